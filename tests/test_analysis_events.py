@@ -180,7 +180,7 @@ def test_fifteen_percent_of_the_io_may_lie_between(late_s, there):
 
 
 def test_without_polls_that_count_there_is_none():
-    assert window_wa(run([], t0_ns=None), Window("some", 0, 10, {})) == (None, None, "the run has no SMART readings")
+    assert window_wa(run([], t0_ns=None), Window("some", 0, 10, {})) == (None, None, "no SMART reading belongs to it")
     only = polled((12, "settled", 0, 0))
     why = "the run has no SMART reading before, under or right after the load"
     assert window_wa(only, Window("some", 0, 10, {})) == (None, None, why)

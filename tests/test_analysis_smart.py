@@ -130,10 +130,10 @@ def window(t0_s, t1_s):
 
 
 def test_a_run_without_readings_says_so():
-    assert window_wa(exact(), window(0, 10)) == (None, None, "the run has no SMART readings")
+    assert window_wa(exact(), window(0, 10)) == (None, None, "no SMART reading belongs to it")
     data = exact((2, "poll", 0, 0))
     data.t0_ns = None
-    assert window_wa(data, window(0, 10)) == (None, None, "the run has no SMART readings")
+    assert window_wa(data, window(0, 10)) == (None, None, "no SMART reading belongs to it")
 
 
 def test_of_polls_between_which_there_was_no_io_the_nearer_is_taken():

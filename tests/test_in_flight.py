@@ -44,6 +44,15 @@ def test_the_end_of_a_short_load_leaves_nothing_to_check():
     assert of(load([2.33], 1, 330.0), 1, 1).why is None
 
 
+def test_fio_counts_whole_milliseconds():
+    """Seen of one read that woke a drive: 1.54 I/Os in flight, for its 1.5 ms were 1."""
+    found = of(load([0.001], 1, 1.54, -0.54), 1, 1)
+    assert found.error_percent is None and found.in_flight == pytest.approx(1.54)
+    assert "fio's time, in whole ms, may be off by 100.0 %" in found.why and "own work" not in found.why
+    assert of(load([0.05], 1, 0.1, 0.02), 1, 1).error_percent is None
+    assert of(load([0.2], 1, 0.1, 0.02), 1, 1).why is None
+
+
 def test_fios_own_work_between_two_ios_is_no_time_of_the_drive():
     """Of a queue it takes one slot at a time."""
     found = of(load([60.0], 1, 0.1, 0.04, user=6.0), 1, 1)

@@ -124,7 +124,7 @@ def test_rounds_and_lines_have_each_point(tables):
 
 def test_the_steady_view_has_the_rule_in_numbers(tables):
     made = words(view(tables, "grid", view="steady", of="rounds"))
-    for part in ("110 %", "90 %", "Average 96.0 IOPS", "Range 8.3 %", "Slope, first to last 8.3 %"):
+    for part in ("110 %", "90 %", "Average 96.0 IOPS", "Data excursion 8.3 %", "Slope excursion 8.3 %"):
         assert part in re.sub(r"\s+", " ", made), part
     assert "102 − 2.00 × n" in made and "r = −1.000" in made
     before = tables["grid"].verdicts[0]
@@ -332,3 +332,21 @@ def test_a_run_that_goes_on_is_not_called_cut_short(tables):
     made = plan_page.head([tables["grid"]], ["x"])
     tables["grid"].data.state = "complete"
     assert "The run still goes on" in made and "No reason" not in made
+
+
+def test_an_axis_of_points_rises():
+    """In the plan they fall: queue depths of the PTS, block sizes."""
+    assert shown.rising([32, 16, 1]) == [1, 16, 32]
+    assert shown.rising(["1024 KiB", "4 KiB", "512 B", "1 MiB"]) == ["512 B", "4 KiB", "1024 KiB", "1 MiB"]
+    assert shown.rising(["1 s", "500 ms", "2.5 s"]) == ["500 ms", "1 s", "2.5 s"]
+    assert shown.rising(["max", "mid", "min"]) == ["max", "mid", "min"]
+
+
+def test_a_trace_that_was_not_played_at_its_times_in_a_round_is_said_on_the_page(folders):
+    """Seen of jesd219-client on a starved host: on the screen only."""
+    found = table.load(folders["grid"])
+    last = [row for row in found.rows if row.state == "done"][-1]
+    late = "lag: NOT PLAYED AT THE TRACE'S TIMES: 99 % of its I/Os were later than 1 ms"
+    last.notes += [late, "SCALED: 4000 I/Os, fewer than demo has"]
+    said = plan_page.notes(found)
+    assert f"{last.act.label}: {late}" in said and any("SCALED: 4000" in line for line in said)

@@ -214,7 +214,12 @@ def test_a_straight_line_until_the_cache_is_whole():
     assert idle.energy_J_per_GB is None and "no more while it folded than at rest" in idle.energy_why
     dark = recovery.of([rest(t, False) for t in (1, 3, 20)])
     assert dark.rate_Bps is None and "1 rests" in dark.why and dark.energy_J_per_GB is None and dark.energy_why
-    assert recovery.of([]) is None and shown_fill.recovery_in_words(None)
+    none = recovery.of([])
+    assert none.whole_bytes is None and none.rate_Bps is None and none.why == none.energy_why
+    assert shown_fill.recovery_in_words(none, 9) == [
+        "9 rests left out: the host limited the load behind them",
+        "no load with a rest before it whose cache is known",
+    ]
     flat = recovery.of([Rest(1, 2 * GB), Rest(2, 2 * GB), Rest(3, GB), Rest(4, GB / 2), Rest(5, 4 * GB)])
     assert flat.rate_Bps is None and "did not grow" in flat.why
 

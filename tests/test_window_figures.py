@@ -162,7 +162,7 @@ def test_five_percent_before_the_drive_had_the_io_are_not_noted(lat_us, said):
 
 def test_what_is_not_known_of_a_window_is_said():
     out = figures(run([5, 5]))
-    assert noted(out, "wa: the run has no SMART readings") and out["wa"] is None
+    assert noted(out, "wa: no SMART reading belongs to it") and out["wa"] is None
     assert noted(out, "temperature_start_C, temperature_max_C, temperature_end_C: none was reported in the window or")
     data = run([1] * 30)
     data.temp_t_s, data.temperature_C = np.array([11.1, 15.0, 18.9]), np.array([30.0, 31.0, 32.0])

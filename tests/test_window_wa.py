@@ -100,7 +100,7 @@ def test_without_polls_it_says_so(tmp_path):
     for path in (run / "smart").iterdir():
         path.unlink()
     f = figures_of(analysis.load(run))
-    assert f["wa"] is None and any("the run has no SMART readings" in note for note in f["notes"])
+    assert f["wa"] is None and any("no SMART reading belongs to it" in note for note in f["notes"])
 
 
 def test_polls_without_a_time_are_left_out(tmp_path):

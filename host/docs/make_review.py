@@ -2,14 +2,13 @@
 consistency test of another drive for the library, then a review of level quick; a quarter of an hour."""
 
 import argparse
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
 HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE.parent))
-
-from ssdrig import cli  # noqa: E402
+LAUNCHER = HERE.parents[1] / "ssdrig"
 
 PAGE = HERE / "example-review.html"
 REVIEWED, OTHER, SMALL = "sata-tlc", "sata-mlc", ["--capacity", "1GiB"]
@@ -21,8 +20,10 @@ def main() -> int:
     args = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="ssdrig-review-", dir="/var/tmp") as folder:
         runs = ["--runs", args.runs or folder]
-        code = cli.main(["run", "consistency", "--virtual", OTHER, "--op", "own,25", *SMALL, *runs])
-        return code or cli.main(["review", "--virtual", REVIEWED, "--out", str(PAGE), *SMALL, *runs])
+        other = ["run", "consistency", "--virtual", OTHER, "--op", "own,25", *SMALL, *runs]
+        code = subprocess.run([LAUNCHER, *other], check=False).returncode
+        review = ["review", "--virtual", REVIEWED, "--out", str(PAGE), *SMALL, *runs]
+        return code or subprocess.run([LAUNCHER, *review], check=False).returncode
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+NONE = "no load with a rest before it whose cache is known"
 WHOLE = 0.95  # of the largest
 SOME = 0.05
 
@@ -29,8 +30,8 @@ class Recovery(NamedTuple):
     rests; `folding_W` in them, of which `floor_W` is the drive's at rest; `energy_J_per_GB` of folding above that.
     None: `why`, `energy_why`."""
 
-    whole_bytes: float
-    whole_s: float
+    whole_bytes: float | None
+    whole_s: float | None
     rate_Bps: float | None = None
     delay_s: float | None = None
     used: int = 0
@@ -41,10 +42,10 @@ class Recovery(NamedTuple):
     energy_why: str | None = None
 
 
-def of(rests: Sequence[Rest]) -> Recovery | None:
-    """None without any."""
+def of(rests: Sequence[Rest]) -> Recovery:
+    """What these rests have in common; nothing but the reason without any."""
     if not rests:
-        return None
+        return Recovery(None, None, why=NONE, energy_why=NONE)
     ordered = sorted(rests, key=lambda each: each.rest_s)
     most = max(each.cache_bytes for each in ordered)
     whole = [each for each in ordered if each.cache_bytes >= WHOLE * most]

@@ -125,10 +125,8 @@ def recoveries(shows: Sequence[Mapping], rows: Sequence["Row"]) -> list[dict]:
         of = show["of"] if show["view"] == "cache-recovery" else []
         for path in of if isinstance(of, list) else [of]:
             here = [row for row in rows if row.state == "done" and row.act.path == path]
-            found = cache_recovery.of(rested(here))
-            if found:
-                limited = sum(bool(row.found.get("host_limited")) for row in here)
-                out.append({"of": path, "left_out": limited} | found._asdict())
+            limited = sum(bool(row.found.get("host_limited")) for row in here)
+            out.append({"of": path, "left_out": limited} | cache_recovery.of(rested(here))._asdict())
     return out
 
 

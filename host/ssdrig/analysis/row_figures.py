@@ -35,7 +35,8 @@ WHY_NOT = {  # where a figure is not known and no note says why
     "gap_s": "no load came right before it",
     "lat_mean_most_us": "it has no whole minute of I/O",
 }
-FIRST_BURST = "first burst: "  # how a note begins of a load whose figures begin behind it
+# how a note begins of a load whose figures begin behind fio's first burst, and of a trace
+FIRST_BURST, LAG, SCALED = "first burst: ", "lag: ", "SCALED: "
 
 
 def folder_of(row: "Row", run: Path) -> Path:
@@ -218,10 +219,10 @@ def _played(row: "Row", folder: Path, k: int) -> None:
     found = row.found
     row.notes += [f"{key}: {why}" for key, why in found["not_known"].items()]
     if found["scaled"]:
-        row.notes.append(f"SCALED: {found['of_ios']} I/Os, fewer than {found['trace']} has")
+        row.notes.append(f"{SCALED}{found['of_ios']} I/Os, fewer than {found['trace']} has")
     if found["lag"] and not found["lag"]["as_recorded"]:
         late = found["lag"]["late_percent"]
-        row.notes.append(f"lag: NOT PLAYED AT THE TRACE'S TIMES: {late:.3g} % of its I/Os were later than 1 ms")
+        row.notes.append(f"{LAG}NOT PLAYED AT THE TRACE'S TIMES: {late:.3g} % of its I/Os were later than 1 ms")
 
 
 def _in_flight(data: RunData, notes: list[str]) -> dict:

@@ -79,7 +79,7 @@ def window_wa(data: RunData, window: Window) -> tuple[wa.WriteAmplification | No
     empty its cache, the share of the window's time counts too. What was written there may have had any write
     amplification from 0 to the highest between two polls of the run: that widens the error."""
     if data.t0_ns is None or not len(data.snapshots):
-        return None, None, "the run has no SMART readings"
+        return None, None, "no SMART reading belongs to it"
     before = [s for s in data.snapshots if s["reason"] == "before" and s["t_start_ns"] <= data.t0_ns][-1:]
     after = [s for s in data.snapshots if s["reason"] == "after"]
     polls = [*before, *(s for s in data.snapshots if s["reason"] in UNDER_LOAD), *after]

@@ -5,7 +5,7 @@ from html import escape
 
 from ssdrig import steps as kinds
 from ssdrig.analysis import gaps, witness
-from ssdrig.analysis.row_figures import FIRST_BURST
+from ssdrig.analysis.row_figures import FIRST_BURST, LAG, SCALED
 from ssdrig.analysis.table import Row, Table
 from ssdrig.analysis.verdicts import Verdict
 from ssdrig.plan import document
@@ -305,13 +305,13 @@ def notes(each: Table) -> list[str]:
 
 
 def _limits(each: Table) -> Iterator[str]:
-    """What disagrees with fio in the rounds that stand for a point, what has limited it, and from when on its figures
-    are: each said once."""
+    """What disagrees with fio in the rounds that stand for a point, what has limited it, from when on its figures are,
+    and how a trace was played: each said once."""
     found: dict[tuple[str, str], list[str]] = {}
     for row in each.rows:
         if row.round is not None and row.round in last_rounds(each, row.act.path):
             for note in row.notes:
-                if note.startswith((*witness.SAYS, FIRST_BURST)):
+                if note.startswith((*witness.SAYS, FIRST_BURST, LAG, SCALED)):
                     found.setdefault((row.act.label, note.partition(": ")[0]), []).append(note)
     for (label, _), said_of in found.items():
         more = f" ({len(said_of)} rounds alike)" if len(said_of) > 1 else ""

@@ -8,9 +8,11 @@ from typing import NamedTuple
 
 from ssdrig.analysis import table
 from ssdrig.analysis.table import Row, Table
+from ssdrig.errors import SsdrigError
 from ssdrig.plan import shows
 from ssdrig.plan.step import every, told
 from ssdrig.report.terms import BY_KEY, number
+from ssdrig.words import parse_bytes, parse_seconds
 
 TIME = "time"  # the axis of a view by the second, unless the plan says another
 ROUNDS = 5  # of the steady state's window
@@ -126,6 +128,16 @@ def points(of: Table, path: str, key: str) -> list:
                 if found:
                     return found
     return []
+
+
+def rising(values: list) -> list:
+    """Numbers, sizes and times from small to large, as an axis has them; anything else as it came."""
+    for read in (float, parse_bytes, parse_seconds):
+        try:
+            return sorted(values, key=lambda value: read(str(value)))
+        except (ValueError, SsdrigError):
+            continue
+    return values
 
 
 def last_rounds(of: Table, path: str) -> list[int]:

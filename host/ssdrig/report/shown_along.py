@@ -10,7 +10,11 @@ from ssdrig.report.shown import Context, figure, panel, unit
 from ssdrig.report.terms import number
 
 MINUTES = "minutes"
-AXIS = {MINUTES: "minute", "written": "GB written by this load", "fills": "drive fills: bytes written / user capacity"}
+AXIS = {
+    MINUTES: "minute",
+    "written": "GB written by this load (TGBW)",
+    "fills": "drive fills: bytes written / user capacity",
+}
 TITLE = {MINUTES: "by the minute", "written": "over the bytes written", "fills": "over drive fills"}
 
 
@@ -30,7 +34,8 @@ def drawn(context: Context) -> str:
 
 
 def _panel(context: Context, word: str, path: str, name: str, row: Row, each: Table) -> str:
-    title = context.title(f"{timed(word)} {TITLE[context.along]}, {path}", word) + name
+    title = f"{timed(word)} {TITLE[context.along]}, {path}" + ", logarithmic" * context.log
+    title = context.title(title, word) + name
     x, values, soft = by_minute(row, word) if context.along == MINUTES else over_written(row, word, each, context.along)
     if not np.isfinite(values).any():
         return panel(title, "", f"No figures: {soft or row.why_not(word)}.", "wide")

@@ -78,6 +78,11 @@ def recovery(context: Context) -> str:
         for each, name in context.runs():
             rests = rested(each, path)
             title = context.title("What the cache takes after a rest", "GB", path) + name
+            limited = sum(bool(row.found.get("host_limited")) for row in rows_at(each, path, {}))
+            lines = "".join(f"<p>{escape(line)}</p>" for line in recovery_in_words(law.of(rests), limited))
+            if not rests:
+                out.append(panel(title, lines, "", "wide"))
+                continue
             plot = svg.Plot(
                 title,
                 WIDTH,
@@ -93,8 +98,6 @@ def recovery(context: Context) -> str:
                 words = f"{figure(rest.rest_s)} s: {size(rest.cache_bytes)}"
                 plot.mark(rest.rest_s, rest.cache_bytes / 1e9, look, words)
             plot.axes("Rest before it, s", "Recovered, GB")
-            limited = sum(bool(row.found.get("host_limited")) for row in rows_at(each, path, {}))
-            lines = "".join(f"<p>{escape(line)}</p>" for line in recovery_in_words(law.of(rests), limited))
             out.append(panel(title, plot.text() + lines, "Rests as they were, with the start of fio.", "wide"))
     return "".join(out)
 
@@ -105,12 +108,12 @@ def rested(of: Table, path: str) -> list[law.Rest]:
     return filling.rested(rows_at(of, path, {}))
 
 
-def recovery_in_words(found: law.Recovery | None, left_out: int = 0) -> list[str]:
+def recovery_in_words(found: law.Recovery, left_out: int = 0) -> list[str]:
     """The rate, what came back at most, and the energy; each with the reason where it is not known. `left_out`: rests
     behind which the host limited the load."""
     lines = [f"{left_out} rests left out: the host limited the load behind them"] if left_out else []
-    if found is None:
-        return [*lines, "no load with a rest before it whose cache is known"]
+    if found.whole_bytes is None:
+        return [*lines, str(found.why)]
     lines.append(f"{size(found.whole_bytes)} after a rest of {figure(found.whole_s)} s")
     if found.rate_Bps is None:
         lines.append(f"folding rate not known: {found.why}")

@@ -16,6 +16,7 @@ from ssdrig.report.shown import (
     place,
     point,
     points,
+    rising,
     rounds_in_words,
     rows_at,
     unit,
@@ -127,7 +128,7 @@ def lines(context: Context) -> str:
                                 s,
                                 [
                                     value_at(each, path, where | {x_key: x} | ({by: s} if by else {}), word, window)
-                                    for x in points(each, path, x_key)
+                                    for x in rising(points(each, path, x_key))
                                 ],
                             )
                             for s in series
@@ -138,7 +139,7 @@ def lines(context: Context) -> str:
             shown = unit(word, seen)
             reach = svg.extent([v * shown.scale for v in seen], context.log, show.get("top"))
             for each, name, of in found:
-                xs = points(each, path, x_key)
+                xs = rising(points(each, path, x_key))
                 title = context.title(f"{label(word)} by {axis(x_key)}", word, path) + name
                 plot = svg.Plot(title, 480, 300, (-0.4, len(xs) - 0.6), reach, y_log=context.log)
                 looks = [svg.look(i) for i in range(len(of))]

@@ -59,7 +59,7 @@ def scatter(context: Context) -> str:
                 cut.append((name, row, from_s, to_s, t[keep], values[keep] * shown.scale))
             reach = svg.extent([float(v) for *_, values in cut for v in values], context.log, context.show.get("top"))
             for name, row, from_s, to_s, t, values in cut:
-                where = f", window {window}" if window else ""
+                where = (f", window {window}" if window else "") + ", logarithmic" * context.log
                 title = context.title(f"{timed(word)} by the second, {path}{where}") + name
                 plot = svg.Plot(title, 960, 300, (from_s, max(to_s, from_s + 1)), reach, y_log=context.log)
                 marked = row.windows.get("steady")
@@ -238,7 +238,7 @@ def _steady(context: Context, each: Table, one: Verdict, name: str) -> str:
         plot.mark(i, v * scale, look, f"round {i}: {figure(v * scale)} {shown.name}")
     plot.axes("round", shown.title, svg.counted(last, one.first))
     said = "Steady state reached." if verdict["passed"] else "STEADY STATE NOT ACHIEVED."
-    source = "SNIA PTS 2.0.2, 2.1.24" if held.slope_percent else "the rule"
+    source = "SNIA PTS 2.0.2, clause 2.1.24" if held.slope_percent else "the rule"
     soft = f"{said} Shaded: the five rounds of {source}. Orange: their least-squares line."
     return panel(title, plot.text() + numbers(verdict, shown), soft)
 
@@ -250,9 +250,9 @@ def numbers(verdict: dict, shown: Unit) -> str:
     held = rule.limits_of(verdict)
     rows = [
         ("Average", f"{shown.text(verdict['average'])} {shown.name}", ""),
-        ("Range", f"{number(verdict['range_percent'], 1)} %", f"at most {held.range_percent:g} %"),
+        ("Data excursion", f"{number(verdict['range_percent'], 1)} %", f"at most {held.range_percent:g} %"),
         (
-            "Slope, first to last",
+            "Slope excursion",
             f"{number(verdict['slope_percent'], 1)} %",
             f"at most {held.slope_percent:g} %" if held.slope_percent else "",
         ),

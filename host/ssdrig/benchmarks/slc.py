@@ -1,0 +1,100 @@
+"""The plan `slc-recovery` through fio, NBD, firmware and wire: what it says of an SLC cache and of how that comes back,
+against the ledgers of the drive. SMART is read around each burst, which the plan itself does not do: each reading marks
+the ledger."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+from ssdrig import journal
+from ssdrig.analysis import cache_recovery, filling, table
+from ssdrig.benchmarks import Figure, at_most, exactly
+from ssdrig.errors import LoadError
+from ssdrig.plan import grammar
+from ssdrig.virtual.flash.presets import PRESETS, Preset
+
+PRESET = "nvme-tlc-slc"
+PLAN, AGAIN = "slc-recovery", "rests/again"
+WORK = ("controller", "read", "program", "erase", "transfer")  # energies of the ledger that rest alone does not take
+
+
+def slc_recovery() -> list[Figure]:
+    with tempfile.TemporaryDirectory(prefix="ssdrig-slc-", dir="/var/tmp") as folder:
+        plan, text = Path(folder, "marked.toml"), grammar.find(PLAN)[0]
+        plan.write_text(text.replace('smart   = "none"', 'smart   = "edges"'))
+        words = ["run", str(plan), "--variant", "quick", "--virtual", PRESET, "--quiet", "--json", "--runs", folder]
+        environ = {name: value for name, value in os.environ.items() if not name.startswith("SSDRIG_INFLUX")}
+        argv = [sys.executable, "-m", "ssdrig", *words]
+        done = subprocess.run(argv, stdout=subprocess.PIPE, env=environ, text=True, check=False)
+        if done.returncode:
+            raise LoadError(f"`ssdrig {' '.join(words)}` to end well", f"exit code {done.returncode}", "see its words")
+        return against_ledger(Path(json.loads(done.stdout.splitlines()[-1])["run"]), PRESETS[PRESET])
+
+
+def against_ledger(run: Path, preset: Preset) -> list[Figure]:
+    """By how much the sizes of the cache, the folding rate, its delay and its energy are off, of a run with SMART
+    readings around each burst. What the host limited is left out, and counted."""
+    whole = table.load(run)
+    rows = [row for row in whole.rows if row.act.path in ("use-up", AGAIN)]
+    marks = [_marks(run, row.act.label) for row in rows]
+    limited = sum(bool(row.found.get("host_limited")) for row in rows)
+    sizes = []
+    for row, (before, after) in zip(rows, marks, strict=True):
+        true = after["nand_slc_bytes"] - before["nand_slc_bytes"] + preset.cache_bytes  # with the buffer before it
+        if row.found.get("cache_bytes") and true > cache_recovery.WHOLE * _whole(marks, preset):
+            sizes.append(100 * abs(row.found["cache_bytes"] / true - 1))
+    found = cache_recovery.of(filling.rested(rows[1:]))
+    rests = [(row.found.get("rest_s"), *_between(marks[i], marks[i + 1])) for i, row in enumerate(rows[1:])]
+    most = max((folded for _, folded, _ in rests), default=0.0)
+    low, high = (share * most for share in (cache_recovery.SOME, cache_recovery.WHOLE))
+    part = [rest for rest in rests if rest[0] is not None and low < rest[1] < high]
+    rate, cost, delay_s = (float("nan"),) * 3
+    if len(part) > 1:
+        lengths, folded, joules = (np.array(each, float) for each in zip(*part, strict=True))
+        rate, at_0 = (float(each) for each in np.polyfit(lengths, folded, 1))
+        delay_s, cost = -at_0 / rate, 1e9 * float(np.polyfit(folded, joules, 1)[0])
+    return [
+        exactly("bursts that the host limited, of ten", limited, "", 0),
+        at_most("size of the whole cache, off the ledger's", max(sizes, default=float("nan")), "%", 1),
+        at_most("folding rate, off the ledger's", _off(found.rate_Bps, rate), "%", 2),
+        at_most("delay before it folds, off the ledger's", 1e3 * abs(_or_nan(found.delay_s) - delay_s), "ms", 20),
+        at_most("J per GB folded, off the ledger's", _off(found.energy_J_per_GB, cost), "%", 1),
+    ]
+
+
+def _marks(run: Path, label: str) -> tuple[dict, dict]:
+    """The ledgers at the SMART readings before and after a burst."""
+    of = [e for e in journal.events(run) if e["kind"] in ("step.start", "step.end")]
+    begin_ns, end_ns = (e["t_ns"] for e in of if grammar.label(str(e.get("step")), e.get("point") or {}) == label)
+    marks = [json.loads(line) for line in (run / "truth/marks.jsonl").read_text().splitlines()]
+    first, *_, last = [mark for mark in marks if begin_ns <= mark["t_ns"] <= end_ns]
+    return first, last
+
+
+def _whole(marks: list[tuple[dict, dict]], preset: Preset) -> float:
+    return max(after["nand_slc_bytes"] - before["nand_slc_bytes"] for before, after in marks) + preset.cache_bytes
+
+
+def _between(one: tuple[dict, dict], other: tuple[dict, dict]) -> tuple[float, float]:
+    """Bytes folded, and the joules that rest alone does not take, from one burst to the next."""
+    before, after = one[1], other[0]
+    joules = sum(after[f"energy_{each}_J"] - before[f"energy_{each}_J"] for each in WORK)
+    return after["nand_slc_fold_bytes"] - before["nand_slc_fold_bytes"], joules
+
+
+def _or_nan(value: float | None) -> float:
+    return float("nan") if value is None else value
+
+
+def _off(value: float | None, true: float) -> float:
+    return 100 * abs(_or_nan(value) / true - 1)
+
+
+BENCHES = {
+    "slc-recovery": ("what slc-recovery says of a cache and of its return, against the drive's ledgers", slc_recovery)
+}
