@@ -51,6 +51,10 @@ def turned(x, y, angle, mirrored):
     return (-x if mirrored else x), -y
 
 
+def bought(symbol):
+    return "no" if symbol in POWER or symbol == "TestPoint" else "yes"
+
+
 def library_symbol(name, prefix):
     """The text of one symbol; prefix is "" in the library file and "ssdrig:" in the schematic's own copy."""
     symbol = SYMBOLS[name]
@@ -62,7 +66,7 @@ def library_symbol(name, prefix):
         lines.append("(power)")
     lines.append("(pin_numbers (hide yes))" if not show_names else "")
     lines.append(f"(pin_names (offset {0.508 if show_names else 0}){'' if show_names else ' (hide yes)'})")
-    lines.append(f"(exclude_from_sim no) (in_bom {'no' if power else 'yes'}) (on_board {'no' if power else 'yes'})")
+    lines.append(f"(exclude_from_sim no) (in_bom {bought(name)}) (on_board {'no' if power else 'yes'})")
     (rx, ry), (vx, vy) = symbol["texts"]
     lines.append(f'(property "Reference" {quoted(reference)} (at {mm(rx)} {mm(ry)} 0) {effects(hide=power)})')
     lines.append(f'(property "Value" {quoted(name)} (at {mm(vx)} {mm(vy)} 0) {effects()})')
@@ -110,7 +114,7 @@ def placed(part):
         f"(symbol (lib_id {quoted(NAME + ':' + part.symbol)}) (at {mm(part.x)} {mm(part.y)} {part.angle})"
         + (" (mirror y)" if part.mirrored else ""),
         (
-            f"(unit 1) (exclude_from_sim no) (in_bom {'no' if power else 'yes'}) (on_board {'no' if power else 'yes'})"
+            f"(unit 1) (exclude_from_sim no) (in_bom {bought(part.symbol)}) (on_board {'no' if power else 'yes'})"
             " (dnp no)"
         ),
         f"(uuid {ident('part', part.ref)})",

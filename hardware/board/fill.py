@@ -1,15 +1,16 @@
 """Lets KiCad 9 pour the zones of the board, checks the result against the rules and the schematic, and writes it down:
 ssdrig.kicad_pcb, ssdrig-pcb.svg, ssdrig.pretty/, fp-lib-table.
 
-    /usr/bin/python3 hardware/board/fill.py [FOLDER]      (after draw.py)
+    python hardware/board/fill.py [FOLDER]      (after draw.py)
 
-Pouring needs KiCad's Python module pcbnew, which comes with Debian's package kicad. Without it the pours of the file
-are kept, which is enough where values or texts changed and no copper did. Nothing is written where the check has
-anything to say."""
+Pouring needs KiCad's Python module pcbnew: the machine's own or that of the unpacked KiCad (host/ssdrig/setup/kicad.py).
+Nothing is written where the check has anything to say."""
 
-import importlib.util
+import json
+import os
 import re
 import shutil
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -17,6 +18,7 @@ from pathlib import Path
 import export
 import layout
 from draw import NAME
+from ssdrig.setup import kicad
 
 FOLDER = Path(__file__).resolve().parent
 DRAWN = "F.Cu,F.Mask,F.SilkS,Edge.Cuts"
@@ -28,27 +30,38 @@ COLOURS = {
 }  # KiCad's -> easier to read
 
 
-def poured(text):
-    """{name of a zone: [[(x, y)]]}: KiCad's pours of the zones of a board, in mm."""
-    import pcbnew
+POUR = """
+import json, sys, pcbnew
+board = pcbnew.LoadBoard(sys.argv[1])
+pcbnew.ZONE_FILLER(board).Fill(board.Zones())
+found = {}
+for zone in board.Zones():
+    shapes = zone.GetFilledPolysList(zone.GetLayer())
+    lines = [shapes.Outline(i) for i in range(shapes.OutlineCount())]
+    found[zone.GetZoneName()] = [
+        [(round(line.CPoint(i).x / 1e6, 3), round(line.CPoint(i).y / 1e6, 3)) for i in range(line.PointCount())]
+        for line in lines
+    ]
+print(json.dumps(found))
+"""
 
+
+def poured(text):
+    """{name of a zone: [[(x, y)]]}: KiCad's pours of the zones of a board, in mm. Raises ToolMissing."""
+    export.provision()
+    argv, own = kicad.python()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"{NAME}.kicad_pcb"
         path.write_text(text)
         shutil.copy(FOLDER / f"{NAME}.kicad_pro", folder)
-        board = pcbnew.LoadBoard(str(path))
-        pcbnew.ZONE_FILLER(board).Fill(board.Zones())
-        found = {}
-        for zone in board.Zones():
-            shapes = zone.GetFilledPolysList(zone.GetLayer())
-            lines = [shapes.Outline(i) for i in range(shapes.OutlineCount())]
-            found[zone.GetZoneName()] = [
-                [(line.CPoint(i).x / 1e6, line.CPoint(i).y / 1e6) for i in range(line.PointCount())] for line in lines
-            ]
-        return {
-            name: [[(round(x, 3), round(y, 3)) for x, y in polygon] for polygon in polygons]
-            for name, polygons in found.items()
-        }
+        environment = os.environ | own | {"HOME": folder, "KICAD_CONFIG_HOME": folder}
+        done = subprocess.run(
+            [*argv, "-c", POUR, str(path)], env=environment, capture_output=True, text=True, timeout=300, check=True
+        )
+    return {
+        name: [[tuple(point) for point in polygon] for polygon in polygons]
+        for name, polygons in json.loads(done.stdout.splitlines()[-1]).items()
+    }
 
 
 def kept():
@@ -99,14 +112,7 @@ def picture(folder):
 
 
 def main(folder):
-    if importlib.util.find_spec("pcbnew"):
-        text = layout.board(poured(layout.board({})))
-    else:
-        print(
-            "no Python module pcbnew: the copper is not poured anew, the rule check says whether it still fits",
-            file=sys.stderr,
-        )
-        text = layout.board(kept())
+    text = layout.board(poured(layout.board({})))
     with tempfile.TemporaryDirectory() as temporary:
         project(Path(temporary), text)
         ok, report = rule_check(temporary)

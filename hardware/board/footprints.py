@@ -95,6 +95,24 @@ BY_PACKAGE = {
     "1206": two("R_1206", "1206 (3216 metric)", 1.4625, 1.125, 1.75, (3.2, 1.6)),
     "1812": two("L_1812", "1812 (4532 metric)", 2.1375, 1.125, 3.4, (4.5, 3.2)),
     "2512": two("R_2512", "2512 (6332 metric)", 2.9625, 1.225, 3.35, (6.3, 3.2)),
+    "SMA": two("SMA", "SMA, DO-214AC, pad 1 the cathode", 2.0, 2.5, 1.8, (4.3, 2.6)),
+    "SMB": two("SMB", "SMB, DO-214AA, pad 1 the cathode", 2.15, 2.5, 2.3, (4.6, 3.6)),
+    "LED 0603": two("LED_0603", "0603 (1608 metric), pad 1 the cathode", 0.825, 0.8, 0.95, (1.6, 0.8)),
+    "SOT-89": Footprint(
+        "SOT-89",
+        "SOT-89-3, pad 2 the tab",
+        (Pad("1", SMD, -1.65, -1.5, 1.3, 0.9), Pad("2", SMD, 0.3, 0, 4.0, 1.0), Pad("3", SMD, -1.65, 1.5, 1.3, 0.9)),
+        (-1.2, -2.3, 1.3, 2.3),
+        0.25,
+    ),
+    "test pad": Footprint(
+        "TestPad_1.5",
+        "round pad of 1.5 mm to put a probe on",
+        (Pad("1", SMD, 0, 0, 1.5, 1.5),),
+        (-0.75, -0.75, 0.75, 0.75),
+        0.25,
+        round_body=True,
+    ),
     "SOD-123": two("SOD-123", "SOD-123, pad 1 the cathode", 1.65, 0.9, 1.2, (2.7, 1.6)),
     "SOT-23": dual("SOT-23", "SOT-23, JEDEC TO-236", 6, 0.95, 0.9375, 1.475, 0.6, (1.3, 2.9), (0, 2), (1,)),
     "SOT-23-5": dual("SOT-23-5", "SOT-23-5, JEDEC MO-178", 6, 0.95, 1.1375, 1.325, 0.6, (1.6, 2.9), (0, 1, 2), (0, 2)),
@@ -122,6 +140,14 @@ BY_PACKAGE = {
     "SATA 15 plug": sata_wires(),
     "SATA 15 receptacle": sata_wires(),
 }
+FIDUCIAL = Footprint(
+    "Fiducial_1.0",
+    "mark for the machine that places",
+    (Pad("", SMD, 0, 0, 1.0, 1.0),),
+    (-1, -1, 1, 1),
+    0.1,
+    round_body=True,
+)
 HOLE = Footprint(
     "Hole_M3", "M3 screw", (Pad("", NPTH, 0, 0, 3.2, 3.2, 3.2),), (-3.1, -3.1, 3.1, 3.1), 0.1, round_body=True
 )
@@ -138,7 +164,7 @@ PACKAGE = packages()
 
 def footprint(part):
     """The Footprint of a part of circuit.py. Raises KeyError naming a package that has none."""
-    package = PACKAGE[part.item]
+    package = PACKAGE[part.item] if part.item else "test pad"
     return header(len(part.nets)) if package == "2.54 mm" else BY_PACKAGE[package]
 
 
@@ -148,3 +174,8 @@ def extent(shape):
         (p.x - p.width / 2, p.y - p.height / 2, p.x + p.width / 2, p.y + p.height / 2) for p in shape.pads
     ]
     return min(b[0] for b in boxes), min(b[1] for b in boxes), max(b[2] for b in boxes), max(b[3] for b in boxes)
+
+
+def mechanical(ref):
+    """The Footprint of a screw or a mark, which no schematic has."""
+    return HOLE if ref.startswith("H") else FIDUCIAL

@@ -96,6 +96,12 @@ class Ground:
                     self.claim(grid, *near_line(*a, *b, radius + CLEARANCE_mm + TRACK_RADIUS), owner)
             self.claim(self.via, *near_line(*a, *b, radius + CLEARANCE_mm + VIA_RADIUS), owner)
 
+    def close(self, x0, y0, x1, y1):
+        """Nothing of F.Cu comes in here, and no via."""
+        for grid in (self.track[0], self.via):
+            where, mask = near_box(x0, y0, x1, y1, CLEARANCE_mm + VIA_RADIUS)
+            grid[where][mask] = -1
+
     def pour(self, net, layer, points):
         everywhere = (slice(None), slice(None))
         self.claim(

@@ -68,9 +68,10 @@ def lands():
                     pad.drill,
                 )
             )
-    for i, (x, y) in enumerate(place.HOLES):
-        pad = footprints.HOLE.pads[0]
-        found.append(Land(f"H{i + 1}", "", "", NPTH, x, y, pad.width, pad.height, pad.drill))
+    for ref, (x, y) in place.MECHANICAL.items():
+        pad = footprints.mechanical(ref).pads[0]
+        room = pad.width + (1.0 if pad.kind == SMD else 0)  # nothing comes near a mark
+        found.append(Land(ref, "", "", pad.kind, x, y, room, room, pad.drill))
     return found
 
 
@@ -106,7 +107,7 @@ def pad_text(shape, pad, angle, net, words):
         "rect"
         if pad.number == "1" and pad.kind == THT
         else "circle"
-        if pad.width == pad.height and pad.kind != SMD
+        if pad.width == pad.height and (pad.kind != SMD or shape.round_body)
         else "roundrect"
     )
     text = (
@@ -116,6 +117,8 @@ def pad_text(shape, pad, angle, net, words):
     if pad.drill:
         text += f" (drill {pad.drill:g})"
     layers = '"F.Cu" "F.Paste" "F.Mask"' if pad.kind == SMD else '"*.Cu" "*.Mask"'
+    if pad.kind == SMD and shape.round_body:  # a mark, or a place for a probe: no solder
+        layers = '"F.Cu" "F.Mask"'
     text += f" (layers {layers})"
     if pad.kind == THT:
         text += " (remove_unused_layers no)"
@@ -124,20 +127,23 @@ def pad_text(shape, pad, angle, net, words):
     # carries 5 A: joined to the ground of every layer, the others (zones: no) leave that to the plane
     if pad.drill >= 1.3 and '"GND"' in net:
         text += " (zone_connect 1) (thermal_bridge_width 1.2) (thermal_gap 0.3)"
+    if shape is footprints.FIDUCIAL:
+        text += " (solder_mask_margin 0.5) (clearance 0.5)"
     return f"{text}{net} (uuid {ident(*words, pad.number, pad.x, pad.y)}))"
 
 
 def footprint_text(shape, ref=None, label=None):
     """A footprint of the library; with a reference and where to write it, the same on the board."""
     part, words = PARTS.get(ref), ("footprint", ref or shape.name)
-    x, y, angle = place.places()[ref] if part else (*place.HOLES[int(ref[1:]) - 1], 0) if ref else (0, 0, 0)
+    x, y, angle = place.places()[ref] if part else (*place.MECHANICAL[ref], 0) if ref else (0, 0, 0)
     lines = [f"(footprint {quoted(NAME + ':' + shape.name if ref else shape.name)}"]
     if ref:
         lines.append(f"(layer F.Cu) (uuid {ident(*words)}) (at {x:g} {y:g} {angle:g})")
     else:
         lines.append('(version 20241229) (generator "ssdrig") (generator_version "9.0") (layer F.Cu)')
     lines.append(f"(descr {quoted(shape.what)})")
-    shown = label and label.size > 0
+    probe = bool(part) and part.symbol == "TestPoint"  # its net's name is printed instead of its reference
+    shown = label and label.size > 0 and not probe
     lx, ly, turn = (label.x, label.y, label.angle) if shown else (0, 0, 0)
     if ref:
         lx, ly = place.turned(lx - x, ly - y, -angle) if shown else (0, 0)
@@ -161,17 +167,23 @@ def footprint_text(shape, ref=None, label=None):
             f" {quoted(NAME + '.kicad_sch')})"
         )
     smd = all(pad.kind == SMD for pad in shape.pads)
-    mechanical = all(pad.kind == NPTH for pad in shape.pads)
-    lines.append(
-        "(attr exclude_from_pos_files exclude_from_bom board_only)"
-        if mechanical
-        else f"(attr {'smd' if smd else 'through_hole'})"
-    )
+    if shape in (footprints.HOLE, footprints.FIDUCIAL):
+        lines.append("(attr exclude_from_pos_files exclude_from_bom board_only)")
+    elif shape.round_body and smd:
+        lines.append("(attr smd exclude_from_pos_files exclude_from_bom)")
+    else:
+        lines.append(f"(attr {'smd' if smd else 'through_hole'})")
+    if probe and label and label.size > 0:
+        nx, ny = place.turned(label.x - x, label.y - y, -angle)
+        lines.append(
+            f"(fp_text user {quoted(silk.name_of(part))} (at {nx:g} {ny:g} {label.angle:g}) (unlocked yes)"
+            f" (layer F.SilkS) (uuid {ident(*words, 'name')}) {text_effects(label.size)})"
+        )
     for x0, y0, x1, y1 in silk.outline(shape):
-        lines.append(line("F.SilkS", x0, y0, x1, y1, 0.12, *words))
+        lines.append(line("F.SilkS", x0, y0, x1, y1, silk.LINE_mm, *words))
     for cx, cy, radius in silk.circles(shape):
         lines.append(
-            f"(fp_circle (center {cx:g} {cy:g}) (end {cx + radius:g} {cy:g}) (stroke (width 0.12) (type solid)) "
+            f"(fp_circle (center {cx:g} {cy:g}) (end {cx + radius:g} {cy:g}) (stroke (width {silk.LINE_mm}) (type solid)) "
             f"(fill {'yes' if radius < 0.3 else 'no'}) (layer F.SilkS) (uuid {ident(*words, 'circle', cx, cy)}))"
         )
     x0, y0, x1, y1 = footprints.extent(shape)
@@ -247,7 +259,23 @@ def graphics():
             f"(gr_text {quoted(text)} (at {x:g} {y:g} {angle:g}) (layer F.SilkS) (uuid {ident('text', text, x, y)})"
             f" {text_effects(size)})"
         )
+    x, y, size, _ = place.ETCHED
+    found.append(
+        f"(gr_text {quoted(f'ssdrig board {circuit.REVISION}')} (at {x:g} {y:g} 0) (layer F.Cu) (uuid {ident('etched')})"
+        f" {text_effects(size)})"
+    )
     return found
+
+
+def stackup():
+    """What the manufacturer is to build, layer by layer."""
+    lines = []
+    for name, kind, thickness in place.STACKUP:
+        text = f"(layer {quoted(name)} (type {quoted(kind)})"
+        text += f" (thickness {thickness})" if thickness else ""
+        text += ' (material "FR4") (epsilon_r 4.5) (loss_tangent 0.02)' if kind in ("prepreg", "core") else ""
+        lines.append(text + ")")
+    return "(stackup\n" + "\n".join(lines) + '\n(copper_finish "None") (dielectric_constraints no))'
 
 
 def copper():
@@ -278,10 +306,10 @@ def board(fills):
             f" {quoted('Generated by layout.py; not built yet')}))"
         ),
         LAYERS,
-        "(setup (pad_to_mask_clearance 0.05) (allow_soldermask_bridges_in_footprints no))",
+        f"(setup {stackup()} (pad_to_mask_clearance 0.05) (allow_soldermask_bridges_in_footprints no))",
         *(f"(net {number} {quoted(name)})" for name, number in net_numbers().items()),
         *(footprint_text(footprints.footprint(PARTS[ref]), ref, labels.get(ref)) for ref in sorted(place.places())),
-        *(footprint_text(footprints.HOLE, f"H{i + 1}") for i in range(len(place.HOLES))),
+        *(footprint_text(footprints.mechanical(ref), ref) for ref in place.MECHANICAL),
         *graphics(),
         *copper(),
         *zones(fills),
@@ -293,7 +321,8 @@ def board(fills):
 def library():
     """{file name: text} of the land patterns."""
     shapes = {
-        shape.name: shape for shape in [footprints.HOLE, *(footprints.footprint(part) for part in PARTS.values())]
+        shape.name: shape
+        for shape in [footprints.HOLE, footprints.FIDUCIAL, *(footprints.footprint(part) for part in PARTS.values())]
     }
     table = (
         "(fp_lib_table\n  (version 7)\n"

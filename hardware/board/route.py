@@ -13,6 +13,7 @@ import heapq
 import sys
 
 import layout
+import numba
 import numpy as np
 import place
 from ground import (
@@ -32,60 +33,77 @@ from ground import (
 VIA_COST = 8.0
 ROUNDS = 60
 
-STEPS = [
-    (dx + dy * COLUMNS, 1.0 if dx == 0 or dy == 0 else 1.4142) for dx in (-1, 0, 1) for dy in (-1, 0, 1) if dx or dy
-]
+
+@numba.njit(cache=True)
+def walk(open_track, open_via, cost, via_cost, sources, target, window, plane, columns):
+    """The nodes of the cheapest path from a source to a node of `target` (a mask; window: its left, right, top,
+    bottom), last one first; with plane to a via anywhere, which is then -1. Empty: no path."""
+    count = len(open_track)
+    cells = count // 2
+    best = np.full(count, 1e18)
+    back = np.full(count, -1)
+    done = np.zeros(count, np.bool_)
+    queue = [(0.0, sources[0])]
+    queue.pop()
+    for node in sources:
+        best[node] = 0.0
+        queue.append((0.0, node))
+    heapq.heapify(queue)
+    while queue:
+        _, node = heapq.heappop(queue)
+        if node < 0 or target[node]:
+            path = [node]
+            if node < 0:
+                path = [-1, -2 - node]
+            while back[path[-1]] != -1:
+                path.append(back[path[-1]])
+            return path
+        if done[node]:
+            continue
+        done[node] = True
+        here, cell = best[node], node % cells
+        for dy in range(-1, 2):
+            for dx in range(-1, 2):
+                other = node + dx + dy * columns
+                if (dx or dy) and open_track[other]:
+                    price = here + (1.0 if dx == 0 or dy == 0 else 1.4142) * cost[other]
+                    if price < best[other]:
+                        best[other], back[other] = price, node
+                        heapq.heappush(queue, (price + ahead(other, cells, columns, window, plane), other))
+        if open_via[cell]:
+            price = here + VIA_COST * via_cost[cell]
+            if plane:
+                heapq.heappush(queue, (price, -2 - node))
+            else:
+                other = (node + cells) % count
+                if open_track[other] and price < best[other]:
+                    best[other], back[other] = price, node
+                    heapq.heappush(queue, (price + ahead(other, cells, columns, window, plane), other))
+    return [node for node in range(0)]
+
+
+@numba.njit(cache=True)
+def ahead(node, cells, columns, window, plane):
+    """At least this far it is to the target."""
+    if plane:
+        return 0.0
+    x, y = node % cells % columns, node % cells // columns
+    dx, dy = max(window[0] - x, x - window[1], 0), max(window[2] - y, y - window[3], 0)
+    return max(dx, dy) + 0.4142 * min(dx, dy)
 
 
 def search(open_track, open_via, cost, via_cost, sources, targets, plane):
     """The cheapest path from a source node to a target node, or with plane to a via anywhere: then it ends in None.
     None: no path."""
-    best = dict.fromkeys(sources, 0.0)
-    back = dict.fromkeys(sources, -1)
+    mask = np.zeros(2 * CELLS, bool)
+    window = (0, 0, 0, 0)
     if not plane:
-        columns = [node % CELLS % COLUMNS for node in targets]
-        rows = [node % CELLS // COLUMNS for node in targets]
-        left, right, top, bottom = min(columns), max(columns), min(rows), max(rows)
-
-    def ahead(node):
-        if plane:
-            return 0.0
-        y, x = divmod(node % CELLS, COLUMNS)
-        dx, dy = max(left - x, x - right, 0), max(top - y, y - bottom, 0)
-        return max(dx, dy) + 0.4142 * min(dx, dy)
-
-    queue = [(ahead(node), node) for node in sorted(sources)]
-    heapq.heapify(queue)
-    done = set()
-    while queue:
-        _, node = heapq.heappop(queue)
-        if node in done:
-            continue
-        done.add(node)
-        if node < 0 or node in targets:
-            path = [None if node < 0 else node]
-            node = back[node]
-            while node != -1:
-                path.append(node)
-                node = back[node]
-            return path[::-1]
-        here = best[node]
-        cell = node % CELLS
-        for step, length in STEPS:
-            other = node + step
-            if open_track[other]:
-                price = here + length * cost[other]
-                if price < best.get(other, 1e18):
-                    best[other], back[other] = price, node
-                    heapq.heappush(queue, (price + ahead(other), other))
-        if open_via[cell]:
-            other = -2 - node if plane else (node + CELLS) % (2 * CELLS)
-            if plane or open_track[other]:
-                price = here + VIA_COST * via_cost[cell]
-                if price < best.get(other, 1e18):
-                    best[other], back[other] = price, node
-                    heapq.heappush(queue, (price + ahead(other), other))
-    return None
+        at = np.array(sorted(targets))
+        mask[at] = True
+        columns, rows = at % CELLS % COLUMNS, at % CELLS // COLUMNS
+        window = (int(columns.min()), int(columns.max()), int(rows.min()), int(rows.max()))
+    path = walk(open_track, open_via, cost, via_cost, np.array(sorted(sources)), mask, window, plane, COLUMNS)
+    return [None if node == -1 else int(node) for node in path[::-1]] or None
 
 
 def disc(radius):
@@ -121,8 +139,8 @@ def shadow(paths):
 def connect(net, groups, ground, cost, via_cost):
     """[(path, ends in a via)] that join the groups of nodes of one net."""
     number = ground.numbers[net]
-    open_track = b"".join(((grid == 0) | (grid == number)).tobytes() for grid in ground.track)
-    open_via = bytearray(((ground.via == 0) | (ground.via == number)).tobytes())
+    open_track = np.concatenate([((grid == 0) | (grid == number)).ravel() for grid in ground.track])
+    open_via = ((ground.via == 0) | (ground.via == number)).ravel()
     plane = net in PLANES
     rest = sorted(groups, key=lambda group: (len(group), min(group)))
     have = set() if plane else set(rest.pop())
@@ -142,7 +160,7 @@ def connect(net, groups, ground, cost, via_cost):
         rest = [group for group in rest if path[-1] not in group]
         for hole in drilled(path, ends_in_via):
             for d in HOLE_BY_HOLE:
-                open_via[hole + d] = 0
+                open_via[hole + d] = False
     return paths
 
 
@@ -163,6 +181,7 @@ def route():
         ground.line(net if net in PLANES else "/" + net, layer, width, points)
     for net, layer, points in place.pours():
         ground.pour(net if net in PLANES else "/" + net, layer, points)
+    ground.close(*place.ETCHED[3])
     jobs = {net: groups for net, groups in terminals(ground).items() if groups and (len(groups) > 1 or net in PLANES)}
     used, used_via = np.zeros(2 * CELLS), np.zeros(CELLS)
     history, history_via = np.ones(2 * CELLS), np.ones(CELLS)
@@ -175,8 +194,7 @@ def route():
             if net in shadows:
                 used[shadows[net][0]] -= 1
                 used_via[shadows[net][1]] -= 1
-            cost = (history * (1 + press * used)).tolist()
-            via_cost = (history_via * (1 + press * used_via)).tolist()
+            cost, via_cost = history * (1 + press * used), history_via * (1 + press * used_via)
             routed[net] = connect(net, jobs[net], ground, cost, via_cost)
             shadows[net] = shadow(routed[net])
             used[shadows[net][0]] += 1

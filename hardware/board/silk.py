@@ -1,53 +1,59 @@
 """What is printed on the board: outlines, references (placed where nothing is in the way), names and warnings."""
 
+import math
 from typing import NamedTuple
 
+import circuit
 import footprints
 import place
 from footprints import NPTH
 
+PICO_X = place.PICO[0]
 CLEAR_mm = 0.2  # of print to pads
-REFERENCE_mm = 0.8
+REFERENCE_mm = 1.0
+LINE_mm = 0.15
 
 SATA = ((-10.16, "PWDIS"), (-5.08, "GND"), (0, "5V"), (5.08, "GND"), (10.16, "12V"))
 SIDE_BAND = ("CLKREQ", "PEWAKE", "SMBCLK", "SMBDAT")
+BIG = 47.0  # middle of the SATA wires
 TEXTS = [  # x, y, size, angle, text
-    (41.0, 1.0, 0.9, 0, "SUPPLY IN: PLUG END OF A CUT SATA CABLE"),
-    *((41.0 + dx, 2.3, 0.8, 0, name) for dx, name in SATA),
-    *((41.0 + dx, 76.6, 0.8, 0, name) for dx, name in SATA),
-    (41.0, 78.3, 0.9, 0, "DRIVE OUT: RECEPTACLE END OF THE CABLE"),
-    *((9.2, 41.0 + 5.08 * i, 0.9, 0, name) for i, name in enumerate(("IN", "GND", "GND", "OUT"))),
+    (BIG, 0.9, 1.0, 0, "SUPPLY IN: PLUG END OF A CUT SATA CABLE"),
+    *((BIG + dx, 2.15, 1.0, 0, name) for dx, name in SATA if name != "PWDIS"),
+    (BIG - 10.16, 2.15, 1.0, 0, "OPEN"),
+    *((BIG + dx, 78.8, 1.0, 0, name) for dx, name in SATA),
+    (BIG, 80.5, 1.0, 0, "DRIVE OUT: RECEPTACLE END OF THE CABLE"),
+    *((9.4, 41.0 + 5.08 * i, 1.0, 0, name) for i, name in enumerate(("IN", "GND", "GND", "OUT"))),
     (2.6, 48.62, 1.0, 90, "RAIL 0  M.2 3.3V 5A"),
-    *((128.3, 48.0 - 5.08 * i, 0.9, 0, name) for i, name in enumerate(("IN", "GND", "GND", "OUT"))),
-    (134.9, 40.38, 1.0, 90, "RAIL 3  U.2 3.3VAUX"),
+    *((153.1, 48.0 - 5.08 * i, 1.0, 0, name) for i, name in enumerate(("IN", "GND", "GND", "OUT"))),
+    (159.9, 40.38, 1.0, 90, "RAIL 3  U.2 3.3VAUX"),
     *(
-        (x, 23.4 + 1.6 * i, 1.0, 0, name)
-        for x, names in ((50.5, ("RAIL 1", "5V 5A")), (70.6, ("RAIL 2", "12V 5A")))
+        (x, 24.4 + 1.7 * i, 1.0, 0, name)
+        for x, names in ((56.5, ("RAIL 1", "5V 5A")), (82.6, ("RAIL 2", "12V 5A")))
         for i, name in enumerate(names)
     ),
-    (39.5, 18.6, 0.9, 0, "10A"),
-    (61.5, 18.6, 0.9, 0, "7.5A"),
-    (8.9, 12.8, 0.9, 0, "24V"),
-    (90.09, 3.2, 1.0, 0, "USB THIS SIDE"),
-    (90.09, 5.2, 1.0, 0, "PICO OR PICO 2"),
-    (90.09, 7.2, 1.0, 0, "IN SOCKETS"),
-    (17.0, 73.0, 0.8, 0, "5V AND 12V MIXED UP"),
-    (17.0, 74.6, 0.8, 0, "DESTROY THE DRIVE: MEASURE"),
-    (17.0, 76.2, 0.8, 0, "BEFORE YOU PLUG ONE IN"),
-    (66.5, 76.6, 0.9, 0, "R108-R408 GET HOT"),
-    (66.5, 78.2, 0.9, 0, "ssdrig rev A"),
+    (45.5, 18.6, 1.0, 0, "10A"),
+    (73.5, 18.6, 1.0, 0, "7.5A"),
+    (PICO_X, 3.2, 1.0, 0, "USB THIS SIDE"),
+    (PICO_X, 5.2, 1.0, 0, "PICO OR PICO 2"),
+    (PICO_X, 7.2, 1.0, 0, "IN SOCKETS"),
+    (18.0, 74.4, 1.0, 0, "5V AND 12V MIXED UP"),
+    (18.0, 76.1, 1.0, 0, "DESTROY THE DRIVE: MEASURE"),
+    (18.0, 77.8, 1.0, 0, "BEFORE YOU PLUG ONE IN"),
+    (76.5, 76.0, 1.0, 0, "R108-R408 GET HOT"),
+    (76.5, 77.8, 1.0, 0, f"ssdrig rev {circuit.REVISION}"),
+    (76.5, 79.6, 1.0, 0, "not built yet"),
     *(
-        (106.5 + 2.54 * i, 6.6, 0.8, 90, name)
+        (124.5 + 2.54 * i, 6.8, 1.0, 90, name)
         for i, name in enumerate(("3V3", "GND", "SCK", "MOSI", "MISO", "CS", "SDA", "SCL"))
     ),
-    *((131.0, 12.0 + 2.54 * i, 0.8, 0, name) for i, name in enumerate(("TRIG", "SYNC", "USB5V", "GND"))),
+    *((155.6, 12.0 + 2.54 * i, 1.0, 0, name) for i, name in enumerate(("TRIG", "GND", "SYNC", "GND"))),
     *(
-        (79.5 + 2.54 * i, 75.7 - 0.37 * len(name), 0.8, 90, name)
+        (97.5 + 2.54 * i, 77.6 - 0.46 * len(name), 1.0, 90, name)
         for i, name in enumerate((*SIDE_BAND, "PERST", "GND", "GND", "GND"))
     ),
     *(
-        (104.5 + 2.54 * i, 75.7 - 0.37 * len(name), 0.8, 90, name)
-        for i, name in enumerate((*SIDE_BAND, "PERST", "ACTIVITY", "GND", "GND"))
+        (122.5 + 2.54 * i, 77.6 - 0.46 * len(name), 1.0, 90, name)
+        for i, name in enumerate((*SIDE_BAND, "PERST", "ACT", "GND", "GND"))
     ),
 ]
 
@@ -62,7 +68,8 @@ class Label(NamedTuple):
 def outline(shape):
     """[(x0, y0, x1, y1)]: the body's edges, left out where a pad is near."""
     if shape.round_body:
-        return []
+        pieces = plus(shape.pads[0]) if shape.name == "CP_Radial_10" else []
+        return [tuple(round(v, 3) for v in piece) for piece in pieces]
     x0, y0, x1, y1 = (
         round(v, 3) for v in (shape.body[0] - 0.1, shape.body[1] - 0.1, shape.body[2] + 0.1, shape.body[3] + 0.1)
     )
@@ -75,8 +82,8 @@ def outline(shape):
         for pad in shape.pads:
             along, off = (pad.x, pad.y) if flat else (pad.y, pad.x)
             half, half_off = (pad.width / 2, pad.height / 2) if flat else (pad.height / 2, pad.width / 2)
-            if abs(across - off) < half_off + CLEAR_mm + 0.06:
-                gaps.append((along - half - CLEAR_mm - 0.06, along + half + CLEAR_mm + 0.06))
+            if abs(across - off) < half_off + CLEAR_mm + 0.08:
+                gaps.append((along - half - CLEAR_mm - 0.06, along + half + CLEAR_mm + 0.08))
         for start, end in sorted(gaps) + [(high, high)]:
             if start - low > 0.3:
                 stop = min(start, high)
@@ -85,16 +92,22 @@ def outline(shape):
     return [tuple(round(v, 3) for v in piece) for piece in pieces]
 
 
+def plus(pad):
+    """The two lines of a + above a pad."""
+    y = pad.y + pad.height / 2 + 1.0
+    return [(pad.x - 0.6, y, pad.x + 0.6, y), (pad.x, y - 0.6, pad.x, y + 0.6)]
+
+
 def circles(shape):
     """[(x, y, radius)]: the outline of a round body, a dot at pin 1 where turning the part matters."""
-    found = [(0, 0, shape.body[2] + 0.1)] if shape.round_body and shape.pads[0].kind != NPTH else []
+    found = [(0, 0, shape.body[2] + 0.1)] if shape.name == "CP_Radial_10" else []
     numbers = {pad.number for pad in shape.pads}
-    if len(numbers) >= 5 or shape.name in ("SOD-123", "CP_Radial_10"):
+    if len(numbers) >= 5 or shape.name in ("SOD-123", "SMA", "SMB", "LED_0603", "SOT-89"):
         first = shape.pads[0]
-        if shape.pads[0].kind == footprints.SMD:
+        if shape.name in ("SMA", "SMB"):
+            found.append((first.x, round(first.y - first.height / 2 - 0.5, 3), 0.15))
+        elif shape.pads[0].kind == footprints.SMD:
             found.append((round(first.x - first.width / 2 - 0.45, 3), first.y, 0.15))
-        elif shape.round_body:
-            found.append((first.x, round(first.height / 2 + 0.55, 3), 0.2))
     return found
 
 
@@ -103,7 +116,7 @@ def overlap(a, b):
 
 
 def text_box(x, y, angle, size, text):
-    half_w, half_h = (size * 0.92 * len(text) + 0.1) / 2, size * 0.6
+    half_w, half_h = (size * 0.92 * len(text) + 0.1) / 2, size * 0.66
     if angle % 180:
         half_w, half_h = half_h, half_w
     return x - half_w, y - half_h, x + half_w, y + half_h
@@ -111,7 +124,12 @@ def text_box(x, y, angle, size, text):
 
 def printed(shape, x, y, angle):
     """Boxes of a part's own print on the board."""
-    found = []
+    found = [
+        (x + r * math.cos(t) - 0.4, y + r * math.sin(t) - 0.4, x + r * math.cos(t) + 0.4, y + r * math.sin(t) + 0.4)
+        for _, _, r in circles(shape)
+        if r > 1
+        for t in (k * math.pi / 24 for k in range(48))
+    ]
     for x0, y0, x1, y1 in [
         *outline(shape),
         *((cx - r, cy - r, cx + r, cy + r) for cx, cy, r in circles(shape) if r < 1),
@@ -119,6 +137,11 @@ def printed(shape, x, y, angle):
         (ax, ay), (bx, by) = place.turned(x0, y0, angle), place.turned(x1, y1, angle)
         found.append((x + min(ax, bx) - 0.2, y + min(ay, by) - 0.2, x + max(ax, bx) + 0.2, y + max(ay, by) + 0.2))
     return found
+
+
+def name_of(part):
+    """What is printed beside a part: its reference; of a place for a probe, what is to be found there."""
+    return part.nets["1"].replace("DISCHARGE", "DISCH") if part.symbol == "TestPoint" else part.ref
 
 
 def labels(parts, places, lands, tracks):
@@ -134,14 +157,15 @@ def labels(parts, places, lands, tracks):
     taken += [text_box(x, y, angle, size, text) for x, y, size, angle, text in TEXTS]
     found = {}
     for ref, (x, y, angle) in places.items():
+        printed_ref = name_of(parts[ref])
         ex0, ey0, ex1, ey1 = footprints.extent(shapes[ref])
         (ax, ay), (bx, by) = place.turned(ex0, ey0, angle), place.turned(ex1, ey1, angle)
         x0, x1, y0, y1 = x + min(ax, bx), x + max(ax, bx), y + min(ay, by), y + max(ay, by)
-        long, high = (REFERENCE_mm * 0.92 * len(ref) + 0.1) / 2, REFERENCE_mm * 0.6
+        long, high = (REFERENCE_mm * 0.92 * len(printed_ref) + 0.1) / 2, REFERENCE_mm * 0.6
         mx, my = (x0 + x1) / 2, (y0 + y1) / 2
         spots = [(mx, my, 0), (mx, my, 90)] if (x1 - x0) * (y1 - y0) > 15 else []
-        for more in (0.24, 0.4, 0.8, 1.3, 1.9):
-            for slide in (0, 0.5, -0.5, 1.0, -1.0, 1.6, -1.6):
+        for more in (0.24, 0.4, 0.8, 1.3, 1.9, 2.6, 3.4, 4.2, 5.2):
+            for slide in (0, 0.5, -0.5, 1.0, -1.0, 1.6, -1.6, 2.3, -2.3, 3.0, -3.0, 4.0, -4.0):
                 spots += [(mx + slide, y0 - high - more, 0), (mx + slide, y1 + high + more, 0)]
                 spots += [(x1 + long + more, my + slide, 0), (x0 - long - more, my + slide, 0)]
                 spots += [(x0 - high - more, my + slide, 90), (x1 + high + more, my + slide, 90)]
@@ -150,7 +174,7 @@ def labels(parts, places, lands, tracks):
         for obstacles, (lx, ly, turn) in [(clear, spot) for spot in spots] + [
             (taken, spot) for spot in spots
         ]:  # on a via only if need be
-            area = text_box(lx, ly, turn, REFERENCE_mm, ref)
+            area = text_box(lx, ly, turn, REFERENCE_mm, printed_ref)
             if area[0] > 0.5 and area[1] > 0.5 and area[2] < place.WIDTH - 0.5 and area[3] < place.HEIGHT - 0.5:
                 if not any(overlap(area, other) for other in obstacles):
                     found[ref] = Label(round(lx, 3), round(ly, 3), turn, REFERENCE_mm)

@@ -1,6 +1,7 @@
-"""Single faults: every part of a rail open and short in four studies, and what that does to the drive.
+"""Single faults: every part of every rail open and short in four studies, and what that does to the drive.
 
-    python hardware/spice/faults.py            makes faults.csv anew (three minutes on a free core)
+    python hardware/spice/faults.py [RAIL ...]  makes these rails of faults.csv anew, all without one (some five
+                                                minutes a rail on a free core)
 
 A fault is one line of rig.lib or revision_b.lib that is taken out (open) or that 1 mOhm lies across (short; of a FET
 from drain to source, and from gate to source). Studies: the rail comes up (softstart) and stays on at 3 A (drop), is
@@ -28,8 +29,20 @@ import limits
 import simulate
 
 HERE = Path(__file__).resolve().parent
-RAIL = "sata_5v"
-FIELDS = ("part", "fault", "revision", "drive_max_V", "drive_on_V", "residual_V", "crowbar_W", "pin", "does", "seen_by")
+RAILS = ("m2_3v3", "sata_5v", "sata_12v", "u2_3v3aux")  # u2_12v has the values of sata_12v: tests/test_spice_limits.py
+FIELDS = (
+    "rail",
+    "part",
+    "fault",
+    "revision",
+    "drive_max_V",
+    "drive_on_V",
+    "residual_V",
+    "crowbar_W",
+    "pin",
+    "does",
+    "seen_by",
+)
 RATED_W = 2.0  # of the crowbar's resistor, CRGP2512 at 70 C
 STILL_s = 5e-3  # of the end of a study: what still burns then goes on burning
 LINE = re.compile(r"^([RCDMLV]\w+) (\S+) (\S+)(?: (\S+))?", re.M)
@@ -69,16 +82,16 @@ def faulty(fault: Fault, text: str) -> str:
     return text.replace(line, f"{line}\nRfault{fault.part} {across[0]} {across[1]} 1m")
 
 
-def measured(fault: Fault | None, study: str, revision: str, **changes) -> dict[str, float]:
+def measured(fault: Fault | None, study: str, rail: str, revision: str, **changes) -> dict[str, float]:
     """What of a study is looked at. A study that ngspice cannot carry out is not: an empty dict."""
-    lines, named = limits.observed(RAIL, revision)
+    lines, named = limits.observed(rail, revision)
     edit = (lambda text: faulty(fault, text)) if fault and fault.file == "rig.lib" else str
     if fault and fault.file != "rig.lib":
         lines = faulty(fault, lines)
     last = {"softstart": 30e-3, "drop": 61e-3, "fall": 40e-3, "failsafe": 60e-3}[study]
     # no drive pulls its rail below ground, as a current source on a rail that is off would
     lines += ".model floor d is=1u rs=1m\nDfloor 0 drive floor\n"
-    lines += "Bfbar fbar 0 v=(v(sw)-v(xc.bar))*(v(sw)-v(xc.bar))/crowbar\n"
+    lines += "Bfbar fbar 0 v=(v(sw)-v(xc.barf))*(v(sw)-v(xc.barf))/crowbar\n"
     for name, of, how, since in (
         ("f_max", "v(drive)", "max", limits.SINCE_s),
         ("f_end", "v(drive)", "avg", last - STILL_s),
@@ -86,7 +99,7 @@ def measured(fault: Fault | None, study: str, revision: str, **changes) -> dict[
     ):
         lines += f".meas tran {name} {how} {of} from={since}\n"
     try:
-        m = simulate.run(study, RAIL, more=lines, edit=edit, **changes)[0]
+        m = simulate.run(study, rail, more=lines, edit=edit, **changes)[0]
     except (RuntimeError, OSError):
         return {}
     beyond = [
@@ -97,13 +110,13 @@ def measured(fault: Fault | None, study: str, revision: str, **changes) -> dict[
     return {name: m[name] for name in ("f_max", "f_end", "f_bar") if name in m} | {"beyond": beyond}
 
 
-def row(fault: Fault | None, revision: str) -> dict:
+def row(fault: Fault | None, rail: str, revision: str) -> dict:
     """One line of the table."""
-    volts = simulate.values(RAIL)["voltage"]
-    up = measured(fault, "softstart", revision)
-    on = measured(fault, "drop", revision)
-    cut = measured(fault, "fall", revision, p_load=volts)
-    alone = measured(fault, "failsafe", revision)
+    volts = simulate.values(rail)["voltage"]
+    up = measured(fault, "softstart", rail, revision)
+    on = measured(fault, "drop", rail, revision)
+    cut = measured(fault, "fall", rail, revision, p_load=volts)
+    alone = measured(fault, "failsafe", rail, revision)
     each = [up, on, cut, alone]
     worst = lambda name, of=each: max((m[name] for m in of if name in m), default=float("nan"))
     drive_V, residual_V = worst("f_max"), cut.get("f_end", float("nan"))
@@ -117,11 +130,11 @@ def row(fault: Fault | None, revision: str) -> dict:
         seen_by.append("rail")
     if bar_W > 2 * RATED_W or "junction" in pins:
         does.append("burns")
-        fused_A = simulate.values(RAIL)["crowbar_fuse"]
-        if revision == "b" and (bar_W / simulate.values(RAIL)["crowbar"]) ** 0.5 > 2 * fused_A:
+        fused_A = simulate.values(rail)["crowbar_fuse"]
+        if revision == "b" and (bar_W / simulate.values(rail)["crowbar"]) ** 0.5 > 2 * fused_A:
             seen_by.append("fuse")  # of revision B, in the crowbar
     if fault and (fault.part, fault.kind) == ("Rcrowbar", "short"):
-        v = simulate.values(RAIL)
+        v = simulate.values(rail)
         pulse_A = volts / (v["small_fet_rds_on"] + v["shunt"] + v["wire"] + v["contact"] + v["ground_contact"])
         if pulse_A > v["small_fet_pulse"]:
             does.append("burns")  # Q4, at the first cut, whose fall is too fast
@@ -136,6 +149,7 @@ def row(fault: Fault | None, revision: str) -> dict:
         does.append("on")
         seen_by.append("cut")
     return {
+        "rail": rail,
         "part": fault.part if fault else "none",
         "fault": fault.kind if fault else "none",
         "revision": revision.upper(),
@@ -149,10 +163,10 @@ def row(fault: Fault | None, revision: str) -> dict:
     }
 
 
-def table() -> list[dict]:
-    wanted = [(None, "a"), (None, "b")]
-    wanted.append((Fault("MQ4", "short", "rig.lib"), "b"))
-    wanted += [(fault, "b" if fault.file == "revision_b.lib" else "a") for fault in faults()]
+def table(rails: tuple[str, ...] = RAILS) -> list[dict]:
+    """Rows of these rails: of revision B all; of A only what it shows, that nobody sees a crowbar FET failing short."""
+    wanted = [(Fault("MQ4", "short", "rig.lib"), "sata_5v", "a")] if "sata_5v" in rails else []
+    wanted += [(fault, rail, "b") for rail in rails for fault in [None, *faults()]]
     with ThreadPoolExecutor(2) as pool:
         return list(pool.map(lambda one: row(*one), wanted))
 
@@ -163,18 +177,31 @@ def committed() -> list[dict]:
         return list(csv.DictReader(file))
 
 
-def main() -> int:
-    rows = table()
+def main(rails: list[str]) -> int:
+    unknown = set(rails) - set(RAILS)
+    if unknown:
+        print(f"expected rails of {', '.join(RAILS)}; seen {', '.join(sorted(unknown))}", file=sys.stderr)
+        return 2
+    made = table(tuple(rails) or RAILS)
+    kept = [one for one in committed() if rails and one["rail"] not in rails]
+    rows = sorted([*kept, *made], key=lambda one: RAILS.index(one["rail"]))
     with open(HERE / "faults.csv", "w", newline="") as file:
         writer = csv.DictWriter(file, FIELDS, lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)
-    gaps = [one for one in rows if {"over", "burns"} & set(one["does"].split()) and one["seen_by"] == "nobody"]
-    for one in gaps:
-        print(f"{one['part']} {one['fault']}, revision {one['revision']}: {one['does']}, and nobody sees it")
-    print(f"{len(rows) - 3} single faults, {len(gaps)} of them a gap")
-    return 0
+    for one in gaps(rows):
+        print(f"{one['rail']}: {one['part']} {one['fault']}, revision {one['revision']}: {one['does']}, nobody sees it")
+    single = [one for one in rows if one["revision"] == "B" and one["part"] != "none"]
+    print(
+        f"{len(single)} single faults on {len({one['rail'] for one in rows})} rails, {len(gaps(single))} of them a gap"
+    )
+    return bool(gaps(single))
+
+
+def gaps(rows: list[dict]) -> list[dict]:
+    """What destroys, and nobody sees."""
+    return [one for one in rows if {"over", "burns"} & set(one["does"].split()) and one["seen_by"] == "nobody"]
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

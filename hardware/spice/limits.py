@@ -28,10 +28,15 @@ STUDIES: dict[str, list[dict]] = {
     "short": [{}, {"t_short": 1e-3, "t_on": 7e-3}],
     "hotplug": [{"live": 1}, {"live": 0}],
     "no3v3": [{}],
+    "overvoltage": [{}],
 }
-RAILS = ("m2_3v3", "sata_5v", "sata_12v", "u2_3v3aux")
-DIVIDERS = {"sata_12v": (15e3, 3.3e3, 470e-12)}  # circuit.RAILS; of the others:
+RAILS = ("m2_3v3", "sata_5v", "sata_12v", "u2_12v", "u2_3v3aux")
+DIVIDERS = dict.fromkeys(("sata_12v", "u2_12v"), (15e3, 3.3e3, 470e-12))  # circuit.RAILS; of the others:
 DIVIDER = (10e3, 10e3, 220e-12)
+# What is beyond a limit in revision B, and why that stays: when 12 V come upon a rail of 3.3 or 5 V, some 60 A flow into
+# the drive's capacitance until the lock-out has opened the rail. What the cables' inductance then does to the sensor lasts
+# microseconds and may cost the sensor, not the drive: look at it (rig doctor, or a known load) after such a mistake.
+EXPLAINED = {("overvoltage", what) for pin in ("IN+", "IN-", "VBUS") for what in (pin, f"{pin} current")}
 SINCE_s = 20e-6  # initial conditions settle
 
 
@@ -137,8 +142,12 @@ def beyond(study: str, rail: str, revision: str, **changes: float | str) -> list
     ]
 
 
+def explained(one: Beyond) -> bool:
+    return one.revision == "b" and (one.study, one.limit.what) in EXPLAINED
+
+
 def main() -> int:
-    worst = 0
+    open_ = 0
     for revision in ("a", "b"):
         found = at_rest(revision)
         for study, cases in STUDIES.items():
@@ -146,10 +155,10 @@ def main() -> int:
                 for changes in cases:
                     found += beyond(study, rail, revision, **changes)
         for one in found:
-            print(one)
-        worst = len(found)
-        print(f"revision {revision}: {worst} beyond a limit")
-    return worst > 0
+            print(one, "(explained)" if explained(one) else "")
+        open_ = len([one for one in found if not explained(one)])
+        print(f"revision {revision}: {len(found)} beyond a limit, {open_} of them unexplained")
+    return open_ > 0
 
 
 if __name__ == "__main__":

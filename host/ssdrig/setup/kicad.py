@@ -33,6 +33,25 @@ def command() -> list[str]:
     raise ToolMissing(f"kicad-cli {OLDEST} or newer", "; ".join(seen) or "none", DO)
 
 
+def python() -> tuple[list[str], dict[str, str]]:
+    """(argv prefix, what its environment needs) of a Python that has KiCad's module pcbnew: the machine's, else the
+    unpacked one. Raises ToolMissing."""
+    line = _line(PRIVATE)
+    choices: list[tuple[list[str], dict[str, str]]] = [(["/usr/bin/python3"], {})]
+    if line:
+        packages = PRIVATE.resolve() / "usr/lib/python3/dist-packages"
+        own = {"PYTHONHOME": str(PRIVATE.resolve() / "usr"), "PYTHONPATH": str(packages)}
+        choices.append(([*line[:-1], str(Path(line[-1]).parent / "python3")], own))
+    for argv, own in choices:
+        try:
+            done = subprocess.run([*argv, "-c", "import pcbnew"], capture_output=True, timeout=60, env=os.environ | own)
+        except OSError:
+            continue
+        if done.returncode == 0:
+            return argv, own
+    raise ToolMissing("a Python with KiCad's module pcbnew", "none", DO)
+
+
 def provision() -> None:
     """Unless there is one, unpack Debian's KiCad, without its libraries, into .setup/kicad: 134 MB to fetch, 400 MB
     kept (debian.provision). With $SSDRIG_NO_INSTALL nothing is fetched. Raises ToolMissing."""
