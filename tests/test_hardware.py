@@ -5,7 +5,7 @@ import math
 import re
 
 import pytest
-from board_files import BOARD, NETS, PARTS, README, at, circuit, draw, export, farad, kicad, ohm  # noqa: F401  a fixture
+from board_files import BOARD, NETS, PARTS, PINS, README, at, circuit, draw, export, farad, kicad, ohm  # noqa: F401  a fixture
 from board_files import at as net_at
 
 SOURCE = {}
@@ -110,7 +110,11 @@ def test_rail(n):
         ("R108", "1", "RAIL0_OUT"),  # the crowbar behind the shunt
         ("R112", "1", "RAIL0_OUT"),  # the divider behind the shunt
         ("U101", "6", "RAIL0_OUT"),  # the sensor powered from the rail that it cuts
-        ("U101", "8", "SW0"),  # voltage sensed before the shunt
+        ("R118", "1", "SW0"),  # voltage sensed before the shunt
+        ("U101", "10", "SW0"),  # nothing between the sensor's pin and a cut's negative pulse
+        ("D102", "1", "GND"),  # no way for the cable's current but the FETs
+        ("F102", "2", "GND"),  # the crowbar's fuse does not lie in its path
+        ("Q105", "1", "OFFGATE0"),  # the lock-out hangs on the microcontroller
         ("U2", "1", "+3V3"),  # no interlock
         ("R115", "2", "SW0"),  # the crowbar's gate floats, or worse, when the logic has no supply
     ],
@@ -143,8 +147,9 @@ def check_rail(n, nets):
     )
     # crowbar before the shunt; its gate is the AND of DISCHARGE and the late OFF
     assert (
-        at(ref("R08"), "1") == f"SW{n}" and at(ref("R08"), "2") == at(ref("Q04"), "3") and at(ref("Q04"), "2") == "GND"
+        at(ref("R08"), "1") == f"SW{n}" and at(ref("R08"), "2") == at(ref("F02"), "1") and at(ref("Q04"), "2") == "GND"
     )
+    assert at(ref("F02"), "2") == at(ref("Q04"), "3")
     assert at(ref("R10"), "1") == f"OFF{n}" and at(ref("R10"), "2") == f"LATE{n}" == at(ref("C03"), "1")
     chip, a, b, block, both, fire = (
         ("U2", "U3")[n // 2],
@@ -159,14 +164,25 @@ def check_rail(n, nets):
     assert [at(ref("U01"), pin) for pin in ("6", "7", "10", "9", "8")] == [
         "+3V3",
         "GND",
-        f"SW{n}",
-        f"RAIL{n}_OUT",
-        f"RAIL{n}_OUT",
+        f"IN{n}_PLUS",
+        f"IN{n}_MINUS",
+        f"VBUS{n}",
     ]
+    for name, before, behind in (("R16", "SW{n}", "IN{n}_PLUS"), ("R17", "RAIL{n}_OUT", "IN{n}_MINUS")):
+        assert [at(ref(name), pin) for pin in ("1", "2")] == [before.format(n=n), behind.format(n=n)]
+    assert [at(ref("R18"), pin) for pin in ("1", "2")] == [f"RAIL{n}_OUT", f"VBUS{n}"]
+    # the cable's current goes through the diode when the FETs open; a surge into the TVS
+    assert [at(ref("D02"), pin) for pin in ("1", "2")] == [f"SW{n}", "GND"]
+    assert [at(ref("D04"), pin) for pin in ("1", "2")] == [f"RAIL{n}_IN", "GND"]
+    # the lock-out needs no logic: input, zener, gate of Q05, which empties the gates
+    assert at(ref("R19"), "1") == f"RAIL{n}_IN" and at(ref("R19"), "2") == at(ref("D03"), "3")
+    assert at(ref("D03"), "1") == at(ref("Q05"), "1") == at(ref("R20"), "1") == f"OVGATE{n}"
+    assert at(ref("R21"), "1") == f"GATE{n}" and at(ref("R21"), "2") == at(ref("Q05"), "3")
+    assert at(ref("R20"), "2") == at(ref("Q05"), "2") == "GND"
     assert at(ref("U01"), "3") == f"ALERT{n}"
     # behind the shunt there is the drive's connector and nothing that draws current
     behind = {node[0] for node in nets[f"RAIL{n}_OUT"]}
-    assert {name for name in behind if not name.startswith("J")} == {ref("U01"), ref("R07")}
+    assert {name for name in behind if not name.startswith("J")} == {ref("R17"), ref("R18"), ref("R07")}
 
 
 def test_addresses_are_those_that_jumpers_can_set():
@@ -192,11 +208,42 @@ def test_gate_supply_voltage():
     gate_V = feedback_V * (1 + ohm(PARTS["R13"].value) / ohm(PARTS["R14"].value))
     wanted = circuit.VALUES["all", "gate_supply"].value
     assert gate_V == pytest.approx(wanted, rel=circuit.VALUES["all", "gate_supply_tolerance"].value)
-    assert (at("U5", "3"), at("R13", "1"), at("U5", "5")) == (
-        "FEEDBACK",
-        "VGATE",
-        "RAIL1_IN",
-    )  # before rail 1's switch: always on
+    assert (at("U5", "3"), at("R13", "1"), at("U5", "5")) == ("FEEDBACK", "VGATE", "LOGIC_5V")
+    assert at("D2", "1") == "VGATE" == at("C6", "1") and at("C6", "2") == "FEEDBACK"
+    # before rail 1's switch: always on; behind a regulator that bears 12 V there. Without USB the Pico lives on it
+    assert (at("U6", "2"), at("U6", "3")) == ("RAIL1_IN", "LOGIC_5V")
+    assert (at("D3", "2"), at("D3", "1"), at("U1", "39")) == ("LOGIC_5V", "VSYS", "VSYS")
+
+
+def test_pins_from_outside_are_protected():
+    """TRIGGER and ACTIVITY through 1 kOhm with diodes to ground and 3.3 V, outputs and SPI through 100 Ohm; no 5 V
+    beside them."""
+    for header, pin, resistor, diode, net in (
+        ("J7", "1", "R16", "D4", "TRIGGER"),
+        ("J6", "6", "R17", "D5", "ACTIVITY"),
+        ("J2", "P11", "R17", "D5", "ACTIVITY"),
+    ):
+        assert at(header, pin) == at(resistor, "1") == f"{net}_IN" and at(resistor, "2") == net == at(diode, "3")
+        assert ohm(PARTS[resistor].value) == 1000 and (at(diode, "1"), at(diode, "2")) == ("GND", "+3V3")
+    pins = {"R18": ("J7", "3"), "R19": ("J8", "3"), "R20": ("J8", "4"), "R21": ("J8", "5"), "R22": ("J8", "6")}
+    for resistor, (header, pin) in pins.items():
+        assert at(resistor, "1") == at(header, pin) and ohm(PARTS[resistor].value) == 100
+        assert at("U1", {row["net"]: row["pico_pin"] for row in PINS}[at(resistor, "2")]) == at(resistor, "2")
+    assert (at("J7", "2"), at("J7", "4")) == ("GND", "GND") and "USB_5V" not in NETS
+
+
+def test_a_probe_finds_what_the_first_power_up_asks_for():
+    found = sorted(next(iter(part.nets.values())) for part in PARTS.values() if part.symbol == "TestPoint")
+    of_rails = [f"{name}{n}" for name in ("GATE", "SRC", "SW", "OFF", "DISCHARGE") for n in range(4)]
+    assert found == sorted([*of_rails, "VGATE", "GND", "GND", "+3V3", "LOGIC_5V"])
+
+
+@pytest.mark.parametrize("lamp, net", [*((f"D{n + 1}05", f"SW{n}") for n in range(4)), ("D6", "VGATE"), ("D7", "+3V3")])
+def test_lamps(lamp, net):
+    """What each one shows; a rail's lamp lies before the shunt."""
+    (resistor,) = [ref for ref, pin in NETS[at(lamp, "2")] if ref != lamp]
+    assert at(resistor, "1") == net and at(lamp, "1") == "GND"
+    assert all(at(f"D{n + 1}06", "2") == at(f"R{n + 1}23", "2") for n in range(4))
 
 
 def test_bus_pull_ups_for_1_MHz():
@@ -210,7 +257,7 @@ def test_sata_power_connectors():
         assert {at(ref, pin) for pin in ("P7", "P8", "P9")} == {five}
         assert {at(ref, pin) for pin in ("P13", "P14", "P15")} == {twelve}
         assert {at(ref, pin) for pin in ("P4", "P5", "P6", "P10", "P12")} == {"GND"}
-    assert at("J2", "P11") == "ACTIVITY"
+    assert "P3" not in {pin for nodes in NETS.values() for ref, pin in nodes if ref == "J1"}  # or it would hold P3 high
     assert at("R12", "1") == at("J2", "P3") == "PWDIS" and at("R12", "2") == "GND"
 
 

@@ -2,12 +2,10 @@
 rules."""
 
 import html
-import json
 import math
 import os
 import re
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -43,7 +41,7 @@ def test_board_is_the_one_that_the_sources_make():
 @pytest.mark.slow
 def test_parts_are_those_of_the_schematic():
     assert {ref: (f"ssdrig:{footprints.footprint(part).name}", part.value) for ref, part in REAL.items()} == {
-        ref: part for ref, part in board_file().parts.items() if not re.fullmatch(r"H\d", ref)
+        ref: part for ref, part in board_file().parts.items() if ref not in place.MECHANICAL
     }
 
 
@@ -111,11 +109,13 @@ def test_loop_of_the_crowbar_is_short(n):
         middle(f"Q{r}02", "2"),
         middle(f"R{r}08", "1"),
         middle(f"R{r}08", "2"),
+        middle(f"F{r}02", "1"),
+        middle(f"F{r}02", "2"),
         middle(f"Q{r}04", "3"),
         middle(f"Q{r}04", "2"),
     ]
     holes = [at for net, at, _ in board_file().vias if net == "GND" and math.dist(at, ways[-1]) < 2.2]
-    assert sum(math.dist(a, b) for a, b in zip(ways, ways[1:])) < 22 and len(holes) >= 2
+    assert sum(math.dist(a, b) for a, b in zip(ways, ways[1:])) < 27 and len(holes) >= 2
 
 
 def test_screws_and_edges():
@@ -146,7 +146,7 @@ def test_what_is_printed():
 
 def test_each_part_has_its_reference_printed():
     labels = silk.labels(layout.PARTS, place.places(), layout.lands(), layout.tracks())
-    assert [ref for ref, label in labels.items() if not label.size] == []
+    assert [ref for ref, label in labels.items() if label.size < 1.0] == []
 
 
 def drawn(svg):
@@ -217,18 +217,10 @@ def area(polygons):
     return sum(abs(sum(ax * by - bx * ay for (ax, ay), (bx, by) in zip(p, p[1:] + p[:1]))) / 2 for p in polygons)
 
 
-def test_pours_are_kicads():
-    """Computed again by KiCad's Python module, of the system's Python. Releases of KiCad differ in the third
-    decimal."""
-    python = "/usr/bin/python3"
-    if subprocess.run([python, "-c", "import pcbnew"], capture_output=True, timeout=60).returncode:
-        pytest.skip(f"no module pcbnew in {python} (package kicad of bookworm-backports or later)")
-    code = (
-        "import json, sys; sys.path.insert(0, sys.argv[1]); import fill, layout;"
-        " print(json.dumps(list(fill.poured(layout.board({})).values())))"
-    )
-    done = subprocess.run([python, "-c", code, str(BOARD)], capture_output=True, text=True, timeout=100, check=True)
-    again = json.loads(done.stdout.splitlines()[-1])
+@pytest.mark.slow
+def test_pours_are_kicads(kicad):
+    """Computed again by KiCad's Python module. Releases of KiCad differ in the third decimal."""
+    again = list(fill.poured(layout.board({})).values())
     assert len(again) == len(board_file().pours) > 20
     for polygons, (net, layer, ours) in zip(again, board_file().pours):
         assert area(polygons) == pytest.approx(area(ours), rel=0.002), (net, layer)
@@ -247,6 +239,9 @@ LIBRARY = {  # ours: KiCad's
     "SO-14": "Package_SO/SOIC-14_3.9x8.7mm_P1.27mm",
     "TSSOP-14": "Package_SO/TSSOP-14_4.4x5mm_P0.65mm",
     "SOD-123": "Diode_SMD/D_SOD-123",
+    "SMA": "Diode_SMD/D_SMA",
+    "SMB": "Diode_SMD/D_SMB",
+    "LED_0603": "LED_SMD/LED_0603_1608Metric",
     "CP_Radial_10": "Capacitor_THT/CP_Radial_D10.0mm_P5.00mm",
     "Pico_Socket": "Module/RaspberryPi_Pico_Common_THT",
     "Terminal_4": "TerminalBlock_Phoenix/TerminalBlock_Phoenix_MKDS-1,5-4-5.08_1x04_P5.08mm_Horizontal",

@@ -243,17 +243,17 @@ def tap(board, ref, number):
 
 
 def check_kelvin(board, n):
-    """AssertionError unless IN+ and IN- of rail n end at the shunt's pads and touch their nets' copper nowhere else."""
-    for number, pad in (("10", "1"), ("9", "2")):
-        here, used, joined = tap(board, f"U{n + 1}01", number)
+    """AssertionError unless the taps of IN+ and IN- of rail n end at the shunt's pads and touch their nets' copper nowhere else."""
+    # R16 to IN+, R17 to IN-; R18, to VBUS, takes its microamperes from the tap of R17
+    for resistor, pad, allowed in (("R16", "1", 0), ("R17", "2", 1)):
+        here, used, joined = tap(board, f"{resistor[0]}{n + 1}{resistor[1:]}", "1")
         ((net, x, y, width, height, _),) = board.pads[f"R{n + 1}07", pad]
         assert abs(here[-1][0] - x) <= width / 2 and abs(here[-1][1] - y) <= height / 2, (net, here)
-        allowed = 2 if number == "9" else 0  # pin 8, VBUS, is joined to pin 9 at the sensor
         assert {t[2] for t in used} == {0.2}
         on_the_way = [
             t for t in board.tracks if t[0] == net and t not in used and any(near(end, used) for end in t[3:])
         ]
-        assert len(on_the_way) <= allowed / 2, on_the_way
+        assert len(on_the_way) <= 2 * allowed, on_the_way
         for name, _layer, polygons in board.pours:
             if name == net:
                 for a, b in zip(here, here[1:]):
@@ -289,6 +289,6 @@ def test_a_tap_in_the_pour_is_found():
     with pytest.raises(AssertionError):
         check_kelvin(board, 0)
     board = Board(TEXT)
-    board.tracks.append(("RAIL0_OUT", "F.Cu", 0.2, (20.0, 60.5), (20.0, 66.0)))
+    board.tracks.append(("RAIL0_OUT", "F.Cu", 0.2, (19.0, 61.5), (19.0, 66.0)))
     with pytest.raises(AssertionError):
         check_kelvin(board, 0)

@@ -158,7 +158,7 @@ def test_a_larger_shunt_a_long_cable_or_a_fuse_breaks_the_drop_at_3v3(change):
 @pytest.mark.parametrize("c_load", [1e-5, 1e-4, 4.7e-4, 1e-3])
 def test_crowbar_falls_as_rc(rail, c_load):
     v = simulate.values(rail)
-    ohms = v["crowbar"] + v["small_fet_rds_on"] + v["shunt"] + v["wire"]
+    ohms = v["crowbar"] + v["crowbar_fuse_ohm"] + v["small_fet_rds_on"] + v["shunt"] + v["wire"]
     m = measures("fall", rail, c_load=c_load, p_load=0, leakage_off=1e-6, stop=0.06)
     assert m["fall"] == pytest.approx(2.197 * ohms * c_load, rel=0.05, abs=1e-6)
     assert m["bar_peak"] == pytest.approx(v["voltage"] / ohms, rel=0.05)
@@ -302,7 +302,7 @@ def test_without_the_interlock_delay_both_conduct(rail):
 @pytest.mark.parametrize("rail", RAILS)
 def test_crowbar_holds_the_residual_below_300_mV(rail):
     v, m = simulate.values(rail), measures("backfeed", rail)
-    assert m["residual"] == pytest.approx(-m["feed"] * (v["crowbar"] + v["small_fet_rds_on"]), rel=0.05)
+    assert m["residual"] == pytest.approx(-m["feed"] * (v["crowbar"] + v["crowbar_fuse_ohm"] + v["small_fet_rds_on"]), rel=0.05)
     assert m["residual"] < 0.3
 
 

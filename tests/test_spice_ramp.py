@@ -109,7 +109,7 @@ def test_fall_is_a_line_to_one_step_of_it(rail, ms):
         assert part(m, name, rail) == pytest.approx(left, abs=1 / 32)
     # 80 % of the time from 90 to 10 %, or less where R C / T of the voltage is more than 10 %: the crowbar alone from
     # there
-    tail = v["crowbar"] * 470e-6 / (ms * 1e-3)
+    tail = (v["crowbar"] + v["crowbar_fuse_ohm"]) * 470e-6 / (ms * 1e-3)
     line = 0.8 if tail < 0.1 else 0.9 - tail + tail * math.log(tail / 0.1)
     assert m["fall"] == pytest.approx(line * ms * 1e-3, rel=0.04)
     assert m["residual"] < 0.3

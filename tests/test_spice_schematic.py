@@ -26,6 +26,15 @@ NETS = {
     "CROWBAR{n}": "drive",
     "BARGATE{n}": "q4gate",
     "BAR{n}": "bar",
+    "BARFUSE{n}": "barf",
+    "IN{n}_PLUS": "pinp",
+    "IN{n}_MINUS": "pinn",
+    "VBUS{n}": "pvbus",
+    "OVZ{n}": "ovz",
+    "OVGATE{n}": "og",
+    "OVEMPTY{n}": "ovd",
+    "LED{n}": "ledn",
+    "BARLED{n}": "barledn",
     "RAIL{n}_OUT": "out",
     "RAIL{n}_IN": "in",
     "GND": "0",
@@ -37,21 +46,25 @@ NOT_DRAWN = r"Rt\d|Ct\d|[RC]melt|[RC][ab] |Rcable|Resr|Rsupply"
 
 
 simulate = simulator()
+PROTECTION = (ROOT / "hardware/spice/revision_b.lib").read_text()
 
 
 def simulated(rail, text):
-    """Parts of rig.lib: (kind, nets..., value): nets of R, C and fuse in order of the alphabet, of a FET drain, gate,
-    source."""
-    v, parts = simulate.values(rail), []
-    for block in re.findall(
+    """Parts of rig.lib and revision_b.lib: (kind, nets..., value): nets of R, C and fuse in order of the alphabet, of a
+    FET drain, gate, source."""
+    v, parts = simulate.values(rail) | {"1k": 1e3}, []
+    blocks = re.findall(
         r"^\.subckt (?:series_switch|crowbar_switch|line) .*?^\.ends", text, re.MULTILINE | re.DOTALL
-    ):
+    )
+    for block in [*blocks, PROTECTION]:
         for line in re.findall(rf"^(?!{NOT_DRAWN})[RCMD].*", block, re.MULTILINE):
-            name, *words = line.split(" ")
+            name, *words = re.sub(r"\b(sw)2\b|\bx[lc]\.", r"\1", line).split(" ")
             if name[0] == "M":
                 parts.append(("M", *words))
             elif name[0] == "D":
                 parts.append(("D", *words[:2]))
+            elif name == "Rbarfuse":
+                parts.append(("F", *sorted(words[:2])))
             else:
                 ends = ("0" if net == "bulk" else net for net in words[:2])
                 parts.append((name[0], *sorted(ends), f"{v[words[2].strip('{}')]:.3g}"))
@@ -78,6 +91,8 @@ def drawn(rail):
             parts.append(("M", *(nets[pin] for pin in PINS[part.symbol]), MODELS[part.symbol]))
         elif part.symbol == "Zener":
             parts.append(("D", nets["1"], nets["3"]))
+        elif part.symbol in ("Zener_2", "Diode", "LED"):
+            parts.append(("D", nets["2"], nets["1"]))
         elif part.symbol == "Fuse":
             parts.append(("F", *sorted(nets.values())))
         elif part.symbol in ("R", "C") and None not in nets.values():
@@ -88,7 +103,7 @@ def drawn(rail):
 @pytest.mark.parametrize("rail", [row[0] for row in circuit.RAILS])
 def test_the_schematic_is_the_simulated_circuit(rail):
     text = (ROOT / "hardware/spice/rig.lib").read_text()
-    assert len(drawn(rail)) >= 20
+    assert len(drawn(rail)) >= 35
     assert drawn(rail) == simulated(rail, text)
 
 

@@ -43,7 +43,7 @@ TEXTS = [  # x, y, size, angle, text
     (76.5, 77.8, 1.0, 0, f"ssdrig rev {circuit.REVISION}"),
     (76.5, 79.6, 1.0, 0, "not built yet"),
     *(
-        (124.5 + 2.54 * i, 6.8, 1.0, 90, name)
+        (124.5 + 2.54 * i, 6.6, 1.0, 90, name)
         for i, name in enumerate(("3V3", "GND", "SCK", "MOSI", "MISO", "CS", "SDA", "SCL"))
     ),
     *((155.6, 12.0 + 2.54 * i, 1.0, 0, name) for i, name in enumerate(("TRIG", "GND", "SYNC", "GND"))),
