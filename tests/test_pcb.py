@@ -79,8 +79,8 @@ def test_pins_of_headers_are_in_order(ref, pins, pitch):
 def test_pico_as_its_data_sheet_has_it():
     """USB up: 1 to 20 down the left, 21 to 40 up the right, 17.78 mm apart. Each signal at the pin of pins.csv."""
     for i in range(20):
-        assert middle("U1", str(i + 1)) == pytest.approx((81.2, middle("U1", "1")[1] + 2.54 * i))
-        assert middle("U1", str(40 - i)) == pytest.approx((81.2 + 17.78, middle("U1", "1")[1] + 2.54 * i))
+        assert middle("U1", str(i + 1)) == pytest.approx((place.PICO[0] - 8.89, middle("U1", "1")[1] + 2.54 * i))
+        assert middle("U1", str(40 - i)) == pytest.approx((place.PICO[0] + 8.89, middle("U1", "1")[1] + 2.54 * i))
     assert {row["net"]: board_file().pads["U1", row["pico_pin"]][0][0] for row in PINS} == {
         row["net"]: row["net"] for row in PINS
     }
@@ -157,7 +157,9 @@ def drawn(svg):
 
 def test_picture_shows_every_part_and_text():
     texts = [text for text, _, _ in drawn((BOARD / "ssdrig-pcb.svg").read_text())]
-    assert set(REAL) | {item[1] for item in every(board_file().tree, "gr_text")} <= set(texts)
+    references = {ref for ref, part in REAL.items() if part.symbol != "TestPoint"}
+    probes = {silk.name_of(part) for part in REAL.values() if part.symbol == "TestPoint"}
+    assert references | probes | {item[1] for item in every(board_file().tree, "gr_text")} <= set(texts)
 
 
 # ---- KiCad

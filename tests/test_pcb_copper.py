@@ -243,7 +243,8 @@ def tap(board, ref, number):
 
 
 def check_kelvin(board, n):
-    """AssertionError unless the taps of IN+ and IN- of rail n end at the shunt's pads and touch their nets' copper nowhere else."""
+    """AssertionError unless the taps of IN+ and IN- of rail n end at the shunt's pads and touch their nets' copper
+    nowhere else."""
     # R16 to IN+, R17 to IN-; R18, to VBUS, takes its microamperes from the tap of R17
     for resistor, pad, allowed in (("R16", "1", 0), ("R17", "2", 1)):
         here, used, joined = tap(board, f"{resistor[0]}{n + 1}{resistor[1:]}", "1")

@@ -302,7 +302,9 @@ def test_without_the_interlock_delay_both_conduct(rail):
 @pytest.mark.parametrize("rail", RAILS)
 def test_crowbar_holds_the_residual_below_300_mV(rail):
     v, m = simulate.values(rail), measures("backfeed", rail)
-    assert m["residual"] == pytest.approx(-m["feed"] * (v["crowbar"] + v["crowbar_fuse_ohm"] + v["small_fet_rds_on"]), rel=0.05)
+    assert m["residual"] == pytest.approx(
+        -m["feed"] * (v["crowbar"] + v["crowbar_fuse_ohm"] + v["small_fet_rds_on"]), rel=0.05
+    )
     assert m["residual"] < 0.3
 
 

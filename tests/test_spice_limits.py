@@ -16,7 +16,14 @@ import simulate
 ngspice = pytest.mark.skipif(
     shutil.which("ngspice") is None, reason="ngspice is not installed (apt-get install ngspice)"
 )
-CONNECTORS = {"SATA_15", "Terminal_4", "Header_8", "Header_4", "PWR_FLAG", "TestPoint"}  # what is joined to them has limits
+CONNECTORS = {
+    "SATA_15",
+    "Terminal_4",
+    "Header_8",
+    "Header_4",
+    "PWR_FLAG",
+    "TestPoint",
+}  # what is joined to them has limits
 KNOWN_A = {"IN+", "IN-", "VBUS", "IN+ current", "IN- current", "VBUS current"}  # of revision A, at a cut
 WITHOUT_LOCK_OUT = {"SCOPE", "VDS", "VGS"}  # of revision A, at the wrong supply
 ROWS = limits.limits()
@@ -161,7 +168,12 @@ def test_a_fault_is_in_the_netlist():
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "rail, part, kind",
-    [("sata_5v", "MQ4", "short"), ("m2_3v3", "MQ1", "short"), ("sata_12v", "Rgate", "open"), ("sata_5v", "Roff", "open")],
+    [
+        ("sata_5v", "MQ4", "short"),
+        ("m2_3v3", "MQ1", "short"),
+        ("sata_12v", "Rgate", "open"),
+        ("sata_5v", "Roff", "open"),
+    ],
 )
 def test_the_committed_rows_are_what_the_studies_give(rail, part, kind):
     wanted = (rail, part, kind, "B")

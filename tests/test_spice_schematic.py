@@ -53,9 +53,7 @@ def simulated(rail, text):
     """Parts of rig.lib and revision_b.lib: (kind, nets..., value): nets of R, C and fuse in order of the alphabet, of a
     FET drain, gate, source."""
     v, parts = simulate.values(rail) | {"1k": 1e3}, []
-    blocks = re.findall(
-        r"^\.subckt (?:series_switch|crowbar_switch|line) .*?^\.ends", text, re.MULTILINE | re.DOTALL
-    )
+    blocks = re.findall(r"^\.subckt (?:series_switch|crowbar_switch|line) .*?^\.ends", text, re.MULTILINE | re.DOTALL)
     for block in [*blocks, PROTECTION]:
         for line in re.findall(rf"^(?!{NOT_DRAWN})[RCMD].*", block, re.MULTILINE):
             name, *words = re.sub(r"\b(sw)2\b|\bx[lc]\.", r"\1", line).split(" ")

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import circuit
 import footprints
-import place
+import rules
 from symbols import POWER, SYMBOLS
 
 GRID_mm = 2.54
@@ -276,7 +276,7 @@ def files():
         "meta": {"filename": f"{NAME}.kicad_pro", "version": 3},
         "schematic": {"legacy_lib_dir": "", "legacy_lib_list": []},
         "sheets": [[ROOT, "Root"]],
-    } | place.project_rules()
+    } | rules.project_rules()
     table = (
         "(sym_lib_table\n  (version 7)\n"
         f'  (lib (name "{NAME}") (type "KiCad") (uri "${{KIPRJMOD}}/{NAME}.kicad_sym") (options "") (descr "symbols of'

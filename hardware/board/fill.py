@@ -3,8 +3,8 @@ ssdrig.kicad_pcb, ssdrig-pcb.svg, ssdrig.pretty/, fp-lib-table.
 
     python hardware/board/fill.py [FOLDER]      (after draw.py)
 
-Pouring needs KiCad's Python module pcbnew: the machine's own or that of the unpacked KiCad (host/ssdrig/setup/kicad.py).
-Nothing is written where the check has anything to say."""
+Pouring needs KiCad's Python module pcbnew: the machine's own, or that of the unpacked KiCad
+(host/ssdrig/setup/kicad.py). Nothing is written where the check has anything to say."""
 
 import json
 import os
@@ -18,6 +18,7 @@ from pathlib import Path
 import export
 import layout
 from draw import NAME
+
 from ssdrig.setup import kicad
 
 FOLDER = Path(__file__).resolve().parent

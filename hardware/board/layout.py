@@ -11,9 +11,10 @@ from typing import NamedTuple
 import circuit
 import footprints
 import place
+import rules
 import silk
 from draw import NAME, ident, quoted
-from footprints import NPTH, SMD, THT
+from footprints import SMD, THT
 from symbols import POWER, SYMBOLS
 
 FOLDER = Path(__file__).resolve().parent
@@ -183,8 +184,9 @@ def footprint_text(shape, ref=None, label=None):
         lines.append(line("F.SilkS", x0, y0, x1, y1, silk.LINE_mm, *words))
     for cx, cy, radius in silk.circles(shape):
         lines.append(
-            f"(fp_circle (center {cx:g} {cy:g}) (end {cx + radius:g} {cy:g}) (stroke (width {silk.LINE_mm}) (type solid)) "
-            f"(fill {'yes' if radius < 0.3 else 'no'}) (layer F.SilkS) (uuid {ident(*words, 'circle', cx, cy)}))"
+            f"(fp_circle (center {cx:g} {cy:g}) (end {cx + radius:g} {cy:g}) (stroke (width {silk.LINE_mm})"
+            f" (type solid)) (fill {'yes' if radius < 0.3 else 'no'}) (layer F.SilkS)"
+            f" (uuid {ident(*words, 'circle', cx, cy)}))"
         )
     x0, y0, x1, y1 = footprints.extent(shape)
     m = shape.margin
@@ -261,8 +263,8 @@ def graphics():
         )
     x, y, size, _ = place.ETCHED
     found.append(
-        f"(gr_text {quoted(f'ssdrig board {circuit.REVISION}')} (at {x:g} {y:g} 0) (layer F.Cu) (uuid {ident('etched')})"
-        f" {text_effects(size)})"
+        f"(gr_text {quoted(f'ssdrig board {circuit.REVISION}')} (at {x:g} {y:g} 0) (layer F.Cu)"
+        f" (uuid {ident('etched')}) {text_effects(size)})"
     )
     return found
 
@@ -270,7 +272,7 @@ def graphics():
 def stackup():
     """What the manufacturer is to build, layer by layer."""
     lines = []
-    for name, kind, thickness in place.STACKUP:
+    for name, kind, thickness in rules.STACKUP:
         text = f"(layer {quoted(name)} (type {quoted(kind)})"
         text += f" (thickness {thickness})" if thickness else ""
         text += ' (material "FR4") (epsilon_r 4.5) (loss_tangent 0.02)' if kind in ("prepreg", "core") else ""

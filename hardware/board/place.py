@@ -21,21 +21,6 @@ FIDUCIALS = ((9.5, 3.0), (WIDTH - 9.5, 7.5), (9.5, HEIGHT - 2.0))
 MECHANICAL = {f"H{i + 1}": at for i, at in enumerate(HOLES)} | {f"FID{i + 1}": at for i, at in enumerate(FIDUCIALS)}
 # the revision, etched: x, y, size, room
 ETCHED = (24.0, 80.4, 1.0, (13.0, 79.4, 35.0, 81.3))
-STACKUP = (  # name, type, thickness in mm: 1.6 mm, 35 um of copper outside, 18 um inside
-    ("F.SilkS", "Top Silk Screen", None),
-    ("F.Paste", "Top Solder Paste", None),
-    ("F.Mask", "Top Solder Mask", 0.01),
-    ("F.Cu", "copper", 0.035),
-    ("dielectric 1", "prepreg", 0.21),
-    ("In1.Cu", "copper", 0.0175),
-    ("dielectric 2", "core", 1.065),
-    ("In2.Cu", "copper", 0.0175),
-    ("dielectric 3", "prepreg", 0.21),
-    ("B.Cu", "copper", 0.035),
-    ("B.Mask", "Bottom Solder Mask", 0.01),
-    ("B.Paste", "Bottom Solder Paste", None),
-    ("B.SilkS", "Bottom Silk Screen", None),
-)
 
 # part of a rail (without the rail's number) -> x, y, angle in the block
 BLOCK = {
@@ -371,36 +356,3 @@ def tracks():
             for net, layer, width, points in BLOCK_TRACKS
         ]
     return found
-
-
-def project_rules():
-    """What KiCad's project file says about the board: the rules of the check, error by error as KiCad has them."""
-    rules = {
-        "min_clearance": CLEARANCE_mm,
-        "min_track_width": TRACK_mm,
-        "min_via_diameter": VIA_mm,
-        "min_through_hole_diameter": DRILL_mm,
-        "min_via_annular_width": (VIA_mm - DRILL_mm) / 2,
-        "min_copper_edge_clearance": EDGE_mm - 0.01,
-        "min_hole_clearance": 0.25,
-        "min_hole_to_hole": 0.25,
-        "min_resolved_spokes": 2,
-        "min_text_height": 1.0,
-        "min_text_thickness": 0.15,
-    }
-    net_class = {
-        "name": "Default",
-        "clearance": CLEARANCE_mm,
-        "track_width": TRACK_mm,
-        "via_diameter": VIA_mm,
-        "via_drill": DRILL_mm,
-        # of the schematic, in mils: without a width KiCad draws no wire at all
-        "wire_width": 6,
-        "bus_width": 12,
-        "line_style": 0,
-    }
-    net_class["priority"] = 2147483647  # KiCad's for the class of all nets
-    return {
-        "board": {"design_settings": {"meta": {"version": 2}, "rules": rules}},
-        "net_settings": {"classes": [net_class], "meta": {"version": 4}},
-    }

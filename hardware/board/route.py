@@ -79,7 +79,7 @@ def walk(open_track, open_via, cost, via_cost, sources, target, window, plane, c
                 if open_track[other] and price < best[other]:
                     best[other], back[other] = price, node
                     heapq.heappush(queue, (price + ahead(other, cells, columns, window, plane), other))
-    return [node for node in range(0)]
+    return [sources[0]][:0]
 
 
 @numba.njit(cache=True)

@@ -6,12 +6,12 @@ from typing import NamedTuple
 import circuit
 import footprints
 import place
-from footprints import NPTH
 
 PICO_X = place.PICO[0]
 CLEAR_mm = 0.2  # of print to pads
 REFERENCE_mm = 1.0
 LINE_mm = 0.15
+TRIES = 8  # at finding a place for every reference
 
 SATA = ((-10.16, "PWDIS"), (-5.08, "GND"), (0, "5V"), (5.08, "GND"), (10.16, "12V"))
 SIDE_BAND = ("CLKREQ", "PEWAKE", "SMBCLK", "SMBDAT")
@@ -155,8 +155,21 @@ def labels(parts, places, lands, tracks):
     for ref, at in places.items():
         taken += printed(shapes[ref], *at)
     taken += [text_box(x, y, angle, size, text) for x, y, size, angle, text in TEXTS]
+    order = sorted(places, key=lambda ref: parts[ref].symbol != "TestPoint")  # a person looks for these, probe in hand
+    for _ in range(TRIES):
+        found = put(order, parts, places, shapes, list(taken), holes)
+        without = [ref for ref in order if not found[ref].size]
+        if not without:
+            break
+        order = without + [ref for ref in order if ref not in without]  # they choose first
+    return found
+
+
+def put(order, parts, places, shapes, taken, holes):
+    """{reference: Label} of the parts in this order; what has a place takes it from the next ones."""
     found = {}
-    for ref, (x, y, angle) in places.items():
+    for ref in order:
+        x, y, angle = places[ref]
         printed_ref = name_of(parts[ref])
         ex0, ey0, ex1, ey1 = footprints.extent(shapes[ref])
         (ax, ay), (bx, by) = place.turned(ex0, ey0, angle), place.turned(ex1, ey1, angle)

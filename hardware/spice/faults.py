@@ -135,7 +135,9 @@ def row(fault: Fault | None, rail: str, revision: str) -> dict:
             seen_by.append("fuse")  # of revision B, in the crowbar
     if fault and (fault.part, fault.kind) == ("Rcrowbar", "short"):
         v = simulate.values(rail)
-        pulse_A = volts / (v["small_fet_rds_on"] + v["crowbar_fuse_ohm"] + v["shunt"] + v["wire"] + v["contact"] + v["ground_contact"])
+        pulse_A = volts / (
+            v["small_fet_rds_on"] + v["crowbar_fuse_ohm"] + v["shunt"] + v["wire"] + v["contact"] + v["ground_contact"]
+        )
         if pulse_A > v["small_fet_pulse"]:
             does.append("burns")  # Q4, at the first cut, whose fall is too fast
             seen_by.append("cut")

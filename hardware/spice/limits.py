@@ -33,9 +33,9 @@ STUDIES: dict[str, list[dict]] = {
 RAILS = ("m2_3v3", "sata_5v", "sata_12v", "u2_12v", "u2_3v3aux")
 DIVIDERS = dict.fromkeys(("sata_12v", "u2_12v"), (15e3, 3.3e3, 470e-12))  # circuit.RAILS; of the others:
 DIVIDER = (10e3, 10e3, 220e-12)
-# What is beyond a limit in revision B, and why that stays: when 12 V come upon a rail of 3.3 or 5 V, some 60 A flow into
-# the drive's capacitance until the lock-out has opened the rail. What the cables' inductance then does to the sensor lasts
-# microseconds and may cost the sensor, not the drive: look at it (rig doctor, or a known load) after such a mistake.
+# What is beyond a limit in revision B, and why that stays: when 12 V come upon a rail of 3.3 or 5 V, some 60 A flow
+# into the drive's capacitance until the lock-out has opened the rail. What the cables' inductance then does to the
+# sensor lasts microseconds and may cost the sensor, not the drive: try it with a known load after such a mistake.
 EXPLAINED = {("overvoltage", what) for pin in ("IN+", "IN-", "VBUS") for what in (pin, f"{pin} current")}
 SINCE_s = 20e-6  # initial conditions settle
 
