@@ -154,8 +154,8 @@ def test_drop_with_the_copper(n):
 @pytest.mark.slow
 @pytest.mark.parametrize("n", range(4))
 def test_resistance_of_the_copper(n):
-    """35 um, without contacts and ground."""
-    assert 1 < path_mOhm(n) < 2.8
+    """35 um, without contacts and ground; the way of 12 V is longer, and 12 V mind less."""
+    assert 1 < path_mOhm(n) < (3.4 if n == 2 else 2.8)
 
 
 @functools.cache

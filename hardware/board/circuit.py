@@ -64,7 +64,7 @@ def rail_parts(n, x, y):
     if fused:
         put("F01", "Fuse", f"fuse {name}", value["fuse"].part.split(" (")[0], 9, 8, {"1": rail_in, "2": before})
         join("F01.2", "Q01.2")
-    put("C01", "C", "input bulk", text["input_bulk"], 4, 11, {"1": rail_in, "2": "GND"}, 270)
+    put("C01", "C", "input bulk", text["input_bulk"], 5, 11, {"1": rail_in, "2": "GND"}, 270)
     join("F01.1" if fused else "Q01.2", "C01.1")
     put("Q01", "NFET_DPAK", "series FET", "IRLR8743", 18, 8, {"2": before, "3": src, "1": f"G{n}A"})
     put("Q02", "NFET_DPAK", "series FET", "IRLR8743", 28, 8, {"2": sw, "3": src, "1": f"G{n}B"}, mirrored=True)
@@ -122,9 +122,9 @@ def rail_parts(n, x, y):
         "7": "GND",
     }
     put("U01", "INA228", "INA228", "INA228", 77, 11, ina)
-    put("C04", "C", "decoupling", "100n", 88, 11, {"1": "+3V3", "2": "GND"}, 270)
+    put("C04", "C", "decoupling", "100n", 90, 11, {"1": "+3V3", "2": "GND"}, 270)
     # what keeps a cut's negative pulse, a wrong supply and a drive's ripple away
-    put("D04", "Zener_2", "input TVS", "SMBJ18A", 0, 11, {"1": rail_in, "2": "GND"}, 270)
+    put("D04", "Zener_2", "input TVS", "SMBJ18A", 0.5, 11, {"1": rail_in, "2": "GND"}, 270)
     join("D04.1", "C01.1")
     put("D02", "Diode", "freewheel diode", "SS34", 41, 11, {"1": sw, "2": "GND"}, 270)
     join("D02.1", "R07.1", "y")
@@ -133,7 +133,7 @@ def rail_parts(n, x, y):
     put("R18", "R", "gpio resistor", text["vbus_resistor"], 84, 26, {"1": out, "2": sense_bus})
     put("C07", "C", "decoupling", text["sense_capacitor"], 97, 22, {"1": sense_in, "2": sense_out}, 270)
     zener = value["ovp_zener"].value
-    put("R19", "R", "protection 1k", text["ovp_resistor"], 32.5, 25, {"1": rail_in, "2": f"OVZ{n}"})
+    put("R19", "R", "protection 1k", text["ovp_resistor"], 33.5, 25, {"1": rail_in, "2": f"OVZ{n}"})
     put(
         "D03",
         "Zener",

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import circuit
 import footprints
+import numpy as np
 import place
 
 PICO_X = place.PICO[0]
@@ -111,8 +112,12 @@ def circles(shape):
     return found
 
 
-def overlap(a, b):
-    return a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]
+def overlaps(area, boxes):
+    """Does a box overlap any of these (rows of x0, y0, x1, y1)?"""
+    if not len(boxes):
+        return False
+    x0, y0, x1, y1 = area
+    return bool(((x0 < boxes[:, 2]) & (boxes[:, 0] < x1) & (y0 < boxes[:, 3]) & (boxes[:, 1] < y1)).any())
 
 
 def text_box(x, y, angle, size, text):
@@ -157,7 +162,7 @@ def labels(parts, places, lands, tracks):
     taken += [text_box(x, y, angle, size, text) for x, y, size, angle, text in TEXTS]
     order = sorted(places, key=lambda ref: parts[ref].symbol != "TestPoint")  # a person looks for these, probe in hand
     for _ in range(TRIES):
-        found = put(order, parts, places, shapes, list(taken), holes)
+        found = put(order, parts, places, shapes, taken, holes)
         without = [ref for ref in order if not found[ref].size]
         if not without:
             break
@@ -168,6 +173,8 @@ def labels(parts, places, lands, tracks):
 def put(order, parts, places, shapes, taken, holes):
     """{reference: Label} of the parts in this order; what has a place takes it from the next ones."""
     found = {}
+    boxes = np.array(taken + [(0, 0, 0, 0)] * len(order))  # what is taken, with room for what comes
+    count, holes = len(taken), np.array(holes)
     for ref in order:
         x, y, angle = places[ref]
         printed_ref = name_of(parts[ref])
@@ -183,14 +190,13 @@ def put(order, parts, places, shapes, taken, holes):
                 spots += [(x1 + long + more, my + slide, 0), (x0 - long - more, my + slide, 0)]
                 spots += [(x0 - high - more, my + slide, 90), (x1 + high + more, my + slide, 90)]
         found[ref] = Label(0, 0, 0, 0)
-        clear = taken + holes
-        for obstacles, (lx, ly, turn) in [(clear, spot) for spot in spots] + [
-            (taken, spot) for spot in spots
-        ]:  # on a via only if need be
+        for on_via, (lx, ly, turn) in [(False, spot) for spot in spots] + [(True, spot) for spot in spots]:
             area = text_box(lx, ly, turn, REFERENCE_mm, printed_ref)
-            if area[0] > 0.5 and area[1] > 0.5 and area[2] < place.WIDTH - 0.5 and area[3] < place.HEIGHT - 0.5:
-                if not any(overlap(area, other) for other in obstacles):
-                    found[ref] = Label(round(lx, 3), round(ly, 3), turn, REFERENCE_mm)
-                    taken.append(area)
-                    break
+            inside = area[0] > 0.5 and area[1] > 0.5 and area[2] < place.WIDTH - 0.5 and area[3] < place.HEIGHT - 0.5
+            # on a via only if need be
+            if inside and not overlaps(area, boxes[:count]) and (on_via or not overlaps(area, holes)):
+                found[ref] = Label(round(lx, 3), round(ly, 3), turn, REFERENCE_mm)
+                boxes[count] = area
+                count += 1
+                break
     return found

@@ -60,6 +60,7 @@ COMMANDS = {
         "ssdrig.rig.command",
         "flash the rig's firmware, show what it measures, calibrate it, switch the drive's supply",
     ),
+    "hardware": ("ssdrig.setup.hardware", "make what the board is ordered by: gerbers, placement, bill of material"),
     "virtual": (
         "ssdrig.virtual.serve",
         "serve the SIMULATED drive over NBD or NVMe/TCP; print its ledger; precondition it",
@@ -77,7 +78,7 @@ GROUPS = {  # of the help; a command of none of them comes last
     "Tests": ("plans", "run", "review", "resume", "runs", "label", "note", "serve", "report", "push", "trace"),
     "Many runs": ("query", "export"),
     "Rig": ("rig",),
-    "For developers": ("virtual", "selfcheck", "completion", "test", "setup"),
+    "For developers": ("virtual", "hardware", "selfcheck", "completion", "test", "setup"),
 }
 RENAMED = {"bench": "selfcheck", "calibrate": "units"}  # old name -> new one; both are taken
 FIRST = (

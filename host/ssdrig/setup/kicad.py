@@ -52,6 +52,24 @@ def python() -> tuple[list[str], dict[str, str]]:
     raise ToolMissing("a Python with KiCad's module pcbnew", "none", DO)
 
 
+def renderer(folder: Path) -> tuple[list[str], dict[str, str]]:
+    """(argv prefix, what its environment needs) of a kicad-cli that draws parts. KiCad finds what reads their models
+    under /usr only, or beside a program that runs from where it was built: for the unpacked one such a place is made in
+    `folder`. Raises ToolMissing."""
+    line = command()
+    if line != _line(PRIVATE):
+        return line, {}
+    root = PRIVATE.resolve()
+    (plugins,) = root.glob("usr/lib/*-linux-gnu*/kicad/plugins/3d")
+    for name in ("bin", "pcbnew", "plugins"):
+        (folder / name).mkdir(parents=True)
+    loader = folder / "bin" / Path(line[0]).name
+    shutil.copy(line[0], loader)
+    (folder / "pcbnew/_pcbnew.kiface").symlink_to(root / "usr/bin/_pcbnew.kiface")
+    (folder / "plugins/3d").symlink_to(plugins)
+    return [str(loader), *line[1:]], {"KICAD_RUN_FROM_BUILD_DIR": "1"}
+
+
 def provision() -> None:
     """Unless there is one, unpack Debian's KiCad, without its libraries, into .setup/kicad: 134 MB to fetch, 400 MB
     kept (debian.provision). With $SSDRIG_NO_INSTALL nothing is fetched. Raises ToolMissing."""

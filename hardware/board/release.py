@@ -1,0 +1,252 @@
+"""Makes from the sources what a person orders and builds by: `./ssdrig hardware release`.
+
+Each step is a function of (the project's folder, where its results go). Nothing is written where sources, netlist and
+board do not agree, where KiCad's rule checks have anything to say, or where a part has neither an order number nor a
+dated price. Dates are taken out of what KiCad writes, so that the same sources give the same bytes, but for
+the pictures."""
+
+import csv
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+import time
+import zipfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import circuit
+import draw
+import export
+import fill
+import footprints
+import layout
+import models
+from draw import NAME
+
+from ssdrig.setup import kicad
+
+FOLDER = Path(__file__).resolve().parent
+FABS = sorted((FOLDER / "fabs").glob("*.kicad_dru"))
+LAYERS = "F.Cu,In1.Cu,In2.Cu,B.Cu,F.Mask,B.Mask,F.Paste,F.SilkS,B.SilkS,Edge.Cuts"
+THEN = (1980, 1, 1, 0, 0, 0)  # of a file in an archive
+DATES = (  # in what KiCad writes: (pattern, instead)
+    (rb"%TF\.CreationDate,[^*]*\*%", b"%TF.CreationDate,1980-01-01T00:00:00+00:00*%"),
+    (rb"(G04 Created by KiCad \([^)]*\) date )[^*]*\*", rb"\g<1>1980-01-01 00:00:00*"),
+    (rb"; DRILL file \{KiCad [^}]*\} date \S+", b"; DRILL file {KiCad}"),
+    (rb"; #@! TF\.CreationDate,\S+", b"; #@! TF.CreationDate,1980-01-01T00:00:00+00:00"),
+    (rb'"CreationDate": *"[^"]*"', b'"CreationDate": "1980-01-01T00:00:00+00:00"'),
+    (rb"(FILE_NAME\('[^']*',')[^']*'", rb"\g<1>1980-01-01T00:00:00'"),
+    (rb"/CreationDate \(D:\d+", lambda m: b"/CreationDate (D:" + b"0" * (len(m[0]) - 17)),
+)
+VIEWS = {  # pictures: options of `pcb render`
+    "top": ("--side", "top", "--zoom", "1.5"),
+    "bottom": ("--side", "bottom", "--zoom", "1.5"),
+    "slanted": ("--perspective", "--rotate", "'-40,0,15'", "--zoom", "1.3"),
+}
+
+
+class NotReleased(Exception):
+    """What keeps the release back, as a person can mend it."""
+
+
+def stale():
+    """Files that their sources would make otherwise."""
+    made = draw.files() | layout.library() | {f"{NAME}.kicad_pcb": layout.board(fill.kept())}
+    found = [name for name, text in made.items() if (FOLDER / name).read_text() != text]
+    source = {}
+    for part in circuit.PARTS:
+        for pin, net in part.nets.items():
+            if net and not part.ref.startswith("#"):
+                source.setdefault(net, set()).add((part.ref, pin))
+    same = export.connections((FOLDER / f"{NAME}.net").read_text()) == source
+    return found + ([] if same else [f"{NAME}.net"])
+
+
+def ran(*arguments):
+    done = export.kicad(*arguments)
+    if done.returncode:
+        raise NotReleased(f"kicad-cli {' '.join(map(str, arguments[:3]))}: {done.stdout[-500:]}{done.stderr[-500:]}")
+
+
+def undated(path):
+    content = path.read_bytes()
+    for pattern, instead in DATES:
+        content = re.sub(pattern, instead, content)
+    path.write_bytes(content)
+
+
+def checked(project, out):
+    """ERC, DRC with schematic parity, and the rules of each manufacturer: the reports, or NotReleased."""
+    reports = []
+    ok, report = export.rule_check(project / f"{NAME}.kicad_sch", project / "erc.txt")
+    reports.append(("schematic", ok, report))
+    ok, report = fill.rule_check(project)
+    reports.append(("layout", ok, report))
+    for rules in FABS:
+        with tempfile.TemporaryDirectory() as temporary:
+            copy = Path(temporary) / "project"
+            shutil.copytree(project, copy)
+            shutil.copy(rules, copy / f"{NAME}.kicad_dru")
+            ok, report = fill.rule_check(copy)
+        reports.append((rules.stem, ok, report))
+    for name, ok, report in reports:
+        if not ok or "Error" in report and "expression" in report.lower():
+            raise NotReleased(f"the rule check of {name} has something to say:\n{report[-2000:]}")
+    dated = re.compile(r"^\*\* Created on .*\n|^ERC report \([^)]*\)", re.M)
+    text = "\n".join(f"== {name}\n{dated.sub('', report)}" for name, _, report in reports)
+    (out / "rule-checks.txt").write_text(text.replace(str(project), "."))
+
+
+def gerbers(project, out):
+    """Copper, mask, paste, print, edge and holes, as one archive for the manufacturer."""
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        pcb = project / f"{NAME}.kicad_pcb"
+        ran("pcb", "export", "gerbers", "--layers", LAYERS, "-o", f"{folder}/", pcb)
+        ran("pcb", "export", "drill", "--excellon-units", "mm", "--excellon-separate-th", "-o", f"{folder}/", pcb)
+        with zipfile.ZipFile(out / f"{NAME}-gerbers.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+            for path in sorted(folder.iterdir()):
+                undated(path)
+                archive.writestr(zipfile.ZipInfo(path.name, THEN), path.read_bytes(), zipfile.ZIP_DEFLATED)
+
+
+def placement(project, out):
+    """Where the machine puts each SMD part, with the column names that JLCPCB reads."""
+    raw = out / "placement.raw"
+    words = ("--format", "csv", "--units", "mm", "--side", "front", "--smd-only")
+    ran("pcb", "export", "pos", *words, "-o", raw, project / f"{NAME}.kicad_pcb")
+    with open(raw, newline="") as file:
+        rows = list(csv.DictReader(file))
+    raw.unlink()
+    with open(out / "placement.csv", "w", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(("Designator", "Mid X", "Mid Y", "Layer", "Rotation"))
+        for row in rows:
+            side = {"top": "Top", "bottom": "Bottom"}[row["Side"]]
+            writer.writerow((row["Ref"], f"{row['PosX']}mm", f"{row['PosY']}mm", side, row["Rot"]))
+
+
+def bill():
+    """The rows of bom.csv."""
+    with open(FOLDER / "bom.csv", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def lacking(rows):
+    """Rows without a number to order by or without a dated price."""
+    whole = lambda row: (row["lcsc"] or row["distributor"]) and row["part_number"] and row["price_date"]
+    return [row["item"] for row in rows if not whole(row) or not float(row["unit_usd"]) > 0]
+
+
+def order_lists(project, out):
+    """The bill for the assembler (what the machine places), and that of all, with what is bought elsewhere."""
+    rows = bill()
+    if lacking(rows):
+        raise NotReleased(f"without order number or dated price: {', '.join(lacking(rows))}; do: complete bom.csv")
+    with open(out / "bom-assembler.csv", "w", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(("Comment", "Designator", "Footprint", "LCSC Part #", "Manufacturer part", "Note"))
+        for row in rows:
+            refs = row["references"].split()
+            if not refs or not machine_places(refs[0]):
+                continue
+            note = "" if row["lcsc"] else f"no assembler number: {row['distributor']}"
+            name = shape_of(refs[0]).name
+            writer.writerow((row["item"], ",".join(refs), name, row["lcsc"], row["part_number"], note))
+    shutil.copy(FOLDER / "bom.csv", out / "bom.csv")
+
+
+def shape_of(ref):
+    return footprints.footprint(layout.PARTS[ref])
+
+
+def machine_places(ref):
+    return all(pad.kind == footprints.SMD for pad in shape_of(ref).pads)
+
+
+def without_number(rows):
+    return [row["item"] for row in rows if row["references"] and not row["lcsc"]]
+
+
+def total_usd(rows):
+    return sum(float(row["unit_usd"]) * int(row["quantity"]) for row in rows)
+
+
+def schematic(project, out):
+    ran("sch", "export", "pdf", "-o", out / "schematic.pdf", project / f"{NAME}.kicad_sch")
+    undated(out / "schematic.pdf")
+    shutil.copy(FOLDER / f"{NAME}.net", out)
+
+
+def step(project, out):
+    """The board itself as STEP, with its holes: parts have no STEP models here."""
+    ran("pcb", "export", "step", "--force", "-o", out / f"{NAME}-board.step", project / f"{NAME}.kicad_pcb")
+    undated(out / f"{NAME}-board.step")
+
+
+def netlist_for_the_test(project, out):
+    """IPC-D-356: by it the manufacturer tests each net of the bare board."""
+    ran("pcb", "export", "ipcd356", "-o", out / f"{NAME}.d356", project / f"{NAME}.kicad_pcb")
+    undated(out / f"{NAME}.d356")
+
+
+def pictures(project, out):
+    """Renders with parts as boxes of their size (models.py)."""
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        shapes = {shape.name: shape for shape in map(footprints.footprint, layout.PARTS.values())}
+        pcb = folder / f"{NAME}.kicad_pcb"
+        pcb.write_text(models.equipped((project / f"{NAME}.kicad_pcb").read_text(), folder, shapes.values()))
+        argv, own = kicad.renderer(folder / "kicad")
+        environment = os.environ | own | {"HOME": temporary, "KICAD_CONFIG_HOME": temporary}
+        for name, how in VIEWS.items():
+            picture = out / f"{NAME}-{name}.png"
+            words = ["pcb", "render", "-o", str(picture), "-w", "1600", "-h", "1000", "--background", "opaque", *how]
+            done = subprocess.run(
+                [*argv, *words, str(pcb)], env=environment, capture_output=True, text=True, timeout=300
+            )
+            if done.returncode or not picture.exists():
+                raise NotReleased(f"the picture {name}: {done.stdout[-300:]}{done.stderr[-300:]}")
+
+
+STEPS = (checked, gerbers, pictures, step, schematic, placement, order_lists, netlist_for_the_test)
+
+
+def digest(out):
+    """The release's own number: SHA-256 over the digests of all but the pictures, which it writes to digests.txt."""
+    lines = [
+        f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}"
+        for path in sorted(out.iterdir())
+        if path.suffix != ".png" and path.name != "digests.txt"
+    ]
+    (out / "digests.txt").write_text("\n".join(lines) + "\n")
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
+
+
+def release(out, say=print):
+    """Make all of it in the folder `out`, which must be empty or missing. Returns the release's digest. Raises
+    NotReleased, ToolMissing; the folder then has no digests.txt."""
+    kicad.provision()
+    if out.exists() and any(out.iterdir()):
+        raise NotReleased(f"expected an empty folder, or none, at {out}; do: give another one by --out")
+    if stale():
+        do = "python hardware/board/draw.py, fill.py, export.py"
+        raise NotReleased(f"not as their sources make them: {', '.join(stale())}; do: {do}")
+    out.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as temporary:
+        project = Path(temporary) / "project"
+        project.mkdir()
+        fill.project(project, (FOLDER / f"{NAME}.kicad_pcb").read_text())
+
+        def one(make):
+            began = time.monotonic()
+            make(project, out)
+            say(f"{make.__name__}: {time.monotonic() - began:.0f} s")
+
+        with ThreadPoolExecutor(2) as pool:
+            for done in [pool.submit(one, make) for make in STEPS]:
+                done.result()
+    return digest(out)

@@ -1,0 +1,33 @@
+"""ssdrig hardware: make what a person orders the board by. The work is done by hardware/board/release.py."""
+
+import sys
+from pathlib import Path
+
+from ssdrig.errors import UsageError
+
+BOARD = Path(__file__).resolve().parents[3] / "hardware" / "board"
+EXAMPLES = (("hardware release --out order", "gerbers, placement, bill of material, pictures: in the folder order"),)
+
+
+def add_arguments(parser) -> None:
+    words = parser.add_subparsers(dest="word", metavar="COMMAND", required=True)
+    about = "make gerbers, placement, bill of material, STEP, pictures and schematic from the sources, and check them"
+    sub = words.add_parser("release", help=about, description=about)
+    sub.add_argument("--out", type=Path, default=Path("release"), metavar="DIR", help="where to (default release)")
+
+
+def command(args) -> int:
+    """Raises UsageError where the sources do not agree or a check fails, ToolMissing."""
+    sys.path.insert(0, str(BOARD))
+    import release  # type: ignore[import-not-found]
+
+    try:
+        made = release.release(args.out, lambda words: print(words, file=sys.stderr))
+    except release.NotReleased as why:
+        raise UsageError("a board that can be released", str(why), "mend it, then make the release again") from None
+    rows = release.bill()
+    numbers = release.without_number(rows)
+    print(f"{args.out}: {len(list(args.out.iterdir()))} files, digest {made}")
+    print(f"parts, PCB and screws of one board: {release.total_usd(rows):.2f} USD; {len(rows)} kinds")
+    print(f"no assembler number: {len(numbers)} kinds, by manufacturer's number instead (bom-assembler.csv names them)")
+    return 0
