@@ -87,6 +87,12 @@ def pin_faults(constants):
     ]
 
 
+def crowbar_mOhm(rail, said):
+    """[what may be said of a rail's crowbar]: its resistor with its fuse within 4 %, as a breakout has it without."""
+    resistor, fuse = (circuit.VALUES[rail, name].value * 1000 for name in ("crowbar", "crowbar_fuse_ohm"))
+    return [said if abs(said - resistor - fuse) <= 0.04 * said else round(resistor)]
+
+
 def value_faults(constants):
     """What board.py says of shunts, addresses, dividers and discharge resistors, and hardware/ does not. A rail whose
     name is none of values.csv is the board's rail of its number."""
@@ -128,7 +134,7 @@ def value_faults(constants):
         compare(
             f"discharge_mOhm of rail {row['rail']}",
             row["discharge_mOhm"],
-            [round(circuit.VALUES[named[row["rail"]], "crowbar"].value * 1000)],
+            crowbar_mOhm(named[row["rail"]], row["discharge_mOhm"]),
         )
     for row in constants["SCOPE"]:
         upper, lower, *_ = next(divider for name, _, _, divider in circuit.RAILS if name == named[row["rail"]])
