@@ -1,12 +1,13 @@
 """Notes of people beside a run: kept, read back, and never taken for the run's own."""
 
 import json
+import os
 
 import pytest
 import synthetic_run
 
 from ssdrig import annotations, cli, integrity
-from ssdrig.errors import UsageError
+from ssdrig.errors import JournalError, UsageError
 
 
 @pytest.fixture(scope="module")
@@ -30,6 +31,7 @@ def test_notes_come_back_in_order_and_the_run_is_as_it_was(run):
         (["", "--at", "1"], 2),
         (["y" * 201, "--at", "1"], 2),
         (["\x1b[2J", "--at", "1"], 2),
+        (["\udcff", "--at", "1"], 2),
     ],
 )
 def test_what_is_no_note_is_refused(run, words, code):
@@ -63,6 +65,29 @@ def test_lines_that_are_no_note_are_left_out(tmp_path):
     assert annotations.read(tmp_path) == []
 
 
+def test_what_a_killed_writer_left_takes_no_note_with_it(tmp_path):
+    annotations.add(tmp_path, "one", 1.0)
+    with open(tmp_path / integrity.NOTES, "a") as file:
+        file.write('{"text": "tor')
+    annotations.add(tmp_path, "two 👩‍🚀", 2.0)
+    assert [note["text"] for note in annotations.read(tmp_path)] == ["one", "two 👩‍🚀"]
+
+
+def test_a_note_goes_nowhere_else(tmp_path):
+    outside = tmp_path / "outside"
+    outside.write_text("kept")
+    run = tmp_path / "run"
+    run.mkdir()
+    (run / integrity.NOTES).symlink_to(outside)
+    with pytest.raises(JournalError):
+        annotations.add(run, "x", 1.0)
+    assert outside.read_text() == "kept"
+    (run / integrity.NOTES).unlink()
+    os.mkfifo(run / integrity.NOTES)
+    with pytest.raises(JournalError):
+        annotations.add(run, "x", 1.0)
+
+
 def test_now_is_only_for_a_run_that_goes_on(run):
-    with pytest.raises(UsageError, match="--at S for a run that has ended"):
+    with pytest.raises(UsageError, match="--at TIME for a run that has ended"):
         annotations.add(run, "x", None)

@@ -168,7 +168,12 @@ def test_searches_that_are_refused(words):
         search.condition(words)
 
 
-@given(st.text(max_size=40))
+ANY_TEXT = st.text(
+    st.characters(codec=None), max_size=40
+)  # lone surrogates, too: bytes of an argument that are no text
+
+
+@given(ANY_TEXT | st.builds("{}:{:04}".format, st.sampled_from(["since", "until", "op"]), st.integers(0, 9999)))
 def test_no_search_is_more_than_a_condition(words):
     """Whatever is typed either is refused or finds what it says; nothing of it is carried out."""
     db = archive_index._table(":memory:")
@@ -242,7 +247,7 @@ DAMAGE = st.sampled_from(["run.json", "events.jsonl", "figures.json", "labels.js
 CONTENT = st.one_of(
     st.binary(max_size=60),
     st.recursive(
-        st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+        st.none() | st.booleans() | st.integers() | st.floats() | ANY_TEXT,
         lambda kids: (
             st.lists(kids, max_size=3)
             | st.dictionaries(
@@ -265,7 +270,58 @@ def test_no_folder_breaks_its_row(odd, name, content):
     row = one_run.row(odd)
     assert row["state"] in search.STATES and {"id", "path", "key", "parts", *row} == {*archive_index.COLUMNS}
     json.dumps(row["figures"], allow_nan=False)
+    index = Index(odd.parent, odd.parent / "cache")
+    index.refresh()
+    (run,) = index.find()
+    assert run.path == "a" and json.dumps(run._asdict(), ensure_ascii=False).encode()
+    index.close()
     (odd / name).write_bytes(kept)
+
+
+def test_a_folder_whose_name_is_no_text_is_found_like_any_other(root, capsys):
+    os.rename(os.fsencode(root / "a"), os.fsencode(root) + b"/a\xff")
+    index = Index(root)
+    index.refresh()
+    assert index.refresh() == 0 and os.fsdecode(b"a\xff") in names(index)
+    (run,) = index.find(search.condition("state:complete"))
+    assert (index.folder(index.get(run.id)) / "run.json").is_file()
+    assert cli.main(["runs", "--runs", str(root), "\udcff"]) == 0
+    os.rename(os.fsencode(root) + b"/a\xff", os.fsencode(root / "a"))
+    assert index.refresh() == 2 and sorted(names(index)) == ["a", "b", "c"]
+
+
+def test_an_index_that_cannot_be_written_is_in_memory(root, monkeypatch):
+    first = Index(root)
+    first.refresh()
+    first.close()
+    opened = Index._opened
+
+    def read_only(self):
+        db = opened(self)
+        db.execute("PRAGMA query_only = ON")
+        return db
+
+    monkeypatch.setattr(Index, "_opened", read_only)
+    make(root, "d")
+    index = Index(root)
+    assert index.refresh() == 4 and index.file.exists() and sorted(names(index)) == ["a", "b", "c", "d"]
+
+
+def test_an_empty_folder_and_links_in_a_circle_are_said(tmp_path, capsys):
+    assert cli.main(["runs", str(tmp_path)]) == 0 and "no run in" in capsys.readouterr().err
+    (tmp_path / "circle").symlink_to("circle")
+    assert cli.main(["runs", str(tmp_path)]) == 0
+    assert cli.main(["runs", str(tmp_path / "circle"), "x"]) == 2
+
+
+@pytest.mark.parametrize("title", ["\udcff", "a\x1b[31m", "\u202egnp", "x" * 121])
+def test_titles_that_are_refused(root, title, capsys):
+    assert cli.main(["label", str(root / "a"), "--title", title]) == 2 and labels.read(root / "a").title is None
+
+
+def test_a_title_is_one_line(root):
+    assert labels.change(root / "a", title=" fan\n off 👩‍🚀 ").title == "fan off 👩‍🚀"
+    assert labels.change(root / "a", title=" ").title is None
 
 
 def test_folders_of_reviews_are_looked_into_and_others_are_not(root):
@@ -296,9 +352,10 @@ def test_a_run_of_another_user_hides_none(tmp_path, capsys, monkeypatch):
 
 
 def test_the_command(root, capsys, monkeypatch):
-    assert cli.main(["label", str(root / "a"), "--title", "Night \x1b[31m", "--tag", "Review", "--tag", "x"]) == 0
+    assert cli.main(["label", str(root / "a"), "--title", "Night", "--tag", "Review", "--tag", "x"]) == 0
     assert cli.main(["label", str(root / "a"), "--untag", "x", "--json"]) == 0
     assert json.loads(capsys.readouterr().out.splitlines()[-1])["tags"] == ["review"]
+    (root / "a" / "labels.json").write_text(json.dumps({"title": "Night \x1b[31m", "tags": ["review"]}))
     assert cli.main(["runs", str(root), "tag:review"]) == 0
     out = capsys.readouterr().out
     assert "IOPS  4.250 W" in out and "[review]" in out and "\x1b" not in out

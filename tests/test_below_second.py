@@ -171,6 +171,17 @@ def test_a_name_with_quotes_is_one_cell(page_parts):
     hostile = [(*names[0][:2], 'a "b", c', names[0][3])]
     plate = plates.slower(runs, shown[0], 0, hostile, looks, 0)
     assert {row[0] for row in list(csv.reader(plate.csv.splitlines()))[1:]} == {'a "b", c'}
+    plate = plates.slower(runs, shown[0], 0, [(*names[0][:2], "=HYPERLINK(1)", names[0][3])], looks, 0)
+    assert {row[0] for row in list(csv.reader(plate.csv.splitlines()))[1:]} == {"'=HYPERLINK(1)"}
+
+
+def test_csv_files_have_names_of_their_own_in_their_folder():
+    found = csv_files.file_names(
+        ["../../x", "a/b", "a\\b", "", ".hid", "same", "same", "\udcff\n", "=a b+1.2", "x" * 300, None]
+    )
+    assert len({*found}) == 11 and found[5:7] == ["same", "same_2"] and found[8] == "=a b+1.2"
+    for name in found:
+        assert name and "/" not in name and not name.startswith(".") and len(name) <= 104 and name.isascii()
 
 
 def test_the_heat_map_is_a_picture_with_a_column_for_each_second(page_parts):

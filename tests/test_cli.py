@@ -128,6 +128,16 @@ def test_wrong_words_are_usage_errors_that_say_what_was_meant(words, expected, f
     assert lines[2].startswith("  hint:  ") and hint in lines[2]
 
 
+@pytest.mark.parametrize(
+    "words", ["report {}", "runs {}/x", "push {}", "note {} x", "label ./{}", "query hot {}", "wear --smartctl {}"]
+)
+def test_a_path_that_is_too_long_is_a_usage_error(words, capsys):
+    words = words.format("x" * 5000).split()
+    assert cli.main(words) == 2
+    err = capsys.readouterr().err
+    assert "ssdrig " + words[0] in err and max(map(len, err.splitlines())) < 200 and "too long" in err
+
+
 def test_nothing_is_begun_before_all_words_are_read(monkeypatch, tmp_path):
     """A wrong option behind a right one, and a value that no run could have."""
     from ssdrig.virtual import bench

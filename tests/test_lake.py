@@ -114,6 +114,22 @@ def test_exported_twice_nothing_changes(one, tmp_path):
     assert counts(lake)["run"] == 1
 
 
+def test_what_another_wrote_into_a_lake_removes_nothing_outside_of_it(tmp_path, monkeypatch):
+    """A row of a run names the files of the export before; who may write to a lake may write such a row."""
+    lake_of(tmp_path / "lake", run(tmp_path, "mine", [500]))
+    kept = tmp_path / "kept"
+    kept.write_text("x")
+    others = next((tmp_path / "lake").rglob("kind=event/**/*.parquet"))
+    named = ["../kept", "schema=1/kind=run/date=2026-11-20/lab=berlin/../../../../../kept", str(kept)]
+    named += [str(others.relative_to(tmp_path / "lake")).replace("mine--", "other--")]
+    (tmp_path / "lake" / named[-1]).write_bytes(b"x")
+    earlier = write.earlier
+    monkeypatch.setattr(write, "earlier", lambda *words: (earlier(*words) or {}) | {"export": "", "files": named})
+    where = place.open_place(str(tmp_path / "lake"))
+    assert write.export(tmp_path / "mine", where, "berlin").new
+    assert kept.read_text() == "x" and (tmp_path / "lake" / named[-1]).exists()
+
+
 def test_the_content_is_a_function_of_the_run_folder(one, tmp_path):
     made, lake = one
     other = lake_of(tmp_path / "lake", shutil.copytree(made, tmp_path / "copied elsewhere"))

@@ -193,6 +193,26 @@ def test_the_table_for_people(lake, capsys):
     assert capsys.readouterr().out.splitlines()[-1] == "… 150 more rows: --csv prints all"
 
 
+def test_columns_of_one_name_are_all_there(lake, capsys):
+    sql = "SELECT a.run, b.run, 'x' AS run_2 FROM run a JOIN run b USING (run) WHERE a.run = 'fast-1'"
+    assert asked(sql, "--lake", lake.place.root, "--json") == 0
+    assert json.loads(capsys.readouterr().out) == {"run": "fast-1", "run_3": "fast-1", "run_2": "x"}
+    assert asked(sql, "--lake", lake.place.root, "--csv") == 0
+    assert capsys.readouterr().out == "run,run_3,run_2\nfast-1,fast-1,x\n"
+    assert asked(sql, "--lake", lake.place.root) == 0 and len(capsys.readouterr().out.split()) == 6
+
+
+def test_json_has_no_number_that_is_none_and_csv_no_formula(lake, capsys):
+    sql = (
+        "SELECT 'nan'::DOUBLE AS a, [1e300 * 1e300, 1] AS b, {'c': -1e300 * 1e300} AS d, '=HYPERLINK(1)' AS e, -1 AS f"
+    )
+    assert asked(sql, "--lake", lake.place.root, "--json") == 0
+    found = json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
+    assert found == {"a": None, "b": [None, 1], "d": {"c": None}, "e": "=HYPERLINK(1)", "f": -1}
+    assert asked("SELECT '=HYPERLINK(1)' AS e, -1 AS f", "--lake", lake.place.root, "--csv") == 0
+    assert capsys.readouterr().out == "e,f\n'=HYPERLINK(1),-1\n"
+
+
 def test_list_and_show(capsys):
     assert asked("--list") == 0
     assert "wa-against-op" in capsys.readouterr().out
@@ -207,6 +227,10 @@ def test_list_and_show(capsys):
         (["efficency-frontier", "--lake", "x"], "do you mean 'efficiency-frontier'?"),
         (["SELECT 1"], "run folders, or a lake"),
         (["SELECT 1", "run", "--lake", "x"], "run folders, or a lake"),
+        ([" ;\n", "run"], "SQL, or the name of a question"),
+        (["SELECT 1", "run", "--since", "2026-11-20"], "--since and --until of a lake"),
+        (["SELECT 1", "run", "--csv", "--json"], "--csv or --json"),
+        (["SELECT 1", "--lake", "x", "--until", "2026-13-01"], "a date such as"),
     ],
 )
 def test_wrong_words(words, expected):

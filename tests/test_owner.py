@@ -62,3 +62,12 @@ def test_a_run_folder_and_a_page_are_given(tmp_path, monkeypatch):
     names = {name for name, *_ in done}
     assert {"runs", book.path.name, "run.json", "events.jsonl", "rig.bin", "report.html"} <= names
     assert json.loads((book.path / "run.json").read_text())["method"]["name"] == "m"
+
+
+def test_a_base_folder_that_is_no_absolute_path_is_ignored(monkeypatch):
+    monkeypatch.setenv("HOME", "/home/a")
+    for named, found in (("", "/home/a/.cache"), ("x/y", "/home/a/.cache"), ("/s", "/s")):
+        monkeypatch.setenv("XDG_CACHE_HOME", named)
+        assert str(owner.base("XDG_CACHE_HOME", ".cache")) == found
+    monkeypatch.setattr(os.path, "expanduser", lambda path: path)  # a user that no table has
+    assert str(owner.base("XDG_NONE", ".cache")) == "/.cache"

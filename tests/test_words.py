@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from ssdrig import words
 from ssdrig.errors import UsageError
+from ssdrig.words import as_cell, unique
 
 
 @pytest.mark.parametrize(
@@ -121,3 +122,17 @@ def test_clock(seconds, text):
 )
 def test_period(days, text):
     assert words.period(days) == text
+
+
+@given(st.lists(st.sampled_from(["a", "a_2", "a_3", "b"]), max_size=8))
+def test_names_are_told_apart(names):
+    found = unique(names)
+    assert len({*found}) == len(names) and all(new.startswith(old) for new, old in zip(found, names, strict=True))
+    assert all(found[names.index(name)] == name for name in names)
+
+
+def test_no_cell_is_a_formula():
+    for text in ("=1+1", "+1", "-1", "@SUM(1)", "\t=1", "\r=1"):
+        assert as_cell(text) == "'" + text
+    for value in (-1, -1.5, None, "", "a=1", "1-2", "−1"):
+        assert as_cell(value) == value

@@ -5,9 +5,10 @@ import os
 import time
 from pathlib import Path
 
-from ssdrig import integrity, journal
+from ssdrig import integrity, journal, owner
 from ssdrig.errors import JournalError, UsageError
 from ssdrig.files import append_or_undo
+from ssdrig.terminal import line
 
 MOST_CHARS = 200
 MOST_NOTES = 1000  # that are read
@@ -16,18 +17,22 @@ MOST_NOTES = 1000  # that are read
 def add(run: Path, text: str, at_s: float | None) -> None:
     """Keep a note at `at_s` seconds of drive time since the load's first I/O; None: now, of a run that goes on. Raises
     UsageError, JournalError."""
-    text = " ".join(text.split())
-    if not text or len(text) > MOST_CHARS or not text.isprintable():
-        raise UsageError(f"a note of 1 to {MOST_CHARS} characters", f"{len(text)} characters", "shorten it")
+    text = line("a note", text, MOST_CHARS)
+    if not text:
+        raise UsageError(f"a note of 1 to {MOST_CHARS} characters", "none", "say what was seen")
     if at_s is None and not journal.lock_is_held(run):
-        raise UsageError("--at S for a run that has ended", "none", "say when: seconds since the load's first I/O")
+        raise UsageError("--at TIME for a run that has ended", "none", "say when: since the load's first I/O, as 10m")
     note = {"text": text, "utc_ns": time.time_ns()}
     note |= {"t_ns": time.monotonic_ns()} if at_s is None else {"at_s": at_s}
     path = run / integrity.NOTES
     try:
-        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        how = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        owner.new(path)
+        fd = os.open(path, how, 0o644)
         try:
-            append_or_undo(fd, json.dumps(note, ensure_ascii=False).encode() + b"\n", os.fstat(fd).st_size)
+            size = os.fstat(fd).st_size
+            torn = size and os.pread(fd, 1, size - 1) != b"\n"  # of a writer that was killed
+            append_or_undo(fd, b"\n" * bool(torn) + json.dumps(note, ensure_ascii=False).encode() + b"\n", size)
         finally:
             os.close(fd)
     except OSError as error:
@@ -41,9 +46,9 @@ def read(run: Path) -> list[dict]:
         if not path.is_file():
             return []
         with open(path, errors="replace") as lines:
-            for line in lines:
+            for each in lines:
                 try:
-                    note = json.loads(line)
+                    note = json.loads(each)
                 except (ValueError, RecursionError):
                     continue
                 if not isinstance(note, dict) or not isinstance(note.get("text"), str):

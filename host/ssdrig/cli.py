@@ -19,6 +19,7 @@ from ssdrig.terminal import PrintableOut, error_lines, fill_closed_streams, wrap
 from ssdrig.words import do_you_mean
 
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+NO_PATH = (errno.ENAMETOOLONG, errno.ELOOP)  # of words that cannot be one
 ABOUT = "Measure what an SSD really does: power, I/O, wear and events on one time axis."
 
 COMMANDS = {
@@ -175,6 +176,11 @@ def main(argv: list[str] | None = None) -> int:
         _drop_stdout()
         return 0
     except OSError as error:
+        if error.errno in NO_PATH:
+            path = str(error.filename or "")
+            seen = f"{error.strerror}: {path[:60]}{'…' if len(path) > 60 else ''}"
+            say(error_lines(said, UsageError("the path of a file or a folder", seen, "correct it")))
+            return UsageError.exit_code
         if error.errno not in NO_ROOM:
             raise
         _drop_stdout()

@@ -7,7 +7,6 @@ Under sudo it is the folder of the person who called it, so that root and this p
 `rig on` may cure it."""
 
 import json
-import os
 import re
 import time
 from pathlib import Path
@@ -19,7 +18,7 @@ from ssdrig.files import write_atomically
 
 def folder() -> Path:
     """Where the latches are kept."""
-    return Path(os.environ.get("XDG_STATE_HOME") or owner.home() / ".local/state") / "ssdrig" / "unknown"
+    return owner.base("XDG_STATE_HOME", ".local/state") / "ssdrig" / "unknown"
 
 
 def name_of(hello: dict, port: str) -> str:

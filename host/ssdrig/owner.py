@@ -24,7 +24,15 @@ def home() -> Path:
     if found:
         with contextlib.suppress(KeyError):  # nobody has this number: root's own
             return Path(pwd.getpwuid(found[0]).pw_dir)
-    return Path.home()
+    known = Path(os.path.expanduser("~"))
+    return known if known.is_absolute() else Path("/")  # a container's user has none
+
+
+def base(variable: str, below_home: str) -> Path:
+    """A base folder as the XDG specification has it: a relative one is ignored. Else what is kept, such as a latch,
+    would be another in each folder that a command is started in."""
+    named = os.environ.get(variable, "")
+    return Path(named) if os.path.isabs(named) else home() / below_home
 
 
 def new(path: str | os.PathLike) -> None:

@@ -9,7 +9,7 @@ import textwrap
 from collections.abc import Callable
 from typing import TextIO, overload
 
-from ssdrig.errors import SsdrigError
+from ssdrig.errors import SsdrigError, UsageError
 
 # C0, DEL, C1; line and paragraph separators; marks that change the direction of what follows; lone surrogates
 _CONTROL = "\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff"
@@ -25,6 +25,17 @@ def printable(field: None) -> None: ...
 def printable(field: str | None) -> str | None:
     """One field, such as a model or a serial, with every control character written out: \\x1b."""
     return None if field is None else _FIELD.sub(_written_out, field)
+
+
+def line(what: str, text: str, most: int) -> str:
+    """What a person says, as one line of up to so many characters; a joined emoji is one of its own. Raises
+    UsageError."""
+    found = " ".join(text.split())
+    if len(found) > most:
+        raise UsageError(f"{what} of at most {most} characters", f"{len(found)}", "shorten it")
+    if printable(found) != found:
+        raise UsageError(f"{what} without control characters", repr(printable(found))[:80], "leave them out")
+    return found
 
 
 def printable_lines(text: str) -> str:

@@ -18,6 +18,7 @@ _ELECTRIC = {
     **{"nF": ("F", 1e-9), "uF": ("F", 1e-6), "µF": ("F", 1e-6), "mF": ("F", 1e-3), "F": ("F", 1.0)},
 }
 DAYS_PER = {"hour": 1 / 24, "day": 1, "week": 7, "month": 365.25 / 12, "year": 365.25}
+FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what one begins with
 YEARS_MOST = 100  # a projection beyond this says no more than "not in your time"
 
 
@@ -111,3 +112,21 @@ def do_you_mean(word: str, known: Iterable[str]) -> str:
         return f"do you mean {near[0]!r}?"
     listed = f"{', '.join(names[:20])}{', …' if len(names) > 20 else ''}"
     return f"use one of {listed}" if names else "leave it out: there is none to name"
+
+
+def unique(names: Iterable[str]) -> list[str]:
+    """Names of which some are the same, by a number from the second on: run, run_2."""
+    names, out = list(names), []
+    for name in names:
+        number, each = 1, name
+        while each in out or (number > 1 and each in names):
+            number += 1
+            each = f"{name}_{number}"
+        out.append(each)
+    return out
+
+
+def as_cell(value):
+    """A value for CSV. Text that a spreadsheet would take for a formula, such as a drive's model `=HYPERLINK(…)`, gets
+    an apostrophe in front; numbers stay."""
+    return f"'{value}" if isinstance(value, str) and value[:1] in FORMULA else value

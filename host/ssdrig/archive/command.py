@@ -26,12 +26,11 @@ EXAMPLES = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.epilog = f"A search is {search.HELP}."
     parser.add_argument(
         "words",
         nargs="*",
         metavar="[FOLDER] [SEARCH]",
-        help=f"parent folder of the runs (default ./{DEFAULT}), then words to search for",
+        help=f"parent folder of the runs (default ./{DEFAULT}), then a search: {search.HELP}".replace("%", "%%"),
     )
     parser.add_argument("--runs", metavar="DIR", help="the folder, named as in the other commands")
     parser.add_argument("--json", action="store_true", help="print one JSON object a line for each run")
@@ -55,6 +54,8 @@ def command(args) -> int:
             print(json.dumps(as_json(root, run)) if args.json else "\n".join(lines(root, run)))
         if not found and index.count() and not args.json:
             print(f"none of {index.count()} runs is like that", file=sys.stderr)
+        elif not found and not args.json:
+            print(f"no run in {printable(str(root))}", file=sys.stderr)
     finally:
         index.close()
     return 0

@@ -19,7 +19,7 @@ from ssdrig.archive import one_run
 from ssdrig.archive.search import Part
 from ssdrig.errors import JournalError, UsageError
 
-VERSION = 1  # of the table; another one is made anew
+VERSION = 2  # of the table; another one is made anew
 FRESH_NS = 2_000_000_000  # a folder that has changed so lately may change again within one tick of its clock
 COLUMNS = (
     *("id", "path", "key", "parts", "run", "started_utc_ns", "plan", "variant", "model", "serial", "op_percent"),
@@ -56,7 +56,7 @@ class Index:
 
     def __init__(self, root: str | os.PathLike, cache: Path | None = None):
         """Raises UsageError if the folder cannot be looked into. cache: folder of the index (default: the user's)."""
-        self.root = Path(root).resolve()
+        self.root = Path(os.path.realpath(root))
         try:
             with os.scandir(self.root):
                 pass
@@ -73,13 +73,15 @@ class Index:
     def refresh(self) -> int:
         """Make the rows of folders that have changed; returns how many. Whatever is wrong with a folder is said in its
         row. Raises JournalError if the folder of runs has gone."""
-        try:
-            return self._refreshed()
-        except sqlite3.DatabaseError:  # damaged, or another process removed it
-            self._db.close()
-            self.file.unlink(missing_ok=True)
-            self._db = self._opened()
-            return self._refreshed()
+        for again in (self._opened, lambda: _table(":memory:")):
+            try:
+                return self._refreshed()
+            except sqlite3.DatabaseError as error:
+                self._db.close()
+                if not isinstance(error, sqlite3.OperationalError):  # which says that it cannot be written: no damage
+                    self.file.unlink(missing_ok=True)
+                self._db = again()
+        return self._refreshed()
 
     def find(self, where: Part = ("1", []), limit: int = -1, offset: int = 0) -> list[Run]:
         """The runs for which a condition (search.py) holds, the latest first."""
@@ -98,7 +100,7 @@ class Index:
     def folder(self, run: Run) -> Path:
         """Where a run lies. Raises JournalError if it has gone, or is no longer within the archive."""
         path = self.root / run.path
-        if not path.resolve().is_relative_to(self.root) or not (path / "run.json").is_file():
+        if not _real(path).is_relative_to(self.root) or not (path / "run.json").is_file():
             raise JournalError(f"the run folder {run.path} in {self.root}", "none", "search again: the archive changed")
         return path
 
@@ -107,7 +109,8 @@ class Index:
     def _rows(self, sql: str, *values) -> Iterator[Run]:
         for row in self._db.execute(sql, values):
             said: dict[str, Any] = {name: row[name] for name in Run._fields}
-            said |= {"tags": (row["tags"] or "").split(), "figures": json.loads(row["figures"])}
+            said |= {"path": os.fsdecode(row["path"]), "tags": (row["tags"] or "").split()}
+            said["figures"] = json.loads(row["figures"])
             yield Run(**said | {"simulated": bool(row["simulated"]), "scaled": bool(row["scaled"])})
 
     def _opened(self) -> sqlite3.Connection:
@@ -125,7 +128,7 @@ class Index:
             return _table(":memory:")
 
     def _refreshed(self) -> int:
-        known = {row[0]: row[1:] for row in self._db.execute("SELECT path, key, parts, state FROM run")}
+        known = {os.fsdecode(row[0]): row[1:] for row in self._db.execute("SELECT path, key, parts, state FROM run")}
         now_ns, there, rows = time.time_ns(), set(), []
         for path in folders(self.root):
             there.add(path)
@@ -138,7 +141,7 @@ class Index:
             marks = ", ".join("?" * len(COLUMNS))
             with self._db:
                 self._db.executemany(f"INSERT OR REPLACE INTO run ({', '.join(COLUMNS)}) VALUES ({marks})", rows)
-                self._db.executemany("DELETE FROM run WHERE path = ?", [(path,) for path in gone])
+                self._db.executemany("DELETE FROM run WHERE id = ?", [(_hash(path),) for path in gone])
         return len(rows) + len(gone)
 
     def _made(self, path: str, now_ns: int) -> tuple:
@@ -148,15 +151,16 @@ class Index:
         row = one_run.row(folder)
         if key and max(int(word) for word in key.split()) > now_ns - FRESH_NS:
             key = None
-        row |= {"id": _hash(path), "path": path, "key": key, "parts": count}
+        row = {name: _text(value) if isinstance(value, str) else value for name, value in row.items()}
+        stored = path if path == _text(path) else os.fsencode(path)  # a name that is no text stays bytes
+        row |= {"id": _hash(path), "path": stored, "key": key, "parts": count}
         row["figures"] = json.dumps(row["figures"])
         return tuple(row[name] for name in COLUMNS)
 
 
 def cache_folder() -> Path:
     """$XDG_CACHE_HOME/ssdrig, else ~/.cache/ssdrig."""
-    home = os.environ.get("HOME") or "/"
-    return Path(os.environ.get("XDG_CACHE_HOME") or os.path.join(home, ".cache")) / "ssdrig"
+    return owner.base("XDG_CACHE_HOME", ".cache") / "ssdrig"
 
 
 def folders(root: Path) -> Iterator[str]:
@@ -188,7 +192,7 @@ def _inside(entry: os.DirEntry, root: Path) -> bool:
     try:
         if entry.name.startswith(".") or not entry.is_dir():
             return False
-        return not entry.is_symlink() or Path(entry.path).resolve().is_relative_to(root)
+        return not entry.is_symlink() or _real(entry.path).is_relative_to(root)
     except OSError:
         return False
 
@@ -218,6 +222,16 @@ def _key(folder: Path, count: int) -> str | None:
         return None
 
 
+def _real(path: str | os.PathLike) -> Path:
+    """Where a path leads; the path itself where links lead in a circle."""
+    return Path(os.path.realpath(path))
+
+
+def _text(value: str) -> str:
+    """As SQLite takes it: UTF-8."""
+    return value.encode(errors="replace").decode()
+
+
 def _hash(text: str) -> str:
     return hashlib.blake2b(text.encode(errors="surrogateescape"), digest_size=8).hexdigest()
 
@@ -229,8 +243,7 @@ def _table(file: str) -> sqlite3.Connection:
         if db.execute("PRAGMA user_version").fetchone()[0] != VERSION:
             with db:
                 db.execute("DROP TABLE IF EXISTS run")
-                db.execute(f"CREATE TABLE run ({', '.join(COLUMNS)}, PRIMARY KEY (path))")
-                db.execute("CREATE INDEX by_id ON run (id)")
+                db.execute(f"CREATE TABLE run ({', '.join(COLUMNS)}, PRIMARY KEY (id))")
                 db.execute("CREATE INDEX by_time ON run (started_utc_ns, path)")
                 db.execute(f"PRAGMA user_version = {VERSION}")
         return db

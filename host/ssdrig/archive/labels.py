@@ -14,7 +14,7 @@ from ssdrig import owner
 from ssdrig.errors import JournalError, UsageError
 from ssdrig.files import write_atomically
 from ssdrig.integrity import LABELS
-from ssdrig.terminal import printable
+from ssdrig.terminal import line, printable
 
 MOST_TAGS = 32
 MOST_TITLE = 120
@@ -67,7 +67,7 @@ def _of(said) -> Labels:
         return Labels()
     title, tags = said.get("title"), said.get("tags")
     good = {word for word in tags if isinstance(word, str) and _TAG.fullmatch(word)} if isinstance(tags, list) else ()
-    kept = title.strip()[:MOST_TITLE] if isinstance(title, str) else ""
+    kept = " ".join(title.split())[:MOST_TITLE].encode(errors="replace").decode() if isinstance(title, str) else ""
     return Labels(kept or None, tuple(sorted(good))[:MOST_TAGS])
 
 
@@ -75,8 +75,7 @@ def change(run: Path, title: str | None = None, add: list[str] | None = None, dr
     """Set the title ("": none any more; None: as it was), add tags and drop tags; others may do so at the same time.
     Returns what the run has now. Raises UsageError, JournalError."""
     adding, dropping = {tag(word) for word in add or []}, {tag(word) for word in drop or []}
-    if title is not None and len(title) > MOST_TITLE:
-        raise UsageError(f"a title of at most {MOST_TITLE} characters", f"{len(title)}", "shorten it")
+    title = None if title is None else line("a title", title, MOST_TITLE)
     _need(run)
     try:
         with _alone(run):
@@ -84,7 +83,7 @@ def change(run: Path, title: str | None = None, add: list[str] | None = None, dr
             tags = tuple(sorted(({*was.tags} | adding) - dropping))
             if len(tags) > MOST_TAGS:
                 raise UsageError(f"at most {MOST_TAGS} tags on a run", f"{len(tags)}", "remove some with --untag")
-            now = Labels(was.title if title is None else title.strip() or None, tags)
+            now = Labels(was.title if title is None else title or None, tags)
             owner.new(run / LABELS)
             write_atomically(run / LABELS, (json.dumps(now._asdict(), ensure_ascii=False) + "\n").encode())
     except OSError as error:

@@ -70,7 +70,7 @@ def _header(folder: Path) -> dict:
         schema = f"schema {header.get('schema')!r:.40}"
         raise JournalError(f"journal schema {journal.SCHEMA}", schema, "read it with the ssdrig that wrote it")
     op = header["method"].get("op_percent")
-    if not isinstance(op, int | float | None) or isinstance(op, bool) or not isinstance(header.get("started"), dict):
+    if not (op is None or _number(op) is not None and abs(op) < 1e6) or not isinstance(header.get("started"), dict):
         raise JournalError("a whole run.json", "another", "take it from a copy of the run")
     return header
 

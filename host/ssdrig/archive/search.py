@@ -35,7 +35,7 @@ def condition(text: str) -> Part:
 def joined(words: list[str]) -> Part:
     """condition() of words that a shell has split."""
     parts, values = [], []
-    for word in words:
+    for word in (word.encode(errors="replace").decode() for word in words):  # no more bytes that are no text
         not_, bare = ("NOT ", word[1:]) if word.startswith("-") and len(word) > 1 else ("", word)
         sql, more = _one(bare)
         parts.append(f"{not_}({sql})")
@@ -106,7 +106,12 @@ def _span_ns(value: str) -> tuple[int, int]:
         raise UsageError("a date such as 2026, 2026-11 or 2026-11-30", f"{value[:40]!r}", "give it in UTC") from error
     days = 1 if day else calendar.monthrange(begin.year, begin.month)[1] if month else 365 + calendar.isleap(begin.year)
     begin_s = int(begin.timestamp())
-    return begin_s * 10**9, (begin_s + days * 86400) * 10**9
+    return _held(begin_s * 10**9), _held((begin_s + days * 86400) * 10**9)
+
+
+def _held(utc_ns: int) -> int:
+    """As near as SQLite can hold it: no run has begun before 1678, none after 2261."""
+    return max(-(2**63), min(utc_ns, 2**63 - 1))
 
 
 KEYS: dict[str, Callable[[str], Part]] = {

@@ -15,6 +15,7 @@ from ssdrig.errors import SsdrigError
 from ssdrig.influx.points import host_tag
 from ssdrig.lake import place, write
 from ssdrig.progress import Progress
+from ssdrig.terminal import error_lines, printable
 from ssdrig.words import size
 
 EXAMPLES = (
@@ -56,7 +57,7 @@ def command(args) -> int:
         try:
             done = write.export(run, where, args.lab or lab_of(parts.root(run)))
         except SsdrigError as error:
-            show.warn(f"export: {error}")
+            show.warn(error_lines(f"ssdrig export: {printable(str(run))}", error))
             failed.append(error.exit_code)
             continue
         if args.json:

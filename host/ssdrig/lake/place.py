@@ -2,6 +2,7 @@
 so that writers need no coordinator. Paths are relative to the lake."""
 
 import contextlib
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -89,7 +90,7 @@ def open_place(where: str) -> Place:
     """The lake at a folder or an s3:// address. Raises UsageError, JournalError, ToolMissing."""
     fs = needs("pyarrow.fs")
     if "://" not in where:
-        return Place(fs.LocalFileSystem(), str(Path(where).resolve()), True, where)
+        return Place(fs.LocalFileSystem(), os.path.realpath(where), True, where)
     if urlsplit(where).scheme != "s3" or not urlsplit(where).netloc:
         raise UsageError("a folder, or s3://BUCKET/PREFIX", where, "other object stores speak S3, too")
     shown = where.partition("?")[0]

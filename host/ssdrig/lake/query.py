@@ -4,6 +4,7 @@ import argparse
 import csv
 import datetime
 import json
+import math
 import re
 import sys
 import tempfile
@@ -15,7 +16,7 @@ from ssdrig.errors import JournalError, UsageError
 from ssdrig.lake import export, needs, place, questions, read, write
 from ssdrig.progress import Progress
 from ssdrig.terminal import printable
-from ssdrig.words import do_you_mean
+from ssdrig.words import as_cell, do_you_mean, unique
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -59,7 +60,7 @@ def command(args) -> int:
         for question in ready.values():
             print(f"{question.name:22} {question.title}")
         return 0
-    if not args.sql:
+    if not (args.sql or "").strip(" \t\n;"):
         raise UsageError(
             "SQL, or the name of a question", "neither", "`ssdrig query --list` names those that are ready"
         )
@@ -72,6 +73,10 @@ def command(args) -> int:
     if bool(args.runs) == bool(args.lake):
         seen = "both" if args.lake else "neither"
         raise UsageError("run folders, or a lake", seen, "name runs, or --lake DIR|s3://BUCKET/PREFIX")
+    if args.runs and (args.since or args.until):
+        raise UsageError("--since and --until of a lake", "runs", "name the runs that are meant, or --lake")
+    if args.csv and args.json:
+        raise UsageError("--csv or --json", "both", "choose one")
     with tempfile.TemporaryDirectory(prefix="ssdrig-query-") as scratch:
         where = place.open_place(args.lake or f"{scratch}/lake")
         for run in named.several(args.runs, args.parent):
@@ -82,11 +87,11 @@ def command(args) -> int:
         found = ask(lake, sql, scratch)
         if args.json:
             for row in rows_of(found):
-                print(json.dumps(row, default=str))
+                print(json.dumps(_plain(row), default=str, allow_nan=False))
         elif args.csv:
             out = csv.writer(sys.stdout, lineterminator="\n")
-            out.writerow(found.column_names)
-            out.writerows(row.values() for row in rows_of(found))
+            out.writerow([as_cell(name) for name in found.column_names])
+            out.writerows([as_cell(value) for value in row.values()] for row in rows_of(found))
         else:
             print("\n".join(lines(found)))
     return 0
@@ -99,13 +104,25 @@ def ask(lake: read.Lake, sql: str, scratch: str, threads: int | None = None) -> 
         with read.connect(lake, threads) as connection:
             connection.execute("SET temp_directory = ?", [scratch])
             found = connection.sql(sql)
-            return needs("pyarrow").table({}) if found is None else found.to_arrow_table()
+            if found is None:
+                return needs("pyarrow").table({})
+            table = found.to_arrow_table()
+            return table.rename_columns(unique(table.column_names))
     except (duckdb.IOException, OSError) as error:
-        do = "look again: a run was exported anew; or mend the lake"
-        raise JournalError(f"to read {lake.place.words}", str(error).splitlines()[0], do) from None
+        do = "look again: a run was exported anew; or mend the lake, or what else the query names"
+        raise JournalError("to read what the query asks for", str(error).splitlines()[0], do) from None
     except duckdb.Error as error:
         seen = str(error).strip()
         raise UsageError("SQL that DuckDB takes", seen, "`ssdrig query --show NAME` prints an example") from None
+
+
+def _plain(value: Any) -> Any:
+    """For JSON, which has no number that is none: null."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {key: _plain(each) for key, each in value.items()}
+    return [_plain(each) for each in value] if isinstance(value, list) else value
 
 
 def rows_of(found: "pa.Table") -> Iterator[dict[str, Any]]:
@@ -140,4 +157,4 @@ def _date(text: str) -> str:
     try:
         return datetime.date.fromisoformat(text).isoformat()
     except ValueError:
-        raise argparse.ArgumentTypeError(f"expected YYYY-MM-DD; seen {text!r}") from None
+        raise UsageError("a date such as 2026-11-30", repr(text), "give year, month and day, in UTC") from None

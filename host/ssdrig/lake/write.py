@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")  # of a run and of a lab: they become parts of paths
+OF_RUN = re.compile(
+    r"schema=\d+/kind=[a-z]+/date=[\d-]+/lab=[A-Za-z0-9._-]+/[A-Za-z0-9._-]+\.parquet"
+)  # a file of a run
 ALL_NS = 1 << 62  # behind all samples
 ROWS = 2000  # of smart and event at once
 NOT_IN_IT = {"lock", "reserve", *integrity.APART} - {"events.jsonl"}
@@ -72,7 +75,8 @@ def export(run: Path, place: Place, lab: str, with_samples: bool = True) -> Expo
         raise JournalError(f"{run} as it was", "it was changed meanwhile", "export it again")
     _write(place, mark, schema.MARK, [schema.table(schema.MARK, [of_run])], {})
     for old in set(before["files"]) - set(writer.files) if before else ():
-        place.remove(old)
+        if OF_RUN.fullmatch(old) and Path(old).name.startswith(f"{name}--"):  # whoever wrote that row
+            place.remove(old)
     return Exported(
         name, digest, True, [*writer.files, mark], sum(writer.files.values()), told["samples"] or 0, writer.sample_bytes
     )

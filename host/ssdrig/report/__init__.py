@@ -179,7 +179,8 @@ def _in_full(folders: list[Path], samples: bool, more: list[tuple[str, int, int]
 def _write_csv(folder: Path, runs: list, figures: list[dict], show: Progress) -> None:
     """Raises JournalError."""
     try:
-        made = [path for data, f in zip(runs, figures, strict=True) for path in csv_files.write(folder, f["run"], data)]
+        names = csv_files.file_names(f["run"] for f in figures)
+        made = [path for data, name in zip(runs, names, strict=True) for path in csv_files.write(folder, name, data)]
     except OSError as error:
         do = "name another folder with --csv DIR, or make room"
         raise JournalError(f"to write CSV to {folder}", error.strerror or str(error), do) from error

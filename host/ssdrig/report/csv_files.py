@@ -3,6 +3,7 @@ moments, and the latency histogram. Made from the data, not from what a page pac
 
 import csv
 import io
+import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import numpy as np
 
 from ssdrig.files import write_atomically
 from ssdrig.report.plates import upper_us
+from ssdrig.words import as_cell, unique
 
 
 def tables(data) -> Iterator[tuple[str, list[str], Iterable]]:
@@ -43,20 +45,25 @@ def tables(data) -> Iterator[tuple[str, list[str], Iterable]]:
 
 
 def write(folder: Path, name: str, data) -> list[Path]:
-    """The tables of a run into `folder`, which is made. Returns the files. Raises OSError."""
+    """The tables of a run into `folder`, which is made; `name`: of file_names(). Returns the files. Raises OSError."""
     folder.mkdir(parents=True, exist_ok=True)
     out = []
     for kind, columns, rows in tables(data):
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(columns)
+        writer.writerow([_cell(column) for column in columns])
         writer.writerows([[_cell(value) for value in row] for row in rows])
         out.append(folder / f"{name}-{kind}.csv")
         write_atomically(out[-1], text.getvalue().encode(), durable=False)
     return out
 
 
+def file_names(runs: Iterable[str]) -> list[str]:
+    """The names of runs as parts of files' names: a run.json may say anything, and two may say the same."""
+    return unique(re.sub(r"[^\w. +=-]", "_", str(run), flags=re.ASCII).lstrip(".")[:100] or "run" for run in runs)
+
+
 def _cell(value):
     if isinstance(value, float | np.floating):
         return "" if np.isnan(value) else f"{float(value):.9g}"
-    return value
+    return as_cell(value)

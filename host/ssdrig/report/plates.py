@@ -15,6 +15,7 @@ from ssdrig.analysis import energy_parts, latency
 from ssdrig.load.fiotext import BINS, plat_upper_ns
 from ssdrig.report.svg import Plot, extent
 from ssdrig.report.terms import number
+from ssdrig.words import as_cell
 
 WIDTH, HEIGHT, WIDE = 660, 330, 1320
 LEAST_SHARE = 1e-6  # the bottom of the axis of 1 - CDF
@@ -53,7 +54,7 @@ def figure(plate: Plate, wide: bool = False) -> str:
 
 def _quoted(name: str) -> str:
     """A cell of CSV."""
-    return '"' + name.replace('"', '""') + '"'
+    return '"' + as_cell(name).replace('"', '""') + '"'
 
 
 def style(look: dict, top: bool) -> str:

@@ -10,7 +10,7 @@ function tools(page, { RUNS, DATA, num, specs }) {
   // ---- PNG, SVG, CSV
   const SERIES = { whole: ["iops"], "zoom-log": ["iops"], "zoom-linear": ["iops"], power: ["power_mean", "power_min", "power_max"], energy: ["energy"], latency: ["lat_mean", "lat_p99"] };
   const columns = Object.fromEntries(DATA.columns);
-  const quoted = (text) => `"${String(text).replaceAll('"', '""')}"`;
+  const quoted = (text) => `"${String(text).replace(/^[=+\-@\t\r]/, "'$&").replaceAll('"', '""')}"`;  // no formula of a spreadsheet
   const cell = (values, i) => (Number.isNaN(values[i]) ? "" : values.text ? values.text(values[i]) : values[i]);
 
   // The points of a panel within its time, as they are seen.

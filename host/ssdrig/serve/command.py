@@ -67,7 +67,7 @@ def command(args) -> int:
     watched = Path(args.watched) if args.watched else watch_folder.default_folder()
     app, close = server.make(Path(args.folder), port, token, args.control, watched)
     print(f"http://127.0.0.1:{port}/#t={token}", flush=True)
-    print(f"serving {Path(args.folder).resolve()}; Ctrl-C ends it, and touches no run", file=sys.stderr, flush=True)
+    print(f"serving {os.path.realpath(args.folder)}; Ctrl-C ends it, and touches no run", file=sys.stderr, flush=True)
     config = uvicorn.Config(
         app,
         http="h11",

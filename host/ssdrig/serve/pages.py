@@ -99,11 +99,11 @@ def hash_of(text: bytes) -> str:
 
 def leads_out(folder: Path) -> str | None:
     """A link in a run folder that leads out of it; None if there is none."""
-    inside = folder.resolve()
+    inside = os.path.realpath(folder)
     for at, folders, names in os.walk(folder):
         for name in (*folders, *names):
             path = Path(at, name)
-            if path.is_symlink() and not path.resolve().is_relative_to(inside):
+            if path.is_symlink() and not Path(os.path.realpath(path)).is_relative_to(inside):
                 return str(path.relative_to(folder))
     return None
 

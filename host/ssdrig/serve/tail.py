@@ -5,6 +5,7 @@ events.jsonl, seconds of power, rows of I/O, readings of SMART. So a reader that
 next one, goes on exactly where it was."""
 
 import json
+import os
 import threading
 import time
 from pathlib import Path
@@ -265,7 +266,7 @@ class Tail:
 
     def _inside(self, path: Path) -> bool:
         """Whether it lies in the run folder, wherever links lead."""
-        return path.resolve().is_relative_to(self.folder.resolve())
+        return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(self.folder))
 
     def _row(self, step: str, row: dict) -> list:
         """[t, step, IOPS, B/s, mean µs, P99 µs, heat, s that it is of] of drive time."""

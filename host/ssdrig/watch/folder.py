@@ -20,11 +20,9 @@ def default_folder(environ: Mapping[str, str] = os.environ) -> Path:
     """systemd's state folder of the service, else $XDG_STATE_HOME/ssdrig/watch, else ~/.local/state/ssdrig/watch."""
     if environ.get("STATE_DIRECTORY"):
         return Path(environ["STATE_DIRECTORY"].split(":")[0]) / "watch"
-    return (
-        Path(environ.get("XDG_STATE_HOME") or Path(environ.get("HOME") or "/") / ".local" / "state")
-        / "ssdrig"
-        / "watch"
-    )
+    named = environ.get("XDG_STATE_HOME", "")
+    base = Path(named) if os.path.isabs(named) else Path(environ.get("HOME") or "/") / ".local" / "state"
+    return base / "ssdrig" / "watch"
 
 
 def drive_folder(folder: Path, drive: Mapping) -> Path:

@@ -14,11 +14,11 @@ ab.cd %); "raw unless normalised" (unknown where raw only repeats the normalised
 where the normalised value is above 100)."""
 
 import functools
-import os
 import re
 import tomllib
 from pathlib import Path
 
+from ssdrig import owner
 from ssdrig.drive.smart.json_numbers import inside, objects, text
 from ssdrig.drive.smart.plausible import ERROR_COUNTERS
 from ssdrig.errors import UsageError
@@ -156,7 +156,7 @@ def _rows_for(family: str | None, listed: bool | None, model: str, firmware: str
 
 def user_file() -> Path:
     """$XDG_CONFIG_HOME/ssdrig/ata_units.toml, whose rows win over the shipped ones."""
-    return Path(os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")) / "ssdrig" / "ata_units.toml"
+    return owner.base("XDG_CONFIG_HOME", ".config") / "ssdrig" / "ata_units.toml"
 
 
 @functools.cache

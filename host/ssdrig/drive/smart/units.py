@@ -4,7 +4,6 @@ $XDG_DATA_HOME/ssdrig/units.json (~/.local/share without it):
 "utc"}]}."""
 
 import json
-import os
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -14,8 +13,7 @@ from ssdrig.files import write_atomically
 
 
 def units_path() -> Path:
-    home = os.environ.get("XDG_DATA_HOME") or owner.home() / ".local/share"
-    return Path(home) / "ssdrig" / "units.json"
+    return owner.base("XDG_DATA_HOME", ".local/share") / "ssdrig" / "units.json"
 
 
 def units_for(model: str, firmware: str) -> dict[str, int]:

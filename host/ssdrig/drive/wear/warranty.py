@@ -5,7 +5,6 @@ Each row names where its figures are from; a model that is not in a table has no
 
 import argparse
 import functools
-import os
 import re
 import tomllib
 from datetime import date
@@ -32,7 +31,7 @@ _FIELDS: dict[str, type | tuple[type, ...]] = {
 
 def user_file() -> Path:
     """$XDG_CONFIG_HOME/ssdrig/warranty.toml: rows there win over the shipped ones."""
-    return Path(os.environ.get("XDG_CONFIG_HOME") or owner.home() / ".config") / "ssdrig" / "warranty.toml"
+    return owner.base("XDG_CONFIG_HOME", ".config") / "ssdrig" / "warranty.toml"
 
 
 def limits_for(model: str, capacity_bytes: int | None) -> Limits | None:
