@@ -95,7 +95,7 @@ class Index:
 
     def get(self, run_id: str) -> Run | None:
         """The run with an id."""
-        return next(self._rows("SELECT * FROM run WHERE id = ?", run_id), None)
+        return next(self._rows("SELECT * FROM run WHERE id = ?", _text(run_id)), None)
 
     def folder(self, run: Run) -> Path:
         """Where a run lies. Raises JournalError if it has gone, or is no longer within the archive."""

@@ -2,7 +2,6 @@
 server-sent events, whose id says where its reader stands (tail.Place)."""
 
 import asyncio
-import contextlib
 import json
 import os
 import threading
@@ -12,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from starlette.applications import Starlette
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -25,11 +24,12 @@ from ssdrig.serve import control, drives, guard, shell
 from ssdrig.serve.hub import Hub
 from ssdrig.serve.pages import Pages, policy
 from ssdrig.serve.tail import Tail, place
+from ssdrig.terminal import printable
 
 MOST_STREAMS = 64
 MOST_ROWS = 500
 PING_S = 10.0
-SLOW_S = 60.0  # a reader that takes nothing for so long is let go; it comes again where it was
+BODY_S = 10.0  # in which what a request says must be here
 LEAST_REFRESH_S = 2.0
 
 
@@ -160,8 +160,10 @@ def make(root: Path, port: int, token: str, with_control: bool, watched: Path) -
         tail = await followed(request)
         if tail is None:
             return PlainTextResponse("no such run\n", 404)
+        if request.method == "HEAD":
+            return Response(media_type="text/event-stream")
         at = request.headers.get("last-event-id")
-        return Slow(_messages(hub, tail, at, streams), media_type="text/event-stream")
+        return StreamingResponse(_messages(hub, tail, at, streams), media_type="text/event-stream")
 
     async def act(request: Request) -> Response:
         if not with_control:
@@ -191,6 +193,7 @@ def make(root: Path, port: int, token: str, with_control: bool, watched: Path) -
         ],
         exception_handlers={SsdrigError: refused},
     )
+    app.router.redirect_slashes = False
 
     def close() -> None:
         hub.close()
@@ -230,19 +233,9 @@ def _message(kind: str, said: dict, at: str) -> bytes:
     return f"event: {kind}\nid: {at}\ndata: {json.dumps(said, separators=(',', ':'))}\n\n".encode()
 
 
-class Slow(StreamingResponse):
-    """A stream whose reader is let go when it takes nothing for SLOW_S."""
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        async def in_time(message) -> None:
-            await asyncio.wait_for(send(message), SLOW_S)
-
-        with contextlib.suppress(TimeoutError):
-            await super().__call__(scope, receive, in_time)
-
-
 def _row(run: Run) -> dict:
     said = run._asdict()
+    said["path"] = printable(run.path)
     return {**said, "started_utc_ms": run.started_utc_ns // 10**6 if run.started_utc_ns else None}
 
 
@@ -262,7 +255,7 @@ def _number(request: Request, key: str, most: int) -> int:
 
 async def _said(request: Request) -> dict:
     try:
-        found = json.loads(await request.body())
-    except (ValueError, RecursionError):
+        found = json.loads(await asyncio.wait_for(request.body(), BODY_S))
+    except (ValueError, RecursionError, TimeoutError, ClientDisconnect):
         return {}
     return found if isinstance(found, dict) else {}

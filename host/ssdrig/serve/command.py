@@ -3,6 +3,7 @@
 import argparse
 import os
 import secrets
+import signal
 import socket
 import sys
 from pathlib import Path
@@ -59,6 +60,7 @@ def command(args) -> int:
     except ImportError as error:
         raise ToolMissing("the Python packages of `serve`", "none", "pip install 'ssdrig[serve]'") from error
     from ssdrig.serve import app as server
+    from ssdrig.serve.connection import Connection
 
     sockets = listening(args.port)
     port = sockets[0].getsockname()[1]
@@ -70,12 +72,12 @@ def command(args) -> int:
     print(f"serving {os.path.realpath(args.folder)}; Ctrl-C ends it, and touches no run", file=sys.stderr, flush=True)
     config = uvicorn.Config(
         app,
-        http="h11",
+        http=Connection,
         ws="none",
         lifespan="off",
         loop="asyncio",
         access_log=False,
-        log_level="warning",
+        log_level="error",
         proxy_headers=False,
         server_header=False,
         date_header=False,
@@ -84,6 +86,8 @@ def command(args) -> int:
         timeout_graceful_shutdown=1,
         h11_max_incomplete_event_size=MOST_HEAD_BYTES,
     )
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # once uvicorn has ended by it: what was made goes, too
+    signal.signal(signal.SIGHUP, lambda *_: signal.raise_signal(signal.SIGTERM))
     try:
         uvicorn.Server(config).run(sockets=sockets)
     finally:

@@ -3,12 +3,15 @@ folder that goes with the server. A page is addressed by a name of 256 bits that
 
 import asyncio
 import base64
+import fcntl
 import hashlib
 import os
 import re
 import secrets
+import shutil
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 from ssdrig.errors import UsageError
@@ -17,6 +20,7 @@ from ssdrig.terminal import printable
 MOST_RUNS = 24
 MOST_PAGES = 32
 LIMIT_S = 300.0
+PREFIX, YOUNG_S = "ssdrig-serve-", 60.0
 _SCRIPT = re.compile(rb"<script>(.*?)</script>", re.DOTALL)
 
 
@@ -24,12 +28,16 @@ class Pages:
     """The pages that this server has made, the latest MOST_PAGES of them."""
 
     def __init__(self) -> None:
-        self._folder = tempfile.TemporaryDirectory(prefix="ssdrig-serve-")
+        _sweep()
+        self._folder = tempfile.TemporaryDirectory(prefix=PREFIX)
+        self._lock = os.open(self._folder.name, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        fcntl.flock(self._lock, fcntl.LOCK_EX)
         self._made: dict[tuple, str] = {}  # what a page is made of -> its name
         self._one = asyncio.Lock()
 
     def close(self) -> None:
         self._folder.cleanup()
+        os.close(self._lock)
 
     async def make(self, folders: list[Path], keys: tuple) -> str:
         """The name of a page of these runs; `keys` change when one of them does. Raises UsageError."""
@@ -106,6 +114,24 @@ def leads_out(folder: Path) -> str | None:
             if path.is_symlink() and not Path(os.path.realpath(path)).is_relative_to(inside):
                 return str(path.relative_to(folder))
     return None
+
+
+def _sweep() -> None:
+    """Removes what servers of this user have left that were killed: folders that nobody has locked for a minute."""
+    for path in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
+        try:
+            lock = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        except OSError:
+            continue
+        try:
+            found = os.fstat(lock)
+            if found.st_uid == os.geteuid() and time.time() - found.st_mtime > YOUNG_S:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(path, ignore_errors=True)
+        except OSError:
+            continue
+        finally:
+            os.close(lock)
 
 
 def _least() -> None:

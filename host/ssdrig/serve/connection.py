@@ -1,0 +1,59 @@
+"""A connection of the server that gives way. Every user of the machine reaches its loopback: who connects and says
+nothing, says a byte now and then, or takes no answer must keep nobody else out."""
+
+import asyncio
+
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+HEAD_S = 20.0  # from the connection, or the last answer, to the end of the next request's head
+SLOW_S = 60.0  # that a client may take nothing of what waits for it; a reader of a run comes again where it was
+
+
+class Connection(H11Protocol):
+    """As uvicorn's, but let go of in time. Of as many as may be open, the one that waits longest for its request makes
+    room for a new one."""
+
+    _late: asyncio.TimerHandle | None = None
+    _stuck: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._look()
+        if self.limit_concurrency and len(self.connections) >= self.limit_concurrency:
+            waiting = [each for each in self.connections if isinstance(each, Connection) and each._late]
+            oldest = min(waiting, key=lambda each: each._late.when() if each._late else 0.0)
+            self.connections.discard(oldest)
+            oldest.transport.abort()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        for timer in (self._late, self._stuck):
+            if timer:
+                timer.cancel()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        self._look()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        self._look()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._stuck = self.loop.call_later(SLOW_S, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        if self._stuck:
+            self._stuck.cancel()
+            self._stuck = None
+
+    def _look(self) -> None:
+        """A request that is carried out has time; its head has not."""
+        if self.cycle is not None and not self.cycle.response_complete:
+            if self._late:
+                self._late.cancel()
+                self._late = None
+        elif self._late is None:
+            self._late = self.loop.call_later(HEAD_S, self.transport.abort)
