@@ -1,4 +1,4 @@
-"""The server of the bench in the browser: what it answers, what a kill of it loses. Who is refused: test_browser_hostile."""
+"""The server of the bench in the browser: what it answers, what a kill of it loses. Who is refused: browser_hostile."""
 
 import json
 import os

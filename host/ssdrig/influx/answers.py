@@ -15,7 +15,7 @@ TLS_WANTED = re.compile("HTTP request (was sent )?to (an )?HTTPS (server|port)",
 BAD_NAME = re.compile(r"(database|db|bucket|namespace) ?name|(database|bucket|namespace) names", re.IGNORECASE)  # 3.x
 # an administrator may raise them: 1.x max-series-per-database and max-values-per-tag, 3.x databases, tables, columns
 LIMIT = re.compile("limit exceeded|would exceed|exceeds? the limit|limit of [0-9]|maximum (number|col)", re.IGNORECASE)
-DROPPED = re.compile(r"\bdropped[= ](\d+)")
+DROPPED = re.compile(r"\bdropped[= ](\d{1,15})\b")
 KINDS = re.compile(r"'[^']*'|\"[^\"]*\"|[\d.:+-]+")
 
 

@@ -27,8 +27,8 @@ class Answer(NamedTuple):
 class Link:
     """One connection to `to`, opened when first needed and kept. Never raises: what went wrong is the answer."""
 
-    def __init__(self, to: Target):
-        self.to = to
+    def __init__(self, to: Target, answer_s: float = ANSWER_S):
+        self.to, self.answer_s = to, answer_s
         kind = http.client.HTTPSConnection if to.scheme == "https" else http.client.HTTPConnection
         self._connection = kind(to.host, to.port, timeout=CONNECT_S)
         self._failed: Answer | None = None  # of the request under way
@@ -47,7 +47,7 @@ class Link:
                 self._connection.timeout = CONNECT_S
                 self._connection.connect()
                 assert self._connection.sock
-                self._connection.sock.settimeout(ANSWER_S)
+                self._connection.sock.settimeout(self.answer_s)
         except OSError as error:
             self._failed = Answer(NO_ANSWER, _reason(error))
             self._connection.close()
@@ -64,15 +64,24 @@ class Link:
         if self._failed is None:
             try:
                 reply = self._connection.getresponse()
-                words = reply.read(most_bytes).decode("utf-8", "replace").strip()
+                words = self._body(reply, most_bytes).decode("utf-8", "replace").strip()
                 now_s = date_s(reply.getheader("Date"), time.time())  # the server's: our clock may be set meanwhile
                 wait_s = retry_after_s(reply.getheader("Retry-After"), now_s)
                 if reply.read(1):  # more than anyone should say
                     self._connection.close()
                 return Answer(reply.status, words, wait_s)
-            except (OSError, http.client.HTTPException) as error:
+            except (OSError, http.client.HTTPException, ValueError) as error:  # a chunk of -5 bytes is a ValueError
                 self._fail(self._cut or error)
         return self._failed or Answer(BROKEN, "")
+
+    def _body(self, reply: http.client.HTTPResponse, most_bytes: int) -> bytes:
+        """As a whole, within the time of an answer: one that comes byte by byte holds nobody up."""
+        out, until = bytearray(), time.monotonic() + self.answer_s
+        while len(out) < most_bytes and (piece := reply.read1(most_bytes - len(out))):
+            out += piece
+            if time.monotonic() > until:
+                raise TimeoutError("timed out")
+        return bytes(out)
 
     def _fail(self, error: Exception) -> None:
         self._failed = Answer(BROKEN, _reason(error))

@@ -17,6 +17,7 @@ from ssdrig.arguments import add_quiet, seconds
 from ssdrig.errors import JournalError, UploadIncomplete, UsageError
 from ssdrig.influx import made, verify
 from ssdrig.influx import sender as influx
+from ssdrig.influx.link import ANSWER_S, CONNECT_S
 from ssdrig.influx.outbox import Outbox
 from ssdrig.progress import Progress
 from ssdrig.words import clock
@@ -94,7 +95,7 @@ def command(args) -> int:
             f"to read and write in {args.run}", str(error), "make room or mend it, then push again; nothing is lost"
         ) from None
     if args.json:
-        counted = {"missing": found.missing} if found else {}
+        counted = {"missing": None if found.why else found.missing} if found else {}
         print(json.dumps({"run": str(args.run), "to": str(to), **sent._asdict(), **counted}), flush=True)
     if sent.left_out:
         show.say(f"{sent.left_out} values were not finite or beyond 64 bits and are only in the run folder")
@@ -147,11 +148,12 @@ def push(
 def _push(run: Path, to: influx.Target, follow: bool, timeout_s: float, show: Progress, last: bool) -> Sent:
     """One part. `last`: the only one that may still go on; while it does, the run's lock is held, too."""
     journal.open_run(run)
+    answer_s = min(ANSWER_S, max(CONNECT_S, timeout_s))
     ended = not last or journal.state(run) != "running"  # asked first, so that what was written last is seen
     whole = made.whole(run) if ended else None
     with (
         _Complete(run, whole) if whole else _emitter(run, ended) as emitter,
-        influx.Sender(run, to, say=show.say, longest_wait_s=timeout_s / 4) as sender,
+        influx.Sender(run, to, say=show.say, longest_wait_s=timeout_s / 4, answer_s=answer_s) as sender,
     ):
         tell, moved_at, final_try = _Tell(show, sender), time.monotonic(), False
         all_made = False

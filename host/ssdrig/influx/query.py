@@ -16,18 +16,31 @@ def series(to: Target, text: str) -> list[dict[str, Any]]:
     cannot say."""
     path = "/query?" + urlencode({"db": to.database, "epoch": "ns"} | ({"rp": to.rp} if to.rp else {}))
     answer = request(to, path, urlencode({"q": text}).encode(), FORM, MOST_BYTES)
-    results: dict[str, Any]
     try:
         results = json.loads(answer.words)["results"][0] if answer.status == 200 else {"error": answer.words}
-    except (ValueError, KeyError, IndexError, TypeError):
-        results = {"error": answer.words}
-    if "error" in results:
+        found = results.get("series") or []
+        error = results.get("error")
+        whole = all(isinstance(one["values"], list) for one in found)
+    except (ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError):
+        whole, error = False, None
+    if error or not whole:
         raise UsageError(
             f"{to} to answer a query",
-            f"{answer.status} {str(results['error'])[:200]}",
+            f"{answer.status} {str(error or answer.words)[:200]}",
             "check address, rights and database",
         )
-    return results.get("series", [])
+    return found
+
+
+def most(to: Target, one: dict[str, Any]) -> int:
+    """Of a series of counts: points, as many as its most frequent field. UsageError for what are no counts."""
+    try:
+        counts = [value for value in one["values"][0][1:] if value is not None]
+        if all(type(value) is int and value >= 0 for value in counts):
+            return max(counts, default=0)
+    except (IndexError, TypeError, KeyError):
+        pass
+    raise UsageError(f"{to} to count", repr(one)[:200], "check what answers there")
 
 
 def quoted(text: str) -> str:
@@ -41,5 +54,6 @@ def stored_counts(to: Target, run: str | None = None) -> dict[str, int]:
     where = "" if run is None else f" WHERE run = {quoted(run)}"
     counts: dict[str, int] = {}
     for one in series(to, f"SELECT count(*) FROM /.*/{where} GROUP BY *"):
-        counts[one["name"]] = counts.get(one["name"], 0) + max(value or 0 for value in one["values"][0][1:])
+        name = one.get("name", "")
+        counts[name] = counts.get(name, 0) + most(to, one)
     return counts

@@ -34,7 +34,7 @@ from ssdrig.errors import UploadIncomplete
 from ssdrig.files import write_atomically
 from ssdrig.influx import answers
 from ssdrig.influx.address import Target, target
-from ssdrig.influx.link import BROKEN, FORM, NO_ANSWER, Answer, Link, request
+from ssdrig.influx.link import ANSWER_S, BROKEN, FORM, NO_ANSWER, Answer, Link, request
 from ssdrig.influx.rejected import Rejected
 
 __all__ = ["Sender", "Target", "target"]
@@ -70,6 +70,7 @@ class Sender:
         say: Callable[[str], None] = lambda text: print(text, file=sys.stderr, flush=True),
         longest_wait_s: float = BACKOFF_CAP_S,
         compress: bool | None = None,
+        answer_s: float = ANSWER_S,
     ):
         self.points, self.cursor = run / "points.lp", run / "points.cursor"
         self.to, self.now, self.say = to, now, say
@@ -77,7 +78,7 @@ class Sender:
         self.trouble: str | None = None
         self.wrong_address: UploadIncomplete | None = None  # what to raise where trying again cannot help
         self._gzip = not to.is_near if compress is None else compress
-        self._links = [Link(to) for _ in range(IN_FLIGHT)]
+        self._links = [Link(to, answer_s) for _ in range(IN_FLIGHT)]
         self._free = list(self._links)
         self._flight: deque[tuple[Link, bytes, int]] = deque()  # what is under way: link, batch, its lines
         self._failures = 0

@@ -85,7 +85,7 @@ def _stored(sent: dict[str, _Sent], to: Target) -> dict[str, int]:
         ours = " OR ".join(f"{tag} = {query.quoted(value)}" for value in sorted(values))
         when = f"time >= {min(of.times)} AND time <= {max(of.times)}"
         text = f'SELECT count(*) FROM "{name}" WHERE {f"({ours}) AND " if ours else ""}{when} GROUP BY *'
-        out[name] = sum(max(n or 0 for n in one["values"][0][1:]) for one in query.series(to, text))
+        out[name] = sum(query.most(to, one) for one in query.series(to, text))
     return out
 
 
