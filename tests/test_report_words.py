@@ -4,6 +4,8 @@ import base64
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ssdrig.analysis.figures import KEYS
 from ssdrig.report import pack, words
@@ -55,33 +57,59 @@ def test_the_test_is_described_as_the_run_folder_has_it():
     assert (words.title([Data]), words.description(Data, nothing)) == ("other", "other.")
 
 
-def decoded(packed):
-    """What report.js makes of packed numbers."""
-    raw = base64.b64decode(packed["b"])
-    if "n" in packed:  # two codes of 12 bits in three bytes
-        both = [int.from_bytes(raw[i : i + 3], "little") for i in range(0, len(raw), 3)]
-        codes = np.array([code for each in both for code in (each & 4095, each >> 12)][: packed["n"]], float)
-    else:
-        codes = np.frombuffer(raw, "<u4" if packed["as"] == "u4" else "<u2").astype(float)
-    if packed["as"] in ("u2", "u4"):
+def decoded(packed, mean=None):
+    """What report.js makes of packed numbers; `mean`: the packed one that extremes are counted from."""
+    codes = written(packed)
+    if packed["as"] == "count":
         return codes
-    value = packed["lo"] + codes * packed["step"]
-    missing = 4095 if "n" in packed else 65535
-    return np.where(codes == missing, np.nan, np.exp(value) if packed["as"] == "log" else value)
+    of = mean if packed["as"] == "beside" else packed
+    if packed["as"] == "few":
+        values = np.array([*packed["values"], np.nan])[codes - 1]
+    elif packed["as"] == "beside":
+        steps = (written(mean) - 1) // packed["coarse"] + packed["sign"] * (codes - 1 + packed["least"])
+        values = of["lo"] + steps * packed["coarse"] * of["step"]
+    else:
+        values = of["lo"] + (codes - 1) * of["step"]
+    return np.where(codes == 0, np.nan, np.exp(values) if packed["as"] == "log" else values)
+
+
+def written(packed):
+    """Whole numbers out of a row of bits, the slow way."""
+    octets, found, at = base64.b64decode(packed["b"]), [], 0
+    bits = "".join(f"{octet:08b}"[::-1] for octet in octets)
+
+    def take(width):
+        nonlocal at
+        at += width
+        return int(bits[at - width : at][::-1] or "0", 2)
+
+    while len(found) < packed["n"]:
+        width, least = take(6), take(packed["bits"])
+        found += [least + take(width) for _ in range(min(64, packed["n"] - len(found)))]
+    assert len(bits) - at < 8
+    return np.array(found, np.int64)
+
+
+@given(st.lists(st.integers(0, 2**40) | st.integers(0, 3), max_size=300))
+def test_whole_numbers_of_any_size_come_back(numbers):
+    assert decoded(pack.counts(np.array(numbers, float))).tolist() == numbers
 
 
 def test_packed_numbers_come_back():
-    assert decoded(pack.counts(np.array([0.0, 7.0, 65534.0]))).tolist() == [0, 7, 65534]
-    assert decoded(pack.counts(np.array([0.0, 65535.0]))).tolist() == [0, 65535]
     watts = np.array([0.5, np.nan, 6.5, 3.3])
-    assert decoded(pack.linear(watts)[0]) == pytest.approx(watts, abs=6 / 65534, nan_ok=True)
+    assert decoded(pack.linear(watts)[0]) == pytest.approx(watts, abs=6 / 16376, nan_ok=True)
     lat = np.array([3.0, np.nan, 0.0, 1e6])
-    assert decoded(pack.logarithmic(lat)) == pytest.approx([3.0, np.nan, np.nan, 1e6], rel=2e-4, nan_ok=True)
-    short = pack.logarithmic(np.array([3.0, np.nan, 3000.0]), short=True)
-    assert decoded(short) == pytest.approx([3.0, np.nan, 3000.0], rel=1e-3, nan_ok=True)
-    for pack_one in (pack.counts, lambda v: pack.linear(v)[0], pack.logarithmic, lambda v: pack.logarithmic(v, True)):
+    assert decoded(pack.logarithmic(lat)) == pytest.approx([3.0, np.nan, np.nan, 1e6], rel=1e-3, nan_ok=True)
+    tail = pack.few(np.array([812.34567, np.nan, 3000.0, 0.0, 812.34567] * 30))
+    assert decoded(tail) == pytest.approx([812.35, np.nan, 3000.0, np.nan, 812.35] * 30, rel=1e-12, nan_ok=True)
+    assert tail["values"] == [812.35, 3000.0]
+    for pack_one in (pack.counts, lambda v: pack.linear(v)[0], pack.logarithmic, pack.few):
         assert decoded(pack_one(np.empty(0))).size == 0
-    assert decoded(pack.linear(np.array([2.5, 2.5]))[0]).tolist() == [2.5, 2.5]
+        assert decoded(pack_one(np.full(65, 7.5 if pack_one is not pack.counts else 7))).tolist() == pytest.approx(
+            [7.5 if pack_one is not pack.counts else 7] * 65
+        )
+    for pack_one in (lambda v: pack.linear(v)[0], pack.logarithmic, pack.few):
+        assert np.isnan(decoded(pack_one(np.full(70, np.nan)))).all()
 
 
 def test_packed_extremes_lie_outside():
@@ -89,13 +117,22 @@ def test_packed_extremes_lie_outside():
     mean = dice.uniform(1, 5, 99)
     least, most = mean - dice.uniform(0, 1, 99) ** 9, mean + dice.uniform(0, 1, 99) ** 9
     mean[7] = least[7] = most[7] = np.nan
-    found = [decoded(one) for one in pack.with_extremes(mean, least, most)]
-    fine, short = 6 / 65504, 6 / 4094
+    packed = pack.with_extremes(mean, least, most)
+    found = [decoded(packed[0]), *(decoded(one, packed[0]) for one in packed[1:])]
+    fine, short = 6 / 16376, 6 / 2047
     assert found[0] == pytest.approx(mean, abs=fine, nan_ok=True)
     for values, of in zip(found[1:], (least, most), strict=True):
         assert values == pytest.approx(of, abs=short + fine, nan_ok=True)
     known = np.isfinite(mean)
     assert (found[1] <= found[0])[known].all() and (found[0] <= found[2])[known].all()
+
+
+def test_a_mean_beyond_its_extremes_stays_there():
+    """It counts what lies between two seconds, too; and a second may have lost most of its samples."""
+    mean, least, most = np.array([2.0, 2.0, 9.0]), np.array([1.0, 2.5, 1.0]), np.array([3.0, 4.0, 5.0])
+    packed = pack.with_extremes(mean, least, most)
+    assert decoded(packed[1], packed[0]) == pytest.approx(least, abs=8 / 2047)
+    assert decoded(packed[2], packed[0]) == pytest.approx(most, abs=8 / 2047)
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,15 @@
-"""What the plots of the report page need from a run, packed into JSON: typed arrays as base64, for report.js."""
+"""What the plots of the report page need from a run, packed into JSON: numbers as rows of bits in base64, for
+report.js."""
 
 import base64
 
 import numpy as np
 
-MISSING, MISSING_SHORT = 65535, 4095  # as a code of 16, and of 12 bits
-COARSE = 16  # steps of the fine scale in one of the other
+MISSING = 65535  # as a code of 16 bits (pack_samples.py)
+STEPS = 16_376  # of a series of numbers: a milliwatt of 4 W is four of them, a pixel of a plot some seventy
+COARSE = 8  # steps of a mean in one of its extremes, which are drawn and no more
+BLOCK = 64  # codes that are written with the same number of bits
+WIDTH_BITS = 6
 SHAPES = {  # how panels.js draws a run's marks, and the glyph that stands for them in words
     "circle": "●",
     "square": "■",
@@ -40,35 +44,51 @@ def look(index: int) -> dict:
 
 
 def counts(values: np.ndarray) -> dict:
-    """Whole numbers >= 0, exact: uint16 or uint32, base64, little endian."""
-    values = np.rint(values)
-    kind = "<u2" if values.size == 0 or values.max() < MISSING else "<u4"
-    return {"as": kind[1:], "b": base64.b64encode(values.astype(kind).tobytes()).decode()}
+    """Whole numbers >= 0, exact."""
+    return {"as": "count", **_written(np.rint(values))}
 
 
 def linear(*series: np.ndarray) -> list[dict]:
-    """Series of numbers as uint16 steps from the lowest to the highest of all (1/65504 of that range each). One scale
-    for all of them keeps their order: a mean never becomes larger than its maximum. Not-a-number stays missing."""
+    """Series of numbers in STEPS from the lowest to the highest of all. One scale for all of them keeps their order: a
+    mean never becomes larger than its maximum. Not-a-number stays missing."""
     lo, step, codes = _codes(*series)
-    return [_fine("lin", lo, step, code) for code in codes]
+    return [_scaled("lin", lo, step, code) for code in codes]
 
 
 def with_extremes(mean: np.ndarray, least: np.ndarray, most: np.ndarray) -> list[dict]:
-    """As linear(); the extremes, which are drawn and no more, in 1/4094 of the range each, rounded outwards."""
+    """As linear(); the extremes, which are drawn and no more, in steps COARSE times as large, rounded outwards, and
+    counted from the mean: they lie near it, so few bits do."""
     lo, step, (of_mean, of_least, of_most) = _codes(mean, least, most)
+    base = np.floor(of_mean / COARSE)
     return [
-        _fine("lin", lo, step, of_mean),
-        _short("lin", lo, step, of_least, np.floor),
-        _short("lin", lo, step, of_most, np.ceil),
+        _scaled("lin", lo, step, of_mean),
+        _beside(base - np.floor(of_least / COARSE), -1),
+        _beside(np.ceil(of_most / COARSE) - base, 1),
     ]
 
 
-def logarithmic(values: np.ndarray, short: bool = False) -> dict:
-    """Numbers > 0 over many decades: `linear` of their logarithm. short: in 1/4094 of the range, which of three decades
-    is 0.2 %; fio's histogram has bins of 1.6 %."""
+def _beside(away: np.ndarray, sign: int) -> dict:
+    """So many coarse steps below (-1) or above (1) the mean; below 0 where a mean, which counts what lies between the
+    seconds too, is further out."""
+    least = int(np.nanmin(away)) if np.isfinite(away).any() else 0
+    return {"as": "beside", "coarse": COARSE, "sign": sign, "least": least, **_written(_or_missing(away - least))}
+
+
+def logarithmic(values: np.ndarray) -> dict:
+    """Numbers > 0 over many decades: `linear` of their logarithm."""
     with np.errstate(invalid="ignore", divide="ignore"):
         lo, step, (codes,) = _codes(np.where(values > 0, np.log(values), np.nan))
-    return _short("log", lo, step, codes, np.rint) if short else _fine("log", lo, step, codes)
+    return _scaled("log", lo, step, codes)
+
+
+def few(values: np.ndarray) -> dict:
+    """Numbers > 0 of which many are the same, such as middles of fio's bins: a list of them (five digits), and for each
+    its place there."""
+    known = np.isfinite(values) & (values > 0)
+    different, at = np.unique(values[known], return_inverse=True)
+    codes = np.full(len(values), np.nan)
+    codes[known] = at
+    return {"as": "few", "values": [float(f"{v:.5g}") for v in different], **_written(_or_missing(codes))}
 
 
 def _codes(*series: np.ndarray) -> tuple[float, float, list[np.ndarray]]:
@@ -76,21 +96,46 @@ def _codes(*series: np.ndarray) -> tuple[float, float, list[np.ndarray]]:
     together = np.concatenate(series)
     good = together[np.isfinite(together)]
     lo, hi = (float(good.min()), float(good.max())) if good.size else (0.0, 0.0)
-    step = (hi - lo) / (COARSE * (MISSING_SHORT - 1)) or 1e-6
+    step = (hi - lo) / STEPS or 1e-6
     return lo, step, [np.where(np.isfinite(values), np.rint((values - lo) / step), np.nan) for values in series]
 
 
-def _fine(kind: str, lo: float, step: float, codes: np.ndarray) -> dict:
-    octets = np.where(np.isnan(codes), MISSING, codes).astype("<u2").tobytes()
-    return {"as": kind, "lo": lo, "step": step, "b": base64.b64encode(octets).decode()}
+def _scaled(kind: str, lo: float, step: float, codes: np.ndarray) -> dict:
+    return {"as": kind, "lo": lo, "step": step, **_written(_or_missing(codes))}
 
 
-def _short(kind: str, lo: float, step: float, codes: np.ndarray, rounded) -> dict:
-    """Two codes of 12 bits in three bytes; `n` of them."""
-    short = np.where(np.isnan(codes), MISSING_SHORT, rounded(codes / COARSE)).astype(np.int64)
-    a, b = np.pad(short, (0, len(short) % 2)).reshape(-1, 2).T
-    octets = np.stack([a & 255, a >> 8 | (b & 15) << 4, b >> 4], axis=1).astype("u1").tobytes()
-    return {"as": kind, "lo": lo, "step": COARSE * step, "n": len(short), "b": base64.b64encode(octets).decode()}
+def _or_missing(codes: np.ndarray) -> np.ndarray:
+    """Each code one larger: 0 is missing."""
+    return np.where(np.isnan(codes), 0, np.nan_to_num(codes) + 1)
+
+
+def _written(codes: np.ndarray) -> dict:
+    """Whole numbers >= 0 as a row of bits, the lowest first, in base64: of each BLOCK how many bits a number has
+    (WIDTH_BITS), the least of them (`bits`), and how much each is above it. `n`: how many numbers."""
+    n = len(codes)
+    codes = codes.astype(np.int64)
+    begins = np.arange(0, n, BLOCK)
+    least = np.minimum.reduceat(codes, begins) if n else codes
+    above = np.maximum.reduceat(codes, begins) - least if n else codes
+    block = np.arange(n) // BLOCK
+    bits = _bit_length(codes.max(initial=0)[None])[0]
+    width = _bit_length(above)
+    # what is written, and in how many bits: before each block its head
+    values = np.insert(codes - least[block], np.repeat(begins, 2), np.stack([width, least], axis=1).ravel())
+    heads = np.stack([np.full_like(width, WIDTH_BITS), np.full_like(width, bits)], axis=1).ravel()
+    widths = np.insert(width[block], np.repeat(begins, 2), heads)
+    starts = np.cumsum(widths) - widths
+    row = np.zeros(int(widths.sum()), np.uint8)
+    for bit in range(int(widths.max(initial=0))):
+        there = widths > bit
+        row[starts[there] + bit] = values[there] >> bit & 1
+    octets = np.packbits(row, bitorder="little").tobytes()
+    return {"n": n, "bits": int(bits), "b": base64.b64encode(octets).decode()}
+
+
+def _bit_length(values: np.ndarray) -> np.ndarray:
+    """Bits that whole numbers below 2**53 need: 0 for 0."""
+    return np.frexp(values.astype(float))[1].astype(np.int64)
 
 
 def run_data(data, figure: dict, names: tuple[str, str, str, str], index: int, of_views: list[dict]) -> dict:
@@ -111,7 +156,7 @@ def run_data(data, figure: dict, names: tuple[str, str, str, str], index: int, o
         "iops": counts(data.iops),
         **dict(zip(("power_mean", "power_min", "power_max"), power, strict=True)),
         "lat_mean": logarithmic(data.lat_mean_us),
-        "lat_p99": logarithmic(data.lat_p99_us, short=True),
+        "lat_p99": few(data.lat_p99_us),
         "temp": {"t": rounded(data.temp_t_s), "v": rounded(data.temperature_C)},
         "wa": {"t": rounded(data.wa_t_s), "v": rounded(data.wa_value, 5), "e": rounded(data.wa_error, 5)},
         "rails": (

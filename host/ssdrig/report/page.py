@@ -35,6 +35,7 @@ OPENING = (
     " content=\"default-src 'none'; script-src '"
 )
 MOST_NAMED = 60  # characters of drives' names in the title
+MOST_EVENTS = 500  # of a run, in its log
 SCRIPTS = ("vendor/uPlot.iife.min.js", "panels.js", "samples.js", "export.js", "cards.js", "tools.js", "report.js")
 RAIL_COLUMNS = [  # key of a rail's figures, words, unit, places
     ("power_mean_W", "Mean power", "W", 3),
@@ -283,12 +284,10 @@ def notes(runs: list, figures: list[dict], names: list) -> str:
         items = "".join(f"<li>{escape(n)}</li>" for n in f["notes"])
         out.append(f"<ul>{items}</ul>" if items else '<p class="soft">No gaps: every figure is known.</p>')
         out.append(f'<details><summary>Event log <span class="soft">{len(data.log)} events</span></summary>')
-        out.append(
-            '<div class="scroll"><table class="log"><thead><tr><th scope="col">t, s</th><th'
-            ' scope="col">event</th></tr></thead><tbody>'
-        )
-        out.append("".join(f"<tr><td>{number(t, 2)}</td><td>{escape(text)}</td></tr>" for t, text in data.log[:500]))
-        out.append("</tbody></table></div></details></div>")
+        # as text: a table of the events of ten runs is half of all elements of the page, and closed
+        lines = [("t, s", "event"), *((number(t, 2), " ".join(event.split())) for t, event in data.log[:MOST_EVENTS])]
+        text = "".join(f"{t:>10}  {escape(event)}\n" for t, event in lines)
+        out.append(f'<pre class="log">{text}</pre></details></div>')
     return "".join(out) + "</section>"
 
 
