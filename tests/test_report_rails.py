@@ -1,13 +1,13 @@
 """The report of a rig with several rails: each rail beside the sum, in the page, its table and CSV, and on the
 terminal."""
 
-import base64
 import json
 
 import browser
 import numpy as np
 import pytest
 import synthetic_run
+from packed import decoded
 from test_report import READY, REVIEW, ink, run_command
 
 from ssdrig import analysis
@@ -66,9 +66,9 @@ def test_each_rail_s_seconds_are_in_the_page(made, tmp_path):
     f = figures_of(data)
     five, twelve = pack.run_data(data, f, words.labels([f])[0], 0, [])["rails"]
     assert (five["name"], twelve["name"]) == ("5V", "12V <b>")
-    code = np.frombuffer(base64.b64decode(twelve["mean"]["b"]), "<u2")
-    values = np.where(code == pack.MISSING, np.nan, twelve["mean"]["lo"] + code * twelve["mean"]["step"])
-    assert values == pytest.approx([6.0] * 10 + [3.0] * 4 + [np.nan] * 3 + [3.0] * 3, rel=1e-3, nan_ok=True)
+    assert decoded(twelve["mean"]) == pytest.approx(
+        [6.0] * 10 + [3.0] * 4 + [np.nan] * 3 + [3.0] * 3, rel=1e-3, nan_ok=True
+    )
 
 
 @pytest.mark.slow

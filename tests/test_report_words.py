@@ -1,11 +1,10 @@
 """What the report calls runs, tests and figures, and how numbers are written and packed."""
 
-import base64
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from packed import decoded
 
 from ssdrig.analysis.figures import KEYS
 from ssdrig.report import pack, words
@@ -55,39 +54,6 @@ def test_the_test_is_described_as_the_run_folder_has_it():
     assert words.description(Data, nothing) == "16 KiB random write over the whole tested range at queue depth 1."
     Data.header = {"method": {"name": "other"}}
     assert (words.title([Data]), words.description(Data, nothing)) == ("other", "other.")
-
-
-def decoded(packed, mean=None):
-    """What report.js makes of packed numbers; `mean`: the packed one that extremes are counted from."""
-    codes = written(packed)
-    if packed["as"] == "count":
-        return codes
-    of = mean if packed["as"] == "beside" else packed
-    if packed["as"] == "few":
-        values = np.array([*packed["values"], np.nan])[codes - 1]
-    elif packed["as"] == "beside":
-        steps = (written(mean) - 1) // packed["coarse"] + packed["sign"] * (codes - 1 + packed["least"])
-        values = of["lo"] + steps * packed["coarse"] * of["step"]
-    else:
-        values = of["lo"] + (codes - 1) * of["step"]
-    return np.where(codes == 0, np.nan, np.exp(values) if packed["as"] == "log" else values)
-
-
-def written(packed):
-    """Whole numbers out of a row of bits, the slow way."""
-    octets, found, at = base64.b64decode(packed["b"]), [], 0
-    bits = "".join(f"{octet:08b}"[::-1] for octet in octets)
-
-    def take(width):
-        nonlocal at
-        at += width
-        return int(bits[at - width : at][::-1] or "0", 2)
-
-    while len(found) < packed["n"]:
-        width, least = take(6), take(packed["bits"])
-        found += [least + take(width) for _ in range(min(64, packed["n"] - len(found)))]
-    assert len(bits) - at < 8
-    return np.array(found, np.int64)
 
 
 @given(st.lists(st.integers(0, 2**40) | st.integers(0, 3), max_size=300))

@@ -231,6 +231,8 @@ def _disagreement(total: dict | None, counted: int, closed: int, behind_ms: int)
 def _stream(heads, cells, direction: int) -> tuple[np.ndarray, np.ndarray]:
     """Time stamps and cells (row, bin, count) of one direction of a log, its rows numbered from 0."""
     own = np.flatnonzero(heads[:, 1] == direction)
+    if len(own) == len(heads):
+        return heads[:, 0], cells
     cells = cells[np.isin(cells[:, 0], own)]
     cells[:, 0] = np.searchsorted(own, cells[:, 0])
     return heads[own, 0], cells
