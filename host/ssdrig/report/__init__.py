@@ -4,11 +4,12 @@ and written beside them or where --out says; may be deleted and made again at an
 import concurrent.futures
 import contextlib
 import ctypes
+import functools
 import json
 import multiprocessing
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from ssdrig import analysis, named, parts, prctl
@@ -169,11 +170,17 @@ def _made(args, show: Progress) -> Path:
 def _in_full(folders: list[Path], samples: bool, more: list[tuple[str, int, int]]):
     """As read(), with what a summary does not have: the latencies by the second, and where asked for all power samples
     of the loads, and the figures of more windows."""
-    for folder in folders:
-        data = analysis.load(folder, samples)
-        found = figures_of(data, more)
-        latency.place(data, found)
-        yield data, found
+    whole = functools.partial(_whole, samples=samples, more=more)
+    yield from (
+        map(whole, folders) if samples else _each(whole, folders)
+    )  # samples are more than one process can hand on
+
+
+def _whole(folder: Path, samples: bool, more: list[tuple[str, int, int]]) -> tuple[analysis.RunData, dict]:
+    data = analysis.load(folder, samples)
+    found = figures_of(data, more)
+    latency.place(data, found)
+    return data, found
 
 
 def _write_csv(folder: Path, runs: list, figures: list[dict], show: Progress) -> None:
@@ -241,21 +248,24 @@ def plan_command(args, folders: list[Path], out: Path, show: Progress) -> Path:
 def read(folders: list[Path]):
     """summary.load of each folder, in order; large ones on all cores."""
     prctl.small_pages()
-    cores = os.cpu_count() or 1
-    with concurrent.futures.ThreadPoolExecutor(cores) as threads:
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as threads:
         kept = list(threads.map(summary.kept, folders))
-    new = [folder for folder, found in zip(folders, kept, strict=True) if found is None]
-    total = sum(p.stat().st_size for folder in new if (p := folder / "rig.bin").exists())
-    with contextlib.ExitStack() as stack:
-        apply: Callable = map
-        # a fork copies the locks of other threads; a server of forks imports all anew, which takes most of a second
-        how = "fork" if threading.active_count() == 1 else "forkserver"
-        if len(new) > 1 and cores > 1 and total >= WORTH_BYTES[how]:
-            context = multiprocessing.get_context(how)
-            pool = concurrent.futures.ProcessPoolExecutor(min(len(new), cores), context, _keep_memory)
-            apply = stack.enter_context(pool).map
-        made = iter(apply(summary.load, new))
-        yield from (found or next(made) for found in kept)
+    made = _each(summary.load, [folder for folder, found in zip(folders, kept, strict=True) if found is None])
+    yield from (found or next(made) for found in kept)
+
+
+def _each(function: Callable, folders: list[Path]) -> Iterator:
+    """The function of each folder, in order; of large ones on all cores."""
+    cores = os.cpu_count() or 1
+    total = sum(p.stat().st_size for folder in folders if (p := folder / "rig.bin").exists())
+    # a fork copies the locks of other threads; a server of forks imports all anew, which takes most of a second
+    how = "fork" if threading.active_count() == 1 else "forkserver"
+    if len(folders) < 2 or cores < 2 or total < WORTH_BYTES[how]:
+        yield from map(function, folders)
+        return
+    context = multiprocessing.get_context(how)
+    with concurrent.futures.ProcessPoolExecutor(min(len(folders), cores), context, _keep_memory) as pool:
+        yield from pool.map(function, folders)
 
 
 def _keep_memory() -> None:
