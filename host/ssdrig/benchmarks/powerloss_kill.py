@@ -80,7 +80,10 @@ def _one(phase: str, victim: str, chance: random.Random, runs: Path) -> dict:
             os.killpg(host.pid, signal.SIGKILL)
         host.wait()
     run = powerloss_runs.folder(runs)
-    assert run is not None
+    found: dict = {"victim": victim, "phase": phase, "caught": caught}
+    if run is None:
+        faults.append(f"it has made no run folder: {powerloss_runs.said(runs)}")
+        return {**found, "kept": 0, "resumes": 0, "faults": faults + _left(family)}
     before, resumes = sessions.judged(parts.of(run)), 0
     while (host.returncode or resumes) and resumes < RESUMES:
         resumes += 1
@@ -89,7 +92,7 @@ def _one(phase: str, victim: str, chance: random.Random, runs: Path) -> dict:
             break
         if resumes == RESUMES:
             faults.append(said)
-    found = {"victim": victim, "phase": phase, "caught": caught, "kept": len(before), "resumes": resumes}
+    found |= {"kept": len(before), "resumes": resumes}
     return {**found, "faults": faults + _checked(run, before) + _power(run) + _left(family)}
 
 
