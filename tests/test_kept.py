@@ -8,6 +8,7 @@ from unittest import mock
 import numpy as np
 import pytest
 
+from ssdrig import files
 from ssdrig.errors import DriveError
 from ssdrig.virtual import injector, kernels
 from ssdrig.virtual.device import admin, kept
@@ -63,6 +64,36 @@ def test_a_full_disk_gets_back_what_was_half_kept(tmp_path, monkeypatch):
     with pytest.raises(OSError, match="No space"):
         kept.save(one, tmp_path / "drive")
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("exchanges", [True, False])
+def test_a_server_that_is_killed_while_the_old_state_goes_leaves_a_whole_drive(tmp_path, monkeypatch, exchanges):
+    """What was there was removed before the new state had its name: a kill in between left half of a drive."""
+    one, folder = device(), tmp_path / "drive"
+    kept.save(one, folder)
+    one.power_cycles = 9
+    real = files.shutil.rmtree
+
+    def killed(path, *how, **more):
+        if (path / "device.json").exists():
+            (path / "flash.npz").unlink()
+            raise KeyboardInterrupt
+        real(path, *how, **more)
+
+    if exchanges:
+        monkeypatch.setattr(files.shutil, "rmtree", killed)
+        with pytest.raises(KeyboardInterrupt):
+            kept.save(one, folder)
+        monkeypatch.setattr(files.shutil, "rmtree", real)
+    else:
+        monkeypatch.setattr(files, "_libc", object())
+        kept.save(one, folder)
+    one.close()
+    again = device(folder)
+    assert again.power_cycles == 9
+    kept.save(again, folder)
+    again.close()
+    assert [path.name for path in tmp_path.iterdir()] == ["drive"]
 
 
 def test_one_that_is_no_longer_wanted_is_not_kept(tmp_path):

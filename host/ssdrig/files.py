@@ -1,9 +1,11 @@
 """Files that hold the old content or the new, whatever happens in between."""
 
 import contextlib
+import ctypes
 import errno
 import fcntl
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
@@ -76,6 +78,35 @@ def _is(path: Path, fd: int) -> bool:
         return os.path.samestat(os.fstat(fd), path.lstat())
     except FileNotFoundError:
         return False
+
+
+def replace_folder(made: Path, target: Path) -> None:
+    """The folder `made` takes the place of `target`, if there is one. Both change their names at once, and what was
+    there is removed then: whoever is killed leaves one of them whole. Raises OSError."""
+    if not target.exists():
+        made.rename(target)
+    elif _exchanged(made, target):
+        shutil.rmtree(made, ignore_errors=True)
+    else:
+        shutil.rmtree(target)
+        made.rename(target)
+    fsync_folder(target.parent)
+
+
+_libc = ctypes.CDLL(None, use_errno=True)
+_HERE, _EXCHANGE = -100, 2  # AT_FDCWD, RENAME_EXCHANGE of renameat2(2)
+
+
+def _exchanged(one: Path, other: Path) -> bool:
+    """Two names changed places; False where the file system or the C library has no such call. Raises OSError."""
+    if not hasattr(_libc, "renameat2"):
+        return False
+    if not _libc.renameat2(_HERE, os.fsencode(one), _HERE, os.fsencode(other), _EXCHANGE):
+        return True
+    code = ctypes.get_errno()
+    if code in (errno.EINVAL, errno.ENOSYS):
+        return False
+    raise OSError(code, os.strerror(code), str(other))
 
 
 def fsync_folder(path: Path) -> None:

@@ -23,7 +23,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ssdrig.errors import DriveError
-from ssdrig.files import fsync_folder, write_atomically
+from ssdrig.files import replace_folder, write_atomically
 from ssdrig.virtual import kernels
 from ssdrig.virtual.flash import ageing
 from ssdrig.virtual.flash.drive import VirtualDrive
@@ -80,9 +80,7 @@ def save(device, folder: Path) -> None:
     except BaseException:
         shutil.rmtree(half_made, ignore_errors=True)  # what is left of the disk is the run's
         raise
-    shutil.rmtree(folder, ignore_errors=True)
-    half_made.rename(folder)
-    fsync_folder(folder.parent)
+    replace_folder(half_made, folder)
 
 
 def age(state: Path, profile: Sequence[tuple[float, float]]) -> dict:
