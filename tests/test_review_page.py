@@ -108,15 +108,15 @@ def test_each_section_is_there_with_what_was_run_and_why_the_rest_was_not(page):
 def test_the_verdicts_are_those_of_the_runs(page):
     html = page.read_text()
     short = html.split('id="short-h"')[1].split("</section>")[0]
-    assert "Default OP: steady random writes 1\u202f000 IOPS" in short
-    assert "25 % OP: steady random writes 2\u202f000 IOPS" in short
+    assert "Default OP: random writes on a full drive, at the end 1\u202f000 IOPS" in short
+    assert "25 % OP: random writes on a full drive, at the end 2\u202f000 IOPS" in short
     assert "Random writes, fresh 4\u202f000 IOPS; random writes, written twice 3\u202f000 IOPS" in short
     assert "Restored by idle: -100.0 %" in html.replace("−", "-")
     assert "average power with downtime: not known, no plan measured a rest with the rig" in html
 
 
 def test_a_card_has_the_library_the_best_first_and_what_cannot_be_ranked_last(page):
-    found = card(page.read_text(), "Steady random writes: Mean IOPS")
+    found = card(page.read_text(), "Random writes on a full drive, at the end: Mean IOPS")
     assert found == [
         ("two, 25 % OP", "3\u202f000", False),
         ("&lt;b&gt;one&lt;/b&gt;, 25 % OP", "2\u202f000", False),
@@ -135,12 +135,12 @@ def test_a_card_has_the_library_the_best_first_and_what_cannot_be_ranked_last(pa
 def test_the_library_is_what_was_asked_for(runs, tmp_path):
     own = runs / "20261122T180000Z-review-x-0001"
     alone = review_page.render(own, [])
-    assert len(card(alone, "Steady random writes: Mean IOPS")) == 2
+    assert len(card(alone, "Random writes on a full drive, at the end: Mean IOPS")) == 2
     died = runs / "consistency-8000"
-    found = card(review_page.render(own, [died]), "Steady random writes: Mean IOPS")
+    found = card(review_page.render(own, [died]), "Random writes on a full drive, at the end: Mean IOPS")
     assert found[-1] == ("four, default OP", "8\u202f000", True)
     other = review_page.render(own, [runs / "20261101T000000Z-review-y-0002", own])
-    assert len(card(other, "Steady random writes: Mean IOPS")) == 4
+    assert len(card(other, "Random writes on a full drive, at the end: Mean IOPS")) == 4
     with pytest.raises(JournalError, match="for --against"):
         review_page.render(own, [tmp_path])
 

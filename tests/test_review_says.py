@@ -1,10 +1,12 @@
 """What the page of a review says of SLC cache and trace benches "in short", of rows as the analysis leaves them."""
 
+from pathlib import Path
 from types import SimpleNamespace
 
 from ssdrig.analysis.table import Row
 from ssdrig.plan import reviews
 from ssdrig.report import review_page, review_says
+from ssdrig.review_folder import Done
 
 
 def row(path, found, **figures):
@@ -65,3 +67,17 @@ def test_the_page_says_it_where_the_section_is():
     short = review_page.in_short(review, tables, [])
     assert ">SLC cache</a>: On the empty drive the cache takes 15.3 GB" in short and "Trace benches" not in short
     assert set(review_page.SAYS) <= {section.title for section in reviews.sections()}
+
+
+def test_a_review_that_is_not_complete_says_so_at_its_top():
+    """Of the level: what it leaves out on purpose is not lacking. Seen of a review that ended at its seventh plan."""
+    plans = [SimpleNamespace(name=name, why=why) for name, why in (("a", None), ("b", None), ("c", None), ("d", "no"))]
+    done = {
+        "a": Done(Path("a"), "complete"),
+        "b": Done(Path("b"), "failed", "no board"),
+        "c": Done(None),
+        "d": Done(None),
+    }
+    review = SimpleNamespace(plans=plans)
+    assert "<b>NOT COMPLETE</b>: b (failed), c (not run).</p>" in review_page.lacking(review, done)
+    assert review_page.lacking(SimpleNamespace(plans=[plans[0], plans[3]]), done) == ""

@@ -197,7 +197,7 @@ def listed(found: Sequence[Member], notes: Sequence[str]) -> str:
 
 
 def sentence(section: reviews.Section, found: Sequence[Member]) -> str:
-    """The figures of a section in words: "25 % OP: Steady random writes 21 600 IOPS, …"; "" where it has none."""
+    """The figures of a section in words: "25 % OP: Random writes 21 600 IOPS, …"; "" where it has none."""
     out = []
     for member in (each for each in found if each.own):
         each_figure: dict[str, list[str]] = {}

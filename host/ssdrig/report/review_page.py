@@ -50,6 +50,7 @@ def render(folder: Path, against: Sequence[Path] | None = None) -> str:
         f' content="light dark"><title>{escape(title)}</title><style>{style}</style></head><body>',
         head(title, review, tables),
         "<main>",
+        lacking(review, done),
         in_short(review, tables, members),
         library_section(members, notes),
         *[section(i, each, review, done, tables, members) for i, each in enumerate(reviews.sections())],
@@ -121,6 +122,13 @@ def _raw(drive: Mapping) -> str | None:
 def _rated(review: Review) -> str | None:
     rated, scaled = review.said.get("rated_bytes"), review.said["drive"].get("preset")
     return f"{size(rated)}{', scaled with the capacity' if scaled else ''}" if rated else None
+
+
+def lacking(review: Review, done: Mapping[str, Done]) -> str:
+    """Which plans of a review that did not end well lack; "" where all of its level are complete."""
+    ends = [(each.name, done[each.name]) for each in review.plans if not each.why]
+    said = [f"{name} ({one.state if one.run else 'not run'})" for name, one in ends if not one.complete]
+    return f'<p class="warn"><b>NOT COMPLETE</b>: {escape(", ".join(said))}.</p>' if said else ""
 
 
 def in_short(review: Review, tables: Mapping[str, Table], members: Sequence[Member]) -> str:
