@@ -16,7 +16,9 @@ from clock64 import add, put32, put_counter
 
 _RING = const(8192)  # a power of two, above wire.MAX_FRAME
 _MASK = const(8191)
-_PIECE = const(256)  # what the USB stack takes at once
+# A packet of full-speed USB. The stack's FIFO holds four and empties by packets: as long as each piece is one, room for
+# a byte is room for a piece, and a host that stands still never blocks a write (which would take 0.5 s to give up).
+_PIECE = const(64)
 _LINE = const(1024)  # wire.MAX_COMMAND
 _OWED = const(4)  # answers that wait for room at most
 _STALE_us = const(1_000_000)  # a line unfinished for so long is the rest of a host that went away
@@ -188,10 +190,15 @@ class Link:
         return True
 
     def send(self):
-        """Hand one piece of the queue to the USB stack, if it takes any. True if it did."""
+        """Hand one piece of the queue to the USB stack, if it takes any; a short rest is filled up with delimiters. True
+        if it did."""
         if not self.used or not _ready(self.writer):
             return False
-        n = min(self.used, _RING - self.tail, _PIECE)
+        n = _PIECE - (self.tail & (_PIECE - 1))  # less only after a piece that was taken in part
+        while self.used < n:
+            self.ring[self.head] = 0
+            self.head = (self.head + 1) & _MASK
+            self.used += 1
         n = self.sink.write(self.ring, self.tail, n)
         if not n:
             return False

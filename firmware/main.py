@@ -1,5 +1,10 @@
-"""What MicroPython runs when the board starts."""
+"""What MicroPython runs when the board starts; with BOOTSEL held, nothing: a way in, whatever the firmware does. (Press it
+right after plugging in: held while plugging in, it starts the chip's own boot loader.)
+"""
 
-import rig
+import rp2
 
-rig.run()
+if not rp2.bootsel_button():
+    import rig
+
+    rig.run()

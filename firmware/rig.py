@@ -15,6 +15,7 @@ import board
 import calibration
 import machine
 import micropython
+import rp2
 import wire
 from clock64 import Clock64
 from cut import Refused
@@ -187,11 +188,13 @@ class Rig:
 
 
 def run():
+    """Until the host or a person wants the prompt. A defect is said, and resets the board; so does one in saying it."""
     if hasattr(micropython, "alloc_emergency_exception_buf"):  # or a hard interrupt fails without a word
         micropython.alloc_emergency_exception_buf(200)
     micropython.kbd_intr(-1)  # a frame may hold the byte of Ctrl-C
     link = Link()
     rig = None
+    prompt = False
     try:
         rig = Rig(link)
         while not link.escape:
@@ -200,14 +203,29 @@ def run():
         rig.stop()
         rig.switch.release()
         rig.scope.release()
+        prompt = True
     except Exception as defect:
         if rig:
             rig.switch.release()
-        link.say(wire.LOG, "firmware stops: %s: %s; reset in 3 s" % (type(defect).__name__, defect))
-        while link.send():
-            pass
-        sys.print_exception(defect, sys.stderr)
+        prompt = _last_words(link, defect)
+    finally:
         micropython.kbd_intr(3)
-        sleep_ms(3000)  # time for Ctrl-C to reach the REPL
-        machine.reset()
+        if not prompt:
+            machine.reset()
+
+
+def _last_words(link, defect):
+    """Say what went wrong, and wait. True if a person wants the prompt: Ctrl-C, or the button BOOTSEL."""
+    link.say(wire.LOG, "firmware stops: %s: %s; reset in 3 s" % (type(defect).__name__, defect))
+    while link.send():
+        pass
+    sys.print_exception(defect, sys.stderr)
     micropython.kbd_intr(3)
+    try:
+        for _ in range(30):
+            sleep_ms(100)
+            if rp2.bootsel_button():
+                return True
+    except KeyboardInterrupt:
+        return True
+    return False

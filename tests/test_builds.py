@@ -110,6 +110,23 @@ def test_a_file_that_makes_no_sense_is_said_and_nothing_is_measured(tmp_path, te
         assert "firmware stops: ValueError: board.json: " in b.logs() and b.bodies(wire.HELLO) == []
 
 
+def test_a_board_that_cannot_say_what_is_wrong_is_reset_all_the_same(tmp_path):
+    """No memory is left for the words: a board at its prompt would be silent for ever."""
+    settings = flash_of(tmp_path, "[]")
+    link = tmp_path / "flash" / "link.py"
+    link.write_text(link.read_text().replace("        body = text.encode()", "        raise MemoryError\n        body = b''"))
+    with Board(tmp_path, 2.5, settings) as b:
+        b.until(lambda: len(b.truth()) > 1)
+
+
+def test_with_the_button_held_the_board_is_at_its_prompt(tmp_path):
+    with Board(tmp_path, 2.5, {"bootsel": True}) as b:
+        b.until(lambda: b.rest.endswith(b">>> "))
+        b.send(wire.ASK_HELLO)
+        b.read(0.2)
+        assert b.frames == []
+
+
 def test_a_resistor_says_what_the_shunt_is():
     rail, row = {"rail": 0, "shunt_uOhm": 8000}, {"V_mean": 5.0, "I_mean": 0.9375}
     assert "the shunt is about 15 mOhm, not 8" in of_load(rail, row, 10.0)

@@ -78,9 +78,8 @@ def test_a_damaged_command_is_not(body):
 def drained(link, port) -> list[tuple]:
     while link.send():
         pass
-    first, *frames, last = bytes(port.sent).split(b"\0")
-    assert first == last == b""
-    return [wire.decode(frame) for frame in frames]
+    assert port.sent[:1] == port.sent[-1:] == b"\0" and len(port.sent) % 64 == 0
+    return [wire.decode(frame) for frame in bytes(port.sent).split(b"\0") if frame]
 
 
 def queue(link, body: bytes) -> bool:
@@ -218,7 +217,7 @@ def test_an_answer_gets_room_though_small_frames_keep_the_queue_full():
     assert link.say(wire.HELLO, "h" * 1500), "it waits"
     refused = 0
     for _ in range(30):  # the host reads as fast as the sensor measures
-        assert link.send()
+        assert all([link.send() for _ in range(4)])
         refused += not queue(link, bytes(200))
     kinds = [kind for kind, _, _ in drained(link, port)]
     assert kinds.count(wire.HELLO) == 1 and 5 <= refused <= 10 and kinds[-1] == wire.LOG
@@ -235,20 +234,67 @@ def test_of_answers_that_wait_there_are_few():
     assert [body[:1] for kind, _, body in drained(link, port) if kind == wire.HELLO] == [b"0", b"1", b"2", b"3"]
 
 
-def test_pieces_of_at_most_256_bytes_and_no_further_than_the_rings_end():
+def test_pieces_are_packets_of_64_bytes():
+    """The rest of the queue is filled up with delimiters, which lie behind a whole frame; a piece of which the USB stack
+    took a part is completed, so that its FIFO has room for whole packets only."""
     link, port = made()
     assert link.room() == RING - 1  # the delimiter that ends what a reset tore
-    assert queue(link, bytes([1]) * 300) and link.send() is True and len(port.sent) == 256
-    link.tail, link.used = RING - 3, 10
-    assert link.send() is True and len(port.sent) == 259 and (link.tail, link.used) == (0, 7)
-    port.write = lambda ring, start, n: 0
-    assert link.send() is False and (link.tail, link.used) == (0, 7)
-    port.write = lambda ring, start, n: 2  # the USB stack took a part
-    assert link.send() is True and (link.tail, link.used) == (2, 5)
+    assert queue(link, bytes([1]) * 100)
+    queued = link.used
+    assert link.send() is True and len(port.sent) == 64 and link.used == queued - 64
+    sizes = []
+    port.write = lambda ring, start, n: sizes.append((start, n)) or 0
+    assert link.send() is False and (link.tail, link.used) == (64, 64)
+    port.write = lambda ring, start, n: sizes.append((start, n)) or 20
+    assert link.send() is True and (link.tail, link.used) == (84, 44)
+    assert queue(link, bytes([1]) * 100)
+    port.write = lambda ring, start, n: sizes.append((start, n)) or n
+    assert link.send() is True and link.tail == 128
+    assert sizes == [(64, 64), (64, 64), (84, 44)]
     port.stdout.wanted = lambda: False
     assert link.send() is False
     port.stdout.wanted, link.used = lambda: True, 0
     assert link.send() is False
+
+
+class Fifo(Port):
+    """The USB stack's FIFO: four packets, filled by `write`, emptied by the host a packet at a time."""
+
+    def __init__(self):
+        super().__init__()
+        self.held = 0
+        self.stdout = types.SimpleNamespace(buffer=self, wanted=lambda: self.held < 256)
+
+    def write(self, ring, start, n):
+        assert n <= 256 - self.held, "this write would wait for the host"
+        self.held += n
+        return super().write(ring, start, n)
+
+    def take(self):
+        self.held -= min(64, self.held)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.one_of(st.integers(0, 300), st.sampled_from(["host", "send", "send"])), max_size=200))
+def test_a_host_that_stands_still_blocks_no_write(acts):
+    link, _ = made()
+    fifo = Fifo()
+    link.sink, link.writer = fifo, types.SimpleNamespace(ipoll=lambda _: [1] if fifo.held < 256 else [])
+    for act in acts:
+        if act == "host":
+            fifo.take()
+        elif act == "send":
+            link.send()
+        else:
+            queue(link, bytes([1]) * act)
+
+
+def test_a_piece_ends_at_the_rings_end():
+    link, port = made()
+    link.tail = link.head = RING - 64
+    link.used = 0
+    assert queue(link, bytes([1]) * 100) and link.send() is True and link.tail == 0
+    assert link.send() is True and link.tail == 64 and link.used == 0 and link.head == 64
 
 
 @pytest.mark.parametrize(("n", "taken"), [(7924, True), (7925, False)])

@@ -36,6 +36,14 @@ def exactly(name: str, value: float, unit: str, bar: float) -> Figure:
     return Figure(name, value, unit, f"== {bar:g}", bool(value == bar))
 
 
+OSCILLATOR = 0.01  # a sensor's own clock may be slow by so much
+
+
+def at_its_rate(name: str, value: float, rail: dict) -> Figure:
+    """Samples a second of a rail against what its configuration makes: 1 / conversion_ns of the hello's entry."""
+    return at_least(name, value, "1/s", round((1 - OSCILLATOR) * 1e9 / rail["conversion_ns"], 1))
+
+
 def with_me() -> Callable[[], None]:
     """A preexec_fn: the process is told to end (SIGTERM, so that it carries out its teardown) when this one is gone,
     also by kill -9."""

@@ -13,7 +13,7 @@ import tty
 from pathlib import Path
 
 from ssdrig import wire
-from ssdrig.benchmarks import Figure, at_least, at_most, exactly
+from ssdrig.benchmarks import Figure, at_its_rate, at_least, at_most, exactly
 from ssdrig.virtual import feed
 from ssdrig.virtual.rig import cable
 
@@ -28,6 +28,7 @@ class _Stream:
         self.fd = os.open(port, os.O_RDWR | os.O_NOCTTY)
         tty.setraw(self.fd)
         self.rest = b""
+        self.hello: dict = {}
         self.heads: list = []
         self.energies: list = []
 
@@ -36,7 +37,9 @@ class _Stream:
             if select.select([self.fd], [], [], 0.01)[0]:
                 *frames, self.rest = (self.rest + os.read(self.fd, 65536)).split(b"\x00")
                 for kind, _, body in (wire.decode(f) for f in frames if f):
-                    if kind == wire.SAMPLES:
+                    if kind == wire.HELLO:
+                        self.hello = json.loads(body)
+                    elif kind == wire.SAMPLES:
                         self.heads.append(struct.unpack_from(wire.SAMPLES_HEAD, body))
                     elif kind == wire.ENERGY and struct.unpack_from("<BBI", body)[2]:
                         self.energies.append(body[0])
@@ -65,8 +68,8 @@ def board() -> list[Figure]:
         assert process.stdout
         try:
             stream = _Stream(json.loads(process.stdout.readline())["port"])
-            os.write(stream.fd, wire.encode(wire.GO, 0))
-            stream.read_until(lambda: stream.heads)
+            os.write(stream.fd, wire.encode(wire.ASK_HELLO, 0) + wire.encode(wire.GO, 1))
+            stream.read_until(lambda: stream.heads and stream.hello)
             firmware = int(Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()[0])
             began, cpu, cable_cpu = time.monotonic(), _cpu_s(firmware), _cpu_s(process.pid)
             stream.read_until(lambda: time.monotonic() > began + STREAM_s)
@@ -95,7 +98,7 @@ def board() -> list[Figure]:
             process.wait()
             process.stdout.close()
     return [
-        at_least("samples per second, V and I each", rate, "1/s", 1000),
+        at_its_rate("samples per second, V and I each", rate, stream.hello["rails"][0]),
         exactly("samples lost", lost, "", 0),
         at_most("firmware and stand-ins, share of one core", 100 * cpu / elapsed, "%", 30),
         at_most("cable, share of one core", 100 * cable_cpu / elapsed, "%", 10),

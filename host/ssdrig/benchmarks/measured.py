@@ -15,7 +15,7 @@ import numpy as np
 
 from ssdrig import analysis, journal
 from ssdrig.analysis.figures import figures_of
-from ssdrig.benchmarks import Figure, at_least, at_most, clock, exactly
+from ssdrig.benchmarks import Figure, at_its_rate, at_least, at_most, clock, exactly
 from ssdrig.load import fiolog
 from ssdrig.meter import rails, samples
 from ssdrig.virtual import bench
@@ -98,10 +98,12 @@ def closure() -> list[Figure]:
 
 
 def lost() -> list[Figure]:
-    load = measured_run()[1]["windows"]["all"]
+    run, figures = measured_run()
+    load = figures["windows"]["all"]
+    rail = next(event for event in journal.events(run) if event["kind"] == "rig.hello")["hello"]["rails"][0]
     return [
         exactly("samples lost in a clean run", load["samples_lost"], "samples", 0),
-        at_least("samples of V and I, per second of the load", load["samples"] / load["t1_s"], "1/s", 1000),
+        at_its_rate("samples of V and I, per second of the load", load["samples"] / load["t1_s"], rail),
     ]
 
 

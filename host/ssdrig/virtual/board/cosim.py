@@ -26,7 +26,7 @@ US = 1000
 NEVER = 1 << 62
 STDIN, STDOUT = 0, 1
 POLLIN, POLLOUT = 1, 4
-OUT_FIFO = 256  # bytes the USB stack takes at once
+OUT_FIFO, PACKET = 256, 64  # bytes the USB stack takes at once, and by which its FIFO empties
 OUT_ns_PER_BYTE = 1700  # and how fast they leave: 585 KiB/s
 OUT_COPY_ns = 100  # a byte
 OUT_TIMEOUT_ns = 500_000_000  # the RP2 port gives up a write after this
@@ -234,8 +234,10 @@ def _pipe_ready():
 
 
 def output_ready():
+    """Is there room for a byte?"""
     catch_up()
-    return fifo_empty_at - now < OUT_FIFO * OUT_ns_PER_BYTE and _pipe_ready()
+    packets = -((now - fifo_empty_at) // (PACKET * OUT_ns_PER_BYTE))
+    return packets * PACKET < OUT_FIFO and _pipe_ready()
 
 
 def output(buf, start, n):

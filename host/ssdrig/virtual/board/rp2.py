@@ -8,6 +8,11 @@ from pio_model import MASK, QUEUE, Core
 
 NEVER = 1 << 62
 asm_pio = pio_model.asm_pio
+button = False  # BOOTSEL is held
+
+
+def bootsel_button():
+    return int(button)
 
 
 class PIO:

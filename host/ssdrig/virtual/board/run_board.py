@@ -20,6 +20,7 @@ import machine
 import os
 import registers_model
 import repl
+import rp2
 import select
 import spi_block
 import wiring
@@ -181,6 +182,7 @@ def more_rails():
 cosim.begin(config["t_boot_ns"], config["tick0"], config["ppm"], config["pace"])
 usys.modules["registers"] = registers_model
 usys.modules["adc_ring"] = adc_ring_model
+rp2.button = config["bootsel"]
 os.first = config["boot"].to_bytes(4, "little")
 usys.modules["sys"] = _Sys()
 has_firmware = "board.py" in os.listdir(config["firmware"])  # else nothing says what is wired where

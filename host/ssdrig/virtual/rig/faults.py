@@ -25,6 +25,7 @@ BOARD = {
     "side_ohm": 0.0,  # and all of them in parallel; 0: nothing feeds back
     "sideband": None,  # GPIO of PERST_LOW, if the board drives PERST# and the side-band
     "defects": [],  # seconds since boot: the firmware raises an exception
+    "bootsel": False,  # the button is held at boot
     "edges": [],  # [seconds since boot, GPIO, level] of the board's inputs
     "rail": {},  # changes to the first row of the firmware's board.RAILS
     # more rows for it, each with "simulated": {"A", "V"}, its constant load, or {"share", "V"}: what of the drive's
