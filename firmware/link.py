@@ -189,24 +189,34 @@ class Link:
         self.used += size
         return True
 
-    def send(self):
-        """Hand one piece of the queue to the USB stack, if it takes any; a short rest is filled up with delimiters. True
-        if it did."""
-        if not self.used or not _ready(self.writer):
-            return False
-        n = _PIECE - (self.tail & (_PIECE - 1))  # less only after a piece that was taken in part
-        while self.used < n:
-            self.ring[self.head] = 0
-            self.head = (self.head + 1) & _MASK
-            self.used += 1
-        n = self.sink.write(self.ring, self.tail, n)
-        if not n:
-            return False
-        self.tail = (self.tail + n) & _MASK
-        self.used -= n
-        if self.owed and self.answer(self.owed[0], len(self.owed[0]) - 4):
+    def send(self, most=1):
+        """Hand up to `most` pieces of the queue to the USB stack, as it takes them; a short rest is filled up with
+        delimiters. True if it took any."""
+        ring, tail = self.ring, self.tail  # of more than three a tuple would be made
+        sink, writer = self.sink, self.writer
+        used = self.used
+        sent = False
+        while used and most:
+            for _ in writer.ipoll(0):
+                break
+            else:
+                break
+            n = _PIECE - (tail & (_PIECE - 1))  # less only after a piece that was taken in part
+            while used < n:
+                ring[(tail + used) & _MASK] = 0
+                used += 1
+            n = sink.write(ring, tail, n)
+            if not n:
+                break
+            sent = True
+            tail = (tail + n) & _MASK
+            used -= n
+            most -= 1
+        self.tail, self.used = tail, used
+        self.head = (tail + used) & _MASK
+        if sent and self.owed and self.answer(self.owed[0], len(self.owed[0]) - 4):
             self.owed.pop(0)
-        return True
+        return sent
 
     def room(self):
         """Bytes that the queue takes at once."""

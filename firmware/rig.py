@@ -31,6 +31,7 @@ _BEGIN_us = 100  # that it takes to start a rail, about
 LOST = OSError, SensorError  # of a sensor. Made here, because a tuple in an `except` clause is built anew each time
 REFUSED = Refused, ValueError  # of a command; ValueError: its body is not JSON
 PRESSING = 1024  # bytes in the queue that do not wait for a round without work: conversions alone can fill all rounds
+MOST_PIECES = 12  # that are then sent at once
 
 
 class Rig:
@@ -160,7 +161,7 @@ class Rig:
 
     def turn(self):
         """One round: at most one byte in and what has been read of each rail; if there was neither or the queue is
-        long, one piece out, two if it still is. False if there was nothing to do at all."""
+        long, one piece out, and more if it still is. False if there was nothing to do at all."""
         busy = False
         kind = self.link.receive()
         if kind != Link.NOTHING:
@@ -181,10 +182,7 @@ class Rig:
         self.clock.update()
         if busy and self.link.used < PRESSING:
             return True
-        sent = self.link.send()
-        if self.link.used >= PRESSING:  # a round may bring more than one piece
-            self.link.send()
-        return sent or busy
+        return self.link.send(MOST_PIECES if self.link.used >= PRESSING else 1) or busy
 
 
 def run():

@@ -16,6 +16,7 @@ import wire
 from clock64 import add, put_counter, put_split
 from ina228 import SensorError
 from lane import DATA, EXTRA, SAMPLE, STAMP
+from protect import Guard
 from switch import IDLE
 
 _SILENT_us = const(50_000)
@@ -63,6 +64,7 @@ class Sampler:
         self.n = 0
         self.at = wire.S_FIRST
         self.watch = None  # the switch, which looks at each sample
+        self.guard = Guard(rail, chip) if rail.get("protect") else None
         self.zero = False
         self.energy_frame = bytearray(wire.E_END + 4)
         self.five = bytearray(5)
@@ -113,6 +115,7 @@ class Sampler:
             "shunt_ns": chip.shunt_us * 1000,
             "lead_mOhm": rail.get("lead_mOhm", 0),
             "nominal_mV": rail.get("nominal_mV"),
+            "protect": rail.get("protect"),
         }
 
     def probe(self):
@@ -129,6 +132,8 @@ class Sampler:
         self.energy_at = self.per_second
         self.last = ticks_us()
         self._learn_from(self.last, -1)
+        if self.guard is not None:
+            self.guard.forget()
         self.chip.prepare()
         if self.accumulates:
             self._send_energy()
@@ -160,6 +165,8 @@ class Sampler:
         steps = (ticks_diff(ticks_us(), self.last) << 8) // self.period
         if steps > 0:
             self._close()
+            if self.guard is not None:
+                self.guard.forget()
             add(self.missed, steps)
             self.last = ticks_add(self.last, steps * self.period >> 8)
             self._learn_from(self.last, self.next + steps - 1)  # before the count, which may begin another block
@@ -224,6 +231,10 @@ class Sampler:
         moved = lane.drain(self.frame, at, stamp, self.widest, most, self.zero)
         if not moved:
             return False
+        if self.guard is not None:
+            found = self.guard.look(self.frame, at, moved, stamp)
+            if found:
+                self.watch.trip(self, found)
         if watched:
             frame = self.frame
             for _ in range(moved):
@@ -321,6 +332,10 @@ class Sampler:
             put_split(frame, wire.S_INDEX, self.blocks, index)
             self.clock.put(frame, wire.S_T0, stamp)
         put_sample(self.frame, self.at, gap, self.chip.vbus, self.chip.signed())
+        if self.guard is not None:
+            found = self.guard.look(self.frame, self.at, 1, ticks_add(stamp, -gap))
+            if found:
+                self.watch.trip(self, found)
         if self.watch is not None:
             self.watch.sample(self.rail["rail"], stamp, self.frame, self.at)
         self.at += wire.SAMPLE_BYTES

@@ -2,6 +2,9 @@
 
     idle --cut--> waiting --trigger--> fired --rails low--> off --on--> rising --rails high--> (held, PERST# still low)
     --> idle
+    any --trip--> tripped --on--> idle
+A rail that passes its limits (protect.py) is opened at once and stays open until `on` or a reset.
+
 The rails are on unless a state machine (pulse.py) drives their gates. From its start on the watchdog runs: firmware
 that hangs is reset, which switches them on. What a cut may say is read in cut.py.
 
@@ -20,9 +23,11 @@ from clock64 import put32
 from crowbar import GAVE_UP
 from cut import DEAD_us, PROFILES, Cut, Refused, rails_of
 from fall import Watch
+from machine import Pin
 from pulse import LEAD, ON, OPEN, RELEASED, RESET, SHORTEST, Pulse, word
 
 IDLE, WAITING, STARTED, FIRED, OFF, RISING, HELD = "idle", "waiting", "started", "fired", "off", "rising", "held"
+TRIPPED = "tripped"
 VALID_us = 10_000_000  # of a token
 SOON_us = 500_000  # a cut at a time is handed to the PIO so long before it
 GIVE_UP_us = 10_000_000  # after off_ms, for the residual to fall
@@ -57,6 +62,7 @@ class Switch:
         self.wdt = None
         self.pulse = None
         self.scope = None  # it is told when a cut has fired
+        self.tripped = {}  # rails that were opened for their limits: the sampler of each
         gates = [row["gate"] for row in self.rows.values()]
         Pulse(gates + [sideband] if sideband else gates, sync).stop()
 
@@ -73,7 +79,8 @@ class Switch:
             "resolution_ns": 1000_000_000 // machine.freq(),
             "dead_us": DEAD_us,
             "state": self.state,
-            "off": [w.rail for w in self.cutting] if self.state in (FIRED, OFF) else [],
+            "off": list(self.tripped) or ([w.rail for w in self.cutting] if self.state in (FIRED, OFF) else []),
+            "tripped": list(self.tripped),
         }
 
     # ---- commands
@@ -154,6 +161,9 @@ class Switch:
             return
         if not isinstance(how, dict) or set(how) - {"rails", "unsafe"}:
             raise Refused("a JSON object with rails, unsafe was expected")
+        if self.state is TRIPPED:
+            self._close_again(how.get("rails"))
+            return
         if self.state not in (FIRED, OFF):
             raise Refused("nothing is off")
         rails = rails_of(how["rails"], self.rows) if how.get("rails") else [w.rail for w in self.cutting]
@@ -178,14 +188,52 @@ class Switch:
         """All rails on, whatever there is."""
         if self.pulse:
             self.pulse.stop()
+        for rail in self.tripped:
+            Pin(self.rows[rail]["gate"], Pin.IN)
+        self.tripped = {}
         self._watchdog(False)
         self.state = IDLE
+
+    def trip(self, sampler, found):
+        """A rail's guard has found too much of something: it is opened, and this is said (T). A cut that is under way
+        ends, for its gates are let go."""
+        rail = sampler.rail["rail"]
+        row = self.rows.get(rail)
+        sampler.guard.disarm()
+        cutting = row and self.state is not IDLE and self.state is not TRIPPED
+        if cutting:
+            self.pulse.stop()
+            self._watchdog(False)
+        if row:
+            Pin(row["gate"], Pin.OUT, value=1)
+            self.tripped[rail] = sampler
+            self.state = TRIPPED
+        opened = ticks_us()
+        if cutting:
+            self._report(False, "rail %d passed its limits" % rail)
+        stamp, about = sampler.guard.found(found)
+        about["rail"], about["t_us"] = rail, self._at(stamp)
+        about["opened_us"] = self._at(opened) if row else None
+        self.link.say(wire.TRIP, json.dumps(about))
+
+    def _close_again(self, rails):
+        """Power for the rails that tripped: a person has looked."""
+        if rails and set(rails_of(rails, self.rows)) != set(self.tripped):
+            raise Refused("rails that are open come back together: %s" % list(self.tripped))
+        for rail, sampler in self.tripped.items():
+            sampler.guard.arm()
+            Pin(self.rows[rail]["gate"], Pin.IN)
+        now = self._at(ticks_us())
+        self.tripped = {}
+        self.state = IDLE
+        about = {"token": 0, "fired_us": None, "off_us": None, "on_us": now, "perst_us": None}
+        self.link.say(wire.CUT_REPORT, json.dumps(dict(about, ok=True, why="", rails=[])))
 
     # ---- what happens by itself
 
     def sample(self, rail, stamp, frame, at):
         """A sample of a rail, as the wire has it, at frame[at]: called by its sampler. Nothing is allocated."""
-        if self.state is IDLE:
+        if self.state is IDLE or self.state is TRIPPED:
             return
         for w in self.cutting:
             if w.rail == rail:
@@ -205,7 +253,7 @@ class Switch:
         if self.armed and ticks_diff(ticks_us(), self.armed_at) > VALID_us:
             self.armed = False
         state = self.state
-        if state is IDLE:
+        if state is IDLE or state is TRIPPED:
             return
         if self.wdt:
             self.wdt.feed()

@@ -12,6 +12,7 @@
                          A  armed    token u32 | valid_ms u32
                          C  cut      JSON, see below: what a cut did
                          W  waveform rail u8 | channel u8 | first u32 | t0_us u64 | dt_ns u32 | n u8 | n * u16
+                         T  trip     JSON, see below: a rail passed its limits and was opened
                          N  no       JSON {"command": letter, "why": text}: a command was refused, nothing was done
     host -> rig          h  hello    empty: the rig answers H
                          g  go       empty: streaming starts (and sample index and accumulators restart at 0)
@@ -83,6 +84,13 @@ before power returned, the lowest if it did by itself; low_us: from the edge to 
 crowbar_mJ: what went into the discharge resistor, by the readings, null if the profile leaves it open; released: null,
 or why its switch was opened before power returned: at 500 mJ, on a rail that does not fall, without readings of a rail
 that was high, and when the rig gave up (also said by L, at once).
+
+Limits. A rail whose "protect" in H is {"A", "ms", "V"} is opened by the rig itself: at the latest ms after its current
+has passed A, or when two readings in a row are above V. It says so at once,
+    {"rail", "quantity": "A" or "V", "seen_mA" or "seen_mV", "limit_mA" or "limit_mV", "over_us" (of A: for how long),
+    "t_us" (of the sample that decided), "opened_us" (board time of the gate's pin; null: the rail has no switch)}
+and the rail stays open until `o` (answered by C with no rails), `q` or a reset; "switch" of H has it in "off" and in
+"tripped" meanwhile, with "state": "tripped", and nothing else is cut. A cut that was under way ends.
 Any change that an old reader would misread raises PROTOCOL; the host refuses another number and names both.
 """
 
@@ -90,7 +98,7 @@ import struct
 from binascii import crc32
 
 PROTOCOL = 2
-HELLO, SAMPLES, ENERGY, PONG, LOG, ARMED, CUT_REPORT, WAVEFORM, REFUSED = b"HSEPLACWN"
+HELLO, SAMPLES, ENERGY, PONG, LOG, ARMED, CUT_REPORT, WAVEFORM, REFUSED, TRIP = b"HSEPLACWNT"
 ASK_HELLO, GO, STOP, PING, QUIT, ARM, CUT, ON, SCOPE, CALIBRATE = b"hgxpqacosk"
 
 HEAD = "<BI"  # kind, seq

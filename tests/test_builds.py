@@ -114,7 +114,9 @@ def test_a_board_that_cannot_say_what_is_wrong_is_reset_all_the_same(tmp_path):
     """No memory is left for the words: a board at its prompt would be silent for ever."""
     settings = flash_of(tmp_path, "[]")
     link = tmp_path / "flash" / "link.py"
-    link.write_text(link.read_text().replace("        body = text.encode()", "        raise MemoryError\n        body = b''"))
+    link.write_text(
+        link.read_text().replace("        body = text.encode()", "        raise MemoryError\n        body = b''")
+    )
     with Board(tmp_path, 2.5, settings) as b:
         b.until(lambda: len(b.truth()) > 1)
 

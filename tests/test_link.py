@@ -217,7 +217,7 @@ def test_an_answer_gets_room_though_small_frames_keep_the_queue_full():
     assert link.say(wire.HELLO, "h" * 1500), "it waits"
     refused = 0
     for _ in range(30):  # the host reads as fast as the sensor measures
-        assert all([link.send() for _ in range(4)])
+        assert all(link.send() for _ in range(4))
         refused += not queue(link, bytes(200))
     kinds = [kind for kind, _, _ in drained(link, port)]
     assert kinds.count(wire.HELLO) == 1 and 5 <= refused <= 10 and kinds[-1] == wire.LOG
@@ -235,8 +235,8 @@ def test_of_answers_that_wait_there_are_few():
 
 
 def test_pieces_are_packets_of_64_bytes():
-    """The rest of the queue is filled up with delimiters, which lie behind a whole frame; a piece of which the USB stack
-    took a part is completed, so that its FIFO has room for whole packets only."""
+    """The rest of the queue is filled up with delimiters, behind a whole frame; a piece of which the USB stack took a
+    part is completed, so that its FIFO has room for whole packets only."""
     link, port = made()
     assert link.room() == RING - 1  # the delimiter that ends what a reset tore
     assert queue(link, bytes([1]) * 100)

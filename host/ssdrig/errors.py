@@ -104,6 +104,13 @@ class DataLost(SsdrigError):
     exit_code = 15
 
 
+class RailTripped(SsdrigError):
+    """The rig opened a rail by itself: more current or voltage than its board.json allows. It stays open until a person
+    has looked."""
+
+    exit_code = 16
+
+
 INTERRUPTED = 130
 
 

@@ -1,6 +1,7 @@
 """The events of a run folder -> polls, marks and log of RunData, in words."""
 
 from ssdrig.analysis.rundata import RunData
+from ssdrig.meter import trip
 
 REASONS = {
     "before": "before the load",
@@ -46,6 +47,9 @@ def load_events(data: RunData) -> None:
         elif kind == "rig.lost":
             text = f"rig lost: {event.get('why')}"
             data.marks.append((t, "rig lost"))
+        elif kind == "rig.trip":
+            text = trip.in_words(event)
+            data.marks.append((t, f"rail {event['rail']} opened by the rig"))
         elif kind == "note":
             text = str(event.get("text"))
             data.marks.append((t, text))

@@ -29,6 +29,7 @@ KINDS = (
     wire.CUT_REPORT,
     wire.WAVEFORM,
     wire.REFUSED,
+    wire.TRIP,
 )
 PING_PATIENCE_NS = 60 * 10**9
 PONG_PATIENCE_NS = 10**9

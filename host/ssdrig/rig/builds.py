@@ -85,7 +85,31 @@ def _of_rail(row: dict) -> str | None:
         return "rail is a number, and alert a GPIO"
     if not isinstance(row["lead_mOhm"], int) or not 0 <= row["lead_mOhm"] <= 1000:
         return f"lead_mOhm {row['lead_mOhm']!r} is not 0 to 1000"
+    if said := _of_limits(row):
+        return said
     return None if chips.CHIPS[row["chip"]].inverse else _of_ina228(row)
+
+
+def _of_limits(row: dict) -> str | None:
+    """Whether the rail's limits can be kept: the sensor reads them, above the rail's voltage, slower than it looks."""
+    limits = row.get("protect")
+    if limits is None:
+        return None
+    if not isinstance(limits, dict) or set(limits) != {"A", "ms", "V"}:
+        return f"protect {limits!r} is no A, ms and V"
+    if not all(isinstance(n, int | float) and not isinstance(n, bool) and 0 < n < 1e6 for n in limits.values()):
+        return f"protect {limits} has what is no number above 0"
+    full_A = (1 << (15 if chips.CHIPS[row["chip"]].inverse else 19)) * row["current_lsb_pA"] * 1e-12
+    if limits["A"] >= 0.99 * full_A:
+        return f"protect asks for {limits['A']:g} A of a sensor that ends at {full_A:.2f}"
+    if limits["V"] * 1000 < 1.05 * row["nominal_mV"]:
+        return f"protect would open {row['nominal_mV'] / 1000:g} V at {limits['V']:g} V, below its +5 %"
+    if limits["V"] * 1000 > 1.5 * row["nominal_mV"]:
+        return f"protect lets {row['nominal_mV'] / 1000:g} V rise to {limits['V']:g} V"
+    least_ms = max(5.0, 2.5 + 2e-3 * (row["vbus_us"] + row["vshunt_us"] + (row.get("temp_us") or 0)))
+    if limits["ms"] < least_ms:
+        return f"protect within {limits['ms']:g} ms: with these conversions {least_ms:.1f} ms is the least"
+    return None
 
 
 def _of_ina228(row: dict) -> str | None:

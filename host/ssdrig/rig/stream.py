@@ -15,6 +15,7 @@ from collections import deque
 
 from ssdrig import rigbin, wire
 from ssdrig.errors import RigError, SsdrigError
+from ssdrig.meter import trip
 from ssdrig.rig.last_second import LastSecond
 from ssdrig.rig.line import Book, Line
 
@@ -87,9 +88,8 @@ class Rig:
                 self._heard_at.clear()
             self._until(lambda: self._counts["samples"] > before, FIRST_SAMPLE_S, "a board that sends samples")
             if every_rail:
-                self._until(
-                    lambda: not self.silent_rails(), FIRST_SAMPLE_S, "samples of every rail (see ./ssdrig rig info)"
-                )
+                of_all = "samples of every rail (see ./ssdrig rig info)"
+                self._until(lambda: not self.silent_rails(), FIRST_SAMPLE_S, of_all)
         except BaseException:
             self.stop()
             raise
@@ -113,9 +113,8 @@ class Rig:
         self._line.close()
 
     def live(self) -> dict:
-        """Numbers for a display: samples, lost, damaged (stretches of bytes that were no frame), pongs, boots, and
-        `state` ("streaming", "lost" or "stopped"). Raises what the rig's threads met and could not mend (JournalError
-        on a full disk, RigError)."""
+        """Numbers for a display: samples, lost, damaged (stretches of no frame), pongs, boots, `state` ("streaming",
+        "lost", "stopped"). Raises what cannot be mended: JournalError (full disk), RigError, RailTripped."""
         if self._failure:
             raise self._failure
         state = "stopped" if not self._wanted else "lost" if self._lost_why else "streaming"
@@ -130,9 +129,8 @@ class Rig:
         live() does."""
         if self._failure:
             raise self._failure
-        last = min(
-            (self._heard_at.get(rail["rail"], 0.0) for rail in (self._hello or {}).get("rails", [])), default=0.0
-        )
+        rails = (self._hello or {}).get("rails", [])
+        last = min((self._heard_at.get(rail["rail"], 0.0) for rail in rails), default=0.0)
         return time.monotonic() - max(last, self._started_at) if self._wanted else 0.0
 
     def silent_rails(self, within_s: float = FIRST_SAMPLE_S) -> list[dict]:
@@ -160,11 +158,8 @@ class Rig:
             self._fence = self._next_token()
             sent = self._ping(self._fence) and self._line.send(kind, body) is not None
         if not sent:
-            raise RigError(
-                f"{expected}",
-                f"port {self.port} that takes nothing",
-                "see whether the board is there: ./ssdrig rig info",
-            )
+            do = "see whether the board is there: ./ssdrig rig info"
+            raise RigError(f"{expected}", f"port {self.port} that takes nothing", do)
         of_boot = lambda: boot in (None, (self._hello or {}).get("boot"))
         self._until(lambda: any(k in answers for k, _ in self._answers) or not of_boot(), timeout_s, expected)
         with self._news:
@@ -269,6 +264,9 @@ class Rig:
             self._greeted(json.loads(body), now)
         elif kind == wire.LOG:
             self._said = body.decode(errors="replace")
+        elif kind == wire.TRIP:
+            self._book.event("rig.trip", **(said := trip.read(body)))
+            self._failure = self._failure or trip.error(said)
         if self._fence is None and kind in ANSWERS:
             self._answers.append((kind, body))
 

@@ -9,7 +9,7 @@ import struct
 import time
 
 from ssdrig import latch, wire
-from ssdrig.errors import RigError, SsdrigError, UsageError
+from ssdrig.errors import RailTripped, RigError, SsdrigError, UsageError
 from ssdrig.rig import profiles
 from ssdrig.rig.stream import Rig
 
@@ -251,6 +251,9 @@ def unless_on(rig: Rig, why: str, drive: str | None = None, within_s: float = SE
             if not now_off:
                 return
             seen = f"rails {now_off} are off"
+        except RailTripped as error:
+            latch.put(latch.name_of(rig.hello() or {}, rig.port), f"{error.seen}; {why}", drive)
+            return
         except SsdrigError as error:
             seen = f"the rig does not answer ({error.seen})"
         if time.monotonic() > deadline:

@@ -19,6 +19,7 @@ from ssdrig.drive.target import confirm, guard
 from ssdrig.errors import DriveError, JournalError, OutputError, SsdrigError, UploadIncomplete
 from ssdrig.influx import push
 from ssdrig.integrity import FIGURES
+from ssdrig.meter import trip
 from ssdrig.plan.expand import Act
 from ssdrig.progress import Progress
 from ssdrig.rig import switch
@@ -312,6 +313,7 @@ def _check(
         here.check()
         if rig:
             hello = rig.start()
+            trip.refuse(hello)
             rig.last_second().refuse_other()
             if not here.simulated:
                 latch.refuse(latch.name_of(hello, rig.port))

@@ -29,7 +29,10 @@ class Pin:
         self.chip = wires.get(id)
         self.clocks = 0
         self.handler = None
-        if mode == Pin.OUT:
+        if mode == Pin.OUT and gates and id in gates.rails:
+            gates.inputs.discard(id)
+            gates.drive(id, value)
+        elif mode == Pin.OUT:
             spi_block.sio.output(id, value)
         if gates and mode == Pin.IN:
             gates.let_go(id)
