@@ -36,11 +36,13 @@ SPI = {
 }
 SPI_PPM = 5000
 # What streams: rows of board.RAILS (None: as shipped), and the samples of the first rail with the heap locked
+# "fast rail", "three rails" and "spi" have their limits armed (protect.py), above what the sensors read
+ARMED = {"protect": {"A": 5.0, "ms": 20, "V": 15.0}}
 STREAMS = {
     "as shipped": (None, 1400),
-    "fast rail": (emulated.rows([{**FAST, "alert": 20}], first=4), 4500),
-    "three rails": (emulated.rows([SLOW] * 3, first=1), 1100),
-    "spi": ([SPI], 10_400),
+    "spi": ([{**SPI, **ARMED}], 10_400),
+    "fast rail": (emulated.rows([{**FAST, **ARMED, "alert": 20}], first=4), 4500),
+    "three rails": (emulated.rows([{**SLOW, **ARMED}] * 3, first=1), 1100),
 }
 SENSORS = [
     {"address": 0x40, "alert": 6},

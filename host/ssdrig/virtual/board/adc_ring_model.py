@@ -9,6 +9,7 @@ SIZE = 8192
 ring = bytearray(2 * SIZE)
 inputs = {}  # GPIO -> (Supply, nV of it to a count)
 noise = 2.0
+reference_V = 3.3  # the ADC's, which is the board's supply
 _began = None
 
 
@@ -29,7 +30,7 @@ def stop():
         supply, nV_per_count = inputs[gpios[k % len(gpios)]]
         dice = getrandbits(32)
         normal = ((dice & 255) + (dice >> 8 & 255) + (dice >> 16 & 255) + (dice >> 24) - 510) * 0.006765
-        counts = supply.at(began + int((k + 1) * dt))[1] * 1e9 / nV_per_count
+        counts = supply.at(began + int((k + 1) * dt))[1] * 1e9 / nV_per_count * 3.3 / reference_V
         value = min(4095, max(0, int(counts + noise * normal + 0.5)))
         at = 2 * (k % SIZE)
         ring[at] = value & 255

@@ -24,7 +24,8 @@ import rp2
 import select
 import spi_block
 import wiring
-from supply import Load, Supply
+from broken import Surging, supply
+from supply import Load
 from switch_model import Gates
 
 SCOPE_12V_nV = 4_467_773  # a count of the 12 V divider, hardware/README.md
@@ -111,8 +112,8 @@ def defect():
     raise RuntimeError("a defect of the firmware, SIMULATED")
 
 
-def switched(source, settings, gate):
-    """A rail behind the switch at a gate. settings: those of BOARD in cable.py that name its load."""
+def switched(source, settings, gate, true):
+    """A rail behind the switch at a gate. settings: those of BOARD in cable.py that name its load; true: of its row."""
     load = Load(
         *[
             settings[name]
@@ -125,12 +126,16 @@ def switched(source, settings, gate):
                 "gate_us",
                 "side_V",
                 "side_ohm",
+                "leak_ohm",
             )
         ]
     )
-    rail = Supply(source, load, lambda powered: tell_drive(rail, powered))
+    if true.get("surges") or true.get("ohm"):
+        source = Surging(source, cosim.boot, true.get("surges", ()), true.get("ohm", 0.0))
+    rail = supply(true, source, load, lambda powered: tell_drive(rail, powered))
     alarm = cosim.add_alarm(rail.due)
     rail.alarm = lambda t: cosim.set_alarm(alarm, t)
+    rail.gate(cosim.boot, 0)  # nobody drives it; a switch that is broken may be open all the same
     gates[gate] = rail
     return rail
 
@@ -153,6 +158,19 @@ def as_built(volts, row):
     return dict(dict(board.RAILS[0], nominal_mV=int(volts * 1000 + 0.5)), **row)
 
 
+def scope_nV(nV, row):
+    """A count of the divider as it is; of one whose upper resistor is open no voltage makes any."""
+    factor = row.get("true", {}).get("scope", 1)
+    return nV / factor if factor else 1e30
+
+
+def exchange(what):
+    """Wires of the first two rails that lie on each other's pins."""
+    of = {"gates": gates, "scope": adc_ring_model.inputs}[what]
+    one, other = sorted(of)[:2]
+    of[one], of[other] = of[other], of[one]
+
+
 def more_rails():
     """The rows that the settings add to board.py's tables, as one who builds another board edits its file. A row says
     in what it differs from the first one of board.py."""
@@ -167,14 +185,14 @@ def more_rails():
                 if "share" in load
                 else feed_reader.Constant(load["A"], load["V"], wiring.true_lead_mOhm(row))
             )
-            behind = switched(source, dict(config, **load), load["gate"])
+            behind = switched(source, dict(config, **load), load["gate"], row.get("true", {}))
             load["window"] = behind.window
             board.SWITCH += (
                 {"rail": row["rail"], "gate": load["gate"], "discharge_mOhm": int(behind.load.discharge * 1000)},
             )
             if "scope" in load:
                 board.SCOPE += ({"rail": row["rail"], "gpio": load["scope"], "nV_per_count": SCOPE_12V_nV},)
-                adc_ring_model.inputs[load["scope"]] = behind, SCOPE_12V_nV
+                adc_ring_model.inputs[load["scope"]] = behind, scope_nV(SCOPE_12V_nV, row)
     board.RAILS = tuple([as_built(rail.volts, config["rail"])] + rows)
     board.SIDEBAND = machine.gates.sideband
 
@@ -198,11 +216,16 @@ if has_firmware:
     os.chdir(here)
     first = dict(board.RAILS[0], **config["rail"])
 gates = {}
-rail = switched(feed(first, 1 - sum([row["simulated"].get("share", 0.0) for row in config["rails"]])), config, 10)
+first_share = 1 - sum([row["simulated"].get("share", 0.0) for row in config["rails"]])
+rail = switched(feed(first, first_share), config, 10, first.get("true", {}))
+machine.max_Hz = config["bus_max_Hz"]
 machine.gates = Gates(gates, config["edges"], lambda s: cosim.boot + int(s * 1e9), config["sideband"])
 if has_firmware:
-    adc_ring_model.inputs[26] = rail, board.SCOPE[0]["nV_per_count"]
+    adc_ring_model.reference_V = config["logic_V"]
+    adc_ring_model.inputs[26] = rail, scope_nV(board.SCOPE[0]["nV_per_count"], first)
     more_rails()
+    for what in config["exchanged"]:
+        exchange(what)
     errors = [config[name] for name in ("osc_ppm", "offset_uV", "gain_ppm", "vbus_gain_ppm", "noise")]
     chip = wiring.sensors(board.RAILS, rail.window, cosim.boot, errors)[0]
     fault_alarms()

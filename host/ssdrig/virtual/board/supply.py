@@ -26,7 +26,7 @@ class Phase:
 
 
 class Load:
-    """The drive's side of a switch. side_ohm 0: nothing feeds back."""
+    """The drive's side of a switch. side_ohm 0: nothing feeds back; leak_ohm 0: nothing but the drive is across."""
 
     def __init__(
         self,
@@ -38,6 +38,7 @@ class Load:
         gate_us=10.0,
         side_V=2.7,
         side_ohm=0.0,
+        leak_ohm=0.0,
     ):
         self.farads = bulk_uF * 1e-6
         self.discharge = discharge_mOhm * 1e-3
@@ -45,7 +46,7 @@ class Load:
         self.leak = leak_mA * 1e-3
         self.rise_s = rise_ms * 1e-3
         self.gate_ns = int(gate_us * 1000)  # from the gate's pin to the switch
-        self.side_V, self.side_ohm = side_V, side_ohm
+        self.side_V, self.side_ohm, self.leak_ohm = side_V, side_ohm, leak_ohm
 
 
 class Supply:
@@ -175,7 +176,11 @@ class Supply:
             self._dead(t, self.at(t)[1])
 
     def _ohms(self):
-        return self.load.discharge if self.pins & 2 else 0.0
+        """What lies across the rail: the discharge resistor, while it is on, and what leaks; 0.0: nothing."""
+        load = self.load
+        if not self.pins & 2:
+            return load.leak_ohm
+        return load.discharge * load.leak_ohm / (load.discharge + load.leak_ohm) if load.leak_ohm else load.discharge
 
     def _dead(self, t, v):
         self._begin(

@@ -21,13 +21,20 @@ BOARD = {
     "leak_mA": 10.0,  # that it draws even so
     "rise_ms": 3.0,  # of the rail when the switch closes, from 0 to full
     "gate_us": 10.0,  # from a gate's pin to the switch
+    "leak_ohm": 0.0,  # and what else lies across it: a divider of 20 kOhm where there is no drive; 0: nothing
     "side_V": 2.7,  # of the host's pull-ups on the side-band, a pad diode taken off,
     "side_ohm": 0.0,  # and all of them in parallel; 0: nothing feeds back
     "sideband": None,  # GPIO of PERST_LOW, if the board drives PERST# and the side-band
     "defects": [],  # seconds since boot: the firmware raises an exception
     "bootsel": False,  # the button is held at boot
     "edges": [],  # [seconds since boot, GPIO, level] of the board's inputs
-    "rail": {},  # changes to the first row of the firmware's board.RAILS
+    # Changes to the first row of the firmware's board.RAILS; "true": {..} (of more rows, too) is what of it is really
+    # otherwise: of the sensor what wiring.py names, "switch": a fault of broken.py, "scope": a factor, "ohm": of a bad
+    # wire, "surges": [[seconds since boot, A, V]] drawn and given on top from then on
+    "rail": {},
+    "logic_V": 3.3,  # the board's own supply, which is the scope's reference
+    "exchanged": [],  # "gates", "scope", "supplies" of the first two rails
+    "bus_max_Hz": 10_000_000,  # the I2C bus' reads are wrong above it
     # more rows for it, each with "simulated": {"A", "V"}, its constant load, or {"share", "V"}: what of the drive's
     # power
     "rails": [],

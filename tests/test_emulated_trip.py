@@ -1,0 +1,62 @@
+"""The rail's limits on an emulated RP2040 in the RP2 port of MicroPython itself: the gate's pin rises in the stated
+time, at the highest rates of both buses."""
+
+import json
+from types import SimpleNamespace
+
+import emulated
+import pytest
+from test_emulated import FAST, SPI
+
+from ssdrig import wire
+
+pytestmark = pytest.mark.slow
+
+LIMIT_RAW = 5120  # 50 mA; the sensors' current passes it in conversion 6896 (emulated.values)
+LIMITS = {"A": 0.05, "ms": 20, "V": 15.0}
+FIRST = next(n for n in range(10_000) if emulated.values(n)[1] > LIMIT_RAW)
+STREAMS = {"I2C": [{**emulated.rows([FAST])[0], "protect": LIMITS}], "SPI": [{**SPI, "protect": LIMITS}]}
+SENSORS = [{"address": 0x40, "alert": 6}, {"address": 0, "alert": 21, "cs": 1}]
+
+
+@pytest.fixture(scope="module")
+def seen():
+    if why := emulated.missing():
+        pytest.skip(why)
+    out = {}
+    with emulated.Emulated(SENSORS, gpios=[10, 11]) as board:
+        board.raw_repl()
+        board.run("import board, rig")
+        for name, rows in STREAMS.items():
+            board.frames = []
+            board.run(f"board.RAILS={tuple(rows)!r}")
+            board.start("rig.run()")
+            board.send(wire.GO)
+            board.listen(lambda: board.bodies(wire.TRIP))
+            board.send(wire.ASK_HELLO)
+            board.listen(lambda: board.bodies(wire.HELLO))
+            board.send(wire.QUIT)
+            board.until(b"\x04\x04>")
+            out[name] = board.frames
+        report = board.end()
+    return SimpleNamespace(streams=out, changes=report["changes"])
+
+
+@pytest.mark.parametrize("name", STREAMS)
+def test_the_gate_rises_in_the_stated_time_and_nothing_is_lost(seen, name):
+    frames = seen.streams[name]
+    said = json.loads(emulated.bodies(frames, wire.TRIP)[0])
+    samples = emulated.samples(frames)
+    assert [index for index, _, _, _ in samples[: FIRST + 50]] == list(range(FIRST + 50)) or name == "I2C"
+    before_us = max(t for index, t, _, _ in samples if index < FIRST)
+    assert 0 < said["opened_us"] - before_us <= 20_000
+    assert said["opened_us"] - said["t_us"] < 2000
+    assert (said["quantity"], said["limit_mA"]) == ("A", 50) and said["seen_mA"] >= 50
+    hello = json.loads(emulated.bodies(frames, wire.HELLO)[-1])
+    assert hello["switch"]["tripped"] == [0] and emulated.bodies(frames, wire.LOG) == []
+
+
+def test_the_gate_is_high_and_the_discharge_switch_stays_open(seen):
+    levels = [(gpio, level) for _, gpio, level in seen.changes]
+    assert levels.count((10, "High")) == 2 and (11, "High") not in levels
+    assert levels.index((10, "High")) < len(levels) - 1, "`q` lets it go"
