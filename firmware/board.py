@@ -12,15 +12,18 @@ import sys
 from binascii import hexlify
 
 import i2c_fifo
+import readback
 import spi_lane
-from machine import I2C, SPI, Pin, unique_id
+from machine import I2C, SPI, Pin, freq, unique_id
 
 NAME = sys.implementation._machine
 SERIAL = hexlify(unique_id()).decode()  # also the board's serial number on USB
 SIMULATED = "SIMULATED" in NAME
 SDA, SCL = 4, 5
-# asked for: the RP2 port's SCL is then 0.99 MHz on the RP2040, 1.0 on the RP2350 (the block adds cycles)
-BUS_Hz = 1_096_000
+# Asked for, one after the other until what is written is also read (readback.py): the RP2 port's SCL is then 0.99 MHz
+# on the RP2040, 1.0 on the RP2350, because the block adds cycles; and 0.38.
+BUS_Hz = (1_096_000, 400_000)
+BUSES = []  # as chips() found them
 MISO, SCK, MOSI = 0, 2, 3
 SPI_Hz = 10_000_000  # at most: the RP2040 makes 8.93 MHz of it, the RP2350 9.38
 
@@ -60,7 +63,11 @@ SYNC = 22  # rises with a cut
 # ADC inputs of the scope: the rail's voltage through a divider; a count is 3.3 V / 4096 times the divider: 1_611_328 nV
 # at 3.3 and 5 V (10 kOhm + 10 kOhm), 4_467_773 nV at 12 V (15 kOhm + 3.3 kOhm).
 SCOPE = ({"rail": 0, "gpio": 26, "nV_per_count": 1_611_328},)
-FILE, BUILD = "board.json", None  # BUILD: its name
+FILE, BUILD, REVISION = (
+    "board.json",
+    None,
+    None,
+)  # BUILD: its name; REVISION: of the printed board, by the one who built
 WRONG = None  # why that file is not used; then nothing is measured, for a wrong row is a wrong figure
 _NEEDED = ("rail", "name", "chip", "bus", "alert", "shunt_uOhm", "shunt_tolerance_ppm", "vbus_us", "vshunt_us")
 
@@ -88,15 +95,15 @@ _WRONG_FILE = (ValueError, TypeError)  # a tuple in an except clause would be bu
 try:
     _found = _own()
     if _found:
-        BUILD, SIDEBAND = _found.get("build"), _found.get("sideband")
+        BUILD, REVISION, SIDEBAND = _found.get("build"), _found.get("revision"), _found.get("sideband")
         RAILS, SWITCH, SCOPE = tuple(_found["rails"]), tuple(_found["switch"]), tuple(_found["scope"])
 except _WRONG_FILE as why:
     WRONG = "%s: %s" % (FILE, why)
 
 
-def bus():
+def bus(Hz):
     """The I2C bus. A transaction that gets no answer raises OSError, after 5 ms at the latest."""
-    return I2C(0, sda=Pin(SDA), scl=Pin(SCL), freq=BUS_Hz, timeout=5000)
+    return I2C(0, sda=Pin(SDA), scl=Pin(SCL), freq=Hz, timeout=5000)
 
 
 def clock_out():
@@ -122,15 +129,27 @@ def alert_pin(gpio):
 def chips():
     """The driver of each row of RAILS, in order."""
     lane_of = {}
+    i2c = None
     on_i2c = [rail for rail in RAILS if rail["bus"] == "I2C0"]
     on_spi = [rail for rail in RAILS if rail["bus"] == "SPI0"]
     if on_i2c:
-        lanes = i2c_fifo.Bus(bus, clock_out, i2c_fifo.PAGE[0], [rail["address"] for rail in on_i2c]).lanes
-        lane_of.update({rail["rail"]: lane for rail, lane in zip(on_i2c, lanes)})
+        i2c = i2c_fifo.Bus(bus, clock_out, i2c_fifo.PAGE[0], [rail["address"] for rail in on_i2c], BUS_Hz[0])
+        lane_of.update({rail["rail"]: lane for rail, lane in zip(on_i2c, i2c.lanes)})
     if on_spi:
         lanes = spi_lane.Bus(spi, spi_lane.PAGE[0], [(rail["cs"], rail["alert"]) for rail in on_spi]).lanes
         lane_of.update({rail["rail"]: lane for rail, lane in zip(on_spi, lanes)})
-    return [_driver(rail["chip"])(lane_of[rail["rail"]], rail) for rail in RAILS]
+    drivers = [_driver(rail["chip"])(lane_of[rail["rail"]], rail) for rail in RAILS]
+    del BUSES[:]
+    of = lambda name: [chip for chip, rail in zip(drivers, RAILS) if rail["bus"] == name]
+    if i2c:
+        wanted = freq() // readback.cycles(BUS_Hz[0])
+        BUSES.append(dict(readback.choose(i2c, of("I2C0"), BUS_Hz), bus="I2C0", asked_Hz=wanted))
+    if on_spi:
+        half = freq() // 2  # the PL022 divides by 2 and by a whole number
+        Hz = half // -(-half // SPI_Hz)
+        _, read, wrong = readback.tried(of("SPI0"))
+        BUSES.append({"bus": "SPI0", "Hz": Hz, "asked_Hz": Hz, "read_backs": read, "errors": wrong})
+    return drivers
 
 
 def _driver(chip):

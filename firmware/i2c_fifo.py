@@ -3,17 +3,15 @@ interrupt of ALERT (conversion ready) stamps, hands them over and returns, and t
 does other things.
 
 Up to four chips (lanes) share a bus. Each has two scripts: SAMPLE, run at every conversion, and EXTRA, run when asked
-for. What a script has read goes into the lane's ring of slots with the stamp of its edge. A script that was still
-reading when the next conversion ended, or began too late to be done by then, is marked torn: its values may belong to
-two conversions. Where a lane waits for the bus, an alarm (oneshot.py) comes when it gets free, because the main loop
-would be too late.
+for. What a script has read goes into the lane's ring with the stamp of its edge. A script that was still reading when
+the next conversion ended, or began too late to be done by then, is marked torn: its values may belong to two
+conversions. Where a lane waits for the bus, an alarm (oneshot.py) comes when it gets free.
 
-All state is one array of 32-bit words, so that interrupt and main loop share it without objects. While the main loop
-works on it LOCK is set and an interrupt only notes its edge. Nothing here allocates between `go` and `stop`.
+All state is one array of 32-bit words that interrupt and main loop share. While the main loop works on it LOCK is set
+and an interrupt only notes its edge. Nothing here allocates between `go` and `stop`.
 
-Registers: RP2040 data sheet 4.3.17, RP2350 data sheet 12.2.17 (the same Synopsys DW_apb_i2c at another address).
-IC_DATA_CMD takes data | READ << 8 | STOP << 9 | RESTART << 10. A NACK empties the FIFO and is shown until
-IC_CLR_TX_ABRT is read."""
+Registers: RP2040 data sheet 4.3.17, RP2350 12.2.17 (the same Synopsys DW_apb_i2c). IC_DATA_CMD takes data | READ << 8
+| STOP << 9 | RESTART << 10. A NACK empties the FIFO and is shown until IC_CLR_TX_ABRT is read."""
 
 import sys
 from array import array
@@ -24,6 +22,7 @@ import oneshot
 from lane import BOTH, EXTRA, Lane
 from machine import freq
 from micropython import const
+from readback import cycles
 
 # The block's address >> 14: a number above 2**30 would be a heap object.
 _RP2350 = "RP2350" in sys.implementation._machine
@@ -58,11 +57,12 @@ _WAITING = const(11)  # a lane may have something pending
 _ALARM = const(12)  # page of oneshot.py's block, 0: one lane needs none
 _SET = const(13)  # it counts
 _PER_us = const(14)  # cycles
+_CLOCK = const(15)  # of the bus, in us / 256
+_EXTRA_us = const(16)  # that EXTRA has the bus, and an interrupt before and behind it
 _FREE = const(0)  # LOCK: an interrupt works
 _NOTE = const(1)  # it only notes
 _FINISH = const(2)  # and nothing new begins
-# State of lane n, from word _LANE + n * _SIZE on: first as lane.py has it
-_LANE = const(15)
+_LANE = const(17)  # state of lane n, from word _LANE + n * _SIZE on: first as lane.py has it
 _HEAD = const(0)
 _TAIL = const(1)
 _PENDING = const(2)
@@ -77,7 +77,6 @@ _FULL = const(52)  # nothing is kept until half of the ring is free: each gap co
 _EVERY = const(53)  # us from one conversion to the next, of a fast chip
 _SLOTS = const(54)
 _RING = const(64)  # slots of 8 words
-_EXTRA_us = const(300)  # that EXTRA has the bus, and an interrupt before and behind it
 _TXF = const(4)  # of oneshot.py
 _SOON_us = const(12)  # the least that is worth an alarm
 _LEAD_us = const(35)  # from the alarm to the first look at the block
@@ -125,7 +124,7 @@ def step(mem: ptr32) -> int:
         need = int(mem[script + 1])
         # the alarm comes a little early, so that its own delay is over in time
         if int(mem[_WAITING]) and int(mem[_ALARM]):
-            left = 31 * (int(mem[script]) - need) + 9 * need  # I2CLane.read_us
+            left = (31 * (int(mem[script]) - need) + 9 * need) * int(mem[_CLOCK]) >> 8  # I2CLane.read_us
             left += int(mem[_STARTED]) - (int(timer[_TIMERAWL]) & 0x3FFFFFFF)
             n = _SPIN
             if left > _LEAD_us:
@@ -140,7 +139,6 @@ def step(mem: ptr32) -> int:
                 need = int(block[_DATA_CMD])
             mem[at + _ERROR] = 5
             lane = -1
-        # else it reads, or the STOP is still on its way
         elif int(block[_RXFLR]) >= need and int(block[_STATUS]) & _BUSY == 0:
             mem[_KIND] = 0  # an edge from now on tears nothing
             head = int(mem[at + _HEAD])
@@ -167,7 +165,6 @@ def step(mem: ptr32) -> int:
                 if room > 0:
                     mem[word] = v
                 word += 1
-            # else the main loop has been away for long: conversions are lost, many in a row, and counted by their time
             if room > 0:
                 mem[slot] = kind | int(mem[_TORN])
                 mem[slot + 1] = int(mem[_STAMP_OF])
@@ -194,9 +191,8 @@ def step(mem: ptr32) -> int:
                 n = 0
                 while n < lanes:
                     other = _LANE + n * _SIZE
-                    if n != next and ((now - int(mem[other + _STAMP])) & 0x3FFFFFFF) + _EXTRA_us > int(
-                        mem[other + _EVERY]
-                    ):
+                    ends = int(mem[other + _EVERY]) - ((now - int(mem[other + _STAMP])) & 0x3FFFFFFF)
+                    if n != next and ends < int(mem[_EXTRA_us]):
                         due += 1
                     n += 1
                 if due > 1 or ((now - int(mem[at + _STAMP])) & 0x3FFFFFFF) > int(mem[at + _LATE]):
@@ -240,9 +236,10 @@ def step(mem: ptr32) -> int:
     if int(mem[_WAITING]) and int(mem[_ALARM]) and not int(mem[_SET]):
         script = _LANE + lane * _SIZE + _SCRIPT + 18 * (int(mem[_KIND]) - 1)
         left = 31 * (int(mem[script]) - int(mem[script + 1])) + 9 * int(mem[script + 1])  # I2CLane.read_us
+        left = (left * int(mem[_CLOCK])) >> 8
         left += int(mem[_STARTED]) - (int(timer[_TIMERAWL]) & 0x3FFFFFFF)
         left -= _LEAD_us
-        if left < _SOON_us or left > 1000:
+        if left < _SOON_us or left > 3000:
             left = _SOON_us
         alarm = ptr32(int(mem[_ALARM]) << 14)
         mem[_SET] = 1
@@ -259,22 +256,28 @@ def halt(mem: ptr32):
 
 
 class Bus:
-    """The bus with its lanes. `make()` returns a machine.I2C, `clock_out()` frees a chip that holds SDA low."""
+    """The bus with its lanes. `make(Hz)` returns a machine.I2C, `clock_out()` frees a chip that holds SDA low."""
 
-    def __init__(self, make, clock_out, page, addresses):
-        self.make = make
-        self.clock_out = clock_out
-        self.i2c = make()
+    def __init__(self, make, clock_out, page, addresses, Hz):
+        self.make, self.clock_out = make, clock_out
+        self.claimed = 0  # of its time, by all lanes
         self.mem = array("i", [0] * (_LANE + _SIZE * len(addresses)))
-        self.mem[_RUNNING] = -1
-        self.mem[_PAGE] = page
-        self.mem[_TIMER] = _TIMER_PAGE
-        self.mem[_LANES] = len(addresses)
+        self.mem[_RUNNING], self.mem[_PAGE] = -1, page
+        self.mem[_TIMER], self.mem[_LANES] = _TIMER_PAGE, len(addresses)
         if len(addresses) > 1:
             self.mem[_ALARM] = oneshot.PAGE
             self.mem[_PER_us] = freq() // 1_000_000
             oneshot.start(self.alarm)
         self.lanes = [I2CLane(self, n, address) for n, address in enumerate(addresses)]
+        self.rate(Hz)
+
+    def rate(self, Hz):
+        """From now on the bus is as fast as machine.I2C makes it for Hz. Before any lane has a script."""
+        self.asked_Hz, self.i2c = Hz, self.make(Hz)
+        self.mem[_CLOCK] = clock = (cycles(Hz) << 8) * 1_000_000 // freq()
+        self.mem[_EXTRA_us] = 100 + (200 * clock >> 8)
+        for lane in self.lanes:
+            lane.clock, lane.SOON_us = clock, 30 * clock >> 8
 
     def poll(self):
         """To be called often: moves on what no interrupt does. A block that hangs is given up: its lane's ETIMEDOUT."""
@@ -332,7 +335,7 @@ class Bus:
         halt(self.mem)
         try:
             self.clock_out()
-            self.i2c = self.make()
+            self.i2c = self.make(self.asked_Hz)
         finally:
             self.release()
 
@@ -341,7 +344,7 @@ class I2CLane(Lane):
     """One chip on the bus."""
 
     BEGIN_us = 20  # from the stamp to the script's begin
-    SOON_us = 30  # from the script's begin until its first byte is taken: of CURRENT, or of EXTRA's CHARGE
+    SOON_us = 30  # clocks from the script's begin until its first byte is taken: of CURRENT, or of EXTRA's CHARGE
 
     def __init__(self, bus, number, address):
         base = _LANE + _SIZE * number
@@ -352,8 +355,7 @@ class I2CLane(Lane):
         self.delay_us = 5 + 20 * self.mem[_LANES]
 
     def script(self, kind, reads):
-        """What SAMPLE or EXTRA reads: (register, bytes) in order, at most 16 commands and 12 bytes. Returns the us that
-        it takes."""
+        """What SAMPLE or EXTRA reads: (register, bytes), at most 16 commands and 12 bytes. Returns the us it takes."""
         words = []
         for register, n in reads:
             words += [register, 0x500] + [0x100] * (n - 1)
@@ -367,14 +369,13 @@ class I2CLane(Lane):
         return sum([self.read_us(n) for _, n in reads])
 
     def read_us(self, n):
-        """Clocks, at 1 MHz: two times START and address, the pointer, n bytes; STOP and pause."""
-        return 31 + 9 * n
+        """Two times START and address, the pointer, n bytes; STOP and pause."""
+        return (31 + 9 * n) * self.clock >> 8
 
     def beside(self, sample_us, extra_us, shunt_us, period_us):
-        """Does EXTRA fit between two conversions behind a sample, and its CHARGE before the next shunt conversion ends?
-        The main loop takes 150 us until it asks for it."""
+        """As lane.py says, and CHARGE before the next shunt conversion ends; the main loop takes 150 us to ask."""
         self.mem[self.base + _EVERY] = period_us
-        return sample_us + 150 + extra_us < period_us and sample_us + 150 + 30 < shunt_us
+        return sample_us + 150 + extra_us < period_us and sample_us + 150 + self.SOON_us < shunt_us
 
     def where(self):
         return "I2C address 0x%02x" % self.at

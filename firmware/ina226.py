@@ -25,6 +25,7 @@ def calibration(current_lsb_pA, shunt_uOhm):
 
 class INA226:
     NAME = "INA226"
+    SCRATCH = CALIBRATION  # a register that can be written and read back before `prepare`
     WAKE_us = 40  # from power-down to the first conversion
     VBUS_LSB_nV = 1_250_000
     BITS, READY, CARE = 16, CNVR, CNVR
@@ -49,6 +50,9 @@ class INA226:
     def sleep(self):
         """Power-down: no conversions, registers kept."""
         self.lane.write16(CONFIG, self.adc & ~7)
+
+    def die_mC(self):
+        """It measures no temperature."""
 
     def prepare(self):
         """Configure; asleep."""

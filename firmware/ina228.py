@@ -4,11 +4,18 @@ Registers and formulas are those of the data sheet (SLYS021); values stay the ch
 (i2c_fifo.py, spi_lane.py) read samples and accumulators; `decode` takes a sample apart and allocates nothing. This
 file runs on CPython too; the host links it."""
 
+try:
+    from time import sleep_us
+except ImportError:  # CPython
+    pass
+
 CONFIG, ADC_CONFIG, SHUNT_CAL = 0x00, 0x01, 0x02
 VSHUNT, VBUS, DIETEMP, CURRENT, POWER = 0x04, 0x05, 0x06, 0x07, 0x08
 ENERGY, CHARGE, DIAG_ALRT = 0x09, 0x0A, 0x0B
 MANUFACTURER_ID, DEVICE_ID = 0x3E, 0x3F
 
+RST = 1 << 15  # CONFIG
+ONE_DIETEMP = 0x4018  # ADC_CONFIG: the temperature once, in 280 us
 RANGE_40mV = 1 << 4  # CONFIG.ADCRANGE
 RSTACC = 1 << 14  # CONFIG: clears ENERGY and CHARGE
 ALATCH_CNVR = 0xC000  # DIAG_ALRT: ALERT falls at conversion ready, until DIAG_ALRT is read
@@ -16,6 +23,9 @@ VBUS_LSB_nV = 195312.5
 # of DIAG_ALRT: set by ALATCH_CNVR, so the chip has not been reset since; bit 8 is always 0
 READY, CARE = 0xC000, 0xC100
 CONVERSION_us = (50, 84, 150, 280, 540, 1052, 2074, 4120)
+
+
+WAKE_us = 60  # from shutdown to the first conversion
 
 
 class SensorError(Exception):
@@ -43,7 +53,8 @@ def shunt_cal(current_lsb_pA, shunt_uOhm, fine):
 class INA228:
     NAME = "INA228"
     DEVICE = 0x228
-    WAKE_us = 60  # from shutdown to the first conversion
+    SCRATCH = SHUNT_CAL  # a register that can be written and read back before `prepare`
+    WAKE_us = WAKE_us
     BITS, READY, CARE = 20, READY, CARE
     VBUS_LSB_nV = VBUS_LSB_nV
     # CURRENT first: the next shunt conversion, not the next set, replaces it
@@ -72,6 +83,14 @@ class INA228:
     def sleep(self):
         """Shutdown: no conversions, registers kept."""
         self.lane.write16(ADC_CONFIG, 0)
+
+    def die_mC(self):
+        """The die's temperature by one conversion, then a reset, so that DIETEMP is 0 until it is converted again."""
+        self.lane.write16(ADC_CONFIG, ONE_DIETEMP)
+        sleep_us(WAKE_us + 2 * CONVERSION_us[3])
+        raw = self.lane.read16(DIETEMP)
+        self.lane.write16(CONFIG, RST)
+        return (raw - (raw >> 15 << 16)) * 125 // 16
 
     def prepare(self):
         """Configure, clear the accumulators; asleep."""

@@ -27,6 +27,7 @@ _STAMP = const(12)  # stamp of the last that was moved
 # from 13 on: the bus' own
 
 SAMPLE, EXTRA, BOTH, TORN = 1, 2, 3, 4  # BOTH is only asked for: SAMPLE, then EXTRA
+MOST_CLAIMED = 950  # of 1000
 STAMP, EDGE, DATA = 1, 2, 3  # words of a slot; the first is its kind
 
 
@@ -146,6 +147,12 @@ class Lane:
         self.two[0] = value >> 8
         self.two[1] = value & 255
         self.write(register, self.two)
+
+    def claim(self, sample_us, period_us):
+        """The lane wants so much of the bus. ValueError: all lanes together want more than there is."""
+        self.bus.claimed += 1000 * sample_us // period_us
+        if self.bus.claimed > MOST_CLAIMED:
+            raise ValueError("the rails' samples want %d %% of the bus" % (self.bus.claimed // 10))
 
     def restart(self, late_us):
         """Forget what was measured. A script that begins more than late_us after its edge is torn."""

@@ -61,7 +61,7 @@ class Guard:
         """row: of board.RAILS, chip: its driver. ValueError: limits that cannot be kept."""
         limits = row["protect"]
         for name in ("A", "ms", "V"):
-            if not isinstance(limits.get(name), (int, float)) or limits[name] <= 0:
+            if limits.get(name) is None or isinstance(limits[name], (str, list, dict)) or limits[name] <= 0:
                 raise ValueError("rail %d: protect wants A, ms and V above 0" % row["rail"])
         self.limits = limits
         self.raw_A = int(limits["A"] * 1_000_000) * 1_000_000 // row["current_lsb_pA"]

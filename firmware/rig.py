@@ -71,6 +71,8 @@ class Rig:
             "firmware": FIRMWARE,
             "build": board.BUILD,
             "simulated": board.SIMULATED,
+            "revision": board.REVISION,
+            "buses": board.BUSES,
             "rails": rails,
             "switch": self.switch.describe(),
             "scope": self.scope.describe(),

@@ -69,6 +69,7 @@ class Sampler:
         self.energy_frame = bytearray(wire.E_END + 4)
         self.five = bytearray(5)
         self.temp = 0
+        self.die_mC = None  # when the board started
         self.plan()
         pin = board.alert_pin(rail["alert"])
         pin.irq(self.lane.interrupt, pin.IRQ_FALLING, hard=True)
@@ -84,9 +85,8 @@ class Sampler:
         shunt_us = chip.shunt_us * 199 // 200
         self.late_us = min(period_us - sample_us, shunt_us - lane.SOON_us) - lane.delay_us
         if self.late_us < lane.BEGIN_us:
-            raise ValueError(
-                "rail %d: conversions of %d us are too short for this bus" % (self.rail["rail"], chip.conversion_us)
-            )
+            raise ValueError("rail %d: conversions of %d us are too short" % (self.rail["rail"], chip.conversion_us))
+        lane.claim(sample_us, period_us)
         self.accumulates = bool(chip.EXTRA)
         self.beside = True
         if chip.EXTRA:
@@ -116,11 +116,13 @@ class Sampler:
             "lead_mOhm": rail.get("lead_mOhm", 0),
             "nominal_mV": rail.get("nominal_mV"),
             "protect": rail.get("protect"),
+            "die_mC": self.die_mC,
         }
 
     def probe(self):
         """Is the right chip there? It is left asleep. OSError, SensorError."""
         self.chip.identify()
+        self.die_mC = self.chip.die_mC()
         self.chip.sleep()
 
     def prepare(self):
@@ -214,6 +216,11 @@ class Sampler:
         """Does the switch want to see each sample, and soon?"""
         return self.watch is not None and self.watch.state is not IDLE
 
+    def _guarded(self, at, n, stamp):
+        found = self.guard.look(self.frame, at, n, stamp)
+        if found:
+            self.watch.trip(self, found)
+
     def _drain(self):
         """Put plain samples into the frame, many at once, just as `_sample` does it with one by one. True if there were
         any."""
@@ -232,9 +239,7 @@ class Sampler:
         if not moved:
             return False
         if self.guard is not None:
-            found = self.guard.look(self.frame, at, moved, stamp)
-            if found:
-                self.watch.trip(self, found)
+            self._guarded(at, moved, stamp)
         if watched:
             frame = self.frame
             for _ in range(moved):
@@ -333,9 +338,7 @@ class Sampler:
             self.clock.put(frame, wire.S_T0, stamp)
         put_sample(self.frame, self.at, gap, self.chip.vbus, self.chip.signed())
         if self.guard is not None:
-            found = self.guard.look(self.frame, self.at, 1, ticks_add(stamp, -gap))
-            if found:
-                self.watch.trip(self, found)
+            self._guarded(self.at, 1, ticks_add(stamp, -gap))
         if self.watch is not None:
             self.watch.sample(self.rail["rail"], stamp, self.frame, self.at)
         self.at += wire.SAMPLE_BYTES

@@ -206,6 +206,7 @@ class Bus:
     def __init__(self, make, page, chips):
         self.make = make
         self.spi = make()
+        self.claimed = 0  # of its time, by all lanes
         mem = self.mem = array("i", [0] * (_LANE + _SIZE * len(chips)))
         mem[_PAGE], mem[_TIMER], mem[_SIO], mem[_SET], mem[_CLR] = page, _TIMER_PAGE, _SIO_PAGE, _OUT_SET, _OUT_CLR
         self.lanes = [SPILane(self, n, cs, alert) for n, (cs, alert) in enumerate(chips)]

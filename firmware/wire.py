@@ -46,6 +46,10 @@ accumulators' new count. H carries {"protocol", "boot" (random integer, new at e
 "shunt_cal", "conversion_ns", "shunt_ns" (of these so many see the current), "lead_mOhm" (between shunt and drive, both
 ways), "nominal_mV" (of the rail, or null)}]}; all integers but vbus_lsb_nV (195312.5). die_temp is 0 of a sensor whose
 configuration converts no temperature. "config" is the id that S and E frames carry.
+"buses" is [{"bus", "Hz" (of its clock), "asked_Hz" (that it should have), "read_backs", "errors"}]: when the board
+starts it writes registers of the sensors and reads them back, at 1 MHz, and at 400 kHz if that is wrong. A rail's
+"die_mC" is the temperature of its sensor then (null: it has none, or nobody answered), "protect" its limits or null.
+"revision" is what board.json says of the printed board, or null.
 Since protocol 2 a rail has "bus" and "calibration" and "shunt_tolerance_ppm" too (calibration: null or the object that
 `k` stored; what is in it, all integers and text, is said in the host's calibration.py), and H has "serial"
 (hexadecimal, the board's own), "build" (the name in its board.json, or null), and "switch": null, or {"rails":

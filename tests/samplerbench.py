@@ -43,6 +43,9 @@ class Lane:
     def script_instead(self, reads):
         self.did.append(("instead", reads))
 
+    def claim(self, sample_us, period_us):
+        self.did.append(("claim", sample_us, period_us))
+
     def restart(self, late_us):
         self.did.append(("restart", late_us))
 
@@ -106,6 +109,10 @@ class Chip:
     def signed(self):
         return self.current & 0xFFFFFF
 
+    def die_mC(self):
+        self.did.append("die_mC")
+        return 25_000
+
     def state(self):
         return 0x1234, 0x5678
 
@@ -147,6 +154,7 @@ class Board:
             "ina228": types.SimpleNamespace(SensorError=SensorError),
             "lane": types.SimpleNamespace(DATA=3, STAMP=1, SAMPLE=SAMPLE, EXTRA=EXTRA),
             "switch": types.SimpleNamespace(IDLE="idle"),
+            "protect": types.SimpleNamespace(Guard=None),
         }
         fakes["clock64"] = vipersource.load("clock64", {}, fakes)
         self.module = vipersource.load("sampler", {}, fakes)

@@ -111,7 +111,8 @@ class Board:
         pulse = types.SimpleNamespace(ON=0, OPEN=1, DISCHARGE=3, RELEASED=0, RESET=1, SEALED=3)
         pulse.MACHINES, pulse.SHORTEST, pulse.LEAD = 4, 4, 7
         pulse.Pulse, pulse.word = lambda gates, sync: Pulse(self, gates, sync), word
-        machine = types.SimpleNamespace(freq=lambda: MHz * 10**6, WDT=WDT)
+        pin = types.SimpleNamespace(IN="in", OUT="out")
+        machine = types.SimpleNamespace(freq=lambda: MHz * 10**6, WDT=WDT, Pin=pin)
         registers = types.SimpleNamespace(watchdog_off=lambda: self.did.append(("watchdog off",)))
         ramp = types.SimpleNamespace(FASTEST=3, SLOWEST=1000, LEAST_us=LEAST_us, words=lambda *a: ("ramp", *a))
         fakes = {"time": time, "machine": machine, "registers": registers, "pulse": pulse, "ramp": ramp, "wire": wire}

@@ -57,13 +57,14 @@ def fifo():
         "machine": machine,
         "oneshot": oneshot,
         "lane": vipersource.load("lane", {}, {}),
+        "readback": vipersource.load("readback", {}, {"machine": machine}),
     }
     return vipersource.load("i2c_fifo", {I2C0: block, TIMER: block, PIO1: block.alarm}, fakes), block
 
 
 def bus_of(fifo, addresses=(0x40, 0x41)):
     names, block = fifo
-    bus = names.Bus(lambda: None, lambda: None, names.PAGE[0], addresses)
+    bus = names.Bus(lambda Hz: None, lambda: None, names.PAGE[0], addresses, 1_096_000)
     for lane in bus.lanes:
         lane.script(SAMPLE, ((0x0B, 2), (0x05, 3), (0x07, 3)))
         lane.script(EXTRA, ((0x09, 5), (0x0A, 5), (0x06, 2)))
@@ -134,10 +135,10 @@ def test_an_alarm_comes_when_the_bus_gets_free_for_the_next(fifo):
     assert block.alarm == []  # nobody waits
     block.now = 40
     bus.lanes[1].interrupt(None)
-    assert block.alarm == [90]
+    assert block.alarm == [91]  # of 1008 ns
     block.now = 50
     bus.lanes[2].interrupt(None)
-    assert block.alarm == [90] and block.answers[TAR] == 0x40
+    assert block.alarm == [91] and block.answers[TAR] == 0x40
     block.now = 130  # it looks again and again, in vain: the block is slower than it should be
     ring(None)
     assert block.looks > 40 and block.alarm == [90, 12] and block.answers[TAR] == 0x40

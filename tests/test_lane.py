@@ -37,6 +37,7 @@ with mock.patch.dict(sys.modules, {"ina228": ina228}):
 class Bus:
     def __init__(self, slots):
         self.mem = array("i", [0] * (20 + 8 * slots))
+        self.claimed = 0
 
     def poll(self):
         pass
@@ -104,6 +105,7 @@ sampler = vipersource.load(
         "ina228": ina228,
         "lane": lane_module,
         "switch": types.SimpleNamespace(IDLE="idle"),
+        "protect": types.SimpleNamespace(Guard=None),
     },
 )
 

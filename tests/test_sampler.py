@@ -19,6 +19,7 @@ def test_how_late_a_reading_may_begin(shunt_us, late_us):
     assert made.lane.did == [
         ("plain", 20, 0xC100, 0xC000),
         ("script", SAMPLE, Chip.SAMPLE),
+        ("claim", 30, 199),
         ("script", EXTRA, Chip.EXTRA),
         ("beside", 30, 40, shunt, 199),
     ]
@@ -35,7 +36,7 @@ def test_conversions_that_are_too_short_for_the_bus():
 
 def test_a_chip_without_accumulators_and_one_that_has_no_time_for_them():
     bare = Board(extra=())
-    assert not bare.sampler.accumulates and bare.sampler.beside and len(bare.lane.did) == 2
+    assert not bare.sampler.accumulates and bare.sampler.beside and len(bare.lane.did) == 3
     made = Board(fits=False)
     assert made.sampler.accumulates and not made.sampler.beside and made.lane.did[-1] == ("instead", Chip.INSTEAD)
 
@@ -57,6 +58,8 @@ def test_the_rails_entry_of_the_hello():
         "shunt_ns": 100_000,
         "lead_mOhm": 0,
         "nominal_mV": None,
+        "protect": None,
+        "die_mC": None,
     }
 
 
@@ -66,7 +69,7 @@ def test_the_rails_entry_of_the_hello():
 def test_probe_leaves_the_chip_asleep():
     made = Board()
     made.sampler.probe()
-    assert made.chip.did == ["identify", "sleep"]
+    assert made.chip.did == ["identify", "die_mC", "sleep"] and made.sampler.die_mC == 25_000
 
 
 def test_prepare_begins_at_index_0_with_its_energy_frame():

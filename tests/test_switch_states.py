@@ -21,6 +21,7 @@ def test_a_board_and_its_rows():
         "dead_us": 50,
         "state": "idle",
         "off": [],
+        "tripped": [],
     }
     assert all(s.watch is board.switch for s in board.samplers)
     bare = Board(rails=())

@@ -80,6 +80,11 @@ export class INA228 {
   }
 
   write(register, value) {
+    if (register === 0 && value & 0x8000) {
+      Object.assign(this.registers, { 0: 0, 1: 0, 2: 0x1000, 11: 1 }); // asleep at once: nobody waits for it to begin
+      this.alarm.cancel();
+      return;
+    }
     if (register === 0 && value & 0x4000) this.accumulated = 0;
     if (register === 0) this.registers[0] = value & 0x3ff0;
     else if (register === 11) this.registers[11] = (value & 0xf000) | (this.registers[11] & 0xfff);

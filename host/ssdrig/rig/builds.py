@@ -38,7 +38,7 @@ def complaint(build: object) -> str | None:
     """What is wrong with a build; None: nothing."""
     if not isinstance(build, dict) or not isinstance(build.get("build"), str):
         return 'no object with "build", its name'
-    if unknown := sorted(build.keys() - {"build", "rails", "switch", "sideband", "scope"}):
+    if unknown := sorted(build.keys() - {"build", "revision", "rails", "switch", "sideband", "scope"}):
         return f"{', '.join(unknown)}, which no build has"
     rows = {name: build.get(name) for name in ("rails", "switch", "scope")}
     for name, of in rows.items():

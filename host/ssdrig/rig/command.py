@@ -142,7 +142,15 @@ def board(port: str, hello: dict) -> str:
     return (
         f"{port}: {hello['board']}{simulated}, serial {hello.get('serial', '?')}, firmware {hello['firmware']},"
         f" protocol {hello['protocol']}, build {hello.get('build') or 'of board.py'}"
+        + "".join(map(clocked, hello.get("buses") or ()))
     )
+
+
+def clocked(bus: dict) -> str:
+    """The clock of a bus, and what the board found wrong with it."""
+    slow = f" instead of {bus['asked_Hz'] / 1000:.0f}" if bus["Hz"] < 0.9 * bus["asked_Hz"] else ""
+    wrong = f", {bus['errors']} of {bus['read_backs']} REGISTERS READ BACK WRONG" if bus["errors"] else ""
+    return f"; {bus['bus']} at {bus['Hz'] / 1000:.0f} kHz{slow}{wrong}"
 
 
 def described(rail: dict) -> str:
