@@ -40,6 +40,16 @@ def put_split(buf: ptr8, at: int, high: int, low: int):
 
 
 @micropython.viper
+def put_sample(buf: ptr8, at: int, dt_us: int, vbus: int, current: int):
+    """The wire's sample: 2, 3 and 3 bytes, little endian."""
+    buf[at] = dt_us & 255
+    buf[at + 1] = (dt_us >> 8) & 255
+    for k in range(3):
+        buf[at + 2 + k] = (vbus >> (8 * k)) & 255
+        buf[at + 5 + k] = (current >> (8 * k)) & 255
+
+
+@micropython.viper
 def _put_time(buf: ptr8, at: int, wraps: int, ticks: int):
     low = ticks | ((wraps & 3) << 30)
     high = wraps >> 2

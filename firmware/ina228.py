@@ -4,17 +4,13 @@ Registers and formulas are those of the data sheet (SLYS021); values stay the ch
 (i2c_fifo.py, spi_lane.py) read samples and accumulators; `decode` takes a sample apart and allocates nothing. This
 file runs on CPython too; the host links it."""
 
-try:
-    from time import sleep_us
-except ImportError:  # CPython
-    pass
-
 CONFIG, ADC_CONFIG, SHUNT_CAL = 0x00, 0x01, 0x02
 VSHUNT, VBUS, DIETEMP, CURRENT, POWER = 0x04, 0x05, 0x06, 0x07, 0x08
 ENERGY, CHARGE, DIAG_ALRT = 0x09, 0x0A, 0x0B
 MANUFACTURER_ID, DEVICE_ID = 0x3E, 0x3F
 
 RST = 1 << 15  # CONFIG
+CNVRF = 1 << 1  # DIAG_ALRT: a conversion is complete
 ONE_DIETEMP = 0x4018  # ADC_CONFIG: the temperature once, in 280 us
 RANGE_40mV = 1 << 4  # CONFIG.ADCRANGE
 RSTACC = 1 << 14  # CONFIG: clears ENERGY and CHARGE
@@ -23,9 +19,6 @@ VBUS_LSB_nV = 195312.5
 # of DIAG_ALRT: set by ALATCH_CNVR, so the chip has not been reset since; bit 8 is always 0
 READY, CARE = 0xC000, 0xC100
 CONVERSION_us = (50, 84, 150, 280, 540, 1052, 2074, 4120)
-
-
-WAKE_us = 60  # from shutdown to the first conversion
 
 
 class SensorError(Exception):
@@ -54,7 +47,7 @@ class INA228:
     NAME = "INA228"
     DEVICE = 0x228
     SCRATCH = SHUNT_CAL  # a register that can be written and read back before `prepare`
-    WAKE_us = WAKE_us
+    WAKE_us = 60  # from shutdown to the first conversion
     BITS, READY, CARE = 20, READY, CARE
     VBUS_LSB_nV = VBUS_LSB_nV
     # CURRENT first: the next shunt conversion, not the next set, replaces it
@@ -87,7 +80,9 @@ class INA228:
     def die_mC(self):
         """The die's temperature by one conversion, then a reset, so that DIETEMP is 0 until it is converted again."""
         self.lane.write16(ADC_CONFIG, ONE_DIETEMP)
-        sleep_us(WAKE_us + 2 * CONVERSION_us[3])
+        for _ in range(20):  # readings of 80 us or more
+            if self.lane.read16(DIAG_ALRT) & CNVRF:
+                break
         raw = self.lane.read16(DIETEMP)
         self.lane.write16(CONFIG, RST)
         return (raw - (raw >> 15 << 16)) * 125 // 16

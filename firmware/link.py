@@ -13,12 +13,14 @@ import micropython
 from micropython import const
 import wire
 from clock64 import add, put32, put_counter
+from registers import usb_idle
 
 _RING = const(8192)  # a power of two, above wire.MAX_FRAME
 _MASK = const(8191)
-# A packet of full-speed USB. The stack's FIFO holds four and empties by packets: as long as each piece is one, room for
-# a byte is room for a piece, and a host that stands still never blocks a write (which would take 0.5 s to give up).
+# A packet of full-speed USB. The stack's FIFO holds four and empties by packets: as long as each piece is whole
+# packets, room for a byte is room for a packet, and a host that stands still never blocks a write (0.5 s each).
 _PIECE = const(64)
+_MORE = const(192)  # that an empty FIFO takes beside it
 _LINE = const(1024)  # wire.MAX_COMMAND
 _OWED = const(4)  # answers that wait for room at most
 _STALE_us = const(1_000_000)  # a line unfinished for so long is the rest of a host that went away
@@ -197,11 +199,15 @@ class Link:
         used = self.used
         sent = False
         while used and most:
+            # nothing on its way to the host, neither before nor behind the stack's own task, which ipoll runs: empty
+            idle = usb_idle()
             for _ in writer.ipoll(0):
                 break
             else:
                 break
             n = _PIECE - (tail & (_PIECE - 1))  # less only after a piece that was taken in part
+            if used > n and idle and usb_idle():
+                n = min(n + _MORE, n + (used - n + _PIECE - 1 & -_PIECE), _RING - tail)
             while used < n:
                 ring[(tail + used) & _MASK] = 0
                 used += 1

@@ -21,8 +21,9 @@ _NEVER = const(0x7FFFFF)  # no reading is above
 
 
 @micropython.viper
-def _look(state: ptr32, frame: ptr8, at: int, n: int, stamp: int) -> int:
-    """n samples of the wire from frame[at:] on; stamp: of the one before, or of the first itself, if its dt is 0."""
+def look(state: ptr32, frame: ptr8, at: int, n: int, stamp: int) -> int:
+    """n samples of the wire from frame[at:] on; stamp: of the one before, or of the first itself, if its dt is 0.
+    state: of a Guard. Returns 0, CURRENT or VOLTAGE."""
     while n:
         stamp = (stamp + (int(frame[at]) | int(frame[at + 1]) << 8)) & 0x3FFFFFFF
         reading = int(frame[at + 2]) | int(frame[at + 3]) << 8 | int(frame[at + 4]) << 16
@@ -66,8 +67,9 @@ class Guard:
         self.limits = limits
         self.raw_A = int(limits["A"] * 1_000_000) * 1_000_000 // row["current_lsb_pA"]
         self.raw_V = int(limits["V"] * 1000) * 2_000_000 // int(2 * chip.VBUS_LSB_nV)
+        self.often = max(1, LOOP_us // chip.conversion_us)  # samples that are looked at together
         # a conversion until it is seen at all, another until the last one is complete
-        self.patience_us = int(limits["ms"]) * 1000 - 2 * chip.conversion_us - LOOP_us
+        self.patience_us = int(limits["ms"]) * 1000 - (1 + self.often) * chip.conversion_us - LOOP_us
         if limits["ms"] < LEAST_ms or self.patience_us <= 0:
             raise ValueError("rail %d: protect wants %d ms or more" % (row["rail"], LEAST_ms))
         if self.raw_A >= 1 << chip.BITS - 1 or self.raw_V >= 1 << chip.BITS:
@@ -89,10 +91,6 @@ class Guard:
     def forget(self):
         """Readings were lost: what comes next is not the same stretch of time."""
         self.state[_OVER] = self.state[_HIGH] = 0
-
-    def look(self, frame, at, n, stamp):
-        """As _look: 0, CURRENT or VOLTAGE."""
-        return _look(self.state, frame, at, n, stamp)
 
     def found(self, what):
         """(stamp, what is said of it: "quantity", "seen", "limit" in mA or mV, "over_us")."""

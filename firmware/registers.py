@@ -1,4 +1,5 @@
-"""The chip's registers that MicroPython's modules do not reach: start of the PIO by the clock, end of the watchdog.
+"""The chip's registers that MicroPython's modules do not reach: start of the PIO by the clock, end of the watchdog,
+what USB still has to send.
 
 Addresses are those of the RP2040 and RP2350 data sheets (sections "Address map", "Timer", "PIO", "Watchdog").
 """
@@ -7,9 +8,11 @@ import sys
 
 import machine
 import micropython
+from micropython import const
 
 _RP2350 = "RP2350" in sys.implementation._machine
 TIMER = 0x400B0000 if _RP2350 else 0x40054000  # TIMER0 on the RP2350
+_USB_PAGE = const(0x14040024)  # address >> 2: a number above 2**30 would be a heap object
 PIO0_SET = 0x50202000  # alias of PIO0 that sets the bits written: its first word is CTRL
 WATCHDOG_CLEAR = 0x400DB000 if _RP2350 else 0x4005B000  # alias that clears the bits written: its first word is CTRL
 
@@ -42,6 +45,14 @@ def start(mask, at=-1):
     tick = _start(TIMER, PIO0_SET, mask, at)
     machine.enable_irq(state)
     return tick
+
+
+@micropython.viper
+def usb_idle() -> int:
+    """1 if the USB block has nothing to send on the serial port's endpoint, 2 IN (shared/tinyusb/tusb_config.h): buffer
+    control in the DPRAM, AVAILABLE of both halves."""
+    control = ptr32(int(_USB_PAGE) << 2)
+    return 0 if int(control[0]) & 0x4000400 else 1
 
 
 def watchdog_off():

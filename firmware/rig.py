@@ -31,7 +31,7 @@ _BEGIN_us = 100  # that it takes to start a rail, about
 LOST = OSError, SensorError  # of a sensor. Made here, because a tuple in an `except` clause is built anew each time
 REFUSED = Refused, ValueError  # of a command; ValueError: its body is not JSON
 PRESSING = 1024  # bytes in the queue that do not wait for a round without work: conversions alone can fill all rounds
-MOST_PIECES = 12  # that are then sent at once
+MOST_PIECES = 2  # that are then sent at once
 
 
 class Rig:

@@ -10,13 +10,12 @@ from array import array
 from time import ticks_add, ticks_diff, ticks_us
 
 import board
-import micropython
 from micropython import const
 import wire
-from clock64 import add, put_counter, put_split
+from clock64 import add, put_counter, put_sample, put_split
 from ina228 import SensorError
 from lane import DATA, EXTRA, SAMPLE, STAMP
-from protect import Guard
+from protect import Guard, look
 from switch import IDLE
 
 _SILENT_us = const(50_000)
@@ -25,16 +24,6 @@ _BASELINE = const(16384)  # conversions over which it is averaged
 _ENERGY_us = const(1_000_000)
 _BLOCK = const(1 << 29)  # conversions after which counting begins again: an integer of 2**30 or more is a heap object
 _WATCHED = const(8)  # samples at once while a cut is on, so that the switch learns of its edge before those behind it
-
-
-@micropython.viper
-def put_sample(buf: ptr8, at: int, dt_us: int, vbus: int, current: int):
-    """The wire's sample: 2, 3 and 3 bytes, little endian."""
-    buf[at] = dt_us & 255
-    buf[at + 1] = (dt_us >> 8) & 255
-    for k in range(3):
-        buf[at + 2 + k] = (vbus >> (8 * k)) & 255
-        buf[at + 5 + k] = (current >> (8 * k)) & 255
 
 
 def byte(mem, at, n):
@@ -65,6 +54,8 @@ class Sampler:
         self.at = wire.S_FIRST
         self.watch = None  # the switch, which looks at each sample
         self.guard = Guard(rail, chip) if rail.get("protect") else None
+        self.looked = self.looked_stamp = 0  # of the frame's samples so many, up to this stamp, by the guard
+        self.often = self.guard.often if self.guard else 1 + wire.MAX_SAMPLES
         self.zero = False
         self.energy_frame = bytearray(wire.E_END + 4)
         self.five = bytearray(5)
@@ -216,8 +207,11 @@ class Sampler:
         """Does the switch want to see each sample, and soon?"""
         return self.watch is not None and self.watch.state is not IDLE
 
-    def _guarded(self, at, n, stamp):
-        found = self.guard.look(self.frame, at, n, stamp)
+    def _look(self):
+        """Let the guard see the frame's samples that it has not seen."""
+        at, self.looked, stamp = wire.S_FIRST + wire.SAMPLE_BYTES * self.looked, self.n, self.looked_stamp
+        self.looked_stamp = self.last
+        found = look(self.guard.state, self.frame, at, (self.at - at) >> 3, stamp)
         if found:
             self.watch.trip(self, found)
 
@@ -238,8 +232,6 @@ class Sampler:
         moved = lane.drain(self.frame, at, stamp, self.widest, most, self.zero)
         if not moved:
             return False
-        if self.guard is not None:
-            self._guarded(at, moved, stamp)
         if watched:
             frame = self.frame
             for _ in range(moved):
@@ -253,6 +245,8 @@ class Sampler:
         self.n = n = n + moved
         if n == wire.MAX_SAMPLES:
             self._close()
+        elif n - self.looked >= self.often:
+            self._look()
         return True
 
     def _sample(self, mem, at):
@@ -333,18 +327,19 @@ class Sampler:
         self.last = stamp
         if self.n == 0:
             gap = 0
+            self.looked_stamp = stamp
             frame = self.frame
             put_split(frame, wire.S_INDEX, self.blocks, index)
             self.clock.put(frame, wire.S_T0, stamp)
         put_sample(self.frame, self.at, gap, self.chip.vbus, self.chip.signed())
-        if self.guard is not None:
-            self._guarded(self.at, 1, ticks_add(stamp, -gap))
         if self.watch is not None:
             self.watch.sample(self.rail["rail"], stamp, self.frame, self.at)
         self.at += wire.SAMPLE_BYTES
         self.n += 1
         if self.n == wire.MAX_SAMPLES:
             self._close()
+        elif self.n - self.looked >= self.often:
+            self._look()
         if index >= self.learn_at:
             self._learn(stamp, index)
         self._count(steps)
@@ -362,6 +357,8 @@ class Sampler:
         """Queue the S frame, or count its samples as lost if the host does not read."""
         if self.n == 0:
             return
+        if self.guard is not None:
+            self._look()
         frame = self.frame
         frame[0] = wire.SAMPLES
         frame[wire.S_RAIL] = self.rail["rail"]
@@ -370,7 +367,7 @@ class Sampler:
         put_counter(frame, wire.S_MISSED, self.missed)
         if not self.link.put(frame, self.at):
             add(self.missed, self.n)
-        self.n = 0
+        self.n = self.looked = 0
         self.at = wire.S_FIRST
 
     def _send_energy(self):

@@ -154,7 +154,7 @@ class Board:
             "ina228": types.SimpleNamespace(SensorError=SensorError),
             "lane": types.SimpleNamespace(DATA=3, STAMP=1, SAMPLE=SAMPLE, EXTRA=EXTRA),
             "switch": types.SimpleNamespace(IDLE="idle"),
-            "protect": types.SimpleNamespace(Guard=None),
+            "protect": types.SimpleNamespace(Guard=None, look=None),
         }
         fakes["clock64"] = vipersource.load("clock64", {}, fakes)
         self.module = vipersource.load("sampler", {}, fakes)

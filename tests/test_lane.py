@@ -105,7 +105,7 @@ sampler = vipersource.load(
         "ina228": ina228,
         "lane": lane_module,
         "switch": types.SimpleNamespace(IDLE="idle"),
-        "protect": types.SimpleNamespace(Guard=None),
+        "protect": types.SimpleNamespace(Guard=None, look=None),
     },
 )
 

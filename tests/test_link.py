@@ -25,6 +25,9 @@ class Port:
         self.stdin = types.SimpleNamespace(buffer=self, wanted=lambda: bool(self.input))
         self.stdout = types.SimpleNamespace(buffer=self, wanted=lambda: True)
 
+    def idle(self):
+        return False
+
     def poll(self):
         stream = []
         return types.SimpleNamespace(
@@ -39,12 +42,13 @@ class Port:
         return n
 
 
-def made(us=lambda: 0):
+def made(us=lambda: 0, port=None):
     """(Link, Port)."""
     time = types.SimpleNamespace(ticks_us=us, ticks_diff=lambda a, b: a - b, ticks_add=lambda a, b: a + b)
-    port = Port()
+    port = port or Port()
     clock64 = vipersource.load("clock64", {}, {"time": time})
-    fakes = {"time": time, "select": port, "sys": port, "wire": wire, "clock64": clock64}
+    registers = types.SimpleNamespace(usb_idle=lambda: port.idle())
+    fakes = {"time": time, "select": port, "sys": port, "wire": wire, "clock64": clock64, "registers": registers}
     return vipersource.load("link", {}, fakes).Link(), port
 
 
@@ -273,12 +277,15 @@ class Fifo(Port):
     def take(self):
         self.held -= min(64, self.held)
 
+    def idle(self):
+        return not self.held
+
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.one_of(st.integers(0, 300), st.sampled_from(["host", "send", "send"])), max_size=200))
 def test_a_host_that_stands_still_blocks_no_write(acts):
-    link, _ = made()
     fifo = Fifo()
+    link, _ = made(port=fifo)
     link.sink, link.writer = fifo, types.SimpleNamespace(ipoll=lambda _: [1] if fifo.held < 256 else [])
     for act in acts:
         if act == "host":
@@ -287,6 +294,19 @@ def test_a_host_that_stands_still_blocks_no_write(acts):
             link.send()
         else:
             queue(link, bytes([1]) * act)
+
+
+def test_an_empty_fifo_takes_four_packets_at_once():
+    link, port = made()
+    port.idle = lambda: True
+    sizes = []
+    port.write = lambda ring, start, n: sizes.append(n) or n
+    assert queue(link, bytes([1]) * 600)
+    while link.send():
+        pass
+    assert sizes == [256, 256, 128] and link.used == 0
+    link.tail = link.head = RING - 64
+    assert queue(link, bytes([1]) * 300) and link.send() and sizes[-1] == 64 and link.tail == 0
 
 
 def test_a_piece_ends_at_the_rings_end():

@@ -40,7 +40,7 @@ def frame(values, dt_us=1102):
 def looked(values, limits=LIMITS, dt_us=1102, before=(1 << 30) - 9000):
     """(what was found, after how many us from the first sample's conversion on)."""
     module, g = guard(limits, dt_us)
-    found = g.look(frame(values, dt_us), 0, len(values), before)
+    found = module.look(g.state, frame(values, dt_us), 0, len(values), before)
     return (found, g.found(found)[1], (g.state[7] - before) % (1 << 30)) if found else (0, None, None)
 
 
@@ -68,21 +68,21 @@ def test_two_readings_in_a_row_above_the_voltage_are_found_and_one_is_not():
 
 
 def test_a_guard_that_has_acted_is_quiet_until_it_is_armed():
-    _, g = guard()
+    module, g = guard()
     many = frame([(5.0, 12.0)] * 100)
-    assert g.look(many, 0, 100, 0) == 2
+    assert module.look(g.state, many, 0, 100, 0) == 2
     g.disarm()
-    assert g.look(many, 0, 100, 0) == 0
+    assert module.look(g.state, many, 0, 100, 0) == 0
     g.arm()
-    assert g.look(many, 0, 100, 0) == 2
+    assert module.look(g.state, many, 0, 100, 0) == 2
 
 
 def test_lost_readings_begin_the_time_anew():
-    _, g = guard()
+    module, g = guard()
     over = frame([(4.0, 5.0)] * 14)
-    assert g.look(over, 0, 14, 0) == 0
+    assert module.look(g.state, over, 0, 14, 0) == 0
     g.forget()
-    assert g.look(over, 0, 14, 200_000) == 0 and g.look(over, 0, 14, 216_000) == 1
+    assert module.look(g.state, over, 0, 14, 200_000) == 0 and module.look(g.state, over, 0, 14, 216_000) == 1
 
 
 @pytest.mark.parametrize(

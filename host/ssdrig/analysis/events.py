@@ -47,6 +47,9 @@ def load_events(data: RunData) -> None:
         elif kind == "rig.lost":
             text = f"rig lost: {event.get('why')}"
             data.marks.append((t, "rig lost"))
+        elif kind == "rig.certificate":
+            of_it = f"{event['id']}, {event['age_s'] / 86400:.1f} days old" if event["id"] else f"none: {event['why']}"
+            text = f"rig's certificate {of_it}"
         elif kind == "rig.trip":
             text = trip.in_words(event)
             data.marks.append((t, f"rail {event['rail']} opened by the rig"))

@@ -79,12 +79,17 @@ def machine(host: Mapping) -> str:
 
 
 def rig(data) -> str:
-    """Chips and firmware of the instrument."""
+    """Chips, firmware, bus clocks and certificate of the instrument."""
     if data.header.get("rig") is None:
         return "none: power was not measured"
     hello = _hello(data)
     rails = [f"{rail.name} {(rail.facts or {}).get('chip', '')}".strip() for rail in data.rails if rail.facts]
     said = [hello.get("board"), f"firmware {hello['firmware']}" if hello.get("firmware") else None, ", ".join(rails)]
+    said += [f"{bus['bus']} at {bus['Hz'] / 1000:.0f} kHz" for bus in hello.get("buses") or ()]
+    kept = next((event for event in data.events if event["kind"] == "rig.certificate"), None)
+    if kept:
+        age = f"{kept['id']}, {kept['age_s'] / 86400:.0f} days old" if kept["id"] else f"none ({kept['why']})"
+        said.append(f"certificate {age}")
     simulated = "SIMULATED " if data.header["rig"].get("simulated") else ""
     return simulated + (", ".join(str(each) for each in said if each) or "without a hello")
 

@@ -10,7 +10,7 @@ from ssdrig.arguments import old, seconds
 from ssdrig.errors import RigError, UsageError
 from ssdrig.meter import calibration
 from ssdrig.progress import Progress
-from ssdrig.rig import builds, calibrate, flash, ports, switch_command
+from ssdrig.rig import builds, calibrate, doctor_command, flash, ports, switch_command
 from ssdrig.rig.info import info, milliwatts, of_load
 from ssdrig.rig.session import Session, session
 
@@ -21,6 +21,7 @@ NOISY = 2.0  # times the typical noise: worth a word
 
 EXAMPLES = (
     ("rig flash", "put the firmware on a new board"),
+    ("rig doctor --resistor 10", "test the rig itself and keep its certificate"),
     ("rig info --time 10s", "rails, rates, noise, clock, calibration"),
     ("rig cut --profile crowbar --off 500ms --random 5ms 2s", "cut the drive's power at a random moment"),
 )
@@ -74,6 +75,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     sub.add_argument("--forget", action="store_true", help="remove the rail's calibration from the board instead")
     sub.add_argument("--json", action="store_true", help="print what was kept as one JSON object")
+    doctor_command.subcommand(words)
     switch_command.subcommands(words)
 
 

@@ -73,6 +73,22 @@ class Session:
     def __init__(self, rig: Rig, memory: Memory, hello: dict, show: Callable[[str], None]):
         self.rig, self.memory, self.hello, self.show = rig, memory, hello, show
 
+    def stream(self) -> None:
+        """Let a board stream that was only greeted. Raises RigError: no rail sends anything."""
+        self.rig.stream(every_rail=False)
+
+    def clock(self) -> dict:
+        """The board's crystal by the pings so far: "rate_ppm" against the host's clock, "error_ppm" of that at most;
+        both None where there are too few."""
+        power = self.powers([self.hello["rails"][0]["rail"]])[self.hello["rails"][0]["rail"]]
+        clock = power.clocks[-1] if power.clocks else None
+        if (
+            clock is None or clock.strained or len(clock.tick_us) < 4
+        ):  # the first and the last knot lie beyond the pings
+            return {"rate_ppm": None, "error_ppm": None}
+        span_ns = 1e3 * float(clock.tick_us[-2] - clock.tick_us[1])
+        return {"rate_ppm": clock.rate_ppm(), "error_ppm": 2e6 * float(clock.knot_bound_ns[1:-1].max()) / span_ns}
+
     def rail(self, number: int) -> dict:
         """The hello's entry of a rail. RigError if there is none."""
         for rail in self.hello["rails"]:

@@ -79,21 +79,23 @@ class Rig:
             self._until(lambda: self._counts["pongs"] >= 5, timeout_s, "a board that answers pings")
             hello = self._hello
             assert hello is not None  # waited for; no later frame takes it back
-            if not stream:
-                return hello
-            with self._news:
-                self._wanted = self._go_due = True
-                self._started_at = self._samples_at = time.monotonic()
-                before = self._counts["samples"]
-                self._heard_at.clear()
-            self._until(lambda: self._counts["samples"] > before, FIRST_SAMPLE_S, "a board that sends samples")
-            if every_rail:
-                of_all = "samples of every rail (see ./ssdrig rig info)"
-                self._until(lambda: not self.silent_rails(), FIRST_SAMPLE_S, of_all)
+            if stream:
+                self.stream(every_rail)
         except BaseException:
             self.stop()
             raise
         return self._hello or hello
+
+    def stream(self, every_rail: bool = True) -> None:
+        """The stream of a board that was greeted, waited for as in start(). Raises RigError."""
+        with self._news:
+            self._wanted = self._go_due = True
+            self._started_at = self._samples_at = time.monotonic()
+            before = self._counts["samples"]
+            self._heard_at.clear()
+        self._until(lambda: self._counts["samples"] > before, FIRST_SAMPLE_S, "a board that sends samples")
+        if every_rail:
+            self._until(lambda: not self.silent_rails(), FIRST_SAMPLE_S, "samples of every rail (rig info says more)")
 
     def stop(self) -> None:
         """End the stream, read what is still under way, close the port. Safe at any time and twice; does not raise."""

@@ -22,7 +22,7 @@ from ssdrig.integrity import FIGURES
 from ssdrig.meter import trip
 from ssdrig.plan.expand import Act
 from ssdrig.progress import Progress
-from ssdrig.rig import switch
+from ssdrig.rig import certificate, switch
 from ssdrig.rig.stream import Rig
 from ssdrig.run import able, control, cutting, dry_run, engine, fleet, keeping, planned, prepare, run_json, verbose
 from ssdrig.run import options as run_options
@@ -313,6 +313,7 @@ def _check(
         here.check()
         if rig:
             hello = rig.start()
+            book.event("rig.certificate", **certificate.quote(hello, time.time_ns()))
             trip.refuse(hello)
             rig.last_second().refuse_other()
             if not here.simulated:

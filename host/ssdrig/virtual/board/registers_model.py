@@ -23,5 +23,10 @@ def start(mask, at=-1):
     return (ticks + ahead) & _M
 
 
+def usb_idle():
+    cosim.spend(8000)
+    return int(cosim.fifo_empty_at <= cosim.now)
+
+
 def watchdog_off():
     machine.watchdog(0)

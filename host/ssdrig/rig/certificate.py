@@ -1,0 +1,94 @@
+"""A rig's certificate: what its self-test (doctor.py) found, kept on the host so that each run can quote it.
+
+$XDG_STATE_HOME/ssdrig/doctor/<rig's serial>.json     the latest of each rig
+"""
+
+import hashlib
+import json
+import os
+import re
+import time
+from pathlib import Path
+
+from ssdrig import owner
+from ssdrig.errors import RigError
+from ssdrig.files import write_atomically
+from ssdrig.rig.checks import Check
+
+SCHEMA = 1
+OF_THE_RIG = ("board", "serial", "revision", "build", "firmware", "protocol", "simulated")
+
+
+def folder() -> Path:
+    """Where the certificates are kept."""
+    return Path(os.environ.get("XDG_STATE_HOME") or owner.home() / ".local/state") / "ssdrig" / "doctor"
+
+
+def made(hello: dict, found: list[Check], resistor: tuple[int, float] | None, utc_ns: int) -> dict:
+    """The certificate: the rig, when, each check's figure and limits; "id" is the SHA-256 of all the rest, cut."""
+    out = {
+        "schema": SCHEMA,
+        **{name: hello.get(name) for name in OF_THE_RIG},
+        "utc_ns": utc_ns,
+        "utc": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(utc_ns / 1e9)),
+        "resistor": None if resistor is None else {"rail": resistor[0], "ohm": resistor[1]},
+        "passed": not any(check.ok is False for check in found),
+        "failed": [_name(check) for check in found if check.ok is False],
+        "not_looked_at": [_name(check) for check in found if check.ok is None],
+        "checks": [check._asdict() for check in found],
+    }
+    return {"id": id_of(out), **out}
+
+
+def _name(check: Check) -> str:
+    return check.name if check.rail is None else f"rail {check.rail}: {check.name}"
+
+
+def id_of(certificate: dict) -> str:
+    """Of a certificate, its own "id" left out."""
+    rest = {name: value for name, value in certificate.items() if name != "id"}
+    return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def keep(certificate: dict, to: Path | None = None) -> Path:
+    """Write it where runs find it, and to a file of the person's own. Raises RigError."""
+    path = _path(str(certificate["serial"]))
+    text = json.dumps(certificate, indent=1).encode() + b"\n"
+    for each in [path, *([to] if to else [])]:
+        try:
+            with owner.of_new_files():
+                owner.new(each)
+                each.parent.mkdir(parents=True, exist_ok=True)
+                write_atomically(each, text)
+        except OSError as error:
+            do = "name another file: --to"
+            raise RigError(f"to keep the certificate in {each}", str(error.strerror), do) from error
+    return path
+
+
+def quote(hello: dict, now_ns: int) -> dict:
+    """What a run says of its rig's certificate: {"id", "utc_ns", "age_s", "passed", "resistor", "differs": what of the
+    rig is not as it was then}, or {"id": None, "why"}."""
+    if hello.get("simulated"):
+        return {"id": None, "why": "a SIMULATED rig"}
+    serial = hello.get("serial")
+    if not serial:
+        return {"id": None, "why": "the rig has no serial"}
+    try:
+        kept = json.loads(_path(str(serial)).read_bytes())
+        if kept["schema"] != SCHEMA or kept["id"] != id_of(kept):
+            raise ValueError("it was changed, or is of another version")
+        age_s = (now_ns - kept["utc_ns"]) / 1e9
+        differs = [name for name in OF_THE_RIG if kept[name] != hello.get(name)]
+        of_it = {name: kept[name] for name in ("id", "utc_ns", "passed", "resistor")}
+    except FileNotFoundError:
+        return {"id": None, "why": "never made: ./ssdrig rig doctor"}
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        return {"id": None, "why": f"cannot be read: {error}"}
+    if age_s < 0:
+        return {"id": None, "why": "made in the future: a clock was wrong"}
+    return {**of_it, "age_s": round(age_s), "differs": differs}
+
+
+def _path(serial: str) -> Path:
+    return folder() / f"{re.sub(r'[^A-Za-z0-9._-]', '-', serial).lstrip('.')}.json"

@@ -1,0 +1,244 @@
+"""What a rig's self-test looks at, and within which limits a sound rig is: each check a figure with its limits, and
+what a person does when it is outside. Pure."""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from ssdrig.meter import chips, nominal
+
+RATE_PART = 0.02  # a sensor's oscillator is within 1 %
+CRYSTAL_ppm = 200.0
+NOISY, QUIET = 2.0, 0.2  # times the chip's typical noise
+DIE_C = -10.0, 75.0
+SCOPE_PART = 0.05  # 1 % of each of two resistors, 2 % of the board's own supply, the ADC
+OPEN_PART = 0.5  # of its voltage that may be left of a rail 20 ms after its switch has opened
+DELAY_us = 60.0  # from the gate's pin to 90 %
+BY_ITSELF_us = 20.0  # a rail without load falls in 60 us or more from 90 to 10 %: its divider's 20 kOhm, some nF
+CLOSED_us = 40.0  # after the dead time; by then a crowbar has emptied a rail that nothing else is connected to,
+CROWBAR_PART = 0.1  # to this part at most,
+TELLS_PART = 0.15  # if without a crowbar more than this would be left
+HOLD_PART = 0.9  # of its voltage, that another rail keeps
+LOAD_PART = 0.1  # by which resistor, shunt and sensor may differ together
+LEAST_LOAD_A = 0.02
+PATH_mOhm = 150.0  # of supply, fuse, switch and wires, before the sensor
+SEEN_us = 1000.0  # of a picture, that others are looked at
+
+
+class Check(NamedTuple):
+    """One figure of a rig: `ok` None where it could not be looked at, for the reason `why`."""
+
+    name: str
+    rail: int | None
+    value: float | None
+    unit: str
+    low: float | None
+    high: float | None
+    ok: bool | None
+    why: str
+    do: str
+
+    def words(self) -> str:
+        """One line: expected, seen, do."""
+        where = "" if self.rail is None else f"rail {self.rail}: "
+        if self.ok is None:
+            return f"--    {where}{self.name}: not looked at: {self.why}"
+        seen = self.why or (f"{self.value:.4g} {self.unit}".rstrip() if self.value is not None else "nothing")
+        if self.ok:
+            return f"ok    {where}{self.name}: {seen}, expected {self.expected()}"
+        return f"FAIL  {where}{self.name}: expected {self.expected()}; seen {seen}; do: {self.do}"
+
+    def expected(self) -> str:
+        if self.low is None and self.high is None:
+            return "so"
+        if self.low is None:
+            return f"{self.high:.4g} {self.unit} or less".replace("  ", " ")
+        if self.high is None:
+            return f"{self.low:.4g} {self.unit} or more".replace("  ", " ")
+        return f"{self.low:.4g} to {self.high:.4g} {self.unit}".rstrip()
+
+
+def figure(name: str, rail: int | None, value: float | None, unit: str, low, high, do: str) -> Check:
+    """A check of a number; None, or one that is none, is outside."""
+    if value is None or not math.isfinite(value):
+        return Check(name, rail, None, unit, low, high, False, "", do)
+    ok = (low is None or value >= low) and (high is None or value <= high)
+    return Check(name, rail, float(value), unit, low, high, bool(ok), "", do)
+
+
+def fact(name: str, rail: int | None, ok: bool, seen: str, do: str) -> Check:
+    """A check of what is so or not."""
+    return Check(name, rail, None, "", None, None, ok, seen, do)
+
+
+def skipped(name: str, rail: int | None, why: str) -> Check:
+    return Check(name, rail, None, "", None, None, None, why, "")
+
+
+# ---- what the board says of itself
+
+
+def of_hello(hello: dict) -> list[Check]:
+    """Buses and dies, as the board tried them when it started."""
+    out = []
+    for bus in hello.get("buses") or ():
+        do = "shorten the bus, see its pull-ups and ground; hardware/README.md"
+        out.append(
+            figure(f"{bus['bus']} registers read back wrong of {bus['read_backs']}", None, bus["errors"], "", 0, 0, do)
+        )
+        least = bus["asked_Hz"] * 0.95
+        out.append(figure(f"{bus['bus']} clock", None, bus["Hz"] / 1e3, "kHz", least / 1e3, None, do))
+    for rail in hello["rails"]:
+        die_mC = rail.get("die_mC")
+        if die_mC is None:
+            out.append(skipped("sensor's temperature", rail["rail"], "its sensor has none, or did not answer"))
+            continue
+        do = "feel the sensor; its supply, or the chip itself, is not sound"
+        out.append(figure("sensor's temperature", rail["rail"], die_mC / 1000, "C", *DIE_C, do))
+    return out
+
+
+def of_clock(clock: dict) -> Check:
+    """The board's crystal against the host's clock, where the pings tell it."""
+    name = "board's crystal"
+    if clock["error_ppm"] is None or clock["error_ppm"] > CRYSTAL_ppm / 2:
+        return skipped(name, None, "too few pings, or a host that is too busy, to tell its rate")
+    do = "another board; see whether the host keeps its own time (NTP)"
+    return figure(name, None, clock["rate_ppm"], "ppm", -CRYSTAL_ppm, CRYSTAL_ppm, do)
+
+
+# ---- what a rail measures with nothing connected
+
+
+def of_rail(rail: dict, row: dict) -> list[Check]:
+    """rail: of the hello; row: of info.row_of()."""
+    n, chip = rail["rail"], chips.of(rail)
+    rate = row["rate_nominal_per_s"]
+    do = "the sensor's supply and ALERT line; another sensor"
+    out = [
+        figure("conversions", n, row["conversions_per_s"], "1/s", (1 - RATE_PART) * rate, (1 + RATE_PART) * rate, do)
+    ]
+    of = nominal.nominal_V(rail)
+    if of is None:
+        out.append(skipped("supply", n, "board.json does not say the rail's voltage"))
+    else:
+        low, high = of * (1 - nominal.TOLERANCE), of * (1 + nominal.TOLERANCE)
+        do = "the supply, its fuse, the gate supply (24 V), the switch, VBUS of the sensor; are two rails exchanged?"
+        out.append(figure("voltage", n, row["V_mean"], "V", low, high, do))
+    if chip is None:
+        return [*out, skipped("zero current", n, "a chip whose limits are not known")]
+    most_mA = 5e3 * chip.shunt_offset_V / (rail["shunt_uOhm"] * 1e-6)
+    do = "nothing may be connected at the drive's connector; clean the board; does a part leak behind the shunt?"
+    out.append(figure("zero current", n, 1e3 * row["I_mean"], "mA", -most_mA, most_mA, do))
+    if row["I_typical"]:
+        do = "IN+ and IN- at the shunt, their capacitor, ground and supply of the sensor"
+        out.append(figure("noise, times the chip's own", n, row["I_sd"] / row["I_typical"], "", QUIET, NOISY, do))
+    else:
+        out.append(skipped("noise", n, "the chip's own is not known"))
+    return out
+
+
+def of_scope(rail: int, scope_V: float, sensor_V: float, nominal_V: float | None) -> Check:
+    """The ADC's voltage against the sensor's, of one rail, in %."""
+    name = "scope against sensor"
+    if max(scope_V, sensor_V) < nominal.NOTHING * (nominal_V or 3.3):
+        return skipped(name, rail, "the rail has no voltage")
+    off = 100 * (scope_V / sensor_V - 1) if sensor_V > 0.1 else None
+    do = "the divider of the scope, VBUS of the sensor, the board's 3.3 V (the ADC's reference)"
+    return figure(name, rail, off, "%", -100 * SCOPE_PART, 100 * SCOPE_PART, do)
+
+
+# ---- how it is switched
+
+
+class Fall(NamedTuple):
+    """A rail's voltage around a cut, by the scope: t in us from the gate's edge on, V."""
+
+    t_us: np.ndarray
+    volts: np.ndarray
+
+    @property
+    def before_V(self) -> float:
+        return float(np.median(self.volts[self.t_us < -2]))
+
+    def part_at(self, t_us: float) -> float:
+        """Of what was before, that is left at t: the mean of three samples."""
+        k = int(np.argmin(np.abs(self.t_us - t_us)))
+        return float(self.volts[max(0, k - 1) : k + 2].mean()) / self.before_V
+
+    def below_us(self, part: float) -> float | None:
+        """When it is first below this part, interpolated; None: not in the picture."""
+        level = part * self.before_V
+        (at,) = np.nonzero((self.t_us > 0) & (self.volts < level))
+        if not len(at):
+            return None
+        k = int(at[0])
+        v0, v1 = self.volts[k - 1], self.volts[k]
+        share = (v0 - level) / (v0 - v1) if v0 > level else 1.0
+        return float(self.t_us[k - 1] + share * (self.t_us[k] - self.t_us[k - 1]))
+
+    def least_part(self) -> float:
+        """What another rail's cut leaves of this one, within SEEN_us."""
+        near = (self.t_us > 0) & (self.t_us < SEEN_us)
+        smooth = np.convolve(self.volts[near], np.ones(5) / 5, "valid")
+        return float(smooth.min()) / self.before_V if len(smooth) else 1.0
+
+
+def fall_of(picture: dict, fired_us: int) -> Fall:
+    """picture: as of rig/switch.py, for one input."""
+    volts = np.asarray(picture["volts"])
+    return Fall(picture["t0_us"] - fired_us + 1e-3 * picture["dt_ns"] * np.arange(len(volts)), volts)
+
+
+def of_opening(rail: int, residual_part: float, fall: Fall | None) -> list[Check]:
+    """The series switch alone: it opens, soon, and nothing else pulls the rail down. residual_part: of what was before,
+    that the sensor saw at least."""
+    do = "the series switch and its gates: short, or not driven; is another rail's gate on this pin?"
+    out = [figure("left when its switch is open", rail, 100 * residual_part, "%", None, 100 * OPEN_PART, do)]
+    if fall is None:
+        return [*out, skipped("switch's delay", rail, "the scope does not see this rail")]
+    first, last = fall.below_us(0.9), fall.below_us(0.1)
+    out.append(
+        figure("switch's delay", rail, first, "us", 0.0, DELAY_us, do + "; is another rail on this input of the scope?")
+    )
+    do = "the crowbar: its switch is short, and heats its resistor whenever the rail is on"
+    if first is None:
+        return [*out, skipped("fall by itself", rail, "it does not fall")]
+    lasted = (fall.t_us[-1] if last is None else last) - first
+    return [*out, figure("fall by itself, 90 to 10 %", rail, lasted, "us", BY_ITSELF_us, None, do)]
+
+
+def of_crowbar(rail: int, dead_us: float, floating: Fall, fall: Fall) -> Check:
+    """The discharge switch: the rail is empty soon after it has closed. floating: the same rail's without it."""
+    name, at_us = "left after its crowbar closed", dead_us + CLOSED_us
+    alone = floating.part_at(at_us)
+    if alone < TELLS_PART:
+        return skipped(name, rail, f"without it {100 * alone:.0f} % are left, too little to tell")
+    do = "the discharge switch, its resistor and fuse, DISCHARGE's line, the interlock"
+    return figure(name, rail, 100 * fall.part_at(at_us), "%", None, 100 * CROWBAR_PART, do)
+
+
+def of_other(rail: int, cut: int, fall: Fall) -> Check:
+    """A rail that was not cut."""
+    do = f"gates, sensors or inputs of the scope of rails {rail} and {cut}: are they exchanged?"
+    return figure(f"kept while rail {cut} is cut", rail, 100 * fall.least_part(), "%", 100 * HOLD_PART, None, do)
+
+
+# ---- with a resistor
+
+
+def of_load(rail: dict, ohm: float, bare: dict, loaded: dict) -> list[Check]:
+    """bare, loaded: rows of info.row_of(), without and with the resistor at the rail's connector."""
+    n, amperes = rail["rail"], loaded["I_mean"]
+    do = "is the resistor on this rail? the shunt, IN+ and IN-"
+    out = [figure("current through the resistor", n, amperes, "A", LEAST_LOAD_A, None, do)]
+    if amperes < LEAST_LOAD_A or loaded["clipped"]:
+        return out
+    times = loaded["V_mean"] / ohm / amperes
+    milliohm = rail["shunt_uOhm"] / 1000 / times
+    do = f"the shunt is about {milliohm:.3g} mOhm: which build is it? rig setup --build; or another resistor"
+    out.append(figure("resistor's current, times what the rig reads", n, times, "", 1 - LOAD_PART, 1 + LOAD_PART, do))
+    path = 1e3 * (bare["V_mean"] - loaded["V_mean"]) / amperes - loaded["lead_mOhm"]
+    do = "supply, fuse, switch, and the ground wire: all of the current returns through it"
+    return [*out, figure("resistance before the sensor", n, path, "mOhm", -10.0, PATH_mOhm, do)]

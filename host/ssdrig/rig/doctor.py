@@ -1,0 +1,151 @@
+"""The rig's self-test: what a person who has built one would measure with a multimeter and an oscilloscope, done by the
+rig itself. Without a drive, and then, if wanted, with a resistor of known value at one rail's connector."""
+
+import time
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from ssdrig.errors import RigError
+from ssdrig.meter import nominal
+from ssdrig.rig import checks, info
+from ssdrig.rig.checks import Check, Fall
+from ssdrig.rig.session import Session
+from ssdrig.rig.switch import arm_and_cut, on, scope_now
+
+SECONDS = 1.0  # of each reading
+GLITCH_us, OFF_ms, LOW_ms = 20_000, 30, 10
+SCOPE_RATE, BEFORE, AFTER = 500_000, 60, 1200  # samples/s of all inputs; samples of each
+DO = "see its wiring and address, ALERT included; hardware/README.md, pins.csv"
+
+Say = Callable[[Check], None]
+
+
+def silent(hello: dict, logs: list[str], rails: list[int]) -> Iterator[Check]:
+    """Rails of which nothing comes, in the board's own words where it has any."""
+    for rail in (row["rail"] for row in hello["rails"]):
+        words = [line for line in logs if line.startswith(f"rail {rail}:")]
+        answers = rail not in rails
+        yield checks.fact(
+            "sensor", rail, answers, "samples come" if answers else words[-1] if words else "no samples", DO
+        )
+
+
+def examine(here: Session, say: Say, resistor: tuple[int, float] | None, connect: Callable[[str], None]) -> list[Check]:
+    """All checks, each said as soon as it is known. resistor: (rail, Ohm); connect(words) returns when a person has
+    done what they say. Raises RigError: the board went away meanwhile."""
+    out: list[Check] = []
+
+    def note(found) -> None:
+        for check in found if isinstance(found, list) else [found]:
+            out.append(check)
+            say(check)
+
+    note(checks.of_hello(here.hello))
+    deadline = time.monotonic() + info.FIRST_S
+    while here.rig.silent_rails() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    quiet = [rail["rail"] for rail in here.rig.silent_rails()]
+    note(list(silent(here.hello, here.logs(), quiet)))
+    rails = [rail["rail"] for rail in here.hello["rails"] if rail["rail"] not in quiet]
+    bare = _measured(here, rails)
+    for n in rails:
+        note(checks.of_rail(here.rail(n), bare[n]))
+    note(_scope(here, bare))
+    for n in rails:
+        note(_switched(here, n, bare[n]))
+    if resistor:
+        note(_loaded(here, *resistor, rails, bare, connect))
+    note(checks.of_clock(here.clock()))
+    return out
+
+
+def _measured(here: Session, rails: list[int]) -> dict[int, dict]:
+    """Rows of info.row_of(), with how many conversions a second there were."""
+    out = {}
+    for n, reading in here.readings(rails, SECONDS).items() if rails else ():
+        row, _ = info.row_of(reading)
+        power = reading.power
+        first, last = np.searchsorted(power.t_ns, (reading.t_ns[0], reading.t_ns[-1]))
+        conversions = int(power.index[last] - power.index[first])
+        out[n] = {**row, "conversions_per_s": conversions / (1e-9 * float(reading.t_ns[-1] - reading.t_ns[0]))}
+    return out
+
+
+def _scope(here: Session, bare: dict[int, dict]) -> list[Check]:
+    rows = here.hello.get("scope") or []
+    if not rows:
+        return [checks.skipped("scope against sensor", None, "this board has no scope")]
+    try:
+        pictures = scope_now(here.rig, [row["gpio"] for row in rows], 100_000, 0, 500)
+    except RigError as error:
+        return [checks.fact("scope", None, False, error.seen, "the firmware's scope does not answer: repeat")]
+    assert isinstance(pictures, list)
+    out = []
+    for picture in pictures:
+        n = picture["rail"]
+        if n in bare:
+            sensed_V = bare[n]["V_mean"] + bare[n]["I_mean"] * bare[n]["lead_mOhm"] * 1e-3
+            of = nominal.nominal_V(here.rail(n))
+            out.append(checks.of_scope(n, float(np.mean(picture["volts"])), sensed_V, of))
+    return out
+
+
+def _switched(here: Session, n: int, row: dict) -> list[Check]:
+    """A glitch, and if the rail falls a crowbar cut."""
+    if not any(each["rail"] == n for each in (here.hello.get("switch") or {}).get("rails") or ()):
+        return [checks.skipped("switch", n, "the rail has none")]
+    of = nominal.nominal_V(here.rail(n)) or row["V_mean"]
+    if row["V_mean"] < nominal.NOTHING * of:
+        return [checks.skipped("switch", n, "the sensor sees no voltage")]
+    try:
+        report = _cut(here, n, profile="glitch", glitch_us=GLITCH_us)
+    except RigError as error:
+        return [checks.fact("glitch", n, False, error.seen, error.do)]
+    falls = _falls(report)
+    entry = next(each for each in report["rails"] if each["rail"] == n)
+    residual = entry["residual_mV"] / entry["before_mV"] if entry["before_mV"] else 1.0
+    out = checks.of_opening(n, residual, falls.get(n))
+    out += [checks.of_other(other, n, fall) for other, fall in sorted(falls.items()) if other != n]
+    if any(check.ok is False for check in out):
+        return [*out, checks.skipped("crowbar", n, "its switch does not open as it should: its resistor would burn")]
+    try:
+        report = _cut(here, n, profile="crowbar", off_ms=OFF_ms, residual_ms=LOW_ms)
+    except RigError as error:
+        on(here.rig, unsafe=True)
+        return [*out, checks.fact("crowbar", n, False, error.seen, error.do)]
+    closed = _falls(report).get(n)
+    if closed is None or n not in falls:
+        return [*out, checks.skipped("crowbar", n, "the scope does not see this rail")]
+    return [*out, checks.of_crowbar(n, here.hello["switch"]["dead_us"], falls[n], closed)]
+
+
+def _cut(here: Session, n: int, **how) -> dict:
+    """The report, with the pictures of all of the scope's inputs."""
+    gpios = [row["gpio"] for row in here.hello.get("scope") or ()]
+    scope = {"gpio": gpios, "rate": SCOPE_RATE, "before": BEFORE, "after": AFTER} if gpios else None
+    return arm_and_cut(here.rig, rails=(n,), scope=scope, **how)
+
+
+def _falls(report: dict) -> dict[int, Fall]:
+    """Rail -> its fall, of those that had a voltage."""
+    falls = {p["rail"]: checks.fall_of(p, report["fired_us"]) for p in report.get("waveform") or ()}
+    return {n: fall for n, fall in falls.items() if fall.before_V > 0.5}
+
+
+def _loaded(here: Session, n: int, ohm: float, rails: list[int], bare: dict, connect) -> list[Check]:
+    if n not in rails:
+        return [checks.skipped("resistor", n, "its sensor sends nothing")]
+    volts = nominal.nominal_V(here.rail(n)) or bare[n]["V_mean"]
+    connect(f"connect the resistor of {ohm:g} Ohm ({volts**2 / ohm:.1f} W) at the drive's connector of rail {n}")
+    loaded = _measured(here, [n])[n]
+    out = checks.of_load(here.rail(n), ohm, bare[n], loaded)
+    if any(check.ok is False for check in out) or not any(r["rail"] == n for r in here.hello["switch"]["rails"]):
+        return out
+    try:
+        entry = _cut(here, n, profile="glitch", glitch_us=GLITCH_us)["rails"][0]
+    except RigError as error:
+        return [*out, checks.fact("opens under load", n, False, error.seen, error.do)]
+    left = 100 * entry["residual_mV"] / entry["before_mV"]
+    do = "the series switch: one of its two transistors is short, or not driven"
+    return [*out, checks.figure("left of it when its switch is open", n, left, "%", None, 10.0, do)]

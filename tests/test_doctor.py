@@ -1,0 +1,149 @@
+"""The rig's self-test: what it judges, what it keeps, and what it finds on SIMULATED rigs."""
+
+import json
+import math
+import types
+
+import numpy as np
+import pytest
+from simboard import run_rig
+
+from ssdrig import cli
+from ssdrig.benchmarks import doctor as bench
+from ssdrig.errors import RigError, UsageError
+from ssdrig.rig import certificate, checks, doctor_command
+
+HELLO = {
+    **{"board": "Pico", "serial": "e660", "revision": "B", "build": "two_rails", "firmware": "0.1.0", "protocol": 2},
+    "simulated": False,
+    "rails": [],
+}
+
+
+@pytest.fixture(autouse=True)
+def state(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+
+
+def falling(tau_us, volts=5.0, delay_us=10.0, step_us=2.0):
+    t = np.arange(-100, 3000, step_us)
+    return checks.Fall(t, np.where(t < delay_us, volts, volts * np.exp(-np.maximum(t - delay_us, 0) / tau_us)))
+
+
+def test_a_figure_is_within_its_limits_or_not():
+    sound = checks.figure("x", 0, 1.0, "V", 1.0, 2.0, "mend")
+    assert sound.ok and sound.words() == "ok    rail 0: x: 1 V, expected 1 to 2 V"
+    for value in (0.999, 2.001, math.nan, math.inf, None):
+        assert checks.figure("x", None, value, "V", 1.0, 2.0, "mend").ok is False
+    assert checks.figure("x", None, None, "V", 1.0, None, "mend").words() == (
+        "FAIL  x: expected 1 V or more; seen nothing; do: mend"
+    )
+    assert "not looked at: why" in checks.skipped("x", 1, "why").words()
+
+
+def test_a_fall_is_timed():
+    fall = falling(100.0)
+    assert fall.before_V == 5.0 and fall.below_us(0.9) == pytest.approx(10 + 10.5, abs=1.5)
+    assert fall.below_us(0.1) - fall.below_us(0.9) == pytest.approx(219.7, abs=2)
+    assert fall.part_at(110) == pytest.approx(math.exp(-1), abs=0.02) and falling(1e9).below_us(0.9) is None
+
+
+def test_a_switch_that_works_and_four_that_do_not():
+    assert all(check.ok for check in checks.of_opening(0, 0.0, falling(100.0)))
+    ok = lambda found: [check.ok for check in found]
+    assert ok(checks.of_opening(0, 1.0, falling(1e9))) == [False, False, None], "it stays on"
+    assert ok(checks.of_opening(0, 0.0, falling(2.0))) == [True, True, False], "something pulls it down"
+    assert ok(checks.of_opening(0, 0.0, falling(100.0, delay_us=200))) == [True, False, True]
+    assert ok(checks.of_opening(0, 0.0, None)) == [True, None]
+
+
+def test_a_crowbar_is_told_from_a_rail_that_falls_by_itself():
+    assert checks.of_crowbar(0, 50, falling(100.0), falling(1.0, delay_us=60)).ok
+    assert checks.of_crowbar(0, 50, falling(100.0), falling(100.0)).ok is False
+    assert checks.of_crowbar(0, 50, falling(5.0), falling(1.0)).ok is None
+
+
+def test_what_a_resistor_says():
+    rail = {"rail": 0, "shunt_uOhm": 8000}
+    row = lambda volts, amperes, clipped=0: {"V_mean": volts, "I_mean": amperes, "clipped": clipped, "lead_mOhm": 24.0}
+    ok = lambda amperes, volts=4.97: [c.ok for c in checks.of_load(rail, 10.0, row(5.0, 0.0), row(volts, amperes))]
+    assert ok(0.497) == [True] * 3 and ok(0.001) == [False]
+    assert ok(0.932) == [True, False, True], "15 mOhm where 8 are said"
+    assert ok(0.48, 4.8) == [True, True, False], "0.4 Ohm in the ground wire"
+
+
+def test_the_certificate_is_kept_and_quoted_with_its_age():
+    found = [checks.figure("x", 0, 1.0, "V", 0.0, 2.0, ""), checks.skipped("y", None, "no scope")]
+    assert certificate.quote(HELLO, 10**18) == {"id": None, "why": "never made: ./ssdrig rig doctor"}
+    made = certificate.made(HELLO, found, (0, 10.0), 10**18)
+    path = certificate.keep(made)
+    assert made["passed"] and made["not_looked_at"] == ["y"] and made["revision"] == "B"
+    assert json.loads(path.read_text())["checks"][0]["high"] == 2.0
+    quoted = certificate.quote(HELLO, 10**18 + 90 * 10**9)
+    assert quoted == {
+        **{"id": made["id"], "utc_ns": 10**18, "age_s": 90, "passed": True, "differs": []},
+        "resistor": {"rail": 0, "ohm": 10.0},
+    }
+    assert certificate.quote({**HELLO, "firmware": "0.2"}, 10**18)["differs"] == ["firmware"]
+    assert certificate.quote({**HELLO, "simulated": True}, 0)["why"] == "a SIMULATED rig"
+    assert "future" in certificate.quote(HELLO, 10**18 - 1)["why"]
+    failed = certificate.made(HELLO, [checks.figure("x", 0, 3.0, "V", 0.0, 2.0, "")], None, 10**18)
+    assert not failed["passed"] and failed["failed"] == ["rail 0: x"] and failed["id"] != made["id"]
+
+
+def test_a_certificate_that_was_changed_is_none():
+    path = certificate.keep(certificate.made(HELLO, [], None, 1))
+    path.write_text(path.read_text().replace('"passed": true', '"passed": false'))
+    assert "changed" in certificate.quote(HELLO, 2)["why"]
+    for text in ("", "[]", "{", '{"schema": 1}', "[" * 100_000):
+        path.write_text(text)
+        assert certificate.quote(HELLO, 2)["id"] is None
+
+
+def test_a_folder_that_cannot_be_written_is_an_error(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(RigError, match="to keep the certificate"):
+        certificate.keep(certificate.made(HELLO, [], None, 1), tmp_path / "file" / "x.json")
+
+
+@pytest.mark.parametrize("words", [["--resistor", "0.1"], ["--resistor", "nan"]])
+def test_a_resistor_that_is_none(words):
+    with pytest.raises(UsageError, match="0.5 to 10000"):
+        run_rig("doctor", "--rig", "nowhere", *words)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "name, failed",
+    [
+        ("sound", ""),
+        ("5 V: crowbar's switch open, or its resistor or fuse", "rail 0: left after its crowbar closed"),
+        ("second ALERT open", "rail 1: sensor"),
+        ("shunt 15 instead of 8 mOhm", "rail 0: resistor's current"),
+    ],
+)
+def test_a_rig_is_examined(name, failed, tmp_path):
+    made = bench.certificate_of(bench.FAULTS.get(name) or bench.rig_with(), tmp_path)
+    assert made["simulated"] and bool(made["failed"]) is bool(failed)
+    assert not failed or made["failed"][0].startswith(failed)
+
+
+@pytest.mark.slow
+def test_the_command_prints_its_steps_and_keeps_the_certificate(tmp_path, capsys, monkeypatch):
+    """With the last line on standard error, the certificate on standard output, and 5 when something is wrong."""
+    seen = {}
+
+    def carried_out(port, resistor, connect, say):
+        with_faults = bench.rig_with(None, {"absent": True})
+        monkeypatch.setattr(bench, "carried_out", lambda port, *_: real(port, resistor, connect, say))
+        return bench.certificate_of(with_faults, tmp_path)
+
+    real = doctor_command.carried_out
+    monkeypatch.setattr(doctor_command, "carried_out", carried_out)
+    monkeypatch.setattr(doctor_command.ports, "find", lambda port: seen.setdefault("port", port))
+    assert cli.main(["rig", "doctor", "--yes", "--json", "--to", str(tmp_path / "mine.json")]) == RigError.exit_code
+    out, err = capsys.readouterr()
+    made = json.loads(out)
+    assert made == json.loads((tmp_path / "mine.json").read_text()) and made["failed"][0] == "rail 1: sensor"
+    assert "FAIL  rail 1: sensor: expected so; seen rail 1: " in err and "FAILED: " in err.splitlines()[-1]
+    assert types.SimpleNamespace(**made).id in err
