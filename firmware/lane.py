@@ -24,7 +24,10 @@ _CARE = const(9)  # bits of its flags that matter
 _READY = const(10)  # and how they stand
 _FLAGS = const(11)  # flags and
 _STAMP = const(12)  # stamp of the last that was moved
-# from 13 on: the bus' own
+_MOST_A = const(13)  # raw limits of the rail (protect.py), and
+_MOST_V = const(14)
+_ABOVE = const(15)  # whether a moved sample was above one
+# from 16 on: the bus' own
 
 SAMPLE, EXTRA, BOTH, TORN = 1, 2, 3, 4  # BOTH is only asked for: SAMPLE, then EXTRA
 MOST_CLAIMED = 950  # of 1000
@@ -44,6 +47,8 @@ def drain(mem: ptr32, at: int, frame: ptr8, to: int, last: int, widest: int, mos
     wide = int(mem[at + _BITS]) == 20
     care = int(mem[at + _CARE])
     ready = int(mem[at + _READY])
+    most_A = int(mem[at + _MOST_A])
+    most_V = int(mem[at + _MOST_V])
     moved = 0
     while moved < most and tail != head:
         slot = slots + 8 * (tail & mask)
@@ -76,6 +81,8 @@ def drain(mem: ptr32, at: int, frame: ptr8, to: int, last: int, widest: int, mos
             zero = 1
         if zero != zeros:
             break
+        if vbus > most_V or current > most_A and current & 0x800000 == 0:
+            mem[at + _ABOVE] = 1
         frame[to] = gap & 255
         frame[to + 1] = gap >> 8
         frame[to + 2] = vbus & 255
@@ -117,6 +124,7 @@ class Lane:
         mem[base + _SLOTS] = ring
         mem[base + _MASK] = slots - 1
         mem[base + _WANT] = SAMPLE
+        mem[base + _MOST_A] = mem[base + _MOST_V] = 0xFFFFFF  # never
         self.slot = 0  # index in mem of the slot that `take` found
         self.flags = self.stamp = 0
         self.two = bytearray(2)
@@ -125,6 +133,17 @@ class Lane:
         """What `drain` takes for plain: the chip's values have 20 or 16 bits, its flags & care are `ready`."""
         mem, at = self.mem, self.base
         mem[at + _BITS], mem[at + _CARE], mem[at + _READY] = bits, care, ready
+
+    def limit(self, most_A, most_V):
+        """`above` is true from the first sample on that is moved with more than this, raw, until `below`."""
+        mem, at = self.mem, self.base
+        mem[at + _MOST_A], mem[at + _MOST_V] = most_A, most_V
+
+    def above(self):
+        return self.mem[self.base + _ABOVE]
+
+    def below(self):
+        self.mem[self.base + _ABOVE] = 0
 
     def read_into(self, register, buf):
         """Register bytes, most significant first. OSError if the bus says that the chip does not answer."""

@@ -67,9 +67,8 @@ class Guard:
         self.limits = limits
         self.raw_A = int(limits["A"] * 1_000_000) * 1_000_000 // row["current_lsb_pA"]
         self.raw_V = int(limits["V"] * 1000) * 2_000_000 // int(2 * chip.VBUS_LSB_nV)
-        self.often = max(1, LOOP_us // chip.conversion_us)  # samples that are looked at together
         # a conversion until it is seen at all, another until the last one is complete
-        self.patience_us = int(limits["ms"]) * 1000 - (1 + self.often) * chip.conversion_us - LOOP_us
+        self.patience_us = int(limits["ms"]) * 1000 - 2 * chip.conversion_us - LOOP_us
         if limits["ms"] < LEAST_ms or self.patience_us <= 0:
             raise ValueError("rail %d: protect wants %d ms or more" % (row["rail"], LEAST_ms))
         if self.raw_A >= 1 << chip.BITS - 1 or self.raw_V >= 1 << chip.BITS:
@@ -91,6 +90,10 @@ class Guard:
     def forget(self):
         """Readings were lost: what comes next is not the same stretch of time."""
         self.state[_OVER] = self.state[_HIGH] = 0
+
+    def wary(self):
+        """Was the last reading above a limit? Then the next ones must be looked at, too."""
+        return self.state[_OVER] or self.state[_HIGH]
 
     def found(self, what):
         """(stamp, what is said of it: "quantity", "seen", "limit" in mA or mV, "over_us")."""

@@ -31,7 +31,8 @@ _BEGIN_us = 100  # that it takes to start a rail, about
 LOST = OSError, SensorError  # of a sensor. Made here, because a tuple in an `except` clause is built anew each time
 REFUSED = Refused, ValueError  # of a command; ValueError: its body is not JSON
 PRESSING = 1024  # bytes in the queue that do not wait for a round without work: conversions alone can fill all rounds
-MOST_PIECES = 2  # that are then sent at once
+URGENT = 4096  # that do not wait for an empty FIFO of the USB stack either
+MOST_PIECES = 6  # that are then sent at once
 
 
 class Rig:
@@ -182,9 +183,10 @@ class Rig:
         self.switch.turn()
         self.scope.turn()
         self.clock.update()
-        if busy and self.link.used < PRESSING:
+        used = self.link.used
+        if busy and used < PRESSING:
             return True
-        return self.link.send(MOST_PIECES if self.link.used >= PRESSING else 1) or busy
+        return self.link.send(MOST_PIECES if used >= PRESSING else 1, busy and used < URGENT) or busy
 
 
 def run():

@@ -54,8 +54,8 @@ class Sampler:
         self.at = wire.S_FIRST
         self.watch = None  # the switch, which looks at each sample
         self.guard = Guard(rail, chip) if rail.get("protect") else None
-        self.looked = self.looked_stamp = 0  # of the frame's samples so many, up to this stamp, by the guard
-        self.often = self.guard.often if self.guard else 1 + wire.MAX_SAMPLES
+        if self.guard:
+            self.lane.limit(self.guard.raw_A, self.guard.raw_V)
         self.zero = False
         self.energy_frame = bytearray(wire.E_END + 4)
         self.five = bytearray(5)
@@ -207,11 +207,9 @@ class Sampler:
         """Does the switch want to see each sample, and soon?"""
         return self.watch is not None and self.watch.state is not IDLE
 
-    def _look(self):
-        """Let the guard see the frame's samples that it has not seen."""
-        at, self.looked, stamp = wire.S_FIRST + wire.SAMPLE_BYTES * self.looked, self.n, self.looked_stamp
-        self.looked_stamp = self.last
-        found = look(self.guard.state, self.frame, at, (self.at - at) >> 3, stamp)
+    def _look(self, at, n, stamp):
+        """Let the guard see n samples of the frame."""
+        found = look(self.guard.state, self.frame, at, n, stamp)
         if found:
             self.watch.trip(self, found)
 
@@ -232,6 +230,10 @@ class Sampler:
         moved = lane.drain(self.frame, at, stamp, self.widest, most, self.zero)
         if not moved:
             return False
+        if self.guard is not None and lane.above():
+            self._look(at, moved, stamp)
+            if not self.guard.wary():
+                lane.below()
         if watched:
             frame = self.frame
             for _ in range(moved):
@@ -245,8 +247,6 @@ class Sampler:
         self.n = n = n + moved
         if n == wire.MAX_SAMPLES:
             self._close()
-        elif n - self.looked >= self.often:
-            self._look()
         return True
 
     def _sample(self, mem, at):
@@ -327,19 +327,18 @@ class Sampler:
         self.last = stamp
         if self.n == 0:
             gap = 0
-            self.looked_stamp = stamp
             frame = self.frame
             put_split(frame, wire.S_INDEX, self.blocks, index)
             self.clock.put(frame, wire.S_T0, stamp)
         put_sample(self.frame, self.at, gap, self.chip.vbus, self.chip.signed())
+        if self.guard is not None:
+            self._look(self.at, 1, ticks_add(stamp, -gap))
         if self.watch is not None:
             self.watch.sample(self.rail["rail"], stamp, self.frame, self.at)
         self.at += wire.SAMPLE_BYTES
         self.n += 1
         if self.n == wire.MAX_SAMPLES:
             self._close()
-        elif self.n - self.looked >= self.often:
-            self._look()
         if index >= self.learn_at:
             self._learn(stamp, index)
         self._count(steps)
@@ -357,8 +356,6 @@ class Sampler:
         """Queue the S frame, or count its samples as lost if the host does not read."""
         if self.n == 0:
             return
-        if self.guard is not None:
-            self._look()
         frame = self.frame
         frame[0] = wire.SAMPLES
         frame[wire.S_RAIL] = self.rail["rail"]
@@ -367,7 +364,7 @@ class Sampler:
         put_counter(frame, wire.S_MISSED, self.missed)
         if not self.link.put(frame, self.at):
             add(self.missed, self.n)
-        self.n = self.looked = 0
+        self.n = 0
         self.at = wire.S_FIRST
 
     def _send_energy(self):

@@ -51,15 +51,15 @@ _PENDING = const(2)
 _WANT = const(3)
 _ERROR = const(4)
 _LATE = const(5)
-_CS = const(13)  # bit of the GPIO
-_ALERT = const(14)
-_NOTED = const(15)  # stamp of the edge that waits
+_CS = const(16)  # bit of the GPIO
+_ALERT = const(17)
+_NOTED = const(18)  # stamp of the edge that waits
 # two of: number of frames, 7 times first byte, number of bytes behind it, 0: for SAMPLE, 1: for EXTRA
-_SCRIPT = const(16)
-_FULL = const(60)  # nothing is kept until half of the ring is free: each gap costs the main loop time
-_SLOTS = const(61)
+_SCRIPT = const(19)
+_FULL = const(63)  # nothing is kept until half of the ring is free: each gap costs the main loop time
+_SLOTS = const(64)
 _RING = const(256)  # slots of 8 words: 25 ms of 10 000 samples/s
-_SIZE = const(2109)
+_SIZE = const(2112)
 
 EIO = 5
 _PATIENCE = const(10_000)  # turns of a waiting loop: a block that is switched off

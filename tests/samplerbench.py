@@ -43,6 +43,9 @@ class Lane:
     def script_instead(self, reads):
         self.did.append(("instead", reads))
 
+    def above(self):
+        return False
+
     def claim(self, sample_us, period_us):
         self.did.append(("claim", sample_us, period_us))
 
