@@ -31,6 +31,7 @@ _ABOVE = const(15)  # whether a moved sample was above one
 
 SAMPLE, EXTRA, BOTH, TORN = 1, 2, 3, 4  # BOTH is only asked for: SAMPLE, then EXTRA
 MOST_CLAIMED = 950  # of 1000
+ABOVE = 15
 STAMP, EDGE, DATA = 1, 2, 3  # words of a slot; the first is its kind
 
 
@@ -135,12 +136,9 @@ class Lane:
         mem[at + _BITS], mem[at + _CARE], mem[at + _READY] = bits, care, ready
 
     def limit(self, most_A, most_V):
-        """`above` is true from the first sample on that is moved with more than this, raw, until `below`."""
+        """mem[base + ABOVE] is set by the first sample that is moved with more than this, raw, until `below`."""
         mem, at = self.mem, self.base
         mem[at + _MOST_A], mem[at + _MOST_V] = most_A, most_V
-
-    def above(self):
-        return self.mem[self.base + _ABOVE]
 
     def below(self):
         self.mem[self.base + _ABOVE] = 0

@@ -209,7 +209,12 @@ class Link:
                 break
             n = _PIECE - (tail & (_PIECE - 1))  # less only after a piece that was taken in part
             if used > n and idle and usb_idle():
-                n = min(n + _MORE, n + (used - n + _PIECE - 1 & -_PIECE), _RING - tail)
+                if used < n + _MORE:
+                    n += used - n + _PIECE - 1 & -_PIECE
+                else:
+                    n += _MORE
+                if n > _RING - tail:
+                    n = _RING - tail
             while used < n:
                 ring[(tail + used) & _MASK] = 0
                 used += 1

@@ -21,9 +21,10 @@ from clock64 import Clock64
 from cut import Refused
 from ina228 import SensorError
 from link import Link
+from registers import usb_idle
 from sampler import Sampler
 from scope import Scope
-from switch import Switch
+from switch import IDLE, Switch
 
 FIRMWARE = "0.1.0"
 RETRY_us = 200_000
@@ -49,6 +50,7 @@ class Rig:
         self.switch = Switch(board.SWITCH, board.SIDEBAND, board.SYNC, self.samplers, self.link, self.clock)
         self.scope = self.switch.scope = Scope(board.SCOPE, self.link, self.clock)
         self.streaming = False
+        self.rounds = 0
         self.lost_at = 0  # when a lost sensor was last asked
         for sampler in self.samplers:
             try:
@@ -180,11 +182,16 @@ class Rig:
                         self.lose(sampler, why)
                 else:
                     self.find(sampler)
-        self.switch.turn()
-        self.scope.turn()
-        self.clock.update()
+        switch = self.switch
+        if switch.state is not IDLE or switch.armed:
+            switch.turn()
+        if self.scope.state:
+            self.scope.turn()
+        self.rounds = (self.rounds + 1) & 15
+        if not self.rounds:
+            self.clock.update()
         used = self.link.used
-        if busy and used < PRESSING:
+        if busy and (used < PRESSING or used < URGENT and not usb_idle()):
             return True
         return self.link.send(MOST_PIECES if used >= PRESSING else 1, busy and used < URGENT) or busy
 

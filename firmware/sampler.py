@@ -14,7 +14,7 @@ from micropython import const
 import wire
 from clock64 import add, put_counter, put_sample, put_split
 from ina228 import SensorError
-from lane import DATA, EXTRA, SAMPLE, STAMP
+from lane import ABOVE, DATA, EXTRA, SAMPLE, STAMP
 from protect import Guard, look
 from switch import IDLE
 
@@ -230,7 +230,7 @@ class Sampler:
         moved = lane.drain(self.frame, at, stamp, self.widest, most, self.zero)
         if not moved:
             return False
-        if self.guard is not None and lane.above():
+        if self.guard is not None and lane.mem[lane.base + ABOVE]:
             self._look(at, moved, stamp)
             if not self.guard.wary():
                 lane.below()

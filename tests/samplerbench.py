@@ -22,6 +22,7 @@ class Lane:
     BEGIN_us, SOON_us, delay_us = 10, 13, 25
 
     def __init__(self):
+        self.base = 0
         self.mem, self.slot, self.slots, self.did = array("i", [0] * 16), 2, [], []
         self.fits, self.busy, self.queued = True, 0, False
         self.moves, self.flags, self.stamp, self.taken = 0, 0, 0, 0
@@ -42,9 +43,6 @@ class Lane:
 
     def script_instead(self, reads):
         self.did.append(("instead", reads))
-
-    def above(self):
-        return False
 
     def claim(self, sample_us, period_us):
         self.did.append(("claim", sample_us, period_us))
@@ -155,7 +153,7 @@ class Board:
             "board": types.SimpleNamespace(alert_pin=lambda gpio: self.irq.append(gpio) or pin),
             "wire": wire,
             "ina228": types.SimpleNamespace(SensorError=SensorError),
-            "lane": types.SimpleNamespace(DATA=3, STAMP=1, SAMPLE=SAMPLE, EXTRA=EXTRA),
+            "lane": types.SimpleNamespace(ABOVE=0, DATA=3, STAMP=1, SAMPLE=SAMPLE, EXTRA=EXTRA),
             "switch": types.SimpleNamespace(IDLE="idle"),
             "protect": types.SimpleNamespace(Guard=None, look=None),
         }
