@@ -19,18 +19,8 @@ REPEAT_REACH = 64  # frames among which a repeated one is looked for
 LATEST_US = 1 << 52  # ticks from here on, in 142 years, are nonsense
 READABLE = (1, 2)  # protocols whose frames are read: 2 only adds to 1
 BACK_US = 1_000_000  # board time falling by more than this is a reset
-KINDS = (
-    wire.HELLO,
-    wire.SAMPLES,
-    wire.ENERGY,
-    wire.PONG,
-    wire.LOG,
-    wire.ARMED,
-    wire.CUT_REPORT,
-    wire.WAVEFORM,
-    wire.REFUSED,
-    wire.TRIP,
-)
+KINDS = (wire.HELLO, wire.SAMPLES, wire.ENERGY, wire.PONG, wire.LOG, wire.ARMED)
+KINDS += (wire.CUT_REPORT, wire.WAVEFORM, wire.REFUSED, wire.TRIP)
 PING_PATIENCE_NS = 60 * 10**9
 PONG_PATIENCE_NS = 10**9
 NEVER_NS = np.iinfo(np.int64).max  # when a ping was sent that was not
