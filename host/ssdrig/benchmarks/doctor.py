@@ -12,6 +12,7 @@ from random import Random
 from typing import Any
 
 from ssdrig.benchmarks import Figure, at_least, exactly
+from ssdrig.meter import chips
 from ssdrig.progress import Progress
 from ssdrig.rig.doctor_command import carried_out
 from ssdrig.virtual import feed
@@ -51,7 +52,7 @@ FAULTS = {
     "sensor absent": rig_with({"absent": True}),
     "second sensor absent": rig_with(None, {"absent": True}),
     "sensor at another address": rig_with({"address": 0x44}),
-    "sensor is an INA226": rig_with({"chip": "INA226"}),
+    "sensor is another chip": rig_with({"chip": next(name for name, chip in chips.CHIPS.items() if chip.inverse)}),
     "ALERT open": rig_with({"alert": "open"}),
     "second ALERT open": rig_with(None, {"alert": "open"}),
     "shunt 15 instead of 8 mOhm": rig_with({"shunt_uOhm": 15_000}),

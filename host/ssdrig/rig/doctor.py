@@ -8,7 +8,7 @@ import numpy as np
 
 from ssdrig.errors import RigError
 from ssdrig.meter import nominal
-from ssdrig.rig import checks, info
+from ssdrig.rig import checks, info, profiles
 from ssdrig.rig.checks import Check, Fall
 from ssdrig.rig.session import Session
 from ssdrig.rig.switch import arm_and_cut, on, scope_now
@@ -99,24 +99,27 @@ def _switched(here: Session, n: int, row: dict) -> list[Check]:
     if row["V_mean"] < nominal.NOTHING * of:
         return [checks.skipped("switch", n, "the sensor sees no voltage")]
     try:
-        report = _cut(here, n, profile="glitch", glitch_us=GLITCH_us)
+        report = _cut(here, n, profile=profiles.MOMENT, glitch_us=GLITCH_us)
     except RigError as error:
-        return [checks.fact("glitch", n, False, error.seen, error.do)]
+        return [checks.fact("opens", n, False, error.seen, error.do)]
     falls = _falls(report)
     entry = next(each for each in report["rails"] if each["rail"] == n)
     residual = entry["residual_mV"] / entry["before_mV"] if entry["before_mV"] else 1.0
     out = checks.of_opening(n, residual, falls.get(n))
     out += [checks.of_other(other, n, fall) for other, fall in sorted(falls.items()) if other != n]
     if any(check.ok is False for check in out):
-        return [*out, checks.skipped("crowbar", n, "its switch does not open as it should: its resistor would burn")]
+        return [
+            *out,
+            checks.skipped("discharge switch", n, "its switch does not open as it should: its resistor would burn"),
+        ]
     try:
-        report = _cut(here, n, profile="crowbar", off_ms=OFF_ms, residual_ms=LOW_ms)
+        report = _cut(here, n, profile=profiles.DEFAULT, off_ms=OFF_ms, residual_ms=LOW_ms)
     except RigError as error:
         on(here.rig, unsafe=True)
-        return [*out, checks.fact("crowbar", n, False, error.seen, error.do)]
+        return [*out, checks.fact("discharge switch", n, False, error.seen, error.do)]
     closed = _falls(report).get(n)
     if closed is None or n not in falls:
-        return [*out, checks.skipped("crowbar", n, "the scope does not see this rail")]
+        return [*out, checks.skipped("discharge switch", n, "the scope does not see this rail")]
     return [*out, checks.of_crowbar(n, here.hello["switch"]["dead_us"], falls[n], closed)]
 
 
@@ -143,7 +146,7 @@ def _loaded(here: Session, n: int, ohm: float, rails: list[int], bare: dict, con
     if any(check.ok is False for check in out) or not any(r["rail"] == n for r in here.hello["switch"]["rails"]):
         return out
     try:
-        entry = _cut(here, n, profile="glitch", glitch_us=GLITCH_us)["rails"][0]
+        entry = _cut(here, n, profile=profiles.MOMENT, glitch_us=GLITCH_us)["rails"][0]
     except RigError as error:
         return [*out, checks.fact("opens under load", n, False, error.seen, error.do)]
     left = 100 * entry["residual_mV"] / entry["before_mV"]

@@ -67,6 +67,7 @@ def _bounces(chance: random.Random, bulk_uF: float | None) -> dict:
 
 
 DEFAULT = "crowbar"
+MOMENT = "glitch"  # power is off for a moment and returns by itself
 PROFILES = {
     "float": Profile(),
     "crowbar": Profile(learnt=_capacitance),
