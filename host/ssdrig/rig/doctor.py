@@ -14,7 +14,7 @@ from ssdrig.rig.session import Session
 from ssdrig.rig.switch import arm_and_cut, on, scope_now
 
 SECONDS = 1.0  # of each reading
-GLITCH_us, OFF_ms, LOW_ms = 20_000, 30, 10
+MOMENT_us, OFF_ms, LOW_ms = 20_000, 30, 10
 SCOPE_RATE, BEFORE, AFTER = 500_000, 60, 1200  # samples/s of all inputs; samples of each
 DO = "see its wiring and address, ALERT included; hardware/README.md, pins.csv"
 
@@ -99,7 +99,7 @@ def _switched(here: Session, n: int, row: dict) -> list[Check]:
     if row["V_mean"] < nominal.NOTHING * of:
         return [checks.skipped("switch", n, "the sensor sees no voltage")]
     try:
-        report = _cut(here, n, profile=profiles.MOMENT, glitch_us=GLITCH_us)
+        report = _cut(here, n, **profiles.moment(MOMENT_us))
     except RigError as error:
         return [checks.fact("opens", n, False, error.seen, error.do)]
     falls = _falls(report)
@@ -146,7 +146,7 @@ def _loaded(here: Session, n: int, ohm: float, rails: list[int], bare: dict, con
     if any(check.ok is False for check in out) or not any(r["rail"] == n for r in here.hello["switch"]["rails"]):
         return out
     try:
-        entry = _cut(here, n, profile=profiles.MOMENT, glitch_us=GLITCH_us)["rails"][0]
+        entry = _cut(here, n, **profiles.moment(MOMENT_us))["rails"][0]
     except RigError as error:
         return [*out, checks.fact("opens under load", n, False, error.seen, error.do)]
     left = 100 * entry["residual_mV"] / entry["before_mV"]

@@ -67,7 +67,6 @@ def _bounces(chance: random.Random, bulk_uF: float | None) -> dict:
 
 
 DEFAULT = "crowbar"
-MOMENT = "glitch"  # power is off for a moment and returns by itself
 PROFILES = {
     "float": Profile(),
     "crowbar": Profile(learnt=_capacitance),
@@ -104,3 +103,8 @@ PROFILES = {
         draw=_bounces,
     ),
 }
+
+
+def moment(us: int) -> dict:
+    """Of arm_and_cut: power is off for so long, timed by the rig, and returns by itself."""
+    return {"profile": "glitch", "glitch_us": us}
