@@ -105,6 +105,7 @@ class Session:
         since = self.memory.count()
         while (left_s := (end_ns - time.monotonic_ns()) * 1e-9) > 0:
             self.show(f"measuring, {clock(left_s)} to go")
+            self.rig.live()  # raises what the rig's threads met
             time.sleep(min(0.5, left_s))
         self.show("")
         known, known_at = len(self.memory.frames(since)), time.monotonic()
