@@ -72,7 +72,7 @@ def test_points_that_write_are_named_with_what_their_gaps_may_add(run):
 
 def test_page_screen_and_review_say_so(run):
     (words,) = gaps.words(run.rows)
-    assert "at most by: rounds/point 15 % (gaps of 0.3 to 0.3 s): " in words
+    assert "at most by: rounds/point 15 % (gaps of 0.3 s): " in words
     assert gaps.words([row for row in run.rows if row.act.label == "long"]) == []
     assert words in plan_page.render([run]) and words in "\n".join(screen.of_plan(run))
     assert words in review_says.of_plan(run)

@@ -51,10 +51,10 @@ def of_rows(rows: "Sequence[Row]") -> list[Gaps]:
 
 def words(rows: "Sequence[Row]") -> list[str]:
     """Of all steps where gaps matter in one sentence; none where they do not."""
-    found = [
-        f"{each.of} {each.more_percent:.0f} % (gaps of {each.least_s:.2g} to {each.most_s:.2g} s)"
-        for each in of_rows(rows)
-    ]
+    found = []
+    for each in of_rows(rows):
+        long = " to ".join(dict.fromkeys(f"{seconds:.2g}" for seconds in (each.least_s, each.most_s)))
+        found.append(f"{each.of} {each.more_percent:.0f} % (gaps of {long} s)")
     if not found:
         return []
     why = "while fio starts, the drive rests, and what it does then it need not do under the load"
