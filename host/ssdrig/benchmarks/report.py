@@ -91,7 +91,7 @@ def made_twice(runs: list[Path], page: Path) -> list[Figure]:
         print("first paint is not measured: no Chromium is installed", file=sys.stderr)
         return figures
     with browser.Browser() as b:
-        b.open(page, ready="document.body && document.body.dataset.ready")
+        b.open(page, ready="document.body && document.body.dataset.ready", limit_s=300)  # on a busy machine, too
         figures.append(at_most("first paint in headless Chromium", b.js(PAINTS) / 1000, "s", 0.3))
     return figures
 
