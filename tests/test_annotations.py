@@ -65,6 +65,14 @@ def test_lines_that_are_no_note_are_left_out(tmp_path):
     assert annotations.read(tmp_path) == []
 
 
+def test_half_a_character_of_a_foreign_folder_breaks_nothing(tmp_path):
+    (tmp_path / integrity.NOTES).write_text('{"text": "a\\ud800b \\ud83d\\ude00", "at_s": 1}\n')
+    assert [note["text"] for note in annotations.read(tmp_path)] == ["a?b \U0001f600"]
+    assert integrity.document(b'{"k\\udcff": ["\\uDfff", 1.5, null]}') == {"k?": ["?", 1.5, None]}
+    line = b'{"t_ns": 1, "kind": "note", "text": "\\udcff"}\n'
+    assert integrity.lines(line).events == [{"t_ns": 1, "kind": "note", "text": "?"}]
+
+
 def test_what_a_killed_writer_left_takes_no_note_with_it(tmp_path):
     annotations.add(tmp_path, "one", 1.0)
     with open(tmp_path / integrity.NOTES, "a") as file:

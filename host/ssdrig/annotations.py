@@ -45,10 +45,10 @@ def read(run: Path) -> list[dict]:
     try:
         if not path.is_file():
             return []
-        with open(path, errors="replace") as lines:
+        with open(path, "rb") as lines:
             for each in lines:
                 try:
-                    note = json.loads(each)
+                    note = integrity.document(each.decode(errors="replace").encode())
                 except (ValueError, RecursionError):
                     continue
                 if not isinstance(note, dict) or not isinstance(note.get("text"), str):

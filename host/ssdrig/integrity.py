@@ -7,8 +7,10 @@ import re
 import stat
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 from zlib import crc32
 
+SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 SEAL = re.compile(rb', "line": (\d{1,12}), "crc": "([0-9a-f]{8})"\}$')
 SUMMARY = "summary.bin"  # of analysis/summary.py
 FIGURES = "figures.json"  # of report
@@ -92,9 +94,18 @@ def lines(data: bytes) -> Lines:
     return out
 
 
+def document(raw: bytes) -> Any:
+    """A JSON document whose texts are text: half of a surrogate pair, as of a path that is no UTF-8, becomes `?`. Raises
+    ValueError, RecursionError."""
+    found = json.loads(raw)
+    if SURROGATE.search(raw):
+        found = json.loads(json.dumps(found, ensure_ascii=False).encode(errors="replace"))
+    return found
+
+
 def _event(part: bytes) -> dict | None:
     try:
-        event = json.loads(part)
+        event = document(part)
         if not isinstance(event, dict) or type(event["t_ns"]) is not int or not isinstance(event["kind"], str):
             return None
         if not 0 <= event["t_ns"] < 1 << 62:

@@ -253,7 +253,7 @@ def open_run(run: str | os.PathLike) -> dict:
             f"only files in the run folder {run}", f"{odd}, which is none", "remove it; no run makes one"
         )
     try:
-        header = json.loads((Path(run) / "run.json").read_bytes())
+        header = integrity.document((Path(run) / "run.json").read_bytes())
         schema = header["schema"]
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         seen = getattr(error, "strerror", None) or f"{type(error).__name__}: {error}"
@@ -271,6 +271,7 @@ def open_run(run: str | os.PathLike) -> dict:
 _HEADER: tuple[tuple[str, str, Any, tuple[int, int] | None], ...] = (
     ("", "run", str, None),
     ("started", "t_ns", int, (0, 1 << 62)),
+    ("started", "utc_ns", int, (0, 1 << 62)),
     ("drive", "time_dilation", (int, NoneType), (1, 1_000_000)),
     *(("drive", key, (str, NoneType), None) for key in ("model", "serial", "preset", "firmware", "interface")),
     *(("drive", key, (int, NoneType), (0, 1 << 62)) for key in ("capacity_bytes", "raw_nand_bytes")),

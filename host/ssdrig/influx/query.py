@@ -16,8 +16,9 @@ def series(to: Target, text: str) -> list[dict[str, Any]]:
     cannot say."""
     path = "/query?" + urlencode({"db": to.database, "epoch": "ns"} | ({"rp": to.rp} if to.rp else {}))
     answer = request(to, path, urlencode({"q": text}).encode(), FORM, MOST_BYTES)
+    found: Any = []
     try:
-        results = json.loads(answer.words)["results"][0] if answer.status == 200 else {"error": answer.words}
+        results: Any = json.loads(answer.words)["results"][0] if answer.status == 200 else {"error": answer.words}
         found = results.get("series") or []
         error = results.get("error")
         whole = all(isinstance(one["values"], list) for one in found)

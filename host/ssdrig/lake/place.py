@@ -3,7 +3,7 @@ so that writers need no coordinator. Paths are relative to the lake."""
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -61,6 +61,14 @@ class Place:
             )
         names = (info.path[len(self.root) + 1 :] for info in found if info.type == fs.FileType.File)
         return sorted(name for name in names if not name.rpartition("/")[2].startswith("."))
+
+    def sizes(self, names: Iterable[str]) -> list[int | None]:
+        """Bytes of files; None of what is no file. Raises JournalError."""
+        from pyarrow import fs
+
+        with self._told():
+            found = self.filesystem.get_file_info([self.path(name) for name in names])
+        return [info.size if info.type == fs.FileType.File else None for info in found]
 
     def read(self, name: str) -> bytes | None:
         """The content of a file; None where there is none. Raises JournalError."""

@@ -27,11 +27,18 @@ class Lake(NamedTuple):
 
 
 def row_of(place: Place, mark: str) -> dict[str, Any] | None:
-    """The row of a run; None where the lake has none."""
+    """The row of a run; None where the lake has none. Raises JournalError for what is no such row."""
     content = place.read(mark)
     if content is None:
         return None
-    return needs("pyarrow.parquet").read_table(io.BytesIO(content)).to_pylist()[0]
+    try:
+        row = needs("pyarrow.parquet").read_table(io.BytesIO(content)).to_pylist()[0]
+        if not {"export", "t_ns", "t_utc", "serial", "samples"} <= {*row} or not isinstance(row["files"], list):
+            raise KeyError("other columns")
+    except (needs("pyarrow").ArrowException, OSError, IndexError, KeyError) as error:
+        do = "remove it, then export the run again"
+        raise JournalError(f"the row of a run: {place.path(mark)}", str(error).splitlines()[0], do) from error
+    return row
 
 
 def look(place: Place, since: str | None = None, until: str | None = None) -> Lake:

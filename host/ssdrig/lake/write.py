@@ -19,7 +19,7 @@ from ssdrig.analysis import summary, timeline
 from ssdrig.errors import JournalError, RigError, UsageError
 from ssdrig.influx.points import drive_tag
 from ssdrig.lake import needs, read, rows, sampling, schema, seconds
-from ssdrig.lake.place import Place
+from ssdrig.lake.place import DO, Place
 from ssdrig.meter import reduced
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def export(run: Path, place: Place, lab: str, with_samples: bool = True) -> Expo
     digest = digest_of(run, lab, with_samples)
     mark = f"{read.KIND.format(schema.MARK)}/{folder}/{name}.parquet"
     before = earlier(place, mark, first.header)
-    if before and before["export"] == digest:
+    if before and before["export"] == digest and None not in place.sizes(before["files"]):
         return Exported(name, digest, False, before["files"], 0, before["samples"] or 0, 0)
     writer = _Writer(
         place, folder, f"{name}--{digest}", {"run": name, "export": digest, "drive": drive_tag(first.header)}
@@ -73,7 +73,11 @@ def export(run: Path, place: Place, lab: str, with_samples: bool = True) -> Expo
     of_run = rows.of_run(run, of_parts, found) | writer.same | told | {"files": [*writer.files]}
     if digest_of(run, lab, with_samples) != digest:
         raise JournalError(f"{run} as it was", "it was changed meanwhile", "export it again")
+    if place.sizes(writer.files) != [*writer.files.values()]:  # whatever was said when it was written
+        raise JournalError(f"all files of {name} in {place.words}", "some that are missing, or of another length", DO)
     _write(place, mark, schema.MARK, [schema.table(schema.MARK, [of_run])], {})
+    if not read.row_of(place, mark):
+        raise JournalError(f"the row of {name} in {place.words}", "none", DO)
     for old in set(before["files"]) - set(writer.files) if before else ():
         if OF_RUN.fullmatch(old) and Path(old).name.startswith(f"{name}--"):  # whoever wrote that row
             place.remove(old)
