@@ -95,8 +95,8 @@ def lines(data: bytes) -> Lines:
 
 
 def document(raw: bytes) -> Any:
-    """A JSON document whose texts are text: half of a surrogate pair, as of a path that is no UTF-8, becomes `?`. Raises
-    ValueError, RecursionError."""
+    """A JSON document whose texts are text: half of a surrogate pair, as of a path that is no UTF-8, becomes `?`.
+    Raises ValueError, RecursionError."""
     found = json.loads(raw)
     if SURROGATE.search(raw):
         found = json.loads(json.dumps(found, ensure_ascii=False).encode(errors="replace"))
