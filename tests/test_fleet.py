@@ -352,6 +352,12 @@ def test_where_there_is_room_all_of_it_is_there():
     assert whole == "3 drives: 1 complete, 1 running, 1 failed  4.15 W  0 samples lost  ETA 2:10:00…18:40:00"
 
 
+def test_a_run_that_was_interrupted_before_it_began_is_none_that_failed():
+    seen = [Seen("S1", code=130, said="interrupted"), Seen("S2", code=130, said="not started"), Seen("S3", code=5)]
+    assert [one.state for one in seen] == ["interrupted", "interrupted", "failed"]
+    assert fleet_table.ends(seen)[1:] == ["S2  interrupted: not started", "S3  failed: exit code 5"]
+
+
 def test_a_serial_keeps_its_end():
     assert (
         fleet_table.lines(a_fleet(3), 60, 24)[2].startswith("…") and "0001" in fleet_table.lines(a_fleet(3), 60, 24)[2]

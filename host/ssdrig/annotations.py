@@ -14,9 +14,9 @@ MOST_CHARS = 200
 MOST_NOTES = 1000  # that are read
 
 
-def add(run: Path, text: str, at_s: float | None) -> None:
-    """Keep a note at `at_s` seconds of drive time since the load's first I/O; None: now, of a run that goes on. Raises
-    UsageError, JournalError."""
+def add(run: Path, text: str, at_s: float | None) -> dict:
+    """Keep a note at `at_s` seconds of drive time since the load's first I/O; None: now, of a run that goes on. Returns
+    what is kept. Raises UsageError, JournalError."""
     text = line("a note", text, MOST_CHARS)
     if not text:
         raise UsageError(f"a note of 1 to {MOST_CHARS} characters", "none", "say what was seen")
@@ -37,6 +37,7 @@ def add(run: Path, text: str, at_s: float | None) -> None:
             os.close(fd)
     except OSError as error:
         raise JournalError(f"to write {path}", error.strerror or str(error), "make room, or ask its owner") from error
+    return note
 
 
 def read(run: Path) -> list[dict]:

@@ -57,21 +57,23 @@ HELLO = {
 }
 
 
-def _pieces() -> list[bytes]:
+def _pieces(dt_us: int = DT_US) -> list[bytes]:
     """Samples of 64 frames: dt u16 | vbus u24 | current i24."""
     dice = random.Random(1)
     return [
         b"".join(
-            struct.pack("<HQ", DT_US, 25_600 + dice.randrange(-20, 20) | (51_200 + dice.randrange(-900, 900)) << 24)[:8]
+            struct.pack("<HQ", dt_us, 25_600 + dice.randrange(-20, 20) | (51_200 + dice.randrange(-900, 900)) << 24)[:8]
             for _ in range(50)
         )
         for _ in range(64)
     ]
 
 
-def _board(fd: int) -> None:
-    """Answers hello and pings, streams from `go` to `stop`, for ever; 50 ms of samples at a time, 50 to a frame."""
-    pieces = _pieces()
+def board(fd: int, rate: int = FAST) -> None:
+    """Answers hello and pings, streams `rate` samples a second from `go` to `stop`, for ever; 50 to a frame."""
+    dt_us = 1_000_000 // rate
+    pieces = _pieces(dt_us)
+    hello = {**HELLO, "rails": [{**HELLO["rails"][0], "conversion_ns": 1000 * dt_us}]}  # type: ignore[index]
     seq, index, go_at, rest = 0, 0, None, b""
 
     def send(kind, body):
@@ -85,15 +87,15 @@ def _board(fd: int) -> None:
             for kind, _, body in (wire.decode(command) for command in commands if command):
                 now_us = time.monotonic_ns() // 1000
                 if kind == wire.ASK_HELLO:
-                    send(wire.HELLO, json.dumps(HELLO).encode())
+                    send(wire.HELLO, json.dumps(hello).encode())
                 elif kind == wire.PING:
                     send(wire.PONG, body + struct.pack("<QI", now_us, 0))
                 elif kind == wire.GO:
                     go_at, index = now_us, 0
                 elif kind == wire.STOP:
                     go_at = None
-        while go_at is not None and go_at + (index + 50) * DT_US <= time.monotonic_ns() // 1000:
-            head = struct.pack(wire.SAMPLES_HEAD, 0, 0, 50, 0, index, go_at + (index + 1) * DT_US)
+        while go_at is not None and go_at + (index + 50) * dt_us <= time.monotonic_ns() // 1000:
+            head = struct.pack(wire.SAMPLES_HEAD, 0, 0, 50, 0, index, go_at + (index + 1) * dt_us)
             send(wire.SAMPLES, head + pieces[index // 50 % len(pieces)])
             index += 50
 
@@ -101,8 +103,8 @@ def _board(fd: int) -> None:
 def live() -> list[Figure]:
     master, slave = pty.openpty()
     tty.setraw(slave)
-    board = multiprocessing.get_context("fork").Process(target=_board, args=(master,), daemon=True)
-    board.start()
+    process = multiprocessing.get_context("fork").Process(target=board, args=(master,), daemon=True)
+    process.start()
     with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
         try:
             book = journal.create(folder, {"bench": {}})
@@ -122,8 +124,8 @@ def live() -> list[Figure]:
             rig.stop()
             book.close("complete")
         finally:
-            board.kill()
-            board.join()
+            process.kill()
+            process.join()
             os.close(master)
             os.close(slave)
     rate = sum(row.samples for _, row in made[1:]) / max(1, len(made) - 1)

@@ -41,8 +41,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     sub.add_argument(
         "--replace", action="store_true", help="also if the board has another program's main.py, which is lost"
     )
+    sub.add_argument("--json", action="store_true", help="print what the board then says as one JSON object")
     sub = add("setup", _setup, "say which build a board is: rails, shunts, pins; kept on the board")
     sub.add_argument("--build", metavar="NAME|FILE", help=f"one of {', '.join(builds.names())}, or a file like one")
+    sub.add_argument("--json", action="store_true", help="print what the board then says as one JSON object")
     sub = add("info", _info, "show the board, its rails, rates, noise, clock error, losses and calibration")
     sub.add_argument(
         "--time", dest="seconds", type=seconds, default=3.0, metavar="TIME", help="how long to measure (default 3s)"
@@ -99,7 +101,7 @@ def _waiting():
 def _flash(args: argparse.Namespace) -> int:
     port = ports.find(args.port)
     flash.flash(port, _say, args.replace)
-    _back(port, "the firmware to answer after the copy")
+    _back(port, "the firmware to answer after the copy", args.json)
     return 0
 
 
@@ -110,12 +112,12 @@ def _setup(args: argparse.Namespace) -> int:
     build = builds.read(args.build)
     port = ports.find(args.port)
     builds.put(port, build, _say)
-    _back(port, "the board to answer as that build")
+    _back(port, "the board to answer as that build", args.json)
     return 0
 
 
-def _back(port: str, expected: str) -> None:
-    """Print what a board that was started anew says of itself. Raises RigError."""
+def _back(port: str, expected: str, as_json: bool) -> None:
+    """Print what a board that was started anew says of itself, its hello. Raises RigError."""
     deadline = time.monotonic() + BACK_S
     while True:
         try:
@@ -123,7 +125,7 @@ def _back(port: str, expected: str) -> None:
                 time.sleep(0.2)
                 for line in here.logs():
                     _say(f"the board says: {line}")
-                print(about(port, here.hello))
+                print(json.dumps({"port": port, "hello": here.hello}) if as_json else about(port, here.hello))
             return
         except (RigError, UsageError) as error:  # it may still be starting, or be away from USB for a moment
             if time.monotonic() > deadline:

@@ -14,7 +14,7 @@ from ssdrig.run.planned import Planned
 from ssdrig.terminal import printable, wrapped
 
 HEAD = ("drive", "model", "rig", "time", "writes", "of its rating")
-WIDEST = {"drive": 24, "model": 28, "rig": 40}  # characters
+WIDEST = {"drive": 24, "model": 36, "rig": 40}  # characters
 
 
 @dataclass
@@ -83,8 +83,9 @@ def _cells(item: Item) -> tuple[str, ...]:
     model = f"{drive['model']} {words.size(drive['capacity_bytes'])}"
     rig = item.args.rig or ("SIMULATED" if item.drive is None else "–")
     texts = [printable(text) for text in (item.name, model, rig)]
-    for i, most in enumerate(WIDEST.values()):
-        texts[i] = texts[i] if len(texts[i]) <= most else f"…{texts[i][1 - most :]}"
+    for i, (name, most) in enumerate(WIDEST.items()):
+        if len(texts[i]) > most:  # the end of a serial or a path tells it apart
+            texts[i] = f"{texts[i][: most - 1]}…" if name == "model" else f"…{texts[i][1 - most :]}"
     return (*texts, range_words(item.host_s()), dry_run.written(whole), share)
 
 

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ssdrig.errors import INTERRUPTED
 from ssdrig.run.course import range_words
 
 HEAD = ("drive", "step", "done", "ETA", "power", "IOPS", "state")
@@ -33,7 +34,7 @@ class Seen:
         if self.code is None:
             return ENDING if self.ending else RUNNING if self.second else STARTING
         state = next((one["state"] for one in reversed(self.results) if "state" in one), None)
-        return state or ("done" if self.code == 0 else "failed")
+        return state or {0: "done", INTERRUPTED: "interrupted"}.get(self.code, "failed")
 
     @property
     def why(self) -> str:

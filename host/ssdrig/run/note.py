@@ -1,6 +1,7 @@
 """`ssdrig note RUN TEXT --at 620`: what a person saw, kept beside a run and drawn in its plots."""
 
 import argparse
+import json
 import re
 import sys
 
@@ -19,6 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--at", metavar="TIME", help="drive time since the load's first I/O, such as 620 or 10m (default: now)"
     )
+    parser.add_argument("--json", action="store_true", help="print what was kept as one JSON object on stdout")
     named.add_parent(parser)
 
 
@@ -28,6 +30,8 @@ def command(args) -> int:
     at_s = None
     if args.at is not None:
         at_s = float(args.at) if re.fullmatch(r"[0-9]{1,9}(\.[0-9]+)?", args.at) else parse_seconds(args.at)
-    annotations.add(parts.shown(folder)[0], args.text, at_s)
+    kept = annotations.add(parts.shown(folder)[0], args.text, at_s)
+    if args.json:
+        print(json.dumps({"run": str(folder), **kept}))
     print("note: kept; `ssdrig report` shows it", file=sys.stderr)
     return 0

@@ -34,13 +34,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "check", help="check a plan file with each of its variants; one error and exit code 2 if it is wrong"
     )
     check.add_argument("plan", metavar="FILE", help="a plan file (….toml)")
+    check.add_argument("--json", action="store_true", help="print one JSON object on stdout")
 
 
 def command(args) -> int:
     if args.what == "show":
         return _show(args.plan)
     if args.what == "check":
-        return _check(args.plan)
+        return _check(args.plan, args.json)
     return _list(args)
 
 
@@ -51,12 +52,16 @@ def _show(name: str) -> int:
     return 0
 
 
-def _check(name: str) -> int:
+def _check(name: str, as_json: bool) -> int:
     text, where = grammar.find(name)
     plan = grammar.read(text, where)
     for variant in plan.variants:
         grammar.read(text, where, variant)
     steps = sum(1 for _ in grammar.every(plan.steps))
+    if as_json:
+        counts = {"steps": steps, "variants": len(plan.variants), "views": len(plan.shows)}
+        print(json.dumps({"file": where, "plan": plan.name, **counts}))
+        return 0
     print(f"{where}: a plan of {steps} steps, {len(plan.variants)} variants, {len(plan.shows)} views")
     return 0
 

@@ -1,0 +1,187 @@
+"""Whether one host carries 24 drives: `ssdrig run` with 1, 6, 12 and 24 drives at once, and what the host's own
+processes (the table, each drive's run, its fio) take of CPU time for each second of each drive.
+
+SIMULATED, and cheaper than the virtual bench, for two cores do not carry 24 drives that are computed: the virtual
+drive's latency model is off, a load of few I/Os goes on, and the board is a process that answers and sends frames at
+the usual rate. What stands in for hardware is not counted. Also the program of these runs:
+`python -m ssdrig.benchmarks.fleet run …`, and with `board` that of the board."""
+
+import contextlib
+import json
+import os
+import pty
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import tty
+from pathlib import Path
+from typing import Any
+
+from ssdrig import cli, journal, prctl
+from ssdrig.benchmarks import Figure, at_most, exactly, kill, stream, with_me
+from ssdrig.meter import samples
+from ssdrig.progress import Progress
+from ssdrig.run import fleet as run_fleet
+
+DRIVES = (1, 6, 12, 24)
+RATE = 907  # samples/s, the default of the firmware
+WINDOW_S = 20.0  # within the load
+LOAD_S = 60
+READY_S = 600  # for all to be in their load
+APART_PERCENT = 10.0
+TICKS = os.sysconf("SC_CLK_TCK")
+HOST = ("benchmarks.fleet run", "fio ")  # what the command lines of the host's processes have
+PLAN = f"""schema = 1
+name = "fleet"
+title = "Few I/Os"
+source = "selfcheck fleet"
+about = "A small load at a rate that costs little, to see what the host takes for each drive."
+[[step]]
+name = "fill"
+do = "fill"
+range = "64 MiB"
+[[step]]
+name = "load"
+do = "load"
+range = "64 MiB"
+pattern = "random"
+read = 0
+block = "4 KiB"
+qd = 1
+rate = "100 IOPS"
+time = "{LOAD_S} s"
+"""
+
+
+def shown() -> list[Figure]:
+    took_s, lost = {}, {}
+    with tempfile.TemporaryDirectory(prefix="ssdrig-fleet-", dir="/var/tmp") as name:
+        folder = Path(name)
+        (folder / "fleet.toml").write_text(PLAN)
+        for count in DRIVES:
+            took_s[count], lost[count] = _measured(folder, count)
+            words = f"{1000 * took_s[count]:.1f} ms of CPU time a second each, {lost[count]} samples lost"
+            print(f"fleet: {count} drives (SIMULATED): {words}", file=sys.stderr)
+    one_s = took_s[DRIVES[0]]
+    figures = [Figure("host CPU time for a second of one drive", 1000 * one_s, "ms", "to compare", True)]
+    for count in DRIVES[1:]:
+        off = 100 * (took_s[count] / one_s - 1)
+        figures.append(at_most(f"{count} drives: the same for each drive, more than that", off, "%", APART_PERCENT))
+    return [*figures, exactly("samples lost, all runs", sum(lost.values()), "", 0)]
+
+
+def _measured(folder: Path, count: int) -> tuple[float, int]:
+    """(CPU time of the host's processes for each second of each drive, samples lost) of so many drives at once."""
+    runs = folder / str(count)
+    words = [
+        sys.executable,
+        "-P",
+        "-m",
+        "ssdrig.benchmarks.fleet",
+        "run",
+        str(folder / "fleet.toml"),
+        "--jsonl",
+        "--quiet",
+    ]
+    words += ["--virtual", "sata-tlc"] * count + ["--capacity", "512MiB", "--runs", str(runs)]
+    environ = {name: value for name, value in os.environ.items() if not name.startswith("SSDRIG_INFLUX")}
+    with subprocess.Popen(words, env=environ, stdout=subprocess.PIPE, preexec_fn=with_me()) as host:
+        assert host.stdout
+        try:
+            _until_all_load(host, count)
+            before, began = _cpu_s(host.pid), time.monotonic()
+            draining = threading.Thread(target=_drain, args=(host.stdout,), daemon=True)
+            draining.start()
+            time.sleep(WINDOW_S)
+            after, elapsed_s = _cpu_s(host.pid), time.monotonic() - began
+            host.wait()
+            draining.join()
+        finally:
+            if host.poll() is None:
+                host.terminate()
+    if host.returncode:
+        raise subprocess.CalledProcessError(host.returncode, words)
+    of_all = sum(after[pid] - before.get(pid, 0.0) for pid in after)
+    return of_all / elapsed_s / count, sum(map(_lost, runs.iterdir()))
+
+
+def _until_all_load(host: subprocess.Popen, count: int) -> None:
+    """Reads its lines until each drive has said that its load goes on."""
+    show, loading, deadline = Progress(), set(), time.monotonic() + READY_S
+    assert host.stdout
+    for line in host.stdout:
+        told = json.loads(line)
+        if told.get("step") == "load" and "share" in told:
+            loading.add(told["run"])
+        show.show(f"fleet: {len(loading)} of {count} drives under load")
+        if len(loading) == count:
+            return
+        if time.monotonic() > deadline:
+            break
+    raise subprocess.CalledProcessError(host.poll() or 1, host.args)
+
+
+def _drain(stream_) -> None:
+    for _ in stream_:
+        pass
+
+
+def _cpu_s(pid: int) -> dict[int, float]:
+    """Of each of the host's processes, without those that it has waited for."""
+    found = {}
+    for each in {pid, *kill.descendants(pid)}:
+        words = kill.words_of_process(each)
+        if any(mark in words for mark in HOST):
+            with contextlib.suppress(OSError, IndexError):
+                times = Path(f"/proc/{each}/stat").read_text().rsplit(")", 1)[1].split()
+                found[each] = (int(times[11]) + int(times[12])) / TICKS
+    return found
+
+
+def _lost(run: Path) -> int:
+    """Samples that are missing in a run folder; all of them, as one, where there is none."""
+    assert journal.state(run) == "complete", run
+    power = samples.load(run)
+    return int(power.gaps.lost.sum()) if len(power.t_ns) else 1
+
+
+# ---- the program of the runs
+
+
+def cheap(spawn) -> Any:
+    """In place of virtual.bench._spawn: a drive without its latency model, and the board below."""
+
+    def spawned(module: str, words: list[str], log: Path) -> subprocess.Popen:
+        if module == "ssdrig.virtual.serve":
+            return spawn(module, [*words, "--no-latency"], log)
+        return spawn("ssdrig.benchmarks.fleet", ["board", *words], log)
+
+    return spawned
+
+
+def board() -> int:
+    """A board that answers and sends RATE samples a second, until SIGTERM; prints its port as the cable does."""
+    prctl.die_with_parent(os.getppid())
+    master, slave = pty.openpty()
+    tty.setraw(slave)
+    print(json.dumps({"port": os.ttyname(slave)}), flush=True)
+    stream.board(master, RATE)
+    return 0
+
+
+def main(words: list[str]) -> int:
+    from ssdrig.virtual import bench
+
+    if words[:1] == ["board"]:
+        return board()
+    run_fleet.PROGRAM = (sys.executable, "-P", "-m", "ssdrig.benchmarks.fleet")
+    bench._spawn = cheap(bench._spawn)
+    return cli.main(words)
+
+
+BENCHES = {"fleet": ("host CPU time for each of 1, 6, 12 and 24 drives at once, nothing lost (about 8 min)", shown)}
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
