@@ -20,12 +20,14 @@ import tty
 from pathlib import Path
 from typing import Any
 
-from ssdrig import cli, journal, prctl
+from ssdrig import journal, prctl
+from ssdrig.arguments import Parser
 from ssdrig.benchmarks import Figure, at_most, exactly, kill, stream, with_me
 from ssdrig.errors import INTERRUPTED
 from ssdrig.meter import samples
 from ssdrig.progress import Progress
 from ssdrig.run import fleet as run_fleet
+from ssdrig.run import run
 
 DRIVES = (1, 6, 12, 24)
 RATE = 907  # samples/s, the default of the firmware
@@ -182,7 +184,9 @@ def main(words: list[str]) -> int:
         return board()
     run_fleet.PROGRAM = (sys.executable, "-P", "-m", "ssdrig.benchmarks.fleet")
     bench._spawn = cheap(bench._spawn)
-    return cli.main(words)
+    parser = Parser()
+    run.add_arguments(parser)
+    return run.command(parser.parse_args(words[1:]))
 
 
 BENCHES = {"fleet": ("host CPU time for each of 1, 6, 12 and 24 drives at once, nothing lost (about 5 min)", shown)}
