@@ -1,5 +1,6 @@
 """ssdrig hardware: make what a person orders the board by. The work is done by hardware/board/release.py."""
 
+import json
 import sys
 from pathlib import Path
 
@@ -14,6 +15,7 @@ def add_arguments(parser) -> None:
     about = "make gerbers, placement, bill of material, STEP, pictures and schematic from the sources, and check them"
     sub = words.add_parser("release", help=about, description=about)
     sub.add_argument("--out", type=Path, default=Path("release"), metavar="DIR", help="where to (default release)")
+    sub.add_argument("--json", action="store_true", help="print one JSON object on stdout")
 
 
 def command(args) -> int:
@@ -27,6 +29,11 @@ def command(args) -> int:
         raise UsageError("a board that can be released", str(why), "mend it, then make the release again") from None
     rows = release.bill()
     numbers = release.without_number(rows)
+    if args.json:
+        told = {"folder": str(args.out), "files": len(list(args.out.iterdir())), "digest": made}
+        told |= {"parts_USD": release.total_usd(rows), "kinds": len(rows), "without_number": len(numbers)}
+        print(json.dumps(told))
+        return 0
     print(f"{args.out}: {len(list(args.out.iterdir()))} files, digest {made}")
     print(f"parts, PCB and screws of one board: {release.total_usd(rows):.2f} USD; {len(rows)} kinds")
     print(f"no assembler number: {len(numbers)} kinds, by manufacturer's number instead (bom-assembler.csv names them)")
