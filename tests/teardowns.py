@@ -39,6 +39,7 @@ class Rig:
 
     def start(self):
         self.running, self.off = True, [0]
+        return self.greet()
 
     def greet(self, timeout_s=5.0):
         return {"switch": {"off": list(self.off)}, "serial": "RIG1", "simulated": True}

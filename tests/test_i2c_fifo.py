@@ -139,12 +139,12 @@ def test_an_alarm_comes_when_the_bus_gets_free_for_the_next(fifo):
     block.now = 50
     bus.lanes[2].interrupt(None)
     assert block.alarm == [91] and block.answers[TAR] == 0x40
-    block.now = 130  # it looks again and again, in vain: the block is slower than it should be
+    block.now = 131  # it looks again and again, in vain: the block is slower than it should be
     ring(None)
-    assert block.looks > 40 and block.alarm == [90, 12] and block.answers[TAR] == 0x40
+    assert block.looks > 40 and block.alarm == [91, 12] and block.answers[TAR] == 0x40
     block.now, block.received = 177, [5] * 8
     ring(None)
-    assert block.alarm == [90, 12, 130] and block.answers[TAR] == 0x41
+    assert block.alarm == [91, 12, 131] and block.answers[TAR] == 0x41
     block.now, block.received = 342, [6] * 8
     ring(None)
     assert len(block.alarm) == 3 and block.answers[TAR] == 0x44  # nobody waits behind it

@@ -315,7 +315,7 @@ def test_the_layout_of_a_lane_is_one(name):
     common, own = constants("lane"), constants(name)
     for word in ("_HEAD", "_TAIL", "_PENDING", "_WANT", "_ERROR", "_LATE"):
         assert own[word] == common[word]
-    assert max(int(v) for v in common.values()) == 12 < min(int(own[w]) for w in own if w in ("_ADDRESS", "_CS"))
+    assert max(int(v) for v in common.values()) == 15 < min(int(own[w]) for w in own if w in ("_ADDRESS", "_CS"))
     assert int(own["_SIZE"]) == int(own["_SLOTS"]) + 8 * int(own["_RING"])
     words, behind = {"i2c_fifo": (18, ["_FULL", "_EVERY"]), "spi_lane": (22, ["_FULL"])}[name]
     assert [int(own[w]) for w in [*behind, "_SLOTS"]] == [
