@@ -206,6 +206,15 @@ def test_csv_has_all_digits_and_a_row_for_each_second(loaded, tmp_path):
     assert sum(int(line.rsplit(",", 1)[1]) for line in made[3].read_text().splitlines()[1:]) == sum(IOPS)
 
 
+def test_a_control_character_of_a_model_is_no_end_of_an_svg(loaded):
+    import xml.etree.ElementTree as ElementTree
+
+    data, figures = loaded
+    of = dict(figures, model="\x1b[31mred\x00", run="a\ufffe")
+    made = embed.text([data], [of], [pack.look(0)], 0, "power", True)
+    assert "\ufffd[31mred" in "".join(ElementTree.fromstring(made).itertext())
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("panel", [*still.PANELS, "latency-cdf", "latency-heat", "power-histogram", "power-iops"])
 def test_a_panel_alone(loaded, panel):

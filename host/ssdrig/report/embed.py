@@ -1,5 +1,6 @@
 """One plot of the report alone, for an article: SVG, or a small page for an iframe, with title, legend and origin."""
 
+import re
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
@@ -8,6 +9,9 @@ from ssdrig.errors import UsageError
 from ssdrig.report import about, depth, page, still, svg, views, words
 from ssdrig.report.plates import Plate
 
+NO_XML = re.compile(
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]"
+)  # no browser shows an SVG with one, as of a model
 SVG_OPENING = '<svg xmlns="http://www.w3.org/2000/svg" class="plot ssdrig"'
 POLICY = "none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
 
@@ -24,7 +28,8 @@ def text(runs: Sequence, figures: Sequence[dict], looks: Sequence[dict], review:
     whole = page.page_title(list(runs), list(figures))
     if any(f["simulated"] for f in figures):
         whole += ", SIMULATED"
-    return (_svg if as_svg else _html)(chosen[0], whole, _origin(runs, figures), names, still.looks(looks, review))
+    made = (_svg if as_svg else _html)(chosen[0], whole, _origin(runs, figures), names, still.looks(looks, review))
+    return NO_XML.sub("\ufffd", made)
 
 
 def style() -> str:
