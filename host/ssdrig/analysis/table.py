@@ -372,11 +372,11 @@ def _row(base: RunData, run: Path, act: Act, number: int, round_: int | None, st
 
 
 def _method(act: Act) -> dict:
-    """What window_figures asks of a load."""
+    """What window_figures asks of a load. `queue_depth`: None where fewer I/Os are under way: paced, or flushed."""
     if act.do not in steps.FIO:
         return {"tested_bytes": act.range_bytes, "threads": 1} if act.do == "replay" else {}
     keys = act.keys
-    paced = {"rate", "every"} & set(keys) or keys.get("off")  # else as many I/Os are in flight as were asked for
+    paced = {"rate", "every"} & set(keys) or keys.get("off") or keys.get("sync") == "flush"
     return {
         "tested_bytes": act.range_bytes,
         "queue_depth": None if paced else keys["qd"] * keys["threads"],
