@@ -143,6 +143,7 @@ Stream.write = unlocked(_write, 4)
 Sys.stdin = Sys.stdout = Stream()
 Sys.stdin.buffer = Sys.stdin
 usys.modules["sys"] = Sys
+registers_model.usb_idle = unlocked(registers_model.usb_idle, 0)
 usys.modules["registers"] = registers_model
 usys.modules["adc_ring"] = adc_ring_model
 time.ticks_us = unlocked(time.ticks_us, 0)

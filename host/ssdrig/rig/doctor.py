@@ -50,7 +50,9 @@ def examine(here: Session, say: Say, resistor: tuple[int, float] | None, connect
     rails = [rail["rail"] for rail in here.hello["rails"] if rail["rail"] not in quiet]
     bare = _measured(here, rails)
     for n in rails:
-        note(checks.of_rail(here.rail(n), bare[n]))
+        stopped = checks.fact("sensor", n, False, "its samples stop", DO)
+        note(checks.of_rail(here.rail(n), bare[n]) if n in bare else stopped)
+    rails = list(bare)
     note(_scope(here, bare))
     for n in rails:
         note(_switched(here, n, bare[n]))
@@ -64,6 +66,8 @@ def _measured(here: Session, rails: list[int]) -> dict[int, dict]:
     """Rows of info.row_of(), with how many conversions a second there were."""
     out = {}
     for n, reading in here.readings(rails, SECONDS).items() if rails else ():
+        if len(reading.t_ns) < 2:
+            continue
         row, _ = info.row_of(reading)
         power = reading.power
         first, last = np.searchsorted(power.t_ns, (reading.t_ns[0], reading.t_ns[-1]))
@@ -141,7 +145,9 @@ def _loaded(here: Session, n: int, ohm: float, rails: list[int], bare: dict, con
         return [checks.skipped("resistor", n, "its sensor sends nothing")]
     volts = nominal.nominal_V(here.rail(n)) or bare[n]["V_mean"]
     connect(f"connect the resistor of {ohm:g} Ohm ({volts**2 / ohm:.1f} W) at the drive's connector of rail {n}")
-    loaded = _measured(here, [n])[n]
+    loaded = _measured(here, [n]).get(n)
+    if loaded is None:
+        return [checks.fact("resistor", n, False, "no samples with it", DO)]
     out = checks.of_load(here.rail(n), ohm, bare[n], loaded)
     if any(check.ok is False for check in out) or not any(r["rail"] == n for r in here.hello["switch"]["rails"]):
         return out
