@@ -80,7 +80,7 @@ def pulses_source(text: str, params: dict[str, float | str]) -> str:
         name: float(re.search(rf"\b{name}=(\S+)", text)[1].replace("m", "e-3")) for name in ("fall_time", "assumed")
     }
     points = ["0 0"]
-    tau = (float(params["crowbar"]) + float(params["crowbar_fuse_ohm"])) * given["assumed"]
+    tau = float(params["crowbar_said"]) * given["assumed"]
     for start, end in pulses(given["fall_time"] * 1e6, tau * 1e6):
         points += [f"{1e-3 + start * 1e-6:.9f} 0", f"{1e-3 + start * 1e-6 + 1e-8:.9f} {params['logic']}"]
         if end < math.inf:
