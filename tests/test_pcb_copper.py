@@ -254,7 +254,7 @@ def check_kelvin(board, n):
         on_the_way = [
             t for t in board.tracks if t[0] == net and t not in used and any(near(end, used) for end in t[3:])
         ]
-        assert len(on_the_way) <= 2 * allowed, on_the_way
+        assert len(on_the_way) <= allowed, on_the_way
         for name, _layer, polygons in board.pours:
             if name == net:
                 for a, b in zip(here, here[1:]):
