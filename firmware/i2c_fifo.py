@@ -349,7 +349,7 @@ class I2CLane(Lane):
     def __init__(self, bus, number, address):
         base = _LANE + _SIZE * number
         super().__init__(bus, address, base, base + _SLOTS, _RING)
-        self.number = number
+        self.number, self.clock = number, 0
         self.mem[base + _ADDRESS] = address
         # that a stamp may be late: edges at the same time are stamped one after the other
         self.delay_us = 5 + 20 * self.mem[_LANES]

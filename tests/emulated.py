@@ -156,6 +156,11 @@ class Emulated:
         self.write(b"\r\x03\x01")
         self.until(RAW)
 
+    def reset(self) -> None:
+        """A soft reset: an empty heap, and the raw REPL again."""
+        self.write(b"\x04")
+        self.until(RAW)
+
     def run(self, code: str, limit_s: float = 200) -> str:
         """What the code prints in the raw REPL. RuntimeError with the board's traceback."""
         self.write(code.encode() + b"\x04")

@@ -68,7 +68,9 @@ def test_a_clean_stream(tmp_path):
             "shunt_ns": 1_052_000,
             "lead_mOhm": 24,
             "nominal_mV": 5000,
+            "protect": None,
             "calibration": None,
+            "die_mC": pytest.approx(25_000, abs=1000),
         }
     ]
     assert [seq for _, seq, _ in b.frames] == list(range(len(b.frames)))
