@@ -212,7 +212,13 @@ def test_following_ends_with_the_run_and_says_what_is_left(made, tmp_path):
     assert Counter(m for m, *_ in read((replay.run / POINTS).read_bytes())) == points.counts(replay.run)
 
 
-def test_to_push_again_imports_no_arrays():
+def test_to_push_again_imports_no_arrays(run):
     """Of a run whose points are made: NumPy's import would be most of its time."""
-    words = "import sys; from ssdrig import cli; from ssdrig.influx import push; sys.exit('numpy' in sys.modules)"
-    subprocess.run([sys.executable, "-c", words], check=True)
+    words = (
+        "import sys; from ssdrig import cli; code = cli.main(sys.argv[1:]); sys.exit(code or 'numpy' in sys.modules)"
+    )
+    with FakeInflux() as fake:
+        assert ssdrig("push", run, "--influx", fake.url)[0] == 0
+        argv = [sys.executable, "-c", words, "push", str(run), "--influx", fake.url]
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=60)
+        assert (done.returncode, len(fake.seen)) == (0, 1), done.stderr

@@ -208,8 +208,6 @@ def test_without_limits_nothing_is_opened(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.keeps_time
-# open: where fio's end is seen before the rig's word, the run ends with 4 (the drive went away), not 16
-@pytest.mark.xfail(reason="the exit code is a race between fio's end and the rig's frame", strict=False)
 def test_a_run_stops_with_its_own_exit_code_and_keeps_what_happened(tmp_path):
     rail = {"nominal_mV": 5000, "protect": LIMITS, "true": {"surges": [[9.0, 4.0, 0.0]]}}
     words = "run consistency --virtual sata-tlc --capacity 256MiB --duration 60 --json".split()

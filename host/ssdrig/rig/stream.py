@@ -40,7 +40,7 @@ class Rig:
         self._news = threading.Condition()  # guards all below; notified at each arrival
         self._line = Line(port, book, self._news, self._failed)
         self._token = random.getrandbits(32)
-        self._failure: SsdrigError | None = None
+        self.failure: SsdrigError | None = None  # the first one that cannot be mended
         self._hello: dict | None = None
         self._configs: set[tuple[int, int]] = set()  # (rail, config) that the hello explains
         self._started_at = self._hello_at = self._samples_at = self._go_at = self._asked_at = self._reopen_at = 0.0
@@ -117,8 +117,8 @@ class Rig:
     def live(self) -> dict:
         """Numbers for a display: samples, lost, damaged (stretches of no frame), pongs, boots, `state` ("streaming",
         "lost", "stopped"). Raises what cannot be mended: JournalError (full disk), RigError, RailTripped."""
-        if self._failure:
-            raise self._failure
+        if self.failure:
+            raise self.failure
         state = "stopped" if not self._wanted else "lost" if self._lost_why else "streaming"
         return {**self._counts, "state": state}
 
@@ -129,8 +129,8 @@ class Rig:
     def silent_s(self) -> float:
         """Seconds since the last samples arrived of the rail that is silent for longest, 0 before start(). Raises as
         live() does."""
-        if self._failure:
-            raise self._failure
+        if self.failure:
+            raise self.failure
         rails = (self._hello or {}).get("rails", [])
         last = min((self._heard_at.get(rail["rail"], 0.0) for rail in rails), default=0.0)
         return time.monotonic() - max(last, self._started_at) if self._wanted else 0.0
@@ -268,7 +268,7 @@ class Rig:
             self._said = body.decode(errors="replace")
         elif kind == wire.TRIP:
             self._book.event("rig.trip", **(said := trip.read(body)))
-            self._failure = self._failure or trip.error(said)
+            self.failure = self.failure or trip.error(said)
         if self._fence is None and kind in ANSWERS:
             self._answers.append((kind, body))
 
@@ -277,7 +277,7 @@ class Rig:
         self._ask_due = False
         self._hello_at = now
         if protocol != wire.PROTOCOL:
-            self._failure = RigError(
+            self.failure = RigError(
                 f"a board that speaks protocol {wire.PROTOCOL}",
                 f"protocol {protocol} (firmware {hello.get('firmware')}, board {hello.get('board')}) on {self.port}",
                 "put the firmware of this ssdrig on the board, or use the ssdrig that fits it",
@@ -361,7 +361,7 @@ class Rig:
     def _failed(self, error: SsdrigError) -> None:
         """Keep it, and tell who waits: the first is raised where someone listens."""
         with self._news:
-            self._failure = self._failure or error
+            self.failure = self.failure or error
             self._news.notify_all()
 
     def _over(self, begun: float, board_begun_us: int, timeout_s: float) -> bool:
@@ -381,8 +381,8 @@ class Rig:
         begun, board_begun_us = time.monotonic(), self._board_us
         with self._news:
             while not reached():
-                if self._failure:
-                    raise self._failure
+                if self.failure:
+                    raise self.failure
                 self._news.wait(0.2)
                 if self._over(begun, board_begun_us, timeout_s):
                     bytes_seen = self._counts["damaged"] or self._line.rest
@@ -396,5 +396,5 @@ class Rig:
                     raise RigError(
                         f"{expected} within {timeout_s:g} s on {self.port}", seen, "check port, cable and firmware"
                     )
-        if self._failure:
-            raise self._failure
+        if self.failure:
+            raise self.failure

@@ -124,7 +124,9 @@ def _place(
     a, z = (int(np.searchsorted(done, edges[at])) for at in near)
     a, z = max(0, a - 2), min(len(t) - 1, z + 1)  # a sample may be longer than these bins
     speeds = np.log(np.diff(done[a : z + 1]) / np.diff(t[a : z + 1]))
-    off = [np.minimum((speeds - own) ** 2, (first - last) ** 2) for own in (first, last)]  # a stall is no proof
+    # a stall is no proof, and slows a sample, while nothing hastens one: too slow counts half
+    off = [np.minimum((speeds - own) ** 2, (first - last) ** 2) for own in (first, last)]
+    off = [np.where(speeds < own, each / 2, each) for own, each in zip((first, last), off, strict=True)]
     cost = np.concatenate([[0.0], np.cumsum(off[0])]) + np.concatenate([[0.0], np.cumsum(off[1][::-1])])[::-1]
     at = a + int(np.argmin(cost))
     a, z = max(a, at - 1), min(z, at + 1)

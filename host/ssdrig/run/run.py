@@ -16,7 +16,7 @@ from ssdrig import bench, journal, latch, overprovisioning, parts
 from ssdrig.bench import Bench
 from ssdrig.drive import conditions
 from ssdrig.drive.target import confirm, guard
-from ssdrig.errors import DriveError, JournalError, OutputError, SsdrigError, UploadIncomplete
+from ssdrig.errors import DriveError, JournalError, OutputError, RailTripped, SsdrigError, UploadIncomplete
 from ssdrig.influx import push
 from ssdrig.integrity import FIGURES
 from ssdrig.meter import trip
@@ -229,9 +229,12 @@ class _End:
             self.state, self.why, self.exit_code = "failed", repr(error), 1
             raise
 
-    def close(self, book: journal.Journal, teardown: Teardown) -> None:
-        """Write run.end. A teardown that went wrong does not change what was measured: it is the reason given, and the
-        exit code, of a run that had none."""
+    def close(self, book: journal.Journal, teardown: Teardown, rig: Rig | None) -> None:
+        """Write run.end. A rail that the rig opened is the reason, whatever was seen first: the load's end may be seen
+        before the rig's word of it. A teardown that went wrong does not change what was measured: it is the reason
+        given, and the exit code, of a run that had none."""
+        if rig and isinstance(rig.failure, RailTripped) and self.state != "interrupted":
+            self.why, self.exit_code = words_of(rig.failure), rig.failure.exit_code
         if teardown.failures and not self.exit_code:
             self.why = "; ".join(f"teardown: {duty}: {words_of(error)}" for duty, error in teardown.failures)
             self.exit_code = exit_code(teardown.failures[0][1])
@@ -259,11 +262,11 @@ def carry_out(
     are held when this is called. `begin` opens the journal of a run that is resumed, `jobs`: how many fio jobs it has
     had, `changed`: what it has set and not put back (standing.changed), `after_s`: how long what comes behind it takes
     (host)."""
-    end, pusher = _End(), None
+    end, pusher, rig = _End(), None, None
     with Teardown(stop, show) as teardown:
         said = run_json.of(prepared, here, budget)
         book = begin(said) if begin else journal.create(args.runs, said)
-        teardown.push("close the journal", lambda: end.close(book, teardown))
+        teardown.push("close the journal", lambda: end.close(book, teardown, rig))
         teardown.record = lambda words: book.event("note", text=words)
         if args.verbose:
             book.heard = verbose.teller(show.say)
