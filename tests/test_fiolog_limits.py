@@ -160,3 +160,21 @@ def test_more_seconds_than_documents_explain():
     with pytest.raises(fioseconds.Senseless):
         fiostatus.from_status([side(9, longest + 1)], 0, None)
     assert len(fiostatus.from_status([], 0, None).iops) == 0
+
+
+def test_a_job_of_threads_is_not_dated_by_a_document_without_io(tmp_path):
+    """Of four threads, one not begun: fio 3.33 printed 4420 ms for it when three had run for no time at all."""
+
+    def document(t_ms, sum_ms, each_ms, ios):
+        side = {"io_bytes": ios, "total_ios": 55, "runtime": each_ms, "clat_ns": {"N": ios, "mean": 0.0}}
+        job = {"jobname": "x", "error": 0, "job_runtime": sum_ms, "read": side, "job options": {"numjobs": "4"}}
+        return {"t_ns": 10**6 * t_ms, "jobs": [job]}
+
+    (tmp_path / "start.json").write_text('{"t_ns": 5000000000, "utc_ns": 5000000000}')
+    said = [document(10_500, 4420, 0, 0), document(11_500, 3900, 990, 30), document(12_600, 8300, 2080, 165)]
+    assert fioclock.job_clock(tmp_path, said, said).start_ms == 10_510
+    assert fioclock.job_clock(tmp_path, said[:1], said[:1]).start_ms == 10_500 - 1105  # all that there is
+    alone = [document(10_500, 40, 0, 0), document(16_000, 5000, 0, 0)]
+    for each in alone:
+        each["jobs"][0]["job options"] = {"numjobs": "1"}
+    assert fioclock.job_clock(tmp_path, alone, alone).start_ms == 10_460  # all I/O hangs, one thread

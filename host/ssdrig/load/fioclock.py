@@ -59,7 +59,8 @@ def job_clock(folder: Path, head: list[dict], tail: list[dict]) -> JobClock:
     found = [*head, *tail]
     stamped = [d for d in found if d.get("t_ns")]
     if stamped:
-        start_ms = round(min(d["t_ns"] / 1e6 - totals(d)["runtime_ms"] for d in stamped))
+        dated = [d for d in stamped if _is_dated(d)] or stamped
+        start_ms = round(min(d["t_ns"] / 1e6 - totals(d)["runtime_ms"] for d in dated))
         if begin_ms is not None and not EARLIEST_MS <= start_ms - begin_ms <= LONGEST_HANG_S * 1000:
             late_ms = start_ms - begin_ms
             return JobClock(None, None, (f"by its documents fio began {late_ms:.0f} ms after it was started",))
@@ -77,3 +78,10 @@ def job_clock(folder: Path, head: list[dict], tail: list[dict]) -> JobClock:
         return JobClock(None, None)
     first = found[0]
     return JobClock(round(min(believed)), round(first["timestamp_ms"] + offset_ms) if totals(first)["ios"] else None)
+
+
+def _is_dated(document: dict) -> bool:
+    """Whether it says how long the job has run. Of several threads and no completed I/O it has but the sum of their
+    times, in which fio counts a thread that has not begun since its own start."""
+    found = totals(document)
+    return found["ios"] > 0 or found["threads_ms"] == found["runtime_ms"]
