@@ -34,6 +34,8 @@ DUTIES = (
 class Rig:
     """Stands in for rig.Rig. `off`: rails without power; `writes` appends to the journal as long as it streams."""
 
+    failure = None
+
     def __init__(self, port, book):
         self.book, self.off, self.running = book, [], False
 

@@ -1,7 +1,6 @@
 """The rail's limits on an emulated RP2040 in the RP2 port of MicroPython itself: the gate's pin rises in the stated
 time, at the highest rates of both buses."""
 
-import contextlib
 import json
 from types import SimpleNamespace
 
@@ -33,10 +32,6 @@ def seen():
             board.frames = []
             board.run(f"board.RAILS={tuple(rows)!r}")
             board.start("rig.run()")
-            while not board.frames:  # what comes before the program listens may be lost
-                board.send(wire.ASK_HELLO)
-                with contextlib.suppress(TimeoutError):
-                    board.listen(lambda: board.frames, 5)
             board.send(wire.GO)
             board.listen(lambda: board.bodies(wire.TRIP))
             board.send(wire.ASK_HELLO)
