@@ -214,9 +214,7 @@ def test_following_ends_with_the_run_and_says_what_is_left(made, tmp_path):
 
 def test_to_push_again_imports_no_arrays(run):
     """Of a run whose points are made: NumPy's import would be most of its time."""
-    words = (
-        "import sys; from ssdrig import cli; code = cli.main(sys.argv[1:]); exit(code or 'numpy' in sys.modules)"
-    )
+    words = "import sys; from ssdrig import cli; code = cli.main(sys.argv[1:]); exit(code or 'numpy' in sys.modules)"
     with FakeInflux() as fake:
         assert ssdrig("push", run, "--influx", fake.url)[0] == 0
         argv = [sys.executable, "-c", words, "push", str(run), "--influx", fake.url]

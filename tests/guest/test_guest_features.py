@@ -1,0 +1,63 @@
+"""What a plan's `set` step changes of an NVMe drive, and how much of it is allocated, through an unmodified kernel and
+nvme-cli: the SIMULATED drive over NVMe/TCP, whose own counts are the other side."""
+
+import pytest
+from serving import Serving
+
+from guest.connected import Connected
+
+pytestmark = pytest.mark.slow
+
+MIB = 1 << 20
+SOURCE = """
+import json, sys
+from ssdrig.drive import features
+controller, was, said = sys.argv[0], {}, {}
+found, unknown = features.read(controller, 1)
+for key, to in (("write_cache", ["write through"]), ("power_state", ["1"]), ("apst", ["off"])):
+    was[key] = features.setting(key, controller)
+    wanted = [*to, *was[key][1:]]
+    errors = [features.change(key, controller, wanted)]
+    seen = features.setting(key, controller)
+    errors.append(features.change(key, controller, was[key]))
+    said[key] = {"errors": errors, "as wanted": seen == wanted != was[key], "back": features.setting(key, controller)}
+too_high = features.change("power_state", controller, ["31"])
+print(json.dumps({"found": found, "unknown": unknown, "was": was, "said": said, "too high": too_high}))
+"""
+USED = "import sys; from ssdrig.drive import features; print(features.used_bytes(sys.argv[0], 1))"
+
+
+@pytest.fixture(scope="module")
+def drive(machine, tmp_path_factory):
+    words = ("--preset", "nvme-tlc", "--capacity", "1GiB", "--nvme-tcp", "127.0.0.1:0", "--die-with-parent")
+    served = Serving(tmp_path_factory.mktemp("features"), *words)
+    try:
+        connected = Connected(machine, served)
+        yield connected
+        connected.end()
+    finally:
+        served.end()
+
+
+def test_features_are_set_seen_and_put_back(drive, needs):
+    needs("nvme")
+    told = drive.machine.python(SOURCE, drive.controller).json()
+    assert told["found"]["nvme.write_cache"] == "on" and told["found"]["nvme.lba_format"].startswith("0: 512 B")
+    assert set(told["unknown"]) <= {"nvme.tmt1_C", "nvme.tmt2_C", "nvme.apst_table"}
+    for key, said in told["said"].items():
+        assert said == {"errors": [None, None], "as wanted": True, "back": told["was"][key]}, key
+    assert "nvme" in told["too high"].lower() or "invalid" in told["too high"].lower()
+
+
+def test_what_is_allocated_is_what_was_written_and_not_trimmed(drive, needs):
+    needs("nvme")
+    machine = drive.machine
+
+    def used() -> int:
+        return int(machine.python(USED, drive.controller).stdout)
+
+    before = used()
+    machine.do("fill", drive.node, "allocated\n", [16 * MIB], 8 * MIB)
+    assert used() - before == 8 * MIB
+    machine.do("discard", drive.node, 16 * MIB, 6 * MIB)
+    assert used() - before == 2 * MIB
