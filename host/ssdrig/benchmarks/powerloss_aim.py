@@ -32,7 +32,7 @@ from ssdrig.virtual.flash.presets import PRESETS
 BENCH, PRESET = "powerloss-aim", "sata-tlc"
 CUTS, BURSTS, BINS = 100, 50, 20
 LEAST, LEAST_BURSTS = 40, 15  # fewer show nothing; so many sweep all bins
-FLUSHES_S, BURSTS_S = 190.0, 90.0  # each part ends then, with what it has
+FLUSHES_S, BURSTS_S = 190.0, 150.0  # each part ends then, with what it has
 FIRED_S = 10.0  # for a burst to come, and the power to go and return
 NEAR_US, REACH_US = 300, 2000
 CAMPAIGN = ('aims={ "flush:-2..2" = 1 }', "write=0.4 s")
