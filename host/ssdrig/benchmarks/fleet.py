@@ -1,11 +1,11 @@
 """Whether one host carries 24 drives: `ssdrig run` with 1, 6, 12 and 24 drives at once, and what the host's own
-processes (the table, each drive's run, its fio) take of CPU time for each second of each drive.
+processes (the table, each drive's run) take of CPU time for each second of each drive. What fio takes beside it is
+printed and has no bar: before each I/O of a rate it spins for as long as a sleep was late when fio started (time_init
+and usec_sleep of fio 3.33), which differs from one start to the next by a factor of four.
 
 SIMULATED, and cheaper than the virtual bench, for two cores do not carry 24 drives that are computed: the virtual
 drive's latency model is off, a load of few I/Os goes on, and the board is a process that answers and sends frames at
-the usual rate. What stands in for hardware is not counted. CPU time of one and the same work differs by half and more
-between a core alone and one whose sibling is busy, and as caches are shared: a fixed piece of work is done beside it
-all the time, and what a drive takes is compared in such pieces. Also the program of these runs:
+the usual rate. What stands in for hardware is not counted. Also the program of these runs:
 `python -m ssdrig.benchmarks.fleet run …`, and with `board` that of the board."""
 
 import contextlib
@@ -38,8 +38,7 @@ LOAD_S = 1200
 READY_S = 600  # for all to be in their load
 APART_PERCENT = 10.0
 TICKS = os.sysconf("SC_CLK_TCK")
-PIECE_EACH_S = 0.05  # a few percent of a core
-HOST = ("benchmarks.fleet run", "fio ")  # what the command lines of the host's processes have
+HOST, FIO = "benchmarks.fleet run", "fio --output"  # what the command lines of the processes have
 PLAN = f"""schema = 1
 name = "fleet"
 title = "Few I/Os"
@@ -63,27 +62,28 @@ time = "{LOAD_S} s"
 
 
 def shown() -> list[Figure]:
-    took_s, pieces, lost = {}, {}, {}
+    took_s, fio_s, lost = {}, {}, {}
     with tempfile.TemporaryDirectory(prefix="ssdrig-fleet-", dir="/var/tmp") as name:
         folder = Path(name)
         (folder / "fleet.toml").write_text(PLAN)
         for count in DRIVES:
-            took_s[count], piece_s, lost[count] = _measured(folder, count)
-            pieces[count] = took_s[count] / piece_s
-            words = f"{1000 * took_s[count]:.1f} ms of CPU time a second each, {pieces[count]:.2f} pieces of"
-            words += f" {1000 * piece_s:.2f} ms, {lost[count]} samples lost"
+            took_s[count], fio_s[count], lost[count] = _measured(folder, count)
+            words = f"{1000 * took_s[count]:.1f} ms of CPU time a second each, {1000 * fio_s[count]:.1f} ms of fio's,"
+            words += f" {lost[count]} samples lost"
             print(f"fleet: {count} drives (SIMULATED): {words}", file=sys.stderr)
     one_s = took_s[DRIVES[0]]
     figures = [Figure("host CPU time for a second of one drive", 1000 * one_s, "ms", "to compare", True)]
     for count in DRIVES[1:]:
-        off = 100 * (pieces[count] / pieces[DRIVES[0]] - 1)
+        off = 100 * (took_s[count] / one_s - 1)
         figures.append(at_most(f"{count} drives: the same for each drive, more than that", off, "%", APART_PERCENT))
+    for count in DRIVES:
+        figures.append(Figure(f"fio, {count} drives: for each", 1000 * fio_s[count], "ms", "to compare", True))
     return [*figures, exactly("samples lost, all runs", sum(lost.values()), "", 0)]
 
 
 def _measured(folder: Path, count: int) -> tuple[float, float, int]:
-    """(CPU time of the host's processes for each second of each drive, that of a piece beside it, samples lost) of so
-    many drives at once."""
+    """(CPU time of the host's processes for each second of each drive, that of fio's, samples lost) of so many drives
+    at once."""
     runs = folder / str(count)
     words = [
         sys.executable,
@@ -101,11 +101,12 @@ def _measured(folder: Path, count: int) -> tuple[float, float, int]:
         assert host.stdout
         try:
             _until_all_load(host, count)
-            before, began = _cpu_s(host.pid), time.monotonic()
+            began, before, fio_before = time.monotonic(), _cpu_s(host.pid, HOST), _cpu_s(host.pid, FIO)
             draining = threading.Thread(target=_drain, args=(host.stdout,), daemon=True)
             draining.start()
-            piece_s = _piece_s(WINDOW_S)
-            after, elapsed_s = _cpu_s(host.pid), time.monotonic() - began
+            time.sleep(WINDOW_S)
+            after, fio_after = _cpu_s(host.pid, HOST), _cpu_s(host.pid, FIO)
+            each_s = (time.monotonic() - began) * count
             host.send_signal(signal.SIGINT)
             host.wait()
             draining.join()
@@ -114,21 +115,10 @@ def _measured(folder: Path, count: int) -> tuple[float, float, int]:
                 host.terminate()
     if host.returncode != INTERRUPTED:
         raise subprocess.CalledProcessError(host.returncode, words)
-    assert before.keys() == after.keys(), "a process of the host has ended within the window"
-    of_all = sum(after.values()) - sum(before.values())
-    return of_all / elapsed_s / count, piece_s, sum(map(_lost, runs.iterdir()))
-
-
-def _piece_s(for_s: float) -> float:
-    """Mean CPU time of a piece of work of the kind that a run does, which is done now and then for so many seconds."""
-    rows = [{"t_ns": n * 10**6, "kind": "piece", "power_W": n / 7, "words": "what a journal holds"} for n in range(300)]
-    took_s, count, until = 0.0, 0, time.monotonic() + for_s
-    while time.monotonic() < until:
-        time.sleep(PIECE_EACH_S)
-        before = time.thread_time()
-        sum(json.loads(line)["power_W"] for line in [json.dumps(row) for row in rows])
-        took_s, count = took_s + time.thread_time() - before, count + 1
-    return took_s / count
+    gone = before.keys() ^ after.keys() | fio_before.keys() ^ fio_after.keys()
+    assert not gone, "a process of the host has begun or ended within the window"
+    own_s, fio_s = (sum(z.values()) - sum(a.values()) for a, z in ((before, after), (fio_before, fio_after)))
+    return own_s / each_s, fio_s / each_s, sum(map(_lost, runs.iterdir()))
 
 
 def _until_all_load(host: subprocess.Popen, count: int) -> None:
@@ -152,12 +142,12 @@ def _drain(stream_) -> None:
         pass
 
 
-def _cpu_s(pid: int) -> dict[int, float]:
-    """Of each of the host's processes, without those that it has waited for."""
+def _cpu_s(pid: int, mark: str) -> dict[int, float]:
+    """Of each of the host's processes with `mark` in its command line, without those that it has waited for."""
     found = {}
     for each in {pid, *kill.descendants(pid)}:
         words = kill.words_of_process(each)
-        if any(mark in words for mark in HOST):
+        if mark in words:
             with contextlib.suppress(OSError, IndexError):
                 times = Path(f"/proc/{each}/stat").read_text().rsplit(")", 1)[1].split()
                 found[each] = (int(times[11]) + int(times[12])) / TICKS
