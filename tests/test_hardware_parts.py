@@ -51,13 +51,15 @@ def test_board_bill_names_the_parts_that_the_simulation_used():
 
 
 @pytest.mark.parametrize("path", ["board/bom.csv", "breakout/bom.csv"])
-def test_prices_are_dated_and_have_a_source_or_are_called_estimates(path):
+def test_prices_are_dated_and_have_a_source_and_estimates_are_called_so(path):
     for row in table(path):
         assert row["manufacturer"] and row["part_number"], row
         assert 0 < float(row["unit_usd"]) < 20
         assert datetime.date(2026, 1, 1) <= datetime.date.fromisoformat(row["price_date"])
         assert row["price_basis"] in ("estimate", "quoted")
-        assert bool(row["price_source"]) == (row["price_basis"] == "quoted"), row
+        assert row["price_source"] and row["price_source"].startswith("own estimate") == (
+            row["price_basis"] == "estimate"
+        ), row
 
 
 def cost_usd(path, column, basis=("estimate", "quoted")):

@@ -41,21 +41,54 @@ def test_a_folder_with_something_in_it_is_left_alone(monkeypatch, tmp_path):
         release.release(tmp_path)
 
 
-def test_no_part_without_order_number_and_dated_price(tmp_path):
+def test_no_part_without_order_number_and_dated_price(monkeypatch, tmp_path):
+    """Each row has the manufacturer's number, how it is known, and a price with its date and source; and a row that
+    lacks one keeps the release back."""
     rows = release.bill()
     assert release.lacking(rows) == [] and len(rows) > 70
-    for name in ("part_number", "price_date", "unit_usd"):
-        broken = [dict(rows[0]), *rows[1:]]
-        broken[0][name] = "0" if name == "unit_usd" else ""
-        assert release.lacking(broken) == [rows[0]["item"]]
-    assert release.lacking([rows[0] | {"lcsc": "", "distributor": ""}]) == [rows[0]["item"]]
+    wrong = {
+        "manufacturer": ("",),
+        "part_number": ("",),
+        "number_source": ("",),
+        "number_basis": ("", "guessed", "memory"),  # from memory: not what the machine places
+        "unit_usd": ("", "0.00", "-1.00", "cheap"),
+        "price_date": ("", "today", "23.11.2026"),
+        "price_basis": ("", "known"),
+        "price_source": ("",),
+        "quantity": ("1",),
+    }
+    at = next(i for i, row in enumerate(rows) if row["item"] == "shunt")
+    for name, values in wrong.items():
+        for value in values:
+            broken = rows[:at] + [rows[at] | {name: value}] + rows[at + 1 :]
+            assert release.lacking(broken) == [("shunt", name)], (name, value)
+            monkeypatch.setattr(release, "bill", lambda of=broken: of)
+            with pytest.raises(release.NotReleased, match=f"shunt: {name}"):
+                release.order_lists(None, tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_assembler_can_order_by_manufacturers_number(tmp_path):
+    """One row a number and value, each part that the machine places once; the columns of PCBWay's template."""
     release.order_lists(None, tmp_path)
     with open(tmp_path / "bom-assembler.csv", newline="") as file:
         made = list(csv.DictReader(file))
-    assert all(bool(row["LCSC Part #"]) != row["Note"].startswith("no assembler number: ") for row in made)
-    placed = sum(len(row["Designator"].split(",")) for row in made)
+    assert list(made[0])[:8] == (
+        "Item #,Designator,Qty,Manufacturer,Mfg Part #,Description / Value,Package/Footprint,Type".split(",")
+    )
+    assert all(row[name] for row in made for name in list(made[0])[:8])
+    refs = [ref for row in made for ref in row["Designator"].split(",")]
     smd = [ref for ref, part in layout.PARTS.items() if part.item and release.machine_places(ref)]
-    assert placed == len(smd) > 180
+    assert sorted(refs) == sorted(smd) and len(smd) > 180
+    assert all(int(row["Qty"]) == len(row["Designator"].split(",")) for row in made)
+    assert all(re.fullmatch(r"C\d{4,8}|", row["LCSC Part #"]) for row in made)
+
+
+def test_a_number_is_that_of_one_manufacturer_and_one_package():
+    seen = {}
+    for row in release.bill():
+        name = row["package"].replace("plug", "").replace("receptacle", "")
+        assert seen.setdefault(row["part_number"], (row["manufacturer"], name)) == (row["manufacturer"], name), row
 
 
 def test_bill_has_what_no_schematic_has():

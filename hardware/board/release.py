@@ -1,7 +1,7 @@
 """Makes from the sources what a person orders and builds by: `./ssdrig hardware release`.
 
 Each step is a function of (the project's folder, where its results go). Nothing is written where sources, netlist and
-board do not agree, where KiCad's rule checks have anything to say, or where a part has neither an order number nor a
+board do not agree, where KiCad's rule checks have anything to say, or where a part has no manufacturer's number or no
 dated price. Dates are taken out of what KiCad writes, so that the same sources give the same bytes, but for
 the pictures."""
 
@@ -135,27 +135,56 @@ def bill():
         return list(csv.DictReader(file))
 
 
+BASES = ("listed", "decoded", "memory", "drawing")  # how a part's number is known: ../README.md, Building the board
+
+
 def lacking(rows):
-    """Rows without a number to order by or without a dated price."""
-    whole = lambda row: (row["lcsc"] or row["distributor"]) and row["part_number"] and row["price_date"]
-    return [row["item"] for row in rows if not whole(row) or not float(row["unit_usd"]) > 0]
+    """[(item, what it lacks)] of rows that nobody can order by: the manufacturer's number is the order number. What the
+    machine places needs one that a list has, or that the maker's ordering code gives."""
+    found = []
+    for row in rows:
+        refs = row["references"].split()
+        placed = refs and machine_places(refs[0])
+        known = ("listed", "decoded") if placed else BASES
+        wrong = [name for name in ("manufacturer", "part_number", "number_source", "price_source") if not row[name]]
+        wrong += ["number_basis"] if row["number_basis"] not in known else []
+        wrong += ["price_basis"] if row["price_basis"] not in ("quoted", "estimate") else []
+        wrong += ["price_date"] if not re.fullmatch(r"20\d\d-[01]\d-[0-3]\d", row["price_date"]) else []
+        wrong += ["unit_usd"] if not re.fullmatch(r"\d+\.\d\d", row["unit_usd"]) or not float(row["unit_usd"]) else []
+        wrong += ["quantity"] if refs and int(row["quantity"]) != len(refs) else []
+        found += [(row["item"], name) for name in wrong]
+    return found
+
+
+# as PCBWay's template has them; Eurocircuits and others that go by the manufacturer's number read the same
+ASSEMBLER = (
+    "Item #,Designator,Qty,Manufacturer,Mfg Part #,Description / Value,Package/Footprint,Type,Your Instructions / Notes"
+)
+
+
+def assembler_rows(rows):
+    """The bill for the assembler: what the machine places, by manufacturer's number. JLCPCB's number where one is
+    known."""
+    placed = [row for row in rows if row["references"] and machine_places(row["references"].split()[0])]
+    for i, row in enumerate(placed, 1):
+        refs = row["references"].split()
+        value = layout.PARTS[refs[0]].value
+        what = row["item"] if value in row["item"] else f"{row['item']}, {value}"
+        note = f"else: {row['alternative']}" if row["alternative"] else ""
+        number = row["manufacturer"], row["part_number"]
+        yield i, ",".join(refs), len(refs), *number, what, shape_of(refs[0]).name, "SMD", note, row["lcsc"]
 
 
 def order_lists(project, out):
-    """The bill for the assembler (what the machine places), and that of all, with what is bought elsewhere."""
+    """The bill for the assembler, and that of all, with what is bought elsewhere."""
     rows = bill()
     if lacking(rows):
-        raise NotReleased(f"without order number or dated price: {', '.join(lacking(rows))}; do: complete bom.csv")
+        told = ", ".join(f"{item}: {name}" for item, name in lacking(rows))
+        raise NotReleased(f"without a number to order by, or a dated price: {told}; do: complete bom.csv")
     with open(out / "bom-assembler.csv", "w", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(("Comment", "Designator", "Footprint", "LCSC Part #", "Manufacturer part", "Note"))
-        for row in rows:
-            refs = row["references"].split()
-            if not refs or not machine_places(refs[0]):
-                continue
-            note = "" if row["lcsc"] else f"no assembler number: {row['distributor']}"
-            name = shape_of(refs[0]).name
-            writer.writerow((row["item"], ",".join(refs), name, row["lcsc"], row["part_number"], note))
+        writer.writerow([*ASSEMBLER.split(","), "LCSC Part #"])
+        writer.writerows(assembler_rows(rows))
     shutil.copy(FOLDER / "bom.csv", out / "bom.csv")
 
 
@@ -167,8 +196,9 @@ def machine_places(ref):
     return all(pad.kind == footprints.SMD for pad in shape_of(ref).pads)
 
 
-def without_number(rows):
-    return [row["item"] for row in rows if row["references"] and not row["lcsc"]]
+def numbers(rows):
+    """{how the number is known: kinds}."""
+    return {basis: sum(row["number_basis"] == basis for row in rows) for basis in BASES}
 
 
 def total_usd(rows):

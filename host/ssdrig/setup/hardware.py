@@ -28,13 +28,16 @@ def command(args) -> int:
     except release.NotReleased as why:
         raise UsageError("a board that can be released", str(why), "mend it, then make the release again") from None
     rows = release.bill()
-    numbers = release.without_number(rows)
+    known = release.numbers(rows)
     if args.json:
         told = {"folder": str(args.out), "files": len(list(args.out.iterdir())), "digest": made}
-        told |= {"parts_USD": release.total_usd(rows), "kinds": len(rows), "without_number": len(numbers)}
+        told |= {"parts_USD": round(release.total_usd(rows), 2), "kinds": len(rows), "numbers": known}
         print(json.dumps(told))
         return 0
     print(f"{args.out}: {len(list(args.out.iterdir()))} files, digest {made}")
-    print(f"parts, PCB and screws of one board: {release.total_usd(rows):.2f} USD; {len(rows)} kinds")
-    print(f"no assembler number: {len(numbers)} kinds, by manufacturer's number instead (bom-assembler.csv names them)")
+    print(f"parts, PCB and screws of one board: {release.total_usd(rows):.2f} USD; {len(rows)} kinds, all by number")
+    print(
+        f"manufacturers' numbers: {known['listed']} seen in a public list, {known['decoded']} from the maker's ordering"
+        f" code, {known['memory']} from memory; no seller was asked"
+    )
     return 0
