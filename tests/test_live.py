@@ -7,7 +7,7 @@ import time
 import pytest
 
 from ssdrig.errors import DriveError
-from ssdrig.plan import expand
+from ssdrig.plan import expand, grammar
 from ssdrig.progress import Progress
 from ssdrig.run import live
 from ssdrig.run.budget import Budget
@@ -34,7 +34,7 @@ class Book:
 class Drive:
     """A bench's two things that Live needs; each poll takes as long as `slow` says, or waits for `gate`."""
 
-    drive = {"time_dilation": 1}
+    drive = {"time_dilation": 1, "interface": "SATA"}
 
     def __init__(self, gate=None):
         self.asked, self.gate = [], gate
@@ -111,6 +111,23 @@ def test_the_edges_of_the_windows_are_polled(monkeypatch):
     assert book.files == ["smart/001.json", "smart/002.json", "smart/003.json"]
     at.begin(Pace("teardown"))
     assert all(timer.cancelled for timer in clock.made)
+
+
+def test_smart_is_left_out_while_idle_and_read_before_the_load_behind_it():
+    """It was left out there, too: write amplification of a load behind a rest had no reading before."""
+    text = 'schema = 1\nname = "x"\ntitle = "x"\nsource = "x"\nabout = "x"\n'
+    text += '[[step]]\nname = "rest"\ndo = "idle"\ntime = "5 s"\n'
+    text += '[[step]]\nname = "load"\ndo = "load"\nread = 0\nblock = "4 KiB"\npattern = "random"\ntime = "9 s"\n'
+    facts = {"capacity_bytes": 1 << 30, "interface": "SATA", "raw_nand_bytes": 0, "logical_block_bytes": 512}
+    rest, load = expand.expand(grammar.read(text), facts)
+    at, book = made(Drive())
+    at.act(rest, None, 1, 2)
+    at.begin(Pace("idle"))
+    assert at.poll_smart("poll") is None and book.reasons() == []
+    at.act_done(rest, 0)
+    at.act(load, None, 2, 2)
+    at.poll_smart("before")
+    assert book.reasons() == ["before"]
 
 
 def test_what_looks_like_the_cliff_is_polled_at_once_and_at_most_twice(monkeypatch):

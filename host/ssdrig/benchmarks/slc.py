@@ -1,5 +1,5 @@
 """The plan `slc-recovery` through fio, NBD, firmware and wire: what it says of an SLC cache and of how that comes back,
-against the ledgers of the drive. SMART is read around each burst, which the plan itself does not do: each reading marks
+against the ledgers of the drive. SMART is read around each rest, which the plan itself does not do: each reading marks
 the ledger."""
 
 import json
@@ -20,13 +20,17 @@ from ssdrig.virtual.flash.presets import PRESETS, Preset
 
 PRESET = "nvme-tlc-slc"
 PLAN, AGAIN = "slc-recovery", "rests/again"
+RESTS = ('name = "empty"\ndo   = "idle"\n', '  name = "pause"\n  do   = "idle"\n')  # in its text
 WORK = ("controller", "read", "program", "erase", "transfer")  # energies of the ledger that rest alone does not take
 
 
 def slc_recovery() -> list[Figure]:
     with tempfile.TemporaryDirectory(prefix="ssdrig-slc-", dir="/var/tmp") as folder:
         plan, text = Path(folder, "marked.toml"), grammar.find(PLAN)[0]
-        plan.write_text(text.replace('smart   = "none"', 'smart   = "edges"'))
+        for rest in RESTS:
+            assert text.count(rest) == 1, rest
+            text = text.replace(rest, f'{rest}smart = "edges"\n')
+        plan.write_text(text)
         words = ["run", str(plan), "--variant", "quick", "--virtual", PRESET, "--quiet", "--json", "--runs", folder]
         environ = {name: value for name, value in os.environ.items() if not name.startswith("SSDRIG_INFLUX")}
         argv = [sys.executable, "-m", "ssdrig", *words]
@@ -68,12 +72,11 @@ def against_ledger(run: Path, preset: Preset) -> list[Figure]:
 
 
 def _marks(run: Path, label: str) -> tuple[dict, dict]:
-    """The ledgers at the SMART readings before and after a burst."""
+    """The ledgers at the SMART readings right before and right after a burst."""
     of = [e for e in journal.events(run) if e["kind"] in ("step.start", "step.end")]
     begin_ns, end_ns = (e["t_ns"] for e in of if grammar.label(str(e.get("step")), e.get("point") or {}) == label)
     marks = [json.loads(line) for line in (run / "truth/marks.jsonl").read_text().splitlines()]
-    first, *_, last = [mark for mark in marks if begin_ns <= mark["t_ns"] <= end_ns]
-    return first, last
+    return [m for m in marks if m["t_ns"] <= begin_ns][-1], next(m for m in marks if m["t_ns"] >= end_ns)
 
 
 def _whole(marks: list[tuple[dict, dict]], preset: Preset) -> float:

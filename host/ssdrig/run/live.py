@@ -65,6 +65,7 @@ class Live:
 
     def act(self, act: Act, round_: int | None, number: int, of: int) -> None:
         """An act begins: the `number`th of `of` that are carried out one after the other, in a repeat in this round."""
+        self.begin(Pace(act.path))
         self._course.begin(act, round_)
         self._act_began = time.monotonic()
         self._place = [Part(act.label)]

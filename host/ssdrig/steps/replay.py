@@ -114,7 +114,7 @@ def carry_out(act, stage, number: int) -> dict:
 
     stage.bench.check()
     keys = act.keys
-    polled = keys["smart"] != "none" and stage.round is None
+    polled = keys["smart"] == "edges" or (keys["smart"] != "none" and stage.round is None)
     if polled:
         with stage.stop.second_raises():
             stage.live.poll_smart("before")
