@@ -1,0 +1,20 @@
+"""Writes the guide's pictures: python hardware/guide/make.py [FOLDER]. The tests compare the committed ones with it."""
+
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent / "board")]
+import plan
+
+
+def files():
+    """{name: text} of all that lies beside this file and is made by it."""
+    return plan.pictures()
+
+
+if __name__ == "__main__":
+    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else HERE
+    for name, text in files().items():
+        (folder / name).write_text(text)
+        print(folder / name)

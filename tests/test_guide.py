@@ -1,0 +1,129 @@
+"""The guide's pictures are those that their sources draw, and what they show is the circuit."""
+
+import re
+import sys
+
+import pytest
+from board_files import HARDWARE, PARTS, table
+
+sys.path.insert(0, str(HARDWARE / "guide"))
+import make  # isort: skip
+import perfboard  # isort: skip
+import plan  # isort: skip
+
+GUIDE = HARDWARE / "guide"
+
+
+def test_pictures_are_those_that_make_py_writes():
+    made = make.files()
+    assert {path.name for path in GUIDE.glob("*.svg")} == {name for name in made if name.endswith(".svg")}
+    for name, text in made.items():
+        assert (GUIDE / name).read_text() == text, f"do: python hardware/guide/make.py ({name})"
+
+
+def test_guide_shows_each_picture():
+    text = (GUIDE / "README.md").read_text()
+    assert sorted(re.findall(r"!\[[^]]*\]\(([^)]+\.svg)\)", text)) == sorted(path.name for path in GUIDE.glob("*.svg"))
+    assert [
+        link for link in re.findall(r"\]\(([^)#]+)", text) if "://" not in link and not (GUIDE / link).exists()
+    ] == []
+
+
+# ---- the switch of the breakout build on a solderable breadboard
+
+
+def faults(legs=None, thin=None, thick=None):
+    parts = (legs or perfboard.legs(), thin or perfboard.thin_wires(), thick or perfboard.thick_wires())
+    return perfboard.faults(*parts, perfboard.wanted())
+
+
+def test_the_plan_is_the_circuit():
+    """Every pin placed, every net one piece, no two nets joined, no hole used twice."""
+    assert faults() == [] and perfboard.clashes() == []
+    nets = set(perfboard.wanted().values())
+    assert {net for net in nets if "1" in net} == {net.replace("0", "1") for net in nets if "0" in net}
+    assert len(nets) == 2 * 18 + 2 and {"GND", "3V3"} <= nets
+
+
+def test_the_plan_has_the_bill_of_two_rails():
+    count = {row["item"]: int(row["two_rails"]) for row in table("breakout/bom.csv")}
+    refs = [ref.split("/")[0] for ref in {leg.ref for leg in perfboard.legs()}]
+    of = lambda *names: sum(refs.count(name) for name in names)
+    assert of("Q01", "Q02") == count["series FET"] and of("Q03", "Q04") == count["small FET"]
+    assert of("D01") == count["gate clamp"] and of("C02") == count["gate capacitor"]
+    assert of("C01") == count["input bulk"] and of("R08") == count["crowbar"]
+    assert of("C03") == count["interlock capacitor"] and of("C05", "C06") == count["divider capacitors"]
+    assert of("T") == count["terminals"] and of("U1") == count["interlock"] == 1
+    assert of("C1") == count["decoupling of the interlock"]
+    resistors = [ref for ref in refs if ref.startswith("R") and ref != "R08"]
+    assert len(resistors) + 2 == count["resistors"]  # 2: pull-ups of the bus
+
+
+def test_what_the_breakout_leaves_out_is_what_revision_b_added():
+    """All other parts of a rail are on the plan."""
+    planned = {leg.ref.split("/")[0] for leg in perfboard.legs()}
+    rail = {f"{ref[0]}{ref[2:]}" for ref in PARTS if re.fullmatch(r"[A-Z]2\d\d", ref)}
+    fuse_sensor = {"F01", "R07", "U01", "C04"}  # in the cable; on the sensor's board
+    protection = {"D02", "D03", "D04", "Q05", "R16", "R17", "R18", "R19", "R20", "R21", "C07", "F02"}
+    lamps_pads = {"D05", "D06", "R22", "R23", "T01", "T02", "T03", "T04", "T05"}
+    assert rail - planned == fuse_sensor | protection | lamps_pads
+
+
+@pytest.mark.parametrize("n", range(len(perfboard.thin_wires())))
+def test_a_thin_wire_that_is_left_out_is_found(n):
+    wires = perfboard.thin_wires()
+    left_out = wires[:n] + wires[n + 1 :]
+    assert any("pieces" in fault for fault in faults(thin=left_out)), wires[n]
+
+
+@pytest.mark.parametrize("n", range(len(perfboard.thick_wires())))
+def test_a_thick_wire_that_is_left_out_is_found(n):
+    """But that of SRC, which lies on the strip that joins the same."""
+    wires = perfboard.thick_wires()
+    found = faults(thick=wires[:n] + wires[n + 1 :])
+    assert bool(found) == (perfboard.strip(wires[n][0]) != perfboard.strip(wires[n][1])), wires[n]
+
+
+@pytest.mark.parametrize("ref", sorted({leg.ref for leg in perfboard.legs()}))
+def test_a_part_that_is_turned_left_out_or_a_row_off_is_found(ref):
+    legs = perfboard.legs()
+    assert any("not placed" in fault for fault in faults([leg for leg in legs if leg.ref != ref]))
+    own = [leg for leg in legs if leg.ref == ref]
+    if len(own) > 1 and ref[0] in "QDTU":  # which way round does not matter to the others
+        other_way = {leg: leg._replace(hole=old.hole) for leg, old in zip(own, own[::-1])}
+        assert any("joined" in fault for fault in faults([other_way.get(leg, leg) for leg in legs])), ref
+
+    def moved(leg):
+        column, row = perfboard.split(leg.hole)
+        return leg._replace(hole=f"{column}{row + 1 if row < 30 else row - 1}")
+
+    assert faults([moved(leg) if leg.ref == ref and leg.hole[0] not in "+-" else leg for leg in legs]) or all(
+        leg.hole[0] in "+-" for leg in own
+    )
+
+
+def test_a_bridge_between_two_rows_is_found():
+    for row in range(1, 30):
+        for half in "af":
+            bridge = [*perfboard.thin_wires(), (f"{half}{row}", f"{half}{row + 1}")]
+            nets = perfboard.wanted()
+            at = {perfboard.strip(leg.hole): nets[leg.ref, leg.pin] for leg in perfboard.legs()}
+            both = {at.get(perfboard.strip(f"{half}{r}")) for r in (row, row + 1)}
+            found = any("are joined" in fault for fault in faults(thin=bridge))
+            assert found == (len(both) == 2 and None not in both), (half, row)
+
+
+def test_holes_that_are_none_are_refused():
+    for hole in ("a0", "a31", "k1", "-M3", "", "1a"):
+        with pytest.raises(ValueError, match="expected a hole of the board"):
+            perfboard.strip(hole)
+
+
+def test_each_part_is_lit_in_one_step_and_shown_after_it():
+    steps = [word for _, words, _ in plan.STEPS for word in words]
+    kinds = {plan.kind(leg.ref) for leg in perfboard.legs()} | {"thin", "thick"}
+    assert sorted(steps) == sorted(kinds)
+    for (_, words, _), svg in zip(plan.STEPS, plan.pictures().values()):
+        for kind in words:
+            for ref in {leg.ref for leg in perfboard.legs() if plan.kind(leg.ref) == kind} - {"wire/0", "wire/1"}:
+                assert f">{ref}</text>" in svg
