@@ -7,18 +7,18 @@ import pytest
 from board_files import HARDWARE, PARTS, table
 
 sys.path.insert(0, str(HARDWARE / "guide"))
-import make  # isort: skip
+import guide  # isort: skip
 import perfboard  # isort: skip
 import plan  # isort: skip
 
 GUIDE = HARDWARE / "guide"
 
 
-def test_pictures_are_those_that_make_py_writes():
-    made = make.files()
+def test_pictures_are_those_that_guide_py_writes():
+    made = guide.files()
     assert {path.name for path in GUIDE.glob("*.svg")} == {name for name in made if name.endswith(".svg")}
     for name, text in made.items():
-        assert (GUIDE / name).read_text() == text, f"do: python hardware/guide/make.py ({name})"
+        assert (GUIDE / name).read_text() == text, f"do: python hardware/guide/guide.py ({name})"
 
 
 def test_guide_shows_each_picture():

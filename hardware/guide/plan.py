@@ -1,4 +1,4 @@
-"""Draws the breakout's switch step by step, both sides: python hardware/guide/make.py writes the pictures."""
+"""Draws the breakout's switch step by step, both sides: python hardware/guide/guide.py writes the pictures."""
 
 import circuit
 import perfboard

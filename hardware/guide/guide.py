@@ -1,4 +1,4 @@
-"""Writes the guide's pictures: python hardware/guide/make.py [FOLDER]. The tests compare the committed ones with it."""
+"""Writes the guide's pictures: python hardware/guide/guide.py [FOLDER]. The tests compare the committed ones with it."""
 
 import sys
 from pathlib import Path
