@@ -1,4 +1,4 @@
-"""What the page's report.js makes of the numbers that report/pack.py has packed, the slow way."""
+"""What the page's packed.js makes of the numbers that report/pack.py has packed, the slow way."""
 
 import base64
 
@@ -6,7 +6,7 @@ import numpy as np
 
 
 def decoded(packed, mean=None):
-    """What report.js makes of packed numbers; `mean`: the packed one that extremes are counted from."""
+    """What packed.js makes of packed numbers; `mean`: the packed one that extremes are counted from."""
     codes = written(packed)
     if packed["as"] == "count":
         return codes

@@ -1,5 +1,5 @@
 """What the plots of the report page need from a run, packed into JSON: numbers as rows of bits in base64, for
-report.js."""
+packed.js."""
 
 import base64
 
@@ -25,7 +25,7 @@ SHAPES = {  # how panels.js draws a run's marks, and the glyph that stands for t
 COLOURS = ["blue", "green", "purple", "orange", "sky", "ink-soft", "yellow"]  # Okabe-Ito, darkened; report.css has them
 
 
-# series of a run with a value for each second, as report.js names them -> column of its CSV
+# series of a run with a value for each second, as packed.js names them -> column of its CSV
 COLUMNS = {
     "iops": "iops",
     "lat_mean": "lat_mean_us",
@@ -33,7 +33,7 @@ COLUMNS = {
     "power_mean": "power_mean_W",
     "power_min": "power_min_W",
     "power_max": "power_max_W",
-    "energy": "energy_uJ_per_io",  # report.js computes it
+    "energy": "energy_uJ_per_io",  # packed.js computes it
 }
 
 

@@ -36,7 +36,10 @@ OPENING = (
 )
 MOST_NAMED = 60  # characters of drives' names in the title
 MOST_EVENTS = 500  # of a run, in its log
-SCRIPTS = ("vendor/uPlot.iife.min.js", "panels.js", "samples.js", "export.js", "cards.js", "tools.js", "report.js")
+SCRIPTS = (
+    "vendor/uPlot.iife.min.js",
+    *(f"{name}.js" for name in ("panels", "packed", "samples", "export", "cards", "tools", "report")),
+)
 RAIL_COLUMNS = [  # key of a rail's figures, words, unit, places
     ("power_mean_W", "Mean power", "W", 3),
     ("share", "Share", "%", 1),

@@ -1,0 +1,106 @@
+"""The report's page at all sizes: 1 to 24 runs, at three widths and on paper, light and dark, before and after a click.
+A page is loaded once; then only the window and the medium change."""
+
+import pytest
+from browser import chromium  # noqa: F401  a fixture
+from test_report import READY
+from test_report_bars import BARS, check_scale
+from test_report_seen import VENDOR, page_of, runs_of, sized
+
+pytestmark = pytest.mark.slow
+
+SHEET_PX = 703  # A4 but for the page's margins
+WIDTHS = (1400, 1024, 390)
+# texts of the head, the table, the legend and the controls that stick out of their box or of the page
+CUT = """[...document.querySelectorAll('h1, .verdict p, .cap h3, .row .name, .row .value, .row .percent, .why, #legend li,'
+  + '.readout th, .readout td, label, th, figcaption')]
+  .filter(e => e.checkVisibility() && !e.closest('.scroll') && getComputedStyle(e).position !== 'absolute')
+  .filter(e => (e.scrollWidth > e.clientWidth + 1 && getComputedStyle(e).display !== 'inline')
+    || e.getBoundingClientRect().right > document.documentElement.clientWidth + 1)
+  .map(e => e.className + ' ' + e.textContent)"""
+# how many values of a table lie on each other
+OVERLAP = """[...document.querySelectorAll('.ranking')].filter(t => t.getClientRects().length).flatMap(t => {
+  const box = (e) => { const r = document.createRange(); r.selectNodeContents(e.firstChild);
+    return r.getBoundingClientRect(); };
+  const texts = [...t.querySelectorAll('button.row .value')].map(box);
+  const on = (a, b) => a.left < b.right - 1 && b.left < a.right - 1 && a.top < b.bottom - 1 && b.top < a.bottom - 1;
+  return texts.flatMap((a, i) => texts.slice(i + 1).filter(b => on(a, b))); }).length"""
+# what makes the sheet wider: a browser then prints all of it smaller
+OFF_SHEET = """[...document.querySelectorAll('body *')].filter((e) => e.checkVisibility()
+  && e.getBoundingClientRect().right > innerWidth + 1 && e.getBoundingClientRect().width > 1)
+  .map((e) => e.tagName + '.' + (e.className.baseVal ?? e.className) + ' ' + e.textContent.slice(0, 40))"""
+PLOT = "document.querySelector('[data-panel=whole] .u-over').getBoundingClientRect().top"
+# report.js lets a window rest before it draws the plots anew
+DRAWN = """(async () => { const fit = () => [...document.querySelectorAll('.panel')].every((p) => !p.firstChild
+  || Math.abs(p.clientWidth - p.firstChild.clientWidth) < 2); while (!fit()) await new Promise((d) => setTimeout(d, 20)); })()"""
+CLICK = "document.querySelector('.card[data-key=iops_mean] button.row[data-run=\"0\"]').click()"
+# all rules once a page; what depends on colours and sizes, everywhere
+BARRIERS = """axe.run(document, {resultTypes: ['violations'], ...%s}).then((r) => r.violations.filter((v) =>
+  ['serious', 'critical'].includes(v.impact)).map((v) => [v.id, v.nodes.slice(0, 3).map((n) => n.html)]))"""
+OF_LOOKS = "{runOnly: ['color-contrast', 'scrollable-region-focusable', 'target-size']}"
+
+
+def medium(chromium, dark: bool, paper: bool = False) -> None:
+    scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+    chromium.send("Emulation.setEmulatedMedia", {"media": "print" if paper else "", "features": [scheme]})
+
+
+def wrong(chromium, width, paper=False):
+    """What does not fit; the bars' scale is asserted."""
+    check_scale(chromium.js(BARS) * 21)
+    found = chromium.js(CUT) + chromium.js(f"{OVERLAP} ? ['values lie on each other'] : []")
+    if chromium.js("document.documentElement.scrollWidth") > width:
+        found.append("it scrolls sideways")
+    return found + (chromium.js(OFF_SHEET) if paper else [])
+
+
+def barriers(chromium, all_rules):
+    return chromium.js(BARRIERS % ("{}" if all_rules else OF_LOOKS))
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    return runs_of(tmp_path_factory.mktemp("runs"), 24)
+
+
+@pytest.mark.parametrize("count", [24, 12, 6, 2, 1])  # the first reads all runs, which are then kept
+def test_a_page_of_any_number_of_runs_at_any_size(chromium, runs, count):
+    sized(chromium, WIDTHS[0])
+    medium(chromium, False)
+    chromium.open(page_of(runs[:count]), ready=READY)
+    chromium.js((VENDOR / "axe.min.js").read_text("utf-8") + "; 0")
+    found, dark = {}, False
+    for width in (*WIDTHS, SHEET_PX):
+        paper = width == SHEET_PX
+        sized(chromium, width)
+        if paper:
+            medium(chromium, dark, paper)
+            chromium.js("dispatchEvent(new Event('beforeprint'))")
+        else:
+            chromium.js(DRAWN)
+        if width == 1400 and count <= 6:
+            found["fold"] = [plot] if (plot := chromium.js(PLOT)) > 900 - 40 else []
+        for _ in range(2):
+            for clicked in (False, True):
+                found[width, dark, clicked] = wrong(chromium, width, paper)
+                chromium.js(CLICK)
+            if not paper:
+                found["axe", width, dark] = barriers(chromium, width == 1400 and not dark)
+            dark = not dark  # light, dark; dark, light; and so on: each change draws all plots again
+            medium(chromium, dark, paper)
+        dark = not dark
+    chromium.js("dispatchEvent(new Event('afterprint'))")
+    assert {where: what for where, what in found.items() if what} == {}
+    assert chromium.complaints() == [] and chromium.js("document.body.dataset.errors") == ""
+    medium(chromium, False)
+    chromium.send("Emulation.clearDeviceMetricsOverride")
+    import os
+    sid = chromium._process.pid
+    tot = 0
+    for p in os.listdir('/proc'):
+        if p.isdigit():
+            try:
+                f = open(f'/proc/{p}/stat').read().rsplit(')',1)[1].split()
+                if int(f[3]) == sid: tot += int(f[11])+int(f[12])
+            except Exception: pass
+    print("chromium cpu", tot/100)
