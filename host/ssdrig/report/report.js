@@ -116,7 +116,7 @@ function report() {
     captions();
     const next = () => {
       const one = all.shift();
-      if (!one) { document.body.dataset.ready = String(SHOWN.size); return; }
+      if (!one) { reach(); document.body.dataset.ready = String(SHOWN.size); return; }
       draw(...one);
       setTimeout(next, 0);
     };
@@ -201,6 +201,10 @@ function report() {
     for (const el of $$(".panel[role=slider]")) saySlider(el);
   }
 
+  // What scrolls can be scrolled by keyboard, too; what does not is no stop.
+  function reach() {
+    for (const el of $$(".readout, .scroll")) el.scrollHeight > el.clientHeight || el.scrollWidth > el.clientWidth ? el.setAttribute("tabindex", "0") : el.removeAttribute("tabindex");
+  }
   const NONE = "No run is shown: choose a drive and an over-provisioning above.";
   const sample = (run) => `<svg width="30" height="10" aria-hidden="true"><line x1="0" y1="5" x2="30" y2="5" stroke="${page.colour(run)}" stroke-width="${run === page.reviewed() ? 3 : 1.6}" stroke-dasharray="${Panels.dash(run, run === page.reviewed())}"/></svg>`;
   const swatch = (run) => `<i class="key" style="color:${page.colour(run)}">${run.glyph}</i>`;
@@ -279,7 +283,7 @@ function report() {
     Object.assign(state, { marks: { a: at("a"), b: at("b") }, fine: c < d ? [c, d] : null });
     time = at("at") ?? time;
   }
-  const redraw = () => { for (const [name, u] of SHOWN) { u.redraw(false); u.root.parentElement.setAttribute("aria-label", u.root.parentElement.getAttribute("aria-label").split(".")[0] + ". " + summary(name)); } };
+  const redraw = () => { reach(); for (const [name, u] of SHOWN) { u.redraw(false); u.root.parentElement.setAttribute("aria-label", u.root.parentElement.getAttribute("aria-label").split(".")[0] + ". " + summary(name)); } };
 
   FORM.addEventListener("submit", (event) => event.preventDefault());
   FORM.addEventListener("change", (event) => {
@@ -318,13 +322,30 @@ function report() {
   }
 
   window.addEventListener("hashchange", () => { fromHash(); showState(); drawAll(); });
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { showState(); redraw(); });
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { if (!paper) { showState(); redraw(); } }); // paper is light
   // On paper: light, the whole page's width, twice the size scaled down to be sharp, and all drawn before the page is taken.
+  const SHEET_RUNS = 5;
+  // The table of figures has a column for each run: on paper it is one of a few runs, and below it the next.
+  function sheets(on) {
+    const table = document.querySelector(".figures").parentElement, shown = page.order().map((run) => run.index).sort((a, b) => a - b);
+    $$(".of-paper").forEach((el) => el.remove());
+    table.classList.toggle("off-paper", on && shown.length > SHEET_RUNS);
+    if (!on || shown.length <= SHEET_RUNS) return;
+    const count = Math.ceil(shown.length / SHEET_RUNS), most = Math.ceil(shown.length / count);
+    for (let at = count - 1; at >= 0; at--) {
+      const copy = table.cloneNode(true), here = shown.slice(at * most, (at + 1) * most);
+      copy.className = "scroll of-paper";
+      for (const cell of $$("[data-run]", copy)) if (!here.includes(+cell.dataset.run)) cell.remove();
+      for (const group of $$(".group", copy)) group.colSpan = here.length + 1;
+      table.after(copy);
+    }
+  }
   function press(on) {
     paper = on;
     document.documentElement.classList.toggle("paper", on);
     Panels.enlarge(on ? 2 : 1);
     showState();
+    sheets(on);
     for (const [name, spec] of Object.entries(specs())) draw(name, spec);
   }
   window.addEventListener("beforeprint", () => press(true));
@@ -332,7 +353,7 @@ function report() {
   let resizing;
   window.addEventListener("resize", () => {
     clearTimeout(resizing);
-    resizing = setTimeout(() => { if (!paper) SHOWN.forEach((u) => u.setSize({ width: u.root.parentElement.clientWidth, height: u.height })); }, 150);
+    resizing = setTimeout(() => { if (!paper) SHOWN.forEach((u) => u.setSize({ width: u.root.parentElement.clientWidth, height: u.height })); reach(); }, 150);
   });
 
   document.getElementById("link").addEventListener("click", async (event) => {
