@@ -16,6 +16,7 @@ import numpy as np
 
 from ssdrig import __version__, integrity, journal, parts
 from ssdrig.analysis import summary, timeline
+from ssdrig.archive import labels
 from ssdrig.errors import JournalError, RigError, UsageError
 from ssdrig.influx.points import drive_tag
 from ssdrig.lake import needs, read, rows, sampling, schema, seconds
@@ -58,7 +59,11 @@ def export(run: Path, place: Place, lab: str, with_samples: bool = True) -> Expo
     digest = digest_of(run, lab, with_samples)
     mark = f"{read.KIND.format(schema.MARK)}/{folder}/{name}.parquet"
     before = earlier(place, mark, first.header)
+    people = _labels(run)
     if before and before["export"] == digest and None not in place.sizes(before["files"]):
+        if {key: before.get(key) for key in people} != people:  # they may change at any time: the row alone is new
+            row = before | {"t_utc": round(before["t_utc"].timestamp() * 1e6)} | people
+            _write(place, mark, schema.MARK, [schema.table(schema.MARK, [row])], {})
         return Exported(name, digest, False, before["files"], 0, before["samples"] or 0, 0)
     writer = _Writer(
         place, folder, f"{name}--{digest}", {"run": name, "export": digest, "drive": drive_tag(first.header)}
@@ -70,7 +75,7 @@ def export(run: Path, place: Place, lab: str, with_samples: bool = True) -> Expo
     writer.put("cut", [tables("cut", ({**writer.same, **row} for row in rows.cuts(of_parts)))])
     writer.put("smart", writer.batches("smart", (row for part in of_parts for row in rows.smart(part))))
     writer.put("event", writer.batches("event", (row for part in of_parts for row in rows.events(part))))
-    of_run = rows.of_run(run, of_parts, found) | writer.same | told | {"files": [*writer.files]}
+    of_run = rows.of_run(run, of_parts, found) | writer.same | told | people | {"files": [*writer.files]}
     if digest_of(run, lab, with_samples) != digest:
         raise JournalError(f"{run} as it was", "it was changed meanwhile", "export it again")
     if place.sizes(writer.files) != [*writer.files.values()]:  # whatever was said when it was written
@@ -97,6 +102,12 @@ def read_parts(run: Path) -> list[rows.Part]:
         number = parts.number(folder) if out else 1
         out.append(rows.Part(folder, number, header, events, timeline.clock(header, events)))
     return out
+
+
+def _labels(run: Path) -> dict[str, Any]:
+    """What people say of a run, which is no part of its digest."""
+    said = labels.read(run)
+    return {"title": said.title, "tags": [*said.tags]}
 
 
 def name_of(what: str, name: Any) -> str:
