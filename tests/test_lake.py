@@ -17,7 +17,6 @@ from lake_runs import asked, counts, lake_of, run, tree
 
 from ssdrig import analysis
 from ssdrig.analysis.figures import figures_of
-from ssdrig.archive import labels
 from ssdrig.errors import JournalError, UsageError
 from ssdrig.lake import export, place, query, questions, read, write
 from ssdrig.meter import samples
@@ -104,24 +103,6 @@ def test_polls_events_and_the_run(one):
     assert json.loads(polls[0]["document"])["log_02h"] and polls[-1]["host_written_bytes"] > 0
     events = asked(lake, "SELECT event, step FROM event ORDER BY t_ns")
     assert events[0]["event"] == "run.start" and events[-1]["event"] == "run.end"
-
-
-def test_labels_come_with_the_run_and_may_change_later(one, tmp_path):
-    """They are no part of what was measured: only the row of the run is written anew."""
-    made = Path(shutil.copytree(one[0], tmp_path / one[0].name))
-    (row,) = asked(lake_of(tmp_path / "lake", made), "SELECT title, tags FROM run")
-    assert row == {"title": None, "tags": []}
-    before = tree(tmp_path / "lake")
-    labels.change(made, title="Fan off, «Ω»", add=["review", "b2"])
-    lake = lake_of(tmp_path / "lake", made)
-    (row,) = asked(lake, "SELECT * FROM run WHERE list_contains(tags, 'review')")
-    assert row["title"] == "Fan off, «Ω»" and row["tags"] == ["b2", "review"]
-    (first,) = asked(one[1], "SELECT * FROM run")
-    assert {n for n in row if row[n] != first[n]} == {"title", "tags"}
-    changed = {name for name, found in tree(tmp_path / "lake").items() if before.get(name) != found}
-    assert len(changed) == 1 and "kind=run/" in changed.pop() and counts(lake) == counts(one[1])
-    after = tree(tmp_path / "lake")
-    assert lake_of(tmp_path / "lake", made) and tree(tmp_path / "lake") == after
 
 
 def test_exported_twice_nothing_changes(one, tmp_path):
