@@ -3,10 +3,12 @@
 import re
 import sys
 
+import board_layout
 import pytest
 from board_files import HARDWARE, PARTS, table
 
 sys.path.insert(0, str(HARDWARE / "guide"))
+import assembly  # isort: skip
 import guide  # isort: skip
 import perfboard  # isort: skip
 import plan  # isort: skip
@@ -127,3 +129,39 @@ def test_each_part_is_lit_in_one_step_and_shown_after_it():
         for kind in words:
             for ref in {leg.ref for leg in perfboard.legs() if plan.kind(leg.ref) == kind} - {"wire/0", "wire/1"}:
                 assert f">{ref}</text>" in svg
+
+
+# ---- the board
+
+
+def test_each_part_of_the_board_is_lit_in_one_step():
+    """The machine's in the first; every other one, with each of its plated holes, in one after it."""
+    steps = [assembly.new_in(i) for i in range(len(assembly.STEPS))]
+    assert sorted(ref for refs in steps for ref in refs) == sorted(
+        row_ref for row in table("board/bom.csv") for row_ref in row["references"].split()
+    )
+    assert all(assembly.by_machine(ref) == (i == 0) for i, refs in enumerate(steps) for ref in refs)
+    for i, (refs, svg) in enumerate(zip(steps, assembly.pictures().values())):
+        lit = [circle for circle in re.findall(r"<circle[^>]*>", svg) if assembly.svg.LIT in circle]
+        assert len(lit) == sum(len(assembly.joints(ref)) for ref in refs), i
+        if i:
+            assert all(f">{ref}</text>" in svg for ref in refs)
+
+
+def test_joints_are_where_the_layout_has_the_holes():
+    board = board_layout.board_file()
+    for ref in assembly.parts():
+        for number, x, y, _ in assembly.joints(ref):
+            assert any(abs(x - px) < 0.01 and abs(y - py) < 0.01 for _, px, py, *_ in board.pads[ref, number]), ref
+    x, y = assembly.back(*board.pads["J3", "1"][0][1:3])
+    assert x > assembly.back(*board.pads["J4", "1"][0][1:3])[0]  # the back is mirrored
+
+
+def test_wires_of_the_sata_cable_have_the_nets_that_their_colours_say():
+    colour = {"GND": "#222222", "RAIL1": "#c0392b", "RAIL2": "#e6c700", "PWDIS": "#e08a1e"}
+    board = board_layout.board_file()
+    for ref in ("J1", "J2"):
+        for number, *_ in assembly.joints(ref):
+            net = board.pads[ref, number][0][0].split("_")[0]
+            assert assembly.WIRE[number] == colour[net], (ref, number)
+    assert [number for number, *_ in assembly.joints("J1")] == ["P5", "P8", "P12", "P14"]  # the orange wire stays off

@@ -91,6 +91,24 @@ def test_a_number_is_that_of_one_manufacturer_and_one_package():
         assert seen.setdefault(row["part_number"], (row["manufacturer"], name)) == (row["manufacturer"], name), row
 
 
+@pytest.mark.skipif(browser.find() is None, reason="no Chromium (package chromium)")
+def test_pointing_at_a_row_lights_its_parts(tmp_path):
+    release.order_lists(None, tmp_path)
+    with browser.Browser() as b:
+        b.open(tmp_path / "bom.html")
+        lit = """[...document.querySelectorAll('.part.lit')].map(part => part.id).sort().join(' ')"""
+        assert b.js(lit) == ""
+        rows = b.js("[...document.querySelectorAll('tr[data-refs]')].map(row => row.dataset.refs)")
+        assert sorted(rows) == sorted(row["references"] for row in release.bill() if row["references"])
+        for i in (0, len(rows) // 2, len(rows) - 1):
+            row = f"document.querySelectorAll('tr[data-refs]')[{i}]"
+            b.js(f"{row}.dispatchEvent(new MouseEvent('mouseenter'))")
+            assert b.js(lit).split() == sorted(rows[i].split())
+            b.js(f"{row}.dispatchEvent(new MouseEvent('mouseleave'))")
+            assert b.js(lit) == ""
+        assert b.complaints() == [] and all(url.startswith("file:") for url in b.requests())
+
+
 def test_bill_has_what_no_schematic_has():
     items = {row["item"] for row in release.bill() if not row["references"]}
     assert {"PCB, one of five", "Pico socket", "Pico header", "fuse holder", "screw M3 x 6"} <= items

@@ -11,6 +11,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 import time
 import zipfile
@@ -27,6 +28,9 @@ import models
 from draw import NAME
 
 from ssdrig.setup import kicad
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "guide"))
+import bill as bill_page
 
 FOLDER = Path(__file__).resolve().parent
 FABS = sorted((FOLDER / "fabs").glob("*.kicad_dru"))
@@ -176,7 +180,7 @@ def assembler_rows(rows):
 
 
 def order_lists(project, out):
-    """The bill for the assembler, and that of all, with what is bought elsewhere."""
+    """The bill for the assembler, that of all, with what is bought elsewhere, and the same as a page with the board."""
     rows = bill()
     if lacking(rows):
         told = ", ".join(f"{item}: {name}" for item, name in lacking(rows))
@@ -186,6 +190,7 @@ def order_lists(project, out):
         writer.writerow([*ASSEMBLER.split(","), "LCSC Part #"])
         writer.writerows(assembler_rows(rows))
     shutil.copy(FOLDER / "bom.csv", out / "bom.csv")
+    (out / "bom.html").write_text(bill_page.page(rows))
 
 
 def shape_of(ref):

@@ -1,16 +1,17 @@
-"""Writes the guide's pictures: python hardware/guide/guide.py [FOLDER]. The tests compare the committed ones with it."""
+"""Writes the guide's pictures: python hardware/guide/guide.py [FOLDER]. Tests compare the committed ones with it."""
 
 import sys
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "board")]
+import assembly
 import plan
 
 
 def files():
     """{name: text} of all that lies beside this file and is made by it."""
-    return plan.pictures()
+    return plan.pictures() | assembly.pictures()
 
 
 if __name__ == "__main__":
