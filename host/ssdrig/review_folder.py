@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from ssdrig import __version__, journal, owner, parts
+from ssdrig import __version__, integrity, journal, owner, parts
 from ssdrig.errors import JournalError, SsdrigError
 from ssdrig.files import write_atomically
 from ssdrig.plan import reviews
@@ -75,7 +75,7 @@ def create(runs: str | os.PathLike, said: dict) -> Review:
 def read(folder: Path) -> Review:
     """A review folder. Raises JournalError for one that is none, or whose review.json is damaged."""
     try:
-        said = json.loads((folder / parts.REVIEW).read_bytes())
+        said = integrity.document((folder / parts.REVIEW).read_bytes())
         if said["schema"] != SCHEMA or said["level"] not in reviews.LEVELS or not isinstance(said["drive"], dict):
             raise ValueError(f"schema {said['schema']}, level {said['level']!r}")
         keys = ("name", "plan", "variant", "sets", "seed", "why")

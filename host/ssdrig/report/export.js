@@ -35,7 +35,9 @@ const Export = (() => {
       this.out.push(`<text x="${x}" y="${y}" dy="${shift}" style="font:${escape(font)}" fill="${fillStyle}" text-anchor="${anchor}"${this.more()}>${escape(text)}</text>`);
     }
   }
-  const escape = (text) => String(text).replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll('"', "&quot;");
+  // What XML has no place for, such as a control character in a drive's name (embed.py has the same).
+  const clean = (text) => String(text).replace(/[\0-\x08\x0b\x0c\x0e-\x1f\u{d800}-\u{dfff}\ufffe\uffff]/gu, "\ufffd");
+  const escape = (text) => clean(text).replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;").replaceAll('"', "&quot;");
 
   // The SVG of a panel as it is seen now. `make(el)` draws it into an element.
   async function ofPanel(make, width, height) {
@@ -57,8 +59,9 @@ const Export = (() => {
     const copy = svg.cloneNode(true), root = getComputedStyle(document.documentElement);
     for (const el of [copy, ...copy.querySelectorAll("*")]) if (el.hasAttribute("style")) el.setAttribute("style", el.getAttribute("style").replace(/var\((--[\w-]+)\)/g, (_, name) => root.getPropertyValue(name).trim()));
     const rules = [...document.styleSheets].flatMap((sheet) => [...sheet.cssRules]).filter((rule) => rule.selectorText?.includes(".plot ")).map((rule) => rule.cssText.replace(/var\((--[\w-]+)\)/g, (_, name) => root.getPropertyValue(name).trim()));
+    const xml = new XMLSerializer(), inner = clean([...copy.childNodes].map((el) => xml.serializeToString(el)).join("")); // innerHTML is no XML: &nbsp;
     const { width, height } = svg.viewBox.baseVal;
-    return { body: `<style>${rules.join("")}</style><g class="plot" style="font:12px system-ui,sans-serif" fill="${root.getPropertyValue("--ink").trim()}">${copy.innerHTML}</g>`, width, height };
+    return { body: `<style>${escape(rules.join(""))}</style><g class="plot" style="font:12px system-ui,sans-serif" fill="${root.getPropertyValue("--ink").trim()}">${inner}</g>`, width, height };
   }
   // With title, legend and where it comes from. said: {title, sub, legend: [[glyph, colour, words]], foot}
   function framed({ body, width, height }, said) {
@@ -84,7 +87,7 @@ const Export = (() => {
   // An iTXt chunk (UTF-8, not compressed) for each of the words, behind the header of the PNG.
   function withText(png, words) {
     const utf8 = new TextEncoder(), chunks = Object.entries(words).map(([key, value]) => {
-      const body = utf8.encode(`iTXt${key}\0\0\0\0\0${value}`), out = new Uint8Array(body.length + 8), view = new DataView(out.buffer);
+      const body = utf8.encode(`iTXt${key}\0\0\0\0\0${clean(value)}`), out = new Uint8Array(body.length + 8), view = new DataView(out.buffer);
       view.setUint32(0, body.length - 4);
       out.set(body, 4);
       view.setUint32(body.length + 4, crc(body));
