@@ -5,6 +5,7 @@ clicked."""
 import base64
 import hashlib
 import json
+from collections.abc import Iterable
 from html import escape
 from pathlib import Path
 
@@ -81,8 +82,7 @@ def render(runs: list, figures: list[dict], review: int, more: str = "", host: s
     }
     # "</script>" in a drive's name must not end the block
     text = json.dumps(payload, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
-    scripts = [(HERE / name).read_text("utf-8") for name in SCRIPTS]
-    hashes = " ".join(f"'sha256-{base64.b64encode(hashlib.sha256(s.encode()).digest()).decode()}'" for s in scripts)
+    hashes, scripts = scripts_of(SCRIPTS)
     style = "".join((HERE / name).read_text("utf-8") for name in ("vendor/uPlot.min.css", "report.css", "plan.css"))
     style += views.style(shown)
     policy = (
@@ -121,10 +121,17 @@ def render(runs: list, figures: list[dict], review: int, more: str = "", host: s
             "</main>",
             footer(runs),
             f'<script type="application/json" id="data">{text}</script>',
-            *[f"<script>{s}</script>" for s in scripts],
+            scripts,
             "</body></html>\n",
         ]
     )
+
+
+def scripts_of(names: Iterable[str]) -> tuple[str, str]:
+    """Of scripts beside this file: how a policy names them, and themselves as HTML."""
+    texts = [(HERE / name).read_text("utf-8") for name in names]
+    hashes = " ".join(f"'sha256-{base64.b64encode(hashlib.sha256(s.encode()).digest()).decode()}'" for s in texts)
+    return hashes, "".join(f"<script>{text}</script>" for text in texts)
 
 
 def page_title(runs: list, figures: list[dict]) -> str:

@@ -1,4 +1,5 @@
-"""The page of runs of a plan: its views in the order of the plan, in words, tables and SVG that need no JavaScript."""
+"""The page of runs of a plan: its views in the order of the plan, in words, tables and SVG that need no JavaScript,
+which only saves them (plots.js)."""
 
 from collections.abc import Iterator
 from html import escape
@@ -69,6 +70,7 @@ VIEWS: dict[str, View] = {
     "average-power": shown_average.average_view,
     "figure": shown_points.by_formula,
 }
+SCRIPTS = ("cards.js", "export.js", "plots.js")
 COLUMNS = (  # of the steps: the plan's word, heading, unit
     ("iops", "IOPS", ""),
     ("MB/s", "Throughput", "MB/s"),
@@ -87,7 +89,11 @@ def render(tables: list[Table]) -> str:
     """The page for runs of plans. The views are those of the first run's plan; all runs have the same steps."""
     names, plan = labels(tables), tables[0].plan
     style = (page.HERE / "report.css").read_text("utf-8") + (page.HERE / "plan.css").read_text("utf-8")
-    policy = "default-src 'none'; script-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+    hashes, scripts = page.scripts_of(SCRIPTS)
+    policy = (
+        f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data:; base-uri 'none';"
+        " form-action 'none'"
+    )
     models = dict.fromkeys(str(each.data.header["drive"].get("model") or "unknown drive") for each in tables)
     out = [
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><meta http-equiv="Content-Security-Policy"'
@@ -113,6 +119,7 @@ def render(tables: list[Table]) -> str:
         ),
         "</main>",
         footer(tables),
+        scripts,
         "</body></html>\n",
     ]
     return "".join(out)

@@ -1,8 +1,6 @@
 """The page of a review: what the drive is, verdicts in sentences, then a section for each part of the table
 (plan/review.toml) with the library's cards and the views of its plans. Made from the folders of its runs alone."""
 
-import base64
-import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from html import escape
@@ -38,8 +36,7 @@ def render(folder: Path, against: Sequence[Path] | None = None) -> str:
                 done[name] = Done(None, why=str(error))
     others, notes = library.read(folder, against)
     members = library.members([(folder.name, each) for each in tables.values()] + others, folder.name)
-    scripts = [(page.HERE / name).read_text("utf-8") for name in ("cards.js", "review.js")]
-    hashes = " ".join(f"'sha256-{base64.b64encode(hashlib.sha256(s.encode()).digest()).decode()}'" for s in scripts)
+    hashes, scripts = page.scripts_of(("cards.js", "review.js", *plan_page.SCRIPTS[1:]))
     style = "".join((page.HERE / name).read_text("utf-8") for name in ("report.css", "plan.css", "review.css"))
     text = json.dumps(library.data(members), separators=(",", ":")).replace("<", "\\u003c")
     title = f"Review: {review.said['drive'].get('model') or 'unknown drive'}"
@@ -59,7 +56,7 @@ def render(folder: Path, against: Sequence[Path] | None = None) -> str:
         "</main>",
         footer(tables),
         f'<script type="application/json" id="data">{text}</script>',
-        *[f"<script>{script}</script>" for script in scripts],
+        scripts,
         "</body></html>\n",
     ]
     return "".join(out)

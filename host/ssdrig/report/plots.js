@@ -1,0 +1,49 @@
+"use strict";
+// Buttons at each figure of a page whose plots are SVG already: the plot as PNG and SVG, its table as CSV.
+(() => {
+  const errors = [], all = (selector, root = document) => [...root.querySelectorAll(selector)];
+  if (document.body.dataset.errors === undefined) {
+    window.addEventListener("error", (event) => { errors.push(event.message); document.body.dataset.errors = errors.join("; "); });
+    document.body.dataset.errors = "";
+  }
+  const text = (el) => el.textContent.replace(/[ \t\n]+/g, " ").trim();
+  const title = (el) => [el.closest("article")?.querySelector("h3.plan")?.textContent, el.querySelector("figcaption b").textContent].filter(Boolean).join(": ");
+  const name = (el) => title(el).replace(/[^\p{L}\p{N}]+/gu, "-").replace(/^-|-$/g, "").slice(0, 80) || "plot";
+
+  // A cell as it is seen, without what it opens to say; a number as a number.
+  function cell(el) {
+    const said = text(el.querySelector("summary") ?? el), number = said.replaceAll("\u202f", "").replace("−", "-");
+    if (/^-?\d+(\.\d+)?$/.test(number)) return number;
+    return `"${said.replace(/^[=+\-@\t\r]/, "'$&").replaceAll('"', '""')}"`; // no formula of a spreadsheet
+  }
+  const csv = (table) => all("tr", table).map((row) => [...row.children].map(cell).join(",")).join("\n") + "\n";
+
+  function said(el) {
+    const badges = all("header .badge").map(text), runs = all("header .runs li").map(text), ids = all("header .runs code").map(text);
+    const legend = all(".legend li", el).map((li) => {
+      const key = li.querySelector("[style]");
+      return [key ? text(key) : "", key ? getComputedStyle(key).color : "", text(li).slice(key ? text(key).length : 0).trim()];
+    });
+    return {
+      title: title(el), sub: [text(document.querySelector("h1")), ...badges].join(" · "), legend, foot: ["ssdrig", ...ids.slice(0, 4)].join(" · ") + (ids.length > 4 ? " …" : ""),
+      settings: JSON.stringify({ figure: title(el), page: document.title, marks: badges, runs: runs.length ? runs : all("header .about tr").map(text) }),
+    };
+  }
+  async function save(el, kind) {
+    const file = `${name(el)}.${kind.toLowerCase()}`;
+    if (kind === "CSV") return Export.save(file, csv(el.querySelector("table")), "text/csv");
+    const what = said(el), made = Export.framed(Export.ofPlate(el.querySelector("svg.plot")), what);
+    if (kind === "SVG") return Export.save(file, made, "image/svg+xml");
+    Export.save(file, await Export.png(made, { Title: what.title, Software: "ssdrig", Source: what.foot, Settings: what.settings }));
+  }
+  for (const el of all("main figure")) {
+    const kinds = [...(el.querySelector("svg.plot") ? ["PNG", "SVG"] : []), ...(el.querySelector("table") ? ["CSV"] : [])];
+    if (!kinds.length || !el.querySelector("figcaption b")) continue;
+    const bar = Object.assign(document.createElement("span"), { className: "tools" });
+    bar.setAttribute("role", "toolbar");
+    bar.setAttribute("aria-label", `Save: ${title(el)}`);
+    bar.append(...kinds.map((kind) => Object.assign(document.createElement("button"), { type: "button", textContent: kind, onclick: () => save(el, kind) })));
+    el.querySelector("figcaption").prepend(bar);
+    Cards.roving(bar, "button");
+  }
+})();
