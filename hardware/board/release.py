@@ -247,7 +247,13 @@ def pictures(project, out):
                 raise NotReleased(f"the picture {name}: {done.stdout[-300:]}{done.stderr[-300:]}")
 
 
-STEPS = (checked, gerbers, pictures, step, schematic, placement, order_lists, netlist_for_the_test)
+def printed_case(project, out):
+    """Base and lid, as the tests hold them against the layout."""
+    for path in sorted((FOLDER.parent / "case").glob("*.stl")):
+        shutil.copy(path, out / f"{NAME}-case-{path.name}")
+
+
+STEPS = (checked, gerbers, pictures, step, schematic, placement, order_lists, netlist_for_the_test, printed_case)
 
 
 def digest(out):
