@@ -5,13 +5,14 @@ import sys
 
 import board_layout
 import pytest
-from board_files import HARDWARE, PARTS, table
+from board_files import HARDWARE, PARTS, README, table
 
 sys.path.insert(0, str(HARDWARE / "guide"))
 import assembly  # isort: skip
 import guide  # isort: skip
 import perfboard  # isort: skip
 import plan  # isort: skip
+import ways  # isort: skip
 
 GUIDE = HARDWARE / "guide"
 
@@ -165,3 +166,15 @@ def test_wires_of_the_sata_cable_have_the_nets_that_their_colours_say():
             net = board.pads[ref, number][0][0].split("_")[0]
             assert assembly.WIRE[number] == colour[net], (ref, number)
     assert [number for number, *_ in assembly.joints("J1")] == ["P5", "P8", "P12", "P14"]  # the orange wire stays off
+
+
+# ---- ways in
+
+
+def test_the_card_shows_the_contacts_that_the_readme_covers():
+    said = re.search(r"cover its contacts ([^(]+) \(3\.3 V\) and (B10)", README)
+    named = {*re.split(", *", said[1]), said[2]}
+    assert {f"{side}{n}" for side, contacts in ways.COVERED.items() for n in contacts} == named
+    svg = ways.m2()
+    assert set(re.findall(r">([AB]\d+)</text>", svg)) == named
+    assert len(re.findall(f'fill="{ways.svg.LIT}"', svg)) == len(named)

@@ -7,11 +7,12 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "board")]
 import assembly
 import plan
+import ways
 
 
 def files():
     """{name: text} of all that lies beside this file and is made by it."""
-    return plan.pictures() | assembly.pictures()
+    return plan.pictures() | assembly.pictures() | ways.pictures()
 
 
 if __name__ == "__main__":
