@@ -70,10 +70,10 @@ def m2():
     shapes += arrow([(865, 180), (865, 126)], DATA)
     shapes += [svg.text(878, 160, "PCIe", 11, fill=DATA)]
     lines = (
-        "1  Cover the orange contacts of the card's edge with polyimide tape (two layers, to the end of each contact).",
-        "2  Solder the rail's wires at the socket: 3.3 V to the plus of its largest capacitor, ground beside it; 1 mm2.",
-        "3  Ohmmeter, card in the slot, mains plug out: the computer's 3.3 V and the socket's are not joined (> 1 kOhm).",
-        "4  PERST# and CLKREQ# stay joined with the slot: look at the residual voltage that each cut reports.",
+        "1 Cover the orange contacts of the card's edge with polyimide tape (two layers, to the end of each contact).",
+        "2 Solder the rail's wires at the socket: 3.3 V to the plus of its largest capacitor, ground beside it; 1 mm2.",
+        "3 Ohmmeter, card in the slot, mains off: the computer's 3.3 V and the socket's are not joined (> 1 kOhm).",
+        "4 PERST# and CLKREQ# stay joined with the slot: look at the residual voltage that each cut reports.",
     )
     shapes += [svg.text(20, 190 + 18 * i, line, 12) for i, line in enumerate(lines)]
     shapes += edge("B", 20, 292) + edge("A", 20, 432)
