@@ -66,6 +66,15 @@ def keep(certificate: dict, to: Path | None = None) -> Path:
     return path
 
 
+def read(serial: str) -> dict:
+    """The latest certificate of a rig. Raises OSError, ValueError, KeyError, TypeError or RecursionError for what is
+    none."""
+    kept = json.loads(_path(serial).read_bytes())
+    if kept["schema"] != SCHEMA or kept["id"] != id_of(kept):
+        raise ValueError("it was changed, or is of another version")
+    return kept
+
+
 def quote(hello: dict, now_ns: int) -> dict:
     """What a run says of its rig's certificate: {"id", "utc_ns", "age_s", "passed", "resistor", "differs": what of the
     rig is not as it was then}, or {"id": None, "why"}."""
@@ -75,9 +84,7 @@ def quote(hello: dict, now_ns: int) -> dict:
     if not serial:
         return {"id": None, "why": "the rig has no serial"}
     try:
-        kept = json.loads(_path(str(serial)).read_bytes())
-        if kept["schema"] != SCHEMA or kept["id"] != id_of(kept):
-            raise ValueError("it was changed, or is of another version")
+        kept = read(str(serial))
         age_s = (now_ns - kept["utc_ns"]) / 1e9
         differs = [name for name in OF_THE_RIG if kept[name] != hello.get(name)]
         of_it = {name: kept[name] for name in ("id", "utc_ns", "passed", "resistor")}

@@ -20,7 +20,7 @@ from ssdrig import __version__, parts
 from ssdrig.archive import search
 from ssdrig.archive.index import Index, Run
 from ssdrig.errors import SsdrigError
-from ssdrig.serve import control, drives, guard, shell
+from ssdrig.serve import control, drives, guard, rigs, shell
 from ssdrig.serve.hub import Hub
 from ssdrig.serve.pages import Pages, policy
 from ssdrig.serve.tail import Tail, place
@@ -146,6 +146,9 @@ def make(root: Path, port: int, token: str, with_control: bool, watched: Path) -
         answer = await ask(found)
         return JSONResponse(answer) if answer else PlainTextResponse("no such drive\n", 404)
 
+    async def all_rigs(request: Request) -> Response:
+        return JSONResponse(await ask(rigs.listed))
+
     async def followed(request: Request) -> Tail | None:
         def folder(index: Index) -> Path | None:
             run = index.get(request.path_params["id"])
@@ -188,6 +191,7 @@ def make(root: Path, port: int, token: str, with_control: bool, watched: Path) -
             Route("/api/compare", compare, methods=["POST"]),
             Route("/api/drives", all_drives),
             Route("/api/drives/{id}", a_drive),
+            Route("/api/rigs", all_rigs),
             Route("/api/live/{id}", stream),
             Route("/api/live/{id}/act", act, methods=["POST"]),
         ],

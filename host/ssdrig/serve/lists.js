@@ -1,7 +1,7 @@
 "use strict";
 // Which page is shown; the lists of runs and drives; what can be asked of a run.
 const Lists = (() => {
-  const { $, el, num, size, utc, ask } = Client, PAGES = ["bench", "runs", "drives"], PER_PAGE = 100;
+  const { $, el, num, size, utc, ask } = Client, PAGES = ["bench", "runs", "drives", "rigs"], PER_PAGE = 100;
   const chosen = new Map(); // id -> words
   let hello = null, offset = 0, count = 0;
 
@@ -14,6 +14,7 @@ const Lists = (() => {
     }
     if (page === "runs") runs();
     if (page === "drives") drives();
+    if (page === "rigs") Rigs.show();
     if (page === "bench") Live.again();
   }
 

@@ -1,8 +1,10 @@
 """What the page says of a run and of its events, in words. Pure."""
 
+import math
 from typing import TYPE_CHECKING, Any
 
 from ssdrig.analysis.events import REASONS
+from ssdrig.meter import calibration
 from ssdrig.plan.step import label
 
 if TYPE_CHECKING:
@@ -54,8 +56,12 @@ def event(event: dict, tail: "Tail") -> list | None:
     kind = event["kind"]
     if kind in QUIET:
         return None
-    words = _words(kind, event)
-    return [tail.axis_s(event["t_ns"]), kind, words[:MOST_WORDS], _rig(event) if kind == "rig.hello" else None]
+    return [tail.axis_s(event["t_ns"]), kind, words(event), rig(event["hello"]) if kind == "rig.hello" else None]
+
+
+def words(event: dict) -> str:
+    """An event in words."""
+    return _words(event["kind"], event)[:MOST_WORDS]
 
 
 def _words(kind: str, event: dict) -> str:
@@ -75,29 +81,48 @@ def _words(kind: str, event: dict) -> str:
     if kind == "run.end":
         return f"run ends: {event['state']}" + (f", {event['why']}" if event.get("why") else "")
     rest = ", ".join(f"{key} {value}" for key, value in event.items() if key not in ("t_ns", "kind", "step"))
-    return f"{kind} {event.get('step', '')}: {rest}" if rest else kind
+    return f"{kind} {event.get('step', '')}".strip() + (f": {rest}" if rest else "")
 
 
-def _rig(event: dict) -> dict:
-    """What the rig card says, of a hello."""
-    hello = event["hello"]
-    rails = [rail for rail in hello.get("rails") or [] if isinstance(rail, dict)]
-    dates = [(rail.get("calibration") or {}).get("date") for rail in rails if isinstance(rail.get("calibration"), dict)]
+def rig(hello: dict) -> dict:
+    """What a rig says of itself in its hello."""
+    rails = hello.get("rails")
+    rails = [rail for rail in rails if isinstance(rail, dict)] if isinstance(rails, list) else []
     return {
-        "board": str(hello.get("board"))[:80],
-        "firmware": str(hello.get("firmware"))[:40],
+        **{key: _short(hello.get(key)) for key in ("board", "firmware", "serial", "build", "revision", "protocol")},
         "simulated": bool(hello.get("simulated")),
         "rails": [
             {
                 "name": str(rail.get("name") or rail.get("rail"))[:40],
                 "chip": str(rail.get("chip"))[:40],
                 "samples_per_s": round(1e9 / rail["conversion_ns"]) if _positive(rail.get("conversion_ns")) else None,
+                "shunt_mOhm": rail["shunt_uOhm"] / 1000 if _positive(rail.get("shunt_uOhm")) else None,
+                "protect": _short(rail["protect"]) if isinstance(rail.get("protect"), dict) else None,
+                "calibrated": _calibrated(rail),
             }
             for rail in rails[:16]
         ],
-        "calibrated": [str(date)[:20] for date in dates if date],
+        "calibrated": sorted({date for rail in rails for date in _calibrated(rail).values()}),
     }
 
 
+def _calibrated(rail: dict) -> dict[str, str]:
+    """When each quantity of a rail was calibrated, of a calibration that is applied."""
+    try:
+        kept = calibration.kept(rail)
+    except (AttributeError, ArithmeticError):  # nothing that a board of ours says
+        return {}
+    found = {quantity: kept.get(quantity) for quantity in ("V", "I", "lead")}
+    return {key: str(one.get("date") or "?")[:20] for key, one in found.items() if isinstance(one, dict)}
+
+
+def _short(value) -> str | None:
+    return None if value is None else str(value)[:80]
+
+
+def number(value) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
 def _positive(value) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and value > 0
+    return number(value) and value > 0
