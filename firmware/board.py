@@ -147,7 +147,7 @@ def chips():
     if on_spi:
         half = freq() // 2  # the PL022 divides by 2 and by a whole number
         Hz = half // -(-half // SPI_Hz)
-        _, read, wrong = readback.tried(of("SPI0"))
+        _, read, wrong = readback.tried(of("SPI0"), [readback.ours(chip) for chip in of("SPI0")])
         BUSES.append({"bus": "SPI0", "Hz": Hz, "asked_Hz": Hz, "read_backs": read, "errors": wrong})
     return drivers
 

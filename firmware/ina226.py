@@ -4,7 +4,7 @@ INA228 behind the same interface, without accumulators; its offset of up to 10 u
 Registers and formulas are those of the data sheet (SBOS547); values stay the chip's raw integers.
 """
 
-from ina228 import SensorError
+from ina228 import INA228, SensorError
 
 CONFIG, SHUNT, BUS, POWER, CURRENT, CALIBRATION, MASK_ENABLE = 0x00, 0x01, 0x02, 0x03, 0x04, 0x05, 0x06
 MANUFACTURER_ID, DIE_ID = 0xFE, 0xFF
@@ -25,6 +25,9 @@ def calibration(current_lsb_pA, shunt_uOhm):
 
 class INA226:
     NAME = "INA226"
+    WHO = MANUFACTURER_ID, DIE_ID
+    IDS = 0x5449, 0x226
+    ids, identify = INA228.ids, INA228.identify
     SCRATCH = CALIBRATION  # a register that can be written and read back before `prepare`
     WAKE_us = 40  # from power-down to the first conversion
     VBUS_LSB_nV = 1_250_000
@@ -40,12 +43,6 @@ class INA226:
         self.conversion_us = rail["vbus_us"] + rail["vshunt_us"]
         self.shunt_us = rail["vshunt_us"]  # comes before the bus voltage in a set
         self.flags = self.vbus = self.current = 0
-
-    def identify(self):
-        """SensorError unless the chip is the right one."""
-        seen = self.lane.read16(MANUFACTURER_ID), self.lane.read16(DIE_ID)
-        if seen != (0x5449, 0x2260):
-            raise SensorError("expected an INA226 at %s, seen IDs %04x %04x" % (self.lane.where(), seen[0], seen[1]))
 
     def sleep(self):
         """Power-down: no conversions, registers kept."""

@@ -45,7 +45,8 @@ def shunt_cal(current_lsb_pA, shunt_uOhm, fine):
 
 class INA228:
     NAME = "INA228"
-    DEVICE = 0x228
+    WHO = MANUFACTURER_ID, DEVICE_ID
+    IDS = 0x5449, 0x228  # what it then says, its revision cut off
     SCRATCH = SHUNT_CAL  # a register that can be written and read back before `prepare`
     WAKE_us = 60  # from shutdown to the first conversion
     BITS, READY, CARE = 20, READY, CARE
@@ -65,12 +66,16 @@ class INA228:
         self.shunt_us = rail["vshunt_us"]  # comes before the bus voltage in a set
         self.flags = self.vbus = self.current = 0
 
+    def ids(self):
+        """What the chip says that it is: to be compared with IDS. OSError."""
+        return self.lane.read16(self.WHO[0]), self.lane.read16(self.WHO[1]) >> 4
+
     def identify(self):
         """SensorError unless the chip is the right one (any revision)."""
-        seen = self.lane.read16(MANUFACTURER_ID), self.lane.read16(DEVICE_ID)
-        if seen[0] != 0x5449 or seen[1] >> 4 != self.DEVICE:
+        seen = self.ids()
+        if seen != self.IDS:
             raise SensorError(
-                "expected an %s at %s, seen IDs %04x %04x" % (self.NAME, self.lane.where(), seen[0], seen[1])
+                "expected an %s at %s, seen IDs %04x %03x" % (self.NAME, self.lane.where(), seen[0], seen[1])
             )
 
     def sleep(self):

@@ -5,4 +5,4 @@ from ina228 import INA228
 
 class INA229(INA228):
     NAME = "INA229"
-    DEVICE = 0x229
+    IDS = 0x5449, 0x229

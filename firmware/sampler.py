@@ -127,6 +127,7 @@ class Sampler:
         self._learn_from(self.last, -1)
         if self.guard is not None:
             self.guard.forget()
+        self.chip.identify()  # another chip's registers are not ours to write
         self.chip.prepare()
         if self.accumulates:
             self._send_energy()

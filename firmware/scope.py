@@ -54,9 +54,8 @@ class Scope:
         self.before, self.after, self.gpios = before, after, sorted(gpios)
         self.step_ns = 1_000_000_000 // how["rate"]
         self.dt_ns = self.step_ns * len(gpios)  # of a round
-        adc_ring.start(self.gpios, how["rate"])
-        self.start_us = self.now_us()
-        self.started = self.stop_at = ticks_us()
+        self.started = self.stop_at = adc_ring.start(self.gpios, how["rate"])
+        self.start_us = self.now_us() - ticks_diff(self.clock.ticks, self.started)
         self.waiting = how["trigger"] == "cut"
         self.state = _RUNNING
         if not self.waiting:

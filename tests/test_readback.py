@@ -1,6 +1,8 @@
 """How fast the I2C bus is: as asked for, or slower where registers are read back wrong; and what does not fit is
 refused in words."""
 
+import re
+
 import pytest
 from simboard import Board
 
@@ -44,6 +46,23 @@ def test_an_absent_sensor_makes_no_bus_slow(tmp_path):
     with Board(tmp_path, 2.5, {"rails": [{**rows(1)[0], "true": {"absent": True}}]}) as b:
         (bus,) = b.hello()["buses"]
     assert (bus["Hz"], bus["read_backs"]) == (992_063, 256)
+
+
+@pytest.mark.parametrize("expected, chip", [("INA228", "INA226"), ("INA226", "INA228")])
+def test_another_chip_is_not_written(tmp_path, expected, chip):
+    """The stand-in would refuse to be: its registers are others. Its neighbour streams, at the full rate."""
+    ours = {"chip": expected, **({"vbus_us": 140, "vshunt_us": 588} if expected == "INA226" else {})}
+    with Board(tmp_path, 2.5, {"rail": {**ours, "true": {"chip": chip}}, "rails": rows(1)}) as b:
+        hello = b.hello()
+        b.send(wire.GO)
+        b.until(lambda: len(b.samples()) > 300)
+        logs, rails = b.logs(), {body[0] for body in b.bodies(wire.SAMPLES)}
+    (bus,) = hello["buses"]
+    assert (bus["Hz"], bus["read_backs"], bus["errors"]) == (992_063, 512, 256)
+    assert rails == {1}
+    assert set(re.findall("rail [^,]*, seen IDs", logs)) == {
+        f"rail 0: expected an {expected} at I2C address 0x40, seen IDs"
+    }
 
 
 @pytest.mark.parametrize(

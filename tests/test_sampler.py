@@ -78,7 +78,8 @@ def test_prepare_begins_at_index_0_with_its_energy_frame():
     s.next, s.blocks, s.missed[0], s.period, s.learn_at, s.base_tick, s.base_index = 5, 6, 7, 1, 2, 3, 4
     made.lane.did.clear()
     s.prepare()
-    assert made.chip.did == ["prepare"] and made.lane.did == [("read", 20, 5), ("read", 30, 5), ("restart", 61)]
+    assert made.chip.did == ["identify", "prepare"]
+    assert made.lane.did == [("read", 20, 5), ("read", 30, 5), ("restart", 61)]
     assert (s.next, s.blocks, s.missed[0], s.period, s.energy_at, s.running) == (0, 0, 0, 51_200, 5000, False)
     assert (s.base_tick, s.base_index, s.learn_at) == (BASE_us % WRAP, -1, 1023)
     energy, charge = (int.from_bytes(bytes(range(r, r + 5)), "big") for r in (30, 20))
@@ -96,7 +97,7 @@ def test_the_first_conversion_begins_when_the_chip_is_awake():
     s.asked = True
     made.us += 5000
     s.go()
-    assert made.chip.did == ["prepare", "begin"] and s.running and not s.asked
+    assert made.chip.did == ["identify", "prepare", "begin"] and s.running and not s.asked
     assert s.heard == made.us % WRAP and s.last == s.base_tick == (made.us + 30) % WRAP
     assert (s.base_index, s.learn_at) == (-1, 1023)
 

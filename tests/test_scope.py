@@ -5,7 +5,9 @@ import sys
 import types
 
 import pytest
-from standins import ROOT, load
+from standins import MICROPYTHON, ROOT, load
+
+from ssdrig import wire
 
 ADC = {"RP2040": 0x4004C000, "RP2350": 0x400A0000}
 CS, FCS, FIFO, DIV = 0, 0x08, 0x0C, 0x10
@@ -53,7 +55,19 @@ def ring(chip, left=0):
         return address
 
     sysmodule = types.SimpleNamespace(implementation=types.SimpleNamespace(_machine=f"Raspberry Pi Pico with {chip}"))
-    machine = types.SimpleNamespace(mem32=memory, ADC=opened.append, Pin=lambda gpio: gpio)
+    masked = []
+
+    def ticks_us():  # 30 us later, had an interrupt come between
+        assert masked == ["off"] and memory.written[-1][1] & 8, "started, and no interrupt since"
+        return 4711
+
+    machine = types.SimpleNamespace(
+        mem32=memory,
+        ADC=opened.append,
+        Pin=lambda gpio: gpio,
+        disable_irq=lambda: masked.append("off"),
+        enable_irq=lambda state: masked.append("on"),
+    )
     uctypes = types.SimpleNamespace(
         addressof=addressof, bytearray_at=lambda at, n: memoryview(room["bytes"])[at - address : at - address + n]
     )
@@ -66,6 +80,7 @@ def ring(chip, left=0):
             rp2=types.SimpleNamespace(DMA=Channel),
             uctypes=uctypes,
             sys=sysmodule,
+            time=types.SimpleNamespace(ticks_us=ticks_us),
         )
     finally:
         sys.modules["sys"] = real
@@ -78,7 +93,7 @@ def ring(chip, left=0):
 )
 def test_registers(chip, gpios, inputs):
     module, memory, opened = ring(chip, left=3)
-    module.start(gpios, 250_000)
+    assert module.start(gpios, 250_000) == 4711
     assert opened == gpios and memory.left == 0  # what an earlier run left is read away
     # CS.EN bit 0, START_MANY bit 3, AINSEL 15:12, RROBIN 20:16 (24:16); FCS.EN bit 0, DREQ_EN bit 3, THRESH 27:24;
     # DIV.INT 23:8
@@ -102,3 +117,31 @@ def test_the_ring_lies_inside_its_room_and_stop_counts():
     assert memory.written[-2] == (DIV, 23_999 << 8) and 23_999 < 1 << 16  # the slowest rate still fits the divider
     module._dma.count = module.MOST - 12_345
     assert module.stop() == 12_345 and module._dma.stopped and memory.written[-1] == (CS, 1)
+
+
+def test_a_picture_begins_when_the_adc_did():
+    """Whatever came between its start and the next line of the firmware: two sensors' edges take some 90 us."""
+    us = [(1 << 30) - 10]
+
+    def start(gpios, rate):
+        began = us[0]
+        us[0] += 95  # and the ticks wrap
+        return began
+
+    now = lambda: us[0] % (1 << 30)
+    clock = types.SimpleNamespace(wraps=2, ticks=0)
+
+    def update():
+        clock.wraps, clock.ticks = 2 + (us[0] >> 30), now()
+
+    clock.update = update
+    difference = lambda a, b: ((a - b + (1 << 29)) & (1 << 30) - 1) - (1 << 29)
+    adc_ring = types.SimpleNamespace(start=start, SIZE=8192)
+    cut = types.SimpleNamespace(Refused=Exception, number=lambda value, low, high, name: value)
+    time = types.SimpleNamespace(ticks_us=now, ticks_diff=difference)
+    clock64 = types.SimpleNamespace(put32=None)
+    others = {"cut": cut, "time": time, "clock64": clock64, "wire": wire, "micropython": MICROPYTHON}
+    module = load(ROOT / "firmware/scope.py", "scope", adc_ring=adc_ring, **others)
+    scope = module.Scope([{"rail": 0, "gpio": 26}], None, clock)
+    scope.command({"gpio": 26, "rate": 500_000, "before": 0, "after": 100, "trigger": "cut"})
+    assert scope.start_us == (3 << 30) - 10 and scope.started == (1 << 30) - 10

@@ -6,12 +6,14 @@ import json
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from pathlib import Path
 from random import Random
 from typing import Any
 
 from ssdrig.benchmarks import Figure, at_least, exactly
+from ssdrig.errors import RigError
 from ssdrig.meter import chips
 from ssdrig.progress import Progress
 from ssdrig.rig.doctor_command import carried_out
@@ -19,6 +21,9 @@ from ssdrig.virtual import feed
 from ssdrig.virtual.rig import cable
 
 GOOD, AT_ONCE = 100, 4
+# A rig that was looked at while the machine stood still is looked at anew: how long a person waits for a board's answer
+# is real time
+TRIES, STOOD_STILL_s = 3, 2.0
 OHM = 10.0
 # A board with nothing connected: some nF of the switch and the cable, and the scope's divider across them
 BARE = {"bulk_uF": 0.005, "leak_mA": 0.0, "leak_ohm": 20_000.0, "uvlo_percent": 99.9, "noise": 1.0}
@@ -111,32 +116,63 @@ def sound(dice: Random) -> dict:
 
 
 def certificate_of(settings: dict, folder: Path) -> dict:
-    """Of a SIMULATED rig, its resistor connected when the doctor asks for it."""
+    """Of a SIMULATED rig, its resistor connected when the doctor asks for it. The board keeps the host's time, by which
+    its load comes and its crystal is judged; where the machine lets it wait, its results come later, unaltered. Where
+    the doctor ends with an error instead, the rig has failed by that."""
     settings = dict(settings)
     supply_V, ohm = settings.pop("supply_V", 5.0), settings.pop("ohm", OHM)
     path = folder / "feed"
     ring = feed.create(str(path), time.monotonic_ns(), rail_mV=round(supply_V * 1000), bins=1)
     cable.fill(ring, 0.0)
     argv = [sys.executable, "-m", "ssdrig.virtual.rig.cable", "--feed", str(path), "--truth", str(folder / "truth")]
-    argv += ["--pace", "1", "--die-with-parent", "--faults", json.dumps(settings)]
+    argv += ["--die-with-parent", "--faults", json.dumps(settings)]
     process = subprocess.Popen(argv, stdout=subprocess.PIPE)
     assert process.stdout
     try:
         port = json.loads(process.stdout.readline())["port"]
         amperes = supply_V / (ohm + 0.055)
         return carried_out(port, (0, OHM), lambda _: cable.fill(ring, ohm * amperes**2), lambda check: None)
+    except RigError as error:
+        return {"passed": False, "failed": [str(error)], "checks": []}
     finally:
         process.terminate()
         process.wait()
         process.stdout.close()
 
 
+class Awake:
+    """For how long a thread of this process, at most, was not run when its time had come."""
+
+    def __init__(self):
+        self.longest_s, self._over = 0.0, threading.Event()
+        self._thread = threading.Thread(target=self._watch)
+
+    def __enter__(self):
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self._over.set()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        before = time.monotonic()
+        while not self._over.wait(0.2):
+            now = time.monotonic()
+            self.longest_s, before = max(self.longest_s, now - before - 0.2), now
+
+
 def _all(rigs: dict[str, dict]) -> dict[str, dict]:
     """Name -> certificate."""
 
     def one(settings: dict) -> dict:
-        with tempfile.TemporaryDirectory(prefix="ssdrig-doctor-") as folder:
-            return certificate_of(settings, Path(folder))
+        made: dict = {}
+        for _ in range(TRIES):
+            with tempfile.TemporaryDirectory(prefix="ssdrig-doctor-") as folder, Awake() as awake:
+                made = certificate_of(settings, Path(folder))
+            if awake.longest_s < STOOD_STILL_s:
+                break
+        return made
 
     show, out = Progress(), {}
     with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:

@@ -9,12 +9,16 @@ import numpy as np
 from ssdrig.meter import chips, nominal
 
 RATE_PART = 0.02  # a sensor's oscillator is within 1 %
+# of the crystal 30, of the host's own clock before NTP 70, and half of this of the line through the pings: no rate that
+# is less well known is looked at
 CRYSTAL_ppm = 200.0
 NOISY, QUIET = 2.0, 0.2  # times the chip's typical noise
 DIE_C = -10.0, 75.0
 SCOPE_PART = 0.05  # 1 % of each of two resistors, 2 % of the board's own supply, the ADC
 OPEN_PART = 0.5  # of its voltage that may be left of a rail 20 ms after its switch has opened
-DELAY_us = 60.0  # from the gate's pin to 90 %
+# from the gate's pin to 90 %: 15 of the switch, 0.105 of 20 kOhm (the scope's divider) x 18 nF (switch, cable), and two
+# rounds of the scope, which sees each of two inputs every 4 us
+DELAY_us = 60.0
 BY_ITSELF_us = 20.0  # a rail without load falls in 60 us or more from 90 to 10 %: its divider's 20 kOhm, some nF
 CLOSED_us = 60.0  # after the dead time; by then a crowbar has emptied a rail that nothing else is connected to,
 CROWBAR_PART = 0.1  # to this part at most,
@@ -83,7 +87,7 @@ def of_hello(hello: dict) -> list[Check]:
     """Buses and dies, as the board tried them when it started."""
     out = []
     for bus in hello.get("buses") or ():
-        do = "shorten the bus, see its pull-ups and ground; hardware/README.md"
+        do = "is each sensor the chip that board.json says? shorten the bus, see its pull-ups and ground"
         out.append(
             figure(f"{bus['bus']} registers read back wrong of {bus['read_backs']}", None, bus["errors"], "", 0, 0, do)
         )

@@ -19,6 +19,7 @@ def start(gpios, rate):
         raise ValueError("SIMULATED board: no ADC inputs at GPIO %s for %d samples/s" % (list(gpios), rate))
     cosim.spend(100_000)
     _began = (cosim.now, gpios, 1e9 / rate / cosim.rate)
+    return cosim.ticks() & 0x3FFFFFFF
 
 
 def stop():

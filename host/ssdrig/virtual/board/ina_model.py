@@ -16,6 +16,7 @@ from random import getrandbits
 NEVER = 1 << 62
 AVERAGES = (1, 4, 16, 64, 128, 256, 512, 1024)
 SHUNT, BUS, DIE = 1, 2, 4  # channels
+WHO = 0x3E, 0x3F, 0xFE, 0xFF  # where one or the other of them has its IDs; elsewhere assumed to be read as 0
 
 
 def normal():
@@ -154,7 +155,7 @@ class Sensor:
         """The value of one that is kept as it was written, or an ID."""
         value = self.reg.get(number)
         if value is None:
-            value = self.IDS.get(number)
+            value = self.IDS.get(number, 0 if number in WHO else None)
             if value is None:
                 raise ValueError("SIMULATED %s: there is no register %02x" % (self.NAME, number))
         return value
