@@ -101,6 +101,26 @@ except _WRONG_FILE as why:
     WRONG = "%s: %s" % (FILE, why)
 
 
+def _on(name):
+    return [rail for rail in RAILS if rail["bus"] == name]
+
+
+def _made(name):
+    """(lanes, the array that they share)."""
+    lanes = len(_on(name))
+    return lanes, (i2c_fifo if name == "I2C0" else spi_lane).room(lanes)
+
+
+# Up to 9 KiB (I2C) or 33 KiB (SPI) in one piece: made here, because what is compiled later breaks the heap up
+_rooms = {name: _made(name) for name in ("I2C0", "SPI0")}
+
+
+def _room(name):
+    """The array, for one time. Another, if there is none or RAILS have changed."""
+    lanes, mem = _rooms.pop(name, (None, None))
+    return mem if lanes == len(_on(name)) else _made(name)[1]
+
+
 def bus(Hz):
     """The I2C bus. A transaction that gets no answer raises OSError, after 5 ms at the latest."""
     return I2C(0, sda=Pin(SDA), scl=Pin(SCL), freq=Hz, timeout=5000)
@@ -130,13 +150,14 @@ def chips():
     """The driver of each row of RAILS, in order."""
     lane_of = {}
     i2c = None
-    on_i2c = [rail for rail in RAILS if rail["bus"] == "I2C0"]
-    on_spi = [rail for rail in RAILS if rail["bus"] == "SPI0"]
+    on_i2c, on_spi = _on("I2C0"), _on("SPI0")
     if on_i2c:
-        i2c = i2c_fifo.Bus(bus, clock_out, i2c_fifo.PAGE[0], [rail["address"] for rail in on_i2c], BUS_Hz[0])
+        addresses = [rail["address"] for rail in on_i2c]
+        i2c = i2c_fifo.Bus(bus, clock_out, i2c_fifo.PAGE[0], addresses, BUS_Hz[0], _room("I2C0"))
         lane_of.update({rail["rail"]: lane for rail, lane in zip(on_i2c, i2c.lanes)})
     if on_spi:
-        lanes = spi_lane.Bus(spi, spi_lane.PAGE[0], [(rail["cs"], rail["alert"]) for rail in on_spi]).lanes
+        wires = [(rail["cs"], rail["alert"]) for rail in on_spi]
+        lanes = spi_lane.Bus(spi, spi_lane.PAGE[0], wires, _room("SPI0")).lanes
         lane_of.update({rail["rail"]: lane for rail, lane in zip(on_spi, lanes)})
     drivers = [_driver(rail["chip"])(lane_of[rail["rail"]], rail) for rail in RAILS]
     del BUSES[:]

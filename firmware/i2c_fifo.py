@@ -255,13 +255,19 @@ def halt(mem: ptr32):
     mem[_RUNNING] = -1
 
 
-class Bus:
-    """The bus with its lanes. `make(Hz)` returns a machine.I2C, `clock_out()` frees a chip that holds SDA low."""
+def room(lanes):
+    """The array of a bus of so many."""
+    return array("i", [0] * (_LANE + _SIZE * lanes))
 
-    def __init__(self, make, clock_out, page, addresses, Hz):
+
+class Bus:
+    """The bus with its lanes. `make(Hz)` returns a machine.I2C, `clock_out()` frees a chip that holds SDA low; mem: of
+    `room`."""
+
+    def __init__(self, make, clock_out, page, addresses, Hz, mem):
         self.make, self.clock_out = make, clock_out
         self.claimed = 0  # of its time, by all lanes
-        self.mem = array("i", [0] * (_LANE + _SIZE * len(addresses)))
+        self.mem = mem
         self.mem[_RUNNING], self.mem[_PAGE] = -1, page
         self.mem[_TIMER], self.mem[_LANES] = _TIMER_PAGE, len(addresses)
         if len(addresses) > 1:

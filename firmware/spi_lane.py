@@ -199,15 +199,20 @@ def exchange(mem: ptr32, at: int, first: int, buf: ptr8, n: int) -> int:
     return 5
 
 
+def room(lanes):
+    """The array of a bus of so many."""
+    return array("i", [0] * (_LANE + _SIZE * lanes))
+
+
 class Bus:
     """The bus with its lanes. `make()` returns a machine.SPI, its chip selects high. chips: (GPIO of chip select, of
-    ALERT)."""
+    ALERT). mem: of `room`."""
 
-    def __init__(self, make, page, chips):
+    def __init__(self, make, page, chips, mem):
         self.make = make
         self.spi = make()
         self.claimed = 0  # of its time, by all lanes
-        mem = self.mem = array("i", [0] * (_LANE + _SIZE * len(chips)))
+        self.mem = mem
         mem[_PAGE], mem[_TIMER], mem[_SIO], mem[_SET], mem[_CLR] = page, _TIMER_PAGE, _SIO_PAGE, _OUT_SET, _OUT_CLR
         self.lanes = [SPILane(self, n, cs, alert) for n, (cs, alert) in enumerate(chips)]
 

@@ -93,6 +93,7 @@ del r
 gc.collect()
 micropython.kbd_intr(3)
 """
+IMPORTS = "import gc,machine,micropython,time,board,rig;gc.collect();micropython.alloc_emergency_exception_buf(200)"
 
 
 _folder = tempfile.TemporaryDirectory(prefix="ssdrig-flash-")
@@ -171,11 +172,20 @@ class Emulated:
             raise RuntimeError(error.decode())
         return out.decode().replace("\r\n", "\n")
 
-    def stream(self, rails, locked: int) -> list:
-        """The frames of a stream of these rows of board.RAILS (None: as they are), until `locked` + 100 samples of
-        rail 0 have come. The modules of LOCKED are imported."""
-        if rails:
-            self.run(f"board.RAILS={tuple(rails)!r}")
+    def begin_anew(self, rails) -> None:
+        """As a board that was just plugged in, with these rows in its board.json (None: without the file): an empty
+        heap, then the modules of LOCKED."""
+        own = {"rails": rails, "switch": [{"rail": 0, "gate": 10, "discharge_mOhm": 2200}], "scope": []}
+        text = json.dumps(own) if rails else ""
+        self.run(f"import os;f=open('board.json','w');f.write({text!r});f.close()")
+        if not rails:
+            self.run("os.remove('board.json')")
+        self.reset()
+        self.run(IMPORTS)
+
+    def stream(self, locked: int) -> list:
+        """The frames of a stream, until `locked` + 100 samples of rail 0 have come. The modules of LOCKED are
+        imported."""
         before, self.frames, self.seq = self.frames, [], 0
         self.start(LOCKED % locked)
         self.send(wire.ASK_HELLO)

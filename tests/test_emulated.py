@@ -42,7 +42,7 @@ STREAMS = {
     "as shipped": (None, 1400),
     "spi": ([SPI], 10_400),  # with limits armed it was seen to lose some, on a busy machine: open
     "fast rail": (emulated.rows([{**FAST, **ARMED, "alert": 20}], first=4), 4500),
-    "three rails": (emulated.rows([SLOW] * 3, first=1), 1100),  # with limits armed it was seen to miss one: open
+    "three rails": (emulated.rows([{**SLOW, **ARMED}] * 3, first=1), 1100),
 }
 SENSORS = [
     {"address": 0x40, "alert": 6},
@@ -61,9 +61,6 @@ p.stop()
 """
 
 
-IMPORTS = "import gc,machine,micropython,time,board,rig;gc.collect();micropython.alloc_emergency_exception_buf(200)"
-
-
 @pytest.fixture(scope="module")
 def seen():
     if why := emulated.missing():
@@ -71,14 +68,13 @@ def seen():
     with emulated.Emulated(SENSORS, gpios=[10, 11, 22]) as board:
         board.raw_repl()
         about = board.run("import sys;print(sys.implementation._machine);print(sys.maxsize)").split("\n")
-        board.run(IMPORTS)
+        board.run(emulated.IMPORTS)
         free = int(board.run("r=rig.Rig();gc.collect();print(gc.mem_free());del r"))
         streams = {}
-        for name, how in STREAMS.items():
-            if name == "three rails":  # what the rigs before it have left between them leaves its array no room
-                board.reset()
-                board.run(IMPORTS)
-            streams[name] = board.stream(*how)
+        for name, (rows, locked) in STREAMS.items():
+            if rows:
+                board.begin_anew(rows)
+            streams[name] = board.stream(locked)
         cut = board.run(CUT)
         report = board.end()
     return SimpleNamespace(about=about, free=free, streams=streams, cut=cut, report=report)

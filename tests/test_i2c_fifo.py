@@ -64,7 +64,7 @@ def fifo():
 
 def bus_of(fifo, addresses=(0x40, 0x41)):
     names, block = fifo
-    bus = names.Bus(lambda Hz: None, lambda: None, names.PAGE[0], addresses, 1_096_000)
+    bus = names.Bus(lambda Hz: None, lambda: None, names.PAGE[0], addresses, 1_096_000, names.room(len(addresses)))
     for lane in bus.lanes:
         lane.script(SAMPLE, ((0x0B, 2), (0x05, 3), (0x07, 3)))
         lane.script(EXTRA, ((0x09, 5), (0x0A, 5), (0x06, 2)))

@@ -92,7 +92,9 @@ def made(chips=1, kind="RP2040"):
         "lane": vipersource.load("lane", {}, {}),
     }
     names = vipersource.load("spi_lane", board.known(), fakes)
-    bus = names.Bus(lambda: "spi", names.PAGE[0], [(cs, alert) for cs, (_, alert) in models.items()])
+    bus = names.Bus(
+        lambda: "spi", names.PAGE[0], [(cs, alert) for cs, (_, alert) in models.items()], names.room(len(models))
+    )
     with mock.patch.dict(sys.modules, {"ina228": load(ROOT / "firmware/ina228.py")}):
         driver = load(ROOT / "firmware/ina229.py")
     board.drivers = [driver.INA229(lane, RAIL) for lane in bus.lanes]
