@@ -1,7 +1,7 @@
 """The firmware on a Raspberry Pi Pico that is emulated instruction by instruction, in the RP2 port of MicroPython
 itself: its compiler, its viper code, its machine.I2C and machine.SPI, its interrupts and USB, the RP2040's registers.
-One board is started once and streams of each set of rails in turn, for more than a second of its own time and with the
-heap locked; the tests look at what came of it."""
+One board streams of each set of rails in turn, begun anew with its board.json for each, for more than a second of its
+own time and with the heap locked; the tests look at what came of it."""
 
 import bisect
 import itertools
@@ -36,11 +36,11 @@ SPI = {
 }
 SPI_PPM = 5000
 # What streams: rows of board.RAILS (None: as shipped), and the samples of the first rail with the heap locked
-# "fast rail", "three rails" and "spi" have their limits armed (protect.py), above what the sensors read
+# "fast rail" and "three rails" have their limits armed (protect.py), above what the sensors read
 ARMED = {"protect": {"A": 5.0, "ms": 20, "V": 15.0}}
 STREAMS = {
     "as shipped": (None, 1400),
-    "spi": ([SPI], 10_400),  # with limits armed it was seen to lose some, on a busy machine: open
+    "spi": ([SPI], 10_400),  # with limits armed the processor does not keep up for long: open
     "fast rail": (emulated.rows([{**FAST, **ARMED, "alert": 20}], first=4), 4500),
     "three rails": (emulated.rows([{**SLOW, **ARMED}] * 3, first=1), 1100),
 }
