@@ -9,6 +9,7 @@ INA229's 10 000 samples/s.
 
 import json
 import sys
+from array import array
 from binascii import hexlify
 
 import i2c_fifo
@@ -108,7 +109,8 @@ def _on(name):
 def _made(name):
     """(lanes, the array that they share)."""
     lanes = len(_on(name))
-    return lanes, (i2c_fifo if name == "I2C0" else spi_lane).room(lanes)
+    own, each = (i2c_fifo if name == "I2C0" else spi_lane).ROOM
+    return lanes, array("i", [0] * (own + each * lanes))
 
 
 # Up to 9 KiB (I2C) or 33 KiB (SPI) in one piece: made here, because what is compiled later breaks the heap up

@@ -14,7 +14,6 @@ Registers: RP2040 data sheet 4.3.17, RP2350 12.2.17 (the same Synopsys DW_apb_i2
 | STOP << 9 | RESTART << 10. A NACK empties the FIFO and is shown until IC_CLR_TX_ABRT is read."""
 
 import sys
-from array import array
 from time import ticks_diff, ticks_us
 
 import micropython
@@ -82,6 +81,7 @@ _SOON_us = const(12)  # the least that is worth an alarm
 _LEAD_us = const(35)  # from the alarm to the first look at the block
 _SPIN = const(40)  # such looks, some 60 us
 _SIZE = const(569)
+ROOM = _LANE, _SIZE  # words of `mem`: of the bus, and of each lane
 
 EIO, ETIMEDOUT = 5, 110
 _PATIENCE_us = const(5000)
@@ -255,14 +255,8 @@ def halt(mem: ptr32):
     mem[_RUNNING] = -1
 
 
-def room(lanes):
-    """The array of a bus of so many."""
-    return array("i", [0] * (_LANE + _SIZE * lanes))
-
-
 class Bus:
-    """The bus with its lanes. `make(Hz)` returns a machine.I2C, `clock_out()` frees a chip that holds SDA low; mem: of
-    `room`."""
+    """The bus with its lanes. `make(Hz)` returns a machine.I2C, `clock_out()` frees a chip that holds SDA low."""
 
     def __init__(self, make, clock_out, page, addresses, Hz, mem):
         self.make, self.clock_out = make, clock_out

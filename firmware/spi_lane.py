@@ -14,7 +14,6 @@ its FIFO runs empty. Its FIFOs have 8 entries, more than any frame's bytes.
 """
 
 import sys
-from array import array
 
 import micropython
 from lane import EXTRA, Lane
@@ -60,6 +59,7 @@ _FULL = const(63)  # nothing is kept until half of the ring is free: each gap co
 _SLOTS = const(64)
 _RING = const(256)  # slots of 8 words: 25 ms of 10 000 samples/s
 _SIZE = const(2112)
+ROOM = _LANE, _SIZE  # words of `mem`: of the bus, and of each lane
 
 EIO = 5
 _PATIENCE = const(10_000)  # turns of a waiting loop: a block that is switched off
@@ -199,14 +199,9 @@ def exchange(mem: ptr32, at: int, first: int, buf: ptr8, n: int) -> int:
     return 5
 
 
-def room(lanes):
-    """The array of a bus of so many."""
-    return array("i", [0] * (_LANE + _SIZE * lanes))
-
-
 class Bus:
     """The bus with its lanes. `make()` returns a machine.SPI, its chip selects high. chips: (GPIO of chip select, of
-    ALERT). mem: of `room`."""
+    ALERT). mem: an array("i") of ROOM words."""
 
     def __init__(self, make, page, chips, mem):
         self.make = make

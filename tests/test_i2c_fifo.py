@@ -1,6 +1,7 @@
 """firmware/i2c_fifo.py, its very source on CPython: commands, alarms, what is torn, lost or late."""
 
 import types
+from array import array
 from unittest import mock
 
 import pytest
@@ -64,7 +65,8 @@ def fifo():
 
 def bus_of(fifo, addresses=(0x40, 0x41)):
     names, block = fifo
-    bus = names.Bus(lambda Hz: None, lambda: None, names.PAGE[0], addresses, 1_096_000, names.room(len(addresses)))
+    mem = array("i", [0] * (names.ROOM[0] + names.ROOM[1] * len(addresses)))
+    bus = names.Bus(lambda Hz: None, lambda: None, names.PAGE[0], addresses, 1_096_000, mem)
     for lane in bus.lanes:
         lane.script(SAMPLE, ((0x0B, 2), (0x05, 3), (0x07, 3)))
         lane.script(EXTRA, ((0x09, 5), (0x0A, 5), (0x06, 2)))

@@ -4,6 +4,7 @@ the INA229's model answers. So driver, frames and model agree bit for bit."""
 import re
 import sys
 import types
+from array import array
 from unittest import mock
 
 import pytest
@@ -92,9 +93,8 @@ def made(chips=1, kind="RP2040"):
         "lane": vipersource.load("lane", {}, {}),
     }
     names = vipersource.load("spi_lane", board.known(), fakes)
-    bus = names.Bus(
-        lambda: "spi", names.PAGE[0], [(cs, alert) for cs, (_, alert) in models.items()], names.room(len(models))
-    )
+    mem = array("i", [0] * (names.ROOM[0] + names.ROOM[1] * len(models)))
+    bus = names.Bus(lambda: "spi", names.PAGE[0], [(cs, alert) for cs, (_, alert) in models.items()], mem)
     with mock.patch.dict(sys.modules, {"ina228": load(ROOT / "firmware/ina228.py")}):
         driver = load(ROOT / "firmware/ina229.py")
     board.drivers = [driver.INA229(lane, RAIL) for lane in bus.lanes]
