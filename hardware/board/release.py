@@ -174,7 +174,9 @@ def assembler_rows(rows):
         refs = row["references"].split()
         value = layout.PARTS[refs[0]].value
         what = row["item"] if value in row["item"] else f"{row['item']}, {value}"
-        note = f"else: {row['alternative']}" if row["alternative"] else ""
+        other = row["alternative"]
+        alike = other.startswith("any ") or "of any maker" in other
+        note = f"else: {other}" if alike else "ask before you replace it"
         number = row["manufacturer"], row["part_number"]
         yield i, ",".join(refs), len(refs), *number, what, shape_of(refs[0]).name, "SMD", note, row["lcsc"]
 
@@ -182,9 +184,6 @@ def assembler_rows(rows):
 def order_lists(project, out):
     """The bill for the assembler, that of all, with what is bought elsewhere, and the same as a page with the board."""
     rows = bill()
-    if lacking(rows):
-        told = ", ".join(f"{item}: {name}" for item, name in lacking(rows))
-        raise NotReleased(f"without a number to order by, or a dated price: {told}; do: complete bom.csv")
     with open(out / "bom-assembler.csv", "w", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow([*ASSEMBLER.split(","), "LCSC Part #"])
@@ -276,6 +275,9 @@ def release(out, say=print):
     if stale():
         do = "python hardware/board/draw.py, fill.py, export.py"
         raise NotReleased(f"not as their sources make them: {', '.join(stale())}; do: {do}")
+    if wrong := lacking(bill()):
+        told = ", ".join(f"{item}: {name}" for item, name in wrong)
+        raise NotReleased(f"without a number to order by, or a dated price: {told}; do: complete bom.csv")
     out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as temporary:
         project = Path(temporary) / "project"
