@@ -59,7 +59,7 @@ def test_no_part_without_order_number_and_dated_price(monkeypatch, tmp_path):
         "price_date": ("", "today", "23.11.2026"),
         "price_basis": ("", "known"),
         "price_source": ("",),
-        "quantity": ("1",),
+        "quantity": ("1", "", "four", "-4"),
     }
     at = next(i for i, row in enumerate(rows) if row["item"] == "shunt")
     for name, values in wrong.items():

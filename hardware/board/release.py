@@ -155,7 +155,8 @@ def lacking(rows):
         wrong += ["price_basis"] if row["price_basis"] not in ("quoted", "estimate") else []
         wrong += ["price_date"] if not re.fullmatch(r"20\d\d-[01]\d-[0-3]\d", row["price_date"]) else []
         wrong += ["unit_usd"] if not re.fullmatch(r"\d+\.\d\d", row["unit_usd"]) or not float(row["unit_usd"]) else []
-        wrong += ["quantity"] if refs and int(row["quantity"]) != len(refs) else []
+        counted = row["quantity"] == str(len(refs)) if refs else re.fullmatch(r"[1-9]\d*", row["quantity"])
+        wrong += [] if counted else ["quantity"]
         found += [(row["item"], name) for name in wrong]
     return found
 

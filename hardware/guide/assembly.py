@@ -1,5 +1,7 @@
 """Draws the assembly of the board step by step, both sides, from the layout's own data."""
 
+import functools
+
 import footprints
 import layout
 import place
@@ -38,11 +40,13 @@ STEPS = (  # title, packages of bom.csv (or MACHINE), what to mind
 )
 
 
+@functools.cache
 def parts():
     """{reference: package} of all that the bill has on the board."""
     return {ref: footprints.PACKAGE[part.item] for ref, part in layout.PARTS.items() if part.item}
 
 
+@functools.cache
 def by_machine(ref):
     return all(pad.kind == footprints.SMD for pad in footprints.footprint(layout.PARTS[ref]).pads)
 
@@ -58,9 +62,12 @@ def new_in(step):
     ]
 
 
+PLACES = place.places()
+
+
 def on_board(ref, x, y):
     """mm on the board of a point of the part's land pattern."""
-    px, py, angle = place.places()[ref]
+    px, py, angle = PLACES[ref]
     dx, dy = place.turned(x, y, angle)
     return px + dx, py + dy
 
@@ -72,6 +79,7 @@ def body(ref):
     return min(a, c), min(b, d), max(a, c), max(b, d)
 
 
+@functools.cache
 def joints(ref):
     """[(pad's number, x, y, size)] of the plated holes of a part."""
     pads = footprints.footprint(layout.PARTS[ref]).pads
