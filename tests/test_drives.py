@@ -4,6 +4,7 @@ import os
 
 import pytest
 from disktree import DiskTree
+from json_documents import checked
 
 from ssdrig.drive import command as drive_command
 from ssdrig.drive.smart import collect
@@ -152,7 +153,7 @@ def test_json_has_every_field_of_each_drive(tree, capsys, monkeypatch):
     survey = drive_command.survey
     monkeypatch.setattr(drive_command, "survey", lambda smart: survey(smart, tree.root))
     code, out, _ = run(capsys, "--json")
-    rows = json.loads(out)
+    rows = checked("drives", json.loads(out))
     assert code == 0 and [row["name"] for row in rows] == ["sda", "nvme0n1"]
     fields = set(inventory.Drive.__annotations__) | {
         "safe",

@@ -13,6 +13,7 @@ from collections import Counter
 
 import pytest
 from fake_influx import FakeInflux
+from json_documents import checked
 from point_runs import POINTS, emit, grow, made, read, run  # noqa: F401  fixtures
 
 from ssdrig.errors import JournalError, UploadIncomplete, UsageError
@@ -45,7 +46,7 @@ def test_push_sends_all(run):
         assert code == 0 and "Traceback" not in err
         expected = points.counts(run)
         assert {name: fake.count(name) for name in expected} == expected
-        answer = json.loads(out)
+        answer = checked("push", json.loads(out))
         assert answer == {
             "run": str(run),
             "to": fake.url,

@@ -4,6 +4,7 @@ import json
 import math
 
 import pytest
+from json_documents import checked
 from simboard import REAL_TIME, Board, lent_port, run_rig
 from test_rig_command import Bench
 
@@ -26,7 +27,7 @@ def told(tmp_path, capsys, faults, watts=5.0):
         lent_port(board) as port,
     ):
         assert run_rig("info", "--port", port, "--seconds", "2.5", "--json") == 0
-        found = json.loads(capsys.readouterr().out)
+        found = checked("rig-info", json.loads(capsys.readouterr().out))
         assert run_rig("info", "--port", port, "--seconds", "2.5") == 0
         return found, capsys.readouterr().out
 

@@ -11,6 +11,7 @@ from test_browser_page import chromium, fits, open_page, text  # noqa: F401  a f
 
 from ssdrig import journal, latch
 from ssdrig.archive.index import Index
+from ssdrig.meter import calibration
 from ssdrig.rig import certificate
 from ssdrig.rig.checks import Check
 from ssdrig.serve import rigs, said
@@ -37,8 +38,9 @@ def with_rig(root, name, hello, *more):
 @pytest.fixture
 def root(tmp_path):
     lost = {"kind": "rig.lost", "why": "silent for 2 s <b>"}
-    kept = {"board": "one", "V": {"scale": 1.0, "offset": 0.0, "date": "2026-11-01", "meter": "m"}}
-    real = HELLO | {"simulated": False, "rails": [RAIL | {"calibration": kept, "protect": {"A": 3.0}}]}
+    line = {"x1_n": 0, "x2_n": 5_000_000_000, "r1_n": 0, "r2_n": 5_001_000_000, "date": "2026-11-01", "meter": "m"}
+    kept = {"board": "one", "V": {**dict.fromkeys(calibration.LINE, 1000), **line}}
+    real = HELLO | {"simulated": False, "rails": [RAIL | {"calibration": kept, "protect": {"A": 3.0, "ms": 5}}]}
     with_rig(tmp_path / "runs", "a", real)
     with_rig(tmp_path / "runs", "b", real, lost)
     with_rig(tmp_path / "runs", "c", {"board": "SIMULATED two", "simulated": True, "rails": "none"})
@@ -62,7 +64,8 @@ def test_a_rig_is_what_its_latest_run_and_its_certificate_say(root):
     one = found["one"]
     assert (one["serial"], one["build"], one["revision"], one["simulated"]) == ("E66<b>", "sata", "B", False)
     (rail,) = one["rails"]
-    assert (rail["samples_per_s"], rail["shunt_mOhm"], rail["protect"]) == (4274, 15.0, "{'A': 3.0}")
+    assert (rail["samples_per_s"], rail["shunt_mOhm"], rail["protect"]) == (4274, 15.0, "3 A, 5 ms")
+    assert rail["calibrated"] == {"V": "2026-11-01"} and one["calibrated"] == ["2026-11-01"]
     assert one["certificate"] is None and "rig doctor" in one["why"] and one["unknown"] is None
     runs = {run["run"]: run for run in one["runs"]}
     assert runs["a"]["samples_lost"] == 3 and runs["a"]["closure_percent"] is None and runs["a"]["says"] == []

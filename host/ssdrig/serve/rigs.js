@@ -21,7 +21,7 @@ const Rigs = (() => {
     const of = rig.certificate;
     if (!of) return [el("h3", "Self-test"), soft(`No certificate: ${rig.why}.`)];
     const words = `${of.passed ? "Passed" : "NOT PASSED"} ${utc(of.utc_ms)} UTC, ${age(of.age_s)}, ${of.resistor ? `with a resistor of ${num(of.resistor.ohm, 1)} Ω at rail ${of.resistor.rail}` : "without a resistor"}; certificate ${of.id}`;
-    const more = [of.failed.length ? el("p", `Failed: ${of.failed.join(", ")}.`, { class: "warn" }) : null, of.not_looked_at.length ? soft(`Not looked at: ${of.not_looked_at.join(", ")}.`) : null, of.differs.length ? el("p", `The rig is not as it was then: ${of.differs.join(", ")} differ.`, { class: "warn" }) : null];
+    const more = [of.failed.length ? el("p", `Failed: ${of.failed.join(", ")}.`, { class: "warn" }) : null, of.not_looked_at.length ? soft(`Not looked at: ${of.not_looked_at.join(", ")}.`) : null, of.differs.length ? el("p", `The rig is not as it was then, by its ${of.differs.join(", ")}.`, { class: "warn" }) : null];
     return [el("h3", "Self-test"), el("p", words), ...more.filter(Boolean), el("details", null, {}, el("summary", `All ${of.checks.length} checks`), table(["Check", "Rail", "Seen", "Expected", "", "Why"], of.checks.map(check), "Checks of the self-test"))];
   }
   function runs(rig) {

@@ -97,7 +97,7 @@ def rig(hello: dict) -> dict:
                 "chip": str(rail.get("chip"))[:40],
                 "samples_per_s": round(1e9 / rail["conversion_ns"]) if _positive(rail.get("conversion_ns")) else None,
                 "shunt_mOhm": rail["shunt_uOhm"] / 1000 if _positive(rail.get("shunt_uOhm")) else None,
-                "protect": _short(rail["protect"]) if isinstance(rail.get("protect"), dict) else None,
+                "protect": _limits(rail.get("protect")),
                 "calibrated": _calibrated(rail),
             }
             for rail in rails[:16]
@@ -114,6 +114,13 @@ def _calibrated(rail: dict) -> dict[str, str]:
         return {}
     found = {quantity: kept.get(quantity) for quantity in ("V", "I", "lead")}
     return {key: str(one.get("date") or "?")[:20] for key, one in found.items() if isinstance(one, dict)}
+
+
+def _limits(found) -> str | None:
+    """Beyond what the rig opens a rail, in words."""
+    if not isinstance(found, dict):
+        return None
+    return ", ".join(f"{found[unit]:g} {unit}" for unit in ("A", "ms", "V") if number(found.get(unit))) or None
 
 
 def _short(value) -> str | None:
