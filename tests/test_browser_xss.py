@@ -1,7 +1,9 @@
 """Hostile words from drives, people and files of runs, in a real browser: no script of theirs runs on any page, nothing
 is refused by a page's policy because nothing tries, and what is exported is well-formed."""
 
+import contextlib
 import json
+import time
 import xml.etree.ElementTree as ElementTree
 
 import pytest
@@ -10,6 +12,7 @@ import synthetic_run
 import test_review_page
 from browser import chromium as of_files  # noqa: F401  a fixture
 from browser_serving import Serving
+from growing_run import Growing
 from test_browser_page import chromium  # noqa: F401  a fixture
 from test_report import READY, run_command
 from test_report_seen import saved
@@ -62,7 +65,10 @@ def named_badly(run) -> None:
         for key in ("line", "crc"):
             event.pop(key, None)
     load = next(e["t_ns"] for e in events if e["kind"] == "step.start")
-    notes = [{"t_ns": load + 2 * 10**9 + i, "kind": "note", "text": word} for i, word in enumerate((*WORDS, ALL))]
+    hello = dict.fromkeys(("board", "serial", "build", "firmware"), ALL) | {"rails": [{"name": ALL, "chip": ALL}]}
+    said = [{"kind": "rig.hello", "hello": hello}, {"kind": "rig.lost", "why": ALL}]
+    notes = [{"t_ns": events[0]["t_ns"] + 9 + i, **each} for i, each in enumerate(said)]
+    notes += [{"t_ns": load + 2 * 10**9 + i, "kind": "note", "text": word} for i, word in enumerate((*WORDS, ALL))]
     synthetic_run.seal(run, sorted([*events, *notes], key=lambda e: (e["kind"] == "run.end", e["t_ns"])))
     (run / NOTES).write_text(surrogates_kept({"text": ALL, "at_s": 3.0, "utc_ns": 5}) + "\n")
     (run / LABELS).write_text(surrogates_kept({"title": ALL, "tags": ["review", ALL]}))
@@ -133,18 +139,24 @@ def test_the_page_of_a_review(of_files, tmp_path):
 
 def test_the_bench_in_the_browser(chromium, runs):
     chromium.send("Page.addScriptToEvaluateOnNewDocument", {"source": WATCH})
-    with Serving(runs) as served:
+    growing = Growing(runs / "a", runs, "growing", time.monotonic_ns() - 10 * 10**9 - synthetic_run.T_RUN_NS)
+    growing.to(growing.began_ns + 8 * 10**9)
+    with contextlib.ExitStack() as stack:
+        stack.callback(growing.gone)
+        served = stack.enter_context(Serving(runs))
         chromium.events.clear()
         chromium.send("Page.navigate", {"url": served.url})
         chromium.wait("window.ssdrig && document.getElementById('n-runs').textContent")
-        for page, rows in (("runs", "#rows tr"), ("drives", "#drive-rows tr")):
+        chromium.wait("ssdrig.Live.run() && ssdrig.Live.run().lines.length > 8")
+        assert "taken(2)" in chromium.js("document.querySelector('main').innerText")
+        for page, rows in (("runs", "#rows tr"), ("drives", "#drive-rows tr"), ("rigs", ".rig")):
             chromium.js(f"location.hash = '#{page}'")
             chromium.wait(f"document.querySelectorAll('{rows}').length")
             assert "taken(2)" in chromium.js("document.querySelector('main').innerText")
         chromium.js("document.querySelector('#drive-rows button').click()")
         chromium.wait("!document.getElementById('drive').hidden")
         assert chromium.js("window.took") == [] and chromium.js(LIVE) == [] and chromium.complaints() == []
-        ids = [run["id"] for run in served.get("/api/runs")["runs"]]
+        ids = [run["id"] for run in served.get("/api/runs?q=state:complete")["runs"]]
         page = json.loads(served.ask("POST", "/api/compare", {"runs": ids})[2])["page"]
         chromium.events.clear()
         chromium.send("Page.navigate", {"url": f"http://127.0.0.1:{served.port}{page}"})
