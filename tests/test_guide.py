@@ -116,6 +116,20 @@ def test_a_bridge_between_two_rows_is_found():
             assert found == (len(both) == 2 and None not in both), (half, row)
 
 
+def test_one_rail_is_a_circuit_too():
+    """As the guide says: without /1, unused inputs to the right ground rail, which hangs on a28."""
+    said = re.search(r"\*\*One rail\*\*: (.*)", (GUIDE / "README.md").read_text())[1]
+    to_ground = re.search(r"wires from (h\d+), (h\d+), (h\d+) and (h\d+)", said).groups()
+    thin = [*perfboard.THIN[0], ("j12", "-R12"), *((hole, f"-R{hole[1:]}") for hole in to_ground)]
+    thick = [*perfboard.THICK[0], ("a28", "-R12")]
+    legs = [leg for leg in perfboard.legs() if not leg.ref.endswith("/1")]
+    nets = {leg: net for leg, net in perfboard.wanted().items() if not leg[0].endswith("/1")}
+    assert "pins 9, 10, 12, 13" in said and "j12" in said and "a28" in said
+    nets |= {("U1", pin): "GND" for pin in ("9", "10", "12", "13")} | {("U1", "8"): "open", ("U1", "11"): "open too"}
+    assert perfboard.faults(legs, thin, thick, nets) == []
+    assert perfboard.faults(legs, thin[:-1], thick, nets) != []
+
+
 def test_holes_that_are_none_are_refused():
     for hole in ("a0", "a31", "k1", "-M3", "", "1a"):
         with pytest.raises(ValueError, match="expected a hole of the board"):

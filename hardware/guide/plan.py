@@ -13,7 +13,11 @@ STEPS = (  # title, parts (as perfboard names them, without the switch), what to
     (
         "Thin wires, front",
         ("thin",),
-        ("Insulated, 0.5 mm. Along the rails and between", "the 74HC132's pins. Measure each with an ohmmeter."),
+        (
+            "Insulated, 0.5 mm. Along the rails and between",
+            "the 74HC132's pins. -L9: row 9 of the left - rail.",
+            "Measure each with an ohmmeter.",
+        ),
     ),
     (
         "Resistors and zener diodes",
@@ -82,7 +86,8 @@ def empty(where):
             (x0, y), (x1, _) = where(f"{a}{row}"), where(f"{b}{row}")
             strips.append(f"M{svg.number(x0)} {svg.number(y)}H{svg.number(x1)}")
     for column in [*perfboard.COLUMNS, *perfboard.RAILS]:
-        ends = [where(f"{column}{row}") for row in (1, perfboard.ROWS)]
+        (x, y0), (_, y1) = (where(f"{column}{row}") for row in (1, perfboard.ROWS))
+        ends = [(x, y0), (x, y1 + 1)]  # or the last dot were left out
         holes.append(svg.line(ends, "#ffffff", 3.2, stroke_dasharray=f"0 {STEP}"))  # round ends of no length: dots
     for rail in perfboard.RAILS:
         (x, y0), (_, y1) = where(f"{rail}1"), where(f"{rail}{perfboard.ROWS}")
