@@ -215,11 +215,9 @@ class Sampler:
             self.watch.trip(self, found)
 
     def _drain(self):
-        """Put plain samples into the frame, many at once, just as `_sample` does it with one by one. True if there were
-        any."""
+        """Put plain samples into the frame, many at once, just as `_sample` does it with one by one; a frame that is
+        empty begins with the slot that `take` has found. True if there were any."""
         n = self.n
-        if n == 0:
-            return False
         most = min(wire.MAX_SAMPLES - n, self.learn_at - self.next)
         if self.accumulates and not self.asked:
             most = min(most, self.energy_at - self.next)
@@ -228,9 +226,16 @@ class Sampler:
             most = min(most, _WATCHED)
         lane = self.lane
         at, stamp = self.at, self.last
+        first = lane.mem[lane.slot + STAMP]  # now: what is moved may be overwritten
         moved = lane.drain(self.frame, at, stamp, self.widest, most, self.zero)
         if not moved:
             return False
+        if n == 0:
+            stamp = first
+            frame = self.frame
+            frame[at] = frame[at + 1] = 0
+            put_split(frame, wire.S_INDEX, self.blocks, self.next)
+            self.clock.put(frame, wire.S_T0, stamp)
         if self.guard is not None and lane.mem[lane.base + ABOVE]:
             self._look(at, moved, stamp)
             if not self.guard.wary():

@@ -36,11 +36,11 @@ SPI = {
 }
 SPI_PPM = 5000
 # What streams: rows of board.RAILS (None: as shipped), and the samples of the first rail with the heap locked
-# "fast rail" and "three rails" have their limits armed (protect.py), above what the sensors read
+# All but the first have their limits armed (protect.py), above what the sensors read
 ARMED = {"protect": {"A": 5.0, "ms": 20, "V": 15.0}}
 STREAMS = {
     "as shipped": (None, 1400),
-    "spi": ([SPI], 10_400),  # with limits armed the processor does not keep up for long: open
+    "spi": ([{**SPI, **ARMED}], 10_400),
     "fast rail": (emulated.rows([{**FAST, **ARMED, "alert": 20}], first=4), 4500),
     "three rails": (emulated.rows([{**SLOW, **ARMED}] * 3, first=1), 1100),
 }
