@@ -232,7 +232,7 @@ def test_the_switch_sees_every_sample_while_a_cut_is_on():
     assert b"".join(sample for _, sample in seen) == b"".join(frame[24:] for frame in frames)
     *_, seen, _ = carried(ina228.INA228, [slots[:60], slots[60:]], False, watched="idle")
     # the first of all, and where the accumulators are asked for
-    assert [stamp for stamp, _ in seen] == [1000, 10_000, 11_000]
+    assert [stamp for stamp, _ in seen] == [1000, 10_000]
 
 
 def test_plain_samples_go_in_one_call_and_a_frame_in_one_round():
