@@ -155,6 +155,6 @@ def _loaded(here: Session, n: int, ohm: float, rails: list[int], bare: dict, con
         entry = _cut(here, n, **profiles.moment(MOMENT_us))["rails"][0]
     except RigError as error:
         return [*out, checks.fact("opens under load", n, False, error.seen, error.do)]
-    left = 100 * entry["residual_mV"] / entry["before_mV"]
+    left = 100 * entry["residual_mV"] / entry["before_mV"] if entry["before_mV"] else None
     do = "the series switch: one of its two transistors is short, or not driven"
     return [*out, checks.figure("left of it when its switch is open", n, left, "%", None, 10.0, do)]
