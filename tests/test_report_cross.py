@@ -14,9 +14,11 @@ WIDTHS = (1400, 1024, 390)
 # texts of the head, the table, the legend and the controls that stick out of their box or of the page
 CUT = """[...document.querySelectorAll('h1, .verdict p, .cap h3, .row .name, .row .value, .row .percent, .why,'
   + '#legend li, .readout th, .readout td, label, th, figcaption')]
-  .filter(e => e.checkVisibility() && !e.closest('.scroll') && getComputedStyle(e).position !== 'absolute')
-  .filter(e => (e.scrollWidth > e.clientWidth + 1 && getComputedStyle(e).display !== 'inline')
-    || e.getBoundingClientRect().right > document.documentElement.clientWidth + 1)
+  .filter(e => !e.closest('.scroll') && (e.scrollWidth > e.clientWidth + 1
+    || e.getBoundingClientRect().right > document.documentElement.clientWidth + 1))
+  .filter(e => e.checkVisibility() && getComputedStyle(e).position !== 'absolute'
+    && (getComputedStyle(e).display !== 'inline'
+      || e.getBoundingClientRect().right > document.documentElement.clientWidth + 1))
   .map(e => e.className + ' ' + e.textContent)"""
 # how many values of a table lie on each other
 OVERLAP = """[...document.querySelectorAll('.ranking')].filter(t => t.getClientRects().length).flatMap(t => {
@@ -26,24 +28,19 @@ OVERLAP = """[...document.querySelectorAll('.ranking')].filter(t => t.getClientR
   const on = (a, b) => a.left < b.right - 1 && b.left < a.right - 1 && a.top < b.bottom - 1 && b.top < a.bottom - 1;
   return texts.flatMap((a, i) => texts.slice(i + 1).filter(b => on(a, b))); }).length"""
 # what makes the sheet wider: a browser then prints all of it smaller
-OFF_SHEET = """[...document.querySelectorAll('body *')].filter((e) => e.checkVisibility()
-  && e.getBoundingClientRect().right > innerWidth + 1 && e.getBoundingClientRect().width > 1)
+OFF_SHEET = """[...document.querySelectorAll('body *')].filter((e) => e.getBoundingClientRect().right > innerWidth + 1
+  && e.getBoundingClientRect().width > 1 && e.checkVisibility())
   .map((e) => e.tagName + '.' + (e.className.baseVal ?? e.className) + ' ' + e.textContent.slice(0, 40))"""
 PLOT = "document.querySelector('[data-panel=whole] .u-over').getBoundingClientRect().top"
 # report.js lets a window rest before it draws the plots anew
 DRAWN = """[...document.querySelectorAll('.panel')].every((panel) =>
   Math.abs(panel.clientWidth - panel.querySelector('.uplot').clientWidth) < 2)"""
 CLICK = "document.querySelector('.card[data-key=iops_mean] button.row[data-run=\"0\"]').click()"
-BARRIERS = """axe.run(document, {resultTypes: ['violations']}).then((r) => r.violations.filter((v) =>
+BARRIERS = """axe.run(document,
+  {resultTypes: ['violations'], preload: false}).then((r) => r.violations.filter((v) =>
   ['serious', 'critical'].includes(v.impact)).map((v) => [v.id, v.nodes.slice(0, 3).map((n) => n.html)]))"""
 # looking for barriers takes longer than all the rest: each width and each scheme, with few runs and many
-LOOKED_AT = {
-    1: [(1400, False)],
-    2: [(390, True)],
-    6: [(1400, True), (390, False)],
-    12: [(1024, True)],
-    24: [(390, False)],
-}
+LOOKED_AT = {1: [(1400, False)], 2: [(390, True)], 6: [(1400, True)], 12: [(1024, True)], 24: [(390, False)]}
 
 
 def medium(chromium, dark: bool, paper: bool = False) -> None:
