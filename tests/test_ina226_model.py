@@ -159,10 +159,11 @@ def test_it_wakes_up_before_it_converts():
     assert c.ready_at() == 100_000 + 40_000 + SET_ns
 
 
-@pytest.mark.parametrize("register", [8, 0x3E, 0xFD])
+@pytest.mark.parametrize("register", [8, 0x3D, 0xFD])
 def test_a_register_that_does_not_exist_is_not_read(register):
     with pytest.raises(ValueError, match="no register"):
         chip().value(register, 0)
+    assert chip().value(0x3E, 0) == (0, 2)  # a relative's ID, which is asked for before the chip is known
 
 
 @pytest.mark.parametrize("register, value", [(CONFIG, 0x3007), (CAL, 0x8000), (BUS, 1), (0xFE, 0x5449), (8, 1)])

@@ -244,10 +244,11 @@ def test_compensation_asks_for_the_temperature():
 # --- what is refused
 
 
-@pytest.mark.parametrize("register", [0x12, 0x3D, 0x40, 0xFE])
+@pytest.mark.parametrize("register", [0x12, 0x3D, 0x40, 0xFD])
 def test_a_register_that_does_not_exist_is_not_read(register):
     with pytest.raises(ValueError, match="no register"):
         chip((0.5, 5.0)).value(register, 0)
+    assert chip((0.5, 5.0)).value(0xFE, 0) == (0, 2)  # a relative's ID, which is asked for before the chip is known
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,10 @@ def test_how_many_may_be_moved_at_once():
     s = made.started()
     lane = made.lane
     made.convert(200)
-    assert lane.did == [("drain", wire.S_FIRST + 8, (BASE_us + 200) % WRAP, 299, wire.MAX_SAMPLES - 1, False)]
+    assert lane.did == [  # none goes in with others, so one goes in by itself and is what they could go in with
+        ("drain", wire.S_FIRST, BASE_us % WRAP, 299, wire.MAX_SAMPLES, False),
+        ("drain", wire.S_FIRST + 8, (BASE_us + 200) % WRAP, 299, wire.MAX_SAMPLES - 1, False),
+    ]
     for learn_at, energy_at, asked, most in ((31, 5000, False, 30), (5000, 21, False, 20), (5000, 21, True, 49)):
         s.learn_at, s.energy_at, s.asked = learn_at, energy_at, asked
         lane.did.clear()
@@ -26,7 +29,7 @@ def test_how_many_may_be_moved_at_once():
     assert lane.did[-1][4] == 4
     s.n = 0
     lane.did.clear()
-    assert s._drain() is False and lane.did == []
+    assert s._drain() is False and lane.did[0][4] == wire.MAX_SAMPLES
 
 
 def test_samples_that_were_moved_are_counted():
@@ -42,19 +45,20 @@ def test_samples_that_were_moved_are_counted():
     assert head[2] == len(rows) == wire.MAX_SAMPLES and rows[1] == (200, 0, 0) and rows[5] == (200, 0x040404, 0x040404)
 
 
-def test_a_frame_that_has_begun_takes_what_follows():
+@pytest.mark.parametrize("alone", [False, True])
+def test_a_frame_begins_and_goes_on_with_samples_that_go_in_together(alone):
     made = Board()
     s = made.started()
-    made.lane.moves = 3
+    made.lane.moves = 0 if alone else 3
     made.convert(200)
-    assert s.n == 4 and made.lane.moves == 0
-    made.lane.did.clear()
+    assert s.n == (1 if alone else 3) and made.lane.moves == 0
     made.lane.moves = 2
-    assert made.convert(1000) is True and s.n == 6
-    assert made.lane.taken == 1 and len(made.lane.slots) == 1  # the slot that was taken is one of those that moved
+    assert made.convert(1000) is True and s.n == (3 if alone else 5)
+    # a slot that was looked at is one of those that moved
+    assert (made.lane.taken, len(made.lane.slots)) == ((1, 1) if alone else (0, 2))
 
 
-@pytest.mark.parametrize(("state", "most"), [("waiting", 8), ("idle", wire.MAX_SAMPLES - 1)])
+@pytest.mark.parametrize(("state", "most"), [("waiting", 8), ("idle", wire.MAX_SAMPLES)])
 def test_a_switch_sees_eight_samples_at_once(state, most):
     made = Board()
     s = made.started()
@@ -64,8 +68,9 @@ def test_a_switch_sees_eight_samples_at_once(state, most):
     made.lane.moves = 4
     made.convert(200)
     assert made.lane.did[0][4] == most
-    each = [(3, 200 * k, 200) for k in range(2, 6)]
-    assert seen == [(3, 200, 0), *(each if state == "waiting" else [])]
+    each = [(3, 200, 0), *((3, 200 * k, 200) for k in range(2, 5))]
+    assert seen == (each if state == "waiting" else [])
+    made.lane.slots.clear()  # they were moved
     made.lane.busy = 1
     assert s.turn() == (1 if state == "waiting" else False)
 
