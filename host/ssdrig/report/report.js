@@ -203,7 +203,8 @@ function report() {
 
   // What scrolls can be scrolled by keyboard, too; what does not is no stop.
   function reach() {
-    for (const el of $$(".readout, .scroll")) el.scrollHeight > el.clientHeight || el.scrollWidth > el.clientWidth ? el.setAttribute("tabindex", "0") : el.removeAttribute("tabindex");
+    const found = $$(".readout, .scroll").map((el) => [el, el.scrollHeight > el.clientHeight || el.scrollWidth > el.clientWidth]); // all read, then all written: one layout
+    for (const [el, scrolls] of found) scrolls ? el.setAttribute("tabindex", "0") : el.removeAttribute("tabindex");
   }
   const NONE = "No run is shown: choose a drive and an over-provisioning above.";
   const sample = (run) => `<svg width="30" height="10" aria-hidden="true"><line x1="0" y1="5" x2="30" y2="5" stroke="${page.colour(run)}" stroke-width="${run === page.reviewed() ? 3 : 1.6}" stroke-dasharray="${Panels.dash(run, run === page.reviewed())}"/></svg>`;
