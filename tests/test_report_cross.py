@@ -40,7 +40,8 @@ BARRIERS = """axe.run(document,
   {resultTypes: ['violations'], preload: false}).then((r) => r.violations.filter((v) =>
   ['serious', 'critical'].includes(v.impact)).map((v) => [v.id, v.nodes.slice(0, 3).map((n) => n.html)]))"""
 # looking for barriers takes longer than all the rest: each width and each scheme, with few runs and many
-LOOKED_AT = {1: [(1400, False)], 2: [(390, True)], 6: [(1400, True)], 12: [(1024, True)], 24: [(390, False)]}
+CLICKED = (1400, 390)  # the widest and the narrowest
+LOOKED_AT = {1: [(1400, False)], 2: [(390, True)], 6: [(1024, True)], 12: [(1400, False)]}
 
 
 def medium(chromium, dark: bool, paper: bool = False) -> None:
@@ -82,11 +83,11 @@ def test_a_page_of_any_number_of_runs_at_any_size(chromium, runs, count):
         for dark in ((False, True), (True, False))[i % 2]:  # each change draws all plots again
             medium(chromium, dark, paper)
             found[width, dark] = wrong(chromium, width, paper)
-            if not dark:  # a click moves what a scheme does not
+            if not dark and width in CLICKED:  # a click moves what a scheme does not
                 chromium.js(CLICK)
                 found[width, "clicked"] = wrong(chromium, width, paper)
                 chromium.js(CLICK)
-            if (width, dark) in LOOKED_AT[count]:
+            if (width, dark) in LOOKED_AT.get(count, ()):
                 found["axe", width, dark] = chromium.js(BARRIERS)
     chromium.js("dispatchEvent(new Event('afterprint'))")
     assert {where: what for where, what in found.items() if what} == {}
