@@ -67,7 +67,7 @@ def inner(
     clean["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
     plugins = ["-p", "xdist"] if "-n" in more else []
     words = [sys.executable, "-m", "pytest", "-s", "-p", "no:cacheprovider", *plugins, *more]
-    return subprocess.run(words, cwd=folder, env=clean, capture_output=True, text=True, timeout=60)
+    return subprocess.run(words, cwd=folder, env=clean, capture_output=True, text=True, timeout=150)
 
 
 @pytest.mark.slow
