@@ -16,7 +16,8 @@ const light=row=>{const refs=new Set(row?row.dataset.refs.split(' '):[]);
 for(const part of document.querySelectorAll('.part'))part.classList.toggle('lit',refs.has(part.id));};
 let held=null;
 for(const row of rows){row.onmouseenter=()=>light(row);row.onmouseleave=()=>light(held);
-row.onclick=()=>{if(held)held.classList.remove('held');held=held===row?null:row;if(held)held.classList.add('held');light(held||row);};}
+row.onclick=()=>{if(held)held.classList.remove('held');
+held=held===row?null:row;if(held)held.classList.add('held');light(held||row);};}
 """
 
 

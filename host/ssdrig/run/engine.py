@@ -47,7 +47,8 @@ def _once(acts: Sequence[Act], stage: Stage, budget: Budget) -> str | None:
             more["fio"] = act.folder(stage.round, number)
         if act.do == "replay":
             more["played"] = act.folder(stage.round, number)
-        stage.live.act(act, stage.round, number, len(acts))
+        with stage.stop.second_raises():  # a reading of the step before is waited for
+            stage.live.act(act, stage.round, number, len(acts))
         kind = steps.KINDS[act.do]
         first = kind.before(act, stage) if hasattr(kind, "before") else None
         with step(stage.book, act.path, **more) as shown:

@@ -67,8 +67,6 @@ def check(keys, where: str) -> None:
 def carry_out(act, stage, number: int) -> dict:
     """All sessions that are not judged yet; done when the last one is, or when one of the stop rules holds."""
     from ssdrig.powerloss import campaign
-    from ssdrig.steps.pace import Pace
 
     stage.bench.check()
-    stage.live.begin(Pace(act.path))
     return campaign.carry_out(act, stage)

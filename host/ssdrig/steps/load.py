@@ -132,20 +132,17 @@ def carry_out(act, stage, number: int) -> dict:
     """I/O; done when its end has come, which is recorded."""
     from ssdrig.load import fioclock, fiotext
     from ssdrig.rules import ends
-    from ssdrig.steps.pace import Pace
+    from ssdrig.steps.pace import Pace, polled
 
     stage.bench.check()
     keys, time_s = act.keys, longest_s(act)
-    polled = keys["smart"] == "edges" or (keys["smart"] != "none" and stage.round is None)
-    if polled:
-        with stage.stop.second_raises():
-            stage.live.poll_smart("before")
+    reads_smart = polled(keys, stage)
     edges_s = ends.edges_s(keys.get("windows", {}), time_s)
     if begin_s := begins_s(keys):
         edges_s = tuple(sorted({begin_s, *edges_s}))
     every_s = keys["smart"] if isinstance(keys["smart"], float) else None
     watch = ends.Watch(keys.get("until", ()), stage.bench.drive["capacity_bytes"])
-    pace = Pace(act.path, act.amount_bytes, time_s, polled, edges_s, every_s, watch.words)
+    pace = Pace(act.path, act.amount_bytes, time_s, reads_smart, edges_s, every_s, watch.words)
     made = job(act, stage.bench.fio_target, stage.next_seed(), stage.dilation, stage.bench.drive["interface"])
     writes = 1 - keys["read"] / 100
 

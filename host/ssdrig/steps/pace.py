@@ -17,3 +17,13 @@ class Pace(NamedTuple):
     smart_s: float | None = None
     rule: Callable[[], str] = str
     begun_bytes: int = 0
+
+
+def polled(keys, stage) -> bool:
+    """Whether SMART is read around a load, which is then read before it here. Within a repeat it is read between the
+    rounds, unless the plan asks for it at each load's edges."""
+    wanted = keys["smart"] == "edges" or (keys["smart"] != "none" and stage.round is None)
+    if wanted:
+        with stage.stop.second_raises():
+            stage.live.poll_smart("before")
+    return wanted

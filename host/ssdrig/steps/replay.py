@@ -109,19 +109,16 @@ def carry_out(act, stage, number: int) -> dict:
     """Play it; done when every I/O has ended."""
     from ssdrig.drive import witness
     from ssdrig.load import playedlog
-    from ssdrig.steps.pace import Pace
+    from ssdrig.steps.pace import Pace, polled
     from ssdrig.trace import process
 
     stage.bench.check()
     keys = act.keys
-    polled = keys["smart"] == "edges" or (keys["smart"] != "none" and stage.round is None)
-    if polled:
-        with stage.stop.second_raises():
-            stage.live.poll_smart("before")
+    reads_smart = polled(keys, stage)
     every_s = keys["smart"] if isinstance(keys["smart"], float) else None
     closed = keys["timing"] == "closed"
     stage.live.begin(
-        Pace(act.path, act.amount_bytes if closed else None, act.trace.lasts_s or None, polled, (), every_s)
+        Pace(act.path, act.amount_bytes if closed else None, act.trace.lasts_s or None, reads_smart, (), every_s)
     )
     stage.means.pop(act.label, None)
     folder = stage.book.path / "played" / act.folder(stage.round, number)
@@ -134,7 +131,7 @@ def carry_out(act, stage, number: int) -> dict:
         stage.live.second,
         stage.stop.asked,
     )
-    if polled and not ended.stopped:
+    if reads_smart and not ended.stopped:
         with stage.stop.second_raises():
             stage.live.poll_smart("edge")
     more = {"round": stage.round} if stage.round else {}

@@ -11,8 +11,6 @@ NEEDS: set[str] = set()
 def carry_out(act, stage, number: int) -> dict:
     """Write, read the baseline, seal; the power is off afterwards where the rig can take it."""
     from ssdrig.retention import sealing
-    from ssdrig.steps.pace import Pace
 
     stage.bench.check()
-    stage.live.begin(Pace(act.path))
     return sealing.carry_out(act, stage)

@@ -9,10 +9,8 @@ def carry_out(act, stage, number: int) -> dict:
     """Read SMART right after the load, then at 60, 120 and 300 s until two readings have the same NAND count: the
     difference to the first is what the drive wrote by itself."""
     from ssdrig.steps import speeds
-    from ssdrig.steps.pace import Pace
 
     with stage.stop.second_raises():
-        stage.live.begin(Pace(act.path))
         last, waited_s = stage.live.poll_smart("after"), 0.0
         for at_s in (at_s for at_s in speeds.SETTLE_S if at_s <= act.keys["most"]):
             stage.live.wait((at_s - waited_s) * stage.dilation, stage.stop.check)
