@@ -111,6 +111,12 @@ class RailTripped(SsdrigError):
     exit_code = 16
 
 
+class PowerCut(SsdrigError):
+    """The drive's power was cut because the run's owner asked for it, and the run ended there."""
+
+    exit_code = 17
+
+
 INTERRUPTED = 130
 
 

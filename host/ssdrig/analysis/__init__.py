@@ -18,7 +18,7 @@ from ssdrig.analysis.events import load_events
 from ssdrig.analysis.fio import load_fio
 from ssdrig.analysis.power import load_power
 from ssdrig.analysis.rundata import SECOND_NS, Rail, RunData
-from ssdrig.analysis.smart import load_smart, place_polls, polls
+from ssdrig.analysis.smart import add_polls, load_smart, place_polls, polls
 from ssdrig.meter import rails, reduced
 
 __all__ = ["SECOND_NS", "Rail", "RunData", "begin", "load"]
@@ -38,8 +38,7 @@ def load(run_path, samples: bool = False) -> RunData:
             heads = reduced.heads(run)
             snapshots, notes = polls(run)
             data = with_fio.result()
-        data.snapshots += snapshots
-        data.notes += notes
+        add_polls(data, snapshots, notes)
         place_polls(data)
     else:
         load_smart(_with_fio(data, run), run)

@@ -53,6 +53,14 @@ def load_events(data: RunData) -> None:
         elif kind == "rig.trip":
             text = trip.in_words(event)
             data.marks.append((t, f"rail {event['rail']} opened by the rig"))
+        elif kind == "cut.asked":
+            text = f"a cut of the power is asked for from the web (uid {event.get('uid')})"
+        elif kind == "cut.dropped":
+            text = f"the cut that was asked for is not made: {event.get('why')}"
+        elif kind == "cut.fired" and event.get("cut") is None:
+            t = float(data.axis_s(event["fired_ns"]))
+            text = "power cut from the web" + (f" ({event['why']})" if event.get("why") else "")
+            data.marks.append((t, "power cut from the web"))
         elif kind == "note":
             text = str(event.get("text"))
             data.marks.append((t, text))

@@ -8,6 +8,7 @@ from ssdrig.analysis.rundata import RunData
 from ssdrig.errors import LoadError
 from ssdrig.load import fiolog, fiotext, playedlog
 
+CUT = "load: the power was cut from the web after {:.2f} s; figures are of the time before it"
 P99_IOS = 1000  # in a second, for its P99 (see window_figures.TAIL)
 
 
@@ -45,6 +46,10 @@ def load_step(data: RunData, folder: Path, started_ns: int) -> None:
     data.load_s = load.totals["runtime_ms"] / 1000 / k
     data.ios, data.totals = load.totals["ios"], load.totals
     n = (len(load.iops) - load.partial) // k  # a second that was cut short would look slow
+    if (cut_ns := data.before_cut_ns()) is not None and cut_ns < data.t0_ns + load.totals["runtime_ms"] * 1_000_000:
+        data.load_s = data.until_cut_s(data.t0_ns, cut_ns)  # what fio counted is of the time behind it, too
+        data.ios, data.totals, n = None, {}, min(n, int(data.load_s))
+        data.notes.append(CUT.format(data.load_s))
 
     def per_second(values):
         return values[: n * k].reshape(n, k).astype(float)

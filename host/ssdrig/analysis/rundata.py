@@ -138,6 +138,19 @@ class RunData:
                     return int(begin)
         return int(self.asked("zoom_s") or 0)
 
+    def before_cut_ns(self) -> int | None:
+        """Until when the drive had its power for sure, of a run that was ended by a cut that its owner had asked for;
+        None of any other."""
+        for event in self.events:
+            if event["kind"] == "cut.fired" and event.get("cut") is None:
+                return event["fired_ns"] - event["bound_ns"]
+        return None
+
+    def until_cut_s(self, begin_ns: int, end_ns: int) -> float:
+        """Drive time from one host time to another, or to the cut."""
+        cut_ns = self.before_cut_ns()
+        return max(0, (end_ns if cut_ns is None else min(end_ns, cut_ns)) - begin_ns) / SECOND_NS / self.k
+
     def remarks(self) -> list[tuple[float, str]]:
         """What people said of the run, and when on its axis (s)."""
         found = (

@@ -21,8 +21,13 @@ def load_smart(data: RunData, run: Path) -> None:
 
 def read_polls(data: RunData, run: Path) -> None:
     """What the drive reported at each poll, by time."""
-    snapshots, notes = polls(run)
-    data.snapshots += snapshots
+    add_polls(data, *polls(run))
+
+
+def add_polls(data: RunData, snapshots: list[dict], notes: list[str]) -> None:
+    """Takes what polls() found, but for readings behind a cut of the power: they count the drive's restart, too."""
+    cut_ns = data.before_cut_ns()
+    data.snapshots += [s for s in snapshots if cut_ns is None or s["t_end_ns"] <= cut_ns]
     data.notes += notes
 
 

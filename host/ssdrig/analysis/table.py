@@ -357,7 +357,7 @@ def _row(base: RunData, run: Path, act: Act, number: int, round_: int | None, st
     if begin_ns is None:
         return row
     data = replace(base, header={**base.header, "method": _method(act)}, notes=[], marks=[], log=[], polls=[])
-    data.t0_ns, data.load_s = begin_ns, ((end_ns or begin_ns) - begin_ns) / SECOND_NS / base.k
+    data.t0_ns, data.load_s = begin_ns, base.until_cut_s(begin_ns, end_ns or begin_ns)
     if act.do in steps.IO:
         data.t0_ns = None
         fio.load_step(data, row_figures.folder_of(row, run), begin_ns)

@@ -1,9 +1,12 @@
-"""What a person may ask of a run that goes on, over a socket in its folder: a note in the journal, and its end. Nothing
-else, and not from anyone: the socket is its owner's alone (0600), and the kernel says who has called. Each request that
-is heard is an event with its caller, and the run itself decides what follows.
+"""What a person may ask of a run that goes on, over a socket in its folder: a note in the journal, its end, and where
+it was started with --allow-cut a cut of the drive's power. Nothing else, and not from anyone: the socket is its owner's
+alone (0600), and the kernel says who has called. Each request that is heard is an event with its caller, and the run
+itself decides what follows.
 
     {"do": "note", "text": "fan off"}      a line; the answer is a line: {"ok": true} or {"ok": false, "why": "…"}
     {"do": "stop"}                         as the first Ctrl-C
+    {"do": "arm"}                          {"ok": true, "token": "…", "hold_s": 1.5, "off_s": 2.0}
+    {"do": "cut", "token": "…"}            that much later: see asked_cut.py
 """
 
 import contextlib
@@ -14,24 +17,30 @@ import socket
 import struct
 import threading
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from ssdrig import journal, owner
 from ssdrig.errors import SsdrigError
 from ssdrig.integrity import CONTROL
 from ssdrig.terminal import printable
 
+if TYPE_CHECKING:
+    from ssdrig.run.asked_cut import AskedCut
+
 MOST_BYTES = 4096
 MOST_NOTE = 300
 MOST_NOTES = 1000  # of a run: a program that has gone wrong fills no journal
 PATIENCE_S = 2.0  # with one caller
+NO_CUT = "this run was not started with --allow-cut"
 _CREDENTIALS = struct.Struct("3i")  # pid, uid, gid (unix(7))
 
 
 class Control:
     """The socket of one run. A folder that takes none has none: the run goes on without it."""
 
-    def __init__(self, book: journal.Journal, stop: Callable[[], None] | None = None):
+    def __init__(self, book: journal.Journal, stop: Callable[[], None] | None = None, cut: "AskedCut | None" = None):
         """stop: what the end is asked by (default: SIGTERM to this process)."""
+        self._cut = cut
         self._book, self._stop = book, stop or (lambda: os.kill(os.getpid(), signal.SIGTERM))
         self._notes = 0
         self._path = book.path / CONTROL
@@ -93,8 +102,8 @@ class Control:
             if uid not in (os.geteuid(), person[0] if person else os.geteuid(), 0):
                 return {"ok": False, "why": "the run is another user's"}
             said = json.loads(line)
-            do, text = said["do"], said.get("text")
-            if set(said) - {"do", "text"}:
+            do, text, token = said["do"], said.get("text"), said.get("token")
+            if set(said) - {"do", "text", "token"} or token is not None and (do != "cut" or text is not None):
                 raise ValueError
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             return {"ok": False, "why": "no request"}
@@ -107,8 +116,12 @@ class Control:
             elif do == "stop" and text is None:
                 self._book.event("note", text="the end of the run was asked for over control.sock", uid=uid, pid=pid)
                 self._stop()
+            elif (do == "arm" and text is None) or (do == "cut" and isinstance(token, str)):
+                if self._cut is None:
+                    return {"ok": False, "why": NO_CUT}
+                return self._cut.arm() if do == "arm" else self._cut.ask(token, uid=uid, pid=pid)
             else:
-                return {"ok": False, "why": f"a note of up to {MOST_NOTE} characters, or stop"}
+                return {"ok": False, "why": f"a note of up to {MOST_NOTE} characters, stop, arm, or cut with its token"}
         except SsdrigError as error:
             return {"ok": False, "why": str(error)}
         return {"ok": True}

@@ -138,6 +138,11 @@ def left(past: standing.Past, before: Reading | None, now: Reading, ours: tuple[
     return found, tuple(void)
 
 
+def lost_power(story: Story) -> bool:
+    """Whether a cut that the run's owner had asked for ended its last part (asked_cut.py)."""
+    return any(event["kind"] == "cut.fired" and event.get("cut") is None for event in story.parts[-1][1])
+
+
 def _since_reading(
     folders: list[Path], past: standing.Past, interface: str, acts: Sequence[Act]
 ) -> tuple[Reading | None, tuple[int, int]]:

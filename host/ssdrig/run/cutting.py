@@ -101,12 +101,14 @@ def refuse(drive: Drive, args: argparse.Namespace) -> None:
         target.refuse(drive, args.bridge_is_part, args.plp_claimed)
 
 
-def refuse_rig(hello: Mapping, here: bench.Bench, acts: Iterable[Act]) -> None:
-    """Raises UsageError where acts cut power by a rig that cannot. hello: the rig's."""
-    if not any(act.do == "cuts" and not act.not_run for act in acts) or here.target and here.target.commands:
+def refuse_rig(hello: Mapping, here: bench.Bench, acts: Iterable[Act], may_cut: bool = False) -> None:
+    """Raises UsageError where acts, or the run's owner (`may_cut`), cut by a rig that cannot. hello: the rig's."""
+    by_acts = any(act.do == "cuts" and not act.not_run for act in acts) and not (here.target and here.target.commands)
+    if not (by_acts or may_cut):
         return
     if not any(row["rail"] == supply.RAIL for row in (hello.get("switch") or {}).get("rails") or ()):
-        do = "use a board with one (hardware/README.md), or give --power-off and --power-on"
+        do = "leave --allow-cut out" if may_cut and not by_acts else "give --power-off and --power-on"
+        do = f"use a board with one (hardware/README.md), or {do}"
         raise UsageError(f"a rig that switches rail {supply.RAIL}", "one that only measures", do)
 
 

@@ -1,6 +1,7 @@
 """Carries out the acts of a plan, in order: each one's events, rounds until the rule holds, and what is not run with
 the reason. The check before and the teardown after are run.py's."""
 
+import contextlib
 import itertools
 from collections.abc import Sequence
 from dataclasses import replace
@@ -51,7 +52,8 @@ def _once(acts: Sequence[Act], stage: Stage, budget: Budget) -> str | None:
             stage.live.act(act, stage.round, number, len(acts))
         kind = steps.KINDS[act.do]
         first = kind.before(act, stage) if hasattr(kind, "before") else None
-        with step(stage.book, act.path, **more) as shown:
+        cut = stage.cut.within(act) if stage.cut else contextlib.nullcontext()
+        with step(stage.book, act.path, **more) as shown, cut:
             shown |= kind.carry_out(act, stage, number)
             if (mean := stage.means.get(act.label)) and act.point:
                 shown["mean"] = mean

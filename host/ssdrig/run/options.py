@@ -34,6 +34,10 @@ OP = (
     " and a table (own: the drive's default)"
 )
 STEADY_FROM = "start of the window `steady`, which ends with the load (reviews: 1400 of 2000; default: 70 %%)"
+ALLOW_CUT = (
+    "let `serve --control` cut the drive's power by the rig while a step fills, loads, replays or idles; the run then"
+    " ends with exit code 17"
+)
 EXAMPLES = (
     ("run consistency --virtual sata-tlc", "a minute on a SIMULATED drive"),
     ("run consistency --drive SERIAL --dry-run", "time, bytes and share of the rated endurance"),
@@ -104,6 +108,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--destroy-data", action=_Consent, metavar="SERIAL", help=consent)
     add("--budget", metavar="SIZE", help='write no more than this: "5 TB", or "2 %%" of the TBW; ends at a boundary')
     add("--purge-method", dest="purge", metavar="METHOD", help=PURGE_METHOD)
+    add("--allow-cut", action="store_true", help=ALLOW_CUT)
     add("--finish", choices=FINISH, default="keep", help="leave the drive as it is (default), trimmed, or purged")
     method = parser.add_argument_group("method")
     add = method.add_argument
@@ -197,6 +202,8 @@ def check(args: argparse.Namespace) -> None:
         if value is not None:
             kind = "--drive" if args.virtual else "--virtual"
             raise UsageError(f"{option} only with {kind}", f"{option} {value}", f"leave {option} out")
+    if args.allow_cut and not (args.virtual or args.rig):
+        raise UsageError("--allow-cut with --rig PORT, or --virtual", "no rig", "name the rig that powers the drive")
     shares(args)
     _within("--duration", args.duration, 4, LONGEST_S, " s")
     _within("--smart-interval", args.smart_interval, 1, LONGEST_S, " s")

@@ -68,7 +68,7 @@ def _on_virtual(story: Story, args, show: Progress, stop: Stop, teardown: Teardo
     facts = kept.facts(folder)
     if facts:
         now = cut_short.Reading(facts["firmware"], facts["host_written_bytes"], kept.UNIT_BYTES)
-        found, void = cut_short.left(story.past, story.before, now, story.ours, True)
+        found, void = cut_short.left(story.past, story.before, now, story.ours, not cut_short.lost_power(story))
     else:
         found, void = UNKNOWN, ("everything: the SIMULATED drive was not kept, a new one takes its place",)
     prepared, todo = rest_of(story, drive, found, void)
@@ -111,6 +111,7 @@ def _on_real(story: Story, args, show: Progress, stop: Stop, teardown: Teardown)
     now = cut_short.reading_of(cut_short.snapshot_of(bench.polled(drive)))._replace(firmware=drive.firmware)
     before = story.before and story.before._replace(firmware=known.get("firmware"))
     powered = story.parts[-1][0].get("host", {}).get("boot_id") == run_json.boot_id() is not None
+    powered = powered and not cut_short.lost_power(story)
     found, void = cut_short.left(story.past, before, now, story.ours, powered)
     prepared, todo = rest_of(story, {**asdict(drive), **_of_run(known)}, found, void)
     limits = warranty.limits_for(drive.model, drive.capacity_bytes)

@@ -16,7 +16,7 @@ from ssdrig import bench, journal, latch, overprovisioning, parts
 from ssdrig.bench import Bench
 from ssdrig.drive import conditions
 from ssdrig.drive.target import confirm, guard
-from ssdrig.errors import DriveError, JournalError, OutputError, RailTripped, SsdrigError, UploadIncomplete
+from ssdrig.errors import DriveError, JournalError, OutputError, PowerCut, RailTripped, SsdrigError, UploadIncomplete
 from ssdrig.influx import push
 from ssdrig.integrity import FIGURES
 from ssdrig.meter import trip
@@ -26,6 +26,7 @@ from ssdrig.rig import certificate, switch
 from ssdrig.rig.stream import Rig
 from ssdrig.run import able, control, cutting, dry_run, engine, fleet, keeping, planned, prepare, run_json, verbose
 from ssdrig.run import options as run_options
+from ssdrig.run.asked_cut import OFF_S, AskedCut
 from ssdrig.run.budget import Budget
 from ssdrig.run.course import Course
 from ssdrig.run.live import Live, anchor
@@ -223,6 +224,8 @@ class _End:
             yield
         except KeyboardInterrupt:
             self.state, self.why, self.exit_code = "interrupted", f"stopped by {stop.name or 'a signal'}", 130
+        except PowerCut as error:
+            self.state, self.why, self.exit_code = "interrupted", error.seen, error.exit_code
         except (SsdrigError, OSError) as error:
             self.state, self.why, self.exit_code = "failed", words_of(error), exit_code(error)
         except BaseException as error:
@@ -264,7 +267,8 @@ def carry_out(
     (host)."""
     end, pusher, rig = _End(), None, None
     with Teardown(stop, show) as teardown:
-        said = run_json.of(prepared, here, budget)
+        may_cut = getattr(args, "allow_cut", False)
+        said = run_json.of(prepared, here, budget) | {"cut_off_s": OFF_S if may_cut else None}
         book = begin(said) if begin else journal.create(args.runs, said)
         teardown.push("close the journal", lambda: end.close(book, teardown, rig))
         teardown.record = lambda words: book.event("note", text=words)
@@ -274,13 +278,18 @@ def carry_out(
             influx = args.influx or os.environ.get("SSDRIG_INFLUX")
             pusher = push.start(book.path, influx) if influx else None
             book.event("run.start", pid=os.getpid())
-            teardown.push("take no more requests", control.Control(book).close)
+            rig = Rig(here.port, book) if here.port else None
+            cut = AskedCut(here, book, rig, stop) if may_cut and rig else None
+            teardown.push("take no more requests", control.Control(book, cut=cut).close)
+            if cut:
+                show.say(
+                    f"a cut from the web takes the power for {OFF_S:g} s, and ends the run: `ssdrig serve --control`"
+                )
             if here.drive.get("raw_nand_assumed"):
                 book.event("note", text=overprovisioning.assumed_words(here.drive["raw_nand_bytes"]))
             anchor(book)
             here.keep(parts.root(book.path))
             teardown.push("tie the clock to UTC", lambda: anchor(book))
-            rig = Rig(here.port, book) if here.port else None
             if rig:
                 teardown.push("stop the rig", rig.stop)
             budget = budget or Budget(None)
@@ -288,7 +297,7 @@ def carry_out(
             live = Live(here, book, rig, show, args.jsonl, course)
             off = Event()  # the drive has no power, and is not to have any when the run ends
             teardown.push("read the last SMART", keeping.unless(off, lambda: _last_smart(book, live)), SMART_LIMIT_S)
-            _check(here, book, rig, stop, teardown, off, prepared.acts)
+            _check(here, book, rig, stop, teardown, off, prepared.acts, cut is not None)
             for key, was in (changed or {}).items():
                 here.put_back(key, was)
                 book.event("put_back", key=key, value=was)
@@ -296,8 +305,9 @@ def carry_out(
             book.event("conditions", when="before", **before)
             last = keeping.unless(off, lambda: _conditions_after(here, book, before))
             teardown.push("record the conditions", last, SMART_LIMIT_S)
+            seen = dict(prepared.seen)
             stage = Stage(
-                here, book, live, stop, show, teardown, prepared.seed, jobs, seen=dict(prepared.seen), rig=rig, off=off
+                here, book, live, stop, show, teardown, prepared.seed, jobs, seen=seen, rig=rig, off=off, cut=cut
             )
             end.why = engine.carry_out(prepared.acts, stage, budget)
             if stage.outcome:
@@ -309,7 +319,14 @@ def carry_out(
 
 
 def _check(
-    here: Bench, book: journal.Journal, rig: Rig | None, stop: Stop, teardown: Teardown, off: Event, acts: Sequence[Act]
+    here: Bench,
+    book: journal.Journal,
+    rig: Rig | None,
+    stop: Stop,
+    teardown: Teardown,
+    off: Event,
+    acts: Sequence[Act],
+    may_cut: bool,
 ) -> None:
     stop.check()
     with step(book, "check"), stop.second_raises():
@@ -321,7 +338,7 @@ def _check(
             rig.last_second().refuse_other()
             if not here.simulated:
                 latch.refuse(latch.name_of(hello, rig.port))
-            cutting.refuse_rig(hello, here, acts)
+            cutting.refuse_rig(hello, here, acts, may_cut)
             teardown.push("see the rail on", keeping.unless(off, lambda: _rail_on(rig, here)))
 
 

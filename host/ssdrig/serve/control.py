@@ -12,18 +12,23 @@ from ssdrig.integrity import CONTROL
 LIMIT_S = 5.0
 MOST_BYTES = 4096
 MOST_NOTE = 300
+MOST_TOKEN = 64
+WORDS = f"a note of up to {MOST_NOTE} characters, stop, arm, or cut with its token"
+ANSWER = {"token": str, "hold_s": int | float, "off_s": int | float}  # what else an answer may say
 
 
 def ask(folder: Path, said: dict) -> dict:
-    """{"ok", "why"} of {"do": "note", "text"} or {"do": "stop"}. Raises UsageError for anything else, and where no run
-    listens."""
-    do, text = said.get("do"), said.get("text")
+    """{"ok", "why"} of {"do": "note", "text"}, {"do": "stop"}, {"do": "arm"} (with ANSWER) or {"do": "cut", "token"}.
+    Raises UsageError for anything else, and where no run listens."""
+    do, text, token = said.get("do"), said.get("text"), said.get("token")
     if do == "note" and isinstance(text, str) and 0 < len(text.strip()) <= MOST_NOTE:
         request = {"do": "note", "text": text.strip()}
-    elif do == "stop":
-        request = {"do": "stop"}
+    elif do in ("stop", "arm"):
+        request = {"do": do}
+    elif do == "cut" and isinstance(token, str) and 0 < len(token) <= MOST_TOKEN:
+        request = {"do": "cut", "token": token}
     else:
-        raise UsageError(f"a note of up to {MOST_NOTE} characters, or stop", repr(do)[:40], "ask for one of them")
+        raise UsageError(WORDS, repr(do)[:40], "ask for one of them")
     try:
         fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
@@ -37,4 +42,5 @@ def ask(folder: Path, said: dict) -> dict:
     except (OSError, ValueError) as error:
         seen = getattr(error, "strerror", None) or str(error)
         raise UsageError("a run of this user that goes on", seen, "see whether it still runs, and as whom") from error
-    return {"ok": bool(answer.get("ok")), "why": str(answer.get("why") or "")[:300]}
+    more = {key: answer[key] for key, kind in ANSWER.items() if isinstance(answer.get(key), kind)}
+    return {"ok": bool(answer.get("ok")), "why": str(answer.get("why") or "")[:300], **more}

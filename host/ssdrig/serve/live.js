@@ -193,6 +193,7 @@ const Live = (() => {
     $("bench-h").textContent = f.model ?? "Drive without a name";
     $("simulated").hidden = !f.simulated;
     $("scaled").hidden = !f.scaled;
+    Cut.show(f.cut_off_s);
     $("about").textContent = [f.serial, f.plan, f.op_percent == null ? "default OP" : `${f.op_percent} % OP of raw NAND`, f.dilation > 1 ? `time-dilated ${f.dilation} times: all times are drive time` : null, f.run].filter(Boolean).join(" · ");
     document.title = `${f.model ?? "run"} · ssdrig bench`;
   }
@@ -246,7 +247,7 @@ const Live = (() => {
       if (said.events || said.seconds) rig();
       later();
     },
-    ended() { run.ended = true; run.preview.clear(); later(); Lists.look(); },
+    ended() { run.ended = true; Cut.show(null); run.preview.clear(); later(); Lists.look(); },
     lost() { if (run) { run.broken = true; later(); } },
   };
   const joules_of = new Map(); // second -> J, until its I/O is known
@@ -271,7 +272,7 @@ const Live = (() => {
     frozen = null;
     again();
     if (id) open();
-    else { $("live-parts").hidden = true; $("bench-h").textContent = "No run is going on"; $("about").textContent = "A run that is started in the folder shows here by itself."; $("steps").replaceChildren(); $("rig").replaceChildren(); $("events").replaceChildren(); $("cost").textContent = ""; $("simulated").hidden = $("scaled").hidden = true; }
+    else { $("live-parts").hidden = true; $("bench-h").textContent = "No run is going on"; $("about").textContent = "A run that is started in the folder shows here by itself."; $("steps").replaceChildren(); $("rig").replaceChildren(); $("events").replaceChildren(); $("cost").textContent = ""; $("simulated").hidden = $("scaled").hidden = true; Cut.show(null); }
   }
   const open = () => { end = Client.follow(followed, (kind, said) => TAKE[kind]?.(said)); };
   function stop() { end?.(); end = null; }

@@ -32,6 +32,7 @@ def facts(header: dict) -> dict:
         "dilation": drive.get("time_dilation") or 1,
         "rated_write_bytes": drive.get("rated_write_bytes"),
         "rig": bool(header.get("rig")),
+        "cut_off_s": header["cut_off_s"] if _positive(header.get("cut_off_s")) else None,
         "started_utc_ms": (header["started"].get("utc_ns") or 0) // 10**6 or None,
     }
 
@@ -78,6 +79,15 @@ def _words(kind: str, event: dict) -> str:
         return f"first I/O of {event.get('step')}"
     if kind == "note":
         return f"note: {event.get('text')}"
+    if kind in ("cut.asked", "cut.dropped"):
+        words = "a cut of the power is asked for" if kind == "cut.asked" else "the cut that was asked for is not made"
+        return f"{words}: {event['why']}" if event.get("why") else words
+    if kind == "cut.fired" and event.get("cut") is None:
+        return "power cut from the web" + (f": {event['why']}" if event.get("why") else "")
+    if kind == "cut.on" and event.get("cut") is None:
+        return f"power is back after {event.get('off_s')} s"
+    if kind in ("drive.ready", "drive.missing") and event.get("cut") is None:
+        return f"the drive is back after {event.get('ready_s')} s" if kind == "drive.ready" else "the drive is MISSING"
     if kind == "run.end":
         return f"run ends: {event['state']}" + (f", {event['why']}" if event.get("why") else "")
     rest = ", ".join(f"{key} {value}" for key, value in event.items() if key not in ("t_ns", "kind", "step"))

@@ -141,6 +141,8 @@ class Tail:
         kind = event["kind"]
         with self._lock:
             self._events.append((self._offset, said.event(event, self), said.of_step(event, self)))
+        if kind == "cut.fired":
+            self._base = None  # what the drive counts from here on is of its restart, too
         if kind == "step.start":
             kind = "played" if isinstance(event.get("played"), str) else "fio"
             name = event.get(kind)

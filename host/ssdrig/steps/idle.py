@@ -40,7 +40,7 @@ def carry_out(act, stage, number: int) -> dict:
         stage.live.begin(Pace("idle"))
     least_s, most_s = span_s(act.keys)
     if "until" not in act.keys:
-        stage.live.wait(most_s * stage.dilation, stage.stop.check)
+        stage.live.wait(most_s * stage.dilation, stage.check)
         return {"rest": {"lasted_s": most_s}} if counts(act.keys) else {}
     held: list[float | None] = []  # of the host's seconds that make up the next one of the drive
     power_W: list[float | None] = []
@@ -55,7 +55,7 @@ def carry_out(act, stage, number: int) -> dict:
             found[0] = quiet.verdict(power_W, least_s)
         return found[0].reached
 
-    stage.live.wait(most_s * stage.dilation, stage.stop.check, ended)
+    stage.live.wait(most_s * stage.dilation, stage.check, ended)
     return {"quiet": found[0]._asdict() | {"lasted_s": len(power_W)}}
 
 

@@ -124,12 +124,7 @@ def carry_out(act, stage, number: int) -> dict:
     folder = stage.book.path / "played" / act.folder(stage.round, number)
     counted = stage.bench.witness()
     ended = process.run(
-        stage.bench.fio_target,
-        _trace(act, stage),
-        how(keys, stage.dilation),
-        folder,
-        stage.live.second,
-        stage.stop.asked,
+        stage.bench.fio_target, _trace(act, stage), how(keys, stage.dilation), folder, stage.second, stage.asked
     )
     if reads_smart and not ended.stopped:
         with stage.stop.second_raises():
@@ -148,7 +143,7 @@ def carry_out(act, stage, number: int) -> dict:
                 "MB/s": stage.dilation * total["bytes"] / host_s / 1e6,
                 "lat_mean": total["lat_sum_ns"] / total["ios"] / 1000 / stage.dilation,
             }
-    stage.stop.check()
+    stage.check()
     return {"bytes": act.amount_bytes}
 
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ssdrig.progress import Progress
     from ssdrig.rig.stream import Rig
     from ssdrig.rules.choose import Pick, Seen
+    from ssdrig.run.asked_cut import AskedCut
     from ssdrig.run.budget import Budget
     from ssdrig.run.live import Live
     from ssdrig.run.teardown import Stop, Teardown
@@ -33,7 +34,8 @@ class Stage:
     that is being carried out, from 1. `means`: {act's label: {"iops", "MB/s", "lat_mean"}} of the last time; `seen`:
     the same of every round, of earlier parts of the run too; `picked`: by the latest choose step. `rig`: that powers
     the drive. `outcome`: what was found of the drive, where that is the exit code of a run that has done all it
-    should. `off`: set once the drive has no power, and is not to have any when the run ends."""
+    should. `off`: set once the drive has no power, and is not to have any when the run ends. `cut`: of the drive's
+    power, that the run's owner may ask for; None: not of this run."""
 
     bench: "Bench"
     book: "Journal"
@@ -51,10 +53,27 @@ class Stage:
     rig: "Rig | None" = None
     outcome: "SsdrigError | None" = None
     off: Event = field(default_factory=Event)
+    cut: "AskedCut | None" = None
 
     @property
     def dilation(self) -> int:
         return self.bench.drive["time_dilation"]
+
+    def asked(self) -> bool:
+        """Whether what goes on is to end: someone asked for that, or for a cut of the drive's power, which is made
+        here."""
+        return self.stop.asked() or self.cut is not None and self.cut.due()
+
+    def check(self) -> None:
+        """Raises KeyboardInterrupt or PowerCut if so."""
+        self.stop.check()
+        if self.cut:
+            self.cut.check()
+
+    def second(self, now: dict) -> None:
+        """What a load says each second; what it still says of a drive without power is of no load."""
+        if not (self.cut and self.cut.made):
+            self.live.second(now)
 
     def ask(self) -> str:
         """A line of the person at the terminal. Raises UsageError where there is none."""
@@ -99,7 +118,7 @@ class Stage:
         def second(now: dict) -> None:
             if "read_qd" in act.keys:  # as everywhere of a load that writes: the reads beside it are not its bytes
                 now = now | {"total_bytes": now["written_bytes"]}
-            self.live.second(now)
+            self.second(now)
             held.append(now["iops"])
             if len(held) == self.dilation:
                 counts.append(sum(held))
@@ -110,7 +129,7 @@ class Stage:
         self.means.pop(act.label, None)
         before = self.bench.witness()
         result = fio.run(
-            job, self.folder(act, number) / within, on_second=second, should_stop=lambda: ended[0] or self.stop.asked()
+            job, self.folder(act, number) / within, on_second=second, should_stop=lambda: ended[0] or self.asked()
         )
         counted = witness.between(before, self.bench.witness())
         more = {"round": self.round} if self.round else {}
@@ -119,7 +138,7 @@ class Stage:
             self.book.event("load.first_io", t_ns=int(result.seconds.t_ns[0]), step=act.path)
             if found := _means(act, result, self.dilation):
                 self.means[act.label] = found
-        self.stop.check()
+        self.check()
         return result
 
 

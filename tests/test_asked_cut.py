@@ -1,0 +1,305 @@
+"""A cut of the drive's power that the run's owner asks for: what refuses it, what it leaves, what is said of it. On
+stand-ins for rig and drive; on the whole bench, from a button: test_bench_cut.py."""
+
+from types import SimpleNamespace
+
+import pytest
+import synthetic_run
+
+from ssdrig import analysis, journal
+from ssdrig.analysis.figures import figures_of
+from ssdrig.errors import DriveError, ExchangedDrive, LoadError, PowerCut, RigError, UsageError
+from ssdrig.powerloss.supply import Outcome
+from ssdrig.run import asked_cut, control, cut_short, cutting, options
+from ssdrig.run.asked_cut import HOLD_S, LATE_S, STEPS, WHY_NOT, WITHIN_S, AskedCut
+from ssdrig.serve import control as asking
+from ssdrig.steps import KINDS
+from ssdrig.steps.stage import Stage
+
+LOAD = SimpleNamespace(do="load", path="load")
+OTHER_NS = 7
+
+
+class Bench:
+    """One cut away from a run: the clock stands unless a test moves it. `outcome`: what the rig comes back with, or an
+    error; `reads`: what the drive answers, an error or a block each."""
+
+    def __init__(self, book, monkeypatch):
+        self.now_s, self.book, self.stopped = 1000.0, book, False
+        self.outcome = Outcome(5_000, 100, 9_000, 2.0)
+        self.reads: list = [bytes(4096)]
+        self.did: list[str] = []
+        clock = SimpleNamespace(
+            monotonic=lambda: self.now_s, monotonic_ns=lambda: int(self.now_s * 1e9), sleep=self.pass_s
+        )
+        monkeypatch.setattr(asked_cut, "time", clock)
+        monkeypatch.setattr(asked_cut, "RigSupply", lambda rig, run: SimpleNamespace(cut=self._cut))
+        target = SimpleNamespace(
+            away=lambda: self.did.append("away"), back=lambda: self.did.append("back"), ended=lambda: False
+        )
+        here = SimpleNamespace(target=target, read_blocks=self._read)
+        stop = SimpleNamespace(
+            asked=lambda: self.stopped, held=self._none, second_raises=self._none, check=lambda: None
+        )
+        self.cut = AskedCut(here, book, SimpleNamespace(), stop)
+        self.stage = Stage(None, book, SimpleNamespace(second=self.did.append), stop, None, None, 1, cut=self.cut)
+
+    class _none:
+        def __enter__(self): ...
+
+        def __exit__(self, *_): ...
+
+    def pass_s(self, seconds: float) -> None:
+        self.now_s += seconds
+
+    def _cut(self, shape, at_ns, off_s):
+        self.did.append(f"{shape} {off_s:g} s")
+        if isinstance(self.outcome, Exception):
+            raise self.outcome
+        return self.outcome
+
+    def _read(self, offsets):
+        found = self.reads.pop(0) if len(self.reads) > 1 else self.reads[0]
+        if isinstance(found, Exception):
+            raise found
+        return [found]
+
+    def hold(self, seconds: float = HOLD_S) -> dict:
+        armed = self.cut.arm()
+        self.pass_s(seconds)
+        return self.cut.ask(armed.get("token", ""), uid=1, pid=2)
+
+    def kinds(self) -> list[str]:
+        return [event["kind"] for event in journal.events(self.book.path)]
+
+    def last(self, kind: str) -> dict:
+        return next(event for event in reversed(journal.events(self.book.path)) if event["kind"] == kind)
+
+
+@pytest.fixture
+def bench(tmp_path, monkeypatch):
+    book = journal.create(tmp_path / "runs", {"method": {"name": "x"}, "drive": {"model": "m"}})
+    yield Bench(book, monkeypatch)
+    book.close("complete")
+
+
+def test_it_is_made_once_in_the_step_recorded_and_ends_it(bench):
+    words = "cut from the web in load: 2.00 s without power, ready"
+    with pytest.raises(PowerCut, match=words) as found, bench.cut.within(LOAD):
+        assert not bench.stage.asked() and bench.hold() == {"ok": True}
+        assert bench.cut.arm()["ok"] is False and bench.did == []  # it is the run's thread that cuts
+        assert bench.stage.asked() and bench.stage.asked()
+        bench.stage.second({"iops": 1})  # fio says so of a drive without power
+        assert bench.did == ["crowbar 2 s"]
+        bench.stage.check()
+    assert found.value.exit_code == 17 and bench.did == ["crowbar 2 s", "away", "back"]
+    assert bench.kinds() == ["cut.asked", "cut.fired", "cut.on", "drive.ready"]
+    asked, fired = bench.last("cut.asked"), bench.last("cut.fired")
+    assert (asked["step"], asked["uid"], asked["pid"]) == ("load", 1, 2)
+    assert (fired["fired_ns"], fired["bound_ns"], fired["cut"], fired["why"]) == (5_000, 100, None, None)
+    assert "asked for already" in bench.cut.arm()["why"]
+
+
+@pytest.mark.parametrize("do", [*KINDS])
+def test_only_steps_that_judge_no_data_and_erase_nothing_allow_it(bench, do):
+    with bench.cut.within(SimpleNamespace(do=do, path=f"its {do}")):
+        answer = bench.hold()
+        if do in STEPS:
+            assert answer["ok"]
+            bench.cut._asked_at = None  # called off, or the step would not end
+        else:
+            assert not answer["ok"] and do in answer["why"] and not bench.cut.due() and bench.did == []
+    assert not ({*STEPS} & {*WHY_NOT}) and {*STEPS, *WHY_NOT} <= {*KINDS}
+
+
+def test_between_steps_and_while_the_run_ends_it_is_refused(bench):
+    assert "no step" in bench.hold()["why"]
+    with bench.cut.within(LOAD):
+        bench.stopped = True
+        assert "ending" in bench.hold()["why"]
+    bench.stopped = False
+    assert "no step" in bench.cut.arm()["why"] and bench.kinds() == []
+
+
+@pytest.mark.parametrize("seconds", [0.0, HOLD_S - 0.01, WITHIN_S + 0.01, 3600.0])
+def test_who_lets_go_or_comes_late_asks_for_nothing(bench, seconds):
+    with bench.cut.within(LOAD):
+        assert "after it was armed" in bench.hold(seconds)["why"]
+        assert not bench.cut.due() and bench.kinds() == []
+
+
+def test_a_token_is_for_one_hold(bench):
+    with bench.cut.within(LOAD):
+        first, second = (bench.cut.arm()["token"] for _ in range(2))
+        bench.pass_s(HOLD_S)
+        assert "not armed" in bench.cut.ask(first, uid=1, pid=2)["why"]
+        assert "not armed" in bench.cut.ask(second, uid=1, pid=2)["why"]  # the wrong one has used it up
+        assert "not armed" in bench.cut.ask("", uid=1, pid=2)["why"] and not bench.cut.due()
+
+
+def test_a_run_that_comes_to_it_late_drops_it_and_takes_the_next(bench):
+    with pytest.raises(PowerCut), bench.cut.within(LOAD):
+        assert bench.hold()["ok"]
+        bench.pass_s(LATE_S + 1)  # it was suspended
+        assert not bench.cut.due() and bench.did == [] and "5 s" in bench.last("cut.dropped")["why"]
+        assert bench.hold()["ok"] and bench.cut.due()
+
+
+def test_a_step_that_ends_before_it_drops_it(bench):
+    with bench.cut.within(LOAD):
+        assert bench.hold()["ok"]
+    assert "ended before" in bench.last("cut.dropped")["why"]
+    with bench.cut.within(LOAD):
+        assert not bench.cut.due()
+    assert bench.did == []
+
+
+def test_what_the_rig_refuses_leaves_the_load_alone(bench):
+    bench.outcome = RigError("the rig to carry out `cut`", "refused: rail 0 is off", "correct that")
+    with bench.cut.within(LOAD):
+        assert bench.hold()["ok"] and not bench.cut.due()
+        bench.stage.second({"iops": 1})
+    assert bench.kinds() == ["cut.asked", "cut.dropped"] and bench.did[-1] == {"iops": 1}
+
+
+def test_where_nobody_knows_what_the_rig_did_the_run_fails_with_its_words(bench):
+    bench.outcome = RigError("the rig's report of the switch", "nothing", "look at its cable")
+    with pytest.raises(RigError, match="look at its cable"), bench.cut.within(LOAD):
+        assert bench.hold()["ok"]
+        bench.cut.due()
+    fired = bench.last("cut.fired")
+    assert "look at its cable" in fired["why"] and fired["fired_ns"] - fired["bound_ns"] <= 1001.5e9
+
+
+def test_a_rail_that_was_not_seen_low_is_said(bench):
+    bench.outcome = bench.outcome._replace(why_not="rail 0 was not seen below 3750 mV")
+    with pytest.raises(PowerCut), bench.cut.within(LOAD):
+        bench.hold()
+        bench.cut.due()
+    assert "3750" in bench.last("cut.fired")["why"]
+
+
+def test_an_error_of_the_load_that_follows_from_it_is_not_the_reason(bench):
+    with pytest.raises(PowerCut), bench.cut.within(LOAD):
+        bench.hold()
+        bench.cut.due()
+        raise LoadError("fio to end well", "it saw an I/O error", "look")
+
+
+def test_an_error_without_a_cut_is_itself(bench):
+    with pytest.raises(LoadError), bench.cut.within(LOAD):
+        bench.hold()
+        raise LoadError("fio to end well", "it saw an I/O error", "look")
+    assert bench.kinds() == ["cut.asked", "cut.dropped"]
+
+
+def test_a_drive_that_comes_late_is_waited_for(bench):
+    bench.reads = [OSError(5, "I/O error"), None, bytes(4096)]
+    with pytest.raises(PowerCut), bench.cut.within(LOAD):
+        bench.hold()
+        bench.cut.due()
+    assert bench.did.count("back") == 3 and bench.kinds()[-1] == "drive.ready"
+
+
+@pytest.mark.parametrize("error", [None, OSError(5, "I/O error")])
+def test_a_drive_that_stays_away_is_missing(bench, error):
+    bench.reads = [error]
+    with pytest.raises(DriveError, match="within 30 s"), bench.cut.within(LOAD):
+        bench.hold()
+        bench.cut.due()
+    assert bench.kinds()[-1] == "drive.missing"
+
+
+def test_another_drive_in_its_place_ends_it_at_once(bench):
+    bench.reads = [ExchangedDrive("this drive", "another", "look")]
+    with pytest.raises(ExchangedDrive), bench.cut.within(LOAD):
+        bench.hold()
+        bench.cut.due()
+    assert bench.did.count("back") == 1
+
+
+# ---- over the socket
+
+
+def test_over_the_socket_it_takes_both_requests_and_the_callers_ids_are_kept(bench):
+    one = control.Control(bench.book, lambda: None, bench.cut)
+    try:
+        with bench.cut.within(LOAD):
+            armed = asking.ask(bench.book.path, {"do": "arm"})
+            assert armed["ok"] and (armed["hold_s"], armed["off_s"]) == (HOLD_S, asked_cut.OFF_S)
+            cut = {"do": "cut", "token": armed["token"]}
+            assert "after it was armed" in asking.ask(bench.book.path, cut)["why"]
+            cut["token"] = asking.ask(bench.book.path, {"do": "arm"})["token"]
+            bench.pass_s(HOLD_S)
+            assert asking.ask(bench.book.path, cut) == {"ok": True, "why": ""}
+            assert bench.last("cut.asked")["pid"] > 1
+            for wrong in (
+                {"do": "cut"},
+                {"do": "cut", "token": ""},
+                {"do": "cut", "token": 5},
+                {"do": "cut", "token": "x" * 65},
+            ):
+                with pytest.raises(UsageError):
+                    asking.ask(bench.book.path, wrong)
+            bench.cut._asked_at = None
+    finally:
+        one.close()
+
+
+def test_a_run_that_was_not_started_with_it_refuses(bench):
+    one = control.Control(bench.book, lambda: None)
+    try:
+        assert asking.ask(bench.book.path, {"do": "arm"}) == {"ok": False, "why": control.NO_CUT}
+        assert asking.ask(bench.book.path, {"do": "cut", "token": "x"}) == {"ok": False, "why": control.NO_CUT}
+    finally:
+        one.close()
+
+
+def test_without_a_rig_that_switches_it_is_refused_before_anything_starts():
+    with pytest.raises(UsageError, match="--allow-cut"):
+        options.check(options.parse(["consistency", "--drive", "S1", "--allow-cut"]))
+    options.check(options.parse(["consistency", "--drive", "S1", "--rig", "/dev/null", "--allow-cut"]))
+    with pytest.raises(UsageError, match="only measures") as found:
+        cutting.refuse_rig({"switch": None}, SimpleNamespace(target=None), [], True)
+    assert "--allow-cut" in found.value.do
+    cutting.refuse_rig({"switch": None}, SimpleNamespace(target=None), [])
+
+
+# ---- what is made of it
+
+
+def cut_run(tmp_path, at_s: float | None) -> dict:
+    """Figures of a load of 14 s that was cut so late."""
+    made = synthetic_run.write(tmp_path, [900] * 5 + [300, 500, 400] * 3, zoom_s=5, smart_every_s=3, name=f"at-{at_s}")
+    if at_s is not None:
+        fired_ns = (analysis.load(made).t0_ns or 0) + round(at_s * 1e9)
+        fired = {"t_ns": fired_ns + OTHER_NS, "kind": "cut.fired", "step": "load", "cut": None}
+        fired |= {"fired_ns": fired_ns, "bound_ns": 1000, "why": None}
+        synthetic_run.seal(made, sorted([*journal.events(made), fired], key=lambda event: event["t_ns"]))
+    data = analysis.load(made)
+    return figures_of(data) | {"data": data}
+
+
+def test_figures_are_of_the_time_before_it(tmp_path):
+    whole, cut = cut_run(tmp_path, None), cut_run(tmp_path, 9.5)
+    assert whole["windows"]["all"]["t1_s"] == 14 and cut["windows"]["all"]["t1_s"] == 9
+    assert (cut["windows"]["steady"]["t0_s"], cut["windows"]["steady"]["t1_s"]) == (5, 9)
+    assert cut["iops_all_mean"] is None and whole["iops_all_mean"]
+    assert any("cut from the web after 9.50 s" in note for note in cut["notes"])
+    assert (9.5, "power cut from the web") in [(round(t, 3), words) for t, words in cut["data"].marks]
+    assert max(cut["data"].axis_s(s["t_end_ns"]) for s in cut["data"].snapshots) < 9.5
+    assert max(whole["data"].axis_s(s["t_end_ns"]) for s in whole["data"].snapshots) > 9.5
+    polls_s = cut["windows"]["steady"]["wa_polls_s"]
+    assert polls_s is None or max(polls_s) < 9.5
+
+
+def test_a_campaigns_cuts_are_none_of_these(tmp_path):
+    found = cut_run(tmp_path, None)["data"]
+    found.events.append({"kind": "cut.fired", "t_ns": 1, "cut": 3, "fired_ns": 1, "bound_ns": 1})
+    assert found.before_cut_ns() is None
+
+
+def test_who_goes_on_knows_that_the_drive_was_without_power():
+    of = lambda *events: SimpleNamespace(parts=[({}, []), ({}, list(events))])
+    assert cut_short.lost_power(of({"kind": "cut.fired", "cut": None}))
+    assert not cut_short.lost_power(of({"kind": "cut.fired", "cut": 1}, {"kind": "cut.asked"}))
