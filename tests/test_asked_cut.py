@@ -269,8 +269,10 @@ def test_without_a_rig_that_switches_it_is_refused_before_anything_starts():
 
 
 def cut_run(tmp_path, at_s: float | None) -> dict:
-    """Figures of a load of 14 s that was cut so late."""
-    made = synthetic_run.write(tmp_path, [900] * 5 + [300, 500, 400] * 3, zoom_s=5, smart_every_s=3, name=f"at-{at_s}")
+    """Figures of a load of 14 s, with 4 s of rest from 14.5 s on, that was cut so late."""
+    made = synthetic_run.write(
+        tmp_path, [900] * 5 + [300, 500, 400] * 3, zoom_s=5, smart_every_s=3, idle_s=4, name=f"at-{at_s}"
+    )
     if at_s is not None:
         fired_ns = (analysis.load(made).t0_ns or 0) + round(at_s * 1e9)
         fired = {"t_ns": fired_ns + OTHER_NS, "kind": "cut.fired", "step": "load", "cut": None}
@@ -291,6 +293,18 @@ def test_figures_are_of_the_time_before_it(tmp_path):
     assert max(whole["data"].axis_s(s["t_end_ns"]) for s in whole["data"].snapshots) > 9.5
     polls_s = cut["windows"]["steady"]["wa_polls_s"]
     assert polls_s is None or max(polls_s) < 9.5
+
+
+def test_so_are_those_of_a_rest_and_a_fill_has_none(tmp_path):
+    whole = cut_run(tmp_path, None)
+    events = whole["data"].events
+    begin_ns = next(e["t_ns"] for e in events if e["kind"] == "step.start" and e["step"] == "idle")
+    in_idle = cut_run(tmp_path, (begin_ns - whole["data"].t0_ns) / 1e9 + 1.5)
+    assert whole["idle_s"] == 4 and in_idle["idle_s"] == pytest.approx(1.5, abs=1e-3) and in_idle["idle_mean_W"]
+    assert in_idle["windows"]["all"]["t1_s"] == 14 and in_idle["iops_all_mean"]  # the load was over
+    in_fill = cut_run(tmp_path, -1.5)
+    assert whole["fill_s"] and in_fill["fill_s"] is None and in_fill["fill_MBps"] is None
+    assert any("fill: the power was cut" in note for note in in_fill["notes"])
 
 
 def test_a_campaigns_cuts_are_none_of_these(tmp_path):

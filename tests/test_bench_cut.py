@@ -76,7 +76,9 @@ def test_it_is_held_and_ends_the_run(chromium, going):
         open_page(chromium, served.url, "ssdrig.Live.run() && !document.getElementById('cut').hidden")
         assert text(chromium, "#cut") == "Cut the power: hold"
         until(lambda: begun(run, "step.start", step="load"))
-        chromium.wait("ssdrig.Live.run().iops.filter(Number.isFinite).length > 5 && ssdrig.Live.run().running === 'load'")
+        chromium.wait(
+            "ssdrig.Live.run().iops.filter(Number.isFinite).length > 5 && ssdrig.Live.run().running === 'load'"
+        )
         for how in ("pointer", "key"):
             press(chromium, how, True)
             chromium.wait(f"{SAID}.startsWith('Armed')")

@@ -55,7 +55,7 @@ def carried_out(tmp_path, monkeypatch):
         none = {name: lambda *said: None for name in ("begin", "act", "act_done")}
         live = SimpleNamespace(poll_smart=polls.append, rule_words="", **none)
         stop = SimpleNamespace(check=lambda: None, second_raises=contextlib.nullcontext)
-        stage = SimpleNamespace(book=book, live=live, stop=stop, round=None, means={}, seen={})
+        stage = SimpleNamespace(book=book, live=live, stop=stop, round=None, means={}, seen={}, cut=None)
 
         def stand_in(act, stage, number):
             done.append((stage.round, act.label, number))

@@ -18,7 +18,9 @@ def load_fio(data: RunData, run: Path) -> None:
         fill = fiolog.load(run / "fio" / "fill")
         data.fill_t0_ns = int(fill.t_ns[0]) if len(fill.t_ns) and fill.t_ns[0] else _started(data, "fill")
         data.notes += [f"fill: {note}" for note in fill.notes]
-        if fill.totals["bytes"] is not None:
+        if data.fill_t0_ns and data.cut_within(data.fill_t0_ns, fill.totals["runtime_ms"]):
+            data.notes.append("fill: the power was cut from the web in it, so it was not completed")
+        elif fill.totals["bytes"] is not None:
             data.fill_s, data.fill_bytes = fill.totals["runtime_ms"] / 1000 / k, fill.totals["bytes"]
     except LoadError as error:
         data.notes.append(f"fill: {error}")
@@ -46,8 +48,8 @@ def load_step(data: RunData, folder: Path, started_ns: int) -> None:
     data.load_s = load.totals["runtime_ms"] / 1000 / k
     data.ios, data.totals = load.totals["ios"], load.totals
     n = (len(load.iops) - load.partial) // k  # a second that was cut short would look slow
-    if (cut_ns := data.before_cut_ns()) is not None and cut_ns < data.t0_ns + load.totals["runtime_ms"] * 1_000_000:
-        data.load_s = data.until_cut_s(data.t0_ns, cut_ns)  # what fio counted is of the time behind it, too
+    if data.cut_within(data.t0_ns, load.totals["runtime_ms"]):  # what fio counted is of the time behind it, too
+        data.load_s = data.until_cut_s(data.t0_ns, 1 << 62)
         data.ios, data.totals, n = None, {}, min(n, int(data.load_s))
         data.notes.append(CUT.format(data.load_s))
 

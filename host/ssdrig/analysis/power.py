@@ -130,13 +130,16 @@ def _fill_ns(data: RunData) -> list[int]:
 
 
 def _idle_ns(data: RunData) -> list[int]:
-    """Begin and end of the idle step, in which nothing asks the drive for anything, if there was one, whole."""
+    """Begin and end of the idle step, in which nothing asks the drive for anything, if there was one, whole or to the
+    cut that ended it."""
     edges = [
         e["t_ns"]
         for kind in ("step.start", "step.end")
         for e in data.events
         if e["kind"] == kind and e.get("step") == "idle"
     ]
+    if len(edges) == 2 and (cut_ns := data.before_cut_ns()) is not None:
+        edges[1] = max(edges[0], min(edges[1], cut_ns))
     return edges if len(edges) == 2 else []
 
 

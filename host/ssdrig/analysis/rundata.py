@@ -146,6 +146,11 @@ class RunData:
                 return event["fired_ns"] - event["bound_ns"]
         return None
 
+    def cut_within(self, begin_ns: int, lasts_ms: float) -> bool:
+        """Whether that cut came before a job of so many ms of the host was over."""
+        cut_ns = self.before_cut_ns()
+        return cut_ns is not None and cut_ns < begin_ns + lasts_ms * 1e6
+
     def until_cut_s(self, begin_ns: int, end_ns: int) -> float:
         """Drive time from one host time to another, or to the cut."""
         cut_ns = self.before_cut_ns()

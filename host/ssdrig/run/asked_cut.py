@@ -123,7 +123,7 @@ class AskedCut:
 
     def _cut(self) -> None:
         begin_ns = time.monotonic_ns()
-        step = {"step": self._step, "cut": None}
+        step: dict[str, Any] = {"step": self._step, "cut": None}
         try:
             outcome = RigSupply(self._rig, self._book.path).cut(DEFAULT, None, OFF_S)
         except SsdrigError as error:
@@ -135,7 +135,11 @@ class AskedCut:
             self._book.event("cut.fired", **step, fired_ns=begin_ns + half_ns, bound_ns=half_ns, why=words_of(error))
             raise
         self.made, self._outcome = True, outcome
-        fired = {"fired_ns": outcome.fired_ns, "bound_ns": outcome.bound_ns, "why": outcome.why_not or None}
+        fired: dict[str, Any] = {
+            "fired_ns": outcome.fired_ns,
+            "bound_ns": outcome.bound_ns,
+            "why": outcome.why_not or None,
+        }
         self._book.event("cut.fired", **step, **fired)
         self._book.event("cut.on", **step, on_ns=outcome.on_ns, off_s=round(outcome.off_s, 6))
 
