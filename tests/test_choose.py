@@ -107,6 +107,7 @@ def carry_out(monkeypatch, acts, seen=None, shown=SHOWN):
         book=book,
         live=SimpleNamespace(**dict.fromkeys(("begin", "poll_smart", "act", "act_done"), lambda *more: None)),
         stop=SimpleNamespace(check=lambda: None, second_raises=contextlib.nullcontext),
+        cut=None,
         **{"round": None, "means": {}, "seen": seen or {}, "picked": {}},
     )
 

@@ -92,7 +92,17 @@ def test_documents_of_noise(text):
 def test_rows_by_column_count():
     for line in (b"1000, 2002, 1, 0\n", b"1000, 2002, 1, 0, 0\n", b"1000, 2002, 1, 4096, 0, 0x0004, 77\n"):
         found, torn = fiotext.rows(line * 2)
-        assert found.tolist() == [[1000, 2002, 1]] * 2 and torn == 0
+        assert found.tolist() == [[1000, 2002, 1, 4096 * (b"4096" in line)]] * 2 and torn == 0
+
+
+@given(st.integers(0, 40_000), st.sampled_from([b"", b"1, 2", b"1, 2, 3, x\n", b"-1, 2, 3, 4\n"]))
+@settings(max_examples=20, deadline=None)
+def test_rows_of_a_log_of_each_io(count, tail):
+    """In pieces, and line by line where one is odd."""
+    line = b"36542300, 72335540, 1, 131072, 0\n"
+    found, torn = fiotext.rows(line * count + tail)
+    assert torn == len(tail) and found.shape == (count, 4)
+    assert (found == [36542300, 72335540, 1, 131072]).all()
 
 
 @given(st.integers(1, 60))
@@ -106,7 +116,7 @@ def test_torn_row(cut):
 @given(st.binary(max_size=200))
 def test_rows_of_noise(data):
     found, torn = fiotext.rows(data)
-    assert 0 <= torn <= len(data) and found.shape[1] == 3
+    assert 0 <= torn <= len(data) and found.shape[1] == 4
 
 
 @settings(max_examples=25, deadline=None)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from synthetic_plan import DRIVE, Writer
 
 from ssdrig.analysis import cache_recovery as recovery
-from ssdrig.analysis import table
+from ssdrig.analysis import filling, table
 from ssdrig.analysis.cache_recovery import Rest
 from ssdrig.load import fiofine
 from ssdrig.plan import expand, grammar, state
@@ -68,14 +68,55 @@ def test_three_plateaus_and_none():
 
 
 def test_the_fine_log_adds_up_to_the_job():
-    log = np.array([[1100, 1000, 1], [1200, 3000, 1], [1200, 500, 0], [1400, 1000, 1]])
+    log = np.array([[1100, 1000, 1, 0], [1200, 3000, 1, 0], [1200, 500, 0, 0], [1400, 1000, 1, 0]])
     at_ns, done, why = fiofine.moved(log, 1_000_000, 1000)
     assert why is None and (at_ns / 1e6).tolist() == [1000, 1100, 1200, 1400]
     assert done == pytest.approx(np.array([0, 100, 450, 650]) / 650 * 1e6)
-    assert fiofine.moved(log, 1_000_000, None)[0][0] == 1000 * MS
-    for bad in (log[:1], log[::-1], log * [1, 0, 1]):
+    assert fiofine.moved(log, 1_000_000, None)[0][0] == 950 * MS  # by its usual step
+    for bad in (log[:1], log[::-1], log * [1, 0, 1, 1]):
         assert len(fiofine.moved(bad, 1_000_000, 1000)[0]) == 0 and fiofine.moved(bad, 1_000_000, 1000)[2]
     assert fiofine.moved(log, None, 1000)[2]
+
+
+def test_a_log_of_averages_leaves_out_rows_without_io():
+    """Seen with fio 3.33: the row behind a stall says what was moved since fio looked last, not since the row before;
+    where fio itself was late, the row is of all of the time."""
+    times = [1100, 1200, 1300, 2300, 2400, 2590]
+    log = np.array([[at, 1000, 1, 0] for at in times])
+    _, done, _ = fiofine.moved(log, 69_000, 1000)
+    assert done == pytest.approx(100 * np.array([0, 100, 200, 300, 400, 500, 690]))
+
+
+def test_a_log_of_each_io_is_exact():
+    """Whatever the rates beside it; the first I/Os of a millisecond and the last count alike."""
+    log = np.array([[1001, 77, 1, 4096], [1001, 99999, 0, 8192], [1007, 1, 1, 4096], [2300, 5, 1, 4096]])
+    at_ns, done, why = fiofine.moved(log, 20480, 1000)
+    assert why is None and (at_ns / 1e6).tolist() == [1000, 1001, 1007, 2300]
+    assert done.tolist() == [0, 12288, 16384, 20480]
+
+
+def test_a_step_is_of_many_ios_and_of_many_stamps():
+    at_ns, done = np.arange(0, 1000, 5) * MS, np.arange(200) * 4096.0
+    for step_bytes, rows in ((4096, 5), (8 * 4096, 8)):  # 25 ms, and 40 ms of eight I/Os
+        assert fiofine.in_steps(at_ns, done, step_bytes, 25).tolist() == [*range(0, 199, rows), 199]
+    assert fiofine.in_steps(at_ns * 1000, done, 1, 25).tolist() == list(range(200))
+    long_ns = np.arange(10**6) * 100 * MS
+    assert len(fiofine.in_steps(long_ns, np.arange(10**6) * 1e6, 1, 25)) == fiofine.MOST_STEPS + 1
+    assert fiofine.in_steps(at_ns[:0], done[:0], 1, 25).tolist() == []
+
+
+@pytest.mark.parametrize("folded_MB", [20, 45, 150])
+def test_what_came_back_is_found_behind_a_drive_that_is_still_busy(folded_MB):
+    """Seen with fio: the first writes of a burst wait until the drive has ended what it folds. 128 KiB at a time."""
+    rng = np.random.default_rng(folded_MB)
+    stall_s, fast_Bps, slow_Bps = 0.009, 2.68e9, 0.61e9
+    took = np.full(3280, 131072 / slow_Bps)
+    took[: round(folded_MB * 1e6 / 131072)] = 131072 / fast_Bps
+    took[0] += stall_s
+    ended = np.floor(np.cumsum(took * rng.uniform(0.8, 1.2, len(took))) * 1e4).astype(int)  # 0.1 ms: dilated 10 times
+    at_ns, done, _ = fiofine.moved(np.array([[10_000 + at, 1, 1, 131072] for at in ended]), 3280 * 131072, 10_000)
+    size, why = plateaus.cache_bytes(filling.find(at_ns, done, 131072, 10))
+    assert why is None and size == pytest.approx(folded_MB * 1e6, abs=1.5e6)
 
 
 # --- the model
@@ -244,17 +285,20 @@ def test_a_repeat_sweeps_the_time_of_the_rest_and_leaves_the_load_its_amount():
     acts = expand.expand(plan, DRIVE, frozenset(grammar.CAPABILITIES))
     rests = [act for act in acts if act.path == "rests/pause"]
     again = [act for act in acts if act.path == "rests/again"]
-    assert [act.keys["time"] for act in rests][:3] == [0.1, 0.5, 0.55] and len(again) == len(rests) == 9
+    assert [act.keys["time"] for act in rests][:3] == pytest.approx([0.25, 0.35, 0.45])
+    assert len(again) == len(rests) == 10
+        rests
+    ) == 10
     assert all("time" not in act.keys and act.amount_bytes == DRIVE["capacity_bytes"] // 10 for act in again)
-    assert len({act.label for act in again}) == 9
+    assert len({act.label for act in again}) == 10
     bursts = [next(act for act in acts if act.path == "use-up"), *again]
     begins = [act.keys.get("offset", 0) for act in bursts]  # seven in a row fit into the 80 % that are filled
-    assert begins[:2] == [0, -(-bursts[0].amount_bytes // MIB) * MIB] and begins[:3] == begins[7:]
+    assert begins[:2] == [0, -(-bursts[0].amount_bytes // MIB) * MIB] and begins[:4] == begins[7:]
     for begin, act in zip(begins, bursts, strict=True):
         assert begin + act.amount_bytes <= act.range_bytes <= 0.8 * DRIVE["capacity_bytes"]
     made = prepare.prepare("slc-recovery", DRIVE, variant="quick")
     shown = "\n".join(dry_run.table(made, Budget(None)))
-    assert "9 points x 0.1…2.5 s" in shown and "9 points x 429 MB (SEQ 1 MiB write 1x4)" in shown
+    assert "10 points x 0.25…2.5 s" in shown and "10 points x 429 MB (SEQ 128 KiB write 1x32)" in shown
 
 
 PLAN = """schema = 1

@@ -3,7 +3,7 @@
 What is folded in a rest grows with its length from when the drive begins, until the cache is whole. So a straight line
 through the rests in which a part came back has the folding rate as its slope, and the delay of the drive where it
 crosses 0. The energies of the same rests lie on a line, too, whose slope is the drive's power while it folds. Less its
-power at rest, which is the slope between rests in which nothing came back yet (or, without two of those, between the
+power at rest, which is the slope between rests that ended before it began (or, without two of those, between the
 two shortest that brought back all), and divided by the rate, that is the energy of folding. A power state that the
 drive enters later, in a long rest, has no part in it."""
 
@@ -50,7 +50,6 @@ def of(rests: Sequence[Rest]) -> Recovery:
     most = max(each.cache_bytes for each in ordered)
     whole = [each for each in ordered if each.cache_bytes >= WHOLE * most]
     part = [each for each in ordered if SOME * most < each.cache_bytes < WHOLE * most]
-    none = [each for each in ordered if each.cache_bytes <= SOME * most]
     out = Recovery(most, whole[0].rest_s, used=len(part))
     line = _line(part, [each.cache_bytes for each in part])
     if line is None:
@@ -59,7 +58,9 @@ def of(rests: Sequence[Rest]) -> Recovery:
         why = "what came back did not grow with the rest"
     else:
         rate, at_0 = line
-        return _energy(out._replace(rate_Bps=rate, delay_s=max(0.0, -at_0 / rate)), rate, part, (none, whole[:2]))
+        delay_s = max(0.0, -at_0 / rate)
+        none = [each for each in ordered if each.cache_bytes <= SOME * most and each.rest_s <= delay_s]
+        return _energy(out._replace(rate_Bps=rate, delay_s=delay_s), rate, part, (none, whole[:2]))
     return out._replace(why=why, energy_why="the rate is not known")
 
 

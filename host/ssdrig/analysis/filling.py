@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 COVERED = 0.5  # of a plateau's bytes must lie between the SMART readings that its write amplification is of
 MOST_POINTS = 1000  # of a curve
+STEP_BLOCKS = 8  # a speed is that of so many I/Os or more
+STEP_MS = 25  # and of so long; of four makes the shortest plateau: what a write buffer takes at first is none
+PLACE_MS = 5  # where a plateau ends is found by such
 NO_POWER = "power samples do not cover it"
 
 
@@ -82,12 +85,21 @@ def read(base: RunData, rows: Sequence["Row"], fio: Path) -> Iterator[Filled]:
             if why:
                 row.notes.append(f"plateaus: {why}")
             else:
-                found = plateaus.find((at_ns - at_ns[0]) / SECOND_NS / row.k, done)
-                yield Filled(row, at_ns, done, found, ended_ns)
+                block_bytes = max(size for size, _ in row.act.keys["block"])
+                yield Filled(row, at_ns, done, find(at_ns, done, block_bytes, row.k), ended_ns)
             ended_ns = int(at_ns[-1]) if len(at_ns) else None
         elif row.act.do in ("fill", "load"):
             end_s = row.t1_s  # since the run's start
             ended_ns = None if end_s is None else base.header["started"]["t_ns"] + round(end_s * row.k * SECOND_NS)
+
+
+def find(at_ns: np.ndarray, done: np.ndarray, block_bytes: int, k: int) -> list[plateaus.Plateau]:
+    """In the rows of a fine log (fiofine.read) of I/Os of this size, `k` times dilated; in s of the drive."""
+    samples, finer = (
+        ((at_ns[kept] - at_ns[0]) / SECOND_NS / k, done[kept])
+        for kept in (fiofine.in_steps(at_ns, done, STEP_BLOCKS * block_bytes, ms) for ms in (STEP_MS, PLACE_MS))
+    )
+    return plateaus.find(*samples, finer)
 
 
 def thinned(curve: np.ndarray) -> list[list[float]]:

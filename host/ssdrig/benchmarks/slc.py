@@ -49,25 +49,30 @@ def against_ledger(run: Path, preset: Preset) -> list[Figure]:
     limited = sum(bool(row.found.get("host_limited")) for row in rows)
     sizes = []
     for row, (before, after) in zip(rows, marks, strict=True):
-        true = after["nand_slc_bytes"] - before["nand_slc_bytes"] + preset.cache_bytes  # with the buffer before it
+        true = _took((before, after)) + preset.cache_bytes  # with the buffer before it
         if row.found.get("cache_bytes") and true > cache_recovery.WHOLE * _whole(marks, preset):
             sizes.append(100 * abs(row.found["cache_bytes"] / true - 1))
     found = cache_recovery.of(filling.rested(rows[1:]))
-    rests = [(row.found.get("rest_s"), *_between(marks[i], marks[i + 1])) for i, row in enumerate(rows[1:])]
-    most = max((folded for _, folded, _ in rests), default=0.0)
+    rests = [
+        (row.found["rest_s"], _took(marks[i + 1]), *_folded(marks[i], marks[i + 1]))
+        for i, row in enumerate(rows[1:])
+        if row.found.get("rest_s") is not None
+    ]
+    most = max((rest[1] for rest in rests), default=0.0)
     low, high = (share * most for share in (cache_recovery.SOME, cache_recovery.WHOLE))
-    part = [rest for rest in rests if rest[0] is not None and low < rest[1] < high]
+    part = [rest for rest in rests if low < rest[1] < high]
     rate, cost, delay_s = (float("nan"),) * 3
     if len(part) > 1:
-        lengths, folded, joules = (np.array(each, float) for each in zip(*part, strict=True))
-        rate, at_0 = (float(each) for each in np.polyfit(lengths, folded, 1))
-        delay_s, cost = -at_0 / rate, 1e9 * float(np.polyfit(folded, joules, 1)[0])
+        lengths, took, folded, by_then, joules = (np.array(each, float) for each in zip(*part, strict=True))
+        rate, at_0 = (float(each) for each in np.polyfit(lengths, took, 1))
+        per_byte = float(np.polyfit(by_then, joules, 1)[0] * np.polyfit(took, folded, 1)[0])
+        delay_s, cost = -at_0 / rate, 1e9 * per_byte
     return [
         exactly("bursts that the host limited, of ten", limited, "", 0),
         at_most("size of the whole cache, off the ledger's", max(sizes, default=float("nan")), "%", 1),
         at_most("folding rate, off the ledger's", _off(found.rate_Bps, rate), "%", 2),
         at_most("delay before it folds, off the ledger's", 1e3 * abs(_or_nan(found.delay_s) - delay_s), "ms", 20),
-        at_most("J per GB folded, off the ledger's", _off(found.energy_J_per_GB, cost), "%", 1),
+        at_most("J per GB that came back, off the ledger's", _off(found.energy_J_per_GB, cost), "%", 3),
     ]
 
 
@@ -80,14 +85,21 @@ def _marks(run: Path, label: str) -> tuple[dict, dict]:
 
 
 def _whole(marks: list[tuple[dict, dict]], preset: Preset) -> float:
-    return max(after["nand_slc_bytes"] - before["nand_slc_bytes"] for before, after in marks) + preset.cache_bytes
+    return max(_took(each) for each in marks) + preset.cache_bytes
 
 
-def _between(one: tuple[dict, dict], other: tuple[dict, dict]) -> tuple[float, float]:
-    """Bytes folded, and the joules that rest alone does not take, from one burst to the next."""
+def _took(marks: tuple[dict, dict]) -> float:
+    """What the cache took in a burst."""
+    return marks[1]["nand_slc_bytes"] - marks[0]["nand_slc_bytes"]
+
+
+def _folded(one: tuple[dict, dict], other: tuple[dict, dict]) -> tuple[float, float, float]:
+    """Bytes folded in the rest between two bursts; those and the joules that rest alone does not take until the SMART
+    reading before the second. The drive folds on from there until that begins; within the bursts it folds nothing."""
+    whole = other[1]["nand_slc_fold_bytes"] - one[1]["nand_slc_fold_bytes"]
     before, after = one[1], other[0]
     joules = sum(after[f"energy_{each}_J"] - before[f"energy_{each}_J"] for each in WORK)
-    return after["nand_slc_fold_bytes"] - before["nand_slc_fold_bytes"], joules
+    return whole, after["nand_slc_fold_bytes"] - before["nand_slc_fold_bytes"], joules
 
 
 def _or_nan(value: float | None) -> float:

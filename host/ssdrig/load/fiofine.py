@@ -1,17 +1,19 @@
 """What fio's bandwidth log says of a step with `detail = "fine"`: how much it had moved by when. Pure but for `read`.
 
-With log_avg_msec a row is (time stamp at its end, KiB/s since the row before, direction, …); fio takes the rate over
-the time that has passed (stat.c, add_bw_samples). The stamps are CLOCK_MONOTONIC, by log_alternate_epoch."""
+A row is (time stamp of its end, KiB/s, direction, bytes of the I/O). With log_avg_msec it is of several I/Os, and those
+bytes are 0: fio takes the rate over the time since it looked last, and leaves a row without I/O out (stat.c,
+add_bw_samples). The stamps are CLOCK_MONOTONIC, by log_alternate_epoch."""
 
 from pathlib import Path
 
 import numpy as np
 
 from ssdrig.load.fioclock import LATEST_MS, ends, job_clock
-from ssdrig.load.fiojob import FINE_MS
 from ssdrig.load.fiotext import rows, totals
 
 LONGEST_MS = 1000  # a first row that is longer is not believed
+MOST_STEPS = 20_000
+LATE = 3  # fio looks this many times too late at most; in what is longer it looked, and there was no I/O
 
 
 def read(folder: Path) -> tuple[np.ndarray, np.ndarray, str | None]:
@@ -31,20 +33,39 @@ def read(folder: Path) -> tuple[np.ndarray, np.ndarray, str | None]:
     return moved(log, total["bytes"], begin_ms) if not torn else (*none, "fio's fine log is torn")
 
 
+def in_steps(at_ns: np.ndarray, done: np.ndarray, step_bytes: float, step_ms: int) -> np.ndarray:
+    """Of read()'s rows (their indices) those that are both of these behind the one before, and the last: the speed in
+    shorter steps would be that of a few I/Os, or of the stamps' own steps."""
+    if not len(at_ns):
+        return np.zeros(0, np.int64)
+    step_ns = max(step_ms * 1_000_000, int(at_ns[-1] - at_ns[0]) // MOST_STEPS)
+    kept, at, last = [0], 0, len(at_ns) - 1
+    while at < last:
+        later = np.searchsorted(at_ns, at_ns[at] + step_ns), np.searchsorted(done, done[at] + step_bytes)
+        at = min(last, int(max(later)))
+        kept.append(at)
+    return np.array(kept)
+
+
 def moved(log: np.ndarray, total_bytes: int | None, begin_ms: int | None) -> tuple[np.ndarray, np.ndarray, str | None]:
     """Of rows() of the log. The sum of what the rows say is made that of the job: `total_bytes`."""
     none = np.zeros(0, np.int64), np.zeros(0)
-    stamps, rates = (np.asarray(log[:, i], np.int64) for i in (0, 1)) if len(log) else none
-    if len(stamps) < 2 or not total_bytes:
+    stamps, rates, sizes = (np.asarray(log[:, i], np.int64) for i in (0, 1, 3)) if len(log) else (*none, none[0])
+    if len(stamps) < 2 or stamps[0] == stamps[-1] or not total_bytes:
         return *none, "fio's fine log has no two rows"
     at_ms, first = np.unique(stamps, return_index=True)
-    rates = np.add.reduceat(rates, first)  # of reads and writes of a mix
-    if (np.diff(stamps) < 0).any() or at_ms[0] < 0 or at_ms[-1] > LATEST_MS or (rates < 0).any():
+    if (np.diff(stamps) < 0).any() or at_ms[0] < 0 or at_ms[-1] > LATEST_MS or (log < 0).any():
         return *none, "fio's fine log makes no sense"
+    usual_ms = float(np.median(np.diff(at_ms)))
     if begin_ms is None or not 0 < at_ms[0] - begin_ms <= LONGEST_MS:
-        begin_ms = int(at_ms[0]) - FINE_MS
+        begin_ms = int(at_ms[0]) - max(1, round(usual_ms))
     at_ms = np.concatenate([[begin_ms], at_ms])
-    done = np.concatenate([[0.0], np.cumsum(rates * np.diff(at_ms) * 1.024)])
+    each = (sizes > 0).all()
+    by = np.add.reduceat(np.asarray(sizes if each else rates, float), first)  # of reads and writes of a mix
+    if not each:
+        took_ms = np.diff(at_ms)
+        by *= np.where(took_ms > LATE * usual_ms, usual_ms, took_ms)
+    done = np.concatenate([[0.0], np.cumsum(by)])
     if not done[-1] > 0:
         return *none, "fio's fine log counts no bytes"
     return at_ms * 1_000_000, done * (total_bytes / done[-1]), None

@@ -1,5 +1,6 @@
 """One fio step as data, and fio's job file of it. Pure."""
 
+import math
 import re
 from dataclasses import dataclass
 
@@ -12,6 +13,8 @@ LOG_BYTES = 170 << 20  # how much of that it may hold
 SLOWEST_BPS = 200e6  # a step that is bounded by size is taken to be this fast
 ALIGNED_BYTES = 4096
 FINE_MS = 100
+FINE_IOS = 3_000_000  # in a log: of FINE_ROW_BYTES each, and 40 bytes of fio's memory
+FINE_ROW_BYTES = 35
 # detail -> time between status lines with histograms
 BINS_S = {"second": 0.0, "minute": 60.0, "none": float("inf"), "fine": 60.0}
 
@@ -25,8 +28,9 @@ class Job:
     `threads` each keep `queue_depth` I/Os in flight; sequential ones share `size_bytes`, random ones each go over all
     of it. With `pause_s` every thread does I/O for `burst_s`, then none for `pause_s`, in turn; fio's first burst takes
     both times. `detail`: "second" keeps fio's histogram log, "minute" a latency histogram a minute, "none" one of the
-    whole step (counts are kept each second in all of them), "fine" as "minute", with the bytes of each FINE_MS; None:
-    "second" if that fits into fio's memory, else "minute". `most_bytes`: fio is ended when it has moved more.
+    whole step (counts are kept each second in all of them), "fine" as "minute", with a log of each I/O, or of each
+    FINE_MS where these may be more than FINE_IOS; None: "second" if that fits into fio's memory, else "minute".
+    `most_bytes`: fio is ended when it has moved more.
 
     With `every_s` each I/O is followed by a pause of so long. `read_qd`: beside a job that writes, another thread reads
     at random at this queue depth in the same range, in blocks of block_bytes; fio reports the two together, the reads
@@ -151,7 +155,9 @@ def job_file(job: Job) -> str:
         options += [("log_avg_msec", 1000), ("log_hist_msec", 1000), *monotonic]
         options += [(f"write_{kind}_log", job.name) for kind in kinds]
     elif detail(job) == "fine":
-        options += [("log_avg_msec", FINE_MS), *monotonic, ("write_bw_log", job.name)]
+        amount = job.io_size or (job.size_bytes if job.time_s is None else math.inf)
+        averaged: Options = [("log_avg_msec", FINE_MS)] if amount > FINE_IOS * job.block_bytes else []
+        options += [*averaged, *monotonic, ("write_bw_log", job.name)]
     if job.read_qd is None:
         return _section(job.name, options)
     beside = {"rw": "randread", "iodepth": job.read_qd, "randseed": job.seed + 1}

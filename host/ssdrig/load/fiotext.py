@@ -198,18 +198,27 @@ def _runtime_ms(job: dict) -> int:
 
 
 def rows(data: bytes) -> tuple[np.ndarray, int]:
-    """An iops, bw or lat log -> (int64 array (n, 3): time_ms, value, direction; bytes from the first line on that fio
-    did not write so: a torn end).
+    """An iops, bw or lat log -> (int64 array (n, 4): time_ms, value, direction, bytes of the I/O, 0 where a row is of
+    several; bytes from the first line on that fio did not write so: a torn end).
 
-    fio writes 4 columns up to 3.17, 5 since, more with some options: what follows the third is not needed."""
-    kept, end = [], 0
+    fio writes 4 columns up to 3.17, 5 since, more with some options: what follows the fourth is not needed."""
+    found, end = [np.empty((0, 4), np.int64)], 0
+    while stop := data.rfind(b"\n", end, end + PARSE_BYTES) + 1:
+        ends, columns, odd, row, column, value = _numbers(np.frombuffer(data, np.uint8, stop - end, end))
+        if odd < len(ends) or columns.min() < 4:
+            break  # line by line from here on
+        piece, here = np.zeros((len(ends), 4), np.int64), column < 4
+        piece[row[here], column[here]] = value[here]
+        found.append(piece)
+        end = stop
+    kept = []
     while (stop := data.find(b"\n", end)) >= 0:
         fields = [field.strip() for field in data[end:stop].split(b",")]
-        if len(fields) < 4 or not all(f.isdigit() and len(f) <= MOST_DIGITS for f in fields[:3]):
+        if len(fields) < 4 or not all(f.isdigit() and len(f) <= MOST_DIGITS for f in fields[:4]):
             break
-        kept.append([int(f) for f in fields[:3]])
+        kept.append([int(f) for f in fields[:4]])
         end = stop + 1
-    return np.array(kept, np.int64).reshape(-1, 3), len(data) - end
+    return np.concatenate([*found, np.array(kept, np.int64).reshape(-1, 4)]), len(data) - end
 
 
 def hist_rows(data: bytes) -> tuple[np.ndarray, np.ndarray, int]:

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from ssdrig.load.fiojob import LOG_BYTES_PER_S
-from ssdrig.steps import cuts, idle, load, recall, speeds
+from ssdrig.load.fiojob import FINE_IOS, FINE_ROW_BYTES, LOG_BYTES_PER_S
+from ssdrig.steps import cuts, idle, load, pace, recall, speeds
 
 if TYPE_CHECKING:  # expand imports the kinds of step, and these ask for costs
     from ssdrig.plan.expand import Act
@@ -89,7 +89,7 @@ def of(act: "Act", drive: Mapping, earlier: Mapping[str, tuple[float, float]] | 
     cost = _by_class(act, drive)
     if known:
         cost = _as_before(act, drive, cost, *known)
-    elif act.do == "load" and not act.repeat and act.keys.get("smart", "none") != "none":
+    elif act.do == "load" and pace.around(act.keys, bool(act.repeat)):
         cost += reading(drive, earlier)  # before it; among what it took, where that is known
     return cost + Cost((JOB_S[0] / k, JOB_S[1] / k))
 
@@ -280,7 +280,11 @@ def _time(act: "Act") -> tuple[float, float]:
 def _log_bytes(act: "Act", time_s: tuple[float, float]) -> tuple[float, float]:
     directions = 1 if act.keys.get("read", 0) in (0, 100) and "read_qd" not in act.keys else 2
     each = DISK_BYTES_PER_S * act.keys.get("threads", 1) * directions
-    return each * time_s[0], each * time_s[1]
+    fine = 0.0
+    if act.keys.get("detail") == "fine" and act.amount_bytes:
+        ios = act.amount_bytes / _mean_block_bytes(act)
+        fine = FINE_ROW_BYTES * ios if ios <= FINE_IOS else 0.0
+    return each * time_s[0] + fine, each * time_s[1] + fine
 
 
 DISK_BYTES_PER_S = (

@@ -35,19 +35,20 @@ class Plateau(NamedTuple):
         return (self.to_bytes - self.from_bytes) / (self.to_s - self.from_s)
 
 
-def find(at_s: ArrayLike, done_bytes: ArrayLike) -> list[Plateau]:
-    """at_s, done_bytes: rising, the first 0 and 0: what was written by each time. Empty where that is too little."""
-    t, done = np.asarray(at_s, float), np.asarray(done_bytes, float)
-    kept = np.concatenate([[True], np.diff(done) > 0])  # a sample without I/O belongs to the next one
-    t, done = t[kept], done[kept]
-    if len(t) <= FEWEST or not (np.diff(t) > 0).all():
+def find(at_s: ArrayLike, done_bytes: ArrayLike, finer: tuple[ArrayLike, ArrayLike] | None = None) -> list[Plateau]:
+    """at_s, done_bytes: rising, the first 0 and 0: what was written by each time. Empty where that is too little.
+    `finer`: the same in smaller steps, whose speeds may be rough; the places of the changes are by them."""
+    t, done = _with_io(at_s, done_bytes)
+    fine = _with_io(*finer) if finer is not None else (t, done)
+    if len(t) <= FEWEST or not all((np.diff(each) > 0).all() for each in (t, fine[0])):
         return []
     edges = np.linspace(0, done[-1], BINS + 1)
     speeds = _median(np.log(np.diff(done) / np.diff(t)))
     sample = np.searchsorted(done, (edges[1:] + edges[:-1]) / 2) - 1
     level = speeds[sample]
     cuts = _merged(t, done, sample, _partition(level))
-    places = [_place(t, done, edges, sample, cuts, k) for k in range(1, len(cuts) - 1)]
+    usual = [_usual(np.diff(t[a : z + 1]), np.diff(done[a : z + 1])) for a, z in _spans(sample, cuts)]
+    places = [_place(*fine, _near(done, edges, cuts, k), *usual[k - 1 : k + 1]) for k in range(1, len(cuts) - 1)]
     places = [(0.0, 0.0), *places, (float(t[-1]), float(done[-1]))]
     found = [Plateau(b, e, a, z) for (a, b), (z, e) in zip(places, places[1:], strict=False)]
     return found if all(each.to_bytes > each.from_bytes and each.to_s > each.from_s for each in found) else []
@@ -62,6 +63,13 @@ def cache_bytes(found: Sequence[Plateau]) -> tuple[float | None, str | None]:
     if found[1].speed_Bps > found[0].speed_Bps:
         return None, "the speed rose first"
     return found[0].to_bytes, None
+
+
+def _with_io(at_s: ArrayLike, done_bytes: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+    """A sample without I/O belongs to the next one."""
+    t, done = np.asarray(at_s, float), np.asarray(done_bytes, float)
+    kept = np.concatenate([[True], np.diff(done) > 0])
+    return t[kept], done[kept]
 
 
 def _median(values: np.ndarray) -> np.ndarray:
@@ -95,7 +103,7 @@ def _merged(t: np.ndarray, done: np.ndarray, sample: np.ndarray, cuts: list[int]
     """Without plateaus of a few samples, which are those around a change, and without changes that are smaller than
     JUMP; the smallest change first. `sample`: of each bin the one that it lies in."""
     while len(cuts) > 2:
-        spans = [(int(sample[a]), int(sample[z - 1]) + 1) for a, z in zip(cuts, cuts[1:], strict=False)]
+        spans = _spans(sample, cuts)
         steps = np.abs(np.diff([_usual(np.diff(t[a : z + 1]), np.diff(done[a : z + 1])) for a, z in spans]))
         short = [z - a < FEWEST for a, z in spans]
         beside = [first or second for first, second in zip(short, short[1:], strict=False)]
@@ -106,6 +114,11 @@ def _merged(t: np.ndarray, done: np.ndarray, sample: np.ndarray, cuts: list[int]
     return cuts
 
 
+def _spans(sample: np.ndarray, cuts: list[int]) -> list[tuple[int, int]]:
+    """The samples of each stretch, from one to before the other."""
+    return [(int(sample[a]), int(sample[z - 1]) + 1) for a, z in zip(cuts, cuts[1:], strict=False)]
+
+
 def _usual(took: np.ndarray, moved: np.ndarray) -> float:
     """Log of the mean speed of samples, those that hold a stall left out."""
     speeds = moved / took
@@ -113,20 +126,23 @@ def _usual(took: np.ndarray, moved: np.ndarray) -> float:
     return float(np.log(moved[kept].sum() / took[kept].sum()))
 
 
-def _place(
-    t: np.ndarray, done: np.ndarray, edges: np.ndarray, sample: np.ndarray, cuts: list[int], k: int
-) -> tuple[float, float]:
-    """(s, bytes) of the k-th change. Of the samples near it that one which divides them best; what was written in it
-    and its neighbours took so long at one speed, then so long at the other."""
-    spans = ((int(sample[cuts[i]]), int(sample[cuts[i + 1] - 1]) + 1) for i in (k - 1, k))
-    first, last = (_usual(np.diff(t[a : z + 1]), np.diff(done[a : z + 1])) for a, z in spans)
+def _near(done: np.ndarray, edges: np.ndarray, cuts: list[int], k: int) -> tuple[float, float]:
+    """From so many bytes to so many: where the k-th change lies."""
     near = [max(cuts[k - 1], cuts[k] - NEAR), min(cuts[k + 1], cuts[k] + NEAR)]
     a, z = (int(np.searchsorted(done, edges[at])) for at in near)
-    a, z = max(0, a - 2), min(len(t) - 1, z + 1)  # a sample may be longer than these bins
-    speeds = np.log(np.diff(done[a : z + 1]) / np.diff(t[a : z + 1]))
+    return float(done[max(0, a - 2)]), float(done[min(len(done) - 1, z + 1)])  # a sample may be longer than these bins
+
+
+def _place(
+    t: np.ndarray, done: np.ndarray, near: tuple[float, float], first: float, last: float
+) -> tuple[float, float]:
+    """(s, bytes) of the change `near` there, between these log speeds. Of the samples that one which divides them best;
+    what was written in it and its neighbours took so long at one speed, then so long at the other."""
+    a, z = (int(np.searchsorted(done, at)) for at in near)
+    each_log = np.log(np.diff(done[a : z + 1]) / np.diff(t[a : z + 1]))
     # a stall is no proof, and slows a sample, while nothing hastens one: too slow counts half
-    off = [np.minimum((speeds - own) ** 2, (first - last) ** 2) for own in (first, last)]
-    off = [np.where(speeds < own, each / 2, each) for own, each in zip((first, last), off, strict=True)]
+    off = [np.minimum((each_log - own) ** 2, (first - last) ** 2) for own in (first, last)]
+    off = [np.where(each_log < own, each / 2, each) for own, each in zip((first, last), off, strict=True)]
     cost = np.concatenate([[0.0], np.cumsum(off[0])]) + np.concatenate([[0.0], np.cumsum(off[1][::-1])])[::-1]
     at = a + int(np.argmin(cost))
     a, z = max(a, at - 1), min(z, at + 1)

@@ -19,10 +19,16 @@ class Pace(NamedTuple):
     begun_bytes: int = 0
 
 
+def around(keys, in_repeat: bool) -> bool:
+    """Whether SMART is read around a load. Within a repeat it is read between the rounds, unless the plan asks for it
+    at each load's edges."""
+    when = keys.get("smart", "none")
+    return when == "edges" or (when != "none" and not in_repeat)
+
+
 def polled(keys, stage) -> bool:
-    """Whether SMART is read around a load, which is then read before it here. Within a repeat it is read between the
-    rounds, unless the plan asks for it at each load's edges."""
-    wanted = keys["smart"] == "edges" or (keys["smart"] != "none" and stage.round is None)
+    """Whether SMART is read around a load, which is then read before it here."""
+    wanted = around(keys, stage.round is not None)
     if wanted:
         with stage.stop.second_raises():
             stage.live.poll_smart("before")
