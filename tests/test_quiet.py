@@ -111,7 +111,9 @@ def rest(acts, power_W, nand=(10**9, 10**9 + 5 * 10**8), k=1):
 
     book = SimpleNamespace(event=lambda kind, **fields: events.append({"kind": kind, **fields}))
     stop = SimpleNamespace(check=lambda: None, second_raises=contextlib.nullcontext)
-    stage = SimpleNamespace(book=book, live=Live(), stop=stop, round=None, means={}, seen={}, dilation=k, cut=None)
+    stage = SimpleNamespace(
+        book=book, live=Live(), stop=stop, round=None, means={}, seen={}, dilation=k, cut=None, check=lambda: None
+    )
     assert engine.carry_out(acts, stage, budget.Budget(None)) is None
     return events, seconds[0] // k
 

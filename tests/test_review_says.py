@@ -42,7 +42,7 @@ def test_how_the_cache_comes_back_in_short():
     rows = [row("again", filled(b or None, [2600, 600] if b else [600], rest_s=s, rest_J=j)) for s, b, j in rests]
     again = table("slc-recovery", rows, [{"view": "cache-recovery", "of": "again"}])
     said = review_says.slc_cache([CACHE, again])
-    assert "behind it 583 MB/s; 1\u202f000 MB/s of it come back for 1.75 J each GB, from 0.5 s of rest on." in said
+    assert "behind it 583 MB/s; 1\u202f000 MB/s of it come back for 1.75 J each GB, from 0.500 s of rest on." in said
     few = table("slc-recovery", rows[-1:], again.plan.shows)
     assert "How fast it comes back is not known: 0 rests brought back a part" in review_says.slc_cache([few])
 

@@ -287,8 +287,6 @@ def test_a_repeat_sweeps_the_time_of_the_rest_and_leaves_the_load_its_amount():
     again = [act for act in acts if act.path == "rests/again"]
     assert [act.keys["time"] for act in rests][:3] == pytest.approx([0.25, 0.35, 0.45])
     assert len(again) == len(rests) == 10
-        rests
-    ) == 10
     assert all("time" not in act.keys and act.amount_bytes == DRIVE["capacity_bytes"] // 10 for act in again)
     assert len({act.label for act in again}) == 10
     bursts = [next(act for act in acts if act.path == "use-up"), *again]
