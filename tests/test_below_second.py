@@ -195,10 +195,13 @@ def test_the_heat_map_is_a_picture_with_a_column_for_each_second(page_parts):
     assert (level.max(axis=0)[[0, 9]] == 255).all()  # all I/O of a second in one bin
 
 
+KINDS = ("seconds", "cells", "samples", "latency", "marks")
+
+
 def test_csv_has_all_digits_and_a_row_for_each_second(loaded, tmp_path):
     data, figures = loaded
-    made = csv_files.write(tmp_path / "new", "one", data)
-    assert [path.name for path in made] == [f"one-{kind}.csv" for kind in ("seconds", "cells", "samples", "latency")]
+    made = csv_files.write(tmp_path / "new", "one", csv_files.tables(data))
+    assert [path.name for path in made] == [f"one-{kind}.csv" for kind in KINDS]
     lines = made[0].read_text().splitlines()
     cells = dict(zip(lines[0].split(","), lines[6].split(","), strict=True))
     assert len(lines) == 21 and int(cells["iops"]) == IOPS[5]

@@ -36,6 +36,12 @@ def test_figures_of_a_plan(chromium, tmp_path):
     settings = json.loads(dict(b.split(b"\0", 1) for kind, b in chunks(png) if kind == b"iTXt")[b"Settings"][4:])
     assert "SIMULATED" in settings["marks"] and "serial SIM0001" in settings["runs"][0]
     assert struct.unpack(">II", chunks(png)[0][1][:8])[0] > 800
+    drawn = next(i for i, (title, kinds) in enumerate(found) if "SVG CSV" in kinds and "by the round" in title)
+    head, *rows = [json.loads(f"[{line}]") for line in saved(chromium, drawn, "CSV")[1].decode().splitlines()]
+    assert head[:2] == ["series", "round"] and b"data-csv" not in saved(chromium, drawn, "SVG")[1]
+    marked = [row for row in rows if row[0].startswith("round ")]
+    lines = [row for row in rows if not row[0].startswith("round ")]
+    assert sorted(row[1:] for row in marked) == sorted(row[1:] for row in lines) and len(marked) >= 5
     _, csv = saved(chromium, table, "CSV")
     rows = [line.split(",") for line in csv.decode().splitlines()]
     assert rows[1][0] == '"64 KiB"' and all(float(value) > 0 for value in rows[1][1:])

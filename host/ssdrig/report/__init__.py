@@ -86,7 +86,8 @@ def add_arguments(parser) -> None:
     parser.add_argument(
         "--csv",
         metavar="DIR",
-        help="also write what the plots show as CSV: seconds, cells, samples, latencies of each run",
+        help="also write what the plots show as CSV: seconds, cells, samples, latencies, marks of each run; of a plan"
+        " its figures, and seconds and latencies of its steps",
     )
     parser.add_argument(
         "--embed", metavar="PANEL", help="only one plot, for an article: small HTML, or SVG where --out ends in .svg"
@@ -143,7 +144,7 @@ def _made(args, show: Progress) -> Path:
             show.show(f"report: {i + 1} of {len(folders)} runs read")
     review = chosen(args.review, figures)
     if args.csv:
-        _write_csv(Path(args.csv), runs, figures, show)
+        _write_csv(Path(args.csv), [(f["run"], csv_files.tables(data)) for data, f in zip(runs, figures)], show)
     if args.embed:
         looks = [pack.look(i) for i in range(len(runs))]
         write(out, embed.text(runs, figures, looks, review, args.embed, out.suffix == ".svg"))
@@ -183,11 +184,12 @@ def _whole(folder: Path, samples: bool, more: list[tuple[str, int, int]]) -> tup
     return data, found
 
 
-def _write_csv(folder: Path, runs: list, figures: list[dict], show: Progress) -> None:
-    """Raises JournalError."""
+def _write_csv(folder: Path, runs: list[tuple[str, csv_files.Tables]], show: Progress) -> None:
+    """`runs`: the name of each, and its tables. Raises JournalError."""
     try:
-        names = csv_files.file_names(f["run"] for f in figures)
-        made = [path for data, name in zip(runs, names, strict=True) for path in csv_files.write(folder, name, data)]
+        names = csv_files.file_names(run for run, _ in runs)
+        pairs = zip(names, (found for _, found in runs), strict=True)
+        made = [path for name, found in pairs for path in csv_files.write(folder, name, found)]
     except OSError as error:
         do = "name another folder with --csv DIR, or make room"
         raise JournalError(f"to write CSV to {folder}", error.strerror or str(error), do) from error
@@ -203,10 +205,14 @@ def review_command(args, folders: list[Path], out: Path, show: Progress) -> Path
     """The page of a review, which is one folder. Raises UsageError, JournalError."""
     from ssdrig.report import review_page
 
-    if len(folders) > 1 or args.window or args.review or args.json or args.samples or args.csv or args.embed:
+    if len(folders) > 1 or args.window or args.review or args.json or args.samples or args.embed:
         seen = "another folder" if len(folders) > 1 else "another option"
         raise UsageError(
-            "one review, and no more than --against and --output", seen, "name earlier ones with --against"
+            "one review, and no more than --against, --csv and --output", seen, "name earlier ones with --against"
+        )
+    if args.csv:
+        _write_csv(
+            Path(args.csv), [(name, csv_files.plan_tables(of)) for name, of in review_page.tables(folders[0])], show
         )
     review_page.write(folders[0], None if args.against is None else list(map(Path, args.against)), out)
     show.say(f"report: {out.resolve()} ({size(out.stat().st_size)})")
@@ -215,9 +221,9 @@ def review_command(args, folders: list[Path], out: Path, show: Progress) -> Path
 
 def plan_command(args, folders: list[Path], out: Path, show: Progress) -> Path:
     """The page of runs of one plan. Raises UsageError for runs of several plans."""
-    if args.window or args.review or args.samples or args.csv or args.embed:
+    if args.window or args.review or args.samples or args.embed:
         raise UsageError(
-            "no --window, --review, --samples, --csv or --embed with runs of a plan",
+            "no --window, --review, --samples or --embed with runs of a plan",
             "one of them",
             "leave it out: a plan names its own windows and views",
         )
@@ -230,6 +236,8 @@ def plan_command(args, folders: list[Path], out: Path, show: Progress) -> Path:
     if other:
         raise UsageError("runs of the same plan", f"{first.name} and {other.plan.name}", "report them one by one")
     found = [each.as_json() for each in tables]
+    if args.csv:
+        _write_csv(Path(args.csv), [(f["run"], csv_files.plan_tables(of)) for of, f in zip(tables, found)], show)
     if args.json:
         for one in found:
             print(json.dumps(one, allow_nan=False))

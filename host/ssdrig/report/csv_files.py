@@ -1,10 +1,11 @@
 """What the plots of a report show, as CSV with all digits, of each run: seconds, cells below the second, samples around
-moments, and the latency histogram. Made from the data, not from what a page packs."""
+moments, the latency histogram and marks; of a plan its figures and those of each step. Made from the data, not from
+what a page packs."""
 
 import csv
 import io
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -13,24 +14,14 @@ from ssdrig.files import write_atomically
 from ssdrig.report.plates import upper_us
 from ssdrig.words import as_cell, unique
 
+Tables = Iterable[tuple[str, Sequence[str], Iterable]]  # name, columns, rows
+WHO = ("step", "round", "point", "part")  # what a row of a plan is of
+NOT_FLAT = ("rails", "notes", "steady_state")
 
-def tables(data) -> Iterator[tuple[str, list[str], Iterable]]:
-    """(name, columns, rows) of a run (analysis.RunData)."""
-    n = len(data.iops)
-    none = np.full(n, np.nan)
-    columns = {
-        "iops": data.iops,
-        "bw_Bps": data.bw_Bps,
-        "lat_mean_us": data.lat_mean_us,
-        "clat_p99_us": data.lat_p99_us,
-        "power_mean_W": data.power_mean_W,
-        "power_min_W": data.power_min_W,
-        "power_max_W": data.power_max_W,
-        "energy_J": data.energy_J,
-        **{f"power_mean_W {rail.name}": rail.power_mean_W for rail in data.rails if len(data.rails) > 1},
-    }
-    found = [values if len(values) == n else none for values in columns.values()]
-    yield "seconds", ["t_s", *columns], zip(range(n), *found, strict=True)
+
+def tables(data) -> Tables:
+    """Of a run (analysis.RunData)."""
+    yield "seconds", *_seconds(data)
     if len(data.fine_mean_W):
         t = np.arange(len(data.fine_mean_W)) * data.fine_step_s
         fine = (data.fine_mean_W, data.fine_min_W, data.fine_max_W)
@@ -42,13 +33,85 @@ def tables(data) -> Iterator[tuple[str, list[str], Iterable]]:
         edges = upper_us(data.k)
         rows = ((second, edges[bin_], count) for second, bin_, count in data.hist.tolist())
         yield "latency", ["t_s", f"{data.hist_of}_upper_us", "ios"], rows
+    yield from _marks(data)
 
 
-def write(folder: Path, name: str, data) -> list[Path]:
+def plan_tables(of) -> Tables:
+    """Of a run of a plan (analysis.table.Table). t_s of a step is drive time since its first I/O, of marks since the
+    start of the run; "steps" has a row for each window of each step, "all" the whole of it."""
+    figures = [(row, name, found) for row in of.rows for name, found in (row.windows or {"": None}).items()]
+    keys = dict.fromkeys(key for *_, found in figures for key in found or () if key not in NOT_FLAT)
+    head = [
+        *WHO,
+        "state",
+        "why",
+        "t0_s",
+        "t1_s",
+        "window",
+        *(f"window_{k}" if k in ("t0_s", "t1_s") else k for k in keys),
+    ]
+    yield "steps", [*head, "notes"], (_figures(row, name, found or {}, keys) for row, name, found in figures)
+    kept = [row for row in of.rows if row.data is not None and len(row.data.iops) and row.t0_s is not None]
+    if kept:
+        columns = _seconds(kept[0].data)[0]
+        yield (
+            "seconds",
+            [*WHO, *columns],
+            ([*_who(row), *of_s] for row in kept for of_s in _seconds(row.data, columns)[1]),
+        )
+    timed = [row for row in of.rows if len(row.lat)]
+    if timed:
+        cells = ([*_who(row), us, ios] for row in timed for us, ios in _latencies(row))
+        yield "latency", [*WHO, "lat_upper_us", "ios"], cells
+    yield from _marks(of.data)
+
+
+def _who(row) -> list:
+    return [row.act.path, row.round, row.act.label.partition(" ")[2], row.part]
+
+
+def _figures(row, name: str, found: dict, keys: Iterable[str]) -> list:
+    notes = "; ".join(map(str, [*(row.notes if name in ("", "all") else ()), *found.get("notes", ())]))
+    said = [row.state, row.why, row.t0_s, row.t1_s, name]
+    return [*_who(row), *said, *(found.get(key) for key in keys), notes]
+
+
+def _latencies(row) -> Iterator[tuple[float, int]]:
+    edges = upper_us(row.k)
+    return ((float(edges[bin_]), ios) for _, bin_, ios in row.lat.tolist())
+
+
+def _marks(data) -> Tables:
+    """What is marked on the time axis: notes of people, and what happened."""
+    if data.marks:
+        yield "marks", ["t_s", "words"], sorted(data.marks)
+
+
+def _seconds(data, columns: Sequence[str] = ()) -> tuple[list[str], Iterable]:
+    """Columns and rows of each second; `columns`: these, empty where there are none of it."""
+    n = len(data.iops)
+    none = np.full(n, np.nan)
+    known = {
+        "iops": data.iops,
+        "bw_Bps": data.bw_Bps,
+        "lat_mean_us": data.lat_mean_us,
+        "clat_p99_us": data.lat_p99_us,
+        "power_mean_W": data.power_mean_W,
+        "power_min_W": data.power_min_W,
+        "power_max_W": data.power_max_W,
+        "energy_J": data.energy_J,
+        **{f"power_mean_W {rail.name}": rail.power_mean_W for rail in data.rails if len(data.rails) > 1},
+    }
+    named = list(columns)[1:] or list(known)
+    found = [known[name] if len(known.get(name, ())) == n else none for name in named]
+    return ["t_s", *named], zip(range(n), *found, strict=True)
+
+
+def write(folder: Path, name: str, found: Tables) -> list[Path]:
     """The tables of a run into `folder`, which is made; `name`: of file_names(). Returns the files. Raises OSError."""
     folder.mkdir(parents=True, exist_ok=True)
     out = []
-    for kind, columns, rows in tables(data):
+    for kind, columns, rows in found:
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow([_cell(column) for column in columns])

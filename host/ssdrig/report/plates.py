@@ -101,7 +101,7 @@ def slower(runs: Sequence, view, index: int, names: Sequence, looks: Sequence[di
             steps += [(t, before), (t, max(share, LEAST_SHARE))]
         line(plot, steps, i, looks[i], i == review)
     title, about = f"How many I/O are slower than …: {view.label}", "1 − CDF of fio's histogram, both axes logarithmic."
-    return Plate("latency-cdf", index, title, about, plot.text(), "\n".join(rows) + "\n")
+    return Plate("latency-cdf", index, title, about, plot.text(False), "\n".join(rows) + "\n")
 
 
 def _fewer(points: list[tuple[float, float]]) -> list[tuple[float, float]]:
@@ -131,7 +131,7 @@ def heat(data, run: int, name: str, span_us: tuple[float, float], last_s: float,
     plot.image(0.0, float(len(data.iops)), span_us[0], span_us[0] * 2 ** (bins / PER_OCTAVE), png(level[::-1]))
     for t, words in marks:
         plot.rule(t, words)
-    return Plate("latency-heat", None, f"Latency over time: {name}", "", plot.text(), run=run)
+    return Plate("latency-heat", None, f"Latency over time: {name}", "", plot.text(False), run=run)
 
 
 def span_us(runs: Sequence) -> tuple[float, float]:
@@ -185,7 +185,7 @@ def histogram(runs: Sequence, name: str, view, index: int, names: Sequence, look
                 steps += [(float(w), float(s)), (float(w) + width / 1000, float(s))]
         line(plot, [*steps, (steps[-1][0], 0.0)], i, looks[i], i == review)
     title, about = f"Power histogram: {view.label}", "All samples of the window."
-    return Plate("power-histogram", index, title, about, plot.text(), "\n".join(rows) + "\n")
+    return Plate("power-histogram", index, title, about, plot.text(False), "\n".join(rows) + "\n")
 
 
 def scatter(runs: Sequence, view, index: int, names: Sequence, looks, review: int) -> Plate | None:
@@ -207,7 +207,7 @@ def scatter(runs: Sequence, view, index: int, names: Sequence, looks, review: in
     for i, points in sorted(found, key=lambda one: one[0] == review):
         plot.dots(points, style(looks[i], i == review) + ";stroke-width:4;stroke-opacity:.55", f"of-run r{i}")
     title, about = f"Power over IOPS: {view.label}", "Each point is one second; up and left costs more energy per I/O."
-    return Plate("power-iops", index, title, about, plot.text())
+    return Plate("power-iops", index, title, about, plot.text(False))
 
 
 PARTS = (  # key of energy_parts.Parts, words, how it is filled
@@ -259,5 +259,5 @@ def breakdown(runs: Sequence, view, index: int, names: Sequence, looks, review: 
         + ". Without an idle step (--idle) there is no floor."
     )
     return Plate(
-        "energy-parts", index, f"Where the energy went: {view.label}", about, plot.text(), "\n".join(rows) + "\n"
+        "energy-parts", index, f"Where the energy went: {view.label}", about, plot.text(False), "\n".join(rows) + "\n"
     )

@@ -26,14 +26,7 @@ def render(folder: Path, against: Sequence[Path] | None = None) -> str:
     """The page of a review folder. `against`: the library, run folders and folders of reviews; None: all complete runs
     beside the review. Raises JournalError for a folder that is no review, or for what `against` names."""
     review = review_folder.read(folder)
-    done = dict(review_folder.done(review))
-    tables: dict[str, Table] = {}
-    for name, one in done.items():
-        if one.run:
-            try:
-                tables[name] = table.load(one.run)
-            except SsdrigError as error:
-                done[name] = Done(None, why=str(error))
+    tables, done = _read(review)
     others, notes = library.read(folder, against)
     members = library.members([(folder.name, each) for each in tables.values()] + others, folder.name)
     hashes, scripts = page.scripts_of(("cards.js", "review.js", *plan_page.SCRIPTS[1:]))
@@ -60,6 +53,24 @@ def render(folder: Path, against: Sequence[Path] | None = None) -> str:
         "</body></html>\n",
     ]
     return "".join(out)
+
+
+def _read(review: Review) -> tuple[dict[str, Table], dict[str, Done]]:
+    """What there is of each plan; of a run that cannot be read, why."""
+    done = dict(review_folder.done(review))
+    found: dict[str, Table] = {}
+    for name, one in done.items():
+        if one.run:
+            try:
+                found[name] = table.load(one.run)
+            except SsdrigError as error:
+                done[name] = Done(None, why=str(error))
+    return found, done
+
+
+def tables(folder: Path) -> list[tuple[str, Table]]:
+    """The runs of a review folder, by their names. Raises JournalError for a folder that is no review."""
+    return [(each.data.header["run"], each) for each in _read(review_folder.read(folder))[0].values()]
 
 
 def write(folder: Path, against: Sequence[Path] | None, out: Path) -> None:

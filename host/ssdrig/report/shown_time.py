@@ -67,7 +67,7 @@ def scatter(context: Context) -> str:
                     plot.band(marked["t0_s"], marked["t1_s"])
                 size = 5 if len(t) < 400 else 3 if len(t) < 2500 else 2
                 style = f"stroke:var(--blue);stroke-width:{size}"
-                plot.dots(svg.thinned(list(zip(t.tolist(), values.tolist()))), style)
+                plot.dots(svg.thinned(list(zip(t.tolist(), values.tolist()))), style, name=path)
                 plot.axes("s since the first I/O", axis_title(word, shown.name))
                 soft = "Shaded: the window steady." if marked and not window else ""
                 out.append(panel(title, plot.text(), soft, "wide"))
@@ -113,11 +113,11 @@ def _series(context: Context, word: str, name: str, found: list, shown) -> str:
         pairs = svg.thinned(list(zip((begin + t).tolist(), (values * shown.scale).tolist())))
         mean = row.value(word)
         if word in ("wa", "C"):
-            plot.line(pairs, f"stroke:var({look['colour']})")
+            plot.line(pairs, f"stroke:var({look['colour']})", name=row.act.label)
             for x, y in pairs:
                 plot.mark(x, y, look, f"{row.act.path}, {figure(x - begin)} s: {figure(y)} {shown.name}", 3)
         elif len([1 for _, y in pairs if math.isfinite(y)]) > 1:
-            plot.line(pairs, f"stroke:var({look['colour']})")
+            plot.line(pairs, f"stroke:var({look['colour']})", name=row.act.label)
         elif mean is not None:  # shorter than two seconds: its mean
             plot.line(
                 [(begin, mean * shown.scale), (begin + length, mean * shown.scale)], f"stroke:var({look['colour']})"
@@ -172,7 +172,7 @@ def _rounds(context: Context, each: Table, path: str, name: str, of: list[tuple]
     looks = [svg.look(i) for i in range(len(of))]
     for (p, line), look in zip(of, looks, strict=True):
         dots = [(n, v * shown.scale) for n, v in line]
-        plot.line(dots, f"stroke:var({look['colour']})")
+        plot.line(dots, f"stroke:var({look['colour']})", name=f"{axis(by)} {point(by, p)}" if by else path)
         for n, v in dots:
             of_line = f", {point(by, p)}" if by else ""
             plot.mark(n, v, look, f"round {n}{of_line}: {figure(v)} {shown.name}", 3)

@@ -46,7 +46,7 @@ def plate(name: str, runs: Sequence, looks: Sequence[dict], review: int) -> Plat
     most = max(120, POINTS // len(runs))
     for i in sorted(range(len(runs)), key=lambda i: i == review):
         line(plot, thinned_series(*found[i], most), i, looks[i], i == review)
-    return Plate(name, None, title, "", plot.text())
+    return Plate(name, None, title, "", plot.text(False))
 
 
 def looks(of: Sequence[dict], review: int) -> list[dict]:

@@ -2,12 +2,14 @@
 
 import base64
 import math
+import zlib
 from collections.abc import Sequence
 from html import escape
 
 import numpy as np
 
 from ssdrig.report.pack import look as look
+from ssdrig.words import as_cell
 
 Point = tuple[float, float]
 # paths of a marker of radius 1 around 0, 0, by the names of pack.SHAPES
@@ -107,12 +109,15 @@ class Plot:
         self.y = Axis(*y, height - self.BOTTOM, self.TOP, logs.get("y_log", False))
         self.back: list[str] = []
         self.out: list[str] = []
+        self.titles = ("x", "y")
+        self.drawn: list[tuple[str, Sequence[Point]]] = []  # lines, dots and marks: what each is called, and its points
 
     def axes(
         self, x_title: str, y_title: str, x_labels: Sequence[tuple[float, str]] | None = None, ticks_y: bool = True
     ) -> None:
         """Grid, numbers and titles; x_labels: (place, words) where x is no number."""
         x, y = self.x, self.y
+        self.titles = x_title or "x", y_title or "y"
         for value in y.ticks() if ticks_y else ():
             self.back.append(f'<path class="grid" d="M{x.from_px} {y(value)}H{x.to_px}"/>')
             self.back.append(f'<text x="{x.from_px - 6}" y="{y(value) + 4:.1f}" class="end">{short(value)}</text>')
@@ -140,8 +145,9 @@ class Plot:
         known = [(x, y) for x, y in points if math.isfinite(y)]
         return list(zip(self.x.all([x for x, _ in known]), self.y.all([y for _, y in known]), strict=True))
 
-    def line(self, points: Sequence[Point], style: str, kind: str = "") -> None:
-        """Through the points; one that is not a number breaks it. `kind`: a further class."""
+    def line(self, points: Sequence[Point], style: str, kind: str = "", name: str = "") -> None:
+        """Through the points; one that is not a number breaks it. `kind`: a further class; `name`: of the data."""
+        self.drawn.append((name or f"line {len(self.drawn) + 1}", points))
         d: list[str] = []
         before: Point | None = None
         places = iter(self._places(points))
@@ -159,13 +165,15 @@ class Plot:
             before = here
         self.out.append(f'<path class="{f"line {kind}".strip()}" style="{style}" d="{"".join(d)}"/>')
 
-    def dots(self, points: Sequence[Point], style: str, kind: str = "") -> None:
-        """Many small points, as one path. `kind`: a further class."""
+    def dots(self, points: Sequence[Point], style: str, kind: str = "", name: str = "") -> None:
+        """Many small points, as one path. `kind`: a further class; `name`: of the data."""
+        self.drawn.append((name or f"points {len(self.drawn) + 1}", points))
         d = "".join(f"M{x} {y}h0" for x, y in self._places(points))
         self.out.append(f'<path class="{f"dots {kind}".strip()}" style="{style}" d="{d}"/>')
 
     def mark(self, x: float, y: float, look: dict, title: str, radius: float = 4) -> None:
         """One point in the shape and colour of pack.look, with words for the pointer."""
+        self.drawn.append((title, [(x, y)]))
         self.out.append(
             f'<path d="{MARKS[look["shape"]]}" transform="translate({self.x(x)} {self.y(y)}) scale({radius})"'
             f' style="fill:var({look["colour"]})"><title>{escape(title)}</title></path>'
@@ -201,12 +209,27 @@ class Plot:
     def words(self, x_px: float, y_px: float, text: str, kind: str = "") -> None:
         self.out.append(f'<text x="{x_px}" y="{y_px}" class="{kind}">{escape(text)}</text>')
 
-    def text(self) -> str:
-        return (
-            f'<svg class="plot" viewBox="0 0 {self.width} {self.height}" role="img" aria-label="{escape(self.label)}">'
-            + "".join(self.back + self.out)
-            + "</svg>"
+    def csv(self) -> str:
+        """What is drawn, as CSV; "" where that is no lines and no points."""
+        head = ",".join(_quoted(title) for title in ("series", *self.titles))
+        rows = [
+            f"{_quoted(name)},{x:.9g},{y:.9g}" for name, points in self.drawn for x, y in points if math.isfinite(y)
+        ]
+        return "\n".join([head, *rows]) + "\n" if rows else ""
+
+    def text(self, with_data: bool = True) -> str:
+        """`with_data`: with what is drawn as CSV, deflated, for plots.js."""
+        data = self.csv() if with_data else ""
+        kept = f' data-csv="{base64.b64encode(zlib.compress(data.encode(), 9)).decode()}"' if data else ""
+        head = (
+            f'<svg class="plot" viewBox="0 0 {self.width} {self.height}" role="img" aria-label="{escape(self.label)}"'
         )
+        return f"{head}{kept}>" + "".join(self.back + self.out) + "</svg>"
+
+
+def _quoted(text: str) -> str:
+    """A cell of CSV."""
+    return '"' + as_cell(text).replace('"', '""') + '"'
 
 
 def legend(names: Sequence[str], looks: Sequence[dict]) -> str:

@@ -1,0 +1,81 @@
+"""`report --csv` of a plan's run and of a review: all digits of what their pages show."""
+
+import csv
+
+import pytest
+import synthetic_plan
+from test_report import run_command
+from test_review_page import review
+
+from ssdrig import annotations, cli
+from ssdrig.analysis import table
+from ssdrig.report import svg
+
+
+def read(folder, kind: str) -> list[dict]:
+    (path,) = folder.glob(f"*-{kind}.csv")
+    with open(path, newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_a_plans_figures_seconds_and_marks(tmp_path):
+    run = synthetic_plan.steps(tmp_path)
+    annotations.add(run, "fan off", 2.5)
+    run_command(run, "--csv", tmp_path / "csv", "--out", tmp_path / "p.html", "--quiet")
+    found, of = read(tmp_path / "csv", "steps"), table.load(run)
+    for row in of.rows:
+        for name, figures in row.windows.items():
+            (line,) = [each for each in found if (each["step"], each["window"]) == (row.act.path, name)]
+            for key in ("iops_mean", "energy_J", "power_mean_W"):
+                want = (figures or {}).get(key)
+                assert float(line[key] or "nan") == pytest.approx(want, rel=1e-8) if want is not None else not line[key]
+            assert line["window_t1_s"] == f"{figures['t1_s']:.9g}" and line["state"] == row.state
+    seconds = read(tmp_path / "csv", "seconds")
+    kept = {row.act.path: row.data for row in of.rows if row.data is not None and len(row.data.iops)}
+    assert {each["step"] for each in seconds} == set(kept) >= {"clean", "after"}
+    for path, data in kept.items():
+        mine = [each for each in seconds if each["step"] == path]
+        assert [float(each["t_s"]) for each in mine] == list(range(len(data.iops)))
+        assert [each["power_mean_W"] for each in mine] == [f"{watts:.9g}" for watts in data.power_mean_W]
+    assert ("2.5", "fan off") in [(each["t_s"], each["words"]) for each in read(tmp_path / "csv", "marks")]
+    assert [row["step"] for row in found if row["window"] == ""] == [r.act.path for r in of.rows if not r.windows]
+
+
+def test_rounds_and_points_are_told_apart_and_two_runs_have_files_of_their_own(tmp_path):
+    runs = [synthetic_plan.grid(tmp_path / name) for name in "ab"]
+    run_command(*runs, "--csv", tmp_path / "csv", "--out", tmp_path / "p.html", "--quiet")
+    made = sorted(path.name for path in (tmp_path / "csv").glob("*-steps.csv"))
+    assert len(made) == 2 == len(set(made))
+    with open(tmp_path / "csv" / made[0], newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert len({(row["round"], row["point"]) for row in rows}) == len(rows) == 22
+    assert any(row["point"] == "read=0 block=4KiB" for row in rows)
+
+
+@pytest.mark.slow
+def test_a_review_has_those_of_each_of_its_runs(tmp_path):
+    run_command(review(tmp_path), "--csv", tmp_path / "csv", "--out", tmp_path / "v.html", "--quiet")
+    assert len([*(tmp_path / "csv").glob("*-steps.csv")]) == 3
+    assert (tmp_path / "v.html").exists()
+
+
+def test_what_cannot_be_written_is_an_error_before_the_page(tmp_path, capsys):
+    run = synthetic_plan.grid(tmp_path)
+    (tmp_path / "file").write_text("")
+    assert cli.main(["report", str(run), "--csv", str(tmp_path / "file"), "-o", str(tmp_path / "p.html")]) == 8
+    assert "--csv DIR" in capsys.readouterr().err and not (tmp_path / "p.html").exists()
+
+
+def test_what_a_plot_draws_is_its_data():
+    plot = svg.Plot("a", 400, 300, (0, 10), (0, 5))
+    plot.line([(1, 2), (2, float("nan")), (3, 1 / 3)], "", name='=HYPERLINK("x")')
+    plot.mark(4, 5, svg.look(0), "round 4, read=0: 5 W")
+    plot.axes("s", "W")
+    assert list(csv.reader(plot.csv().splitlines())) == [
+        ["series", "s", "W"],
+        ['\'=HYPERLINK("x")', "1", "2"],
+        ['\'=HYPERLINK("x")', "3", "0.333333333"],
+        ["round 4, read=0: 5 W", "4", "5"],
+    ]
+    assert "data-csv" in plot.text() and "data-csv" not in plot.text(False)
+    assert "data-csv" not in svg.Plot("a", 400, 300, (0, 10), (0, 5)).text()
