@@ -2,6 +2,7 @@
 A schema with another word than these is refused, so that nothing it says goes unchecked. Readers of these documents
 must bear fields that they do not know (fields may be added); here each field that is printed stands in its schema."""
 
+import functools
 import json
 import math
 from collections.abc import Iterator
@@ -17,7 +18,7 @@ TYPES = {
     "array": lambda v: isinstance(v, list),
     "object": lambda v: isinstance(v, dict),
 }
-WORDS = {"$schema", "title", "description", "type", "properties", "required", "items", "additionalProperties"}
+WORDS = {"$schema", "title", "description", "type", "enum", "properties", "required", "items", "additionalProperties"}
 
 
 def wrong(value, schema: dict, at: str = "$") -> Iterator[str]:
@@ -29,6 +30,8 @@ def wrong(value, schema: dict, at: str = "$") -> Iterator[str]:
     if not any(TYPES[kind](value) for kind in kinds):
         yield f"{at}: {_short(value)} is no {' or '.join(kinds)}"
         return
+    if value not in schema.get("enum", [value]):
+        yield f"{at}: {_short(value)} is none of {schema['enum']}"
     if isinstance(value, list):
         for i, each in enumerate(value):
             yield from wrong(each, schema.get("items", {}), f"{at}[{i}]")
@@ -46,8 +49,14 @@ def _short(value) -> str:
     return repr(value)[:60]
 
 
+@functools.cache
 def schema(name: str) -> dict:
     return json.loads((FOLDER / f"{name}.schema.json").read_text("utf-8"))
+
+
+def figures(document: dict) -> dict:
+    """What `report --json` prints of a run, or its figures.json, if it is as its schema says."""
+    return checked("report-plan" if "rows" in document else "report", document)
 
 
 def checked(name: str, document):

@@ -8,6 +8,7 @@ import sys
 import time
 
 import browser
+import json_documents
 import pytest
 from browser_serving import Serving
 from conftest import HOST
@@ -101,7 +102,7 @@ def test_it_is_held_and_ends_the_run(chromium, going):
     end = begun(run, "run.end")[0]
     assert end["state"] == "interrupted" and end["why"].startswith("cut from the web in load: 2.0")
     data = analysis.load(run)
-    whole = figures_of(data)["windows"]["all"]
+    whole = json_documents.figures(figures_of(data))["windows"]["all"]
     assert (
         whole["t1_s"] <= data.axis_s(data.before_cut_ns())
         and whole["zero_seconds"] == 0

@@ -1,6 +1,9 @@
 """`run powerloss` on the whole virtual bench: real firmware, NBD, waveforms. An honest drive is not accused, one whose
 FLUSH lies is."""
 
+import json
+
+import json_documents
 import pytest
 
 from ssdrig import cli, journal
@@ -18,6 +21,7 @@ def campaign(tmp_path, *words) -> tuple[int, list[dict], list[dict]]:
     (run,) = tmp_path.iterdir()
     found = [each for each in journal.events(run) if each["kind"] == "session.judged"]
     assert {each["cut"] for each in found} == set(sessions.judged([run]))
+    json_documents.figures(json.loads((run / "figures.json").read_text()))
     return code, *([each for each in found if bool(each["control"]) is is_one] for is_one in (False, True))
 
 

@@ -3,6 +3,7 @@
 test_rig_info)."""
 
 import copy
+import dataclasses
 import json
 from pathlib import Path
 
@@ -12,7 +13,15 @@ import synthetic_run
 from json_documents import FOLDER, checked, schema, wrong
 from wear_documents import NVME
 
-from ssdrig import cli
+from ssdrig import cli, journal
+from ssdrig.analysis import bursts, cache_recovery, figures, gaps, rated_life, row_figures, window_figures, witness
+from ssdrig.archive import index, search
+from ssdrig.drive.smart import counters
+from ssdrig.drive.target import guard, inventory
+from ssdrig.drive.wear import endurance, wa
+from ssdrig.influx import push
+from ssdrig.rules import steady
+from ssdrig.steps import KINDS
 
 NAMES = {"drives", "plans", "push", "report", "report-plan", "rig-info", "runs", "wear"}
 
@@ -62,6 +71,82 @@ def test_wear(tmp_path, capsys):
             checked("wear", each)
 
 
+def properties(of: dict, *path: str) -> dict:
+    """The properties of what lies there: "[]" an array's items, "*" an object's values."""
+    for name in path:
+        of = of["items"] if name == "[]" else of["additionalProperties"] if name == "*" else of["properties"][name]
+    return of["properties"]
+
+
+def test_the_keys_that_the_code_writes_are_the_keys_of_the_schemas():
+    """Each of them required, and no other, also those that no document of a test has."""
+    one, plan, wear = schema("report"), schema("report-plan"), schema("wear")
+    verdict = {*steady.untested("")}
+    written = [
+        (one, (), figures.KEYS),
+        (one, ("windows", "*"), window_figures.KEYS),
+        (one, ("kernel",), witness.KEYS),
+        (one, ("steady_state",), {*verdict, "round_s"}),
+        (plan, ("rows", "[]", "kernel"), witness.KEYS),
+        (plan, ("cache_recovery", "[]"), {"of", "left_out", *cache_recovery.Recovery._fields}),
+        (plan, ("gaps", "[]"), gaps.Gaps._fields),
+        (plan, ("life", "[]"), {"of", *rated_life.Life._fields}),
+        (schema("runs"), (), {*index.Run._fields, "started"} - {"path"}),
+        (schema("push"), (), {"run", "to", "missing", *push.Sent._fields}),
+        (wear, ("limits",), endurance.Limits._fields),
+        (wear, ("wa",), {"since", "words", *wa.WriteAmplification._fields}),
+        (schema("drives"), ("[]", "refusals", "[]"), {each.name for each in dataclasses.fields(guard.Refusal)}),
+    ]
+    for of, path, keys in written:
+        assert {*properties(of, *path)} == {*keys}, (of["title"], path)
+    assert {*properties(wear)} >= {*counters.KEYS}
+    of_plan = properties(plan, "rows", "[]", "windows", "*")
+    assert {*of_plan} == {*row_figures.KEYS, *window_figures.KEYS, *bursts.KEYS} - {"name", "label"}
+    assert {*properties(plan, "steady", "verdicts", "[]")} >= verdict
+    drive = {each.name: each.type for each in dataclasses.fields(inventory.Drive)}
+    for of in (properties(schema("drives"), "[]"), properties(schema("plans"), "drive")):
+        assert {name: of[name]["type"] for name in drive if name != "simulated"} == {
+            name: WORDS[kind] for name, kind in drive.items() if name != "simulated"
+        }
+
+
+WORDS = {
+    **{str: "string", int: "integer", bool: "boolean"},
+    **{str | None: ["string", "null"], int | None: ["integer", "null"]},
+}
+
+
+def test_the_words_that_a_state_or_a_step_may_be():
+    word = lambda name, *path: {*properties(schema(name), *path[:-1])[path[-1]]["enum"]}
+    assert word("runs", "state") == {*search.STATES} and word("report", "state") == {*search.STATES} - {"unreadable"}
+    assert word("report-plan", "rows", "[]", "do") == {*KINDS} - {"repeat"}
+
+
+def odd_runs(folder):
+    """Runs without a window, without SMART, of which nothing was measured, cut from the web."""
+    how = {"zoom_s": 5, "logs": False}
+    yield synthetic_run.write(folder, [9000] * 3, name="short", **how)
+    yield synthetic_run.write(folder, [0] * 8, name="still", power=False, **how)
+    whole = synthetic_run.write(folder, [900] * 12, name="cut", **how)
+    events = journal.events(whole)
+    fired_ns = next(e["t_ns"] for e in events if e["kind"] == "step.start" and e["step"] == "load") + 10**9
+    event = {"t_ns": fired_ns, "kind": "cut.fired", "step": "load", "cut": None, "fired_ns": fired_ns, "bound_ns": 9}
+    synthetic_run.seal(whole, sorted([*events, event], key=lambda e: e["t_ns"]))
+    yield whole
+    for name, kind in (("lines", "load"), ("events", "run")):
+        made = synthetic_run.write(folder, [900] * 12, name=name, **how)
+        (made / "fio/load/out.json" if kind == "load" else made / "events.jsonl").write_text("")
+        yield made
+
+
+@pytest.mark.slow
+def test_runs_that_lack_something_are_as_it_says_too(tmp_path, capsys):
+    for made in odd_runs(tmp_path / "runs"):
+        for each in printed(capsys, "report", made, "--quiet"):
+            checked("report", each)
+    assert len(printed(capsys, "runs", tmp_path / "runs")) == 5
+
+
 def test_each_has_a_schema_and_each_of_them_its_words():
     found = {path.name.removesuffix(".schema.json") for path in FOLDER.iterdir()}
     assert found == NAMES
@@ -101,4 +186,5 @@ def test_a_schema_says_nothing_that_is_not_looked_at():
             everything += [each[word] for word in ("items", "additionalProperties") if isinstance(each.get(word), dict)]
     with pytest.raises(ValueError):
         [*wrong("x", {"type": "string", "pattern": "y"})]
+    assert [*wrong("x", {"type": "string", "enum": ["y"]})] == ["$: 'x' is none of ['y']"]
     assert [*wrong(float("nan"), {"type": "number"})] and [*wrong([1, "x"], {"items": {"type": "integer"}})]

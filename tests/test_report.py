@@ -6,6 +6,7 @@ import re
 from contextlib import redirect_stderr, redirect_stdout
 
 import browser
+import json_documents
 import pytest
 import synthetic_run
 from browser import chromium  # noqa: F401  a fixture
@@ -27,6 +28,8 @@ def run_command(*words):
     out, err = io.StringIO(), io.StringIO()
     with redirect_stdout(out), redirect_stderr(err):
         code = report.command(parser.parse_args([str(w) for w in words]))
+    for line in out.getvalue().splitlines():
+        json_documents.figures(json.loads(line))
     return code, out.getvalue(), err.getvalue()
 
 

@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 
+import json_documents
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
@@ -381,7 +382,7 @@ def test_the_page_has_each_plateau_with_its_energy(run):
     assert again.found["rest_J"] == pytest.approx(0.17, abs=0.01)
     page = plan_page.render([run])
     assert "cache 4.19 GB; all of it" in page and "cache 2.10 GB" in page and "2.10 GB after a rest of" in page
-    (back,) = json.loads(json.dumps(run.as_json()))["cache_recovery"]
+    (back,) = json_documents.figures(json.loads(json.dumps(run.as_json())))["cache_recovery"]
     assert back["of"] == "again" and back["left_out"] == 0 and back["rate_Bps"] is None and "needs two" in back["why"]
 
 

@@ -4,6 +4,7 @@ import json
 import shutil
 from html import escape
 
+import json_documents
 import numpy as np
 import pytest
 import synthetic_plan
@@ -106,7 +107,7 @@ def test_verdicts_are_the_journals_with_the_rounds_of_the_rows(tmp_path, grid):
 
 def test_as_json_is_plain(steps, grid):
     for each in (steps, grid):
-        found = json.loads(json.dumps(each.as_json(), allow_nan=False))
+        found = json_documents.figures(json.loads(json.dumps(each.as_json(), allow_nan=False)))
         assert found.keys() >= {"run", "plan", "rows", "steady"} and len(found["rows"]) == len(each.rows)
 
 

@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 from types import SimpleNamespace
 
+import json_documents
 import numpy as np
 import pytest
 from killed_runs import killed, smart, wrote
@@ -130,7 +131,7 @@ def test_a_drive_of_50_cycles_is_worn_to_its_end_which_its_first_tenth_foretold(
         assert words in page
     assert "worn quickly at room temperature" in page and "enterprise class" in page
     assert any("predicted at 10 %" in line for line in screen.of_plan(found))
-    json.dumps(found.as_json(), allow_nan=False)
+    json_documents.figures(json.loads(json.dumps(found.as_json(), allow_nan=False)))
 
 
 def test_a_run_cut_short_goes_on_to_the_byte(tmp_path):
