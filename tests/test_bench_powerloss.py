@@ -7,6 +7,7 @@ import json_documents
 import pytest
 
 from ssdrig import cli, journal
+from ssdrig.analysis import table
 from ssdrig.errors import PromiseBroken
 from ssdrig.powerloss import sessions
 
@@ -21,7 +22,7 @@ def campaign(tmp_path, *words) -> tuple[int, list[dict], list[dict]]:
     (run,) = tmp_path.iterdir()
     found = [each for each in journal.events(run) if each["kind"] == "session.judged"]
     assert {each["cut"] for each in found} == set(sessions.judged([run]))
-    json_documents.figures(json.loads((run / "figures.json").read_text()))
+    json_documents.figures(json.loads(json.dumps(table.load(run).as_json())))
     return code, *([each for each in found if bool(each["control"]) is is_one] for is_one in (False, True))
 
 

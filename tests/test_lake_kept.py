@@ -1,11 +1,12 @@
 """An export believes neither the place that it writes to nor the run folder that it reads."""
 
+import io
 import json
 
 import pytest
 from lake_runs import counts, run
 
-from ssdrig.errors import JournalError
+from ssdrig.errors import JournalError, UsageError
 from ssdrig.lake import place, read, write
 
 
@@ -35,3 +36,89 @@ def test_a_run_that_began_at_no_time_is_refused(tmp_path, utc_ns):
     (made / "run.json").write_text(json.dumps(header))
     with pytest.raises(JournalError):
         write.export(made, place.open_place(str(tmp_path / "lake")), "berlin")
+
+
+class Bucket:
+    """A file system that, as S3 does, has an object from the moment its stream is closed, whatever is in it, and
+    refuses where `down`."""
+
+    def __init__(self):
+        self.objects: dict[str, bytes] = {}
+        self.down = False
+
+    def open_output_stream(self, path: str):
+        return Upload(self, path)
+
+    def delete_file(self, path: str) -> None:
+        del self.objects[path]
+
+
+class Upload(io.BytesIO):
+    def __init__(self, bucket: Bucket, path: str):
+        super().__init__()
+        self.bucket, self.path = bucket, path
+
+    def close(self) -> None:
+        if not self.closed:
+            if self.bucket.down:
+                raise OSError("503 Slow Down")
+            self.bucket.objects[self.path] = self.getvalue()
+        super().close()
+
+
+@pytest.fixture
+def bucket():
+    made = Bucket()
+    return made, place.Place(made, "lake", False, "s3://lake")
+
+
+def put(where, name: str, *pieces) -> None:
+    with where.writing(name) as f:
+        for piece in pieces:
+            if isinstance(piece, BaseException):
+                raise piece
+            f.write(piece)
+
+
+def test_a_bucket_that_fails_keeps_what_it_had(bucket):
+    of, where = bucket
+    put(where, "run", b"old")
+    of.down = True
+    with pytest.raises(JournalError):
+        put(where, "run", b"new")
+    assert of.objects == {"lake/run": b"old"}
+    of.down = False
+    put(where, "run", b"new")
+    assert of.objects == {"lake/run": b"new"}
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), OSError(28, "No space left on device"), ValueError()])
+def test_what_ends_in_the_middle_is_never_in_a_bucket(bucket, error, monkeypatch):
+    of, where = bucket
+    put(where, "run", b"old")
+    seen = []
+    closing = Upload.close
+    monkeypatch.setattr(Upload, "close", lambda self: (closing(self), seen.append({**of.objects})))
+    with pytest.raises((type(error), JournalError)):
+        put(where, "run", b"half", error)
+    with pytest.raises((type(error), JournalError)):
+        put(where, "another", b"half", error)
+    assert of.objects == {"lake/run": b"old"} and not any(b"half" in each.values() for each in seen)
+
+
+def test_two_labs_that_export_one_run_at_once_do_not_both_have_it(tmp_path, monkeypatch):
+    """Each looks before the other has written: then neither has it, says so, and the next one gets it."""
+    made, where = run(tmp_path, "made", [500]), place.open_place(str(tmp_path / "lake"))
+    earlier, labs = write.earlier, ["rome"]
+
+    def meanwhile(*words):
+        found = earlier(*words)
+        if labs:
+            write.export(made, where, labs.pop())
+        return found
+
+    monkeypatch.setattr(write, "earlier", meanwhile)
+    with pytest.raises(UsageError, match="of lab rome"):
+        write.export(made, where, "berlin")
+    assert counts(read.look(where))["run"] == 1 and counts(read.look(where))["event"] > 0
+    assert not write.export(made, where, "rome").new

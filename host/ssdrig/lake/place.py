@@ -3,9 +3,10 @@ so that writers need no coordinator. Paths are relative to the lake."""
 
 import contextlib
 import os
+import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from ssdrig import owner
@@ -16,6 +17,8 @@ from ssdrig.lake import needs
 if TYPE_CHECKING:
     from pyarrow import fs
 
+PART_BYTES = 5 << 20  # of S3, at least
+IN_MEMORY_BYTES = 16 << 20  # of a file for S3; a larger one waits on the disk
 DO = "check the name, the network and AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_REGION, AWS_ENDPOINT_URL"
 
 
@@ -41,15 +44,29 @@ class Place:
                 with replacing(path) as f:
                     yield f
                 return
-            stream = self.filesystem.open_output_stream(self.path(name))
-            try:
-                yield stream
-                stream.close()  # S3 has the object from here on
-            except BaseException:
+            with tempfile.SpooledTemporaryFile(IN_MEMORY_BYTES) as made:
+                yield made
+                made.seek(0)
+                self._upload(name, made)
+
+    def _upload(self, name: str, made: IO[bytes]) -> None:
+        """A file that is whole. S3 has an object from the moment its stream is closed, whatever was written to it, and
+        pyarrow cannot give one up: so what failed in the middle of its parts goes, and what is one part is there as it
+        is now or as it was before."""
+        stream = self.filesystem.open_output_stream(self.path(name))
+        parts = 0
+        try:
+            while piece := made.read(PART_BYTES):
+                stream.write(piece)
+                parts += 1
+            stream.close()
+        except BaseException:
+            with contextlib.suppress(OSError):
+                stream.close()
+            if parts > 1:
                 with contextlib.suppress(OSError):
-                    stream.close()
                     self.filesystem.delete_file(self.path(name))
-                raise
+            raise
 
     def names(self, folder: str) -> list[str]:
         """The files below a folder, sorted; [] where there is none. Raises JournalError."""

@@ -83,6 +83,8 @@ def export(run: Path, place: Place, lab: str, with_samples: bool = True) -> Expo
     _write(place, mark, schema.MARK, [schema.table(schema.MARK, [of_run])], {})
     if not read.row_of(place, mark):
         raise JournalError(f"the row of {name} in {place.words}", "none", DO)
+    if before is None:
+        _alone(place, mark)
     for old in set(before["files"]) - set(writer.files) if before else ():
         if OF_RUN.fullmatch(old) and Path(old).name.startswith(f"{name}--"):  # whoever wrote that row
             place.remove(old)
@@ -131,18 +133,33 @@ def digest_of(run: Path, lab: str, with_samples: bool = True) -> str:
     return digest.hexdigest()[:16]
 
 
-def earlier(place: Place, mark: str, header: Mapping[str, Any]) -> dict | None:
-    """The row of this run that the lake has. Raises UsageError where that is another run's, or of another lab."""
+def of_another_lab(place: Place, mark: str) -> None:
+    """Raises UsageError where the lake has the run of another lab."""
     date = mark.split("/lab=")[0]
     others = [name for name in place.names(date) if name.rpartition("/")[2] == mark.rpartition("/")[2] and name != mark]
     if others:
         lab = others[0].split("/lab=")[1].split("/")[0]
         raise UsageError(f"a run that the lake {place.words} does not have", f"it, of lab {lab}", f"use --lab {lab}")
+
+
+def earlier(place: Place, mark: str, header: Mapping[str, Any]) -> dict | None:
+    """The row of this run that the lake has. Raises UsageError where that is another run's, or of another lab."""
+    of_another_lab(place, mark)
     row = read.row_of(place, mark)
     if row and (row["t_ns"], row["serial"]) != (header["started"]["t_ns"], header["drive"].get("serial")):
         seen = f"one of drive {row['serial']} that began at {row['t_utc']}"
         raise UsageError(f"no other run of this name in the lake {place.words}", seen, "name another lake, or --lab")
     return row
+
+
+def _alone(place: Place, mark: str) -> None:
+    """Nobody locks a bucket: where two labs put one run into a lake at the same time, each of them looked before the
+    other had written. Who then finds the other takes its own row away. Raises UsageError."""
+    try:
+        of_another_lab(place, mark)
+    except UsageError:
+        place.remove(mark)
+        raise
 
 
 class _Writer:
