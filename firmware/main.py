@@ -5,6 +5,7 @@
 import rp2
 
 if not rp2.bootsel_button():
+    import heap  # noqa: F401
     import rig
 
     rig.run()

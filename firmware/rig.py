@@ -9,7 +9,8 @@ import os
 import sys
 from time import sleep_ms, sleep_us, ticks_diff, ticks_us
 
-# first, because its ring needs 32 KiB in one piece: what later imports compile breaks the heap up
+import heap  # first, then what needs up to 32 KiB in one piece
+
 import adc_ring  # noqa: F401
 import board
 import calibration
@@ -57,6 +58,7 @@ class Rig:
                 sampler.probe()
             except LOST as why:
                 self.log(sampler, why)
+        heap.ready()
 
     def log(self, sampler, why):
         self.link.say(wire.LOG, "rail %d: %s" % (sampler.rail["rail"], why if str(why) else repr(why)))
