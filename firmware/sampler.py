@@ -258,7 +258,7 @@ class Sampler:
     def _sample(self, mem, at):
         chip = self.chip
         if not chip.decode(mem, at + DATA):
-            self._ask_why()
+            self._ask_why("a sample was damaged on its way: flags %04x" % chip.flags)
         zero = chip.zero()
         if zero and not self.zero:
             chip.check()  # exactly 0 is what a chip reads that has just been reset, or a rail that was cut
@@ -394,7 +394,7 @@ class Sampler:
         frame[wire.E_DIAG], frame[wire.E_DIAG + 1] = self.chip.flags & 255, self.chip.flags >> 8
         self.link.put(frame, wire.E_END)
 
-    def _ask_why(self):
-        """No conversion, or a flag register that is not ours: raises what is the matter."""
+    def _ask_why(self, otherwise="sensor keeps its configuration but signals no conversion (ALERT line?)"):
+        """No conversion, or a damaged one: raises what is the matter with the chip, else this."""
         self.chip.check()
-        raise SensorError("sensor keeps its configuration but signals no conversion (ALERT line?)")
+        raise SensorError(otherwise)

@@ -93,7 +93,9 @@ del r
 gc.collect()
 micropython.kbd_intr(3)
 """
-IMPORTS = "import heap,rig,gc,machine,micropython,time,board;gc.collect();micropython.alloc_emergency_exception_buf(200)"
+IMPORTS = (
+    "import heap,rig,gc,machine,micropython,time,board;gc.collect();micropython.alloc_emergency_exception_buf(200)"
+)
 
 
 _folder = tempfile.TemporaryDirectory(prefix="ssdrig-flash-")

@@ -163,6 +163,8 @@ class Block:
             if asks:
                 if chip.pointer == self.pointer:
                     self.value, self.left = chip.value(chip.pointer, begin)
+                    if machine.wrong:
+                        self.value ^= machine.wrong.pop(chip.pointer, 0)
                 else:  # reset since, it does not know that it is addressed, and SDA stays high
                     self.value, self.left = (1 << 40) - 1, 5
                 self.asked.pop(0)

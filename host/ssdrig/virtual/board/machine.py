@@ -16,6 +16,7 @@ interrupts = []  # what interrupts, each with its `handler`; the first one's run
 scl_gpio = None
 nack_until = 0
 max_Hz = 10_000_000  # that the bus bears
+wrong = {}  # register -> bits that are turned over in its next read on I2C
 sda_stuck = False  # a chip holds SDA low until it has seen nine clocks
 gates = None  # switch_model.Gates
 
@@ -123,6 +124,7 @@ class I2C:
 
     def _read(self, chip, buf):
         value, width = chip.value(chip.pointer, cosim.now)
+        value ^= wrong.pop(chip.pointer, 0)
         if self.bit_ns * max_Hz < 1_000_000_000:
             value ^= 1  # a pull-up that is too weak
         n = len(buf)
