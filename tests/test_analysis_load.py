@@ -159,26 +159,30 @@ def line(ms: int, slow: int, fast: int = 0, t_ns=True) -> str:
 
 
 @pytest.mark.parametrize(
-    ("lines", "times", "cells"),
+    ("lines", "times", "cells", "left"),
     [
-        ([line(1000, 5), line(3000, 9, 2)], [0, 0.5, 1.5], [[1, 500, 5], [2, 300, 2], [2, 500, 4]]),
-        ([line(1000, 5), line(2000, 5), line(3000, 6)], [0, 0.5, 1.5], [[1, 500, 5], [2, 500, 1]]),  # nothing new
+        ([line(1000, 5), line(3000, 9, 2)], [0, 0.5, 1.5], [[1, 500, 5], [2, 300, 2], [2, 500, 4]], 0),
+        ([line(1000, 5), line(2000, 5), line(3000, 6)], [0, 0.5, 1.5], [[1, 500, 5], [2, 500, 1]], 0),  # nothing new
+        ([line(2000, 7), line(1000, 5), line(3000, 9)], [0, 1.0, 1.5], [[1, 500, 7], [2, 500, 2]], 1),
         (
             [line(1000, 5, 5), line(2000, 9, 4), line(3000, 6, 5)],
             [0, 0.5, 1.5],
             [[1, 300, 5], [1, 500, 5], [2, 500, 1]],
+            1,
         ),
-        ([line(1000, 5)], [0, 0.5], [[1, 500, 5]]),
-        ([line(1000, 5, t_ns=False)], None, None),  # fio's own
-        (["fio: what\n", '{"t_ns": 1, "bins": 5}\n', line(1000, 5)[:-9]], None, None),
-        ([], None, None),
+        ([line(1000, 5)], [0, 0.5], [[1, 500, 5]], 0),
+        ([line(1000, 5, t_ns=False)], None, None, 0),  # fio's own
+        (["fio: what\n", '{"t_ns": 1, "bins": 5}\n', line(1000, 5)[:-9]], None, None, 2),
+        ([], None, None, 0),
     ],
 )
-def test_latencies_with_submission(tmp_path, lines, times, cells):
+def test_latencies_with_submission(tmp_path, lines, times, cells, left):
     data = run([], k=2)
     (tmp_path / "out.json").write_text("".join(lines))
     _load_lat(data, tmp_path / "out.json")
     assert data.lat_t_s.tolist() == (times or []) and data.lat_hist.tolist() == (cells or [])
+    said = [note for note in data.notes if "documents that do not follow the one before" in note]
+    assert len(said) == bool(left) and all(f": {left} doc" in note for note in said)
     _load_lat(data, tmp_path / "none.json")
     assert data.lat_t_s.tolist() == (times or [])
 

@@ -81,6 +81,7 @@ def load_step(data: RunData, folder: Path, started_ns: int) -> None:
 def _load_lat(data: RunData, path: Path) -> None:
     """The histograms of lat that our own status lines keep (fiotext.thin); fio's logs have clat only."""
     times, cells, before = [0.0], [np.zeros((0, 3), np.int64)], np.zeros(fiotext.BINS, np.int64)
+    left = 0
     try:
         with open(path, errors="replace") as lines:
             for line in lines:
@@ -88,7 +89,10 @@ def _load_lat(data: RunData, path: Path) -> None:
                     continue
                 found, _ = fiotext.documents(line)
                 counts = fiotext.bins(found[0], None, "lat_ns") if found else before
-                if (counts < before).any() or (counts == before).all():
+                if not found or (counts < before).any():
+                    left += 1
+                    continue
+                if (counts == before).all():
                     continue
                 new = np.flatnonzero(counts > before)
                 cells.append(np.stack([np.full(len(new), len(times)), new, (counts - before)[new]], axis=1))
@@ -96,6 +100,8 @@ def _load_lat(data: RunData, path: Path) -> None:
                 before = counts
     except OSError:
         return  # fiolog has said so
+    if left:
+        data.notes.append(f"load: {left} documents that do not follow the one before were not used for lat")
     if len(times) > 1:
         data.lat_t_s, data.lat_hist = np.array(times), np.concatenate(cells)
 
