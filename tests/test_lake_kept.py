@@ -38,6 +38,18 @@ def test_a_run_that_began_at_no_time_is_refused(tmp_path, utc_ns):
         write.export(made, place.open_place(str(tmp_path / "lake")), "berlin")
 
 
+def test_a_row_is_read_by_no_thread_that_may_outlive_python(tmp_path, monkeypatch):
+    """One process in six ended by SIGABRT behind its last word, on a busy machine: pyarrow's threads let go of Python's
+    bytes when they please."""
+    import pyarrow.parquet as pq
+
+    made, where = run(tmp_path, "mine", [500]), place.open_place(str(tmp_path / "lake"))
+    done, reading, how = write.export(made, where, "berlin"), pq.read_table, []
+    monkeypatch.setattr(pq, "read_table", lambda *words, **more: (how.append(more), reading(*words, **more))[1])
+    assert not write.export(made, where, "berlin").new and done.new
+    assert how and all(each == {"use_threads": False, "pre_buffer": False} for each in how)
+
+
 class Bucket:
     """A file system that, as S3 does, has an object from the moment its stream is closed, whatever is in it, and
     refuses where `down`."""
