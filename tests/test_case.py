@@ -164,7 +164,7 @@ def test_a_file_that_is_no_stl_is_refused(tmp_path):
     assert (case.read(tmp_path / "it.stl") == BASE).all()
 
 
-@pytest.mark.skipif(importlib.util.find_spec("manifold3d") is None, reason="no manifold3d (PyPI)")
+@pytest.mark.skipif(importlib.util.find_spec("manifold3d") is None, reason="no manifold3d (extra hardware-test)")
 def test_committed_bodies_are_those_that_case_py_makes():
     from manifold3d import Manifold, Mesh
 

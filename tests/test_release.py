@@ -181,7 +181,7 @@ def order(kicad, tmp_path_factory):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(importlib.util.find_spec("gerbonara") is None, reason="no gerbonara (PyPI, --no-deps will do)")
+@pytest.mark.skipif(importlib.util.find_spec("gerbonara") is None, reason="no gerbonara (extra hardware-test)")
 @pytest.mark.skipif(browser.find() is None, reason="no Chromium (package chromium)")
 def test_gerbers_are_the_board(order, tmp_path):
     """Each copper layer, drawn by gerbonara from the gerber file and by KiCad from the board: the same to 0.08 mm

@@ -20,6 +20,7 @@ EXTRAS = {
     "completion": (frozenset({"completion", "test"}), "20 kB: makes completion scripts for shells"),
     "lake": (frozenset({"export", "query", "test"}), "about 80 MB: Parquet and SQL"),
     "lake-test": (frozenset({"test"}), "about 60 MB: a cluster and an S3 server, which the tests of the lake start"),
+    "hardware-test": (frozenset({"test"}), "3 MB: the tests of the board's and the case's files draw and cut with it"),
 }
 VENV = ROOT / ".venv"  # a link to one of .setup/environments/
 STAMP = VENV / "ssdrig-stamp"  # written last: says what the environment was made from
