@@ -1,5 +1,5 @@
 """The board's case, a base and a lid, from the layout's own places: python hardware/case/case.py writes base.stl and
-lid.stl (needs the extra hardware-test: manifold3d, whose bodies are closed by construction; nothing else of the project does).
+lid.stl. It needs manifold3d (extra hardware-test), whose bodies are closed by construction; nothing else of ours does.
 
 Lengths in mm; x to the right and y up as seen from above, z up from the table: the board's y points down, so y here is
 its height minus y. Board and lid hang on the four M3 holes: screw from below, board, spacer of 20 mm, lid, screw."""
