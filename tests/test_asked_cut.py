@@ -171,6 +171,31 @@ def test_where_nobody_knows_what_the_rig_did_the_run_fails_with_its_words(bench)
     assert "look at its cable" in fired["why"] and fired["fired_ns"] - fired["bound_ns"] <= 1001.5e9
 
 
+@pytest.mark.parametrize("error", [OSError(5, "Input/output error"), ValueError("rig.bin")])
+def test_so_it_does_where_its_clock_cannot_be_read(bench, error):
+    bench.outcome = error
+    with pytest.raises(type(error)), bench.cut.within(LOAD):
+        bench.hold()
+        bench.cut.due()
+    assert bench.cut.made and str(error) in bench.last("cut.fired")["why"] and bench.kinds()[-1] == "cut.fired"
+
+
+def test_who_asks_for_the_end_before_it_has_the_end(bench):
+    with bench.cut.within(LOAD):
+        bench.hold()
+        bench.stopped = True
+        assert not bench.cut.due() and bench.stage.asked()
+    assert bench.did == [] and "end of the run" in bench.last("cut.dropped")["why"]
+
+
+def test_who_asks_for_the_end_while_it_is_made_is_told_of_the_cut(bench):
+    with pytest.raises(PowerCut, match="cut from the web"), bench.cut.within(LOAD):
+        bench.hold()
+        assert bench.stage.asked()
+        bench.stopped = True
+        bench.stage.check()
+
+
 def test_a_rail_that_was_not_seen_low_is_said(bench):
     bench.outcome = bench.outcome._replace(why_not="rail 0 was not seen below 3750 mV")
     with pytest.raises(PowerCut), bench.cut.within(LOAD):

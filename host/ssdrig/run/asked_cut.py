@@ -50,7 +50,7 @@ class AskedCut:
         self._token: tuple[str, float] | None = None  # and when it was given
         self._asked_at: float | None = None
         self.made = False  # once power was cut, or nobody knows
-        self._doubt: SsdrigError | None = None  # why nobody knows what the rig did
+        self._doubt: Exception | None = None  # why nobody knows what the rig did
         self._outcome: Outcome | None = None
 
     # ---- asked
@@ -111,6 +111,8 @@ class AskedCut:
             return made
         if time.monotonic() - asked_at > LATE_S:
             self._drop(f"the run came to it after more than {LATE_S:g} s")
+        elif self._stop.asked():
+            self._drop("the end of the run was asked for before it")
         else:
             with self._stop.held():
                 self._cut()
@@ -126,8 +128,8 @@ class AskedCut:
         step: dict[str, Any] = {"step": self._step, "cut": None}
         try:
             outcome = RigSupply(self._rig, self._book.path).cut(DEFAULT, None, OFF_S)
-        except SsdrigError as error:
-            if error.seen.startswith(switch.REFUSED):
+        except Exception as error:
+            if isinstance(error, SsdrigError) and error.seen.startswith(switch.REFUSED):
                 self._drop(f"the rig has {error.seen}")
                 return
             self.made, self._doubt = True, error

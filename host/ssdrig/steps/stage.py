@@ -65,10 +65,10 @@ class Stage:
         return self.stop.asked() or self.cut is not None and self.cut.due()
 
     def check(self) -> None:
-        """Raises KeyboardInterrupt or PowerCut if so."""
-        self.stop.check()
+        """Raises PowerCut or KeyboardInterrupt if so."""
         if self.cut:
             self.cut.check()
+        self.stop.check()
 
     def second(self, now: dict) -> None:
         """What a load says each second; what it still says of a drive without power is of no load."""
