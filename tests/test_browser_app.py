@@ -187,7 +187,8 @@ def test_with_control_a_run_is_asked_for_a_note_and_its_end(tmp_path):
             status, _, said = served.ask("POST", path, {"do": "stop"})
             assert status == 400 and "goes on" in json.loads(said)["expected"]
         with Serving(tmp_path / "runs") as served:  # which only reads
-            assert served.ask("POST", path, {"do": "stop"})[0] == 403
+            for said in ({"do": "stop"}, {"do": "arm"}, {"do": "cut", "token": "x"}):
+                assert served.ask("POST", path, said)[0] == 403
     finally:
         control.close()
         book.close("complete")
