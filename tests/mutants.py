@@ -73,6 +73,13 @@ AREAS = {
         [f"host/ssdrig/{name}.py" for name in ("journal", "rigbin", "rigrecords", "integrity")],
         "test_journal_limits test_journal test_damage test_torn test_run test_samples test_points",
     ),
+    "plateaus": (
+        [
+            *("host/ssdrig/rules/plateaus.py", "host/ssdrig/load/fiofine.py"),
+            *("host/ssdrig/analysis/cache_recovery.py", "host/ssdrig/analysis/filling.py"),
+        ],
+        "test_slc_cache test_review_says",
+    ),
     "analysis": (
         [
             *("host/ssdrig/analysis/*.py", "host/ssdrig/rules/*.py"),

@@ -330,10 +330,10 @@ of = "again"
 """
 
 
-def made(runs, busy=None):
+def made(runs, busy=None, dilation=1):
     """4 s of 1000 MiB/s, then 6 s of 250 MiB/s, at 2 W; 0.34 s later the same in 2 s and 8 s. `busy`: of the host's
-    CPUs while the first went on."""
-    w = Writer(runs, PLAN)
+    CPUs while the first went on. All of it in time of the host."""
+    w = Writer(runs, PLAN, dilation=dilation)
     host = 1 << 40
     for path, fast_s in (("fill", 4), ("again", 2)):
         w.poll("before", host, host)
@@ -366,6 +366,41 @@ def test_the_speed_of_a_host_that_was_busy_is_no_plateau_of_the_drive(tmp_path, 
         assert first.found["cache_why"] == first.found["host_limited"] == why and first.found["plateaus"] == []
         assert f"no end of a cache: {why}" in plan_page.render([found])
         assert found.as_json()["rows"][0]["found"]["cache_why"] == why
+
+
+def test_plateaus_and_rests_of_a_dilated_drive_are_in_its_own_time(run, tmp_path):
+    """Half the time: twice the speed, half the joules, the same watts."""
+    twice = made(tmp_path, dilation=2)
+    for one, other in zip(run.rows, twice.rows, strict=True):
+        assert other.found["cache_bytes"] == pytest.approx(one.found["cache_bytes"])
+        for key, factor in (("to_s", 0.5), ("bw_mean_MBps", 2), ("power_mean_W", 1), ("energy_J", 0.5)):
+            of = ([each[key] for each in row.found["plateaus"]] for row in (other, one))
+            assert next(of) == pytest.approx([factor * value for value in next(of)]), key
+        curves = (np.array(row.found["curve_GB_MBps"]) for row in (other, one))
+        assert next(curves) == pytest.approx(next(curves) * [1, 2], rel=1e-4)
+    (one, other) = (each.rows[1].found for each in (run, twice))
+    assert other["rest_s"] == pytest.approx(one["rest_s"] / 2) and other["rest_J"] == pytest.approx(one["rest_J"] / 2)
+
+
+def test_a_curve_of_many_samples_is_thinned_by_bytes():
+    speeds = np.tile([1.0, 3.0], 1000)
+    curve = np.stack([np.cumsum(np.tile([1.0, 1.0], 1000)), speeds], axis=1)
+    assert filling.thinned(curve) == [[2.0 * (i + 1), 1.5] for i in range(1000)]
+    assert filling.thinned(curve[:1000]) == curve[:1000].tolist()
+    curve[:4, 1] = 0.0  # a speed of 0 has no place on the page, and takes no time here
+    assert filling.thinned(curve)[:3] == [[2.0, 0.0], [4.0, 0.0], [6.0, 1.5]]
+
+
+@pytest.mark.parametrize(("until", "covered"), [(49, False), (51, True)])
+def test_readings_that_cover_less_than_half_of_a_plateau_say_nothing_of_it(until, covered):
+    at_ns, done = np.arange(101) * S, np.arange(101) * 10e6
+    polls = [
+        {"reason": "timer", "t_start_ns": at * S, "t_end_ns": at * S, "t_ns": at * S, "counters": {}}
+        for at in (0, until)
+    ]
+    found, why = filling._amplified([0, 100 * S], 1e9, False, False, at_ns, done, polls)
+    said = f"2 SMART readings in it, with {until} % of what was written between"
+    assert (why == said) is not covered and (found is None or covered)
 
 
 def test_the_page_has_each_plateau_with_its_energy(run):

@@ -45,11 +45,12 @@ class Filled(NamedTuple):
         return [int(self.at_ns[0]) + round(at * self.row.k * SECOND_NS) for at in (each.from_s, each.to_s)]
 
     def put(self, base: RunData, powers: list[Reduced]) -> None:
-        row, at_s = self.row, (self.at_ns - self.at_ns[0]) / SECOND_NS / self.row.k
+        row = self.row
         limited = witness.slowed_by_host(base.events, row)
         found = [] if limited else self.found
         size, why = plateaus.cache_bytes(found) if not limited else (None, limited)
-        speeds = np.diff(self.done) / np.diff(at_s) / 1e6
+        at_s, done = steps(self.at_ns, self.done, _block_bytes(row), row.k)
+        speeds = np.diff(done) / np.diff(at_s) / 1e6
         polls = row.data.snapshots if row.data is not None else []
         row.found = {
             "kind": "plateaus",
@@ -57,7 +58,7 @@ class Filled(NamedTuple):
             "cache_why": why,
             "host_limited": limited,
             "plateaus": [self._plateau(each, powers, polls) for each in found],
-            "curve_GB_MBps": thinned(np.stack([self.done[1:] / 1e9, speeds], axis=1)),
+            "curve_GB_MBps": thinned(np.stack([done[1:] / 1e9, speeds], axis=1)),
         }
         if self.before_ns is not None:
             row.found |= _rest(self.before_ns, int(self.at_ns[0]), row.k, powers)
@@ -85,8 +86,7 @@ def read(base: RunData, rows: Sequence["Row"], fio: Path) -> Iterator[Filled]:
             if why:
                 row.notes.append(f"plateaus: {why}")
             else:
-                block_bytes = max(size for size, _ in row.act.keys["block"])
-                yield Filled(row, at_ns, done, find(at_ns, done, block_bytes, row.k), ended_ns)
+                yield Filled(row, at_ns, done, find(at_ns, done, _block_bytes(row), row.k), ended_ns)
             ended_ns = int(at_ns[-1]) if len(at_ns) else None
         elif row.act.do in ("fill", "load"):
             end_s = row.t1_s  # since the run's start
@@ -95,11 +95,20 @@ def read(base: RunData, rows: Sequence["Row"], fio: Path) -> Iterator[Filled]:
 
 def find(at_ns: np.ndarray, done: np.ndarray, block_bytes: int, k: int) -> list[plateaus.Plateau]:
     """In the rows of a fine log (fiofine.read) of I/Os of this size, `k` times dilated; in s of the drive."""
-    samples, finer = (
-        ((at_ns[kept] - at_ns[0]) / SECOND_NS / k, done[kept])
-        for kept in (fiofine.in_steps(at_ns, done, STEP_BLOCKS * block_bytes, ms) for ms in (STEP_MS, PLACE_MS))
-    )
-    return plateaus.find(*samples, finer)
+    at_s, by = steps(at_ns, done, block_bytes, k)
+    return plateaus.find(at_s, by, steps(at_ns, done, block_bytes, k, PLACE_MS))
+
+
+def steps(
+    at_ns: np.ndarray, done: np.ndarray, block_bytes: int, k: int, step_ms: int = STEP_MS
+) -> tuple[np.ndarray, np.ndarray]:
+    """(s of the drive since the first row, bytes) of such rows, in steps whose speed is one."""
+    kept = fiofine.in_steps(at_ns, done, STEP_BLOCKS * block_bytes, step_ms)
+    return (at_ns[kept] - at_ns[0]) / SECOND_NS / k, done[kept]
+
+
+def _block_bytes(row: "Row") -> int:
+    return max(size for size, _ in row.act.keys["block"])
 
 
 def thinned(curve: np.ndarray) -> list[list[float]]:
