@@ -8,6 +8,7 @@ import synthetic_run
 
 from ssdrig import analysis, journal
 from ssdrig.analysis.figures import figures_of
+from ssdrig.analysis.rundata import asked_cut_ns
 from ssdrig.errors import DriveError, ExchangedDrive, LoadError, PowerCut, RigError, UsageError
 from ssdrig.powerloss.supply import Outcome
 from ssdrig.run import asked_cut, control, cut_short, cutting, options
@@ -336,6 +337,12 @@ def test_a_campaigns_cuts_are_none_of_these(tmp_path):
     found = cut_run(tmp_path, None)["data"]
     found.events.append({"kind": "cut.fired", "t_ns": 1, "cut": 3, "fired_ns": 1, "bound_ns": 1})
     assert found.before_cut_ns() is None
+
+
+@pytest.mark.parametrize("fields", [{}, {"fired_ns": "x", "bound_ns": 1}, {"fired_ns": -5, "bound_ns": True}])
+def test_one_that_a_foreign_run_tells_in_other_words_is_where_it_is_told(fields):
+    assert asked_cut_ns({"kind": "cut.fired", "t_ns": 7, "cut": None} | fields) == 7
+    assert asked_cut_ns({"kind": "cut.fired", "t_ns": 7, "cut": 2, "fired_ns": 1, "bound_ns": 0}) is None
 
 
 def test_who_goes_on_knows_that_the_drive_was_without_power():

@@ -91,6 +91,10 @@ def test_it_is_held_and_ends_the_run(chromium, going):
         chromium.wait(f"{SAID}.startsWith('The run cuts')")
         chromium.wait("ssdrig.Live.run().ended", MOST_S)
         assert chromium.js("document.getElementById('cut').hidden")
+        energy = chromium.js("ssdrig.Live.run().energy.filter(Number.isFinite)")
+        assert min(energy[2:], default=100) > 60, (
+            energy
+        )  # none of a second without supply; the first are of a fresh drive
         assert any("power cut from the web" in line for line in text(chromium, "#events").splitlines())
     assert process.wait(MOST_S) == 17
     (asked,), (fired,), (back,) = (begun(run, kind) for kind in ("cut.asked", "cut.fired", "cut.on"))

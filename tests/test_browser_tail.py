@@ -2,6 +2,7 @@
 twice, nothing is left out, whenever it is read and however often the reading process is new."""
 
 import json
+import shutil
 import time
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 import synthetic_run
 from growing_run import Growing
 
-from ssdrig import rigbin, rigrecords
+from ssdrig import journal, rigbin, rigrecords
 from ssdrig.meter import samples
 from ssdrig.serve import preview as previews
 from ssdrig.serve.hub import Hub
@@ -50,6 +51,27 @@ def growing(whole, tmp_path):
     made = Growing(whole, tmp_path / "runs")
     yield made
     made.gone()
+
+
+def test_of_a_run_that_was_cut_no_second_holds_the_cut(whole, tmp_path):
+    """The run waits for the power while it cuts: what fio had said of the time before comes late."""
+    made = tmp_path / "cut"
+    shutil.copytree(whole, made)
+    before = all_of(Tail(made))[0]["load"]
+    begun_ns, out = Tail(made).started_ns, made / "fio/load/out.json"
+    cut_ns = begun_ns + round((before[-5][0] + 0.5) * 1e9)
+    lines = []
+    for line in out.read_text().splitlines():
+        said = json.loads(line) if line.startswith('{"t_ns"') else {}
+        late = said and said["t_ns"] > cut_ns - 10**9
+        lines.append(json.dumps(said | {"t_ns": said["t_ns"] + 2 * 10**9}) if late else line)
+    out.write_text("\n".join(lines) + "\n")
+    fired = {"t_ns": cut_ns + 10, "kind": "cut.fired", "step": "load", "cut": None, "fired_ns": cut_ns, "bound_ns": 0}
+    synthetic_run.seal(made, sorted([*journal.events(made), fired], key=lambda event: event["t_ns"]))
+    rows = all_of(Tail(made))[0]["load"]
+    assert len(before) - 5 <= len(rows) < len(before) and rows[-1][0] <= (cut_ns - begun_ns) / 1e9
+    assert [row[2] for row in rows] == [row[2] for row in before][: len(rows)]
+    assert [row[0] for row in rows] == pytest.approx([row[0] for row in before][: len(rows)], abs=0.6)
 
 
 @pytest.mark.slow

@@ -1,6 +1,6 @@
 """The events of a run folder -> polls, marks and log of RunData, in words."""
 
-from ssdrig.analysis.rundata import RunData
+from ssdrig.analysis.rundata import RunData, asked_cut_ns
 from ssdrig.meter import trip
 
 REASONS = {
@@ -58,7 +58,7 @@ def load_events(data: RunData) -> None:
         elif kind == "cut.dropped":
             text = f"the cut that was asked for is not made: {event.get('why')}"
         elif kind == "cut.fired" and event.get("cut") is None:
-            t = float(data.axis_s(event["fired_ns"]))
+            t = float(data.axis_s(asked_cut_ns(event)))
             text = "power cut from the web" + (f" ({event['why']})" if event.get("why") else "")
             data.marks.append((t, "power cut from the web"))
         elif kind == "note":

@@ -1,5 +1,6 @@
 """What is known of one run, on the axis of drive time: the object that the readers of this package fill."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -24,6 +25,15 @@ def _no_cells() -> np.ndarray:
 
 def _no_scatters() -> np.ndarray:
     return np.empty((2, 0))
+
+
+def asked_cut_ns(event: Mapping) -> int | None:
+    """The last host time before a cut that the run's owner had asked for; None of any other event."""
+    if event["kind"] != "cut.fired" or event.get("cut") is not None:
+        return None
+    said = [event.get(key) for key in ("fired_ns", "bound_ns")]
+    fired_ns, bound_ns = (each if type(each) is int and 0 <= each < 1 << 62 else None for each in said)
+    return event["t_ns"] if fired_ns is None or bound_ns is None else fired_ns - bound_ns
 
 
 @dataclass
@@ -141,10 +151,7 @@ class RunData:
     def before_cut_ns(self) -> int | None:
         """Until when the drive had its power for sure, of a run that was ended by a cut that its owner had asked for;
         None of any other."""
-        for event in self.events:
-            if event["kind"] == "cut.fired" and event.get("cut") is None:
-                return event["fired_ns"] - event["bound_ns"]
-        return None
+        return next((at_ns for event in self.events if (at_ns := asked_cut_ns(event)) is not None), None)
 
     def cut_within(self, begin_ns: int, lasts_ms: float) -> bool:
         """Whether that cut came before a job of so many ms of the host was over."""

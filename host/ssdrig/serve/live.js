@@ -11,7 +11,7 @@ const Live = (() => {
     iops: [], lat_mean: [], lat_p99: [], power_min: [], power_mean: [], power_max: [], energy: [], heat: [],
     temp: { t: [], v: [] }, wa: { t: [], v: [], e: [] }, rails: [], polls: [], marks: [],
     tenths: new Map(), preview: new Map(), settled: -Infinity, now: 0, joules: 0, lost: 0, clock_us: null, rig: null,
-    lines: [], steps: new Map(), running: null, smart: [], rows: 0, ended: null, behind: null,
+    lines: [], steps: new Map(), running: null, smart: [], rows: 0, ended: null, behind: null, cut: [],
   });
 
   const page = {
@@ -231,7 +231,7 @@ const Live = (() => {
         if (row.C != null) { run.temp.t.push(row.t); run.temp.v.push(row.C); }
         if (row.wa != null) { run.wa.t.push(row.t); run.wa.v.push(row.wa); run.wa.e.push(row.wa_error ?? 0); }
       }
-      for (const line of said.events ?? []) { run.lines.push(line); if (line[3]) run.rig = line[3]; if (line[1] === "note") run.marks.push([line[0], line[2].slice(0, 40)]); }
+      for (const line of said.events ?? []) { run.lines.push(line); if (line[3]) run.rig = line[3]; if (line[1] === "note" || line[1] === "cut.fired") run.marks.push([line[0], line[2].slice(0, 40)]); if (line[1] === "cut.fired") cut(line[0]); }
       for (const step of said.steps ?? []) {
         if (step.kind === "run.end") { run.running = null; continue; }
         const key = `${step.label} ${step.round ?? ""}`, known = run.steps.get(key) ?? { label: step.label, round: step.round };
@@ -254,7 +254,12 @@ const Live = (() => {
   function energy(i, joules) {
     if (joules !== undefined) joules_of.set(i, joules);
     const watts_s = joules_of.get(i), ios = run.iops[i];
-    fill(i, { energy: watts_s !== undefined && ios > 0 ? (1e6 * watts_s) / ios : NaN });
+    fill(i, { energy: watts_s !== undefined && ios > 0 && !run.cut.includes(i) ? (1e6 * watts_s) / ios : NaN });
+  }
+  // Seconds of power and rows of I/O begin at times of their own: of both that may hold a cut there is no energy per I/O.
+  function cut(t) {
+    run.cut = [Math.floor(t) - 1, Math.floor(t)];
+    run.cut.forEach((i) => energy(i));
   }
   function fill(i, values) {
     for (const key of ["iops", "lat_mean", "lat_p99", "power_min", "power_mean", "power_max", "energy"]) while (run[key].length <= i) run[key].push(NaN);

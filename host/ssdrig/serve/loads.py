@@ -15,15 +15,16 @@ LONG_MS = 5000  # latencies of a longer time have no percentile of a second
 
 
 class Load:
-    """One step's out.json. A row: {"t_ns": when the document came, "span_s", "iops", "bw" (B/s), "lat_us": mean,
-    "p99_us" (None from fewer than ENOUGH I/Os), "heat": [[row, I/Os], …] of the last "heat_s"}, of host time. A
-    step of a long run has latencies once a minute."""
+    """One step's out.json. A row: {"t_ns": when the document came, "end_ns": of what it is of, by the job's own clock,
+    "span_s", "iops", "bw" (B/s), "lat_us": mean, "p99_us" (None from fewer than ENOUGH I/Os), "heat": [[row, I/Os], …]
+    of the last "heat_s"}, of host time. A step of a long run has latencies once a minute."""
 
     def __init__(self, out: Path):
         self._out, self._offset, self._rest = out, 0, b""
         self._last: dict | None = None
         self._bins: np.ndarray | None = None
         self._bins_ms = 0
+        self._begun_ns: int | None = None  # of fio's own clock, by the document that came soonest
 
     def rows(self) -> list[dict]:
         """What was added since the last call. Lines that are no document of ours are passed over."""
@@ -65,7 +66,7 @@ class Load:
         span_s, iops, bw = (said.get(key) for key in ("span_s", "iops", "bw_bytes"))
         if not all(isinstance(v, int | float) and 0 <= v < 1e15 for v in (span_s, iops, bw)) or not span_s:
             return None
-        row = {"t_ns": said["t_ns"], "span_s": span_s, "iops": iops, "bw": bw}
+        row = {"t_ns": said["t_ns"], "end_ns": said["t_ns"], "span_s": span_s, "iops": iops, "bw": bw}
         return row | {"lat_us": None, "p99_us": None, "heat": [], "heat_s": 0.0}
 
     def _of_fio(self, document: dict) -> dict | None:
@@ -77,6 +78,8 @@ class Load:
         if ms <= 0 or ios < 0 or now["bytes"] < before["bytes"]:
             return None
         self._last = now
+        begun_ns = now["t_ns"] - now["runtime_ms"] * 1_000_000
+        self._begun_ns = begun_ns if self._begun_ns is None else min(self._begun_ns, begun_ns)
         lat_ns = (now["lat_sum_ns"] - before["lat_sum_ns"]) / ios if ios else None
         p99_us, heat = self._latencies(document)
         heat_ms = now["runtime_ms"] - self._bins_ms
@@ -84,6 +87,7 @@ class Load:
             self._bins_ms = now["runtime_ms"]
         return {
             "t_ns": now["t_ns"],
+            "end_ns": self._begun_ns + now["runtime_ms"] * 1_000_000,
             "span_s": ms / 1000,
             "iops": 1000 * ios / ms,
             "bw": 1000 * (now["bytes"] - before["bytes"]) / ms,

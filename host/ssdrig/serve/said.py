@@ -4,6 +4,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from ssdrig.analysis.events import REASONS
+from ssdrig.analysis.rundata import asked_cut_ns
 from ssdrig.meter import calibration
 from ssdrig.plan.step import label
 
@@ -57,7 +58,8 @@ def event(event: dict, tail: "Tail") -> list | None:
     kind = event["kind"]
     if kind in QUIET:
         return None
-    return [tail.axis_s(event["t_ns"]), kind, words(event), rig(event["hello"]) if kind == "rig.hello" else None]
+    at_ns = asked_cut_ns(event) or event["t_ns"]  # a cut is told of when the power is back
+    return [tail.axis_s(at_ns), kind, words(event), rig(event["hello"]) if kind == "rig.hello" else None]
 
 
 def words(event: dict) -> str:

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ssdrig import integrity, journal, rigrecords
+from ssdrig.analysis.rundata import asked_cut_ns
 from ssdrig.drive.smart import counters
 from ssdrig.drive.wear import wa
 from ssdrig.meter.samples import SECOND_NS, Follower
@@ -93,6 +94,7 @@ class Tail:
         ] = {}  # start of a step -> rail -> [n, mean, least, greatest, J, lost, err]
         self._rows: list[list] = []
         self._smart: list[dict] = []
+        self._cut_ns: int | None = None  # of a cut that the run's owner had asked for
         self._base: dict | None = None  # the reading that write amplification is counted from
         self._newest: list[tuple[int, float, float, float]] = []
 
@@ -143,6 +145,7 @@ class Tail:
             self._events.append((self._offset, said.event(event, self), said.of_step(event, self)))
         if kind == "cut.fired":
             self._base = None  # what the drive counts from here on is of its restart, too
+            self._cut_ns = asked_cut_ns(event)
         if kind == "step.start":
             kind = "played" if isinstance(event.get("played"), str) else "fio"
             name = event.get(kind)
@@ -254,7 +257,7 @@ class Tail:
             for out in sorted(filter(self._inside, folder.rglob("out.json")), key=_begun):
                 job = self._jobs.setdefault(out, Load(out))
                 while True:
-                    rows = [self._row(step, row) for row in job.rows()]
+                    rows = [self._row(step, row) for row in job.rows() if self._whole(row)]
                     with self._lock:
                         self._rows += rows
                         for row in self._rows[-HEATS - len(rows) - 1 : -HEATS]:
@@ -265,6 +268,14 @@ class Tail:
                 return
             self._jobs.clear()
             del self._loads[0]
+
+    def _whole(self, row: dict) -> bool:
+        """Whether the drive had its power to the row's end. What comes of a run while its drive is cut comes late: such
+        a row then has its own time."""
+        if self._cut_ns is None or row["t_ns"] <= self._cut_ns:
+            return True
+        row["t_ns"] = min(row["t_ns"], row["end_ns"])
+        return row["t_ns"] <= self._cut_ns
 
     def _inside(self, path: Path) -> bool:
         """Whether it lies in the run folder, wherever links lead."""
