@@ -78,7 +78,7 @@ AREAS = {
             *("host/ssdrig/rules/plateaus.py", "host/ssdrig/load/fiofine.py"),
             *("host/ssdrig/analysis/cache_recovery.py", "host/ssdrig/analysis/filling.py"),
         ],
-        "test_slc_cache test_review_says",
+        "test_slc_cache test_slc_run test_review_says",
     ),
     "analysis": (
         [

@@ -10,7 +10,7 @@ import test_pts_browser as pts
 import test_rated_life as life
 import test_replay as replay
 import test_single_reads as single
-import test_slc_cache as cache
+import test_slc_run as cache
 import test_sleep_states as sleep
 import test_thermal as thermal
 import test_wear_run as wear
