@@ -50,7 +50,6 @@ _STAMP_OF = const(5)
 _EDGES_OF = const(6)
 _PAGE = const(7)
 _LANES = const(8)
-_TURN = const(9)  # the lane that had the bus last
 _TIMER = const(10)
 _WAITING = const(11)  # a lane may have something pending
 _ALARM = const(12)  # page of oneshot.py's block, 0: one lane needs none
@@ -177,62 +176,63 @@ def step(mem: ptr32) -> int:
             return 0
         mem[_WAITING] = 0  # an edge sets it again
         lanes = int(mem[_LANES])
-        next = int(mem[_TURN])
+        now = int(timer[_TIMERAWL])
+        longest = -2
         k = 0
-        while k < lanes:
-            next += 1
-            if next >= lanes:
-                next = 0
-            at = _LANE + next * _SIZE
+        while k < lanes:  # who has waited longest is next, EXTRA behind every SAMPLE
+            at = _LANE + k * _SIZE
             kind = int(mem[at + _PENDING])
+            waited = (now - int(mem[at + _STAMP])) & 0x3FFFFFFF
             if kind == 2:
-                now = int(timer[_TIMERAWL])
                 due = 0  # other lanes whose conversion ends while EXTRA is read: the second would wait too long
                 n = 0
                 while n < lanes:
                     other = _LANE + n * _SIZE
                     ends = int(mem[other + _EVERY]) - ((now - int(mem[other + _STAMP])) & 0x3FFFFFFF)
-                    if n != next and ends < int(mem[_EXTRA_us]):
+                    if n != k and ends < int(mem[_EXTRA_us]):
                         due += 1
                     n += 1
-                if due > 1 or ((now - int(mem[at + _STAMP])) & 0x3FFFFFFF) > int(mem[at + _LATE]):
+                if due > 1 or waited > int(mem[at + _LATE]):
                     mem[at + _PENDING] = 0  # or it would itself be torn
                     kind = 0
-            if kind and lane >= 0:
-                mem[_WAITING] = 1
-            elif kind:
-                lane = next
-                mem[at + _PENDING] = 0
-                if kind == 3:
-                    mem[at + _PENDING] = 2
+                waited = -1
+            if kind:
+                if lane >= 0:
                     mem[_WAITING] = 1
-                    kind = 1
-                mem[_TURN] = lane
-                mem[_RUNNING] = lane
-                mem[_KIND] = kind
-                stamp = int(mem[at + _STAMP])
-                mem[_TORN] = 0
-                mem[_STAMP_OF] = stamp
-                mem[_EDGES_OF] = int(mem[at + _EDGES])
-                if int(block[_TAR]) != int(mem[at + _ADDRESS]):
-                    block[_ENABLE] = 0
-                    block[_TAR] = int(mem[at + _ADDRESS])
-                block[_ENABLE] = 1
-                script = at + _SCRIPT + 18 * (kind - 1)
-                n = int(mem[script])
-                script += 2
-                while n:
-                    block[_DATA_CMD] = int(mem[script])
-                    script += 1
-                    n -= 1
-                now = int(timer[_TIMERAWL]) & 0x3FFFFFFF
-                mem[_STARTED] = now
-                waited = (now - stamp) & 0x3FFFFFFF
-                if waited > int(mem[at + _LATE]):
-                    mem[_TORN] = 4
+                if waited > longest:
+                    longest = waited
+                    lane = k
             k += 1
         if lane < 0:
             return 0
+        at = _LANE + lane * _SIZE
+        kind = int(mem[at + _PENDING])
+        mem[at + _PENDING] = 0
+        if kind == 3:
+            mem[at + _PENDING] = 2
+            mem[_WAITING] = 1
+            kind = 1
+        mem[_RUNNING] = lane
+        mem[_KIND] = kind
+        stamp = int(mem[at + _STAMP])
+        mem[_TORN] = 0
+        mem[_STAMP_OF] = stamp
+        mem[_EDGES_OF] = int(mem[at + _EDGES])
+        if int(block[_TAR]) != int(mem[at + _ADDRESS]):
+            block[_ENABLE] = 0
+            block[_TAR] = int(mem[at + _ADDRESS])
+        block[_ENABLE] = 1
+        script = at + _SCRIPT + 18 * (kind - 1)
+        n = int(mem[script])
+        script += 2
+        while n:
+            block[_DATA_CMD] = int(mem[script])
+            script += 1
+            n -= 1
+        now = int(timer[_TIMERAWL]) & 0x3FFFFFFF
+        mem[_STARTED] = now
+        if (now - stamp) & 0x3FFFFFFF > int(mem[at + _LATE]):
+            mem[_TORN] = 4
     if int(mem[_WAITING]) and int(mem[_ALARM]) and not int(mem[_SET]):
         script = _LANE + lane * _SIZE + _SCRIPT + 18 * (int(mem[_KIND]) - 1)
         left = 31 * (int(mem[script]) - int(mem[script + 1])) + 9 * int(mem[script + 1])  # I2CLane.read_us

@@ -316,6 +316,33 @@ def test_the_accumulators_follow_a_sample_or_are_dropped(fifo):
     assert begun(block)[-3:] != ACCUMULATORS and not lane.waits()  # once
 
 
+@pytest.mark.parametrize("order", [(1, 2, 0), (0, 1, 2), (2, 0, 1), (1, 0, 2)])
+@pytest.mark.parametrize("last", [0, 1, 2])
+def test_who_has_waited_longest_is_next(fifo, order, last):
+    """Three edges meet while the main loop has the state. Taken in turn, the first of them could be the third, and too
+    late: one of 4000 conversions of three rails was lost so."""
+    bus, block = bus_of(fifo, (0x40, 0x41, 0x42))
+    block.now = 1000
+    bus.lanes[last].interrupt(None)
+    block.received = list(range(8))
+    assert bus.lanes[last].take() == SAMPLE
+    bus.lanes[last].done()
+    bus.mem[0] = 1  # LOCK: an interrupt only notes
+    for k, lane in enumerate(order):
+        block.now = 2000 + 20 * k
+        bus.lanes[lane].interrupt(None)
+    bus.mem[0] = 0
+    began = []
+    for k in range(3):
+        block.now = 2100 + 178 * k
+        bus.poll()
+        began.append(block.answers[TAR] - 0x40)
+        block.received = list(range(8))
+    bus.poll()
+    assert tuple(began) == order
+    assert [bus.lanes[lane].take() for lane in order] == [SAMPLE] * 3
+
+
 def test_the_accumulators_yield_to_two_other_lanes(fifo):
     """The second of them would wait too long for the bus."""
     bus, block = bus_of(fifo, (0x40, 0x41, 0x44))
