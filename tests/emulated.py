@@ -225,8 +225,8 @@ class Emulated:
         return bodies(self.frames, kind)
 
     def end(self) -> dict:
-        """Switch the board off. The emulator's report: {"emulated_s", "sensors": [{"address", "conversions", "unread",
-        "edges_ns"}], "changes": [[cycle, GPIO, level]], "interrupts": {exception: {"count", "total_us",
+        """Switch the board off. The emulator's report: {"emulated_s", "sensors": [{"address", "conversions",
+        "unread_ns", "edges_ns"}], "changes": [[cycle, GPIO, level]], "interrupts": {exception: {"count", "total_us",
         "most_us"}}}."""
         self.process.stdin.close()
         self.process.stdin = None

@@ -144,8 +144,8 @@ function run() {
   }
   if (ended) {
     const sensors = chips.map(([address, chip]) => {
-      const { number, unread, edges, current_read_ns } = chip;
-      return { address, conversions: number + 1, unread, edges_ns: edges, current_read_ns };
+      const { number, unread_ns, edges, current_read_ns } = chip;
+      return { address, conversions: number + 1, unread_ns, edges_ns: edges, current_read_ns };
     });
     process.stderr.write(JSON.stringify({ emulated_s: clock.nanos / 1e9, sensors, changes, interrupts }));
     return;

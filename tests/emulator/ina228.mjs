@@ -22,7 +22,7 @@ export class INA228 {
     this.number = -1; // of the last conversion since ADC_CONFIG was written
     this.accumulated = 0;
     this.edges = []; // ns of each falling edge of ALERT, by the emulated clock
-    this.unread = 0; // conversions that ended before DIAG_ALRT of the one before was read
+    this.unread_ns = []; // ends of conversions before which DIAG_ALRT of the one before was not read
   }
 
   period_ns() {
@@ -42,7 +42,7 @@ export class INA228 {
     const flags = this.registers[11];
     this.registers[11] = flags | CNVRF;
     if (flags & CNVR) {
-      if (flags & CNVRF) this.unread += 1;
+      if (flags & CNVRF) this.unread_ns.push(this.clock.nanos);
       else {
         this.edges.push(this.clock.nanos);
         this.alert(false);

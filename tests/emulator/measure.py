@@ -49,7 +49,7 @@ def measure(conversions, seconds):
         rail = {"samples": len(seen), "missed": emulated.missed(board.frames, n)}
         rail["wrong values"] = sum((vbus, current) != emulated.values(index) for index, _, vbus, current in seen)
         rail["1/s"] = round((seen[-1][0] - seen[0][0]) / (seen[-1][1] - seen[0][1]) * 1e6, 1)
-        if report["sensors"][n]["unread"] == 0:
+        if not report["sensors"][n]["unread_ns"]:
             late = emulated.latencies_us(seen, report, n)
             rail["edge to stamp, us: least, median, most"] = [round(late[k], 1) for k in (0, len(late) // 2, -1)]
         out["rails"].append(rail)
