@@ -205,6 +205,34 @@ def test_an_amount_has_a_block_for_each_thread(step, least):
         expand.expand(plan, drive(), ALL)
 
 
+@pytest.mark.parametrize(
+    ("step", "expected"),
+    [
+        ("qd = 2147483648", "at most 1024 threads with 65536 I/Os in flight in all for deep"),
+        ("threads = 1025", "at most 1024 threads with 65536 I/Os in flight in all for deep"),
+        ("threads = 1024\nover = [{ qd = [64, 65] }]", "66560 I/Os"),
+        (
+            'qd = 1024\nover = [{ block = ["1 MiB", "2 MiB"] }]',
+            "at most 1 GiB of memory for the I/Os in flight of deep",
+        ),
+    ],
+)
+def test_no_more_ios_in_flight_than_a_host_can_have(step, expected):
+    """fio itself refuses them only when the step begins, behind hours of preconditioning."""
+    block = "" if "block" in step else 'block = "4 KiB"\n'
+    load = f'do = "load"\npattern = "random"\nread = 0\ntime = "9 s"\n{block}'
+    plan = grammar.read(f'{SMALL}[[step]]\nname = "deep"\n{load}{step}\n')
+    with pytest.raises(UsageError, match=expected):
+        expand.expand(plan, drive(), ALL)
+
+
+@pytest.mark.parametrize("step", ['qd = 64\nthreads = 1024\nblock = "4 KiB"', 'qd = 1024\nblock = "1 MiB"'])
+def test_as_many_ios_in_flight_as_a_host_can_have(step):
+    load = f'do = "load"\npattern = "random"\nread = 0\ntime = "9 s"\n{step}\n'
+    (act,) = expand.expand(grammar.read(f'{SMALL}[[step]]\nname = "deep"\n{load}'), drive(), ALL)
+    assert act.not_run is None
+
+
 def test_pauses_that_a_repeat_sweeps_are_of_the_loads_with_bursts():
     """SNIA PTS 2.0 HIR: accesses with pauses, and a baseline without."""
     load = 'do = "load"\npattern = "random"\nread = 0\nblock = "4 KiB"\n'

@@ -20,6 +20,9 @@ LEAST_BYTES = 16 * MIB
 WRITES = ("fill", "load", "wear")  # kinds of step with jobs of fio
 MAY_WRITE = (*WRITES, "replay", "cuts", "retain")
 STEADY_ROUNDS = 5  # the rule's window
+MOST_THREADS = 1024  # fio 3.33 takes 4096 jobs
+MOST_IN_FLIGHT = 1 << 16  # an NVMe queue, and what Linux lets all of AIO have (fs.aio-max-nr)
+MOST_BUFFERS = 1 << 30  # bytes; fio fills a block for each I/O in flight
 
 
 @dataclass(frozen=True)
@@ -237,6 +240,7 @@ def _acts(
         if "off" in outer and "on" not in keys:
             keys.pop("off", None)  # pauses that the repeat sweeps, of a load without bursts
         made = _sized(Act(step.path, step.do, keys, point, repeat, chosen=chosen), drive)
+        _under_way(made)
         return replace(made, not_run=why or _unfit(made, drive, capabilities))
 
     for inner in _points(step):
@@ -285,6 +289,27 @@ def _sized(act: Act, drive: Mapping) -> Act:
             "write more, in smaller blocks, or from fewer threads",
         )
     return replace(act, range_bytes=size, amount_bytes=bytes_)
+
+
+def _under_way(act: Act) -> None:
+    """Raises UsageError for more threads or I/Os in flight than a host can have: fio would say so hours later."""
+    keys = act.keys
+    threads = keys.get("threads", 1)
+    in_flight = threads * keys.get("qd", 1) + keys.get("read_qd", 0)
+    if threads > MOST_THREADS or in_flight > MOST_IN_FLIGHT:
+        raise UsageError(
+            f"at most {MOST_THREADS} threads with {MOST_IN_FLIGHT} I/Os in flight in all for {act.path}",
+            f"{threads} threads, {in_flight} I/Os",
+            "lower qd or threads",
+        )
+    blocks = keys.get("block", ())
+    held = in_flight * (blocks if isinstance(blocks, int) else max((size for size, _ in blocks), default=0))
+    if held > MOST_BUFFERS:
+        raise UsageError(
+            f"at most {words.exact_size(MOST_BUFFERS)} of memory for the I/Os in flight of {act.path}",
+            f"{in_flight} I/Os, {words.exact_size(held)}",
+            "lower qd, threads or the block size",
+        )
 
 
 def _of_wear(act: Act, drive: Mapping) -> Act:
