@@ -2,13 +2,14 @@
 
 import argparse
 import json
+from types import SimpleNamespace
 
 import pytest
 from small_plans import DRIVE, FILLED, HEAD
 
 from ssdrig import cli
 from ssdrig.errors import UsageError
-from ssdrig.run import dry_run, planned, prepare
+from ssdrig.run import able, dry_run, planned, prepare
 from ssdrig.run import options as run_options
 from ssdrig.run.budget import Budget
 from ssdrig.virtual import bench
@@ -143,6 +144,18 @@ def test_a_plan_whose_own_step_is_named_finish(tmp_path):
 def test_an_empty_budget_is_none_that_was_meant(capsys):
     assert cli.main([*VIRTUAL, "--dry-run", "--budget", ""]) == 2
     assert "--budget" in capsys.readouterr().err
+
+
+def test_a_disk_without_room_for_the_logs_is_said_before_anything_starts(tmp_path, monkeypatch, capsys):
+    """A run of pts-iops into 3 MB ended after 110 s, when the disk was full."""
+    runs = tmp_path / "not" / "yet"
+    asked = []
+    monkeypatch.setattr(able.shutil, "disk_usage", lambda path: asked.append(path) or SimpleNamespace(free=3_000_000))
+    assert cli.main(["run", "pts-iops", "--variant", "quick", *VIRTUAL[2:], "--runs", str(runs)]) == 8
+    said = capsys.readouterr().err
+    assert asked == [tmp_path] and "free in" in said and "3.00 MB" in said and "Traceback" not in said
+    assert not runs.parent.exists()
+    able.room(runs, 3_000_000)
 
 
 def test_a_plan_that_asks_a_person_wants_a_terminal(tmp_path, capsys):

@@ -11,7 +11,7 @@ import synthetic_plan
 from small_plans import HEAD, operating_points
 from synthetic_plan import Writer
 
-from ssdrig.analysis import table
+from ssdrig.analysis import row_figures, table
 from ssdrig.analysis.table import Row
 from ssdrig.errors import JournalError
 from ssdrig.load.fiotext import plat_ns, plat_upper_ns
@@ -206,6 +206,16 @@ def test_figures_of_a_load_with_pauses_begin_behind_its_first_burst(tmp_path):
     assert said(one) == ["figures from 3 s on, behind fio's long first burst"] and said(swept) == []
     assert escape(said(one)[0]) in words
     assert words.count("all figures are of the seconds from 3 on") == 2 and "from 61 on" in words
+
+
+@pytest.mark.parametrize(("sync", "said"), [("none", False), ("flush", True)])
+def test_latencies_of_commits_say_that_the_flush_is_not_in_them(tmp_path, sync, said):
+    """A commit of 5 ms whose write took 1 ms, by fio's latency."""
+    w = Writer(tmp_path, synthetic_plan.STEPS.replace('name = "clean"', f'name = "clean"\nsync = "{sync}"'))
+    w.load("clean", [200] * 3, 2.0, lat_ns=1_000_000)
+    row = next(row for row in table.load(w.end()).rows if row.state == "done")
+    assert row.value("iops") == 200 and row.value("lat_mean") == near(1000)
+    assert (row_figures.WITHOUT_FLUSH in row.notes) is said
 
 
 def test_a_step_whose_logs_are_gone_says_so(tmp_path):

@@ -35,6 +35,7 @@ WHY_NOT = {  # where a figure is not known and no note says why
     "gap_s": "no load came right before it",
     "lat_mean_most_us": "it has no whole minute of I/O",
 }
+WITHOUT_FLUSH = "latencies: of the writes alone; the flush behind each is not in them, but it is in IOPS"
 # how a note begins of a load whose figures begin behind fio's first burst, and of a trace
 FIRST_BURST, LAG, SCALED = "first burst: ", "lag: ", "SCALED: "
 
@@ -186,6 +187,8 @@ def _io(row: "Row", data: RunData, ios: int, moved: int, folder: Path) -> dict:
     seconds, k = data.load_s, data.k
     out: dict[str, Any] = {"ios": ios, "iops_mean": ios / seconds, "bw_mean_MBps": moved / seconds / 1e6}
     out["lat_mean_us"] = data.totals["lat_sum_ns"] / ios / 1000 / k
+    if row.act.keys.get("sync") == "flush":
+        row.notes.append(WITHOUT_FLUSH)
     by_minute = minutes.of(data).lat_mean_us
     out["lat_mean_most_us"] = float(np.nanmax(by_minute)) if np.isfinite(by_minute).any() else None
     out["host_cpu_percent"] = data.totals.get("cpu_percent")

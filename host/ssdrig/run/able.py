@@ -1,11 +1,15 @@
 """Whether what is asked for, or what is left of a run, can be done on this bench: said before anything starts."""
 
+import os
+import shutil
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 
+from ssdrig import words
 from ssdrig.drive import aio, conditions
 from ssdrig.drive.target.inventory import Drive
-from ssdrig.errors import UsageError
+from ssdrig.errors import JournalError, UsageError
 from ssdrig.plan import expand, grammar
 from ssdrig.plan.expand import Act
 from ssdrig.run import prepare
@@ -68,3 +72,18 @@ def same_format(drive: Mapping, known: Mapping) -> None:
         if known.get(key) is not None and drive[key] != known[key]:
             expected = f"the drive as when the run began, {key} {known[key]}"
             raise UsageError(expected, f"{drive[key]}", "format it as it was, or begin a run on it as it is")
+
+
+def room(runs: str | os.PathLike, least_bytes: float) -> None:
+    """Raises JournalError where the disk below `runs` lacks room for what fio writes there at least: without it a run
+    of days would end when the disk is full."""
+    above = Path(runs).absolute()
+    while not above.exists() and above != above.parent:
+        above = above.parent
+    try:
+        free_bytes = shutil.disk_usage(above).free
+    except OSError:
+        return  # the run folder cannot be made there either, which says why
+    if free_bytes < least_bytes:
+        do = "choose another --runs, or make room"
+        raise JournalError(f"at least {words.size(least_bytes)} free in {runs}", words.size(free_bytes), do)

@@ -27,11 +27,12 @@ class Planned(NamedTuple):
 
 
 def on(args, drive: dict, capabilities: frozenset[str], rated_bytes: float | None = None) -> Planned:
-    """On a drive as run.json describes it. Raises UsageError."""
+    """On a drive as run.json describes it. Raises UsageError, JournalError."""
     variant, sets = options.parameters(args)
     prepared = prepare.prepare(args.plan, drive, variant, sets, args.seed, capabilities, args.runs, args.finish)
     if not args.dry_run:
         able.terminal(prepared.acts)
+        able.room(args.runs, prepared.cost.log_bytes[0])
     return Planned(prepared, prepare.budget(args.budget, prepared, rated_bytes), rated_bytes)
 
 
