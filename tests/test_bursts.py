@@ -37,6 +37,20 @@ def test_a_window_counts_whole_cycles_only():
     assert found == dict.fromkeys(bursts.KEYS) and why.startswith("no whole pause")
 
 
+def test_a_second_with_io_is_none_of_a_pause_where_the_cycles_come_late():
+    """Each cycle 13 ms late, such as of a busy host: where the last 60 of 360 pauses should be are bursts, at 4 W."""
+    cycles, on, off, late_ms = 360, 5, 5, 13
+    at_ms = np.arange((on + off) * 1000 * cycles)
+    resting = at_ms % ((on + off) * 1000 + late_ms) < off * 1000
+    by_second = np.concatenate([np.zeros(on + off), resting.reshape(-1, 1000).mean(axis=1)])
+    data = SimpleNamespace(iops=10_000 * (1 - by_second), power_mean_W=4 - 3.6 * by_second)
+    found, why = bursts.of(data, 10, 10, len(by_second), on, off)
+    assert why is None and found["pause_mean_W"] == pytest.approx(0.4)
+    assert found["burst_iops"] == pytest.approx(10_000, rel=0.005)
+    found, why = bursts.of(data, 10, 10 + 310 * 10, len(by_second), on, off)
+    assert found["pause_mean_W"] is None and "came so late" in why and found["cycles"] == 50
+
+
 def test_what_is_not_known_is_none_with_the_reason():
     data = load()
     data.power_mean_W[FIRST + 4] = np.nan

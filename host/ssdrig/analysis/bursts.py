@@ -31,7 +31,8 @@ def whole(on_s: float, off_s: float, begin_s: int, end_s: int) -> tuple[int, int
 def of(data: RunData, first_s: int, begin_s: int, end_s: int, on_s: float, off_s: float) -> tuple[dict, str | None]:
     """KEYS of the whole cycles within [begin_s, end_s), and why one is None. A cycle is a pause of `off_s` and the
     burst of `on_s` behind it; the first one begins `first_s` after the first I/O. Times in whole seconds of the drive;
-    I/Os of a cycle count for its burst, also those that complete late. `data` has its power on the grid."""
+    I/Os of a cycle count for its burst, also those that complete late; a pause is where none do. `data` has its power
+    on the grid."""
     out: dict = dict.fromkeys(KEYS)
     on, off = round(on_s), round(off_s)
     if on != on_s or off != off_s:
@@ -45,7 +46,11 @@ def of(data: RunData, first_s: int, begin_s: int, end_s: int, on_s: float, off_s
     out |= {"cycles": count, "burst_iops": float(data.iops[begin:end].sum()) / (count * on)}
     if off <= 2 * EDGE_S:
         return out, f"pauses of {off} s, of which {EDGE_S} s at each end does not count"
-    watts = data.power_mean_W[begin:end].reshape(count, period)[:, EDGE_S : off - EDGE_S]
+    still = data.iops[begin:end].reshape(count, period)[:, EDGE_S : off - EDGE_S] == 0
+    if not still.any():
+        return out, "the cycles came so late that there is I/O where the pauses should be"
+    # a host that was late makes all later cycles late: a second with I/O is none of a pause
+    watts = data.power_mean_W[begin:end].reshape(count, period)[:, EDGE_S : off - EDGE_S][still]
     if not np.isfinite(watts).all():
         return out, "power samples do not cover all pauses"
     return out | {"pause_mean_W": float(watts.mean())}, None
