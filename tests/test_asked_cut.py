@@ -8,7 +8,7 @@ import synthetic_run
 
 from ssdrig import analysis, journal
 from ssdrig.analysis.figures import figures_of
-from ssdrig.analysis.rundata import asked_cut_ns
+from ssdrig.analysis.rundata import asked_cut_ns, before_cut_ns
 from ssdrig.errors import DriveError, ExchangedDrive, LoadError, PowerCut, RigError, UsageError
 from ssdrig.powerloss.supply import Outcome
 from ssdrig.run import asked_cut, control, cut_short, cutting, options
@@ -347,5 +347,9 @@ def test_one_that_a_foreign_run_tells_in_other_words_is_where_it_is_told(fields)
 
 def test_who_goes_on_knows_that_the_drive_was_without_power():
     of = lambda *events: SimpleNamespace(parts=[({}, []), ({}, list(events))])
-    assert cut_short.lost_power(of({"kind": "cut.fired", "cut": None}))
-    assert not cut_short.lost_power(of({"kind": "cut.fired", "cut": 1}, {"kind": "cut.asked"}))
+    fired, asked, dropped = (
+        {"kind": f"cut.{word}", "t_ns": n} for n, word in enumerate(("fired", "asked", "dropped"), 5)
+    )
+    assert cut_short.lost_power(of(asked, fired)) and not cut_short.lost_power(of(fired | {"cut": 1}))
+    assert cut_short.lost_power(of(asked)) and not cut_short.lost_power(of(asked, dropped))  # killed while it cut
+    assert before_cut_ns([asked]) == 6 and before_cut_ns([asked, dropped, asked, fired]) == 5

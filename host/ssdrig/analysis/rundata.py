@@ -1,6 +1,6 @@
 """What is known of one run, on the axis of drive time: the object that the readers of this package fill."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -34,6 +34,18 @@ def asked_cut_ns(event: Mapping) -> int | None:
     said = [event.get(key) for key in ("fired_ns", "bound_ns")]
     fired_ns, bound_ns = (each if type(each) is int and 0 <= each < 1 << 62 else None for each in said)
     return event["t_ns"] if fired_ns is None or bound_ns is None else fired_ns - bound_ns
+
+
+def before_cut_ns(events: Iterable[Mapping]) -> int | None:
+    """Until when the drive had its power for sure, of a run that was ended by a cut that its owner had asked for; None
+    of any other. A run that was killed while it cut has told of the request alone."""
+    asked_ns: int | None = None
+    for event in events:
+        if (at_ns := asked_cut_ns(event)) is not None:
+            return at_ns
+        if event["kind"] in ("cut.asked", "cut.dropped"):
+            asked_ns = event["t_ns"] if event["kind"] == "cut.asked" else None
+    return asked_ns
 
 
 @dataclass
@@ -149,9 +161,8 @@ class RunData:
         return int(self.asked("zoom_s") or 0)
 
     def before_cut_ns(self) -> int | None:
-        """Until when the drive had its power for sure, of a run that was ended by a cut that its owner had asked for;
-        None of any other."""
-        return next((at_ns for event in self.events if (at_ns := asked_cut_ns(event)) is not None), None)
+        """See that function."""
+        return before_cut_ns(self.events)
 
     def cut_within(self, begin_ns: int, lasts_ms: float) -> bool:
         """Whether that cut came before a job of so many ms of the host was over."""

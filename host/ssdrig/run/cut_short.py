@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ssdrig import journal, parts, words
+from ssdrig.analysis import rundata
 from ssdrig.drive.smart import counters
 from ssdrig.errors import JournalError
 from ssdrig.load import fiotext, playedlog
@@ -140,7 +141,7 @@ def left(past: standing.Past, before: Reading | None, now: Reading, ours: tuple[
 
 def lost_power(story: Story) -> bool:
     """Whether a cut that the run's owner had asked for ended its last part (asked_cut.py)."""
-    return any(event["kind"] == "cut.fired" and event.get("cut") is None for event in story.parts[-1][1])
+    return rundata.before_cut_ns(story.parts[-1][1]) is not None
 
 
 def _since_reading(
