@@ -35,7 +35,7 @@ PRESCRIBED = {
         "plots": ["IOPS by the second", "IOPS by the minute", "IOPS over the bytes written", "IOPS over drive fills"]
         + ["Steady state: iops", "Latency histogram", "Energy per I/O over drive fills", "Power over drive fills"]
         + ["Write amplification since the start of the step over drive fills"],
-        "tables": ["Saturation"],
+        "tables": ["Saturated: the last 20 %", "All of it, the fresh drive too"],
     },
     "pts-hir": {
         "plots": ["IOPS: precondition, wait-5, after-5", "Steady state of the preconditioning", "Power: precondition"],
