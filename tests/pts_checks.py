@@ -47,8 +47,7 @@ class Case:
         if not act.keys.get("off"):
             if self.show.get("window"):  # the last minute of a group, or the last 20 %
                 (put,) = puts
-                minute = self.show["window"] == "end" and act.path != "wsat"
-                begin = put.seconds - 60 if minute else 4 * put.seconds // 5
+                begin = put.seconds - 60 if act.path in ("before", "stimulus", "after") else 4 * put.seconds // 5
                 cut = {key: getattr(put, key)[begin:] for key in ("reads", "writes", "watts")}
                 return pts_runs.figures([put._replace(**cut)])[word]
             more = {"lat_mean_most": pts_runs.figures(puts)["lat_mean"] if puts[0].seconds >= 60 else None}
