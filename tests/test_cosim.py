@@ -54,7 +54,7 @@ def board():
         "ffi": types.SimpleNamespace(open=lambda name: library),
     }
     cosim = load(BOARD / "cosim.py", **fakes)
-    machine = types.SimpleNamespace(nack_until=0, sda_stuck=False, chips={}, _arm=lambda chip: None)
+    machine = types.SimpleNamespace(nack_until=0, sda_stuck=False, wrong={}, chips={}, _arm=lambda chip: None)
     block = load(BOARD / "i2c_block.py", cosim=cosim, machine=machine).Block()
     chip = ina228_model.INA228(lambda *t: (0.5, 5.0), 0, noise=0)
     for register, value in ((0x0, 0x10), (0x2, 4096), (0xB, 0xC000), (0x1, 0xF500)):
@@ -223,6 +223,18 @@ def test_a_nack_empties_the_fifo_until_it_is_read(board):
     script(block, DIAG, 2)
     cosim.spend(100 * US)
     assert len(received(block)) == 2
+
+
+def test_bits_are_turned_over_in_one_read_of_their_register(board):
+    cosim, block = board.cosim, board.block
+    cosim.now = SET_ns
+    board.machine.wrong[DIAG] = 0x4001
+    seen = []
+    for register, n in ((VBUS, 3), (DIAG, 2), (DIAG, 2)):
+        script(block, register, n)
+        cosim.spend(200 * US)
+        seen.append(received(block))
+    assert seen == [[*(25_600 << 4).to_bytes(3, "big")], [0x80, 0x02], [0xC0, 0x01]] and not board.machine.wrong
 
 
 def test_what_the_block_does_not_bear(board):
