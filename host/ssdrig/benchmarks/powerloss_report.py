@@ -71,6 +71,7 @@ def _painted(page: Path) -> list[Figure]:
         return []
     with browser.Browser() as b:
         b.open(page)
+        b.wait(PAINTS)
         paint = at_most("first paint in headless Chromium", b.js(PAINTS) / 1000, "s", 0.3)
         return [paint, exactly("complaints of the browser", len(b.complaints()), "", 0)]
 

@@ -92,6 +92,7 @@ def made_twice(runs: list[Path], page: Path) -> list[Figure]:
         return figures
     with browser.Browser() as b:
         b.open(page, ready="document.body && document.body.dataset.ready", limit_s=300)  # on a busy machine, too
+        b.wait(PAINTS)
         figures.append(at_most("first paint in headless Chromium", b.js(PAINTS) / 1000, "s", 0.3))
     return figures
 
