@@ -1,5 +1,6 @@
 """Traces of others: each format's lines, hostile ones, and what is made of places and times."""
 
+import errno
 import gzip
 import json
 import random
@@ -11,7 +12,7 @@ from ssdrig import cli
 from ssdrig.errors import UsageError
 from ssdrig.load import traceform
 from ssdrig.load.traceform import FLUSH, READ, TRIM, WRITE
-from ssdrig.trace import convert, formats
+from ssdrig.trace import command, convert, formats
 
 ALIBABA = """\
 419,W,8792731648,16384,1577808144360767
@@ -210,3 +211,20 @@ def test_the_command_converts_and_says_what_it_made(tmp_path, capsys):
     capsys.readouterr()
     assert cli.main(["trace", "play", str(tmp_path / "v"), "--virtual", "sata-tlc"]) == UsageError.exit_code
     assert "--closed" in capsys.readouterr().err
+
+
+def test_a_place_that_cannot_be_written_is_one_error(tmp_path, monkeypatch, capsys):
+    """A recording of hours must not end there, so a folder is looked at before; a disk may still be full."""
+    (tmp_path / "one").write_text("1,W,0,4096,5\n")
+    words = ["trace", "convert", str(tmp_path / "one"), str(tmp_path / "x")]
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(traceform, "write", full)
+        assert cli.main(words) == UsageError.exit_code
+    assert "No space left on device" in capsys.readouterr().err
+    monkeypatch.setattr(command.os, "access", lambda path, mode: path != tmp_path)
+    assert cli.main(words) == UsageError.exit_code and "one that cannot" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["one"]

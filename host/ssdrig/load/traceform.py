@@ -82,7 +82,7 @@ def read(path: Path) -> tuple[dict, np.ndarray]:
     count = header.get("ios")
     if not isinstance(count, int) or size != HEADER_BYTES + count * ROW.itemsize or count < 1:
         raise UsageError(
-            f"{count!r} I/Os of {ROW.itemsize} bytes in {path}", f"{size - HEADER_BYTES} bytes of them", do
+            f"{count!r} I/Os of {ROW.itemsize} bytes in {path}", f"{max(0, size - HEADER_BYTES)} bytes of them", do
         )
     return header, np.memmap(path, ROW, "r", HEADER_BYTES, (count,))
 

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import os
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -141,7 +142,11 @@ def _record(args: argparse.Namespace) -> int:
 
 
 def _written(args: argparse.Namespace, windows: Iterator[np.ndarray], words: Callable[[], dict]) -> int:
-    header = traceform.write(_new(args.file), windows, words)
+    try:
+        header = traceform.write(_new(args.file), windows, words)
+    except OSError as error:
+        do = "name another file, or make room"
+        raise UsageError(f"a new file {args.file}", error.strerror or str(error), do) from error
     if args.json:
         print(json.dumps(header, ensure_ascii=False))
     else:
@@ -154,6 +159,8 @@ def _new(path: Path) -> Path:
         raise UsageError(f"a new file {path}", "one that exists", "remove it, or name another")
     if not path.parent.is_dir():
         raise UsageError(f"a folder {path.parent}", "none", "create it, or name another")
+    if not os.access(path.parent, os.W_OK):
+        raise UsageError(f"a folder that can be written, {path.parent}", "one that cannot", "name another")
     return path
 
 
