@@ -281,6 +281,8 @@ def test_a_rest_says_how_long_the_drive_worked_and_what_it_wrote_by_itself(tmp_p
     rest = found.rows[-1]
     assert said(rest) == ["quiet after 40 s at 0.500 W; 26.0 J above that", "500 MB written to NAND, 52.0 J/GB"]
     assert rest.windows["all"]["energy_J"] == near(91) and rest.as_json()["found"]["after_s"] == 40
+    assert rest.value("floor_W") == 0.5 and rest.value("W") == near(0.7)
+    assert found.rows[0].value("floor_W") is None and "until the drive was quiet" in found.rows[0].why_not("floor_W")
     assert "rest, quiet after 40 s" in screen.text([found]) and "quiet after 40 s" in plan_page.render([found])
     rest.found |= {"reached": False, "why": "it worked on", "nand_written_bytes": None, "nand_why": "no count"}
     assert said(rest) == ["NOT QUIET within 130 s: it worked on", "NAND bytes not known: no count"]

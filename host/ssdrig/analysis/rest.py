@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ssdrig.analysis.row_figures import WHOLE
+
 if TYPE_CHECKING:
     from ssdrig.analysis.table import Row
 
 
 def by_samples(row: "Row") -> None:
     """Put the seconds, energy and energy above the floor by the samples in place of what was seen live, where they
-    cover the step."""
+    cover the step. The floor is a figure of the whole of it."""
     event = row.found
     if event.get("kind") != "quiet" or not event.get("reached") or row.data is None:
         return
@@ -25,4 +27,6 @@ def by_samples(row: "Row") -> None:
     after_s = int(outside[-1]) + 1 if len(outside) else 0
     above_J = float((watts[:after_s] - floor_W).sum())
     energy_J = float(watts.sum())
+    if whole := row.windows.get(WHOLE):
+        whole["floor_W"] = floor_W
     row.found = event | {"after_s": after_s, "above_J": above_J, "energy_J": energy_J, "lasted_s": len(watts)}

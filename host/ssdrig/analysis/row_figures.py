@@ -32,6 +32,7 @@ WHOLE = "all"
 WHY_NOT = {  # where a figure is not known and no note says why
     "burst_iops": bursts.NONE,
     "pause_mean_W": bursts.NONE,
+    "floor_W": "it is no rest until the drive was quiet",
     "gap_s": "no load came right before it",
     "lat_mean_most_us": "it has no whole minute of I/O",
 }

@@ -160,7 +160,7 @@ def together(rows: Sequence[Row], window: str = WHOLE) -> dict:
     if len(found) < 2:
         return found[0] if found else {}
     out: dict[str, Any] = {}
-    for key in (*KEYS, "burst_iops", "pause_mean_W"):
+    for key in (*KEYS, "burst_iops", "pause_mean_W", "floor_W"):
         seen = [f[key] for f in found if f.get(key) is not None]
         out[key] = sum(seen) / len(seen) if seen else None
     for key in ("temperature_max_C", "lat_max_us"):

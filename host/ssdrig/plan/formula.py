@@ -23,6 +23,7 @@ VALUES = {
     "iops/W": ("iops_per_W", "IOPS/W"),
     "burst_iops": ("burst_iops", "IOPS"),
     "pause_W": ("pause_mean_W", "W"),
+    "floor_W": ("floor_W", "W"),
     "lat_mean": ("lat_mean_us", "µs"),
     "lat_mean_most": ("lat_mean_most_us", "µs"),
     "lat_p99": ("lat_p99_us", "µs"),

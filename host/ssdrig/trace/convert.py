@@ -120,7 +120,7 @@ class Conversion:
                         return
                     found = self.format.parse(line)
                     if found is None:
-                        example = f"a line of a {self.format.name}, such as {self.format.example!r}"
+                        example = f"a line of {self.format.name}, such as {self.format.example!r}"
                         raise self._wrong(example, repr(line[:120]), FIX)
                     yield found
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
