@@ -136,6 +136,8 @@ def test_a_token_is_for_one_hold(bench):
         assert "not armed" in bench.cut.ask(first, uid=1, pid=2)["why"]
         assert "not armed" in bench.cut.ask(second, uid=1, pid=2)["why"]  # the wrong one has used it up
         assert "not armed" in bench.cut.ask("", uid=1, pid=2)["why"] and not bench.cut.due()
+        bench.cut.arm()  # half a surrogate is no text that UTF-8 can say
+        assert "not armed" in bench.cut.ask("\ud800", uid=1, pid=2)["why"] and not bench.cut.due()
 
 
 def test_a_run_that_comes_to_it_late_drops_it_and_takes_the_next(bench):

@@ -68,7 +68,8 @@ class AskedCut:
         with self._lock:
             armed, self._token = self._token, None  # it is used up
             why = self._refused()
-            if not why and (armed is None or not hmac.compare_digest(armed[0].encode(), token.encode())):
+            given = token.encode(errors="replace")  # half a surrogate is no UTF-8
+            if not why and (armed is None or not hmac.compare_digest(armed[0].encode(), given)):
                 why = "not armed, or armed anew meanwhile"
             elif not why and armed and not HOLD_S <= (held_s := time.monotonic() - armed[1]) <= WITHIN_S:
                 why = f"{held_s:.1f} s after it was armed, not {HOLD_S:g} to {WITHIN_S:g} s"
