@@ -143,4 +143,26 @@ PICTURES = {
             (0, 12e-3, "ms", "V", [("soft start", "sata_12v", {"live": 0}, "v(drive)")]),
         ],
     ),
+    "fast": (
+        "Fast current channel: bursts of 50, 100 and 200 us of 3 A, at the shunt and behind the filter",
+        [
+            (
+                0.95e-3,
+                1.3e-3,
+                "ms",
+                "A",
+                [
+                    ("drawn", "m2_3v3", {}, "i(Vdrawn)"),
+                    *((f"{us} us", "m2_3v3", {"width": us * 1e-6}, "v(current)") for us in (50, 100, 200)),
+                ],
+            ),
+            (
+                0.995e-3,
+                1.015e-3,
+                "ms",
+                "A",
+                [("drawn", "m2_3v3", {}, "i(Vdrawn)"), ("seen", "m2_3v3", {}, "v(current)")],
+            ),
+        ],
+    ),
 }

@@ -11,9 +11,11 @@ cut with the crowbar (fall), and its pins are let go (failsafe). Looked at is th
     burns    a resistor gets more than twice its rating for longer than a cut, or a junction passes 175 C
     pin      a GPIO passes 3.6 V, the sensor's limits
     off      the drive has no power where it should have: nothing is destroyed
+    fast     the fast current channel reads something else, and nothing happens to the drive
     on       the drive keeps its power in a cut: the residual check of the firmware sees it
 
 and who notices: `rail` the rig's own reading of it, `cut` the report of the next cut (its fall, its residual), `fuse`,
+`closure` the host, which compares the fast channel's mean current with the sensor's,
 `nobody`: nothing sees it, and nothing is destroyed; a fault that burns or is over, and that nobody sees, is a gap.
 """
 
@@ -45,8 +47,11 @@ FIELDS = (
 )
 RATED_W = 2.0  # of the crowbar's resistor, CRGP2512 at 70 C
 STILL_s = 5e-3  # of the end of a study: what still burns then goes on burning
+FAST_OFF_V = 0.1  # at the end of `drop`, at some 5.7 A: 0.25 A
 LINE = re.compile(r"^([RCDMLV]\w+) (\S+) (\S+)(?: (\S+))?", re.M)
-NOT_PARTS = re.compile(r"R(t\d|melt|a$|b$|cable|esr|supply|in$|vb$)|C(t\d|melt|a$|b$|load)|V\w+|Lwire|L?cable|Resr")
+NOT_PARTS = re.compile(
+    r"R(t\d|melt|a$|b$|cable|esr|supply|in$|vb$)|C(t\d|melt|a$|b$|load|pole)|Dpad|V\w+|Lwire|L?cable|Resr"
+)
 
 
 class Fault(NamedTuple):
@@ -57,7 +62,9 @@ class Fault(NamedTuple):
 
 def parts(text: str) -> list[tuple[str, list[str]]]:
     """(name, nets) of each part of a .lib that a person solders."""
-    blocks = re.findall(r"^\.subckt (?:series_switch|crowbar_switch|line) .*?^\.ends", text, re.M | re.S) or [text]
+    blocks = re.findall(
+        r"^\.subckt (?:series_switch|crowbar_switch|line|fast_channel) .*?^\.ends", text, re.M | re.S
+    ) or [text]
     found = [m for block in blocks for m in LINE.finditer(block)]
     return [(m[1], [m[2], m[3], m[4] or ""]) for m in found if not NOT_PARTS.match(m[1])]
 
@@ -92,10 +99,12 @@ def measured(fault: Fault | None, study: str, rail: str, revision: str, **change
     # no drive pulls its rail below ground, as a current source on a rail that is off would
     lines += ".model floor d is=1u rs=1m\nDfloor 0 drive floor\n"
     lines += "Bfbar fbar 0 v=(v(sw)-v(xc.barf))*(v(sw)-v(xc.barf))/crowbar\n"
+    lines += "Bffast ffast 0 v=v(fast)-i(Vi)*shunt*fast_gain\n"
     for name, of, how, since in (
         ("f_max", "v(drive)", "max", limits.SINCE_s),
         ("f_end", "v(drive)", "avg", last - STILL_s),
         ("f_bar", "v(fbar)", "avg", last - STILL_s),
+        ("f_fast", "v(ffast)", "avg", last - STILL_s),
     ):
         lines += f".meas tran {name} {how} {of} from={since}\n"
     try:
@@ -107,7 +116,7 @@ def measured(fault: Fault | None, study: str, rail: str, revision: str, **change
         for limit, name in named
         if name in m and not limit.low <= m[name] <= limit.high and limit.part.split()[0] in ("Pico", "NFET_DPAK")
     ]
-    return {name: m[name] for name in ("f_max", "f_end", "f_bar") if name in m} | {"beyond": beyond}
+    return {name: m[name] for name in ("f_max", "f_end", "f_bar", "f_fast") if name in m} | {"beyond": beyond}
 
 
 def row(fault: Fault | None, rail: str, revision: str) -> dict:
@@ -147,6 +156,9 @@ def row(fault: Fault | None, rail: str, revision: str) -> dict:
     if stays_V < 0.9 * volts:
         does.append("off")
         seen_by.append("rail")
+    if fault and fault.part.endswith("fast") and abs(on.get("f_fast", 0.0)) > FAST_OFF_V:
+        does.append("fast")
+        seen_by.append("closure")
     if residual_V > 0.3:
         does.append("on")
         seen_by.append("cut")
