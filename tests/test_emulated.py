@@ -46,6 +46,7 @@ STREAMS = {
     "fast rail": (emulated.rows([{**FAST, **ARMED, "alert": 20}], first=4), 4500),
     "three rails": (emulated.rows([{**SLOW, **ARMED}] * 3, first=1), 1100),
 }
+COMPILED_THERE = ("as shipped", "two on spi")  # by the board; the others by mpy-cross
 SENSORS = [
     {"address": 0x40, "alert": 6},
     *({"address": 0x41 + n, "alert": 7 + n, "fast_ppm": (0, 3000, -3000)[n]} for n in range(3)),
@@ -88,7 +89,7 @@ def seen():
         streams = {}
         for name, (rows, locked) in STREAMS.items():
             if rows:
-                board.begin_anew(rows)
+                board.begin_anew(rows, compiled=name not in COMPILED_THERE)
             if name == "two on spi":
                 piece = int(board.run(PIECE))
             streams[name] = board.stream(locked)
@@ -188,9 +189,10 @@ def test_a_cut_takes_the_cycles_that_it_says(seen):
 
 
 def test_the_fast_core_does_what_rp2040js_does():
-    """Each instruction, from registers and memory of chance: the same registers, flags, memory and cycles."""
+    """Each instruction, from registers and memory of chance: the same registers, flags, memory and cycles; and PIO
+    programs of chance, whose cycles are taken one by one and at once."""
     if why := emulated.missing():
         pytest.skip(why)
     words = ["node", str(emulated.EMULATOR.with_name("compare.mjs")), str(emulated.modules())]
     done = subprocess.run(words, capture_output=True, text=True)
-    assert (done.returncode, done.stdout.strip()) == (0, "25846"), done.stdout + done.stderr
+    assert (done.returncode, done.stdout.strip()) == (0, "25886"), done.stdout + done.stderr

@@ -12,6 +12,7 @@ import { join, resolve } from 'node:path';
 import { INA228, wire } from './ina228.mjs';
 import { wireSpi } from './ina229.mjs';
 import { hurry } from './fast.mjs';
+import { stepped, Stepper } from './pio.mjs';
 import { install } from './rom.mjs';
 import { Host } from './usb.mjs';
 
@@ -62,7 +63,6 @@ wireSpi(mcu.spi[0], clock, Object.fromEntries(chips.filter(([, , cs]) => cs !== 
 
 const changes = []; // [cycle of the state machines, GPIO, level]
 let cycles = 0;
-let stepped = 0;
 for (const gpio of JSON.parse(gpiosText)) {
   mcu.gpio[gpio].addListener((state) => changes.push([stepped, gpio, GPIOPinState[state]]));
 }
@@ -85,27 +85,8 @@ core.exceptionReturn = (value) => {
   leave(value);
 };
 
-// rp2040js steps a state machine without the delays of its instructions: they are counted here.
-const rest = new Map();
-function stepPio(pio, cycle) {
-  stepped = cycle;
-  for (const machine of pio.machines) {
-    if (!machine.enabled) continue;
-    const left = rest.get(machine) ?? 0;
-    if (left) {
-      rest.set(machine, left - 1);
-      continue;
-    }
-    const before = machine.cycles;
-    machine.step();
-    rest.set(machine, Math.max(0, machine.cycles - before - 1));
-  }
-  pio.checkChangedPins();
-}
-
-for (const pio of mcu.pio) pio.run = () => {}; // rp2040js would step it beside the clock
-
 const [pio0, pio1] = mcu.pio;
+const [stepper0, stepper1] = [new Stepper(pio0), new Stepper(pio1)];
 function fed() {
   return !pio0.stopped && mcu.dma.channels.some((channel) => channel.active); // a ramp: DMA sends in the cycle in which a machine asks
 }
@@ -116,8 +97,8 @@ function advance(n) {
     return;
   }
   cycles += n;
-  if (!pio0.stopped) for (let k = n; k > 0; k--) stepPio(pio0, cycles - k);
-  if (!pio1.stopped) for (let k = n; k > 0; k--) stepPio(pio1, cycles - k);
+  if (!pio0.stopped) stepper0.run(cycles - n, n);
+  if (!pio1.stopped) stepper1.run(cycles - n, n);
   const then = clock.nanosCounter + n * CYCLE_ns;
   const alarm = clock.nextAlarm;
   if (alarm !== null && alarm.nanos <= then) clock.tick(n * CYCLE_ns);

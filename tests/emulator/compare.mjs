@@ -1,14 +1,16 @@
-// fast.mjs against rp2040js: a third of all 16-bit opcodes, and some of two halves, from registers, flags and memory of chance. Prints how
-// many were run, or what differed first.
+// fast.mjs against rp2040js: a third of all 16-bit opcodes, and some of two halves, from registers, flags and memory of chance. Then pio.mjs
+// against itself cycle by cycle: programs of chance. Prints how many of both were run, or what differed first.
 //
 //   node compare.mjs NODE_MODULES
 import { createRequire } from 'node:module';
 import { join, resolve } from 'node:path';
 import { hurry } from './fast.mjs';
+import { Stepper } from './pio.mjs';
 
 const { RP2040, ConsoleLogger, LogLevel } = createRequire(join(resolve(process.argv[2]), 'x.js'))('rp2040js');
 const RAM = 0x20000000;
 const BYTES = 264 << 10;
+const COUNT = 0x0040; // jmp(x_dec, 0)
 
 console.log = console.warn = () => {}; // addresses of chance are no peripherals
 let seed = 1;
@@ -67,4 +69,49 @@ for (let k = 0; k < 2000; k++) {
   const [opcode, second] = [[0xf3bf, 0x8f40 + 16 * chance(3)], [0xf3ef, 0x8000 | chance(4096)], [0xf380 | chance(16), 0x8800 | chance(32)]][chance(3)];
   both(opcode, second); // barriers, MRS, MSR
 }
+
+// Programs whose counts, queues and delays meet in every way: two blocks with the same, and one takes its cycles at once
+const PULL = 0x80a0, X_FROM_OSR = 0xa027, IRQ = 0xc010, NOP = 0xa042, SET_PINS = 0xe000, OUT_X = 0x6020, OUT_PINS = 0x6001, WAIT_IRQ = 0x20c3;
+function programs() {
+  const counts = Array.from({ length: 32 }, (_, at) => [PULL, X_FROM_OSR, COUNT | at, IRQ | (chance(8) << 8), NOP | (chance(8) << 8), SET_PINS | chance(2), OUT_X | 16, OUT_PINS, WAIT_IRQ][chance(9)]);
+  const machines = Array.from({ length: 4 }, () => ({ enabled: chance(4) > 0, x: [0, 1, chance(50), chance(5000)][chance(4)], pc: chance(32), pull: chance(2), side: chance(6) === 0 }));
+  return [counts, machines];
+}
+function pioState({ machines, irq, pinValues, pinDirections }) {
+  const of = ({ x, y, pc, cycles, waiting, waitType, txFIFO, outputShiftCount }) => [x >>> 0, y, pc, cycles, waiting, waitType, txFIFO.itemCount, outputShiftCount];
+  return JSON.stringify([machines.map(of), irq, pinValues, pinDirections]);
+}
+let skipped = 0;
+for (let k = 0; k < 40; k++) {
+  const [counts, machines] = programs();
+  const [whole, single] = [made(), made()].map(({ pio: [pio] }) => {
+    pio.instructions.set(counts);
+    machines.forEach(({ enabled, x, pc, pull, side }, k) => {
+      const machine = pio.machines[k];
+      Object.assign(machine, { x, pc, outputShiftReg: 77, pinCtrl: (1 << 26) | (side << 29) | (1 << 20) });
+      machine.shiftCtrl |= pull << 17;
+      machine.enabled = enabled;
+    });
+    pio.stopped = false;
+    return [new Stepper(pio), pio];
+  });
+  for (let cycle = 0; cycle < 20_000; ) {
+    const n = [1, 2, chance(40), chance(2000)][chance(4)];
+    const steps = single[0].step.bind(single[0]);
+    whole[0].step = (at) => (skipped--, Stepper.prototype.step.call(whole[0], at));
+    skipped += n;
+    whole[0].run(cycle, n);
+    for (let j = 0; j < n; j++) steps(cycle + j);
+    cycle += n;
+    const [to, value] = [chance(4), chance(500)];
+    if (chance(2)) for (const [, pio] of [whole, single]) if (!pio.machines[to].txFIFO.full) pio.machines[to].writeFIFO(value);
+    const said = [whole, single].map(([, pio]) => pioState(pio));
+    if (said[0] !== said[1]) {
+      process.stdout.write(`PIO, ${n} cycles to ${cycle}: ${said[0]} but ${said[1]}`);
+      process.exit(1);
+    }
+  }
+  runs++;
+}
+if (skipped < 5e4) throw new Error(`only ${skipped} cycles were taken at once`);
 process.stdout.write(`${runs}\n`);

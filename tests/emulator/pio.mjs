@@ -1,0 +1,70 @@
+// The state machines of rp2040js in the clock's time: with the delays of their instructions, which it steps without; and cycles in which
+// all of a block only rest, wait for their queue or count down by a jump to itself are taken at once, to where one does more.
+const TX_FIFO = 3; // WaitType of rp2040js: a pull of an empty queue
+const OUT = 5; // and an out of one
+const COUNT = 0x0040; // jmp(x_dec, 0)
+const LONG = 0x7fffffff;
+
+export let stepped = 0; // the cycle that is being stepped, or was last
+
+// Cycles from now on in which the machine changes nothing but X; 0 if that is not sure.
+function quiet(machine, rest) {
+  if (rest) return rest;
+  if (machine.waiting) return machine.waitType === TX_FIFO || machine.waitType === OUT ? LONG : 0; // what fills the queue ends the wait
+  if (machine.pio.instructions[machine.pc] !== (COUNT | machine.pc) || machine.execValid || machine.sidesetCount) return 0;
+  return Math.min(machine.x >>> 0, LONG);
+}
+
+export class Stepper {
+  constructor(pio) {
+    pio.run = () => {}; // rp2040js would step it beside the clock
+    this.pio = pio;
+    this.rests = new Int32Array(pio.machines.length); // cycles that an instruction still delays
+  }
+
+  // n cycles, the first of which is `cycle`
+  run(cycle, n) {
+    const { rests } = this;
+    const { machines } = this.pio;
+    while (n > 0) {
+      let free = n;
+      for (let k = 0; free && k < machines.length; k++) {
+        if (machines[k].enabled) free = Math.min(free, quiet(machines[k], rests[k]));
+      }
+      if (free === 0) {
+        this.step(cycle);
+        free = 1;
+      } else {
+        for (let k = 0; k < machines.length; k++) {
+          const machine = machines[k];
+          if (!machine.enabled) continue;
+          if (rests[k]) rests[k] -= free;
+          else if (!machine.waiting) {
+            machine.x = (machine.x - free) >>> 0;
+            machine.cycles += free;
+          }
+        }
+        stepped = cycle + free - 1;
+      }
+      cycle += free;
+      n -= free;
+    }
+  }
+
+  step(cycle) {
+    const { pio, rests } = this;
+    stepped = cycle;
+    for (let k = 0; k < rests.length; k++) {
+      const machine = pio.machines[k];
+      if (!machine.enabled) continue;
+      if (rests[k]) {
+        rests[k] -= 1;
+        continue;
+      }
+      const before = machine.cycles;
+      machine.step();
+      rests[k] = Math.max(0, machine.cycles - before - 1);
+    }
+    pio.checkChangedPins();
+  }
+}
