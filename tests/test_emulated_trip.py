@@ -28,7 +28,7 @@ def seen():
     with emulated.Emulated(SENSORS, gpios=[10, 11]) as board:
         board.raw_repl()
         for name, rows in STREAMS.items():
-            board.run("import board, rig")
+            board.run("import sys; sys.path.insert(0, 'compiled'); import board, rig")  # by mpy-cross, where it is
             board.frames = []
             board.run(f"board.RAILS={tuple(rows)!r}")
             board.start("rig.run()")
