@@ -144,7 +144,7 @@ def blocked(shift=(0.0, 0.0)):
 
 def test_openings_contain_what_goes_through_them():
     assert blocked() == []
-    connectors = {"J1", "J2", "J3", "J4", "J5", "J6", "J7", "J8", "USB"}
+    connectors = {"J1", "J2", "J3", "J4", "J5", "J6", "J7", "J8", "J9", "USB"}
     assert connectors <= {opening.what for opening in case.openings()}
     assert connectors <= set(blocked((1.5, 1.5)))  # a layout that moved without its case is seen
 

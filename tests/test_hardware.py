@@ -259,6 +259,8 @@ def test_sata_power_connectors():
         assert {at(ref, pin) for pin in ("P4", "P5", "P6", "P10", "P12")} == {"GND"}
     assert "P3" not in {pin for nodes in NETS.values() for ref, pin in nodes if ref == "J1"}  # or it would hold P3 high
     assert at("R12", "1") == at("J2", "P3") == "PWDIS" and at("R12", "2") == "GND"
+    # a supply's 4-pin plug: yellow, black, black, red. It has no 3.3 V at all
+    assert [at("J9", pin) for pin in "1234"] == ["RAIL2_IN", "GND", "GND", "RAIL1_IN"]
 
 
 def test_side_band_pulls_do_not_fight_the_host():

@@ -69,7 +69,7 @@ def middle(ref, number):
 
 @pytest.mark.parametrize(
     "ref, pins, pitch",
-    [("J5", 8, 2.54), ("J6", 8, 2.54), ("J7", 4, 2.54), ("J8", 8, 2.54), ("J3", 4, 5.08), ("J4", 4, 5.08)],
+    [("J5", 8, 2.54), ("J6", 8, 2.54), ("J7", 4, 2.54), ("J8", 8, 2.54), ("J3", 4, 5.08), ("J4", 4, 5.08), ("J9", 4, 5.08)],
 )
 def test_pins_of_headers_are_in_order(ref, pins, pitch):
     places = [middle(ref, str(i + 1)) for i in range(pins)]
@@ -247,6 +247,7 @@ LIBRARY = {  # ours: KiCad's
     "CP_Radial_10": "Capacitor_THT/CP_Radial_D10.0mm_P5.00mm",
     "Pico_Socket": "Module/RaspberryPi_Pico_Common_THT",
     "Terminal_4": "TerminalBlock_Phoenix/TerminalBlock_Phoenix_MKDS-1,5-4-5.08_1x04_P5.08mm_Horizontal",
+    "Peripheral_4": "Connector_TE-Connectivity/TE_MATE-N-LOK_350211-1_1x04_P5.08mm_Vertical",
     "Header_8": "Connector_PinHeader_2.54mm/PinHeader_1x08_P2.54mm_Vertical",
     "Header_4": "Connector_PinHeader_2.54mm/PinHeader_1x04_P2.54mm_Vertical",
 }

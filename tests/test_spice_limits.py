@@ -18,6 +18,7 @@ ngspice = pytest.mark.skipif(
 )
 CONNECTORS = {
     "SATA_15",
+    "Peripheral_4",
     "Terminal_4",
     "Header_8",
     "Header_4",

@@ -156,6 +156,18 @@ def common_parts():
             False,
             sata("OUT") | {"P11": "ACTIVITY_IN"},
         ),
+        # beside the wire holes of J1: a supply's 4-pin plug. It has no 3.3 V, so nothing can hold PWDIS high
+        Part(
+            "J9",
+            "Peripheral_4",
+            "peripheral power in",
+            "peripheral header",
+            206,
+            112,
+            0,
+            False,
+            {"1": "RAIL2_IN", "2": "GND", "3": "GND", "4": "RAIL1_IN"},
+        ),
         Part(
             "J3",
             "Terminal_4",

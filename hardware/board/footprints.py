@@ -136,6 +136,13 @@ BY_PACKAGE = {
         (-10.16, -5.2, 10.16, 4.6),
         0.25,
     ),
+    "MATE-N-LOK": Footprint(
+        "Peripheral_4",
+        "TE 350211-1, MATE-N-LOK header of a supply's 4-pin plug, drawing C-350211; pad 1 is 12 V",
+        tuple(Pad(str(i + 1), THT, (i - 1.5) * 5.08, 0, 2.78, 2.78, 1.78) for i in range(4)),
+        (-12.7, -5.52, 12.7, 4.13),
+        0.25,
+    ),
     "module": pico(),
     "SATA 15 plug": sata_wires(),
     "SATA 15 receptacle": sata_wires(),

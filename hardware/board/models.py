@@ -27,6 +27,7 @@ HEIGHT_mm = {  # land pattern: height of its part
     "CP_Radial_10": 16.0,
     "Fuse_ATO": 19.0,
     "Terminal_4": 14.0,
+    "Peripheral_4": 10.3,
     "Pico_Socket": 11.0,
     "Header_4": 8.5,
     "Header_8": 8.5,

@@ -22,6 +22,8 @@ TEXTS = [  # x, y, size, angle, text
     *((BIG + dx, 2.15, 1.0, 0, name) for dx, name in SATA if name != "PWDIS"),
     (BIG - 10.16, 2.15, 1.0, 0, "OPEN"),
     *((BIG + dx, 78.8, 1.0, 0, name) for dx, name in SATA),
+    *((87.5, 8.0 + 5.08 * i, 1.0, 0, name) for i, name in enumerate(("12V", "GND", "GND", "5V"))),
+    (77.9, 20.4, 1.0, 90, "SUPPLY IN: J9 OR J1"),
     (BIG, 80.5, 1.0, 0, "DRIVE OUT: RECEPTACLE END OF THE CABLE"),
     *((9.4, 41.0 + 5.08 * i, 1.0, 0, name) for i, name in enumerate(("IN", "GND", "GND", "OUT"))),
     (2.6, 48.62, 1.0, 90, "RAIL 0  M.2 3.3V 5A"),
@@ -29,7 +31,7 @@ TEXTS = [  # x, y, size, angle, text
     (159.9, 40.38, 1.0, 90, "RAIL 3  U.2 3.3VAUX"),
     *(
         (x, 24.4 + 1.7 * i, 1.0, 0, name)
-        for x, names in ((56.5, ("RAIL 1", "5V 5A")), (82.6, ("RAIL 2", "12V 5A")))
+        for x, names in ((56.5, ("RAIL 1", "5V 5A")), (66.2, ("RAIL 2", "12V 5A")))
         for i, name in enumerate(names)
     ),
     (45.5, 18.6, 1.0, 0, "10A"),

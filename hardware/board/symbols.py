@@ -224,6 +224,7 @@ SYMBOLS = {
     "Pico": pico(),
     "SATA_15": box("J", [], rows(SATA), 5, "SATA power, 15 pins"),
     "Terminal_4": box("J", [], rows("1:IN 2:GND 3:GND 4:OUT"), 4, "screw terminal, 4 poles"),
+    "Peripheral_4": box("J", [], rows("1:12V 2:GND 3:GND 4:5V"), 4, "peripheral power, 4 poles"),
     "Header_8": box("J", [], rows("1:1 2:2 3:3 4:4 5:5 6:6 7:7 8:8"), 3, "pin header 1x8"),
     "Header_4": box("J", [], rows("1:1 2:2 3:3 4:4"), 3, "pin header 1x4"),
     "GND": power([[(0, 0), (0, -0.5), (0.5, -0.5), (0, -1), (-0.5, -0.5), (0, -0.5)]]),

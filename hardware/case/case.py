@@ -72,7 +72,7 @@ def openings():
     x, z = place.PICO[0], TOP + USB_MIDDLE
     wide, high = (half / 2 for half in USB_PLUG)
     found.append(Opening("USB", "upper", x - wide, x + wide, z - high, z + high))
-    for ref in ("J5", "J6", "J7", "J8", "F201", "F301"):
+    for ref in ("J5", "J6", "J7", "J8", "J9", "F201", "F301"):
         x0, y0, x1, y1 = outline(ref)
         found.append(Opening(ref, "lid", x0 - ROOM, x1 + ROOM, y0 - ROOM, y1 + ROOM))
     for ref in ("R108", "R208", "R308", "R408"):  # the crowbars' heat

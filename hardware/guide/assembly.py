@@ -24,6 +24,11 @@ STEPS = (  # title, packages of bom.csv (or MACHINE), what to mind
         "J5 to J8, long side up. Solder one pin, look whether it stands straight, then the rest.",
     ),
     ("Screw terminals", "5.08 mm", "J3 opens to the left edge, J4 to the right one. Plenty of solder: 5 A."),
+    (
+        "Supply connector",
+        "MATE-N-LOK",
+        "J9: 12V to the upper edge, its flat long wall to the left. Instead of J1, or beside it; never two supplies.",
+    ),
     ("Fuse holders", "ATO blade", "Two clips each (Keystone 3557-2), flat on the board; the fuses come last."),
     ("Electrolytics", "radial 10 x 16", "The long lead is plus: pad 1, marked +. The wrong way round they burst."),
     (
