@@ -69,7 +69,7 @@ def middle(ref, number):
 
 @pytest.mark.parametrize(
     "ref, pins, pitch",
-    [("J5", 8, 2.54), ("J6", 8, 2.54), ("J7", 4, 2.54), ("J8", 8, 2.54), *((ref, 4, 5.08) for ref in ("J3", "J4", "J9"))],
+    [*((ref, 8, 2.54) for ref in ("J5", "J6", "J8")), ("J7", 4, 2.54), *((ref, 4, 5.08) for ref in ("J3", "J4", "J9"))],
 )
 def test_pins_of_headers_are_in_order(ref, pins, pitch):
     places = [middle(ref, str(i + 1)) for i in range(pins)]
