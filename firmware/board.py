@@ -154,8 +154,8 @@ def chips():
     i2c = None
     on_i2c, on_spi = _on("I2C0"), _on("SPI0")
     if on_i2c:
-        addresses = [rail["address"] for rail in on_i2c]
-        i2c = i2c_fifo.Bus(bus, clock_out, i2c_fifo.PAGE[0], addresses, BUS_Hz[0], _room("I2C0"))
+        wires = [(rail["address"], rail["alert"]) for rail in on_i2c]
+        i2c = i2c_fifo.Bus(bus, clock_out, i2c_fifo.PAGE[0], wires, BUS_Hz[0], _room("I2C0"))
         lane_of.update({rail["rail"]: lane for rail, lane in zip(on_i2c, i2c.lanes)})
     if on_spi:
         wires = [(rail["cs"], rail["alert"]) for rail in on_spi]

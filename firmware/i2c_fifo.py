@@ -37,6 +37,8 @@ _ENABLE = const(0x6C >> 2)
 _STATUS = const(0x70 >> 2)
 _RXFLR = const(0x78 >> 2)
 _TIMERAWL = const(0x28 >> 2)  # what ticks_us() reads
+_SIO_PAGE = 0x34000  # address >> 14
+_GPIO_IN = const(0x04 >> 2)  # of the SIO
 _TX_ABRT = const(1 << 6)  # of IC_RAW_INTR_STAT
 _BUSY = const(1 << 5)  # of IC_STATUS: MST_ACTIVITY
 
@@ -47,7 +49,7 @@ _KIND = const(2)
 _TORN = const(3)
 _STARTED = const(4)  # ticks_us
 _STAMP_OF = const(5)
-_EDGES_OF = const(6)
+_SIO = const(6)
 _PAGE = const(7)
 _LANES = const(8)
 _TIMER = const(10)
@@ -67,19 +69,20 @@ _PENDING = const(2)
 _WANT = const(3)
 _ERROR = const(4)
 _LATE = const(5)
-_ADDRESS = const(16)
-_EDGES = const(17)
+_SPURIOUS = const(16)
+_ADDRESS = const(17)
 _STAMP = const(18)  # of the last edge
 _SCRIPT = const(19)  # two of: number of commands, of bytes to come, 16 commands
 _FULL = const(55)  # nothing is kept until half of the ring is free: each gap costs the main loop time
 _EVERY = const(56)  # us from one conversion to the next, of a fast chip
-_SLOTS = const(57)
+_ALERT = const(57)  # bit of the GPIO
+_SLOTS = const(58)
 _RING = const(64)  # slots of 8 words
 _TXF = const(4)  # of oneshot.py
 _SOON_us = const(12)  # the least that is worth an alarm
 _LEAD_us = const(35)  # from the alarm to the first look at the block
 _SPIN = const(40)  # such looks, some 60 us
-_SIZE = const(569)
+_SIZE = const(570)
 ROOM = _LANE, _SIZE  # words of `mem`: of the bus, and of each lane
 
 EIO, ETIMEDOUT = 5, 110
@@ -92,18 +95,21 @@ _QUIET_us = const(300)  # and are followed by the next edge by then
 def edge(mem: ptr32, lane: int, stamp: int) -> int:
     """Interrupt: lane's conversion is ready. 1 if `step` shall follow, 0 if the main loop will do it."""
     at = _LANE + lane * _SIZE
-    mem[at + _EDGES] = (int(mem[at + _EDGES]) + 1) & 0x3FFFFFFF
+    kind = int(mem[_KIND])
+    if int(mem[_RUNNING]) == lane and kind > 0:
+        block = ptr32(int(mem[_PAGE]) << 14)
+        if int(block[_RXFLR]) < int(mem[at + _SCRIPT + 18 * (kind - 1) + 1]):
+            mem[_TORN] = 4
+    sio = ptr32(int(mem[_SIO]) << 14)
+    if int(sio[_GPIO_IN]) & int(mem[at + _ALERT]):  # a conversion would hold it low until it is read
+        mem[at + _SPURIOUS] = int(mem[at + _SPURIOUS]) + 1
+        return 0
     mem[at + _STAMP] = stamp
     want = int(mem[at + _WANT])
     mem[at + _PENDING] = want
     if want != 3:  # which stands until EXTRA has been read
         mem[at + _WANT] = 1
     mem[_WAITING] = 1
-    kind = int(mem[_KIND])
-    if int(mem[_RUNNING]) == lane and kind > 0:
-        block = ptr32(int(mem[_PAGE]) << 14)
-        if int(block[_RXFLR]) < int(mem[at + _SCRIPT + 18 * (kind - 1) + 1]):
-            mem[_TORN] = 4
     if int(mem[_LOCK]):
         return 0
     return 1
@@ -167,7 +173,6 @@ def step(mem: ptr32) -> int:
             if room > 0:
                 mem[slot] = kind | int(mem[_TORN])
                 mem[slot + 1] = int(mem[_STAMP_OF])
-                mem[slot + 2] = int(mem[_EDGES_OF])
                 mem[at + _HEAD] = (head + 1) & 0xFFFF
             lane = -1
         mem[_RUNNING] = lane
@@ -217,7 +222,6 @@ def step(mem: ptr32) -> int:
         stamp = int(mem[at + _STAMP])
         mem[_TORN] = 0
         mem[_STAMP_OF] = stamp
-        mem[_EDGES_OF] = int(mem[at + _EDGES])
         if int(block[_TAR]) != int(mem[at + _ADDRESS]):
             block[_ENABLE] = 0
             block[_TAR] = int(mem[at + _ADDRESS])
@@ -256,19 +260,20 @@ def halt(mem: ptr32):
 
 
 class Bus:
-    """The bus with its lanes. `make(Hz)` returns a machine.I2C, `clock_out()` frees a chip that holds SDA low."""
+    """The bus with its lanes. `make(Hz)` returns a machine.I2C, `clock_out()` frees a chip that holds SDA low. chips:
+    (address, GPIO of ALERT)."""
 
-    def __init__(self, make, clock_out, page, addresses, Hz, mem):
+    def __init__(self, make, clock_out, page, chips, Hz, mem):
         self.make, self.clock_out = make, clock_out
         self.claimed = 0  # of its time, by all lanes
         self.mem = mem
         self.mem[_RUNNING], self.mem[_PAGE] = -1, page
-        self.mem[_TIMER], self.mem[_LANES] = _TIMER_PAGE, len(addresses)
-        if len(addresses) > 1:
+        self.mem[_TIMER], self.mem[_SIO], self.mem[_LANES] = _TIMER_PAGE, _SIO_PAGE, len(chips)
+        if len(chips) > 1:
             self.mem[_ALARM] = oneshot.PAGE
             self.mem[_PER_us] = freq() // 1_000_000
             oneshot.start(self.alarm)
-        self.lanes = [I2CLane(self, n, address) for n, address in enumerate(addresses)]
+        self.lanes = [I2CLane(self, n, address, alert) for n, (address, alert) in enumerate(chips)]
         self.rate(Hz)
 
     def rate(self, Hz):
@@ -346,11 +351,11 @@ class I2CLane(Lane):
     BEGIN_us = 20  # from the stamp to the script's begin
     SOON_us = 30  # clocks from the script's begin until its first byte is taken: of CURRENT, or of EXTRA's CHARGE
 
-    def __init__(self, bus, number, address):
+    def __init__(self, bus, number, address, alert):
         base = _LANE + _SIZE * number
         super().__init__(bus, address, base, base + _SLOTS, _RING)
         self.number, self.clock = number, 0
-        self.mem[base + _ADDRESS] = address
+        self.mem[base + _ADDRESS], self.mem[base + _ALERT] = address, 1 << alert
         # that a stamp may be late: edges at the same time are stamped one after the other
         self.delay_us = 5 + 20 * self.mem[_LANES]
 

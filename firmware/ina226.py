@@ -9,6 +9,7 @@ from ina228 import INA228, SensorError
 CONFIG, SHUNT, BUS, POWER, CURRENT, CALIBRATION, MASK_ENABLE = 0x00, 0x01, 0x02, 0x03, 0x04, 0x05, 0x06
 MANUFACTURER_ID, DIE_ID = 0xFE, 0xFF
 CNVR = 1 << 10  # MASK_ENABLE: ALERT falls at conversion ready, until MASK_ENABLE is read
+CVRF = 1 << 3  # a conversion was completed since MASK_ENABLE was read last
 CONVERSION_us = (140, 204, 332, 588, 1100, 2116, 4156, 8244)
 
 
@@ -31,7 +32,8 @@ class INA226:
     SCRATCH = CALIBRATION  # a register that can be written and read back before `prepare`
     WAKE_us = 40  # from power-down to the first conversion
     VBUS_LSB_nV = 1_250_000
-    BITS, READY, CARE = 16, CNVR, CNVR
+    BITS, READY, CARE = 16, CNVR | CVRF, CNVR | CVRF
+    CNVRF = CVRF
     SAMPLE = (MASK_ENABLE, 2), (CURRENT, 2), (BUS, 2)  # CURRENT first, as with the INA228
     EXTRA = INSTEAD = ()
 

@@ -17,7 +17,7 @@ RSTACC = 1 << 14  # CONFIG: clears ENERGY and CHARGE
 ALATCH_CNVR = 0xC000  # DIAG_ALRT: ALERT falls at conversion ready, until DIAG_ALRT is read
 VBUS_LSB_nV = 195312.5
 # of DIAG_ALRT: set by ALATCH_CNVR, so the chip has not been reset since; bit 8 is always 0
-READY, CARE = 0xC000, 0xC100
+SOUND, CARE = 0xC000, 0xC100
 CONVERSION_us = (50, 84, 150, 280, 540, 1052, 2074, 4120)
 
 
@@ -49,7 +49,8 @@ class INA228:
     IDS = 0x5449, 0x228  # what it then says, its revision cut off
     SCRATCH = SHUNT_CAL  # a register that can be written and read back before `prepare`
     WAKE_us = 60  # from shutdown to the first conversion
-    BITS, READY, CARE = 20, READY, CARE
+    BITS, READY, CARE = 20, SOUND | CNVRF, CARE | CNVRF
+    CNVRF = CNVRF  # a conversion was completed since it was read last
     VBUS_LSB_nV = VBUS_LSB_nV
     # CURRENT first: the next shunt conversion, not the next set, replaces it
     SAMPLE = (CURRENT, 3), (DIAG_ALRT, 2), (VBUS, 3)
@@ -121,7 +122,7 @@ class INA228:
         self.flags = b >> 8
         self.current = a >> 4
         self.vbus = (b & 0xFF) << 12 | c >> 12
-        return self.flags & CARE == READY and not a & 0xF and not c & 0xF00  # a << 8 may need more than 31 bits
+        return self.flags & CARE == SOUND and not a & 0xF and not c & 0xF00  # a << 8 may need more than 31 bits
 
     def zero(self):
         """Is a value exactly 0, as it is in a chip that was just reset?"""

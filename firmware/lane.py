@@ -2,7 +2,7 @@
 loop.
 
 A lane is one chip. Its state lies in the array of 32-bit words `mem` of its bus, from word `base` on, so that interrupt
-and main loop share it without objects. The ring's slots have 8 words each: kind (| TORN), stamp, number of edges, and
+and main loop share it without objects. The ring's slots have 8 words each: kind (| TORN), stamp, one that is free, and
 the bytes of a script as read, most significant first, three to a word. Nothing here allocates between `go` and `stop`.
 """
 
@@ -27,12 +27,13 @@ _STAMP = const(12)  # stamp of the last that was moved
 _MOST_A = const(13)  # raw limits of the rail (protect.py), and
 _MOST_V = const(14)
 _ABOVE = const(15)  # whether a moved sample was above one
-# from 16 on: the bus' own
+_SPURIOUS = const(16)  # falling edges with which ALERT was not low: interference
+# from 17 on: the bus' own
 
 SAMPLE, EXTRA, BOTH, TORN = 1, 2, 3, 4  # BOTH is only asked for: SAMPLE, then EXTRA
 MOST_CLAIMED = 950  # of 1000
-ABOVE = 15
-STAMP, EDGE, DATA = 1, 2, 3  # words of a slot; the first is its kind
+ABOVE, SPURIOUS = 15, 16
+STAMP, DATA = 1, 3  # words of a slot; the first is its kind
 
 
 @micropython.viper
@@ -175,7 +176,7 @@ class Lane:
         """Forget what was measured. A script that begins more than late_us after its edge is torn."""
         mem, at = self.mem, self.base
         self.bus.hold()
-        mem[at + _PENDING] = mem[at + _ERROR] = 0
+        mem[at + _PENDING] = mem[at + _ERROR] = mem[at + _SPURIOUS] = 0
         mem[at + _WANT] = SAMPLE
         mem[at + _TAIL] = mem[at + _HEAD]
         mem[at + _LATE] = late_us

@@ -111,6 +111,9 @@ class Rig:
                 sampler.stop()
             except OSError as why:
                 self.log(sampler, why)
+            edges = sampler.interference()
+            if edges:
+                self.log(sampler, "%d edges of ALERT were no conversion's (interference?) and are not counted" % edges)
 
     def lose(self, sampler, why):
         """A sensor fails: say so once, then try to get it back."""

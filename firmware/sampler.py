@@ -14,7 +14,7 @@ from micropython import const
 import wire
 from clock64 import add, put_counter, put_sample, put_split
 from ina228 import SensorError
-from lane import ABOVE, DATA, EXTRA, SAMPLE, STAMP
+from lane import ABOVE, DATA, EXTRA, SAMPLE, SPURIOUS, STAMP
 from protect import Guard, look
 from switch import IDLE
 
@@ -47,6 +47,7 @@ class Sampler:
         self.running = False
         self.next = self.blocks = 0
         self.missed = array("I", [0])
+        self.spurious = 0  # readings since `prepare` that no conversion was behind
         # stamp of the last conversion, and when something was last heard of the chip
         self.last = self.heard = ticks_us()
         self.frame = bytearray(wire.S_FIRST + wire.MAX_SAMPLES * wire.SAMPLE_BYTES + 4)
@@ -120,7 +121,7 @@ class Sampler:
         """Make ready to sample from index 0 with accumulators at 0. OSError, SensorError."""
         self._close()
         self.next = self.blocks = 0
-        self.missed[0] = 0
+        self.missed[0] = self.spurious = 0
         self._set_period(self.chip.conversion_us << 8)
         self.energy_at = self.per_second
         self.last = ticks_us()
@@ -170,6 +171,13 @@ class Sampler:
         self.running = False
         self._close()
         self.chip.sleep()
+
+    def interference(self):
+        """Falling edges of ALERT that were no conversion's, since `prepare`; once."""
+        word = self.lane.base + SPURIOUS
+        n = self.spurious + self.lane.mem[word]
+        self.spurious = self.lane.mem[word] = 0
+        return n
 
     def turn(self):
         """Handle a conversion if one has been read. True if there was something to do. OSError, SensorError."""
@@ -259,6 +267,8 @@ class Sampler:
         chip = self.chip
         if not chip.decode(mem, at + DATA):
             self._ask_why("a sample was damaged on its way: flags %04x" % chip.flags)
+        if not chip.flags & chip.CNVRF:
+            return self._no_conversion()
         zero = chip.zero()
         if zero and not self.zero:
             chip.check()  # exactly 0 is what a chip reads that has just been reset, or a rail that was cut
@@ -280,6 +290,8 @@ class Sampler:
         else:
             first = 2
             self.chip.flags = mem[at] >> 8
+            if not self.chip.flags & self.chip.CNVRF:
+                return self._no_conversion()
             self._skip(mem[at - DATA + STAMP])
         frame = self.energy_frame
         for k in range(5):
@@ -287,6 +299,12 @@ class Sampler:
             frame[wire.E_ENERGY + 4 - k] = byte(mem, at, first + 5 + k)
         self._put_energy()
         self.energy_at = self.next + self.per_second
+
+    def _no_conversion(self):
+        """ALERT was low, and none was complete: what was read is that of the last one again."""
+        self.spurious += 1
+        if ticks_diff(ticks_us(), self.last) > _SILENT_us:
+            self._ask_why("ALERT falls, but no conversion is complete")
 
     def _skip(self, stamp):
         """Count a conversion whose values were not read, and those lost before it."""

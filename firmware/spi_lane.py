@@ -50,15 +50,16 @@ _PENDING = const(2)
 _WANT = const(3)
 _ERROR = const(4)
 _LATE = const(5)
-_CS = const(16)  # bit of the GPIO
-_ALERT = const(17)
-_NOTED = const(18)  # stamp of the edge that waits
+_SPURIOUS = const(16)
+_CS = const(17)  # bit of the GPIO
+_ALERT = const(18)
+_NOTED = const(19)  # stamp of the edge that waits
 # two of: number of frames, 7 times first byte, number of bytes behind it, 0: for SAMPLE, 1: for EXTRA
-_SCRIPT = const(19)
-_FULL = const(63)  # nothing is kept until half of the ring is free: each gap costs the main loop time
-_SLOTS = const(64)
+_SCRIPT = const(20)
+_FULL = const(64)  # nothing is kept until half of the ring is free: each gap costs the main loop time
+_SLOTS = const(65)
 _RING = const(256)  # slots of 8 words: 25 ms of 10 000 samples/s
-_SIZE = const(2112)
+_SIZE = const(2113)
 ROOM = _LANE, _SIZE  # words of `mem`: of the bus, and of each lane
 
 EIO = 5
@@ -72,19 +73,22 @@ def edge(mem: ptr32, at: int, noted: int):
     now = int(timer[_TIMERAWL]) & 0x3FFFFFFF
     stamp = now
     torn = 0
+    sio = ptr32(int(mem[_SIO]) << 14)
     if noted:
         if int(mem[at + _PENDING]) == 0:
             return
         stamp = int(mem[at + _NOTED])
         if (now - stamp) & 0x3FFFFFFF > int(mem[at + _LATE]):
             torn = 4
+    elif int(sio[_GPIO_IN]) & int(mem[at + _ALERT]):  # a conversion would hold it low until it is read
+        mem[at + _SPURIOUS] = int(mem[at + _SPURIOUS]) + 1
+        return
     elif int(mem[_LOCK]):
         mem[at + _NOTED] = stamp
         mem[at + _PENDING] = 1
         return
     mem[at + _PENDING] = 0
     spi = ptr32(int(mem[_PAGE]) << 14)
-    sio = ptr32(int(mem[_SIO]) << 14)
     cs = int(mem[at + _CS])
     clr = int(mem[_CLR])
     set_ = int(mem[_SET])

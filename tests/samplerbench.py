@@ -23,7 +23,7 @@ class Lane:
 
     def __init__(self):
         self.base = 0
-        self.mem, self.slot, self.slots, self.did = array("i", [0] * 16), 2, [], []
+        self.mem, self.slot, self.slots, self.did = array("i", [0] * 20), 2, [], []
         self.fits, self.busy, self.queued = True, 0, False
         self.moves, self.flags, self.stamp, self.taken = 0, 0, 0, 0
 
@@ -94,14 +94,16 @@ class Lane:
 class Chip:
     NAME, BITS, CARE, READY, VBUS_LSB_nV = "INA000", 20, 0xC100, 0xC000, 1250
     SAMPLE, EXTRA, INSTEAD = ((7, 3), (5, 3)), ((20, 5), (30, 5)), ((5, 3), (20, 5))
+    CNVRF = 2
     WAKE_us, adc, cal = 30, 0xFB00, 4096
 
     def __init__(self, lane, conversion_us=PERIOD_us, shunt_us=100, extra=EXTRA):
         self.lane, self.conversion_us, self.shunt_us, self.EXTRA = lane, conversion_us, shunt_us, extra
         self.did, self.good, self.flags, self.vbus, self.current = [], True, 0, 0, 0
+        self.reads = 0x5600 | self.CNVRF  # as flags
 
     def decode(self, mem, at):
-        self.vbus, self.current = mem[at], mem[at + 1]
+        self.vbus, self.current, self.flags = mem[at], mem[at + 1], self.reads
         return self.good
 
     def zero(self):
@@ -153,7 +155,7 @@ class Board:
             "board": types.SimpleNamespace(alert_pin=lambda gpio: self.irq.append(gpio) or pin),
             "wire": wire,
             "ina228": types.SimpleNamespace(SensorError=SensorError),
-            "lane": types.SimpleNamespace(ABOVE=0, DATA=3, STAMP=1, SAMPLE=SAMPLE, EXTRA=EXTRA),
+            "lane": types.SimpleNamespace(ABOVE=0, SPURIOUS=16, DATA=3, STAMP=1, SAMPLE=SAMPLE, EXTRA=EXTRA),
             "switch": types.SimpleNamespace(IDLE="idle"),
             "protect": types.SimpleNamespace(Guard=None, look=None),
         }

@@ -10,7 +10,8 @@ import vipersource
 TAR, DATA_CMD, RAW_INTR, CLR_ABRT, ENABLE, STATUS, RXFLR, TIMERAWL = 0x04, 0x10, 0x34, 0x54, 0x6C, 0x70, 0x78, 0x28
 READ, STOP, RESTART = 1 << 8, 1 << 9, 1 << 10
 SAMPLE, EXTRA, TORN = 1, 2, 4
-I2C0, TIMER, PIO1 = 0x40044000, 0x40054000, 0x50300000  # RP2040 data sheet 2.2
+I2C0, TIMER, PIO1, SIO = 0x40044000, 0x40054000, 0x50300000, 0xD0000000  # RP2040 data sheet 2.2
+ALERT = 6  # GPIO of the first lane's, the next ones' follow
 
 
 class Alarm(list):
@@ -21,12 +22,24 @@ class Alarm(list):
         self.append(cycles // 125)
 
 
+class Sio:
+    """ALERT lines."""
+
+    def __init__(self, block):
+        self.block = block
+
+    def __getitem__(self, word):
+        assert 4 * word == 0x04
+        return self.block.high
+
+
 class Registers:
     """A block that keeps a trace; what it answers is set by the test."""
 
     def __init__(self):
         self.trace, self.answers, self.received, self.now = [], {TAR: 0, RAW_INTR: 0, STATUS: 0}, [], 0
         self.alarm, self.handlers, self.looks = Alarm(), [], 0
+        self.high = 0  # mask of the GPIOs whose ALERT is not low
 
     def __getitem__(self, word):
         if 4 * word == RXFLR:
@@ -60,13 +73,14 @@ def fifo():
         "lane": vipersource.load("lane", {}, {}),
         "readback": vipersource.load("readback", {}, {"machine": machine}),
     }
-    return vipersource.load("i2c_fifo", {I2C0: block, TIMER: block, PIO1: block.alarm}, fakes), block
+    return vipersource.load("i2c_fifo", {I2C0: block, TIMER: block, PIO1: block.alarm, SIO: Sio(block)}, fakes), block
 
 
 def bus_of(fifo, addresses=(0x40, 0x41)):
     names, block = fifo
     mem = array("i", [0] * (names.ROOM[0] + names.ROOM[1] * len(addresses)))
-    bus = names.Bus(lambda Hz: None, lambda: None, names.PAGE[0], addresses, 1_096_000, mem)
+    chips = [(address, ALERT + n) for n, address in enumerate(addresses)]
+    bus = names.Bus(lambda Hz: None, lambda: None, names.PAGE[0], chips, 1_096_000, mem)
     for lane in bus.lanes:
         lane.script(SAMPLE, ((0x0B, 2), (0x05, 3), (0x07, 3)))
         lane.script(EXTRA, ((0x09, 5), (0x0A, 5), (0x06, 2)))
@@ -98,7 +112,7 @@ def test_a_sample_is_eleven_commands(fifo):
     block.received = list(range(8))
     assert bus.lanes[0].take() == 0 and bus.lanes[1].take() == 1
     lane = bus.lanes[1]
-    assert list(lane.mem[lane.slot + 1 : lane.slot + 6]) == [1000, 1, 0x000102, 0x030405, 0x060700]
+    assert list(lane.mem[lane.slot + 1 : lane.slot + 6]) == [1000, 0, 0x000102, 0x030405, 0x060700]
     lane.done()
     assert lane.take() == 0
     block.trace.clear()
@@ -218,6 +232,39 @@ def test_what_may_belong_to_two_conversions_is_torn(fifo):
     block.received = [1] * 8
     lane.interrupt(None)
     assert lane.take() == SAMPLE
+
+
+def test_an_edge_with_alert_high_is_no_conversions(fifo):
+    """Nothing is read for it and the stamp of an edge that waits stays; it tears what is being read, which a conversion
+    may have come into, but what has been read stays whole. They are counted, by the lane."""
+    _, block = fifo
+    bus, _ = bus_of(fifo)
+    lane, other = bus.lanes
+    block.high = 1 << ALERT
+    block.now = 100
+    lane.interrupt(None)
+    assert block.trace == [] and not lane.waits() and lane.mem[lane.base + 16] == 1
+    block.high = 0
+    other.interrupt(None)
+    block.now = 110
+    lane.interrupt(None)  # waits for the bus
+    block.now, block.high = 150, 1 << ALERT
+    lane.interrupt(None)
+    block.received = [1] * 8
+    assert other.take() == SAMPLE
+    block.received = [2] * 8
+    lane.interrupt(None)
+    assert lane.take() == SAMPLE and lane.mem[lane.slot + 1] == 110
+    lane.done()
+    block.high = 0
+    lane.interrupt(None)
+    block.high = 1 << ALERT
+    lane.interrupt(None)
+    block.received = [3] * 8
+    assert lane.take() == SAMPLE | TORN and not lane.waits()
+    assert lane.mem[lane.base + 16] == 4
+    lane.restart(500)
+    assert lane.mem[lane.base + 16] == 0
 
 
 def test_a_nack_is_an_error_of_its_lane_and_the_next_goes_on(fifo):

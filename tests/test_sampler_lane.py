@@ -88,7 +88,7 @@ def test_the_accumulators_are_asked_for_once_a_second():
     assert made.lane.did.count("ask") == 1
     words = (0x010203, 0x040506, 0x070809, 0x0A0B0C)  # charge 5, energy 5, temperature 2
     made.convert(800, kind=EXTRA, words=words)
-    assert energy_of(made.link.frames[-1]) == (3, 0, 4, BASE_us + 800, 0x060708090A, 0x0102030405, 0x0B0C, 0x5678)
+    assert energy_of(made.link.frames[-1]) == (3, 0, 4, BASE_us + 800, 0x060708090A, 0x0102030405, 0x0B0C, 0x5602)
     assert not s.asked and s.energy_at == 4 + 5000 and s.missed[0] == 0
 
 
@@ -172,6 +172,47 @@ def test_flags_that_are_not_ours_are_asked_about():
     with pytest.raises(SensorError):
         made.convert(200)
     assert made.chip.did == ["check"] and s.next == 0
+
+
+def test_a_reading_without_a_conversion_is_dropped():
+    """Nothing is counted or framed for it; the next conversion is, by the time that has passed."""
+    made = Board()
+    s = made.started()
+    made.convert(200)
+    made.chip.reads = 0x5600
+    made.convert(270)
+    assert (s.n, s.next, s.last) == (1, 1, (BASE_us + 200) % WRAP) and made.lane.taken == 2
+    made.chip.reads = 0x5602
+    made.convert(400)
+    assert (s.n, s.next, s.missed[0]) == (2, 2, 0)
+    made.lane.mem[16] = 5  # edges that the interrupt passed over
+    assert (s.interference(), s.interference()) == (6, 0)
+
+
+def test_accumulators_read_without_a_conversion_are_asked_for_again():
+    made = Board(fits=False)
+    s = made.started()
+    s.energy_at = 0
+    made.convert(200)
+    made.convert(290, kind=EXTRA, words=(0x12A901, 0x020304, 0x050607, 0x08090A))
+    assert made.link.frames == [] and s.next == 1 and s.missed[0] == 0
+    made.convert(400)
+    assert made.lane.did.count("ask instead") == 2
+    made.convert(600, kind=EXTRA, words=(0x12AB01, 0x020304, 0x050607, 0x08090A))
+    assert energy_of(made.link.frames[-1])[2] == 3
+
+
+def test_edges_without_conversions_alone_are_a_fault():
+    """A chip that has stopped, on a line that something else pulls."""
+    made = Board()
+    s = made.started()
+    made.convert(200)
+    made.chip.reads = 0x5600
+    for k in range(1, 251):
+        made.convert(200 + 200 * k)
+    with pytest.raises(SensorError, match="ALERT falls, but no conversion is complete"):
+        made.convert(200 + 200 * 251)
+    assert made.chip.did == ["check"] and s.next == 1
 
 
 def test_the_first_zero_of_several_is_asked_about():

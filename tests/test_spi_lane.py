@@ -224,6 +224,24 @@ def test_torn_by_a_conversion_that_ends_meanwhile():
     assert lane.take() == SAMPLE
 
 
+def test_an_edge_with_alert_high_is_no_conversions():
+    """Nothing is read for it, held or not, and the stamp of an edge that waits stays."""
+    board, bus = made()
+    lane = bus.lanes[0]
+    convert(board, 130)
+    lane.interrupt(None)
+    bus.hold()
+    lane.interrupt(None)
+    assert board.trace == [] and not lane.waits() and lane.mem[lane.base + 16] == 2
+    convert(board, 160)
+    lane.interrupt(None)
+    bus.release()
+    assert lane.take() == SAMPLE and lane.mem[lane.slot + 1] == 160
+    lane.done()
+    lane.interrupt(None)
+    assert not lane.take() and lane.mem[lane.base + 16] == 3
+
+
 @pytest.mark.parametrize("late_us, kind", [(20, SAMPLE), (21, SAMPLE | TORN)])
 def test_an_edge_while_the_bus_is_held_is_read_at_release(late_us, kind):
     """With the stamp of its edge; torn if that was too long ago."""
@@ -266,6 +284,7 @@ def test_a_full_ring_drops_the_newest():
 def test_a_block_that_is_off_is_an_error():
     board, bus = made()
     lane = bus.lanes[0]
+    convert(board, 160)
     board.off = True
     lane.interrupt(None)
     assert board.trace[-1] == ("high", CS)
@@ -315,11 +334,11 @@ def constants(name):
 def test_the_layout_of_a_lane_is_one(name):
     """viper needs constants of its own file: they must be those of lane.py, and what lies behind must not overlap."""
     common, own = constants("lane"), constants(name)
-    for word in ("_HEAD", "_TAIL", "_PENDING", "_WANT", "_ERROR", "_LATE"):
+    for word in ("_HEAD", "_TAIL", "_PENDING", "_WANT", "_ERROR", "_LATE", "_SPURIOUS"):
         assert own[word] == common[word]
-    assert max(int(v) for v in common.values()) == 15 < min(int(own[w]) for w in own if w in ("_ADDRESS", "_CS"))
+    assert max(int(v) for v in common.values()) == 16 < min(int(own[w]) for w in own if w in ("_ADDRESS", "_CS"))
     assert int(own["_SIZE"]) == int(own["_SLOTS"]) + 8 * int(own["_RING"])
-    words, behind = {"i2c_fifo": (18, ["_FULL", "_EVERY"]), "spi_lane": (22, ["_FULL"])}[name]
+    words, behind = {"i2c_fifo": (18, ["_FULL", "_EVERY", "_ALERT"]), "spi_lane": (22, ["_FULL"])}[name]
     assert [int(own[w]) for w in [*behind, "_SLOTS"]] == [
         int(own["_SCRIPT"]) + 2 * words + k for k in range(len(behind) + 1)
     ]

@@ -1,15 +1,17 @@
 #!/bin/sh
-# MicroPython 1.25 for the Raspberry Pi Pico (RP2040) from Debian's packages alone: FOLDER/pico.uf2.
+# MicroPython for the Raspberry Pi Pico (RP2040) from Debian's packages alone: FOLDER/pico.uf2.
 #
-#   tests/emulator/build.sh FOLDER
+#   tests/emulator/build.sh FOLDER [trixie|forky|sid]
 #
-# Needs cmake, make, gcc, python3, gcc-arm-none-eabi, libnewlib-arm-none-eabi and libstdc++-arm-none-eabi-newlib. The sources are those of
-# Debian 13, fetched by apt from this machine's own mirror, with lists and cache of their own: its package sources stay as they are.
+# The release says which MicroPython: trixie (Debian 13, the default) has 1.25, forky and sid have 1.26.1 (2026-11-23).
+# Needs cmake, make, gcc, python3, gcc-arm-none-eabi, libnewlib-arm-none-eabi and libstdc++-arm-none-eabi-newlib. The sources are
+# fetched by apt from this machine's own mirror, with lists and cache of their own: its package sources stay as they are.
 #
 # `./ssdrig setup --emulator` runs this for .setup/emulator. Another folder's image: SSDRIG_UF2=FOLDER/pico.uf2 ./ssdrig test tests/test_emulated*.py
 # Left out are what Debian does not ship and the firmware does not use: TLS (mbedtls), cryptolib, SHA-1, the frozen modules of micropython-lib.
 set -eu
-folder=$(realpath -m "${1:?usage: build.sh FOLDER}")
+folder=$(realpath -m "${1:?usage: build.sh FOLDER [trixie|forky|sid]}")
+release=${2:-trixie}
 mkdir -p "$folder/apt/lists/partial" "$folder/apt/archives/partial" "$folder/sources"
 cd "$folder"
 
@@ -17,7 +19,7 @@ mirror=$(apt-get indextargets --format '$(ORIGIN)|$(COMPONENT)|$(RELEASE)|$(REPO
     awk -F'|' '$1 == "Debian" && $2 == "main" && $3 !~ /-/ { print $4; exit }')
 : "${mirror:?expected a Debian mirror among the apt sources of this machine, seen none: add one and run apt-get update}"
 for kind in deb deb-src; do
-    echo "$kind [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $mirror trixie main"
+    echo "$kind [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $mirror $release main"
 done >apt/sources.list
 : >apt/status
 get() {
@@ -41,11 +43,15 @@ sed -i 's/set(MICROPY_SSL_MBEDTLS ON)/set(MICROPY_SSL_MBEDTLS OFF)/; /micropy_li
 for name in MICROPY_SSL_MBEDTLS MICROPY_PY_SSL MICROPY_PY_CRYPTOLIB MICROPY_PY_HASHLIB_SHA1; do
     sed -i "s/^#define $name .*/#define $name (0)/" ports/rp2/mpconfigport.h
 done
+if [ -d lib/pico-sdk/src/rp2_common/pico_platform_common ]; then # pico-sdk 2.2; MicroPython 1.26 was made with 2.1.1
+    sed -i 's/^    pico_platform$/&\n    pico_platform_common/' ports/rp2/CMakeLists.txt
+fi
 echo 'freeze("$(PORT_DIR)/modules")' >"$folder/manifest.py"
 
 jobs=$(nproc)
 make -C mpy-cross -j"$jobs"
-cmake -S ports/rp2 -B "$folder/build" -DMICROPY_BOARD=RPI_PICO -DPICO_NO_PICOTOOL=1 -DMICROPY_FROZEN_MANIFEST="$folder/manifest.py"
+cmake -S ports/rp2 -B "$folder/build" -DMICROPY_BOARD=RPI_PICO -DPICO_NO_PICOTOOL=1 -DPICO_CLIB=newlib \
+    -DMICROPY_FROZEN_MANIFEST="$folder/manifest.py"
 make -C "$folder/build" -j"$jobs"
 cd "$folder"
 arm-none-eabi-objcopy -O binary build/firmware.elf pico.bin

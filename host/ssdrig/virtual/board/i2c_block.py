@@ -255,8 +255,10 @@ def timed(function):
 def install(path):
     """What `import i2c_fifo` will give: the firmware's file at `path`. Returns its globals."""
     import oneshot_model
+    import spi_block
     import usys
 
+    known[spi_block.SIO_PAGE << 14] = spi_block.sio
     usys.modules["oneshot"] = oneshot_model
     names = bytecode(path)
     for name in ("edge", "step"):

@@ -12,6 +12,8 @@ EIO, ETIMEDOUT = 5, 110
 
 chips = {}  # address -> INA228 model
 wires = {}  # GPIO of an ALERT line -> chip
+edges = {}  # GPIO -> the Pin whose falling edge interrupts
+pulled = {}  # GPIO -> until when something else pulls its line low
 interrupts = []  # what interrupts, each with its `handler`; the first one's runs
 scl_gpio = None
 nack_until = 0
@@ -58,6 +60,7 @@ class Pin:
         if self.chip is None or trigger != Pin.IRQ_FALLING:
             raise ValueError("SIMULATED board: only the falling edge of a wired ALERT line interrupts")
         self.handler = handler
+        edges[self.id] = self
         self.chip.alarm = cosim.add_alarm(self._edge)
         _arm(self.chip)
 
@@ -70,8 +73,11 @@ class Pin:
 
 
 def interrupt(source):
-    """Run a source's handler, or after the one that runs: all have the same priority."""
+    """Run a source's handler, or after the one that runs: all have the same priority. A source that waits already is
+    not run twice: its edge is a latch."""
     cosim.woken = True
+    if source in interrupts[1:]:
+        return
     interrupts.append(source)
     if len(interrupts) == 1:
         while interrupts:

@@ -83,6 +83,8 @@ def fault_alarms():
         _at(at, brown_out)
     for at, ms in config["nacks"]:
         _at(at, lambda ms=ms: setattr(machine, "nack_until", cosim.now + int(ms * 1e6)))
+    for at, n, every_us, low_us in config["glitches"]:
+        glitch(int(at * 1e9), n, int(every_us * 1000), int(low_us * 1000))
     for at, ms, level in config["stuck_miso"]:
         _at(at, lambda level=level: setattr(spi_block, "miso", level))
         _at(at + ms / 1000, lambda: setattr(spi_block, "miso", None))
@@ -92,6 +94,24 @@ def fault_alarms():
 
 def _at(seconds, function):
     cosim.set_alarm(cosim.add_alarm(function), cosim.boot + int(seconds * 1e9))
+
+
+def glitch(at, n, every, low):
+    """From then on, ns since boot, something pulls the first rail's ALERT line low for so long, n times."""
+    left, pin = n, first["alert"]
+
+    def falls():
+        nonlocal left
+        left -= 1
+        if left:
+            cosim.set_alarm(alarm, cosim.now + every)
+        chip.advance(cosim.now)
+        machine.pulled[pin] = cosim.now + low
+        if chip.alert():  # else it does not fall
+            machine.interrupt(machine.edges[pin])
+
+    alarm = cosim.add_alarm(falls)
+    cosim.set_alarm(alarm, cosim.boot + at)
 
 
 def hold_up(ms):

@@ -131,7 +131,8 @@ class Sio:
         levels = 0
         for gpio, chip in machine.wires.items():
             chip.advance(cosim.now)
-            levels |= chip.alert() << gpio
+            if cosim.now >= machine.pulled.get(gpio, 0):
+                levels |= chip.alert() << gpio
         return levels
 
     def __setitem__(self, word, value):

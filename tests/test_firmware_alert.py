@@ -1,0 +1,50 @@
+"""The firmware in the MicroPython interpreter when ALERT says more, or less, than the sensor: edges between
+conversions, as interference makes them, at every phase of the reading."""
+
+import re
+
+import pytest
+from simboard import TWICE, Board
+
+from ssdrig import wire
+
+pytestmark = pytest.mark.slow  # not of real time: its boards have a time of their own (simboard.py)
+
+SHIPPED = {}
+FAST = {"vbus_us": 84, "vshunt_us": 150, "temp_us": None}
+SPI = {"chip": "INA229", "bus": "SPI0", "cs": 1, "vbus_us": 50, "vshunt_us": 50, "temp_us": None}
+INA226 = {"chip": "INA226", "current_lsb_pA": 250_000_000, "vbus_us": 204, "vshunt_us": 588, "temp_us": None}
+RAILS = {"INA228": SHIPPED, "INA228, fast": FAST, "INA229": SPI, "INA226": INA226}
+PULSES = 60  # of each length
+BEGIN_s = 2.0  # of them, since boot
+
+
+@pytest.mark.parametrize("name", RAILS)
+def test_an_edge_without_a_conversion_is_not_counted(tmp_path, name):
+    """Pulses at 120 phases between two conversions, half of them too short to be found low by the interrupt: the
+    accumulators know how many conversions there were, and so does the chip's oscillator. What a pulse spoils is a sample
+    that is under way, and counted as missed; no value and no stamp is another conversion's."""
+    rail = RAILS[name]
+    set_us = rail.get("vbus_us", 50) + rail.get("vshunt_us", 1052)
+    period_us = set_us / 1.005 * (1 + 15e-6)
+    every_us = 8.0 * period_us + period_us / PULSES
+    pulses = [[BEGIN_s, PULSES, every_us, 0.5], [BEGIN_s + 4.3 * period_us / 1e6, PULSES, every_us, 25]]
+    last_s = BEGIN_s + PULSES * every_us / 1e6 + 1.1
+    with Board(tmp_path, 2.5, {"rail": rail, "glitches": pulses, **TWICE}) as b:
+        b.go()
+        b.until(lambda: b.samples() and (b.samples()[-1][1] - b.truth()[0]["tick0"]) % (1 << 30) > last_s * 1e6)
+        b.send(wire.STOP)
+        b.hello()  # answered in order: what streamed before is here
+    samples, ends = b.samples(), b.energies()
+    began_s = (samples[0][1] - b.truth()[0]["tick0"]) / 1e6
+    assert began_s < BEGIN_s
+    assert len({(v, i) for _, _, v, i in samples}) == 1
+    power = samples[0][2] * samples[0][3] >> 14
+    for end in ends:
+        assert end["energy"] == pytest.approx(power * end["index"] * set_us / 16e6, abs=1)
+    assert name == "INA226" or ends[-1]["t_us"] > b.truth()[0]["tick0"] + (last_s - 1.1) * 1e6
+    assert samples[-1][0] + 1 - len(samples) == b.missed() <= PULSES  # under way is less than half of the time
+    late_us = [t - samples[0][1] - k * period_us for k, t, _, _ in samples]
+    assert -30 < min(late_us) and max(late_us) < 5  # a conversion that ends while the line is held low
+    (said,) = re.findall(r"rail 0: (\d+) edges of ALERT were no conversion's", b.logs())
+    assert PULSES / 2 < int(said) <= 2 * PULSES or name == "INA228, fast"
