@@ -37,7 +37,6 @@ _ENABLE = const(0x6C >> 2)
 _STATUS = const(0x70 >> 2)
 _RXFLR = const(0x78 >> 2)
 _TIMERAWL = const(0x28 >> 2)  # what ticks_us() reads
-_SIO_PAGE = 0x34000  # address >> 14
 _GPIO_IN = const(0x04 >> 2)  # of the SIO
 _TX_ABRT = const(1 << 6)  # of IC_RAW_INTR_STAT
 _BUSY = const(1 << 5)  # of IC_STATUS: MST_ACTIVITY
@@ -85,7 +84,7 @@ _SPIN = const(40)  # such looks, some 60 us
 _SIZE = const(570)
 ROOM = _LANE, _SIZE  # words of `mem`: of the bus, and of each lane
 
-EIO, ETIMEDOUT = 5, 110
+ETIMEDOUT = 110
 _PATIENCE_us = const(5000)
 _EARLY_us = const(100)  # a lane alone on its bus whose scripts must begin so soon after the edge
 _QUIET_us = const(300)  # and are followed by the next edge by then
@@ -260,18 +259,14 @@ def halt(mem: ptr32):
 
 
 class Bus:
-    """The bus with its lanes. `make(Hz)` returns a machine.I2C, `clock_out()` frees a chip that holds SDA low. chips:
-    (address, GPIO of ALERT)."""
+    """`make(Hz)` gives a machine.I2C, `clock_out()` frees a chip that holds SDA. chips: (address, GPIO of ALERT)."""
 
     def __init__(self, make, clock_out, page, chips, Hz, mem):
-        self.make, self.clock_out = make, clock_out
-        self.claimed = 0  # of its time, by all lanes
+        self.make, self.clock_out, self.claimed = make, clock_out, 0  # claimed: of its time, by all lanes
         self.mem = mem
-        self.mem[_RUNNING], self.mem[_PAGE] = -1, page
-        self.mem[_TIMER], self.mem[_SIO], self.mem[_LANES] = _TIMER_PAGE, _SIO_PAGE, len(chips)
+        mem[_RUNNING], mem[_PAGE], mem[_TIMER], mem[_SIO], mem[_LANES] = -1, page, _TIMER_PAGE, 0x34000, len(chips)
         if len(chips) > 1:
-            self.mem[_ALARM] = oneshot.PAGE
-            self.mem[_PER_us] = freq() // 1_000_000
+            mem[_ALARM], mem[_PER_us] = oneshot.PAGE, freq() // 1_000_000
             oneshot.start(self.alarm)
         self.lanes = [I2CLane(self, n, address, alert) for n, (address, alert) in enumerate(chips)]
         self.rate(Hz)

@@ -32,7 +32,7 @@ _SPURIOUS = const(16)  # falling edges with which ALERT was not low: interferenc
 
 SAMPLE, EXTRA, BOTH, TORN = 1, 2, 3, 4  # BOTH is only asked for: SAMPLE, then EXTRA
 MOST_CLAIMED = 950  # of 1000
-ABOVE, SPURIOUS = 15, 16
+ABOVE = 15
 STAMP, DATA = 1, 3  # words of a slot; the first is its kind
 
 
@@ -128,7 +128,7 @@ class Lane:
         mem[base + _WANT] = SAMPLE
         mem[base + _MOST_A] = mem[base + _MOST_V] = 0xFFFFFF  # never
         self.slot = 0  # index in mem of the slot that `take` found
-        self.flags = self.stamp = 0
+        self.flags = self.stamp = self.dropped = 0
         self.two = bytearray(2)
 
     def plain(self, bits, care, ready):
@@ -180,6 +180,7 @@ class Lane:
         mem[at + _WANT] = SAMPLE
         mem[at + _TAIL] = mem[at + _HEAD]
         mem[at + _LATE] = late_us
+        self.dropped = 0
         self.bus.release()
 
     def take(self):
@@ -195,6 +196,11 @@ class Lane:
             return 0
         self.slot = mem[at + _SLOTS] + 8 * (tail & mem[at + _MASK])
         return mem[self.slot]
+
+    def interference(self):
+        """Falling edges of ALERT since `restart` that were no conversion's: the line was high again, or what was read
+        said so."""
+        return self.mem[self.base + _SPURIOUS] + self.dropped
 
     def pending(self):
         """Does a script wait for the bus?"""

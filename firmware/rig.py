@@ -111,7 +111,7 @@ class Rig:
                 sampler.stop()
             except OSError as why:
                 self.log(sampler, why)
-            edges = sampler.interference()
+            edges = sampler.lane.interference()
             if edges:
                 self.log(sampler, "%d edges of ALERT were no conversion's (interference?) and are not counted" % edges)
 

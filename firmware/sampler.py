@@ -14,7 +14,7 @@ from micropython import const
 import wire
 from clock64 import add, put_counter, put_sample, put_split
 from ina228 import SensorError
-from lane import ABOVE, DATA, EXTRA, SAMPLE, SPURIOUS, STAMP
+from lane import ABOVE, DATA, EXTRA, SAMPLE, STAMP
 from protect import Guard, look
 from switch import IDLE
 
@@ -23,6 +23,7 @@ _LEARN = const(1024)  # conversions after which the period is refined
 _BASELINE = const(16384)  # conversions over which it is averaged
 _ENERGY_us = const(1_000_000)
 _BLOCK = const(1 << 29)  # conversions after which counting begins again: an integer of 2**30 or more is a heap object
+_OF_ROW = "rail", "name", "bus", "shunt_uOhm", "shunt_tolerance_ppm", "current_lsb_pA", "nominal_mV", "protect"  # in H
 _WATCHED = const(8)  # samples at once while a cut is on, so that the switch learns of its edge before those behind it
 
 
@@ -47,20 +48,17 @@ class Sampler:
         self.running = False
         self.next = self.blocks = 0
         self.missed = array("I", [0])
-        self.spurious = 0  # readings since `prepare` that no conversion was behind
         # stamp of the last conversion, and when something was last heard of the chip
         self.last = self.heard = ticks_us()
         self.frame = bytearray(wire.S_FIRST + wire.MAX_SAMPLES * wire.SAMPLE_BYTES + 4)
-        self.n = 0
-        self.at = wire.S_FIRST
+        self.n, self.at = 0, wire.S_FIRST
         self.watch = None  # the switch, which looks at each sample
         self.guard = Guard(rail, chip) if rail.get("protect") else None
         if self.guard:
             self.lane.limit(self.guard.raw_A, self.guard.raw_V)
-        self.zero = False
+        self.zero, self.temp = False, 0
         self.energy_frame = bytearray(wire.E_END + 4)
         self.five = bytearray(5)
-        self.temp = 0
         self.die_mC = None  # when the board started
         self.plan()
         pin = board.alert_pin(rail["alert"])
@@ -89,27 +87,18 @@ class Sampler:
 
     def describe(self):
         """The rail's entry in H."""
-        rail = self.rail
-        chip = self.chip
-        return {
-            "rail": rail["rail"],
-            "name": rail["name"],
-            "chip": chip.NAME,
-            "bus": rail["bus"],
-            "config": self.config_id,
-            "shunt_uOhm": rail["shunt_uOhm"],
-            "shunt_tolerance_ppm": rail["shunt_tolerance_ppm"],
-            "current_lsb_pA": rail["current_lsb_pA"],
-            "vbus_lsb_nV": chip.VBUS_LSB_nV,
-            "adc_config": chip.adc,
-            "shunt_cal": chip.cal,
-            "conversion_ns": chip.conversion_us * 1000,
-            "shunt_ns": chip.shunt_us * 1000,
-            "lead_mOhm": rail.get("lead_mOhm", 0),
-            "nominal_mV": rail.get("nominal_mV"),
-            "protect": rail.get("protect"),
-            "die_mC": self.die_mC,
-        }
+        rail, chip = self.rail, self.chip
+        entry = {name: rail.get(name) for name in _OF_ROW}
+        entry["chip"] = chip.NAME
+        entry["config"] = self.config_id
+        entry["vbus_lsb_nV"] = chip.VBUS_LSB_nV
+        entry["adc_config"] = chip.adc
+        entry["shunt_cal"] = chip.cal
+        entry["conversion_ns"] = chip.conversion_us * 1000
+        entry["shunt_ns"] = chip.shunt_us * 1000
+        entry["lead_mOhm"] = rail.get("lead_mOhm", 0)
+        entry["die_mC"] = self.die_mC
+        return entry
 
     def probe(self):
         """Is the right chip there? It is left asleep. OSError, SensorError."""
@@ -121,7 +110,7 @@ class Sampler:
         """Make ready to sample from index 0 with accumulators at 0. OSError, SensorError."""
         self._close()
         self.next = self.blocks = 0
-        self.missed[0] = self.spurious = 0
+        self.missed[0] = 0
         self._set_period(self.chip.conversion_us << 8)
         self.energy_at = self.per_second
         self.last = ticks_us()
@@ -171,13 +160,6 @@ class Sampler:
         self.running = False
         self._close()
         self.chip.sleep()
-
-    def interference(self):
-        """Falling edges of ALERT that were no conversion's, since `prepare`; once."""
-        word = self.lane.base + SPURIOUS
-        n = self.spurious + self.lane.mem[word]
-        self.spurious = self.lane.mem[word] = 0
-        return n
 
     def turn(self):
         """Handle a conversion if one has been read. True if there was something to do. OSError, SensorError."""
@@ -302,7 +284,7 @@ class Sampler:
 
     def _no_conversion(self):
         """ALERT was low, and none was complete: what was read is that of the last one again."""
-        self.spurious += 1
+        self.lane.dropped += 1
         if ticks_diff(ticks_us(), self.last) > _SILENT_us:
             self._ask_why("ALERT falls, but no conversion is complete")
 

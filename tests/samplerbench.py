@@ -23,7 +23,8 @@ class Lane:
 
     def __init__(self):
         self.base = 0
-        self.mem, self.slot, self.slots, self.did = array("i", [0] * 20), 2, [], []
+        self.mem, self.slot, self.slots, self.did = array("i", [0] * 16), 2, [], []
+        self.dropped = 0
         self.fits, self.busy, self.queued = True, 0, False
         self.moves, self.flags, self.stamp, self.taken = 0, 0, 0, 0
 
@@ -155,7 +156,7 @@ class Board:
             "board": types.SimpleNamespace(alert_pin=lambda gpio: self.irq.append(gpio) or pin),
             "wire": wire,
             "ina228": types.SimpleNamespace(SensorError=SensorError),
-            "lane": types.SimpleNamespace(ABOVE=0, SPURIOUS=16, DATA=3, STAMP=1, SAMPLE=SAMPLE, EXTRA=EXTRA),
+            "lane": types.SimpleNamespace(ABOVE=0, DATA=3, STAMP=1, SAMPLE=SAMPLE, EXTRA=EXTRA),
             "switch": types.SimpleNamespace(IDLE="idle"),
             "protect": types.SimpleNamespace(Guard=None, look=None),
         }

@@ -22,8 +22,8 @@ BEGIN_s = 2.0  # of them, since boot
 @pytest.mark.parametrize("name", RAILS)
 def test_an_edge_without_a_conversion_is_not_counted(tmp_path, name):
     """Pulses at 120 phases between two conversions, half of them too short to be found low by the interrupt: the
-    accumulators know how many conversions there were, and so does the chip's oscillator. What a pulse spoils is a sample
-    that is under way, and counted as missed; no value and no stamp is another conversion's."""
+    accumulators know how many conversions there were, and so does the chip's oscillator. What a pulse spoils is a
+    sample that is under way, and counted as missed; no value and no stamp is another conversion's."""
     rail = RAILS[name]
     set_us = rail.get("vbus_us", 50) + rail.get("vshunt_us", 1052)
     period_us = set_us / 1.005 * (1 + 15e-6)

@@ -18,7 +18,7 @@ from test_ina228_model import ROOT, load
 from ssdrig import wire
 
 SAMPLE, EXTRA, TORN = 1, 2, 4
-WIDE, NARROW = (20, 0xC100, 0xC000), (16, 1 << 10, 1 << 10)  # INA228 and INA226
+WIDE, NARROW = (20, 0xC102, 0xC002), (16, 0x408, 0x408)  # INA228 and INA226
 M = (1 << 30) - 1
 
 
@@ -166,7 +166,7 @@ def words(chip_class, flags, current, vbus, low=0):
 @st.composite
 def rings(draw, chip_class):
     """Batches of slots: mostly plain, with all that is not in between."""
-    good = 1 << 10 if chip_class is ina226.INA226 else 0xC003
+    good = 0x408 if chip_class is ina226.INA226 else 0xC003
     period = 280 if chip_class is ina226.INA226 else 100
     dice = random.Random(draw(st.integers(0, 10**6)))
     odd = draw(st.sampled_from([0.0, 0.02, 0.1]))
@@ -252,7 +252,7 @@ def test_plain_samples_go_in_one_call_and_a_frame_in_one_round():
 def test_not_plain_stays(chip):
     """Each reason by itself, behind one plain sample and before another."""
     chip_class = CHIPS[chip]
-    good, wide = (1 << 10, False) if chip == "INA226" else (0xC003, True)
+    good, wide = (0x408, False) if chip == "INA226" else (0xC003, True)
     plain = (SAMPLE, 1100, words(chip_class, good, 5, 7))
     reasons = {
         "torn": (SAMPLE | TORN, 1200, words(chip_class, good, 5, 7)),
@@ -297,7 +297,7 @@ def test_a_sensor_that_was_away_for_long(monkeypatch, chip_class, minutes):
     s = sampler.Sampler(row, chip, Link(10**9), clock64.Clock64())
     s.prepare()
     s.go()
-    period, good = 2 * us, 1 << 10 if chip_class is ina226.INA226 else 0xC003
+    period, good = 2 * us, 0x408 if chip_class is ina226.INA226 else 0xC003
 
     def convert(count):
         for _ in range(count):
@@ -329,7 +329,7 @@ def test_viper_moves_what_the_source_says():
         for _ in range(40):
             lane, frame = Lane(), bytearray(300)
             lane.plain(chip_class.BITS, chip_class.CARE, chip_class.READY)
-            good = 1 << 10 if chip_class is ina226.INA226 else 0xC003
+            good = 0x408 if chip_class is ina226.INA226 else 0xC003
             stamp = dice.choice([5, M - 300])
             last, slots, zeros = stamp, [], dice.randrange(2)
             for _ in range(dice.randrange(1, 40)):

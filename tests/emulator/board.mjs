@@ -3,7 +3,7 @@
 //   node board.mjs NODE_MODULES FIRMWARE.uf2 [SENSORS [GPIOS [FILES]]]
 //
 // NODE_MODULES: the folder that has rp2040js. SENSORS: JSON, [{"address", "alert" (GPIO), "fast_ppm"}], INA228s; with "cs" (GPIO)
-// an INA229. GPIOS: JSON, outputs that are recorded. FILES: an image of the board's file system (files.py), which ends with the flash.
+// an INA229; with "pulses", {"every_us", "low_us": [..]}, something else pulls ALERT low so often, for so long in turn. GPIOS: JSON, outputs that are recorded. FILES: an image of the board's file system (files.py), which ends with the flash.
 // stdin and stdout are the board's USB serial port. When stdin ends the board is switched off and a report is written to stderr, JSON.
 // An instruction takes the cycles that rp2040js counts; flash answers without wait states, as if its cache always hit.
 import { readFileSync } from 'node:fs';
@@ -47,13 +47,26 @@ core.SP = 0x20041f00;
 core.LR = 0; // the second stage of the boot then starts the program
 core.PC = 0x10000000;
 
-const chips = JSON.parse(sensorsText).map(({ address, alert, fast_ppm, cs }) => {
+const chips = JSON.parse(sensorsText).map(({ address, alert, fast_ppm, cs, pulses }) => {
   const pin = mcu.gpio[alert];
-  let level = true;
+  let [level, chips, pulled] = [true, true, false];
   pin.setInputValue(true);
-  const drive = (up) => {
-    if (up !== level) pin.setInputValue((level = up));
+  const settle = () => {
+    if ((chips && !pulled) !== level) pin.setInputValue((level = !level));
   };
+  const drive = (up) => {
+    chips = up;
+    settle();
+  };
+  let count = 0;
+  const pulse = clock.createAlarm(() => {
+    pulse.scheduled = false;
+    const low_us = pulses.low_us[(count >> 1) % pulses.low_us.length];
+    pulled = !(count++ & 1);
+    pulse.schedule(1000 * (pulled ? low_us : pulses.every_us - low_us));
+    settle();
+  });
+  if (pulses) pulse.schedule(1000 * pulses.every_us);
   return [address, new INA228(clock, drive, fast_ppm), cs];
 });
 wire(mcu.i2c[0], clock, CYCLE_ns, Object.fromEntries(chips.filter(([, , cs]) => cs === undefined)));
