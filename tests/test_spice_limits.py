@@ -24,6 +24,7 @@ CONNECTORS = {
     "Header_4",
     "PWR_FLAG",
     "TestPoint",
+    "Selector",
 }  # what is joined to them has limits
 KNOWN_A = {"IN+", "IN-", "VBUS", "IN+ current", "IN- current", "VBUS current"}  # of revision A, at a cut
 WITHOUT_LOCK_OUT = {"SCOPE", "VDS", "VGS"}  # of revision A, at the wrong supply

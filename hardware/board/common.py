@@ -163,7 +163,7 @@ def common_parts():
             "peripheral power in",
             "peripheral header",
             206,
-            112,
+            14,
             0,
             False,
             {"1": "RAIL2_IN", "2": "GND", "3": "GND", "4": "RAIL1_IN"},

@@ -52,7 +52,7 @@ def turned(x, y, angle, mirrored):
 
 
 def bought(symbol):
-    return "no" if symbol in POWER or symbol == "TestPoint" else "yes"
+    return "no" if symbol in POWER or symbol in ("TestPoint", "Selector") else "yes"
 
 
 def library_symbol(name, prefix):

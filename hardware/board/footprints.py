@@ -30,6 +30,7 @@ class Footprint(NamedTuple):
     body: tuple[float, float, float, float]  # x0, y0, x1, y1 of the part, drawn on silk screen where no pad is
     margin: float  # courtyard around body and pads
     round_body: bool = False
+    ties: tuple[tuple[str, str], ...] = ()  # pads that a strip of copper joins, to be cut
 
 
 def two(name, what, x, width, height, body):
@@ -52,6 +53,19 @@ def dual(name, what, pins, pitch, x, width, height, body, left=None, right=None)
 def header(pins):
     pads = tuple(Pad(str(i + 1), THT, i * 2.54, 0, 1.7, 1.7, 1.0) for i in range(pins))
     return Footprint(f"Header_{pins}", "pin header, 2.54 mm", pads, (-1.27, -1.27, 2.54 * pins - 1.27, 1.27), 0.25)
+
+
+def selector():
+    """Four rows of three pads: a strip of copper from the first to the middle one, a gap for solder to the last."""
+    pads = tuple(
+        Pad(str(3 * row + column + 1), SMD, 1.2 * (column - 1), 2.1 * (row - 1.5), 0.9, 1.2)
+        for row in range(4)
+        for column in range(3)
+    )
+    ties = tuple((str(3 * row + 1), str(3 * row + 2)) for row in range(4))
+    return Footprint(
+        "Selector", "solder bridges: INA228 (joined) or INA229", pads, (-1.95, -4.05, 1.95, 4.05), 0.1, False, ties
+    )
 
 
 def sata_wires():
@@ -144,6 +158,7 @@ BY_PACKAGE = {
         0.25,
     ),
     "module": pico(),
+    "solder bridges": selector(),
     "SATA 15 plug": sata_wires(),
     "SATA 15 receptacle": sata_wires(),
 }
@@ -167,11 +182,12 @@ def packages():
 
 
 PACKAGE = packages()
+BARE = {"TestPoint": "test pad", "Selector": "solder bridges"}  # copper that nobody buys
 
 
 def footprint(part):
     """The Footprint of a part of circuit.py. Raises KeyError naming a package that has none."""
-    package = PACKAGE[part.item] if part.item else "test pad"
+    package = PACKAGE[part.item] if part.item else BARE[part.symbol]
     return header(len(part.nets)) if package == "2.54 mm" else BY_PACKAGE[package]
 
 

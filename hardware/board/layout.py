@@ -118,7 +118,7 @@ def pad_text(shape, pad, angle, net, words):
     if pad.drill:
         text += f" (drill {pad.drill:g})"
     layers = '"F.Cu" "F.Paste" "F.Mask"' if pad.kind == SMD else '"*.Cu" "*.Mask"'
-    if pad.kind == SMD and shape.round_body:  # a mark, or a place for a probe: no solder
+    if pad.kind == SMD and (shape.round_body or shape.ties):  # a mark, a place for a probe, a bridge: no solder
         layers = '"F.Cu" "F.Mask"'
     text += f" (layers {layers})"
     if pad.kind == THT:
@@ -172,6 +172,8 @@ def footprint_text(shape, ref=None, label=None):
         lines.append("(attr exclude_from_pos_files exclude_from_bom board_only)")
     elif shape.round_body and smd:
         lines.append("(attr smd exclude_from_pos_files exclude_from_bom)")
+    elif shape.ties:
+        lines.append("(attr smd exclude_from_pos_files exclude_from_bom allow_soldermask_bridges)")
     else:
         lines.append(f"(attr {'smd' if smd else 'through_hole'})")
     if probe and label and label.size > 0:
@@ -205,12 +207,31 @@ def footprint_text(shape, ref=None, label=None):
             f"(fp_rect (start {left:g} {top:g}) (end {right:g} {bottom:g}) (stroke (width {width}) (type solid)) (fill"
             f" no) (layer {quoted(layer)}) (uuid {ident(*words, layer)}))"
         )
+    lines += tie_texts(shape, words)
     numbers = net_numbers()
     for pad in shape.pads:
         net = net_name(part, pad.number) if part and pad.number else ""
         lines.append(pad_text(shape, pad, angle, f" (net {numbers[net]} {quoted(net)})" if net else "", words))
     lines.append("(embedded_fonts no))")
     return "\n".join(lines)
+
+
+def tie_texts(shape, words):
+    """The strips that join pads, told to KiCad, and each row's opening in the mask: solder is to flow from pad to
+    pad."""
+    if not shape.ties:
+        return []
+    at = {pad.number: pad for pad in shape.pads}
+    found = ["(net_tie_pad_groups " + " ".join(quoted(", ".join(pair)) for pair in shape.ties) + ")"]
+    for one, other in shape.ties:
+        a, b = at[one], at[other]
+        row = [pad.x for pad in shape.pads if pad.y == a.y]
+        for layer, x0, x1, half in (("F.Cu", a.x, b.x, 0.2), ("F.Mask", min(row), max(row), a.height / 2 + 0.05)):
+            found.append(
+                f"(fp_rect (start {x0:g} {a.y - half:g}) (end {x1:g} {a.y + half:g}) (stroke (width 0) (type solid))"
+                f" (fill yes) (layer {quoted(layer)}) (uuid {ident(*words, 'tie', layer, one)}))"
+            )
+    return found
 
 
 def points_text(points):

@@ -26,6 +26,8 @@ TEXTS = [  # x, y, size, angle, text
     (77.9, 20.4, 1.0, 90, "SUPPLY IN: J9 OR J1"),
     (BIG, 80.5, 1.0, 0, "DRIVE OUT: RECEPTACLE END OF THE CABLE"),
     *((9.4, 41.0 + 5.08 * i, 1.0, 0, name) for i, name in enumerate(("IN", "GND", "GND", "OUT"))),
+    # columns of the solder bridges: INA228, INA229
+    *((*place.in_block(n, x, 25.0)[:2], 1.0, 0, name) for n in range(4) for x, name in ((24.0, "8"), (26.4, "9"))),
     (2.6, 48.62, 1.0, 90, "RAIL 0  M.2 3.3V 5A"),
     *((153.1, 48.0 - 5.08 * i, 1.0, 0, name) for i, name in enumerate(("IN", "GND", "GND", "OUT"))),
     (159.9, 40.38, 1.0, 90, "RAIL 3  U.2 3.3VAUX"),

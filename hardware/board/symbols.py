@@ -202,6 +202,14 @@ SYMBOLS = {
         6,
         "85 V, 20-bit power monitor",
     ),
+    # four rows of three pads: first and middle joined in copper, INA228; cut, and bridge middle and last: INA229
+    "Selector": box(
+        "J",
+        rows("1:SCL 2:pin5 3:SCLK 4:SDA 5:pin4 6:MISO"),
+        rows("7:A0 8:pin2 9:MOSI 10:A1 11:pin1 12:CS"),
+        5,
+        "which of INA228 and INA229 a site is wired for",
+    ),
     "74HC132": quad(
         rows("1:1A 2:1B 4:2A 5:2B 9:3A 10:3B 12:4A 13:4B", "input"), "Y", "output", "quad 2-input Schmitt NAND"
     ),
