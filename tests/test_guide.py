@@ -68,7 +68,7 @@ def test_what_the_breakout_leaves_out_is_what_revision_b_added():
     rail = {f"{ref[0]}{ref[2:]}" for ref in PARTS if re.fullmatch(r"[A-Z]2\d\d", ref)}
     fuse_sensor = {"F01", "R07", "U01", "C04"}  # in the cable; on the sensor's board
     protection = {"D02", "D03", "D04", "Q05", "R16", "R17", "R18", "R19", "R20", "R21", "C07", "F02"}
-    lamps_pads = {"D05", "D06", "R22", "R23", "T01", "T02", "T03", "T04", "T05"}
+    lamps_pads = {"J01", "D05", "D06", "R22", "R23", "T01", "T02", "T03", "T04", "T05"}
     assert rail - planned == fuse_sensor | protection | lamps_pads
 
 

@@ -185,10 +185,29 @@ def check_rail(n, nets):
     assert {name for name in behind if not name.startswith("J")} == {ref("R17"), ref("R18"), ref("R07")}
 
 
+def wired(n, chip):
+    """{pin of the sensor: net} of rail n with the solder bridges J101-J401 as they come (INA228) or as they are set for
+    an INA229."""
+    column = {"INA228": 1, "INA229": 3}[chip]
+    by_net = {at(f"J{n + 1}01", str(3 * row + 2)): at(f"J{n + 1}01", str(3 * row + column)) for row in range(4)}
+    return {pin: by_net[at(f"U{n + 1}01", pin)] for pin in ("1", "2", "4", "5")}
+
+
 def test_addresses_are_those_that_jumpers_can_set():
     levels = {"GND": 0, "+3V3": 1}
-    addresses = [0x40 + 4 * levels[at(f"U{n}01", "1")] + levels[at(f"U{n}01", "2")] for n in (1, 2, 3, 4)]
-    assert addresses == [0x40, 0x41, 0x44, 0x45]
+    sites = [wired(n, "INA228") for n in range(4)]
+    assert [0x40 + 4 * levels[site["1"]] + levels[site["2"]] for site in sites] == [0x40, 0x41, 0x44, 0x45]
+    assert all((site["4"], site["5"]) == ("SDA", "SCL") for site in sites)
+
+
+def test_each_site_takes_an_INA229():
+    """Pins 1 CS, 2 MOSI, 4 MISO, 5 SCLK (SLYS023A); the SPI lines are those of J8, behind 100 Ohm from the Pico."""
+    spi = {"1": "SPI_CS_PIN", "2": "SPI_MOSI_PIN", "4": "SPI_MISO_PIN", "5": "SPI_SCK_PIN"}
+    assert [wired(n, "INA229") for n in range(4)] == [spi] * 4
+    assert (at("J8", "6"), at("J8", "4"), at("J8", "5"), at("J8", "3")) == tuple(spi.values())
+    assert (
+        at("R7", "1") == "+3V3" and at("R7", "2") == at("R22", "2") == "SPI_CS"
+    )  # nobody selected until the Pico says so
 
 
 @pytest.mark.parametrize("n", range(3))

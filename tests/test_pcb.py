@@ -54,6 +54,28 @@ def test_pads_have_the_nets_of_kicads_netlist():
     assert found == NETS
 
 
+@pytest.mark.parametrize("n", range(4))
+def test_a_strip_joins_the_first_two_pads_of_each_row_for_an_INA228(n):
+    """In copper, and in no other row; the mask is open over each row, for the knife and the solder."""
+    (shape,) = [
+        item for item in every(board_file().tree, "footprint") if ["Reference", f"J{n + 1}01"] in named_fields(item)
+    ]
+    assert value(shape, "net_tie_pad_groups") == ["1, 2", "4, 5", "7, 8", "10, 11"]
+    at = {pad[1]: [float(v) for v in value(pad, "at")[:2]] for pad in every(shape, "pad")}
+    boxes = {"F.Cu": [], "F.Mask": []}
+    for item in every(shape, "fp_rect"):
+        if (layer := value(item, "layer")[0]) in boxes:
+            boxes[layer].append([float(v) for end in ("start", "end") for v in value(item, end)])
+    inside = lambda box, pad: box[0] - 0.01 <= at[pad][0] <= box[2] + 0.01 and box[1] < at[pad][1] < box[3]
+    reached = lambda layer: sorted(sorted(pad for pad in at if inside(box, pad)) for box in boxes[layer])
+    assert reached("F.Cu") == sorted(sorted((str(3 * r + 1), str(3 * r + 2))) for r in range(4))
+    assert reached("F.Mask") == sorted(sorted(str(3 * r + c) for c in (1, 2, 3)) for r in range(4))
+
+
+def named_fields(item):
+    return [field[1:3] for field in every(item, "property")]
+
+
 def test_every_pin_of_the_schematic_has_a_pad():
     for ref, part in REAL.items():
         assert set(part.nets) <= {number for r, number in board_file().pads if r == ref}, ref
@@ -199,19 +221,20 @@ def test_picture_is_kicads(checked, tmp_path):
 @pytest.mark.slow
 def test_kicad_finds_faults(checked):
     """A track that is gone; a pad without its net; another value than the schematic's; a via beside its place, too near
-    to a track."""
+    to a track; a strip that joins pads of two nets without saying so."""
     text = TEXT
     for old, new in (
         (r'\(segment \(start [^\n]*\(layer "B.Cu"\)[^\n]*\n', ""),
         (r'\(net \d+ "/OFF0"\) \(uuid', '(net 0 "") (uuid'),
         (r'"Value" "220k"', '"Value" "22k"'),
+        (r'\(net_tie_pad_groups "1, 2" "4, 5"', '(net_tie_pad_groups "4, 5"'),
         (r"\(via \(at 69 34\.2\)", "(via (at 69 34.3)"),
     ):
         text, count = re.subn(old, new, text, count=1)
         assert count == 1, old
     ok, report = checked(text)
     assert not ok
-    for complaint in ("unconnected_items", "net_conflict", "footprint_symbol_mismatch", "clearance"):
+    for complaint in ("unconnected_items", "net_conflict", "footprint_symbol_mismatch", "clearance", "shorting_items"):
         assert f"[{complaint}]" in report, report
 
 

@@ -129,6 +129,14 @@ def test_every_part_that_stands_on_the_board_has_a_height():
     assert names - flat == set(models.HEIGHT_mm)
 
 
+def test_what_a_strip_joins_is_one_net_for_the_bare_boards_test():
+    ties = release.tied()
+    assert len(ties) == 16 and (ties["/SDA_MISO2"], ties["/A1_CS2"], ties["/A0_MOSI2"]) == ("/SDA", "+3V3", "GND")
+    line = "327/SDA_MISO2       U301  -4          A01X+012677Y-023425X0571Y0118R180S2\n"
+    kept = "327/VBUS2           U301  -8          A01X+010945Y-023622X0571Y0118R180S2\n"
+    assert release.joined_nets(line + kept, ties) == line.replace("/SDA_MISO2", "/SDA      ") + kept
+
+
 def test_dates_are_taken_out(tmp_path):
     path = tmp_path / "it"
     for text in (

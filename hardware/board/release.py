@@ -222,10 +222,29 @@ def step(project, out):
     undated(out / f"{NAME}-board.step")
 
 
+def tied():
+    """{net: the net that a strip of copper joins it to, until somebody cuts it}, with KiCad's names."""
+    found = {}
+    for ref, part in layout.PARTS.items():
+        for one, other in shape_of(ref).ties:
+            found[layout.net_name(part, other)] = layout.net_name(part, one)
+    return found
+
+
 def netlist_for_the_test(project, out):
-    """IPC-D-356: by it the manufacturer tests each net of the bare board."""
-    ran("pcb", "export", "ipcd356", "-o", out / f"{NAME}.d356", project / f"{NAME}.kicad_pcb")
-    undated(out / f"{NAME}.d356")
+    """IPC-D-356: by it the manufacturer tests each net of the bare board. What a strip joins is one net there: KiCad
+    writes two, and the tester would call them a short."""
+    path = out / f"{NAME}.d356"
+    ran("pcb", "export", "ipcd356", "-o", path, project / f"{NAME}.kicad_pcb")
+    undated(path)
+    path.write_text(joined_nets(path.read_text(), tied()))
+
+
+def joined_nets(text, ties):
+    """An IPC-D-356 netlist with the first net's name (14 characters) at the points of both."""
+    lines = text.splitlines(keepends=True)
+    at = {one[:14].ljust(14): other[:14].ljust(14) for one, other in ties.items()}
+    return "".join(f"{line[:3]}{at.get(line[3:17], line[3:17])}{line[17:]}" for line in lines)
 
 
 def pictures(project, out):
