@@ -28,6 +28,9 @@ ring = uctypes.bytearray_at(_address, 2 * SIZE)  # sample k: bytes 2 (k % SIZE) 
 _dma = rp2.DMA()
 
 
+_how = [0, 0, 0]  # of the latest start: inputs, divider, the DMA channel's control word
+
+
 def start(gpios, rate):
     """Begin with sample 0, which is of the first of gpios (ascending). rate: samples/s of all together, at most 500
     000. Returns ticks_us() of that moment: no interrupt comes between the two."""
@@ -35,24 +38,37 @@ def start(gpios, rate):
     for gpio in gpios:
         machine.ADC(machine.Pin(gpio))
         turns |= 1 << gpio - 26
-    inputs = (gpios[0] - 26) << 12 | (turns << 16 if len(gpios) > 1 else 0)
+    bits = 0
+    while 1 << bits < 2 * SIZE:
+        bits += 1
+    _how[0] = (gpios[0] - 26) << 12 | (turns << 16 if len(gpios) > 1 else 0)
+    _how[1] = (CLOCK_Hz // rate - 1) << 8
+    _how[2] = _dma.pack_ctrl(size=1, inc_read=False, inc_write=True, ring_size=bits, ring_sel=True, treq_sel=_DREQ)
+    return again()
+
+
+def again():
+    """As the latest start, from sample 0. Allocates nothing."""
+    inputs = _how[0]
+    _dma.active(0)
     machine.mem32[_CS] = _EN | inputs
     machine.mem32[_FCS] = 0
     while machine.mem32[_FCS] >> 16 & 15:  # what an earlier run left
         machine.mem32[_FIFO]
     machine.mem32[_FCS] = _FIFO_EN | _DREQ_EN | _THRESH_1
-    machine.mem32[_DIV] = (CLOCK_Hz // rate - 1) << 8
-    bits = 0
-    while 1 << bits < 2 * SIZE:
-        bits += 1
-    control = _dma.pack_ctrl(size=1, inc_read=False, inc_write=True, ring_size=bits, ring_sel=True, treq_sel=_DREQ)
-    _dma.config(read=_FIFO, write=_address, count=MOST, ctrl=control, trigger=True)
+    machine.mem32[_DIV] = _how[1]
+    _dma.config(read=_FIFO, write=_address, count=MOST, ctrl=_how[2], trigger=True)
     begin = _EN | _START_MANY | inputs
     state = machine.disable_irq()
     machine.mem32[_CS] = begin
     tick = ticks_us()
     machine.enable_irq(state)
     return tick
+
+
+def count():
+    """How many samples there have been since the start."""
+    return MOST - _dma.count
 
 
 def stop():

@@ -1,6 +1,6 @@
 """The one file that knows this board: pins, bus, rails, shunts. Raspberry Pi Pico or Pico 2, one sensor a rail, up to
 four. What differs from build to build comes from `board.json` on the board (`./ssdrig rig setup --build`): "build", its
-name, "rails", "switch", "sideband", "scope", as the tables below; without that file these are the board's.
+name, "rails", "switch", "sideband", "scope", "fast", as the tables below; without that file these are the board's.
 
 A row of RAILS names its chip, the class of a driver: INA228 or INA226 with "bus": "I2C0" and its "address", or INA229
 with "bus": "SPI0" and the GPIO of its chip select, "cs". VSHUNT and VBUS at 50 us each, and "temp_us": None, are an
@@ -64,6 +64,8 @@ SYNC = 22  # rises with a cut
 # ADC inputs of the scope: the rail's voltage through a divider; a count is 3.3 V / 4096 times the divider: 1_611_328 nV
 # at 3.3 and 5 V (10 kOhm + 10 kOhm), 4_467_773 nV at 12 V (15 kOhm + 3.3 kOhm).
 SCOPE = ({"rail": 0, "gpio": 26, "nV_per_count": 1_611_328},)
+# Of a rail with an amplifier across its shunt into the ADC (fast.py): {"rail", "gpio", "nA_per_count"}
+FAST = None
 FILE, BUILD, REVISION = (
     "board.json",
     None,
@@ -89,6 +91,9 @@ def _own():
     for name in ("switch", "scope"):
         if not isinstance(own.get(name), list):
             raise ValueError("no list of " + name)
+    for name in ("rail", "gpio", "nA_per_count"):
+        if own.get("fast") and name not in own["fast"]:
+            raise ValueError("fast without " + name)
     return own
 
 
@@ -97,6 +102,7 @@ try:
     _found = _own()
     if _found:
         BUILD, REVISION, SIDEBAND = _found.get("build"), _found.get("revision"), _found.get("sideband")
+        FAST = _found.get("fast")
         RAILS, SWITCH, SCOPE = tuple(_found["rails"]), tuple(_found["switch"]), tuple(_found["scope"])
 except _WRONG_FILE as why:
     WRONG = "%s: %s" % (FILE, why)

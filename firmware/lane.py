@@ -202,6 +202,11 @@ class Lane:
         said so."""
         return self.mem[self.base + _SPURIOUS] + self.dropped
 
+    def spare(self):
+        """Do less than an eighth of the slots wait to be taken?"""
+        mem, at = self.mem, self.base
+        return (mem[at + _HEAD] - mem[at + _TAIL] & 0xFFFF) << 3 <= mem[at + _MASK]
+
     def pending(self):
         """Does a script wait for the bus?"""
         return self.mem[self.base + _PENDING] != 0

@@ -20,6 +20,7 @@ import rp2
 import wire
 from clock64 import Clock64
 from cut import Refused
+from fast import Fast
 from ina228 import SensorError
 from link import Link
 from registers import usb_idle
@@ -50,6 +51,7 @@ class Rig:
         self.samplers = [Sampler(rail, chip, self.link, self.clock) for rail, chip in zip(board.RAILS, board.chips())]
         self.switch = Switch(board.SWITCH, board.SIDEBAND, board.SYNC, self.samplers, self.link, self.clock)
         self.scope = self.switch.scope = Scope(board.SCOPE, self.link, self.clock)
+        self.fast = Fast(board.FAST, self.link, self.clock) if board.FAST else None
         self.streaming = False
         self.rounds = 0
         self.lost_at = 0  # when a lost sensor was last asked
@@ -81,10 +83,13 @@ class Rig:
             "rails": rails,
             "switch": self.switch.describe(),
             "scope": self.scope.describe(),
+            "fast": self.fast.describe() if self.fast else None,
         }
         self.link.say(wire.HELLO, json.dumps(about, separators=(",", ":")))
 
     def go(self):
+        if self.fast:
+            self.fast.go()
         gc.collect()  # from here to `stop` nothing allocates, so no collection interrupts the sampling
         self.streaming = True
         ready = []
@@ -106,6 +111,8 @@ class Rig:
     def stop(self):
         self.streaming = False
         self.switch.stop()
+        if self.fast:
+            self.fast.stop()
         for sampler in self.samplers:
             try:
                 sampler.stop()
@@ -161,6 +168,8 @@ class Rig:
         elif kind == wire.ON:
             self.switch.on(json.loads(self.link.text()))
         elif kind == wire.SCOPE:
+            if self.fast:
+                self.fast.stop()  # there is one ADC
             self.scope.command(json.loads(self.link.text()))
             self.hello()
         elif kind == wire.CALIBRATE:
@@ -168,6 +177,13 @@ class Rig:
                 raise Refused("the stream runs: stop it first")
             calibration.command(self.link.text(), [sampler.rail["rail"] for sampler in self.samplers])
             self.hello()
+
+    def spare(self):
+        """Is there time for the fast channel, half a millisecond? Sensors and link come first."""
+        for sampler in self.samplers:
+            if not sampler.lane.spare():
+                return False
+        return self.link.used < PRESSING
 
     def turn(self):
         """One round: at most one byte in and what has been read of each rail; if there was neither or the queue is
@@ -192,6 +208,8 @@ class Rig:
             switch.turn()
         if self.scope.state:
             self.scope.turn()
+        elif self.fast and self.streaming and self.spare():
+            self.fast.turn()
         self.rounds = (self.rounds + 1) & 15
         if not self.rounds:
             self.clock.update()

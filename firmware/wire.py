@@ -13,6 +13,8 @@
                          C  cut      JSON, see below: what a cut did
                          W  waveform rail u8 | channel u8 | first u32 | t0_us u64 | dt_ns u32 | n u8 | n * u16
                          T  trip     JSON, see below: a rail passed its limits and was opened
+                         F  fast     rail u8 | channel u8 | number u32 | t0_us u64 | n u32 | sum u32 | peak u32
+                                     | at u32 | limited u8 | lost u32
                          N  no       JSON {"command": letter, "why": text}: a command was refused, nothing was done
     host -> rig          h  hello    empty: the rig answers H
                          g  go       empty: streaming starts (and sample index and accumulators restart at 0)
@@ -59,6 +61,13 @@ after the other, one channel after the other: channel is the GPIO, values are co
 piece's first sample in the channel's picture, whose time is t0_us, dt_ns from one of them to the next; the picture
 holds `before` samples before the event (fewer if it was too early) and `after`.
 
+The fast current channel. "fast" of H is null or absent, or {"rail", "gpio", "nA_per_count", "step_ns", "width",
+"interval", "limit"}: an amplifier across that rail's shunt, read by the ADC each step_ns while the stream runs and the
+scope does not. An F frame has of n samples in a row (`interval` of them; fewer before a break), the first of them at
+t0_us, the `sum` of their counts, and the highest sum of `width` in a row that ends among them, `peak`: it ends with
+sample `at` of these n, and `limited` of its samples are at `limit` or above, where the amplifier ends. The next frame
+goes on where the last one ended unless t0_us says otherwise. `lost`: samples since `go` that nobody looked at in time.
+
 The switch. A rail has power unless the rig takes it away: at reset, in the REPL and after a defect it is on. A cut is
     {"token", "rails": [..], "profile", "when", "off_ms", "residual_mV", "residual_ms"} and the profile's own fields.
 profile: one of "profiles" of H; what each does and its own fields stand in cut.py. when, one of
@@ -102,7 +111,7 @@ import struct
 from binascii import crc32
 
 PROTOCOL = 2
-HELLO, SAMPLES, ENERGY, PONG, LOG, ARMED, CUT_REPORT, WAVEFORM, REFUSED, TRIP = b"HSEPLACWNT"
+HELLO, SAMPLES, ENERGY, PONG, LOG, ARMED, CUT_REPORT, WAVEFORM, REFUSED, TRIP, FAST = b"HSEPLACWNTF"
 ASK_HELLO, GO, STOP, PING, QUIT, ARM, CUT, ON, SCOPE, CALIBRATE = b"hgxpqacosk"
 
 HEAD = "<BI"  # kind, seq
@@ -112,6 +121,7 @@ ENERGY_BODY = "<BBIQ5s5shH"  # rail, config, index, t_us, energy, charge, die_te
 PONG_BODY = "<IQI"  # token, t_us, held_us
 ARMED_BODY = "<II"  # token, valid_ms
 WAVEFORM_HEAD = "<BBIQIB"  # rail, channel, first, t0_us, dt_ns, n
+FAST_BODY = "<BBIQIIIIBI"  # rail, channel, number, t0_us, n, sum, peak, at, limited, lost
 
 
 def _places(body):
@@ -133,6 +143,7 @@ E_RAIL, E_CONFIG, E_INDEX, E_T, E_ENERGY, E_CHARGE, E_TEMP, E_DIAG, E_END = _pla
 P_TOKEN, P_T, P_HELD, P_END = _places(PONG_BODY)
 A_TOKEN, A_VALID, A_END = _places(ARMED_BODY)
 W_RAIL, W_CHANNEL, W_NUMBER, W_T0, W_STEP, W_N, W_FIRST = _places(WAVEFORM_HEAD)
+F_RAIL, F_CHANNEL, F_NUMBER, F_T0, F_N, F_SUM, F_PEAK, F_AT, F_LIMITED, F_LOST, F_END = _places(FAST_BODY)
 MAX_SAMPLES = 50
 MAX_COMMAND = 1024  # longest encoded frame from the host, delimiter included
 MAX_FRAME = 5120  # longest encoded frame, delimiter included: H of four calibrated rails with their switches

@@ -187,11 +187,11 @@ class Emulated:
             raise RuntimeError(error.decode())
         return out.decode().replace("\r\n", "\n")
 
-    def begin_anew(self, rails, compiled: bool = False) -> None:
-        """As a board that was just plugged in, with these rows in its board.json (None: without the file): an empty
-        heap, then the modules of LOCKED; compiled: those of mpy-cross, where it is, which the board need not compile
-        in seconds that cost the emulator five times as many."""
-        own = {"rails": rails, "switch": [{"rail": 0, "gate": 10, "discharge_mOhm": 2200}], "scope": []}
+    def begin_anew(self, rails, compiled: bool = False, **more) -> None:
+        """As a board that was just plugged in, with these rows in its board.json (None: without the file), and what
+        else is in it: an empty heap, then the modules of LOCKED; compiled: those of mpy-cross, where it is, which the
+        board need not compile in seconds that cost the emulator five times as many."""
+        own = {"rails": rails, "switch": [{"rail": 0, "gate": 10, "discharge_mOhm": 2200}], "scope": [], **more}
         text = json.dumps(own) if rails else ""
         self.run(f"import os;f=open('board.json','w');f.write({text!r});f.close()")
         if not rails:

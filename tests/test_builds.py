@@ -57,6 +57,41 @@ def test_what_is_wrong_is_said(path, value, says):
     assert says in builds.complaint(changed(path, value))
 
 
+FAST = {"rail": 0, "gpio": 28, "nA_per_count": 1_074_219}
+
+
+@pytest.mark.parametrize(
+    ("fast", "says"),
+    [
+        (FAST, None),
+        (None, None),
+        (7, "fast: 7 is no rail, gpio and nA_per_count"),
+        (FAST | {"rail": 2}, "a rail of these, GPIO 26, 27 or 28"),
+        (FAST | {"gpio": 22}, "a rail of these, GPIO 26, 27 or 28"),
+        (FAST | {"nA_per_count": 0}, "above 0 were expected"),
+        (FAST | {"gpio": 26}, "GPIO 26 is the scope's"),
+        (FAST | {"rail": 1}, "an INA226 keeps no charge"),
+    ],
+)
+def test_a_fast_channel_that_cannot_be_is_said(fast, says):
+    assert (says is None) == (builds.complaint(TWO | {"fast": fast}) is None)
+    assert says is None or says in builds.complaint(TWO | {"fast": fast})
+
+
+def test_which_builds_can_have_a_fast_channel():
+    made = builds.with_fast(builds.read("two_rails"), 0)
+    assert made["fast"] == FAST and builds.complaint(made) is None
+    assert builds.with_fast(builds.read("two_ina228_chips"), 1)["fast"]["nA_per_count"] == 2_014_160
+    for name, rail, says in (
+        ("four_rails", 0, "GPIO 28 is the scope's"),
+        ("ina229", 0, "10000 samples/s"),
+        ("two_rails", 1, "INA226 keeps no charge"),
+        ("one_rail", 3, "rail 3, which it has not"),
+    ):
+        with pytest.raises(UsageError, match=says):
+            builds.with_fast(builds.read(name), rail)
+
+
 def test_any_value_anywhere_gets_a_sentence_or_passes():
     for key in TWO["rails"][0]:
         for value in (None, "", -1, 1e99, [], {}, True):

@@ -9,6 +9,7 @@
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join, resolve } from 'node:path';
+import { wireAdc } from './adc.mjs';
 import { INA228, wire } from './ina228.mjs';
 import { wireSpi } from './ina229.mjs';
 import { hurry } from './fast.mjs';
@@ -73,6 +74,8 @@ wire(mcu.i2c[0], clock, CYCLE_ns, Object.fromEntries(chips.filter(([, , cs]) => 
 wireSpi(mcu.spi[0], clock, Object.fromEntries(chips.filter(([, , cs]) => cs !== undefined).map(([, chip, cs]) => [cs, chip])), (gpio, told) =>
   mcu.gpio[gpio].addListener((state) => told(GPIOPinState[state] === 'Low')),
 );
+
+wireAdc(mcu.adc, clock);
 
 const changes = []; // [cycle of the state machines, GPIO, level]
 let cycles = 0;

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ssdrig.errors import UsageError
-from ssdrig.meter import chips, ina228
+from ssdrig.meter import chips, fast, ina228
 from ssdrig.rig import flash
 
 BUILDS = Path(__file__).resolve().parents[3] / "hardware" / "builds"
@@ -14,6 +14,10 @@ FILE = "board.json"
 RAIL = "rail name chip bus alert shunt_uOhm shunt_tolerance_ppm current_lsb_pA vbus_us vshunt_us nominal_mV lead_mOhm"
 PLACE = {"I2C0": "address", "SPI0": "cs"}
 GPIOS = range(29)
+FAST_GPIO = 28  # ADC2
+FAST_BESIDE = (
+    4500  # samples/s of all sensors beside which an RP2040 has time for the fast channel (tests/test_emulated_fast.py)
+)
 
 
 def names() -> list[str]:
@@ -38,7 +42,7 @@ def complaint(build: object) -> str | None:
     """What is wrong with a build; None: nothing."""
     if not isinstance(build, dict) or not isinstance(build.get("build"), str):
         return 'no object with "build", its name'
-    if unknown := sorted(build.keys() - {"build", "revision", "rails", "switch", "sideband", "scope"}):
+    if unknown := sorted(build.keys() - {"build", "revision", "rails", "switch", "sideband", "scope", "fast"}):
         return f"{', '.join(unknown)}, which no build has"
     rows = {name: build.get(name) for name in ("rails", "switch", "scope")}
     for name, of in rows.items():
@@ -57,12 +61,47 @@ def complaint(build: object) -> str | None:
         for row in build[name]:
             if row.get("rail") not in numbers or not all(_positive(row.get(key)) for key in keys):
                 return f'"{name}" wants a rail of these and {" and ".join(keys)}: {row}'
+    if said := _of_fast(build):
+        return f"fast: {said}"
     pins = [row["alert"] for row in rails] + [row["cs"] for row in rails if row["bus"] == "SPI0"]
     pins += [gate + k for row in build["switch"] for gate in [row["gate"]] for k in (0, 1)]
     addresses = [row["address"] for row in rails if row["bus"] == "I2C0"]
     for what, of in (("pin", pins), ("address", addresses)):
         if len(set(of)) < len(of):
             return f"the same {what} twice: {sorted(of)}"
+    return None
+
+
+def with_fast(build: dict, rail: int) -> dict:
+    """The build with a fast current channel on that rail, wired as hardware/README.md says. Raises UsageError."""
+    shunts = [row["shunt_uOhm"] for row in build["rails"] if row["rail"] == rail]
+    wrong: str | None = f"rail {rail}, which it has not"
+    if shunts:
+        row = {"rail": rail, "gpio": FAST_GPIO, "nA_per_count": fast.nA_per_count(shunts[0])}
+        build = {**build, "fast": row}
+        wrong = _of_fast(build)
+    if wrong:
+        raise UsageError("--fast with a rail of the build that can have it", wrong, "see hardware/README.md")
+    return build
+
+
+def _of_fast(build: dict) -> str | None:
+    """Whether the board can carry the fast current channel that a build asks for."""
+    row = build.get("fast")
+    if row is None:
+        return None
+    if not isinstance(row, dict) or set(row) != {"rail", "gpio", "nA_per_count"}:
+        return f"{row!r} is no rail, gpio and nA_per_count"
+    of = [each for each in build["rails"] if each["rail"] == row["rail"]]
+    if not of or not _positive(row["nA_per_count"]) or row["gpio"] not in (26, 27, 28):
+        return f"a rail of these, GPIO 26, 27 or 28, and nA_per_count above 0 were expected, not {row}"
+    if row["gpio"] in [each["gpio"] for each in build["scope"]]:
+        return f"GPIO {row['gpio']} is the scope's"
+    if chips.CHIPS[of[0]["chip"]].inverse:
+        return f"an {of[0]['chip']} keeps no charge, by which the channel is corrected"
+    rate = sum(1e6 / (each["vbus_us"] + each["vshunt_us"] + (each.get("temp_us") or 0)) for each in build["rails"])
+    if rate > FAST_BESIDE:
+        return f"beside {rate:.0f} samples/s the board has no time for it; {FAST_BESIDE} are the most"
     return None
 
 

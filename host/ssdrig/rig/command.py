@@ -44,6 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     sub.add_argument("--json", action="store_true", help="print what the board then says as one JSON object")
     sub = add("setup", _setup, "say which build a board is: rails, shunts, pins; kept on the board")
     sub.add_argument("--build", metavar="NAME|FILE", help=f"one of {', '.join(builds.names())}, or a file like one")
+    sub.add_argument("--fast", metavar="RAIL", type=int, help="that rail has the fast current channel")
     sub.add_argument("--json", action="store_true", help="print what the board then says as one JSON object")
     sub = add("info", _info, "show the board, its rails, rates, noise, clock error, losses and calibration")
     sub.add_argument(
@@ -110,6 +111,8 @@ def _setup(args: argparse.Namespace) -> int:
         print("\n".join(builds.names()))
         raise UsageError("--build with one of these, or a file like one", "none", "see hardware/README.md")
     build = builds.read(args.build)
+    if args.fast is not None:
+        build = builds.with_fast(build, args.fast)
     port = ports.find(args.port)
     builds.put(port, build, _say)
     _back(port, "the board to answer as that build", args.json)

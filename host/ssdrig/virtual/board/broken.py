@@ -23,6 +23,16 @@ class Surging:
             volts += more_V * part(t, t1, t2)
         return amps, volts - amps * self.ohm
 
+    def steps(self, t0, t1):
+        ends = [(end, amps) for end, amps in self.source.steps(t0, t1)]
+        turns = sorted([t for t, more_A, _ in self.surges if t0 < t < t1] + [end for end, _ in ends])
+        out, k = [], 0
+        for end in turns:
+            while ends[k][0] < end:
+                k += 1
+            out.append((end, ends[k][1] + sum([more_A for t, more_A, _ in self.surges if t < end])))
+        return out
+
 
 def part(t, begin, end):
     """How much of begin..end lies behind t, 0 to 1."""

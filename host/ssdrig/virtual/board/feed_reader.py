@@ -29,6 +29,9 @@ class Constant:
     def window(self, t0, t1, t2):
         return self.amps, self.sensed
 
+    def steps(self, t0, t1):
+        return [(t1, self.amps)]
+
 
 class Feed:
     def __init__(self, path, source_mOhm, shunt_uOhm, delay_ns, share=1.0, volts=None, lead_mOhm=0):
@@ -67,6 +70,16 @@ class Feed:
         self._load(first, max(b, c - 1) // self.bin_ns - first + 1)
         current = self._mean(a, b, first)
         return current, self.volts - (self._mean(b, c, first) if c > b else current) * self.before
+
+    def steps(self, t0, t1):
+        """[(until when, current in A)], in order, from t0 until t1 or later; CLOCK_MONOTONIC, ns."""
+        if self.bins == 1:
+            return [(t1, self.window(t0, t1, t1)[0])]
+        first = ((t0 - self.t0) // self.dilation - self.delay) // self.bin_ns
+        last = ((t1 - self.t0) // self.dilation - self.delay) // self.bin_ns
+        self._load(first, last - first + 1)
+        ends = lambda k: self.t0 + ((first + k + 1) * self.bin_ns + self.delay) * self.dilation
+        return [(ends(k), self.amps[k]) for k in range(last - first + 1)]
 
     def _mean(self, a, b, first):
         """Mean current over a..b of the bins loaded."""

@@ -217,6 +217,16 @@ def more_rails():
     board.SIDEBAND = machine.gates.sideband
 
 
+def fast_channel(row, of):
+    """The amplifier of the fast current channel across the shunt of a rail, as the one who builds the board has it in
+    board.json; its "true" is what that does not know: "gain" (a factor), "zero" (counts of no current), "absent" (no
+    amplifier drives the ADC's pin)."""
+    true = row.pop("true", {})
+    nA = row["nA_per_count"] / true.get("gain", 1.0)
+    adc_ring_model.currents[row["gpio"]] = of, 1e30 if true.get("absent") else nA, true.get("zero", 0)
+    board.FAST = row
+
+
 cosim.begin(config["t_boot_ns"], config["tick0"], config["ppm"], config["pace"])
 usys.modules["registers"] = registers_model
 usys.modules["adc_ring"] = adc_ring_model
@@ -229,6 +239,7 @@ if has_firmware:
     i2c_block.install(config["firmware"] + "/i2c_fifo.py")
     spi_block.install(config["firmware"] + "/spi_lane.py")
     spi_block.charge_drain()
+    adc_ring_model.charge_scan()
     here = os.getcwd()
     os.chdir(config["flash"])  # where board.py looks for board.json
     import board
@@ -244,6 +255,9 @@ if has_firmware:
     adc_ring_model.reference_V = config["logic_V"]
     adc_ring_model.inputs[26] = rail, scope_nV(board.SCOPE[0]["nV_per_count"], first)
     more_rails()
+    if config["fast"]:
+        on = [behind for n, behind in enumerate(gates.values()) if board.SWITCH[n]["rail"] == config["fast"]["rail"]]
+        fast_channel(config["fast"], on[0])
     for what in config["exchanged"]:
         exchange(what)
     errors = [config[name] for name in ("osc_ppm", "offset_uV", "gain_ppm", "vbus_gain_ppm", "noise")]

@@ -15,6 +15,7 @@ from math import exp, log, sqrt
 NEVER = 1 << 62
 KEEP_ns = 5_000_000_000  # what has been is kept so long, for the scope's ring
 SLOW_ns = 20_000_000  # a rail without power hardly moves within a conversion from then on
+STEP_ns = 100_000
 STEADY, ALIVE, DEAD, RISE = 0, 1, 2, 3  # what a rail does
 
 
@@ -86,6 +87,14 @@ class Supply:
             amps += self.at(t0 + (2 * k + 1) * (t1 - t0) // 16)[0]
             volts += self.at(t1 + (2 * k + 1) * (t2 - t1) // 16)[1]
         return amps / 8, volts / 8
+
+    def steps(self, t0, t1):
+        """[(until when, current through the shunt)], in order, from t0 until t1 or later; around a cut in pieces of
+        STEP_ns."""
+        phases = self.phases
+        if not phases or t1 <= phases[0].t0 or phases[-1].kind == STEADY and t0 >= phases[-1].t0:
+            return self.source.steps(t0, t1)
+        return [(t + STEP_ns, self.at(t + STEP_ns // 2)[0]) for t in range(t0, t1, STEP_ns)]
 
     def at(self, t):
         """(current through the shunt, voltage at the drive) at one moment."""

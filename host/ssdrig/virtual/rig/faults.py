@@ -43,6 +43,9 @@ BOARD = {
     # (0 to 1) does not come from the first rail but from this one; "absent": true, no sensor answers; with "gate"
     # (GPIO) too it has a switch, with "scope" (GPIO) an input of the ADC behind the 12 V divider, and what of bulk_uF
     # to side_ohm is different there
+    # {"rail", "gpio", "nA_per_count"}: "fast" of board.json, of a rail with a switch; with "true", what is really
+    # otherwise: "gain", a factor, "zero", counts of no current, "absent": no amplifier at the pin
+    "fast": None,
     "stuck_miso": [],  # [seconds since boot, ms, level]: MISO stands still
     "stuck_sda": [],  # seconds since boot: the chip holds SDA low
     # folder that is the board's flash, firmware and all; None: this clone's firmware, and a folder that is

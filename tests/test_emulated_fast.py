@@ -1,0 +1,80 @@
+"""The fast current channel in the RP2 port of MicroPython on an emulated RP2040: its ADC, its DMA, its processor. What
+rp2040js cannot show: the ADC's noise and non-linearity, and that its clock is another PLL's."""
+
+import json
+import struct
+from types import SimpleNamespace
+
+import emulated
+import pytest
+
+from ssdrig import wire
+
+pytestmark = pytest.mark.slow
+
+ROW = {"rail": 0, "gpio": 28, "nA_per_count": 2_014_160}
+SHIPPED = {"vbus_us": 50, "vshunt_us": 1052, "temp_us": None}
+QUICK = {"vbus_us": 84, "vshunt_us": 150, "temp_us": None}
+STREAMS = {"two rails": ([SHIPPED] * 2, 1000), "a fast rail": ([QUICK], 4500)}  # and samples with the heap locked
+REST, WIDTH = 50, 25  # counts between the bursts of adc.mjs
+HEIGHTS = {"none": 50, "100 us": 1500, "60 us": (15 * 2600 + 10 * 50) / 25, "300 us": 3900}  # of a mean of 100 us
+COMPARED = """
+import array, fast
+ring = bytearray(16384)
+for k in range(8192):
+    ring[2 * k], ring[2 * k + 1] = k * 37 & 255, k * 53 & 15
+value = lambda k: ring[2 * (k % 8192)] | ring[2 * (k % 8192) + 1] << 8
+state = array.array("i", [7700, fast.window(ring, 7700), 0, 0, -1, -1])
+fast.scan(ring, state[1], -1, ring, 1000, state)
+best, total = -1, 0
+for k in range(7700, 8700):
+    total += value(k)
+    run = sum([value(k - j) for j in range(25)])
+    if run > best:
+        best, where = run, k
+begun = time.ticks_us()
+fast.scan(ring, 0, -1, ring, 10000, array.array("i", [25, 0, 0, 0, -1, -1]))
+print(list(state) == [8700, run, 0, total, best, where], time.ticks_us() - begun)
+"""
+
+
+@pytest.fixture(scope="module")
+def seen():
+    if why := emulated.missing():
+        pytest.skip(why)
+    sensors = [{"address": 0x40 + n, "alert": 6 + n, "fast_ppm": 3000 * n} for n in range(2)]
+    with emulated.Emulated(sensors) as board:
+        board.raw_repl()
+        board.run(emulated.IMPORTS)
+        same, took_us = board.run(COMPARED).split()
+        streams = {}
+        for name, (conversions, locked) in STREAMS.items():
+            board.begin_anew(emulated.rows(conversions), compiled=True, fast=ROW)
+            streams[name] = board.stream(locked)
+        board.end()
+    return SimpleNamespace(same=same, took_us=int(took_us), streams=streams)
+
+
+def test_a_look_is_what_it_should_be_and_leaves_the_processor_its_time(seen):
+    """Every sample of a ring that goes round, against plain Python; 250 000 of them a second."""
+    assert seen.same == "True"
+    assert seen.took_us / 10_000 < 0.35  # of the 4 us that there are
+
+
+@pytest.mark.parametrize("name", STREAMS)
+def test_the_sensors_lose_nothing_and_the_peaks_are_there(seen, name):
+    """With the heap locked; the rail of 4250/s gives one conversion a second to its accumulators, as without it."""
+    frames = seen.streams[name]
+    assert json.loads(emulated.bodies(frames, wire.HELLO)[0])["fast"]["width"] == WIDTH
+    given_up = 1 if name == "a fast rail" else 0
+    assert [emulated.missed(frames, rail) for rail in range(len(STREAMS[name][0]))] in ([given_up], [0, 0])
+    assert emulated.bodies(frames, wire.LOG) == []
+    found = [struct.unpack(wire.FAST_BODY, body) for body in emulated.bodies(frames, wire.FAST)]
+    assert len(found) >= 10 and {of[-1] for of in found} == {0}
+    assert [of[3] - found[0][3] for of in found] == [100_000 * k for k in range(len(found))]
+    for _, _, _, _, n, total, peak, at, limited, _ in found:
+        assert n == 25_000 and 0 <= at < n
+        assert min(abs(peak / WIDTH - height) for height in HEIGHTS.values()) < 1
+        assert limited == (WIDTH if peak / WIDTH > 3847 else 0)
+        assert REST * n < total < (REST + 25) * n
+    assert any(peak / WIDTH == HEIGHTS["300 us"] for *_, peak, _, _, _ in found)

@@ -1,0 +1,153 @@
+"""The fast current channel: firmware/fast.py on the SIMULATED board, against what its rail really drew."""
+
+import itertools
+import json
+import struct
+from typing import NamedTuple
+
+import pytest
+from simboard import FAST, ROOT, Board, changed_firmware
+
+from ssdrig import wire
+
+GPIO, NA = 28, 2_014_160
+GAIN, ZERO = 0.99, 12  # of the amplifier, and counts of no current
+LOAD_A = 0.5025  # 2.5 W behind 47 mOhm
+BURSTS = [(1.5, 2.5, 100e-6), (2.2, 4.0, 60e-6), (2.75, 3.0, 300e-6)]  # after s, A, s
+
+
+class Interval(NamedTuple):
+    """An F frame."""
+
+    rail: int
+    channel: int
+    number: int
+    t0_us: int
+    n: int
+    sum: int
+    peak: int
+    at: int
+    limited: int
+    lost: int
+
+
+def settings(bursts=BURSTS, **more):
+    surges = [row for t, amps, lasts in bursts for row in ([t, amps, 0], [t + lasts, -amps, 0])]
+    true = {"gain": GAIN, "zero": ZERO}
+    fast = {"rail": 0, "gpio": GPIO, "nA_per_count": NA, "true": true}
+    return {"fast": fast, "rail": {"true": {"surges": surges}}, **FAST, **more}
+
+
+def intervals(board):
+    return [Interval(*struct.unpack(wire.FAST_BODY, body)) for body in board.bodies(wire.FAST)]
+
+
+def amperes(counts):
+    """By what the test knows of the amplifier."""
+    return (counts - ZERO) * NA * 1e-9 / GAIN
+
+
+def ends_s(board, of):
+    """When the window of an interval's peak ended, seconds since boot."""
+    boot = board.truth()[-1]
+    return (of.t0_us + 4 * of.at - boot["tick0"]) / (1 + boot["ppm"] * 1e-6) / 1e6
+
+
+def test_bursts_are_found_where_they_were_and_the_sensor_loses_nothing(tmp_path):
+    with Board(tmp_path, 2.5, settings()) as board:
+        board.go()
+        board.until(lambda: len(intervals(board)) >= 33)
+        found = intervals(board)
+        for t_s, amps, lasts_s in BURSTS:
+            hit = next(
+                of for of in found if of.t0_us <= found[0].t0_us + 1e6 * t_s and abs(ends_s(board, of) - t_s) < 1e-3
+            )
+            part = min(1.0, lasts_s / 100e-6)
+            assert amperes(hit.peak / 25) == pytest.approx(LOAD_A + amps * part, abs=0.04 * amps)
+            assert t_s + min(lasts_s, 100e-6) - 20e-6 < ends_s(board, hit) < t_s + max(lasts_s, 100e-6) + 8e-6
+        rest = [of for of in found if of.peak / 25 < 300]
+        assert len(rest) == len(found) - len(BURSTS)
+        assert all(amperes(of.sum / of.n) == pytest.approx(LOAD_A, rel=2e-3) for of in rest)
+        assert {of.n for of in found} == {25_000} and {of.lost for of in found} == {0}
+        assert [b.t0_us - a.t0_us for a, b in itertools.pairwise(found)] == [100_000] * (len(found) - 1)
+        assert [of.number for of in found] == list(range(len(found)))
+        assert board.missed() == 0 and board.logs() == ""
+
+
+def test_a_current_beyond_the_amplifiers_end_is_said_to_be_there(tmp_path):
+    with Board(tmp_path, 2.5, settings([(0.5, 9.0, 200e-6)])) as board:
+        board.go()
+        board.until(lambda: len(intervals(board)) >= 6)
+        assert max(of.limited for of in intervals(board)) == 25
+        assert sorted(of.limited for of in intervals(board))[-2] == 0
+
+
+def test_what_nobody_looked_at_in_time_is_counted_and_nothing_is_made_up(tmp_path):
+    """The main loop stands still for longer than the ring lasts, in the middle of a burst that is not seen."""
+    more = settings([(1.0, 4.0, 100e-6)], stalls=[[0.985, 60]])
+    with Board(tmp_path, 2.5, more) as board:
+        board.go()
+        board.until(lambda: len(intervals(board)) >= 15)
+        found = intervals(board)
+        breaks = [(a, b) for a, b in itertools.pairwise(found) if b.t0_us != a.t0_us + 4 * a.n]
+        ((before, behind),) = breaks
+        assert before.n < 25_000 and found[-1].lost * 4 == pytest.approx(
+            behind.t0_us - before.t0_us - 4 * before.n, abs=8
+        )
+        assert found[-1].lost * 4 > 40_000 and max(of.peak for of in found) / 25 < 300
+        assert board.missed() == 0
+
+
+def test_the_scope_takes_the_adc_and_gives_it_back(tmp_path):
+    with Board(tmp_path, 2.5, settings([])) as board:
+        board.go()
+        board.until(lambda: len(intervals(board)) >= 3)
+        how = {"gpio": 26, "rate": 500_000, "before": 0, "after": 400, "trigger": "now"}
+        board.send(wire.SCOPE, json.dumps(how).encode())
+        board.until(lambda: len(board.bodies(wire.WAVEFORM)) >= 4)
+        seen = len(intervals(board))
+        board.until(lambda: len(intervals(board)) >= seen + 4)
+        found = intervals(board)
+        assert all(amperes(of.peak / 25) == pytest.approx(LOAD_A, rel=0.02) for of in found)  # no voltage among them
+        assert sum(b.t0_us != a.t0_us + 4 * a.n for a, b in itertools.pairwise(found)) == 1
+        volts = struct.unpack_from("<10H", board.bodies(wire.WAVEFORM)[0], struct.calcsize(wire.WAVEFORM_HEAD))
+        assert all(3000 < value < 3150 for value in volts)
+
+
+def test_the_ring_begins_anew_before_the_dma_has_counted_to_its_end(tmp_path):
+    with Board(tmp_path, 2.5, settings([]) | changed_firmware(tmp_path, "fast.py", _LONGEST=60_000)) as board:
+        board.go()
+        board.until(lambda: len(intervals(board)) >= 10)
+        gaps = [b.t0_us - a.t0_us - 4 * a.n for a, b in itertools.pairwise(intervals(board))]
+        assert {gap > 0 for gap in gaps} == {False, True} and max(gaps) < 5000  # us
+        assert intervals(board)[-1].lost * 4 == pytest.approx(sum(gaps), rel=0.2)  # but for the first window's samples
+        assert all(amperes(of.peak / 25) == pytest.approx(LOAD_A, rel=0.02) for of in intervals(board))
+
+
+def test_go_begins_from_nothing_and_hello_says_what_is_there(tmp_path):
+    with Board(tmp_path, 2.5, settings([])) as board:
+        about = {"rail": 0, "gpio": GPIO, "nA_per_count": NA}
+        about |= {"step_ns": 4000, "width": 25, "interval": 25_000, "limit": 3847}
+        assert board.hello()["fast"] == about
+        for _ in range(2):
+            before = len(intervals(board))
+            board.send(wire.GO)
+            board.until(lambda: len(intervals(board)) >= before + 2)
+            board.send(wire.STOP)
+            board.hello()
+            assert [of.number for of in intervals(board)[before : before + 2]] == [0, 1]
+
+
+def test_a_board_without_it_sends_nothing_of_it(tmp_path):
+    with Board(tmp_path, 2.5, FAST) as board:
+        board.go()
+        board.until(lambda: len(board.samples()) > 500)
+        assert board.hello()["fast"] is None and intervals(board) == []
+
+
+def test_a_file_that_makes_no_sense_of_it_is_said(tmp_path):
+    flash = changed_firmware(tmp_path, "fast.py")
+    own = json.loads((ROOT / "hardware/builds/one_rail.json").read_text()) | {"fast": {"rail": 0}}
+    (tmp_path / "flash/board.json").write_text(json.dumps(own))
+    with Board(tmp_path, 2.5, flash | FAST) as board:
+        board.until(lambda: "fast without gpio" in board.logs())
