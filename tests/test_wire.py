@@ -34,7 +34,7 @@ def test_bad_frames_are_refused(path):
 
 
 def test_examples_are_all_there():
-    assert len(EXAMPLES) == 29
+    assert len(EXAMPLES) == 30
 
 
 @pytest.mark.usefixtures("integers")
