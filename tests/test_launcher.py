@@ -301,8 +301,8 @@ def test_programs_that_only_some_tests_use_may_be_absent(ready):
     done = ready.start("test", "-k", "x", SSDRIG_MICROPYTHON=fake_micropython(ready))
     assert (done.returncode, done.stdout) == (5, f"['-n', '4', '--dist', 'loadscope', '-k', 'x'] {ready.root}\n")
     assert (
-        "ssdrig: without chromium (draws the report that is tested; package chromium): what needs it is left out"
-        in done.stderr
+        "ssdrig: without chromium-headless-shell (draws the report that is tested; package chromium-headless-shell):"
+        " what needs it is left out" in done.stderr
     )
 
 
@@ -327,7 +327,8 @@ def test_root_installs_what_is_missing_and_says_why(ready):
     again = ready.start("test", SSDRIG_NO_INSTALL="", SSDRIG_MICROPYTHON=fake_micropython(ready))
     assert (
         again.stderr
-        == "ssdrig: without chromium (draws the report that is tested; package chromium): what needs it is left out\n"
+        == "ssdrig: without chromium-headless-shell (draws the report that is tested; package chromium-headless-shell):"
+        " what needs it is left out\n"
         "ssdrig: without pdftotext (reads the report as it is printed; package poppler-utils): what needs it is left"
         " out\n"
     )

@@ -29,7 +29,7 @@ def all_crosses() -> list[Figure]:
     import browser
 
     if not browser.find():
-        raise ToolMissing("a Chromium", "none on PATH", "apt-get install chromium")
+        raise ToolMissing("a Chromium", "none on PATH", "apt-get install chromium-headless-shell")
     import test_report_seen as seen
 
     folder = Path(tempfile.mkdtemp(prefix="ssdrig-page-", dir="/var/tmp"))
