@@ -205,9 +205,8 @@ def test_each_site_takes_an_INA229():
     spi = {"1": "SPI_CS_PIN", "2": "SPI_MOSI_PIN", "4": "SPI_MISO_PIN", "5": "SPI_SCK_PIN"}
     assert [wired(n, "INA229") for n in range(4)] == [spi] * 4
     assert (at("J8", "6"), at("J8", "4"), at("J8", "5"), at("J8", "3")) == tuple(spi.values())
-    assert (
-        at("R7", "1") == "+3V3" and at("R7", "2") == at("R22", "2") == "SPI_CS"
-    )  # nobody selected until the Pico says so
+    # nobody is selected until the Pico says so
+    assert at("R7", "1") == "+3V3" and at("R7", "2") == at("R22", "2") == "SPI_CS"
 
 
 @pytest.mark.parametrize("n", range(3))

@@ -9,7 +9,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from board_files import BOARD, NETS, PARTS, PINS, circuit, kicad  # noqa: F401
+from board_files import BOARD, NETS, PARTS, PINS, README, circuit, kicad  # noqa: F401
 from board_layout import TEXT, board_file, every, parsed, value
 
 import fill  # isort: skip  (hardware/board, by way of board_files)
@@ -138,6 +138,29 @@ def test_loop_of_the_crowbar_is_short(n):
     ]
     holes = [at for net, at, _ in board_file().vias if net == "GND" and math.dist(at, ways[-1]) < 2.2]
     assert sum(math.dist(a, b) for a, b in zip(ways, ways[1:])) < 27 and len(holes) >= 2
+
+
+def test_areas_are_those_of_the_readme():
+    """Courtyards: of all parts, of what is not in a rail's block, of what could lie on the back."""
+
+    def cm2(refs):
+        total = 0.0
+        for ref in refs:
+            shape = footprints.footprint(PARTS[ref])
+            x0, y0, x1, y1 = footprints.extent(shape)
+            total += (x1 - x0 + 2 * shape.margin) * (y1 - y0 + 2 * shape.margin) / 100
+        return total
+
+    blocks = {f"{name[0]}{rail}{name[1:]}" for name in place.BLOCK for rail in range(1, 5)}
+    front = {"DPAK", "R_2512", "TestPad_1.5", "Selector", "LED_0603"}  # heat and hands
+    shapes = {ref: footprints.footprint(PARTS[ref]) for ref in place.places()}
+    smd = [ref for ref, shape in shapes.items() if all(pad.kind == footprints.SMD for pad in shape.pads)]
+    text = " ".join(README.split())
+    board = place.WIDTH * place.HEIGHT / 100
+    assert f"take {cm2(shapes):.1f} of {board:.0f} cm2 ({cm2(shapes) / board:.0%})".replace("%", " %") in text
+    others = cm2(shapes.keys() - blocks)
+    assert f"{others:.1f} cm2) and four screws would have to fill {others / 54:.0%}".replace("%", " %") in text
+    assert f"SMD parts of {cm2(ref for ref in smd if shapes[ref].name not in front):.1f} cm2" in text
 
 
 def test_screws_and_edges():

@@ -60,16 +60,35 @@ def test_no_part_without_order_number_and_dated_price(monkeypatch, tmp_path):
         "price_basis": ("", "known"),
         "price_source": ("",),
         "quantity": ("1", "", "four", "-4"),
+        "lcsc": ("106231", "C12"),
+        "lcsc_source": ("", "somewhere", "none: not looked for", "0 public lists, 2026-11-23", "2 public lists"),
     }
-    at = next(i for i, row in enumerate(rows) if row["item"] == "shunt")
+    at = next(i for i, row in enumerate(rows) if row["item"] == "small FET")
     for name, values in wrong.items():
         for value in values:
             broken = rows[:at] + [rows[at] | {name: value}] + rows[at + 1 :]
-            assert release.lacking(broken) == [("shunt", name)], (name, value)
+            assert release.lacking(broken) == [("small FET", name)], (name, value)
             monkeypatch.setattr(release, "bill", lambda of=broken: of)
-            with pytest.raises(release.NotReleased, match=f"shunt: {name}"):
+            with pytest.raises(release.NotReleased, match=f"small FET: {name}"):
                 release.release(tmp_path / "out")
+    for lcsc, source in (("C20917", rows[0]["lcsc_source"]), ("", "none: no two public lists name it (2026-11-23)")):
+        assert release.lacking([rows[at] | {"lcsc": lcsc, "lcsc_source": source}]) == []
+    assert release.lacking([rows[at] | {"lcsc": ""}]) == [("small FET", "lcsc_source")]  # a list that names nothing
     assert not (tmp_path / "out").exists()
+
+
+def test_a_number_of_jlcpcb_stands_for_one_part():
+    """The same part has the same number in each row, and the README says how many have one."""
+    of_part, of_number = {}, {}
+    for row in release.bill():
+        if row["lcsc"]:
+            assert of_part.setdefault(row["part_number"], row["lcsc"]) == row["lcsc"], row
+            assert of_number.setdefault(row["lcsc"], row["part_number"]) == row["part_number"], row
+    lacks = {row["part_number"] for row in release.bill() if row["references"] and not row["lcsc"]}
+    assert not lacks & set(of_part)
+    kinds, named, agreed = release.at_jlcpcb(release.bill())
+    words = " ".join(README.split())
+    assert f"for {named} of {kinds} kinds" in words and f"{agreed} of them" in words
 
 
 def test_the_assembler_can_order_by_manufacturers_number(tmp_path):

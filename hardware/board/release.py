@@ -152,6 +152,10 @@ def lacking(rows):
         known = ("listed", "decoded") if placed else BASES
         wrong = [name for name in ("manufacturer", "part_number", "number_source", "price_source") if not row[name]]
         wrong += ["number_basis"] if row["number_basis"] not in known else []
+        # JLCPCB's own number: none without the lists that it was read in, and a reason where there is none
+        read = re.fullmatch(r"[1-9] public lists?, 20\d\d-[01]\d-[0-3]\d", row["lcsc_source"])
+        wrong += ["lcsc"] if row["lcsc"] and not re.fullmatch(r"C\d{4,8}", row["lcsc"]) else []
+        wrong += ["lcsc_source"] if not (read if row["lcsc"] else row["lcsc_source"].startswith("none: ")) else []
         wrong += ["price_basis"] if row["price_basis"] not in ("quoted", "estimate") else []
         wrong += ["price_date"] if not re.fullmatch(r"20\d\d-[01]\d-[0-3]\d", row["price_date"]) else []
         wrong += ["unit_usd"] if not re.fullmatch(r"\d+\.\d\d", row["unit_usd"]) or not float(row["unit_usd"]) else []
@@ -204,6 +208,13 @@ def machine_places(ref):
 def numbers(rows):
     """{how the number is known: kinds}."""
     return {basis: sum(row["number_basis"] == basis for row in rows) for basis in BASES}
+
+
+def at_jlcpcb(rows):
+    """(kinds that the machine places, with JLCPCB's number, with one that two lists or more agree on)."""
+    placed = [row for row in rows if row["references"] and machine_places(row["references"].split()[0])]
+    named = [row for row in placed if row["lcsc"]]
+    return len(placed), len(named), sum(row["lcsc_source"][0] > "1" for row in named)
 
 
 def total_usd(rows):
