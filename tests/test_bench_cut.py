@@ -19,7 +19,7 @@ from ssdrig.analysis.figures import figures_of
 from ssdrig.drive.smart import counters
 
 pytestmark = [pytest.mark.slow, pytest.mark.keeps_time]
-WORDS = ["run", "consistency", "--virtual", "sata-tlc", "--capacity", "512MiB", "--duration", "300", "--quiet"]
+WORDS = ["run", "consistency", "--virtual", "sata-tlc", "--capacity", "256MiB", "--duration", "300", "--quiet"]
 MOST_S = 120
 
 

@@ -28,7 +28,7 @@ RUN_WORDS = [
     "--virtual",
     "sata-tlc",
     "--capacity",
-    "512MiB",
+    "256MiB",
     "--duration",
     "5",
     "--jsonl",

@@ -16,7 +16,7 @@ from ssdrig.benchmarks import Figure, exactly
 from ssdrig.benchmarks.kill import alive, descendants
 
 SIGNALLED, FILLED = 25, 10
-WORDS = "run consistency --virtual sata-tlc --capacity 512MiB --duration 5 --jsonl".split()
+WORDS = "run consistency --virtual sata-tlc --capacity 256MiB --duration 5 --jsonl".split()
 LIMIT_S = 120
 
 
