@@ -116,6 +116,15 @@ def test_sata_wires_lie_in_the_order_of_the_contacts():
         assert all(board_file().pads[ref, pin][0][5] == 1.6 for pin in ("P5", "P8", "P12", "P14"))  # 18 AWG
 
 
+def test_buses_are_as_long_as_said():
+    """All the track of a line with its branches: SPI 14 cm (README); I2C at most 22 cm, some 20 pF of the 80 that its
+    pull-ups are made for (test_hardware.py)."""
+    length = lambda net: sum(math.dist(start, end) for name, _, _, start, end in board_file().tracks if name == net)
+    spi = [length(f"SPI_{name}_PIN") for name in ("SCK", "MOSI", "MISO", "CS")]
+    assert 100 < min(spi) and max(spi) < 145
+    assert all(100 < length(net) < 220 for net in ("SDA", "SCL"))
+
+
 @pytest.mark.parametrize("n, pin", [(0, "31"), (1, "32"), (2, "34")])
 def test_divider_is_close_to_the_pico(n, pin):
     assert all(
