@@ -45,6 +45,14 @@ def at(ref, pin, nets=NETS):
     return net
 
 
+def wired(n, chip):
+    """{pin of the sensor: net} of rail n with the solder bridges J101-J401 as they come (INA228) or as they are set for
+    an INA229."""
+    column = {"INA228": 1, "INA229": 3}[chip]
+    by_net = {at(f"J{n + 1}01", str(3 * row + 2)): at(f"J{n + 1}01", str(3 * row + column)) for row in range(4)}
+    return {pin: by_net[at(f"U{n + 1}01", pin)] for pin in ("1", "2", "4", "5")}
+
+
 def ohm(text):
     match = re.fullmatch(r"(\d+)([RkMm])(\d*)", text)
     return float(f"{match[1]}.{match[3] or 0}") * {"R": 1, "k": 1e3, "M": 1e6, "m": 1e-3}[match[2]]

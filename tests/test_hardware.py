@@ -5,7 +5,7 @@ import math
 import re
 
 import pytest
-from board_files import BOARD, NETS, PARTS, PINS, README, at, circuit, draw, export, farad, kicad, ohm  # noqa: F401  a fixture
+from board_files import BOARD, NETS, PARTS, PINS, README, at, circuit, draw, export, farad, kicad, ohm, wired  # noqa: F401  a fixture
 from board_files import at as net_at
 
 SOURCE = {}
@@ -183,14 +183,6 @@ def check_rail(n, nets):
     # behind the shunt there is the drive's connector and nothing that draws current
     behind = {node[0] for node in nets[f"RAIL{n}_OUT"]}
     assert {name for name in behind if not name.startswith("J")} == {ref("R17"), ref("R18"), ref("R07")}
-
-
-def wired(n, chip):
-    """{pin of the sensor: net} of rail n with the solder bridges J101-J401 as they come (INA228) or as they are set for
-    an INA229."""
-    column = {"INA228": 1, "INA229": 3}[chip]
-    by_net = {at(f"J{n + 1}01", str(3 * row + 2)): at(f"J{n + 1}01", str(3 * row + column)) for row in range(4)}
-    return {pin: by_net[at(f"U{n + 1}01", pin)] for pin in ("1", "2", "4", "5")}
 
 
 def test_addresses_are_those_that_jumpers_can_set():

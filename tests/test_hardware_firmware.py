@@ -6,7 +6,7 @@ import json
 import sys
 
 import pytest
-from board_files import PINS, README, ROOT, at, circuit, ohm
+from board_files import PINS, README, ROOT, at, circuit, ohm, wired
 from simboard import Board
 from test_meter import missed_of, rate, samples_of, steps
 
@@ -119,11 +119,9 @@ def value_faults(constants):
             f"current_lsb_pA of rail {n}", rail["current_lsb_pA"], [scale_nV * 10**9 // (rail["shunt_uOhm"] * steps)]
         )
         if rail["bus"] == "I2C0":
-            levels = {"GND": 0, "+3V3": 1}
+            site, levels = wired(n, "INA228"), {"GND": 0, "+3V3": 1}
             compare(
-                f"address of rail {n}",
-                hex(rail["address"]),
-                [hex(0x40 + 4 * levels[at(f"U{n + 1}01", "1")] + levels[at(f"U{n + 1}01", "2")])],
+                f"address of rail {n}", hex(rail["address"]), [hex(0x40 + 4 * levels[site["1"]] + levels[site["2"]])]
             )
         of = circuit.VALUES
         lost_Ohm = sum(of[name, key].value for key in ("wire", "contact", "ground_contact"))
@@ -218,7 +216,13 @@ def test_a_firmware_with_other_values_is_found():
 
 
 @pytest.mark.parametrize(
-    ("name", "at_least"), [("two_rails", (905, 440)), ("four_rails", (905,) * 4), ("ina229", (9950,))]
+    ("name", "at_least"),
+    [
+        ("two_rails", (905, 440)),
+        ("four_rails", (905,) * 4),
+        ("ina229", (9950,)),
+        ("four_rails_ina229", (905, 9950, 905, 905)),
+    ],
 )
 def test_builds_measure_without_loss(tmp_path, name, at_least):
     """On the SIMULATED board; its chips' clocks are 0.5 % fast."""
