@@ -23,7 +23,7 @@ class Disk(NamedTuple):
 
 
 MIB = 1 << 20
-NVME = Disk("nvme", "NVMEGUEST0001", 256 * MIB, "nvme,bus=slot0,serial={serial},drive={id}-file,id={id}")
+NVME = Disk("nvme", "NVMEGUEST0001", 128 * MIB, "nvme,bus=slot0,serial={serial},drive={id}-file,id={id}")
 SATA = Disk(
     "sata",
     "SATAGUEST0001",
