@@ -6,6 +6,7 @@ own time and with the heap locked; the tests look at what came of it."""
 import bisect
 import itertools
 import json
+import re
 import struct
 import subprocess
 from types import SimpleNamespace
@@ -85,7 +86,8 @@ def seen():
         pytest.skip(why)
     with emulated.Emulated(SENSORS, gpios=[10, 11, 22]) as board:
         board.raw_repl()
-        about = board.run("import sys;print(sys.implementation._machine);print(sys.maxsize)").split("\n")
+        board.run("import sys;about=sys.implementation")
+        about = board.run("print(about._machine);print(sys.maxsize);print('%d.%d.%d'%about.version[:3])").split("\n")
         board.run(emulated.IMPORTS)
         free = int(board.run("r=rig.Rig();gc.collect();print(gc.mem_free());del r"))
         streams = {}
@@ -98,6 +100,11 @@ def seen():
         cut = board.run(CUT)
         report = board.end()
     return SimpleNamespace(about=about, free=free, piece=piece, streams=streams, cut=cut, report=report)
+
+
+def test_it_is_a_version_that_the_page_says_is_proven(seen):
+    (words,) = re.findall(r"Proven are ([\d. and]+),", (emulated.ROOT / "host/docs/rig.md").read_text())
+    assert seen.about[2] in words.split(" and ")
 
 
 def test_it_is_the_port_and_its_integers(seen):

@@ -232,7 +232,8 @@ def test_setup_does_not_start_the_tool(ready):
 
 
 def test_setup_builds_the_emulated_board_once(ready):
-    """--emulator: the image by tests/emulator/build.sh, the emulator by npm, both into .setup/emulator."""
+    """--emulator: the images by tests/emulator/build.sh, the emulator by npm, all into .setup/emulator; anew only if
+    they are of another release."""
     for name in ("fio", "cmake", "make", "cc", "dpkg-source", "arm-none-eabi-gcc", "node"):
         ready.script(name, "")
     npm = """echo "npm $*" >>"$calls"; while [ "$1" != --prefix ]; do shift; done
@@ -240,7 +241,7 @@ def test_setup_builds_the_emulated_board_once(ready):
     ready.script("npm", npm)
     builder = ready.root / "tests/emulator/build.sh"
     builder.parent.mkdir(parents=True)
-    builder.write_text(f'#!/bin/sh\necho build >>"{ready.calls}"; /bin/mkdir -p "$1"; echo uf2 >"$1/pico.uf2"\n')
+    builder.write_text(f'#!/bin/sh\necho build $2 >>"{ready.calls}"; /bin/mkdir -p "$1"; echo uf2 >"$1/pico.uf2"\n')
     builder.chmod(0o755)
     code = ready.root / "host/ssdrig/setup/needs.py"
     code.write_text(code.read_text().replace('ARM_LIBRARY = "/usr/lib', f'ARM_LIBRARY = "{ready.root}/lib'))
@@ -256,8 +257,12 @@ def test_setup_builds_the_emulated_board_once(ready):
         done = ready.start("setup", "--emulator", **words)
         assert done.returncode == 0, done.stderr
     place = ready.root / ".setup/emulator"
-    assert ready.called() == ["build", f"npm install --prefix {place} --no-audit --no-fund rp2040js@1.4.1"]
+    npm = f"npm install --prefix {place} --no-audit --no-fund rp2040js@1.4.1"
+    assert ready.called() == ["build trixie", npm]
     assert (place / "pico.uf2").exists()
+    assert ready.start("setup", "--emulator", "sid", **words).returncode == 0
+    assert ready.called() == ["build trixie", npm, "build sid", npm]
+    assert ready.start("setup", "--emulator", "woody", **words).returncode == 2
 
 
 def fake_micropython(clone: Clone, version: str = "1 26 0") -> str:

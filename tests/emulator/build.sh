@@ -1,5 +1,6 @@
 #!/bin/sh
-# MicroPython for the Raspberry Pi Pico (RP2040) from Debian's packages alone: FOLDER/pico.uf2.
+# MicroPython from Debian's packages alone: for the Raspberry Pi Pico (RP2040), FOLDER/pico.uf2, and for the Cortex-M3 that qemu
+# emulates, FOLDER/cortex.elf.
 #
 #   tests/emulator/build.sh FOLDER [trixie|forky|sid]
 #
@@ -7,11 +8,12 @@
 # Needs cmake, make, gcc, python3, gcc-arm-none-eabi, libnewlib-arm-none-eabi and libstdc++-arm-none-eabi-newlib. The sources are
 # fetched by apt from this machine's own mirror, with lists and cache of their own: its package sources stay as they are.
 #
-# `./ssdrig setup --emulator` runs this for .setup/emulator. Another folder's image: SSDRIG_UF2=FOLDER/pico.uf2 ./ssdrig test tests/test_emulated*.py
+# `./ssdrig setup --emulator [RELEASE]` runs this for .setup/emulator. Another folder's image: SSDRIG_UF2=FOLDER/pico.uf2 ./ssdrig test tests/test_emulated*.py
 # Left out are what Debian does not ship and the firmware does not use: TLS (mbedtls), cryptolib, SHA-1, the frozen modules of micropython-lib.
 set -eu
 folder=$(realpath -m "${1:?usage: build.sh FOLDER [trixie|forky|sid]}")
 release=${2:-trixie}
+rm -rf "$folder/sources" # of another release
 mkdir -p "$folder/apt/lists/partial" "$folder/apt/archives/partial" "$folder/sources"
 cd "$folder"
 
@@ -30,7 +32,7 @@ get() {
 get update
 (cd sources && get source --download-only micropython && get download pico-sdk-source tinyusb-source)
 
-rm -rf micropython debian build
+rm -rf micropython debian build cortex
 mkdir micropython
 tar xf sources/micropython_*.orig.tar.xz -C micropython --strip-components=1
 for package in sources/*.deb; do dpkg-deb -x "$package" debian; done
@@ -56,4 +58,6 @@ make -C "$folder/build" -j"$jobs"
 cd "$folder"
 arm-none-eabi-objcopy -O binary build/firmware.elf pico.bin
 python3 micropython/tools/uf2conv.py -b 0x10000000 -f 0xe48bff56 -c -o pico.uf2 pico.bin
-ls -l "$folder/pico.uf2"
+make -C micropython/ports/qemu -j"$jobs" BOARD=MPS2_AN385 BUILD="$folder/cortex" FROZEN_MANIFEST= MICROPY_HEAP_SIZE=1000000
+cp cortex/firmware.elf cortex.elf
+ls -l "$folder/pico.uf2" "$folder/cortex.elf"

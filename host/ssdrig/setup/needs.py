@@ -96,6 +96,7 @@ PROGRAMS = (
     Program("arm-none-eabi-gcc", "gcc-arm-none-eabi", EMULATOR, EMULATOR, "compiles it"),
     Program(f"{ARM_LIBRARY}/libc.a", "libnewlib-arm-none-eabi", EMULATOR, EMULATOR, "its C library"),
     Program(f"{ARM_LIBRARY}/libstdc++.a", "libstdc++-arm-none-eabi-newlib", EMULATOR, EMULATOR, "its C++ library"),
+    Program("qemu-system-arm", "qemu-system-arm", _only(), EMULATOR, "emulates the Cortex-M3"),
     Program("npm", "npm", EMULATOR, EMULATOR, "fetches the emulator rp2040js"),
     Program("node", "nodejs", EMULATOR, EMULATOR, "runs that emulator"),
 )

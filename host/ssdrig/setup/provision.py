@@ -41,6 +41,7 @@ SETUP = ROOT / ".setup"
 ENVIRONMENTS = SETUP / "environments"
 EMULATOR = SETUP / "emulator"
 RP2040JS = "rp2040js@1.4.1"
+RELEASES = ("trixie", "forky", "sid")  # of Debian, whose MicroPython build.sh can take: 1.25, 1.26.1, 1.26.1
 
 
 def command(argv: list[str]) -> int:
@@ -51,9 +52,11 @@ def command(argv: list[str]) -> int:
     parser.add_argument("command", choices=["setup"], help=argparse.SUPPRESS)
     parser.add_argument(
         "--emulator",
-        action="store_true",
-        help="also build MicroPython for an emulated RP2040 in .setup/emulator, for the tests of the firmware there"
-        " (Debian only; ten minutes, 1 GB)",
+        nargs="?",
+        const=RELEASES[0],
+        choices=RELEASES,
+        help="also build MicroPython for an emulated RP2040 and Cortex-M3 in .setup/emulator, for the tests of the"
+        " firmware there, from this release of Debian (trixie, the default, has 1.25, the others 1.26.1; ten minutes, 1 GB)",
     )
     parser.add_argument(
         "--extra",
@@ -65,7 +68,7 @@ def command(argv: list[str]) -> int:
     options = parser.parse_args(argv)
     set_up("demo", options.extra)
     if options.emulator:
-        set_up_emulator()
+        set_up_emulator(options.emulator)
     say(f"set up: {ROOT}")
     return 0
 
@@ -88,20 +91,29 @@ def set_up(command: str, more: Sequence[str] = ()) -> None:
             as_owner(lambda extra=extra: install(extra, lock))  # type: ignore[misc]
 
 
-def set_up_emulator() -> None:
-    """Build the emulated board's image and fetch the emulator, unless both are there. Raises ToolMissing."""
-    if (EMULATOR / "pico.uf2").exists() and (EMULATOR / "node_modules/rp2040js").exists():
+def set_up_emulator(release: str) -> None:
+    """Build the emulated boards' images and fetch the emulator, unless they are there. Raises ToolMissing."""
+    if emulator_stands(release) and (EMULATOR / "node_modules/rp2040js").exists():
         return
     with only_one_set_up() as lock:
         packages("emulator", with_venv=False)
-        as_owner(lambda: build_emulator(lock))
+        as_owner(lambda: build_emulator(release, lock))
 
 
-def build_emulator(lock: int) -> None:
-    """Make .setup/emulator: pico.uf2 and node_modules. Raises ToolMissing."""
-    if not (EMULATOR / "pico.uf2").exists():
-        say("building MicroPython for the emulated RP2040 in .setup/emulator (ten minutes)")
-        run([str(ROOT / "tests/emulator/build.sh"), str(EMULATOR)], lock)
+def emulator_stands(release: str) -> bool:
+    """Whether the images are there, and of that release."""
+    try:
+        return (EMULATOR / "release").read_text() == release
+    except OSError:
+        return False
+
+
+def build_emulator(release: str, lock: int) -> None:
+    """Make .setup/emulator: pico.uf2, cortex.elf and node_modules. Raises ToolMissing."""
+    if not emulator_stands(release):
+        say(f"building {release}'s MicroPython for the emulated boards in .setup/emulator (ten minutes)")
+        run([str(ROOT / "tests/emulator/build.sh"), str(EMULATOR), release], lock)
+        (EMULATOR / "release").write_text(release)  # last: all of it is there
     run(["npm", "install", "--prefix", str(EMULATOR), "--no-audit", "--no-fund", RP2040JS], lock)
 
 
