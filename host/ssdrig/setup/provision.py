@@ -56,7 +56,7 @@ def command(argv: list[str]) -> int:
         const=RELEASES[0],
         choices=RELEASES,
         help="also build MicroPython for an emulated RP2040 and Cortex-M3 in .setup/emulator, for the tests of the"
-        " firmware there, from this release of Debian (trixie, the default, has 1.25, the others 1.26.1; ten minutes, 1 GB)",
+        " firmware there, from this release of Debian (trixie, the default: 1.25; others: 1.26.1; ten minutes, 1 GB)",
     )
     parser.add_argument(
         "--extra",
