@@ -10,6 +10,7 @@ from pathlib import Path
 from zlib import crc32
 
 import numpy as np
+import synthetic_fast
 import synthetic_fio
 
 from ssdrig import analysis, wire
@@ -78,7 +79,7 @@ def rail_events(
         if there(i) and there(i + m - 1):
             events.append((int(t[i + m - 1]), "S", wire.SAMPLES, head + body[i : i + m].tobytes()))
     energy = np.cumsum(raw) / WATT * conversion_ns * 1e-9 / ENERGY_LSB_J  # the register counts nominal time
-    charge = np.cumsum(raw) * conversion_ns * 1e-9 / 16
+    charge = np.cumsum(raw) * conversion_ns * 1e-9
     per_second = int(1e9 / period)
     for i in [*range(per_second - 1, n, per_second)]:
         if there(i):
@@ -115,6 +116,7 @@ def rig_bin(
     conversion_ns: int = CONVERSION_NS,
     ping_ns: int = 100_000_000,
     noise_lsb=(0, 0),
+    fast: dict | None = None,
 ) -> bytes:
     """Everything a rig sends from t0 to end: hello, samples, one energy frame a second, a pong for each ping, one each
     ping_ns. more_rails: (name, watts, conversion_ns, gone or None) of each rail after the first."""
@@ -129,6 +131,7 @@ def rig_bin(
         "board": "synthetic",
         "firmware": "0.1.0",
         "simulated": True,
+        "fast": synthetic_fast.FAST if fast is not None else None,
         "rails": [
             {
                 "rail": k,
@@ -146,6 +149,8 @@ def rig_bin(
         ],
     }
     events = [(t0_ns, "H", wire.HELLO, json.dumps(hello).encode())]
+    if fast is not None:
+        events += synthetic_fast.events(lambda t_s: watts_at(watts, t_s) / 5.0, first_ns, t0_ns, end_ns, tick, **fast)
     for k, (_, of_rail, conversion_ns, gone) in enumerate(rails):
         events += rail_events(k, of_rail, conversion_ns, gone, t0_ns, first_ns, end_ns, tick, noise_lsb)
     rng = np.random.default_rng(1)
@@ -242,12 +247,13 @@ def write(
     logs: bool = True,
     noise_lsb=(0, 0),
     tail=(1.0,),
+    fast: dict | None = None,
 ) -> Path:
     """One consistency run of len(iops) host seconds of load. `state` None: the process died (no run.end).
     Host bytes before the load are the fill's; NAND bytes = wa x host bytes during the load, 1 x during the fill.
     edges: SMART is also polled at the zoom and 0.1 s before the load's end. queue_depth None: no closed loop (rates and
-    latencies are chosen freely). noise_lsb: rms of bus voltage and current. tail: see synthetic_fio.step. Returns the
-    run's folder."""
+    latencies are chosen freely). noise_lsb: rms of bus voltage and current. tail: see synthetic_fio.step. fast: what
+    synthetic_fast.events() takes. Returns the run's folder."""
     run = Path(runs) / name
     run.mkdir(parents=True)
     block, iops = 4096, [int(x) for x in iops]
@@ -343,7 +349,7 @@ def write(
             (end + 1_000_000, "run.end", {"state": state, "why": why, "exit_code": 0 if state == "complete" else 4})
         )
     (run / "rig.bin").write_bytes(
-        rig_bin(T, first, end, watts, drift_ppm, lose_frames, more_rails=more_rails, noise_lsb=noise_lsb)
+        rig_bin(T, first, end, watts, drift_ppm, lose_frames, more_rails=more_rails, noise_lsb=noise_lsb, fast=fast)
         if power
         else b""
     )
@@ -387,8 +393,5 @@ def whole(figures: dict) -> dict:
 def other_notes(figures: dict) -> list[str]:
     """All notes but those that a short run always has: too few values for percentiles, no histogram of lat, no
     cliff."""
-    return [
-        n
-        for n in figures["notes"]
-        if not any(words in n for words in ("are too few", "no histogram of lat", "no cliff"))
-    ]
+    always = ("are too few", "no histogram of lat", "no cliff", "no fast current channel")
+    return [n for n in figures["notes"] if not any(words in n for words in always)]

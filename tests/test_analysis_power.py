@@ -28,6 +28,7 @@ def rail(number=0, watts=2.0, until_s=1000.0, **more) -> SimpleNamespace:
         "mean_V": 5.0,
         "facts": FACTS,
         "closure": closure(chip_clock_ppm=0.0, resolution_percent=0.0),
+        "fast": None,
         "counts": {"unconverted": 0},
         "energy_filled_J": 0.0,
         "gaps": SimpleNamespace(at=np.empty(0, int), lost=np.empty(0, int)),

@@ -41,6 +41,8 @@ def test_all_keys_are_there_and_are_json(tmp_path):
         "littles_qd",
         "littles_error_percent",
         "energy_uJ_per_io_above_idle",
+        "peak_100us_W",
+        "peak_100us_uncertainty_W",
         "own_power_ratio",
         "own_power_ratio_error",
         "own_power_ratio_of",

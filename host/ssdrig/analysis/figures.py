@@ -5,6 +5,7 @@ from typing import Any
 
 from ssdrig import overprovisioning
 from ssdrig.analysis import SECOND_NS, RunData, window_figures, witness
+from ssdrig.analysis.peak_power import NO_CHANNEL
 from ssdrig.analysis.terms import terms
 from ssdrig.rules import windows
 
@@ -66,6 +67,8 @@ def figures_of(data: RunData, more=()) -> dict:
     found, notes = windows.of(data.iops, data.zoom_s, more)
     each: dict[str, dict | None] = dict.fromkeys(found)
     notes = [*data.notes, *notes]
+    if data.rails and not any(rail.fast for rail in data.rails):
+        notes.append(NO_CHANNEL)
     for name, window in found.items():
         if window:
             each[name] = figures = window_figures.figures_in(data, window)

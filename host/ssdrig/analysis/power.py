@@ -82,7 +82,7 @@ def on_grid(data: RunData, powers: list[Reduced]) -> None:
     k, n = data.k, len(data.iops)
     data.power_mean_W, data.power_min_W, data.power_max_W, data.energy_J = (np.full(n, np.nan) for _ in range(4))
     data.rails = [
-        Rail(power.rail, power.name, np.full(n, np.nan), np.full(n, np.nan), closure=power.closure) for power in powers
+        Rail(p.rail, p.name, np.full(n, np.nan), np.full(n, np.nan), closure=p.closure, fast=p.fast) for p in powers
     ]
     if data.t0_ns is None or not powers:
         return

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ssdrig.drive.wear import wa
+from ssdrig.meter.fast import Peaks
 from ssdrig.meter.power import Closure
 
 SECOND_NS = 1_000_000_000
@@ -65,6 +66,7 @@ class Rail:
     volts_V: float | None = None  # mean of the run
     idle_mean_W: float | None = None
     closure: Closure | None = None
+    fast: Peaks | None = None  # what its fast current channel saw
 
 
 @dataclass

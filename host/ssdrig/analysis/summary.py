@@ -28,11 +28,12 @@ from ssdrig.analysis.rundata import Rail, RunData
 from ssdrig.drive.smart import ata_table
 from ssdrig.drive.wear import wa
 from ssdrig.files import write_atomically
+from ssdrig.meter.fast import Peaks
 from ssdrig.meter.power import Closure
 
 MAGIC = b"ssdrig summary 1\n"
 CODE = Path(__file__).parents[1]
-KINDS = {kind.__name__: kind for kind in (RunData, Rail, Closure, wa.WriteAmplification)}
+KINDS = {kind.__name__: kind for kind in (RunData, Rail, Closure, Peaks, wa.WriteAmplification)}
 _SHA_BYTES = 32
 
 

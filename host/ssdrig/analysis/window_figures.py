@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ssdrig.analysis import latency, own_report, witness
+from ssdrig.analysis import latency, own_report, peak_power, witness
 from ssdrig.analysis.in_flight import LITTLE_PERCENT as LITTLE_PERCENT
 from ssdrig.analysis.power import clipped_words
 from ssdrig.analysis.rundata import SECOND_NS, RunData
@@ -76,6 +76,12 @@ drive_writes_t1 | Drive writes at the end |  | 3 |  | The same when the window e
 power_mean_W | Mean power | W | 3 |  | Energy of the window divided by its length.
 power_max_W | Highest sample | W | 3 | less | The highest single reading of the sensor (one reading is one conversion,
     about a millisecond); for several rails: the highest sum, averaged over one conversion of the slowest sensor.
+peak_100us_W | Highest mean of 100 µs | W | 2 | less | The highest mean power over any 100 µs, at the drive: what OCP's
+    Datacenter NVMe SSD Specification calls peak power (PCM-2). By the fast current channel, corrected by the sensor;
+    null where the rig has none, or it did not see all of the window.
+peak_100us_uncertainty_W | Its uncertainty | W | 2 | less | Expanded uncertainty (k = 2, about 95 %) of that peak: the
+    channel's gain and non-linearity, what its filter hides of a burst of just 100 µs, the sag of the rail under it, and
+    the sensor's own.
 energy_J | Energy | J | 1 |  | Integral of voltage × current from the start of the window to its end, all rails of the
     rig together.
 energy_uJ_per_io | Energy per I/O | µJ | 1 | less | Energy / I/O completed. Idle power is included: the drive cannot
@@ -138,6 +144,7 @@ def figures_in(data: RunData, window: Window) -> dict:
     out |= _latency(data, window, notes)
     out |= littles(data, out, notes)
     out |= _energy(data, window, out["ios"], notes)
+    out |= peak_power.of(data, window, notes)
     out |= own_power(data, window, out["power_uncertainty_percent"], notes)
     out |= wear(data, window, notes)
     out |= temperature(data, window, notes)

@@ -1,9 +1,218 @@
-"""The fast current channel (firmware/fast.py): what it is made of."""
+"""The fast current channel: the highest mean of 100 us, from what the board makes of its samples (firmware/fast.py),
+corrected by the rail's sensor. Pure.
+
+The channel's current is  I = a + b C  with C in counts of the ADC. What it is made of gives b to GAIN_PART; over the
+time between two energy frames the sensor's CHARGE gives the true mean current, and the least squares over all of them
+give a, and b as well as the load's changes allow; both values of b are combined by their variances. Of a peak
+
+    u2(I) = (u(b) (C - mean C))2 + scatter2 / n + non-linearity2 + (burst)2
+    P = V I, V = mean V of the run - R (I - mean I),  R between 0 and SOURCE_OHM: the rail sags under a peak, unseen
+
+INL_COUNTS and BURST_PART are rectangular (JCGM 100:2008, 4.3.7): the ADC's integral non-linearity, and what filter and
+samples hide of a burst that lasts no longer than the window (hardware/spice/fast.cir). What the sensor itself is
+uncertain by at that power (uncertainty.py) comes on top."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from ssdrig import wire
+from ssdrig.meter import calibration, chips, uncertainty
 
 GAIN = 50  # V/V of the amplifier (hardware/values.csv)
 REFERENCE_V, STEPS = 3.3, 4096  # of the ADC
+GAIN_PART = 0.023  # +- of a count's current before it is compared: reference 2 %, amplifier 0.2 %, filter
+INL_COUNTS = 8.0  # +-, RP2040-E11
+BURST_PART = 0.022  # of a peak's height above the mean
+SOURCE_OHM = 0.05  # of supply, fuse and switch before the sensor
+LEAST_COVERAGE = 0.99  # of a window
+APART = 0.05  # of the current: more than this and APART_A between channel and sensor is no calibration
+APART_A = 0.1
+FACTS = ("rail", "gpio", "nA_per_count", "step_ns", "width", "limit")
+COLUMNS = ("boot", "rail", "t0_us", "n", "sum", "peak", "at", "limited")
+ROWS = np.dtype([(name, "<i8") for name in COLUMNS])
+_BODY = np.dtype(
+    [
+        *(("rail", "u1"), ("channel", "u1"), ("number", "<u4"), ("t0_us", "<u8"), ("n", "<u4"), ("sum", "<u4")),
+        *(("peak", "<u4"), ("at", "<u4"), ("limited", "u1"), ("lost", "<u4")),
+    ]
+)
+
+
+@dataclass(frozen=True)
+class Peaks:
+    """Of one rail: what the channel saw, on the host's clock. Without a `why` it can be believed."""
+
+    begin_ns: np.ndarray  # int64 (intervals,), rising; of the first sample
+    end_ns: np.ndarray  # of the last
+    at_ns: np.ndarray  # where the highest mean ends
+    highest_A: np.ndarray  # float64
+    limited: np.ndarray  # int64: samples of it at the amplifier's limit
+    mean_A: float  # of the run
+    u_slope: float  # of b, as a part of it
+    u_A: float  # of the line at mean_A
+    inl_A: float  # of the ADC, +-
+    gain: float  # b over what the channel is made of
+    scatter_A: float  # of the seconds about the line, rms
+    why: str | None = None
 
 
 def nA_per_count(shunt_uOhm: int) -> int:
     """Current of one count of the ADC behind the amplifier across that shunt."""
     return round(REFERENCE_V / STEPS / GAIN / (shunt_uOhm * 1e-6) * 1e9)
+
+
+def rows_of(data: np.ndarray, start: np.ndarray, length: np.ndarray, boot: np.ndarray) -> np.ndarray:
+    """Frames whose payloads begin at data[start] (uint8) -> ROWS; what is no whole body is left out."""
+    whole = length == wire.F_END
+    at = start[whole] + wire.BODY
+    body = data[at[:, None] + np.arange(_BODY.itemsize)].view(_BODY)[:, 0]
+    rows = np.empty(len(at), ROWS)
+    rows["boot"] = boot[whole]
+    for name in COLUMNS[1:]:
+        rows[name] = body[name]
+    return rows[(rows["n"] > 0) & (rows["at"] < rows["n"]) & (rows["t0_us"] >= 0) & (rows["t0_us"] < 1 << 52)]
+
+
+def facts_of(hello: dict | None) -> dict | None:
+    """What a hello says of the channel; None: there is none, or it makes no sense."""
+    said = (hello or {}).get("fast")
+    if not isinstance(said, dict) or any(type(said.get(name)) is not int for name in FACTS):
+        return None
+    return said if min(said[name] for name in FACTS[2:]) > 0 else None
+
+
+def of_rail(rail: int, rows: np.ndarray, energies: np.ndarray, boots: list, clocks: dict) -> Peaks | None:
+    """What the channel saw of a rail (ROWS; frames.ENERGY of the rail; frames.Boot; boot -> clock); None: no board of
+    this run has the channel on that rail."""
+    said = [facts_of(boot.hello) for boot in boots]
+    of = [b for b, facts in enumerate(said) if facts and facts["rail"] == rail]
+    if not of:
+        return None
+    facts = said[of[-1]]
+    assert facts
+    mine = rows[(rows["rail"] == rail) & np.isin(rows["boot"], [b for b in of if b in clocks and said[b] == facts])]
+    step_us = facts["step_ns"] / 1000
+    counts = mine["peak"] / facts["width"]
+    x, y = _compared(rail, mine, energies, boots, step_us)
+    a, b, fitted, why = _line(x, y, facts)
+    begin_us, last = mine["t0_us"], (mine["n"] - 1) * step_us
+    to_ns = lambda us: _host_ns(us.astype(np.int64), mine["boot"], clocks)
+    return Peaks(
+        to_ns(begin_us),
+        to_ns(begin_us + last),
+        to_ns(begin_us + mine["at"] * step_us),
+        a + b * counts,
+        mine["limited"].copy(),
+        float(y.mean()) if len(y) else math.nan,
+        *fitted,
+        why,
+    )
+
+
+def _host_ns(t_us: np.ndarray, boot: np.ndarray, clocks: dict) -> np.ndarray:
+    out = np.zeros(len(t_us), np.int64)
+    for b in np.unique(boot).tolist():
+        out[boot == b] = clocks[b].t_ns(t_us[boot == b])
+    return out
+
+
+def _compared(rail: int, rows, energies, boots, step_us: float) -> tuple[np.ndarray, np.ndarray]:
+    """Mean counts of the channel, and mean current of the sensor (A), between each two energy frames of a stretch over
+    which both ran all the time."""
+    x, y = [], []
+    for b in np.unique(rows["boot"]).tolist():
+        of, e = rows[rows["boot"] == b], energies[energies["boot"] == b]
+        end_us = of["t0_us"] + of["n"] * step_us
+        broken = np.concatenate([[0], np.cumsum(np.abs(of["t0_us"][1:] - end_us[:-1]) > step_us)])
+        edges_us = np.append(of["t0_us"], end_us[-1:]) - step_us
+        running = np.concatenate([[0.0], np.cumsum(of["sum"], dtype=float)])
+        for one, two in zip(e[:-1], e[1:], strict=True):
+            facts, conversions = boots[b].rails.get((rail, int(two["config"]))), int(two["index"] - one["index"])
+            i, j = np.searchsorted(edges_us, [one["t_us"], two["t_us"]], "right") - 1
+            if facts is None or one["config"] != two["config"] or conversions < 2 or i < 0 or j >= len(of):
+                continue
+            if broken[i] != broken[j] or chips.of(facts) is None:
+                continue
+            counts = np.diff(np.interp([one["t_us"], two["t_us"]], edges_us, running))[0]
+            charge = int(two["charge"] - one["charge"]) % (1 << 40)
+            raw = (charge - (charge >> 39 << 40)) / (conversions * facts["conversion_ns"] * 1e-9)
+            _, _, i_scale, i_offset, _ = calibration.scales(facts)
+            x.append(counts * step_us / float(two["t_us"] - one["t_us"]))
+            y.append(raw * i_scale + i_offset)
+    return np.array(x), np.array(y)
+
+
+Fitted = tuple[float, float, float, float, float]  # Peaks.u_slope and what follows it
+
+
+def _line(x: np.ndarray, y: np.ndarray, facts: dict) -> tuple[float, float, Fitted, str | None]:
+    """a, b, what is known of the line, and why it is not to be believed."""
+    made = facts["nA_per_count"] * 1e-9
+    inl_A, nan = INL_COUNTS * made, math.nan
+    if not len(x):
+        return (
+            nan,
+            nan,
+            (nan, nan, inl_A, nan, nan),
+            "channel and sensor did not run together from one energy frame to the next",
+        )
+    u_made, spread = GAIN_PART / math.sqrt(3) * made, float(x.std())
+    b, u_b = made, u_made
+    if spread > 0:
+        found = float(np.mean((x - x.mean()) * (y - y.mean())) / spread**2)
+        rest = y - y.mean() - found * (x - x.mean())
+        u_found = math.hypot(inl_A / math.sqrt(3), float(rest.std()) / math.sqrt(len(x))) / spread
+        b = (found / u_found**2 + made / u_made**2) / (u_found**-2 + u_made**-2)
+        u_b = (u_found**-2 + u_made**-2) ** -0.5
+    a = float(y.mean() - b * x.mean())
+    scatter = float(np.sqrt(np.mean((y - a - b * x) ** 2)))
+    fitted = u_b / b, scatter / math.sqrt(len(x)), inl_A, b / made, scatter
+    apart_A = APART * abs(float(y.mean())) + APART_A
+    seen_A = made * float(x.mean())
+    if abs(seen_A - y.mean()) > apart_A or scatter > apart_A:
+        said = f"it reads {seen_A:.3f} A on average where the sensor reads {y.mean():.3f} A"
+        return (
+            a,
+            b,
+            fitted,
+            f"{said}, and the seconds scatter by {scatter:.3f} A: is its amplifier there, on this shunt?",
+        )
+    return a, b, fitted, None
+
+
+def highest(peaks: Peaks, begin_ns: int, end_ns: int) -> tuple[int | None, str | None]:
+    """Which interval (its position) has the highest mean of 100 us that ends between two host times; None, and why."""
+    if peaks.why:
+        return None, peaks.why
+    inside = (peaks.at_ns >= begin_ns) & (peaks.at_ns < end_ns)
+    if not inside.any():
+        return None, "the fast channel saw nothing of it"
+    best = int(np.flatnonzero(inside)[np.argmax(peaks.highest_A[inside])])
+    known = inside | (peaks.highest_A <= peaks.highest_A[best])  # else its part of the window may have a higher one
+    seen_ns = np.clip(peaks.end_ns, begin_ns, end_ns) - np.clip(peaks.begin_ns, begin_ns, end_ns)
+    seen = float(seen_ns[known].sum()) / (end_ns - begin_ns)
+    if seen < LEAST_COVERAGE:
+        return None, f"the fast channel saw {100 * seen:.1f} % of the window"
+    if peaks.limited[best]:
+        return None, f"the amplifier of the fast channel was at its end, {peaks.highest_A[best]:.2f} A"
+    return best, None
+
+
+def power_W(peaks: Peaks, i: int, rail: dict, mean_V: float) -> tuple[float, float]:
+    """Power of the highest mean of an interval at the drive, and its expanded uncertainty (k = 2), in W."""
+    amps = float(peaks.highest_A[i])
+    above_A = max(0.0, amps - peaks.mean_A)
+    half_V = SOURCE_OHM / 2 * above_A
+    lead_ohm, _ = uncertainty.lead(rail)
+    volts = mean_V - lead_ohm * above_A - half_V
+    u_A = math.hypot(
+        peaks.u_slope * (amps - peaks.mean_A),
+        peaks.u_A,
+        peaks.inl_A / math.sqrt(3),
+        BURST_PART * above_A / math.sqrt(3),
+    )
+    own_W = uncertainty.expanded_W([uncertainty.Mean(rail, volts, volts * amps)]) / calibration.EXPANDED
+    u_W = math.hypot(volts * u_A, amps * half_V / math.sqrt(3), own_W)
+    return volts * amps, calibration.EXPANDED * u_W

@@ -13,7 +13,7 @@ from itertools import repeat
 import numpy as np
 
 from ssdrig import rigbin, rigrecords, wire
-from ssdrig.meter import calibration
+from ssdrig.meter import calibration, fast
 
 REPEAT_REACH = 64  # frames among which a repeated one is looked for
 LATEST_US = 1 << 52  # ticks from here on, in 142 years, are nonsense
@@ -120,6 +120,7 @@ class Decoder:
         self.counts = {"frames": 0, "frames_lost": 0, "repeated": 0, "damaged": 0, "malformed": 0, "resets": 0}
         self._rails: dict[int, list] = {}
         self._energies: list[np.ndarray] = []
+        self._fasts: list[np.ndarray] = [np.empty(0, fast.ROWS)]
         self._sent: dict[int, int] = {}  # token -> t1 of pings without an answer yet
         self._answers = np.empty(0, ANSWERS)  # pongs whose ping has not been read yet
         self._highest_seq, self._latest_us, self._last_seq = -1, -1, -1
@@ -151,7 +152,7 @@ class Decoder:
     def forget(self, pings: int) -> None:
         """Drop all but the latest so many pings, for whoever follows a run for hours and needs its clock alone."""
         self._rails = {rail: [] for rail in self._rails}
-        self._energies = []
+        self._energies, self._fasts = [], self._fasts[:1]
         self._sent = dict(list(self._sent.items())[-pings:])
         for boot in self.boots:
             boot.forget_pings(pings)
@@ -159,6 +160,10 @@ class Decoder:
     def energies(self) -> np.ndarray:
         """All energy frames so far, dtype ENERGY, in order."""
         return np.concatenate(self._energies) if self._energies else np.empty(0, ENERGY)
+
+    def fasts(self) -> np.ndarray:
+        """All frames of the fast current channel so far, dtype fast.ROWS, in order."""
+        return np.concatenate(self._fasts)
 
     def rails(self) -> list[int]:
         """Rails that have sent samples."""
@@ -199,6 +204,8 @@ class Decoder:
         self._samples(records, start[here], length[here], boot[here], number[here], records.t_ns[rows][here])
         here = keep & (kind == wire.ENERGY)
         self._energy(data, start[here], length[here], boot[here])
+        here = keep & (kind == wire.FAST)
+        self._fasts.append(fast.rows_of(data, start[here], length[here], boot[here]))
         here = np.flatnonzero(keep & (kind == wire.PONG) & (tick >= 0))
         answers = np.zeros(len(here), ANSWERS)  # held 0: protocol 1 does not say
         answers["token"] = _gather(data, start[here] + wire.P_TOKEN, 4)

@@ -14,6 +14,7 @@ import numpy as np
 from ssdrig.meter import rails, samples, uncertainty
 from ssdrig.meter.clock import ClockMap
 from ssdrig.meter.closure import Closure, brackets, closed
+from ssdrig.meter.fast import Peaks, of_rail
 from ssdrig.meter.frames import Decoder, Places
 from ssdrig.meter.pieces import Piece, Stream, clocks_of
 from ssdrig.meter.power import Gaps
@@ -44,6 +45,7 @@ class Reduced:
     span_ns: tuple[int, int] | None = None  # times of the first and the last sample
     mean_V: float = float("nan")
     closure: Closure | None = None
+    fast: Peaks | None = None  # of the fast current channel; None: the rail has none
 
     @property
     def energy_filled_J(self) -> float:
@@ -165,7 +167,7 @@ def load_rails(
         for rail in numbers:
             stream = Stream(file.fileno(), decoder, rail)
             stream.fit(clocks)
-            made.append(_Rail(stream, decoder, edges))
+            made.append(_Rail(stream, decoder, edges, clocks))
         samples.need_some(run, decoder, any(one.stream.samples for one in made))
         sum_W = made[0].out.own_W if len(made) == 1 else Extremes(edges)
         together = _Sum([one.stream.samples for one in made], sum_W, watch)
@@ -193,7 +195,7 @@ def _by_time(rails_pieces: list[Iterator[Piece]]) -> Iterator[tuple[int, Piece]]
 class _Rail:
     """One rail in the making."""
 
-    def __init__(self, stream: Stream, decoder: Decoder, edges_ns: np.ndarray):
+    def __init__(self, stream: Stream, decoder: Decoder, edges_ns: np.ndarray, clocks: dict[int, ClockMap]):
         self.stream, n = stream, len(edges_ns)
         self.out = Reduced(
             stream.rail,
@@ -212,6 +214,7 @@ class _Rail:
         )
         energies = decoder.energies()
         mine = energies[energies["rail"] == stream.rail]
+        self.out.fast = of_rail(stream.rail, decoder.fasts(), mine, decoder.boots, clocks)
         self._brackets, self._instead = brackets(stream.stretches(), mine, stream.rail, decoder.boots)
         ends = np.array([(one.first, one.last) for one in self._brackets], np.int64)
         self._asked = np.unique(ends)  # samples whose time and raw energy the closure needs

@@ -1,0 +1,104 @@
+"""The highest mean of 100 us of a window, from runs in which it is known: found within the uncertainty that is stated,
+or null with a reason."""
+
+import numpy as np
+import pytest
+from synthetic_fast import FAST
+from synthetic_run import IOPS, run_of
+
+from ssdrig import wire
+from ssdrig.meter import fast
+
+STEPS = [(-100.0, 4.0), (0.0, 2.5), (14.0, 1.0), (18.0, 5.0), (22.0, 2.5)]  # W at 5 V
+BURST = (16.05, 2.0, 150e-6)  # in the window steady, which begins at 12 s; A
+
+
+def figures(tmp_path, bursts=(BURST,), watts=STEPS, more_rails=(), **channel):
+    data, found = run_of(tmp_path, IOPS, watts=watts, more_rails=more_rails, fast={"bursts": bursts, **channel})
+    return data, found
+
+
+def reason(found):
+    (said,) = {note.partition("peak_100us_W: ")[2] for note in found["notes"] if "peak_100us_W: " in note}
+    return said
+
+
+@pytest.mark.parametrize(("gain", "zero"), [(1.0, 0), (0.985, 25), (1.015, -5)])
+def test_a_burst_is_found_within_what_is_stated(tmp_path, gain, zero):
+    """The supply of these runs does not sag: the truth is 5 V x (1 W / 5 V + 2 A), at the edge of what is stated."""
+    data, found = figures(tmp_path, gain=gain, zero=zero)
+    true_W = 5 * (0.2 + 2.0)
+    peak, u = found["peak_100us_W"], found["peak_100us_uncertainty_W"]
+    assert abs(peak - true_W) < u < 0.1 * true_W
+    assert found["windows"]["fresh"]["peak_100us_W"] == pytest.approx(2.5, rel=0.05)  # no burst lies in it
+    assert found["power_max_W"] < 6 < peak  # what the sensor itself has seen
+    assert data.rails[0].fast.gain == pytest.approx(1 / gain, abs=0.03)
+
+
+def test_the_channel_is_set_by_the_sensor(tmp_path):
+    """Its mean agrees with the sensor's after the correction; a load that changes much tells its gain, too."""
+    data, _ = figures(tmp_path, gain=0.985, zero=25, bursts=())
+    seen = data.rails[0].fast
+    assert seen.why is None and seen.scatter_A < 0.02
+    middle = (seen.begin_ns >= data.t0_ns + 15_000_000_000) & (seen.end_ns < data.t0_ns + 17_000_000_000)
+    assert seen.highest_A[middle] == pytest.approx(0.2, abs=0.015)
+
+
+@pytest.mark.parametrize(
+    ("channel", "says"),
+    [
+        ({"gain": 0.0}, "is its amplifier there, on this shunt?"),  # none
+        ({"gain": 1.9}, "is its amplifier there, on this shunt?"),  # the row of another shunt
+        ({"bursts": [(16.05, 9.0, 200e-6)]}, "the amplifier of the fast channel was at its end"),
+        ({"gone": (15.0, 16.0)}, "saw 94.7 % of the window"),
+        ({"gone": (-50.0, 100.0)}, "did not run together"),
+    ],
+)
+def test_what_cannot_be_believed_is_null_with_its_reason(tmp_path, channel, says):
+    _, found = figures(tmp_path, **channel)
+    assert found["peak_100us_W"] is None and found["peak_100us_uncertainty_W"] is None
+    assert any(says in note for note in found["notes"] if "peak_100us_W" in note), found["notes"]
+
+
+def test_a_rig_without_it_says_so_once(tmp_path):
+    _, found = run_of(tmp_path, IOPS)
+    assert found["peak_100us_W"] is None and reason(found) == "the rig has no fast current channel"
+
+
+def test_beside_a_rail_that_nobody_sees_there_is_no_peak_of_the_drive(tmp_path):
+    quiet = ("12V", [(-100.0, 0.01)], 1_000_000, None)
+    assert figures(tmp_path / "quiet", more_rails=[quiet])[1]["peak_100us_W"] == pytest.approx(11, rel=0.1)
+    busy = ("12V", [(-100.0, 1.0)], 1_000_000, None)
+    _, found = figures(tmp_path / "busy", more_rails=[busy])
+    assert found["peak_100us_W"] is None
+    assert any("W of rail 0 (5V); rail 1 (12V), which draws too, has no such channel" in n for n in found["notes"])
+
+
+def test_a_higher_one_outside_the_window_does_not_count(tmp_path):
+    _, found = figures(tmp_path, bursts=[BURST, (5.0, 3.0, 100e-6)])
+    assert found["windows"]["fresh"]["peak_100us_W"] > 16 > found["peak_100us_W"]
+
+
+@pytest.mark.parametrize(
+    "hello",
+    [
+        None,
+        {},
+        {"fast": None},
+        {"fast": 3},
+        {"fast": {"rail": 0}},
+        {"fast": FAST | {"width": 0}},
+        {"fast": FAST | {"step_ns": 4.0}},
+    ],
+)
+def test_a_hello_without_sense_has_no_channel(hello):
+    assert fast.facts_of(hello) is None
+
+
+def test_bodies_that_make_no_sense_are_left_out():
+    rng = np.random.default_rng(3)
+    for length in range(80):
+        data = rng.integers(0, 256, length + 64, np.uint8)
+        rows = fast.rows_of(data, np.array([0]), np.array([length]), np.array([0]))
+        assert len(rows) <= (length == wire.F_END)
+        assert (rows["at"] < rows["n"]).all() and (rows["t0_us"] < 1 << 52).all()
