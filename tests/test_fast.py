@@ -95,7 +95,6 @@ def test_what_nobody_looked_at_in_time_is_counted_and_nothing_is_made_up(tmp_pat
             behind.t0_us - before.t0_us - 4 * before.n, abs=8
         )
         assert found[-1].lost * 4 > 40_000 and max(of.peak for of in found) / 25 < 300
-        assert board.missed() == 0
 
 
 def test_the_scope_takes_the_adc_and_gives_it_back(tmp_path):

@@ -28,12 +28,11 @@ from ssdrig.analysis.rundata import Rail, RunData
 from ssdrig.drive.smart import ata_table
 from ssdrig.drive.wear import wa
 from ssdrig.files import write_atomically
-from ssdrig.meter.fast import Peaks
 from ssdrig.meter.power import Closure
 
 MAGIC = b"ssdrig summary 1\n"
 CODE = Path(__file__).parents[1]
-KINDS = {kind.__name__: kind for kind in (RunData, Rail, Closure, Peaks, wa.WriteAmplification)}
+KINDS = {kind.__name__: kind for kind in (RunData, Rail, Closure, wa.WriteAmplification)}
 _SHA_BYTES = 32
 
 
@@ -61,10 +60,14 @@ def _made(run: Path) -> tuple[RunData, dict]:
 
 
 def made_of(data: RunData) -> tuple[RunData, dict]:
-    """What a report without options needs of a run: it has no `hist`. And its figures (figures.figures_of)."""
+    """What a report without options needs of a run: it has no `hist`, and no
+    `fast` of its rails. And its figures (figures.figures_of)."""
     found = figures_of(data)
     latency.place(data, found)
-    return dataclasses.replace(data, hist=data.hist[:0]), found
+    rails = [
+        dataclasses.replace(rail, fast=None) for rail in data.rails
+    ]  # ten rows a second, of which figures are made
+    return dataclasses.replace(data, hist=data.hist[:0], rails=rails), found
 
 
 @functools.cache

@@ -30,8 +30,8 @@ LEAST_COVERAGE = 0.99  # of a window
 APART = 0.05  # of the current: more than this and APART_A between channel and sensor is no calibration
 APART_A = 0.1
 FACTS = ("rail", "gpio", "nA_per_count", "step_ns", "width", "limit")
-COLUMNS = ("boot", "rail", "t0_us", "n", "sum", "peak", "at", "limited")
-ROWS = np.dtype([(name, "<i8") for name in COLUMNS])
+COLUMNS = {"boot": "i4", "rail": "i4", "t0_us": "i8", "n": "i4", "sum": "i8", "peak": "i4", "at": "i4", "limited": "i4"}
+ROWS = np.dtype(list(COLUMNS.items()))
 _BODY = np.dtype(
     [
         *(("rail", "u1"), ("channel", "u1"), ("number", "<u4"), ("t0_us", "<u8"), ("n", "<u4"), ("sum", "<u4")),
@@ -70,7 +70,7 @@ def rows_of(data: np.ndarray, start: np.ndarray, length: np.ndarray, boot: np.nd
     body = data[at[:, None] + np.arange(_BODY.itemsize)].view(_BODY)[:, 0]
     rows = np.empty(len(at), ROWS)
     rows["boot"] = boot[whole]
-    for name in COLUMNS[1:]:
+    for name in list(COLUMNS)[1:]:
         rows[name] = body[name]
     return rows[(rows["n"] > 0) & (rows["at"] < rows["n"]) & (rows["t0_us"] >= 0) & (rows["t0_us"] < 1 << 52)]
 
@@ -121,27 +121,29 @@ def _host_ns(t_us: np.ndarray, boot: np.ndarray, clocks: dict) -> np.ndarray:
 def _compared(rail: int, rows, energies, boots, step_us: float) -> tuple[np.ndarray, np.ndarray]:
     """Mean counts of the channel, and mean current of the sensor (A), between each two energy frames of a stretch over
     which both ran all the time."""
-    x, y = [], []
+    x, y = [np.empty(0)], [np.empty(0)]
     for b in np.unique(rows["boot"]).tolist():
         of, e = rows[rows["boot"] == b], energies[energies["boot"] == b]
         end_us = of["t0_us"] + of["n"] * step_us
         broken = np.concatenate([[0], np.cumsum(np.abs(of["t0_us"][1:] - end_us[:-1]) > step_us)])
         edges_us = np.append(of["t0_us"], end_us[-1:]) - step_us
         running = np.concatenate([[0.0], np.cumsum(of["sum"], dtype=float)])
-        for one, two in zip(e[:-1], e[1:], strict=True):
-            facts, conversions = boots[b].rails.get((rail, int(two["config"]))), int(two["index"] - one["index"])
-            i, j = np.searchsorted(edges_us, [one["t_us"], two["t_us"]], "right") - 1
-            if facts is None or one["config"] != two["config"] or conversions < 2 or i < 0 or j >= len(of):
+        for config in np.unique(e["config"]).tolist():
+            facts = boots[b].rails.get((rail, config))
+            if facts is None or chips.of(facts) is None:
                 continue
-            if broken[i] != broken[j] or chips.of(facts) is None:
-                continue
-            counts = np.diff(np.interp([one["t_us"], two["t_us"]], edges_us, running))[0]
-            charge = int(two["charge"] - one["charge"]) % (1 << 40)
-            raw = (charge - (charge >> 39 << 40)) / (conversions * facts["conversion_ns"] * 1e-9)
+            conversions, charge = np.diff(e["index"]), np.diff(e["charge"]) % (1 << 40)
+            at = np.searchsorted(edges_us, e["t_us"], "right") - 1
+            inside = (at >= 0) & (at < len(of))
+            good = (e["config"][1:] == config) & (e["config"][:-1] == config) & (conversions > 1)
+            good &= inside[1:] & inside[:-1]
+            good[good] &= broken[at[1:][good]] == broken[at[:-1][good]]
+            counts = np.diff(np.interp(e["t_us"], edges_us, running))[good] * step_us / np.diff(e["t_us"])[good]
+            charge = charge[good] - (charge[good] >> 39 << 40)
             _, _, i_scale, i_offset, _ = calibration.scales(facts)
-            x.append(counts * step_us / float(two["t_us"] - one["t_us"]))
-            y.append(raw * i_scale + i_offset)
-    return np.array(x), np.array(y)
+            x.append(counts)
+            y.append(charge / (conversions[good] * facts["conversion_ns"] * 1e-9) * i_scale + i_offset)
+    return np.concatenate(x), np.concatenate(y)
 
 
 Fitted = tuple[float, float, float, float, float]  # Peaks.u_slope and what follows it
@@ -190,11 +192,13 @@ def highest(peaks: Peaks, begin_ns: int, end_ns: int) -> tuple[int | None, str |
     if not inside.any():
         return None, "the fast channel saw nothing of it"
     best = int(np.flatnonzero(inside)[np.argmax(peaks.highest_A[inside])])
-    known = inside | (peaks.highest_A <= peaks.highest_A[best])  # else its part of the window may have a higher one
-    seen_ns = np.clip(peaks.end_ns, begin_ns, end_ns) - np.clip(peaks.begin_ns, begin_ns, end_ns)
-    seen = float(seen_ns[known].sum()) / (end_ns - begin_ns)
+    lies_ns = np.clip(peaks.end_ns, begin_ns, end_ns) - np.clip(peaks.begin_ns, begin_ns, end_ns)
+    across = ~inside & (peaks.highest_A > peaks.highest_A[best])  # it may have a higher one in the window, too
+    seen, hidden = (float(lies_ns[of].sum()) / (end_ns - begin_ns) for of in (slice(None), across))
     if seen < LEAST_COVERAGE:
         return None, f"the fast channel saw {100 * seen:.1f} % of the window"
+    if hidden > 1 - LEAST_COVERAGE:
+        return None, f"a higher one lies just outside, within {100 * hidden:.1f} % of the window's length"
     if peaks.limited[best]:
         return None, f"the amplifier of the fast channel was at its end, {peaks.highest_A[best]:.2f} A"
     return best, None

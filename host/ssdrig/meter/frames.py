@@ -204,8 +204,8 @@ class Decoder:
         self._samples(records, start[here], length[here], boot[here], number[here], records.t_ns[rows][here])
         here = keep & (kind == wire.ENERGY)
         self._energy(data, start[here], length[here], boot[here])
-        here = keep & (kind == wire.FAST)
-        self._fasts.append(fast.rows_of(data, start[here], length[here], boot[here]))
+        if (here := keep & (kind == wire.FAST)).any():
+            self._fasts.append(fast.rows_of(data, start[here], length[here], boot[here]))
         here = np.flatnonzero(keep & (kind == wire.PONG) & (tick >= 0))
         answers = np.zeros(len(here), ANSWERS)  # held 0: protocol 1 does not say
         answers["token"] = _gather(data, start[here] + wire.P_TOKEN, 4)
