@@ -127,7 +127,7 @@ def rail_parts(n, x, y):
         (("SCL", "5", "SPI_SCK_PIN"), ("SDA", "4", "SPI_MISO_PIN"), (a0, "2", "SPI_MOSI_PIN"), (a1, "1", "SPI_CS_PIN"))
     ):
         chosen |= {str(3 * row + 1): i2c, str(3 * row + 2): ina[pin], str(3 * row + 3): spi}
-    put("J01", "Selector", "", "INA228 / 229", 213 - x, 105 + 9.5 * n - y, chosen)
+    put("J01", "Selector", "", "INA228 / 229", 213 - x, 108 + 9.5 * n - y, chosen)
     put("C04", "C", "decoupling", "100n", 90, 11, {"1": "+3V3", "2": "GND"}, 270)
     # what keeps a cut's negative pulse, a wrong supply and a drive's ripple away
     put("D04", "Zener_2", "input TVS", "SMBJ18A", 0.5, 11, {"1": rail_in, "2": "GND"}, 270)
@@ -200,7 +200,7 @@ TEXTS += [
     (9, 136, 3, "Test points"),
     (200, 26, 3, "Pins from outside"),
     (200, 84, 3, "Lamps"),
-    (200, 101, 3, "INA228 (joined) or INA229"),
+    (200, 100.3, 3, "INA228 (joined) or INA229"),
     (116, 86, 3, "Pulls (all below 8 kOhm where a pin must be low: RP2350-E9)"),
     (
         9,

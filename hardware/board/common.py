@@ -247,7 +247,7 @@ def common_parts():
         ),
         # what feeds the board comes in through passive connector pins: say so to the rule check
         *(
-            Part(f"#FLG{i}", "PWR_FLAG", "PWR_FLAG", "", 205 + 5 * i, 140, 0, False, {"1": net})
+            Part(f"#FLG{i}", "PWR_FLAG", "PWR_FLAG", "", 188 + 5 * i, 140, 0, False, {"1": net})
             for i, net in enumerate(("GND", "RAIL1_IN", "LOGIC_5V"))
         ),
     ]
