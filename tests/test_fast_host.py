@@ -102,3 +102,32 @@ def test_bodies_that_make_no_sense_are_left_out():
         rows = fast.rows_of(data, np.array([0]), np.array([length]), np.array([0]))
         assert len(rows) <= (length == wire.F_END)
         assert (rows["at"] < rows["n"]).all() and (rows["t0_us"] < 1 << 52).all()
+
+
+def simulated(rng) -> tuple[float, float, float]:
+    """(true power, stated power, expanded uncertainty) of a rig whose channel, supply and load are drawn at random from
+    within what the budget says of them; the sensor is taken to be right, so that nothing else covers for a term."""
+    made = FAST["nA_per_count"] * 1e-9
+    gain, zero, half_counts = 1 + rng.uniform(-1, 1) * fast.GAIN_PART, rng.uniform(-20, 40), fast.INL_COUNTS
+    bent = lambda amps: half_counts * np.sin(amps * rng_bend + rng_phase)  # the ADC's non-linearity
+    rng_bend, rng_phase = rng.uniform(0.5, 8), rng.uniform(0, 2 * np.pi)
+    true = np.abs(rng.normal(rng.uniform(0.1, 0.8), rng.uniform(0, 0.2), 60)) + 0.02
+    a, b, fitted, why = fast._line(zero + gain * true / made + bent(true), true, FAST)
+    assert why is None
+    peak, hidden = rng.uniform(1, 3.5), rng.uniform(0, fast.BURST_PART)
+    seen = peak - hidden * (peak - true.mean())
+    source_V = 5 - rng.uniform(0, fast.SOURCE_OHM) * (peak - true.mean())
+    ns = np.zeros(1, np.int64)
+    highest_A = np.array([a + b * (zero + gain * seen / made + bent(seen))])
+    peaks = fast.Peaks(ns, ns, ns, highest_A, ns, float(true.mean()), *fitted)
+    rail = {"rail": 0, "chip": "INA228", "shunt_uOhm": 15_000, "shunt_tolerance_ppm": 1, "current_lsb_pA": 7_812_500}
+    return source_V * peak, *fast.power_W(peaks, 0, rail | {"vbus_lsb_nV": 195_312.5, "conversion_ns": 1_000_000}, 5.0)
+
+
+def test_95_of_100_rigs_are_within_what_is_stated():
+    rng = np.random.default_rng(7)
+    true_W, stated_W, u_W = np.array([simulated(rng) for _ in range(1000)]).T
+    inside = np.mean(np.abs(stated_W - true_W) < u_W)
+    assert inside > 0.94  # and it is not made so by a figure that says nothing:
+    assert np.median(u_W / true_W) < 0.08
+    assert np.mean(np.abs(stated_W - true_W) < u_W / 4) < 0.8

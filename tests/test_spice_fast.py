@@ -4,16 +4,20 @@ errors in hardware/README.md, worked out again."""
 import bisect
 import functools
 import math
+import re
 import shutil
 
 import picture_of_study as pictures
 import pytest
 from board_files import README
+from conftest import ROOT
+
+from ssdrig.meter import fast
 
 simulate = pictures.simulator()
 V = simulate.values("m2_3v3")
 STEP_s, WIDTH = 4e-6, 25  # of the ADC's samples, and of a mean
-BURST_PART, INL_COUNTS = 0.022, 8.0  # what hardware/README.md states
+BURST_PART, INL_COUNTS = fast.BURST_PART, fast.INL_COUNTS  # what the host states
 WINDOW_s = STEP_s * WIDTH
 FILTER_s = V["fast_filter_resistor"] * V["fast_filter_capacitor"]
 AMPLIFIER_s = 1 / (2 * math.pi * V["fast_bandwidth"])
@@ -67,6 +71,14 @@ def test_a_burst_as_long_as_the_window_is_hidden_by_the_lag_and_a_longer_one_is_
 def test_a_slower_filter_breaks_what_is_stated():
     low, _ = highest_means(fast_filter_capacitor=1e-8)
     assert 1 - (low - 0.1) / 2.9 > 2 * BURST_PART
+
+
+def test_firmware_and_host_know_the_circuit():
+    said = dict(re.findall(r"^_?(\w+) = const\((\d+)\)", (ROOT / "firmware/fast.py").read_text(), re.M))
+    assert (int(said["STEP_us"]), int(said["WIDTH"])) == (round(STEP_s * 1e6), WIDTH)
+    assert int(said["LIMIT"]) == int((V["logic"] - V["fast_swing"]) / V["logic"] * 4096)
+    assert (fast.GAIN, fast.REFERENCE_V) == (V["fast_gain"], V["logic"])
+    assert fast.nA_per_count(8000) == pytest.approx(3.3 / 4096 / (V["fast_gain"] * V["shunt"]) * 1e9, rel=1e-6)
 
 
 def test_it_settles_within_two_samples_to_99_percent():

@@ -5,7 +5,7 @@ The channel's current is  I = a + b C  with C in counts of the ADC. What it is m
 time between two energy frames the sensor's CHARGE gives the true mean current, and the least squares over all of them
 give a, and b as well as the load's changes allow; both values of b are combined by their variances. Of a peak
 
-    u2(I) = (u(b) (C - mean C))2 + scatter2 / n + non-linearity2 + (burst)2
+    u2(I) = (u(b) (C - mean C))2 + scatter2 / n + 2 non-linearity2 + burst2
     P = V I, V = mean V of the run - R (I - mean I),  R between 0 and SOURCE_OHM: the rail sags under a peak, unseen
 
 INL_COUNTS and BURST_PART are rectangular (JCGM 100:2008, 4.3.7): the ADC's integral non-linearity, and what filter and
@@ -214,7 +214,7 @@ def power_W(peaks: Peaks, i: int, rail: dict, mean_V: float) -> tuple[float, flo
     u_A = math.hypot(
         peaks.u_slope * (amps - peaks.mean_A),
         peaks.u_A,
-        peaks.inl_A / math.sqrt(3),
+        peaks.inl_A * math.sqrt(2 / 3),  # at the peak and at the mean
         BURST_PART * above_A / math.sqrt(3),
     )
     own_W = uncertainty.expanded_W([uncertainty.Mean(rail, volts, volts * amps)]) / calibration.EXPANDED
