@@ -228,13 +228,13 @@ def step(mem: ptr32) -> int:
         script = at + _SCRIPT + 18 * (kind - 1)
         n = int(mem[script])
         script += 2
+        begun = int(timer[_TIMERAWL])
         while n:
             block[_DATA_CMD] = int(mem[script])
             script += 1
             n -= 1
-        now = int(timer[_TIMERAWL]) & 0x3FFFFFFF
-        mem[_STARTED] = now
-        if (now - stamp) & 0x3FFFFFFF > int(mem[at + _LATE]):
+        mem[_STARTED] = int(timer[_TIMERAWL]) & 0x3FFFFFFF
+        if (begun - stamp) & 0x3FFFFFFF > int(mem[at + _LATE]):
             mem[_TORN] = 4
     if int(mem[_WAITING]) and int(mem[_ALARM]) and not int(mem[_SET]):
         script = _LANE + lane * _SIZE + _SCRIPT + 18 * (int(mem[_KIND]) - 1)
