@@ -218,7 +218,7 @@ def _info(args: argparse.Namespace) -> int:
         print(f"  together: {milliwatts(found['total']['P_mean_W'], found['total']['P_uncertainty_W'])}")
     clock = found["clock"]
     print(
-        f"  clock: sample times good to {clock['bound_us']:.0f} us, board's crystal {clock['rate_ppm']:+.1f} ppm,"
+        f"  clock: stamps of samples good to {clock['bound_us']:.0f} us, board's crystal {clock['rate_ppm']:+.1f} ppm,"
         f" {clock['pings']} pings"
     )
     for line in found["logs"]:
