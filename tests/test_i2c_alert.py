@@ -39,8 +39,8 @@ def test_an_edge_with_alert_high_is_no_conversions(fifo):
 
 
 def test_a_script_has_begun_with_its_first_command(fifo):
-    """What tears it is when CURRENT is read; the other ten commands take 10 us to hand over. Counted with them, a sample
-    behind an INA228's accumulators at 4273/s was given up now and then on the emulated RP2040."""
+    """What tears it is when CURRENT is read; the other ten commands take 10 us to hand over. Counted with them, one
+    sample behind an INA228's accumulators at 4273/s was given up now and then on the emulated RP2040."""
     _, block = fifo
     bus, _ = bus_of(fifo)
     lane = bus.lanes[0]
