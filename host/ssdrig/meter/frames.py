@@ -162,7 +162,7 @@ class Decoder:
         return np.concatenate(self._energies) if self._energies else np.empty(0, ENERGY)
 
     def fasts(self) -> np.ndarray:
-        """All frames of the fast current channel so far, dtype fast.ROWS, in order."""
+        """All frames of the fast current channel so far, dtype fast.ROWS, in order; of a decoder of places."""
         return np.concatenate(self._fasts)
 
     def rails(self) -> list[int]:
@@ -204,7 +204,7 @@ class Decoder:
         self._samples(records, start[here], length[here], boot[here], number[here], records.t_ns[rows][here])
         here = keep & (kind == wire.ENERGY)
         self._energy(data, start[here], length[here], boot[here])
-        if (here := keep & (kind == wire.FAST)).any():
+        if self._kind is Places and (here := keep & (kind == wire.FAST)).any():
             self._fasts.append(fast.rows_of(data, start[here], length[here], boot[here]))
         here = np.flatnonzero(keep & (kind == wire.PONG) & (tick >= 0))
         answers = np.zeros(len(here), ANSWERS)  # held 0: protocol 1 does not say
