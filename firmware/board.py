@@ -26,6 +26,7 @@ SDA, SCL = 4, 5
 BUS_Hz = (1_096_000, 400_000)
 BUSES = []  # as chips() found them
 MISO, SCK, MOSI = 0, 2, 3
+IRQ_us = 50  # of one conversion's interrupt (tests/emulator/measure.py)
 SPI_Hz = 10_000_000  # at most: the RP2040 makes 8.93 MHz of it, the RP2350 9.38
 
 # Full scale 5.12 A: 40.96 mV range across 8 mOhm. Current LSB = 5.12 A / 2**19.
@@ -167,6 +168,8 @@ def chips():
         wires = [(rail["cs"], rail["alert"]) for rail in on_spi]
         lanes = spi_lane.Bus(spi, spi_lane.PAGE[0], wires, _room("SPI0")).lanes
         lane_of.update({rail["rail"]: lane for rail, lane in zip(on_spi, lanes)})
+    for lane in lane_of.values():  # its interrupt waits for those of the other bus
+        lane.delay_us += IRQ_us * len(on_i2c if lane.bus is not i2c else on_spi)
     drivers = [_driver(rail["chip"])(lane_of[rail["rail"]], rail) for rail in RAILS]
     del BUSES[:]
     of = lambda name: [chip for chip, rail in zip(drivers, RAILS) if rail["bus"] == name]

@@ -74,7 +74,7 @@ class Sampler:
         # the next one replaces CURRENT and CHARGE; a temperature that is converted before it only gives more time
         shunt_us = chip.shunt_us * 199 // 200
         self.late_us = min(period_us - sample_us, shunt_us - lane.SOON_us) - lane.delay_us
-        if self.late_us < lane.BEGIN_us:
+        if self.late_us < lane.BEGIN_us or 2 * lane.delay_us > period_us:  # or they are counted wrong: _steps
             raise ValueError("rail %d: conversions of %d us are too short" % (self.rail["rail"], chip.conversion_us))
         lane.claim(sample_us, period_us)
         self.accumulates = bool(chip.EXTRA)

@@ -1,7 +1,7 @@
 """firmware/sampler.py by hand: what is planned, begun and ended, and every count, time and byte of a frame."""
 
 import pytest
-from samplerbench import EXTRA, SAMPLE, WRAP, BASE_us, Board, Chip, PERIOD_us, energy_of, samples_of
+from samplerbench import EXTRA, SAMPLE, WRAP, BASE_us, Board, Chip, Lane, PERIOD_us, energy_of, samples_of
 
 from ssdrig import wire
 
@@ -263,3 +263,14 @@ def test_the_period_is_that_of_at_most_16384_conversions(count, base):
     made.convert(count * 201)
     assert s.period == 201 << 8 and s.base_index == base and s.learn_at == count - 1 + 1024
     assert s.base_tick == (BASE_us + (count * 201 if base > 0 else 0)) % WRAP
+
+
+@pytest.mark.parametrize(("delay_us", "refused"), [(99, False), (100, True)])
+def test_stamps_that_may_be_late_by_half_a_conversion_are_refused(monkeypatch, delay_us, refused):
+    """A conversion is counted by the time since the one before."""
+    monkeypatch.setattr(Lane, "delay_us", delay_us)
+    if refused:
+        with pytest.raises(ValueError, match="conversions of 200 us are too short"):
+            Board(shunt_us=190)
+    else:
+        Board(shunt_us=190)
