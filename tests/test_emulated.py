@@ -48,7 +48,7 @@ STREAMS = {
     "three rails": (emulated.rows([{**SLOW, **ARMED}] * 3, first=1), 1100),
     "interference": (emulated.rows([{"vbus_us": 50, "vshunt_us": 1052, "temp_us": None, "alert": 14}], first=5), 250),
 }
-COMPILED_THERE = ("as shipped", "two on spi")  # by the board; the others by mpy-cross
+COMPILED_THERE = "two on spi"  # by the board; the others by mpy-cross
 SENSORS = [
     {"address": 0x40, "alert": 6},
     *({"address": 0x41 + n, "alert": 7 + n, "fast_ppm": (0, 3000, -3000)[n]} for n in range(3)),
@@ -88,13 +88,12 @@ def seen():
         board.raw_repl()
         board.run("import sys;about=sys.implementation")
         about = board.run("print(about._machine);print(sys.maxsize);print('%d.%d.%d'%about.version[:3])").split("\n")
-        board.run(emulated.IMPORTS)
-        free = int(board.run("r=rig.Rig();gc.collect();print(gc.mem_free());del r"))
         streams = {}
         for name, (rows, locked) in STREAMS.items():
-            if rows:
-                board.begin_anew(rows, compiled=name not in COMPILED_THERE)
-            if name == "two on spi":
+            board.begin_anew(rows, compiled=name != COMPILED_THERE)
+            if name == "as shipped":
+                free = int(board.run("r=rig.Rig();gc.collect();print(gc.mem_free());del r"))
+            if name == COMPILED_THERE:
                 piece = int(board.run(PIECE))
             streams[name] = board.stream(locked)
         cut = board.run(CUT)
