@@ -1,6 +1,7 @@
 """For tests: MicroPython's qemu port on an emulated Cortex-M3 (ARMv7-M, whose instructions the RP2350's Cortex-M33 has
 too), spoken to by the raw REPL."""
 
+import functools
 import os
 import select
 import shutil
@@ -9,6 +10,8 @@ import time
 from pathlib import Path
 
 import emulated
+
+from ssdrig import prctl
 
 MACHINE = "mps2-an385"
 FIRST_BLOCK = 0x21000000  # of the machine's 16 MB RAM beside that of the program
@@ -33,7 +36,11 @@ class Cortex:
     def __enter__(self):
         words = ["qemu-system-arm", "-machine", MACHINE, "-nographic", "-monitor", "null", "-serial", "stdio"]
         self.process = subprocess.Popen(
-            [*words, "-semihosting", "-kernel", str(image())], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0
+            [*words, "-semihosting", "-kernel", str(image())],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            bufsize=0,
+            preexec_fn=functools.partial(prctl.die_with_parent, os.getpid()),  # also of a pytest that is killed
         )
         self.input = b""
         try:

