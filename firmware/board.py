@@ -92,9 +92,13 @@ def _own():
     for name in ("switch", "scope"):
         if not isinstance(own.get(name), list):
             raise ValueError("no list of " + name)
-    for name in ("rail", "gpio", "nA_per_count"):
-        if own.get("fast") and name not in own["fast"]:
-            raise ValueError("fast without " + name)
+    fast = own.get("fast")
+    if fast is not None:
+        for name in ("rail", "gpio", "nA_per_count"):
+            if type(fast.get(name) if isinstance(fast, dict) else None) is not int:
+                raise ValueError("fast without " + name)
+        if not 26 <= fast["gpio"] <= 28 or fast["rail"] not in [row["rail"] for row in own["rails"]]:
+            raise ValueError("fast of no rail, or no input of the ADC")
     return own
 
 

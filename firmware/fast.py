@@ -149,10 +149,16 @@ class Fast:
             if n >= _WIDTH:
                 self._resume(_WIDTH)
         elif n > _ROOM:
-            self._close()
+            if n < _LONGEST:
+                self._close()
+            else:  # its ticks are too old to say when it was
+                add(self.lost, at - state[_FIRST])
             n -= _WIDTH
             add(self.lost, n)
-            self._resume(at + n)
+            if at + n > _LONGEST:
+                self._anew(at + n)
+            else:
+                self._resume(at + n)
         elif n >= _WORTH:
             first = state[_FIRST]
             n = min(n // _WIDTH * _WIDTH, _PIECE, first + _INTERVAL - at)
@@ -163,9 +169,13 @@ class Fast:
             if at + n == first + _INTERVAL:
                 self._close()
                 if at > _LONGEST:
-                    add(self.lost, adc_ring.count() - state[_AT])
-                    self.tick = adc_ring.again()
-                    self._resume(0)
+                    self._anew(state[_AT])
+
+    def _anew(self, at):
+        """Begin the ring anew: what it holds from sample `at` on is lost."""
+        add(self.lost, adc_ring.count() - at)
+        self.tick = adc_ring.again()
+        self._resume(0)
 
     def _resume(self, at):
         """Go on with sample `at`, before which WIDTH others lie, if it is not the first."""

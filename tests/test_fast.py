@@ -123,6 +123,19 @@ def test_the_ring_begins_anew_before_the_dma_has_counted_to_its_end(tmp_path):
         assert all(amperes(of.peak / 25) == pytest.approx(LOAD_A, rel=0.02) for of in intervals(board))
 
 
+def test_the_ring_begins_anew_also_where_no_interval_was_ever_whole(tmp_path):
+    """Stalls, as of a host that reads nothing for minutes: without a new beginning the place of a sample would grow
+    until its ticks are none (ticks_add raises), and the DMA would count to its end."""
+    more = settings([], stalls=[[0.2, 60], [0.6, 60]])
+    with Board(tmp_path, 2.5, more | changed_firmware(tmp_path, "fast.py", _LONGEST=10_000)) as board:
+        board.go()
+        board.until(lambda: len(intervals(board)) >= 10)
+        found = intervals(board)
+        gaps = [b.t0_us - a.t0_us - 4 * a.n for a, b in itertools.pairwise(found)]
+        assert all(gap >= 0 for gap in gaps) and {of.n for of in found} == {25_000}  # a partial one would be too old
+        assert all(amperes(of.peak / 25) == pytest.approx(LOAD_A, rel=0.02) for of in found) and board.logs() == ""
+
+
 def test_go_begins_from_nothing_and_hello_says_what_is_there(tmp_path):
     with Board(tmp_path, 2.5, settings([])) as board:
         about = {"rail": 0, "gpio": GPIO, "nA_per_count": NA}
@@ -144,9 +157,18 @@ def test_a_board_without_it_sends_nothing_of_it(tmp_path):
         assert board.hello()["fast"] is None and intervals(board) == []
 
 
-def test_a_file_that_makes_no_sense_of_it_is_said(tmp_path):
+@pytest.mark.parametrize(
+    ("row", "says"),
+    [
+        ({"rail": 0}, "fast without gpio"),
+        ("rail gpio nA_per_count", "fast without rail"),
+        ({"rail": 0, "gpio": 5, "nA_per_count": NA}, "no input of the ADC"),
+        ({"rail": 3, "gpio": GPIO, "nA_per_count": NA}, "fast of no rail"),
+    ],
+)
+def test_a_file_that_makes_no_sense_of_it_is_said(tmp_path, row, says):
     flash = changed_firmware(tmp_path, "fast.py")
-    own = json.loads((ROOT / "hardware/builds/one_rail.json").read_text()) | {"fast": {"rail": 0}}
+    own = json.loads((ROOT / "hardware/builds/one_rail.json").read_text()) | {"fast": row}
     (tmp_path / "flash/board.json").write_text(json.dumps(own))
     with Board(tmp_path, 2.5, flash | FAST) as board:
-        board.until(lambda: "fast without gpio" in board.logs())
+        board.until(lambda: says in board.logs())
