@@ -49,6 +49,7 @@ def changed(path, value):
         (("rails", 1, "rail"), 0, "a rail twice: [0, 0]"),
         (("rails", 1, "address"), 0x40, "the same address twice: [64, 64]"),
         (("switch", 1, "gate"), 11, "the same pin twice"),
+        (("switch", 1, "gate"), 27, "the same pin twice"),  # of the scope
         (("switch", 0, "rail"), 3, '"switch" wants a rail of these'),
         (("scope", 0, "nV_per_count"), 0, '"scope" wants a rail of these'),
     ],

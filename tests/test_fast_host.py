@@ -1,6 +1,8 @@
 """The highest mean of 100 us of a window, from runs in which it is known: found within the uncertainty that is stated,
 or null with a reason."""
 
+import struct
+
 import numpy as np
 import pytest
 from synthetic_fast import FAST
@@ -89,6 +91,7 @@ def test_a_higher_one_outside_the_window_does_not_count(tmp_path):
         {"fast": {"rail": 0}},
         {"fast": FAST | {"width": 0}},
         {"fast": FAST | {"step_ns": 4.0}},
+        {"fast": FAST | {"width": 10**400}},
     ],
 )
 def test_a_hello_without_sense_has_no_channel(hello):
@@ -97,11 +100,15 @@ def test_a_hello_without_sense_has_no_channel(hello):
 
 def test_bodies_that_make_no_sense_are_left_out():
     rng = np.random.default_rng(3)
+    good = [bytes(wire.BODY), 0, 28, 0, 0, 25_000, 0, 0, 24, 0, 0]
+    for at, value in ((8, 0xFFFFFFFF), (7, 0xFFFFFFFF), (5, 0xFFFFFFFF)):  # in 32 bits with a sign: negative
+        body = struct.pack("<5s" + wire.FAST_BODY[1:], *good[:at], value, *good[at + 1 :])
+        assert len(fast.rows_of(np.frombuffer(body, np.uint8), *map(np.array, ([0], [wire.F_END], [0])))) == 0
     for length in range(80):
         data = rng.integers(0, 256, length + 64, np.uint8)
         rows = fast.rows_of(data, np.array([0]), np.array([length]), np.array([0]))
         assert len(rows) <= (length == wire.F_END)
-        assert (rows["at"] < rows["n"]).all() and (rows["t0_us"] < 1 << 52).all()
+        assert (rows["at"] < rows["n"]).all() and (rows["at"] >= 0).all() and (rows["t0_us"] < 1 << 52).all()
 
 
 def simulated(rng) -> tuple[float, float, float]:

@@ -29,6 +29,7 @@ SOURCE_OHM = 0.05  # of supply, fuse and switch before the sensor
 LEAST_COVERAGE = 0.99  # of a window
 APART = 0.05  # of the current: more than this and APART_A between channel and sensor is no calibration
 APART_A = 0.1
+MOST_OF_A_FACT = 1 << 30
 FACTS = ("rail", "gpio", "nA_per_count", "step_ns", "width", "limit")
 COLUMNS = {"boot": "i4", "rail": "i4", "t0_us": "i8", "n": "i4", "sum": "i8", "peak": "i4", "at": "i4", "limited": "i4"}
 ROWS = np.dtype(list(COLUMNS.items()))
@@ -72,7 +73,7 @@ def rows_of(data: np.ndarray, start: np.ndarray, length: np.ndarray, boot: np.nd
     rows["boot"] = boot[whole]
     for name in list(COLUMNS)[1:]:
         rows[name] = body[name]
-    return rows[(rows["n"] > 0) & (rows["at"] < rows["n"]) & (rows["t0_us"] >= 0) & (rows["t0_us"] < 1 << 52)]
+    return rows[(rows["n"] > 0) & (rows["at"] >= 0) & (rows["peak"] >= 0) & (rows["at"] < rows["n"]) & (rows["t0_us"] >= 0) & (rows["t0_us"] < 1 << 52)]
 
 
 def facts_of(hello: dict | None) -> dict | None:
@@ -80,7 +81,7 @@ def facts_of(hello: dict | None) -> dict | None:
     said = (hello or {}).get("fast")
     if not isinstance(said, dict) or any(type(said.get(name)) is not int for name in FACTS):
         return None
-    return said if min(said[name] for name in FACTS[2:]) > 0 else None
+    return said if all(0 < said[name] < MOST_OF_A_FACT for name in FACTS[2:]) else None
 
 
 def of_rail(rail: int, rows: np.ndarray, energies: np.ndarray, boots: list, clocks: dict) -> Peaks | None:

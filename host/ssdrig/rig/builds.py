@@ -64,6 +64,7 @@ def complaint(build: object) -> str | None:
     if said := _of_fast(build):
         return f"fast: {said}"
     pins = [row["alert"] for row in rails] + [row["cs"] for row in rails if row["bus"] == "SPI0"]
+    pins += [row["gpio"] for row in [*build["scope"], *([build["fast"]] if build.get("fast") else [])]]
     pins += [gate + k for row in build["switch"] for gate in [row["gate"]] for k in (0, 1)]
     addresses = [row["address"] for row in rails if row["bus"] == "I2C0"]
     for what, of in (("pin", pins), ("address", addresses)):
