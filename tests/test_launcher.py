@@ -265,6 +265,13 @@ def test_setup_builds_the_emulated_board_once(ready):
     assert ready.start("setup", "--emulator", "woody", **words).returncode == 2
 
 
+def test_the_builder_refuses_another_release_and_touches_nothing(tmp_path):
+    (tmp_path / "sources").mkdir()
+    done = subprocess.run([ROOT / "tests/emulator/build.sh", tmp_path, "woody"], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (2, "expected trixie, forky or sid, seen woody\n")
+    assert [path.name for path in tmp_path.iterdir()] == ["sources"]
+
+
 def fake_micropython(clone: Clone, version: str = "1 26 0") -> str:
     clone.script("micropython-fake", f"echo micropython {version}")
     return "micropython-fake"

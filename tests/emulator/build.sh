@@ -13,6 +13,13 @@
 set -eu
 folder=$(realpath -m "${1:?usage: build.sh FOLDER [trixie|forky|sid]}")
 release=${2:-trixie}
+case $release in
+trixie | forky | sid) ;;
+*)
+    echo "expected trixie, forky or sid, seen $release" >&2
+    exit 2
+    ;;
+esac
 rm -rf "$folder/sources" # of another release
 mkdir -p "$folder/apt/lists/partial" "$folder/apt/archives/partial" "$folder/sources"
 cd "$folder"
@@ -32,7 +39,7 @@ get() {
 get update
 (cd sources && get source --download-only micropython && get download pico-sdk-source tinyusb-source)
 
-rm -rf micropython debian build cortex
+rm -rf micropython debian build cortex release # a build that ends early is of no release
 mkdir micropython
 tar xf sources/micropython_*.orig.tar.xz -C micropython --strip-components=1
 for package in sources/*.deb; do dpkg-deb -x "$package" debian; done
