@@ -77,6 +77,13 @@ def test_no_part_without_order_number_and_dated_price(monkeypatch, tmp_path):
     assert not (tmp_path / "out").exists()
 
 
+def test_a_row_that_is_cut_short_is_said(tmp_path, monkeypatch):
+    text = (release.FOLDER / "bom.csv").read_text().rstrip("\n").split("\n")
+    (tmp_path / "bom.csv").write_text("\n".join([*text[:-1], ",".join(text[-1].split(",")[:3])]))
+    monkeypatch.setattr(release, "FOLDER", tmp_path)
+    assert {"part_number", "lcsc_source", "price_date"} <= {name for _, name in release.lacking(release.bill())}
+
+
 def test_a_number_of_jlcpcb_stands_for_one_part():
     """The same part has the same number in each row, and the README says how many have one."""
     of_part, of_number = {}, {}

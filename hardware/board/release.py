@@ -134,9 +134,9 @@ def placement(project, out):
 
 
 def bill():
-    """The rows of bom.csv."""
+    """The rows of bom.csv; what a row cut short does not say is empty."""
     with open(FOLDER / "bom.csv", newline="") as file:
-        return list(csv.DictReader(file))
+        return list(csv.DictReader(file, restval=""))
 
 
 BASES = ("listed", "decoded", "memory", "drawing")  # how a part's number is known: ../README.md, Building the board

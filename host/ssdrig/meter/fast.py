@@ -73,7 +73,8 @@ def rows_of(data: np.ndarray, start: np.ndarray, length: np.ndarray, boot: np.nd
     rows["boot"] = boot[whole]
     for name in list(COLUMNS)[1:]:
         rows[name] = body[name]
-    return rows[(rows["n"] > 0) & (rows["at"] >= 0) & (rows["peak"] >= 0) & (rows["at"] < rows["n"]) & (rows["t0_us"] >= 0) & (rows["t0_us"] < 1 << 52)]
+    sense = (rows["n"] > 0) & (rows["at"] >= 0) & (rows["at"] < rows["n"]) & (rows["peak"] >= 0)
+    return rows[sense & (rows["t0_us"] >= 0) & (rows["t0_us"] < 1 << 52)]
 
 
 def facts_of(hello: dict | None) -> dict | None:
