@@ -6,8 +6,7 @@ from array import array
 import micropython
 from micropython import const
 
-LEAST_ms = 5
-LOOP_us = 2000  # that the main loop may take from a conversion to its sample, and to open the switch
+LOOP_us = 3000  # that the main loop may take from a conversion to its sample, and to open the switch
 CURRENT, VOLTAGE = 1, 2  # what `look` finds
 _A = const(0)  # raw limits
 _V = const(1)
@@ -68,9 +67,10 @@ class Guard:
         self.raw_A = int(limits["A"] * 1_000_000) * 1_000_000 // row["current_lsb_pA"]
         self.raw_V = int(limits["V"] * 1000) * 2_000_000 // int(2 * chip.VBUS_LSB_nV)
         # a conversion until it is seen at all, another until the last one is complete
-        self.patience_us = int(limits["ms"]) * 1000 - 2 * chip.conversion_us - LOOP_us
-        if limits["ms"] < LEAST_ms or self.patience_us <= 0:
-            raise ValueError("rail %d: protect wants %d ms or more" % (row["rail"], LEAST_ms))
+        needed_us = 2 * chip.conversion_us + LOOP_us
+        self.patience_us = int(limits["ms"]) * 1000 - needed_us
+        if self.patience_us <= 0:
+            raise ValueError("rail %d: protect wants %d ms or more" % (row["rail"], needed_us // 1000 + 1))
         if self.raw_A >= 1 << chip.BITS - 1 or self.raw_V >= 1 << chip.BITS:
             raise ValueError("rail %d: protect asks for more than the sensor reads" % row["rail"])
         self.row, self.chip = row, chip

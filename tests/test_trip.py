@@ -89,7 +89,7 @@ def test_lost_readings_begin_the_time_anew():
     "limits, why",
     [
         ({"A": 6.0, "ms": 20, "V": 5.6}, "more than the sensor reads"),
-        ({"A": 3.0, "ms": 4, "V": 5.6}, "5 ms or more"),
+        ({"A": 3.0, "ms": 5, "V": 5.6}, "6 ms or more"),
         ({"A": 3.0, "ms": 20}, "wants A, ms and V"),
         ({"A": "3", "ms": 20, "V": 5.6}, "wants A, ms and V"),
         ({"A": 3.0, "ms": 20, "V": 0}, "wants A, ms and V"),

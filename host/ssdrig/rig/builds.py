@@ -146,7 +146,7 @@ def _of_limits(row: dict) -> str | None:
         return f"protect would open {row['nominal_mV'] / 1000:g} V at {limits['V']:g} V, below its +5 %"
     if limits["V"] * 1000 > 1.5 * row["nominal_mV"]:
         return f"protect lets {row['nominal_mV'] / 1000:g} V rise to {limits['V']:g} V"
-    least_ms = max(5.0, 2.5 + 2e-3 * (row["vbus_us"] + row["vshunt_us"] + (row.get("temp_us") or 0)))
+    least_ms = 3.5 + 2e-3 * (row["vbus_us"] + row["vshunt_us"] + (row.get("temp_us") or 0))  # protect.py of firmware
     if limits["ms"] < least_ms:
         return f"protect within {limits['ms']:g} ms: with these conversions {least_ms:.1f} ms is the least"
     return None
