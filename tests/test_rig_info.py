@@ -6,10 +6,11 @@ import math
 import pytest
 from json_documents import checked
 from simboard import REAL_TIME, Board, lent_port, run_rig
+from synthetic_fast import FAST
 from test_rig_command import Bench
 
 from ssdrig.errors import RigError
-from ssdrig.rig import calibrate
+from ssdrig.rig import calibrate, checks, info
 from ssdrig.rig import command as rig_command
 from ssdrig.rig.session import Memory, session
 from ssdrig.rig.stream import Rig
@@ -70,6 +71,28 @@ def test_a_fast_rail(tmp_path, capsys):
     )
     assert row["lost"] - row["given_up"] in (0, -1) and row["given_up"] in (2, 3)
     assert "of nominal 4273.5" in text and "given up to read the accumulators" in text and "together" not in text
+
+
+@pytest.mark.parametrize(("gain", "agrees"), [(1.0, True), (0.0, False)])  # 0: no amplifier
+def test_the_fast_channel_beside_its_sensor(tmp_path, capsys, gain, agrees):
+    row = {"rail": 0, "gpio": 28, "nA_per_count": 2_014_160, "true": {"gain": gain, "zero": 0}}
+    found, text = told(tmp_path, capsys, {"fast": row})
+    of = found["fast"]
+    assert of["rail"] == 0 and of["intervals"] > 15 and of["limited"] == 0 and of["agrees"] is agrees
+    assert of["I_mean"] == pytest.approx(gain * of["I_sensor"], rel=0.02) and of["I_sensor"] > 0.9
+    assert any("is its amplifier there" in words for words in found["warnings"]) is not agrees
+    (line,) = [line for line in text.splitlines() if line.startswith("  fast channel of rail 0, not corrected: ")]
+    assert float(line.split(": ")[1].split()[0]) == pytest.approx(1e3 * of["I_mean"], rel=0.02, abs=1)
+    check = checks.of_fast(of)
+    assert check.ok is agrees and ("is its" in check.words() or "amplifier" in check.words()) is not agrees
+
+
+def test_a_fast_channel_that_sends_nothing_and_a_board_without_one():
+    hello, rows = {"fast": FAST}, [{"rail": 0, "I_mean": 0.5}]
+    of = info.of_fast(hello, [b"", b"short"], rows)
+    assert of["I_mean"] is None and of["agrees"] is False and not checks.of_fast(of).ok
+    assert "sends nothing where the sensor reads 0.500 A" in info.fast_apart(of)
+    assert info.of_fast(hello, [], [])["agrees"] is None and info.of_fast({}, [], rows) is None
 
 
 def test_a_rail_at_the_sensors_limit(tmp_path, capsys):

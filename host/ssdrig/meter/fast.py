@@ -64,6 +64,11 @@ def nA_per_count(shunt_uOhm: int) -> int:
     return round(REFERENCE_V / STEPS / GAIN / (shunt_uOhm * 1e-6) * 1e9)
 
 
+def apart_A(sensor_A: float) -> float:
+    """By how much channel and sensor may differ."""
+    return APART * abs(sensor_A) + APART_A
+
+
 def rows_of(data: np.ndarray, start: np.ndarray, length: np.ndarray, boot: np.ndarray) -> np.ndarray:
     """Frames whose payloads begin at data[start] (uint8) -> ROWS; what is no whole body is left out."""
     whole = length == wire.F_END
@@ -173,9 +178,9 @@ def _line(x: np.ndarray, y: np.ndarray, facts: dict) -> tuple[float, float, Fitt
     a = float(y.mean() - b * x.mean())
     scatter = float(np.sqrt(np.mean((y - a - b * x) ** 2)))
     fitted = u_b / b, scatter / math.sqrt(len(x)), inl_A, b / made, scatter
-    apart_A = APART * abs(float(y.mean())) + APART_A
+    most_A = apart_A(float(y.mean()))
     seen_A = made * float(x.mean())
-    if abs(seen_A - y.mean()) > apart_A or scatter > apart_A:
+    if abs(seen_A - y.mean()) > most_A or scatter > most_A:
         said = f"it reads {seen_A:.3f} A on average where the sensor reads {y.mean():.3f} A"
         return (
             a,

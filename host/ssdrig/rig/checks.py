@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ssdrig.meter import chips, nominal
+from ssdrig.meter import chips, fast, nominal
 
 RATE_PART = 0.02  # a sensor's oscillator is within 1 %
 # of the crystal 30, of the host's own clock before NTP 70, and half of this of the line through the pings: no rate that
@@ -141,6 +141,14 @@ def of_rail(rail: dict, row: dict) -> list[Check]:
     else:
         out.append(skipped("noise", n, "the chip's own is not known"))
     return out
+
+
+def of_fast(found: dict) -> Check:
+    """The fast current channel's mean less the sensor's; found: of info.of_fast()."""
+    off, most_mA = found["I_mean"], 1e3 * fast.apart_A(found["I_sensor"])
+    off_mA = None if off is None else 1e3 * (off - found["I_sensor"])
+    do = "its amplifier: there, on this shunt, its OUT at the GPIO that board.json says?"
+    return figure("fast channel less sensor", found["rail"], off_mA, "mA", -most_mA, most_mA, do)
 
 
 def of_scope(rail: int, scope_V: float, sensor_V: float, nominal_V: float | None) -> Check:

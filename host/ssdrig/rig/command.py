@@ -216,6 +216,8 @@ def _info(args: argparse.Namespace) -> int:
             )
     if len(found["rails"]) > 1 and found["total"]:
         print(f"  together: {milliwatts(found['total']['P_mean_W'], found['total']['P_uncertainty_W'])}")
+    if of := found["fast"]:
+        print(f"  fast channel of rail {of['rail']}, not corrected: {by_fast(of)}")
     clock = found["clock"]
     print(
         f"  clock: stamps of samples good to {clock['bound_us']:.0f} us, board's crystal {clock['rate_ppm']:+.1f} ppm,"
@@ -226,6 +228,17 @@ def _info(args: argparse.Namespace) -> int:
     for words in found["warnings"]:
         _say(f"warning: {words}")
     return RigError.exit_code if found["silent_rails"] or found["other_supply"] else 0
+
+
+def by_fast(of: dict) -> str:
+    """info.of_fast() in words."""
+    if of["I_mean"] is None:
+        return "nothing comes"
+    limited = f", {of['limited']} of {of['intervals']} peaks AT THE AMPLIFIER'S LIMIT" if of["limited"] else ""
+    return (
+        f"{1e3 * of['I_mean']:.0f} mA, highest mean of 100 us {1e3 * of['I_peak_100us']:.0f} mA,"
+        f" {of['lost']} samples lost{limited}"
+    )
 
 
 # ---- calibrate

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
+from ssdrig import wire
 from ssdrig.errors import RigError
 from ssdrig.meter import nominal
 from ssdrig.rig import checks, info, profiles
@@ -53,6 +54,7 @@ def examine(here: Session, say: Say, resistor: tuple[int, float] | None, connect
         stopped = checks.fact("sensor", n, False, "its samples stop", DO)
         note(checks.of_rail(here.rail(n), bare[n]) if n in bare else stopped)
     rails = list(bare)
+    note(_fast(here, bare))
     note(_scope(here, bare))
     for n in rails:
         note(_switched(here, n, bare[n]))
@@ -74,6 +76,13 @@ def _measured(here: Session, rails: list[int]) -> dict[int, dict]:
         conversions = int(power.index[last] - power.index[first])
         out[n] = {**row, "conversions_per_s": conversions / (1e-9 * float(reading.t_ns[-1] - reading.t_ns[0]))}
     return out
+
+
+def _fast(here: Session, rows: dict[int, dict]) -> list[Check]:
+    """The fast current channel beside the sensor, of a board that has it on one of these rails."""
+    latest = here.memory.bodies(wire.FAST)[-int(10 * SECONDS) :]
+    found = info.of_fast(here.hello, latest, list(rows.values()))
+    return [] if found is None or found["agrees"] is None else [checks.of_fast(found)]
 
 
 def _scope(here: Session, bare: dict[int, dict]) -> list[Check]:
@@ -148,7 +157,7 @@ def _loaded(here: Session, n: int, ohm: float, rails: list[int], bare: dict, con
     loaded = _measured(here, [n]).get(n)
     if loaded is None:
         return [checks.fact("resistor", n, False, "no samples with it", DO)]
-    out = checks.of_load(here.rail(n), ohm, bare[n], loaded)
+    out = checks.of_load(here.rail(n), ohm, bare[n], loaded) + _fast(here, {n: loaded})
     if any(check.ok is False for check in out) or not any(r["rail"] == n for r in here.hello["switch"]["rails"]):
         return out
     try:

@@ -1,13 +1,14 @@
 """`ssdrig rig info`: what each rail of a board measures now, how well, and what is wrong with it."""
 
 import math
+import struct
 import time
 from collections.abc import Iterator
 
 import numpy as np
 
-from ssdrig import latch
-from ssdrig.meter import calibration, chips, nominal
+from ssdrig import latch, wire
+from ssdrig.meter import calibration, chips, fast, nominal
 from ssdrig.meter.uncertainty import Mean, expanded_W
 from ssdrig.rig.session import Reading, Session
 
@@ -20,7 +21,7 @@ def info(here: Session, seconds: float) -> dict:
     """What `rig info --json` prints, without the port: the hello, `rails` (per rail rates, means at the drive, noise,
     losses, samples at the sensor's limit, closure), `total` (of all rails), `silent_rails` (numbers of those that
     deliver nothing; there is no total then), `other_supply` (of those with another supply than the board says),
-    `clock`, `frames_lost`, `damaged`, `logs`, `unknown` (latch.py), `warnings`. Raises RigError if a rail goes
+    `fast` (of_fast), `clock`, `frames_lost`, `damaged`, `logs`, `unknown` (latch.py), `warnings`. Raises RigError if a rail goes
     meanwhile."""
     deadline = time.monotonic() + FIRST_S
     while here.rig.silent_rails() and time.monotonic() < deadline:
@@ -38,6 +39,10 @@ def info(here: Session, seconds: float) -> dict:
     rows = [row for (row, _), _ in found]
     for row, reading in zip(rows, readings.values(), strict=True):
         warnings += complaints(row, reading, here.hello.get("serial"))
+    intervals = max(1, math.ceil(10 * seconds))
+    by_fast = of_fast(here.hello, here.memory.bodies(wire.FAST)[-intervals:], rows)
+    if by_fast and by_fast["agrees"] is False:
+        warnings.append(fast_apart(by_fast))
     sure = not any(row["P_uncertainty_W"] is None for row in rows)
     total = {
         "P_mean_W": sum(row["P_mean_W"] for row in rows),
@@ -54,6 +59,7 @@ def info(here: Session, seconds: float) -> dict:
         "other_supply": [row["rail"] for row in rows if nominal.is_other(here.rail(row["rail"]), row["V_mean"])],
         "seconds": seconds,
         "rails": rows,
+        "fast": by_fast,
         "frames_lost": power.counts["frames_lost"],
         "damaged": here.rig.live()["damaged"],
         "clock": {"bound_us": float(power.err_ns.max()) / 1000, "rate_ppm": clock.rate_ppm(), "pings": clock.pings},
@@ -119,6 +125,43 @@ def complaints(row: dict, reading: Reading, serial: str | None) -> Iterator[str]
     wrong = nominal.outside(rail, row["V_mean"], row["V_mean"])
     if wrong:
         yield wrong
+
+
+def of_fast(hello: dict, bodies: list[bytes], rows: list[dict]) -> dict | None:
+    """What the fast current channel saw in these bodies of F frames, by what it is made of, beside the sensor's mean of
+    row_of(): the run's figures are corrected by the sensor, these are not. `agrees`: None where the sensor is silent.
+    None: the board has no channel."""
+    facts = fast.facts_of(hello)
+    if facts is None:
+        return None
+    frames = [struct.unpack(wire.FAST_BODY, body) for body in bodies if len(body) == struct.calcsize(wire.FAST_BODY)]
+    mine = [of for of in frames if of[0] == facts["rail"] and of[4] > 0]
+    samples, amps = sum(of[4] for of in mine), facts["nA_per_count"] * 1e-9
+    mean_A = amps * sum(of[5] for of in mine) / samples if samples else None
+    sensor_A = next((row["I_mean"] for row in rows if row["rail"] == facts["rail"]), None)
+    agrees = None
+    if sensor_A is not None:
+        agrees = mean_A is not None and abs(mean_A - sensor_A) <= fast.apart_A(sensor_A)
+    return {
+        "rail": facts["rail"],
+        "gpio": facts["gpio"],
+        "intervals": len(mine),
+        "lost": mine[-1][9] if mine else None,
+        "I_mean": mean_A,
+        "I_sensor": sensor_A,
+        "I_peak_100us": amps * max(of[6] for of in mine) / facts["width"] if mine else None,
+        "limited": sum(of[8] > 0 for of in mine),
+        "agrees": agrees,
+    }
+
+
+def fast_apart(of: dict) -> str:
+    """That channel and sensor differ too much, or that the channel sends nothing."""
+    seen = "sends nothing" if of["I_mean"] is None else f"reads {of['I_mean']:.3f} A"
+    return (
+        f"rail {of['rail']}: its fast channel (GPIO {of['gpio']}) {seen} where the sensor reads {of['I_sensor']:.3f} A:"
+        " is its amplifier there, on this shunt?"
+    )
 
 
 def of_load(rail: dict, row: dict, load_ohm: float) -> str | None:
