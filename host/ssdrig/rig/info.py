@@ -21,8 +21,8 @@ def info(here: Session, seconds: float) -> dict:
     """What `rig info --json` prints, without the port: the hello, `rails` (per rail rates, means at the drive, noise,
     losses, samples at the sensor's limit, closure), `total` (of all rails), `silent_rails` (numbers of those that
     deliver nothing; there is no total then), `other_supply` (of those with another supply than the board says),
-    `fast` (of_fast), `clock`, `frames_lost`, `damaged`, `logs`, `unknown` (latch.py), `warnings`. Raises RigError if a rail goes
-    meanwhile."""
+    `fast` (of_fast), `clock`, `frames_lost`, `damaged`, `logs`, `unknown` (latch.py), `warnings`. Raises
+    RigError if a rail goes meanwhile."""
     deadline = time.monotonic() + FIRST_S
     while here.rig.silent_rails() and time.monotonic() < deadline:
         time.sleep(0.05)
