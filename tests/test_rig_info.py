@@ -75,7 +75,8 @@ def test_a_fast_rail(tmp_path, capsys):
 
 @pytest.mark.parametrize(("gain", "agrees"), [(1.0, True), (0.0, False)])  # 0: no amplifier
 def test_the_fast_channel_beside_its_sensor(tmp_path, capsys, gain, agrees):
-    row = {"rail": 0, "gpio": 28, "nA_per_count": 2_014_160, "true": {"gain": 1.0, "zero": 0} if gain else {"absent": True}}
+    true = {"gain": 1.0, "zero": 0} if gain else {"absent": True}
+    row = {"rail": 0, "gpio": 28, "nA_per_count": 2_014_160, "true": true}
     found, text = told(tmp_path, capsys, {"fast": row})
     of = found["fast"]
     assert of["rail"] == 0 and of["intervals"] > 15 and of["limited"] == 0 and of["agrees"] is agrees
