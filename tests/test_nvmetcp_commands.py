@@ -96,7 +96,7 @@ def test_health_pages_are_those_of_the_admin_socket(shared, host):
     host.io[0].write(0, b"h" * 8192)
     for lid, lsi in ((0x02, 0), (0xC0, 0), (0x09, 1)):
         ours = None
-        while (now := bytes.fromhex(shared.admin(op="log", lid=lid)["hex"])) != ours:  # its buffer goes to NAND meanwhile
+        while (now := bytes.fromhex(shared.admin(op="log", lid=lid)["hex"])) != ours:  # its buffer drains
             ours, page = now, host.admin.log(lid, lsi=lsi)
         assert page == ours, lid
     assert number(host.admin.log(0x02), 48, 63) >= 1
