@@ -28,7 +28,9 @@ NAMES = {"drives", "plans", "push", "report", "report-plan", "rig-info", "runs",
 
 def printed(capsys, *words) -> list:
     assert cli.main([*map(str, words), "--json"]) == 0
-    return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    lines = capsys.readouterr().out.splitlines()
+    assert lines  # or nothing would be checked
+    return [json.loads(line) for line in lines]
 
 
 @pytest.mark.slow

@@ -125,7 +125,7 @@ def test_a_number_is_that_of_one_manufacturer_and_one_package():
         assert seen.setdefault(row["part_number"], (row["manufacturer"], name)) == (row["manufacturer"], name), row
 
 
-@pytest.mark.skipif(browser.find() is None, reason="no Chromium (package chromium)")
+@pytest.mark.skipif(browser.find() is None, reason="no Chromium (package chromium-headless-shell)")
 def test_pointing_at_a_row_lights_its_parts(tmp_path):
     release.order_lists(None, tmp_path)
     with browser.Browser() as b:
@@ -216,7 +216,7 @@ def order(kicad, tmp_path_factory):
 
 @pytest.mark.slow
 @pytest.mark.skipif(importlib.util.find_spec("gerbonara") is None, reason="no gerbonara (extra hardware-test)")
-@pytest.mark.skipif(browser.find() is None, reason="no Chromium (package chromium)")
+@pytest.mark.skipif(browser.find() is None, reason="no Chromium (package chromium-headless-shell)")
 def test_gerbers_are_the_board(order, tmp_path):
     """Each copper layer, drawn by gerbonara from the gerber file and by KiCad from the board: the same to 0.08 mm
     at the edges. A track that is left out of one is seen."""

@@ -5,12 +5,11 @@
 import { createRequire } from 'node:module';
 import { join, resolve } from 'node:path';
 import { hurry } from './fast.mjs';
-import { Stepper } from './pio.mjs';
+import { COUNT, Stepper } from './pio.mjs';
 
 const { RP2040, ConsoleLogger, LogLevel } = createRequire(join(resolve(process.argv[2]), 'x.js'))('rp2040js');
 const RAM = 0x20000000;
 const BYTES = 264 << 10;
-const COUNT = 0x0040; // jmp(x_dec, 0)
 
 console.log = console.warn = () => {}; // addresses of chance are no peripherals
 let seed = 1;

@@ -2,7 +2,7 @@
 // all of a block only rest, wait for their queue or count down by a jump to itself are taken at once, to where one does more.
 const TX_FIFO = 3; // WaitType of rp2040js: a pull of an empty queue
 const OUT = 5; // and an out of one
-const COUNT = 0x0040; // jmp(x_dec, 0)
+export const COUNT = 0x0040; // jmp(x_dec, 0)
 const LONG = 0x7fffffff;
 
 export let stepped = 0; // the cycle that is being stepped, or was last
