@@ -272,6 +272,16 @@ def test_the_builder_refuses_another_release_and_touches_nothing(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["sources"]
 
 
+@pytest.mark.parametrize("name", ["sources", "micropython", "build", "cortex.elf"])
+def test_the_builder_removes_nothing_that_it_did_not_make(tmp_path, name):
+    (tmp_path / name).mkdir()
+    (tmp_path / name / "mine").touch()
+    script = (ROOT / "tests/emulator/build.sh").read_text().partition("mirror=")[0]  # up to where it asks apt
+    done = subprocess.run(["sh", "-c", script, "sh", tmp_path], capture_output=True, text=True)
+    assert done.returncode == 2 and f"or one without {name}, seen {tmp_path}" in done.stderr
+    assert [str(path.relative_to(tmp_path)) for path in sorted(tmp_path.rglob("*"))] == [name, f"{name}/mine"]
+
+
 def fake_micropython(clone: Clone, version: str = "1 26 0") -> str:
     clone.script("micropython-fake", f"echo micropython {version}")
     return "micropython-fake"

@@ -1,8 +1,11 @@
 """What the board is ordered by (hardware/board/release.py): nothing stale, nothing without a number, and copper that
 another program draws as KiCad does."""
 
+import argparse
 import csv
+import errno
 import importlib.util
+import os
 import re
 import shutil
 import zipfile
@@ -17,6 +20,9 @@ import layout  # isort: skip
 import models  # isort: skip
 import place  # isort: skip
 import release  # isort: skip
+
+from ssdrig.errors import UsageError  # isort: skip
+from ssdrig.setup import hardware  # isort: skip
 
 COPPER = {"F.Cu": "F_Cu.gtl", "In1.Cu": "In1_Cu.g1", "In2.Cu": "In2_Cu.g2", "B.Cu": "B_Cu.gbl"}
 
@@ -41,6 +47,25 @@ def test_a_folder_with_something_in_it_is_left_alone(monkeypatch, tmp_path):
     (tmp_path / "mine").write_text("mine")
     with pytest.raises(release.NotReleased, match="expected an empty folder"):
         release.release(tmp_path)
+
+
+@pytest.mark.parametrize("what", ["a file", "a link that leads nowhere"])
+def test_what_is_no_folder_is_left_alone(monkeypatch, tmp_path, what):
+    monkeypatch.setattr(release.kicad, "provision", lambda: None)
+    out = tmp_path / "out"
+    out.write_text("mine") if what == "a file" else out.symlink_to(tmp_path / "nowhere")
+    with pytest.raises(release.NotReleased, match="expected an empty folder"):
+        release.release(out)
+    assert out.is_symlink() or out.read_text() == "mine"
+
+
+def test_a_full_disk_is_said_not_a_traceback(monkeypatch, tmp_path):
+    def full(out, say):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(release, "release", full)
+    with pytest.raises(UsageError, match="to write the release into .*No space left on device"):
+        hardware.command(argparse.Namespace(out=tmp_path / "out", json=False))
 
 
 def test_no_part_without_order_number_and_dated_price(monkeypatch, tmp_path):

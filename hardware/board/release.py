@@ -301,7 +301,7 @@ def release(out, say=print):
     """Make all of it in the folder `out`, which must be empty or missing. Returns the release's digest. Raises
     NotReleased, ToolMissing; the folder then has no digests.txt."""
     kicad.provision()
-    if out.exists() and any(out.iterdir()):
+    if os.path.lexists(out) and (not out.is_dir() or any(out.iterdir())):
         raise NotReleased(f"expected an empty folder, or none, at {out}; do: give another one by --out")
     if stale():
         do = "python hardware/board/draw.py, fill.py, export.py"

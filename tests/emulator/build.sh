@@ -20,8 +20,15 @@ trixie | forky | sid) ;;
     exit 2
     ;;
 esac
+for name in sources micropython debian build cortex apt manifest.py pico.bin pico.uf2 cortex.elf; do
+    if [ -e "$folder/$name" ] && [ ! -e "$folder/apt/status" ]; then # somebody else's
+        echo "expected a folder that this program made, or one without $name, seen $folder; it would be overwritten" >&2
+        exit 2
+    fi
+done
 rm -rf "$folder/sources" # of another release
 mkdir -p "$folder/apt/lists/partial" "$folder/apt/archives/partial" "$folder/sources"
+: >"$folder/apt/status" # by this it knows its folder again
 cd "$folder"
 
 mirror=$(apt-get indextargets --format '$(ORIGIN)|$(COMPONENT)|$(RELEASE)|$(REPO_URI)' 'Created-By: Packages' |
@@ -30,7 +37,6 @@ mirror=$(apt-get indextargets --format '$(ORIGIN)|$(COMPONENT)|$(RELEASE)|$(REPO
 for kind in deb deb-src; do
     echo "$kind [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $mirror $release main"
 done >apt/sources.list
-: >apt/status
 get() {
     apt-get -q -o Dir::Etc::sourcelist="$folder/apt/sources.list" -o Dir::Etc::sourceparts=/dev/null -o Dir::State::lists="$folder/apt/lists" \
         -o Dir::State::status="$folder/apt/status" -o Dir::Cache::archives="$folder/apt/archives" \

@@ -19,7 +19,7 @@ def add_arguments(parser) -> None:
 
 
 def command(args) -> int:
-    """Raises UsageError where the sources do not agree or a check fails, ToolMissing."""
+    """Raises UsageError where the sources do not agree, a check fails, or nothing can be written; ToolMissing."""
     sys.path.insert(0, str(BOARD))
     import release  # type: ignore[import-not-found]
 
@@ -27,6 +27,9 @@ def command(args) -> int:
         made = release.release(args.out, lambda words: print(words, file=sys.stderr))
     except release.NotReleased as why:
         raise UsageError("a board that can be released", str(why), "mend it, then make the release again") from None
+    except OSError as why:
+        do = "make room, or give another folder by --out; what lies there is no release"
+        raise UsageError(f"to write the release into {args.out}", str(why), do) from None
     rows = release.bill()
     known = release.numbers(rows)
     if args.json:
