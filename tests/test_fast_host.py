@@ -9,7 +9,7 @@ from synthetic_fast import FAST
 from synthetic_run import IOPS, run_of
 
 from ssdrig import wire
-from ssdrig.meter import fast
+from ssdrig.meter import fast, frames
 
 STEPS = [(-100.0, 4.0), (0.0, 2.5), (14.0, 1.0), (18.0, 5.0), (22.0, 2.5)]  # W at 5 V
 BURST = (16.05, 2.0, 150e-6)  # in the window steady, which begins at 12 s; A
@@ -109,6 +109,19 @@ def test_bodies_that_make_no_sense_are_left_out():
         rows = fast.rows_of(data, np.array([0]), np.array([length]), np.array([0]))
         assert len(rows) <= (length == wire.F_END)
         assert (rows["at"] < rows["n"]).all() and (rows["at"] >= 0).all() and (rows["t0_us"] < 1 << 52).all()
+
+
+@pytest.mark.parametrize("second_us", [1_000_000, 900_000])
+def test_energy_frames_of_one_time_or_of_falling_ones_are_compared_with_nothing(second_us):
+    rows = np.zeros(20, fast.ROWS)
+    rows["n"], rows["t0_us"], rows["sum"] = 25_000, 100_000 * np.arange(20), 25_000 * 500
+    energies = np.zeros(3, frames.ENERGY)
+    energies["t_us"], energies["index"] = [1_000_000, second_us, 1_500_000], [0, 1000, 2000]
+    energies["charge"] = [0, 1000, 2000]
+    facts = {"chip": "INA228", "conversion_ns": 1_000_000, "current_lsb_pA": 7_812_500, "vbus_lsb_nV": 195_312.5}
+    boots = [frames.Boot(rails={(0, 0): facts})]
+    counts, amps = fast._compared(0, rows, energies, boots, 4.0)
+    assert len(counts) == len(amps) == 1 and counts == pytest.approx(500)
 
 
 def simulated(rng) -> tuple[float, float, float]:

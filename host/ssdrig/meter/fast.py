@@ -143,6 +143,7 @@ def _compared(rail: int, rows, energies, boots, step_us: float) -> tuple[np.ndar
             at = np.searchsorted(edges_us, e["t_us"], "right") - 1
             inside = (at >= 0) & (at < len(of))
             good = (e["config"][1:] == config) & (e["config"][:-1] == config) & (conversions > 1)
+            good &= np.diff(e["t_us"]) > 0  # a board may say anything
             good &= inside[1:] & inside[:-1]
             good[good] &= broken[at[1:][good]] == broken[at[:-1][good]]
             counts = np.diff(np.interp(e["t_us"], edges_us, running))[good] * step_us / np.diff(e["t_us"])[good]
