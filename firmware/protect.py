@@ -6,6 +6,9 @@ from array import array
 import micropython
 from micropython import const
 
+# A full S frame takes its CRC and COBS 1.0 ms of the main loop and the USB stack 0.3, and what is converted meanwhile
+# waits for the next round, which takes 1: 2.2 ms in all at 4273/s (emulated RP2040; no collection is among it). A hello
+# asked for while the rig streams is not allowed for: it takes the main loop 9 to 13 ms more.
 LOOP_us = 3000  # that the main loop may take from a conversion to its sample, and to open the switch
 CURRENT, VOLTAGE = 1, 2  # what `look` finds
 _A = const(0)  # raw limits

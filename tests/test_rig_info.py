@@ -3,6 +3,7 @@
 import json
 import math
 
+import numpy as np
 import pytest
 from json_documents import checked
 from simboard import REAL_TIME, Board, lent_port, run_rig
@@ -12,7 +13,7 @@ from test_rig_command import Bench
 from ssdrig.errors import RigError
 from ssdrig.rig import calibrate, checks, info
 from ssdrig.rig import command as rig_command
-from ssdrig.rig.session import Memory, session
+from ssdrig.rig.session import Memory, Reading, session
 from ssdrig.rig.stream import Rig
 from ssdrig.virtual import bench
 
@@ -146,3 +147,12 @@ def test_a_rail_whose_sensor_is_not_there(tmp_path, capsys):
         and "the board says: rail 1:" in said.out
         and "together" not in said.out
     )
+
+
+@pytest.mark.parametrize("t_ns", [[], [5], [5, 5, 5]])
+def test_samples_of_one_time_have_no_rate(t_ns):
+    """A board may send what it likes."""
+    found = Reading({"rail": 2}, np.array(t_ns, np.int64), np.ones(len(t_ns)), np.ones(len(t_ns)), None)
+    with pytest.raises(RigError, match="rail 2 at different times"):
+        info.row_of(found)
+    assert not info.spans(found)

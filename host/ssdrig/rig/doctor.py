@@ -68,7 +68,7 @@ def _measured(here: Session, rails: list[int]) -> dict[int, dict]:
     """Rows of info.row_of(), with how many conversions a second there were."""
     out = {}
     for n, reading in here.readings(rails, SECONDS).items() if rails else ():
-        if len(reading.t_ns) < 2:
+        if not info.spans(reading):
             continue
         row, _ = info.row_of(reading)
         power = reading.power

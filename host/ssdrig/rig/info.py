@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from ssdrig import latch, wire
+from ssdrig.errors import RigError
 from ssdrig.meter import calibration, chips, fast, nominal
 from ssdrig.meter.uncertainty import Mean, expanded_W
 from ssdrig.rig.session import Reading, Session
@@ -69,9 +70,18 @@ def info(here: Session, seconds: float) -> dict:
     }
 
 
+def spans(reading: Reading) -> bool:
+    """Whether its samples lie apart: a board may send what it likes."""
+    return len(reading.t_ns) > 1 and bool(reading.t_ns[-1] > reading.t_ns[0])
+
+
 def row_of(reading: Reading) -> tuple[dict, Mean]:
-    """A rail's figures, and its mean power as the uncertainty of the sum wants it."""
+    """A rail's figures, and its mean power as the uncertainty of the sum wants it. RigError without two samples of
+    different times."""
     rail, power = reading.rail, reading.power
+    if not spans(reading):
+        seen = f"{len(reading.t_ns)} at one time"
+        raise RigError(f"samples of rail {rail['rail']} at different times", seen, "measure for longer")
     v_scale, v_offset, i_scale, i_offset, lead_ohm = calibration.scales(rail)
     amperes = reading.raw_A * (i_scale / (rail["current_lsb_pA"] * 1e-12)) + i_offset
     volts = reading.raw_V * (v_scale / (rail["vbus_lsb_nV"] * 1e-9)) + v_offset - amperes * lead_ohm
