@@ -12,14 +12,13 @@ import { join, resolve } from 'node:path';
 import { wireAdc } from './adc.mjs';
 import { INA228, wire } from './ina228.mjs';
 import { wireSpi } from './ina229.mjs';
-import { hurry } from './fast.mjs';
+import { CYCLE_ns, hurry, NOW } from './fast.mjs';
 import { stepped, Stepper } from './pio.mjs';
 import { install } from './rom.mjs';
 import { Host } from './usb.mjs';
 
 const [modules, uf2, sensorsText = '[{"address": 64, "alert": 6}]', gpiosText = '[]', files = ''] = process.argv.slice(2);
 const { RP2040, USBCDC, GPIOPinState, ConsoleLogger, LogLevel } = createRequire(join(resolve(modules), 'x.js'))('rp2040js');
-const CYCLE_ns = 8; // 125 MHz
 const FLASH_BYTES = 2 << 20; // of a Pico
 const SLICE_ns = 1_000_000; // of emulated time between two looks at stdin
 
@@ -31,6 +30,7 @@ let extra = 0; // cycles of a boot ROM function
 const answer = install(mcu);
 mcu.onBreak = (number) => {
   extra += answer(number);
+  mcu.due[0] = NOW;
 };
 
 const image = readFileSync(uf2);
@@ -78,7 +78,6 @@ wireSpi(mcu.spi[0], clock, Object.fromEntries(chips.filter(([, , cs]) => cs !== 
 wireAdc(mcu.adc, clock);
 
 const changes = []; // [cycle of the state machines, GPIO, level]
-let cycles = 0;
 for (const gpio of JSON.parse(gpiosText)) {
   mcu.gpio[gpio].addListener((state) => changes.push([stepped, gpio, GPIOPinState[state]]));
 }
@@ -101,24 +100,27 @@ core.exceptionReturn = (value) => {
   leave(value);
 };
 
-const [pio0, pio1] = mcu.pio;
-const [stepper0, stepper1] = [new Stepper(pio0), new Stepper(pio1)];
-function fed() {
-  return !pio0.stopped && mcu.dma.channels.some((channel) => channel.active); // a ramp: DMA sends in the cycle in which a machine asks
-}
+const steppers = mcu.pio.map((pio) => new Stepper(pio));
+const cycle = () => clock.nanosCounter / CYCLE_ns;
+for (const stepper of steppers) stepper.watch(cycle, () => (mcu.due[0] = NOW));
+const { dma } = mcu;
+const write = dma.writeUint32.bind(dma);
+dma.writeUint32 = (offset, value) => ((mcu.due[0] = NOW), write(offset, value));
+const fed = () => !mcu.pio[0].stopped && dma.channels.some((channel) => channel.active); // a ramp: DMA sends in the cycle in which a machine asks
 
 function advance(n) {
-  if (n > 1 && fed()) {
-    for (; n > 0; n--) advance(1);
-    return;
+  const least = n > 1 && fed() ? 1 : n;
+  for (; n > 0; n -= least) {
+    for (const stepper of steppers) stepper.to(cycle() + least);
+    clock.tick(least * CYCLE_ns);
   }
-  cycles += n;
-  if (!pio0.stopped) stepper0.run(cycles - n, n);
-  if (!pio1.stopped) stepper1.run(cycles - n, n);
-  const then = clock.nanosCounter + n * CYCLE_ns;
-  const alarm = clock.nextAlarm;
-  if (alarm !== null && alarm.nanos <= then) clock.tick(n * CYCLE_ns);
-  else clock.nanosCounter = then; // what tick would do, without the call: this runs once an instruction
+}
+
+// When instructions must pause: before an alarm, a machine that acts, the next look at stdin
+function pause(until) {
+  if (fed()) return NOW;
+  const free = Math.min(steppers[0].free(), steppers[1].free());
+  return Math.min(until, clock.nextAlarm?.nanos ?? until, clock.nanosCounter + free * CYCLE_ns);
 }
 
 const host = new Host(mcu, USBCDC, (bytes) => process.stdout.write(bytes));
@@ -134,7 +136,8 @@ function run() {
       const idle_ns = Math.min(clock.nanosToNextAlarm || SLICE_ns, until - clock.nanos);
       advance(Math.max(1, Math.ceil(idle_ns / CYCLE_ns)));
     } else {
-      const n = core.executeInstruction() + extra;
+      mcu.due[0] = pause(until);
+      const n = core.run() + extra;
       extra = 0;
       advance(n);
     }

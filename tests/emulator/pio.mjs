@@ -20,6 +20,32 @@ export class Stepper {
     pio.run = () => {}; // rp2040js would step it beside the clock
     this.pio = pio;
     this.rests = new Int32Array(pio.machines.length); // cycles that an instruction still delays
+    this.at = 0; // the cycle that is next
+  }
+
+  // From now on whoever reads or writes the block's registers finds it at the cycle that `cycle()` gives; changed() when one is written.
+  watch(cycle, changed) {
+    const { pio } = this;
+    const [read, write] = [pio.readUint32.bind(pio), pio.writeUint32.bind(pio)];
+    pio.readUint32 = (offset) => (this.to(cycle()), read(offset));
+    pio.writeUint32 = (offset, value) => (this.to(cycle()), changed(), write(offset, value));
+  }
+
+  // All cycles before this one
+  to(cycle) {
+    if (cycle <= this.at) return;
+    if (!this.pio.stopped) this.run(this.at, cycle - this.at);
+    this.at = cycle;
+  }
+
+  // Cycles in which no machine does what can be seen from outside, unless a register is written
+  free() {
+    const { pio, rests } = this;
+    let free = LONG;
+    for (let k = 0; !pio.stopped && free && k < rests.length; k++) {
+      if (pio.machines[k].enabled) free = Math.min(free, quiet(pio.machines[k], rests[k]));
+    }
+    return free;
   }
 
   // n cycles, the first of which is `cycle`
@@ -27,10 +53,7 @@ export class Stepper {
     const { rests } = this;
     const { machines } = this.pio;
     while (n > 0) {
-      let free = n;
-      for (let k = 0; free && k < machines.length; k++) {
-        if (machines[k].enabled) free = Math.min(free, quiet(machines[k], rests[k]));
-      }
+      let free = Math.min(n, this.free());
       if (free === 0) {
         this.step(cycle);
         free = 1;
