@@ -20,6 +20,7 @@ from ssdrig.benchmarks import kill, measured
 from ssdrig.influx import influxd, line_protocol, points
 from ssdrig.load import fiolog, fiotext
 from ssdrig.meter import samples
+from ssdrig.meter.fast import nA_per_count
 from ssdrig.virtual.device import truth
 
 HOST = Path(__file__).parents[1] / "host"
@@ -46,9 +47,12 @@ def database():
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory, database):
-    """One run of 8 s on a drive of 512 MiB with 25 % of raw NAND over-provisioned."""
+    """One run of 8 s on a drive of 512 MiB with 25 % of raw NAND over-provisioned, by a rig with the fast current
+    channel, whose amplifier is a little off."""
     folder = tmp_path_factory.mktemp("runs")
-    done = ssdrig(*SMALL, "--duration", 8, "--op", 25, "--runs", folder, "--json", "--influx", database.url)
+    fast = {"rail": 0, "gpio": 28, "nA_per_count": nA_per_count(8000), "true": {"gain": 0.99, "zero": 12}}
+    words = ["--duration", 8, "--op", 25, "--runs", folder, "--json", "--influx", database.url]
+    done = ssdrig(*SMALL, *words, "--faults", json.dumps({"fast": fast}))
     assert done.returncode == 0, done.stderr
     return Path(json.loads(done.stdout)["run"])
 
@@ -72,6 +76,18 @@ def test_the_run_is_whole(run, figures):
     assert steps == ["check", "purge", "fill", "load", "flush", "teardown"]
     raw = journal.open_run(run)["drive"]["raw_nand_bytes"]
     assert figures["tested_bytes"] == int(raw * 0.75) // (1 << 20) * (1 << 20)
+
+
+@pytest.mark.parametrize("name", ["all", "steady"])
+def test_the_highest_mean_of_100_us_is_the_drives(run, figures, name):
+    """What the drive draws at most it draws for milliseconds on end, so its own millisecond has it."""
+    found, data = figures["windows"][name], analysis.load(run)
+    start_ns, step_ns, nJ = truth.energies(str(run / "truth"))
+    from_ns, to_ns = (data.t0_ns + t_s * 10**9 for t_s in (found["t0_s"], found["t1_s"]))
+    true_W = nJ[(from_ns - start_ns) // step_ns : (to_ns - start_ns) // step_ns].max() / step_ns
+    peak_W, u_W = found["peak_100us_W"], found["peak_100us_uncertainty_W"]
+    assert abs(peak_W - true_W) < u_W < 0.15 * true_W
+    assert peak_W > 1.2 * found["power_mean_W"]
 
 
 def test_per_second_iops_sum_to_the_drives_own_count(run):

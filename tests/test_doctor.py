@@ -11,7 +11,7 @@ from simboard import run_rig
 from ssdrig import cli
 from ssdrig.benchmarks import doctor as bench
 from ssdrig.errors import RigError, UsageError
-from ssdrig.rig import certificate, checks, doctor_command
+from ssdrig.rig import certificate, checks, doctor_command, ports
 
 HELLO = {
     **{"board": "Pico", "serial": "e660", "revision": "B", "build": "two_rails", "firmware": "0.1.0", "protocol": 2},
@@ -104,6 +104,30 @@ def test_a_folder_that_cannot_be_written_is_an_error(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(RigError, match="to keep the certificate"):
         certificate.keep(certificate.made(HELLO, [], None, 1), tmp_path / "file" / "x.json")
+
+
+@pytest.mark.parametrize("what", ["text", "[]", '{"schema": 1}', "a folder", "a link that leads nowhere"])
+def test_to_writes_over_no_file_but_a_certificate(tmp_path, monkeypatch, what):
+    monkeypatch.setattr(doctor_command, "carried_out", lambda *_: pytest.fail("the rig was examined"))
+    monkeypatch.setattr(ports, "find", lambda port: pytest.fail("the rig was looked for"))
+    to = tmp_path / "mine"
+    if what == "a folder":
+        to.mkdir()
+    elif what == "a link that leads nowhere":
+        to.symlink_to(tmp_path / "nowhere")
+    else:
+        to.write_text(what)
+    assert cli.main(["rig", "doctor", "--yes", "--to", str(to)]) == UsageError.exit_code
+    assert not to.is_file() or to.read_text() == what
+
+
+def test_to_writes_over_an_earlier_certificate_and_an_empty_file(tmp_path):
+    made, to = certificate.made(HELLO, [], None, 1), tmp_path / "mine.json"
+    to.touch()
+    for _ in range(2):
+        certificate.keep_others(to)
+        certificate.keep(made, to)
+    assert json.loads(to.read_text()) == made
 
 
 @pytest.mark.parametrize("words", [["--resistor", "0.1"], ["--resistor", "nan"]])

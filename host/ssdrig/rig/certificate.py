@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 from ssdrig import owner
-from ssdrig.errors import RigError
+from ssdrig.errors import RigError, UsageError
 from ssdrig.files import write_atomically
 from ssdrig.rig.checks import Check
 
@@ -48,6 +48,16 @@ def id_of(certificate: dict) -> str:
     """Of a certificate, its own "id" left out."""
     rest = {name: value for name, value in certificate.items() if name != "id"}
     return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def keep_others(to: Path) -> None:
+    """Raises UsageError where something other than a certificate lies."""
+    try:
+        found = json.loads(to.read_bytes() or b"{}") if to.is_file() else None
+    except (OSError, ValueError, RecursionError):
+        found = None
+    if os.path.lexists(to) and not (isinstance(found, dict) and (not found or {"schema", "checks", "id"} <= {*found})):
+        raise UsageError(f"--to with a new file or an earlier certificate, {to}", "something else", "name another file")
 
 
 def keep(certificate: dict, to: Path | None = None) -> Path:
