@@ -199,8 +199,7 @@ def test_what_is_printed():
 
 
 def test_each_part_has_its_reference_printed():
-    labels = silk.labels(layout.PARTS, place.places(), layout.lands(), layout.tracks())
-    assert [ref for ref, label in labels.items() if label.size < 1.0] == []
+    assert [ref for ref, label in layout.labels().items() if label.size < 1.0] == []
 
 
 def drawn(svg):

@@ -5,6 +5,7 @@ B.Cu signals and ground. All is a pure function of the sources named (identifier
 """
 
 import csv
+import functools
 from pathlib import Path
 from typing import NamedTuple
 
@@ -86,6 +87,7 @@ def tracks():
     return found
 
 
+@functools.cache
 def net_numbers():
     names = sorted({net_name(part, number) for part in PARTS.values() for number in part.nets})
     return {"": 0} | {name: i + 1 for i, name in enumerate(names)}
@@ -317,10 +319,14 @@ def copper():
     return found
 
 
+@functools.cache  # some 1.5 s
+def labels():
+    return silk.labels(PARTS, place.places(), lands(), tracks())
+
+
 def board(fills):
     """The text of ssdrig.kicad_pcb. fills: {name of a zone: [polygon]}, as fill.py had them from KiCad; {}: not
     poured."""
-    labels = silk.labels(PARTS, place.places(), lands(), tracks())
     lines = [
         '(kicad_pcb (version 20241229) (generator "ssdrig") (generator_version "9.0")',
         '(general (thickness 1.6) (legacy_teardrops no)) (paper "A4")',
@@ -331,7 +337,7 @@ def board(fills):
         LAYERS,
         f"(setup {stackup()} (pad_to_mask_clearance 0.05) (allow_soldermask_bridges_in_footprints no))",
         *(f"(net {number} {quoted(name)})" for name, number in net_numbers().items()),
-        *(footprint_text(footprints.footprint(PARTS[ref]), ref, labels.get(ref)) for ref in sorted(place.places())),
+        *(footprint_text(footprints.footprint(PARTS[ref]), ref, labels().get(ref)) for ref in sorted(place.places())),
         *(footprint_text(footprints.mechanical(ref), ref) for ref in place.MECHANICAL),
         *graphics(),
         *copper(),
