@@ -61,6 +61,7 @@ def rail_events(
     raw = np.rint(watts_at(watts, (t - first_ns) * 1e-9) * WATT).astype("<i4")
     rng = np.random.default_rng(number)
     vbus = (VBUS_RAW + np.rint(rng.normal(0, noise_lsb[0], n))).astype("<i4")
+    vbus[raw < 0], raw = 0, np.maximum(raw, 0)  # less than 0 W: the rail has no power
     raw += np.rint(rng.normal(0, noise_lsb[1], n)).astype("<i4")
     us = np.floor(tick(t)).astype(np.int64)
     body = np.zeros((n, 8), np.uint8)

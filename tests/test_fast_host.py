@@ -37,6 +37,19 @@ def test_a_burst_is_found_within_what_is_stated(tmp_path, gain, zero):
     assert data.rails[0].fast.gain == pytest.approx(1 / gain, abs=0.03)
 
 
+def test_seconds_without_power_lower_no_peak(tmp_path):
+    """The rail was cut for 4 of the run's seconds, as by a trip or a cut that was asked for."""
+    watts = [(-100.0, 4.0), (0.0, 2.5), (14.0, 1.0), (18.0, -1.0), (22.0, 2.5)]  # less than 0: no power
+    data, found = run_of(tmp_path, IOPS, watts=watts, fast={"bursts": (BURST,)})
+    assert data.rails[0].volts_V == pytest.approx(5.0)
+    assert abs(found["peak_100us_W"] - 11) < found["peak_100us_uncertainty_W"] < 1.1
+
+
+def test_a_rail_without_power_has_the_mean_of_what_is_there(tmp_path):
+    data, _ = run_of(tmp_path, IOPS, watts=[(-100.0, -1.0)])
+    assert data.rails[0].volts_V == 0
+
+
 def test_the_channel_is_set_by_the_sensor(tmp_path):
     """Its mean agrees with the sensor's after the correction; a load that changes much tells its gain, too."""
     data, _ = figures(tmp_path, gain=0.985, zero=25, bursts=())

@@ -30,7 +30,8 @@ class Piece(NamedTuple):
     number: int  # of its first sample in the run
     t_us: np.ndarray  # int64
     clock: clock.ClockMap
-    volts_sum_V: float
+    lit: int  # at so many of its samples the rail had power (power.DARK_V)
+    volts_sum_V: float  # of these; of all where there is none
     at_limit: np.ndarray  # int64: which of its samples stand at the end of the sensor's range
     t_ns: np.ndarray  # int64, with lead
     P: np.ndarray  # float64, with lead
@@ -131,7 +132,8 @@ class Stream:
         gaps = Gaps(at - 1 + number, lost, dark_ns, filled_J, t_ns[at - 1], t_ns[at])
         at_limit = np.flatnonzero(power.at_limit(facts, vbus, current))
         of_samples = t_ns, P, J, raw_J, gaps, facts, vbus, current
-        piece = Piece(number, t_us, fitted, volts_sum_V, at_limit, *of_samples)
+        lit, volts_sum_V = _lit(facts, vbus, current, volts_sum_V)
+        piece = Piece(number, t_us, fitted, lit, volts_sum_V, at_limit, *of_samples)
         return piece, (t_ns[-1], P[-1], raw_P[-1], J[-1], raw_J[-1])
 
     def _read(self, a: int, z: int, facts: dict, fitted: clock.ClockMap, t_ns: np.ndarray, P: np.ndarray):
@@ -185,3 +187,16 @@ class Stream:
             z = min(a + FRAMES_AT_ONCE, int(frames[-1]) + 1)
             last_us += self._samples(a, z)[0][np.cumsum(self._places.n[a:z]) - 1].tolist()
         return power.arrivals(last_us, self._places.arrival_ns[frames].tolist())
+
+
+def _lit(facts: dict, vbus: np.ndarray, current: np.ndarray, volts_sum_V: float) -> tuple[int, float]:
+    """Piece.lit and Piece.volts_sum_V, by the sum of all volts."""
+    scale_V = calibration.scales(facts)[0]
+    if vbus.min() * scale_V >= 2 * power.DARK_V:  # before it is corrected
+        return len(vbus), volts_sum_V
+    low = np.flatnonzero(vbus * scale_V < 2 * power.DARK_V)
+    V, I = np.empty(len(low)), np.empty(len(low))  # noqa: E741
+    power.convert(facts, vbus[low], current[low], V, I)
+    dark = V < power.DARK_V
+    lit = len(vbus) - int(dark.sum())
+    return lit, volts_sum_V - float(V[dark].sum()) if lit else volts_sum_V

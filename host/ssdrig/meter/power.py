@@ -23,6 +23,7 @@ from ssdrig.meter.closure import Closure, Stretch, brackets, closed
 from ssdrig.meter.frames import Boot, Frames, Heads, unpacked
 
 LATE_NS = 10**9  # taken as the longest time under way when a boot has no pings at all
+DARK_V = 1.0  # below this a rail has no power: no drive runs on it
 SAMPLES_AT_ONCE = 1 << 15  # new memory for the numbers in between of a long run would cost more than to compute them
 
 
@@ -103,7 +104,9 @@ class Power:
 
     @property
     def mean_V(self) -> float:
-        return float(self.V.mean())
+        """Of the samples at which the rail had power; of all where it never had."""
+        lit = self.V >= DARK_V
+        return float(self.V[lit].mean() if lit.any() else self.V.mean())
 
     @property
     def gaps(self) -> Gaps:

@@ -43,7 +43,7 @@ class Reduced:
     sum_W: "Extremes"  # of all rails together, on the grid of rails.py
     gaps: Gaps
     span_ns: tuple[int, int] | None = None  # times of the first and the last sample
-    mean_V: float = float("nan")
+    mean_V: float = float("nan")  # of the samples at which the rail had power
     closure: Closure | None = None
     fast: Peaks | None = None  # of the fast current channel; None: the rail has none
 
@@ -221,6 +221,7 @@ class _Rail:
         self._ends, self._asked_ns, self._asked_J = ends.reshape(-1, 2), [np.empty(0, np.int64)], [np.empty(0)]
         self._counted = self._summed = self._answered = 0  # edges that are behind, and of the asked samples
         self._volts_V, self._clipped, self._gaps, self._last_J = 0.0, 0, [self.out.gaps], 0.0
+        self._lit, self._dark_V = 0, 0.0
 
     def pieces(self) -> Iterator[Piece]:
         for piece in self.stream.pieces():
@@ -249,7 +250,10 @@ class _Rail:
         self._asked_ns.append(piece.t_ns[asked])
         self._asked_J.append(piece.raw_J[asked])
         self._counted, self._summed, self._answered = counted.stop, summed.stop, answered.stop
-        self._volts_V += piece.volts_sum_V
+        if piece.lit:
+            self._lit, self._volts_V = self._lit + piece.lit, self._volts_V + piece.volts_sum_V
+        else:
+            self._dark_V += piece.volts_sum_V
         self._clipped += len(piece.at_limit)
         self._gaps.append(piece.gaps)
         self._last_J = float(piece.J[-1])
@@ -263,7 +267,7 @@ class _Rail:
         out.running_J[self._summed :] = self._last_J
         out.gaps = Gaps(*map(np.concatenate, zip(*self._gaps, strict=True)))
         if n:
-            out.mean_V = self._volts_V / n
+            out.mean_V = self._volts_V / self._lit if self._lit else self._dark_V / n
             at = np.searchsorted(self._asked, self._ends)
             t_ns, raw_J = np.concatenate(self._asked_ns)[at], np.concatenate(self._asked_J)[at]
             out.closure = closed(self._brackets, self._instead, t_ns, raw_J)
