@@ -164,3 +164,20 @@ def test_95_of_100_rigs_are_within_what_is_stated():
     assert inside > 0.94  # and it is not made so by a figure that says nothing:
     assert np.median(u_W / true_W) < 0.08
     assert np.mean(np.abs(stated_W - true_W) < u_W / 4) < 0.8
+
+
+@pytest.mark.parametrize("zero", [-3.0, 0.0, 3.0])
+@pytest.mark.parametrize("busy", [0.0, 0.05, 0.5])
+def test_an_amplifier_that_does_not_come_down_to_ground(zero, busy):
+    """A drive that sleeps, but for a part of the seconds: the highest of its small peaks is within what is stated."""
+    made = FAST["nA_per_count"] * 1e-9
+    counts = lambda amps: np.maximum(fast.FLOOR_COUNTS, zero + amps / made)
+    true = np.where(np.arange(60) < 60 * busy, 0.4, 0.002)
+    a, b, fitted, why = fast._line(counts(true), true, FAST)
+    assert why is None
+    rail = {"rail": 0, "chip": "INA228", "shunt_uOhm": 15_000, "shunt_tolerance_ppm": 1, "current_lsb_pA": 7_812_500}
+    ns = np.zeros(1, np.int64)
+    for peak in (0.004, 0.02, 0.1, 0.4):
+        seen = fast.Peaks(ns, ns, ns, np.array([a + b * counts(peak)]), ns, float(true.mean()), *fitted)
+        watts, u_W = fast.power_W(seen, 0, rail | {"vbus_lsb_nV": 195_312.5, "conversion_ns": 1_000_000}, 5.0)
+        assert abs(watts - 5 * peak) < u_W

@@ -9,8 +9,9 @@ give a, and b as well as the load's changes allow; both values of b are combined
     P = V I, V = mean V of the run - R (I - mean I),  R between 0 and SOURCE_OHM: the rail sags under a peak, unseen
 
 INL_COUNTS and BURST_PART are rectangular (JCGM 100:2008, 4.3.7): the ADC's integral non-linearity, and what filter and
-samples hide of a burst that lasts no longer than the window (hardware/spice/fast.cir). What the sensor itself is
-uncertain by at that power (uncertainty.py) comes on top."""
+samples hide of a burst that lasts no longer than the window (hardware/spice/fast.cir); so is FLOOR_COUNTS, below which
+the amplifier cannot read, times the share of the seconds that are near it: it is part of the line's u(I). What the
+sensor itself is uncertain by at that power (uncertainty.py) comes on top."""
 
 import math
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ GAIN = 50  # V/V of the amplifier (hardware/values.csv)
 REFERENCE_V, STEPS = 3.3, 4096  # of the ADC
 GAIN_PART = 0.023  # +- of a count's current before it is compared: reference 2 %, amplifier 0.2 %, filter
 INL_COUNTS = 8.0  # +-, RP2040-E11
+FLOOR_COUNTS = 12.4  # 10 mV: the amplifier's output may not come nearer to ground (SBOS662C, from memory)
 BURST_PART = 0.022  # of a peak's height above the mean
 SOURCE_OHM = 0.05  # of supply, fuse and switch before the sensor
 LEAST_COVERAGE = 0.99  # of a window
@@ -178,7 +180,9 @@ def _line(x: np.ndarray, y: np.ndarray, facts: dict) -> tuple[float, float, Fitt
         u_b = (u_found**-2 + u_made**-2) ** -0.5
     a = float(y.mean() - b * x.mean())
     scatter = float(np.sqrt(np.mean((y - a - b * x) ** 2)))
-    fitted = u_b / b, scatter / math.sqrt(len(x)), inl_A, b / made, scatter
+    idle = float(np.mean(y < 2 * FLOOR_COUNTS * made))  # of the time: the channel may have read more than there was
+    u_A = math.hypot(scatter / math.sqrt(len(x)), idle * FLOOR_COUNTS * made / math.sqrt(3))
+    fitted = u_b / b, u_A, inl_A, b / made, scatter
     most_A = apart_A(float(y.mean()))
     seen_A = made * float(x.mean())
     if abs(seen_A - y.mean()) > most_A or scatter > most_A:
