@@ -114,11 +114,11 @@ class Rig:
         if self.fast:
             self.fast.stop()
         for sampler in self.samplers:
+            edges = sampler.lane.interference()  # before a conversion that just ends finds its chip put to sleep
             try:
                 sampler.stop()
             except OSError as why:
                 self.log(sampler, why)
-            edges = sampler.lane.interference()
             if edges:
                 self.log(sampler, "%d edges of ALERT were no conversion's (interference?) and are not counted" % edges)
 
