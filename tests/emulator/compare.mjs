@@ -37,7 +37,7 @@ function run(opcode, second) {
   const at = (chance(BYTES / 4 - 64) + 32) * 4;
   const [flags, near] = [chance(16), chance(4)];
   // near: small numbers, for shifts and sums; memory; anything
-  const registers = Array.from({ length: 13 }, () => [chance(40), RAM + 1024 + chance(BYTES / 8) * 4, chance(2 ** 32), (0x10000000 + chance(2 ** 22)) >>> 0][near]);
+  const registers = Array.from({ length: 13 }, () => [[chance(40), chance(3), ~chance(3) >>> 0][chance(3)], RAM + 1024 + chance(BYTES / 8) * 4, chance(2 ** 32), (0x10000000 + chance(2 ** 22)) >>> 0][near]);
   const written = Array.from({ length: 64 }, (_, k) => (registers[k & 7] + (k >> 3) * 4 - RAM) >>> 0).filter((x) => x < BYTES);
   const said = [slow, fast].map((mcu) => {
     const { core } = mcu;
