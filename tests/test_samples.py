@@ -39,7 +39,7 @@ def test_constant_power_every_sample_on_the_host_s_clock(tmp_path):
     assert p.name == "1 V" and p.lost == 0 and len(p.gap) == 0
     assert (p.index == np.arange(5000)).all()
     assert np.abs(p.t_ns - (stream.T0_NS + 1_000_000 * np.arange(1, 5001))).max() < 1000
-    assert (p.err_ns >= 100_000).all() and p.err_ns.max() < 115_000  # round trips of 200 us
+    assert (p.err_ns >= 125_000).all() and p.err_ns.max() < 140_000  # round trips of 200 us, stamps 25 us late
     assert (p.P == 2.0).all()
     assert p.energy_measured_J == pytest.approx(2.0 * 5.000, rel=1e-6) and p.energy_filled_J == 0
     assert p.counts["missed"] == 0 and p.counts["unconverted"] == 0
@@ -168,7 +168,7 @@ def test_per_second_numbers(tmp_path):
     assert s.v_min_V[:2].tolist() == pytest.approx([5.0, 2.5]) and s.v_max_V[:2].tolist() == pytest.approx([5.0, 5.0])
     assert s.i_max_A[:2].tolist() == pytest.approx([0.6, 1.0]) and s.i_mean_A[0] == pytest.approx(0.4, abs=0.001)
     assert s.energy_J == pytest.approx([2.0, 2.75, 0.0], abs=0.002)
-    assert s.t_err_ns[0] == pytest.approx(103_000, rel=0.05)
+    assert s.t_err_ns[0] == pytest.approx(128_000, rel=0.04)
     whole = samples.per_second(p, stream.T0_NS - 10**9, 5)
     assert whole.samples.sum() == 2500 and whole.energy_J.sum() == pytest.approx(p.energy_J[-1], rel=1e-9)
 
@@ -274,6 +274,17 @@ def test_nonsense_with_a_good_checksum_does_not_raise(seed):
         energies = decoder.energies()
         power.closure(p, energies[energies["rail"] == rail])
         assert np.isfinite(p.energy_J).all() and (np.diff(p.t_ns) >= 0).all() and (p.gap_lost >= 0).all()
+
+
+@pytest.mark.parametrize("rails", [1, 3, 4])
+def test_the_stated_error_of_a_samples_time_holds_how_late_its_stamp_may_be(tmp_path, rails):
+    """Stamps of three rails on one bus were seen 93 us late (host/docs/decisions/stamp-by-interrupt.md)."""
+    tape = stream.started(rails=tuple(range(rails)))
+    tape.stream(20)
+    p = loaded(tape, tmp_path)
+    late_ns = p.err_ns - p.clocks[0].bound_ns(p.t_us)
+    assert late_ns == pytest.approx(np.full(1000, {1: 25_000, 3: 125_000, 4: 175_000}[rails]), abs=1)
+    assert late_ns.min() >= {1: 18_000, 3: 93_000, 4: 112_000}[rails]
 
 
 def test_power_module_is_importable_without_a_run():

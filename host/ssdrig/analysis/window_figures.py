@@ -117,7 +117,7 @@ power_uncertainty_percent | Power uncertainty | % | 2 | less | Expanded uncertai
 own_power_ratio | Meter / the drive's own report |  | 3 |  | Power or energy that the rig measured, divided by what the
     drive itself reports of it (NVMe log 02h), at the readings in the window. Its error (k = 2) covers the rig, the
     drive's rounding and where the drive's interval of a second can have lain: 1 within it is an honest drive.
-clock_error_us | Largest clock error | µs | 0 | less | Upper limit of the difference between a sample's time and the
+clock_error_us | Largest error of a time | µs | 0 | less | Upper limit of the difference between a sample's time and the
     host's clock, the largest in the window.
 """)
 KEYS = (

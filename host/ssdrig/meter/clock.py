@@ -32,6 +32,15 @@ OUTLIER_NS = 100_000
 _STEEPEST, _TRUE = np.array([-NOMINAL_PPM * 1e-3, NOMINAL_PPM * 1e-3]), np.ones(1, bool)
 
 
+# a stamp is late by itself, and waits for the interrupt of each other rail (host/docs/decisions/stamp-by-interrupt.md)
+OWN_NS, WAITS_NS = 25_000, 50_000
+
+
+def late_ns(hello: dict | None) -> int:
+    """By how much a board with the rails of this hello may stamp a conversion behind its end."""
+    return OWN_NS + WAITS_NS * (max(1, len(hello["rails"])) - 1 if hello else 0)
+
+
 @dataclass(frozen=True)
 class ClockMap:
     """Piecewise linear map of one boot: at tick_us[k] + base_us host time is base_ns + tick_us[k] * 1000 +

@@ -30,6 +30,7 @@ class Piece(NamedTuple):
     number: int  # of its first sample in the run
     t_us: np.ndarray  # int64
     clock: clock.ClockMap
+    late_ns: int  # by how much its stamps may be late
     lit: int  # at so many of its samples the rail had power (power.DARK_V)
     volts_sum_V: float  # of these; of all where there is none
     at_limit: np.ndarray  # int64: which of its samples stand at the end of the sensor's range
@@ -133,7 +134,8 @@ class Stream:
         at_limit = np.flatnonzero(power.at_limit(facts, vbus, current))
         of_samples = t_ns, P, J, raw_J, gaps, facts, vbus, current
         lit, volts_sum_V = _lit(facts, vbus, current, volts_sum_V)
-        piece = Piece(number, t_us, fitted, lit, volts_sum_V, at_limit, *of_samples)
+        late_ns = clock.late_ns(self._boots[int(self._places.boot[first])].hello)
+        piece = Piece(number, t_us, fitted, late_ns, lit, volts_sum_V, at_limit, *of_samples)
         return piece, (t_ns[-1], P[-1], raw_P[-1], J[-1], raw_J[-1])
 
     def _read(self, a: int, z: int, facts: dict, fitted: clock.ClockMap, t_ns: np.ndarray, P: np.ndarray):

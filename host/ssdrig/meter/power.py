@@ -45,7 +45,7 @@ class Power:
     rail: int
     name: str
     t_ns: np.ndarray  # int64, not falling
-    err_ns: np.ndarray  # float32, bound of |error| of t_ns
+    err_ns: np.ndarray  # float32, bound of |error| of t_ns: the clock's, and how late a stamp may be
     t_us: np.ndarray  # int64, board time of its boot
     index: np.ndarray  # int64, conversion number since `go`
     vbus: np.ndarray  # int32 raw
@@ -296,7 +296,7 @@ def _host_time(frames: Frames, boots: list[Boot], first: np.ndarray, recent_ping
         for at in range(rows.start, rows.stop, SAMPLES_AT_ONCE):
             part = slice(at, min(at + SAMPLES_AT_ONCE, rows.stop))
             t_ns[part] = fitted.t_ns(frames.t_us[part])
-            err_ns[part] = fitted.bound_ns(frames.t_us[part])
+            err_ns[part] = fitted.bound_ns(frames.t_us[part]) + clock.late_ns(boots[b].hello)
     if (t_ns[1:] < t_ns[:-1]).any():
         np.maximum.accumulate(t_ns, out=t_ns)
     return clocks, t_ns, err_ns

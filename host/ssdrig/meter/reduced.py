@@ -274,7 +274,7 @@ class _Rail:
 
 
 def largest_bound_ns(piece: Piece, begins: np.ndarray, end: int) -> np.ndarray:
-    """The largest clock error of the samples from each of these positions to the next, of the last to `end`. It is
+    """The largest error of the samples' times from each of these positions to the next, of the last to `end`. It is
     linear between the knots of the clock: where ticks do not fall, samples beside knots and borders tell it."""
     t_us = piece.t_us[:end]
     first, last = np.searchsorted(piece.clock.tick_us, t_us[[0, -1]] - piece.clock.base_us)
@@ -284,7 +284,7 @@ def largest_bound_ns(piece: Piece, begins: np.ndarray, end: int) -> np.ndarray:
     at = np.unique(np.clip(np.concatenate([borders - 1, borders]), begins[0], end - 1))
     if (t_us[1:] < t_us[:-1]).any():
         at = np.arange(begins[0], end)
-    return np.maximum.reduceat(piece.clock.bound_ns(t_us[at]), np.searchsorted(at, begins))
+    return np.maximum.reduceat(piece.clock.bound_ns(t_us[at]) + piece.late_ns, np.searchsorted(at, begins))
 
 
 def between_J(sample_ns: np.ndarray, running_J: np.ndarray, t_ns: np.ndarray) -> np.ndarray:

@@ -220,7 +220,7 @@ def _info(args: argparse.Namespace) -> int:
         print(f"  fast channel of rail {of['rail']}, not corrected: {by_fast(of)}")
     clock = found["clock"]
     print(
-        f"  clock: stamps of samples good to {clock['bound_us']:.0f} us, board's crystal {clock['rate_ppm']:+.1f} ppm,"
+        f"  clock: samples good to {clock['bound_us']:.0f} us, board's crystal {clock['rate_ppm']:+.1f} ppm,"
         f" {clock['pings']} pings"
     )
     for line in found["logs"]:
