@@ -12,6 +12,7 @@ import sys
 from array import array
 from binascii import hexlify
 
+import fits
 import i2c_fifo
 import readback
 import spi_lane
@@ -23,10 +24,9 @@ SIMULATED = "SIMULATED" in NAME
 SDA, SCL = 4, 5
 # Asked for, one after the other until what is written is also read (readback.py): the RP2 port's SCL is then 0.99 MHz
 # on the RP2040, 1.0 on the RP2350, because the block adds cycles; and 0.38.
-BUS_Hz = (1_096_000, 400_000)
+BUS_Hz = fits.BUS_Hz
 BUSES = []  # as chips() found them
 MISO, SCK, MOSI = 0, 2, 3
-IRQ_us = 50  # of one conversion's interrupt (tests/emulator/measure.py)
 SPI_Hz = 10_000_000  # at most: the RP2040 makes 8.93 MHz of it, the RP2350 9.38
 
 # Full scale 5.12 A: 40.96 mV range across 8 mOhm. Current LSB = 5.12 A / 2**19.
@@ -173,7 +173,7 @@ def chips():
         lanes = spi_lane.Bus(spi, spi_lane.PAGE[0], wires, _room("SPI0")).lanes
         lane_of.update({rail["rail"]: lane for rail, lane in zip(on_spi, lanes)})
     for lane in lane_of.values():  # its interrupt waits for those of the other bus
-        lane.delay_us += IRQ_us * len(on_i2c if lane.bus is not i2c else on_spi)
+        lane.delay_us += fits.IRQ_us * len(on_i2c if lane.bus is not i2c else on_spi)
     drivers = [_driver(rail["chip"])(lane_of[rail["rail"]], rail) for rail in RAILS]
     del BUSES[:]
     of = lambda name: [chip for chip, rail in zip(drivers, RAILS) if rail["bus"] == name]

@@ -16,12 +16,12 @@ Registers: RP2040 data sheet 4.3.17, RP2350 12.2.17 (the same Synopsys DW_apb_i2
 import sys
 from time import ticks_diff, ticks_us
 
+import fits
 import micropython
 import oneshot
 from lane import BOTH, EXTRA, Lane
 from machine import freq
 from micropython import const
-from readback import cycles
 
 # The block's address >> 14: a number above 2**30 would be a heap object.
 _RP2350 = "RP2350" in sys.implementation._machine
@@ -274,10 +274,10 @@ class Bus:
     def rate(self, Hz):
         """From now on the bus is as fast as machine.I2C makes it for Hz. Before any lane has a script."""
         self.asked_Hz, self.i2c = Hz, self.make(Hz)
-        self.mem[_CLOCK] = clock = (cycles(Hz) << 8) * 1_000_000 // freq()
+        self.mem[_CLOCK] = clock = fits.clock(Hz, freq())
         self.mem[_EXTRA_us] = 100 + (200 * clock >> 8)
         for lane in self.lanes:
-            lane.clock, lane.SOON_us = clock, 30 * clock >> 8
+            lane.clock, lane.SOON_us = clock, fits.I2C_SOON_clocks * clock >> 8
 
     def poll(self):
         """To be called often: moves on what no interrupt does. A block that hangs is given up: its lane's ETIMEDOUT."""
@@ -343,16 +343,15 @@ class Bus:
 class I2CLane(Lane):
     """One chip on the bus."""
 
-    BEGIN_us = 20  # from the stamp to the script's begin
-    SOON_us = 30  # clocks from the script's begin until its first byte is taken: of CURRENT, or of EXTRA's CHARGE
+    BEGIN_us = fits.I2C_BEGIN_us
+    SOON_us = fits.I2C_SOON_clocks  # until the bus has its clock: to the first byte, of CURRENT or of EXTRA's CHARGE
 
     def __init__(self, bus, number, address, alert):
         base = _LANE + _SIZE * number
         super().__init__(bus, address, base, base + _SLOTS, _RING)
         self.number, self.clock = number, 0
         self.mem[base + _ADDRESS], self.mem[base + _ALERT] = address, 1 << alert
-        # that a stamp may be late: edges at the same time are stamped one after the other
-        self.delay_us = 5 + 20 * self.mem[_LANES]
+        self.delay_us = fits.delay_us(self.mem[_LANES])
 
     def script(self, kind, reads):
         """What SAMPLE or EXTRA reads: (register, bytes), at most 16 commands and 12 bytes. Returns the us it takes."""
@@ -369,8 +368,7 @@ class I2CLane(Lane):
         return sum([self.read_us(n) for _, n in reads])
 
     def read_us(self, n):
-        """Two times START and address, the pointer, n bytes; STOP and pause."""
-        return (31 + 9 * n) * self.clock >> 8
+        return fits.i2c_us(n, self.clock)
 
     def beside(self, sample_us, extra_us, shunt_us, period_us):
         """As lane.py says, and CHARGE before the next shunt conversion ends; the main loop takes 150 us to ask."""

@@ -6,6 +6,7 @@ and main loop share it without objects. The ring's slots have 8 words each: kind
 the bytes of a script as read, most significant first, three to a word. Nothing here allocates between `go` and `stop`.
 """
 
+import fits
 import micropython
 from micropython import const
 
@@ -31,7 +32,6 @@ _SPURIOUS = const(16)  # falling edges with which ALERT was not low: interferenc
 # from 17 on: the bus' own
 
 SAMPLE, EXTRA, BOTH, TORN = 1, 2, 3, 4  # BOTH is only asked for: SAMPLE, then EXTRA
-MOST_CLAIMED = 950  # of 1000
 ABOVE = 15
 STAMP, DATA = 1, 3  # words of a slot; the first is its kind
 
@@ -168,8 +168,8 @@ class Lane:
 
     def claim(self, sample_us, period_us):
         """The lane wants so much of the bus. ValueError: all lanes together want more than there is."""
-        self.bus.claimed += 1000 * sample_us // period_us
-        if self.bus.claimed > MOST_CLAIMED:
+        self.bus.claimed += fits.claimed(sample_us, period_us)
+        if self.bus.claimed > fits.MOST_CLAIMED:
             raise ValueError("the rails' samples want %d %% of the bus" % (self.bus.claimed // 10))
 
     def restart(self, late_us):

@@ -1,6 +1,7 @@
 """How fast a bus may be: registers of its sensors are written and read back when the board starts. Nothing is written
 to a chip that never says that it is the expected one: what it says then is what is read back wrong."""
 
+import fits
 from machine import freq
 
 PATTERNS = 256  # of each sensor
@@ -8,10 +9,8 @@ ASKED = 8  # times, who it is: on a bus that is wrong now and then, too
 
 
 def cycles(Hz):
-    """Of the processor, that a clock takes which machine.I2C(freq=Hz) makes: the Pico SDK divides the period 3:2, the
-    block adds SPKLEN + 7 to the high and 1 to the low part (RP2040 data sheet 4.3.14.1)."""
-    period = (freq() + Hz // 2) // Hz
-    return period + max(1, period * 3 // 5 // 16) + 8
+    """Of this processor (fits.py)."""
+    return fits.cycles(Hz, freq())
 
 
 def ours(chip):

@@ -10,6 +10,7 @@ from array import array
 from time import ticks_add, ticks_diff, ticks_us
 
 import board
+import fits
 from micropython import const
 import wire
 from clock64 import add, put_counter, put_sample, put_split
@@ -69,12 +70,11 @@ class Sampler:
         instead of one, which is counted as missed."""
         chip, lane = self.chip, self.lane
         lane.plain(chip.BITS, chip.CARE, chip.READY)
-        period_us = chip.conversion_us * 199 // 200  # a fast oscillator
+        period_us = fits.shortest(chip.conversion_us)
         sample_us = lane.script(SAMPLE, chip.SAMPLE)
-        # the next one replaces CURRENT and CHARGE; a temperature that is converted before it only gives more time
-        shunt_us = chip.shunt_us * 199 // 200
-        self.late_us = min(period_us - sample_us, shunt_us - lane.SOON_us) - lane.delay_us
-        if self.late_us < lane.BEGIN_us or 2 * lane.delay_us > period_us:  # or they are counted wrong: _steps
+        shunt_us = fits.shortest(chip.shunt_us)
+        self.late_us = fits.late_us(period_us, shunt_us, sample_us, lane.SOON_us, lane.BEGIN_us, lane.delay_us)
+        if self.late_us is None:
             raise ValueError("rail %d: conversions of %d us are too short" % (self.rail["rail"], chip.conversion_us))
         lane.claim(sample_us, period_us)
         self.accumulates = bool(chip.EXTRA)

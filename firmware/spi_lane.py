@@ -15,6 +15,7 @@ its FIFO runs empty. Its FIFOs have 8 entries, more than any frame's bytes.
 
 import sys
 
+import fits
 import micropython
 from lane import EXTRA, Lane
 from micropython import const
@@ -213,7 +214,7 @@ class Bus:
         self.claimed = 0  # of its time, by all lanes
         self.mem = mem
         mem[_PAGE], mem[_TIMER], mem[_SIO], mem[_SET], mem[_CLR] = page, _TIMER_PAGE, _SIO_PAGE, _OUT_SET, _OUT_CLR
-        self.lanes = [SPILane(self, n, cs, alert) for n, (cs, alert) in enumerate(chips)]
+        self.lanes = [SPILane(self, n, cs, alert, len(chips)) for n, (cs, alert) in enumerate(chips)]
 
     def poll(self):
         """Nothing is left to the main loop."""
@@ -260,15 +261,15 @@ class Bus:
 class SPILane(Lane):
     """One chip on the bus."""
 
-    delay_us = 25  # that a stamp may be late
-    BEGIN_us = 10  # from the stamp to the script's begin
+    BEGIN_us = fits.SPI_BEGIN_us
     # from the script's begin until CHARGE, or CURRENT alone, has been taken: flags, CURRENT and CHARGE's first byte
-    SOON_us = 13
+    SOON_us = fits.SPI_SOON_us
 
-    def __init__(self, bus, number, cs, alert):
+    def __init__(self, bus, number, cs, alert, lanes=1):
         base = _LANE + _SIZE * number
         super().__init__(bus, base, base, base + _SLOTS, _RING)
         self.cs = cs
+        self.delay_us = fits.delay_us(lanes)
         self.mem[base + _CS] = 1 << cs
         self.mem[base + _ALERT] = 1 << alert
 
@@ -296,8 +297,7 @@ class SPILane(Lane):
         return sum([self.read_us(n) for _, n in reads])
 
     def read_us(self, n):
-        """Bytes at 8.9 MHz, chip select, and the code that moves them."""
-        return n + 3
+        return fits.spi_us(n)
 
     def beside(self, sample_us, extra_us, shunt_us, period_us):
         """Does EXTRA fit between two conversions beside a sample?"""

@@ -170,3 +170,35 @@ def test_a_resistor_says_what_the_shunt_is():
     assert "the shunt is about 15 mOhm, not 8" in of_load(rail, row, 10.0)
     assert of_load(rail, row | {"I_mean": 0.52}, 10.0) is of_load(rail, row | {"I_mean": 0.001}, 10.0) is None
     assert of_load(rail, row, -1.0) is None
+
+
+def fast_beside(rails):
+    """The build with an INA229 at 5000 samples/s and this many INA228s."""
+    build = json.loads((ROOT / "hardware/builds/four_rails_ina229.json").read_text())
+    spi = [row | {"vbus_us": 50, "vshunt_us": 150} for row in build["rails"] if row["bus"] == "SPI0"]
+    build["rails"] = spi + [row for row in build["rails"] if row["bus"] == "I2C0"][:rails]
+    kept = [row["rail"] for row in build["rails"]]
+    return build | {name: [row for row in build[name] if row["rail"] in kept] for name in ("switch", "scope")}
+
+
+def test_sensors_that_the_board_cannot_read_in_time_are_refused_before_anything_is_written():
+    assert builds.complaint(fast_beside(0)) is None
+    assert builds.complaint(fast_beside(1)) is None
+    assert "rail 1: conversions of 200 us are too short on SPI0" in builds.complaint(fast_beside(2))
+    assert "with 4 rails a stamp may be 175 us late" in builds.complaint(fast_beside(3))
+
+
+@pytest.mark.parametrize("name", builds.names())
+def test_a_shipped_build_can_be_read_in_time(name):
+    assert builds.complaint(builds.read(name)) is None
+
+
+def test_samples_that_want_more_than_the_bus_are_refused():
+    build = json.loads((ROOT / "hardware/builds/four_rails.json").read_text())
+    for row in build["rails"]:
+        row.update(vbus_us=84, vshunt_us=540)
+    assert "% of I2C0: take longer conversions" in builds.complaint(build)
+
+
+def test_an_ina226_takes_what_its_driver_reads():
+    assert "SAMPLE = (MASK_ENABLE, 2), (CURRENT, 2), (BUS, 2)" in (ROOT / "firmware/ina226.py").read_text()

@@ -84,7 +84,7 @@ def board():
         pytest.skip(why)
     with cortex.Cortex() as board:
         board.run(ON_BOARD)
-        for name in ("readback", *FILES):
+        for name in ("fits", "readback", *FILES):
             source = (vipersource.FIRMWARE / f"{name}.py").read_text()  # its machine has no freq
             source = source.replace("from machine import freq\n", "freq = lambda: 125_000_000\n")
             board.run(f"load({name!r}, {source!r})")

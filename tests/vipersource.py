@@ -7,6 +7,8 @@ import types
 from pathlib import Path
 from unittest import mock
 
+from ssdrig.meter import fits  # the firmware's own, linked
+
 FIRMWARE = Path(__file__).resolve().parents[1] / "firmware"
 
 
@@ -17,6 +19,6 @@ def load(name, known, fakes):
     micropython = types.SimpleNamespace(const=lambda x: x, viper=lambda f: f)
     module = types.ModuleType(name)
     module.ptr32 = lambda x: known[x] if isinstance(x, int) else x
-    with mock.patch.dict(sys.modules, {"micropython": micropython, **fakes}):
+    with mock.patch.dict(sys.modules, {"micropython": micropython, "fits": fits, **fakes}):
         exec(compile(source, f"{name}.py", "exec"), module.__dict__)
     return module

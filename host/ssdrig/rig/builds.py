@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ssdrig.errors import UsageError
-from ssdrig.meter import chips, fast, ina228
+from ssdrig.meter import chips, fast, fits, ina228
 from ssdrig.rig import flash
 
 BUILDS = Path(__file__).resolve().parents[3] / "hardware" / "builds"
@@ -15,6 +15,7 @@ RAIL = "rail name chip bus alert shunt_uOhm shunt_tolerance_ppm current_lsb_pA v
 PLACE = {"I2C0": "address", "SPI0": "cs"}
 GPIOS = range(29)
 FAST_GPIO = 28  # ADC2
+PICO_Hz = 125_000_000  # of an RP2040; an RP2350 is faster
 FAST_BESIDE = (
     4500  # samples/s of all sensors beside which an RP2040 has time for the fast channel (tests/test_emulated_fast.py)
 )
@@ -61,6 +62,8 @@ def complaint(build: object) -> str | None:
         for row in build[name]:
             if row.get("rail") not in numbers or not all(_positive(row.get(key)) for key in keys):
                 return f'"{name}" wants a rail of these and {" and ".join(keys)}: {row}'
+    if said := _of_time(rails):
+        return said
     if said := _of_fast(build):
         return f"fast: {said}"
     pins = [row["alert"] for row in rails] + [row["cs"] for row in rails if row["bus"] == "SPI0"]
@@ -70,6 +73,30 @@ def complaint(build: object) -> str | None:
     for what, of in (("pin", pins), ("address", addresses)):
         if len(set(of)) < len(of):
             return f"the same {what} twice: {sorted(of)}"
+    return None
+
+
+def _of_time(rails: list[dict]) -> str | None:
+    """Whether a Pico reads all sensors in time, as its firmware asks (sampler.py, `plan`), I2C at its higher rate."""
+    clock, claimed = fits.clock(fits.BUS_Hz[0], PICO_Hz), dict.fromkeys(PLACE, 0)
+    for row in rails:
+        i2c, inverse = row["bus"] == "I2C0", chips.CHIPS[row["chip"]].inverse
+        took = [2, 2, 2] if inverse else [n for _, n in ina228.INA228.SAMPLE]  # bytes of its registers
+        conversion_us = row["vbus_us"] + row["vshunt_us"] + (0 if inverse else row.get("temp_us") or 0)
+        period_us = fits.shortest(conversion_us)
+        sample_us = sum(fits.i2c_us(n, clock) if i2c else fits.spi_us(n) for n in took)
+        soon_us = fits.I2C_SOON_clocks * clock >> 8 if i2c else fits.SPI_SOON_us
+        begin_us = fits.I2C_BEGIN_us if i2c else fits.SPI_BEGIN_us
+        beside = sum(each["bus"] == row["bus"] for each in rails)
+        late_us = fits.delay_us(beside, len(rails) - beside)
+        if fits.late_us(period_us, fits.shortest(row["vshunt_us"]), sample_us, soon_us, begin_us, late_us) is None:
+            return (
+                f"rail {row['rail']}: conversions of {conversion_us} us are too short on {row['bus']}, where with"
+                f" {len(rails)} rails a stamp may be {late_us} us late: take longer ones"
+            )
+        claimed[row["bus"]] += fits.claimed(sample_us, period_us)
+        if claimed[row["bus"]] > fits.MOST_CLAIMED:
+            return f"the rails' samples want {claimed[row['bus']] / 10:.0f} % of {row['bus']}: take longer conversions"
     return None
 
 

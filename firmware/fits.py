@@ -1,0 +1,58 @@
+"""Whether sensors can be read in time: by how much a stamp may be late, how long a reading takes, and what that leaves.
+This file runs on CPython too; the host links it."""
+
+BUS_Hz = (1_096_000, 400_000)  # of I2C (board.py)
+OWN_us = 25  # that a stamp may be late by itself: 18 were seen
+# More for each other rail on its bus. Of three 93 us were seen (tests/emulator/measure.py), which 35 would hold; but
+# then three rails at 1031/s give up one sample in 10 000, whose reading begins in the last 30 us that it may. Two
+# rare things must meet for a value of the next conversion: such a reading, and a stamp later than this.
+BESIDE_us = 20
+IRQ_us = 50  # for each on the other bus: a conversion's interrupt. 112 were seen beside an INA229
+MOST_CLAIMED = 950  # of 1000 of a bus' time
+I2C_BEGIN_us, SPI_BEGIN_us = 20, 10  # from the stamp to the first of a reading
+I2C_SOON_clocks, SPI_SOON_us = 30, 13  # from there until what the next shunt conversion replaces has been taken
+
+
+def delay_us(rails, others=0):
+    """By how much a stamp may be late of a rail on a bus of so many rails, beside others on the other bus."""
+    return OWN_us + BESIDE_us * (rails - 1) + IRQ_us * others
+
+
+def cycles(Hz, of_Hz):
+    """Of a processor of of_Hz, that a clock takes which machine.I2C(freq=Hz) makes: the Pico SDK divides the period
+    3:2, the block adds SPKLEN + 7 to the high and 1 to the low part (RP2040 data sheet 4.3.14.1)."""
+    period = (of_Hz + Hz // 2) // Hz
+    return period + max(1, period * 3 // 5 // 16) + 8
+
+
+def clock(Hz, of_Hz):
+    """That clock in us / 256."""
+    return (cycles(Hz, of_Hz) << 8) * 1_000_000 // of_Hz
+
+
+def i2c_us(n, clock):
+    """Two times START and address, the pointer, n bytes; STOP and pause."""
+    return (31 + 9 * n) * clock >> 8
+
+
+def spi_us(n):
+    """Bytes at 8.9 MHz, chip select, and the code that moves them."""
+    return n + 3
+
+
+def shortest(conversion_us):
+    """By a fast oscillator."""
+    return conversion_us * 199 // 200
+
+
+def late_us(period_us, shunt_us, sample_us, soon_us, begin_us, delay_us):
+    """By how much a reading may begin behind its stamp, so that its values are of one conversion; None: it cannot be
+    read in time, or what is lost between two stamps would be counted wrong. Times by a fast oscillator: `shortest`."""
+    # a temperature that is converted before the shunt voltage only gives more time
+    late_us = min(period_us - sample_us, shunt_us - soon_us) - delay_us
+    return None if late_us < begin_us or 2 * delay_us > period_us else late_us
+
+
+def claimed(sample_us, period_us):
+    """Of 1000 of its bus' time, what a rail's samples take."""
+    return 1000 * sample_us // period_us
