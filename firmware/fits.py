@@ -8,6 +8,10 @@ OWN_us = 25  # that a stamp may be late by itself: 18 were seen
 # rare things must meet for a value of the next conversion: such a reading, and a stamp later than this.
 BESIDE_us = 20
 IRQ_us = 50  # for each on the other bus: a conversion's interrupt. 112 were seen beside an INA229
+# That a rail takes the main loop from a conversion to its sample, and to open the switch. A full S frame takes 1.0 ms,
+# the USB stack 0.3, and what is converted meanwhile waits for the next round, which takes 1: 2.2 ms were seen at 4273/s
+# (emulated RP2040). A hello asked for while the rig streams is not allowed for: it takes 9 to 13 ms more.
+LOOP_us = 3000
 MOST_CLAIMED = 950  # of 1000 of a bus' time
 I2C_BEGIN_us, SPI_BEGIN_us = 20, 10  # from the stamp to the first of a reading
 I2C_SOON_clocks, SPI_SOON_us = 30, 13  # from there until what the next shunt conversion replaces has been taken
@@ -56,3 +60,9 @@ def late_us(period_us, shunt_us, sample_us, soon_us, begin_us, delay_us):
 def claimed(sample_us, period_us):
     """Of 1000 of its bus' time, what a rail's samples take."""
     return 1000 * sample_us // period_us
+
+
+def trip_us(conversion_us, rails):
+    """What a rail's limit needs at least, of so many rails: a conversion until it is seen at all, another until the
+    last one is complete, and the main loop, in whose round each rail may send a frame."""
+    return 2 * conversion_us + LOOP_us * rails

@@ -3,13 +3,10 @@ What a row of board.json says: "protect": {"A": 4.5, "ms": 20, "V": 5.6}. `ms` a
 is open; a voltage above V is acted upon when two readings in a row say so. `look` allocates nothing."""
 
 from array import array
+import fits
 import micropython
 from micropython import const
 
-# A full S frame takes its CRC and COBS 1.0 ms of the main loop and the USB stack 0.3, and what is converted meanwhile
-# waits for the next round, which takes 1: 2.2 ms in all at 4273/s (emulated RP2040; no collection is among it). A hello
-# asked for while the rig streams is not allowed for: it takes the main loop 9 to 13 ms more.
-LOOP_us = 3000  # that the main loop may take from a conversion to its sample, and to open the switch
 CURRENT, VOLTAGE = 1, 2  # what `look` finds
 _A = const(0)  # raw limits
 _V = const(1)
@@ -60,8 +57,9 @@ def look(state: ptr32, frame: ptr8, at: int, n: int, stamp: int) -> int:
 class Guard:
     """Of one rail."""
 
-    def __init__(self, row, chip):
-        """row: of board.RAILS, chip: its driver. ValueError: limits that cannot be kept."""
+    def __init__(self, row, chip, rails):
+        """row: of board.RAILS, chip: its driver, rails: how many the board samples. ValueError: limits that cannot be
+        kept."""
         limits = row["protect"]
         for name in ("A", "ms", "V"):
             if limits.get(name) is None or isinstance(limits[name], (str, list, dict)) or limits[name] <= 0:
@@ -69,8 +67,7 @@ class Guard:
         self.limits = limits
         self.raw_A = int(limits["A"] * 1_000_000) * 1_000_000 // row["current_lsb_pA"]
         self.raw_V = int(limits["V"] * 1000) * 2_000_000 // int(2 * chip.VBUS_LSB_nV)
-        # a conversion until it is seen at all, another until the last one is complete
-        needed_us = 2 * chip.conversion_us + LOOP_us
+        needed_us = fits.trip_us(chip.conversion_us, rails)
         self.patience_us = int(limits["ms"]) * 1000 - needed_us
         if self.patience_us <= 0:
             raise ValueError("rail %d: protect wants %d ms or more" % (row["rail"], needed_us // 1000 + 1))

@@ -54,7 +54,7 @@ class Sampler:
         self.frame = bytearray(wire.S_FIRST + wire.MAX_SAMPLES * wire.SAMPLE_BYTES + 4)
         self.n, self.at = 0, wire.S_FIRST
         self.watch = None  # the switch, which looks at each sample
-        self.guard = Guard(rail, chip) if rail.get("protect") else None
+        self.guard = Guard(rail, chip, len(board.RAILS)) if rail.get("protect") else None
         if self.guard:
             self.lane.limit(self.guard.raw_A, self.guard.raw_V)
         self.zero, self.temp = False, 0

@@ -13,7 +13,7 @@ from ssdrig import wire
 
 pytestmark = pytest.mark.slow
 
-LOOP_us = int(re.search(r"^LOOP_us = (\d+)", (emulated.FIRMWARE / "protect.py").read_text(), re.M)[1])
+LOOP_us = int(re.search(r"^LOOP_us = (\d+)", (emulated.FIRMWARE / "fits.py").read_text(), re.M)[1])
 LIMIT_RAW = 5120  # 50 mA; the sensors' current passes it in conversion 6896 (emulated.values)
 LIMITS = {"A": 0.05, "ms": 20, "V": 15.0}
 FIRST = next(n for n in range(10_000) if emulated.values(n)[1] > LIMIT_RAW)

@@ -22,10 +22,10 @@ LIMITS = {"A": 3.0, "ms": 20, "V": 5.6}
 LSB_A, LSB_V = 9.765625e-6, 195.3125e-6
 
 
-def guard(limits=LIMITS, conversion_us=1102):
+def guard(limits=LIMITS, conversion_us=1102, rails=1):
     module = vipersource.load("protect", {}, {})
     chip = type("Chip", (), {"VBUS_LSB_nV": 195312.5, "BITS": 20, "conversion_us": conversion_us})
-    return module, module.Guard({"rail": 0, "protect": limits, "current_lsb_pA": 9_765_625}, chip)
+    return module, module.Guard({"rail": 0, "protect": limits, "current_lsb_pA": 9_765_625}, chip, rails)
 
 
 def frame(values, dt_us=1102):
@@ -101,6 +101,25 @@ def test_limits_that_cannot_be_kept_are_refused(limits, why):
     build = json.loads((builds.BUILDS / "two_ina228_chips.json").read_text())
     build["rails"][0]["protect"] = limits
     assert "protect" in builds.complaint(build)
+
+
+@pytest.mark.parametrize("rails, least_ms", [(1, 6), (2, 9), (3, 12), (4, 15)])
+def test_each_rail_takes_the_main_loop_its_time(rails, least_ms):
+    """Each may send a frame in the round in which the limit is looked at; by the board and by the host."""
+    guard(LIMITS | {"ms": least_ms}, rails=rails)
+    with pytest.raises(ValueError, match=f"wants {least_ms} ms or more"):
+        guard(LIMITS | {"ms": least_ms - 1}, rails=rails)
+    build = json.loads((builds.BUILDS / "four_rails.json").read_text())
+    build["rails"] = build["rails"][:rails]
+    kept = {each["rail"] for each in build["rails"]}
+    for name in ("switch", "scope"):
+        build[name] = [row for row in build[name] if row["rail"] in kept]
+    row = build["rails"][0]
+    row |= {"vbus_us": 50, "vshunt_us": 1052, "temp_us": None}
+    row["protect"] = {"A": 2, "ms": least_ms, "V": row["nominal_mV"] * 1.1e-3}
+    assert builds.complaint(build) is None
+    row["protect"]["ms"] -= 1
+    assert f"{least_ms} ms is the least" in builds.complaint(build)
 
 
 def test_a_build_with_limits_is_a_build():

@@ -53,7 +53,7 @@ def complaint(build: object) -> str | None:
     if not 1 <= len(rails) <= 4:
         return f"{len(rails)} rails, not 1 to 4"
     for row in rails:
-        if said := _of_rail(row):
+        if said := _of_rail(row, len(rails)):
             return f"rail {row.get('rail')}: {said}"
     numbers = [row["rail"] for row in rails]
     if len(set(numbers)) < len(numbers):
@@ -133,7 +133,7 @@ def _of_fast(build: dict) -> str | None:
     return None
 
 
-def _of_rail(row: dict) -> str | None:
+def _of_rail(row: dict, rails: int) -> str | None:
     for name in RAIL.split():
         if name not in row:
             return f"no {name}"
@@ -152,12 +152,12 @@ def _of_rail(row: dict) -> str | None:
         return "rail is a number, and alert a GPIO"
     if not isinstance(row["lead_mOhm"], int) or not 0 <= row["lead_mOhm"] <= 1000:
         return f"lead_mOhm {row['lead_mOhm']!r} is not 0 to 1000"
-    if said := _of_limits(row):
+    if said := _of_limits(row, rails):
         return said
     return None if chips.CHIPS[row["chip"]].inverse else _of_ina228(row)
 
 
-def _of_limits(row: dict) -> str | None:
+def _of_limits(row: dict, rails: int) -> str | None:
     """Whether the rail's limits can be kept: the sensor reads them, above the rail's voltage, slower than it looks."""
     limits = row.get("protect")
     if limits is None:
@@ -173,9 +173,11 @@ def _of_limits(row: dict) -> str | None:
         return f"protect would open {row['nominal_mV'] / 1000:g} V at {limits['V']:g} V, below its +5 %"
     if limits["V"] * 1000 > 1.5 * row["nominal_mV"]:
         return f"protect lets {row['nominal_mV'] / 1000:g} V rise to {limits['V']:g} V"
-    least_ms = 3.5 + 2e-3 * (row["vbus_us"] + row["vshunt_us"] + (row.get("temp_us") or 0))  # protect.py of firmware
+    least_ms = fits.trip_us(row["vbus_us"] + row["vshunt_us"] + (row.get("temp_us") or 0), rails) // 1000 + 1
     if limits["ms"] < least_ms:
-        return f"protect within {limits['ms']:g} ms: with these conversions {least_ms:.1f} ms is the least"
+        return (
+            f"protect within {limits['ms']:g} ms: with these conversions and {rails} rails {least_ms} ms is the least"
+        )
     return None
 
 
