@@ -102,10 +102,15 @@ class Browser:
         self, path: Path, fragment: str = "", ready: str = "document.readyState === 'complete'", limit_s: float = 40
     ) -> None:
         """Load a file and wait until the expression `ready` is true in it."""
-        self.events.clear()
-        self.send("Page.navigate", {"url": "about:blank"})
-        self.send("Page.navigate", {"url": Path(path).resolve().as_uri() + fragment})
+        self.go(Path(path).resolve().as_uri() + fragment)
         self.wait(ready, limit_s)
+
+    def go(self, url: str) -> None:
+        """To another page. What the one before said until then, of a server that has ended, say, is no event of it."""
+        self.send("Page.navigate", {"url": "about:blank"})
+        self.js("0")
+        self.events.clear()
+        self.send("Page.navigate", {"url": url})
 
     def wait(self, expression: str, limit_s: float = 40) -> None:
         deadline = time.monotonic() + limit_s

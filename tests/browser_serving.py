@@ -9,6 +9,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+PATIENCE_s = 300  # a page is made at the lowest priority, which on a busy machine gets little
+
 
 class Serving:
     """with Serving(runs) as s: s.get("/api/hello")."""
@@ -42,7 +44,7 @@ class Serving:
 
     def ask(self, method: str, path: str, said=None, headers: dict | None = None, host: str = "127.0.0.1") -> tuple:
         """(status, headers, body) with the token, unless `headers` says otherwise; a header of None is left out."""
-        connection = http.client.HTTPConnection(host, self.port, timeout=60)
+        connection = http.client.HTTPConnection(host, self.port, timeout=PATIENCE_s)
         head = {"Host": f"127.0.0.1:{self.port}", "Authorization": f"Bearer {self.token}"}
         body = None
         if said is not None:
@@ -67,7 +69,7 @@ class Serving:
 
     def stream(self, run_id: str, at: str = ""):
         """Yields (kind, place, object) of each message until the stream ends."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_s)
         head = {"Authorization": f"Bearer {self.token}", **({"Last-Event-ID": at} if at else {})}
         try:
             connection.request("GET", f"/api/live/{run_id}", headers=head)

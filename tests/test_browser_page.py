@@ -51,9 +51,7 @@ def served(tmp_path_factory):
 
 
 def open_page(b, url: str, ready: str) -> None:
-    b.events.clear()
-    b.send("Page.navigate", {"url": "about:blank"})
-    b.send("Page.navigate", {"url": url})
+    b.go(url)
     b.wait(f"window.ssdrig && ({ready})")
 
 
