@@ -178,7 +178,7 @@ def chips():
     del BUSES[:]
     of = lambda name: [chip for chip, rail in zip(drivers, RAILS) if rail["bus"] == name]
     if i2c:
-        wanted = freq() // readback.cycles(BUS_Hz[0])
+        wanted = freq() // fits.cycles(BUS_Hz[0], freq())
         BUSES.append(dict(readback.choose(i2c, of("I2C0"), BUS_Hz), bus="I2C0", asked_Hz=wanted))
     if on_spi:
         half = freq() // 2  # the PL022 divides by 2 and by a whole number

@@ -8,11 +8,6 @@ PATTERNS = 256  # of each sensor
 ASKED = 8  # times, who it is: on a bus that is wrong now and then, too
 
 
-def cycles(Hz):
-    """Of this processor (fits.py)."""
-    return fits.cycles(Hz, freq())
-
-
 def ours(chip):
     """Does a chip say, at least once, that it is the one that its row says? At the bus' lowest rate. A chip that is not
     there says nothing."""
@@ -66,4 +61,4 @@ def choose(bus, chips, rates):
     there, read, wrong, Hz = best
     if bus.asked_Hz != Hz:
         bus.rate(Hz)
-    return {"Hz": freq() // cycles(Hz), "read_backs": read, "errors": wrong}
+    return {"Hz": freq() // fits.cycles(Hz, freq()), "read_backs": read, "errors": wrong}

@@ -19,6 +19,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ssdrig.meter import fits
+
 WINDOW_S = 60
 STEADY_PPM = 0.2
 DRIFT_PPM = 2.0
@@ -32,13 +34,11 @@ OUTLIER_NS = 100_000
 _STEEPEST, _TRUE = np.array([-NOMINAL_PPM * 1e-3, NOMINAL_PPM * 1e-3]), np.ones(1, bool)
 
 
-# a stamp is late by itself, and waits for the interrupt of each other rail (host/docs/decisions/stamp-by-interrupt.md)
-OWN_NS, WAITS_NS = 25_000, 50_000
-
-
 def late_ns(hello: dict | None) -> int:
-    """By how much a board with the rails of this hello may stamp a conversion behind its end."""
-    return OWN_NS + WAITS_NS * (max(1, len(hello["rails"])) - 1 if hello else 0)
+    """By how much a board with the rails of this hello may stamp a conversion behind its end: a stamp waits for the
+    interrupt of each other rail (host/docs/decisions/stamp-by-interrupt.md)."""
+    others = max(1, len(hello["rails"])) - 1 if hello else 0
+    return 1000 * fits.delay_us(1, others)
 
 
 @dataclass(frozen=True)
