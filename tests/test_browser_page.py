@@ -138,7 +138,12 @@ def test_runs_are_searched_chosen_and_compared(chromium, served):
     assert chromium.complaints() == [] and fits(chromium)
     chromium.js("document.getElementById('q').value = 'drve:x'; document.querySelector('#search button').click()")
     chromium.wait("!document.getElementById('trouble').hidden")
+    chromium.js("ssdrig.Lists.look()")  # as every few seconds: its answer says nothing of the search
     assert "drive" in text(chromium, "#trouble")
+    chromium.js("document.getElementById('q').value = ''; document.querySelector('#search button').click()")
+    chromium.wait("document.getElementById('trouble').hidden")
+    chromium.js("ssdrig.Client.trouble('/api/live/1/act', 'The run refuses: no'); location.hash = '#drives'")
+    chromium.wait("document.getElementById('trouble').hidden")
     chromium.events.clear()
     chromium.send("Page.navigate", {"url": f"http://127.0.0.1:{served.port}{page}"})
     chromium.wait("document.body && document.body.dataset.ready")

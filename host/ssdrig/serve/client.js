@@ -10,21 +10,30 @@ const Client = (() => {
   const headers = (more = {}) => ({ authorization: `Bearer ${sessionStorage.getItem(KEY) ?? ""}`, ...more });
   const $ = (id) => document.getElementById(id);
 
-  function trouble(words) {
-    $("trouble").textContent = words ?? "";
-    $("trouble").hidden = !words;
+  // What is in the way, by what it happened to: a request's path, or SERVER. It stays until the same request succeeds or
+  // the person goes to another page; the answer to another request says nothing of it.
+  const SERVER = "", troubles = new Map();
+  function trouble(what, words) {
+    troubles.delete(what);
+    if (words) troubles.set(what, words);
+    const text = [...troubles.values()].join("\n");
+    if ($("trouble").textContent !== text) $("trouble").textContent = text; // said once, not at each request
+    $("trouble").hidden = !troubles.size;
   }
+  window.addEventListener("hashchange", () => { for (const what of [...troubles.keys()]) if (what !== SERVER) trouble(what); });
   const LOST = "The server does not know this page's token: open the address that `ssdrig serve` printed when it started.";
 
   // An answer's JSON; null, and said on the page, where there is none.
   async function ask(path, said) {
+    const what = path.split("?")[0];
     try {
       const how = said === undefined ? {} : { method: "POST", body: JSON.stringify(said) };
       const answer = await fetch(path, { ...how, headers: headers(said === undefined ? {} : { "content-type": "application/json" }) });
-      if (answer.ok) { trouble(null); return await answer.json(); }
-      const text = await answer.text();
-      trouble(answer.status === 401 ? LOST : words(text) || `The server refuses: ${answer.status}`);
-    } catch { trouble("The server does not answer. A run that is going on is not touched by that."); }
+      if (answer.status === 401) { trouble(SERVER, LOST); return null; }
+      trouble(SERVER);
+      if (answer.ok) { trouble(what); return await answer.json(); }
+      trouble(what, words(await answer.text()) || `The server refuses: ${answer.status}`);
+    } catch { trouble(SERVER, "The server does not answer. A run that is going on is not touched by that."); }
     return null;
   }
   function words(text) {
@@ -40,7 +49,7 @@ const Client = (() => {
       while (!over && !ending.signal.aborted) {
         try {
           const answer = await fetch(`/api/live/${id}`, { headers: headers(at ? { "last-event-id": at } : {}), signal: ending.signal });
-          if (answer.status === 401) { trouble(LOST); return; }
+          if (answer.status === 401) { trouble(SERVER, LOST); return; }
           if (!answer.ok) throw new Error(answer.status);
           const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
           let rest = "";
@@ -89,5 +98,5 @@ const Client = (() => {
     made.append(...inner);
     return made;
   }
-  return { ask, follow, trouble, num, size, clock, utc, el, $, token: () => sessionStorage.getItem(KEY), headers, LOST };
+  return { SERVER, ask, follow, trouble, num, size, clock, utc, el, $, token: () => sessionStorage.getItem(KEY), headers, LOST };
 })();

@@ -149,8 +149,8 @@ const Lists = (() => {
     return new Promise((answer) => $("ask").addEventListener("close", () => answer($("ask").returnValue === "yes" ? (text ? $("ask-text").value.trim() : true) : null), { once: true }));
   }
   async function act(said) {
-    const answer = await ask(`/api/live/${Live.followed()}/act`, said);
-    if (answer && !answer.ok) Client.trouble(`The run refuses: ${answer.why}`);
+    const path = `/api/live/${Live.followed()}/act`, answer = await ask(path, said);
+    if (answer && !answer.ok) Client.trouble(path, `The run refuses: ${answer.why}`);
   }
   $("note").addEventListener("click", async () => { const text = await question("A note in the run's journal, now:", true); if (text) act({ do: "note", text }); });
   $("stop").addEventListener("click", async () => { if (await question("Stop the run? It ends its load, restores the rail, reads SMART and closes its journal; its state is then interrupted, and ssdrig resume goes on with it.", false)) act({ do: "stop" }); });
@@ -159,7 +159,7 @@ const Lists = (() => {
   window.addEventListener("hashchange", show);
   show();
   if (Client.token()) { look(); setInterval(() => { if (!document.hidden) look(); }, 5000); }
-  else Client.trouble(Client.LOST);
+  else Client.trouble(Client.SERVER, Client.LOST);
   return { look, control: () => Boolean(hello?.control), runs };
 })();
 window.ssdrig = { Live, Lists, Client };
