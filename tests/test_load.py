@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from load_jobs import SIZE, needs_fio, random_write
 
-from ssdrig.errors import DriveError, LoadError, ToolMissing, UsageError
+from ssdrig.errors import DriveError, JournalError, LoadError, ToolMissing, UsageError
 from ssdrig.load import fio as load
 from ssdrig.load import fiolog, fiostatus, fiotext
 
@@ -363,13 +363,13 @@ def test_a_used_folder_is_refused(tmp_path):
 
 def test_a_folder_that_cannot_be_made(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(LoadError, match="(?i)not a directory"):
+    with pytest.raises(JournalError, match="(?i)not a directory"):
         load.run(random_write("nbd://x"), tmp_path / "file" / "f", fio=fake_fio(tmp_path, ""))
 
 
 def test_a_full_disk(tmp_path):
-    """out.json lies on a device that is always full."""
+    """out.json lies on a device that is always full: the same exit code as when the journal meets it first."""
     if not Path("/dev/full").exists():
         pytest.skip("no /dev/full")
-    with open("/dev/full", "wb", buffering=0) as full, pytest.raises(LoadError, match="No space left"):
+    with open("/dev/full", "wb", buffering=0) as full, pytest.raises(JournalError, match="No space left"):
         load._Sink(full).write(b"{}")

@@ -56,7 +56,7 @@ class OutputError(SsdrigError):
 
 
 class JournalError(SsdrigError):
-    """A run folder is missing, damaged, in use, or of another schema version."""
+    """A run folder is missing, damaged, in use, of another schema version, or takes no more: the disk is full."""
 
     exit_code = 8
 

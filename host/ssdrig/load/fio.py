@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from ssdrig.errors import DriveError, LoadError, ToolMissing, UsageError
+from ssdrig.errors import DriveError, JournalError, LoadError, ToolMissing, UsageError
 from ssdrig.load import fiolog, fioseconds, fiotext
 from ssdrig.load.fiojob import BINS_S, Job, detail, job_file, stall_s
 from ssdrig.words import size
@@ -89,8 +89,8 @@ def run(
     than job.most_bytes, is ended.
 
     Raises DriveError when the drive went away, hung or refused I/O; LoadError when fio failed, printed without end,
-    moved too much, or left logs that do not add up, or the disk is full; ToolMissing; UsageError for a wrong job or a
-    used folder; and, after fio has been ended, whatever on_second and should_stop raise."""
+    moved too much, or left logs that do not add up; JournalError when the folder takes no more; ToolMissing; UsageError
+    for a wrong job or a used folder; and, after fio has been ended, whatever on_second and should_stop raise."""
     text = job_file(job)
     tool = version(fio)
     folder = Path(folder)
@@ -106,7 +106,7 @@ def run(
         (folder / "job.fio").write_text(text)
         (folder / "start.json").write_text(json.dumps(started) + "\n")
     except OSError as error:
-        raise LoadError(
+        raise JournalError(
             "a folder for the step's files", str(error), "see whether the disk is full or the path is wrong"
         ) from error
     process = subprocess.Popen(
@@ -276,7 +276,7 @@ class _Sink:
         self.file, self.synced_at = file, time.monotonic()
 
     def write(self, chunk: bytes) -> None:
-        """Raises LoadError when the disk takes no more."""
+        """Raises JournalError when the disk takes no more."""
         try:
             while chunk:
                 chunk = chunk[self.file.write(chunk) :]
@@ -284,8 +284,10 @@ class _Sink:
                 self.synced_at = time.monotonic()
                 os.fdatasync(self.file.fileno())
         except OSError as error:
-            raise LoadError(
-                "room for what fio prints", str(error), f"see whether the disk is full: df {self.file.name}"
+            raise JournalError(
+                f"room on the disk for {self.file.name}",
+                error.strerror or str(error),
+                "make room; what was written before is kept",
             ) from error
 
 
