@@ -14,13 +14,18 @@ import json, sys
 from ssdrig.drive import features
 controller, was, said = sys.argv[0], {}, {}
 found, unknown = features.read(controller, 1)
-for key, to in (("write_cache", ["write through"]), ("power_state", ["1"]), ("apst", ["off"])):
+def tried(key, *to):
     was[key] = features.setting(key, controller)
     wanted = [*to, *was[key][1:]]
     errors = [features.change(key, controller, wanted)]
     seen = features.setting(key, controller)
     errors.append(features.change(key, controller, was[key]))
     said[key] = {"errors": errors, "as wanted": seen == wanted != was[key], "back": features.setting(key, controller)}
+tried("write_cache", "write through")
+tried("apst", "off")
+features.change("apst", controller, ["off", *was["apst"][1:]])  # else an idle drive goes on to a lower state by itself
+tried("power_state", "1")
+features.change("apst", controller, was["apst"])
 too_high = features.change("power_state", controller, ["31"])
 print(json.dumps({"found": found, "unknown": unknown, "was": was, "said": said, "too high": too_high}))
 """
