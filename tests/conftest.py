@@ -39,8 +39,32 @@ os.environ.__setitem__(*SESSION.split("="))
 os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", "/var/tmp")
 
 
+def of_this_process() -> dict:
+    """What all later tests of this process, and the processes that they start, inherit: a niced one starves beside two
+    busy loops."""
+    os.umask(mask := os.umask(0o22))
+    return {
+        "nice": os.getpriority(os.PRIO_PROCESS, 0),
+        "scheduler": os.sched_getscheduler(0),
+        "affinity": os.sched_getaffinity(0),
+        "umask": mask,
+        "cwd": os.readlink("/proc/self/cwd"),
+        **{
+            each.name: signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD)
+        },
+    }
+
+
 @pytest.fixture(autouse=True)
-def own_state(tmp_path_factory, monkeypatch):
+def process_as_it_was():
+    """Fails a test that changes the process which runs it; its own clean-up has come before."""
+    before = of_this_process()
+    yield
+    assert of_this_process() == before, "the test changed the process that it ran in"
+
+
+@pytest.fixture(autouse=True)
+def own_state(process_as_it_was, tmp_path_factory, monkeypatch):
     """No test sees what another one, or this machine's user, has left of benches (ssdrig.latch), drives watched and
     runs indexed (ssdrig.archive)."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path_factory.getbasetemp() / f"state-{uuid.uuid4().hex}"))

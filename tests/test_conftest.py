@@ -43,6 +43,19 @@ def test_so_may_one_that_compiles_the_virtual_drive():
         (kept / "flash.compiled").touch()
     subprocess.run(["sleep", "0.8"])
 """
+CHANGES_ITS_PROCESS = """
+import os, signal
+def test_becomes_nice():
+    os.nice(1)
+def test_goes_elsewhere():
+    os.chdir("/")
+def test_hears_no_signal():
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+def test_makes_files_that_all_may_write():
+    os.umask(0)
+def test_goes_elsewhere_and_comes_back(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+"""
 TIDY = """
 import os, subprocess
 def test_tidy(tmp_path):
@@ -90,6 +103,13 @@ def test_a_test_that_hangs_fails_and_the_others_run(tmp_path):
     assert done.returncode == 1
     assert "Failed: took longer than 1 s" in done.stdout
     assert "1 failed, 3 passed" in done.stdout
+
+
+@pytest.mark.slow
+def test_a_test_that_changes_the_process_of_the_later_ones_fails(tmp_path):
+    done = inner(tmp_path, CHANGES_ITS_PROCESS)
+    assert done.returncode == 1 and "5 passed, 4 errors" in done.stdout, done.stdout
+    assert done.stdout.count("AssertionError: the test changed the process that it ran in") >= 4
 
 
 @pytest.mark.slow

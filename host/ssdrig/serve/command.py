@@ -65,9 +65,9 @@ def command(args) -> int:
     sockets = listening(args.port)
     port = sockets[0].getsockname()[1]
     token = secrets.token_urlsafe(32)
-    os.nice(NICE)
     watched = Path(args.watched) if args.watched else watch_folder.default_folder()
     app, close = server.make(Path(args.folder), port, token, args.control, watched)
+    os.nice(NICE)  # of what is refused nothing remains, in a process that goes on
     print(f"http://127.0.0.1:{port}/#t={token}", flush=True)
     print(f"serving {os.path.realpath(args.folder)}; Ctrl-C ends it, and touches no run", file=sys.stderr, flush=True)
     config = uvicorn.Config(
