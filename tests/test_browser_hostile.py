@@ -252,6 +252,19 @@ def test_raw_requests_are_refused_and_the_server_goes_on(served, raw, status):
     assert served.get("/api/hello")["runs"] == 2
 
 
+@pytest.mark.parametrize("how", ["Content-Length: 4\r\nTransfer-Encoding: chunked", "Transfer-Encoding: chunked"])
+def test_what_comes_behind_a_request_that_was_refused_is_not_heard(served, how):
+    """Nor does the server wait for more: nobody tells it that the connection is over."""
+    raw = JSON + how.encode() + b"\r\n\r\n0\r\n\r\nGET /api/hello" + AT + TOKEN + b"\r\n"
+    raw = raw.replace(b"{port}", str(served.port).encode()).replace(b"{token}", served.token.encode())
+    said = b""
+    with socket.create_connection(("127.0.0.1", served.port), timeout=60) as s:
+        s.sendall(raw)
+        while piece := s.recv(65536):
+            said += piece
+    assert re.findall(rb"HTTP/1\.1 (\d+) ", said) == [b"413"]
+
+
 def test_what_is_no_attack_is_answered(served):
     for more, status in (
         (b"Range: bytes=0-10\r\n", 200),

@@ -57,7 +57,8 @@ class Archive:
 
 
 class Guarded:
-    """Refuses what guard.py refuses; gives every answer its headers."""
+    """Refuses what guard.py refuses, and ends its connection: what came behind it is not heard, for where its headers
+    contradict each other nobody knows where its body ends (RFC 9112, 6.1). Gives every answer its headers."""
 
     def __init__(self, app: ASGIApp, allowed: frozenset[str], token: str, policy: str):
         self._app, self._allowed, self._token, self._policy = app, allowed, token, policy
@@ -79,7 +80,8 @@ class Guarded:
         path = scope.get("raw_path", b"").decode("latin-1") or scope["path"]
         refused = guard.refuse(scope["method"], path, scope["headers"], self._allowed, self._token)
         if refused:
-            await PlainTextResponse(refused.why + "\n", refused.status)(scope, receive, with_headers)
+            answer = PlainTextResponse(refused.why + "\n", refused.status, {"connection": "close"})
+            await answer(scope, receive, with_headers)
         else:
             await self._app(scope, receive, with_headers)
 
