@@ -151,6 +151,27 @@ def test_runs_are_searched_chosen_and_compared(chromium, served):
     assert chromium.js("self.origin") == "null"  # an origin of its own: it reads nothing of the bench
 
 
+def test_of_two_searches_the_later_one_is_shown_whichever_answer_comes_first(chromium, served):
+    open_page(chromium, served.url, "document.getElementById('n-runs').textContent")
+    chromium.js("location.hash = '#runs'")
+    chromium.wait("document.querySelectorAll('#rows tr').length === 3")
+    chromium.js("""(() => { const real = fetch;
+        window.gate = new Promise((open) => window.open_gate = open);
+        window.fetch = async (path, how) => { const answer = await real(path, how);
+            if (!path.includes("review") && !path.includes("drve")) return answer;
+            await gate; window.came = (window.came ?? 0) + 1; return answer; }; })()""")
+    for words in ("tag:review", "drve:x", "state:complete"):
+        chromium.js(f"document.getElementById('q').value = '{words}'; document.querySelector('#search button').click()")
+    chromium.wait("document.querySelectorAll('#rows tr').length === 2")
+    chromium.js("open_gate()")
+    chromium.wait("window.came === 2")
+    chromium.js("new Promise((done) => setTimeout(done, 100))")
+    assert chromium.js("document.querySelectorAll('#rows tr').length") == 2
+    assert chromium.js("document.getElementById('trouble').hidden")  # nor what the wrong one was refused for
+    chromium.js("document.getElementById('q').value = ''; document.querySelector('#search button').click()")
+    chromium.wait("document.querySelectorAll('#rows tr').length === 3")
+
+
 def test_a_drive_has_its_wear_and_its_runs(chromium, served):
     open_page(chromium, served.url, "document.getElementById('n-runs').textContent")
     chromium.js("location.hash = '#drives'")

@@ -23,17 +23,27 @@ const Client = (() => {
   window.addEventListener("hashchange", () => { for (const what of [...troubles.keys()]) if (what !== SERVER) trouble(what); });
   const LOST = "The server does not know this page's token: open the address that `ssdrig serve` printed when it started.";
 
-  // An answer's JSON; null, and said on the page, where there is none.
+  // An answer's JSON; null, and said on the page, where there is none. Reads of one path (a search, the next one) may be
+  // answered in another order than they were asked in: an answer that comes after a later read's is null, and not said.
+  const asked = new Map(), answered = new Map(); // path -> reads
   async function ask(path, said) {
-    const what = path.split("?")[0];
+    const what = path.split("?")[0], reads = said === undefined, turn = (asked.get(what) ?? 0) + 1;
+    const late = () => {
+      if (!reads || turn < answered.get(what)) return reads;
+      answered.set(what, turn);
+      return false;
+    };
+    if (reads) asked.set(what, turn);
     try {
-      const how = said === undefined ? {} : { method: "POST", body: JSON.stringify(said) };
-      const answer = await fetch(path, { ...how, headers: headers(said === undefined ? {} : { "content-type": "application/json" }) });
+      const how = reads ? {} : { method: "POST", body: JSON.stringify(said) };
+      const answer = await fetch(path, { ...how, headers: headers(reads ? {} : { "content-type": "application/json" }) });
+      const text = await answer.text();
+      if (late()) return null;
       if (answer.status === 401) { trouble(SERVER, LOST); return null; }
       trouble(SERVER);
-      if (answer.ok) { trouble(what); return await answer.json(); }
-      trouble(what, words(await answer.text()) || `The server refuses: ${answer.status}`);
-    } catch { trouble(SERVER, "The server does not answer. A run that is going on is not touched by that."); }
+      if (answer.ok) { trouble(what); return JSON.parse(text); }
+      trouble(what, words(text) || `The server refuses: ${answer.status}`);
+    } catch { if (!late()) trouble(SERVER, "The server does not answer. A run that is going on is not touched by that."); }
     return null;
   }
   function words(text) {

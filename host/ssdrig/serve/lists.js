@@ -105,9 +105,11 @@ const Lists = (() => {
       return el("tr", null, {}, el("td", null, { class: "text" }, button), ...[drive.serial ?? "–", num(drive.runs, 0), utc(drive.last_utc_ns / 1e6)].map((words) => el("td", words, { class: "text" })));
     }));
   }
+  let wanted = null; // the drive that was clicked last: another one's answer may come later
   async function one(id) {
+    wanted = id;
     const said = await ask(`/api/drives/${id}`);
-    if (!said) return;
+    if (!said || wanted !== id) return;
     const box = $("drive"), w = said.wear;
     box.hidden = false;
     const find = el("button", `Its ${said.runs.length} runs`, { type: "button" });
