@@ -1,6 +1,8 @@
 """run/resume.py: what a run folder and the drive's counter say, and where the run goes on. In process."""
 
 import json
+import os
+import socket
 from types import SimpleNamespace
 from unittest import mock
 
@@ -73,6 +75,21 @@ def test_a_part_is_a_folder_of_its_own_and_the_first_stays_as_it_was(story):
     third = parts.begin(run, header)
     assert third.path.name == "part-3"
     third.close("failed")
+
+
+def test_the_socket_that_a_killed_part_left_goes_with_the_next(story):
+    run = killed(story)
+    with socket.socket(socket.AF_UNIX) as left:
+        fd = os.open(run, os.O_RDONLY | os.O_DIRECTORY)
+        left.bind(f"/proc/self/fd/{fd}/{integrity.CONTROL}")  # a socket's name is short
+        os.close(fd)
+    header = {key: value for key, value in journal.open_run(run).items() if key not in ("schema", "started")}
+    part = parts.begin(run, header)
+    assert not (run / integrity.CONTROL).exists()
+    part.close("interrupted")
+    (part.path / integrity.CONTROL).write_text("a file of someone")
+    parts.begin(run, header).close("interrupted")
+    assert (part.path / integrity.CONTROL).read_text() == "a file of someone"
 
 
 def test_a_dry_run_says_what_holds_and_what_is_done_again(story, capsys, monkeypatch):

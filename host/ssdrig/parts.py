@@ -2,9 +2,11 @@
 folder with its own clock. What lies before it is not touched. Parts are joined by UTC; no line is drawn across.
 """
 
+import contextlib
 import fcntl
 import json
 import os
+import stat
 import time
 from pathlib import Path
 
@@ -129,6 +131,8 @@ def begin(run: str | os.PathLike, header: dict) -> journal.Journal:
             "another process has gone on with the run since",
             "resume it again",
         )
+    for folder in of(run):
+        _without_socket(folder)
     path = run / f"part-{next_}"
     started = {"t_ns": time.monotonic_ns(), "utc_ns": time.time_ns()}
     try:
@@ -137,6 +141,14 @@ def begin(run: str | os.PathLike, header: dict) -> journal.Journal:
         raise JournalError(
             f"a new part {path} of the run", error.strerror or str(error), "make room, or take a copy that is writable"
         ) from error
+
+
+def _without_socket(folder: Path) -> None:
+    """Removes the socket that a process which was killed left: nobody listens there."""
+    path = folder / integrity.CONTROL
+    with contextlib.suppress(OSError):  # none is there, or the folder is read-only
+        if stat.S_ISSOCK(path.lstat().st_mode):
+            path.unlink()
 
 
 def _locked(run: Path) -> int:
