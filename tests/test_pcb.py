@@ -259,7 +259,7 @@ def test_kicad_finds_faults(checked):
         (r'\(net \d+ "/OFF0"\) \(uuid', '(net 0 "") (uuid'),
         (r'"Value" "220k"', '"Value" "22k"'),
         (r'\(net_tie_pad_groups "1, 2" "4, 5"', '(net_tie_pad_groups "4, 5"'),
-        (r"\(via \(at 69 34\.2\)", "(via (at 69 34.3)"),
+        (r"\(via \(at 91\.9 47\.95\)", "(via (at 91.9 47.92)"),  # of GND: KiCad is slow where a pour is too near
     ):
         text, count = re.subn(old, new, text, count=1)
         assert count == 1, old
