@@ -56,7 +56,7 @@ def copper(board, net, side="F.Cu"):
 
     def of(pad):
         _, x, y, width, height, _ = pad
-        return (abs(xs - x) <= width / 2) & (abs(ys - y) <= height / 2)
+        return (abs(ys[:, :1] - y) <= height / 2) & (abs(xs[:1] - x) <= width / 2)
 
     for pads in board.pads.values():
         for pad in pads:
@@ -197,27 +197,27 @@ def resistance_mOhm(board, net, start, end, side="F.Cu", copper_um=35):
     )  # 0.2 mm
     one, other = (np.logical_or.reduce([of(pad) for pad in pads])[rows, columns] for pads in (start, end))
     raster = raster[rows, columns]
-    free = raster & ~one & ~other
+    free = (raster & ~one & ~other).astype(float)
+    below, beside = (raster[1:] & raster[:-1]).astype(float), (raster[:, 1:] & raster[:, :-1]).astype(float)
 
     def flow(volt):
         """Current out of each square into its neighbours, per sheet conductance."""
         out = np.zeros(volt.shape)
-        for axis in (0, 1):
-            a, b = [slice(None)] * 2, [slice(None)] * 2
-            a[axis], b[axis] = slice(1, None), slice(None, -1)
-            a, b = tuple(a), tuple(b)
-            current = np.where(raster[a] & raster[b], volt[a] - volt[b], 0)
-            out[a] += current
-            out[b] -= current
+        current = below * (volt[1:] - volt[:-1])
+        out[1:] += current
+        out[:-1] -= current
+        current = beside * (volt[:, 1:] - volt[:, :-1])
+        out[:, 1:] += current
+        out[:, :-1] -= current
         return out
 
     volt = np.where(one, 1.0, 0.0)
-    residual = np.where(free, -flow(volt), 0)
+    residual = -free * flow(volt)
     step, power = residual.copy(), (residual**2).sum()
     for _ in range(4000):
         if power < 1e-12:
             break
-        answer = np.where(free, flow(step), 0)
+        answer = free * flow(step)
         size = power / (step * answer).sum()
         volt, residual = volt + size * step, residual - size * answer
         power, before = (residual**2).sum(), power
