@@ -3,6 +3,7 @@ errors in hardware/README.md, worked out again."""
 
 import bisect
 import functools
+import itertools
 import math
 import re
 import shutil
@@ -21,6 +22,7 @@ BURST_PART, INL_COUNTS = fast.BURST_PART, fast.INL_COUNTS  # what the host state
 WINDOW_s = STEP_s * WIDTH
 FILTER_s = V["fast_filter_resistor"] * V["fast_filter_capacitor"]
 AMPLIFIER_s = 1 / (2 * math.pi * V["fast_bandwidth"])
+NO_INDUCTANCE = 1e-12  # H: the shunt's adds L dI/dt to an edge
 
 
 @pytest.fixture(autouse=True)
@@ -60,12 +62,13 @@ def test_a_steady_current_is_the_shunts_times_the_gain():
 def test_a_burst_as_long_as_the_window_is_hidden_by_the_lag_and_a_longer_one_is_not():
     """tau ln 2 / window of one pole; of two, and of samples that lie anyhow in the burst, within half a sample."""
     height = 3 - 0.1
-    low, high = highest_means()
+    assert 1 - (highest_means()[0] - 0.1) / height < BURST_PART  # what the host states
+    low, high = highest_means(shunt_inductance=NO_INDUCTANCE)
     lag = math.log(2) * (FILTER_s + AMPLIFIER_s) / WINDOW_s
-    assert 1 - (low - 0.1) / height < BURST_PART  # what the host states
-    assert 1 - (low + high - 0.2) / 2 / height == pytest.approx(lag, abs=0.5 * STEP_s / WINDOW_s)
+    assert 1 - (low + high - 0.2) / 2 / height == pytest.approx(lag, rel=0.1)
     assert highest_means(width=2e-4) == pytest.approx((3.0, 3.0), rel=1e-3)
-    assert highest_means(width=5e-5) == pytest.approx((1.55, 1.55), rel=BURST_PART)  # half of the window
+    low, high = highest_means(width=5e-5)  # half of the window
+    assert (low + high) / 2 == pytest.approx(1.55, rel=2e-3) and high - low <= STEP_s / WINDOW_s * height
 
 
 def test_a_slower_filter_breaks_what_is_stated():
@@ -82,9 +85,36 @@ def test_firmware_and_host_know_the_circuit():
 
 
 def test_it_settles_within_two_samples_to_99_percent():
-    slew_s = 2.9 * V["shunt"] * V["fast_gain"] / 2e6
-    assert run()[0]["settled"] < 2 * STEP_s
-    assert run()[0]["settled"] == pytest.approx(-math.log(0.01) * (FILTER_s + AMPLIFIER_s) + slew_s, rel=0.15)
+    """A step behind two poles of its own: a exp(-t / a) / (a - b) is left of it, and the other's part is over by then;
+    so small a step is not slowed by the slew rate. The shunt's inductance only makes it faster."""
+    edge_s = 0.1e-6  # half of the current's
+    left = 0.01 * (FILTER_s - AMPLIFIER_s) / FILTER_s
+    settled_s = run(peak=0.2, shunt_inductance=NO_INDUCTANCE)[0]["settled"]
+    assert settled_s == pytest.approx(-math.log(left) * FILTER_s + edge_s, rel=0.02)
+    assert run()[0]["settled"] < run(shunt_inductance=NO_INDUCTANCE)[0]["settled"] < 2 * STEP_s
+
+
+def test_what_lags_is_the_sum_of_both_poles():
+    """The area that a step is behind: the filter is no load for the amplifier's output, so neither pole shifts the
+    other. Without a buffer between them the filter's capacitor would add a third of a microsecond."""
+    _, t, amps = run(peak=0.2, shunt_inductance=NO_INDUCTANCE)
+    rows = [(s, a) for s, a in zip(t, amps, strict=True) if 1e-3 <= s <= 1.09e-3]
+    behind_s = sum((0.2 - (a + b) / 2) / 0.1 * (z - s) for (s, a), (z, b) in itertools.pairwise(rows))
+    assert behind_s - 0.1e-6 == pytest.approx(FILTER_s + AMPLIFIER_s, rel=0.01)
+
+
+def test_the_wiring_in_the_readme_is_what_is_simulated():
+    """INA240 by its pins: what lies between OUT and the ADC's pin, and on which nets."""
+    found = re.search(r"\| 5 OUT \| (\d+) kOhm, then Pico pin 34 \(GP28, ADC2\), there (\d+) nF to AGND \|", README)
+    assert (float(found[1]) * 1e3, float(found[2]) * 1e-9) == pytest.approx(
+        (V["fast_filter_resistor"], V["fast_filter_capacitor"])
+    )
+    assert "| 8 IN+, 1 IN- | the shunt's own ends" in README and "| 2 GND, 3 REF2, 7 REF1 | Pico pin 33" in README
+    lines = (simulate.HERE / "rig.lib").read_text().partition(".subckt fast_channel ")[2].partition(".ends")[0]
+    nets = {words[0]: tuple(words[1:3]) for line in lines.splitlines()[1:] if len(words := line.split()) > 2}
+    assert nets["Rfast"] == ("amp", "adc") and nets["Cfast"] == ("adc", "0") and nets["Eout"] == ("amp", "0")
+    assert {net for name, pair in nets.items() for net in pair if name != "Bfast"} == {"amp", "adc", "pole", "0"}
+    assert "Xf sw2 out amp adc fast_channel" in (simulate.HERE / "fast.cir").read_text()
 
 
 def test_its_end_lies_above_the_sensors():
@@ -102,7 +132,7 @@ def test_ripple_of_the_drives_converters_is_small_at_the_pin(henry):
     through = math.hypot(1, 2 * math.pi * hz * henry / V["shunt"])
     for pole_s in (FILTER_s, AMPLIFIER_s):
         through /= math.hypot(1, 2 * math.pi * hz * pole_s)
-    assert (max(seen) - min(seen)) / 0.4 == pytest.approx(through, rel=0.15)
+    assert (max(seen) - min(seen)) / 0.4 == pytest.approx(through, rel=0.08)
     assert through < 0.25
 
 
