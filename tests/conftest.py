@@ -22,6 +22,7 @@ HOST = str(ROOT / "host")
 
 LIMIT_S, SLOW_LIMIT_S = 120, 600
 MOST_RETRIED = 3
+FAILED = pytest.StashKey[bool]()
 QUICK_EXAMPLES = 15  # of hypothesis, with --quick
 SESSION = f"SSDRIG_TEST_SESSION={uuid.uuid4().hex}"  # every process that a test starts inherits it
 
@@ -233,6 +234,26 @@ def pytest_runtest_protocol(item):
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+        if item.stash.get(FAILED, False):
+            end_processes_of(item.nodeid)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item, call):
+    report = yield
+    item.stash[FAILED] = report.failed or item.stash.get(FAILED, False)
+    return report
+
+
+def end_processes_of(test: str) -> None:
+    """What a test that failed has started and not ended takes nothing more from the tests behind it. What its module
+    shares was started by a fixture, and what the session shares is the zygote."""
+    zygote = sys.modules.get("zygote")
+    shared = [process.pid for process in getattr(zygote, "_running", [])[:1]]
+    for pid, words in processes_of(SESSION).items():
+        if words.endswith(f" started by {test} (call)") and pid not in shared:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
 
 
 @pytest.fixture(scope="session", autouse=True)

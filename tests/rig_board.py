@@ -1,5 +1,6 @@
 """For tests of the rig's host side: a board on a pseudo-terminal, and a journal."""
 
+import contextlib
 import os
 import pty
 import select
@@ -23,6 +24,7 @@ class FakeBoard(threading.Thread):
         super().__init__(daemon=True)
         self.master, slave = pty.openpty()
         tty.setraw(slave)
+        os.set_blocking(self.master, False)
         self.port = os.ttyname(slave)
         self.slave = slave  # held open, so that the port can be closed and opened again
         self.boot, self.protocol, self.config = 1, wire.PROTOCOL, 0
@@ -42,8 +44,15 @@ class FakeBoard(threading.Thread):
 
     def say(self, kind, body):
         if not self.mute:
-            os.write(self.master, wire.encode(kind, self.seq, body))
+            self.write(wire.encode(kind, self.seq, body))
         self.seq += 1
+
+    def write(self, data):
+        """As the host takes it, which may never do so: until the test ends."""
+        while data and not self.ending.is_set():
+            if select.select([], [self.master], [], 0.05)[1]:
+                with contextlib.suppress(BlockingIOError):
+                    data = data[os.write(self.master, data) :]
 
     def run(self):
         rest, chatted = b"", 0.0
@@ -57,7 +66,7 @@ class FakeBoard(threading.Thread):
                     self.obey(*wire.decode(part))
             if self.text and time.monotonic() > chatted + 0.05:
                 chatted = time.monotonic()
-                os.write(self.master, self.text)
+                self.write(self.text)
             while self.streaming and time.monotonic() - self.sent_until >= 0.02:
                 t_us = int((self.sent_until - self.born) * 1e6) + 1000 * np.arange(1, 21)
                 self.sent_until += 0.02

@@ -124,8 +124,18 @@ class Line:
         self.frames, self.damaged, self.rest, self.seq = [], [], b"", 0
 
     def send(self, kind: int, body: bytes = b"") -> None:
-        os.write(self.fd, wire.encode(kind, self.seq, body))
+        self.write(wire.encode(kind, self.seq, body))
         self.seq += 1
+
+    def write(self, data: bytes, seconds: float = PATIENCE_S) -> None:
+        """All of it, as the other end takes it; pytest.fail after the time: nobody reads there any more."""
+        os.set_blocking(self.fd, False)
+        end = time.monotonic() + seconds
+        while data:
+            if not select.select([], [self.fd], [], max(0.0, end - time.monotonic()))[1]:
+                pytest.fail(f"{len(data)} bytes were not taken within {seconds} s")
+            with contextlib.suppress(BlockingIOError):
+                data = data[os.write(self.fd, data) :]
 
     def read(self, seconds: float) -> None:
         """Take what comes within the time."""
@@ -248,17 +258,32 @@ class Board(Line):
         argv += ["--faults", json.dumps(self.faults), "--pace", str(self.pace), "--die-with-parent"]
         env = {**os.environ, "PYTHONPATH": str(ROOT / "host")}
         self.process = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env)
-        line = self.process.stdout.readline()
-        if not line:
-            raise RuntimeError(self.process.stderr.read().decode())
-        self.fd = os.open(json.loads(line)["port"], os.O_RDWR | os.O_NOCTTY)
-        tty.setraw(self.fd)
+        try:
+            self._open()
+        except BaseException:
+            self._end()
+            raise
         return self
 
+    def _open(self) -> None:
+        """The port, as soon as the cable says which. RuntimeError: it does not."""
+        out = self.process.stdout
+        line = out.readline() if select.select([out], [], [], PATIENCE_S)[0] else b""
+        if not line:
+            self.process.kill()
+            raise RuntimeError(self.process.stderr.read().decode() or "no word of a port")
+        self.fd = os.open(json.loads(line)["port"], os.O_RDWR | os.O_NOCTTY)
+        tty.setraw(self.fd)
+
     def __exit__(self, *_):
-        os.close(self.fd)
-        self.process.terminate()
+        self._end()
+
+    def _end(self) -> None:
+        """Cable and board, which dies with it, have ended then, whatever the test's time limit interrupts here."""
         try:
+            if self.fd >= 0:
+                os.close(self.fd)
+            self.process.terminate()
             self.process.wait(10)
         finally:
             self.process.kill()

@@ -43,6 +43,22 @@ def test_so_may_one_that_compiles_the_virtual_drive():
         (kept / "flash.compiled").touch()
     subprocess.run(["sleep", "0.8"])
 """
+FAILS_AND_LEAVES = """
+import subprocess, time
+import pytest
+@pytest.fixture(scope="module")
+def shared():
+    process = subprocess.Popen(["sleep", "100"])
+    yield process
+    process.kill()
+    process.wait()
+started = []
+def test_fails_with_a_process_of_its_own(shared):
+    started.append(subprocess.Popen(["setsid", "sleep", "100"]))
+    assert False
+def test_finds_it_ended_and_what_is_shared_alive(shared):
+    assert started[0].wait(10) == -9 and shared.poll() is None
+"""
 CHANGES_ITS_PROCESS = """
 import os, signal
 def test_becomes_nice():
@@ -103,6 +119,11 @@ def test_a_test_that_hangs_fails_and_the_others_run(tmp_path):
     assert done.returncode == 1
     assert "Failed: took longer than 1 s" in done.stdout
     assert "1 failed, 3 passed" in done.stdout
+
+
+def test_what_a_failed_test_leaves_behind_is_ended_at_once(tmp_path):
+    done = inner(tmp_path, FAILS_AND_LEAVES)
+    assert done.returncode == 1 and "1 failed, 1 passed" in done.stdout, done.stdout
 
 
 @pytest.mark.slow

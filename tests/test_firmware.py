@@ -1,7 +1,6 @@
 """The firmware in the MicroPython interpreter, behind the cable: streams, stalls, faults, hosts."""
 
 import json
-import os
 import struct
 import time
 from pathlib import Path
@@ -214,13 +213,13 @@ def test_the_repl_stays_in_reach(tmp_path, before, farewell):
     with Board(tmp_path, faults=FAST) as b:
         first = b.hello()["boot"]
         if before:
-            os.write(b.fd, before)
+            b.write(before)
             b.read(1.0)  # it is stale after a second of the board's time
-        os.write(b.fd, farewell)
+        b.write(farewell)
         b.send(wire.ASK_HELLO)
         b.read(0.5)
         assert len(b.bodies(wire.HELLO)) == 1  # silent
-        os.write(b.fd, b"\r\x03\x02\x04")  # Ctrl-B before Ctrl-D: a byte of the frame above may have meant raw mode
+        b.write(b"\r\x03\x02\x04")  # Ctrl-B before Ctrl-D: a byte of the frame above may have meant raw mode
         b.until(lambda: len(b.truth()) == 2)
         assert b.hello()["boot"] != first
 
@@ -230,9 +229,9 @@ def test_rubbish_in_does_no_harm(tmp_path):
     """Damaged, endless and unknown commands, NULs: the next sound command is obeyed."""
     with Board(tmp_path) as b:
         first = b.hello()["boot"]
-        os.write(b.fd, b"\x00\x00" + bytes(range(1, 256)) * 2 + b"\x00")
-        os.write(b.fd, wire.encode(wire.GO, 3)[:-2] + b"\x00")
-        os.write(b.fd, wire.encode(ord("Z"), 3, b"abc") + wire.encode(wire.PING, 4))
+        b.write(b"\x00\x00" + bytes(range(1, 256)) * 2 + b"\x00")
+        b.write(wire.encode(wire.GO, 3)[:-2] + b"\x00")
+        b.write(wire.encode(ord("Z"), 3, b"abc") + wire.encode(wire.PING, 4))
         assert b.hello()["boot"] == first
         assert b.samples() == []
 

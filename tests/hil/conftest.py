@@ -94,7 +94,7 @@ def line(port):
     try:
         tty.setraw(fd)
         talk = Line(fd)
-        os.write(fd, b"\x00")
+        talk.write(b"\x00")
         talk.send(wire.STOP)
         talk.hello()
         yield talk

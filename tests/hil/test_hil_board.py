@@ -2,7 +2,6 @@
 reset."""
 
 import hashlib
-import os
 import time
 
 import pytest
@@ -31,7 +30,7 @@ def test_the_prompt_is_in_reach_and_the_firmware_is_this_clone_s(port, hello, ba
 def test_quit_ends_at_the_prompt(line, port, back):
     line.send(wire.QUIT)
     line.until(lambda: b">>> " in line.rest, 10)
-    os.write(line.fd, b"\x04")  # soft reset: main.py runs again
+    line.write(b"\x04")  # soft reset: main.py runs again
     back()
 
 

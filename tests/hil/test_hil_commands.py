@@ -63,7 +63,7 @@ def test_what_is_no_frame_is_passed_over(line):
         os.urandom(2000).replace(b"\x03", b"\x04") + b"\x00",
         wire.encode(wire.PING, 1, b"1234")[:-3] + b"\x00",
     ):
-        os.write(line.fd, junk)
+        line.write(junk)
         line.read(0.1)
         alive(line)
     line.send(ord("?"), b"a command that nobody has")
