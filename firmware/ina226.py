@@ -32,6 +32,7 @@ class INA226:
     SCRATCH = CALIBRATION  # a register that can be written and read back before `prepare`
     WAKE_us = 40  # from power-down to the first conversion
     VBUS_LSB_nV = 1_250_000
+    FLAGS = MASK_ENABLE  # reading it lets go of ALERT
     BITS, READY, CARE = 16, CNVR | CVRF, CNVR | CVRF
     CNVRF = CVRF
     SAMPLE = (MASK_ENABLE, 2), (CURRENT, 2), (BUS, 2)  # CURRENT first, as with the INA228
@@ -45,6 +46,7 @@ class INA226:
         self.conversion_us = rail["vbus_us"] + rail["vshunt_us"]
         self.shunt_us = rail["vshunt_us"]  # comes before the bus voltage in a set
         self.flags = self.vbus = self.current = 0
+        self.ends = min(0x7FFF, 0x7FFF * self.cal >> 11)  # of CURRENT, or of what it is made of
 
     def sleep(self):
         """Power-down: no conversions, registers kept."""

@@ -49,6 +49,7 @@ class INA228:
     IDS = 0x5449, 0x228  # what it then says, its revision cut off
     SCRATCH = SHUNT_CAL  # a register that can be written and read back before `prepare`
     WAKE_us = 60  # from shutdown to the first conversion
+    FLAGS = DIAG_ALRT  # reading it lets go of ALERT
     BITS, READY, CARE = 20, SOUND | CNVRF, CARE | CNVRF
     CNVRF = CNVRF  # a conversion was completed since it was read last
     VBUS_LSB_nV = VBUS_LSB_nV
@@ -66,6 +67,7 @@ class INA228:
         self.conversion_us = rail["vbus_us"] + rail["vshunt_us"] + (rail["temp_us"] or 0)
         self.shunt_us = rail["vshunt_us"]  # comes before the bus voltage in a set
         self.flags = self.vbus = self.current = 0
+        self.ends = min(0x7FFFF, 0x7FFFF * 4096 // (self.cal or 1))  # of CURRENT, or of what it is made of
 
     def ids(self):
         """What the chip says that it is: to be compared with IDS. OSError."""

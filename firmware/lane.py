@@ -30,6 +30,7 @@ _MOST_V = const(14)
 _ABOVE = const(15)  # whether a moved sample was above one
 _SPURIOUS = const(16)  # falling edges with which ALERT was not low: interference
 # from 17 on: the bus' own
+_MOST_FREED = 4  # edges in a row that may be lost
 
 SAMPLE, EXTRA, BOTH, TORN = 1, 2, 3, 4  # BOTH is only asked for: SAMPLE, then EXTRA
 ABOVE = 15
@@ -128,7 +129,8 @@ class Lane:
         mem[base + _WANT] = SAMPLE
         mem[base + _MOST_A] = mem[base + _MOST_V] = 0xFFFFFF  # never
         self.slot = 0  # index in mem of the slot that `take` found
-        self.flags = self.stamp = self.dropped = 0
+        self.flags = self.stamp = self.dropped = self.unseen = 0
+        self.freed = self.heard = 0
         self.two = bytearray(2)
 
     def plain(self, bits, care, ready):
@@ -180,7 +182,7 @@ class Lane:
         mem[at + _WANT] = SAMPLE
         mem[at + _TAIL] = mem[at + _HEAD]
         mem[at + _LATE] = late_us
-        self.dropped = 0
+        self.dropped = self.unseen = 0
         self.bus.release()
 
     def take(self):
@@ -196,6 +198,18 @@ class Lane:
             return 0
         self.slot = mem[at + _SLOTS] + 8 * (tail & mem[at + _MASK])
         return mem[self.slot]
+
+    def let_go(self, flags, heard):
+        """ALERT is low, and nothing was heard of the chip since `heard`: a conversion whose edge was lost holds it so,
+        and no other edge comes, until its flags have been read. A few times, for a line that is low for ever must not
+        take the bus from others. OSError."""
+        if self.heard != heard:
+            self.heard = heard
+            self.freed = 0
+        if self.freed < _MOST_FREED:
+            self.freed += 1
+            self.unseen += 1
+            self.read16(flags)
 
     def interference(self):
         """Falling edges of ALERT since `restart` that were no conversion's: the line was high again, or what was read

@@ -121,6 +121,8 @@ class Rig:
                 self.log(sampler, why)
             if edges:
                 self.log(sampler, "%d edges of ALERT were no conversion's (interference?) and are not counted" % edges)
+            if sampler.lane.unseen:
+                self.log(sampler, "%d edges of ALERT were lost, what they said counts as missed" % sampler.lane.unseen)
 
     def lose(self, sampler, why):
         """A sensor fails: say so once, then try to get it back."""

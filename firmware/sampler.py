@@ -20,6 +20,7 @@ from protect import Guard, look
 from switch import IDLE
 
 _SILENT_us = const(50_000)
+_LATE_us = const(1000)  # behind two conversions: by then one of them was read, or an edge was lost
 _LEARN = const(1024)  # conversions after which the period is refined
 _BASELINE = const(16384)  # conversions over which it is averaged
 _ENERGY_us = const(1_000_000)
@@ -40,11 +41,8 @@ class Sampler:
 
     def __init__(self, rail, chip, link, clock):
         """`rail`: a row of board.RAILS, `chip`: its driver."""
-        self.rail = rail
-        self.chip = chip
-        self.lane = chip.lane
-        self.link = link
-        self.clock = clock
+        self.rail, self.chip, self.lane = rail, chip, chip.lane
+        self.link, self.clock = link, clock
         self.config_id = 0
         self.running = False
         self.next = self.blocks = 0
@@ -62,8 +60,8 @@ class Sampler:
         self.five = bytearray(5)
         self.die_mC = None  # when the board started
         self.plan()
-        pin = board.alert_pin(rail["alert"])
-        pin.irq(self.lane.interrupt, pin.IRQ_FALLING, hard=True)
+        self.alert = board.alert_pin(rail["alert"])
+        self.alert.irq(self.lane.interrupt, self.alert.IRQ_FALLING, hard=True)
 
     def plan(self):
         """What is read when. The accumulators are read behind a sample, if that fits between two conversions, else
@@ -77,27 +75,21 @@ class Sampler:
         if self.late_us is None:
             raise ValueError("rail %d: conversions of %d us are too short" % (self.rail["rail"], chip.conversion_us))
         lane.claim(sample_us, period_us)
-        self.accumulates = bool(chip.EXTRA)
-        self.beside = True
+        self.accumulates, self.beside = bool(chip.EXTRA), True
         if chip.EXTRA:
             self.beside = lane.beside(sample_us, lane.script(EXTRA, chip.EXTRA), shunt_us, period_us)
             if not self.beside:
                 lane.script_instead(chip.INSTEAD)
         self.per_second = _ENERGY_us // chip.conversion_us
+        self.quiet_us = 2 * chip.conversion_us + _LATE_us
 
     def describe(self):
         """The rail's entry in H."""
         rail, chip = self.rail, self.chip
         entry = {name: rail.get(name) for name in _OF_ROW}
-        entry["chip"] = chip.NAME
-        entry["config"] = self.config_id
-        entry["vbus_lsb_nV"] = chip.VBUS_LSB_nV
-        entry["adc_config"] = chip.adc
-        entry["shunt_cal"] = chip.cal
-        entry["conversion_ns"] = chip.conversion_us * 1000
-        entry["shunt_ns"] = chip.shunt_us * 1000
-        entry["lead_mOhm"] = rail.get("lead_mOhm", 0)
-        entry["die_mC"] = self.die_mC
+        entry.update(chip=chip.NAME, config=self.config_id, vbus_lsb_nV=chip.VBUS_LSB_nV, adc_config=chip.adc)
+        entry.update(shunt_cal=chip.cal, conversion_ns=chip.conversion_us * 1000, shunt_ns=chip.shunt_us * 1000)
+        entry.update(lead_mOhm=rail.get("lead_mOhm", 0), die_mC=self.die_mC)
         return entry
 
     def probe(self):
@@ -116,7 +108,7 @@ class Sampler:
         self.last = ticks_us()
         self._learn_from(self.last, -1)
         if self.guard is not None:
-            self.guard.forget()
+            self.guard.arm()  # of a rail that the rig could not open, anew with each stream
         self.chip.identify()  # another chip's registers are not ours to write
         self.chip.prepare()
         if self.accumulates:
@@ -126,9 +118,7 @@ class Sampler:
     def go(self):
         """Start. By itself, because other rails that are being prepared hold the bus for too long. OSError,
         SensorError."""
-        self._begin()
-        self.last = ticks_add(self.heard, self.chip.WAKE_us)
-        self._learn_from(self.last, -1)
+        self._begin(-1)
 
     def recover(self):
         """Configure a chip that was reset or lost. Indexes go on, the accumulators restart under a new config id."""
@@ -138,9 +128,7 @@ class Sampler:
         self.chip.prepare()
         self.lane.restart(self.late_us)
         self.dark()
-        self._begin()
-        self.last = ticks_add(self.heard, self.chip.WAKE_us)
-        self._learn_from(self.last, self.next - 1)
+        self._begin(self.next - 1)
         self.energy_at = self.next  # an E frame after the first conversion: the base of the new accumulators
 
     def dark(self):
@@ -167,8 +155,9 @@ class Sampler:
         kind = lane.take()
         if not kind:
             # take again before asking: one may have arrived meanwhile
-            if ticks_diff(ticks_us(), self.heard) > _SILENT_us and not lane.waits() and not lane.take():
-                self._ask_why()
+            quiet_us = ticks_diff(ticks_us(), self.heard)
+            if quiet_us > self.quiet_us and not lane.waits() and not lane.take():
+                self._quiet(quiet_us)
             # True also while a read waits for the bus: no interrupt will announce that
             return lane.pending() or self._watched() and lane.waits()
         self.heard = ticks_us()
@@ -188,11 +177,21 @@ class Sampler:
             self._drain()
         return True
 
-    def _begin(self):
+    def _begin(self, index):
+        """The chip converts; index: of the conversion before the first."""
         self.chip.begin()
         self.heard = ticks_us()
         self.asked = False  # for the accumulators
         self.running = True
+        self.last = ticks_add(self.heard, self.chip.WAKE_us)
+        self._learn_from(self.last, index)
+
+    def _quiet(self, quiet_us):
+        """No conversion has been read for so long."""
+        if quiet_us > _SILENT_us:
+            self._ask_why()
+        if not self.alert.value():
+            self.lane.let_go(self.chip.FLAGS, self.heard)
 
     def _watched(self):
         """Does the switch want to see each sample, and soon?"""

@@ -61,6 +61,9 @@ class Lane:
         self.did.append(("read", register, len(buf)))
         buf[:] = bytes(range(register, register + len(buf)))
 
+    def let_go(self, flags, heard):
+        self.did.append(("let go", flags, heard))
+
     def take(self):
         if not self.slots:
             return 0
@@ -95,7 +98,7 @@ class Lane:
 class Chip:
     NAME, BITS, CARE, READY, VBUS_LSB_nV = "INA000", 20, 0xC100, 0xC000, 1250
     SAMPLE, EXTRA, INSTEAD = ((7, 3), (5, 3)), ((20, 5), (30, 5)), ((5, 3), (20, 5))
-    CNVRF = 2
+    CNVRF, FLAGS = 2, 11
     WAKE_us, adc, cal = 30, 0xFB00, 4096
 
     def __init__(self, lane, conversion_us=PERIOD_us, shunt_us=100, extra=EXTRA):
@@ -150,7 +153,9 @@ class Board:
             ticks_diff=lambda a, b: (a - b + WRAP // 2) % WRAP - WRAP // 2,
         )
         self.irq = []
+        self.alert = 1
         pin = types.SimpleNamespace(irq=lambda *a, **k: self.irq.append((a, k)), IRQ_FALLING=4)
+        pin.value = lambda: self.alert
         fakes = {
             "time": time,
             "board": types.SimpleNamespace(alert_pin=lambda gpio: self.irq.append(gpio) or pin),

@@ -1,5 +1,5 @@
 """The firmware in the MicroPython interpreter when ALERT says more, or less, than the sensor: edges between
-conversions, as interference makes them, at every phase of the reading."""
+conversions, as interference makes them, at every phase of the reading; and edges that are lost."""
 
 import re
 
@@ -15,6 +15,7 @@ FAST = {"vbus_us": 84, "vshunt_us": 150, "temp_us": None}
 SPI = {"chip": "INA229", "bus": "SPI0", "cs": 1, "vbus_us": 50, "vshunt_us": 50, "temp_us": None}
 INA226 = {"chip": "INA226", "current_lsb_pA": 250_000_000, "vbus_us": 204, "vshunt_us": 588, "temp_us": None}
 RAILS = {"INA228": SHIPPED, "INA228, fast": FAST, "INA229": SPI, "INA226": INA226}
+SLOWER = {"vbus_us": 540, "vshunt_us": 540}  # 10 000 samples/s take the interpreter long
 PULSES = 60  # of each length
 BEGIN_s = 2.0  # of them, since boot
 
@@ -48,3 +49,28 @@ def test_an_edge_without_a_conversion_is_not_counted(tmp_path, name):
     assert -30 < min(late_us) and max(late_us) < 5  # a conversion that ends while the line is held low
     (said,) = re.findall(r"rail 0: (\d+) edges of ALERT were no conversion's", b.logs())
     assert PULSES / 2 < int(said) <= 2 * PULSES or name == "INA228, fast"
+
+
+@pytest.mark.parametrize("name", ["INA228", "INA229"])
+def test_edges_that_are_lost_cost_what_was_not_read_and_no_more(tmp_path, name):
+    """One alone, then three in a row, each found out by the silence behind it. The accumulators and the chip's
+    oscillator know how many conversions there were: each is a sample or missed, and each sample has its own time."""
+    rail = RAILS[name] | (SLOWER if name == "INA229" else {})
+    set_us = rail.get("vbus_us", 50) + rail.get("vshunt_us", 1052)
+    period_us = set_us / 1.005 * (1 + 15e-6)
+    with Board(tmp_path, 2.5, {"rail": rail, "lost_edges": [[BEGIN_s, 1], [BEGIN_s + 0.1, 3]], **TWICE}) as b:
+        b.go()
+        b.until(lambda: b.energies() and (b.energies()[-1]["t_us"] - b.truth()[0]["tick0"]) % (1 << 30) > 2.2e6)
+        b.send(wire.STOP)
+        b.hello()
+    samples = b.samples()
+    assert (samples[0][1] - b.truth()[0]["tick0"]) / 1e6 < BEGIN_s
+    assert len({(v, i) for _, _, v, i in samples}) == 1
+    power = samples[0][2] * samples[0][3] >> 14
+    for end in b.energies():
+        assert end["energy"] == pytest.approx(power * end["index"] * set_us / 16e6, abs=1)
+    lost = samples[-1][0] + 1 - len(samples)
+    assert 4 <= lost == b.missed() <= 4 * (2 * set_us + 2000) / set_us
+    late_us = [t - samples[0][1] - k * period_us for k, t, _, _ in samples]
+    assert -30 < min(late_us) and max(late_us) < 30
+    assert "4 edges of ALERT were lost" in b.logs() and "configured again" not in b.logs()

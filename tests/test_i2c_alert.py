@@ -85,7 +85,7 @@ def test_a_conversion_that_ends_while_its_chip_is_put_to_sleep_is_no_interferenc
     def asleep():
         count[0] += 1
 
-    lane = SimpleNamespace(interference=lambda: count[0])
+    lane = SimpleNamespace(interference=lambda: count[0], unseen=0)
     sampler = SimpleNamespace(stop=asleep, lane=lane)
     switch = SimpleNamespace(stop=lambda: calls.append("switch"))
     board = SimpleNamespace(switch=switch, fast=None, samplers=[sampler], log=lambda _, words: said.append(words))

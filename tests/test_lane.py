@@ -235,6 +235,21 @@ def test_the_switch_sees_every_sample_while_a_cut_is_on():
     assert [stamp for stamp, _ in seen] == [1000, 10_000]
 
 
+def test_a_line_that_is_low_for_ever_takes_the_bus_four_times():
+    """Each time that its chip has been silent; lost edges are counted until the next stream."""
+    lane = Lane()
+    read = []
+    lane.read_into = lambda register, buf: read.append(register)
+    for heard, looks, reads in ((1000, 3, 3), (1000, 5, 1), (2000, 9, 4), (1000, 1, 1)):
+        read.clear()
+        for _ in range(looks):
+            lane.let_go(11, heard)
+        assert read == [11] * reads
+    assert lane.unseen == 9
+    lane.restart(0)
+    assert lane.unseen == 0
+
+
 def test_plain_samples_go_in_one_call_and_a_frame_in_one_round():
     """With a round more for each frame, 10 000 samples/s are too many for the RP2040 (test_emulated_spi.py)."""
     calls, rounds = [], []

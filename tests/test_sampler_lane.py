@@ -141,6 +141,25 @@ def test_a_silent_chip_is_asked_after_50_ms(us, waits, asks):
         assert s.turn() is False and made.chip.did == []
 
 
+@pytest.mark.parametrize(
+    ("us", "alert", "waits", "freed"), [(1400, 0, 0, 0), (1401, 0, 0, 1), (1401, 1, 0, 0), (1401, 0, 1, 0)]
+)
+def test_a_conversion_whose_edge_was_lost_is_let_go_and_counted(us, alert, waits, freed):
+    """A millisecond behind two conversions of 200 us: ALERT is still low, and falls again only when its flags have been
+    read. What was not stamped is missed; index and time of the next one are its own."""
+    made = Board()
+    s = made.started()
+    made.convert(200)
+    s.heard = BASE_us % WRAP
+    made.us, made.alert, made.lane.busy = BASE_us + us, alert, waits
+    made.lane.did.clear()
+    assert s.turn() is False and made.chip.did == []
+    assert made.lane.did == [("let go", made.chip.FLAGS, BASE_us % WRAP)] * freed
+    made.convert(1600)
+    assert (s.next, s.missed[0], s.last) == (8, 6, (BASE_us + 1600) % WRAP)
+    assert samples_of(made.link.frames[0])[0][2:5] == (1, 0, 0)
+
+
 def test_a_reading_that_waits_for_the_bus_is_something_to_do():
     made = Board()
     s = made.started()

@@ -85,6 +85,8 @@ def fault_alarms():
         _at(at, lambda ms=ms: setattr(machine, "nack_until", cosim.now + int(ms * 1e6)))
     for at, n, every_us, low_us in config["glitches"]:
         glitch(int(at * 1e9), n, int(every_us * 1000), int(low_us * 1000))
+    for at, n in config["lost_edges"]:
+        _at(at, lambda n=n: machine.deaf.update({first["alert"]: n}))
     for at, ms, level in config["stuck_miso"]:
         _at(at, lambda level=level: setattr(spi_block, "miso", level))
         _at(at + ms / 1000, lambda: setattr(spi_block, "miso", None))

@@ -17,6 +17,7 @@ BOARD = {
     "nacks": [],  # [seconds since boot, ms]: the chip does not answer
     # [seconds since boot, how many, us from one to the next, us]: so long something pulls ALERT of the first rail low
     "glitches": [],
+    "lost_edges": [],  # [seconds since boot, how many]: edges of the first rail's ALERT that interrupt nobody
     "bulk_uF": 470.0,  # capacitance behind the switch, the drive's own included
     "discharge_mOhm": 2200.0,
     "uvlo_percent": 80.0,  # of the supply's voltage: below it the drive has no power
