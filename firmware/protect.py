@@ -71,7 +71,7 @@ class Guard:
         self.patience_us = int(limits["ms"]) * 1000 - needed_us
         if self.patience_us <= 0:
             raise ValueError("rail %d: protect wants %d ms or more" % (row["rail"], needed_us // 1000 + 1))
-        if self.raw_A >= 1 << chip.BITS - 1 or self.raw_V >= 1 << chip.BITS:
+        if self.raw_A >= chip.ends or self.raw_V >= 1 << chip.BITS:
             raise ValueError("rail %d: protect asks for more than the sensor reads" % row["rail"])
         self.row, self.chip = row, chip
         self.state = array("i", [0] * 8)

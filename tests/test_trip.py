@@ -1,16 +1,19 @@
 """A rail that passes its limits: the rig opens it in the stated time, says so, and the host stops with an error of its
 own. What a drive may do, inrush included, opens nothing."""
 
+import contextlib
 import json
 import os
 import struct
 import subprocess
 import sys
+from unittest import mock
 
 import pytest
 import vipersource
 from conftest import HOST
-from simboard import Board, lent_port
+from simboard import FAST, ROOT, Board, lent_port
+from test_ina228_model import load
 
 from ssdrig import analysis, journal, wire
 from ssdrig.errors import RailTripped
@@ -24,7 +27,7 @@ LSB_A, LSB_V = 9.765625e-6, 195.3125e-6
 
 def guard(limits=LIMITS, conversion_us=1102, rails=1):
     module = vipersource.load("protect", {}, {})
-    chip = type("Chip", (), {"VBUS_LSB_nV": 195312.5, "BITS": 20, "conversion_us": conversion_us})
+    chip = type("Chip", (), {"VBUS_LSB_nV": 195312.5, "BITS": 20, "ends": 0x7FFFF, "conversion_us": conversion_us})
     return module, module.Guard({"rail": 0, "protect": limits, "current_lsb_pA": 9_765_625}, chip, rails)
 
 
@@ -132,6 +135,23 @@ def test_a_build_with_limits_is_a_build():
         assert why in builds.complaint(build)
 
 
+def test_a_limit_beyond_the_end_of_the_shunt_voltage_is_refused():
+    """An INA226's CURRENT may reach further than the 81.92 mV that it is made of: above 1.63 A at 50 mOhm it stands."""
+    row = {"chip": "INA226", "current_lsb_pA": 250_000_000, "shunt_uOhm": 50_000, "vbus_us": 588, "vshunt_us": 588}
+    build = json.loads((builds.BUILDS / "one_rail.json").read_text())
+    build["rails"][0] |= row | {"temp_us": None, "protect": {"A": 1.7, "ms": 20, "V": 5.6}}
+    assert "ends at 1.64" in builds.complaint(build)
+    build["rails"][0]["protect"]["A"] = 1.6
+    assert builds.complaint(build) is None
+    with mock.patch.dict(sys.modules, {"ina228": load(ROOT / "firmware/ina228.py")}):
+        chip = load(ROOT / "firmware/ina226.py").INA226(None, row)
+    for ends, refused in ((chip.ends, True), (0x7FFF, False)):
+        module, _ = guard()
+        of = type("Chip", (), {"VBUS_LSB_nV": 1_250_000, "BITS": 16, "ends": ends, "conversion_us": 1176})
+        with pytest.raises(ValueError, match="more than the sensor reads") if refused else contextlib.nullcontext():
+            module.Guard({"rail": 0, "protect": {"A": 1.7, "ms": 20, "V": 5.6}} | row, of, 1)
+
+
 def test_what_is_no_trip_is_refused():
     for body in (b"{}", b"[]", b"{", b'{"rail": 0, "quantity": "W"}', b'{"rail": 0, "quantity": "A", "seen_mA": "x"}'):
         with pytest.raises((ValueError, KeyError, TypeError, AttributeError)):
@@ -210,6 +230,19 @@ def test_a_short_surge_and_the_inrush_of_the_largest_capacitance_open_nothing(tm
         b.until(lambda: len(b.samples()) > seen + 100)
         assert max(current for _, _, _, current in b.samples()) * LSB_A > 3.2, "above the limit, for a moment"
         assert b.bodies(wire.TRIP) == []
+
+
+def test_a_rail_that_cannot_be_opened_is_said_with_each_stream(tmp_path):
+    """A second rail without a switch: the first stream's trip had silenced its limits until a reset."""
+    over = {"rail": 1, "address": 0x41, "alert": 7, "simulated": {"A": 2.0, "V": 5.0}}
+    with Board(tmp_path, 1.0, {"rails": [{**over, "protect": {"A": 1.0, "ms": 20, "V": 5.6}}], **FAST}) as b:
+        for streams in (1, 2):
+            b.hello()
+            b.send(wire.GO)
+            b.until(lambda: len(b.bodies(wire.TRIP)) == streams)
+            said = json.loads(b.bodies(wire.TRIP)[-1])
+            assert (said["rail"], said["opened_us"], round(said["seen_mA"], -1)) == (1, None, 2000)
+            b.send(wire.STOP)
 
 
 def test_without_limits_nothing_is_opened(tmp_path):

@@ -166,7 +166,8 @@ def _of_limits(row: dict, rails: int) -> str | None:
         return f"protect {limits!r} is no A, ms and V"
     if not all(isinstance(n, int | float) and not isinstance(n, bool) and 0 < n < 1e6 for n in limits.values()):
         return f"protect {limits} has what is no number above 0"
-    full_A = (1 << (15 if chips.CHIPS[row["chip"]].inverse else 19)) * row["current_lsb_pA"] * 1e-12
+    ends = chips.limits_raw({"chip": row["chip"], "shunt_cal": _shunt_cal(row)})
+    full_A = (ends[0] if ends else 0) * row["current_lsb_pA"] * 1e-12
     if limits["A"] >= 0.99 * full_A:
         return f"protect asks for {limits['A']:g} A of a sensor that ends at {full_A:.2f}"
     if limits["V"] * 1000 < 1.05 * row["nominal_mV"]:
@@ -186,12 +187,19 @@ def _of_ina228(row: dict) -> str | None:
     for name in ("vbus_us", "vshunt_us", "temp_us"):
         if row.get(name) not in ina228.CONVERSION_us and not (name == "temp_us" and row.get(name) is None):
             return f"{name} {row.get(name)} is not one of {', '.join(map(str, ina228.CONVERSION_us))}"
-    cal = ina228.shunt_cal(row["current_lsb_pA"], row["shunt_uOhm"], bool(row.get("fine")))
+    cal = _shunt_cal(row)
     if abs(cal - chips.CHIPS[row["chip"]].unity) > 1:
         range_nV = 40_960_000 if row.get("fine") else 163_840_000
         fitting = range_nV * 10**9 // (row["shunt_uOhm"] * 2**19)
         return f"current_lsb_pA {row['current_lsb_pA']} with a shunt of {row['shunt_uOhm']} uOhm: {fitting} fits it"
     return None
+
+
+def _shunt_cal(row: dict) -> int:
+    """What the board writes into the sensor's calibration register."""
+    if chips.CHIPS[row["chip"]].inverse:  # 0.00512 / (LSB * R), cut off: ina226.py
+        return 5_120_000_000_000_000 // (row["current_lsb_pA"] * row["shunt_uOhm"])
+    return ina228.shunt_cal(row["current_lsb_pA"], row["shunt_uOhm"], bool(row.get("fine")))
 
 
 def _positive(value: object) -> bool:
