@@ -60,7 +60,7 @@ def test_a_file_is_no_port(book, tmp_path):
 
 def test_a_port_in_use(rig, board, book):
     rig.start()
-    with pytest.raises(RigError, match="serial port"):
+    with pytest.raises(RigError, match="serial port.*another program has it"):
         Rig(board.port, book).start()
     before = rig.live()["samples"]
     until(lambda: rig.live()["samples"] > before)  # the first one goes on

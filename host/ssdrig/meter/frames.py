@@ -5,7 +5,6 @@ results. Repeated frames are dropped and counted. A boot begins where the sequen
 or where a hello carries another boot id; it is named by its hello.
 """
 
-import json
 from collections import Counter
 from dataclasses import dataclass, field, fields
 from itertools import repeat
@@ -13,7 +12,7 @@ from itertools import repeat
 import numpy as np
 
 from ssdrig import rigbin, rigrecords, wire
-from ssdrig.meter import calibration, fast
+from ssdrig.meter import calibration, fast, said
 
 REPEAT_REACH = 64  # frames among which a repeated one is looked for
 LATEST_US = 1 << 52  # ticks from here on, in 142 years, are nonsense
@@ -275,15 +274,9 @@ class Decoder:
 
     def _hello(self, body: bytes, number: int) -> None:
         try:
-            hello = json.loads(body)
+            hello = said.document(body)
             boot = hello["boot"]
-            rails = {
-                (r["rail"], r["config"]): r
-                for r in hello["rails"]
-                if r["vbus_lsb_nV"] > 0 and r["current_lsb_pA"] > 0 and r["conversion_ns"] > 0
-                if 0 <= (r.get("lead_mOhm") or 0) <= 1000 and (r.get("shunt_ns") or 1) > 0
-                if (r.get("nominal_mV") or 1) > 0
-            }
+            rails = {(r["rail"], r["config"]): r for r in hello["rails"] if said.is_rail(r)}
         except (ValueError, KeyError, TypeError):
             self.counts["malformed"] += 1
             return

@@ -1,8 +1,7 @@
 """What the rig says when it opens a rail for its limits (frame T of wire.py), in words and as an error."""
 
-import json
-
 from ssdrig.errors import RailTripped
+from ssdrig.meter.said import document
 
 KEYS = ("rail", "quantity", "seen_mA", "seen_mV", "limit_mA", "limit_mV", "over_us", "t_us", "opened_us")
 DO = "take the drive off, find out why, then ./ssdrig rig on and rig clear; limits: protect in the rail's board.json"
@@ -10,10 +9,10 @@ DO = "take the drive off, find out why, then ./ssdrig rig on and rig clear; limi
 
 def read(body: bytes) -> dict:
     """The fields of a T frame. ValueError, KeyError, TypeError: it is none."""
-    said = {key: value for key, value in json.loads(body).items() if key in KEYS}
+    said = {key: value for key, value in document(body).items() if key in KEYS}
     if said["quantity"] not in ("A", "V") or not isinstance(said["rail"], int):
         raise ValueError(f"a trip of {said['quantity']!r}")
-    in_words(said)
+    error(said)
     return said
 
 

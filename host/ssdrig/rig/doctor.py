@@ -106,7 +106,7 @@ def _scope(here: Session, bare: dict[int, dict]) -> list[Check]:
 
 def _switched(here: Session, n: int, row: dict) -> list[Check]:
     """A glitch, and if the rail falls a crowbar cut."""
-    if not any(each["rail"] == n for each in (here.hello.get("switch") or {}).get("rails") or ()):
+    if not _has_switch(here, n):
         return [checks.skipped("switch", n, "the rail has none")]
     of = nominal.nominal_V(here.rail(n)) or row["V_mean"]
     if row["V_mean"] < nominal.NOTHING * of:
@@ -133,7 +133,11 @@ def _switched(here: Session, n: int, row: dict) -> list[Check]:
     closed = _falls(report).get(n)
     if closed is None or n not in falls:
         return [*out, checks.skipped("discharge switch", n, "the scope does not see this rail")]
-    return [*out, checks.of_crowbar(n, here.hello["switch"]["dead_us"], falls[n], closed)]
+    return [*out, checks.of_crowbar(n, here.hello["switch"].get("dead_us") or 0, falls[n], closed)]
+
+
+def _has_switch(here: Session, n: int) -> bool:
+    return any(row["rail"] == n for row in (here.hello.get("switch") or {}).get("rails") or ())
 
 
 def _cut(here: Session, n: int, **how) -> dict:
@@ -158,7 +162,7 @@ def _loaded(here: Session, n: int, ohm: float, rails: list[int], bare: dict, con
     if loaded is None:
         return [checks.fact("resistor", n, False, "no samples with it", DO)]
     out = checks.of_load(here.rail(n), ohm, bare[n], loaded) + _fast(here, {n: loaded})
-    if any(check.ok is False for check in out) or not any(r["rail"] == n for r in here.hello["switch"]["rails"]):
+    if any(check.ok is False for check in out) or not _has_switch(here, n):
         return out
     try:
         entry = _cut(here, n, **profiles.moment(MOMENT_us))["rails"][0]

@@ -2,6 +2,7 @@
 
 Bytes that are no frame are kept as damage and never raise."""
 
+import errno
 import json
 import os
 import select
@@ -19,6 +20,12 @@ from ssdrig.errors import RigError, SsdrigError
 from ssdrig.rig.unframe import payloads
 
 DAMAGE_KEPT = 256  # bytes
+IN_USE = "another program has it: wait until that is done, or end it"
+DO: dict[int | None, str] = {
+    errno.EAGAIN: IN_USE,
+    errno.EBUSY: IN_USE,
+    errno.EACCES: "get the rights: group dialout (`sudo usermod -aG dialout $USER`, log in again), or sudo",
+}
 _HEAD = struct.Struct(wire.HEAD)  # kind, seq
 
 
@@ -52,9 +59,9 @@ class Line:
             self._serial = serial.Serial(self.port, 115200, timeout=0, write_timeout=0, exclusive=True)
         except (OSError, ValueError) as error:
             there = ", ".join(p.device for p in list_ports.comports()) or "none"
-            raise RigError(
-                f"a serial port {self.port} that can be opened", f"{error} (ports here: {there})", "name the rig's port"
-            ) from error
+            do = DO.get(getattr(error, "errno", None), "name the rig's port")
+            expected, seen = f"a serial port {self.port} that can be opened", f"{error} (ports here: {there})"
+            raise RigError(expected, seen, do) from error
         self.rest, self._tail_torn = b"", True
         self._note("open")
 

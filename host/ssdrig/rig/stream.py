@@ -15,7 +15,7 @@ from collections import deque
 
 from ssdrig import rigbin, wire
 from ssdrig.errors import RigError, SsdrigError
-from ssdrig.meter import trip
+from ssdrig.meter import said, trip
 from ssdrig.rig.last_second import LastSecond
 from ssdrig.rig.line import Book, Line
 
@@ -59,7 +59,7 @@ class Rig:
         self._ponged = 0  # token of the latest pong
         self._behind_s = 0.0  # about how old the ping was that it answered
         self._recent: deque[tuple[float, bytes]] = deque()
-        self._said = ""  # the latest of the board's own words
+        self._said = self._odd = ""  # the latest of the board's own words; what was wrong with a whole frame
         self._counts = {"samples": 0, "lost": 0, "damaged": 0, "pongs": 0, "boots": 0}
 
     # ---- what a run calls
@@ -160,8 +160,7 @@ class Rig:
             self._fence = self._next_token()
             sent = self._ping(self._fence) and self._line.send(kind, body) is not None
         if not sent:
-            do = "see whether the board is there: ./ssdrig rig info"
-            raise RigError(f"{expected}", f"port {self.port} that takes nothing", do)
+            raise RigError(expected, f"port {self.port} that takes nothing", "is the board there? ./ssdrig rig info")
         of_boot = lambda: boot in (None, (self._hello or {}).get("boot"))
         self._until(lambda: any(k in answers for k, _ in self._answers) or not of_boot(), timeout_s, expected)
         with self._news:
@@ -220,12 +219,13 @@ class Rig:
             for frame in frames:
                 try:
                     self._account(*frame)
-                except (struct.error, ValueError, KeyError, TypeError, AttributeError):
+                except (struct.error, ValueError, KeyError, TypeError, AttributeError) as error:
                     self._counts["damaged"] += 1  # a whole frame with a body that the protocol does not have
+                    self._odd = f"a frame that wire.py does not have: {error}"
             self._news.notify_all()
 
     def _account(self, kind: int, seq: int, body: bytes) -> None:
-        now = time.monotonic()
+        now, answer = time.monotonic(), said.answer(kind, body)
         if seq < self._in_seq:
             self._asked_at = 0.0  # a reset, or a repeated frame: ask who is there
             self._ask_due = True
@@ -263,17 +263,17 @@ class Rig:
             if self._awaited is not None and (token - self._awaited) & 0xFFFFFFFF < 1 << 31:
                 self._awaited = None
         elif kind == wire.HELLO:
-            self._greeted(json.loads(body), now)
+            self._greeted(answer, now)
         elif kind == wire.LOG:
             self._said = body.decode(errors="replace")
         elif kind == wire.TRIP:
-            self._book.event("rig.trip", **(said := trip.read(body)))
-            self.failure = self.failure or trip.error(said)
+            self._book.event("rig.trip", **(seen := trip.read(body)))
+            self.failure = self.failure or trip.error(seen)
         if self._fence is None and kind in ANSWERS:
             self._answers.append((kind, body))
 
     def _greeted(self, hello: dict, now: float) -> None:
-        protocol, boot = hello["protocol"], hello["boot"]
+        protocol, boot = hello["protocol"], hello.get("boot")
         self._ask_due = False
         self._hello_at = now
         if protocol != wire.PROTOCOL:
@@ -385,8 +385,8 @@ class Rig:
                     raise self.failure
                 self._news.wait(0.2)
                 if self._over(begun, board_begun_us, timeout_s):
-                    bytes_seen = self._counts["damaged"] or self._line.rest
-                    seen = f"bytes that are no frames, such as {self._line.rest[-40:]!r}" if bytes_seen else "nothing"
+                    none = f"bytes that are no frames, such as {self._line.rest[-40:]!r}"
+                    seen = self._odd or (none if self._counts["damaged"] or self._line.rest else "nothing")
                     seen += f', and the board says "{self._said}"' if self._said else ""
                     if self._hello:
                         seen = (

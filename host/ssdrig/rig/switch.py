@@ -103,7 +103,7 @@ def on(rig: Rig, rails=None, unsafe=False) -> dict | None:
 
     Raises RigError: the residual is not known to be low (unsafe True overrides that), a rail did not come back, no
     answer."""
-    state = rig.greet()["switch"]
+    state = rig.greet().get("switch")
     if not state:
         raise RigError("a board with a switch", "none", "see hardware/README.md")
     if not state["off"]:
@@ -124,19 +124,24 @@ def restore(rig: Rig) -> None:
     """See that no rail is off, and give power back to those that are. A board without a switch has none to see.
 
     Raises RigError: the board does not answer, or a rail did not come back."""
-    if not (_greeting(rig)["switch"] or {}).get("off"):
+    if not _off(rig):
         return
     on(rig)
-    if left := _greeting(rig)["switch"]["off"]:
+    if left := _off(rig):
         raise RigError("power on every rail", f"rails {left} still off", "look at the rail: ./ssdrig rig info")
 
 
-def _greeting(rig: Rig) -> dict:
-    """The board's hello of now, asked for three times: the rail's state is worth more than one lost answer."""
+def _off(rig: Rig) -> list[int]:
+    """Rails without power, by the hello of now: asked for three times, for this is worth more than a lost answer."""
     for _ in range(2):
         with contextlib.suppress(RigError):
-            return rig.greet(ANSWER_S)
-    return rig.greet(ANSWER_S)
+            return off_of(rig.greet(ANSWER_S))
+    return off_of(rig.greet(ANSWER_S))
+
+
+def off_of(hello: dict) -> list[int]:
+    """Rails without power; none of a board without a switch."""
+    return (hello.get("switch") or {}).get("off") or []
 
 
 def scope_now(rig: Rig, gpio=26, rate=500_000, before=0, after=4000) -> dict | list[dict]:
@@ -185,7 +190,7 @@ def _waveform(rig: Rig, scope: dict) -> dict | list[dict]:
             came, deadline = len(pieces), time.monotonic() + 1.0
     hello = rig.hello()
     assert hello is not None  # the command was answered
-    pictures = [_picture_of(gpio, pieces, hello["scope"], wanted // len(gpios)) for gpio in gpios]
+    pictures = [_picture_of(gpio, pieces, hello.get("scope") or [], wanted // len(gpios)) for gpio in gpios]
     return pictures if isinstance(scope["gpio"], list) else pictures[0]
 
 
@@ -199,11 +204,11 @@ def _picture_of(gpio: int, pieces: dict, rows: list[dict], wanted: int) -> dict:
                 f"a picture of {wanted} samples", f"{len(counts)} without a gap", "repeat; frames were lost on the way"
             )
         counts += mine[first][3]
-    if not counts:
+    per_count = [row["nV_per_count"] * 1e-9 for row in rows if row["gpio"] == gpio]
+    if not counts or not per_count:
         raise RigError(f"a picture of {wanted} samples", "none", "repeat; frames were lost on the way")
-    volts_per_count = next(row["nV_per_count"] for row in rows if row["gpio"] == gpio) * 1e-9
     rail, t0_us, dt_ns, _ = mine[0]
-    return {"rail": rail, "t0_us": t0_us, "dt_ns": dt_ns, "volts": [c * volts_per_count for c in counts]}
+    return {"rail": rail, "t0_us": t0_us, "dt_ns": dt_ns, "volts": [c * per_count[0] for c in counts]}
 
 
 def _arm(rig: Rig) -> int:
@@ -247,7 +252,7 @@ def unless_on(rig: Rig, why: str, drive: str | None = None, within_s: float = SE
     deadline, seen = time.monotonic() + within_s, "the rig does not answer"
     while True:
         try:
-            now_off = [n for n in (rig.greet(1.0)["switch"] or {}).get("off") or () if n not in were_off]
+            now_off = [n for n in off_of(rig.greet(1.0)) if n not in were_off]
             if not now_off:
                 return
             seen = f"rails {now_off} are off"

@@ -15,7 +15,7 @@ from ssdrig.errors import RigError, SsdrigError, UsageError
 from ssdrig.rig import ports
 from ssdrig.rig.profiles import DEFAULT, PROFILES, Profile
 from ssdrig.rig.session import session
-from ssdrig.rig.switch import SETTLE_S, arm_and_cut, off, on, scope_now, unless_on
+from ssdrig.rig.switch import SETTLE_S, arm_and_cut, off, off_of, on, scope_now, unless_on
 
 EDGE_AT_MOST_MS = 60_000
 SEEN_S = 0.3  # after which samples of a rail that is back have come
@@ -242,12 +242,12 @@ def _cut(args: argparse.Namespace) -> int:
     def act(here):
         scope = None
         if picture:
-            gpios = [row["gpio"] for row in here.hello["scope"] if row["rail"] in rails]
+            gpios = [row["gpio"] for row in here.hello.get("scope") or [] if row["rail"] in rails]
             if not gpios:
                 raise UsageError("--scope with a rail that has an ADC input", f"rails {rails}", "see ./ssdrig rig info")
             scope = {"gpio": gpios, **_picture(profile.lasts_us(own), len(gpios))}
         aim = _aim(args, here.hello)
-        were_off = (here.hello["switch"] or {}).get("off") or ()
+        were_off = off_of(here.hello)
         try:
             report = arm_and_cut(
                 here.rig, rails=rails, profile=args.profile, when=aim, off_ms=off_ms, scope=scope, **own
@@ -259,7 +259,7 @@ def _cut(args: argparse.Namespace) -> int:
             raise
         if picture:
             picture.write(csv_of(report.pop("waveform")))
-        for line in _learnt(profile, own, report, here.hello["switch"]):
+        for line in _learnt(profile, own, report, here.hello.get("switch") or {"rails": []}):
             print(line, file=sys.stderr)
         return report
 
@@ -292,7 +292,7 @@ def _clear(args: argparse.Namespace) -> int:
     rig = args.serial
     if rig is None:
         with session(ports.find(args.port), stream=False) as here:
-            if off_now := (here.hello["switch"] or {}).get("off"):
+            if off_now := off_of(here.hello):
                 raise RigError("power on every rail", f"rails {off_now} off", "look why, then `./ssdrig rig on`")
             rig = latch.name_of(here.hello, here.rig.port)
     kept = latch.clear(rig)
@@ -326,7 +326,7 @@ def _learnt(profile: Profile, own: dict, report: dict, switch: dict) -> list[str
         return []
     mOhm = {row["rail"]: row["discharge_mOhm"] for row in switch["rails"]}
     fell = {row["rail"]: row["t90_10_us"] for row in report["rails"] if row["t90_10_us"]}
-    return [f"rail {n}: {profile.learnt(t, mOhm[n], own)}" for n, t in fell.items()]
+    return [f"rail {n}: {profile.learnt(t, mOhm[n], own)}" for n, t in fell.items() if n in mOhm]
 
 
 def _scope(args: argparse.Namespace) -> int:

@@ -1,0 +1,163 @@
+"""What a board says as JSON, and its answers of a fixed form (wire.py: H, C, N, A, W), checked where they arrive: a
+board may send anything, and whoever uses an answer behind this finds what wire.py promises."""
+
+import json
+import math
+import struct
+from collections.abc import Callable
+
+from ssdrig import wire
+
+MOST = 1 << 53  # of any number; what is beyond is nonsense and fits no array
+Test = Callable[[object], str | None]  # what is wrong with it
+
+
+def document(body: bytes) -> dict:
+    """A JSON object. ValueError: it is none, or holds numbers that are none."""
+    try:
+        found = json.loads(body, parse_constant=_finite, parse_float=_finite)
+    except RecursionError:
+        raise ValueError("JSON that is nested too deeply") from None
+    if not isinstance(found, dict):
+        raise ValueError("JSON that is no object")
+    return found
+
+
+def _finite(text: str) -> float:
+    if not math.isfinite(number := float(text)):
+        raise ValueError(f"the number {text}")
+    return number
+
+
+def answer(kind: int, body: bytes) -> dict:
+    """What a frame of these kinds says, {} where it is no JSON or of another kind. A hello of another protocol is as it
+    came. ValueError: it is not as wire.py has it."""
+    if kind == wire.ARMED and len(body) != _ARMED.size:
+        raise ValueError(f"an A frame of {len(body)} bytes")
+    if kind == wire.WAVEFORM and (len(body) < _HEAD.size or len(body) != _HEAD.size + 2 * _HEAD.unpack_from(body)[-1]):
+        raise ValueError(f"a W frame of {len(body)} bytes")
+    if kind not in FORMS:
+        return {}
+    found, letter = document(body), chr(kind)
+    other = kind == wire.HELLO and type(found.get("protocol")) is int and found["protocol"] != wire.PROTOCOL
+    if not other and (wrong := FORMS[kind](found)):
+        raise ValueError(f"{letter} with {wrong}")
+    return found
+
+
+def is_rail(facts: dict) -> bool:
+    """Whether samples can be converted by an entry of H. KeyError, TypeError: it is none."""
+    of = (facts[name] for name in ("vbus_lsb_nV", "current_lsb_pA", "conversion_ns", "shunt_uOhm"))
+    may = (facts.get(name) for name in ("shunt_ns", "nominal_mV"))
+    return (
+        all(0 < number < MOST for number in of)
+        and all(0 < (number or 1) < MOST for number in may)
+        and 0 <= (facts.get("lead_mOhm") or 0) <= MOST_LEAD_MOHM
+    )
+
+
+# ---- tests
+
+
+def _shown(it: object) -> str:
+    return f"{it!r:.40}"
+
+
+def _number(low: float, high: float = MOST) -> Test:
+    return lambda it: None if type(it) in (int, float) and low <= it <= high else _shown(it)  # type: ignore[operator]
+
+
+def _whole(low: int, high: int = MOST) -> Test:
+    return lambda it: None if type(it) is int and low <= it <= high else _shown(it)
+
+
+def _of(kind: type) -> Test:
+    return lambda it: None if isinstance(it, kind) else _shown(it)
+
+
+def _or_none(test: Test) -> Test:
+    return lambda it: None if it is None else test(it)
+
+
+def _rows(test: Test, least: int = 0) -> Test:
+    def rows(it: object) -> str | None:
+        if not isinstance(it, list) or len(it) < least:
+            return _shown(it)
+        return next((f"[{n}] {wrong}" for n, each in enumerate(it) if (wrong := test(each))), None)
+
+    return rows
+
+
+def _form(must: dict[str, Test], may: dict[str, Test]) -> Test:
+    """An object with the fields `must`; those of `may` can be missing or null; what else there is does not matter."""
+
+    def form(it: object) -> str | None:
+        if not isinstance(it, dict):
+            return _shown(it)
+        for name, test in must.items():
+            if name not in it:
+                return f"no {name}"
+            if wrong := test(it[name]):
+                return f"{name} {wrong}"
+        for name, test in may.items():
+            if it.get(name) is not None and (wrong := test(it[name])):
+                return f"{name} {wrong}"
+        return None
+
+    return form
+
+
+_ARMED, _HEAD = struct.Struct(wire.ARMED_BODY), struct.Struct(wire.WAVEFORM_HEAD)
+MOST_LEAD_MOHM = 1000
+_BYTE, _TEXT, _ABOVE_0, _FROM_0 = _whole(0, 255), _of(str), _number(1e-9), _number(0)
+_OBJECT, _BYTES, _TIME = _of(dict), _rows(_whole(0, 255)), _or_none(_number(0))
+_RAIL = _form(
+    {
+        **dict.fromkeys(("rail", "config"), _BYTE),
+        **dict.fromkeys(("name", "chip"), _TEXT),
+        **dict.fromkeys(("shunt_uOhm", "current_lsb_pA", "vbus_lsb_nV", "conversion_ns"), _ABOVE_0),
+    },
+    {
+        **dict.fromkeys(("shunt_ns", "nominal_mV"), _ABOVE_0),
+        **dict.fromkeys(("adc_config", "shunt_cal"), _whole(0, 0xFFFF)),
+        **dict.fromkeys(("protect", "calibration"), _OBJECT),
+        "lead_mOhm": _number(0, MOST_LEAD_MOHM),
+        "shunt_tolerance_ppm": _number(0, 1_000_000),
+        "die_mC": _number(-MOST),
+        "bus": _TEXT,
+    },
+)
+_SWITCH = _form(
+    {"rails": _rows(_form({"rail": _BYTE, "discharge_mOhm": _ABOVE_0}, {})), "off": _BYTES},
+    {"tripped": _BYTES, "dead_us": _FROM_0, "state": _TEXT},
+)
+_BUS = _form({"bus": _TEXT, **dict.fromkeys(("Hz", "asked_Hz", "read_backs", "errors"), _FROM_0)}, {})
+_HELLO = _form(
+    {"protocol": _whole(0), "boot": _whole(0), "board": _TEXT, "firmware": _TEXT, "rails": _rows(_RAIL, 1)},
+    {
+        **dict.fromkeys(("serial", "build"), _TEXT),
+        "buses": _rows(_BUS),
+        "switch": _SWITCH,
+        "scope": _rows(_form({"rail": _BYTE, "gpio": _BYTE, "nV_per_count": _ABOVE_0}, {})),
+        "fast": _OBJECT,
+    },
+)
+_CUT = _form(
+    {
+        **{"token": _whole(0), "ok": _of(bool), "why": _TEXT},
+        **dict.fromkeys(("fired_us", "off_us", "on_us"), _TIME),
+        "rails": _rows(
+            _form(
+                {
+                    **dict.fromkeys(("before_mV", "residual_mV", "samples"), _number(-MOST)),
+                    **dict.fromkeys(("t90_10_us", "low_us"), _or_none(_number(-MOST))),
+                    "rail": _BYTE,
+                },
+                {"crowbar_mJ": _FROM_0, "released": _TEXT},
+            )
+        ),
+    },
+    {"perst_us": _FROM_0},
+)
+_NO = _form({"command": _TEXT, "why": _TEXT}, {})
+FORMS: dict[int, Test] = {wire.HELLO: _HELLO, wire.CUT_REPORT: _CUT, wire.REFUSED: _NO}
