@@ -65,8 +65,8 @@ def fetch(into: Path) -> str:
         with open(folder / "lock", "w") as lock:  # two workers
             fcntl.flock(lock, fcntl.LOCK_EX)
             if not (into / "rp2040js").is_dir():
-                argv = ["npm", "install", "--prefix", str(folder), "--no-audit", "--no-fund", provision.RP2040JS]
-                subprocess.run(argv, check=True, capture_output=True, text=True, timeout=100)
+                run = functools.partial(subprocess.run, check=True, capture_output=True, text=True, timeout=100)
+                provision.fetch_emulator(folder, run)
     except (OSError, subprocess.SubprocessError) as error:
         return f"rp2040js cannot be fetched: {getattr(error, 'stderr', None) or error}"
     return ""

@@ -46,7 +46,20 @@ def test_the_emulator_is_fetched_once(bare):
     uf2(bare / "shared/pico.uf2")
     assert emulated.missing() == emulated.missing() == ""
     (call,) = (bare / "npm").read_text().splitlines()
-    assert call == f"install --prefix {bare}/.setup/emulator --no-audit --no-fund rp2040js@1.4.1"
+    assert call == f"install --prefix {bare}/.setup/emulator/fetched --no-audit --no-fund rp2040js@1.4.1"
+    assert sorted(path.name for path in (bare / ".setup/emulator").iterdir()) == ["lock", "node_modules"]
+
+
+def test_a_fetch_that_was_killed_is_not_taken_for_done(bare):
+    """npm unpacks for seconds into the folder that it was told; what it leaves is fetched anew."""
+    uf2(bare / "shared/pico.uf2")
+    npm = (bare / "bin/npm").read_text()
+    (bare / "bin/npm").write_text(npm + "kill -9 $$\n")
+    assert emulated.missing().startswith("rp2040js cannot be fetched: ")
+    assert emulated.missing().startswith("rp2040js cannot be fetched: ")
+    (bare / "bin/npm").write_text(npm)
+    assert emulated.missing() == ""
+    assert len((bare / "npm").read_text().splitlines()) == 3
 
 
 @pytest.mark.parametrize("words", ["exit 1", "echo offline >&2; exit 1"])

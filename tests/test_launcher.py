@@ -257,7 +257,7 @@ def test_setup_builds_the_emulated_board_once(ready):
         done = ready.start("setup", "--emulator", **words)
         assert done.returncode == 0, done.stderr
     place = ready.root / ".setup/emulator"
-    npm = f"npm install --prefix {place} --no-audit --no-fund rp2040js@1.4.1"
+    npm = f"npm install --prefix {place}/fetched --no-audit --no-fund rp2040js@1.4.1"
     assert ready.called() == ["build trixie", npm]
     assert (place / "pico.uf2").exists()
     assert ready.start("setup", "--emulator", "sid", **words).returncode == 0

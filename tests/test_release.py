@@ -4,10 +4,13 @@ another program draws as KiCad does."""
 import argparse
 import csv
 import errno
+import hashlib
 import importlib.util
 import os
 import re
 import shutil
+import signal
+import subprocess
 import zipfile
 
 import browser
@@ -57,6 +60,76 @@ def test_what_is_no_folder_is_left_alone(monkeypatch, tmp_path, what):
     with pytest.raises(release.NotReleased, match="expected an empty folder"):
         release.release(out)
     assert out.is_symlink() or out.read_text() == "mine"
+
+
+@pytest.fixture
+def made_of(monkeypatch):
+    """made_of(*steps): what a release is then made of, each a function of (project, out)."""
+    monkeypatch.setattr(release.kicad, "provision", lambda: None)
+    monkeypatch.setattr(release, "stale", lambda: [])
+    monkeypatch.setattr(release.fill, "project", lambda project, text: None)
+    return lambda *steps: monkeypatch.setattr(release, "STEPS", steps)
+
+
+def writes(name):
+    return lambda project, out: (out / name).write_text(name)
+
+
+def named(path):
+    return sorted(each.name for each in path.iterdir())
+
+
+def test_a_release_is_there_when_all_of_it_is_done(made_of, tmp_path):
+    out = tmp_path / "new" / "out"
+    seen = []
+    made_of(writes("one"), lambda project, half: seen.append(half.parent == out and named(out) == [half.name]))
+    digest = release.release(out, lambda words: None)
+    assert seen == [True] and named(out) == ["digests.txt", "one"]
+    assert digest == hashlib.sha256((out / "digests.txt").read_text().strip().encode()).hexdigest()
+
+
+@pytest.mark.parametrize("was_there", [False, True])
+def test_of_a_release_that_fails_nothing_stays(made_of, tmp_path, was_there):
+    out = tmp_path / "out"
+    if was_there:
+        out.mkdir()
+
+    def fails(project, half):
+        raise subprocess.TimeoutExpired(["kicad-cli"], 120)
+
+    made_of(writes("one"), fails)
+    with pytest.raises(release.NotReleased, match="fails: kicad-cli took longer than 120 s"):
+        release.release(out, lambda words: None)
+    assert out.exists() == was_there and (not was_there or named(out) == [])
+
+
+def test_what_a_killed_release_leaves_looks_like_none_and_goes_with_the_next(made_of, tmp_path):
+    out = tmp_path / "out"
+    child = os.fork()
+    if not child:
+        made_of(writes("one"), lambda project, half: os.kill(os.getpid(), signal.SIGKILL))
+        try:
+            release.release(out, lambda words: None)
+        finally:
+            os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+    (left,) = named(out)
+    assert left.startswith(".unfinished-")
+    made_of(writes("two"))
+    release.release(out, lambda words: None)
+    assert named(out) == ["digests.txt", "two"]
+
+
+def test_two_releases_into_one_folder_at_once_are_refused(made_of, tmp_path):
+    out = tmp_path / "out"
+
+    def another(project, half):
+        with pytest.raises(release.NotReleased, match="seen one that is being made"):
+            release.release(out, lambda words: None)
+
+    made_of(another)
+    release.release(out, lambda words: None)
+    assert named(out) == ["digests.txt"]
 
 
 def test_a_full_disk_is_said_not_a_traceback(monkeypatch, tmp_path):

@@ -5,7 +5,9 @@ board do not agree, where KiCad's rule checks have anything to say, or where a p
 dated price. Dates are taken out of what KiCad writes, so that the same sources give the same bytes, but for
 the pictures."""
 
+import contextlib
 import csv
+import fcntl
 import hashlib
 import os
 import re
@@ -297,30 +299,69 @@ def digest(out):
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
 
+HALF = ".unfinished-"  # begins the name of the folder, in that of a release, where its files are made
+
+
+def left_of(out):
+    """Folders that killed releases have left in `out`. Raises NotReleased where anything else is there."""
+    if not os.path.lexists(out):
+        return []
+    found = list(out.iterdir()) if out.is_dir() else [out]
+    if not all(path.name.startswith(HALF) for path in found):
+        raise NotReleased(f"expected an empty folder, or none, at {out}; do: give another one by --out")
+    return found
+
+
+@contextlib.contextmanager
+def half_made(out):
+    """A folder in `out` for what is not done yet: whoever is killed leaves nothing beside it. Raises NotReleased as
+    left_of() does, and while another release is being made there."""
+    was_there = out.exists()
+    out.mkdir(parents=True, exist_ok=True)
+    held = os.open(out, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        try:
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise NotReleased(f"expected no other release in {out}, seen one that is being made; do: wait") from None
+        for path in left_of(out):
+            shutil.rmtree(path)
+        with tempfile.TemporaryDirectory(prefix=HALF, dir=out) as folder:
+            yield Path(folder)
+    finally:
+        os.close(held)
+        if not was_there and not any(out.iterdir()):
+            out.rmdir()
+
+
 def release(out, say=print):
     """Make all of it in the folder `out`, which must be empty or missing. Returns the release's digest. Raises
-    NotReleased, ToolMissing; the folder then has no digests.txt."""
+    NotReleased, ToolMissing; `out` then has nothing of it, and where this process is killed nothing that looks done."""
     kicad.provision()
-    if os.path.lexists(out) and (not out.is_dir() or any(out.iterdir())):
-        raise NotReleased(f"expected an empty folder, or none, at {out}; do: give another one by --out")
+    left_of(out)
     if stale():
         do = "python hardware/board/draw.py, fill.py, export.py"
         raise NotReleased(f"not as their sources make them: {', '.join(stale())}; do: {do}")
     if wrong := lacking(bill()):
         told = ", ".join(f"{item}: {name}" for item, name in wrong)
         raise NotReleased(f"without a number to order by, or a dated price: {told}; do: complete bom.csv")
-    out.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory() as temporary:
+    with half_made(out) as made, tempfile.TemporaryDirectory() as temporary:
         project = Path(temporary) / "project"
         project.mkdir()
         fill.project(project, (FOLDER / f"{NAME}.kicad_pcb").read_text())
 
         def one(make):
             began = time.monotonic()
-            make(project, out)
+            try:
+                make(project, made)
+            except subprocess.TimeoutExpired as late:
+                raise NotReleased(f"{make.__name__}: {late.cmd[0]} took longer than {late.timeout:g} s") from None
             say(f"{make.__name__}: {time.monotonic() - began:.0f} s")
 
         with ThreadPoolExecutor(2) as pool:
             for done in [pool.submit(one, make) for make in STEPS]:
                 done.result()
-    return digest(out)
+        of_all = digest(made)
+        for path in sorted(made.iterdir(), key=lambda path: path.name == "digests.txt"):  # which says that all is there
+            path.rename(out / path.name)
+    return of_all

@@ -27,8 +27,13 @@ for name in sources micropython debian build cortex apt manifest.py pico.bin pic
     fi
 done
 rm -rf "$folder/sources" # of another release
+mkdir -p "$folder"
+if [ ! -e "$folder/apt/status" ]; then # by this it knows its folder again, also when it is killed here
+    made=$(mktemp -d "$folder/.apt.XXXXXX")
+    : >"$made/status"
+    mv "$made" "$folder/apt"
+fi
 mkdir -p "$folder/apt/lists/partial" "$folder/apt/archives/partial" "$folder/sources"
-: >"$folder/apt/status" # by this it knows its folder again
 cd "$folder"
 
 mirror=$(apt-get indextargets --format '$(ORIGIN)|$(COMPONENT)|$(RELEASE)|$(REPO_URI)' 'Created-By: Packages' |
@@ -70,7 +75,9 @@ cmake -S ports/rp2 -B "$folder/build" -DMICROPY_BOARD=RPI_PICO -DPICO_NO_PICOTOO
 make -C "$folder/build" -j"$jobs"
 cd "$folder"
 arm-none-eabi-objcopy -O binary build/firmware.elf pico.bin
-python3 micropython/tools/uf2conv.py -b 0x10000000 -f 0xe48bff56 -c -o pico.uf2 pico.bin
+python3 micropython/tools/uf2conv.py -b 0x10000000 -f 0xe48bff56 -c -o pico.uf2.part pico.bin
 make -C micropython/ports/qemu -j"$jobs" BOARD=MPS2_AN385 BUILD="$folder/cortex" FROZEN_MANIFEST= MICROPY_HEAP_SIZE=1000000
-cp cortex/firmware.elf cortex.elf
+cp cortex/firmware.elf cortex.elf.part
+mv pico.uf2.part pico.uf2 # whoever finds an image takes it for whole
+mv cortex.elf.part cortex.elf
 ls -l "$folder/pico.uf2" "$folder/cortex.elf"

@@ -114,7 +114,18 @@ def build_emulator(release: str, lock: int) -> None:
         say(f"building {release}'s MicroPython for the emulated boards in .setup/emulator (ten minutes)")
         run([str(ROOT / "tests/emulator/build.sh"), str(EMULATOR), release], lock)
         (EMULATOR / "release").write_text(release)  # last: all of it is there
-    run(["npm", "install", "--prefix", str(EMULATOR), "--no-audit", "--no-fund", RP2040JS], lock)
+    fetch_emulator(EMULATOR, lambda argv: run(argv, lock))
+
+
+def fetch_emulator(folder: Path, run: Callable[[list[str]], object]) -> None:
+    """By npm; node_modules in the folder has it whole or not at all, whoever is killed meanwhile."""
+    unfinished = folder / "fetched"
+    shutil.rmtree(unfinished, ignore_errors=True)  # by one that was killed
+    unfinished.mkdir()
+    run(["npm", "install", "--prefix", str(unfinished), "--no-audit", "--no-fund", RP2040JS])
+    shutil.rmtree(folder / "node_modules", ignore_errors=True)
+    (unfinished / "node_modules").rename(folder / "node_modules")
+    shutil.rmtree(unfinished)
 
 
 # ---- whose files
