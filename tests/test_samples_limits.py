@@ -127,6 +127,19 @@ def test_a_follower_fits_the_clock_from_the_latest_pings():
     assert found.base_us == decoder.boots[0].pings[0][1]
 
 
+def test_what_an_earlier_host_did_not_read_was_not_lost_by_this_one():
+    """A host that is killed leaves a stream that nobody reads: the board's queue is full of old frames, a gap behind
+    them, when the next one asks who is there."""
+    tape = stream.Tape()
+    tape.stream(4, first_index=5000, lose=(1, 2), missed=543)
+    tape.frame(wire.HELLO, stream.hello())
+    tape.stream(3, missed=7, skip=7, first_index=7)
+    found = assembled(tape)
+    assert (found.lost, found.counts["missed"], len(found.t_ns)) == (7, 7, 250)
+    tape.stream(2, first_index=300)
+    assert assembled(tape).lost == 7 + 143
+
+
 def test_which_frames_a_hello_explains():
     boots = [Boot(rails={(0, 255): {}, (1, 1): {}}), Boot(rails={(0, 1): {}})]
     none = np.zeros(4, np.int64)

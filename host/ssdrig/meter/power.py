@@ -159,10 +159,11 @@ def layout(frames: Heads, boots: list[Boot]) -> Layout:
     go = ~same_boot | (jump < 0)  # first frame after a reset or a new `go`
     hello_frame = np.array([b.hello_frame if b.hello_frame is not None else 0 for b in boots], np.int64)
     ours = frames.number > hello_frame[boot] if len(boot) else np.zeros(0, bool)
-    jump[go] = np.where(ours[go], index[go], 0)  # an earlier host's stream has no beginning here
+    jump[go] = index[go]
+    jump[~ours] = 0  # an earlier host's stream has no beginning here, and what that one did not read is not our loss
     broken = np.flatnonzero((jump > 0) | go)
     starts = np.flatnonzero(go | (np.diff(frames.config, prepend=-1) != 0))
-    missed = int(frames.missed[np.concatenate([go[1:], [True]])].sum()) if len(n) else 0
+    missed = int(frames.missed[np.concatenate([go[1:], [True]]) & ours].sum()) if len(n) else 0
     return Layout(first, broken, jump[broken], starts, missed)
 
 
