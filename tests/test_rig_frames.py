@@ -125,6 +125,16 @@ def test_the_boards_time_is_waited_for_and_not_the_hosts(book):
     assert rig.await_us(6000) == 6001
 
 
+def test_an_answer_that_never_comes_from_a_port_that_has_gone_says_so(book, monkeypatch):
+    rig = Rig("none", book)
+    rig._arrived(wire.encode(wire.HELLO, 0, stream.hello(boot=1)), 1)
+    monkeypatch.setattr(Rig, "_over", lambda *_: True)
+    for why, seen in (("", "0 samples; do:"), ("port none gone: hung up", "0 samples; port none gone: hung up; do:")):
+        rig._lost_why = why
+        with pytest.raises(RigError, match=f"a greeting of boot 1, 0 pongs, {seen}"):
+            rig._until(lambda: False, 1, "a report")
+
+
 def test_mean_power_needs_a_known_configuration():
     body = stream.samples(0, np.array([1000, 2000]), [25_600, 25_600], [25_600, -51_200])
     hello = json.loads(stream.hello())

@@ -389,10 +389,9 @@ class Rig:
                     seen = self._odd or (none if self._counts["damaged"] or self._line.rest else "nothing")
                     seen += f', and the board says "{self._said}"' if self._said else ""
                     if self._hello:
-                        seen = (
-                            f"a greeting of boot {self._hello['boot']}, {self._counts['pongs']} pongs,"
-                            f" {self._counts['samples']} samples"
-                        )
+                        counts = f"{self._counts['pongs']} pongs, {self._counts['samples']} samples"
+                        seen = f"a greeting of boot {self._hello['boot']}, {counts}"
+                        seen += f"; {self._lost_why}" if self._lost_why else ""
                     raise RigError(
                         f"{expected} within {timeout_s:g} s on {self.port}", seen, "check port, cable and firmware"
                     )
