@@ -37,7 +37,8 @@ class SlowBoard:
         self.board_s += seconds / 10
         t_us = int(self.board_s * 1e6)
         if self.board_s < min(self.rail_until_s, self.until_s):
-            self.record(wire.SAMPLES, struct.pack(wire.SAMPLES_HEAD, 0, 0, 1, 0, 0, t_us))
+            head = struct.pack(wire.SAMPLES_HEAD, 0, 0, 1, 0, 0, t_us)
+            self.record(wire.SAMPLES, head + bytes(wire.SAMPLE_BYTES))
             self.stamps.append(t_us * 1000)
         if self.board_s < self.until_s:
             self.record(wire.PONG, struct.pack(wire.PONG_BODY, 0, t_us, 0))

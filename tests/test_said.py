@@ -12,7 +12,7 @@ from ssdrig.errors import RigError
 from ssdrig.meter import said, trip
 from ssdrig.meter.frames import Decoder
 from ssdrig.rig import stream as rig_stream
-from ssdrig.rig.session import Memory
+from ssdrig.rig.session import Memory, Session
 from ssdrig.rig.stream import Rig
 
 RAIL = {"shunt_ns": 10**6, "nominal_mV": 5000, "lead_mOhm": 24, "bus": "I2C0", "die_mC": 25_000, "calibration": None}
@@ -61,7 +61,7 @@ WRONG = [
     *((("rails",), value) for value in ([], [5], [None], [[]], {"0": 1})),
     *((("rails", 0, name), ...) for name in ("rail", "config", "name", "chip", "shunt_uOhm", "conversion_ns")),
     *((("rails", 0, "rail"), value) for value in (-1, 256, 1.5, True, "0", [0], None)),
-    *((("rails", 0, "conversion_ns"), value) for value in (0, -5, 10**400, "1", None, True)),
+    *((("rails", 0, "conversion_ns"), value) for value in (0, -5, 2 * 10**9, 10**400, "1", None, True)),
     *((("rails", 0, name), -1) for name in ("current_lsb_pA", "vbus_lsb_nV", "nominal_mV", "shunt_ns", "lead_mOhm")),
     (("rails", 0, "calibration"), 7),
     *((("switch", "off"), value) for value in (..., 0, [None], ["0"])),
@@ -109,6 +109,10 @@ def test_what_is_no_json_object(kind, body):
         *((wire.ARMED, bytes(n), n == 8) for n in (0, 7, 8, 9)),
         *((wire.WAVEFORM, bytes(18) + bytes([2]) + bytes(n), n == 4) for n in (0, 3, 4, 5)),
         (wire.WAVEFORM, b"", False),
+        *((wire.SAMPLES, stream.samples(0, [9, 10], [1, 1], [1, 1])[:n], n == 35) for n in (0, 18, 19, 34, 35)),
+        *((wire.ENERGY, bytes(n), n == 28) for n in (0, 27, 28, 29)),
+        *((wire.PONG, bytes(n), n == 16) for n in (0, 12, 16, 17)),
+        *((wire.FAST, bytes(n), n == 35) for n in (0, 34, 35, 36)),
         (wire.CUT_REPORT, json.dumps(CUT | {"rails": [FELL]}).encode(), True),
         *((wire.CUT_REPORT, json.dumps(CUT | {"rails": wrong}).encode(), False) for wrong in (5, [5], [{"rail": 0}])),
         *((wire.CUT_REPORT, json.dumps(CUT | {"rails": [], key: "x"}).encode(), False) for key in ("ok", "fired_us")),
@@ -117,8 +121,12 @@ def test_what_is_no_json_object(kind, body):
     ],
 )
 def test_only_answers_that_are_ones_are_heard(kind, body, sound):
+    """Nor is what is shown of the last second made of anything else."""
     rig = told(kind, body)
-    assert (rig.heard(kind), rig.live()["damaged"]) == (([body], 0) if sound else ([], 1))
+    assert rig.live()["damaged"] == (not sound)
+    assert rig.heard(kind) == ([body] if sound and kind in rig_stream.ANSWERS else [])
+    assert bool(rig.last_second().bodies) == (sound and kind == wire.SAMPLES)
+    assert (rig.last_second().power_W() is None) == (not rig.last_second().bodies)
 
 
 def test_a_trip_without_its_limit_is_none():
@@ -126,6 +134,13 @@ def test_a_trip_without_its_limit_is_none():
     for name in ("limit_mA", "seen_mA", "opened_us", "rail"):
         rig = told(wire.TRIP, json.dumps({key: value for key, value in TRIP.items() if key != name}).encode())
         assert rig.live()["damaged"] == 1 and rig.failure is None, name
+
+
+def test_what_is_kept_though_it_is_no_frame_is_not_looked_into():
+    """A reading that waits for samples goes over all that came."""
+    rig = told(wire.PONG, b"short")
+    rig._arrived(wire.encode(wire.SAMPLES, 2, b"\x00"), 2)
+    assert Session(rig, rig._book, rig.hello(), str)._quiet_s(0, 0) == 0
 
 
 def test_a_greeting_that_is_none_is_said_by_its_first_wrong_field(monkeypatch):

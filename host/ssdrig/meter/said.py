@@ -1,5 +1,5 @@
-"""What a board says as JSON, and its answers of a fixed form (wire.py: H, C, N, A, W), checked where they arrive: a
-board may send anything, and whoever uses an answer behind this finds what wire.py promises."""
+"""What a board says (wire.py), checked where it arrives: JSON by its fields, the rest by its length. A board may send
+anything; whoever uses an answer behind this finds what wire.py promises."""
 
 import json
 import math
@@ -9,6 +9,7 @@ from collections.abc import Callable
 from ssdrig import wire
 
 MOST = 1 << 53  # of any number; what is beyond is nonsense and fits no array
+MOST_CONVERSION_NS = 10**9  # the slowest takes 16 ms; the time of 2^32 of these fits int64
 Test = Callable[[object], str | None]  # what is wrong with it
 
 
@@ -32,10 +33,8 @@ def _finite(text: str) -> float:
 def answer(kind: int, body: bytes) -> dict:
     """What a frame of these kinds says, {} where it is no JSON or of another kind. A hello of another protocol is as it
     came. ValueError: it is not as wire.py has it."""
-    if kind == wire.ARMED and len(body) != _ARMED.size:
-        raise ValueError(f"an A frame of {len(body)} bytes")
-    if kind == wire.WAVEFORM and (len(body) < _HEAD.size or len(body) != _HEAD.size + 2 * _HEAD.unpack_from(body)[-1]):
-        raise ValueError(f"a W frame of {len(body)} bytes")
+    if not is_whole(kind, body):
+        raise ValueError(f"{chr(kind)} of {len(body)} bytes")
     if kind not in FORMS:
         return {}
     found, letter = document(body), chr(kind)
@@ -45,12 +44,21 @@ def answer(kind: int, body: bytes) -> dict:
     return found
 
 
+def is_whole(kind: int, body: bytes) -> bool:
+    """Whether a body has the length that a frame of its kind has; of one that is text, or unknown: yes."""
+    if kind in _HEADS:
+        head, place, each = _HEADS[kind]
+        return len(body) >= head.size and len(body) == head.size + each * head.unpack_from(body)[place]
+    return len(body) == _LENGTHS.get(kind, len(body))
+
+
 def is_rail(facts: dict) -> bool:
     """Whether samples can be converted by an entry of H. KeyError, TypeError: it is none."""
-    of = (facts[name] for name in ("vbus_lsb_nV", "current_lsb_pA", "conversion_ns", "shunt_uOhm"))
+    of = (facts[name] for name in ("vbus_lsb_nV", "current_lsb_pA", "shunt_uOhm"))
     may = (facts.get(name) for name in ("shunt_ns", "nominal_mV"))
     return (
         all(0 < number < MOST for number in of)
+        and 0 < facts["conversion_ns"] <= MOST_CONVERSION_NS
         and all(0 < (number or 1) < MOST for number in may)
         and 0 <= (facts.get("lead_mOhm") or 0) <= MOST_LEAD_MOHM
     )
@@ -107,7 +115,14 @@ def _form(must: dict[str, Test], may: dict[str, Test]) -> Test:
     return form
 
 
-_ARMED, _HEAD = struct.Struct(wire.ARMED_BODY), struct.Struct(wire.WAVEFORM_HEAD)
+_LENGTHS = {
+    **{wire.ARMED: struct.calcsize(wire.ARMED_BODY), wire.ENERGY: struct.calcsize(wire.ENERGY_BODY)},
+    **{wire.PONG: struct.calcsize(wire.PONG_BODY), wire.FAST: struct.calcsize(wire.FAST_BODY)},
+}
+_HEADS = {  # head, which of its fields says how many follow, bytes of each
+    wire.SAMPLES: (struct.Struct(wire.SAMPLES_HEAD), 2, wire.SAMPLE_BYTES),
+    wire.WAVEFORM: (struct.Struct(wire.WAVEFORM_HEAD), 5, 2),
+}
 MOST_LEAD_MOHM = 1000
 _BYTE, _TEXT, _ABOVE_0, _FROM_0 = _whole(0, 255), _of(str), _number(1e-9), _number(0)
 _OBJECT, _BYTES, _TIME = _of(dict), _rows(_whole(0, 255)), _or_none(_number(0))
@@ -115,7 +130,8 @@ _RAIL = _form(
     {
         **dict.fromkeys(("rail", "config"), _BYTE),
         **dict.fromkeys(("name", "chip"), _TEXT),
-        **dict.fromkeys(("shunt_uOhm", "current_lsb_pA", "vbus_lsb_nV", "conversion_ns"), _ABOVE_0),
+        **dict.fromkeys(("shunt_uOhm", "current_lsb_pA", "vbus_lsb_nV"), _ABOVE_0),
+        "conversion_ns": _number(1e-9, MOST_CONVERSION_NS),
     },
     {
         **dict.fromkeys(("shunt_ns", "nominal_mV"), _ABOVE_0),

@@ -13,6 +13,7 @@ import numpy as np
 
 from ssdrig import rigbin, rigrecords, wire
 from ssdrig.errors import RigError
+from ssdrig.meter import said
 from ssdrig.meter.frames import Decoder
 from ssdrig.meter.power import Power, assemble, closure
 from ssdrig.rig.stream import Rig
@@ -134,6 +135,8 @@ class Session:
         late either of them arrived."""
         heard_us = now_us = 0
         for kind, body in self.memory.frames(since):
+            if not said.is_whole(kind, body):
+                continue
             if kind == wire.PONG:
                 _, t_us, _ = struct.unpack_from(wire.PONG_BODY, body)
                 if not now_us or t_us < now_us:  # the first one, or the board began anew
