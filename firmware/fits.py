@@ -10,7 +10,7 @@ BESIDE_us = 20
 IRQ_us = 50  # for each on the other bus: a conversion's interrupt. 112 were seen beside an INA229
 # That a rail takes the main loop from a conversion to its sample, and to open the switch. A full S frame takes 1.0 ms,
 # the USB stack 0.3, and what is converted meanwhile waits for the next round, which takes 1: 2.2 ms were seen at 4273/s
-# (emulated RP2040). A hello asked for while the rig streams is not allowed for: it takes 9 to 13 ms more.
+# (emulated RP2040). A hello asked for while the rig streams is not allowed for: 5 ms more, 8 of three rails.
 LOOP_us = 3000
 MOST_CLAIMED = 950  # of 1000 of a bus' time
 I2C_BEGIN_us, SPI_BEGIN_us = 20, 10  # from the stamp to the first of a reading
