@@ -277,7 +277,15 @@ def test_rate_of_a_life():
         and not got.calendar
         and "10423 power-on hours" in got.source
     )
-    assert endurance.rate_of_life(s, date(2025, 3, 1), TODAY).bytes_per_day == pytest.approx(58_195_344_896_000 / 365)
+    fewer = s | {"power_on_hours": 8783}  # 366 days less an hour: as long as it can have been on since then
+    by_date = endurance.rate_of_life(fewer, date(2025, 3, 1), TODAY)
+    assert by_date.bytes_per_day == pytest.approx(58_195_344_896_000 / 365) and by_date.calendar
+    # on for 434 days of the 365 since then: it wrote before
+    assert endurance.rate_of_life(s, date(2025, 3, 1), TODAY) == got
+    words = endurance.project(s, Limits(years=5, start=date(2025, 3, 1)), got, today=TODAY)["unknown"]
+    assert any("it was on for 10423 h, longer than since 2025-03-01, so it was in use before" in w for w in words)
+    words = endurance.project(fewer, Limits(years=5, start=date(2025, 3, 1)), by_date, today=TODAY)["unknown"]
+    assert not any("in use before" in w for w in words)
     dates = endurance.project(s, Limits(tbw_TB=100), got, today=TODAY)["first"]
     assert dates["days"] > 0 and dates["date"] is None
     assert (

@@ -99,9 +99,12 @@ def test_nearest(wanted, at):
 def test_rate_of_a_life():
     life = endurance.rate_of_life
     s = snap(4800, unit=480, power_on_hours=48)
-    assert life(s, None, TODAY)[:3] == (2400, 2160, 2640) and life(s, None, TODAY).calendar is False
-    assert life(s, date(2026, 2, 27), TODAY)[:3] == (2400, 2160, 2640) and life(s, date(2026, 2, 27), TODAY).calendar
-    assert life(s, date(2026, 2, 28), TODAY).bytes_per_day == 4800
+    # hours and days are whole: up to one more may have passed
+    assert life(s, None, TODAY)[:3] == (2400, 4320 / (49 / 24), 2640) and life(s, None, TODAY).calendar is False
+    assert life(s, date(2026, 2, 27), TODAY)[:3] == (2400, 1440, 2640) and life(s, date(2026, 2, 27), TODAY).calendar
+    assert life(s, date(2026, 2, 28), TODAY)[:3] == (4800, 2160, 5280)
+    on = s | {"power_on_hours": 49}  # more than those two days have
+    assert life(on, date(2026, 2, 28), TODAY) == life(on, None, TODAY)
     assert life(s, TODAY, TODAY) is life(s, date(2026, 3, 2), TODAY) is None
     assert life(snap(10, unit=480, power_on_hours=24), None, TODAY)[:3] == (10, 0, 490)
     assert life(snap(10, unit=480, power_on_hours=1), None, TODAY).bytes_per_day == 240
@@ -278,6 +281,27 @@ def test_cycles():
     assert any("--pe-cycles" in words for words in project(s)["unknown"])
     for quiet in (project(s, Limits(pe_cycles=50)), project(snap(1))):
         assert not any("--pe-cycles" in words for words in quiet["unknown"])
+
+
+def test_what_is_reached_is_reached_whatever_else_is_not_known():
+    """107 % used, or all P/E cycles, of a drive that does not report its host bytes: nothing had been said."""
+    for more, limit in (({"percentage_used": 107}, "percentage_used"), ({"pe_cycles_mean": 50}, "pe_cycles")):
+        got = project(snap(**more), Limits(pe_cycles=50))
+        assert [(each["limit"], each["days"]) for each in got["ahead"]] == [(limit, 0)]
+    assert project(snap(percentage_used=99))["ahead"] == [] == project(snap(pe_cycles_mean=49), Limits(50))["ahead"]
+
+
+def test_255_percent_are_as_many_or_more():
+    """NVMe, ACS and SPC: one byte, which stays there. Of 255 % no TBW follows."""
+    got = project(snap(100 * TB, percentage_used=255), rate=rate(TB))
+    assert got["projected_tbw_TB"] is None and got["first"]["days"] == 0
+    assert any("it stands at 255 %, the most that it can say" in words for words in got["unknown"])
+    assert project(snap(100 * TB, percentage_used=254))["projected_tbw_TB"] == pytest.approx(100 / 2.54)
+
+
+def test_the_shortest_warranty_is_a_day():
+    got = project(snap(TB), Limits(years=0.001, start=date(2026, 2, 28)))
+    assert (got["warranty_end"], got["warranty_used_percent"]) == ("2026-03-01", 100)
 
 
 @pytest.mark.parametrize("mean, days", [(49, 100 / 49), (50, 0), (51, 0)])

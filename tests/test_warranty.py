@@ -198,6 +198,7 @@ def test_words_correct_a_row():
         ("--years", "-3"),
         ("--years", "101"),
         ("--start", "1.5.2024"),
+        ("--start", "9999-01-01"),  # ends after the last year that a date has
         ("--class", "server"),
         ("--dwpd", "nan"),
     ],

@@ -76,6 +76,38 @@ def test_write_amplification_of_a_history_is_that_of_the_workload(tmp_path, caps
     assert "WA 2" not in " ".join(wear_screen.screen(got, 80, False).split())  # that of its life is not this workload's
 
 
+def test_a_counter_that_began_anew_does_not_hold_the_drives_life(tmp_path, capsys):
+    """256 TB, then a reset; since then 1, 2 and 3 TB of the host, 2, 4 and 6 TB of the NAND. What follows from a whole
+    life is not known; rate and WA are of the time since. A hundredth less is what a power loss costs a counter."""
+
+    def read(*host_TB):
+        paths = []
+        for day, host in enumerate(host_TB):
+            inner = copy.deepcopy(NVME)
+            inner["nvme_smart_health_information_log"]["data_units_written"] = round(host * 1e12 / 512_000)
+            inner["local_time"]["time_t"] += day * DAY
+            document = {"t_start_ns": 1, "t_end_ns": 2, "simulated": False, "smartctl": inner, "tools": []}
+            document["log_c0h"] = page_c0h(2 * round(host * 1e12)).hex()
+            paths.append(tmp_path / f"{day}.json")
+            paths[-1].write_text(json.dumps(document))
+        out = run(capsys, "--json", "--smartctl", *map(str, paths), "--tbw", "600", "--start", "2024-05-01")[1]
+        return json.loads(out.splitlines()[-1])
+
+    got = read(256, 1, 2, 3)
+    p = got["projection"]
+    assert got["host_written_bytes"] == pytest.approx(3e12, rel=1e-6)
+    assert p["rate_bytes_per_day"] == pytest.approx(1e12) and p["rate_source"].startswith("3 polls over 2.0 days")
+    assert (got["wa"]["value"], got["wa"]["since"]) == (pytest.approx(2, rel=1e-5), "2026-01-02")
+    assert p["tbw_used_percent"] is p["projected_tbw_TB"] is p["wa_of_life"] is None and p["tbw_left_bytes"] is None
+    for name in ("host", "NAND"):
+        assert any(w.startswith(f"{name} bytes written of its whole life: the counter said") for w in got["unknown"])
+    one = read(256, 1)["projection"]
+    assert one["rate_bytes_per_day"] is None  # 1 TB in its power-on hours is no rate of it
+    for whole in (read(256, 254, 255), read(1, 2, 3)):
+        assert whole["projection"]["tbw_used_percent"] is not None and whole["projection"]["wa_of_life"] == 2
+        assert not any("whole life" in words for words in whole["unknown"])
+
+
 def test_history_of_watch_gives_the_rate(tmp_path, read):
     watched(tmp_path / "watch", 20)
     _, got = read(NVME, "--history", str(tmp_path / "watch"))

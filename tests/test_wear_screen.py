@@ -67,6 +67,15 @@ def test_control_characters_do_not_reach_the_terminal(tmp_path, capsys):
     assert json.loads(run(capsys, "--json", "--smartctl", str(path))[1])["model"] == odd  # the figure itself is kept
 
 
+def test_what_is_reached_is_said_without_a_rate(tmp_path, capsys):
+    path = tmp_path / "saved.json"
+    saved = copy.deepcopy(NVME)
+    saved["nvme_smart_health_information_log"] |= {"percentage_used": 107, "data_units_written": 2**127}
+    path.write_text(json.dumps(saved))
+    out = " ".join(run(capsys, "--smartctl", str(path))[1].split())
+    assert '100 % in the drive\'s own "percentage used": reached.' in out
+
+
 def test_the_explanation_is_given_when_asked_for(tmp_path, capsys):
     path = tmp_path / "saved.json"
     path.write_text(json.dumps(NVME))

@@ -20,6 +20,7 @@ from ssdrig.words import DAYS_PER
 TB = 1e12
 DAY_NS = 86_400_000_000_000
 FEWEST_PERCENT = 5  # percentage used, whole percents: below this a projection is off by more than a fifth
+MOST_PERCENT = 255  # NVMe, ACS and SPC: as well whatever is more
 FEWEST_CYCLES = 5  # likewise for a mean erase count
 WINDOWS = 12  # a history is cut into at most so many for the spread of its rate
 
@@ -143,15 +144,22 @@ def _nearest(times: list[int], wanted: int) -> int:
 
 def rate_of_life(snapshot: dict, start: date | None, today: date) -> Rate | None:
     """The mean over the drive's life: per calendar day since `start`, or per day of power-on time where that is not
-    given."""
+    given, or where it was on for longer than that: then it wrote before. Days and hours are whole ones; the range
+    holds what they leave out."""
     host, unit, hours = (snapshot.get(k) for k in ("host_written_bytes", "host_written_unit_bytes", "power_on_hours"))
     if host is None or unit is None:
         return None
-    days = (today - start).days if start else (hours or 0) / 24
-    if days <= 0:
+    calendar = start is not None and not _in_use_before(snapshot, start, today)
+    days, step = ((today - start).days, 1.0) if start and calendar else ((hours or 0) / 24, 1 / 24)
+    if days <= 0 or start and today <= start:
         return None
-    source = f"mean since {start}" if start else f"mean over {hours} power-on hours"
-    return Rate(host / days, max(0, host - unit) / days, (host + unit) / days, source, calendar=start is not None)
+    source = f"mean since {start}" if calendar else f"mean over {hours} power-on hours"
+    return Rate(host / days, max(0, host - unit) / (days + step), (host + unit) / days, source, calendar)
+
+
+def _in_use_before(snapshot: dict, start: date, today: date) -> bool:
+    """Whether a drive was on for longer than there are days from the first to today, both counted."""
+    return (snapshot.get("power_on_hours") or 0) / 24 > (today - start).days + 1
 
 
 def project(
@@ -221,6 +229,11 @@ def project(
         )
     elif limits.years is not None and limits.start is None and out["warranty_days_left_at_most"] != 0:
         unknown.append(f"when the {limits.years:g} years of warranty began: give --start YYYY-MM-DD")
+    if limits.start and rate and not rate.calendar and _in_use_before(snapshot, limits.start, today):
+        unknown.append(
+            f"how much is written per calendar day: it was on for {snapshot['power_on_hours']} h, longer than since"
+            f" {limits.start}, so it was in use before"
+        )
     if rate is None:
         unknown.append(
             "how much is written per day: let `ssdrig watch` record it and give --history, or give --rate 50GB/day"
@@ -268,6 +281,10 @@ def _percentage(snapshot: dict, host: int | None, rate: Rate | None, today: date
         pass  # the snapshot's own words say more
     elif p is None:
         unknown.append("how worn the drive is by its own account: it reports no percentage used")
+    elif p >= MOST_PERCENT:
+        unknown.append(
+            f"the TB that this drive endures, from its percentage used: it stands at {p:g} %, the most that it can say"
+        )
     elif p < FEWEST_PERCENT * step:
         unknown.append(
             f"the TB that this drive endures, from its percentage used: it stands at {p:g} %, a projection needs"
@@ -278,6 +295,8 @@ def _percentage(snapshot: dict, host: int | None, rate: Rate | None, today: date
         out |= {"projected_tbw_TB": value / TB, "projected_tbw_low_TB": low / TB, "projected_tbw_high_TB": high / TB}
         source = f"percentage used {p:g} %, as so far in its life"
         ahead.append(_ahead("percentage_used", value - host, value - low, high - value, rate, today, source))
+    if p is not None and p >= 100 and out["projected_tbw_TB"] is None:
+        ahead.append(_ahead("percentage_used", 0, 0, 0, rate, today, f"percentage used {p:g} %"))
     return out
 
 
@@ -307,7 +326,9 @@ def _cycles(
         out["wa_of_life"] = nand / host
     if mean is not None and rating is None:
         unknown.append("the rated P/E cycles of its flash: give --pe-cycles if the maker states them")
-    if mean is not None and rating is not None and host and mean >= FEWEST_CYCLES:
+    if mean is not None and rating is not None and mean >= rating:
+        ahead.append(_ahead("pe_cycles", 0, 0, 0, rate, today, f"{mean:g} of {rating:g} P/E cycles"))
+    elif mean is not None and rating is not None and host and mean >= FEWEST_CYCLES:
         factor, error = 1.0, 0.0
         source = f"{mean:g} of {rating:g} P/E cycles, as so far in its life"
         if wa is not None and wa.value is not None and out["wa_of_life"]:
@@ -318,11 +339,7 @@ def _cycles(
             )
         cases = ((mean, factor), (mean + 1, factor / (1 + error)), (mean - 1, factor * (1 + error)))
         value, low, high = (max(0.0, rating - cycles) * host / cycles * f for cycles, f in cases)
-        ahead.append(
-            _ahead(
-                "pe_cycles", value if mean < rating else rating - mean, value - low, high - value, rate, today, source
-            )
-        )
+        ahead.append(_ahead("pe_cycles", value, value - low, high - value, rate, today, source))
     return out
 
 
@@ -366,7 +383,8 @@ def _later(start: date, years: float) -> date:
         end = start.replace(year=start.year + whole)
     except ValueError:
         end = date(start.year + whole, 3, 1)
-    return end + timedelta(days=round((years - whole) * DAYS_PER["year"]))
+    rest = round((years - whole) * DAYS_PER["year"])
+    return end + timedelta(days=rest if whole else max(1, rest))
 
 
 def _share(part: float | None, whole: float | None) -> float | None:

@@ -58,7 +58,7 @@ def screen(found: dict, width: int | None = None, colour: bool | None = None, ex
 def projection_sentences(found: dict) -> list[str]:
     """When which limit is reached at which rate, and what may be written; one sentence each."""
     p, wa = found["projection"], found["wa"]
-    out = [] if p["rate_bytes_per_day"] is None else _reached(p, wa)
+    out = _over(p) if p["rate_bytes_per_day"] is None else _reached(p, wa)
     if p["warranty_end"] is None and p["warranty_days_left_at_most"] is not None:
         left = p["warranty_days_left_at_most"]
         years = f"the warranty's {found['limits']['years']:g} years"
@@ -82,6 +82,12 @@ def projection_sentences(found: dict) -> list[str]:
             " workload they saw."
         )
     return out
+
+
+def _over(p: dict) -> list[str]:
+    """What has been reached, of a drive whose rate is not known."""
+    over = [LIMITS[a["limit"]] for a in p["ahead"] if a["days"] == 0 and a["limit"] != "warranty_time"]
+    return [f"{name[0].upper()}{name[1:]}: reached." for name in over]
 
 
 def _reached(p: dict, wa: dict) -> list[str]:

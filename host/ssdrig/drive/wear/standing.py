@@ -3,8 +3,10 @@
 from datetime import UTC, date, datetime
 
 from ssdrig.drive.smart import smart_answer
+from ssdrig.drive.smart.plausible import in_words
 from ssdrig.drive.smart.smart_answer import answered
 from ssdrig.drive.wear import endurance, retention, wa
+from ssdrig.words import size
 
 HARD_DISK = "A hard disk: wear of flash does not apply"
 FROM_BIRTH = (  # 0 when the drive was new
@@ -15,6 +17,39 @@ FROM_BIRTH = (  # 0 when the drive was new
     "nand_written_tlc_bytes",
     "fdp_host_written_bytes",
 )
+
+
+SMALL_FALL = 0.9  # what a drive forgets that loses its power between two savings of its counters is less
+
+
+def _day(reading: dict) -> date:
+    return datetime.fromtimestamp(reading["utc_ns"] / 1e9, UTC).date()
+
+
+def since_last_fall(read: list[dict]) -> dict:
+    """The first of at least two readings, by time, after which no counter of bytes or pages goes back; if only the
+    last of them is left, the one before it."""
+    for i in range(len(read) - 1, 0, -1):
+        before, after = read[i - 1], read[i]
+        fell = any((after.get(name) or 0) < (before.get(name) or 0) for name in FROM_BIRTH)
+        if fell and any(flag.endswith("went_back") for flag in wa.between(before, after).flags):
+            return read[min(i, len(read) - 2)]
+    return read[0]
+
+
+def began_anew(read: list[dict], kind: str) -> str | None:
+    """In words that the counter of "host" or "nand" bytes does not hold the drive's whole life: among the readings, by
+    time, it fell. None if it did not, or by little."""
+    name, source, unit = (f"{kind}_written_{what}" for what in ("bytes", "source", "unit_bytes"))
+    known = [each for each in read if each.get(name) is not None]
+    for before, after in reversed(list(zip(known, known[1:], strict=False))):
+        same = all(before.get(what) == after.get(what) for what in (source, unit))
+        if same and after[name] < SMALL_FALL * before[name]:
+            return (
+                f"{in_words(name)} of its whole life: the counter said {size(before[name])} on {_day(before)},"
+                f" {size(after[name])} on {_day(after)}: it was reset, has wrapped, or a clock was wrong"
+            )
+    return None
 
 
 def report(
@@ -28,23 +63,22 @@ def report(
     """The snapshot with "limits", "projection", "retention", "wa", "messages" and "unknown" of it. history: earlier
     snapshots of the same drive, by utc_ns; it gives the rate and the write amplification of the workload where it
     can. Of a hard disk limits, projection and retention are empty."""
-    today = datetime.fromtimestamp(snapshot["utc_ns"] / 1e9, UTC).date() if snapshot["utc_ns"] else date.today()
-    out = dict(snapshot)
+    today = _day(snapshot) if snapshot["utc_ns"] else datetime.now(UTC).date()
+    out, read = dict(snapshot), [*history, snapshot]
     out["messages"] = smart_answer.messages(document.get("smartctl"))
     flash = not snapshot["hard_disk"]
-    lately = wa.between(history[0], snapshot) if history else None
-    life = wa.between(snapshot | {name: 0 for name in FROM_BIRTH if snapshot[name] is not None}, snapshot)
+    first = since_last_fall(read) if history else snapshot
+    lately = wa.between(first, snapshot) if history else None
+    anew = {name: why for name in ("host", "nand") if (why := began_anew(read, name))}
+    of_life = snapshot | {f"{name}_written_bytes": None for name in anew}
+    life = wa.between(of_life | {name: 0 for name in FROM_BIRTH if of_life[name] is not None}, of_life)
     if flash:
-        rate = (
-            rate
-            or endurance.rate_of_history([*history, snapshot])
-            or endurance.rate_of_life(snapshot, limits.start, today)
-        )
+        rate = rate or endurance.rate_of_history(read) or endurance.rate_of_life(of_life, limits.start, today)
         if limits.pe_cycles is None and snapshot["pe_cycles_rated"] is not None:
             limits = limits._replace(pe_cycles=snapshot["pe_cycles_rated"])
     else:
         rate, limits = None, endurance.Limits(start=limits.start)
-    projection = endurance.project(snapshot, limits, rate, lately, today)
+    projection = endurance.project(of_life, limits, rate, lately, today)
     used = [
         projection[name]
         for name in ("percentage_used", "tbw_used_percent", "pe_mean_used_percent")
@@ -58,14 +92,13 @@ def report(
         retention.unpowered_hours(history[0], snapshot) if history and flash else None
     )
     measured = lately if lately and (lately.value is not None or life.value is None) else life
-    since = (
-        str(datetime.fromtimestamp(history[0]["utc_ns"] / 1e9, UTC).date()) if history and measured is lately else None
-    )
+    since = str(_day(first)) if history and measured is lately else None
     out["wa"] = measured._asdict() | {"since": since, "words": wa.words(measured)}
     out["unknown"] = list(snapshot["unknown"])
     out["sources"] = dict(snapshot["sources"])
     if measured.value is not None:
         out["sources"]["wa"] = {"source": measured.source, "error": measured.error, "unit": "1"}
+    out["unknown"] += anew.values()
     if flash and answered(document):
         out["unknown"] += projection["unknown"]
         if measured.value is None and not any("NAND" in words for words in snapshot["unknown"]):

@@ -195,4 +195,7 @@ def _years(text: str) -> float:
 
 
 def _day(text: str) -> date:
-    return date.fromisoformat(text)
+    day = date.fromisoformat(text)
+    if day.year + MOST_YEARS >= date.max.year:  # else the end of the warranty would be no date
+        raise ValueError
+    return day
