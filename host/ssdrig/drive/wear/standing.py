@@ -3,7 +3,7 @@
 from datetime import UTC, date, datetime
 
 from ssdrig.drive.smart import smart_answer
-from ssdrig.drive.smart.plausible import in_words
+from ssdrig.drive.smart.plausible import ENOUGH_BYTES, in_words
 from ssdrig.drive.smart.smart_answer import answered
 from ssdrig.drive.wear import endurance, retention, wa
 from ssdrig.words import size
@@ -19,7 +19,7 @@ FROM_BIRTH = (  # 0 when the drive was new
 )
 
 
-SMALL_FALL = 0.9  # what a drive forgets that loses its power between two savings of its counters is less
+SMALL_FALL = 0.1  # a drive that loses its power between two savings of its counters forgets less, or ENOUGH_BYTES
 
 
 def _day(reading: dict) -> date:
@@ -44,7 +44,8 @@ def began_anew(read: list[dict], kind: str) -> str | None:
     known = [each for each in read if each.get(name) is not None]
     for before, after in reversed(list(zip(known, known[1:], strict=False))):
         same = all(before.get(what) == after.get(what) for what in (source, unit))
-        if same and after[name] < SMALL_FALL * before[name]:
+        fell = before[name] - after[name]
+        if same and fell > ENOUGH_BYTES and fell > SMALL_FALL * before[name]:
             return (
                 f"{in_words(name)} of its whole life: the counter said {size(before[name])} on {_day(before)},"
                 f" {size(after[name])} on {_day(after)}: it was reset, has wrapped, or a clock was wrong"
