@@ -280,6 +280,14 @@ def test_temperatures_are_read_near_the_edges(times_s, start, highest, end):
     assert (out["temperature_start_C"], out["temperature_max_C"], out["temperature_end_C"]) == (start, highest, end)
 
 
+def test_the_highest_temperature_is_none_of_another_window():
+    """A tenth of the window away from it lie more readings than those for its start and its end."""
+    data = run([1] * 30)
+    data.temp_t_s, data.temperature_C = np.array([9.0, 9.5, 15, 20.5, 20.9]), np.array([50.0, 30, 31, 32, 60])
+    out = figures(data, 10, 20)
+    assert (out["temperature_start_C"], out["temperature_max_C"], out["temperature_end_C"]) == (30, 32, 32)
+
+
 # ---- which windows there are
 
 

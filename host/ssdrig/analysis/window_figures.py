@@ -93,7 +93,7 @@ iops_per_W | IOPS per watt |  | 0 | more | I/O completed per joule.
 temperature_start_C | Temperature at the start | °C | 0 | less | What the drive itself reported within a tenth of the
     window of its start.
 temperature_max_C | Highest temperature | °C | 0 | less | The highest temperature that the drive itself reported in the
-    window.
+    window, the readings at its start and end included.
 temperature_end_C | Temperature at the end | °C | 0 | less | What the drive itself reported within a tenth of the window
     of its end.
 # Wear
@@ -374,11 +374,9 @@ def temperature(data: RunData, window: Window, notes: list[str]) -> dict:
         i = int(np.argmin(np.abs(t - edge_s)))
         return float(celsius[i]) if abs(t[i] - edge_s) <= slack else None
 
-    out = {
-        "temperature_start_C": at(window.t0_s),
-        "temperature_max_C": float(celsius.max()),
-        "temperature_end_C": at(window.t1_s),
-    }
+    first, last = at(window.t0_s), at(window.t1_s)
+    of_it = [*celsius[(t >= window.t0_s) & (t <= window.t1_s)], *(edge for edge in (first, last) if edge is not None)]
+    out = {"temperature_start_C": first, "temperature_max_C": float(max(of_it)), "temperature_end_C": last}
     far = [key for key, value in out.items() if value is None]
     if far:
         notes.append(f"{', '.join(far)}: no SMART reading within a tenth of the window of that edge")
