@@ -53,6 +53,35 @@ def test_mean_of_the_whole_load(ios, load_s, mean):
     assert figures_of(data(ios=ios, load_s=load_s))["iops_all_mean"] == mean
 
 
+ENDED = event(9, "step.end", step="load", ok=True)
+STOPPED = ENDED | {"ok": False}
+CUT = event(5, "cut.fired", cut=None, fired_ns=4 * 10**9, bound_ns=1000)
+
+
+@pytest.mark.parametrize(
+    ("events", "state", "rule", "times"),
+    [
+        ([ENDED], "complete", None, "0–20 s"),
+        ([ENDED], "failed", None, "0–20 s"),  # something later went wrong
+        ([ENDED, event(9, "step.end", step="idle", ok=False)], "interrupted", None, "0–20 s"),
+        ([STOPPED], "interrupted", None, "0–20 s of 60 s: cut short"),
+        ([STOPPED], "failed", "never", "0–20 s of 60 s: cut short"),
+        ([STOPPED], "interrupted", "pts", "0–20 s of at most 60 s: cut short"),
+        ([], "died", None, "0–20 s of 60 s: cut short"),
+        ([], "running", None, "0–20 s of 60 s: still running"),
+        ([CUT, ENDED], "interrupted", None, "0–20 s of 60 s: cut short"),
+        ([ENDED, CUT | {"fired_ns": 12 * 10**9}], "interrupted", None, "0–20 s"),
+    ],
+)
+def test_a_load_that_did_not_come_to_its_end_is_not_called_whole(events, state, rule, times):
+    made = data(events, state=state)
+    made.header["method"]["duration_s"] = 60
+    made.header["plan"] = {"params": {"rule": rule}} if rule else None
+    out = figures_of(made)["windows"]["all"]
+    how = times.partition(": ")[2] or None
+    assert (out["label"], out["unfinished"]) == (f"{'load' if how else 'whole load'}, {times}", how)
+
+
 def test_how_the_drive_was_purged():
     assert figures_of(data([event(1, "note"), event(2, "purge", method="sanitize")]))["purge"] == "sanitize"
     assert figures_of(data())["purge"] is None

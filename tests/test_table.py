@@ -120,6 +120,17 @@ def test_a_run_that_died_keeps_what_it_has(tmp_path):
     assert found.rows[1].value("iops") == 2000 and found.data.state == "died"
 
 
+def test_a_load_that_was_stopped_is_cut_short_and_did_not_fail(tmp_path):
+    w = Writer(tmp_path, synthetic_plan.STEPS, "quick")
+    w.load("clean", [2000] * 3, 2.0, ended=False)
+    w.event("step.end", step="clean", ok=False, why="KeyboardInterrupt: ")
+    found = table.load(w.end(state="interrupted", power=False))
+    (row,) = found.rows
+    assert row.state == "cut short"
+    assert any(line.startswith("  clean (cut short at 3.00 of 4.00 s)  3.00  ") for line in screen.of_plan(found))
+    assert "cut short at 3.00 of 4.00 s</span>" in plan_page.steps(found, "", False)
+
+
 def test_without_a_rig_power_is_not_known_and_says_so(tmp_path):
     w = Writer(tmp_path, synthetic_plan.STEPS, "quick")
     w.load("clean", [2000] * 3, 2.0)

@@ -7,7 +7,7 @@ from ssdrig.analysis import RunData, window_figures
 from ssdrig.analysis.rundata import Rail
 from ssdrig.load.fiotext import plat_ns, plat_upper_ns
 from ssdrig.rules import windows
-from ssdrig.rules.windows import Window
+from ssdrig.rules.windows import Unfinished, Window
 
 FACTS = {"chip": "INA228", "shunt_uOhm": 15000, "current_lsb_pA": 7_812_500, "vbus_lsb_nV": 195_312.5}
 LOW, HIGH = 300, 500  # bins
@@ -306,6 +306,23 @@ def test_labels():
     assert Window("fresh", 0, 3, tested).label == "fresh plateau, 0–3 s"
     assert Window("all", 0, 3, tested).label == "whole load, 0–3 s"
     assert Window("mine", 0, 3, tested).label == "mine, 0–3 s"
+
+
+@pytest.mark.parametrize(
+    ("unfinished", "whole", "steady"),
+    [
+        (Unfinished("cut short", "20 s"), "load, 0–9 s of 20 s: cut short", "4–9 s of 20 s: cut short"),
+        (Unfinished("still running", "at most 60 s"), "load, 0–9 s of at most 60 s: still running", "4–9 s of at most"),
+        (Unfinished("cut short"), "load, 0–9 s: cut short", "4–9 s: cut short"),
+        (None, "whole load, 0–9 s", "4–9 s"),
+    ],
+)
+def test_a_window_that_goes_to_the_end_says_where_that_was_not_reached(unfinished, whole, steady):
+    found, _ = windows.of(np.array([100.0, 10] * 4 + [5]), 4, [("mine", 0, 9)], unfinished)
+    assert found["all"].label == whole and found["steady"].label.startswith(steady)
+    assert found["mine"].label == "mine, 0–9 s"
+    steady_state = Window("steady", 4, 9, {"passed": True}, unfinished).label
+    assert steady_state == f"steady state, {found['steady'].times}"
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from ssdrig.rules import windows
 TERMS = terms("""
 # Performance
 iops_all_mean | Mean IOPS, whole load |  | 0 | more | All I/O of the load divided by its length, the fresh plateau
-    included.
+    included; of one that was cut short as far as it came.
 time_to_complete_s | Time to complete | s | 1 | less | The whole run in drive time, purge and fill included.
 fill_s | Time of the fill | s | 1 | less | How long fio's sequential write of the tested range took.
 fill_MBps | Fill speed | MB/s | 1 | more | Sequential write of the tested range: bytes / time of fio's own count.
@@ -45,7 +45,7 @@ FACTS = (
     *("run", "state", "why", "simulated", "model", "serial", "preset", "op_percent", "duration_s", "zoom_s"),
     *("time_dilation", "tested_bytes", "idle_s", "purge", "raw_nand_bytes", "raw_nand_assumed"),
 )
-NOT_FLAT = ("name", "label", "t0_s", "t1_s", "rails", "notes")
+NOT_FLAT = ("name", "label", "t0_s", "t1_s", "unfinished", "rails", "notes")
 KEYS = (
     *FACTS,
     *(term.key for term in TERMS),
@@ -64,7 +64,7 @@ def figures_of(data: RunData, more=()) -> dict:
         raise ValueError("figures are made of a run that was read whole, with its histogram by the second")
     method, drive = data.header["method"], data.header["drive"]
     out: dict[str, Any] = dict.fromkeys(KEYS)
-    found, notes = windows.of(data.iops, data.zoom_s, more)
+    found, notes = windows.of(data.iops, data.zoom_s, more, data.unfinished)
     each: dict[str, dict | None] = dict.fromkeys(found)
     notes = [*data.notes, *notes]
     if data.rails and not any(rail.fast for rail in data.rails):

@@ -256,5 +256,5 @@ def _in_window(row: "Row", data: RunData, name: str, span: values.Span, first: i
         row.notes.append(f"window {name}: {why or f'the step lasted {n} whole seconds'}")
         return None
     figures = window_figures.figures_in(data, windows.Window(name, begin, end, steady.of_seconds(data.iops[begin:end])))
-    kept = {key: value for key, value in figures.items() if key not in ("name", "label")}
+    kept = {key: value for key, value in figures.items() if key not in ("name", "label", "unfinished")}
     return kept | _bursts(row, data, begin, end)

@@ -8,6 +8,7 @@ import numpy as np
 from ssdrig.drive.wear import wa
 from ssdrig.meter.fast import Peaks
 from ssdrig.meter.power import Closure
+from ssdrig.rules import windows
 
 SECOND_NS = 1_000_000_000
 
@@ -161,6 +162,23 @@ class RunData:
                 if isinstance(begin, int | float) and 0 <= begin < 1 << 62:
                     return int(begin)
         return int(self.asked("zoom_s") or 0)
+
+    @property
+    def unfinished(self) -> windows.Unfinished | None:
+        """Of a load that did not come to its end; None: it did, or nothing says that it did not."""
+        ends = [event for event in self.events if event["kind"] == "step.end" and event.get("step") == "load"]
+        cut_ns = self.before_cut_ns()
+        if ends:
+            done = ends[-1].get("ok") is True and (cut_ns is None or cut_ns >= ends[-1]["t_ns"])
+        else:
+            done = self.state == "complete"
+        if done:
+            return None
+        how = windows.RUNNING if not ends and self.state == "running" else windows.CUT_SHORT
+        plan, lasts_s = self.header.get("plan"), self.asked("duration_s")
+        params = plan.get("params") if isinstance(plan, dict) else None
+        ruled = isinstance(params, dict) and params.get("rule", "never") != "never"
+        return windows.Unfinished(how, f"{'at most ' * ruled}{lasts_s:g} s" if lasts_s else "")
 
     def before_cut_ns(self) -> int | None:
         """See that function."""

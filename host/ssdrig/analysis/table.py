@@ -49,7 +49,7 @@ class Row:
 
     act: Act
     round: int | None
-    state: str  # "done", "failed", "running", "cut short" (the run ended without its end) or "not run"
+    state: str  # "done", "failed", "running", "cut short" (by a person, or the run died) or "not run"
     why: str | None = None
     t0_s: float | None = None
     t1_s: float | None = None
@@ -289,7 +289,8 @@ def _of_part(run: Path) -> Table:
             for row in rows:
                 row.found = {**event} if row.act.path == event["step"] else row.found
     for row in rows:
-        if row.state == "running" and base.state != "running":
+        stopped = row.state == "failed" and base.state == "interrupted"
+        if stopped or row.state == "running" and base.state != "running":
             row.state, row.why = "cut short", base.why
     shown = _by_second(plan, rows)
     _place_polls(base, rows)

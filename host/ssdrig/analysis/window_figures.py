@@ -121,7 +121,7 @@ clock_error_us | Largest error of a time | µs | 0 | less | Upper limit of the d
     host's clock, the largest in the window.
 """)
 KEYS = (
-    *("name", "label", "t0_s", "t1_s", "steady_state"),
+    *("name", "label", "t0_s", "t1_s", "unfinished", "steady_state"),
     *(term.key for term in TERMS),
     *("wa_error", "wa_polls_s", "own_power_ratio_error", "own_power_ratio_of", "rails", "notes"),
 )
@@ -136,6 +136,7 @@ def figures_in(data: RunData, window: Window) -> dict:
         "label": window.label,
         "t0_s": window.t0_s,
         "t1_s": window.t1_s,
+        "unfinished": window.unfinished and window.unfinished.how,
         "steady_state": window.steady_state,
         "rails": [],
     }

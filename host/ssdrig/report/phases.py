@@ -7,6 +7,7 @@ OF_WINDOW = (
     "label",
     "t0_s",
     "t1_s",
+    "unfinished",
     "drive_writes_t0",
     "drive_writes_t1",
     "iops_mean",
@@ -32,6 +33,7 @@ def rows(figures: dict) -> list[dict]:
     for window in figures["windows"].values():
         if window:
             phase = window["label"].rpartition(", ")[0] or "end of the load"
+            phase += f", {window['unfinished']}" if window["unfinished"] else ""
             out.append({"phase": phase} | {key: window[key] for key in OF_WINDOW})
     if figures["idle_s"]:
         out.append(nothing | {"phase": "idle", "t1_s": figures["idle_s"], "power_mean_W": figures["idle_mean_W"]})

@@ -253,7 +253,7 @@ def _step(row: Row) -> str:
         else f'<td class="soft" title="{escape(row.why_not(word))}">–</td>'
         for word, *_ in COLUMNS
     )
-    words = said(row) if row.state == "done" else [row.state]
+    words = said(row) if row.state == "done" else [rows.ended(row)]
     state = f' <span class="state">{escape("; ".join(words))}</span>' if words else ""
     long = "–" if row.t1_s is None else figure(row.t1_s - row.t0_s)
     name = _named(row.act.label, [row])

@@ -34,8 +34,8 @@ function report() {
     readout,
   };
 
-  // The chosen window of a run: [from, to, label]; the whole load of a run that has none.
-  const within = (run) => run.windows[state.view] ?? [0, run.n, "whole load"];
+  // The chosen window of a run: [from, to, label]; all of the load of a run that has none.
+  const within = (run) => run.windows[state.view] ?? [0, run.n, "load"];
   // The reviewed run is vermillion; the others keep their colour whoever is reviewed.
   const variable = (run) => (run === page.reviewed() ? "--review" : run.colour);
   const comparable = (i, other) => !DATA.apart[other][other] && !DATA.apart[other][i];

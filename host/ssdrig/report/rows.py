@@ -8,7 +8,7 @@ from ssdrig import steps
 from ssdrig.analysis import table
 from ssdrig.analysis.table import Row, Table
 from ssdrig.plan import shows
-from ssdrig.report.shown import rows_at
+from ssdrig.report.shown import figure, rows_at
 
 COLUMNS = (  # the plan's word, heading
     ("iops", "IOPS"),
@@ -63,7 +63,7 @@ def _of_step(row: Row) -> Iterable[Line]:
     if row.t0_s is None or row.t1_s is None or row.act.do == "choose":
         return
     with_io = row.act.do in steps.IO
-    state = "" if row.state == "done" else f" ({row.state})"
+    state = "" if row.state == "done" else f" ({ended(row)})"
     for name, figures in row.windows.items():
         whole = name == table.WHOLE
         if figures is None:
@@ -74,6 +74,16 @@ def _of_step(row: Row) -> Iterable[Line]:
         yield Line(row.act.label + state if whole else f"  {name}", seconds, figures, notes, with_io)
     if not row.windows:
         yield Line(row.act.label + state, row.t1_s - row.t0_s, {}, row.notes, with_io)
+
+
+def ended(row: Row) -> str:
+    """The state of a row; of a load that was cut short with how far it came: "cut short at 5.00 of 20.0 s"."""
+    if row.state != "cut short" or row.act.do != "load" or row.t0_s is None or row.t1_s is None:
+        return row.state
+    lasted, longest_s = figure(row.t1_s - row.t0_s), steps.KINDS["load"].longest_s(row.act)
+    if longest_s is None:
+        return f"cut short after {lasted} s"
+    return f"cut short at {lasted} of {'at most ' * ('until' in row.act.keys)}{figure(longest_s)} s"
 
 
 def _of_window(row: Row, name: str) -> str:

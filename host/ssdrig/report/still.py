@@ -11,7 +11,7 @@ from ssdrig.report.svg import Plot, extent, thinned_series
 HEIGHT = 300
 POINTS = 1500  # of all runs of a plot together
 PANELS = {  # panel: title, series of RunData, axis, logarithmic
-    "whole": ("IOPS, whole load", "iops", "IOPS", True),
+    "whole": ("IOPS over the load", "iops", "IOPS", True),
     "power": ("Power, mean of each second", "power_mean_W", "W", False),
     "energy": ("Energy per I/O", "energy", "µJ per I/O", True),
     "latency": ("P99 of each second", "lat_p99_us", "µs", True),

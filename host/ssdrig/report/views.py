@@ -36,18 +36,18 @@ def _view(figures: list[dict], name: str) -> View:
         of_window = window or nothing
         rails = [own | other for own, other in zip(f["rails"], of_window["rails"], strict=False)]
         merged.append(f | of_window | {"rails": rails})
-    return View(name, _label([w["label"] for w in windows if w]), merged, [w is not None for w in windows])
+    return View(name, _label(name, [w["label"] for w in windows if w]), merged, [w is not None for w in windows])
 
 
-def _label(labels: list[str]) -> str:
+def _label(name: str, labels: list[str]) -> str:
     """What the runs' windows have in common: 'steady state, 42–60 s', or 'fresh plateau' where the times differ. It
-    says steady state only where the rule passed for each run."""
+    says steady state only where the rule passed for each run, and whole load only where each load came to its end."""
     if not labels:
         return "no window"
     for part in (labels, [text.rpartition(", ")[2] for text in labels], [text.rpartition(", ")[0] for text in labels]):
         if len(set(part)) == 1 and part[0]:
             return part[0]
-    return "end of the load"
+    return "load" if name == "all" else "end of the load"
 
 
 def style(views: list[View]) -> str:
@@ -83,6 +83,8 @@ def facts(view: View, index: int, names: list) -> str:
 
 
 def _times(f: dict) -> str:
+    if f["unfinished"]:
+        return escape(f["label"].rpartition(", ")[2])
     return f"{number(f['t0_s'], 0)}–{number(f['t1_s'], 0)} s"
 
 

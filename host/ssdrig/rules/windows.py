@@ -2,6 +2,7 @@
 one (window_figures.py)."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,31 +19,49 @@ FLAT = 0.85  # the last third of a plateau lies at least at this share of its fi
 USUAL = 0.8  # of a plateau's seconds lie above DROP of its level
 
 
+CUT_SHORT, RUNNING = "cut short", "still running"
+
+
+class Unfinished(NamedTuple):
+    """A load that has not reached its end. `how`: CUT_SHORT or RUNNING; `of`: how long it was to take, "20 s" or "at
+    most 21600 s", "" where that is not known."""
+
+    how: str
+    of: str = ""
+
+
 @dataclass(frozen=True)
 class Window:
     """`name` from t0_s to t1_s (drive time since the load's first I/O, whole seconds). `steady_state` is the verdict of
-    steady.of_seconds on its IOPS."""
+    steady.of_seconds on its IOPS. `unfinished`: of a window that goes to the load's end where that was not reached."""
 
     name: str
     t0_s: int
     t1_s: int
     steady_state: dict
+    unfinished: Unfinished | None = None
 
     @property
     def times(self) -> str:
-        """ "42–60 s"."""
-        return f"{self.t0_s}–{self.t1_s} s"
+        """ "42–60 s", or "0–5 s of 20 s: cut short"."""
+        times = f"{self.t0_s}–{self.t1_s} s"
+        if self.unfinished is None:
+            return times
+        return f"{times}{f' of {self.unfinished.of}' if self.unfinished.of else ''}: {self.unfinished.how}"
 
     @property
     def label(self) -> str:
         """What people read. A window is called steady state only if the rule was tested and passed."""
         if self.name == "steady":
             return f"steady state, {self.times}" if self.steady_state["passed"] else self.times
-        words = {"fresh": "fresh plateau", "all": "whole load"}.get(self.name, self.name)
+        whole = "load" if self.unfinished else "whole load"
+        words = {"fresh": "fresh plateau", "all": whole}.get(self.name, self.name)
         return f"{words}, {self.times}"
 
 
-def of(iops: np.ndarray, zoom_s: int, more=()) -> tuple[dict[str, Window | None], list[str]]:
+def of(
+    iops: np.ndarray, zoom_s: int, more=(), unfinished: Unfinished | None = None
+) -> tuple[dict[str, Window | None], list[str]]:
     """The windows of a load with so many I/Os in each second (n,): fresh, all, steady, and `more` (name, t0_s, t1_s).
     One that the load does not have is None. Also notes that say why."""
     n = len(iops)
@@ -52,7 +71,10 @@ def of(iops: np.ndarray, zoom_s: int, more=()) -> tuple[dict[str, Window | None]
     def add(name: str, t0_s: int, t1_s: int | None, why: str | None) -> None:
         found[name] = None
         if t1_s is not None and 0 <= t0_s and t0_s + FEWEST_S <= t1_s <= n:
-            found[name] = Window(name, t0_s, t1_s, steady.of_seconds(iops[t0_s:t1_s]))
+            to_the_end = name in ("all", "steady")
+            found[name] = Window(
+                name, t0_s, t1_s, steady.of_seconds(iops[t0_s:t1_s]), unfinished if to_the_end else None
+            )
         else:
             notes.append(f"window {name}: {why}")
 
