@@ -80,6 +80,8 @@ def test_a_load_that_did_not_come_to_its_end_is_not_called_whole(events, state, 
     out = figures_of(made)["windows"]["all"]
     how = times.partition(": ")[2] or None
     assert (out["label"], out["unfinished"]) == (f"{'load' if how else 'whole load'}, {times}", how)
+    said = times.replace(": ", ", ")
+    assert f"all, {said}: iops_p5: 20 s are too few for this percentile, which needs 200" in figures_of(made)["notes"]
 
 
 def test_how_the_drive_was_purged():

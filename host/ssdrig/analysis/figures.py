@@ -12,7 +12,7 @@ from ssdrig.rules import windows
 # Of the run as a whole; analysis/terms.py says how a line is read.
 TERMS = terms("""
 # Performance
-iops_all_mean | Mean IOPS, whole load |  | 0 | more | All I/O of the load divided by its length, the fresh plateau
+iops_all_mean | Mean IOPS of the load |  | 0 | more | All I/O of the load divided by its length, the fresh plateau
     included; of one that was cut short as far as it came.
 time_to_complete_s | Time to complete | s | 1 | less | The whole run in drive time, purge and fill included.
 fill_s | Time of the fill | s | 1 | less | How long fio's sequential write of the tested range took.
@@ -72,7 +72,8 @@ def figures_of(data: RunData, more=()) -> dict:
     for name, window in found.items():
         if window:
             each[name] = figures = window_figures.figures_in(data, window)
-            notes += [f"{name}, {window.times}: {note}" for note in figures["notes"]]
+            times = window.times.replace(": ", ", ")
+            notes += [f"{name}, {times}: {note}" for note in figures["notes"]]
     said = witness.event_of(data.events, "load", None)
     if data.ios and data.totals:
         out["kernel"], disagreeing = witness.kernel(said, data.totals)
