@@ -14,9 +14,12 @@ from ssdrig.analysis.power import _count
 from ssdrig.analysis.rundata import Rail
 from ssdrig.analysis.smart import _shares, window_wa
 from ssdrig.drive.wear import wa
+from ssdrig.errors import TO_ITS_END, PowerCut
 from ssdrig.rules.windows import Window
+from ssdrig.serve import said
 
 SECOND = 10**9
+CUT = PowerCut(TO_ITS_END, "cut from the web in load", "./ssdrig resume goes on with the run")
 
 
 def run(events, *, k=1, t0_ns=SECOND, **method) -> RunData:
@@ -35,6 +38,8 @@ def event(t_s: float, kind: str, **more) -> dict:
         (event(2, "step.start", step="load"), "load begins", None),
         (event(2, "step.end", step="load", ok=True), "load ends", None),
         (event(2, "step.end", step="load", ok=False, why="dead"), "load FAILS: dead", "load failed"),
+        (event(2, "step.end", step="load", ok=False, why="KeyboardInterrupt: "), "load is cut short", "load cut short"),
+        (event(2, "step.end", step="load", ok=False, why=str(CUT)), "load is cut short", "load cut short"),
         (event(2, "rig.hello", hello={"boot": 7, "firmware": "1"}), "rig answers (boot 7, firmware 1)", None),
         (event(2, "rig.lost", why="pulled"), "rig lost: pulled", "rig lost"),
         (event(2, "note", text="fan on"), "fan on", "fan on"),
@@ -51,6 +56,8 @@ def test_an_event_in_words(found, log, mark):
     assert data.log == ([(2.0, log)] if log else [])
     assert data.marks == ([(2.0, mark)] if mark else [])
     assert data.notes == [] and data.polls == []
+    if mark == "load cut short":  # nothing failed: a signal, or a cut of the power, that someone asked for
+        assert said.words(found) == log
 
 
 @pytest.mark.parametrize(

@@ -118,6 +118,7 @@ class PowerCut(SsdrigError):
 
 
 INTERRUPTED = 130
+TO_ITS_END = "the step to its end"  # what a PowerCut says that was expected
 
 
 def worst(codes: Iterable[int]) -> int:
@@ -143,3 +144,8 @@ def exit_codes() -> dict[int, tuple[str, str]]:
 def words_of(error: BaseException) -> str:
     """An error of ours as it is, any other with its class."""
     return str(error) if isinstance(error, SsdrigError) else f"{type(error).__name__}: {error}"
+
+
+def by_a_person(why) -> bool:
+    """Whether words_of() what ended a step says that nothing failed: a signal or a cut that someone asked for did."""
+    return str(why).startswith(KeyboardInterrupt.__name__) or TO_ITS_END in str(why)

@@ -1,6 +1,7 @@
 """The events of a run folder -> polls, marks and log of RunData, in words."""
 
 from ssdrig.analysis.rundata import RunData, asked_cut_ns
+from ssdrig.errors import by_a_person
 from ssdrig.meter import trip
 
 REASONS = {
@@ -35,10 +36,12 @@ def load_events(data: RunData) -> None:
                 data.marks.append((t, "SMART poll failed"))
                 data.notes.append(f"SMART poll {event['n']} failed: {event.get('why')}")
         elif kind in ("step.start", "step.end"):
-            ended = "ends" if event.get("ok") else f"FAILS: {event.get('why')}"
+            stopped = by_a_person(event.get("why"))
+            failed = "is cut short" if stopped else f"FAILS: {event.get('why')}"
+            ended = "ends" if event.get("ok") else failed
             text = f"{event['step']} {'begins' if kind == 'step.start' else ended}"
             if kind == "step.end" and not event.get("ok"):
-                data.marks.append((t, f"{event['step']} failed"))
+                data.marks.append((t, f"{event['step']} {'cut short' if stopped else 'failed'}"))
         elif kind == "rig.hello":
             hellos += 1
             text = f"rig answers (boot {event['hello'].get('boot')}, firmware {event['hello'].get('firmware')})"

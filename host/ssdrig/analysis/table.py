@@ -27,7 +27,7 @@ from ssdrig.analysis.row_figures import WHOLE as WHOLE
 from ssdrig.analysis.rundata import SECOND_NS, RunData
 from ssdrig.analysis.verdicts import Verdict, verdicts_of
 from ssdrig.analysis.wear_run import wear_found
-from ssdrig.errors import JournalError, UsageError
+from ssdrig.errors import JournalError, UsageError, by_a_person
 from ssdrig.load import fiotext
 from ssdrig.meter import rails
 from ssdrig.plan import expand, grammar, shows
@@ -289,8 +289,7 @@ def _of_part(run: Path) -> Table:
             for row in rows:
                 row.found = {**event} if row.act.path == event["step"] else row.found
     for row in rows:
-        stopped = row.state == "failed" and base.state == "interrupted"
-        if stopped or row.state == "running" and base.state != "running":
+        if row.state == "running" and base.state != "running" or row.state == "failed" and by_a_person(row.why):
             row.state, row.why = "cut short", base.why
     shown = _by_second(plan, rows)
     _place_polls(base, rows)

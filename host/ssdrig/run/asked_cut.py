@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ssdrig.bench import Bench
-from ssdrig.errors import DriveError, ExchangedDrive, PowerCut, SsdrigError, words_of
+from ssdrig.errors import TO_ITS_END, DriveError, ExchangedDrive, PowerCut, SsdrigError, words_of
 from ssdrig.journal import Journal
 from ssdrig.plan.expand import Act
 from ssdrig.powerloss.health import READY_S
@@ -122,7 +122,7 @@ class AskedCut:
     def check(self) -> None:
         """Raises PowerCut where due() says so; within() says more of it."""
         if self.due():
-            raise PowerCut("the step to its end", "a cut of the drive's power", "see the run's events")
+            raise PowerCut(TO_ITS_END, "a cut of the drive's power", "see the run's events")
 
     def _cut(self) -> None:
         begin_ns = time.monotonic_ns()
@@ -163,7 +163,7 @@ class AskedCut:
         seen = (
             f"cut from the web in {self._step}: {self._outcome.off_s:.2f} s without power, ready {ready_s:.2f} s after"
         )
-        raise PowerCut("the step to its end", seen, "./ssdrig resume goes on with the run") from error
+        raise PowerCut(TO_ITS_END, seen, "./ssdrig resume goes on with the run") from error
 
     def _back(self) -> float:
         """The drive answers: how long after its power was back, s. Raises DriveError."""

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from ssdrig.analysis.events import REASONS
 from ssdrig.analysis.rundata import asked_cut_ns
+from ssdrig.errors import by_a_person
 from ssdrig.meter import calibration
 from ssdrig.plan.step import label
 
@@ -71,7 +72,8 @@ def _words(kind: str, event: dict) -> str:
     if kind == "step.start":
         return f"{step(event)} begins" + (f", round {event['round']}" if event.get("round") else "")
     if kind == "step.end":
-        return f"{step(event)} ends" if event.get("ok") else f"{step(event)} FAILS: {event.get('why')}"
+        failed = "is cut short" if by_a_person(event.get("why")) else f"FAILS: {event.get('why')}"
+        return f"{step(event)} {'ends' if event.get('ok') else failed}"
     if kind == "smart.end":
         reason = REASONS.get(event.get("reason") or "", str(event.get("reason")))
         return f"SMART {reason}" + ("" if event["ok"] else f": FAILED, {event.get('why')}")
