@@ -141,6 +141,24 @@ def test_a_status_document_stands_for_an_edge_within_a_second(k, first_s, last_s
     assert window_figures.lat_cells(data, Window("some", 4, 8, {})) is None
 
 
+@pytest.mark.parametrize("late_s", [0.0, 0.1, 0.4, 0.6, 0.99])
+def test_latencies_of_a_window_are_of_no_io_beside_it(late_s):
+    """Ten seconds of fast I/O, then of slow ones. A document is printed so long behind each second; the one nearest the
+    cliff had brought up to half a second of slow I/Os into the plateau."""
+    data = run([1000] * 20)
+    data.lat_t_s = np.array([0.0, *(np.arange(20) + late_s), 20.0])
+    rows = []
+    for i, (a, b) in enumerate(zip(data.lat_t_s, data.lat_t_s[1:]), 1):
+        fast = max(0.0, min(b, 10) - min(a, 10))
+        rows += [[i, LOW, round(1000 * fast)], [i, HIGH, round(1000 * (b - a - fast))]]
+    data.lat_hist = np.array([row for row in rows if row[2]])
+    for span, bin_ in (((0, 10), LOW), ((10, 20), HIGH), ((3, 8), LOW)):
+        cells = window_figures.lat_cells(data, Window("some", *span, {}))
+        assert set(cells[:, 1]) == {bin_}
+        assert cells[:, 2].sum() >= 1000 * (span[1] - span[0] - 2)
+    assert window_figures.lat_cells(data, Window("all", 0, 20, {}))[:, 2].sum() == 20_000
+
+
 def test_time_before_the_drive_had_the_io_is_noted():
     clat_us = float(plat_ns(LOW)) / 1000
     for share, said in ((0.049, False), (0.06, True)):

@@ -211,15 +211,27 @@ def _latency(data: RunData, window: Window, notes: list[str]) -> dict:
 
 
 def lat_cells(data: RunData, window: Window) -> np.ndarray | None:
-    """The histogram of lat between the status documents nearest the window's edges; None if they are further off than
-    fio's second."""
-    t_s = data.lat_t_s
+    """The histogram of lat between two status documents, the first and the last in the window, so that no I/O is of
+    another; where an edge has none in it within fio's second, the one nearest to the edge. None if that is further
+    off."""
+    t_s, most_s = data.lat_t_s, DOCUMENT_S / data.k
     if not len(t_s):
         return None
-    first, last = (int(np.argmin(np.abs(t_s - edge))) for edge in (window.t0_s, window.t1_s))
-    if max(abs(t_s[first] - window.t0_s), abs(t_s[last] - window.t1_s)) > DOCUMENT_S / data.k:
+    # behind the load's end there is nothing else
+    end_s = window.t1_s if window.t1_s < len(data.iops) else np.inf
+    first, last = (
+        _document(t_s, edge, inside, most_s)
+        for edge, inside in ((window.t0_s, t_s >= window.t0_s), (window.t1_s, t_s <= end_s))
+    )
+    if max(abs(t_s[first] - window.t0_s), abs(t_s[last] - window.t1_s)) > most_s:
         return None
     return data.lat_hist[(data.lat_hist[:, 0] > first) & (data.lat_hist[:, 0] <= last)]
+
+
+def _document(t_s: np.ndarray, edge_s: int, inside: np.ndarray, most_s: float) -> int:
+    off_s = np.abs(t_s - edge_s)
+    good = np.flatnonzero(inside & (off_s <= most_s))
+    return int(good[np.argmin(off_s[good])]) if len(good) else int(np.argmin(off_s))
 
 
 def percentiles(kind: str, cells: np.ndarray, k: int, notes: list[str]) -> dict:
