@@ -84,3 +84,13 @@ def test_the_bound_of_a_part_goes_on_with_the_cuts_before_it(tmp_path):
     part = folder(run / "part-2", [judged(6)], {"resumed": {"part": 2}})
     assert [f["n"] for _, f, _ in emitted(part)["powerloss_bound"]] == [3, 3]
     assert [f["k"] for _, f, _ in emitted(part)["powerloss_bound"]] == [1, 1]
+
+
+def test_a_session_of_other_kinds_gives_no_field_and_keeps_back_none(tmp_path):
+    odd = {"findings": {"LOST_FUA": "many", "TORN_LB": [1]}, "cut": "x", "in_flight": {}, "boot_J": "1"}
+    odd |= {"fired_ns": 1 << 70, "fall": {"t90_10_us": "fast"}, "ready_s": True}
+    odd |= {"lost_volatile": 1.5, "unsafe_shutdowns": False}
+    found = emitted(folder(tmp_path / "r", [judged(1) | odd, judged(2)], {}))
+    first, second = (fields for _, fields, _ in found["powerloss_cut"])
+    assert first["lost_durable"] == 0 and not {"cut", "in_flight", "boot_J", "t90_10_us", "unsafe"} & set(first)
+    assert second["cut"] == 2 and second["boot_J"] == 1

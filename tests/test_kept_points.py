@@ -88,3 +88,11 @@ def test_what_is_not_known_is_not_written(tmp_path):
     found = emitted(tmp_path / "r", [{"kind": "retention.pass", "number": 1, **empty}, bare, {"kind": "retention.end"}])
     assert set(found["retention_pass"][0]) == {"number", "blocks", "bad", "classes", "slow"}
     assert found["retention_storage"] == [{"off_hours": 120.0}]
+
+
+def test_an_event_of_other_kinds_gives_no_field(tmp_path):
+    odd = [{"kind": "retention.baseline", "MBps": "fast", "p50_us": 1.0, "pieces": 1.5}]
+    odd += [{"kind": "retention.pass", "number": "1"}, {"kind": "retention.end", "storage": {"hours": True}}]
+    found = emitted(tmp_path / "r", odd)
+    assert found["retention_baseline"] == [{"p50_us": 1.0}] and found["retention_pass"] == [{"classes": ""}]
+    assert "retention_storage" not in found

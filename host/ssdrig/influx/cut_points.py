@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from ssdrig import journal, parts
+from ssdrig.influx import line_protocol
 from ssdrig.powerloss import statistics
 
 Point = tuple[str, dict, dict]  # measurement, tags, fields
@@ -52,14 +53,15 @@ class Cuts:
 def time_ns(event: Mapping) -> int:
     """When the power was cut; where that is not known, when it was judged."""
     fired_ns = event.get("fired_ns")
-    return fired_ns if isinstance(fired_ns, int) else event["t_ns"]
+    return fired_ns if type(fired_ns) is int and 0 <= fired_ns < 1 << 62 else event["t_ns"]
 
 
 def _fields(event: Mapping) -> dict:
     raw = event.get("findings")
     found: Mapping = raw if isinstance(raw, Mapping) else {}
     fall = event.get("fall")
-    blocks = lambda *names: sum(found.get(name, 0) for name in names)
+    count = lambda value: value if type(value) is int else 0
+    blocks = lambda *names: sum(count(found.get(name)) for name in names)
     fields = {"fail": int(bool(event.get("failed"))), "classes": ",".join(sorted(found))}
     fields |= {"lost_durable": blocks(*LOST), "torn": blocks(*TORN)}
     fields |= {"corrupt": blocks("CORRUPT"), "unreadable": blocks("UNREADABLE")}
@@ -68,4 +70,4 @@ def _fields(event: Mapping) -> dict:
     ready_s = event.get("ready_s")
     fields["ready_ms"] = 1e3 * ready_s if isinstance(ready_s, int | float) else None
     fields["unsafe"] = event.get("unsafe_shutdowns")
-    return {name: value for name, value in fields.items() if value is not None}
+    return line_protocol.fitting("powerloss_cut", fields)

@@ -4,6 +4,7 @@ found, and what its storage costs."""
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ssdrig.influx import line_protocol
 from ssdrig.retention import storage
 
 Point = tuple[str, dict, dict]  # measurement, tags, fields
@@ -20,7 +21,7 @@ def points(event: Mapping) -> Iterator[Point]:
     if of is None:
         return
     measurement, made = of
-    fields = {name: value for name, value in made(event).items() if value is not None}
+    fields = line_protocol.fitting(measurement, made(event))
     if fields:
         yield measurement, {}, fields
 

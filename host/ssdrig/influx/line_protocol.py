@@ -56,6 +56,7 @@ def parse_schema(text: str) -> dict[str, Measurement]:
     return {name: _measurement(name, table) for name, table in document.items()}
 
 
+@functools.cache
 def read_schema(path: Path = SCHEMA_FILE) -> dict[str, Measurement]:
     return parse_schema(path.read_text(encoding="utf-8"))
 
@@ -73,6 +74,19 @@ def _measurement(name: str, table: dict) -> Measurement:
     if not fields or set(fields.values()) - set("ifsb"):
         raise PointError(f"influx.toml: {name} has no fields or one of an unknown type")
     return Measurement(name, tuple(tags), dict(fields))
+
+
+def fits(value: Any, kind: str) -> bool:
+    """Whether a value is of the kind that the schema says; what a run folder says may be a stranger's."""
+    if kind in "if":
+        return isinstance(value, int if kind == "i" else int | float) and not isinstance(value, bool)
+    return isinstance(value, str if kind == "s" else bool)
+
+
+def fitting(measurement: str, fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a measurement whose values fit."""
+    kinds = read_schema()[measurement].fields
+    return {name: value for name, value in fields.items() if fits(value, kinds[name])}
 
 
 def clean(value: str | bytes) -> str:

@@ -19,6 +19,7 @@ from ssdrig.errors import JournalError, LoadError, RigError
 from ssdrig.influx import cut_points, kept_points, line_protocol, made, smart_points
 from ssdrig.influx.outbox import Outbox
 from ssdrig.influx.running import Running
+from ssdrig.influx.tags import drive_tag, host_tag
 from ssdrig.load import fiolog, fioseconds, playedlog
 from ssdrig.meter import reduced, samples
 from ssdrig.utc import Utc
@@ -33,7 +34,7 @@ class Emitter:
 
     def __init__(self, run: Path, ended: bool = False):
         self.run = Path(run)
-        self.header = journal.open_run(run)
+        self.header = _header(self.run)
         self.left_out = 0
         self._schema = line_protocol.read_schema()
         self._tags = {"run": self.header["run"], "drive": drive_tag(self.header), "host": host_tag(self.header)}
@@ -182,6 +183,19 @@ class Smart:
         return t_ns, smart_points.of_poll(document, self._identity, snapshot, self._base)
 
 
+def _header(run: Path) -> dict:
+    """run.json, as far as points rest on it: damage elsewhere keeps back nothing that was measured. Raises
+    JournalError."""
+    header = journal.open_run(run)
+    started = header.get("started") if isinstance(header.get("drive"), dict) else None
+    times = [started.get(key) if isinstance(started, dict) else None for key in ("t_ns", "utc_ns")]
+    if not isinstance(header.get("run"), str) or not all(type(t) is int and 0 <= t < 1 << 62 for t in times):
+        raise JournalError(
+            f"a whole run.json in {run}", "no usable run, drive or started", "it is damaged: take it from a copy"
+        )
+    return header
+
+
 def second_fields(seconds: fioseconds.Seconds, i: int) -> dict[str, int | None]:
     """Fields of fio_interval of second i. Without I/O there is no latency; a percentile needs ten values beyond it."""
     n, of = int(seconds.iops[i]), seconds.hist_of
@@ -190,17 +204,6 @@ def second_fields(seconds: fioseconds.Seconds, i: int) -> dict[str, int | None]:
     fields[f"{of}_p99_ns"] = int(seconds.lat_p99_ns[i]) if n >= 1000 else None
     fields[f"{of}_p999_ns"] = int(seconds.lat_p999_ns[i]) if n >= 10_000 else None
     return {name: value for name, value in fields.items() if value is not None}
-
-
-def drive_tag(header: dict) -> str:
-    """Model and serial: unique to the drive, and readable in a legend."""
-    return f"{header['drive'].get('model', '')} {header['drive'].get('serial', '')}"
-
-
-def host_tag(header: dict) -> str:
-    """The name of the machine the drive sat in; "" in runs that do not say."""
-    name = header.get("host", {}).get("name", "")
-    return name if isinstance(name, str) else ""
 
 
 def event_text(event: dict) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 from ssdrig import journal, named, parts
 from ssdrig.arguments import add_quiet
 from ssdrig.errors import SsdrigError
-from ssdrig.influx.points import host_tag
+from ssdrig.influx.tags import host_tag
 from ssdrig.lake import place, write
 from ssdrig.progress import Progress
 from ssdrig.terminal import error_lines, printable
