@@ -11,6 +11,7 @@ from point_runs import IOPS, emit, made, read, run  # noqa: F401  fixtures
 from ssdrig import analysis, journal
 from ssdrig.analysis import figures, window_figures
 from ssdrig.analysis.figures import figures_of
+from ssdrig.errors import JournalError
 from ssdrig.influx import line_protocol, points
 from ssdrig.meter import peaks, samples
 
@@ -38,6 +39,8 @@ def test_the_figures_of_each_window_are_those_of_the_report(run):
             assert fields.get(term.key) == pytest.approx(found[term.key]), term.key
         assert (fields["state"], fields["simulated"], fields["plan"]) == ("complete", True, "consistency")
         assert (fields["t0_s"], fields["t1_s"]) == (window["t0_s"], window["t1_s"])
+        assert fields.get("steady_state") is window["steady_state"]["passed"]
+    assert any("steady_state" in fields for fields, _ in results)
 
 
 def test_every_figure_has_a_field():
@@ -114,6 +117,24 @@ def test_a_damaged_header_keeps_back_nothing_that_was_measured(run):
     (run / "run.json").write_text(json.dumps(header))
     got = Counter(m for m, *_ in read(emit(run)))
     assert got == points.counts(run) and got["power"] > 10 and not got["run_result"]
+
+
+@pytest.mark.parametrize(
+    "damage", [{"drive": None}, {"started": 5}, {"started": {"t_ns": "x", "utc_ns": 1}}, {"run": 7}]
+)
+def test_a_header_that_does_not_say_whose_the_points_are_is_one_error(run, damage):
+    header = json.loads((run / "run.json").read_text())
+    (run / "run.json").write_text(json.dumps(header | damage))
+    with pytest.raises(JournalError, match="a whole run.json"):
+        emit(run)
+    assert not (run / "points.lp").exists()
+
+
+@pytest.mark.parametrize("host", [None, [], "x", {"name": 5}])
+def test_a_host_that_is_none_is_no_tag(run, host):
+    header = json.loads((run / "run.json").read_text())
+    (run / "run.json").write_text(json.dumps(header | {"host": host}))
+    assert all("host" not in dict(tags) for _, tags, _, _ in read(emit(run)))
 
 
 def test_a_resumed_run_has_its_results_once(tmp_path):

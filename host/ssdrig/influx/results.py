@@ -10,6 +10,7 @@ import numpy as np
 from ssdrig import parts
 from ssdrig.analysis import RunData, figures, summary, window_figures
 from ssdrig.errors import JournalError
+from ssdrig.influx import line_protocol
 from ssdrig.influx.line_protocol import Measurement
 
 Point = tuple[str, dict, int]  # measurement, fields, t_ns
@@ -22,7 +23,7 @@ GRID = {
     "energy_J": "energy_J",
 }
 OF_WINDOW = (
-    *("label", "t0_s", "t1_s", "steady_state", "wa_error", "own_power_ratio_error"),
+    *("label", "t0_s", "t1_s", "wa_error", "own_power_ratio_error"),
     *(term.key for term in window_figures.TERMS),
 )
 OF_RUN = ("state", "why", "simulated", "preset", "op_percent", "tested_bytes", "time_dilation")
@@ -79,19 +80,15 @@ def _results(data: RunData, found: Mapping[str, Any], kinds: Mapping[str, str]) 
     run |= {key: data.header["drive"].get(key) for key in OF_DRIVE}
     run |= {"plan": data.header["method"].get("name")}
     windows = [
-        {"window": name} | {key: of.get(key) for key in OF_WINDOW} for name, of in found["windows"].items() if of
+        {"window": name} | {key: of.get(key) for key in OF_WINDOW} | {"steady_state": of["steady_state"]["passed"]}
+        for name, of in found["windows"].items()
+        if of
     ]
     for fields in windows or [{}]:
-        typed = {key: _typed(value, kinds[key]) for key, value in (run | fields).items()}
-        yield {key: value for key, value in typed.items() if value is not None}
+        both = run | fields
+        yield {key: value for key, value in both.items() if line_protocol.fits(value, kinds[key]) and _is_known(value)}
 
 
-def _typed(value: Any, kind: str) -> Any:
-    """The value if it is of the kind that the schema says; run.json is a stranger's."""
-    if kind == "s":
-        return value if isinstance(value, str) and value else None
-    if kind == "b":
-        return value if isinstance(value, bool) else None
-    if isinstance(value, bool) or not isinstance(value, int if kind == "i" else int | float):
-        return None
-    return value if abs(value) < 2**63 else None  # not-a-number neither
+def _is_known(value: str | bool | float) -> bool:
+    """Not-a-number is not, and what no database can hold."""
+    return value != "" if isinstance(value, str) else abs(value) < 2**63
