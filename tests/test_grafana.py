@@ -15,8 +15,9 @@ from point_runs import IOPS, as_printed
 from watching import NOVEMBER_NS, SATA, ata_document
 
 from ssdrig import analysis
+from ssdrig.analysis import figures
 from ssdrig.analysis.figures import figures_of
-from ssdrig.influx import address, influxd, line_protocol, push, query
+from ssdrig.influx import address, influxd, line_protocol, push, query, results
 from ssdrig.meter import samples
 from ssdrig.progress import Progress
 from ssdrig.watch import folder as watch_folder
@@ -91,6 +92,14 @@ def strangers(text):
 @pytest.mark.parametrize(("name", "text"), ALL)
 def test_what_a_query_names_stands_in_the_schema(name, text):
     assert "FROM" in text and strangers(text) == []
+
+
+@pytest.mark.parametrize(("name", "text"), [one for one in ALL if 'FROM "run_result"' in one[1]])
+def test_a_row_of_results_is_of_one_window(name, text):
+    """last() of several fields takes each from the last window that knows it: a row of several windows."""
+    of_run = {*results.OF_RUN, *results.OF_DRIVE, "plan", *(term.key for term in figures.TERMS)}
+    several = re.findall(r'last\("(\w+)"\)', text)
+    assert len(several) < 2 or {*several} <= of_run
 
 
 def test_a_stranger_is_seen():
@@ -210,6 +219,15 @@ def test_real_the_figures_are_those_of_the_run_folder(lab):
         for row in table:
             for column, key in keys.items():
                 assert row[column] == pytest.approx(windows[row["window"]][key], rel=1e-9), (column, row["window"])
+
+
+def test_real_the_table_of_runs_has_the_last_window_s_figures_and_no_other_s(lab):
+    found = [window for window in figures_of(analysis.load(lab[1]))["windows"].values() if window][-1]
+    (series,) = rows(lab, "fleet", panel("fleet", "Runs that ended in this time: the last window of each"))
+    (row,) = [dict(zip(series["columns"], each, strict=True)) for each in series["values"]]
+    assert row["window"] == found["name"] and (row["plan"], row["state"]) == ("consistency", "complete")
+    for column, key in {"IOPS": "iops_mean", "W": "power_mean_W", "µJ per I/O": "energy_uJ_per_io", "WA": "wa"}.items():
+        assert row[column] == (None if found[key] is None else pytest.approx(found[key], rel=1e-9))
 
 
 def test_real_energy_and_iops_are_those_of_the_run_folder(lab):
