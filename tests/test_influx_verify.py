@@ -3,7 +3,7 @@
 import json
 import re
 import shutil
-from urllib.parse import parse_qs
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from fake_influx import FakeInflux
@@ -11,7 +11,7 @@ from point_runs import made, run  # noqa: F401  fixtures
 from synthetic_run import UTC_RUN_NS
 from test_points_push import ssdrig
 
-from ssdrig.influx import address, line_protocol, link, points
+from ssdrig.influx import address, line_protocol, link, points, push
 from ssdrig.influx import influxd as real
 
 pytestmark = pytest.mark.keeps_time
@@ -106,3 +106,25 @@ def test_the_dashboard_of_a_run_has_its_time(run):
     assert (asked["var-run"], asked["var-drive"]) == (run.name, "SIMULATED SATA TLC SIM0001")
     times = [line_protocol.series_and_time(line)[1] for line in (run / "points.lp").read_bytes().splitlines()]
     assert int(asked["from"]) * 10**6 <= min(times) and max(times) <= int(asked["to"]) * 10**6
+
+
+def test_the_dashboard_of_a_resumed_run_has_the_time_of_its_last_part_and_the_tags_as_sent(run):
+    """Its machine was started again, and the part ended before it had an anchor of its own."""
+    header = json.loads((run / "run.json").read_text())
+    header["drive"] |= {"model": " A\\B\tC ", "serial": None}
+    (run / "run.json").write_text(json.dumps(header))
+    part = run / "part-2"
+    part.mkdir()
+    started = {"t_ns": 5, "utc_ns": header["started"]["utc_ns"] + 10**15}
+    (part / "run.json").write_text(json.dumps(header | {"started": started}))
+    (part / "events.jsonl").write_text('{"t_ns": 1000000005, "kind": "run.start"}\n')
+    found = parse_qs(urlsplit(push.dashboard(run, "http://g:3000")).query)
+    assert int(found["to"][0]) == started["utc_ns"] // 10**6 + 2000
+    with points.Emitter(run) as emitter:
+        emitter.step(True)
+    sent = {line_protocol.tags_of(line_protocol.series_and_time(line)[0])[1].get("drive") for line in lines_of(run)}
+    assert sent == {found["var-drive"][0]} == {"A/B C"}
+
+
+def lines_of(run):
+    return (run / "points.lp").read_bytes().splitlines()

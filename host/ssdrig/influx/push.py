@@ -15,10 +15,11 @@ from urllib.parse import urlencode
 from ssdrig import journal, named, parts
 from ssdrig.arguments import add_quiet, seconds
 from ssdrig.errors import JournalError, UploadIncomplete, UsageError
-from ssdrig.influx import made, verify
+from ssdrig.influx import line_protocol, made, verify
 from ssdrig.influx import sender as influx
 from ssdrig.influx.link import ANSWER_S, CONNECT_S
 from ssdrig.influx.outbox import Outbox
+from ssdrig.influx.tags import drive_tag
 from ssdrig.progress import Progress
 from ssdrig.words import clock
 
@@ -122,12 +123,12 @@ def command(args) -> int:
 
 def dashboard(run: Path, grafana: str) -> str:
     """The address of the dashboard of a run, in its own time, at a Grafana that has host/grafana/dashboards."""
-    header, events = journal.open_run(run), [event for part in parts.of(run) for event in journal.events(part)]
-    anchors = [event for event in events if event["kind"] == "clock.anchor"] or [header["started"]]
-    ends_ns = events[-1]["t_ns"] - anchors[-1]["t_ns"] + anchors[-1]["utc_ns"] if events else anchors[-1]["utc_ns"]
+    from ssdrig.analysis import timeline  # only here: what it imports takes its time
+
+    header, (_, ends_ns) = journal.open_run(run), timeline.utc_ns(parts.of(run)[-1])
     begins_ms, ends_ms = header["started"]["utc_ns"] // 10**6 - 1000, ends_ns // 10**6 + 1000
-    drive = f"{header['drive'].get('model', '')} {header['drive'].get('serial', '')}"
-    asked = {"var-drive": drive, "var-run": header["run"], "from": begins_ms, "to": ends_ms}
+    drive = line_protocol.clean_tag(drive_tag(header))
+    asked = {"var-drive": drive, "var-run": line_protocol.clean_tag(header["run"]), "from": begins_ms, "to": ends_ms}
     return f"{grafana.rstrip('/')}/d/ssdrig-run?" + urlencode(asked)
 
 
