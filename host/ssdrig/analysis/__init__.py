@@ -57,13 +57,14 @@ def begin(run: Path) -> RunData:
     """What the journal of a run folder says, nothing measured yet. Raises JournalError if it is none."""
     header = journal.run_header(run)
     state, events = journal.state(run), journal.events(run)
-    data = RunData(header, events, state, _why(state, events), int(header["drive"].get("time_dilation") or 1))
+    data = RunData(header, events, state, why_ended(state, events), int(header["drive"].get("time_dilation") or 1))
     data.notes += integrity.damage(run)
     data.said = annotations.read(run)
     return data
 
 
-def _why(state: str, events: list[dict]) -> str | None:
+def why_ended(state: str, events: list[dict]) -> str | None:
+    """Why a run, or a part of one, ended as it did; None where nothing is to be said."""
     if state in journal.END_STATES:
         return events[-1].get("why") or None
     if state == "running":

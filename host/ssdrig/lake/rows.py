@@ -1,6 +1,7 @@
 """A run folder as rows of the kinds `run`, `figure`, `smart`, `event` and `cut`. Figures are those of the report."""
 
 import json
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -85,17 +86,18 @@ def _window(part: Part, t0_ns: int, said: Row, values: Mapping[str, Any], k: int
 
 def of_run(run: Path, of_parts: Sequence[Part], found: Found) -> Row:
     """The row of the run, but for what the export adds to it."""
-    first = of_parts[0]
-    header, drive, plan = first.header, first.header["drive"], first.header.get("plan") or {}
-    method, host = header["method"], header.get("host") or {}
+    first, last = of_parts[0], of_parts[-1]
+    state = journal.state(last.folder)
+    header, drive, method = first.header, first.header["drive"], first.header["method"]
+    plan, host = (said if isinstance(said := header.get(key), dict) else {} for key in ("plan", "host"))
     return found.run | {
         **{key: value for key, value in first.at(header["started"]["t_ns"]).items() if key != "part"},
-        "state": journal.state(of_parts[-1].folder),
-        "why": found.data.why,
+        "state": state,
+        "why": _word(analysis.why_ended(state, last.events)),  # of the same part: the figures may be of an earlier one
         "simulated": bool(header.get("simulated")),
         "scaled": bool(plan.get("scaled")),
-        "plan": plan.get("name") or method.get("name"),
-        "variant": plan.get("variant"),
+        "plan": _word(plan.get("name")) or method.get("name"),
+        "variant": _word(plan.get("variant")),
         "params": _text(plan.get("params") or method),
         "parts": len(of_parts),
         **{key: drive.get(key) for key in ("model", "serial", "firmware", "interface", "capacity_bytes")},
@@ -133,12 +135,11 @@ def smart(part: Part) -> Iterator[Row]:
 
 def events(part: Part) -> Iterator[Row]:
     for event in part.events:
-        round_ = event.get("round")
         yield {
             **part.at(event["t_ns"]),
             "event": _word(event["kind"]),
             "step": _word(event.get("step")),
-            "round": round_ if isinstance(round_, int) else None,
+            "round": number_of(event.get("round")),
             "body": _text({key: value for key, value in event.items() if key not in ("t_ns", "kind", "crc")}),
         }
 
@@ -167,9 +168,14 @@ def _cut(part: Part, event: Mapping[str, Any]) -> Row:
             row[name] = value if isinstance(value, str) else _text(value)
         elif type_ == "bool":
             row[name] = bool(value)
-        elif isinstance(value, int | float) and not isinstance(value, bool):
+        elif isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
             row[name] = float(value) if type_ == "f64" else int(value)
     return row
+
+
+def number_of(value: Any) -> int | None:
+    """Of a round."""
+    return value if type(value) is int and abs(value) < 1 << 63 else None
 
 
 def _text(value: Any) -> str | None:

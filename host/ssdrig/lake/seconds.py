@@ -10,6 +10,7 @@ import numpy as np
 
 from ssdrig.errors import LoadError
 from ssdrig.lake import schema
+from ssdrig.lake.rows import number_of
 from ssdrig.lake.sampling import constant
 from ssdrig.load import fiolog, playedlog
 from ssdrig.load.fioseconds import Seconds
@@ -25,12 +26,14 @@ DIRECTIONS = ("read", "write", "trim")
 
 
 class Step(NamedTuple):
-    """A step that was begun. `edges_ns`: int64 (seconds + 1,). `io`: its seconds by direction; {} without I/O."""
+    """A step that was begun. `edges_ns`: int64 (seconds + 1,), the grid of all its I/O together, which the report has,
+    too. `both`: that I/O; None without any. `io`: its seconds by direction, each on a grid of its own."""
 
     path: str
     round: int | None
     point: str | None
     edges_ns: np.ndarray
+    both: Seconds | None
     io: dict[str, Seconds]
 
 
@@ -43,34 +46,39 @@ def steps(part: Path, events: Sequence[Mapping[str, Any]]) -> list[Step]:
         same = lambda other, of=event: all(other.get(key) == of.get(key) for key in ("step", "round", "point"))
         ends = (e["t_ns"] for e in events[i + 1 :] if e["kind"] == "step.end" and same(e))
         begin_ns, end_ns = event["t_ns"], next(ends, events[-1]["t_ns"])
-        io = _io(part, event)
-        if io:
-            first = next(iter(io.values()))
-            zero_ns = int(first.t_ns[0]) or begin_ns  # without fio's own start its seconds count from 0
-            n = len(first.t_ns)
+        both, io = _io(part, event)
+        if both:
+            zero_ns = int(both.t_ns[0]) or begin_ns  # without fio's own start its seconds count from 0
+            n = max(len(both.t_ns), *(_later(both, of) + len(of.t_ns) for of in io.values()))
         else:
             zero_ns, n = begin_ns, max(0, int((end_ns - begin_ns) // SECOND_NS))
         edges_ns = zero_ns + SECOND_NS * np.arange(n + 1, dtype=np.int64)
         point = json.dumps(event["point"], sort_keys=True) if event.get("point") else None
-        round_ = event["round"] if isinstance(event.get("round"), int) else None
         if n:
-            out.append(Step(event["step"], round_, point, edges_ns, io))
+            out.append(Step(event["step"], number_of(event.get("round")), point, edges_ns, both, io))
     return out
 
 
-def _io(part: Path, event: Mapping[str, Any]) -> dict[str, Seconds]:
+def _later(both: Seconds, of: Seconds) -> int:
+    """In which second of the whole a direction's grid begins; below 0 where its first seconds, of which none has an
+    I/O, lie before the whole; 0 where that is not known."""
+    later = round(int(of.t_ns[0] - both.t_ns[0]) / SECOND_NS)
+    return later if of.t_ns[0] and both.t_ns[0] and abs(later) < len(both.t_ns) else 0
+
+
+def _io(part: Path, event: Mapping[str, Any]) -> tuple[Seconds | None, dict[str, Seconds]]:
     played = event.get("played")
     folder = part / "played" / str(played) if played else part / "fio" / str(event.get("fio") or event["step"])
     load = playedlog.load if played else fiolog.load
     if not folder.is_dir():
-        return {}
+        return None, {}
     try:
         both = load(folder)
-        if not len(both.t_ns) or not both.directions:
-            return {}
-        return {d: load(folder, d) if both.directions[1:] else both for d in both.directions}
+        io = {d: load(folder, d) if both.directions[1:] else both for d in both.directions}
     except LoadError:  # it did no I/O, or left nothing that can be read: figures say so
-        return {}
+        return None, {}
+    io = {d: of for d, of in io.items() if len(of.t_ns)}
+    return (both, io) if len(both.t_ns) and io else (None, {})
 
 
 def tables(
@@ -86,16 +94,16 @@ def _table(step: Step, powers: list[reduced.Reduced], utc: Utc, same: Mapping[st
 
     n, of = len(step.edges_ns) - 1, schema.of("second")
     one = {**same, "step": step.path, "round": step.round, "point": step.point}
-    of_io = next(iter(step.io.values()), None)
-    one["p99_of"] = of_io.hist_of if of_io else None
+    both = step.both
+    one["p99_of"] = both.hist_of if both else None
     many: dict[str, tuple[np.ndarray, np.ndarray | None]] = {  # values, and where they are not known
         "t_utc": (utc.at_all(step.edges_ns[:-1]) // 1000, None),
         "t_ns": (step.edges_ns[:-1], None),
         "second": (np.arange(n, dtype=np.int32), None),
-        "partial": (np.arange(n) == (n - 1 if of_io and of_io.partial else -1), None),
+        "partial": (np.arange(n) == (n - 1 if both and (both.partial or n > len(both.t_ns)) else -1), None),
     }
-    for direction, seconds in step.io.items():
-        many |= _of_direction(direction, seconds, n)
+    for direction, seconds in step.io.items() if both else ():
+        many |= _of_direction(direction, seconds, _later(both, seconds), n)
     if powers:
         many |= _of_power(powers, step.edges_ns)
     arrays = []
@@ -108,9 +116,14 @@ def _table(step: Step, powers: list[reduced.Reduced], utc: Utc, same: Mapping[st
     return pa.Table.from_arrays(arrays, schema=of)
 
 
-def _of_direction(name: str, seconds: Seconds, n: int) -> dict[str, tuple[np.ndarray, np.ndarray | None]]:
-    """Of a direction whose logs are shorter than the step's, zeros follow."""
-    filled = lambda values: np.append(values[:n], np.zeros(n - len(values[:n]), np.int64))
+def _of_direction(name: str, seconds: Seconds, later: int, n: int) -> dict[str, tuple[np.ndarray, np.ndarray | None]]:
+    """Zeros stand before a direction that began later than the step, and behind one that ended earlier."""
+
+    def filled(values: np.ndarray) -> np.ndarray:
+        out = np.zeros(n, np.int64)
+        out[max(0, later) : later + len(values)] = values[max(0, -later) :]
+        return out
+
     ios, p99 = filled(seconds.iops), filled(seconds.lat_p99_ns)
     return {
         f"{name}_ios": (ios, None),
