@@ -320,6 +320,16 @@ def test_a_full_disk_leaves_nothing(tmp_path):
     with pytest.raises(JournalError, match="to read and write"):
         lake_of(tmp_path / "lake", made)
     assert read.look(place.open_place(str(tmp_path / "lake"))).runs.num_rows == 0
+    assert [*tree(tmp_path / "lake")] == ["schema=1/kind=event"]
+
+
+def test_an_export_that_fails_removes_nothing_that_a_row_names(tmp_path, monkeypatch):
+    made = run(tmp_path, "made", IOPS_SHORT)
+    lake = lake_of(tmp_path / "lake", made)
+    once = tree(tmp_path / "lake")
+    (tmp_path / "lake" / lake.files["event"][0]).unlink()
+    export_dying(made, lake.place, 2, "before", monkeypatch)
+    assert {*once} - {*tree(tmp_path / "lake")} == {*lake.files["event"]}
 
 
 def parsed(*words: str):

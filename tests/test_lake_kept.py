@@ -4,10 +4,12 @@ import io
 import json
 
 import pytest
-from lake_runs import counts, run
+import synthetic_run
+from lake_runs import asked, counts, lake_of, run
 
+from ssdrig import journal
 from ssdrig.errors import JournalError, UsageError
-from ssdrig.lake import place, read, write
+from ssdrig.lake import export, place, read, write
 
 
 def test_an_export_looks_whether_the_place_has_kept_it(tmp_path, monkeypatch):
@@ -48,6 +50,43 @@ def test_a_row_is_read_by_no_thread_that_may_outlive_python(tmp_path, monkeypatc
     monkeypatch.setattr(pq, "read_table", lambda *words, **more: (how.append(more), reading(*words, **more))[1])
     assert not write.export(made, where, "berlin").new and done.new
     assert how and all(each == {"use_threads": False, "pre_buffer": False} for each in how)
+
+
+def test_how_a_run_ended_and_why_is_of_one_part(tmp_path):
+    """The last part found no drive and did nothing: the figures are of the part before it, which died."""
+    made = run(tmp_path, "made", [500, 500], state=None)
+    part = made / "part-2"
+    part.mkdir()
+    header = json.loads((made / "run.json").read_text())
+    (part / "run.json").write_text(json.dumps(header | {"resumed": {"part": 2}}))
+    end = {"kind": "run.end", "state": "failed", "why": "the drive is gone", "exit_code": 4}
+    synthetic_run.seal(part, [{"t_ns": header["started"]["t_ns"] + i, **e} for i, e in enumerate([START, end])])
+    (row,) = asked(lake_of(tmp_path / "lake", made), "SELECT state, why, parts FROM run")
+    assert row == {"state": "failed", "why": "the drive is gone", "parts": 2}
+
+
+START = {"kind": "run.start"}
+ODD = [{"plan": [], "host": 5}, {"plan": {"name": 5, "variant": {}}, "host": {"fio": 5}}, {"host": None, "ssdrig": []}]
+
+
+@pytest.mark.parametrize("odd", ODD)
+def test_what_a_stranger_s_run_says_beside_what_is_measured_is_not_known(tmp_path, odd):
+    made = run(tmp_path, "made", [500, 500])
+    header = json.loads((made / "run.json").read_text())
+    (made / "run.json").write_text(json.dumps(header | odd))
+    events = [{key: value for key, value in e.items() if key not in ("line", "crc")} for e in journal.events(made)]
+    events[0] |= {"round": True, "step": 5}
+    at = next(i for i, event in enumerate(events) if event["kind"] == "step.start")
+    events[at] |= {"round": 1 << 80}
+    cut = {"kind": "session.judged", "judged": True, "cut": float("inf"), "off_s": float("nan"), "findings": 5}
+    events[-1] |= {"why": ["x"]}
+    synthetic_run.seal(made, [*events[:-1], {"t_ns": events[-1]["t_ns"], **cut}, events[-1]])
+    where = place.open_place(str(tmp_path / "lake"))
+    write.export(made, where, export.lab_of(made))
+    (row,) = asked(read.look(where), "SELECT plan, variant, host, fio, why FROM run")
+    assert row["plan"] == "consistency" and {row["variant"], row["host"], row["why"]} == {None}
+    (row,) = asked(read.look(where), "SELECT cut, off_s FROM cut")
+    assert row == {"cut": None, "off_s": None}
 
 
 class Bucket:

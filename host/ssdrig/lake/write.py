@@ -18,7 +18,7 @@ from ssdrig import __version__, integrity, journal, parts
 from ssdrig.analysis import summary, timeline
 from ssdrig.archive import labels
 from ssdrig.errors import JournalError, RigError, UsageError
-from ssdrig.influx.points import drive_tag
+from ssdrig.influx.tags import drive_tag
 from ssdrig.lake import needs, read, rows, sampling, schema, seconds
 from ssdrig.lake.place import DO, Place
 from ssdrig.meter import reduced
@@ -68,29 +68,49 @@ def export(run: Path, place: Place, lab: str, with_samples: bool = True) -> Expo
     writer = _Writer(
         place, folder, f"{name}--{digest}", {"run": name, "export": digest, "drive": drive_tag(first.header)}
     )
-    found = rows.found_in(run, of_parts)
-    told = _samples(writer, of_parts, with_samples)
-    tables = schema.table
-    writer.put("figure", [tables("figure", ({**writer.same, **row} for row in found.figures))])
-    writer.put("cut", [tables("cut", ({**writer.same, **row} for row in rows.cuts(of_parts)))])
-    writer.put("smart", writer.batches("smart", (row for part in of_parts for row in rows.smart(part))))
-    writer.put("event", writer.batches("event", (row for part in of_parts for row in rows.events(part))))
-    of_run = rows.of_run(run, of_parts, found) | writer.same | told | people | {"files": [*writer.files]}
-    if digest_of(run, lab, with_samples) != digest:
-        raise JournalError(f"{run} as it was", "it was changed meanwhile", "export it again")
-    if place.sizes(writer.files) != [*writer.files.values()]:  # whatever was said when it was written
-        raise JournalError(f"all files of {name} in {place.words}", "some that are missing, or of another length", DO)
-    _write(place, mark, schema.MARK, [schema.table(schema.MARK, [of_run])], {})
-    if not read.row_of(place, mark):
-        raise JournalError(f"the row of {name} in {place.words}", "none", DO)
-    if before is None:
-        _alone(place, mark)
+    try:
+        told = _written(run, of_parts, writer, with_samples)
+        if digest_of(run, lab, with_samples) != digest:
+            raise JournalError(f"{run} as it was", "it was changed meanwhile", "export it again")
+        if place.sizes(writer.files) != [*writer.files.values()]:  # whatever was said when it was written
+            raise JournalError(
+                f"all files of {name} in {place.words}", "some that are missing, or of another length", DO
+            )
+        _write(place, mark, schema.MARK, [schema.table(schema.MARK, [told | people])], {})
+        if not read.row_of(place, mark):
+            raise JournalError(f"the row of {name} in {place.words}", "none", DO)
+        if before is None:
+            _alone(place, mark)
+    except BaseException:
+        _tidy(place, mark, writer)
+        raise
     for old in set(before["files"]) - set(writer.files) if before else ():
         if OF_RUN.fullmatch(old) and Path(old).name.startswith(f"{name}--"):  # whoever wrote that row
             place.remove(old)
     return Exported(
         name, digest, True, [*writer.files, mark], sum(writer.files.values()), told["samples"] or 0, writer.sample_bytes
     )
+
+
+def _written(run: Path, of_parts: list[rows.Part], writer: "_Writer", with_samples: bool) -> rows.Row:
+    """Writes all files but the row of the run, which it returns."""
+    tables = schema.table
+    found = rows.found_in(run, of_parts)
+    told = _samples(writer, of_parts, with_samples)
+    writer.put("figure", [tables("figure", ({**writer.same, **row} for row in found.figures))])
+    writer.put("cut", [tables("cut", ({**writer.same, **row} for row in rows.cuts(of_parts)))])
+    writer.put("smart", writer.batches("smart", (row for part in of_parts for row in rows.smart(part))))
+    writer.put("event", writer.batches("event", (row for part in of_parts for row in rows.events(part))))
+    return rows.of_run(run, of_parts, found) | writer.same | told | {"files": [*writer.files]}
+
+
+def _tidy(place: Place, mark: str, writer: "_Writer") -> None:
+    """Removes what an export that failed has written, unless a row names it: where the disk is full, it is in the way
+    of the next one."""
+    with contextlib.suppress(JournalError):
+        row = read.row_of(place, mark)
+        for name in {*writer.files} - {*(row["files"] if row else ())}:
+            place.remove(name)
 
 
 def read_parts(run: Path) -> list[rows.Part]:
