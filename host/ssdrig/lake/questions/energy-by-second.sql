@@ -8,16 +8,15 @@ WITH files AS (
         sum(CASE WHEN (t_s - second) * 1e9 < dt_ns THEN W * (dt_ns - (t_s - second) * 1e9) ELSE 0 END) * 1e-9 AS before_J
     FROM (SELECT file, floor(t_ns * 1e-9)::INT AS second, t_ns * 1e-9 AS t_s, V::DOUBLE * I AS W, dt_ns FROM sample)
     GROUP BY ALL
-), gaps AS (
-    SELECT file, floor(t_ns * 1e-9)::INT AS second, sum(lost) AS lost, sum(gap_J) AS gap_J
-    FROM sample
-    WHERE gap_ns IS NOT NULL
-    GROUP BY ALL
+), pieces AS (
+    SELECT file, second, samples, 0 AS lost, all_J - before_J AS J FROM split
+    UNION ALL
+    SELECT file, second - 1, 0, 0, before_J FROM split WHERE before_J <> 0
+    UNION ALL
+    SELECT file, floor(t_ns * 1e-9)::INT, 0, lost, gap_J FROM sample WHERE gap_ns IS NOT NULL
 )
-SELECT f.run, f.part, f.rail, a.second, a.samples, coalesce(g.lost, 0) AS lost,
-    a.all_J - a.before_J + coalesce(b.before_J, 0) + coalesce(g.gap_J, 0) AS energy_J
-FROM split a
-    JOIN files f ON f.file = a.file
-    LEFT JOIN split b ON (b.file, b.second) = (a.file, a.second + 1)
-    LEFT JOIN gaps g ON (g.file, g.second) = (a.file, a.second)
+SELECT f.run, f.part, f.rail, a.second, sum(a.samples)::BIGINT AS samples, sum(a.lost)::BIGINT AS lost,
+    sum(a.J) AS energy_J
+FROM pieces a JOIN files f ON f.file = a.file
+GROUP BY f.file, f.run, f.part, f.rail, a.second
 ORDER BY f.run, f.part, f.rail, a.second;
