@@ -114,6 +114,8 @@ class Place:
 def open_place(where: str) -> Place:
     """The lake at a folder or an s3:// address. Raises UsageError, JournalError, ToolMissing."""
     fs = needs("pyarrow.fs")
+    if not where.strip():  # as of a variable that is not set: the folder of the shell is not meant
+        raise UsageError("a folder, or s3://BUCKET/PREFIX", repr(where), "name the lake")
     if "://" not in where:
         return Place(fs.LocalFileSystem(), os.path.realpath(where), True, where)
     if urlsplit(where).scheme != "s3" or not urlsplit(where).netloc:

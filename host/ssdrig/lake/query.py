@@ -3,8 +3,10 @@
 import argparse
 import csv
 import datetime
+import decimal
 import json
 import math
+import os
 import re
 import sys
 import tempfile
@@ -19,6 +21,7 @@ from ssdrig.terminal import printable
 from ssdrig.words import as_cell, do_you_mean, unique
 
 if TYPE_CHECKING:
+    import duckdb
     import pyarrow as pa
 
 MOST_ROWS, WIDEST = 100, 44  # of a table for people
@@ -79,6 +82,8 @@ def command(args) -> int:
         raise UsageError("--csv or --json", "both", "choose one")
     with tempfile.TemporaryDirectory(prefix="ssdrig-query-") as scratch:
         where = place.open_place(args.lake or f"{scratch}/lake")
+        if args.lake and where.is_local and not os.path.isdir(where.root):
+            raise JournalError(f"a lake at {where.words}", "no such folder", "name that of `ssdrig export --parquet`")
         for run in named.several(args.runs, args.parent):
             write.export(run, where, export.lab_of(parts.root(run)), with_samples="sample" in sql.lower())
         lake = read.look(where, args.since, args.until)
@@ -91,7 +96,7 @@ def command(args) -> int:
         elif args.csv:
             out = csv.writer(sys.stdout, lineterminator="\n")
             out.writerow([as_cell(name) for name in found.column_names])
-            out.writerows([as_cell(value) for value in row.values()] for row in rows_of(found))
+            out.writerows([_csv(value) for value in row.values()] for row in rows_of(found))
         else:
             print("\n".join(lines(found)))
     return 0
@@ -101,7 +106,7 @@ def ask(lake: read.Lake, sql: str, scratch: str, threads: int | None = None) -> 
     """What the query finds; what does not fit into memory goes to `scratch`. Raises UsageError, JournalError."""
     duckdb = needs("duckdb")
     try:
-        with read.connect(lake, threads) as connection:
+        with _connected(lake, threads) as connection:
             connection.execute("SET temp_directory = ?", [scratch])
             found = connection.sql(sql)
             if found is None:
@@ -116,13 +121,33 @@ def ask(lake: read.Lake, sql: str, scratch: str, threads: int | None = None) -> 
         raise UsageError("SQL that DuckDB takes", seen, "`ssdrig query --show NAME` prints an example") from None
 
 
+def _connected(lake: read.Lake, threads: int | None) -> "duckdb.DuckDBPyConnection":
+    """Nothing of the query is at fault where the lake's own files cannot be opened. Raises JournalError."""
+    duckdb, arrow = needs("duckdb"), needs("pyarrow")
+    try:
+        return read.connect(lake, threads)
+    except (duckdb.InvalidInputException, duckdb.InvalidTypeException, arrow.ArrowException) as error:
+        seen = (str(error).splitlines() or [type(error).__name__])[0]
+        do = "export the run anew: remove the file and repeat `ssdrig export`"
+        raise JournalError(f"Parquet files in {lake.place.words}", seen, do) from None
+
+
 def _plain(value: Any) -> Any:
-    """For JSON, which has no number that is none: null."""
+    """For JSON, which has no number that is none: null. DuckDB's sums of integers, and numbers such as 0.5 in a query,
+    come as decimals: they are numbers."""
+    if isinstance(value, decimal.Decimal):
+        return int(value) if value == value.to_integral_value() else float(value)
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, dict):
         return {key: _plain(each) for key, each in value.items()}
-    return [_plain(each) for each in value] if isinstance(value, list) else value
+    return [_plain(each) for each in value] if isinstance(value, list | tuple) else value
+
+
+def _csv(value: Any) -> Any:
+    """A cell: as JSON has it, for a list or what else is no text and no number."""
+    value = _plain(value)
+    return as_cell(json.dumps(value, default=str) if isinstance(value, dict | list) else value)
 
 
 def rows_of(found: "pa.Table") -> Iterator[dict[str, Any]]:

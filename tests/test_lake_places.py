@@ -1,0 +1,85 @@
+"""A lake wherever people put it, and what `query` says of it: numbers as numbers, and whose fault an error is."""
+
+import csv
+import io
+import json
+import os
+from pathlib import Path
+
+import pytest
+from lake_runs import asked as rows
+from lake_runs import counts, lake_of, run
+from test_lake_query import asked
+
+from ssdrig.errors import JournalError, UsageError
+from ssdrig.lake import place, read
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory) -> Path:
+    return run(tmp_path_factory.mktemp("runs"), "made", [1000, 1000])
+
+
+NAMES = ["a[1]", "what?", "all*", "lab=rome", "date=2020-01-01/kind=run", "back\\slash", "it's"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_lake_in_a_folder_of_any_name(made, tmp_path, name):
+    lake = lake_of(tmp_path / name / "lake", made)
+    plain = lake_of(tmp_path / "plain", made)
+    assert counts(lake) == counts(plain) and counts(lake)["second"] > 0
+    for kind in ("run", "second", "sample"):
+        sql = f"SELECT date, lab, count(*) AS n FROM {kind} GROUP BY ALL"
+        assert rows(lake, sql) == rows(plain, sql)
+    (row,) = rows(lake, "SELECT count(DISTINCT file) AS files, count(file) AS n FROM sample")
+    assert row == {"files": 1, "n": counts(plain)["sample"]}
+
+
+@pytest.mark.parametrize("where", ["", " "])
+def test_no_name_is_no_lake(made, where, tmp_path, monkeypatch):
+    """As of a variable that is not set: `--parquet "$LAKE"`."""
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UsageError):
+        place.open_place(where)
+    assert not os.listdir(tmp_path)
+
+
+def test_a_lake_that_is_not_there_is_an_error(tmp_path):
+    with pytest.raises(JournalError, match="no such folder"):
+        asked("SELECT 1", "--lake", str(tmp_path / "typo"))
+
+
+def test_a_damaged_file_is_no_fault_of_the_query(made, tmp_path):
+    lake = lake_of(tmp_path / "lake", made)
+    path = Path(lake.place.path(lake.files["second"][0]))
+    for content in (path.read_bytes()[:1000], b"PAR1", b"", b"x" * 5000):
+        path.write_bytes(content)
+        with pytest.raises(JournalError):
+            asked("SELECT count(*) FROM second", "--lake", str(tmp_path / "lake"))
+    path.unlink()
+    with pytest.raises(JournalError):
+        asked("SELECT count(*) FROM second", "--lake", str(tmp_path / "lake"))
+
+
+def test_sums_and_decimals_are_numbers(made, tmp_path, capsys):
+    """DuckDB makes HUGEINT of a sum of integers, and DECIMAL of 0.5."""
+    lake_of(tmp_path / "lake", made)
+    sql = "SELECT sum(write_ios) AS ios, 0.5 AS half, 10.0 AS ten, [0.25] AS each FROM second WHERE step = 'load'"
+    assert asked(sql, "--lake", str(tmp_path / "lake"), "--json") == 0
+    assert json.loads(capsys.readouterr().out) == {"ios": 2000, "half": 0.5, "ten": 10, "each": [0.25]}
+    assert asked(sql, "--lake", str(tmp_path / "lake"), "--csv") == 0
+    assert capsys.readouterr().out == "ios,half,ten,each\n2000,0.5,10,[0.25]\n"
+
+
+def test_csv_has_lists_as_json_and_nothing_for_no_number(made, tmp_path, capsys):
+    lake_of(tmp_path / "lake", made)
+    sql = "SELECT ['a', 'it''s, \"b\"'] AS tags, 'nan'::DOUBLE AS x, {'c': NULL} AS d, MAP {'k': 1} AS m"
+    assert asked(sql, "--lake", str(tmp_path / "lake"), "--csv") == 0
+    (row,) = csv.DictReader(io.StringIO(capsys.readouterr().out))
+    assert json.loads(row["tags"]) == ["a", 'it\'s, "b"'] and row["x"] == "" and json.loads(row["d"]) == {"c": None}
+    assert json.loads(row["m"]) == [["k", 1]]
+
+
+def test_what_lies_below_a_lake_s_folder_is_no_partition_of_it(made, tmp_path):
+    lake = lake_of(tmp_path / "lab=rome", made, lab="berlin")
+    assert {*read.dataset_of(lake, "event").to_table(columns=["lab"])["lab"].to_pylist()} == {"berlin"}
