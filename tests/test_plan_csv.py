@@ -1,15 +1,19 @@
 """`report --csv` of a plan's run and of a review: all digits of what their pages show."""
 
 import csv
+import errno
+from dataclasses import replace
 
+import numpy as np
 import pytest
 import synthetic_plan
+import synthetic_run
 from test_report import run_command
 from test_review_page import review
 
-from ssdrig import annotations, cli
+from ssdrig import analysis, annotations, cli
 from ssdrig.analysis import table
-from ssdrig.report import svg
+from ssdrig.report import csv_files, svg
 
 
 def read(folder, kind: str) -> list[dict]:
@@ -28,15 +32,15 @@ def test_a_plans_figures_seconds_and_marks(tmp_path):
             (line,) = [each for each in found if (each["step"], each["window"]) == (row.act.path, name)]
             for key in ("iops_mean", "energy_J", "power_mean_W"):
                 want = (figures or {}).get(key)
-                assert float(line[key] or "nan") == pytest.approx(want, rel=1e-8) if want is not None else not line[key]
-            assert line["window_t1_s"] == f"{figures['t1_s']:.9g}" and line["state"] == row.state
+                assert float(line[key] or "nan") == want if want is not None else not line[key]
+            assert float(line["window_t1_s"]) == figures["t1_s"] and line["state"] == row.state
     seconds = read(tmp_path / "csv", "seconds")
     kept = {row.act.path: row.data for row in of.rows if row.data is not None and len(row.data.iops)}
     assert {each["step"] for each in seconds} == set(kept) >= {"clean", "after"}
     for path, data in kept.items():
         mine = [each for each in seconds if each["step"] == path]
         assert [float(each["t_s"]) for each in mine] == list(range(len(data.iops)))
-        assert [each["power_mean_W"] for each in mine] == [f"{watts:.9g}" for watts in data.power_mean_W]
+        assert [float(each["power_mean_W"]) for each in mine] == data.power_mean_W.tolist()
     assert ("2.5", "fan off") in [(each["t_s"], each["words"]) for each in read(tmp_path / "csv", "marks")]
     assert [row["step"] for row in found if row["window"] == ""] == [r.act.path for r in of.rows if not r.windows]
 
@@ -64,6 +68,53 @@ def test_what_cannot_be_written_is_an_error_before_the_page(tmp_path, capsys):
     (tmp_path / "file").write_text("")
     assert cli.main(["report", str(run), "--csv", str(tmp_path / "file"), "-o", str(tmp_path / "p.html")]) == 8
     assert "--csv DIR" in capsys.readouterr().err and not (tmp_path / "p.html").exists()
+
+
+def test_a_load_without_a_histogram_of_clat_has_its_p99_of_lat(tmp_path):
+    """As of a load of hours, of which fio keeps its documents alone."""
+    run = synthetic_run.write(tmp_path, [3000] * 70, logs=False)
+    run_command(run, "--csv", tmp_path / "csv", "--out", tmp_path / "p.html", "--quiet")
+    (row, *_), data = read(tmp_path / "csv", "seconds"), analysis.load(run)
+    assert data.hist_of == "lat" and float(row["lat_p99_us"]) == data.lat_p99_us[0] and "clat_p99_us" not in row
+    page = (tmp_path / "p.html").read_text()
+    assert "submission included (lat). Line" in page and '["lat_p99","lat_p99_us"]' in page
+
+
+def test_steps_have_the_columns_that_any_of_them_has(tmp_path):
+    """A later part may have rails, and a longer step percentiles of another kind, that the first has not."""
+    of = table.load(synthetic_plan.steps(tmp_path))
+    first, second = [row.data for row in of.rows if row.data is not None and len(row.data.iops)][:2]
+    second.hist_of, second.rails = "lat", [replace(second.rails[0], name=name) for name in ("5V", "12V")]
+    columns, rows = next(each[1:] for each in csv_files.plan_tables(of) if each[0] == "seconds")
+    found = [dict(zip(columns, row, strict=True)) for row in rows]
+    assert {"clat_p99_us", "lat_p99_us", "power_mean_W 12V"} <= {*columns}
+    assert np.isnan(found[0]["power_mean_W 12V"]) and np.isnan(found[0]["lat_p99_us"])
+    watts = [row["power_mean_W 12V"] for row in found[len(first.iops) :]]
+    assert watts[: len(second.iops)] == second.rails[0].power_mean_W.tolist()
+
+
+def test_where_there_is_no_room_the_files_stay_that_were_there(tmp_path):
+    tables = lambda n: [("seconds", ["n"], [[n]]), ("marks", ["n"], [[n]])]
+    csv_files.write(tmp_path, "r", tables(1))
+
+    def full():
+        yield "seconds", ["n"], [[2]]
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with pytest.raises(OSError):
+        csv_files.write(tmp_path, "r", full())
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {
+        "r-seconds.csv": "n\n1\n",
+        "r-marks.csv": "n\n1\n",
+    }
+
+
+def test_a_number_has_the_digits_that_tell_it_from_the_next_one(tmp_path):
+    """Of a run of days, samples 100 µs apart; of a fast drive, bytes a second."""
+    times = [250_000.1234, 250_000.1235]
+    (path,) = csv_files.write(tmp_path, "r", [("samples", ["t_s", "B"], [[t, 12_345_678_901.0] for t in times])])
+    rows = list(csv.reader(path.read_text().splitlines()))[1:]
+    assert [float(t) for t, _ in rows] == times and [of for _, of in rows] == ["12345678901"] * 2
 
 
 def test_what_a_plot_draws_is_its_data():

@@ -89,6 +89,6 @@ def _results(data: RunData, found: Mapping[str, Any], kinds: Mapping[str, str]) 
         yield {key: value for key, value in both.items() if line_protocol.fits(value, kinds[key]) and _is_known(value)}
 
 
-def _is_known(value: str | bool | float) -> bool:
+def _is_known(value: Any) -> bool:
     """Not-a-number is not, and what no database can hold."""
     return value != "" if isinstance(value, str) else abs(value) < 2**63

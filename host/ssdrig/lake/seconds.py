@@ -102,8 +102,9 @@ def _table(step: Step, powers: list[reduced.Reduced], utc: Utc, same: Mapping[st
         "second": (np.arange(n, dtype=np.int32), None),
         "partial": (np.arange(n) == (n - 1 if both and (both.partial or n > len(both.t_ns)) else -1), None),
     }
-    for direction, seconds in step.io.items() if both else ():
-        many |= _of_direction(direction, seconds, _later(both, seconds), n)
+    if both:
+        for direction, seconds in step.io.items():
+            many |= _of_direction(direction, seconds, _later(both, seconds), n)
     if powers:
         many |= _of_power(powers, step.edges_ns)
     arrays = []

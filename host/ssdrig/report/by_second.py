@@ -1,5 +1,7 @@
 """Figures of a step by the second, and what they are called there."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from ssdrig.analysis import minutes
@@ -15,18 +17,31 @@ BY_SECOND = {  # what a figure is called where it is shown by the second
 }
 
 
-def timed(word: str) -> str:
-    return BY_SECOND.get(word) or label(word)
+P99 = {  # what P99 by the second are of, in a title and at an axis
+    "clat": (BY_SECOND["lat_p99"], "P99 (clat)"),
+    "lat": ("P99 latency (lat)", "P99 (lat)"),
+    "": ("P99 of latency (lat, of some steps clat)", "P99 (lat, clat)"),
+}
 
 
-def axis_title(word: str, name: str) -> str:
-    words = {"wa": "NAND / host bytes", "C": "Temperature", "lat_p99": "P99 (clat)"}.get(word) or timed(word)
+def timed(word: str, of: Sequence[Row] = ()) -> str:
+    return _p99(of)[0] if word == "lat_p99" else BY_SECOND.get(word) or label(word)
+
+
+def axis_title(word: str, name: str, of: Sequence[Row] = ()) -> str:
+    words = {"wa": "NAND / host bytes", "C": "Temperature", "lat_p99": _p99(of)[1]}.get(word) or timed(word)
     return f"{words}, {name}" if name and name not in words else words
 
 
+def _p99(of: Sequence[Row]) -> tuple[str, str]:
+    """Of these rows: what RunData.hist_of says."""
+    kinds = {row.data.hist_of for row in of if row.data is not None} or {"clat"}
+    return P99[kinds.pop() if len(kinds) == 1 else ""]
+
+
 def seconds(row: Row, word: str) -> tuple[np.ndarray, np.ndarray]:
-    """A figure of each second of a step: (s since its first I/O, value); of SMART at each poll. P99 is of clat there
-    (analysis.RunData), also where that of a whole step is of lat."""
+    """A figure of each second of a step: (s since its first I/O, value); of SMART at each poll. P99 is of what
+    RunData.hist_of says, also where that of a whole step is of lat."""
     data = row.data
     if data is None:
         return np.zeros(0), np.zeros(0)

@@ -2,6 +2,7 @@
 moments, the latency histogram and marks; of a plan its figures and those of each step. Made from the data, not from
 what a page packs."""
 
+import contextlib
 import csv
 import io
 import re
@@ -10,7 +11,8 @@ from pathlib import Path
 
 import numpy as np
 
-from ssdrig.files import write_atomically
+from ssdrig import owner
+from ssdrig.files import replacing
 from ssdrig.report.plates import upper_us
 from ssdrig.words import as_cell, unique
 
@@ -27,7 +29,11 @@ def tables(data) -> Tables:
         fine = (data.fine_mean_W, data.fine_min_W, data.fine_max_W)
         yield "cells", ["t_s", "power_mean_W", "power_min_W", "power_max_W"], zip(t.round(6), *fine, strict=True)
     if data.moments:
-        rows = ((words, t, P) for words, times, watts in data.moments for t, P in zip(times, watts, strict=True))
+        rows = (
+            (words, t, P)
+            for words, times, watts in data.moments
+            for t, P in zip(np.round(times, 9), watts, strict=True)  # of samples, known to the nanosecond
+        )
         yield "samples", ["moment", "t_s", "power_W"], rows
     if len(data.hist):
         edges = upper_us(data.k)
@@ -52,8 +58,8 @@ def plan_tables(of) -> Tables:
     ]
     yield "steps", [*head, "notes"], (_figures(row, name, found or {}, keys) for row, name, found in figures)
     kept = [row for row in of.rows if row.data is not None and len(row.data.iops) and row.t0_s is not None]
-    if kept:
-        columns = _seconds(kept[0].data)[0]
+    if kept:  # a column that any of them has: rails, and what its percentiles are of, may differ from part to part
+        columns = list(dict.fromkeys(column for row in kept for column in _seconds(row.data)[0]))
         yield (
             "seconds",
             [*WHO, *columns],
@@ -91,16 +97,17 @@ def _seconds(data, columns: Sequence[str] = ()) -> tuple[list[str], Iterable]:
     """Columns and rows of each second; `columns`: these, empty where there are none of it."""
     n = len(data.iops)
     none = np.full(n, np.nan)
+    names = unique(rail.name for rail in data.rails)  # a board may give two of them one name
     known = {
         "iops": data.iops,
         "bw_Bps": data.bw_Bps,
         "lat_mean_us": data.lat_mean_us,
-        "clat_p99_us": data.lat_p99_us,
+        f"{data.hist_of}_p99_us": data.lat_p99_us,
         "power_mean_W": data.power_mean_W,
         "power_min_W": data.power_min_W,
         "power_max_W": data.power_max_W,
         "energy_J": data.energy_J,
-        **{f"power_mean_W {rail.name}": rail.power_mean_W for rail in data.rails if len(data.rails) > 1},
+        **{f"power_mean_W {name}": of.power_mean_W for name, of in zip(names, data.rails, strict=True) if names[1:]},
     }
     named = list(columns)[1:] or list(known)
     found = [known[name] if len(known.get(name, ())) == n else none for name in named]
@@ -108,16 +115,21 @@ def _seconds(data, columns: Sequence[str] = ()) -> tuple[list[str], Iterable]:
 
 
 def write(folder: Path, name: str, found: Tables) -> list[Path]:
-    """The tables of a run into `folder`, which is made; `name`: of file_names(). Returns the files. Raises OSError."""
+    """The tables of a run into `folder`, which is made; `name`: of file_names(). Its files get their names when all of
+    them are whole: where there is no room, those stay that were there. Returns them. Raises OSError."""
+    if not folder.exists():
+        owner.new(folder)
     folder.mkdir(parents=True, exist_ok=True)
     out = []
-    for kind, columns, rows in found:
-        text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow([_cell(column) for column in columns])
-        writer.writerows([[_cell(value) for value in row] for row in rows])
-        out.append(folder / f"{name}-{kind}.csv")
-        write_atomically(out[-1], text.getvalue().encode(), durable=False)
+    with contextlib.ExitStack() as whole:
+        for kind, columns, rows in found:
+            out.append(folder / f"{name}-{kind}.csv")
+            file = whole.enter_context(replacing(out[-1], durable=False))
+            text = io.TextIOWrapper(file, "utf-8", "replace", "")
+            writer = csv.writer(text, lineterminator="\n")
+            writer.writerow([_cell(column) for column in columns])
+            writer.writerows([_cell(value) for value in row] for row in rows)
+            text.detach().flush()  # what does not fit is known before the first has its name
     return out
 
 
@@ -127,6 +139,9 @@ def file_names(runs: Iterable[str]) -> list[str]:
 
 
 def _cell(value):
-    if isinstance(value, float | np.floating):
-        return "" if np.isnan(value) else f"{float(value):.9g}"
+    """A number with as many digits as tell it from its neighbours of the same kind; whole ones without a point."""
+    if isinstance(value, np.floating) and not isinstance(value, float):
+        return "" if np.isnan(value) else str(value).removesuffix(".0")
+    if isinstance(value, float):
+        return "" if np.isnan(value) else repr(float(value)).removesuffix(".0")
     return as_cell(value)

@@ -2,6 +2,7 @@
 packed.js."""
 
 import base64
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -25,7 +26,7 @@ SHAPES = {  # how panels.js draws a run's marks, and the glyph that stands for t
 COLOURS = ["blue", "green", "purple", "orange", "sky", "ink-soft", "yellow"]  # Okabe-Ito, darkened; report.css has them
 
 
-# series of a run with a value for each second, as packed.js names them -> column of its CSV
+# series of a run with a value for each second, as packed.js names them -> column of its CSV; see columns()
 COLUMNS = {
     "iops": "iops",
     "lat_mean": "lat_mean_us",
@@ -35,6 +36,12 @@ COLUMNS = {
     "power_max": "power_max_W",
     "energy": "energy_uJ_per_io",  # packed.js computes it
 }
+
+
+def columns(runs: Iterable) -> dict[str, str]:
+    """COLUMNS for these runs: of a long load the P99 by the second are of lat (RunData.hist_of)."""
+    kinds = {data.hist_of for data in runs}
+    return COLUMNS | {"lat_p99": f"{kinds.pop()}_p99_us" if len(kinds) == 1 else "p99_us"}
 
 
 def look(index: int) -> dict:

@@ -41,6 +41,11 @@ SCRIPTS = (
     "vendor/uPlot.iife.min.js",
     *(f"{name}.js" for name in ("panels", "packed", "samples", "export", "cards", "tools", "report")),
 )
+P99_OF = {  # what the marks of the panel "latency" are of, as panels.html has it
+    "clat": "from when the drive was given the I/O (clat)",
+    "lat": "submission included (lat)",
+    "": "from when the drive was given the I/O (clat), of long loads submission included (lat)",
+}
 RAIL_COLUMNS = [  # key of a rail's figures, words, unit, places
     ("power_mean_W", "Mean power", "W", 3),
     ("share", "Share", "%", 1),
@@ -65,7 +70,7 @@ def render(runs: list, figures: list[dict], review: int, more: str = "", host: s
     payload = {
         "review": review,
         "apart": apart,
-        "columns": list(pack.COLUMNS.items()),
+        "columns": list(pack.columns(runs).items()),
         "views": [view.name for view in shown],
         "simulated": any(f["simulated"] for f in figures),
         "days": about.days(runs),
@@ -175,6 +180,8 @@ def verdicts(shown: list, names: list, apart: list[list[str | None]], review: in
 def panels(runs: list, names: list, looks: list[dict], review: int) -> str:
     """The panels that JavaScript draws; without it each stands still."""
     html = (HERE / "panels.html").read_text("utf-8")
+    kinds = {data.hist_of for data in runs}
+    html = html.replace(P99_OF["clat"], P99_OF[kinds.pop() if len(kinds) == 1 else ""])
     html = html.replace("<!--legend-->", svg.legend([short for *_, short in names], still.looks(looks, review)))
     for name in still.PANELS:
         plate = still.plate(name, runs, looks, review)

@@ -25,6 +25,7 @@ PER_OCTAVE = 8
 HEAT_RGB = (24, 133, 204)
 HEAT_LEAST = 1e-5  # share of a column's I/O that is just seen
 HIST_BINS = 120
+LATENCIES = {"clat": "completion time (clat)", "lat": "latency (lat)"}
 
 
 class Plate(NamedTuple):
@@ -94,7 +95,8 @@ def slower(runs: Sequence, view, index: int, names: Sequence, looks: Sequence[di
     plot = Plot(
         "How many I/O are slower", WIDTH, HEIGHT, extent(times, True), (LEAST_SHARE, 1.0), x_log=True, y_log=True
     )
-    plot.axes("completion time (clat), µs" if runs[0].hist_of == "clat" else "latency (lat), µs", "share of I/O slower")
+    kinds = sorted({runs[i].hist_of for i, _ in curves})
+    plot.axes(f"{' or '.join(LATENCIES[kind] for kind in kinds)}, µs", "share of I/O slower")
     for i, points in sorted(curves, key=lambda one: one[0] == review):
         steps = [(points[0][0], 1.0)]
         for (_, before), (t, share) in zip(points, points[1:]):

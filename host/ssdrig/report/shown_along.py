@@ -34,7 +34,7 @@ def drawn(context: Context) -> str:
 
 
 def _panel(context: Context, word: str, path: str, name: str, row: Row, each: Table) -> str:
-    title = f"{timed(word)} {TITLE[context.along]}, {path}" + ", logarithmic" * context.log
+    title = f"{timed(word, [row])} {TITLE[context.along]}, {path}" + ", logarithmic" * context.log
     title = context.title(title, word) + name
     x, values, soft = by_minute(row, word) if context.along == MINUTES else over_written(row, word, each, context.along)
     if not np.isfinite(values).any():
@@ -52,7 +52,7 @@ def _panel(context: Context, word: str, path: str, name: str, row: Row, each: Ta
     else:
         size = 5 if len(pairs) < 400 else 3 if len(pairs) < 2500 else 2
         plot.dots(svg.thinned(pairs), f"stroke:var(--blue);stroke-width:{size}")
-    plot.axes(AXIS[context.along], axis_title(word, shown.name))
+    plot.axes(AXIS[context.along], axis_title(word, shown.name, [row]))
     return panel(title, plot.text(), soft, "wide")
 
 

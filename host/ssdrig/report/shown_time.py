@@ -60,7 +60,7 @@ def scatter(context: Context) -> str:
             reach = svg.extent([float(v) for *_, values in cut for v in values], context.log, context.show.get("top"))
             for name, row, from_s, to_s, t, values in cut:
                 where = (f", window {window}" if window else "") + ", logarithmic" * context.log
-                title = context.title(f"{timed(word)} by the second, {path}{where}") + name
+                title = context.title(f"{timed(word, [row])} by the second, {path}{where}") + name
                 plot = svg.Plot(title, 960, 300, (from_s, max(to_s, from_s + 1)), reach, y_log=context.log)
                 marked = row.windows.get("steady")
                 if marked and not window:
@@ -68,7 +68,7 @@ def scatter(context: Context) -> str:
                 size = 5 if len(t) < 400 else 3 if len(t) < 2500 else 2
                 style = f"stroke:var(--blue);stroke-width:{size}"
                 plot.dots(svg.thinned(list(zip(t.tolist(), values.tolist()))), style, name=path)
-                plot.axes("s since the first I/O", axis_title(word, shown.name))
+                plot.axes("s since the first I/O", axis_title(word, shown.name, [row]))
                 soft = "Shaded: the window steady." if marked and not window else ""
                 out.append(panel(title, plot.text(), soft, "wide"))
     return "".join(out)
@@ -95,7 +95,8 @@ def series(context: Context) -> str:
 
 
 def _series(context: Context, word: str, name: str, found: list, shown) -> str:
-    title = context.title(f"{timed(word)}: {', '.join(context.paths)}", word) + name
+    rows = [row for row, *_ in found]
+    title = context.title(f"{timed(word, rows)}: {', '.join(context.paths)}", word) + name
     long = [max(len(row.data.iops), row.data.load_s, float(t.max(initial=0))) for row, t, _ in found]
     gap = BETWEEN * sum(long)
     begins = [sum(long[:i]) + gap * i for i in range(len(long))]
@@ -130,7 +131,7 @@ def _series(context: Context, word: str, name: str, found: list, shown) -> str:
                 plot.words(plot.x(begin + length / 2), plot.TOP + 12, words, "mid soft")
                 labels.append((begin + length / 2, f"{figure(length)} s"))
     axis_words = "one step after the other" if len(found) > 1 else "s since the first I/O"
-    plot.axes(axis_words, axis_title(word, shown.name), labels or None)
+    plot.axes(axis_words, axis_title(word, shown.name, rows), labels or None)
     short = [row.act.path for (row, *_), length in zip(found, long, strict=True) if length <= 0.06 * end]
     soft = f"Too short for its name: {', '.join(short)}." if short and len(found) > 1 else ""
     return panel(title, plot.text(), soft, "wide")
