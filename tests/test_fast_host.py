@@ -59,6 +59,23 @@ def test_the_channel_is_set_by_the_sensor(tmp_path):
     assert seen.highest_A[middle] == pytest.approx(0.2, abs=0.015)
 
 
+@pytest.mark.parametrize("gone", [(15.0, 18.0), (15.0, 15.4), (14.75, 15.05)])
+def test_a_stretch_in_which_the_channel_was_silent_calibrates_nothing(tmp_path, gone):
+    """The sensor went on: its energy frames of that time have nothing that they could be compared with."""
+    whole = figures(tmp_path / "whole", bursts=())[0].rails[0].fast
+    data, found = figures(tmp_path / "gone", bursts=(), gone=gone)
+    seen = data.rails[0].fast
+    assert seen.why is None and "of the window" in reason_of(found, "steady")
+    assert seen.scatter_A == pytest.approx(whole.scatter_A, abs=1e-3) and seen.gain == pytest.approx(
+        whole.gain, rel=2e-3
+    )
+    assert found["windows"]["fresh"]["peak_100us_W"] == pytest.approx(2.5, rel=0.05)
+
+
+def reason_of(found, window):
+    return next(note for note in found["notes"] if note.startswith(window) and "peak_100us_W: " in note)
+
+
 @pytest.mark.parametrize(
     ("channel", "says"),
     [

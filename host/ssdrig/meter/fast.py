@@ -135,20 +135,22 @@ def _compared(rail: int, rows, energies, boots, step_us: float) -> tuple[np.ndar
         of, e = rows[rows["boot"] == b], energies[energies["boot"] == b]
         end_us = of["t0_us"] + of["n"] * step_us
         broken = np.concatenate([[0], np.cumsum(np.abs(of["t0_us"][1:] - end_us[:-1]) > step_us)])
-        edges_us = np.append(of["t0_us"], end_us[-1:]) - step_us
-        running = np.concatenate([[0.0], np.cumsum(of["sum"], dtype=float)])
+        edges_us, lasts_us = of["t0_us"] - step_us, of["n"] * step_us  # an interval's samples stand for that
+        before = np.concatenate([[0.0], np.cumsum(of["sum"], dtype=float)])
         for config in np.unique(e["config"]).tolist():
             facts = boots[b].rails.get((rail, config))
             if facts is None or chips.of(facts) is None:
                 continue
             conversions, charge = np.diff(e["index"]), np.diff(e["charge"]) % (1 << 40)
             at = np.searchsorted(edges_us, e["t_us"], "right") - 1
-            inside = (at >= 0) & (at < len(of))
+            share = (e["t_us"] - edges_us[at]) / lasts_us[at]  # of the interval; behind its end the channel was silent
+            inside = (at >= 0) & (share <= 1 + step_us / lasts_us[at])
+            running = before[at] + of["sum"][at] * np.minimum(share, 1)
             good = (e["config"][1:] == config) & (e["config"][:-1] == config) & (conversions > 1)
             good &= np.diff(e["t_us"]) > 0  # a board may say anything
             good &= inside[1:] & inside[:-1]
             good[good] &= broken[at[1:][good]] == broken[at[:-1][good]]
-            counts = np.diff(np.interp(e["t_us"], edges_us, running))[good] * step_us / np.diff(e["t_us"])[good]
+            counts = np.diff(running)[good] * step_us / np.diff(e["t_us"])[good]
             charge = charge[good] - (charge[good] >> 39 << 40)
             _, _, i_scale, i_offset, _ = calibration.scales(facts)
             x.append(counts)
