@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 from lake_runs import asked as rows
-from lake_runs import counts, lake_of, run
+from lake_runs import counts, lake_of, run, tree
 from test_lake_query import asked
 
 from ssdrig.errors import JournalError, UsageError
-from ssdrig.lake import place, read
+from ssdrig.lake import place, read, write
 
 
 @pytest.fixture(scope="module")
@@ -42,6 +42,15 @@ def test_no_name_is_no_lake(made, where, tmp_path, monkeypatch):
     with pytest.raises(UsageError):
         place.open_place(where)
     assert not os.listdir(tmp_path)
+
+
+@pytest.mark.parametrize("inside", ["", "lake", "fio/load"])
+def test_a_lake_in_the_run_itself_is_refused(made, inside):
+    """Its own files would be part of what is exported."""
+    before = tree(made)
+    with pytest.raises(UsageError, match="outside of the run folder"):
+        write.export(made, place.open_place(str(made / inside)), "berlin")
+    assert tree(made) == before and not (made / "lake").exists()
 
 
 def test_a_lake_that_is_not_there_is_an_error(tmp_path):

@@ -51,6 +51,8 @@ def export(run: Path, place: Place, lab: str, with_samples: bool = True) -> Expo
     """Put a run that has ended into the lake. Raises JournalError for a folder that is no such run, RigError where
     rig.bin cannot be read, UsageError for a name that is none, or a run that is in the lake as another's."""
     run = parts.root(run)
+    if place.is_local and Path(place.root).is_relative_to(run.resolve()):
+        raise UsageError(f"a lake outside of the run folder {run}", place.words, "name another folder")
     of_parts = read_parts(run)
     first = of_parts[0]
     name = name_of("the name of a run", first.header["run"])
