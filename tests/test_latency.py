@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 import synthetic_run
+from test_report import run_command
 
 from ssdrig import analysis, integrity
 from ssdrig.analysis import RunData, latency, summary
@@ -51,3 +52,15 @@ def test_a_run_that_has_just_ended_has_its_summary(tmp_path):
     _, figures = screen.ended(run)
     assert figures == figures_of(analysis.load(run)) and (run / integrity.SUMMARY).exists()
     assert summary.kept(run)[1] == json.loads(json.dumps(figures))
+
+
+def test_a_load_that_ended_within_its_first_second_is_no_defect(tmp_path):
+    """Of a SIMULATED drive whose second lasts two of the host's, and killed in it: I/Os, and no second to count in."""
+    run = synthetic_run.write(tmp_path, [300], dilation=2, state=None, fill_s=1, zoom_s=0)
+    header = json.loads((run / "run.json").read_text())
+    (run / "run.json").write_text(json.dumps(header | {"host": None}))
+    data, figures = summary.load(run)
+    assert len(data.iops) == 0 < len(analysis.load(run).hist)
+    assert not len(data.lat_over_time) and figures["windows"]["all"] is None
+    code, out, _ = run_command(run, "--json", "--csv", tmp_path / "csv", "--quiet")
+    assert code == 0 and json.loads(out)["iops_mean"] is None and (run / "report.html").exists()

@@ -28,7 +28,7 @@ def stretches(data: RunData) -> int:
 def over_time(data: RunData) -> np.ndarray:
     """data.hist with a stretch of the load in place of each second, int64 (cells, 3)."""
     n = stretches(data)
-    if not len(data.hist):
+    if not len(data.hist) or not n:  # a load that ended within its first second has I/Os, and no second
         return data.hist[:0]
     stretch = np.minimum(data.hist[:, 0] * n // max(1, len(data.iops)), n - 1)
     held = np.bincount(stretch * BINS + data.hist[:, 1], data.hist[:, 2]).astype(np.int64)

@@ -310,7 +310,7 @@ def notes(runs: list, figures: list[dict], names: list) -> str:
 
 def footer(runs: list) -> str:
     versions = sorted({str(d.header.get("ssdrig")) for d in runs})
-    tools = sorted({str(d.header.get("host", {}).get("fio")) for d in runs})
+    tools = sorted({str((d.header.get("host") or {}).get("fio")) for d in runs})
     return (
         f"<footer class='soft'>Made by ssdrig {escape(', '.join(versions))} from the run folders alone; load by"
         f" {escape(', '.join(tools))}. t = 0 is the first I/O of the load. Plots by uPlot (MIT). No part of this page"

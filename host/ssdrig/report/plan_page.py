@@ -162,7 +162,7 @@ def _worded(value) -> str:
 
 def _run(each: Table, name: str) -> str:
     data, header = each.data, each.data.header
-    drive, host = header["drive"], header.get("host", {})
+    drive, host = header["drive"], header.get("host") or {}
     sign, words = about.STATES.get(data.state, ("?", data.state))
     params = ", ".join(f"{key} = {_worded(value)}" for key, value in each.plan.params.items())
     facts = [

@@ -86,7 +86,7 @@ def write(folder: Path, against: Sequence[Path] | None, out: Path) -> None:
 def head(title: str, review: Review, tables: Mapping[str, Table]) -> str:
     """What the drive is, and how it was tested."""
     drive = review.said["drive"]
-    host: Mapping = next((each.data.header.get("host", {}) for each in tables.values()), {})
+    host: Mapping = next((each.data.header.get("host") or {} for each in tables.values()), {})
     rig = next((each.data.header["rig"] for each in tables.values() if each.data.header.get("rig")), None)
     first = next(iter(tables.values()), None)
     facts = [

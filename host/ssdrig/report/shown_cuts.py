@@ -303,7 +303,7 @@ def _harness(each: Table, found: Mapping) -> str:
     rows.append(("Seed", str(seed)))
     again = f"./ssdrig run {plan.get('name')} … --only-cut N --seed {seed}, with the drive and the options of this run"
     rows.append(("To repeat session N", again))
-    host = header.get("host", {})
+    host = header.get("host") or {}
     versions = [f"ssdrig {header.get('ssdrig')}", f"kernel {host.get('kernel')}", f"Python {host.get('python')}"]
     rows.append(("Versions", ", ".join(versions)))
     body = "".join(f'<tr><th scope="row">{a}</th><td>{escape(b)}</td></tr>' for a, b in rows)
