@@ -37,7 +37,7 @@ def header(folder, part: str, key: str, value) -> dict:
     ("part", "key", "good", "bad"),
     [
         ("", "run", ["x"], [None, 1]),
-        ("", "rig", [None, {}], [1, []]),
+        *(("", key, [None, {}], [1, []]) for key in ("rig", "plan", "host")),
         ("", "drive", [{}], [None, 1]),
         ("started", "t_ns", [0, 1 << 62], [-1, (1 << 62) + 1, None, 1.0, True]),
         ("drive", "time_dilation", [1, 1_000_000, None], [0, 1_000_001, 1.5, True]),
@@ -51,7 +51,7 @@ def header(folder, part: str, key: str, value) -> dict:
         ),
         *(
             ("method", key, [0, 1 << 62, None], [-1, (1 << 62) + 1])
-            for key in ("tested_bytes", "block_bytes", "queue_depth", "seed")
+            for key in ("tested_bytes", "block_bytes", "fill_block_bytes", "queue_depth", "seed")
         ),
     ],
 )
@@ -278,3 +278,10 @@ def test_what_the_system_said_is_repeated(tmp_path):
     (book.path / "rig.bin").mkdir()
     with pytest.raises(JournalError, match="a readable rig.bin"):
         journal.records(book.path)
+
+
+def test_an_anchor_at_no_time_is_a_damaged_line(folder):
+    events = [{"t_ns": 5, "kind": "clock.anchor", "utc_ns": utc_ns} for utc_ns in (0, -1, 1 << 62, 1 << 70, 7)]
+    (folder / "events.jsonl").write_bytes(b"".join(integrity.sealed(event, i) for i, event in enumerate(events)))
+    assert [event["utc_ns"] for event in journal.events(folder)] == [0, 7]
+    assert "3 damaged lines" in integrity.damage(folder)[0]

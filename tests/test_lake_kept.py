@@ -66,7 +66,7 @@ def test_how_a_run_ended_and_why_is_of_one_part(tmp_path):
 
 
 START = {"kind": "run.start"}
-ODD = [{"plan": [], "host": 5}, {"plan": {"name": 5, "variant": {}}, "host": {"fio": 5}}, {"host": None, "ssdrig": []}]
+ODD = [{"plan": {"name": 5, "variant": {}}, "host": {"fio": 5}}, {"host": None, "ssdrig": []}]
 
 
 @pytest.mark.parametrize("odd", ODD)

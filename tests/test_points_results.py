@@ -13,6 +13,7 @@ from ssdrig.analysis import figures, window_figures
 from ssdrig.analysis.figures import figures_of
 from ssdrig.errors import JournalError
 from ssdrig.influx import line_protocol, points
+from ssdrig.lake import seconds
 from ssdrig.meter import peaks, samples
 
 SCHEMA = line_protocol.read_schema()
@@ -128,6 +129,22 @@ def test_a_header_that_does_not_say_whose_the_points_are_is_one_error(run, damag
     with pytest.raises(JournalError, match="a whole run.json"):
         emit(run)
     assert not (run / "points.lp").exists()
+
+
+@pytest.mark.parametrize("name", ["x" * 300, "a\0b", "../.."])
+@pytest.mark.parametrize("key", ["step", "fio", "played"])
+def test_a_step_whose_name_is_none_of_a_file_has_no_seconds(tmp_path, key, name):
+    """The rest of the run is sent, reported and exported."""
+    folder = synthetic_run.write(tmp_path, IOPS[:3], name="odd", fill_s=1)
+    events = [{k: v for k, v in event.items() if k not in ("line", "crc")} for event in journal.events(folder)]
+    for event in events:
+        if event.get("step") == "flush":
+            event[key] = name
+    events[0]["step"] = {}
+    synthetic_run.seal(folder, events)
+    found = Counter(m for m, *_ in read(emit(folder)))
+    assert found == points.counts(folder) and found["power"] and found["run_result"]
+    assert {each.path for each in seconds.steps(folder, events)} >= {"fill", "load"}
 
 
 @pytest.mark.parametrize("host", [None, [], "x", {"name": 5}])

@@ -111,7 +111,7 @@ def _event(part: bytes) -> dict | None:
         if not 0 <= event["t_ns"] < 1 << 62:
             return None
         for name, kind in FIELDS.get(event["kind"], {}).items():
-            if type(event.get(name)) is not kind:
+            if type(event.get(name)) is not kind or (name == "utc_ns" and not 0 <= event[name] < 1 << 62):
                 return None
         if event["kind"] in ("step.start", "step.end"):
             if not all(isinstance(event.get(name, {}), kind) for name, kind in OF_STEPS.items()):

@@ -278,7 +278,10 @@ _HEADER: tuple[tuple[str, str, Any, tuple[int, int] | None], ...] = (
     ("method", "name", (str, NoneType), None),
     ("method", "op_percent", (int, float, NoneType), (0, 100)),
     *(("method", key, (int, NoneType), (0, 1 << 40)) for key in ("duration_s", "zoom_s", "smart_interval_s", "idle_s")),
-    *(("method", key, (int, NoneType), (0, 1 << 62)) for key in ("tested_bytes", "block_bytes", "queue_depth", "seed")),
+    *(
+        ("method", key, (int, NoneType), (0, 1 << 62))
+        for key in ("tested_bytes", "block_bytes", "fill_block_bytes", "queue_depth", "seed")
+    ),
 )
 
 
@@ -288,8 +291,7 @@ def run_header(run: str | os.PathLike) -> dict:
     Raises JournalError."""
     header = open_run(run)
     wrong = [name for name in ("started", "drive", "method") if not isinstance(header.get(name), dict)]
-    if not isinstance(header.get("rig"), dict | None):
-        wrong.append("rig")
+    wrong += [name for name in ("rig", "plan", "host") if not isinstance(header.get(name), dict | None)]
     if not wrong:
         for part, key, kinds, bounds in _HEADER:
             value = (header[part] if part else header).get(key)

@@ -161,7 +161,8 @@ def _rails(data: RunData, steady: dict | None) -> list[dict]:
 
 def _time_to_complete_s(data: RunData, notes: list[str]) -> float | None:
     """From the start of the purge to the end of the load, drive time."""
-    at = {(e["kind"], e.get("step")): e["t_ns"] for e in data.events if e.get("ok", True)}
+    steps = [e for e in data.events if e["kind"] in ("step.start", "step.end") and e.get("ok", True)]
+    at = {(e["kind"], e["step"]): e["t_ns"] for e in steps}
     begin, end = at.get(("step.start", "purge")), at.get(("step.end", "load"))
     if begin is None or end is None:
         notes.append("time_to_complete_s: the load was not completed")

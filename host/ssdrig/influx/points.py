@@ -7,6 +7,7 @@ are made, and when all of them are there (made.py): of a run that has ended they
 
 import functools
 import json
+import os
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -226,7 +227,7 @@ def job_of(event: dict) -> str:
 def fio_seconds(run: Path, job: str) -> list[tuple[str, fioseconds.Seconds]]:
     """Per-second tables of a job, one per direction with I/O; none if nothing did I/O in it or left anything."""
     folder, load = Path(run) / job, (playedlog if job.startswith("played/") else fiolog).load
-    if not folder.is_dir():
+    if not os.path.isdir(folder):  # nor where the name of a step is none of a file
         return []
     try:
         both = load(folder)

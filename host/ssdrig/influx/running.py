@@ -33,7 +33,7 @@ class Running:
             with open(self.path, "rb") as file:
                 file.seek(self._at)
                 text = file.read()
-        except OSError:
+        except (OSError, ValueError):  # the name of a step may be none of a file
             return []
         whole = text[: text.rfind(b"\n") + 1]
         self._at += len(whole)

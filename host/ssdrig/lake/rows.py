@@ -88,8 +88,8 @@ def of_run(run: Path, of_parts: Sequence[Part], found: Found) -> Row:
     """The row of the run, but for what the export adds to it."""
     first, last = of_parts[0], of_parts[-1]
     state = journal.state(last.folder)
-    header, drive, method = first.header, first.header["drive"], first.header["method"]
-    plan, host = (said if isinstance(said := header.get(key), dict) else {} for key in ("plan", "host"))
+    header, drive, plan = first.header, first.header["drive"], first.header.get("plan") or {}
+    method, host = header["method"], header.get("host") or {}
     return found.run | {
         **{key: value for key, value in first.at(header["started"]["t_ns"]).items() if key != "part"},
         "state": state,

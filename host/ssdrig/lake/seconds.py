@@ -2,6 +2,7 @@
 same seconds. A step's grid begins with its first I/O; of a step without I/O with its start."""
 
 import json
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -70,7 +71,7 @@ def _io(part: Path, event: Mapping[str, Any]) -> tuple[Seconds | None, dict[str,
     played = event.get("played")
     folder = part / "played" / str(played) if played else part / "fio" / str(event.get("fio") or event["step"])
     load = playedlog.load if played else fiolog.load
-    if not folder.is_dir():
+    if not os.path.isdir(folder):  # nor where the name of a step is none of a file
         return None, {}
     try:
         both = load(folder)
