@@ -8,7 +8,7 @@ import pytest
 import synthetic_run
 
 from ssdrig import analysis
-from ssdrig.analysis import RunData, _why
+from ssdrig.analysis import RunData, why_ended
 from ssdrig.analysis.events import load_events
 from ssdrig.analysis.power import _count
 from ssdrig.analysis.rundata import Rail
@@ -116,7 +116,7 @@ def test_only_a_second_hello_is_a_reset_and_the_log_is_in_order():
     ],
 )
 def test_why_a_run_ended(state, events, why):
-    assert _why(state, events) == why
+    assert why_ended(state, events) == why
 
 
 @pytest.mark.parametrize(
