@@ -335,14 +335,15 @@ def write(path: Path, text: str) -> None:
 def short_table(figures: list[dict]) -> str:
     """For a terminal: the phases of each run, then the key figures of the window `steady`, one column a run, then the
     notes; of many runs one row each."""
-    names = [
-        f"{short}{' SIMULATED' if f['simulated'] else ''}"
-        for f, (*_, short) in zip(figures, page.labels(figures), strict=True)
-    ]
-    if len(figures) >= many.FROM:
+    shorts = [short for *_, short in page.labels(figures)]
+    if len(figures) >= many.FROM:  # a name may be shortened from the left there: SIMULATED stands below
+        simulated = [short for short, f in zip(shorts, figures, strict=True) if f["simulated"]]
+        which = "all of them" if len(simulated) == len(figures) else "; ".join(simulated)
         notes = [f"{f['run']}: {note}" for f in figures for note in f["notes"]]
         series = ["", *over_op.lines(figures), ""] if over_op.is_series(figures) else []
-        return "\n".join([*many.lines(names, figures, columns()), *series, *notes])
+        said = [f"SIMULATED: {which}"] if simulated else []
+        return "\n".join([*many.lines(shorts, figures, columns()), *said, *series, *notes])
+    names = [f"{short}{' SIMULATED' * bool(f['simulated'])}" for short, f in zip(shorts, figures, strict=True)]
     lines = []
     for name, f in zip(names, figures, strict=True):
         found = [phases.cells(row) for row in phases.rows(f)]
