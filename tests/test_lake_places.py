@@ -70,6 +70,28 @@ def test_a_damaged_file_is_no_fault_of_the_query(made, tmp_path):
         asked("SELECT count(*) FROM second", "--lake", str(tmp_path / "lake"))
 
 
+def test_a_row_of_a_run_with_columns_of_other_types_is_an_error(made, tmp_path):
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    lake_of(tmp_path / "lake", made)
+    mark = next((tmp_path / "lake").rglob("made.parquet"))
+    table = pq.read_table(mark, partitioning=None)
+    for odd in (pa.array([["x"]]), pa.array(["x"]), pa.array([{"a": 1}])):
+        pq.write_table(table.set_column(table.schema.get_field_index("samples"), "samples", odd), mark)
+        with pytest.raises(JournalError, match="rows of runs"):
+            asked("SELECT 1", "--lake", str(tmp_path / "lake"))
+
+
+def test_a_query_that_needs_too_much_room_is_not_wrong_sql(made, tmp_path):
+    lake_of(tmp_path / "lake", made)
+    sql = (
+        "SET memory_limit = '8MB'; SET max_temp_directory_size = '1KB'; SELECT * FROM range(9000000) ORDER BY random()"
+    )
+    with pytest.raises(JournalError, match="memory and disk"):
+        asked(sql, "--lake", str(tmp_path / "lake"))
+
+
 def test_sums_and_decimals_are_numbers(made, tmp_path, capsys):
     """DuckDB makes HUGEINT of a sum of integers, and DECIMAL of 0.5."""
     lake_of(tmp_path / "lake", made)

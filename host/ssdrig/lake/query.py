@@ -113,9 +113,12 @@ def ask(lake: read.Lake, sql: str, scratch: str, threads: int | None = None) -> 
                 return needs("pyarrow").table({})
             table = found.to_arrow_table()
             return table.rename_columns(unique(table.column_names))
+    except (duckdb.OutOfMemoryException, MemoryError) as error:
+        do = "ask for less at once, or name a larger disk in TMPDIR"
+        raise JournalError("memory and disk for the query", _first_line(error), do) from None
     except (duckdb.IOException, OSError) as error:
         do = "look again: a run was exported anew; or mend the lake, or what else the query names"
-        raise JournalError("to read what the query asks for", str(error).splitlines()[0], do) from None
+        raise JournalError("to read what the query asks for", _first_line(error), do) from None
     except duckdb.Error as error:
         seen = str(error).strip()
         raise UsageError("SQL that DuckDB takes", seen, "`ssdrig query --show NAME` prints an example") from None
@@ -127,9 +130,12 @@ def _connected(lake: read.Lake, threads: int | None) -> "duckdb.DuckDBPyConnecti
     try:
         return read.connect(lake, threads)
     except (duckdb.InvalidInputException, duckdb.InvalidTypeException, arrow.ArrowException) as error:
-        seen = (str(error).splitlines() or [type(error).__name__])[0]
         do = "export the run anew: remove the file and repeat `ssdrig export`"
-        raise JournalError(f"Parquet files in {lake.place.words}", seen, do) from None
+        raise JournalError(f"Parquet files in {lake.place.words}", _first_line(error), do) from None
+
+
+def _first_line(error: BaseException) -> str:
+    return next(iter(str(error).splitlines()), "") or type(error).__name__
 
 
 def _plain(value: Any) -> Any:

@@ -66,7 +66,7 @@ def look(place: Place, since: str | None = None, until: str | None = None) -> La
         )
         try:
             runs = opened.to_table()
-        except (OSError, pa.ArrowInvalid) as error:
+        except (OSError, pa.ArrowException) as error:
             raise JournalError(f"rows of runs in {place.words}", str(error), "look again, or mend the lake") from error
     else:
         runs = marked.empty_table()
