@@ -139,9 +139,9 @@ def try_release(folder: Path, suite: str) -> int:
     words = system.first(
         "a user without sudo, nothing installed: says what to do", "/home/plain/ssdrig", "plain", "setup", 9
     )
-    system.line(
-        "  in one line, with the command", words.count("\n") == 1 and "apt-get install" in words, repr(words[-200:])
-    )
+    last = words.splitlines()[-1]
+    good = words.count("\n") == 3 and last.startswith("  hint:  as root: apt-get") and "apt-get install" in last
+    system.line("  in three lines, with the command", good, repr(words[-300:]))
 
     system.clone("/home/sudoer/ssdrig", "sudoer")
     system.first("a user with sudo, nothing installed: setup", "/home/sudoer/ssdrig", "sudoer", "setup")
