@@ -17,6 +17,7 @@ HEADER = {
     "drive": {"preset": "p"},
     "method": {"name": "m"},
     "rig": None,
+    "plan": {},
 }
 
 
@@ -40,6 +41,9 @@ def header(folder, part: str, key: str, value) -> dict:
         *(("", key, [None, {}], [1, []]) for key in ("rig", "plan", "host")),
         ("", "drive", [{}], [None, 1]),
         ("started", "t_ns", [0, 1 << 62], [-1, (1 << 62) + 1, None, 1.0, True]),
+        *(("plan", key, ["x", None], [1, []]) for key in ("name", "variant", "text")),
+        ("plan", "params", [{}, None], [1, []]),
+        ("drive", "logical_block_bytes", [1, 1 << 40, None], [0, "512", (1 << 40) + 1]),
         ("drive", "time_dilation", [1, 1_000_000, None], [0, 1_000_001, 1.5, True]),
         *(("drive", key, ["x", None], [1]) for key in ("model", "serial", "preset", "firmware", "interface")),
         *(("drive", key, [0, 1 << 62, None], [-1, (1 << 62) + 1, "1"]) for key in ("capacity_bytes", "raw_nand_bytes")),
@@ -285,3 +289,12 @@ def test_an_anchor_at_no_time_is_a_damaged_line(folder):
     (folder / "events.jsonl").write_bytes(b"".join(integrity.sealed(event, i) for i, event in enumerate(events)))
     assert [event["utc_ns"] for event in journal.events(folder)] == [0, 7]
     assert "3 damaged lines" in integrity.damage(folder)[0]
+
+
+def test_a_step_or_an_end_that_says_another_kind_is_a_damaged_line(folder):
+    good = [{"kind": "step.start", "step": "a", "round": 1}, {"kind": "run.end", "state": "failed", "why": None}]
+    odd = [{"kind": "step.end", "step": "a", "round": []}, {"kind": "step.end", "step": "a", "why": 5}]
+    odd += [{"kind": "not_run", "label": {}}, {"kind": "run.end", "state": "failed", "why": float("inf")}]
+    lines = [integrity.sealed({"t_ns": 5} | event, i) for i, event in enumerate([*good, *odd])]
+    (folder / "events.jsonl").write_bytes(b"".join(lines))
+    assert [event["kind"] for event in journal.events(folder)] == ["step.start", "run.end"]

@@ -66,7 +66,7 @@ def test_how_a_run_ended_and_why_is_of_one_part(tmp_path):
 
 
 START = {"kind": "run.start"}
-ODD = [{"plan": {"name": 5, "variant": {}}, "host": {"fio": 5}}, {"host": None, "ssdrig": []}]
+ODD = [{"plan": {"name": None, "scaled": 5}, "host": {"fio": 5}}, {"host": None, "ssdrig": []}]
 
 
 @pytest.mark.parametrize("odd", ODD)
@@ -78,8 +78,8 @@ def test_what_a_stranger_s_run_says_beside_what_is_measured_is_not_known(tmp_pat
     events[0] |= {"round": True, "step": 5}
     at = next(i for i, event in enumerate(events) if event["kind"] == "step.start")
     events[at] |= {"round": 1 << 80}
+    events[at + 1] |= {"round": None}
     cut = {"kind": "session.judged", "judged": True, "cut": float("inf"), "off_s": float("nan"), "findings": 5}
-    events[-1] |= {"why": ["x"]}
     synthetic_run.seal(made, [*events[:-1], {"t_ns": events[-1]["t_ns"], **cut}, events[-1]])
     where = place.open_place(str(tmp_path / "lake"))
     write.export(made, where, export.lab_of(made))

@@ -7,6 +7,7 @@ import re
 import stat
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import NoneType
 from typing import Any
 from zlib import crc32
 
@@ -35,6 +36,11 @@ APART_FOLDERS = {"truth", "drive"}
 PART = re.compile(r"part-([2-9]|[1-9]\d{1,3})")  # a folder of its own, which has its own sums
 FRAMED = {"rig.bin"}  # its records have CRCs: only its length is kept
 OF_STEPS = {"point": dict, "chosen": dict, "mean": dict}  # where step.start or step.end has them
+# where an event of these kinds has them, null or of this kind
+MAY_SAY = {
+    **dict.fromkeys(("step.start", "step.end"), {"round": int, "why": str}),
+    **{"not_run": {"label": str, "why": str}, "run.end": {"why": str}},
+}
 PIECE_BYTES = 1 << 18
 SAID_AT_MOST = 8
 # what the readers of an event rely on, by kind
@@ -112,6 +118,9 @@ def _event(part: bytes) -> dict | None:
             return None
         for name, kind in FIELDS.get(event["kind"], {}).items():
             if type(event.get(name)) is not kind or (name == "utc_ns" and not 0 <= event[name] < 1 << 62):
+                return None
+        for name, kind in MAY_SAY.get(event["kind"], {}).items():
+            if type(event.get(name)) not in (kind, NoneType):
                 return None
         if event["kind"] in ("step.start", "step.end"):
             if not all(isinstance(event.get(name, {}), kind) for name, kind in OF_STEPS.items()):

@@ -275,6 +275,9 @@ _HEADER: tuple[tuple[str, str, Any, tuple[int, int] | None], ...] = (
     ("drive", "time_dilation", (int, NoneType), (1, 1_000_000)),
     *(("drive", key, (str, NoneType), None) for key in ("model", "serial", "preset", "firmware", "interface")),
     *(("drive", key, (int, NoneType), (0, 1 << 62)) for key in ("capacity_bytes", "raw_nand_bytes")),
+    ("drive", "logical_block_bytes", (int, NoneType), (1, 1 << 40)),
+    *(("plan", key, (str, NoneType), None) for key in ("name", "variant", "text")),
+    ("plan", "params", (dict, NoneType), None),
     ("method", "name", (str, NoneType), None),
     ("method", "op_percent", (int, float, NoneType), (0, 100)),
     *(("method", key, (int, NoneType), (0, 1 << 40)) for key in ("duration_s", "zoom_s", "smart_interval_s", "idle_s")),
@@ -294,7 +297,7 @@ def run_header(run: str | os.PathLike) -> dict:
     wrong += [name for name in ("rig", "plan", "host") if not isinstance(header.get(name), dict | None)]
     if not wrong:
         for part, key, kinds, bounds in _HEADER:
-            value = (header[part] if part else header).get(key)
+            value = ((header[part] or {}) if part else header).get(key) if part in ("", *header) else None
             good = isinstance(value, kinds) and not isinstance(value, bool)
             if not good or (bounds and value is not None and not bounds[0] <= value <= bounds[1]):
                 wrong.append(f"{part}.{key}".strip("."))
