@@ -37,7 +37,7 @@ PART = re.compile(r"part-([2-9]|[1-9]\d{1,3})")  # a folder of its own, which ha
 FRAMED = {"rig.bin"}  # its records have CRCs: only its length is kept
 OF_STEPS = {"point": dict, "chosen": dict, "mean": dict}  # where step.start or step.end has them
 # where an event of these kinds has them, null or of this kind
-MAY_SAY = {
+MAY_SAY: dict[str, dict[str, type]] = {
     **dict.fromkeys(("step.start", "step.end"), {"round": int, "why": str}),
     **{"not_run": {"label": str, "why": str}, "run.end": {"why": str}},
 }
