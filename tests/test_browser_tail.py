@@ -3,14 +3,16 @@ twice, nothing is left out, whenever it is read and however often the reading pr
 
 import json
 import shutil
+import struct
 import time
 
 import numpy as np
 import pytest
+import stream
 import synthetic_run
 from growing_run import Growing
 
-from ssdrig import journal, rigbin, rigrecords
+from ssdrig import journal, rigbin, rigrecords, wire
 from ssdrig.meter import samples
 from ssdrig.serve import preview as previews
 from ssdrig.serve.hub import Hub
@@ -231,8 +233,16 @@ def test_damage_is_passed_over(whole, growing):
 
 def test_the_preview_takes_whatever_a_board_sends():
     rng = np.random.default_rng(3)
-    for hello in (None, {}, {"rails": 5}, {"rails": [{"rail": 0, "config": 1}]}):
+    rail = json.loads(stream.hello())["rails"][0]
+    absurd = [
+        rail | {name: value} for name in ("vbus_lsb_nV", "lead_mOhm", "shunt_uOhm") for value in (10**400, -1, {})
+    ]
+    for hello in (None, {}, {"rails": 5}, {"rails": [{"rail": 0, "config": 1}]}, *({"rails": [r]} for r in absurd)):
         seen = previews.Preview(hello)
+        whole = rigbin.encode(
+            1, struct.pack(wire.HEAD, wire.SAMPLES, 0) + stream.samples(0, [1, 2], [9] * 2, [9] * 2), 1
+        )
+        seen.feed(rigrecords.decode(whole))
         data = b"".join(
             rigbin.encode(1, bytes([int(rng.choice([72, 83, 69]))]) + rng.bytes(int(rng.integers(0, 60))), 10**12 + n)
             for n in range(200)

@@ -40,6 +40,21 @@ def test_a_cut_is_armed_again_where_the_host_stood_still_behind_arming(monkeypat
     assert [b'"token": %d' % (100 + n) in body for n, body in enumerate(asked)] == [True] * tries
 
 
+@pytest.mark.parametrize(
+    "off_ms, fired_us, on_us, whole", [(1, 5, 9, True), (1, 5, None, False), (1, None, 9, False), (None, 5, None, True)]
+)
+def test_a_cut_that_was_carried_out_has_its_times(monkeypatch, off_ms, fired_us, on_us, whole):
+    said = {"token": 1, "ok": True, "why": "", "rails": [], "fired_us": fired_us, "on_us": on_us}
+    monkeypatch.setattr(switch, "_arm", lambda rig: 1)
+    monkeypatch.setattr(switch, "_call_off", lambda rig: None)
+    monkeypatch.setattr(switch, "_report", lambda *_: said)
+    if whole:
+        assert switch.arm_and_cut(None, off_ms=off_ms) == said
+    else:
+        with pytest.raises(RigError, match="the times of a cut"):
+            switch.arm_and_cut(None, off_ms=off_ms)
+
+
 def test_a_cut_that_is_too_long_is_refused_before_anything_is_armed(monkeypatch):
     monkeypatch.setattr(switch, "_arm", lambda rig: pytest.fail("armed"))
     with pytest.raises(UsageError, match="a cut below"):

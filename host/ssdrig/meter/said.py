@@ -55,12 +55,11 @@ def is_whole(kind: int, body: bytes) -> bool:
 def is_rail(facts: dict) -> bool:
     """Whether samples can be converted by an entry of H. KeyError, TypeError: it is none."""
     of = (facts[name] for name in ("vbus_lsb_nV", "current_lsb_pA", "shunt_uOhm"))
-    may = (facts.get(name) for name in ("shunt_ns", "nominal_mV"))
+    may = {"shunt_ns": MOST, "nominal_mV": MOST, "lead_mOhm": MOST_LEAD_MOHM}
     return (
         all(0 < number < MOST for number in of)
         and 0 < facts["conversion_ns"] <= MOST_CONVERSION_NS
-        and all(0 < (number or 1) < MOST for number in may)
-        and 0 <= (facts.get("lead_mOhm") or 0) <= MOST_LEAD_MOHM
+        and all(0 <= number <= most for name, most in may.items() if (number := facts.get(name)) is not None)
     )
 
 

@@ -2,13 +2,14 @@
 by when the frames came. No clock is fitted, no gap is filled: what meter.samples makes of the same samples two seconds
 later takes its place."""
 
-import json
+import contextlib
 
 import numpy as np
 
 from ssdrig import rigbin, rigrecords, wire
 from ssdrig.meter import power
 from ssdrig.meter.frames import decode_samples
+from ssdrig.meter.said import document, is_rail
 
 STEP_NS = 100_000_000
 KEEP_NS = 10 * 10**9  # a rail that is silent for longer is not waited for
@@ -30,8 +31,9 @@ class Preview:
         facts = said.get("rails") if isinstance(said, dict) else None
         found: dict[int, dict[int, dict]] = {}
         for each in facts if isinstance(facts, list) else []:
-            if isinstance(each, dict) and isinstance(each.get("rail"), int) and isinstance(each.get("config"), int):
-                found.setdefault(each["rail"], {})[each["config"]] = each
+            with contextlib.suppress(KeyError, TypeError, AttributeError):
+                if isinstance(each["rail"], int) and isinstance(each["config"], int) and is_rail(each):
+                    found.setdefault(each["rail"], {})[each["config"]] = each
         if found:
             self._rails = found
 
@@ -41,8 +43,8 @@ class Preview:
             payload = records.payload(i)
             if payload[:1] == bytes([wire.HELLO]):
                 try:
-                    self.hello(json.loads(payload[wire.BODY :]))
-                except (ValueError, RecursionError):
+                    self.hello(document(payload[wire.BODY :]))
+                except ValueError:
                     continue
             elif payload[:1] == bytes([wire.SAMPLES]) and len(payload) >= wire.S_FIRST:
                 self._samples(payload, int(records.t_ns[i]))
