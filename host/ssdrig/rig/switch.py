@@ -86,8 +86,8 @@ def _armed(rig: Rig, scope: dict | None, how: dict, timeout_s: float) -> dict:
     report = _report(rig, wire.CUT, _body({**how, "token": token}), timeout_s)
     if report["token"] != token:
         raise RigError(f"the report of cut {token}", f"that of {report['token']}", "is another program using this rig?")
-    times = [report.get(name) for name in ("fired_us", "on_us")[: 1 if how["off_ms"] is None else 2]]
-    if report.get("ok") and None in times:
+    times = {name: report.get(name, 0) for name in ("fired_us", "on_us")[: 1 if how["off_ms"] is None else 2]}
+    if report.get("ok") and None in times.values():
         do = "put the firmware of this ssdrig on the board: ./ssdrig rig flash"
         raise RigError("the times of a cut that was carried out", f"board time {times}", do)
     return report
