@@ -35,6 +35,12 @@ def test_a_lake_in_a_folder_of_any_name(made, tmp_path, name):
     assert row == {"files": 1, "n": counts(plain)["sample"]}
 
 
+@pytest.mark.parametrize("where", ["ftp://x/y", "s3://", "file:///tmp/x"])
+def test_other_places_are_refused(where):
+    with pytest.raises(UsageError):
+        place.open_place(where)
+
+
 @pytest.mark.parametrize("where", ["", " "])
 def test_no_name_is_no_lake(made, where, tmp_path, monkeypatch):
     """As of a variable that is not set: `--parquet "$LAKE"`."""
