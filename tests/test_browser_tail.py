@@ -30,6 +30,15 @@ def whole(tmp_path_factory):
     return synthetic_run.write(tmp_path_factory.mktemp("whole"), IOPS, **how)
 
 
+@pytest.mark.parametrize("dilation", [1, 60, 1000])
+def test_steps_are_told_apart_on_the_axis(whole, dilation):
+    """To the millisecond, steps of a drive 200 times as slow were one."""
+    tail = Tail(whole)
+    tail.k = dilation
+    begun_ns = tail.started_ns + 50_000_000
+    assert len({tail.axis_s(begun_ns + n * previews.STEP_NS) for n in range(1000)}) == 1000
+
+
 def all_of(tail: Tail, at: Place = BEGIN) -> tuple[dict, Place]:
     """Everything behind a place, one list for each kind."""
     out: dict[str, list] = {}

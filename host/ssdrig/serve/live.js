@@ -4,6 +4,7 @@
 const Live = (() => {
   const { $, el, num, size, clock } = Client;
   const SPANS = [["10 s", 10], ["60 s", 60], ["10 min", 600], ["all", Infinity]], STEP_s = 0.1;
+  const step_s = (one) => STEP_s / one.facts.dilation; // of drive time, as the axis
   let run = null, end = null, span = 60, frozen = null, dirty = false, shown = new Map(), marked = null, acts = [];
 
   const empty = (facts) => ({
@@ -25,7 +26,7 @@ const Live = (() => {
     const c = u.ctx, X = Panels.toX(u), Y = Panels.toY(u, "y"), { min, max } = u.scales.x, wide = max - min > 620;
     const rows = wide
       ? one.power_mean.map((mean, i) => [i, one.power_min[i], mean, one.power_max[i], false, 1]).filter((row) => row[2] != null)
-      : [...[...one.tenths.values()].map((row) => [...row, false, STEP_s]), ...[...one.preview.values()].map((row) => [...row, true, STEP_s])];
+      : [...[...one.tenths.values()].map((row) => [...row, false, step_s(one)]), ...[...one.preview.values()].map((row) => [...row, true, step_s(one)])];
     const some = rows.filter(([t]) => t >= min - 1 && t <= max).sort((a, b) => a[0] - b[0]);
     if (marked) {
       c.globalAlpha = 0.16;
@@ -122,10 +123,10 @@ const Live = (() => {
   // ---- what was marked: A and B of the power panel
   function mark(range_) {
     marked = range_;
-    const rows = range_ ? [...run.tenths.values(), ...run.preview.values()].filter(([t]) => t + STEP_s / 2 >= range_[0] && t + STEP_s / 2 < range_[1]) : [];
+    const half_s = step_s(run) / 2, rows = range_ ? [...run.tenths.values(), ...run.preview.values()].filter(([t]) => t + half_s >= range_[0] && t + half_s < range_[1]) : [];
     if (!rows.length) marked = null;
-    const mean = rows.reduce((sum, row) => sum + row[2], 0) / rows.length;
-    $("ab").textContent = rows.length ? `A–B: ${num(rows.length * STEP_s, 1)} s, mean ${num(mean, 3)} W, about ${num(mean * rows.length * STEP_s, 3)} J, highest ${num(Math.max(...rows.map((row) => row[3])), 3)} W.` : "Drag across the panel to mark from A to B.";
+    const mean = rows.reduce((sum, row) => sum + row[2], 0) / rows.length, length_s = rows.length * step_s(run);
+    $("ab").textContent = rows.length ? `A–B: ${num(length_s, 1)} s, mean ${num(mean, 3)} W, about ${num(mean * length_s, 3)} J, highest ${num(Math.max(...rows.map((row) => row[3])), 3)} W.` : "Drag across the panel to mark from A to B.";
     shown.get("p-live")?.redraw(false);
   }
 
@@ -209,10 +210,10 @@ const Live = (() => {
     more(said) {
       run.broken = false;
       for (const [t, least, mean, most] of said.tenths ?? []) {
-        run.tenths.set(Math.round(t / STEP_s * run.facts.dilation), [t, least, mean, most]);
+        run.tenths.set(t, [t, least, mean, most]); // a step has the same t whenever it is sent
         run.settled = Math.max(run.settled, t);
       }
-      for (const [t, least, mean, most] of said.preview ?? []) if (t > run.settled) run.preview.set(Math.round(t / STEP_s * run.facts.dilation), [t, least, mean, most]);
+      for (const [t, least, mean, most] of said.preview ?? []) if (t > run.settled) run.preview.set(t, [t, least, mean, most]);
       for (const [key, row] of run.preview) if (row[0] <= run.settled) run.preview.delete(key);
       for (const key of run.tenths.keys()) { if (run.tenths.size <= 6100) break; run.tenths.delete(key); }
       for (const [t, least, mean, most, joules, lost, clock_us] of said.seconds ?? []) {
