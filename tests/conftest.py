@@ -27,8 +27,8 @@ QUICK_EXAMPLES = 15  # of hypothesis, with --quick
 SESSION = f"SSDRIG_TEST_SESSION={uuid.uuid4().hex}"  # every process that a test starts inherits it
 
 sys.path.insert(0, HOST)
-importlib.import_module("ssdrig")  # before NumPy: one thread each for it
 os.environ["PYTHONPATH"] = HOST  # for the processes that tests start
+os.environ["OPENBLAS_NUM_THREADS"] = "1"  # also where NumPy comes before ssdrig, which sets it
 # where this is set, each of those hundreds of processes, and each worker, would compile all of the code again
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
