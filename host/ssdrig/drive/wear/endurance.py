@@ -170,7 +170,7 @@ def project(
     *_used_percent are shares of the rating. "ahead": a list of {"limit", "left_bytes", "days", "days_low", "days_high",
       "date", "date_low", "date_high", "source"} in the order in which the limits are reached, of which "first" is the
       first; limit is "tbw", "pe_cycles", "percentage_used" or "warranty_time", dates are None where the rate counts
-      power-on days. days 0: reached. "unknown": why something is None."""
+      power-on days, as do all figures of a day then. days 0: reached. "unknown": why something is None."""
     today = today or datetime.now(UTC).date()
     host, unit = snapshot.get("host_written_bytes"), snapshot.get("host_written_unit_bytes") or 0
     out: dict[str, Any] = {
