@@ -8,6 +8,7 @@ import synthetic_run
 from lake_runs import asked, counts, lake_of, run
 
 from ssdrig import journal
+from ssdrig.analysis import summary
 from ssdrig.errors import JournalError, UsageError
 from ssdrig.lake import export, place, read, write
 
@@ -173,3 +174,38 @@ def test_two_labs_that_export_one_run_at_once_do_not_both_have_it(tmp_path, monk
         write.export(made, where, "berlin")
     assert counts(read.look(where))["run"] == 1 and counts(read.look(where))["event"] > 0
     assert not write.export(made, where, "rome").new
+
+
+def test_a_run_that_is_resumed_while_it_is_exported_is_one_error(tmp_path, monkeypatch):
+    """The figures would be of a part that was not there when the export began; it was a traceback."""
+    made, digest_of = run(tmp_path, "made", [500, 500], first_io=True), write.digest_of
+
+    def meanwhile(*words):
+        found, part = digest_of(*words), made / "part-2"
+        if not part.exists():
+            run(tmp_path, "later", [400, 400], first_io=True).rename(part)
+            header = json.loads((made / "run.json").read_text())
+            (part / "run.json").write_text(json.dumps(header | {"resumed": {"part": 2}}))
+        return found
+
+    monkeypatch.setattr(write, "digest_of", meanwhile)
+    where = place.open_place(str(tmp_path / "lake"))
+    with pytest.raises(JournalError, match="changed meanwhile"):
+        write.export(made, where, "berlin")
+    assert not [path for path in (tmp_path / "lake").rglob("*") if path.is_file()]
+    assert write.export(made, where, "berlin").new
+
+
+@pytest.mark.parametrize("name", ["points.cursor", "figures.json", "summary.bin"])
+def test_what_another_command_writes_meanwhile_is_no_change_of_the_run(tmp_path, monkeypatch, name):
+    """As `push` writes its place for each batch: for a moment the file lies there under a name of its own."""
+    made, made_of = run(tmp_path, "made", [500]), write._written
+    where, key = place.open_place(str(tmp_path / "lake")), summary._key(made)
+
+    def meanwhile(*words):
+        (made / f".{name}.part").write_bytes(b"half")
+        return made_of(*words)
+
+    monkeypatch.setattr(write, "_written", meanwhile)
+    assert write.export(made, where, "berlin").new
+    assert not write.export(made, where, "berlin").new and summary._key(made) == key

@@ -130,6 +130,11 @@ def _event(part: bytes) -> dict | None:
     return event
 
 
+def is_hidden(inside: Path) -> bool:
+    """Of a path in a run folder: nothing that was measured has such a name, which is of what is half made."""
+    return any(part[0] == "." for part in inside.parts)
+
+
 def sums(run: Path) -> dict[str, list]:
     """{path in the folder: [bytes, CRC-32 as 8 hex digits, or null of a file whose records have their own]} of all
     finished files. Raises OSError."""
@@ -147,7 +152,7 @@ def _files(run: Path) -> list[str]:
     for path in sorted(run.rglob("*")):
         name = path.relative_to(run)
         first = name.parts[0]
-        if first in APART or first in APART_FOLDERS or PART.fullmatch(first) or any(p[0] == "." for p in name.parts):
+        if first in APART or first in APART_FOLDERS or PART.fullmatch(first) or is_hidden(name):
             continue
         if path.is_file() or path.is_symlink():
             found.append(name.as_posix())

@@ -83,11 +83,9 @@ def code() -> str:
 def _files(run: Path) -> list[Path]:
     """All files of the folder, its parts included, but those that are made from the others."""
     apart = integrity.APART - {"events.jsonl", integrity.NOTES}
-    return [
-        path
-        for path in sorted(run.rglob("*"))
-        if path.name not in apart and not integrity.APART_FOLDERS & {*path.relative_to(run).parts} and path.is_file()
-    ]
+    named = ((path, path.relative_to(run)) for path in sorted(run.rglob("*")) if path.name not in apart)
+    of_it = (path for path, name in named if not (integrity.APART_FOLDERS & {*name.parts} or integrity.is_hidden(name)))
+    return [path for path in of_it if path.is_file()]
 
 
 def _stamps(run: Path) -> list | None:

@@ -10,6 +10,7 @@ from ssdrig import analysis, journal, parts
 from ssdrig.analysis import figures, table
 from ssdrig.analysis.rundata import SECOND_NS, RunData
 from ssdrig.drive.smart import counters
+from ssdrig.errors import JournalError
 from ssdrig.lake import schema
 from ssdrig.powerloss.sessions import JUDGED, record_of
 from ssdrig.utc import Utc
@@ -46,7 +47,8 @@ def found_in(run: Path, of_run: Sequence[Part]) -> Found:
     if table.plan_of(run) in OWN_FIGURES:
         data = analysis.load(run)
         made = figures.figures_of(data)
-        shown = next(part for part in of_run if part.folder == parts.shown(run)[0])
+        folder = parts.shown(run)[0]
+        shown = _first((part for part in of_run if part.folder == folder), run)
         windows = [
             _window(shown, data.t0_ns, {"step": "load", "window_name": name}, values, data.k)
             for name, values in made["windows"].items()
@@ -57,7 +59,7 @@ def found_in(run: Path, of_run: Sequence[Part]) -> Found:
     whole = table.load(run)
     windows = []
     for row in whole.rows:
-        part = of_run[0] if row.part is None else next(each for each in of_run if each.number == row.part)
+        part = of_run[0] if row.part is None else _first((each for each in of_run if each.number == row.part), run)
         said = {"step": row.act.path, "round": row.round, "point": _text(dict(row.act.point)), "notes": row.notes}
         for name, values in row.windows.items():
             if values and row.t0_s is not None:
@@ -65,6 +67,14 @@ def found_in(run: Path, of_run: Sequence[Part]) -> Found:
                 windows.append(_window(part, t0_ns, {**said, "window_name": name}, values, row.k))
     closed = whole.data.closure.corrected_percent if whole.data.closure else None
     return Found(whole.data, {"closure_percent": closed, "notes": whole.data.notes}, windows)
+
+
+def _first(wanted: Iterator[Part], run: Path) -> Part:
+    """Raises JournalError: the part that is looked for has begun since the parts were read."""
+    found = next(wanted, None)
+    if found is None:
+        raise JournalError(f"{run} as it was", "it was changed meanwhile", "export it again")
+    return found
 
 
 def _later_s(of_run: Sequence[Part], part: Part, k: int) -> float:

@@ -147,7 +147,8 @@ def digest_of(run: Path, lab: str, with_samples: bool = True) -> str:
     try:
         for path in sorted(run.rglob("*")):
             inside = path.relative_to(run)
-            if path.name in NOT_IN_IT or integrity.APART_FOLDERS & {*inside.parts} or not path.is_file():
+            apart = path.name in NOT_IN_IT or integrity.APART_FOLDERS & {*inside.parts} or integrity.is_hidden(inside)
+            if apart or not path.is_file():
                 continue
             digest.update(f"{inside} {integrity.crc_of(path):08x} {path.stat().st_size}\n".encode("utf-8", "replace"))
     except OSError as error:
