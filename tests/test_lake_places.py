@@ -11,6 +11,7 @@ from lake_runs import asked as rows
 from lake_runs import counts, lake_of, run, tree
 from test_lake_query import asked
 
+from ssdrig import cli
 from ssdrig.errors import JournalError, UsageError
 from ssdrig.lake import place, read, write
 
@@ -120,3 +121,18 @@ def test_csv_has_lists_as_json_and_nothing_for_no_number(made, tmp_path, capsys)
 def test_what_lies_below_a_lake_s_folder_is_no_partition_of_it(made, tmp_path):
     lake = lake_of(tmp_path / "lab=rome", made, lab="berlin")
     assert {*read.dataset_of(lake, "event").to_table(columns=["lab"])["lab"].to_pylist()} == {"berlin"}
+
+
+@pytest.mark.parametrize("words", [["export", "{run}", "--parquet", "{lake}"], ["query", "hot", "--lake", "{lake}"]])
+def test_a_lake_in_a_folder_that_is_no_utf_8_is_refused(made, tmp_path, capsys, words):
+    """pyarrow takes no such path: it was a traceback."""
+    lake = tmp_path / os.fsdecode(b"caf\xe9")
+    lake.mkdir()
+    assert cli.main([word.format(run=made, lake=lake) for word in words]) == 2
+    assert "whose path is UTF-8" in capsys.readouterr().err and not [*lake.iterdir()]
+
+
+def test_what_a_stranger_named_in_no_utf_8_is_no_file_of_a_lake(made, tmp_path):
+    done = lake_of(tmp_path / "lake", made).place
+    (tmp_path / "lake" / read.KIND.format("run") / os.fsdecode(b"\xe9.parquet")).touch()
+    assert len(read.look(done).runs) == 1

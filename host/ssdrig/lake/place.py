@@ -76,7 +76,8 @@ class Place:
             found = self.filesystem.get_file_info(
                 fs.FileSelector(self.path(folder), allow_not_found=True, recursive=True)
             )
-        names = (info.path[len(self.root) + 1 :] for info in found if info.type == fs.FileType.File)
+        paths = (_path_of(info) for info in found if info.type == fs.FileType.File)
+        names = (path[len(self.root) + 1 :] for path in paths if path)
         return sorted(name for name in names if not name.rpartition("/")[2].startswith("."))
 
     def sizes(self, names: Iterable[str]) -> list[int | None]:
@@ -111,13 +112,25 @@ class Place:
             raise JournalError(f"to read and write {self.words}", error.strerror or str(error), do) from error
 
 
+def _path_of(info: "fs.FileInfo") -> str | None:
+    """None of a name that is no UTF-8: a lake has none, whoever put it there."""
+    try:
+        return info.path
+    except UnicodeDecodeError:
+        return None
+
+
 def open_place(where: str) -> Place:
     """The lake at a folder or an s3:// address. Raises UsageError, JournalError, ToolMissing."""
     fs = needs("pyarrow.fs")
     if not where.strip():  # as of a variable that is not set: the folder of the shell is not meant
         raise UsageError("a folder, or s3://BUCKET/PREFIX", repr(where), "name the lake")
-    if "://" not in where:
-        return Place(fs.LocalFileSystem(), os.path.realpath(where), True, where)
+    local = "://" not in where
+    root = os.path.realpath(where) if local else where
+    if root != root.encode(errors="replace").decode():  # pyarrow takes no other path
+        raise UsageError("a lake whose path is UTF-8", repr(root), "name another folder")
+    if local:
+        return Place(fs.LocalFileSystem(), root, True, where)
     if urlsplit(where).scheme != "s3" or not urlsplit(where).netloc:
         raise UsageError("a folder, or s3://BUCKET/PREFIX", where, "other object stores speak S3, too")
     shown = where.partition("?")[0]
