@@ -1,5 +1,6 @@
 """The address of an InfluxDB, its credentials, and how its answers are understood."""
 
+import base64
 import email.utils
 
 import pytest
@@ -23,6 +24,11 @@ from ssdrig.influx import sender as influx
             "http://h:2/p/?org=my+lab&bucket=a%2Fb+c",
         ),
         ("http://h/?bucket=b", influx.Target("http", "h", 8086, "", "b", bucket=True), "http://h:8086/?bucket=b"),
+        (
+            "http://h/a b/caf\xe9%2F/x",
+            influx.Target("http", "h", 8086, "/a%20b/caf%C3%A9%2F", "x"),
+            "http://h:8086/a%20b/caf%C3%A9%2F/x",
+        ),
         ("http://[::1]:9/x%20y", influx.Target("http", "::1", 9, "", "x y"), "http://[::1]:9/x%20y"),
     ],
 )
@@ -36,6 +42,13 @@ def test_addresses(url, want, words):
 def test_credentials_from_the_environment_win():
     got = influx.target("http://u:p@h:1/db", {"SSDRIG_INFLUX_USER": "me", "SSDRIG_INFLUX_PASSWORD": "token"})
     assert (got.user, got.password) == ("me", "token")
+
+
+def test_credentials_are_sent_as_the_environment_has_them():
+    """Whatever bytes they are: a password need not be UTF-8."""
+    to = influx.target("http://h/db", {"SSDRIG_INFLUX_USER": "m\udce9", "SSDRIG_INFLUX_PASSWORD": "p\xe9"})
+    said = link.Link(to)._credentials()["Authorization"]
+    assert base64.b64decode(said.removeprefix("Basic ")) == b"m\xe9:p\xc3\xa9"
 
 
 @pytest.mark.parametrize(
@@ -56,6 +69,9 @@ def test_credentials_from_the_environment_win():
         "http://u:secret@h/?bucket=",
         "http://u:secret@h/?org=x",
         "http://u:secret@h/?bucket=b&rp=x",
+        "http://u:secret@h/caf\udce9",
+        "http://u:secret@h/db?rp=\udce9",
+        "http://u:secret@h/?bucket=b&org=\udce9",
     ],
 )
 def test_what_is_no_address_is_refused_without_showing_a_password(url):

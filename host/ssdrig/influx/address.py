@@ -63,6 +63,7 @@ def target(url: str, environ: Mapping[str, str] = os.environ) -> Target:
     URL's. With the interface of 1.x a token may also be the password, the user anything. Raises UsageError, which never
     shows a password."""
     try:
+        url.encode()  # halves of characters, as of bytes that are no UTF-8, are sent to nobody
         parts = urlsplit(url)
         port = parts.port or DEFAULT_PORT.get(parts.scheme, 0)
         (parts.hostname or "").encode(
@@ -89,7 +90,7 @@ def target(url: str, environ: Mapping[str, str] = os.environ) -> Target:
     rp, org = (asked.get(name, [""])[0] for name in ("rp", "org"))
     if not (token.isascii() and token.isprintable()):
         raise UsageError("a token of printable ASCII", "other characters", "copy it again")
-    here = parts.scheme, parts.hostname or "", port, prefix
+    here = parts.scheme, parts.hostname or "", port, quote(prefix, safe="/%:@!$&'()*+,;=")
     return Target(*here, database, user, password, token, rp, org, "bucket" in asked)
 
 

@@ -91,7 +91,7 @@ class Link:
         if self.to.token:
             return {"Authorization": f"Token {self.to.token}"}
         if self.to.user or self.to.password:
-            both = f"{self.to.user or 'any'}:{self.to.password}".encode()
+            both = f"{self.to.user or 'any'}:{self.to.password}".encode(errors="surrogateescape")
             return {"Authorization": "Basic " + base64.b64encode(both).decode()}
         return {}
 
