@@ -1,7 +1,9 @@
 """The words of the command line: help, examples, what was meant, quantities, old names, which run is meant."""
 
 import argparse
+import errno
 import importlib
+import io
 import os
 import shlex
 import socket
@@ -313,6 +315,36 @@ def test_a_socket_is_no_run(tmp_path, capsys):
         link.bind(str(path))
         assert cli.main(["report", str(path)]) == 8
     assert "Traceback" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        *((words, 8) for words in ("report {}", "export {} --parquet lake", "label {} --title x", "resume {}")),
+        *((words, 8) for words in ("query hot {}", "note {} x", "push {} --influx http://h/db")),
+        *((words, 2) for words in ("wear --smartctl {}/x.json", "runs {}", "trace show {}/x", "plans check {}/x.toml")),
+    ],
+)
+def test_a_folder_that_may_not_be_looked_into_is_one_error(words, code, tmp_path, monkeypatch, capsys):
+    """Python 3.11 to 3.13 say nothing of exists() there, but raise."""
+    locked = tmp_path / "locked"
+    locked.mkdir()
+
+    def as_another_user(call):
+        def refused(path=".", *more, **named):
+            if str(path).startswith(f"{locked}/") or (str(path) == str(locked) and call.__name__ != "stat"):
+                raise PermissionError(errno.EACCES, "Permission denied", str(path))
+            return call(path, *more, **named)
+
+        return refused
+
+    for module, name in ((os, "stat"), (os, "scandir"), (os, "listdir"), (os, "open"), (io, "open")):
+        monkeypatch.setattr(module, name, as_another_user(getattr(module, name)))
+    monkeypatch.setattr("builtins.open", io.open)
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(words.format(locked).split()) == code
+    err = capsys.readouterr().err
+    assert "Permission denied" in err and "Traceback" not in err and not (tmp_path / "lake").exists()
 
 
 def test_columns_of_a_narrow_terminal(monkeypatch):

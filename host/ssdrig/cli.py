@@ -15,10 +15,11 @@ from ssdrig import __version__, owner
 from ssdrig.arguments import WIDEST, Parser, examples
 from ssdrig.errors import INTERRUPTED, JournalError, OutputError, SsdrigError, UsageError, exit_codes
 from ssdrig.progress import Progress
-from ssdrig.terminal import PrintableOut, error_lines, fill_closed_streams, wrapped
+from ssdrig.terminal import PrintableOut, error_lines, fill_closed_streams, printable, wrapped
 from ssdrig.words import do_you_mean
 
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+NO_RIGHT = (errno.EACCES, errno.EPERM)
 NO_PATH = (errno.ENAMETOOLONG, errno.ELOOP)  # of words that cannot be one
 ABOUT = "Measure what an SSD really does: power, I/O, wear and events on one time axis."
 
@@ -181,6 +182,11 @@ def main(argv: list[str] | None = None) -> int:
             seen = f"{error.strerror}: {path[:60]}{'…' if len(path) > 60 else ''}"
             say(error_lines(said, UsageError("the path of a file or a folder", seen, "correct it")))
             return UsageError.exit_code
+        if error.errno in NO_RIGHT and error.filename:
+            do = "ask its owner for the right, or name another"
+            seen = error.strerror or str(error)
+            say(error_lines(said, JournalError(f"to read and write {printable(str(error.filename))}", seen, do)))
+            return JournalError.exit_code
         if error.errno not in NO_ROOM:
             raise
         _drop_stdout()

@@ -17,7 +17,11 @@ def read(names: list[str]) -> list[tuple[str, dict]]:
     out = []
     for name in names:
         path = Path(name)
-        if name == "-" or not path.is_dir():
+        try:
+            is_folder = name != "-" and path.is_dir()
+        except PermissionError:  # to read it says so
+            is_folder = False
+        if not is_folder:
             out.append((name, read_file(name)))
             continue
         before = len(out)
