@@ -90,6 +90,8 @@ def test_the_bench_shows_the_run_that_goes_on(chromium, served):
         f"[...{run}.tenths.values()].slice(-20, -2).every((row) => row[1] <= row[2] && row[2] <= row[3])"
     )
     assert chromium.js(f"Math.max(...{run}.iops.filter(Number.isFinite))") >= 900
+    of_each = f"(r => r.energy.map((uJ, i) => uJ * r.iops[i] / r.power_mean[i]).filter(Number.isFinite))({run})"
+    assert chromium.js(f"{of_each}.length > 1 && {of_each}.every((v) => Math.abs(v / 1e6 - 1) < 1e-6)")
     assert "SIMULATED SATA TLC" in text(chromium, "#bench-h") and "load" in text(chromium, "#steps .now")
     assert "purge" in text(chromium, "#steps .done") or "check" in text(chromium, "#steps .done")
     tiles = text(chromium, "#tiles")

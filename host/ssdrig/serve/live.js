@@ -135,7 +135,7 @@ const Live = (() => {
   function tiles() {
     const from = run.now - 5, power = [...run.preview.values()].at(-1) ?? [...run.tenths.values()].at(-1), minute = run.iops.slice(Math.max(0, Math.floor(run.now) - 60)).filter(Number.isFinite);
     const iops = last(run.iops, from), mean = minute.reduce((a, v) => a + v, 0) / minute.length, joule = last(run.energy, from - 5), newest = run.smart.at(-1);
-    const sd = Math.sqrt(minute.reduce((a, v) => a + (v - mean) ** 2, 0) / minute.length), peak = extreme([...run.tenths.values()].slice(-600).map((row) => row[3]), Math.max, null);
+    const sd = Math.sqrt(minute.reduce((a, v) => a + (v - mean) ** 2, 0) / minute.length), peak = extreme([...run.tenths.values()].filter((row) => row[0] >= run.now - 60).map((row) => row[3]), Math.max, null);
     const fresh = power && run.now - power[0] < 5;
     const rows = [
       ["IOPS", num(iops, 0), minute.length > 9 && mean ? `σ ${num((100 * sd) / mean, 1)} % over ${minute.length} s` : "no I/O now"],
@@ -220,7 +220,7 @@ const Live = (() => {
         const i = Math.max(0, Math.floor(t));
         fill(i, { power_min: least, power_mean: mean, power_max: most });
         run.joules += joules; run.lost += lost; run.clock_us = Math.max(run.clock_us ?? 0, clock_us);
-        energy(i, joules);
+        energy(i);
       }
       for (const [t, , iops, , lat, p99, heat, heat_s] of said.load ?? []) {
         const i = Math.max(0, Math.floor(t - 0.5));
@@ -251,11 +251,9 @@ const Live = (() => {
     ended() { run.ended = true; Cut.show(null); run.preview.clear(); later(); Lists.look(); },
     lost() { if (run) { run.broken = true; later(); } },
   };
-  const joules_of = new Map(); // second -> J, until its I/O is known
-  function energy(i, joules) {
-    if (joules !== undefined) joules_of.set(i, joules);
-    const watts_s = joules_of.get(i), ios = run.iops[i];
-    fill(i, { energy: watts_s !== undefined && ios > 0 && !run.cut.includes(i) ? (1e6 * watts_s) / ios : NaN });
+  function energy(i) { // by the mean: of the first and the last second there is a part, whose joules are fewer
+    const watts = run.power_mean[i], ios = run.iops[i];
+    fill(i, { energy: Number.isFinite(watts) && ios > 0 && !run.cut.includes(i) ? (1e6 * watts) / ios : NaN });
   }
   // Seconds of power and rows of I/O begin at times of their own: of both that may hold a cut there is no energy per I/O.
   function cut(t) {
@@ -274,7 +272,6 @@ const Live = (() => {
     stop();
     followed = id;
     run = null;
-    joules_of.clear();
     frozen = null;
     again();
     if (id) open();
@@ -285,7 +282,7 @@ const Live = (() => {
   // one stream for a page that is seen, none for one that is not
   document.addEventListener("visibilitychange", () => {
     if (document.hidden) stop();
-    else if (followed && !end && !run?.ended) { run = null; joules_of.clear(); open(); }
+    else if (followed && !end && !run?.ended) { run = null; open(); }
   });
 
   const spans = $("spans");

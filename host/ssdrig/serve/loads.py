@@ -17,13 +17,17 @@ LONG_MS = 5000  # latencies of a longer time have no percentile of a second
 class Load:
     """One step's out.json. A row: {"t_ns": when the document came, "end_ns": of what it is of, by the job's own clock,
     "span_s", "iops", "bw" (B/s), "lat_us": mean, "p99_us" (None from fewer than ENOUGH I/Os), "heat": [[row, I/Os], …]
-    of the last "heat_s"}, of host time. A step of a long run has latencies once a minute."""
+    of the last "heat_s"}; latencies are of drive time, all else of host time. A step of a long run has latencies once a
+    minute. k: time dilation; a row is of a second of drive time, which is k of the host's."""
 
-    def __init__(self, out: Path):
-        self._out, self._offset, self._rest = out, 0, b""
+    def __init__(self, out: Path, k: int = 1):
+        self._out, self._offset, self._rest, self._k = out, 0, b"", k
+        self._least_ms = 1000 * k - 500 if k > 1 else 0
         self._last: dict | None = None
         self._bins: np.ndarray | None = None
         self._bins_ms = 0
+        self._new_bins: tuple[np.ndarray, int] | None = None  # of no row yet, and their fio's runtime, ms
+        self._waits: dict | None = None  # the last document, of no row yet
         self._begun_ns: int | None = None  # of fio's own clock, by the document that came soonest
 
     def rows(self) -> list[dict]:
@@ -36,10 +40,19 @@ class Load:
                 continue
             if not isinstance(document, dict) or type(document.get("t_ns")) is not int:
                 continue
-            row = self._played(document) if "iops" in document else self._of_fio(document)
+            row = self._row(document, self._least_ms)
             if row:
                 found.append(row)
         return found
+
+    def rest(self) -> list[dict]:
+        """Once nothing is added any more: what is of no row yet, less than a second of drive time."""
+        waits, self._waits = self._waits, None
+        row = waits and self._row(waits, 0)
+        return [row] if row else []
+
+    def _row(self, document: dict, least_ms: int) -> dict | None:
+        return self._played(document, least_ms) if "iops" in document else self._of_fio(document, least_ms)
 
     def _lines(self) -> list[bytes]:
         try:
@@ -62,14 +75,25 @@ class Load:
         except OSError:
             return False
 
-    def _played(self, said: dict) -> dict | None:
+    def _played(self, said: dict, least_ms: int) -> dict | None:
         span_s, iops, bw = (said.get(key) for key in ("span_s", "iops", "bw_bytes"))
         if not all(isinstance(v, int | float) and 0 <= v < 1e15 for v in (span_s, iops, bw)) or not span_s:
             return None
+        if self._waits is not None:
+            more_s = self._waits["span_s"]
+            iops, bw = (
+                (now * span_s + self._waits[key] * more_s) / (span_s + more_s)
+                for now, key in ((iops, "iops"), (bw, "bw_bytes"))
+            )
+            span_s += more_s
+        if 1000 * span_s < least_ms:
+            self._waits = {"t_ns": said["t_ns"], "span_s": span_s, "iops": iops, "bw_bytes": bw}
+            return None
+        self._waits = None
         row = {"t_ns": said["t_ns"], "end_ns": said["t_ns"], "span_s": span_s, "iops": iops, "bw": bw}
         return row | {"lat_us": None, "p99_us": None, "heat": [], "heat_s": 0.0}
 
-    def _of_fio(self, document: dict) -> dict | None:
+    def _of_fio(self, document: dict, least_ms: int) -> dict | None:
         if not fiotext.is_sound(document):
             return None
         now = fiotext.totals(document) | {"t_ns": document["t_ns"]}
@@ -77,38 +101,53 @@ class Load:
         ms, ios = now["runtime_ms"] - before["runtime_ms"], now["ios"] - before["ios"]
         if ms <= 0 or ios < 0 or now["bytes"] < before["bytes"]:
             return None
-        self._last = now
         begun_ns = now["t_ns"] - now["runtime_ms"] * 1_000_000
         self._begun_ns = begun_ns if self._begun_ns is None else min(self._begun_ns, begun_ns)
+        bins = fiotext.bins(document, None, "lat_ns")
+        if bins.any():
+            self._new_bins = bins, now["runtime_ms"]
+        if ms < least_ms:
+            self._waits = document
+            return None
+        self._last, self._waits = now, None
         lat_ns = (now["lat_sum_ns"] - before["lat_sum_ns"]) / ios if ios else None
-        p99_us, heat = self._latencies(document)
-        heat_ms = now["runtime_ms"] - self._bins_ms
+        p99_us, heat = self._latencies()
+        until_ms = self._new_bins[1] if self._new_bins else now["runtime_ms"]
+        heat_ms, self._new_bins = until_ms - self._bins_ms, None
         if heat:
-            self._bins_ms = now["runtime_ms"]
+            self._bins_ms = until_ms
         return {
             "t_ns": now["t_ns"],
             "end_ns": self._begun_ns + now["runtime_ms"] * 1_000_000,
             "span_s": ms / 1000,
             "iops": 1000 * ios / ms,
             "bw": 1000 * (now["bytes"] - before["bytes"]) / ms,
-            "lat_us": lat_ns / 1000 if lat_ns is not None and lat_ns >= 0 else None,
-            "p99_us": p99_us if heat_ms < LONG_MS else None,
+            "lat_us": lat_ns / 1000 / self._k if lat_ns is not None and lat_ns >= 0 else None,
+            "p99_us": p99_us if heat_ms < LONG_MS * self._k else None,
             "heat": heat,
             "heat_s": heat_ms / 1000 if heat else 0.0,
         }
 
-    def _latencies(self, document: dict) -> tuple[float | None, list]:
-        bins = fiotext.bins(document, None, "lat_ns")
-        if not bins.any():
+    def _latencies(self) -> tuple[float | None, list]:
+        if self._new_bins is None:
             return None, []
+        bins = self._new_bins[0]
         new = bins if self._bins is None else bins - self._bins
         self._bins = bins
         if (new < 0).any() or not (count := int(new.sum())):
             return None, []
-        rows = np.add.reduceat(new, np.arange(0, fiotext.BINS, ROW_BINS))
+        rows = np.add.reduceat(self._of_drive(new), np.arange(0, fiotext.BINS, ROW_BINS))
         there = np.flatnonzero(rows)
         heat = np.stack([there, rows[there]], axis=1).tolist()
         if count < ENOUGH:
             return None, heat
         place = int(np.searchsorted(np.cumsum(new), 0.99 * count))
-        return float(fiotext.plat_ns(place)) / 1000, heat
+        return float(fiotext.plat_ns(place)) / 1000 / self._k, heat
+
+    def _of_drive(self, counts: np.ndarray) -> np.ndarray:
+        """The same latencies in bins of drive time."""
+        if self._k == 1:
+            return counts
+        out = np.zeros_like(counts)
+        np.add.at(out, fiotext.plat_index(fiotext.plat_ns(np.arange(fiotext.BINS)) // self._k), counts)
+        return out

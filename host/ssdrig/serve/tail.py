@@ -92,6 +92,7 @@ class Tail:
         self._open: dict[
             int, dict[str, list]
         ] = {}  # start of a step -> rail -> [n, mean, least, greatest, J, lost, err]
+        self._of_seconds: dict[int, list[list]] = {}  # start of a second of drive time that goes on -> its steps
         self._rows: list[list] = []
         self._smart: list[dict] = []
         self._cut_ns: int | None = None  # of a cut that the run's owner had asked for
@@ -108,7 +109,7 @@ class Tail:
         looked = time.monotonic() >= self._next_look
         if looked or not held:
             self._next_look = time.monotonic() + LOOK_S
-            self._read_loads()
+            self._read_loads(not held)
             self._read_power(not held)
         self._read_preview()
         self.ended = not held
@@ -183,7 +184,7 @@ class Tail:
         self._settle(final)
 
     def _settle(self, final: bool) -> None:
-        """Steps that all rails have passed become rows; tenths of a second that is over become its row."""
+        """Steps that all rails have passed become rows; those of a second of drive time that is over become its row."""
         rails = self._follower.rail_names()
         newest = {rail: max((t for t, of in self._open.items() if rail in of), default=0) for rail in rails}
         passed = min(newest.values(), default=0)  # each rail's rows come a second at a time, in order
@@ -191,10 +192,10 @@ class Tail:
         passed = last if final else max(passed, last - SILENT_NS)
         whole_ns = (passed // SECOND_NS + 1) * SECOND_NS if passed else 0
         due = sorted(t for t in self._open if t < whole_ns)
-        if not due:
+        if not due and not (final and self._of_seconds):
             return
         tenths: list[list] = []
-        by_second: dict[int, list[list]] = {}
+        length_ns = SECOND_NS * self.k
         for t in due:
             each = self._open.pop(t)
             if set(each) != set(rails):
@@ -202,21 +203,22 @@ class Tail:
             rows = list(each.values())
             total = [sum(row[i] for row in rows) for i in range(1, 6)]
             tenths.append([self.axis_s(t), *(round(v, 5) for v in (total[1], total[0], total[2]))])
-            by_second.setdefault(t // SECOND_NS * SECOND_NS, []).append(
+            self._of_seconds.setdefault(t // length_ns * length_ns, []).append(
                 [sum(row[0] for row in rows), *total, max(row[6] for row in rows)]
             )
-        seconds = [self._second(t, rows) for t, rows in sorted(by_second.items())]
+        over = sorted(t for t in self._of_seconds if final or t + length_ns <= whole_ns)
+        seconds = [self._second(t, self._of_seconds.pop(t)) for t in over]
         with self._lock:
             self._tenths += tenths
             self._seconds += seconds
-            over = max(0, len(self._tenths) - TENTHS)
-            self._tenths_from += over
-            del self._tenths[:over]
+            many = max(0, len(self._tenths) - TENTHS)
+            self._tenths_from += many
+            del self._tenths[:many]
             self._preview.forget(whole_ns)
             self._newest = [row for row in self._newest if row[0] >= whole_ns]
 
     def _second(self, t_ns: int, rows: list[list]) -> list:
-        """[t, least W, mean W, greatest W, J, lost, µs of clock error] of a second of drive time's tenths."""
+        """[t, least W, mean W, greatest W, J, lost, µs of clock error] of a second of drive time, by its steps."""
         samples = sum(row[0] for row in rows)
         mean = sum(row[0] * row[1] for row in rows) / samples
         least, most = min(row[2] for row in rows), max(row[3] for row in rows)
@@ -249,25 +251,31 @@ class Tail:
         with self._lock:
             self._newest = self._preview.rows()
 
-    def _read_loads(self) -> None:
+    def _read_loads(self, final: bool) -> None:
         """What the jobs of each step have added, in the order in which they were started."""
         while self._loads:
             step, folder = self._loads[0]
             over = len(self._loads) > 1  # nothing is added any more
-            for out in sorted(filter(self._inside, folder.rglob("out.json")), key=_begun):
-                job = self._jobs.setdefault(out, Load(out))
+            jobs = sorted(filter(self._inside, folder.rglob("out.json")), key=_begun)
+            for out in jobs:
+                job = self._jobs.setdefault(out, Load(out, self.k))
                 while True:
-                    rows = [self._row(step, row) for row in job.rows() if self._whole(row)]
-                    with self._lock:
-                        self._rows += rows
-                        for row in self._rows[-HEATS - len(rows) - 1 : -HEATS]:
-                            row[6] = []
+                    self._add(step, job.rows())
                     if not job.behind:
                         break
+                if over or final or out != jobs[-1]:
+                    self._add(step, job.rest())
             if not over:
                 return
             self._jobs.clear()
             del self._loads[0]
+
+    def _add(self, step: str, found: list[dict]) -> None:
+        rows = [self._row(step, row) for row in found if self._whole(row)]
+        with self._lock:
+            self._rows += rows
+            for row in self._rows[-HEATS - len(rows) - 1 : -HEATS]:
+                row[6] = []
 
     def _whole(self, row: dict) -> bool:
         """Whether the drive had its power to the row's end. What comes of a run while its drive is cut comes late: such
