@@ -287,6 +287,18 @@ def test_a_played_trace_has_rows_too(tmp_path):
     assert [(row["iops"], row["bw"]) for row in load.rows()] == [(70, 280000)] and load.rows() == []
 
 
+@pytest.mark.parametrize("name", ["x" * 300, "a\0b"])
+@pytest.mark.parametrize("key", ["step", "fio", "played"])
+def test_a_step_whose_name_is_none_of_a_file_has_no_rows(whole, tmp_path, key, name):
+    """As `report`, `push` and `export` have it; the page of such a run stood still."""
+    made = tmp_path / "odd"
+    shutil.copytree(whole, made)
+    events = [{k: v for k, v in event.items() if k not in ("line", "crc")} for event in journal.events(made)]
+    synthetic_run.seal(made, [e | ({key: name} if e.get("step") == "flush" else {}) for e in events])
+    found, rest = all_of(Tail(made))[0], all_of(Tail(whole))[0]
+    assert found["load"] == rest["load"] and found["seconds"] == rest["seconds"]
+
+
 K = 10
 
 

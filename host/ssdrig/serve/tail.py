@@ -256,7 +256,7 @@ class Tail:
         while self._loads:
             step, folder = self._loads[0]
             over = len(self._loads) > 1  # nothing is added any more
-            jobs = sorted(filter(self._inside, folder.rglob("out.json")), key=_begun)
+            jobs = self._outs(folder)
             for out in jobs:
                 job = self._jobs.setdefault(out, Load(out, self.k))
                 while True:
@@ -269,6 +269,13 @@ class Tail:
                 return
             self._jobs.clear()
             del self._loads[0]
+
+    def _outs(self, folder: Path) -> list[Path]:
+        """out.json of a step's jobs, in the order in which they were started; none where its name is none of a file."""
+        try:
+            return sorted(filter(self._inside, folder.rglob("out.json")), key=_begun)
+        except OSError:
+            return []
 
     def _add(self, step: str, found: list[dict]) -> None:
         rows = [self._row(step, row) for row in found if self._whole(row)]
@@ -286,8 +293,11 @@ class Tail:
         return row["t_ns"] <= self._cut_ns
 
     def _inside(self, path: Path) -> bool:
-        """Whether it lies in the run folder, wherever links lead."""
-        return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(self.folder))
+        """Whether it lies in the run folder, wherever links lead; not where it is no path."""
+        try:
+            return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(self.folder))
+        except ValueError:
+            return False
 
     def _row(self, step: str, row: dict) -> list:
         """[t, step, IOPS, B/s, mean µs, P99 µs, heat, s that it is of] of drive time."""
