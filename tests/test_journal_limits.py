@@ -43,6 +43,8 @@ def header(folder, part: str, key: str, value) -> dict:
         ("started", "t_ns", [0, 1 << 62], [-1, (1 << 62) + 1, None, 1.0, True]),
         *(("plan", key, ["x", None], [1, []]) for key in ("name", "variant", "text")),
         ("plan", "params", [{}, None], [1, []]),
+        *(("drive", key, [0, 3e14, None], ["x", -1, []]) for key in ("rated_write_bytes", "rated_pe_cycles")),
+        ("drive", "power_states", [[], None], [5, "x"]),
         ("drive", "logical_block_bytes", [1, 1 << 40, None], [0, "512", (1 << 40) + 1]),
         ("drive", "time_dilation", [1, 1_000_000, None], [0, 1_000_001, 1.5, True]),
         *(("drive", key, ["x", None], [1]) for key in ("model", "serial", "preset", "firmware", "interface")),

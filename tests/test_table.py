@@ -329,3 +329,15 @@ def test_what_several_rounds_cannot_say_together_is_not_their_mean():
         "energy_J: 1 of 2 rounds has power samples throughout",
         "lat_p50_us, lat_p99_us, lat_p999_us, lat_p99999_us: a percentile of several windows is not the mean of theirs",
     ]
+
+
+@pytest.mark.parametrize("value", [None, 0, "absent"])
+def test_a_plan_on_a_drive_without_a_capacity_is_one_error(tmp_path, value):
+    folder = synthetic_plan.steps(tmp_path)
+    header = json.loads((folder / "run.json").read_text())
+    header["drive"]["capacity_bytes"] = value
+    if value == "absent":
+        del header["drive"]["capacity_bytes"]
+    (folder / "run.json").write_text(json.dumps(header))
+    with pytest.raises(JournalError, match="whose capacity is known"):
+        table.load(folder)

@@ -105,6 +105,8 @@ def expand(plan: grammar.Plan, drive: Mapping, capabilities: frozenset[str] = fr
             f"none of {', '.join(lacking)} here",
             "use another drive, or another plan",
         )
+    if not drive.get("capacity_bytes"):
+        raise UsageError(f"a drive whose capacity is known, for {plan.name}", "none", "use another drive")
     acts: list[Act] = []
     picks: dict[str, tuple[Mapping, ...]] = {}
     for step in plan.steps:
