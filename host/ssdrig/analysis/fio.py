@@ -92,11 +92,12 @@ def _load_lat(data: RunData, path: Path) -> None:
                 if not found or (counts < before).any():
                     left += 1
                     continue
-                if (counts == before).all():
+                at_s = fiotext.totals(found[0])["runtime_ms"] / 1000 / data.k
+                if at_s <= times[-1] and (counts == before).all():  # the same again
                     continue
                 new = np.flatnonzero(counts > before)
                 cells.append(np.stack([np.full(len(new), len(times)), new, (counts - before)[new]], axis=1))
-                times.append(fiotext.totals(found[0])["runtime_ms"] / 1000 / data.k)
+                times.append(at_s)
                 before = counts
     except OSError:
         return  # fiolog has said so
