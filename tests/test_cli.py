@@ -347,6 +347,16 @@ def test_a_folder_that_may_not_be_looked_into_is_one_error(words, code, tmp_path
     assert "Permission denied" in err and "Traceback" not in err and not (tmp_path / "lake").exists()
 
 
+@pytest.mark.parametrize("words", ["runs", "export {} --parquet lake", "run consistency --virtual sata-tlc"])
+def test_a_current_folder_that_was_removed_is_one_error(words, tmp_path, monkeypatch, capsys):
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    assert cli.main(words.format(tmp_path).split()) == 2
+    assert "a current folder that is there" in capsys.readouterr().err
+
+
 def test_columns_of_a_narrow_terminal(monkeypatch):
     monkeypatch.setenv("COLUMNS", "50")
     text = arguments.examples([("run x", "a line that is too long for a terminal of fifty columns")])

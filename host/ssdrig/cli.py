@@ -182,6 +182,9 @@ def main(argv: list[str] | None = None) -> int:
             seen = f"{error.strerror}: {path[:60]}{'…' if len(path) > 60 else ''}"
             say(error_lines(said, UsageError("the path of a file or a folder", seen, "correct it")))
             return UsageError.exit_code
+        if error.errno == errno.ENOENT and not error.filename and _is_nowhere():
+            say(error_lines(said, UsageError("a current folder that is there", "one that was removed", "cd elsewhere")))
+            return UsageError.exit_code
         if error.errno in NO_RIGHT and error.filename:
             do = "ask its owner for the right, or name another"
             seen = error.strerror or str(error)
@@ -194,6 +197,15 @@ def main(argv: list[str] | None = None) -> int:
         name, why = error.filename or "stdout", error.strerror or str(error)
         say(error_lines(said, where(f"to write to {name}", why, "make room, then repeat")))
         return where.exit_code
+
+
+def _is_nowhere() -> bool:
+    """Whether the current folder was removed."""
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        return True
+    return False
 
 
 def _drop_stdout() -> None:
