@@ -7,10 +7,11 @@ import pytest
 import synthetic_run
 from lake_runs import asked, counts, lake_of, run
 
-from ssdrig import journal
+from ssdrig import cli, journal
 from ssdrig.analysis import summary
 from ssdrig.errors import JournalError, UsageError
 from ssdrig.lake import export, place, read, write
+from ssdrig.meter import reduced
 
 
 def test_an_export_looks_whether_the_place_has_kept_it(tmp_path, monkeypatch):
@@ -194,6 +195,22 @@ def test_a_run_that_is_resumed_while_it_is_exported_is_one_error(tmp_path, monke
         write.export(made, where, "berlin")
     assert not [path for path in (tmp_path / "lake").rglob("*") if path.is_file()]
     assert write.export(made, where, "berlin").new
+
+
+@pytest.mark.parametrize(("words", "code"), [("export {}/runs --parquet {}/lake", 8), ("runs {}/runs --figures", 0)])
+def test_a_run_that_goes_away_meanwhile_hides_none_of_the_others(tmp_path, monkeypatch, capsys, words, code):
+    runs = tmp_path / "runs"
+    runs.mkdir()
+    gone, stays = run(runs, "1", [500], later_s=0), run(runs, "2", [500], later_s=9)
+
+    def meanwhile(folder, *_):
+        if folder == gone and gone.exists():
+            gone.rename(tmp_path / "elsewhere")
+
+    monkeypatch.setattr(reduced.samples, "need_some", meanwhile)
+    assert cli.main(words.format(tmp_path, tmp_path).split()) == code
+    done = (stays / "figures.json").exists() or counts(read.look(place.open_place(str(tmp_path / "lake"))))["run"]
+    assert "No such file" in capsys.readouterr().err and done
 
 
 @pytest.mark.parametrize("name", ["points.cursor", "figures.json", "summary.bin"])

@@ -85,7 +85,7 @@ def _work_out(index: Index, found: list[Run]) -> int:
             figures = table.load(folder).as_json() if of_plan(folder) else summary.load(folder)[1]
             write(folder / FIGURES, json.dumps(figures, indent=1) + "\n")
             done += 1
-        except SsdrigError as error:
+        except (SsdrigError, OSError) as error:  # its files may be another user's, or be gone meanwhile
             show.say(f"{printable(run.path)}: {error}")
     return done
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ssdrig import journal, named, parts
 from ssdrig.arguments import add_quiet
-from ssdrig.errors import SsdrigError
+from ssdrig.errors import JournalError, SsdrigError
 from ssdrig.influx.tags import host_tag
 from ssdrig.lake import place, write
 from ssdrig.progress import Progress
@@ -56,7 +56,9 @@ def command(args) -> int:
         show.show(f"export: run {i + 1} of {len(runs)}, {run.name}")
         try:
             done = write.export(run, where, args.lab or lab_of(parts.root(run)))
-        except SsdrigError as error:
+        except (SsdrigError, OSError) as error:
+            if isinstance(error, OSError):  # the run's folder is gone meanwhile, or parts of it
+                error = JournalError(f"to read {run}", error.strerror or str(error), "mend the folder")
             show.warn(error_lines(f"ssdrig export: {printable(str(run))}", error))
             failed.append(error.exit_code)
             continue

@@ -73,7 +73,7 @@ def _first(wanted: Iterator[Part], run: Path) -> Part:
     """Raises JournalError: the part that is looked for has begun since the parts were read."""
     found = next(wanted, None)
     if found is None:
-        raise JournalError(f"{run} as it was", "it was changed meanwhile", "export it again")
+        raise JournalError(f"{run} as it was", "it was changed meanwhile", "do it again")
     return found
 
 

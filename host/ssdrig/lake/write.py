@@ -73,7 +73,7 @@ def export(run: Path, place: Place, lab: str, with_samples: bool = True) -> Expo
     try:
         told = _written(run, of_parts, writer, with_samples)
         if digest_of(run, lab, with_samples) != digest:
-            raise JournalError(f"{run} as it was", "it was changed meanwhile", "export it again")
+            raise JournalError(f"{run} as it was", "it was changed meanwhile", "do it again")
         if place.sizes(writer.files) != [*writer.files.values()]:  # whatever was said when it was written
             raise JournalError(
                 f"all files of {name} in {place.words}", "some that are missing, or of another length", DO
