@@ -7,10 +7,12 @@ import pytest
 from test_analysis_events import SECOND, event, run
 
 from ssdrig import analysis
+from ssdrig.analysis import window_figures
 from ssdrig.analysis.fio import _load_lat, load_fio
 from ssdrig.errors import LoadError
 from ssdrig.load import fiolog, fioseconds
 from ssdrig.load.fiotext import plat_ns
+from ssdrig.rules import windows
 
 
 def seconds(iops, *, begin_s=5.0, lat_ns=1000, p99_ns=2000, **more) -> fioseconds.Seconds:
@@ -199,3 +201,19 @@ def test_the_dilation_of_a_run(tmp_path, said, k):
     data = analysis.load(tmp_path)
     assert data.k == k and data.state == "died" and data.t0_ns is None
     assert data.notes[0] == "events.jsonl: has no event" and data.log == data.marks == []
+
+
+def test_an_edge_in_a_stall_has_its_documents(tmp_path):
+    """Of seconds without I/O fio prints documents, too; without them the window had no latencies with submission."""
+    done = [2000 * min(s, 7) if s < 14 else 2000 * (s - 6) for s in range(1, 21)]
+    with open(tmp_path / "out.json", "w") as out:
+        for s, n in enumerate(done, 1):
+            job = {"io_bytes": 0, "total_ios": n, "runtime": 1000 * s, "clat_ns": {"mean": 9e5, "N": n}}
+            job["lat_ns"] = {"mean": 9e5, "N": n, "bins": {"900000": n}}
+            line = {"t_ns": s * 10**9, "jobs": [{"jobname": "x", "error": 0, "write": job}]}
+            out.write(json.dumps(line, separators=(",", ":")) + "\n")
+    data = run([])
+    data.iops = np.zeros(20)
+    _load_lat(data, tmp_path / "out.json")
+    cells = [window_figures.lat_cells(data, windows.Window("some", *span, {})) for span in ((0, 10), (10, 20), (0, 20))]
+    assert [each[:, 2].sum() for each in cells] == [14_000, 14_000, 28_000]

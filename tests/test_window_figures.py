@@ -1,11 +1,9 @@
 """The figures of a window, each limit from both sides, of runs made by hand."""
 
-import json
-
 import numpy as np
 import pytest
 
-from ssdrig.analysis import RunData, fio, window_figures
+from ssdrig.analysis import RunData, window_figures
 from ssdrig.analysis.rundata import Rail
 from ssdrig.load.fiotext import plat_ns, plat_upper_ns
 from ssdrig.rules import windows
@@ -159,21 +157,6 @@ def test_latencies_of_a_window_are_of_no_io_beside_it(late_s):
         assert set(cells[:, 1]) == {bin_}
         assert cells[:, 2].sum() >= 1000 * (span[1] - span[0] - 2)
     assert window_figures.lat_cells(data, Window("all", 0, 20, {}))[:, 2].sum() == 20_000
-
-
-def test_an_edge_in_a_stall_has_its_documents(tmp_path):
-    """Of seconds without I/O fio prints documents, too; without them the window had no latencies with submission."""
-    done = [2000 * min(s, 7) if s < 14 else 2000 * (s - 6) for s in range(1, 21)]
-    with open(tmp_path / "out.json", "w") as out:
-        for s, n in enumerate(done, 1):
-            job = {"io_bytes": 0, "total_ios": n, "runtime": 1000 * s, "clat_ns": {"mean": 9e5, "N": n}}
-            job["lat_ns"] = {"mean": 9e5, "N": n, "bins": {"900000": n}}
-            line = {"t_ns": s * 10**9, "jobs": [{"jobname": "x", "error": 0, "write": job}]}
-            out.write(json.dumps(line, separators=(",", ":")) + "\n")
-    data = run([2000] * 7 + [0] * 6 + [2000] * 7)
-    fio._load_lat(data, tmp_path / "out.json")
-    cells = [window_figures.lat_cells(data, Window("some", *span, {})) for span in ((0, 10), (10, 20), (0, 20))]
-    assert [each[:, 2].sum() for each in cells] == [14_000, 14_000, 28_000]
 
 
 def test_time_before_the_drive_had_the_io_is_noted():
