@@ -22,7 +22,7 @@ class Load:
 
     def __init__(self, out: Path, k: int = 1):
         self._out, self._offset, self._rest, self._k = out, 0, b"", k
-        self._least_ms = 1000 * k - 500 if k > 1 else 0
+        self._least_ms, self._some = 1000 * k - 500, False
         self._last: dict | None = None
         self._bins: np.ndarray | None = None
         self._bins_ms = 0
@@ -43,13 +43,17 @@ class Load:
             row = self._row(document, self._least_ms)
             if row:
                 found.append(row)
+        self._some |= bool(found)
         return found
 
     def rest(self) -> list[dict]:
-        """Once nothing is added any more: what is of no row yet, less than a second of drive time."""
+        """Once nothing is added any more: what is of no row yet, less than a second of drive time. A document that
+        follows at once on the one before is none: its moment would stand for the second that holds it."""
         waits, self._waits = self._waits, None
         row = waits and self._row(waits, 0)
-        return [row] if row else []
+        good = row and (not self._some or row["span_s"] >= self._k / 2)
+        self._some |= bool(row)
+        return [row] if row and good else []
 
     def _row(self, document: dict, least_ms: int) -> dict | None:
         return self._played(document, least_ms) if "iops" in document else self._of_fio(document, least_ms)
