@@ -7,8 +7,6 @@ import io
 import os
 import shlex
 import socket
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -396,11 +394,3 @@ def test_the_table_of_a_dry_run_fits(columns, capsys, monkeypatch):
         assert sum(line.startswith("  in all") for line in lines) == 1
     rows = [("a", "one two three", "0:10", "5 GB")]
     assert dry_run.in_columns(rows, None) == ["  a  one two three  0:10  5 GB"]
-
-
-def test_no_thread_of_numpy_spins_beside_the_load():
-    """Each process that imports the two starts a thread for each processor, unless it is told not to."""
-    source = "import os, ssdrig, numpy; print(len(os.listdir('/proc/self/task')))"
-    environment = {name: value for name, value in os.environ.items() if not name.endswith("_NUM_THREADS")}
-    done = subprocess.run([sys.executable, "-c", source], env=environment, capture_output=True, text=True, check=True)
-    assert done.stdout == "1\n"

@@ -101,3 +101,11 @@ def wait_for(condition) -> None:
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.02)
+
+
+def test_no_thread_of_numpy_spins_beside_the_load():
+    """Each process that imports the two starts a thread for each processor, unless it is told not to."""
+    source = "import os, ssdrig, numpy; print(len(os.listdir('/proc/self/task')))"
+    environment = {name: value for name, value in os.environ.items() if not name.endswith("_NUM_THREADS")}
+    done = subprocess.run([sys.executable, "-c", source], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout == "1\n"
