@@ -29,15 +29,15 @@ SLOWER = 4  # a mutant that hangs for longer counts as killed, and is named
 # area -> (its files, the tests that may kill a mutant of it, the most direct ones first)
 AREAS = {
     "firmware": (
-        [f"firmware/{name}.py" for name in ("link", "clock64", "sampler", "switch", "cut")],
+        [f"firmware/{name}.py" for name in ("link", "clock64", "lane", "sampler", "ina226", "ina228", "switch", "cut")],
         # the sources on CPython; whole boards in real time would take minutes for each mutant that these let live
-        "test_clock64 test_link test_sampler test_switch_states test_switch_power test_switch_limits test_ramp"
-        " test_lane",
+        "test_clock64 test_link test_sampler test_lane test_i2c_drivers test_switch_states test_switch_power"
+        " test_switch_limits test_ramp test_firmware_alert",
     ),
     "meter": (
         ["host/ssdrig/meter/*.py"],
-        "test_reduced test_clock test_frames test_limits test_samples_limits test_rails_grid test_calibration_limits"
-        " test_samples test_closure test_rails test_calibration test_analysis test_figures",
+        "test_reduced test_clock test_frames test_said test_limits test_samples_limits test_rails_grid"
+        " test_calibration_limits test_samples test_closure test_rails test_calibration test_analysis test_figures",
     ),
     "wear": (
         [
@@ -52,6 +52,8 @@ AREAS = {
         " test_counters_bounds test_counters_nvme test_endurance test_ata_counters test_ata_life test_counters"
         " test_wear test_warranty test_smart",
     ),
+    "said": (["host/ssdrig/meter/said.py"], "test_said test_rig_session test_hello test_frames"),
+    "standing": (["host/ssdrig/drive/wear/standing.py"], "test_wear_history test_wear_samples test_wear"),
     "guard": (
         [
             f"host/ssdrig/drive/target/{name}.py"
@@ -80,6 +82,10 @@ AREAS = {
         ],
         "test_slc_cache test_slc_run test_review_says",
     ),
+    "windows": (
+        ["host/ssdrig/rules/windows.py"],
+        "test_steady test_rules_ends test_window_figures test_window_wa test_figures test_report_windows",
+    ),
     "analysis": (
         [
             *("host/ssdrig/analysis/*.py", "host/ssdrig/rules/*.py"),
@@ -89,6 +95,11 @@ AREAS = {
         " test_analysis_events test_fiolog_windows test_fiolog_limits test_fiolog test_fiotext test_forged_fio"
         " test_figures test_window test_analysis test_rails test_report_rails test_torn test_wall test_damage",
     ),
+    "lake": (
+        [f"host/ssdrig/lake/{name}.py" for name in ("schema", "rows", "seconds", "sampling", "read", "write", "place")],
+        "test_lake_schema test_lake_labels test_lake_seconds test_lake_places test_lake",
+    ),
+    "tail": (["host/ssdrig/serve/tail.py"], "test_browser_tail"),
 }
 SWAPS = {
     ast.Lt: ast.LtE,
