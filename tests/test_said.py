@@ -20,7 +20,7 @@ MORE = {
     "serial": "E6",
     "build": None,
     "buses": [{"bus": "I2C0", "Hz": 990_000, "asked_Hz": 990_000, "read_backs": 256, "errors": 0}],
-    "switch": {"rails": [{"rail": 0, "profiles": ["float"], "discharge_mOhm": 2200}], "off": [], "tripped": []},
+    "switch": {"rails": [{"rail": 0, "profiles": ["float"], "discharge_mOhm": 2200}], "off": [0], "tripped": [255]},
     "scope": [{"rail": 0, "gpio": 26, "nV_per_count": 1_611_328}],
     "fast": None,
 }
@@ -64,7 +64,7 @@ WRONG = [
     *((("rails", 0, "conversion_ns"), value) for value in (0, -5, 2 * 10**9, 10**400, "1", None, True)),
     *((("rails", 0, name), -1) for name in ("current_lsb_pA", "vbus_lsb_nV", "nominal_mV", "shunt_ns", "lead_mOhm")),
     (("rails", 0, "calibration"), 7),
-    *((("switch", "off"), value) for value in (..., 0, [None], ["0"])),
+    *((("switch", "off"), value) for value in (..., 0, [None], ["0"], [-1], [256])),
     (("switch", "rails"), [{"rail": 0}]),
     (("scope", 0, "nV_per_count"), 0),
     (("buses", 0, "Hz"), "fast"),
@@ -80,6 +80,13 @@ def test_a_sound_hello_is_one():
 def test_a_hello_that_is_none_changes_nothing(at, value):
     rig = told(wire.HELLO, json.dumps(changed(at, value)).encode())
     assert rig.hello()["boot"] == 1 and rig.live()["damaged"] == 1
+
+
+def test_samples_of_a_rail_without_a_lead_can_be_converted():
+    """The firmware sends 0 where the board's file names none."""
+    facts = hello()["rails"][0]
+    for lead, sound in ((0, True), (None, True), (said.MOST_LEAD_MOHM, True), (-1, False), (1001, False)):
+        assert said.is_rail(facts | {"lead_mOhm": lead}) is sound
 
 
 @pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e999", "9" * 5000])
