@@ -9,7 +9,9 @@ from pages import page_c0h
 from wear_documents import DAY, NVME, no_table_of_the_user, read, run, watched  # noqa: F401  fixtures
 
 from ssdrig.drive.smart import saved
+from ssdrig.drive.smart.plausible import ENOUGH_BYTES
 from ssdrig.drive.wear import screen as wear_screen
+from ssdrig.drive.wear import standing
 from ssdrig.errors import JournalError, UsageError
 
 
@@ -101,12 +103,50 @@ def test_a_counter_that_began_anew_does_not_hold_the_drives_life(tmp_path, capsy
     assert p["tbw_used_percent"] is p["projected_tbw_TB"] is p["wa_of_life"] is None and p["tbw_left_bytes"] is None
     for name in ("host", "NAND"):
         assert any(w.startswith(f"{name} bytes written of its whole life: the counter said") for w in got["unknown"])
-    one = read(256, 1)["projection"]
-    assert one["rate_bytes_per_day"] is None  # 1 TB in its power-on hours is no rate of it
+    one = read(256, 1)
+    assert one["projection"]["rate_bytes_per_day"] is None  # 1 TB in its power-on hours is no rate of it
+    assert any(words.startswith("write amplification: the NAND counter went back by") for words in one["unknown"])
     for whole in (read(256, 254, 255), read(1, 2, 3), read(0.009, 0.005)):  # the last lost 4 GB
         assert whole["projection"]["tbw_used_percent"] is not None
         assert whole["projection"]["wa_of_life"] == pytest.approx(2, rel=1e-3)
         assert not any("whole life" in words for words in whole["unknown"])
+
+
+def counted(*host_bytes: int | None, wrap_bytes: int | None = None) -> list[dict]:
+    """Readings of a drive, one a day, that has no NAND counter."""
+    same = {"host_written_source": "x", "host_written_unit_bytes": 1, "host_written_wrap_bytes": wrap_bytes}
+    return [{"host_written_bytes": n, "utc_ns": day * DAY * 10**9, **same} for day, n in enumerate(host_bytes)]
+
+
+@pytest.mark.parametrize(
+    ("read", "first"),
+    [
+        (counted(1, 2, 3), 0),
+        (counted(5, 1, 2), 1),
+        (counted(5, 1, 4, 2, 3), 3),  # the last of two
+        (counted(5, 6, 1), 1),  # of one reading nothing follows: it and the one before it say why
+        (counted(5, 6, 1, wrap_bytes=7), 0),  # it has wrapped, which is no fall
+        (counted(None, None), 0),
+        (counted(5, None), 0),
+        (counted(None, 5), 0),
+    ],
+)
+def test_a_history_begins_behind_the_last_fall(read, first):
+    assert standing.since_last_fall(read) is read[first]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "anew"),
+    [
+        (10**12, 9 * 10**11, False),  # a tenth
+        (10**12, 9 * 10**11 - 1, True),
+        (2 * ENOUGH_BYTES, ENOUGH_BYTES, False),
+        (2 * ENOUGH_BYTES, ENOUGH_BYTES - 1, True),
+    ],
+)
+def test_a_counter_that_lost_little_did_not_begin_anew(before, after, anew):
+    assert bool(standing.began_anew(counted(before, after), "host")) is anew
+    assert standing.began_anew(counted(before, after), "nand") is None
 
 
 def test_history_of_watch_gives_the_rate(tmp_path, read):
