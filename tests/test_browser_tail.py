@@ -5,6 +5,7 @@ import json
 import shutil
 import struct
 import time
+import types
 
 import numpy as np
 import pytest
@@ -175,6 +176,31 @@ def test_two_rails_are_added_up_and_a_silent_one_is_no_power_at_all(tmp_path):
     assert max(row[0] for row in found["seconds"]) < 9  # from then on a rail is missing
 
 
+def test_the_rails_of_a_step_and_the_steps_of_a_second_are_put_together(whole):
+    """Least, mean and greatest of the sum; of a second the mean is weighted by samples."""
+    tail = Tail(whole)
+    tail._follower = types.SimpleNamespace(rail_names=lambda: {0: "5V", 1: "12V"})
+    at_ns = tail.started_ns // samples.SECOND_NS * samples.SECOND_NS + samples.SECOND_NS
+    tail._open = {  # samples, mean, least and greatest W, J, lost, ns of clock error
+        at_ns: {0: [10, 1.5, 1.123456, 2.0, 0.15, 0, 1000], 1: [10, 3.0, 2.0, 4.25, 0.3, 1, 2000]},
+        at_ns + previews.STEP_NS: {0: [5, 2.0, 1.5, 2.5, 0.2, 2, 4_999_600], 1: [15, 4.0, 3.0, 5.0, 0.4, 0, 3000]},
+        at_ns + 2 * previews.STEP_NS: {1: [10, 9.0, 9.0, 9.0, 0.9, 0, 9000]},  # one rail was silent
+    }
+    tail._settle(True)
+    first_s, second_s = tail.axis_s(at_ns), tail.axis_s(at_ns + previews.STEP_NS)
+    assert tail._tenths == [[first_s, 3.12346, 4.5, 6.25], [second_s, 4.5, 6.0, 7.5]]
+    assert tail._seconds == [[first_s, 3.12346, 5.25, 7.5, 1.05, 3, 5000]] and not tail._open
+
+
+def test_a_newer_moment_of_the_same_power_is_news(whole):
+    tail = Tail(whole)
+    seen = set()
+    for newest in ([], [(7, 2.0, 2.0, 2.0)], [(8, 2.0, 2.0, 2.0)]):
+        tail._newest = newest
+        seen.add(tail._counts())
+    assert len(seen) == 3
+
+
 @pytest.mark.parametrize(
     "text", [None, "", "1-2-3", "a-b-c-d", "1-2-3-4-5", "-1-2-3-4", "9" * 20 + "-0-0-0", "١-1-1-1"]
 )
@@ -192,6 +218,8 @@ def test_a_place_behind_the_end_gives_nothing(whole):
 def test_messages_are_bounded(whole):
     tail = Tail(whole)
     all_of(tail)
+    message, *_ = tail.since(Place(), 0, 0)
+    assert message and message["seconds"] == tail._seconds and "more" not in message
     tail._rows, tail._seconds = tail._rows * 500, tail._seconds * 500
     message, *_ = tail.since(Place(), 0, 0)
     assert message and len(message["load"]) == len(message["seconds"]) == 500 and message["more"]
