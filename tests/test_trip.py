@@ -17,7 +17,7 @@ from test_ina228_model import load
 
 from ssdrig import analysis, journal, wire
 from ssdrig.errors import RailTripped
-from ssdrig.meter import trip
+from ssdrig.meter import chips, trip
 from ssdrig.rig import builds
 from ssdrig.rig.session import session
 
@@ -150,6 +150,24 @@ def test_a_limit_beyond_the_end_of_the_shunt_voltage_is_refused():
         of = type("Chip", (), {"VBUS_LSB_nV": 1_250_000, "BITS": 16, "ends": ends, "conversion_us": 1176})
         with pytest.raises(ValueError, match="more than the sensor reads") if refused else contextlib.nullcontext():
             module.Guard({"rail": 0, "protect": {"A": 1.7, "ms": 20, "V": 5.6}} | row, of, 1)
+
+
+@pytest.mark.parametrize(
+    "chip, shunt_uOhm, lsb_pA",
+    [
+        *(("INA228", shunt_uOhm, 7_812_500) for shunt_uOhm in (2000, 10_000, 15_000)),
+        *(("INA226", shunt_uOhm, 250_000_000) for shunt_uOhm in (2000, 10_000, 50_000)),
+    ],
+)
+def test_board_and_host_know_where_a_sensor_ends(chip, shunt_uOhm, lsb_pA):
+    """Where its register does, or the shunt voltage's that it is made of. The host is more careful by one count."""
+    row = {"chip": chip, "current_lsb_pA": lsb_pA, "shunt_uOhm": shunt_uOhm, "temp_us": None, "fine": True}
+    row |= dict.fromkeys(("vbus_us", "vshunt_us"), 540 if chip == "INA228" else 588)
+    with mock.patch.dict(sys.modules, {"ina228": load(ROOT / "firmware/ina228.py")}):
+        made = getattr(load(ROOT / f"firmware/{chip.lower()}.py"), chip)(None, row)
+    assert made.ends == chips.limits_raw(row | {"shunt_cal": made.cal})[0] + 1
+    register, shunt_V = (0x7FFFF, 0.04096) if chip == "INA228" else (0x7FFF, 0.08192)
+    assert made.ends == pytest.approx(min(register, shunt_V / (shunt_uOhm * 1e-6) / (lsb_pA * 1e-12)), rel=2e-3)
 
 
 def test_what_is_no_trip_is_refused():
