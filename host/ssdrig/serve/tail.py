@@ -353,12 +353,6 @@ class Tail:
             n -= 1
         return self._events[n:]
 
-    def waiting(self, at: Place) -> bool:
-        """Whether since() would give more than the newest moments."""
-        with self._lock:
-            behind = self._events and self._events[-1][0] > at.events
-            return bool(behind) or at[1:] != (len(self._seconds), len(self._rows), len(self._smart))
-
     def facts(self) -> dict:
         """What a page says of the run that does not change while it goes on."""
         return said.facts(self.header)
