@@ -97,7 +97,7 @@ AREAS = {
     ),
     "lake": (
         [f"host/ssdrig/lake/{name}.py" for name in ("schema", "rows", "seconds", "sampling", "read", "write", "place")],
-        "test_lake_schema test_lake_labels test_lake_seconds test_lake_places test_lake",
+        "test_lake_schema test_lake_rows test_lake_labels test_lake_seconds test_lake",
     ),
     "tail": (["host/ssdrig/serve/tail.py"], "test_browser_tail"),
 }

@@ -21,8 +21,6 @@ from ssdrig.errors import JournalError, UsageError
 from ssdrig.lake import export, place, query, questions, read, write
 from ssdrig.meter import samples
 
-pytestmark = pytest.mark.slow
-
 OF_WINDOW = """
 SELECT f.window_name, f.energy_J AS report_J,
     sum(s.V::DOUBLE * s.I * greatest(0, least(s.t_ns, f.end_ns) - greatest(s.t_ns - s.dt_ns, f.t_ns))) * 1e-9 AS sum_J
@@ -87,6 +85,7 @@ def test_seconds_are_the_report_s(one):
     assert [row["power_max_W"] for row in found] == pytest.approx(data.power_max_W.tolist(), rel=1e-12)
     assert sum(row["samples"] for row in found) == int(data.rails[0].samples.sum())
     assert {row["read_ios"] for row in found} == {None}  # it did not read
+    assert not any(row["partial"] for row in asked(lake, "SELECT partial FROM second"))
     idle = asked(lake, "SELECT * FROM second WHERE step = 'idle' ORDER BY second")
     assert len(idle) == 3 and all(row["write_ios"] is None and row["energy_J"] > 0 for row in idle)
 
@@ -138,6 +137,7 @@ def test_the_content_is_a_function_of_the_run_folder(one, tmp_path):
         assert (root / name).read_bytes() == Path(other.place.path(name)).read_bytes(), name
 
 
+@pytest.mark.slow
 def test_a_run_that_has_changed_is_there_once(tmp_path):
     made = run(tmp_path, "r")
     first = lake_of(tmp_path / "lake", made)
@@ -181,6 +181,7 @@ def export_dying(made: Path, where: place.Place, at: int, when: str, monkeypatch
     return False
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("when", ["before", "midst", "behind"])
 def test_an_export_that_dies_anywhere_shows_nothing_or_all_of_the_run(tmp_path, monkeypatch, when):
     there, made = run(tmp_path, "there", IOPS_SHORT), run(tmp_path, "made", IOPS_SHORT)
@@ -200,6 +201,7 @@ def test_an_export_that_dies_anywhere_shows_nothing_or_all_of_the_run(tmp_path, 
     assert seen[-1] == both and len(seen) == (6 if when == "behind" else 7)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("at", range(7))
 def test_of_a_run_exported_anew_readers_see_the_old_or_the_new(tmp_path, monkeypatch, at):
     made = run(tmp_path, "made", IOPS_SHORT)
@@ -217,6 +219,7 @@ def test_of_a_run_exported_anew_readers_see_the_old_or_the_new(tmp_path, monkeyp
 IOPS_SHORT = [1000, 1000]
 
 
+@pytest.mark.slow
 def test_many_writers_need_no_coordinator(tmp_path):
     """Four processes export six runs, all of them all, in other orders."""
     runs = [run(tmp_path, f"run-{i}", IOPS_SHORT, model=f"drive {i}") for i in range(6)]
@@ -293,6 +296,7 @@ def test_a_run_is_in_a_lake_for_one_lab_and_one_drive(tmp_path):
         lake_of(tmp_path / "lake", made)
 
 
+@pytest.mark.slow
 def test_a_column_that_older_files_do_not_have_is_null(tmp_path, monkeypatch):
     """As will be after a column is added: each file was written by the ssdrig of its time."""
     import pyarrow.parquet as pq
@@ -370,31 +374,20 @@ def test_a_plan_s_rounds_and_points_are_the_report_s(tmp_path):
 
     made = synthetic_plan.grid(tmp_path, rounds=2)
     lake = lake_of(tmp_path / "lake", made)
-    wanted = [row for row in table.load(made).rows if row.windows.get("all")]
+    whole = table.load(made)
+    wanted = [row for row in whole.rows if row.windows.get("all")]
+    (of_run,) = asked(lake, "SELECT closure_percent FROM run")
+    assert of_run["closure_percent"] == whole.data.closure.corrected_percent
     found = asked(lake, "SELECT * FROM figure WHERE window_name = 'all' ORDER BY t_ns")
     assert len(found) == len(wanted) > 4
     for row, of in zip(found, sorted(wanted, key=lambda each: each.t0_s), strict=True):
         assert (row["step"], row["round"]) == (of.act.path, of.round)
         assert json.loads(row["point"] or "{}") == dict(of.act.point)
+        began_ns = synthetic_run.T_RUN_NS + (of.t0_s + of.windows["all"]["t0_s"]) * 1e9
+        assert row["t_ns"] == pytest.approx(began_ns, rel=0, abs=1)
         for key in ("ios", "iops_mean", "energy_J", "lat_mean_us", "iops_per_W"):
             assert row[key] == of.windows["all"][key]
     sums = [row for row in asked(lake, OF_WINDOW) if row["report_J"]]
     assert sums and max(map(off, sums)) < 1e-6
     seconds = asked(lake, "SELECT step, round, point, count(*) AS n FROM second GROUP BY ALL")
     assert {row["round"] for row in seconds} >= {row.round for row in wanted}
-
-
-def test_a_campaign_s_cuts(tmp_path):
-    import synthetic_cuts
-
-    from ssdrig.analysis import table
-
-    made = synthetic_cuts.write(tmp_path, 20, lies=0.2)
-    lake = lake_of(tmp_path / "lake", made)
-    (campaign,) = (row.found for row in table.load(made).rows if row.act.do == "cuts")
-    (row,) = asked(
-        lake,
-        "SELECT count(*) AS judged, count(*) FILTER (failed) AS failing, sum(commands) AS commands"
-        " FROM cut WHERE judged AND control IS NULL",
-    )
-    assert row == {name: campaign[name] for name in ("judged", "failing", "commands")} and row["failing"] > 0

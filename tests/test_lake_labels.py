@@ -1,11 +1,8 @@
 """What people say of a run, in the lake."""
 
-import pytest
 from lake_runs import asked, counts, lake_of, run, tree
 
 from ssdrig.archive import labels
-
-pytestmark = pytest.mark.slow
 
 
 def test_labels_come_with_the_run_and_may_change_later(tmp_path):

@@ -1,0 +1,117 @@
+"""Rows of the lake by themselves: samples and the gaps between them, so many at a time, and the cuts of a campaign."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import stream
+from lake_runs import asked, lake_of, run
+
+from ssdrig import journal
+from ssdrig.analysis import timeline
+from ssdrig.errors import RigError
+from ssdrig.lake import rows, sampling, seconds, write
+from ssdrig.meter import pieces, reduced, samples
+from ssdrig.meter.power import Gaps
+
+NONE = np.empty(0, np.int64)
+
+
+def piece(number: int, t_ns: list[int], *gaps: tuple[int, int, int, float]) -> pieces.Piece:
+    """Samples from `number` on; t_ns with lead; gaps: (number of the sample behind, lost, ns, J)."""
+    n, t = len(t_ns) - 1, np.array(t_ns)
+    at, lost, ns = np.array([gap[:3] for gap in gaps], np.int64).reshape(-1, 3).T
+    told = Gaps(at, lost, ns, np.array([gap[3] for gap in gaps]), NONE, NONE)
+    facts, raw, empty = json.loads(stream.hello())["rails"][0], np.full(n, 100, np.int32), np.zeros(n + 1)
+    return pieces.Piece(number, t[1:], None, 0, n, 0.0, NONE, t, empty, empty, empty, told, facts, raw, raw)
+
+
+@pytest.mark.parametrize(
+    ("of", "dt_ns", "lost"),
+    [
+        (piece(0, [0, 10, 20, 30]), [10, 10, 10], [0, 0, 0]),
+        (piece(50, [0, 10, 50, 60], (51, 3, 30, 0.5)), [10, 10, 10], [0, 3, 0]),
+        (piece(50, [0, 40, 50, 60], (50, 3, 30, 0.5)), [10, 10, 10], [3, 0, 0]),
+        (piece(50, [0, 10, 50, 60], (51, 3, 41, 0.5)), [10, 0, 10], [0, 3, 0]),
+        # before the first of the run there is no sample: it stands for its own time
+        (piece(0, [0, 10, 20, 30], (0, 3, 30, 0.0)), [10, 10, 10], [3, 0, 0]),
+        (piece(0, [0, 10, 50, 60], (1, 3, 30, 0.5)), [10, 10, 10], [0, 3, 0]),
+        (piece(0, [0, 10, 50, 60], (0, 1, 7, 0.0), (1, 3, 30, 0.5)), [10, 10, 10], [1, 3, 0]),
+    ],
+)
+def test_a_sample_stands_for_the_time_since_the_one_before_but_for_the_gap(of, dt_ns, lost):
+    found = sampling.columns(of)
+    assert found["dt_ns"].tolist() == dt_ns and found["lost"].tolist() == lost
+    assert found["t_ns"].tolist() == of.t_ns[1:].tolist()
+    assert found["gap_ns"].sum() == of.gaps.ns.sum() and found["gap_J"].sum() == of.gaps.J.sum()
+
+
+def test_more_than_32_bits_of_time_without_a_sample_is_no_row():
+    """Such a stretch is a gap, which is told."""
+    assert sampling.columns(piece(0, [0, 10, 10 + 0x7FFFFFFF]))["dt_ns"][1] == 0x7FFFFFFF
+    with pytest.raises(RigError):
+        sampling.columns(piece(0, [0, 10, 11 + 0x7FFFFFFF]))
+
+
+def test_groups_of_samples_are_full_but_for_the_last(tmp_path, monkeypatch):
+    made = run(tmp_path, "made", [1000, 1000])
+    monkeypatch.setattr(pieces, "FRAMES_AT_ONCE", 10)
+    events, all_ns = journal.events(made), samples.load(made).t_ns
+    utc = timeline.clock(journal.run_header(made), events)
+    heads = reduced.heads(made)
+    ((rail, name),) = sampling.rails(heads)
+    same = {"run": "made", "export": "0", "drive": "x", "part": 1, "rail": name}
+    first = next(iter(sampling.tables(made, rail, heads, utc, same))).num_rows
+    assert first == len(all_ns) and name == "5V"  # far below GROUP
+    of_a_piece = int(heads[0].frames(rail).n[:10].sum())
+    for group in (of_a_piece, of_a_piece + 1, 2 * of_a_piece - 1):
+        monkeypatch.setattr(sampling, "GROUP", group)
+        tables = [*sampling.tables(made, rail, heads, utc, same)]
+        assert {table.num_rows for table in tables[:-1]} == {group} and 0 < tables[-1].num_rows <= group
+        assert [t_ns for table in tables for t_ns in table["t_ns"].to_pylist()] == all_ns.tolist()
+
+
+def test_a_poll_that_failed_is_no_row(tmp_path):
+    """Nor one that had not ended, nor one whose document is gone."""
+    (part,) = write.read_parts(run(tmp_path, "made", [1000, 1000]))
+    ends = [event for event in part.events if event["kind"] == "smart.end"]
+    polls = [*rows.smart(part)]
+    assert len(polls) == len(ends) > 1 and polls[0]["poll_ms"] == 10
+    failed = [event | {"ok": False} for event in ends]
+    begun = [event for event in part.events if event["kind"] == "smart.start"]
+    assert [*rows.smart(part._replace(events=[*failed, *begun, ends[1], ends[0] | {"n": 99}]))] == [polls[1]]
+
+
+def test_a_step_whose_last_second_is_short_says_so(tmp_path):
+    (part,) = write.read_parts(run(tmp_path, "made", [1000, 1000]))
+    step = next(each for each in seconds.steps(part.folder, part.events) if each.path == "load")
+    more = step._replace(edges_ns=np.append(step.edges_ns, step.edges_ns[-1] + 10**9))  # one direction went on
+    short = step._replace(both=replace(step.both, partial=True))
+    for of, partial in ((step, [0, 0]), (short, [0, 1]), (more, [0, 0, 1]), (step._replace(both=None), [0, 0])):
+        (table,) = seconds.tables([of], [], part.utc, {})
+        assert table["partial"].to_pylist() == partial
+
+
+def test_rows_are_written_so_many_at_a_time(monkeypatch):
+    monkeypatch.setattr(write, "ROWS", 3)
+    writer = write._Writer(None, "folder", "stem", {"run": "made"})
+    tables = [*writer.batches("event", ({"round": n} for n in range(7)))]
+    assert [table["round"].to_pylist() for table in tables] == [[0, 1, 2], [3, 4, 5], [6]]
+    assert {name for table in tables for name in table["run"].to_pylist()} == {"made"}
+
+
+def test_a_campaign_s_cuts(tmp_path):
+    import synthetic_cuts
+
+    from ssdrig.analysis import table
+
+    made = synthetic_cuts.write(tmp_path, 20, lies=0.2)
+    lake = lake_of(tmp_path / "lake", made)
+    (campaign,) = (row.found for row in table.load(made).rows if row.act.do == "cuts")
+    (row,) = asked(
+        lake,
+        "SELECT count(*) AS judged, count(*) FILTER (failed) AS failing, sum(commands) AS commands"
+        " FROM cut WHERE judged AND control IS NULL",
+    )
+    assert row == {name: campaign[name] for name in ("judged", "failing", "commands")} and row["failing"] > 0
