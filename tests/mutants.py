@@ -32,7 +32,7 @@ AREAS = {
         [f"firmware/{name}.py" for name in ("link", "clock64", "lane", "sampler", "ina226", "ina228", "switch", "cut")],
         # the sources on CPython; whole boards in real time would take minutes for each mutant that these let live
         "test_clock64 test_link test_sampler test_lane test_i2c_drivers test_switch_states test_switch_power"
-        " test_switch_limits test_ramp test_firmware_alert test_trip",
+        " test_switch_limits test_ramp test_trip",
     ),
     "meter": (
         ["host/ssdrig/meter/*.py"],

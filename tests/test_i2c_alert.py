@@ -71,24 +71,36 @@ def test_a_script_has_begun_with_its_first_command(fifo):
         lane.done()
 
 
-@pytest.mark.parametrize("before", [0, 2])
-def test_a_conversion_that_ends_while_its_chip_is_put_to_sleep_is_no_interference(before):
-    """rig.Rig.stop, its very source: the chip lets go of ALERT as it is put to sleep, so the edge of that moment finds
-    it high. Three rails on the emulated RP2040 said so at 2 of 40 stops."""
+def stopped(lane: SimpleNamespace, stop_sampler) -> list[str]:
+    """rig.Rig.stop, its very source: what it says."""
     module = ast.parse((ROOT / "firmware/rig.py").read_text())
     (rig,) = (node for node in module.body if isinstance(node, ast.ClassDef) and node.name == "Rig")
     (stop,) = (node for node in rig.body if isinstance(node, ast.FunctionDef) and node.name == "stop")
     named = {}
     exec(compile(ast.Module([stop], []), "rig.py", "exec"), named)
-    count, said, calls = [before], [], []
+    said, calls = [], []
+    sampler = SimpleNamespace(stop=stop_sampler, lane=lane)
+    switch = SimpleNamespace(stop=lambda: calls.append("switch"))
+    board = SimpleNamespace(switch=switch, fast=None, samplers=[sampler], log=lambda _, words: said.append(words))
+    named["stop"](board)
+    assert calls == ["switch"] and board.streaming is False
+    return said
+
+
+@pytest.mark.parametrize("before", [0, 2])
+def test_a_conversion_that_ends_while_its_chip_is_put_to_sleep_is_no_interference(before):
+    """The chip lets go of ALERT as it is put to sleep, so the edge of that moment finds it high. Three rails on the
+    emulated RP2040 said so at 2 of 40 stops."""
+    count = [before]
 
     def asleep():
         count[0] += 1
 
-    lane = SimpleNamespace(interference=lambda: count[0], unseen=0)
-    sampler = SimpleNamespace(stop=asleep, lane=lane)
-    switch = SimpleNamespace(stop=lambda: calls.append("switch"))
-    board = SimpleNamespace(switch=switch, fast=None, samplers=[sampler], log=lambda _, words: said.append(words))
-    named["stop"](board)
-    assert calls == ["switch"] and count == [before + 1] and board.streaming is False
-    assert [words.split()[0] for words in said] == [str(before)] * bool(before)
+    said = stopped(SimpleNamespace(interference=lambda: count[0], unseen=0), asleep)
+    assert count == [before + 1] and [words.split()[0] for words in said] == [str(before)] * bool(before)
+
+
+@pytest.mark.parametrize("unseen", [0, 3])
+def test_edges_that_were_lost_are_said_at_the_end_of_the_stream(unseen):
+    said = stopped(SimpleNamespace(interference=lambda: 0, unseen=unseen), lambda: None)
+    assert said == [f"{unseen} edges of ALERT were lost, what they said counts as missed"] * bool(unseen)
