@@ -192,13 +192,50 @@ def test_the_rails_of_a_step_and_the_steps_of_a_second_are_put_together(whole):
     assert tail._seconds == [[first_s, 3.12346, 5.25, 7.5, 1.05, 3, 5000]] and not tail._open
 
 
+def test_a_second_is_settled_once_all_rails_have_passed_into_it(whole):
+    """What only one rail has said of the next one waits for the other."""
+    tail = Tail(whole)
+    tail._follower = types.SimpleNamespace(rail_names=lambda: {0: "5V", 1: "12V"})
+    at_ns = tail.started_ns // samples.SECOND_NS * samples.SECOND_NS
+    row = [10, 1.5, 1.0, 2.0, 0.15, 0, 1000]
+    steps = [at_ns + n * previews.STEP_NS for n in (18, 19, 20)]
+    tail._open = {steps[0]: {0: row, 1: row}, steps[1]: {0: row, 1: row}, steps[2]: {0: row}}
+    tail._settle(False)
+    assert [t for t, *_ in tail._tenths] == [tail.axis_s(t_ns) for t_ns in steps[:2]] and [*tail._open] == steps[2:]
+
+
+def test_a_dilated_drive_s_energy_is_of_its_own_time(whole):
+    tail = Tail(whole)
+    tail.k = 10
+    assert tail._second(tail.started_ns, [[10, 1.5, 1.0, 2.0, 0.15, 0, 1000]] * 10)[4] == 0.15
+
+
+def test_the_preview_knows_the_rails_of_a_greeting_that_lies_before_it(whole):
+    """The preview begins where the settled power has come to, behind the greeting."""
+    tail = Tail(whole)
+    data = (whole / "rig.bin").read_bytes()
+    found = rigrecords.decode(data)
+    greeting = next(i for i in range(len(found)) if found.payload(i)[:1] == bytes([wire.HELLO]))
+    told = json.loads(found.payload(greeting)[wire.BODY :])
+    behind = rigrecords.decode(
+        data[: data.index(found.payload(greeting)) + 2 * len(found.payload(greeting))]
+    ).next_offset
+    for hello, known in ((told, True), (None, False)):
+        tail._preview, tail._preview_at = previews.Preview(), None
+        tail._follower = types.SimpleNamespace(offset=behind, hello=hello)
+        tail._read_preview()
+        assert bool(tail._newest) is known
+
+
 def test_a_newer_moment_of_the_same_power_is_news(whole):
     tail = Tail(whole)
     seen = set()
-    for newest in ([], [(7, 2.0, 2.0, 2.0)], [(8, 2.0, 2.0, 2.0)]):
+    for newest in ([], [(7, 1.23456, 2.0, 2.0)], [(8, 1.23456, 2.0, 2.0)]):
         tail._newest = newest
         seen.add(tail._counts())
     assert len(seen) == 3
+    message, *_, preview_ns = tail.since(Place(), 0, 0)
+    assert message and message["preview"] == [[tail.axis_s(8), 1.2346, 2.0, 2.0]] and preview_ns == 8
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from lake_runs import asked, lake_of, run
 from ssdrig import journal
 from ssdrig.analysis import timeline
 from ssdrig.errors import RigError
-from ssdrig.lake import rows, sampling, seconds, write
+from ssdrig.lake import place, rows, sampling, seconds, write
 from ssdrig.meter import pieces, reduced, samples
 from ssdrig.meter.power import Gaps
 
@@ -78,9 +79,51 @@ def test_a_poll_that_failed_is_no_row(tmp_path):
     ends = [event for event in part.events if event["kind"] == "smart.end"]
     polls = [*rows.smart(part)]
     assert len(polls) == len(ends) > 1 and polls[0]["poll_ms"] == 10
+    assert polls[0]["t_ns"] == ends[0]["t_ns"] - 5_000_000  # in its middle
     failed = [event | {"ok": False} for event in ends]
     begun = [event for event in part.events if event["kind"] == "smart.start"]
     assert [*rows.smart(part._replace(events=[*failed, *begun, ends[1], ends[0] | {"n": 99}]))] == [polls[1]]
+
+
+def test_counters_are_whole_and_readings_are_not(tmp_path, monkeypatch):
+    (part,) = write.read_parts(run(tmp_path, "made", [1000, 1000]))
+    said = {"t_ns": None, "power_on_hours": 12.0, "temperature_C": 40.5}
+    monkeypatch.setattr(rows.counters, "snapshot", lambda _: said)
+    end = next(event for event in part.events if event["kind"] == "smart.end")
+    (row,) = rows.smart(part._replace(events=[end]))
+    assert (row["temperature_C"], row["t_ns"]) == (40.5, end["t_ns"]) and "poll_ms" not in row
+    assert row["power_on_hours"] == 12 and type(row["power_on_hours"]) is int
+
+
+def test_a_part_begins_so_much_later_in_the_drive_s_time():
+    first, second = (SimpleNamespace(header={"started": {"utc_ns": utc_ns}}) for utc_ns in (10**18, 10**18 + 5 * 10**9))
+    assert rows._later_s([first, second], first, 2) == 0
+    assert rows._later_s([first, second], second, 2) == 2.5
+
+
+def test_a_gap_counts_in_the_step_that_it_lies_in(tmp_path):
+    """In no other step's first or last second."""
+    made = run(tmp_path, "made", lose_frames=(60, 61, 90, 91))
+    t_ns = samples.load(made).t_ns
+    (gaps,) = (each.gaps for each in reduced.load_rails(made, t_ns[:1]))
+    middle_ns = (gaps.to_ns[0] + gaps.from_ns[-1]) // 2
+    edges_ns = np.array([t_ns[0] - 10**9, middle_ns - 10**6, middle_ns + 10**6, t_ns[-1] + 10**9])
+    powers = reduced.load_rails(made, edges_ns)
+    all_of = gaps.lost.tolist()
+    assert len(all_of) == 2
+    for part, lost in ((edges_ns, [all_of[0], 0, all_of[1]]), (edges_ns[1:3], [0]), (edges_ns[2:], [all_of[1]])):
+        assert seconds._of_power(powers, part)["samples_lost"][0].tolist() == lost
+
+
+def test_what_an_export_says_that_it_wrote(tmp_path):
+    made, lake = run(tmp_path, "made", [1000, 1000]), tmp_path / "lake"
+    done = write.export(made, place.open_place(str(lake)), "berlin")
+    sizes = {name: (lake / name).stat().st_size for name in done.files}
+    *_, mark = done.files
+    assert mark.endswith("/made.parquet") and done.bytes == sum(sizes.values()) - sizes[mark]
+    ((name, of_samples),) = ((name, n) for name, n in sizes.items() if "kind=sample/" in name)
+    assert name.endswith(f"/made--{done.export}--0.parquet") and done.sample_bytes == of_samples
+    assert done.new and done.samples == len(samples.load(made).t_ns)
 
 
 def test_a_step_whose_last_second_is_short_says_so(tmp_path):

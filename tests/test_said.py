@@ -20,11 +20,11 @@ MORE = {
     "serial": "E6",
     "build": None,
     "buses": [{"bus": "I2C0", "Hz": 990_000, "asked_Hz": 990_000, "read_backs": 256, "errors": 0}],
-    "switch": {"rails": [{"rail": 0, "profiles": ["float"], "discharge_mOhm": 2200}], "off": [0], "tripped": [255]},
+    "switch": {"rails": [{"rail": 0, "profiles": ["float"], "discharge_mOhm": 0.5}], "off": [0], "tripped": [255]},
     "scope": [{"rail": 0, "gpio": 26, "nV_per_count": 1_611_328}],
     "fast": None,
 }
-CUT = {"token": 1, "fired_us": 5, "off_us": 2, "on_us": 7, "perst_us": None, "ok": True, "why": ""}
+CUT = {"token": 1, "fired_us": 5, "off_us": 0, "on_us": 7, "perst_us": None, "ok": True, "why": ""}
 FELL = {"rail": 0, "before_mV": 5000, "t90_10_us": None, "residual_mV": 4, "low_us": None, "samples": 3, "safe": True}
 TRIP = {"rail": 0, "quantity": "A", "seen_mA": 3100, "limit_mA": 3000, "over_us": 9, "t_us": 1, "opened_us": 2}
 
