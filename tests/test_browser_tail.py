@@ -18,7 +18,7 @@ from ssdrig.meter import samples
 from ssdrig.serve import preview as previews
 from ssdrig.serve.hub import Hub
 from ssdrig.serve.loads import Load
-from ssdrig.serve.tail import Place, Tail, place
+from ssdrig.serve.tail import BEHIND, Place, Tail, place
 
 IOPS = [20000] * 6 + [1000, 3000] * 3 + [0, 0, 500]
 BEGIN = Place()
@@ -225,6 +225,16 @@ def test_the_preview_knows_the_rails_of_a_greeting_that_lies_before_it(whole):
         tail._follower = types.SimpleNamespace(offset=behind, hello=hello)
         tail._read_preview()
         assert bool(tail._newest) is known
+
+
+@pytest.mark.parametrize(("behind", "skips"), [(-5, False), (BEHIND, False), (BEHIND + 1, True)])
+def test_a_preview_that_is_far_behind_skips_to_what_has_settled(whole, behind, skips):
+    """As after a long read: else the newest moments would come late for ever."""
+    tail, at = Tail(whole), 3 * BEHIND  # behind the end of the file
+    tail._preview_at = at
+    tail._follower = types.SimpleNamespace(offset=at + behind, hello=None)
+    tail._read_preview()
+    assert tail._preview_at == at + skips * behind
 
 
 def test_a_newer_moment_of_the_same_power_is_news(whole):

@@ -51,6 +51,21 @@ def test_no_name_is_no_lake(made, where, tmp_path, monkeypatch):
     assert not os.listdir(tmp_path)
 
 
+def test_folders_that_a_lake_needs_are_given_to_the_person_behind_sudo(tmp_path, monkeypatch):
+    """Who is told before they are made."""
+    told = []
+    monkeypatch.setattr(place.owner, "new", lambda path: told.append((path, path.parent.exists())))
+    with place.open_place(str(tmp_path / "lake")).writing("kind=run/a.parquet") as f:
+        f.write(b"x")
+    path = tmp_path / "lake/kind=run/a.parquet"
+    assert told[0] == (path, False) and path.read_bytes() == b"x"
+
+
+def test_keys_in_an_address_are_not_shown():
+    where = place.open_place("s3://key:secret@benches/lake?region=eu-central-1&endpoint_override=127.0.0.1:9")
+    assert (where.words, where.root, where.is_local) == ("s3://benches/lake", "benches/lake", False)
+
+
 @pytest.mark.parametrize("inside", ["", "lake", "fio/load"])
 def test_a_lake_in_the_run_itself_is_refused(made, inside):
     """Its own files would be part of what is exported."""

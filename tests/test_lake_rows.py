@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 import stream
 from lake_runs import asked, lake_of, run
+from test_replay import ROWS, TIMES_MS, folder_of
 
 from ssdrig import journal
 from ssdrig.analysis import timeline
-from ssdrig.errors import RigError
+from ssdrig.errors import RigError, UsageError
 from ssdrig.lake import place, rows, sampling, seconds, write
 from ssdrig.meter import pieces, reduced, samples
 from ssdrig.meter.power import Gaps
@@ -95,6 +96,21 @@ def test_counters_are_whole_and_readings_are_not(tmp_path, monkeypatch):
     assert row["power_on_hours"] == 12 and type(row["power_on_hours"]) is int
 
 
+def test_a_window_of_a_dilated_drive_is_told_in_the_host_s_time():
+    part = SimpleNamespace(at=lambda t_ns: {"t_ns": t_ns})
+    row = rows._window(part, 10**12, {"step": "load", "notes": "n"}, {"t0_s": 1.5, "t1_s": 3.0}, 10)
+    assert (row["t_ns"], row["end_ns"]) == (10**12 + 15 * 10**9, 10**12 + 30 * 10**9)
+    assert (row["step"], row["notes"], row["steady"]) == ("load", "n", None)
+
+
+def test_a_played_trace_has_seconds_by_direction(tmp_path):
+    folder_of(tmp_path / "played/mine", ROWS, TIMES_MS)
+    both, io = seconds._io(tmp_path, {"step": "play", "played": "mine"})
+    assert both.iops.tolist() == [1, 2, 1]
+    assert {name: of.iops.tolist() for name, of in io.items()} == {"read": [0, 2, 0], "write": [1, 0, 1]}
+    assert seconds._io(tmp_path, {"step": "play", "played": "other"}) == (None, {})
+
+
 def test_a_part_begins_so_much_later_in_the_drive_s_time():
     first, second = (SimpleNamespace(header={"started": {"utc_ns": utc_ns}}) for utc_ns in (10**18, 10**18 + 5 * 10**9))
     assert rows._later_s([first, second], first, 2) == 0
@@ -124,6 +140,14 @@ def test_what_an_export_says_that_it_wrote(tmp_path):
     ((name, of_samples),) = ((name, n) for name, n in sizes.items() if "kind=sample/" in name)
     assert name.endswith(f"/made--{done.export}--0.parquet") and done.sample_bytes == of_samples
     assert done.new and done.samples == len(samples.load(made).t_ns)
+
+
+def test_a_run_of_another_lab_is_refused_before_anything_is_written(tmp_path, monkeypatch):
+    made = run(tmp_path, "made", [1000, 1000])
+    where = lake_of(tmp_path / "lake", made).place
+    monkeypatch.setattr(write, "_write", lambda *_: pytest.fail("written"))
+    with pytest.raises(UsageError, match="use --lab berlin"):
+        write.export(made, where, "rome")
 
 
 def test_a_step_whose_last_second_is_short_says_so(tmp_path):
