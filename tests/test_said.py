@@ -73,6 +73,7 @@ WRONG = [
 
 def test_a_sound_hello_is_one():
     assert said.answer(wire.HELLO, json.dumps(hello()).encode()) == hello()
+    assert said.answer(wire.HELLO, json.dumps(hello(boot=0)).encode())["boot"] == 0
     assert told(wire.HELLO, json.dumps(hello()).encode()).hello() == hello()
 
 

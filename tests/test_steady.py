@@ -167,6 +167,13 @@ def test_fresh_lies_inside_the_load_and_no_count_breaks_it(iops):
     assert len(notes) == sum(w is None for w in found.values())
 
 
+def test_the_level_is_that_of_all_seconds_up_to_its_last(monkeypatch):
+    """Of four here: 70, of which 55 is more than three quarters. That of the first three is 80."""
+    monkeypatch.setattr(windows, "LEVEL_S", 4)
+    end, why = windows.cliff(np.array([100, 60, 80, 60] + [55] * 20))
+    assert end is None and "do not fall by a quarter" in why
+
+
 def test_the_first_slow_second_is_seen_at_once():
     assert not windows.falls([PLATEAU] * 3)
     assert windows.falls([40, 40, 100, 100, 50])  # the level is that of all seconds before it: 70

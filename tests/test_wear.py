@@ -260,6 +260,7 @@ def test_a_hard_disk_has_no_wear(read, tmp_path, capsys):
         and got["projection"]["ahead"] == []
         and got["retention"]["words"] == standing.HARD_DISK
     )
+    assert got["unknown"] == ["host bytes written: the drive reports no such counter"]
 
 
 def test_stdin(monkeypatch, capsys):
