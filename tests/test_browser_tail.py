@@ -35,6 +35,7 @@ def whole(tmp_path_factory):
 def test_steps_are_told_apart_on_the_axis(whole, dilation):
     """To the millisecond, steps of a drive 200 times as slow were one."""
     tail = Tail(whole)
+    assert tail.axis_s(tail.started_ns + 10**13) == 10_000
     tail.k = dilation
     begun_ns = tail.started_ns + 50_000_000
     assert len({tail.axis_s(begun_ns + n * previews.STEP_NS) for n in range(1000)}) == 1000
@@ -192,7 +193,7 @@ def test_the_rails_of_a_step_and_the_steps_of_a_second_are_put_together(whole):
     assert tail._seconds == [[first_s, 3.12346, 5.25, 7.5, 1.05, 3, 5000]] and not tail._open
 
 
-def test_a_second_is_settled_once_all_rails_have_passed_into_it(whole):
+def test_a_second_is_settled_once_all_rails_have_passed_into_it(whole, monkeypatch):
     """What only one rail has said of the next one waits for the other."""
     tail = Tail(whole)
     tail._follower = types.SimpleNamespace(rail_names=lambda: {0: "5V", 1: "12V"})
@@ -200,8 +201,13 @@ def test_a_second_is_settled_once_all_rails_have_passed_into_it(whole):
     row = [10, 1.5, 1.0, 2.0, 0.15, 0, 1000]
     steps = [at_ns + n * previews.STEP_NS for n in (18, 19, 20)]
     tail._open = {steps[0]: {0: row, 1: row}, steps[1]: {0: row, 1: row}, steps[2]: {0: row}}
+    forgotten: list[int] = []
+    tail._preview = types.SimpleNamespace(forget=forgotten.append)
+    tail._newest = [(t_ns, 2.0, 2.0, 2.0) for t_ns in steps]
+    monkeypatch.setattr("ssdrig.serve.tail.TENTHS", 1)
     tail._settle(False)
-    assert [t for t, *_ in tail._tenths] == [tail.axis_s(t_ns) for t_ns in steps[:2]] and [*tail._open] == steps[2:]
+    assert [t for t, *_ in tail._tenths] == [tail.axis_s(steps[1])] and tail._tenths_from == 1  # one is kept
+    assert [*tail._open] == steps[2:] == [t for t, *_ in tail._newest] == forgotten
 
 
 def test_a_dilated_drive_s_energy_is_of_its_own_time(whole):

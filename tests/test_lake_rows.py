@@ -182,3 +182,8 @@ def test_a_campaign_s_cuts(tmp_path):
         " FROM cut WHERE judged AND control IS NULL",
     )
     assert row == {name: campaign[name] for name in ("judged", "failing", "commands")} and row["failing"] > 0
+
+
+def test_a_round_is_a_number_that_64_bits_hold():
+    most = (1 << 63) - 1
+    assert [rows.number_of(n) for n in (3, most, most + 1, -most - 1, 1.0, True)] == [3, most, None, None, None, None]

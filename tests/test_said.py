@@ -16,6 +16,7 @@ from ssdrig.rig.session import Memory, Session
 from ssdrig.rig.stream import Rig
 
 RAIL = {"shunt_ns": 10**6, "nominal_mV": 5000, "lead_mOhm": 24, "bus": "I2C0", "die_mC": 25_000, "calibration": None}
+RAIL |= {"adc_config": 0, "shunt_cal": 0xFFFF, "shunt_tolerance_ppm": 1_000_000}
 MORE = {
     "serial": "E6",
     "build": None,
@@ -24,7 +25,7 @@ MORE = {
     "scope": [{"rail": 0, "gpio": 26, "nV_per_count": 1_611_328}],
     "fast": None,
 }
-CUT = {"token": 1, "fired_us": 5, "off_us": 0, "on_us": 7, "perst_us": None, "ok": True, "why": ""}
+CUT = {"token": 0, "fired_us": 5, "off_us": 0, "on_us": 7, "perst_us": None, "ok": True, "why": ""}
 FELL = {"rail": 0, "before_mV": 5000, "t90_10_us": None, "residual_mV": 4, "low_us": None, "samples": 3, "safe": True}
 TRIP = {"rail": 0, "quantity": "A", "seen_mA": 3100, "limit_mA": 3000, "over_us": 9, "t_us": 1, "opened_us": 2}
 
@@ -64,6 +65,8 @@ WRONG = [
     *((("rails", 0, "conversion_ns"), value) for value in (0, -5, 2 * 10**9, 10**400, "1", None, True)),
     *((("rails", 0, name), -1) for name in ("current_lsb_pA", "vbus_lsb_nV", "nominal_mV", "shunt_ns", "lead_mOhm")),
     (("rails", 0, "calibration"), 7),
+    (("rails", 0, "shunt_tolerance_ppm"), 1_000_001),
+    *((("protocol",), value) for value in (..., "1", None)),
     *((("switch", "off"), value) for value in (..., 0, [None], ["0"], [-1], [256])),
     (("switch", "rails"), [{"rail": 0}]),
     (("scope", 0, "nV_per_count"), 0),
