@@ -109,11 +109,11 @@ def test_nearly_full_disk_is_seen(made, monkeypatch):
     assert s.short_bytes == 0 and get(s, 4, 7) == b"\0hello\0"
 
 
-def test_no_room_is_said_before_anything_is_served():
+def test_no_room_is_said_before_anything_is_served(tmp_path):
     with pytest.raises(DriveError, match="bytes free"):
         store.open_store("sparse", 1 << 60)
     with pytest.raises(DriveError, match="give another"):
-        store.open_store("/nonexistent/file", SIZE)
+        store.open_store(str(tmp_path / "nothing/file"), SIZE)
 
 
 def version(number: int, command: int = 0, trim: bool = False):
