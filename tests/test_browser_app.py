@@ -103,6 +103,7 @@ def test_every_answer_has_its_headers(served):
         assert "server" not in headers and served.token.encode() not in body
 
 
+@pytest.mark.slow
 def test_what_a_server_has_made_goes_with_it_and_what_a_killed_one_left_with_the_next(runs, tmp_path, monkeypatch):
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     for how, left in ((signal.SIGTERM, 0), (signal.SIGHUP, 0), (signal.SIGINT, 0), (signal.SIGKILL, 1)):

@@ -24,7 +24,7 @@ def made(tmp_path_factory) -> Path:
 NAMES = ["a[1]", "what?", "all*", "lab=rome", "date=2020-01-01/kind=run", "back\\slash", "it's"]
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [NAMES[0], *(pytest.param(each, marks=pytest.mark.slow) for each in NAMES[1:])])
 def test_a_lake_in_a_folder_of_any_name(made, tmp_path, name):
     lake = lake_of(tmp_path / name / "lake", made)
     plain = lake_of(tmp_path / "plain", made)

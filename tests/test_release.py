@@ -30,6 +30,7 @@ from ssdrig.setup import hardware  # isort: skip
 COPPER = {"F.Cu": "F_Cu.gtl", "In1.Cu": "In1_Cu.g1", "In2.Cu": "In2_Cu.g2", "B.Cu": "B_Cu.gbl"}
 
 
+@pytest.mark.slow
 def test_sources_and_files_agree():
     assert release.stale() == []
 

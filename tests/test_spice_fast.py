@@ -59,6 +59,7 @@ def test_a_steady_current_is_the_shunts_times_the_gain():
     assert run()[0]["top"] == pytest.approx(3.0, rel=1e-3)
 
 
+@pytest.mark.slow
 def test_a_burst_as_long_as_the_window_is_hidden_by_the_lag_and_a_longer_one_is_not():
     """tau ln 2 / window of one pole; of two, and of samples that lie anyhow in the burst, within half a sample."""
     height = 3 - 0.1
