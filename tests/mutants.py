@@ -37,7 +37,8 @@ AREAS = {
     "meter": (
         ["host/ssdrig/meter/*.py"],
         "test_reduced test_clock test_frames test_said test_limits test_samples_limits test_rails_grid"
-        " test_calibration_limits test_samples test_closure test_rails test_calibration test_analysis test_figures",
+        " test_calibration_limits test_samples test_closure test_rails test_calibration test_fast_host"
+        " test_points_results test_analysis test_figures",
     ),
     "wear": (
         [
@@ -60,7 +61,7 @@ AREAS = {
             for name in ("uses", "layers", "mounts", "openers", "claims", "lock", "guard", "confirm")
         ],
         "test_guard_bounds test_guard_layers test_confirm test_guard test_holders test_latch test_purge test_drives"
-        " test_inventory",
+        " test_inventory test_fleet",
     ),
     "powerloss": (
         [f"host/ssdrig/powerloss/{name}.py" for name in ("record", "history", "promise", "verdict", "proof")],

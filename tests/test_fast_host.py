@@ -174,6 +174,14 @@ def simulated(rng) -> tuple[float, float, float]:
     return source_V * peak, *fast.power_W(peaks, 0, rail | {"vbus_lsb_nV": 195_312.5, "conversion_ns": 1_000_000}, 5.0)
 
 
+@pytest.mark.parametrize("n", [100, 10_000])
+def test_the_error_of_the_line_falls_with_the_root_of_what_it_is_of(n):
+    rng, made, scatter_A = np.random.default_rng(3), FAST["nA_per_count"] * 1e-9, 0.01
+    counts = rng.uniform(100, 1500, n)
+    *_, fitted, why = fast._line(counts, made * counts + rng.normal(0, scatter_A, n), FAST)
+    assert why is None and fitted[1] == pytest.approx(scatter_A / n**0.5, rel=0.3)
+
+
 def test_95_of_100_rigs_are_within_what_is_stated():
     rng = np.random.default_rng(7)
     true_W, stated_W, u_W = np.array([simulated(rng) for _ in range(1000)]).T

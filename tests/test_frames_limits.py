@@ -52,6 +52,13 @@ def test_how_far_back_it_is_looked_for_in_an_earlier_piece(back, expected):
     assert tuple(decoder.counts[name] for name in ("repeated", "resets", "frames_lost")) == expected
 
 
+def test_frames_lost_behind_number_0_in_an_earlier_piece_count():
+    decoder = Decoder()
+    for seq in (0, 3):
+        decoder.feed(rigrecords.decode(rigbin.encode(*row(wire.LOG, seq))))
+    assert decoder.counts["frames_lost"] == 2
+
+
 @pytest.mark.parametrize(("fell", "resets"), [(63, 0), (64, 1)])
 def test_a_sequence_number_that_falls_far_is_a_reset(fell, resets):
     rows = [row(wire.LOG, seq, b"%d" % seq) for seq in range(101)] + [row(wire.LOG, 100 - fell, b"other")]

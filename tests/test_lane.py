@@ -250,6 +250,14 @@ def test_a_line_that_is_low_for_ever_takes_the_bus_four_times():
     assert lane.unseen == 0
 
 
+def test_without_limits_the_highest_values_are_above_none():
+    lane = Lane()
+    lane.plain(*WIDE)
+    lane.fill([(SAMPLE, 1100, words(ina228.INA228, 0xC003, 0x7FFFF, 0xFFFFF))])
+    assert lane_module.drain(lane.mem, 0, bytearray(8), 0, 1000, 200, 1, 0) == 1
+    assert lane.mem[lane_module.ABOVE] == 0
+
+
 def test_plain_samples_go_in_one_call_and_a_frame_in_one_round():
     """With a round more for each frame, 10 000 samples/s are too many for the RP2040 (test_emulated_spi.py)."""
     calls, rounds = [], []

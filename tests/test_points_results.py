@@ -200,6 +200,13 @@ def test_a_peak_across_two_seconds_is_in_none_of_them_whole():
     assert got == pytest.approx([6, 6])
 
 
+def test_a_peak_of_the_first_sample_counts():
+    watts = np.ones(2000)
+    watts[0] = 11
+    got = peaks.highest_mean_W(power_of(watts), 10**9 * np.arange(1, 4), 10**7)
+    assert got == pytest.approx([2, 1])
+
+
 def test_rare_samples_have_no_peak_over_a_short_time():
     got = peaks.highest_mean_W(power_of(np.ones(200), 10**7), 10**9 * np.arange(1, 4), 10**7)
     assert np.isnan(got).all()

@@ -78,6 +78,8 @@ def test_a_sound_hello_is_one():
     assert said.answer(wire.HELLO, json.dumps(hello()).encode()) == hello()
     assert said.answer(wire.HELLO, json.dumps(hello(boot=0)).encode())["boot"] == 0
     assert told(wire.HELLO, json.dumps(hello()).encode()).hello() == hello()
+    exact = changed(("rails", 0, "shunt_tolerance_ppm"), 0)
+    assert said.answer(wire.HELLO, json.dumps(exact).encode()) == exact
 
 
 @pytest.mark.parametrize("at, value", WRONG, ids=str)

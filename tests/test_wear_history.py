@@ -38,6 +38,14 @@ def test_two_files_of_one_drive_are_a_history(tmp_path, capsys):
     assert now["file"] == str(paths[0])
 
 
+def test_that_nothing_counts_what_the_flash_takes_is_said_once(tmp_path, capsys):
+    path = tmp_path / "now.json"
+    path.write_text(json.dumps(NVME))
+    _, out, _ = run(capsys, "--json", "--smartctl", str(path))
+    told = [words for words in json.loads(out)["unknown"] if "NAND" in words or "amplification" in words]
+    assert len(told) == 1 and told[0].startswith("NAND bytes written: ")
+
+
 def test_write_amplification_of_a_history_is_that_of_the_workload(tmp_path, capsys):
     """Life: 512 of 256 TB, WA 2. The last day: 3 of 1 TB. A pair too close together falls back to its life and says
     so."""
