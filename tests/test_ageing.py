@@ -134,6 +134,8 @@ def test_each_page_has_the_level_that_its_place_draws():
     place = [(int(drive.l2p[page]), int(drive.l2p[page]) // drive.preset.block_pages) for page in pages]
     assert [drawn(seed, int(drive.blk[b, ftl.PE]), at, int(stress[b])) for at, b in place] == levels[pages].tolist()
     assert len(set(levels[pages].tolist())) > UNREADABLE - 1
+    found = ageing.levels(drive)
+    assert ageing.truth(drive, found)["slow_pages"] == sum(0 < level < UNREADABLE for level in found.tolist()) > 0
 
 
 def test_a_unit_takes_its_retries_whatever_the_units_beside_it_are():
@@ -267,6 +269,7 @@ def test_what_is_no_storage_and_what_is_no_kept_drive_are_refused(tmp_path):
         [(math.nan, 30)],
         [(math.inf, 30)],
         [(9, 30), (-1, 30)],
+        [(9, 30), (0, 30)],
         [],
         [(5e5, 30), (5e5, 30)],
     ):
