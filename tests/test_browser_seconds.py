@@ -11,7 +11,7 @@ from test_browser_tail import all_of
 from ssdrig.load import fiotext
 from ssdrig.meter import samples
 from ssdrig.serve.loads import ROW_BINS, Load
-from ssdrig.serve.tail import Place, Tail, place
+from ssdrig.serve.tail import HEATS, Place, Tail, place
 
 K = 10
 
@@ -95,3 +95,11 @@ def test_a_played_trace_of_a_dilated_drive_has_a_row_a_second(tmp_path):
     load = Load(tmp_path / "out.json", K)
     assert [(row["iops"], row["span_s"]) for row in load.rows()] == [(45, 10)]
     assert [(row["iops"], row["span_s"]) for row in load.rest()] == [(120, 5)] and load.rest() == []
+
+
+def test_a_row_says_latencies_to_a_tenth_and_the_last_ones_keep_theirs(dilated):
+    tail, read = Tail(dilated), {"t_ns": 0, "iops": 5.0, "bw": 9.0, "lat_us": 1.26, "p99_us": 2.0, "heat_s": 1.0}
+    for n in (HEATS, 1, 5):
+        tail._add("load", [read | {"heat": [[3, 1]]} for _ in range(n)])
+    assert [row[6] != [] for row in tail._rows] == [False] * 6 + [True] * HEATS
+    assert {(*row[2:6],) for row in tail._rows} == {(5 * K, 9 * K, 1.3, 2.0)}

@@ -40,7 +40,7 @@ def header(folder, part: str, key: str, value) -> dict:
         ("", "run", ["x"], [None, 1]),
         *(("", key, [None, {}], [1, []]) for key in ("rig", "plan", "host")),
         ("", "drive", [{}], [None, 1]),
-        ("started", "t_ns", [0, 1 << 62], [-1, (1 << 62) + 1, None, 1.0, True]),
+        *(("started", key, [0, 1 << 62], [-1, (1 << 62) + 1, None, 1.0, True]) for key in ("t_ns", "utc_ns")),
         *(("plan", key, ["x", None], [1, []]) for key in ("name", "variant", "text")),
         ("plan", "params", [{}, None], [1, []]),
         *(("drive", key, [0, 3e14, None], ["x", -1, []]) for key in ("rated_write_bytes", "rated_pe_cycles")),

@@ -24,7 +24,8 @@ def test_an_export_looks_whether_the_place_has_kept_it(tmp_path, monkeypatch):
     assert counts(read.look(where))["run"] == 0
     monkeypatch.setattr(place.Place, "sizes", sizes)
     done = write.export(made, where, "berlin")
-    assert done.new and not write.export(made, where, "berlin").new
+    again = write.export(made, where, "berlin")
+    assert done.new and not again.new and done.bytes > 0 == again.bytes
     (tmp_path / "lake" / done.files[0]).unlink()  # by someone who tidied up
     assert write.export(made, where, "berlin").new and (tmp_path / "lake" / done.files[0]).exists()
     (tmp_path / "lake" / done.files[-1]).write_bytes(b"PAR1")

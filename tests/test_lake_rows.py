@@ -187,3 +187,9 @@ def test_a_campaign_s_cuts(tmp_path):
 def test_a_round_is_a_number_that_64_bits_hold():
     most = (1 << 63) - 1
     assert [rows.number_of(n) for n in (3, most, most + 1, -most - 1, 1.0, True)] == [3, most, None, None, None, None]
+
+
+def test_a_run_without_a_plan_has_its_method_as_parameters(tmp_path):
+    made = run(tmp_path, "made", [1000, 1000])
+    (row,) = asked(lake_of(tmp_path / "lake", made), "SELECT params FROM run")
+    assert json.loads(row["params"]) == json.loads((made / "run.json").read_text())["method"]

@@ -3,6 +3,7 @@
 import json
 import shutil
 from html import escape
+from types import SimpleNamespace
 
 import json_documents
 import numpy as np
@@ -174,7 +175,7 @@ read = 0
 block = "4 KiB"
 on = "1 s"
 cycles = 3
-windows = { early = "10 s..15 s", half = "from 1 s" }
+windows = { early = "10 s..15 s", half = "from 1 s", mid = "4 s..11 s" }
 [[step]]
 name = "one"
 use = "bursts"
@@ -208,6 +209,7 @@ def test_figures_of_a_load_with_pauses_begin_behind_its_first_burst(tmp_path):
         assert (whole["t0_s"], whole["t1_s"], whole["ios"], whole["iops_mean"]) == (3, 12, 450, 50)
         assert whole["energy_J"] == near(18) and whole["energy_uJ_per_io"] == near(18e6 / 450)
         assert row.windows["half"]["t0_s"] == 3 and row.windows["half"]["iops_mean"] == 50
+        assert (row.windows["mid"]["t0_s"], row.windows["mid"]["t1_s"]) == (6, 9)  # whole cycles
         assert (whole["cycles"], row.value("burst_iops")) == (3, 150) and row.value("pause_W") is None
         assert row.why_not("pause_W").startswith("pauses of 2 s")
         assert row.why_not("host_cpu").startswith("fio says it of the first burst")
@@ -341,3 +343,9 @@ def test_a_plan_on_a_drive_without_a_capacity_is_one_error(tmp_path, value):
     (folder / "run.json").write_text(json.dumps(header))
     with pytest.raises(JournalError, match="whose capacity is known"):
         table.load(folder)
+
+
+def test_a_played_trace_without_its_record_has_a_reason(tmp_path):
+    row = SimpleNamespace(notes=[], found=None)
+    row_figures._played(row, tmp_path, 1)
+    assert len(row.notes) == 1 and row.notes[0].startswith("played: expected ") and row.found is None
