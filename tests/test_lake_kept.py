@@ -160,6 +160,24 @@ def test_what_ends_in_the_middle_is_never_in_a_bucket(bucket, error, monkeypatch
     assert of.objects == {"lake/run": b"old"} and not any(b"half" in each.values() for each in seen)
 
 
+@pytest.mark.parametrize(("parts", "there"), [(1, True), (2, False)])
+def test_of_several_parts_whose_end_is_not_confirmed_none_is_left(bucket, monkeypatch, parts, there):
+    """One part is there whole, or not at all."""
+    of, where = bucket
+    monkeypatch.setattr(place, "PART_BYTES", 2)
+    closing = Upload.close
+
+    def unconfirmed(self):
+        if not self.closed:
+            closing(self)
+            raise OSError("timed out")
+
+    monkeypatch.setattr(Upload, "close", unconfirmed)
+    with pytest.raises(JournalError):
+        put(where, "run", b"xx" * parts)
+    assert ("lake/run" in of.objects) is there
+
+
 def test_two_labs_that_export_one_run_at_once_do_not_both_have_it(tmp_path, monkeypatch):
     """Each looks before the other has written: then neither has it, says so, and the next one gets it."""
     made, where = run(tmp_path, "made", [500]), place.open_place(str(tmp_path / "lake"))
