@@ -94,7 +94,8 @@ AREAS = {
         ],
         "test_steady test_window_figures test_analysis_smart test_analysis_load test_analysis_power"
         " test_analysis_events test_fiolog_windows test_fiolog_limits test_fiolog test_fiotext test_forged_fio"
-        " test_figures test_window test_analysis test_rails test_report_rails test_torn test_wall test_damage",
+        " test_figures test_window test_analysis test_rails test_report_rails test_torn test_wall test_witness"
+        " test_set_up test_own_report test_sleep_states test_quiet test_minutes test_verdict test_table test_damage",
     ),
     "lake": (
         [f"host/ssdrig/lake/{name}.py" for name in ("schema", "rows", "seconds", "sampling", "read", "write", "place")],

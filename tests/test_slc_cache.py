@@ -53,6 +53,14 @@ def test_the_cliff_is_found_where_it_is(share, ratio, noise, stalls, seed):
     assert abs(size - cliff) <= max(0.01 * cliff, 0.005 * 10 * GB, 2 * 0.1 * ratio * slow * stalled)
 
 
+def test_a_stall_beside_the_change_does_not_move_it():
+    """A sample takes 1 s, from the tenth on 10 s; one of those before stood still for 3 s."""
+    took = np.array([1.0] * 10 + [10.0] * 10)
+    took[8] = 4.0
+    t, done = np.concatenate([[0.0], np.cumsum(took)]), np.arange(21.0)
+    assert plateaus._place(t, done, (0.0, 20.0), 0.0, -np.log(10)) == pytest.approx((13.0, 10.0))
+
+
 def test_three_plateaus_and_none():
     found = plateaus.find(*fill([(42 * GB, 0.53 * GB), (200 * GB, 0.16 * GB), (758 * GB, 0.08 * GB)], 0.1, 0.1, 3))
     assert [each.to_bytes / GB for each in found] == [pytest.approx(at, rel=0.01) for at in (42, 242, 1000)]
