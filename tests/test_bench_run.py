@@ -86,7 +86,8 @@ def test_the_highest_mean_of_100_us_is_the_drives(run, figures, name):
     from_ns, to_ns = (data.t0_ns + t_s * 10**9 for t_s in (found["t0_s"], found["t1_s"]))
     true_W = nJ[(from_ns - start_ns) // step_ns : (to_ns - start_ns) // step_ns].max() / step_ns
     peak_W, u_W = found["peak_100us_W"], found["peak_100us_uncertainty_W"]
-    assert abs(peak_W - true_W) < u_W < 0.15 * true_W
+    # u_W holds 95 of 100 (test_fast_host.py counts them), half as much again 99.7: one run must not be a matter of luck
+    assert abs(peak_W - true_W) < 1.5 * u_W and u_W < 0.15 * true_W
     assert peak_W > 1.2 * found["power_mean_W"]
 
 

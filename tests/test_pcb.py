@@ -198,6 +198,7 @@ def test_what_is_printed():
     assert "5V AND 12V MIXED UP" in printed and "USB THIS SIDE" in printed
 
 
+@pytest.mark.slow
 def test_each_part_has_its_reference_printed():
     assert [ref for ref, label in layout.labels().items() if label.size < 1.0] == []
 

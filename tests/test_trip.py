@@ -223,6 +223,7 @@ def test_too_much_voltage_opens_it_within_three_conversions(tmp_path):
         assert 1_000 < said["opened_us"] - begun_us < 3 * 1102 + 2000
 
 
+@pytest.mark.slow
 def test_a_short_surge_and_the_inrush_of_the_largest_capacitance_open_nothing(tmp_path):
     """1000 uF behind a switch that closes in 2 ms (values.csv, load_max; the soft start's fastest): 2.5 A on top."""
     inrush = {"bulk_uF": 1000.0, "rise_ms": 2.0, "leak_mA": 100.0}
@@ -263,6 +264,7 @@ def test_a_rail_that_cannot_be_opened_is_said_with_each_stream(tmp_path):
             b.send(wire.STOP)
 
 
+@pytest.mark.slow
 def test_without_limits_nothing_is_opened(tmp_path):
     watts, faults = guarded([[1.0, 4.0, 7.0]])
     del faults["rail"]["protect"]
@@ -293,6 +295,7 @@ def test_a_run_stops_with_its_own_exit_code_and_keeps_what_happened(tmp_path):
     assert any("opened" in text for _, text in analysis.load(run).log)
 
 
+@pytest.mark.slow
 def test_a_session_that_waits_is_told_at_once_and_no_run_begins(tmp_path):
     with Board(tmp_path, *guarded([[3.0, 3.5, 0.0]])) as b, lent_port(b) as port:
         with session(port) as here, pytest.raises(RailTripped, match=r"at most 3 A on rail 0; seen 4\.\d+ A .*opened"):
