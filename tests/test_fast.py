@@ -5,6 +5,7 @@ import json
 import struct
 from typing import NamedTuple
 
+import numpy as np
 import pytest
 from simboard import FAST, ROOT, Board, changed_firmware
 
@@ -47,31 +48,54 @@ def amperes(counts):
     return (counts - ZERO) * NA * 1e-9 / GAIN
 
 
-def ends_s(board, of):
-    """When the window of an interval's peak ended, seconds since boot."""
+def starts_s(board, of):
+    """When the first sample of an interval was complete, seconds since boot."""
     boot = board.truth()[-1]
-    return (of.t0_us + 4 * of.at - boot["tick0"]) / (1 + boot["ppm"] * 1e-6) / 1e6
+    return (of.t0_us - boot["tick0"]) / (1 + boot["ppm"] * 1e-6) / 1e6
+
+
+def drawn(start_s, bursts, late_s):
+    """What an interval would have without an error but lateness: (mean, A; mean of each window that ends in it, A)."""
+    t_s = start_s + 4e-6 * np.arange(-24, 25_000)
+    amps = LOAD_A + sum([more * ((t_s > at + late_s) & (t_s <= at + lasts + late_s)) for at, more, lasts in bursts])
+    return amps[24:].mean(), np.convolve(amps, np.full(25, 1 / 25), "valid")
+
+
+def look_at(board, bursts):
+    """Each interval has the bursts that fell into it, wherever its ends lie: that depends on when the board began.
+    Returns in how many intervals a burst was seen."""
+    found, seen, slack_A = intervals(board), 0, 0.04 * max(more for _, more, _ in bursts)  # of one sample in a window
+    for of in found:
+        might = [drawn(starts_s(board, of), bursts, late_us * 1e-6) for late_us in range(-20, 9, 4)]
+        means, peaks = [mean for mean, _ in might], [windows.max() for _, windows in might]
+        assert min(means) - 2e-3 * LOAD_A < amperes(of.sum / of.n) < max(means) + 2e-3 * LOAD_A
+        near_A = slack_A if max(peaks) > LOAD_A else 0.01
+        assert min(peaks) - near_A < amperes(of.peak / 25) < max(peaks) + near_A
+        assert any(windows[of.at] > windows.max() - near_A for _, windows in might)
+        seen += min(peaks) > LOAD_A + slack_A
+    assert {of.n for of in found} == {25_000} and {of.lost for of in found} == {0}
+    assert [b.t0_us - a.t0_us for a, b in itertools.pairwise(found)] == [100_000] * (len(found) - 1)
+    assert [of.number for of in found] == list(range(len(found)))
+    assert board.missed() == 0 and board.logs() == ""
+    return seen
 
 
 def test_bursts_are_found_where_they_were_and_the_sensor_loses_nothing(tmp_path):
     with Board(tmp_path, 2.5, settings()) as board:
         board.go()
-        board.until(lambda: len(intervals(board)) >= 33)
-        found = intervals(board)
-        for t_s, amps, lasts_s in BURSTS:
-            hit = next(
-                of for of in found if of.t0_us <= found[0].t0_us + 1e6 * t_s and abs(ends_s(board, of) - t_s) < 1e-3
-            )
-            part = min(1.0, lasts_s / 100e-6)
-            assert amperes(hit.peak / 25) == pytest.approx(LOAD_A + amps * part, abs=0.04 * amps)
-            assert t_s + min(lasts_s, 100e-6) - 20e-6 < ends_s(board, hit) < t_s + max(lasts_s, 100e-6) + 8e-6
-        rest = [of for of in found if of.peak / 25 < 300]
-        assert len(rest) == len(found) - len(BURSTS)
-        assert all(amperes(of.sum / of.n) == pytest.approx(LOAD_A, rel=2e-3) for of in rest)
-        assert {of.n for of in found} == {25_000} and {of.lost for of in found} == {0}
-        assert [b.t0_us - a.t0_us for a, b in itertools.pairwise(found)] == [100_000] * (len(found) - 1)
-        assert [of.number for of in found] == list(range(len(found)))
-        assert board.missed() == 0 and board.logs() == ""
+        board.until(lambda: starts_s(board, intervals(board)[-1]) > 3.2 if intervals(board) else False)
+        assert len(BURSTS) <= look_at(board, BURSTS) <= 2 * len(BURSTS)  # some may lie across a boundary
+
+
+def test_a_burst_across_a_boundary_is_in_both_intervals(tmp_path):
+    """Bursts of 13 ms each 90 ms: wherever the boundaries lie, one of the twelve has one in it."""
+    bursts = [(1.0 + 0.09 * k, 1.0, 13e-3) for k in range(12)]
+    with Board(tmp_path, 2.5, settings(bursts)) as board:
+        board.go()
+        board.until(lambda: starts_s(board, intervals(board)[-1]) > 2.2 if intervals(board) else False)
+        look_at(board, bursts)
+        boundaries_s = [starts_s(board, of) for of in intervals(board)]
+        assert any(at + 1e-3 < t_s < at + lasts - 1e-3 for at, _, lasts in bursts for t_s in boundaries_s)
 
 
 def test_a_current_beyond_the_amplifiers_end_is_said_to_be_there(tmp_path):
@@ -79,7 +103,8 @@ def test_a_current_beyond_the_amplifiers_end_is_said_to_be_there(tmp_path):
         board.go()
         board.until(lambda: len(intervals(board)) >= 6)
         assert max(of.limited for of in intervals(board)) == 25
-        assert sorted(of.limited for of in intervals(board))[-2] == 0
+        calm = [of for of in intervals(board) if not starts_s(board, of) - 1e-3 < 0.5 < starts_s(board, of) + 0.101]
+        assert len(calm) >= 4 and {of.limited for of in calm} == {0}
 
 
 def test_what_nobody_looked_at_in_time_is_counted_and_nothing_is_made_up(tmp_path):
@@ -91,7 +116,7 @@ def test_what_nobody_looked_at_in_time_is_counted_and_nothing_is_made_up(tmp_pat
         found = intervals(board)
         breaks = [(a, b) for a, b in itertools.pairwise(found) if b.t0_us != a.t0_us + 4 * a.n]
         ((before, behind),) = breaks
-        assert before.n < 25_000 and found[-1].lost * 4 == pytest.approx(
+        assert 0 < before.n <= 25_000 and found[-1].lost * 4 == pytest.approx(
             behind.t0_us - before.t0_us - 4 * before.n, abs=8
         )
         assert found[-1].lost * 4 > 40_000 and max(of.peak for of in found) / 25 < 300
