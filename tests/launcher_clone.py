@@ -32,10 +32,12 @@ SBIN = "/usr/local/sbin:/usr/sbin:/sbin"
 
 
 def wheel(folder: Path) -> Path:
-    """A wheel `tinypkg` 1.0 with one empty module."""
+    """A wheel `tinypkg` 1.0 with an empty module, one that nobody imports, and one that no Python of today compiles."""
     path = folder / "tinypkg-1.0-py3-none-any.whl"
     files = {
         "tinypkg.py": b"",
+        "tinypkg_unused.py": b"",
+        "tinypkg_old.py": b"print 1",
         "tinypkg-1.0.dist-info/METADATA": b"Metadata-Version: 2.1\nName: tinypkg\nVersion: 1.0\n",
         "tinypkg-1.0.dist-info/WHEEL": (
             b"Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n"

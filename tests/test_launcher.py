@@ -30,6 +30,11 @@ def test_sets_up_once_and_passes_words_folder_and_exit_code(first_start):
     assert listing(clone.root) == before
 
 
+def test_what_is_installed_is_compiled_before_anyone_imports_it(ready):
+    """Else a later start would write there, as root in someone's clone."""
+    assert list(environment(ready).glob("lib/*/site-packages/__pycache__/tinypkg_unused.*.pyc"))
+
+
 def test_what_makes_an_environment_stand(ready, monkeypatch):
     stamp, python = ready.root / ".venv/ssdrig-stamp", ready.root / ".venv/bin/python"
     for name, path in {"LOCK": ready.lock, "STAMP": stamp, "PYTHON": python, "VENV": ready.root / ".venv"}.items():

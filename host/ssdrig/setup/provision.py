@@ -87,8 +87,8 @@ def set_up(command: str, more: Sequence[str] = ()) -> None:
             as_owner(micropython.provision)
         if not environment_stands():
             as_owner(lambda: make_environment_and(command, lock))
-        for extra in dict.fromkeys([*extras_missing(command), *more]):
-            as_owner(lambda extra=extra: install(extra, lock))  # type: ignore[misc]
+        if extras := list(dict.fromkeys([*extras_missing(command), *more])):
+            as_owner(lambda: install(extras, lock))
 
 
 def set_up_emulator(release: str) -> None:
@@ -310,8 +310,7 @@ def make_environment(lock: int) -> None:
         shutil.rmtree(folder, ignore_errors=True)  # of a set-up that was killed
         try:
             run([sys.executable, "-I", "-m", "venv", str(folder)], lock)
-            pip = [str(folder / "bin/python"), "-I", "-m", "pip", "--disable-pip-version-check", "--no-input"]
-            run([*pip, "install", "--require-hashes", "--no-deps", "--only-binary", ":all:", "-r", str(LOCK)], lock)
+            fetch(folder, [LOCK], lock)
             unfinished = folder / f"{STAMP.name}.tmp"
             unfinished.write_text(content)
             unfinished.rename(folder / STAMP.name)
@@ -322,15 +321,26 @@ def make_environment(lock: int) -> None:
     sweep()
 
 
-def install(extra: str, lock: int) -> None:
-    """Add an extra to the environment that .venv leads to; nothing that is there changes, for its lock file pins that
+def install(extras: list[str], lock: int) -> None:
+    """Add extras to the environment that .venv leads to; nothing that is there changes, for their lock files pin that
     to the same versions. Raises ToolMissing."""
-    say(f"installing the extra {extra} from {lock_of(extra).name} ({EXTRAS[extra][1]})")
-    folder, content = VENV.resolve(), extra_stamp(extra)
-    pip = [str(folder / "bin/python"), "-I", "-m", "pip", "--disable-pip-version-check", "--no-input"]
-    words = ["--require-hashes", "--no-deps", "--only-binary", ":all:", "-r", str(lock_of(extra))]
-    run([*pip, "install", *words], lock)
-    stamp_of(extra, folder).write_text(content)
+    for extra in extras:
+        say(f"installing the extra {extra} from {lock_of(extra).name} ({EXTRAS[extra][1]})")
+    folder = VENV.resolve()
+    fetch(folder, [lock_of(extra) for extra in extras], lock)
+    for extra in extras:
+        stamp_of(extra, folder).write_text(extra_stamp(extra))
+
+
+def fetch(folder: Path, files: list[Path], lock: int) -> None:
+    """Install what lock files name, every download checked against its hash, into the environment in folder; then
+    compile it on all cores, as pip would on one, without the packages' own tests. Raises ToolMissing."""
+    python = [str(folder / "bin/python"), "-I", "-m"]
+    pip = [*python, "pip", "--disable-pip-version-check", "--no-input", "install", "--no-compile"]
+    words = [word for file in files for word in ("-r", str(file))]
+    run([*pip, "--require-hashes", "--no-deps", "--only-binary", ":all:", *words], lock)
+    # some packages have files that are no Python of today, which pip passes over, too
+    run([*python, "compileall", "-qq", "-j", "0", "-x", "/tests/", str(folder / "lib")], lock, check=False)
 
 
 def stands(folder: Path, content: str) -> bool:
