@@ -99,6 +99,14 @@ def inner(
     return subprocess.run(words, cwd=folder, env=clean, capture_output=True, text=True, timeout=150)
 
 
+def words_of(pid: int) -> bytes:
+    """Its command line; none of one that is dead, or gone between two looks."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
+
+
 @pytest.mark.slow
 def test_a_process_left_behind_fails_the_session_and_is_ended(tmp_path):
     done = inner(tmp_path, LEAVES_A_DAEMON)
@@ -106,11 +114,10 @@ def test_a_process_left_behind_fails_the_session_and_is_ended(tmp_path):
     assert "2 passed, 1 error" in done.stdout
     pid = int(re.search(r"test_inner.py (\d+)", done.stdout)[1])
     assert f"{pid}: sleep 100 started by tests/test_inner.py::test_leaves_a_daemon (call)" in done.stdout
-    for _ in range(100):  # killed; its new parent may take a moment to fetch it
-        if not Path(f"/proc/{pid}/cmdline").exists() or not Path(f"/proc/{pid}/cmdline").read_bytes():
-            return
+    deadline = time.monotonic() + 60
+    while words_of(pid):  # killed; its new parent may take a moment to fetch it
+        assert time.monotonic() < deadline, f"process {pid} lives on"
         time.sleep(0.02)
-    pytest.fail(f"process {pid} lives on")
 
 
 @pytest.mark.slow
