@@ -47,6 +47,14 @@ def erase(drive: dict, byte: int = 0) -> None:
         f.write(os.urandom(length) if drive.get("scrambles") else bytes([byte]) * length)
 
 
+def take_time(drive: dict) -> None:
+    """So many seconds, or until a file is there, which never takes longer than a minute."""
+    time.sleep(drive.get("seconds", 0))
+    deadline = time.monotonic() + 60
+    while "until" in drive and not os.path.exists(drive["until"]) and time.monotonic() < deadline:
+        time.sleep(0.02)
+
+
 def status(words: str, code: int) -> int:
     print(f"NVMe status: {words}(0x{code:x})", file=sys.stderr)
     return 1
@@ -182,7 +190,7 @@ def hdparm(drive: dict, args: list[str]) -> int:
     elif what == "--security-disable":
         drive |= {"enabled": 0, "password": None}
     elif what in ("--security-erase", "--security-erase-enhanced"):
-        time.sleep(drive.get("seconds", 0))
+        take_time(drive)
         if drive.get("power_lost"):  # the drive comes back locked, in the middle of it
             drive["locked"] = 1
             return 5
