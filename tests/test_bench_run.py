@@ -26,6 +26,7 @@ from ssdrig.virtual.device import truth
 HOST = Path(__file__).parents[1] / "host"
 SMALL = ["run", "consistency", "--virtual", "sata-tlc", "--capacity", "512MiB", "--quiet"]
 ENV = os.environ | {"PYTHONPATH": str(HOST)}
+INTERVAL_NS = 100_000_000  # of firmware/fast.py
 
 pytestmark = [pytest.mark.slow, pytest.mark.keeps_time]
 
@@ -80,14 +81,27 @@ def test_the_run_is_whole(run, figures):
 
 @pytest.mark.parametrize("name", ["all", "steady"])
 def test_the_highest_mean_of_100_us_is_the_drives(run, figures, name):
-    """What the drive draws at most it draws for milliseconds on end, so its own millisecond has it."""
+    """What the drive draws at most it draws for milliseconds on end, so its own millisecond has it. Of each 100 ms the
+    channel tells the highest alone: where a window's edge cuts them, that one may lie outside, and hide what is inside
+    or all that the window has."""
     found, data = figures["windows"][name], analysis.load(run)
     start_ns, step_ns, nJ = truth.energies(str(run / "truth"))
     from_ns, to_ns = (data.t0_ns + t_s * 10**9 for t_s in (found["t0_s"], found["t1_s"]))
-    true_W = nJ[(from_ns - start_ns) // step_ns : (to_ns - start_ns) // step_ns].max() / step_ns
+
+    def highest_W(begin_ns, end_ns):
+        return nJ[(begin_ns - start_ns) // step_ns : (end_ns - start_ns) // step_ns].max() / step_ns
+
+    whole_W = highest_W(from_ns + INTERVAL_NS, to_ns - INTERVAL_NS)  # of those that lie inside
     peak_W, u_W = found["peak_100us_W"], found["peak_100us_uncertainty_W"]
-    # u_W holds 95 of 100 (test_fast_host.py counts them), half as much again 99.7: one run must not be a matter of luck
-    assert abs(peak_W - true_W) < 1.5 * u_W and u_W < 0.15 * true_W
+    if peak_W is None:
+        assert any(note.startswith("peak_100us_W: a higher one lies just outside, ") for note in found["notes"])
+        beside_W = max(highest_W(at_ns, at_ns + INTERVAL_NS) for at_ns in (from_ns - INTERVAL_NS, to_ns))
+        assert beside_W > 0.98 * whole_W  # the channel's noise is less than that
+        assert any(each and each["peak_100us_W"] for each in figures["windows"].values())
+        return
+    # to a step of the truth, which is longer than the clock's error
+    true_W = highest_W(from_ns - step_ns, to_ns + 2 * step_ns)
+    assert whole_W - u_W < peak_W < true_W + u_W and u_W < 0.15 * true_W
     assert peak_W > 1.2 * found["power_mean_W"]
 
 
