@@ -112,10 +112,13 @@ def test_a_board_that_never_comes_up_is_one_message(tmp_path):
 
 @pytest.mark.parametrize("how", ["SIGUSR1", "at a time", "firmware killed"])
 def test_reset_is_another_boot(tmp_path, how):
-    with Board(tmp_path, 2.5, {"resets": [3.0]} if how == "at a time" else {}) as b:
-        first = b.hello()["boot"]
-        b.send(wire.GO)
-        b.until(lambda: len(b.samples()) > 200)
+    """The one at a time finds a board that nobody has spoken to: a busy machine may take longer than that to start."""
+    with Board(tmp_path, 2.5, {"resets": [1.0]} if how == "at a time" else {}) as b:
+        first = b.truth()[0]["boot"]
+        if how != "at a time":
+            assert b.hello()["boot"] == first
+            b.send(wire.GO)
+            b.until(lambda: len(b.samples()) > 200)
         if how == "SIGUSR1":
             b.reset()
         elif how == "firmware killed":
@@ -247,7 +250,7 @@ def test_noisy_bytes_never_become_numbers(tmp_path):
         for token in range(100):
             b.send(wire.PING, struct.pack("<I", token))
             b.read(0.02)
-    assert len(b.damaged) > 5
+        b.until(lambda: len(b.damaged) > 5)  # how many come in that time is a matter of the machine
     seqs = [seq for _, seq, _ in b.frames]
     assert seqs == sorted(set(seqs)) and seqs[-1] + 1 > len(seqs)  # gaps are seen, nothing comes twice
     assert len({(v, i) for _, _, v, i in b.samples()}) == 1
