@@ -240,13 +240,19 @@ def _table(file: str) -> sqlite3.Connection:
     db = sqlite3.connect(file, timeout=BUSY_S, check_same_thread=False)
     try:
         db.row_factory = sqlite3.Row
-        if db.execute("PRAGMA user_version").fetchone()[0] != VERSION:
+        if not _is_ours(db):
             with db:
-                db.execute("DROP TABLE IF EXISTS run")
-                db.execute(f"CREATE TABLE run ({', '.join(COLUMNS)}, PRIMARY KEY (id))")
-                db.execute("CREATE INDEX by_time ON run (started_utc_ns, path)")
-                db.execute(f"PRAGMA user_version = {VERSION}")
+                db.execute("BEGIN IMMEDIATE")
+                if not _is_ours(db):  # another process may have made and filled it meanwhile
+                    db.execute("DROP TABLE IF EXISTS run")
+                    db.execute(f"CREATE TABLE run ({', '.join(COLUMNS)}, PRIMARY KEY (id))")
+                    db.execute("CREATE INDEX by_time ON run (started_utc_ns, path)")
+                    db.execute(f"PRAGMA user_version = {VERSION}")
         return db
     except BaseException:
         db.close()
         raise
+
+
+def _is_ours(db: sqlite3.Connection) -> bool:
+    return db.execute("PRAGMA user_version").fetchone()[0] == VERSION
