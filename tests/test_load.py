@@ -38,10 +38,18 @@ def drive(tmp_path):
         process.wait()
 
 
-def after(seconds: float):
-    """should_stop that says yes once that time has passed."""
-    until = time.monotonic() + seconds
-    return lambda: time.monotonic() > until
+def once_alive(pid_file: Path, then: bool):
+    """should_stop that waits for the program to have written its id, by when it ignores what it is asked to do, and
+    then says this. On a busy machine Python takes longer to start than any time limit that a test can wait for."""
+
+    def waits() -> bool:
+        until = time.monotonic() + 60
+        while not (pid_file.exists() and pid_file.read_text()):
+            assert time.monotonic() < until, "it did not begin"
+            time.sleep(0.01)
+        return then
+
+    return waits
 
 
 def fake_fio(tmp_path: Path, body: str) -> str:
@@ -298,15 +306,17 @@ def test_a_fio_that_cannot_be_asked_to_end_is_killed(tmp_path, monkeypatch):
         "open('pid', 'w').write(str(os.getpid()))\ntime.sleep(1000)"
     )
     fio = fake_fio(tmp_path, body)
-    result = load.run(random_write("nbd://x", time_s=60), tmp_path / "a", should_stop=after(0.7), fio=fio)
+    a, b, c = (tmp_path / name / "pid" for name in "abc")
+    result = load.run(random_write("nbd://x", time_s=60), a.parent, should_stop=once_alive(a, True), fio=fio)
     assert result.stopped and result.seconds is None and result.ios == 0
-    assert gone(tmp_path / "a" / "pid")
+    assert gone(a)
     with pytest.raises(LoadError, match="end by itself after 0.2 s"):
-        load.run(random_write("nbd://x", time_s=0.2), tmp_path / "b", margin_s=0.5, fio=fio)
-    assert gone(tmp_path / "b" / "pid")
+        late = {"should_stop": once_alive(b, False), "margin_s": 0.5}
+        load.run(random_write("nbd://x", time_s=0.2), b.parent, **late, fio=fio)
+    assert gone(b)
     with pytest.raises(DriveError, match="none for 0.5 s after 0 I/Os"):
-        load.run(random_write("nbd://x"), tmp_path / "c", stall_after_s=0.5, fio=fio)
-    assert gone(tmp_path / "c" / "pid")
+        load.run(random_write("nbd://x"), c.parent, should_stop=once_alive(c, False), stall_after_s=0.5, fio=fio)
+    assert gone(c)
 
 
 def test_a_failing_fio_is_quoted(tmp_path):
