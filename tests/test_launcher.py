@@ -186,25 +186,29 @@ def test_a_package_with_another_hash_is_refused_and_nothing_half_done_stays(clon
 
 def test_a_set_up_that_was_killed_is_repaired_and_not_joined_by_its_orphan(clone):
     """kill -9 of the launcher while its pip goes on: the next start waits for that pip, then makes everything anew."""
-    slow, copying = clone.root.parent / "slow", clone.bin / "copying"
+    slow, seen, copying = clone.root.parent / "slow", clone.root.parent / "seen", clone.bin / "copying"
     copying.rename(clone.bin / "at-once")
+    goes_on = f'while [ ! -e "{seen}" ]; do sleep 0.05; done; echo orphan ends >>"$calls"; exit'
     clone.script(
         "copying",
         f"""
-echo venv >>"$calls"; [ -e "{slow}" ] || {{ : >"{slow}"; sleep 2; echo orphan ends >>"$calls"; exit; }}
+echo venv >>"$calls"; [ -e "{slow}" ] || {{ : >"{slow}"; {goes_on}; }}
 exec "{clone.bin}/at-once" "$@" """,
     )
-    victim = subprocess.Popen([clone.root / "ssdrig", "report"], env=clone.environment(), stderr=subprocess.DEVNULL)
-    try:
+    start = lambda: subprocess.Popen(
+        [clone.root / "ssdrig", "report"], env=clone.environment(), stderr=subprocess.PIPE, text=True
+    )
+    with start() as victim:
         while not slow.exists():
             assert victim.poll() is None
             time.sleep(0.01)
-    finally:
         victim.send_signal(signal.SIGKILL)
-        victim.wait()
-    done = clone.start("report")
-    assert done.returncode == 7, done.stderr
-    assert "another start is setting up" in done.stderr
+    with start() as again:
+        first_line = again.stderr.readline()  # it waits, however long it took to begin
+        seen.touch()
+        words = again.stderr.read()
+    assert again.returncode == 7, words
+    assert first_line == "ssdrig: another start is setting up; waiting for it\n"
     assert clone.called() == ["venv", "orphan ends", "venv"]
 
 
