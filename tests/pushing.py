@@ -90,7 +90,7 @@ def pusher_killed(run, url, die, after_s=0.0, reached=None):
     )
     try:
         if reached:
-            assert reached.wait(30)
+            assert reached.wait(90)  # Python has to start
         else:
             assert process.stdout.readline() == b"here\n"
         time.sleep(after_s)

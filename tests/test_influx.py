@@ -3,6 +3,7 @@
 import email.utils
 import json
 import random
+import socket
 import time
 from types import SimpleNamespace
 
@@ -173,13 +174,13 @@ def test_an_absent_server_is_asked_each_5_s_and_one_that_refuses_each_5_min_at_m
     with FakeInflux(script=[(503, {})] * 30) as fake:
         s = sender(tmp_path, fake.url)
         assert 150 <= max(drain(s)) <= 300 and len(s.said) == 2
-    with FakeInflux() as gone:
-        pass
-    s = sender(tmp_path, gone.url)
-    for _ in range(30):
-        s.attempt()
-        assert 0 < s.wait_s() <= 5
-        s.now.t += s.wait_s()
+    with socket.socket() as gone:  # bound, so that nobody else gets its port, but nobody listens
+        gone.bind(("127.0.0.1", 0))
+        s = sender(tmp_path, f"http://127.0.0.1:{gone.getsockname()[1]}/db")
+        for _ in range(30):
+            s.attempt()
+            assert 0 < s.wait_s() <= 5
+            s.now.t += s.wait_s()
     assert len(s.said) == 1 and "refused" in s.said[0] and s.pending() == 1
 
 
