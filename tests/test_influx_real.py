@@ -1,8 +1,10 @@
 """The sender against a real influxd: killed, restarted, with passwords; and the fake against it."""
 
 import json
+import re
 import resource
 import shutil
+import socket
 from urllib.parse import urlencode
 
 import pytest
@@ -101,6 +103,19 @@ def test_real_stops_and_is_killed_in_the_middle(influxd, tmp_path):
     drain(s)
     assert query.stored_counts(s.to, "r") == {"power": 10_000}
     assert s.done == 10_000
+
+
+def test_real_its_ports_are_nobody_elses_while_it_is_down(influxd, tmp_path):
+    """Another process got one of them now and then, between its choice and the start, or between two lives."""
+    influxd.kill()
+    conf = (tmp_path / "influxd/influxd.conf").read_text()
+    ports = {int(port) for port in re.findall(r'bind-address = "127.0.0.1:(\d+)"', conf)}
+    assert len(ports) == 2 and influxd.port in ports
+    for port in ports:
+        with socket.socket() as other, pytest.raises(OSError, match="in use"):
+            other.bind(("127.0.0.1", port))
+    influxd.restart()
+    assert drain(sender(outbox(tmp_path, lines(3)), influxd.url)) == []
 
 
 def test_real_kill_9_of_the_pusher_at_any_moment(influxd, tmp_path):

@@ -45,13 +45,15 @@ def command() -> str:
     return found
 
 
-def free_ports(n: int) -> list[int]:
-    """n different TCP ports of 127.0.0.1 that nobody listens on now."""
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(n)]
-    ports = [s.getsockname()[1] for s in sockets]
-    for s in sockets:
-        s.close()
-    return ports
+def held_ports(n: int) -> list[socket.socket]:
+    """Sockets, each bound to a TCP port of 127.0.0.1 of its own, which nobody else is given while they are open. None
+    of them listens, so that a server can which reuses addresses, as Go's do."""
+    held = []
+    for _ in range(n):
+        held.append(socket.socket())
+        held[-1].setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        held[-1].bind(("127.0.0.1", 0))
+    return held
 
 
 class Influxd:
@@ -64,7 +66,8 @@ class Influxd:
         self._private = folder is None
         self.folder = Path(tempfile.mkdtemp(prefix="ssdrig-influxd-")) if folder is None else folder
         self.folder.mkdir(parents=True, exist_ok=True)
-        self.port, rpc = free_ports(2)
+        self._held = held_ports(2)  # also while it is down between two lives
+        self.port, rpc = (each.getsockname()[1] for each in self._held)
         self.url = f"http://127.0.0.1:{self.port}/{DATABASE}"
         self._process: subprocess.Popen | None = None
         config = CONFIG.format(folder=self.folder, port=self.port, rpc=rpc, auth=str(auth).lower())
@@ -116,6 +119,8 @@ class Influxd:
     def stop(self) -> None:
         """End it for good."""
         self.terminate()
+        for each in self._held:
+            each.close()
         if self._private:
             shutil.rmtree(self.folder, ignore_errors=True)
 
