@@ -212,9 +212,13 @@ def test_the_repl_stays_in_reach(tmp_path, before, farewell):
     """The firmware ends; Ctrl-D (a soft reset at the REPL) starts it again, as another boot."""
     with Board(tmp_path, faults=FAST) as b:
         first = b.hello()["boot"]
-        if before:
-            b.write(before)
-            b.read(1.0)  # it is stale after a second of the board's time
+        if before:  # it is stale after a second of the board's time, which the samples tell
+            b.send(wire.GO)
+            b.until(b.samples)
+            b.write(wire.encode(wire.PING, 6, bytes(4)) + before)
+            b.until(lambda: b.bodies(wire.PONG))
+            _, torn_us, _ = struct.unpack(wire.PONG_BODY, b.bodies(wire.PONG)[0])
+            b.until(lambda: b.samples()[-1][1] > torn_us + 1_100_000)
         b.write(farewell)
         b.send(wire.ASK_HELLO)
         b.read(0.5)
