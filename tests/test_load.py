@@ -69,7 +69,7 @@ def gone(pid_file: Path) -> bool:
         return False  # it has only made the file
     try:
         return (Path("/proc") / pid / "stat").read_text().rsplit(")", 1)[1].split()[0] == "Z"
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):  # the one when it is opened, the other when it is read
         return True
 
 
