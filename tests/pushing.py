@@ -78,6 +78,8 @@ while s.pending():
     s.attempt()
     if die == "any":
         print("here", flush=True)
+print("here", flush=True)  # all was sent before whoever kills it had its turn
+time.sleep(60)
 """
 
 
