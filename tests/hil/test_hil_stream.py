@@ -69,12 +69,20 @@ def test_the_clock_keeps_its_bound(stretch, request):
 
 
 def test_a_host_that_does_not_read_costs_samples_that_are_counted(line, request):
+    def missed() -> dict[int, int]:
+        heads = [wire.struct.unpack_from(wire.SAMPLES_HEAD, body) for body in line.bodies(wire.SAMPLES)]
+        return {rail: count for rail, _, _, count, _, _ in heads}
+
     line.go()
     line.until(line.samples)
-    time.sleep(request.config.getoption("--hil-deaf"))
-    line.read(1.0)
-    before = len(line.bodies(wire.SAMPLES))
-    line.until(lambda: len(line.bodies(wire.SAMPLES)) > before + 20)
+    deaf_s = request.config.getoption("--hil-deaf")
+    for longer in (1, 2, 4):  # a SIMULATED board that a busy host lets run late fills its buffers later
+        time.sleep(longer * deaf_s)
+        line.read(1.0)
+        before = len(line.bodies(wire.SAMPLES))
+        line.until(lambda before=before: len(line.bodies(wire.SAMPLES)) > before + 20)
+        if all(missed().values()):
+            break
     assert line.damaged == [], "a frame was torn"
     seqs = [seq for _, seq, _ in line.frames]
     assert seqs == list(range(seqs[0], seqs[0] + len(seqs))), "a frame that was numbered did not come"
