@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -68,14 +69,15 @@ def test_without_an_address_nothing_is_made(tools, kept):
 
 @pytest.mark.slow
 def test_what_was_kept_while_the_server_was_away_is_sent_later(tools, kept):
-    with FakeInflux() as gone:
-        pass
     script = MAIN.replace(
         "cli.COMMANDS", "from ssdrig.watch import command as watch; watch.ONCE_SEND_S = 0.3; cli.COMMANDS"
     )
     clean = {k: v for k, v in os.environ.items() if not k.startswith("SSDRIG_INFLUX")}
-    words = [sys.executable, "-c", script, str(TESTS), "S123", "--dir", str(kept), "--once", "--influx", gone.url]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=60, env=clean)
+    words = [sys.executable, "-c", script, str(TESTS), "S123", "--dir", str(kept), "--once", "--influx"]
+    with socket.socket() as gone:  # nobody listens there, and no server of another test can
+        gone.bind(("127.0.0.1", 0))
+        words.append(f"http://127.0.0.1:{gone.getsockname()[1]}/db")
+        done = subprocess.run(words, capture_output=True, text=True, timeout=60, env=clean)
     assert done.returncode == UploadIncomplete.exit_code and "not sent yet" in done.stderr
     assert finish(start(kept, "--once"))[0] == 0, "kept without any address"
     with FakeInflux() as fake:
