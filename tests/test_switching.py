@@ -93,7 +93,8 @@ def test_the_scope_sees_the_fall(tmp_path):
     t90 = next(k for k, v in enumerate(means) if v < 4.5)
     t10 = next(k for k, v in enumerate(means) if v < 0.5)
     assert 2 * (t10 - t90) == pytest.approx(math.log(9) * 2.2 * 470, abs=15)
-    assert report["rails"][0]["t90_10_us"] == pytest.approx(2 * (t10 - t90), abs=200)
+    # the cut comes 0.2 ms behind a reading, one follows each 1.1 ms, and a line between two lies above the curve
+    assert report["rails"][0]["t90_10_us"] == pytest.approx(2 * (t10 - t90) + 190, abs=40)
     assert len(steady["volts"]) == 200 and all(abs(v - 5) < 0.03 for v in steady["volts"])
     noise = [v - 5 for v in steady["volts"]]
     assert 0.5e-3 < (sum(v * v for v in noise) / 200) ** 0.5 < 8e-3  # 2 counts of 1.6 mV
