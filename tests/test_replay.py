@@ -210,12 +210,13 @@ def test_the_player_is_a_process_of_its_own(tmp_path):
     """On a file: each second's words, its records, its CPU time; asked to end it keeps what has ended."""
     target, trace = tmp_path / "target", tmp_path / "t.trace"
     target.write_bytes(bytes(4 << 20))
-    trace_file(trace, *spaced(1000, 2))
+    trace_file(trace, *spaced(1000, 60))  # it would take a minute: there is time to end it
     looked = Looked(after=1)
     ended = process.run(str(target), trace, How(), tmp_path / "cut", looked.second, looked.stop)
     assert ended.stopped and ended.said == {"ended": False} and looked.said[0]["total_bytes"] > 0
     cut = os.path.getsize(tmp_path / "cut/records.bin") // played.RECORD.itemsize
     assert cut < 1000
+    trace_file(trace, *spaced(1000, 2))
     looked = Looked()
     ended = process.run(str(target), trace, How(speed=4), tmp_path / "whole", looked.second, looked.stop)
     assert not ended.stopped and ended.said["ended"] and ended.said["cpu_s"] > 0
