@@ -269,6 +269,14 @@ class FakeInflux:
         return None
 
 
+@contextlib.contextmanager
+def nobody():
+    """The URL of a port at which nobody listens. It is held: a server of another worker's test may else be given it."""
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        yield f"http://127.0.0.1:{held.getsockname()[1]}/db"
+
+
 def _lines(body, zipped):
     text = gzip.decompress(body) if zipped else body
     return [line for line in text.split(b"\n") if line and not line.startswith(b"#")]

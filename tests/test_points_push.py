@@ -12,7 +12,7 @@ import time
 from collections import Counter
 
 import pytest
-from fake_influx import FakeInflux
+from fake_influx import FakeInflux, nobody
 from json_documents import checked
 from point_runs import POINTS, emit, grow, made, read, run  # noqa: F401  fixtures
 
@@ -81,11 +81,9 @@ def test_push_sends_every_part_of_a_run(run):
 
 
 def test_push_gives_up_and_says_what_finishes_it(run):
-    with FakeInflux() as gone:
-        pass
-    code, out, err = ssdrig(
-        "push", run, "--influx", gone.url.replace("//", "//u:hunter2@"), "--timeout", "0.5", "--json"
-    )
+    with nobody() as url:
+        words = "--influx", url.replace("//", "//u:hunter2@"), "--timeout", "0.5", "--json"
+        code, out, err = ssdrig("push", run, *words)
     total = sum(points.counts(run).values())
     assert code == UploadIncomplete.exit_code == 6
     assert json.loads(out)["pending"] == total and f"{total} not sent yet" in err and f"./ssdrig push {run}" in err
@@ -185,30 +183,17 @@ def test_real_database_absent_for_a_third_and_pusher_killed(made, tmp_path, deat
 
 
 def test_following_ends_with_the_run_and_says_what_is_left(made, tmp_path):
-    with FakeInflux() as gone:
-        pass
     replay = Replay(made, tmp_path / made.name, 0.5)
-    words = [
-        sys.executable,
-        "-m",
-        "ssdrig",
-        "push",
-        str(replay.run),
-        "--influx",
-        gone.url,
-        "--follow",
-        "--timeout",
-        "0.3",
-        "--quiet",
-    ]
-    pusher = subprocess.Popen(words, stderr=subprocess.PIPE, text=True)
-    try:
-        while replay.step():
-            pass
-        _, err = pusher.communicate(timeout=60)
-    finally:
-        pusher.kill()
-        pusher.wait()
+    words = [sys.executable, "-m", "ssdrig", "push", str(replay.run), "--follow", "--timeout", "0.3", "--quiet"]
+    with nobody() as url:
+        pusher = subprocess.Popen([*words, "--influx", url], stderr=subprocess.PIPE, text=True)
+        try:
+            while replay.step():
+                pass
+            _, err = pusher.communicate(timeout=60)
+        finally:
+            pusher.kill()
+            pusher.wait()
     assert pusher.returncode == 6 and "not sent yet" in err
     assert Counter(m for m, *_ in read((replay.run / POINTS).read_bytes())) == points.counts(replay.run)
 
