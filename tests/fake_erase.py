@@ -112,6 +112,9 @@ def format_(drive: dict, option: dict) -> int:
         )
     open(os.path.join(os.path.dirname(drive["backing"]), "drive.formatting"), "w").close()
     time.sleep(drive.get("seconds", 0))
+    until = time.monotonic() + 120
+    while "until" in drive and not os.path.exists(drive["until"]) and time.monotonic() < until:
+        time.sleep(0.02)
     erase(drive)
     drive["used"], drive["lbaf"], drive["ses"] = 0, int(option["--lbaf"]), int(option["--ses"])
     print("Success formatting namespace:1")

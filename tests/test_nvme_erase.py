@@ -7,15 +7,15 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 
 import fake_erase
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from purging import SIZE, commands, machine, the_purge  # noqa: F401  fixture
+from simboard import PATIENCE_S, until
 
-from ssdrig.drive.erase import nvme_erase, purge
+from ssdrig.drive.erase import erasing, nvme_erase, purge
 from ssdrig.errors import DriveError
 
 
@@ -56,6 +56,7 @@ def test_a_format_that_fails_says_what_nvme_said(machine, tmp_path):
 def test_a_format_that_hangs_is_ended(machine, monkeypatch):
     drive, _ = machine(seconds=60)
     monkeypatch.setattr(nvme_erase, "MARGIN_S", 0.3)
+    monkeypatch.setattr(erasing, "TICK_S", 0.01)  # so that some come, however busy the machine is
     ticks = []
     with pytest.raises(DriveError, match="killed: it had not ended"):
         nvme_erase.format(drive, "format", ticks.append, timeout_s=0.3)
@@ -185,7 +186,7 @@ def heed_ctrl_c():
 
 @pytest.mark.slow
 def test_ctrl_c_says_the_state_and_leaves_the_format_to_end(machine, tmp_path):
-    drive, state = machine(seconds=1.5)
+    drive, state = machine(until=str(tmp_path / "may end"))
     code = (
         "import json, sys\nfrom ssdrig.drive.erase import purge\nfrom ssdrig.drive.target.inventory import Drive\n"
         "purge.purge(Drive(**json.loads(sys.argv[1])), 'format', root=sys.argv[2])"
@@ -197,18 +198,16 @@ def test_ctrl_c_says_the_state_and_leaves_the_format_to_end(machine, tmp_path):
         preexec_fn=heed_ctrl_c,
     )
     try:
-        deadline = time.monotonic() + 30
-        while not state.with_suffix(".formatting").exists() and time.monotonic() < deadline:
-            time.sleep(0.05)
+        until(lambda: state.with_suffix(".formatting").exists())
         process.send_signal(signal.SIGINT)
-        _, words = process.communicate(timeout=30)
+        _, words = process.communicate(timeout=PATIENCE_S)
     finally:
         process.kill()
         process.wait()
     assert "ends by itself in the drive" in words and process.returncode != 0
-    deadline = time.monotonic() + 30
-    while fake_erase.read(state).get("lbaf") != 0 and time.monotonic() < deadline:
-        time.sleep(0.05)
+    assert "lbaf" not in fake_erase.read(state)  # it still runs
+    (tmp_path / "may end").touch()
+    until(lambda: fake_erase.read(state).get("lbaf") == 0)
     assert not any(open(drive.node, "rb").read())
 
 
