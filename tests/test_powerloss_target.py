@@ -16,7 +16,7 @@ import pytest
 from ssdrig import cli, journal, parts
 from ssdrig.analysis import table
 from ssdrig.errors import ControlFailed, DriveError, PromiseBroken, RigError
-from ssdrig.powerloss import cycle, history, nbdwriter, sessions, streams
+from ssdrig.powerloss import campaign, cycle, history, nbdwriter, sessions, streams
 from ssdrig.report import cuts_said
 from ssdrig.virtual.nbdclient import NbdClient, address
 
@@ -101,7 +101,7 @@ def test_a_server_that_lies_is_found_with_a_proof(served, tmp_path, how, names):
 
 
 def test_a_server_that_loses_data_without_a_cut_fails_the_control(served, tmp_path, monkeypatch):
-    from ssdrig.powerloss import campaign, schedule
+    from ssdrig.powerloss import schedule
 
     real = schedule.cuts
     monkeypatch.setattr(schedule, "cuts", lambda *words: sorted(real(*words), key=lambda cut: not cut.control))
@@ -170,23 +170,25 @@ def test_a_switch_that_does_nothing_is_no_clean_campaign(served, tmp_path, capsy
     assert "at least one cut that can be judged" in said and "still answered" in said
 
 
-def test_a_campaign_that_is_killed_goes_on_and_gives_the_power_back(served, tmp_path):
+def test_a_campaign_that_is_killed_goes_on_and_gives_the_power_back(served, tmp_path, monkeypatch):
     words = served(HONEST, cuts=4)
     sock, off = Path(words[3].partition("=")[2]), words[words.index("--power-off") + 1]
     run, command = tmp_path, [sys.executable, "-m", "ssdrig"]
     for n, kind in enumerate(("cut.plan", "cut.on", "drive.ready")):  # while it writes, comes back, reads
-        words = words if not n else ["resume", str(run), "--quiet"]
+        words, had = (["resume", str(run), "--quiet"], len(parts.of(run))) if n else (words, 0)
         with subprocess.Popen([*command, *words]) as host:
             seen, deadline = 0, time.monotonic() + 120
             while seen <= n and time.monotonic() < deadline and host.poll() is None:
                 time.sleep(0.05)  # looking costs as much as the campaign
                 run = next((tmp_path / "runs").glob("2*"), tmp_path)
-                newest = parts.of(run)[-1] if run != tmp_path else run
-                lines = journal.events(newest) if (newest / "events.jsonl").exists() else []
+                made = parts.of(run)[had:] if run != tmp_path else []  # by this process, not by one before it
+                lines = journal.events(made[-1]) if made and (made[-1] / "events.jsonl").exists() else []
                 seen = (n + 1) * any(each["kind"] == kind for each in lines)
             host.send_signal(signal.SIGKILL)
+        assert seen > n, f"{kind} was not seen"
     before = sessions.judged(parts.of(run))
     subprocess.run(off, shell=True, check=True)  # as if it had died between the two commands
+    monkeypatch.setattr(campaign, "FIRST_S", 1.0)  # so long it waits for a drive before it gives it power
     assert cli.main(["resume", str(run), "--quiet"]) == 0
     found = records(tmp_path)
     assert [each["cut"] for each in found] == [1, 2, 3, 4, 5] and not any(each["failed"] for each in found)
