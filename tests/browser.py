@@ -99,7 +99,7 @@ class Browser:
         return json.loads(message)
 
     def open(
-        self, path: Path, fragment: str = "", ready: str = "document.readyState === 'complete'", limit_s: float = 40
+        self, path: Path, fragment: str = "", ready: str = "document.readyState === 'complete'", limit_s: float = 90
     ) -> None:
         """Load a file and wait until the expression `ready` is true in it."""
         self.go(Path(path).resolve().as_uri() + fragment)
@@ -112,7 +112,7 @@ class Browser:
         self.events.clear()
         self.send("Page.navigate", {"url": url})
 
-    def wait(self, expression: str, limit_s: float = 40) -> None:
+    def wait(self, expression: str, limit_s: float = 90) -> None:
         deadline = time.monotonic() + limit_s
         while not self.js(f"Boolean({expression})"):
             if time.monotonic() > deadline:

@@ -163,8 +163,8 @@ def test_real_nvme_cli_on_what_is_no_controller():
     """nvme-cli 2.3: "log page: Inappropriate ioctl for device", status 1. Also shows that it knows all options."""
     if not shutil.which("nvme"):
         pytest.skip("nvme-cli is not installed")
-    page, record = nvme_cli.log_page("/dev/null", 9, lsp=0, lsi=1, nsid=1, uuid_index=0, timeout_s=30)
+    page, record = nvme_cli.log_page("/dev/null", 9, lsp=0, lsi=1, nsid=1, uuid_index=0, timeout_s=90)
     assert page is None and record["exit_code"] == 1 and "ioctl" in record["why"]
     for ask in (nvme_cli.identify, nvme_cli.identify_uuids):
-        page, record = ask("/dev/null", timeout_s=30)
+        page, record = ask("/dev/null", timeout_s=90)
         assert page is None and record["why"]

@@ -248,6 +248,6 @@ def test_the_installed_nvme_cli_knows_every_option_we_use():
         ("format", ("--namespace-id", "-n", "--ses", "--lbaf", "--ms", "--pi", "--pil", "--timeout", "--force")),
         ("sanitize", ("-a", "--ause", "--owpass", "--ovrpat")),
     ):
-        done = subprocess.run(["nvme", command, "--help"], capture_output=True, text=True, timeout=20)
+        done = subprocess.run(["nvme", command, "--help"], capture_output=True, text=True, timeout=PATIENCE_S)
         known = set((done.stdout + done.stderr).replace("=", " ").replace(",", " ").split())
         assert set(options) <= known, command

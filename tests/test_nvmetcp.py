@@ -10,6 +10,7 @@ import time
 import pytest
 from nvmetcp_initiator import HOSTNQN, Host, NvmeError, Queue, Terminated, capsule, sqe
 from nvmetcp_serving import address, host_of, refused, shared  # noqa: F401  fixture
+from serving import PATIENCE_S
 from serving import refused as refused_words
 
 pytestmark = pytest.mark.keeps_time
@@ -79,7 +80,7 @@ def test_broken_framing_ends_the_connection_with_the_reason(shared, greet, words
             queue.pdu()
         assert (ended.value.fes, ended.value.fei) == (fes, fei)
         assert ended.value.culprit == words[: len(ended.value.culprit)] and len(ended.value.culprit) >= 8
-        queue.sock.settimeout(20)
+        queue.sock.settimeout(PATIENCE_S)
         assert queue.sock.recv(1) == b""  # nothing more comes
 
 
@@ -118,7 +119,7 @@ def test_io_queues_belong_to_one_host_and_are_counted(shared):
         assert refused(0x182, Queue, address(shared), 1, **how).result == 42  # in use
         assert refused(0x182, Queue, address(shared), 3, **how).result == 42  # more than granted
         host.io.pop().sock.close()
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + PATIENCE_S
         while len(host.io) < 2 and time.monotonic() < deadline:  # the server sees the end a moment later
             try:
                 host.io.append(Queue(address(shared), 2, **how))

@@ -8,7 +8,7 @@ import time
 import pytest
 from nvmetcp_initiator import DNR, HOSTNQN, IN_CAPSULE, TRANSPORT, NvmeError, Terminated, capsule, rw, sqe
 from nvmetcp_serving import host, host_of, number, refused, shared  # noqa: F401  fixtures
-from serving import serving  # noqa: F401  fixture
+from serving import PATIENCE_S, serving  # noqa: F401  fixture
 
 # --- identify
 
@@ -340,7 +340,7 @@ def test_a_deep_queue_is_answered_once_each(host):
             words += capsule(rw(1, cid, 8 * cid, 8, 4096, sgl=IN_CAPSULE), cid.to_bytes(4, "little") * 1024)
     queue.sock.setblocking(False)
     sent, got, need = 0, bytearray(), 600 * 24 + len(reads) * (24 + 4096)
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + PATIENCE_S
     while len(got) < need and time.monotonic() < deadline:
         try:
             sent += queue.sock.send(words[sent : sent + 200_000])
@@ -350,7 +350,7 @@ def test_a_deep_queue_is_answered_once_each(host):
             got += queue.sock.recv(1 << 20)
         except BlockingIOError:
             time.sleep(0.001)
-    queue.sock.settimeout(20)
+    queue.sock.settimeout(PATIENCE_S)
     done, data, at = [], set(), 0
     while at < len(got):
         kind, plen = got[at], number(got, at + 4, at + 7)

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from nvmetcp_initiator import Host, Queue, capsule, rw, sqe
 from nvmetcp_serving import address
-from serving import Serving
+from serving import PATIENCE_S, Serving
 
 from ssdrig.virtual.device import nbd
 from ssdrig.virtual.nvme import io, pdu
@@ -154,7 +154,7 @@ def test_many_strangers(server, good):
     finally:
         for queue in strangers:
             queue.sock.close()
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + PATIENCE_S
     while True:
         try:
             with Host(address(server), server.ready["nqn"]) as host:
