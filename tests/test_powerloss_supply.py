@@ -163,7 +163,7 @@ def test_a_command_that_fails_ends_it_and_power_is_given_back(tmp_path):
 
 @pytest.mark.slow
 def test_what_a_command_leaves_running_is_not_waited_for(tmp_path, monkeypatch):
-    monkeypatch.setattr(supply, "COMMAND_S", 3.0)
+    monkeypatch.setattr(supply, "COMMAND_S", 30.0)
     left = tmp_path / "left"
     switch = supply.CommandSupply("true", f"sleep 60 & echo $! > {left}", lambda: False)
     assert not switch.cut("float", None, 0.0).why_not

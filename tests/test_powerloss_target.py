@@ -66,7 +66,8 @@ def test_a_server_that_keeps_its_promises_is_not_accused(served, tmp_path):
     cuts = [each for each in found if not each["control"]]
     assert len(cuts) == 3 and all(each["judged"] and each["durable"] > 0 for each in cuts)
     assert [each["control"] for each in found].count("no-cut") == 1
-    assert {each["shape"] for each in cuts} == {"command"} and all(each["ready_s"] < 5 for each in cuts)
+    assert {each["shape"] for each in cuts} == {"command"}
+    assert all(each["ready_s"] - each["stalled_s"] < 5 for each in cuts)  # without the time in which the host was busy
 
 
 def test_a_cut_that_fails_once_costs_one_try_of_its_session(served, tmp_path):
