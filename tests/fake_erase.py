@@ -48,9 +48,9 @@ def erase(drive: dict, byte: int = 0) -> None:
 
 
 def take_time(drive: dict) -> None:
-    """So many seconds, or until a file is there, which never takes longer than a minute."""
+    """So many seconds, or until a file is there, which never takes longer than two minutes."""
     time.sleep(drive.get("seconds", 0))
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 120
     while "until" in drive and not os.path.exists(drive["until"]) and time.monotonic() < deadline:
         time.sleep(0.02)
 
@@ -111,10 +111,7 @@ def format_(drive: dict, option: dict) -> int:
             "Access Denied: Access to the namespace and/or LBA range is denied due to lack of access rights", 0x4286
         )
     open(os.path.join(os.path.dirname(drive["backing"]), "drive.formatting"), "w").close()
-    time.sleep(drive.get("seconds", 0))
-    until = time.monotonic() + 120
-    while "until" in drive and not os.path.exists(drive["until"]) and time.monotonic() < until:
-        time.sleep(0.02)
+    take_time(drive)
     erase(drive)
     drive["used"], drive["lbaf"], drive["ses"] = 0, int(option["--lbaf"]), int(option["--ses"])
     print("Success formatting namespace:1")

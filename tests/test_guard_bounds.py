@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import pytest
 from drives import a_drive
 from guarding import SERIAL, tree  # noqa: F401  fixture
+from looking import open_below
 
 from ssdrig.drive.target import guard, lock, uses
 from ssdrig.drive.target.guard import Refusal
@@ -93,13 +94,6 @@ def test_a_node_of_another_number_is_not_taken(tree, monkeypatch):
                 guard._open_exclusive(drive, tree.root)
         seen.st_mode = stat.S_IFREG
         os.close(guard._open_exclusive(drive, tree.root))
-
-
-def open_below(folder) -> list[str]:
-    """Files there that this process has open. What earlier tests left open may be closed at any moment."""
-    links = (os.path.join("/proc/self/fd", fd) for fd in os.listdir("/proc/self/fd"))
-    found = (os.readlink(link) for link in links if os.path.lexists(link))
-    return [path for path in found if path.startswith(f"{folder}/")]
 
 
 def test_a_refused_node_is_closed_again(tree, monkeypatch):

@@ -3,12 +3,11 @@
 import email.utils
 import json
 import random
-import socket
 import time
 from types import SimpleNamespace
 
 import pytest
-from fake_influx import FakeInflux
+from fake_influx import FakeInflux, nobody
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pushing import BAD, drain, lines, outbox, pusher_killed, sender
@@ -174,9 +173,8 @@ def test_an_absent_server_is_asked_each_5_s_and_one_that_refuses_each_5_min_at_m
     with FakeInflux(script=[(503, {})] * 30) as fake:
         s = sender(tmp_path, fake.url)
         assert 150 <= max(drain(s)) <= 300 and len(s.said) == 2
-    with socket.socket() as gone:  # bound, so that nobody else gets its port, but nobody listens
-        gone.bind(("127.0.0.1", 0))
-        s = sender(tmp_path, f"http://127.0.0.1:{gone.getsockname()[1]}/db")
+    with nobody() as url:
+        s = sender(tmp_path, url)
         for _ in range(30):
             s.attempt()
             assert 0 < s.wait_s() <= 5

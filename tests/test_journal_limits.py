@@ -2,10 +2,10 @@
 what is damaged."""
 
 import json
-import os
 from zlib import crc32
 
 import pytest
+from looking import open_below
 
 from ssdrig import integrity, journal, rigbin, rigrecords
 from ssdrig.errors import JournalError
@@ -230,13 +230,6 @@ def test_at_most_eight_files_are_named_in_full(folder, count, said):
 # ---- what the writer leaves behind
 
 
-def open_files(folder) -> list[str]:
-    """What of the folder this process has open. What earlier tests left open may be closed at any moment."""
-    links = (os.path.join("/proc/self/fd", fd) for fd in os.listdir("/proc/self/fd"))
-    found = (os.readlink(link) for link in links if os.path.lexists(link))
-    return [path for path in found if path.startswith(str(folder))]
-
-
 def test_numbers_that_the_schema_says():
     assert (rigbin.FRAME, rigbin.PING, rigbin.DAMAGE, rigbin.PORT) == (1, 2, 3, 4)
     assert journal.SYNC_S <= 1  # the disk has an append at least once a second
@@ -256,13 +249,13 @@ def test_a_new_folder_says_when_it_began_and_is_on_the_disk(tmp_path, monkeypatc
 
 def test_nothing_stays_open(tmp_path):
     book = journal.create(tmp_path, HEADER | {"run": "a"})
-    assert open_files(tmp_path)
+    assert open_below(tmp_path)
     with pytest.raises(JournalError):
         journal.create(tmp_path, HEADER | {"run": "a"})
     assert journal.state(book.path) == "running"
     book.close("complete")
     assert journal.state(book.path) == "complete" and not book._syncer.is_alive()
-    assert open_files(tmp_path) == []
+    assert open_below(tmp_path) == []
 
 
 def test_the_end_is_brought_to_the_disk(tmp_path, monkeypatch):

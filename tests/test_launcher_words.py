@@ -6,7 +6,7 @@ import subprocess
 import tomllib
 
 import pytest
-from launcher_clone import ROOT
+from launcher_clone import ROOT, clone, first_start, made, ready  # noqa: F401  fixtures
 from packaging.requirements import Requirement
 
 from ssdrig.setup import needs
@@ -100,3 +100,9 @@ def test_launcher_accepts_exactly_the_pythons_of_the_project():
         "python3.11",
     ]
     assert int(high.split(".")[1]) == 15  # with the list above: ends at 3.14
+
+
+def test_setup_refuses_other_words(ready):
+    done = ready.start("setup", "--emulated")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "unrecognized arguments: --emulated" in done.stderr

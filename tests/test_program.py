@@ -5,9 +5,9 @@ import os
 import signal
 import time
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
+from looking import time_begins_with
 
 from ssdrig.drive import program
 
@@ -43,20 +43,8 @@ def test_has_no_input_and_runs_in_the_c_locale():
     assert program.run(["sh", "-c", 'read x || echo "none $LC_ALL"'], 10).stdout == b"none C\n"
 
 
-def ends_once(there: Path, monkeypatch) -> None:
-    """The time of a call begins when this file is there: a busy machine may take longer to start a shell."""
-    since_ns = []
-
-    def now_ns():
-        if not since_ns and there.exists():
-            since_ns.append(time.monotonic_ns())
-        return time.monotonic_ns() - since_ns[0] if since_ns else 0
-
-    monkeypatch.setattr(program, "time", SimpleNamespace(monotonic_ns=now_ns))
-
-
 def test_kills_what_hangs_with_its_children_and_keeps_what_it_printed(tmp_path, monkeypatch):
-    ends_once(tmp_path / "said", monkeypatch)
+    time_begins_with(tmp_path / "said", monkeypatch)
     call = program.run(["sh", "-c", f"sleep 300 & echo $!; echo half; touch {tmp_path}/said; wait"], 0.5)
     child, half = call.stdout.split()
     assert half == b"half" and call.exit_code is None and "had not ended after 0.5 s" in call.why
@@ -110,7 +98,7 @@ def test_no_time_left_means_not_started(tmp_path):
 
 def test_a_process_that_does_not_die_is_left_and_said(tmp_path, monkeypatch):
     """One that waits in the kernel cannot be made here; a kill that does nothing looks the same."""
-    ends_once(tmp_path / "said", monkeypatch)
+    time_begins_with(tmp_path / "said", monkeypatch)
     monkeypatch.setattr(os, "killpg", lambda *_: None)
     monkeypatch.setattr(program, "DEATH_S", 0.05)
     call = program.run(["sh", "-c", f"echo $$; touch {tmp_path}/said; exec sleep 300"], 0.3)

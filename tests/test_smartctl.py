@@ -6,14 +6,13 @@ import shutil
 import subprocess
 import time
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from fake_tools import Tools, answer_of_smartctl
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from looking import time_begins_with
 
-from ssdrig.drive import program
 from ssdrig.drive.smart import smart_answer, smartctl
 from ssdrig.errors import ToolMissing
 
@@ -48,14 +47,7 @@ def test_bits_of_several():
 def test_hang_is_killed_with_its_children_and_recorded(tools, monkeypatch):
     """Its half of a second begins where it hangs: on a busy machine a shell may take longer to come to that."""
     tools.put("smartctl", "echo '{\"half\":'\nsleep 300 &\necho $! > new; mv new child\nwait")
-    hangs_ns: list[int] = []
-
-    def now_ns():
-        if not hangs_ns and (tools.folder / "child").exists():
-            hangs_ns.append(time.monotonic_ns())
-        return time.monotonic_ns() - hangs_ns[0] if hangs_ns else 0
-
-    monkeypatch.setattr(program, "time", SimpleNamespace(monotonic_ns=now_ns))
+    time_begins_with(tools.folder / "child", monkeypatch)
     answer = smartctl.run("/dev/sdz", "sat", smartctl.FULL, 0.5)
     assert answer.exit_code is None and answer.document is None and answer.text == '{"half":\n'
     assert "had not ended after 0.5 s" in answer.why

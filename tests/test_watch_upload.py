@@ -4,14 +4,13 @@ import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
 from collections import Counter
 
 import pytest
-from fake_influx import FakeInflux, parse_line
+from fake_influx import FakeInflux, nobody, parse_line
 from pages import page, page_c0h
 from watching import MAIN, TESTS, drives, finish, kept, look, record, records, start, tools
 
@@ -74,10 +73,8 @@ def test_what_was_kept_while_the_server_was_away_is_sent_later(tools, kept):
     )
     clean = {k: v for k, v in os.environ.items() if not k.startswith("SSDRIG_INFLUX")}
     words = [sys.executable, "-c", script, str(TESTS), "S123", "--dir", str(kept), "--once", "--influx"]
-    with socket.socket() as gone:  # nobody listens there, and no server of another test can
-        gone.bind(("127.0.0.1", 0))
-        words.append(f"http://127.0.0.1:{gone.getsockname()[1]}/db")
-        done = subprocess.run(words, capture_output=True, text=True, timeout=60, env=clean)
+    with nobody() as url:
+        done = subprocess.run([*words, url], capture_output=True, text=True, timeout=60, env=clean)
     assert done.returncode == UploadIncomplete.exit_code and "not sent yet" in done.stderr
     assert finish(start(kept, "--once"))[0] == 0, "kept without any address"
     with FakeInflux() as fake:
