@@ -72,6 +72,7 @@ class Clone:
             "__main__.py",
             "setup/__init__.py",
             "setup/debian.py",
+            "setup/environment.py",
             "setup/kicad.py",
             "errors.py",
             "setup/micropython.py",
@@ -103,7 +104,7 @@ class Clone:
 
     def sets_up_with(self, python: Path) -> None:
         """The set-up makes environments with this Python."""
-        code = self.root / "host/ssdrig/setup/provision.py"
+        code = self.root / "host/ssdrig/setup/environment.py"
         text = code.read_text()
         assert text.count("[sys.executable, ") == 1
         code.write_text(text.replace("[sys.executable, ", f"[{str(python)!r}, "))

@@ -20,25 +20,10 @@ from pathlib import Path
 
 from ssdrig.errors import SsdrigError, ToolMissing
 from ssdrig.setup import kicad, micropython
-from ssdrig.setup.needs import (
-    EXTRAS,
-    LOCK,
-    ROOT,
-    STAMP,
-    VENV,
-    environment_stands,
-    extra_stamp,
-    extras_missing,
-    lock_of,
-    missing,
-    say,
-    stamp,
-    stamp_of,
-)
+from ssdrig.setup.environment import SETUP, install, make_environment, run
+from ssdrig.setup.needs import EXTRAS, ROOT, environment_stands, extras_missing, missing, say
 from ssdrig.terminal import error_lines
 
-SETUP = ROOT / ".setup"
-ENVIRONMENTS = SETUP / "environments"
 EMULATOR = SETUP / "emulator"
 RP2040JS = "rp2040js@1.4.1"
 RELEASES = ("trixie", "forky", "sid")  # of Debian, whose MicroPython build.sh can take: 1.25, 1.26.1, 1.26.1
@@ -82,13 +67,25 @@ def set_up(command: str, more: Sequence[str] = ()) -> None:
         return without_writing(command)
     with only_one_set_up() as lock:
         packages(command, with_venv=not environment_stands())
+        as_owner(lambda: make(command, more, lock))
+
+
+def make(command: str, more: Sequence[str], lock: int) -> None:
+    """Make the environment with its extras, and beside it, for each keeps one core busy, unpack MicroPython, and KiCad
+    for the tests. Where KiCad fails, the tests that need it say why. Raises ToolMissing."""
+    with concurrent.futures.ThreadPoolExecutor(1) as beside:
+        unpacked = []
         if any(program.name == "micropython" for program in missing(command)):
             say("unpacking Debian's MicroPython into .setup (4 MB)")
-            as_owner(micropython.provision)
+            unpacked.append(beside.submit(micropython.provision))
         if not environment_stands():
-            as_owner(lambda: make_environment_and(command, lock))
+            if command == "test":
+                beside.submit(kicad.provision)
+            make_environment(lock)
         if extras := list(dict.fromkeys([*extras_missing(command), *more])):
-            as_owner(lambda: install(extras, lock))
+            install(extras, lock)
+        for each in unpacked:
+            each.result()
 
 
 def set_up_emulator(release: str) -> None:
@@ -287,95 +284,6 @@ def silence(services: list[str], as_root: list[str]) -> None:
         run([*as_root, "systemctl", "disable", "--now", *services], check=False)
 
 
-# ---- virtual environment
-
-
-def make_environment_and(command: str, lock: int) -> None:
-    """Make the environment; for the tests, unpack KiCad beside it: each keeps one core busy. Where that fails, the
-    tests that need KiCad say why. Raises ToolMissing."""
-    with concurrent.futures.ThreadPoolExecutor(1) as beside:
-        if command == "test":
-            beside.submit(kicad.provision)
-        make_environment(lock)
-
-
-def make_environment(lock: int) -> None:
-    """Make an environment from the lock file beside those that are there, every download checked against its hash,
-    then let .venv lead to it. Nothing changes for a process that uses the one of before."""
-    content = stamp(sys.version_info[:2])
-    digest, python = content.split()
-    folder = ENVIRONMENTS / f"{digest[:16]}-{python}"
-    if not stands(folder, content):
-        say("making .venv from requirements.lock (about 70 MB from the Python package index)")
-        shutil.rmtree(folder, ignore_errors=True)  # of a set-up that was killed
-        try:
-            run([sys.executable, "-I", "-m", "venv", str(folder)], lock)
-            fetch(folder, [LOCK], lock)
-            unfinished = folder / f"{STAMP.name}.tmp"
-            unfinished.write_text(content)
-            unfinished.rename(folder / STAMP.name)
-        except BaseException:
-            shutil.rmtree(folder, ignore_errors=True)
-            raise
-    link(folder)
-    sweep()
-
-
-def install(extras: list[str], lock: int) -> None:
-    """Add extras to the environment that .venv leads to; nothing that is there changes, for their lock files pin that
-    to the same versions. Raises ToolMissing."""
-    for extra in extras:
-        say(f"installing the extra {extra} from {lock_of(extra).name} ({EXTRAS[extra][1]})")
-    folder = VENV.resolve()
-    fetch(folder, [lock_of(extra) for extra in extras], lock)
-    for extra in extras:
-        stamp_of(extra, folder).write_text(extra_stamp(extra))
-
-
-def fetch(folder: Path, files: list[Path], lock: int) -> None:
-    """Install what lock files name, every download checked against its hash, into the environment in folder; then
-    compile it on all cores, as pip would on one, without the packages' own tests. Raises ToolMissing."""
-    python = [str(folder / "bin/python"), "-I", "-m"]
-    pip = [*python, "pip", "--disable-pip-version-check", "--no-input", "install", "--no-compile"]
-    words = [word for file in files for word in ("-r", str(file))]
-    run([*pip, "--require-hashes", "--no-deps", "--only-binary", ":all:", *words], lock)
-    # some packages have files that are no Python of today, which pip passes over, too
-    run([*python, "compileall", "-qq", "-j", "0", "-x", "/tests/", str(folder / "lib")], lock, check=False)
-
-
-def stands(folder: Path, content: str) -> bool:
-    """Whether the environment in folder is finished, and its Python is still there."""
-    stamped = folder / STAMP.name
-    return stamped.exists() and stamped.read_text() == content and (folder / "bin/python").exists()
-
-
-def link(folder: Path) -> None:
-    """Let .venv lead to folder, at once. A .venv of an older ssdrig is a folder itself, which sweep() removes; one that
-    somebody made for himself is kept under another name."""
-    if VENV.is_dir() and not VENV.is_symlink():
-        aside = ENVIRONMENTS / f"before-{os.getpid()}"
-        if not (VENV / STAMP.name).exists():
-            aside = VENV.with_name(f".venv.before-{os.getpid()}")
-            say(f"ssdrig did not make the .venv that is there: it is {aside} now")
-        VENV.rename(aside)
-    fresh = SETUP / "venv.tmp"
-    fresh.unlink(missing_ok=True)
-    fresh.symlink_to(os.path.relpath(folder, ROOT))
-    fresh.rename(VENV)
-
-
-def sweep() -> None:
-    """Remove the environments that .venv does not lead to and that no process holds (start.become)."""
-    for folder in ENVIRONMENTS.iterdir():
-        if folder.resolve() == VENV.resolve():
-            continue
-        with contextlib.suppress(OSError), contextlib.ExitStack() as held:
-            if (folder / STAMP.name).exists():
-                file = held.enter_context(open(folder / STAMP.name))
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            shutil.rmtree(folder)
-
-
 # ---- common
 
 
@@ -392,14 +300,3 @@ def only_one_set_up() -> Iterator[int]:
             say("another start is setting up; waiting for it")
             fcntl.flock(file, fcntl.LOCK_EX)
         yield file.fileno()
-
-
-def run(argv: list[str], lock: int | None = None, check: bool = True) -> bool:
-    """Run one step of the set-up, its words on stderr; returns whether it succeeded. A step that is given the lock
-    keeps it held should we be killed first. Raises ToolMissing when it fails, if check."""
-    code = subprocess.run(argv, stdout=sys.stderr, stdin=None, pass_fds=() if lock is None else (lock,)).returncode
-    if code and check:
-        raise ToolMissing(
-            f"{shlex.join(argv)} to succeed", f"exit code {code} (its words are above)", "see there, start again"
-        )
-    return not code
