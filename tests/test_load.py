@@ -256,11 +256,14 @@ def _links_to(link: Path, folder: Path) -> bool:
         return False
 
 
-def test_a_host_that_was_suspended_ends_no_fio(tmp_path):
+@pytest.mark.parametrize("silent_s", [0.0, 3 * load.POLL_S])
+def test_a_host_that_was_suspended_ends_no_fio(tmp_path, silent_s):
     """Ctrl-Z, or a disk that hangs: nobody reads for long. fio waits for room in its pipe with its statistics locked,
-    and gives up; and one that has ended meanwhile is not late."""
+    and gives up; and one that has ended meanwhile is not late, also where it had said nothing yet when the host looked
+    last."""
     folder = tmp_path / "f"
-    fio = fake_fio(tmp_path, "open('pid', 'w').write(str(os.getpid())); os.write(1, b'some words\\n' * 30_000)")
+    body = f"time.sleep({silent_s}); open('pid', 'w').write(str(os.getpid())); os.write(1, b'some words\\n' * 30_000)"
+    fio = fake_fio(tmp_path, body)
     ended = []
 
     def suspended() -> bool:

@@ -1,10 +1,12 @@
 """drive/program.py against real processes: what hangs, floods, crashes or leaves children behind."""
 
+import contextlib
 import gc
 import os
 import signal
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from looking import time_begins_with
@@ -49,6 +51,21 @@ def test_kills_what_hangs_with_its_children_and_keeps_what_it_printed(tmp_path, 
     child, half = call.stdout.split()
     assert half == b"half" and call.exit_code is None and "had not ended after 0.5 s" in call.why
     assert gone_soon(int(child))
+
+
+def test_what_ended_while_this_process_was_suspended_is_not_late(monkeypatch):
+    started, pidfd_open = [], os.pidfd_open
+    monkeypatch.setattr(os, "pidfd_open", lambda pid: started.append(pid) or pidfd_open(pid))
+
+    def now_ns():
+        for pid in started:  # from its start on, nobody looks before it has ended, long after its time
+            with contextlib.suppress(ChildProcessError):
+                os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+        return 10**15 if started else 0
+
+    monkeypatch.setattr(program, "time", SimpleNamespace(monotonic_ns=now_ns))
+    call = program.run(["sh", "-c", "echo said; exit 3"], 0.5)
+    assert (call.exit_code, call.stdout, call.why) == (3, b"said\n", None)
 
 
 def test_does_not_wait_for_a_child_that_holds_the_pipe_and_ends_it():

@@ -1,6 +1,7 @@
 """The step `replay`: what it costs and needs, what the player's process leaves, what is read of it, what a kill
 leaves."""
 
+import io
 import json
 import os
 from types import SimpleNamespace
@@ -222,6 +223,26 @@ def test_the_player_is_a_process_of_its_own(tmp_path):
     assert not ended.stopped and ended.said["ended"] and ended.said["cpu_s"] > 0
     assert playedlog.load(tmp_path / "whole").totals["bytes"] == 1000 * 4096
     assert playedlog.written_bytes(tmp_path / "whole") == (1000 * 4096, 1000 * 4096)
+
+
+def test_a_host_that_was_suspended_ends_no_player(monkeypatch):
+    """It had said nothing yet when the host looked last, and its last words lie in the pipe when that goes on."""
+    reads, writes = os.pipe()
+    now_s = [0.0]
+    monkeypatch.setattr(process, "time", SimpleNamespace(monotonic=lambda: now_s[0]))
+    monkeypatch.setattr(process, "LOOK_S", 0.01)
+
+    def suspended():
+        if not now_s[0]:
+            now_s[0] = 1000.0
+            os.write(writes, b'{"ended": true}\n')
+            os.close(writes)
+        return False
+
+    with os.fdopen(reads, "rb", 0) as stdout:
+        player, out = SimpleNamespace(stdout=stdout), io.BytesIO()
+        assert process._follow(player, out, lambda row: None, suspended) == ({"ended": True}, False)
+    assert out.getvalue() == b'{"ended": true}\n'
 
 
 @pytest.mark.slow

@@ -123,16 +123,15 @@ def _read(process, death: int, deadline_ns: int, timeout_s: float, limit_bytes: 
         ended = False
         while not ended and why is None:
             left_s = (deadline_ns - time.monotonic_ns()) / 1e9
-            if left_s <= 0:
-                why = f"killed: it had not ended after {timeout_s:.3g} s"
-                break
-            for key, _ in events.select(left_s):
+            for key, _ in events.select(max(0.0, left_s)):  # once more behind its time: we may have been suspended
                 if key.fd == death:
                     ended = True
                 elif take(key.fd) == 0:
                     events.unregister(key.fd)
             if size > limit_bytes:
                 why = f"killed: it printed more than {limit_bytes} bytes"
+            elif left_s <= 0 and not ended:
+                why = f"killed: it had not ended after {timeout_s:.3g} s"
         for fd in parts:
             while ended and size <= limit_bytes and take(fd) > 0:
                 pass

@@ -213,19 +213,19 @@ class _Watch:
             )
             self.told = now
 
-    def verdict(self, more: bool) -> str | None:
+    def verdict(self, more: bool, looked: float = 0.0) -> str | None:
         """Why fio must end now: "output", "stalled", "late", "budget"; None if it need not. `more`: what it printed
-        may not all be read yet, for this process was suspended, or the disk hung: then its time is not judged."""
-        now = time.monotonic()
+        may not all be read yet, for this process was suspended, or the disk hung: then its time is not judged.
+        looked: when its pipes were looked into the last time; what came since then is not known either."""
         if self.printed > self.allowed():
             return "output"
         if self.job.most_bytes is not None and self.last["bytes"] > self.job.most_bytes:
             return "budget"
         if more:
             return None
-        if now - self.progress_at > self.stall_s:
+        if looked - self.progress_at > self.stall_s:
             return "stalled"
-        if self.deadline is not None and now > self.deadline:
+        if self.deadline is not None and looked > self.deadline:
             return "late"
         return None
 
@@ -244,6 +244,7 @@ def _follow(process, out, err, watch: _Watch, should_stop) -> str:
         pipes.register(stream, selectors.EVENT_READ, sink)
     why, kill_at = None, 0.0
     while pipes.get_map() or process.poll() is None:
+        looked = time.monotonic()
         readable = pipes.select(POLL_S) if pipes.get_map() else ()
         for key, _ in readable:
             chunk = os.read(key.fd, 1 << 16)
@@ -258,7 +259,7 @@ def _follow(process, out, err, watch: _Watch, should_stop) -> str:
         if not pipes.get_map():
             time.sleep(0.01)
         if why is None:
-            why = "stopped" if should_stop() else watch.verdict(bool(readable))
+            why = "stopped" if should_stop() else watch.verdict(bool(readable), looked)
             if why and why != "output":
                 process.send_signal(signal.SIGINT)
                 kill_at = time.monotonic() + GRACE_S

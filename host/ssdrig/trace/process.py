@@ -83,6 +83,7 @@ def _follow(process: subprocess.Popen, out, on_second, should_stop) -> tuple[dic
     last: dict = {}
     rest, stopped, heard = b"", False, time.monotonic()
     while True:
+        looked = time.monotonic()  # what it said since then is not known, however long we were suspended
         if select.select([process.stdout], [], [], LOOK_S)[0]:
             more = os.read(process.stdout.fileno(), 1 << 16)
             if not more:
@@ -98,7 +99,7 @@ def _follow(process: subprocess.Popen, out, on_second, should_stop) -> tuple[dic
             stopped = True
             process.send_signal(signal.SIGTERM)
             heard = time.monotonic()
-        silent_s = time.monotonic() - heard
+        silent_s = looked - heard
         if silent_s > (GRACE_S if stopped else SILENT_S):
             if stopped:
                 return last, True
