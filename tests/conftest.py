@@ -23,7 +23,7 @@ HOST = str(ROOT / "host")
 LIMIT_S, SLOW_LIMIT_S = 120, 600
 MOST_RETRIED = 3
 FAILED = pytest.StashKey[bool]()
-QUICK_EXAMPLES = 15  # of hypothesis, with --quick
+QUICK_EXAMPLES = 10  # of hypothesis, with --quick
 SESSION = f"SSDRIG_TEST_SESSION={uuid.uuid4().hex}"  # every process that a test starts inherits it
 
 sys.path.insert(0, HOST)

@@ -201,7 +201,7 @@ seen = []
 def test_c(n):
     seen.append(n)
 def test_d():
-    assert len(seen) == 15
+    assert len(seen) == 10
 """
 
 

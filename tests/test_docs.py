@@ -27,6 +27,7 @@ def test_generated_pages_are_what_the_code_gives():
     assert not differ, f"{', '.join(differ)} differ from the code: run `python host/docs/make.py`"
 
 
+@pytest.mark.slow
 def test_no_file_imports_what_imports_it():
     uses = rooms.of_the_host()
     assert len(uses) > 100 and "ssdrig.journal" in uses["ssdrig.meter.samples"]

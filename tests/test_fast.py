@@ -87,6 +87,7 @@ def test_bursts_are_found_where_they_were_and_the_sensor_loses_nothing(tmp_path)
         assert len(BURSTS) <= look_at(board, BURSTS) <= 2 * len(BURSTS)  # some may lie across a boundary
 
 
+@pytest.mark.slow
 def test_a_burst_across_a_boundary_is_in_both_intervals(tmp_path):
     """Bursts of 13 ms each 90 ms: wherever the boundaries lie, one of the twelve has one in it."""
     bursts = [(1.0 + 0.09 * k, 1.0, 13e-3) for k in range(12)]

@@ -179,6 +179,7 @@ def test_what_a_board_lacks_is_found(code, complaint, stubs, tmp_path):
     assert any(complaint in message for _, message in found), found
 
 
+@pytest.mark.slow
 def test_the_body_of_a_pio_program_is_left_to_its_assembler(stubs, tmp_path):
     program = (
         "import rp2\n\n@rp2.asm_pio(set_init=rp2.PIO.OUT_LOW)\ndef pulse():\n    set(pins, 1) [31]\n    wait(0, gpio,"

@@ -35,6 +35,7 @@ def test_sources_and_files_agree():
     assert release.stale() == []
 
 
+@pytest.mark.slow
 def test_a_file_that_its_source_makes_otherwise_keeps_the_release_back(monkeypatch, tmp_path):
     monkeypatch.setattr(release.circuit, "TITLE", "another board")
     found = release.stale()

@@ -29,6 +29,7 @@ def test_nothing_is_found(words):
     assert says(*words) == ""
 
 
+@pytest.mark.slow
 def test_the_checkers_find_something_where_there_is(tmp_path):
     """The rules are in force: a name that is not there, a wrong type."""
     bad = tmp_path / "bad.py"
