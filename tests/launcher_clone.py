@@ -37,6 +37,7 @@ def wheel(folder: Path) -> Path:
     files = {
         "tinypkg.py": b"",
         "tinypkg_unused.py": b"",
+        "tinypkg_more/tests/long.py": b"",
         "tinypkg_old.py": b"print 1",
         "tinypkg-1.0.dist-info/METADATA": b"Metadata-Version: 2.1\nName: tinypkg\nVersion: 1.0\n",
         "tinypkg-1.0.dist-info/WHEEL": (

@@ -32,7 +32,9 @@ def test_sets_up_once_and_passes_words_folder_and_exit_code(first_start):
 
 def test_what_is_installed_is_compiled_before_anyone_imports_it(ready):
     """Else a later start would write there, as root in someone's clone."""
-    assert list(environment(ready).glob("lib/*/site-packages/__pycache__/tinypkg_unused.*.pyc"))
+    (packages,) = environment(ready).glob("lib/*/site-packages")
+    assert list(packages.glob("__pycache__/tinypkg_unused.*.pyc"))
+    assert (packages / "tinypkg_more/tests/long.py").exists() and not list(packages.glob("tinypkg_more/tests/*/*.pyc"))
 
 
 def test_what_makes_an_environment_stand(ready, monkeypatch):

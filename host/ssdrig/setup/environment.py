@@ -61,7 +61,11 @@ def fetch(folder: Path, files: list[Path], lock: int) -> None:
     words = [word for file in files for word in ("-r", str(file))]
     run([*pip, "--require-hashes", "--no-deps", "--only-binary", ":all:", *words], lock)
     # some packages have files that are no Python of today, which pip passes over, too
-    run([*python, "compileall", "-qq", "-j", "0", "-x", "/tests/", str(folder / "lib")], lock, check=False)
+    run(
+        [*python, "compileall", "-qq", "-j", "0", "-x", "site-packages/.*/tests/", str(folder / "lib")],
+        lock,
+        check=False,
+    )
 
 
 def stands(folder: Path, content: str) -> bool:
