@@ -85,11 +85,11 @@ def refresh(d, t):
         else:
             m[S_VICTIM] = -1
         m[S_GROUP] = -1
-        relocate_block(d, b, FAR, N_REFRESH, t)
+        relocate_block(d, b, FAR, np.int64(N_REFRESH), t)
         m[S_GROUP] = -1
         m[N_REFRESHED] += 1
         give_back(d, b, t)
-        collect(d, FAR, m[K_RESERVE], N_GC, t)
+        collect(d, FAR, m[K_RESERVE], np.int64(N_GC), t)
         return True
     return False
 

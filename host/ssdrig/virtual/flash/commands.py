@@ -31,7 +31,7 @@ def pace(d, n, t):
             moves = m[S_CREDIT] >> 8
             if moves >= 16:
                 m[S_CREDIT] &= 255
-                collect(d, moves, m[K_GC_HIGH], N_GC, t)
+                collect(d, moves, m[K_GC_HIGH], np.int64(N_GC), t)
 
 
 @inline
@@ -62,7 +62,7 @@ def host_page(d, lpn, t):
     if stream == 0 and m[S_BLOCK] < 0:
         open_block(d)
         if m[S_FREE] < m[K_RESERVE]:
-            collect(d, FAR, m[K_RESERVE], N_GC, t)
+            collect(d, FAR, m[K_RESERVE], np.int64(N_GC), t)
             if m[S_BLOCK] < 0:
                 open_block(d)
         if m[K_GC_PACE] and m[S_FREE] < m[K_GC_LOW]:
@@ -76,7 +76,7 @@ def host_page(d, lpn, t):
         m[S_SEQ] += 1
     m[N_HOST] += 1
     place(d, stream, lpn, t)
-    pace(d, 1, t)
+    pace(d, np.int64(1), t)
     return t
 
 
@@ -286,7 +286,7 @@ def submit(arrays, op, page, npages, flags, t, done):
     for i in range(op.size):
         least, most = min(least, page[i]), max(most, page[i])
     inside = least >= 0 and most < m[K_PAGES]  # a page outside is refused below; look_ahead would read there
-    i = 0
+    i = np.int64(0)
     while i < op.size:
         if inside:
             k = host_run(d, op, page, npages, flags, t, done, i) if m[K_LATENCY] == 0 else np.int64(0)
@@ -319,11 +319,11 @@ def fold(d, t):
         return False
     b = m[K_UNITS] + (m[S_SLC_HEAD] - m[S_SLC_COUNT]) % m[K_SLC_UNITS]
     m[S_GROUP] = -1
-    relocate_block(d, b, FAR, N_FOLD, t)
+    relocate_block(d, b, FAR, np.int64(N_FOLD), t)
     m[S_GROUP] = -1
     m[S_SLC_COUNT] -= 1
     give_back(d, b, t)
-    collect(d, FAR, m[K_RESERVE], N_GC, t)
+    collect(d, FAR, m[K_RESERVE], np.int64(N_GC), t)
     return True
 
 
@@ -351,7 +351,7 @@ def background(d, t):
         if fold_due:
             fold(d, begin)
         elif gc_due:
-            if not collect(d, m[K_PROG_PAGES], m[K_IDLE_FREE], N_IDLE_GC, begin):
+            if not collect(d, m[K_PROG_PAGES], m[K_IDLE_FREE], np.int64(N_IDLE_GC), begin):
                 break
         elif not aged.refresh(d, begin):
             break
