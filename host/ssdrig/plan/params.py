@@ -1,6 +1,7 @@
 """The parameters of a plan: their defaults, and what a variant and --set may put in their place. The default gives the
 unit. Pure."""
 
+import functools
 import re
 import tomllib
 from collections.abc import Callable, Mapping
@@ -30,17 +31,30 @@ OPEN = "not given"  # a parameter that is this until a person gives it may be an
 
 def families(value) -> frozenset[frozenset[str]]:
     """The families that a value may belong to; a list of points belongs to those that its members share."""
+    return _of_members(value) if isinstance(value, (dict, list)) else _of_scalar(value)
+
+
+# a plan asks for each of its values many times, and a review reads many plans
+@functools.lru_cache(4096, typed=True)
+def _of_scalar(value) -> frozenset[frozenset[str]]:
+    return _among(value, ("span", "bound"))
+
+
+def _of_members(value: dict | list) -> frozenset[frozenset[str]]:
+    found = _among(value, ("blocks", "hot", "shares"))
+    if not found and isinstance(value, list) and value and not any(isinstance(point, list) for point in value):
+        found = frozenset(frozenset({*family, "list"}) for family in frozenset.intersection(*map(families, value)))
+    return found
+
+
+def _among(value, others: tuple[str, ...]) -> frozenset[frozenset[str]]:
     kinds = {kind for kind in quantity.EXPECTED if _can_be(quantity.parse, value, kind)}
-    others = ("blocks", "hot", "shares") if isinstance(value, (dict, list)) else ("span", "bound")
     kinds |= {kind for kind in others if _can_be(values.read, value, kind)}
     if value in ("edges", "none"):
         kinds.add("smart")
     if value == "never":
         kinds.add("count")  # so many I/Os end a load, or no number does
-    found = frozenset(family for family in FAMILIES if kinds & family)
-    if not found and isinstance(value, list) and value and not any(isinstance(point, list) for point in value):
-        found = frozenset(frozenset({*family, "list"}) for family in frozenset.intersection(*map(families, value)))
-    return found
+    return frozenset(family for family in FAMILIES if kinds & family)
 
 
 def _can_be(read: Callable, value, kind: str) -> bool:
