@@ -2,14 +2,12 @@
 
 import json
 import math
-import types
 
 import numpy as np
 import pytest
 from simboard import run_rig
 
 from ssdrig import cli
-from ssdrig.benchmarks import doctor as bench
 from ssdrig.errors import RigError, UsageError
 from ssdrig.rig import certificate, checks, doctor_command, ports
 
@@ -134,40 +132,3 @@ def test_to_writes_over_an_earlier_certificate_and_an_empty_file(tmp_path):
 def test_a_resistor_that_is_none(words):
     with pytest.raises(UsageError, match="0.5 to 10000"):
         run_rig("doctor", "--rig", "nowhere", *words)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "name, failed",
-    [
-        ("sound", ""),
-        ("5 V: crowbar's switch open, or its resistor or fuse", "rail 0: left after its crowbar closed"),
-        ("second ALERT open", "rail 1: sensor"),
-        ("shunt 15 instead of 8 mOhm", "rail 0: resistor's current"),
-    ],
-)
-def test_a_rig_is_examined(name, failed, tmp_path):
-    made = bench.certificate_of(bench.FAULTS.get(name) or bench.rig_with(), tmp_path)
-    assert made["simulated"] and bool(made["failed"]) is bool(failed)
-    assert not failed or made["failed"][0].startswith(failed)
-
-
-@pytest.mark.slow
-def test_the_command_prints_its_steps_and_keeps_the_certificate(tmp_path, capsys, monkeypatch):
-    """With the last line on standard error, the certificate on standard output, and 5 when something is wrong."""
-    seen = {}
-
-    def carried_out(port, resistor, connect, say):
-        with_faults = bench.rig_with(None, {"absent": True})
-        monkeypatch.setattr(bench, "carried_out", lambda port, *_: real(port, resistor, connect, say))
-        return bench.certificate_of(with_faults, tmp_path)
-
-    real = doctor_command.carried_out
-    monkeypatch.setattr(doctor_command, "carried_out", carried_out)
-    monkeypatch.setattr(doctor_command.ports, "find", lambda port: seen.setdefault("port", port))
-    assert cli.main(["rig", "doctor", "--yes", "--json", "--to", str(tmp_path / "mine.json")]) == RigError.exit_code
-    out, err = capsys.readouterr()
-    made = json.loads(out)
-    assert made == json.loads((tmp_path / "mine.json").read_text()) and made["failed"][0] == "rail 1: sensor"
-    assert "FAIL  rail 1: sensor: expected so; seen rail 1: " in err and "FAILED: " in err.splitlines()[-1]
-    assert types.SimpleNamespace(**made).id in err
