@@ -23,7 +23,7 @@ def ngspice():
 
 @functools.cache
 def measures(study, rail="m2_3v3", **changes):
-    return simulate.run(study, rail, **changes)[0]
+    return simulate.measured(study, rail, **changes)
 
 
 def hot(rail):
@@ -45,9 +45,9 @@ def test_models_meet_their_data_sheets():
 
 def test_an_unknown_name_or_rail_is_an_error():
     with pytest.raises(KeyError, match="no_such is neither"):
-        simulate.run("drop", no_such=1)
+        simulate.measured("drop", no_such=1)
     with pytest.raises(KeyError, match="no rail usb"):
-        simulate.run("drop", "usb")
+        simulate.measured("drop", "usb")
 
 
 def test_a_circuit_that_ngspice_cannot_run_is_an_error(tmp_path, monkeypatch):
@@ -61,8 +61,9 @@ def test_a_circuit_that_ngspice_cannot_run_is_an_error(tmp_path, monkeypatch):
         (tmp_path / "spice" / name).write_text(text)
     shutil.copy(HERE.parent / "values.csv", tmp_path)
     monkeypatch.setattr(simulate, "HERE", tmp_path / "spice")
-    with pytest.raises(RuntimeError, match="absent_switch"):
-        simulate.run("drop")
+    for either in (simulate.run, simulate.measured):
+        with pytest.raises(RuntimeError, match="absent_switch"):
+            either("drop")
 
 
 @pytest.mark.parametrize("rail", ["m2_3v3", "sata_5v", "sata_12v", "u2_12v", "u2_3v3aux"])
@@ -370,7 +371,7 @@ def test_hot_plug_onto_a_live_rail_breaks_the_limits_and_soft_start_keeps_them(c
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("study", sorted(set(simulate.PICTURES) - {"ramp"}))  # that one: test_spice_ramp.py
+@pytest.mark.parametrize("study", sorted(set(simulate.PICTURES) - {"fast", "ramp"}))  # those: test_spice_*.py
 def test_the_committed_picture_is_what_the_study_gives(study):
     pictures.compare(simulate, study)
 

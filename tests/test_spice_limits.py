@@ -111,7 +111,7 @@ def test_a_limit_that_is_passed_is_found(monkeypatch):
 @pytest.mark.parametrize(("rail", "most"), [("m2_3v3", 4.3), ("sata_5v", 5.8), ("sata_12v", 15)])
 def test_the_lock_out_keeps_12_V_from_the_drive(rail, most):
     with_it, without = (
-        simulate.run("overvoltage", rail, more=limits.observed(rail, revision)[0])[0] for revision in ("b", "a")
+        simulate.measured("overvoltage", rail, more=limits.observed(rail, revision)[0]) for revision in ("b", "a")
     )
     assert with_it["drive_peak"] < most and with_it["drive_end"] < simulate.values(rail)["voltage"]
     assert without["drive_end"] > 1.4 * simulate.values(rail)["voltage"]
@@ -120,13 +120,13 @@ def test_the_lock_out_keeps_12_V_from_the_drive(rail, most):
 @ngspice
 def test_the_lock_out_does_not_trip_at_the_upper_end_of_the_rail():
     v = simulate.values("sata_5v")
-    m = simulate.run("failsafe", "sata_5v", more=limits.observed("sata_5v", "b")[0], voltage=1.1 * v["voltage"])[0]
+    m = simulate.measured("failsafe", "sata_5v", more=limits.observed("sata_5v", "b")[0], voltage=1.1 * v["voltage"])
     assert m["rail"] > 1.05 * v["voltage"]
 
 
 @ngspice
 def test_rails_come_on_without_logic():
-    m = simulate.run("no3v3", "sata_5v", more=limits.observed("sata_5v", "a")[0])[0]
+    m = simulate.measured("no3v3", "sata_5v", more=limits.observed("sata_5v", "a")[0])
     assert m["rail"] > 4.9 and m["net"] < 1.2 and m["into"] < (5 - m["net"]) / 10e3
 
 

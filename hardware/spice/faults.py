@@ -108,7 +108,7 @@ def measured(fault: Fault | None, study: str, rail: str, revision: str, **change
     ):
         lines += f".meas tran {name} {how} {of} from={since}\n"
     try:
-        m = simulate.run(study, rail, more=lines, edit=edit, **changes)[0]
+        m = simulate.measured(study, rail, more=lines, edit=edit, **changes)
     except (RuntimeError, OSError):
         return {}
     beyond = [
