@@ -1,5 +1,6 @@
 """Copper of the board's layout: the 5 A paths are wide enough, the Kelvin taps end at the shunts."""
 
+import copy
 import functools
 import math
 from types import SimpleNamespace
@@ -7,7 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from board_files import PARTS, circuit
-from board_layout import TEXT, Board, board_file
+from board_layout import board_file
 
 import place  # isort: skip  (hardware/board, by way of board_files)
 
@@ -41,7 +42,7 @@ def inside(polygon, xs, ys):
 
 
 def copper(board, net, side="F.Cu"):
-    """(raster of a net's copper on a layer, function of a pad to its raster)."""
+    """(raster of a net's copper on a layer, as far as that reaches; function of a pad to its raster)."""
     xs, ys = np.meshgrid(np.arange(0, place.WIDTH, PITCH_mm) + 0.05, np.arange(0, place.HEIGHT, PITCH_mm) + 0.05)
     raster = np.zeros(xs.shape, bool)
     for name, layer, polygons in board.pours:
@@ -62,6 +63,9 @@ def copper(board, net, side="F.Cu"):
         for pad in pads:
             if pad[0] == net and (side == "F.Cu" or pad[5]):
                 raster |= of(pad)
+    rows, columns = (np.flatnonzero(raster.any(axis)) for axis in (1, 0))
+    where = (slice(rows[0], rows[-1] + 1), slice(columns[0], columns[-1] + 1))
+    xs, ys, raster = xs[where], ys[where], raster[where]
     return raster, of
 
 
@@ -90,6 +94,13 @@ def passes(board, net, start, end, width):
         grown &= fits
         edge, seen = grown & ~seen, grown
     return bool((seen & goal).any())
+
+
+def changeable():
+    """A board with pours and tracks of its own."""
+    board = copy.copy(board_file())
+    board.pours, board.tracks = list(board.pours), list(board.tracks)
+    return board
 
 
 def pads_at(board, *pins):
@@ -137,7 +148,7 @@ def test_paths_from_the_peripheral_plug_are_wide_enough():
 @pytest.mark.slow
 def test_a_narrow_path_is_found():
     """A slit across the pour from the 5 V shunt to its wire leaves 2.5 mm."""
-    board = Board(TEXT)
+    board = changeable()
     (i,) = [i for i, (net, *_) in enumerate(board.pours) if net == "RAIL1_OUT"]
     net, layer, (polygon,) = board.pours[i]
     left, right = (pick(x for x, _ in polygon) for pick in (min, max))
@@ -192,11 +203,8 @@ def resistance_mOhm(board, net, start, end, side="F.Cu", copper_um=35):
     """Resistance of a net's copper on one layer between pads: squares of the raster as resistors, solved by conjugate
     gradients."""
     raster, of = copper(board, net, side)
-    rows, columns = (
-        slice(np.flatnonzero(raster.any(axis))[0], np.flatnonzero(raster.any(axis))[-1] + 1, 2) for axis in (1, 0)
-    )  # 0.2 mm
-    one, other = (np.logical_or.reduce([of(pad) for pad in pads])[rows, columns] for pads in (start, end))
-    raster = raster[rows, columns]
+    raster = raster[::2, ::2]  # 0.2 mm
+    one, other = (np.logical_or.reduce([of(pad) for pad in pads])[::2, ::2] for pads in (start, end))
     free = (raster & ~one & ~other).astype(float)
     below, beside = (raster[1:] & raster[:-1]).astype(float), (raster[:, 1:] & raster[:, :-1]).astype(float)
 
@@ -300,13 +308,13 @@ def test_kelvin_taps_end_at_the_shunt(n):
 @pytest.mark.slow
 def test_a_tap_in_the_pour_is_found():
     """IN+ taken from the middle of the pour between Q102 and the shunt; a load current's track joined to IN-."""
-    board = Board(TEXT)
+    board = changeable()
     first = board.pads["R107", "1"][0]
     board.tracks = [t if (t[0], t[3][1]) != ("SW0", 57.3) else (*t[:3], (t[3][0], 52.0), t[4]) for t in board.tracks]
     assert board.tracks != board_file().tracks and first[2] == pytest.approx(57.04, abs=0.01)
     with pytest.raises(AssertionError):
         check_kelvin(board, 0)
-    board = Board(TEXT)
+    board = changeable()
     board.tracks.append(("RAIL0_OUT", "F.Cu", 0.2, (19.0, 61.5), (19.0, 66.0)))
     with pytest.raises(AssertionError):
         check_kelvin(board, 0)

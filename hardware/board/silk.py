@@ -116,12 +116,11 @@ def circles(shape):
     return found
 
 
-def overlaps(area, boxes):
-    """Does a box overlap any of these (rows of x0, y0, x1, y1)?"""
-    if not len(boxes):
-        return False
-    x0, y0, x1, y1 = area
-    return bool(((x0 < boxes[:, 2]) & (boxes[:, 0] < x1) & (y0 < boxes[:, 3]) & (boxes[:, 1] < y1)).any())
+def overlapping(areas, boxes):
+    """Which of the areas overlap any of the boxes (both rows of x0, y0, x1, y1)?"""
+    over = lambda a, b: ((a[..., :2] < b[..., 2:]) & (b[..., :2] < a[..., 2:])).all(axis=-1)
+    near = boxes[over(np.array([*areas[:, :2].min(0), *areas[:, 2:].max(0)]), boxes)]
+    return over(areas[:, None], near).any(axis=1)
 
 
 def text_box(x, y, angle, size, text):
@@ -193,14 +192,15 @@ def put(order, parts, places, shapes, taken, holes):
                 spots += [(mx + slide, y0 - high - more, 0), (mx + slide, y1 + high + more, 0)]
                 spots += [(x1 + long + more, my + slide, 0), (x0 - long - more, my + slide, 0)]
                 spots += [(x0 - high - more, my + slide, 90), (x1 + high + more, my + slide, 90)]
+        areas = np.array([text_box(*spot, REFERENCE_mm, printed_ref) for spot in spots])
+        inside = (areas[:, :2] > 0.5).all(axis=1) & (areas[:, 2:] < (place.WIDTH - 0.5, place.HEIGHT - 0.5)).all(axis=1)
+        free = inside & ~overlapping(areas, boxes[:count])
+        off_vias = free & ~overlapping(areas, holes)
+        fit = np.flatnonzero(off_vias if off_vias.any() else free)  # on a via only if need be
         found[ref] = Label(0, 0, 0, 0)
-        for on_via, (lx, ly, turn) in [(False, spot) for spot in spots] + [(True, spot) for spot in spots]:
-            area = text_box(lx, ly, turn, REFERENCE_mm, printed_ref)
-            inside = area[0] > 0.5 and area[1] > 0.5 and area[2] < place.WIDTH - 0.5 and area[3] < place.HEIGHT - 0.5
-            # on a via only if need be
-            if inside and not overlaps(area, boxes[:count]) and (on_via or not overlaps(area, holes)):
-                found[ref] = Label(round(lx, 3), round(ly, 3), turn, REFERENCE_mm)
-                boxes[count] = area
-                count += 1
-                break
+        if len(fit):
+            lx, ly, turn = spots[fit[0]]
+            found[ref] = Label(round(lx, 3), round(ly, 3), turn, REFERENCE_mm)
+            boxes[count] = areas[fit[0]]
+            count += 1
     return found
