@@ -118,9 +118,10 @@ def circles(shape):
 
 def overlapping(areas, boxes):
     """Which of the areas overlap any of the boxes (both rows of x0, y0, x1, y1)?"""
-    over = lambda a, b: ((a[..., :2] < b[..., 2:]) & (b[..., :2] < a[..., 2:])).all(axis=-1)
-    near = boxes[over(np.array([*areas[:, :2].min(0), *areas[:, 2:].max(0)]), boxes)]
-    return over(areas[:, None], near).any(axis=1)
+    x0, y0, x1, y1 = areas.T
+    far = (boxes[:, 0] > x1.max()) | (boxes[:, 2] < x0.min()) | (boxes[:, 1] > y1.max()) | (boxes[:, 3] < y0.min())
+    bx0, by0, bx1, by1 = boxes[~far].T[:, :, None]
+    return ((x0 < bx1) & (bx0 < x1) & (y0 < by1) & (by0 < y1)).any(axis=0)
 
 
 def text_box(x, y, angle, size, text):
