@@ -5,6 +5,7 @@ A rail is one block, drawn once with its origin at a corner and put down four ti
 that its terminal faces the right edge as that of rail 0 faces the left one. The current runs down the block: Q01, Q02,
 shunt."""
 
+import functools
 import math
 
 WIDTH, HEIGHT = 162.5, 82.0
@@ -182,6 +183,7 @@ def in_block(n, x, y, angle=0):
     return round(ox + dx, 4), round(oy + dy, 4), (angle + turn) % 360
 
 
+@functools.cache
 def places():
     """{reference: (x, y, angle)} of every part."""
     found = dict(COMMON)
