@@ -93,7 +93,7 @@ def ngspice(
 ) -> tuple[dict[str, float], list[str]]:
     """(measures, lines of curves.txt, of which there are none unless `draw`): as run() says."""
     text, params = netlist(study, rail, changes)
-    if not draw:  # writing the curves takes ngspice a fifth of its time
+    if not draw:  # writing them takes time
         text = re.sub(r"^wrdata .*\n", "", text, flags=re.M)
     with tempfile.TemporaryDirectory(prefix="ssdrig-spice-") as folder:
         place = Path(folder)
