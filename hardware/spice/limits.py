@@ -9,7 +9,6 @@ stays within its limit, as its data sheet allows.
 """
 
 import csv
-import re
 import sys
 from pathlib import Path
 from typing import NamedTuple
@@ -114,18 +113,11 @@ def observed(rail: str, revision: str, until_s: str = "") -> tuple[str, list[tup
             continue
         how, _, inside = expression.partition(":")
         kinds = (how,) if inside else ("min", "max")
-        node = f"v(lim{k})"
-        # a measure of an expression wants a node: ngspice's own par() cannot integrate. A B source is worked out, and
-        # must converge, at every step: not for what needs none
-        if re.fullmatch(r"[vi]\([\w.]+\)", expression):
-            node = expression
-        elif pair := re.fullmatch(r"v\(([\w.]+)\)-v\(([\w.]+)\)", expression):
-            lines.append(f"Elim{k} lim{k} 0 {pair[1]} {pair[2]} 1")
-        else:
-            lines.append(f"Blim{k} lim{k} 0 v={inside or expression}")
+        # a measure of an expression wants a node: ngspice's own par() cannot integrate
+        lines.append(f"Blim{k} lim{k} 0 v={inside or expression}")
         for kind in kinds:
             named.append((limit, f"lim{k}_{kind}"))
-            lines.append(f".meas tran lim{k}_{kind} {kind} {node} from={SINCE_s}{until_s}")
+            lines.append(f".meas tran lim{k}_{kind} {kind} v(lim{k}) from={SINCE_s}{until_s}")
     return "\n".join(lines) + "\n", named
 
 
