@@ -120,11 +120,17 @@ def add_alarm(function):
 def set_alarm(alarm, t):
     global event_at
     before = alarm[0]
-    alarm[0] = alarm[2] = t
+    alarm[2] = t
+    if before == t:
+        return
+    alarm[0] = t
     if t < event_at:
         event_at = t
     elif before == event_at:
-        event_at = min([a[0] for a in _alarms])
+        for other in _alarms:
+            if other[0] < t:
+                t = other[0]
+        event_at = t
 
 
 def spend(ns):

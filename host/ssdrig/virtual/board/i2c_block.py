@@ -10,19 +10,20 @@ before it, and one of more bytes than the register has are errors.
 
 import cosim
 import machine
+from micropython import const
 
-TAR, DATA_CMD, RAW_INTR, CLR_ABRT, ENABLE, STATUS, RXFLR = (
-    0x04 >> 2,
-    0x10 >> 2,
-    0x34 >> 2,
-    0x54 >> 2,
-    0x6C >> 2,
-    0x70 >> 2,
-    0x78 >> 2,
-)
-READ, STOP, RESTART = 1 << 8, 1 << 9, 1 << 10  # of a command
-DEPTH = 16
-ACCESS_ns = 160  # a register access from viper code: some 20 cycles at 125 MHz with its address arithmetic
+# With an underscore the compiler puts in the number, and nothing is looked up at each access
+_TAR = const(0x04 >> 2)
+_DATA_CMD = const(0x10 >> 2)
+_RAW_INTR = const(0x34 >> 2)
+_CLR_ABRT = const(0x54 >> 2)
+_ENABLE = const(0x6C >> 2)
+_STATUS = const(0x70 >> 2)
+_RXFLR = const(0x78 >> 2)
+_TIMERAWL = const(0x28 >> 2)
+_READ, _STOP, _RESTART = const(1 << 8), const(1 << 9), const(1 << 10)  # of a command
+_DEPTH = const(16)
+_ACCESS_ns = const(160)  # a register access from viper code: some 20 cycles at 125 MHz with its address arithmetic
 CALL_ns = 8000  # and a call of one of its functions from bytecode: assumed, as the interpreter's other calls
 BLOCKS = {0x10011: 0, 0x10012: 1, 0x10024: 0, 0x10026: 1}  # address >> 14 -> I2C number
 
@@ -71,46 +72,46 @@ class Block:
         cosim.set_alarm(self.alarm, cosim.NEVER)
 
     def __getitem__(self, word):
-        now = cosim.now + ACCESS_ns
+        now = cosim.now + _ACCESS_ns
         if now < cosim.event_at:
             cosim.now = now
         else:
-            cosim.spend(ACCESS_ns)
-        if word == DATA_CMD:
+            cosim.spend(_ACCESS_ns)
+        if word == _DATA_CMD:
             if not self.received:
                 self.settle()
             return self.received.pop(0)  # IndexError: read empty
-        if word == RXFLR:
+        if self.commands:
             self.settle()
+        if word == _RXFLR:
             return len(self.received)
-        if word == RAW_INTR:
-            self.settle()
+        if word == _RAW_INTR:
             return 1 << 6 if self.aborted else 0
-        if word == STATUS:
-            return 1 << 5 if self.busy() else 0
-        if word == TAR:
+        if word == _STATUS:
+            return 1 << 5 if self.commands or cosim.now < self.free_at else 0
+        if word == _TAR:
             return self.target
-        if word == CLR_ABRT:
+        if word == _CLR_ABRT:
             self.aborted = False
             return 0
         raise ValueError("SIMULATED I2C block: register %02x is not modelled" % (4 * word))
 
     def __setitem__(self, word, value):
-        now = cosim.now + ACCESS_ns
+        now = cosim.now + _ACCESS_ns
         if now < cosim.event_at:
             cosim.now = now
         else:
-            cosim.spend(ACCESS_ns)
-        if word == DATA_CMD:
+            cosim.spend(_ACCESS_ns)
+        if word == _DATA_CMD:
             self._push(value)
-        elif word == ENABLE:
+        elif word == _ENABLE:
             self.enabled = bool(value)
             if not value:
                 self._drop()
                 self.received = []
                 self.aborted = False
                 self.free_at = cosim.now
-        elif word == TAR:
+        elif word == _TAR:
             if self.enabled:
                 raise ValueError("SIMULATED I2C block: IC_TAR is written while enabled")
             self.target = value
@@ -127,19 +128,21 @@ class Block:
             raise ValueError("SIMULATED I2C block: a command while disabled")
         if self.aborted:
             return  # held empty until the abort is read
-        if len(self.commands) >= DEPTH:
+        if len(self.commands) >= _DEPTH:
             self.settle()
-            if len(self.commands) >= DEPTH:
+            if len(self.commands) >= _DEPTH:
                 raise ValueError("SIMULATED I2C block: the TX FIFO overflows")
-        begin = max(self.free_at, cosim.now)
+        begin, now = self.free_at, cosim.now
+        if begin < now:
+            begin = now
         if machine.sda_stuck:
             begin = cosim.NEVER  # the bus never gets free
-        elif not self.open or command & RESTART:
+        elif not self.open or command & _RESTART:
             begin += 10 * self.bit_ns  # START and address
-        self.open = not command & STOP
-        self.free_at = begin + (9 if self.open else 11) * self.bit_ns
-        self.commands.append((command, begin, self.free_at))
-        if command & RESTART:
+        self.open = open = not command & _STOP
+        self.free_at = end = begin + (9 if open else 11) * self.bit_ns
+        self.commands.append((command, begin, end))
+        if command & _RESTART:
             self.asked.append(begin)
             if len(self.asked) == 1:
                 cosim.set_alarm(self.alarm, begin)
@@ -154,8 +157,8 @@ class Block:
             if begin > now:
                 return
             chip = machine.chips.get(self.target)
-            asks = command & RESTART and self.asked and self.asked[0] == begin
-            if chip is None or begin < machine.nack_until and (asks or not command & READ):
+            asks = command & _RESTART and self.asked and self.asked[0] == begin
+            if chip is None or begin < machine.nack_until and (asks or not command & _READ):
                 self._drop()
                 self.aborted = True
                 self.free_at = now
@@ -177,14 +180,14 @@ class Block:
             if end > now:
                 return
             commands.pop(0)
-            if command & READ:
+            if command & _READ:
                 if not self.left:
                     raise ValueError("SIMULATED I2C block: more is read than register %02x has" % self.pointer)
-                if len(self.received) >= DEPTH:
+                if len(self.received) >= _DEPTH:
                     raise ValueError("SIMULATED I2C block: the RX FIFO overflows")
                 self.left -= 1
                 self.received.append(self.value >> 8 * self.left & 255)
-                if command & STOP:
+                if command & _STOP:
                     self.left = 0
             else:
                 chip.pointer = self.pointer = command & 255
@@ -194,15 +197,13 @@ class Timer:
     """TIMERAWL, the microseconds that ticks_us() is the low 30 bits of."""
 
     def __getitem__(self, word):
-        if word != 0x28 >> 2:
+        if word != _TIMERAWL:
             raise ValueError("SIMULATED timer: register %02x is not modelled" % (4 * word))
-        cosim.spend(ACCESS_ns)
+        cosim.spend(_ACCESS_ns)
         return cosim.ticks() & 0xFFFFFFFF
 
 
 def ptr32(x):
-    if not isinstance(x, int):
-        return x
     there = known.get(x)
     if there is None:
         raise ValueError("SIMULATED board: there is nothing at %08x" % x)
@@ -230,11 +231,12 @@ class _Module:
 
 
 def bytecode(path):
-    """The names of a file of viper functions, its source unchanged but for the decorators, which are taken off."""
+    """The names of a file of viper functions, its source unchanged but for the decorators and the casts, which are
+    taken off: here all numbers are integers, and each cast would be a call."""
     with open(path) as f:
         source = f.read()
     names = {"__name__": "i2c_fifo", "ptr32": ptr32, "ptr8": lambda x: x}
-    exec(source.replace("@micropython.viper\n", ""), names)
+    exec(source.replace("@micropython.viper\n", "").replace("int(", "("), names)
     return names
 
 

@@ -13,6 +13,7 @@ class INA229(INA228):
 
     def power_on(self, t):
         super().power_on(t)
+        self.reading = 0
         self.cut_off = True  # in the middle of a frame: the rest of it is nothing
 
     def select(self):

@@ -18,8 +18,9 @@ class poll:
         while True:
             ready = []
             for stream, events in self.watched:
-                if stream.ready() & events:
-                    ready.append((stream, stream.ready() & events))
+                found = stream.ready() & events
+                if found:
+                    ready.append((stream, found))
             if ready or cosim.now >= give_up:
                 return ready
             cosim.idle(1_000_000)

@@ -10,11 +10,14 @@ or another mode than the chip's are errors."""
 import cosim
 import i2c_block
 import machine
+from micropython import const
 
-DR, SR = 0x08, 0x0C
-RNE, BSY = 1 << 2, 1 << 4
-GPIO_IN, OUT_SET, OUT_CLR = 0x04, 0x14, 0x18  # of the RP2040
-DEPTH = 8
+# Words, and in them bits; of the RP2040
+_DR, _SR = const(0x08 >> 2), const(0x0C >> 2)
+_RNE, _BSY = const(1 << 2), const(1 << 4)
+_GPIO_IN, _OUT_SET, _OUT_CLR = const(0x04 >> 2), const(0x14 >> 2), const(0x18 >> 2)
+_DEPTH = const(8)
+_ACCESS_ns = const(160)  # as i2c_block.py's
 MAX_Hz = 10_000_000
 PINS = {
     0: ((0, 4, 16, 20), (2, 6, 18, 22), (3, 7, 19, 23)),
@@ -74,37 +77,51 @@ class Block:
 
     def work(self):
         """Carry out the bytes that have ended."""
-        while self.sending and self.sending[0][1] <= cosim.now:
-            byte, end = self.sending.pop(0)
+        sending = self.sending
+        while sending and sending[0][1] <= cosim.now:
+            byte, end = sending.pop(0)
             chip = sio.selected
             if chip is None:
                 raise ValueError("SIMULATED SPI block: it clocks while no chip is selected")
             back = chip.exchange(byte, end)
-            if len(self.received) >= DEPTH:
+            if len(self.received) >= _DEPTH:
                 raise ValueError("SIMULATED SPI block: the RX FIFO overflows")
             self.received.append(back if miso is None else 255 * miso)
-            machine._arm(chip)
+            if chip.count == 1 or not chip.reading:  # else the chip only shifts out
+                machine._arm(chip)
 
     def __getitem__(self, word):
-        cosim.spend(i2c_block.ACCESS_ns)
-        self.work()
-        if word == SR >> 2:
-            if not self.received and cosim.now < self.busy_until:  # whoever waits reads on until it changes
-                cosim.spend((self.sending[0][1] if self.sending else self.busy_until) - cosim.now)
+        now = cosim.now + _ACCESS_ns
+        if now < cosim.event_at:
+            cosim.now = now
+        else:
+            cosim.spend(_ACCESS_ns)
+        if self.sending:
+            self.work()
+        if word == _SR:
+            now, received = cosim.now, self.received
+            if not received and now < self.busy_until:  # whoever waits reads on until it changes
+                cosim.spend((self.sending[0][1] if self.sending else self.busy_until) - now)
                 self.work()
-            return (RNE if self.received else 0) | (BSY if cosim.now < self.busy_until else 0)
-        if word == DR >> 2:
+                now, received = cosim.now, self.received
+            return (_RNE if received else 0) | (_BSY if now < self.busy_until else 0)
+        if word == _DR:
             return self.received.pop(0)  # IndexError: read empty
         raise ValueError("SIMULATED SPI block: register %02x is not modelled" % (4 * word))
 
     def __setitem__(self, word, value):
-        cosim.spend(i2c_block.ACCESS_ns)
-        self.work()
-        if word != DR >> 2:
+        now = cosim.now + _ACCESS_ns
+        if now < cosim.event_at:
+            cosim.now = now
+        else:
+            cosim.spend(_ACCESS_ns)
+        if self.sending:
+            self.work()
+        if word != _DR:
             raise ValueError("SIMULATED SPI block: register %02x cannot be written" % (4 * word))
         if not self.byte_ns:
             raise ValueError("SIMULATED SPI block: it is off")
-        if len(self.sending) >= DEPTH:
+        if len(self.sending) >= _DEPTH:
             raise ValueError("SIMULATED SPI block: the TX FIFO overflows")
         end = max(cosim.now, self.sending[-1][1] if self.sending else 0) + self.byte_ns
         self.sending.append([value & 255, end])
@@ -125,9 +142,9 @@ class Sio:
             raise ValueError("SIMULATED board: chip select GPIO %d begins low" % gpio)
 
     def __getitem__(self, word):
-        if word != GPIO_IN >> 2:
+        if word != _GPIO_IN:
             raise ValueError("SIMULATED SIO: register %02x is not modelled" % (4 * word))
-        cosim.spend(i2c_block.ACCESS_ns)
+        cosim.spend(_ACCESS_ns)
         levels = 0
         for gpio, chip in machine.wires.items():
             chip.advance(cosim.now)
@@ -136,18 +153,18 @@ class Sio:
         return levels
 
     def __setitem__(self, word, value):
-        cosim.spend(i2c_block.ACCESS_ns)
+        cosim.spend(_ACCESS_ns)
         if value & ~self.outputs:
             raise ValueError("SIMULATED SIO: not all of GPIO mask %x are outputs" % value)
         for gpio, chip in chips.items():
             if not value >> gpio & 1:
                 continue
-            if word == OUT_CLR >> 2:
+            if word == _OUT_CLR:
                 if self.selected is not None:
                     raise ValueError("SIMULATED SPI: two chips are selected")
                 self.selected = chip
                 chip.select()
-            elif word == OUT_SET >> 2:
+            elif word == _OUT_SET:
                 for block in blocks.values():
                     block.work()
                     if cosim.now < block.busy_until:
