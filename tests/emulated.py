@@ -22,6 +22,8 @@ EMULATOR = ROOT / "tests" / "emulator" / "board.mjs"
 FIRMWARE = ROOT / "firmware"
 SETUP = provision.EMULATOR
 RAW = b"raw REPL; CTRL-B to exit\r\n>"
+# The core's one large function calls many small ones; by itself V8 puts fewer of them into it
+INLINED = "--max-inlined-bytecode-size-cumulative=5000"
 
 
 IMAGES = (SETUP / "pico.uf2", ROOT.parent / "shared/data/emulator/pico.uf2")  # beside what SSDRIG_UF2 names
@@ -130,7 +132,7 @@ class Emulated:
 
     def __init__(self, sensors=({"address": 0x40, "alert": 6},), gpios=()):
         words = [EMULATOR, modules(), image(), json.dumps(sensors), json.dumps(gpios), files()]
-        argv = ["node", *map(str, words)]
+        argv = ["node", INLINED, *map(str, words)]
         self.process = subprocess.Popen(
             argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0
         )
