@@ -64,8 +64,8 @@ class ModelStage(Stage):
     moment: Callable[[], None]
     t_ns = 0
 
-    def fio(self, act, job, pace, number=0, met=lambda iops, written_bytes: False):
-        folder = self.folder(act, number)
+    def fio(self, act, job, pace, number=0, met=lambda iops, moved_bytes: False, within=""):
+        folder = self.folder(act, number) / within
         folder.mkdir(parents=True)
         now_ns = self.book.event("load.first_io", step=act.path)["t_ns"]
         (folder / "start.json").write_text(json.dumps({"t_ns": now_ns}))
