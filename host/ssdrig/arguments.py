@@ -44,14 +44,14 @@ class Parser(argparse.ArgumentParser):
         super().__init__(*args, **{"formatter_class": Help} | how)
         self._positionals.title = "arguments"
 
-    def parse_args(self, args=None, namespace=None):  # type: ignore[override]
+    def parse_args(self, args=None, namespace=None):
         found, unknown = self.parse_known_args(args, namespace)
         if unknown:
             of = " ".join(filter(None, (self.prog, getattr(found, "command", None))))
             raise UsageError("no more words", " ".join(unknown), f"see `{of} --help`")
         return found
 
-    def parse_known_args(self, args=None, namespace=None):  # type: ignore[override]
+    def parse_known_args(self, args=None, namespace=None):
         self._check_options(sys.argv[1:] if args is None else args)
         return super().parse_known_args(args, namespace)
 
@@ -83,11 +83,12 @@ class Parser(argparse.ArgumentParser):
     def _get_value(self, action: argparse.Action, arg_string: str) -> Any:
         name = _name(action)
         try:
-            return super()._get_value(action, arg_string)  # type: ignore[misc]
+            return super()._get_value(action, arg_string)
         except UsageError as error:
             raise UsageError(f"{name} with {error.expected}", error.seen, error.do) from None
         except argparse.ArgumentError:
-            kind = {int: "a whole number", float: "a number"}.get(action.type, "a value that fits")  # type: ignore
+            kinds: dict[Any, str] = {int: "a whole number", float: "a number"}
+            kind = kinds.get(action.type, "a value that fits")
             raise UsageError(f"{name} with {kind}", repr(arg_string), f"see `{self.prog} --help`") from None
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:

@@ -2,6 +2,7 @@
 made once from the parsers, so that Tab starts no Python."""
 
 import argparse
+from typing import Any
 
 from ssdrig.errors import ToolMissing
 
@@ -46,8 +47,9 @@ def _parsers(parser: argparse.ArgumentParser):
                 yield from _parsers(child)
 
 
-def _add_values(action: argparse.Action, shtab) -> None:
-    """What may stand for an argument: the plans, the presets, files or folders."""
+def _add_values(action: Any, shtab) -> None:
+    """What may stand for the argument of an argparse.Action, which has an attribute more for shtab: the plans, the
+    presets, files or folders."""
     from ssdrig.plan import grammar
     from ssdrig.virtual.flash.presets import PRESETS
 
@@ -56,6 +58,6 @@ def _add_values(action: argparse.Action, shtab) -> None:
     elif action.metavar == "PRESET":
         action.choices = list(PRESETS)
     elif action.metavar in FOLDERS:
-        action.complete = shtab.DIRECTORY  # type: ignore[attr-defined]
+        action.complete = shtab.DIRECTORY
     elif action.metavar in FILES:
-        action.complete = shtab.FILE  # type: ignore[attr-defined]
+        action.complete = shtab.FILE

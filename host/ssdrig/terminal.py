@@ -72,7 +72,7 @@ def is_terminal(stream: TextIO | None) -> bool:
 def wrapped(text: str, columns: int, first: str = "", rest: str = "") -> str:
     """A paragraph in lines of at most so many columns."""
     how = {"break_long_words": False, "break_on_hyphens": False}
-    return "\n".join(textwrap.wrap(text, max(20, columns), initial_indent=first, subsequent_indent=rest, **how))  # type: ignore[arg-type]
+    return "\n".join(textwrap.wrap(text, max(20, columns), initial_indent=first, subsequent_indent=rest, **how))
 
 
 def error_lines(who: str, error: SsdrigError) -> str:
@@ -110,6 +110,9 @@ class PrintableOut:
     def write(self, text: str) -> int:
         self._stream.write(printable_lines(text))
         return len(text)
+
+    def flush(self) -> None:
+        self._stream.flush()
 
     def __getattr__(self, name):
         return getattr(self._stream, name)

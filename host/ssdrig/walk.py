@@ -11,7 +11,7 @@ STRIDE = 16  # bytes whose CRC-32 is taken at once: "slicing" (Kounavis and Berr
 
 def _tables() -> np.ndarray:
     """What a byte does to a CRC with 0 to STRIDE - 1 bytes behind it; uint32 (STRIDE, 256)."""
-    tables = [rigrecords.CRC_TABLE]
+    tables: list[np.ndarray] = [rigrecords.CRC_TABLE]
     for _ in range(STRIDE - 1):
         tables.append(rigrecords.CRC_TABLE[tables[-1] & 0xFF] ^ (tables[-1] >> 8))
     return np.array(tables)

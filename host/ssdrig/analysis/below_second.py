@@ -73,7 +73,8 @@ class Watch:
             wanted = [(words, max(0.0, t - HALF_S), t + HALF_S) for words, t in around]
         self._wanted = [(words, self._ns(a), self._ns(b)) for words, a, b in wanted] if data.t0_ns is not None else []
         self._kept: list[list[tuple[np.ndarray, np.ndarray]]] = [[] for _ in self._wanted]
-        self._whole, self._peak = everything, (-np.inf, np.empty(0, np.int64), np.empty(0))
+        self._whole = everything
+        self._peak: tuple[float, np.ndarray, np.ndarray] = -np.inf, np.empty(0, np.int64), np.empty(0)
         spans = {"all": (0, n), "steady": (data.zoom_s, n)}
         self._spans = {name: (self._ns(a), self._ns(b)) for name, (a, b) in spans.items() if data.t0_ns and b > a}
         self._hist = {name: np.zeros(round(MOST_W / BIN_W) + 1, np.int64) for name in self._spans}

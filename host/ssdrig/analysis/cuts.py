@@ -203,7 +203,9 @@ def capacitors(sessions: Sequence[Mapping]) -> dict | None:
     found = boot.health(at.tolist(), value.tolist())
     aged = health.capacitors(at.tolist(), value.tolist())
     words = aged.words if aged else None
-    return found and {"percent": found.percent[-1], "error_percent": found.error_percent, "finding": words}
+    if found is None:
+        return None
+    return {"percent": found.percent[-1], "error_percent": found.error_percent, "finding": words}
 
 
 def campaign(

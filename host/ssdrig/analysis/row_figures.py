@@ -216,11 +216,11 @@ def _io(row: "Row", data: RunData, ios: int, moved: int, folder: Path) -> dict:
 def _played(row: "Row", folder: Path, k: int) -> None:
     """What is of a trace alone: its lag, its data rate, service times of reads and of writes."""
     try:
-        row.found = {"kind": "played"} | playedlog.figures(folder, k)
+        found: dict[str, Any] = {"kind": "played", **playedlog.figures(folder, k)}
     except LoadError as error:
         row.notes.append(f"played: {error}")
         return
-    found = row.found
+    row.found = found
     row.notes += [f"{key}: {why}" for key, why in found["not_known"].items()]
     if found["scaled"]:
         row.notes.append(f"{SCALED}{found['of_ios']} I/Os, fewer than {found['trace']} has")

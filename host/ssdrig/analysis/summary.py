@@ -143,7 +143,7 @@ def sealed(key: str, found: tuple[RunData, dict]) -> bytes:
     arrays: dict[str, np.ndarray] = {}
     packed = io.BytesIO()
     values = _packed(list(found), arrays)
-    np.savez(packed, allow_pickle=False, **arrays)  # type: ignore[arg-type]
+    np.savez(packed, allow_pickle=False, **arrays)
     return json.dumps({"key": key, "values": values}).encode() + b"\n" + packed.getvalue()
 
 

@@ -37,7 +37,7 @@ def row(folder: Path) -> dict:
         said["variant"] = _text(plan.get("variant"))
         said["op_percent"] = method.get("op_percent")
         said |= {"simulated": int(bool(header.get("simulated"))), "scaled": int(bool(plan.get("scaled")))}
-        said["drive"] = " ".join(filter(None, [*texts.values(), _text(drive.get("preset"))])).lower()
+        said["drive"] = " ".join(each for each in [*texts.values(), _text(drive.get("preset"))] if each).lower()
         said["state"], said["why"] = _state(folder)
         said["figures"] = headline(folder)
     except (JournalError, OSError) as error:

@@ -114,12 +114,13 @@ def _one(victim: str, after_s: float, folder: Path) -> dict:
             database.stop()
 
 
-def end_one(victim: str, host_pid: int, database=None) -> bool:
+def end_one(victim: str, host_pid: int, database: influxd.Influxd | None = None) -> bool:
     """Kill -9 one of VICTIMS of a run; False where it is not there (yet)."""
     if victim == "host":
         os.kill(host_pid, signal.SIGKILL)
         return True
     if victim == "influxd":
+        assert database is not None  # whose run pushes
         database.kill()
         time.sleep(1.0)
         database.restart()

@@ -156,7 +156,7 @@ def rows(commands: list[tuple], first_seq: int = FIRST_SEQ) -> np.ndarray:
 
 def asked(scene: Scene) -> tuple[verdict.Session, verdict.Blocks]:
     """What a scene asks the verdict."""
-    times = {"cut_ns": CUT_NS, "on_ns": ON_NS, "settled_ns": ON_NS + 5, "verify_ns": ON_NS + 10}
+    times: dict[str, Any] = {"cut_ns": CUT_NS, "on_ns": ON_NS, "settled_ns": ON_NS + 5, "verify_ns": ON_NS + 10}
     lba = np.array(list(scene.blocks), np.int64)
     base, seen, _ = (np.array(column) for column in zip(*scene.blocks.values()))
     session = verdict.Session(rows(scene.commands), **times | scene.session)

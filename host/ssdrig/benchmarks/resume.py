@@ -112,7 +112,7 @@ def carry_out(acts, book: journal.Journal, drive: VirtualDrive, jobs: int, momen
         moment()
         return keep(*words, **fields)
 
-    book.event = event  # type: ignore[method-assign]
+    book.event = event
     polls = [0]
 
     def poll(reason: str) -> None:
@@ -133,7 +133,8 @@ def carry_out(acts, book: journal.Journal, drive: VirtualDrive, jobs: int, momen
     live: Any = SimpleNamespace(poll_smart=poll, **none)
     stop: Any = SimpleNamespace(check=lambda: None, second_raises=contextlib.nullcontext, asked=lambda: False)
     show: Any = SimpleNamespace(show=lambda words: None)
-    stage = ModelStage(bench, book, live, stop, show, SimpleNamespace(), 4242, jobs)  # type: ignore[arg-type]
+    teardown: Any = SimpleNamespace()
+    stage = ModelStage(bench, book, live, stop, show, teardown, 4242, jobs)
     stage.drive, stage.moment = drive, moment
     book.event("run.start", pid=os.getpid())
     engine.carry_out(acts, stage)

@@ -73,7 +73,7 @@ def board(fd: int, rate: int = FAST) -> None:
     """Answers hello and pings, streams `rate` samples a second from `go` to `stop`, for ever; 50 to a frame."""
     dt_us = 1_000_000 // rate
     pieces = _pieces(dt_us)
-    hello = {**HELLO, "rails": [{**HELLO["rails"][0], "conversion_ns": 1000 * dt_us}]}  # type: ignore[index]
+    hello = {**HELLO, "rails": [{**HELLO["rails"][0], "conversion_ns": 1000 * dt_us}]}
     seq, index, go_at, rest = 0, 0, None, b""
 
     def send(kind, body):

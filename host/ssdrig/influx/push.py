@@ -143,7 +143,7 @@ def push(
         for part in folders:
             _forget(part, to)
     sent = [_push(part, to, follow, timeout_s, show, part == folders[-1]) for part in folders]
-    return Sent(*map(sum, zip(*sent, strict=True)))
+    return Sent(*(sum(of_parts) for of_parts in zip(*sent, strict=True)))
 
 
 def _push(run: Path, to: influx.Target, follow: bool, timeout_s: float, show: Progress, last: bool) -> Sent:

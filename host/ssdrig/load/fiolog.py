@@ -9,6 +9,7 @@ is second k, and a second without I/O is seen as one, although the row of the wi
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -93,7 +94,7 @@ def _block_bytes(logs: list[bytes]) -> int:
     return int(found[1]) if found else 0
 
 
-def _cut_short(edge_ms: float, total: dict, tail: list[dict], direction: str | None) -> None:
+def _cut_short(edge_ms: float, total: dict, tail: Sequence[dict], direction: str | None) -> None:
     """Raise Senseless if the log has fewer rows than fio wrote: I/O that completed after the last row's stamp and
     after the window behind it (edge_ms since job start) would have made one more."""
     counts = [totals(d, direction) for d in tail]
@@ -110,7 +111,7 @@ def from_logs(
     start_ms: int | None = None,
     begun_ms: int | None = None,
     direction: str | None = None,
-    tail=(),
+    tail: Sequence[dict] = (),
     block_bytes: int = 0,
     earliest_ms: int | None = None,
 ) -> Seconds:

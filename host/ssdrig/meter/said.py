@@ -5,6 +5,7 @@ import json
 import math
 import struct
 from collections.abc import Callable
+from typing import Any
 
 from ssdrig import wire
 
@@ -71,7 +72,10 @@ def _shown(it: object) -> str:
 
 
 def _number(low: float, high: float = MOST) -> Test:
-    return lambda it: None if type(it) in (int, float) and low <= it <= high else _shown(it)  # type: ignore[operator]
+    def test(it: Any) -> str | None:
+        return None if type(it) in (int, float) and low <= it <= high else _shown(it)
+
+    return test
 
 
 def _whole(low: int, high: int = MOST) -> Test:

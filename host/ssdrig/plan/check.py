@@ -170,7 +170,7 @@ def _track(found: Step, words: str, where: str, known_values: Sequence[str]) -> 
     if value not in known_values:
         expected = f"track to begin with one of {', '.join(known_values)}, which are known when a round ends"
         raise UsageError(expected, f"{shown(value)} in {place}", do_you_mean(value, known_values))
-    point = dict(pair.partition("=")[::2] for pair in pairs)
+    point = {key: wanted for key, _, wanted in (pair.partition("=") for pair in pairs)}
     loads = [child for child in found.steps if child.do in ("load", "replay")]
     known = {key for child in loads for key in child.axes}
     for key, wanted in point.items():

@@ -185,7 +185,7 @@ class Cycle:
             return self._supply.cut(cut.shape, made.cut_ns, self._keys["off_time"], when, **own)
         except RigError as error:
             refused = error.seen.startswith(switch.REFUSED)
-            if when is None or refused or boot != self._supply.boot:  # type: ignore[union-attr]
+            if when is None or refused or not isinstance(self._supply, RigSupply) or boot != self._supply.boot:
                 raise
             return None  # it was called off: no such current came
 

@@ -199,8 +199,8 @@ def _expected(cut: Cut, lived: Lived, before: health.State, after: health.State)
     unsafe = cycles if cut.control is None else 0
     more = int(lived.second is not None) + ((schedule.own(cut, None) or {}).get("dips", 1) - 1)
     counted = (_grown(getattr(before, name), getattr(after, name)) for name in ("power_cycles", "unsafe_shutdowns"))
-    found = (n if n is not None and each <= n <= each + more else each for n, each in zip(counted, (cycles, unsafe)))
-    return tuple(found)  # type: ignore[return-value]
+    found = [n if n is not None and each <= n <= each + more else each for n, each in zip(counted, (cycles, unsafe))]
+    return found[0], found[1]
 
 
 def _grown(was: int | None, now: int | None) -> int | None:

@@ -168,7 +168,8 @@ def rows_at(of: Table, path: str, where: dict) -> list[Row]:
 
 def place(show: dict) -> dict:
     """`where` of a view: "read=0 block=4KiB" as a table."""
-    return dict(word.partition("=")[::2] for word in str(show.get("where", "")).split())
+    pairs = (word.partition("=") for word in str(show.get("where", "")).split())
+    return {key: value for key, _, value in pairs}
 
 
 def value_at(of: Table, path: str, where: dict, word: str, window: str | None = None) -> tuple[float | None, str]:

@@ -72,7 +72,7 @@ def levels(row: Row) -> dict[str, float | None]:
     """ms of the mean, of each level of confidence (None: too few I/Os for it) and of the longest."""
     figures, (ms, ios) = row.windows.get(WHOLE) or {}, row.latencies()
     n, rising = int(ios.sum()), np.cumsum(ios)
-    found = {}
+    found: dict[str, float | None] = {}
     for words, one_in in LEVELS.items():
         enough = n >= window_figures.TAIL * one_in
         found[words] = float(ms[np.searchsorted(rising, n - n // one_in)]) if enough else None

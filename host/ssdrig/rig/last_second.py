@@ -17,7 +17,7 @@ class LastSecond(NamedTuple):
 
     def rails_W(self) -> dict[int, float | None]:
         """Mean power of each rail that the board has; None: nothing came of it."""
-        out = {}
+        out: dict[int, float | None] = {}
         for rail in (self.hello or {}).get("rails", []):
             mine = (mean_power_W(body, self.hello) for body in self.bodies if body[0] == rail["rail"])
             powers = [p for p in mine if p is not None]

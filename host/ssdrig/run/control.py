@@ -119,7 +119,7 @@ class Control:
             elif (do == "arm" and text is None) or (do == "cut" and isinstance(token, str)):
                 if self._cut is None:
                     return {"ok": False, "why": NO_CUT}
-                return self._cut.arm() if do == "arm" else self._cut.ask(token, uid=uid, pid=pid)
+                return self._cut.arm() if token is None else self._cut.ask(token, uid=uid, pid=pid)
             else:
                 return {"ok": False, "why": f"a note of up to {MOST_NOTE} characters, stop, arm, or cut with its token"}
         except SsdrigError as error:

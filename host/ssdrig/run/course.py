@@ -53,14 +53,12 @@ class Course:
                     least = max(0, repeat.first - 1 + repeat.least - round_)
                     ahead.append((repeat, group, least, max(0, repeat.last - round_)))
             elif found:
-                ahead.append((repeat, group, *((repeat.least, repeat.most) if repeat else (1, 1))))
+                ahead.append((repeat, group, *_rounds(repeat)))
         self._behind_s = self._range_s(ahead, self._present.written_bytes)
 
     def whole_s(self) -> tuple[float, float]:
         """Host seconds of the run before it begins, (least, most)."""
-        ahead = [
-            (repeat, group, *((repeat.least, repeat.most) if repeat else (1, 1))) for repeat, group in self._groups
-        ]
+        ahead = [(repeat, group, *_rounds(repeat)) for repeat, group in self._groups]
         least, most = self._range_s(ahead, (0.0, 0.0))
         return self.k * least, self.k * most
 
@@ -122,6 +120,11 @@ class Course:
             return seconds
 
         return min(passes(0, 1, 0), passes(0, 1, 1)), passes(1, 0, 1)
+
+
+def _rounds(repeat: Repeat | None) -> tuple[int, int]:
+    """The least and the most rounds of acts."""
+    return (repeat.least, repeat.most) if repeat else (1, 1)
 
 
 def _walk(

@@ -30,7 +30,7 @@ from ssdrig.run.fleet_list import Item, listed
 from ssdrig.run.fleet_table import Seen
 from ssdrig.run.teardown import SIGNALS
 
-PROGRAM = (sys.executable, "-P", "-m", "ssdrig")
+PROGRAM: tuple[str, ...] = (sys.executable, "-P", "-m", "ssdrig")
 SHOW_S, LOOK_S = 1.0, 0.2
 LAST_WORDS_S = 2.0  # of a process that has ended; what it left behind may hold its stderr for longer
 PIPE_BYTES = 1 << 20  # a reader that is stopped (Ctrl-S) holds up no run for a while

@@ -118,9 +118,10 @@ def make(root: Path, port: int, token: str, with_control: bool, watched: Path) -
         ids = said.get("runs")
         if not isinstance(ids, list) or not all(isinstance(each, str) for each in ids):
             return PlainTextResponse("runs: a list of ids\n", 400)
+        first = list(dict.fromkeys(ids[:100]))
 
         def found(index: Index) -> list[tuple[Path, Any]]:
-            some = [index.get(each) for each in dict.fromkeys(ids[:100])]
+            some = [index.get(each) for each in first]
             return [(index.folder(run), (run.id, _stamp(index.folder(run)))) for run in some if run]
 
         pairs = await ask(found)

@@ -16,7 +16,7 @@ class Connection(H11Protocol):
     _late: asyncio.TimerHandle | None = None
     _stuck: asyncio.TimerHandle | None = None
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+    def connection_made(self, transport: asyncio.Transport) -> None:
         super().connection_made(transport)
         self._look()
         if self.limit_concurrency and len(self.connections) >= self.limit_concurrency:

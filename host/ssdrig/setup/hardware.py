@@ -21,7 +21,7 @@ def add_arguments(parser) -> None:
 def command(args) -> int:
     """Raises UsageError where the sources do not agree, a check fails, or nothing can be written; ToolMissing."""
     sys.path.insert(0, str(BOARD))
-    import release  # type: ignore[import-not-found]
+    import release
 
     try:
         made = release.release(args.out, lambda words: print(words, file=sys.stderr))

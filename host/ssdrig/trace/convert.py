@@ -128,8 +128,8 @@ class Conversion:
         except OSError as error:
             raise UsageError(f"a trace at {self.path}", error.strerror or str(error), "name another file") from error
 
-    def _open(self) -> IO[bytes]:
-        return gzip.open(self.path) if self.path.suffix == ".gz" else open(self.path, "rb")  # type: ignore[return-value]
+    def _open(self) -> IO[bytes] | gzip.GzipFile:
+        return gzip.open(self.path) if self.path.suffix == ".gz" else open(self.path, "rb")
 
     def _found(self, line: str) -> formats.Format:
         if found := formats.of(line):

@@ -32,7 +32,7 @@ def reduce(document: dict, smartctl: dict, unknown: list[str]) -> dict:
     statistics = of_statistics(smartctl, unknown)
     if hours is None:
         best = _first(found, "power_on_hours") or statistics.get("power_on_hours")
-        hours = best and int(best.value)
+        hours = int(best.value) if best else None
     block = whole(smartctl, "logical_block_size", unknown, "logical block size", at_least=1, at_most=1 << 20)
     for role in ("host_written", "host_read"):
         sectors = statistics.pop(role, None)

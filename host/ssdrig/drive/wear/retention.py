@@ -7,7 +7,7 @@ standard's figure for detrapping in NAND: AF(T1 -> T2) = exp(Ea / k (1/T1 - 1/T2
 """
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ssdrig.words import period
 
@@ -83,7 +83,7 @@ def bound(
     state: "holds" up to 100 % of the rated endurance: hours is what the standard requires at the end of it; it does not
     say how much better a drive of less wear is. "wear not known": hours holds if the wear is within the rating. "void"
     above the rating and "class not known": hours is None."""
-    out = {
+    out: dict[str, Any] = {
         "state": "class not known",
         "hours": None,
         "drive_class": drive_class,

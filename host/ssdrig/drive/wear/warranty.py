@@ -9,6 +9,7 @@ import re
 import tomllib
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 from ssdrig import owner
 from ssdrig.drive.wear.endurance import Limits, dwpd_of_tbw, tbw_of_dwpd
@@ -43,10 +44,10 @@ def limits_for(model: str, capacity_bytes: int | None) -> Limits | None:
                 capacity_bytes and abs(capacity_bytes / (capacity_GB * 1e9) - 1) <= CAPACITY_TOLERANCE
             )
             if near and re.search(row["model"], model):
-                found = Limits(
-                    **{k: row[k] for k in _FIELDS if k in row} | ({"tbw_TB": tbw_TB} if tbw_TB is not None else {})
-                )
-                return completed(found, capacity_bytes)
+                given: dict[str, Any] = {k: row[k] for k in _FIELDS if k in row}
+                if tbw_TB is not None:
+                    given["tbw_TB"] = tbw_TB
+                return completed(Limits(**given), capacity_bytes)
     return None
 
 
@@ -171,7 +172,7 @@ def of_arguments(args: argparse.Namespace, model: str | None, capacity_bytes: in
     said = {name: value for name, value in said.items() if value is not None}
     if {"tbw_TB", "dwpd", "years"} & said.keys():
         # of TBW and DWPD only one may remain of the table, or the two would contradict
-        stale = {"dwpd": None} if "tbw_TB" in said or "dwpd" not in said else {"tbw_TB": None}
+        stale: dict[str, Any] = {"dwpd": None} if "tbw_TB" in said or "dwpd" not in said else {"tbw_TB": None}
         found = found._replace(**stale, basis=None)
     if said.keys() - {"start"}:
         words = "command line: " + ", ".join(sorted(said.keys() - {"start"}))
