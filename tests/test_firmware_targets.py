@@ -141,9 +141,12 @@ def findings(sources, stubs, folder):
     done = subprocess.run([*argv, *sources], cwd=folder, capture_output=True, text=True, timeout=300)
     assert re.search(r"^ INFO \d+ error", done.stderr, re.M), done.stdout + done.stderr
     for line in done.stdout.splitlines():
-        m = re.fullmatch(r"ERROR (\w+\.py):[\d:-]+: (.*) \[([\w-]+)\]", line)
-        if m and m[3] in MISSING and not m[2].startswith("Object of class `NoneType` "):
-            found.add((m[1], m[2]))
+        m = re.fullmatch(r"ERROR (\w+\.py):(\d+):(\d+)-[\d:-]+: (.*) \[([\w-]+)\]", line)
+        if m and m[5] in MISSING:
+            at = typed(sources[m[1]]).splitlines()[int(m[2]) - 1][int(m[3]) - 1 :]
+            # an attribute that __init__ sets to None is something else later
+            if not (m[4].startswith("Object of class `NoneType` ") and at.startswith("self.")):
+                found.add((m[1], m[4]))
     return found
 
 
@@ -163,6 +166,10 @@ LACKING = [
     ("from machine import I2C\nI2C(0).readfrom_mem(0x40, 5)", "Missing positional argument `nbytes`"),
     ("from machine import Pin\nPin(6, pulled=3)", "Unexpected keyword argument `pulled`"),
     ("from machine import Pin\ndef later():\n    Pin(6, Pin.IN).on_edge()", "`on_edge`"),
+    (
+        "from machine import Pin\nled = None\ndef on():\n    global led\n    led = Pin(6)\ndef off():\n    led.dim()",
+        "`dim`",
+    ),
     ("import rp2\nrp2.DMA().begin()", "`begin`"),
     ("print(absent)", "`absent`"),
     ("sorted([1], backwards=1)", "No matching overload found for function `sorted`"),
