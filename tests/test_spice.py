@@ -66,6 +66,13 @@ def test_a_circuit_that_ngspice_cannot_run_is_an_error(tmp_path, monkeypatch):
             either("drop")
 
 
+def test_a_study_that_ends_early_is_an_error_whatever_it_measured():
+    """As one that was killed: its first measures are there, and nothing says that others are missing."""
+    ends = ".control\necho fall_time = 1.0e-3\nquit\n.endc\n"
+    with pytest.raises(RuntimeError, match="fall_time"):
+        simulate.measured("fall", more=ends)
+
+
 @pytest.mark.parametrize("rail", ["m2_3v3", "sata_5v", "sata_12v", "u2_12v", "u2_3v3aux"])
 def test_crowbars_fuse_bears_cuts_and_sees_a_fet_that_failed_short(rail):
     """A cut is a pulse of at most a quarter of the fuse's melting integral (makers: 22 % for 100 000 pulses), from the

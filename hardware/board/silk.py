@@ -178,7 +178,7 @@ def put(order, parts, places, shapes, taken, holes):
     """{reference: Label} of the parts in this order; what has a place takes it from the next ones."""
     found = {}
     boxes = np.array(taken + [(0, 0, 0, 0)] * len(order))  # what is taken, with room for what comes
-    count, holes = len(taken), np.array(holes)
+    count, holes = len(taken), np.array(holes).reshape(-1, 4)
     for ref in order:
         x, y, angle = places[ref]
         printed_ref = name_of(parts[ref])

@@ -21,6 +21,7 @@ from drawn import PICTURES, SIZES
 
 HERE = Path(__file__).resolve().parent
 LIMIT_s = 60
+REACHED = "ssdrig: all commands of the study were carried out"  # its script says so where it writes its curves
 FAILED = r"simulation(\(s\))? aborted|Timestep too small|fatal|^Error(?!: measure)"  # in what ngspice says
 
 
@@ -91,10 +92,11 @@ def pulses_source(text: str, params: dict[str, float | str]) -> str:
 def ngspice(
     study: str, rail: str, more: str, edit: Callable[[str], str], changes: dict[str, float | str], draw: bool
 ) -> tuple[dict[str, float], list[str]]:
-    """(measures, lines of curves.txt, of which there are none unless `draw`): as run() says."""
+    """(measures, lines of curves.txt, none unless `draw`). Raises RuntimeError unless ngspice came to the study's last
+    commands: a simulation that is cut short would lack measures and say nothing."""
     text, params = netlist(study, rail, changes)
-    if not draw:  # writing them takes time
-        text = re.sub(r"^wrdata .*\n", "", text, flags=re.M)
+    # writing the curves takes time
+    text = re.sub(r"^(wrdata .*)\n", rf"\1\necho {REACHED}\n" if draw else f"echo {REACHED}\n", text, flags=re.M)
     with tempfile.TemporaryDirectory(prefix="ssdrig-spice-") as folder:
         place = Path(folder)
         library = edit((HERE / "rig.lib").read_text())
@@ -108,10 +110,9 @@ def ngspice(
         )
         said = done.stdout + done.stderr
         found = {name: float(value) for name, value in re.findall(r"^(\w+)\s+=\s+([-+.\deE]+)", said, re.M)}
-        curves = place / "curves.txt"
-        if not found or draw and not curves.exists() or re.search(FAILED, said, re.M | re.I):
+        if REACHED not in done.stdout.splitlines() or re.search(FAILED, said, re.M | re.I):
             raise RuntimeError(f"ngspice could not run {study}.cir for {rail}:\n{said[-3000:]}")
-        return found, curves.read_text().splitlines() if draw else []
+        return found, (place / "curves.txt").read_text().splitlines() if draw else []
 
 
 def measured(
