@@ -13,7 +13,9 @@ _ROOM = const(1500)  # bytes of the link's queue that the samples of the sensors
 RATES = (500_000, 250_000, 100_000, 10_000, 2_000)
 MARGIN = const(512)  # samples that the ring may run on before it is stopped
 LONGEST_us = 500_000_000
-_IDLE, _RUNNING, _SENDING = const(0), const(1), const(2)
+_IDLE = const(0)
+_RUNNING = const(1)
+_SENDING = const(2)
 
 
 class Scope:

@@ -56,7 +56,8 @@ def board():
     cosim = load(BOARD / "cosim.py", **fakes)
     machine = types.SimpleNamespace(nack_until=0, sda_stuck=False, wrong={}, chips={}, _arm=lambda chip: None)
     compiler = types.SimpleNamespace(const=lambda number: number)
-    block = load(BOARD / "i2c_block.py", cosim=cosim, machine=machine, micropython=compiler).Block()
+    fakes = {"machine": machine, "micropython": compiler, "addresses": load(BOARD / "addresses.py")}
+    block = load(BOARD / "i2c_block.py", cosim=cosim, **fakes).Block()
     chip = ina228_model.INA228(lambda *t: (0.5, 5.0), 0, noise=0)
     for register, value in ((0x0, 0x10), (0x2, 4096), (0xB, 0xC000), (0x1, 0xF500)):
         chip.write(register, value, 0)

@@ -7,6 +7,7 @@ import usys
 
 usys.path[:] = [usys.argv[1], usys.argv[2], ".frozen"]
 
+import addresses
 import cosim
 import spi_block
 from ina229_model import INA229
@@ -32,7 +33,7 @@ def fresh():
         chip.alarm = None
         Pin(cs, Pin.OUT, value=1)
     make()
-    return spi_block.ptr32(SPI0), spi_block.ptr32(SIO)
+    return addresses.ptr32(SPI0), addresses.ptr32(SIO)
 
 
 def a_frame():
@@ -83,7 +84,7 @@ def rises_early():
 def off():
     fresh()
     spi_block.blocks[0].byte_ns = 0
-    spi_block.ptr32(SPI0)[DR] = 0
+    addresses.ptr32(SPI0)[DR] = 0
 
 
 def another_register():
@@ -123,7 +124,7 @@ for name, misuse in (
     ("select rises while busy", rises_early),
     ("off", off),
     ("another register", another_register),
-    ("nothing there", lambda: spi_block.ptr32(0x50000000)),
+    ("nothing there", lambda: addresses.ptr32(0x50000000)),
 ):
     try:
         print(name + ":", misuse())

@@ -1,6 +1,6 @@
 """The RP2's I2C block (Synopsys DW_apb_i2c) with its FIFOs, SIMULATED, as firmware/i2c_fifo.py uses it; and how that
-file, whose functions are viper code on memory addresses, runs here: the very same source, compiled to bytecode, with
-addresses that lead to this model.
+file, whose functions are viper code on memory addresses, runs here: its source without casts and decorators, compiled
+to bytecode, with addresses that lead to this model.
 
 Time on the bus: each START, RESTART and STOP is one clock, each byte with its acknowledge nine; STOP and the pause
 behind it are one more each. The chip answers with what its register holds when the first data byte begins. Stricter
@@ -10,9 +10,10 @@ before it, and one of more bytes than the register has are errors.
 
 import cosim
 import machine
+from addresses import known, ptr32
 from micropython import const
 
-# With an underscore the compiler puts in the number, and nothing is looked up at each access
+# MicroPython's compiler puts the number of a const() in place of a name with an underscore that has a line of its own
 _TAR = const(0x04 >> 2)
 _DATA_CMD = const(0x10 >> 2)
 _RAW_INTR = const(0x34 >> 2)
@@ -21,7 +22,9 @@ _ENABLE = const(0x6C >> 2)
 _STATUS = const(0x70 >> 2)
 _RXFLR = const(0x78 >> 2)
 _TIMERAWL = const(0x28 >> 2)
-_READ, _STOP, _RESTART = const(1 << 8), const(1 << 9), const(1 << 10)  # of a command
+_READ = const(1 << 8)  # of a command, as the next two
+_STOP = const(1 << 9)
+_RESTART = const(1 << 10)
 _DEPTH = const(16)
 _ACCESS_ns = const(160)  # a register access from viper code: some 20 cycles at 125 MHz with its address arithmetic
 CALL_ns = 8000  # and a call of one of its functions from bytecode: assumed, as the interpreter's other calls
@@ -203,14 +206,6 @@ class Timer:
         return cosim.ticks() & 0xFFFFFFFF
 
 
-def ptr32(x):
-    there = known.get(x)
-    if there is None:
-        raise ValueError("SIMULATED board: there is nothing at %08x" % x)
-    return there
-
-
-known = {}  # address -> what is there
 timer = Timer()
 for address in TIMERS:
     known[address] = timer
@@ -257,10 +252,8 @@ def timed(function):
 def install(path):
     """What `import i2c_fifo` will give: the firmware's file at `path`. Returns its globals."""
     import oneshot_model
-    import spi_block
     import usys
 
-    known[spi_block.SIO_PAGE << 14] = spi_block.sio
     usys.modules["oneshot"] = oneshot_model
     names = bytecode(path)
     for name in ("edge", "step"):

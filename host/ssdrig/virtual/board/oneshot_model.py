@@ -1,6 +1,7 @@
 """Stands for the firmware's oneshot.py on the SIMULATED board, where there is no PIO1: an alarm of device time. The
 same names."""
 
+import addresses
 import cosim
 import machine
 
@@ -26,6 +27,4 @@ class _Queue:
 
 
 def start(handler):
-    import i2c_block
-
-    i2c_block.known[PAGE << 14] = _Queue(handler)
+    addresses.known[PAGE << 14] = _Queue(handler)

@@ -1,21 +1,26 @@
 """The RP2's SPI block (ARM PrimeCell PL022) with its FIFOs, and the GPIO registers of the SIO, SIMULATED, as
-firmware/spi_lane.py uses them. That file runs here as i2c_fifo.py does (i2c_block.py): its very source, its addresses
-leading to these models.
+firmware/spi_lane.py uses them. That file runs here as i2c_fifo.py does (i2c_block.py): its source without casts and
+decorators, its addresses leading to these models.
 
 A byte takes eight clocks of the rate that the Pico SDK makes of the one asked for; busy lasts half a clock longer.
 Stricter than the hardware: a FIFO that overflows or is read empty, clocks while no chip is selected or two are, a chip
 select that rises while the block is busy or that is no output, pins that the block does not reach, and more than 10 MHz
 or another mode than the chip's are errors."""
 
+import addresses
 import cosim
 import i2c_block
 import machine
 from micropython import const
 
 # Words, and in them bits; of the RP2040
-_DR, _SR = const(0x08 >> 2), const(0x0C >> 2)
-_RNE, _BSY = const(1 << 2), const(1 << 4)
-_GPIO_IN, _OUT_SET, _OUT_CLR = const(0x04 >> 2), const(0x14 >> 2), const(0x18 >> 2)
+_DR = const(0x08 >> 2)
+_SR = const(0x0C >> 2)
+_RNE = const(1 << 2)
+_BSY = const(1 << 4)
+_GPIO_IN = const(0x04 >> 2)
+_OUT_SET = const(0x14 >> 2)
+_OUT_CLR = const(0x18 >> 2)
 _DEPTH = const(8)
 _ACCESS_ns = const(160)  # as i2c_block.py's
 MAX_Hz = 10_000_000
@@ -181,13 +186,9 @@ sio = Sio()
 blocks = {0: Block(), 1: Block()}
 
 
-def ptr32(x):
-    if isinstance(x, int):
-        if x == SIO_PAGE << 14:
-            return sio
-        if x & 0x3FFF == 0 and x >> 14 in PAGES:
-            return blocks[PAGES[x >> 14]]
-    return i2c_block.ptr32(x)
+for page, number in PAGES.items():
+    addresses.known[page << 14] = blocks[number]
+addresses.known[SIO_PAGE << 14] = sio
 
 
 def timed(function, arguments):
@@ -223,7 +224,6 @@ def install(path):
     import usys
 
     names = i2c_block.bytecode(path)
-    names["ptr32"] = ptr32
     names["edge"] = timed(names["edge"], 3)
     names["exchange"] = timed(names["exchange"], 5)
     module = i2c_block._Module()
