@@ -35,6 +35,10 @@ WRONG_TYPES = {
     "no name of a module": ("from ssdrig.walk import absent", "missing-module-attribute"),
     "no module": ("import ssdrig.absent", "missing-import"),
     "no name": ("absent", "unknown-name"),
+    "a coroutine that nobody awaits": (
+        "async def f() -> None: ...\n\n\nasync def g() -> None:\n    f()",
+        "unused-coroutine",
+    ),
     "no return": ("def f(x: int) -> int:\n    if x:\n        return 1", "bad-return"),
     "a returned value": ("def f(x: int) -> str:\n    return x", "bad-return"),
     "an assigned value": ("x: int = 'text'", "bad-assignment"),
