@@ -141,7 +141,9 @@ def pytest_collection_finish(session):
 
 
 def pytest_collection_modifyitems(config, items):
-    """What keeps time comes first, then the long ones, so that all workers end at about the same time."""
+    """What keeps time comes first, then the long ones, so that all workers end at about the same time. Of what keeps
+    time the whole runs (test_bench_*), which compute most, come when the guest, which computes most of all, has ended:
+    in the order of names the processors had too much to do at first and waited later."""
     if config.getoption("--quick"):
         left_out = [item for item in items if any(item.iter_markers("slow")) or any(item.iter_markers("keeps_time"))]
         config.hook.pytest_deselected(items=left_out)
@@ -150,17 +152,23 @@ def pytest_collection_modifyitems(config, items):
             if kept := getattr(item.obj, "_hypothesis_internal_use_settings", None):
                 fewer = settings(kept, max_examples=min(kept.max_examples, QUICK_EXAMPLES))
                 item.obj._hypothesis_internal_use_settings = fewer
-    items.sort(key=lambda item: not any(item.iter_markers("keeps_time")) and 1 + (not any(item.iter_markers("slow"))))
+
+    def place(item) -> tuple[int, bool]:
+        if any(item.iter_markers("keeps_time")):
+            return 0, item.path.stem.startswith("test_bench_")
+        return 1 + (not any(item.iter_markers("slow"))), False
+
+    items.sort(key=place)
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
-    """Four workers (`./ssdrig test`), for two cores: what keeps time waits more than it computes. One takes the files
-    that keep a board's time, one after the other; one the others that keep time; one the guest; one, file by file, what
-    is free to run beside them; whoever is done first helps with those."""
+    """Five workers (`./ssdrig test`), for two cores: what keeps time waits more than it computes, and so does some of
+    the rest. One takes the files that keep a board's time, one after the other; one the others that keep time; one the
+    guest; two, file by file, what is free to run beside them; whoever is done first helps with those."""
     from xdist.scheduler import LoadScopeScheduling
 
-    class FourWorkers(LoadScopeScheduling):
+    class Workers(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
             path = nodeid.partition("::")[0]
             if keeps_time(path):
@@ -168,7 +176,7 @@ def pytest_xdist_make_scheduler(config, log):
             return "guest" if path.startswith("tests/guest/") else path
 
     config.option.loadscopereorder = False  # the order is ours
-    return FourWorkers(config, log)
+    return Workers(config, log)
 
 
 @pytest.hookimpl(tryfirst=True)

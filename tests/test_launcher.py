@@ -332,7 +332,7 @@ def test_programs_that_only_some_tests_use_may_be_absent(ready):
     ready.script("fio", "")
     (ready.root / "host/pytest.py").write_text("import sys, os; print(sys.argv[1:], os.getcwd()); raise SystemExit(5)")
     done = ready.start("test", "-k", "x", SSDRIG_MICROPYTHON=fake_micropython(ready))
-    assert (done.returncode, done.stdout) == (5, f"['-n', '4', '--dist', 'loadscope', '-k', 'x'] {ready.root}\n")
+    assert (done.returncode, done.stdout) == (5, f"['-n', '5', '--dist', 'loadscope', '-k', 'x'] {ready.root}\n")
     assert (
         "ssdrig: without chromium-headless-shell (draws the report that is tested; package chromium-headless-shell):"
         " what needs it is left out" in done.stderr

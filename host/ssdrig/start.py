@@ -66,5 +66,5 @@ def become(command: str, argv: list[str]) -> int:
         os.chdir(ROOT)
         words = argv[:]
         words.remove("test")
-        os.execv(python, [python, "-m", "pytest", "-n", "4", "--dist", "loadscope", *words])
+        os.execv(python, [python, "-m", "pytest", "-n", "5", "--dist", "loadscope", *words])
     os.execv(python, [python, "-P", "-m", "ssdrig", *argv])
