@@ -22,7 +22,7 @@ EMULATOR = ROOT / "tests" / "emulator" / "board.mjs"
 FIRMWARE = ROOT / "firmware"
 SETUP = provision.EMULATOR
 RAW = b"raw REPL; CTRL-B to exit\r\n>"
-# The core's one large function calls many small ones; by itself V8 puts fewer of them into it
+# V8's default budget inlines too few of the small functions that the core's large one calls
 INLINED = "--max-inlined-bytecode-size-cumulative=5000"
 
 

@@ -28,8 +28,8 @@ def seen_in(lake: read.Lake) -> dict[str, list[dict]]:
     each = "SELECT date, lab, count(*) AS n FROM {} GROUP BY ALL"
     files = "SELECT count(DISTINCT file) AS files, count(file) AS n FROM sample"
     with read.connect(lake) as connection:
-        asked = {kind: each.format(kind) for kind in ("run", *lake.files)} | {"files": files}
-        return {what: connection.sql(sql).to_arrow_table().to_pylist() for what, sql in asked.items()}
+        queries = {kind: each.format(kind) for kind in ("run", *lake.files)} | {"files": files}
+        return {what: connection.sql(sql).to_arrow_table().to_pylist() for what, sql in queries.items()}
 
 
 @pytest.fixture(scope="module")

@@ -48,8 +48,8 @@ def _parsers(parser: argparse.ArgumentParser):
 
 
 def _add_values(action: Any, shtab) -> None:
-    """What may stand for the argument of an argparse.Action, which has an attribute more for shtab: the plans, the
-    presets, files or folders."""
+    """Set what may stand for the argument (an argparse.Action; shtab reads its extra attribute `complete`): the plans,
+    the presets, files or folders."""
     from ssdrig.plan import grammar
     from ssdrig.virtual.flash.presets import PRESETS
 

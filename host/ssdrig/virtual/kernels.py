@@ -57,8 +57,7 @@ def _cache_folder() -> Path:
 def jit(function, **options):
     """Compile with Numba, keep the machine code between runs. Integers wrap, division by zero is not checked.
 
-    Numba compiles a function once more for each literal that it is called with: to the large ones constants go as
-    np.int64(N_GC)."""
+    Numba compiles a specialization for each literal argument: pass constants to large kernels as np.int64(N_GC)."""
     saved = numba.config.CACHE_DIR
     numba.config.CACHE_DIR = str(FOLDER) if FOLDER != Path() else saved
     try:
