@@ -116,10 +116,10 @@ class Control:
             elif do == "stop" and text is None:
                 self._book.event("note", text="the end of the run was asked for over control.sock", uid=uid, pid=pid)
                 self._stop()
-            elif (do == "arm" and text is None) or (do == "cut" and isinstance(token, str)):
-                if self._cut is None:
-                    return {"ok": False, "why": NO_CUT}
-                return self._cut.arm() if token is None else self._cut.ask(token, uid=uid, pid=pid)
+            elif do == "arm" and text is None:
+                return {"ok": False, "why": NO_CUT} if self._cut is None else self._cut.arm()
+            elif do == "cut" and isinstance(token, str):
+                return {"ok": False, "why": NO_CUT} if self._cut is None else self._cut.ask(token, uid=uid, pid=pid)
             else:
                 return {"ok": False, "why": f"a note of up to {MOST_NOTE} characters, stop, arm, or cut with its token"}
         except SsdrigError as error:
