@@ -68,9 +68,8 @@ def test_a_circuit_that_ngspice_cannot_run_is_an_error(tmp_path, monkeypatch):
 
 def test_a_study_that_ends_early_is_an_error_whatever_it_measured():
     """As one that was killed: its first measures are there, and nothing says that others are missing."""
-    ends = ".control\necho fall_time = 1.0e-3\nquit\n.endc\n"
     with pytest.raises(RuntimeError, match="fall_time"):
-        simulate.measured("fall", more=ends)
+        simulate.measured("fall", more=".control\necho fall_time = 1.0e-3\nquit\n.endc\n")
 
 
 @pytest.mark.parametrize("rail", ["m2_3v3", "sata_5v", "sata_12v", "u2_12v", "u2_3v3aux"])
