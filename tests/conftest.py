@@ -168,12 +168,15 @@ def pytest_xdist_make_scheduler(config, log):
     guest; two, file by file, what is free to run beside them; whoever is done first helps with those."""
     from xdist.scheduler import LoadScopeScheduling
 
+    @functools.cache
+    def scope(path: str) -> str:
+        if keeps_time(path):
+            return "boards" if "simboard" in (ROOT / path).read_text() else "drives"
+        return "guest" if path.startswith("tests/guest/") else path
+
     class Workers(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            path = nodeid.partition("::")[0]
-            if keeps_time(path):
-                return "boards" if "simboard" in (ROOT / path).read_text() else "drives"
-            return "guest" if path.startswith("tests/guest/") else path
+            return scope(nodeid.partition("::")[0])
 
     config.option.loadscopereorder = False  # the order is ours
     return Workers(config, log)

@@ -1,4 +1,4 @@
-"""What ./ssdrig says without an environment, and the files that the set-up reads."""
+"""What ./ssdrig says without an environment, what the set-up reads, and what tests/emulator/build.sh refuses."""
 
 import os
 import re
@@ -6,12 +6,10 @@ import subprocess
 import tomllib
 
 import pytest
-from launcher_clone import ROOT, clone, first_start, made, ready  # noqa: F401  fixtures
+from launcher_clone import ROOT
 from packaging.requirements import Requirement
 
 from ssdrig.setup import needs
-
-pytestmark = pytest.mark.slow  # makes environments with pip
 
 
 def test_help_of_this_clone():
@@ -102,7 +100,21 @@ def test_launcher_accepts_exactly_the_pythons_of_the_project():
     assert int(high.split(".")[1]) == 15  # with the list above: ends at 3.14
 
 
-def test_setup_refuses_other_words(ready):
-    done = ready.start("setup", "--emulated")
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "unrecognized arguments: --emulated" in done.stderr
+# ---- the script that builds the emulated board's image
+
+
+def test_the_builder_refuses_another_release_and_touches_nothing(tmp_path):
+    (tmp_path / "sources").mkdir()
+    done = subprocess.run([ROOT / "tests/emulator/build.sh", tmp_path, "woody"], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (2, "expected trixie, forky or sid, seen woody\n")
+    assert [path.name for path in tmp_path.iterdir()] == ["sources"]
+
+
+@pytest.mark.parametrize("name", ["sources", "micropython", "build", "cortex.elf"])
+def test_the_builder_removes_nothing_that_it_did_not_make(tmp_path, name):
+    (tmp_path / name).mkdir()
+    (tmp_path / name / "mine").touch()
+    script = (ROOT / "tests/emulator/build.sh").read_text().partition("mirror=")[0]  # up to where it asks apt
+    done = subprocess.run(["sh", "-c", script, "sh", tmp_path], capture_output=True, text=True)
+    assert done.returncode == 2 and f"or one without {name}, seen {tmp_path}" in done.stderr
+    assert [str(path.relative_to(tmp_path)) for path in sorted(tmp_path.rglob("*"))] == [name, f"{name}/mine"]
