@@ -11,12 +11,13 @@ import shutil
 import signal
 import struct
 import subprocess
-import sys
+import tempfile
 import time
 import tty
 from pathlib import Path
 
 import pytest
+from zygote import CABLE, Forked
 
 from ssdrig import wire
 from ssdrig.errors import ToolMissing
@@ -246,18 +247,10 @@ class Board(Line):
         super().__init__(-1)
 
     def __enter__(self):
-        argv = [
-            sys.executable,
-            "-m",
-            "ssdrig.virtual.rig.cable",
-            "--feed",
-            str(self.feed),
-            "--truth",
-            str(self.truth_path),
-        ]
-        argv += ["--faults", json.dumps(self.faults), "--pace", str(self.pace), "--die-with-parent"]
-        env = {**os.environ, "PYTHONPATH": str(ROOT / "host")}
-        self.process = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env)
+        words = ["--feed", str(self.feed), "--truth", str(self.truth_path), "--faults", json.dumps(self.faults)]
+        words += ["--pace", str(self.pace), "--die-with-parent"]
+        self.err = tempfile.TemporaryFile()
+        self.process = Forked(words, self.err, CABLE)
         try:
             self._open()
         except BaseException:
@@ -271,7 +264,9 @@ class Board(Line):
         line = out.readline() if select.select([out], [], [], PATIENCE_S)[0] else b""
         if not line:
             self.process.kill()
-            raise RuntimeError(self.process.stderr.read().decode() or "no word of a port")
+            self.process.wait()
+            self.err.seek(0)
+            raise RuntimeError(self.err.read().decode() or "no word of a port")
         self.fd = os.open(json.loads(line)["port"], os.O_RDWR | os.O_NOCTTY)
         tty.setraw(self.fd)
 
@@ -289,7 +284,7 @@ class Board(Line):
             self.process.kill()
             self.process.wait()
             self.process.stdout.close()
-            self.process.stderr.close()
+            self.err.close()
 
     def truth(self) -> list[dict]:
         return json.loads(self.truth_path.read_text())

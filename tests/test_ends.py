@@ -3,7 +3,6 @@
 import os
 import pty
 import select
-import stat
 import time
 import tty
 
@@ -11,7 +10,7 @@ import pytest
 import simboard
 from rig_board import FakeBoard
 
-SLEEPS = "#!/bin/sh\n%s\nexec sleep 100\n"
+SLEEPS = "import time\n\n\ndef main(words):\n    print(end=%r, flush=True)\n    time.sleep(100)\n"
 
 
 def test_a_write_to_a_board_that_does_not_read_ends():
@@ -30,12 +29,12 @@ def test_a_write_to_a_board_that_does_not_read_ends():
         os.close(slave)
 
 
-@pytest.mark.parametrize("says", ["", "echo '{}'"])
+@pytest.mark.parametrize("says", ["", "{}\n"])
 def test_a_board_that_does_not_start_is_ended(tmp_path, monkeypatch, says):
-    program = tmp_path / "python"
-    program.write_text(SLEEPS % says)
-    program.chmod(stat.S_IRWXU)
-    monkeypatch.setattr(simboard.sys, "executable", str(program))
+    program = "says_a_thing" if says else "says_nothing"
+    (tmp_path / f"{program}.py").write_text(SLEEPS % says)
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}:{os.environ['PYTHONPATH']}")
+    monkeypatch.setattr(simboard, "CABLE", program)
     monkeypatch.setattr(simboard, "interpreter", lambda: ["micropython"])
     if not says:  # what a board does say a busy machine may bring late
         monkeypatch.setattr(simboard, "PATIENCE_S", 0.1)

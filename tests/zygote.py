@@ -1,8 +1,9 @@
-"""A process that has loaded the virtual drive and its machine code, and forks for each server that a test wants: a
-start takes 0.1 s of CPU instead of 1. `Forked` is the test's side. Real starts are tested by whole runs and by
-serving.run()."""
+"""A process that has loaded a program, and forks for each one of it that a test wants: the start of a virtual drive,
+its machine code loaded, takes 0.1 s of CPU instead of 1, that of the simulated board's cable a few ms instead of 70.
+`Forked` is the test's side. Real starts are tested by whole runs, by serving.run() and by test_cable.py."""
 
 import contextlib
+import importlib
 import json
 import os
 import select
@@ -14,14 +15,18 @@ import traceback
 
 from ssdrig import prctl
 
+DRIVE, CABLE = "ssdrig.virtual.serve", "ssdrig.virtual.rig.cable"
+
 
 class Forked:
-    """A server started with these words: the part of subprocess.Popen that tests use. Its stderr goes to `err`."""
+    """A program (its module) started with these words: the part of subprocess.Popen that tests use. Its stderr goes to
+    `err`."""
 
-    def __init__(self, words: list[str], err):
+    def __init__(self, words: list[str], err, program: str = DRIVE):
         read, write = os.pipe()
         told, tell = os.pipe()
-        socket.send_fds(_zygote(), [json.dumps(words).encode()], [write, err.fileno(), tell])
+        wanted = json.dumps([words, dict(os.environ)]).encode()
+        socket.send_fds(_zygote(program), [wanted], [write, err.fileno(), tell])
         os.close(write)
         os.close(tell)
         self.stdout, self._told, self.returncode = os.fdopen(read, "rb"), os.fdopen(told, "rb", 0), None
@@ -44,44 +49,49 @@ class Forked:
         if self.poll() is None:
             os.kill(self.pid, number)
 
+    def terminate(self) -> None:
+        self.send_signal(signal.SIGTERM)
+
     def kill(self) -> None:
         self.send_signal(signal.SIGKILL)
 
 
-_running: list = []  # the process and our end of its socket
+_running: dict[str, tuple[subprocess.Popen, socket.socket]] = {}  # program: what forks it, our end of its socket
 
 
-def _zygote() -> socket.socket:
-    if _running and _running[0].poll() is not None:  # someone has ended it: that is no defect of the next test
-        print(f"the process that forks servers has ended: {_running[0].returncode}", file=sys.stderr)
-        _running.pop().close()
-        _running.clear()
-    if not _running:
+def shared() -> list[int]:
+    """The processes that the session's tests share."""
+    return [process.pid for process, _ in _running.values()]
+
+
+def _zygote(program: str) -> socket.socket:
+    if program in _running and _running[program][0].poll() is not None:
+        # someone has ended it: that is no defect of the next test
+        process, ours = _running.pop(program)
+        print(f"the process that forks {program} has ended: {process.returncode}", file=sys.stderr)
+        ours.close()
+    if program not in _running:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        argv = [sys.executable, __file__, str(os.getpid()), program]
         with theirs:
-            _running[:] = [subprocess.Popen([sys.executable, __file__, str(os.getpid())], stdin=theirs), ours]
-    return _running[1]
+            _running[program] = subprocess.Popen(argv, stdin=theirs), ours
+    return _running[program][1]
 
 
 def end() -> None:
     """What the session's tests shared is over."""
-    if _running:
-        _running[1].close()
-        _running[0].wait(20)
-        _running.clear()
+    for process, ours in _running.values():
+        ours.close()
+        process.wait(20)
+    _running.clear()
 
 
 # ---- the process
 
 
-def main(parent: int) -> None:
+def main(parent: int, program: str) -> None:
     prctl.die_with_parent(parent)
-    from ssdrig.virtual.device.device import warm_up
-    from ssdrig.virtual.flash.presets import PRESETS
-    from ssdrig.virtual.nvme import pdu
-
-    warm_up(PRESETS["sata-tlc"])
-    pdu.warm_up()
+    load(program)
     with socket.socket(fileno=os.dup(0)) as asked:
         signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for the watchers
         while True:
@@ -91,14 +101,25 @@ def main(parent: int) -> None:
             if os.fork() == 0:
                 with contextlib.suppress(BaseException):
                     asked.close()
-                    watch(json.loads(words), *fds)
+                    watch(program, json.loads(words), *fds)
                 os._exit(1)
             for fd in fds:
                 os.close(fd)
 
 
-def watch(words: list[str], out: int, err: int, tell: int) -> None:
-    """Fork the server; tell its process id, and its exit code when it has ended."""
+def load(program: str) -> None:
+    importlib.import_module(program)
+    if program == DRIVE:
+        from ssdrig.virtual.device.device import warm_up
+        from ssdrig.virtual.flash.presets import PRESETS
+        from ssdrig.virtual.nvme import pdu
+
+        warm_up(PRESETS["sata-tlc"])
+        pdu.warm_up()
+
+
+def watch(program: str, wanted: list, out: int, err: int, tell: int) -> None:
+    """Fork the program; tell its process id, and its exit code when it has ended."""
     prctl.die_with_parent(os.getppid())
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     watcher = os.getpid()
@@ -110,7 +131,7 @@ def watch(words: list[str], out: int, err: int, tell: int) -> None:
         for fd, place in ((os.open(os.devnull, os.O_RDONLY), 0), (out, 1), (err, 2)):
             os.dup2(fd, place)
             os.close(fd)
-        os._exit(serve(words))
+        os._exit(run(program, *wanted))
     os.close(out)
     os.close(err)
     os.write(tell, b"%d\n" % pid)
@@ -118,11 +139,11 @@ def watch(words: list[str], out: int, err: int, tell: int) -> None:
     os._exit(0)
 
 
-def serve(words: list[str]) -> int:
-    from ssdrig.virtual.serve import main
-
+def run(program: str, words: list[str], environment: dict[str, str]) -> int:
+    os.environ.clear()
+    os.environ.update(environment)
     try:
-        return main(words)
+        return sys.modules[program].main(words)
     except SystemExit as left:
         return left.code
     except BaseException:
@@ -134,4 +155,4 @@ def serve(words: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]))
+    main(int(sys.argv[1]), sys.argv[2])
