@@ -5,6 +5,7 @@ Puts the stand-ins before MicroPython's own modules, wires a sensor to the drive
 own main.py, which imports nothing but what it finds on a real board.
 """
 
+import gc
 import json
 
 import usys
@@ -65,6 +66,17 @@ class _Sys:
         self.platform = "rp2"
         self.implementation = _Implementation()
         self.print_exception = usys.print_exception
+
+
+class _Gc:
+    """A collection goes through the stand-ins too, and there is memory enough: at the board's threshold collections
+    would take a quarter of a start."""
+
+    def __init__(self):
+        self.collect = gc.collect
+
+    def threshold(self, n):
+        pass
 
 
 class _Implementation:
@@ -235,6 +247,7 @@ usys.modules["adc_ring"] = adc_ring_model
 rp2.button = config["bootsel"]
 os.first = config["boot"].to_bytes(4, "little")
 usys.modules["sys"] = _Sys()
+usys.modules["gc"] = _Gc()
 has_firmware = "board.py" in os.listdir(config["firmware"])  # else nothing says what is wired where
 first = {"shunt_uOhm": 0}
 if has_firmware:
