@@ -53,9 +53,9 @@ def board():
         "utime": types.SimpleNamespace(ticks_us=lambda: linux.now // US, sleep_us=linux.sleep_us),
         "ffi": types.SimpleNamespace(open=lambda name: library),
     }
-    cosim = load(BOARD / "cosim.py", **fakes)
+    compiler = types.SimpleNamespace(const=lambda number: number, native=lambda function: function)
+    cosim = load(BOARD / "cosim.py", micropython=compiler, **fakes)
     machine = types.SimpleNamespace(nack_until=0, sda_stuck=False, wrong={}, chips={}, _arm=lambda chip: None)
-    compiler = types.SimpleNamespace(const=lambda number: number)
     fakes = {"machine": machine, "micropython": compiler, "addresses": load(BOARD / "addresses.py")}
     block = load(BOARD / "i2c_block.py", cosim=cosim, **fakes).Block()
     chip = ina228_model.INA228(lambda *t: (0.5, 5.0), 0, noise=0)

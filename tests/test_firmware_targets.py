@@ -227,7 +227,7 @@ def test_the_body_of_a_pio_program_is_left_to_its_assembler(stubs, tmp_path):
     assert len(findings({"pio.py": beside}, stubs, tmp_path)) == 1
 
 
-# --- casts, which the SIMULATED board takes out (i2c_block.bytecode)
+# --- casts, which the SIMULATED board takes out (i2c_block.objects)
 
 
 def casts_outside_viper(source):

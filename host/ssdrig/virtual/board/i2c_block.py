@@ -1,6 +1,6 @@
 """The RP2's I2C block (Synopsys DW_apb_i2c) with its FIFOs, SIMULATED, as firmware/i2c_fifo.py uses it; and how that
-file, whose functions are viper code on memory addresses, runs here: its source without casts and decorators, compiled
-to bytecode, with addresses that lead to this model.
+file, whose functions are viper code on memory addresses, runs here: its source without casts, as machine code that
+handles objects, with addresses that lead to this model.
 
 Time on the bus: each START, RESTART and STOP is one clock, each byte with its acknowledge nine; STOP and the pause
 behind it are one more each. The chip answers with what its register holds when the first data byte begins. Stricter
@@ -10,6 +10,7 @@ before it, and one of more bytes than the register has are errors.
 
 import cosim
 import machine
+import micropython
 from addresses import known, ptr32
 from micropython import const
 
@@ -74,6 +75,7 @@ class Block:
         self.open = False  # between START and STOP
         cosim.set_alarm(self.alarm, cosim.NEVER)
 
+    @micropython.native
     def __getitem__(self, word):
         now = cosim.now + _ACCESS_ns
         if now < cosim.event_at:
@@ -99,6 +101,7 @@ class Block:
             return 0
         raise ValueError("SIMULATED I2C block: register %02x is not modelled" % (4 * word))
 
+    @micropython.native
     def __setitem__(self, word, value):
         now = cosim.now + _ACCESS_ns
         if now < cosim.event_at:
@@ -126,6 +129,7 @@ class Block:
         self.settle()
         return bool(self.commands) or cosim.now < self.free_at
 
+    @micropython.native
     def _push(self, command):
         if not self.enabled:
             raise ValueError("SIMULATED I2C block: a command while disabled")
@@ -151,6 +155,7 @@ class Block:
                 cosim.set_alarm(self.alarm, begin)
             self.alarm[2] = begin
 
+    @micropython.native
     def settle(self):
         """Carry out what is due."""
         now = cosim.now
@@ -199,6 +204,7 @@ class Block:
 class Timer:
     """TIMERAWL, the microseconds that ticks_us() is the low 30 bits of."""
 
+    @micropython.native
     def __getitem__(self, word):
         if word != _TIMERAWL:
             raise ValueError("SIMULATED timer: register %02x is not modelled" % (4 * word))
@@ -225,13 +231,14 @@ class _Module:
     pass
 
 
-def bytecode(path):
-    """The names of a file of viper functions, its source unchanged but for the decorators and the casts, which are
-    taken off: here all numbers are integers, and each cast would be a call."""
+def objects(path):
+    """The names of a file of viper functions, its source unchanged but for the decorators, which become those of
+    machine code that handles objects, and the casts, which are taken off: here all numbers are integers, and each cast
+    would be a call."""
     with open(path) as f:
         source = f.read()
     names = {"__name__": "i2c_fifo", "ptr32": ptr32, "ptr8": lambda x: x}
-    exec(source.replace("@micropython.viper\n", "").replace("int(", "("), names)
+    exec(source.replace("@micropython.viper", "@micropython.native").replace("int(", "("), names)
     return names
 
 
@@ -255,7 +262,7 @@ def install(path):
     import usys
 
     usys.modules["oneshot"] = oneshot_model
-    names = bytecode(path)
+    names = objects(path)
     for name in ("edge", "step"):
         names[name] = timed(names[name])
     module = _Module()

@@ -13,7 +13,7 @@ of the chip's) time."""
 
 from random import getrandbits
 
-NEVER = 1 << 62
+NEVER = (1 << 62) - 1
 AVERAGES = (1, 4, 16, 64, 128, 256, 512, 1024)
 SHUNT, BUS, DIE = 1, 2, 4  # channels
 WHO = 0x3E, 0x3F, 0xFE, 0xFF  # where one or the other of them has its IDs; elsewhere assumed to be read as 0

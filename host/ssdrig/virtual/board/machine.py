@@ -4,6 +4,7 @@ Stricter than hardware: an address nobody has, a pin that is not wired, or a bus
 """
 
 import cosim
+import micropython
 import usys
 
 CALL_ns = 22_000  # the interpreter's share of an I2C call, beside the bus
@@ -94,6 +95,7 @@ def call(source):
     source.handler(source)
 
 
+@micropython.native
 def _arm(chip):
     if chip.alarm is not None:
         cosim.set_alarm(chip.alarm, chip.ready_at())

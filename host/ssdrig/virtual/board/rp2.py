@@ -6,7 +6,7 @@ Runs on MicroPython, and on CPython for tests. What would hang or overflow on th
 import pio_model
 from pio_model import MASK, QUEUE, Core
 
-NEVER = 1 << 62
+NEVER = (1 << 62) - 1
 asm_pio = pio_model.asm_pio
 button = False  # BOOTSEL is held
 

@@ -1,6 +1,6 @@
 """The RP2's SPI block (ARM PrimeCell PL022) with its FIFOs, and the GPIO registers of the SIO, SIMULATED, as
-firmware/spi_lane.py uses them. That file runs here as i2c_fifo.py does (i2c_block.py): its source without casts and
-decorators, its addresses leading to these models.
+firmware/spi_lane.py uses them. That file runs here as i2c_fifo.py does (i2c_block.py), its addresses leading to these
+models.
 
 A byte takes eight clocks of the rate that the Pico SDK makes of the one asked for; busy lasts half a clock longer.
 Stricter than the hardware: a FIFO that overflows or is read empty, clocks while no chip is selected or two are, a chip
@@ -11,6 +11,7 @@ import addresses
 import cosim
 import i2c_block
 import machine
+import micropython
 from micropython import const
 
 # Words, and in them bits; of the RP2040
@@ -80,6 +81,7 @@ class Block:
         self.sending, self.received = [], []
         self.busy_until = cosim.now
 
+    @micropython.native
     def work(self):
         """Carry out the bytes that have ended."""
         sending = self.sending
@@ -95,6 +97,7 @@ class Block:
             if chip.count == 1 or not chip.reading:  # else the chip only shifts out
                 machine._arm(chip)
 
+    @micropython.native
     def __getitem__(self, word):
         now = cosim.now + _ACCESS_ns
         if now < cosim.event_at:
@@ -114,6 +117,7 @@ class Block:
             return self.received.pop(0)  # IndexError: read empty
         raise ValueError("SIMULATED SPI block: register %02x is not modelled" % (4 * word))
 
+    @micropython.native
     def __setitem__(self, word, value):
         now = cosim.now + _ACCESS_ns
         if now < cosim.event_at:
@@ -146,6 +150,7 @@ class Sio:
         if gpio in chips and not value:
             raise ValueError("SIMULATED board: chip select GPIO %d begins low" % gpio)
 
+    @micropython.native
     def __getitem__(self, word):
         if word != _GPIO_IN:
             raise ValueError("SIMULATED SIO: register %02x is not modelled" % (4 * word))
@@ -157,6 +162,7 @@ class Sio:
                 levels |= chip.alert() << gpio
         return levels
 
+    @micropython.native
     def __setitem__(self, word, value):
         cosim.spend(_ACCESS_ns)
         if value & ~self.outputs:
@@ -223,7 +229,7 @@ def install(path):
     """What `import spi_lane` will give: the firmware's file at `path`. Returns its globals."""
     import usys
 
-    names = i2c_block.bytecode(path)
+    names = i2c_block.objects(path)
     names["edge"] = timed(names["edge"], 3)
     names["exchange"] = timed(names["exchange"], 5)
     module = i2c_block._Module()

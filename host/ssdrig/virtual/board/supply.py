@@ -12,7 +12,7 @@ lock-out the drive is told that it has power. All of these have solutions in clo
 
 from math import exp, log, sqrt
 
-NEVER = 1 << 62
+NEVER = (1 << 62) - 1
 KEEP_ns = 5_000_000_000  # what has been is kept so long, for the scope's ring
 SLOW_ns = 20_000_000  # a rail without power hardly moves within a conversion from then on
 STEP_ns = 100_000

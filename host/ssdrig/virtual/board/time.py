@@ -1,11 +1,13 @@
 """`time` as the RP2 port has it, in device time: ticks_us wraps at 2**30."""
 
 import cosim
+import micropython
 
 _PERIOD = 1 << 30
 _HALF = 1 << 29
 
 
+@micropython.native
 def ticks_us():
     cosim.spend(3000)
     return cosim.ticks() & (_PERIOD - 1)
@@ -20,6 +22,7 @@ def ticks_add(ticks, delta):
     return (ticks + delta) & (_PERIOD - 1)
 
 
+@micropython.native
 def ticks_diff(end, start):
     return ((end - start + _HALF) & (_PERIOD - 1)) - _HALF
 
