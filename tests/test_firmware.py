@@ -185,13 +185,13 @@ def test_a_host_that_does_not_read(tmp_path):
     with Board(tmp_path, 2.5, FAST) as b:
         b.go()
         b.until(lambda: len(b.samples()) > 100)
-        deaf_s = 2.0  # 24 KB on their way, 8 s of the board's time
+        deaf_s = 4.0  # 24 KB on their way, and a second until the board knows that nobody reads
         while not b.missed():
             assert deaf_s < 40
             time.sleep(deaf_s)
             deaf_s *= 2
             n = len(b.samples())
-            b.until(lambda: len(b.samples()) > n + 3500)
+            b.until(lambda: len(b.samples()) > n + 4500)  # beyond those on their way
         n = len(b.samples())
         b.until(lambda: len(b.samples()) > n + 1500)
         b.until(lambda: b.energies()[-1]["index"] > n + b.missed())
