@@ -55,13 +55,14 @@ def _cache_folder() -> Path:
 
 
 def jit(function, **options):
-    """Compile with Numba, keep the machine code between runs. Integers wrap, division by zero is not checked.
+    """Compile with Numba, for callers in Python and not in C, and keep the machine code between runs. Integers wrap,
+    division by zero is not checked.
 
     Numba compiles a specialization for each literal argument: pass constants to large kernels as np.int64(N_GC)."""
     saved = numba.config.CACHE_DIR
     numba.config.CACHE_DIR = str(FOLDER) if FOLDER != Path() else saved
     try:
-        return numba.njit(cache=True, error_model="numpy", **options)(function)
+        return numba.njit(cache=True, error_model="numpy", no_cfunc_wrapper=True, **options)(function)
     finally:
         numba.config.CACHE_DIR = saved
 
