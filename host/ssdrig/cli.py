@@ -126,16 +126,16 @@ def help_text(columns: int) -> str:
 
 
 def parser_of(commands: Mapping[str, ModuleType]) -> Top:
-    """The parser, with the arguments of these commands; the others are only named."""
+    """The parser of these commands; to make that of a command that nobody has asked for costs time at each start."""
     parser = Top(prog="ssdrig", description=ABOUT)
     parser.add_argument("--version", action="version", version=f"ssdrig {__version__}")
     below = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=Parser)
-    for name, (_, words) in COMMANDS.items():
+    for name, module in commands.items():
+        words = COMMANDS[name][1]
         sub = below.add_parser(name, help=words, description=f"{words[:1].upper()}{words[1:]}.")
-        if name in commands:
-            commands[name].add_arguments(sub)
-            if lines := getattr(commands[name], "EXAMPLES", ()):
-                sub.epilog = examples(lines)
+        module.add_arguments(sub)
+        if lines := getattr(module, "EXAMPLES", ()):
+            sub.epilog = examples(lines)
     return parser
 
 
