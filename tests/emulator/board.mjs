@@ -123,7 +123,8 @@ function pause(until) {
   return Math.min(until, clock.nextAlarm?.nanos ?? until, clock.nanosCounter + free * CYCLE_ns);
 }
 
-const host = new Host(mcu, USBCDC, (bytes) => process.stdout.write(bytes));
+const sent = []; // packets of this slice: one write for all
+const host = new Host(mcu, USBCDC, (bytes) => sent.push(bytes));
 let ended = false;
 process.stdin.on('data', (bytes) => host.send(bytes));
 process.stdin.on('end', () => (ended = true));
@@ -142,6 +143,7 @@ function run() {
       advance(n);
     }
   }
+  if (sent.length) process.stdout.write(Buffer.concat(sent.splice(0)));
   if (ended) {
     const sensors = chips.map(([address, chip]) => {
       const { number, unread_ns, edges, current_read_ns } = chip;

@@ -98,6 +98,10 @@ export function hurry(mcu) {
     if (address - RAM >>> 0 < ram - 3) sramView.setUint32((address >>> 0) - RAM, value, true);
     else mcu.writeUint32(address, value);
   };
+  core.writeUint8 = (address, value) => {
+    if (address - RAM >>> 0 < ram) sramView.setUint8((address >>> 0) - RAM, value);
+    else mcu.writeUint8(address, value);
+  };
   core.addUpdateFlags = (a, b) => {
     const sum = (a + b) | 0;
     core.N = sum < 0;

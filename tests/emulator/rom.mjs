@@ -16,12 +16,13 @@ const popcount = (x) => (x ? (x & 1) + popcount(x >>> 1) : 0);
 const reverse = (x) => parseInt((x >>> 0).toString(2).padStart(32, '0').split('').reverse().join(''), 2);
 
 function copy(mcu, r, word) {
-  for (let k = 0; k < r[2]; k++) mcu.writeUint8(r[0] + k, mcu.readUint8(r[1] + k));
+  const { core } = mcu; // hurry() knows where memory is
+  for (let k = 0; k < r[2]; k++) core.writeUint8(r[0] + k, core.readUint8(r[1] + k));
   return 30 + (word || (r[0] & 3) === (r[1] & 3) ? r[2] >>> 1 : 5 * r[2]);
 }
 
 function fill(mcu, r) {
-  for (let k = 0; k < r[2]; k++) mcu.writeUint8(r[0] + k, r[1] & 255);
+  for (let k = 0; k < r[2]; k++) mcu.core.writeUint8(r[0] + k, r[1] & 255);
   return 30 + (r[2] >>> 1);
 }
 
