@@ -95,7 +95,7 @@ def main(parent: int, program: str) -> None:
     with socket.socket(fileno=os.dup(0)) as asked:
         signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for the watchers
         while True:
-            words, fds, _, _ = socket.recv_fds(asked, 1 << 16, 3)
+            words, fds, _, _ = socket.recv_fds(asked, 1 << 18, 3)
             if not words:
                 return
             if os.fork() == 0:
