@@ -13,7 +13,6 @@ import struct
 import subprocess
 import tempfile
 import time
-import tty
 from pathlib import Path
 
 import pytest
@@ -267,8 +266,8 @@ class Board(Line):
             self.process.wait()
             self.err.seek(0)
             raise RuntimeError(self.err.read().decode() or "no word of a port")
+        # raw already, by the cable: setting it once more would discard what the board has said by now
         self.fd = os.open(json.loads(line)["port"], os.O_RDWR | os.O_NOCTTY)
-        tty.setraw(self.fd)
 
     def __exit__(self, *_):
         self._end()
