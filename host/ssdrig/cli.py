@@ -1,6 +1,7 @@
 """The commands. Each is a module with add_arguments(parser), command(args) -> exit code, and EXAMPLES; only the one
 asked for is imported. Results go to stdout, words for people to stderr."""
 
+import argparse
 import contextlib
 import errno
 import importlib
@@ -10,6 +11,7 @@ import signal
 import sys
 from collections.abc import Mapping
 from types import ModuleType
+from typing import Any
 
 from ssdrig import __version__, owner
 from ssdrig.arguments import WIDEST, Parser, examples
@@ -102,10 +104,16 @@ def normal(argv: list[str]) -> list[str]:
 
 
 class Top(Parser):
-    """Its help shows the commands in groups."""
+    """Its help shows the commands in groups. It knows the command that was asked for, or none, so its errors list
+    none."""
 
     def format_help(self) -> str:
         return help_text(min(shutil.get_terminal_size().columns, WIDEST))
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if isinstance(action, argparse._SubParsersAction) and value not in action.choices:
+            raise UsageError("a command", repr(value), "`ssdrig --help` lists the commands")
+        super()._check_value(action, value)
 
 
 def help_text(columns: int) -> str:
@@ -126,7 +134,7 @@ def help_text(columns: int) -> str:
 
 
 def parser_of(commands: Mapping[str, ModuleType]) -> Top:
-    """The parser of these commands; to make that of a command that nobody has asked for costs time at each start."""
+    """The parser of these commands alone: making one for a command that nobody asked for costs time at each start."""
     parser = Top(prog="ssdrig", description=ABOUT)
     parser.add_argument("--version", action="version", version=f"ssdrig {__version__}")
     below = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=Parser)
