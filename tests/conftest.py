@@ -260,9 +260,11 @@ def pytest_runtest_makereport(item, call):
 
 def end_processes_of(test: str) -> None:
     """What a test that failed has started and not ended takes nothing more from the tests behind it. What its module
-    shares was started by a fixture, and what the session shares are the zygotes."""
-    zygote = sys.modules.get("zygote")
-    shared = zygote.shared() if zygote else []
+    shares was started by a fixture, and what the session shares is the zygotes."""
+    shared = []
+    if zygote := sys.modules.get("zygote"):
+        shared = zygote.shared()
+        zygote.end_those_of(test)
     for pid, words in processes_of(SESSION).items():
         if words.endswith(f" started by {test} (call)") and pid not in shared:
             with contextlib.suppress(ProcessLookupError):

@@ -1,5 +1,5 @@
-"""A process that has loaded a program, and forks for each one of it that a test wants: the start of a virtual drive,
-its machine code loaded, takes 0.1 s of CPU instead of 1, that of the simulated board's cable a few ms instead of 70.
+"""A process that has loaded a program and forks a copy whenever a test wants one: the start of a virtual drive, its
+machine code loaded, takes 0.1 s of CPU instead of 1, that of the simulated board's cable a few ms instead of 70.
 `Forked` is the test's side. Real starts are tested by whole runs, by serving.run() and by test_cable.py."""
 
 import contextlib
@@ -23,14 +23,27 @@ class Forked:
     `err`."""
 
     def __init__(self, words: list[str], err, program: str = DRIVE):
+        os.umask(mask := os.umask(0o22))
+        wanted = json.dumps([words, dict(os.environ), os.getcwd(), mask]).encode()
         read, write = os.pipe()
         told, tell = os.pipe()
-        wanted = json.dumps([words, dict(os.environ)]).encode()
-        socket.send_fds(_zygote(program), [wanted], [write, err.fileno(), tell])
-        os.close(write)
-        os.close(tell)
         self.stdout, self._told, self.returncode = os.fdopen(read, "rb"), os.fdopen(told, "rb", 0), None
-        self.pid = int(self._told.readline())
+        try:
+            socket.send_fds(_zygote(program), [wanted], [write, err.fileno(), tell])
+            os.close(write)
+            os.close(tell)
+            write = tell = -1
+            if not (pid := self._told.readline()):
+                raise RuntimeError(f"the process that forks {program} has ended; its stderr says why")
+            self.pid = int(pid)
+        except BaseException:
+            for fd in {write, tell} - {-1}:
+                os.close(fd)
+            self.stdout.close()
+            self._told.close()
+            raise
+        _forked[:] = [each for each in _forked if each[1].poll() is None]
+        _forked.append((os.environ.get("PYTEST_CURRENT_TEST", ""), self))
 
     def poll(self) -> int | None:
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -41,13 +54,14 @@ class Forked:
         if self.returncode is None:
             if not select.select([self._told], [], [], timeout_s)[0]:
                 raise subprocess.TimeoutExpired(str(self.pid), timeout_s)
-            self.returncode = int(self._told.readline())
+            self.returncode = int(self._told.readline() or -signal.SIGKILL)  # its watcher was killed, and it with that
             self._told.close()
         return self.returncode
 
     def send_signal(self, number: int) -> None:
         if self.poll() is None:
-            os.kill(self.pid, number)
+            with contextlib.suppress(ProcessLookupError):  # it has ended, and its watcher has not said so yet
+                os.kill(self.pid, number)
 
     def terminate(self) -> None:
         self.send_signal(signal.SIGTERM)
@@ -57,6 +71,15 @@ class Forked:
 
 
 _running: dict[str, tuple[subprocess.Popen, socket.socket]] = {}  # program: what forks it, our end of its socket
+
+_forked: list[tuple[str, Forked]] = []  # and the test that wanted it: /proc shows it with its zygote's environment
+
+
+def end_those_of(test: str) -> None:
+    """End what this test, in its call, has started."""
+    for by, process in _forked:
+        if by == f"{test} (call)":
+            process.kill()
 
 
 def shared() -> list[int]:
@@ -139,10 +162,12 @@ def watch(program: str, wanted: list, out: int, err: int, tell: int) -> None:
     os._exit(0)
 
 
-def run(program: str, words: list[str], environment: dict[str, str]) -> int:
+def run(program: str, words: list[str], environment: dict[str, str], folder: str, mask: int) -> int:
     os.environ.clear()
     os.environ.update(environment)
+    os.umask(mask)
     try:
+        os.chdir(folder)
         return sys.modules[program].main(words)
     except SystemExit as left:
         return left.code

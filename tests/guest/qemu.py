@@ -79,7 +79,7 @@ def argv(folder: Path, image: Path, disks: tuple[Disk, ...]) -> list[str]:
     # a busy machine gives the guest its first ticks so late that the kernel panics: "IO-APIC + timer doesn't work"
     words += ["no_timer_check"]
     words += ["cryptomgr.notests", "transparent_hugepage=never"]  # tests at boot, and copies of 2 MiB: both emulated
-    # what hardens a kernel against its users, at each allocation, call and copy
+    # what hardens a kernel against its users at each allocation, call and copy, and what counts each page of memory
     words += ["init_on_alloc=0", "hardened_usercopy=off", "randomize_kstack_offset=off", "lsm="]
     words += ["cgroup_disable=memory"]
     words += [f"ssdrig_agent={AGENT}", f"ssdrig_python={python}"]

@@ -55,8 +55,8 @@ def _cache_folder() -> Path:
 
 
 def jit(function, **options):
-    """Compile with Numba, for callers in Python and not in C, and keep the machine code between runs. Integers wrap,
-    division by zero is not checked.
+    """Compile with Numba for callers in Python only, and keep the machine code between runs. Integers wrap, division
+    by zero is not checked.
 
     Numba compiles a specialization for each literal argument: pass constants to large kernels as np.int64(N_GC)."""
     saved = numba.config.CACHE_DIR

@@ -12,7 +12,9 @@ as fast, in steps of AHEAD_ns. It lags by LAG_ns at most: while the machine has 
 still. So such a board is never late, however busy the machine is, and costs less, because it need not wait for each
 moment; but its time cannot be compared with the host's.
 
-What happens many times for each sample is compiled to machine code, `native`, here and in other stand-ins.
+What runs many times for each sample is compiled to machine code (`native`), here and in other stand-ins. A traceback
+does not show such a function, and a local that is read before it is set ends the interpreter with SIGSEGV: to find a
+defect, take the decorators off.
 
 Input comes from the cable on descriptor 0 in pieces of `arrival u64, length u16, bytes` (CLOCK_MONOTONIC, ns).
 """
@@ -26,7 +28,7 @@ import ffi
 import micropython
 
 US = 1000
-NEVER = (1 << 62) - 1  # the largest that is no heap object
+NEVER = (1 << 62) - 1  # the largest small integer of a 64-bit interpreter
 STDIN, STDOUT = 0, 1
 POLLIN, POLLOUT = 1, 4
 OUT_FIFO, PACKET = 256, 64  # bytes the USB stack takes at once, and by which its FIFO empties

@@ -233,8 +233,8 @@ class _Module:
 
 def objects(path):
     """The names of a file of viper functions, its source unchanged but for the decorators, which become those of
-    machine code that handles objects, and the casts, which are taken off: here all numbers are integers, and each cast
-    would be a call."""
+    machine code that handles objects (cosim says how to find a defect in it), and the casts, which are taken off: here
+    all numbers are integers, and each cast would be a call."""
     with open(path) as f:
         source = f.read()
     names = {"__name__": "i2c_fifo", "ptr32": ptr32, "ptr8": lambda x: x}

@@ -69,8 +69,8 @@ class _Sys:
 
 
 class _Gc:
-    """A collection goes through the stand-ins too, and there is memory enough: at the board's threshold collections
-    would take a quarter of a start."""
+    """What the firmware uses of gc. A collection goes through the stand-ins too, and there is memory enough: at the
+    board's threshold collections would take a quarter of a start."""
 
     def __init__(self):
         self.collect = gc.collect
