@@ -58,7 +58,9 @@ def test_it_has_the_tests_folder_mask_and_environment_and_not_an_earlier_ones(fo
 def test_without_the_process_that_forks_it_has_been_killed(forked, tmp_path):
     one = forked([])
     assert one.stdout.readline()
-    zygote._running[f"says_{tmp_path.name}"][0].kill()
+    forks, _ = zygote._running[f"says_{tmp_path.name}"]
+    forks.kill()
+    forks.wait(20)  # until then it takes what is asked of it, and never answers
     one.send_signal(signal.SIGTERM)
     assert one.wait(20) in (-signal.SIGKILL, -signal.SIGTERM)
     assert forked(["again"]).stdout.readline()
