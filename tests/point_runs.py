@@ -36,11 +36,13 @@ def read(text):
 
 
 def grow(source, target, share, rng):
-    """Bring the copy of a run to a share of what the source holds, cut at any byte as a follower may find it."""
-    for name in ("events.jsonl", "rig.bin"):
+    """Bring the copy of a run to a share of what the source holds, cut at any byte as a follower may find it. As a run
+    does it: nothing is written twice, and the last event, the run's end, comes when all samples are there."""
+    for name in ("rig.bin", "events.jsonl"):
         data = (source / name).read_bytes()
         size = len(data) if share == 1 else int(len(data) * share) + rng.randrange(-20, 20)
-        (target / name).write_bytes(data[: max(size, (target / name).stat().st_size)])
+        with open(target / name, "ab") as file:
+            file.write(data[file.tell() : max(size, 0)])
 
 
 def as_printed(run):
