@@ -1,14 +1,15 @@
 """HTTP to an InfluxDB: a connection that is kept, on which a request is sent now and its answer read later."""
 
 import base64
-import email.utils
-import http.client
 import select
 import time
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ssdrig.influx.address import Target
+
+if TYPE_CHECKING:
+    import http.client  # else only where a link is made: with TLS it takes as long as the start of Python
 
 CONNECT_S, ANSWER_S = 5, 60
 RETRY_AFTER_CAP_S = 600.0
@@ -28,7 +29,10 @@ class Link:
     """One connection to `to`, opened when first needed and kept. Never raises: what went wrong is the answer."""
 
     def __init__(self, to: Target, answer_s: float = ANSWER_S):
+        import http.client
+
         self.to, self.answer_s = to, answer_s
+        self._errors = OSError, http.client.HTTPException
         kind = http.client.HTTPSConnection if to.scheme == "https" else http.client.HTTPConnection
         self._connection = kind(to.host, to.port, timeout=CONNECT_S)
         self._failed: Answer | None = None  # of the request under way
@@ -56,7 +60,7 @@ class Link:
             self._connection.request("POST", self.to.prefix + path, body, dict(headers) | self._credentials())
         except (BrokenPipeError, ConnectionResetError) as error:
             self._cut = error
-        except (OSError, http.client.HTTPException) as error:
+        except self._errors as error:
             self._fail(error)
 
     def receive(self, most_bytes: int = 1 << 20) -> Answer:
@@ -70,11 +74,11 @@ class Link:
                 if reply.read(1):  # more than anyone should say
                     self._connection.close()
                 return Answer(reply.status, words, wait_s)
-            except (OSError, http.client.HTTPException, ValueError) as error:  # a chunk of -5 bytes is a ValueError
+            except (*self._errors, ValueError) as error:  # a chunk of -5 bytes is a ValueError
                 self._fail(self._cut or error)
         return self._failed or Answer(BROKEN, "")
 
-    def _body(self, reply: http.client.HTTPResponse, most_bytes: int) -> bytes:
+    def _body(self, reply: "http.client.HTTPResponse", most_bytes: int) -> bytes:
         """As a whole, within the time of an answer: one that comes byte by byte holds nobody up."""
         out, until = bytearray(), time.monotonic() + self.answer_s
         while len(out) < most_bytes and (piece := reply.read1(most_bytes - len(out))):
@@ -124,6 +128,8 @@ def retry_after_s(value: str | None, now_s: float) -> float:
 
 def date_s(value: str | None, otherwise_s: float) -> float:
     """An HTTP date -> seconds since 1970; otherwise_s if it is none."""
+    import email.utils
+
     try:
         return email.utils.parsedate_to_datetime(value or "").timestamp()
     except (ValueError, TypeError, OverflowError, IndexError):

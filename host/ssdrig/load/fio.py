@@ -53,7 +53,7 @@ class Result:
 
 
 @lru_cache
-def version(fio: str = "fio") -> str:
+def version(fio: str) -> str:
     """What `fio --version` says, such as "fio-3.33". Raises ToolMissing if it is absent or older than 3.30."""
     need = f"fio {OLDEST_FIO[0]}.{OLDEST_FIO[1]} or newer"
     try:

@@ -23,7 +23,7 @@ def of(prepared: prepare.Prepared, here: Bench, budget: Budget | None = None) ->
         "host": {
             "name": platform.node(),
             "python": platform.python_version(),
-            "fio": fio.version(),
+            "fio": fio.version("fio"),
             "kernel": platform.release(),
             "boot_id": boot_id(),
             "cpus": os.cpu_count(),
