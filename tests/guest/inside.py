@@ -18,6 +18,7 @@ BLKRRPART, BLKDISCARD = 0x125F, 0x1277  # linux/fs.h
 MS_RDONLY, MS_REMOUNT, MS_BIND, MS_REC = 1, 32, 4096, 16384  # linux/mount.h
 HEAD_BYTES = 1 << 20
 DISKS = ("sda", "sdb", "sdc", "vda", "nvme0n1", "nvme1n1")
+SHELL = "/run/guest/busybox", "sh"
 HELD, TELL = "/run/guest/held", "/run/guest/tell"
 libc = ctypes.CDLL(None, use_errno=True)
 

@@ -27,12 +27,13 @@ TARGET = "/sys/kernel/config/target/core"
 NVMET = "/sys/kernel/config/nvmet/subsystems/nqn.x"
 GADGET = "/sys/kernel/config/usb_gadget/g1"
 # $D is the disk. `writer SCRIPT` keeps a process that has run SCRIPT; `writers_end` ends it. held is a mount point.
+# losetup and unshare by their paths: those of the shell, busybox's, have not these options.
 SHELL = """
 held=/mnt/held-$D; export held; [ -d $held ] || mkdir -p $held
 case $D in nvme*) part=/dev/${D}p1;; *) part=/dev/${D}1;; esac
 if [ -e /run/guest/loop-$D ]; then read loop </run/guest/loop-$D; fi
-attach() { loop=$(losetup --find --show "$@"); echo $loop >/run/guest/loop-$D; }
-detach() { losetup --detach $loop; waiting "! [ -e /sys/block/${loop#/dev/}/loop ]"; }
+attach() { loop=$(/sbin/losetup --find --show "$@"); echo $loop >/run/guest/loop-$D; }
+detach() { /sbin/losetup --detach $loop; waiting "! [ -e /sys/block/${loop#/dev/}/loop ]"; }
 small() { /run/guest/busybox mke2fs -F $1 16384 >/dev/null; }
 waiting() {
     for i in 1 2 3 4 5 6 7 8 9 9 9 9 9; do eval "$1" && return 0; sleep 0.$i; done
@@ -66,7 +67,7 @@ HOLDERS = [
     Holder(
         "mount in another mount namespace",
         {"mounted", "busy"},
-        f"small /dev/$D; writer unshare -m sh -c 'mount -t ext4 /dev/$D $held; {KEEP}'",
+        f"small /dev/$D; writer /usr/bin/unshare -m sh -c 'mount -t ext4 /dev/$D $held; {KEEP}'",
         "writers_end",
     ),
     Holder(
@@ -254,7 +255,7 @@ HOLDERS = [
     Holder(
         "writer in a PID namespace of its own",
         {"writer"},
-        f"mknod /run/jail-$D b $NUMBER; writer unshare --pid --mount --fork --kill-child sh -c"
+        f"mknod /run/jail-$D b $NUMBER; writer /usr/bin/unshare --pid --mount --fork --kill-child sh -c"
         f" 'exec 3<>/run/jail-$D; {KEEP}'",
         "writers_end; rm /run/jail-$D",
     ),
