@@ -41,6 +41,8 @@ def import_modules(path: list[str]) -> None:
     gc.disable()
     for module in MODULES:
         importlib.import_module(module)
+    warranty = sys.modules["ssdrig.drive.wear.warranty"]
+    warranty._rows(warranty.SHIPPED)  # a table that almost each command needs: it keeps what it has read
     gc.freeze()
     gc.enable()
 

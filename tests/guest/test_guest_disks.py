@@ -75,12 +75,14 @@ def test_wear_and_watch(guest, needs):
 
 
 FILES = ("run.json", "events.jsonl", "fio/load/out.json")
-RUN = ("run", "consistency", "--drive", NVME.serial, "--destroy-data", NVME.serial, "--purge", "format", "--json")
+RUN = ("run", "consistency", "--drive", NVME.serial, "--destroy-data", NVME.serial, "--json")
 
 
 def test_a_whole_run(guest, needs):
     needs("fio", "smartctl", "nvme")
-    done = guest.ssdrig(*RUN, "--duration", "5", "--smart-interval", "2", "--runs", "/run/guest/runs")
+    done = guest.ssdrig(
+        *RUN, "--purge", "format", "--duration", "4", "--smart-interval", "2", "--runs", "/run/guest/runs"
+    )
     assert done.exit_code == 0, str(done)
     run = done.json()
     assert (run["state"], run["exit_code"]) == ("complete", 0)
@@ -105,6 +107,7 @@ def test_a_drive_that_vanishes_ends_the_run(guest, needs):
     folder."""
     needs("fio", "smartctl", "nvme")
     words = ("--duration", "120", "--smart-interval", "1", "--runs", "/run/guest/vanishing")
+    words += ("--purge", "discard", "--set", "range=25 %")  # what comes before the load has its test above
     guest.start_python("vanish", COMMAND, "ssdrig", *RUN, *words)
     events = "/run/guest/vanishing/*/events.jsonl"
     guest.do("wait_for", events, '"reason": "poll"')
