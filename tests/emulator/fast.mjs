@@ -27,9 +27,11 @@ function questions(text) {
   return { head, asked, otherwise, tail };
 }
 
-// The registers are one array that is known here, not a field to be asked for; and what makes the core wait ends the run.
+// The registers are one array that is known here, not a field to be asked for, as are the ways to memory; and what makes the core wait
+// ends the run.
 function direct(text) {
   return text
+    .replaceAll(/this\.((?:read|write)Uint(?:32|16|8)|cyclesIO|(?:add|substract)UpdateFlags)\(/g, '$1(')
     .replaceAll('this.registers', 'R')
     .replaceAll('this.PC', 'R[15]')
     .replaceAll(/this\.SP(?! *[-+]?=[^=])/g, 'R[13]')
@@ -51,17 +53,20 @@ function compile(text, places) {
   const halves = wide.map(([condition, body]) => `if (${condition}) {\n${body}}\nelse `).join('');
   const begin = head.slice(head.indexOf('{') + 1);
   if (!/^\s*this\.cycles \+= deltaCycles;\s*return deltaCycles;\s*\}\s*$/.test(tail)) throw new Error('the text of rp2040js is another');
+  const [first, second, ...rest] = begin.split(/^(.*const wideInstruction[^]*?const opcode2 = .*)$/m);
+  if (rest.length !== 1) throw new Error('the text of rp2040js is another');
   const code = `return function () {
     for (;;) {
-      ${direct(begin)}
-      switch (kinds[opcode]) {\n${direct(cases)}\ndefault: ${direct(halves)}{\n${direct(otherwise)}} }
+      ${direct(first + rest)}
+      switch (kinds[opcode]) {\n${direct(cases)}\ndefault: {\n${direct(second + halves)}{\n${direct(otherwise)}} } }
       const then = now[0] + ${CYCLE_ns} * deltaCycles;
       if (then >= due[0]) return deltaCycles;
       now[0] = then;
     }
   }`;
   const scope = { ...SCOPE, ...places, kinds, NOW };
-  return new Function(...Object.keys(scope), code)(...Object.values(scope));
+  // constants, which V8 knows where it compiles: parameters it would read again each time
+  return new Function('scope', `const { ${Object.keys(scope)} } = scope;\n${code}`)(scope);
 }
 
 // Makes the core of mcu fast: core.run() for executeInstruction(), which does the same and counts the same cycles, as often as until
@@ -69,7 +74,9 @@ function compile(text, places) {
 export function hurry(mcu) {
   const { core, clock, sramView, flashView } = mcu;
   const [ram, flash] = [sramView.byteLength, flashView.byteLength];
-  const [now, due] = [new Float64Array(1), new Float64Array(1)];
+  // In buffers of their own, whose place V8 then takes for a constant; an array of up to 64 bytes has none
+  const [now, due] = [0, 0].map(() => new Float64Array(new ArrayBuffer(8)));
+  core.registers = new Uint32Array(Uint32Array.from(core.registers).buffer);
   mcu.due = due;
   now[0] = clock.nanosCounter;
   Object.defineProperty(clock, 'nanosCounter', { get: () => now[0], set: (ns) => (now[0] = ns) });
@@ -77,46 +84,71 @@ export function hurry(mcu) {
     const changed = clock[name];
     clock[name] = (...words) => ((due[0] = NOW), changed.apply(clock, words));
   }
-  core.readUint32 = (address) => {
-    address >>>= 0;
-    if (address & 3) return mcu.readUint32(address);
-    if (address - RAM >>> 0 < ram) return sramView.getUint32(address - RAM, true);
-    if (address - FLASH >>> 0 < flash) return flashView.getUint32(address - FLASH, true);
-    return mcu.readUint32(address);
+  const [ram32, flash32, ram16, flash16] = [Uint32Array, Uint16Array].flatMap((type) =>
+    [sramView, flashView].map((view) => new type(view.buffer, view.byteOffset, view.byteLength / type.BYTES_PER_ELEMENT)),
+  );
+  const { sram: ram8, flash: flash8 } = mcu;
+  // every address is made a word where it is used, so that V8 adds integers. As rp2040js where that matters: compare.mjs
+  const memory = {
+    readUint32(address) {
+      const a = (address - RAM) >>> 0;
+      const b = (address - FLASH) >>> 0;
+      if (!(address & 3)) {
+        if (a < ram) return ram32[a >>> 2];
+        if (b < flash) return flash32[b >>> 2];
+      }
+      return mcu.readUint32(address >>> 0);
+    },
+    readUint16(address) {
+      const a = (address - RAM) >>> 0;
+      const b = (address - FLASH) >>> 0;
+      if (!(address & 1)) {
+        if (b < flash) return flash16[b >>> 1];
+        if (a < ram) return ram16[a >>> 1];
+      }
+      return mcu.readUint16(address >>> 0);
+    },
+    readUint8(address) {
+      const a = (address - RAM) >>> 0;
+      const b = (address - FLASH) >>> 0;
+      return a < ram ? ram8[a] : b < flash ? flash8[b] : mcu.readUint8(address >>> 0);
+    },
+    writeUint32(address, value) {
+      const a = (address - RAM) >>> 0;
+      if (a < ram && !(address & 3)) ram32[a >>> 2] = value;
+      else mcu.writeUint32(address >>> 0, value);
+    },
+    writeUint16(address, value) {
+      const a = (address - RAM) >>> 0;
+      if (a < ram && !(address & 1)) ram16[a >>> 1] = value;
+      else mcu.writeUint16(address >>> 0, value);
+    },
+    writeUint8(address, value) {
+      const a = (address - RAM) >>> 0;
+      if (a < ram) ram8[a] = value;
+      else mcu.writeUint8(address >>> 0, value);
+    },
+    addUpdateFlags(a, b) {
+      const sum = (a + b) | 0;
+      core.N = sum < 0;
+      core.Z = sum === 0;
+      core.C = a + b > 0xffffffff;
+      core.V = ((a ^ sum) & (b ^ sum)) < 0;
+      return sum;
+    },
+    substractUpdateFlags(a, b) {
+      const difference = (a - b) | 0;
+      core.N = difference < 0;
+      core.Z = difference === 0;
+      core.C = a >= b;
+      core.V = ((a ^ b) & (a ^ difference)) < 0;
+      return difference;
+    },
+    cyclesIO(address, write = false) {
+      const block = address >>> 28; // SIO, APB
+      return block === 0xd ? 0 : block !== 4 ? 1 : write ? 4 : 3;
+    },
   };
-  core.readUint16 = (address) => {
-    if (address - FLASH >>> 0 < flash - 1) return flashView.getUint16((address >>> 0) - FLASH, true);
-    if (address - RAM >>> 0 < ram - 1) return sramView.getUint16((address >>> 0) - RAM, true);
-    return mcu.readUint16(address);
-  };
-  core.readUint8 = (address) => {
-    if (address - RAM >>> 0 < ram) return sramView.getUint8((address >>> 0) - RAM);
-    if (address - FLASH >>> 0 < flash) return flashView.getUint8((address >>> 0) - FLASH);
-    return mcu.readUint8(address);
-  };
-  core.writeUint32 = (address, value) => {
-    if (address - RAM >>> 0 < ram - 3) sramView.setUint32((address >>> 0) - RAM, value, true);
-    else mcu.writeUint32(address, value);
-  };
-  core.writeUint8 = (address, value) => {
-    if (address - RAM >>> 0 < ram) sramView.setUint8((address >>> 0) - RAM, value);
-    else mcu.writeUint8(address, value);
-  };
-  core.addUpdateFlags = (a, b) => {
-    const sum = (a + b) | 0;
-    core.N = sum < 0;
-    core.Z = sum === 0;
-    core.C = a + b > 0xffffffff;
-    core.V = ((a ^ sum) & (b ^ sum)) < 0;
-    return sum;
-  };
-  core.substractUpdateFlags = (a, b) => {
-    const difference = (a - b) | 0;
-    core.N = difference < 0;
-    core.Z = difference === 0;
-    core.C = a >= b;
-    core.V = ((a ^ b) & (a ^ difference)) < 0;
-    return difference;
-  };
-  core.run = compile(core.constructor.prototype.executeInstruction.toString(), { R: core.registers, now, due });
+  Object.assign(core, memory);
+  core.run = compile(core.constructor.prototype.executeInstruction.toString(), { R: core.registers, now, due, ...memory });
 }
