@@ -22,13 +22,16 @@ pytestmark = pytest.mark.keeps_time
 
 
 def told(tmp_path, capsys, faults, watts=5.0):
-    """(what `rig info --json` prints, what `rig info` does) of a SIMULATED board with an exact chip."""
+    """(what `rig info --json` prints, what `rig info` does) of a SIMULATED board with an exact chip; of one reading."""
     load = Bench(tmp_path)
     load.draw(watts)
+    read, once = rig_command.info, []
     with (
+        pytest.MonkeyPatch.context() as patch,
         Board(tmp_path, faults={"noise": 1, **REAL_TIME, **faults}, feed_path=tmp_path / "feed") as board,
         lent_port(board) as port,
     ):
+        patch.setattr(rig_command, "info", lambda *how: once[0] if once else once.append(read(*how)) or once[0])
         assert run_rig("info", "--port", port, "--seconds", "2.5", "--json") == 0
         found = checked("rig-info", json.loads(capsys.readouterr().out))
         assert run_rig("info", "--port", port, "--seconds", "2.5") == 0
