@@ -10,6 +10,7 @@ from ina228_model import INA228
 class INA229(INA228):
     NAME = "INA229"
     IDS = {0x3E: 0x5449, 0x3F: 0x2291}
+    OFTEN = INA228.OFTEN + ("exchange", "select", "deselect")
 
     def power_on(self, t):
         super().power_on(t)

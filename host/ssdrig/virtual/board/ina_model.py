@@ -31,6 +31,11 @@ class Sensor:
     (results), _configure(t), which calls _schedule, _shunt(volts), _bus(volts) and _die(celsius), which take in what a
     channel has measured, and _ready() at a set's end."""
 
+    # Methods called for each sample. MicroPython looks for one among the object's attributes first, and if their table
+    # is full, in all of it: found there, an INA229 takes a fifth less time.
+    OFTEN = ("advance", "_convert", "_next_cycle", "_early", "set_end", "ready_at", "alert", "value")
+    OFTEN += ("_shunt", "_bus", "_ready")
+
     def __init__(
         self,
         supply,
@@ -53,6 +58,8 @@ class Sensor:
         self.noise = noise
         self.ambient = ambient_C
         self.power_on(t)
+        for name in self.OFTEN:
+            setattr(self, name, getattr(self, name))
 
     def power_on(self, t):
         """Power-on reset, also what a brown-out leaves."""
