@@ -3,6 +3,7 @@
 import argparse
 import json
 import time
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -14,6 +15,7 @@ from ssdrig.bench import Bench
 from ssdrig.drive import witness
 from ssdrig.errors import DriveError, UnsafeTarget, UsageError
 from ssdrig.influx import points
+from ssdrig.load import fio, fiojob
 from ssdrig.progress import Progress
 from ssdrig.run import prepare, run
 from ssdrig.run.teardown import Stop
@@ -22,6 +24,7 @@ from ssdrig.steps import speeds
 pytestmark = pytest.mark.keeps_time
 
 SIZE = 64 << 20
+RATE_IOPS = 500
 DRIVE = {
     "model": "FILE",
     "serial": "F1",
@@ -51,8 +54,13 @@ def document(host_units: int, nand_bytes: int) -> dict:
 @pytest.fixture
 def carried_out(tmp_path, monkeypatch):
     """carried_out(polls, **of the bench) -> (run folder, its end, what each poll was asked with). Settling takes 1, 2,
-    3 s."""
+    3 s. The load writes slowly: at full speed fio takes a processor, and proves nothing more."""
     monkeypatch.setattr(speeds, "SETTLE_S", (1, 2, 3))
+
+    def slow(job):
+        return fiojob.job_file(replace(job, rate_iops=RATE_IOPS) if job.time_s else job)
+
+    monkeypatch.setattr(fio, "job_file", slow)
 
     def carry_out(polls, settle=False, idle_s=0, **more):
         asked = []
