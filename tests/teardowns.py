@@ -174,7 +174,7 @@ def carried_out(
         for patch in (
             mock.patch.object(run, "Rig", make_rig),
             mock.patch.object(load, "run", fio(step_s, bytes_per_step)),
-            mock.patch.object(load, "version", lambda: "fio-none"),
+            mock.patch.object(load, "version", lambda program: "fio-none"),
             mock.patch.object(switch, "on", power_on),
             mock.patch.object(Teardown, "push", pushing),
         ):
