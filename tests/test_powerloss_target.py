@@ -38,7 +38,9 @@ def served(tmp_path):
         on = f"rm -f {sock}; nbdkit -U {sock} -P {pid} {how.format(disk=disk)}"
         subprocess.run(on, shell=True, check=True)
         uri = f"nbd+unix:///?socket={sock}"
-        off = f"kill -9 $(cat {pid}); while kill -0 $(cat {pid}) 2>/dev/null; do sleep 0.01; done; rm -f {sock}"
+        # until its files are closed: a zombie's pid remains as long as init leaves it
+        ended = "while set -- /proc/$pid/task/*; [ $# -gt 1 ] || [ -e /proc/$pid/fd/0 ]; do sleep 0.01; done"
+        off = f"read pid <{pid}; kill -9 $pid; {ended}; rm -f {sock}"
         said = ["run", "powerloss", "--target", uri, "--destroy-data", uri, "--power-off", off, "--power-on", on]
         said += ["--set", "write=0.4 s", "--set", "off_time=0.05 s", "--set", "window=16 MiB", "--cuts", str(cuts)]
         return [*said, "--runs", str(tmp_path / "runs"), "--quiet"]
