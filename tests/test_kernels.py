@@ -1,5 +1,6 @@
 """What is compiled: all of it before time matters, and made anew when any of its sources has changed."""
 
+import subprocess
 import sys
 
 import numba
@@ -20,6 +21,18 @@ def test_each_file_with_kernels_is_a_source():
     with_kernels = [path for path in kernels.HERE.rglob("*.py") if "\n@jit" in path.read_text()]
     assert len(with_kernels) > 5
     assert {str(path.relative_to(kernels.HERE)) for path in with_kernels} <= set(kernels.SOURCES)
+
+
+def test_a_run_on_the_virtual_bench_does_not_import_numba():
+    """The drive does, in its own process; here it would take as long as the rest of the start."""
+    code = (
+        "import sys; from collections import defaultdict; from unittest import mock; from ssdrig import bench;"
+        "import ssdrig.run.run, ssdrig.virtual.bench;"
+        "bench.virtual(mock.Mock(drive=defaultdict(int)));"
+        "sys.exit('numba' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr or "numba was imported"
 
 
 def compiled() -> dict[str, list]:

@@ -72,10 +72,15 @@ class Bench:
     target: Target | None = None
 
 
+def _kept_as(offset: int, content: bytes) -> bytes:
+    from ssdrig.virtual.device import store  # imports numba, which few runs need
+
+    return store.reads_as(offset, content)
+
+
 def virtual(running: VirtualBench) -> Bench:
     """The virtual bench that runs as `running`."""
-    from ssdrig.virtual.device import store
-    from ssdrig.virtual.nbdclient import NbdClient, NbdError  # import numba, which a run on a real drive does not need
+    from ssdrig.virtual.nbdclient import NbdClient, NbdError
 
     admin, socket, capacity = running.drive["admin"], running.drive["socket"], running.drive["capacity_bytes"]
 
@@ -147,7 +152,7 @@ def virtual(running: VirtualBench) -> Bench:
         keep=lambda run: running.keep(run and run / parts.DRIVE),
         write_blocks=write_blocks,
         read_blocks=read_blocks,
-        reads_as=store.reads_as,
+        reads_as=_kept_as,
         target=target.of_virtual(
             running.fio_target, running.drive, announce, lambda: running.server.poll() is not None
         ),

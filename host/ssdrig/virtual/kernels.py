@@ -28,6 +28,7 @@ SOURCES = (
     "flash/workload.py",
     "device/store.py",
     "device/nbd.py",
+    "device/nbdnumbers.py",
     "nvme/pdu.py",
 )
 

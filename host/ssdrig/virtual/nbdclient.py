@@ -7,7 +7,7 @@ import struct
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from ssdrig.errors import DriveError, UsageError
-from ssdrig.virtual.device import nbd
+from ssdrig.virtual.device import nbdnumbers as nbd
 
 CHUNK_BYTES = 1 << 20
 TRIM_CHUNK_BYTES = 1 << 30  # a request's length has 32 bits

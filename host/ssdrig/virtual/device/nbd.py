@@ -14,11 +14,10 @@ import struct
 
 import numpy as np
 
+from ssdrig.virtual.device.nbdnumbers import CACHE, DISC, FLUSH, FUA, NO_HOLE, READ, TRIM, WRITE, WRITE_ZEROES
 from ssdrig.virtual.kernels import jit
 
-READ, WRITE, DISC, FLUSH, TRIM, CACHE, WRITE_ZEROES = range(7)
 EINVAL, ENOSPC = 22, 28
-FUA, NO_HOLE = 1, 2  # request flags
 TRANSMISSION_FLAGS = 0x16D  # HAS_FLAGS, SEND_FLUSH, SEND_FUA, SEND_TRIM, SEND_WRITE_ZEROES, CAN_MULTI_CONN
 MAX_BYTES = 32 << 20  # longest read or write
 HEADER_BYTES = 28
