@@ -131,14 +131,11 @@ def main(parent: int, program: str) -> None:
 
 
 def load(program: str) -> None:
-    importlib.import_module(program)
+    module = importlib.import_module(program)
     if program == DRIVE:
-        from ssdrig.virtual.device.device import warm_up
         from ssdrig.virtual.flash.presets import PRESETS
-        from ssdrig.virtual.nvme import pdu
 
-        warm_up(PRESETS["sata-tlc"])
-        pdu.warm_up()
+        module.load_kernels(PRESETS["sata-tlc"], nvme_tcp=True)
 
 
 def watch(program: str, wanted: list, out: int, err: int, tell: int) -> None:
