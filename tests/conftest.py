@@ -29,8 +29,6 @@ SESSION = f"SSDRIG_TEST_SESSION={uuid.uuid4().hex}"  # every process that a test
 sys.path.insert(0, HOST)
 os.environ["PYTHONPATH"] = HOST  # for the processes that tests start
 os.environ["OPENBLAS_NUM_THREADS"] = "1"  # also where NumPy comes before ssdrig, which sets it
-# memory that glibc gives back to Linux costs a page fault for each page when the next array of the size comes
-os.environ.update(MALLOC_MMAP_THRESHOLD_=str(256 << 20), MALLOC_TRIM_THRESHOLD_=str(512 << 20))
 # where this is set, each of those hundreds of processes, and each worker, would compile all of the code again
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
