@@ -7,7 +7,6 @@ import numba
 import numpy as np
 import pytest
 
-from ssdrig.setup import provision
 from ssdrig.virtual import kernels
 from ssdrig.virtual.device import device, nbd
 from ssdrig.virtual.device.waiting import Waiting
@@ -34,22 +33,6 @@ def test_a_run_on_the_virtual_bench_does_not_import_numba():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr or "numba was imported"
-
-
-@pytest.mark.parametrize("command, extra", [("test", "lake"), ("demo", "lake")])
-def test_the_set_up_of_the_tests_compiles_the_drive_as_it_fetches_the_extras(monkeypatch, command, extra):
-    begun, calls = [], {"make_environment": None, "missing": [], "environment_stands": False, "extras_missing": [extra]}
-    for name, answer in calls.items():
-        monkeypatch.setattr(provision, name, lambda *_, answer=answer: answer)
-    monkeypatch.setattr(provision.kicad, "provision", lambda: None)
-    monkeypatch.setattr(provision, "run", lambda argv, *_, **how: begun.append((argv, how)))
-    monkeypatch.setattr(provision, "install", lambda extras, _: begun.append(extras))
-    provision.make(command, (), 0)
-    assert [extra] in begun and len(begun) == 1 + (command == "test")
-    begun.remove([extra])
-    for argv, how in begun:
-        assert how == {"check": False}  # the first drive says why
-        assert subprocess.run([sys.executable, *argv[1:]], capture_output=True).returncode == 0
 
 
 def compiled() -> dict[str, list]:

@@ -131,11 +131,14 @@ def main(parent: int, program: str) -> None:
 
 
 def load(program: str) -> None:
-    module = importlib.import_module(program)
+    importlib.import_module(program)
     if program == DRIVE:
+        from ssdrig.virtual.device.device import warm_up
         from ssdrig.virtual.flash.presets import PRESETS
+        from ssdrig.virtual.nvme import pdu
 
-        module.load_kernels(PRESETS["sata-tlc"], nvme_tcp=True)
+        warm_up(PRESETS["sata-tlc"])
+        pdu.warm_up()
 
 
 def watch(program: str, wanted: list, out: int, err: int, tell: int) -> None:

@@ -21,15 +21,11 @@ from pathlib import Path
 from ssdrig.errors import SsdrigError, ToolMissing
 from ssdrig.setup import kicad, micropython
 from ssdrig.setup.environment import SETUP, install, make_environment, run
-from ssdrig.setup.needs import EXTRAS, PYTHON, ROOT, environment_stands, extras_missing, missing, say
+from ssdrig.setup.needs import EXTRAS, ROOT, environment_stands, extras_missing, missing, say
 from ssdrig.terminal import error_lines
 
 EMULATOR = SETUP / "emulator"
 RP2040JS = "rp2040js@1.4.1"
-COMPILE = (
-    "from ssdrig.virtual import serve; from ssdrig.virtual.flash.presets import PRESETS;"
-    " serve.load_kernels(PRESETS['sata-tlc'], nvme_tcp=True)"
-)
 RELEASES = ("trixie", "forky", "sid")  # of Debian, whose MicroPython build.sh can take: 1.25, 1.26.1, 1.26.1
 
 
@@ -75,10 +71,9 @@ def set_up(command: str, more: Sequence[str] = ()) -> None:
 
 
 def make(command: str, more: Sequence[str], lock: int) -> None:
-    """Make the environment with its extras, and beside it, for each keeps one core busy, unpack MicroPython, and for
-    the tests KiCad, and compile the virtual drive. Where one of these two fails, the tests that need it say why. Raises
-    ToolMissing."""
-    with concurrent.futures.ThreadPoolExecutor(2) as beside:
+    """Make the environment with its extras, and beside it, for each keeps one core busy, unpack MicroPython, and KiCad
+    for the tests. Where KiCad fails, the tests that need it say why. Raises ToolMissing."""
+    with concurrent.futures.ThreadPoolExecutor(1) as beside:
         unpacked = []
         if any(program.name == "micropython" for program in missing(command)):
             say("unpacking Debian's MicroPython into .setup (4 MB)")
@@ -87,8 +82,6 @@ def make(command: str, more: Sequence[str], lock: int) -> None:
             if command == "test":
                 beside.submit(kicad.provision)
             make_environment(lock)
-            if command == "test":
-                beside.submit(run, [str(PYTHON), "-P", "-c", COMPILE], lock, check=False)
         if extras := list(dict.fromkeys([*extras_missing(command), *more])):
             install(extras, lock)
         for each in unpacked:

@@ -8,7 +8,6 @@ import signal
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,9 +16,6 @@ from ssdrig.arguments import Parser
 from ssdrig.errors import SsdrigError, UsageError
 from ssdrig.overprovisioning import tested_bytes
 from ssdrig.words import do_you_mean, parse_bytes, size
-
-if TYPE_CHECKING:
-    from ssdrig.virtual.flash.presets import Preset
 
 EXAMPLES = (
     ("virtual --list-presets", "which drives there are"),
@@ -115,27 +111,20 @@ def command(args: argparse.Namespace) -> int:
     return serve(args)
 
 
-def load_kernels(preset: "Preset", nvme_tcp: bool) -> None:
-    """Load, or compile, the drive's machine code: before the clock of a real one starts, or for later drives."""
-    from ssdrig.virtual.device import device
-    from ssdrig.virtual.nvme import pdu
-
-    device.warm_up(preset)
-    if nvme_tcp:
-        pdu.warm_up()
-
-
 def serve(args: argparse.Namespace) -> int:
     from ssdrig.virtual import feed, injector, powerfaults, server
     from ssdrig.virtual.device import kept
-    from ssdrig.virtual.device.device import Device
+    from ssdrig.virtual.device.device import Device, warm_up
+    from ssdrig.virtual.nvme import pdu
 
     if args.die_with_parent:
         prctl.die_with_parent(os.getppid(), signal.SIGTERM)  # time to keep the drive
     preset = _preset(args.preset)
     faults = powerfaults.parsed(args.drive_faults) if args.drive_faults is not None else {}
     nvme_tcp = parse_address(args.nvme_tcp) if args.nvme_tcp else None
-    load_kernels(preset, bool(nvme_tcp))
+    warm_up(preset)
+    if nvme_tcp:
+        pdu.warm_up()
     t0_ns = time.monotonic_ns()
     if args.feed:
         ring = feed.create(args.feed, t0_ns, preset.time_dilation, round(preset.rail_V * 1000))
