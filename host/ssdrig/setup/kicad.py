@@ -107,18 +107,7 @@ def _works(root: Path) -> bool:
 
 
 def _version(argv: list[str]) -> int:
-    """KiCad's major version; 0 when it reports none. A program that said one is not asked again: a release wants it
-    several times."""
-    place = (*argv[:-1], shutil.which(argv[-1]) or argv[-1])
-    if found := _known.get(place) or _asked(argv):
-        _known[place] = found
-    return found
-
-
-_known: dict[tuple[str, ...], int] = {}
-
-
-def _asked(argv: list[str]) -> int:
+    """KiCad's major version; 0 when it reports none."""
     try:
         with tempfile.TemporaryDirectory() as home:  # it writes its settings
             done = subprocess.run(
