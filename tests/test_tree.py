@@ -20,6 +20,7 @@ TOP = {
     "requirements-hardware-test.lock",
     "requirements-lake-test.lock",
     "requirements-lake.lock",
+    "requirements-uv.lock",
     "requirements.lock",
     "schemas",
     "ssdrig",

@@ -2,6 +2,7 @@
 Needs no root, and leaves the machine's own apt alone; apt checks the archive's signature. The mirror is the machine's
 own. Standard library only."""
 
+import concurrent.futures
 import os
 import shutil
 import subprocess
@@ -87,8 +88,9 @@ def unpack(
         apt = ["apt-get", "-c", str(work / "apt.conf"), "-q"]
         run([*apt, "update", "--error-on=any"], do)
         run([*apt, "install", "-y", "--no-install-recommends", "--download-only", package], do)
-        for archive in sorted((work / "cache/archives").glob("*.deb")):
-            run(["dpkg-deb", "-x", str(archive), str(work / "root")], do)
+        archives = sorted((work / "cache/archives").glob("*.deb"))
+        with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as several:
+            list(several.map(lambda each: run(["dpkg-deb", "-x", str(each), str(work / "root")], do), archives))
         if not runs(work / "root"):
             raise ToolMissing(f"the unpacked {package} to run", f"it does not, from {mirror} {suite}", do)
         if destination.exists():

@@ -17,6 +17,7 @@ ROOT = Path(__file__).resolve().parents[3]
 LOCK = ROOT / "requirements.lock"
 # packages that only some commands need, each with a lock file of its own beside LOCK: requirements-EXTRA.lock
 EXTRAS = {
+    "uv": (frozenset(), "20 MB: fetches the other packages"),
     "completion": (frozenset({"completion", "test"}), "20 kB: makes completion scripts for shells"),
     "lake": (frozenset({"export", "query", "test"}), "about 80 MB: Parquet and SQL"),
     "lake-test": (frozenset({"test"}), "about 60 MB: a cluster and an S3 server, which the tests of the lake start"),

@@ -71,9 +71,9 @@ def set_up(command: str, more: Sequence[str] = ()) -> None:
 
 
 def make(command: str, more: Sequence[str], lock: int) -> None:
-    """Make the environment with its extras, and beside it, for each keeps one core busy, unpack MicroPython, and KiCad
+    """Make the environment with its extras, and beside it, for each waits for its server, unpack MicroPython, and KiCad
     for the tests. Where KiCad fails, the tests that need it say why. Raises ToolMissing."""
-    with concurrent.futures.ThreadPoolExecutor(1) as beside:
+    with concurrent.futures.ThreadPoolExecutor(2) as beside:
         unpacked = []
         if any(program.name == "micropython" for program in missing(command)):
             say("unpacking Debian's MicroPython into .setup (4 MB)")
