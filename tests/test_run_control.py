@@ -1,5 +1,6 @@
 """What can be asked of a run that goes on, over its socket, and by whom."""
 
+import contextlib
 import json
 import os
 import socket
@@ -7,6 +8,7 @@ import stat
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -139,6 +141,22 @@ def test_a_caller_that_says_nothing_holds_up_nobody_for_long(book, control):
         s.connect(f"/proc/self/fd/{fd}/{CONTROL}")
         assert asking.ask(book.path, {"do": "note", "text": "beside"})["ok"]
     os.close(fd)
+
+
+def test_one_that_comes_byte_by_byte_holds_up_neither_a_stop_nor_the_end(book, control):
+    fd = os.open(book.path, os.O_RDONLY | os.O_DIRECTORY)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as s:
+        s.connect(f"/proc/self/fd/{fd}/{CONTROL}")
+        os.close(fd)
+        ends = threading.Thread(target=control.close)
+        ends.start()
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            for _ in range(40):
+                s.sendall(b" ")
+                time.sleep(0.25)
+            pytest.fail("heard for 10 s")
+        ends.join(20)
+    assert not (book.path / CONTROL).exists()
 
 
 def test_notes_have_an_end(book, control):

@@ -16,6 +16,7 @@ import signal
 import socket
 import struct
 import threading
+import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 MOST_BYTES = 4096
 MOST_NOTE = 300
 MOST_NOTES = 1000  # of a run: a program that has gone wrong fills no journal
-PATIENCE_S = 2.0  # with one caller
+PATIENCE_S = 2.0  # with one caller until its request is there, then until it has taken the answer
 NO_CUT = "this run was not started with --allow-cut"
 _CREDENTIALS = struct.Struct("3i")  # pid, uid, gid (unix(7))
 
@@ -90,8 +91,8 @@ class Control:
             except OSError:
                 return  # shut down
             with caller, contextlib.suppress(OSError):
-                caller.settimeout(PATIENCE_S)
                 answer = self._answer(caller)
+                caller.settimeout(PATIENCE_S)
                 caller.sendall(json.dumps(answer).encode() + b"\n")
 
     def _answer(self, caller: socket.socket) -> dict:
@@ -128,9 +129,11 @@ class Control:
 
 
 def _line(caller: socket.socket) -> bytes:
-    """Raises ValueError without a whole line."""
-    data = b""
+    """Raises ValueError without a whole line, TimeoutError where it takes too long as a whole: one that comes byte by
+    byte holds up neither other callers nor the end of the run."""
+    data, until = b"", time.monotonic() + PATIENCE_S
     while b"\n" not in data:
+        caller.settimeout(max(until - time.monotonic(), 0.001))
         piece = caller.recv(MOST_BYTES)
         data += piece
         if not piece or len(data) > MOST_BYTES:
