@@ -165,6 +165,12 @@ def test_notes_have_an_end(book, control):
     assert asking.ask(book.path, {"do": "stop"})["ok"]
 
 
+def test_the_end_that_is_asked_for_again_is_one_signal_and_one_event(book, control):
+    for _ in range(3):
+        assert asking.ask(book.path, {"do": "stop"})["ok"]
+    assert control.stopped == [1] and len(notes(book)) == 1
+
+
 def test_a_socket_that_a_killed_run_left_is_replaced(book):
     with socket.socket(socket.AF_UNIX) as s:
         fd = os.open(book.path, os.O_RDONLY | os.O_DIRECTORY)

@@ -4,7 +4,7 @@ alone (0600), and the kernel says who has called. Each request that is heard is 
 itself decides what follows.
 
     {"do": "note", "text": "fan off"}      a line; the answer is a line: {"ok": true} or {"ok": false, "why": "…"}
-    {"do": "stop"}                         as the first Ctrl-C
+    {"do": "stop"}                         as the first Ctrl-C, however often it comes
     {"do": "arm"}                          {"ok": true, "token": "…", "hold_s": 1.5, "off_s": 2.0}
     {"do": "cut", "token": "…"}            that much later: see asked_cut.py
 """
@@ -43,7 +43,7 @@ class Control:
         """stop: what the end is asked by (default: SIGTERM to this process)."""
         self._cut = cut
         self._book, self._stop = book, stop or (lambda: os.kill(os.getpid(), signal.SIGTERM))
-        self._notes = 0
+        self._notes, self._stopped = 0, False
         self._path = book.path / CONTROL
         self._thread: threading.Thread | None = None
         self._listener = self._opened()
@@ -115,8 +115,11 @@ class Control:
                     return {"ok": False, "why": f"{MOST_NOTES} notes are enough"}
                 self._book.event("note", text=printable(text.strip()), uid=uid, pid=pid)
             elif do == "stop" and text is None:
-                self._book.event("note", text="the end of the run was asked for over control.sock", uid=uid, pid=pid)
-                self._stop()
+                if not self._stopped:
+                    text = "the end of the run was asked for over control.sock"
+                    self._book.event("note", text=text, uid=uid, pid=pid)
+                    self._stop()
+                    self._stopped = True
             elif do == "arm" and text is None:
                 return {"ok": False, "why": NO_CUT} if self._cut is None else self._cut.arm()
             elif do == "cut" and isinstance(token, str):
