@@ -150,7 +150,13 @@ def test_other_code_or_tables_make_another_digest(tmp_path, monkeypatch):
         seen.append(summary.code.__wrapped__())
     assert len(set(seen)) == 5
     (tmp_path / "a.pyc").write_text("made from a.py")
+    (tmp_path / ".#a.py").symlink_to("someone@host.1234:5")  # Emacs's lock of a file that is being changed
+    (tmp_path / "loop.py").symlink_to("loop.py")
+    (tmp_path / "folder.py").mkdir()
+    os.mkfifo(tmp_path / "pipe.py")
     assert summary.code.__wrapped__() == seen[-1]
+    Path(os.fsdecode(bytes(tmp_path) + b"/\xff.py")).write_text("")
+    assert summary.code.__wrapped__() not in seen
 
 
 def test_another_table_of_the_user_makes_it_stale(run, tmp_path, monkeypatch):

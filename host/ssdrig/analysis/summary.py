@@ -77,12 +77,14 @@ def code() -> str:
     found = []
     for folder, _, names in os.walk(CODE):  # a Path for each of 600 files takes longer than to read it
         within = folder[len(str(CODE)) + 1 :]
-        found += [os.path.join(within, name) for name in names if name.endswith((".py", ".toml"))]
+        ours = [os.path.join(within, name) for name in names if name.endswith((".py", ".toml"))]
+        # an editor's lock is a link to nowhere, and a pipe of that name would be waited for
+        found += [name for name in ours if os.path.isfile(f"{CODE}/{name}")]
     digest = hashlib.sha256(np.__version__.encode())
     for name in sorted(found, key=lambda name: name.split("/")):
         with open(f"{CODE}/{name}", "rb", buffering=0) as file:
             content = file.readall()
-        digest.update(f"{name} {len(content)}\n".encode() + content)
+        digest.update(f"{name} {len(content)}\n".encode(errors="surrogateescape") + content)
     return digest.hexdigest()
 
 
