@@ -2,7 +2,10 @@
 
 import os
 import re
+import shutil
+import signal
 import subprocess
+import sys
 import tomllib
 
 import pytest
@@ -38,6 +41,26 @@ def test_no_command_shows_the_help():
     done = subprocess.run([ROOT / "ssdrig"], capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (2, "")
     assert "Try it:" in done.stderr and "the disks of this machine" in done.stderr
+
+
+INTERRUPTED = "import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n"
+
+
+def test_ctrl_c_while_modules_are_imported_is_no_traceback(tmp_path):
+    (tmp_path / "host/ssdrig").mkdir(parents=True)
+    (tmp_path / "host/ssdrig/start.py").write_text(INTERRUPTED + "def main(): print('goes on')\n")
+    shutil.copy(ROOT / "ssdrig", tmp_path)
+    done = subprocess.run([tmp_path / "ssdrig"], capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "", "")
+    ignoring = {"preexec_fn": lambda: signal.signal(signal.SIGINT, signal.SIG_IGN)}
+    assert subprocess.run([tmp_path / "ssdrig"], capture_output=True, text=True, **ignoring).stdout == "goes on\n"
+
+
+def test_ctrl_c_from_then_on_is_words_and_an_exit_code():
+    words = "import signal; signal.signal(signal.SIGINT, signal.SIG_DFL); from ssdrig import start;"
+    words += f"start.start = lambda argv: exec({INTERRUPTED!r}); start.main()"
+    done = subprocess.run([sys.executable, "-c", words], capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "ssdrig: interrupted\n")
 
 
 # ---- the files that the set-up reads

@@ -7,6 +7,7 @@ library only. A start with everything in place changes nothing.
 import contextlib
 import fcntl
 import os
+import signal
 import sys
 from typing import NoReturn
 
@@ -19,7 +20,14 @@ from ssdrig.terminal import error_lines, fill_closed_streams
 def main() -> NoReturn:
     """Carry out the words of this process; exits with the command's exit code."""
     fill_closed_streams()
-    raise SystemExit(start(sys.argv[1:]))
+    try:
+        if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # the launcher's, while we were imported
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+        code = start(sys.argv[1:])
+    except KeyboardInterrupt:  # between what start() and the command catch
+        say("interrupted")
+        code = 130
+    raise SystemExit(code)
 
 
 def start(argv: list[str]) -> int:
