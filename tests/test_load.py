@@ -351,10 +351,10 @@ def test_logs_that_are_not_whole_are_told(tmp_path, damage):
         load.run(random_write("nbd://x"), tmp_path / "f", fio=fake_fio(tmp_path, body))
 
 
-@pytest.mark.parametrize("answer", ["fio-3.16", "fio-2.99", "nonsense", ""])
+@pytest.mark.parametrize("answer", ["fio-3.16", "fio-2.99", "nonsense", "", "\udcff"])
 def test_an_old_fio_is_refused(tmp_path, answer):
     path = tmp_path / "fio"
-    path.write_text(f"#!/bin/sh\necho '{answer}'\n")
+    path.write_text(f"#!/bin/sh\necho '{answer}'\n", errors="surrogateescape")
     path.chmod(0o755)
     with pytest.raises(ToolMissing, match=re.escape("3.30")):
         load.run(random_write("nbd://x"), tmp_path / "f", fio=str(path))

@@ -58,7 +58,7 @@ def version(fio: str) -> str:
     need = f"fio {OLDEST_FIO[0]}.{OLDEST_FIO[1]} or newer"
     try:
         text = subprocess.run(
-            [fio, "--version"], check=False, capture_output=True, text=True, timeout=20
+            [fio, "--version"], check=False, capture_output=True, text=True, errors="backslashreplace", timeout=20
         ).stdout.strip()
     except (OSError, subprocess.TimeoutExpired) as error:
         raise ToolMissing(need, str(error), "apt-get install fio") from error
