@@ -166,6 +166,25 @@ def test_rnbd_server(tree):
     assert against(tree) == {"export": "RNBD server exports sda"}
 
 
+def test_disk_of_a_xen_virtual_machine(tree):
+    """xen-blkback opens it without a claim, and shows its number in hexadecimal."""
+    tree.sata("sdb", serial="S3Z9NB0K100002", port=2, size_bytes=64 << 20)
+    devices = "sys/bus/xen-backend/devices"
+    tree.write(f"{devices}/vbd-1-51712/physical_device", "8:10\n")
+    tree.write(f"{devices}/vif-1-0/mode", "w\n")
+    tree.write(f"{devices}/vbd-2-51712/physical_device", "0:0\n")
+    assert against(tree, "sdb") == {"export": "Xen's vbd-1-51712 gives sdb to a virtual machine"}
+    free(tree, "sda", "nvme0n1")
+
+
+def test_heartbeat_of_an_ocfs2_cluster(tree):
+    part = tree.partition("sda", 1)
+    tree.write(f"{CONFIG}/cluster/web/heartbeat/0A1B2C/dev", part + "\n")
+    tree.write(f"{CONFIG}/cluster/web/heartbeat/0A1B2D/dev", "\n")
+    assert against(tree, serial=SERIAL) == {"holder": "the OCFS2 cluster web writes to sda1"}
+    free(tree, "nvme0n1")
+
+
 def test_zram_backing_device(tree):
     tree.volume("zram0")
     tree.write("sys/devices/virtual/block/zram0/backing_dev", "none\n")

@@ -56,6 +56,7 @@ HOLDERS = (
     "sg",
     "pstore_blk",
     "drbd",
+    "ocfs2_nodemanager",
 )
 
 # Programs for them, each with the libraries that a minimal Debian lacks; names of Debian 12 and 13.

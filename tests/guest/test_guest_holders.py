@@ -26,6 +26,8 @@ SLOW = ("nvme0n1", "nvme1n1")
 TARGET = "/sys/kernel/config/target/core"
 NVMET = "/sys/kernel/config/nvmet/subsystems/nqn.x"
 GADGET = "/sys/kernel/config/usb_gadget/g1"
+CLUSTER = "/sys/kernel/config/cluster/held"
+REGION = f"{CLUSTER}/heartbeat/0A1B2C3D"
 # $D is the disk. `writer SCRIPT` keeps a process that has run SCRIPT; `writers_end` ends it. held is a mount point.
 # losetup and unshare by their paths: those of the shell, busybox's, have not these options.
 SHELL = """
@@ -219,6 +221,15 @@ HOLDERS = [
         {"export"},
         f"mkdir -p {GADGET}/functions/mass_storage.0; printf /dev/$D >{GADGET}/functions/mass_storage.0/lun.0/file",
         f"rmdir {GADGET}/functions/mass_storage.0 {GADGET}",
+    ),
+    Holder(
+        "heartbeat of an OCFS2 cluster",
+        {"holder"},
+        f"{BUSYBOX} ip link set lo up; mkdir {CLUSTER}; mkdir {CLUSTER}/node/me; cd {CLUSTER}/node/me;"
+        f"echo 7777 >ipv4_port; echo 127.0.0.1 >ipv4_address; echo 1 >num; echo 1 >local; cd /;"
+        f"mkdir {REGION}; echo 512 >{REGION}/block_bytes; echo 2048 >{REGION}/start_block; echo 2 >{REGION}/blocks;"
+        f"exec 3</dev/$D; echo 3 >{REGION}/dev",
+        f"rmdir {REGION} {CLUSTER}/node/me {CLUSTER}",
     ),
     Holder(
         "crash log of the kernel", {"holder"}, f"{BUSYBOX} insmod $PSTORE blkdev=/dev/$D", f"{BUSYBOX} rmmod pstore_blk"

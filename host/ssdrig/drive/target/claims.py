@@ -1,6 +1,6 @@
 """Drivers of the kernel that use a disk without a mount, swap or process to show for it, each read where it shows
-itself. Some open the disk without a claim (loop, NVMe and USB targets, a LIO file): an exclusive open beside them
-succeeds."""
+itself. Some open the disk without a claim (loop, NVMe and USB targets, a LIO file, Xen, OCFS2's heartbeat): an
+exclusive open beside them succeeds."""
 
 import os
 import re
@@ -21,7 +21,10 @@ class Claim:
 def all_claims(root: str | os.PathLike, loops: dict[str, tuple[str, str, str]]) -> list[Claim]:
     """What the kernel's drivers hold. loops: of layers.attached_loops()."""
     found = [Claim(device, "loop", f"{loop} is attached to {device}") for loop, (_, device, _) in loops.items()]
-    for reader in (_nvme_targets, _lio, _usb_gadgets, _rnbd, _zram, _bcache, _btrfs, _bcachefs, _journals, _parameters):
+    for reader in (
+        *(_nvme_targets, _lio, _usb_gadgets, _rnbd, _xen, _ocfs2_heartbeat),
+        *(_zram, _bcache, _btrfs, _bcachefs, _journals, _parameters),
+    ):
         found += reader(root)
     return [claim for claim in found if claim.device]
 
@@ -77,6 +80,26 @@ def _rnbd(root) -> list[Claim]:
     for entry in _folders(root, "sys/class/rnbd-server/ctl/devices"):
         device = os.path.basename(sysfs.real(os.path.join(entry, "block_dev")))
         out.append(Claim(device, "export", f"RNBD server exports {device}"))
+    return out
+
+
+def _xen(root) -> list[Claim]:
+    """Disks of Xen's virtual machines (xen-blkback). The kernel prints the number in hexadecimal: "8:10" is 8:16."""
+    out = []
+    for entry in _folders(root, "sys/bus/xen-backend/devices"):
+        number = re.fullmatch(r"([0-9a-f]+):([0-9a-f]+)", sysfs.text(entry, "physical_device"))
+        device = layers.name_of_number(f"{int(number[1], 16)}:{int(number[2], 16)}", root) if number else ""
+        out.append(Claim(device, "export", f"Xen's {os.path.basename(entry)} gives {device} to a virtual machine"))
+    return out
+
+
+def _ocfs2_heartbeat(root) -> list[Claim]:
+    """A region of the cluster's heartbeat, written every two seconds, on a disk that need not be mounted."""
+    out = []
+    for cluster in _folders(root, CONFIG, "cluster"):
+        for region in _folders(cluster, "heartbeat"):
+            device = sysfs.text(region, "dev")
+            out.append(Claim(device, "holder", f"the OCFS2 cluster {os.path.basename(cluster)} writes to {device}"))
     return out
 
 
