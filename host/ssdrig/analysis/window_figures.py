@@ -103,10 +103,11 @@ wa | Write amplification |  | 3 | less | NAND bytes / host bytes between the SMA
 host_written_bytes | Host bytes written | B | 0 |  | Counted by the drive, between the same two readings.
 nand_written_bytes | NAND bytes written | B | 0 |  | Counted by the drive, between the same two readings.
 # Quality of the measurement
-littles_qd | I/Os in flight, by Little's law |  | 2 |  | IOPS × mean latency, of a whole load over the time that each
-    thread ran. In a closed loop it is the queue depth within 2 %, or IOPS and latency are not of the same I/O.
-littles_error_percent | Little's check, off by | % | 2 |  | How far that is from the queue depth that was asked for.
-    Null of a load whose end, or fio's own work between two I/Os, may take more than 1 % of it.
+littles_qd | I/Os in flight, by Little's law |  | 2 |  | IOPS × mean latency of the window; in the report of a plan, of
+    a whole load over the time that each thread ran. In a closed loop it is the queue depth within 2 %, or IOPS and
+    latency are not of the same I/O.
+littles_error_percent | Little's check, off by | % | 2 |  | How far that is from the queue depth that was asked for. In
+    the report of a plan null for a load whose end, or fio's own work between two I/Os, may take more than 1 % of it.
 samples | Power samples |  | 0 |  | Readings of voltage and current in the window, each with its own time.
 samples_lost | Samples lost |  | 0 | less | ADC conversions missing in the window, detected by index and sequence
     number.
