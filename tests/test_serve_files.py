@@ -251,3 +251,15 @@ def test_a_bench_of_another_pid_namespace_is_not_swept(short, monkeypatch):
     bench._sweep()
     assert running.exists()
     os.close(lock)
+
+
+def test_the_sockets_lie_elsewhere_where_their_paths_would_be_too_long(tmp_path, short, monkeypatch):
+    long = tmp_path / ("x" * 90)
+    long.mkdir()
+    monkeypatch.setattr(bench, "_bases", lambda: [long, short])
+    folder, lock = bench._folder()
+    assert folder.parent == short and not list(long.iterdir())
+    os.close(lock)
+    monkeypatch.setattr(bench, "_bases", lambda: [long])
+    with pytest.raises(DriveError, match="a path too long for a socket"):
+        bench._folder()
