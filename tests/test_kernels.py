@@ -1,5 +1,6 @@
 """What is compiled: all of it before time matters, and made anew when any of its sources has changed."""
 
+import ast
 import subprocess
 import sys
 
@@ -21,6 +22,23 @@ def test_each_file_with_kernels_is_a_source():
     with_kernels = [path for path in kernels.HERE.rglob("*.py") if "\n@jit" in path.read_text()]
     assert len(with_kernels) > 5
     assert {str(path.relative_to(kernels.HERE)) for path in with_kernels} <= set(kernels.SOURCES)
+
+
+def test_each_file_whose_numbers_a_kernel_has_in_it_is_a_source():
+    """Numba puts a module's constant into the machine code, and looks only at the file of the function."""
+    for name in kernels.SOURCES:
+        tree = ast.parse((kernels.HERE / name).read_text())
+        files = {}  # name in this file -> the file that it comes from
+        for node in tree.body:
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("ssdrig.virtual"):
+                there = kernels.HERE.joinpath(*node.module.split(".")[2:])
+                for each in node.names:
+                    module = there / f"{each.name}.py"
+                    files[each.asname or each.name] = module if module.exists() else there.with_suffix(".py")
+        compiled_here = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.decorator_list]
+        for used in (node for function in compiled_here for node in ast.walk(function) if isinstance(node, ast.Name)):
+            if used.id in files:
+                assert str(files[used.id].relative_to(kernels.HERE)) in kernels.SOURCES, f"{name} uses {used.id}"
 
 
 def test_a_run_on_the_virtual_bench_does_not_import_numba():

@@ -30,6 +30,7 @@ SOURCES = (
     "device/nbd.py",
     "device/nbdnumbers.py",
     "nvme/pdu.py",
+    "nvme/status.py",
 )
 
 
