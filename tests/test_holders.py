@@ -161,6 +161,14 @@ def test_usb_gadgets(tree):
     assert against(tree, "nvme0n1") == {"export": "USB gadget exports nvme0n1"}
 
 
+@pytest.mark.parametrize("module", ["g_mass_storage", "g_multi", "g_acm_ms", "g_nokia"])
+def test_usb_gadgets_of_one_module(tree, module):
+    tree.write(f"sys/module/{module}/parameters/file", "/dev/sda\n")
+    tree.write("sys/module/g_ether/parameters/idVendor", "0\n")
+    assert against(tree) == {"export": "USB gadget exports sda"}
+    free(tree, "nvme0n1")
+
+
 def test_rnbd_server(tree):
     tree.link("sys/class/rnbd-server/ctl/devices/sda/block_dev", "sys/class/block/sda")
     assert against(tree) == {"export": "RNBD server exports sda"}

@@ -63,7 +63,9 @@ def _lio(root) -> list[Claim]:
 
 
 def _usb_gadgets(root) -> list[Claim]:
-    paths = [("USB gadget", sysfs.within(root, "sys/module/g_mass_storage/parameters"))]
+    # g_mass_storage, g_multi, g_acm_ms and g_nokia share this parameter
+    modules = [folder for folder in _folders(root, "sys/module") if os.path.basename(folder).startswith("g_")]
+    paths = [("USB gadget", os.path.join(folder, "parameters")) for folder in modules]
     for gadget in _folders(root, CONFIG, "usb_gadget"):
         for function in _folders(gadget, "functions"):
             paths += [(f"USB gadget {os.path.basename(gadget)}", lun) for lun in _folders(function)]
