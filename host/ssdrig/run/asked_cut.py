@@ -1,6 +1,6 @@
 """A cut of the drive's power that the run's owner asks for over control.sock, in a run that was started with
 --allow-cut. It takes two requests, so that a button can be held: `arm` gives a token, `cut` with that token, HOLD_S to
-WITHIN_S later, asks for the cut. Who lets go, is killed, or comes late has asked for nothing.
+WITHIN_S later, asks for the cut. A caller that lets go, is killed or is late has asked for nothing.
 
 The thread that carries out the steps cuts, by the rig session that the run has: once, and the run ends there. fio does
 not outlive its drive, and what a volatile cache held is gone, so nothing that came after would be of the same state.

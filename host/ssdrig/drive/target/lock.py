@@ -1,6 +1,7 @@
 """One ssdrig at a time works on a drive: a lock on a file for each serial, in a folder that only its owner can write.
 
-Whoever can open a file can lock it, so the files are their owner's alone; who may not open one asks /proc/locks."""
+Whoever can open a file can lock it, so the files are their owner's alone; a process that may not open one asks
+/proc/locks."""
 
 import contextlib
 import fcntl
