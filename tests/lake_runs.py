@@ -44,7 +44,7 @@ def lake_of(folder: Path, *runs: Path, lab: str = "berlin") -> read.Lake:
 
 
 def asked(lake: read.Lake, sql: str) -> list[dict]:
-    with read.connect(lake) as connection:
+    with read.connect(lake, sql=sql) as connection:
         return connection.sql(sql).to_arrow_table().to_pylist()
 
 

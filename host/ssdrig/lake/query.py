@@ -106,7 +106,7 @@ def ask(lake: read.Lake, sql: str, scratch: str, threads: int | None = None) -> 
     """What the query finds; what does not fit into memory goes to `scratch`. Raises UsageError, JournalError."""
     duckdb = needs("duckdb")
     try:
-        with _connected(lake, threads) as connection:
+        with _connected(lake, threads, sql) as connection:
             connection.execute("SET temp_directory = ?", [scratch])
             found = connection.sql(sql)
             if found is None:
@@ -124,11 +124,11 @@ def ask(lake: read.Lake, sql: str, scratch: str, threads: int | None = None) -> 
         raise UsageError("SQL that DuckDB takes", seen, "`ssdrig query --show NAME` prints an example") from None
 
 
-def _connected(lake: read.Lake, threads: int | None) -> "duckdb.DuckDBPyConnection":
+def _connected(lake: read.Lake, threads: int | None, sql: str) -> "duckdb.DuckDBPyConnection":
     """Nothing of the query is at fault where the lake's own files cannot be opened. Raises JournalError."""
     duckdb, arrow = needs("duckdb"), needs("pyarrow")
     try:
-        return read.connect(lake, threads)
+        return read.connect(lake, threads, sql)
     except (duckdb.InvalidInputException, duckdb.InvalidTypeException, arrow.ArrowException) as error:
         do = "export the run anew: remove the file and repeat `ssdrig export`"
         raise JournalError(f"Parquet files in {lake.place.words}", _first_line(error), do) from None

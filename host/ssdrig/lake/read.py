@@ -78,22 +78,26 @@ def look(place: Place, since: str | None = None, until: str | None = None) -> La
     return Lake(place, runs, files)
 
 
-def connect(lake: Lake, threads: int | None = None) -> "duckdb.DuckDBPyConnection":
-    """A connection with a view of each kind. Raises ToolMissing."""
+def connect(lake: Lake, threads: int | None = None, sql: str = "") -> "duckdb.DuckDBPyConnection":
+    """A connection with a view of each kind that the SQL names, or of all where it names none: the files of a kind are
+    opened for its view, which takes longer than many a query. Raises ToolMissing."""
     connection = needs("duckdb").connect()
     if threads:
         connection.execute(f"SET threads = {threads}")
     connection.execute("SET TimeZone = 'UTC'")
     connection.register(schema.MARK, lake.runs)
+    named = {kind for kind in (schema.MARK, *lake.files) if kind in sql.lower()}
     for kind, names in lake.files.items():
+        if named and kind not in named:
+            continue
         if names and lake.place.is_local and not READ_OTHERWISE.search(lake.place.root):
             _of_files(connection, lake.place, kind, names)
             continue
         rows = dataset_of(lake, kind) if names else _with_partition(schema.plain(kind)).empty_table()
         connection.register(f"{kind} rows" if kind in FILE else kind, rows)
         if kind in FILE:
-            named = f"hash({', '.join(FILE[kind])})"
-            connection.execute(f'CREATE VIEW "{kind}" AS SELECT *, {named} AS file FROM "{kind} rows"')
+            number = f"hash({', '.join(FILE[kind])})"
+            connection.execute(f'CREATE VIEW "{kind}" AS SELECT *, {number} AS file FROM "{kind} rows"')
     return connection
 
 
