@@ -134,7 +134,8 @@ place.Place.writing = told
 write.export(Path(sys.argv[2]), where, "berlin")
 print("done", flush=True)
 """
-FILES = 6  # sample, second, figure, smart, event, run
+KINDS = ("sample", "second", "figure", "smart", "event")
+FILES = 6  # of these, and the row of the run
 
 
 @pytest.mark.parametrize("remote, kills", [(False, (1, 3, FILES)), (True, (1, FILES))], ids=["folder", "S3"])
@@ -142,8 +143,8 @@ def test_kill_9_leaves_whole_runs_or_none(s3, tmp_path, remote, kills):
     """Beside a run that is there another one is exported, by a process that is killed as it writes one of its files
     (each moment: test_lake); each begins anew on what was left. Readers look while it writes, and after each kill."""
     runs = [run(tmp_path, f"run-{i}", [1000, 1000], model=f"drive {i}") for i in range(2)]
-    whole = lake_runs.lake_of(tmp_path / "whole", *runs)
-    wanted = {each: rows_of(whole, each) for each in ("run-0", "run-1")}
+    wanted = rows_of(lake_runs.lake_of(tmp_path / "whole", *runs))
+    assert {name: {*kinds} for name, kinds in wanted.items()} == dict.fromkeys(("run-0", "run-1"), {"run", *KINDS})
     where = of(s3, "killed") if remote else str(tmp_path / "lake")
     write.export(runs[0], place.open_place(where), "berlin")
     words = [sys.executable, "-c", EXPORT, where, str(runs[1])]
@@ -168,17 +169,17 @@ def test_kill_9_leaves_whole_runs_or_none(s3, tmp_path, remote, kills):
 
 
 def check(where: str, wanted: dict) -> set[str]:
-    """The runs that the lake has, each of which must be whole."""
-    lake = read.look(place.open_place(where))
-    names = {row["run"] for row in asked(lake, "SELECT run FROM run")}
-    for name in names:
-        assert rows_of(lake, name) == wanted[name]
-    every = " UNION ".join(f"SELECT run FROM {kind}" for kind in ("sample", "second", "smart", "event", "figure"))
-    assert {row["run"] for row in asked(lake, every)} == names
+    """The runs that the lake has, each of which must be whole; no other run has rows."""
+    found = rows_of(read.look(place.open_place(where)))
+    names = {name for name, kinds in found.items() if "run" in kinds}
+    assert found == {name: wanted[name] for name in names}
     return names
 
 
-def rows_of(lake: read.Lake, run: str) -> list[dict]:
-    kinds = ("sample", "second", "smart", "event", "figure")
-    each = (f"SELECT '{kind}' AS kind, count(*) AS n, sum(t_ns) AS t FROM {kind} WHERE run = '{run}'" for kind in kinds)
-    return asked(lake, " UNION ALL ".join(each) + " ORDER BY kind")
+def rows_of(lake: read.Lake) -> dict[str, dict[str, tuple[int, int]]]:
+    """Of each run and kind: the number of its rows, and the sum of their times."""
+    each = "SELECT run, '{0}' AS kind, count(*) AS n, sum(t_ns) AS t FROM {0} GROUP BY run"
+    found: dict[str, dict[str, tuple[int, int]]] = {}
+    for row in asked(lake, " UNION ALL ".join(each.format(kind) for kind in ("run", *KINDS))):
+        found.setdefault(row["run"], {})[row["kind"]] = row["n"], row["t"]
+    return found
