@@ -90,8 +90,11 @@ def test_there_are_thirty_broken_plans_with_thirty_sentences():
 @pytest.mark.parametrize("path", GOOD, ids=lambda path: path.stem)
 def test_a_good_plan_is_read_with_all_of_its_variants(path):
     text, where = grammar.find(str(path))
-    for variant in (None, *grammar.read(text, where).variants):
+    plans = grammar.of_variants(text, where)
+    assert [*plans] == [None, *grammar.read(text, where).variants]
+    for variant in plans:
         plan = grammar.read(text, where, variant)
+        assert plan == plans[variant]
         assert expand.expand(plan, DRIVE, frozenset(grammar.CAPABILITIES)) and plan.name == path.stem[5:]
 
 

@@ -74,6 +74,24 @@ def of_run(said: Mapping, where: str) -> Plan:
 
 def of_tables(tables: Mapping, text: str, where: str, variant: str | None = None, sets: Mapping | None = None) -> Plan:
     """The plan of a parsed text, see read(). All variants are read, too: one that is broken breaks the plan."""
+    plan = _one(tables, text, where, variant, sets)
+    for other in plan.variants:
+        if other != variant:
+            chosen = params.chosen(params.read(tables, where), tables["variant"], other, {}, where)
+            _steps(tables, chosen, f"{where}, variant {other}")
+    return plan
+
+
+def of_variants(text: str, where: str = "plan") -> dict[str | None, Plan]:
+    """The plan without and with each of its variants, see read(): sooner than to read it so often, for a plan of n
+    variants reads n each time."""
+    tables = document.parse(text, where)
+    plain = of_tables(tables, text, where)
+    return {None: plain} | {name: _one(tables, text, where, name) for name in plain.variants}
+
+
+def _one(tables: Mapping, text: str, where: str, variant: str | None, sets: Mapping | None = None) -> Plan:
+    """The plan with this variant; no other is read."""
     reader.known_keys(tables, TOP, "a plan", where)
     if type(tables.get("schema")) is not int or tables["schema"] != SCHEMA:
         seen = f"schema = {shown(tables.get('schema'))} in {where}"
@@ -95,9 +113,6 @@ def of_tables(tables: Mapping, text: str, where: str, variant: str | None = None
         text=text,
     )
     shows.check(plan, where)
-    for other in variants:
-        if other != variant:
-            _steps(tables, params.chosen(defaults, variants, other, {}, where), f"{where}, variant {other}")
     return plan
 
 

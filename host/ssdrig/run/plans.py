@@ -54,9 +54,7 @@ def _show(name: str) -> int:
 
 def _check(name: str, as_json: bool) -> int:
     text, where = grammar.find(name)
-    plan = grammar.read(text, where)
-    for variant in plan.variants:
-        grammar.read(text, where, variant)
+    plan = grammar.of_variants(text, where)[None]
     steps = sum(1 for _ in grammar.every(plan.steps))
     if as_json:
         counts = {"steps": steps, "variants": len(plan.variants), "views": len(plan.shows)}
@@ -70,9 +68,8 @@ def _list(args) -> int:
     drive = _drive(args)
     rows = []
     for name in grammar.shipped():
-        text, where = grammar.find(name)
-        for variant in (None, *grammar.read(text, where).variants):
-            rows.append(_row(name, variant, drive, args.runs))
+        plans = grammar.of_variants(*grammar.find(name))
+        rows += [_row(name, plan, drive, args.runs) for plan in plans.values()]
     if args.json:
         print(json.dumps({"drive": drive, "plans": rows}))
         return 0
@@ -88,9 +85,8 @@ def _list(args) -> int:
     return 0
 
 
-def _row(name: str, variant: str | None, drive: dict | None, runs: str) -> dict:
-    text, where = grammar.find(name)
-    plan = grammar.read(text, where, variant)
+def _row(name: str, plan: grammar.Plan, drive: dict | None, runs: str) -> dict:
+    variant = plan.variant
     said = f"  --variant {variant}" if variant else name
     row = {"plan": name, "variant": variant, "title": plan.title, "scaled": plan.scaled, "words": said}
     if drive is None:
