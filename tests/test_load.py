@@ -366,6 +366,15 @@ def test_no_fio(tmp_path):
         load.version(str(tmp_path / "none"))
 
 
+def test_a_fio_that_hangs_is_not_one_to_install(monkeypatch):
+    def hangs(argv, timeout, **_):
+        raise subprocess.TimeoutExpired(argv, timeout)
+
+    monkeypatch.setattr(subprocess, "run", hangs)
+    with pytest.raises(ToolMissing, match="see why `/x/fio --version` does not end"):
+        load.version("/x/fio")
+
+
 def test_a_used_folder_is_refused(tmp_path):
     (tmp_path / "f").mkdir()
     (tmp_path / "f" / "load_iops.1.log").write_text("kept")

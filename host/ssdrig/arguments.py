@@ -12,6 +12,7 @@ from ssdrig.words import do_you_mean, parse_in, parse_seconds
 
 WIDEST = 100  # columns of a help text
 EXAMPLES = "examples:\n"
+PATHS = {"DIR", "FILE", "FOLDER", "PATH", "RUN"}  # metavars: an empty path would be the current folder
 FEW = 6  # options that a usage line has room for
 
 
@@ -82,6 +83,8 @@ class Parser(argparse.ArgumentParser):
 
     def _get_value(self, action: argparse.Action, arg_string: str) -> Any:
         name = _name(action)
+        if not arg_string and PATHS & set(str(action.metavar).split("|")):
+            raise UsageError(f"{name} with a path", "''", "a shell variable that is not set, perhaps; . is this folder")
         try:
             return super()._get_value(action, arg_string)
         except UsageError as error:

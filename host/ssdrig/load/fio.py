@@ -60,7 +60,9 @@ def version(fio: str) -> str:
         text = subprocess.run(
             [fio, "--version"], check=False, capture_output=True, text=True, errors="backslashreplace", timeout=20
         ).stdout.strip()
-    except (OSError, subprocess.TimeoutExpired) as error:
+    except subprocess.TimeoutExpired as error:
+        raise ToolMissing(need, str(error), f"see why `{fio} --version` does not end") from error
+    except OSError as error:
         raise ToolMissing(need, str(error), "apt-get install fio") from error
     number = re.match(r"fio-(\d+)\.(\d+)", text)
     if not number or tuple(map(int, number.groups())) < OLDEST_FIO:
