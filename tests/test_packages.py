@@ -67,6 +67,7 @@ def fetched(tmp_path, monkeypatch) -> Fetched:
 def test_uv_installs_what_the_lock_file_names_and_leaves_no_cache(fetched, tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.delenv("XDG_CACHE_HOME")
+    (tmp_path / "uv-of-one-that-was-killed").mkdir()
     assert fetched.has_uv().fetch() == ["uv", "compileall"]
     installed = fetched.package().parent
     assert (installed / "tinypkg-1.0.dist-info/INSTALLER").read_text() == "uv"

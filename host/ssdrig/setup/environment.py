@@ -61,7 +61,7 @@ def install(extras: list[str], lock: int) -> None:
 
 def fetch(folder: Path, files: list[Path], lock: int) -> None:
     """Install what lock files name, every download checked against its hash, and compile it on all cores, as pip would
-    on one, but for the packages' own tests. uv fetches it where it can: pip takes six times as long. Raises
+    on one, but for the packages' own tests. uv fetches it where it can: pip takes five times as long. Raises
     ToolMissing."""
     python = [str(folder / "bin/python"), "-I", "-m"]
     pip = [*python, "pip", "--disable-pip-version-check", "--no-input", "install", "--no-compile"]
@@ -72,8 +72,9 @@ def fetch(folder: Path, files: list[Path], lock: int) -> None:
     if trusted is None or not (uv.exists() or run([*pip, *pinned, "-r", str(lock_of("uv"))], lock, check=False)):
         run([*pip, *words], lock)
     else:
-        # a cache beside the environment is linked from, not copied, and fills nobody's home or /tmp; sweep() removes
-        # that of a set-up that was killed
+        for left in folder.parent.glob("uv-*"):  # by a set-up that was killed
+            shutil.rmtree(left)
+        # what lies beside the environment is linked, not copied, and fills nobody's home or /tmp
         with tempfile.TemporaryDirectory(prefix="uv-", dir=folder.parent) as cache:
             line = [str(uv), "--cache-dir", cache, "--directory", str(ROOT), "pip", "install", "--python", python[0]]
             done = run([*line, *words], lock, check=False, more=trusted)
