@@ -231,7 +231,7 @@ def compiled_since(utc_s: float) -> bool:
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item):
     """A test that hangs fails: SIGALRM interrupts what the main thread waits for."""
-    limit_s = SLOW_LIMIT_S if item.get_closest_marker("slow") else LIMIT_S
+    limit_s = SLOW_LIMIT_S if any(map(item.get_closest_marker, ("slow", "keeps_time"))) else LIMIT_S
     began_s = time.time()
 
     def hung(signum, frame):
