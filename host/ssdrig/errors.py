@@ -132,7 +132,7 @@ def exit_codes() -> dict[int, tuple[str, str]]:
     """Exit code -> (a word or two, the meaning), for every code that a command ends with."""
     codes = {
         0: ("ok", "Done, and every promise of the command was kept."),
-        1: ("defect", "A defect of ssdrig, or a limit that `bench` missed."),
+        1: ("defect", "A defect of ssdrig, or a limit missed in `./ssdrig selfcheck`."),
         INTERRUPTED: ("interrupted", "Ctrl-C, SIGTERM, or the terminal hung up. The teardown was carried out."),
     }
     for each in SsdrigError.__subclasses__():

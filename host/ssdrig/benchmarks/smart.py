@@ -65,8 +65,8 @@ def smart_24() -> list[Figure]:
 
 
 def wear_files() -> list[Figure]:
-    """`wear --smartctl DIR --json` of 1000 files, and of one file: CPU of the command alone and of ./ssdrig with its
-    launcher."""
+    """`wear --smartctl DIR --json` of 1000 files, and of one file: CPU of the command alone, and with the launcher
+    `./ssdrig`."""
     own = [sys.executable, "-m", "ssdrig"]
     with tempfile.TemporaryDirectory(prefix="ssdrig-wear-", dir="/var/tmp") as name:
         folder = Path(name)

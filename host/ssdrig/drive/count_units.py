@@ -204,7 +204,7 @@ def _write(fio, drive, written_bytes: int, progress: Progress) -> None:
     with tempfile.TemporaryDirectory(prefix="ssdrig-calibrate-") as folder:
         result = fio.run(job, folder, on_second)
     if result.bytes != written_bytes:
-        raise DriveError(f"{written_bytes} bytes written", f"{result.bytes}", "calibrate again; see dmesg")
+        raise DriveError(f"{written_bytes} bytes written", f"{result.bytes}", "run `./ssdrig units` again; see dmesg")
 
 
 def _rest(seconds: float, why: str, progress: Progress) -> None:

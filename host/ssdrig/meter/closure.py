@@ -13,7 +13,7 @@ BEHIND_US = 5000  # an energy frame is read right after the conversion that it e
 
 @dataclass(frozen=True)
 class Closure:
-    """Percent = 100 x (host/chip - 1)."""
+    """Percent = 100 x (host / chip - 1)."""
 
     raw_percent: float
     corrected_percent: float  # with the chip's oscillator taken out

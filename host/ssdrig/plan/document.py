@@ -20,7 +20,7 @@ LONGEST_SHOWN = 80
 
 def load(path: Path) -> str:
     """The text of a plan file. Raises UsageError."""
-    do = "name another file; ./ssdrig plans lists the plans of ssdrig"
+    do = "name another file; `./ssdrig plans` lists those of ssdrig"
     expected = f"a plan file in UTF-8 of at most {MOST_BYTES >> 10} KiB"
     name = printable(str(path))
     try:

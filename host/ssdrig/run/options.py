@@ -85,7 +85,7 @@ class _Consent(argparse.Action):
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("plan", metavar="PLAN", help="a plan of ./ssdrig plans, such as consistency, or a plan file (….toml)")
+    add("plan", metavar="PLAN", help="a plan that `./ssdrig plans` lists, such as consistency, or a plan file (….toml)")
     add("part", metavar="PART", nargs="?", help="of retention: write, or verify")
     parser.set_defaults(drives=(), stray_rigs=(), consents=())
     add = parser.add_argument_group("drive").add_argument

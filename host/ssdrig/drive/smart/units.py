@@ -69,7 +69,7 @@ def _load() -> list[dict]:
         raise JournalError(
             f"the units of earlier calibrations in {path}",
             str(error),
-            "correct the file, or move it away and calibrate again",
+            "correct the file, or move it away and run `./ssdrig units SERIAL` again",
         ) from error
     return rows
 
