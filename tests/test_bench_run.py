@@ -194,7 +194,7 @@ def test_a_dry_run_touches_nothing(tmp_path, capsys):
         (["run", "consistency", "--virtual", "sata-tlc", "--duration", "1"], 2, "at least 4 s"),
         (["run", "consistency", "--virtual", "sata-tlc", "--faults", "{"], 2, "JSON"),
         (["report", "/nonexistent"], 8, "/nonexistent"),
-        (["bench", "nix"], 2, "nix"),
+        (["selfcheck", "nix"], 2, "nix"),
     ],
 )
 def test_bad_words_get_one_clear_error(tmp_path, monkeypatch, capsys, words, code, said):

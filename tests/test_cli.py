@@ -54,7 +54,7 @@ def test_without_words_the_help_is_shown_and_nothing_was_done(capsys):
     assert not seen.out and "first steps:" in seen.err
 
 
-@pytest.mark.parametrize("words", [["help"], ["--help"], ["help", "run"], ["run", "-h"], ["help", "bench"]])
+@pytest.mark.parametrize("words", [["help"], ["--help"], ["help", "run"], ["run", "-h"], ["help", "selfcheck"]])
 def test_ways_to_ask_for_help(words, capsys):
     with pytest.raises(SystemExit) as ended:
         cli.main(words)
@@ -102,7 +102,7 @@ def test_every_example_can_be_typed(name):
         ("help -", "a command", "'-'", "--help"),
         ("rig cutt", "`ssdrig rig` flash, setup, info, calibrate", "'cutt'", "do you mean 'cut'?"),
         ("rig", "COMMAND", "none", "ssdrig rig --help"),
-        ("rig cut --zoom", "an option of `ssdrig rig cut`", "--zoom", "lists the options"),
+        ("rig cut --steady-from", "an option of `ssdrig rig cut`", "--steady-from", "lists the options"),
         ("run", "PLAN", "none", "ssdrig run --help"),
         ("run x y z", "no more words", "z", "ssdrig run --help"),
         ("run x --repeat two", "--repeat with a whole number", "'two'", "ssdrig run --help"),
@@ -187,44 +187,6 @@ def test_quantities_take_units(words, key, value):
     found = words.split()
     args = cli.parser_of({found[0]: modules()[found[0]]}).parse_args(found)
     assert getattr(args, key) == value and type(getattr(args, key)) is type(value)
-
-
-# ---- old names
-
-
-@pytest.mark.parametrize(
-    "old, new",
-    [
-        ("run x --zoom 20 --purge zero --quiet", "run x --steady-from 20 --purge-method zero -q"),
-        ("run x --dry-run", "run x -n"),
-        ("report a --out page.html", "report a -o page.html"),
-        ("bench energy", "selfcheck energy"),
-        ("calibrate S --settle 5 --purge none", "units S --poll-interval 5 --purge-method none"),
-        ("purge --drive S --method zero", "purge S --purge-method zero"),
-        ("wear --drive S", "wear S"),
-        ("watch --dir d", "watch --history d"),
-        ("rig info --port p --seconds 2", "rig info --rig p --time 2s"),
-        ("rig cut --off-ms 20 --glitch-us 7", "rig cut --off 20ms --glitch 7us"),
-        ("rig cut --samples 3 --below-mA 2 --then-us 1 5", "rig cut --consecutive 3 --below 2mA --then 1us 5us"),
-        ("rig cut --after-us 2000", "rig cut --after 2ms"),
-        ("rig cut --random-us 1 5 --seed 3", "rig cut --random 1us 5us --seed 3"),
-        (
-            "rig cut --fall-us 5 --bulk-uF 4 5 --down-us 1 --up-us 2",
-            "rig cut --fall 5us --bulk 4uF 5uF --down 1us --up 2us",
-        ),
-    ],
-)
-def test_old_names_are_taken_and_not_shown(old, new):
-    was, now = cli.normal(old.split()), cli.normal(new.split())
-    parser = cli.parser_of({now[0]: modules()[now[0]]})
-    assert vars(parser.parse_args(was)) == vars(parser.parse_args(now))
-
-
-def test_no_help_shows_an_old_name(capsys):
-    texts = "\n".join(parser.format_help() for parser in ALL)
-    for name in ("--zoom", "--off-ms", "--above-mA", "--seconds", "--dir ", "--glitch-us"):
-        assert name not in texts, name
-    assert not any("--port" in parser.format_help() for parser in ALL if parser.prog.startswith("ssdrig rig"))
 
 
 # ---- which run

@@ -59,7 +59,6 @@ def test_every_shell_has_a_script_with_all_names(shell, capsys):
     text = capsys.readouterr().out
     for name in (*cli.COMMANDS, "steady-from", "purge-method", "consecutive", "consistency", "sata-tlc"):
         assert name in text, name
-    assert "--off-ms" not in text and "--zoom" not in text
 
 
 def test_without_shtab_it_says_how_to_get_it(monkeypatch):

@@ -52,7 +52,7 @@ def board(folder, **faults):
 
 def test_an_empty_board_gets_the_firmware_and_answers(tmp_path, mpremote, capsys):
     with board(tmp_path) as (port, folder):
-        assert run_rig("flash", "--port", port) == 0
+        assert run_rig("flash", "--rig", port) == 0
         said = capsys.readouterr()
         assert sorted(p.name for p in folder.glob("*.py")) == NAMES
         assert all((folder / name).read_bytes() == (FIRMWARE / name).read_bytes() for name in NAMES)
@@ -60,7 +60,7 @@ def test_an_empty_board_gets_the_firmware_and_answers(tmp_path, mpremote, capsys
         # again: nothing is copied, and what else lies there stays, the calibration above all
         (folder / "calibration.json").write_text("{}")
         (folder / "rig.py").write_text("# an older one\n")
-        assert run_rig("flash", "--port", port) == 0
+        assert run_rig("flash", "--rig", port) == 0
         said = capsys.readouterr().err
         assert "copying rig.py\n" in said and "left alone on the board: calibration.json" in said
         assert (folder / "rig.py").read_bytes() == (FIRMWARE / "rig.py").read_bytes() and (
@@ -111,7 +111,7 @@ def test_a_firmware_that_does_not_start_is_said(tmp_path, mpremote, monkeypatch)
     monkeypatch.setattr(flash.flash, "__defaults__", (False, source))
     monkeypatch.setattr(rig_command, "BACK_S", 1.0)
     with board(tmp_path) as (port, _), pytest.raises(RigError, match="the firmware to answer after the copy"):
-        run_rig("flash", "--port", port)
+        run_rig("flash", "--rig", port)
 
 
 @pytest.mark.parametrize(

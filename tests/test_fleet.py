@@ -186,7 +186,7 @@ def test_a_terminal_is_asked_once_with_all_serials(typed, taken, monkeypatch, ca
             "--repeat",
             "3",
         ],
-        ["--budget", "2 %", "--finish", "trim", "--purge-method", "format", "--zoom", "5", "--duration", "1h"],
+        ["--budget", "2 %", "--finish", "trim", "--purge-method", "format", "--steady-from", "5", "--duration", "1h"],
         [
             "--variant",
             "op25",

@@ -106,7 +106,7 @@ def test_a_cut_that_fails(here, monkeypatch, capsys, rig, latched):
 
     here(rig)
     monkeypatch.setattr(switch_command, "arm_and_cut", fails)
-    assert cli.main(["rig", "cut", "--yes", "--off-ms", "10"]) == 5
+    assert cli.main(["rig", "cut", "--yes", "--off", "10ms"]) == 5
     assert bool(latch.of_rig("RIG1")) == latched
     capsys.readouterr()
     monkeypatch.setattr(switch_command, "off", lambda *_, **__: {"rails": [], "off_us": None, "fired_us": 1})
@@ -120,7 +120,7 @@ def test_a_cut_that_is_refused_because_the_rail_is_off_on_purpose(here, monkeypa
 
     here(Rig(off=[0]))
     monkeypatch.setattr(switch_command, "arm_and_cut", refused)
-    assert cli.main(["rig", "cut", "--yes", "--off-ms", "10"]) == 5 and latch.of_rig("RIG1") is None
+    assert cli.main(["rig", "cut", "--yes", "--off", "10ms"]) == 5 and latch.of_rig("RIG1") is None
 
 
 def test_ctrl_c_in_a_cut_that_leaves_the_rail_off(here, monkeypatch):
@@ -129,7 +129,7 @@ def test_ctrl_c_in_a_cut_that_leaves_the_rail_off(here, monkeypatch):
 
     here(Rig(falls=[0]))
     monkeypatch.setattr(switch_command, "arm_and_cut", interrupted)
-    assert cli.main(["rig", "cut", "--yes", "--off-ms", "10"]) == 130
+    assert cli.main(["rig", "cut", "--yes", "--off", "10ms"]) == 130
     assert "KeyboardInterrupt" in latch.of_rig("RIG1")["why"]
 
 

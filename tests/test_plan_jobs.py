@@ -43,7 +43,7 @@ def test_job_files_of_a_dilated_virtual_drive():
 
 def test_the_words_of_the_command_line_set_what_they_always_did():
     """--op, --duration, --zoom, --smart-interval, --settle and --idle, as they stood in run.json before."""
-    words = ["consistency", "--drive", "S", "--op", "44.6", "--duration", "3600", "--zoom", "3200", "--settle"]
+    words = ["consistency", "--drive", "S", "--op", "44.6", "--duration", "3600", "--steady-from", "3200", "--settle"]
     args = options.parse([*words, "--smart-interval", "30", "--idle", "20"])
     variant, sets = options.parameters(args)
     drive = DRIVE | {"raw_nand_bytes": 336 * GIB, "capacity_bytes": 200 * 10**9}

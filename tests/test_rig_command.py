@@ -49,7 +49,7 @@ def bench(folder, **faults):
 
 def info(port, capsys, seconds="1"):
     capsys.readouterr()
-    assert run_rig("info", "--port", port, "--seconds", seconds, "--json") == 0
+    assert run_rig("info", "--rig", port, "--time", seconds, "--json") == 0
     return json.loads(capsys.readouterr().out)
 
 
@@ -104,7 +104,7 @@ def test_a_person_is_guided_and_the_rig_is_right_afterwards(tmp_path, capsys, mo
             return "\n"
 
         monkeypatch.setattr(rig_command, "_ask", person)
-        assert run_rig("calibrate", "--port", load.port, "--quantity", "I", "--json") == 0
+        assert run_rig("calibrate", "--rig", load.port, "--quantity", "I", "--json") == 0
         assert now == [2.5, 0.0, 6.0, 3.0]
         kept = json.loads(capsys.readouterr().out)["calibration"]
         gain, offset = calibration.gain_offset(kept["I"])
@@ -119,7 +119,7 @@ def test_a_person_is_guided_and_the_rig_is_right_afterwards(tmp_path, capsys, mo
         )
         assert abs(after["I_mean"] - amperes(2.5)) <= allowed < 1e-3
         assert abs(after["P_mean_W"] - 2.5) <= after["P_uncertainty_W"] < before["P_uncertainty_W"] / 3
-        assert run_rig("calibrate", "--port", load.port, "--forget") == 0
+        assert run_rig("calibrate", "--rig", load.port, "--forget") == 0
         assert info(load.port, capsys)["rails"][0]["calibrated"] == {}
 
 
@@ -131,7 +131,7 @@ def load_serial(port):
 def test_noise_self_test(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(rig_command, "NOISE_S", 3.0)
     with bench(tmp_path, gain_ppm=0.0, offset_uV=2.0, noise=3) as load:
-        assert run_rig("calibrate", "--port", load.port, "--noise", "--json") == 0
+        assert run_rig("calibrate", "--rig", load.port, "--noise", "--json") == 0
         said = capsys.readouterr()
         kept = json.loads(said.out.splitlines()[-1])["calibration"]["noise"]
         # 2 uV across 8 mOhm; a mean of 2700 samples is uncertain by 13.4 uA: 7 standard deviations
@@ -140,7 +140,7 @@ def test_noise_self_test(tmp_path, capsys, monkeypatch):
         assert "NOISY" in said.out and "noisier than the chip" in said.err
         load.draw(1.0)
         with pytest.raises(RigError, match="no current; seen"):
-            run_rig("calibrate", "--port", load.port, "--noise")
+            run_rig("calibrate", "--rig", load.port, "--noise")
 
 
 def test_figures_from_a_file(tmp_path, capsys):
@@ -148,12 +148,12 @@ def test_figures_from_a_file(tmp_path, capsys):
     path = tmp_path / "figures.json"
     path.write_text(json.dumps({"V": {"meter": METER, "points": points}}))
     with bench(tmp_path, vbus_gain_ppm=2000.0) as load:
-        assert run_rig("calibrate", "--port", load.port, "--readings", str(path)) == 0
+        assert run_rig("calibrate", "--rig", load.port, "--readings", str(path)) == 0
         assert "gain -1996 ppm" in capsys.readouterr().err
         rail = info(load.port, capsys)["rails"][0]
         assert rail["V_mean"] == pytest.approx(5 * 1.002 / 1.002, abs=1e-3) and set(rail["calibrated"]) == {"V"}
         with pytest.raises(RigError, match="rail 3; seen rails 0"):
-            run_rig("calibrate", "--port", load.port, "--readings", str(path), "--rail", "3")
+            run_rig("calibrate", "--rig", load.port, "--readings", str(path), "--rail", "3")
 
 
 def test_the_board_refuses_while_it_streams_and_knows_its_rails(tmp_path):
@@ -173,10 +173,10 @@ def test_the_board_refuses_while_it_streams_and_knows_its_rails(tmp_path):
     ("words", "says"),
     [
         (["info", "--time", "0"], "--time"),
-        (["info", "--seconds", "0"], "--time"),
+        (["info", "--time", "0"], "--time"),
         (["calibrate", "--noise", "--forget"], "one of"),
         (["calibrate", "--readings", "/nonsense.json"], "JSON object"),
-        (["info", "--port", "/dev/nonsense"], "no such file"),
+        (["info", "--rig", "/dev/nonsense"], "no such file"),
     ],
 )
 def test_words_that_do_not_fit(words, says):
@@ -190,7 +190,7 @@ def test_the_end_of_standard_input_changes_nothing(tmp_path, monkeypatch):
     monkeypatch.setattr("sys.stdin", io.StringIO("Meter 1\n"))
     with bench(tmp_path) as load:
         with pytest.raises(UsageError, match="answers on standard input"):
-            run_rig("calibrate", "--port", load.port)
+            run_rig("calibrate", "--rig", load.port)
         with session(load.port, stream=False) as here:
             assert here.hello["rails"][0]["calibration"] is None
 

@@ -32,9 +32,9 @@ def told(tmp_path, capsys, faults, watts=5.0):
         lent_port(board) as port,
     ):
         patch.setattr(rig_command, "info", lambda *how: once[0] if once else once.append(read(*how)) or once[0])
-        assert run_rig("info", "--port", port, "--seconds", "2.5", "--json") == 0
+        assert run_rig("info", "--rig", port, "--time", "2.5s", "--json") == 0
         found = checked("rig-info", json.loads(capsys.readouterr().out))
-        assert run_rig("info", "--port", port, "--seconds", "2.5") == 0
+        assert run_rig("info", "--rig", port, "--time", "2.5s") == 0
         return found, capsys.readouterr().out
 
 
@@ -143,9 +143,9 @@ def test_a_rail_whose_sensor_is_not_there(tmp_path, capsys):
     load = Bench(tmp_path)
     load.draw(5.0)
     with Board(tmp_path, faults=rows | REAL_TIME, feed_path=tmp_path / "feed") as board, lent_port(board) as port:
-        assert run_rig("info", "--port", port, "--seconds", "1", "--json") == RigError.exit_code
+        assert run_rig("info", "--rig", port, "--time", "1s", "--json") == RigError.exit_code
         found = json.loads(capsys.readouterr().out)
-        assert run_rig("info", "--port", port, "--seconds", "1") == RigError.exit_code
+        assert run_rig("info", "--rig", port, "--time", "1s") == RigError.exit_code
         said = capsys.readouterr()
         with pytest.raises(RigError, match="samples of every rail"):
             Rig(port, Memory()).start()

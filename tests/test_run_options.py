@@ -39,7 +39,7 @@ def nothing_starts(monkeypatch):
         (["--op", "99.9"], "16 MiB"),
         (["--duration", "0"], "at least 4 s"),
         (["--duration", str(10**23)], "--duration"),
-        (["--zoom", "70"], "begin at 70 s"),
+        (["--steady-from", "70"], "begin at 70 s"),
         (["--smart-interval", "-1"], "--smart-interval"),
         (["--smart-interval", "0"], "--smart-interval"),
         (["--idle", "-1"], "--idle"),

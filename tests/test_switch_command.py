@@ -77,22 +77,23 @@ def test_without_a_picture_no_empty_file_stays(cuts, tmp_path):
 @pytest.mark.parametrize(
     ("words", "when"),
     [
-        (["--above-mA", "500"], {"above_raw": 50_000}),
-        (["--below-mA", "20"], {"below_raw": 2000}),
+        (["--above", "500mA"], {"above_raw": 50_000}),
+        (["--below", "20mA"], {"below_raw": 2000}),
         (
-            ["--above-mA", "-1", "--then-us", "100", "2000", "--seed", "7"],
+            ["--above=-1mA", "--then", "100us", "2000us", "--seed", "7"],
             {"above_raw": -100, "after_us": [100, 2000], "seed": 7},
         ),
     ],
 )
 def test_a_power_signature(cuts, words, when):
     cuts.answer = {"ok": True, "rails": [], "off_us": None, "fired_us": 1}
-    assert run_rig("cut", "--yes", "--samples", "3", *words) == 0
+    assert run_rig("cut", "--yes", "--consecutive", "3", *words) == 0
     assert cuts[0]["when"] == {"samples": 3, "rail": 0, **when}
 
 
 @pytest.mark.parametrize(
-    "words", [["--samples", "3"], ["--samples", "3", "--above-mA", "1", "--below-mA", "1"], ["--then-us", "1", "2"]]
+    "words",
+    [["--consecutive", "3"], ["--consecutive", "3", "--above", "1mA", "--below", "1mA"], ["--then", "1us", "2us"]],
 )
 def test_half_a_power_signature_is_refused(cuts, words):
     with pytest.raises(UsageError):
@@ -102,7 +103,7 @@ def test_half_a_power_signature_is_refused(cuts, words):
 
 def test_dips_and_their_picture(cuts, tmp_path):
     cuts.answer = {"ok": True, "rails": [ROW], "waveform": WAVEFORM}
-    words = ["--profile", "dips", "--dips", "9", "--down-us", "1000", "--up-us", "4000"]
+    words = ["--profile", "dips", "--dips", "9", "--down", "1ms", "--up", "4ms"]
     assert run_rig("cut", "--yes", "--json", *words, "--scope", str(tmp_path / "dips.csv")) == 0
     assert {k: cuts[0][k] for k in ("dips", "down_us", "up_us", "off_ms")} == {
         "dips": 9,

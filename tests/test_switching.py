@@ -245,7 +245,7 @@ def test_command_line(tmp_path, capsys, monkeypatch):
     with Board(tmp_path, 2.5, {"edges": [[k / 4, 20, k % 2] for k in range(1, 200)]}) as board:
         import os
 
-        port = ["--port", os.ttyname(board.fd)]
+        port = ["--rig", os.ttyname(board.fd)]
         assert main(["rig", "off", *port, "--yes", "--json"]) == 0
         assert json.loads(capsys.readouterr().out)["on_us"] is None
         assert main(["rig", "cut", *port, "--yes"]) == 5  # it is off
@@ -254,25 +254,24 @@ def test_command_line(tmp_path, capsys, monkeypatch):
         assert "residual 0 mV" in capsys.readouterr().out
         assert main(["rig", "on", *port]) == 0
         assert capsys.readouterr().out == "all rails have power\n"
-        assert main(["rig", "cut", *port, "--yes", "--edge", "falling", "--off-ms", "550", "--json"]) == 0
+        assert main(["rig", "cut", *port, "--yes", "--edge", "falling", "--off", "550ms", "--json"]) == 0
         report = json.loads(capsys.readouterr().out)
         edges_us = [board.truth()[0]["tick0"] + k * 250_000 * (1 + 15e-6) for k in range(2, 200, 2)]
         assert min(abs(report["fired_us"] - e) for e in edges_us) <= 1
-        assert main(["rig", "cut", *port, "--yes", "--profile", "glitch", "--glitch-us", "200"]) == 0
+        assert main(["rig", "cut", *port, "--yes", "--profile", "glitch", "--glitch", "200us"]) == 0
         assert "off for 0.200 ms" in capsys.readouterr().out
-        assert main(["rig", "cut", *port, "--yes", "--off-ms", "600"]) == 0
+        assert main(["rig", "cut", *port, "--yes", "--off", "600ms"]) == 0
         words = capsys.readouterr().err  # 470 uF; the drive's 2.5 W make it look smaller
         assert 350 < int(re.search(r"rail 0: falls as (\d+) uF through 2.2 Ohm", words)[1]) < 520
-        assert main(["rig", "cut", *port, "--yes", "--profile", "ramp", "--fall-us", "50000", "--bulk-uF", "470"]) == 0
+        assert main(["rig", "cut", *port, "--yes", "--profile", "ramp", "--fall", "50ms", "--bulk", "470uF"]) == 0
         said = capsys.readouterr()
         assert (
             "was to take 40.00 ms" in said.err and 30 < float(re.search(r"90 to 10 % in ([\d.]+) ms", said.out)[1]) < 45
         )
-        assert main(["rig", "cut", *port, "--yes", "--profile", "ramp", "--fall-us", "50000"]) == 2
-        assert main(["rig", "cut", *port, "--yes", "--fall-us", "50000"]) == 2
+        assert main(["rig", "cut", *port, "--yes", "--profile", "ramp", "--fall", "50ms"]) == 2
+        assert main(["rig", "cut", *port, "--yes", "--fall", "50ms"]) == 2
         assert (
-            main(["rig", "cut", *port, "--yes", "--profile", "ramp", "--fall-us", "50000", "--bulk-uF", "470", "480"])
-            == 5
+            main(["rig", "cut", *port, "--yes", "--profile", "ramp", "--fall", "50ms", "--bulk", "470uF", "480uF"]) == 5
         )
         assert "a capacitance for each of the rails" in capsys.readouterr().err
         monkeypatch.setattr("sys.stdin", open("/dev/null"))

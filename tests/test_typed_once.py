@@ -171,7 +171,7 @@ def test_a_cut_profile_is_a_class_of_the_firmware_and_a_row_of_the_host(monkeypa
     monkeypatch.setitem(profiles.PROFILES, "dip", row)
     parser = argparse.ArgumentParser()
     switch_command.subcommands(parser.add_subparsers())
-    args = parser.parse_args(["cut", "--profile", "dip", "--dip-us", "7"])
+    args = parser.parse_args(["cut", "--profile", "dip", "--dip", "7us"])
     with pytest.raises(SystemExit):
         parser.parse_args(["cut", "--help"])
     assert "of a dip: how deep" in capsys.readouterr().out

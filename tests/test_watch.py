@@ -188,7 +188,7 @@ def test_a_round_needs_no_numpy(tools, kept):
         MAIN.replace("sys.exit(cli", "code = (cli") + "\nprint('numpy' in sys.modules, file=sys.stderr); sys.exit(code)"
     )
     done = subprocess.run(
-        [sys.executable, "-c", script, str(TESTS), "S123", "--dir", str(kept), "--once"],
+        [sys.executable, "-c", script, str(TESTS), "S123", "--history", str(kept), "--once"],
         capture_output=True,
         text=True,
         timeout=60,

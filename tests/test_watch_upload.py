@@ -72,7 +72,7 @@ def test_what_was_kept_while_the_server_was_away_is_sent_later(tools, kept):
         "cli.COMMANDS", "from ssdrig.watch import command as watch; watch.ONCE_SEND_S = 0.3; cli.COMMANDS"
     )
     clean = {k: v for k, v in os.environ.items() if not k.startswith("SSDRIG_INFLUX")}
-    words = [sys.executable, "-c", script, str(TESTS), "S123", "--dir", str(kept), "--once", "--influx"]
+    words = [sys.executable, "-c", script, str(TESTS), "S123", "--history", str(kept), "--once", "--influx"]
     with nobody() as url:
         done = subprocess.run([*words, url], capture_output=True, text=True, timeout=60, env=clean)
     assert done.returncode == UploadIncomplete.exit_code and "not sent yet" in done.stderr

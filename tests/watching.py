@@ -125,7 +125,7 @@ sys.exit(cli.main(["watch", *sys.argv[3:]]))
 
 def start(folder, *words, serials="S123", **environ):
     clean = {k: v for k, v in os.environ.items() if not k.startswith("SSDRIG_INFLUX") and k != "NOTIFY_SOCKET"}
-    words = [sys.executable, "-c", MAIN, str(TESTS), serials, "--dir", str(folder), *map(str, words)]
+    words = [sys.executable, "-c", MAIN, str(TESTS), serials, "--history", str(folder), *map(str, words)]
     return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=clean | environ)
 
 

@@ -152,11 +152,6 @@ def examples(lines: Iterable[tuple[str, str]]) -> str:
 # ---- what many commands have
 
 
-def old(parser: Any, name: str, of: str, **how: Any) -> None:
-    """Go on taking an option by the name it had, for the option that keeps its value as `of`."""
-    parser.add_argument(name, dest=of, default=argparse.SUPPRESS, help=argparse.SUPPRESS, **how)
-
-
 def add_quiet(parser: Any, words: str = "no progress on stderr") -> None:
     parser.add_argument("-q", "--quiet", action="store_true", help=words)
 

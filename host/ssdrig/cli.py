@@ -84,7 +84,6 @@ GROUPS = {  # of the help; a command of none of them comes last
     "Rig": ("rig",),
     "For developers": ("virtual", "hardware", "selfcheck", "completion", "test", "setup"),
 }
-RENAMED = {"bench": "selfcheck", "calibrate": "units"}  # old name -> new one; both are taken
 FIRST = (
     ("demo", "two runs on a SIMULATED drive and their report, three minutes"),
     ("wear --smartctl FILE", "the wear that a saved `smartctl --json=cv -x` shows"),
@@ -94,13 +93,13 @@ DOCS = "Start with README.md; details are in host/docs/, every option in host/do
 
 
 def normal(argv: list[str]) -> list[str]:
-    """The words with a command's present name; `help COMMAND` is `COMMAND --help`."""
+    """The words, with `COMMAND --help` for `help COMMAND`."""
     at = next((i for i, word in enumerate(argv) if not word.startswith("-")), None)
     if at is None:
         return argv
     if argv[at] == "help":
         return normal([*argv[:at], *argv[at + 1 : at + 2], "--help"])
-    return [*argv[:at], RENAMED.get(argv[at], argv[at]), *argv[at + 1 :]]
+    return argv
 
 
 class Top(Parser):

@@ -62,7 +62,7 @@ def test_wear_and_watch(guest, needs):
     assert (
         nvme["nand_written_bytes"] is None and nvme["wa"]["value"] is None
     )  # QEMU's drive has no NAND counter, so none is told
-    watch = guest.ssdrig("watch", NVME.serial, SATA.serial, "--once", "--json", "--dir", "/run/guest/watch")
+    watch = guest.ssdrig("watch", NVME.serial, SATA.serial, "--once", "--json", "--history", "/run/guest/watch")
     assert watch.exit_code == 0, str(watch)
     polls = [json.loads(line) for line in watch.stdout.splitlines()]
     # what QEMU's drives say

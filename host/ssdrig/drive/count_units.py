@@ -14,7 +14,7 @@ import sys
 import tempfile
 import time
 
-from ssdrig.arguments import add_dry_run, old, seconds
+from ssdrig.arguments import add_dry_run, seconds
 from ssdrig.drive.smart.units import save_units
 from ssdrig.errors import DriveError, UsageError
 from ssdrig.progress import Progress
@@ -248,7 +248,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="TIME",
         help="time between the polls that wait until the counters rest (default %(default)s s)",
     )
-    old(parser, "--settle", "settle", type=seconds)
     add_dry_run(parser, "show what would be written, and what stands against it; touch nothing")
     parser.add_argument("--json", action="store_true", help="print the result as one JSON object on stdout")
 

@@ -6,7 +6,7 @@ import sys
 import time
 from pathlib import Path
 
-from ssdrig.arguments import old, seconds
+from ssdrig.arguments import seconds
 from ssdrig.errors import RigError, UsageError
 from ssdrig.meter import calibration
 from ssdrig.progress import Progress
@@ -50,7 +50,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     sub.add_argument(
         "--time", dest="seconds", type=seconds, default=3.0, metavar="TIME", help="how long to measure (default 3s)"
     )
-    old(sub, "--seconds", "seconds", type=float)
     sub.add_argument("--load", type=float, metavar="OHM", help="resistor at the drive connector: is the shunt as said?")
     sub.add_argument("--json", action="store_true", help="print one JSON object")
     sub = add(

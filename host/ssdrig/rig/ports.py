@@ -12,7 +12,6 @@ from typing import NamedTuple
 from serial import Serial
 from serial.tools import list_ports
 
-from ssdrig.arguments import old
 from ssdrig.errors import RigError, UsageError
 
 RASPBERRY_PI, MICROPYTHON = 0x2E8A, 0x0005
@@ -36,7 +35,6 @@ def add_argument(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--rig", dest="port", metavar="PORT", help="serial port of the board (default: the only MicroPython board)"
     )
-    old(parser, "--port", "port")
 
 
 def listed() -> list[Port]:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class Option(NamedTuple):
-    """One of the fields that belong to a profile alone: fall_us is --fall TIME, and was --fall-us."""
+    """One of the fields that belong to a profile alone: fall_us is --fall TIME."""
 
     field: str
     metavar: str
@@ -21,10 +21,6 @@ class Option(NamedTuple):
     @property
     def flag(self) -> str:
         return "--" + self.field.partition("_")[0]
-
-    @property
-    def old_flag(self) -> str:
-        return "--" + self.field.replace("_", "-")
 
 
 class Profile(NamedTuple):

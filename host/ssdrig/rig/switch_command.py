@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TextIO
 
 from ssdrig import latch, owner
-from ssdrig.arguments import number, old, whole
+from ssdrig.arguments import number, whole
 from ssdrig.errors import RigError, SsdrigError, UsageError
 from ssdrig.rig import ports
 from ssdrig.rig.profiles import DEFAULT, PROFILES, Profile
@@ -37,7 +37,6 @@ def subcommands(words) -> None:
         metavar="TIME",
         help="time without power, counted once the rail is low (default 1000ms)",
     )
-    old(sub, "--off-ms", "off_ms", type=int)
     _profiles(sub)
     _aims(sub)
     sub.add_argument(
@@ -75,7 +74,7 @@ def subcommands(words) -> None:
 
 
 def _profiles(sub) -> None:
-    """The options of each profile, and their old names."""
+    """The options of each profile."""
     for name, profile in PROFILES.items():
         for option in profile.options:
             several = {"nargs": "+"} if option.each_rail else {}
@@ -83,8 +82,6 @@ def _profiles(sub) -> None:
             kind = whole(option.unit) if option.unit else int
             how = {"dest": option.field, "metavar": option.metavar, "help": words_of_it}
             sub.add_argument(option.flag, type=kind, **how, **several)
-            if option.unit:
-                old(sub, option.old_flag, option.field, type=int, **several)
 
 
 def _aims(sub) -> None:
@@ -104,9 +101,6 @@ def _aims(sub) -> None:
         help="after N samples in a row above --above, or below --below",
     )
     aim.add_argument("--edge", choices=("rising", "falling"), help="at an edge of the input --gpio")
-    old(aim, "--after-us", "after_us", type=int)
-    old(aim, "--random-us", "random_us", type=int, nargs=2)
-    old(aim, "--samples", "samples", type=int)
     sub.add_argument(
         "--above", dest="above_mA", type=number("mA"), metavar="CURRENT", help="of --consecutive, e.g. 300mA"
     )
@@ -114,9 +108,6 @@ def _aims(sub) -> None:
     sub.add_argument(
         "--then", dest="then_us", type=whole("us"), **two, help="after --consecutive a random delay, 1us to 5s"
     )
-    old(sub, "--above-mA", "above_mA", type=float)
-    old(sub, "--below-mA", "below_mA", type=float)
-    old(sub, "--then-us", "then_us", type=int, nargs=2)
     sub.add_argument(
         "--seed",
         type=int,

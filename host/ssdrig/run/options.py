@@ -7,7 +7,7 @@ import math
 import os
 from typing import Any, NamedTuple
 
-from ssdrig.arguments import Parser, add_dry_run, add_quiet, old, whole_seconds
+from ssdrig.arguments import Parser, add_dry_run, add_quiet, whole_seconds
 from ssdrig.errors import UsageError
 from ssdrig.influx import sender
 from ssdrig.overprovisioning import assumed_raw_bytes, whole_MiB
@@ -124,7 +124,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         f" steady-state rule holds, on a virtual drive {VIRTUAL_DURATION_S} s)",
     )
     add("--steady-from", dest="zoom", type=whole_seconds, metavar="TIME", help=STEADY_FROM)
-    old(method, "--zoom", "zoom", type=whole_seconds)
     add(
         "--settle",
         action="store_true",

@@ -259,7 +259,7 @@ def _windows_fit(act: Act) -> None:
             raise UsageError(
                 f"a window {name} of at least 2 s within the {longest_s:g} s of {act.path}",
                 f"{begin:g} s to {end:g} s",
-                "correct the window (--zoom), or allow more time",
+                "correct the window (--steady-from), or allow more time",
             )
 
 

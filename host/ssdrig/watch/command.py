@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from ssdrig.arguments import add_quiet, old, seconds
+from ssdrig.arguments import add_quiet, seconds
 from ssdrig.drive.smart import counters
 from ssdrig.drive.smart.smart_answer import answered
 from ssdrig.drive.target import inventory
@@ -53,7 +53,6 @@ def add_arguments(parser) -> None:
         help="where polls are kept, and `wear --history` finds them"
         " (default: $STATE_DIRECTORY/watch in a service, else $XDG_STATE_HOME/ssdrig/watch)",
     )
-    old(parser, "--dir", "dir", type=Path)
     add(
         "--influx", metavar="URL", help="http://host:port/DB to send to (default: $SSDRIG_INFLUX, else nothing is sent)"
     )
