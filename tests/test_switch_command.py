@@ -80,8 +80,8 @@ def test_without_a_picture_no_empty_file_stays(cuts, tmp_path):
         (["--above", "500mA"], {"above_raw": 50_000}),
         (["--below", "20mA"], {"below_raw": 2000}),
         (
-            ["--above=-1mA", "--then", "100us", "2000us", "--seed", "7"],
-            {"above_raw": -100, "after_us": [100, 2000], "seed": 7},
+            ["--above", "1mA", "--then", "100us", "2000us", "--seed", "7"],
+            {"above_raw": 100, "after_us": [100, 2000], "seed": 7},
         ),
     ],
 )
