@@ -137,7 +137,7 @@ def carried_out(
     drive |= {"raw_nand_bytes": None, "time_dilation": 1}
     bench = Bench(
         drive=drive,
-        fio_target="nowhere",
+        target_now=lambda: "nowhere",
         port="port",
         simulated=True,
         purge=lambda show: {"method": "none", "ok": True},

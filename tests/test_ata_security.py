@@ -8,7 +8,7 @@ import fake_erase
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from purging import commands, machine, the_purge  # noqa: F401  fixture
+from purging import ByName, commands, machine, the_purge  # noqa: F401  fixture
 
 from ssdrig.drive.erase import ata_security, purge
 from ssdrig.errors import DriveError
@@ -61,7 +61,7 @@ def test_ata_erase_is_not_tried_through_usb(machine, tmp_path):
 def test_an_erase_that_hangs_is_ended_and_leaves_no_password(machine):
     drive, state = machine("SATA", seconds=60)
     with pytest.raises(DriveError, match="killed: it had not ended"):
-        ata_security.erase(drive, "ata-secure-erase", lambda spent_s: None, timeout_s=0.5)
+        ata_security.erase(ByName(drive), "ata-secure-erase", lambda spent_s: None, timeout_s=0.5)
     assert (fake_erase.read(state)["enabled"], fake_erase.read(state)["password"]) == (0, None)
 
 
@@ -74,10 +74,10 @@ def test_ctrl_c_leaves_no_password_unless_the_drive_is_erasing(machine, tmp_path
     def interrupt(*args):
         raise KeyboardInterrupt
 
-    def identify(drive):
+    def identify(drive, path=None):
         asked.append(drive)
         # offers, promise, erase, and the one after the password was set
-        return interrupt() if len(asked) == 4 else real(drive)
+        return interrupt() if len(asked) == 4 else real(drive, path)
 
     if when == "before the erase":
         monkeypatch.setattr(ata_security, "identify", identify)
@@ -87,7 +87,7 @@ def test_ctrl_c_leaves_no_password_unless_the_drive_is_erasing(machine, tmp_path
         monkeypatch.setattr(purge, "_line", interrupt)  # the first word of progress
         behaviour = {"enabled": 1, "password": "ssdrig"}
     with pytest.raises(KeyboardInterrupt):
-        purge.purge(drive, "ata-secure-erase", root=tmp_path)
+        purge.purge(ByName(drive), "ata-secure-erase", root=tmp_path)
     assert {key: fake_erase.read(state)[key] for key in behaviour} == behaviour
     words = capfd.readouterr().err
     assert "takes the temporary password away at its end" in words and "--security-unlock ssdrig" in words

@@ -13,6 +13,7 @@ from drives import a_drive
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from loop_device import loop_device
+from purging import ByName
 
 from ssdrig.drive import count_units
 from ssdrig.drive.smart import units as units_file
@@ -302,7 +303,7 @@ def drive(tmp_path, monkeypatch):
 
 
 def test_calibration_of_a_real_device(drive, home):
-    result = count_units.calibrate(drive, 64 * MIB, "discard", 0.0, Progress(quiet=True))
+    result = count_units.calibrate(ByName(drive), 64 * MIB, "discard", 0.0, Progress(quiet=True))
     assert result["purge"]["method"] == "discard" and result["purge"]["ok"] and result["settled"]
     found = {f["key"]: f for f in result["units"]}
     assert set(found) == {"ata:241", "ata:249", "ata:233"}
@@ -316,14 +317,14 @@ def test_calibration_of_a_real_device(drive, home):
 @pytest.mark.parametrize("size", [MIB + 512, 0, 97 * MIB])
 def test_sizes_that_do_not_fit(drive, size):
     with pytest.raises(UsageError, match="96 MiB"):
-        count_units.calibrate(drive, size, None, 0.0, Progress(quiet=True))
+        count_units.calibrate(ByName(drive), size, None, 0.0, Progress(quiet=True))
 
 
 def test_a_drive_that_counts_nothing_is_not_written(drive, tmp_path):
     (tmp_path / "bin/smartctl").write_text('#!/bin/sh\necho \'{"smartctl": {"version": [7, 3], "exit_status": 0}}\'\n')
     before = open(f"/sys/block/{drive.name}/stat").read().split()[6]
     with pytest.raises(DriveError, match="attributes"):
-        count_units.calibrate(drive, 64 * MIB, None, 0.0, Progress(quiet=True))
+        count_units.calibrate(ByName(drive), 64 * MIB, None, 0.0, Progress(quiet=True))
     assert open(f"/sys/block/{drive.name}/stat").read().split()[6] == before
 
 

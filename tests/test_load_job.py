@@ -90,7 +90,7 @@ def test_job_file_of_a_device_bypasses_the_page_cache():
     text = load.job_file(
         load.Job("fill", "write", 131072, 8, 1 << 30, "/dev/disk/by-id/a:b", offset=1 << 20, io_size=1 << 21)
     )
-    assert "ioengine=libaio\ndirect=1\nfilename=/dev/disk/by-id/a\\:b\n" in text
+    assert "ioengine=libaio\ndirect=1\nfilename=/dev/disk/by-id/a\\:b\nallow_file_create=0\n" in text
     assert "offset=1048576\nsize=1073741824\nio_size=2097152\n" in text and "time_based" not in text
 
 

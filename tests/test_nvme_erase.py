@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import fake_erase
 import pytest
@@ -17,6 +18,8 @@ from simboard import PATIENCE_S, until
 
 from ssdrig.drive.erase import erasing, nvme_erase, purge
 from ssdrig.errors import DriveError
+
+TESTS = Path(__file__).resolve().parent
 
 
 @pytest.mark.slow
@@ -59,7 +62,7 @@ def test_a_format_that_hangs_is_ended(machine, monkeypatch):
     monkeypatch.setattr(erasing, "TICK_S", 0.01)  # so that some come, however busy the machine is
     ticks = []
     with pytest.raises(DriveError, match="killed: it had not ended"):
-        nvme_erase.format(drive, "format", ticks.append, timeout_s=0.3)
+        nvme_erase.format(drive, drive.controller, "format", ticks.append, timeout_s=0.3)
     assert ticks and ticks == sorted(ticks)
 
 
@@ -83,7 +86,7 @@ def test_sanitize_is_followed_to_its_end(machine, tmp_path, method, action):
 def test_sanitize_progress_rises_and_has_an_eta(machine):
     drive, _ = machine(sanicap=7, polls_to_end=8)
     seen = []
-    nvme_erase.sanitize(drive, "sanitize-block", lambda share, left_s: seen.append((share, left_s)))
+    nvme_erase.sanitize(drive, drive.controller, "sanitize-block", lambda share, left_s: seen.append((share, left_s)))
     shares = [share for share, _ in seen]
     assert shares == [n / 8 for n in range(1, 9)]
     assert seen[0][1] == 120 and seen[-1][1] == 0  # the drive's own estimate until there is a rate
@@ -100,10 +103,10 @@ def test_sanitize_failures(machine, tmp_path, monkeypatch):
         the_purge(drive, "sanitize-block", root=tmp_path)
     drive, _ = machine(sanicap=7, stuck_at=0.25)
     with pytest.raises(DriveError, match="25.0%.*goes on after a power loss"):
-        nvme_erase.sanitize(drive, "sanitize-block", lambda share, left_s: None, stall_s=0.3)
+        nvme_erase.sanitize(drive, drive.controller, "sanitize-block", lambda share, left_s: None, stall_s=0.3)
     drive, _ = machine(sanicap=7, silent=list(range(100)))
     with pytest.raises(DriveError, match="sanitize log.*Input/output error"):
-        nvme_erase.sanitize(drive, "sanitize-block", lambda share, left_s: None, stall_s=0.3)
+        nvme_erase.sanitize(drive, drive.controller, "sanitize-block", lambda share, left_s: None, stall_s=0.3)
 
 
 @pytest.mark.slow
@@ -188,11 +191,12 @@ def heed_ctrl_c():
 def test_ctrl_c_says_the_state_and_leaves_the_format_to_end(machine, tmp_path):
     drive, state = machine(until=str(tmp_path / "may end"))
     code = (
-        "import json, sys\nfrom ssdrig.drive.erase import purge\nfrom ssdrig.drive.target.inventory import Drive\n"
-        "purge.purge(Drive(**json.loads(sys.argv[1])), 'format', root=sys.argv[2])"
+        "import json, sys\nsys.path.insert(0, sys.argv[3])\nfrom purging import ByName\nfrom ssdrig.drive.erase import purge\n"
+        "from ssdrig.drive.target.inventory import Drive\n"
+        "purge.purge(ByName(Drive(**json.loads(sys.argv[1]))), 'format', root=sys.argv[2])"
     )
     process = subprocess.Popen(
-        [sys.executable, "-c", code, json.dumps(vars(drive)), str(tmp_path)],
+        [sys.executable, "-c", code, json.dumps(vars(drive)), str(tmp_path), str(TESTS)],
         stderr=subprocess.PIPE,
         text=True,
         preexec_fn=heed_ctrl_c,

@@ -7,7 +7,7 @@ import os
 
 import fake_erase
 import pytest
-from purging import LOOP_BYTES, SIZE, commands, drive_at, loop, machine, the_purge  # noqa: F401  fixtures
+from purging import LOOP_BYTES, SIZE, ByName, commands, drive_at, loop, machine, the_purge  # noqa: F401  fixtures
 
 from ssdrig.drive.erase import command, purge
 from ssdrig.drive.target import block
@@ -76,7 +76,7 @@ def test_auto_says_why_the_better_method_was_not_used(machine, tmp_path, capfd, 
     (queue / "discard_max_bytes").write_text("2147450880\n")
     drive, _ = machine("SATA", frozen=1)
     monkeypatch.setattr(block, "discard", lambda node, on_bytes: open(node, "r+b").write(bytes(SIZE)))
-    assert purge.purge(drive, root=tmp_path)["method"] == "discard"
+    assert purge.purge(ByName(drive), root=tmp_path)["method"] == "discard"
     assert "not ata-secure-erase: the drive is frozen" in capfd.readouterr().err
 
 
@@ -152,7 +152,7 @@ def run(machine, monkeypatch, tmp_path):
     from ssdrig.drive.target import guard, inventory
     from ssdrig.errors import SsdrigError, UnsafeTarget
 
-    class Held:
+    class Held(ByName):
         rechecked = 0
 
         def recheck(self):
@@ -163,9 +163,7 @@ def run(machine, monkeypatch, tmp_path):
     def hold(drive, serial, root="/"):
         if serial != drive.serial:
             raise UnsafeTarget(drive.serial, serial, "")
-        held = Held()
-        held.drive = drive
-        yield held
+        yield Held(drive)
 
     def go(*words, **behaviour):
         drive, go.state = machine(**behaviour)

@@ -32,7 +32,7 @@ class Bench_:
 
     def __init__(self, tmp_path, monkeypatch, **texts):
         self.ends, self.ran, self.written = {}, [], 0
-        self.here = Bench(DRIVE, "none", None, True, *(4 * [lambda *_: None]))
+        self.here = Bench(DRIVE, lambda: "none", None, True, *(4 * [lambda *_: None]))
         object.__setattr__(self.here, "poll", lambda like: self._document())
         plans = []
         for i, (name, text) in enumerate(texts.items()):

@@ -78,7 +78,7 @@ def carried_out(tmp_path, monkeypatch):
             **(
                 dict(
                     drive=DRIVE,
-                    fio_target=str(target),
+                    target_now=lambda: str(target),
                     port=None,
                     simulated=False,
                     purge=lambda show: {"method": "none", "ok": True},

@@ -2,7 +2,6 @@
 kinds: the virtual bench behind NBD, which needs no root, and a block device of this machine, which the guard holds from
 start to end."""
 
-import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -42,7 +41,7 @@ def _cannot_change(key: str, *_) -> NoReturn:
 
 @dataclass(frozen=True)
 class Bench:
-    """`drive` is its part of run.json. The functions raise DriveError or UnsafeTarget; `purge` reports the method
+    """`drive` is its part of run.json, `target_now` is fio_target by the time that it is called. The functions raise DriveError or UnsafeTarget; `purge` reports the method
     and its verified effect, `poll` makes a SMART document (given an earlier one, it asks only that one's sources
     again), `check` verifies that the target is still this drive, `trim` discards so many bytes from its beginning,
     `setting` says what a condition is, `change` sets it, `put_back` takes what `setting` said, `conditions` reads all,
@@ -52,7 +51,7 @@ class Bench:
     of a run. `port` None: power is not measured. `target`: of a power-loss campaign."""
 
     drive: dict
-    fio_target: str
+    target_now: Callable[[], str]
     port: str | None
     simulated: bool
     purge: Callable[[Progress], dict]
@@ -70,6 +69,13 @@ class Bench:
     read_blocks: Callable[[list[int]], list[bytes | None]] = _cannot_write
     reads_as: Callable[[int, bytes], bytes] = lambda offset, content: content
     target: Target | None = None
+
+    @property
+    def fio_target(self) -> str:
+        """What fio and the player open: the URI of a virtual bench, or the path of the descriptor by which the drive is
+        held. Asked for at each start, and never stored: a drive that is not held has none. Raises DriveError,
+        UnsafeTarget."""
+        return self.target_now()
 
 
 def _kept_as(offset: int, content: bytes) -> bytes:
@@ -137,7 +143,7 @@ def virtual(running: VirtualBench) -> Bench:
     }
     return Bench(
         drive,
-        running.fio_target,
+        lambda: running.fio_target,
         running.port,
         True,
         purge_,
@@ -167,7 +173,7 @@ def nbd(uri: str, drive: dict, commands: tuple[str, str], plp_claimed: bool) -> 
         raise DriveError("a drive that can be asked", "an NBD server, which has no such thing", "leave the step out")
 
     made = target.of_nbd(uri, commands, plp_claimed)
-    return Bench(drive, uri, None, False, none, none, none, lambda: None, target=made)
+    return Bench(drive, lambda: uri, None, False, none, none, none, lambda: None, target=made)
 
 
 @contextmanager
@@ -197,26 +203,37 @@ def real(
             words |= {"power_off": commands[0], "power_on": commands[1], "plp_claimed": plp_claimed}
 
         def purge_(show: Progress) -> dict:
-            held.recheck()
+            held.check()
             return purge.purge(held, purge_method, show)
+
+        def settable(key: str) -> Drive:
+            return held.recheck() if conditions.is_of_drive(key) else held.drive
+
+        def change(key: str, value: str) -> None:
+            drive = settable(key)
+            conditions.change(key, value, drive.name, controller=drive.controller)
+
+        def put_back(key: str, before: list[str]) -> None:
+            drive = settable(key)
+            conditions.put_back(key, before, drive.name, controller=drive.controller)
 
         yield Bench(
             words,
-            drive.node,
+            lambda: held.path,
             port,
             drive.simulated,
             purge_,
             lambda like: polled(held.drive, like),
-            lambda: flush_cache(held.drive.node),
-            held.recheck,
-            lambda range_bytes: block.discard(held.drive.node, end_bytes=range_bytes),
-            lambda key: conditions.setting(key, held.drive.name, controller=held.drive.controller),
-            lambda key, value: conditions.change(key, value, held.drive.name, controller=held.drive.controller),
-            lambda key, before: conditions.put_back(key, before, held.drive.name, controller=held.drive.controller),
+            lambda: block.sync(held.path),
+            held.check,
+            lambda range_bytes: block.discard(held.path, end_bytes=range_bytes),
+            lambda key: conditions.setting(key, settable(key).name, controller=held.drive.controller),
+            change,
+            put_back,
             lambda: conditions.read(held.drive.name, controller=held.drive.controller, nsid=held.drive.nsid),
             lambda: witness.read(held.drive.name),
-            write_blocks=lambda blocks: block.write(held.drive.node, blocks),
-            read_blocks=lambda offsets: block.read(held.drive.node, offsets),
+            write_blocks=lambda blocks: block.write(held.path, blocks),
+            read_blocks=lambda offsets: block.read(held.path, offsets),
             target=target.of_held(held, commands, plp_claimed),
         )
 
@@ -244,18 +261,3 @@ def polled(drive: Drive, like: dict | None = None) -> dict:
     if drive.controller and drive.interface.startswith("NVMe"):
         document["used_bytes"] = features.used_bytes(drive.controller, drive.nsid)
     return document
-
-
-def flush_cache(node: str | Path) -> None:
-    """Have the drive empty its write cache: fsync of a block device ends with a flush command. DriveError if it
-    fails."""
-    try:
-        fd = os.open(node, os.O_RDWR)
-        try:
-            os.fsync(fd)
-        finally:
-            os.close(fd)
-    except OSError as error:
-        raise DriveError(
-            f"{node} to flush its cache", str(error), "see whether the drive is still there: ./ssdrig drives"
-        ) from error

@@ -109,6 +109,11 @@ def can_set(key: str, name: str, root: str | os.PathLike = "/", controller: str 
     return bool(_paths(FILES.get(key), name, root)) or _feature(key, controller) is not None
 
 
+def is_of_drive(key: str) -> bool:
+    """Whether a setting is the drive's, not the host's."""
+    return key not in FILES or "{name}" in FILES[key]
+
+
 def setting(key: str, name: str, root: str | os.PathLike = "/", controller: str | None = None) -> list[str]:
     """The words in force of each of its files, in their order; of a feature of an NVMe drive features.setting(). Raises
     DriveError where there is none."""

@@ -146,7 +146,7 @@ def calibrate(
     """Purge (unless purge_method is None), poll, write written_bytes sequentially from the start, wait until the
     counters rest, poll.
 
-    held: of guard.hold, or a Drive that is safe to write (tests). Returns {"model", "firmware", "serial",
+    held: of guard.hold. Returns {"model", "firmware", "serial",
     "written_bytes", "purge" (purge's result or None), "settled", "units" (find_units)}. Raises UsageError for a size
     that does not fit the drive, DriveError, LoadError, ToolMissing."""
     from ssdrig.drive.erase import purge as purging
@@ -154,7 +154,7 @@ def calibrate(
     from ssdrig.drive.target import block
     from ssdrig.load import fio  # numpy, as above
 
-    drive, progress = getattr(held, "drive", held), progress or Progress()
+    drive, progress = held.drive, progress or Progress()
     if written_bytes % WRITE_BLOCK_BYTES or not 0 < written_bytes <= drive.capacity_bytes:
         fit = drive.capacity_bytes // WRITE_BLOCK_BYTES
         raise UsageError(
@@ -168,12 +168,12 @@ def calibrate(
             "see ./ssdrig wear DRIVE",
         )
     purged = purging.purge(held, purge_method, progress) if purge_method else None
-    block.flush(drive.node)
+    block.flush(held.path)
     _rest(settle_s, "the drive rests before the first poll", progress)
-    drive = held.recheck() if hasattr(held, "recheck") else drive
+    drive = held.check()
     before = collect.poll(drive, like=first)
-    _write(fio, drive, written_bytes, progress)
-    block.flush(drive.node)
+    _write(fio, held.path, written_bytes, progress)
+    block.flush(held.path)
     found, settled = find_units(before, collect.poll(drive, like=before), written_bytes), False
     for step in range(SETTLE_STEPS):
         _rest(settle_s, f"waiting until the counters rest, {step + 1}", progress)
@@ -191,7 +191,7 @@ def calibrate(
     }
 
 
-def _write(fio, drive, written_bytes: int, progress: Progress) -> None:
+def _write(fio, path: str, written_bytes: int, progress: Progress) -> None:
     def on_second(second):
         share = second["total_bytes"] / written_bytes
         left_s = second["runtime_s"] * (1 - share) / share if share else 0
@@ -199,7 +199,7 @@ def _write(fio, drive, written_bytes: int, progress: Progress) -> None:
         progress.show(f"writing {size(written_bytes)} {share:4.0%} · {speed} · about {clock(left_s)} left")
 
     job = fio.Job(
-        "calibrate", "write", WRITE_BLOCK_BYTES, QUEUE_DEPTH, written_bytes, drive.node, io_size=written_bytes
+        "calibrate", "write", WRITE_BLOCK_BYTES, QUEUE_DEPTH, written_bytes, path, io_size=written_bytes
     )
     with tempfile.TemporaryDirectory(prefix="ssdrig-calibrate-") as folder:
         result = fio.run(job, folder, on_second)

@@ -21,9 +21,9 @@ BINS_S = {"second": 0.0, "minute": 60.0, "none": float("inf"), "fine": 60.0}
 
 @dataclass(frozen=True)
 class Job:
-    """One fio step. `target`: a URI such as nbd+unix:///?socket=PATH, or the path of a block device or file, which the
-    caller has made sure may be written. Ends after `time_s` or `io_size` bytes, whichever comes first; where neither is
-    given, after one pass.
+    """One fio step. `target`: a URI such as nbd+unix:///?socket=PATH, or a path that opens what the caller has made
+    sure may be written: of a drive guard.Held.path, or of a file, which must exist. Ends after `time_s` or `io_size`
+    bytes, whichever comes first; where neither is given, after one pass.
 
     `threads` each keep `queue_depth` I/Os in flight; sequential ones share `size_bytes`, random ones each go over all
     of it. With `pause_s` every thread does I/O for `burst_s`, then none for `pause_s`, in turn; fio's first burst takes
@@ -105,6 +105,7 @@ def job_file(job: Job) -> str:
         engine: list[tuple[str, object]] = [("ioengine", "nbd"), ("uri", job.target)]
     else:
         engine = [("ioengine", job.engine), ("direct", 1), ("filename", job.target.replace(":", "\\:"))]
+        engine.append(("allow_file_create", 0))  # else fio makes a file of the name of a device that is gone
     size_bytes = job.size_bytes
     ends: list[tuple[str, object]] = []
     spread: list[tuple[str, object]] = []

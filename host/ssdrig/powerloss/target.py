@@ -102,7 +102,7 @@ def of_held(held: Held, commands: tuple[str, str] | None, claimed: bool) -> Targ
 
     nvme = held.drive.interface.startswith("NVMe")
     return Target(
-        lambda: connected(held.drive.node),
+        lambda: connected(held.path),
         lambda: of_drive(held.drive, claimed),
         held.let_go,
         back,

@@ -86,6 +86,7 @@ def carry_out(act, stage, number: int) -> dict:
         if why := stage.over_budget(done - begun, size):
             break
         stage.stop.check()
+        stage.bench.check()  # a slice may take hours
         _stamp(act, stage, at, n)
         stage.book.event("slice.start", step=act.path, slice=n)
         made = job(act, stage.bench.fio_target, stage.next_seed(), size_bytes=size, number=n)

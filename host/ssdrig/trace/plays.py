@@ -57,9 +57,9 @@ def on_drive(asked: Asked, name: str, destroy_serial: str | None, dry_run: bool)
         guard.announce_refusals(drive, destroy_serial, lambda words: print(words, file=sys.stderr))
         return result(asked, drive.model, drive.simulated, None)
     with guard.hold(drive, confirmed(drive, destroy_serial)) as held:
-        held.recheck()
+        held.check()
         before = witness.read(drive.name)
-        with targets.device(drive.node, asked.longest()) as target:
+        with targets.device(held.path, asked.longest()) as target:
             player.fits(asked.rows, target.size_bytes, target.block_bytes)
             found = _play(asked, target, show)
         counted = witness.between(before, witness.read(drive.name))["drive"]

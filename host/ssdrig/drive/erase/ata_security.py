@@ -11,8 +11,9 @@ from dataclasses import dataclass
 
 from ssdrig.drive import program
 from ssdrig.drive.erase import erasing
+from ssdrig.drive.target.door import Way
 from ssdrig.drive.target.inventory import Drive
-from ssdrig.errors import DriveError
+from ssdrig.errors import DriveError, UnsafeTarget
 
 PASSWORD = "ssdrig"
 QUERY_S = 20.0
@@ -77,14 +78,15 @@ def parse(text: str) -> list[int]:
     return [int(word, 16) for row in rows for word in row]
 
 
-def identify(drive: Drive) -> Security:
-    """Raises DriveError."""
-    return decode(words(drive))
+def identify(drive: Drive, path: str | None = None) -> Security:
+    """As decode() of words(). Raises DriveError."""
+    return decode(words(drive, path))
 
 
-def words(drive: Drive) -> list[int]:
-    """The 256 words of IDENTIFY DEVICE. Raises DriveError."""
-    call = program.run(["hdparm", "--Istdout", drive.node], QUERY_S)
+def words(drive: Drive, path: str | None = None) -> list[int]:
+    """The 256 words of IDENTIFY DEVICE, asked for at `path` of a drive that is held, else by name. Raises
+    DriveError."""
+    call = program.run(["hdparm", "--Istdout", path or drive.node], QUERY_S)
     found = parse(call.stdout.decode(errors="replace"))
     if call.exit_code != 0 or len(found) != 256:
         raise DriveError(
@@ -137,40 +139,41 @@ def unlock_words(drive: Drive, locked: bool = True) -> str:
     return f"hdparm --user-master u --security-unlock {PASSWORD} {drive.node} && {disable}" if locked else disable
 
 
-def erase(drive: Drive, method: str, on_tick: Callable[[float], None], timeout_s: float | None = None) -> list[str]:
+def erase(held: Way, method: str, on_tick: Callable[[float], None], timeout_s: float | None = None) -> list[str]:
     """SECURITY ERASE UNIT, normal or enhanced. Returns the argv that erased. Raises DriveError.
 
     Whatever happens after the password was set, it is taken away again as far as the drive lets; if it stays, the error
     says how to free the drive. hdparm's exit code alone proves nothing (some adapters lose the sense data): the drive's
     state does."""
-    before = identify(drive)
+    drive = held.drive
+    before = identify(drive, held.path)
     why = _why_not(before, drive)
     if why:
         raise DriveError("a drive whose security settings can be changed", why, "do that, or choose another method")
     estimate = before.enhanced_s if method == "ata-enhanced-erase" else before.erase_s
     limit_s = timeout_s or max(LEAST_S, 2.0 * estimate if estimate else NO_ESTIMATE_S)
-    set_password = ["hdparm", "--user-master", "u", "--security-mode", "h", "--security-set-pass", PASSWORD, drive.node]
-    argv = ["hdparm", "--user-master", "u", SWITCH[method], PASSWORD, drive.node]
+    set_password = ["hdparm", "--user-master", "u", "--security-mode", "h", "--security-set-pass", PASSWORD]
+    argv = ["hdparm", "--user-master", "u", SWITCH[method], PASSWORD, held.path]
     cleared = sent = False
     try:
-        call = erasing.run(set_password, QUERY_S)
-        armed = identify(drive)
+        call = erasing.run([*set_password, held.path], QUERY_S)
+        armed = identify(drive, held.path)
         if not armed.enabled or armed.locked:
             raise DriveError(
                 "the drive to take a temporary password", erasing.words(call), "see dmesg; choose another method"
             )
         sent = True
         call = erasing.run(argv, limit_s, on_tick)
-        after = identify(drive)
+        after = identify(drive, held.path)
         cleared = not after.enabled and not after.locked
         if call.exit_code != 0 or not cleared:  # the password goes only with a whole erase
             raise DriveError("the drive to erase itself", erasing.words(call), "see dmesg; choose another method")
     except KeyboardInterrupt:
         if not sent:  # once it erases it takes no other command, and ends by taking the password away
-            _clear(drive)
+            _clear(held)
         raise
     except DriveError as error:
-        if cleared or _clear(drive):
+        if cleared or _clear(held):
             raise
         do = (
             f"THE DRIVE STILL HAS THE PASSWORD {PASSWORD!r}: when it no longer erases free it with:"
@@ -180,15 +183,15 @@ def erase(drive: Drive, method: str, on_tick: Callable[[float], None], timeout_s
     return argv
 
 
-def _clear(drive: Drive) -> bool:
+def _clear(held: Way) -> bool:
     """Try to take the password away. Returns whether the drive says that it has none."""
     try:
-        state = identify(drive)
+        state = identify(held.drive, held.path)
         if state.locked:
-            program.run(["hdparm", "--user-master", "u", "--security-unlock", PASSWORD, drive.node], QUERY_S)
+            program.run(["hdparm", "--user-master", "u", "--security-unlock", PASSWORD, held.path], QUERY_S)
         if state.enabled or state.locked:
-            program.run(["hdparm", "--user-master", "u", "--security-disable", PASSWORD, drive.node], QUERY_S)
-            state = identify(drive)
+            program.run(["hdparm", "--user-master", "u", "--security-disable", PASSWORD, held.path], QUERY_S)
+            state = identify(held.drive, held.path)
         return not state.enabled and not state.locked
-    except DriveError:
+    except (DriveError, UnsafeTarget):
         return False

@@ -1,7 +1,8 @@
 """NVMe format and sanitize through nvme-cli, and what a controller says it can do of them.
 
-All goes to the controller's node (/dev/nvme0), not the namespace's: nvme-cli 2.x opens a namespace O_EXCL before it
-formats, which fails while the guard holds it; a character device knows no such thing. --force only leaves out
+All goes to the controller (/dev/nvme0), not the namespace: nvme-cli 2.x opens a namespace O_EXCL before it formats,
+which fails while the guard holds it; a character device knows no such thing. What erases is given the path of a
+descriptor (guard.Held.controller), never a name: nvme-cli opens it as any other. --force only leaves out
 nvme-cli's ten seconds of second thoughts: the guard has asked before. Pages are read in binary, whose layout is the
 standard's (NVM Express Base Specification 2.0: Identify Controller, Identify Namespace, Sanitize Status log 81h) and
 not the version's of nvme-cli."""
@@ -127,15 +128,15 @@ def identify_controller(drive: Drive) -> Controller:
     return decode_controller(_page(*nvme_cli.identify(_node(drive)), "Identify Controller"))
 
 
-def identify_namespace(drive: Drive) -> Namespace:
-    """Raises DriveError."""
-    page = nvme_cli.identify_namespace(_node(drive), drive.nsid or 0)
+def identify_namespace(drive: Drive, controller: str | None = None) -> Namespace:
+    """`controller`: the path to that of a drive that is held, else by name. Raises DriveError."""
+    page = nvme_cli.identify_namespace(controller or _node(drive), drive.nsid or 0)
     return decode_namespace(_page(*page, "Identify Namespace"))
 
 
-def sanitize_log(drive: Drive) -> Sanitize:
-    """Raises DriveError, also when the drive does not have it."""
-    return decode_sanitize(_page(*nvme_cli.log_page(_node(drive), SANITIZE_LOG), "the sanitize log"))
+def sanitize_log(drive: Drive, controller: str | None = None) -> Sanitize:
+    """As identify_namespace(). Raises DriveError, also when the drive does not have it."""
+    return decode_sanitize(_page(*nvme_cli.log_page(controller or _node(drive), SANITIZE_LOG), "the sanitize log"))
 
 
 def other_namespaces(drive: Drive, root: str | Path = "/") -> list[str]:
@@ -226,11 +227,13 @@ def offers(drive: Drive, root: str | Path = "/") -> dict[str, tuple[str | None, 
     return found
 
 
-def format(drive: Drive, method: str, on_tick: Callable[[float], None], timeout_s: float = FORMAT_S) -> list[str]:
-    """Format NVM of this namespace with the LBA format and protection that it has. Returns the argv used. Raises
-    DriveError."""
-    now = identify_namespace(drive)
-    argv = ["nvme", "format", _node(drive), "-n", str(drive.nsid), f"--ses={SES[method]}", f"--lbaf={now.lba_format}"]
+def format(
+    drive: Drive, controller: str, method: str, on_tick: Callable[[float], None], timeout_s: float = FORMAT_S
+) -> list[str]:
+    """Format NVM of this namespace, by the path to its controller, with the LBA format and protection that it has.
+    Returns the argv used. Raises DriveError."""
+    now = identify_namespace(drive, controller)
+    argv = ["nvme", "format", controller, "-n", str(drive.nsid), f"--ses={SES[method]}", f"--lbaf={now.lba_format}"]
     if now.metadata_extended or now.protection:  # without: nvme-cli's defaults, which are 0
         argv += [f"--ms={now.metadata_extended}", f"--pi={now.protection}", f"--pil={now.protection_first}"]
     argv += [f"--timeout={round(timeout_s * 1000)}", "--force"]
@@ -243,24 +246,28 @@ def format(drive: Drive, method: str, on_tick: Callable[[float], None], timeout_
 
 
 def sanitize(
-    drive: Drive, method: str, on_progress: Callable[[float, float | None], None], stall_s: float = STALL_S
+    drive: Drive,
+    controller: str,
+    method: str,
+    on_progress: Callable[[float, float | None], None],
+    stall_s: float = STALL_S,
 ) -> list[str]:
-    """Start a sanitize and wait for its end; on_progress(share done, seconds left or None). Returns the argv used.
+    """Start a sanitize, by the path to the drive's controller, and wait for its end; on_progress(share done, seconds left or None). Returns the argv used.
 
     --ause: should it fail, the drive may be brought back without another sanitize. Raises DriveError."""
-    argv = ["nvme", "sanitize", _node(drive), "-a", str(ACTION[method]), "--ause"]
+    argv = ["nvme", "sanitize", controller, "-a", str(ACTION[method]), "--ause"]
     if method == "sanitize-overwrite":
         argv += ["--owpass=1", "--ovrpat=0"]
     call = program.run(argv, QUERY_S)
     if call.exit_code != 0:
         do = "see nvme error-log and nvme sanitize-log; power-cycle the drive and try again"
         raise DriveError("the drive to start a sanitize", erasing.words(call), do)
-    wait_for_sanitize(drive, on_progress, stall_s)
+    wait_for_sanitize(drive, controller, on_progress, stall_s)
     return argv
 
 
 def wait_for_sanitize(
-    drive: Drive, on_progress: Callable[[float, float | None], None], stall_s: float = STALL_S
+    drive: Drive, controller: str, on_progress: Callable[[float, float | None], None], stall_s: float = STALL_S
 ) -> Sanitize:
     """Wait until no sanitize is under way. Raises DriveError when it failed, does not move, or the drive no longer
     answers."""
@@ -269,7 +276,7 @@ def wait_for_sanitize(
     last, pause_s = -1.0, 0.05
     while True:
         try:
-            log = sanitize_log(drive)
+            log = sanitize_log(drive, controller)
         except DriveError as error:  # some drives do not answer for a while
             if time.monotonic() - answered_at > min(SILENT_S, stall_s):
                 raise DriveError("the drive to give its sanitize log", error.seen, _resume(drive)) from error

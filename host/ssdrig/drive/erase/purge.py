@@ -13,6 +13,7 @@ from pathlib import Path
 from ssdrig.drive.erase import ata_security, erasing, nvme_erase
 from ssdrig.drive.program import is_missing
 from ssdrig.drive.target import block
+from ssdrig.drive.target.door import Way
 from ssdrig.drive.target.inventory import Drive
 from ssdrig.errors import DriveError, ToolMissing, UsageError
 from ssdrig.progress import Progress
@@ -120,8 +121,8 @@ def _none(offered: list[Method]):
     )
 
 
-def purge(held_or_drive, method: str = "auto", progress: Progress | None = None, root: str | Path = "/") -> dict:
-    """Purge a drive that the caller has made safe to destroy (guard.hold; a bare Drive is for tests).
+def purge(held: Way, method: str = "auto", progress: Progress | None = None, root: str | Path = "/") -> dict:
+    """Purge a drive that the caller has made safe to destroy (guard.hold).
 
     Returns {"method", "tool", "argv", "duration_s", "effect", "ok"}. ok: the effect was seen; else effect["words"] says
     what is not known. effect: {"samples", "proving" (samples that held data before), "kept", "zeros", "ones", "other",
@@ -130,13 +131,29 @@ def purge(held_or_drive, method: str = "auto", progress: Progress | None = None,
 
     Raises DriveError when the drive cannot, fails or still holds what it held; ToolMissing; UsageError for an unknown
     method. On Ctrl-C it says what state the drive is in and raises KeyboardInterrupt."""
-    drive = getattr(held_or_drive, "drive", held_or_drive)
+    drive = held.drive
     progress = progress or Progress()
     offered = methods(drive, root)
     chosen = choose(offered, method)
     begun = time.monotonic()
+    with contextlib.ExitStack() as until_end:
+        controller = until_end.enter_context(held.controller()) if drive.controller else ""
+        return _purge(held, controller, method, chosen, offered, progress, begun)
+
+
+def _purge(
+    held: Way,
+    controller: str,
+    method: str,
+    chosen: Method,
+    offered: list[Method],
+    progress: Progress,
+    begun: float,
+) -> dict:
+    """As purge(), by `chosen`; `controller`: the path to that of an NVMe drive."""
+    drive = held.drive
     try:
-        resumed = _finish_sanitize(drive, progress) if drive.controller else None
+        resumed = _finish_sanitize(drive, controller, progress) if controller else None
         purged = resumed in METHODS and method in ("auto", resumed)
         if chosen.name != method and not purged:
             better = [
@@ -146,30 +163,29 @@ def purge(held_or_drive, method: str = "auto", progress: Progress | None = None,
             progress.say(
                 "".join(f"not {m.name}: {m.why_not}\n" for m in own) + f"purge by {chosen.name}: {chosen.does}"
             )
-        promise, used_before = _promise(drive)
-        offsets, before, pattern_bytes = _note(drive, skip=purged)
+        promise, used_before = _promise(held, controller)
+        offsets, before, pattern_bytes = _note(held, skip=purged)
         if purged:
             chosen = next(m for m in offered if m.name == resumed)
-            argv, name = ["nvme", "sanitize-log", drive.controller], erasing.version("nvme")
+            argv, name = ["nvme", "sanitize-log", controller], erasing.version("nvme")
         else:
-            argv, name = _erase(drive, chosen, progress)
+            argv, name = _erase(held, controller, chosen, progress)
     except KeyboardInterrupt:
         kind = chosen.name.partition("-")[0]
         extra = ata_security.unlock_words(drive) if kind == "ata" else ""
         progress.say(INTERRUPTED.get(kind, "part of the drive has been purged: purge again") + extra)
         raise
     duration_s = time.monotonic() - begun
-    if hasattr(held_or_drive, "recheck"):
-        drive = held_or_drive.recheck()
-    block.flush(drive.node)  # forget what the kernel has cached of it
-    if block.size(drive.node) != drive.capacity_bytes:
+    drive = held.recheck()
+    block.flush(held.path)  # forget what the kernel has cached of it
+    if (size_bytes := block.size(held.path)) != drive.capacity_bytes:
         raise DriveError(
             f"a capacity of {drive.capacity_bytes} bytes as before",
-            f"{block.size(drive.node)}",
+            f"{size_bytes}",
             "see whether the drive's format changed",
         )
-    effect = judge(chosen.name, before, block.read(drive.node, offsets), promise)
-    _, used_after = _promise(drive)
+    effect = judge(chosen.name, before, block.read(held.path, offsets), promise)
+    _, used_after = _promise(held, controller)
     effect |= {
         "pattern_bytes": pattern_bytes,
         "used_blocks_before": used_before,
@@ -233,37 +249,38 @@ def _kind(content: bytes | None) -> str:
     return "zeros" if not any(content) else "ones" if content == b"\xff" * len(content) else "other"
 
 
-def _note(drive: Drive, skip: bool) -> tuple[list[int], list[bytes | None], int]:
+def _note(held: Way, skip: bool) -> tuple[list[int], list[bytes | None], int]:
     """Offsets, what is there, and how many bytes of pattern we wrote so that there is something. skip: the drive is
     purged already."""
-    offsets = block.sample_offsets(drive.capacity_bytes)
+    offsets = block.sample_offsets(held.drive.capacity_bytes)
     if skip:
         return offsets, [None] * len(offsets), 0
-    block.flush(drive.node)  # nothing of an earlier writer may reach the drive after the purge
-    before = block.read(drive.node, offsets)
+    block.flush(held.path)  # nothing of an earlier writer may reach the drive after the purge
+    before = block.read(held.path, offsets)
     if sum(_kind(content) == "other" for content in before) >= FEWEST_PROVING:
         return offsets, before, 0
     step = max(1, len(offsets) // PATTERN_BLOCKS)
     pattern = {offset: os.urandom(block.SAMPLE_BYTES) for offset in offsets[::step][:PATTERN_BLOCKS]}
-    block.write(drive.node, pattern)
-    return offsets, block.read(drive.node, offsets), len(pattern) * block.SAMPLE_BYTES
+    block.write(held.path, pattern)
+    return offsets, block.read(held.path, offsets), len(pattern) * block.SAMPLE_BYTES
 
 
-def _promise(drive: Drive) -> tuple[str | None, int | None]:
+def _promise(held: Way, controller: str) -> tuple[str | None, int | None]:
     """What deallocated blocks read as, if the drive promises it; NVMe blocks in use."""
+    drive = held.drive
     with contextlib.suppress(DriveError):
-        if drive.controller:
-            namespace = nvme_erase.identify_namespace(drive)
+        if controller:
+            namespace = nvme_erase.identify_namespace(drive, controller)
             return namespace.reads_after_discard, namespace.used_blocks
         if drive.interface in ("SATA", "USB"):
-            return "zeros" if ata_security.identify(drive).zeros_after_trim else None, None
+            return "zeros" if ata_security.identify(drive, held.path).zeros_after_trim else None, None
     return None, None
 
 
-def _finish_sanitize(drive: Drive, progress: Progress) -> str | None:
+def _finish_sanitize(drive: Drive, controller: str, progress: Progress) -> str | None:
     """Wait for a sanitize that was under way when we came. Which method it was; None if there was none."""
     try:
-        log = nvme_erase.sanitize_log(drive)
+        log = nvme_erase.sanitize_log(drive, controller)
     except DriveError:
         return None  # the drive has none
     if log.state != nvme_erase.RUNNING:
@@ -272,13 +289,13 @@ def _finish_sanitize(drive: Drive, progress: Progress) -> str | None:
         (name for name, action in nvme_erase.ACTION.items() if action == log.action), "sanitize of another kind"
     )
     progress.say(f"{name} is under way in the drive; waiting for its end")
-    nvme_erase.wait_for_sanitize(drive, lambda share, left: progress.show(_line(name, share, left)))
+    nvme_erase.wait_for_sanitize(drive, controller, lambda share, left: progress.show(_line(name, share, left)))
     return name
 
 
-def _erase(drive: Drive, method: Method, progress: Progress) -> tuple[list[str], str]:
+def _erase(held: Way, controller: str, method: Method, progress: Progress) -> tuple[list[str], str]:
     """Carry it out. Returns the argv (or ioctl) and the tool with its version."""
-    begun, name = time.monotonic(), method.name
+    drive, begun, name = held.drive, time.monotonic(), method.name
 
     def tick(spent_s):  # commands that do not report how far they are
         share = min(0.99, spent_s / method.estimate_s) if method.estimate_s else None
@@ -292,15 +309,16 @@ def _erase(drive: Drive, method: Method, progress: Progress) -> tuple[list[str],
         progress.show(_line(name, share, spent_s * (1 - share) / share, spent_s))
 
     if name in nvme_erase.SES:
-        return nvme_erase.format(drive, name, tick), erasing.version("nvme")
+        return nvme_erase.format(drive, controller, name, tick), erasing.version("nvme")
     if name in nvme_erase.ACTION:
-        return nvme_erase.sanitize(drive, name, share_done), erasing.version("nvme")
+        return nvme_erase.sanitize(drive, controller, name, share_done), erasing.version("nvme")
     if name in ata_security.SWITCH:
-        return ata_security.erase(drive, name, tick), erasing.version("hdparm")
-    (block.discard if name == "discard" else block.zero)(drive.node, bytes_done)
-    block.flush(drive.node)
+        return ata_security.erase(held, name, tick), erasing.version("hdparm")
+    path = held.path
+    (block.discard if name == "discard" else block.zero)(path, bytes_done)
+    block.flush(path)
     request = "BLKDISCARD" if name == "discard" else "BLKZEROOUT"
-    return ["ioctl", drive.node, request], f"Linux {os.uname().release} ioctl"
+    return ["ioctl", path, request], f"Linux {os.uname().release} ioctl"
 
 
 def _line(name: str, share: float | None, left_s: float | None, spent_s: float = 0.0) -> str:

@@ -1,5 +1,5 @@
-"""Blocks of a drive: direct reads and writes, flush, discard, write zeroes. Also works on a plain file, but for the
-last two.
+"""Blocks of a drive: direct reads and writes, flush, discard, write zeroes. A `node` is what guard.Held.path gives:
+the descriptor by which the drive is held, opened once more. Also works on a plain file, except for the last two.
 
 ioctl numbers: linux/fs.h. The ioctls are ours and not util-linux blkdiscard's, which opens O_EXCL: the guard holds the
 device so. Linux 5.12 and newer discards through a second descriptor of a device that is held exclusively.
@@ -60,6 +60,12 @@ def write(node: str, blocks: dict[int, bytes]) -> None:
         for offset, content in blocks.items():
             page[:] = content
             os.pwritev(fd, [page], offset)
+        os.fsync(fd)
+
+
+def sync(node: str) -> None:
+    """Have the drive empty its write cache: fsync of a block device ends with a flush command. Raises DriveError."""
+    with _Open(node, os.O_RDWR) as fd:
         os.fsync(fd)
 
 

@@ -12,11 +12,14 @@ import json
 import os
 import stat
 import subprocess
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from ssdrig import latch
 from ssdrig.drive.target import inventory, lock, sysfs
+from ssdrig.drive.target.door import Door, controller, sequence
+from ssdrig.drive.target.door import alive as _alive
 from ssdrig.drive.target.inventory import Drive
 from ssdrig.drive.target.uses import Machine, survey
 from ssdrig.errors import ExchangedDrive, UnsafeTarget
@@ -26,6 +29,8 @@ from ssdrig.words import size
 SMALLEST_DRIVE_BYTES = 16 << 20  # failed drives show up with 0, 32 KiB, 2 MB or 8 MB and a name of their controller's
 WIPEFS_TIMEOUT_S = 20
 CONTENT = "signature"
+PASSING = ("writer",)  # what may be over in a moment
+LOOKS_S = (0.3, 1.0, 3.0)  # pauses between looks at it
 
 
 @dataclass(frozen=True)
@@ -65,6 +70,35 @@ class Held:
     destroy_serial: str | None
     fd: int = field(default=-1, repr=False)  # read-only, exclusive
     sequence: str = ""  # the kernel's number of this appearance of a disk (sysfs diskseq, Linux 5.15), "" before
+    opened: Door = field(default_factory=Door, repr=False)
+
+    @property
+    def path(self) -> str:
+        """The only way to read and write this drive, for our own code and for programs: it opens what is held here,
+        whoever has the drive's name in /dev by now. It is checked each time, and stays the same from hold() on. Raises
+        DriveError while the drive is let go or gone, UnsafeTarget where another disk is behind it."""
+        return self.opened.path(self.drive)
+
+    @contextlib.contextmanager
+    def controller(self) -> Iterator[str]:
+        """The way to its NVMe controller, as `path`; the kernel does not give the controller's name again until the end
+        of the block. Raises DriveError, UnsafeTarget."""
+        self.opened.path(self.drive)
+        with controller(self.drive, self.root) as path:
+            yield path
+
+    def check(self) -> Drive:
+        """recheck(), and see that nobody has begun to use the drive since. What comes and goes is looked at again: a
+        daemon that polls SMART opens some disks for writing. Raises UnsafeTarget."""
+        drive = self.recheck()
+        for pause_s in (*LOOKS_S, None):
+            against = [r for r in _refusals(drive, drive.serial, self.root, survey(self.root)) if r.check != CONTENT]
+            if not against:
+                break
+            if pause_s is None or any(r.check not in PASSING for r in against):
+                raise _unsafe(drive, against)
+            time.sleep(pause_s)
+        return drive
 
     def recheck(self, follow: bool = False) -> Drive:
         """See that the node still is this drive, and take hold of it again if it had been away meanwhile. `follow`: a
@@ -112,6 +146,7 @@ class Held:
         """Open the node, then look for what speaks against it: from the open on, no one else can mount or format it."""
         try:
             self.fd = _open_exclusive(drive, self.root)
+            self.opened.put(self.fd, block_only=self.root == "/")
             self.sequence = _sequence(drive, self.root)
             unopened = []
         except OSError as error:
@@ -125,6 +160,7 @@ class Held:
             raise _unsafe(drive, against)
 
     def _close(self) -> None:
+        self.opened.shut()
         if self.fd >= 0:
             os.close(self.fd)
         self.fd = -1
@@ -143,6 +179,7 @@ def hold(drive: Drive, destroy_serial: str | None = None, root: str | os.PathLik
         yield held
     finally:
         held._close()
+        held.opened.close()
         if locked is not None:
             os.close(locked)
 
@@ -274,11 +311,24 @@ def _same_unit(one: Drive, other: Drive) -> bool:
 
 
 def _open_exclusive(drive: Drive, root) -> int:
-    fd = os.open(sysfs.within(root, drive.node), os.O_RDONLY | os.O_EXCL | os.O_CLOEXEC)
-    seen = os.fstat(fd)
-    if stat.S_ISBLK(seen.st_mode) and seen.st_rdev != os.makedev(drive.major, drive.minor):
+    """Only in a tree of tests, below another root, may a file stand for a disk."""
+    node = sysfs.within(root, drive.node)
+    no_block = OSError(errno.ENOTBLK, "it is no block device: something else has the drive's name in /dev")
+    if root == "/" and not stat.S_ISBLK(os.stat(node).st_mode):
+        raise no_block  # before it is opened: a pipe would wait for a writer
+    fd = os.open(node, os.O_RDONLY | os.O_EXCL | os.O_CLOEXEC)
+    try:
+        seen = os.fstat(fd)
+        if not stat.S_ISBLK(seen.st_mode):
+            if root == "/":
+                raise no_block
+        elif seen.st_rdev != os.makedev(drive.major, drive.minor):
+            raise OSError(errno.ENXIO, "the node is another device's")
+        elif (own := sequence(fd)) and (named := _sequence(drive, root)) and own != named:
+            raise OSError(errno.ENXIO, "the node is another disk's")  # from the open on, no other gets the name
+    except OSError:
         os.close(fd)
-        raise OSError(errno.ENXIO, "the node is another device's")
+        raise
     return fd
 
 
@@ -296,14 +346,6 @@ def _not_opened(drive: Drive, error: OSError) -> Refusal:
 
 def _sequence(drive: Drive, root) -> str:
     return sysfs.text(sysfs.within(root, "sys/block", drive.name, "diskseq"))
-
-
-def _alive(fd: int) -> bool:
-    """False once the disk behind the descriptor was removed: its size is 0 from then on."""
-    try:
-        return os.lseek(fd, 0, os.SEEK_END) > 0
-    except OSError:
-        return False
 
 
 def _unsafe(drive: Drive, against: list[Refusal]) -> UnsafeTarget:

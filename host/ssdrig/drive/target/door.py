@@ -1,0 +1,130 @@
+"""The way into a drive that this process holds: a number among its descriptors, which others open as /proc/PID/fd/N.
+
+Opening that path opens the device that is held, whatever its name in /dev means by now; the kernel gives neither the
+name nor the device number to another disk while the descriptor is open, and answers ENXIO once the disk is gone. The
+number is never given to another file: while no drive is held it is a socket's, which no path can open."""
+
+import contextlib
+import fcntl
+import os
+import socket
+import stat
+import struct
+from collections.abc import Iterator
+from typing import Protocol
+
+from ssdrig.drive.target import sysfs
+from ssdrig.drive.target.inventory import Drive
+from ssdrig.errors import DriveError, UnsafeTarget
+
+BLKGETDISKSEQ = 0x80081280  # linux/fs.h, Linux 5.15: the kernel's number of this appearance of a disk
+HINT = "bring the drive back, then start again"
+
+
+class Way(Protocol):
+    """A drive that may be written, and how: guard.Held."""
+
+    @property
+    def drive(self) -> Drive: ...
+    @property
+    def path(self) -> str: ...
+    def controller(self) -> contextlib.AbstractContextManager[str]: ...
+    def recheck(self) -> Drive: ...
+
+
+class Door:
+    """Shut at first. `fd`: the number that is its own until close(); `is_open`: a drive is behind it."""
+
+    def __init__(self) -> None:
+        with socket.socket(socket.AF_UNIX) as shut:
+            self.fd = fcntl.fcntl(shut, fcntl.F_DUPFD_CLOEXEC, 0)
+        self.is_open, self._number, self._sequence, self._block = False, 0, "", True
+
+    def put(self, opened: int, block_only: bool = True) -> None:
+        """Have the number stand for the device that is open as `opened`, too. `block_only`: anything but a block device
+        is refused from then on."""
+        os.dup2(opened, self.fd, inheritable=False)
+        self.is_open, self._block = True, block_only
+        self._number, self._sequence = os.fstat(self.fd).st_rdev, sequence(self.fd)
+
+    def shut(self) -> None:
+        """Let go of the device; the number stays taken."""
+        if self.is_open:
+            with socket.socket(socket.AF_UNIX) as shut:
+                os.dup2(shut.fileno(), self.fd, inheritable=False)
+            self.is_open = False
+
+    def close(self) -> None:
+        """Give the number back. Safe to call twice."""
+        if self.fd >= 0:
+            os.close(self.fd)
+        self.fd, self.is_open = -1, False
+
+    def path(self, drive: Drive) -> str:
+        """The path that opens what is held, for this process and its children. Raises DriveError while nothing is held
+        or the disk is gone, UnsafeTarget where it is not the block device of `drive` any more."""
+        words = f"{drive.model or 'a drive'}, serial {drive.serial or 'unknown'}, to be held"
+        if not self.is_open:
+            raise DriveError(words, "it was let go, and has not been found again", HINT)
+        seen = os.fstat(self.fd)
+        if self._block and not stat.S_ISBLK(seen.st_mode):
+            raise UnsafeTarget(words, "no block device", "free the name in /dev from what is there")
+        if self._block and seen.st_rdev != os.makedev(drive.major, drive.minor):
+            found = f"device {os.major(seen.st_rdev)}:{os.minor(seen.st_rdev)}, not {drive.major}:{drive.minor}"
+            raise UnsafeTarget(words, found, "start again with the drive's serial")
+        if not alive(self.fd):
+            raise DriveError(words, "the disk is gone", HINT)
+        if (now := sequence(self.fd)) != self._sequence:
+            raise UnsafeTarget(
+                words, f"another medium (diskseq {now}, not {self._sequence})", "start again with the drive's serial"
+            )
+        return path_of(self.fd)
+
+
+def path_of(fd: int) -> str:
+    """The path by which this process and others of its user open what is open as `fd`."""
+    return f"/proc/{os.getpid()}/fd/{fd}"
+
+
+def alive(fd: int) -> bool:
+    """False once the disk behind the descriptor was removed: its size is 0 from then on."""
+    try:
+        return os.lseek(fd, 0, os.SEEK_END) > 0
+    except OSError:
+        return False
+
+
+def sequence(fd: int) -> str:
+    """The kernel's number of this appearance of the disk that is open as `fd`; "" where it has none."""
+    try:
+        return str(struct.unpack("=Q", fcntl.ioctl(fd, BLKGETDISKSEQ, bytes(8)))[0])
+    except OSError:
+        return ""
+
+
+@contextlib.contextmanager
+def controller(drive: Drive, root: str | os.PathLike = "/") -> Iterator[str]:
+    """The path that opens the NVMe controller of a drive that is held; it is held meanwhile, too. Raises DriveError
+    where there is none, UnsafeTarget where the node is not that of the drive's controller."""
+    if not drive.controller:
+        raise DriveError("an NVMe controller", f"none of {drive.name}", "see nvme list")
+    hint = "start again with the drive's serial"
+    try:
+        fd = os.open(sysfs.within(root, drive.controller), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        raise DriveError(f"{drive.controller} to open", error.strerror or str(error), HINT) from error
+    try:
+        seen = os.fstat(fd)
+        number = f"{os.major(seen.st_rdev)}:{os.minor(seen.st_rdev)}"
+        if root == "/" and not stat.S_ISCHR(seen.st_mode):
+            raise UnsafeTarget(f"{drive.controller} to be a controller", "no character device", hint)
+        named = os.path.realpath(sysfs.within(root, "sys/class/nvme", os.path.basename(drive.controller)))
+        if root == "/" and sysfs.text(named, "dev") != number:
+            raise UnsafeTarget(f"{drive.controller} to be the controller of {drive.name}", f"device {number}", hint)
+        above = sysfs.within(root, "sys/dev/block", f"{drive.major}:{drive.minor}", "device")
+        # of a drive with several paths it is the subsystem, which has a link to each controller
+        if named not in {os.path.realpath(os.path.join(above, link)) for link in (".", os.path.basename(named))}:
+            raise UnsafeTarget(f"{drive.controller} to be the controller of {drive.name}", "another drive's", hint)
+        yield path_of(fd)
+    finally:
+        os.close(fd)
