@@ -191,7 +191,8 @@ def heed_ctrl_c():
 def test_ctrl_c_says_the_state_and_leaves_the_format_to_end(machine, tmp_path):
     drive, state = machine(until=str(tmp_path / "may end"))
     code = (
-        "import json, sys\nsys.path.insert(0, sys.argv[3])\nfrom purging import ByName\nfrom ssdrig.drive.erase import purge\n"
+        "import json, sys\nsys.path.insert(0, sys.argv[3])\nfrom purging import ByName\n"
+        "from ssdrig.drive.erase import purge\n"
         "from ssdrig.drive.target.inventory import Drive\n"
         "purge.purge(ByName(Drive(**json.loads(sys.argv[1]))), 'format', root=sys.argv[2])"
     )

@@ -198,9 +198,7 @@ def _write(fio, path: str, written_bytes: int, progress: Progress) -> None:
         speed = f"{size(second['bw_bytes'])}/s"
         progress.show(f"writing {size(written_bytes)} {share:4.0%} · {speed} · about {clock(left_s)} left")
 
-    job = fio.Job(
-        "calibrate", "write", WRITE_BLOCK_BYTES, QUEUE_DEPTH, written_bytes, path, io_size=written_bytes
-    )
+    job = fio.Job("calibrate", "write", WRITE_BLOCK_BYTES, QUEUE_DEPTH, written_bytes, path, io_size=written_bytes)
     with tempfile.TemporaryDirectory(prefix="ssdrig-calibrate-") as folder:
         result = fio.run(job, folder, on_second)
     if result.bytes != written_bytes:

@@ -153,7 +153,6 @@ def erase(held: Way, method: str, on_tick: Callable[[float], None], timeout_s: f
     estimate = before.enhanced_s if method == "ata-enhanced-erase" else before.erase_s
     limit_s = timeout_s or max(LEAST_S, 2.0 * estimate if estimate else NO_ESTIMATE_S)
     set_password = ["hdparm", "--user-master", "u", "--security-mode", "h", "--security-set-pass", PASSWORD]
-    argv = ["hdparm", "--user-master", "u", SWITCH[method], PASSWORD, held.path]
     cleared = sent = False
     try:
         call = erasing.run([*set_password, held.path], QUERY_S)
@@ -162,6 +161,7 @@ def erase(held: Way, method: str, on_tick: Callable[[float], None], timeout_s: f
             raise DriveError(
                 "the drive to take a temporary password", erasing.words(call), "see dmesg; choose another method"
             )
+        argv = ["hdparm", "--user-master", "u", SWITCH[method], PASSWORD, held.path]
         sent = True
         call = erasing.run(argv, limit_s, on_tick)
         after = identify(drive, held.path)
@@ -172,7 +172,7 @@ def erase(held: Way, method: str, on_tick: Callable[[float], None], timeout_s: f
         if not sent:  # once it erases it takes no other command, and ends by taking the password away
             _clear(held)
         raise
-    except DriveError as error:
+    except (DriveError, UnsafeTarget) as error:
         if cleared or _clear(held):
             raise
         do = (

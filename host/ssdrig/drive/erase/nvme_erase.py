@@ -252,7 +252,8 @@ def sanitize(
     on_progress: Callable[[float, float | None], None],
     stall_s: float = STALL_S,
 ) -> list[str]:
-    """Start a sanitize, by the path to the drive's controller, and wait for its end; on_progress(share done, seconds left or None). Returns the argv used.
+    """Start a sanitize, by the path to the drive's controller, and wait for its end; on_progress(share done, seconds
+    left or None). Returns the argv used.
 
     --ause: should it fail, the drive may be brought back without another sanitize. Raises DriveError."""
     argv = ["nvme", "sanitize", controller, "-a", str(ACTION[method]), "--ause"]

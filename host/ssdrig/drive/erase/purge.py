@@ -142,13 +142,7 @@ def purge(held: Way, method: str = "auto", progress: Progress | None = None, roo
 
 
 def _purge(
-    held: Way,
-    controller: str,
-    method: str,
-    chosen: Method,
-    offered: list[Method],
-    progress: Progress,
-    begun: float,
+    held: Way, controller: str, method: str, chosen: Method, offered: list[Method], progress: Progress, begun: float
 ) -> dict:
     """As purge(), by `chosen`; `controller`: the path to that of an NVMe drive."""
     drive = held.drive
