@@ -42,13 +42,14 @@ def _cannot_change(key: str, *_) -> NoReturn:
 @dataclass(frozen=True)
 class Bench:
     """`drive` is its part of run.json; `target_now` gives fio_target. The functions raise DriveError or UnsafeTarget;
-    `purge` reports the method and its verified effect, `poll` makes a SMART document (given an earlier one, it asks only that one's sources
-    again), `check` verifies that the target is still this drive and nobody else's, `trim` discards so many bytes from its beginning,
-    `setting` says what a condition is, `change` sets it, `put_back` takes what `setting` said, `conditions` reads all,
-    `witness` reads the kernel's own counts of its I/O, `write_blocks` writes blocks of 4 KiB {byte offset: content} and
-    flushes, `read_blocks` reads some (None: the drive reports an error), `reads_as` says what a block that was written
-    reads as (a SIMULATED drive keeps a check of it alone), `keep` has a SIMULATED drive outlive the bench in the folder
-    of a run. `port` None: power is not measured. `target`: of a power-loss campaign."""
+    `purge` reports the method and its verified effect, `poll` makes a SMART document (given an earlier one, it asks
+    only that one's sources again), `check` verifies that the target is still this drive and that nobody else uses it,
+    `trim` discards so many bytes from its beginning, `setting` says what a condition is, `change` sets it, `put_back`
+    takes what `setting` said, `conditions` reads all, `witness` reads the kernel's own counts of its I/O,
+    `write_blocks` writes blocks of 4 KiB {byte offset: content} and flushes, `read_blocks` reads some (None: the drive
+    reports an error), `reads_as` says what a block that was written reads as (a SIMULATED drive keeps a check of it
+    alone), `keep` has a SIMULATED drive outlive the bench in the folder of a run. `port` None: power is not measured.
+    `target`: of a power-loss campaign."""
 
     drive: dict
     target_now: Callable[[], str]

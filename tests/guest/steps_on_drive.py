@@ -1,0 +1,78 @@
+"""In the guest: a drive of its kernel that is held, as a run holds it, and steps that are carried out on it one by one,
+each at the word of a line of a fifo; the answer is a line of another: "ok …", or the error's class and words."""
+
+import os
+import shutil
+import sys
+import tempfile
+from types import SimpleNamespace
+
+MIB = 1 << 20
+FILL_BYTES = 8 * MIB
+
+
+def fifo(name: str, mode: str):
+    """Opened for both ways, so that it neither waits for the other side nor ends with it."""
+    return os.fdopen(os.open(f"/run/guest/{name}", os.O_RDWR), mode, buffering=1)
+
+
+def main(serial: str, method: str) -> None:
+    sys.modules["numba"] = SimpleNamespace(njit=lambda *_, **__: lambda function: function)  # a minute to load here
+    import numpy as np
+
+    from ssdrig import bench
+    from ssdrig.drive.target import inventory
+    from ssdrig.load import fio, traceform
+    from ssdrig.progress import Progress
+    from ssdrig.steps import fill
+    from ssdrig.trace import player, targets
+
+    def filled() -> str:
+        keys = {"block": 128 << 10, "qd": 4, "threads": 1, "data": "random", "engine": "libaio"}
+        act = SimpleNamespace(keys=keys, path="fill", range_bytes=FILL_BYTES, amount_bytes=FILL_BYTES)
+        folder = tempfile.mkdtemp(prefix="ssdrig-steps-")
+        try:
+            return f"{fio.run(fill.job(act, here.fio_target, 1), folder).bytes}"
+        finally:
+            shutil.rmtree(folder)
+
+    def replayed() -> str:
+        rows = np.zeros(64, traceform.ROW)
+        rows["op"], rows["length_bytes"] = traceform.WRITE, 4096
+        rows["offset_bytes"] = np.arange(64) * 4096
+        with targets.named(here.fio_target, 4096) as target, tempfile.TemporaryFile() as out:
+            player.play(rows, target, player.How(closed=True), out)
+        return "64"
+
+    def opened() -> str:
+        link = here.target.open()
+        link.close()
+        return f"{link.size_bytes}"
+
+    with (
+        fifo("held", "w") as out,
+        bench.real(inventory.find(serial), None, serial, method, None, None, commands=("true", "true")) as here,
+    ):
+        actions = {
+            "away": here.target.away,
+            "back": here.target.back,
+            "check": lambda: here.check().node,
+            "target": lambda: os.stat(here.fio_target).st_rdev,
+            "fill": filled,
+            "replay": replayed,
+            "open": opened,
+            "write": lambda: here.write_blocks({0: b"\x5a" * 4096, 4 * MIB: b"\xa5" * 4096}),
+            "read": lambda: [block[:1] for block in here.read_blocks([0, 4 * MIB])],
+            "flush": here.flush,
+            "trim": lambda: here.trim(FILL_BYTES),
+            "purge": lambda: here.purge(Progress(quiet=True))["method"],
+        }
+        print("ok", here.drive["node"], file=out)
+        for line in fifo("tell", "r"):
+            if line == "end\n":
+                break
+            try:
+                said = f"ok {actions[line.strip()]()}"
+            except Exception as error:
+                said = f"{type(error).__name__} {error}"
+            print(said.replace("\n", " "), file=out)
