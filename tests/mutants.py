@@ -58,9 +58,9 @@ AREAS = {
     "guard": (
         [
             f"host/ssdrig/drive/target/{name}.py"
-            for name in ("uses", "layers", "mounts", "openers", "claims", "lock", "guard", "confirm")
+            for name in ("uses", "layers", "mounts", "openers", "claims", "lock", "door", "guard", "confirm")
         ],
-        "test_guard_bounds test_guard_layers test_confirm test_guard test_holders test_latch test_purge test_drives"
+        "test_guard_bounds test_guard_layers test_door test_confirm test_guard test_holders test_latch test_purge test_drives"
         " test_inventory test_fleet",
     ),
     "powerloss": (
