@@ -109,9 +109,16 @@ FAMILIES = [
         6 * GIB,
         GIB,
     ),
-    # sectors, whatever the name says
-    ("SK hynix SATA SSDs", [(241, "Lifetime_Writes_GiB", 4)], 2048, 512, None, None),
-    ("SK hynix SATA SSDs", [(241, "Total_Writes_GB", 4), (243, "Total_Media_Writes", 6)], 2048, 512, None, None),
+    # sectors where GB are more than a drive can write, whatever the name says
+    ("SK hynix SATA SSDs", [(241, "Lifetime_Writes_GiB", 4 * 10**9)], 2048 * 10**9, 512, None, None),
+    (
+        "SK hynix SATA SSDs",
+        [(241, "Total_Writes_GB", 4 * 10**9), (243, "Total_Media_Writes", 6)],
+        2048 * 10**9,
+        512,
+        None,
+        None,
+    ),
     (
         "Seagate Nytro XF1230 SATA SSD",
         [(241, "Total_Writes_GiB", 4), (234, "Lifetime_Nand_Gb", 6)],

@@ -5,6 +5,7 @@ import pytest
 
 from ssdrig.drive.smart import ata_counters as ata
 from ssdrig.drive.smart import ata_readings
+from ssdrig.drive.smart.ata_evidence import Life, settle
 from ssdrig.drive.smart.ata_readings import Found
 
 TLC, SLC, ALL = Found(100, 10, "t"), Found(50, 5, "s"), Found(200, 1, "n")
@@ -13,7 +14,8 @@ NAND = ("nand_written_bytes", "nand_written_unit_bytes", "nand_written_source", 
 
 def bytes_of(missing=(), smartctl=None, hours=None, **found) -> tuple[dict, list[str]]:
     out, unknown = {"sources": {}}, []
-    ata._bytes(out, {role: list(readings) for role, readings in found.items()}, hours, missing, smartctl or {}, unknown)
+    life = Life(hours, None, None, None)
+    ata._bytes(out, {role: list(readings) for role, readings in found.items()}, life, missing, smartctl or {}, unknown)
     return out, unknown
 
 
@@ -51,7 +53,9 @@ def test_bytes_that_cannot_be_are_left_out():
         out, unknown = bytes_of(hours=24, **{role: [bad, good]})
         assert out[f"{role}_bytes"] == 54 * 10**12 and len(unknown) == 1 and " b gives 54.0 TB, more" in unknown[0]
     out, unknown = bytes_of(hours=1000, host_written=[Found(9_999_999, 1, "a")], host_read=[Found(5, 1, "b")])
-    assert "host_written_bytes" not in out and out["host_read_bytes"] == 5 and len(unknown) == 1
+    assert "host_written_bytes" not in out and "host_read_bytes" not in out and len(unknown) == 2
+    out, _ = bytes_of(hours=1000, host_read=[Found(5, 1, ata_readings.STATISTICS_SOURCE)])
+    assert out["host_read_bytes"] == 5  # a standard's unit: the drive read next to nothing
 
 
 @pytest.mark.parametrize(
@@ -77,7 +81,12 @@ def test_of_two_units_that_are_missing_the_first_is_said():
     assert len(bytes_of([("nand_written", "W"), ("host_written", "V")])[1]) == 2
 
 
-class TwoHalves:
+class Named:
+    def name_of(self, key, name):
+        return name
+
+
+class TwoHalves(Named):
     """Rows of a drive that counts in two attributes."""
 
     def of(self, key, name):
@@ -91,34 +100,40 @@ def test_a_second_half_that_counts_spoils_the_first(low, high, counted, words):
     values = {243: high} | ({} if low is None else {241: low})
     table = [{"id": key, "name": "x", "value": 100, "raw": {"value": raw}} for key, raw in values.items()]
     unknown: list[str] = []
-    found, _ = ata_readings.of_attributes({}, {"ata_smart_attributes": {"table": table}}, TwoHalves(), unknown)
-    assert (("host_written" in found), len(unknown)) == (counted, words)
+    _, counters = ata_readings.of_attributes({}, {"ata_smart_attributes": {"table": table}}, TwoHalves(), unknown)
+    assert (("host_written" in counters), len(unknown)) == (counted, words)
 
 
 def test_an_attribute_without_id_or_name_is_none():
     whole = {"id": 241, "name": "x", "value": 100, "raw": {"value": 7}}
     for missing, counted in (("id", False), ("name", False), ("value", True)):
         row = {key: value for key, value in whole.items() if key != missing}
-        found, _ = ata_readings.of_attributes({}, {"ata_smart_attributes": {"table": [row]}}, AnyRow(), [])
-        assert ("host_written" in found) == counted
+        _, counters = ata_readings.of_attributes({}, {"ata_smart_attributes": {"table": [row]}}, AnyRow(), [])
+        assert ("host_written" in counters) == counted
 
 
-class AnyRow:
+class AnyRow(Named):
     def of(self, key, name):
         return [(0, "host_written", 512)]
 
 
 def test_a_calibrated_unit_replaces_the_one_that_is_not_known_and_nothing_else():
-    class Unknown:
+    class Unknown(Named):
         def of(self, key, name):
             return [(3, "host_written", "?"), (5, "pe_mean", "raw")]
 
     row = {"id": 241, "name": "x", "value": 100, "raw": {"value": 7}}
     smartctl = {"ata_smart_attributes": {"table": [row]}}
-    found, missing = ata_readings.of_attributes({"units": {"ata:241": 1000}}, smartctl, Unknown(), [])
+    def settled(document):
+        found, counters = ata_readings.of_attributes(document, smartctl, Unknown(), [])
+        missing, units = settle(found, counters, Life(None, None, None, None))
+        return found, missing, units
+
+    found, missing, units = settled({"units": {"ata:241": 1000}})
+    assert [(unit["unit_bytes"], unit["evidence"]) for unit in units] == [(1000, "calibration")]
     assert found["host_written"] == [Found(7000, 1000, "attribute 241, calibrated (1000 B)", 0)] and missing == []
     assert found["pe_mean"] == [Found(7, 1, "attribute 241, calibrated", 5)]
-    found, missing = ata_readings.of_attributes({}, smartctl, Unknown(), [])
+    found, missing, units = settled({})
     assert list(found) == ["pe_mean"] and missing == [("host_written", "attribute 241 x counts 7 of an unknown unit")]
 
 

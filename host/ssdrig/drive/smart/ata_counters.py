@@ -2,11 +2,13 @@
 device statistics, which mean the same on every drive (ACS-4, log 04h). Pure.
 
 A unit that nobody states stays unknown: the same name counts sectors in one drive and GiB in the next. A calibration
-(document["units"], "ata:<id>") fills it in. Two sources of a byte counter that differ by more than their units allow
+(document["units"], "ata:<id>") fills it in, and so does the drive's own evidence (ata_evidence.py). Two sources of a byte counter that differ by more than their units allow
 are both named in `unknown`, and neither is used."""
 
-from ssdrig.drive.smart import plausible
+from ssdrig.drive.smart import ata_evidence, plausible
+from ssdrig.drive.smart.ata_evidence import Life
 from ssdrig.drive.smart.ata_readings import (
+    CALIBRATED,
     SECTORS_BITS,
     STATISTICS_SOURCE,
     Found,
@@ -15,7 +17,7 @@ from ssdrig.drive.smart.ata_readings import (
     of_statistics,
 )
 from ssdrig.drive.smart.ata_table import BYTE_ROLES, PE_ROLES, rows_for
-from ssdrig.drive.smart.json_numbers import text, whole
+from ssdrig.drive.smart.json_numbers import inside, objects, text, whole
 from ssdrig.words import size
 
 DISAGREEMENT = 0.05
@@ -28,7 +30,7 @@ def reduce(document: dict, smartctl: dict, unknown: list[str]) -> dict:
     host sent). Raises UsageError for a table of the user's that cannot be read."""
     rows = rows_for(document, smartctl)
     hours = whole(smartctl.get("power_on_time"), "hours", [], "")
-    found, units_missing = of_attributes(document, smartctl, rows, unknown)
+    found, counters = of_attributes(document, smartctl, rows, unknown)
     statistics = of_statistics(smartctl, unknown)
     if hours is None:
         best = _first(found, "power_on_hours") or statistics.get("power_on_hours")
@@ -43,7 +45,18 @@ def reduce(document: dict, smartctl: dict, unknown: list[str]) -> dict:
                 f"{in_words(role)}: device statistics count sectors, and the file does not give the sector size"
             )
     out: dict = {"sources": {}, "compresses": rows.compresses}
-    _bytes(out, found, hours, units_missing, smartctl, unknown)
+    if rows.family is not None:
+        out |= {"family": rows.family.name, "family_source": f"ssdrig's own table: {rows.family.evidence}"}
+    mean, used = _first(found, "pe_mean"), statistics.get("percentage_used") or _first(found, "percentage_used")
+    life = Life(
+        hours,
+        whole(smartctl.get("user_capacity"), "bytes", [], "") or whole(document.get("drive"), "capacity_bytes", [], ""),
+        mean.value if mean else None,
+        used.value if used else None,
+        rows.compresses,
+    )
+    units_missing, out["counter_units"] = ata_evidence.settle(found, counters, life)
+    _bytes(out, found, life, units_missing, smartctl, unknown)
     _pages(out, found)
     _cycles(out, found, unknown)
     _percent(out, found, statistics, smartctl, unknown)
@@ -90,6 +103,17 @@ def say_what_is_missing(out: dict, smartctl: dict, unknown: list[str]) -> None:
             unknown.append("NAND bytes written: no attribute of this drive is known to count them")
 
 
+def unnamed_counters(smartctl: dict) -> str:
+    """Words for attributes that count the host's bytes on other drives and that smartctl does not name on this one; ""
+    where there are none."""
+    rows = [row for row in objects(inside(smartctl, "ata_smart_attributes", "table")) if row.get("id") in CALIBRATED]
+    rows = [row for row in rows if CALIBRATED[row["id"]] == "host_written" and inside(row, "raw", "value")]
+    if not rows:
+        return ""
+    named = " and ".join(f"attribute {row['id']} ({row.get('name')})" for row in rows)
+    return f"what {named} counts on this model is unknown: neither smartctl's database nor ssdrig's has it; ./ssdrig units"
+
+
 def _said(unknown: list[str], start: str) -> bool:
     return any(words.startswith(start) for words in unknown)
 
@@ -107,14 +131,20 @@ def _put(out: dict, name: str, reading: Found) -> None:
 # ---- from several readings to one figure
 
 
-def _bytes(out: dict, found: dict, hours: int | None, units_missing: list, smartctl: dict, unknown: list[str]) -> None:
+def _bytes(out: dict, found: dict, life: Life, units_missing: list, smartctl: dict, unknown: list[str]) -> None:
     """The *_bytes fields."""
+    refuted: dict[float, str] = {}  # the units that the host's writes cannot have: reads are counted in the same
     for role in ("host_written", "host_read"):
         good = []
         for reading in found.get(role, ()):
-            why = plausible.bytes_fault(reading.value, hours, "ATA", role == "host_written")
+            why = ata_evidence.fault(reading, role, life)
+            own = reading.source == STATISTICS_SOURCE
+            if why is None and role == "host_read" and reading.error in refuted and not own:
+                why = f"{size(reading.value)}, in the unit of the writes, which give {refuted[reading.error]}"
             if why:
                 unknown.append(f"{in_words(role)}: {reading.source} gives {why}")
+                if role == "host_written" and not own:
+                    refuted[reading.error] = why
             else:
                 good.append(reading)
         best = _finest(_without_wrapped(good, in_words(role), unknown), in_words(role), unknown)

@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 
 from ssdrig.drive.smart.ata_table import BYTE_ROLES, SECOND_HALVES, Rows
 from ssdrig.drive.smart.json_numbers import inside, objects, refuse, whole
-from ssdrig.words import exact_size
 
 # a calibration of an attribute that no row knows: what the attributes of that id count where they count bytes
 CALIBRATED = {
@@ -49,20 +48,36 @@ class Found(NamedTuple):
     rank: int = 0
 
 
-def of_attributes(document: dict, smartctl: dict, rows: Rows, unknown: list[str]) -> tuple[dict, list]:
-    """({role: [Found]}, [(byte role, words for a counter of unknown unit)])."""
+class Counter(NamedTuple):
+    """A byte counter before its unit is settled. units: the one that the table has, several of which one is right, or
+    none; calibrated: measured on this model, so that no other evidence is asked."""
+
+    raw: int
+    units: tuple[int, ...]
+    label: str
+    name: str
+    rank: int
+    calibrated: bool = False
+
+
+def of_attributes(
+    document: dict, smartctl: dict, rows: Rows, unknown: list[str]
+) -> tuple[dict[str, list[Found]], dict[str, list[Counter]]]:
+    """({role: [Found]}, {byte role: [Counter]})."""
     calibrated = document.get("units") if isinstance(document.get("units"), dict) else {}
     found: dict[str, list[Found]] = {}
-    halves, units_missing = {}, []
+    counters: dict[str, list[Counter]] = {}
+    halves = {}
     for attribute in objects(inside(smartctl, "ata_smart_attributes", "table")):
         key, name = whole(attribute, "id", unknown, "attribute id", at_most=255), attribute.get("name")
         if key is None or not isinstance(name, str):
             continue
+        name = rows.name_of(key, name)
         label, mine = f"attribute {key}", rows.of(key, name)
         unit = whole(calibrated, f"ata:{key}", unknown, f"calibrated unit of {label}", at_least=1, at_most=1 << 40)
         if unit is not None:
             role, how = next(((r, h) for _, r, h in mine if r in BYTE_ROLES), (CALIBRATED.get(key), "?"))
-            if role and how == "?":
+            if role and not isinstance(how, int):
                 mine = [row for row in mine if row[1] != role] + [(0, role, unit)]
                 label += ", calibrated"
         for rank, role, how in mine:
@@ -72,10 +87,9 @@ def of_attributes(document: dict, smartctl: dict, rows: Rows, unknown: list[str]
                     continue
                 if raw in ALL_ONES:
                     refuse(unknown, f"{label} {name}", raw, "all ones, not a count")
-                elif not isinstance(how, int):  # "?"
-                    units_missing.append((role, f"{label} {name} counts {raw} of an unknown unit"))
-                else:
-                    found.setdefault(role, []).append(Found(raw * how, how, f"{label} ({exact_size(how)})", rank))
+                    continue
+                units = (how,) if isinstance(how, int) else how if isinstance(how, tuple) else ()
+                counters.setdefault(role, []).append(Counter(raw, units, label, name, rank, "calibrated" in label))
                 continue
             how = str(how)
             value = _value(attribute, role, how, f"{label} {name}", unknown)
@@ -90,12 +104,12 @@ def of_attributes(document: dict, smartctl: dict, rows: Rows, unknown: list[str]
                 if threshold is not None:
                     found.setdefault("available_spare_threshold_percent", []).append(Found(threshold, 0, label, rank))
     for role, value in halves.items():
-        if value and role in found:
-            del found[role]
+        if value and role in counters:
+            del counters[role]
             unknown.append(
                 f"{in_words(role)}: the counter continues in a second attribute, and how the two join is unknown"
             )
-    return found, units_missing
+    return found, counters
 
 
 def in_words(role: str) -> str:

@@ -1,7 +1,7 @@
 """The table of ATA attributes (ata_units.toml): which attribute of which drive means what, and in which unit.
 
-Roles: host_written, host_read, nand_written, nand_written_tlc, nand_written_slc (bytes; conversion = unit in bytes,
-"?" = not known), host_read_high, host_written_high, nand_written_high (the second half of a counter, which must be 0),
+Roles: host_written, host_read, nand_written, nand_written_tlc, nand_written_slc (bytes; conversion = unit in bytes, a
+list of units of which the drive's own figures choose, "?" = not known), host_read_high, host_written_high, nand_written_high (the second half of a counter, which must be 0),
 host_pages and ftl_pages (pages of unknown size), pe_mean, pe_max, pe_min, pe_rated, the names of snapshot fields, and
 "nothing": the attribute is not what its name says, later rows do not apply to it.
 
@@ -19,6 +19,7 @@ import tomllib
 from pathlib import Path
 
 from ssdrig import owner
+from ssdrig.drive.smart import recognise
 from ssdrig.drive.smart.json_numbers import inside, objects, text
 from ssdrig.drive.smart.plausible import ERROR_COUNTERS
 from ssdrig.errors import UsageError
@@ -65,7 +66,10 @@ CONVERSIONS = {
     "raw unless normalised",
     "raw unless a rate",
 }
-KEYS = {"family", "model", "firmware", "proof", "compresses", "rows"}
+KEYS = {"family", "model", "firmware", "proof", "evidence", "compresses", "rows"}
+
+
+Conversion = int | str | tuple[int, ...]
 
 
 class Entry:
@@ -108,9 +112,10 @@ class Entry:
 
 
 class Rows:
-    """The rows for one drive."""
+    """The rows for one drive. family: the one that ssdrig recognised where smartctl names none."""
 
-    def __init__(self, entries: list[Entry]):
+    def __init__(self, entries: list[Entry], family: recognise.Family | None = None):
+        self.family = family
         self.compresses = any(entry.compresses for entry in entries)
         self._named: dict[str, list] = {}
         self._unnamed: dict[int, list] = {}
@@ -121,7 +126,11 @@ class Rows:
             else:
                 self._unnamed.setdefault(key, []).append(row)
 
-    def of(self, key: int, name: str) -> list[tuple[int, str, int | str]]:
+    def name_of(self, key: int, name: str) -> str:
+        """The attribute's name: smartctl's, or that of the recognised family, which its default names hide."""
+        return self.family.names.get(key, name) if self.family else name
+
+    def of(self, key: int, name: str) -> list[tuple[int, str, Conversion]]:
         """[(rank, role, conversion)] of an attribute, the first of each role; a lower rank goes first."""
         out, roles = [], set()
         found = [row for row in self._named.get(name, ()) if row[1] in (0, key)]
@@ -143,15 +152,21 @@ def rows_for(document: dict, smartctl: dict) -> Rows:
     model = text(smartctl.get("model_name")) or text(inside(document, "drive", "model")) or ""
     firmware = text(smartctl.get("firmware_version")) or text(inside(document, "drive", "firmware")) or ""
     names: frozenset[str] = frozenset()
+    table = objects(inside(smartctl, "ata_smart_attributes", "table"))
     if listed is None:
-        table = objects(inside(smartctl, "ata_smart_attributes", "table"))
         names = frozenset(row["name"] for row in table if isinstance(row.get("name"), str))
-    return _rows_for(family, listed, model, firmware, names)
+    ids = frozenset(row["id"] for row in table if isinstance(row.get("id"), int))
+    return _rows_for(family, listed, model, firmware, names, ids if family is None else frozenset())
 
 
 @functools.lru_cache(256)
-def _rows_for(family: str | None, listed: bool | None, model: str, firmware: str, names: frozenset) -> Rows:
-    return Rows([entry for entry in entries() if entry.fits(family, listed, model, firmware, names)])
+def _rows_for(
+    family: str | None, listed: bool | None, model: str, firmware: str, names: frozenset, ids: frozenset
+) -> Rows:
+    own = recognise.family_of(model, firmware, ids) if family is None and listed is not True else None
+    if own is not None:
+        family, listed = own.name, True
+    return Rows([entry for entry in entries() if entry.fits(family, listed, model, firmware, names)], own)
 
 
 def user_file() -> Path:
@@ -187,12 +202,13 @@ def forget() -> None:
     _rows_for.cache_clear()
 
 
-def _checked(row, path: Path) -> tuple[int, str, str, int | str]:
+def _checked(row, path: Path) -> tuple[int, str, str, Conversion]:
     good = isinstance(row, list) and len(row) == 4 and isinstance(row[0], int) and isinstance(row[1], str)
     if good:
         role, how = row[2:]
         if role in BYTE_ROLES:
-            good = how == "?" or isinstance(how, int) and not isinstance(how, bool) and how > 0
+            units = how if isinstance(how, list) else [how]
+            good = how == "?" or bool(units) and all(type(unit) is int and unit > 0 for unit in units)
         elif role == NOTHING:
             good = how == ""
         else:
@@ -203,4 +219,4 @@ def _checked(row, path: Path) -> tuple[int, str, str, int | str]:
             repr(row),
             "see ssdrig/drive/ata_table.py for roles and conversions",
         )
-    return tuple(row)
+    return row[0], row[1], role, tuple(how) if isinstance(how, list) else how

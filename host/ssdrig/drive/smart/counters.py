@@ -6,10 +6,12 @@ to bytes, plausible.py refuses what no drive can have done. What a drive does no
 cannot be believed, is None; `unknown` says in words why something that a person would look for stays unknown, and which
 two sources contradict each other."""
 
+import re
 from typing import Any
 
-from ssdrig.drive.smart import ata_counters, nvme_counters, plausible, scsi_counters
+from ssdrig.drive.smart import ata_counters, health, nvme_counters, plausible, scsi_counters
 from ssdrig.drive.smart.json_numbers import U128, inside, objects, text, whole
+from ssdrig.words import BYTES
 
 KEYS = (
     "t_ns",
@@ -21,12 +23,19 @@ KEYS = (
     "serial",
     "firmware",
     "family",
+    "family_source",  # "smartctl", or what ssdrig recognised it by
     "in_database",
     "protocol",
-    "capacity_bytes",
+    "capacity_bytes",  # of the drive, of which a namespace may be a part
+    "namespace_bytes",
+    "namespace",  # whose log it is; None: the whole drive's
+    "namespace_written_bytes",  # by a log of one namespace, which is no figure of the drive
+    "namespace_read_bytes",
     "exit_status",
     "exit_status_bits",
-    "health_ok",
+    "health",  # "ok", "warning", "failing" or "unknown": health.py
+    "health_reasons",  # {"kind", "state", "words"}
+    "health_ok",  # the drive's own overall word
     "critical_warning",
     # bytes, the counter's resolution (a difference of two readings is off by less than one unit), and where they are
     # from
@@ -76,6 +85,7 @@ KEYS = (
     "capacitor_health_percent",  # of power-loss protection: the margin of its energy, new ones may say more than 100
     "incomplete_shutdowns",  # at which it did not save everything
     "hard_disk",  # True: no wear figure of flash applies; None: the document does not say
+    "counter_units",  # of ATA byte counters: {"attribute", "name", "unit_bytes", "evidence"}
     "sources",
     "unknown",
 )
@@ -89,6 +99,7 @@ NOT_FIGURES = {
     "nand_written_wrap_bytes",
     "pe_cycles_source",
     "hard_disk",
+    "counter_units",
     "sources",
     "unknown",
 }
@@ -130,7 +141,8 @@ def snapshot(document: dict) -> dict:
     t_ns is the middle of the poll; times in ns, temperatures in Celsius, percentages 0 … 100 and more where a rating is
     passed. Never raises for what a drive, a tool or a file may say."""
     unknown: list[str] = []
-    out = dict.fromkeys(KEYS) | {"simulated": False, "exit_status_bits": [], "sources": {}, "unknown": unknown}
+    out = dict.fromkeys(KEYS) | {"simulated": False, "unknown": unknown}
+    out |= {"exit_status_bits": [], "counter_units": [], "sources": {}, "health": health.UNKNOWN, "health_reasons": []}
     if not isinstance(document, dict):
         unknown.append("everything: the SMART document is not a JSON object")
         return out
@@ -160,6 +172,8 @@ def snapshot(document: dict) -> dict:
         unknown.append("everything: neither smartctl nor a log page says of which kind the drive is")
     if out["host_written_bytes"] is None and not _said(unknown, "host bytes written"):
         out |= _host_of_smartctl_8(smartctl, unknown)
+    if out["namespace"] is not None:
+        _of_namespace(out, unknown)
     if out["hard_disk"]:
         for name in OF_FLASH:
             out[name] = None
@@ -167,7 +181,19 @@ def snapshot(document: dict) -> dict:
     plausible.check(out, unknown, bool(reduce and compresses))
     if reduce:
         _say_what_is_missing(out, smartctl, unknown)
+    out["health"], out["health_reasons"] = health.verdict(out, smartctl)
     return out
+
+
+def _of_namespace(out: dict, unknown: list[str]) -> None:
+    """Move the bytes of a log that is of one namespace to keys that name it: they are no figures of the drive."""
+    for kind in ("written", "read"):
+        out[f"namespace_{kind}_bytes"], out[f"host_{kind}_bytes"] = out[f"host_{kind}_bytes"], None
+    for what in ("unit_bytes", "source", "wrap_bytes"):
+        out[f"host_written_{what}"] = None
+    unknown.append(
+        f"host bytes written: the SMART log is of namespace {out['namespace']} alone; for the drive's: smartctl -d nvme"
+    )
 
 
 def is_hard_disk(smartctl: dict) -> bool | None:
@@ -190,7 +216,8 @@ def _said(unknown: list[str], start: str) -> bool:
 
 def _say_what_is_missing(out: dict, smartctl: dict, unknown: list[str]) -> None:
     if out["host_written_bytes"] is None and not _said(unknown, "host bytes written"):
-        unknown.append("host bytes written: the drive reports no such counter")
+        unnamed = ata_counters.unnamed_counters(smartctl) if out["protocol"] == "ATA" and not out["hard_disk"] else ""
+        unknown.append(f"host bytes written: {unnamed or 'the drive reports no such counter'}")
     if out["hard_disk"]:
         unknown[:] = [words for words in unknown if not words.startswith("NAND ")]
     elif out["protocol"] == "ATA":
@@ -208,6 +235,8 @@ def _sources(out: dict, found: dict) -> None:
             continue
         entry = known.get(name) or {}
         kind = name.rpartition("_")[0]
+        if name in found and out["namespace"] is not None and standard == "log 02h" and not entry:
+            entry = {"source": f"log 02h of namespace {out['namespace']}"}
         source = entry.get("source") or out.get(f"{kind}_source")
         if source is None and name.startswith("pe_cycles"):
             source = out["pe_cycles_source"]
@@ -273,24 +302,51 @@ def _identity(document: dict, smartctl: dict, unknown: list[str]) -> dict:
         }
         protocol = next((kind for name, kind in kinds.items() if name in smartctl), "NVMe" if pages else None)
     family, known = text(smartctl.get("model_family")), smartctl.get("in_smartctl_database")
+    told = _device_info(smartctl.get("device_info"))
+    # 0: the drive has lost its capacity, or a bridge does not report it
     capacity = whole(smartctl.get("user_capacity"), "bytes", unknown, "capacity") or None
-    for table, name in ((drive, "capacity_bytes"), (smartctl, "nvme_total_capacity")):
-        if not capacity:  # 0: the drive has lost its capacity, or a bridge does not report it
-            capacity = whole(table, name, unknown, "capacity") or None
+    capacity = capacity or whole(drive, "capacity_bytes", unknown, "capacity") or None
+    namespace = None
+    if protocol == "NVMe":
+        total = whole(smartctl, "nvme_total_capacity", unknown, "total capacity") or 0
+        free = whole(smartctl, "nvme_unallocated_capacity", unknown, "unallocated capacity") or 0
+        namespace = capacity
+        capacity = max(total, (capacity or 0) + free if free else capacity or 0) or None
     return {
         "model": text(smartctl.get("model_name"))
         or text(smartctl.get("scsi_model_name"))
-        or text(inside(drive, "model")),
-        "serial": text(smartctl.get("serial_number")) or text(inside(drive, "serial")),
+        or text(inside(drive, "model"))
+        or told.get("model"),
+        "serial": text(smartctl.get("serial_number")) or text(inside(drive, "serial")) or told.get("serial"),
         "firmware": text(smartctl.get("firmware_version"))
         or text(smartctl.get("scsi_revision"))
         or text(smartctl.get("revision"))
-        or text(inside(drive, "firmware")),
+        or text(inside(drive, "firmware"))
+        or told.get("firmware"),
         "family": family,
+        "family_source": family and "smartctl",
         "in_database": known if isinstance(known, bool) else None,
         "protocol": protocol,
-        "capacity_bytes": capacity,
+        "capacity_bytes": capacity or told.get("capacity_bytes"),
+        "namespace_bytes": namespace,
     }
+
+
+DEVICE_INFO = re.compile(r"(?P<model>.+?), (?:.*?, )?S/N:(?P<serial>[^,]*), (?:WWN:[^,]*, )?FW:(?P<firmware>[^,]*)(?P<rest>.*)")
+DEVICE_SIZE = re.compile(r"(\d{1,4}(?:[.,]\d{1,3})?) (MB|GB|TB|PB)")
+
+
+def _device_info(value) -> dict:
+    """The identity that smartd writes into its state files: "MODEL, S/N:…, WWN:…, FW:…, 6.40 TB". The capacity has three
+    digits, enough to find a model's row."""
+    match = DEVICE_INFO.fullmatch(value.strip()) if isinstance(value, str) else None
+    if match is None:
+        return {}
+    found: dict[str, Any] = {name: match[name].strip() or None for name in ("model", "serial", "firmware")}
+    size = DEVICE_SIZE.search(match["rest"])
+    if size:
+        found["capacity_bytes"] = round(float(size[1].replace(",", ".")) * BYTES[size[2]])
+    return found
 
 
 def _common(smartctl: dict, unknown: list[str], protocol: str | None) -> dict:

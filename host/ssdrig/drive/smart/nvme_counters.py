@@ -76,6 +76,7 @@ def reduce(document: dict, smartctl: dict, unknown: list[str]) -> dict:
     Health: log 02h, else smartctl. NAND bytes, the first of: log C0h (bytes, drive's life), 22h (bytes, one endurance
     group, since Flexible Data Placement was switched on), the maker's CAh or D0h, 09h (steps of 1e9 bytes)."""
     out, host = _health(document, smartctl, unknown)
+    out["namespace"] = namespace_of(document, smartctl)
     sources = [
         _from_c0h(document, unknown),
         _from_22h(document, unknown),
@@ -140,8 +141,13 @@ def _health(document: dict, smartctl: dict, unknown: list[str]) -> tuple[dict, i
     health = _page(document, "02h", nvme_pages.decode_02h, unknown) or _health_of_smartctl(smartctl, unknown)
     if not health and not any(words.startswith("health:") for words in unknown):
         unknown.append("health: neither log 02h nor smartctl's copy of it is there")
-    for name in [name for name, value in health.items() if value == U128]:
+    ones = [name for name, value in health.items() if value == U128]
+    for name in ones:
         health[name] = refuse(unknown, name, "all ones", "not a count")
+    if len(ones) >= 2:  # then the percentages and flags are the page's ones, too
+        for name in ("percentage_used", "critical_warning"):
+            if health.get(name) == 255:
+                health[name] = refuse(unknown, name, 255, "all ones, as the counters of the page")
     out: dict[str, Any] = {name: health.get(name) for name in HEALTH}
     if out["critical_warning"] is not None:
         out["health_ok"] = out["critical_warning"] == 0  # as smartctl judges it
@@ -224,8 +230,11 @@ def _from_vendor(document: dict, smartctl: dict, host: int | None, unknown: list
             if document.get(f"log_{name.lower()}") and made_by is None:
                 unknown.append(f"log {name}: of a maker whose layout is not known")
             continue
-        source, own = f"log {name}", got.get("host_written_bytes")
         assert made_by  # else nothing would be decoded
+        for field in ("nand_written_bytes", "host_written_bytes"):
+            if got.get(field) == 0 and (host or 0) >= ENOUGH_BYTES:
+                got[field] = None  # the item is there and does not count
+        source, own = f"log {name}", got.get("host_written_bytes")
         unit, wrap = made_by.unit_bytes, made_by.wraps_at
         why = _contradiction(got.get("nand_written_bytes"), own, host, made_by)
         if why:
@@ -278,6 +287,17 @@ def _nand(written: int | None, unit: int, source: str) -> dict:
         if written is None or written in (2**64 - 1, U128)
         else {"nand_written_bytes": written, "nand_written_unit_bytes": unit, "nand_written_source": source}
     )
+
+
+def namespace_of(document: dict, smartctl: dict) -> int | None:
+    """The namespace whose own SMART log smartctl's is (7.5 and later); None: the drive's, also of a drive that has one
+    namespace only, or where the page itself is there."""
+    if document.get("log_02h"):
+        return None
+    number = inside(smartctl, "nvme_smart_health_information_log", "nsid")
+    if type(number) is not int or not 0 < number < 2**32 - 1 or smartctl.get("nvme_number_of_namespaces") == 1:
+        return None
+    return number
 
 
 def is_unfilled(smartctl: dict) -> bool:
@@ -347,6 +367,11 @@ def _health_of_smartctl(smartctl: dict, unknown: list[str]) -> dict:
     if not any(value is not None for value in out.values()):
         return {}
     out |= _throttling_of_text(smartctl)
+    for level in (1, 2):  # smartctl 8.0
+        for field, key in (("count", "transition_count"), ("s", "total_time")):
+            value = number(f"thermal_mgmt_temperature_{level}_{key}", 2**32 - 1)
+            if value is not None:
+                out[f"throttle_{level}_{field}"] = value
     return out | {
         "host_written_bytes": units(out["data_units_written"]),
         "host_read_bytes": units(out["data_units_read"]),

@@ -88,14 +88,29 @@ def bytes_most(hours: int | None, protocol: str | None) -> float:
     return RATE.get(protocol or "NVMe", RATE["NVMe"]) * 3600 * (HOURS_MOST if hours is None else max(hours, 24) + 1)
 
 
-def bytes_fault(count: float, hours: int | None, protocol: str | None, written: bool = False) -> str | None:
-    """Why so many host bytes cannot be; None if they can. written: host writes of an ATA drive, which also have a lower
-    side, because the unit of its counters is a matter of its maker."""
+def bytes_of_percent(used: float, capacity: int, compresses: bool = False) -> float:
+    """Host bytes that a drive can have taken at so much of its rated life: cycles of SLC, and twice the NAND."""
+    return (used + 1) / 100 * PE_MOST * capacity * CAPACITY_SLACK / (WA_LEAST if compresses else 1.0)
+
+
+def host_of_cycles(mean: float, capacity: int) -> tuple[float, float]:
+    """(least, most) host bytes at so many mean P/E cycles."""
+    return (mean - 1) * capacity / CAPACITY_SLACK / WA_MOST, (mean + 1) * capacity * CAPACITY_SLACK / WA_LEAST
+
+
+def nand_fits(nand: float, mean: float, capacity: int) -> bool:
+    """Whether NAND bytes and mean P/E cycles can be of one drive."""
+    return (mean - 1) * capacity / CAPACITY_SLACK <= nand <= (mean + 1) * capacity * CAPACITY_SLACK
+
+
+def bytes_fault(count: float, hours: int | None, protocol: str | None, low: bool = False) -> str | None:
+    """Why so many host bytes cannot be; None if they can. low: also ask the lower side, which the counters of ATA drives
+    have, because their unit is a matter of the maker."""
     link = {"ATA": "SATA", "SCSI": "SAS"}.get(protocol or "NVMe", "PCIe")
     if count > bytes_most(hours, protocol):
         time = "the life of a drive" if hours is None else f"{hours} power-on hours"
         return f"{size(count)}, more than {link} carries in {time}: another unit, or no count"
-    if written and protocol == "ATA" and hours is not None and hours >= LEAST_AFTER_H:
+    if low and protocol == "ATA" and hours is not None and hours >= LEAST_AFTER_H:
         if count < LEAST_BYTES_PER_H * hours:
             return f"{size(count)} in {hours} power-on hours: too little, another unit or no count"
     return None
@@ -209,7 +224,7 @@ def _cycles_against_bytes(out: dict, compresses: bool, unknown: list[str]) -> No
     if mean == 0 and host > 10 * capacity:
         drop(out, "pe_cycles_mean", f"0, although the host wrote {size(host)}: the drive does not count", unknown)
         return
-    least, most = (mean - 1) * capacity / CAPACITY_SLACK / WA_MOST, (mean + 1) * capacity * CAPACITY_SLACK / WA_LEAST
+    least, most = host_of_cycles(mean, capacity)
     if least <= host + (out["host_written_unit_bytes"] or 0) and host <= most:
         return
     why = (
@@ -221,12 +236,10 @@ def _cycles_against_bytes(out: dict, compresses: bool, unknown: list[str]) -> No
     else:
         for name in ("host_written_bytes", "pe_cycles_mean"):
             drop(out, name, f"{why}, so neither is used", unknown)
-        if out["nand_written_bytes"] is not None and not _fits(out["nand_written_bytes"], mean, capacity):
+        if out["host_read_bytes"] is not None and not _own_word(out, "host_read_bytes"):
+            drop(out, "host_read_bytes", f"counted in the unit of the writes: {why}", unknown)
+        if out["nand_written_bytes"] is not None and not nand_fits(out["nand_written_bytes"], mean, capacity):
             drop(out, "nand_written_bytes", why, unknown)
-
-
-def _fits(nand: int, mean: float, capacity: int) -> bool:
-    return (mean - 1) * capacity / CAPACITY_SLACK <= nand <= (mean + 1) * capacity * CAPACITY_SLACK
 
 
 def _percentage_against_cycles(out: dict, unknown: list[str]) -> None:

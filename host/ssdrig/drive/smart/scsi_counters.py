@@ -41,7 +41,27 @@ def reduce(document: dict, smartctl: dict, unknown: list[str]) -> dict:
     ]
     counted = [number for number in errors if number is not None]
     out["media_errors"] = sum(counted) if errors and len(counted) == len(errors) else None
+    out |= _environmental(smartctl, unknown)
     unknown.append("NAND bytes written: SCSI defines no such counter; a maker's own log may have one")
+    return out
+
+
+def _environmental(smartctl: dict, unknown: list[str]) -> dict:
+    """Temperatures of the environmental reporting page (0Dh): that of now and the highest, of the hottest sensor. The
+    drives that have it may answer 0 in the temperature page."""
+    reports = smartctl.get("scsi_environmental_reports")
+    sensors = [value for name, value in sorted(reports.items()) if name.startswith("temperature")] if isinstance(
+        reports, dict
+    ) else []
+    out = {}
+    for name, field in (("temperature_C", "current"), ("temperature_max_C", "lifetime_maximum")):
+        values = [whole(sensor, field, unknown, f"environmental {field}", at_least=-60, at_most=127) for sensor in sensors]
+        known = [value for value in values if value is not None]
+        if known:
+            out[name] = max(known)
+    current = whole(smartctl.get("temperature"), "current", [], "", at_least=-100)
+    if current:
+        out.pop("temperature_C", None)  # the temperature page has it
     return out
 
 
