@@ -124,6 +124,7 @@ def test_a_calibrated_unit_replaces_the_one_that_is_not_known_and_nothing_else()
 
     row = {"id": 241, "name": "x", "value": 100, "raw": {"value": 7}}
     smartctl = {"ata_smart_attributes": {"table": [row]}}
+
     def settled(document):
         found, counters = ata_readings.of_attributes(document, smartctl, Unknown(), [])
         missing, units = settle(found, counters, Life(None, None, None, None))

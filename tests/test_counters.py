@@ -22,6 +22,17 @@ def test_snapshot_from_pages():
     got = counters.snapshot(document())
     assert tuple(got) == counters.KEYS
     assert {name: value for name, value in got.items() if value is not None and name != "sources"} == {
+        "health": "failing",
+        "health_reasons": [
+            {
+                "kind": "reliability",
+                "state": "failing",
+                "words": "its reliability is degraded by media or internal errors",
+            },
+            {"kind": "media_errors", "state": "warning", "words": "6 media errors"},
+            {"kind": "worn_out", "state": "warning", "words": "100 % of its rated life is used"},
+        ],
+        "counter_units": [],
         "t_ns": 2_000,
         "t_start_ns": 1_000,
         "t_end_ns": 3_000,
@@ -269,7 +280,10 @@ def test_a_drive_that_says_nothing():
         assert tuple(got) == counters.KEYS and got["unknown"]
         left = {name for name, value in got.items() if value is not None}
         assert (
-            left <= {"simulated", "exit_status_bits", "sources", "unknown", "protocol"}
+            left
+            <= {"simulated", "exit_status_bits", "sources", "unknown", "protocol"}
+            | {"health", "health_reasons", "counter_units"}
+            and got["health"] == "unknown"
             and got["simulated"] is False
             and got["exit_status_bits"] == []
         )

@@ -57,7 +57,7 @@ def test_beyond_100_years_is_said_so(tmp_path, capsys):
     assert "over 100 years" in text and "337" not in text
     document = ata("Samsung based SSDs", (241, "Total_LBAs_Written", 8 * 10**9), (177, "Wear_Leveling_Count", 112, 91))
     text = screen_of(document, tmp_path, capsys, "--rate", "1.05TB/year")
-    assert re.search(r"\(\d+ to \d+\)", text) and "over" not in text
+    assert re.search(r"\(\d+ to \d+\)", text) and "over 100" not in text
     text = screen_of(document, tmp_path, capsys, "--rate", "0.43TB/year")
     assert re.search(
         r"9\d years of power-on time \(\d+ years to over 100 years\)|9\d years \(\d+ years to over 100 years\)", text

@@ -8,13 +8,14 @@ import sys
 import textwrap
 from dataclasses import asdict
 
-from ssdrig.drive.smart import collect, counters
+from ssdrig.drive.smart import collect, counters, health
 from ssdrig.drive.target import guard, uses
 from ssdrig.drive.target.inventory import Drive
 from ssdrig.errors import SsdrigError
 from ssdrig.terminal import painter, printable
 from ssdrig.words import size
 
+OF_SMART = ("health", "health_reasons", "health_ok", "percentage_used", "temperature_C")
 POLL_TIMEOUT_S = 20
 NOT_ASKED = "not asked (--no-smart)"
 WIDE = (240, 24)  # when it goes to a file there is no line to wrap
@@ -47,15 +48,15 @@ def command(args) -> int:
 
 def survey(smart: bool = True, root: str | os.PathLike = "/") -> list[dict]:
     """One dict per drive, in order of the kernel's names: the fields of Drive, and "safe" (nothing speaks against a
-    test), "refusals" ([{"check", "why", "override"}]), "health_ok", "percentage_used", "temperature_C", and
-    "smart_trouble": why these three are not known, None if the drive answered. A drive that a run holds is not
-    asked."""
+    test), "refusals" ([{"check", "why", "override"}]), "health", "health_reasons", "health_ok", "percentage_used",
+    "temperature_C", and "smart_trouble": why these are not known, None if the drive answered. A drive that
+    a run holds is not asked."""
     machine = uses.survey(root)
     rows = []
     for drive in machine.drives:
         against = guard.refusals(drive, root=root, machine=machine)
         rows.append(asdict(drive) | {"safe": not against, "refusals": [asdict(r) for r in against]})
-        rows[-1] |= {"health_ok": None, "percentage_used": None, "temperature_C": None, "smart_trouble": NOT_ASKED}
+        rows[-1] |= dict.fromkeys(OF_SMART) | {"health": "unknown", "health_reasons": [], "smart_trouble": NOT_ASKED}
     if smart:
         asked = []
         for drive, row in zip(machine.drives, rows, strict=True):
@@ -63,8 +64,8 @@ def survey(smart: bool = True, root: str | os.PathLike = "/") -> list[dict]:
                 row["smart_trouble"] = "not asked: a run holds the drive"
             else:
                 asked.append((drive, row))
-        for row, health in zip([row for _, row in asked], _health([drive for drive, _ in asked]), strict=True):
-            row |= health
+        for row, seen in zip([row for _, row in asked], _health([drive for drive, _ in asked]), strict=True):
+            row |= seen
     return rows
 
 
@@ -79,10 +80,7 @@ def _health(drives: list[Drive]) -> list[dict]:
     for document in documents:
         trouble = None if collect.answered(document) else "; ".join(document.get("gaps") or ["it did not answer"])
         seen = counters.snapshot(document)
-        out.append(
-            {key: seen.get(key) for key in ("health_ok", "percentage_used", "temperature_C")}
-            | {"smart_trouble": trouble}
-        )
+        out.append({key: seen[key] for key in OF_SMART} | {"smart_trouble": trouble})
     return out
 
 
@@ -106,7 +104,8 @@ def table(rows: list[dict], columns: int) -> str:
 
 
 def _cells(row: dict) -> tuple[str, ...]:
-    health = {True: "ok", False: "FAILING", None: UNKNOWN}[row["health_ok"]]
+    state = row["health"]
+    shown = UNKNOWN if state == health.UNKNOWN else state if state == health.OK else state.upper()
     used = UNKNOWN if row["percentage_used"] is None else f"{row['percentage_used']:g} %"
     heat = UNKNOWN if row["temperature_C"] is None else f"{row['temperature_C']:g} °C"
     return (
@@ -116,7 +115,7 @@ def _cells(row: dict) -> tuple[str, ...]:
         printable(row["firmware"]) or UNKNOWN,
         size(row["capacity_bytes"]),
         _interface(row),
-        health,
+        shown,
         used,
         heat,
         _verdict(row),
@@ -140,6 +139,7 @@ def _below(row: dict, columns: int) -> list[str]:
     lines += [
         f"{r['check']}: {r['why']}" + (f" [unless {r['override']}]" if r["override"] else "") for r in row["refusals"]
     ]
+    lines += [f"health: {reason['words']}" for reason in row["health_reasons"]]
     if row["smart_trouble"] not in (None, NOT_ASKED):
         lines.append(f"SMART: {row['smart_trouble']}")
     wrap = textwrap.TextWrapper(
@@ -149,10 +149,10 @@ def _below(row: dict, columns: int) -> list[str]:
 
 
 def _block(row: dict, columns: int) -> str:
-    node, serial, model, firmware, size, interface, health, used, heat, verdict = _cells(row)
+    node, serial, model, firmware, size, interface, state, used, heat, verdict = _cells(row)
     shown = painter(sys.stdout)(verdict, SHADES[verdict])
     facts = f"  {size}, {interface}, firmware {firmware}" + "".join(
-        f", {what}{value}" for what, value in (("health ", health), ("wear ", used), ("", heat)) if value != UNKNOWN
+        f", {what}{value}" for what, value in (("health ", state), ("wear ", used), ("", heat)) if value != UNKNOWN
     )
     return "\n".join(
         [

@@ -6,7 +6,7 @@ here they are taken from smartctl's JSON, whose raw.string is that text, or from
 
 import re
 
-from ssdrig.drive.smart import counters
+from ssdrig.drive.smart import counters, health
 from ssdrig.drive.smart.json_numbers import U128, inside, objects, text, whole
 from ssdrig.drive.smart.nvme_pages import decode_02h
 from ssdrig.drive.wear import wa
@@ -173,6 +173,8 @@ def attribute_points(document: dict, drive: dict) -> list[tuple[dict, dict]]:
 def wear_fields(snapshot: dict, base: dict | None) -> dict:
     """Fields of ssd_wear from counters.snapshot; wa and wa_error count from the snapshot `base`, none without one."""
     fields = {name: _cut(snapshot[name]) for name in WEAR_INTEGERS} | {name: snapshot[name] for name in WEAR_FLOATS}
+    if snapshot["health"] != health.UNKNOWN:
+        fields |= {"health": snapshot["health"], "health_reasons": health.sentence(snapshot["health_reasons"]) or None}
     amplification = wa.between(base, snapshot) if base else None
     if amplification is not None and amplification.value is not None:
         fields |= {"wa": amplification.value, "wa_error": amplification.error}

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 
 from ssdrig.analysis import set_up
+from ssdrig.drive.smart import health
 from ssdrig.report import words
 from ssdrig.report.terms import number
 from ssdrig.words import size
@@ -118,6 +119,19 @@ def unfinished(state: str, why: str | None) -> str:
     """What the page says of a run that is not complete, or whose end has a reason."""
     nothing = "The run still goes on" if state == "running" else "No reason was recorded"
     return f'<p class="warn">{escape(why or nothing)}. The figures cover the recorded part only.</p>'
+
+
+def unhealthy(runs: Sequence) -> str:
+    """A line for each run whose last reading of SMART is not "ok", with the reasons; a drive in such a state may not
+    perform as its model does."""
+    out = []
+    for data in runs:
+        last = next((s for s in reversed(data.snapshots) if s["health"] != health.UNKNOWN), None)
+        if last and last["health_reasons"]:
+            of = f"{last['model'] or 'drive'} {last['serial'] or ''}".strip()
+            words = f"{of}: health {last['health']}: {health.sentence(last['health_reasons'])}"
+            out.append(f'<p class="warn">{escape(words)}.</p>')
+    return "".join(dict.fromkeys(out))
 
 
 def section(runs: Sequence, figures: Sequence[dict], names: Sequence) -> str:

@@ -158,10 +158,8 @@ def head(runs: list, figures: list[dict]) -> str:
         out.append(f'<strong class="badge">SIMULATED</strong><span class="soft">drive and sensor: {what}</span>')
     tests = [words.description(data, f) for data, f in zip(runs, figures, strict=True)]
     said = tests[0] if len(set(tests)) == 1 else "The runs differ in their test, see the set-up."
-    out.append(
-        f'</div><p class="soft">{escape(said)} {about.days(runs)}. <a href="#about-h">Test set-up</a></p></header>'
-    )
-    return "".join(out)
+    out.append(f'</div><p class="soft">{escape(said)} {about.days(runs)}. <a href="#about-h">Test set-up</a></p>')
+    return "".join(out) + f"{about.unhealthy(runs)}</header>"
 
 
 def verdicts(shown: list, names: list, apart: list[list[str | None]], review: int) -> str:

@@ -152,7 +152,7 @@ def head(tables: list[Table], names: list[str]) -> str:
     out.append(f'<p class="soft">{escape(plan.source)}</p><ul class="runs">')
     for each, name in zip(tables, names, strict=True):
         out.append(_run(each, name))
-    return "".join(out) + "</ul></header>"
+    return "".join(out) + f"</ul>{about.unhealthy([each.data for each in tables])}</header>"
 
 
 def _worded(value) -> str:

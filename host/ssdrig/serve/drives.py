@@ -48,7 +48,10 @@ def one(index: Index, run: Run, watched: Path) -> dict:
     projection = found["projection"]
     keys = ("percentage_used", "tbw_used_percent", "warranty_used_percent", "warranty_end", "rated_tbw_bytes")
     wear = {key: projection.get(key) for key in (*keys, "available_spare_percent")}
-    wear |= {key: found[key] for key in ("health_ok", "temperature_C", "power_on_hours", "host_written_bytes")}
+    wear |= {
+        key: found[key] for key in ("health", "health_ok", "temperature_C", "power_on_hours", "host_written_bytes")
+    }
+    wear["health_reasons"] = [reason["words"] for reason in found["health_reasons"]]
     wear |= {"wa": found["wa"]["words"], "said": projection_sentences(found), "unknown": found["unknown"]}
     wear["read_utc_ms"] = latest["utc_ns"] // 10**6
     every = [snapshot for snapshot, _ in documents][:: max(1, len(documents) // MOST_TREND)]

@@ -116,9 +116,10 @@ const Lists = (() => {
     find.addEventListener("click", () => { $("q").value = `drive:"${said.serial ?? said.model}"`; offset = 0; location.hash = "#runs"; });
     box.replaceChildren(el("h2", named(said)), el("p", `Serial ${said.serial ?? "not known"}`, { class: "soft" }), find);
     if (!w) { box.append(el("p", `Wear is not known: ${said.why}.`)); return; }
-    const health = w.health_ok === true ? "Health ok" : w.health_ok === false ? "HEALTH FAILING" : "Health not known";
+    const health = { ok: "Health ok", warning: "HEALTH WARNING", failing: "HEALTH FAILING" }[w.health] ?? "Health not known";
     box.append(el("p", [health, w.temperature_C == null ? null : `${w.temperature_C} °C`, w.power_on_hours == null ? null : `${num(w.power_on_hours, 0)} h on`, `host written ${size(w.host_written_bytes)}`, `WA: ${w.wa}`, `read ${utc(w.read_utc_ms)} UTC`].filter(Boolean).join(" · ")));
     for (const [words, percent, more] of [["TBW", w.tbw_used_percent, w.rated_tbw_bytes ? `of ${size(w.rated_tbw_bytes)}` : ""], ["Warranty time", w.warranty_used_percent, w.warranty_end ? `to ${w.warranty_end}` : ""], ["Percentage used", w.percentage_used, ""], ["Spare left", w.available_spare_percent, ""]]) if (percent != null) box.append(meter(`${words} ${more}`, percent, words === "Spare left" ? percent <= 10 : percent >= 100));
+    for (const text of w.health_reasons) box.append(el("p", text, { class: "warning" }));
     for (const text of w.said) box.append(el("p", text));
     if (w.unknown.length) box.append(el("details", null, {}, el("summary", `Not known: ${w.unknown.length}`), el("ul", null, {}, ...w.unknown.map((text) => el("li", text)))));
     if (said.trend.length > 1) trend(box, said.trend);

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from ssdrig.arguments import add_quiet, seconds
-from ssdrig.drive.smart import counters
+from ssdrig.drive.smart import counters, health
 from ssdrig.drive.smart.smart_answer import answered
 from ssdrig.drive.target import inventory
 from ssdrig.drive.target.inventory import Drive
@@ -244,12 +244,15 @@ def table(results: list[dict]) -> list[str]:
             why = result.get("skipped") or result.get("failed")
             words.append(f"{result['drive']['model']} {result['drive']['serial']}: {why}")
             continue
-        health = {True: "ok", False: "FAILING"}.get(s["health_ok"], "-")
+        state = s["health"]
+        if s["health_reasons"]:
+            name = f"{result['drive']['model']} {result['drive']['serial']}"
+            words.append(f"{name}: {printable(health.sentence(s['health_reasons']))}")
         rows.append(
             (
                 printable(result["drive"]["model"]),
                 printable(result["drive"]["serial"]),
-                health,
+                "-" if state == health.UNKNOWN else state if state == health.OK else state.upper(),
                 _number(s["percentage_used"], " %"),
                 _number(s["available_spare_percent"], " %"),
                 _number(s["temperature_C"]),

@@ -2,8 +2,9 @@
 device statistics, which mean the same on every drive (ACS-4, log 04h). Pure.
 
 A unit that nobody states stays unknown: the same name counts sectors in one drive and GiB in the next. A calibration
-(document["units"], "ata:<id>") fills it in, and so does the drive's own evidence (ata_evidence.py). Two sources of a byte counter that differ by more than their units allow
-are both named in `unknown`, and neither is used."""
+(document["units"], "ata:<id>") fills it in, and so does the drive's own evidence (ata_evidence.py). Two
+sources of a byte counter that differ by more than their units allow are both named in `unknown`, and neither is
+used."""
 
 from ssdrig.drive.smart import ata_evidence, plausible
 from ssdrig.drive.smart.ata_evidence import Life
@@ -106,12 +107,15 @@ def say_what_is_missing(out: dict, smartctl: dict, unknown: list[str]) -> None:
 def unnamed_counters(smartctl: dict) -> str:
     """Words for attributes that count the host's bytes on other drives and that smartctl does not name on this one; ""
     where there are none."""
-    rows = [row for row in objects(inside(smartctl, "ata_smart_attributes", "table")) if row.get("id") in CALIBRATED]
-    rows = [row for row in rows if CALIBRATED[row["id"]] == "host_written" and inside(row, "raw", "value")]
+    table = objects(inside(smartctl, "ata_smart_attributes", "table"))
+    rows = [row for row in table if type(row.get("id")) is int and CALIBRATED.get(row["id"]) == "host_written"]
+    rows = [row for row in rows if inside(row, "raw", "value")]
     if not rows:
         return ""
     named = " and ".join(f"attribute {row['id']} ({row.get('name')})" for row in rows)
-    return f"what {named} counts on this model is unknown: neither smartctl's database nor ssdrig's has it; ./ssdrig units"
+    return (
+        f"what {named} counts on this model is unknown: neither smartctl's database nor ssdrig's has it; ./ssdrig units"
+    )
 
 
 def _said(unknown: list[str], start: str) -> bool:

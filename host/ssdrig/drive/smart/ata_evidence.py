@@ -1,13 +1,13 @@
 """Settle the unit of an ATA byte counter by what the same document shows. Pure.
 
-Device statistics count sectors on every drive: a counter that is theirs divided by an exact unit has that unit, whatever
-its name says. Power-on hours, P/E cycles x capacity and percentage used x capacity refute a unit; of several that a
-table offers the one that is left is taken."""
+Device statistics count sectors on every drive: a counter that is theirs divided by an exact unit has that unit,
+whatever its name says. Power-on hours, P/E cycles x capacity and percentage used x capacity refute a unit; of several
+that a table offers the one that is left is taken."""
 
 from typing import NamedTuple
 
 from ssdrig.drive.smart import plausible
-from ssdrig.drive.smart.ata_readings import STATISTICS_SOURCE, Counter, Found, in_words
+from ssdrig.drive.smart.ata_readings import STATISTICS_SOURCE, Counter, Found
 from ssdrig.words import exact_size, size
 
 MIB = 1 << 20
@@ -58,9 +58,7 @@ def settle(
             label = f"{counter.label} ({exact_size(unit)}{words})"
             readings.append(Found(counter.raw * unit, unit, label, counter.rank))
             number = counter.label.removeprefix("attribute ").partition(",")[0]
-            settled.append(
-                {"attribute": int(number), "name": counter.name, "unit_bytes": unit, "evidence": evidence}
-            )
+            settled.append({"attribute": int(number), "name": counter.name, "unit_bytes": unit, "evidence": evidence})
         if readings:
             found[role] = [*readings, *found.get(role, ())]
     return missing, settled
@@ -90,7 +88,9 @@ def unit_of_statistics(counter: Counter, statistics: Found) -> int | None:
         off = abs(counter.raw * unit - statistics.value)
         turn = 2**32 * statistics.error
         if statistics.value < turn <= counter.raw * unit and unit in counter.units:
-            off = min(off, (counter.raw * unit - statistics.value) % turn, (statistics.value - counter.raw * unit) % turn)
+            off = min(
+                off, (counter.raw * unit - statistics.value) % turn, (statistics.value - counter.raw * unit) % turn
+            )
         return off <= unit + statistics.error + MATCH * statistics.value
 
     fits = [unit for unit in dict.fromkeys((*counter.units, *UNITS)) if matches(unit)]

@@ -1,9 +1,10 @@
 """The table of ATA attributes (ata_units.toml): which attribute of which drive means what, and in which unit.
 
 Roles: host_written, host_read, nand_written, nand_written_tlc, nand_written_slc (bytes; conversion = unit in bytes, a
-list of units of which the drive's own figures choose, "?" = not known), host_read_high, host_written_high, nand_written_high (the second half of a counter, which must be 0),
-host_pages and ftl_pages (pages of unknown size), pe_mean, pe_max, pe_min, pe_rated, the names of snapshot fields, and
-"nothing": the attribute is not what its name says, later rows do not apply to it.
+list of units of which the drive's own figures choose, "?" = not known), host_read_high, host_written_high,
+nand_written_high (the second half of a counter, which must be 0), host_pages and ftl_pages (pages of unknown size),
+pe_mean, pe_max, pe_min, pe_rated, the names of snapshot fields, and "nothing": the attribute is not what its name says,
+later rows do not apply to it.
 
 Conversions: "raw"; "word 0" … "word 2" (16 bits each of raw, word 0 the lowest); "low 8 bits"; "low 24 bits";
 "count behind percent" (Intel's EAh as smartctl orders its bytes: percent, then 32 bits of count; printed "0/5");
@@ -155,7 +156,7 @@ def rows_for(document: dict, smartctl: dict) -> Rows:
     table = objects(inside(smartctl, "ata_smart_attributes", "table"))
     if listed is None:
         names = frozenset(row["name"] for row in table if isinstance(row.get("name"), str))
-    ids = frozenset(row["id"] for row in table if isinstance(row.get("id"), int))
+    ids = frozenset(row["id"] for row in table if type(row.get("id")) is int)
     return _rows_for(family, listed, model, firmware, names, ids if family is None else frozenset())
 
 

@@ -332,13 +332,15 @@ def _identity(document: dict, smartctl: dict, unknown: list[str]) -> dict:
     }
 
 
-DEVICE_INFO = re.compile(r"(?P<model>.+?), (?:.*?, )?S/N:(?P<serial>[^,]*), (?:WWN:[^,]*, )?FW:(?P<firmware>[^,]*)(?P<rest>.*)")
+DEVICE_INFO = re.compile(
+    r"(?P<model>.+?), (?:.*?, )?S/N:(?P<serial>[^,]*), (?:WWN:[^,]*, )?FW:(?P<firmware>[^,]*)(?P<rest>.*)"
+)
 DEVICE_SIZE = re.compile(r"(\d{1,4}(?:[.,]\d{1,3})?) (MB|GB|TB|PB)")
 
 
 def _device_info(value) -> dict:
-    """The identity that smartd writes into its state files: "MODEL, S/N:…, WWN:…, FW:…, 6.40 TB". The capacity has three
-    digits, enough to find a model's row."""
+    """The identity that smartd writes into its state files: "MODEL, S/N:…, WWN:…, FW:…, 6.40 TB". The capacity has
+    three digits, enough to find a model's row."""
     match = DEVICE_INFO.fullmatch(value.strip()) if isinstance(value, str) else None
     if match is None:
         return {}

@@ -79,7 +79,7 @@ def _of_attributes(smartctl: dict) -> list[Reason]:
     for row in objects(inside(smartctl, "ata_smart_attributes", "table")):
         when = row.get("when_failed")
         value, least = whole(row, "value", [], ""), whole(row, "thresh", [], "")
-        below = None not in (value, least) and 0 < least < 254 and 0 < value <= least
+        below = value is not None and least is not None and 0 < least < 254 and 0 < value <= least
         if when in ("now", "FAILING_NOW") or below:
             name = f"attribute {row.get('id')} {text(row.get('name')) or ''}".strip()
             out.append(Reason("attribute_now", FAILING, f"{name} fails now: {value}, threshold {least}"))
@@ -108,9 +108,11 @@ def _of_logs(snapshot: dict, smartctl: dict) -> list[Reason]:
 def _failed_self_tests(smartctl: dict) -> list[str]:
     """Words of each self-test that failed, the newest first. One that was aborted by the host has not failed."""
     log = smartctl.get("ata_smart_self_test_log")
-    ata = [
-        row for kind in ("extended", "standard") for row in objects(inside(log, kind, "table"))
-    ] if isinstance(log, dict) else []
+    ata = (
+        [row for kind in ("extended", "standard") for row in objects(inside(log, kind, "table"))]
+        if isinstance(log, dict)
+        else []
+    )
     extended = objects(inside(log, "extended", "table"))
     rows = extended or ata  # both logs hold the same tests
     out = [

@@ -104,8 +104,8 @@ def nand_fits(nand: float, mean: float, capacity: int) -> bool:
 
 
 def bytes_fault(count: float, hours: int | None, protocol: str | None, low: bool = False) -> str | None:
-    """Why so many host bytes cannot be; None if they can. low: also ask the lower side, which the counters of ATA drives
-    have, because their unit is a matter of the maker."""
+    """Why so many host bytes cannot be; None if they can. low: also ask the lower side, which the counters of ATA
+    drives have, because their unit is a matter of the maker."""
     link = {"ATA": "SATA", "SCSI": "SAS"}.get(protocol or "NVMe", "PCIe")
     if count > bytes_most(hours, protocol):
         time = "the life of a drive" if hours is None else f"{hours} power-on hours"

@@ -50,12 +50,16 @@ def _environmental(smartctl: dict, unknown: list[str]) -> dict:
     """Temperatures of the environmental reporting page (0Dh): that of now and the highest, of the hottest sensor. The
     drives that have it may answer 0 in the temperature page."""
     reports = smartctl.get("scsi_environmental_reports")
-    sensors = [value for name, value in sorted(reports.items()) if name.startswith("temperature")] if isinstance(
-        reports, dict
-    ) else []
+    sensors = (
+        [value for name, value in sorted(reports.items()) if name.startswith("temperature")]
+        if isinstance(reports, dict)
+        else []
+    )
     out = {}
     for name, field in (("temperature_C", "current"), ("temperature_max_C", "lifetime_maximum")):
-        values = [whole(sensor, field, unknown, f"environmental {field}", at_least=-60, at_most=127) for sensor in sensors]
+        values = [
+            whole(sensor, field, unknown, f"environmental {field}", at_least=-60, at_most=127) for sensor in sensors
+        ]
         known = [value for value in values if value is not None]
         if known:
             out[name] = max(known)

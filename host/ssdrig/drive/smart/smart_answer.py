@@ -3,19 +3,29 @@
 import re
 
 NO_DATA_MASK = 0b11  # smartctl's exit status: only bits 0 and 1 mean that there is no data
+COUNTERS = (  # keys under which smartctl puts what only a drive can have said
+    "ata_smart_attributes",
+    "ata_device_statistics",
+    "nvme_smart_health_information_log",
+    "scsi_error_counter_log",
+    "scsi_percentage_used_endurance_indicator",
+    "power_on_time",
+)
 LOG_KEY = re.compile("log_[0-9a-f]{2}h")
 
 
 def has_data(document) -> bool:
-    """Whether this JSON of smartctl holds what a drive said: its exit status has neither bit 0 nor 1; a file without an
-    exit status names its device. False for anything else."""
+    """Whether this JSON of smartctl holds what a drive said: its exit status has neither bit 0 nor 1, or counters are
+    there all the same; a file without an exit status names its device. False for anything else."""
     if not isinstance(document, dict):
         return False
     head = document.get("smartctl")
     if not isinstance(head, dict) or "exit_status" not in head:
         return isinstance(document.get("device"), dict)
     status = head["exit_status"]
-    return isinstance(status, int) and not isinstance(status, bool) and not status & NO_DATA_MASK
+    if type(status) is not int:
+        return False
+    return not status & NO_DATA_MASK or any(document.get(key) for key in COUNTERS)
 
 
 def messages(document) -> list[str]:

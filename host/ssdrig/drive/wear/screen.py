@@ -6,12 +6,14 @@ import sys
 import textwrap
 
 from ssdrig import words as in_words
+from ssdrig.drive.smart import health
 from ssdrig.drive.smart.plausible import ERROR_COUNTERS
 from ssdrig.drive.wear.endurance import Rate, rate_words
 from ssdrig.drive.wear.wa import figure
 from ssdrig.terminal import painted, painter, printable
 
 BAR = 20
+ENDS = {"lowest": "pe_cycles_min", "highest": "pe_cycles_max"}
 LIMITS = {
     "tbw": "the rated TBW",
     "pe_cycles": "the rated P/E cycles",
@@ -19,6 +21,12 @@ LIMITS = {
     "warranty_time": "the end of the warranty's years",
 }
 
+HEALTH = {
+    health.OK: ("health ok", "green"),
+    health.WARNING: ("HEALTH WARNING", "yellow"),
+    health.FAILING: ("HEALTH FAILING", "red"),
+    health.UNKNOWN: ("health unknown", "dim"),
+}
 RETENTION_COUNTERS = {
     **ERROR_COUNTERS,
     "temperature_max_C": "highest °C",
@@ -131,11 +139,10 @@ def _head(found: dict, width: int, paint) -> list[str]:
         firmware and f"firmware {firmware}",
         found["protocol"],
         found["capacity_bytes"] and in_words.size(found["capacity_bytes"]),
+        _namespace(found),
         "SIMULATED" if found["simulated"] else None,
     ]
-    health, shade = {True: ("health ok", "green"), False: ("HEALTH FAILING", "red"), None: ("health unknown", "dim")}[
-        found["health_ok"]
-    ]
+    shown, shade = HEALTH[found["health"]]
     counts = [
         (found["temperature_C"], "{} °C"),
         (found["power_on_hours"], "{} h on"),
@@ -144,7 +151,21 @@ def _head(found: dict, width: int, paint) -> list[str]:
         (found["media_errors"], "media errors {}"),
     ]
     said = [words.format(value) for value, words in counts if value is not None]
-    return [*_packed(name or "unknown model", "bold", about, width, paint), *_packed(health, shade, said, width, paint)]
+    reasons = []
+    for reason in found["health_reasons"]:
+        lines = textwrap.wrap(reason["words"], width, initial_indent="  ! ", subsequent_indent="    ")
+        reasons += [paint(line, HEALTH[reason["state"]][1]) for line in lines]
+    return [
+        *_packed(name or "unknown model", "bold", about, width, paint),
+        *_packed(shown, shade, said, width, paint),
+        *reasons,
+    ]
+
+
+def _namespace(found: dict) -> str | None:
+    """The namespace where it is not the whole drive."""
+    part, whole = found["namespace_bytes"], found["capacity_bytes"]
+    return f"namespace of {in_words.size(part)}" if part and whole and part < 0.99 * whole else None
 
 
 def _packed(first: str, shade: str, parts: list, width: int, paint) -> list[str]:
@@ -223,6 +244,8 @@ def _facts(found: dict) -> list[str]:
             ("host written", "host_written_bytes"),
             ("read", "host_read_bytes"),
             ("NAND written", "nand_written_bytes"),
+            (f"namespace {found['namespace']} alone: written", "namespace_written_bytes"),
+            ("read", "namespace_read_bytes"),
         )
         if found[key] is not None
     ]
@@ -232,6 +255,11 @@ def _facts(found: dict) -> list[str]:
     if found["wa"]["value"] is not None:
         since = f"since {found['wa']['since']}" if found["wa"]["since"] else "over its life"
         out.append(f"Write amplification {since}: {found['wa']['words']}.")
+    mean = found["pe_cycles_mean"]
+    if mean is not None and not found["hard_disk"]:
+        ends = [f"{word} {found[key]:g}" for word, key in ENDS.items() if found[key] is not None]
+        more = f", {', '.join(ends)}" if ends else ""
+        out.append(f"Mean P/E cycles {mean:g}{more} ({found['pe_cycles_source']}).")
     counts = [f"{words} {found[key]}" for key, words in RETENTION_COUNTERS.items() if found[key] is not None]
     if counts and not found["hard_disk"]:
         out.append(f"Relevant to data retention: {', '.join(counts)}.")

@@ -19,6 +19,9 @@ FROM_BIRTH = (  # 0 when the drive was new
 )
 
 
+HOUR_NS = 3_600_000_000_000
+CLOCK_SLACK, CLOCK_SLACK_H = 1.02, 2  # a drive's clock, and whole hours at both ends
+FORGOTTEN_H = 24  # hours that a drive may forget when it loses its power
 SMALL_FALL = 0.1  # a drive that loses its power between two savings of its counters forgets less, or ENOUGH_BYTES
 
 
@@ -53,6 +56,32 @@ def began_anew(read: list[dict], kind: str) -> str | None:
     return None
 
 
+def consistent(history: list[dict], snapshot: dict) -> tuple[list[dict], str | None]:
+    """(the readings of `history`, by time, that can be of the drive of `snapshot`, why the others cannot): those after
+    the last two in a row that contradict the clock or the drive's size."""
+    read = [*history, snapshot]
+    for i in range(len(read) - 1, 0, -1):
+        why = _contradiction(read[i - 1], read[i])
+        if why:
+            return read[i:-1], f"what was before {_day(read[i])} is no history of this drive: {why}"
+    return history, None
+
+
+def _contradiction(before: dict, after: dict) -> str | None:
+    """Why two readings in a row cannot be of one drive; None if they can."""
+    hours, later = before["power_on_hours"], after["power_on_hours"]
+    if None not in (hours, later, before["utc_ns"], after["utc_ns"]):
+        passed = (after["utc_ns"] - before["utc_ns"]) / HOUR_NS
+        if later - hours > passed * CLOCK_SLACK + CLOCK_SLACK_H:
+            return f"its power-on hours rose by {later - hours} in {passed:.0f} hours"
+        if hours - later > FORGOTTEN_H:
+            return f"its power-on hours went back from {hours} to {later}"
+    capacities = before["capacity_bytes"], after["capacity_bytes"]
+    if None not in capacities and abs(capacities[0] - capacities[1]) > 0.01 * max(capacities):
+        return f"its capacity was {size(capacities[0])}, then {size(capacities[1])}"
+    return None
+
+
 def report(
     snapshot: dict,
     document: dict,
@@ -65,6 +94,7 @@ def report(
     snapshots of the same drive, by utc_ns; it gives the rate and the write amplification of the workload where it
     can. Of a hard disk limits, projection and retention are empty."""
     today = _day(snapshot) if snapshot["utc_ns"] else datetime.now(UTC).date()
+    history, broken = consistent(history, snapshot)
     out, read = dict(snapshot), [*history, snapshot]
     out["messages"] = smart_answer.messages(document.get("smartctl"))
     flash = not snapshot["hard_disk"]
@@ -93,6 +123,8 @@ def report(
         retention.unpowered_hours(history[0], snapshot) if history and flash else None
     )
     measured = lately if lately and (lately.value is not None or life.value is None) else life
+    estimated = wa.estimate(of_life) if measured.value is None and flash else None
+    measured = estimated or measured
     since = str(_day(first)) if history and measured is lately else None
     out["wa"] = measured._asdict() | {"since": since, "words": wa.words(measured)}
     out["unknown"] = list(snapshot["unknown"])
@@ -100,6 +132,8 @@ def report(
     if measured.value is not None:
         out["sources"]["wa"] = {"source": measured.source, "error": measured.error, "unit": "1"}
     out["unknown"] += anew.values()
+    if broken:
+        out["unknown"].append(broken)
     if flash and answered(document):
         out["unknown"] += projection["unknown"]
         if measured.value is None and not any("NAND" in words for words in snapshot["unknown"]):

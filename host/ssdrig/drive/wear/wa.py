@@ -8,8 +8,10 @@ the host has to write dH >= (u_N / WA + u_H (1 + eps)) / eps.
 import math
 from typing import Any, NamedTuple
 
+from ssdrig.overprovisioning import assumed_raw_bytes
 from ssdrig.words import size
 
+COARSEST_ESTIMATE = 0.5  # likewise for an estimate, whose raw NAND is not known either
 COARSEST = 0.2  # a relative error above this and the figure is refused: StorScore's rule of fewer than five counts
 _KNOWN_UNIT_BYTES = 512  # of /sys/block/X/stat field 7 and of fio's own count
 
@@ -51,6 +53,7 @@ FLAGS = {
     "below_one": "less was written to the NAND than the host sent: the drive compresses, or a unit is wrong",
     "nand_batched": "the NAND counter stood still in the run and jumped afterwards: it is updated in batches",
     "host_wrote": "the host wrote while the drive was to settle",
+    "estimated": "estimated from erase counts: raw NAND between the capacity and the next power of two GiB",
     "still_moving": "the NAND counter still moved at the last poll: background work was not finished",
 }
 
@@ -95,6 +98,28 @@ def between(before: dict, after: dict, host_bytes_known: int | None = None) -> W
         return _none(why, host, nand, flags)._replace(source=source, **missing)
     assert nand is not None and host is not None  # or there were a reason
     return _value(nand, host, after["nand_written_unit_bytes"], host_unit, flags, source, _tlc(before, after))
+
+
+def estimate(snapshot: dict) -> WriteAmplification | None:
+    """Write amplification over the drive's life from mean P/E cycles x raw NAND / host bytes, for a drive that counts
+    neither NAND bytes nor pages; None where one of these is not known, or the error would be over COARSEST_ESTIMATE.
+
+    The mean is off by less than one cycle, raw NAND lies between the capacity and the next power of two GiB."""
+    mean, host, capacity = (snapshot[name] for name in ("pe_cycles_mean", "host_written_bytes", "capacity_bytes"))
+    unit = snapshot["host_written_unit_bytes"] or 0
+    if not mean or not capacity or host is None or host <= unit:
+        return None
+    least, most = capacity, assumed_raw_bytes(capacity)
+    low, high = (mean - 1) * least / (host + unit), (mean + 1) * most / (host - unit)
+    value = (low + high) / 2
+    error = (high - low) / 2
+    if error > COARSEST_ESTIMATE * value:
+        return None
+    source = f"mean P/E cycles ({snapshot['pe_cycles_source']}) x raw NAND / {snapshot['host_written_source']}"
+    nand = round(value * host)
+    return WriteAmplification(
+        value, error, error / value, host, nand, None, None, None, flags=("estimated",), source=source
+    )
 
 
 def _paired(before: dict, after: dict) -> tuple[dict, dict]:
