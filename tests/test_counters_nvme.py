@@ -322,3 +322,13 @@ def test_a_maker_that_is_not_known():
         assert any(words.startswith("PCI vendor id") for words in unknown) == refused
     assert vendor(0xFFFF) and not any(w.startswith("PCI") for w in reduced(vendor(0xFFFF), log_cah=CAH)[1])
     assert not any("layout" in words for words in reduced(vendor(0x8086))[1])
+
+
+def test_items_that_the_drive_does_not_implement_leave_the_others():
+    """F4h and F5h are there and 0, or one is missing: the erase counts hold all the same."""
+    wear = {0xAD: (98, bytes([1, 0, 9, 0, 3, 0])), 0xE4: (100, 661_523), 0xAB: (100, 2), 0xAC: (100, 1)}
+    for counters_of_bytes in ({0xF4: (100, 0), 0xF5: (100, 0)}, {}, {0xF4: (100, 0)}, {0xF4: (100, 90_000)}):
+        smartctl = smart(data_units_written=10**8) | {"nvme_pci_vendor": {"id": 0x8086}}
+        got, _ = reduced(smartctl, log_cah=items(wear | counters_of_bytes))
+        assert (got["pe_cycles_mean"], got["workload_timer_min"], got["erase_fails"]) == (3, 661_523, 1)
+        assert got.get("nand_written_bytes") is None and got["host_written_bytes"] == 10**8 * UNIT

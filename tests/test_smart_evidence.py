@@ -2,6 +2,7 @@
 
 import pytest
 from ata_documents import GIB, MIB, drive, snap
+
 from ssdrig.drive.smart import ata_evidence, counters, recognise
 from ssdrig.drive.smart.ata_evidence import UNITS, Life
 from ssdrig.drive.smart.ata_readings import STATISTICS_SOURCE, Counter, Found
@@ -121,7 +122,12 @@ def test_hynix_wear_is_that_of_177():
 
 UNLISTED = [
     ("CT4000MX500SSD1", "M3CR045", {173: 30, 202: 2, 246: 50_000_000_000, 247: 8, 248: 9}, 50_000_000_000 * 512),
-    ("Micron_5400_MTFDDAK960TGA", "D4MU001", {173: 3, 202: 0, 246: 50_000_000_000, 247: 8, 248: 9}, 50_000_000_000 * 512),
+    (
+        "Micron_5400_MTFDDAK960TGA",
+        "D4MU001",
+        {173: 3, 202: 0, 246: 50_000_000_000, 247: 8, 248: 9},
+        50_000_000_000 * 512,
+    ),
     ("INTEL SSDSC2BB120G4L", "D201LD12", {225: 5000, 226: 61, 227: 1, 228: 60, 233: 0, 241: 5000}, 5000 * 32 * MIB),
     ("WDC  WDS100T1R0A-68A4W0", "411000WR", {230: 0, 232: 100, 233: 900, 234: 300, 241: 700}, 700 * GIB),
     ("Samsung SSD 870 QVO 8TB", "SVQ02B6Q", {177: 9, 241: 50_000_000_000}, 50_000_000_000 * 512),

@@ -2,6 +2,7 @@
 
 import pytest
 from ata_documents import drive, snap
+
 from ssdrig.drive.smart import counters, health
 
 GB = 10**9
@@ -92,7 +93,7 @@ def test_faults_are_in_order_of_severity():
 
 
 def test_page_of_all_ones_gives_no_percentage():
-    got = nvme({name: 2**128 - 1 for name in ("data_units_written", "power_on_hours")} | {"percentage_used": 255})
+    got = nvme(dict.fromkeys(("data_units_written", "power_on_hours"), 2**128 - 1) | {"percentage_used": 255})
     assert got["percentage_used"] is None
 
 

@@ -202,3 +202,42 @@ def test_pipes_and_files_without_an_end_are_refused(tmp_path, capsys, monkeypatc
     assert code == 0 and len(out.splitlines()) == 1 and err.count("left out: no file") == 2
     with pytest.raises(UsageError, match="more than 1 MiB: /dev/zero"):
         run(capsys, "--smartctl", "/dev/zero")
+
+
+def _later(hours: int, days: float, **more) -> dict:
+    document = copy.deepcopy(NVME)
+    document["local_time"]["time_t"] += round(days * DAY)
+    document["nvme_smart_health_information_log"]["power_on_hours"] += hours
+    return document | more
+
+
+@pytest.mark.parametrize(
+    "document, is_history",
+    [
+        (_later(240, 10), True),
+        (_later(246, 10), True),  # whole hours at both ends, and 2 %
+        (_later(300, 10), False),
+        (_later(-20, 10), True),  # what it forgets when it loses its power
+        (_later(-30, 10), False),
+        (_later(240, 10, nvme_total_capacity=999 * 10**12), False),
+    ],
+)
+def test_readings_that_contradict_the_clock_are_no_history(tmp_path, capsys, document, is_history):
+    document["nvme_smart_health_information_log"]["data_units_written"] += 20_000_000
+    paths = [tmp_path / name for name in ("before.json", "now.json")]
+    for path, one in zip(paths, (NVME, document), strict=True):
+        path.write_text(json.dumps(one))
+    _, out, _ = run(capsys, "--json", "--smartctl", *map(str, paths))
+    now = json.loads(out.splitlines()[1])
+    assert ("polls over" in now["projection"]["rate_source"]) == is_history
+    assert any("no history of this drive" in words for words in now["unknown"]) == (not is_history)
+
+
+def test_clock_that_was_contradicted_once_costs_only_what_was_before():
+    reading = {"power_on_hours": 100, "utc_ns": 0, "capacity_bytes": None}
+    read = [
+        reading | {"power_on_hours": hours, "utc_ns": day * DAY * 10**9} for day, hours in ((1, 0), (2, 900), (3, 920))
+    ]
+    kept, why = standing.consistent(read, reading | {"power_on_hours": 940, "utc_ns": 4 * DAY * 10**9})
+    assert kept == read[1:] and why is not None
+    assert standing.consistent([], reading) == ([], None)

@@ -65,6 +65,7 @@ THERMAL_LINE = re.compile(rf"Thermal Temp\. ({'|'.join(THERMAL)}): +(\d{{1,10}})
 ENOUGH_BYTES = 10**10  # from here on a host counter can prove or refute another one
 # NAND bytes of a page without a mark that make more, or less than a hundredth, are of another layout
 WORST_LIFETIME_WA = 100
+UNIT_DOUBT = "its unit"
 GROUPS = ("host_written_", "nand_written_", "pe_cycles_")
 GB = 10**9
 BLANK = (0, U128)
@@ -239,7 +240,10 @@ def _from_vendor(document: dict, smartctl: dict, host: int | None, unknown: list
         why = _contradiction(got.get("nand_written_bytes"), own, host, made_by)
         if why:
             unknown.append(f"NAND bytes written: {source} is not believed: {why}")
-            continue
+            if not why.startswith(UNIT_DOUBT):
+                continue
+            own = None
+            got |= {"nand_written_bytes": None}  # its other items are named by their ids and have no unit
         out |= {field: got[field] for field in FROM_VENDOR if got.get(field) is not None and out.get(field) is None}
         if got.get("nand_written_bytes") is not None and out.get("nand_written_bytes") is None:
             out |= _nand(got["nand_written_bytes"], unit, source)
@@ -262,9 +266,9 @@ def _contradiction(nand: int | None, own: int | None, host: int | None, made_by:
         if max(own, host) >= ENOUGH_BYTES and abs(own - host) > 0.05 * host + 2 * made_by.unit_bytes:
             return f"its own count of host bytes is {size(own)}, that of log 02h {size(host)}: another layout or unit"
     elif not made_by.unit_checked and nand is not None:
-        return "its unit is known for Intel's drives and could not be checked against the host's bytes"
+        return f"{UNIT_DOUBT} is known for Intel's drives and could not be checked against the host's bytes"
     if not made_by.unit_checked and nand is not None and max(own or 0, host or 0) < ENOUGH_BYTES:
-        return "its unit is known for Intel's drives, and so far too little was written to check it"
+        return f"{UNIT_DOUBT} is known for Intel's drives, and so far too little was written to check it"
     if nand and host and host >= ENOUGH_BYTES and not 1 / WORST_LIFETIME_WA < nand / host < WORST_LIFETIME_WA:
         return f"{size(nand)} on the NAND for {size(host)} of the host"
     return None

@@ -1,0 +1,40 @@
+"""Write amplification from erase counts, where nothing better is, and mean P/E cycles on the screen."""
+
+import pytest
+from ata_documents import snap
+
+from ssdrig.drive.wear import endurance, standing, wa
+from ssdrig.drive.wear import screen as wear_screen
+
+GB = 10**9
+
+
+def samsung(cycles: int, sectors: int, **more) -> dict:
+    attributes = ((177, "Wear_Leveling_Count", cycles, 2), (241, "Total_LBAs_Written", sectors))
+    return snap("Samsung based SSDs", *attributes, user_capacity={"bytes": 128_035_676_160}, **more) | {"utc_ns": None}
+
+
+def test_estimate_holds_capacity_and_raw_nand():
+    got = wa.estimate(samsung(5800, 62 * 10**9))
+    for raw in (128_035_676_160, 128 << 30):
+        assert abs(5800 * raw / (62 * 10**9 * 512) - got.value) <= got.error
+    assert got.flags == ("estimated",) and got.relative_error < 0.05
+
+
+@pytest.mark.parametrize("missing", ["pe_cycles_mean", "host_written_bytes", "capacity_bytes"])
+def test_estimate_needs_all_three(missing):
+    assert wa.estimate(samsung(5800, 62 * 10**9) | {missing: None}) is None
+    assert wa.estimate(samsung(2, 2 * 10**9)) is None  # 2 +- 1 cycles
+
+
+def test_estimate_stands_only_where_nothing_better_is():
+    found = standing.report(samsung(5800, 62 * 10**9), {"smartctl": {}}, endurance.Limits(), [], None, 25.0)
+    assert found["wa"]["flags"] == ("estimated",)
+    counted = samsung(5800, 62 * 10**9) | {"nand_written_bytes": 200 * 10**12, "nand_written_unit_bytes": 1 << 30}
+    found = standing.report(counted, {"smartctl": {}}, endurance.Limits(), [], None, 25.0)
+    assert found["wa"]["value"] == pytest.approx(200e12 / (62e9 * 512)) and "estimated" not in found["wa"]["flags"]
+
+
+def test_mean_cycles_are_on_the_screen_without_a_rating():
+    found = standing.report(samsung(5800, 62 * 10**9), {"smartctl": {}}, endurance.Limits(), [], None, 25.0)
+    assert "Mean P/E cycles 5800" in wear_screen.screen(found, 100, False)
