@@ -1,0 +1,122 @@
+"""CPU time of a child process, and a wait that ends when the child is ready, dead, or no longer uses any.
+
+A busy machine stretches seconds on the wall, not CPU time, so a limit on the wall fails a child that is well. Standard
+library only.
+"""
+
+import os
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+IDLE_S = 45.0  # without CPU time for so long, a child is stuck
+LEAST_CPU_S = 0.05  # in IDLE_S: a daemon that only waits for a timer stays below
+POLL_S = 0.1
+TICKS = os.sysconf("SC_CLK_TCK")
+
+Ready = TypeVar("Ready")
+
+
+class NotReady(Exception):
+    """A child did not become ready.
+
+    kind: "ended", "idle" or "limit"
+    reason: what was seen, for a message
+    cpu_s: CPU time that the child used
+    """
+
+    def __init__(self, kind: str, reason: str, cpu_s: float):
+        super().__init__(reason)
+        self.kind, self.reason, self.cpu_s = kind, reason, cpu_s
+
+
+def cpu_s(pid: int) -> float:
+    """CPU seconds of a process, its threads and its descendants, those included that it has waited for; 0 where there
+    is no such process."""
+    total = _own_s(pid)
+    return total + sum(cpu_s(child) for child in _children(pid))
+
+
+def _own_s(pid: int) -> float:
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
+    except OSError:
+        return 0.0
+    return sum(map(int, fields[11:15])) / TICKS  # utime stime cutime cstime
+
+
+def _children(pid: int) -> list[int]:
+    children = []
+    try:
+        for task in os.listdir(f"/proc/{pid}/task"):
+            children += map(int, Path(f"/proc/{pid}/task/{task}/children").read_text().split())
+    except OSError:  # ended meanwhile, or a kernel without this file
+        pass
+    return children
+
+
+class Work:
+    """Follows whether a process works.
+
+    pid: the process
+    idle_s: it counts as stuck once it has used less than LEAST_CPU_S in so many seconds
+    """
+
+    def __init__(self, pid: int, idle_s: float = IDLE_S):
+        self.pid, self.idle_s = pid, idle_s
+        self.cpu_s = self._marked_s = cpu_s(pid)
+        self._marked_at = time.monotonic()
+
+    def look(self) -> bool:
+        """Whether the process is not stuck. Call it often; `cpu_s` is of the last call."""
+        self.cpu_s, now = cpu_s(self.pid), time.monotonic()
+        # less than before: a grandchild ended that nobody waited for
+        if self.cpu_s - self._marked_s >= LEAST_CPU_S or self.cpu_s < self._marked_s:
+            self.works()
+        return now - self._marked_at < self.idle_s
+
+    def works(self) -> None:
+        """Take another sign of work than CPU time into account, such as a line that it has printed."""
+        self._marked_s, self._marked_at = self.cpu_s, time.monotonic()
+
+
+def wait_while_working(
+    process: subprocess.Popen,
+    ready: Callable[[], Ready | None],
+    *,
+    idle_s: float = IDLE_S,
+    most_cpu_s: float = float("inf"),
+    poll_s: float = POLL_S,
+    progress: Callable[[Work], None] = lambda work: None,
+) -> Ready:
+    """Return what ready() returns once that is not None; wait as long as the child uses CPU time.
+
+    process: our own child
+    ready: called every poll_s, and once more after the child's end
+    idle_s: give up when it has used no CPU time for so long
+    most_cpu_s: give up when it has used so much
+    progress: called after each ready(); what it raises ends the wait
+
+    Raises NotReady. The child is left as it is.
+    """
+    work = Work(process.pid, idle_s)
+    while True:
+        code = process.poll()
+        if (result := ready()) is not None:
+            return result
+        if code is not None:
+            raise NotReady("ended", ended(code), work.cpu_s)
+        if not work.look():
+            reason = f"no CPU time used for {idle_s:.0f} s, after {work.cpu_s:.0f} s of it; process {process.pid} lives"
+            raise NotReady("idle", reason, work.cpu_s)
+        if work.cpu_s > most_cpu_s:
+            raise NotReady("limit", f"{work.cpu_s:.0f} s of CPU time used; process {process.pid} lives", work.cpu_s)
+        progress(work)
+        time.sleep(poll_s)
+
+
+def ended(code: int) -> str:
+    """How a process ended, from Popen.returncode."""
+    return f"ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
