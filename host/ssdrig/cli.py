@@ -146,6 +146,17 @@ def parser_of(commands: Mapping[str, ModuleType]) -> Top:
     return parser
 
 
+def parsed(argv: list[str]) -> tuple[ModuleType, argparse.Namespace]:
+    """The module of the command in argv, and its arguments, which its check(), if it has one, has passed: what is wrong
+    with them whatever the machine has. Raises UsageError and others of SsdrigError; SystemExit after help."""
+    chosen = next(word for word in argv if not word.startswith("-"))
+    module = importlib.import_module(COMMANDS[chosen][0])
+    args = parser_of({chosen: module}).parse_args(argv)
+    if check := getattr(module, "check", None):
+        check(args)
+    return module, args
+
+
 def main(argv: list[str] | None = None) -> int:
     """Run one command. Returns its exit code (errors.exit_codes)."""
     argv = normal(sys.argv[1:] if argv is None else argv)

@@ -12,8 +12,9 @@ import sys
 from typing import NoReturn
 
 from ssdrig import cli
-from ssdrig.errors import SsdrigError, ToolMissing
-from ssdrig.setup.needs import ROOT, STAMP, VENV, environment_stands, extras_missing, in_environment, missing, say
+from ssdrig.errors import JournalError, SsdrigError, ToolMissing, UsageError
+from ssdrig.setup import absent
+from ssdrig.setup.needs import ROOT, STAMP, VENV, environment_stands, in_environment, needs_packages, say, stands
 from ssdrig.terminal import error_lines, fill_closed_streams
 
 
@@ -42,11 +43,15 @@ def start(argv: list[str]) -> int:
             from ssdrig.setup import provision
 
             return provision.command(argv)
-        needs = "" if helping else command
-        if missing(needs) or not environment_stands() or extras_missing(needs):
-            from ssdrig.setup import provision
+        needs = "" if helping and command != "test" else command
+        if not stands(needs) or not environment_stands():
+            needs = checked(command, argv)
+            if not stands(needs):
+                from ssdrig.setup import provision
 
-            provision.set_up(needs)
+                provision.set_up(needs)
+    except Done as done:
+        return done.code
     except SsdrigError as error:
         print(error_lines("ssdrig", error), file=sys.stderr, flush=True)
         return error.exit_code
@@ -57,18 +62,64 @@ def start(argv: list[str]) -> int:
     except KeyboardInterrupt:
         say("set-up interrupted; the next start resumes it")
         return 130
+    if not needs_packages(needs) and not environment_stands():
+        hold()
+        return without_packages(command, argv)
+    return become(command, argv)
+
+
+class Done(Exception):
+    """The words were wrong, or help was asked for, which has been printed."""
+
+    def __init__(self, code: int):
+        self.code = code
+
+
+def checked(command: str, argv: list[str]) -> str:
+    """The name under which needs.py knows what this start needs: the command, or "" for nothing.
+
+    Nothing is installed yet: its words are checked with stand-ins for what is missing. Raises Done."""
+    if command in cli.OF_THE_CLONE:
+        return command
+    try:
+        with absent.stood_in_for():
+            module, args = cli.parsed(argv)
+            asks = getattr(module, "asks_the_machine", None)
+            return command if asks is None or asks(args) else ""
+    except (UsageError, JournalError) as error:
+        print(error_lines(f"ssdrig {command}", error), file=sys.stderr, flush=True)
+        raise Done(error.exit_code) from None
+    except SystemExit as end:  # of help
+        raise Done(int(end.code or 0)) from None
+    except Exception:  # a value of a package that is not there, or of a drive: the command itself finds out
+        return command
+
+
+def without_packages(command: str, argv: list[str]) -> int:
+    """Run the command in this Python; where it imports a package all the same, set up and start again in there."""
+    try:
+        return cli.main(argv)
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in absent.NAMES:
+            raise
+    from ssdrig.setup import provision
+
+    try:
+        provision.set_up("report")
+    except SsdrigError as error:
+        print(error_lines("ssdrig", error), file=sys.stderr, flush=True)
+        return error.exit_code
     return become(command, argv)
 
 
 def become(command: str, argv: list[str]) -> int:
     """Run the command in the environment, which is held for as long: here if this is its Python, else in its Python."""
     os.environ["PYTHONPATH"] = str(ROOT / "host")
-    held = os.open(STAMP.resolve(), os.O_RDONLY)
-    with contextlib.suppress(OSError):  # a file system without locks
-        fcntl.flock(held, fcntl.LOCK_SH)  # provision.sweep removes only environments that nobody holds
+    held = hold()
     if command != "test" and in_environment():
         return cli.main(argv)
-    os.set_inheritable(held, True)
+    if held is not None:
+        os.set_inheritable(held, True)
     python = str(VENV.resolve() / "bin/python")
     if command == "test":
         os.chdir(ROOT)
@@ -76,3 +127,13 @@ def become(command: str, argv: list[str]) -> int:
         words.remove("test")
         os.execv(python, [python, "-m", "pytest", "-n", "5", "--dist", "loadscope", *words])
     os.execv(python, [python, "-P", "-m", "ssdrig", *argv])
+
+
+def hold() -> int | None:
+    """Hold the environment that .venv leads to as long as this process lives; the descriptor, None without one."""
+    with contextlib.suppress(OSError):  # none, or a file system without locks
+        held = os.open(STAMP.resolve(), os.O_RDONLY)
+        with contextlib.suppress(OSError):
+            fcntl.flock(held, fcntl.LOCK_SH)  # provision.sweep removes only environments that nobody holds
+        return held
+    return None

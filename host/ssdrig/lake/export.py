@@ -45,6 +45,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_quiet(parser)
 
 
+def check(args) -> None:
+    """Raises UsageError for a word that names no run."""
+    named.several(args.runs, args.parent)
+
+
 def command(args) -> int:
     """0 when all runs are in the lake, else the exit code of the first that is not; the others are exported all the
     same."""

@@ -56,23 +56,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="all rows, one JSON object a line")
 
 
-def command(args) -> int:
-    """Prints the rows. Raises UsageError for SQL that DuckDB refuses, JournalError for a lake that cannot be read."""
+def check(args) -> None:
+    """Raises UsageError for words that ask nothing, or of nothing."""
     ready = questions.all_of()
     if args.list:
-        for question in ready.values():
-            print(f"{question.name:22} {question.title}")
-        return 0
+        return
     if not (args.sql or "").strip(" \t\n;"):
         raise UsageError(
             "SQL, or the name of a question", "neither", "`ssdrig query --list` names those that are ready"
         )
     if re.fullmatch(r"[\w-]+", args.sql) and args.sql not in ready:
         raise UsageError("SQL, or the name of a question", args.sql, do_you_mean(args.sql, ready))
-    sql = ready[args.sql].sql if args.sql in ready else args.sql
     if args.show:
-        print(sql.strip())
-        return 0
+        return
     if bool(args.runs) == bool(args.lake):
         seen = "both" if args.lake else "neither"
         raise UsageError("run folders, or a lake", seen, "name runs, or --lake DIR|s3://BUCKET/PREFIX")
@@ -80,6 +76,21 @@ def command(args) -> int:
         raise UsageError("--since and --until of a lake", "runs", "name the runs that are meant, or --lake")
     if args.csv and args.json:
         raise UsageError("--csv or --json", "both", "choose one")
+    named.several(args.runs, args.parent)
+
+
+def command(args) -> int:
+    """Prints the rows. Raises UsageError for SQL that DuckDB refuses, JournalError for a lake that cannot be read."""
+    check(args)
+    ready = questions.all_of()
+    if args.list:
+        for question in ready.values():
+            print(f"{question.name:22} {question.title}")
+        return 0
+    sql = ready[args.sql].sql if args.sql in ready else args.sql
+    if args.show:
+        print(sql.strip())
+        return 0
     with tempfile.TemporaryDirectory(prefix="ssdrig-query-") as scratch:
         where = place.open_place(args.lake or f"{scratch}/lake")
         if args.lake and where.is_local and not os.path.isdir(where.root):

@@ -95,6 +95,13 @@ def add_arguments(parser) -> None:
     add_quiet(parser, "no progress and no table on stderr")
 
 
+def check(args) -> None:
+    """Raises UsageError for a word that names no run, and for what is no window."""
+    for text in args.window:
+        windows.parse(text)
+    named.several(args.runs or [named.LATEST], args.parent)
+
+
 def command(args) -> int:
     """Write the page (never over a file of another kind) and, beside a single run, figures.json; print what was found,
     and open it if asked. Raises JournalError, UsageError."""

@@ -27,6 +27,11 @@ ALIKE = (
 )
 
 
+def check(args) -> None:
+    """Raises UsageError for a word that names no run."""
+    named.one(args.run, args.runs)
+
+
 def command(args) -> int:
     """Exit codes as of `run`."""
     args.run = named.one(args.run, args.runs)

@@ -6,9 +6,14 @@ is work, not noise), or 2 % of it, or 5 mW, whichever is widest. A drive is watc
 draws the same power for longer than that looks like a floor; nobody can tell the two apart by power alone."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
+from ssdrig.deferred import Deferred
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    np = Deferred("numpy")
 
 LEAST_S = 120.0  # of drive time: two windows of a minute
 SIGMAS, MOST_SHARE = 3.0, 0.10

@@ -5,9 +5,14 @@ line y = m x + b over x = 1 to 5 rises or falls by at most 10 % of the average f
 round is a minute; here a round is a fifth of the window, and `round_s` says how long that is."""
 
 import math
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
+from ssdrig.deferred import Deferred
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    np = Deferred("numpy")
 
 ROUNDS = 5
 RANGE_PERCENT = 20

@@ -4,10 +4,15 @@ amplification of some drives goes up and down for ever. Pure."""
 
 import math
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-import numpy as np
-
+from ssdrig.deferred import Deferred
 from ssdrig.rules import steady, student
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    np = Deferred("numpy")
 
 ERROR_PERCENT = 2
 LIMITS = steady.Limits(

@@ -2,12 +2,16 @@
 one (window_figures.py)."""
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
-
+from ssdrig.deferred import Deferred
 from ssdrig.errors import UsageError
 from ssdrig.rules import steady
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    np = Deferred("numpy")
 
 FEWEST_S = 2  # a window of one second has no standard deviation
 # the cliff: where a plateau of at least PLATEAU_S ends, and the seconds behind it stay below DROP of its level
@@ -60,7 +64,7 @@ class Window:
 
 
 def of(
-    iops: np.ndarray, zoom_s: int, more=(), unfinished: Unfinished | None = None
+    iops: "np.ndarray", zoom_s: int, more=(), unfinished: Unfinished | None = None
 ) -> tuple[dict[str, Window | None], list[str]]:
     """The windows of a load with so many I/Os in each second (n,): fresh, all, steady, and `more` (name, t0_s, t1_s).
     One that the load does not have is None. Also notes that say why."""
@@ -97,7 +101,7 @@ def parse(text: str) -> tuple[str, int, int]:
     return name, int(begin), int(end)
 
 
-def cliff(iops: np.ndarray) -> tuple[int | None, str | None]:
+def cliff(iops: "np.ndarray") -> tuple[int | None, str | None]:
     """The second at which a fresh drive's plateau ends, or (None, why there is none).
 
     It is the first second below DROP of the level (the median from the start) behind which the next seconds and most

@@ -2,15 +2,21 @@
 
 import argparse
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ssdrig import bench
+from ssdrig.deferred import Deferred
 from ssdrig.drive.target import inventory
 from ssdrig.drive.target.inventory import Drive
 from ssdrig.errors import UsageError
 from ssdrig.overprovisioning import whole_MiB
 from ssdrig.plan.expand import Act
-from ssdrig.powerloss import supply, target
+
+if TYPE_CHECKING:
+    from ssdrig import bench
+    from ssdrig.powerloss import supply, target
+else:
+    bench = Deferred("ssdrig.bench")
+    supply, target = Deferred("ssdrig.powerloss.supply"), Deferred("ssdrig.powerloss.target")
 
 PLAN = "powerloss"
 NBD = ("nbd://", "nbd+unix://")
@@ -101,7 +107,7 @@ def refuse(drive: Drive, args: argparse.Namespace) -> None:
         target.refuse(drive, args.bridge_is_part, args.plp_claimed)
 
 
-def refuse_rig(hello: Mapping, here: bench.Bench, acts: Iterable[Act], may_cut: bool = False) -> None:
+def refuse_rig(hello: Mapping, here: "bench.Bench", acts: Iterable[Act], may_cut: bool = False) -> None:
     """Raises UsageError where acts, or the run's owner (`may_cut`), cut by a rig that cannot. hello: the rig's."""
     by_acts = any(act.do == "cuts" and not act.not_run for act in acts) and not (here.target and here.target.commands)
     if not (by_acts or may_cut):
@@ -120,13 +126,13 @@ def describe(drive: Drive, args: argparse.Namespace, acts: Iterable[Act], say: C
     say("\n".join(promise_words(found, target.cannot(drive))))
 
 
-def say(here: bench.Bench, acts: Iterable[Act], tell: Callable[[str], object]) -> None:
+def say(here: "bench.Bench", acts: Iterable[Act], tell: Callable[[str], object]) -> None:
     """The same of a bench that stands."""
     if here.target and any(act.do == "cuts" for act in acts):
         tell("\n".join(promise_words(here.target.promise(), here.target.cannot)))
 
 
-def promise_words(found: target.Promise, cannot: Iterable[str]) -> list[str]:
+def promise_words(found: "target.Promise", cannot: Iterable[str]) -> list[str]:
     """What is held against a drive, and what is not, line by line."""
     blocks = f"{found.atomic_blocks} block{'s' * (found.atomic_blocks > 1)} of {found.block_bytes} B"
     trimmed = f"trimmed blocks read as {found.after_trim}" if found.after_trim else "trimmed blocks read as anything"
@@ -140,7 +146,7 @@ def commands_of(drive: Mapping) -> tuple[str, str] | None:
     return (drive["power_off"], drive["power_on"]) if drive.get("power_off") else None
 
 
-def server(known: Mapping) -> bench.Bench:
+def server(known: Mapping) -> "bench.Bench":
     """The bench around an NBD server, from its part of run.json."""
     return bench.nbd(known["target"], dict(known), (known["power_off"], known["power_on"]), known["plp_claimed"])
 

@@ -16,10 +16,20 @@ from ssdrig import bench, journal, latch, overprovisioning, parts
 from ssdrig.bench import Bench
 from ssdrig.drive import conditions
 from ssdrig.drive.target import confirm, guard
-from ssdrig.errors import DriveError, JournalError, OutputError, PowerCut, RailTripped, SsdrigError, UploadIncomplete
+from ssdrig.errors import (
+    DriveError,
+    JournalError,
+    OutputError,
+    PowerCut,
+    RailTripped,
+    SsdrigError,
+    UploadIncomplete,
+    UsageError,
+)
 from ssdrig.influx import push
 from ssdrig.integrity import FIGURES
 from ssdrig.meter import trip
+from ssdrig.plan import grammar
 from ssdrig.plan.expand import Act
 from ssdrig.progress import Progress
 from ssdrig.rig import certificate, switch
@@ -35,12 +45,22 @@ from ssdrig.run.options import add_arguments as add_arguments
 from ssdrig.run.teardown import Stop, Teardown, exit_code, words_of
 from ssdrig.steps.pace import Pace
 from ssdrig.steps.stage import Stage, step
+from ssdrig.virtual.flash.presets import PRESETS
+from ssdrig.words import do_you_mean
 
 SMART_LIMIT_S = 90.0  # a poll asks several programs, each of which may take 20 s
 
 
-def command(args) -> int:
+def check(args) -> None:
+    """Raises UsageError for words of which no run can be made on any machine."""
     run_options.check(args)
+    grammar.find(args.plan)
+    if args.virtual and args.virtual not in PRESETS:
+        raise UsageError(f"one of {', '.join(PRESETS)}", args.virtual, do_you_mean(args.virtual, PRESETS))
+
+
+def command(args) -> int:
+    check(args)
     if len(args.drives) > 1:
         return fleet.command(args)
     show, each = Progress(args.quiet), run_options.each_share(args)

@@ -9,16 +9,14 @@ import contextlib
 import fcntl
 import os
 import re
-import shlex
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
 from pathlib import Path
 
-from ssdrig.errors import ToolMissing
-from ssdrig.setup.needs import EXTRAS, LOCK, ROOT, STAMP, VENV, extra_stamp, lock_of, say, stamp, stamp_of
+from ssdrig.setup.needs import EXTRAS, LOCK, LOCK_MEGABYTES, ROOT, STAMP, VENV, extra_stamp, lock_of, stamp, stamp_of
+from ssdrig.setup.steps import STEPS, run
 
 SETUP = ROOT / ".setup"
 ENVIRONMENTS = SETUP / "environments"
@@ -26,18 +24,24 @@ ENVIRONMENTS = SETUP / "environments"
 OF_PIP_ALONE = {"index-url", "extra-index-url", "no-index", "proxy", "trusted-host", "client-cert", "constraint"}
 
 
-def make_environment(lock: int) -> None:
-    """Make an environment from the lock file beside those that are there, every download checked against its hash,
-    then let .venv lead to it. Nothing changes for a process that uses the one of before."""
+STEPS_OF_FETCH = 3  # at most: uv, the packages, compiling them
+FEW_MEGABYTES = 40  # what pip fetches in less time than uv itself takes
+
+
+def make_environment(extras: list[str], lock: int) -> None:
+    """Make an environment from the lock file and these extras' beside those that are there, every download checked
+    against its hash, then let .venv lead to it. Nothing changes for a process that uses the one of before."""
     content = stamp(sys.version_info[:2])
     digest, python = content.split()
     folder = ENVIRONMENTS / f"{digest[:16]}-{python}"
     if not stands(folder, content):
-        say("making .venv from requirements.lock (about 130 MB from the Python package index)")
+        STEPS.expect(1 + STEPS_OF_FETCH)
+        STEPS.say(f"making .venv ({megabytes(extras, LOCK_MEGABYTES)} MB from the Python package index)")
         shutil.rmtree(folder, ignore_errors=True)  # of a set-up that was killed
         try:
-            run([sys.executable, "-I", "-m", "venv", str(folder)], lock)
-            fetch(folder, [LOCK], lock)
+            run([sys.executable, "-I", "-m", "venv", str(folder)], "making a virtual environment", lock)
+            fetch(folder, [LOCK, *map(lock_of, extras)], lock, megabytes(extras, LOCK_MEGABYTES))
+            _mark(extras, folder)
             unfinished = folder / f"{STAMP.name}.tmp"
             unfinished.write_text(content)
             unfinished.rename(folder / STAMP.name)
@@ -52,37 +56,55 @@ def install(extras: list[str], lock: int) -> None:
     """Add extras to the environment that .venv leads to; nothing that is there changes, for their lock files pin that
     to the same versions. Raises ToolMissing."""
     for extra in extras:
-        say(f"installing the extra {extra} from {lock_of(extra).name} ({EXTRAS[extra][1]})")
+        about = EXTRAS[extra]
+        STEPS.say(f"installing the extra {extra} from {lock_of(extra).name} ({about.megabytes:g} MB: {about.why})")
     folder = VENV.resolve()
-    fetch(folder, [lock_of(extra) for extra in extras], lock)
+    STEPS.expect(STEPS_OF_FETCH)
+    fetch(folder, [lock_of(extra) for extra in extras], lock, megabytes(extras))
+    _mark(extras, folder)
+
+
+def _mark(extras: list[str], folder: Path) -> None:
     for extra in extras:
         stamp_of(extra, folder).write_text(extra_stamp(extra))
 
 
-def fetch(folder: Path, files: list[Path], lock: int) -> None:
-    """Install what lock files name, every download checked against its hash, and compile it on all cores, as pip would
-    on one, but for the packages' own tests. uv fetches it where it can: pip takes five times as long. Raises
-    ToolMissing."""
+def megabytes(extras: list[str], base: float = 0) -> float:
+    """What is fetched for these extras, and base, without uv."""
+    return round(base + sum(EXTRAS[extra].megabytes for extra in extras), 1)
+
+
+def fetch(folder: Path, files: list[Path], lock: int, size_MB: float) -> None:
+    """Install what lock files name, size_MB in all, and compile it on all cores, without the packages' own tests.
+
+    Every download is checked against its hash. uv fetches where it can, in a fifth of pip's time; a few megabytes are
+    left to pip, because uv itself has to be fetched first. Raises ToolMissing."""
     python = [str(folder / "bin/python"), "-I", "-m"]
     pip = [*python, "pip", "--disable-pip-version-check", "--no-input", "install", "--no-compile"]
     pinned = ["--require-hashes", "--no-deps", "--only-binary", ":all:"]
     words = [*pinned, *(word for file in files for word in ("-r", str(file)))]
     uv = folder / "bin/uv"
+    packages = f"fetching {size_MB:g} MB of Python packages"
     trusted = _fetched_as_usual([*python, "pip", "config", "list"])
-    if trusted is None or not (uv.exists() or run([*pip, *pinned, "-r", str(lock_of("uv"))], lock, check=False)):
-        run([*pip, *words], lock)
+    ours = [*pip, *pinned, "-r", str(lock_of("uv"))]
+    by_uv = trusted is not None and (
+        uv.exists() or (size_MB > FEW_MEGABYTES and run(ours, "fetching uv, 18 MB", lock, check=False))
+    )
+    if trusted is None or not by_uv:
+        run([*pip, *words], packages, lock)
     else:
         for left in folder.parent.glob("uv-*"):  # by a set-up that was killed
             shutil.rmtree(left)
         # what lies beside the environment is linked, not copied, and fills nobody's home or /tmp
         with tempfile.TemporaryDirectory(prefix="uv-", dir=folder.parent) as cache:
             line = [str(uv), "--cache-dir", cache, "--directory", str(ROOT), "pip", "install", "--python", python[0]]
-            done = run([*line, *words], lock, check=False, more=trusted)
+            done = run([*line, *words], packages, lock, check=False, more=trusted)
         if not done:
-            run([*pip, *words], lock)
+            run([*pip, *words], f"{packages} by pip", lock)
     # some packages have files that are no Python of today, which pip passes over, too
     run(
         [*python, "compileall", "-qq", "-j", "0", "-x", "site-packages/.*/tests/", str(folder / "lib")],
+        "compiling them",
         lock,
         check=False,
     )
@@ -111,7 +133,7 @@ def link(folder: Path) -> None:
         aside = ENVIRONMENTS / f"before-{os.getpid()}"
         if not (VENV / STAMP.name).exists():
             aside = VENV.with_name(f".venv.before-{os.getpid()}")
-            say(f"ssdrig did not make the .venv that is there: it is {aside} now")
+            STEPS.say(f"ssdrig did not make the .venv that is there: it is {aside} now")
         VENV.rename(aside)
     fresh = SETUP / "venv.tmp"
     fresh.unlink(missing_ok=True)
@@ -129,17 +151,3 @@ def sweep() -> None:
                 file = held.enter_context(open(folder / STAMP.name))
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             shutil.rmtree(folder)
-
-
-def run(argv: list[str], lock: int | None = None, check: bool = True, more: Mapping[str, str] | None = None) -> bool:
-    """Run one step of the set-up, with more in its environment, its words on stderr; returns whether it succeeded. A
-    step that is given the lock keeps it held should we be killed first. Raises ToolMissing when it fails, if check."""
-    held = () if lock is None else (lock,)
-    code = subprocess.run(
-        argv, stdout=sys.stderr, stdin=None, pass_fds=held, env=os.environ | dict(more or {})
-    ).returncode
-    if code and check:
-        raise ToolMissing(
-            f"{shlex.join(argv)} to succeed", f"exit code {code} (its words are above)", "see there, start again"
-        )
-    return not code

@@ -15,14 +15,32 @@ from ssdrig.setup import micropython
 
 ROOT = Path(__file__).resolve().parents[3]
 LOCK = ROOT / "requirements.lock"
-# packages that only some commands need, each with a lock file of its own beside LOCK: requirements-EXTRA.lock
-EXTRAS = {
-    "uv": (frozenset(), "20 MB: fetches the other packages"),
-    "completion": (frozenset({"completion", "test"}), "20 kB: makes completion scripts for shells"),
-    "lake": (frozenset({"export", "query", "test"}), "about 80 MB: Parquet and SQL"),
-    "lake-test": (frozenset({"test"}), "about 60 MB: a cluster and an S3 server, which the tests of the lake start"),
-    "hardware-test": (frozenset({"test"}), "3 MB: the tests of the board's and the case's files draw and cut with it"),
+
+
+class Extra(NamedTuple):
+    """Packages that only some commands need, with a lock file of their own beside LOCK, requirements-NAME.lock: the
+    commands, the megabytes to fetch, and what for."""
+
+    commands: frozenset[str]
+    megabytes: float
+    why: str
+
+
+# what the machine's own Python can carry out: they need no package at all
+PLAIN = frozenset({"drives", "wear", "watch", "purge", "plans", "label", "note", "hardware"})
+SIMULATES = frozenset({"demo", "run", "review", "resume", "virtual", "selfcheck", "test"})
+LOCK_MEGABYTES = 17
+EXTRAS = {  # in the order in which they are installed
+    "uv": Extra(frozenset(), 18, "fetches the other packages"),
+    "bench": Extra(SIMULATES, 64, "compiles the virtual drive, and the writers of powerloss"),
+    "serve": Extra(frozenset({"serve", "selfcheck", "test"}), 0.5, "speaks HTTP"),
+    "completion": Extra(frozenset({"completion", "test"}), 0.02, "makes completion scripts for shells"),
+    "lake": Extra(frozenset({"export", "query", "test"}), 80, "Parquet and SQL"),
+    "test": Extra(frozenset({"test"}), 34, "runs the tests, lints and checks types"),
+    "lake-test": Extra(frozenset({"test"}), 60, "a cluster and an S3 server, which the tests of the lake start"),
+    "hardware-test": Extra(frozenset({"test"}), 3, "draws the board and cuts the case, for their tests"),
 }
+IN_THE_STAMP = ("bench", "serve", "test")  # a change of one of these locks makes a new environment, as LOCK's does
 VENV = ROOT / ".venv"  # a link to one of .setup/environments/
 STAMP = VENV / "ssdrig-stamp"  # written last: says what the environment was made from
 PYTHON = VENV / "bin/python"
@@ -45,20 +63,15 @@ def _only(*commands: str) -> frozenset[str]:
     return frozenset(commands)
 
 
-BENCH = _only("demo", "run", "resume", "test", "selfcheck")
-SMART = _only("drives", "wear", "watch", "run", "resume", "units")
+BENCH = _only("demo", "run", "review", "resume", "test", "selfcheck")
+SMART = _only("drives", "wear", "watch", "run", "review", "resume", "units")
 EMULATOR = _only("emulator")  # ./ssdrig setup --emulator
 ARM_LIBRARY = "/usr/lib/arm-none-eabi/newlib/thumb/v6-m/nofp"
 PROGRAMS = (
     Program("fio", "fio", BENCH | {"units"}, BENCH | {"units"}, "makes the I/O load"),
     Program("micropython", "micropython", BENCH, BENCH, "runs the rig's firmware on the virtual bench"),
     Program(
-        "influxd",
-        "influxdb",
-        _only(),
-        BENCH - {"run", "resume"},
-        "the database that the demo and tests send points to",
-        "influxdb",
+        "influxd", "influxdb", _only(), _only("test", "selfcheck"), "the database that tests send points to", "influxdb"
     ),
     Program("nbdkit", "nbdkit", _only(), _only("test", "selfcheck"), "the NBD server that ours is compared with"),
     Program("gpg", "gnupg", _only(), _only("test"), "signs the apt archive that a test of the set-up makes"),
@@ -134,9 +147,21 @@ def environment_stands() -> bool:
     return seen == stamp(sys.version_info[:2] if in_environment() else _version(PYTHON))
 
 
+def needs_packages(command: str) -> bool:
+    """Whether a command needs an environment; without one, the machine's Python carries out the others. "": help."""
+    return command not in PLAIN | {""}
+
+
+def stands(command: str) -> bool:
+    """Whether all that the command needs and can be installed here is there. Programs that are merely used count."""
+    if missing(command):
+        return False
+    return not needs_packages(command) or (environment_stands() and not extras_missing(command))
+
+
 def extras_of(command: str) -> list[str]:
     """The extras that a command needs, in the order in which they are installed."""
-    return [extra for extra, (commands, _) in EXTRAS.items() if command in commands]
+    return [name for name, extra in EXTRAS.items() if command in extra.commands]
 
 
 def extras_missing(command: str) -> list[str]:
@@ -165,8 +190,9 @@ def _stands(extra: str) -> bool:
 
 
 def stamp(version: tuple[int, ...]) -> str:
-    """What an environment is made from: the lock file and the version of Python, (major, minor)."""
-    return f"{hashlib.sha256(LOCK.read_bytes()).hexdigest()} python{'.'.join(map(str, version))}\n"
+    """What an environment is made from: the lock files and the version of Python, (major, minor)."""
+    locks = b"".join(path.read_bytes() for path in (LOCK, *map(lock_of, IN_THE_STAMP)))
+    return f"{hashlib.sha256(locks).hexdigest()} python{'.'.join(map(str, version))}\n"
 
 
 def _version(python: Path) -> tuple[int, ...]:

@@ -19,9 +19,19 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from ssdrig.errors import SsdrigError, ToolMissing
-from ssdrig.setup import kicad, micropython
-from ssdrig.setup.environment import SETUP, install, make_environment, run
-from ssdrig.setup.needs import EXTRAS, ROOT, environment_stands, extras_missing, missing, say
+from ssdrig.setup import kicad, micropython, steps
+from ssdrig.setup.environment import SETUP, install, make_environment
+from ssdrig.setup.needs import (
+    EXTRAS,
+    ROOT,
+    environment_stands,
+    extras_missing,
+    extras_of,
+    missing,
+    needs_packages,
+    stands,
+)
+from ssdrig.setup.steps import STEPS, run
 from ssdrig.terminal import error_lines
 
 EMULATOR = SETUP / "emulator"
@@ -54,19 +64,19 @@ def command(argv: list[str]) -> int:
     set_up("demo", options.extra)
     if options.emulator:
         set_up_emulator(options.emulator)
-    say(f"set up: {ROOT}")
+    STEPS.say(f"set up: {ROOT}")
     return 0
 
 
 def set_up(command: str, more: Sequence[str] = ()) -> None:
     """Bring about what command needs, and these extras. Raises ToolMissing with the line to type when that cannot be
     done here."""
-    if not missing(command) and environment_stands() and not extras_missing(command) and not more:
+    if stands(command) and not more:
         return
     if not may_write():
         return without_writing(command)
     with only_one_set_up() as lock:
-        packages(command, with_venv=not environment_stands())
+        packages(command, with_venv=bool(more or needs_packages(command)) and not environment_stands())
         as_owner(lambda: make(command, more, lock))
 
 
@@ -76,13 +86,13 @@ def make(command: str, more: Sequence[str], lock: int) -> None:
     with concurrent.futures.ThreadPoolExecutor(2) as beside:
         unpacked = []
         if any(program.name == "micropython" for program in missing(command)):
-            say("unpacking Debian's MicroPython into .setup (4 MB)")
+            STEPS.say("unpacking Debian's MicroPython into .setup (4 MB)")
             unpacked.append(beside.submit(micropython.provision))
-        if not environment_stands():
+        if (more or needs_packages(command)) and not environment_stands():
             if command == "test":
                 beside.submit(kicad.provision)
-            make_environment(lock)
-        if extras := list(dict.fromkeys([*extras_missing(command), *more])):
+            make_environment(list(dict.fromkeys([*extras_of(command), *more])), lock)
+        elif extras := list(dict.fromkeys([*extras_missing(command), *more])):
             install(extras, lock)
         for each in unpacked:
             each.result()
@@ -108,10 +118,10 @@ def emulator_stands(release: str) -> bool:
 def build_emulator(release: str, lock: int) -> None:
     """Make .setup/emulator: pico.uf2, cortex.elf and node_modules. Raises ToolMissing."""
     if not emulator_stands(release):
-        say(f"building {release}'s MicroPython for the emulated boards in .setup/emulator (ten minutes)")
-        run([str(ROOT / "tests/emulator/build.sh"), str(EMULATOR), release], lock)
+        words = f"building {release}'s MicroPython for the emulated boards in .setup/emulator (ten minutes)"
+        run([str(ROOT / "tests/emulator/build.sh"), str(EMULATOR), release], words, lock)
         (EMULATOR / "release").write_text(release)  # last: all of it is there
-    fetch_emulator(EMULATOR, lambda argv: run(argv, lock))
+    fetch_emulator(EMULATOR, lambda argv: run(argv, "fetching the emulator", lock))
 
 
 def fetch_emulator(folder: Path, run: Callable[[list[str]], object]) -> None:
@@ -141,7 +151,7 @@ def may_write() -> bool:
 def without_writing(command: str) -> None:
     """A user's start in a clone that is not his: says what is left out. Raises ToolMissing when that will not do."""
     by = f"{ROOT} belongs to {user_name(owner())}, who sets it up"
-    if not environment_stands():
+    if needs_packages(command) and not environment_stands():
         raise ToolMissing("a clone that is set up", by, f"sudo {ROOT}/ssdrig setup, or use a clone of your own")
     if any(program.name == "micropython" for program in missing(command)):
         raise ToolMissing("MicroPython", by, f"sudo {ROOT}/ssdrig setup, or use a clone of your own")
@@ -229,13 +239,15 @@ def packages(command: str, with_venv: bool) -> None:
     if as_root is None:
         return short(command, "there is no apt-get, or neither root nor sudo to use it")
     for program in wanted:
-        say(f"missing: {program.name} (package {program.package}): {program.why}")
+        STEPS.say(f"missing: {program.name} (package {program.package}): {program.why}")
     apt_get = [*as_root, "env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-q", *APT_OPTIONS]
     # a source of someone else's may be down; what counts is the install
-    updated = run([*apt_get, "update"], check=False)
+    STEPS.expect(2)
+    updated = run([*apt_get, "update"], "reading the package lists", check=False)
     there = [name for name in names if in_apt(name)]
     if there:
-        run([*apt_get, "install", "-y", "--no-install-recommends", *there])
+        install = [*apt_get, "install", "-y", "--no-install-recommends", *there, *without_systemd(there)]
+        run(install, f"installing {', '.join(there)}")
         silence([program.service for program in wanted if program.service and program.package in there], as_root)
     if updated:
         merely_used = [program.package for program in wanted if command not in program.needed_by]
@@ -245,18 +257,27 @@ def packages(command: str, with_venv: bool) -> None:
     return short(command, "this distribution has no such package, or another of that name")
 
 
+def without_systemd(names: list[str]) -> list[str]:
+    """The package to add so that these do not bring systemd along, in a container that has none: nvme-cli needs what
+    makes system users, for which apt takes systemd first."""
+    simulated = subprocess.run(
+        ["apt-get", "-q", "-s", "install", "--no-install-recommends", *names], capture_output=True, text=True
+    )
+    return ["systemd-standalone-sysusers"] if "\nInst systemd " in simulated.stdout else []
+
+
 def short(command: str, reason: str) -> None:
     """Say what is missing still. Raises ToolMissing when it is needed; MicroPython is not counted: it can be
     unpacked."""
     left = [program for program in missing(command) if program.name != "micropython"]
     needed = [program.package for program in left if command in program.needed_by]
-    if not environment_stands() and importlib.util.find_spec("ensurepip") is None:
+    if needs_packages(command) and not environment_stands() and importlib.util.find_spec("ensurepip") is None:
         needed.append(f"python3.{sys.version_info.minor}-venv")
     if needed:
         line = shlex.join(["apt-get", "install", "-y", "--no-install-recommends", *needed])
         raise ToolMissing(", ".join(needed), f"not installed; {reason}", f"as root: apt-get update && {line}")
     for program in left:
-        say(f"without {program.name} ({program.why}; package {program.package}): what needs it is left out")
+        STEPS.say(f"without {program.name} ({program.why}; package {program.package}): what needs it is left out")
 
 
 def root_prefix() -> list[str] | None:
@@ -269,7 +290,8 @@ def root_prefix() -> list[str] | None:
         return None
     if subprocess.run(["sudo", "-n", "true"], capture_output=True).returncode == 0:
         return ["sudo", "-n"]
-    return ["sudo"] if sys.stdin.isatty() else None
+    # it asks for a password here, before a line with a bar would hide the question
+    return ["sudo"] if sys.stdin.isatty() and subprocess.run(["sudo", "-v"]).returncode == 0 else None
 
 
 def in_apt(package: str) -> bool:
@@ -281,7 +303,7 @@ def in_apt(package: str) -> bool:
 def silence(services: list[str], as_root: list[str]) -> None:
     """Stop the daemons that just came with packages, now and at the next boot."""
     if services and Path("/run/systemd/system").is_dir():
-        run([*as_root, "systemctl", "disable", "--now", *services], check=False)
+        run([*as_root, "systemctl", "disable", "--now", *services], "stopping the daemons", check=False)
 
 
 # ---- common
@@ -297,6 +319,8 @@ def only_one_set_up() -> Iterator[int]:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            say("another start is setting up; waiting for it")
+            STEPS.say("another start is setting up; waiting for it")
             fcntl.flock(file, fcntl.LOCK_EX)
+        steps.begin()
+        give_to_owner(steps.LOG)
         yield file.fileno()

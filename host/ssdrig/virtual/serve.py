@@ -95,7 +95,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     shelf.add_argument("--profile", metavar="FILE", help="in place of both: a line `hours,celsius` for each step")
 
 
+def check(args: argparse.Namespace) -> None:
+    """Raises UsageError for a drive that there is not, or one that nobody could reach."""
+    if args.action == "precondition":
+        _preset(args.age_preset)
+    if args.action or args.list_presets:
+        return
+    if not args.preset:
+        raise UsageError("--preset", "none", "see ./ssdrig virtual --help")
+    _preset(args.preset)
+    if not args.socket and not args.nvme_tcp:
+        raise UsageError("--socket or --nvme-tcp", "neither", "see ./ssdrig virtual --help")
+
+
 def command(args: argparse.Namespace) -> int:
+    check(args)
     if args.action == "ledger":
         return show_ledger(args)
     if args.action == "precondition":
@@ -104,10 +118,6 @@ def command(args: argparse.Namespace) -> int:
         return age(args)
     if args.list_presets:
         return list_presets(args.json)
-    if not args.preset:
-        raise UsageError("--preset", "none", "see ./ssdrig virtual --help")
-    if not args.socket and not args.nvme_tcp:
-        raise UsageError("--socket or --nvme-tcp", "neither", "see ./ssdrig virtual --help")
     return serve(args)
 
 

@@ -51,9 +51,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     warranty.add_arguments(parser)
 
 
+def check(args: argparse.Namespace) -> None:
+    """Raises UsageError for words that fit no drive and no file."""
+    if args.rate:
+        endurance.parse_rate(args.rate)
+    storage_temperature(args.storage_temp)
+    if bool(args.drive) == bool(args.smartctl):
+        raise UsageError(
+            "a drive, or saved files with --smartctl",
+            "both" if args.drive else "neither",
+            "give one of them: ./ssdrig drives lists the drives",
+        )
+
+
+def asks_the_machine(args: argparse.Namespace) -> bool:
+    """Whether a drive is asked, by programs of this machine; a saved file needs none."""
+    return not args.smartctl
+
+
 def command(args: argparse.Namespace) -> int:
     """0 all read; 4 (DriveError) if a document has nothing of its drive: it is printed nevertheless. Raises UsageError,
     DriveError."""
+    check(args)
     rate = endurance.parse_rate(args.rate) if args.rate else None
     storage_C = storage_temperature(args.storage_temp)
     documents = read_documents(args)
@@ -98,12 +117,6 @@ def earlier(snapshot: dict, others: list[dict]) -> list[dict]:
 def read_documents(args: argparse.Namespace) -> Sequence[tuple[str | None, dict]]:
     """(file name or None, SMART document) of what the command line names. Raises UsageError, DriveError,
     ToolMissing."""
-    if bool(args.drive) == bool(args.smartctl):
-        raise UsageError(
-            "a drive, or saved files with --smartctl",
-            "both" if args.drive else "neither",
-            "give one of them: ./ssdrig drives lists the drives",
-        )
     if not args.drive:
         return saved.read(args.smartctl)
     import time

@@ -1,0 +1,14 @@
+"""Modules that are imported when they are first used: numpy and others, where parsers and plans do without."""
+
+import importlib
+from typing import Any
+
+
+class Deferred:
+    """Stands for a module. Beside it, for type checkers: `if TYPE_CHECKING: import numpy as np`."""
+
+    def __init__(self, name: str):
+        self._name = name
+
+    def __getattr__(self, attribute: str) -> Any:
+        return getattr(importlib.import_module(self._name), attribute)

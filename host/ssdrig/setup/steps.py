@@ -1,0 +1,125 @@
+"""The set-up's steps: what each program prints goes to a log, and the terminal has one line with a bar and the time.
+
+Runs before the environment exists: standard library only.
+"""
+
+import contextlib
+import os
+import shlex
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Iterator, Mapping
+
+from ssdrig.errors import ToolMissing
+from ssdrig.progress import Progress
+from ssdrig.setup.needs import ROOT
+
+LOG = ROOT / ".setup/log"  # of the latest set-up
+WIDTH = 16  # characters of the bar
+POLL_S = 0.1
+PATIENCE_S = 60.0  # an interrupted apt finishes the package that it unpacks
+LAST_LINES = 8  # of a program that failed, shown with the error
+
+
+class Steps:
+    """How far a set-up is. Its methods may be called from several threads."""
+
+    def __init__(self) -> None:
+        self.progress = Progress()
+        self.done = self.total = 0
+        self._begun = time.monotonic()
+        self._now: list[str] = []
+        self._lock = threading.Lock()
+
+    def expect(self, steps: int) -> None:
+        """So many more steps are to come."""
+        self.total += steps
+
+    def say(self, text: str) -> None:
+        """One line that stays."""
+        with self._lock:
+            self.progress.say(f"ssdrig: {text}")
+
+    @contextlib.contextmanager
+    def step(self, words: str) -> Iterator[None]:
+        """Show these words until the block ends, which counts as a step even where it fails."""
+        self.total = max(self.total, self.done + 1)
+        self._now.append(words)
+        if not self.progress.live:
+            self.say(words)
+        try:
+            yield
+        finally:
+            self._now.remove(words)
+            self.done += 1
+            if self.progress.live:
+                with self._lock:
+                    self.progress.show("")
+
+    def show(self) -> None:
+        """Refresh the line: the bar, the step and the time since the start."""
+        full = WIDTH * self.done // max(1, self.total)
+        minutes, seconds = divmod(int(time.monotonic() - self._begun), 60)
+        words = ", ".join(self._now)
+        with self._lock:
+            bar = f"{'█' * full}{'·' * (WIDTH - full)}" if self.progress.live else "setting up:"
+            self.progress.show(f"{bar} {self.done} of {self.total}  {minutes}:{seconds:02d}  {words}")
+
+
+STEPS = Steps()
+
+
+def begin() -> None:
+    """Start a new log; the caller holds the set-up's lock."""
+    with _log(os.O_TRUNC):
+        pass
+
+
+def _log(more: int = 0):
+    """The log, opened for appending. Follows no link."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC | more
+    return os.fdopen(os.open(LOG, flags, 0o644), "ab", buffering=0)
+
+
+def run(
+    argv: list[str], words: str, lock: int | None = None, check: bool = True, more: Mapping[str, str] | None = None
+) -> bool:
+    """Run a program as one step of the set-up and return whether it succeeded.
+
+    words: what is shown meanwhile
+    lock: the set-up's lock, which the program holds even if we are killed
+    check: raise ToolMissing when it fails
+    more: variables added to its environment
+    """
+    held = () if lock is None else (lock,)
+    with STEPS.step(words), _log() as log:
+        log.write(f"\n$ {shlex.join(argv)}\n".encode())
+        at = os.fstat(log.fileno()).st_size
+        process = subprocess.Popen(argv, stdout=log, stderr=log, pass_fds=held, env=os.environ | dict(more or {}))
+        try:
+            while process.poll() is None:
+                STEPS.show()
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(POLL_S)
+        except KeyboardInterrupt:  # the terminal has sent it to the program, too
+            _end(process)
+            raise
+    if process.returncode and check:
+        for line in LOG.read_bytes()[at:].decode(errors="replace").strip().splitlines()[-LAST_LINES:]:
+            STEPS.say(f"  {line}")
+        raise ToolMissing(
+            f"{shlex.join(argv)} to succeed", f"exit code {process.returncode}", f"all that it printed is in {LOG}"
+        )
+    return not process.returncode
+
+
+def _end(process: subprocess.Popen) -> None:
+    """Wait for a program that was interrupted; ask it to end where it goes on."""
+    for number in (None, signal.SIGTERM, signal.SIGKILL):
+        with contextlib.suppress(subprocess.TimeoutExpired, PermissionError):  # sudo's child is root's
+            if number is not None:
+                process.send_signal(number)
+            process.wait(PATIENCE_S)
+            return
