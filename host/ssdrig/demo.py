@@ -1,14 +1,12 @@
 """The main job, demonstrated on the virtual bench: the consistency test twice, with the drive's own over-provisioning
-and with 25 % of raw NAND, in real time, sent to a private InfluxDB where influxd is installed; then one report."""
+and with 25 % of raw NAND, in real time; then one report."""
 
 import argparse
 import json
-import shutil
 from pathlib import Path
 
 from ssdrig import report
 from ssdrig.arguments import Parser, add_quiet, whole_seconds
-from ssdrig.influx import influxd, points
 from ssdrig.progress import Progress
 from ssdrig.run import run
 
@@ -43,24 +41,11 @@ def command(args) -> int:
         "demo: two consistency runs on a SIMULATED drive, powered through the real firmware in real MicroPython, loaded"
         " by real fio,\nin real time: about 3 minutes. No disk of this machine is written to but its file system."
     )
-    database = None
-    if shutil.which("influxd"):
-        database = influxd.start()
-    else:
-        show.say("demo: influxd is not installed, so nothing is sent to a database; the run folders hold everything")
-    try:
-        ends = []
-        for op in VARIANTS:
-            ends.append(_run(op, args, database, show))
-            if ends[-1][1] == 130:
-                raise KeyboardInterrupt
-        if database:
-            for folder, _ in ends:
-                if folder:
-                    _say_counts(folder, database, show)
-    finally:
-        if database:
-            database.stop()
+    ends = []
+    for op in VARIANTS:
+        ends.append(_run(op, args, show))
+        if ends[-1][1] == 130:
+            raise KeyboardInterrupt
     folders = [str(folder) for folder, _ in ends]
     out = Path(args.runs, "demo.html")
     more = ["--open"] * args.open + ["--quiet"] * args.quiet
@@ -70,13 +55,11 @@ def command(args) -> int:
     return max(code for _, code in ends)
 
 
-def _run(op_percent: int | None, args, database, show: Progress) -> tuple[Path | None, int]:
+def _run(op_percent: int | None, args, show: Progress) -> tuple[Path | None, int]:
     words = ["consistency", "--virtual", PRESET, "--duration", str(args.duration), "--runs", args.runs]
     words += ["--quiet"] * args.quiet
     if op_percent is not None:
         words += ["--op", str(op_percent)]
-    if database:
-        words += ["--influx", database.url]
     return run.perform(_parsed(run, words), show)
 
 
@@ -84,10 +67,3 @@ def _parsed(module, words: list[str]) -> argparse.Namespace:
     parser = Parser()
     module.add_arguments(parser)
     return parser.parse_args(words)
-
-
-def _say_counts(folder: Path, database: influxd.Influxd, show: Progress) -> None:
-    kept = points.counts(folder)
-    stored = database.counts(list(kept), folder)
-    words = ", ".join(f"{name} {stored[name]} of {number}" for name, number in kept.items())
-    show.say(f"InfluxDB holds of {folder.name}: {words} points")

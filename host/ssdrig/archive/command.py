@@ -9,7 +9,7 @@ from pathlib import Path
 from ssdrig.analysis import summary, table
 from ssdrig.archive import search
 from ssdrig.archive.index import Index, Run
-from ssdrig.errors import SsdrigError
+from ssdrig.errors import SsdrigError, UsageError
 from ssdrig.integrity import FIGURES
 from ssdrig.progress import Progress
 from ssdrig.report import of_plan, write
@@ -39,6 +39,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="compute the figures of the runs found that have none yet (reads each of them whole)",
     )
+
+
+def check(args) -> None:
+    """Raises UsageError for a search that is none, or of a folder that is not there."""
+    root, _ = asked(args.words, args.runs)
+    if not root.is_dir():
+        raise UsageError(f"a folder of runs {root}", "no such folder", "name the folder that holds them")
 
 
 def command(args) -> int:

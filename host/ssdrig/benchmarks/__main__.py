@@ -55,8 +55,18 @@ def figures(name: str, bench: Callable[..., list], how: dict[str, int]) -> list:
         raise JournalError(expected, f"{ended} of {words}", "see what it said, above") from error
 
 
+def check(args) -> None:
+    """Raises UsageError for a name that is no check's."""
+    benches = registry()
+    unknown = [name for name in args.names if name not in benches]
+    if unknown and args.names != ["all"]:
+        do = do_you_mean(unknown[0], benches)
+        raise UsageError("names of `./ssdrig selfcheck --list`", ", ".join(unknown), do)
+
+
 def command(args) -> int:
     """Exit code 0 when each limit is met, 1 when one is missed."""
+    check(args)
     benches = registry()
     if args.list or not args.names:
         columns, width = shutil.get_terminal_size(WIDE).columns, max(map(len, benches)) + 1
@@ -64,10 +74,6 @@ def command(args) -> int:
             print(wrapped(words, columns, f"{name:{width}} ", " " * (width + 1)))
         return 0
     names = list(benches) if args.names == ["all"] else args.names
-    unknown = [name for name in names if name not in benches]
-    if unknown:
-        do = do_you_mean(unknown[0], benches)
-        raise UsageError("names of `./ssdrig selfcheck --list`", ", ".join(unknown), do)
     met = True
     how: dict[str, int] = {}
     for option in COUNTS:

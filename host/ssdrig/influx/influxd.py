@@ -1,4 +1,4 @@
-"""A private influxd 1.x: own folder, loopback, free ports. For tests, benches and the demo."""
+"""A private influxd 1.x: own folder, loopback, free ports. For tests and selfcheck."""
 
 import functools
 import os
@@ -6,15 +6,15 @@ import shutil
 import socket
 import subprocess
 import tempfile
-import time
 from pathlib import Path
 
 from ssdrig import parts, prctl
+from ssdrig.child_cpu import NotReady, wait_while_working
 from ssdrig.errors import ToolMissing
 from ssdrig.influx import address, link, query, verify
 
 DATABASE = "ssdrig"
-READY_S = 60
+READY_CPU_S = 60.0  # of its own CPU time, of which a start takes less than one
 
 CONFIG = """\
 reporting-disabled = true
@@ -86,17 +86,19 @@ class Influxd:
                 start_new_session=True,
                 preexec_fn=functools.partial(prctl.die_with_parent, os.getpid()),
             )
-        deadline = time.monotonic() + READY_S
-        while time.monotonic() < deadline and self._process.poll() is None:
-            if link.request(address.target(self.url, {}), "/query", b"q=SHOW+DATABASES", link.FORM).status > 0:
-                return
-            time.sleep(0.05)
-        self.kill()
-        raise ToolMissing(
-            f"influxd to answer within {READY_S} s",
-            log.read_text(errors="replace")[-500:].strip() or "nothing",
-            f"see {log}",
-        )
+        try:
+            wait_while_working(self._process, self._answers, most_cpu_s=READY_CPU_S, poll_s=0.05)
+        except NotReady as why:
+            self.kill()
+            words = log.read_text(errors="replace")[-500:].strip()
+            raise ToolMissing(
+                "influxd to answer", f"{why.reason}: {words}" if words else why.reason, f"see {log}"
+            ) from None
+
+    def _answers(self) -> bool | None:
+        """True once it does."""
+        to = address.target(self.url, {})
+        return link.request(to, "/query", b"q=SHOW+DATABASES", link.FORM).status > 0 or None
 
     def terminate(self) -> None:
         """End it as a system would: SIGTERM, data flushed."""

@@ -75,16 +75,21 @@ def add_arguments(parser) -> None:
     add_quiet(parser)
 
 
+def check(args) -> None:
+    """Raises UsageError for a word that names no run, and without a database."""
+    named.one(args.run, args.runs)
+    if not (args.influx or os.environ.get("SSDRIG_INFLUX")):
+        raise UsageError("an InfluxDB address", "none", "give --influx URL or set SSDRIG_INFLUX")
+    if not args.timeout >= 0:
+        raise UsageError("a time of 0 s or more", f"--timeout {args.timeout:g}", "correct --timeout")
+
+
 def command(args) -> int:
     """0 all is in the database; 6 (UploadIncomplete) some is not: pending, refused for good, or, with --verify, not
     found there."""
+    check(args)
     args.run = named.one(args.run, args.runs)
-    url = args.influx or os.environ.get("SSDRIG_INFLUX")
-    if not url:
-        raise UsageError("an InfluxDB address", "none", "give --influx URL or set SSDRIG_INFLUX")
-    to = influx.target(url)
-    if not args.timeout >= 0:
-        raise UsageError("a time of 0 s or more", f"--timeout {args.timeout:g}", "correct --timeout")
+    to = influx.target(args.influx or os.environ["SSDRIG_INFLUX"])
     show = Progress(args.quiet)
     try:
         sent = push(args.run, to, args.follow, args.timeout, show, args.retry_rejected)

@@ -106,6 +106,7 @@ def _on_virtual(
             drive_faults=options.drive_faults(args.drive_faults),
             kept=kept,
             check=stop.check,
+            show=show.show,
         )
         running.kept_in = kept  # removed once it is kept elsewhere
         folder: list[Path] = []

@@ -85,6 +85,7 @@ def _on_virtual(story: Story, args, show: Progress, stop: Stop, teardown: Teardo
             drive_faults=options.drive_faults(args.drive_faults),
             kept=folder if facts else None,
             check=stop.check,
+            show=show.show,
             data=cutting.data(prepared.acts),
         )
         part: list[Path] = []

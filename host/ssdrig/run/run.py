@@ -53,8 +53,9 @@ SMART_LIMIT_S = 90.0  # a poll asks several programs, each of which may take 20 
 
 def check(args) -> None:
     """Raises UsageError for words of which no run can be made on any machine."""
-    run_options.check(args)
+    keeping.check(args)
     grammar.find(args.plan)
+    run_options.check(args)
     if args.virtual and args.virtual not in PRESETS:
         raise UsageError(f"one of {', '.join(PRESETS)}", args.virtual, do_you_mean(args.virtual, PRESETS))
 
@@ -161,9 +162,7 @@ def _on_virtual(args, show: Progress, stop: Stop, teardown: Teardown) -> tuple[P
     if args.dry_run:
         dry_run.describe(args, prepared, budget, show)
         return None, None
-    show.say(
-        f"starting the virtual bench ({args.virtual}, SIMULATED; the first start compiles it: half a minute, once)"
-    )
+    show.say(f"starting the virtual bench ({args.virtual}, SIMULATED)")
     folder = None
     with stop.held():
         running = virtual_bench.start(
@@ -172,6 +171,7 @@ def _on_virtual(args, show: Progress, stop: Stop, teardown: Teardown) -> tuple[P
             faults=run_options.faults(args.faults),
             drive_faults=run_options.drive_faults(args.drive_faults),
             check=stop.check,
+            show=show.show,
             data=cutting.data(prepared.acts),
             kept=keeping.folder(args),
         )

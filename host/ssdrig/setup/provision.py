@@ -23,6 +23,7 @@ from ssdrig.setup import kicad, micropython, steps
 from ssdrig.setup.environment import SETUP, install, make_environment
 from ssdrig.setup.needs import (
     EXTRAS,
+    PYTHON,
     ROOT,
     environment_stands,
     extras_missing,
@@ -62,6 +63,7 @@ def command(argv: list[str]) -> int:
     )
     options = parser.parse_args(argv)
     set_up("demo", options.extra)
+    compile_simulator()
     if options.emulator:
         set_up_emulator(options.emulator)
     STEPS.say(f"set up: {ROOT}")
@@ -78,6 +80,17 @@ def set_up(command: str, more: Sequence[str] = ()) -> None:
     with only_one_set_up() as lock:
         packages(command, with_venv=bool(more or needs_packages(command)) and not environment_stands())
         as_owner(lambda: make(command, more, lock))
+
+
+def compile_simulator() -> None:
+    """Compile the simulator as the clone's owner, so that the first demo begins at once. Where that fails, its first
+    start tries again and says why."""
+    if not may_write():
+        return
+    words = [str(PYTHON), "-P", "-m", "ssdrig.virtual.compiled"]
+    more = {"PYTHONPATH": str(ROOT / "host")}
+    with only_one_set_up() as lock:
+        as_owner(lambda: run(words, "compiling the simulator (half a minute, once)", lock, check=False, more=more))
 
 
 def make(command: str, more: Sequence[str], lock: int) -> None:

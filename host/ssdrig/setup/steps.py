@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator, Mapping
 
 from ssdrig.errors import ToolMissing
-from ssdrig.progress import Progress
+from ssdrig.progress import PLAIN_INTERVAL_S, Progress
 from ssdrig.setup.needs import ROOT
 
 LOG = ROOT / ".setup/log"  # of the latest set-up
@@ -29,8 +29,10 @@ class Steps:
     def __init__(self) -> None:
         self.progress = Progress()
         self.done = self.total = 0
+        self.logged = False
         self._begun = time.monotonic()
         self._now: list[str] = []
+        self._shown = time.monotonic()
         self._lock = threading.Lock()
 
     def expect(self, steps: int) -> None:
@@ -49,6 +51,7 @@ class Steps:
         self._now.append(words)
         if not self.progress.live:
             self.say(words)
+            self._shown = time.monotonic()
         try:
             yield
         finally:
@@ -60,6 +63,8 @@ class Steps:
 
     def show(self) -> None:
         """Refresh the line: the bar, the step and the time since the start."""
+        if not self.progress.live and time.monotonic() - self._shown < PLAIN_INTERVAL_S:
+            return
         full = WIDTH * self.done // max(1, self.total)
         minutes, seconds = divmod(int(time.monotonic() - self._begun), 60)
         words = ", ".join(self._now)
@@ -72,9 +77,9 @@ STEPS = Steps()
 
 
 def begin() -> None:
-    """Start a new log; the caller holds the set-up's lock."""
-    with _log(os.O_TRUNC):
-        pass
+    """Start a new log, once for each process; the caller holds the set-up's lock."""
+    with _log(0 if STEPS.logged else os.O_TRUNC):
+        STEPS.logged = True
 
 
 def _log(more: int = 0):

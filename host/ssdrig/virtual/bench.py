@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import quote
 
+from ssdrig.child_cpu import POLL_S, NotReady, Work, wait_while_working
 from ssdrig.errors import DriveError, RigError
 from ssdrig.virtual import adminclient
 
@@ -27,7 +28,7 @@ PREFIX = "ssdrig-bench-"
 OWNER = "owner"  # a file in the folder, locked while the owner lives
 SOCKET_PATH_BYTES = 107  # sun_path without its last zero
 END_S = 20  # the drive may have to be kept
-READY_S = 240  # a first start compiles the drive, some 20 s of CPU time
+CHECK_S = 0.5
 
 
 @dataclass
@@ -94,6 +95,7 @@ def start(
     faults: dict | None = None,
     kept: Path | None = None,
     check: Callable[[], None] = lambda: None,
+    show: Callable[[str], None] = lambda text: None,
     board: bool = True,
     data: str = "crc",
     drive_faults: dict | None = None,
@@ -103,7 +105,8 @@ def start(
     `drive_faults`: as powerfaults.settings() takes them; such a drive keeps the bytes.
     `kept`: go on with the drive that VirtualBench.keep() left there.
 
-    `check` is called twice a second meanwhile; what it raises ends the start. Raises UsageError, DriveError or RigError
+    `check` is called twice a second meanwhile; what it raises ends the start. `show` gets how far a compilation is. A
+    start lasts as long as the processes use CPU time. Raises UsageError, DriveError or RigError
     with the process's own words if one does not become ready. Whatever is raised, nothing is left behind."""
     _sweep()
     folder, lock = _folder()
@@ -121,15 +124,15 @@ def start(
         words += ["--op", str(op_percent)]
     server = cable = port = None
     try:
-        server = _spawn("ssdrig.virtual.serve", words, folder / "server.log")
-        drive = _ready(server, folder / "server.log", DriveError, "the virtual drive", check)
+        server = _spawn("ssdrig.virtual.serve", [*words, "--tell-progress"], folder / "server.log")
+        drive = _ready(server, folder / "server.log", DriveError, "the virtual drive", check, show)
         if board:
             board_words = ["--feed", str(feed), "--truth", str(board_truth), "--drive", f"{socket}.admin"]
             faults = rails_for(drive["rail_V"], drive["more_rails"]) | (faults or {})
             if faults:
                 board_words += ["--faults", json.dumps(faults)]
             cable = _spawn("ssdrig.virtual.rig.cable", board_words, folder / "board.log")
-            port = _ready(cable, folder / "board.log", RigError, "the simulated board", check)["port"]
+            port = _ready(cable, folder / "board.log", RigError, "the simulated board", check, show)["port"]
     except BaseException:
         for process in (cable, server):
             if process:
@@ -198,26 +201,54 @@ def _spawn(module: str, words: list[str], log: Path) -> subprocess.Popen:
         )
 
 
-def _ready(process: subprocess.Popen, log: Path, error, what: str, check: Callable[[], None]) -> dict:
-    """The one JSON line that a process prints when it is ready."""
+def _ready(
+    process: subprocess.Popen,
+    log: Path,
+    error,
+    what: str,
+    check: Callable[[], None],
+    show: Callable[[str], None] = lambda text: None,
+) -> dict:
+    """The one JSON line that a process prints when it is ready, after those of its progress."""
     assert process.stdout is not None
-    deadline = time.monotonic() + READY_S
-    line = b""
-    while not line.endswith(b"\n") and time.monotonic() < deadline:
-        if select.select([process.stdout], [], [], 0.5)[0]:
-            more = os.read(process.stdout.fileno(), 65536)
-            if not more:
-                break
-            line += more
-        check()
-    if not line.endswith(b"\n"):
+    stdout, left, told, checked_at = process.stdout.fileno(), b"", [], 0.0
+
+    def ready() -> dict | None:
+        nonlocal left
+        wait_s = POLL_S
+        while select.select([stdout], [], [], wait_s)[0] and (more := os.read(stdout, 65536)):
+            left, wait_s = left + more, 0
+        *lines, left = left.split(b"\n")
+        for line in map(json.loads, lines):
+            if not {"compiling", "waiting"} & set(line):
+                return line
+            told.append(line)
+        return None
+
+    def progress(work: Work) -> None:
+        nonlocal checked_at
+        if told:
+            work.works()
+            show(_in_words(told[-1], work.cpu_s))
+            told[:-1] = []
+        if time.monotonic() - checked_at >= CHECK_S:
+            checked_at = time.monotonic()
+            check()
+
+    try:
+        return wait_while_working(process, ready, poll_s=0.01, progress=progress)
+    except NotReady as why:
         words = log.read_text(errors="replace").strip().splitlines()
-        raise error(
-            f"{what} to be ready within {READY_S} s",
-            words[-1] if words else f"nothing (exit code {process.poll()})",
-            "start it by hand to see why: ./ssdrig virtual --help",
-        )
-    return json.loads(line)
+        last = f": {words[-1]}" if words else ""
+        do = "start it by hand to see why: ./ssdrig virtual --help"
+        raise error(f"{what} to become ready", f"{why.reason}{last}", do) from None
+
+
+def _in_words(line: dict, cpu_s: float) -> str:
+    """A line of progress for people."""
+    if "waiting" in line:
+        return f"another start compiles the simulator (process {line['waiting']})"
+    return f"compiling the simulator, once: {line['compiling']} of {line['of']} functions, {cpu_s:.0f} s of CPU"
 
 
 def _end(process: subprocess.Popen) -> None:

@@ -9,10 +9,14 @@ import fcntl
 import hashlib
 import os
 import shutil
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numba
+from numba.core import event
+
+from ssdrig.child_cpu import Work
 
 HERE = Path(__file__).parent
 SOURCES = (
@@ -75,7 +79,30 @@ def inline(function):
 
 
 FOLDER = _cache_folder()
+FUNCTIONS = 98  # that a first start compiles, for its progress
+LOOK_S = 0.5
 _held = False
+_compiled = 0
+_tell: Callable[[dict], None] | None = None
+
+
+def tell_progress(tell: Callable[[dict], None]) -> None:
+    """From now on tell() gets {"compiling": n, "of": FUNCTIONS} after each function, and {"waiting": pid} for as long
+    as another process compiles and uses CPU time."""
+    global _tell
+    _tell = tell
+    event.register("numba:compile", _Compiled())
+
+
+class _Compiled(event.Listener):
+    def on_start(self, event):
+        pass
+
+    def on_end(self, event):
+        global _compiled
+        _compiled += 1
+        if _tell is not None:
+            _tell({"compiling": _compiled, "of": max(FUNCTIONS, _compiled)})
 
 
 @contextlib.contextmanager
@@ -89,7 +116,7 @@ def compiling(what: str) -> Iterator[None]:
         return
     with contextlib.ExitStack() as stack:
         with contextlib.suppress(OSError):  # without the lock it takes longer
-            fcntl.flock(stack.enter_context((FOLDER / "lock").open("w")), fcntl.LOCK_EX)
+            _lock(stack.enter_context((FOLDER / "lock").open("a+")))
         _held = True
         try:
             yield
@@ -97,3 +124,25 @@ def compiling(what: str) -> Iterator[None]:
             _held = False
         with contextlib.suppress(OSError):
             done.touch()
+
+
+def _lock(file) -> None:
+    """Lock the file and leave our process id in it. Raises OSError."""
+    work = None
+    while _tell is not None:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            break
+        except BlockingIOError:
+            file.seek(0)
+            holder = file.read().strip()
+            if holder.isdigit() and (work is None or work.pid != int(holder)):
+                work = Work(int(holder))
+            if work is not None and work.look():
+                _tell({"waiting": work.pid})
+            time.sleep(LOOK_S)
+    else:
+        fcntl.flock(file, fcntl.LOCK_EX)
+    file.truncate(0)
+    file.write(str(os.getpid()))
+    file.flush()

@@ -59,6 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--state", metavar="FILE", help="start from this snapshot (see precondition)")
     add("--kept", metavar="DIR", help="start from the drive that a run has kept there (RUN/drive)")
     add("--die-with-parent", action="store_true", help="end when the process that started this one ends")
+    add("--tell-progress", action="store_true", help=argparse.SUPPRESS)  # lines before the one that says it is ready
     add("--list-presets", action="store_true", help="list the presets and end (--json: all their constants)")
     add("--json", action="store_true", help="of --list-presets: print one JSON object on stdout")
     actions = parser.add_subparsers(dest="action", metavar="COMMAND")
@@ -122,7 +123,7 @@ def command(args: argparse.Namespace) -> int:
 
 
 def serve(args: argparse.Namespace) -> int:
-    from ssdrig.virtual import feed, injector, powerfaults, server
+    from ssdrig.virtual import feed, injector, kernels, powerfaults, server
     from ssdrig.virtual.device import kept
     from ssdrig.virtual.device.device import Device, warm_up
     from ssdrig.virtual.nvme import pdu
@@ -132,6 +133,8 @@ def serve(args: argparse.Namespace) -> int:
     preset = _preset(args.preset)
     faults = powerfaults.parsed(args.drive_faults) if args.drive_faults is not None else {}
     nvme_tcp = parse_address(args.nvme_tcp) if args.nvme_tcp else None
+    if args.tell_progress:
+        kernels.tell_progress(lambda line: print(json.dumps(line), flush=True))
     warm_up(preset)
     if nvme_tcp:
         pdu.warm_up()

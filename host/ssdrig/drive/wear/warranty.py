@@ -196,7 +196,10 @@ def _years(text: str) -> float:
 
 
 def _day(text: str) -> date:
-    day = date.fromisoformat(text)
+    try:
+        day = date.fromisoformat(text)
+    except ValueError:
+        raise UsageError("a date such as 2024-05-01", repr(text), "give year, month and day") from None
     if day.year + MOST_YEARS >= date.max.year:  # else the end of the warranty would be no date
         raise ValueError
     return day
