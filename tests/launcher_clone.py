@@ -18,6 +18,9 @@ ROOT = Path(__file__).resolve().parents[1]
 ECHO_TOOL = """
 import os, sys
 COMMANDS = {"demo", "run", "report", "drives", "export"}
+def parsed(argv):
+    import types
+    return types.ModuleType("tool"), None
 OF_THE_CLONE = ("test", "setup")
 normal = list
 def main(argv=None):
@@ -76,6 +79,9 @@ class Clone:
             "setup/environment.py",
             "setup/kicad.py",
             "errors.py",
+            "progress.py",
+            "setup/absent.py",
+            "setup/steps.py",
             "setup/micropython.py",
             "terminal.py",
             "setup/needs.py",

@@ -169,6 +169,7 @@ def test_a_clone_of_another_is_used_as_it_is_or_refused_in_one_line(monkeypatch,
         with pytest.raises(ToolMissing, match=r"belongs to root, who sets it up; do: sudo .*/ssdrig setup"):
             provision.set_up("run")
         monkeypatch.setattr(provision, "environment_stands", lambda: True)
+        monkeypatch.setattr(provision, "extras_missing", lambda command: [])
         with pytest.raises(ToolMissing, match="expected fio; seen not installed; .* belongs to root"):
             provision.set_up("run")
         provision.set_up("drives")
@@ -340,6 +341,7 @@ def test_root_installs_what_is_missing_and_says_why(ready):
     assert "ssdrig: missing: influxd (package influxdb): " in done.stderr
     assert ready.called() == [
         "apt-get -q -o DPkg::Lock::Timeout=120 -o Dpkg::Use-Pty=0 update",
+        "apt-get -q -s install --no-install-recommends fio influxdb nbdkit",
         (
             "apt-get -q -o DPkg::Lock::Timeout=120 -o Dpkg::Use-Pty=0 install -y --no-install-recommends fio influxdb"
             " nbdkit"

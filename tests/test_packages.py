@@ -10,7 +10,7 @@ import pytest
 from launcher_clone import wheel
 
 from ssdrig.errors import ToolMissing
-from ssdrig.setup import environment, needs
+from ssdrig.setup import environment, needs, steps
 
 UV = needs.VENV / "bin/uv"
 pytestmark = pytest.mark.slow  # starts pip many times
@@ -32,21 +32,22 @@ class Fetched:
         )
         really = environment.run
 
-        def run(argv, lock=None, check=True, more=None):
+        def run(argv, words, lock=None, check=True, more=None):
             name = "uv" if argv[0].endswith("/uv") else argv[3]
             self.lines.append((name, argv, more))
             if name != "pip":
-                return really(argv, lock, check, more)
+                return really(argv, words, lock, check, more)
             if name in self.fails and check:
                 raise ToolMissing("pip to succeed", "exit code 1", "see there")
             return name not in self.fails
 
         monkeypatch.setattr(environment, "run", run)
+        monkeypatch.setattr(steps, "LOG", folder / "log")
         monkeypatch.setattr(environment, "_fetched_as_usual", lambda line: {})
 
     def fetch(self) -> list[str]:
         """The names of the programs that ran."""
-        environment.fetch(self.folder, [self.lock], os.open(self.lock, os.O_RDONLY))
+        environment.fetch(self.folder, [self.lock], os.open(self.lock, os.O_RDONLY), 100)
         return [name for name, *_ in self.lines]
 
     def has_uv(self) -> "Fetched":
@@ -75,13 +76,13 @@ def test_uv_installs_what_the_lock_file_names_and_leaves_no_cache(fetched, tmp_p
     assert not (tmp_path / "home").exists() and not list(tmp_path.glob("uv-*"))
 
 
-def test_uv_refuses_a_package_with_another_hash(fetched, capfd):
+def test_uv_refuses_a_package_with_another_hash(fetched, tmp_path):
     fetched.lock.write_text(f"tinypkg==1.0 --hash=sha256:{'0' * 64}\n")
     fetched.fails = {"pip"}
     with pytest.raises(ToolMissing):
         fetched.has_uv().fetch()
     assert [name for name, *_ in fetched.lines] == ["uv", "pip"] and fetched.package() is None
-    assert "Hash mismatch" in capfd.readouterr().err
+    assert "Hash mismatch" in (tmp_path / "log").read_text()
 
 
 def test_what_uv_cannot_do_pip_does(fetched, monkeypatch):

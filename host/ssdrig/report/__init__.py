@@ -20,7 +20,20 @@ from ssdrig.errors import JournalError, UsageError
 from ssdrig.files import write_atomically
 from ssdrig.integrity import FIGURES
 from ssdrig.progress import Progress, columns
-from ssdrig.report import csv_files, embed, many, over_op, pack, page, phases, plan_page, screen, set_up, shown_parts
+from ssdrig.report import (
+    csv_files,
+    embed,
+    many,
+    over_op,
+    pack,
+    page,
+    phases,
+    plan_page,
+    screen,
+    set_up,
+    short_notes,
+    shown_parts,
+)
 from ssdrig.report.terms import BY_KEY, number, with_error
 from ssdrig.rules import windows
 from ssdrig.words import size
@@ -346,7 +359,7 @@ def short_table(figures: list[dict]) -> str:
     if len(figures) >= many.FROM:  # a name may be shortened from the left there: SIMULATED stands below
         simulated = [short for short, f in zip(shorts, figures, strict=True) if f["simulated"]]
         which = "all of them" if len(simulated) == len(figures) else "; ".join(simulated)
-        notes = [f"{f['run']}: {note}" for f in figures for note in f["notes"]]
+        notes = [f"{f['run']}: {note}" for f in figures for note in short_notes.of(f["notes"])]
         series = ["", *over_op.lines(figures), ""] if over_op.is_series(figures) else []
         said = [f"SIMULATED: {which}"] if simulated else []
         return "\n".join([*many.lines(shorts, figures, columns()), *said, *series, *notes])
@@ -373,7 +386,7 @@ def short_table(figures: list[dict]) -> str:
     if over_op.is_series(figures):
         lines += ["", *over_op.lines(figures), ""]
     for f in figures:
-        lines += [f"{f['run']}: {note}" for note in f["notes"]]
+        lines += [f"{f['run']}: {note}" for note in short_notes.of(f["notes"])]
     return "\n".join(lines)
 
 

@@ -181,11 +181,12 @@ def user_name(uid: int) -> str:
         return f"user {uid}"
 
 
-def as_owner(make: Callable[[], None]) -> None:
+def as_owner(make: Callable[[], object]) -> None:
     """Call make as the clone's owner: root in someone's clone does so in a child, and then leaves no file of its own
     there. Raises ToolMissing when the child fails; the child has said why."""
     if os.geteuid() != 0 or owner() == 0:
-        return make()
+        make()
+        return
     sys.stderr.flush()
     child = os.fork()
     if not child:

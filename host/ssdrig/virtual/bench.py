@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import quote
 
-from ssdrig.child_cpu import POLL_S, NotReady, Work, wait_while_working
+from ssdrig.child_cpu import IDLE_S, POLL_S, NotReady, Work, wait_while_working
 from ssdrig.errors import DriveError, RigError
 from ssdrig.virtual import adminclient
 
@@ -236,7 +236,7 @@ def _ready(
             check()
 
     try:
-        return wait_while_working(process, ready, poll_s=0.01, progress=progress)
+        return wait_while_working(process, ready, idle_s=IDLE_S, poll_s=0.01, progress=progress)
     except NotReady as why:
         words = log.read_text(errors="replace").strip().splitlines()
         last = f": {words[-1]}" if words else ""
