@@ -7,11 +7,15 @@ aim and shape. Sources: Clopper and Pearson, Biometrika 26 (1934) 404; Wald, Seq
 import functools
 import math
 import re
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
-
+from ssdrig.deferred import Deferred
 from ssdrig.errors import UsageError
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    np = Deferred("numpy")
 
 CONFIDENCE = 0.95
 NO_SAMPLES = "Trials on one drive are no samples of the model line."
