@@ -60,8 +60,8 @@ AREAS = {
             f"host/ssdrig/drive/target/{name}.py"
             for name in ("uses", "layers", "mounts", "openers", "claims", "lock", "door", "guard", "confirm")
         ],
-        "test_guard_bounds test_guard_layers test_door test_confirm test_guard test_holders test_latch test_purge test_drives"
-        " test_inventory test_fleet",
+        "test_guard_bounds test_guard_layers test_door test_confirm test_guard test_holders test_latch test_purge"
+        " test_drives test_inventory test_fleet",
     ),
     "powerloss": (
         [f"host/ssdrig/powerloss/{name}.py" for name in ("record", "history", "promise", "verdict", "proof")],

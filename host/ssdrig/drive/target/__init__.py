@@ -1,1 +1,1 @@
-"""Which disk may be written: finding it, everything that holds it, the guard that refuses, and the descriptor by which it is opened."""
+"""Which disk may be written: finding it, everything that holds it, the guard that refuses, the way into it."""
