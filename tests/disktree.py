@@ -4,6 +4,7 @@ folders in their disk, by-id links are relative). Nodes are sparse files of the 
 into them."""
 
 import os
+import zlib
 from pathlib import Path
 
 from ssdrig.drive.target import sysfs
@@ -26,9 +27,17 @@ def serial_page(serial: str) -> bytes:
     return bytes((0, 0x80)) + len(serial).to_bytes(2, "big") + serial.encode()
 
 
+def own_number(serial: str, usual: str, at: int) -> int:
+    """A part of a WWN or EUI that goes with the drive wherever it is plugged in; `at` for the tree's usual drive."""
+    return at if serial == usual else zlib.crc32(serial.encode())
+
+
 def own_files(process) -> str:
     """The folder of /proc that holds the files, maps and mounts of a process: those of its main thread."""
     return f"proc/{process}" if process in ("1", "self") else f"proc/{process}/task/{process}"
+
+
+USUAL_NVME, USUAL_SATA = "S6Z1NX0W100001", "S3Z9NB0K100001"
 
 
 class DiskTree:
@@ -98,7 +107,7 @@ class DiskTree:
     def nvme(
         self,
         index=0,
-        serial="S6Z1NX0W100001",
+        serial=USUAL_NVME,
         model="Samsung SSD 990 PRO 2TB",
         firmware="4B2QJXD7",
         size_bytes=2_000_398_934_016,
@@ -106,6 +115,8 @@ class DiskTree:
         speed="16.0 GT/s PCIe",
         width=4,
         number=None,
+        eui=None,
+        subsystem=None,
     ):
         """A PCIe drive without native multipath."""
         pci = f"sys/devices/pci0000:00/0000:00:06.0/0000:0{index + 1}:00.0"
@@ -117,7 +128,7 @@ class DiskTree:
             ("transport", "pcie"),
             ("address", f"0000:0{index + 1}:00.0"),
             ("state", "live"),
-            ("subsysnqn", f"nqn.2014.08.org.nvmexpress:{serial}"),
+            ("subsysnqn", subsystem or f"nqn.2014.08.org.nvmexpress:{serial}"),
         ):
             self.write(f"{controller}/{file}", content + "\n")
         for which, s, w in (("current", speed, width), ("max", "16.0 GT/s PCIe", 4)):
@@ -128,7 +139,8 @@ class DiskTree:
         name = f"nvme{index}n{nsid}"
         folder = f"{controller}/{name}"
         self.block(name, folder, number or f"259:{10 * index + nsid - 1}", size_bytes)
-        self.write(f"{folder}/wwid", f"eui.0025385b71b0{index:02}{nsid:02}\n")
+        eui = eui or f"0025385b{own_number(serial, USUAL_NVME, 0x71B00000) & ~0xFF | nsid:08x}"
+        self.write(f"{folder}/wwid", f"eui.{eui}\n")
         self.write(f"{folder}/nsid", f"{nsid}\n")
         self.link(f"{folder}/device", controller)
         return name
@@ -183,20 +195,20 @@ class DiskTree:
     def sata(
         self,
         name="sda",
-        serial="S3Z9NB0K100001",
+        serial=USUAL_SATA,
         model="Samsung SSD 860 EVO 500GB",
         firmware="RVT04B6Q",
         port=1,
         speed="6.0 Gbps",
         size_bytes=500_107_862_016,
         page_89h=True,
+        wwn=None,
     ):
         ata = f"sys/devices/pci0000:00/0000:00:17.0/ata{port}"
         self.write(f"{ata}/link{port}/ata_link/link{port}/sata_spd", speed + "\n")
         device = f"{ata}/host{port}/target{port}:0:0/{port}:0:0:0"
-        self.scsi(
-            name, device, "ATA", model[:16], firmware[-4:], serial.rjust(20), size_bytes, wwid=f"naa.5002538e{port:08x}"
-        )
+        wwn = wwn or f"naa.5002538e{own_number(serial, USUAL_SATA, 1):08x}"
+        self.scsi(name, device, "ATA", model[:16], firmware[-4:], serial.rjust(20), size_bytes, wwid=wwn)
         if page_89h:
             self.write(f"{device}/vpd_pg89", identify_page(serial.rjust(20), firmware, model))
         return name
@@ -224,19 +236,14 @@ class DiskTree:
         model="XS960SE70104",
         rate="12.0 Gbit",
         size_bytes=960_197_124_096,
+        port=0,
+        lun=0,
+        wwn="naa.5000c500a0b1c2d3",
     ):
-        port = "sys/devices/pci0000:00/0000:00:1c.0/0000:05:00.0/host9/port-9:0"
-        self.write(f"{port}/phy-9:0/sas_phy/phy-9:0/negotiated_linkrate", rate + "\n")
-        return self.scsi(
-            name,
-            f"{port}/end_device-9:0/target9:0:0/9:0:0:0",
-            vendor,
-            model,
-            "0003",
-            serial,
-            size_bytes,
-            wwid="naa.5000c500a0b1c2d3",
-        )
+        folder = f"sys/devices/pci0000:00/0000:00:1c.0/0000:05:00.0/host9/port-9:{port}"
+        self.write(f"{folder}/phy-9:{port}/sas_phy/phy-9:{port}/negotiated_linkrate", rate + "\n")
+        device = f"{folder}/end_device-9:{port}/target9:0:{port}/9:0:{port}:{lun}"
+        return self.scsi(name, device, vendor, model, "0003", serial, size_bytes, wwid=wwn)
 
     def usb(
         self,
@@ -247,21 +254,25 @@ class DiskTree:
         model="2115",
         speed=10000,
         size_bytes=250_059_350_016,
+        port=1,
+        lun=0,
+        wwn="",
+        host=6,
     ):
-        device = "sys/devices/pci0000:00/0000:00:14.0/usb2/2-1"
+        device = f"sys/devices/pci0000:00/0000:00:14.0/usb2/2-{port}"
         for file, content in (("idVendor", "174c"), ("idProduct", "55aa"), ("serial", bridge_serial), ("speed", speed)):
             self.write(f"{device}/{file}", f"{content}\n")
         self.write("sys/devices/pci0000:00/0000:00:14.0/usb2/idVendor", "1d6b\n")  # the root hub, further up
-        return self.scsi(
-            name, f"{device}/2-1:1.0/host6/target6:0:0/6:0:0:0", vendor, model, "0", serial, size_bytes, rotational=1
-        )
+        device += f"/2-{port}:1.0/host{host}/target{host}:0:0/{host}:0:0:{lun}"
+        return self.scsi(name, device, vendor, model, "0", serial, size_bytes, wwid=wwn, rotational=1)
 
-    def virtio(self, name="vda", serial="vol-0abc", size_bytes=256 << 30):
-        folder = f"sys/devices/pci0000:00/0000:00:02.0/virtio1/block/{name}"
+    def virtio(self, name="vda", serial="vol-0abc", size_bytes=256 << 30, slot=2):
+        pci = f"sys/devices/pci0000:00/0000:00:{slot:02}.0"
+        folder = f"{pci}/virtio{slot - 1}/block/{name}"
         self.block(name, folder, f"254:{16 * (ord(name[2]) - ord('a'))}", size_bytes, rotational=1)
         self.write(f"{folder}/serial", serial)  # the kernel writes no line feed here
-        self.write("sys/devices/pci0000:00/0000:00:02.0/virtio1/vendor", "0x1af4\n")
-        self.link(f"{folder}/device", "sys/devices/pci0000:00/0000:00:02.0/virtio1")
+        self.write(f"{pci}/virtio{slot - 1}/vendor", "0x1af4\n")
+        self.link(f"{folder}/device", f"{pci}/virtio{slot - 1}")
         return name
 
     def volume(self, name, *slaves, label=""):

@@ -1,4 +1,5 @@
 import argparse
+import dataclasses
 import json
 import os
 
@@ -155,7 +156,9 @@ def test_json_has_every_field_of_each_drive(tree, capsys, monkeypatch):
     code, out, _ = run(capsys, "--json")
     rows = checked("drives", json.loads(out))
     assert code == 0 and [row["name"] for row in rows] == ["sda", "nvme0n1"]
-    fields = set(inventory.Drive.__annotations__) | {
+    fields = {field.name for field in dataclasses.fields(inventory.Drive)} | {
+        "consent",
+        "twins",
         "safe",
         "refusals",
         "health_ok",

@@ -54,13 +54,6 @@ def test_a_drive_without_serial_is_never_overridden(tree):
     assert next(r for r in found if r.check == "signature").override is None
 
 
-@pytest.mark.parametrize("field", ["serial", "model", "nsid"])
-def test_what_makes_a_drive_the_same(field):
-    one = a_drive()
-    assert guard._same_drive(one, a_drive(node="/dev/x", name="x"))
-    assert not guard._same_drive(one, a_drive(**{field: "7" if field != "nsid" else 7}))
-
-
 @pytest.mark.parametrize("one, other, same", [("aB", "Ab", True), ("a", "b", False), ("", "", False)])
 def test_the_same_unit(one, other, same):
     assert guard._same_unit(a_drive(serial=one), a_drive(serial=other)) is same

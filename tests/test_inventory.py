@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ssdrig.drive.target import sysfs
+from ssdrig.drive.target.identity import Identity
 from ssdrig.drive.target.inventory import Drive, all_drives, find, partitions, why_not_a_drive
 from ssdrig.errors import UsageError
 
@@ -309,7 +310,7 @@ FILES = [
     "run/udev/data/b8:0",
     "run/udev/data/b259:0",
 ]
-TYPES = dict(Drive.__annotations__.items())
+TYPES = Identity.__annotations__ | Drive.__annotations__
 
 
 @settings(max_examples=150, deadline=None)

@@ -6,6 +6,7 @@ import os
 from types import SimpleNamespace
 
 import pytest
+from drives import a_drive
 
 from ssdrig import cli, latch, owner
 from ssdrig.drive.target import guard
@@ -174,15 +175,15 @@ def test_a_run_whose_rail_is_not_seen_on(monkeypatch, simulated):
 def test_the_guard_refuses_the_drive_of_an_unknown_bench(monkeypatch):
     """purge, calibrate and run ask the guard; drives shows what it says."""
     latch.put("RIG1", "rails [0] are off", "S1")
-    drive = SimpleNamespace(serial="S1", name="none", node="/dev/none", major=1, minor=1, capacity_bytes=1 << 40)
+    drive = a_drive(serial=" s1", name="none", node="/dev/none", major=1, minor=1, capacity_bytes=1 << 40)
     machine = SimpleNamespace(drives=[], mounted={}, system={}, swap={}, claims={}, writers={}, unseen="")
     monkeypatch.setattr(guard.inventory, "why_not_a_drive", lambda *_: "")
     monkeypatch.setattr(guard, "_same_drive", lambda *_: True)
     monkeypatch.setattr(guard, "_content", lambda *_: "")
-    (refusal,) = guard._refusals(drive, "S1", "/", machine)
+    (refusal,) = guard._refusals(drive, " s1", "/", machine)
     assert refusal.check == "bench" and refusal.override is None and "rig clear" in refusal.why
     latch.clear("RIG1")
-    assert guard._refusals(drive, "S1", "/", machine) == []
+    assert guard._refusals(drive, " s1", "/", machine) == []
 
 
 def test_a_latch_that_cannot_be_kept_is_said(monkeypatch, tmp_path):

@@ -1,6 +1,7 @@
 """`run powerloss --target`: any server, any switch. The server is nbdkit, whose filters share no code with the judge:
 one keeps its promises, one acknowledges a FLUSH and does nothing, one forgets FUA. It loses its cache by kill -9."""
 
+import dataclasses
 import json
 import shutil
 import signal
@@ -15,8 +16,8 @@ import pytest
 
 from ssdrig import cli, journal, parts
 from ssdrig.analysis import table
-from ssdrig.errors import ControlFailed, DriveError, PromiseBroken, RigError
-from ssdrig.powerloss import campaign, cycle, history, nbdwriter, sessions, streams
+from ssdrig.errors import ControlFailed, DriveError, ExchangedDrive, PromiseBroken, RigError
+from ssdrig.powerloss import campaign, cycle, history, nbdwriter, sessions, streams, target
 from ssdrig.report import cuts_said
 from ssdrig.virtual.nbdclient import NbdClient, address
 
@@ -197,3 +198,33 @@ def test_a_campaign_that_is_killed_goes_on_and_gives_the_power_back(served, tmp_
     assert [each["cut"] for each in found] == [1, 2, 3, 4, 5] and not any(each["failed"] for each in found)
     assert all(found[number - 1]["seed"] == record["seed"] for number, record in before.items())
     assert sock.exists()
+
+
+@pytest.fixture
+def exchangeable(monkeypatch):
+    """A server in whose place another one may be, as a drive in a slot: the places that were remembered."""
+    remembered, real = [], target.of_nbd
+    error = ExchangedDrive("something of ours", "nothing", "look")
+    made = {"remember": remembered.extend, "exchanged": lambda places: error}
+    monkeypatch.setattr(target, "of_nbd", lambda *words: dataclasses.replace(real(*words), **made))
+    return remembered
+
+
+def test_moved_drive_that_has_our_marks_is_written_on(served, tmp_path, exchangeable):
+    assert cli.main(served(HONEST, cuts=2)) == 0
+    assert len([each for each in records(tmp_path) if each["judged"]]) == 3
+    assert len(exchangeable) == campaign.MARKS and all(0 <= at < 64 << 20 for at in exchangeable)
+
+
+def test_stranger_after_a_cut_is_judged_and_not_written_to(served, tmp_path, exchangeable):
+    """It may be the drive, that lost all: it is found guilty, and nothing more is written."""
+    words, disk = served(HONEST, cuts=5), tmp_path / "disk"
+    on = words.index("--power-on") + 1
+    words[on] = f"truncate -s 0 {disk}; truncate -s 64M {disk}; {words[on]}"
+    assert cli.main(words) == ExchangedDrive.exit_code
+    (record,) = (each for each in records(tmp_path) if not each["control"])
+    assert record["judged"] and record["failed"]
+    assert not any(disk.read_bytes())
+    (run,) = (tmp_path / "runs").iterdir()
+    (ended,) = [each for each in journal.events(run) if each["kind"] == "powerloss.end"]
+    assert ended["stop"] == "mark"

@@ -43,7 +43,8 @@ def _cannot_change(key: str, *_) -> NoReturn:
 class Bench:
     """`drive` is its part of run.json; `target_now` gives fio_target. The functions raise DriveError or UnsafeTarget;
     `purge` reports the method and its verified effect, `poll` makes a SMART document (given an earlier one, it asks
-    only that one's sources again), `check` verifies that the target is still this drive and that nobody else uses it,
+    only that one's sources again), `check` verifies that the target is still this drive, that nobody else uses it
+    and, after an absence, that one of the places (4 KiB at byte offsets) is as it was that `remember` was given last,
     `trim` discards so many bytes from its beginning, `setting` says what a condition is, `change` sets it, `put_back`
     takes what `setting` said, `conditions` reads all, `witness` reads the kernel's own counts of its I/O,
     `write_blocks` writes blocks of 4 KiB {byte offset: content} and flushes, `read_blocks` reads some (None: the drive
@@ -69,6 +70,7 @@ class Bench:
     write_blocks: Callable[[dict[int, bytes]], None] = _cannot_write
     read_blocks: Callable[[list[int]], list[bytes | None]] = _cannot_write
     reads_as: Callable[[int, bytes], bytes] = lambda offset, content: content
+    remember: Callable[[list[int]], None] = lambda offsets: None
     target: Target | None = None
 
     @property
@@ -218,6 +220,12 @@ def real(
             drive = settable(key)
             conditions.put_back(key, before, drive.name, controller=drive.controller)
 
+        def check() -> Drive:
+            held.check()
+            held.prove()
+            held.mark({})  # the step that asks may write over them
+            return held.drive
+
         yield Bench(
             words,
             lambda: held.path,
@@ -226,7 +234,7 @@ def real(
             purge_,
             lambda like: polled(held.drive, like),
             lambda: block.sync(held.path),
-            held.check,
+            check,
             lambda range_bytes: block.discard(held.path, end_bytes=range_bytes),
             lambda key: conditions.setting(key, settable(key).name, controller=held.drive.controller),
             change,
@@ -235,6 +243,7 @@ def real(
             lambda: witness.read(held.drive.name),
             write_blocks=lambda blocks: block.write(held.path, blocks),
             read_blocks=lambda offsets: block.read(held.path, offsets),
+            remember=lambda offsets: target.remember(held, offsets),
             target=target.of_held(held, commands, plp_claimed),
         )
 

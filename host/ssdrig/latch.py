@@ -14,6 +14,7 @@ from pathlib import Path
 from ssdrig import owner
 from ssdrig.errors import RigError
 from ssdrig.files import write_atomically
+from ssdrig.words import serial_key
 
 
 def folder() -> Path:
@@ -56,7 +57,10 @@ def of_drive(serial: str) -> dict | None:
     except OSError:
         return None
     kept = [one for path in found if (one := _read(path))]
-    return next((one for one in kept if serial and (one["drive"] == serial or "unreadable" in one)), None)
+    if not serial:
+        return None
+    of_it = lambda one: serial_key(one["drive"] or "") == serial_key(serial)
+    return next((one for one in kept if "unreadable" in one or of_it(one)), None)
 
 
 def clear(rig: str) -> dict | None:

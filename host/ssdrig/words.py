@@ -130,3 +130,8 @@ def as_cell(value):
     """A value for CSV. Text that a spreadsheet would take for a formula, such as a drive's model `=HYPERLINK(…)`, gets
     an apostrophe in front; numbers stay."""
     return f"'{value}" if isinstance(value, str) and value[:1] in FORMULA else value
+
+
+def serial_key(serial: str) -> str:
+    """One spelling of a drive's serial: no case, and no blanks around it or doubled in it."""
+    return " ".join(serial.split()).casefold()

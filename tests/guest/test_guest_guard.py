@@ -128,7 +128,7 @@ def test_content_and_names_that_do_not_fit(guest):
 # Holds a drive and does what the lines of a fifo say; each answer is a line of another.
 HOLDER = f"""
 import os
-from ssdrig.drive.target import guard, inventory
+from ssdrig.drive.target import block, guard, inventory
 from ssdrig.errors import UnsafeTarget
 drive = inventory.find({NVME.serial!r})
 def fifo(name, mode):  # O_RDWR: it neither waits for another process to open it nor ends with one
@@ -139,10 +139,21 @@ with fifo("held", "w") as out, guard.hold(drive, {NVME.serial!r}) as held:
         try:
             if line == "end\\n":
                 break
+            if line == "mark\\n":
+                at = [0, 8 << 20, 64 << 20]
+                held.mark(dict(zip(at, block.read(held.path, at))))
+                print("marked", file=out)
+                continue
+            if line == "write\\n":
+                held.recheck(follow=True)
+                held.prove()
+                block.write(held.path, {{16 << 20: b"X" * 4096}})
+                print("wrote", file=out)
+                continue
             let_go = line == "let go\\n" and held.let_go() is None
             print("let go" if let_go else "same " + held.recheck().node, file=out)
         except UnsafeTarget as error:
-            print("UnsafeTarget", error, file=out)
+            print("UnsafeTarget" if line == "check\\n" else type(error).__name__, error, file=out)
 """
 
 

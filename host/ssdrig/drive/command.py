@@ -9,7 +9,7 @@ import textwrap
 from dataclasses import asdict
 
 from ssdrig.drive.smart import collect, counters, health
-from ssdrig.drive.target import guard, uses
+from ssdrig.drive.target import guard, identity, uses
 from ssdrig.drive.target.inventory import Drive
 from ssdrig.errors import SsdrigError
 from ssdrig.terminal import painter, printable
@@ -47,15 +47,18 @@ def command(args) -> int:
 
 
 def survey(smart: bool = True, root: str | os.PathLike = "/") -> list[dict]:
-    """One dict per drive, in order of the kernel's names: the fields of Drive, and "safe" (nothing speaks against a
-    test), "refusals" ([{"check", "why", "override"}]), "health", "health_reasons", "health_ok", "percentage_used",
-    "temperature_C", and "smart_trouble": why these are not known, None if the drive answered. A drive that
-    a run holds is not asked."""
+    """One dict per drive, in order of the kernel's names: the fields of Drive, "consent" (what --destroy-data must
+    repeat), "twins" (nodes of other disks with its serial), "safe" (nothing speaks against a test),
+    "refusals" ([{"check", "why", "override"}]), "health", "health_reasons", "health_ok", "percentage_used",
+    "temperature_C", and "smart_trouble": why these are not known, None if the drive answered. A drive that a run holds
+    is not asked."""
     machine = uses.survey(root)
     rows = []
     for drive in machine.drives:
         against = guard.refusals(drive, root=root, machine=machine)
-        rows.append(asdict(drive) | {"safe": not against, "refusals": [asdict(r) for r in against]})
+        twins = [other.node for other in identity.twins(drive, machine.drives)]
+        rows.append(asdict(drive) | {"consent": drive.consent, "twins": twins})
+        rows[-1] |= {"safe": not against, "refusals": [asdict(r) for r in against]}
         rows[-1] |= dict.fromkeys(OF_SMART) | {"health": "unknown", "health_reasons": [], "smart_trouble": NOT_ASKED}
     if smart:
         asked = []
@@ -136,6 +139,13 @@ def _interface(row: dict) -> str:
 def _below(row: dict, columns: int) -> list[str]:
     """The lines under a drive: its names, what speaks against a test, why its health is not known."""
     lines = [row["by_id"] or f"{row['node']}, which has no by-id link"]
+    if row["serial_source"] == identity.ENCLOSURE:
+        lines.append(
+            f"serial {printable(row['serial'])} is its enclosure's, whatever disk is in it; to write over data:"
+            f" --destroy-data {printable(row['consent'])}"
+        )
+    elif row["serial_source"] == identity.IDENTIFY and row["enclosure_serial"]:
+        lines.append(f"in an enclosure with serial {printable(row['enclosure_serial'])}")
     lines += [
         f"{r['check']}: {r['why']}" + (f" [unless {r['override']}]" if r["override"] else "") for r in row["refusals"]
     ]

@@ -2,10 +2,17 @@
 
 from collections.abc import Mapping
 
+from ssdrig.drive.target.identity import ENCLOSURE, Identity
+
 
 def drive_tag(header: Mapping) -> str:
-    """Model and serial: unique to the drive, and readable in a legend. What is not known is left out."""
-    return f"{header['drive'].get('model') or ''} {header['drive'].get('serial') or ''}"
+    """Model and serial: unique to the drive, and readable in a legend; of a disk that shows its enclosure's serial also
+    what tells it from others in there. What is not known is left out."""
+    drive = header["drive"]
+    serial = drive.get("serial") or ""
+    if drive.get("serial_source") == ENCLOSURE:
+        serial = Identity.of(drive).consent
+    return f"{drive.get('model') or ''} {serial}"
 
 
 def host_tag(header: Mapping) -> str:

@@ -37,6 +37,8 @@ from ssdrig.powerloss.target import alone
 from ssdrig.powerloss.verdict import Blocks, next_base
 from ssdrig.rig.profiles import PROFILES
 
+PROOFS = 64  # places that are read where a verdict's own reading shows nothing of this run
+MARKS = 8  # places by which later steps know the drive
 WHOLE_EVERY = 50  # sessions after which all of the window is read
 FIRST_S = 30.0  # for the drive to answer before the first session
 RESTORE_S = 330.0  # of a teardown that gives the drive its power by a command
@@ -108,6 +110,7 @@ class _Campaign:
                 break
         self._outcome()
         self._tell("powerloss.end", stop=why)
+        self.target.remember([int(lba) * self.layout.block_bytes for lba in self._written(MARKS)])
         return {"bytes": self.written_bytes, "stop": why}
 
     # ---- before the first session
@@ -161,7 +164,9 @@ class _Campaign:
             stage.progress.show(f"{self.act.path}: reading what is there")
             flush(self.link)  # the drive may have kept its power, and its cache what nobody has judged
             self.base = np.full(self.layout.base_blocks, record.UNKNOWN, np.int64)
-            self._take(self._read(np.zeros(0, history.ROW), 0, True))
+            there = self._read(np.zeros(0, history.ROW), 0, True)
+            self._prove(there)
+            self._take(there)
             for path in (self.folders[-2] / sessions.FOLDER).glob("*"):
                 with contextlib.suppress(OSError, zlib.error):
                     self._forget_trims(sessions.rows_of(path))
@@ -221,6 +226,8 @@ class _Campaign:
                 judged.harness,
                 f"nothing is said of the drive: look at {where}, the cables and the host's memory, and who else writes",
             )
+        if lived.outcome is not None:
+            self._prove(blocks)
         flush(self.link)  # what was read may be volatile: it kept its power, or the kernel repeated a write
         self._take(blocks)
         self._forget_trims(lived.rows)
@@ -277,7 +284,9 @@ class _Campaign:
         self.target.away()
         self.link = self.cycle.there(FIRST_S)
         flush(self.link)  # it may have kept its power
-        self._take(self._read(rows, cut.seed, True))
+        there = self._read(rows, cut.seed, True)
+        self._prove(there)
+        self._take(there)
         self._forget_trims(rows)
         self.state = self._looked(self.state.ready_s)
         self._promised_now(cut)
@@ -336,6 +345,28 @@ class _Campaign:
     def _read(self, rows: np.ndarray, seed: int, whole: bool):
         runs = readback.wanted(rows, self.layout, np.random.default_rng(seed), whole)
         return readback.read(self.link, self.layout, self.run, self.base, runs, rows)
+
+    def _prove(self, blocks: Blocks) -> None:
+        """After an absence, judged or not, and before the next write: something of this run must be on the drive that
+        came back. Where what was read for the verdict has nothing, some more places are read. Raises ExchangedDrive."""
+        if self.target.exchanged is None or np.any(blocks.seen >= 0):
+            return
+        known = self._written(PROOFS)
+        if len(known):
+            runs = np.stack([known, known + 1], 1)
+            blocks = readback.read(self.link, self.layout, self.run, self.base, runs)
+        elif len(self.base) and np.any(self.base != record.UNKNOWN):
+            return  # nothing of this run was there before the absence either
+        if not np.any(blocks.seen >= 0):
+            self._outcome()
+            self._tell("powerloss.end", stop="mark")
+            raise self.target.exchanged(len(blocks.lba))
+
+    def _written(self, count: int) -> np.ndarray:
+        """int64[]: at most so many blocks, apart from each other, that were seen to hold content of this run."""
+        at = np.flatnonzero(self.base[: self.layout.window_blocks] >= 0)
+        at = at[np.linspace(0, len(at) - 1, min(count, len(at))).astype(np.int64)]
+        return self.layout.starts[at // self.layout.piece_blocks] + at % self.layout.piece_blocks
 
     def _take(self, blocks) -> None:
         """What was read is where the next session begins."""

@@ -1,18 +1,19 @@
 """What a campaign works on: a link to the drive that may break, what the drive promises, and how it goes and comes back
 when its power does."""
 
+import contextlib
 import hashlib
 import os
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ssdrig.drive.erase import ata_security
 from ssdrig.drive.smart import nvme_cli
-from ssdrig.drive.target import sysfs
-from ssdrig.drive.target.guard import Held
+from ssdrig.drive.target import block, sysfs
+from ssdrig.drive.target.guard import Held, lost_mark
 from ssdrig.drive.target.inventory import Drive
-from ssdrig.errors import DriveError, UnsafeTarget
+from ssdrig.errors import DriveError, SsdrigError, UnsafeTarget
 from ssdrig.powerloss import promise
 from ssdrig.powerloss.promise import ACK, FLUSH, Promise
 from ssdrig.powerloss.slots import Transport
@@ -38,7 +39,9 @@ class Target:
     for the process that simulates it has ended. `settle_s`: a command that has not ended by then hangs.
     `queues_deleted`: the drive cannot know a command from before its power returned. `commands`: of a shell, that take
     its power and give it back; None: the rig does.
-    `cannot`: what cannot be tested here, and why."""
+    `cannot`: what cannot be tested here, and why. `remember` reads some places, byte offsets, that must not have
+    changed when a later step writes after an absence; `exchanged` makes the error for a drive that shows nothing of
+    what was written; None: no other drive can be in its place."""
 
     open: Callable[[], Transport]
     promise: Callable[[], Promise]
@@ -50,6 +53,15 @@ class Target:
     queues_deleted: bool = True
     commands: tuple[str, str] | None = None
     cannot: tuple[str, ...] = ()
+    remember: Callable[[Sequence[int]], None] = lambda offsets: None
+    exchanged: Callable[[int], SsdrigError] | None = None
+
+
+def remember(held: Held, offsets: Sequence[int]) -> None:
+    """Read 4 KiB at each byte offset as marks of the drive that is held. What cannot be read is none."""
+    with contextlib.suppress(DriveError, UnsafeTarget):
+        contents = block.read(held.path, list(offsets))
+        held.mark({at: content for at, content in zip(offsets, contents, strict=True) if content is not None})
 
 
 def of_virtual(
@@ -109,6 +121,8 @@ def of_held(held: Held, commands: tuple[str, str] | None, claimed: bool) -> Targ
         queues_deleted=nvme,
         commands=commands,
         cannot=cannot(held.drive),
+        remember=lambda offsets: remember(held, offsets),
+        exchanged=lambda places: lost_mark(held.drive, places),
     )
 
 

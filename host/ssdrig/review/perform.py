@@ -7,7 +7,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 from ssdrig import bench, journal, parts, report, review_folder
-from ssdrig.drive.target import confirm, guard, inventory
+from ssdrig.drive.target import confirm, guard, identity, inventory
 from ssdrig.drive.wear import warranty
 from ssdrig.errors import UsageError
 from ssdrig.progress import Progress
@@ -134,8 +134,8 @@ def _on_real(
     drive = inventory.find(args.drive)
     if review:
         known = review.said["drive"]
-        if (drive.model, drive.serial) != (known["model"], known["serial"]):
-            seen = f"{drive.model} {drive.serial}"
+        if differs := identity.conflict(known, asdict(drive)):
+            seen = f"{drive.model} {drive.serial}, another {', '.join(differs)}"
             do = "connect it, or begin a review of this one"
             raise UsageError(f"the drive of the review, {known['model']} {known['serial']}", seen, do)
         able.same_format(asdict(drive), known)

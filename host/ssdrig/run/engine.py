@@ -8,6 +8,7 @@ from dataclasses import replace
 from math import isnan
 
 from ssdrig import steps
+from ssdrig.drive.target import block
 from ssdrig.drive.wear import wa
 from ssdrig.plan.expand import WRITES, Act, Repeat, tracked
 from ssdrig.rules import choose, ends
@@ -16,10 +17,13 @@ from ssdrig.run.budget import Budget
 from ssdrig.run.live import Pace
 from ssdrig.steps.stage import Stage, step
 
+MARKS = 8  # places that are read after a step, to know the drive by after an absence
+
 
 def carry_out(acts: Sequence[Act], stage: Stage, budget: Budget | None = None) -> str | None:
     """All acts. Returns None, or why it ended before the last one (the budget). Raises what a step raises."""
     stage.budget = budget = budget or Budget(None)
+    stage.marks = any(act.do == "cuts" and not act.not_run for act in acts)
     for repeat, grouped in itertools.groupby(acts, key=lambda act: act.repeat):
         group = list(grouped)
         ended = _rounds(repeat, group, stage, budget) if repeat else _once(group, stage, budget)
@@ -60,6 +64,8 @@ def _once(acts: Sequence[Act], stage: Stage, budget: Budget) -> str | None:
                 choose.remember(stage.seen, act.label, stage.round or 1, mean)
         if hasattr(kind, "after"):
             kind.after(act, stage, first, shown)
+        if stage.marks and act.do in WRITES:  # between steps: no figure has it
+            stage.bench.remember(block.sample_offsets(act.range_bytes, MARKS))
         budget.wrote(act, shown.get("bytes", 0))
         stage.live.act_done(act, shown.get("bytes", 0))
     return None

@@ -80,7 +80,7 @@ def _items(args: argparse.Namespace) -> list[Item]:
         if asks := [act.path for act in item.prepared.acts if act.do == "ask" and not act.not_run]:
             raise UsageError("a plan that asks nobody", f"{asks[0]}, which asks a person", "start each drive alone")
     drives = [item.drive for item in items if item.drive]
-    if two := _twice([drive.serial.lower() or drive.name for drive in drives]):
+    if two := _twice([drive.key or drive.name for drive in drives]):
         raise UsageError("each drive once", f"{two} twice", "leave one out")
     if args.raw_nand not in (None, options.ASSUMED) and len({(d.model, d.capacity_bytes) for d in drives}) > 1:
         do = "start them apart, or give --raw-nand assumed"
@@ -97,10 +97,10 @@ def _consented(items: list[Item], args: argparse.Namespace) -> None:
     drives = [item.drive for item in items if item.drive]
     if drives and any(keeping.writes(item.prepared.acts) for item in items):
         confirm.all_confirmed(drives, args.consents)
-        _refuse_used(items, [drive.serial for drive in drives])
+        _refuse_used(items, [drive.consent for drive in drives])
     for item in items:
         item.args.dry_run = False
-        item.args.destroy_data = item.drive.serial if item.drive and keeping.writes(item.prepared.acts) else None
+        item.args.destroy_data = item.drive.consent if item.drive and keeping.writes(item.prepared.acts) else None
 
 
 def _refuse_used(items: list[Item], consents: Sequence[str]) -> None:
@@ -109,7 +109,7 @@ def _refuse_used(items: list[Item], consents: Sequence[str]) -> None:
     machine = survey() if drives else None
     against = []
     for drive in drives:
-        found = guard.refusals(drive, drive.serial if drive.serial in consents else None, machine=machine)
+        found = guard.refusals(drive, drive.consent if drive.consent in consents else None, machine=machine)
         against += [f"{drive.serial or drive.node}: {refusal}" for refusal in found]
     if against:
         raise UnsafeTarget(

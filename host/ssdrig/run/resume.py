@@ -11,7 +11,7 @@ from typing import Any
 
 from ssdrig import __version__, bench, journal, named, parts, words
 from ssdrig.arguments import add_dry_run
-from ssdrig.drive.target import confirm, guard, inventory
+from ssdrig.drive.target import confirm, guard, identity, inventory
 from ssdrig.drive.wear import warranty
 from ssdrig.errors import UsageError
 from ssdrig.plan import cost, state
@@ -101,10 +101,10 @@ def _on_real(story: Story, args, show: Progress, stop: Stop, teardown: Teardown)
     known = story.header["drive"]
     commands = cutting.commands_of(known)
     drive = inventory.find(args.drive or known["serial"] or "")
-    if (drive.model, drive.serial) != (known["model"], known["serial"]):
+    if differs := identity.conflict(known, asdict(drive)):
         raise UsageError(
             f"the drive of the run, {known['model']} {known['serial']}",
-            f"{drive.model} {drive.serial}",
+            f"{drive.model} {drive.serial}, another {', '.join(differs)}",
             "connect it, or begin a run on this one",
         )
     able.same_format(asdict(drive), known)

@@ -13,19 +13,20 @@ from pathlib import Path
 from ssdrig.arguments import add_quiet, seconds
 from ssdrig.drive.smart import counters, health
 from ssdrig.drive.smart.smart_answer import answered
-from ssdrig.drive.target import inventory
+from ssdrig.drive.target import identity, inventory
 from ssdrig.drive.target.inventory import Drive
 from ssdrig.errors import DriveError, JournalError, SsdrigError, UsageError
 from ssdrig.progress import Progress
 from ssdrig.terminal import printable
 from ssdrig.watch.folder import default_folder, history, keep, last_answered, set_torn_aside
-from ssdrig.words import size
+from ssdrig.words import serial_key, size
 
 __all__ = ["add_arguments", "command", "history"]
 
 SLICE_S = 5.0  # a suspend is noticed so late; and the watchdog is fed so often
 WITHOUT_SMART = ("virtio",)
 DRIVE_KEYS = ("model", "serial", "firmware", "by_id", "node", "interface", "capacity_bytes")
+PROOF_KEYS = ("wwn", "lun", "nsid", "port", "serial_source", "enclosure_serial")
 ONCE_SEND_S = 20.0
 
 
@@ -94,15 +95,15 @@ class Watch:
         self._named = [inventory.find(word, root) for word in words]
         self._words = list(words)
         for drive in self._named:
-            if not drive.serial:
+            if not drive.serial or identity.placeholder(drive.serial):
                 raise UsageError(
-                    "a drive with a serial",
-                    f"{drive.node}, which reports none",
+                    "a drive with a serial of its own",
+                    f"{drive.node}, which reports {printable(drive.serial) or 'none'}",
                     "without it its polls cannot be kept apart from another drive's",
                 )
-        self._seen: dict[str, Drive] = {}  # serial -> the drive, while it is there
-        self._full: dict[str, tuple[str, dict]] = {}  # serial -> UTC day and the full document of it
-        self._before: dict[str, dict] = {}  # serial -> newest answered poll
+        self._seen: dict[str, Drive] = {}  # key of Identity -> the drive, while it is there
+        self._full: dict[str, tuple[str, dict]] = {}  # key -> UTC day and the full document of it
+        self._before: dict[str, dict] = {}  # key -> newest answered poll
         self._same = {"host": socket.gethostname(), "boot_id": _boot_id(root)}
 
     def round(self, say: Callable[[str], None]) -> list[dict]:
@@ -113,23 +114,25 @@ class Watch:
         from ssdrig.drive.target import guard  # here: `watch --help` needs none of it
 
         drives, gone = self._drives(say)
+        drives, twins = self._told_apart(drives)
         held = [drive for drive in drives + gone if guard.busy(drive.serial, self.root)]  # a run may have cut its power
         drives, gone = ([drive for drive in some if drive not in held] for some in (drives, gone))
         day = time.strftime("%Y-%m-%d", time.gmtime())
         likes = [
             full if full_day == day else None
-            for full_day, full in (self._full.get(drive.serial, ("", None)) for drive in drives)
+            for full_day, full in (self._full.get(drive.key, ("", None)) for drive in drives)
         ]
         documents = collect.poll_all(drives, likes)
         now_ns, monotonic_ns = time.time_ns(), time.monotonic_ns()
         records = [self._record(drive, skipped="a run holds the drive") for drive in held]
         records += [self._record(drive, failed="it is no longer there") for drive in gone]
+        records += [self._record(drive, failed=f"not polled: {why}") for drive, why in twins]
         for drive, like, document in zip(drives, likes, documents, strict=True):
             if not answered(document):
                 records.append(self._record(drive, failed="; ".join(document["gaps"]) or "no answer"))
                 continue
             if like is None:
-                self._full[drive.serial] = day, document
+                self._full[drive.key] = day, document
             middle_ns = (document["t_start_ns"] + document["t_end_ns"]) // 2
             records.append(self._record(drive) | document | {"utc_ns": now_ns - (monotonic_ns - middle_ns)})
         return [self._kept(record, say) for record in records]
@@ -149,31 +152,52 @@ class Watch:
         for drive in inventory.all_drives(self.root):
             if drive.rotational or drive.interface in WITHOUT_SMART or not drive.capacity_bytes:
                 continue
-            if not drive.serial:
-                say(f"{drive.node} left out: it reports no serial number that would tell its polls from another's")
-            elif drive.serial not in found:  # namespaces of one controller share their SMART
-                found[drive.serial] = drive
-        gone = [drive for serial, drive in self._seen.items() if serial not in found]
+            if not drive.serial or identity.placeholder(drive.serial):
+                what = (
+                    f"serial {printable(drive.serial)}, which is no drive's own,"
+                    if drive.serial
+                    else "no serial number"
+                )
+                say(f"{drive.node} left out: it reports {what} that would tell its polls from another's")
+            else:  # namespaces of one controller share their SMART
+                found.setdefault(drive.key, drive)
+        gone = [drive for key, drive in self._seen.items() if key not in found]
         self._seen = found
         return list(found.values()), gone
+
+    def _told_apart(self, drives: list[Drive]) -> tuple[list[Drive], list[tuple[Drive, str]]]:
+        """The drives that no other disk can be taken for, and the others, twins that were not asked for too, each with
+        the reason."""
+        there = inventory.all_drives(self.root)
+        alone, twins = [], {}
+        for drive in drives:
+            others = identity.twins(drive, there)
+            if not others:
+                alone.append(drive)
+            for one in (drive, *others) if others else ():
+                nodes = ", ".join(other.node for other in identity.twins(one, there))
+                twins[one.name] = one, f"{nodes} shows its serial too, so their polls could not be told apart"
+        return alone, list(twins.values())
 
     def _record(self, drive: Drive, **more) -> dict:
         return {
             "utc_ns": time.time_ns(),
             **self._same,
-            "drive": {key: getattr(drive, key) for key in DRIVE_KEYS},
+            "drive": {key: getattr(drive, key) for key in DRIVE_KEYS + PROOF_KEYS},
             **more,
         }
 
     def _kept(self, record: dict, say) -> dict:
-        serial = record["drive"]["serial"]
+        key = serial_key(record["drive"]["serial"])
         out = {key: record[key] for key in ("utc_ns", "drive", "skipped", "failed") if key in record}
         out |= {"kept": None, "snapshot": None, "since": None}
         if answered(record):
-            before = self._before.get(serial) or last_answered(self.folder, record["drive"])
+            before = self._before.get(key) or last_answered(self.folder, record["drive"])
+            if before and identity.conflict(before["drive"], record["drive"]):
+                before = None  # the enclosure has another disk now
             out["snapshot"] = counters.snapshot(record)
             out["since"] = since(before, record) if before else None
-            self._before[serial] = record
+            self._before[key] = record
         try:
             path, length = keep(self.folder, record)
             out |= {"kept": {"file": str(path), "bytes": length}, "record": record}

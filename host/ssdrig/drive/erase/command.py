@@ -86,6 +86,6 @@ def _dry_run(args: argparse.Namespace, drive: Drive) -> int:
         for r in against:
             print(f"  against it: {r.check}: {r.why}" + (f" (lifted by {r.override})" if r.override else ""))
     if not args.dry_run:
-        print(f"nothing was done: give --destroy-data {drive.serial}", file=sys.stderr)
+        print(f"nothing was done: give --destroy-data {drive.consent}", file=sys.stderr)
         return UnsafeTarget.exit_code
     return UnsafeTarget.exit_code if against or chosen is None else 0

@@ -31,34 +31,36 @@ def chosen(args: argparse.Namespace) -> Drive:
 
 
 def confirmed(drive: Drive, destroy_serial: str | None) -> str:
-    """The serial under which the drive's data may be destroyed: the one given (the guard compares it), else, at a
-    terminal, the drive's own once its last six characters have been typed. Raises UnsafeTarget."""
+    """What allows the drive's data to be destroyed (Identity.consent): the one given, which the guard compares, else,
+    at a terminal, the drive's own once its last six characters have been typed. Raises UnsafeTarget."""
     if destroy_serial is not None:
         return destroy_serial
     do = (
-        f"give --destroy-data {drive.serial}"
+        f"give --destroy-data {drive.consent}"
         if drive.serial
         else "this drive reports no serial, so it cannot be confirmed"
     )
     if not (drive.serial and sys.stdin.isatty() and sys.stderr.isatty()):
         raise UnsafeTarget("consent to destroy all data of the drive", "no --destroy-data", do)
+    what = "its serial" if drive.consent == drive.serial else printable(drive.consent)
     print(
-        f"All data on it will be destroyed. To go on type the last {TAIL} characters of its serial: ",
+        f"All data on it will be destroyed. To go on type the last {TAIL} characters of {what}: ",
         end="",
         file=sys.stderr,
         flush=True,
     )
     typed = sys.stdin.readline().strip()
-    if typed.lower() != drive.serial[-TAIL:].lower():
-        raise UnsafeTarget(f"the last {TAIL} characters of the serial", repr(typed), do)
-    return drive.serial
+    if typed.lower() != drive.consent[-TAIL:].lower():
+        raise UnsafeTarget(f"the last {TAIL} characters of {what}", repr(typed), do)
+    return drive.consent
 
 
 def all_confirmed(drives: Sequence[Drive], destroy_serials: Collection[str]) -> None:
     """The data of all these drives may be destroyed: each is among the serials given or, at a terminal, their number
     was typed under a list of them. Raises UnsafeTarget."""
-    serials = [drive.serial for drive in drives]
-    others = [serial for serial in destroy_serials if serial not in serials]
+    serials = [drive.consent for drive in drives]
+    known = {drive.serial for drive in drives} | set(serials)
+    others = [serial for serial in destroy_serials if serial not in known]
     missing = [serial for serial in serials if serial not in destroy_serials]
     do = " ".join(f"--destroy-data {serial}" for serial in missing)
     if others:

@@ -13,11 +13,11 @@ import os
 import stat
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from ssdrig import latch
-from ssdrig.drive.target import inventory, lock, sysfs
+from ssdrig.drive.target import block, identity, inventory, lock, sysfs
 from ssdrig.drive.target.door import Door, controller, sequence
 from ssdrig.drive.target.door import alive as _alive
 from ssdrig.drive.target.inventory import Drive
@@ -71,6 +71,8 @@ class Held:
     fd: int = field(default=-1, repr=False)  # read-only, exclusive
     sequence: str = ""  # the kernel's number of this appearance of a disk (sysfs diskseq, Linux 5.15), "" before
     opened: Door = field(default_factory=Door, repr=False)
+    _marks: dict[int, bytes] = field(default_factory=dict, repr=False)
+    _was_away: bool = False  # since a mark was last seen
 
     @property
     def path(self) -> str:
@@ -92,7 +94,7 @@ class Held:
         daemon that polls SMART opens some disks for writing. Raises UnsafeTarget."""
         drive = self.recheck()
         for pause_s in (*LOOKS_S, None):
-            against = [r for r in _refusals(drive, drive.serial, self.root, survey(self.root)) if r.check != CONTENT]
+            against = [r for r in _refusals(drive, drive.consent, self.root, survey(self.root)) if r.check != CONTENT]
             if not against:
                 break
             if pause_s is None or any(r.check not in PASSING for r in against):
@@ -101,32 +103,13 @@ class Held:
         return drive
 
     def recheck(self, follow: bool = False) -> Drive:
-        """See that the node still is this drive, and take hold of it again if it had been away meanwhile. `follow`: a
-        drive that came back under another name is taken there.
+        """See that the node still is this drive, and take hold of it again if it had been away meanwhile. All facts
+        that were known of it must match. `follow`: a drive that came back under another name is taken there, if no
+        other disk shows its serial.
 
         Raises UnsafeTarget when the drive is gone, has another name now, or when what came back is in use,
-        ExchangedDrive when another one is at its node and it is nowhere."""
-        drives = inventory.all_drives(self.root)
-        now = next((d for d in drives if d.name == self.drive.name), None)
-        moved = next((d for d in drives if _same_drive(d, self.drive)), None)
-        if follow and moved:
-            now = moved
-        if now is None or not _same_drive(now, self.drive):
-            here = "nothing" if now is None else f"{now.model or 'a drive'}, serial {now.serial or 'unknown'}"
-            there = f"; this drive is at {moved.node} now" if moved else ""
-            do = (
-                "start again with the drive's serial: nodes move when a drive comes back"
-                if moved
-                else "bring the drive back, then start again"
-            )
-            error = ExchangedDrive if now and not moved else UnsafeTarget
-            raise error(f"{_title(self.drive)} at {self.drive.node}", here + there, do)
-        if now.capacity_bytes != self.drive.capacity_bytes:
-            raise UnsafeTarget(
-                f"{_title(self.drive)} with {self.drive.capacity_bytes} bytes",
-                f"{now.capacity_bytes} bytes",
-                "look at the drive: it came back with another size",
-            )
+        ExchangedDrive when another one is at its node and it is nowhere, or when two disks may be meant."""
+        now = self._now(inventory.all_drives(self.root), follow)
         if (
             (now.major, now.minor) != (self.drive.major, self.drive.minor)
             or _sequence(now, self.root) != self.sequence
@@ -134,8 +117,58 @@ class Held:
         ):
             self._close()
             self._take(now, [], content=False)
+            self._was_away = True
         self.drive = now
         return now
+
+    def _now(self, drives: list[Drive], follow: bool) -> Drive:
+        """The disk that is proven to be this drive. Raises as recheck()."""
+        found, rivals = identity.search(self.drive, drives)
+        here = next((d for d in drives if d.name == self.drive.name), None)
+        if rivals:
+            raise ExchangedDrive(
+                f"one disk that shows serial {printable(self.drive.serial)}",
+                ", ".join(f"{d.node} ({printable(d.model) or 'model unknown'})" for d in rivals),
+                "unplug the others: nobody can say which of them may be written",
+            )
+        if isinstance(found, Drive) and (follow or found.name == self.drive.name):
+            return found
+        match = identity.compare(self.drive, here) if here else None
+        if match and match.facts == ("capacity_bytes",):
+            raise UnsafeTarget(
+                f"{_title(self.drive)} with {self.drive.capacity_bytes} bytes",
+                f"{here.capacity_bytes} bytes" if here else "",
+                "look at the drive: it came back with another size",
+            )
+        seen = "nothing" if here is None else f"{printable(here.model) or 'a drive'}, serial {_serial(here)}"
+        if match and "serial" not in match.facts and "model" not in match.facts:
+            seen += f", {match.kind} in {_facts(match, self.drive, here)}"
+        if isinstance(found, Drive):
+            seen += f"; this drive is at {found.node} now"
+        do = (
+            "start again with the drive's serial: nodes move when a drive comes back"
+            if found
+            else "bring the drive back, then start again"
+        )
+        error = ExchangedDrive if here and not found else UnsafeTarget
+        raise error(f"{_title(self.drive)} at {self.drive.node}", seen, do)
+
+    def mark(self, blocks: Mapping[int, bytes]) -> None:
+        """Remember what was read or written at a few places, 4 KiB at each byte offset, and will stay there until the
+        next call; {} forgets all, before a step writes over them."""
+        self._marks = {offset: bytes(content) for offset, content in blocks.items() if len(set(content)) > 1}
+        if not self._was_away:
+            return
+        self._was_away = not blocks
+
+    def prove(self) -> None:
+        """To be called before the first write after an absence: one of the marks must be there. Without marks, or
+        without an absence, nothing is read. Raises ExchangedDrive where none is left."""
+        if self._was_away and self._marks:
+            seen = block.read(self.path, sorted(self._marks))
+            if all(content != self._marks[at] for at, content in zip(sorted(self._marks), seen, strict=True)):
+                raise lost_mark(self.drive, len(self._marks))
+        self._was_away = False
 
     def let_go(self) -> None:
         """Close the node but keep the lock: before the drive is cut off or unplugged, because the kernel does not give
@@ -164,6 +197,15 @@ class Held:
         if self.fd >= 0:
             os.close(self.fd)
         self.fd = -1
+
+
+def lost_mark(drive: Drive, places: int) -> ExchangedDrive:
+    """The error where a disk shows all facts of the drive that was written, and nothing of what was written."""
+    return ExchangedDrive(
+        f"at {printable(drive.node)} something of what this run has written to {_title(drive)}",
+        f"none of it at {places} places, though all facts match",
+        "another drive is there, or this one lost all its data: look before anything else is written",
+    )
 
 
 @contextlib.contextmanager
@@ -232,9 +274,16 @@ def _refusals(drive: Drive, destroy_serial: str | None, root, machine: Machine) 
         refuse("gone" if why == "no block device" else "kind", f"{drive.node} is no whole disk: {why}")
     now = next((d for d in machine.drives if d.name == drive.name), drive)
     if not _same_drive(now, drive):
-        refuse("changed", f"{drive.node} was {_title(drive)}, and is {_title(now)} now")
+        match = identity.compare(drive, now)
+        differs = "" if {"serial", "model"} & set(match.facts) else f" ({match.kind}: {_facts(match, drive, now)})"
+        refuse("changed", f"{drive.node} was {_title(drive)}, and is {_title(now)} now{differs}")
     if not drive.serial:
         refuse("serial", "it shows no serial, so it could not be told from another after a power cut")
+    elif identity.placeholder(drive.serial):
+        refuse("serial", f"{printable(drive.serial)} is no drive's own serial, so it could not be told from another")
+    if twins := identity.twins(drive, machine.drives):
+        others = ", ".join(f"{d.node} ({printable(d.model) or 'model unknown'})" for d in twins)
+        refuse("twin", f"{others} shows serial {printable(drive.serial)} too: unplug all but one")
     if not drive.major and not drive.minor:
         refuse("number", "the kernel reports no device number for it, so its mounts cannot be seen")
     if drive.capacity_bytes < SMALLEST_DRIVE_BYTES:
@@ -269,15 +318,17 @@ def _refusals(drive: Drive, destroy_serial: str | None, root, machine: Machine) 
     if root == "/" and (unknown := latch.of_drive(drive.serial)):
         refuse("bench", f"{latch.in_words(unknown)}; look at its supply, then ./ssdrig rig clear")
 
-    if destroy_serial is not None and destroy_serial != drive.serial:
+    if destroy_serial is not None and destroy_serial not in (drive.serial, drive.consent):
         refuse(
             "destroy-data",
             f"--destroy-data names {destroy_serial or 'nothing'}, this drive is {drive.serial or 'without a serial'}",
         )
-    if destroy_serial != drive.serial or not drive.serial:
+    if destroy_serial != drive.consent or not drive.serial:
         found = _content(drive, root)
+        if found and destroy_serial == drive.serial and drive.serial:
+            found += f"; {drive.serial} is its enclosure's serial and stands for any disk in there"
         if found:
-            refuse(CONTENT, found, f"--destroy-data {drive.serial}" if drive.serial else None)
+            refuse(CONTENT, found, f"--destroy-data {drive.consent}" if drive.serial else None)
     return out
 
 
@@ -298,13 +349,17 @@ def _content(drive: Drive, root) -> str:
     return ", ".join(words)
 
 
-def _same_drive(one: Drive, other: Drive) -> bool:
-    """One namespace of one drive, wherever the kernel shows it."""
-    return (one.serial, one.model, one.nsid) == (other.serial, other.model, other.nsid)
+def _same_drive(now: Drive, known: Drive) -> bool:
+    return identity.compare(known, now).kind == identity.SAME
 
 
 def _same_unit(one: Drive, other: Drive) -> bool:
-    return bool(one.serial) and one.serial.lower() == other.serial.lower()
+    return bool(one.key) and one.key == other.key
+
+
+def _facts(match: identity.Match, known: Drive, now: Drive | None) -> str:
+    """ "wwn naa.1, not naa.2"."""
+    return ", ".join(f"{name} {getattr(now, name, None)!s}, not {getattr(known, name)!s}" for name in match.facts)
 
 
 # --- the exclusive open
@@ -362,7 +417,11 @@ def _unsafe(drive: Drive, against: list[Refusal]) -> UnsafeTarget:
 
 
 def _title(drive: Drive) -> str:
-    return f"{printable(drive.model) or 'model unknown'}, serial {printable(drive.serial) or 'unknown'}"
+    return f"{printable(drive.model) or 'model unknown'}, serial {_serial(drive)}"
+
+
+def _serial(drive: Drive) -> str:
+    return printable(drive.serial) or "unknown"
 
 
 def _volume(name: str, root) -> str:

@@ -6,9 +6,12 @@ IDENTIFY data in SCSI page 89h (SAT-4, ACS-3), because SCSI's own model field ho
 
 import os
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from ssdrig.drive.target import ata_identity
+from ssdrig.drive.target.identity import DRIVE, ENCLOSURE, IDENTIFY, Identity, twins
 from ssdrig.drive.target.sysfs import (
     clean,
     device_number,
@@ -62,28 +65,24 @@ LINK_ORDER = ("ata-", "nvme-", "usb-", "scsi-", "virtio-", "mmc-")
 NUMBER_LINKS = ("nvme-eui.", "nvme-nvme.", "nvme-uuid.", "scsi-3", "scsi-2", "wwn-")
 
 
-@dataclass(frozen=True)
-class Drive:
-    """One whole disk. Text that is not known is "", numbers and paths that are not known are None (a capacity, block
-    size or device number that the kernel does not report is 0, which no disk has)."""
+@dataclass(frozen=True, kw_only=True)
+class Drive(Identity):
+    """One whole disk: its identity, and how this machine reaches it. Text that is not known is "", numbers and paths
+    that are not known are None (a capacity, block size or device number that the kernel does not report is 0, which no
+    disk has)."""
 
     name: str  # the kernel's, such as nvme0n1: moves from boot to boot
     node: str  # /dev/nvme0n1
     by_id: str | None  # /dev/disk/by-id/…
-    model: str
-    serial: str
     firmware: str
-    wwn: str  # "naa.5002538e00000001", "eui.0025385b71b00001"
-    capacity_bytes: int
     logical_block_bytes: int
-    interface: str  # NVMe, NVMe/TCP, SATA, SAS, USB, virtio, other
+    # interface: NVMe, NVMe/TCP, SATA, SAS, USB, virtio, other
     # "PCIe 4.0 x4", "SATA 6.0 Gb/s", "USB 10 Gb/s", "tcp 127.0.0.1:4420"; "… (drive: …)" when the drive can more
     link: str
     rotational: bool
     major: int
     minor: int
     controller: str | None  # /dev/nvme0; NVMe only
-    nsid: int | None
     smartctl_type: str  # what smartctl -d is given: nvme, sat, scsi, a USB bridge's; "auto" lets it guess
     usb_id: str  # "0bda:9210", vendor:product of a USB bridge
     simulated: bool  # the model says SIMULATED
@@ -113,7 +112,10 @@ def find(word: str, root: str | os.PathLike = "/") -> Drive:
     if len(same) == 1:
         return same[0]
     if same:
-        raise UsageError(f"one drive of serial {word}", f"{len(same)}: {_choice(same)}", "name it by its by-id path")
+        do = "name it by its by-id path"
+        if twins(same[0], same):
+            do = "unplug the others: of drives that share a serial none is written; to read one, give its by-id path"
+        raise UsageError(f"one drive of serial {word}", f"{len(same)}: {_choice(same)}", do)
     name = os.path.basename(real(within(root, word))) if word.startswith("/") else word
     disk = _whole_disk(name, root)
     meant = next((d for d in drives if d.name == disk), None)
@@ -164,6 +166,10 @@ def _read(name: str, root, by_id: str | None) -> Drive:
         "nsid": None,
         "smartctl_type": "auto",
         "usb_id": "",
+        "lun": None,
+        "unit": "",
+        "serial_source": DRIVE,
+        "enclosure_serial": "",
     }
     chain = parents(here, root)
     udev = _udev(major, minor, root)
@@ -172,7 +178,7 @@ def _read(name: str, root, by_id: str | None) -> Drive:
     elif name.startswith("vd"):
         facts |= {"serial": text(here, "serial"), "interface": "virtio"}
     elif name.startswith("sd"):
-        facts |= _scsi(here, chain, udev)
+        facts |= _scsi(here, chain, udev, lambda: _asked(name, major, minor, root))
     else:  # mmcblk0, xvda, pmem0 …
         facts |= {"serial": text(here, "device", "serial"), "model": text(here, "device", "name")}
     for field in ("model", "serial", "firmware"):
@@ -187,8 +193,47 @@ def _read(name: str, root, by_id: str | None) -> Drive:
         major=major,
         minor=minor,
         simulated="SIMULATED" in facts["model"],
+        port=_port(here, chain, root),
+        multipath=_multipath(here),
+        diskseq=number(here, "diskseq"),
         **facts,
     )
+
+
+def _port(here: str, chain: list[str], root) -> str:
+    """Where a disk is plugged in: the folder of the device above it, without the numbers that the kernel gives anew at
+    each appearance (host6, target6:0:0, 6:0:0:0, nvme2, virtio1). Of NVMe over fabrics its address."""
+    if os.path.basename(here).startswith("nvme"):
+        above = real(os.path.join(here, "device"))
+        controllers = [real(os.path.join(above, entry)) for entry in listing(above) if CONTROLLER.match(entry)]
+        controller = above if CONTROLLER.match(os.path.basename(above)) else min(controllers, default=above)
+        if text(controller, "transport") not in ("", "pcie"):
+            return _fabric_link(text(controller, "transport"), text(controller, "address"))
+        chain = parents(controller, root)
+    if not chain:
+        return ""
+    path = os.path.relpath(chain[0], real(within(root, "sys/devices")))
+    path = re.sub(r"/(block|nvme|virtio\d+)(/.*)?$", "", path)
+    path = re.sub(r"/(host|target|port-|end_device-|expander-|session|rport-)\d+", r"/\1", path)
+    return re.sub(r"/\d+(:\d+:\d+:\d+)$", r"/\1", path)
+
+
+def _multipath(here: str) -> str:
+    """The uuid of the map by which multipathd joins this path with others of its unit; "" if none does."""
+    maps = (text(here, "holders", holder, "dm", "uuid") for holder in listing(os.path.join(here, "holders")))
+    return next((uuid for uuid in sorted(maps) if uuid.startswith("mpath-")), "")
+
+
+def _asked(name: str, major: int, minor: int, root) -> bytes:
+    """IDENTIFY data of a disk behind a bridge: only the running machine has disks that can be asked."""
+    if os.fspath(root) != "/":
+        return b""
+    here = within(root, "sys/block", name)
+    try:
+        appearance = text(here, "diskseq") or str(os.stat(here).st_ino)
+    except OSError:
+        return b""
+    return ata_identity.data(f"/dev/{name}", major, minor, appearance)
 
 
 def _nvme(here: str) -> dict:
@@ -207,6 +252,7 @@ def _nvme(here: str) -> dict:
         "serial": text(controller, "serial") or text(above, "serial"),
         "firmware": text(controller, "firmware_rev") or text(above, "firmware_rev"),
         "wwn": text(here, "wwid"),
+        "unit": text(controller, "subsysnqn") or text(above, "subsysnqn") or os.path.basename(above),
         "interface": "NVMe" if transport in ("", "pcie") else f"NVMe/{transport.upper()}",
         "link": _pcie_link(os.path.join(controller, "device"))
         if transport in ("", "pcie")
@@ -235,28 +281,33 @@ def _fabric_link(transport: str, address: str) -> str:
     return f"{transport} {words.get('traddr', '')}{':' + words['trsvcid'] if 'trsvcid' in words else ''}".strip()
 
 
-def _scsi(here: str, chain: list[str], udev: dict) -> dict:
+def _scsi(here: str, chain: list[str], udev: dict, ask: Callable[[], bytes]) -> dict:
     device = os.path.join(here, "device")
     vendor, wwid = text(device, "vendor"), text(device, "wwid")
     usb = next((folder for folder in chain if os.path.exists(os.path.join(folder, "idVendor"))), None)
     ata = vendor == "ATA"  # libata's, and that of SAS controllers with a SATA disk
-    identify = _identify_data(raw(device, "vpd_pg89")) or (udev if udev["ata"] else {})
+    identify = _identify_page(raw(device, "vpd_pg89")) or (udev if udev["ata"] else {})
+    if not identify and usb:
+        identify = identify_words(ask())
     out = {
         "model": identify.get("model")
         or (text(device, "model") if ata else f"{vendor} {text(device, 'model')}".strip()),
         "serial": identify.get("serial") or _page_80h(raw(device, "vpd_pg80")),
         "firmware": identify.get("firmware") or text(device, "rev"),
         "wwn": wwid if wwid.startswith(("naa.", "eui.")) else "",
+        "lun": number_at_end(os.path.basename(real(device))),
     }
     if usb:
         megabit = number(usb, "speed")
         link = "" if not megabit else f"USB {megabit // 1000} Gb/s" if megabit >= 1000 else f"USB {megabit} Mb/s"
-        # the bridge's own serial names the enclosure; it serves only when the disk behind it shows none
-        serial = out["serial"] or udev["serial"] or text(usb, "serial")
+        enclosure = text(usb, "serial")
+        own = identify.get("serial") or (out["serial"] if out["serial"] != enclosure else "")
         return out | {
             "interface": "USB",
             "link": link,
-            "serial": serial,
+            "serial": own or udev["serial"] or enclosure,
+            "serial_source": IDENTIFY if identify.get("serial") else DRIVE if own else ENCLOSURE,
+            "enclosure_serial": enclosure,
             "usb_id": f"{text(usb, 'idVendor')}:{text(usb, 'idProduct')}",
         }
     if ata:
@@ -274,12 +325,22 @@ def _page_80h(page: bytes) -> str:
     return clean(page[4 : 4 + int.from_bytes(page[2:4], "big")]) if len(page) > 4 and page[1] == 0x80 else ""
 
 
-def _identify_data(page: bytes) -> dict:
-    """model, serial, firmware and the best SATA rate in Gb/s from the ATA information page 89h (SAT-4 12.4.2), which
-    has the 512 bytes of IDENTIFY DEVICE at byte 60, their text with the bytes of each word swapped (ACS-3 3.3.10)."""
-    if len(page) < 572 or page[1] != 0x89 or page[56] != 0xEC:
+def number_at_end(address: str) -> int | None:
+    """The LUN of "6:0:0:1"; None for what is no such address."""
+    match = re.fullmatch(r"\d+:\d+:\d+:(\d+)", address, re.ASCII)
+    return int(match[1]) if match else None
+
+
+def _identify_page(page: bytes) -> dict:
+    """What the ATA information page 89h (SAT-4 12.4.2) has of IDENTIFY DEVICE: 512 bytes at byte 60."""
+    return identify_words(page[60:572]) if len(page) >= 572 and page[1] == 0x89 and page[56] == 0xEC else {}
+
+
+def identify_words(data: bytes) -> dict:
+    """model, serial, firmware and the best SATA rate in Gb/s from the 512 bytes of IDENTIFY DEVICE, whose text has the
+    bytes of each word swapped (ACS-3 3.3.10); nothing from fewer bytes."""
+    if len(data) < 512:
         return {}
-    data = page[60:572]
 
     def swapped(first_word, words):
         part = data[2 * first_word : 2 * (first_word + words)]

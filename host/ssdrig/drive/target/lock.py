@@ -11,12 +11,14 @@ import stat
 import time
 
 from ssdrig.drive.target import sysfs
+from ssdrig.words import serial_key
 
 FOLDER = "run/ssdrig"
 
 
 def name(serial: str) -> str:
-    return re.sub(r"[^A-Za-z0-9._-]", "_", serial.upper())[:100] + ".lock"
+    """Of the file: the same for each spelling of a serial."""
+    return re.sub(r"[^A-Za-z0-9._-]", "_", serial_key(serial).upper())[:100] + ".lock"
 
 
 def take(serial: str, root: str | os.PathLike) -> tuple[int | None, str]:

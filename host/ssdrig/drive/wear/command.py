@@ -11,9 +11,11 @@ from collections.abc import Sequence
 from ssdrig.arguments import add_drive
 from ssdrig.drive.smart import counters, saved
 from ssdrig.drive.smart.smart_answer import answered
+from ssdrig.drive.target.identity import placeholder
 from ssdrig.drive.wear import endurance, retention, standing, warranty
 from ssdrig.errors import DriveError, UsageError
 from ssdrig.terminal import printable
+from ssdrig.words import serial_key
 
 ROOM_C = 25.0
 EXAMPLES = (
@@ -79,17 +81,23 @@ def command(args: argparse.Namespace) -> int:
     seen = [counters.snapshot(document) | {"utc_ns": saved.utc_ns(document)} for _, document in documents]
     drives: dict[tuple, list[dict]] = {}
     for snapshot in sorted(seen, key=lambda each: each["utc_ns"] or 0):
-        drives.setdefault((snapshot["serial"], snapshot["model"]), []).append(snapshot)
+        drives.setdefault(_who(snapshot), []).append(snapshot)
     code = 0
     for (label, document), snapshot in zip(documents, seen, strict=True):
-        history = [s for s in drives[snapshot["serial"], snapshot["model"]] if s is not snapshot]
+        history = [s for s in drives[_who(snapshot)] if s is not snapshot]
         if args.history and snapshot["serial"]:
             from ssdrig.watch import folder as watch_folder
 
             kept = watch_folder.history(args.history, snapshot["serial"])
             history += [counters.snapshot(record) | {"utc_ns": record["utc_ns"]} for record in kept]
         limits = warranty.of_arguments(args, snapshot["model"], snapshot["capacity_bytes"])
-        found = standing.report(snapshot, document, limits, earlier(snapshot, history), rate, storage_C)
+        history = earlier(snapshot, history)
+        unknown = bool(history) and placeholder(snapshot["serial"])
+        found = standing.report(snapshot, document, limits, [] if unknown else history, rate, storage_C)
+        if unknown:
+            why = f"{snapshot['serial']} is no drive's own serial: {len(history)} other readings are no history of it"
+            found["messages"].append(why)
+            print(f"ssdrig wear: {printable(label or '')}: {printable(why)}", file=sys.stderr)
         found["file"] = label
         if args.json:
             print(json.dumps(found, default=str))
@@ -107,11 +115,15 @@ def command(args: argparse.Namespace) -> int:
 
 def earlier(snapshot: dict, others: list[dict]) -> list[dict]:
     """Those of `others` that are of the same drive and were read before, by time."""
-    now, who = snapshot["utc_ns"], (snapshot["serial"], snapshot["model"])
+    now, who = snapshot["utc_ns"], _who(snapshot)
     if not who[0] or not now:
         return []
-    before = [s for s in others if s["utc_ns"] and s["utc_ns"] < now and (s["serial"], s["model"]) == who]
+    before = [s for s in others if s["utc_ns"] and s["utc_ns"] < now and _who(s) == who]
     return sorted(before, key=lambda s: s["utc_ns"])
+
+
+def _who(snapshot: dict) -> tuple[str, str | None]:
+    return serial_key(snapshot["serial"] or ""), snapshot["model"]
 
 
 def read_documents(args: argparse.Namespace) -> Sequence[tuple[str | None, dict]]:
