@@ -432,6 +432,7 @@ NAMES = {
     "drive/erase/nvme_erase.py": "words for people",
     "drive/erase/command.py": "words for people",
     "trace/command.py": "records what others do; words for people",
+    "drive/command.py": "words for people",
     "watch/command.py": "reads SMART; words for people",
     "run/fleet.py": "words for people",
 }

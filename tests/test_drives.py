@@ -161,6 +161,8 @@ def test_json_has_every_field_of_each_drive(tree, capsys, monkeypatch):
         "twins",
         "safe",
         "refusals",
+        "health",
+        "health_reasons",
         "health_ok",
         "percentage_used",
         "temperature_C",
