@@ -8,7 +8,8 @@ import pytest
 from small_plans import FILLED, HEAD
 
 from ssdrig import journal
-from ssdrig.run import prepare
+from ssdrig.arguments import Parser
+from ssdrig.run import prepare, resume
 
 PLAN = (
     HEAD
@@ -104,3 +105,10 @@ def killed(book):
         os.close(fd)
     book._end = {}
     return book.path
+
+
+def asked(run, *words):
+    """The command line `resume RUN …`."""
+    parser = Parser()
+    resume.add_arguments(parser)
+    return parser.parse_args([str(run), "--quiet", *words])

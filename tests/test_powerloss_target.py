@@ -174,12 +174,18 @@ def test_a_switch_that_does_nothing_is_no_clean_campaign(served, tmp_path, capsy
     assert "at least one cut that can be judged" in said and "still answered" in said
 
 
+def _option(words, name):
+    return words[words.index(name) : words.index(name) + 2]
+
+
 def test_a_campaign_that_is_killed_goes_on_and_gives_the_power_back(served, tmp_path, monkeypatch):
     words = served(HONEST, cuts=4)
     sock, off = Path(words[3].partition("=")[2]), words[words.index("--power-off") + 1]
     run, command = tmp_path, [sys.executable, "-m", "ssdrig"]
+    again = [word for option in ("--target", "--power-off", "--power-on") for word in _option(words, option)]
+    again += ["--destroy-data", words[3], "--quiet"]
     for n, kind in enumerate(("cut.plan", "cut.on", "drive.ready")):  # while it writes, comes back, reads
-        words, had = (["resume", str(run), "--quiet"], len(parts.of(run))) if n else (words, 0)
+        words, had = (["resume", str(run), *again], len(parts.of(run))) if n else (words, 0)
         with subprocess.Popen([*command, *words]) as host:
             seen, deadline = 0, time.monotonic() + 120
             while seen <= n and time.monotonic() < deadline and host.poll() is None:
@@ -193,7 +199,7 @@ def test_a_campaign_that_is_killed_goes_on_and_gives_the_power_back(served, tmp_
     before = sessions.judged(parts.of(run))
     subprocess.run(off, shell=True, check=True)  # as if it had died between the two commands
     monkeypatch.setattr(campaign, "FIRST_S", 1.0)  # so long it waits for a drive before it gives it power
-    assert cli.main(["resume", str(run), "--quiet"]) == 0
+    assert cli.main(["resume", str(run), *again]) == 0
     found = records(tmp_path)
     assert [each["cut"] for each in found] == [1, 2, 3, 4, 5] and not any(each["failed"] for each in found)
     assert all(found[number - 1]["seed"] == record["seed"] for number, record in before.items())

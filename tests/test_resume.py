@@ -8,7 +8,7 @@ from unittest import mock
 
 import pytest
 import teardowns
-from killed_runs import DRIVE, MEAN, PLAN, UNIT, killed, smart, story, wrote  # noqa: F401  fixture
+from killed_runs import DRIVE, MEAN, PLAN, UNIT, asked, killed, smart, story, wrote  # noqa: F401  fixture
 
 from ssdrig import analysis, integrity, journal, parts, steps
 from ssdrig.drive import conditions
@@ -98,7 +98,8 @@ def test_a_dry_run_says_what_holds_and_what_is_done_again(story, capsys, monkeyp
 
     facts = {"firmware": "F1", "host_written_bytes": (101 + 20) * UNIT + (1 << 20)}
     monkeypatch.setattr(kept, "facts", lambda folder: facts)
-    args = SimpleNamespace(run=run, quiet=False, dry_run=True, json=True, jsonl=False, budget=None, faults=None)
+    args = asked(run, "--dry-run", "--json")
+    args.quiet = False
     assert resume.command(args) == 0
     said = capsys.readouterr()
     found = json.loads(said.out)["resume"]
@@ -136,9 +137,8 @@ def test_a_dry_run_says_that_a_steady_state_is_had_again(tmp_path, capsys, monke
     from ssdrig.virtual.device import kept
 
     monkeypatch.setattr(kept, "facts", lambda _: {"firmware": "F1", "host_written_bytes": 100 * UNIT + (10 << 20)})
-    args = SimpleNamespace(
-        run=killed(book), quiet=False, dry_run=True, json=True, jsonl=False, budget=None, faults=None
-    )
+    args = asked(killed(book), "--dry-run", "--json")
+    args.quiet = False
     assert resume.command(args) == 0
     said = capsys.readouterr()
     found = json.loads(said.out)["resume"]
@@ -199,7 +199,8 @@ def test_a_run_that_is_done_has_nothing_left(story, capsys):
     for number in range(2, 7):
         story.event("round", step="rounds", round=number, steady=number == 6, tracked={})
     run = killed(story)
-    args = SimpleNamespace(run=run, quiet=False, dry_run=False, json=True, jsonl=False)
+    args = asked(run, "--json")
+    args.quiet = False
     assert resume.command(args) == 0
     said = capsys.readouterr()
     assert "nothing is left to do" in said.err and json.loads(said.out)["acts"] == []

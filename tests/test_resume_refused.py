@@ -9,7 +9,7 @@ from unittest import mock
 
 import pytest
 from drives import a_drive
-from killed_runs import DRIVE, PLAN, UNIT, killed, story  # noqa: F401  fixture
+from killed_runs import DRIVE, PLAN, UNIT, asked, killed, story  # noqa: F401  fixture
 from small_plans import FILLED
 
 from ssdrig import journal, parts, steps
@@ -132,7 +132,8 @@ def test_another_ssdrig_goes_on_with_the_same_fio_jobs_only_and_says_so(story, c
     monkeypatch.setattr(resume, "__version__", "0.3.0")
     header = json.loads((run / "run.json").read_text())
     (run / "run.json").write_text(json.dumps(header | {"ssdrig": "0.2.0"}))
-    args = SimpleNamespace(run=run, quiet=False, dry_run=True, json=False, jsonl=False, budget=None, faults=None)
+    args = asked(run, "--dry-run")
+    args.quiet = False
     assert resume.command(args) == 0
     assert "ssdrig 0.2.0 began this run, 0.3.0 goes on" in capsys.readouterr().err
     (run / "run.json").write_text(json.dumps(header | {"ssdrig": "0.3.0"}))
@@ -163,6 +164,6 @@ def test_a_real_run_is_refused_without_its_rig_before_the_drive_is_asked(story, 
     monkeypatch.setattr(resume.inventory, "find", lambda serial: drive)
     monkeypatch.setattr(resume.bench, "polled", lambda drive: pytest.fail("the drive was asked"))
     part = found.parts[-1][0] | {"rig": {"port": "/dev/ttyACM0"}}
-    args = SimpleNamespace(drive=None, rig=None, without_rig=False)
+    args = SimpleNamespace(drive=None, rig=None, without_rig=False, power_off=None)
     with pytest.raises(UsageError, match="no --rig"):
         resume._on_real(replace(found, parts=[(part, [])]), args, None, None, None)

@@ -274,6 +274,7 @@ _HEADER: tuple[tuple[str, str, Any, tuple[int, int] | None], ...] = (
     ("started", "utc_ns", int, (0, 1 << 62)),
     ("drive", "time_dilation", (int, NoneType), (1, 1_000_000)),
     *(("drive", key, (str, NoneType), None) for key in ("model", "serial", "preset", "firmware", "interface")),
+    *(("drive", key, (str, NoneType), None) for key in ("target", "power_off", "power_on")),
     *(("drive", key, (int, NoneType), (0, 1 << 62)) for key in ("capacity_bytes", "raw_nand_bytes")),
     *(("drive", key, (int, float, NoneType), (0, 1 << 62)) for key in ("rated_write_bytes", "rated_pe_cycles")),
     ("drive", "power_states", (list, NoneType), None),

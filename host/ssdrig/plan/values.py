@@ -364,6 +364,6 @@ READERS: dict[str, Callable] = {
         "windows": windows,
         "span": span,
     },
-    **{"judge": judge, "points": points, "shares": shares, "bound": bound, "text": text, "path": text},
+    **{"judge": judge, "points": points, "shares": shares, "bound": bound, "text": text, "path": text, "file": text},
     "value": lambda value, key: one_of(value, VALUES, key),
 }

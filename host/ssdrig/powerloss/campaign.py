@@ -33,7 +33,6 @@ from ssdrig.powerloss.schedule import Cut
 from ssdrig.powerloss.statistics import Stop
 from ssdrig.powerloss.supply import CommandSupply, RigSupply
 from ssdrig.powerloss.tally import Tally
-from ssdrig.powerloss.target import alone
 from ssdrig.powerloss.verdict import Blocks, next_base
 from ssdrig.rig.profiles import PROFILES
 
@@ -61,8 +60,6 @@ class _Campaign:
         if self.target is None:
             do = "give --rig PORT, or --power-off and --power-on"
             raise UsageError("a bench that can take the drive's power", "none", do)
-        if uri := stage.bench.drive.get("target"):
-            open_links.enter_context(alone(uri))
         root = parts.root(self.book.path)
         self.folders = parts.of(root)
         self.run = zlib.crc32(root.name.encode())

@@ -2,9 +2,7 @@
 when its power does."""
 
 import contextlib
-import hashlib
 import os
-import socket
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -90,20 +88,6 @@ def of_nbd(uri: str, commands: tuple[str, str], claimed: bool) -> Target:
         "what the drive counts: NBD has no SMART",
     )
     return Target(lambda: connected(uri), lambda: found, settle_s=SERVER_S, commands=commands, cannot=cannot)
-
-
-def alone(uri: str) -> socket.socket:
-    """What keeps every other ssdrig of this machine off an NBD server until it is closed, or this process ends. Raises
-    UnsafeTarget: one is at work there."""
-    lock = socket.socket(socket.AF_UNIX)
-    try:
-        lock.bind(f"\0ssdrig-{hashlib.sha256(uri.encode()).hexdigest()}")
-    except OSError as error:
-        lock.close()
-        raise UnsafeTarget(
-            "a target that no other ssdrig writes to", f"one does, at {uri}", "wait for its end"
-        ) from error
-    return lock
 
 
 def of_held(held: Held, commands: tuple[str, str] | None, claimed: bool) -> Target:

@@ -1,6 +1,7 @@
 """The options of `ssdrig run powerloss`, and what of a real drive or an NBD server it works on."""
 
 import argparse
+import shlex
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,7 @@ from ssdrig.drive.target.inventory import Drive
 from ssdrig.errors import UsageError
 from ssdrig.overprovisioning import whole_MiB
 from ssdrig.plan.expand import Act
+from ssdrig.terminal import printable
 
 if TYPE_CHECKING:
     from ssdrig import bench
@@ -141,14 +143,9 @@ def promise_words(found: "target.Promise", cannot: Iterable[str]) -> list[str]:
     return lines + [f"cannot be tested: {each}" for each in cannot]
 
 
-def commands_of(drive: Mapping) -> tuple[str, str] | None:
-    """The same, as the part of a run.json has them."""
-    return (drive["power_off"], drive["power_on"]) if drive.get("power_off") else None
-
-
-def server(known: Mapping) -> "bench.Bench":
-    """The bench around an NBD server, from its part of run.json."""
-    return bench.nbd(known["target"], dict(known), (known["power_off"], known["power_on"]), known["plp_claimed"])
+def server(drive: Mapping) -> "bench.Bench":
+    """The bench around an NBD server, as described() has it, its target and commands as they were typed."""
+    return bench.nbd(drive["target"], dict(drive), (drive["power_off"], drive["power_on"]), drive["plp_claimed"])
 
 
 def described(uri: str, power_off: str, power_on: str, plp_claimed: bool) -> dict:
@@ -179,10 +176,9 @@ def described(uri: str, power_off: str, power_on: str, plp_claimed: bool) -> dic
 def confirmed(args: argparse.Namespace) -> None:
     """Raises UsageError unless --destroy-data names the target: all of its data goes."""
     if args.destroy_data != args.target:
+        expected = "the target named once more, for all of its data is destroyed"
         seen = f"--destroy-data {args.destroy_data}" if args.destroy_data else "no --destroy-data"
-        raise UsageError(
-            "the target named once more, for all of its data is destroyed", seen, f"add --destroy-data '{args.target}'"
-        )
+        raise UsageError(expected, seen, f"add --destroy-data {printable(shlex.quote(args.target))}")
 
 
 def sets(args: argparse.Namespace) -> dict[str, str]:

@@ -16,8 +16,22 @@ from ssdrig.drive.wear import warranty
 from ssdrig.errors import UsageError
 from ssdrig.plan import cost, state
 from ssdrig.plan.state import UNKNOWN, State
+from ssdrig.powerloss.server_lock import ServerLock
 from ssdrig.progress import Progress
-from ssdrig.run import able, cut_short, cutting, dry_run, earlier, keeping, options, prepare, run, run_json, standing
+from ssdrig.run import (
+    able,
+    cut_short,
+    cutting,
+    dry_run,
+    earlier,
+    given_again,
+    keeping,
+    options,
+    prepare,
+    run,
+    run_json,
+    standing,
+)
 from ssdrig.run import budget as budgets
 from ssdrig.run.budget import Budget
 from ssdrig.run.cut_short import Story
@@ -42,6 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--influx", metavar="URL", help="http://host:port/DB to send points to (default: $SSDRIG_INFLUX)")
     add("--faults", metavar="JSON", help="faults of the virtual board")
     add("--drive-faults", metavar="JSON", help="faults of the virtual drive at a loss of power")
+    given_again.add_arguments(parser)
     options.add_result(parser)
 
 
@@ -56,6 +71,7 @@ def command(args) -> int:
         return 0
     args.runs = str(story.run.parent)
     known = story.header["drive"]
+    given_again.check(args, story.run, known, story.acts)
     on = _on_virtual if known.get("preset") else _on_target if known.get("target") else _on_real
     return run.performed(args, show, lambda *more: on(story, *more))[1]
 
@@ -98,8 +114,7 @@ def _on_virtual(story: Story, args, show: Progress, stop: Stop, teardown: Teardo
 
 
 def _on_real(story: Story, args, show: Progress, stop: Stop, teardown: Teardown):
-    known = story.header["drive"]
-    commands = cutting.commands_of(known)
+    known, commands = story.header["drive"], cutting.commands(args)
     drive = inventory.find(args.drive or known["serial"] or "")
     if differs := identity.conflict(known, asdict(drive)):
         raise UsageError(
@@ -143,8 +158,12 @@ def _on_target(story: Story, args, show: Progress, stop: Stop, teardown: Teardow
     _describe(story, args, prepared, todo, budget, None, show)
     if args.dry_run:
         return None, None
+    cutting.confirmed(args)
+    given = {"target": args.target, "power_off": args.power_off, "power_on": args.power_on}
+    here = cutting.server({**known, **given, "plp_claimed": bool(known.get("plp_claimed"))})
     with stop.held():
-        return carry_out(story, args, prepared, todo, cutting.server(known), show, stop, budget, [])
+        teardown.push("release the lock of the target", ServerLock(args.target).close)
+        return carry_out(story, args, prepared, todo, here, show, stop, budget, [])
 
 
 def _of_run(known: Mapping) -> dict:

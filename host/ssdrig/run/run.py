@@ -31,6 +31,7 @@ from ssdrig.integrity import FIGURES
 from ssdrig.meter import trip
 from ssdrig.plan import grammar
 from ssdrig.plan.expand import Act
+from ssdrig.powerloss.server_lock import ServerLock
 from ssdrig.progress import Progress
 from ssdrig.rig import certificate, switch
 from ssdrig.rig.stream import Rig
@@ -226,6 +227,7 @@ def _on_target(args, show: Progress, stop: Stop, teardown: Teardown) -> tuple[Pa
         return None, None
     cutting.confirmed(args)
     with stop.held():
+        teardown.push("release the lock of the target", ServerLock(args.target).close)
         return carry_out(args, prepared, here, show, stop, budget)
 
 

@@ -6,10 +6,10 @@ from ssdrig.retention.asked import NONE, SEALED
 from ssdrig.steps.keys import Key
 
 KEYS = {
-    "storage": Key("path", NONE),
+    "storage": Key("file", NONE),
     "celsius": Key("text", NONE),
     "hours": Key("text", NONE),
-    "manifest": Key("path", NONE),
+    "manifest": Key("file", NONE),
     "class": Key("word", SEALED, words=(SEALED, *REQUIREMENTS)),
     "rest": Key("pause", "0 s"),
     "after": Key("pause", "60 s"),

@@ -11,7 +11,7 @@ from ssdrig.words import exact_size
 
 KEYS = {
     "bench": Key("word", words=tuple(BENCHES)),
-    "file": Key("text"),
+    "file": Key("file"),
     "seed": Key("index"),
     "ios": Key("count"),
     "range": RANGE,

@@ -1,0 +1,106 @@
+"""run/given_again.py: no command, target, file or consent is taken from a run folder."""
+
+import json
+import shlex
+from dataclasses import replace
+
+import pytest
+from killed_runs import DRIVE, PLAN, asked, killed, story  # noqa: F401  fixture
+
+from ssdrig.errors import JournalError, UsageError
+from ssdrig.plan import expand, grammar
+from ssdrig.run import cut_short, cutting, given_again, prepare, resume
+
+NBD = {
+    "preset": None,
+    "target": "nbd+unix:///?socket=/run/it's",
+    "power_off": "id >x; sleep 1",
+    "power_on": "a\x1b[2Jb",
+}
+AGAIN = ["--target", NBD["target"], "--power-off", "off", "--power-on", "on"]
+
+
+def made_with(story, **more):
+    run = killed(story)
+    header = json.loads((run / "run.json").read_text())
+    header["drive"] |= more
+    (run / "run.json").write_text(json.dumps(header))
+    return run
+
+
+@pytest.mark.parametrize("lacking", [AGAIN, AGAIN[2:], AGAIN[:4], ["--target", "nbd://other/x", *AGAIN[2:]]])
+def test_a_target_and_its_commands_have_to_be_typed(story, monkeypatch, lacking):
+    run = made_with(story, **NBD)
+    monkeypatch.setattr(cutting, "server", lambda drive: pytest.fail("the bench was started"))
+    with pytest.raises(UsageError) as error:
+        resume.command(asked(run, *lacking))
+    assert error.value.exit_code == 2 and error.value.do.isprintable() and error.value.seen.isprintable()
+    words = shlex.split(error.value.do.partition(": ")[2])
+    assert words[:3] == ["./ssdrig", "resume", str(run)]
+    options = dict(zip(words[3::2], words[4::2], strict=True))
+    assert options["--power-off"] == NBD["power_off"] and options["--destroy-data"] == NBD["target"]
+    assert options["--power-on"] == r"a\x1b[2Jb"
+
+
+def test_what_was_typed_is_used_and_not_the_folder(story, monkeypatch):
+    run, used = made_with(story, **NBD, plp_claimed=1), []
+
+    def server(drive):
+        used.append(drive)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cutting, "server", server)
+    monkeypatch.setattr(resume, "_able", lambda *_: resume.Budget(None))
+    args = asked(run, *AGAIN, "--destroy-data", NBD["target"])
+    with pytest.raises(KeyboardInterrupt):
+        resume._on_target(cut_short.read(run), args, resume.Progress(True), None, None)
+    assert used[0]["target"] == NBD["target"] and (used[0]["power_off"], used[0]["power_on"]) == ("off", "on")
+
+
+def test_a_real_drive_gets_only_commands_that_were_typed(story):
+    run = made_with(story, preset=None, power_off="evil", power_on="evil")
+    story = cut_short.read(run)
+    with pytest.raises(UsageError, match="--power-off, --power-on on the command line"):
+        given_again.check(asked(run), run, story.header["drive"], story.acts)
+    given_again.check(asked(run, *AGAIN[2:]), run, story.header["drive"], story.acts)
+    with pytest.raises(UsageError, match="begun without"):
+        given_again.check(asked(run, *AGAIN[2:]), run, {}, story.acts)
+    with pytest.raises(JournalError, match="damaged"):
+        given_again.check(asked(run), run, {"power_off": "evil"}, story.acts)
+
+
+@pytest.mark.parametrize("key", ["target", "power_off", "power_on"])
+@pytest.mark.parametrize("value", [["sh", "-c", "id"], 7, True, {"x": 1}])
+def test_a_command_or_target_of_another_type_is_damage(story, key, value):
+    with pytest.raises(JournalError, match=f"drive.{key}"):
+        cut_short.read(made_with(story, **{key: value}))
+
+
+@pytest.mark.parametrize(
+    ("step", "names"),
+    [
+        ('do = "replay"\nfile = "/x/secret"\n', ["/x/secret"]),
+        ('do = "recall"\nstorage = "/x/log"\nmanifest = "../m"\n', ["/x/log", "../m"]),
+        ('do = "recall"\n', []),
+    ],
+)
+def test_a_file_that_the_plan_reads_has_to_be_named(tmp_path, step, names):
+    plan = grammar.read(PLAN + '[[step]]\nname = "again"\n' + step)
+    acts = expand.expand(plan, DRIVE, prepare.VIRTUAL)
+    assert given_again.files(acts) == names
+    if names:
+        for words in ([], ["--dry-run"], ["--read", "other"], ["--read", "other", "--dry-run"]):
+            with pytest.raises(UsageError) as error:
+                given_again.check(asked(tmp_path, *words), tmp_path, DRIVE, acts)
+            assert all(f"--read {name}" in error.value.do for name in names)
+    given = [word for name in names for word in ("--read", name)]
+    given_again.check(asked(tmp_path, *given), tmp_path, DRIVE, acts)
+
+
+def test_a_resumed_run_opens_no_file_before_it_was_named(story, monkeypatch):
+    found = cut_short.read(killed(story))
+    replay = expand.Act("play", "replay", {"file": "/x/secret"})
+    monkeypatch.setattr(cut_short, "read", lambda _: replace(found, acts=(*found.acts, replay)))
+    monkeypatch.setattr(prepare, "measured", lambda *_: pytest.fail("the file was opened"))
+    with pytest.raises(UsageError, match="--read"):
+        resume.command(asked(found.run, "--dry-run"))
