@@ -1,17 +1,21 @@
 """HTTP to an InfluxDB: a connection that is kept, on which a request is sent now and its answer read later."""
 
 import base64
+import math
 import select
 import time
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
+from ssdrig.influx import bounded
 from ssdrig.influx.address import Target
 
 if TYPE_CHECKING:
     import http.client  # else only where a link is made: with TLS it takes as long as the start of Python
 
 CONNECT_S, ANSWER_S = 5, 60
+LAST_S = 4.0  # beyond a time-out, for the answer to the last try
+LATE_S = 1.0  # for an answer that came while another was waited for
 RETRY_AFTER_CAP_S = 600.0
 NO_ANSWER, BROKEN = 0, -1  # in place of a status: nobody there; the connection broke in mid-talk
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
@@ -26,17 +30,25 @@ class Answer(NamedTuple):
 
 
 class Link:
-    """One connection to `to`, opened when first needed and kept. Never raises: what went wrong is the answer."""
+    """One connection to `to`, opened when first needed and kept. Never raises: what went wrong is the answer.
+
+    `answer_s`: the most that a request and its whole answer may take, beside CONNECT_S for a new connection; `until`
+    (time.monotonic): when both end whatever is under way."""
 
     def __init__(self, to: Target, answer_s: float = ANSWER_S):
         import http.client
 
-        self.to, self.answer_s = to, answer_s
+        self.to, self.answer_s, self.until = to, answer_s, math.inf
         self._errors = OSError, http.client.HTTPException
-        kind = http.client.HTTPSConnection if to.scheme == "https" else http.client.HTTPConnection
-        self._connection = kind(to.host, to.port, timeout=CONNECT_S)
+        self._tls = bounded.context() if to.scheme == "https" else None
+        self._connection = (
+            http.client.HTTPSConnection(to.host, to.port, context=self._tls)
+            if self._tls
+            else http.client.HTTPConnection(to.host, to.port)
+        )
         self._failed: Answer | None = None  # of the request under way
         self._cut: OSError | None = None  # while it was sent: the server may have answered before it cut
+        self._answer_until = math.inf
 
     def close(self) -> None:
         self._connection.close()
@@ -48,15 +60,15 @@ class Link:
             if self._connection.sock and select.select([self._connection.sock], [], [], 0)[0]:
                 self._connection.close()  # nothing was asked: what is to be read is its end
             if self._connection.sock is None:
-                self._connection.timeout = CONNECT_S
-                self._connection.connect()
-                assert self._connection.sock
-                self._connection.sock.settimeout(self.answer_s)
-        except OSError as error:
+                until = min(self.until, time.monotonic() + CONNECT_S)
+                self._connection.sock = bounded.connected(self.to.host, self.to.port, until, self._tls)
+        except (OSError, ValueError) as error:
             self._failed = Answer(NO_ANSWER, _reason(error))
             self._connection.close()
             return
+        self._answer_until = time.monotonic() + self.answer_s
         try:
+            self._bound(self._answer_until)
             self._connection.request("POST", self.to.prefix + path, body, dict(headers) | self._credentials())
         except (BrokenPipeError, ConnectionResetError) as error:
             self._cut = error
@@ -67,6 +79,8 @@ class Link:
         """The answer to what was sent, its words up to most_bytes."""
         if self._failed is None:
             try:
+                # what came while another link was waited for can still be read
+                self._bound(max(self._answer_until, time.monotonic() + LATE_S))
                 reply = self._connection.getresponse()
                 words = self._body(reply, most_bytes).decode("utf-8", "replace").strip()
                 now_s = date_s(reply.getheader("Date"), time.time())  # the server's: our clock may be set meanwhile
@@ -78,13 +92,14 @@ class Link:
                 self._fail(self._cut or error)
         return self._failed or Answer(BROKEN, "")
 
+    def _bound(self, until: float) -> None:
+        if (sock := self._connection.sock) is not None:
+            cast(bounded.Plain, sock).until = min(until, self.until)
+
     def _body(self, reply: "http.client.HTTPResponse", most_bytes: int) -> bytes:
-        """As a whole, within the time of an answer: one that comes byte by byte holds nobody up."""
-        out, until = bytearray(), time.monotonic() + self.answer_s
+        out = bytearray()
         while len(out) < most_bytes and (piece := reply.read1(most_bytes - len(out))):
             out += piece
-            if time.monotonic() > until:
-                raise TimeoutError("timed out")
         return bytes(out)
 
     def _fail(self, error: Exception) -> None:
@@ -100,9 +115,12 @@ class Link:
         return {}
 
 
-def request(to: Target, path: str, body: bytes, headers: Mapping[str, str], most_bytes: int = 1 << 20) -> Answer:
-    """One POST on a connection of its own."""
+def request(
+    to: Target, path: str, body: bytes, headers: Mapping[str, str], most_bytes: int = 1 << 20, until: float = math.inf
+) -> Answer:
+    """One POST on a connection of its own, over at `until` (time.monotonic)."""
     link = Link(to)
+    link.until = until
     try:
         link.send(path, body, dict(headers) | {"Connection": "close"})
         return link.receive(most_bytes)

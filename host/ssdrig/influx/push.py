@@ -4,6 +4,7 @@ A process of its own that only reads what the run has written; it may die, be st
 """
 
 import json
+import math
 import os
 import subprocess
 import sys
@@ -17,7 +18,7 @@ from ssdrig.arguments import add_quiet, seconds
 from ssdrig.errors import JournalError, UploadIncomplete, UsageError
 from ssdrig.influx import line_protocol, made, verify
 from ssdrig.influx import sender as influx
-from ssdrig.influx.link import ANSWER_S, CONNECT_S
+from ssdrig.influx.link import ANSWER_S, CONNECT_S, LAST_S
 from ssdrig.influx.outbox import Outbox
 from ssdrig.influx.tags import drive_tag
 from ssdrig.progress import Progress
@@ -26,6 +27,7 @@ from ssdrig.words import clock
 FOLLOW_POLL_S = 1.0
 IDLE_POLL_S = 0.2
 TELL_S = 1.0
+SENT_S = 200.0  # a pusher that has not got on for so long hangs: an answer and its time-out take 130
 
 
 class Sent(NamedTuple):
@@ -147,12 +149,18 @@ def push(
     if retry_rejected:
         for part in folders:
             _forget(part, to)
-    sent = [_push(part, to, follow, timeout_s, show, part == folders[-1]) for part in folders]
+    sent: list[Sent] = []
+    for part in folders:
+        gone = bool(sent and sent[-1].pending)  # the server was given its time already
+        sent.append(_push(part, to, follow, timeout_s, show, part == folders[-1], gone))
     return Sent(*(sum(of_parts) for of_parts in zip(*sent, strict=True)))
 
 
-def _push(run: Path, to: influx.Target, follow: bool, timeout_s: float, show: Progress, last: bool) -> Sent:
-    """One part. `last`: the only one that may still go on; while it does, the run's lock is held, too."""
+def _push(
+    run: Path, to: influx.Target, follow: bool, timeout_s: float, show: Progress, last: bool, gone: bool = False
+) -> Sent:
+    """One part. `last`: the only one that may still go on; while it does, the run's lock is held, too. `gone`: lines
+    are made and none is sent, unless the run still goes on."""
     journal.open_run(run)
     answer_s = min(ANSWER_S, max(CONNECT_S, timeout_s))
     ended = not last or journal.state(run) != "running"  # asked first, so that what was written last is seen
@@ -162,13 +170,19 @@ def _push(run: Path, to: influx.Target, follow: bool, timeout_s: float, show: Pr
         influx.Sender(run, to, say=show.say, longest_wait_s=timeout_s / 4, answer_s=answer_s) as sender,
     ):
         tell, moved_at, final_try = _Tell(show, sender), time.monotonic(), False
-        all_made = False
+        all_made = begun = False
         while True:
             ended = ended or journal.state(run) != "running"
             over = ended or not follow
             if not all_made:
                 emitter.step(final=ended)
-                all_made = ended
+                if ended or not begun:
+                    moved_at = time.monotonic()  # to make them may have taken its time
+                all_made, begun = ended, True
+            if gone and over:
+                pending = sender.pending()
+                return Sent(sender.done + pending, pending, sender.rejected, emitter.left_out)
+            sender.until = moved_at + timeout_s + LAST_S if over else math.inf
             moved = sender.attempt(last=final_try)
             if sender.wrong_address:
                 raise sender.wrong_address
@@ -237,6 +251,18 @@ class _Tell:
         if left := self._total - sent:
             eta_s = left * (now - self._began) / sent
             self._show.show(f"InfluxDB: {self._sender.done} points sent, {left} to go, {clock(eta_s)} left")
+
+
+def moved(run: Path) -> tuple:
+    """What changes whenever a pusher of this run has got on."""
+    found: list[tuple[int, int] | None] = []
+    for name in ("points.lp", "points.cursor", "rejected.jsonl"):
+        try:
+            status = os.stat(run / name)
+            found.append((status.st_mtime_ns, status.st_size))
+        except OSError:
+            found.append(None)
+    return tuple(found)
 
 
 def start(run: Path, url: str) -> subprocess.Popen:

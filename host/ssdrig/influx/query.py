@@ -1,6 +1,7 @@
 """Questions to an InfluxDB in InfluxQL, which every generation answers at /query."""
 
 import json
+import math
 from typing import Any
 from urllib.parse import urlencode
 
@@ -11,11 +12,11 @@ from ssdrig.influx.link import FORM, request
 MOST_BYTES = 256 << 20  # of an answer
 
 
-def series(to: Target, text: str) -> list[dict[str, Any]]:
+def series(to: Target, text: str, until: float = math.inf) -> list[dict[str, Any]]:
     """The series that one statement gives: {"name", "tags", "columns", "values"}, times in ns. UsageError if the server
-    cannot say."""
+    cannot say before `until` (time.monotonic)."""
     path = "/query?" + urlencode({"db": to.database, "epoch": "ns"} | ({"rp": to.rp} if to.rp else {}))
-    answer = request(to, path, urlencode({"q": text}).encode(), FORM, MOST_BYTES)
+    answer = request(to, path, urlencode({"q": text}).encode(), FORM, MOST_BYTES, until)
     found: Any = []
     try:
         results: Any = json.loads(answer.words)["results"][0] if answer.status == 200 else {"error": answer.words}

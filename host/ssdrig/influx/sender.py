@@ -22,6 +22,7 @@ are taken in order.
 
 import gzip
 import json
+import math
 import random
 import sys
 import time
@@ -76,6 +77,7 @@ class Sender:
         self.to, self.now, self.say = to, now, say
         self.limit, self.longest_wait_s = BATCH_LINES, longest_wait_s
         self.trouble: str | None = None
+        self.until = math.inf  # of time.monotonic(): when a try ends, whatever the server does
         self.wrong_address: UploadIncomplete | None = None  # what to raise where trying again cannot help
         self._gzip = not to.is_near if compress is None else compress
         self._links = [Link(to, answer_s) for _ in range(IN_FLIGHT)]
@@ -131,6 +133,7 @@ class Sender:
         if not self._flight:
             return False
         link, batch, lines = self._flight.popleft()
+        link.until = self.until
         answer = link.receive()
         self._free.append(link)
         if self._judged(batch, lines, answer):
@@ -167,7 +170,9 @@ class Sender:
         if answer.status == 404 and not self._create_asked and not self.to.bucket:
             self._create_asked = True
             name = '"' + self.to.database.replace("\\", "\\\\").replace('"', '\\"') + '"'
-            made = request(self.to, "/query", urlencode({"q": f"CREATE DATABASE {name}"}).encode(), FORM)
+            made = request(
+                self.to, "/query", urlencode({"q": f"CREATE DATABASE {name}"}).encode(), FORM, until=self.until
+            )
             if made.status == 200 and '"error"' not in made.words:
                 return True
         self._500s = self._500s + 1 if answer.status == 500 else 0
@@ -210,6 +215,7 @@ class Sender:
         body = batch if plain else gzip.compress(batch, compresslevel=1, mtime=0)
         if not plain:
             headers["Content-Encoding"] = "gzip"
+        link.until = self.until
         link.send(self.to.write_path, body, headers)
 
     def _advance(self, batch: bytes, lines: int) -> None:

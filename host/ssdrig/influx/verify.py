@@ -3,6 +3,7 @@
 Points are counted as the database counts them: of each measurement, over all series, as many as the most frequent field
 of the series has values. Measurements without the tag `run` are counted by drive and time."""
 
+import math
 import time
 from collections import Counter, defaultdict
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import NamedTuple
 from ssdrig.errors import UploadIncomplete, UsageError
 from ssdrig.influx import line_protocol, query
 from ssdrig.influx.address import Target
+from ssdrig.influx.link import LAST_S
 from ssdrig.influx.rejected import Rejected
 from ssdrig.progress import Progress
 
@@ -52,7 +54,7 @@ def found(folders: list[Path], to: Target, rejected: int, timeout_s: float, show
     sent, deadline = _sent(folders, to if rejected else None), time.monotonic() + timeout_s
     while True:
         try:
-            missing = _missing(sent, to)
+            missing = _missing(sent, to, deadline + LAST_S)
         except UsageError as error:
             return Found({}, error.seen)
         if not missing:
@@ -72,20 +74,20 @@ def stored(folders: list[Path], to: Target) -> dict[str, int]:
     return _stored(_sent(folders, None), to)
 
 
-def _missing(sent: dict[str, _Sent], to: Target) -> dict[str, int]:
-    there = _stored(sent, to)
+def _missing(sent: dict[str, _Sent], to: Target, until: float) -> dict[str, int]:
+    there = _stored(sent, to, until)
     wanted = {name: sum(max(fields.values()) for fields in of.fields.values()) for name, of in sent.items()}
     return {name: n - there[name] for name, n in wanted.items() if there[name] < n}
 
 
-def _stored(sent: dict[str, _Sent], to: Target) -> dict[str, int]:
+def _stored(sent: dict[str, _Sent], to: Target, until: float = math.inf) -> dict[str, int]:
     out = {}
     for name, of in sent.items():
         tag, values = ("run", of.runs) if of.runs else ("drive", of.drives)
         ours = " OR ".join(f"{tag} = {query.quoted(value)}" for value in sorted(values))
         when = f"time >= {min(of.times)} AND time <= {max(of.times)}"
         text = f'SELECT count(*) FROM "{name}" WHERE {f"({ours}) AND " if ours else ""}{when} GROUP BY *'
-        out[name] = sum(query.most(to, one) for one in query.series(to, text))
+        out[name] = sum(query.most(to, one) for one in query.series(to, text, until))
     return out
 
 

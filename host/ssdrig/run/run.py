@@ -335,7 +335,7 @@ def carry_out(
             if stage.outcome:
                 end.why, end.exit_code = words_of(stage.outcome), stage.outcome.exit_code
     result = end.result()
-    if pusher and not _sent(pusher, stop, show) and not result["exit_code"]:
+    if pusher and not _sent(pusher, book.path, stop, show) and not result["exit_code"]:
         result = {**result, "exit_code": UploadIncomplete.exit_code}
     return book.path, result
 
@@ -390,12 +390,20 @@ def _conditions_after(here: Bench, book: journal.Journal, before: Mapping) -> No
         book.event("note", text=f"conditions that changed: {words}")
 
 
-def _sent(pusher: subprocess.Popen, stop: Stop, show: Progress) -> bool:
-    """Wait until all points are sent, or cannot be, or a person no longer wants to wait."""
-    asked = stop.count
+def _sent(pusher: subprocess.Popen, run: Path, stop: Stop, show: Progress) -> bool:
+    """Wait until all points are sent, or cannot be, or a person no longer wants to wait. A pusher that hangs is ended,
+    so that none is left behind; all points are kept."""
+    asked, moved, moved_at = stop.count, push.moved(run), time.monotonic()
     while pusher.poll() is None:
         if stop.count > asked:
             show.warn("points are still being sent, by a process of its own; ./ssdrig push finishes what is left")
+            return False
+        if (now := push.moved(run)) != moved:
+            moved, moved_at = now, time.monotonic()
+        if time.monotonic() - moved_at > push.SENT_S:
+            pusher.kill()
+            pusher.wait()
+            show.warn(f"no points were sent for {push.SENT_S:g} s; ./ssdrig push finishes what is left")
             return False
         time.sleep(0.1)
     return pusher.returncode == 0

@@ -11,6 +11,7 @@ from ssdrig.errors import UploadIncomplete
 from ssdrig.files import write_atomically
 from ssdrig.influx import sender
 from ssdrig.influx.line_protocol import SCHEMA
+from ssdrig.influx.link import LAST_S
 from ssdrig.influx.outbox import Outbox
 from ssdrig.watch.folder import lines
 from ssdrig.watch.lines import Lines
@@ -58,6 +59,7 @@ class Upload:
         moved_at = time.monotonic()
         while self._sender.offset < self._outbox.size:
             late = time.monotonic() - moved_at >= timeout_s
+            self._sender.until = moved_at + timeout_s + LAST_S
             if self._sender.attempt(last=late):
                 moved_at = time.monotonic()
             elif late:

@@ -1,0 +1,103 @@
+"""Sockets with one end for all that is done with them: a peer that says a byte now and then, a header line a second, or
+"100 Continue" for ever, holds nobody up longer than one that says nothing."""
+
+import math
+import socket
+import threading
+import time
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import ssl
+
+
+class Plain(socket.socket):
+    """A TCP socket. `until`: when each wait for the peer ends with TimeoutError, time.monotonic()."""
+
+    until = math.inf
+
+    def recv_into(self, *args, **how):
+        self.settimeout(left_s(self.until))
+        return super().recv_into(*args, **how)
+
+    def sendall(self, data, flags=0):
+        rest = memoryview(data).cast("B")
+        while len(rest):
+            self.settimeout(left_s(self.until))
+            rest = rest[self.send(rest, flags) :]
+
+
+def left_s(until: float) -> float | None:
+    """Seconds until then, None for ever. Raises TimeoutError when it is over."""
+    if until == math.inf:
+        return None
+    if (left := until - time.monotonic()) <= 0:
+        raise TimeoutError("timed out")
+    return left
+
+
+def context() -> "ssl.SSLContext":
+    """What makes of a Plain a TLS socket with the same bound."""
+    import ssl  # takes as long as the start of Python
+
+    class Tls(ssl.SSLSocket):
+        until = math.inf
+
+        def recv_into(self, *args, **how):
+            self.settimeout(left_s(self.until))
+            return super().recv_into(*args, **how)
+
+        def sendall(self, data, flags=0):
+            rest = memoryview(data).cast("B")
+            while len(rest):
+                self.settimeout(left_s(self.until))
+                rest = rest[self.send(rest, flags) :]
+
+    made = ssl.create_default_context()
+    made.set_alpn_protocols(["http/1.1"])
+    made.sslsocket_class = Tls
+    return made
+
+
+def connected(host: str, port: int, until: float, tls: "ssl.SSLContext | None" = None) -> Plain:
+    """A connection to the first address of a host that answers, TLS handshake and all. Raises OSError, TimeoutError."""
+    failed: OSError = OSError(f"{host} has no address")
+    for family, kind, protocol, _, address in _addresses(host, port, until):
+        sock = Plain(family, kind, protocol)
+        try:
+            sock.settimeout(left_s(until))
+            sock.connect(address)
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            if tls is None:
+                return sock
+            sock.settimeout(left_s(until))  # the handshake as a whole
+            return tls.wrap_socket(sock, server_hostname=host)  # type: ignore[return-value]
+        except OSError as error:
+            failed = error
+            sock.close()
+        except BaseException:
+            sock.close()
+            raise
+    raise failed
+
+
+def _addresses(host: str, port: int, until: float) -> list:
+    """The system's resolver takes no bound and cannot be stopped: it is left behind in a thread that ends by itself."""
+    found: list = []
+
+    def ask() -> None:
+        try:
+            found.append(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
+        except (OSError, UnicodeError) as error:
+            found.append(error)
+
+    thread = threading.Thread(target=ask, name="resolver", daemon=True)
+    thread.start()
+    thread.join(left_s(until))
+    if not found:
+        raise TimeoutError(f"no address of {host} in time")
+    if isinstance(found[0], OSError):
+        raise found[0]
+    if isinstance(found[0], Exception):
+        raise OSError(str(found[0])) from found[0]
+    return found[0]
