@@ -160,9 +160,17 @@ def _files(run: Path) -> list[str]:
 
 
 def no_file(run: Path) -> str:
-    """An entry of the folder that is neither a file nor a folder nor a link to one, such as a pipe or a device, which
-    could be read without an end; "" if there is none. A run's own socket cannot be opened, and is passed over."""
-    for folder, _, names in os.walk(run):
+    """An entry of the folder that no run makes; "" if there is none: what is neither a file nor a folder nor a link to
+    one, such as a pipe or a device, which could be read without an end; and a link that leads out of the run, which
+    what is read or written there would follow. A run's own socket cannot be opened, and is passed over."""
+    top = os.path.realpath(run)
+    if PART.fullmatch(os.path.basename(top)):
+        top = os.path.dirname(top)
+    for folder, folders, names in os.walk(run):
+        for name in (*folders, *names):
+            path = os.path.join(folder, name)
+            if os.path.islink(path) and not (os.path.realpath(path) + os.sep).startswith(top + os.sep):
+                return path  # also where nothing lies at its end: what is written there would be made
         for name in names:
             path = os.path.join(folder, name)
             if os.path.exists(path) and not os.path.isfile(path):

@@ -62,15 +62,19 @@ def give(path: Path, uid: int, gid: int) -> None:
     """Root's files at a path and below it become a person's. No link is followed, and no file with a second name is
     touched: whoever may write there meanwhile gains nothing by it. What cannot be given stays root's."""
     with contextlib.suppress(OSError):
-        _give(os.lstat(path), uid, gid, path)
+        give_one(path, uid, gid)
     if not path.is_symlink() and path.is_dir():
         for _, folders, files, fd in os.fwalk(path, follow_symlinks=False):
             for name in (*folders, *files):
                 with contextlib.suppress(OSError):
-                    found = os.stat(name, dir_fd=fd, follow_symlinks=False)
-                    _give(found, uid, gid, name, fd)
+                    give_one(name, uid, gid, fd)
 
 
-def _give(found: os.stat_result, uid: int, gid: int, path: str | Path, folder: int | None = None) -> None:
+def give_one(path: str | os.PathLike, uid: int, gid: int, folder: int | None = None) -> None:
+    """The same of one file or folder, by its name in an open folder. Raises OSError."""
+    _give(os.stat(path, dir_fd=folder, follow_symlinks=False), uid, gid, path, folder)
+
+
+def _give(found: os.stat_result, uid: int, gid: int, path: str | os.PathLike, folder: int | None = None) -> None:
     if found.st_uid == 0 and (stat.S_ISDIR(found.st_mode) or found.st_nlink == 1):
         os.chown(path, uid, gid, dir_fd=folder, follow_symlinks=False)

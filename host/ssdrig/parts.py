@@ -40,7 +40,7 @@ def of(run: str | os.PathLike) -> list[Path]:
     """The folders of a run, in order: itself, then its parts."""
     run = Path(run)
     try:
-        names = [path.name for path in run.iterdir() if integrity.PART.fullmatch(path.name)]
+        names = [path.name for path in run.iterdir() if integrity.PART.fullmatch(path.name) and not path.is_symlink()]
     except OSError:
         names = []
     found = [run / name for name in sorted(names, key=lambda name: int(name[5:]))]
@@ -153,7 +153,7 @@ def _without_socket(folder: Path) -> None:
 
 def _locked(run: Path) -> int:
     try:
-        lock = os.open(run / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        lock = os.open(run / "lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
     except OSError as error:
         raise JournalError(f"to lock {run}", error.strerror or str(error), "take a copy that is writable") from error
     try:

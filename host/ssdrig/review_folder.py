@@ -110,7 +110,7 @@ def held(review: Review) -> Iterator[None]:
     """The review is this process's alone. Raises JournalError where another one carries it out."""
     path = review.folder / "lock"
     try:
-        lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
     except OSError as error:
         raise JournalError(f"to lock {path}", error.strerror or str(error), "take a copy that is writable") from error
     try:

@@ -82,7 +82,7 @@ def at_drive() -> list[Figure]:
         cable.fill(ring, LOAD_W)
         words = ["--feed", str(folder / "feed"), "--truth", str(folder / "truth.json"), "--die-with-parent"]
         faults = {"rail": {"lead_mOhm": SAID_mOhm, "true_lead_mOhm": TRUE_mOhm}}
-        argv = [sys.executable, "-m", "ssdrig.virtual.rig.cable", *words, "--faults", json.dumps(faults)]
+        argv = [sys.executable, "-P", "-m", "ssdrig.virtual.rig.cable", *words, "--faults", json.dumps(faults)]
         with subprocess.Popen(argv, stdout=subprocess.PIPE) as board:
             try:
                 assert board.stdout

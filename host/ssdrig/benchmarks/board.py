@@ -56,6 +56,7 @@ def board() -> list[Figure]:
         cable.fill(feed.create(path, time.monotonic_ns()), 2.5)
         argv = [
             sys.executable,
+            "-P",
             "-m",
             "ssdrig.virtual.rig.cable",
             "--feed",
@@ -120,6 +121,7 @@ def _rates(settings: dict, rails: int) -> list[tuple[float, int, int]]:
         cable.fill(feed.create(path, time.monotonic_ns()), 2.5)
         argv = [
             sys.executable,
+            "-P",
             "-m",
             "ssdrig.virtual.rig.cable",
             "--feed",

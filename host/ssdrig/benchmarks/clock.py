@@ -54,6 +54,7 @@ def measured(seconds: float, faults: dict, reset_after_s: float | None = None, w
         cable.fill(ring, watts)
         argv = [
             sys.executable,
+            "-P",
             "-m",
             "ssdrig.virtual.rig.cable",
             "--feed",

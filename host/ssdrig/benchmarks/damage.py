@@ -281,7 +281,9 @@ def _damage() -> list[Figure]:
     before = resource.getrlimit(resource.RLIMIT_AS)
     try:
         subprocess.run(
-            [sys.executable, "-m", "ssdrig", *RUN_WORDS, "--runs", str(folder)], check=True, stdout=subprocess.DEVNULL
+            [sys.executable, "-P", "-m", "ssdrig", *RUN_WORDS, "--runs", str(folder)],
+            check=True,
+            stdout=subprocess.DEVNULL,
         )
         (run,) = (path for path in folder.iterdir() if (path / "run.json").exists())
         shutil.rmtree(run / "truth", ignore_errors=True)

@@ -82,7 +82,7 @@ def report_s(folder: Path, seconds: int, power: bool) -> tuple[float, float]:
     writer.start()
     writer.join()
     began = time.monotonic()
-    report = subprocess.Popen([sys.executable, "-m", "ssdrig", "report", str(run), "--quiet"])
+    report = subprocess.Popen([sys.executable, "-P", "-m", "ssdrig", "report", str(run), "--quiet"])
     _, status, used = os.wait4(report.pid, 0)
     took_s, report.returncode = time.monotonic() - began, os.waitstatus_to_exitcode(status)
     if report.returncode:

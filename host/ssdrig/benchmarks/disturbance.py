@@ -27,7 +27,7 @@ PAIRS = 3
 
 def with_rig(folder: Path) -> float:
     """IOPS of the load of a run with everything that belongs to one."""
-    words = [sys.executable, "-m", "ssdrig", "run", "consistency", "--virtual", PRESET, "--capacity", CAPACITY]
+    words = [sys.executable, "-P", "-m", "ssdrig", "run", "consistency", "--virtual", PRESET, "--capacity", CAPACITY]
     words += ["--duration", str(DURATION_S), "--smart-interval", str(SMART_INTERVAL_S), "--seed", str(SEED)]
     words += ["--runs", str(folder), "--json", "--quiet"]
     environ = {name: value for name, value in os.environ.items() if not name.startswith("SSDRIG_INFLUX")}

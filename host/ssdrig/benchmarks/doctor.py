@@ -126,7 +126,16 @@ def certificate_of(settings: dict, folder: Path) -> dict:
     path = folder / "feed"
     ring = feed.create(str(path), time.monotonic_ns(), rail_mV=round(supply_V * 1000), bins=1)
     cable.fill(ring, 0.0)
-    argv = [sys.executable, "-m", "ssdrig.virtual.rig.cable", "--feed", str(path), "--truth", str(folder / "truth")]
+    argv = [
+        sys.executable,
+        "-P",
+        "-m",
+        "ssdrig.virtual.rig.cable",
+        "--feed",
+        str(path),
+        "--truth",
+        str(folder / "truth"),
+    ]
     argv += ["--die-with-parent", "--faults", json.dumps(settings)]
     process = subprocess.Popen(argv, stdout=subprocess.PIPE)
     assert process.stdout

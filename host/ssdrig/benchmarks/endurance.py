@@ -24,7 +24,7 @@ def endurance() -> list[Figure]:
 
 def _run(folder: str) -> Path:
     environ = {name: value for name, value in os.environ.items() if not name.startswith("SSDRIG_INFLUX")}
-    argv = [sys.executable, "-m", "ssdrig", "run", *WORDS, "--runs", folder, "--json"]
+    argv = [sys.executable, "-P", "-m", "ssdrig", "run", *WORDS, "--runs", folder, "--json"]
     done = subprocess.run(argv, stdout=subprocess.PIPE, env=environ, text=True, check=False)
     if done.returncode:
         raise LoadError(f"`ssdrig run {' '.join(WORDS)}` to end well", f"exit code {done.returncode}", "see its words")

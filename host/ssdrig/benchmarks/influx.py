@@ -39,7 +39,7 @@ def influx() -> list[Figure]:
                 runs,
                 "--quiet",
             ]
-            process = subprocess.Popen([sys.executable, "-m", "ssdrig", *words], stdout=subprocess.DEVNULL)
+            process = subprocess.Popen([sys.executable, "-P", "-m", "ssdrig", *words], stdout=subprocess.DEVNULL)
             run = _wait_for_load(process, Path(runs))
             started_ns = journal.open_run(run)["started"]["t_ns"]
             away_s = AWAY_SHARE * ((time.monotonic_ns() - started_ns) / 1e9 + DURATION_S + AFTER_LOAD_S)

@@ -63,7 +63,7 @@ def kills(count: int, seed: int = 1) -> list[dict]:
 
 def _one(victim: str, after_s: float, folder: Path) -> dict:
     database = influxd.start() if victim == "influxd" else None
-    words = [sys.executable, "-m", "ssdrig", *RUN_WORDS, "--runs", str(folder)]
+    words = [sys.executable, "-P", "-m", "ssdrig", *RUN_WORDS, "--runs", str(folder)]
     if database:
         words += ["--influx", database.url]
     folder.mkdir()
@@ -165,7 +165,7 @@ def _check_report(run: Path) -> list[str]:
 
 def _check_database(run: Path, database) -> list[str]:
     sent = subprocess.run(
-        [sys.executable, "-m", "ssdrig", "push", str(run), "--influx", database.url, "--timeout", "30"],
+        [sys.executable, "-P", "-m", "ssdrig", "push", str(run), "--influx", database.url, "--timeout", "30"],
         capture_output=True,
         text=True,
     )

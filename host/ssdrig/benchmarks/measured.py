@@ -37,7 +37,18 @@ def measured_run() -> tuple[Path, dict]:
 
 def _run(folder: str, capacity: str, duration_s: int, faults: dict) -> tuple[Path, dict]:
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    words = [sys.executable, "-m", "ssdrig", "run", "consistency", "--virtual", "sata-tlc", "--capacity", capacity]
+    words = [
+        sys.executable,
+        "-P",
+        "-m",
+        "ssdrig",
+        "run",
+        "consistency",
+        "--virtual",
+        "sata-tlc",
+        "--capacity",
+        capacity,
+    ]
     words += ["--duration", str(duration_s), "--runs", folder, "--json", "--faults", json.dumps(faults)]
     done = subprocess.run(words, stdout=subprocess.PIPE, text=True, check=True)
     run = Path(json.loads(done.stdout)["run"])

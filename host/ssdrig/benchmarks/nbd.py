@@ -104,7 +104,7 @@ def _tool(name: str) -> str:
 @contextmanager
 def _serving(path: Path, *words: str):
     process = subprocess.Popen(
-        [sys.executable, "-m", "ssdrig.virtual.serve", "--socket", str(path), *words, "--die-with-parent"],
+        [sys.executable, "-P", "-m", "ssdrig.virtual.serve", "--socket", str(path), *words, "--die-with-parent"],
         stdout=subprocess.PIPE,
     )
     assert process.stdout

@@ -28,7 +28,7 @@ LESS = {
 
 def _ssdrig(*words: str) -> dict:
     environ = {name: value for name, value in os.environ.items() if not name.startswith("SSDRIG_INFLUX")}
-    argv = [sys.executable, "-m", "ssdrig", "run", *words, "--json", "--quiet"]
+    argv = [sys.executable, "-P", "-m", "ssdrig", "run", *words, "--json", "--quiet"]
     done = subprocess.run(argv, stdout=subprocess.PIPE, env=environ, text=True, check=False)
     if done.returncode:
         raise LoadError(f"`ssdrig run {' '.join(words)}` to end well", f"exit code {done.returncode}", "see its words")

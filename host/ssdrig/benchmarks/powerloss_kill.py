@@ -155,7 +155,7 @@ class _Seen:
 
 def _resumed(run: Path) -> str:
     """What is wrong with the campaign's rest, "" where it came to its end."""
-    words = [sys.executable, "-m", "ssdrig", "resume", str(run), "--quiet"]
+    words = [sys.executable, "-P", "-m", "ssdrig", "resume", str(run), "--quiet"]
     try:
         done = subprocess.run(words, capture_output=True, text=True, timeout=LIMIT_S, preexec_fn=with_me())
     except subprocess.TimeoutExpired:

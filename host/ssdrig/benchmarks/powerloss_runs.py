@@ -19,7 +19,7 @@ SET = ("off_time=0.6 s", "window=32 MiB")
 def begin(runs: Path, cuts: int, *sets: str) -> subprocess.Popen:
     """Start a campaign whose run folder comes to lie in `runs`; what it says goes to the file `said` there. It ends
     when this process is gone."""
-    words = [sys.executable, "-m", "ssdrig", *WORDS, "--cuts", str(cuts), "--runs", str(runs)]
+    words = [sys.executable, "-P", "-m", "ssdrig", *WORDS, "--cuts", str(cuts), "--runs", str(runs)]
     for each in (*SET, *sets):
         words += ["--set", each]
     with open(runs / "said", "wb") as said:

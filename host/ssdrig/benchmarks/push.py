@@ -75,7 +75,7 @@ def _lines(run: Path, of: bytes = b"") -> int:
 
 def _pushed_s(run: Path, server: influxd.Influxd, database: str) -> float:
     url = _database(server, database)
-    words = [sys.executable, "-m", "ssdrig", "push", str(run), "--influx", url, "--quiet"]
+    words = [sys.executable, "-P", "-m", "ssdrig", "push", str(run), "--influx", url, "--quiet"]
     began = time.monotonic()
     subprocess.run(words, check=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
     return time.monotonic() - began

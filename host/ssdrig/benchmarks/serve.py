@@ -26,7 +26,7 @@ from ssdrig.serve.preview import STEP_NS
 DURATION_S, PAIRS, WATCHED_S = 30, 3, 20
 SLOW, SLOW_S = 50, 30
 FLAT_MB = 20.0  # that the memory may differ by, with all of them
-SSDRIG = (sys.executable, "-m", "ssdrig")
+SSDRIG = (sys.executable, "-P", "-m", "ssdrig")
 TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 
 

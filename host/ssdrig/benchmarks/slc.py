@@ -33,7 +33,7 @@ def slc_recovery() -> list[Figure]:
         plan.write_text(text)
         words = ["run", str(plan), "--variant", "quick", "--virtual", PRESET, "--quiet", "--json", "--runs", folder]
         environ = {name: value for name, value in os.environ.items() if not name.startswith("SSDRIG_INFLUX")}
-        argv = [sys.executable, "-m", "ssdrig", *words]
+        argv = [sys.executable, "-P", "-m", "ssdrig", *words]
         done = subprocess.run(argv, stdout=subprocess.PIPE, env=environ, text=True, check=False)
         if done.returncode:
             raise LoadError(f"`ssdrig {' '.join(words)}` to end well", f"exit code {done.returncode}", "see its words")

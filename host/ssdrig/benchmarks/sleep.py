@@ -18,7 +18,7 @@ MOST_MS = 5.0
 
 def power_states() -> list[Figure]:
     with tempfile.TemporaryDirectory(prefix="ssdrig-bench-run-", dir="/var/tmp") as folder:
-        argv = [sys.executable, "-m", "ssdrig", *WORDS, "--runs", folder]
+        argv = [sys.executable, "-P", "-m", "ssdrig", *WORDS, "--runs", folder]
         done = subprocess.run(argv, stdout=subprocess.PIPE, text=True, check=False)
         if done.returncode:
             raise LoadError(f"`ssdrig {' '.join(WORDS)}` to end well", f"exit code {done.returncode}", "see its words")

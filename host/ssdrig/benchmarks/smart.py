@@ -67,7 +67,7 @@ def smart_24() -> list[Figure]:
 def wear_files() -> list[Figure]:
     """`wear --smartctl DIR --json` of 1000 files, and of one file: CPU of the command alone, and with the launcher
     `./ssdrig`."""
-    own = [sys.executable, "-m", "ssdrig"]
+    own = [sys.executable, "-P", "-m", "ssdrig"]
     with tempfile.TemporaryDirectory(prefix="ssdrig-wear-", dir="/var/tmp") as name:
         folder = Path(name)
         for number, (_, document) in enumerate(smart_documents.documents(FILES)):

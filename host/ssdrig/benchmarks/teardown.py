@@ -65,7 +65,7 @@ def filled(folder: Path, chance: random.Random) -> list[str]:
 
 def _run(folder: Path, runs: Path) -> subprocess.Popen:
     (folder / "tmp").mkdir()
-    words = [sys.executable, "-m", "ssdrig", *WORDS, "--runs", str(runs)]
+    words = [sys.executable, "-P", "-m", "ssdrig", *WORDS, "--runs", str(runs)]
     environ = os.environ | {"TMPDIR": str(folder / "tmp")}
     return subprocess.Popen(words, env=environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 

@@ -23,7 +23,7 @@ def demo_run() -> Path:
     folder = tempfile.mkdtemp(prefix="ssdrig-bench-run-", dir="/var/tmp")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     done = subprocess.run(
-        [sys.executable, "-m", "ssdrig", *WORDS, "--runs", folder], stdout=subprocess.PIPE, text=True, check=True
+        [sys.executable, "-P", "-m", "ssdrig", *WORDS, "--runs", folder], stdout=subprocess.PIPE, text=True, check=True
     )
     return Path(json.loads(done.stdout)["run"])
 

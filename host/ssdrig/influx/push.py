@@ -268,7 +268,7 @@ def moved(run: Path) -> tuple:
 def start(run: Path, url: str) -> subprocess.Popen:
     """Follow a run in a separate process, which Ctrl-C at the terminal does not reach. The address is passed in the
     environment, where other users cannot read a password. It prints to our stderr and ends as command() does."""
-    words = [sys.executable, "-m", "ssdrig", "push", str(run), "--follow", "--quiet"]
+    words = [sys.executable, "-P", "-m", "ssdrig", "push", str(run), "--follow", "--quiet"]
     environ = os.environ | {"SSDRIG_INFLUX": url}
     return subprocess.Popen(
         words, env=environ, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, start_new_session=True

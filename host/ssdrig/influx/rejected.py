@@ -10,6 +10,8 @@ from pathlib import Path
 from ssdrig.files import write_atomically
 from ssdrig.influx.link import Answer
 
+APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC  # a link would lead out of the folder
+
 
 class Rejected:
     """Those of one server. Each line is kept once, however often it is refused."""
@@ -32,7 +34,7 @@ class Rejected:
             return 0
         said = {"utc_ns": time.time_ns(), "to": self._to, "status": answer.status, "answer": answer.words[:1000]}
         block = b"".join(json.dumps(said | {"line": line.decode()}).encode() + b"\n" for line in new.values())
-        with self.path.open("ab") as f:
+        with open(os.open(self.path, APPEND, 0o644), "ab") as f:
             if f.tell() and not _ends_with_newline(self.path):
                 f.write(b"\n")
             f.write(block)

@@ -142,7 +142,7 @@ def _mpremote(port: str, words: list[str]) -> str:
     """Run mpremote on the port and return its stdout. Raises ToolMissing, RigError with mpremote's own last words."""
     if find_spec("mpremote") is None:
         raise ToolMissing("mpremote", "no such Python package", "run ./ssdrig setup")
-    argv = [sys.executable, "-m", "mpremote", "connect", port, *words]
+    argv = [sys.executable, "-P", "-m", "mpremote", "connect", port, *words]
     try:
         done = subprocess.run(
             argv, capture_output=True, text=True, errors="replace", timeout=MPREMOTE_S, stdin=subprocess.DEVNULL

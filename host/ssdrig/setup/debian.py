@@ -9,6 +9,7 @@ import subprocess
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from urllib.parse import quote
 
 from ssdrig.errors import ToolMissing
 
@@ -113,15 +114,22 @@ def _apt_conf(work: Path, architecture: str) -> str:
         if architecture
         else ""
     )
+    at = _word(work)
     return f"""
-Dir::State "{work}/state"; Dir::State::status "{work}/status"; Dir::Cache "{work}/cache";
-Dir::Etc::sourcelist "{work}/sources.list"; Dir::Etc::sourceparts "-";
+Dir::State {at}/state; Dir::State::status {at}/status; Dir::Cache {at}/cache;
+Dir::Etc::sourcelist {at}/sources.list; Dir::Etc::sourceparts "-";
 Dir::Etc::preferences "-"; Dir::Etc::preferencesparts "-"; APT::Default-Release "";
 APT::Get::AllowUnauthenticated "false"; Acquire::AllowInsecureRepositories "false";
 APT::Sandbox::User "root"; {other}
 #clear APT::Update::Pre-Invoke; #clear APT::Update::Post-Invoke; #clear APT::Update::Post-Invoke-Success;
 #clear DPkg::Pre-Install-Pkgs; #clear DPkg::Post-Invoke; #clear APT::Keep-Downloaded-Packages;
 """
+
+
+def _word(path: Path) -> str:
+    """A path as apt.conf takes any byte: as a word without quotation marks, in which apt decodes %XX. Between them it
+    decodes nothing, and a quotation mark would end the value."""
+    return quote(os.fsencode(path), safe="/")
 
 
 def run(argv: list[str], do: str) -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from ssdrig.errors import ToolMissing
 from ssdrig.setup import debian
+from ssdrig.setup.micropython import beside
 
 OLDEST = 9
 PRIVATE = Path(__file__).resolve().parents[3] / ".setup/kicad"
@@ -74,7 +75,8 @@ def provision() -> None:
     """Unless there is one, unpack Debian's KiCad, without its libraries, into .setup/kicad: 134 MB to fetch, 400 MB
     kept (debian.provision). With $SSDRIG_NO_INSTALL nothing is fetched. Raises ToolMissing."""
     PRIVATE.parent.mkdir(exist_ok=True)
-    with open(PRIVATE.parent / "lock-kicad", "w") as lock:
+    held = os.open(PRIVATE.parent / "lock-kicad", os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
+    with open(held, "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # several tests may want it at once
         try:
             command()
@@ -98,7 +100,7 @@ def _line(root: Path) -> list[str]:
     loader = program.parent / loaders[0].name
     if not loader.exists():
         shutil.copy(loaders[0], loader)
-    return [str(loader), "--library-path", str(loaders[0].parent), str(program)]
+    return [str(loader), "--library-path", beside(program, loaders[0].parent), str(program)]
 
 
 def _works(root: Path) -> bool:

@@ -2,6 +2,7 @@
 distribution has none. Standard library only: the launcher uses this before the virtual environment exists."""
 
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -56,7 +57,15 @@ def loader_line(root: Path) -> list[str]:
     program = root / "usr/bin/micropython"
     if not loaders or not program.exists():
         return []
-    return [str(loaders[0]), "--library-path", str(loaders[0].parent), str(program)]
+    return [str(loaders[0]), "--library-path", beside(program, loaders[0].parent), str(program)]
+
+
+def beside(program: Path, libraries: Path) -> str:
+    """A folder as --library-path takes it. There : and ; part folders, $ begins a token, and nothing quotes them: with
+    one of them in it, the folder is named from where the program lies."""
+    if re.search("[:;$]", str(libraries)):
+        return f"$ORIGIN/{os.path.relpath(libraries, program.parent)}"
+    return str(libraries)
 
 
 def _version(argv: list[str]) -> tuple[int, ...] | None:

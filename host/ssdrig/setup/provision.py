@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from ssdrig.errors import SsdrigError, ToolMissing
+from ssdrig.owner import give_one
 from ssdrig.setup import kicad, micropython, steps
 from ssdrig.setup.environment import SETUP, install, make_environment
 from ssdrig.setup.needs import (
@@ -224,10 +225,36 @@ def become_owner() -> None:
 
 
 def give_to_owner(path: Path) -> None:
-    """A file that root has made in the clone becomes its owner's."""
-    if os.geteuid() == 0:
-        status = ROOT.stat()
-        os.chown(path, status.st_uid, status.st_gid)
+    """What root has made in the clone becomes its owner's: itself and not what a link leads to, and nothing behind a
+    folder that is a link."""
+    if os.geteuid() != 0 or owner() == 0:
+        return
+    status = ROOT.stat()
+    with contextlib.suppress(OSError):  # it is the owner's already, or another's: stays so
+        folder = os.open(path.parent, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            give_one(path.name, status.st_uid, status.st_gid, folder)
+        finally:
+            os.close(folder)
+
+
+@contextlib.contextmanager
+def with_rights_of_owner() -> Iterator[None]:
+    """Around what makes a file in the clone: root in someone's clone reaches no further there than its owner, whatever
+    links lie in the way, and the file is the owner's. Raises OSError for the rest."""
+    if os.geteuid() != 0 or owner() == 0:
+        yield
+        return
+    status, group, groups = ROOT.stat(), os.getegid(), os.getgroups()
+    try:
+        os.setgroups([status.st_gid])
+        os.setegid(status.st_gid)
+        os.seteuid(status.st_uid)
+        yield
+    finally:
+        os.seteuid(0)
+        os.setegid(group)
+        os.setgroups(groups)
 
 
 # ---- apt packages
@@ -266,8 +293,11 @@ def packages(command: str, with_venv: bool) -> None:
     if updated:
         merely_used = [program.package for program in wanted if command not in program.needed_by]
         absent = {name for name in merely_used if name not in there}
-        NOT_IN_APT.write_text("\n".join(sorted({*passed_over, *absent} - set(there))))
-        give_to_owner(NOT_IN_APT)
+        give_to_owner(NOT_IN_APT)  # of an older set-up by root
+        with with_rights_of_owner():
+            NOT_IN_APT.unlink(missing_ok=True)
+            with open(NOT_IN_APT, "x") as file:  # x follows no link
+                file.write("\n".join(sorted({*passed_over, *absent} - set(there))))
     return short(command, "this distribution has no such package, or another of that name")
 
 
@@ -326,10 +356,12 @@ def silence(services: list[str], as_root: list[str]) -> None:
 @contextlib.contextmanager
 def only_one_set_up() -> Iterator[int]:
     """Hold .setup/lock; several starts at once then do the work once. Yields the lock's descriptor."""
-    SETUP.mkdir(exist_ok=True)
-    give_to_owner(SETUP)
-    with open(SETUP / "lock", "w") as file:
-        give_to_owner(SETUP / "lock")
+    for left in (SETUP, SETUP / "lock"):
+        give_to_owner(left)  # of a set-up by root that was killed
+    with with_rights_of_owner():
+        SETUP.mkdir(exist_ok=True)
+        lock = os.open(SETUP / "lock", os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
+    with open(lock, "w") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

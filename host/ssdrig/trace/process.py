@@ -49,7 +49,7 @@ def run(
     (folder / START).write_text(json.dumps(said, ensure_ascii=False) + "\n")
     with open(folder / "stderr.txt", "wb") as err:
         process = subprocess.Popen(
-            [sys.executable, "-m", "ssdrig.trace.playing", str(folder), str(os.getpid())],
+            [sys.executable, "-P", "-m", "ssdrig.trace.playing", str(folder), str(os.getpid())],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=err,

@@ -192,7 +192,7 @@ def rails_for(volts: float, more_rails: list) -> dict:
 def _spawn(module: str, words: list[str], log: Path) -> subprocess.Popen:
     with open(log, "wb") as errors:
         return subprocess.Popen(
-            [sys.executable, "-m", module, *words, "--die-with-parent"],
+            [sys.executable, "-P", "-m", module, *words, "--die-with-parent"],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=errors,

@@ -76,7 +76,7 @@ class _locked:
     def __init__(self, path: Path):
         self.path = path
         fresh = not path.exists()
-        self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+        self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o644)
         fcntl.flock(self._fd, fcntl.LOCK_EX)
         if fresh:
             for folder in (path.parent, path.parent.parent):

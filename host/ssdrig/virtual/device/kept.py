@@ -51,7 +51,7 @@ WAIT_S = 60.0  # for a server that is still writing
 
 def lock(folder: Path) -> int:
     """Hold the lock beside `folder` until the descriptor is closed. Raises OSError."""
-    fd = os.open(_lock_of(folder), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    fd = os.open(_lock_of(folder), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     fcntl.flock(fd, fcntl.LOCK_EX)
     return fd
 
