@@ -106,7 +106,6 @@ def test_wrong_words_are_refused_before_the_set_up(words):
         "plans",
         "plans list --json",
         "plans show consistency",
-        "plans --virtual sata-tlc",
     ],
 )
 def test_what_reads_files_alone_needs_no_package_and_no_program(words):

@@ -6,12 +6,16 @@ that came to is computed afterwards, from the history and the time that the boar
 
 Times: ns of CLOCK_MONOTONIC."""
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
-
+from ssdrig.deferred import Deferred
 from ssdrig.errors import UsageError
-from ssdrig.powerloss.history import FLUSH, FUA, NEVER, TRIM, WRITE
+from ssdrig.powerloss.kinds import FLUSH, FUA, NEVER, TRIM, WRITE
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    np = Deferred("numpy")
 
 GOLDEN = (5**0.5 - 1) / 2  # the k-th multiple of it, modulo 1, falls into the widest gap of those before
 MOVED = {"flush": (FLUSH, 0), "fua": (WRITE, FUA), "trim": (TRIM, 0)}
@@ -165,7 +169,7 @@ def when(made: Plan, board_us, lsb_A: float, rail: int, seed: int) -> dict:
 
 
 def actual(
-    rows: np.ndarray, kind: int, flags: int, fired_ns: int, bound_ns: float, on_ns: int = NEVER
+    rows: "np.ndarray", kind: int, flags: int, fired_ns: int, bound_ns: float, on_ns: int = NEVER
 ) -> Actual | None:
     """Of the command of that kind (and FUA) that was submitted nearest to the cut; None where there is none. rows:
     history.ROW. fired_ns: the edge, known to bound_ns; what came after on_ns, the return of power, is no answer of that
@@ -179,7 +183,9 @@ def actual(
     return Actual((fired_ns - int(row["submit_ns"])) / 1000, done_us, bound_ns / 1000)
 
 
-def reached(made: Plan, rows: np.ndarray, seq: int | None, fired_ns: int, bound_ns: float, on_ns: int) -> Actual | None:
+def reached(
+    made: Plan, rows: "np.ndarray", seq: int | None, fired_ns: int, bound_ns: float, on_ns: int
+) -> Actual | None:
     """Of the command that was moved to the cut, seq in the history (None: it was not submitted). One that was to follow
     the cut finds no drive any more: for it the time counts at which it would have been submitted. Of a plan that only
     falls silent before the cut: of the last command. None where the plan has no distance, or the command was to come
@@ -217,7 +223,7 @@ def learn(idle_A, load_A) -> Thresholds:
     return Thresholds(idle, idle_sd, idle + SDS * idle_sd, load, load_sd, burst_A, share)
 
 
-def _highest(amps) -> np.ndarray:
+def _highest(amps) -> "np.ndarray":
     """The samples of the highest level at which the current stays for LEVEL_SHARE of the time."""
     amps = np.asarray(amps, float)
     if len(amps) < 2 * LEVEL_PARTS:

@@ -6,9 +6,14 @@ announced shutdown, which leaves them full. As they age the difference falls."""
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
+from ssdrig.deferred import Deferred
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    np = Deferred("numpy")
 
 COVERAGE = 2.0  # standard deviations, about 95 %
 

@@ -6,21 +6,16 @@ drive loses power, and what a killed process has put into a mapped file stays in
 rows since the last sync() are missing: such a session is not judged.
 """
 
-import errno
 import os
 from pathlib import Path
 
 import numpy as np
 
 from ssdrig.errors import JournalError
+from ssdrig.powerloss.kinds import BLANK, FLUSH, FUA, KINDS, NEVER, NOT_BLANK, TRIM, WRITE
 
-# BLANK: a read that found what the drive promises of trimmed blocks, while no trim of them was under way (it would say
-# more of such a trim than the verdict takes from it: a lost write might be passed, never an innocent drive accused)
-WRITE, FLUSH, TRIM, BLANK = 1, 2, 3, 4
-KINDS = {WRITE: "write", FLUSH: "flush", TRIM: "TRIM", BLANK: "read of trimmed blocks"}
-FUA = 1  # flags
-NOT_BLANK = -errno.ENODATA  # status of a read that was to find trimmed blocks, and did not
-NEVER = (1 << 63) - 1  # done_ns of a command that has not returned
+__all__ = ["BLANK", "FLUSH", "FUA", "KINDS", "NEVER", "NOT_BLANK", "TRIM", "WRITE"]
+
 ROW = np.dtype(
     [
         ("seq", "<u8"),  # 1 and up, in the order of submission; 0: no row

@@ -1,0 +1,11 @@
+"""The kinds of commands in a history, their flags and what their status and time may be."""
+
+import errno
+
+# BLANK: a read that found what the drive promises of trimmed blocks, while no trim of them was under way (it would say
+# more of such a trim than the verdict takes from it: a lost write might be passed, never an innocent drive accused)
+WRITE, FLUSH, TRIM, BLANK = 1, 2, 3, 4
+KINDS = {WRITE: "write", FLUSH: "flush", TRIM: "TRIM", BLANK: "read of trimmed blocks"}
+FUA = 1  # flags
+NOT_BLANK = -errno.ENODATA  # status of a read that was to find trimmed blocks, and did not
+NEVER = (1 << 63) - 1  # done_ns of a command that has not returned
