@@ -7,7 +7,7 @@ import time
 import pytest
 
 from ssdrig import child_cpu
-from ssdrig.child_cpu import NotReady, cpu_s, wait_while_working
+from ssdrig.child_cpu import NotReady, cpu_s, output, wait_while_working
 
 BURN = "import time\nwhile time.process_time() < {}: pass\n"
 
@@ -102,3 +102,14 @@ def test_what_progress_raises_ends_the_wait(child):
 
 def test_the_idle_limit_leaves_room_for_a_message_within_a_minute():
     assert child_cpu.IDLE_S + 10 < 60
+
+
+def test_the_output_of_a_program_is_returned_with_its_code():
+    done = output([sys.executable, "-c", "import sys; print('a' * 100_000); print('b', file=sys.stderr); sys.exit(3)"])
+    assert (done.returncode, done.stdout, done.stderr) == (3, "a" * 100_000 + "\n", "b\n")
+
+
+def test_a_program_that_does_nothing_is_killed():
+    with pytest.raises(NotReady) as raised:
+        output([sys.executable, "-c", "import time; time.sleep(600)"], idle_s=0.5)
+    assert raised.value.kind == "idle"

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from load_jobs import SIZE, needs_fio, random_write
 
+from ssdrig import child_cpu
 from ssdrig.errors import DriveError, JournalError, LoadError, ToolMissing, UsageError
 from ssdrig.load import fio as load
 from ssdrig.load import fiolog, fiostatus, fiotext
@@ -367,10 +368,10 @@ def test_no_fio(tmp_path):
 
 
 def test_a_fio_that_hangs_is_not_one_to_install(monkeypatch):
-    def hangs(argv, timeout, **_):
-        raise subprocess.TimeoutExpired(argv, timeout)
+    def hangs(argv):
+        raise child_cpu.NotReady("idle", "no CPU time used for 45 s", 0.0)
 
-    monkeypatch.setattr(subprocess, "run", hangs)
+    monkeypatch.setattr(child_cpu, "output", hangs)
     with pytest.raises(ToolMissing, match="see why `/x/fio --version` does not end"):
         load.version("/x/fio")
 

@@ -6,10 +6,11 @@ library only.
 
 import os
 import subprocess
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 IDLE_S = 45.0  # without CPU time for so long, a child is stuck
 LEAST_CPU_S = 0.05  # in IDLE_S: a daemon that only waits for a timer stays below
@@ -120,3 +121,25 @@ def wait_while_working(
 def ended(code: int) -> str:
     """How a process ended, from Popen.returncode."""
     return f"ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
+
+
+def output(argv: list[str], idle_s: float = IDLE_S, **how: Any) -> subprocess.CompletedProcess:
+    """Run a program to its end, as subprocess.run(capture_output=True, text=True) does, for as long as it works.
+
+    idle_s: as in wait_while_working()
+    how: further arguments of Popen, such as env
+
+    Raises OSError; NotReady for one that is stuck, which is killed.
+    """
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        with subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=out, stderr=err, **how) as process:
+            try:
+                code = wait_while_working(process, process.poll, idle_s=idle_s, poll_s=0.005)
+            except BaseException:
+                process.kill()
+                raise
+        texts = []
+        for file in (out, err):
+            file.seek(0)
+            texts.append(file.read().decode(errors="backslashreplace"))
+    return subprocess.CompletedProcess(argv, code, *texts)

@@ -105,8 +105,8 @@ class Influxd:
         if self._process and self._process.poll() is None:
             self._process.terminate()
             try:
-                self._process.wait(10)
-            except subprocess.TimeoutExpired:
+                wait_while_working(self._process, self._process.poll, idle_s=10, most_cpu_s=READY_CPU_S)
+            except NotReady:
                 self._process.kill()
                 self._process.wait()
         self._process = None

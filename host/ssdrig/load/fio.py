@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
+from ssdrig import child_cpu
 from ssdrig.errors import DriveError, JournalError, LoadError, ToolMissing, UsageError
 from ssdrig.load import fiolog, fioseconds, fiotext
 from ssdrig.load.fiojob import BINS_S, Job, detail, job_file, stall_s
@@ -57,11 +58,9 @@ def version(fio: str) -> str:
     """What `fio --version` says, such as "fio-3.33". Raises ToolMissing if it is absent or older than 3.30."""
     need = f"fio {OLDEST_FIO[0]}.{OLDEST_FIO[1]} or newer"
     try:
-        text = subprocess.run(
-            [fio, "--version"], check=False, capture_output=True, text=True, errors="backslashreplace", timeout=20
-        ).stdout.strip()
-    except subprocess.TimeoutExpired as error:
-        raise ToolMissing(need, str(error), f"see why `{fio} --version` does not end") from error
+        text = child_cpu.output([fio, "--version"]).stdout.strip()
+    except child_cpu.NotReady as error:
+        raise ToolMissing(need, error.reason, f"see why `{fio} --version` does not end") from error
     except OSError as error:
         raise ToolMissing(need, str(error), "apt-get install fio") from error
     number = re.match(r"fio-(\d+)\.(\d+)", text)

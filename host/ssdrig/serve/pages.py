@@ -14,12 +14,13 @@ import tempfile
 import time
 from pathlib import Path
 
+from ssdrig.child_cpu import Work
 from ssdrig.errors import UsageError
 from ssdrig.terminal import printable
 
 MOST_RUNS = 24
 MOST_PAGES = 32
-LIMIT_S = 300.0
+LOOK_S = 1.0
 PREFIX, YOUNG_S = "ssdrig-serve-", 60.0
 _SCRIPT = re.compile(rb"<script>(.*?)</script>", re.DOTALL)
 
@@ -65,11 +66,15 @@ class Pages:
             preexec_fn=_least,
             cwd=self._folder.name,
         )
+        work, ended = Work(child.pid), asyncio.ensure_future(child.communicate())
         try:
-            _, err = await asyncio.wait_for(child.communicate(), LIMIT_S)
-        except TimeoutError as error:
-            raise UsageError(f"a report within {LIMIT_S:g} s", "none", "make it with ./ssdrig report") from error
+            while not (await asyncio.wait([ended], timeout=LOOK_S))[0]:
+                if not work.look():
+                    seen = f"none; no CPU time used for {work.idle_s:g} s"
+                    raise UsageError("a report of these runs", seen, "make it with ./ssdrig report")
+            _, err = await ended
         finally:
+            ended.cancel()
             if child.returncode is None:
                 child.kill()
                 await child.wait()

@@ -4,10 +4,10 @@ has none or an older one (Debian 12 has 6, Ubuntu 24.04 has 7: neither checks a 
 import fcntl
 import os
 import shutil
-import subprocess
 import tempfile
 from pathlib import Path
 
+from ssdrig import child_cpu
 from ssdrig.errors import ToolMissing
 from ssdrig.setup import debian
 from ssdrig.setup.micropython import beside
@@ -45,8 +45,8 @@ def python() -> tuple[list[str], dict[str, str]]:
         choices.append(([*line[:-1], str(Path(line[-1]).parent / "python3")], own))
     for argv, own in choices:
         try:
-            done = subprocess.run([*argv, "-c", "import pcbnew"], capture_output=True, timeout=60, env=os.environ | own)
-        except OSError:
+            done = child_cpu.output([*argv, "-c", "import pcbnew"], env=os.environ | own)
+        except (OSError, child_cpu.NotReady):
             continue
         if done.returncode == 0:
             return argv, own
@@ -112,14 +112,8 @@ def _version(argv: list[str]) -> int:
     """KiCad's major version; 0 when it reports none."""
     try:
         with tempfile.TemporaryDirectory() as home:  # it writes its settings
-            done = subprocess.run(
-                [*argv, "version"],
-                capture_output=True,
-                text=True,
-                timeout=60,
-                stdin=subprocess.DEVNULL,
-                env=os.environ | {"HOME": home, "KICAD_CONFIG_HOME": home},
-            )
+            own = {"HOME": home, "KICAD_CONFIG_HOME": home}
+            done = child_cpu.output([*argv, "version"], env=os.environ | own)
         return int(done.stdout.strip().split(".")[0]) if done.returncode == 0 else 0
-    except (OSError, ValueError, subprocess.TimeoutExpired):
+    except (OSError, ValueError, child_cpu.NotReady):
         return 0

@@ -5,9 +5,9 @@ import os
 import re
 import shlex
 import shutil
-import subprocess
 from pathlib import Path
 
+from ssdrig import child_cpu
 from ssdrig.errors import ToolMissing
 from ssdrig.setup import debian
 
@@ -72,10 +72,10 @@ def _version(argv: list[str]) -> tuple[int, ...] | None:
     """(major, minor, micro) of the interpreter that argv starts; None when it is not MicroPython or does not run."""
     code = "import sys; print(sys.implementation[0], *sys.implementation[1][:3])"
     try:
-        done = subprocess.run([*argv, "-c", code], capture_output=True, text=True, timeout=20, stdin=subprocess.DEVNULL)
+        done = child_cpu.output([*argv, "-c", code])
         name, *numbers = done.stdout.split()
         return (
             tuple(map(int, numbers)) if done.returncode == 0 and name == "micropython" and len(numbers) == 3 else None
         )
-    except (OSError, ValueError, subprocess.TimeoutExpired):
+    except (OSError, ValueError, child_cpu.NotReady):
         return None
