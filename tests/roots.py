@@ -18,6 +18,17 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
+FIRST_S = 10.0
+WITHOUT_SET_UP = {  # words -> exit code
+    "wear --smartctl tests/data/smartctl/sata-samsung.json": 0,
+    "plans": 0,
+    "--help": 0,
+    "run --help": 0,
+    "run": 2,
+    "query": 2,
+    "run nosuchplan": 2,
+    "wear --smartctl missing.json": 2,
+}
 LIMIT_S, TRIES = 0.5, 5  # the fastest try counts: others may use the machine
 CERTIFICATES = Path("/etc/ssl/certs/ca-certificates.crt")
 PACKAGES = "python3,sudo,ca-certificates,git,debian-archive-keyring"
@@ -100,6 +111,19 @@ class System:
             print(done.stderr[-3000:])
         return done.stderr
 
+    def untouched(self, what: str, place: str, user: str, words: str, code: int) -> None:
+        """A first start without a network, which installs nothing and takes <= FIRST_S."""
+        before, begun = self.packages(), time.monotonic()
+        done = self.run(f"cd {place} && ./ssdrig {words}", user, network=False)
+        took_s, new = time.monotonic() - begun, self.packages() - before
+        made = (self.root / place.lstrip("/") / ".setup").exists()
+        right = done.returncode == code and not new and not made and took_s <= FIRST_S
+        self.line(what, right, f"exit {done.returncode}, {took_s:.1f} s, {len(new)} packages, .setup {made}")
+
+    def packages(self) -> set[str]:
+        """The Debian packages that are installed, with their versions."""
+        return {line for line in self.as_root("dpkg -l").stdout.splitlines() if line.startswith("ii ")}
+
     def again(self, what: str, place: str, user: str, words: str, said: bool = False) -> None:
         """The same start without a network: nothing may change. said: it may name what it leaves out."""
         self.run(f"{place}/ssdrig {words}", user)  # byte code of modules that the first start did not use
@@ -135,6 +159,11 @@ def try_release(folder: Path, suite: str) -> int:
     """All starts in one release. Returns 0 when none was short."""
     system = System(folder / suite, suite)
 
+    for user, place in (("plain", "/home/plain/ssdrig"), ("root", "/opt/ssdrig")):
+        system.clone(place, user)
+        for words, code in WITHOUT_SET_UP.items():
+            system.untouched(f"{user}, nothing installed, no network: {words}", place, user, words, code)
+
     system.clone("/home/plain/ssdrig", "plain")
     words = system.first(
         "a user without sudo, nothing installed: says what to do", "/home/plain/ssdrig", "plain", "setup", 9
@@ -163,7 +192,7 @@ def try_release(folder: Path, suite: str) -> int:
     system.line("  all files are the user's", len(owners) == 1 and 0 not in owners, str(owners))
 
     system.clone("/opt/ssdrig", "root")
-    system.first("a user in root's clone that is not set up: refused", "/opt/ssdrig", "plain", "drives", 9)
+    system.first("a user in root's clone that is not set up: refused", "/opt/ssdrig", "plain", "demo", 9)
     system.first("root: setup", "/opt/ssdrig", "root", "setup")
     system.first("  drives", "/opt/ssdrig", "root", "drives")
     system.again("  second drives, no network", "/opt/ssdrig", "root", "drives")
