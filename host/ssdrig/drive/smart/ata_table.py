@@ -25,6 +25,7 @@ from ssdrig.drive.smart.json_numbers import inside, objects, text
 from ssdrig.drive.smart.plausible import ERROR_COUNTERS
 from ssdrig.errors import UsageError
 
+SHIPPED = Path(__file__).with_name("ata_units.toml")
 BYTE_ROLES = ("host_written", "host_read", "nand_written", "nand_written_tlc", "nand_written_slc")
 SECOND_HALVES = {
     "host_written_high": "host_written",
@@ -179,7 +180,7 @@ def user_file() -> Path:
 def entries() -> tuple[Entry, ...]:
     """The user's table first; read once. Raises UsageError for a file that cannot be used."""
     out = []
-    for path in (user_file(), Path(__file__).with_name("ata_units.toml")):
+    for path in (user_file(), SHIPPED):
         try:
             document = tomllib.loads(path.read_text("utf-8"))
         except FileNotFoundError:
@@ -200,6 +201,11 @@ def entries() -> tuple[Entry, ...]:
 def forget() -> None:
     """Read the tables again at the next call (tests)."""
     entries.cache_clear()
+    forget_rows()
+
+
+def forget_rows() -> None:
+    """Choose the rows of each drive again at the next call."""
     _rows_for.cache_clear()
 
 
