@@ -30,7 +30,7 @@ def test_snapshot_from_pages():
                 "words": "its reliability is degraded by media or internal errors",
             },
             {"kind": "media_errors", "state": "warning", "words": "6 media errors"},
-            {"kind": "worn_out", "state": "warning", "words": "100 % of its rated life is used"},
+            {"kind": "worn_out", "state": "warning", "words": "101 % of its rated life is used"},
         ],
         "counter_units": [],
         "t_ns": 2_000,

@@ -6,12 +6,21 @@ from pathlib import Path
 import numpy as np
 
 from ssdrig.analysis.rundata import RunData
-from ssdrig.drive.smart import counters
+from ssdrig.drive.smart import counters, health
 from ssdrig.drive.wear import wa
 from ssdrig.rules.windows import Window
 
 UNDER_LOAD = ("poll", "edge")
 EDGE_SHARE = 0.15  # of a window's I/O that may lie between an edge and the poll that stands for it
+
+
+def unhealthy(data: RunData) -> str | None:
+    """The drive of a run, the verdict of its last reading of SMART and the reasons; None where nothing is wrong."""
+    last = next((s for s in reversed(data.snapshots) if s["health"] != health.UNKNOWN), None)
+    if last is None or not last["health_reasons"]:
+        return None
+    of = " ".join(filter(None, (last["model"] or "drive", last["serial"])))
+    return f"{of}: health {last['health']}: {health.sentence(last['health_reasons'])}"
 
 
 def load_smart(data: RunData, run: Path) -> None:

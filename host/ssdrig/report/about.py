@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 
 from ssdrig.analysis import set_up
-from ssdrig.drive.smart import health
+from ssdrig.analysis.smart import unhealthy as reading_of
 from ssdrig.report import words
 from ssdrig.report.terms import number
 from ssdrig.words import size
@@ -126,10 +126,8 @@ def unhealthy(runs: Sequence) -> str:
     perform as its model does."""
     out = []
     for data in runs:
-        last = next((s for s in reversed(data.snapshots) if s["health"] != health.UNKNOWN), None)
-        if last and last["health_reasons"]:
-            of = f"{last['model'] or 'drive'} {last['serial'] or ''}".strip()
-            words = f"{of}: health {last['health']}: {health.sentence(last['health_reasons'])}"
+        words = reading_of(data)
+        if words:
             out.append(f'<p class="warn">{escape(words)}.</p>')
     return "".join(dict.fromkeys(out))
 

@@ -32,8 +32,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         metavar="FILE",
         help=(
-            "read saved `smartctl --json` or smart/<nnn>.json files, or a folder of them, instead of a drive; - is"
-            " stdin; several of one drive are its history"
+            "read saved `smartctl --json` or smart/<nnn>.json files, or a folder of them, instead of a drive; also"
+            " smartctl's text, nvme-cli's JSON, smartd's state and ceph's metrics; - is stdin; several of one drive are"
+            " its history"
         ),
     )
     add("--explain", action="store_true", help="explain what the retention figure means and what it does not")
