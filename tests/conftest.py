@@ -7,6 +7,7 @@ import functools
 import gc
 import importlib
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -26,11 +27,36 @@ FAILED = pytest.StashKey[bool]()
 QUICK_EXAMPLES = 10  # of hypothesis, with --quick
 SESSION = f"SSDRIG_TEST_SESSION={uuid.uuid4().hex}"  # every process that a test starts inherits it
 
+# the same for every user, terminal and shell; tests of another value set it themselves
+FIXED = {
+    "PYTHONPATH": HOST,  # for the processes that tests start
+    "OPENBLAS_NUM_THREADS": "1",  # also where NumPy comes before ssdrig, which sets it
+    "COLUMNS": "80",  # a worker inherits descriptors of the terminal, which has any width
+    "LINES": "24",
+    "TERM": "xterm-256color",
+    "LC_ALL": "C.UTF-8",
+}
+REMOVED = (
+    # where it is set, each of hundreds of processes, and each worker, would compile all of the code again
+    "PYTHONDONTWRITEBYTECODE",
+    *("PYTHONIOENCODING", "PYTHONWARNINGS", "PYTHONOPTIMIZE", "PYTHONSAFEPATH", "PYTHONNOUSERSITE", "PYTHONUTF8"),
+    *("PYTHONSTARTUP", "PYTHONINSPECT", "PYTHONVERBOSE", "PYTHONPROFILEIMPORTTIME", "PYTHONBREAKPOINT"),
+    *("NO_COLOR", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "LANGUAGE", "BROWSER", "PAGER", "CDPATH", "ENV"),
+    *("BASH_ENV", "POSIXLY_CORRECT", "SUDO_USER", "SUDO_UID", "SUDO_GID", "SUDO_COMMAND"),
+)
+SYSTEM_FOLDERS = ("/usr/local/sbin", "/usr/sbin", "/sbin")  # not in a plain user's PATH: smartctl, mkfs, losetup
+OPEN_FILES = 1024  # at least, where the hard limit allows it
+
 sys.path.insert(0, HOST)
-os.environ["PYTHONPATH"] = HOST  # for the processes that tests start
-os.environ["OPENBLAS_NUM_THREADS"] = "1"  # also where NumPy comes before ssdrig, which sets it
-# where this is set, each of those hundreds of processes, and each worker, would compile all of the code again
-os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+os.environ |= FIXED
+for name in REMOVED:
+    os.environ.pop(name, None)
+for folder in SYSTEM_FOLDERS:
+    if folder not in os.environ.get("PATH", "/usr/bin:/bin").split(os.pathsep):
+        os.environ["PATH"] = os.pathsep.join((os.environ.get("PATH", "/usr/bin:/bin"), folder))
+os.umask(0o022)
+files, most_files = resource.getrlimit(resource.RLIMIT_NOFILE)
+resource.setrlimit(resource.RLIMIT_NOFILE, (min(max(files, OPEN_FILES), most_files), most_files))
 sys.dont_write_bytecode = False
 # a busy machine is no reason to fail; other examples at each run, so that many runs see many, but in CI, where
 # hypothesis takes the same ones each time by itself: a landing is no matter of luck
@@ -68,10 +94,13 @@ def process_as_it_was():
 
 @pytest.fixture(autouse=True)
 def own_state(process_as_it_was, tmp_path_factory, monkeypatch):
-    """No test sees what another one, or this machine's user, has left of benches (ssdrig.latch), drives watched and
-    runs indexed (ssdrig.archive)."""
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path_factory.getbasetemp() / f"state-{uuid.uuid4().hex}"))
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.getbasetemp() / "cache"))
+    """No test sees what another one, or this machine's user, has left of benches (ssdrig.latch), drives watched, runs
+    indexed (ssdrig.archive), tables and units."""
+    top = tmp_path_factory.getbasetemp()
+    monkeypatch.setenv("XDG_STATE_HOME", str(top / f"state-{uuid.uuid4().hex}"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(top / "cache"))
+    for name in ("XDG_CONFIG_HOME", "XDG_DATA_HOME"):
+        monkeypatch.setenv(name, str(top / "nothing"))
 
 
 @pytest.fixture

@@ -1,9 +1,16 @@
 """Parts of the reading of fio's logs on arrays made by hand, each limit from both sides."""
 
+import json
+import time
+from dataclasses import replace
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
+from fio_folders import START_MS, steady, write_step
 
-from ssdrig.load import fioclock, fiolog, fioseconds, fiostatus, fiotext
+from ssdrig.errors import LoadError
+from ssdrig.load import fio, fioclock, fiolog, fioseconds, fiostatus, fiotext
 from ssdrig.load.fiotext import plat_ns, plat_upper_ns
 
 
@@ -178,3 +185,73 @@ def test_a_job_of_threads_is_not_dated_by_a_document_without_io(tmp_path):
     for each in alone:
         each["jobs"][0]["job options"] = {"numjobs": "1"}
     assert fioclock.job_clock(tmp_path, alone, alone).start_ms == 10_460  # all I/O hangs, one thread
+
+
+def not_begun(t_ms: int) -> dict:
+    """A document of a thread whose clock has not begun: fio counts its run time from the start of the machine."""
+    return {"t_ns": 10**6 * t_ms} | side(0, 0) | {"jobs": [{"jobname": "x", "error": 0, "job_runtime": t_ms}]}
+
+
+@pytest.mark.parametrize("uptime_ms", [145_900, 40 * 86_400_000])
+def test_document_of_a_thread_that_has_not_begun_does_not_date_the_job(tmp_path, uptime_ms):
+    (tmp_path / "start.json").write_text(json.dumps({"t_ns": uptime_ms * 10**6, "utc_ns": 17 * 10**17}))
+    said = [
+        not_begun(uptime_ms + 1_004),
+        {"t_ns": 10**6 * (uptime_ms + 2_600)} | side(9, 1_000),
+        {"t_ns": 10**6 * (uptime_ms + 3_600)} | side(19, 2_000),
+    ]
+    clock = fioclock.job_clock(tmp_path, said, said)
+    assert (clock.start_ms, clock.begun_ms, clock.notes) == (uptime_ms + 1_600, uptime_ms + 2_600, ())
+    assert fioclock.job_clock(tmp_path, said[:1], said[:1]) == fioclock.JobClock(None, None)
+
+
+@pytest.mark.parametrize("step_ms", [-145_896, 145_896, 3_600_000, -3_600_000])
+def test_step_of_fios_clock_during_a_job_leaves_its_start(tmp_path, step_ms):
+    (tmp_path / "start.json").write_text('{"t_ns": 5000000000, "utc_ns": 5000000000}')
+    before = [{"t_ns": 10**6 * (5_100 + 1_000 * n)} | side(10 * n, 1_000 * n) for n in (1, 2)]
+    after = [{"t_ns": 10**6 * (5_100 + 1_000 * n)} | side(10 * n, max(0, 1_000 * n + step_ms)) for n in (3, 4)]
+    clock = fioclock.job_clock(tmp_path, before, after)
+    assert clock.start_ms == 5_100
+    assert bool(clock.notes) == (step_ms > 0)
+
+
+@pytest.mark.parametrize("step_s", [-145.896, 145.896, 3600.0])
+def test_step_of_the_wall_clock_moves_no_second(tmp_path, step_s):
+    """start.json and documents carry both clocks; of them CLOCK_MONOTONIC alone dates."""
+    folder = write_step(tmp_path / "s", steady(3.05, 20), 3052)
+    before = fiolog.load(folder)
+    lines = fiotext.documents((folder / "out.json").read_text())[0]
+    for line in lines:
+        line["t_ns"] = 10**6 * (START_MS + fiotext.totals(line)["runtime_ms"])
+        line["timestamp_ms"] += round(1e3 * step_s)
+    (folder / "out.json").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    after = fiolog.load(folder)
+    assert abs(after.t_ns - before.t_ns).max() <= 2 * 10**6
+    assert (after.iops.tolist(), after.notes, after.clock_notes) == (before.iops.tolist(), (), ())
+
+
+def test_seconds_are_reported_after_a_document_of_a_thread_that_has_not_begun():
+    told: list[dict] = []
+    watch = fio._Watch(SimpleNamespace(time_s=None, name="x"), 30, 30, told.append)
+    now_ms = time.monotonic_ns() // 10**6
+    watch.pending = [
+        (not_begun(now_ms), now_ms * 10**6),
+        (side(9, 1_000), (now_ms + 1_100) * 10**6),
+        (side(19, 2_000), (now_ms + 2_100) * 10**6),
+    ]
+    watch.take()
+    assert [(second["span_s"], second["ios"]) for second in told] == [(1.0, 9), (1.0, 10)]
+
+
+@pytest.mark.parametrize("about_clock", [True, False])
+def test_note_about_a_clock_fails_no_step(tmp_path, about_clock, monkeypatch):
+    found = fiolog.load(write_step(tmp_path / "s", steady(2.05, 20), 2052))
+    noted = replace(found, notes=("odd",), clock_notes=("odd",) if about_clock else ())
+    monkeypatch.setattr(fiolog, "load", lambda folder: noted)
+    job = SimpleNamespace(name="x", detail=None, time_s=2.0, io_size=None, size_bytes=0, block_bytes=4096)
+    monkeypatch.setattr(fio, "detail", lambda job: "second")
+    if about_clock:
+        assert fio._read_back(job, tmp_path, "exit") is noted
+    else:
+        with pytest.raises(LoadError):
+            fio._read_back(job, tmp_path, "exit")

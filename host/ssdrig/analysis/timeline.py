@@ -101,7 +101,7 @@ def _job(folder: Path, utc: Utc, k: int) -> Line | None:
     rows = [(0, 0)]
     for each in found:
         totals = fiotext.totals(each)
-        if totals["runtime_ms"] > rows[-1][0] and totals["ios"] >= rows[-1][1]:
+        if totals["ios"] and totals["runtime_ms"] > rows[-1][0] and totals["ios"] >= rows[-1][1]:
             rows.append((totals["runtime_ms"], totals["ios"]))
     if start_ms is None or len(rows) < 2:
         return None

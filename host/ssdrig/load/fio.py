@@ -23,6 +23,7 @@ from pathlib import Path
 from ssdrig import child_cpu
 from ssdrig.errors import DriveError, JournalError, LoadError, ToolMissing, UsageError
 from ssdrig.load import fiolog, fioseconds, fiotext
+from ssdrig.load.fioclock import is_of_the_job
 from ssdrig.load.fiojob import BINS_S, Job, detail, job_file, stall_s
 from ssdrig.words import size
 
@@ -191,6 +192,9 @@ class _Watch:
 
     def _take(self, document: dict, t_ns: int) -> None:
         now = fiotext.totals(document)
+        # its run time is not the job's: no difference to it is the time of anything
+        if not now["ios"] and not is_of_the_job(document, t_ns / 1e6 - 1e3 * self.begun):
+            return
         ios, moved = now["ios"] - self.told["ios"], now["bytes"] - self.told["bytes"]
         span_s = (now["runtime_ms"] - self.told["runtime_ms"]) / 1000
         if now["ios"] > self.last["ios"]:
@@ -357,7 +361,7 @@ def _read_back(job: Job, folder: Path, ended: str) -> fioseconds.Seconds | None:
         raise
     total = seconds.totals
     whole = seconds.source == "logs" or detail(job) != "second" or total["runtime_ms"] < 2 * fioseconds.WINDOW_MS
-    adds_up = not seconds.notes and int(seconds.iops.sum()) == total["ios"]
+    adds_up = not set(seconds.notes) - set(seconds.clock_notes) and int(seconds.iops.sum()) == total["ios"]
     if ended == "exit" and (seconds.torn_bytes or not whole or total["error"] or not total["ios"] or not adds_up):
         raise LoadError(
             f"whole logs of step {job.name} without errors",

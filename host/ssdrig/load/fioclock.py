@@ -59,14 +59,16 @@ def job_clock(folder: Path, head: list[dict], tail: list[dict]) -> JobClock:
     found = [*head, *tail]
     stamped = [d for d in found if d.get("t_ns")]
     if stamped:
-        dated = [d for d in stamped if _is_dated(d)] or stamped
+        sound = [d for d in stamped if begin_ms is None or is_of_the_job(d, d["t_ns"] / 1e6 - begin_ms)]
+        odd = sum(totals(d)["ios"] > 0 for d in stamped) - sum(totals(d)["ios"] > 0 for d in sound)
+        notes = (f"{odd} documents of fio are of another clock and do not date its job",) if odd else ()
+        if not sound:
+            return JobClock(None, None, notes)
+        dated = [d for d in sound if _is_dated(d)] or sound
         start_ms = round(min(d["t_ns"] / 1e6 - totals(d)["runtime_ms"] for d in dated))
-        if begin_ms is not None and not EARLIEST_MS <= start_ms - begin_ms <= LONGEST_HANG_S * 1000:
-            late_ms = start_ms - begin_ms
-            return JobClock(None, None, (f"by its documents fio began {late_ms:.0f} ms after it was started",))
-        first = stamped[0]
+        first = sound[0]
         earliest_ms = None if begin_ms is None else round(begin_ms) + EARLIEST_MS
-        return JobClock(start_ms, round(first["t_ns"] / 1e6) if totals(first)["ios"] else None, (), earliest_ms)
+        return JobClock(start_ms, round(first["t_ns"] / 1e6) if totals(first)["ios"] else None, notes, earliest_ms)
     if begin_ms is None or not found:
         return JobClock(None, None)
     starts = [d["timestamp_ms"] - totals(d)["runtime_ms"] + offset_ms for d in found if "timestamp_ms" in d]
@@ -78,6 +80,15 @@ def job_clock(folder: Path, head: list[dict], tail: list[dict]) -> JobClock:
         return JobClock(None, None)
     first = found[0]
     return JobClock(round(min(believed)), round(first["timestamp_ms"] + offset_ms) if totals(first)["ios"] else None)
+
+
+def is_of_the_job(document: dict, since_ms: float) -> bool:
+    """Whether the run time in a document can be that of the job.
+
+    since_ms: from fio's start to the document's arrival
+
+    A thread that has not begun has a run time all the same: fio counts it from the start of the machine."""
+    return EARLIEST_MS <= since_ms - totals(document)["runtime_ms"] <= LONGEST_HANG_S * 1000
 
 
 def _is_dated(document: dict) -> bool:

@@ -69,7 +69,7 @@ def load(folder, direction: str | None = None) -> Seconds:
                 _block_bytes(list(logs.values())),
                 clock.earliest_ms,
             )
-            return replace(read, notes=(*notes, *read.notes))
+            return replace(read, notes=(*notes, *read.notes), clock_notes=clock.notes)
         except Senseless as error:
             if last is None:
                 raise LoadError(f"logs of one fio run in {folder}", str(error), "the file is damaged") from None
@@ -85,7 +85,7 @@ def load(folder, direction: str | None = None) -> Seconds:
         read = from_status(found, clock.start_ms, direction, torn)
     except Senseless as error:
         raise LoadError(f"documents of one fio run in {folder}", str(error), "out.json is damaged") from None
-    return replace(read, notes=(*notes, *read.notes))
+    return replace(read, notes=(*notes, *read.notes), clock_notes=clock.notes)
 
 
 def _block_bytes(logs: list[bytes]) -> int:

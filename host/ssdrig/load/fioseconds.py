@@ -36,6 +36,7 @@ class Seconds:
     totals: dict  # see fiotext.totals(); ios, bytes and lat_sum_ns are None where documents and logs disagree
     torn_bytes: int  # left at the end of logs that a crash cut off
     notes: tuple[str, ...] = ()  # what does not fit together, in words
+    clock_notes: tuple[str, ...] = ()  # those of them that are about a clock: every I/O is counted all the same
     hist_of: str = "clat"  # "clat": since the device was given the I/O, of all lat_p*; "lat": since submission
 
 
