@@ -2,6 +2,7 @@
 
 import json
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ from simboard import run_rig
 
 from ssdrig import cli
 from ssdrig.errors import RigError, UsageError
-from ssdrig.rig import certificate, checks, doctor_command, ports
+from ssdrig.rig import certificate, checks, doctor, doctor_command, ports
 
 HELLO = {
     **{"board": "Pico", "serial": "e660", "revision": "B", "build": "two_rails", "firmware": "0.1.0", "protocol": 2},
@@ -37,6 +38,66 @@ def test_a_figure_is_within_its_limits_or_not():
         "FAIL  x: expected 1 V or more; seen nothing; do: mend"
     )
     assert "not looked at: why" in checks.skipped("x", 1, "why").words()
+
+
+@pytest.mark.parametrize(
+    "value, bound, ok",
+    [
+        *((1.5, 0.5, True), (1.5, 0.51, None), (1.0, 0.1, True), (2.05, 0.1, None), (2.11, 0.1, False)),
+        *((0.95, 0.1, None), (0.89, 0.1, False), (50.0, math.inf, None), (1.5, math.inf, None)),
+    ],
+)
+def test_figure_is_judged_only_beyond_its_bound(value, bound, ok):
+    found = checks.figure("x", 0, value, "V", 1.0, 2.0, "mend", bound)
+    assert found.ok is ok and found.value == value and bool(found.why) is (ok is None)
+    assert certificate.made(HELLO, [found], None, 1)["passed"] is (ok is not False)
+
+
+RAIL = {"rail": 0, "name": "5V", "chip": "INA228", "shunt_uOhm": 8000, "current_lsb_pA": 10**7, "conversion_ns": 10**6}
+
+
+def row_at(rate_per_s, bound_per_s, **more):
+    return {
+        **{"rate_nominal_per_s": 1000.0, "conversions_per_s": rate_per_s, "conversions_bound_per_s": bound_per_s},
+        **{"samples": 900, "V_mean": 5.0, "V_sd": 1e-3, "I_mean": 0.0, "I_sd": 1e-4, "I_typical": 1e-4},
+        **more,
+    }
+
+
+@pytest.mark.parametrize(
+    "rate_per_s, bound_per_s, ok",
+    [(1001.0, 1.0, True), (1100.0, 1.0, False), (1100.0, 200.0, None), (700.0, 2500.0, None), (1001.0, 2500.0, None)],
+)
+def test_rate_of_conversions_is_not_judged_on_a_host_too_busy_for_its_pings(rate_per_s, bound_per_s, ok):
+    found = {check.name: check for check in checks.of_rail(RAIL, row_at(rate_per_s, bound_per_s))}
+    assert found["conversions"].ok is ok
+    assert (checks.TOO_BUSY in found["conversions"].why) is (ok is None)
+    assert all(found[name].ok is not False for name in found if name != "conversions")
+
+
+@pytest.mark.parametrize("rate_ppm, error_ppm, ok", [(150, 20, True), (250, 90, None), (250, 20, False), (9, 101, None)])
+def test_crystal_is_judged_only_beyond_the_error_of_its_rate(rate_ppm, error_ppm, ok):
+    assert checks.of_clock({"rate_ppm": rate_ppm, "error_ppm": error_ppm}).ok is ok
+
+
+@pytest.mark.parametrize("samples, ok", [(900, True), (3, None)])
+def test_noise_of_few_samples_is_not_judged(samples, ok):
+    found = {check.name: check for check in checks.of_rail(RAIL, row_at(1000.0, 1.0, samples=samples, I_sd=1.8e-4))}
+    assert found["noise, times the chip's own"].ok is ok
+
+
+def test_rail_that_a_busy_host_hears_late_is_not_silent():
+    """Seconds of the host pass, a tenth of one of the board's."""
+    looks = []
+
+    def silent_rails():
+        looks.append(1)
+        return [{"rail": 0}, {"rail": 1}] if len(looks) < 30 else [{"rail": 1}]
+
+    quiet_s = {0: lambda: 0.1, 1: lambda: 0.1 * len(looks)}
+    rig = SimpleNamespace(silent_rails=silent_rails, live=dict)
+    here = SimpleNamespace(rig=rig, quiet_s=lambda n, since: quiet_s[n]())
+    assert doctor._silent_rails(here) == [1] and len(looks) >= 30
 
 
 def test_a_fall_is_timed():

@@ -153,7 +153,7 @@ def test_what_is_kept_though_it_is_no_frame_is_not_looked_into():
     """A reading that waits for samples goes over all that came."""
     rig = told(wire.PONG, b"short")
     rig._arrived(wire.encode(wire.SAMPLES, 2, b"\x00"), 2)
-    assert Session(rig, rig._book, rig.hello(), str)._quiet_s(0, 0) == 0
+    assert Session(rig, rig._book, rig.hello(), str).quiet_s(0, 0) == 0
 
 
 def test_a_greeting_that_is_none_is_said_by_its_first_wrong_field(monkeypatch):

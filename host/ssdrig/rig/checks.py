@@ -27,11 +27,12 @@ HOLD_PART = 0.9  # of its voltage, that another rail keeps
 LOAD_PART = 0.1  # by which resistor, shunt and sensor may differ together
 LEAST_LOAD_A = 0.02
 PATH_mOhm = 150.0  # of supply, fuse, switch and wires, before the sensor
+SCATTER = 4.0  # standard errors of a mean: one sound figure in 16 000 lies further off
 SEEN_us = 1000.0  # of a picture, that others are looked at
 
 
 class Check(NamedTuple):
-    """One figure of a rig: `ok` None where it could not be looked at, for the reason `why`."""
+    """One figure of a rig: `ok` None where it could not be looked at, or is too little known, for the reason `why`."""
 
     name: str
     rail: int | None
@@ -42,13 +43,14 @@ class Check(NamedTuple):
     ok: bool | None
     why: str
     do: str
+    bound: float = 0.0  # the value is right within it
 
     def words(self) -> str:
         """One line: expected, seen, do."""
         where = "" if self.rail is None else f"rail {self.rail}: "
         if self.ok is None:
             return f"--    {where}{self.name}: not looked at: {self.why}"
-        seen = self.why or (f"{self.value:.4g} {self.unit}".rstrip() if self.value is not None else "nothing")
+        seen = self.why or (_stated(self.value, self.bound, self.unit) if self.value is not None else "nothing")
         if self.ok:
             return f"ok    {where}{self.name}: {seen}, expected {self.expected()}"
         return f"FAIL  {where}{self.name}: expected {self.expected()}; seen {seen}; do: {self.do}"
@@ -63,12 +65,41 @@ class Check(NamedTuple):
         return f"{self.low:.4g} to {self.high:.4g} {self.unit}".rstrip()
 
 
-def figure(name: str, rail: int | None, value: float | None, unit: str, low, high, do: str) -> Check:
-    """A check of a number; None, or one that is none, is outside."""
+def _stated(value: float, bound: float, unit: str) -> str:
+    return f"{value:.4g}{f' ± {bound:.2g}' if bound else ''} {unit}".rstrip()
+
+
+TOO_FEW = "too few samples"
+TOO_BUSY = "the host was too busy, so its pings came back late"
+
+
+def figure(
+    name: str,
+    rail: int | None,
+    value: float | None,
+    unit: str,
+    low: float | None,
+    high: float | None,
+    do: str,
+    bound: float = 0.0,
+    cause: str = TOO_FEW,
+) -> Check:
+    """A check of a number; None, or one that is none, is outside.
+
+    bound: the value is right within it; it fails only where no value within the bound is inside the limits, and is not
+        judged where some are not, or where the bound is wider than the limits
+    cause: why it is not known better"""
     if value is None or not math.isfinite(value):
         return Check(name, rail, None, unit, low, high, False, "", do)
-    ok = (low is None or value >= low) and (high is None or value <= high)
-    return Check(name, rail, float(value), unit, low, high, bool(ok), "", do)
+    value, bound = float(value), abs(float(bound))
+    lowest, highest = (-math.inf if low is None else low), (math.inf if high is None else high)
+    inside = lowest <= value <= highest
+    if not inside and (value + bound < lowest or value - bound > highest):
+        return Check(name, rail, value, unit, low, high, False, "", do, bound)
+    if inside and 2 * bound <= highest - lowest:
+        return Check(name, rail, value, unit, low, high, True, "", do, bound)
+    why = f"{_stated(value, bound, unit)} is not known well enough: {cause}"
+    return Check(name, rail, value, unit, low, high, None, why, "", bound if math.isfinite(bound) else 0.0)
 
 
 def fact(name: str, rail: int | None, ok: bool, seen: str, do: str) -> Check:
@@ -109,35 +140,41 @@ def of_clock(clock: dict) -> Check:
     if clock["error_ppm"] is None or clock["error_ppm"] > CRYSTAL_ppm / 2:
         return skipped(name, None, "too few pings, or a host that is too busy, to tell its rate")
     do = "another board; see whether the host keeps its own time (NTP)"
-    return figure(name, None, clock["rate_ppm"], "ppm", -CRYSTAL_ppm, CRYSTAL_ppm, do)
+    error_ppm = clock["error_ppm"]
+    return figure(name, None, clock["rate_ppm"], "ppm", -CRYSTAL_ppm, CRYSTAL_ppm, do, error_ppm, TOO_BUSY)
 
 
 # ---- what a rail measures with nothing connected
 
 
 def of_rail(rail: dict, row: dict) -> list[Check]:
-    """rail: of the hello; row: of info.row_of()."""
-    n, chip = rail["rail"], chips.of(rail)
-    rate = row["rate_nominal_per_s"]
+    """rail: of the hello; row: of info.row_of(), with "conversions_per_s" and its bound."""
+    n, chip, samples = rail["rail"], chips.of(rail), row["samples"]
+    low, high = ((1 + sign * RATE_PART) * row["rate_nominal_per_s"] for sign in (-1, 1))
     do = "the sensor's supply and ALERT line; another sensor"
-    out = [
-        figure("conversions", n, row["conversions_per_s"], "1/s", (1 - RATE_PART) * rate, (1 + RATE_PART) * rate, do)
-    ]
+    bound = row["conversions_bound_per_s"]
+    out = [figure("conversions", n, row["conversions_per_s"], "1/s", low, high, do, bound, TOO_BUSY)]
     of = nominal.nominal_V(rail)
     if of is None:
         out.append(skipped("supply", n, "board.json does not say the rail's voltage"))
     else:
         low, high = of * (1 - nominal.TOLERANCE), of * (1 + nominal.TOLERANCE)
         do = "the supply, its fuse, the gate supply (24 V), the switch, VBUS of the sensor; are two rails exchanged?"
-        out.append(figure("voltage", n, row["V_mean"], "V", low, high, do))
+        bound = SCATTER * row["V_sd"] / math.sqrt(samples)
+        if chip is not None:
+            bound += chip.bus_offset_V + 1e-6 * chip.bus_gain_ppm * abs(row["V_mean"])
+        out.append(figure("voltage", n, row["V_mean"], "V", low, high, do, bound))
     if chip is None:
         return [*out, skipped("zero current", n, "a chip whose limits are not known")]
     most_mA = 5e3 * chip.shunt_offset_V / (rail["shunt_uOhm"] * 1e-6)
     do = "nothing may be connected at the drive's connector; clean the board; does a part leak behind the shunt?"
-    out.append(figure("zero current", n, 1e3 * row["I_mean"], "mA", -most_mA, most_mA, do))
+    bound = 1e3 * SCATTER * row["I_sd"] / math.sqrt(samples)
+    out.append(figure("zero current", n, 1e3 * row["I_mean"], "mA", -most_mA, most_mA, do, bound))
     if row["I_typical"]:
         do = "IN+ and IN- at the shunt, their capacitor, ground and supply of the sensor"
-        out.append(figure("noise, times the chip's own", n, row["I_sd"] / row["I_typical"], "", QUIET, NOISY, do))
+        times = row["I_sd"] / row["I_typical"]
+        bound = SCATTER * times / math.sqrt(2 * max(1, samples - 1))
+        out.append(figure("noise, times the chip's own", n, times, "", QUIET, NOISY, do, bound))
     else:
         out.append(skipped("noise", n, "the chip's own is not known"))
     return out

@@ -15,6 +15,7 @@ from ssdrig.rig.session import Session
 from ssdrig.rig.switch import arm_and_cut, on, scope_now
 
 SECONDS = 1.0  # of each reading
+PATIENCE_S = 60.0  # of the host's time, for a board whose clock does not go on
 MOMENT_us, OFF_ms, LOW_ms = 20_000, 30, 10
 SCOPE_RATE, BEFORE, AFTER = 500_000, 60, 1200  # samples/s of all inputs; samples of each
 DO = "see its wiring and address, ALERT included; hardware/README.md, pins.csv"
@@ -43,10 +44,7 @@ def examine(here: Session, say: Say, resistor: tuple[int, float] | None, connect
             say(check)
 
     note(checks.of_hello(here.hello))
-    deadline = time.monotonic() + info.FIRST_S
-    while here.rig.silent_rails() and time.monotonic() < deadline:
-        time.sleep(0.05)
-    quiet = [rail["rail"] for rail in here.rig.silent_rails()]
+    quiet = _silent_rails(here)
     note(list(silent(here.hello, here.logs(), quiet)))
     rails = [rail["rail"] for rail in here.hello["rails"] if rail["rail"] not in quiet]
     bare = _measured(here, rails)
@@ -64,8 +62,19 @@ def examine(here: Session, say: Say, resistor: tuple[int, float] | None, connect
     return out
 
 
+def _silent_rails(here: Session) -> list[int]:
+    """Rails of which nothing has come for FIRST_S of the board's own time: a busy host hears a sound one late."""
+    deadline = time.monotonic() + PATIENCE_S
+    while quiet := [rail["rail"] for rail in here.rig.silent_rails()]:
+        if all(here.quiet_s(n, 0) > info.FIRST_S for n in quiet) or time.monotonic() > deadline:
+            break
+        here.rig.live()  # raises what the rig's threads met
+        time.sleep(0.05)
+    return quiet
+
+
 def _measured(here: Session, rails: list[int]) -> dict[int, dict]:
-    """Rows of info.row_of(), with how many conversions a second there were."""
+    """Rows of info.row_of(), with how many conversions a second there were and by how much that may be off."""
     out = {}
     for n, reading in here.readings(rails, SECONDS).items() if rails else ():
         if not info.spans(reading):
@@ -74,7 +83,9 @@ def _measured(here: Session, rails: list[int]) -> dict[int, dict]:
         power = reading.power
         first, last = np.searchsorted(power.t_ns, (reading.t_ns[0], reading.t_ns[-1]))
         conversions = int(power.index[last] - power.index[first])
-        out[n] = {**row, "conversions_per_s": conversions / (1e-9 * float(reading.t_ns[-1] - reading.t_ns[0]))}
+        rate = conversions / (1e-9 * float(reading.t_ns[-1] - reading.t_ns[0]))
+        bound = rate * float(power.err_ns[first] + power.err_ns[last]) / float(reading.t_ns[-1] - reading.t_ns[0])
+        out[n] = {**row, "conversions_per_s": rate, "conversions_bound_per_s": bound}
     return out
 
 

@@ -117,7 +117,7 @@ class Session:
                 return {n: self._cut(n, power, begin_ns, end_ns) for n, power in powers.items()}
             do = "see its wiring; ./ssdrig rig info says what the board says"
             for n in late:
-                quiet_s = self._quiet_s(n, since)
+                quiet_s = self.quiet_s(n, since)
                 if quiet_s > LATE_S:
                     raise RigError(
                         f"samples of rail {n} up to now", f"none for {quiet_s:.1f} s of the board's time", do
@@ -129,7 +129,7 @@ class Session:
             self.rig.live()  # raises what the rig's threads met
             time.sleep(0.1)
 
-    def _quiet_s(self, rail: int, since: int) -> float:
+    def quiet_s(self, rail: int, since: int) -> float:
         """Seconds of the board's own time, from row `since` of the memory on, between the rail's last samples (the
         first pong, if there are none) and the last pong. What the board has sent is in order, so it does not matter how
         late either of them arrived."""

@@ -22,11 +22,13 @@ def writers(root: str | os.PathLike) -> tuple[dict[str, list[str]], str]:
         if not process.isdecimal() or process == str(os.getpid()):
             continue
         here = sysfs.within(root, "proc", process)
-        try:
-            files = [file for thread in threads(here) for file in _written(thread)]
-        except PermissionError:
-            hidden += 1
-            continue
+        files, unread = [], False
+        for thread in threads(here):
+            try:
+                files += _written(thread)
+            except PermissionError:  # an ended one has no files, and is root's whoever started it
+                unread = unread or not _has_ended(thread)
+        hidden += unread
         for name in {name for file in [*files, *_mapped(here)] for name in _disks_at(file, root)}:
             out.setdefault(name, []).append(f"process {process} ({sysfs.text(here, 'comm') or '?'})")
     return out, _unseen(hidden, root)
@@ -45,6 +47,12 @@ def _written(thread: str) -> list[str]:
         raise
     except OSError:
         return []  # it has ended
+
+
+def _has_ended(thread: str) -> bool:
+    """Whether a thread has ended: a main thread stays (Z) until all others have."""
+    state = sysfs.text(thread, "stat").rpartition(")")[2].split()
+    return bool(state) and state[0] in "ZX"
 
 
 def _unseen(hidden: int, root) -> str:
