@@ -20,8 +20,14 @@ from hypothesis import settings
 
 ROOT = Path(__file__).resolve().parents[1]
 HOST = str(ROOT / "host")
+sys.path.insert(0, HOST)
 
-LIMIT_S, SLOW_LIMIT_S = 120, 600
+from ssdrig.child_cpu import cpu_s  # noqa: E402 (where it is comes first)
+
+LIMIT_S, SLOW_LIMIT_S = 120, 600  # of CPU time
+WALL = 20  # times as long a test may take by the clock on the wall, while it works:
+IDLE_S, LEAST_CPU_S = 60, 0.2  # it uses so much CPU time in so many seconds
+LOOK_S = 5
 MOST_RETRIED = 3
 FAILED = pytest.StashKey[bool]()
 QUICK_EXAMPLES = 10  # of hypothesis, with --quick
@@ -47,7 +53,6 @@ REMOVED = (
 SYSTEM_FOLDERS = ("/usr/local/sbin", "/usr/sbin", "/sbin")  # not in a plain user's PATH: smartctl, mkfs, losetup
 OPEN_FILES = 1024  # at least, where the hard limit allows it
 
-sys.path.insert(0, HOST)
 os.environ |= FIXED
 for name in REMOVED:
     os.environ.pop(name, None)
@@ -244,7 +249,7 @@ def pytest_sessionfinish(session):
 
 def compiled_since(utc_s: float) -> bool:
     """Whether the virtual drive's machine code is being made, or was since then (ssdrig.virtual.kernels). That happens
-    once on a fresh clone, in the test that needs it first, and takes minutes on a busy machine."""
+    once on a fresh clone, in the test that needs it first; the others wait for it."""
     for path in (ROOT / "host/ssdrig/virtual/__pycache__").glob("kernels-*/*"):
         if path.suffix == ".compiled" and path.stat().st_mtime >= utc_s:
             return True
@@ -257,20 +262,41 @@ def compiled_since(utc_s: float) -> bool:
     return False
 
 
+class Limit:
+    """What a test may take: CPU time, its own and that of all that it started. A busy machine stretches the wall
+    clock only, so on that it has WALL times as long, if its processes work at all."""
+
+    def __init__(self, limit_s: float):
+        self.limit_s = limit_s
+        self.began_s, self.began_utc_s, self.began_cpu_s = time.monotonic(), time.time(), cpu_s(os.getpid())
+        self.worked_s, self.worked_cpu_s = self.began_s + limit_s, self.began_cpu_s
+
+    def reason(self) -> str:
+        """Why the test has failed by now; "" if it has not. Call it often after limit_s."""
+        now_s, now_cpu_s = time.monotonic(), cpu_s(os.getpid())
+        if now_cpu_s - self.began_cpu_s > self.limit_s:
+            return f"used more than {self.limit_s:g} s of CPU time"
+        if now_s - self.began_s > WALL * self.limit_s:
+            return f"took longer than {WALL * self.limit_s:g} s"
+        # less than before: a process ended that nobody waited for
+        if abs(now_cpu_s - self.worked_cpu_s) >= LEAST_CPU_S or compiled_since(self.began_utc_s):
+            self.worked_s, self.worked_cpu_s = now_s, now_cpu_s
+        if now_s - self.worked_s > IDLE_S:
+            return f"took longer than {self.limit_s:g} s and used no CPU time for {IDLE_S:g} s"
+        return ""
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item):
     """A test that hangs fails: SIGALRM interrupts what the main thread waits for."""
-    limit_s = SLOW_LIMIT_S if any(map(item.get_closest_marker, ("slow", "keeps_time"))) else LIMIT_S
-    began_s = time.time()
+    limit = Limit(SLOW_LIMIT_S if any(map(item.get_closest_marker, ("slow", "keeps_time"))) else LIMIT_S)
 
-    def hung(signum, frame):
-        if time.time() - began_s < SLOW_LIMIT_S and compiled_since(began_s):
-            signal.setitimer(signal.ITIMER_REAL, limit_s, 60)
-            return
-        pytest.fail(f"took longer than {limit_s} s")  # no subclass of Exception: the tested code cannot swallow it
+    def look(signum, frame):
+        if reason := limit.reason():
+            pytest.fail(reason)  # no subclass of Exception: the tested code cannot swallow it
 
-    before = signal.signal(signal.SIGALRM, hung)
-    signal.setitimer(signal.ITIMER_REAL, limit_s, 60)  # and again, should the clean-up hang too
+    before = signal.signal(signal.SIGALRM, look)
+    signal.setitimer(signal.ITIMER_REAL, limit.limit_s, LOOK_S)  # and again, should the clean-up hang too
     try:
         return (yield)
     finally:

@@ -45,6 +45,13 @@ def test_so_may_one_that_compiles_the_virtual_drive():
         subprocess.run(["sleep", "1"])
         (kept / "flash.compiled").touch()
     subprocess.run(["sleep", "0.8"])
+BURN = "import time\\nwhile time.process_time() < {}: pass"
+def test_one_may_take_long_whose_child_works_a_little():
+    for _ in range(4):
+        subprocess.run(["python3", "-c", BURN.format(0.1)])
+        subprocess.run(["sleep", "0.4"])
+def test_uses_too_much():
+    subprocess.run(["python3", "-c", BURN.format(60)])
 """
 FAILS_AND_LEAVES = """
 import subprocess, time
@@ -87,9 +94,13 @@ def inner(
     folder: Path, tests: str, limit_s: float | None = None, more: tuple[str, ...] = ()
 ) -> subprocess.CompletedProcess:
     (folder / "tests").mkdir(exist_ok=True)
+    (folder / "host/ssdrig").mkdir(parents=True)
+    for name in ("__init__.py", "child_cpu.py"):
+        (folder / "host/ssdrig" / name).write_bytes((ROOT / "host/ssdrig" / name).read_bytes())
     conftest = (ROOT / "tests/conftest.py").read_text()
     if limit_s:
         conftest = re.sub("(?m)^LIMIT_S, SLOW_LIMIT_S = .*$", f"LIMIT_S, SLOW_LIMIT_S = {limit_s}, 60", conftest)
+        conftest = re.sub("(?m)^IDLE_S, .*$", "IDLE_S, LEAST_CPU_S = 1, 0.05", conftest).replace("LOOK_S = 5", "LOOK_S = 0.2")
     (folder / "tests/conftest.py").write_text(conftest)
     (folder / "tests/test_inner.py").write_text(tests)
     (folder / "pyproject.toml").write_text((ROOT / "pyproject.toml").read_text())
@@ -99,7 +110,7 @@ def inner(
     clean["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
     plugins = ["-p", "xdist"] if "-n" in more else []
     words = [sys.executable, "-m", "pytest", "-s", "-p", "no:cacheprovider", *plugins, *more]
-    return subprocess.run(words, cwd=folder, env=clean, capture_output=True, text=True, timeout=150)
+    return subprocess.run(words, cwd=folder, env=clean, capture_output=True, text=True)
 
 
 def words_of(pid: int) -> bytes:
@@ -127,8 +138,9 @@ def test_a_process_left_behind_fails_the_session_and_is_ended(tmp_path):
 def test_a_test_that_hangs_fails_and_the_others_run(tmp_path):
     done = inner(tmp_path, HANGS, limit_s=1)
     assert done.returncode == 1
-    assert "Failed: took longer than 1 s" in done.stdout
-    assert "1 failed, 4 passed" in done.stdout
+    assert "Failed: took longer than 1 s and used no CPU time" in done.stdout
+    assert "Failed: used more than 1 s of CPU time" in done.stdout
+    assert "2 failed, 5 passed" in done.stdout
 
 
 def test_what_a_failed_test_leaves_behind_is_ended_at_once(tmp_path):

@@ -65,8 +65,8 @@ def says(*words: str) -> str:
 @pytest.mark.parametrize(
     "words",
     [
-        ("ruff", "format", "--check", "--quiet", *PYTHON),
-        ("ruff", "check", "--quiet", "--output-format", "concise", *PYTHON),
+        ("ruff", "format", "--check", "--quiet", "--no-cache", *PYTHON),
+        ("ruff", "check", "--quiet", "--no-cache", "--output-format", "concise", *PYTHON),
         pytest.param(TYPES, marks=pytest.mark.slow),
     ],
     ids=lambda words: " ".join(words[:2]),

@@ -15,6 +15,7 @@ from ssdrig.rig.session import Session
 from ssdrig.rig.switch import arm_and_cut, on, scope_now
 
 SECONDS = 1.0  # of each reading
+TRIES = 3  # of a picture
 PATIENCE_S = 60.0  # of the host's time, for a board whose clock does not go on
 MOMENT_us, OFF_ms, LOW_ms = 20_000, 30, 10
 SCOPE_RATE, BEFORE, AFTER = 500_000, 60, 1200  # samples/s of all inputs; samples of each
@@ -100,10 +101,13 @@ def _scope(here: Session, bare: dict[int, dict]) -> list[Check]:
     rows = here.hello.get("scope") or []
     if not rows:
         return [checks.skipped("scope against sensor", None, "this board has no scope")]
-    try:
-        pictures = scope_now(here.rig, [row["gpio"] for row in rows], 100_000, 0, 500)
-    except RigError as error:
-        return [checks.fact("scope", None, False, error.seen, "the firmware's scope does not answer: repeat")]
+    for tries_left in reversed(range(TRIES)):  # a busy host may lose frames
+        try:
+            pictures = scope_now(here.rig, [row["gpio"] for row in rows], 100_000, 0, 500)
+            break
+        except RigError as error:
+            if not tries_left:
+                return [checks.fact("scope", None, False, error.seen, "the firmware's scope does not answer: repeat")]
     assert isinstance(pictures, list)
     out = []
     for picture in pictures:

@@ -179,6 +179,10 @@ class Rig:
         self._until(lambda: self._awaited is None and self._board_us >= t_us, timeout_s, "a board whose time passes")
         return self._board_us
 
+    def board_us(self) -> int:
+        """The board's time in the latest pong, 0 before there was one."""
+        return self._board_us
+
     def heard(self, kind: int) -> list[bytes]:
         """Bodies of the frames of a kind (A, C, W, N, H) since the last ask()."""
         with self._news:
