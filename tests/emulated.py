@@ -67,7 +67,7 @@ def fetch(into: Path) -> str:
         with open(folder / "lock", "w") as lock:  # two workers
             fcntl.flock(lock, fcntl.LOCK_EX)
             if not (into / "rp2040js").is_dir():
-                run = functools.partial(subprocess.run, check=True, capture_output=True, text=True, timeout=100)
+                run = functools.partial(subprocess.run, check=True, capture_output=True, text=True)
                 provision.fetch_emulator(folder, run)
     except (OSError, subprocess.SubprocessError) as error:
         return f"rp2040js cannot be fetched: {getattr(error, 'stderr', None) or error}"
@@ -251,7 +251,7 @@ class Emulated:
         "most_us"}}}."""
         self.process.stdin.close()
         self.process.stdin = None
-        _, said = self.process.communicate(timeout=60)
+        _, said = self.process.communicate()
         return json.loads(said.splitlines()[-1])  # above it: registers that the emulator does not have
 
 

@@ -50,7 +50,7 @@ def erase(drive: dict, byte: int = 0) -> None:
 def take_time(drive: dict) -> None:
     """So many seconds, or until a file is there, which never takes longer than two minutes."""
     time.sleep(drive.get("seconds", 0))
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + 1200
     while "until" in drive and not os.path.exists(drive["until"]) and time.monotonic() < deadline:
         time.sleep(0.02)
 

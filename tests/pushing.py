@@ -92,7 +92,7 @@ def pusher_killed(run, url, die, after_s=0.0, reached=None):
     )
     try:
         if reached:
-            assert reached.wait(90)  # Python has to start
+            assert reached.wait(900)  # Python has to start
         else:
             assert process.stdout.readline() == b"here\n"
         time.sleep(after_s)

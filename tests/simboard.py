@@ -58,7 +58,7 @@ def run_script(name: str, *arguments: str, stdin: str = "") -> subprocess.Comple
         "host/ssdrig/virtual/board",
         *arguments,
     ]
-    return subprocess.run(argv, cwd=ROOT, input=stdin, capture_output=True, text=True, timeout=100)
+    return subprocess.run(argv, cwd=ROOT, input=stdin, capture_output=True, text=True)
 
 
 def make_feed(path: Path, watts: float):
@@ -98,7 +98,7 @@ def run_rig(*words: str) -> int:
     return rig_command.command(parser.parse_args(words))
 
 
-PATIENCE_S = 90  # of the host's time, for what must come: no machine that works is so busy
+PATIENCE_S = 900  # of the host's time, for what comes in seconds on one that has nothing else to do
 
 
 def until(reached, limit_s=PATIENCE_S):
@@ -284,7 +284,7 @@ class Board(Line):
             if self.fd >= 0:
                 os.close(self.fd)
             self.process.terminate()
-            self.process.wait(10)
+            self.process.wait(100)
         finally:
             self.process.kill()
             self.process.wait()

@@ -46,7 +46,7 @@ def answer(b, kind, body, *kinds):
     """Send a command, return the first answer of the kinds: (kind, body)."""
     n = len(b.frames)
     b.send(kind, body)
-    return b.until(lambda: next(((k, body) for k, _, body in b.frames[n:] if k in kinds), None), 60)
+    return b.until(lambda: next(((k, body) for k, _, body in b.frames[n:] if k in kinds), None), 600)
 
 
 def arm(b):

@@ -48,7 +48,7 @@ def test_one_that_has_seen_no_table_drops_none_that_another_has_filled(root, mon
                 return found
             version = found.fetchone()
             looked.set()
-            assert filled.wait(60)
+            assert filled.wait(600)
             return super().execute("SELECT ?", version)
 
     monkeypatch.setattr(archive_index.sqlite3, "connect", lambda file, **how: real(file, factory=Connection, **how))
@@ -61,7 +61,7 @@ def test_one_that_has_seen_no_table_drops_none_that_another_has_filled(root, mon
 
     late.append(threading.Thread(target=refresh_late))
     late[0].start()
-    assert looked.wait(60)
+    assert looked.wait(600)
     index = Index(root)
     index.refresh()
     filled.set()

@@ -33,7 +33,7 @@ of = "play"
 
 def ssdrig(*words) -> dict:
     argv = [sys.executable, "-m", "ssdrig", *map(str, words), "--json", "--quiet"]
-    done = subprocess.run(argv, text=True, capture_output=True, timeout=150)
+    done = subprocess.run(argv, text=True, capture_output=True)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout.splitlines()[-1])
 

@@ -32,9 +32,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.keeps_time]
 
 
 def ssdrig(*words) -> subprocess.CompletedProcess:
-    return subprocess.run(
-        [sys.executable, "-m", "ssdrig", *map(str, words)], env=ENV, text=True, capture_output=True, timeout=150
-    )
+    return subprocess.run([sys.executable, "-m", "ssdrig", *map(str, words)], env=ENV, text=True, capture_output=True)
 
 
 @pytest.fixture(scope="module")

@@ -233,7 +233,7 @@ RAW = [  # bytes, and with what status they are refused
 def answers(served, raw: bytes) -> list[int]:
     """The statuses of what comes back on a connection of its own, until the server has nothing more to say."""
     raw = raw.replace(b"{port}", str(served.port).encode()).replace(b"{token}", served.token.encode())
-    with socket.create_connection(("127.0.0.1", served.port), timeout=20) as s:
+    with socket.create_connection(("127.0.0.1", served.port), timeout=200) as s:
         s.sendall(raw)
         said = b""
         while b"\r\n\r\n" not in said and (piece := s.recv(65536)):
@@ -258,7 +258,7 @@ def test_what_comes_behind_a_request_that_was_refused_is_not_heard(served, how):
     raw = JSON + how.encode() + b"\r\n\r\n0\r\n\r\nGET /api/hello" + AT + TOKEN + b"\r\n"
     raw = raw.replace(b"{port}", str(served.port).encode()).replace(b"{token}", served.token.encode())
     said = b""
-    with socket.create_connection(("127.0.0.1", served.port), timeout=60) as s:
+    with socket.create_connection(("127.0.0.1", served.port), timeout=600) as s:
         s.sendall(raw)
         while piece := s.recv(65536):
             said += piece
@@ -285,7 +285,7 @@ def test_connections_that_only_wait_make_room(runs):
         held = []
         try:
             for n in range(300):
-                held.append(socket.create_connection(("127.0.0.1", served.port), timeout=20))
+                held.append(socket.create_connection(("127.0.0.1", served.port), timeout=200))
                 held[-1].sendall(half[n % 3])
                 if n % 50 == 0:
                     assert served.get("/api/hello")["runs"] == 2, n

@@ -100,7 +100,9 @@ def inner(
     conftest = (ROOT / "tests/conftest.py").read_text()
     if limit_s:
         conftest = re.sub("(?m)^LIMIT_S, SLOW_LIMIT_S = .*$", f"LIMIT_S, SLOW_LIMIT_S = {limit_s}, 60", conftest)
-        conftest = re.sub("(?m)^IDLE_S, .*$", "IDLE_S, LEAST_CPU_S = 1, 0.05", conftest).replace("LOOK_S = 5", "LOOK_S = 0.2")
+        conftest = re.sub("(?m)^IDLE_S, .*$", "IDLE_S, LEAST_CPU_S = 1, 0.05", conftest).replace(
+            "LOOK_S = 5", "LOOK_S = 0.2"
+        )
     (folder / "tests/conftest.py").write_text(conftest)
     (folder / "tests/test_inner.py").write_text(tests)
     (folder / "pyproject.toml").write_text((ROOT / "pyproject.toml").read_text())

@@ -75,7 +75,9 @@ def test_rate_of_conversions_is_not_judged_on_a_host_too_busy_for_its_pings(rate
     assert all(found[name].ok is not False for name in found if name != "conversions")
 
 
-@pytest.mark.parametrize("rate_ppm, error_ppm, ok", [(150, 20, True), (250, 90, None), (250, 20, False), (9, 101, None)])
+@pytest.mark.parametrize(
+    "rate_ppm, error_ppm, ok", [(150, 20, True), (250, 90, None), (250, 20, False), (9, 101, None)]
+)
 def test_crystal_is_judged_only_beyond_the_error_of_its_rate(rate_ppm, error_ppm, ok):
     assert checks.of_clock({"rate_ppm": rate_ppm, "error_ppm": error_ppm}).ok is ok
 

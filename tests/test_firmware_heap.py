@@ -129,7 +129,7 @@ def test_the_integers_are_as_short_as_on_the_board(integers):
         "import micropython\ndef f(x):\n micropython.heap_lock()\n x += x\n micropython.heap_unlock()\nf(1 <<"
         " 28)\nprint(1)\nf(1 << 29)\nprint(2)"
     )
-    done = subprocess.run([*interpreter(), "-c", code], capture_output=True, text=True, timeout=20)
+    done = subprocess.run([*interpreter(), "-c", code], capture_output=True, text=True)
     if integers == "31-bit":
         assert done.stdout == "1\n" and "MemoryError" in done.stderr
     else:

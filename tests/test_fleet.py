@@ -299,7 +299,7 @@ def until(holds, timeout_s: float = 60.0) -> None:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_reaches_each_drive_once(number, parent, tmp_path):
     parent.send_signal(number)
-    out, err = parent.communicate(timeout=60)
+    out, err = parent.communicate()
     assert parent.returncode == 130 and b"Traceback" not in err
     assert [one["state"] for one in json.loads(out)["drives"]] == ["interrupted"] * 3
     assert [path.read_text() for path in tmp_path.glob("*.asked")] == [f"{signal.Signals(number).name}\n"] * 3
@@ -317,7 +317,7 @@ def test_when_the_parent_is_killed_each_drive_is_asked_to_end(parent, tmp_path):
 def test_ctrl_z_stops_nobody(parent, tmp_path):
     parent.send_signal(signal.SIGTSTP)
     parent.send_signal(signal.SIGINT)
-    parent.communicate(timeout=60)
+    parent.communicate()
     assert parent.returncode == 130
 
 

@@ -76,7 +76,7 @@ def test_appends_reach_the_disk_by_themselves(book, monkeypatch):
     real = os.fdatasync
     monkeypatch.setattr(os, "fdatasync", lambda fd: (real(fd), synced.set()))
     book.record(1, b"abc", 1)
-    assert synced.wait(60)  # a disk that others fill may take its time
+    assert synced.wait(600)  # a disk that others fill may take its time
 
 
 def test_put_is_whole_or_absent(book, monkeypatch):

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from purging import SIZE, commands, machine, the_purge  # noqa: F401  fixture
-from simboard import PATIENCE_S, until
+from simboard import until
 
 from ssdrig.drive.erase import erasing, nvme_erase, purge
 from ssdrig.errors import DriveError
@@ -205,7 +205,7 @@ def test_ctrl_c_says_the_state_and_leaves_the_format_to_end(machine, tmp_path):
     try:
         until(lambda: state.with_suffix(".formatting").exists())
         process.send_signal(signal.SIGINT)
-        _, words = process.communicate(timeout=PATIENCE_S)
+        _, words = process.communicate()
     finally:
         process.kill()
         process.wait()
@@ -253,6 +253,6 @@ def test_the_installed_nvme_cli_knows_every_option_we_use():
         ("format", ("--namespace-id", "-n", "--ses", "--lbaf", "--ms", "--pi", "--pil", "--timeout", "--force")),
         ("sanitize", ("-a", "--ause", "--owpass", "--ovrpat")),
     ):
-        done = subprocess.run(["nvme", command, "--help"], capture_output=True, text=True, timeout=PATIENCE_S)
+        done = subprocess.run(["nvme", command, "--help"], capture_output=True, text=True)
         known = set((done.stdout + done.stderr).replace("=", " ").replace(",", " ").split())
         assert set(options) <= known, command

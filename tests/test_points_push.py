@@ -31,11 +31,7 @@ pytestmark = pytest.mark.keeps_time
 def ssdrig(*words, **environ):
     clean = {k: v for k, v in os.environ.items() if not k.startswith("SSDRIG_INFLUX")}
     done = subprocess.run(
-        [sys.executable, "-m", "ssdrig", *map(str, words)],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        env=clean | environ,
+        [sys.executable, "-m", "ssdrig", *map(str, words)], capture_output=True, text=True, env=clean | environ
     )
     return done.returncode, done.stdout, done.stderr
 
@@ -169,7 +165,7 @@ def test_real_database_absent_for_a_third_and_pusher_killed(made, tmp_path, deat
                 pusher = push.start(replay.run, server.url)
         for _, act in acts:
             act()
-        assert pusher.wait(60) == 0
+        assert pusher.wait(600) == 0
         expected = points.counts(replay.run)
         assert Counter(m for m, *_ in read((replay.run / POINTS).read_bytes())) == expected
         assert server.counts(list(expected), replay.run) == expected
@@ -190,7 +186,7 @@ def test_following_ends_with_the_run_and_says_what_is_left(made, tmp_path):
         try:
             while replay.step():
                 pass
-            _, err = pusher.communicate(timeout=60)
+            _, err = pusher.communicate()
         finally:
             pusher.kill()
             pusher.wait()
@@ -204,5 +200,5 @@ def test_to_push_again_imports_no_arrays(run):
     with FakeInflux() as fake:
         assert ssdrig("push", run, "--influx", fake.url)[0] == 0
         argv = [sys.executable, "-c", words, "push", str(run), "--influx", fake.url]
-        done = subprocess.run(argv, capture_output=True, text=True, timeout=60)
+        done = subprocess.run(argv, capture_output=True, text=True)
         assert (done.returncode, len(fake.seen)) == (0, 1), done.stderr

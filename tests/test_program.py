@@ -23,7 +23,7 @@ def alive(pid: int) -> bool:
 
 
 def gone_soon(pid: int) -> bool:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 600
     while alive(pid) and time.monotonic() < deadline:
         time.sleep(0.01)
     return not alive(pid)

@@ -20,9 +20,7 @@ pytestmark = pytest.mark.slow
 
 def ssdrig(*words) -> subprocess.CompletedProcess:
     environment = os.environ | {"PYTHONPATH": str(ROOT / "host")}
-    return subprocess.run(
-        [sys.executable, "-m", "ssdrig", *words], capture_output=True, text=True, timeout=500, env=environment
-    )
+    return subprocess.run([sys.executable, "-m", "ssdrig", *words], capture_output=True, text=True, env=environment)
 
 
 def verified(folder: Path, runs: Path, *more) -> tuple[int, Path | None, dict | None, str]:

@@ -52,7 +52,7 @@ def test_hang_is_killed_with_its_children_and_recorded(tools, monkeypatch):
     assert answer.exit_code is None and answer.document is None and answer.text == '{"half":\n'
     assert "had not ended after 0.5 s" in answer.why
     child = Path("/proc") / (tools.folder / "child").read_text().strip()
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 600
     while child.exists() and "(sleep) Z" not in (child / "stat").read_text() and time.monotonic() < deadline:
         time.sleep(0.01)
     assert not child.exists() or "(sleep) Z" in (child / "stat").read_text()
@@ -223,12 +223,12 @@ def test_real_smartctl_on_a_loop_device(tmp_path):
     image.write_bytes(bytes(1 << 20))
     try:
         node = subprocess.run(
-            ["losetup", "--find", "--show", image], capture_output=True, text=True, check=True, timeout=20
+            ["losetup", "--find", "--show", image], capture_output=True, text=True, check=True
         ).stdout.strip()
     except (OSError, subprocess.SubprocessError) as error:
         pytest.skip(f"no loop device here: {error}" + ("" if os.geteuid() == 0 else " (not root)"))
     try:
         answer = smartctl.run(node, "auto", smartctl.FULL, 30)
     finally:
-        subprocess.run(["losetup", "--detach", node], check=True, timeout=20)
+        subprocess.run(["losetup", "--detach", node], check=True)
     assert answer.exit_code == 1 and smart_answer.messages(answer.document) == [f"{node}: Unable to detect device type"]

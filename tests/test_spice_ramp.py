@@ -67,7 +67,7 @@ for tau in (ramp.LEAST_us, 17, 31, 32, 33, 63, 64, 65, 100, 220, 470, 1034, 2200
 
 
 def firmware(micropython, script):
-    done = subprocess.run([*micropython, "-c", HEAD + script], cwd=ROOT, capture_output=True, text=True, timeout=30)
+    done = subprocess.run([*micropython, "-c", HEAD + script], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return [tuple(map(int, line.split())) for line in done.stdout.splitlines()]
 

@@ -81,7 +81,7 @@ def test_a_locale_without_utf8(tmp_path):
     run = synthetic_run.write(tmp_path, [5000] * 12, name="early", power=False)
     environ = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
     words = [sys.executable, "-m", "ssdrig", "report", str(run)]
-    done = subprocess.run(words, env=environ, capture_output=True, timeout=60)
+    done = subprocess.run(words, env=environ, capture_output=True)
     assert done.returncode == 0 and b"Traceback" not in done.stderr, done.stderr.decode()
     html = (run / "report.html").read_text("utf-8")
     assert "\u00c2" not in html and "\u00b5" in html, "micro, not its two bytes"
@@ -113,7 +113,7 @@ def test_words_of_a_run_in_the_background_do_not_stop_it():
     """`stty tostop`: SIGTTOU to who writes to the terminal from the background. fio would go on, unread."""
     ours, theirs = os.openpty()
     words = [sys.executable, "-c", IN_BACKGROUND, os.ttyname(theirs)]
-    done = subprocess.run(words, env=os.environ | {"PYTHONPATH": str(HOST)}, start_new_session=True, timeout=60)
+    done = subprocess.run(words, env=os.environ | {"PYTHONPATH": str(HOST)}, start_new_session=True)
     assert done.returncode == 2 and b"no-such-plan" in os.read(ours, 4096)
     for fd in (ours, theirs):
         os.close(fd)

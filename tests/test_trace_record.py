@@ -19,11 +19,11 @@ from ssdrig.trace import command, record
 def tracing(tmp_path, monkeypatch):
     root = tmp_path / "tracing"
     root.mkdir()
-    if subprocess.run(["mount", "-t", "tracefs", "nodev", str(root)], capture_output=True, timeout=20).returncode:
+    if subprocess.run(["mount", "-t", "tracefs", "nodev", str(root)], capture_output=True).returncode:
         pytest.skip("tracefs cannot be mounted: needs root, and a kernel that traces")
     monkeypatch.setattr(record, "MOUNTED", (root,))
     yield root
-    subprocess.run(["umount", str(root)], check=True, timeout=20)
+    subprocess.run(["umount", str(root)], check=True)
 
 
 def test_what_a_disk_is_asked_for_is_recorded(tmp_path, tracing, monkeypatch, capsys):
@@ -33,7 +33,7 @@ def test_what_a_disk_is_asked_for_is_recorded(tmp_path, tracing, monkeypatch, ca
         drive = a_drive(node=node, major=os.major(number), minor=os.minor(number))
         monkeypatch.setattr(command.inventory, "find", lambda name: drive)
         words = ["dd", "if=/dev/zero", f"of={node}", "bs=8k", "seek=3", "count=2", "oflag=direct", "conv=fsync"]
-        use = threading.Thread(target=lambda: subprocess.run(words, check=True, capture_output=True, timeout=20))
+        use = threading.Thread(target=lambda: subprocess.run(words, check=True, capture_output=True, timeout=200))
         looks = []
 
         def until_used(fetch):

@@ -285,7 +285,7 @@ def test_a_run_stops_with_its_own_exit_code_and_keeps_what_happened(tmp_path):
     words = "run consistency --virtual sata-tlc --capacity 256MiB --duration 60 --json".split()
     argv = [sys.executable, "-m", "ssdrig", *words, "--runs", str(tmp_path), "--faults", json.dumps({"rail": rail})]
     env = os.environ | {"PYTHONPATH": str(HOST)}
-    done = subprocess.run(argv, env=env, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(argv, env=env, capture_output=True, text=True)
     assert done.returncode == RailTripped.exit_code == 16, done.stderr
     assert "at most 3 A on rail 0" in done.stderr and "opened" in done.stderr and "Traceback" not in done.stderr
     (run,) = tmp_path.iterdir()

@@ -110,7 +110,7 @@ def test_the_reader_refuses(broken):
 def test_udevs_own_checker():
     if not shutil.which("udevadm"):
         pytest.skip("no udevadm")
-    if subprocess.run(["udevadm", "verify", "--help"], capture_output=True, timeout=20).returncode:
+    if subprocess.run(["udevadm", "verify", "--help"], capture_output=True).returncode:
         pytest.skip("this udevadm has no `verify` (it came with systemd 254)")
-    done = subprocess.run(["udevadm", "verify", str(RULES)], capture_output=True, text=True, timeout=20)
+    done = subprocess.run(["udevadm", "verify", str(RULES)], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr

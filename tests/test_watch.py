@@ -191,7 +191,6 @@ def test_a_round_needs_no_numpy(tools, kept):
         [sys.executable, "-c", script, str(TESTS), "S123", "--history", str(kept), "--once"],
         capture_output=True,
         text=True,
-        timeout=60,
     )
     assert done.returncode == 0 and done.stderr.splitlines()[-1] == "False"
 
@@ -245,7 +244,7 @@ def test_the_service_tells_systemd_and_ends_when_told(tools, kept, tmp_path):
 def test_told_to_end_in_a_poll_it_keeps_the_poll_first(tools, kept, number, code):
     tools.put("smartctl", "touch began; sleep 1; cat smartctl.out")
     process = start(kept, "--interval", "1000")
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 300
     while not (tools.folder / "began").exists() and time.monotonic() < deadline:
         time.sleep(0.01)
     process.send_signal(number)

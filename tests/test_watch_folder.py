@@ -104,7 +104,7 @@ def test_kill_9_loses_nothing_that_was_acknowledged(kept):
 
 def test_two_writers_at_once(kept):
     writers = [keeper(kept, 40, 9000, stdout=subprocess.DEVNULL) for _ in range(2)]
-    assert [writer.wait(60) for writer in writers] == [0, 0]
+    assert [writer.wait(600) for writer in writers] == [0, 0]
     assert Counter(k["n"] for k in records(kept)) == dict.fromkeys(range(40), 2) and not list(kept.glob("*/*.torn"))
 
 

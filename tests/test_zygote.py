@@ -34,12 +34,12 @@ def forked(tmp_path, monkeypatch):
     yield start
     for process in started:
         process.kill()
-        process.wait(20)
+        process.wait(200)
         process.stdout.close()
     if program in zygote._running:
         process, ours = zygote._running.pop(program)
         ours.close()
-        process.wait(20)
+        process.wait(200)
 
 
 def test_it_has_the_tests_folder_mask_and_environment_and_not_an_earlier_ones(forked, tmp_path, monkeypatch):
@@ -60,9 +60,9 @@ def test_without_the_process_that_forks_it_has_been_killed(forked, tmp_path):
     assert one.stdout.readline()
     forks, _ = zygote._running[f"says_{tmp_path.name}"]
     forks.kill()
-    forks.wait(20)  # until then it takes what is asked of it, and never answers
+    forks.wait(200)  # until then it takes what is asked of it, and never answers
     one.send_signal(signal.SIGTERM)
-    assert one.wait(20) in (-signal.SIGKILL, -signal.SIGTERM)
+    assert one.wait(200) in (-signal.SIGKILL, -signal.SIGTERM)
     assert forked(["again"]).stdout.readline()
 
 
@@ -76,7 +76,7 @@ def test_what_cannot_be_forked_is_one_error_and_leaves_nothing_open(forked, word
     if program in zygote._running:
         process, ours = zygote._running.pop(program)
         ours.close()
-        process.wait(20)
+        process.wait(200)
     assert len(os.listdir("/proc/self/fd")) == held
 
 
@@ -86,5 +86,5 @@ def test_those_of_a_test_are_ended_and_no_others(forked, monkeypatch):
         monkeypatch.setenv("PYTEST_CURRENT_TEST", by)
         processes[by] = forked([])
     zygote.end_those_of("a")
-    assert processes["a (call)"].wait(20) == -signal.SIGKILL
+    assert processes["a (call)"].wait(200) == -signal.SIGKILL
     assert processes["a (setup)"].poll() is None and processes["b (call)"].poll() is None

@@ -129,7 +129,7 @@ def start(folder, *words, serials="S123", **environ):
     return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=clean | environ)
 
 
-def finish(process, timeout_s=60):
+def finish(process, timeout_s=600):
     try:
         out, err = process.communicate(timeout=timeout_s)
     finally:

@@ -105,7 +105,7 @@ def end() -> None:
     """What the session's tests shared is over."""
     for process, ours in _running.values():
         ours.close()
-        process.wait(20)
+        process.wait(200)
     _running.clear()
 
 

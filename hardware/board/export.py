@@ -23,7 +23,7 @@ def kicad(*arguments):
     with tempfile.TemporaryDirectory() as config:
         environment = os.environ | {"KICAD_CONFIG_HOME": config, "HOME": config}
         return subprocess.run(
-            [*command(), *map(str, arguments)], env=environment, capture_output=True, text=True, timeout=120
+            [*command(), *map(str, arguments)], env=environment, capture_output=True, text=True, timeout=1200
         )
 
 

@@ -57,7 +57,7 @@ def poured(text):
         shutil.copy(FOLDER / f"{NAME}.kicad_pro", folder)
         environment = os.environ | own | {"HOME": folder, "KICAD_CONFIG_HOME": folder}
         done = subprocess.run(
-            [*argv, "-c", POUR, str(path)], env=environment, capture_output=True, text=True, timeout=300, check=True
+            [*argv, "-c", POUR, str(path)], env=environment, capture_output=True, text=True, timeout=3000, check=True
         )
     return {
         name: [[tuple(point) for point in polygon] for polygon in polygons]

@@ -37,7 +37,6 @@ def shell(script: str, disk: str) -> None:
         [*inside.SHELL, "-euc", script],
         capture_output=True,
         text=True,
-        timeout=200,
         env=os.environ | {name: str(value) for name, value in words.items()},
     )
     if done.returncode:

@@ -66,7 +66,7 @@ FDP_CONTROLLER = (
 
 
 def version() -> tuple[int, ...]:
-    done = subprocess.run([QEMU, "--version"], capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL)
+    done = subprocess.run([QEMU, "--version"], capture_output=True, text=True, stdin=subprocess.DEVNULL)
     found = re.search(r"version (\d+)\.(\d+)", done.stdout)
     if not found:
         raise NoKernel(f"{QEMU} does not start: {done.stderr.strip()[-200:]}")

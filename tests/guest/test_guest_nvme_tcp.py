@@ -186,7 +186,7 @@ def test_power_cut_and_return(drive, needs):
     lost = cuts = 0
     while not lost and cuts < 5:  # the cache of a drive that a starved host asks little may be empty just then
         written = drive.ledger()["host_write_commands"]
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 600
         while drive.ledger()["host_write_commands"] < written + 200:
             assert time.monotonic() < deadline, machine.do("texts", "/run/guest/jobs/load.err")
             time.sleep(0.05)
