@@ -1,16 +1,23 @@
-"""Tries the set-up on whole Debian 12 and 13 systems: as root, as a user without sudo and as a user with sudo.
+"""Tries the set-up, and the tests, on whole Debian 12 and 13 systems: as root, as a user without sudo and as a user
+with sudo.
 
     python3 tests/roots.py FOLDER [bookworm] [trixie]
+    python3 tests/roots.py FOLDER --tests [bookworm] [trixie] [--user plain|root] [--columns N]
 
 Opt-in, since it needs root, debootstrap, a network and 2 GB in FOLDER: it makes the systems there (or takes those that
 are there), puts this clone's committed state into each and prints one line for each start, with its time. For each user
 it sets up, then starts again in a network namespace without any network, and compares a listing of the clone, with
 times and owners, before and after. The second `drives` must change nothing, ask nothing and take <= LIMIT_S, which
 includes entering the system.
+
+With --tests it runs `./ssdrig test --quick` instead, as a plain user and as root, in terminals of 60, 80 and 200
+columns and without one (--columns 0), some minutes each. All of it belongs before a release.
 """
 
+import argparse
 import math
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -33,21 +40,31 @@ LIMIT_S, TRIES = 0.5, 5  # the fastest try counts: others may use the machine
 CERTIFICATES = Path("/etc/ssl/certs/ca-certificates.crt")
 PACKAGES = "python3,sudo,ca-certificates,git,debian-archive-keyring"
 USERS = ("plain", "sudoer")
+TERMINALS = (60, 80, 200, 0)  # columns; 0: none
+ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\r")
 PROXIES = ("http_proxy", "https_proxy", "no_proxy", "PIP_CERT", "PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL")
 
 
 def main(words: list[str]) -> int:
     """Returns 0 when all starts did what they must, 1 when not, 2 when it cannot be tried here."""
-    if not words:
-        print(__doc__)
-        return 2
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("suites", nargs="*", metavar="SUITE")
+    parser.add_argument("--tests", action="store_true", help="run the quick tests there")
+    parser.add_argument("--user", action="append", choices=("plain", "root"), help="of the tests (default: both)")
+    parser.add_argument("--columns", action="append", type=int, help="of the tests' terminal, 0: none (default: all)")
+    args = parser.parse_args(words)
     reason = why_not()
     if reason:
         print(f"not run: {reason}")
         return 2
-    folder = Path(words[0]).resolve()
+    folder = args.folder.resolve()
     folder.mkdir(parents=True, exist_ok=True)
-    return max([try_release(folder, suite) for suite in words[1:] or ["bookworm", "trixie"]])
+    suites = args.suites or ["bookworm", "trixie"]
+    if not args.tests:
+        return max([try_release(folder, suite) for suite in suites])
+    users, terminals = args.user or ["plain", "root"], args.columns or TERMINALS
+    return max([try_tests(folder, suite, users, terminals) for suite in suites])
 
 
 def why_not() -> str:
@@ -197,6 +214,33 @@ def try_release(folder: Path, suite: str) -> int:
     system.first("  drives", "/opt/ssdrig", "root", "drives")
     system.again("  second drives, no network", "/opt/ssdrig", "root", "drives")
     system.again("  a user: drives, no network", "/opt/ssdrig", "plain", "drives")
+    print(f"{suite:9} {len(system.short)} short")
+    return 1 if system.short else 0
+
+
+def try_tests(folder: Path, suite: str, users: list[str], terminals) -> int:
+    """The quick tests of each user in each terminal. Returns 0 when none was short."""
+    system = System(folder / suite, suite)
+    for user in users:
+        place = "/root/ssdrig" if user == "root" else f"/home/{user}/ssdrig"
+        system.clone(place, user)
+        if user != "root":  # who can install nothing: as root what the clone says is missing
+            absent = re.search("hint:.*as root: (.*)", system.run(f"{place}/ssdrig test --collect-only", user).stderr)
+            if absent:
+                system.as_root(f"DEBIAN_FRONTEND=noninteractive; export DEBIAN_FRONTEND; {absent[1]}")
+        for columns in terminals:
+            line = f"cd {place} && ./ssdrig test --quick"
+            if columns:
+                line = f'script -qec "stty cols {columns} rows 40; {line}" /dev/null'
+            begun = time.monotonic()
+            done = system.run(line, user)
+            printed = ESCAPES.sub("", done.stdout)
+            what = f"{user}: test --quick, {f'{columns} columns' if columns else 'no terminal'}"
+            closing = (re.findall(r"=+ (.*(?:passed|failed|error).*?) =+", printed) or ["no closing line"])[-1]
+            took_s = time.monotonic() - begun
+            system.line(what, done.returncode == 0, f"exit {done.returncode}, {took_s:.0f} s, {closing}")
+            if done.returncode:
+                print("\n".join(re.findall("^(?:FAILED|ERROR) .*", printed, re.MULTILINE)) or done.stderr[-3000:])
     print(f"{suite:9} {len(system.short)} short")
     return 1 if system.short else 0
 
