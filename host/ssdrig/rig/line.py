@@ -27,6 +27,7 @@ DO: dict[int | None, str] = {
     errno.EACCES: "get the rights: group dialout (`sudo usermod -aG dialout $USER`, log in again), or sudo",
 }
 _HEAD = struct.Struct(wire.HEAD)  # kind, seq
+Frame = tuple[int, int, bytes]  # kind, seq, body
 
 
 class Book(Protocol):
@@ -115,22 +116,20 @@ class Line:
             raise OSError("hung up")
         return data, time.monotonic_ns()
 
-    def split(self, data: bytes, t_ns: int) -> tuple[list[tuple[int, int, bytes]], int]:
-        """Split at delimiters and journal. Returns whole frames (kind, seq, body) and how many stretches of bytes were
-        none; those become damage records."""
+    def split(self, data: bytes, t_ns: int) -> list[tuple[tuple[int, bytes, int], Frame | None]]:
+        """Split at delimiters. Returns, in order, the record of each stretch of bytes (kind, payload, host time) and
+        its frame; None: it is not a frame, and its record is one of damage."""
         parts = (self.rest + data).split(b"\x00")
         self.rest = parts.pop()
         if len(self.rest) > wire.MAX_FRAME:
             parts.append(self.rest)
             self.rest = b""
         parts = [part for part in parts if part]
-        rows, frames, damaged = [], [], 0
+        found: list[tuple[tuple[int, bytes, int], Frame | None]] = []
         for part, payload in zip(parts, payloads(parts)):
             if payload is None:
-                rows.append((rigbin.DAMAGE, part[:DAMAGE_KEPT], t_ns))
-                damaged += 1
-                continue
-            rows.append((rigbin.FRAME, payload, t_ns))
-            frames.append((*_HEAD.unpack_from(payload), payload[wire.BODY :]))
-        self._book.record_all(rows)
-        return frames, damaged
+                found.append(((rigbin.DAMAGE, part[:DAMAGE_KEPT], t_ns), None))
+            else:
+                frame = (*_HEAD.unpack_from(payload), payload[wire.BODY :])
+                found.append(((rigbin.FRAME, payload, t_ns), frame))
+        return found

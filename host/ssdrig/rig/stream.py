@@ -4,6 +4,10 @@ and are journalled too: the clock is fitted from them afterwards (clock.py), the
 
 A board that was reset is greeted and started again; a port that went away is tried again each second. Both are events
 of the run, not its end.
+
+The board of the first greeting is the board of the run. After each reset, and each time that the port comes back, what
+arrives is held until a greeting has shown that it is still this one; nothing but the question and pings is sent until
+then. Another board is a RigError: none of its frames is taken, and its port is closed.
 """
 
 import json
@@ -17,7 +21,8 @@ from ssdrig import rigbin, wire
 from ssdrig.errors import RigError, SsdrigError
 from ssdrig.meter import said, trip
 from ssdrig.rig.last_second import LastSecond
-from ssdrig.rig.line import Book, Line
+from ssdrig.rig.board import differs
+from ssdrig.rig.line import Book, Frame, Line
 
 PING_S = 0.1
 ASK_AGAIN_S = 0.5
@@ -33,8 +38,14 @@ SLOWEST = 10  # a wait is at most so many times as long as promised, for a board
 class Rig:
     """One board on a serial port. start() and stop() are called from one thread, live() from any."""
 
-    def __init__(self, port: str, book: Book):
+    def __init__(self, port: str, book: Book, known: dict | None = None):
+        """port: of the board. book: takes the frames. known: the greeting of the board that it must be, if that is
+        known already."""
         self.port, self._book = port, book
+        self._board = known  # the greeting by which the board of the run is known
+        self._held: list[tuple[tuple[int, bytes, int], Frame | None]] = []  # until the board is known again
+        self._in_doubt = known is not None  # whether it is that board
+        self._exchanged: RigError | None = None
         self._threads: list[threading.Thread] = []
         self._closing = threading.Event()
         self._news = threading.Condition()  # guards all below; notified at each arrival
@@ -74,8 +85,10 @@ class Rig:
             thread.start()
             self._threads.append(thread)
         try:
-            self._line.send(wire.STOP)  # a stream that an earlier host left running
+            if self._board is None:
+                self._line.send(wire.STOP)  # a stream that an earlier host left running
             self._until(lambda: self._hello, timeout_s, "an ssdrig board that answers")
+            self._line.send(wire.STOP)
             self._until(lambda: self._counts["pongs"] >= 5, timeout_s, "a board that answers pings")
             hello = self._hello
             assert hello is not None  # waited for; no later frame takes it back
@@ -155,7 +168,11 @@ class Rig:
         answers an earlier command, and is passed over. Raises RigError when no answer comes in time, or the command
         could not be sent; what the rig's threads met."""
         boot = (self._hello or {}).get("boot")
+        if self._hello:
+            self._until(lambda: not self._in_doubt, timeout_s, "the board of this run")
         with self._news:  # nothing comes between the two
+            if self._exchanged:
+                raise self._exchanged
             self._answers.clear()
             self._fence = self._next_token()
             sent = self._ping(self._fence) and self._line.send(kind, body) is not None
@@ -209,6 +226,7 @@ class Rig:
                 if not self._closing.is_set():
                     with self._news:
                         self._line.close()
+                        self._doubt()
                         self._reopen_at = time.monotonic() + REOPEN_S
                         self._say_lost(f"port {self.port} gone: {error}")
                 continue
@@ -216,11 +234,16 @@ class Rig:
                 self._arrived(data, t_ns)
 
     def _arrived(self, data: bytes, t_ns: int) -> None:
-        """Journal what came, then account for it."""
-        frames, damaged = self._line.split(data, t_ns)
+        """Journal what came, then account for it. What comes in doubt is held until the board is known."""
+        found = self._line.split(data, t_ns)
         with self._news:
-            self._counts["damaged"] += damaged
-            for frame in frames:
+            taken = self._proven(found)
+            if taken:
+                self._book.record_all([row for row, _ in taken])
+            for _, frame in taken:
+                if frame is None:
+                    self._counts["damaged"] += 1
+                    continue
                 try:
                     self._account(*frame)
                 except (struct.error, ValueError, KeyError, TypeError, AttributeError) as error:
@@ -228,12 +251,56 @@ class Rig:
                     self._odd = f"a frame that wire.py does not have: {error}"
             self._news.notify_all()
 
+    def _proven(
+        self, found: list[tuple[tuple[int, bytes, int], Frame | None]]
+    ) -> list[tuple[tuple[int, bytes, int], Frame | None]]:
+        """What of `found`, and of what was held before, is of the board of the run. The rest is held; of another board
+        nothing is."""
+        proven = []
+        for each in found:
+            if frame := each[1]:
+                kind, seq, body = frame
+                if seq < self._in_seq and self._board:
+                    self._doubt()  # a reset, or a repeated frame
+                self._in_seq = seq
+                if kind == wire.HELLO and self._exchanged is None:
+                    self._identify(body)
+            self._held.append(each)
+            if self._exchanged:
+                self._held.clear()
+            elif not self._in_doubt:
+                proven += self._held
+                self._held.clear()
+        return proven
+
+    def _doubt(self) -> None:
+        """Ask who is there before anything else is sent or taken."""
+        self._in_doubt = self._ask_due = True
+        self._asked_at = 0.0
+
+    def _identify(self, body: bytes) -> None:
+        """Whether a greeting is of the board of the run; the first one is."""
+        try:
+            hello = said.answer(wire.HELLO, body)
+        except (ValueError, KeyError, TypeError, AttributeError):
+            return
+        if hello.get("protocol") != wire.PROTOCOL:
+            if self._board is None:
+                return  # refused where it is accounted for
+            why = f"protocol {hello.get('protocol')} instead of {wire.PROTOCOL}"
+        else:
+            why = differs(self._board, hello) if self._board else ""
+        if why:
+            self._exchanged = RigError(
+                f"the board of this run on {self.port}", why, "connect the rig that powers this drive, and begin again"
+            )
+            self.failure = self.failure or self._exchanged
+            self._line.close()
+            return
+        self._board, self._in_doubt = self._board or hello, False
+
     def _account(self, kind: int, seq: int, body: bytes) -> None:
         now, answer = time.monotonic(), said.answer(kind, body)
-        if seq < self._in_seq:
-            self._asked_at = 0.0  # a reset, or a repeated frame: ask who is there
-            self._ask_due = True
-        self._in_seq = seq
         if kind == wire.SAMPLES:
             rail, config, n, _, index, _ = struct.unpack_from(wire.SAMPLES_HEAD, body)
             self._heard_at[rail] = now
@@ -304,6 +371,8 @@ class Rig:
         # jitter: no beating with the board's own rhythm
         while not self._closing.wait(PING_S * random.uniform(0.8, 1.2)):
             now = time.monotonic()
+            if self._exchanged:
+                continue
             if not self._line.is_open:
                 if now >= self._reopen_at:
                     self._reopen_at = now + REOPEN_S
@@ -317,16 +386,18 @@ class Rig:
                 ask = (self._ask_due or self._lost_why) and now - self._asked_at > ASK_AGAIN_S
                 if self._lost_why and self._hello_at > max(self._samples_at, self._go_at) + 1.0:
                     self._go_due = self._wanted  # it answers but does not stream
-                go = self._go_due
+                go = self._go_due and not self._in_doubt
             if ask:
                 self._asked_at = now
                 self._line.send(wire.ASK_HELLO)
             if go:
                 with self._news:
+                    if self._in_doubt:
+                        continue
                     self._go_due, self._go_at = False, time.monotonic()
                     self._next_index.clear()
-                if self._line.send(wire.GO) is None:
-                    self._go_due = True
+                    if self._line.send(wire.GO) is None:
+                        self._go_due = True
 
     def _next_token(self) -> int:
         with self._news:
@@ -345,9 +416,7 @@ class Rig:
         try:
             self._line.open()
         except RigError:
-            return  # said when it went; tried again
-        with self._news:
-            self._ask_due, self._asked_at = True, 0.0
+            return  # the loss is already reported; the tick loop retries
 
     def _say_lost(self, why: str) -> None:
         if self._lost_why is None and self._wanted:

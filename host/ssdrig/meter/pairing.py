@@ -1,0 +1,170 @@
+"""Whether a rig feeds the drive that a load runs on: bursts and rests in a random pattern must show on the rail.
+
+The pattern is drawn at random, so a rail that knows nothing of it is as likely to look like any other pattern of as
+many bursts. The p-value counts those patterns: the share of them that the rail fits as well or better, by the ranks of
+its slots. It holds whatever else the other drive does. A rail fits by chance with at most ALPHA in one look.
+
+Only slots count in which the load did what it was asked to: a slot for a burst that moved few bytes, a rest in which
+something was still under way, and a slot without samples are left out.
+"""
+
+import functools
+import itertools
+import math
+import random
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+SLOTS, SLOT_S = 20, 0.25  # half of them bursts: 184 756 patterns
+LOOKS = 2  # a signature that does not show is tried once more
+ALPHA = 1e-4  # a rail that feeds another drive is taken for this one's, in one look
+LEAST_SLOTS = 7  # of bursts, and of rests, that count
+MUCH, LITTLE = 0.25, 0.1  # of the median burst: a slot that moved more was a burst, one that moved less was a rest
+SETTLE = 0.2  # of each slot, in which the drive's power follows the load
+LEAST_SAMPLES = 5  # in a slot
+EXPANDED = 2
+# A drive that answers reads of blocks that it does not hold needs the least: 20 pJ/B and more for its controller and
+# link. Programs of NAND take a hundred times that.
+READ_J_PER_B, WRITE_J_PER_B = 1e-11, 2e-10
+PAIRED, NOT_PAIRED, UNKNOWN = "paired", "not_paired", "unknown"
+
+
+class Look(NamedTuple):
+    """One signature against one rail. `bursts`, `rests`: slots that count; `p`, `correlation` (-1 to 1): of the ranks
+    of their power; `step_W`: the median burst above the median rest; `bound_W`: what the rig's noise may make of it;
+    `rate_Bps`: of the bursts. None where too few slots count. `decides`: a signature of this drive would have been
+    seen, and if not, `why`; `noisy`: unless what the rail carries beside it hides it."""
+
+    p: float | None
+    correlation: float | None
+    step_W: float | None
+    bound_W: float | None
+    bursts: int
+    rests: int
+    rate_Bps: float
+    decides: bool = True
+    noisy: bool = False
+    why: str = ""
+
+    @property
+    def steps(self) -> bool:
+        """Whether the power of the bursts is higher by more than the rig's noise."""
+        return self.step_W is not None and self.bound_W is not None and self.step_W > self.bound_W
+
+
+class Rail(NamedTuple):
+    """One rail in each slot: mean power (NaN: not known), its standard error, and the sensor's last digit in W."""
+
+    mean_W: np.ndarray
+    error_W: np.ndarray
+    digit_W: float
+
+
+def pattern(source: random.Random) -> tuple[bool, ...]:
+    """Bursts and rests, each half of SLOTS, in random order."""
+    slots = [True] * (SLOTS // 2) + [False] * (SLOTS - SLOTS // 2)
+    source.shuffle(slots)
+    return tuple(slots)
+
+
+def slots_of(t_ns: np.ndarray, watts: np.ndarray, edges_ns: np.ndarray, digit_W: float) -> Rail:
+    """What a rail's samples (host time, power) come to in the slots between these edges."""
+    n = len(edges_ns) - 1
+    mean_W, error_W = np.full(n, math.nan), np.full(n, math.nan)
+    for slot in range(n):
+        begin_ns = edges_ns[slot] + SETTLE * (edges_ns[slot + 1] - edges_ns[slot])
+        first, last = np.searchsorted(t_ns, (begin_ns, edges_ns[slot + 1]))
+        if last - first >= LEAST_SAMPLES:
+            part = watts[first:last]
+            mean_W[slot], error_W[slot] = part.mean(), part.std() / math.sqrt(last - first)
+    return Rail(mean_W, error_W, digit_W)
+
+
+def together(rails: Sequence[Rail]) -> Rail:
+    """The sum of several rails."""
+    error_W = np.sqrt(sum(rail.error_W**2 for rail in rails))
+    return Rail(
+        np.asarray(sum(rail.mean_W for rail in rails)), error_W, math.hypot(*(rail.digit_W for rail in rails))
+    )
+
+
+def look(asked: Sequence[bool], done_bytes: Sequence[int], slot_s: float, rail: Rail, write: bool = False) -> Look:
+    """The signature against a rail. `done_bytes`: what the load moved in each slot, `write`: whether it wrote."""
+    wanted, done = np.array(asked, bool), np.array(done_bytes, float)
+    usual = float(np.median(done[wanted])) if wanted.any() else 0.0
+    known = np.isfinite(rail.mean_W)
+    burst = wanted & known & (done > MUCH * usual)
+    rest = ~wanted & known & (done < LITTLE * usual)
+    counts, rate_Bps = (int(burst.sum()), int(rest.sum())), usual / slot_s
+    if min(counts) < LEAST_SLOTS:
+        why = f"{counts[0]} bursts and {counts[1]} rests count of {len(done)} slots, it takes {LEAST_SLOTS} of each"
+        return Look(None, None, None, None, *counts, rate_Bps, decides=False, why=why)
+    high, low = rail.mean_W[burst], rail.mean_W[rest]
+    step_W = float(np.median(high) - np.median(low))
+    noise_W = float(np.sqrt((rail.error_W[rest] ** 2).mean() / counts[1]))
+    bound_W = EXPANDED * math.hypot(noise_W, rail.digit_W / math.sqrt(12))
+    scatter_W = EXPANDED * math.hypot(*(_error_of_median_W(part) for part in (high, low)))
+    least_W = (WRITE_J_PER_B if write else READ_J_PER_B) * rate_Bps
+    figures = (*_ranked(high, low), step_W, bound_W, *counts, rate_Bps)
+    if least_W <= bound_W:
+        why = f"bursts of {rate_Bps / 1e6:.3g} MB/s may draw as little as the rig's noise, {1e3 * bound_W:.2g} mW"
+        return Look(*figures, decides=False, why=why)
+    return Look(*figures, noisy=scatter_W > least_W)
+
+
+def combined(p: Sequence[float]) -> float:
+    """The p-value of two independent looks together (Fisher)."""
+    if len(p) == 1:
+        return p[0]
+    product = math.prod(max(each, 1e-300) for each in p)
+    terms = [1.0]
+    for k in range(1, len(p)):
+        terms.append(terms[-1] * -math.log(product) / k)
+    return min(1.0, product * sum(terms))
+
+
+def verdict(looks: Sequence[Sequence[Look]], busy: bool = False) -> tuple[str, str]:
+    """(PAIRED, NOT_PAIRED or UNKNOWN, why) by the looks at each rail: looks[i][rail]. One rail that shows the signature
+    is enough. `busy`: the drive may be at work by itself, so a rail that is not at rest says nothing against it."""
+    rails = len(looks[-1])
+    for of_rail in zip(*looks, strict=True):
+        chances = [each.p for each in of_rail if each.p is not None and each.steps]
+        if chances and min([*chances, combined(chances)]) <= ALPHA / rails:
+            return PAIRED, ""
+    last = [each for each in looks[-1] if each.decides]
+    if not last:
+        return UNKNOWN, looks[-1][0].why
+    if busy and all(each.noisy for each in last):
+        return UNKNOWN, "the drive may be at work by itself, and that hides the bursts"
+    best = max(last, key=lambda each: each.correlation or -1.0)
+    chance = f"correlation {best.correlation:.2f}, p {best.p:.2g}, step {1e3 * (best.step_W or 0):.3g} mW"
+    return NOT_PAIRED, f"bursts of {best.rate_Bps / 1e6:.3g} MB/s on the drive do not show on the rig's rails ({chance})"
+
+
+def _error_of_median_W(values: np.ndarray) -> float:
+    """Standard error, by the spread of the middle half: one slot in which all stood still says little."""
+    first, third = np.quantile(values, (0.25, 0.75))
+    return float(third - first) / 1.35 * 1.2533 / math.sqrt(len(values))
+
+
+def _ranked(high: np.ndarray, low: np.ndarray) -> tuple[float, float]:
+    """(p, correlation) of the ranks, exact over all patterns of as many bursts."""
+    values = np.concatenate([high, low])
+    _, inverse, count = np.unique(values, return_inverse=True, return_counts=True)
+    ends = np.cumsum(count)
+    ranks = (ends - (count - 1) / 2)[inverse]
+    n, m = len(high), len(low)
+    seen = float(ranks[:n].sum())
+    sums = ranks[_choices(n + m, n)].sum(axis=1)
+    p = float(np.mean(sums >= seen - 1e-9))
+    correlation = 2 * (seen - n * (n + 1) / 2) / (n * m) - 1
+    return p, correlation
+
+
+@functools.cache
+def _choices(of: int, n: int) -> np.ndarray:
+    """int8 (patterns, n): every choice of n among `of`."""
+    flat = np.fromiter(itertools.chain.from_iterable(itertools.combinations(range(of), n)), np.int8)
+    return flat.reshape(-1, n)
