@@ -24,16 +24,17 @@ def refused(code, lba=1, done_ns=40):
     return (WRITE, lba, 1, 30, done_ns, 0, -code)
 
 
-def judged(commands, seen=None, control=None, outcome=BY_RIG, earlier=None, after=READY, tries=1):
+def judged(commands, seen=None, control=None, outcome=BY_RIG, earlier=None, after=READY, tries=1, before=READY, **how):
     """The verdict on a session; `seen`: {lba: (content before, content now)}, else what was acknowledged is there."""
+    shape = how.pop("shape", "command")
     seen = {0: (7, 100)} if seen is None else seen
     lba, (base, now) = np.array(list(seen), np.int64), np.array(list(seen.values()), np.int64).reshape(-1, 2).T
-    cut = Cut(5, "random", 0, None if control else "command", control, 1, 0.5)
+    cut = Cut(5, "random", 0, None if control else shape, control, 1, 0.5)
     lived = Lived(rows(commands), None, SETTLED_NS, SETTLED_NS, None if control else outcome, aim.Plan("random", None))
     lived.ready_s, lived.tries = after.ready_s, tries
     blocks = Blocks(lba, base, now, np.zeros(len(lba), bool))
     return judging.judge(
-        cut, lived, blocks, SETTLED_NS + 1, KEPT, True, READY, after, None, None, lambda lba: None, earlier
+        cut, lived, blocks, SETTLED_NS + 1, KEPT, True, before, after, None, None, lambda lba: None, earlier, **how
     )
 
 
@@ -83,10 +84,39 @@ def test_a_drive_that_works_on_after_the_off_command_was_not_cut():
     on = [DONE, (WRITE, 1, 1, FIRED_NS + 6_000, FIRED_NS + 9_000)]
     record = judged(on, outcome=BY_COMMAND).record
     assert not record["judged"] and "still carried out commands" in record["why_not"]
-    assert judged(on, outcome=BY_RIG).record["judged"]  # the rail was seen low; capacitors last that long
+    assert judged(on, outcome=BY_RIG).record["judged"]  # the rail falls for some ms
     during = [DONE, (WRITE, 1, 1, FIRED_NS + 4_000, FIRED_NS + 9_000)]
     again = [DONE, (WRITE, 1, 1, FIRED_NS + 6_000, ON_NS + 9_000)]
     assert judged(during, outcome=BY_COMMAND).record["judged"] and judged(again, outcome=BY_COMMAND).record["judged"]
+
+
+@pytest.mark.parametrize("submit_ns", [30, FIRED_NS + 6_000])
+@pytest.mark.parametrize("shape", ["command", "crowbar"])
+@pytest.mark.parametrize(("after_ms", "unfelt"), [(50, False), (200, True), (400, True), (590, True)])
+def test_commands_done_without_power_are_the_harness(submit_ns, shape, after_ms, unfelt):
+    """A capacitor feeds the drive's own flush, not acknowledgements over a link without supply."""
+    on = [DONE, (WRITE, 1, 1, submit_ns, FIRED_NS + after_ms * 1_000_000, FUA)]
+    found = judged(on, {0: (7, 100), 1: (7, 101)}, shape=shape)
+    assert bool(found.unfelt) == unfelt and found.record["judged"] != unfelt
+    assert not found.record["failed"] and not found.record["suspicion"]
+
+
+def test_a_host_that_saw_the_end_late_of_a_drive_that_counts_the_cycle_is_no_harness_failure():
+    late = [DONE, (WRITE, 1, 1, 30, FIRED_NS + 200_000_000, FUA)]
+    before, after = READY._replace(power_cycles=7), READY._replace(power_cycles=8)
+    assert not judged(late, {0: (7, 100), 1: (7, 101)}, before=before, after=after).unfelt
+
+
+@pytest.mark.parametrize("outcome", [BY_RIG, BY_COMMAND, BY_COMMAND._replace(why_not="it answered")])
+def test_a_first_cut_without_a_sign_of_a_loss_is_the_harness(outcome):
+    cycles = READY._replace(power_cycles=7)
+    found = judged([DONE], outcome=outcome, before=cycles, after=cycles, felt=False)
+    assert found.unfelt and not found.record["judged"]
+    assert not found.record["findings"] and not found.record["words"]  # no SMART_MISCOUNT of the drive
+    assert not judged([DONE], outcome=outcome, before=cycles, after=cycles._replace(power_cycles=8), felt=False).unfelt
+    gone = [DONE, refused(errno.ENODEV, done_ns=FIRED_NS + 50)]
+    assert not judged(gone, outcome=outcome, before=cycles, after=cycles, felt=False).unfelt
+    assert not judged([DONE], outcome=outcome, control=schedule.NO_CUT, felt=False).unfelt
 
 
 def test_a_trim_that_is_ignored_is_no_fault_of_the_harness():

@@ -10,6 +10,7 @@ from typing import NoReturn
 
 from ssdrig import parts
 from ssdrig.drive import conditions, features, witness
+from ssdrig.drive.bursts import Connect
 from ssdrig.drive.erase import purge
 from ssdrig.drive.smart import collect
 from ssdrig.drive.target import block, guard
@@ -50,7 +51,8 @@ class Bench:
     `write_blocks` writes blocks of 4 KiB {byte offset: content} and flushes, `read_blocks` reads some (None: the drive
     reports an error), `reads_as` says what a block that was written reads as (a SIMULATED drive keeps a check of it
     alone), `keep` has a SIMULATED drive outlive the bench in the folder of a run. `port` None: power is not measured.
-    `target`: of a power-loss campaign."""
+    `target`: of a power-loss campaign. `connect` opens a link for bursts of reads (True: of writes, too); None: there
+    is none."""
 
     drive: dict
     target_now: Callable[[], str]
@@ -72,6 +74,7 @@ class Bench:
     reads_as: Callable[[int, bytes], bytes] = lambda offset, content: content
     remember: Callable[[list[int]], None] = lambda offsets: None
     target: Target | None = None
+    connect: Connect | None = None
 
     @property
     def fio_target(self) -> str:
@@ -161,6 +164,7 @@ def virtual(running: VirtualBench) -> Bench:
         keep=lambda run: running.keep(run and run / parts.DRIVE),
         write_blocks=write_blocks,
         read_blocks=read_blocks,
+        connect=lambda write: NbdClient(socket),
         reads_as=_kept_as,
         target=target.of_virtual(
             running.fio_target, running.drive, announce, lambda: running.server.poll() is not None
@@ -244,6 +248,7 @@ def real(
             write_blocks=lambda blocks: block.write(held.path, blocks),
             read_blocks=lambda offsets: block.read(held.path, offsets),
             remember=lambda offsets: target.remember(held, offsets),
+            connect=lambda write: block.Direct(held.path, write),
             target=target.of_held(held, commands, plp_claimed),
         )
 

@@ -117,6 +117,13 @@ class PowerCut(SsdrigError):
     exit_code = 17
 
 
+class NotPaired(SsdrigError):
+    """The rig, or the switch, does not act on the drive that is tested. No cut is made, and nothing is said of the
+    drive."""
+
+    exit_code = 18
+
+
 INTERRUPTED = 130
 TO_ITS_END = "the step to its end"  # what a PowerCut says that was expected
 

@@ -8,6 +8,7 @@ from ssdrig.analysis import below_second
 from ssdrig.analysis.rundata import SECOND_NS, Rail, RunData
 from ssdrig.errors import RigError
 from ssdrig.meter import chips, rails, reduced
+from ssdrig.meter.pairing import unpaired
 from ssdrig.meter.reduced import Reduced
 
 COUNTS = {
@@ -59,6 +60,9 @@ def read_powers(
     is said in `notes`."""
     if data.header.get("rig") is None:
         data.notes.append("power: not measured, the run had no rig")
+        return []
+    if why := unpaired(data.events):
+        data.notes.append(f"power: not known, {why}")
         return []
     try:
         powers = reduced.load_rails(run, edges_ns, heads, watch)

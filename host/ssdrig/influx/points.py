@@ -23,6 +23,7 @@ from ssdrig.influx.running import Running
 from ssdrig.influx.tags import drive_tag, host_tag
 from ssdrig.load import fiolog, fioseconds, playedlog
 from ssdrig.meter import reduced, samples
+from ssdrig.meter.pairing import unpaired
 from ssdrig.utc import Utc
 
 
@@ -48,6 +49,7 @@ class Emitter:
         self._cuts = cut_points.Cuts(self.run)
         self._power_fields = tuple(self._schema["power"].fields)
         self._together = samples.Together()
+        self._waits = self._unpaired = False
         self._outbox = Outbox(self.run)
         self._turn_s = made.begin(self._outbox, ended)
         self._power = samples.Follower(self.run, turn_ns=self._turn_s * samples.SECOND_NS)
@@ -95,6 +97,7 @@ class Emitter:
         for event in events:
             fields = {"kind": event["kind"], "text": event_text(event)}
             yield from self._point("rig_event", {}, fields, event["t_ns"])
+            self._heed_pairing(event)
             if event["kind"] == "step.start":
                 running = Running(self.run / job_of(event))
                 self._jobs[job_of(event)] = (event["step"], event["t_ns"], running)
@@ -111,7 +114,9 @@ class Emitter:
                 yield from self._point(measurement, tags, fields, event["t_ns"])
         for job, (step, *_) in list(self._jobs.items()):
             yield from self._fio(job, step) if final else self._fio_live(job)
-        for rail, second in self._power.seconds(final):
+        for rail, second in () if self._waits and not final else self._power.seconds(final):
+            if self._unpaired:
+                continue
             fields = {name: getattr(second, name) for name in self._power_fields}
             yield from self._point("power", {"rail": rail}, fields, second.t_ns)
             total = self._together.add(rail, second, self._power.rail_names())
@@ -123,6 +128,14 @@ class Emitter:
 
             for measurement, fields, t_ns in results.points(self.run, self._schema):
                 yield from self._point(measurement, {}, fields, t_ns)
+
+    def _heed_pairing(self, event: dict) -> None:
+        """Power is told from the moment on that the rig is known to feed the drive, and not at all where it does not."""
+        if event["kind"] == "rig.certificate":
+            self._waits = True
+        elif event["kind"] == "pairing" or event["kind"] == "step.start" and event["step"] != "check":
+            self._waits = False
+        self._unpaired = self._unpaired or bool(unpaired([event]))
 
     def _point(self, measurement: str, tags: dict, fields: dict, t_ns: int) -> Iterator[bytes]:
         """The line of a point at t_ns; a nanosecond later if its series has one there."""

@@ -12,7 +12,7 @@ import functools
 import itertools
 import math
 import random
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -28,6 +28,7 @@ EXPANDED = 2
 # A drive that answers reads of blocks that it does not hold needs the least: 20 pJ/B and more for its controller and
 # link. Programs of NAND take a hundred times that.
 READ_J_PER_B, WRITE_J_PER_B = 1e-11, 2e-10
+EVENT = "pairing"  # of the journal
 PAIRED, NOT_PAIRED, UNKNOWN = "paired", "not_paired", "unknown"
 
 
@@ -141,6 +142,14 @@ def verdict(looks: Sequence[Sequence[Look]], busy: bool = False) -> tuple[str, s
     best = max(last, key=lambda each: each.correlation or -1.0)
     chance = f"correlation {best.correlation:.2f}, p {best.p:.2g}, step {1e3 * (best.step_W or 0):.3g} mW"
     return NOT_PAIRED, f"bursts of {best.rate_Bps / 1e6:.3g} MB/s on the drive do not show on the rig's rails ({chance})"
+
+
+def unpaired(events: Iterable[Mapping]) -> str:
+    """Why a run's rig is known to feed another drive, "" where it is not. What it measured is not the drive's."""
+    for event in events:
+        if event["kind"] == EVENT and event.get("verdict") == NOT_PAIRED:
+            return f"the rig feeds another drive: {event.get('why')}"
+    return ""
 
 
 def _error_of_median_W(values: np.ndarray) -> float:

@@ -17,6 +17,7 @@ from ssdrig import journal, parts, prctl
 from ssdrig.errors import (
     ControlFailed,
     DriveError,
+    NotPaired,
     PromiseBroken,
     RigError,
     SsdrigError,
@@ -78,6 +79,7 @@ class _Campaign:
         self.written_bytes = 0
         self.state = health.State(None)
         self.tally, self.misses = Tally(), 0
+        self.felt = False  # a cut of this part has shown that it reaches the drive
 
     def carry_out(self) -> dict:
         keys = self.keys
@@ -211,11 +213,17 @@ class _Campaign:
             lambda lba: readback.block(self.link, self.layout, lba),
             self.tally.before(cut.number),
             self.keys["ready"] or None,
+            self.felt,
         )
+        self.felt = self.felt or lived.outcome is not None and judging.feels(lived, self.state, after)
         self.state = health.compared(self.state, after)
         self._keep(lived, blocks, judged)
         if lived.outcome is not None:
             self._promised_now(cut)
+        if judged.unfelt:
+            self._tell("powerloss.end", stop="not felt")
+            do = "nothing is said of the drive: see that the rig, or the switch, feeds this drive and no other"
+            raise NotPaired(f"the drive to lose its power in cut {cut.number}", judged.unfelt, do)
         if judged.harness:
             self._tell("powerloss.end", stop="control")
             raise ControlFailed(

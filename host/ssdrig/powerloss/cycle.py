@@ -58,6 +58,7 @@ class Lived:
     stalled_s: float = 0.0
     tries: int = 1
     aimed_seq: int | None = None  # of the command that was moved to the cut
+    link_lost: bool = False
 
 
 class Gone(DriveError):
@@ -121,7 +122,7 @@ class Cycle:
             outcome = self._supply.cut(USUAL, None, self._keys["off_time"])
         rows = history.read(folder / "history.bin")
         lived = Lived(rows, made.cut_ns, writing.ended_ns, writing.settled_ns, outcome, plan=made)
-        lived.aimed_seq = writer.aimed_seq
+        lived.aimed_seq, lived.link_lost = writer.aimed_seq, writing.left
         if outcome is None:
             return lived, link
         self._tell("cut.fired", cut=cut.number, fired_ns=outcome.fired_ns, bound_ns=outcome.bound_ns)

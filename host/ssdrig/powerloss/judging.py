@@ -18,23 +18,28 @@ from ssdrig.powerloss.sessions import MOST_PROOFS
 from ssdrig.powerloss.slots import AWAY
 from ssdrig.powerloss.supply import BACK_BY_ITSELF
 from ssdrig.powerloss.verdict import Blocks, Session, Verdict
+from ssdrig.rig import profiles
 
 ADVICE = "TRIM_KEPT"  # a drive may ignore a trim, with its power on, too
 OF_HOST = (errno.EAGAIN, errno.ENOMEM)  # errnos that say nothing of the drive
 NOTHING_TESTED = "no write was acknowledged before the cut: nothing was tested"
 NO_FALL = "the power was not taken by the rig: nothing was recorded of the fall"
+# A drive answers its host over a link that needs its supply, so its capacitors carry no acknowledgement across: they
+# feed its own flush. What is left is the fall of the rail to where its controller stops, some ms to some tens of ms.
+HOLD_UP_NS = 100_000_000
 LATER = "taken from all starts together once the campaign has ended: `found` of the step in figures.json"
 
 
 class Judged(NamedTuple):
     """`record`: flat, as the journal keeps it; `harness`: why a control session failed, "" where it did not; `picture`:
-    what a page shows of it."""
+    what a page shows of it; `unfelt`: why the drive kept its power in the cut, "" where nothing says so."""
 
     record: dict[str, Any]
     verdict: Verdict
     proofs: list[dict]
     harness: str
     picture: dict[str, Any]
+    unfelt: str = ""
 
 
 def judge(
@@ -51,9 +56,11 @@ def judge(
     block: Callable[[int], bytes | None],
     earlier: Mapping | None = None,
     limit_s: float | None = None,
+    felt: bool = True,
 ) -> Judged:
     """The verdict on a session and on the drive after it. `before`, `after`: what the drive said of itself around it;
-    `block`: one as it is now; `earlier`: the record of the session before it; `usual_s`, `limit_s`: see health.py."""
+    `block`: one as it is now; `earlier`: the record of the session before it; `usual_s`, `limit_s`: see health.py; `felt`: an
+    earlier cut has shown that the drive feels them."""
     outcome = lived.outcome
     cut_ns = outcome.fired_ns if outcome else lived.ended_ns
     if cut.control or outcome is None:  # all had ended before
@@ -69,7 +76,8 @@ def judge(
     refused, taken = _refused(lived, cut_ns), int((verdict.counts(session) & (lived.rows["kind"] == WRITE)).sum())
     if len(refused) and not taken and earlier and earlier.get("refused") and not earlier.get("acknowledged"):
         after = after._replace(writable=False)
-    no_cut = _no_cut(cut, lived, before, after)
+    unfelt = _unfelt(cut, lived, before, after, felt)
+    no_cut = unfelt or _no_cut(cut, lived, before, after)
     why_not = found.why_not or no_cut
     tested = taken or len(refused) or len(found.failed()) or after.ready_s is None
     if not (why_not or cut.control or tested):
@@ -127,7 +135,7 @@ def judge(
         "boot_J": None,
         "energy_why": LATER if outcome and outcome.report else NO_FALL,
     }
-    return Judged(record, found, proofs, harness if not why_not else "", picture.of_cut(session, blocks, held, found))
+    return Judged(record, found, proofs, harness if not why_not else "", picture.of_cut(session, blocks, held, found), unfelt)
 
 
 def _aimed(lived: Lived) -> dict[str, Any]:
@@ -190,6 +198,41 @@ def _no_cut(cut: Cut, lived: Lived, before: health.State, after: health.State) -
     if resets == 0:
         return f"no reset by {cut.shape}: the drive counts no power cycle"
     return "" if resets else outcome.why_not  # too short for the rig to see, and yet a reset
+
+
+def feels(lived: Lived, before: health.State, after: health.State) -> bool:
+    """Whether a cut reached the drive: its link was lost, it counts a power cycle, or it has not come back."""
+    rows = lived.rows
+    away = np.isin(-rows["status"].astype(np.int64), AWAY) & (rows["status"] != NOT_BLANK)
+    open_ = (rows["done_ns"] == NEVER).any()
+    counts = (_grown(before.power_cycles, after.power_cycles) or 0) > 0
+    return bool(lived.link_lost or away.any() or open_ or counts or after.ready_s is None)
+
+
+def _unfelt(cut: Cut, lived: Lived, before: health.State, after: health.State, felt: bool) -> str:
+    """Why a cut is known not to have reached the drive, "" where nothing says so: commands that it carried out without
+    power; or, before any cut was felt, no sign of a loss at all."""
+    outcome, rows = lived.outcome, lived.rows
+    if outcome is None or cut.control or cut.shape in BACK_BY_ITSELF:
+        return ""
+    by_rig = outcome.report is not None
+    if by_rig and outcome.why_not:  # the rail was not seen low
+        return ""
+    low_ns = outcome.fired_ns + outcome.bound_ns
+    if cut.shape in profiles.PROFILES:
+        low_ns += profiles.PROFILES[cut.shape].lasts_us(schedule.own(cut, None) or {}) * 1000
+    done = (rows["status"] == 0) & (rows["done_ns"] < outcome.on_ns)
+    # a host that stood still sees the end of a command late, but begins none meanwhile
+    late = done & (rows["done_ns"] > low_ns + HOLD_UP_NS)
+    begun = late & (rows["submit_ns"] > low_ns)
+    counts = _grown(before.power_cycles, after.power_cycles)
+    if begun.any() or late.any() and not counts:
+        most_ms = (int(rows["done_ns"][late].max()) - low_ns) / 1e6
+        return f"the drive carried out commands for {most_ms:.0f} ms after its power was taken"
+    if not felt and not feels(lived, before, after):
+        why = f" ({outcome.why_not})" if outcome.why_not else ""
+        return f"the drive did not feel its first cut: no link was lost and no power cycle counted{why}"
+    return ""
 
 
 def _expected(cut: Cut, lived: Lived, before: health.State, after: health.State) -> tuple[int, int]:

@@ -46,6 +46,7 @@ class Rig:
         self._held: list[tuple[tuple[int, bytes, int], Frame | None]] = []  # until the board is known again
         self._in_doubt = known is not None  # whether it is that board
         self._exchanged: RigError | None = None
+        self.unpaired = ""  # why it is known to feed another drive than the run's: it cuts nothing then
         self._threads: list[threading.Thread] = []
         self._closing = threading.Event()
         self._news = threading.Condition()  # guards all below; notified at each arrival

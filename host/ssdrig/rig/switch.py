@@ -9,7 +9,7 @@ import struct
 import time
 
 from ssdrig import latch, wire
-from ssdrig.errors import RailTripped, RigError, SsdrigError, UsageError
+from ssdrig.errors import NotPaired, RailTripped, RigError, SsdrigError, UsageError
 from ssdrig.rig import profiles
 from ssdrig.rig.stream import Rig
 
@@ -42,7 +42,10 @@ def arm_and_cut(
     off_ms the rails stay off. timeout_s: longest wait, computed from `when`, off_ms and the profile's times if None; a
     cut after samples waits 60 s. A cut that has not fired by then is called off. The rig's stream must run.
     Raises RigError: refused, not fired, unsafe residual, no answer; after an unsafe residual the rails are still
-    off."""
+    off; NotPaired: the rig is known to feed another drive than the run's."""
+    if rig.unpaired:
+        do = "connect the run's drive to this rig, and begin again"
+        raise NotPaired("a rig that feeds the drive of this run: no cut is made", rig.unpaired, do)
     when = {"now": True} if when is None else when
     how = {
         "token": 0,

@@ -122,7 +122,7 @@ class Live:
             ]
         )
         if self._jsonl:
-            watts, lost = (self._rig.last_second().power_W(), self._rig.lost()) if self._rig else (None, None)
+            watts, lost = (self.power_W(), self._rig.lost()) if self._rig else (None, None)
             self.tell(
                 step=pace.step,
                 doing=self._doing,
@@ -139,8 +139,9 @@ class Live:
             )
 
     def power_W(self) -> float | None:
-        """Mean power of the last second; None without a rig, or where a rail sent nothing."""
-        return self._rig.last_second().power_W() if self._rig else None
+        """Mean power of the last second; None without a rig, of one that feeds another drive, or where a rail sent
+        nothing."""
+        return self._rig.last_second().power_W() if self._rig and not self._rig.unpaired else None
 
     def wait(self, host_s: float, check: Callable[[], None], ended: Callable[[], bool] = lambda: False) -> None:
         """Let host_s pass without I/O, or less: `ended` is asked once for each whole second. `check` raises when
@@ -170,7 +171,7 @@ class Live:
                         step=self._pace.step,
                         elapsed_s=round(elapsed_s / self._k, 1),
                         share=round(elapsed_s / host_s, 4),
-                        power_W=self._rig.last_second().power_W() if self._rig else None,
+                        power_W=self.power_W(),
                         left_s=[round(s) for s in left_s],
                     )
 
@@ -218,7 +219,9 @@ class Live:
     def _power_parts(self) -> list[Part]:
         if not self._rig:
             return [Part("no rig", 8)]
-        watts, lost = self._rig.last_second().power_W(), self._rig.lost()
+        if self._rig.unpaired:
+            return [Part("rig not paired", 8)]
+        watts, lost = self.power_W(), self._rig.lost()
         limit = "AT THE SENSOR'S LIMIT" if self._rig.last_second().clipped() else ""
         said = Part(f"{lost} lost", 3 if lost else 8)
         return [Part(f"{'  -  ' if watts is None else f'{watts:5.2f}'} W", 3), Part(limit, 1), said]

@@ -29,13 +29,15 @@ from ssdrig.errors import (
 from ssdrig.influx import push
 from ssdrig.integrity import FIGURES
 from ssdrig.meter import trip
+from ssdrig.meter.pairing import PAIRED, UNKNOWN
 from ssdrig.plan import grammar
 from ssdrig.plan.expand import Act
 from ssdrig.powerloss.server_lock import ServerLock
 from ssdrig.progress import Progress
 from ssdrig.rig import certificate, switch
+from ssdrig.rig.board import NO_SERIAL
 from ssdrig.rig.stream import Rig
-from ssdrig.run import able, control, cutting, dry_run, engine, fleet, keeping, planned, prepare, run_json, verbose
+from ssdrig.run import able, control, cutting, dry_run, engine, fleet, keeping, pairing, planned, prepare, run_json, verbose
 from ssdrig.run import options as run_options
 from ssdrig.run.asked_cut import OFF_S, AskedCut
 from ssdrig.run.budget import Budget
@@ -282,11 +284,12 @@ def carry_out(
     jobs: int = 0,
     changed: Mapping[str, list[str]] | None = None,
     after_s: tuple[float, float] = (0.0, 0.0),
+    board: dict | None = None,
 ) -> tuple[Path, dict]:
     """All steps of one run. Returns its folder and its run.end event; errors of steps are in there, not raised. Signals
     are held when this is called. `begin` opens the journal of a run that is resumed, `jobs`: how many fio jobs it has
     had, `changed`: what it has set and not put back (standing.changed), `after_s`: how long what comes behind it takes
-    (host)."""
+    (host), `board`: the greeting of the board that the run began with."""
     end, pusher, rig = _End(), None, None
     with Teardown(stop, show) as teardown:
         may_cut = getattr(args, "allow_cut", False)
@@ -300,7 +303,7 @@ def carry_out(
             influx = args.influx or os.environ.get("SSDRIG_INFLUX")
             pusher = push.start(book.path, influx) if influx else None
             book.event("run.start", pid=os.getpid())
-            rig = Rig(here.port, book) if here.port else None
+            rig = Rig(here.port, book, board) if here.port else None
             cut = AskedCut(here, book, rig, stop) if may_cut and rig else None
             teardown.push("take no more requests", control.Control(book, cut=cut).close)
             if cut:
@@ -331,7 +334,12 @@ def carry_out(
             stage = Stage(
                 here, book, live, stop, show, teardown, prepared.seed, jobs, seen=seen, rig=rig, off=off, cut=cut
             )
+            late = pairing.at_end(prepared.acts)
+            if rig and not late:
+                _pair(here, book, rig, stop, show, prepared.acts, begin is not None, budget)
             end.why = engine.carry_out(prepared.acts, stage, budget)
+            if rig and late:
+                _pair(here, book, rig, stop, show, prepared.acts, True, budget)
             if stage.outcome:
                 end.why, end.exit_code = words_of(stage.outcome), stage.outcome.exit_code
     result = end.result()
@@ -355,6 +363,8 @@ def _check(
         here.check()
         if rig:
             hello = rig.start()
+            if not hello.get("serial"):
+                book.event("note", text=NO_SERIAL)
             book.event("rig.certificate", **certificate.quote(hello, time.time_ns()))
             trip.refuse(hello)
             rig.last_second().refuse_other()
@@ -362,6 +372,31 @@ def _check(
                 latch.refuse(latch.name_of(hello, rig.port))
             cutting.refuse_rig(hello, here, acts, may_cut)
             teardown.push("see the rail on", keeping.unless(off, lambda: _rail_on(rig, here)))
+
+
+def _pair(
+    here: Bench,
+    book: journal.Journal,
+    rig: Rig,
+    stop: Stop,
+    show: Progress,
+    acts: Sequence[Act],
+    resumed: bool,
+    budget: Budget,
+) -> None:
+    """Find out whether the rig feeds the drive. Raises NotPaired where it does not, and the plan would cut."""
+    if not pairing.wanted(acts):
+        return
+    stop.check()
+    show.show(f"pairing rig and drive, {pairing.LASTS_S:g} s")
+    resumed = resumed or budget.most_bytes is not None  # writes of a signature are not the plan's
+    write_bytes = pairing.may_write(acts, here.drive["capacity_bytes"], resumed)
+    event = pairing.carry_out(here, book, rig, write_bytes, resumed, stop.check)
+    if event["verdict"] != PAIRED:
+        show.warn(f"rig and drive: {event['verdict'].replace('_', ' ')}: {event['why']}")
+    if event["verdict"] == UNKNOWN:
+        book.event("note", text=f"power: not known whether the rig feeds this drive: {event['why']}")
+    pairing.refuse_cuts(event, acts, bool(here.target and here.target.commands))
 
 
 def _rail_on(rig: Rig, here: Bench) -> None:

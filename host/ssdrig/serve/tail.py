@@ -17,6 +17,7 @@ from ssdrig import integrity, journal, rigrecords
 from ssdrig.analysis.rundata import asked_cut_ns
 from ssdrig.drive.smart import counters
 from ssdrig.drive.wear import wa
+from ssdrig.meter.pairing import unpaired
 from ssdrig.meter.samples import SECOND_NS, Follower
 from ssdrig.serve import said
 from ssdrig.serve.loads import Load
@@ -85,6 +86,7 @@ class Tail:
         self._jobs: dict[Path, Load] = {}  # of the latest of them
         self._offset = 0
         self._sealed = False
+        self._unpaired = False  # the rig is known to feed another drive
         self._events: list[tuple[int, list | None, dict | None]] = []  # offset behind it, said.event(), said.of_step()
         self._seconds: list[list] = []
         self._tenths: list[list] = []
@@ -110,8 +112,10 @@ class Tail:
         if looked or not held:
             self._next_look = time.monotonic() + LOOK_S
             self._read_loads(not held)
-            self._read_power(not held)
-        self._read_preview()
+            if not self._unpaired:
+                self._read_power(not held)
+        if not self._unpaired:
+            self._read_preview()
         self.ended = not held
         return self._counts() != before
 
@@ -144,6 +148,12 @@ class Tail:
         kind = event["kind"]
         with self._lock:
             self._events.append((self._offset, said.event(event, self), said.of_step(event, self)))
+        if unpaired([event]):
+            self._unpaired = True
+            with self._lock:
+                self._seconds.clear()
+                self._tenths.clear()
+                self._newest.clear()
         if kind == "cut.fired":
             self._base = None  # what the drive counts from here on is of its restart, too
             self._cut_ns = asked_cut_ns(event)

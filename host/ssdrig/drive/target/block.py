@@ -69,6 +69,35 @@ def sync(node: str) -> None:
         os.fsync(fd)
 
 
+class Direct:
+    """Reads and writes of any whole blocks past the page cache, in a with block. Raises DriveError."""
+
+    def __init__(self, node: str, write: bool = False):
+        self._open = _Open(node, (os.O_RDWR if write else os.O_RDONLY) | os.O_DIRECT)
+        self._page: mmap.mmap | None = None
+
+    def __enter__(self) -> "Direct":
+        self._fd = self._open.__enter__()
+        return self
+
+    def __exit__(self, kind, error, trace) -> None:
+        self._open.__exit__(kind, error, trace)
+
+    def read(self, offset: int, length: int, /) -> None:
+        """Read and forget."""
+        os.preadv(self._fd, [self._aligned(length)], offset)
+
+    def write(self, offset: int, data: bytes, /) -> None:
+        page = self._aligned(len(data))
+        page[:] = data
+        os.pwritev(self._fd, [page], offset)
+
+    def _aligned(self, length: int) -> mmap.mmap:
+        if self._page is None or len(self._page) != length:
+            self._page = mmap.mmap(-1, length)
+        return self._page
+
+
 def flush(node: str) -> None:
     """Bring all dirty pages to the drive, make it write its cache, and forget what the kernel has cached. Raises
     DriveError."""

@@ -1,0 +1,196 @@
+"""The signature by which a run finds out whether its rig feeds its drive: bursts of reads, in a random pattern, that
+must show on the rail (meter/pairing.py). It comes before the first step, so no window has it, and no purge, fill or
+rest is behind it. A signature that does not show is tried once more; with writes where the run destroys the data anyway
+and nothing that it needs is on the drive."""
+
+import math
+import random
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ssdrig import words
+from ssdrig.bench import Bench
+from ssdrig.drive import bursts
+from ssdrig.errors import NotPaired, RigError
+from ssdrig.journal import Journal
+from ssdrig.meter import pairing, samples
+from ssdrig.meter.pairing import EVENT, LOOKS, NOT_PAIRED, PAIRED, SLOT_S, SLOTS, UNKNOWN, Look, Rail
+from ssdrig.meter.power import Power
+from ssdrig.plan.expand import MAY_WRITE, Act
+from ssdrig.rig.stream import Rig
+
+LASTS_S = SLOTS * SLOT_S
+MOST_BYTES = SLOTS // 2 * bursts.SLOT_BYTES
+BEHIND_S = 30.0  # so late the last samples may come
+STAYS = ("set", "ask", "choose", "settle", "flush")
+
+
+def wanted(acts: Sequence[Act]) -> bool:
+    """Whether a plan has anything that power is measured of, or that is cut."""
+    return any(not act.not_run for act in acts)
+
+
+def at_end(acts: Sequence[Act]) -> bool:
+    """Whether the signature comes after the steps: a sealed drive's blocks must not be read before they are judged."""
+    return any(act.do == "recall" and not act.not_run for act in acts)
+
+
+def may_write(acts: Sequence[Act], capacity_bytes: int, resumed: bool = False) -> int:
+    """Bytes from the drive's beginning that the run overwrites before it needs what is there; 0: none."""
+    live = [act for act in acts if not act.not_run and act.do not in STAYS]
+    if resumed or not live or not any(act.do in MAY_WRITE for act in live):
+        return 0
+    if live[0].do == "purge":
+        return capacity_bytes
+    return live[0].range_bytes if live[0].do == "cuts" else 0
+
+
+def dry_run_words(acts: Sequence[Act], capacity_bytes: int, rig: bool) -> str | None:
+    """The line of a dry run; None without a rig."""
+    if not rig or not wanted(acts):
+        return None
+    again = f"once more, {LASTS_S:g} s{', with writes' if may_write(acts, capacity_bytes) else ''}"
+    when = "after the last step" if at_end(acts) else "before the first step"
+    return (
+        f"pairing {LASTS_S:g} s {when}, reads at most {words.size(MOST_BYTES)} of {words.size(capacity_bytes)}:"
+        f" bursts that must show on the rig's rail; if they do not, {again}"
+    )
+
+
+def as_json(acts: Sequence[Act], capacity_bytes: int, rig: bool) -> dict[str, Any] | None:
+    """The same for a script."""
+    if not rig or not wanted(acts):
+        return None
+    said: dict[str, Any] = {"least_s": LASTS_S, "most_s": LOOKS * LASTS_S, "most_read_bytes": LOOKS * MOST_BYTES}
+    return said | {"most_written_bytes": MOST_BYTES if may_write(acts, capacity_bytes) else 0, "at_end": at_end(acts)}
+
+
+def carry_out(
+    bench: Bench,
+    book: Journal,
+    rig: Rig,
+    write_bytes: int = 0,
+    busy: bool = False,
+    check: Callable[[], None] = lambda: None,
+    source: random.Random | None = None,
+) -> dict[str, Any]:
+    """The signature of one run: its event.
+
+    bench: whose drive the bursts are for.
+    rig: streams into the journal `book`; it cuts nothing, and shows no power, once it is not paired.
+    write_bytes: that a second try may overwrite, from the drive's beginning.
+    busy: the drive may be at work by itself.
+    check: raises what ends the run."""
+    if bench.connect is None:
+        return book.event(EVENT, verdict=UNKNOWN, why="this bench has no link for bursts", looks=[])
+    source = source or random.SystemRandom()
+    capacity_bytes = bench.drive["capacity_bytes"]
+    looks: list[list[Look]] = []
+    tries: list[dict[str, Any]] = []
+    verdict, why = UNKNOWN, "no signature"
+    for number in range(LOOKS):
+        write = bool(number and write_bytes)
+        slots = pairing.pattern(source)
+        within_bytes = write_bytes if write else capacity_bytes
+        played = bursts.play(bench.connect, slots, SLOT_S, within_bytes, write, check)
+        by_rail = rails(lambda: powers(book.path), played, rig.live, check)
+        seen = [pairing.look(slots, played.done_bytes, SLOT_S, rail, write) for rail in by_rail.values()]
+        names = list(by_rail)
+        tries.append(figures(slots, played, write, dict(zip(names, seen, strict=True))))
+        if not seen:
+            verdict, why = UNKNOWN, f"no samples of the rig: {played.why}" if played.why else "no samples of the rig"
+            continue
+        looks.append(seen)
+        verdict, why = pairing.verdict([each for each in looks if len(each) == len(seen)], busy and not write_bytes)
+        if verdict == PAIRED:
+            break
+        if played.why:
+            why = f"{why}; {played.why}"
+    if verdict == NOT_PAIRED:
+        rig.unpaired = why
+    return book.event(EVENT, verdict=verdict, why=why or None, duration_s=round(LASTS_S * len(tries), 3), looks=tries)
+
+
+def refuse_cuts(event: Mapping, acts: Sequence[Act], commands: bool) -> None:
+    """Raises NotPaired where acts would cut the power of another drive."""
+    if event["verdict"] == NOT_PAIRED and not commands and any(act.do == "cuts" and not act.not_run for act in acts):
+        raise not_paired(event["why"])
+
+
+def not_paired(why: str) -> NotPaired:
+    """The error of a rig that feeds another drive."""
+    do = "connect this drive to this rig, and begin again; of a drive that was at work, wait until it rests"
+    return NotPaired("a rig that feeds the drive of this run: no cut is made", why, do)
+
+
+def powers(run: Path) -> dict[str, Power]:
+    """Rails of the rig so far, by name."""
+    try:
+        return {power.name: power for power in samples.load_rails(run)}
+    except RigError:
+        return {}
+
+
+def rails(
+    read: Callable[[], Mapping[str, Power]],
+    played: bursts.Played,
+    live: Callable[[], object],
+    check: Callable[[], None] = lambda: None,
+) -> dict[str, Rail]:
+    """Each rail's power in the slots, and that of all together. Waits until its samples have come.
+
+    read: all samples so far.
+    live: raises what the rig met."""
+    edges_ns = played.begin_ns + played.slot_ns * np.arange(len(played.done_bytes) + 1, dtype=np.int64)
+    deadline = time.monotonic() + BEHIND_S
+    while True:
+        found = read()
+        done = found and all(len(power.t_ns) and power.t_ns[-1] >= edges_ns[-1] for power in found.values())
+        if done or time.monotonic() > deadline:
+            break
+        live()
+        check()
+        time.sleep(0.2)
+    slots = {
+        name: pairing.slots_of(power.t_ns, power.P, edges_ns, _digit_W(power))
+        for name, power in found.items()
+        if len(power.t_ns)
+    }
+    return {**slots, "all": pairing.together(list(slots.values()))} if len(slots) > 1 else slots
+
+
+def figures(slots: Sequence[bool], played: bursts.Played, write: bool, looks: Mapping[str, Look]) -> dict[str, Any]:
+    """One try, for the event."""
+    return {
+        "slots": "".join("1" if slot else "0" for slot in slots),
+        "begin_ns": played.begin_ns,
+        "end_ns": played.begin_ns + len(slots) * played.slot_ns,
+        "op": "write" if write else "read",
+        "bytes": sum(played.done_bytes),
+        "slot_bytes": list(played.done_bytes),
+        "rails": {
+            name: {
+                "p": look.p,
+                "correlation": _rounded(look.correlation),
+                "step_W": _rounded(look.step_W),
+                "bound_W": _rounded(look.bound_W),
+                "bursts": look.bursts,
+                "rests": look.rests,
+            }
+            for name, look in looks.items()
+        },
+    }
+
+
+def _digit_W(power: Power) -> float:
+    """The last digit of the rail's current, at its voltage."""
+    volts = float(power.V[-1]) if len(power.V) else 0.0
+    return float(power.facts["current_lsb_pA"]) * 1e-12 * abs(volts)
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None or not math.isfinite(value) else float(f"{value:.6g}")
