@@ -21,7 +21,7 @@ from ssdrig.errors import JournalError, RigError, UsageError
 from ssdrig.influx.tags import drive_tag
 from ssdrig.lake import needs, read, rows, sampling, schema, seconds
 from ssdrig.lake.place import DO, Place
-from ssdrig.meter import reduced
+from ssdrig.meter import pairing, reduced
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -220,7 +220,7 @@ def _samples(writer: _Writer, of_parts: list[rows.Part], with_samples: bool) -> 
         same = {**writer.same, "part": part.number}
         steps, powers = seconds.steps(part.folder, part.events), []
         with contextlib.suppress(RigError):  # not one sample
-            if part.header.get("rig") is not None:
+            if part.header.get("rig") is not None and not pairing.unpaired(part.events):
                 heads = reduced.heads(part.folder)
                 edges_ns = np.concatenate([np.array([ALL_NS]), *(step.edges_ns for step in steps)])
                 powers = reduced.load_rails(part.folder, edges_ns, heads)

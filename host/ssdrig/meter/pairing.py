@@ -109,10 +109,10 @@ def look(asked: Sequence[bool], done_bytes: Sequence[int], slot_s: float, rail: 
     scatter_W = EXPANDED * math.hypot(*(_error_of_median_W(part) for part in (high, low)))
     least_W = (WRITE_J_PER_B if write else READ_J_PER_B) * rate_Bps
     figures = (*_ranked(high, low), step_W, bound_W, *counts, rate_Bps)
-    if least_W <= bound_W:
-        why = f"bursts of {rate_Bps / 1e6:.3g} MB/s may draw as little as the rig's noise, {1e3 * bound_W:.2g} mW"
+    if least_W <= EXPANDED * rail.digit_W:
+        why = f"bursts of {rate_Bps / 1e6:.3g} MB/s may draw less than the rig resolves, {1e3 * rail.digit_W:.2g} mW"
         return Look(*figures, decides=False, why=why)
-    return Look(*figures, noisy=scatter_W > least_W)
+    return Look(*figures, noisy=max(scatter_W, bound_W) > least_W)
 
 
 def combined(p: Sequence[float]) -> float:

@@ -7,7 +7,7 @@ from ssdrig import steps, words
 from ssdrig.plan import cost, grammar
 from ssdrig.plan.expand import Act
 from ssdrig.progress import Progress, columns
-from ssdrig.run import prepare
+from ssdrig.run import pairing, prepare
 from ssdrig.run.budget import Budget
 from ssdrig.run.course import Course, range_words
 from ssdrig.terminal import printable, wrapped
@@ -68,6 +68,8 @@ def table(
     if budget.most_bytes is not None:
         ends = range_words(Course(prepared.acts, drive, prepared.earlier, budget).whole_s())
         lines.append(f"  budget: {words.size(budget.most_bytes)}; the run ends at the boundary before, after {ends}")
+    if line := pairing.dry_run_words(prepared.acts, drive["capacity_bytes"], "rig" in prepared.can):
+        lines.append(f"  {line}")
     known = "an earlier run of this plan on this model" if prepared.earlier else "what drives of this kind do"
     lines.append(
         f"expected from {known}; at most {words.size(whole.most_bytes)} written; leaves the drive"

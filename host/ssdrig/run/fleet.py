@@ -25,7 +25,7 @@ from ssdrig.drive.target.uses import survey
 from ssdrig.errors import INTERRUPTED, OutputError, UnsafeTarget, UsageError, worst
 from ssdrig.progress import Progress, columns, rows
 from ssdrig.rig import ports
-from ssdrig.run import fleet_table, keeping, options, planned
+from ssdrig.run import fleet_table, keeping, matching, options, pairing, planned
 from ssdrig.run.fleet_list import Item, listed
 from ssdrig.run.fleet_table import Seen
 from ssdrig.run.teardown import SIGNALS
@@ -49,6 +49,7 @@ def command(args: argparse.Namespace) -> int:
         _refuse_used(items, args.consents)
         return 0
     _consented(items, args)
+    matched(items, show)
     return _carried_out(items, args, show)
 
 
@@ -86,6 +87,37 @@ def _items(args: argparse.Namespace) -> list[Item]:
         do = "start them apart, or give --raw-nand assumed"
         raise UsageError("--raw-nand of drives of one model", "drives of several", do)
     return items
+
+
+def matched(items: list[Item], show: Progress) -> None:
+    """With several rigs: find out which feeds which drive, and take that. Raises UsageError where it is not one rig for
+    each drive."""
+    real = [item for item in items if item.drive]
+    rigs = [item.args.rig for item in real if item.args.rig]
+    if len(rigs) < 2 or any(pairing.at_end(item.prepared.acts) for item in real):
+        return  # the drive's own process finds out whether its rig is the right one
+    show.show(f"which rig feeds which drive: {pairing.LASTS_S:g} s")
+    drives = [
+        matching.Named(item.name, matching.connect_to(item.drive.node), item.drive.capacity_bytes, item.args.rig)
+        for item in real
+        if item.drive
+    ]
+    take(items, matching.found_by_ports(drives, rigs), show)
+
+
+def take(items: list[Item], found: matching.Found, show: Progress) -> None:
+    """Each drive gets the rig that was found to feed it."""
+    for item in items:
+        rig = found.feeds.get(item.name)
+        if item.name in found.moved:
+            show.warn(f"{item.name}: rig {rig} feeds it, not {item.args.rig or 'none'} as given: {rig} is taken")
+        elif rig:
+            show.say(f"{item.name}: rig {rig} feeds it")
+        elif item.name in found.unseen:
+            show.warn(f"{item.name}: no rig shows its load; its run tries again")
+        if rig:
+            item.args.rig = rig
+            item.args.drives = tuple(one._replace(rig=rig) for one in item.args.drives)
 
 
 def _twice(names: Sequence[str]) -> str | None:

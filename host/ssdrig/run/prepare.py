@@ -13,7 +13,7 @@ from ssdrig.load.fiojob import Job, job_file
 from ssdrig.plan import cost, expand, grammar, history, state
 from ssdrig.plan.expand import Act
 from ssdrig.rules import choose, ends
-from ssdrig.run import earlier
+from ssdrig.run import earlier, pairing
 from ssdrig.run.budget import Budget
 
 VIRTUAL = frozenset({"purge", "trim", "nand-counter", "rig", "player", "cut"})  # what the virtual bench can do
@@ -235,6 +235,7 @@ def as_json(prepared: Prepared) -> dict:
         "method": method(prepared),
         "drive": dict(prepared.drive),
         "acts": acts,
+        "pairing": pairing.as_json(prepared.acts, prepared.drive["capacity_bytes"], "rig" in prepared.can),
         "jobs": list(whole.jobs),
         "fill_bytes": fill.amount_bytes if fill else 0,
         "host_s": [round(s * k) for s in whole.time_s],

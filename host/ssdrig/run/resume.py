@@ -196,8 +196,15 @@ def carry_out(
         return book
 
     changed = standing.changed(story.parts, run_json.boot_id())
-    folder, end = run.carry_out(args, prepared, here, show, stop, budget, begin, story.past.jobs, changed, after_s)
+    board = None if here.simulated else board_of(story)
+    folder, end = run.carry_out(args, prepared, here, show, stop, budget, begin, story.past.jobs, changed, after_s, board)
     return parts.root(folder), end
+
+
+def board_of(story: Story) -> dict | None:
+    """The first greeting of the run's rig; None: it had none."""
+    events = (event for _, part in story.parts for event in part)
+    return next((event["hello"] for event in events if event["kind"] == "rig.hello" and event.get("hello")), None)
 
 
 def rest_of(story: Story, drive: Mapping, now: State, void: tuple[str, ...]) -> tuple[prepare.Prepared, standing.Todo]:
@@ -251,6 +258,8 @@ def _other_version(story: Story) -> str | None:
 
 
 def _describe(story: Story, args, prepared, todo: standing.Todo, budget: Budget, rated_bytes, show: Progress) -> None:
+    if story.header["drive"].get("preset") or args.rig:
+        prepared = replace(prepared, can=prepared.can | {"rig"})
     show.say("\n".join([*in_words(story, todo), *dry_run.table(prepared, budget, rated_bytes)]))
     if other := _other_version(story):
         show.warn(other)

@@ -1,0 +1,132 @@
+"""Which rig feeds which drive, of several: all drives have their bursts at once, each in a random pattern of its own,
+while all rigs listen."""
+
+import contextlib
+import itertools
+import random
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+from ssdrig.drive import bursts
+from ssdrig.drive.target import block
+from ssdrig.errors import UsageError, words_of
+from ssdrig.meter import pairing
+from ssdrig.meter.pairing import ALPHA, LOOKS, SLOT_S, Look
+from ssdrig.meter.power import Power
+from ssdrig.rig.session import session
+from ssdrig.run import pairing as signature
+
+
+LEAST_P = 6e-6  # a perfect fit of all slots has 1 / 184 756
+
+
+class Named(NamedTuple):
+    """A drive: its name, how to reach it, the rig (port) that the user gave, None for none."""
+
+    name: str
+    connect: bursts.Connect
+    capacity_bytes: int
+    rig: str | None
+
+
+class Found(NamedTuple):
+    """`feeds`: drive -> rig, as it was found. `moved`: drives whose rig is not the one that was given; `unseen`: drives
+    that no rig shows."""
+
+    feeds: dict[str, str]
+    moved: tuple[str, ...]
+    unseen: tuple[str, ...]
+
+
+Powers = Callable[[], Mapping[str, Power]]  # rails of one rig so far, by name
+
+
+def connect_to(node: str) -> bursts.Connect:
+    """Links to a block device, for reads."""
+    return lambda write: block.Direct(node, False)
+
+
+def found_by_ports(drives: Sequence[Named], ports: Sequence[str]) -> Found:
+    """match(), with the rigs at these ports, which are listened to and do nothing else. Raises UsageError, RigError."""
+    with contextlib.ExitStack() as stack:
+        rigs: dict[str, Powers] = {}
+        for port in ports:
+            one = stack.enter_context(session(port))
+            rails = {int(row["rail"]): str(row.get("name")) for row in one.hello["rails"]}
+
+            def powers(one=one, rails=rails) -> Mapping[str, Power]:
+                one.rig.live()
+                return {rails[number]: power for number, power in one.powers(list(rails)).items()}
+
+            rigs[port] = powers
+        return match(drives, rigs)
+
+
+def match(drives: Sequence[Named], rigs: Mapping[str, Powers], source: random.Random | None = None) -> Found:
+    """Which rig feeds which drive. Raises UsageError where what is seen is not one rig for each drive."""
+    source = source or random.SystemRandom()
+    looks: dict[tuple[str, str], list[Look]] = {}
+    for _ in range(LOOKS):
+        patterns = [pairing.pattern(source) for _ in drives]
+        played = _played(drives, patterns)
+        for one, slots in zip(drives, patterns, strict=True):
+            for port, powers in rigs.items():
+                rails = signature.rails(powers, played[one.name], lambda: None)
+                for rail in rails.values():
+                    look = pairing.look(slots, played[one.name].done_bytes, SLOT_S, rail)
+                    looks.setdefault((one.name, port), []).append(look)
+        found = decided(drives, list(rigs), looks)
+        if not found.unseen:
+            break
+    return found
+
+
+def decided(drives: Sequence[Named], ports: Sequence[str], looks: Mapping[tuple[str, str], Sequence[Look]]) -> Found:
+    """What the looks at each (drive, rig) come to. Raises UsageError: two drives on one rig, or one drive on two."""
+    limit = max(ALPHA / (len(drives) * len(ports)), LEAST_P)
+    shows = set()
+    for pair, seen in looks.items():
+        chances = [each.p for each in seen if each.p is not None and each.steps]
+        if chances and min(*chances, 1.0) <= limit:
+            shows.add(pair)
+    for name, group in itertools.groupby(sorted(shows), key=lambda pair: pair[0]):
+        if len(two := [port for _, port in group]) > 1:
+            raise _unclear(f"{name} on {' and '.join(two)}")
+    for port in ports:
+        if len(two := sorted(name for name, on in shows if on == port)) > 1:
+            raise _unclear(f"{' and '.join(two)} on {port}")
+    feeds = dict(shows)
+    moved = tuple(one.name for one in drives if one.name in feeds and feeds[one.name] != one.rig)
+    unseen = tuple(one.name for one in drives if one.rig and one.name not in feeds)
+    taken = {port: name for name, port in feeds.items()}
+    for one in drives:
+        if one.name in unseen and (other := taken.get(str(one.rig))):
+            raise _unclear(f"{one.rig} on {other}, and no rig on {one.name}")
+    return Found(feeds, moved, unseen)
+
+
+def _unclear(seen: str) -> UsageError:
+    return UsageError("one rig for each drive", seen, "see which rig feeds which drive, or name one drive alone")
+
+
+def _played(drives: Sequence[Named], patterns: Sequence[tuple[bool, ...]]) -> dict[str, bursts.Played]:
+    found: dict[str, bursts.Played] = {}
+    failed: dict[str, str] = {}
+
+    def play(one: Named, slots: tuple[bool, ...]) -> None:
+        try:
+            found[one.name] = bursts.play(one.connect, slots, SLOT_S, one.capacity_bytes)
+        except Exception as error:
+            failed[one.name] = words_of(error)
+
+    pairs = zip(drives, patterns, strict=True)
+    threads = [threading.Thread(target=play, args=each, daemon=True) for each in pairs]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if failed:
+        name, why = next(iter(failed.items()))
+        raise UsageError(f"{name} to be read", why, "see whether the drive is still there: ./ssdrig drives")
+    return found

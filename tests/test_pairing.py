@@ -1,0 +1,237 @@
+"""Whether a rig feeds the drive of its run: decided by statistics, and what follows from the verdict."""
+
+import argparse
+import random
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from ssdrig.drive import bursts
+from ssdrig.errors import NotPaired, UsageError
+from ssdrig.meter import pairing
+from ssdrig.meter.pairing import NOT_PAIRED, PAIRED, SLOT_S, SLOTS, UNKNOWN
+from ssdrig.progress import Progress
+from ssdrig.run import fleet, matching
+from ssdrig.run import pairing as signature
+
+BYTES = 40_000_000
+DIGIT_W = 1e-5
+
+
+def look(slots, watts, done=None, write=False, error_W=1e-5):
+    done = [BYTES * slot for slot in slots] if done is None else done
+    rail = pairing.Rail(np.array(watts, float), np.full(SLOTS, error_W), DIGIT_W)
+    return pairing.look(slots, done, SLOT_S, rail, write)
+
+
+def sound(slots, source, step_W=0.005, noise_W=1e-4):
+    return [0.5 + step_W * slot + source.gauss(0, noise_W) for slot in slots]
+
+
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize(
+    "other",
+    [
+        lambda source: [0.05] * SLOTS,  # asleep: the same digits
+        lambda source: [0.5 + source.gauss(0, 1e-4) for _ in range(SLOTS)],
+        lambda source: [2 + 0.05 * slot + source.gauss(0, 0.3) for slot in range(SLOTS)],
+        lambda source: [0.5 + 3 * source.randrange(2) for _ in range(SLOTS)],
+    ],
+)
+def test_rig_on_another_drive_is_not_paired(seed, other):
+    source = random.Random(seed)
+    looks = []
+    for write in (False, True):
+        slots = pairing.pattern(source)
+        looks.append([look(slots, other(source), write=write)])
+    assert pairing.verdict(looks)[0] == NOT_PAIRED
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_sound_rig_is_paired(seed):
+    source = random.Random(seed)
+    slots = pairing.pattern(source)
+    assert pairing.verdict([[look(slots, sound(slots, source))]])[0] == PAIRED
+
+
+def test_slots_are_judged_by_what_the_load_did():
+    source = random.Random(1)
+    slots = pairing.pattern(source)
+    watts, done = sound(slots, source), [BYTES * slot for slot in slots]
+    bursts_, rests = [n for n in range(SLOTS) if slots[n]], [n for n in range(SLOTS) if not slots[n]]
+    watts[bursts_[0]], done[bursts_[0]] = 0.5, 0  # the host stood still
+    watts[rests[0]], done[rests[0]] = 0.505, BYTES  # the burst before went on
+    watts[rests[1]] = float("nan")  # samples lost
+    found = look(slots, watts, done)
+    assert (found.bursts, found.rests) == (9, 8) and pairing.verdict([[found]])[0] == PAIRED
+
+
+def test_two_looks_with_an_outlier_each_are_enough():
+    source, looks = random.Random(2), []
+    for _ in range(2):
+        slots = pairing.pattern(source)
+        watts = sound(slots, source)
+        watts[slots.index(True)] = 0.1
+        looks.append([look(slots, watts)])
+    assert pairing.verdict(looks[:1])[0] == NOT_PAIRED and pairing.verdict(looks)[0] == PAIRED
+
+
+@pytest.mark.parametrize("done", [[0] * SLOTS, [1000] * SLOTS])
+def test_load_that_did_nothing_decides_nothing(done):
+    slots = pairing.pattern(random.Random(3))
+    verdict, why = pairing.verdict([[look(slots, [0.5] * SLOTS, done)]])
+    assert verdict == UNKNOWN and why
+
+
+def test_slow_load_decides_nothing_against_the_rig():
+    slots = pairing.pattern(random.Random(4))
+    assert pairing.verdict([[look(slots, [0.5] * SLOTS, [50_000 * slot for slot in slots])]])[0] == UNKNOWN
+
+
+def test_one_rail_of_several_is_enough():
+    source = random.Random(5)
+    slots = pairing.pattern(source)
+    assert pairing.verdict([[look(slots, [0.1] * SLOTS), look(slots, sound(slots, source))]])[0] == PAIRED
+
+
+def test_busy_drive_of_a_resumed_run_is_unknown():
+    source = random.Random(6)
+    slots = pairing.pattern(source)
+    noisy = [[look(slots, [1 + source.randrange(2) for _ in slots], error_W=0.01)]]
+    assert pairing.verdict(noisy)[0] == NOT_PAIRED and pairing.verdict(noisy, busy=True)[0] == UNKNOWN
+    assert pairing.verdict([[look(slots, [0.5] * SLOTS)]], busy=True)[0] == NOT_PAIRED
+
+
+def act(do, **more):
+    return SimpleNamespace(do=do, not_run=None, range_bytes=1 << 30, **more)
+
+
+def test_signature_writes_only_where_the_run_destroys_the_data_first():
+    whole = 1 << 40
+    assert signature.may_write([act("purge"), act("fill")], whole) == whole
+    assert signature.may_write([act("set"), act("cuts")], whole) == 1 << 30
+    for acts in ([act("load")], [act("fill")], [act("recall")], [act("idle"), act("fill")], [act("trim"), act("load")]):
+        assert signature.may_write(acts, whole) == 0
+    kept = SimpleNamespace(do="purge", not_run="the drive is filled", range_bytes=0)
+    assert signature.may_write([kept, act("load")], whole) == 0
+    assert signature.may_write([act("purge"), act("fill")], whole, resumed=True) == 0
+
+
+def test_sealed_drive_has_its_signature_after_it_was_judged():
+    assert signature.at_end([act("recall")]) and not signature.at_end([act("retain")])
+
+
+def test_dry_run_says_what_the_signature_takes():
+    said = signature.as_json([act("purge"), act("fill")], 1 << 40, True)
+    assert said["least_s"] <= said["most_s"] <= 10 and said["most_read_bytes"] and said["most_written_bytes"]
+    assert signature.as_json([act("load")], 1 << 40, True)["most_written_bytes"] == 0
+    assert signature.as_json([act("load")], 1 << 40, False) is None
+    assert "pairing 5 s" in signature.dry_run_words([act("load")], 1 << 40, True)
+
+
+def test_no_cut_where_the_rig_is_not_paired():
+    event = {"verdict": NOT_PAIRED, "why": "flat"}
+    with pytest.raises(NotPaired, match="flat"):
+        signature.refuse_cuts(event, [act("cuts")], commands=False)
+    signature.refuse_cuts(event, [act("load")], commands=False)
+    signature.refuse_cuts({"verdict": UNKNOWN, "why": "slow"}, [act("cuts")], commands=False)
+
+
+class Memory:
+    """A drive of a link."""
+
+    def __init__(self):
+        self.reads = self.writes = 0
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        pass
+
+    def read(self, offset, length):
+        assert 0 <= offset <= (1 << 30) - length
+        self.reads += 1
+
+    def write(self, offset, data):
+        self.writes += 1
+
+
+def test_bursts_move_nothing_in_rests_and_never_more_than_the_most():
+    drive, slots = Memory(), (True, False, True, False)
+    played = bursts.play(lambda write: drive, slots, 0.05, 1 << 30)
+    assert [bool(moved) for moved in played.done_bytes][0::2] == [True, True] and not drive.writes
+    assert sum(played.done_bytes) == drive.reads * bursts.IO_BYTES and not played.why
+    assert max(played.done_bytes) <= bursts.SLOT_BYTES + bursts.THREADS * bursts.IO_BYTES
+
+
+def test_link_that_fails_ends_the_play_and_is_the_why():
+    def gone(write):
+        raise OSError("no such device")
+
+    played = bursts.play(gone, (True, False), 0.02, 1 << 30)
+    assert played.done_bytes == (0, 0) and "no such device" in played.why
+
+
+# ---- several drives and rigs
+
+
+def fed(monkeypatch, feeds, seed, noise_W=1e-4):
+    """Rigs that see the drives of `feeds` {port: name}."""
+    source, now = random.Random(seed), {}
+
+    def played(drives, patterns):
+        now.update({one.name: slots for one, slots in zip(drives, patterns, strict=True)})
+        done = lambda slots: tuple(BYTES * slot for slot in slots)
+        return {one.name: bursts.Played(0, 1, done(slots)) for one, slots in zip(drives, patterns, strict=True)}
+
+    def rails(powers, played, live):
+        slots = now.get(feeds[powers], (False,) * SLOTS)
+        watts = np.array([0.5 + 0.5 * slot + source.gauss(0, noise_W) for slot in slots])
+        return {"supply": pairing.Rail(watts, np.full(SLOTS, 1e-5), DIGIT_W)}
+
+    monkeypatch.setattr(matching, "_played", played)
+    monkeypatch.setattr(matching.signature, "rails", rails)
+    return {port: port for port in feeds}
+
+
+def named(rigs):
+    return [matching.Named(name, lambda write: Memory(), 1 << 30, rig) for name, rig in rigs.items()]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_swapped_rigs_are_noticed_and_exchanged(monkeypatch, seed):
+    rigs = fed(monkeypatch, {"P": "B", "Q": "A"}, seed)
+    found = matching.match(named({"A": "P", "B": "Q"}), rigs, random.Random(seed))
+    assert found.feeds == {"A": "Q", "B": "P"} and set(found.moved) == {"A", "B"} and not found.unseen
+    items = [
+        SimpleNamespace(name=name, args=argparse.Namespace(rig=rig, drives=()), drive=object())
+        for name, rig in (("A", "P"), ("B", "Q"))
+    ]
+    fleet.take(items, found, Progress(True))
+    assert [item.args.rig for item in items] == ["Q", "P"]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_rigs_given_as_they_are_stay(monkeypatch, seed):
+    names = [f"drive{n}" for n in range(8)]
+    rigs = fed(monkeypatch, {f"P{n}": name for n, name in enumerate(names)}, seed)
+    given = {name: f"P{n}" for n, name in enumerate(names)}
+    found = matching.match(named(given), rigs, random.Random(seed))
+    assert found.feeds == given and not found.moved and not found.unseen
+
+
+def test_rig_of_a_drive_that_another_rig_was_given_to_is_an_error(monkeypatch):
+    rigs = fed(monkeypatch, {"P": "B", "Q": "nothing"}, 1)
+    with pytest.raises(UsageError, match="one rig for each drive"):
+        matching.match(named({"A": "P", "B": "Q"}), rigs, random.Random(1))
+    rigs = fed(monkeypatch, {"P": "A", "Q": "A"}, 1)
+    with pytest.raises(UsageError, match="one rig for each drive"):
+        matching.match(named({"A": "P", "B": "Q"}), rigs, random.Random(1))
+
+
+def test_drive_that_no_rig_shows_keeps_the_rig_that_was_given(monkeypatch):
+    rigs = fed(monkeypatch, {"P": "A", "Q": "nothing"}, 1)
+    found = matching.match(named({"A": "P", "B": "Q"}), rigs, random.Random(1))
+    assert found.feeds == {"A": "P"} and found.unseen == ("B",) and not found.moved
