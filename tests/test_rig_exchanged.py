@@ -54,8 +54,12 @@ def exchanged(book, tmp_path, monkeypatch, first, second, streams=True):
 @pytest.mark.keeps_time
 @pytest.mark.parametrize("streams", [True, False])
 @pytest.mark.parametrize(
-    ("ours", "theirs"), [({"serial": "A"}, {"serial": "B"}), ({"serial": "A"}, {"serial": None}), ({"serial": None},
-    {"serial": None, "build": "other"})]
+    ("ours", "theirs"),
+    [
+        ({"serial": "A"}, {"serial": "B"}),
+        ({"serial": "A"}, {"serial": None}),
+        ({"serial": None}, {"serial": None, "build": "other"}),
+    ],
 )
 def test_another_board_on_the_port_is_refused(book, tmp_path, monkeypatch, ours, theirs, streams):
     first, second = Serial(**ours), Serial(**theirs)

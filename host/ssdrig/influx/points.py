@@ -130,7 +130,7 @@ class Emitter:
                 yield from self._point(measurement, {}, fields, t_ns)
 
     def _heed_pairing(self, event: dict) -> None:
-        """Power is told from the moment on that the rig is known to feed the drive, and not at all where it does not."""
+        """Power is sent once the rig is known to feed the drive, and never where it does not."""
         if event["kind"] == "rig.certificate":
             self._waits = True
         elif event["kind"] == "pairing" or event["kind"] == "step.start" and event["step"] != "check":

@@ -17,6 +17,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ssdrig.words import size
+
 SLOTS, SLOT_S = 20, 0.25  # half of them bursts: 184 756 patterns
 LOOKS = 2  # a signature that does not show is tried once more
 ALPHA = 1e-4  # a rail that feeds another drive is taken for this one's, in one look
@@ -86,9 +88,7 @@ def slots_of(t_ns: np.ndarray, watts: np.ndarray, edges_ns: np.ndarray, digit_W:
 def together(rails: Sequence[Rail]) -> Rail:
     """The sum of several rails."""
     error_W = np.sqrt(sum(rail.error_W**2 for rail in rails))
-    return Rail(
-        np.asarray(sum(rail.mean_W for rail in rails)), error_W, math.hypot(*(rail.digit_W for rail in rails))
-    )
+    return Rail(np.asarray(sum(rail.mean_W for rail in rails)), error_W, math.hypot(*(rail.digit_W for rail in rails)))
 
 
 def look(asked: Sequence[bool], done_bytes: Sequence[int], slot_s: float, rail: Rail, write: bool = False) -> Look:
@@ -110,7 +110,7 @@ def look(asked: Sequence[bool], done_bytes: Sequence[int], slot_s: float, rail: 
     least_W = (WRITE_J_PER_B if write else READ_J_PER_B) * rate_Bps
     figures = (*_ranked(high, low), step_W, bound_W, *counts, rate_Bps)
     if least_W <= EXPANDED * rail.digit_W:
-        why = f"bursts of {rate_Bps / 1e6:.3g} MB/s may draw less than the rig resolves, {1e3 * rail.digit_W:.2g} mW"
+        why = f"bursts of {size(rate_Bps)}/s may draw less than the rig resolves, {1e3 * rail.digit_W:.2g} mW"
         return Look(*figures, decides=False, why=why)
     return Look(*figures, noisy=max(scatter_W, bound_W) > least_W)
 
@@ -141,7 +141,7 @@ def verdict(looks: Sequence[Sequence[Look]], busy: bool = False) -> tuple[str, s
         return UNKNOWN, "the drive may be at work by itself, and that hides the bursts"
     best = max(last, key=lambda each: each.correlation or -1.0)
     chance = f"correlation {best.correlation:.2f}, p {best.p:.2g}, step {1e3 * (best.step_W or 0):.3g} mW"
-    return NOT_PAIRED, f"bursts of {best.rate_Bps / 1e6:.3g} MB/s on the drive do not show on the rig's rails ({chance})"
+    return (NOT_PAIRED, f"bursts of {size(best.rate_Bps)}/s on the drive do not show on the rig's rails ({chance})")
 
 
 def unpaired(events: Iterable[Mapping]) -> str:

@@ -59,8 +59,8 @@ def judge(
     felt: bool = True,
 ) -> Judged:
     """The verdict on a session and on the drive after it. `before`, `after`: what the drive said of itself around it;
-    `block`: one as it is now; `earlier`: the record of the session before it; `usual_s`, `limit_s`: see health.py; `felt`: an
-    earlier cut has shown that the drive feels them."""
+    `block`: one as it is now; `earlier`: the record of the session before it; `usual_s`, `limit_s`: see health.py;
+    `felt`: an earlier cut has shown that the drive feels them."""
     outcome = lived.outcome
     cut_ns = outcome.fired_ns if outcome else lived.ended_ns
     if cut.control or outcome is None:  # all had ended before
@@ -135,7 +135,9 @@ def judge(
         "boot_J": None,
         "energy_why": LATER if outcome and outcome.report else NO_FALL,
     }
-    return Judged(record, found, proofs, harness if not why_not else "", picture.of_cut(session, blocks, held, found), unfelt)
+    return Judged(
+        record, found, proofs, harness if not why_not else "", picture.of_cut(session, blocks, held, found), unfelt
+    )
 
 
 def _aimed(lived: Lived) -> dict[str, Any]:

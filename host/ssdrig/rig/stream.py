@@ -20,8 +20,8 @@ from collections import deque
 from ssdrig import rigbin, wire
 from ssdrig.errors import RigError, SsdrigError
 from ssdrig.meter import said, trip
-from ssdrig.rig.last_second import LastSecond
 from ssdrig.rig.board import differs
+from ssdrig.rig.last_second import LastSecond
 from ssdrig.rig.line import Book, Frame, Line
 
 PING_S = 0.1

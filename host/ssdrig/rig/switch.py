@@ -43,9 +43,9 @@ def arm_and_cut(
     cut after samples waits 60 s. A cut that has not fired by then is called off. The rig's stream must run.
     Raises RigError: refused, not fired, unsafe residual, no answer; after an unsafe residual the rails are still
     off; NotPaired: the rig is known to feed another drive than the run's."""
-    if rig.unpaired:
+    if why := getattr(rig, "unpaired", ""):
         do = "connect the run's drive to this rig, and begin again"
-        raise NotPaired("a rig that feeds the drive of this run: no cut is made", rig.unpaired, do)
+        raise NotPaired("a rig that feeds the drive of this run: no cut is made", why, do)
     when = {"now": True} if when is None else when
     how = {
         "token": 0,

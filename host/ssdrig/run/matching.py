@@ -17,7 +17,6 @@ from ssdrig.meter.power import Power
 from ssdrig.rig.session import session
 from ssdrig.run import pairing as signature
 
-
 LEAST_P = 6e-6  # a perfect fit of all slots has 1 / 184 756
 
 

@@ -197,7 +197,9 @@ def carry_out(
 
     changed = standing.changed(story.parts, run_json.boot_id())
     board = None if here.simulated else board_of(story)
-    folder, end = run.carry_out(args, prepared, here, show, stop, budget, begin, story.past.jobs, changed, after_s, board)
+    folder, end = run.carry_out(
+        args, prepared, here, show, stop, budget, begin, story.past.jobs, changed, after_s, board
+    )
     return parts.root(folder), end
 
 

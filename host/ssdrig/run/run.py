@@ -37,7 +37,20 @@ from ssdrig.progress import Progress
 from ssdrig.rig import certificate, switch
 from ssdrig.rig.board import NO_SERIAL
 from ssdrig.rig.stream import Rig
-from ssdrig.run import able, control, cutting, dry_run, engine, fleet, keeping, pairing, planned, prepare, run_json, verbose
+from ssdrig.run import (
+    able,
+    control,
+    cutting,
+    dry_run,
+    engine,
+    fleet,
+    keeping,
+    pairing,
+    planned,
+    prepare,
+    run_json,
+    verbose,
+)
 from ssdrig.run import options as run_options
 from ssdrig.run.asked_cut import OFF_S, AskedCut
 from ssdrig.run.budget import Budget
