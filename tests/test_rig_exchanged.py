@@ -94,7 +94,8 @@ def test_the_same_board_after_a_hub_reset_goes_on(book, tmp_path, monkeypatch):
 def test_a_resumed_run_refuses_another_board_before_any_command(book):
     board = Serial("B")
     board.start()
-    rig = Rig(board.port, book, known=json.loads(stream.hello()) | {"serial": "A"})
+    rig = Rig(board.port, book)
+    rig.expect(json.loads(stream.hello()) | {"serial": "A"})
     try:
         with pytest.raises(RigError, match="the board of this run"):
             rig.start()

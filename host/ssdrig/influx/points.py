@@ -224,6 +224,8 @@ def event_text(event: dict) -> str:
     """An event's further fields in words, its kind if it has none."""
     if event["kind"] == "note":
         return str(event.get("text", ""))
+    if event["kind"] == "pairing":
+        return f"{event.get('verdict')}" + (f": {event['why']}" if event.get("why") else "")
     words = (
         f"{k}: {v if isinstance(v, str) else json.dumps(v)}" for k, v in event.items() if k not in ("t_ns", "kind")
     )

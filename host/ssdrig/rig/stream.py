@@ -38,13 +38,11 @@ SLOWEST = 10  # a wait is at most so many times as long as promised, for a board
 class Rig:
     """One board on a serial port. start() and stop() are called from one thread, live() from any."""
 
-    def __init__(self, port: str, book: Book, known: dict | None = None):
-        """port: of the board. book: takes the frames. known: the greeting of the board that it must be, if that is
-        known already."""
+    def __init__(self, port: str, book: Book):
         self.port, self._book = port, book
-        self._board = known  # the greeting by which the board of the run is known
+        self._board: dict | None = None  # the greeting by which the board of the run is known
         self._held: list[tuple[tuple[int, bytes, int], Frame | None]] = []  # until the board is known again
-        self._in_doubt = known is not None  # whether it is that board
+        self._in_doubt = False  # whether it is still that board
         self._exchanged: RigError | None = None
         self.unpaired = ""  # why it is known to feed another drive than the run's: it cuts nothing then
         self._threads: list[threading.Thread] = []
@@ -75,6 +73,10 @@ class Rig:
         self._counts = {"samples": 0, "lost": 0, "damaged": 0, "pongs": 0, "boots": 0}
 
     # ---- what a run calls
+
+    def expect(self, hello: dict) -> None:
+        """Before start(): the board must be the one of this greeting. Another one is a RigError of start()."""
+        self._board, self._in_doubt = hello, True
 
     def start(self, timeout_s: float = 10.0, stream: bool = True, every_rail: bool = True) -> dict:
         """Open, greet, start the stream; returns the board's hello once samples have come of every rail (every_rail

@@ -53,6 +53,7 @@ class Live:
         self._cliff_polls = 0
         self._longest_poll_s = 0.0
         self._pace = Pace("")
+        self.unpaired = False  # the rig is known to feed another drive: its power is nobody's
         self.rule_words = ""  # how far the rule of a repeat is
         self._place: list[Part] = []  # of the act in work
         self._doing = ""  # the same in words
@@ -141,7 +142,7 @@ class Live:
     def power_W(self) -> float | None:
         """Mean power of the last second; None without a rig, of one that feeds another drive, or where a rail sent
         nothing."""
-        return self._rig.last_second().power_W() if self._rig and not self._rig.unpaired else None
+        return self._rig.last_second().power_W() if self._rig and not self.unpaired else None
 
     def wait(self, host_s: float, check: Callable[[], None], ended: Callable[[], bool] = lambda: False) -> None:
         """Let host_s pass without I/O, or less: `ended` is asked once for each whole second. `check` raises when
@@ -219,7 +220,7 @@ class Live:
     def _power_parts(self) -> list[Part]:
         if not self._rig:
             return [Part("no rig", 8)]
-        if self._rig.unpaired:
+        if self.unpaired:
             return [Part("rig not paired", 8)]
         watts, lost = self.power_W(), self._rig.lost()
         limit = "AT THE SENSOR'S LIMIT" if self._rig.last_second().clipped() else ""

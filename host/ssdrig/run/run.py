@@ -29,7 +29,7 @@ from ssdrig.errors import (
 from ssdrig.influx import push
 from ssdrig.integrity import FIGURES
 from ssdrig.meter import trip
-from ssdrig.meter.pairing import PAIRED, UNKNOWN
+from ssdrig.meter.pairing import NOT_PAIRED, PAIRED, UNKNOWN
 from ssdrig.plan import grammar
 from ssdrig.plan.expand import Act
 from ssdrig.powerloss.server_lock import ServerLock
@@ -316,7 +316,9 @@ def carry_out(
             influx = args.influx or os.environ.get("SSDRIG_INFLUX")
             pusher = push.start(book.path, influx) if influx else None
             book.event("run.start", pid=os.getpid())
-            rig = Rig(here.port, book, board) if here.port else None
+            rig = Rig(here.port, book) if here.port else None
+            if rig and board:
+                rig.expect(board)
             cut = AskedCut(here, book, rig, stop) if may_cut and rig else None
             teardown.push("take no more requests", control.Control(book, cut=cut).close)
             if cut:
@@ -349,10 +351,10 @@ def carry_out(
             )
             late = pairing.at_end(prepared.acts)
             if rig and not late:
-                _pair(here, book, rig, stop, show, prepared.acts, begin is not None, budget)
+                _pair(here, book, rig, stop, live, show, prepared.acts, begin is not None, budget)
             end.why = engine.carry_out(prepared.acts, stage, budget)
-            if rig and late:
-                _pair(here, book, rig, stop, show, prepared.acts, True, budget)
+            if rig and late and not off.is_set():
+                _pair(here, book, rig, stop, live, show, prepared.acts, True, budget)
             if stage.outcome:
                 end.why, end.exit_code = words_of(stage.outcome), stage.outcome.exit_code
     result = end.result()
@@ -392,6 +394,7 @@ def _pair(
     book: journal.Journal,
     rig: Rig,
     stop: Stop,
+    live: Live,
     show: Progress,
     acts: Sequence[Act],
     resumed: bool,
@@ -405,6 +408,7 @@ def _pair(
     resumed = resumed or budget.most_bytes is not None  # writes of a signature are not the plan's
     write_bytes = pairing.may_write(acts, here.drive["capacity_bytes"], resumed)
     event = pairing.carry_out(here, book, rig, write_bytes, resumed, stop.check)
+    live.unpaired = event["verdict"] == NOT_PAIRED
     if event["verdict"] != PAIRED:
         show.warn(f"rig and drive: {event['verdict'].replace('_', ' ')}: {event['why']}")
     if event["verdict"] == UNKNOWN:

@@ -81,6 +81,9 @@ def _words(kind: str, event: dict) -> str:
         return f"rig answers, boot {event['hello'].get('boot')}"
     if kind == "load.first_io":
         return f"first I/O of {event.get('step')}"
+    if kind == "pairing":
+        verdict = str(event.get("verdict")).replace("_", " ")
+        return f"rig and drive: {verdict}" + (f": {event['why']}" if event.get("why") else "")
     if kind == "note":
         return f"note: {event.get('text')}"
     if kind in ("cut.asked", "cut.dropped"):
