@@ -97,12 +97,15 @@ def matched(items: list[Item], show: Progress) -> None:
     if len(rigs) < 2 or any(pairing.at_end(item.prepared.acts) for item in real):
         return  # the drive's own process finds out whether its rig is the right one
     show.show(f"which rig feeds which drive: {pairing.LASTS_S:g} s")
-    drives = [
-        matching.Named(item.name, matching.connect_to(item.drive.node), item.drive.capacity_bytes, item.args.rig)
-        for item in real
-        if item.drive
-    ]
-    take(items, matching.found_by_ports(drives, rigs), show)
+    drives = []
+    with contextlib.ExitStack() as holding:
+        for item in real:
+            if drive := item.drive:
+                held = holding.enter_context(guard.hold(drive, item.args.destroy_data))
+                connect = matching.connect_to(held.path)
+                drives.append(matching.Named(item.name, connect, drive.capacity_bytes, item.args.rig))
+        found = matching.found_by_ports(drives, rigs)
+    take(items, found, show)
 
 
 def take(items: list[Item], found: matching.Found, show: Progress) -> None:

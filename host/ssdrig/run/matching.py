@@ -41,9 +41,9 @@ class Found(NamedTuple):
 Powers = Callable[[], Mapping[str, Power]]  # rails of one rig so far, by name
 
 
-def connect_to(node: str) -> bursts.Connect:
-    """Links to a block device, for reads."""
-    return lambda write: block.Direct(node, False)
+def connect_to(path: str) -> bursts.Connect:
+    """Links to a drive that is held at this path, for reads."""
+    return lambda write: block.Direct(path, False)
 
 
 def found_by_ports(drives: Sequence[Named], ports: Sequence[str]) -> Found:
