@@ -1,4 +1,4 @@
-"""A whole plan with I/O after its cuts, carried out by a run with real fio and a real player, on a drive that comes back
+"""A whole plan with I/O after its cuts, carried out by a run with real fio and a real player, on a drive that returns
 under another name each time: what lies on the disks that have its old names stays."""
 
 import time
