@@ -1,5 +1,5 @@
-"""A whole plan with I/O after its cuts, carried out by a run with real fio and a real player, on a drive that returns
-under another name each time: what lies on the disks that have its old names stays."""
+"""A whole plan with I/O after its cuts, carried out by a run with real fio and a real player, on a drive that comes
+back under another name each time: what lies on the disks that have its old names stays."""
 
 import time
 from types import SimpleNamespace

@@ -342,7 +342,7 @@ def test_a_real_drive_is_written_only_where_the_guard_holds_it(tmp_path, monkeyp
         if serial != drive.serial:
             raise UnsafeTarget("its serial", serial, "give it")
         held.append(True)
-        yield SimpleNamespace(recheck=lambda: drive)
+        yield SimpleNamespace(check=lambda: drive, path=str(path))
         assert path.read_bytes()[:4096] != bytes(4096)  # all is written when the guard lets go
         held.pop()
 
