@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 IDLE_S = 45.0  # without CPU time for so long, a child is stuck
-LEAST_CPU_S = 0.05  # in IDLE_S: a daemon that only waits for a timer stays below
+LEAST_SHARE = 0.001  # of the time on the wall: a daemon that only waits for a timer stays below
 POLL_S = 0.1
 TICKS = os.sysconf("SC_CLK_TCK")
 
@@ -62,7 +62,7 @@ class Work:
     """Follows whether a process works.
 
     pid: the process
-    idle_s: it counts as stuck once it has used less than LEAST_CPU_S in so many seconds
+    idle_s: it counts as stuck once it has used less than LEAST_SHARE of so many seconds
     """
 
     def __init__(self, pid: int, idle_s: float = IDLE_S):
@@ -74,7 +74,7 @@ class Work:
         """Whether the process is not stuck. Call it often; `cpu_s` is of the last call."""
         self.cpu_s, now = cpu_s(self.pid), time.monotonic()
         # less than before: a grandchild ended that nobody waited for
-        if self.cpu_s - self._marked_s >= LEAST_CPU_S or self.cpu_s < self._marked_s:
+        if self.cpu_s - self._marked_s >= LEAST_SHARE * self.idle_s or self.cpu_s < self._marked_s:
             self.works()
         return now - self._marked_at < self.idle_s
 

@@ -108,7 +108,7 @@ def run(
                 STEPS.show()
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     process.wait(POLL_S)
-        except KeyboardInterrupt:  # the terminal has sent it to the program, too
+        except KeyboardInterrupt:
             _end(process)
             raise
     if process.returncode and check:
@@ -121,10 +121,9 @@ def run(
 
 
 def _end(process: subprocess.Popen) -> None:
-    """Wait for a program that was interrupted; ask it to end where it goes on."""
-    for number in (None, signal.SIGTERM, signal.SIGKILL):
+    """Interrupt a program and wait for its end, for apt finishes the package that it unpacks; then ask more firmly."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
         with contextlib.suppress(subprocess.TimeoutExpired, PermissionError):  # sudo's child is root's
-            if number is not None:
-                process.send_signal(number)
+            process.send_signal(number)
             process.wait(PATIENCE_S)
             return

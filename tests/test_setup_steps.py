@@ -1,0 +1,82 @@
+"""The set-up's steps: a log with all lines, few words on the terminal, an end on Ctrl-C."""
+
+import os
+import signal
+import sys
+import threading
+import time
+
+import pytest
+
+from ssdrig import progress
+from ssdrig.errors import ToolMissing
+from ssdrig.setup import steps
+
+PRINTS = [sys.executable, "-c", "import sys; print('one'); print('two', file=sys.stderr); sys.exit(int(sys.argv[1]))"]
+
+
+@pytest.fixture
+def log(tmp_path, monkeypatch):
+    monkeypatch.setattr(steps, "LOG", tmp_path / "log")
+    monkeypatch.setattr(steps, "STEPS", steps.Steps())
+    return tmp_path / "log"
+
+
+def test_what_a_step_prints_goes_to_the_log_alone(log, capfd):
+    assert steps.run([*PRINTS, "0"], "printing")
+    assert log.read_text().splitlines()[-2:] == ["one", "two"] or log.read_text().splitlines()[-2:] == ["two", "one"]
+    assert capfd.readouterr() == ("", "ssdrig: printing\n")
+
+
+def test_a_step_that_fails_names_the_log_and_shows_its_last_lines(log, capfd):
+    with pytest.raises(ToolMissing) as raised:
+        steps.run([*PRINTS, "7"], "printing")
+    assert raised.value.seen == "exit code 7" and str(log) in raised.value.do
+    assert "ssdrig:   one\n" in capfd.readouterr().err
+    assert steps.run([*PRINTS, "7"], "printing", check=False) is False
+
+
+def test_a_set_up_begins_its_log_once(log):
+    log.write_text("of the set-up before\n")
+    for _ in range(2):
+        steps.begin()
+        steps.run([*PRINTS, "0"], "printing")
+    assert log.read_text().count("\none\n") == 2 and "before" not in log.read_text()
+
+
+def test_the_log_follows_no_link(log, tmp_path):
+    (tmp_path / "other").write_text("kept")
+    log.symlink_to(tmp_path / "other")
+    with pytest.raises(OSError):
+        steps.begin()
+    assert (tmp_path / "other").read_text() == "kept"
+
+
+def test_a_terminal_has_one_line_with_a_bar(log, capfd, monkeypatch):
+    monkeypatch.setattr(progress, "columns", lambda: 80)
+    steps.STEPS.progress.live = True
+    steps.STEPS.expect(4)
+    steps.STEPS.done = 1
+    steps.run([sys.executable, "-c", "import time; time.sleep(0.3)"], "sleeping")
+    shown = capfd.readouterr().err
+    assert "████············ 1 of 4  0:00  sleeping" in shown and "\n" not in shown
+
+
+def test_without_a_terminal_a_long_step_is_named_again(log, capfd, monkeypatch):
+    monkeypatch.setattr(steps, "PLAIN_INTERVAL_S", 0.2)
+    monkeypatch.setattr(progress, "PLAIN_INTERVAL_S", 0.2)
+    steps.run([sys.executable, "-c", "import time; time.sleep(1)"], "sleeping")
+    first, *more = capfd.readouterr().err.splitlines()
+    assert first == "ssdrig: sleeping" and more and all(line.endswith("sleeping") for line in more)
+
+
+def test_ctrl_c_ends_the_program_and_the_step(log):
+    threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+    begun = time.monotonic()
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            steps.run([sys.executable, "-c", "import time; time.sleep(600)"], "sleeping")
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert time.monotonic() - begun < 30
