@@ -23,6 +23,7 @@ LAUNCHER = ("test", "setup")  # host/ssdrig/start.py takes them before a parser 
 FOREIGN = {
     "nvme-cli": "--all --ause --log-id --ctrl-loss-tmo --force --raw-binary --reconnect-delay --ses",
     "hdparm": "--security-disable --security-unlock --user-master",
+    "smartctl": "--scan",
     "udevadm": "--reload",
     "fio": "--status-interval --version",
     "ssdrig setup": "--emulator --extra",
