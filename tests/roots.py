@@ -110,6 +110,15 @@ class System:
         isolate = ["unshare", "--mount", "--propagation", "private", *([] if network else ["--net"])]
         return subprocess.run([*isolate, "sh", "-c", script], capture_output=True, text=True, stdin=subprocess.DEVNULL)
 
+    def quick_tests(self, columns: int) -> str:
+        """The words that run them in a terminal so wide, 0: in none. Without quotes: run() sets its own around them."""
+        if not columns:
+            return "./ssdrig test --quick"
+        script = self.root / f"usr/local/bin/tests-{columns}"
+        script.write_text(f"#!/bin/sh\nstty cols {columns} rows 40\nexec ./ssdrig test --quick\n")
+        script.chmod(0o755)
+        return f"script -qec /usr/local/bin/{script.name} /dev/null"
+
     def clone(self, place: str, owner: str) -> None:
         """This clone's last commit, at place, its files owner's."""
         target = self.root / place.lstrip("/")
@@ -229,9 +238,7 @@ def try_tests(folder: Path, suite: str, users: list[str], terminals) -> int:
             if absent:
                 system.as_root(f"DEBIAN_FRONTEND=noninteractive; export DEBIAN_FRONTEND; {absent[1]}")
         for columns in terminals:
-            line = f"cd {place} && ./ssdrig test --quick"
-            if columns:
-                line = f'script -qec "stty cols {columns} rows 40; {line}" /dev/null'
+            line = f"cd {place} && {system.quick_tests(columns)}"
             begun = time.monotonic()
             done = system.run(line, user)
             printed = ESCAPES.sub("", done.stdout)
