@@ -12,6 +12,7 @@ from ssdrig.drive.target import ata_identity, guard, identity, inventory, lock
 from ssdrig.drive.target.identity import Identity, compare, placeholder
 from ssdrig.drive.target.inventory import all_drives, find
 from ssdrig.errors import ExchangedDrive, UnsafeTarget, UsageError
+from ssdrig.influx.tags import drive_tag
 
 MIB = 1 << 20
 SIZE = {"size_bytes": 64 * MIB}
@@ -433,3 +434,11 @@ def test_identify_answer_is_checked_for_its_sum():
 
 def test_lock_is_the_drives_whatever_the_spelling_of_its_serial():
     assert lock.name(" ab  c1 ") == lock.name("AB C1") != lock.name("ABC1")
+
+
+def test_tag_of_a_disk_with_its_enclosures_serial_tells_it_from_a_stranger(tree):
+    docked(tree, "sdd", 0)
+    header = {"drive": dataclasses.asdict(by_name(tree, "sdd"))}
+    assert drive_tag(header) == f"ASMT 2115 MSFT30012345678+ASMT_2115+{64 * MIB}"
+    header["drive"]["serial_source"] = "identify"
+    assert drive_tag(header) == "ASMT 2115 MSFT30012345678"

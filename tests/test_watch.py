@@ -268,3 +268,26 @@ def test_polls_stay_on_their_grid(first_ns, interval_s, later_ns):
     interval_ns = round(interval_s * 1e9)
     nxt = watch_command.grid(first_ns, interval_s, first_ns + later_ns)
     assert (nxt - first_ns) % interval_ns == 0 and 0 < nxt - (first_ns + later_ns) <= interval_ns
+
+
+def test_twin_drives_are_both_named_and_not_polled(tools, drives, kept, tmp_path):
+    drives[:] = [sata_drive(serial="S125"), sata_drive(serial="s125 ", name="sdy", node="/dev/sdy"), sata_drive("S126")]
+    rows = {r["drive"]["serial"]: r.get("failed") for r in look(kept, tmp_path).round(pytest.fail)}
+    assert rows["S126"] is None and "/dev/sdy" in rows["S125"] and "/dev/sdz" in rows["s125 "]
+    assert len(tools.calls()) == 1
+
+
+def test_placeholder_serial_is_left_out_with_the_reason(tools, drives, kept, tmp_path):
+    drives[:] = [sata_drive("000000000000")]
+    said = []
+    assert look(kept, tmp_path).round(said.append) == [] and "000000000000" in said[0]
+    with pytest.raises(UsageError):
+        watch_command.Watch(kept, ["000000000000"], tmp_path)
+
+
+def test_stranger_in_an_enclosure_is_not_compared_with_the_disk_before_it(tools, drives, kept, tmp_path):
+    here = look(kept, tmp_path)
+    here.round(pytest.fail)
+    assert here.round(pytest.fail)[0]["since"] is not None
+    drives[:] = [sata_drive(capacity_bytes=drives[0].capacity_bytes * 2)]
+    assert here.round(pytest.fail)[0]["since"] is None

@@ -241,3 +241,14 @@ def test_clock_that_was_contradicted_once_costs_only_what_was_before():
     kept, why = standing.consistent(read, reading | {"power_on_hours": 940, "utc_ns": 4 * DAY * 10**9})
     assert kept == read[1:] and why is not None
     assert standing.consistent([], reading) == ([], None)
+
+
+@pytest.mark.parametrize("serial", ["XXXXXXXX", "REDACTED", "0123456789AB"])
+def test_placeholder_serial_makes_no_history(tmp_path, capsys, serial):
+    paths = [tmp_path / name for name in ("before.json", "now.json")]
+    for path, one in zip(paths, (NVME, _later(240, 10)), strict=True):
+        path.write_text(json.dumps(one | {"serial_number": serial}))
+    _, out, err = run(capsys, "--json", "--smartctl", *map(str, paths))
+    now = json.loads(out.splitlines()[1])
+    assert "polls over" not in now["projection"]["rate_source"] and serial in err
+    assert any(serial in words for words in now["messages"])

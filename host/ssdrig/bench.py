@@ -210,7 +210,7 @@ def real(
             words |= {"power_off": commands[0], "power_on": commands[1], "plp_claimed": plp_claimed}
 
         def purge_(show: Progress) -> dict:
-            held.check()
+            check()
             return purge.purge(held, purge_method, show)
 
         def settable(key: str) -> Drive:

@@ -286,9 +286,10 @@ def _scsi(here: str, chain: list[str], udev: dict, ask: Callable[[], bytes]) -> 
     vendor, wwid = text(device, "vendor"), text(device, "wwid")
     usb = next((folder for folder in chain if os.path.exists(os.path.join(folder, "idVendor"))), None)
     ata = vendor == "ATA"  # libata's, and that of SAS controllers with a SATA disk
-    identify = _identify_page(raw(device, "vpd_pg89")) or (udev if udev["ata"] else {})
-    if not identify and usb:
+    identify = _identify_page(raw(device, "vpd_pg89"))
+    if not identify and usb and text(here, "removable") == "0":  # as udev: card readers and sticks are left alone
         identify = identify_words(ask())
+    identify = identify or (udev if udev["ata"] else {})  # its database may still be of the disk before
     out = {
         "model": identify.get("model")
         or (text(device, "model") if ata else f"{vendor} {text(device, 'model')}".strip()),
@@ -305,7 +306,7 @@ def _scsi(here: str, chain: list[str], udev: dict, ask: Callable[[], bytes]) -> 
         return out | {
             "interface": "USB",
             "link": link,
-            "serial": own or udev["serial"] or enclosure,
+            "serial": own or enclosure or udev["serial"],
             "serial_source": IDENTIFY if identify.get("serial") else DRIVE if own else ENCLOSURE,
             "enclosure_serial": enclosure,
             "usb_id": f"{text(usb, 'idVendor')}:{text(usb, 'idProduct')}",
