@@ -15,7 +15,7 @@ import secrets
 import shutil
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import NoneType
 from typing import TYPE_CHECKING, Any
@@ -297,20 +297,30 @@ def run_header(run: str | os.PathLike) -> dict:
     Raises JournalError."""
     header = open_run(run)
     wrong = [name for name in ("started", "drive", "method") if not isinstance(header.get(name), dict)]
-    wrong += [name for name in ("rig", "plan", "host") if not isinstance(header.get(name), dict | None)]
-    if not wrong:
-        for part, key, kinds, bounds in _HEADER:
-            value = ((header[part] or {}) if part else header).get(key) if part in ("", *header) else None
-            good = isinstance(value, kinds) and not isinstance(value, bool)
-            if not good or (bounds and value is not None and not bounds[0] <= value <= bounds[1]):
-                wrong.append(f"{part}.{key}".strip("."))
-    if wrong:
+    wrong += [
+        name for name in ("rig", "plan", "host", "review", "resumed") if not isinstance(header.get(name), dict | None)
+    ]
+    if wrong := wrong or wrong_values(header):
         raise JournalError(
             f"a whole run.json in {run}",
             f"no usable {', '.join(wrong)}",
             "it is damaged: take it from a copy of the run",
         )
     return header
+
+
+def wrong_values(header: Mapping) -> list[str]:
+    """Which values of its objects are not of the kinds that the readers of a run.json, or of what is like it, rely
+    on."""
+    wrong = []
+    for part, key, kinds, bounds in _HEADER:
+        if part not in ("", *header):
+            continue
+        value = ((header[part] or {}) if part else header).get(key)
+        good = isinstance(value, kinds) and not isinstance(value, bool)
+        if not good or (bounds and value is not None and not bounds[0] <= value <= bounds[1]):
+            wrong.append(f"{part}.{key}".strip("."))
+    return wrong
 
 
 def events(run: str | os.PathLike) -> list[dict]:

@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import NoneType
 
 from ssdrig import __version__, integrity, journal, owner, parts
 from ssdrig.errors import JournalError, SsdrigError
@@ -78,15 +79,40 @@ def read(folder: Path) -> Review:
         said = integrity.document((folder / parts.REVIEW).read_bytes())
         if said["schema"] != SCHEMA or said["level"] not in reviews.LEVELS or not isinstance(said["drive"], dict):
             raise ValueError(f"schema {said['schema']}, level {said['level']!r}")
+        _check(said)
         keys = ("name", "plan", "variant", "sets", "seed", "why")
         plans = tuple(Planned(**{key: each[key] for key in keys}) for each in said["plans"])
     except OSError as error:
         do = "name the folder of a review, which ./ssdrig review printed when it began"
         raise JournalError(f"a review in {folder}", error.strerror or str(error), do) from error
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
+    except (AttributeError, ValueError, KeyError, TypeError, RecursionError) as error:
         seen = f"{type(error).__name__}: {error}"
         raise JournalError(f"the {parts.REVIEW} of {folder} as it was written", seen, "take it from a copy") from error
     return Review(folder, said, plans)
+
+
+TEXT, WHOLE = (str, NoneType), (int, NoneType)
+OPTIONS = {"virtual": TEXT, "capacity": TEXT, "raw_nand": TEXT, "purge": TEXT, "seed": WHOLE}
+
+
+def _check(said: Mapping) -> None:
+    """Raises ValueError for what no review writes."""
+    wrong = journal.wrong_values({key: said[key] for key in ("started", "drive") if key in said})
+    wrong = [each for each in wrong if each != "run"]
+    options = said.get("options", {})
+    wrong += [f"options.{key}" for key, kinds in OPTIONS.items() if not _is(options.get(key), kinds)]
+    wrong += [key for key in ("rated_bytes", "budget_bytes") if not _is(said.get(key), (int, float, NoneType))]
+    for each in said["plans"]:
+        of = {"name": str, "plan": str, "variant": TEXT, "sets": dict, "seed": int, "why": TEXT}
+        wrong += [key for key, kinds in of.items() if not _is(each[key], kinds)]
+        wrong += [f"sets.{key}" for key, value in each["sets"].items() if not isinstance(value, str)]
+    if wrong:
+        raise ValueError(f"no usable {', '.join(wrong)}")
+
+
+def _is(value: object, kinds: type | tuple[type, ...]) -> bool:
+    good = isinstance(value, kinds) and not isinstance(value, bool)
+    return good and not (isinstance(value, int | float) and not -(1 << 62) <= value <= 1 << 62)
 
 
 def done(review: Review) -> dict[str, Done]:

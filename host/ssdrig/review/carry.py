@@ -16,7 +16,7 @@ from ssdrig.plan.state import UNKNOWN
 from ssdrig.progress import Progress
 from ssdrig.review.order import Item, chained, host_s, item_of, on
 from ssdrig.review_folder import Done, Review
-from ssdrig.run import cut_short, prepare, resume, run, run_json
+from ssdrig.run import cut_short, given_again, prepare, resume, run, run_json
 from ssdrig.run.budget import Budget
 from ssdrig.run.cut_short import Story
 from ssdrig.run.teardown import Stop
@@ -103,10 +103,14 @@ class Carrying:
         if was.run is None:
             return None
         try:
-            return cut_short.read(was.run)
+            story = cut_short.read(was.run)
         except SsdrigError as error:
             self.show.warn(f"{was.run.name} is begun anew: {error}")
             return None
+        if given_again.files(story.acts):
+            self.show.warn(f"{was.run.name} is begun anew: its plan reads a file, and a review names none")
+            return None
+        return story
 
     def _rest(self, story: Story, after_s: tuple[float, float]) -> tuple[Path, dict]:
         polled = cut_short.reading_of(cut_short.snapshot_of(self.here.poll(None)))

@@ -10,7 +10,7 @@ from ssdrig.errors import SsdrigError
 from ssdrig.plan import cost, history, reviews
 from ssdrig.plan.expand import Act
 from ssdrig.review_folder import Planned
-from ssdrig.run import prepare
+from ssdrig.run import given_again, prepare
 from ssdrig.run.options import SEEDS_EACH
 from ssdrig.run.prepare import Prepared
 
@@ -58,7 +58,10 @@ def on(item: Item, drive: Mapping, can: frozenset[str], runs: str | Path, seed: 
     """The item prepared for a drive, or why it does not run there."""
     try:
         sets = dict(item.sets)
-        return replace(item, prepared=prepare.prepare(item.plan, drive, item.variant, sets, seed, can, runs))
+        prepared = prepare.prepare(item.plan, drive, item.variant, sets, seed, can, runs)
+        if given_again.files(prepared.acts):
+            return replace(item, why="it reads a file, and a review names none")
+        return replace(item, prepared=prepared)
     except SsdrigError as error:
         return replace(item, why=f"it needs {error.expected}; here: {error.seen}")
 

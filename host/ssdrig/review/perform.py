@@ -9,7 +9,8 @@ from pathlib import Path
 from ssdrig import bench, journal, parts, report, review_folder
 from ssdrig.drive.target import confirm, guard, identity, inventory
 from ssdrig.drive.wear import warranty
-from ssdrig.errors import UsageError
+from ssdrig.errors import JournalError, UsageError
+from ssdrig.plan import grammar
 from ssdrig.progress import Progress
 from ssdrig.review import dry, order
 from ssdrig.review.carry import Carrying
@@ -18,6 +19,7 @@ from ssdrig.review_folder import Done, Planned, Review
 from ssdrig.run import able, budget, cut_short, options, prepare
 from ssdrig.run.budget import Budget
 from ssdrig.run.teardown import Stop, Teardown
+from ssdrig.terminal import printable
 
 KEPT = ("virtual", "capacity", "raw_nand", "purge", "seed")  # options that a resumed review has as it began
 RUNS = (
@@ -51,6 +53,7 @@ def begin(args: argparse.Namespace, show: Progress) -> tuple[Review | None, int]
 def go_on(folder: Path, args: argparse.Namespace, show: Progress) -> tuple[Review | None, int]:
     """The rest of a review. Raises JournalError where the folder is none, or another process carries it out."""
     review = review_folder.read(folder)
+    _only_shipped(review)
     _page_can_be_made(args)
     for key in KEPT:
         setattr(args, key, review.said["options"].get(key))
@@ -59,6 +62,15 @@ def go_on(folder: Path, args: argparse.Namespace, show: Progress) -> tuple[Revie
     args.level, args.runs = review.said["level"], str(folder.absolute().parent)
     with review_folder.held(review):
         return _performed(args, show, of_run(args), review)
+
+
+def _only_shipped(review: Review) -> None:
+    """Raises JournalError where review.json names a plan by its path: none is taken from a folder."""
+    done = review_folder.done(review)
+    names = [each.plan for each in review.plans if not each.why and not done[each.name].complete]
+    if other := next((name for name in names if name not in grammar.shipped()), None):
+        seen, do = printable(other[:80]), "it is damaged: take it from a copy of the review"
+        raise JournalError(f"only plans of ssdrig in the {parts.REVIEW} of {review.folder}", seen, do)
 
 
 def _page_can_be_made(args: argparse.Namespace) -> None:

@@ -15,6 +15,7 @@ from ssdrig.plan.expand import Act
 from ssdrig.rules import choose, ends
 from ssdrig.run import earlier, pairing
 from ssdrig.run.budget import Budget
+from ssdrig.terminal import printable
 
 VIRTUAL = frozenset({"purge", "trim", "nand-counter", "rig", "player", "cut"})  # what the virtual bench can do
 REAL = frozenset({"purge", "trim", "fua"})
@@ -83,7 +84,11 @@ def of_virtual(preset: str) -> frozenset[str]:
     """What the virtual bench can do with a drive of this preset, of grammar.CAPABILITIES."""
     from ssdrig.virtual.flash.presets import PRESETS
 
-    known = PRESETS[preset]
+    known = PRESETS.get(preset)
+    if known is None:
+        raise UsageError(
+            "a SIMULATED drive of this ssdrig", repr(printable(preset))[:80], "see ./ssdrig virtual --list-presets"
+        )
     return VIRTUAL | (SET[known.interface] if known.power_states else frozenset())
 
 

@@ -128,11 +128,16 @@ def _convert(args: argparse.Namespace) -> int:
     return _written(args, made.windows(), made.words)
 
 
+def _file_name(words: str) -> str:
+    """Words as the name of a file: a model may have a / ("SD/MMC")."""
+    return words.replace("/", "-").encode()[:255].decode(errors="ignore")
+
+
 def _record(args: argparse.Namespace) -> int:
     drive, root, show = inventory.find(args.drive), record.tracefs(), Progress()
     _new(args.file)
     with tempfile.TemporaryDirectory(prefix="ssdrig-record-", dir="/var/tmp") as folder:
-        text = Path(folder) / f"recorded of {drive.model} {drive.serial}"
+        text = Path(folder) / _file_name(f"recorded of {drive.model} {drive.serial}")
         with open(text, "wb") as out:
             say = f"{drive.node}: {{}} I/Os; Ctrl-C ends it"
             seconds = parse_seconds(args.time)
