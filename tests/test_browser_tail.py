@@ -14,6 +14,7 @@ import synthetic_run
 from growing_run import Growing
 
 from ssdrig import journal, rigbin, rigrecords, wire
+from ssdrig.errors import JournalError
 from ssdrig.meter import samples
 from ssdrig.serve import preview as previews
 from ssdrig.serve.hub import Hub
@@ -290,9 +291,11 @@ def test_nothing_outside_of_the_folder_is_read(whole, tmp_path):
     with open(growing.folder / "events.jsonl", "ab") as f:
         f.write(sealed(line, 999))
         f.write(sealed({**line, "fio": "linked"}, 1000))
-    (growing.folder / "fio" / "linked").symlink_to(secret)
     found, _ = all_of(Tail(growing.folder))
     assert 666 not in [row[2] for row in found["load"]]
+    (growing.folder / "fio" / "linked").symlink_to(secret)
+    with pytest.raises(JournalError):
+        Tail(growing.folder)
     growing.end()
 
 

@@ -67,11 +67,3 @@ def test_whose_verdict_would_not_be_the_drives_own_is_refused(monkeypatch, drive
     assert target.refuse(a_drive(), False, False) == "its promise"
     for between in ({"interface": "USB", "controller": None}, {"model": "QEMU NVMe Ctrl"}):
         assert target.refuse(a_drive(**between), True, False) == "its promise"
-
-
-def test_one_ssdrig_at_a_time_works_on_a_server():
-    with target.alone("nbd://here"):
-        with pytest.raises(UnsafeTarget, match="one does, at nbd://here"):
-            target.alone("nbd://here")
-        target.alone("nbd://there").close()
-    target.alone("nbd://here").close()

@@ -56,7 +56,9 @@ class Bench_:
         found = {"device": device, "firmware_version": "F1", "nvme_smart_health_information_log": log}
         return {"t_start_ns": 1, "t_end_ns": 1, "simulated": True, "smartctl": found}
 
-    def _carry_out(self, args, prepared, here, show, stop, budget, begin, jobs=0, changed=None, after_s=(0, 0)):
+    def _carry_out(
+        self, args, prepared, here, show, stop, budget, begin, jobs=0, changed=None, after_s=(0, 0), board=None
+    ):
         made = {"simulated": True, **prepare.header(prepared), "drive": DRIVE, "rig": None, "host": {"boot_id": "b"}}
         made["budget_bytes"] = None
         journal_ = begin(made)

@@ -52,7 +52,11 @@ def changed(at: tuple, value) -> dict:
 def told(kind: int, body: bytes) -> Rig:
     """A rig that was greeted, and then heard this."""
     rig = Rig("none", Memory())
-    rig._arrived(wire.encode(wire.HELLO, 0, stream.hello(boot=1)) + wire.encode(kind, 1, body), 1)
+    rig._arrived(
+        wire.encode(wire.HELLO, 0, json.dumps(json.loads(stream.hello(boot=1)) | {"serial": MORE["serial"]}).encode())
+        + wire.encode(kind, 1, body),
+        1,
+    )
     return rig
 
 

@@ -330,6 +330,7 @@ def test_a_real_drive_is_written_only_where_the_guard_holds_it(tmp_path, monkeyp
         logical_block_bytes=512,
         model="Mine",
         serial="S1",
+        consent="S1",
         by_id=None,
         simulated=False,
         interface="SATA",

@@ -204,5 +204,5 @@ def test_words_correct_a_row():
     ],
 )
 def test_words_that_are_wrong(words):
-    with pytest.raises(argparse.ArgumentError, match=f"argument {words[0]}: invalid"):
+    with pytest.raises((argparse.ArgumentError, UsageError)):
         arguments(*words)

@@ -13,11 +13,15 @@ import itertools
 import math
 import random
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
-
+from ssdrig.deferred import Deferred
 from ssdrig.words import size
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    np = Deferred("numpy")  # the table of a dry run does without
 
 SLOTS, SLOT_S = 20, 0.25  # half of them bursts: 184 756 patterns
 LOOKS = 2  # a signature that does not show is tried once more
@@ -60,8 +64,8 @@ class Look(NamedTuple):
 class Rail(NamedTuple):
     """One rail in each slot: mean power (NaN: not known), its standard error, and the sensor's last digit in W."""
 
-    mean_W: np.ndarray
-    error_W: np.ndarray
+    mean_W: "np.ndarray"
+    error_W: "np.ndarray"
     digit_W: float
 
 
@@ -72,7 +76,7 @@ def pattern(source: random.Random) -> tuple[bool, ...]:
     return tuple(slots)
 
 
-def slots_of(t_ns: np.ndarray, watts: np.ndarray, edges_ns: np.ndarray, digit_W: float) -> Rail:
+def slots_of(t_ns: "np.ndarray", watts: "np.ndarray", edges_ns: "np.ndarray", digit_W: float) -> Rail:
     """What a rail's samples (host time, power) come to in the slots between these edges."""
     n = len(edges_ns) - 1
     mean_W, error_W = np.full(n, math.nan), np.full(n, math.nan)
@@ -152,13 +156,13 @@ def unpaired(events: Iterable[Mapping]) -> str:
     return ""
 
 
-def _error_of_median_W(values: np.ndarray) -> float:
+def _error_of_median_W(values: "np.ndarray") -> float:
     """Standard error, by the spread of the middle half: one slot in which all stood still says little."""
     first, third = np.quantile(values, (0.25, 0.75))
     return float(third - first) / 1.35 * 1.2533 / math.sqrt(len(values))
 
 
-def _ranked(high: np.ndarray, low: np.ndarray) -> tuple[float, float]:
+def _ranked(high: "np.ndarray", low: "np.ndarray") -> tuple[float, float]:
     """(p, correlation) of the ranks, exact over all patterns of as many bursts."""
     values = np.concatenate([high, low])
     _, inverse, count = np.unique(values, return_inverse=True, return_counts=True)
@@ -173,7 +177,7 @@ def _ranked(high: np.ndarray, low: np.ndarray) -> tuple[float, float]:
 
 
 @functools.cache
-def _choices(of: int, n: int) -> np.ndarray:
+def _choices(of: int, n: int) -> "np.ndarray":
     """int8 (patterns, n): every choice of n among `of`."""
     flat = np.fromiter(itertools.chain.from_iterable(itertools.combinations(range(of), n)), np.int8)
     return flat.reshape(-1, n)

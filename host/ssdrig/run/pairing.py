@@ -8,20 +8,26 @@ import random
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from ssdrig import words
-from ssdrig.bench import Bench
+from ssdrig.deferred import Deferred
 from ssdrig.drive import bursts
 from ssdrig.errors import NotPaired, RigError
 from ssdrig.journal import Journal
-from ssdrig.meter import pairing, samples
+from ssdrig.meter import pairing
 from ssdrig.meter.pairing import EVENT, LOOKS, NOT_PAIRED, PAIRED, SLOT_S, SLOTS, UNKNOWN, Look, Rail
-from ssdrig.meter.power import Power
 from ssdrig.plan.expand import MAY_WRITE, Act
-from ssdrig.rig.stream import Rig
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from ssdrig.bench import Bench
+    from ssdrig.meter import samples
+    from ssdrig.meter.power import Power
+    from ssdrig.rig.stream import Rig
+else:
+    np, samples = Deferred("numpy"), Deferred("ssdrig.meter.samples")  # the table of a dry run does without
 
 LASTS_S = SLOTS * SLOT_S
 MOST_BYTES = SLOTS // 2 * bursts.SLOT_BYTES
@@ -70,9 +76,9 @@ def as_json(acts: Sequence[Act], capacity_bytes: int, rig: bool) -> dict[str, An
 
 
 def carry_out(
-    bench: Bench,
+    bench: "Bench",
     book: Journal,
-    rig: Rig,
+    rig: "Rig",
     write_bytes: int = 0,
     busy: bool = False,
     check: Callable[[], None] = lambda: None,
@@ -127,7 +133,7 @@ def not_paired(why: str) -> NotPaired:
     return NotPaired("a rig that feeds the drive of this run: no cut is made", why, do)
 
 
-def powers(run: Path) -> dict[str, Power]:
+def powers(run: Path) -> "dict[str, Power]":
     """Rails of the rig so far, by name."""
     try:
         return {power.name: power for power in samples.load_rails(run)}
@@ -136,7 +142,7 @@ def powers(run: Path) -> dict[str, Power]:
 
 
 def rails(
-    read: Callable[[], Mapping[str, Power]],
+    read: "Callable[[], Mapping[str, Power]]",
     played: bursts.Played,
     live: Callable[[], object],
     check: Callable[[], None] = lambda: None,
@@ -186,7 +192,7 @@ def figures(slots: Sequence[bool], played: bursts.Played, write: bool, looks: Ma
     }
 
 
-def _digit_W(power: Power) -> float:
+def _digit_W(power: "Power") -> float:
     """The last digit of the rail's current, at its voltage."""
     volts = float(power.V[-1]) if len(power.V) else 0.0
     return float(power.facts["current_lsb_pA"]) * 1e-12 * abs(volts)
