@@ -170,17 +170,17 @@ TURN = 2**32 * 512
         (1000 * 512, TURN + 1000 * 512, 512, False),
         (1000 * 512, 3 * TURN + 1000 * 512, 512, False),
         (1000 * 512, 1000 * 512, 512, True),
-        (0, TURN, 512, True),
+        (0, TURN, 512, False),  # 0 beside an attribute that counts: not filled
         (0, 2 * TURN, 512, False),
         (TURN, 2 * TURN, 512, True),
         (TURN - 512, 2 * TURN - 512, 512, False),
         (0, 2 * TURN + 2 * 10**10, 10**10, False),
-        (0, 2 * TURN + 2 * 10**10 + 10**4, 10**10, True),
+        (0, 2 * TURN + 2 * 10**10 + 10**4, 10**10, False),
         (10**11, 2 * TURN + 10**11 - 2 * 10**10, 10**10, False),
         (10**11, 2 * TURN + 10**11 - 2 * 10**10 - 10**4, 10**10, True),
         (0, 1000 * TURN + TURN // 2, 512, False),  # 0.1 % of many turns
         (0, 4 * TURN + 4 * TURN // 1000, 512, False),
-        (0, 4 * TURN + 4 * TURN // 990, 512, True),
+        (0, 4 * TURN + 4 * TURN // 990, 512, False),
     ],
 )
 def test_statistics_that_wrapped(statistics, other, error, used):

@@ -46,6 +46,11 @@ def test_statistics_of_no_known_unit_leave_both_unused():
     assert got["host_written_bytes"] is None and any("neither is used" in words for words in got["unknown"])
 
 
+def test_statistics_of_0_beside_an_attribute_that_counts_are_not_used():
+    got = snap(PHISON, (241, "Lifetime_Writes_GiB", 1000), statistics=[(1, 0x18, 0)])
+    assert got["host_written_bytes"] == 1000 * GIB
+
+
 def test_attribute_of_unknown_unit_gets_that_of_the_statistics():
     got = snap(None, (241, "Total_LBAs_Written", 1000), statistics=[(1, 0x18, 1000 * GIB // 512)], model_name="ACME")
     assert unit_of(got, 241) == (GIB, STATISTICS_SOURCE)

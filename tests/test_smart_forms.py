@@ -196,6 +196,8 @@ def test_lines_arrays_and_ceph_are_several_documents():
     ceph = json.dumps({f"2026010{number}-120000": one for number, one in enumerate(documents, 1)})
     for text in (lines, json.dumps(documents), ceph):
         assert [got["serial"] for got in read(text)] == ["0", "1", "2"]
+    with_error = json.dumps(json.loads(ceph) | {"20260105-120000": {"error": "smartctl failed"}})
+    assert len(read(with_error)) == 3
     assert forms.documents(ceph.encode(), "f")[0]["utc_ns"] == 1767268800 * 10**9
 
 
@@ -223,6 +225,9 @@ def test_state_of_smartd_has_its_identity_in_device_info():
     (got,) = read(json.dumps(state))
     assert (got["model"], got["serial"], got["firmware"]) == ("ACME X6T40", "FICT1", "1UETE103")
     assert got["capacity_bytes"] == 6.4e12
+    state["device_info"] = "[ACME     SAS SSD          A001], lu id: 0x5000000000000001, S/N: FICT3, 3.84 TB"
+    (got,) = read(json.dumps(state))
+    assert (got["serial"], got["firmware"], got["capacity_bytes"]) == ("FICT3", "A001", 3.84e12)
     state["device_info"] = "ACME SATA, S/N:FICT2, WWN:5-000000-000000001, FW:EMT03B6Q, 500 GB"
     (got,) = read(json.dumps(state))
     assert (got["model"], got["serial"], got["capacity_bytes"]) == ("ACME SATA", "FICT2", 500e9)

@@ -185,6 +185,9 @@ def _without_wrapped(readings: list[Found], name: str, unknown: list[str]) -> li
     statistics = next((each for each in readings if each.source == STATISTICS_SOURCE), None)
     if statistics is None:
         return readings
+    if statistics.value == 0 and any(other.value > plausible.ENOUGH_BYTES for other in readings):
+        unknown.append(f"{name}, {STATISTICS_SOURCE}: 0, while an attribute counts: the drive does not fill them")
+        return [each for each in readings if each is not statistics]
     turn = 2**32 * statistics.error
     if statistics.value >= turn:
         return readings

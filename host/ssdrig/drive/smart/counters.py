@@ -335,13 +335,17 @@ def _identity(document: dict, smartctl: dict, unknown: list[str]) -> dict:
 DEVICE_INFO = re.compile(
     r"(?P<model>.+?), (?:.*?, )?S/N:(?P<serial>[^,]*), (?:WWN:[^,]*, )?FW:(?P<firmware>[^,]*)(?P<rest>.*)"
 )
+DEVICE_INFO_SCSI = re.compile(
+    r"\[(?P<model>.+?) +(?P<firmware>\S+)\](?:, lu id: [^,]*)?, S/N: ?(?P<serial>[^,]*)(?P<rest>.*)"
+)
 DEVICE_SIZE = re.compile(r"(\d{1,4}(?:[.,]\d{1,3})?) (MB|GB|TB|PB)")
 
 
 def _device_info(value) -> dict:
     """The identity that smartd writes into its state files: "MODEL, S/N:…, WWN:…, FW:…, 6.40 TB". The capacity has
     three digits, enough to find a model's row."""
-    match = DEVICE_INFO.fullmatch(value.strip()) if isinstance(value, str) else None
+    shown = value.strip() if isinstance(value, str) else ""
+    match = DEVICE_INFO.fullmatch(shown) or DEVICE_INFO_SCSI.fullmatch(shown)
     if match is None:
         return {}
     found: dict[str, Any] = {name: match[name].strip() or None for name in ("model", "serial", "firmware")}

@@ -124,7 +124,7 @@ def _classified(found, name: str) -> list[dict]:
     if isinstance(found.get("devices"), list) and not isinstance(found.get("device"), dict):
         raise UsageError(EXPECTED, f"a list of devices, as smartctl --scan prints it: {name}", DO)
     if found and all(CEPH_TIME.fullmatch(key) for key in found):
-        return [_of_ceph(key, one, name) for key, one in sorted(found.items())]
+        return _of_ceph(found, name)
     head = found.get("smartctl")
     if isinstance(head, dict) and "exit_status" in head or isinstance(found.get("device"), dict):
         return [{"smartctl": found}]
@@ -135,18 +135,25 @@ def _classified(found, name: str) -> list[dict]:
     raise UsageError(EXPECTED, f"other JSON in {name}", DO)
 
 
-def _of_ceph(key: str, found, name: str) -> dict:
-    """One reading of `ceph device get-health-metrics`, which has its UTC as the key."""
-    documents = _classified(found, f"{name}, {key}")
-    document = documents[0]
-    try:
-        utc = datetime.strptime(key, "%Y%m%d-%H%M%S").replace(tzinfo=UTC)
-    except ValueError:
-        return document
-    inner = document.get("smartctl")
-    if isinstance(inner, dict) and "local_time" not in inner:
-        document["utc_ns"] = int(utc.timestamp()) * 10**9
-    return document
+def _of_ceph(found: dict, name: str) -> list[dict]:
+    """The readings of `ceph device get-health-metrics`, whose keys are their UTC. One that holds an error instead of a
+    reading is left out. Raises UsageError where that is all of them."""
+    out, faults = [], []
+    for key, one in sorted(found.items()):
+        try:
+            (document,) = _classified(one, f"{name}, {key}")
+            utc = datetime.strptime(key, "%Y%m%d-%H%M%S").replace(tzinfo=UTC)
+        except UsageError as error:
+            faults.append(error)
+            continue
+        except ValueError:  # no such day, or several documents in one
+            continue
+        if "local_time" not in document.get("smartctl", {}):
+            document["utc_ns"] = int(utc.timestamp()) * 10**9
+        out.append(document)
+    if not out and faults:
+        raise faults[0]
+    return out
 
 
 def _of_nvme_cli(found: dict) -> dict:

@@ -4,7 +4,7 @@ import re
 from typing import Any
 
 from ssdrig.drive.smart import makers, nvme_pages
-from ssdrig.drive.smart.json_numbers import U128, inside, refuse, text, whole
+from ssdrig.drive.smart.json_numbers import U64, U128, inside, refuse, text, whole
 from ssdrig.errors import DriveError
 from ssdrig.words import size
 
@@ -142,7 +142,7 @@ def _health(document: dict, smartctl: dict, unknown: list[str]) -> tuple[dict, i
     health = _page(document, "02h", nvme_pages.decode_02h, unknown) or _health_of_smartctl(smartctl, unknown)
     if not health and not any(words.startswith("health:") for words in unknown):
         unknown.append("health: neither log 02h nor smartctl's copy of it is there")
-    ones = [name for name, value in health.items() if value == U128]
+    ones = [name for name, value in health.items() if value in (U128, U64)]
     for name in ones:
         health[name] = refuse(unknown, name, "all ones", "not a count")
     if len(ones) >= 2:  # then the percentages and flags are the page's ones, too

@@ -120,7 +120,9 @@ def check(out: dict, unknown: list[str], compresses: bool = False) -> None:
     """Apply all bounds to a snapshot with "sources", in place."""
     for name, (low, high) in BOUNDS.items():
         if out[name] is not None and not low <= out[name] <= high:
-            drop(out, name, f"{out[name]:g} is out of its bounds, {low:g} to {high:g}", unknown)
+            ones = out[name] in (2**64 - 1, 2**128 - 1)
+            why = "all ones, not a count" if ones else f"{out[name]:g} is out of its bounds, {low:g} to {high:g}"
+            drop(out, name, why, unknown)
     hours, protocol = out["power_on_hours"], out["protocol"]
     for name in ("host_written_bytes", "host_read_bytes"):
         why = out[name] is not None and bytes_fault(out[name], hours, protocol, name == "host_written_bytes")
