@@ -2,11 +2,16 @@
 of the folder and nobody sees a traceback."""
 
 import json
+import os
 import random
 import shutil
 
 import folder_fuzz
 import pytest
+
+from ssdrig import cli, journal, review_folder
+from ssdrig.archive import one_run
+from ssdrig.errors import JournalError
 
 SEEDS = [1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 11))]
 CASES = 200  # of each seed
@@ -47,3 +52,40 @@ def test_an_altered_folder_starts_nothing_and_writes_nothing_outside(tmp_path, m
     assert [path.name for path in outside.iterdir()] == ["bait"] and (outside / "bait").read_text() == "bait"
     assert not wrong, "\n".join(map(str, wrong[:40])) + f"\n{len(wrong)} in all"
     assert codes.count(folder_fuzz.STARTED) > 5 and codes.count(0) > 20  # what is not refused is tried, too
+
+
+@pytest.mark.parametrize("odd", ["a pipe", "a device", "a link out"])
+def test_a_review_with_what_is_no_file_of_its_own_is_refused_at_once(tmp_path, odd):
+    review = folder_fuzz.review_of(tmp_path)
+    said = review / "review.json"
+    outside = tmp_path / "outside.json"
+    said.rename(outside)
+    if odd == "a pipe":
+        os.mkfifo(said)
+    else:
+        said.symlink_to("/dev/zero" if odd == "a device" else outside)
+    with pytest.raises(JournalError):
+        review_folder.read(review)
+
+
+def test_a_command_that_lacks_memory_says_so_without_a_traceback(tmp_path, monkeypatch, capsys):
+    def lacks(path):
+        raise MemoryError
+
+    monkeypatch.setattr("pathlib.Path.read_bytes", lacks)
+    assert cli.main(["push", str(tmp_path), "--influx", "http://127.0.0.1:9/x"]) == JournalError.exit_code
+    assert "memory" in capsys.readouterr().err
+
+
+def test_a_pipe_in_the_place_of_a_lock_holds_no_list_up(tmp_path):
+    os.mkfifo(tmp_path / "lock")
+    assert not journal.lock_is_held(tmp_path)
+
+
+def test_the_last_event_of_a_file_with_a_hole_is_looked_for_near_its_end_only(tmp_path, monkeypatch):
+    monkeypatch.setattr(one_run, "LAST_BYTES", 10)
+    monkeypatch.setattr(one_run, "MOST_BYTES", 1 << 20)
+    book = tmp_path / "events.jsonl"
+    book.touch()
+    os.truncate(book, 1 << 40)
+    assert one_run.last_event(tmp_path) is None

@@ -194,6 +194,10 @@ def main(argv: list[str] | None = None) -> int:
     except BrokenPipeError:
         _drop_stdout()
         return 0
+    except MemoryError:  # such as a run folder's file with a hole of terabytes
+        do = "look for a file that is far too long in what it reads"
+        say(error_lines(said, JournalError("enough memory for what this command reads", "no more of it", do)))
+        return JournalError.exit_code
     except OSError as error:
         if error.errno in NO_PATH:
             path = str(error.filename or "")

@@ -348,7 +348,7 @@ def state(run: str | os.PathLike) -> str:
 def lock_is_held(run: str | os.PathLike) -> bool:
     """Whether a process writes the run, or continues it."""
     try:
-        fd = os.open(Path(run) / "lock", os.O_RDONLY)
+        fd = os.open(Path(run) / "lock", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a pipe would wait for a writer
     except OSError:
         return False
     try:

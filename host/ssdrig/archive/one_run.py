@@ -10,8 +10,8 @@ from ssdrig import integrity, journal, parts
 from ssdrig.archive import labels
 from ssdrig.errors import JournalError
 
-LAST_BYTES = 1 << 16  # of events.jsonl, in which its last line is looked for; one longer than that is read whole
-MOST_BYTES = 8 << 20  # of a JSON file
+LAST_BYTES = 1 << 16  # of events.jsonl, in which its last line is looked for; of one longer than that MOST_BYTES
+MOST_BYTES = 8 << 20  # of a JSON file, or of a last line
 # figures that an index has, of one window
 FIGURES = ("iops_mean", "bw_mean_MBps", "power_mean_W", "energy_uJ_per_io", "clat_p99_us", "wa", "wa_error")
 NOTHING: dict[str, Any] = dict.fromkeys(
@@ -103,7 +103,7 @@ def last_event(part: Path) -> dict | None:
         return None
     with open(fd, "rb") as f:
         size = f.seek(0, os.SEEK_END)
-        for at in dict.fromkeys((max(0, size - LAST_BYTES), 0)):
+        for at in dict.fromkeys(max(0, size - most) for most in (LAST_BYTES, MOST_BYTES)):
             f.seek(at)
             data = f.read(size - at)
             found = integrity.lines(data.partition(b"\n")[2] if at else data).events
