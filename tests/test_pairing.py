@@ -2,6 +2,7 @@
 
 import argparse
 import random
+import time
 from types import SimpleNamespace
 
 import numpy as np
@@ -164,6 +165,16 @@ def test_bursts_move_nothing_in_rests_and_never_more_than_the_most():
     assert [bool(moved) for moved in played.done_bytes][0::2] == [True, True] and not drive.writes
     assert sum(played.done_bytes) == drive.reads * bursts.IO_BYTES and not played.why
     assert max(played.done_bytes) <= bursts.SLOT_BYTES + bursts.THREADS * bursts.IO_BYTES
+
+
+def test_burst_of_a_drive_that_is_faster_than_the_most_lasts_its_whole_slot(monkeypatch):
+    monkeypatch.setattr(bursts, "SLOT_BYTES", 64 * bursts.IO_BYTES)
+    at_ns = []
+    drive = Memory()
+    monkeypatch.setattr(drive, "read", lambda offset, length: at_ns.append(time.monotonic_ns()))
+    played = bursts.play(lambda write: drive, (True, False), 0.5, 1 << 30)
+    late = [each for each in at_ns if each - played.begin_ns > pairing.SETTLE * played.slot_ns]
+    assert len(late) > len(at_ns) / 2 and played.done_bytes[0] > 32 * bursts.IO_BYTES
 
 
 def test_link_that_fails_ends_the_play_and_is_the_why():

@@ -11,7 +11,7 @@ from ssdrig.errors import SsdrigError
 
 IO_BYTES = 128 << 10
 THREADS = 4
-SLOT_BYTES = 256 << 20  # most that a burst moves
+SLOT_BYTES = 256 << 20  # most that a burst moves, spread over its slot
 LEAD_S = 0.1  # from the start of the threads to the first slot
 LOOK_S = 0.002  # between two looks whether a rest is over
 OPEN_S, LATE_S = 30.0, 60.0  # for a link to open; for the last I/O to end
@@ -67,10 +67,11 @@ def play(
                 while not begin:
                     time.sleep(LOOK_S)
                 while not ending.is_set():
-                    slot = (time.monotonic_ns() - begin[0]) // slot_ns
+                    slot, into_ns = divmod(time.monotonic_ns() - begin[0], slot_ns)
                     if slot >= len(slots):
                         return
-                    if slot < 0 or not slots[slot] or mine[slot] >= SLOT_BYTES // THREADS:
+                    # a fast drive's burst lasts as long as a slow one's: the rail's first part of a slot does not count
+                    if slot < 0 or not slots[slot] or mine[slot] >= SLOT_BYTES // THREADS * into_ns // slot_ns:
                         time.sleep(LOOK_S)
                         continue
                     offset = random.randrange(places) * IO_BYTES
