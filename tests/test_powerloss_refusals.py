@@ -107,6 +107,14 @@ def test_a_host_that_saw_the_end_late_of_a_drive_that_counts_the_cycle_is_no_har
     assert not judged(late, {0: (7, 100), 1: (7, 101)}, before=before, after=after).unfelt
 
 
+@pytest.mark.parametrize("sign", [refused(errno.ENODEV, done_ns=FIRED_NS + 50), (WRITE, 2, 1, 40, NEVER, FUA)])
+def test_a_host_that_saw_the_end_late_of_a_drive_that_went_away_is_no_harness_failure(sign):
+    """A bridge, and many a SATA drive, counts no power cycles; its lost link is as good a sign."""
+    late = [DONE, (WRITE, 1, 1, 30, FIRED_NS + 200_000_000, FUA)]
+    assert judged(late, {0: (7, 100), 1: (7, 101)}).unfelt
+    assert not judged([*late, sign], {0: (7, 100), 1: (7, 101)}).unfelt
+
+
 @pytest.mark.parametrize("outcome", [BY_RIG, BY_COMMAND, BY_COMMAND._replace(why_not="it answered")])
 def test_a_first_cut_without_a_sign_of_a_loss_is_the_harness(outcome):
     cycles = READY._replace(power_cycles=7)

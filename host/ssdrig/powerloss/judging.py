@@ -227,8 +227,7 @@ def _unfelt(cut: Cut, lived: Lived, before: health.State, after: health.State, f
     # a host that stood still sees the end of a command late, but begins none meanwhile
     late = done & (rows["done_ns"] > low_ns + HOLD_UP_NS)
     begun = late & (rows["submit_ns"] > low_ns)
-    counts = _grown(before.power_cycles, after.power_cycles)
-    if begun.any() or late.any() and not counts:
+    if begun.any() or late.any() and not feels(lived, before, after):
         most_ms = (int(rows["done_ns"][late].max()) - low_ns) / 1e6
         return f"the drive carried out commands for {most_ms:.0f} ms after its power was taken"
     if not felt and not feels(lived, before, after):
