@@ -396,6 +396,18 @@ def test_stranger_in_the_same_enclosure_has_another_consent(tree):
     assert list(against(tree, "sdd", before)) == ["destroy-data"]
 
 
+def test_stranger_in_the_same_enclosure_is_refused_where_no_mark_tells(tree):
+    docked(tree, "sdd", 0)
+    with held_at(tree, "sdd") as held:
+        held.prove()
+        tree.remove("sdd")
+        docked(tree, "sdd", 0)
+        held.recheck()
+        for _ in range(2):
+            with pytest.raises(ExchangedDrive):
+                held.prove()
+
+
 @pytest.mark.parametrize("page, source", [("OWN0001", "drive"), ("MSFT30012345678", "enclosure"), ("", "enclosure")])
 def test_page_80h_is_the_disks_own_unless_it_repeats_the_enclosures(tree, page, source):
     docked(tree, "sdd", 0, serial=page)

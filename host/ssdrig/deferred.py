@@ -1,7 +1,13 @@
 """Modules that are imported when they are first used: numpy and others, where parsers and plans do without."""
 
 import importlib
+import importlib.util
 from typing import Any
+
+
+def is_installed(name: str) -> bool:
+    """Whether a package can be imported; it is not imported for that."""
+    return importlib.util.find_spec(name) is not None
 
 
 class Deferred:

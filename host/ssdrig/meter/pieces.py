@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ssdrig import wire
+from ssdrig.deferred import is_installed
 from ssdrig.errors import RigError
 from ssdrig.meter import calibration, clock, power
 from ssdrig.meter.closure import Stretch
@@ -107,7 +108,8 @@ class Stream:
         layout, number = self._layout, int(self._layout.first[a])
         n, behind = int(self._places.n[a:z].sum()), int(lead is not None)  # what of the arrays is of the piece before
         t_ns, P = np.empty(behind + n, np.int64), np.empty(behind + n)
-        read = self._read_compiled if self.samples >= COMPILED_SAMPLES else self._read
+        compiled = self.samples >= COMPILED_SAMPLES and is_installed("numba")
+        read = self._read_compiled if compiled else self._read
         t_us, vbus, current, volts_sum_V = read(a, z, facts, fitted, t_ns[behind:], P[behind:])
         plain = not power.corrected(facts) and not (current < 0).any()
         raw_P = P

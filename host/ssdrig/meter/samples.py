@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ssdrig import journal, rigrecords
+from ssdrig.deferred import is_installed
 from ssdrig.errors import RigError
 from ssdrig.meter.frames import Decoder, Frames, Places
 from ssdrig.meter.peaks import highest_mean_W
@@ -109,7 +110,7 @@ def need_some(run: str | os.PathLike, decoder: Decoder, there: bool) -> None:
 
 def decoded(run: str | os.PathLike, kind: type[Frames] | type[Places] = Frames) -> tuple[Decoder, dict[str, int]]:
     """All frames of a run folder, and the bytes of it that are no record: left at its end, skipped within."""
-    decoder, at, skipped, compiled = Decoder(kind), 0, 0, journal.is_long(run)
+    decoder, at, skipped, compiled = Decoder(kind), 0, 0, journal.is_long(run) and is_installed("numba")
     while True:
         records = piece(run, at, compiled)
         decoder.feed(records)

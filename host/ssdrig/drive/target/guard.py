@@ -163,7 +163,14 @@ class Held:
 
     def prove(self) -> None:
         """To be called before the first write after an absence: one of the marks must be there. Without marks, or
-        without an absence, nothing is read. Raises ExchangedDrive where none is left."""
+        without an absence, nothing is read. Raises ExchangedDrive where none is left, and for a disk that only its
+        enclosure's serial tells from another, of which there is no mark."""
+        if self._was_away and not self._marks and self.drive.serial_source == identity.ENCLOSURE and not self.drive.wwn:
+            raise ExchangedDrive(
+                f"a fact or a mark of {_title(self.drive)} itself",
+                "the enclosure's serial alone, after an absence: any disk in it has that",
+                "connect the drive by SATA, or start again",
+            )
         if self._was_away and self._marks:
             seen = block.read(self.path, sorted(self._marks))
             if all(content != self._marks[at] for at, content in zip(sorted(self._marks), seen, strict=True)):
