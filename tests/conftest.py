@@ -293,6 +293,8 @@ def pytest_runtest_protocol(item):
 
     def look(signum, frame):
         if reason := limit.reason():
+            # the report of the failure, which nothing may interrupt, takes a moment on a busy machine
+            signal.setitimer(signal.ITIMER_REAL, 12 * LOOK_S, LOOK_S)
             pytest.fail(reason)  # no subclass of Exception: the tested code cannot swallow it
 
     before = signal.signal(signal.SIGALRM, look)

@@ -36,10 +36,11 @@ def alive(line):
 
 
 def test_ping(line):
+    begin_s = time.monotonic()
     _, first_us, held_us = alive(line)
     time.sleep(0.5)
     _, then_us, _ = alive(line)
-    assert held_us < 50_000 and then_us - first_us == pytest.approx(500_000, rel=0.1)
+    assert held_us < 50_000 and 450_000 <= then_us - first_us <= 1.1e6 * (time.monotonic() - begin_s)
 
 
 def test_go_and_stop(line):
