@@ -403,7 +403,7 @@ def test_writer_that_is_gone_in_a_moment_ends_no_run(tree, here, monkeypatch):
 
     tree.process(4242, "smartd", "/dev/sda")
     monkeypatch.setattr(guard.time, "sleep", lambda s: shutil.rmtree(tree.root / "proc/4242"))
-    here.check()
+    assert here.check().serial == here.drive["serial"] and not (tree.root / "proc/4242").exists()
 
 
 def test_volume_made_on_the_drive_since_is_refused(tree, here):
@@ -417,7 +417,7 @@ def test_content_of_the_runs_own_is_no_reason_against_its_next_step(tree, here):
     with open(tree.root / "dev/sda", "r+b") as disk:
         disk.seek(1080)
         disk.write(b"\x53\xef")
-    here.check()
+    assert here.check().serial == here.drive["serial"]
 
 
 # ---- the source

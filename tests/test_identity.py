@@ -9,6 +9,7 @@ from drives import a_drive
 from guarding import SERIAL, against, make_ext4, tree  # noqa: F401  fixture
 
 from ssdrig.drive.target import ata_identity, guard, identity, inventory, lock
+from ssdrig.drive.target.door import path_of
 from ssdrig.drive.target.identity import Identity, compare, placeholder
 from ssdrig.drive.target.inventory import all_drives, find
 from ssdrig.errors import ExchangedDrive, UnsafeTarget, UsageError
@@ -328,8 +329,9 @@ def test_moved_drive_with_our_mark_may_be_written(tree):
     with held_at(tree) as held:
         marked(held, tree)
         come_back(tree, keep=True)
-        held.recheck()
+        moved = held.recheck()
         held.prove()
+        assert held.drive is moved and held.path == path_of(held.opened.fd)
 
 
 def test_stranger_without_our_mark_is_refused_before_the_first_write(tree):
@@ -394,6 +396,19 @@ def test_stranger_in_the_same_enclosure_has_another_consent(tree):
     tree.remove("sdd")
     docked(tree, "sdd", 0, size_bytes=128 * MIB)
     assert list(against(tree, "sdd", before)) == ["destroy-data"]
+
+
+def test_content_after_an_absence_is_a_mark_only_once_the_drive_is_proven(tree):
+    docked(tree, "sdd", 0)
+    with held_at(tree, "sdd") as held:
+        tree.remove("sdd")
+        docked(tree, "sdd", 0)
+        held.recheck()
+        held.mark({0: b"a stranger's" * 400})
+        with pytest.raises(ExchangedDrive):
+            held.prove()
+        held.mark({}, proven=True)
+        held.prove()
 
 
 def test_stranger_in_the_same_enclosure_is_refused_where_no_mark_tells(tree):

@@ -44,7 +44,7 @@ def _cannot_change(key: str, *_) -> NoReturn:
 class Bench:
     """`drive` is its part of run.json; `target_now` gives fio_target. The functions raise DriveError or UnsafeTarget;
     `purge` reports the method and its verified effect, `poll` makes a SMART document (given an earlier one, it asks
-    only that one's sources again), `check` verifies that the target is still this drive, that nobody else uses it
+    only that one's sources again), `check` verifies that the target is still this drive, that no other program uses it
     and, after an absence, that one of the places (4 KiB at byte offsets) is as it was that `remember` was given last,
     `trim` discards so many bytes from its beginning, `setting` says what a condition is, `change` sets it, `put_back`
     takes what `setting` said, `conditions` reads all, `witness` reads the kernel's own counts of its I/O,

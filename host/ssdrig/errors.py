@@ -118,8 +118,8 @@ class PowerCut(SsdrigError):
 
 
 class NotPaired(SsdrigError):
-    """The rig, or the switch, does not act on the drive that is tested. No cut is made, and nothing is said of the
-    drive."""
+    """The rig, or the switch, does not act on the drive that is tested. No cut is made, and the drive gets no
+    verdict."""
 
     exit_code = 18
 

@@ -170,7 +170,7 @@ def no_file(run: Path) -> str:
         for name in (*folders, *names):
             path = os.path.join(folder, name)
             if os.path.islink(path) and not (os.path.realpath(path) + os.sep).startswith(top + os.sep):
-                return path  # also where nothing lies at its end: what is written there would be made
+                return path  # also where its target does not exist: a write would create it
         for name in names:
             path = os.path.join(folder, name)
             if os.path.exists(path) and not os.path.isfile(path):

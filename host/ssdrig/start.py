@@ -125,7 +125,7 @@ def become(command: str, argv: list[str]) -> int:
         os.chdir(ROOT)
         words = argv[:]
         words.remove("test")
-        os.environ.pop("PYTHONSAFEPATH", None)  # tests start scripts of the clone, which import what lies beside them
+        os.environ.pop("PYTHONSAFEPATH", None)  # scripts of the tests import modules of their folder
         os.execv(python, [python, "-m", "pytest", "-n", "5", "--dist", "loadscope", *words])
     os.execv(python, [python, "-P", "-m", "ssdrig", *argv])
 
@@ -135,6 +135,6 @@ def hold() -> int | None:
     with contextlib.suppress(OSError):  # none, or a file system without locks
         held = os.open(STAMP.resolve(), os.O_RDONLY)
         with contextlib.suppress(OSError):
-            fcntl.flock(held, fcntl.LOCK_SH)  # provision.sweep removes only environments that nobody holds
+            fcntl.flock(held, fcntl.LOCK_SH)  # provision.sweep removes only environments that no process holds
         return held
     return None

@@ -276,7 +276,13 @@ HOLDERS = [
         f'mknod /run/jail-$D b $NUMBER; writer {SSDRIG[0]} -S -c "{MAPPED}"',
         "writers_end; rm /run/jail-$D",
     ),
-    Holder("SCSI generic", {"writer"}, f"writer sh -c 'exec 3<>/dev/sg1; {KEEP}'", "writers_end", disk="sdb"),
+    Holder(
+        "SCSI generic",
+        {"writer"},
+        f"writer sh -c 'exec 3<>/dev/$(ls /sys/block/$D/device/scsi_generic); {KEEP}'",
+        "writers_end",
+        disk="sdb",
+    ),
     Holder("NVMe generic", {"writer"}, f"writer sh -c 'exec 3<>/dev/ng0n1; {KEEP}'", "writers_end", disk="nvme0n1"),
     Holder("NVMe controller", {"writer"}, f"writer sh -c 'exec 3<>/dev/nvme0; {KEEP}'", "writers_end", disk="nvme0n1"),
     Holder(

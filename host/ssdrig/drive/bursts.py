@@ -1,4 +1,4 @@
-"""I/O against a drive in bursts and rests, as a pattern says, counted slot by slot."""
+"""I/O against a drive in bursts and rests that follow a pattern, counted slot by slot."""
 
 import contextlib
 import random

@@ -1,30 +1,37 @@
-"""Sockets with one end for all that is done with them: a peer that says a byte now and then, a header line a second, or
-"100 Continue" for ever, holds nobody up longer than one that says nothing."""
+"""Sockets with one deadline for a whole exchange: a peer that sends a byte now and then, a header line a second, or
+"100 Continue" for ever, is waited for no longer than one that sends nothing."""
 
 import math
 import socket
 import threading
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import ssl
 
 
-class Plain(socket.socket):
-    """A TCP socket. `until`: when each wait for the peer ends with TimeoutError, time.monotonic()."""
+class Bounded:
+    """Base of a socket. `until`: when each wait for the peer ends with TimeoutError, time.monotonic()."""
 
     until = math.inf
+    settimeout: Callable
+    send: Callable
 
     def recv_into(self, *args, **how):
         self.settimeout(left_s(self.until))
-        return super().recv_into(*args, **how)
+        return super().recv_into(*args, **how)  # type: ignore[misc]
 
     def sendall(self, data, flags=0):
         rest = memoryview(data).cast("B")
         while len(rest):
             self.settimeout(left_s(self.until))
             rest = rest[self.send(rest, flags) :]
+
+
+class Plain(Bounded, socket.socket):
+    """A TCP socket."""
 
 
 def left_s(until: float) -> float | None:
@@ -40,18 +47,8 @@ def context() -> "ssl.SSLContext":
     """What makes of a Plain a TLS socket with the same bound."""
     import ssl  # takes as long as the start of Python
 
-    class Tls(ssl.SSLSocket):
-        until = math.inf
-
-        def recv_into(self, *args, **how):
-            self.settimeout(left_s(self.until))
-            return super().recv_into(*args, **how)
-
-        def sendall(self, data, flags=0):
-            rest = memoryview(data).cast("B")
-            while len(rest):
-                self.settimeout(left_s(self.until))
-                rest = rest[self.send(rest, flags) :]
+    class Tls(Bounded, ssl.SSLSocket):
+        pass
 
     made = ssl.create_default_context()
     made.set_alpn_protocols(["http/1.1"])

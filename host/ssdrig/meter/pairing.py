@@ -132,7 +132,7 @@ def combined(p: Sequence[float]) -> float:
 
 def verdict(looks: Sequence[Sequence[Look]], busy: bool = False) -> tuple[str, str]:
     """(PAIRED, NOT_PAIRED or UNKNOWN, why) by the looks at each rail: looks[i][rail]. One rail that shows the signature
-    is enough. `busy`: the drive may be at work by itself, so a rail that is not at rest says nothing against it."""
+    is enough. `busy`: the drive may be at work by itself, so a rail that is not at rest is no evidence against it."""
     rails = len(looks[-1])
     for of_rail in zip(*looks, strict=True):
         chances = [each.p for each in of_rail if each.p is not None and each.steps]
@@ -157,7 +157,7 @@ def unpaired(events: Iterable[Mapping]) -> str:
 
 
 def _error_of_median_W(values: "np.ndarray") -> float:
-    """Standard error, by the spread of the middle half: one slot in which all stood still says little."""
+    """Standard error, by the spread of the middle half: one slot in which the host stood still changes it little."""
     first, third = np.quantile(values, (0.25, 0.75))
     return float(third - first) / 1.35 * 1.2533 / math.sqrt(len(values))
 

@@ -222,7 +222,7 @@ class _Campaign:
             self._promised_now(cut)
         if judged.unfelt:
             self._tell("powerloss.end", stop="not felt")
-            do = "nothing is said of the drive: see that the rig, or the switch, feeds this drive and no other"
+            do = "this is no verdict on the drive: check that the rig, or the switch, feeds this drive and no other"
             raise NotPaired(f"the drive to lose its power in cut {cut.number}", judged.unfelt, do)
         if judged.harness:
             self._tell("powerloss.end", stop="control")

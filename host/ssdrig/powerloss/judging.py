@@ -32,7 +32,7 @@ LATER = "taken from all starts together once the campaign has ended: `found` of 
 
 class Judged(NamedTuple):
     """`record`: flat, as the journal keeps it; `harness`: why a control session failed, "" where it did not; `picture`:
-    what a page shows of it; `unfelt`: why the drive kept its power in the cut, "" where nothing says so."""
+    what a page shows of it; `unfelt`: evidence that the drive kept its power in the cut, or ""."""
 
     record: dict[str, Any]
     verdict: Verdict
@@ -212,7 +212,7 @@ def feels(lived: Lived, before: health.State, after: health.State) -> bool:
 
 
 def _unfelt(cut: Cut, lived: Lived, before: health.State, after: health.State, felt: bool) -> str:
-    """Why a cut is known not to have reached the drive, "" where nothing says so: commands that it carried out without
+    """Evidence that a cut did not reach the drive, or "": commands that it carried out without
     power; or, before any cut was felt, no sign of a loss at all."""
     outcome, rows = lived.outcome, lived.rows
     if outcome is None or cut.control or cut.shape in BACK_BY_ITSELF:

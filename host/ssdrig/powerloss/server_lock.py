@@ -1,5 +1,5 @@
-"""One ssdrig at a time works on an NBD server. The lock is the server's, however its address is spelled, and lies in a
-folder that only root, or only this user, can write: nobody else can take it or stand in its way."""
+"""One ssdrig at a time works on an NBD server. The lock is the server's, however its address is spelled, in a folder
+that only root, or only this user, can write: no other user can take or block it."""
 
 import contextlib
 import fcntl
@@ -30,7 +30,7 @@ def names(uri: str) -> list[str]:
 
 
 def _of_socket(path: str) -> list[str]:
-    """By its folder and name, which outlive a server that makes its socket anew, and by the socket itself, which may
+    """By its folder and name, which outlive a server that creates its socket again, and by the socket itself, which may
     have a second name."""
     if "\0" in path:
         return [f"abstract {path!r}"]
@@ -117,7 +117,7 @@ def _made(folder: Path) -> None:
 
 
 def _held(path: Path) -> bool:
-    """Whether root holds this lock, by /proc/locks: nobody else may open the file."""
+    """Whether root holds this lock, by /proc/locks: only root may open the file."""
     with contextlib.suppress(OSError):
         status = os.lstat(path)
         where = f"{os.major(status.st_dev):02x}:{os.minor(status.st_dev):02x}:{status.st_ino}"

@@ -55,11 +55,13 @@ class Target:
     exchanged: Callable[[int], SsdrigError] | None = None
 
 
-def remember(held: Held, offsets: Sequence[int]) -> None:
-    """Read 4 KiB at each byte offset as marks of the drive that is held. What cannot be read is none."""
+def remember(held: Held, offsets: Sequence[int], proven: bool = False) -> None:
+    """Read 4 KiB at each byte offset as marks of the drive that is held, without what cannot be read. proven: as for
+    Held.mark()."""
     with contextlib.suppress(DriveError, UnsafeTarget):
         contents = block.read(held.path, list(offsets))
-        held.mark({at: content for at, content in zip(offsets, contents, strict=True) if content is not None})
+        blocks = {at: content for at, content in zip(offsets, contents, strict=True) if content is not None}
+        held.mark(blocks, proven)
 
 
 def of_virtual(
@@ -105,7 +107,7 @@ def of_held(held: Held, commands: tuple[str, str] | None, claimed: bool) -> Targ
         queues_deleted=nvme,
         commands=commands,
         cannot=cannot(held.drive),
-        remember=lambda offsets: remember(held, offsets),
+        remember=lambda offsets: remember(held, offsets, proven=True),  # _prove() has read its stamps
         exchanged=lambda places: lost_mark(held.drive, places),
     )
 

@@ -108,7 +108,7 @@ class Carrying:
             self.show.warn(f"{was.run.name} is begun anew: {error}")
             return None
         if given_again.files(story.acts):
-            self.show.warn(f"{was.run.name} is begun anew: its plan reads a file, and a review names none")
+            self.show.warn(f"{was.run.name} starts again: its plan reads a file, and a review names none")
             return None
         return story
 

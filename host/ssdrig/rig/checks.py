@@ -27,7 +27,7 @@ HOLD_PART = 0.9  # of its voltage, that another rail keeps
 LOAD_PART = 0.1  # by which resistor, shunt and sensor may differ together
 LEAST_LOAD_A = 0.02
 PATH_mOhm = 150.0  # of supply, fuse, switch and wires, before the sensor
-SCATTER = 4.0  # standard errors of a mean: one sound figure in 16 000 lies further off
+SCATTER = 4.0  # standard errors of a mean: one sound figure in 16 000 is further off
 SEEN_us = 1000.0  # of a picture, that others are looked at
 
 

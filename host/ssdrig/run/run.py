@@ -444,7 +444,7 @@ def _conditions_after(here: Bench, book: journal.Journal, before: Mapping) -> No
 
 def _sent(pusher: subprocess.Popen, run: Path, stop: Stop, show: Progress) -> bool:
     """Wait until all points are sent, or cannot be, or a person no longer wants to wait. A pusher that hangs is ended,
-    so that none is left behind; all points are kept."""
+    so that none remains; all points are stored."""
     asked, moved, moved_at = stop.count, push.moved(run), time.monotonic()
     while pusher.poll() is None:
         if stop.count > asked:

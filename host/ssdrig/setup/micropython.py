@@ -62,7 +62,7 @@ def loader_line(root: Path) -> list[str]:
 
 def beside(program: Path, libraries: Path) -> str:
     """A folder as --library-path takes it. There : and ; part folders, $ begins a token, and nothing quotes them: with
-    one of them in it, the folder is named from where the program lies."""
+    one of them in it, the folder is found from the program."""
     if re.search("[:;$]", str(libraries)):
         return f"$ORIGIN/{os.path.relpath(libraries, program.parent)}"
     return str(libraries)

@@ -85,7 +85,7 @@ def set_up(command: str, more: Sequence[str] = ()) -> None:
 
 def compile_simulator() -> None:
     """Compile the simulator as the clone's owner, so that the first demo begins at once. Where that fails, its first
-    start tries again and says why."""
+    start tries again and prints why."""
     if not may_write():
         return
     words = [str(PYTHON), "-P", "-m", "ssdrig.virtual.compiled"]

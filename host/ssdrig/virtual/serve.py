@@ -59,7 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--state", metavar="FILE", help="start from this snapshot (see precondition)")
     add("--kept", metavar="DIR", help="start from the drive that a run has kept there (RUN/drive)")
     add("--die-with-parent", action="store_true", help="end when the process that started this one ends")
-    add("--tell-progress", action="store_true", help=argparse.SUPPRESS)  # lines before the one that says it is ready
+    add("--tell-progress", action="store_true", help=argparse.SUPPRESS)  # lines before the one that reports it ready
     add("--list-presets", action="store_true", help="list the presets and end (--json: all their constants)")
     add("--json", action="store_true", help="of --list-presets: print one JSON object on stdout")
     actions = parser.add_subparsers(dest="action", metavar="COMMAND")
@@ -97,7 +97,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def check(args: argparse.Namespace) -> None:
-    """Raises UsageError for a drive that there is not, or one that nobody could reach."""
+    """Raises UsageError for a drive that there is not, or one that cannot be reached."""
     if args.action == "precondition":
         _preset(args.age_preset)
     if args.action or args.list_presets:

@@ -73,7 +73,7 @@ def _documents(content: bytes, name: str) -> list[dict]:
     found = smartctl_text.parse(text)
     if found is not None:
         return [{"smartctl": found}]
-    for begin in list(re.finditer(r"[{\[]", text))[:MOST_BEGINNINGS]:  # after what sudo or ssh said
+    for begin in list(re.finditer(r"[{\[]", text))[:MOST_BEGINNINGS]:  # after what sudo or ssh printed
         try:
             return _classified(json.loads(text[begin.start() :]), name)
         except (ValueError, RecursionError):

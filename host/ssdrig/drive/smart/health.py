@@ -18,7 +18,7 @@ NVME_WARNINGS = {  # bits of critical warning: (kind, state, words)
     5: ("persistent_memory", FAILING, "its persistent memory region is read-only or unreliable"),
 }
 EXIT_BITS = {  # of smartctl, where the document itself does not show what they stand for: (kind, state, words)
-    3: ("smart_status", FAILING, "smartctl: the drive says that it is failing"),
+    3: ("smart_status", FAILING, "smartctl: the drive reports that it is failing"),
     4: ("attribute_now", FAILING, "smartctl: a pre-failure attribute is at or below its threshold"),
     5: ("attribute_past", WARNING, "smartctl: an attribute was at or below its threshold in the past"),
     6: ("error_log", WARNING, "smartctl: the error log has entries"),
@@ -70,7 +70,7 @@ def _of_drive(snapshot: dict) -> list[Reason]:
         other = warning & ~sum(1 << bit for bit in NVME_WARNINGS)
         return out + ([Reason("critical_warning", FAILING, f"critical warning {other:#04x}")] if other else [])
     if snapshot["health_ok"] is False:
-        return [Reason("smart_status", FAILING, "the drive says that it is failing")]
+        return [Reason("smart_status", FAILING, "the drive reports that it is failing")]
     return []
 
 

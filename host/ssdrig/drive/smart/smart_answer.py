@@ -3,7 +3,7 @@
 import re
 
 NO_DATA_MASK = 0b11  # smartctl's exit status: only bits 0 and 1 mean that there is no data
-COUNTERS = (  # keys under which smartctl puts what only a drive can have said
+COUNTERS = (  # keys that only an answer of the drive has
     "ata_smart_attributes",
     "ata_device_statistics",
     "nvme_smart_health_information_log",
@@ -15,8 +15,8 @@ LOG_KEY = re.compile("log_[0-9a-f]{2}h")
 
 
 def has_data(document) -> bool:
-    """Whether this JSON of smartctl holds what a drive said: its exit status has neither bit 0 nor 1, or counters are
-    there all the same; a file without an exit status names its device. False for anything else."""
+    """Whether this JSON of smartctl holds an answer of a drive: its exit status has neither bit 0 nor 1, or counters
+    are there all the same; a file without an exit status names its device. False for anything else."""
     if not isinstance(document, dict):
         return False
     head = document.get("smartctl")

@@ -33,7 +33,7 @@ class Way(Protocol):
 
 
 class Door:
-    """Shut at first. `fd`: the number that is its own until close(); `is_open`: a drive is behind it."""
+    """Shut at first. `fd`: the number that is its own until close(); `is_open`: it opens a drive."""
 
     def __init__(self) -> None:
         with socket.socket(socket.AF_UNIX) as shut:
@@ -87,7 +87,7 @@ def path_of(fd: int) -> str:
 
 
 def alive(fd: int) -> bool:
-    """False once the disk behind the descriptor was removed: its size is 0 from then on."""
+    """False once the disk of the descriptor was removed: its size is 0 from then on."""
     try:
         return os.lseek(fd, 0, os.SEEK_END) > 0
     except OSError:

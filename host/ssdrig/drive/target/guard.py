@@ -129,7 +129,7 @@ class Held:
             raise ExchangedDrive(
                 f"one disk that shows serial {printable(self.drive.serial)}",
                 ", ".join(f"{d.node} ({printable(d.model) or 'model unknown'})" for d in rivals),
-                "unplug the others: nobody can say which of them may be written",
+                "unplug the others: which of them may be written cannot be told",
             )
         if isinstance(found, Drive) and (follow or found.name == self.drive.name):
             return found
@@ -153,13 +153,16 @@ class Held:
         error = ExchangedDrive if here and not found else UnsafeTarget
         raise error(f"{_title(self.drive)} at {self.drive.node}", seen, do)
 
-    def mark(self, blocks: Mapping[int, bytes]) -> None:
-        """Remember what was read or written at a few places, 4 KiB at each byte offset, and will stay there until the
-        next call; {} forgets all, before a step writes over them."""
-        self._marks = {offset: bytes(content) for offset, content in blocks.items() if len(set(content)) > 1}
-        if not self._was_away:
-            return
-        self._was_away = not blocks
+    def mark(self, blocks: Mapping[int, bytes], proven: bool = False) -> None:
+        """Remember content by which to know the drive after an absence. After an absence that nothing has proven yet,
+        new content is not remembered: it may be another disk's.
+
+        blocks: 4 KiB at each byte offset, which stay there until the next call; {} forgets all, before a step writes.
+        proven: the caller has proven the drive itself since its last absence."""
+        if proven:
+            self._was_away = False
+        if not (blocks and self._was_away):
+            self._marks = {offset: bytes(content) for offset, content in blocks.items() if len(set(content)) > 1}
 
     def prove(self) -> None:
         """To be called before the first write after an absence: one of the marks must be there. Without marks, or
@@ -333,7 +336,7 @@ def _refusals(drive: Drive, destroy_serial: str | None, root, machine: Machine) 
     if destroy_serial != drive.consent or not drive.serial:
         found = _content(drive, root)
         if found and destroy_serial == drive.serial and drive.serial:
-            found += f"; {drive.serial} is its enclosure's serial and stands for any disk in there"
+            found += f"; {drive.serial} is its enclosure's serial, the same for any disk in it"
         if found:
             refuse(CONTENT, found, f"--destroy-data {drive.consent}" if drive.serial else None)
     return out

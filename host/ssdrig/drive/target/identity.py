@@ -18,7 +18,7 @@ SHORT = 4  # characters of such a pattern, and the least that count as a sequenc
 DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 # The characters that come next where someone counts: in decimal, hexadecimal or through the alphabet, and round again.
 AFTER: dict[str, str] = {**dict(zip(DIGITS, DIGITS[1:], strict=False)), "9": "A0", "0": "1A", "F": "G0", "Z": "A0"}
-# Words that stand where nobody has put a serial, without blanks and punctuation.
+# Words in place of a serial that was never set, without blanks and punctuation.
 NO_SERIAL = {
     "NA",
     "NIL",
@@ -98,7 +98,7 @@ class Identity:
     @property
     def consent(self) -> str:
         """What --destroy-data must repeat: the serial; of a disk that shows its enclosure's, also its model, WWN and
-        capacity, since the same serial stands for whatever disk is in the enclosure."""
+        capacity, since any disk in the enclosure shows the same serial."""
         if self.serial_source != ENCLOSURE:
             return self.serial
         words = (self.serial, re.sub(r"[^A-Za-z0-9._-]+", "_", self.model), self.wwn, str(self.capacity_bytes))

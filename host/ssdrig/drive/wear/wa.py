@@ -104,7 +104,7 @@ def estimate(snapshot: dict) -> WriteAmplification | None:
     """Write amplification over the drive's life from mean P/E cycles x raw NAND / host bytes, for a drive that counts
     neither NAND bytes nor pages; None where one of these is not known, or the error would be over COARSEST_ESTIMATE.
 
-    The mean is off by less than one cycle, raw NAND lies between the capacity and the next power of two GiB."""
+    The mean is off by less than one cycle, raw NAND is between the capacity and the next power of two GiB."""
     mean, host, capacity = (snapshot[name] for name in ("pe_cycles_mean", "host_written_bytes", "capacity_bytes"))
     unit = snapshot["host_written_unit_bytes"] or 0
     if not mean or not capacity or host is None or host <= unit:
