@@ -114,7 +114,7 @@ def test_a_load_that_ends_between_two_lines_of_the_ledger_is_counted_to_its_end(
         {"t_ns": int(t * 1e9), "last_command_t_ns": int(last * 1e9)} | dict.fromkeys(truth.COUNTS, n)
         for t, last, n in came
     ]
-    (tmp_path / "seconds.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    (tmp_path / "counts.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     counted = [
         truth.counts_between(tmp_path, 1_000_000_000, t1)["host_write_commands"] for t1 in (2_300_000_000, 10**9 * 4)
     ]

@@ -124,7 +124,7 @@ def test_a_feed_that_a_killed_server_left_is_replaced_and_removed(tmp_path):
     assert not os.path.exists(path)
 
 
-@pytest.mark.parametrize("name", ["energy.bin", "ledger.json", ".ledger.json.part", "seconds.jsonl", "marks.jsonl"])
+@pytest.mark.parametrize("name", ["energy.bin", "ledger.json", ".ledger.json.part", "counts.jsonl", "marks.jsonl"])
 def test_files_of_another_kind_in_the_truth_folder_stay(tmp_path, name):
     path = thesis(tmp_path / name)
     with pytest.raises(UsageError, match="files of another kind"):

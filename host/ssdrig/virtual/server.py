@@ -109,6 +109,8 @@ class Server:
             if now >= advance_at or not self.device.powered:
                 self.device.advance(now)
                 advance_at = now + ADVANCE_NS
+                if self.truth:
+                    self.truth.count(now)
                 self._follow_power(now)
                 self.subsystem.advance(now)
             for connection in self.connections:

@@ -5,7 +5,7 @@
                   32 bytes header: 8s magic "SSDRENG1" | u64 t0_ns CLOCK_MONOTONIC of model time 0 | u32 dilation
                                    | u32 step_ns of model time | 8 zero bytes
                   then u64 energy_nJ of each step since model time 0
-    seconds.jsonl COUNTS of the ledger a line, at the start, once a second and at the end, with their `t_ns` and
+    counts.jsonl  COUNTS of the ledger a line, at the start, every COUNT_NS and at the end, with their `t_ns` and
                   `last_command_t_ns`, when the last command had come by then
     marks.jsonl   one ledger a line, as it stood each time that a host read the SMART page 02h
     cuts.jsonl    one power cut a line, once the drive has started again or at the end: when, what was lost of which
@@ -29,6 +29,7 @@ from ssdrig.virtual.device.device import Device
 from ssdrig.virtual.flash import ageing, ftl
 
 STEP_NS = 1_000_000
+COUNT_NS = 50_000_000  # of host time; collection comes in bursts, so a second is too coarse for an edge
 KEPT_STEPS = 60_000  # of the energy, that the device may still be asked for
 HEADER = struct.Struct("<8sQII8x")
 MAGIC = b"SSDRENG1"
@@ -44,12 +45,14 @@ class TruthFolder:
             self.folder.mkdir(parents=True, exist_ok=True)
             _refuse_other_files(self.folder)
             self.energy = open(self.folder / "energy.bin", "wb")
+            self.counts = open(self.folder / "counts.jsonl", "w")
         except OSError as e:
             seen = e.strerror or str(e)
             raise UsageError(f"a folder {folder} for the truth", seen, "give another --truth DIR") from e
         device.note_cut = self._cut
         self.energy.write(HEADER.pack(MAGIC, device.t0_ns, device.dilation, STEP_NS))
-        self._count(device.truth(device.t0_ns))
+        self._counted_ns = 0
+        self.count(device.t0_ns)
         self._found(device.drive)
 
     def _found(self, drive) -> None:
@@ -72,11 +75,18 @@ class TruthFolder:
             self.device.drive.forget_energy(steps - KEPT_STEPS)
         ledger = self.device.truth(t_ns)
         self._count(ledger)
+        self.counts.flush()
         write_atomically(self.folder / "ledger.json", json.dumps(ledger).encode() + b"\n", durable=False)
 
+    def count(self, t_ns: int) -> None:
+        """Keep the counts as they stand at `t_ns`, to which the device has advanced, unless the last are fresh."""
+        if t_ns - self._counted_ns >= COUNT_NS:
+            self._count(self.device.truth(t_ns))
+
     def _count(self, ledger: dict) -> None:
-        with open(self.folder / "seconds.jsonl", "a") as f:
-            f.write(json.dumps({key: ledger[key] for key in ("t_ns", "last_command_t_ns", *COUNTS)}) + "\n")
+        if ledger["t_ns"] > self._counted_ns:
+            self._counted_ns = ledger["t_ns"]
+            self.counts.write(json.dumps({key: ledger[key] for key in ("t_ns", "last_command_t_ns", *COUNTS)}) + "\n")
 
     def mark(self, t_ns: int) -> None:
         """Keep the ledger as it stands now, so that what SMART said at this instant can be compared with it."""
@@ -91,12 +101,13 @@ class TruthFolder:
         self.write(t_ns)
         self.device.tell_cut()
         self.energy.close()
+        self.counts.close()
 
 
 def _refuse_other_files(folder: Path) -> None:
     """The files of an earlier drive are replaced, those of anything else are not."""
     energy = folder / "energy.bin"
-    names = ("ledger.json", ".ledger.json.part", "seconds.jsonl", "marks.jsonl", "cuts.jsonl")
+    names = ("ledger.json", ".ledger.json.part", "counts.jsonl", "marks.jsonl", "cuts.jsonl")
     others = [folder / name for name in (*names, "retention.json", "retries.bin")]
     if energy.exists():
         with open(energy, "rb") as f:
@@ -121,9 +132,9 @@ def counts_between(folder: str, t0_ns: int, t1_ns: int) -> dict:
     """By how much each of COUNTS rose between two CLOCK_MONOTONIC times (float); between two lines they are taken to
     rise evenly until the last command came. Raises JournalError if the record does not reach over both times."""
     try:
-        lines = [json.loads(line) for line in (Path(folder) / "seconds.jsonl").read_text().splitlines()]
+        lines = [json.loads(line) for line in (Path(folder) / "counts.jsonl").read_text().splitlines()]
     except (OSError, ValueError) as e:
-        raise JournalError(f"seconds.jsonl in {folder}", str(e), "give the folder that --truth named") from e
+        raise JournalError(f"counts.jsonl in {folder}", str(e), "give the folder that --truth named") from e
     t_ns = np.array([line["t_ns"] for line in lines], np.int64)
     if not len(t_ns) or t0_ns < t_ns[0] or t1_ns > t_ns[-1]:
         seen = f"{t_ns[0]} to {t_ns[-1]}" if len(t_ns) else "nothing"
