@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from small_plans import DRIVE, FILLED, HEAD
 from synthetic_pts import Run
+from trace_rows import rows_of
 
 from ssdrig.analysis.table import Row, Table
 from ssdrig.analysis.table import load as load_table
@@ -39,8 +40,8 @@ def prepared(tmp_path, steps, **more):
 
 
 def trace_file(path, *rows, **words):
-    rows = np.array(list(rows), traceform.ROW)
-    traceform.write(path, [rows], lambda: {"name": "mine", "source": "a test", **words})
+    rows = rows_of(*rows)
+    traceform.write(path, [rows], lambda: {"name": "mine", "source": "a test", "depths": "bursts", **words})
     return rows
 
 
@@ -57,16 +58,13 @@ def folder_of(path, rows, times_ms, how=None, ended=True):
     return path
 
 
-ROWS = np.array(
-    [
-        (0, 0, 4096, WRITE),
-        (0, 8192, 8192, READ),
-        (500 * MS, 0, 0, FLUSH),
-        (1200 * MS, 4096, 4096, READ),
-        (2400 * MS, 0, 1 << 20, TRIM),
-        (2600 * MS, 0, 65536, WRITE),
-    ],
-    traceform.ROW,
+ROWS = rows_of(
+    (0, 0, 4096, WRITE),
+    (0, 8192, 8192, READ),
+    (500 * MS, 0, 0, FLUSH),
+    (1200 * MS, 4096, 4096, READ),
+    (2400 * MS, 0, 1 << 20, TRIM),
+    (2600 * MS, 0, 65536, WRITE),
 )
 TIMES_MS = [(0, 0, 1), (0, 0.5, 1100), (500, 500, 501), (1200, 1200, 1202), (2400, 2400, 2401), (2600, 2602, 2650)]
 
@@ -282,7 +280,7 @@ def played_twice(runs) -> Table:
         begin_ms = w.t_ns / MS - 10_000  # folder_of puts all times 10 s later
         took_ms = [factor * slow_ms.get(i % 2000 if i % 500 == 1 else 0, 0.1 + i % 7 / 100) for i in range(4000)]
         times_ms = [(begin_ms + 2 * i, begin_ms + 2 * i + 0.01, begin_ms + 2 * i + took_ms[i]) for i in range(4000)]
-        folder_of(w.path / "played" / path, np.array(rows, traceform.ROW), times_ms)
+        folder_of(w.path / "played" / path, rows_of(*rows), times_ms)
         w.t_ns += 8 * SECOND
         w.event("step.end", step=path, ok=True, played=path, bytes=sum(row[2] for row in rows))
     return load_table(w.end())

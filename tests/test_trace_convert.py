@@ -11,8 +11,9 @@ import pytest
 from ssdrig import cli
 from ssdrig.errors import UsageError
 from ssdrig.load import traceform
-from ssdrig.load.traceform import FLUSH, READ, TRIM, WRITE
-from ssdrig.trace import command, convert, formats
+from ssdrig.load.traceform import FLUSH, READ, TRIM, WRITE, ZEROES
+from ssdrig.trace import command, convert, facts, formats
+from ssdrig.trace.player import How
 
 ALIBABA = """\
 419,W,8792731648,16384,1577808144360767
@@ -73,7 +74,16 @@ def converted(tmp_path, text: str | bytes, **more) -> list[tuple]:
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     rows = np.concatenate(list(convert.Conversion(path, convert.Asked(**more)).windows()))
     assert traceform.why_not(rows) is None
-    return rows.tolist()
+    return rows[["t_ns", "offset_bytes", "length_bytes", "op"]].tolist()
+
+
+def depths(tmp_path, text: str, **more) -> tuple[list[int] | None, str | None]:
+    """Of each I/O, None where they are not known; and why they are not."""
+    path = tmp_path / "source"
+    path.write_text(text)
+    made = convert.Conversion(path, convert.Asked(**more))
+    rows, words = np.concatenate(list(made.windows())), made.words()
+    return (rows["depth"].tolist() if words["depths"] else None), words["depths_why"]
 
 
 def test_each_format_says_what_its_lines_say(tmp_path):
@@ -114,6 +124,152 @@ def test_a_format_is_known_by_its_first_line():
     for each in formats.FORMATS:
         assert each.parse(each.example)
     assert all(formats.of(line) is None for line in ("", "hello", "fio version 4 iolog", "1,2,3", "e 1"))
+
+
+def event(t_us, name, letters, sector, sectors):
+    size = f" {512 * sectors} ()" if name == "rq_issue" else " ()" if name == "rq_complete" else ""
+    rest = "" if name == "bio_queue" else " be,0,4"
+    return f"  dd-9   [001] ..s1.  587.{t_us:06}: block_{name}: 7,0 {letters}{size} {sector} + {sectors}{rest} [0]\n"
+
+
+def blk(t_us, action, letters, sector, sectors):
+    return f"  8,0    1  {t_us}   0.{t_us:06}000  697  {action}  {letters} {sector} + {sectors} [fio]\n"
+
+
+@pytest.mark.parametrize("letters", ["WZ", "WZS", "WZFSM"])
+def test_write_zeroes_stays_write_zeroes(tmp_path, letters):
+    text = event(1, "bio_queue", letters, 0, 8388608) + event(2, "bio_queue", "WS", 8, 8)
+    rows = converted(tmp_path, text)
+    assert [row[2:] for row in rows] == [(1 << 31, ZEROES), (1 << 31, ZEROES), (4096, WRITE)]
+    assert converted(tmp_path, text, leave_out=(ZEROES,)) == [(0, 4096, 4096, WRITE)]
+
+
+def test_an_io_that_the_kernel_names_n_is_write_zeroes_only_without_zones(tmp_path):
+    """Linux prints Write Zeroes and Zone Append so (blkdiscard -z of a loop device, 6.18)."""
+    text = event(1, "bio_queue", "NS", 0, 131072)
+    assert converted(tmp_path, text, zones=False) == [(0, 0, 64 << 20, ZEROES)]
+    with pytest.raises(UsageError, match="line 1"):
+        converted(tmp_path, text)
+    assert len(converted(tmp_path, event(1, "bio_queue", "N", 0, 0) + event(2, "bio_queue", "R", 0, 8))) == 1
+
+
+@pytest.mark.parametrize("letters", ["ZA", "ZAS", "ZR", "ZRA", "ZO", "ZC", "ZF", "DE", "DES", "X"])
+@pytest.mark.parametrize("line", [lambda *what: event(2, "bio_queue", *what), lambda *what: blk(2, "Q", *what)])
+def test_what_no_drive_without_zones_can_be_asked_for_is_refused(tmp_path, letters, line):
+    before = line("R", 0, 8)
+    with pytest.raises(UsageError, match="line 2"):
+        converted(tmp_path, before + line(letters, 4096, 8))
+
+
+def test_a_reset_of_a_zone_is_refused_where_the_kernel_names_it_n(tmp_path):
+    with pytest.raises(UsageError, match="zone.*line 1"):
+        converted(tmp_path, event(1, "bio_queue", "N", 524288, 0), zones=False)
+
+
+def test_writes_that_blkparse_cannot_tell_from_write_zeroes_are_refused(tmp_path):
+    text = blk(1, "Q", "WS", 0, 8388608) + blk(2, "Q", "W", 0, 8)
+    with pytest.raises(UsageError, match="Write Zeroes.*line 1"):
+        converted(tmp_path, text)
+    assert converted(tmp_path, text, leave_out=(ZEROES,)) == [(0, 0, 4096, WRITE)]
+
+
+@pytest.mark.parametrize("letters, op", [("D", TRIM), ("DS", TRIM), ("RA", READ), ("WFSM", WRITE), ("WSMU", WRITE)])
+def test_letters_behind_the_operation_change_nothing(tmp_path, letters, op):
+    for text in (blk(1, "Q", letters, 8, 8), event(1, "bio_queue", letters, 8, 8)):
+        assert converted(tmp_path, text) == [(0, 4096, 4096, op)]
+
+
+def in_flight(plan, begin, end):
+    """Lines of I/Os (begin, end) in µs, and the depth of each by a count of its own."""
+    marks = sorted([(b, 1, n) for n, (b, _) in enumerate(plan)] + [(e, 0, n) for n, (_, e) in enumerate(plan)])
+    text = "".join((begin if is_begin else end)(t, n) for t, is_begin, n in marks)
+    order = [n for _, is_begin, n in marks if is_begin]
+    return text, [sum(b <= plan[n][0] < e for b, e in plan) for n in order]
+
+
+def drawn(n=300, seed=5):
+    rng = random.Random(seed)
+    begins = rng.sample(range(1, 20 * n), n)
+    return [(begin, begin + rng.randint(1, 200)) for begin in sorted(begins)]
+
+
+@pytest.mark.parametrize("action", ["Q", "D"])
+def test_depth_is_what_is_under_way_by_blkparse(tmp_path, action):
+    text, expected = in_flight(
+        drawn(), lambda t, n: blk(t, action, "W", 8 * n, 8), lambda t, n: blk(t, "C", "W", 8 * n, 8)
+    )
+    assert depths(tmp_path, text) == (expected, None) and max(expected) > 5
+
+
+def test_depth_of_blkparse_is_the_drives_where_queued_and_issued_are_there(tmp_path):
+    text = "".join(blk(1 + n, "Q", "W", 8 * n, 8) for n in range(4))  # merged into one request, and one of its own
+    text += blk(10, "D", "W", 0, 24) + blk(11, "D", "W", 24, 8) + blk(12, "C", "W", 0, 24) + blk(13, "C", "W", 24, 8)
+    assert converted(tmp_path, text) == [(0, 0, 24 * 512, WRITE), (1000, 24 * 512, 4096, WRITE)]
+    assert depths(tmp_path, text) == ([1, 2], None)
+    again = text + blk(20, "D", "R", 0, 8) + blk(21, "R", "R", 0, 8) + blk(22, "D", "R", 0, 8) + blk(23, "C", "R", 0, 8)
+    assert len(converted(tmp_path, again)) == 3  # requeued, and issued once more
+
+
+def test_depth_by_the_kernels_events(tmp_path):
+    text, expected = in_flight(
+        drawn(), lambda t, n: event(t, "bio_queue", "R", 8 * n, 8), lambda t, n: event(t, "rq_complete", "R", 8 * n, 8)
+    )
+    assert depths(tmp_path, text) == (expected, None)
+    merged = event(1, "bio_queue", "R", 0, 8) + event(2, "bio_queue", "R", 8, 8) + event(3, "rq_complete", "R", 0, 16)
+    assert depths(tmp_path, merged + event(4, "bio_queue", "R", 0, 8)) == ([1, 2, 1], None)
+    parts = event(1, "bio_queue", "R", 0, 16) + event(2, "rq_complete", "R", 0, 8) + event(3, "bio_queue", "R", 64, 8)
+    parts += event(4, "rq_complete", "R", 8, 8) + event(5, "bio_queue", "R", 72, 8)
+    assert depths(tmp_path, parts) == ([1, 2, 2], None)
+
+
+def test_depth_by_response_times(tmp_path):
+    plan = drawn()
+    expected = [sum(b <= begin < e for b, e in plan) for begin, _ in plan]
+    text = "".join(f"{10**17 + b},hm,1,Read,{4096 * n},4096,{e - b}\n" for n, (b, e) in enumerate(plan))
+    assert depths(tmp_path, text) == (expected, None)
+    together = "".join(f"{10**17},hm,1,Read,{4096 * n},4096,0\n" for n in range(3))
+    assert depths(tmp_path, together)[0] == [3, 3, 3]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        IOLOG3,
+        IOLOG2,
+        JESD,
+        TRACEPOINT,
+        ALIBABA.replace("725", "419"),
+        blk(1, "D", "W", 0, 8) + blk(2, "D", "W", 8, 8),
+        "".join(blk(t, "D", "W", 8 * t, 8) for t in range(9)) + "  8,0 1 9 99.000000000 0 C W 0 + 8 [0]\n"
+        "  8,0 1 10 99.100000000 0 Q R 0 + 8 [0]\n  8,0 1 10 99.100000000 0 D R 0 + 8 [0]\n",
+    ],
+)
+def test_a_depth_that_the_source_does_not_say_is_not_known(tmp_path, text):
+    found, why = depths(tmp_path, text)
+    assert found is None and why
+    assert set(depths(tmp_path, text, depth=8)[0]) == {8}
+
+
+def test_a_trace_without_depths_is_shown_and_played_so(tmp_path, capsys):
+    (tmp_path / "s").write_text(IOLOG3)
+    assert cli.main(["trace", "convert", str(tmp_path / "s"), str(tmp_path / "t")]) == 0
+    capsys.readouterr()
+    assert cli.main(["trace", "show", str(tmp_path / "t"), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["figures"]["depth_percent"] is None
+    assert cli.main(["trace", "show", str(tmp_path / "t")]) == 0 and "not known" in capsys.readouterr().out
+    words = ["trace", "play", str(tmp_path / "t"), "--virtual", "sata-tlc", "--closed", "--fill"]
+    assert cli.main(words) == UsageError.exit_code and "--depth" in capsys.readouterr().err
+    with pytest.raises(UsageError, match="depth"):
+        facts.of_file(tmp_path / "t", How(closed=True))
+
+
+def test_a_file_of_the_kernels_tracing_begins_with_comments_and_has_other_events(tmp_path):
+    text = "# tracer: nop\n#\n#     TASK-PID\n" + TRACEPOINT.splitlines(True)[0]
+    text += "  kworker/0:0H-10  [000] .....   592.847200: block_rq_insert: 7,0 NS 0 () 0 + 8 [k]\n".replace(
+        "rq", "plug"
+    )
+    text += "  kworker/0:0H-10  [000] .....   592.847200: sched_wakeup: comm=x pid=1\n"
+    assert len(converted(tmp_path, text)) == 1
 
 
 def test_places_are_aligned_and_wrapped_to_the_range(tmp_path):
@@ -207,7 +363,7 @@ def test_the_command_converts_and_says_what_it_made(tmp_path, capsys):
     assert not (tmp_path / "u").exists() and "gzip" in capsys.readouterr().err
     (tmp_path / "j").write_text(JESD)
     assert cli.main(["trace", "convert", str(tmp_path / "j"), str(tmp_path / "v"), "--no-trims", "--no-flushes"]) == 0
-    assert traceform.read(tmp_path / "v")[1].tolist() == [(0, 524288, 4096, WRITE)]
+    assert traceform.read(tmp_path / "v")[1].tolist() == [(0, 524288, 4096, WRITE, 0)]
     capsys.readouterr()
     assert cli.main(["trace", "play", str(tmp_path / "v"), "--virtual", "sata-tlc"]) == UsageError.exit_code
     assert "--closed" in capsys.readouterr().err

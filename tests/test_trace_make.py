@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+from trace_rows import rows_of
 
 from ssdrig import cli
 from ssdrig.errors import UsageError
@@ -110,10 +111,6 @@ def test_sequential_is_what_begins_where_one_before_has_ended():
     assert shown.sequential(rows).tolist() == expected and 0.2 < np.mean(expected) < 0.8
 
 
-def test_depths_are_sizes_of_bursts():
-    assert shown.depths(np.array([0, 0, 5, 9, 9, 9])).tolist() == [2, 2, 1, 3, 3, 3]
-
-
 def test_a_file_is_made_and_shown(tmp_path, capsys):
     path = tmp_path / "t.trace"
     words = ["trace", "make", "bench-light-like", str(path), "--scale", "0.01", "--working-set", "1GiB", "--json"]
@@ -163,7 +160,7 @@ def test_what_cannot_be_made_is_refused(more, seen):
         ((-1, 0, 512, 0), "before that"),
         ((0, 100, 512, 0), "whole blocks"),
         ((0, 0, 0, 1), "moves nothing"),
-        ((0, 0, 512, 4), "no read"),
+        ((0, 0, 512, 5), "none of: read"),
         ((0, 512, 0, 3), "flush"),
         ((0, -512, 512, 0), "on no drive"),
         ((0, 0, 33 << 20, 0), "more than"),
@@ -171,6 +168,6 @@ def test_what_cannot_be_made_is_refused(more, seen):
     ],
 )
 def test_a_row_that_cannot_be_played_is_found(row, seen):
-    rows = np.array([(0, 0, 512, 0), row], traceform.ROW)
+    rows = rows_of((0, 0, 512, 0), row)
     number, why = traceform.why_not(rows)
     assert number == 1 and seen in why and traceform.why_not(rows[:1]) is None

@@ -10,17 +10,18 @@ import numpy as np
 import pytest
 from loop_device import loop_device
 from serving import Serving
+from trace_rows import rows_of
 
 from ssdrig import cli
 from ssdrig.errors import DriveError, UnsafeTarget, UsageError
 from ssdrig.load import played, traceform
-from ssdrig.load.traceform import FLUSH, READ, TRIM, WRITE
+from ssdrig.load.traceform import FLUSH, READ, TRIM, WRITE, ZEROES
 from ssdrig.trace import aio, player, plays, targets
 from ssdrig.virtual.nbdpipe import NbdPipe
 
 
 def trace(*rows) -> np.ndarray:
-    return np.array(list(rows), traceform.ROW)
+    return rows_of(*rows)
 
 
 def bursts(*sizes, gap_ns=1_000_000) -> np.ndarray:
@@ -28,6 +29,7 @@ def bursts(*sizes, gap_ns=1_000_000) -> np.ndarray:
     rows = np.zeros(sum(sizes), traceform.ROW)
     rows["t_ns"] = np.repeat(np.arange(len(sizes)) * gap_ns, sizes)
     rows["offset_bytes"], rows["length_bytes"], rows["op"] = np.arange(len(rows)) * 4096, 4096, WRITE
+    rows["depth"] = np.repeat(sizes, sizes)
     return rows
 
 
@@ -139,7 +141,7 @@ def test_a_gap_that_was_cut_stays_cut_in_later_windows(small_ring):
 
 
 def test_a_closed_play_keeps_the_depth_of_each_burst(small_ring):
-    for sizes, deepest in (([1] * 40, 1), ([8] * 20, 8), ([2, 30, 2], 16)):  # a window of 16 cuts a burst
+    for sizes, deepest in (([1] * 40, 1), ([8] * 20, 8), ([2, 30, 2], 30)):  # a window of 16 cuts no depth
         model = Model()
         _, records = run(bursts(*sizes, gap_ns=10**12), model, closed=True)
         assert model.deepest == deepest and (records["intended_ns"] == records["issued_ns"]).all()
@@ -187,7 +189,7 @@ def test_a_file_is_written_and_read(tmp_path):
     path.write_bytes(bytes(4 << 20))
     rows = bursts(*[7] * 30, gap_ns=1000)
     rows["op"][100:] = READ
-    rows[50] = (rows["t_ns"][50], 0, 0, FLUSH)
+    rows[50] = (rows["t_ns"][50], 0, 0, FLUSH, 1)
     out = io.BytesIO()
     with targets.device(str(path), 4096) as target:
         player.fits(rows, target.size_bytes, target.block_bytes)
@@ -226,8 +228,8 @@ def test_the_virtual_drive_gets_what_the_trace_says(served):
     rows = bursts(*[3, 60, 1] * 30, gap_ns=1000)
     rows["length_bytes"] = rng.integers(1, 40, len(rows)) * 4096
     rows["offset_bytes"] = np.arange(len(rows)) % 300 * (40 * 4096)
-    rows["op"] = rng.choice([READ, WRITE, WRITE, TRIM], len(rows))
-    rows[5] = (rows["t_ns"][5], 0, 0, FLUSH)
+    rows["op"] = rng.choice([READ, WRITE, WRITE, TRIM, ZEROES], len(rows))
+    rows[5] = (rows["t_ns"][5], 0, 0, FLUSH, rows["depth"][5])
     longest = int(rows["length_bytes"].max())
     out = io.BytesIO()
     with targets.nbd(served.socket, longest) as target:
@@ -299,6 +301,8 @@ def test_the_command_says_what_it_will_do_and_does_it(tmp_path, capsys, monkeypa
         str(records),
     ]
     capsys.readouterr()
+    assert cli.main(words) == UsageError.exit_code and "--fill" in capsys.readouterr().err and not records.exists()
+    words.append("--fill")
     assert cli.main([*words, "--dry-run"]) == 0
     said = capsys.readouterr()
     planned = json.loads(said.out)
@@ -307,11 +311,12 @@ def test_the_command_says_what_it_will_do_and_does_it(tmp_path, capsys, monkeypa
     assert cli.main([*words, "--speed", "4"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["simulated"] and found["scaled"] and found["written_bytes"] == planned["written_bytes"]
+    assert found["filled_bytes"] == traceform.read(tmp_path / "t")[0]["range_bytes"]
     assert found["figures"]["ios"] == 1082 and found["figures"]["lag"] and found["how"]["dilation"] == 2
     assert os.path.getsize(records) == 1082 * played.RECORD.itemsize
     assert counted(served)["write_bytes"] - before == planned["written_bytes"]
     assert cli.main(words) == UsageError.exit_code  # records exist
-    assert cli.main(["trace", "play", path, "--virtual", "sata-tlc", "--capacity", "256MiB", "--closed"]) == 0
+    assert cli.main(["trace", "play", path, "--virtual", "sata-tlc", "--capacity", "256MiB", "--closed", "--fill"]) == 0
     said = capsys.readouterr().out
     assert "SIMULATED, SCALED" in said and "lag" not in said
     assert cli.main(["trace", "play", path, "--virtual", "nothing"]) == UsageError.exit_code

@@ -9,7 +9,7 @@ from drives import a_drive
 from loop_device import loop_device
 
 from ssdrig import cli
-from ssdrig.errors import ToolMissing
+from ssdrig.errors import ToolMissing, UsageError
 from ssdrig.load import traceform
 from ssdrig.load.traceform import FLUSH, READ, WRITE
 from ssdrig.trace import command, record
@@ -52,10 +52,22 @@ def test_what_a_disk_is_asked_for_is_recorded(tmp_path, tracing, monkeypatch, ca
         monkeypatch.setattr(record, "_fetch", until_used(record._fetch))
         assert cli.main(["trace", "record", "X", str(tmp_path / "t"), "--time", "60s"]) == 0
     header, rows = traceform.read(tmp_path / "t")
-    ours = [tuple(row)[1:] for row in rows.tolist() if row[3] != READ]
+    ours = [tuple(row)[1:4] for row in rows.tolist() if row[3] != READ]
     assert ours == [(24576, 8192, WRITE), (32768, 8192, WRITE), (0, 0, FLUSH)]
+    assert header["depths"] and rows["depth"].min() >= 1
     assert header["timed"] and not header["scaled"] and drive.serial in header["name"]
     assert not list((tracing / "instances").iterdir())
+
+
+def test_a_disk_with_zones_is_refused_before_anything_starts(tmp_path):
+    zoned = tmp_path / "sys/block/sdz/queue/zoned"
+    record.no_zones("sdz", tmp_path)
+    zoned.parent.mkdir(parents=True)
+    zoned.write_text("none\n")
+    record.no_zones("sdz", tmp_path)
+    zoned.write_text("host-managed\n")
+    with pytest.raises(UsageError, match="host-managed"):
+        record.no_zones("sdz", tmp_path)
 
 
 def test_without_tracing_it_says_what_to_mount(tmp_path, monkeypatch):

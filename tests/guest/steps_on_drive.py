@@ -38,7 +38,7 @@ def main(serial: str, method: str) -> None:
 
     def replayed() -> str:
         rows = np.zeros(64, traceform.ROW)
-        rows["op"], rows["length_bytes"] = traceform.WRITE, 4096
+        rows["op"], rows["length_bytes"], rows["depth"] = traceform.WRITE, 4096, 64
         rows["offset_bytes"] = np.arange(64) * 4096
         with targets.named(here.fio_target, 4096) as target, tempfile.TemporaryFile() as out:
             player.play(rows, target, player.How(closed=True), out)

@@ -15,6 +15,7 @@ from ssdrig.virtual import adminclient, bench
 
 LAG_IOS, LAG_RATE = 1_000_000, 30_000
 CLOSED_IOS, BURST = 500_000, 64
+FILL_DEPTH = 32
 FILE_BYTES = 256 << 20
 TRIES = 5
 DRIVE_BYTES = 1 << 30
@@ -35,7 +36,7 @@ def lag() -> list[Figure]:
 def rate() -> list[Figure]:
     rows = np.zeros(CLOSED_IOS, traceform.ROW)
     rows["t_ns"] = np.arange(CLOSED_IOS) // BURST
-    rows["length_bytes"] = 4096
+    rows["length_bytes"], rows["depth"] = 4096, BURST
     rows["offset_bytes"] = np.random.default_rng(1).integers(0, FILE_BYTES // 4096, CLOSED_IOS) * 4096
     with _file() as target, _one_core():
         found = [_played(rows, target, player.How(closed=True)) for _ in range(TRIES)]
@@ -60,6 +61,7 @@ def service() -> list[Figure]:
     rows = np.concatenate(list(generate.generate(asked)))
     fill = np.zeros(DRIVE_BYTES // (1 << 17), traceform.ROW)
     fill["op"], fill["length_bytes"], fill["offset_bytes"] = traceform.WRITE, 1 << 17, np.arange(len(fill)) << 17
+    fill["depth"] = FILL_DEPTH
     running = bench.start("sata-tlc", capacity=str(DRIVE_BYTES), board=False)
     try:
         socket = running.drive["socket"]
@@ -95,7 +97,7 @@ def _against(rows: np.ndarray, target, speed: float, socket: str) -> tuple[float
 def _singles(n: int) -> np.ndarray:
     rows = np.zeros(n, traceform.ROW)
     rows["t_ns"] = np.arange(n) * 1_000_000
-    rows["length_bytes"] = 4096
+    rows["length_bytes"], rows["depth"] = 4096, BURST
     rows["offset_bytes"] = np.random.default_rng(2).integers(0, DRIVE_BYTES // 4096, n) * 4096
     return rows
 

@@ -94,7 +94,8 @@ class Context:
 
 
 class Discards:
-    """Discards of a block device, one after the other in a thread of their own. `answered`: (name, ns, errno or 0)."""
+    """Discards and Write Zeroes of a block device, one after the other in a thread of their own. `answered`: (name, ns,
+    errno or 0)."""
 
     def __init__(self, fd: int):
         self.fd, self.under_way = fd, 0
@@ -103,9 +104,9 @@ class Discards:
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
-    def ask(self, name: int, offset: int, length: int) -> None:
+    def ask(self, name: int, offset: int, length: int, request: int = block.BLKDISCARD) -> None:
         self.under_way += 1
-        self._asked.put((name, offset, length))
+        self._asked.put((name, offset, length, request))
 
     def taken(self) -> tuple[int, int, int] | None:
         """The next that has ended, None: none has."""
@@ -116,8 +117,8 @@ class Discards:
 
     def _run(self) -> None:
         while (asked := self._asked.get()) is not None:
-            name, offset, length = asked
-            number = discard(self.fd, offset, length)
+            name, *where = asked
+            number = discard(self.fd, *where)
             self.answered.append((name, time.monotonic_ns(), number))
 
     def close(self) -> None:
@@ -126,10 +127,10 @@ class Discards:
         self._thread.join()
 
 
-def discard(fd: int, offset: int, length: int) -> int:
-    """Errno, or 0."""
+def discard(fd: int, offset: int, length: int, request: int = block.BLKDISCARD) -> int:
+    """Errno, or 0. `request`: BLKDISCARD or BLKZEROOUT."""
     try:
-        fcntl.ioctl(fd, block.BLKDISCARD, struct.pack("=QQ", offset, length))
+        fcntl.ioctl(fd, request, struct.pack("=QQ", offset, length))
     except OSError as error:
         return error.errno or errno.EIO
     return 0

@@ -10,10 +10,13 @@ import numpy as np
 from ssdrig.errors import UsageError
 from ssdrig.files import replacing
 
-READ, WRITE, TRIM, FLUSH = range(4)
-OPS = ("read", "write", "trim", "flush")
-ROW = np.dtype([("t_ns", "<i8"), ("offset_bytes", "<i8"), ("length_bytes", "<u4"), ("op", "<u4")])
-FORMAT, SCHEMA = "ssdrig trace", 1
+READ, WRITE, TRIM, FLUSH, ZEROES = range(5)
+OPS = ("read", "write", "trim", "flush", "write zeroes")
+ROW = np.dtype(
+    [("t_ns", "<i8"), ("offset_bytes", "<i8"), ("length_bytes", "<u4"), ("op", "<u2"), ("depth", "<u2")]
+)  # depth: I/Os under way once those of this t_ns have been submitted; 0: not known
+DEPTH_MOST = (1 << 16) - 1
+FORMAT, SCHEMA = "ssdrig trace", 2
 HEADER_BYTES = 4096
 WINDOW_IOS = 1 << 16
 BLOCK_BYTES = 512  # nothing of a trace is smaller, or lies between
@@ -101,7 +104,7 @@ def why_not(rows: np.ndarray, before_ns: int = 0) -> tuple[int, str] | None:
     checks = (
         (np.diff(t_ns, prepend=before_ns) < 0, "its time is before that of the one before it"),
         ((t_ns < 0) | (t_ns > T_MOST_NS), f"its time is not in 0 to {T_MOST_NS} ns"),
-        (op >= len(OPS), "it is no read, write, trim or flush"),
+        (op >= len(OPS), f"it is none of: {', '.join(OPS)}"),
         ((op == FLUSH) & ((offset != 0) | (length != 0)), "a flush that has a place"),
         ((op != FLUSH) & ((offset < 0) | (offset > END_MOST_BYTES)), "its offset is on no drive"),
         ((op != FLUSH) & ((offset | length) % BLOCK_BYTES != 0), f"it is not in whole blocks of {BLOCK_BYTES} bytes"),
@@ -110,6 +113,16 @@ def why_not(rows: np.ndarray, before_ns: int = 0) -> tuple[int, str] | None:
     )
     found = [(int(np.argmax(bad)), why) for bad, why in checks if bad.any()]
     return min(found, default=None)
+
+
+def can_be_closed(header: dict) -> None:
+    """Raises UsageError where the trace's queue depths are not known, so that it cannot be played without its times."""
+    if not header.get("depths"):
+        raise UsageError(
+            "a trace with queue depths, to play it without its times",
+            f"none: {header.get('depths_why') or 'its header names no source of them'}",
+            "convert it again with --depth N, if you know the depth it was recorded with",
+        )
 
 
 def digest(rows: np.ndarray) -> str:

@@ -9,12 +9,14 @@ import os
 import stat
 import struct
 import time
+from pathlib import Path
 
 import numpy as np
 
 from ssdrig.drive.aio import CONTROL, EVENT, FSYNC, PREAD, PWRITE, TRIM_LOOK_NS, Context, Discards
+from ssdrig.drive.target import block
 from ssdrig.errors import DriveError, UsageError
-from ssdrig.load.traceform import FLUSH, READ, TRIM, WRITE
+from ssdrig.load.traceform import FLUSH, READ, TRIM, WRITE, ZEROES
 
 _OPCODES = {READ: PREAD, WRITE: PWRITE, FLUSH: FSYNC}
 _BLKSSZGET = 0x1268
@@ -59,7 +61,7 @@ class Aio:
         self._controls["data"], self._controls["fd"] = np.arange(slots), self.fd
         self._pointers = self._controls.ctypes.data + np.arange(slots, dtype=np.uint64) * CONTROL.itemsize
         self._expected = np.zeros(slots, np.int64)
-        self._is_trim = np.zeros(slots, bool)
+        self._is_trim, self._is_zero = np.zeros(slots, bool), np.zeros(slots, bool)
         self._events = np.zeros(EVENTS, EVENT)
         self._event_slots, self._event_results = self._events["data"].view(np.int64), self._events["result"]
         self._trims: Discards | None = None
@@ -84,6 +86,11 @@ class Aio:
             return struct.unpack("i", fcntl.ioctl(self.fd, _BLKSSZGET, bytes(4)))[0]
         return 4096 if self.direct else 512
 
+    def _takes_zeroes(self) -> bool:
+        number = os.fstat(self.fd).st_rdev
+        path = Path(f"/sys/dev/block/{os.major(number)}:{os.minor(number)}/queue/write_zeroes_max_bytes")
+        return path.exists() and int(path.read_text()) > 0
+
     def prepare(self, first: int, rows: np.ndarray) -> None:
         """The requests of rows go into the slots from `first` on, which must be free. Raises UsageError."""
         n, op = len(rows), rows["op"]
@@ -94,11 +101,20 @@ class Aio:
         here["buffer"], here["bytes"] = np.where(op == FLUSH, 0, buffer), length
         here["offset"] = rows["offset_bytes"]
         self._expected[first : first + n] = length
-        self._is_trim[first : first + n] = op == TRIM
-        if self._trims is None and (op == TRIM).any():
+        self._is_zero[first : first + n] = op == ZEROES
+        self._is_trim[first : first + n] = trims = (op == TRIM) | (op == ZEROES)
+        if self._trims is None and trims.any():
             if not self.is_drive:
-                raise UsageError("a block device for a trace with trims", self.path, "play it on a drive")
+                raise UsageError(
+                    "a block device for a trace with trims or Write Zeroes", self.path, "play it on a drive"
+                )
             self._trims = Discards(self.fd)
+        if (op == ZEROES).any() and not self._takes_zeroes():
+            raise UsageError(
+                "a drive with the Write Zeroes command, which this trace has",
+                f"{self.path} without it: the kernel would write zeroes as data",
+                "leave them out: ./ssdrig trace convert --no-zeroes",
+            )
 
     def submit(self, first: int, n: int, now_ns: int = 0) -> int:
         """Hand over the requests of n slots (now_ns: as nbdpipe.submit, not needed here). Returns how many were taken,
@@ -106,7 +122,8 @@ class Aio:
         if self._trims is not None and (trims := np.flatnonzero(self._is_trim[first : first + n])).size:
             if trims[0] == 0:
                 row = self._controls[first]
-                self._trims.ask(first, int(row["offset"]), int(row["bytes"]))
+                request = block.BLKZEROOUT if self._is_zero[first] else block.BLKDISCARD
+                self._trims.ask(first, int(row["offset"]), int(row["bytes"]), request)
                 return 1
             n = int(trims[0])
         try:
@@ -152,7 +169,8 @@ class Aio:
         while answer := self._trims.taken():
             slot, now, error = answer
             if error:
-                raise self._failed("a discard", error, "leave trims out: ./ssdrig trace convert --no-trims")
+                what, option = ("Write Zeroes", "--no-zeroes") if self._is_zero[slot] else ("a discard", "--no-trims")
+                raise self._failed(what, error, f"leave them out: ./ssdrig trace convert {option}")
             done_ns[slot] = now
             ended += 1
         return ended

@@ -23,7 +23,7 @@ SCALED = "SCALED: fewer I/Os than the source had"
 
 EXAMPLES = (
     ("trace make bench-light-like light.trace", "a trace from published statistics"),
-    ("trace play light.trace --virtual sata-tlc", "on a SIMULATED drive"),
+    ("trace play light.trace --virtual sata-tlc --fill", "on a SIMULATED drive"),
     ("trace show light.trace", "sizes, depths, pauses"),
 )
 
@@ -71,6 +71,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     turn.add_argument("--ios", type=int, metavar="N", help="take the first N only")
     turn.add_argument("--no-trims", action="store_true", help="leave trims out")
     turn.add_argument("--no-flushes", action="store_true", help="leave flushes out")
+    turn.add_argument("--no-zeroes", action="store_true", help="leave Write Zeroes out")
+    turn.add_argument(
+        "--no-zones", action="store_true", help="the source's drive has no zones: an I/O named N is Write Zeroes"
+    )
+    turn.add_argument("--depth", type=int, metavar="N", help="queue depth of the source, where its file does not say")
     words = "record what a disk of this machine is asked for; nothing is written to it (root)"
     record = actions.add_parser("record", help=words, description=words)
     record.add_argument("drive", metavar="DRIVE", help="serial number or /dev/disk/by-id path")
@@ -95,6 +100,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     play.add_argument(
         "--closed", action="store_true", help="ignore the times: as fast as possible at the trace's queue depths"
     )
+    play.add_argument("--fill", action="store_true", help="write the trace's range first; a trace that reads needs it")
     play.add_argument("--records", metavar="FILE", type=Path, help="keep the times of each I/O in this file")
     add_dry_run(play, "only say what would be done and what stands against it")
     for action in (make, turn, record, show, play):
@@ -116,13 +122,15 @@ def _make(args: argparse.Namespace) -> int:
 
 
 def _convert(args: argparse.Namespace) -> int:
-    chosen = ((args.no_trims, traceform.TRIM), (args.no_flushes, traceform.FLUSH))
+    chosen = ((args.no_trims, traceform.TRIM), (args.no_flushes, traceform.FLUSH), (args.no_zeroes, traceform.ZEROES))
     asked = convert.Asked(
         args.device,
         parse_bytes(args.range) if args.range else None,
         parse_bytes(args.block),
         args.ios,
         tuple(op for left_out, op in chosen if left_out),
+        args.depth,
+        not args.no_zones,
     )
     made = convert.Conversion(args.source, asked)
     return _written(args, made.windows(), made.words)
@@ -135,6 +143,7 @@ def _file_name(words: str) -> str:
 
 def _record(args: argparse.Namespace) -> int:
     drive, root, show = inventory.find(args.drive), record.tracefs(), Progress()
+    record.no_zones(drive.name)
     _new(args.file)
     with tempfile.TemporaryDirectory(prefix="ssdrig-record-", dir="/var/tmp") as folder:
         text = Path(folder) / _file_name(f"recorded of {drive.model} {drive.serial}")
@@ -142,7 +151,7 @@ def _record(args: argparse.Namespace) -> int:
             say = f"{drive.node}: {{}} I/Os; Ctrl-C ends it"
             seconds = parse_seconds(args.time)
             record.record(drive.major, drive.minor, seconds, out, root, lambda lines: show.show(say.format(lines)))
-        made = convert.Conversion(text, convert.Asked())
+        made = convert.Conversion(text, convert.Asked(zones=False))
         return _written(args, made.windows(), made.words)
 
 
@@ -172,7 +181,7 @@ def _new(path: Path) -> Path:
 def _show(args: argparse.Namespace) -> int:
     header, rows = traceform.read(args.file)
     checked(args.file, header, rows)
-    found = shown.figures(traceform.windows(rows))
+    found = shown.figures(traceform.windows(rows), bool(header.get("depths")))
     if args.json:
         print(json.dumps({"header": header, "figures": found}, ensure_ascii=False))
         return 0
@@ -185,9 +194,13 @@ def _show(args: argparse.Namespace) -> int:
         ("write", found["writes"], found["written_bytes"], found["write_mean_bytes"]),
     ):
         print(f"  {op:12} {ios} I/Os, {size(moved)}" + (f", mean {size(mean)}" if mean else ""))
-    print(f"  others       {found['trims']} trims ({size(found['trimmed_bytes'])}), {found['flushes']} flushes")
+    print(
+        f"  others       {found['trims']} trims ({size(found['trimmed_bytes'])}), {found['flushes']} flushes, "
+        f"{found['zeroes']} Write Zeroes ({size(found['zeroed_bytes'])})"
+    )
     print(f"  sizes, %     {_row(found['size_percent'])}")
-    print(f"  depth, %     {_row(found['depth_percent'])}")
+    depths = found["depth_percent"]
+    print(f"  depth, %     {_row(depths) if depths else 'not known: ' + str(header.get('depths_why'))}")
     print(f"  sequential   {found['sequential_percent']:.1f} %")
     print(f"  pauses       {clock(found['idle_s'])} in gaps from 25 ms on, the longest {found['longest_gap_s']:.3f} s")
     print(f"  range        {size(found['range_bytes'])}")
@@ -204,9 +217,12 @@ def _play(args: argparse.Namespace) -> int:
     how.check()
     if not (header.get("timed", True) or how.closed):
         raise UsageError("a trace with times", f"none in {args.file}", "play it with --closed")
+    if how.closed:
+        traceform.can_be_closed(header)
     if args.records:
         _new(args.records)
-    asked = plays.Asked(args.file.name, header, rows, how, args.records)
+    asked = plays.Asked(args.file.name, header, rows, how, args.records, args.fill)
+    asked.check()
     if args.virtual:
         result = plays.on_virtual(asked, args.virtual, args.capacity, args.dry_run)
     else:

@@ -11,7 +11,7 @@ import numpy as np
 
 from ssdrig.errors import UsageError
 from ssdrig.load import traceform
-from ssdrig.load.traceform import READ, TRIM, WRITE
+from ssdrig.load.traceform import OPS, READ, TRIM, WRITE, ZEROES
 from ssdrig.trace import generate
 from ssdrig.trace.player import How, Schedule
 from ssdrig.trace.published import BENCHES, TRIM_BYTES
@@ -20,7 +20,7 @@ from ssdrig.trace.published import BENCHES, TRIM_BYTES
 class Facts(NamedTuple):
     """`lasts_s`: time of the last I/O at the play's times, of the drive (0.0 of a closed play: nothing is known);
     `reach_bytes`: end of the farthest I/O; `longest_bytes` of a read or write; `block_bytes`: all are in whole blocks
-    of 4096, or of 512. `sha256` of the rows."""
+    of 4096, or of 512; `trimmed_bytes`: by trims and Write Zeroes. `sha256` of the rows."""
 
     name: str
     ios: int
@@ -47,6 +47,8 @@ def of_file(path: Path, how: How) -> Facts:
     header, rows = traceform.read(path)
     if not (header.get("timed", True) or how.closed):
         raise UsageError("a trace with times", f"none in {path}", 'say timing = "closed"')
+    if how.closed:
+        traceform.can_be_closed(header)
     found = _of(traceform.windows(rows), how, str(header.get("name", path.name)), bool(header.get("scaled")))
     if found.sha256 != header.get("sha256"):
         raise UsageError(f"{path} as it was written", "rows of another SHA-256", "make or convert it again")
@@ -68,7 +70,12 @@ def guessed(asked: generate.Asked, how: How) -> Facts:
 
 
 def _of(windows: Iterable[np.ndarray], how: How, name: str, scaled: bool) -> Facts:
-    schedule, digest, counts, moved = Schedule(how), hashlib.sha256(), np.zeros(4, np.int64), np.zeros(4, np.int64)
+    schedule, digest, counts, moved = (
+        Schedule(how),
+        hashlib.sha256(),
+        np.zeros(len(OPS), np.int64),
+        np.zeros(len(OPS), np.int64),
+    )
     lasts_ns = reach = longest = bits = before_ns = 0
     for rows in windows:
         if bad := traceform.why_not(rows, before_ns):
@@ -76,8 +83,8 @@ def _of(windows: Iterable[np.ndarray], how: How, name: str, scaled: bool) -> Fac
         before_ns = int(rows["t_ns"][-1])
         digest.update(np.ascontiguousarray(rows, traceform.ROW).data)
         op, length = rows["op"], rows["length_bytes"].astype(np.int64)
-        counts += np.bincount(op, minlength=4)
-        moved += np.bincount(op, length, 4).astype(np.int64)
+        counts += np.bincount(op, minlength=len(OPS))
+        moved += np.bincount(op, length, len(OPS)).astype(np.int64)
         reach = max(reach, int((rows["offset_bytes"] + length).max()))
         longest = max(longest, int(length[op <= WRITE].max(initial=4096)))
         bits |= int(np.bitwise_or.reduce(rows["offset_bytes"] | length))
@@ -88,7 +95,7 @@ def _of(windows: Iterable[np.ndarray], how: How, name: str, scaled: bool) -> Fac
         int(counts[READ]),
         int(moved[READ]),
         int(moved[WRITE]),
-        int(moved[TRIM]),
+        int(moved[TRIM] + moved[ZEROES]),
         0.0 if how.closed else lasts_ns / how.dilation / 1e9,
         reach,
         longest,

@@ -71,6 +71,7 @@ class Asked:
             "synthetic": True,
             "scaled": self.scale < 1,
             "source": BENCHES[self.bench].source,
+            "depths": "I/Os submitted together, in the published shares",
             "parameters": asdict(self),
         }
 
@@ -132,6 +133,7 @@ def generate(asked: Asked) -> Iterator[np.ndarray]:
         rows, kind = np.zeros(n, ROW), kinds.shuffled(n, rng)
         gaps = _gaps(len(depths), asked.idle_cap_ns, rng)
         rows["t_ns"] = np.repeat(t_ns + np.cumsum(gaps) - gaps, depths)
+        rows["depth"] = np.repeat(depths, depths)
         t_ns += int(gaps.sum())
         rows["op"], rows["length_bytes"] = ops[kind], sizes[kind]
         moves, on = rows["op"] <= WRITE, continued.shuffled(n, rng) == 1

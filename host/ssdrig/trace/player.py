@@ -40,7 +40,7 @@ class Target(Protocol):
 
 @dataclass(frozen=True)
 class How:
-    """`closed`: no times, each burst as soon as fewer I/Os than it has are under way. Otherwise the trace's times
+    """`closed`: no times, each I/O as soon as fewer than its depth are under way. Otherwise the trace's times
     divided by `speed`, after gaps were cut to idle_cap_ns (None: none is). Times of the drive are 1/dilation of
     ours."""
 
@@ -138,7 +138,8 @@ class _Playing:
             self._reap(TICK_NS)
 
     def _prepare(self, windows: Iterator[np.ndarray]) -> None:
-        """The next window, as (first slot, first row of each burst and the end, time of each burst)."""
+        """The next window, as (first slot, first row of each burst and the end, time of each burst; in a closed play of
+        each run of one depth, and the depth)."""
         rows = next(windows, None)
         if rows is None:
             self.last = True
@@ -154,8 +155,13 @@ class _Playing:
         t_ns = rows["t_ns"]
         at = self.schedule.of(t_ns)
         self.intended[slot : slot + n] = at
-        first = np.flatnonzero(np.diff(t_ns, prepend=-1))
-        self.ahead = slot, [*first.tolist(), n], at[first].tolist()
+        if self.how.closed and not rows["depth"].all():
+            raise UsageError(
+                "I/Os whose queue depth is known", "one of depth 0", "convert the trace again with --depth N"
+            )
+        values = rows["depth"].astype(np.int64) if self.how.closed else at
+        first = np.flatnonzero(np.diff(values, prepend=-1))
+        self.ahead = slot, [*first.tolist(), n], values[first].tolist()
 
     def _timed(self, slot: int, begins: list[int], times: list[int], windows: Iterator[np.ndarray]) -> None:
         at, burst, n, t0, clock = 0, 0, begins[-1], self.t0_ns, self.clock
@@ -176,9 +182,9 @@ class _Playing:
             else:
                 self._reap(wait)
 
-    def _closed(self, slot: int, begins: list[int], times: list[int], windows: Iterator[np.ndarray]) -> None:
-        for first, end in zip(begins, begins[1:]):
-            depth, at = min(end - first, self.target.most), first
+    def _closed(self, slot: int, begins: list[int], depths: list[int], windows: Iterator[np.ndarray]) -> None:
+        for first, end, most in zip(begins, begins[1:], depths):
+            depth, at = min(most, self.target.most), first
             while at < end:
                 room = min(depth - self.under_way, end - at, BATCH)
                 now = self.clock()

@@ -1,11 +1,12 @@
 """A trace played on a drive of this machine, which the guard holds, or on a virtual one, from the check to the
 figures."""
 
+import os
 import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,29 +23,64 @@ from ssdrig.trace import player, targets
 from ssdrig.virtual import bench
 from ssdrig.words import clock, parse_bytes, size
 
+FILL_BYTES, FILL_DEPTH = 8 << 20, 8
+
 
 @dataclass(frozen=True)
 class Asked:
-    """What is to be played, and how; `records`: where the times of each I/O are kept."""
+    """What is to be played, and how; `records`: where the times of each I/O are kept; `fill`: write the trace's range
+    first, so that what is read has been written."""
 
     name: str
     header: dict
     rows: np.ndarray
     how: player.How
     records: Path | None = None
+    fill: bool = False
+
+    def check(self) -> None:
+        """Raises UsageError for a trace that reads, where nothing was written: a drive answers such reads without its
+        flash."""
+        if not self.fill and any((part["op"] == traceform.READ).any() for part in traceform.windows(self.rows)):
+            raise UsageError(
+                "a trace that reads nothing, or data in its range",
+                f"{self.name} reads, and nothing is known to be written",
+                "add --fill, or play it in a plan (replay), which proves the state of the drive",
+            )
+
+    def filling(self) -> np.ndarray:
+        """The rows of the fill: the trace's range, in order."""
+        filled = self.filled_bytes()
+        rows = np.zeros(-(-filled // FILL_BYTES), traceform.ROW)
+        rows["offset_bytes"] = np.arange(len(rows)) * FILL_BYTES
+        rows["length_bytes"] = np.minimum(FILL_BYTES, filled - rows["offset_bytes"])
+        rows["op"], rows["depth"] = traceform.WRITE, FILL_DEPTH
+        return rows
 
     def what(self) -> str:
         lasts_s = player.lasts_ns(traceform.windows(self.rows), self.how) / 1e9
         time = "as fast as the drive can" if self.how.closed else f"in {clock(lasts_s)} or longer"
-        return f"play of {self.name}, {len(self.rows)} I/Os {time}"
+        first = f"fill of {size(self.filled_bytes())}, then " if self.fill else ""
+        return f"{first}play of {self.name}, {len(self.rows)} I/Os {time}"
+
+    def filled_bytes(self) -> int:
+        parts = traceform.windows(self.rows)
+        reach = max(int((part["offset_bytes"] + part["length_bytes"]).max()) for part in parts)
+        return reach if self.fill else 0
 
     def written_bytes(self) -> int:
+        """By the trace and the fill."""
         parts = traceform.windows(self.rows)
-        return sum(int(part["length_bytes"][part["op"] == traceform.WRITE].sum(dtype=np.int64)) for part in parts)
+        return self.filled_bytes() + sum(
+            int(part["length_bytes"][part["op"] == traceform.WRITE].sum(dtype=np.int64)) for part in parts
+        )
 
     def longest(self) -> int:
+        return max(FILL_BYTES if self.fill else 0, *self._longest())
+
+    def _longest(self) -> list[int]:
         parts = traceform.windows(self.rows)
-        return max(int(part["length_bytes"][part["op"] <= traceform.WRITE].max(initial=4096)) for part in parts)
+        return [int(part["length_bytes"][part["op"] <= traceform.WRITE].max(initial=4096)) for part in parts]
 
 
 def on_drive(asked: Asked, name: str, destroy_serial: str | None, dry_run: bool) -> dict:
@@ -83,7 +119,7 @@ def on_virtual(asked: Asked, preset: str, capacity: str | None, dry_run: bool) -
     running = bench.start(preset, capacity=capacity, board=False)
     try:
         how = player.How(**(vars(asked.how) | {"dilation": running.drive["time_dilation"]}))
-        asked = Asked(asked.name, asked.header, asked.rows, how, asked.records)
+        asked = replace(asked, how=how)
         with targets.nbd(running.drive["socket"], asked.longest()) as target:
             player.fits(asked.rows, target.size_bytes, target.block_bytes)
             found = _play(asked, target, Progress())
@@ -95,8 +131,9 @@ def on_virtual(asked: Asked, preset: str, capacity: str | None, dry_run: bool) -
 def result(
     asked: Asked, drive: str, simulated: bool, figures: dict | None, kernel_mean_us: float | None = None
 ) -> dict:
-    """{"trace", "source", "sha256", "scaled", "drive", "simulated", "how", "written_bytes", "figures" (as
-    played.figures(); None of a dry run), "kernel_mean_us" (of an I/O of a block device, by the kernel's counts)}."""
+    """{"trace", "source", "sha256", "scaled", "drive", "simulated", "how", "written_bytes", "filled_bytes" (of them by
+    the fill before), "figures" (as played.figures(); None of a dry run), "kernel_mean_us" (of an I/O of a block device,
+    by the kernel's counts)}."""
     return {
         "trace": asked.header.get("name", asked.name),
         "source": asked.header.get("source"),
@@ -106,6 +143,7 @@ def result(
         "simulated": simulated,
         "how": vars(asked.how),
         "written_bytes": asked.written_bytes(),
+        "filled_bytes": asked.filled_bytes(),
         "figures": figures,
         "kernel_mean_us": kernel_mean_us,
     }
@@ -113,6 +151,11 @@ def result(
 
 def _play(asked: Asked, target: player.Target, show: Progress) -> dict:
     total = len(asked.rows)
+    if asked.fill:
+        filling = asked.filling()
+        with open(os.devnull, "wb") as nowhere:
+            show.show(f"fill of {size(asked.filled_bytes())}")
+            player.play(filling, target, player.How(closed=True, dilation=asked.how.dilation), nowhere)
 
     def look(ended: int) -> None:
         show.show(f"{asked.name}: {ended} of {total} I/Os, {100 * ended / total:.0f} %")

@@ -1,5 +1,5 @@
-"""A trace of what a disk of this machine is asked for, recorded by the kernel's tracepoint block_bio_queue. Nothing is
-written to the disk. Source: Documentation/trace/ftrace.rst (instances, trace_pipe)."""
+"""A trace of what a disk of this machine is asked for, recorded by the kernel's tracepoints block_bio_queue and
+block_rq_complete. Nothing is written to the disk. Source: Documentation/trace/ftrace.rst (instances, trace_pipe)."""
 
 import contextlib
 import os
@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from ssdrig.errors import DriveError, ToolMissing
+from ssdrig.errors import DriveError, ToolMissing, UsageError
 
 MOUNTED = (Path("/sys/kernel/tracing"), Path("/sys/kernel/debug/tracing"))
-EVENT = "events/block/block_bio_queue"
+EVENTS = ("events/block/block_bio_queue", "events/block/block_rq_complete")
 BUFFER_KIB = 16384  # of each CPU: some 200 000 I/Os that nobody has fetched yet
 LOOK_S = 0.2
 
@@ -25,41 +25,51 @@ def tracefs() -> Path:
     raise ToolMissing("the kernel's tracing, for root", "none", "as root: mount -t tracefs nodev /sys/kernel/tracing")
 
 
+def no_zones(name: str, root: str | Path = "/") -> None:
+    """Raises UsageError for a disk with zones, whose appends and resets no other drive can be asked for."""
+    zoned = Path(root) / "sys/block" / name / "queue/zoned"
+    if zoned.exists() and (model := zoned.read_text().strip()) != "none":
+        raise UsageError(f"a disk without zones, {name}", f"a {model} one", "record another disk")
+
+
 def record(
     major: int, minor: int, seconds: float, out: BinaryIO, root: Path, look: Callable[[int], None] = lambda lines: None
 ) -> None:
     """Write the kernel's lines of the disk's I/Os to `out` for so long, or until Ctrl-C. `look` gets the number of
-    lines. Raises DriveError."""
+    I/Os. Raises DriveError."""
     lines, until = 0, time.monotonic() + seconds
     try:
         with _instance(root) as here:
-            (here / f"{EVENT}/filter").write_text(f"dev == {major << 20 | minor}")
+            for event in EVENTS:
+                (here / f"{event}/filter").write_text(f"dev == {major << 20 | minor}")
             pipe = os.open(here / "trace_pipe", os.O_RDONLY | os.O_NONBLOCK)
             try:
-                (here / f"{EVENT}/enable").write_text("1")
+                for event in reversed(EVENTS):
+                    (here / f"{event}/enable").write_text("1")
                 with contextlib.suppress(KeyboardInterrupt):
                     while (left_s := until - time.monotonic()) > 0:
                         select.select([pipe], [], [], min(LOOK_S, left_s))
                         lines += _fetch(pipe, out)
                         look(lines)
-                (here / f"{EVENT}/enable").write_text("0")
+                for event in EVENTS:
+                    (here / f"{event}/enable").write_text("0")
                 _fetch(pipe, out)
             finally:
                 os.close(pipe)
     except OSError as error:
         seen = f"{error.filename or 'trace_pipe'}: {error.strerror}"
         raise DriveError(
-            "the kernel to trace block_bio_queue", seen, "run it as root, outside of containers"
+            "the kernel to trace block_bio_queue and block_rq_complete", seen, "run it as root, outside of containers"
         ) from error
 
 
 def _fetch(pipe: int, out: BinaryIO) -> int:
-    """All that lies ready. Returns how many lines."""
+    """All that lies ready. Returns how many I/Os it begins."""
     lines = 0
     with contextlib.suppress(BlockingIOError):
         while part := os.read(pipe, 65536):
             out.write(part)
-            lines += part.count(b"\n")
+            lines += part.count(b": block_bio_queue:")
     return lines
 
 

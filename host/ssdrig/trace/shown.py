@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from ssdrig.load.traceform import FLUSH, OPS, READ, TRIM, WRITE
+from ssdrig.load.traceform import FLUSH, OPS, READ, TRIM, WRITE, ZEROES
 from ssdrig.trace import mix
 from ssdrig.trace.published import QD_ROWS, SIZE_ROWS
 
@@ -31,11 +31,11 @@ def sequential(rows: np.ndarray) -> np.ndarray:
     return out & (rows["op"] <= WRITE)
 
 
-def figures(windows: Iterable[np.ndarray]) -> dict:
-    """{"ios", "reads", "writes", "trims", "flushes", "read_bytes", "written_bytes", "trimmed_bytes",
-    "read_mean_bytes", "write_mean_bytes" (None without any), "size_percent" and "depth_percent" (row -> share of reads
-    and writes), "sequential_percent", "lasts_s", "idle_s" (in gaps of 25 ms and more), "longest_gap_s", "range_bytes"}.
-    A burst that two windows share counts as two."""
+def figures(windows: Iterable[np.ndarray], depths_known: bool = True) -> dict:
+    """{"ios", "reads", "writes", "trims", "zeroes", "flushes", "read_bytes", "written_bytes", "trimmed_bytes",
+    "zeroed_bytes", "read_mean_bytes", "write_mean_bytes" (None without any), "size_percent" and "depth_percent" (row ->
+    share of reads and writes; None where depths are not known), "sequential_percent", "lasts_s", "idle_s" (in gaps of
+    25 ms and more), "longest_gap_s", "range_bytes"}."""
     counts, moved = np.zeros(len(OPS), np.int64), np.zeros(len(OPS), np.int64)
     size_rows, depth_rows = np.zeros(len(SIZE_ROWS), np.int64), np.zeros(len(QD_ROWS), np.int64)
     continued = idle_ns = longest_ns = reach = last_ns = 0
@@ -45,7 +45,7 @@ def figures(windows: Iterable[np.ndarray]) -> dict:
         moved += np.array([int(length[op == kind].sum()) for kind in range(len(OPS))])
         io = rows[op <= WRITE]
         size_rows += np.bincount(mix.row_of(io["length_bytes"]), minlength=len(SIZE_ROWS))
-        depth = depths(rows["t_ns"])[op <= WRITE]
+        depth = io["depth"]
         depth_rows += np.bincount(np.searchsorted([high for _, high in QD_ROWS[:-1]], depth), minlength=len(QD_ROWS))
         continued += int(sequential(rows).sum())
         gaps = np.diff(rows["t_ns"], prepend=last_ns)
@@ -59,24 +59,19 @@ def figures(windows: Iterable[np.ndarray]) -> dict:
         "reads": int(counts[READ]),
         "writes": int(counts[WRITE]),
         "trims": int(counts[TRIM]),
+        "zeroes": int(counts[ZEROES]),
         "flushes": int(counts[FLUSH]),
         "read_bytes": int(moved[READ]),
         "written_bytes": int(moved[WRITE]),
         "trimmed_bytes": int(moved[TRIM]),
+        "zeroed_bytes": int(moved[ZEROES]),
         "read_mean_bytes": float(moved[READ] / counts[READ]) if counts[READ] else None,
         "write_mean_bytes": float(moved[WRITE] / counts[WRITE]) if counts[WRITE] else None,
         "size_percent": dict(zip(SIZE_ROWS, (100 * size_rows / ios).tolist())),
-        "depth_percent": dict(zip(names, (100 * depth_rows / ios).tolist())),
+        "depth_percent": dict(zip(names, (100 * depth_rows / ios).tolist())) if depths_known else None,
         "sequential_percent": 100 * continued / ios,
         "lasts_s": last_ns / 1e9,
         "idle_s": idle_ns / 1e9,
         "longest_gap_s": longest_ns / 1e9,
         "range_bytes": reach,
     }
-
-
-def depths(t_ns: np.ndarray) -> np.ndarray:
-    """Of each I/O, how many have its time."""
-    first = np.diff(t_ns, prepend=-1) != 0
-    starts = np.flatnonzero(first)
-    return np.repeat(np.diff(starts, append=len(t_ns)), np.diff(starts, append=len(t_ns)))

@@ -20,7 +20,7 @@ from ssdrig.virtual.nbdclient import REPLY, REPLY_MAGIC, REQUEST_MAGIC, NbdClien
 HEADER = np.dtype(
     [("magic", ">u4"), ("flags", ">u2"), ("kind", ">u2"), ("cookie", ">u8"), ("offset", ">u8"), ("length", ">u4")]
 )
-KINDS = (nbd.READ, nbd.WRITE, nbd.TRIM, nbd.FLUSH)
+KINDS = (nbd.READ, nbd.WRITE, nbd.TRIM, nbd.FLUSH, nbd.WRITE_ZEROES)  # by the number in traceform.OPS
 BUFFER_BYTES, SEND_BYTES = 1 << 18, 1 << 20
 SLOT_MASK, TIME_MASK = (1 << nbd.SLOT_BITS) - 1, (1 << nbd.TIME_BITS) - 1
 MOST_UNDER_WAY = 1024
