@@ -1,6 +1,8 @@
 """What a command needs, and what is said before any of it is fetched."""
 
+import inspect
 import os
+import shlex
 import subprocess
 import sys
 
@@ -8,6 +10,9 @@ import pytest
 from launcher_clone import ROOT
 
 from ssdrig import cli
+from ssdrig.benchmarks import __main__ as selfcheck
+from ssdrig.errors import JournalError, UsageError
+from ssdrig.serve import command as serve
 from ssdrig.setup import absent, needs
 
 # a Python that has no package: the launcher's, before the environment exists
@@ -50,52 +55,145 @@ def test_a_wrong_option_is_refused_before_the_set_up(command):
     assert "--no-such-option" in done.stderr
 
 
+WRONG_WORDS = (
+    "completion",
+    "completion nosuch",
+    "demo --capacity 1",
+    "demo --duration x",
+    "demo x",
+    "drives x",
+    "export",
+    "export nosuch --parquet /nowhere",
+    "hardware nosuch",
+    "plans check /nowhere.toml",
+    "plans show nosuch",
+    "purge",
+    "purge NO-SUCH-DRIVE",
+    "push nosuch --influx http://localhost/x",
+    "query",
+    "query 'SELECT 1'",
+    "query nosuchquestion runs",
+    "query wear",
+    "report --window x",
+    "report nosuch",
+    "resume",
+    "resume nosuch",
+    "review",
+    "review --drive NO-SUCH-DRIVE",
+    "review --level nosuch --virtual sata-tlc",
+    "review --virtual nosuch",
+    "rig",
+    "rig calibrate --readings /nowhere",
+    "rig clear --rig /dev/nosuch",
+    "rig cut --above 3A",
+    "rig cut --profile glitch",
+    "rig cut --profile nosuch",
+    "rig doctor --resistor nan",
+    "rig cut --rig /dev/nosuch",
+    "rig doctor --rig /dev/nosuch",
+    "rig flash --rig /dev/nosuch",
+    "rig info --rig /dev/nosuch",
+    "rig info --time 0",
+    "rig setup",
+    "rig setup --build nosuch",
+    "run",
+    "run /nowhere.toml --virtual sata-tlc",
+    "run consistency",
+    "run consistency --drive NO-SUCH-DRIVE",
+    "run consistency --drive NO-SUCH-DRIVE --rig /dev/nosuch",
+    "run consistency --virtual nosuch",
+    "run consistency --virtual sata-tlc --budget x",
+    "run consistency --virtual sata-tlc --capacity x",
+    "run consistency --virtual sata-tlc --duration 2",
+    "run consistency --virtual sata-tlc --faults {",
+    "run consistency --virtual sata-tlc --influx x",
+    "run consistency --virtual sata-tlc --rig /dev/nosuch",
+    "run consistency --virtual sata-tlc --set nosuch=1",
+    "run consistency --virtual sata-tlc --set x",
+    "run nosuchplan",
+    "run nosuchplan --virtual sata-tlc",
+    "run powerloss --virtual sata-tlc --power-off x",
+    "runs /nowhere/",
+    "runs nosuch/",
+    "selfcheck energy --cuts 3",
+    "selfcheck nosuch",
+    "selfcheck powerloss-aim --cuts 0",
+    "serve --port x",
+    "setup --nosuch",
+    "test tests/nosuch.py",
+    "trace convert /nowhere f",
+    "trace make",
+    "trace make bench-light-like /nowhere/f",
+    "trace make nosuch f",
+    "trace play /nowhere --virtual sata-tlc",
+    "trace record NO-SUCH-DRIVE f",
+    "trace show /nowhere",
+    "units",
+    "units NO-SUCH-DRIVE",
+    "virtual",
+    "virtual --preset nosuch --socket x",
+    "virtual --preset sata-tlc",
+    "virtual --preset sata-tlc --socket x --capacity y",
+    "virtual age --state x",
+    "virtual precondition --preset sata-tlc --fill seq --drive-writes x --state f",
+    "watch --interval 0",
+    "watch --interval x",
+    "watch NO-SUCH-DRIVE",
+    "wear",
+    "wear --smartctl missing.json",
+    "wear --smartctl tests/data/smartctl/sata-samsung.json --start 1.5.2024",
+    "wear NO-SUCH-DRIVE",
+    "wear X --rate much",
+    "wear X --smartctl Y",
+    "wear X --storage-temp hot",
+)
+NO_RUNS = (  # folders that are no run, no review and no lake, and hold no truth
+    "export /etc --parquet /tmp/x",
+    "export /nowhere --parquet /tmp/x",
+    "label /nowhere --tag x",
+    "note /nowhere x",
+    "push /etc --influx http://localhost:1/x",
+    "push /nowhere --influx http://localhost:1/x",
+    'query "SELECT 1" --lake /nowhere',
+    "query wear /nowhere",
+    "report /etc",
+    "report /etc/passwd",
+    "report /nowhere",
+    "resume /etc",
+    "virtual ledger --truth /nowhere",
+    "resume /nowhere",
+    "review --resume /nowhere",
+)
+
+
+def test_every_command_is_given_wrong_words_and_folders():
+    started = {words.split()[0] for words in (*WRONG_WORDS, *NO_RUNS)}
+    assert started == {*cli.COMMANDS, *cli.OF_THE_CLONE}
+
+
 @pytest.mark.parametrize(
-    "words",
+    "words, code",
     [
-        "run",
-        "query",
-        "export",
-        "resume",
-        "run nosuchplan --virtual sata-tlc",
-        "run nosuchplan",
-        "run consistency",
-        "run consistency --virtual nosuch",
-        "run consistency --virtual sata-tlc --duration 2",
-        "run powerloss --virtual sata-tlc --power-off x",
-        "query 'SELECT 1'",
-        "query nosuchquestion runs",
-        "report nosuch",
-        "report --window x",
-        "export nosuch --parquet /nowhere",
-        "push nosuch --influx http://localhost/x",
-        "resume nosuch",
-        "runs nosuch/",
-        "review --level nosuch --virtual sata-tlc",
-        "virtual --preset nosuch --socket x",
-        "virtual --preset sata-tlc",
-        "demo --duration x",
-        "trace make",
-        "rig",
-        "rig cut --profile nosuch",
-        "serve --port x",
-        "completion",
-        "wear",
-        "wear X --smartctl Y",
-        "wear --smartctl missing.json",
-        "wear --smartctl tests/data/smartctl/sata-samsung.json --start 1.5.2024",
-        "wear X --rate much",
-        "wear X --storage-temp hot",
-        "watch --interval x",
-        "plans show nosuch",
+        *((words, UsageError.exit_code) for words in WRONG_WORDS),
+        *((words, JournalError.exit_code) for words in NO_RUNS),
     ],
 )
-def test_wrong_words_are_refused_before_the_set_up(words):
-    import shlex
-
+def test_wrong_words_are_refused_before_the_set_up(words, code):
     done = bare(*shlex.split(words))
-    assert done.returncode == 2, (done.stdout, done.stderr)
-    assert done.stderr.startswith("ssdrig ") and "SET-UP" not in done.stdout
+    assert done.returncode == code, (done.stdout, done.stderr)
+    assert "SET-UP" not in done.stdout and "Traceback" not in done.stderr and done.stderr
+
+
+def test_serve_refuses_root_before_the_set_up(monkeypatch):
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    args = cli.parser_of({"serve": serve}).parse_args(["serve"])
+    with pytest.raises(UsageError):
+        serve.check(args)
+
+
+def test_what_selfcheck_takes_is_read_from_its_source():
+    found = {name: {*inspect.signature(bench).parameters} for name, (_, bench) in selfcheck.registry().items()}
+    assert selfcheck.takes() == {name: has & {*selfcheck.COUNTS} for name, has in found.items()}
 
 
 @pytest.mark.parametrize(
@@ -113,7 +211,7 @@ def test_what_reads_files_alone_needs_no_package_and_no_program(words):
     assert done.returncode == 0 and done.stdout and "SET-UP" not in done.stdout, done.stderr
 
 
-@pytest.mark.parametrize("words", ["drives", "wear SERIAL", "demo", "run consistency --virtual sata-tlc"])
+@pytest.mark.parametrize("words", ["drives", "demo", "run consistency --virtual sata-tlc"])
 def test_what_needs_a_program_or_a_package_is_set_up(words):
     assert "SET-UP" in bare(*words.split()).stdout
 

@@ -40,6 +40,7 @@ def test_a_check_that_is_killed_by_a_signal_says_which(monkeypatch, capfd):
         raise subprocess.CalledProcessError(-9, ["ssdrig", "run"])
 
     monkeypatch.setattr(selfcheck, "registry", lambda: {"one": ("words", killed)})
+    monkeypatch.setattr(selfcheck, "takes", lambda: {"one": set()})
     assert cli.main(["selfcheck", "one"]) == 8
     assert "found: signal 9 of ssdrig run" in capfd.readouterr().err
 

@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Iterable
 from pathlib import Path
 
-from ssdrig import parts
+from ssdrig import journal, parts
 from ssdrig.errors import UsageError
 from ssdrig.words import do_you_mean
 
@@ -53,6 +53,13 @@ def several(words: Iterable[str | Path], runs: str | Path = "runs") -> list[Path
         inside = within(path)
         found += inside or [path]
     return found
+
+
+def check(words: Iterable[str | Path], runs: str | Path = "runs") -> None:
+    """Raises UsageError as one(), and JournalError for a folder that is no run and no review."""
+    for path in several(words, runs):
+        if not (path / parts.REVIEW).is_file():
+            journal.open_run(path)
 
 
 def within(folder: Path) -> list[Path]:

@@ -12,7 +12,7 @@ import sys
 from typing import NoReturn
 
 from ssdrig import cli
-from ssdrig.errors import JournalError, SsdrigError, ToolMissing, UsageError
+from ssdrig.errors import SsdrigError, ToolMissing, UsageError
 from ssdrig.setup import absent
 from ssdrig.setup.needs import ROOT, STAMP, VENV, environment_stands, in_environment, needs_packages, say, stands
 from ssdrig.terminal import error_lines, fill_closed_streams
@@ -80,13 +80,21 @@ def checked(command: str, argv: list[str]) -> str:
 
     Nothing is installed yet: its words are checked with stand-ins for what is missing. Raises Done."""
     if command in cli.OF_THE_CLONE:
+        for word in argv[argv.index(command) + 1 :]:
+            path = word.partition("::")[0]
+            if path.startswith("tests") and "/" in path and not (ROOT / path).exists():
+                refused = UsageError("a file of tests", f"{path!r}, which does not exist", "name one in tests/")
+                print(error_lines(f"ssdrig {command}", refused), file=sys.stderr, flush=True)
+                raise Done(refused.exit_code)
         return command
     try:
         with absent.stood_in_for():
             module, args = cli.parsed(argv)
             asks = getattr(module, "asks_the_machine", None)
             return command if asks is None or asks(args) else ""
-    except (UsageError, JournalError) as error:
+    except ToolMissing:  # what the set-up installs
+        return command
+    except SsdrigError as error:
         print(error_lines(f"ssdrig {command}", error), file=sys.stderr, flush=True)
         raise Done(error.exit_code) from None
     except SystemExit as end:  # of help

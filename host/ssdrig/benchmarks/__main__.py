@@ -1,7 +1,7 @@
 """`ssdrig selfcheck NAME...`: run the named benchmarks and print name, value, unit and limit of each figure."""
 
+import ast
 import importlib
-import inspect
 import json
 import pkgutil
 import shlex
@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 from ssdrig import benchmarks
 from ssdrig.errors import JournalError, UsageError
@@ -23,6 +24,27 @@ COUNTS = {
     "cuts": "of powerloss-aim and powerloss-long, for a shorter one",
     "kills": "of powerloss-kill, for a shorter one",
 }
+
+
+def takes() -> dict[str, set[str]]:
+    """The names of all checks, and which of COUNTS each takes: read from the source, because their modules import
+    packages that the set-up may have yet to install."""
+    found: dict[str, set[str]] = {}
+    for path in sorted(Path(benchmarks.__file__).parent.glob("*.py")):
+        texts, functions, benches = {}, {}, ast.Dict([], [])
+        for node in ast.parse(path.read_bytes()).body:
+            if isinstance(node, ast.FunctionDef):
+                functions[node.name] = {each.arg for each in node.args.args}
+            elif isinstance(node, ast.Assign) and isinstance(name := node.targets[0], ast.Name):
+                if isinstance(node.value, ast.Constant):
+                    texts[name.id] = node.value.value
+                elif name.id == "BENCHES" and isinstance(node.value, ast.Dict):
+                    benches = node.value
+        for key, value in zip(benches.keys, benches.values, strict=True):
+            named = texts[key.id] if isinstance(key, ast.Name) else ast.literal_eval(key or "")
+            bench = value.elts[1] if isinstance(value, ast.Tuple) else value
+            found[named] = functions.get(ast.unparse(bench), set()) & {*COUNTS}
+    return found
 
 
 def registry() -> dict:
@@ -56,12 +78,19 @@ def figures(name: str, bench: Callable[..., list], how: dict[str, int]) -> list:
 
 
 def check(args) -> None:
-    """Raises UsageError for a name that is no check's."""
-    benches = registry()
-    unknown = [name for name in args.names if name not in benches]
+    """Raises UsageError for a name that is no check's, and for a count that a check does not take."""
+    known = takes()
+    unknown = [name for name in args.names if name not in known]
     if unknown and args.names != ["all"]:
-        do = do_you_mean(unknown[0], benches)
+        do = do_you_mean(unknown[0], known)
         raise UsageError("names of `./ssdrig selfcheck --list`", ", ".join(unknown), do)
+    names = list(known) if args.names == ["all"] else args.names
+    for option in COUNTS:
+        if (given := getattr(args, option)) is None:
+            continue
+        if given < 1 or not names or not all(option in known[name] for name in names):
+            seen = f"--{option} {given} with {', '.join(names) or 'no name'}"
+            raise UsageError(f"--{option} of at least 1, of a bench that has {option}", seen, f"leave --{option} out")
 
 
 def command(args) -> int:
@@ -75,15 +104,7 @@ def command(args) -> int:
         return 0
     names = list(benches) if args.names == ["all"] else args.names
     met = True
-    how: dict[str, int] = {}
-    for option in COUNTS:
-        if (given := getattr(args, option)) is None:
-            continue
-        having = [name for name in names if option in inspect.signature(benches[name][1]).parameters]
-        if having != names or given < 1:
-            seen = f"--{option} {given} with {', '.join(names)}"
-            raise UsageError(f"--{option} of at least 1, of a bench that has {option}", seen, f"leave --{option} out")
-        how[option] = given
+    how = {option: given for option in COUNTS if (given := getattr(args, option)) is not None}
     for name in names:
         started = time.monotonic()
         for figure in figures(name, benches[name][1], how):

@@ -29,7 +29,8 @@ from ssdrig.virtual.board import supply
 from ssdrig.virtual.device import truth
 from ssdrig.virtual.flash.presets import PRESETS
 
-BENCH, PRESET = "powerloss-aim", "sata-tlc"
+BENCH = "powerloss-aim"
+PRESET = "sata-tlc"
 CUTS, BURSTS, BINS = 100, 50, 20
 LEAST, LEAST_BURSTS = 40, 15  # fewer show nothing; so many sweep all bins
 FLUSHES_S, BURSTS_S = 190.0, 150.0  # each part ends then, with what it has

@@ -250,6 +250,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print the result as one JSON object on stdout")
 
 
+def check(args: argparse.Namespace) -> None:
+    """Raises UsageError for a drive that there is not, and a size that is none."""
+    from ssdrig.drive.target import confirm
+
+    parse_bytes(args.write)
+    confirm.chosen(args)
+
+
 def command(args: argparse.Namespace) -> int:
     """0: at least one unit was found and kept. 4: none was, or the drive failed. 3: refused."""
     from ssdrig.drive.target import confirm, guard

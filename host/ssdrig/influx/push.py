@@ -78,12 +78,14 @@ def add_arguments(parser) -> None:
 
 
 def check(args) -> None:
-    """Raises UsageError for a word that names no run, and without a database."""
-    named.one(args.run, args.runs)
+    """Raises UsageError for a word that names no run, and without a database; JournalError for a folder without a
+    run."""
+    named.check([args.run], args.runs)
     if not (args.influx or os.environ.get("SSDRIG_INFLUX")):
         raise UsageError("an InfluxDB address", "none", "give --influx URL or set SSDRIG_INFLUX")
     if not args.timeout >= 0:
         raise UsageError("a time of 0 s or more", f"--timeout {args.timeout:g}", "correct --timeout")
+    influx.target(args.influx or os.environ["SSDRIG_INFLUX"])
 
 
 def command(args) -> int:

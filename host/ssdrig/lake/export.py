@@ -46,8 +46,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def check(args) -> None:
-    """Raises UsageError for a word that names no run."""
-    named.several(args.runs, args.parent)
+    """Raises UsageError for a word that names no run, JournalError for a folder without one."""
+    named.check(args.runs, args.parent)
 
 
 def command(args) -> int:

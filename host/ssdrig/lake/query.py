@@ -76,7 +76,9 @@ def check(args) -> None:
         raise UsageError("--since and --until of a lake", "runs", "name the runs that are meant, or --lake")
     if args.csv and args.json:
         raise UsageError("--csv or --json", "both", "choose one")
-    named.several(args.runs, args.parent)
+    named.check(args.runs, args.parent)
+    if args.lake and "://" not in args.lake and not os.path.isdir(args.lake):
+        raise JournalError(f"a lake at {args.lake}", "no such folder", "name that of `ssdrig export --parquet`")
 
 
 def command(args) -> int:
@@ -93,8 +95,6 @@ def command(args) -> int:
         return 0
     with tempfile.TemporaryDirectory(prefix="ssdrig-query-") as scratch:
         where = place.open_place(args.lake or f"{scratch}/lake")
-        if args.lake and where.is_local and not os.path.isdir(where.root):
-            raise JournalError(f"a lake at {where.words}", "no such folder", "name that of `ssdrig export --parquet`")
         for run in named.several(args.runs, args.parent):
             write.export(run, where, export.lab_of(parts.root(run)), with_samples="sample" in sql.lower())
         lake = read.look(where, args.since, args.until)

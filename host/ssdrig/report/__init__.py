@@ -109,10 +109,11 @@ def add_arguments(parser) -> None:
 
 
 def check(args) -> None:
-    """Raises UsageError for a word that names no run, and for what is no window."""
+    """Raises UsageError for a word that names no run, and for what is no window; JournalError for a folder without
+    one."""
     for text in args.window:
         windows.parse(text)
-    named.several(args.runs or [named.LATEST], args.parent)
+    named.check(args.runs or [named.LATEST], args.parent)
 
 
 def command(args) -> int:

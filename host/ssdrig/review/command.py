@@ -3,6 +3,7 @@
 import argparse
 from pathlib import Path
 
+from ssdrig import review_folder
 from ssdrig.arguments import add_dry_run, add_output, add_quiet
 from ssdrig.errors import UsageError
 from ssdrig.plan import reviews
@@ -60,6 +61,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--json", action="store_true", help="print the result as one JSON object on stdout")
     add_quiet(output)
     add("-v", "--verbose", action="store_true", help="also print each event as it is recorded")
+
+
+def check(args) -> None:
+    """Raises UsageError for words of which no review can be made on this machine, JournalError for a folder without
+    one."""
+    if args.resume:
+        review_folder.read(args.resume)
+        return
+    perform.of_run(args)
+    options.check_parts([options.Named("drive", args.drive, args.rig)] if args.drive else [])
 
 
 def command(args) -> int:

@@ -28,8 +28,8 @@ ALIKE = (
 
 
 def check(args) -> None:
-    """Raises UsageError for a word that names no run."""
-    named.one(args.run, args.runs)
+    """Raises UsageError for a word that names no run, JournalError for a folder without one."""
+    named.check([args.run], args.runs)
 
 
 def command(args) -> int:

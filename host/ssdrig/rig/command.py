@@ -81,8 +81,30 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     switch_command.subcommands(words)
 
 
+def check(args: argparse.Namespace) -> None:
+    """Raises UsageError for a port or a file that there is not, and for options that no board could follow."""
+    if args.word == "doctor":
+        doctor_command.check(args)
+    if args.word == "cut":
+        switch_command.check_cut(args)
+    if args.word == "setup":
+        if args.build is None:
+            raise UsageError(f"--build {', '.join(builds.names())} or FILE", "none", "see hardware/README.md")
+        builds.read(args.build)
+    if args.word == "info" and not 0.5 <= args.seconds <= 600:
+        raise UsageError("--time from 0.5 s to 600 s", f"{args.seconds:g} s", "correct it")
+    if args.word == "calibrate":
+        if args.noise + args.forget + (args.readings is not None) > 1:
+            raise UsageError("one of --noise, --readings, --forget", "several", "do one after the other")
+        if args.readings:
+            _figures(args.readings)
+    if args.port:
+        ports.check_there(args.port)
+
+
 def command(args: argparse.Namespace) -> int:
     """Carry out one word. Raises UsageError, RigError, ToolMissing."""
+    check(args)
     return args.act(args) or 0
 
 
@@ -106,9 +128,6 @@ def _flash(args: argparse.Namespace) -> int:
 
 
 def _setup(args: argparse.Namespace) -> int:
-    if args.build is None:
-        print("\n".join(builds.names()))
-        raise UsageError("--build with one of these, or a file like one", "none", "see hardware/README.md")
     build = builds.read(args.build)
     if args.fast is not None:
         build = builds.with_fast(build, args.fast)
@@ -184,8 +203,6 @@ def calibrated(rail: dict) -> str:
 
 
 def _info(args: argparse.Namespace) -> int:
-    if not 0.5 <= args.seconds <= 600:
-        raise UsageError("--time from 0.5 s to 600 s", f"{args.seconds:g} s", "correct it")
     port = ports.find(args.port)
     with session(port, show=_waiting()) as here:
         found = info(here, args.seconds)
@@ -244,8 +261,6 @@ def by_fast(of: dict) -> str:
 
 
 def _calibrate(args: argparse.Namespace) -> int:
-    if args.noise + args.forget + (args.readings is not None) > 1:
-        raise UsageError("one of --noise, --readings, --forget", "several", "do one after the other")
     figures = _figures(args.readings) if args.readings else None
     port = ports.find(args.port)
     if args.forget or figures is not None:

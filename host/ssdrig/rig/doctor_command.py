@@ -35,11 +35,15 @@ def subcommand(words) -> None:
     sub.set_defaults(act=_doctor)
 
 
-def _doctor(args: argparse.Namespace) -> int:
+def check(args: argparse.Namespace) -> None:
+    """Raises UsageError."""
     if args.resistor is not None and not 0.5 <= args.resistor <= 10_000:
         raise UsageError("--resistor from 0.5 to 10000 Ohm", f"{args.resistor:g}", "correct it")
     if args.to:
         certificate.keep_others(args.to)
+
+
+def _doctor(args: argparse.Namespace) -> int:
     port = ports.find(args.port)
     connect = (lambda words: None) if args.yes else _ask
     resistor = None if args.resistor is None else (args.rail, args.resistor)

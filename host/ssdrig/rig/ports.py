@@ -109,13 +109,18 @@ def boot_roms(root: str | Path = "/") -> list[tuple[str, str, str]]:
     return found
 
 
-def check_access(port: str, root: str | Path = "/") -> None:
-    """Raises UsageError (no such port), RigError (not allowed, in use, no serial port)."""
+def check_there(port: str) -> None:
+    """Raises UsageError for a port that does not exist."""
     if not os.path.exists(port):
-        there = ", ".join(p.device for p in listed()) or "none"
+        there = ", ".join(map(str, sorted((*Path("/dev").glob("ttyACM*"), *Path("/dev").glob("ttyUSB*"))))) or "none"
         raise UsageError(
             f"a serial port {port}", f"no such file (ports here: {there})", "name another port, or omit --rig"
         )
+
+
+def check_access(port: str, root: str | Path = "/") -> None:
+    """Raises UsageError (no such port), RigError (not allowed, in use, no serial port)."""
+    check_there(port)
     try:
         Serial(port, exclusive=True).close()
     except (OSError, ValueError) as error:

@@ -145,15 +145,7 @@ def _aim(args: argparse.Namespace, hello: dict) -> dict:
         return {"random_us": args.random_us, "seed": args.seed}
     if args.edge:
         return {"edge": args.edge, "gpio": args.gpio, "timeout_ms": EDGE_AT_MOST_MS}
-    if not args.samples and (args.above_mA, args.below_mA, args.then_us) != (None, None, None):
-        raise UsageError(
-            "--above, --below and --then with --consecutive",
-            "no --consecutive",
-            "add how many samples: --consecutive N",
-        )
     if args.samples:
-        if (args.above_mA is None) == (args.below_mA is None):
-            raise UsageError("--above or --below with --consecutive", "none or both", "give one current, e.g. 300mA")
         number = (args.rail or [0])[0]
         lsb_pA = next((r["current_lsb_pA"] for r in hello["rails"] if r["rail"] == number), None)
         if lsb_pA is None:
@@ -298,6 +290,17 @@ def _picture(lasts_us: int, inputs: int = 1) -> dict:
     """Rate and samples of a picture that holds the fall: 7500 samples of all inputs, the fastest rate that does."""
     rate = next(r for r in (500_000, 250_000, 100_000, 10_000, 2_000) if lasts_us < 1e6 * 6000 / r)
     return {"rate": rate, "before": (1000 if rate > 10_000 else 100) // inputs, "after": 6500 // inputs}
+
+
+def check_cut(args: argparse.Namespace) -> None:
+    """Raises UsageError for options of `cut` that do not fit together."""
+    _own(args)
+    if args.samples:
+        if (args.above_mA is None) == (args.below_mA is None):
+            raise UsageError("--above or --below with --consecutive", "none or both", "give one current, e.g. 300mA")
+    elif (args.above_mA, args.below_mA, args.then_us) != (None, None, None):
+        do = "add how many samples: --consecutive N"
+        raise UsageError("--above, --below and --then with --consecutive", "no --consecutive", do)
 
 
 def _own(args: argparse.Namespace) -> dict:

@@ -5,9 +5,11 @@ import argparse
 import json
 import math
 import os
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from ssdrig.arguments import Parser, add_dry_run, add_quiet, whole_seconds
+from ssdrig.drive.target import inventory
 from ssdrig.errors import UsageError
 from ssdrig.influx import sender
 from ssdrig.overprovisioning import assumed_raw_bytes, whole_MiB
@@ -222,6 +224,19 @@ def check(args: argparse.Namespace) -> None:
         virtual_drive(args)
         faults(args.faults)
         drive_faults(args.drive_faults)
+
+
+def check_parts(drives: Iterable["Named"], stray_rigs: Iterable[str] = ()) -> None:
+    """Raises UsageError for a drive or a rig that this machine does not have."""
+    from ssdrig.rig import ports  # serial, which a command without a rig does not need
+
+    for named in drives:
+        if named.option == "drive":
+            inventory.find(named.word)
+        if named.rig:
+            ports.check_there(named.rig)
+    for rig in stray_rigs:
+        ports.check_there(rig)
 
 
 class Share(NamedTuple):

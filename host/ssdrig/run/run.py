@@ -54,6 +54,7 @@ from ssdrig.run import (
 from ssdrig.run import options as run_options
 from ssdrig.run.asked_cut import OFF_S, AskedCut
 from ssdrig.run.budget import Budget
+from ssdrig.run.budget import parse as parse_budget
 from ssdrig.run.course import Course
 from ssdrig.run.live import Live, anchor
 from ssdrig.run.options import EXAMPLES as EXAMPLES
@@ -68,16 +69,25 @@ SMART_LIMIT_S = 90.0  # a poll asks several programs, each of which may take 20 
 
 
 def check(args) -> None:
+    """Raises UsageError for words of which no run can be made on this machine: it has no such drive or rig."""
+    check_words(args)
+    run_options.check_parts(args.drives, args.stray_rigs)
+
+
+def check_words(args) -> None:
     """Raises UsageError for words of which no run can be made on any machine."""
     keeping.check(args)
-    grammar.find(args.plan)
+    text, where = grammar.find(args.plan)
     run_options.check(args)
+    grammar.read(text, where, *run_options.parameters(args))
+    if args.budget:
+        parse_budget(args.budget, 1.0)  # of any rating
     if args.virtual and args.virtual not in PRESETS:
         raise UsageError(f"one of {', '.join(PRESETS)}", args.virtual, do_you_mean(args.virtual, PRESETS))
 
 
 def command(args) -> int:
-    check(args)
+    check_words(args)
     if len(args.drives) > 1:
         return fleet.command(args)
     show, each = Progress(args.quiet), run_options.each_share(args)

@@ -49,12 +49,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def command(args) -> int:
-    """Serves until Ctrl-C. Raises UsageError, ToolMissing."""
+def check(args) -> None:
+    """Raises UsageError."""
     if os.geteuid() == 0 and not args.as_root:
         raise UsageError("a user without rights: reading run folders needs none", "root", "start it without sudo")
     if not 0 <= args.port <= 65535:
         raise UsageError("--port from 0 to 65535", str(args.port), "choose another one")
+
+
+def command(args) -> int:
+    """Serves until Ctrl-C. Raises UsageError, ToolMissing."""
+    check(args)
     try:
         import uvicorn
     except ImportError as error:

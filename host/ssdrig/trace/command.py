@@ -16,7 +16,8 @@ from ssdrig.load import traceform
 from ssdrig.progress import Progress
 from ssdrig.trace import convert, formats, generate, player, plays, record, shown
 from ssdrig.trace.published import BENCHES
-from ssdrig.words import clock, parse_bytes, parse_seconds, size
+from ssdrig.virtual.flash.presets import PRESETS
+from ssdrig.words import clock, do_you_mean, parse_bytes, parse_seconds, size
 
 SCALED = "SCALED: fewer I/Os than the source had"
 
@@ -107,16 +108,53 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action.add_argument("--json", action="store_true", help="print the result as one JSON object on stdout")
 
 
+def check(args: argparse.Namespace) -> None:
+    """Raises UsageError for what no machine could do."""
+    if args.action == "make":
+        _asked(args).check()
+    elif args.action == "convert":
+        for size_text in filter(None, (args.range, args.block)):
+            parse_bytes(size_text)
+        _there(args.source)
+    elif args.action == "record":
+        parse_seconds(args.time)
+        inventory.find(args.drive)
+    else:
+        _there(args.file)
+    if args.action == "play":
+        _how(args).check()
+        if args.drive:
+            inventory.find(args.drive)
+        elif args.virtual not in PRESETS:
+            raise UsageError(f"one of {', '.join(PRESETS)}", args.virtual, do_you_mean(args.virtual, PRESETS))
+        if args.capacity:
+            parse_bytes(args.capacity)
+    if new := getattr(args, "records", None) if args.action == "play" else args.file if args.action != "show" else None:
+        _new(new)
+
+
 def command(args: argparse.Namespace) -> int:
     """0, or the exit code of what is raised."""
     return {"make": _make, "convert": _convert, "record": _record, "show": _show, "play": _play}[args.action](args)
 
 
-def _make(args: argparse.Namespace) -> int:
+def _asked(args: argparse.Namespace) -> generate.Asked:
     cap_ns = None if args.idle_cap == "full" else round(parse_seconds(args.idle_cap) * 1e9)
-    asked = generate.Asked(
-        args.bench, args.seed, args.scale, parse_bytes(args.working_set), cap_ns, parse_bytes(args.block)
-    )
+    sizes = parse_bytes(args.working_set), cap_ns, parse_bytes(args.block)
+    return generate.Asked(args.bench, args.seed, args.scale, *sizes)
+
+
+def _how(args: argparse.Namespace) -> player.How:
+    return player.How(args.closed, args.speed, round(parse_seconds(args.idle_cap) * 1e9) if args.idle_cap else None)
+
+
+def _there(path: Path) -> None:
+    if not path.exists():
+        raise UsageError(f"a file {path}", "no such file", "correct the path")
+
+
+def _make(args: argparse.Namespace) -> int:
+    asked = _asked(args)
     asked.check()
     return _written(args, generate.generate(asked), asked.words)
 
@@ -212,8 +250,7 @@ def _play(args: argparse.Namespace) -> int:
     words."""
     header, rows = traceform.read(args.file)
     checked(args.file, header, rows)
-    cap_ns = round(parse_seconds(args.idle_cap) * 1e9) if args.idle_cap else None
-    how = player.How(args.closed, args.speed, cap_ns)
+    how = _how(args)
     how.check()
     if not (header.get("timed", True) or how.closed):
         raise UsageError("a trace with times", f"none in {args.file}", "play it with --closed")

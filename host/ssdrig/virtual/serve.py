@@ -13,7 +13,7 @@ import numpy as np
 
 from ssdrig import prctl
 from ssdrig.arguments import Parser
-from ssdrig.errors import SsdrigError, UsageError
+from ssdrig.errors import DriveError, JournalError, SsdrigError, UsageError
 from ssdrig.overprovisioning import tested_bytes
 from ssdrig.words import do_you_mean, parse_bytes, size
 
@@ -100,6 +100,17 @@ def check(args: argparse.Namespace) -> None:
     """Raises UsageError for a drive that there is not, or one that cannot be reached."""
     if args.action == "precondition":
         _preset(args.age_preset)
+        if args.age_capacity:
+            parse_bytes(args.age_capacity)
+    if args.action == "ledger":
+        if args.ledger_socket and not os.path.exists(f"{args.ledger_socket}.truth"):
+            do = f"see whether it still runs: {args.ledger_socket}"
+            raise DriveError("the virtual drive to answer", f"no {args.ledger_socket}.truth", do)
+        if args.ledger_truth and not os.path.exists(f"{args.ledger_truth}/ledger.json"):
+            do = "give the folder that --truth named"
+            raise JournalError(f"ledger.json in {args.ledger_truth}", "no such file", do)
+    if args.action == "age":
+        storage(args.hours, args.celsius, args.profile)
     if args.action or args.list_presets:
         return
     if not args.preset:
@@ -107,6 +118,10 @@ def check(args: argparse.Namespace) -> None:
     _preset(args.preset)
     if not args.socket and not args.nvme_tcp:
         raise UsageError("--socket or --nvme-tcp", "neither", "see ./ssdrig virtual --help")
+    if args.capacity:
+        parse_bytes(args.capacity)
+    if args.nvme_tcp:
+        parse_address(args.nvme_tcp)
 
 
 def command(args: argparse.Namespace) -> int:

@@ -62,12 +62,19 @@ def add_arguments(parser) -> None:
     add_quiet(parser, "print nothing on stderr but the reason why it ended")
 
 
-def command(args) -> int:
-    """0 ended as asked. With --once 4 (DriveError) if a drive did not answer, 6 if not all could be sent."""
+def check(args) -> None:
+    """Raises UsageError."""
     if not args.interval > 0:
         raise UsageError("an interval above 0 s", f"{args.interval:g}", "correct --interval")
     if args.json and args.telegraf:
         raise UsageError("one form on stdout", "--json and --telegraf", "leave one out")
+    for word in args.drives:
+        inventory.find(word)
+
+
+def command(args) -> int:
+    """0 ended as asked. With --once 4 (DriveError) if a drive did not answer, 6 if not all could be sent."""
+    check(args)
     folder = args.dir or default_folder()
     url = args.influx or os.environ.get("SSDRIG_INFLUX")
     show = Progress(args.quiet)

@@ -36,6 +36,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print the result as one JSON object on stdout")
 
 
+def check(args: argparse.Namespace) -> None:
+    """Raises UsageError for a drive that there is not."""
+    confirm.chosen(args)
+
+
 def command(args: argparse.Namespace) -> int:
     """0: purged and seen to be so, or a dry run with nothing against it. 3: refused. 4: drive. Unverified effect: 0,
     with words."""

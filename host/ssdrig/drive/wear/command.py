@@ -65,6 +65,10 @@ def check(args: argparse.Namespace) -> None:
             "both" if args.drive else "neither",
             "give one of them: ./ssdrig drives lists the drives",
         )
+    if args.drive:
+        from ssdrig.drive.target import inventory
+
+        inventory.find(args.drive)
 
 
 def asks_the_machine(args: argparse.Namespace) -> bool:
