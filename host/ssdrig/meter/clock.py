@@ -13,9 +13,23 @@ from network delay measurements", INFOCOM 1999, for one direction.)
 Allowances, all part of the bound: inside a window the rate stays within STEADY_PPM of a constant; over longer times
 without pings it changes by no more than DRIFT_PPM; it is never further than NOMINAL_PPM from nominal; ticks are floored
 to whole microseconds. A window in which no line passes is not hidden: pings that contradict all others are dropped and
-counted (`outliers`), and if it still has no line its allowance grows until it has one (`strained`)."""
+counted (`outliers`), and if it still has no line its allowance grows until it has one (`strained`).
+
+A busy host answers for a minute in seconds instead of microseconds; a crystal drifts by ppm. So the windows with quick
+round trips bound the seconds without any, from both sides in time. With |rate'| <= A (WARMING_PPM_PER_MIN; 3 ppm a
+minute are 6 degrees a minute on a crystal of 0.5 ppm per degree) and steps of the rate within +-STEADY_PPM, the offset
+f at t obeys, for a < t < b and for a < b < t,
+
+    between:  f(t) <= chord of (a, high(a)), (b, high(b)) + A (t - a)(b - t) / 2 + 2 STEADY (t - a)(b - t) / (b - a)
+    beyond:   f(t) <= high(b) + (t - b) (high(b) - low(a)) / (b - a) + A (t - b)(t - a) / 2 + 2 STEADY (t - b)
+
+and so from below, and backwards. A window is trusted as a source if three of its pings are nearly as quick as it is
+narrow: a single ping may be wrong. A ping that contradicts the trusted ones is dropped (`outliers`). Where trusted
+windows contradict each other the host's clock was set or slewed, or the crystal left its band: within REACH_S of that
+nothing is bridged, and each window counts for itself alone."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -25,12 +39,20 @@ WINDOW_S = 60
 STEADY_PPM = 0.2
 DRIFT_PPM = 2.0
 NOMINAL_PPM = 1000.0
+WARMING_PPM_PER_MIN = 3.0
+REACH_S = 600
+APART = sorted({int(1.25**n) for n in range(29)})  # knots: up to 516, each at most a quarter further than the last
+CONFIRMING, NEARLY = 3, 3.0  # so many pings at most so many times as wide as their window is narrow make it trusted
+UNEVEN = 3.0  # of the widest knot to the narrowest: below it there is nothing to bridge
+EDGE_S = 20  # before the first ping and behind the last that other knots may tell of
 KNOT_US = 1_000_000
 TICK_NS = 1000  # a tick stands for any time within its microsecond
 BEYOND_US = 3600 * KNOT_US  # how far the map reaches outside the pings
 ROUGHLY_US = 60 * 1_000_000
 # a ping is contradicted if the others' line misses it by more than this and 3 typical half round trips
 OUTLIER_NS = 100_000
+_BEND = WARMING_PPM_PER_MIN * 1e-3 / 60e6  # ns per us, per us
+Limits = tuple[np.ndarray, np.ndarray, np.ndarray]  # of each knot: lowest and highest offset, whether they are at odds
 _STEEPEST, _TRUE = np.array([-NOMINAL_PPM * 1e-3, NOMINAL_PPM * 1e-3]), np.ones(1, bool)
 
 
@@ -70,10 +92,21 @@ class ClockMap:
         return np.interp(np.asarray(ticks_us, np.int64) - self.base_us, self.tick_us, self.knot_bound_ns)
 
     def rate_ppm(self) -> float:
-        """How much faster than nominal the rig's clock runs, from the first ping to the last."""
-        inner = slice(1, -1)
-        x, y = self.tick_us[inner], self.offset_ns[inner]
-        return -1e3 * float(y[-1] - y[0]) / float(x[-1] - x[0]) if len(x) > 1 else 0.0
+        """How much faster than nominal the rig's clock runs, over most of the pings."""
+        a, z = self._apart()
+        return -1e3 * float(self.offset_ns[z] - self.offset_ns[a]) / float(self.tick_us[z] - self.tick_us[a] or 1)
+
+    def rate_error_ppm(self) -> float:
+        """Largest possible error of rate_ppm()."""
+        a, z = self._apart()
+        open_ns = float(self.knot_bound_ns[a] + self.knot_bound_ns[z])
+        return min(NOMINAL_PPM, 1e3 * open_ns / float(self.tick_us[z] - self.tick_us[a])) if z > a else NOMINAL_PPM
+
+    def _apart(self) -> tuple[int, int]:
+        """The knots of the first and of the last third that are known best."""
+        bound_ns = self.knot_bound_ns[1:-1]
+        third = -(-len(bound_ns) // 3)
+        return 1 + int(np.argmin(bound_ns[:third])), 1 + len(bound_ns) - third + int(np.argmin(bound_ns[-third:]))
 
 
 def fit(t1_ns, tick_us, t4_ns, held_us=None) -> ClockMap:
@@ -104,13 +137,49 @@ def fit(t1_ns, tick_us, t4_ns, held_us=None) -> ClockMap:
     x = x.astype(float)
     knots = np.arange(0.0, x[-1] + KNOT_US, KNOT_US)
     knots[-1] = max(x[-1], 1.0)
+    beyond = np.arange(1.0, EDGE_S + 1) * 1e6
+    knots = np.concatenate([-beyond[::-1], knots, knots[-1] + beyond])
+    windows, lying = _windows(knots, x, low, high), np.zeros(len(x), bool)
+    others = -np.inf, np.inf
+    if len(x) > 2 * CONFIRMING and _uneven(windows.all):
+        halves = [
+            _windows(knots, x[half], low[half], high[half]).trusted for half in (slice(0, None, 2), slice(1, None, 2))
+        ]
+        trusted = _either(*halves)
+        lying = _lying(knots, trusted, x, low, high)
+        if lying.any():
+            windows = _windows(knots, x[~lying], low[~lying], high[~lying])
+        others = _bridged(knots, windows.all.limits(), trusted)
+    strained = windows.strained
+    knots, mid, half = windows.all.result(knots, *others)
+    ends = []
+    for region, knot, at in ((windows.first, 0, knots[0] - BEYOND_US), (windows.last, -1, knots[-1] + BEYOND_US)):
+        lo, hi = region.range_at(np.array([at]))
+        ends.append((at, (lo[0] + hi[0]) / 2, (hi[0] - lo[0]) / 2 + half[knot] + DRIFT_PPM * 1e-3 * BEYOND_US))
+    knots, mid, half = (np.concatenate([[ends[0][i]], a, [ends[1][i]]]) for i, a in enumerate((knots, mid, half)))
+    outliers = int(windows.dropped + np.count_nonzero(lying) + np.count_nonzero(~sane))
+    return ClockMap(base_us, base_ns, knots, mid + TICK_NS / 2, half + TICK_NS / 2, len(sane), outliers, strained)
+
+
+class _Windows(NamedTuple):
+    """What all windows of a boot allow together, and what those that are trusted do; the first and the last region;
+    pings dropped in them, windows without a line."""
+
+    all: "_Envelope"
+    trusted: "_Envelope"
+    first: "_Region"
+    last: "_Region"
+    dropped: int
+    strained: int
+
+
+def _windows(knots: np.ndarray, x: np.ndarray, low: np.ndarray, high: np.ndarray) -> _Windows:
     block = np.floor(x / (WINDOW_S * 0.5e6))  # windows are made of whole ones
     for_high, for_low = _may_turn(x, high, block), _may_turn(x, -low, block)
-    estimate = _Envelope(len(knots))
-    dropped, strained = np.zeros(len(x), bool), 0
+    every, trusted = _Envelope(len(knots)), _Envelope(len(knots))
+    dropped, regions = np.zeros(len(x), bool), []
     length, hop = WINDOW_S * 1e6, WINDOW_S * 0.5e6
     starts = np.arange(0.0, max(x[-1] - length, 0.0) + hop, hop)
-    first = last = None
     for n, start in enumerate(starts):
         rows = slice(*np.searchsorted(x, (start, start + length), side="left"))
         if n == len(starts) - 1:
@@ -119,20 +188,104 @@ def fit(t1_ns, tick_us, t4_ns, held_us=None) -> ClockMap:
             continue
         region = _region(x[rows], low[rows], high[rows], for_low[rows], for_high[rows])
         dropped[rows] |= ~region.keep
-        strained += region.strained
-        span = slice(*np.searchsorted(knots, (x[rows][0] - KNOT_US, x[rows][-1] + KNOT_US)))
-        estimate.add(span, *region.range_at(knots[span]))
-        last = region
-        first = region if first is None else first
-    knots, mid, half = estimate.result(knots)
-    assert first and last
-    ends = []
-    for region, knot, at in ((first, 0, knots[0] - BEYOND_US), (last, -1, knots[-1] + BEYOND_US)):
-        lo, hi = region.range_at(np.array([at]))
-        ends.append((at, (lo[0] + hi[0]) / 2, (hi[0] - lo[0]) / 2 + half[knot] + DRIFT_PPM * 1e-3 * BEYOND_US))
-    knots, mid, half = (np.concatenate([[ends[0][i]], a, [ends[1][i]]]) for i, a in enumerate((knots, mid, half)))
-    outliers = int(np.count_nonzero(dropped) + np.count_nonzero(~sane))
-    return ClockMap(base_us, base_ns, knots, mid + TICK_NS / 2, half + TICK_NS / 2, len(sane), outliers, strained)
+        regions.append(region)
+        begin, end = np.searchsorted(knots, (x[rows][0] - KNOT_US, x[rows][-1] + KNOT_US)).tolist()
+        span = slice(max(begin, EDGE_S), min(end, len(knots) - EDGE_S))
+        lowest, highest = region.range_at(knots[span])
+        every.add(span, lowest, highest)
+        width = (highest - lowest).min(initial=np.inf)
+        confirming = np.count_nonzero((high[rows] - low[rows])[region.keep] <= NEARLY * width)
+        if confirming >= CONFIRMING and not region.strained:
+            trusted.add(span, lowest, highest)
+    strained = sum(region.strained for region in regions)
+    return _Windows(every, trusted, regions[0], regions[-1], int(np.count_nonzero(dropped)), strained)
+
+
+def _uneven(every: "_Envelope") -> bool:
+    """Whether some knots are known so much worse than others that these may tell more of them."""
+    low, high, odd = every.limits()
+    width = (high - low)[np.isfinite(low)]
+    return bool(odd.any() or width.max() > UNEVEN * width.min())
+
+
+def _either(one: "_Envelope", other: "_Envelope") -> Limits:
+    """What the windows of every second ping allow or those of the pings between them: a single wrong ping is in one of
+    them only. Where one contradicts itself, the other's."""
+    (low_1, high_1, odd_1), (low_2, high_2, odd_2) = one.limits(), other.limits()
+    low = np.where(odd_1, low_2, np.where(odd_2, low_1, np.minimum(low_1, low_2)))
+    high = np.where(odd_1, high_2, np.where(odd_2, high_1, np.maximum(high_1, high_2)))
+    return low, high, odd_1 & odd_2
+
+
+def _lying(knots: np.ndarray, trusted: Limits, x: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """Which pings contradict what the trusted windows leave open (bool)."""
+    least, most = _bridged(knots, trusted)
+    known = np.isfinite(least) & np.isfinite(most)
+    if not known.any():
+        return np.zeros(len(x), bool)
+    at = np.clip(np.searchsorted(knots, x), 1, len(knots) - 1)
+    beside = known[at - 1] & known[at]
+    off_ns = np.maximum(low - np.interp(x, knots[known], most[known]), np.interp(x, knots[known], least[known]) - high)
+    return beside & (off_ns > TICK_NS)
+
+
+def _bridged(knots: np.ndarray, *sources: Limits) -> tuple[np.ndarray, np.ndarray]:
+    """Lowest and highest offset at each knot by what the first of the sources, whose knots do not contradict each other
+    near there, allows at the other knots; infinite where nothing follows."""
+    least, most = np.full(len(knots), -np.inf), np.full(len(knots), np.inf)
+    left = np.ones(len(knots), bool)
+    for low, high, odd in sources:
+        below, above = _from_others(knots, np.where(odd, -np.inf, low), np.where(odd, np.inf, high))
+        free = left & ~_near(odd | (below > high) | (above < low) | (below > above), round(REACH_S * 1e6 / KNOT_US))
+        least[free], most[free] = below[free], above[free]
+        left &= ~free
+    return least, most
+
+
+def _near(odd: np.ndarray, reach: int) -> np.ndarray:
+    """Which knots (bool) are at most `reach` from an odd one."""
+    before = np.append(0, np.cumsum(odd))
+    at = np.arange(len(odd))
+    return before[np.minimum(at + reach + 1, len(odd))] > before[np.maximum(at - reach, 0)]
+
+
+def _from_others(knots: np.ndarray, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """What low and high (infinite where not known) at all knots allow at each: see the head of this module."""
+    back = slice(None, None, -1)
+
+    def above(low: np.ndarray, high: np.ndarray) -> np.ndarray:
+        later = _beyond(-knots[back], low[back], high[back])[back]
+        return np.minimum(_between(knots, high), np.minimum(_beyond(knots, low, high), later))
+
+    return -above(-high, -low), above(low, high)
+
+
+def _between(knots: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """The lowest chord over each knot: f + A t^2 / 2 is convex, so it lies below the lower hull of its limits."""
+    known = np.flatnonzero(np.isfinite(high))
+    if len(known) < 2:
+        return high.copy()
+    parabola = _BEND / 2 * (knots - knots[known[0]]) ** 2
+    corners_x, corners_y = _lower_hull(knots[known], high[known] + parabola[known])
+    at = np.clip(np.searchsorted(corners_x, knots, "right"), 1, len(corners_x) - 1)
+    since, left = knots - corners_x[at - 1], corners_x[at] - knots
+    wander = 2 * STEADY_PPM * 1e-3 * since * left / (since + left)
+    out = np.interp(knots, corners_x, corners_y) - parabola + wander
+    return np.where((since >= 0) & (left >= 0), out, np.inf)
+
+
+def _beyond(knots: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """The highest offset at each knot by two earlier ones."""
+    apart = [lag for lag in APART if lag < len(knots)]
+    slope, out = np.full(len(knots), NOMINAL_PPM * 1e-3), np.full(len(knots), np.inf)
+    for lag in apart:
+        dx = knots[lag:] - knots[:-lag]
+        slope[lag:] = np.minimum(slope[lag:], (high[lag:] - low[:-lag]) / dx + _BEND / 2 * dx)
+    for gap in apart:
+        dx = knots[gap:] - knots[:-gap]
+        reached = high[:-gap] + dx * (slope[:-gap] + 2 * STEADY_PPM * 1e-3 + _BEND / 2 * dx)
+        out[gap:] = np.minimum(out[gap:], reached)
+    return out
 
 
 class _Envelope:
@@ -148,11 +301,32 @@ class _Envelope:
         np.minimum(self.lowest[span], low, out=self.lowest[span])
         np.maximum(self.highest[span], high, out=self.highest[span])
 
-    def result(self, knots: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Knots that a window covers, middle and half width there; between knots far apart one more, with DRIFT_PPM."""
-        at_odds = self.low > self.high  # windows that contradict each other: then all that any of them allows
-        low, high = np.where(at_odds, self.lowest, self.low), np.where(at_odds, self.highest, self.high)
+    def at_odds(self) -> np.ndarray:
+        """Knots (bool) at which windows contradict each other."""
+        return self.low > self.high
+
+    def allowed(self) -> tuple[np.ndarray, np.ndarray]:
+        """Lowest and highest offset at each knot; where windows contradict each other all that any of them allows."""
+        odd = self.at_odds()
+        return np.where(odd, self.lowest, self.low), np.where(odd, self.highest, self.high)
+
+    def limits(self) -> Limits:
+        return *self.allowed(), self.at_odds()
+
+    def result(self, knots: np.ndarray, least=-np.inf, most=np.inf) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Knots that a window covers, middle and half width there; between knots far apart one more, with DRIFT_PPM.
+        least, most: what other knots allow there."""
+        low, high = self.allowed()
         seen = np.isfinite(low)
+        covered = np.flatnonzero(seen)
+        outside = np.ones(len(knots), bool)
+        outside[covered[0] : covered[-1]] = False
+        seen |= outside & np.isfinite(most) & np.isfinite(least)
+        empty = np.maximum(low, least) > np.minimum(high, most)  # at odds with them: then all that either allows
+        low, high = (
+            np.where(empty, np.minimum(low, least), np.maximum(low, least)),
+            np.where(empty, np.maximum(high, most), np.minimum(high, most)),
+        )
         knots, mid, half = knots[seen], (low[seen] + high[seen]) / 2, (high[seen] - low[seen]) / 2
         wide = np.flatnonzero(np.diff(knots) > 1.5 * KNOT_US)
         between = (knots[wide] + knots[wide + 1]) / 2

@@ -14,6 +14,7 @@ import numpy as np
 from ssdrig import rigbin, rigrecords, wire
 from ssdrig.errors import RigError
 from ssdrig.meter import said
+from ssdrig.meter.clock import NOMINAL_PPM
 from ssdrig.meter.frames import Decoder
 from ssdrig.meter.power import Power, assemble, closure
 from ssdrig.rig.stream import Rig
@@ -83,12 +84,9 @@ class Session:
         both None where there are too few."""
         power = self.powers([self.hello["rails"][0]["rail"]])[self.hello["rails"][0]["rail"]]
         clock = power.clocks[-1] if power.clocks else None
-        if (
-            clock is None or clock.strained or len(clock.tick_us) < 4
-        ):  # the first and the last knot lie beyond the pings
+        if clock is None or clock.strained or clock.rate_error_ppm() == NOMINAL_PPM:
             return {"rate_ppm": None, "error_ppm": None}
-        span_ns = 1e3 * float(clock.tick_us[-2] - clock.tick_us[1])
-        return {"rate_ppm": clock.rate_ppm(), "error_ppm": 2e6 * float(clock.knot_bound_ns[1:-1].max()) / span_ns}
+        return {"rate_ppm": clock.rate_ppm(), "error_ppm": clock.rate_error_ppm()}
 
     def rail(self, number: int) -> dict:
         """The hello's entry of a rail. RigError if there is none."""
