@@ -107,7 +107,7 @@ def test_each_window_has_its_own_figures_and_the_flat_keys_are_those_of_steady(t
     assert fresh["ios"] == 240_000 and fresh["energy_uJ_per_io"] == pytest.approx(100, rel=1e-3)
     assert steady["energy_uJ_per_io"] == pytest.approx(1e6 * 3 * 19 / sum(WINDOW), rel=1e-3)
     assert whole(f)["energy_J"] == pytest.approx(24 + 57, rel=1e-3)
-    for key in set(steady) & set(f) - {"rails", "notes"}:
+    for key in set(steady) & set(f) - {"rails", "trust", "notes"}:
         assert f[key] == steady[key], key
 
 
@@ -238,5 +238,7 @@ def test_rows_of_many_simulated_runs_are_told_apart(tmp_path, monkeypatch, real)
     _, f = run_of(tmp_path, power=False)
     several = [f | {"model": f"Maker's long name of a drive {i}", "simulated": i >= real} for i in range(4)]
     rows = report.short_table(several).splitlines()
+    assert all("trust" in line for line in rows[:4]) and not rows[4]
+    rows = rows[5:]
     assert [line[: line.index("  ")][-1] for line in rows[1:5]] == list("0123")
     assert rows[5] == "SIMULATED: " + ("all of them" if not real else "2; 3")

@@ -6,7 +6,9 @@ import json
 import pytest
 import synthetic_run
 from browser import chromium  # noqa: F401  a fixture
-from test_report import MORE, OWN, READY, run_command
+from test_report import MORE, PLATEAU, READY, run_command
+
+OWN = PLATEAU + [5000, 6000] * 16  # steady: a window that is not has no rank
 
 # of each bar that is shown: card, run, its value, the pixels of its fill
 BARS = """[...document.querySelectorAll('.row')].filter(row => row.offsetParent && row.dataset.value).map(row =>

@@ -47,6 +47,24 @@ def test_for_how_long_processes_waited_for_a_cpu(tmp_path, text, seconds):
     assert witness.waited_s(tmp_path) == seconds
 
 
+def test_how_busy_the_host_was(tmp_path):
+    """Steal of all CPUs, and the time in which processes waited for a CPU or for memory; None where it is not known."""
+    (tmp_path / "proc/pressure").mkdir(parents=True)
+
+    def read(idle, stolen, cpu_us=None, t_ns=0):
+        (tmp_path / "proc/stat").write_text(f"cpu0 100 0 0 {idle} 0 0 0 {stolen} 0 0\ncpu1 100 0 0 {idle} 0 0 0\n")
+        if cpu_us is not None:
+            (tmp_path / "proc/pressure/cpu").write_text(f"some avg10=0.0 total={cpu_us}\n")
+        return witness.read(None, tmp_path) | {"t_ns": t_ns}
+
+    first = read(100, 0)
+    assert witness.between(first, first)["steal_percent"] is None
+    before, after = read(100, 0, 1_000_000, 10**9), read(190, 20, 1_500_000, 2 * 10**9)
+    found = witness.between(before, after)
+    assert found["steal_percent"] == 10.0 and found["waited_percent"] == {"cpu": 50.0, "memory": None}
+    assert witness.between(first, after)["waited_percent"] == {"cpu": None, "memory": None}
+
+
 @pytest.fixture
 def kernel(tmp_path):
     """kernel(stat, cpu0's user and idle) -> a reading of nvme0n1."""
@@ -103,9 +121,8 @@ def test_a_device_that_came_again_under_its_name_and_has_counted_more_by_now(ker
     seq.write_text("7\n")
     before = kernel(BEFORE)
     seq.write_text("9\n")
-    assert witness.between(before, kernel(AFTER)) | {"cpus_busy_percent": 0} == {
-        **{"drive": None, "why": witness.WENT_BACK, "cpus_busy_percent": 0}
-    }
+    found = witness.between(before, kernel(AFTER))
+    assert (found["drive"], found["why"]) == (None, witness.WENT_BACK)
     assert witness.between(first, kernel(AFTER))["drive"], "a kernel before 5.15 does not number them"
 
 
@@ -183,21 +200,34 @@ def test_nothing_counted_has_its_reason():
 
 
 @pytest.mark.parametrize(
-    ("facts", "said"),
+    ("facts", "counted", "said"),
     [
-        ((84.9, 1, 32.0, 32), None),
-        ((85.0, 1, 32.0, 32), "fio took 85 % of a core"),
-        ((339.0, 4, 128.0, 128), None),
-        ((372.0, 4, 128.0, 128), "each of the 4 threads of fio took 93 % of a core"),
-        ((None, 1, 10.0, 32), None),  # few in flight alone: the plan may have wanted that
-        ((10.0, 1, 10.0, 32, [99.0, 5.0]), "10.0 of 32 I/Os were in flight, and a CPU of the host was 99 % busy"),
-        ((10.0, 1, 30.0, 32, [99.0, 5.0]), None),
-        ((10.0, 1, 10.0, None, [99.0, 5.0]), None),  # an open loop asks for no depth
-        ((10.0, 1, 32.0, 32, [99.0, 93.0]), "all CPUs of the host were 96 % busy"),
+        ((84.9, 1, 32.0, 32), {}, None),
+        ((85.0, 1, 32.0, 32), {}, "fio took 85 % of a core"),
+        ((339.0, 4, 128.0, 128), {}, None),
+        ((372.0, 4, 128.0, 128), {}, "each of the 4 threads of fio took 93 % of a core"),
+        ((None, 1, 10.0, 32), {}, None),  # few in flight alone: the plan may have wanted that
+        (
+            (10.0, 1, 10.0, 32),
+            {"cpus_busy_percent": [99.0, 5.0]},
+            "10.0 of 32 I/Os were in flight, and a CPU of the host was 99 % busy",
+        ),
+        ((10.0, 1, 30.0, 32), {"cpus_busy_percent": [99.0, 5.0]}, None),
+        ((10.0, 1, 10.0, None), {"cpus_busy_percent": [99.0, 5.0]}, None),  # an open loop asks for no depth
+        ((10.0, 1, 32.0, 32), {"cpus_busy_percent": [99.0, 93.0]}, "all CPUs of the host were 96 % busy"),
+        ((10.0, 1, 32.0, 32), {"steal_percent": 5.0, "waited_percent": {"cpu": 20.0, "memory": 5.0}}, None),
+        ((10.0, 1, 32.0, 32), {"steal_percent": 6.0}, "the hypervisor gave 6 % of the CPU time to others"),
+        ((10.0, 1, 32.0, 32), {"waited_percent": {"memory": 7.0}}, "processes waited for memory in 7 % of the time"),
+        # what a stranger's journal may hold
+        (
+            (10.0, 1, 32.0, 32),
+            {"cpus_busy_percent": ["x", None, True], "steal_percent": "9", "waited_percent": 3},
+            None,
+        ),
     ],
 )
-def test_host_limited(facts, said):
-    assert limits.host(*facts) == said
+def test_host_limited(facts, counted, said):
+    assert limits.host(*facts, counted) == said
 
 
 @pytest.mark.parametrize(

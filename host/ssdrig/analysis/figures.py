@@ -4,7 +4,7 @@ object of plain numbers for `ssdrig report RUN --json`; its flat keys are the fi
 from typing import Any
 
 from ssdrig import overprovisioning
-from ssdrig.analysis import SECOND_NS, RunData, window_figures, witness
+from ssdrig.analysis import SECOND_NS, RunData, trust, window_figures, witness
 from ssdrig.analysis.peak_power import NO_CHANNEL
 from ssdrig.analysis.terms import terms
 from ssdrig.rules import windows
@@ -42,23 +42,24 @@ chip_clock_ppm | Chip clock error | ppm | 0 |  | How fast the sensor chip's osci
     measured over the run.
 """)
 FACTS = (
-    *("run", "state", "why", "simulated", "model", "serial", "preset", "op_percent", "duration_s", "zoom_s"),
+    *("run", "state", "why", "simulated", "scaled", "model", "serial", "preset", "op_percent", "duration_s", "zoom_s"),
     *("time_dilation", "tested_bytes", "idle_s", "purge", "raw_nand_bytes", "raw_nand_assumed"),
 )
-NOT_FLAT = ("name", "label", "t0_s", "t1_s", "unfinished", "rails", "notes")
+NOT_FLAT = ("name", "label", "t0_s", "t1_s", "unfinished", "rails", "trust", "notes")
 KEYS = (
     *FACTS,
     *(term.key for term in TERMS),
     *(key for key in window_figures.KEYS if key not in NOT_FLAT),
-    *("window_s", "window_label", "rails", "windows", "kernel", "notes"),
+    *("window_s", "window_label", "rails", "windows", "kernel", "trust", "notes"),
 )
 
 
 def figures_of(data: RunData, more=()) -> dict:
     """All KEYS, each a plain number, string or None; `notes` says why one is None. `windows` has an object of
     window_figures.KEYS for each window (fresh, all, steady, and `more` of (name, t0_s, t1_s)), None where the load has
-    no such window. `rails` has an object for each rail of the rig, by number; all else is of the rails together.
-    `kernel`: the kernel's own counts of the load (witness.KEYS). Raises ValueError for what a summary holds, which has
+    no such window. `trust`: what the claims about the run rest on (trust.py). `rails` has an object for each rail of
+    the rig, by number; all else is of the rails together. `kernel`: the kernel's own counts of the load (witness.KEYS).
+    Raises ValueError for what a summary holds, which has
     its figures beside it."""
     if data.lat_in_window and not len(data.hist):
         raise ValueError("figures are made of a run that was read whole, with its histogram by the second")
@@ -69,12 +70,14 @@ def figures_of(data: RunData, more=()) -> dict:
     notes = [*data.notes, *notes]
     if data.rails and not any(rail.fast for rail in data.rails):
         notes.append(NO_CHANNEL)
+    said = witness.event_of(data.events, "load", None)
+    host = trust.host_of(witness.host(data, said))
     for name, window in found.items():
         if window:
             each[name] = figures = window_figures.figures_in(data, window)
+            figures["trust"] = trust.of_window(data, figures, host)
             times = window.times.replace(": ", ", ")
             notes += [f"{name}, {times}: {note}" for note in figures["notes"]]
-    said = witness.event_of(data.events, "load", None)
     if data.ios and data.totals:
         out["kernel"], disagreeing = witness.kernel(said, data.totals)
         notes += [f"load: {note}" for note in [*disagreeing, *witness.verdicts(data, said)]]
@@ -87,6 +90,7 @@ def figures_of(data: RunData, more=()) -> dict:
         "state": data.state,
         "why": data.why,
         "simulated": bool(data.header.get("simulated")),
+        "scaled": bool(plan.get("scaled")) if isinstance(plan := data.header.get("plan"), dict) else False,
         "model": drive.get("model"),
         "serial": drive.get("serial"),
         "preset": drive.get("preset"),
@@ -105,6 +109,7 @@ def figures_of(data: RunData, more=()) -> dict:
         "fill_energy_J": data.fill_energy_J,
         "rails": _rails(data, steady),
         "windows": each,
+        "trust": trust.whole((window["label"], window["trust"]) for window in each.values() if window),
         "notes": notes,
     }
     out |= _over_provisioning(data, notes)

@@ -110,11 +110,49 @@ def _count(rail: Rail, power: Reduced, edges_ns: np.ndarray) -> None:
     rail.samples, rail.clipped = np.diff(before), np.diff(power.clipped_before(edges_ns))
     rail.scatters_W = power.scatters_W(edges_ns)
     rail.samples_lost, rail.clock_error_ns = np.zeros(n, np.int64), power.largest_error_ns(edges_ns)
+    rail.filled_s, rail.filled_J = filled(power, edges_ns)
     row = np.searchsorted(before, power.gaps.at, "right") - 1
     inside = (row >= 0) & (row < n)
     np.add.at(rail.samples_lost, row[inside], power.gaps.lost[inside])
     if power.span_ns is not None:
         rail.facts, rail.volts_V = power.facts, power.mean_V
+
+
+def filled(power: Reduced, edges_ns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Of each step between edges (int64 host ns, rising): for how long (s) conversions are missing, and the energy (J)
+    that is interpolated there, both of the host's time."""
+    gaps = power.gaps
+    inside = gaps.at > 0
+    ends_ns = np.stack([gaps.from_ns[inside], gaps.to_ns[inside]], axis=1).ravel()
+    lost = gaps.lost[inside] / np.maximum(gaps.lost[inside] + 1, 1)  # the sample after a gap stands for a conversion
+    out = []
+    for of_gap in (gaps.ns[inside] * lost / SECOND_NS, gaps.J[inside]):
+        running = np.cumsum(of_gap)
+        knots = np.stack([running - of_gap, running], axis=1).ravel()
+        at_edges = np.interp(edges_ns, ends_ns, knots) if len(knots) else np.zeros(len(edges_ns))
+        out.append(np.diff(at_edges))
+    return out[0], out[1]
+
+
+def quality(powers: list[Reduced], begin_ns: int, end_ns: int, k: int) -> dict:
+    """The samples of a whole act, keys as in window_figures.py: how many, how many are lost or at the sensor's limit,
+    the largest error of their times, and what was interpolated. `k`: time dilation."""
+    edges = np.array([begin_ns, end_ns], np.int64)
+    filled_s, filled_J = zip(*(filled(power, edges) for power in powers), strict=True)
+    numbers = [power.samples_before(edges) for power in powers]
+    lost = 0
+    for power, (first, end) in zip(powers, numbers, strict=True):
+        within = (power.gaps.at >= first) & (power.gaps.at < end) & (power.gaps.at > 0)
+        lost += int(power.gaps.lost[within].sum())
+    samples = sum(int(end - first) for first, end in numbers)
+    return {
+        "samples": samples,
+        "samples_lost": lost,
+        "samples_clipped": sum(int(np.diff(power.clipped_before(edges))[0]) for power in powers),
+        "filled_s": max(float(steps[0]) for steps in filled_s) / k,
+        "filled_J": sum(float(steps[0]) for steps in filled_J) / k,
+        "clock_error_us": max(float(power.largest_error_ns(edges)[0]) for power in powers) / 1000 if samples else None,
+    }
 
 
 def _energy(data: RunData, powers: list[Reduced], begin_ns: int, end_ns: int) -> tuple[float | None, list[float]]:

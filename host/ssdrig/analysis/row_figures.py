@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ssdrig import steps
-from ssdrig.analysis import bursts, in_flight, minutes, power, under, wear_run, window_figures, witness
+from ssdrig.analysis import act_energy, bursts, in_flight, minutes, power, under, wear_run, window_figures, witness
 from ssdrig.analysis.rundata import RunData
 from ssdrig.errors import LoadError
 from ssdrig.load import fioclock, fiojob, fiotext, playedlog
@@ -26,8 +26,9 @@ PER_IO = ("energy_uJ_per_io", "energy_J_per_GB", "iops_per_W")
 POWER_KEYS = ("power_mean_W", "energy_J", *PER_IO)
 WEAR_KEYS = ("wa", "wa_error", "temperature_max_C")
 LITTLE_KEYS = ("littles_qd", "littles_error_percent")
+QUALITY_KEYS = ("samples", "samples_lost", "samples_clipped", "filled_s", "filled_J", "clock_error_us")
 # of a whole act, beside t0_s, t1_s and the other percentiles
-KEYS = (*IO_KEYS, *POWER_KEYS, *WEAR_KEYS, *LITTLE_KEYS, "lat_mean_most_us", "gap_s")
+KEYS = (*IO_KEYS, *POWER_KEYS, *WEAR_KEYS, *LITTLE_KEYS, *QUALITY_KEYS, "lat_mean_most_us", "gap_s")
 WHOLE = "all"
 WHY_NOT = {  # where a figure is not known and no note says why
     "burst_iops": bursts.NONE,
@@ -73,6 +74,8 @@ def figures(row: "Row", joules: float | None, folder: Path, powers: list[Reduced
     else:
         why = "power samples do not cover it" if powers else "the run has no power samples"
         row.notes.append(f"{', '.join(POWER_KEYS)}: {why}")
+    if powers and data.t0_ns is not None:
+        whole |= power.quality(powers, data.t0_ns, act_energy.end_ns(data), data.k)
     n = len(data.iops)
     if row.act.do == "wear":
         row.windows[WHOLE] = whole | {"t0_s": 0.0, "t1_s": data.load_s}

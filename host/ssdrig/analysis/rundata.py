@@ -61,6 +61,8 @@ class Rail:
     samples: np.ndarray = field(default_factory=_no_counts)
     samples_lost: np.ndarray = field(default_factory=_no_counts)
     clipped: np.ndarray = field(default_factory=_no_counts)  # samples at the sensor's limit
+    filled_s: np.ndarray = field(default_factory=_no_values)  # time between samples that are lost, of the host ...
+    filled_J: np.ndarray = field(default_factory=_no_values)  # ... and the energy interpolated there
     scatters_W: np.ndarray = field(default_factory=_no_scatters)  # (2, n): sum of the samples' powers, of their squares
     clock_error_ns: np.ndarray = field(default_factory=_no_values)  # largest bound; 0 where there is no sample
     facts: dict | None = None  # its entry of the last hello, with the calibration

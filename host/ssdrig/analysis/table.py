@@ -14,7 +14,18 @@ from typing import Any
 import numpy as np
 
 from ssdrig import analysis, journal, parts, steps
-from ssdrig.analysis import act_energy, fio, little, own_report, power, row_figures, smart, window_figures, witness
+from ssdrig.analysis import (
+    act_energy,
+    fio,
+    little,
+    own_report,
+    power,
+    row_figures,
+    smart,
+    trust,
+    window_figures,
+    witness,
+)
 from ssdrig.analysis.cuts import cuts_found
 from ssdrig.analysis.events import load_events
 from ssdrig.analysis.filling import recoveries
@@ -62,6 +73,11 @@ class Row:
     lat: np.ndarray = field(default_factory=lambda: np.zeros((0, 3), np.int64))
     kernel: dict | None = None
     part: int | None = None
+
+    @property
+    def label(self) -> str:
+        """Its act, in a repeat with the round."""
+        return self.act.label + (f", round {self.round}" if self.round else "")
 
     def value(self, word: str, window: str = WHOLE) -> float | None:
         """The figure that a plan calls `word`, such as "uJ/IO"."""
@@ -133,6 +149,17 @@ class Table:
         passed = [each.verdict["passed"] for each in self.verdicts]
         return None if not passed else all(passed)
 
+    @property
+    def trust(self) -> list[dict]:
+        """What the claims about the run rest on (trust.py)."""
+        strips = [
+            (row.label if name == WHOLE else f"{row.label}, {name}", figures["trust"])
+            for row in self.rows
+            for name, figures in row.windows.items()
+            if figures and figures.get("trust")
+        ]
+        return trust.whole(strips)
+
     def as_json(self) -> dict:
         said = self.data.header["plan"]
         return {
@@ -143,6 +170,7 @@ class Table:
             "raw_nand_assumed": bool(self.data.header["drive"].get("raw_nand_assumed")),
             "plan": {key: said.get(key) for key in ("name", "variant", "scaled", "params")},
             "rows": [row.as_json() for row in self.rows],
+            "trust": self.trust,
             "steady": {"achieved": self.achieved, "verdicts": [each.as_json() for each in self.verdicts]},
             "little": little.summary(self.rows),
             "gaps": [found._asdict() for found in gaps_of(self.rows)],
@@ -163,7 +191,10 @@ def together(rows: Sequence[Row], window: str = WHOLE) -> dict:
     for key in (*KEYS, "burst_iops", "pause_mean_W", "floor_W"):
         seen = [f[key] for f in found if f.get(key) is not None]
         out[key] = sum(seen) / len(seen) if seen else None
-    for key in ("temperature_max_C", "lat_max_us"):
+    for key in ("samples", "samples_lost", "samples_clipped", "filled_s", "filled_J"):
+        known = [f[key] for f in found if f.get(key) is not None]
+        out[key] = sum(known) if known else None
+    for key in ("temperature_max_C", "lat_max_us", "clock_error_us"):
         out[key] = max((f[key] for f in found if f.get(key) is not None), default=None)
     seconds = [f["t1_s"] - f["t0_s"] for f in found]
     notes: list[str] = []
@@ -194,6 +225,8 @@ def together(rows: Sequence[Row], window: str = WHOLE) -> dict:
         why = "fio left no histogram of lat in one of the rounds"
         why = why if window == WHOLE else "a percentile of several windows is not the mean of theirs"
         notes.append(f"{', '.join(lacking)}: {why}")
+    strips = [(row.label, of["trust"]) for row in rows if (of := row.windows.get(window)) and of.get("trust")]
+    out["trust"] = trust.whole(strips) if strips else None
     return out | {"t0_s": 0.0, "t1_s": sum(seconds), "notes": notes}
 
 
@@ -243,7 +276,7 @@ def _joined(tables: Sequence[Table], whole: Table) -> Table:
             whole.data.notes += [f"part {parts.number(each.path)}: {note}" for note in each.data.notes]
     found = [row for _, row in rows]
     purges = [method for each in tables for method in each.purges]
-    return replace(whole, rows=found, verdicts=verdicts_of(said, found), purges=purges)
+    return replace(whole, rows=found, verdicts=_judged(said, found), purges=purges)
 
 
 def _went_on(header: Mapping) -> tuple[int, int]:
@@ -296,13 +329,38 @@ def _of_part(run: Path) -> Table:
     base.notes += witness.rounds(base)
     for row, joules in zip(rows, act_energy.whole_J([row.data for row in rows], powers), strict=True):
         by_second = row.round is None or row.act.path in shown
+        data = row.data
         row_figures.figures(row, joules, row_figures.folder_of(row, run), powers, by_second)
         by_samples(row)
+        _rests_on(row, data)
     row_figures.gaps(rows)
     for each in finer:
         each.put(base, powers)
     purges = [str(event["method"]) for event in base.events if event["kind"] == "purge" and event.get("method")]
-    return Table(run, base, plan, acts, rows, verdicts_of(base.events, rows), purges)
+    return Table(run, base, plan, acts, rows, _judged(base.events, rows), purges)
+
+
+def _rests_on(row: Row, data: RunData | None) -> None:
+    """Give each window of the row its trust strip; the steady state, which a rule judges over several rows, is put
+    there by _judged()."""
+    if data is None:
+        return
+    host = trust.Item("host", trust.NOT_APPLICABLE, why=f"{row.act.do} does no I/O")
+    if row.act.do in (*steps.IO, "wear"):
+        host = trust.host_of(witness.host(data, witness.event_of(data.events, row.act.label, row.round)))
+    for figures in filter(None, row.windows.values()):
+        figures["trust"] = trust.of_window(data, figures, host, trust.steady_by([]))
+
+
+def _judged(events: Sequence[dict], rows: Sequence[Row]) -> list[Verdict]:
+    """The verdicts of the rule, each also an item of the windows that it is about."""
+    found = verdicts_of(events, rows)
+    for row in rows:
+        for name, figures in row.windows.items():
+            of = [each.verdict for each in found if each.about(row, name)]
+            if figures and of and "trust" in figures:
+                figures["trust"] = [trust.steady_by(of).as_json(), *figures["trust"][1:]]
+    return found
 
 
 def _by_second(plan: grammar.Plan, rows: Sequence[Row]) -> set[str]:

@@ -24,6 +24,12 @@ class Verdict:
     by: str  # "until": the step ended by it; "judge": judged only
     first: int = 1
 
+    def about(self, row: "Row", window: str) -> bool:
+        """Whether a window of a row lies in what the verdict is about: a judged window, or the step that it ended."""
+        if self.by == "judge":
+            return row.act.label == self.path and window == self.words.partition(", ")[2]
+        return self.path in (row.act.path, row.act.repeat.path if row.act.repeat else None)
+
     def as_json(self) -> dict:
         said = {"of": self.path, "value": self.words, "by": self.by, "values": self.values, "first_round": self.first}
         return said | self.verdict

@@ -111,6 +111,11 @@ littles_error_percent | Little's check, off by | % | 2 |  | How far that is from
 samples | Power samples |  | 0 |  | Readings of voltage and current in the window, each with its own time.
 samples_lost | Samples lost |  | 0 | less | ADC conversions missing in the window, detected by index and sequence
     number.
+samples_clipped | Samples at the limit |  | 0 | less | Readings at the end of the sensor's range; energy, mean and peaks
+    are lower bounds where there are any.
+filled_s | Time filled in | s | 3 | less | Time between samples whose conversions are missing, of the rail that misses
+    the most. Power is interpolated there.
+filled_J | Energy filled in | J | 3 | less | The energy that is interpolated there, all rails together.
 power_uncertainty_percent | Power uncertainty | % | 2 | less | Expanded uncertainty (k = 2, about 95 %) of the window's
     mean power and of its energy, at the drive: from the rig's calibration or, without one, from the data sheets of
     chip and shunt; leads, and the time in which the chip does not look at the current, count. Null when a sample is at
@@ -124,7 +129,7 @@ clock_error_us | Largest error of a time | µs | 0 | less | Upper limit of the d
 KEYS = (
     *("name", "label", "t0_s", "t1_s", "unfinished", "steady_state"),
     *(term.key for term in TERMS),
-    *("wa_error", "wa_polls_s", "own_power_ratio_error", "own_power_ratio_of", "rails", "notes"),
+    *("wa_error", "wa_polls_s", "own_power_ratio_error", "own_power_ratio_of", "rails", "trust", "notes"),
 )
 
 
@@ -274,6 +279,9 @@ def _energy(data: RunData, window: Window, ios: int, notes: list[str]) -> dict:
         "rails": [_rail(rail, window) for rail in data.rails],
         "samples": sum(int(rail.samples[cut].sum()) for rail in data.rails),
         "samples_lost": sum(int(rail.samples_lost[cut].sum()) for rail in data.rails),
+        "samples_clipped": sum(int(rail.clipped[cut].sum()) for rail in data.rails),
+        "filled_s": max(float(rail.filled_s[cut].sum()) for rail in data.rails) / data.k,
+        "filled_J": sum(float(rail.filled_J[cut].sum()) for rail in data.rails) / data.k,
     }
     if out["samples"]:
         out["clock_error_us"] = max(float(rail.clock_error_ns[cut].max()) for rail in data.rails) / 1000

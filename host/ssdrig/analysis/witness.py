@@ -70,14 +70,8 @@ def kernel(event: Mapping | None, totals: Mapping) -> tuple[dict, list[str]]:
 def verdicts(data: RunData, event: Mapping | None, window: Window | None = None) -> list[str]:
     """ "host-limited: …" of a whole load, "throttled: …" of it or of a window."""
     found = []
-    if window is None and data.totals and data.load_s:
-        asked, threads = data.asked("queue_depth"), int(data.asked("threads") or 1)
-        found_qd = in_flight.of_load(data.totals, asked or threads, threads)
-        # a SIMULATED drive's own work is on these CPUs
-        cpus = () if data.header["drive"].get("preset") else (event or {}).get("cpus_busy_percent") or ()
-        of_load = found_qd.in_flight if found_qd else None
-        why = limits.host(data.totals.get("cpu_percent"), threads, of_load, asked, cpus)
-        found += [f"host-limited: {why}"] if why else []
+    if window is None:
+        found += [f"host-limited: {load.words}" for load in host(data, event) if load.beyond][:1]
     polls = _polls(data, (window.t0_s, window.t1_s) if window else (0.0, data.load_s))
     why = limits.throttled(*polls) if polls else None
     if polls and why:
@@ -86,12 +80,21 @@ def verdicts(data: RunData, event: Mapping | None, window: Window | None = None)
     return found
 
 
+def host(data: RunData, event: Mapping | None) -> list[limits.Load]:
+    """What is known of the host during a load, also of one on a SIMULATED drive, which works on the host's CPUs."""
+    if not data.totals or not data.load_s:
+        return limits.loads(None, 1, None, None, event or {})
+    asked, threads = data.asked("queue_depth"), int(data.asked("threads") or 1)
+    found_qd = in_flight.of_load(data.totals, asked or threads, threads)
+    of_load = found_qd.in_flight if found_qd else None
+    return limits.loads(data.totals.get("cpu_percent"), threads, of_load, asked, event or {})
+
+
 def slowed_by_host(events: Iterable[dict], row: "Row") -> str | None:
-    """ "host-limited: …" of a load whose speed over time is read as the drive's own: what its notes say, and of a
-    SIMULATED drive, which works on the host's CPUs, that these were busy, too."""
+    """ "host-limited: …" of a load whose speed over time is read as the drive's own: what its notes say, or the host's
+    counts."""
     said = next((note for note in row.notes if note.startswith("host-limited: ")), None)
-    cpus = (event_of(events, row.act.label, row.round) or {}).get("cpus_busy_percent") or ()
-    why = limits.host(None, 1, None, None, cpus)
+    why = limits.host(None, 1, None, None, event_of(events, row.act.label, row.round) or {})
     return said or (f"host-limited: {why}" if why else None)
 
 

@@ -12,7 +12,7 @@ from ssdrig.archive.index import Index, Run
 from ssdrig.errors import SsdrigError, UsageError
 from ssdrig.integrity import FIGURES
 from ssdrig.progress import Progress
-from ssdrig.report import of_plan, write
+from ssdrig.report import of_plan, trust_strip, write
 from ssdrig.report.terms import number, with_error
 from ssdrig.terminal import printable
 
@@ -123,7 +123,8 @@ def lines(root: Path, run: Run) -> list[str]:
     said = [f"{started(run) or '-':16}  {printable(run.plan or '-'):28} {run.state:11} {printable(drive)}{op}{marks}"]
     figures = figures_words(run.figures)
     labels = " ".join([*(f"[{tag}]" for tag in run.tags), f'"{printable(run.title)}"' if run.title else ""]).strip()
-    said += [f"{'':16}  {line}" for line in (figures, labels, printable(str(root / run.path))) if line]
+    rests = trust_strip.brief(run.figures["trust"]) if run.figures["trust"] else ""
+    said += [f"{'':16}  {line}" for line in (rests, figures, labels, printable(str(root / run.path))) if line]
     return said
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ssdrig import integrity, journal, parts
+from ssdrig.analysis import trust
 from ssdrig.archive import labels
 from ssdrig.errors import JournalError
 
@@ -113,8 +114,8 @@ def last_event(part: Path) -> dict | None:
 
 
 def headline(folder: Path) -> dict:
-    """FIGURES of the window that stands for a run, each a number or None; `window`: which one; `why`: None, or why
-    there are none."""
+    """FIGURES of the window that stands for a run, each a number or None; `window`: which one; `trust`: {id: state}
+    of the run's trust strip, None where it has none; `why`: None, or why there are no figures."""
     try:
         last_ns = max(os.stat(part / "events.jsonl").st_mtime_ns for part in parts.of(folder))
         made_ns = os.stat(folder / integrity.FIGURES).st_mtime_ns
@@ -124,13 +125,22 @@ def headline(folder: Path) -> dict:
         return headline_of_none("the figures there are older than the run's last event: ssdrig report RUN")
     try:
         found = _json(folder, integrity.FIGURES)
-        return _steady(found) if "windows" in found else _only(found)
+        known = _steady(found) if "windows" in found else _only(found)
+        return known | {"trust": _trust(found.get("trust"))}
     except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         return headline_of_none(f"figures.json cannot be read: {type(error).__name__}")
 
 
 def headline_of_none(why: str) -> dict:
-    return {"window": None, **dict.fromkeys(FIGURES), "why": why or None}
+    return {"window": None, **dict.fromkeys(FIGURES), "trust": None, "why": why or None}
+
+
+def _trust(items) -> dict[str, str] | None:
+    """{id: state} of the run's trust strip, of figures that may hold anything."""
+    if not isinstance(items, list):
+        return None
+    found = {str(item.get("id")): str(item.get("state")) for item in items if isinstance(item, dict)}
+    return {name: found[name] for name in trust.NAMES if found.get(name) in trust.WORST} or None
 
 
 def _steady(found: dict) -> dict:

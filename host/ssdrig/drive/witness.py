@@ -1,5 +1,6 @@
-"""What the kernel counts while a load goes on: the drive's I/O and the time of the host's CPUs. It knows nothing of
-fio, so the two can be held against each other (analysis/witness.py). And for how long processes wanted a CPU in vain.
+"""What the kernel counts while a load goes on: the drive's I/O, the time of the host's CPUs, and how long processes
+wanted a CPU or memory in vain. It knows nothing of fio, so the two can be held against each other
+(analysis/witness.py).
 
 Sources: Documentation/block/stat.rst of the Linux kernel (a sector is 512 bytes whatever the drive's are; ticks are
 the milliseconds that requests waited, summed over the requests; all count when a request completes), block/genhd.c
@@ -8,6 +9,7 @@ Documentation/accounting/psi.rst ("some": at least one task waits; total in us).
 
 import os
 import re
+import time
 from typing import Any
 
 from ssdrig.drive.target import sysfs
@@ -20,32 +22,39 @@ WENT_BACK = "the kernel counts anew: the device was removed and came again"
 MS_WRAP = 1 << 32
 NUMBER = re.compile(r"\d{1,20}", re.ASCII)
 CPU_TIMES = 8  # of a line of /proc/stat: user to steal; the guests' behind them are part of user
-IDLE, IOWAIT = 3, 4
+IDLE, IOWAIT, STEAL = 3, 4, 7
+PRESSURES = ("cpu", "memory")  # of /proc/pressure
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")  # the least that a segment of a request holds
 
 
 def read(name: str | None, root: str | os.PathLike = "/") -> dict:
     """The counts of now: "name"; "seq", which of all disks that have come it is, None before Linux 5.15; "stat",
     the numbers of /sys/block/NAME/stat, None where there are none; "split_bytes", up to where an I/O is one request
-    wherever its pages lie in memory; "cpus", {"cpu0": (busy, all) in ticks}. `name` None: a drive that is no block
-    device."""
+    wherever its pages lie in memory; "cpus", {"cpu0": (busy, all) in ticks}; "stolen", ticks of all CPUs that a
+    hypervisor gave to others; "waited_s", {"cpu", "memory": see waited_s()}; "t_ns". `name` None: a drive that is no
+    block device."""
     folder = sysfs.within(root, "/sys/block", name or "-")
     words = sysfs.text(folder, "stat").split()
     whole = len(words) >= FEWEST_FIELDS and all(map(NUMBER.fullmatch, words))
     sectors_kb, segments = (sysfs.number(folder, "queue", key) for key in ("max_sectors_kb", "max_segments"))
     bounds = [(sectors_kb or 0) * 1024, (segments or 0) * PAGE_BYTES]
+    cpus = _cpus(sysfs.lines(sysfs.within(root, "/proc/stat")))
     return {
         "name": name,
         "seq": sysfs.number(folder, "diskseq"),
         "stat": [int(word) for word in words] if whole else None,
         "split_bytes": min(filter(None, bounds), default=None),
-        "cpus": _cpus(sysfs.lines(sysfs.within(root, "/proc/stat"))),
+        "cpus": {name: times[:2] for name, times in cpus.items()},
+        "stolen": sum(stolen for *_, stolen in cpus.values()),
+        "waited_s": {of: waited_s(root, of) for of in PRESSURES},
+        "t_ns": time.monotonic_ns(),
     }
 
 
-def waited_s(root: str | os.PathLike = "/") -> float | None:
-    """For how long, since the host's start, a process that could run had to wait for a CPU; None: not known."""
-    for line in sysfs.lines(sysfs.within(root, "/proc/pressure/cpu")):
+def waited_s(root: str | os.PathLike = "/", of: str = "cpu") -> float | None:
+    """For how long, since the host's start, a process that could run had to wait for a CPU, or for `memory`; None: not
+    known."""
+    for line in sysfs.lines(sysfs.within(root, f"/proc/pressure/{of}")):
         share, _, total = line.partition(" total=")
         if share.startswith("some ") and NUMBER.fullmatch(total):
             return int(total) / 1e6
@@ -55,8 +64,9 @@ def waited_s(root: str | os.PathLike = "/") -> float | None:
 def between(before: dict, after: dict) -> dict:
     """What was counted between two readings: {"drive": {"reads", "writes", "read_merges", "write_merges",
     "read_bytes", "written_bytes", "wait_ms", "split_bytes"} or None, "why" it is None, "cpus_busy_percent": of each
-    CPU, in the order of /proc/stat}."""
-    found: dict[str, Any] = {"drive": None, "why": None, "cpus_busy_percent": []}
+    CPU, in the order of /proc/stat, "steal_percent": of all CPU time, "waited_percent": {"cpu", "memory": of the time
+    between, in which a process waited for it}, None where it is not known}."""
+    found: dict[str, Any] = {"drive": None, "why": None, "cpus_busy_percent": []} | _host(before, after)
     for cpu, (busy, ticks) in after["cpus"].items():
         busy_before, ticks_before = before["cpus"].get(cpu, (busy, ticks))
         if ticks > ticks_before:
@@ -83,11 +93,24 @@ def between(before: dict, after: dict) -> dict:
     return found | {"drive": drive}
 
 
-def _cpus(lines: list[str]) -> dict[str, tuple[int, int]]:
+def _host(before: dict, after: dict) -> dict[str, Any]:
+    ticks = sum(after["cpus"][cpu][1] - of[1] for cpu, of in before["cpus"].items() if cpu in after["cpus"])
+    lasted_s, waited = (after["t_ns"] - before["t_ns"]) / 1e9, {}
+    for of, until_s in after["waited_s"].items():
+        since_s = before["waited_s"][of]
+        known = None not in (since_s, until_s) and lasted_s > 0
+        waited[of] = round(100 * min(1.0, max(0.0, (until_s - since_s) / lasted_s)), 1) if known else None
+    stolen = max(0, after["stolen"] - before["stolen"])
+    return {"steal_percent": round(100 * stolen / ticks, 1) if ticks > 0 else None, "waited_percent": waited}
+
+
+def _cpus(lines: list[str]) -> dict[str, tuple[int, int, int]]:
+    """(busy, all, stolen) of each CPU."""
     found = {}
     for line in lines:
         name, *words = line.split() or [""]
         if name.startswith("cpu") and name != "cpu" and len(words) > IOWAIT and all(map(NUMBER.fullmatch, words)):
             times = [int(word) for word in words[:CPU_TIMES]]
-            found[name] = (sum(times) - times[IDLE] - times[IOWAIT], sum(times))
+            stolen = times[STEAL] if len(times) > STEAL else 0
+            found[name] = (sum(times) - times[IDLE] - times[IOWAIT], sum(times), stolen)
     return found

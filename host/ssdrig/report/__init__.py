@@ -33,6 +33,7 @@ from ssdrig.report import (
     set_up,
     short_notes,
     shown_parts,
+    trust_strip,
 )
 from ssdrig.report.terms import BY_KEY, number, with_error
 from ssdrig.rules import windows
@@ -357,15 +358,16 @@ def short_table(figures: list[dict]) -> str:
     """For a terminal: the phases of each run, then the key figures of the window `steady`, one column a run, then the
     notes; of many runs one row each."""
     shorts = [short for *_, short in page.labels(figures)]
+    head = trusted(figures, shorts)
     if len(figures) >= many.FROM:  # a name may be shortened from the left there: SIMULATED stands below
         simulated = [short for short, f in zip(shorts, figures, strict=True) if f["simulated"]]
         which = "all of them" if len(simulated) == len(figures) else "; ".join(simulated)
         notes = [f"{f['run']}: {note}" for f in figures for note in short_notes.of(f["notes"])]
         series = ["", *over_op.lines(figures), ""] if over_op.is_series(figures) else []
         said = [f"SIMULATED: {which}"] if simulated else []
-        return "\n".join([*many.lines(shorts, figures, columns()), *said, *series, *notes])
+        return "\n".join([*head, *many.lines(shorts, figures, columns()), *said, *series, *notes])
     names = [f"{short}{' SIMULATED' * bool(f['simulated'])}" for short, f in zip(shorts, figures, strict=True)]
-    lines = []
+    lines = head
     for name, f in zip(names, figures, strict=True):
         found = [phases.cells(row) for row in phases.rows(f)]
         if found:
@@ -389,6 +391,17 @@ def short_table(figures: list[dict]) -> str:
     for f in figures:
         lines += [f"{f['run']}: {note}" for note in short_notes.of(f["notes"])]
     return "\n".join(lines)
+
+
+def trusted(figures: list[dict], names: list[str]) -> list[str]:
+    """What each run's figures rest on, and which plans are scaled; first of all."""
+    out: list[str] = []
+    for name, f in zip(names, figures, strict=True):
+        if len(figures) >= many.FROM:
+            out.append(f"{name}: {trust_strip.brief(trust_strip.states(f['trust']) or {})}")
+        else:
+            out += trust_strip.lines(f["trust"], columns(), "", name if len(figures) > 1 else "")
+    return out + (screen.scaled(True) if any(f["scaled"] for f in figures) else []) + [""]
 
 
 def steady_words(verdict: dict | None) -> str:

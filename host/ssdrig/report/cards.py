@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import NamedTuple
 
+from ssdrig.analysis import trust
 from ssdrig.report import words
 from ssdrig.report.terms import BY_KEY, number
 from ssdrig.report.views import View
@@ -40,6 +41,7 @@ class Bar(NamedTuple):
     aside: str = ""
     apart: str | None = None
     top: bool = False
+    red: str | None = None  # what the value rests on and is bad: it is as one that is not comparable
     doubt: float = 0.0  # what the value is uncertain by, in its unit
 
 
@@ -134,9 +136,9 @@ def _bars(
         text = shown.text(f[key], f["wa_error"] if key == "wa" else None)
         aside = f"spread {number(spread(f), 1)} %" if key == "iops_mean" and spread(f) is not None else ""
         colour = "--review" if i == review else looks[i]["colour"]
-        bars.append(
-            Bar(i, label, short, f[key], text, colour, looks[i]["glyph"], aside, apart[i], i == review, doubt(key, f))
-        )
+        red = trust.why_not(f.get("trust"), trust.rests_on(key))
+        bar = Bar(i, label, short, f[key], text, colour, looks[i]["glyph"], aside, apart[i] or red, i == review)
+        bars.append(bar._replace(red=red, doubt=doubt(key, f)))
     return bars
 
 
@@ -162,6 +164,7 @@ def card(
             if bar.value is None
             else f' data-value="{bar.value!r}" data-better="{better}" data-doubt="{bar.doubt:.4g}"'
         )
+        data += f' data-red="{escape(bar.red)}"' if bar.red else ""
         kind = "row" + " top" * bar.top + " apart" * bool(bar.apart) + " best" * (bar.run in leads)
         why = f": not comparable, {bar.apart}" if bar.apart else ""
         sr = f'<span class="sr"> {unit} </span>' if unit and bar.value is not None else ""

@@ -20,6 +20,7 @@ from ssdrig.report import (
     repeats,
     still,
     svg,
+    trust_strip,
     verdict,
     views,
     words,
@@ -105,6 +106,7 @@ def render(runs: list, figures: list[dict], review: int, more: str = "", host: s
             f"<title>{escape(page_title(runs, figures))}</title><style>{style}</style></head><body>",
             head(runs, figures),
             "<main>",
+            strips(shown, names),
             verdicts(shown, names, apart, review),
             controls(shown, names, review),
             ranking(shown, names, looks, apart[review], review),
@@ -156,10 +158,26 @@ def head(runs: list, figures: list[dict]) -> str:
     if simulated:
         what = "every run" if len(simulated) == len(figures) else f"{len(simulated)} of {len(figures)} runs"
         out.append(f'<strong class="badge">SIMULATED</strong><span class="soft">drive and sensor: {what}</span>')
+    scaled = [f for f in figures if f["scaled"]]
+    if scaled:
+        what = "" if len(scaled) == len(figures) else f" ({len(scaled)} of {len(figures)} runs)"
+        out.append(f'<strong class="badge">SCALED{what}</strong>')
     tests = [words.description(data, f) for data, f in zip(runs, figures, strict=True)]
     said = tests[0] if len(set(tests)) == 1 else "The runs differ in their test, see the set-up."
     out.append(f'</div><p class="soft">{escape(said)} {about.days(runs)}. <a href="#about-h">Test set-up</a></p>')
-    return "".join(out) + f"{about.unhealthy(runs)}</header>"
+    warn = f'<p class="warn">{trust_strip.SCALED}</p>' if scaled else ""
+    return "".join(out) + f"{warn}{about.unhealthy(runs)}</header>"
+
+
+def strips(shown: list, names: list) -> str:
+    """The trust strip of each window of each run; those of one window are seen."""
+    return trust_strip.section(
+        trust_strip.row(
+            f["trust"] if has else None, short if len(names) > 1 else "", f' data-view="{index}" data-run="{i}"'
+        )
+        for index, view in enumerate(shown)
+        for i, (f, has, (*_, short)) in enumerate(zip(view.figures, view.has, names, strict=True))
+    )
 
 
 def verdicts(shown: list, names: list, apart: list[list[str | None]], review: int) -> str:

@@ -35,6 +35,7 @@ from ssdrig.report import (
     shown_under,
     shown_wakes,
     shown_wear,
+    trust_strip,
 )
 from ssdrig.report.found import said
 from ssdrig.report.shown import Context, View, figure, last_rounds
@@ -102,6 +103,10 @@ def render(tables: list[Table]) -> str:
         f"<title>{escape(plan.title)}: {escape(', '.join(models))}</title><style>{style}</style></head><body>",
         head(tables, names),
         "<main>",
+        trust_strip.section(
+            trust_strip.row(each.trust, name if len(tables) > 1 else "")
+            for each, name in zip(tables, names, strict=True)
+        ),
         steady_words(tables, names),
         '<section aria-labelledby="views-h"><h2 id="views-h">Results</h2><div class="plots">',
         *[VIEWS[show["view"]](Context(tables, names, show)) for show in plan.shows],
@@ -145,10 +150,7 @@ def head(tables: list[Table], names: list[str]) -> str:
         out.append('<strong class="badge">SCALED</strong>')
     out.append(f"</div><p>{escape(plan.about)}</p>")
     if any(each.plan.scaled for each in tables):
-        out.append(
-            '<p class="warn">SCALED: shortened for a small virtual drive. The figures show that the test works; they'
-            " are not those of the full test.</p>"
-        )
+        out.append(f'<p class="warn">{trust_strip.SCALED}</p>')
     out.append(f'<p class="soft">{escape(plan.source)}</p><ul class="runs">')
     for each, name in zip(tables, names, strict=True):
         out.append(_run(each, name))

@@ -230,15 +230,16 @@ function report() {
       if (el.matches(".row, td, th")) el.classList.toggle("top", run === page.reviewed());
       if (!el.matches(".row")) continue;
       el.style.setProperty("--bar", `var(${variable(run)})`);
-      el.classList.toggle("apart", Boolean(apart[i]));
-      el.title = run.label + (apart[i] ? `: not comparable, ${apart[i]}` : "");
+      const unlike = apart[i] || el.dataset.red;
+      el.classList.toggle("apart", Boolean(unlike));
+      el.title = run.label + (unlike ? `: not comparable, ${unlike}` : "");
       const why = el.querySelector(".why");
       if (why) why.textContent = apart[i] ? `Not comparable: ${apart[i]}` : "";
     }
     for (const el of $$(".verdict p")) el.classList.toggle("hidden", +el.dataset.review !== state.review);
     $$("#about-h ~ .scroll .review").forEach((el) => el.remove());
     if (RUNS.length > 1) document.querySelector(`.of-runs tr[data-run="${state.review}"] th`).insertAdjacentHTML("beforeend", ' <span class="review">reviewed</span>');
-    for (const table of $$(".ranking")) Cards.sort(table, state.sort, (row) => apart[row.dataset.run]);
+    for (const table of $$(".ranking")) Cards.sort(table, state.sort, (row) => apart[row.dataset.run] || row.dataset.red);
     showPercent();
     showLegend();
     showZoom();
@@ -250,8 +251,8 @@ function report() {
   }
 
   const showPercent = () => Cards.show(document, state.ref, {
-    apart: (row) => DATA.apart[state.review][row.dataset.run],
-    comparable: (row, other) => comparable(row.dataset.run, other ? other.dataset.run : state.review),
+    apart: (row) => DATA.apart[state.review][row.dataset.run] || row.dataset.red,
+    comparable: (row, other) => !row.dataset.red && !other?.dataset.red && comparable(row.dataset.run, other ? other.dataset.run : state.review),
     visible: (row) => page.visible(RUNS[row.dataset.run]),
   });
 

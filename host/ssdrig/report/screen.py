@@ -8,7 +8,8 @@ from ssdrig import overprovisioning
 from ssdrig.analysis import gaps, little, rated_life, summary, table, witness
 from ssdrig.analysis.table import Table
 from ssdrig.plan import shows
-from ssdrig.report import cuts_said, found, kept_said, over_op, phases, repeats, rows, shown_wear
+from ssdrig.progress import columns
+from ssdrig.report import cuts_said, found, kept_said, over_op, phases, repeats, rows, shown_wear, trust_strip
 from ssdrig.report.plan_page import labels
 from ssdrig.report.shown import figure
 from ssdrig.report.terms import with_error
@@ -60,11 +61,18 @@ def of_figures(figures: dict) -> list[str]:
             if window and key in row and row[key] is None:
                 lacking.add(rows.reason(key, window["notes"]), heading, row["phase"])
     return (
-        phases.text([list(phases.HEAD), *map(phases.cells, found_phases)], "  ")
+        scaled(figures["scaled"])
+        + trust_strip.lines(figures["trust"], columns())
+        + phases.text([list(phases.HEAD), *map(phases.cells, found_phases)], "  ")
         + lacking.lines()
         + assumed
         + limits(figures["notes"])
     )
+
+
+def scaled(is_scaled: bool) -> list[str]:
+    """What a scaled plan is, as lines for a terminal."""
+    return trust_strip.wrapped(trust_strip.SCALED, columns()) if is_scaled else []
 
 
 def text(tables: list[Table]) -> str:
@@ -87,7 +95,8 @@ def of_plan(each: Table) -> list[str]:
         for word, heading in rows.COLUMNS:
             if line.wanted and line.figures.get(shows.VALUES[word][0]) is None:
                 lacking.add(rows.reason(shows.VALUES[word][0], line.notes), heading, line.name.strip())
-    out = (phases.text(cells, "  ") if lines else []) + lacking.lines()
+    out = scaled(each.plan.scaled) + trust_strip.lines(each.trust, columns())
+    out += (phases.text(cells, "  ") if lines else []) + lacking.lines()
     out += limits(each.data.notes)
     out += limits(f"{line.name.strip()}, {note}" for line in lines for note in line.notes)
     out += [f"  {row.act.path}, {line}" for row in each.rows for line in found.said(row)]

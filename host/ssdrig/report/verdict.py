@@ -5,6 +5,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from ssdrig.analysis import trust
 from ssdrig.report import words
 from ssdrig.report.terms import BY_KEY, number
 
@@ -16,6 +17,9 @@ AGAIN = {  # what is compared after the IOPS: choices of keys, what it is called
 }
 
 
+_CLAIMED = {"iops_mean", "power_mean_W", *(key for choices in AGAIN for key in choices)}
+
+
 class Run(NamedTuple):
     """A run as the verdict sees it: its short name, and the figures of the window (views.View)."""
 
@@ -24,12 +28,24 @@ class Run(NamedTuple):
 
 
 def sentences(label: str, runs: Sequence[Run], apart: Sequence[str | None], review: int) -> list[str]:
-    """`label`: of the window (views.View.label); `apart`: why a run is not comparable with the reviewed one."""
+    """`label`: of the window (views.View.label); `apart`: why a run is not comparable with the reviewed one. Nothing is
+    claimed of a figure that rests on what is bad of its window's trust strip."""
     reviewed = runs[review]
     if reviewed.figures["iops_mean"] is None:
         return [f"No verdict: {reviewed.name} has no figures of this window."]
     if apart[review]:
         return [f"No verdict: {reviewed.name} was {apart[review]}, so no run is comparable with it."]
+    doubts = [trust.why_not(run.figures.get("trust"), trust.OF_LOAD) for run in runs]
+    if doubts[review]:
+        return [f"No verdict: {reviewed.name} is not to be trusted here: {doubts[review]}."]
+    apart = [why or doubt for why, doubt in zip(apart, doubts, strict=True)]
+    left_out = [
+        f"Power and energy of {run.name} are left out: {why}."
+        for run, unlike in zip(runs, apart, strict=True)
+        if not unlike and (why := trust.why_not(run.figures.get("trust"), trust.OF_POWER))
+    ]
+    runs = [Run(run.name, _trusted(run.figures)) for run in runs]
+    reviewed = runs[review]
     ranked = [run for run, why in zip(runs, apart, strict=True) if not why and run.figures["iops_mean"] is not None]
     ranked.sort(key=lambda run: -run.figures["iops_mean"])
     when = _when(label)
@@ -42,7 +58,15 @@ def sentences(label: str, runs: Sequence[Run], apart: Sequence[str | None], revi
     left = len(runs) - len(ranked)
     if left:
         out.append(f"{left} of {len(runs)} runs {'is' if left == 1 else 'are'} not comparable and left out.")
-    return out
+    return out + left_out
+
+
+def _trusted(figures: dict) -> dict:
+    """The figures without those that rest on what is bad."""
+    red = {item["id"] for item in trust.red(figures.get("trust"))}
+    if not red:
+        return figures
+    return {key: None if red & {*trust.rests_on(key)} and key in _CLAIMED else value for key, value in figures.items()}
 
 
 def _when(label: str) -> str:

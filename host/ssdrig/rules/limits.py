@@ -1,11 +1,14 @@
 """What has set the limit of a load, if not the drive: the host that could not ask for more, or a drive that slowed down
 because it was hot. Pure; neither changes a figure."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from typing import NamedTuple
 
 FIO_PERCENT = 85.0  # of a core, taken by each thread of fio: it has no time left to ask for more
 CPUS_PERCENT = 95.0  # of a core, or of all of them: busy
 REACHED = 0.9  # of the I/Os that should be in flight
+STEAL_PERCENT = 5.0  # of CPU time, which a hypervisor gave to others
+MEMORY_PERCENT = 5.0  # of the time, in which a process waited for memory
 # what a drive counts when it is too hot, in words (NVM Express Base Specification, log 02h; OCP log C0h; Intel EAh, of
 # NVMe and SATA drives; Phison attribute 207; ACS-4 device statistics, page 5). SCSI log pages count nothing of it.
 HOT = {
@@ -19,27 +22,52 @@ HOT = {
 }
 
 
-def host(
-    fio_percent: float | None,
-    threads: int,
-    in_flight: float | None,
-    asked: float | None,
-    cpus_busy_percent: Sequence[float] = (),
-) -> str | None:
-    """Why a load was limited by the host, None where nothing says so. `fio_percent`: CPU of all threads of fio, 100 for
-    each core; `in_flight`: I/Os by Little's law, `asked`: the queue depth of a closed loop."""
-    each = None if fio_percent is None else fio_percent / max(1, threads)
-    if each is not None and each >= FIO_PERCENT:
+class Load(NamedTuple):
+    """How near the host was to one of its limits, in percent; `words` say it where it was beyond."""
+
+    value: float
+    limit: float
+    words: str
+    beyond: bool
+
+
+def loads(
+    fio_percent: float | None, threads: int, in_flight: float | None, asked: float | None, counted: Mapping
+) -> list[Load]:
+    """What is known of the host during a load. `fio_percent`: CPU of all threads of fio, 100 for each core;
+    `in_flight`: I/Os by Little's law, `asked`: the queue depth of a closed loop; `counted`: the journal's event
+    `witness`, {} without one."""
+    out = []
+    if fio_percent is not None:
+        each = fio_percent / max(1, threads)
         of = "fio" if threads == 1 else f"each of the {threads} threads of fio"
-        return f"{of} took {each:.0f} % of a core"
-    if not cpus_busy_percent:
-        return None
-    mean, most = sum(cpus_busy_percent) / len(cpus_busy_percent), max(cpus_busy_percent)
-    if mean >= CPUS_PERCENT:
-        return f"all CPUs of the host were {mean:.0f} % busy"
-    if asked and in_flight is not None and in_flight < REACHED * asked and most >= CPUS_PERCENT:
-        return f"{in_flight:.1f} of {asked:g} I/Os were in flight, and a CPU of the host was {most:.0f} % busy"
-    return None
+        out.append(Load(each, FIO_PERCENT, f"{of} took {each:.0f} % of a core", each >= FIO_PERCENT))
+    cpus = [cpu for found in counted.get("cpus_busy_percent") or () if (cpu := _number(found)) is not None]
+    if cpus:
+        mean, most = sum(cpus) / len(cpus), max(cpus)
+        out.append(Load(mean, CPUS_PERCENT, f"all CPUs of the host were {mean:.0f} % busy", mean >= CPUS_PERCENT))
+        if asked and in_flight is not None and in_flight < REACHED * asked and most >= CPUS_PERCENT:
+            words = f"{in_flight:.1f} of {asked:g} I/Os were in flight, and a CPU of the host was {most:.0f} % busy"
+            out.append(Load(most, CPUS_PERCENT, words, True))
+    if (stolen := _number(counted.get("steal_percent"))) is not None:
+        words = f"the hypervisor gave {stolen:.0f} % of the CPU time to others"
+        out.append(Load(stolen, STEAL_PERCENT, words, stolen > STEAL_PERCENT))
+    waited = counted.get("waited_percent")
+    if isinstance(waited, Mapping) and (memory := _number(waited.get("memory"))) is not None:
+        words = f"processes waited for memory in {memory:.0f} % of the time"
+        out.append(Load(memory, MEMORY_PERCENT, words, memory > MEMORY_PERCENT))
+    return out
+
+
+def host(*found) -> str | None:
+    """Why a load was limited by the host, None where nothing says so. Arguments as of loads()."""
+    return next((load.words for load in loads(*found) if load.beyond), None)
+
+
+def _number(value) -> float | None:
+    """A number of the journal, which may hold anything."""
+    good = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 1e9
+    return float(value) if good else None
 
 
 def throttled(before: Mapping, after: Mapping) -> str | None:

@@ -1,0 +1,93 @@
+"""The trust strip (analysis/trust.py) as people see it: the first lines of a page, of a plot for an article, and of the
+text for a terminal. No state is told by its colour alone."""
+
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
+
+from ssdrig.analysis import trust
+from ssdrig.analysis.trust import BAD, NAMES, NOT_APPLICABLE, OK, UNITS, UNKNOWN
+
+SIGNS = {OK: "✓", BAD: "✕", UNKNOWN: "?", NOT_APPLICABLE: "–"}
+WORDS = {OK: "ok", BAD: "BAD", UNKNOWN: "unknown", NOT_APPLICABLE: "n/a"}
+CLASSES = {OK: "ok", BAD: "bad", UNKNOWN: "unknown", NOT_APPLICABLE: "none"}
+TITLE = "trust"
+SCALED = "SCALED: shortened for a small drive. The figures show that the test works, not what the full test would give."
+NOTHING = "not known: the run has no such window"
+
+
+def lines(items: Sequence[Mapping], width: int, indent: str = "  ", name: str = "") -> list[str]:
+    """For a terminal of so many columns: the state of each item, then the reason of each that is bad or unknown."""
+    states = [f"{NAMES[item['id']]} {WORDS[item['state']]}".replace(" ", "\0") for item in items]
+    head = f"{indent}{TITLE}{f' {name}' if name else ''}: "
+    out = _wrapped("\0· ".join(states), head, indent, width)
+    for item in items:
+        if item["state"] in (BAD, UNKNOWN):
+            said = f"{NAMES[item['id']]} {WORDS[item['state']]}: {item['why']}"
+            out += _wrapped(said, f"{indent}  ", f"{indent}    ", width)
+    return out
+
+
+def wrapped(text: str, width: int) -> list[str]:
+    """A sentence for a terminal of so many columns."""
+    return _wrapped(text, "  ", "", width)
+
+
+def _wrapped(text: str, first: str, indent: str, width: int) -> list[str]:
+    """Lines of at most so many columns; an item and its state, joined by NUL, stay on one line."""
+    found = textwrap.wrap(
+        text, max(20, width - 1), initial_indent=first, subsequent_indent=f"{indent}  ", break_on_hyphens=False
+    )
+    return [line.replace("\0", " ") for line in found]
+
+
+def brief(states: Mapping[str, str]) -> str:
+    """In some words, of {id: state}: "trust ok", "trust BAD: host, time error", "trust ok, unknown: calibration"."""
+    by_state = {state: [NAMES[id_] for id_ in NAMES if states.get(id_) == state] for state in (BAD, UNKNOWN)}
+    said = f"BAD: {', '.join(by_state[BAD])}" if by_state[BAD] else OK
+    return f"{TITLE} {said}" + (f", unknown: {', '.join(by_state[UNKNOWN])}" if by_state[UNKNOWN] else "")
+
+
+def states(items: Iterable[Mapping] | None) -> dict[str, str] | None:
+    """{id: state} of a strip."""
+    return {item["id"]: item["state"] for item in items} if items else None
+
+
+def row(items: Sequence[Mapping] | None, name: str = "", attributes: str = "") -> str:
+    """One strip as HTML: of a run, or of a window of it."""
+    named = f'<span class="of">{escape(name)}</span>' if name else ""
+    if not items:
+        return f'<div class="strip"{attributes}>{named}<span class="soft">{NOTHING}</span></div>'
+    return f'<div class="strip"{attributes}>{named}<ul>{"".join(map(_item, items))}</ul></div>'
+
+
+def _item(item: Mapping) -> str:
+    state = item["state"]
+    said = escape(item["why"]) if state in (BAD, UNKNOWN) and item["why"] else value(item)
+    tip = escape(item["why"] or limit(item))
+    told = f" <small>{said}</small>" if said else ""
+    return (
+        f'<li class="{CLASSES[state]}" data-trust="{item["id"]}" title="{tip}"><b aria-hidden="true">{SIGNS[state]}</b>'
+        f' {NAMES[item["id"]]}<span class="sr">: {WORDS[state]}</span>{told}</li>'
+    )
+
+
+def value(item: Mapping) -> str:
+    """ "3.3 %", "116 µs", "30 days"; "" where there is none, or where it is nothing."""
+    number, unit = item["value"], UNITS[item["id"]]
+    if not number or item["state"] == NOT_APPLICABLE:
+        return ""
+    return trust.seconds(number) if unit == "s" else f"{number:.3g} {unit}"
+
+
+def limit(item: Mapping) -> str:
+    """ "limit 20 %"."""
+    number, unit = item["limit"], UNITS[item["id"]]
+    if number is None:
+        return ""
+    return f"limit {trust.seconds(number) if unit == 's' else f'{number:.3g} {unit}'}"
+
+
+def section(rows: Iterable[str]) -> str:
+    """Some row()s, as the first piece of a page."""
+    return f'<section class="trust" aria-label="What the figures rest on">{"".join(rows)}</section>'

@@ -1,0 +1,257 @@
+"""The trust strip: each item of a window and of a run, and what is not claimed where one is bad."""
+
+import json
+
+import pytest
+import synthetic_plan
+import synthetic_run
+from json_documents import checked
+from synthetic_run import run_of
+
+from ssdrig import analysis, cli, journal, report
+from ssdrig.analysis import table, trust
+from ssdrig.analysis.figures import figures_of
+from ssdrig.analysis.window_figures import KEYS
+from ssdrig.report import page, screen, trust_strip, verdict
+from ssdrig.report.cards import Bar, best
+from ssdrig.rules import limits, steady
+
+QUIET = [9000] * 10 + [4000, 4001, 3999] * 10
+WINDOW = {"t0_s": 0.0, "t1_s": 20.0, "energy_J": 40.0}
+SAMPLES = {"samples": 20_000, "samples_lost": 0, "samples_clipped": 0, "filled_s": 0.0, "clock_error_us": 100.0}
+
+
+def items(of) -> dict:
+    return {item["id"]: item for item in of}
+
+
+def states(of) -> dict:
+    return {item["id"]: item["state"] for item in of}
+
+
+@pytest.fixture
+def quiet(tmp_path):
+    """A run and its figures, in which nothing is wrong."""
+    return run_of(tmp_path, QUIET)
+
+
+def strip(data, **more) -> dict:
+    host = trust.host_of(limits.loads(10.0, 1, 32.0, 32, {"cpus_busy_percent": [40.0, 50.0]}))
+    return items(trust.of_window(data, WINDOW | SAMPLES | {"name": "all"} | more, host))
+
+
+def test_a_strip_has_each_item_once_in_order(quiet):
+    data, f = quiet
+    for of in (f["trust"], *(window["trust"] for window in f["windows"].values() if window)):
+        assert [item["id"] for item in of] == list(trust.NAMES)
+    assert trust.red(strip(data).values()) == []
+
+
+@pytest.mark.parametrize(
+    ("id_", "more", "state", "value", "limit"),
+    [
+        ("samples", {"samples_lost": 20}, "ok", 100 * 20 / 20_020, 0.1),
+        ("samples", {"samples_lost": 21}, "bad", 100 * 21 / 20_021, 0.1),
+        ("samples", {"samples_clipped": 1}, "bad", 0.0, 0.1),
+        ("samples", {"samples": 0}, "bad", None, None),
+        ("time_error", {"clock_error_us": 100_000}, "ok", 0.1, 0.1),
+        ("time_error", {"clock_error_us": 100_001}, "bad", 0.100001, 0.1),
+        ("time_error", {"clock_error_us": 5_180_000}, "bad", 5.18, 0.1),
+        ("time_error", {"clock_error_us": None}, "unknown", None, 0.1),
+        ("time_error", {"t1_s": 2.0, "clock_error_us": 20_001}, "bad", 0.020001, 0.02),
+        ("gaps", {"filled_s": 0.1}, "ok", 0.1, 0.1),
+        ("gaps", {"filled_s": 0.11, "filled_J": 0.2}, "bad", 0.11, 0.1),
+        ("gaps", {"energy_J": None}, "bad", 0.0, 0.1),
+    ],
+)
+def test_the_limits_of_what_power_rests_on(quiet, id_, more, state, value, limit):
+    found = strip(quiet[0], **more)[id_]
+    assert found["state"] == state
+    assert found["value"] == (None if value is None else pytest.approx(value))
+    assert limit is None or found["limit"] == pytest.approx(limit)
+    assert bool(found["why"]) == (state != "ok")
+
+
+@pytest.mark.parametrize(
+    ("rounds", "state"), [([100, 101, 99, 100, 100], "ok"), ([100, 130, 99, 100, 100], "bad"), ([], "unknown")]
+)
+def test_steady_is_the_rules_verdict(rounds, state):
+    found = trust.steady_of({"name": "steady", "steady_state": steady.verdict(rounds)})
+    assert found.state == state and found.limit == 20
+    assert trust.steady_of({"name": "fresh", "steady_state": steady.verdict(rounds)}).state == "not applicable"
+
+
+def test_steady_by_a_slope_or_a_reason_of_its_own():
+    drifting = steady.verdict([92, 96, 100, 104, 108])
+    found = trust.steady_by([drifting])
+    assert (found.state, found.limit) == ("bad", 10) and found.value == pytest.approx(16)
+    early = steady.verdict([100] * 5) | {"passed": False, "why": "0.1 drive writes"}
+    assert trust.steady_by([early])[1:] == ("bad", 0.0, 20, "0.1 drive writes")
+    assert trust.steady_by([steady.verdict([100] * 5), drifting]).state == "bad"
+
+
+@pytest.mark.parametrize(
+    ("counted", "state", "value"),
+    [
+        ({}, "unknown", None),
+        ({"cpus_busy_percent": [60.0, 70.0]}, "ok", 65.0),
+        ({"cpus_busy_percent": [99.0, 98.0]}, "bad", 98.5),
+        ({"cpus_busy_percent": [60.0], "steal_percent": 20.0}, "bad", 20.0),
+    ],
+)
+def test_host_is_the_nearest_to_its_limit(counted, state, value):
+    found = trust.host_of(limits.loads(None, 1, None, None, counted))
+    assert (found.state, found.value) == (state, value)
+
+
+def test_a_simulated_drive_on_a_busy_host_is_host_limited(tmp_path):
+    """Its own work is on these CPUs: what they have no time for, the drive does not do."""
+    folder = synthetic_run.write(tmp_path, QUIET)
+    event(folder, {"kind": "witness", "step": "load", "label": "load", "cpus_busy_percent": [100.0, 99.0]})
+    f = figures_of(analysis.load(folder))
+    assert states(f["trust"])["host"] == "bad"
+    assert any(note.startswith("load: host-limited: ") for note in f["notes"])
+
+
+def event(folder, more) -> None:
+    """Put an event into a journal, before its end."""
+    found = journal.events(folder)
+    synthetic_run.seal(folder, [*found[:-1], {"t_ns": found[-1]["t_ns"], **more}, found[-1]])
+
+
+@pytest.mark.parametrize(
+    ("verdict_", "state"), [("paired", "ok"), ("not_paired", "bad"), ("unknown", "unknown"), (None, "unknown")]
+)
+def test_pairing(verdict_, state):
+    events = [] if verdict_ is None else [{"kind": "pairing", "verdict": verdict_, "why": "x"}]
+    assert trust.paired({"rig": {}}, events).state == state
+    assert trust.paired({"rig": None}, events).state == "not applicable"
+
+
+LINE = {
+    **{"x1_n": 0, "x2_n": 10**9, "r1_n": 0, "r2_n": 10**9, "c1_n": 0, "c2_n": 0, "u1_n": 0, "u2_n": 0, "g_ppb": 1000},
+    "date": "2026-11-01",
+}
+
+
+def calibrated(test=None, rig=None, **calibration):
+    header = {"rig": rig or {}, "started": {"utc_ns": 1_795_177_507_894_000_000}}  # 2026-11-20
+    events = [{"kind": "rig.certificate", **test}] if test else []
+    rails = [{"rail": 0, "vbus_lsb_nV": 195312, "current_lsb_pA": 10**7, "calibration": calibration or None}]
+    return trust.calibrated(header, events, rails)
+
+
+def test_calibration():
+    assert calibrated()[:2] == ("calibration", "unknown")
+    assert calibrated(rig={"simulated": True}).state == "not applicable"
+    assert calibrated(test={"passed": False}).state == "bad"
+    assert calibrated(test={"passed": True, "differs": ["firmware"]}).state == "bad"
+    assert trust.calibrated({"rig": None}, [], []).state == "not applicable"
+
+
+def test_without_a_rig_power_is_not_applicable(tmp_path):
+    folder = synthetic_run.write(tmp_path, QUIET, power=False)
+    header = json.loads((folder / "run.json").read_text())
+    (folder / "run.json").write_text(json.dumps(header | {"rig": None}))
+    found = states(figures_of(analysis.load(folder))["trust"])
+    assert {found[name] for name in ("samples", "time_error", "closure", "calibration", "gaps", "pairing")} == {
+        "not applicable"
+    }
+
+
+def test_the_whole_is_the_worst_of_the_windows():
+    good, bad = ([trust.Item(name, state).as_json() for name in trust.NAMES] for state in ("ok", "not applicable"))
+    bad[1] = trust.Item("host", "bad", 99.0, 95.0, "busy").as_json()
+    found = items(trust.whole([("a", good), ("b", bad), ("c", good)]))
+    assert {id_ for id_, item in found.items() if item["state"] == "ok"} == {*trust.NAMES} - {"host"}
+    assert found["host"]["why"] == "b: busy (1 of 3 windows)" and found["host"]["value"] == 99.0
+    assert {item["state"] for item in trust.whole([])} == {"unknown"}
+
+
+def red(*ids):
+    return [trust.Item(n, "bad" if n in ids else "ok", why="w" if n in ids else None).as_json() for n in trust.NAMES]
+
+
+def run(name, iops, *bad, **more):
+    of = {"iops_mean": iops, "power_mean_W": 2.0, "energy_uJ_per_io": 1e6 / iops, "power_uncertainty_percent": 1.0}
+    return verdict.Run(name, dict.fromkeys(KEYS) | of | more | {"trust": red(*bad)})
+
+
+@pytest.mark.parametrize("bad", ["steady", "host"])
+def test_no_sentence_about_a_run_that_is_not_to_be_trusted(bad):
+    good, busy = run("a", 10_000), run("b", 20_000, bad)
+    assert verdict.sentences("x", [good, busy], [None, None], 1) == [
+        f"No verdict: b is not to be trusted here: {trust.NAMES[bad]}: w."
+    ]
+    text = " ".join(verdict.sentences("x", [good, busy], [None, None], 0))
+    assert "×" not in text and "1 of 2 runs is not comparable" in text
+
+
+@pytest.mark.parametrize("bad", ["samples", "time_error", "closure", "calibration", "gaps", "pairing"])
+def test_no_sentence_about_power_that_is_not_to_be_trusted(bad):
+    first, *rest = verdict.sentences("x", [run("a", 10_000), run("b", 20_000, bad)], [None, None], 0)
+    assert "2.0 ×" in first and "energy" not in first and "power" not in first
+    assert [line for line in rest if line.startswith("Power and energy of b are left out")]
+
+
+def test_no_star_beside_a_figure_that_is_not_to_be_trusted():
+    bars = [Bar(i, "", "", value, "", "", "", apart=why) for i, (value, why) in enumerate([(9, None), (20, "w")])]
+    assert best(bars, "more") == set()
+
+
+def test_a_page_begins_with_the_strip_and_has_no_star(tmp_path):
+    runs, figures = zip(*(run_of(tmp_path / name, QUIET, op_percent=op) for name, op in (("a", 25), ("b", 40))))
+    for f in figures:
+        for window in f["windows"].values():
+            window["trust"] = red("host")
+    html = page.render(list(runs), list(figures), 0)
+    body = html[html.index("<main>") :]
+    assert body.startswith('<main><section class="trust"')
+    assert body.index('data-trust="host"') < body.index('class="verdict"')
+    assert 'class="row best' not in body and "top best" not in body and "No verdict: " in body
+    assert 'data-trust="host" title="w"><b aria-hidden="true">✕</b> host<span class="sr">: BAD</span>' in body
+
+
+def test_a_scaled_plan_is_said_to_be(tmp_path, capsys):
+    folder = synthetic_run.write(tmp_path, QUIET)
+    header = json.loads((folder / "run.json").read_text())
+    (folder / "run.json").write_text(json.dumps(header | {"plan": {"name": "consistency", "scaled": True}}))
+    assert cli.main(["report", str(folder), "--json"]) == 0
+    out, err = capsys.readouterr()
+    found = checked("report", json.loads(out))
+    assert found["scaled"] is True and "SCALED" in err and "SCALED" in "\n".join(screen.of_figures(found))
+    assert '<strong class="badge">SCALED</strong>' in (folder / "report.html").read_text()
+
+
+@pytest.mark.parametrize("width", [60, 100, 200])
+def test_lines_fit_the_terminal(width):
+    found = trust_strip.lines(red("host", "time_error"), width)
+    assert all(len(line) < width for line in found)
+    assert "host BAD" in found[0] and [line for line in found if line.strip() == "time error BAD: w"]
+
+
+def test_rows_and_the_run_of_a_plan_have_strips(tmp_path, capsys):
+    folder = synthetic_plan.grid(tmp_path)
+    found = table.load(folder).as_json()
+    checked("report-plan", found)
+    strips = [window["trust"] for row in found["rows"] for window in row["windows"].values() if window]
+    assert strips and all([item["id"] for item in of] == list(trust.NAMES) for of in strips)
+    assert states(found["trust"])["steady"] in ("ok", "bad")
+    assert states(found["trust"])["time_error"] == "ok"
+    text = screen.of_plan(table.load(folder))
+    assert "trust: " in text[0]
+
+
+def test_the_list_of_runs_is_brief(tmp_path, capsys):
+    folder = synthetic_run.write(tmp_path / "runs", QUIET)
+    assert report.of_plan(folder) is False
+    assert cli.main(["report", str(folder), "--quiet"]) == 0
+    assert cli.main(["runs", str(tmp_path / "runs")]) == 0
+    assert "trust ok, unknown: host, pairing" in capsys.readouterr().out
+    assert cli.main(["runs", str(tmp_path / "runs"), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["figures"]["trust"]["host"] == "unknown"
+    stored = json.loads((folder / "figures.json").read_text())
+    for hostile in ("x", [1, {"id": [], "state": {}}], [{"id": "host", "state": "x"}], {}):
+        (folder / "figures.json").write_text(json.dumps(stored | {"trust": hostile}))
+        assert cli.main(["runs", str(tmp_path / "runs"), "--json"]) == 0
+        assert json.loads(capsys.readouterr().out)["figures"]["trust"] is None
