@@ -9,8 +9,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from ssdrig.errors import DriveError, ExchangedDrive
-from ssdrig.powerloss import campaign, cycle, layout, nbdwriter, schedule, target, writer
+from ssdrig.errors import DriveError, ExchangedDrive, NotPaired, RigError, SlotError, SsdrigError, UnsafeTarget
+from ssdrig.powerloss import campaign, cycle, health, history, layout, nbdwriter, schedule, supply, target, writer
 from ssdrig.powerloss.aim import Plan
 from ssdrig.powerloss.promise import ACK, FLUSH, Promise
 from ssdrig.powerloss.slots import Slots
@@ -57,7 +57,7 @@ def drive(monkeypatch):
         monkeypatch.setattr(cycle, "ANSWER_S", 0.05 if None in statuses else 60)
         links, told = [Link(status, power) for status in statuses], []
         left = iter(links)
-        target = SimpleNamespace(open=lambda: next(left), back=back, away=lambda: None, ended=lambda: False)
+        target = SimpleNamespace(open=lambda: next(left), back=back, away=lambda: None, ended=lambda: False, slot=None)
         supply = SimpleNamespace(cut=lambda *words: told.append("cut") or SimpleNamespace(on_ns=0))
         places = layout.make(512, 32 * MIB)
         it = cycle.Cycle(target, supply, places, HELD, 1, 1, {}, lambda kind, **fields: told.append(kind))
@@ -158,3 +158,151 @@ def test_a_drive_that_forgets_a_setting_with_its_power_is_judged_by_what_it_prom
     now[0] = HELD._replace(block_bytes=4096)
     with pytest.raises(DriveError, match="blocks of 512 bytes"):
         it._promised_now(cut)
+
+
+class FakeSlot:
+    """A slot without hot-plug. `does`: what is done with it, in order; `gone`: whether its function reads so."""
+
+    place = SimpleNamespace(kind="PCIe", hotplug=False, words="PCIe: no hot-plug")
+    removes, dropped = True, False
+
+    def __init__(self, does, error=None):
+        self.does, self.gone, self.error, self.asked = does, threading.Event(), error, threading.Event()
+
+    def powerless(self):
+        self.asked.set()
+        return self.gone.is_set()
+
+    def drop(self):
+        self.does.append("drop")
+        if self.error:
+            raise self.error
+
+
+def rehearsal(drive, monkeypatch, statuses=(0, 0), why_not="", fails=()):
+    """(what was done in order, the link or the error) of a rehearsal; `fails`: the n-th time that it is looked for."""
+    it = drive(*statuses)
+    does, looks = it.told, []
+    slot = it._target.slot = FakeSlot(does)
+    it._keys = {"off_time": 0.05}
+
+    def back():
+        looks.append(does[-1])
+        if does.count("away") in fails:
+            raise DriveError("the drive", "nothing", "look")
+
+    def cut(*_):
+        assert slot.asked.wait(60)
+        slot.gone.set()
+        while does.count("drop") < 2:
+            time.sleep(0.001)
+        does.append("cut")
+        return SimpleNamespace(on_ns=0, why_not=why_not)
+
+    it._target.back, it._target.away, it._supply = back, lambda: does.append("away"), SimpleNamespace(cut=cut)
+    link = Link(0, None)
+    try:
+        found = it.rehearse(link)
+    except SsdrigError as error:
+        found = error
+    assert link.closed
+    return does, found
+
+
+def test_rehearsal_removes_with_power_on_then_cuts_once(drive, monkeypatch):
+    does, link = rehearsal(drive, monkeypatch)
+    assert does == ["slot.rehearsal", "drop", "away", "drop", "cut", "away", "slot.rehearsed"]
+    assert isinstance(link, Link) and not link.closed
+
+
+def test_slot_that_does_not_give_the_drive_back_is_no_verdict_on_it(drive, monkeypatch):
+    does, error = rehearsal(drive, monkeypatch, fails=(1,))
+    assert isinstance(error, SlotError) and "cut" not in does  # refused before any cut
+    does, error = rehearsal(drive, monkeypatch, fails=(2,))
+    assert isinstance(error, SlotError) and does.count("cut") == 1
+    _, error = rehearsal(drive, monkeypatch, why_not="the drive still answered")
+    assert isinstance(error, NotPaired)
+
+
+def test_drive_is_dropped_only_once_it_reads_as_without_power(drive):
+    it, does = drive(), []
+    slot = it._target.slot = FakeSlot(does)
+    with it._dropping():
+        assert slot.asked.wait(60)
+    assert does == []
+    slot.error = UnsafeTarget("no other disk", "sdb", "connect it apart")
+    with pytest.raises(UnsafeTarget), it._dropping():
+        slot.gone.set()
+        while not does:
+            time.sleep(0.001)
+    slot.removes = False  # with hot-plug the kernel sees for itself
+    with it._dropping():
+        pass
+    assert does == ["drop"]
+
+
+@pytest.mark.parametrize(
+    ("starts", "by_slot", "rig", "findings", "code"),
+    [
+        ([False] * 9, True, True, {"DEAD": 1}, None),
+        ([None] * 9, True, True, {"MISSING": 1}, None),  # nobody knows what it drew
+        ([True] * 9, True, True, {}, SlotError.exit_code),
+        ([False] * 8 + [True], True, True, {}, SlotError.exit_code),
+        ([None] * 9, False, True, {"DEAD": 1}, None),  # no kernel between that could miss it
+        ([None] * 9, True, False, {"MISSING": 1}, None),
+    ],
+)
+def test_dead_needs_no_link_and_no_start_current(starts, by_slot, rig, findings, code):
+    it, kept = object.__new__(campaign._Campaign), []
+    it.target = SimpleNamespace(slot=FakeSlot([]) if by_slot else None, queues_deleted=True)
+    it.supply = object.__new__(supply.RigSupply) if rig else SimpleNamespace()
+    it.promise, it.state = HELD, health.State(1.0)
+    it._fall, it._outcome = lambda *_: None, lambda: None
+    it._tell = lambda kind, **fields: kept.append(fields["stop"])
+    it._keep = lambda lived, blocks, judged: kept.append(judged.record)
+    rows = np.zeros(0, history.ROW)
+    outcome = supply.Outcome(1000, 10, 2000, 1.0, report={"rails": []} if rig else None)
+    gone = cycle.Lived(rows, None, 500, 600, outcome, Plan("random", 0), tries=cycle.DEAD_CYCLES, starts=starts)
+    cut = schedule.Cut(1, "random", 0, "crowbar", None, 1, 1.0)
+    if code:
+        with pytest.raises(SlotError) as error:
+            it._gone(cut, gone)
+        assert error.value.exit_code == code == 19 and kept[1] == "alive"
+        assert not kept[0]["judged"] and not kept[0]["failed"] and kept[0]["why_not"]
+    else:
+        it._gone(cut, gone)
+        assert len(kept) == 1 and kept[0]["judged"] and kept[0]["failed"] == ("DEAD" in findings)
+    assert kept[0]["findings"] == findings
+
+
+@pytest.mark.parametrize(
+    ("start_A", "drawn_A", "found"),
+    [(None, 0.019, False), (None, 0.021, True), (1.0, 0.49, False), (1.0, 0.51, True), (0.01, 0.015, False)],
+)
+def test_start_current_is_half_of_the_rehearsals_and_more_than_an_offset(drive, start_A, drawn_A, found):
+    it = drive()
+    it._supply, it._start_A = object.__new__(supply.RigSupply), start_A
+    it._supply.currents = lambda seconds: np.full(10, drawn_A)
+    assert it._starts() is None  # the virtual bench has no kernel between
+    it._target.slot = FakeSlot([])
+    assert it._starts() is found
+
+    def none(seconds):
+        raise RigError("samples", "none", "look")
+
+    it._supply.currents = none
+    assert it._starts() is None
+
+
+def test_perst_that_stays_released_is_no_outage_and_the_run_says_so():
+    it, warned = object.__new__(campaign._Campaign), []
+    it.stage = SimpleNamespace(progress=SimpleNamespace(warn=warned.append))
+    it.target, it.supply = SimpleNamespace(slot=FakeSlot([])), object.__new__(supply.RigSupply)
+    it.supply.sideband = True
+    assert it._unlike_an_outage() == [] == warned
+    it.supply.sideband = False
+    assert len(it._unlike_an_outage()) == len(warned) == 1
+    it.supply = SimpleNamespace()
+    assert len(it._unlike_an_outage()) == 1
+    it.target.slot.place = SimpleNamespace(kind="SCSI")
+    assert it._unlike_an_outage() == []

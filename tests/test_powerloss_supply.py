@@ -93,7 +93,7 @@ def test_what_a_board_sends_late_is_not_taken_for_what_the_drive_draws_now(tmp_p
 
 @pytest.mark.parametrize(("ended", "cycles"), [(False, health.DEAD_CYCLES - 1), (True, 0)])
 def test_a_missing_drive_gets_as_many_power_cycles_as_make_it_dead(ended, cycles, monkeypatch):
-    off_s, target = [], SimpleNamespace(ended=lambda: ended)
+    off_s, target = [], SimpleNamespace(ended=lambda: ended, slot=None)
 
     def cut(shape, at_ns, seconds):
         off_s.append(seconds)

@@ -124,6 +124,13 @@ class NotPaired(SsdrigError):
     exit_code = 18
 
 
+class SlotError(SsdrigError):
+    """The host does not find a drive that has its power: its slot, adapter or kernel is at fault, and the drive gets no
+    verdict."""
+
+    exit_code = 19
+
+
 INTERRUPTED = 130
 TO_ITS_END = "the step to its end"  # what a PowerCut says that was expected
 

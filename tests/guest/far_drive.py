@@ -6,6 +6,7 @@ import select
 import socket
 import threading
 import time
+from types import SimpleNamespace
 
 import numpy as np
 
@@ -20,6 +21,26 @@ from ssdrig.powerloss.target import Target
 SERVE = "import sys; from guest import near_drive; near_drive.main(sys.argv[0], sys.argv[1], int(sys.argv[2]))"
 PATIENCE_S = 300  # a guest that gets a tenth of a processor stands still for minutes
 ASKED_AGAIN = 2
+
+
+class FarSlot:
+    """The slot of a drive of the guest (drive/target/slot.py)."""
+
+    def __init__(self, ask):
+        self._ask = ask
+
+    def __getattr__(self, name):
+        return self._ask(f"slot {name}")
+
+    @property
+    def place(self):
+        return SimpleNamespace(**self._ask("slot place"))
+
+    def powerless(self) -> bool:
+        return self._ask("slot powerless")
+
+    def drop(self) -> None:
+        self._ask("slot drop")
 
 
 class FarDrive:
@@ -59,6 +80,7 @@ class FarDrive:
             queues_deleted=self._queues_deleted,
             commands=commands,
             cannot=tuple(self._cannot),
+            slot=FarSlot(self.ask),
         )
 
     def _promise(self) -> Promise:

@@ -47,6 +47,15 @@ def main(serial: str, host: str, port: int) -> None:
             "away": target.away,
             "back": lambda: target.back() or held.drive.node,
             "keep open": lambda: opened.append(os.open(held.drive.node, os.O_RDONLY)),
+            "slot place": lambda: {
+                "kind": target.slot.place.kind,
+                "hotplug": target.slot.place.hotplug,
+                "words": target.slot.place.words,
+            },
+            "slot removes": lambda: target.slot.removes,
+            "slot dropped": lambda: target.slot.dropped,
+            "slot powerless": target.slot.powerless,
+            "slot drop": target.slot.drop,
             "drive": lambda: [held.drive.node, held.drive.capacity_bytes, target.queues_deleted, target.cannot],
         }
         for line in control.makefile("r"):

@@ -14,12 +14,14 @@ from typing import Any
 import numpy as np
 
 from ssdrig import journal, parts, prctl
+from ssdrig.drive.target.slot import PCIE, WAYS_OUT
 from ssdrig.errors import (
     ControlFailed,
     DriveError,
     NotPaired,
     PromiseBroken,
     RigError,
+    SlotError,
     SsdrigError,
     Suspicion,
     UsageError,
@@ -37,6 +39,7 @@ from ssdrig.powerloss.tally import Tally
 from ssdrig.powerloss.verdict import Blocks, next_base
 from ssdrig.rig.profiles import PROFILES
 
+NONE = Blocks(*(np.zeros(0, kind) for kind in (np.int64, np.int64, np.int64, bool)))
 PROOFS = 64  # places that are read where a verdict's own reading shows nothing of this run
 MARKS = 8  # places by which later steps know the drive
 WHOLE_EVERY = 50  # sessions after which all of the window is read
@@ -148,7 +151,7 @@ class _Campaign:
             shapes=self.keys["shapes"],
             window_bytes=self.layout.window_blocks * self.layout.block_bytes,
             promise=promise._asdict(),
-            cannot=list(self.target.cannot),
+            cannot=[*self.target.cannot, *self._unlike_an_outage()],
         )
         try:
             self.link = self.cycle.there(FIRST_S)
@@ -175,9 +178,40 @@ class _Campaign:
             self.base = np.zeros(self.layout.base_blocks, np.int64)
             self.written_bytes += self.layout.base_blocks * self.layout.block_bytes
             self._tell("powerloss.filled", bytes=self.written_bytes)
+        self._rehearse()
         self.next_seq = sessions.first_seq(self.folders, self.base)
         self._learn()
         self.state = self._looked(0.0)
+
+    def _unlike_an_outage(self) -> list[str]:
+        """Where PERST# stays released while a PCIe drive has no power, which no outage does."""
+        if self.target.slot is None or self.target.slot.place.kind != PCIE:
+            return []
+        if isinstance(self.supply, RigSupply):
+            why = "" if self.supply.sideband else "this rig does not drive it (no sideband in its board.json)"
+        else:
+            why = "nobody knows of a switch by commands"
+        if why:
+            self.stage.progress.warn(f"PERST# may stay released while the drive has no power: {why}")
+        return [f"an outage as its maker defines it, with PERST# asserted: {why}"] if why else []
+
+    def _rehearse(self) -> None:
+        """Where a kernel is between: see that the drive comes back, and still is this drive, before the first cut."""
+        slot = self.target.slot
+        if slot is None:
+            return
+        self.stage.progress.show(f"{self.act.path}: rehearsing that the drive comes back: {slot.place.words}")
+        self.stage.teardown.push("have the kernel find the drive again", self._find_again, FIRST_S + RESTORE_S)
+        flush(self.link)
+        link, self.link = self.link, None
+        self.link = self.cycle.rehearse(link)
+        self._prove(NONE)
+
+    def _find_again(self) -> None:
+        """At the end of a campaign after which the kernel has dropped the drive. Raises DriveError, RigError."""
+        if self.target.slot is not None and self.target.slot.dropped:
+            self.supply.restore()
+            self.cycle.there(FIRST_S).close()
 
     def _filled(self) -> bool:
         return any(event["kind"] == "powerloss.filled" for part in self.folders for event in journal.events(part))
@@ -242,13 +276,20 @@ class _Campaign:
     def _gone(self, cut: Cut, lived: Lived) -> None:
         """The drive has not come back, which is what this cut did. Where two commands switch the power, nobody has seen
         that it is back."""
-        if not isinstance(self.supply, RigSupply):
+        by_slot = self.target.slot is not None
+        if not isinstance(self.supply, RigSupply) or by_slot and not health.no_start(lived.starts):
             lived.tries = min(lived.tries, health.DEAD_CYCLES - 1)
-        empty = np.zeros(0, np.int64)
-        none = Blocks(empty, empty, empty, np.zeros(0, bool))
         now_ns, unique, gone = time.monotonic_ns(), self.target.queues_deleted, health.State(None)
-        how = none, now_ns, self.promise, unique, self.state, gone, None, self._fall(cut, lived), lambda lba: None
-        self._keep(lived, none, judging.judge(cut, lived, *how))
+        how = NONE, now_ns, self.promise, unique, self.state, gone, None, self._fall(cut, lived), lambda lba: None
+        judged = judging.judge(cut, lived, *how)
+        alive = health.alive(lived.starts) if by_slot else ""
+        if alive:  # what the host does not see is no finding on the drive
+            judged.record.update(judged=False, why_not=alive, findings={}, words=[], failed=False, suspicion=False)
+        self._keep(lived, NONE, judged)
+        if alive:
+            self._outcome()
+            self._tell("powerloss.end", stop="alive")
+            raise SlotError("the host to find the drive again", alive, f"nothing is said of the drive: {WAYS_OUT}")
 
     def _keep(self, lived: Lived, blocks: Blocks, judged: judging.Judged) -> None:
         """From now on the session is judged."""

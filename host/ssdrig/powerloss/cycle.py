@@ -8,8 +8,8 @@ import contextlib
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,8 @@ import numpy as np
 
 from ssdrig import prctl
 from ssdrig.drive import witness
-from ssdrig.errors import DriveError, ExchangedDrive, RigError, SsdrigError, words_of
+from ssdrig.drive.target.slot import WAYS_OUT
+from ssdrig.errors import DriveError, ExchangedDrive, NotPaired, RigError, SlotError, SsdrigError, words_of
 from ssdrig.powerloss import aim, history, readback, schedule
 from ssdrig.powerloss.health import DEAD_CYCLES, READY_S
 from ssdrig.powerloss.history import NEVER, History
@@ -38,6 +39,10 @@ ANSWER_S = 1.0  # a drive that has power answers a read sooner
 SIGNATURE_S = 40.0  # so long a current is waited for that a cut is aimed at
 SWITCH_S = 0.0005  # so long another thread may keep the writer from its aimed command; Python's own is 5 ms
 POLL_S = 0.01  # between two looks whether it is there
+LOOK_S = 0.005  # between two looks whether its function reads as one without power
+START_S = 3.0  # of current behind the return of power
+STARTS_A = 0.02  # at least, of a drive that starts; the sensors' offsets are below 2 mA
+STARTS_SHARE = 0.5  # of what it drew at the start of the rehearsal
 
 
 @dataclass
@@ -59,6 +64,7 @@ class Lived:
     tries: int = 1
     aimed_seq: int | None = None  # of the command that was moved to the cut
     link_lost: bool = False
+    starts: list[bool | None] = field(default_factory=list)  # of each further try: the drive drew its start-up current
 
 
 class Gone(DriveError):
@@ -89,6 +95,7 @@ class Cycle:
         self._run, self._seed, self._keys, self._tell = run, seed, keys, tell
         self.thresholds: aim.Thresholds | None = None
         self.bulk_uF: float | None = None
+        self._start_A: float | None = None  # what the rail draws while the drive starts
 
     def live(self, cut: Cut, folder: Path, first_seq: int, base: np.ndarray, link) -> tuple[Lived, Any]:
         """One session over `link`, which is used up: what it came to, and a new link. Raises RigError where the supply
@@ -106,7 +113,8 @@ class Cycle:
         outcome = None
         try:
             if cut.control is None:
-                outcome = self._cut(cut, made, writer)
+                with self._dropping():
+                    outcome = self._cut(cut, made, writer)
             else:
                 _until(made.cut_ns)
         finally:
@@ -135,6 +143,83 @@ class Cycle:
             link.close()
             self._target.away()
         return lived, self._back(cut, lived)
+
+    def rehearse(self, link):
+        """Take the drive away as cuts will, without a write: out of the kernel and in again where its slot needs that,
+        then by a power cycle. Uses `link` up and returns a new one. Raises SlotError where the drive does not come
+        back, NotPaired where it did not feel the power cycle, ExchangedDrive, UnsafeTarget, RigError."""
+        slot = self._target.slot
+        assert slot is not None
+        self._tell("slot.rehearsal", place=slot.place.kind, hotplug=slot.place.hotplug, words=slot.place.words)
+        if slot.removes:
+            link.close()
+            slot.drop()
+            self._target.away()
+            link = self._found("it was removed from the kernel, with its power on")
+        link.close()
+        with self._dropping():
+            outcome = self._supply.cut(USUAL, None, self._keys["off_time"])
+        self._target.away()
+        self._start_A = self._drawn_A()
+        if outcome.why_not:
+            do = "check that the rig, or the switch, feeds this drive and no other"
+            raise NotPaired("the drive to lose its power in the rehearsal", outcome.why_not, do)
+        link = self._found("a power cycle without writes")
+        ready_s = (time.monotonic_ns() - outcome.on_ns) / 1e9
+        self._tell("slot.rehearsed", ready_s=ready_s, start_A=self._start_A, words=slot.place.words)
+        return link
+
+    def _found(self, after: str):
+        try:
+            return self.there(READY_S)
+        except ExchangedDrive:
+            raise
+        except SsdrigError as error:
+            expected = f"the drive back in the kernel within {READY_S:g} s after {after}: no cut was judged"
+            raise SlotError(expected, words_of(error), WAYS_OUT) from error
+
+    @contextlib.contextmanager
+    def _dropping(self) -> Iterator[None]:
+        """Meanwhile have the kernel drop a drive that it would keep, as soon as that one has lost its power: what is
+        under way then ends at once, and not after the kernel's 30 s."""
+        slot = self._target.slot
+        if slot is None or not slot.removes:
+            yield
+            return
+        ended, failed = threading.Event(), []
+
+        def watch() -> None:
+            try:
+                while not ended.wait(LOOK_S):
+                    if slot.powerless():
+                        slot.drop()
+                        return
+            except SsdrigError as error:
+                failed.append(error)
+
+        watching = threading.Thread(target=watch, name="powerloss-slot", daemon=True)
+        watching.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            watching.join()
+        if failed:
+            raise failed[0]
+
+    def _drawn_A(self) -> float | None:
+        """The mean current of the rail from now on, for START_S; None without a rig, or without samples."""
+        if not isinstance(self._supply, RigSupply):
+            return None
+        try:
+            return float(np.mean(self._supply.currents(START_S)))
+        except RigError:
+            return None
+
+    def _starts(self) -> bool | None:
+        """Whether the drive, whose power has just returned, draws the current of a start; None: nobody knows."""
+        drawn_A = self._drawn_A() if self._target.slot else None
+        return None if drawn_A is None else drawn_A >= max(STARTS_A, STARTS_SHARE * (self._start_A or 0.0))
 
     def possible(self, cut: Cut) -> Cut:
         """The cut with the shape that it will have: the usual one of a drive that is told, and as long as what its own
@@ -208,6 +293,7 @@ class Cycle:
                 lived.tries += 1
                 off_s = LAST_OFF_S if lived.tries == DEAD_CYCLES else MISSING_OFF_S
                 since = self._supply.cut(USUAL, None, off_s)
+                lived.starts.append(self._starts())
                 continue
             lived.ready_s = (time.monotonic_ns() - since.on_ns) / 1e9
             waited_s = witness.waited_s()

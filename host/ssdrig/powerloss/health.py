@@ -130,6 +130,18 @@ def judge(
     return out + _counters(before, after, unsafe, cycles)
 
 
+def no_start(starts: Sequence[bool | None]) -> bool:
+    """Whether a drive that stays away was seen to draw no start-up current, in every power cycle that was watched."""
+    seen = [each for each in starts if each is not None]
+    return bool(seen) and not any(seen)
+
+
+def alive(starts: Sequence[bool | None]) -> str:
+    """That a drive which the host does not find draws its start-up current, in words; "" where it does not."""
+    drew = sum(each is True for each in starts)
+    return f"alive by its current in {drew} of {len(starts)} power cycles, not found by the host" if drew else ""
+
+
 def _identity(before: State, after: State) -> list[Said]:
     fields = {"IDENTITY": ("model", "serial", "firmware", "block_bytes"), "CAPACITY": ("capacity_bytes",)}
     out = []

@@ -53,7 +53,8 @@ class RigSupply:
         self._rig, self._rails, self._run, self._clock = rig, rails, run, BoardClock(run)
         hello = rig.hello() or {}
         self._gpio = next((row["gpio"] for row in hello.get("scope") or () if row["rail"] == rails[0]), None)
-        rows = (hello.get("switch") or {}).get("rails") or ()
+        switched = hello.get("switch") or {}
+        rows, self.sideband = switched.get("rails") or (), bool(switched.get("sideband"))  # PERST# goes with the power
         discharge = next((row.get("discharge_mOhm") for row in rows if row["rail"] == rails[0]), None)
         self.discharge_ohm = discharge / 1000 if discharge else None
         lsb_pA = next((row["current_lsb_pA"] for row in hello.get("rails") or () if row["rail"] == rails[0]), 0)

@@ -11,6 +11,7 @@ from ssdrig.drive.smart import nvme_cli
 from ssdrig.drive.target import block, sysfs
 from ssdrig.drive.target.guard import Held, lost_mark
 from ssdrig.drive.target.inventory import Drive
+from ssdrig.drive.target.slot import Slot
 from ssdrig.errors import DriveError, SsdrigError, UnsafeTarget
 from ssdrig.powerloss import promise
 from ssdrig.powerloss.promise import ACK, FLUSH, Promise
@@ -39,7 +40,8 @@ class Target:
     its power and give it back; None: the rig does.
     `cannot`: what cannot be tested here, and why. `remember` reads some places, byte offsets, that must not have
     changed when a later step writes after an absence; `exchanged` makes the error for a drive that shows nothing of
-    what was written; None: no other drive can be in its place."""
+    what was written; None: no other drive can be in its place. `slot`: of the drive of this machine, which may have to
+    be made to give it back; None: there is no kernel between."""
 
     open: Callable[[], Transport]
     promise: Callable[[], Promise]
@@ -53,6 +55,7 @@ class Target:
     cannot: tuple[str, ...] = ()
     remember: Callable[[Sequence[int]], None] = lambda offsets: None
     exchanged: Callable[[int], SsdrigError] | None = None
+    slot: Slot | None = None
 
 
 def remember(held: Held, offsets: Sequence[int], proven: bool = False) -> None:
@@ -95,20 +98,28 @@ def of_nbd(uri: str, commands: tuple[str, str], claimed: bool) -> Target:
 def of_held(held: Held, commands: tuple[str, str] | None, claimed: bool) -> Target:
     """A block device of this machine, held by the guard."""
 
+    slot = Slot(held.drive, held.root)
+
+    def away() -> None:
+        slot.away()
+        held.let_go()
+
     def back() -> None:
-        held.recheck(follow=True)
+        slot.look()
+        slot.seen(held.recheck(follow=True))
 
     nvme = held.drive.interface.startswith("NVMe")
     return Target(
         lambda: connected(held.path),
         lambda: of_drive(held.drive, claimed),
-        held.let_go,
+        away,
         back,
         queues_deleted=nvme,
         commands=commands,
         cannot=cannot(held.drive),
         remember=lambda offsets: remember(held, offsets, proven=True),  # _prove() has read its stamps
         exchanged=lambda places: lost_mark(held.drive, places),
+        slot=slot,
     )
 
 

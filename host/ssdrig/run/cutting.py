@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ssdrig.deferred import Deferred
-from ssdrig.drive.target import inventory
+from ssdrig.drive.target import inventory, slot
 from ssdrig.drive.target.inventory import Drive
 from ssdrig.errors import UsageError
 from ssdrig.overprovisioning import whole_MiB
@@ -121,9 +121,11 @@ def refuse_rig(hello: Mapping, here: "bench.Bench", acts: Iterable[Act], may_cut
 
 
 def describe(drive: Drive, args: argparse.Namespace, acts: Iterable[Act], say: Callable[[str], object]) -> None:
-    """What the drive promises, and what of it cannot be tested."""
+    """What the drive promises, what of it cannot be tested, and how it comes back. Raises UnsafeTarget where its slot
+    could not give it back."""
     if not any(act.do == "cuts" for act in acts):
         return
+    say(f"slot: {slot.refuse(drive).words}; rehearsed before the first cut")
     found = target.of_drive(drive, args.plp_claimed)
     say("\n".join(promise_words(found, target.cannot(drive))))
 
