@@ -156,6 +156,8 @@ def _session(writer, model: Model, rng, number: int, cuts: int) -> dict:
         "blocks_read": len(blocks.lba),
         "findings": names if judged else {},
         "failed": failed and judged,
+        "interval": [number] * 3 if failed and judged else None,
+        "whole": True,
         "suspicion": False,
         "lost_volatile": len(found.lost_volatile) if judged else None,
         "judged": judged,

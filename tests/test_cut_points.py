@@ -64,6 +64,7 @@ def test_a_judged_cut_is_a_point_and_the_bounds_as_they_stood_then(tmp_path):
     assert one["classes"] == "LOST_FLUSHED,LOST_FUA,TORN_LB" and one["lost_durable"] == 3 and one["torn"] == 4
     assert one["ready_ms"] == 500 and one["t90_10_us"] == 900.5 and one["delta_flush_us"] == -12.5
     assert "holdup_us" not in one and "recharge_J" not in one and "delta_flush_us" not in found["powerloss_cut"][0][1]
+    assert all(f["k"] == f["k_most"] for _, f, _ in found["powerloss_bound"])
     bounds = [(tags["aim"], f["k"], f["n"], f["p_upper"]) for tags, f, _ in found["powerloss_bound"]]
     of = statistics.upper_bound
     assert bounds == [

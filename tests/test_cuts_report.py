@@ -68,7 +68,10 @@ def test_the_page_has_the_sentence_and_the_bounds(page, found):
     words = text_of(page)
     named = ", ".join(map(str, found["failing_cuts"]))
     bound = statistics.percent(statistics.upper_bound(2, 41))
-    assert f"2 of 41 cuts broke a promise (number {named}): chance per cut < {bound} for this mix of cuts" in words
+    assert (
+        f"2 of 41 cuts broke a promise (found after cut {named}): chance per cut < {bound} for this mix of cuts"
+        in words
+    )
     assert words.count(statistics.NO_SAMPLES) == 2 and "1 cut left out (43: rail 0 was not seen below" in words
     for each in found["strata"]:
         assert f"{each['aim']} {each['shape']} " in words and f"< {statistics.percent(each['bound'])}" in words
@@ -128,10 +131,10 @@ def test_what_charges_the_capacitors_is_what_a_start_takes_more_than_an_announce
 
 def test_a_failing_control_session_accuses_the_harness(found):
     bad = {"cut": 20, "control": "no-cut", "ok": False, "why": "no power was cut, yet LOST_FUA on 3 blocks"}
+    bad["harness"] = bad["why"]
     said = " ".join(cuts_said.lines({**found, "controls": [bad], "stop": "control", "suspicious_cuts": [3]}))
-    assert (
-        "CONTROL FAILED in 1 session (20: no power was cut, yet LOST_FUA on 3 blocks): the harness is accused" in said
-    )
+    assert "CONTROL FAILED in 1 session (20: no power was cut, yet LOST_FUA on 3 blocks): the harness is" in said
+    assert "what is proven of the drive stays proven" in said
     assert "Suspicious, but no failure: cut 3." in said
     assert "nothing is said of the drive" in cuts_said.verdict({**found, "judged": 0})
 
@@ -143,10 +146,10 @@ def test_a_promise_broken_by_an_announced_loss_of_power_is_said_of_the_drive():
         {**event, "cut": 2, "control": "announced", "failed": True, "findings": {"STALE": 3}},
     ]
     found = cuts.campaign(events, "cuts", Path("nowhere"), [])
-    assert (found["failing"], found["judged"], found["failing_announced"]) == (0, 1, [2])
+    assert (found["failing"], found["failing_most"], found["judged"], found["failing_others"]) == (0, 0, 1, [2])
     words = " ".join(cuts_said.lines({**found, "begun": None}))
-    assert "announced loss of power: control session 2." in words and "harness" not in words and "clean" not in words
-    assert "announced" in cuts_said.verdict({**found, "judged": 0})
+    assert "broken in session 2" in words and "harness" not in words and "clean" not in words
+    assert "session 2" in cuts_said.verdict({**found, "judged": 0})
 
 
 @pytest.mark.slow
@@ -174,7 +177,7 @@ def test_a_session_that_is_told_twice_counts_once_and_a_control_session_never():
     events += [{**event, "cut": 3, "control": "no-cut", "failed": True}, {**event, "step": "other", "cut": 4}]
     own = cuts.records(events, "cuts")
     assert [each["cut"] for each in own] == [1, 2, 3] and not own[0]["failed"]
-    assert cuts.strata(own) == [cuts.Stratum("a", "b", 2, 0, statistics.upper_bound(0, 2), ())]
+    assert cuts.strata(own) == [cuts.Stratum("a", "b", 2, 0, 0, statistics.upper_bound(0, 2), ())]
 
 
 def test_what_is_missing_or_damaged_is_said(run, tmp_path):

@@ -30,8 +30,8 @@ def test_a_drive_that_ignores_a_trim_is_no_fault_of_the_harness(seen, finding, h
     none, nothing = health.State(0.0), lambda lba: None
     found = judging.judge(cut, lived, blocks, 90, PROMISE, True, none, none, None, None, nothing)
     assert bool(found.harness) == harness and found.record["judged"] != harness
-    assert found.record["findings"] == ({} if harness else {finding: 1})
-    assert (finding in found.harness) == harness
+    assert found.record["findings"] == {finding: 1} and not found.record["failed"]
+    assert (finding in found.harness) == harness == bool(found.record["harness"])
 
 
 def session(ready_s, after, tries=1, stalled_s=0.0, **how):

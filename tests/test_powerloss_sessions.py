@@ -14,7 +14,7 @@ RECORD = {"cut": 7, "failed": True, "judged": True, "control": None, "findings":
 
 def put(book, record=RECORD):
     blocks = Blocks(*(np.zeros(1, np.int64) for _ in range(3)), np.zeros(1, bool))
-    verdict = Verdict(np.zeros(1, np.uint8), *(np.zeros(1, np.int64) for _ in range(4)), "")
+    verdict = Verdict(np.zeros(1, np.uint8), *(np.zeros(1, np.int64) for _ in range(4)), np.zeros(1, bool), "")
     proofs = [{"class": "LOST_FUA", "sentences": ["Block 3: ..."]}]
     sessions.put(book, record, np.zeros(1, history.ROW), blocks, verdict, proofs, {"report": None}, None)
     return book.path / sessions.folder(record["cut"])

@@ -113,7 +113,7 @@ def test_a_server_that_loses_data_without_a_cut_fails_the_control(served, tmp_pa
 
     def lose(link, layout, run, base, runs, rows=None):
         found = read(link, layout, run, base, runs, rows)
-        if len(found.lba) < layout.base_blocks:
+        if rows is not None and len(rows):
             found.seen[:] = 0  # what was written is not there
         return found
 
@@ -133,7 +133,7 @@ def test_a_drive_that_does_not_come_back_is_in_the_report(served, tmp_path, monk
     assert record["judged"] and record["suspicion"] and record["findings"] == {"MISSING": 1}
     (run,) = (tmp_path / "runs").iterdir()
     said = cuts_said.lines(table.load(run).rows[0].found)
-    assert any(line.startswith(f"suspected MISSING in 1 cut ({record['cut']})") for line in said)
+    assert any(line.startswith(f"suspected MISSING after 1 cut ({record['cut']})") for line in said)
 
 
 class Resending(nbdwriter.Nbd):

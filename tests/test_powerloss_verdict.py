@@ -21,7 +21,7 @@ def test_the_scenes_have_every_class():
 
 
 def test_only_what_is_certain_fails():
-    every = verdict.Verdict(np.arange(len(CLASSES)), *[np.zeros(0)] * 4, "")
+    every = verdict.Verdict(np.arange(len(CLASSES)), *[np.zeros(0)] * 5, "")
     assert [NAMES[i] for i in every.failed()] == [each.name for each in CLASSES[1:] if each.certain]
 
 

@@ -15,7 +15,7 @@ from ssdrig import parts
 from ssdrig.analysis import cut_counters
 from ssdrig.analysis.rundata import RunData
 from ssdrig.meter import rails
-from ssdrig.powerloss import boot, findings, health, picture, statistics, window
+from ssdrig.powerloss import boot, findings, health, picture, statistics, tally, window
 from ssdrig.powerloss.sessions import JUDGED, proofs_of, record_of, unsealed
 
 if TYPE_CHECKING:
@@ -41,14 +41,16 @@ SUMMED = {  # figures of a cut: the way to them in its record
 
 
 class Stratum(NamedTuple):
-    """The judged cuts of an aim with a shape."""
+    """The judged cuts of an aim with a shape. Damage that one of several cuts did may belong to a cut of any stratum:
+    it counts in `most` and in the bound of each."""
 
     aim: str
     shape: str
     cuts: int
-    failing: int
+    failing: int  # cuts that certainly broke a promise
+    most: int  # cuts that may have
     bound: float  # the chance per cut is below it, one-sided, 95 %
-    numbers: tuple[int, ...]  # of the failing cuts
+    numbers: tuple[int, ...]  # of the cuts after which damage was found
 
 
 def records(events: Iterable[Mapping], path: str) -> list[dict]:
@@ -63,26 +65,32 @@ def records(events: Iterable[Mapping], path: str) -> list[dict]:
 
 def of_drive(sessions: Sequence[Mapping]) -> list[Mapping]:
     """The judged cuts: no control sessions."""
-    return [each for each in sessions if each.get("judged") and not each.get("control")]
+    return [each for each in sessions if tally.is_cut(each)]
 
 
 def strata(sessions: Sequence[Mapping]) -> list[Stratum]:
-    groups: dict[tuple[str, str], list[Mapping]] = {}
+    groups: dict[tuple[str, str], list[int]] = {}
     for each in of_drive(sessions):
-        groups.setdefault((str(each.get("aim")), str(each.get("shape"))), []).append(each)
-    return [stratum(*key, groups[key]) for key in sorted(groups)]
+        groups.setdefault((str(each.get("aim")), str(each.get("shape"))), []).append(each["cut"])
+    return [stratum(*key, groups[key], sessions) for key in sorted(groups)]
 
 
-def stratum(aim: str, shape: str, cuts: Sequence[Mapping]) -> Stratum:
-    failing = tuple(each["cut"] for each in cuts if each.get("failed"))
-    bound = statistics.upper_bound(len(failing), len(cuts))
-    return Stratum(aim, shape, len(cuts), len(failing), bound, failing)
+def stratum(aim: str, shape: str, cuts: Sequence[int], sessions: Sequence[Mapping]) -> Stratum:
+    """Of these cuts among all sessions."""
+    own = set(cuts)
+    found = tally.failing(sessions, own)
+    numbers = tuple(each["cut"] for each in sessions if each["cut"] in own and each.get("failed"))
+    bound = statistics.upper_bound(found.most, len(cuts))
+    return Stratum(aim, shape, len(cuts), found.least, found.most, bound, numbers)
 
 
 def classes(sessions: Sequence[Mapping]) -> dict[str, dict[str, list[int]]]:
-    """{class: {"aim shape": numbers of the cuts that show it}}, the certain ones first."""
+    """{class: {"aim shape": numbers of the sessions that show it}}, the certain ones first. Of sessions that are no
+    judged cut those that accuse the drive."""
     found: dict[str, dict[str, list[int]]] = {}
-    for each in of_drive(sessions):
+    for each in sessions:
+        if not tally.is_cut(each) and not each.get("failed"):
+            continue
         for name in each.get("findings") or {}:
             found.setdefault(name, {}).setdefault(f"{each.get('aim')} {each.get('shape')}", []).append(each["cut"])
     order = {name: (not is_certain(name), i) for i, name in enumerate(findings.BY_NAME)}
@@ -216,15 +224,17 @@ def campaign(
     start_J: Mapping[str, float] = MappingProxyType({}),
 ) -> dict:
     """All that a step `cuts` has found, JSON-able; `events` and `snapshots` of all parts, oldest first. `cuts`: the
-    records; `judged`, `failing`, `bound`, `wald`: of all judged cuts together, whatever their aim and shape;
-    `failing_announced`: control sessions in which an announced loss of power broke a promise."""
+    records; `judged`, `failing`, `failing_most`, `bound`, `wald`: of all judged cuts together, whatever their aim and
+    shape; `failing_cuts`: the judged cuts after which damage was found; `failing_others`: other sessions after which
+    damage was found, or an announced loss of power broke a promise; `coverage`: see coverage()."""
     sessions = with_energies(records(events, path), start_J)
     own = [event for event in events if event.get("step") == path]
     begun = [event for event in own if event.get("kind") == "powerloss.begin"]
     ends = [event for event in own if event.get("kind") == "powerloss.end"]
     cut, numbers = of_drive(sessions), [each["cut"] for each in sessions]
     failing = [each["cut"] for each in cut if each.get("failed")]
-    announced = [each["cut"] for each in sessions if each.get("control") and each.get("failed")]
+    others = [each["cut"] for each in sessions if each.get("failed") and not tally.is_cut(each)]
+    count = tally.failing(sessions)
     where = folders(run, numbers)
     read = {number: evidence(folder).picture for number, folder in where.items()}
     pictures = [found for number in (each["cut"] for each in cut) if (found := read.get(number)) is not None]
@@ -236,12 +246,15 @@ def campaign(
         "stop": ends[-1].get("stop") if ends else None,
         "ended": bool(ends),
         "judged": len(cut),
-        "failing": len(failing),
+        "failing": count.least,
+        "failing_most": count.most,
         "failing_cuts": failing,
-        "failing_announced": announced,
+        "failing_others": others,
+        "intervals": {str(each["cut"]): found for each in sessions if (found := tally.interval_of(each))},
+        "coverage": coverage(sessions, begun[-1] if begun else {}),
         "suspicious_cuts": [each["cut"] for each in cut if each.get("suspicion")],
-        "bound": statistics.upper_bound(len(failing), len(cut)),
-        "wald": statistics.Wald().ruling(len(failing), len(cut)),
+        "bound": statistics.upper_bound(count.most, len(cut)),
+        "wald": statistics.Wald().ruling(count.most, len(cut)),
         "strata": [each._asdict() for each in strata(sessions)],
         "classes": classes(sessions),
         "commands": _total(cut, "commands"),
@@ -264,12 +277,26 @@ def campaign(
         ],
         "controls": [
             {"cut": each["cut"], "control": each["control"], "ok": bool(each.get("judged")) and not each.get("failed")}
-            | {"why": each.get("why_not") or None}
+            | {"why": each.get("why_not") or None, "harness": each.get("harness") or None}
             for each in controls
         ],
         "no_samples": statistics.NO_SAMPLES,
         "cuts": sessions,
     }
+
+
+def coverage(sessions: Sequence[Mapping], begun: Mapping) -> dict:
+    """How much of the window was read after the judged cuts: {"share": the mean, None where it is not known, "whole":
+    sessions after which all of it was, "since": judged cuts after the last of these}. Damage in a block that was not
+    read, or that a later write has replaced, is in no figure."""
+    cut = of_drive(sessions)
+    whole = [each["cut"] for each in sessions if each.get("whole")]
+    window, block = begun.get("window_bytes"), (begun.get("promise") or {}).get("block_bytes")
+    share = None
+    if cut and isinstance(window, int) and isinstance(block, int) and window > 0 < block:
+        each = [1.0 if one.get("whole") else min(1.0, _number(one, "blocks_read") * block / window) for one in cut]
+        share = float(np.mean(each)) if np.isfinite(each).all() else None
+    return {"share": share, "whole": whole, "since": sum(one["cut"] > max(whole, default=0) for one in cut)}
 
 
 def _total(sessions: Sequence[Mapping], key: str) -> int | None:

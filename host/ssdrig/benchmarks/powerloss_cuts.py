@@ -64,7 +64,7 @@ class Campaign:
         pages = identify.controller(self.device, 1), identify.namespace(self.device, shift)
         self.promise = promise.nvme(*pages, cache_on)
         self.layout = layout.make(block_bytes, drive.capacity_bytes, WINDOW_BYTES)
-        self.base = np.full(self.layout.base_blocks, record.ZEROS, np.int64)
+        self.known = verdict.known(self.layout.base_blocks, record.ZEROS)
         self.seed, self.number, self.next_seq = seed, 0, 1
         self._file, self._session_ns = folder / "history.bin", session_ns
         self._adversary = adversary
@@ -79,7 +79,7 @@ class Campaign:
             self.device.chances = replace(self.device.chances, in_flight_new=new, cached_new=cached)
         self._file.unlink(missing_ok=True)
         book = History(self._file, self.next_seq)
-        writer = Writer(transport, book, self.layout, self.promise, RUN, self.number, self.seed, self.base)
+        writer = Writer(transport, book, self.layout, self.promise, RUN, self.number, self.seed, self.known.content)
         began_ns = transport.now_ns()
         cut_ns = transport.cut_at_ns = began_ns + int(chance.integers(*self._session_ns))
         ended = writer.write(cut_ns + SETTLE_NS)
@@ -92,13 +92,15 @@ class Campaign:
         book.close()
         session = verdict.Session(rows, cut_ns, on_ns, settled_ns, transport.now_ns())
         blocks = self.read(rows, chance)
+        at = layout.index(self.layout, blocks.lba)
+        blocks = verdict.asked(self.known, at, blocks)
         found = verdict.judge(session, blocks, self.promise)
-        self.base[layout.index(self.layout, blocks.lba)] = verdict.next_base(blocks)
+        verdict.take(self.known, at, blocks, found, self.number)
         return Cut(session, blocks, found, ended, ready_ns - on_ns)
 
     def read(self, rows: np.ndarray, chance: np.random.Generator) -> verdict.Blocks:
         runs = readback.wanted(rows, self.layout, chance, full=self.number % FULL_EVERY == 0)
-        return readback.read(self.transport, self.layout, RUN, self.base, runs)
+        return readback.read(self.transport, self.layout, RUN, self.known.content, runs)
 
     def close(self) -> None:
         self.device.close()

@@ -234,7 +234,7 @@ def silent(campaign: Campaign, path: Path, number: int) -> tuple[list[float], li
     path.unlink(missing_ok=True)
     book = History(path, campaign.next_seq)
     writer = Writer(
-        transport, book, campaign.layout, campaign.promise, RUN, number + 1, 5, campaign.base, {"random": 100}
+        transport, book, campaign.layout, campaign.promise, RUN, number + 1, 5, campaign.known.content, {"random": 100}
     )
     quiet_ns = transport.now_ns() + int(chance.integers(WRITES_NS // 2, WRITES_NS))
     cut_ns = transport.cut_at_ns = quiet_ns + int(SILENT_NS * (number + chance.random()) / WINDOW_CUTS)
@@ -250,7 +250,7 @@ def silent(campaign: Campaign, path: Path, number: int) -> tuple[list[float], li
         return [], []
     last = acked[acked["done_ns"].argmax()]
     first = np.array([last["lba"]], np.int64)
-    seen, _ = readback.seen_in(transport, campaign.layout, RUN, first, np.ones(1, np.int64))
+    seen, *_ = readback.seen_in(transport, campaign.layout, RUN, first, np.ones(1, np.int64))
     return [(cut_ns - int(last["done_ns"])) / 1e6], [bool(seen[0] != last["seq"])]
 
 

@@ -102,7 +102,7 @@ class Faulty(Campaign):
         self.ready_s: list[float] = []
         self.off_ns = case.off_ns
         fill.fill(self.transport, self.layout, RUN)
-        self.base[:] = fill.SEQ
+        self.known.content[:] = fill.SEQ
         self._usual_J = float(np.mean([self._announced_J() for _ in range(CONTROLS)]))
         if faults:
             self.device.faults = injector.Injector(faults, SEEN_NS, case.block_bytes)
@@ -136,9 +136,9 @@ class Faulty(Campaign):
                 self.device.energy_J(on_ns, self.transport.t_ns) - self._steady_J(on_ns) - self._usual_J
             )
         runs = readback.all_blocks(self.layout)
-        blocks = readback.read(self.transport, self.layout, RUN, self.base, runs)
+        blocks = readback.read(self.transport, self.layout, RUN, self.known.content, runs)
         if self.case.twice:
-            again = readback.read(self.transport, self.layout, RUN, self.base, runs)
+            again = readback.read(self.transport, self.layout, RUN, self.known.content, runs)
             blocks = blocks._replace(seen=record.agreed(blocks.seen, again.seen))
         return blocks
 

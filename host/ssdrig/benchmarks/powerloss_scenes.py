@@ -28,7 +28,8 @@ class Checker(NamedTuple):
 
 class Scene(NamedTuple):
     """Commands are (kind, lba, n, submit_ns, done_ns, flags, status), the last two 0 where left out; their seq is 100
-    and up. `blocks`: {lba: (content before, content seen, class expected)}."""
+    and up. `blocks`: {lba: (content before, content seen, class expected)}; the content of a torn block is a list, of
+    its parts. `trimmed`: blocks in which a trim of an earlier session may still take effect."""
 
     name: str
     commands: list[tuple]
@@ -36,6 +37,7 @@ class Scene(NamedTuple):
     promise: Promise = KEPT
     session: dict[str, Any] = {}
     canaries: tuple[int, ...] = ()
+    trimmed: tuple[int, ...] = ()
 
 
 ACKED = KEPT._replace(mode=promise.ACK)
@@ -94,8 +96,21 @@ SCENES = (
     Scene(
         "a drive that promises nothing of trimmed blocks",
         [(TRIM, 0, 2, 10, 20), (BLANK, 0, 2, 30, 40), (FLUSH, 0, 0, 50, 60)],
-        {0: (7, 7, "OK"), 1: (7, ONES, "OK"), 2: (ZEROS, ONES, "OK")},
+        {0: (7, 7, "OK"), 1: (7, ONES, "OK"), 2: (ZEROS, ONES, "STALE")},
         KEPT._replace(after_trim=None),
+    ),
+    Scene(
+        "a trim of an earlier session, of which nothing is promised",
+        [(WRITE, 1, 3, 10, 20), (WRITE, 2, 1, 30, 40, FUA)],
+        {0: (7, 6, "OK"), 1: (7, record.CORRUPT, "OK"), 2: (7, 7, "LOST_FUA"), 4: (7, 6, "STALE")},
+        KEPT._replace(after_trim=None),
+        trimmed=(0, 1, 2),
+    ),
+    Scene(
+        "a trim of an earlier session, after which zeros are promised",
+        [(WRITE, 2, 1, 30, 40, FUA)],
+        {0: (7, ZEROS, "OK"), 1: (7, 6, "STALE"), 2: (7, ZEROS, "LOST_FUA"), 3: (7, ZEROS, "STALE"), 4: (7, 7, "OK")},
+        trimmed=(0, 1, 2, 4),
     ),
     Scene(
         "whose trimmed blocks may read as anything, unless a durable write came after",
@@ -112,14 +127,32 @@ SCENES = (
         "where no block is promised to be whole",
         [(WRITE, 0, 2, 10, NEVER), (WRITE, 2, 2, 10, 20, FUA), (WRITE, 3, 1, 30, 40), (WRITE, 5, 1, 10, 20, FUA)],
         {
-            0: (7, record.TORN, "OK"),  # of what was there and what was under way
+            0: (7, [7, 100], "OK"),  # of what was there and what was under way
             1: (7, record.CORRUPT, "CORRUPT"),
-            2: (7, record.TORN, "TORN_LB"),
-            3: (7, record.TORN, "OK"),
-            4: (7, record.TORN, "TORN_LB"),
-            5: (7, record.TORN, "TORN_LB"),
+            2: (7, [101, 7], "LOST_FUA"),
+            3: (7, [101, 102], "OK"),
+            5: (7, [103, ZEROS], "LOST_FUA"),
+            40: (7, [7, 6], "STALE"),
         },
         KEPT._replace(atomic_blocks=0),
+    ),
+    Scene(
+        "where a block is promised to be whole",
+        [(WRITE, 0, 2, 10, NEVER)],
+        {0: (7, [7, 100], "TORN_LB"), 1: (7, [7, 7], "TORN_LB")},
+    ),
+    Scene(
+        "a torn block, one part of which is older than a durable write",
+        [(WRITE, 0, 1, 10, 20, FUA), (WRITE, 0, 1, 30, 40)],
+        {0: (7, [101, 101, 7], "LOST_FUA")},
+        KEPT._replace(atomic_blocks=0),
+    ),
+    Scene(
+        "a torn block that was trimmed",
+        [],
+        {0: (7, [6, ZEROS], "OK"), 1: (7, [7, ZEROS], "STALE")},
+        KEPT._replace(atomic_blocks=0, after_trim=None),
+        trimmed=(0,),
     ),
     Scene("ones where zeros are promised", [(TRIM, 0, 1, 10, 20)], {0: (7, ONES, "STALE")}),
     Scene(
@@ -158,9 +191,13 @@ def asked(scene: Scene) -> tuple[verdict.Session, verdict.Blocks]:
     """What a scene asks the verdict."""
     times: dict[str, Any] = {"cut_ns": CUT_NS, "on_ns": ON_NS, "settled_ns": ON_NS + 5, "verify_ns": ON_NS + 10}
     lba = np.array(list(scene.blocks), np.int64)
-    base, seen, _ = (np.array(column) for column in zip(*scene.blocks.values()))
+    base, contents, _ = zip(*scene.blocks.values())
+    seen = np.array([record.TORN if isinstance(each, list) else each for each in contents])
+    parts = [(at, part) for at, each in zip(scene.blocks, contents) if isinstance(each, list) for part in each]
+    part_lba, part_seen = np.array(parts, np.int64).reshape(-1, 2).T
     session = verdict.Session(rows(scene.commands), **times | scene.session)
-    return session, verdict.Blocks(lba, base, seen, np.isin(lba, scene.canaries))
+    blocks = verdict.Blocks(lba, np.array(base), seen, np.isin(lba, scene.canaries), np.isin(lba, scene.trimmed))
+    return session, blocks._replace(part_lba=part_lba, part_seen=part_seen)
 
 
 def said(scene: Scene, checker: Checker = Checker()) -> list[str]:  # noqa: B008 - a constant

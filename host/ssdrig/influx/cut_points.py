@@ -5,7 +5,7 @@ from pathlib import Path
 
 from ssdrig import journal, parts
 from ssdrig.influx import line_protocol
-from ssdrig.powerloss import statistics
+from ssdrig.powerloss import statistics, tally
 
 Point = tuple[str, dict, dict]  # measurement, tags, fields
 MIX = "mix"  # aim and shape of the bound on all cuts together
@@ -20,7 +20,8 @@ class Cuts:
     parts before it count in the bound, too."""
 
     def __init__(self, run: Path):
-        self._counts: dict[tuple[str, str], tuple[int, int]] = {}  # aim, shape -> failing, cuts
+        self._counts: dict[tuple[str, str], tuple[statistics.Failing, int]] = {}  # aim, shape -> failing, cuts
+        self._sessions: list[tuple] = []  # all so far, as statistics.Failing takes those of another group
         folders = parts.of(parts.root(run)) if parts.root(run) != run else []
         for folder in folders[: folders.index(run)] if run in folders else []:
             for event in journal.events(folder):
@@ -36,18 +37,27 @@ class Cuts:
         yield "powerloss_cut", {"aim": aim, "shape": shape}, _fields(event)
         for group in groups:
             failing, cuts = self._counts[group]
-            fields = {"k": failing, "n": cuts, "p_upper": statistics.upper_bound(failing, cuts)}
+            bound = statistics.upper_bound(failing.most, cuts)
+            fields = {"k": failing.least, "k_most": failing.most, "n": cuts, "p_upper": bound}
             yield "powerloss_bound", {"aim": group[0], "shape": group[1]}, fields
 
     def _count(self, event: Mapping) -> list[tuple[str, str]]:
         """The groups that the cut belongs to; none where it is in none."""
-        if not event.get("judged") or event.get("control"):
-            return []
-        groups = [(str(event.get("aim")), str(event.get("shape"))), (MIX, MIX)]
-        for group in groups:
-            failing, cuts = self._counts.get(group, (0, 0))
-            self._counts[group] = failing + bool(event.get("failed")), cuts + 1
-        return groups
+        own = [(str(event.get("aim")), str(event.get("shape"))), (MIX, MIX)] if tally.is_cut(event) else []
+        number = event.get("cut")
+        number = number if type(number) is int else len(self._sessions)
+        interval = tally.interval_of({**event, "cut": number})
+        power = bool(own) or tally.takes_power(event)
+        for group in own:
+            if group not in self._counts:
+                self._counts[group] = statistics.Failing(), 0
+                for other in self._sessions:
+                    self._counts[group][0].add(*other)
+        for group, (failing, cuts) in self._counts.items():
+            failing.add(number, group in own, power, interval)
+            self._counts[group] = failing, cuts + (group in own)
+        self._sessions.append((number, False, power, interval))
+        return own
 
 
 def time_ns(event: Mapping) -> int:

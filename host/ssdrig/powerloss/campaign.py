@@ -5,9 +5,9 @@ What was under way then is not judged: the window is read once, and what is ther
 
 import contextlib
 import functools
-import shutil
 import time
 import zlib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,34 +15,23 @@ import numpy as np
 
 from ssdrig import journal, parts, prctl
 from ssdrig.drive.target.slot import PCIE, WAYS_OUT
-from ssdrig.errors import (
-    ControlFailed,
-    DriveError,
-    NotPaired,
-    PromiseBroken,
-    RigError,
-    SlotError,
-    SsdrigError,
-    Suspicion,
-    UsageError,
-    words_of,
-)
-from ssdrig.powerloss import aim, health, history, judging, readback, record, rest, schedule, sessions, streams
+from ssdrig.errors import DriveError, NotPaired, PromiseBroken, RigError, SlotError, SsdrigError, UsageError, words_of
+from ssdrig.powerloss import aim, health, history, judging, readback, record, rest, schedule, sessions, tally, verdict
 from ssdrig.powerloss import fall as falls
+from ssdrig.powerloss.contents import Contents, damage_spreads
 from ssdrig.powerloss.cycle import USUAL, Cycle, Gone, Lived
-from ssdrig.powerloss.fill import fill, flush
-from ssdrig.powerloss.layout import index, make
+from ssdrig.powerloss.fill import SEQ, fill, flush
+from ssdrig.powerloss.layout import make
 from ssdrig.powerloss.schedule import Cut
 from ssdrig.powerloss.statistics import Stop
 from ssdrig.powerloss.supply import CommandSupply, RigSupply
 from ssdrig.powerloss.tally import Tally
-from ssdrig.powerloss.verdict import Blocks, next_base
+from ssdrig.powerloss.verdict import Blocks
 from ssdrig.rig.profiles import PROFILES
 
 NONE = Blocks(*(np.zeros(0, kind) for kind in (np.int64, np.int64, np.int64, bool)))
 PROOFS = 64  # places that are read where a verdict's own reading shows nothing of this run
 MARKS = 8  # places by which later steps know the drive
-WHOLE_EVERY = 50  # sessions after which all of the window is read
 FIRST_S = 30.0  # for the drive to answer before the first session
 RESTORE_S = 330.0  # of a teardown that gives the drive its power by a command
 
@@ -77,7 +66,7 @@ class _Campaign:
         if not isinstance(self.supply, RigSupply):  # without a rig nobody sees the drive's current
             self.aims = {each: n for each, n in self.aims.items() if aim.parse(each).name not in aim.SIGNED}
             self.aims = self.aims or {"random": 1}
-        self.base = np.zeros(0, np.int64)
+        self.contents = Contents(self.layout, verdict.known(0))
         self.next_seq = 1
         self.written_bytes = 0
         self.state = health.State(None)
@@ -96,7 +85,7 @@ class _Campaign:
         )
         judged = self._tell_judged()
         todo = [cut for cut in every if cut.number not in judged and (keys["only"] or cut.number) == cut.number]
-        self._begin(len(every))
+        self._begin(len(every), judged)
         why = None
         rule = Stop(None, keys["bound"], keys["stop"] == "first")
         for n, cut in enumerate(todo):
@@ -106,11 +95,12 @@ class _Campaign:
             # the writer's threads come and go, and the links that they close are made by this one; what still grows are
             # the buffers that NumPy keeps, up to seven of each size below 1 KiB: 3.7 MB in all
             prctl.give_back()
-            self._session(cut, whole=n % WHOLE_EVERY == WHOLE_EVERY - 1 or n == len(todo) - 1)
+            self._session(cut, self.contents.is_whole(n, len(todo)))
             self._show(n + 1, len(todo))
-            if why := rule.why(self.tally.failed, self.tally.cuts):
+            if why := rule.why(self.tally.failing.most, self.tally.cuts):
                 break
-        self._outcome()
+        if not isinstance(self.stage.outcome, PromiseBroken):  # of an earlier step
+            self.stage.outcome = self._outcome() or self.stage.outcome
         self._tell("powerloss.end", stop=why)
         self.target.remember([int(lba) * self.layout.block_bytes for lba in self._written(MARKS)])
         return {"bytes": self.written_bytes, "stop": why}
@@ -138,7 +128,7 @@ class _Campaign:
         self.tally = Tally(records.values())
         return set(records)
 
-    def _begin(self, of: int) -> None:
+    def _begin(self, of: int, judged: set[int]) -> None:
         """The drive is there, the window filled or, of a campaign that goes on, read."""
         stage, promise = self.stage, self.promise
         self._tell(
@@ -149,7 +139,7 @@ class _Campaign:
             sessions=of,
             aims=self.aims,
             shapes=self.keys["shapes"],
-            window_bytes=self.layout.window_blocks * self.layout.block_bytes,
+            window_bytes=self.contents.window_bytes,
             promise=promise._asdict(),
             cannot=[*self.target.cannot, *self._unlike_an_outage()],
         )
@@ -165,21 +155,16 @@ class _Campaign:
         if self._filled():
             stage.progress.show(f"{self.act.path}: reading what is there")
             flush(self.link)  # the drive may have kept its power, and its cache what nobody has judged
-            self.base = np.full(self.layout.base_blocks, record.UNKNOWN, np.int64)
-            there = self._read(np.zeros(0, history.ROW), 0, True)
-            self._prove(there)
-            self._take(there)
-            for path in (self.folders[-2] / sessions.FOLDER).glob("*"):
-                with contextlib.suppress(OSError, zlib.error):
-                    self._forget_trims(sessions.rows_of(path))
+            self.contents = Contents(self.layout, sessions.known(self.folders, self.layout, judged))
+            self._resynchronise(sessions.unjudged(self.folders), self.tally.last.get("cut", 0))
         else:
             stage.progress.show(f"{self.act.path}: filling the window")
             fill(self.link, self.layout, self.run)
-            self.base = np.zeros(self.layout.base_blocks, np.int64)
+            self.contents = Contents(self.layout, verdict.known(self.layout.base_blocks, SEQ))
             self.written_bytes += self.layout.base_blocks * self.layout.block_bytes
             self._tell("powerloss.filled", bytes=self.written_bytes)
         self._rehearse()
-        self.next_seq = sessions.first_seq(self.folders, self.base)
+        self.next_seq = sessions.first_seq(self.folders, self.contents.known.content)
         self._learn()
         self.state = self._looked(0.0)
 
@@ -228,27 +213,33 @@ class _Campaign:
         if len(lived.rows):
             self.next_seq = int(lived.rows["seq"][-1]) + 1
         after = self._looked(lived.ready_s if lived.outcome else self.state.ready_s)
-        verify_ns = time.monotonic_ns()
-        blocks = self._read(lived.rows, cut.seed, whole)
-        if cut.control:  # a drive that reads differently by itself is found without a cut
-            again = readback.again(self.link, self.layout, self.run, self.base, blocks)
-            blocks = blocks._replace(seen=record.agreed(blocks.seen, again))
-        judged = judging.judge(
-            cut,
-            lived,
-            blocks,
-            verify_ns,
-            self.promise,
-            self.target.queues_deleted,
-            self.state,
-            after,
-            health.usual_s(self.tally.ready_s),
-            self._fall(cut, lived),
-            lambda lba: readback.block(self.link, self.layout, lba),
-            self.tally.before(cut.number),
-            self.keys["ready"] or None,
-            self.felt,
-        )
+        verify_ns, fall = time.monotonic_ns(), self._fall(cut, lived)
+        whole, more = whole, True
+        while more:
+            blocks = self._read(lived.rows, cut.seed, whole)
+            if cut.control:  # a drive that reads differently by itself is found without a cut
+                again = readback.again(self.link, self.layout, self.run, self.contents.known.content, blocks)
+                blocks = blocks._replace(seen=record.agreed(blocks.seen, again))
+            judged = judging.judge(
+                cut,
+                lived,
+                blocks,
+                verify_ns,
+                self.promise,
+                self.target.queues_deleted,
+                self.state,
+                after,
+                health.usual_s(self.tally.ready_s),
+                fall,
+                lambda lba: readback.block(self.link, self.layout, lba),
+                self.tally.before(cut.number),
+                self.keys["ready"] or None,
+                self.felt,
+                self.tally.last_cut,
+            )
+            more = not whole and damage_spreads(len(judged.verdict.failed()), self.tally.broken)
+            whole = whole or more
+        judged.record["whole"] = whole
         self.felt = self.felt or lived.outcome is not None and judging.feels(lived, self.state, after)
         self.state = health.compared(self.state, after)
         self._keep(lived, blocks, judged)
@@ -257,21 +248,26 @@ class _Campaign:
         if judged.unfelt:
             self._tell("powerloss.end", stop="not felt")
             do = "this is no verdict on the drive: check that the rig, or the switch, feeds this drive and no other"
-            raise NotPaired(f"the drive to lose its power in cut {cut.number}", judged.unfelt, do)
+            error = NotPaired(f"the drive to lose its power in cut {cut.number}", judged.unfelt, do)
+            raise self._beside(error)
         if judged.harness:
             self._tell("powerloss.end", stop="control")
-            raise ControlFailed(
-                f"control session {cut.number} without a finding",
-                judged.harness,
-                f"nothing is said of the drive: look at {where}, the cables and the host's memory, and who else writes",
-            )
+            error = self._outcome()
+            assert error is not None
+            raise error
         if lived.outcome is not None:
             self._prove(blocks)
         flush(self.link)  # what was read may be volatile: it kept its power, or the kernel repeated a write
-        self._take(blocks)
-        self._forget_trims(lived.rows)
+        self.contents.take(lived.rows, blocks, judged.verdict, self.promise, cut.number, whole)
         if lived.outcome is None:
             self._missed(cut)
+
+    def _beside(self, error: SsdrigError) -> SsdrigError:
+        """An error of the harness, or what the drive is guilty of, which it does not take back, with it."""
+        outcome = self._outcome()
+        if not isinstance(outcome, PromiseBroken):
+            return error
+        return PromiseBroken(outcome.expected, f"{outcome.seen}; then: {words_of(error)}", outcome.do)
 
     def _gone(self, cut: Cut, lived: Lived) -> None:
         """The drive has not come back, which is what this cut did. Where two commands switch the power, nobody has seen
@@ -284,12 +280,13 @@ class _Campaign:
         judged = judging.judge(cut, lived, *how)
         alive = health.alive(lived.starts) if by_slot else ""
         if alive:  # what the host does not see is no finding on the drive
-            judged.record.update(judged=False, why_not=alive, findings={}, words=[], failed=False, suspicion=False)
+            none = {"findings": {}, "words": [], "failed": False, "interval": None, "suspicion": False}
+            judged.record.update(judged=False, why_not=alive, **none)
         self._keep(lived, NONE, judged)
         if alive:
-            self._outcome()
             self._tell("powerloss.end", stop="alive")
-            raise SlotError("the host to find the drive again", alive, f"nothing is said of the drive: {WAYS_OUT}")
+            do = f"nothing is said of the drive: {WAYS_OUT}"
+            raise self._beside(SlotError("the host to find the drive again", alive, do))
 
     def _keep(self, lived: Lived, blocks: Blocks, judged: judging.Judged) -> None:
         """From now on the session is judged."""
@@ -307,14 +304,14 @@ class _Campaign:
         for last in (False, True):
             link, self.link = self.link, None
             try:
-                lived, self.link = self.cycle.live(cut, where, self.next_seq, self.base, link)
+                lived, self.link = self.cycle.live(cut, where, self.next_seq, self.contents.known.content, link)
                 return lived
             except RigError as error:
                 if link is not None:
                     with contextlib.suppress(SsdrigError, OSError):
                         link.close()
                 if last:
-                    raise
+                    raise self._beside(error) from error
                 self._lost(cut, where, error)
         raise AssertionError("the last try returns or raises")
 
@@ -330,10 +327,7 @@ class _Campaign:
         self.target.away()
         self.link = self.cycle.there(FIRST_S)
         flush(self.link)  # it may have kept its power
-        there = self._read(rows, cut.seed, True)
-        self._prove(there)
-        self._take(there)
-        self._forget_trims(rows)
+        self._resynchronise([rows], cut.number - 1)
         self.state = self._looked(self.state.ready_s)
         self._promised_now(cut)
 
@@ -371,12 +365,13 @@ class _Campaign:
         where = self.book.path / sessions.folder(0)
         idle_A = rest.idle_A(self.supply, self.link, self.layout, self.stage.stop.check, self._tell)
         measure = functools.partial(self.supply.currents, rest.LEARN_S)
-        rows, load_A = self.cycle.load(where, self.next_seq, self.base, self.link, measure)
+        rows, load_A = self.cycle.load(where, self.next_seq, self.contents.known.content, self.link, measure)
+        name = sessions.LEARNT.format(self.next_seq)
         self.next_seq += len(rows)
         flush(self.link)
-        self._take(self._read(rows, 0, False))
-        self._forget_trims(rows)
-        shutil.rmtree(where)
+        self._resynchronise([rows], self.tally.last.get("cut", 0), whole=False)
+        self.book.put(f"{sessions.folder(0)}/{name}", zlib.compress(rows.tobytes(), 1))
+        (where / "history.bin").unlink()
         self.cycle.thresholds = aim.learn(idle_A, load_A)
         self._tell("powerloss.learnt", **self.cycle.thresholds._asdict())
 
@@ -388,9 +383,17 @@ class _Campaign:
             if self.misses & (self.misses - 1) == 0:
                 self._learn()
 
-    def _read(self, rows: np.ndarray, seed: int, whole: bool):
-        runs = readback.wanted(rows, self.layout, np.random.default_rng(seed), whole)
-        return readback.read(self.link, self.layout, self.run, self.base, runs, rows)
+    def _read(self, rows: np.ndarray, seed: int, whole: bool) -> Blocks:
+        runs = self.contents.wanted(rows, seed, whole)
+        blocks = readback.read(self.link, self.layout, self.run, self.contents.known.content, runs, rows)
+        return self.contents.asked(blocks)
+
+    def _resynchronise(self, unjudged: Sequence[np.ndarray], number: int, whole: bool = True) -> None:
+        """Take what is there after commands that are not judged. `number`: of the session before them."""
+        there = self._read(np.concatenate([np.zeros(0, history.ROW), *unjudged]), 0, whole)
+        if whole:
+            self._prove(there)
+        self.contents.take_unjudged(unjudged, there, self.promise, number, whole)
 
     def _prove(self, blocks: Blocks) -> None:
         """After an absence, judged or not, and before the next write: something of this run must be on the drive that
@@ -400,31 +403,18 @@ class _Campaign:
         known = self._written(PROOFS)
         if len(known):
             runs = np.stack([known, known + 1], 1)
-            blocks = readback.read(self.link, self.layout, self.run, self.base, runs)
-        elif len(self.base) and np.any(self.base != record.UNKNOWN):
+            blocks = readback.read(self.link, self.layout, self.run, self.contents.known.content, runs)
+        elif len(self.contents.known.content) and np.any(self.contents.known.content != record.UNKNOWN):
             return  # nothing of this run was there before the absence either
         if not np.any(blocks.seen >= 0):
-            self._outcome()
             self._tell("powerloss.end", stop="mark")
             raise self.target.exchanged(len(blocks.lba))
 
     def _written(self, count: int) -> np.ndarray:
         """int64[]: at most so many blocks, apart from each other, that were seen to hold content of this run."""
-        at = np.flatnonzero(self.base[: self.layout.window_blocks] >= 0)
+        at = np.flatnonzero(self.contents.known.content[: self.layout.window_blocks] >= 0)
         at = at[np.linspace(0, len(at) - 1, min(count, len(at))).astype(np.int64)]
         return self.layout.starts[at // self.layout.piece_blocks] + at % self.layout.piece_blocks
-
-    def _take(self, blocks) -> None:
-        """What was read is where the next session begins."""
-        self.base[index(self.layout, blocks.lba)] = next_base(blocks)
-
-    def _forget_trims(self, rows: np.ndarray) -> None:
-        """A drive that promises nothing of trimmed blocks may show another content of them after the next cut than
-        before it."""
-        for row in rows[rows["kind"] == history.TRIM] if self.promise.after_trim is None else ():
-            n = min(int(row["n"]), streams.MOST_TRIM_BYTES // self.layout.block_bytes)
-            at = index(self.layout, np.arange(int(row["lba"]), int(row["lba"]) + n))
-            self.base[at[at >= 0]] = record.UNKNOWN
 
     def _looked(self, ready_s: float | None) -> health.State:
         found = judging.state(self.stage.live.poll_smart("cut"), ready_s)
@@ -439,29 +429,15 @@ class _Campaign:
     # ---- behind it
 
     def _show(self, done: int, of: int) -> None:
-        cuts, failed, suspicious = self.tally.cuts, self.tally.failed, self.tally.suspicious
-        said = f"{cuts} cuts judged, {failed} broke a promise" + (f", {suspicious} suspicious" if suspicious else "")
-        self.stage.live.share(done / of, said, self.written_bytes, cuts=cuts, failed=failed, suspicious=suspicious)
+        cuts, suspicious, failing = self.tally.cuts, self.tally.suspicious, self.tally.failing
+        said = f"{tally.of(failing.least, failing.most, cuts)} broke a promise"
+        said += f", {suspicious} suspicious" if suspicious else ""
+        self.stage.live.share(
+            done / of, said, self.written_bytes, cuts=cuts, failed=self.tally.broken, suspicious=suspicious
+        )
 
-    def _outcome(self) -> None:
-        cuts, failed, suspicious = self.tally.cuts, self.tally.failed, self.tally.suspicious
-        if failed:
-            numbers = ", ".join(map(str, self.tally.named)) + (", …" if failed > len(self.tally.named) else "")
-            self.stage.outcome = PromiseBroken(
-                "no cut that breaks a promise of the drive",
-                f"{failed} of {cuts} cuts: {numbers}",
-                f"read the proofs: {self.book.path / sessions.FOLDER}/*/proofs.json, or ./ssdrig report",
-            )
-        elif not cuts and self.tally.tried:
-            self.stage.outcome = ControlFailed(
-                "at least one cut that can be judged",
-                f"none: {'; '.join(self.tally.reasons)}",
-                "nothing is said of the drive: see why, in ./ssdrig report",
-            )
-        elif suspicious:
-            self.stage.outcome = Suspicion(
-                "nothing suspicious after a cut", f"{suspicious} of {cuts} cuts", "./ssdrig report says what and why"
-            )
+    def _outcome(self) -> SsdrigError | None:
+        return self.tally.outcome(self.book.path / sessions.FOLDER)
 
     def _tell(self, kind: str, **fields) -> None:
         self.book.event(kind, step=self.act.path, **fields)

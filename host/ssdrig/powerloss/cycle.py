@@ -230,7 +230,7 @@ class Cycle:
     def load(self, folder: Path, first_seq: int, base: np.ndarray, link, measure: Callable[[], Any]):
         """Write as in a session as long as `measure()` takes: (rows, what that returned). Raises DriveError where
         something is outstanding in the end."""
-        folder.mkdir(parents=True)
+        folder.mkdir(parents=True, exist_ok=True)
         book = History(folder / "history.bin", first_seq)
         writer = Writer(link, book, self._layout, self.promise, self._run, 0, self._seed, base)
         writing = _Writing(writer, link, self._target, None, leaves=False)

@@ -2,7 +2,7 @@
 given to read blocks with."""
 
 import errno
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,6 +20,8 @@ from ssdrig.powerloss.supply import BACK_BY_ITSELF
 from ssdrig.powerloss.verdict import Blocks, Session, Verdict
 from ssdrig.rig import profiles
 
+READ_ONLY = "READ_ONLY"
+STILL_READ_ONLY = "the drive has taken no writes since an earlier cut: nothing was tested"
 ADVICE = "TRIM_KEPT"  # a drive may ignore a trim, with its power on, too
 OF_HOST = (errno.EAGAIN, errno.ENOMEM)  # errnos that say nothing of the drive
 NOTHING_TESTED = "no write was acknowledged before the cut: nothing was tested"
@@ -31,7 +33,7 @@ LATER = "taken from all starts together once the campaign has ended: `found` of 
 
 
 class Judged(NamedTuple):
-    """`record`: flat, as the journal keeps it; `harness`: why a control session failed, "" where it did not; `picture`:
+    """`record`: flat, as the journal keeps it; `harness`: why the harness is suspected, "" where it is not; `picture`:
     what a page shows of it; `unfelt`: evidence that the drive kept its power in the cut, or ""."""
 
     record: dict[str, Any]
@@ -57,51 +59,79 @@ def judge(
     earlier: Mapping | None = None,
     limit_s: float | None = None,
     felt: bool = True,
+    last_cut: int = 0,
 ) -> Judged:
     """The verdict on a session and on the drive after it. `before`, `after`: what the drive said of itself around it;
     `block`: one as it is now; `earlier`: the record of the session before it; `usual_s`, `limit_s`: see health.py;
-    `felt`: an earlier cut has shown that the drive feels them."""
-    outcome = lived.outcome
+    `felt`: an earlier cut has shown that the drive feels them; `last_cut`: the session before this one in which power
+    was taken last, 0: none."""
+    outcome, rows = lived.outcome, lived.rows
     cut_ns = outcome.fired_ns if outcome else lived.ended_ns
     if cut.control or outcome is None:  # all had ended before
         cut_ns = lived.settled_ns or lived.ended_ns
     on_ns = outcome.on_ns if outcome and not cut.control else NEVER
-    session = Session(lived.rows, cut_ns, on_ns, lived.settled_ns, verify_ns, (), queues_deleted)
-    held = promise._replace(mode=ACK) if cut.control == schedule.NO_CUT else promise
-    found = verdict.judge(session, blocks, held)
-    harness = ""
-    if cut.control == schedule.ANNOUNCED and not len(found.failed()):  # what it promises is kept: was it told?
-        held = promise._replace(mode=ACK)
-        found = verdict.judge(session, blocks, held)
-    refused, taken = _refused(lived, cut_ns), int((verdict.counts(session) & (lived.rows["kind"] == WRITE)).sum())
-    if len(refused) and not taken and earlier and earlier.get("refused") and not earlier.get("acknowledged"):
+    edge_ns = None
+    if outcome and not cut.control:  # a command takes the power at any time from its start on
+        edge_ns = cut_ns - (outcome.bound_ns if outcome.report else 0), cut_ns + outcome.bound_ns
+    session = Session(rows, cut_ns, on_ns, lived.settled_ns, verify_ns, (), queues_deleted, edge_ns)
+    refused, taken = _refused(lived, cut_ns), int((verdict.counts(session) & (rows["kind"] == WRITE)).sum())
+    earlier = earlier or {}
+    if len(refused) and not taken and earlier.get("refused") and not earlier.get("acknowledged"):
         after = after._replace(writable=False)
     unfelt = _unfelt(cut, lived, before, after, felt)
     no_cut = unfelt or _no_cut(cut, lived, before, after)
+    if no_cut and outcome is not None:  # power may have dipped: what was acknowledged from then on is not known
+        session = session._replace(glitches_ns=(outcome.fired_ns - outcome.bound_ns,))
+    held = promise._replace(mode=ACK) if cut.control == schedule.NO_CUT else promise
+    found = verdict.judge(session, blocks, held)
+    if cut.control == schedule.ANNOUNCED and not len(found.failed()):  # what it promises is kept: was it told?
+        held = promise._replace(mode=ACK)
+        found = verdict.judge(session, blocks, held)
     why_not = found.why_not or no_cut
     tested = taken or len(refused) or len(found.failed()) or after.ready_s is None
     if not (why_not or cut.control or tested):
         why_not = NOTHING_TESTED
-    names = {findings.NAMES[n]: int(count) for n, count in enumerate(np.bincount(found.finding)) if n and count}
-    wrong = [f"{name} on {count} blocks" for name, count in names.items() if name != ADVICE]
+    # where nothing took the drive's power since a block was read, the host may be as guilty as the drive
+    failed, since = found.failed(), verdict.since(blocks, found, cut.number)
+    powered = bool(unfelt) or outcome is None
+    excused = (since[failed] > last_cut) & powered
+    if cut.control == schedule.ANNOUNCED and held.mode != promise.mode:
+        excused[:] = True
+    broken = failed[~excused]
+    names = _counted(found.finding)
+    wrong = _words_of(_counted(found.finding[failed[excused]]))
+    if outcome is None:
+        wrong += _words_of({name: n for name, n in names.items() if not findings.BY_NAME[name].certain})
     if cut.control and len(refused) and after.writable is not False:
         wrong.append(_words(refused))
-    if cut.control and len(found.failed()) and held.mode != promise.mode or cut.control == schedule.NO_CUT and wrong:
-        words = ", ".join(wrong)
-        harness = f"{'no power was cut' if cut.control == schedule.NO_CUT else 'the cut was announced'}, yet {words}"
+    harness = ""
+    if wrong:
+        how = "the cut was announced" if cut.control == schedule.ANNOUNCED else "no power was cut"
+        harness = f"{how}, yet {', '.join(wrong)}"
     said = []
     if not why_not:
         cycles, unsafe = _expected(cut, lived, before, after)
-        said = health.judge(before, after, unsafe, cycles, usual_s, limit_s, lived.tries, lived.stalled_s)
+        away = (usual_s, limit_s) if outcome is not None else (None, None)
+        said = health.judge(before, after, unsafe, cycles, *away, lived.tries, lived.stalled_s)
         if len(refused) and after.writable is not False and not harness:
             said.append(Said("REFUSED", _words(refused)))
         if cut.control == schedule.ANNOUNCED and _grown(before.unsafe_shutdowns, after.unsafe_shutdowns):
             harness = harness or "the cut was announced, yet the drive counts an unsafe shutdown"
     judged = not why_not and not harness
-    accused = [int(i) for i in found.failed()[:MOST_PROOFS]] if not why_not else []
-    proofs = [proof(session, blocks, held, found, i, block(int(blocks.lba[i]))) for i in accused]
+    accused = failed[:MOST_PROOFS]
+    last = last_cut if powered else cut.number
+    proofs = [
+        proof(
+            session, blocks, held, found, int(i), block(int(blocks.lba[i])), (int(since[i]), max(last, int(since[i])))
+        )
+        for i in accused
+    ]
     names |= {each.name: 1 for each in said}
-    certain = bool(len(found.failed())) or any(each.certain for each in said)
+    if lasting := READ_ONLY in names and READ_ONLY in (earlier.get("findings") or {}):
+        why_not = why_not or STILL_READ_ONLY
+        judged = False
+    certain = any(each.certain for each in said if not (lasting and each.name == READ_ONLY))
+    first = [*since[broken].tolist(), *([cut.number] if certain else [])]
     record = {
         "cut": cut.number,
         "aim": cut.aim,
@@ -120,12 +150,14 @@ def judge(
         "acknowledged": taken,
         "refused": len(refused),
         "blocks_read": len(blocks.lba),
-        "findings": names if judged else {},
-        "failed": judged and certain,
-        "suspicion": judged and not certain and bool(names),
+        "findings": names,
+        "failed": bool(first),
+        "interval": [max(first), max(last, max(first)), min(first)] if first else None,
+        "suspicion": judged and not first and bool(names),
         "lost_volatile": len(found.lost_volatile) if judged else None,
         "judged": judged,
         "why_not": why_not or harness,
+        "harness": harness,
         "words": [each.words for each in said],
         "unsafe_shutdowns": _grown(before.unsafe_shutdowns, after.unsafe_shutdowns),
         "power_cycles": _grown(before.power_cycles, after.power_cycles),
@@ -135,9 +167,16 @@ def judge(
         "boot_J": None,
         "energy_why": LATER if outcome and outcome.report else NO_FALL,
     }
-    return Judged(
-        record, found, proofs, harness if not why_not else "", picture.of_cut(session, blocks, held, found), unfelt
-    )
+    return Judged(record, found, proofs, harness, picture.of_cut(session, blocks, held, found), unfelt)
+
+
+def _counted(finding: np.ndarray) -> dict[str, int]:
+    """{class: blocks}, without OK."""
+    return {findings.NAMES[n]: int(count) for n, count in enumerate(np.bincount(finding)) if n and count}
+
+
+def _words_of(names: Mapping[str, int]) -> list[str]:
+    return [f"{name} on {count} blocks" for name, count in names.items() if name != ADVICE]
 
 
 def _aimed(lived: Lived) -> dict[str, Any]:
@@ -282,11 +321,3 @@ def state(snapshot: Mapping | None, ready_s: float | None) -> health.State:
 def _who_names_it(exit_status: int | None) -> str:
     """smartctl, if it could be run and reach the drive (bits 0 and 1 of its status)."""
     return "the kernel" if exit_status is None or exit_status & 3 else "smartctl"
-
-
-def counted(records: Iterable[Mapping]) -> tuple[int, int, int]:
-    """(judged cuts, those of them that broke a promise, those that are only suspicious); control sessions are none."""
-    judged = [record for record in records if record["judged"]]
-    cuts = [record for record in judged if record["control"] is None]
-    failed = [record for record in judged if record["failed"]]
-    return len(cuts), len(failed), sum(bool(record["suspicion"]) for record in cuts)

@@ -9,3 +9,4 @@ KINDS = {WRITE: "write", FLUSH: "flush", TRIM: "TRIM", BLANK: "read of trimmed b
 FUA = 1  # flags
 NOT_BLANK = -errno.ENODATA  # status of a read that was to find trimmed blocks, and did not
 NEVER = (1 << 63) - 1  # done_ns of a command that has not returned
+UNKNOWN = -8  # of a block (record.py): its content is not known

@@ -13,14 +13,22 @@ MOST_ROWS = 64  # of the block's commands; those that the verdict names are alwa
 
 
 def proof(
-    session: Session, blocks: Blocks, promise: Promise, verdict: Verdict, i: int, data: bytes | None = None
+    session: Session,
+    blocks: Blocks,
+    promise: Promise,
+    verdict: Verdict,
+    i: int,
+    data: bytes | None = None,
+    cuts: tuple[int, int] | None = None,
 ) -> dict:
     """Of block i of `blocks`: {"class", "certain", "lba", "found", "base", "durable", "flush", "torn", "rows",
-    "left_out", "promise", "cut_ns", "on_ns", "before_cut_us", "commands_before_cut", "headers", "hex", "sentences"}.
+    "left_out", "promise", "cut_ns", "edge_ns", "on_ns", "before_cut_us", "before_cut_least_us", "before_cut_most_us",
+    "commands_before_cut", "cuts", "headers", "hex", "sentences"}.
 
     found, base: a command's seq or a code of record; durable, flush, torn: the seq of the command that must have
     survived, of the FLUSH that covers it, of the torn write, or None; rows: the block's commands, each with "counts"
-    (verdict.counts); before_cut_us and commands_before_cut: from the acknowledgement of what was lost to the cut;
+    (verdict.counts); before_cut_us and commands_before_cut: from the acknowledgement of what was lost to the cut, and
+    with the bound of the switch at least and at most; cuts: the first and the last session whose cut may have done it;
     headers: what each 512 bytes of `data`, the block as it was read, say of themselves."""
     rows, counted = session.rows, counts(session)
     lba = int(blocks.lba[i])
@@ -31,10 +39,12 @@ def proof(
     flush = _flush(session, counted, durable) if durable >= 0 and not _by_itself(rows[durable], promise) else -1
     named = [each for each in (durable, flush, torn, int(verdict.seen_row[i])) if each >= 0]
     shown = np.union1d(of_block[-MOST_ROWS:], np.array(named, np.int64))
-    before_us = None
+    before_us = least_us = most_us = None
     after = 0
     if lost >= 0 and counted[lost]:
-        before_us = (session.cut_ns - int(rows["done_ns"][lost])) / 1e3
+        edge_ns = session.edge_ns or (session.cut_ns, session.cut_ns)
+        times_ns = np.array([session.cut_ns, *edge_ns]) - int(rows["done_ns"][lost])
+        before_us, least_us, most_us = (float(each) for each in times_ns / 1e3)
         after = int((rows["submit_ns"] > rows["done_ns"][lost]).sum())
     out = {
         "class": NAMES[verdict.finding[i]],
@@ -49,8 +59,12 @@ def proof(
         "left_out": len(np.setdiff1d(of_block, shown)),
         "promise": promise._asdict(),
         "cut_ns": session.cut_ns,
+        "edge_ns": session.edge_ns,
         "on_ns": session.on_ns,
         "before_cut_us": before_us,
+        "before_cut_least_us": least_us,
+        "before_cut_most_us": most_us,
+        "cuts": cuts,
         "commands_before_cut": after if before_us is not None else None,
         "headers": data and [record.header(data[at : at + record.BYTES]) for at in range(0, len(data), record.BYTES)],
         "hex": data and data.hex(),
@@ -92,13 +106,26 @@ def _content(code: int) -> str:
     return f"the content of command {code}" if code else "the content of the fill"
 
 
+def _cuts(cuts: tuple[int, int]) -> str:
+    return f"{cuts[0]} or {cuts[1]}" if cuts[1] == cuts[0] + 1 else f"{cuts[0]} to {cuts[1]}"
+
+
+def _when(least_us: float | None, most_us: float | None) -> str:
+    """How long before the cut, within the bound of the switch."""
+    if least_us is None or most_us is None:
+        return ""
+    ms = [f"{abs(us) / 1e3:.3f}" for us in (least_us, most_us)]
+    if least_us < 0 <= most_us:
+        return f" between {ms[1]} ms before and {ms[0]} ms after the cut"
+    if least_us < 0:
+        ms.reverse()
+    return f" {ms[0] if ms[0] == ms[1] else ' to '.join(ms)} ms {'before' if least_us >= 0 else 'after'} the cut"
+
+
 def _sentences(proof: dict, rows: np.ndarray, durable: int, seen_row: int) -> list[str]:
     """What happened, what was found, why that is not allowed."""
     block, found = f"block {proof['lba']}", _content(proof["found"])
-    when = ""
-    if proof["before_cut_us"] is not None:
-        us = proof["before_cut_us"]
-        when = f" {abs(us) / 1e3:.3f} ms {'before' if us >= 0 else 'after'} the cut"
+    when = _when(proof["before_cut_least_us"], proof["before_cut_most_us"])
     out = []
     if proof["torn"] is not None:
         n = next(row["n"] for row in proof["rows"] if row["seq"] == proof["torn"])
@@ -124,6 +151,8 @@ def _sentences(proof: dict, rows: np.ndarray, durable: int, seen_row: int) -> li
     else:
         out.append(f"{block.capitalize()}: nothing in this session had to survive there.")
         out.append(f"Found: {found}; before this session: {_content(proof['base'])}.")
+        if proof["cuts"] is not None and proof["cuts"][0] < proof["cuts"][1]:
+            out.append(f"It was not read since session {proof['cuts'][0] - 1}: cut {_cuts(proof['cuts'])} did it.")
     words = next(each.words for each in CLASSES if each.name == proof["class"])
     out.append(f"{'This breaks the promise' if proof['certain'] else 'Suspected'}: {words}.")
     return out

@@ -7,7 +7,7 @@ import numpy as np
 
 from ssdrig.powerloss import layout as layouts
 from ssdrig.powerloss import record
-from ssdrig.powerloss.history import BLANK, FLUSH
+from ssdrig.powerloss.history import BLANK, FLUSH, NEVER
 from ssdrig.powerloss.layout import Layout
 from ssdrig.powerloss.slots import Transport, carry_out
 from ssdrig.powerloss.verdict import NEAR_BYTES, Blocks
@@ -24,21 +24,34 @@ def wanted(
     chance: np.random.Generator,
     full: bool = False,
     canary_share: float = CANARY_SHARE,
+    also: np.ndarray | None = None,
 ) -> np.ndarray:
     """int64[k, 2]: runs of blocks (first, end), sorted, apart from each other: all that the session (history.ROW[])
-    touched, the aligned 64 KiB around each command that was not acknowledged, and a share of the canaries; with `full`
-    all of the window and every canary."""
+    touched, the aligned 64 KiB around each command that was not acknowledged, a share of the canaries, and the runs
+    `also`; with `full` all of the window and every canary."""
     if full:
         return all_blocks(layout)
     touched = rows[rows["kind"] != FLUSH]
     runs = np.stack([touched["lba"].astype(np.int64), (touched["lba"] + touched["n"]).astype(np.int64)], 1)
     near = NEAR_BYTES // layout.block_bytes
-    open_ = (touched["status"] != 0) | (touched["done_ns"] == np.iinfo(np.int64).max)
+    open_ = is_open(touched)
     runs[open_, 0] = runs[open_, 0] // near * near
     runs[open_, 1] = -(-runs[open_, 1] // near) * near
     few = -int(-canary_share * len(layout.canaries) // 1)
     canaries = layout.canaries[chance.permutation(len(layout.canaries))[:few]]
-    return merged(np.concatenate([runs, np.stack([canaries, canaries + layout.unit], 1)]))
+    more = np.zeros((0, 2), np.int64) if also is None else also
+    return merged(np.concatenate([runs, np.stack([canaries, canaries + layout.unit], 1), more]))
+
+
+def is_open(rows: np.ndarray) -> np.ndarray:
+    """bool[k]: the commands that were under way at the cut, or failed."""
+    return (rows["status"] != 0) | (rows["done_ns"] == NEVER)
+
+
+def open_runs(rows: np.ndarray) -> np.ndarray:
+    """int64[k, 2]: what the commands under way at the cut touch: a later cut may show one of them."""
+    rows = rows[is_open(rows) & (rows["kind"] != FLUSH)]
+    return merged(np.stack([rows["lba"].astype(np.int64), (rows["lba"] + rows["n"]).astype(np.int64)], 1))
 
 
 def all_blocks(layout: Layout) -> np.ndarray:
@@ -92,8 +105,10 @@ def read(
         part = _read(transport, layout, run, base, portion)
         at = np.searchsorted(touched[:, 0], part.lba, "right") - 1
         kept = (part.seen != part.base) | ((at >= 0) & (part.lba < touched[at, 1]) if len(touched) else False)
-        found.append([field[kept] for field in part])
-    return Blocks(*(np.concatenate(fields) for fields in zip(*found)))
+        whole = part.lba, part.base, part.seen, part.canary
+        found.append([*(field[kept] for field in whole), part.part_lba, part.part_seen])  # a torn block is kept
+    lba, base, seen, canary, part_lba, part_seen = (np.concatenate(fields) for fields in zip(*found))
+    return Blocks(lba, base, seen, canary, part_lba=part_lba, part_seen=part_seen)
 
 
 def again(transport: Transport, layout: Layout, run: int, base: np.ndarray, blocks: Blocks) -> np.ndarray:
@@ -104,28 +119,35 @@ def again(transport: Transport, layout: Layout, run: int, base: np.ndarray, bloc
 def _read(transport: Transport, layout: Layout, run: int, base: np.ndarray, runs: np.ndarray) -> Blocks:
     first, n = pieces(runs, transport.slots.bytes_each // layout.block_bytes)
     lba = _each(first, n)
-    seen, refused = seen_in(transport, layout, run, first, n)
+    seen, refused, torn, parts = seen_in(transport, layout, run, first, n)
     for _ in range(TRIES):
         bad = np.flatnonzero(refused)
         if not len(bad):
             break
         transport.pause(BETWEEN_NS)
-        again_seen, still = seen_in(transport, layout, run, lba[bad], np.ones_like(bad))
+        again_seen, still, torn_again, parts_again = seen_in(transport, layout, run, lba[bad], np.ones_like(bad))
         seen[bad], refused[bad] = again_seen, still
+        torn, parts = np.append(torn, bad[torn_again]), np.concatenate([parts, parts_again])
     seen[refused] = record.UNREADABLE
     at = layouts.index(layout, lba)
-    return Blocks(lba, base[at].astype(np.int64), seen, at >= layout.window_blocks)
+    torn, order = np.unique(torn, return_index=True)
+    part_lba, part_seen = np.repeat(lba[torn], parts.shape[1]), parts[order].reshape(-1)
+    return Blocks(
+        lba, base[at].astype(np.int64), seen, at >= layout.window_blocks, part_lba=part_lba, part_seen=part_seen
+    )
 
 
 def seen_in(
     transport: Transport, layout: Layout, run: int, first: np.ndarray, n: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """(content of each block, bool: the read that it was part of was refused), in the order of the pieces."""
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """(content of each block; bool: the read that it was part of was refused; which blocks are torn; the content of
+    each 512 bytes of these, int64[torn, per block]), in the order of the pieces."""
     slots, per_block = transport.slots, layout.block_bytes // record.BYTES
     seen, refused = np.full(int(n.sum()), record.UNKNOWN, np.int64), np.zeros(int(n.sum()), bool)
     ahead = np.cumsum(n) - n  # blocks before each piece
     room = np.empty(min(BATCH_BYTES, len(seen) * layout.block_bytes), np.uint8)
     per_batch = BATCH_BYTES // slots.bytes_each
+    torn, parts = [np.zeros(0, np.int64)], [np.zeros((0, per_block), np.int64)]
 
     for begin in range(0, len(first), per_batch):
         end = min(begin + per_batch, len(first))
@@ -144,9 +166,15 @@ def seen_in(
         carry_out(transport, end - begin, prepare, taken)
         blocks = slice(int(ahead[begin]), int(ahead[end - 1] + n[end - 1]))
         lba512 = _each(first[begin:end], n[begin:end]) * per_block
-        seen[blocks] = record.classify(room[: int(length.sum())], run, lba512, layout.block_bytes)
+        data = room[: int(length.sum())]
+        seen[blocks] = record.classify(data, run, lba512, layout.block_bytes)
         refused[blocks] = np.repeat(bad, n[begin:end])
-    return seen, refused
+        halves = np.flatnonzero((seen[blocks] == record.TORN) & ~refused[blocks])
+        torn.append(blocks.start + halves)
+        records = data.reshape(-1, layout.block_bytes)[halves].reshape(-1)
+        lba512_each = (lba512[halves, None] + np.arange(per_block)).reshape(-1)
+        parts.append(record.classify(records, run, lba512_each).reshape(-1, per_block))
+    return seen, refused, np.concatenate(torn), np.concatenate(parts)
 
 
 def block(transport: Transport, layout: Layout, lba: int) -> bytes | None:

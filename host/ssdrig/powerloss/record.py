@@ -8,6 +8,8 @@ Its size does not depend on the drive's logical block: a block of 4096 bytes hol
 import numba
 import numpy as np
 
+from ssdrig.powerloss.kinds import UNKNOWN
+
 BYTES = 512
 WORDS = BYTES // 8
 # little endian; a record as it lies on the drive
@@ -30,7 +32,7 @@ MAGIC = 0x31474952  # "RIG1"
 HEADER_WORDS = HEADER.itemsize // 8
 
 # what a record, and then a block, is when it does not hold the content of one command (that one is its seq, >= 0)
-ZEROS, ONES, FOREIGN, TORN, MISDIRECTED, CORRUPT, UNREADABLE, UNKNOWN, UNSTABLE = range(-1, -10, -1)
+ZEROS, ONES, FOREIGN, TORN, MISDIRECTED, CORRUPT, UNREADABLE, UNSTABLE = -1, -2, -3, -4, -5, -6, -7, -9
 WORDS_OF = {
     ZEROS: "zeros",
     ONES: "ones",

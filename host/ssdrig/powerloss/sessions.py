@@ -1,7 +1,7 @@
 """The files of one session in the run folder, powerloss/0007, each there as a whole or not at all:
 
     history.bin.z   the commands, history.ROW, deflated; while the session lasts history.bin, mapped
-    seen.npz        the blocks that were read: lba, base, seen, finding, canary
+    seen.npz        the blocks that were read, verdict.Blocks, with what was found, and whether a trim may still come
     waveform.npz    the fall as the rig's ADC saw it: volts, t0_ns (host clock), dt_ns
     proofs.json     what speaks for each accusation (proof.py), of the first MOST_PROOFS blocks
     verdict.json    the record of the session, the promise it was judged by, the rig's report; sealed, written last
@@ -9,10 +9,11 @@
 A session with a verdict.json is judged, whether or not its event was written before the process ended; one with an
 event is, too, whatever became of its files."""
 
+import contextlib
 import io
 import json
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,12 +22,15 @@ import numpy as np
 from ssdrig import journal
 from ssdrig.journal import Journal
 from ssdrig.powerloss import history
+from ssdrig.powerloss.kinds import UNKNOWN
 
 if TYPE_CHECKING:  # it is compiled, and a report wants the rest of this module
-    from ssdrig.powerloss.verdict import Blocks, Verdict
+    from ssdrig.powerloss.layout import Layout
+    from ssdrig.powerloss.verdict import Blocks, Known, Verdict
 
 FOLDER = "powerloss"
 LOST = "history.lost.bin"  # of a try in which the rig failed
+LEARNT = "learnt.{}.bin.z"  # commands of no session, by the number of the first
 JUDGED = "session.judged"
 FRAME = ("t_ns", "kind", "step", "line", "crc")  # of an event, beside what it says
 MOST_PROOFS = 20
@@ -52,7 +56,8 @@ def put(
     """All files of a judged session. Raises JournalError."""
     where = folder(record["cut"])
     book.put(f"{where}/history.bin.z", zlib.compress(rows.tobytes(), 1))
-    book.put(f"{where}/seen.npz", _npz(**blocks._asdict(), finding=verdict.finding))
+    seen = {**blocks._asdict(), "finding": verdict.finding, "trimmed_after": verdict.trimmed}
+    book.put(f"{where}/seen.npz", _npz(**seen))
     if waveform:
         volts = np.asarray(waveform["volts"], np.float32)
         book.put(f"{where}/waveform.npz", _npz(volts=volts, t0_ns=waveform["t0_ns"], dt_ns=waveform["dt_ns"]))
@@ -116,10 +121,65 @@ def record_of(event: Mapping) -> dict:
 def rows_of(path: Path) -> np.ndarray:
     """The commands of a session's folder, history.ROW[n]. Raises OSError, zlib.error."""
     packed = path / "history.bin.z"
-    if packed.exists():
-        data = zlib.decompress(packed.read_bytes())
-        return np.frombuffer(data[: len(data) // history.ROW.itemsize * history.ROW.itemsize], history.ROW)
-    return history.read(path / "history.bin")
+    return _inflated(packed) if packed.exists() else history.read(path / "history.bin")
+
+
+def _inflated(path: Path) -> np.ndarray:
+    data = zlib.decompress(path.read_bytes())
+    return np.frombuffer(data[: len(data) // history.ROW.itemsize * history.ROW.itemsize], history.ROW)
+
+
+def _by_number(folders: Iterable[Path]) -> Iterator[tuple[int, Path]]:
+    """(number, folder) of each session of the parts of a run, in the order in which they took place."""
+    for part in folders:
+        for path in sorted((part / FOLDER).glob("*")):
+            if path.name.isdecimal() and path.is_dir():
+                yield int(path.name), path
+
+
+def unjudged(folders: Iterable[Path]) -> list[np.ndarray]:
+    """The commands, history.ROW[n], of each session that did not come to its verdict, of each try of one in which the
+    rig failed, and of those by which the drive's current was learnt."""
+    found = []
+    for _, path in _by_number(folders):
+        for name in ("history.bin", LOST):
+            with contextlib.suppress(OSError):
+                found.append(history.read(path / name))
+        for learnt in sorted(path.glob(LEARNT.format("*"))):
+            with contextlib.suppress(OSError, zlib.error):
+                found.append(_inflated(learnt))
+    return found
+
+
+def known(folders: Iterable[Path], layout: "Layout", numbers: Iterable[int]) -> "Known":
+    """What the judged sessions of a run, by their numbers, leave behind, from their files. Where those of one are
+    damaged or not there, nothing is known any more."""
+    from ssdrig.powerloss import layout as layouts
+    from ssdrig.powerloss import verdict
+
+    found, missing = verdict.known(layout.base_blocks, 0), set(numbers)
+    for number, path in _by_number(folders):
+        said = unsealed(path / "verdict.json")
+        if said is None:
+            continue
+        record = said["record"]
+        try:
+            with np.load(path / "seen.npz") as kept:
+                fields = {name: kept[name] for name in verdict.Blocks._fields}
+                trimmed, finding = kept["trimmed_after"], kept["finding"]
+            at = layouts.index(layout, fields["lba"])
+            if not len(at) == len(fields["seen"]) == len(trimmed) == len(finding) or (at < 0).any():
+                raise ValueError("blocks that are no part of the campaign")
+        except Exception:  # whatever zipfile and numpy raise of damaged bytes: a dozen kinds
+            continue
+        missing.discard(number)
+        if record.get("whole"):
+            found.verified[:] = number
+        found.content[at] = verdict.next_base(verdict.Blocks(**fields))
+        found.trimmed[at], found.verified[at] = trimmed, number
+    if missing:
+        found.content[:], found.trimmed[:] = UNKNOWN, True
+    return found
 
 
 def first_seq(folders: Iterable[Path], base: np.ndarray) -> int:

@@ -4,9 +4,11 @@ What is counted are cuts, not blocks: the blocks of one cut fail together. A str
 aim and shape. Sources: Clopper and Pearson, Biometrika 26 (1934) 404; Wald, Sequential Analysis (1947), chapter 3.
 """
 
+import bisect
 import functools
 import math
 import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from ssdrig.deferred import Deferred
@@ -45,6 +47,43 @@ def upper_bound(failing: int, cuts: int, confidence: float = CONFIDENCE) -> floa
         middle = (low + high) / 2
         low, high = (middle, high) if at_most(failing, cuts, middle) > 1 - confidence else (low, middle)
     return high
+
+
+class Failing:
+    """How many judged cuts broke a promise, from sessions in the order of their numbers: at `least`, at `most`.
+
+    Damage in a block that was not read for some cuts is one event of unknown date: an interval of sessions. Intervals
+    that share a cut may be one event, so `least` is the fewest cuts that explain all of them. Every cut that broke a
+    promise is in some interval, so `most` is never too low, and upper_bound(most, ...) holds whatever was read after
+    each cut."""
+
+    def __init__(self) -> None:
+        self.least = 0
+        self._reached = -1
+        self._cuts: list[int] = []
+        self._others: list[int] = []
+        self._suspects: set[int] = set()
+
+    @property
+    def most(self) -> int:
+        return len(self._suspects)
+
+    def add(self, number: int, cut: bool, power: bool, interval: Sequence[int] | None) -> None:
+        """One more session. `cut`: it is a judged cut; `power`: it took power, or tried to; `interval`: (first, last,
+        earliest) of the damage that it found: one of the sessions first to last did it, and none before `earliest` had
+        a part in it."""
+        if cut or power:
+            (self._cuts if cut else self._others).append(number)
+        if interval is None:
+            return
+        first, last, earliest = interval
+        self._suspects.update(_within(self._cuts, earliest, last))
+        if first > self._reached and _within(self._cuts, first, last) and not _within(self._others, first, last):
+            self.least, self._reached = self.least + 1, last
+
+
+def _within(numbers: Sequence[int], first: int, last: int) -> Sequence[int]:
+    return numbers[bisect.bisect_left(numbers, first) : bisect.bisect_right(numbers, last)]
 
 
 def cuts_needed(chance: float, failing: int = 0, confidence: float = CONFIDENCE) -> int:

@@ -1,36 +1,77 @@
-"""What a campaign keeps in mind of the sessions that it has judged; all else of them is on the disk (sessions.py), so
-its memory does not grow with them."""
+"""What a campaign keeps in mind of the sessions that it has judged, and what it comes to; all else of them is on the
+disk (sessions.py), so its memory grows by four bytes a session."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping, Sequence
+from pathlib import Path
 
-from ssdrig.powerloss import health, judging
+from ssdrig.errors import ControlFailed, PromiseBroken, SsdrigError, Suspicion
+from ssdrig.powerloss import health, schedule, statistics
 
 NAMED = 10  # failing sessions that are named in the end
 REASONS = 3  # why sessions were not judged
+LOOK = "the cables, the host's memory, and who else writes"
+
+
+def takes_power(record: Mapping) -> bool:
+    """Whether the session took the drive's power, or tried to."""
+    return record.get("control") != schedule.NO_CUT and record.get("fired_ns") is not None
+
+
+def is_cut(record: Mapping) -> bool:
+    """Whether the session is a judged cut; control sessions are none."""
+    return bool(record.get("judged")) and not record.get("control")
+
+
+def interval_of(record: Mapping) -> tuple[int, int, int] | None:
+    """(first, last, earliest) of the damage that a session found, see statistics.Failing; None: it found none."""
+    own = record.get("interval")
+    if isinstance(own, Sequence) and len(own) == 3 and all(type(each) is int for each in own):
+        return own[0], own[1], own[2]
+    return (record["cut"],) * 3 if record.get("failed") else None
+
+
+def failing(records: Iterable[Mapping], among: Container[int] | None = None) -> statistics.Failing:
+    """How many of the judged cuts among these sessions broke a promise, records in the order of their numbers; `among`:
+    only of these cuts, while any other one may have done the damage as well."""
+    found = statistics.Failing()
+    for each in records:
+        own = is_cut(each) and (among is None or each["cut"] in among)
+        found.add(each["cut"], own, is_cut(each) or takes_power(each), interval_of(each))
+    return found
 
 
 class Tally:
-    """`last`: the record of the latest session; `ready_s`: of the first ones, see health.usual_s(); `named`: the first
-    failing sessions; `reasons`: why cuts were not judged, some of them."""
+    """`cuts`: judged ones; `broken`: sessions that found a broken promise; `failing`: how many cuts broke one;
+    `last`: the record of the latest session; `last_cut`: the latest that took power; `ready_s`: of the first ones, see
+    health.usual_s(); `named`: the first failing sessions; `reasons`: why cuts were not judged, some of them;
+    `harness`: (session, why) of the first that suspect the harness."""
 
     def __init__(self, records: Iterable[Mapping] = ()):
-        self.cuts = self.failed = self.suspicious = self.most_bytes = self.tried = 0
+        self.cuts = self.broken = self.suspicious = self.most_bytes = self.tried = self.last_cut = 0
         self.named: list[int] = []
         self.ready_s: list[float] = []
         self.reasons: list[str] = []
+        self.harness: list[tuple[int, str]] = []
         self.last: Mapping = {}
+        self.failing = statistics.Failing()
         for each in records:
             self.add(each)
 
     def add(self, record: Mapping) -> None:
         """One more session, records in the order of their numbers."""
-        cuts, failed, suspicious = judging.counted([record])
-        self.cuts, self.failed, self.suspicious = self.cuts + cuts, self.failed + failed, self.suspicious + suspicious
+        cut = is_cut(record)
+        self.cuts, self.suspicious = self.cuts + cut, self.suspicious + (cut and bool(record["suspicion"]))
         self.most_bytes = max(self.most_bytes, record["written_bytes"])
         if record["failed"]:
+            self.broken += 1
             self.named = sorted([*self.named, record["cut"]])[:NAMED]
+        self.failing.add(record["cut"], cut, takes_power(record), interval_of(record))
+        if takes_power(record):
+            self.last_cut = max(self.last_cut, record["cut"])
         if record["ready_s"] is not None and len(self.ready_s) < health.USUAL_OF:
             self.ready_s.append(record["ready_s"])
+        if record.get("harness"):
+            self.harness = [*self.harness, (record["cut"], record["harness"])][:REASONS]
         if not record["control"]:
             self.tried += 1
             if not record["judged"]:
@@ -40,3 +81,29 @@ class Tally:
     def before(self, number: int) -> Mapping | None:
         """The record of the session before this one, None where the latest is another."""
         return self.last if self.last.get("cut") == number - 1 else None
+
+    def outcome(self, where: Path) -> SsdrigError | None:
+        """What the campaign has come to so far: a broken promise of the drive before all else, then the harness, then a
+        suspicion; None where all is clean. `where`: the folder of its sessions."""
+        harness = "; ".join(f"session {number}: {why}" for number, why in self.harness)
+        if self.broken:
+            numbers = ", ".join(map(str, self.named)) + (", …" if self.broken > len(self.named) else "")
+            seen = f"{of(self.failing.least, self.failing.most, self.cuts)}, found in session {numbers}"
+            beside = f"; and the harness is suspected ({harness}): look at {LOOK}" if harness else ""
+            do = f"read the proofs: {where}/*/proofs.json, or ./ssdrig report{beside}"
+            return PromiseBroken("no cut that breaks a promise of the drive", seen, do)
+        if harness:
+            do = f"nothing is proven of the drive: look at {where}, {LOOK}"
+            return ControlFailed("control sessions without a finding", harness, do)
+        if not self.cuts and self.tried:
+            seen, do = f"none: {'; '.join(self.reasons)}", "nothing is said of the drive: see why, in ./ssdrig report"
+            return ControlFailed("at least one cut that can be judged", seen, do)
+        if self.suspicious:
+            seen, do = f"{self.suspicious} of {self.cuts} cuts", "./ssdrig report says what and why"
+            return Suspicion("nothing suspicious after a cut", seen, do)
+        return None
+
+
+def of(least: int, most: int, cuts: int) -> str:
+    """ "2 of 60 cuts", "1 to 9 of 60 cuts"."""
+    return f"{least if least == most else f'{least} to {most}'} of {cuts} cut" + "s" * (cuts != 1)

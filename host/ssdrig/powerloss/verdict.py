@@ -13,6 +13,11 @@ This is sound and complete: the medium holds what the cache held at a time not b
 block, and blocks are written out independently, so legal images are the product of the legal(b) and nothing has to be
 searched (`bench powerloss-verdict` compares with a machine that is searched).
 
+Over many sessions (Known): of each block the content that was read last, the number of the session after which it was
+read, and whether a trim may still take effect. Such a trim ends with a durable write, or, where trimmed blocks read as
+zeros or ones, once the block was read so. Until then the block may hold anything (after_trim None), or turn blank. A
+block without a durable write in the session may have been damaged by any cut since it was read last: an interval.
+
 R1: a drive without power acknowledges nothing, so a success seen before power returned was given before the loss. A
 later one is unknown: Linux repeats a FLUSH across the outage (libata-eh.c, ata_eh_maybe_retry_flush; nvme/host/core.c)
 and would accuse an innocent drive. R2: blocks are read only when no command is outstanding any more. R3: a glitch that
@@ -51,6 +56,10 @@ class Session(NamedTuple):
     verify_ns: int  # when the first block was read
     glitches_ns: tuple[int, ...] = ()  # the earliest time of each glitch that was no proven reset
     queues_deleted: bool = True  # the drive cannot know a command of an earlier session: its queues were made anew
+    edge_ns: tuple[int, int] | None = None  # the earliest and the latest time of the edge; None: cut_ns is exact
+
+
+_NO, _NONE_READ, _NO_PARTS = np.zeros(1, bool), np.zeros(1, np.int64), np.zeros(0, np.int64)
 
 
 class Blocks(NamedTuple):
@@ -60,6 +69,18 @@ class Blocks(NamedTuple):
     base: np.ndarray  # int64, before the session: what the verification before had read
     seen: np.ndarray  # int64
     canary: np.ndarray  # bool: never written in the campaign
+    trimmed: np.ndarray = _NO  # bool: a trim of an earlier session may still take effect
+    verified: np.ndarray = _NONE_READ  # int64: the number of the session after which it was read last; 0: the fill
+    part_lba: np.ndarray = _NO_PARTS  # int64: for each 512 bytes of each torn block, the block
+    part_seen: np.ndarray = _NO_PARTS  # int64: what these 512 bytes hold
+
+
+class Known(NamedTuple):
+    """What is known of every block when a session begins: arrays over the base (layout.base_blocks)."""
+
+    content: np.ndarray  # int64, a seq or a code of record; UNKNOWN: anything
+    trimmed: np.ndarray  # bool
+    verified: np.ndarray  # int32
 
 
 class Verdict(NamedTuple):
@@ -71,6 +92,7 @@ class Verdict(NamedTuple):
     durable_row: np.ndarray  # int64[m], the command that a legal content must not be older than
     torn_row: np.ndarray  # int64[m], of TORN_ATOMIC
     lost_volatile: np.ndarray  # int64, rows that were acknowledged and are gone, as the promise allows
+    trimmed: np.ndarray  # bool[m], a trim may still take effect after this session
     why_not: str
 
     def failed(self) -> np.ndarray:
@@ -106,7 +128,8 @@ def judge(session: Session, blocks: Blocks, promise: Promise) -> Verdict:
     empty = np.full(m, -1, np.int64)
     if session.settled_ns is None or session.settled_ns > session.verify_ns:
         why = "blocks were read while commands were outstanding"
-        return Verdict(np.zeros(m, np.uint8), empty, empty, empty, empty[:0], why)
+        trims = blocks.trimmed | _any(_pairs(session.rows[session.rows["kind"] == TRIM], blocks.lba)[0], m)
+        return Verdict(np.zeros(m, np.uint8), empty, empty, empty, empty[:0], trims, why)
     rows, kind = session.rows, session.rows["kind"]
     counted, kept = counts(session), durable(session, promise)
     done_ns = np.where(counted, rows["done_ns"], NEVER)
@@ -118,10 +141,7 @@ def judge(session: Session, blocks: Blocks, promise: Promise) -> Verdict:
 
     # the content that was seen, and when it was complete at the latest
     blank = np.isin(blocks.seen, BLANKS[promise.after_trim])
-    base = blocks.base
-    if promise.after_trim is None:
-        base = np.where(np.isin(base, BLANKS[None]), record.UNKNOWN, base)
-    is_base = (base == blocks.seen) | (base == record.UNKNOWN)
+    is_base = (blocks.base == blocks.seen) | (blocks.base == record.UNKNOWN)
     seen_row = empty.copy()
     seq = rows["seq"].astype(np.int64)
     hit = (pair_kind == WRITE) & (seq[row] == blocks.seen[block])
@@ -143,12 +163,17 @@ def judge(session: Session, blocks: Blocks, promise: Promise) -> Verdict:
 
     legal = (found & (seen_ns >= least_ns)) | (is_base & free)
     may_be = done_ns[row] >= least_ns[block]
+    trimmed = _any(block[(pair_kind == TRIM) & may_be], m) | (blocks.trimmed & free)
     if promise.after_trim is None:  # a trimmed block may read as anything at all, and as something else each time
-        legal |= _any(block[(pair_kind == TRIM) & may_be], m)
-    if not promise.atomic_blocks:  # parts of two contents, either of them legal
-        contents = free + np.bincount(block[(pair_kind == WRITE) & may_be], minlength=m)
-        legal |= (blocks.seen == record.TORN) & (contents >= 2)
+        legal |= trimmed
+    else:  # it may have been carried out only now
+        legal |= trimmed & blank
+        trimmed &= ~blank
     finding = np.zeros(m, np.uint8)
+    if not promise.atomic_blocks:  # of a torn block each part must be legal by itself
+        torn = (blocks.seen == record.TORN) & ~legal
+        finding[torn] = _of_parts(session, blocks, promise)[torn]
+        legal |= torn & (finding == 0)
     if len(rows):
         finding[~found & (blocks.seen >= seq.min())] = NUMBER["UNRECORDED"]
 
@@ -189,7 +214,63 @@ def judge(session: Session, blocks: Blocks, promise: Promise) -> Verdict:
         kept_data = _any(block[(pair_kind == TRIM) & flushed[row] & older], m)
         finding[kept_data & (finding == 0)] = NUMBER["TRIM_KEPT"]
     gone = (pair_kind == WRITE) & counted[row] & ~kept[row] & legal[block] & (seen_ns[block] < submit_ns[row])
-    return Verdict(finding, seen_row, durable_row, torn_row, np.unique(row[gone]), "")
+    return Verdict(finding, seen_row, durable_row, torn_row, np.unique(row[gone]), trimmed, "")
+
+
+def _of_parts(session: Session, blocks: Blocks, promise: Promise) -> np.ndarray:
+    """uint8[m]: the worst finding on the 512-byte parts of each torn block; TORN_LB where the parts are not known."""
+    out = np.where(blocks.seen == record.TORN, NUMBER["TORN_LB"], 0).astype(np.uint8)
+    at = np.searchsorted(blocks.lba, blocks.part_lba)
+    if len(at):
+        of = lambda field: np.broadcast_to(field, len(blocks.lba))[at]
+        parts = Blocks(blocks.part_lba, of(blocks.base), blocks.part_seen, of(blocks.canary), of(blocks.trimmed))
+        finding = judge(session, parts, promise).finding
+        out[at] = 0
+        bad = _CERTAIN[finding]
+        np.maximum.at(out, at[bad], finding[bad])
+    return out
+
+
+def since(blocks: Blocks, verdict: Verdict, number: int) -> np.ndarray:
+    """int64[m]: the first session whose cut may have damaged each block; `number`: of this session. A block that had to
+    hold something of this session was damaged by its cut."""
+    verified = np.broadcast_to(blocks.verified, len(blocks.lba)) + 1
+    return np.where((verdict.durable_row >= 0) | (verdict.torn_row >= 0), number, np.minimum(verified, number))
+
+
+def known(blocks: int, content: int = record.UNKNOWN) -> Known:
+    """Of so many blocks, all alike, before the first session."""
+    return Known(np.full(blocks, content, np.int64), np.zeros(blocks, bool), np.zeros(blocks, np.int32))
+
+
+def asked(known: Known, at: np.ndarray, blocks: Blocks) -> Blocks:
+    """`blocks`, which stand at these places of the base, with what is known of them."""
+    return blocks._replace(trimmed=known.trimmed[at], verified=known.verified[at].astype(np.int64))
+
+
+def take(
+    known: Known, at: np.ndarray, blocks: Blocks, verdict: Verdict, number: int, where: np.ndarray | None = None
+) -> None:
+    """Change `known` to what the next session begins with, from session `number`; only of the blocks `where`
+    (bool[m])."""
+    of = slice(None) if where is None else where
+    known.content[at[of]] = next_base(blocks)[of]
+    known.trimmed[at[of]] = verdict.trimmed[of]
+    known.verified[at[of]] = number
+
+
+def unjudged(rows: np.ndarray, blocks: Blocks, promise: Promise, settled: bool = True) -> tuple[Blocks, Verdict]:
+    """Of blocks that were read after commands whose acknowledgements mean nothing: one that these touch may hold
+    anything, another one what it might hold before. `settled`: none of the commands was outstanding any more; else
+    what they touch may still change."""
+    never = rows.copy()
+    never["done_ns"] = NEVER
+    found = judge(Session(never, 0, NEVER, 0, 0), blocks, promise)
+    touched = _any(_pairs(never, blocks.lba)[0], len(blocks.lba))
+    free = touched | (blocks.seen == blocks.base) | (blocks.base == record.UNKNOWN)
+    finding = np.where(free, 0, found.finding).astype(np.uint8)
+    seen = blocks.seen if settled else np.where(touched, record.UNKNOWN, blocks.seen)
+    return blocks._replace(seen=seen), found._replace(finding=finding)
 
 
 def next_base(blocks: Blocks) -> np.ndarray:

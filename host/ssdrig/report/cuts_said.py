@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from ssdrig.analysis import cut_counters, cuts
-from ssdrig.powerloss import statistics
+from ssdrig.powerloss import statistics, tally
 from ssdrig.powerloss.promise import ACK
 from ssdrig.report.shown import figure
 from ssdrig.report.terms import number, with_error
@@ -25,26 +25,53 @@ def count(n: int | None, word: str) -> str:
 
 def verdict(found: Mapping) -> str:
     """The sentence that a reader takes away."""
-    judged, failing, announced = found["judged"], found["failing"], found["failing_announced"]
-    also = f"A promise was broken by an announced loss of power: control session {numbers(announced)}."
+    judged, others = found["judged"], found["failing_others"]
+    also = ""
+    if others:
+        also = f"A promise was broken in session {numbers(others)}, which is no judged cut."
     if not judged:
-        return also if announced else "No cut was judged: nothing is said of the drive."
-    broke = f"{failing} of {count(judged, 'cut')} broke a promise"
-    named = f" (number {numbers(found['failing_cuts'])})" if failing else ""
+        return also or "No cut was judged: nothing is said of the drive."
+    broke = f"{tally.of(found['failing'], found['failing_most'], judged)} broke a promise"
+    named = f" (found after cut {_dated(found)})" if found["failing_cuts"] else ""
     out = f"{broke}{named}: chance per cut < {statistics.percent(found['bound'])} for this mix of cuts (95 %)."
-    return f"{out} {also}" if announced else out
+    return f"{out} {also}" if also else out
+
+
+def _dated(found: Mapping) -> str:
+    """ "3, 17 (done by one of the cuts 4 to 17) and 5 more"."""
+    shown = []
+    for cut in found["failing_cuts"][:MOST_NAMED]:
+        first, last, _ = found["intervals"].get(str(cut)) or (cut, cut, cut)
+        shown.append(f"{cut}" if first == last == cut else f"{cut} (done by one of the cuts {first} to {last})")
+    left = len(found["failing_cuts"]) - len(shown)
+    return ", ".join(shown) + (f" and {left} more" if left else "")
+
+
+def covered(found: Mapping) -> str:
+    """What was read after the cuts, and what the sentence is therefore about."""
+    of = found["coverage"]
+    if of["share"] is None or not found["judged"]:
+        return ""
+    if of["share"] == 1:
+        return "All of the window was read after each cut."
+    share = number(100 * of["share"], 1)
+    out = f"{share} % of the window was read after a cut, in the mean: what the session had written"
+    out += f", and all of it {count(len(of['whole']), 'time')}."
+    if of["since"]:
+        out += f" After the last {count(of['since'], 'cut')} only that: damage elsewhere is not known."
+    return out
 
 
 def strata(found: Mapping) -> str:
     """The bound of each group, groups of one size and bound together."""
-    alike: dict[tuple[int, int], list[str]] = {}
+    alike: dict[tuple[int, int, int], list[str]] = {}
     for each in found["strata"]:
-        alike.setdefault((each["cuts"], each["failing"]), []).append(f"{each['aim']} {each['shape']}")
+        alike.setdefault((each["cuts"], each["failing"], each["most"]), []).append(f"{each['aim']} {each['shape']}")
     said = []
-    for (of, failing), names in alike.items():
-        bound = statistics.percent(statistics.upper_bound(failing, of))
+    for (of, least, most), names in alike.items():
+        bound = statistics.percent(statistics.upper_bound(most, of))
         which = names[0] if len(names) == 1 else f"each of {len(names)} groups"
-        said.append(f"< {bound} in {which} ({failing} of {of})")
+        said.append(f"< {bound} in {which} ({least if least == most else f'{least} to {most}'} of {of})")
     return f"By aim and shape: {', '.join(said)}." if len(found["strata"]) > 1 else ""
 
 
@@ -66,11 +93,11 @@ def tested(found: Mapping) -> str:
 
 def lines(found: Mapping) -> list[str]:
     """All of it, for a terminal."""
-    out = [verdict(found), strata(found), tested(found), found["no_samples"], *ended(found)]
+    out = [verdict(found), covered(found), strata(found), tested(found), found["no_samples"], *ended(found)]
     for name, groups in found["classes"].items():
         of = sorted({n for those in groups.values() for n in those})
         kind = "FAIL" if cuts.is_certain(name) else "suspected"
-        out.append(f"{kind} {name} in {count(len(of), 'cut')} ({numbers(of)}): {cuts.words_of(name)}")
+        out.append(f"{kind} {name} after {count(len(of), 'cut')} ({numbers(of)}): {cuts.words_of(name)}")
     return [line for line in out if line]
 
 
@@ -95,11 +122,14 @@ def ended(found: Mapping) -> list[str]:
             reasons.setdefault(each["why"], []).append(each["cut"])
         said = "; ".join(f"{numbers(of)}: {why}" for why, of in reasons.items())
         out.append(f"{count(len(found['excluded']), 'cut')} left out ({said}).")
-    bad = [each for each in found["controls"] if each["why"]]
+    bad = [each for each in found["controls"] if each["harness"]]
     if bad:
-        why = "; ".join(f"{each['cut']}: {each['why']}" for each in bad[:MOST_NAMED])
-        out.append(f"CONTROL FAILED in {count(len(bad), 'session')} ({why}): the harness is accused, not the drive.")
-    elif found["controls"] and not found["failing_announced"]:
+        why = "; ".join(f"{each['cut']}: {each['harness']}" for each in bad[:MOST_NAMED])
+        proven = (
+            "what is proven of the drive stays proven" if found["failing_cuts"] else "nothing is proven of the drive"
+        )
+        out.append(f"CONTROL FAILED in {count(len(bad), 'session')} ({why}): the harness is suspected; {proven}.")
+    elif found["controls"] and all(each["ok"] for each in found["controls"]):
         out.append(f"Control sessions: {len(found['controls'])}, all clean.")
     return out
 

@@ -9,7 +9,7 @@ from ssdrig import parts
 from ssdrig.analysis import cuts
 from ssdrig.analysis.cuts import Evidence
 from ssdrig.analysis.table import Row, Table
-from ssdrig.powerloss import statistics
+from ssdrig.powerloss import statistics, tally
 from ssdrig.report import cut_plots, cuts_said
 from ssdrig.report.cuts_said import count, numbers, summed
 from ssdrig.report.shown import Context, panel
@@ -38,7 +38,7 @@ def _panels(each: Table, row: Row, title: str, name: str) -> Iterator[str]:
     run = parts.root(each.path)
     where = cuts.folders(run, [record["cut"] for record in found["cuts"]])
     said = "".join(f"<p>{escape(line)}</p>" for line in cuts_said.lines(found)[1:])
-    bad = found["failing"] or found["failing_announced"]
+    bad = found["failing_cuts"] or found["failing_others"]
     first = f'<p class="{"warn" if bad else "verdict"}"><b>{escape(cuts_said.verdict(found))}</b></p>'
     yield panel(title + name, first + said, "", "wide")
     yield panel(f"Verdicts by aim and shape{name}", _matrix(found), _MATRIX, "wide")
@@ -54,8 +54,9 @@ def _panels(each: Table, row: Row, title: str, name: str) -> Iterator[str]:
 
 
 _MATRIX = (
-    "Failing cuts of all cuts, and the bound on the chance per cut (one-sided, 95 %, Clopper-Pearson). A cut may show"
-    f" several classes. {statistics.NO_SAMPLES}"
+    "Cuts after which damage was found, of all cuts, and the bound on the chance per cut (one-sided, 95 %,"
+    " Clopper-Pearson, of all cuts that may have done it). A cut may show several classes."
+    f" {statistics.NO_SAMPLES}"
 )
 
 
@@ -102,14 +103,14 @@ def _cell(of: Sequence[int], cut: int) -> str:
 
 def _failing(found: Mapping, seen: Mapping[int, Evidence], where: Mapping[int, Path], run: Path, name: str):
     """Each failing cut with what speaks for it."""
-    accused = [r for r in found["cuts"] if r.get("judged") and r.get("failed")]
+    accused = [r for r in found["cuts"] if r.get("failed")]
     suspects = [r for r in found["cuts"] if r["cut"] in found["suspicious_cuts"]]
     shown = set(cuts.in_detail(found["cuts"]))
     for record in accused[:MOST_FAILING]:
         evidence = seen.get(record["cut"])
-        if record.get("control") and record["cut"] in where:
+        if evidence is None and record["cut"] in where:
             evidence = cuts.evidence(where[record["cut"]], record.get("fired_ns"))
-        what = "Announced cut" if record.get("control") else "Cut"
+        what = "Cut" if tally.is_cut(record) else "Session"
         title = f"{what} {record['cut']}{name}: {', '.join(record['findings'])}"
         body = _facts(record) + _proof(record, evidence)
         if evidence is not None and record["cut"] in shown:
