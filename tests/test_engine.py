@@ -146,6 +146,7 @@ def test_a_budget_that_not_even_the_first_write_fits_is_refused():
 
 def test_what_a_load_shows_is_in_drive_time(tmp_path, monkeypatch):
     """Of a drive that is dilated 4 times the host sees a quarter of the rate and four times the latency."""
+    from ssdrig.drive import witness
     from ssdrig.load import fio
     from ssdrig.plan.expand import Act
     from ssdrig.steps.stage import Stage
@@ -155,7 +156,7 @@ def test_what_a_load_shows_is_in_drive_time(tmp_path, monkeypatch):
     monkeypatch.setattr(fio, "run", lambda job, folder, **more: shown)
     book = Book()
     book.path = tmp_path
-    here = SimpleNamespace(drive={"time_dilation": 4}, witness=lambda: {"name": None, "cpus": {}})
+    here = SimpleNamespace(drive={"time_dilation": 4}, witness=lambda since: witness.read(None))
     live = SimpleNamespace(begin=lambda pace: None)
     stop = SimpleNamespace(check=lambda: None, asked=lambda: False)
     stage = Stage(here, book, live, stop, None, None, 1)

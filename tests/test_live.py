@@ -6,6 +6,7 @@ import time
 
 import pytest
 
+from ssdrig.drive import witness
 from ssdrig.errors import DriveError
 from ssdrig.plan import expand, grammar
 from ssdrig.progress import Progress
@@ -32,12 +33,15 @@ class Book:
 
 
 class Drive:
-    """A bench's two things that Live needs; each poll takes as long as `slow` says, or waits for `gate`."""
+    """A bench's three things that Live needs; each poll takes as long as `slow` says, or waits for `gate`."""
 
     drive = {"time_dilation": 1, "interface": "SATA"}
 
     def __init__(self, gate=None):
         self.asked, self.gate = [], gate
+
+    def witness(self, since):
+        return witness.read(None)
 
     def poll(self, like):
         self.asked.append(like)

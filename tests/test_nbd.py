@@ -350,3 +350,17 @@ def test_a_full_buffer_keeps_what_does_not_fit():
     out, reads = np.zeros(250, np.uint8), np.zeros((4, 3), np.int64)
     assert nbd.collect(rows, 4, 5, out, reads) == (2, 232, 2, 0)
     assert rows[:2, nbd.COOKIE].tolist() == [2, 3]
+
+
+def test_a_late_answer_is_counted_once_by_how_much_it_is_later_than_its_command():
+    """A reply may leave 60 ns early, but not one that promises durability."""
+    rows = waiting(*[(op, i, 4096, 0, due) for i, (op, due) in enumerate([(nbd.WRITE, 100), (nbd.FLUSH, 100)])])
+    rows = np.concatenate([rows, rows[:1], waiting((nbd.WRITE, 3, 4096, 0, 900))])
+    rows[2, nbd.FLAGS] = nbd.FUA
+    counts = np.zeros(3, np.int64)
+    nbd.count_late(rows, 4, 99, 60, counts)
+    assert counts.tolist() == [0, 0, 0]
+    nbd.count_late(rows, 4, 150, 60, counts)  # the write within its lead; flush and FUA 50 late each
+    assert counts.tolist() == [3, 100, 50]
+    nbd.count_late(rows, 4, 1000, 60, counts)
+    assert counts.tolist() == [4, 140, 50]

@@ -10,6 +10,7 @@ from serving import PATIENCE_S, raw_client, receive, request, serving, shared  #
 
 from ssdrig.virtual.device import nbd
 from ssdrig.virtual.device.nbdserver import Connection
+from ssdrig.virtual.device.pace import Pace
 from ssdrig.virtual.device.waiting import GATHER_NS
 from ssdrig.virtual.nbdclient import NbdError
 
@@ -155,6 +156,7 @@ class Shelf:
 
     latency, capacity_bytes, min_block = True, 1 << 30, 1
     store = property(lambda self: self)
+    pace = Pace()
 
     def execute(self, buf, batch, n, t_ns, lead_ns):
         batch[:n, nbd.DUE] = t_ns

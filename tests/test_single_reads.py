@@ -89,7 +89,7 @@ def test_the_line_of_a_load_with_reads_beside_it_counts_its_writes(tmp_path, mon
     told: list[dict] = []
     live = SimpleNamespace(begin=lambda pace: None, second=told.append)
     stop = SimpleNamespace(check=lambda: None, asked=lambda: False)
-    bench = SimpleNamespace(drive={"time_dilation": 1}, witness=lambda: None)
+    bench = SimpleNamespace(drive={"time_dilation": 1}, witness=lambda since: None)
     stage = Stage(bench, SimpleNamespace(path=tmp_path, event=lambda *_, **__: None), live, stop, None, None, 1)
     acts = of("read-under-write")
     for label in ("under rate=2kIOPS", "precondition"):

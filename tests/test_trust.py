@@ -119,6 +119,47 @@ def event(folder, more) -> None:
     synthetic_run.seal(folder, [*found[:-1], {"t_ns": found[-1]["t_ns"], **more}, found[-1]])
 
 
+def host_event(t_s, busy, late_us=0.0, lasted_s=10.0, answers=100):
+    of = {"answers": answers, "late_us": late_us, "service_us": 1000.0}
+    counted = {"cpus_busy_percent": [busy, busy], "waited_percent": {"cpu": 10.0, "memory": 0.0}, "answers": of}
+    return {"kind": "host", "t_ns": synthetic_run.T_RUN_NS + round(t_s * 1e9), "lasted_s": lasted_s, **counted}
+
+
+def test_a_window_has_the_host_of_its_own_time(tmp_path):
+    """The first 10 s of the load on a busy host: the window behind them is not host-limited by it."""
+    folder = synthetic_run.write(tmp_path, QUIET)
+    begun_s = (analysis.load(folder).t0_ns - synthetic_run.T_RUN_NS) / 1e9
+    for end_s, busy in ((10, 100.0), (20, 50.0), (30, 60.0), (40, 55.0)):
+        event(folder, host_event(begun_s + end_s, busy))
+    f = figures_of(analysis.load(folder))
+    host = {name: items(window["trust"])["host"] for name, window in f["windows"].items()}
+    assert host["fresh"]["state"] == "bad" and host["fresh"]["value"] == 100
+    assert host["steady"]["state"] == "ok" and host["steady"]["value"] == pytest.approx(55, abs=1)
+    assert items(f["trust"])["host"]["state"] == "bad"
+
+
+@pytest.mark.parametrize(("late_us", "state"), [(50.0, "ok"), (51.0, "bad")])
+def test_a_simulated_drive_that_answered_late_is_host_limited(tmp_path, late_us, state):
+    folder = synthetic_run.write(tmp_path, QUIET)
+    begun_s = (analysis.load(folder).t0_ns - synthetic_run.T_RUN_NS) / 1e9
+    for end_s in (10, 20, 30, 40):  # the mean is of the answers, not of the events
+        event(folder, host_event(begun_s + end_s, 50.0, late_us if end_s != 40 else 1e6, answers=100 * (end_s != 40)))
+    f = figures_of(analysis.load(folder))
+    assert states(f["windows"]["steady"]["trust"])["host"] == state
+
+
+HOSTILE = (None, 5, "x", [], {}, [None], ["x"], {"cpu": "x"}, {"answers": "x"}, {"answers": 1e300}, True, -1, 1e308)
+
+
+@pytest.mark.parametrize("key", ["cpus_busy_percent", "steal_percent", "waited_percent", "answers", "lasted_s"])
+def test_events_of_the_host_may_hold_anything(tmp_path, key):
+    folder = synthetic_run.write(tmp_path, QUIET)
+    begun_s = (analysis.load(folder).t0_ns - synthetic_run.T_RUN_NS) / 1e9
+    for n, value in enumerate(HOSTILE):
+        event(folder, host_event(begun_s + 10 + n, 50.0) | {key: value})
+    figures_of(analysis.load(folder))
+
+
 @pytest.mark.parametrize(
     ("verdict_", "state"), [("paired", "ok"), ("not_paired", "bad"), ("unknown", "unknown"), (None, "unknown")]
 )

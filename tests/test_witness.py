@@ -65,6 +65,19 @@ def test_how_busy_the_host_was(tmp_path):
     assert witness.between(first, after)["waited_percent"] == {"cpu": None, "memory": None}
 
 
+def test_how_late_a_simulated_drive_answered():
+    """Counts since its start at two readings, and of the seconds between them."""
+    idle = witness.read(None)
+    before = idle | {"pace": {"next": 3, "rows": [[10, 100, 5_000, 1_000_000, 900]]}}
+    after = idle | {"pace": {"next": 5, "rows": [[20, 110, 105_000, 2_000_000, 9], [30, 120, 125_000, 2_200_000, 9]]}}
+    assert witness.between(before, after)["answers"] == {
+        **{"answers": 20, "late_us": 6.0, "service_us": 60.0},
+        "seconds": [[10, 10.0, 100.0], [10, 2.0, 20.0]],
+    }
+    assert witness.between(before, idle | {"pace": None})["answers"] is None
+    assert "answers" not in witness.between(idle, idle)
+
+
 @pytest.fixture
 def kernel(tmp_path):
     """kernel(stat, cpu0's user and idle) -> a reading of nvme0n1."""

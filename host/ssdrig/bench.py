@@ -47,10 +47,11 @@ class Bench:
     only that one's sources again), `check` verifies that the target is still this drive, that no other program uses it
     and, after an absence, that one of the places (4 KiB at byte offsets) is as it was that `remember` was given last,
     `trim` discards so many bytes from its beginning, `setting` says what a condition is, `change` sets it, `put_back`
-    takes what `setting` said, `conditions` reads all, `witness` reads the kernel's own counts of its I/O,
-    `write_blocks` writes blocks of 4 KiB {byte offset: content} and flushes, `read_blocks` reads some (None: the drive
-    reports an error), `reads_as` says what a block that was written reads as (a SIMULATED drive keeps a check of it
-    alone), `keep` has a SIMULATED drive outlive the bench in the folder of a run. `port` None: power is not measured.
+    takes what `setting` said, `conditions` reads all, `witness` reads the kernel's own counts of its I/O (of a
+    SIMULATED drive also how late it answered, from a second on), `write_blocks` writes blocks of 4 KiB {byte offset:
+    content} and flushes, `read_blocks` reads some (None: the drive reports an error), `reads_as` says what a block that
+    was written reads as (a SIMULATED drive keeps a check of it alone), `keep` has a SIMULATED drive outlive the bench
+    in the folder of a run. `port` None: power is not measured.
     `target`: of a power-loss campaign. `connect` opens a link for bursts of reads (True: of writes, too); None: there
     is none."""
 
@@ -67,7 +68,7 @@ class Bench:
     change: Callable[[str, str], None] = _cannot_change
     put_back: Callable[[str, list[str]], None] = _cannot_change
     conditions: Callable[[], dict] = conditions.host
-    witness: Callable[[], dict] = lambda: witness.read(None)
+    witness: Callable[[int], dict] = lambda since: witness.read(None)
     keep: Callable[[Path | None], None] = lambda run: None
     write_blocks: Callable[[dict[int, bytes]], None] = _cannot_write
     read_blocks: Callable[[list[int]], list[bytes | None]] = _cannot_write
@@ -161,6 +162,7 @@ def virtual(running: VirtualBench) -> Bench:
         lambda key, value: settings.change(admin, key, value),
         lambda key, before: settings.put_back(admin, key, before),
         conditions_,
+        witness=lambda since: witness.read(None) | {"pace": adminclient.pace(admin, since)},
         keep=lambda run: running.keep(run and run / parts.DRIVE),
         write_blocks=write_blocks,
         read_blocks=read_blocks,
@@ -244,7 +246,7 @@ def real(
             change,
             put_back,
             lambda: conditions.read(held.drive.name, controller=held.drive.controller, nsid=held.drive.nsid),
-            lambda: witness.read(held.drive.name),
+            lambda since: witness.read(held.drive.name),
             write_blocks=lambda blocks: block.write(held.path, blocks),
             read_blocks=lambda offsets: block.read(held.path, offsets),
             remember=lambda offsets: target.remember(held, offsets),

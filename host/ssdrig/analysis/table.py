@@ -43,6 +43,7 @@ from ssdrig.load import fiotext
 from ssdrig.meter import rails
 from ssdrig.plan import expand, grammar, shows
 from ssdrig.plan.expand import Act
+from ssdrig.rules.windows import Window
 
 MOST_BY_SECOND = 12
 FRAME = ("t_ns", "kind", "step", "line", "crc")  # of an event, beside what it says
@@ -345,11 +346,14 @@ def _rests_on(row: Row, data: RunData | None) -> None:
     there by _judged()."""
     if data is None:
         return
-    host = trust.Item("host", trust.NOT_APPLICABLE, why=f"{row.act.do} does no I/O")
-    if row.act.do in (*steps.IO, "wear"):
-        host = trust.host_of(witness.host(data, witness.event_of(data.events, row.act.label, row.round)))
-    for figures in filter(None, row.windows.values()):
-        figures["trust"] = trust.of_window(data, figures, host, trust.steady_by([]))
+    event = witness.event_of(data.events, row.act.label, row.round)
+    for name, figures in row.windows.items():
+        if figures:
+            host = trust.Item("host", trust.NOT_APPLICABLE, why=f"{row.act.do} does no I/O")
+            if row.act.do in (*steps.IO, "wear"):
+                window = None if name == WHOLE else Window(name, figures["t0_s"], figures["t1_s"], {})
+                host = trust.host_of(witness.host(data, event, window))
+            figures["trust"] = trust.of_window(data, figures, host, trust.steady_by([]))
 
 
 def _judged(events: Sequence[dict], rows: Sequence[Row]) -> list[Verdict]:

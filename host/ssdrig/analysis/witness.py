@@ -3,10 +3,10 @@
 
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ssdrig.analysis import in_flight
-from ssdrig.analysis.rundata import RunData
+from ssdrig.analysis.rundata import SECOND_NS, RunData
 from ssdrig.drive.witness import MS_WRAP
 from ssdrig.rules import limits
 from ssdrig.rules.windows import Window
@@ -19,8 +19,10 @@ BYTES, IOS = 4 << 20, 512  # what udev reads of a drive when fio has closed it
 LAT_SHARE, LAT_US = 0.1, 20.0  # by which the mean latency may differ, whichever is more
 LEAST_WAIT_MS = 100  # below this the kernel's milliseconds are too coarse for a mean
 MS_SURE = 0.9  # of what the kernel's milliseconds count, that fio's I/Os may have waited
+COVERED = 0.8  # of a window, by events `host`, for these to stand for it
 EDGE_SHARE = 0.15  # of a window's length that a reading may be off its edge
 KEYS = ("ios", "bytes", "lat_mean_us", "why")
+LATE_KEYS = ("late_us", "service_us")
 SAYS = ("kernel: ", "host-limited: ", "throttled: ")  # how its notes begin
 
 
@@ -80,14 +82,65 @@ def verdicts(data: RunData, event: Mapping | None, window: Window | None = None)
     return found
 
 
-def host(data: RunData, event: Mapping | None) -> list[limits.Load]:
-    """What is known of the host during a load, also of one on a SIMULATED drive, which works on the host's CPUs."""
+def host(data: RunData, event: Mapping | None, window: Window | None = None) -> list[limits.Load]:
+    """What is known of the host during a load, or in a window of it where the journal has events `host` of it. It holds
+    for a SIMULATED drive too, which works on the host's CPUs."""
+    counted = (_in_window(data, window) if window else None) or event or {}
     if not data.totals or not data.load_s:
-        return limits.loads(None, 1, None, None, event or {})
+        return limits.loads(None, 1, None, None, counted)
     asked, threads = data.asked("queue_depth"), int(data.asked("threads") or 1)
     found_qd = in_flight.of_load(data.totals, asked or threads, threads)
     of_load = found_qd.in_flight if found_qd else None
-    return limits.loads(data.totals.get("cpu_percent"), threads, of_load, asked, event or {})
+    return limits.loads(data.totals.get("cpu_percent"), threads, of_load, asked, counted)
+
+
+def _in_window(data: RunData, window: Window) -> dict | None:
+    """The events `host` of a window as one, each by the time that it shares with it; None where they cover less than
+    COVERED of it."""
+    if data.t0_ns is None:
+        return None
+    begin_ns, end_ns = (data.t0_ns + round(at_s * data.k * SECOND_NS) for at_s in (window.t0_s, window.t1_s))
+    shares: list[tuple[float, Mapping]] = []
+    for event in data.events:
+        lasted_s = event.get("lasted_s")
+        if event["kind"] == "host" and isinstance(lasted_s, int | float) and 0 < lasted_s < 1e6:
+            until_ns = event["t_ns"]
+            shared = min(end_ns, until_ns) - max(begin_ns, until_ns - lasted_s * SECOND_NS)
+            shares += [(shared, event)] if shared > 0 else []
+    total = sum(shared for shared, _ in shares)
+    if total < COVERED * (end_ns - begin_ns):
+        return None
+    return _together([(shared / total, event) for shared, event in shares])
+
+
+def _together(shares: Sequence[tuple[float, Mapping]]) -> dict:
+    """The mean of some events `host`, which may hold anything, each with its weight."""
+
+    def of(key: str, kind: type, event: Mapping):
+        return found if isinstance(found := event.get(key), kind) else kind()
+
+    cpus = [(share, of("cpus_busy_percent", list, event)) for share, event in shares]
+    waited = [(share, of("waited_percent", dict, event)) for share, event in shares]
+    answers = [(share, of("answers", dict, event)) for share, event in shares]
+    alike = len({len(each) for _, each in cpus}) == 1
+    found: dict = {
+        "cpus_busy_percent": [
+            _mean([(share, each[cpu]) for share, each in cpus]) for cpu in range(len(cpus[0][1]) if alike else 0)
+        ],
+        "steal_percent": _mean([(share, event.get("steal_percent")) for share, event in shares]),
+        "waited_percent": {key: _mean([(share, each.get(key)) for share, each in waited]) for key in ("cpu", "memory")},
+    }
+    counts = [(share * (limits.number(each.get("answers")) or 0.0), each) for share, each in answers]
+    if total := sum(count for count, _ in counts):
+        parts = [(count / total, each) for count, each in counts if count]
+        found["answers"] = {key: _mean([(part, each.get(key)) for part, each in parts]) for key in LATE_KEYS}
+    return found
+
+
+def _mean(values: Iterable[tuple[float, Any]]) -> float | None:
+    """None where one is not known."""
+    known = [(weight, limits.number(value)) for weight, value in values]
+    return None if any(value is None for _, value in known) else sum(weight * (value or 0.0) for weight, value in known)
 
 
 def slowed_by_host(events: Iterable[dict], row: "Row") -> str | None:

@@ -7,6 +7,7 @@ the milliseconds that requests waited, summed over the requests; all count when 
 (part_stat_show prints them as 32 bits), sysfs-block (diskseq: each disk that comes has the next), proc_stat(5),
 Documentation/accounting/psi.rst ("some": at least one task waits; total in us)."""
 
+import itertools
 import os
 import re
 import time
@@ -20,6 +21,7 @@ NO_DEVICE = "the drive is served in user space: it is no block device of the ker
 NO_STAT = "the kernel has no counts of {name}"
 WENT_BACK = "the kernel counts anew: the device was removed and came again"
 MS_WRAP = 1 << 32
+NOW = 1 << 62  # of bench.Bench.witness: of no second but the present one
 NUMBER = re.compile(r"\d{1,20}", re.ASCII)
 CPU_TIMES = 8  # of a line of /proc/stat: user to steal; the guests' behind them are part of user
 IDLE, IOWAIT, STEAL = 3, 4, 7
@@ -66,11 +68,7 @@ def between(before: dict, after: dict) -> dict:
     "read_bytes", "written_bytes", "wait_ms", "split_bytes"} or None, "why" it is None, "cpus_busy_percent": of each
     CPU, in the order of /proc/stat, "steal_percent": of all CPU time, "waited_percent": {"cpu", "memory": of the time
     between, in which a process waited for it}, None where it is not known}."""
-    found: dict[str, Any] = {"drive": None, "why": None, "cpus_busy_percent": []} | _host(before, after)
-    for cpu, (busy, ticks) in after["cpus"].items():
-        busy_before, ticks_before = before["cpus"].get(cpu, (busy, ticks))
-        if ticks > ticks_before:
-            found["cpus_busy_percent"].append(round(100 * (busy - busy_before) / (ticks - ticks_before), 1))
+    found: dict[str, Any] = {"drive": None, "why": None} | host(before, after)
     if after["name"] is None:
         return found | {"why": NO_DEVICE}
     if before["stat"] is None or after["stat"] is None:
@@ -93,15 +91,44 @@ def between(before: dict, after: dict) -> dict:
     return found | {"drive": drive}
 
 
-def _host(before: dict, after: dict) -> dict[str, Any]:
-    ticks = sum(after["cpus"][cpu][1] - of[1] for cpu, of in before["cpus"].items() if cpu in after["cpus"])
+def host(before: dict, after: dict) -> dict[str, Any]:
+    """Of the host alone: "cpus_busy_percent", "steal_percent" and "waited_percent" of between(), and of a SIMULATED
+    drive "answers": {"answers", "late_us" and "service_us" of each in the mean, "seconds": the same three of each
+    second, of more than one}."""
+    busy_percent, ticks = [], 0
+    for cpu, (busy, until) in after["cpus"].items():
+        busy_before, since = before["cpus"].get(cpu, (busy, until))
+        if until > since:
+            busy_percent.append(round(100 * (busy - busy_before) / (until - since), 1))
+            ticks += until - since
     lasted_s, waited = (after["t_ns"] - before["t_ns"]) / 1e9, {}
     for of, until_s in after["waited_s"].items():
         since_s = before["waited_s"][of]
-        known = None not in (since_s, until_s) and lasted_s > 0
+        known = since_s is not None and until_s is not None and lasted_s > 0
         waited[of] = round(100 * min(1.0, max(0.0, (until_s - since_s) / lasted_s)), 1) if known else None
     stolen = max(0, after["stolen"] - before["stolen"])
-    return {"steal_percent": round(100 * stolen / ticks, 1) if ticks > 0 else None, "waited_percent": waited}
+    found = {
+        "cpus_busy_percent": busy_percent,
+        "steal_percent": round(100 * stolen / ticks, 1) if ticks else None,
+        "waited_percent": waited,
+    }
+    return found | ({"answers": _answers(before, after)} if "pace" in after else {})
+
+
+def _answers(before: dict, after: dict) -> dict | None:
+    """What virtual/device/pace.py counted between two readings; None where the drive did not say."""
+    first, last = before.get("pace"), after["pace"]
+    if not first or not last:
+        return None
+    rows = [first["rows"][-1], *last["rows"]]
+    found = dict(zip(("answers", "late_us", "service_us"), _late(rows[0], rows[-1]), strict=True))
+    by_second = [_late(*pair) for pair in itertools.pairwise(rows)]
+    return found | ({"seconds": by_second} if len(by_second) > 1 else {})
+
+
+def _late(before: list[int], after: list[int]) -> list:
+    answers = after[1] - before[1]
+    return [answers, *(round((after[at] - before[at]) / 1000 / max(1, answers), 1) for at in (2, 3))]
 
 
 def _cpus(lines: list[str]) -> dict[str, tuple[int, int, int]]:

@@ -9,6 +9,8 @@ CPUS_PERCENT = 95.0  # of a core, or of all of them: busy
 REACHED = 0.9  # of the I/Os that should be in flight
 STEAL_PERCENT = 5.0  # of CPU time, which a hypervisor gave to others
 MEMORY_PERCENT = 5.0  # of the time, in which a process waited for memory
+WAITED_PERCENT = 50.0  # of the time, in which a process waited for a CPU, where the drive is SIMULATED: alone, 10 to 20
+LATE_PERCENT = 5.0  # of the model's service time, by which a SIMULATED drive answered late
 # what a drive counts when it is too hot, in words (NVM Express Base Specification, log 02h; OCP log C0h; Intel EAh, of
 # NVMe and SATA drives; Phison attribute 207; ACS-4 device statistics, page 5). SCSI log pages count nothing of it.
 HOT = {
@@ -42,20 +44,38 @@ def loads(
         each = fio_percent / max(1, threads)
         of = "fio" if threads == 1 else f"each of the {threads} threads of fio"
         out.append(Load(each, FIO_PERCENT, f"{of} took {each:.0f} % of a core", each >= FIO_PERCENT))
-    cpus = [cpu for found in counted.get("cpus_busy_percent") or () if (cpu := _number(found)) is not None]
+    cpus = [cpu for found in _list(counted.get("cpus_busy_percent")) if (cpu := number(found)) is not None]
     if cpus:
         mean, most = sum(cpus) / len(cpus), max(cpus)
         out.append(Load(mean, CPUS_PERCENT, f"all CPUs of the host were {mean:.0f} % busy", mean >= CPUS_PERCENT))
         if asked and in_flight is not None and in_flight < REACHED * asked and most >= CPUS_PERCENT:
             words = f"{in_flight:.1f} of {asked:g} I/Os were in flight, and a CPU of the host was {most:.0f} % busy"
             out.append(Load(most, CPUS_PERCENT, words, True))
-    if (stolen := _number(counted.get("steal_percent"))) is not None:
+    if (stolen := number(counted.get("steal_percent"))) is not None:
         words = f"the hypervisor gave {stolen:.0f} % of the CPU time to others"
         out.append(Load(stolen, STEAL_PERCENT, words, stolen > STEAL_PERCENT))
     waited = counted.get("waited_percent")
-    if isinstance(waited, Mapping) and (memory := _number(waited.get("memory"))) is not None:
+    answers = counted.get("answers")
+    if isinstance(answers, Mapping):
+        out += _simulated(answers, waited.get("cpu") if isinstance(waited, Mapping) else None)
+    if isinstance(waited, Mapping) and (memory := number(waited.get("memory"))) is not None:
         words = f"processes waited for memory in {memory:.0f} % of the time"
         out.append(Load(memory, MEMORY_PERCENT, words, memory > MEMORY_PERCENT))
+    return out
+
+
+def _simulated(answers: Mapping, waited) -> list[Load]:
+    """Of a SIMULATED drive, which works on the host's CPUs as its sensor does: its answers, and whether processes got a
+    CPU."""
+    out = []
+    late_us, service_us = number(answers.get("late_us")), number(answers.get("service_us"))
+    if late_us is not None and service_us:
+        percent = 100 * late_us / service_us
+        words = f"the SIMULATED drive answered {late_us:.0f} µs late in the mean, {percent:.0f} % of its service time"
+        out.append(Load(percent, LATE_PERCENT, words, percent > LATE_PERCENT))
+    if (percent := number(waited)) is not None:
+        words = f"processes waited for a CPU in {percent:.0f} % of the time, the SIMULATED drive among them"
+        out.append(Load(percent, WAITED_PERCENT, words, percent > WAITED_PERCENT))
     return out
 
 
@@ -64,7 +84,11 @@ def host(*found) -> str | None:
     return next((load.words for load in loads(*found) if load.beyond), None)
 
 
-def _number(value) -> float | None:
+def _list(value) -> list:
+    return value if isinstance(value, list) else []
+
+
+def number(value) -> float | None:
     """A number of the journal, which may hold anything."""
     good = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 1e9
     return float(value) if good else None

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from ssdrig import journal
 from ssdrig.analysis.smart import UNDER_LOAD
 from ssdrig.bench import Bench
+from ssdrig.drive import witness
 from ssdrig.drive.smart import counters
 from ssdrig.errors import JournalError, RigError, SsdrigError
 from ssdrig.plan.expand import Act
@@ -22,10 +23,12 @@ from ssdrig.steps.pace import Pace
 from ssdrig.words import size
 
 ANCHOR_INTERVAL_S = 60
+SECOND_NS = 1_000_000_000
 CLOCK_SET_NS = 1_000_000_000  # UTC - CLOCK_MONOTONIC has changed by more: someone set the wall clock
 EDGE_LEAD_S = 0.2  # the poll at the end of the load is to be over before the load is
 EDGE_NEAR_S = 2.0  # so near an edge there is no other poll
 CLIFF_POLLS = 2  # what looks like the cliff and was a stall may be polled too
+HOST_INTERVAL_S = 10  # how busy the host was, in one event
 RIG_SILENCE_S = 15  # a board that reboots is back within 5 s
 FEWEST_BARS = 8  # of the line, in a narrow terminal
 
@@ -62,6 +65,7 @@ class Live:
         self._low_rails: set[str] = set()  # whose voltage a person was warned of
         self._next_anchor = time.monotonic() + ANCHOR_INTERVAL_S
         self._utc_distance_ns = time.time_ns() - time.monotonic_ns()
+        self._host: dict | None = None  # the last reading of Bench.witness
         self._started = self._next_poll = 0.0
 
     def act(self, act: Act, round_: int | None, number: int, of: int) -> None:
@@ -89,7 +93,7 @@ class Live:
         self._edges, self._edges_s = [], []
         with self._polling:
             pass
-        self._pace, self._iops, self._cliff_polls = pace, [], 0
+        self._pace, self._iops, self._cliff_polls, self._host = pace, [], 0, None
         self._tie_clock()
         self._started = time.monotonic()
         self._next_poll = self._started + (pace.smart_s or math.inf) * self._k
@@ -195,6 +199,7 @@ class Live:
         """What is due once a second, with and without I/O. Raises RigError."""
         self._tie_clock()
         self._heed_rig()
+        self._heed_host()
 
     def _tie_clock(self) -> None:
         """An anchor each minute, and at once after someone set the wall clock."""
@@ -203,6 +208,17 @@ class Live:
             self._next_anchor = time.monotonic() + ANCHOR_INTERVAL_S
             self._utc_distance_ns = distance_ns
             anchor(self._book)
+
+    def _heed_host(self) -> None:
+        """Every HOST_INTERVAL_S how busy the host was since the last time."""
+        before = self._host
+        if before and time.monotonic_ns() - before["t_ns"] < HOST_INTERVAL_S * SECOND_NS:
+            return
+        since = ((before or {}).get("pace") or {}).get("next", witness.NOW)
+        self._host = after = self._here.witness(since)
+        if before:
+            lasted_s = round((after["t_ns"] - before["t_ns"]) / SECOND_NS, 3)
+            self._book.event("host", lasted_s=lasted_s, **witness.host(before, after))
 
     def _heed_rig(self) -> None:
         if self._rig and self._rig.silent_s() > RIG_SILENCE_S:

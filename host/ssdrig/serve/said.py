@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from ssdrig.serve.tail import Tail
 
 MOST_WORDS = 300
-QUIET = ("clock.anchor", "sums", "smart.start", "witness", "conditions", "run.start", "windows")
+QUIET = ("clock.anchor", "sums", "smart.start", "witness", "conditions", "run.start", "windows", "host")
 
 
 def facts(header: dict) -> dict:

@@ -122,7 +122,7 @@ def carry_out(act, stage, number: int) -> dict:
     )
     stage.means.pop(act.label, None)
     folder = stage.book.path / "played" / act.folder(stage.round, number)
-    counted = stage.bench.witness()
+    counted = stage.bench.witness(witness.NOW)
     ended = process.run(
         stage.bench.fio_target, _trace(act, stage), how(keys, stage.dilation), folder, stage.second, stage.asked
     )
@@ -131,7 +131,7 @@ def carry_out(act, stage, number: int) -> dict:
             stage.live.poll_smart("edge")
     more = {"round": stage.round} if stage.round else {}
     stage.book.event(
-        "witness", step=act.path, label=act.label, **more, **witness.between(counted, stage.bench.witness())
+        "witness", step=act.path, label=act.label, **more, **witness.between(counted, stage.bench.witness(witness.NOW))
     )
     if not ended.stopped:
         seconds = playedlog.load(folder)

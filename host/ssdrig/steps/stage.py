@@ -129,11 +129,11 @@ class Stage:
 
         self.live.begin(pace)
         self.means.pop(act.label, None)
-        before = self.bench.witness()
+        before = self.bench.witness(witness.NOW)
         result = fio.run(
             job, self.folder(act, number) / within, on_second=second, should_stop=lambda: ended[0] or self.asked()
         )
-        counted = witness.between(before, self.bench.witness())
+        counted = witness.between(before, self.bench.witness(witness.NOW))
         more = {"round": self.round} if self.round else {}
         self.book.event("witness", step=act.path, label=act.label, **more, **counted)
         if result.seconds:

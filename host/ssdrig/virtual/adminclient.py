@@ -35,6 +35,16 @@ def poll(admin_socket, timeout_s: float = POLL_TIMEOUT_S) -> dict:
     return {"t_start_ns": t_start_ns, "t_end_ns": time.monotonic_ns(), "simulated": True, "smartctl": smartctl, **pages}
 
 
+def pace(admin_socket, since: int, timeout_s: float = POLL_TIMEOUT_S) -> dict | None:
+    """How late the virtual drive answered against its model, from second `since` on: its bench health record
+    (virtual/device/pace.py). None where it does not answer: a load does not end for that."""
+    try:
+        found = ask(admin_socket, {"op": "pace", "since": since}, timeout_s)
+    except DriveError:
+        return None
+    return found if found.get("rows") else None
+
+
 def _page(admin_socket, lid: int, timeout_s: float) -> str | None:
     """The page as hex, None if the drive does not have it. Any other trouble is told: a page that is there but could
     not be read must not look like a drive without a NAND counter."""

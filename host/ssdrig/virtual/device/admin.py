@@ -8,6 +8,7 @@ PATH.truth  what no drive reports: the ledger. For comparison only; nothing of t
     {"op": "smartctl"}                          the document of `smartctl --json=cv -x`
     {"op": "flush"}, {"op": "format"}           {} when it is done
     {"op": "shut_down"}                         {} when power may go (NVMe: CC.SHN; ATA: STANDBY IMMEDIATE)
+    {"op": "pace", "since": n}                  {"next", "rows"}: how late it answered, from second n on (pace.py)
     {"op": "get_feature", "fid": 2 | 12 | 16}   {"value", "hex"}: NVMe features of power and temperature (power.py)
     {"op": "set_feature", "fid": ..., "value": n, "hex": "..."}     {} when it is done; hex: the data, of 12 alone
     {"op": "power_cut", "t_ns": n}              {"pages_lost": n}; t_ns: when the rail crossed the lock-out, or now
@@ -45,6 +46,8 @@ def answer_admin(device: Device, request: dict, now_ns: int) -> tuple[dict, int]
         return device.identity(), now_ns
     if op == "power_cut" and device.supplied:
         return device.power_cut(now_ns, request.get("t_ns")), now_ns
+    if op == "pace":
+        return device.pace.read(int(request["since"]), now_ns, device.latency_ns * device.dilation), now_ns
     if not device.powered:
         return {"error": "the drive has no power"}, now_ns
     if op == "log":

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from ssdrig.virtual.device import kept, nbd, powercut, reserve, store, thermal, told
+from ssdrig.virtual.device.pace import Pace
 from ssdrig.virtual.device.power import PowerFeatures
 from ssdrig.virtual.feed import BINS
 from ssdrig.virtual.flash import nand, power_states, versions
@@ -81,6 +82,7 @@ class Device:
         )
         self._ticked_ns, self._advanced = t0_ns, 0  # host time; model time to which energy is known
         self.latency_ns = 0  # model time from arrival to completion, summed over all commands of pages
+        self.pace = Pace()
         self._came_ns = 0  # model time of the last batch: they come in order, whichever connection they are from
         n = 3 * MAX_BATCH
         self._op, self._flags = np.zeros(n, np.uint8), np.zeros(n, np.uint8)
@@ -177,6 +179,7 @@ class Device:
             self.power_on_s += dt_s
             self.reported_J += self.preset.energy_report * power_W * dt_s
         self.reported_W = self.preset.energy_report * power_W
+        self.pace.second(t_ns, self.latency_ns * self.dilation)
         self.store.look()
         self.thermal = thermal.step(self.preset, self.thermal, power_W, dt_s, self.powered, self.power.tmt_C)
         self.keep_pace()
@@ -374,6 +377,7 @@ def warm_up(preset: Preset) -> None:
                 nbd.came_together(batch, 0, 1, 0, 0)
                 device.execute(buf, batch, 1, 0)
                 nbd.stamp(batch, 1, 0, 0)
+                nbd.count_late(batch, 1, 0, 0, device.pace.counts)
                 nbd.collect(batch, 1, 0, buf, reads)
             device.store.read(buf, np.array([[0, 0, store.PAGE_BYTES]]), 1)
             device.advance(1_000_000)

@@ -298,6 +298,24 @@ def tally(batch, n):
 
 
 @jit
+def count_late(waiting, n, now_ns, lead_ns, counts):
+    """Counts the answers that leave at now_ns, and by how much each is later than its command is done in the model,
+    into `counts` (int64: answers, ns together, the most ns). A reply may leave lead_ns before that, unless it promises
+    durability. A row is counted once: its AT, of no use by now, becomes -1."""
+    for i in range(n):
+        if waiting[i, DUE] > now_ns or waiting[i, AT] < 0:
+            continue
+        waiting[i, AT] = -1
+        late = now_ns - waiting[i, DUE]
+        if waiting[i, OP] != FLUSH and waiting[i, FLAGS] & FUA == 0:
+            late -= lead_ns
+        counts[0] += 1
+        if late > 0:
+            counts[1] += late
+            counts[2] = max(counts[2], late)
+
+
+@jit
 def stays(waiting, i, left, next_due):
     """Row i is moved up behind the `left` rows that stay already. Returns (left, next DUE of those that stay), i among
     them."""

@@ -51,11 +51,12 @@ class Waiting:
         self.reads = np.zeros((MAX_BATCH, 3), dtype=np.int64)
         self.n = self.longest_read = 0
         self._first_due_ns = -1
-        self._replied_ns = self._follow_ns = 0
+        self._replied_ns = self._follow_ns = self._lead_ns = 0
 
     def execute(self, buf: np.ndarray, batch: np.ndarray, n: int, now_ns: int) -> None:
         """Hand the first n rows of batch, which came at now_ns, to the drive."""
         lead_ns = LEAD_NS if self.n + n < DEEP else DEEP_LEAD_NS
+        self._lead_ns = lead_ns
         came_ns = self._follow_ns if 0 < now_ns - self._follow_ns < MAKE_UP_NS else now_ns
         first_due_ns, longest_read = self.device.execute(buf, batch, n, came_ns, lead_ns)
         self.longest_read = max(self.longest_read, longest_read)
@@ -63,7 +64,7 @@ class Waiting:
 
     def execute_stamped(self, buf: np.ndarray, batch: np.ndarray, n: int, now_ns: int) -> None:
         """The same of requests that say when they were submitted; at most MAKE_UP_NS ago is believed."""
-        self.device.lead_ns = AHEAD_NS
+        self.device.lead_ns = self._lead_ns = AHEAD_NS
         first = 0
         while first < n:
             end, came_ns = nbd.came_together(batch, first, n, now_ns, MAKE_UP_NS)
@@ -96,6 +97,8 @@ class Waiting:
         """Call before the rows that are due are taken out ..."""
         self._follow_ns = self._first_due_ns + USUAL_NS if self.n >= DEEP and self.device.latency else 0
         self._replied_ns = now_ns
+        if self.device.latency:
+            nbd.count_late(self.rows, self.n, now_ns, self._lead_ns, self.device.pace.counts)
 
     def left(self, n: int, first_due_ns: int) -> None:
         """... and after: n rows are left, the first of them due at first_due_ns (-1 if none)."""
