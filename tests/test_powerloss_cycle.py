@@ -4,13 +4,36 @@ import errno
 import socket
 import threading
 import time
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from ssdrig.errors import DriveError, ExchangedDrive, NotPaired, RigError, SlotError, SsdrigError, UnsafeTarget
-from ssdrig.powerloss import campaign, cycle, health, history, layout, nbdwriter, schedule, supply, target, writer
+from ssdrig.errors import (
+    ChangedDrive,
+    DriveError,
+    ExchangedDrive,
+    NotPaired,
+    PromiseBroken,
+    RigError,
+    SlotError,
+    SsdrigError,
+    UnsafeTarget,
+)
+from ssdrig.powerloss import (
+    campaign,
+    cycle,
+    health,
+    history,
+    layout,
+    nbdwriter,
+    schedule,
+    supply,
+    tally,
+    target,
+    writer,
+)
 from ssdrig.powerloss.aim import Plan
 from ssdrig.powerloss.promise import ACK, FLUSH, Promise
 from ssdrig.powerloss.slots import Slots
@@ -169,7 +192,7 @@ class FakeSlot:
     def __init__(self, does, error=None):
         self.does, self.gone, self.error, self.asked = does, threading.Event(), error, threading.Event()
 
-    def powerless(self):
+    def lost_power(self):
         self.asked.set()
         return self.gone.is_set()
 
@@ -177,6 +200,7 @@ class FakeSlot:
         self.does.append("drop")
         if self.error:
             raise self.error
+        self.dropped = True
 
 
 def rehearsal(drive, monkeypatch, statuses=(0, 0), why_not="", fails=()):
@@ -230,6 +254,12 @@ def test_drive_is_dropped_only_once_it_reads_as_without_power(drive):
     with it._dropping():
         assert slot.asked.wait(60)
     assert does == []
+    with it._dropping():
+        assert slot.asked.wait(60)
+        slot.lost_power = lambda: threading.current_thread() is threading.main_thread()
+    assert does == ["drop"]  # power was back before the watch saw that it had gone
+    does.clear()
+    slot = it._target.slot = FakeSlot(does)
     slot.error = UnsafeTarget("no other disk", "sdb", "connect it apart")
     with pytest.raises(UnsafeTarget), it._dropping():
         slot.gone.set()
@@ -266,11 +296,11 @@ def test_dead_needs_no_link_and_no_start_current(starts, by_slot, rig, findings,
     cut = schedule.Cut(1, "random", 0, "crowbar", None, 1, 1.0)
     if code:
         with pytest.raises(SlotError) as error:
-            it._gone(cut, gone)
+            it._gone(cut, gone, {})
         assert error.value.exit_code == code == 19 and kept[1] == "alive"
         assert not kept[0]["judged"] and not kept[0]["failed"] and kept[0]["why_not"]
     else:
-        it._gone(cut, gone)
+        it._gone(cut, gone, {})
         assert len(kept) == 1 and kept[0]["judged"] and kept[0]["failed"] == ("DEAD" in findings)
     assert kept[0]["findings"] == findings
 
@@ -306,3 +336,34 @@ def test_perst_that_stays_released_is_no_outage_and_the_run_says_so():
     assert len(it._unlike_an_outage()) == 1
     it.target.slot.place = SimpleNamespace(kind="SCSI")
     assert it._unlike_an_outage() == []
+
+
+@pytest.mark.parametrize(
+    ("facts", "finding"), [({"capacity_bytes": 1 << 20}, "CAPACITY"), ({"writable": False}, "READ_ONLY")]
+)
+def test_drive_that_comes_back_changed_is_found_and_not_cut_again(drive, facts, finding):
+    def back():
+        raise ChangedDrive("the drive", "a change", "look", **facts)
+
+    it = drive(back=back)
+    with pytest.raises(cycle.Gone) as gone:
+        lived(it)
+    assert it.told == [] and gone.value.changed == facts
+    it, kept = object.__new__(campaign._Campaign), []
+    it.target, it.supply = SimpleNamespace(slot=FakeSlot([]), queues_deleted=True), SimpleNamespace()
+    it.promise, it.state, it.tally, it.book = HELD, health.State(1.0), tally.Tally(), SimpleNamespace(path=Path("run"))
+    it.stage = SimpleNamespace(bench=SimpleNamespace(drive={"capacity_bytes": 2 << 20}), outcome=None)
+    it._fall, it._tell = lambda *_: None, lambda kind, **fields: kept.append(fields["stop"])
+
+    def keep(lived, blocks, judged):
+        kept.append(judged.record["findings"])
+        it.tally.add(judged.record)
+
+    it._keep = keep
+    rows = np.zeros(1, history.ROW)
+    rows["kind"], rows["n"], rows["submit_ns"], rows["done_ns"] = history.WRITE, 1, 10, 20
+    outcome = supply.Outcome(1000, 10, 2000, 1.0)
+    changed = cycle.Lived(rows, None, 500, 600, outcome, Plan("random", 0), ready_s=1.0, link_lost=True)
+    with pytest.raises(PromiseBroken):
+        it._gone(schedule.Cut(1, "random", 0, "command", None, 1, 1.0), changed, facts)
+    assert kept == [{finding: 1}, "changed"]

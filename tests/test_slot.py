@@ -26,7 +26,7 @@ def pcie(tree, index=0, hotplug=False):
         tree.write(file, "")
     tree.write(f"sys/devices/pci0000:00/{PORT}/pci_bus/{bus}/rescan", "")
     tree.write("sys/devices/pci0000:00/pci_bus/0000:00/rescan", "")
-    tree.write(f"{function}/config", b"\x4d\x14\x0c\xa8" + bytes(60))
+    tree.write(f"{function}/config", b"\x4d\x14\x0c\xa8\x06\x04" + bytes(58))
     if hotplug:
         tree.write(f"sys/bus/pci_express/drivers/pciehp/{PORT}:pcie004/driver", "")
         tree.write("sys/bus/pci/slots/1/address", f"{bus}:00\n")
@@ -204,11 +204,13 @@ def test_slot_without_hotplug_drops_once_and_scans_until_the_drive_is_there(tree
 
     kernel = Kernel(tree, "nvme0n1", back, powered=False)
     it = kernel.slot("nvme0n1")
-    assert it.removes and not it.powerless()
+    assert it.removes and not it.lost_power()
     it.look()
     assert kernel.written == []  # its power has not gone
     tree.write(f"{FUNCTION}/config", b"\xff" * 64)
-    assert it.powerless()
+    assert it.lost_power()
+    tree.write(f"{FUNCTION}/config", b"\x4d\x14\x0c\xa8\x00\x00" + bytes(58))  # it has begun anew
+    assert it.lost_power()
     it.drop()
     it.away()
     for kernel.s in (0.0, 0.1, 0.3, 0.6):

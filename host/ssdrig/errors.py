@@ -31,6 +31,14 @@ class ExchangedDrive(UnsafeTarget):
     """Another drive is where the one was that may be written."""
 
 
+class ChangedDrive(UnsafeTarget):
+    """The drive that may be written has come back with another capacity, or read-only. `facts`: of health.State."""
+
+    def __init__(self, expected: str, seen: str, do: str, **facts: int | bool):
+        super().__init__(expected, seen, do)
+        self.facts = facts
+
+
 class DriveError(SsdrigError):
     """The drive is lost, refuses, or did not do what it was told."""
 

@@ -21,6 +21,7 @@ from ssdrig.powerloss.target import Target
 SERVE = "import sys; from guest import near_drive; near_drive.main(sys.argv[0], sys.argv[1], int(sys.argv[2]))"
 PATIENCE_S = 300  # a guest that gets a tenth of a processor stands still for minutes
 ASKED_AGAIN = 2
+LOOK_S = 0.05
 
 
 class FarSlot:
@@ -36,8 +37,9 @@ class FarSlot:
     def place(self):
         return SimpleNamespace(**self._ask("slot place"))
 
-    def powerless(self) -> bool:
-        return self._ask("slot powerless")
+    def lost_power(self) -> bool:
+        time.sleep(LOOK_S)  # each answer costs the guest some ms of its processor
+        return self._ask("slot lost_power")
 
     def drop(self) -> None:
         self._ask("slot drop")

@@ -131,6 +131,19 @@ def found(pattern: str) -> list[str]:
     return sorted(glob.glob(pattern))
 
 
+def slot_power(port: str, on: bool) -> None:
+    """Switch the power of a root port's slot by its control register (PCI Express Base Specification 7.5.3.10, bit 10):
+    the device of a slot without power answers nothing, and starts anew. `port`: the last part of its address."""
+    [config] = glob.glob(f"/sys/bus/pci/devices/*{port}/config")
+    with open(config, "r+b", buffering=0) as file:
+        at, head = 0x34, file.read(256)
+        while head[at := head[at] if at == 0x34 else head[at + 1]] != 0x10:  # the PCI Express capability
+            pass
+        old = int.from_bytes(head[at + 0x18 : at + 0x1A], "little")
+        file.seek(at + 0x18)
+        file.write((old & ~0x400 if on else old | 0x400).to_bytes(2, "little"))
+
+
 def sync() -> None:
     os.sync()
 

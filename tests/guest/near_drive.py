@@ -54,7 +54,7 @@ def main(serial: str, host: str, port: int) -> None:
             },
             "slot removes": lambda: target.slot.removes,
             "slot dropped": lambda: target.slot.dropped,
-            "slot powerless": target.slot.powerless,
+            "slot lost_power": target.slot.lost_power,
             "slot drop": target.slot.drop,
             "drive": lambda: [held.drive.node, held.drive.capacity_bytes, target.queues_deleted, target.cannot],
         }

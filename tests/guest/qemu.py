@@ -51,7 +51,9 @@ PATHS_CONTROLLER = (
     "-device",
     f"nvme,id=pathcontroller,serial={PATHS.serial},bus=slot1,subsys=pathsubsystem",
 )
-DISKS = (NVME, SATA, SAS, USB, BOOT, PATHS, DETACHED)
+# behind a root port without hot-plug, whose power only its slot's control register takes
+FIXED = Disk("fixed", "FIXEDGUEST001", 64 * MIB, "nvme,bus=fixedport,serial={serial},drive={id}-file,id={id}")
+DISKS = (NVME, SATA, SAS, USB, BOOT, PATHS, DETACHED, FIXED)
 CUT = Disk("cut", "CUTGUEST00001", 256 * MIB, "nvme,bus=slot3,serial={serial},drive={id}-node,id={id}")  # put in later
 
 # A drive with flexible data placement: it counts what it writes to its media. QEMU has it from 8.0 on.
@@ -133,6 +135,8 @@ def argv(folder: Path, image: Path, disks: tuple[Disk, ...]) -> list[str]:
         "pcie-root-port,id=slot2,chassis=3",
         "-device",
         "pcie-root-port,id=slot3,chassis=4",
+        "-device",
+        "pcie-root-port,id=fixedport,chassis=5,hotplug=off",
         "-device",
         "mptsas1068,id=sasbus",
         "-device",

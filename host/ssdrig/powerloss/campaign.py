@@ -7,7 +7,7 @@ import contextlib
 import functools
 import time
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -208,7 +208,7 @@ class _Campaign:
         try:
             lived = self._lived(cut, where)
         except Gone as gone:
-            self._gone(cut, gone.lived)
+            self._gone(cut, gone.lived, gone.changed)
             raise
         if len(lived.rows):
             self.next_seq = int(lived.rows["seq"][-1]) + 1
@@ -269,20 +269,27 @@ class _Campaign:
             return error
         return PromiseBroken(outcome.expected, f"{outcome.seen}; then: {words_of(error)}", outcome.do)
 
-    def _gone(self, cut: Cut, lived: Lived) -> None:
-        """The drive has not come back, which is what this cut did. Where two commands switch the power, nobody has seen
-        that it is back."""
+    def _gone(self, cut: Cut, lived: Lived, changed: Mapping[str, Any]) -> None:
+        """The drive has not come back, or `changed`, which is what this cut did. Where two commands switch the power,
+        nobody has seen that it is back. Raises PromiseBroken for a change, SlotError where the host is at fault."""
         by_slot = self.target.slot is not None
         if not isinstance(self.supply, RigSupply) or by_slot and not health.no_start(lived.starts):
             lived.tries = min(lived.tries, health.DEAD_CYCLES - 1)
-        now_ns, unique, gone = time.monotonic_ns(), self.target.queues_deleted, health.State(None)
-        how = NONE, now_ns, self.promise, unique, self.state, gone, None, self._fall(cut, lived), lambda lba: None
+        now_ns, unique, before, after = time.monotonic_ns(), self.target.queues_deleted, self.state, health.State(None)
+        if changed:
+            if before.capacity_bytes is None:
+                before = before._replace(capacity_bytes=self.stage.bench.drive["capacity_bytes"])
+            after = before._replace(ready_s=lived.ready_s, **changed)
+        how = NONE, now_ns, self.promise, unique, before, after, None, self._fall(cut, lived), lambda lba: None
         judged = judging.judge(cut, lived, *how)
-        alive = health.alive(lived.starts) if by_slot else ""
+        alive = health.alive(lived.starts) if by_slot and not changed else ""
         if alive:  # what the host does not see is no finding on the drive
             none = {"findings": {}, "words": [], "failed": False, "interval": None, "suspicion": False}
             judged.record.update(judged=False, why_not=alive, **none)
         self._keep(lived, NONE, judged)
+        if changed and isinstance(outcome := self._outcome(), PromiseBroken):
+            self._tell("powerloss.end", stop="changed")
+            raise outcome
         if alive:
             self._tell("powerloss.end", stop="alive")
             do = f"nothing is said of the drive: {WAYS_OUT}"

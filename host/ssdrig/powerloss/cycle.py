@@ -18,7 +18,16 @@ import numpy as np
 from ssdrig import prctl
 from ssdrig.drive import witness
 from ssdrig.drive.target.slot import WAYS_OUT
-from ssdrig.errors import DriveError, ExchangedDrive, NotPaired, RigError, SlotError, SsdrigError, words_of
+from ssdrig.errors import (
+    ChangedDrive,
+    DriveError,
+    ExchangedDrive,
+    NotPaired,
+    RigError,
+    SlotError,
+    SsdrigError,
+    words_of,
+)
 from ssdrig.powerloss import aim, history, readback, schedule
 from ssdrig.powerloss.health import DEAD_CYCLES, READY_S
 from ssdrig.powerloss.history import NEVER, History
@@ -68,11 +77,12 @@ class Lived:
 
 
 class Gone(DriveError):
-    """The drive of a session has not come back; `lived`: what there is to say of it."""
+    """The drive of a session has not come back; `lived`: what there is to say of it; `changed`: or it is there and may
+    not be written, and these facts of it (health.State) differ."""
 
-    def __init__(self, error: SsdrigError, lived: Lived):
+    def __init__(self, error: SsdrigError, lived: Lived, changed: Mapping[str, Any] | None = None):
         super().__init__(error.expected, error.seen, error.do)
-        self.lived = lived
+        self.lived, self.changed = lived, changed or {}
 
 
 class Cycle:
@@ -172,7 +182,7 @@ class Cycle:
     def _found(self, after: str):
         try:
             return self.there(READY_S)
-        except ExchangedDrive:
+        except (ExchangedDrive, ChangedDrive):
             raise
         except SsdrigError as error:
             expected = f"the drive back in the kernel within {READY_S:g} s after {after}: no cut was judged"
@@ -191,7 +201,7 @@ class Cycle:
         def watch() -> None:
             try:
                 while not ended.wait(LOOK_S):
-                    if slot.powerless():
+                    if slot.lost_power():
                         slot.drop()
                         return
             except SsdrigError as error:
@@ -206,6 +216,8 @@ class Cycle:
             watching.join()
         if failed:
             raise failed[0]
+        if not slot.dropped and slot.lost_power():  # power was back before anyone looked
+            slot.drop()
 
     def _drawn_A(self) -> float | None:
         """The mean current of the rail from now on, for START_S; None without a rig, or without samples."""
@@ -284,6 +296,9 @@ class Cycle:
                 link = self.there(READY_S)
             except ExchangedDrive:
                 raise  # nobody has said that this one's power may be cut
+            except ChangedDrive as error:
+                lived.ready_s = (time.monotonic_ns() - since.on_ns) / 1e9
+                raise Gone(error, lived, error.facts) from error
             except SsdrigError as error:
                 self._tell("drive.missing", cut=cut.number, tries=lived.tries, why=words_of(error))
                 if self._target.ended():
@@ -339,7 +354,7 @@ class Cycle:
                     with contextlib.suppress(SsdrigError, OSError):
                         link.close()
                 if time.monotonic() > deadline or self._target.ended():
-                    if isinstance(error, ExchangedDrive):
+                    if isinstance(error, (ExchangedDrive, ChangedDrive)):
                         raise
                     raise DriveError(
                         f"the drive to come back within {within_s:g} s of power", words_of(error), "look at the drive"

@@ -22,13 +22,14 @@ from ssdrig.drive.target.door import Door, controller, sequence
 from ssdrig.drive.target.door import alive as _alive
 from ssdrig.drive.target.inventory import Drive
 from ssdrig.drive.target.uses import Machine, survey
-from ssdrig.errors import ExchangedDrive, UnsafeTarget
+from ssdrig.errors import ChangedDrive, ExchangedDrive, UnsafeTarget
 from ssdrig.terminal import printable
 from ssdrig.words import size
 
 SMALLEST_DRIVE_BYTES = 16 << 20  # failed drives show up with 0, 32 KiB, 2 MB or 8 MB and a name of their controller's
 WIPEFS_TIMEOUT_S = 20
 CONTENT = "signature"
+READ_ONLY = "read-only"
 PASSING = ("writer",)  # what may be over in a moment
 LOOKS_S = (0.3, 1.0, 3.0)  # pauses between looks at it
 
@@ -135,10 +136,12 @@ class Held:
             return found
         match = identity.compare(self.drive, here) if here else None
         if match and match.facts == ("capacity_bytes",):
-            raise UnsafeTarget(
+            assert here is not None
+            raise ChangedDrive(
                 f"{_title(self.drive)} with {self.drive.capacity_bytes} bytes",
-                f"{here.capacity_bytes} bytes" if here else "",
+                f"{here.capacity_bytes} bytes",
                 "look at the drive: it came back with another size",
+                capacity_bytes=here.capacity_bytes,
             )
         seen = "nothing" if here is None else f"{printable(here.model) or 'a drive'}, serial {_serial(here)}"
         if match and "serial" not in match.facts and "model" not in match.facts:
@@ -200,7 +203,10 @@ class Held:
         against = [r for r in found if content or r.check != CONTENT] + against + unopened
         if against:
             self._close()
-            raise _unsafe(drive, against)
+            error = _unsafe(drive, against)
+            if not content and {r.check for r in against} == {READ_ONLY}:
+                raise ChangedDrive(error.expected, error.seen, error.do, writable=False)
+            raise error
 
     def _close(self) -> None:
         self.opened.shut()
@@ -299,7 +305,7 @@ def _refusals(drive: Drive, destroy_serial: str | None, root, machine: Machine) 
     if drive.capacity_bytes < SMALLEST_DRIVE_BYTES:
         refuse("capacity", f"{drive.capacity_bytes} bytes is no drive: it has failed, or has no medium")
     if sysfs.text(sysfs.within(root, "sys/block", drive.name, "ro")) == "1":
-        refuse("read-only", "the kernel has it read-only (a write-protect switch, or a drive at its end of life)")
+        refuse(READ_ONLY, "the kernel has it read-only (a write-protect switch, or a drive at its end of life)")
 
     # Namespaces and second paths of one drive share its serial: what uses one of them is hit by what is done to the
     # other.

@@ -20,6 +20,8 @@ PCIE, SCSI, USB, FABRIC, FIXED = "PCIe", "SCSI", "USB", "fabric", "fixed"
 FUNCTION = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 PATH = re.compile(r"(nvme\d+)c\d+(n\d+)")  # one path of a namespace with several controllers
 GONE = b"\xff" * 4  # what a PCI function without power reads as
+# of its configuration space: it answers no access to its memory after a reset, until the kernel sets this bit
+HEAD_BYTES, MEMORY = 8, 1 << 1
 SCAN_S = 0.25  # between two scans of the drive's own bus
 WIDE_S = 5.0  # before the whole machine is scanned, and between two such scans
 STALE_S = 10.0  # before a disk that is there and does not read is dropped
@@ -198,10 +200,11 @@ class Slot:
         """Whether the kernel must be made to drop the drive while it has no power."""
         return self.place.kind == PCIE and not self.place.hotplug
 
-    def powerless(self) -> bool:
-        """Whether all of its PCI functions read as those without power do. False where that cannot be seen."""
+    def lost_power(self) -> bool:
+        """Whether each of its PCI functions reads as one without power, or as one that began anew and was not set up
+        since. False where that cannot be seen."""
         configs = [os.path.join(each, "config") for each in self.place.devices]
-        return self.place.kind == PCIE and all(not os.path.exists(each) or _reads_gone(each) for each in configs)
+        return self.place.kind == PCIE and all(not os.path.exists(each) or _lost(each) for each in configs)
 
     def drop(self) -> None:
         """Have the kernel drop the drive; one that has its power gets an orderly shutdown. Raises UnsafeTarget where
@@ -266,12 +269,13 @@ class Slot:
             raise DriveError(f"the kernel to take {content!r} at {file}", words_of(error), WAYS_OUT) from error
 
 
-def _reads_gone(config: str) -> bool:
+def _lost(config: str) -> bool:
     try:
         with open(config, "rb") as file:
-            return file.read(len(GONE)) == GONE
+            head = file.read(HEAD_BYTES)
     except OSError:
         return not os.path.exists(config)
+    return head[:4] == GONE or len(head) == HEAD_BYTES and not head[4] & MEMORY
 
 
 def _serials(device: str) -> list[str]:
