@@ -1,11 +1,13 @@
 """powerloss/target.py: which drive of this machine is judged, and what is held against it."""
 
 import pytest
+from disktree import DiskTree
 from drives import a_drive
 
 from ssdrig.benchmarks.powerloss_scenes import pages
 from ssdrig.drive import features
 from ssdrig.drive.smart import nvme_cli
+from ssdrig.drive.target.inventory import all_drives
 from ssdrig.errors import DriveError, UnsafeTarget
 from ssdrig.powerloss import target
 from ssdrig.powerloss.promise import ACK, FLUSH
@@ -67,3 +69,18 @@ def test_whose_verdict_would_not_be_the_drives_own_is_refused(monkeypatch, drive
     assert target.refuse(a_drive(), False, False) == "its promise"
     for between in ({"interface": "USB", "controller": None}, {"model": "QEMU NVMe Ctrl"}):
         assert target.refuse(a_drive(**between), True, False) == "its promise"
+
+
+def test_a_sas_disk_and_a_bridge_without_identify_are_judged_by_their_caching_page(tmp_path):
+    """They have no IDENTIFY DEVICE that hdparm could read."""
+    tree = DiskTree(tmp_path)
+    tree.sas("sda")
+    tree.usb("sdb")
+    for name in ("sda", "sdb"):
+        queue = f"sys/block/{name}/queue"
+        for file, text in {"write_cache": "write back", "fua": "0", "max_sectors_kb": "512", "nomerges": "2"}.items():
+            tree.write(f"{queue}/{file}", text + "\n")
+        tree.write(f"sys/block/{name}/device/scsi_disk/0:0:0:0/cache_type", "write back\n")
+    for drive in all_drives(tree.root):
+        found = target.of_drive(drive, False, tree.root)
+        assert (found.mode, found.fua, found.block_bytes) == (FLUSH, False, 512)

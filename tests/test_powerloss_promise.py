@@ -4,7 +4,7 @@ import pytest
 
 from ssdrig.benchmarks.powerloss_scenes import KEPT, pages
 from ssdrig.errors import DriveError
-from ssdrig.powerloss import promise
+from ssdrig.powerloss import aim, promise
 from ssdrig.powerloss.promise import ACK, FLUSH
 
 QUEUE = {"write_cache": "write back", "max_sectors_kb": "1280", "nomerges": "2"}
@@ -97,3 +97,32 @@ def test_a_kernel_that_drops_flushes_is_refused():
     with pytest.raises(DriveError, match="write through"):
         promise.heard(KEPT, QUEUE | {"write_cache": "write through"})
     assert promise.heard(KEPT._replace(mode=ACK), QUEUE | {"write_cache": "write through"}).mode == ACK
+
+
+@pytest.mark.parametrize(("fua", "sent"), [("1", True), ("0", False), ("", True)])
+def test_where_the_kernel_sends_no_fua_the_promise_is_of_flush(fua, sent):
+    """libata sends FUA to no SATA drive unless libata.fua=1: RWF_DSYNC is a write and a FLUSH behind it there."""
+    found = promise.heard(promise.ata(words()), {**QUEUE, "fua": fua})
+    assert found.fua is sent and ("FLUSH or FUA" in found.why) is sent
+    assert aim.without_fua({"fua": 2, "fua:-1..1": 1, "flush": 1, "random": 3}) == {
+        "flush": 3,
+        "flush:-1..1": 1,
+        "random": 3,
+    }
+
+
+@pytest.mark.parametrize(
+    ("cache_type", "claimed", "mode"),
+    [
+        ("write back", False, FLUSH),
+        ("write back, no read (daft)", False, FLUSH),
+        ("write through", False, FLUSH),  # off, or the disk has no caching page: the kernel calls both so
+        ("write through", True, ACK),
+        ("", False, FLUSH),
+    ],
+)
+def test_scsi_disk_promises_no_more_than_it_says(cache_type, claimed, mode):
+    found = promise.scsi(4096, cache_type, claimed)
+    assert (found.mode, found.block_bytes, found.atomic_blocks, found.after_trim) == (mode, 4096, 1, None)
+    with pytest.raises(DriveError):
+        promise.heard(found._replace(mode=FLUSH), {**QUEUE, "write_cache": "write through"})

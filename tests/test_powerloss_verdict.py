@@ -5,10 +5,12 @@ import numpy as np
 import pytest
 
 from ssdrig.benchmarks import powerloss, powerloss_scenes
-from ssdrig.benchmarks.powerloss_scenes import FIRST_SEQ, KEPT, SCENES, TWO_CUTS, W0, Scene
+from ssdrig.benchmarks.powerloss_scenes import FIRST_SEQ, KEPT, SCENES, TWO_CUTS, W0, Scene, rows
 from ssdrig.powerloss import verdict
 from ssdrig.powerloss.findings import CLASSES, NAMES
 from ssdrig.powerloss.history import FUA, NEVER, WRITE
+from ssdrig.powerloss.proof import proof
+from ssdrig.powerloss.verdict import Blocks, Session
 
 
 @pytest.mark.parametrize("scene", SCENES, ids=lambda scene: scene.name)
@@ -73,3 +75,15 @@ def test_a_long_session_without_fault_accuses_nobody():
     lost = {NAMES[n] for n in older.finding}
     assert lost == {"LOST_FUA", "LOST_FLUSHED", "OK"} and (older.finding > 0).sum() > 4500
     assert session.rows["seq"][0] == 1 and FIRST_SEQ > 1
+
+
+def test_a_lost_write_with_fua_is_a_lost_flush_where_the_kernel_sends_no_fua():
+    commands = rows([(WRITE, 0, 1, 10, 20, FUA)])
+    session = Session(commands, 100, 200, 300, 400)
+    blocks = Blocks(*(np.array([each]) for each in (0, 7, 7)), np.zeros(1, bool))
+    for fua, name in ((True, "LOST_FUA"), (False, "LOST_FLUSHED")):
+        held = KEPT._replace(fua=fua)
+        found = verdict.judge(session, blocks, held)
+        assert [NAMES[n] for n in found.finding] == [name]
+        said = proof(session, blocks, held, found, 0, None)["sentences"]
+        assert ("with FUA" in said[0]) is fua

@@ -6,6 +6,7 @@ that came to is computed afterwards, from the history and the time that the boar
 
 Times: ns of CLOCK_MONOTONIC."""
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from ssdrig.deferred import Deferred
@@ -96,6 +97,16 @@ class Actual(NamedTuple):
     delta_us: float
     ack_us: float | None
     bound_us: float
+
+
+def without_fua(aims: Mapping[str, int]) -> dict[str, int]:
+    """Aims and their shares where the kernel sends no FUA: those at FUA are at the FLUSH that it sends in its place."""
+    out: dict[str, int] = {}
+    for text, share in aims.items():
+        name, colon, given = text.partition(":")
+        to = f"flush{colon}{given}" if name == "fua" else text
+        out[to] = out.get(to, 0) + share
+    return out
 
 
 def parse(text: str) -> Aim:

@@ -66,6 +66,8 @@ class _Campaign:
         if not isinstance(self.supply, RigSupply):  # without a rig nobody sees the drive's current
             self.aims = {each: n for each, n in self.aims.items() if aim.parse(each).name not in aim.SIGNED}
             self.aims = self.aims or {"random": 1}
+        if not self.promise.fua:  # the kernel sends a FLUSH in its place
+            self.aims = aim.without_fua(self.aims)
         self.contents = Contents(self.layout, verdict.known(0))
         self.next_seq = 1
         self.written_bytes = 0

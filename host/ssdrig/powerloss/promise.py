@@ -27,6 +27,7 @@ class Promise(NamedTuple):
     after_trim: str | None  # "zeros", "ones"; None: the drive does not say how trimmed blocks read
     own: bool  # the drive says so itself; False: somebody claims ACK for it
     why: str
+    fua: bool = True  # the kernel sends FUA; False: a write and a FLUSH behind it
 
 
 def nvme(id_ctrl: bytes, id_ns: bytes, cache_on: bool | None, claimed: bool = False) -> Promise:
@@ -63,6 +64,14 @@ def ata(words: list[int], claimed: bool = False) -> Promise:
     return Promise(mode, block, 1, 0, 0, "zeros" if zeros else None, own, why)
 
 
+def scsi(block_bytes: int, cache_type: str, claimed: bool = False) -> Promise:
+    """Of a SCSI disk, or what a bridge shows as one, by what the kernel read of its caching page (cache_type of its
+    scsi_disk). "write through" may mean that it has no such page: it promises nothing then."""
+    cached = cache_type.startswith("write back")
+    mode, own, why = _mode(True, None, claimed)
+    return Promise(mode, block_bytes, 1, 0, 0, None, own, why if cached or claimed else f"{why} (it does not say)")
+
+
 def _mode(present: bool, cache_on: bool | None, claimed: bool) -> tuple[str, bool, str]:
     if not present:
         return ACK, True, "the drive has no volatile write cache: what it acknowledges is kept"
@@ -74,15 +83,18 @@ def _mode(present: bool, cache_on: bool | None, claimed: bool) -> tuple[str, boo
 
 
 def heard(promise: Promise, queue: Mapping[str, str]) -> Promise:
-    """What of it can be tested through the kernel's queue (/sys/block/X/queue: write_cache, max_sectors_kb, nomerges,
-    chunk_sectors as text). Raises DriveError where the kernel would drop every FLUSH: the drive would be blamed for
-    the host."""
+    """What of it can be tested through the kernel's queue (/sys/block/X/queue: write_cache, fua, max_sectors_kb,
+    nomerges, chunk_sectors as text). Raises DriveError where the kernel would drop every FLUSH: the drive would be
+    blamed for the host."""
     if promise.mode == FLUSH and queue.get("write_cache", "").strip() != "write back":
         raise DriveError(
             "a kernel that passes FLUSH and FUA on, the drive's write cache being volatile",
             f"queue/write_cache is {queue.get('write_cache')!r}",
             "write 'write back' to /sys/block/X/queue/write_cache, or switch the drive's cache off",
         )
+    if queue.get("fua", "").strip() == "0":
+        why = promise.why.replace("FLUSH or FUA covers", "FLUSH covers")
+        promise = promise._replace(fua=False, why=f"{why}; the kernel sends no FUA to it, but a FLUSH after the write")
     one_command = int(queue.get("max_sectors_kb") or 0) * 1024 // promise.block_bytes
     if queue.get("nomerges", "").strip() != "2":
         one_command = 1  # the kernel may make one command of two

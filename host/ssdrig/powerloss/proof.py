@@ -138,7 +138,7 @@ def _sentences(proof: dict, rows: np.ndarray, durable: int, seen_row: int) -> li
         if proof["flush"] is not None:
             how = f", and the acknowledged FLUSH {proof['flush']} was submitted after that"
         elif rows["flags"][durable] & FUA:
-            did += " with FUA"
+            did += " with FUA" if proof["promise"].get("fua", True) else " with a FLUSH after it"
         else:
             how = ": " + proof["promise"]["why"]
         out.append(f"{block.capitalize()}: command {proof['durable']} {did} and was acknowledged{when}{how}.")

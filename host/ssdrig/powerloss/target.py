@@ -10,6 +10,7 @@ from ssdrig.drive.erase import ata_security
 from ssdrig.drive.smart import nvme_cli
 from ssdrig.drive.target import block, sysfs
 from ssdrig.drive.target.guard import Held, lost_mark
+from ssdrig.drive.target.identity import IDENTIFY
 from ssdrig.drive.target.inventory import Drive
 from ssdrig.drive.target.slot import Slot
 from ssdrig.errors import DriveError, SsdrigError, UnsafeTarget
@@ -23,7 +24,7 @@ KERNEL_S = 120.0  # a kernel gives up on a command after 30 s, and may repeat it
 SERVER_S = 30.0  # nobody repeats a command to a server
 VIRTUAL_DISKS = ("QEMU", "VMware", "VBOX", "Msft", "Xen", "Virtual", "LIO-ORG")  # how such disks name themselves
 ATOMIC = "atomic writes of more than one block: {}"
-QUEUE = ("write_cache", "max_sectors_kb", "nomerges", "chunk_sectors")
+QUEUE = ("write_cache", "fua", "max_sectors_kb", "nomerges", "chunk_sectors")
 
 
 def _nothing() -> None:
@@ -137,8 +138,12 @@ def of_drive(drive: Drive, claimed: bool, root: str | os.PathLike = "/") -> Prom
 
         bits, _ = features.value(drive.controller, features.WRITE_CACHE)
         found = promise.nvme(id_ctrl, id_ns, None if bits is None else bool(bits & 1), claimed)
-    else:
+    elif drive.interface == "SATA" or drive.serial_source == IDENTIFY:
         found = promise.ata(ata_security.words(drive), claimed)
+    else:
+        folder = sysfs.within(root, "sys/block", drive.name, "device", "scsi_disk")
+        cache_type = next((sysfs.text(folder, name, "cache_type") for name in sysfs.listing(folder)), "")
+        found = promise.scsi(drive.logical_block_bytes, cache_type, claimed)
     return promise.heard(found, queue)
 
 
@@ -167,6 +172,8 @@ def cannot(drive: Drive) -> tuple[str, ...]:
     found = ["an announced loss of power: this version does not tell a drive of this machine that power will go"]
     if sysfs.text(f"/sys/block/{drive.name}/queue/nomerges") != "2":
         found.append(ATOMIC.format(f"the kernel may merge commands (queue/nomerges of {drive.name} is not 2)"))
+    if sysfs.text(f"/sys/block/{drive.name}/queue/fua") == "0":
+        found.append("FUA: the kernel sends a write and a FLUSH in its place (queue/fua is 0)")
     if not drive.controller:
         found.append("GHOST with certainty: a SATA drive's queue outlives the link")
     return tuple(found)

@@ -187,7 +187,8 @@ def judge(session: Session, blocks: Blocks, promise: Promise) -> Verdict:
         say("TRIM_UNDONE", ~free & (kind[setter] == BLANK))
         if promise.mode == ACK:
             say("LOST_ACKED", ~free)
-        say("LOST_FUA", ~free & (rows["flags"][setter] & FUA > 0))
+        if promise.fua:  # else the kernel has sent a FLUSH
+            say("LOST_FUA", ~free & (rows["flags"][setter] & FUA > 0))
         say("LOST_FLUSHED", ~free)
     newer = (blocks.base >= 0) & (blocks.seen > blocks.base)
     say("GHOST" if session.queues_deleted else "GHOST_UNSURE", newer)
