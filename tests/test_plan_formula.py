@@ -8,13 +8,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ssdrig.plan import formula
+from ssdrig.uncertain import Uncertain
 
 VALUES = {("a", "MB/s"): 500.0, ("b-1", "MB/s"): 200.0, ("a", "iops"): 1000.0, ("a", "W"): 4.0, ("a", "iops/W"): 250.0}
 VALUES |= {("w", "iops"): 10.0, ("r/point", "iops"): 7.0, ("100", "W"): 9.0, ("a", "lat_p99"): float("nan")}
 
 
-def value(text):
-    return formula.evaluate(formula.parse(text), lambda path, name: VALUES.get((path, name)))
+def value(text, **errors):
+    """(value, reason); figures are exact but those whose errors are named."""
+
+    def lookup(path, name):
+        return Uncertain(VALUES.get((path, name)), errors.get(path, 0.0))
+
+    found = formula.evaluate(formula.parse(text), lookup)
+    return found.value, found.why or None
 
 
 @pytest.mark.parametrize(
@@ -47,8 +54,8 @@ def test_values(text, expected):
 @pytest.mark.parametrize(
     "text, reason",
     [
-        ("a.MB/s / (a.W - 4)", "division by zero: a.W - 4 is 0"),
-        ("1 / 0", "division by zero: 0 is 0"),
+        ("a.MB/s / (a.W - 4)", "a.W - 4 is 0 ± 0, too near to 0"),
+        ("1 / 0", "0 is 0 ± 0, too near to 0"),
         ("1 + c.W * 2", "c.W is unknown"),
         ("a.lat_p99", "a.lat_p99 is unknown"),
         ("c.W / d.W", "c.W is unknown"),
@@ -134,7 +141,7 @@ def test_sums_are_pythons(text):
     try:
         assert found == pytest.approx(of_python(ast.parse(text, mode="eval").body)) and why is None
     except ZeroDivisionError:
-        assert found is None and "division by zero" in why
+        assert found is None and "too near to 0" in why
     again, _ = value(formula.written(formula.parse(text)))
     assert again == found
 
@@ -143,6 +150,6 @@ def test_sums_are_pythons(text):
 @given(st.text(st.sampled_from("a1.-+*/() MBs_W\n\x00é"), max_size=30))
 def test_any_text_is_a_formula_or_a_value_error(text):
     try:
-        assert formula.evaluate(formula.parse(text), lambda path, name: 1.0)
+        assert formula.evaluate(formula.parse(text), lambda path, name: Uncertain(1.0, 0.0))
     except ValueError as error:
         assert str(error)

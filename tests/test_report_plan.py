@@ -189,7 +189,7 @@ def test_a_figure_is_the_formula_of_the_plan(tables):
     }
     assert "50.0 <span" in view(tables, "steps", **show)
     assert "trim.MB/s is unknown" in view(tables, "steps", **show | {"formula": "trim.MB/s / clean.MB/s"})
-    assert formula.evaluate(formula.parse("1 + 1"), lambda *_: None) == (2, None)
+    assert formula.evaluate(formula.parse("1 + 1"), lambda *_: None).value == 2
 
 
 def test_a_plotted_figure_is_known_by_a_word(tables, monkeypatch):

@@ -10,7 +10,12 @@ STEADY = "steady state, 42–60 s"
 
 def run(name, iops=None, **figures):
     of = dict.fromkeys(KEYS) | {"iops_mean": iops, "iops_sd": iops and iops / 50, "iops_min": iops and 0.9 * iops}
-    return verdict.Run(name, of | figures)
+    of |= {"t0_s": 42, "t1_s": 60} | figures
+    percent = of["power_uncertainty_percent"] or 0
+    errors = {"iops_mean": (iops or 0) / 100, "wa": of["wa_error"]}
+    errors |= {key: percent / 100 * of[key] for key in ("power_mean_W", "energy_uJ_per_io") if of[key]}
+    errors |= {key: 0.01 * of[key] for key in ("lat_p999_us", "clat_p999_us") if of[key]}
+    return verdict.Run(name, of | {"errors": {key: error for key, error in errors.items() if error is not None}})
 
 
 def said(*runs, apart=None, review=0, label=STEADY):

@@ -5,7 +5,7 @@ import pytest
 
 from ssdrig.analysis import RunData, window_figures
 from ssdrig.analysis.rundata import Rail
-from ssdrig.load.fiotext import plat_ns, plat_upper_ns
+from ssdrig.load.fiotext import BINS, plat_ns, plat_upper_ns
 from ssdrig.rules import windows
 from ssdrig.rules.windows import Unfinished, Window
 
@@ -103,11 +103,17 @@ def test_a_histogram_counts_from_the_first_second_to_before_the_last_edge():
     assert noted(out, "fio left no histogram of clat for these seconds")
 
 
+def counts(of: dict[int, float]) -> np.ndarray:
+    """A histogram of lat: I/Os by bin."""
+    out = np.zeros(BINS)
+    out[list(of)] = list(of.values())
+    return out
+
+
 @pytest.mark.parametrize(("slow", "name"), [(10, "p99"), (500, "p50")])
 def test_percentiles_of_latency_are_of_the_nearest_rank(slow, name):
     for more, value in ((0, LOW), (1, HIGH)):
-        cells = np.array([[0, LOW, 1000 - slow - more], [7, HIGH, slow + more]])
-        out = window_figures.percentiles("lat", cells, 1, [])
+        out = window_figures.percentiles("lat", counts({LOW: 1000 - slow - more, HIGH: slow + more}), 1, [])
         assert out[f"lat_{name}_us"] == exactly(plat_ns(value) / 1000) and "clat_mean_us" not in out
 
 
@@ -115,15 +121,14 @@ def test_percentiles_of_latency_are_of_the_nearest_rank(slow, name):
 def test_a_percentile_of_latency_needs_ten_beyond_it(name, needs):
     for n, there in ((needs, True), (needs - 1, False)):
         notes = []
-        found = window_figures.percentiles("clat", np.array([[0, LOW, n - 1], [1, LOW, 1]]), 1, notes)
+        found = window_figures.percentiles("clat", counts({LOW: n}), 1, notes)
         assert (f"clat_{name}_us" in found) == there
         why = f"clat_{name}_us: {n} I/Os are too few for this percentile, which needs {needs}"
         assert (why in notes) != there and any(f"clat_{name}_us" in note for note in notes) != there
 
 
 def test_the_longest_latency_is_the_upper_edge_of_its_bin():
-    cells = np.array([[0, LOW, 5], [3, HIGH, 1], [4, LOW, 5]])
-    found = window_figures.percentiles("lat", cells, 2, [])
+    found = window_figures.percentiles("lat", counts({LOW: 10, HIGH: 1}), 2, [])
     assert found == {"lat_max_us": exactly(plat_upper_ns(HIGH) / 2000)}
 
 
@@ -135,10 +140,10 @@ def test_a_status_document_stands_for_an_edge_within_a_second(k, first_s, last_s
     data = run([10] * 10, k=k)
     data.lat_t_s = np.array([0.0, first_s, 6.0, last_s])
     data.lat_hist = np.array([[1, HIGH, 9], [2, LOW, 5], [3, LOW, 7]])
-    cells = window_figures.lat_cells(data, Window("some", 4, 8, {}))
-    assert (None if cells is None else cells[:, 2].tolist()) == ([5, 7] if there else None)
+    found = window_figures.lat_counts(data, Window("some", 4, 8, {}))
+    assert (None if found is None else found[[LOW, HIGH]].tolist()) == ([12, 0] if there else None)
     data.lat_t_s = np.empty(0)
-    assert window_figures.lat_cells(data, Window("some", 4, 8, {})) is None
+    assert window_figures.lat_counts(data, Window("some", 4, 8, {})) is None
 
 
 @pytest.mark.parametrize("late_s", [0.0, 0.1, 0.4, 0.6, 0.99])
@@ -153,10 +158,33 @@ def test_latencies_of_a_window_are_of_no_io_beside_it(late_s):
         rows += [[i, LOW, round(1000 * fast)], [i, HIGH, round(1000 * (b - a - fast))]]
     data.lat_hist = np.array([row for row in rows if row[2]])
     for span, bin_ in (((0, 10), LOW), ((10, 20), HIGH), ((3, 8), LOW)):
-        cells = window_figures.lat_cells(data, Window("some", *span, {}))
-        assert set(cells[:, 1]) == {bin_}
-        assert cells[:, 2].sum() >= 1000 * (span[1] - span[0] - 2)
-    assert window_figures.lat_cells(data, Window("all", 0, 20, {}))[:, 2].sum() == 20_000
+        found = window_figures.lat_counts(data, Window("some", *span, {}))
+        assert np.flatnonzero(found).tolist() == [bin_]
+        assert found.sum() >= 1000 * (span[1] - span[0] - 2)
+    assert window_figures.lat_counts(data, Window("all", 0, 20, {})).sum() == 20_000
+    data.hist = np.array([[second, LOW if second < 10 else HIGH, 1000] for second in range(20)])
+    for span, bin_ in (((0, 10), LOW), ((10, 20), HIGH), ((3, 8), LOW)):  # with clat by the second: all of its I/Os
+        found = window_figures.lat_counts(data, Window("some", *span, {}))
+        assert found[bin_] == pytest.approx(1000 * (span[1] - span[0]), rel=2e-3)
+        assert found.sum() == pytest.approx(found[bin_])
+
+
+@pytest.mark.parametrize("late_s", [0.1, 0.5, 0.9])
+def test_percentiles_of_lat_are_of_the_labelled_seconds(late_s):
+    """One second in ten is slow; documents come late_s behind each second. lat lies a bin above clat."""
+    data = run([1000] * 30)
+    rows = [[s, LOW if s % 10 else HIGH, 1000] for s in range(30)]
+    data.hist, data.lat_t_s = np.array(rows), np.array([0.0, *(np.arange(30) + late_s), 30.0])
+    cells = []
+    for i, (a, b) in enumerate(zip(data.lat_t_s, data.lat_t_s[1:]), 1):
+        slow = sum(max(0.0, min(b, s + 1) - max(a, s)) for s in (0, 10, 20))
+        cells += [[i, LOW + 1, round(1000 * (b - a - slow))], [i, HIGH + 1, round(1000 * slow)]]
+    data.lat_hist = np.array([row for row in cells if row[2]])
+    for begin, end in ((5, 10), (10, 20), (10, 11 + 2), (11, 20)):
+        found = window_figures.lat_counts(data, Window("some", begin, end, {}))
+        slow = sum(begin <= s < end for s in (0, 10, 20))
+        assert found[HIGH + 1] == pytest.approx(1000 * slow, abs=5)
+        assert found[LOW + 1] == pytest.approx(1000 * (end - begin - slow), abs=5)
 
 
 def test_time_before_the_drive_had_the_io_is_noted():

@@ -6,6 +6,7 @@ import numpy as np
 
 from ssdrig.analysis.rundata import RunData
 from ssdrig.load import fiojob
+from ssdrig.uncertain import mean_error
 
 KEYS = ("burst_iops", "pause_mean_W", "cycles")
 NONE = "it is no load with pauses"
@@ -29,10 +30,10 @@ def whole(on_s: float, off_s: float, begin_s: int, end_s: int) -> tuple[int, int
 
 
 def of(data: RunData, first_s: int, begin_s: int, end_s: int, on_s: float, off_s: float) -> tuple[dict, str | None]:
-    """KEYS of the whole cycles within [begin_s, end_s), and why one is None. A cycle is a pause of `off_s` and the
-    burst of `on_s` behind it; the first one begins `first_s` after the first I/O. Times in whole seconds of the drive;
-    I/Os of a cycle count for its burst, also those that complete late; a pause is where none do. `data` has its power
-    on the grid."""
+    """KEYS, with `errors`, of the whole cycles within [begin_s, end_s), and why one is None. A cycle is a pause of
+    `off_s` and the burst of `on_s` behind it; the first one begins `first_s` after the first I/O. Times in whole
+    seconds of the drive; I/Os of a cycle count for its burst, also those that complete late; a pause is where none do.
+    `data` has its power on the grid."""
     out: dict = dict.fromkeys(KEYS)
     on, off = round(on_s), round(off_s)
     if on != on_s or off != off_s:
@@ -43,7 +44,10 @@ def of(data: RunData, first_s: int, begin_s: int, end_s: int, on_s: float, off_s
     if not count:
         return out, "no whole pause with the burst behind it"
     end = begin + count * period
-    out |= {"cycles": count, "burst_iops": float(data.iops[begin:end].sum()) / (count * on)}
+    each = data.iops[begin:end].reshape(count, period).sum(axis=1) / on
+    out |= {"cycles": count, "burst_iops": float(each.mean()), "errors": {}}
+    if (error := mean_error(each)) is not None:
+        out["errors"] = {"burst_iops": error}
     if off <= 2 * EDGE_S:
         return out, f"pauses of {off} s, of which {EDGE_S} s at each end does not count"
     still = data.iops[begin:end].reshape(count, period)[:, EDGE_S : off - EDGE_S] == 0

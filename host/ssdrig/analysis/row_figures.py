@@ -9,7 +9,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ssdrig import steps
-from ssdrig.analysis import act_energy, bursts, in_flight, minutes, power, under, wear_run, window_figures, witness
+from ssdrig.analysis import (
+    act_energy,
+    bursts,
+    errors,
+    in_flight,
+    latency,
+    minutes,
+    power,
+    under,
+    wear_run,
+    window_figures,
+    witness,
+)
 from ssdrig.analysis.rundata import RunData
 from ssdrig.errors import LoadError
 from ssdrig.load import fioclock, fiojob, fiotext, playedlog
@@ -28,7 +40,7 @@ WEAR_KEYS = ("wa", "wa_error", "temperature_max_C")
 LITTLE_KEYS = ("littles_qd", "littles_error_percent")
 QUALITY_KEYS = ("samples", "samples_lost", "samples_clipped", "filled_s", "filled_J", "clock_error_us")
 # of a whole act, beside t0_s, t1_s and the other percentiles
-KEYS = (*IO_KEYS, *POWER_KEYS, *WEAR_KEYS, *LITTLE_KEYS, *QUALITY_KEYS, "lat_mean_most_us", "gap_s")
+KEYS = (*IO_KEYS, *POWER_KEYS, *WEAR_KEYS, *LITTLE_KEYS, *QUALITY_KEYS, "lat_mean_most_us", "gap_s", "errors")
 WHOLE = "all"
 WHY_NOT = {  # where a figure is not known and no note says why
     "burst_iops": bursts.NONE,
@@ -89,6 +101,7 @@ def figures(row: "Row", joules: float | None, folder: Path, powers: list[Reduced
         row.notes.append(f"{', '.join(WEAR_KEYS)}: it lasted less than a second")
     if ios:
         _witnessed(row, data)
+    whole["errors"] = {**(whole["errors"] or {}), **errors.of_window(data, whole, 0, n)}
     row.windows[WHOLE] = whole | {"t0_s": 0.0, "t1_s": data.load_s}
     if by_second or set(row.act.keys.get("windows", {})) - {WHOLE} or row.act.keys.get("judge"):
         power.on_grid(data, powers)
@@ -150,28 +163,28 @@ def _behind_the_first_burst(row: "Row", data: RunData, begin: int, powers: list[
         span = windows.Window(WHOLE, begin, n, steady.of_seconds(data.iops[begin:n]))
         figures = window_figures.figures_in(data, span)
         row.notes += [*figures["notes"], "host_cpu_percent: fio says it of the first burst and the rest together"]
-        row.windows[WHOLE] = {key: figures.get(key) for key in (*KEYS, "t0_s", "t1_s")} | _bursts(row, data, begin, n)
-        cells = window_figures.lat_cells(data, span)
-        row.lat = row.lat if cells is None else _together(cells)
+        row.windows[WHOLE] = {key: figures.get(key) for key in (*KEYS, "t0_s", "t1_s")}
+        row.windows[WHOLE] = _with_bursts(row.windows[WHOLE], row, data, begin, n)
+        counts = window_figures.lat_counts(data, span)
+        row.lat = row.lat if counts is None else _cells(counts)
     _windows(row, data, begin, n)
 
 
-def _bursts(row: "Row", data: RunData, begin: int, end: int) -> dict:
-    """What bursts.of finds there; nothing of a load without pauses."""
+def _with_bursts(figures: dict, row: "Row", data: RunData, begin: int, end: int) -> dict:
+    """Figures with what bursts.of finds there; as they are of a load without pauses."""
     on_s, off_s = row.act.keys.get("on"), row.act.keys.get("off")
     if not on_s or not off_s:
-        return {}
+        return figures
     first = math.ceil(fiojob.first_burst_s(on_s, off_s))
     found, why = bursts.of(data, first, begin, end, on_s, off_s)
     row.notes += [f"{', '.join(key for key in bursts.KEYS if found[key] is None)}: {why}"] if why else []
-    return found
+    return figures | found | {"errors": {**(figures.get("errors") or {}), **(found.get("errors") or {})}}
 
 
-def _together(cells: np.ndarray) -> np.ndarray:
-    """Histogram cells (any, bin, count) of all times as one: (0, bin, count)."""
-    at, of_cell = np.unique(cells[:, 1], return_inverse=True)
-    counts = np.bincount(of_cell, cells[:, 2], minlength=len(at)).astype(np.int64)
-    return np.stack([np.zeros(len(at), np.int64), at, counts], axis=1)
+def _cells(counts: np.ndarray) -> np.ndarray:
+    """I/Os by bin as cells of one time: (0, bin, I/Os)."""
+    at = np.flatnonzero(whole := np.rint(counts).astype(np.int64))
+    return np.stack([np.zeros(len(at), np.int64), at, whole[at]], axis=1)
 
 
 def _windows(row: "Row", data: RunData, begin: int = 0, end: int | None = None) -> None:
@@ -199,18 +212,21 @@ def _io(row: "Row", data: RunData, ios: int, moved: int, folder: Path) -> dict:
     if out["host_cpu_percent"] is None:
         row.notes.append("host_cpu_percent: fio's last document does not say")
     if row.act.do == "replay":
-        row.lat = _together(data.hist)
+        row.lat = _cells(latency.counts(data.hist))
         _played(row, folder, k)
     else:
         _, tail, *_ = fioclock.ends(folder / "out.json")
         last = tail[-1] if tail else None
         counts = fiotext.bins(last, None, "lat_ns")
-        row.lat = np.stack([np.zeros(len(at := np.flatnonzero(counts)), np.int64), at, counts[at]], axis=1)
+        row.lat = _cells(counts)
         if "read_qd" in row.act.keys:
             row.found = {"kind": "under", **under.sides(last, seconds * k, k)}
             row.notes.append("under: figures of all I/Os are of reads and writes together; the view tells them apart")
     if len(row.lat):
-        out |= window_figures.percentiles("lat", row.lat, k, row.notes)
+        by_bin = latency.counts(row.lat)
+        out |= (found := window_figures.percentiles("lat", by_bin, k, row.notes))
+        bounds = errors.of_percentiles("lat", by_bin, window_figures.PERCENTILES, k)
+        out["errors"] = {key: error for key, error in bounds.items() if found.get(key) is not None}
     else:
         row.notes.append(f"{', '.join(LAT_KEYS)}: fio left no histogram of lat")
     return out
@@ -260,4 +276,4 @@ def _in_window(row: "Row", data: RunData, name: str, span: values.Span, first: i
         return None
     figures = window_figures.figures_in(data, windows.Window(name, begin, end, steady.of_seconds(data.iops[begin:end])))
     kept = {key: value for key, value in figures.items() if key not in ("name", "label", "unfinished")}
-    return kept | _bursts(row, data, begin, end)
+    return _with_bursts(kept, row, data, begin, end)

@@ -16,7 +16,9 @@ import numpy as np
 from ssdrig import analysis, journal, parts, steps
 from ssdrig.analysis import (
     act_energy,
+    errors,
     fio,
+    latency,
     little,
     own_report,
     power,
@@ -189,7 +191,7 @@ def together(rows: Sequence[Row], window: str = WHOLE) -> dict:
     if len(found) < 2:
         return found[0] if found else {}
     out: dict[str, Any] = {}
-    for key in (*KEYS, "burst_iops", "pause_mean_W", "floor_W"):
+    for key in (*(key for key in KEYS if key != "errors"), "burst_iops", "pause_mean_W", "floor_W"):
         seen = [f[key] for f in found if f.get(key) is not None]
         out[key] = sum(seen) / len(seen) if seen else None
     for key in ("samples", "samples_lost", "samples_clipped", "filled_s", "filled_J"):
@@ -219,7 +221,9 @@ def together(rows: Sequence[Row], window: str = WHOLE) -> dict:
             notes.append(f"energy_J: {len(powered)} of {len(found)} rounds {has} power samples throughout")
     if window == WHOLE and all(len(row.lat) for row in rows):
         out |= dict.fromkeys(row_figures.LAT_KEYS)
-        out |= window_figures.percentiles("lat", np.concatenate([row.lat for row in rows]), rows[0].k, notes)
+        out |= window_figures.percentiles(
+            "lat", latency.counts(np.concatenate([row.lat for row in rows])), rows[0].k, notes
+        )
     else:
         lacking = [f"lat_{name}_us" for name in window_figures.PERCENTILES]
         out |= dict.fromkeys(lacking)
@@ -228,6 +232,7 @@ def together(rows: Sequence[Row], window: str = WHOLE) -> dict:
         notes.append(f"{', '.join(lacking)}: {why}")
     strips = [(row.label, of["trust"]) for row in rows if (of := row.windows.get(window)) and of.get("trust")]
     out["trust"] = trust.whole(strips) if strips else None
+    out["errors"] = errors.together(found, out)
     return out | {"t0_s": 0.0, "t1_s": sum(seconds), "notes": notes}
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ssdrig.analysis import latency, own_report, peak_power, witness
+from ssdrig.analysis import errors, latency, own_report, peak_power, witness
 from ssdrig.analysis.in_flight import LITTLE_PERCENT as LITTLE_PERCENT
 from ssdrig.analysis.power import clipped_words
 from ssdrig.analysis.rundata import SECOND_NS, RunData
@@ -129,7 +129,7 @@ clock_error_us | Largest error of a time | µs | 0 | less | Upper limit of the d
 KEYS = (
     *("name", "label", "t0_s", "t1_s", "unfinished", "steady_state"),
     *(term.key for term in TERMS),
-    *("wa_error", "wa_polls_s", "own_power_ratio_error", "own_power_ratio_of", "rails", "trust", "notes"),
+    *("errors", "wa_error", "wa_polls_s", "own_power_ratio_error", "own_power_ratio_of", "rails", "trust", "notes"),
 )
 
 
@@ -156,6 +156,7 @@ def figures_in(data: RunData, window: Window) -> dict:
     out |= wear(data, window, notes)
     out |= temperature(data, window, notes)
     notes += witness.verdicts(data, None, window)
+    out["errors"] = {**(out["errors"] or {}), **errors.of_window(data, out, window.t0_s, window.t1_s)}
     return out | {"notes": notes}
 
 
@@ -199,25 +200,30 @@ def _latency(data: RunData, window: Window, notes: list[str]) -> dict:
     if not counts.sum():
         notes.append("latency: no I/O completed")
         return {}
-    out = {"lat_mean_us": float((counts[counts > 0] * lat[counts > 0]).sum() / counts.sum())}
+    out: dict[str, Any] = {"lat_mean_us": float((counts[counts > 0] * lat[counts > 0]).sum() / counts.sum())}
     in_window = latency.of_window(data.hist, window.t0_s, window.t1_s)
-    by_kind = {"lat": lat_cells(data, window), "clat": None}
+    by_kind = {"lat": lat_counts(data, window), "clat": None}
     if len(in_window):
-        by_kind[data.hist_of] = in_window
-    for kind, cells in by_kind.items():
-        if cells is None or not len(cells):
+        by_kind[data.hist_of] = latency.counts(in_window)
+    bounds: dict[str, float] = {}
+    for kind, counts_of in by_kind.items():
+        if counts_of is None or not counts_of.any():
             keys = ", ".join(f"{kind}_{name}_us" for name in (*PERCENTILES, "max"))
             notes.append(f"{keys}: fio left no histogram of {kind} for these seconds")
         else:
-            out |= percentiles(kind, cells, data.k, notes)
+            out |= (found := percentiles(kind, counts_of, data.k, notes))
+            of_kind = errors.of_percentiles(kind, counts_of, PERCENTILES, data.k)
+            bounds |= {key: error for key, error in of_kind.items() if found.get(key) is not None}
     mean = out["lat_mean_us"]
     if mean and (slat := 100 * (mean - out.get("clat_mean_us", mean)) / mean) > SLAT_PERCENT:
         notes.append(f"lat_mean_us: {slat:.0f} % of it passed before the drive was given the I/O (slat)")
-    return out
+    return out | {"errors": bounds}
 
 
-def lat_cells(data: RunData, window: Window) -> np.ndarray | None:
-    """The histogram of lat between two status documents, the first and the last in the window, so that no I/O is of
+def lat_counts(data: RunData, window: Window) -> np.ndarray | None:
+    """The I/Os of the window in each bin of lat, float64 (BINS,). Status documents lie beside the window's edges: of
+    the I/Os between the two documents around an edge those count that the histogram of clat has on the window's side
+    of it. Without that histogram the I/Os between the first and the last document in the window, so that no I/O is of
     another; where an edge has none in it within fio's second, the one nearest to the edge. None if that is further
     off."""
     t_s, most_s = data.lat_t_s, DOCUMENT_S / data.k
@@ -231,7 +237,36 @@ def lat_cells(data: RunData, window: Window) -> np.ndarray | None:
     )
     if max(abs(t_s[first] - window.t0_s), abs(t_s[last] - window.t1_s)) > most_s:
         return None
-    return data.lat_hist[(data.lat_hist[:, 0] > first) & (data.lat_hist[:, 0] <= last)]
+    whole = latency.counts(data.lat_hist[(data.lat_hist[:, 0] > first) & (data.lat_hist[:, 0] <= last)]).astype(float)
+    if data.hist_of != "clat" or not len(data.hist):
+        return whole
+    if t_s[first] > window.t0_s:
+        whole += _split(data, first, window.t0_s, np.inf)
+    if t_s[last] < end_s and last + 1 < len(t_s):
+        whole += _split(data, last + 1, -np.inf, window.t1_s)
+    return whole
+
+
+def _split(data: RunData, document: int, begin_s: float, end_s: float) -> np.ndarray:
+    """Of the I/Os of lat between this status document and the one before it those from begin_s to end_s, by bin: in
+    each bin the share that clat has there in the seconds of that side."""
+    edges = data.lat_t_s[document - 1], data.lat_t_s[document]
+    here = latency.counts(data.lat_hist[data.lat_hist[:, 0] == document]).astype(float)
+    inside, outside, weights = np.zeros(len(here)), np.zeros(len(here)), [0.0, 0.0]
+    for second in range(int(edges[0]), int(np.ceil(edges[1]))):
+        low, high = max(edges[0], second), min(edges[1], second + 1)
+        within = max(0.0, min(high, end_s) - max(low, begin_s))
+        of_second = latency.counts(latency.of_window(data.hist, second, second + 1))
+        inside += within * of_second
+        outside += max(0.0, high - low - within) * of_second
+        weights = [weights[0] + within, weights[1] + max(0.0, high - low - within)]
+    share = np.full(len(here), np.nan)
+    for width in (1, 4, 16, 64):  # lat lies a little above clat: the same bin, else its neighbours
+        number = np.arange(len(here)) // width
+        near, off = (np.bincount(number, side)[number] for side in (inside, outside))
+        with np.errstate(invalid="ignore", divide="ignore"):
+            share = np.where(np.isnan(share), near / (near + off), share)
+    return here * np.where(np.isnan(share), weights[0] / max(1e-9, sum(weights)), share)
 
 
 def _document(t_s: np.ndarray, edge_s: int, inside: np.ndarray, most_s: float) -> int:
@@ -240,19 +275,21 @@ def _document(t_s: np.ndarray, edge_s: int, inside: np.ndarray, most_s: float) -
     return int(good[np.argmin(off_s[good])]) if len(good) else int(np.argmin(off_s))
 
 
-def percentiles(kind: str, cells: np.ndarray, k: int, notes: list[str]) -> dict:
-    """Mean of clat, and percentiles and the maximum of either, of histogram cells (any, bin, count), at least one."""
-    bins = np.flatnonzero(np.bincount(cells[:, 1]))
-    held = latency.counts(cells)[bins]
-    n, us = int(held.sum()), plat_ns(bins) / 1000 / k
+def percentiles(kind: str, counts: np.ndarray, k: int, notes: list[str]) -> dict:
+    """Mean of clat, and percentiles and the maximum of either, of the I/Os in each bin of a histogram, at least one."""
+    bins = np.flatnonzero(counts)
+    held = counts[bins]
+    n, us = float(held.sum()), plat_ns(bins) / 1000 / k
     out = {"clat_mean_us": float((held * us).sum() / n)} if kind == "clat" else {}
-    out[f"{kind}_max_us"] = float(plat_upper_ns(bins[-1])) / 1000 / k
-    few = {name: TAIL * one_in for name, one_in in PERCENTILES.items() if n < TAIL * one_in}
+    seen = bins[held >= 0.5]
+    out[f"{kind}_max_us"] = float(plat_upper_ns(seen[-1] if len(seen) else bins[-1])) / 1000 / k
+    few = {name: TAIL * one_in for name, one_in in PERCENTILES.items() if round(n) < TAIL * one_in}
     for name, one_in in PERCENTILES.items():
         if name not in few:
-            out[f"{kind}_{name}_us"] = float(us[np.searchsorted(np.cumsum(held), n - n // one_in)])
+            at = min(int(np.searchsorted(np.cumsum(held), n - n // one_in)), len(bins) - 1)
+            out[f"{kind}_{name}_us"] = float(us[at])
     for name, needs in few.items():
-        notes.append(f"{kind}_{name}_us: {n} I/Os are too few for this percentile, which needs {needs}")
+        notes.append(f"{kind}_{name}_us: {round(n)} I/Os are too few for this percentile, which needs {needs}")
     return out
 
 

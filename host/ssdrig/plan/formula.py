@@ -10,8 +10,11 @@ quotient. A step's name may hold a "-": spaces around a minus keep it apart. Par
 
 import math
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+
+from ssdrig import uncertain
+from ssdrig.uncertain import Uncertain
 
 # what a step has, in the plan's words -> the figure of the analysis, and its unit
 VALUES = {
@@ -91,26 +94,40 @@ def names(node: Node) -> Iterator[Name]:
         yield from names(node.right)
 
 
-def evaluate(node: Node, lookup: Callable[..., float | None]) -> tuple[float | None, str | None]:
-    """The value, None; or None and the reason. `lookup` gives a step's value by path, name (VALUES) and, where one is
-    named, window; None where it is unknown."""
+def evaluate(node: Node, lookup: Callable[..., Uncertain]) -> Uncertain:
+    """The value with its error, or why there is none. `lookup` gives a step's figure by path, name (VALUES) and, where
+    one is named, window."""
+    inputs: dict[str, Uncertain] = {}
+    for name in names(node):
+        at = (name.path, name.value, name.window) if name.window else (name.path, name.value)
+        inputs.setdefault(str(name), lookup(*at))
+    return _of(node, inputs)
+
+
+def _of(node: Node, inputs: Mapping[str, Uncertain]) -> Uncertain:
     if isinstance(node, Name):
-        found = lookup(node.path, node.value, node.window) if node.window else lookup(node.path, node.value)
-        if found is None or not math.isfinite(found):
-            return None, f"{node} is unknown"
-        return float(found), None
+        found = inputs[str(node)]
+        unknown = found.value is None or not math.isfinite(found.value)
+        return Uncertain(None, None, uncertain.UNKNOWN, f"{node} is unknown") if unknown else found
     if not isinstance(node, Term):
-        return node, None
-    left, why = evaluate(node.left, lookup)
-    right, why_right = evaluate(node.right, lookup)
-    if left is None or right is None:
-        return None, why or why_right
-    if node.sign == "/" and right == 0:
-        return None, f"division by zero: {written(node.right)} is 0"
-    value = {"+": left + right, "-": left - right, "*": left * right}.get(node.sign)
-    if value is None:
-        value = left / right
-    return (value, None) if math.isfinite(value) else (None, f"{written(node)} is too large")
+        return Uncertain(node, 0.0)
+    left, right = _of(node.left, inputs), _of(node.right, inputs)
+    if left.value is None or right.value is None:
+        return left if left.value is None else right
+    if node.sign == "/" and (bad := uncertain.vague(right, written(node.right))):
+        return bad
+    used = {str(name): inputs[str(name)] for name in names(node)}
+    found = uncertain.propagated(lambda **at: _number(node, at), used)
+    return found._replace(why=f"{written(node)} is too large") if found.reason == uncertain.TOO_LARGE else found
+
+
+def _number(node: Node, at: Mapping[str, float]) -> float:
+    if isinstance(node, Name):
+        return at[str(node)]
+    if not isinstance(node, Term):
+        return node
+    left, right = _number(node.left, at), _number(node.right, at)
+    return {"+": left + right, "-": left - right, "*": left * right}[node.sign] if node.sign != "/" else left / right
 
 
 def written(node: Node) -> str:

@@ -26,13 +26,21 @@ const Cards = (() => {
     if (Number.isNaN(value) || !whole) return "no comparison";
     const percent = ((value - whole) / whole) * 100, { better } = row.dataset, good = percent > 0 === (better === "more");
     const sign = percent > 0 ? "+" : percent < 0 ? "−" : "±";
+    if (percent && !differ(row, base)) return `${sign}${Math.abs(percent).toFixed(1)} %, no difference beyond the uncertainty`;
     return `${sign}${Math.abs(percent).toFixed(1)} %` + (!percent ? ", equal" : !better ? "" : good ? ", better" : ", worse");
   }
+  // Whether two bars differ by more than both are uncertain by, and than two runs of one drive do (uncertain.differ).
+  const LEAST = 0.01;
+  function differ(row, other, wider = 1) {
+    const [[a, da], [b, db]] = [row, other].map(({ dataset }) => [parseFloat(dataset.value), parseFloat(dataset.doubt)]);
+    return Math.abs(a - b) > Math.max(wider * Math.hypot(da, db), LEAST * Math.max(Math.abs(a), Math.abs(b)));
+  }
+
   // The best, and those no further from it than both are uncertain by; none where that is all of them.
   function best(ranked, rows) {
-    const value = (row) => parseFloat(row.dataset.value), doubt = (row) => parseFloat(row.dataset.doubt ?? 0), sign = ranked[0]?.dataset.better === "more" ? -1 : 1;
+    const value = (row) => parseFloat(row.dataset.value), sign = ranked[0]?.dataset.better === "more" ? -1 : 1;
     const top = ranked.reduce((a, row) => (!a || sign * value(row) < sign * value(a) ? row : a), null);
-    const found = ranked.filter((row) => Math.abs(value(row) - value(top)) <= Math.hypot(doubt(row), doubt(top)));
+    const found = ranked.filter((row) => row === top || !differ(row, top, parseFloat(row.closest(".card").dataset.among)));
     for (const row of rows) row.classList.toggle("best", found.length < ranked.length && found.includes(row));
   }
   // The order of a table of cards: that of the figure `key` (without it of the first card) for all columns, and of each

@@ -1,7 +1,6 @@
 """The cards at the head of the report: one for each key figure, a bar for each run, all bars of a card on one scale.
 On the page of the main job they stand beside each other as one table, a row for each run (`ranking`)."""
 
-import math
 from collections.abc import Mapping, Sequence
 from html import escape
 from typing import NamedTuple
@@ -10,6 +9,7 @@ from ssdrig.analysis import trust
 from ssdrig.report import words
 from ssdrig.report.terms import BY_KEY, number
 from ssdrig.report.views import View
+from ssdrig.uncertain import Uncertain, among, differ
 
 DIRECTIONS = {"more": "more is better", "less": "less is better", "": "neither is better"}
 
@@ -42,7 +42,7 @@ class Bar(NamedTuple):
     apart: str | None = None
     top: bool = False
     red: str | None = None  # what the value rests on and is bad: it is as one that is not comparable
-    doubt: float = 0.0  # what the value is uncertain by, in its unit
+    doubt: float | None = None  # what the value is uncertain by, in its unit; None: not known, and it never leads
 
 
 def keys(figures: list[dict]) -> list[str]:
@@ -76,20 +76,20 @@ def best(bars: Sequence[Bar], better: str) -> set[int]:
         return set()
     sign = 1 if better == "less" else -1
     top = min(there, key=lambda bar: sign * (bar.value or 0))
-    found = {bar.run for bar in there if abs((bar.value or 0) - (top.value or 0)) <= math.hypot(bar.doubt, top.doubt)}
+    found = {bar.run for bar in there if not differ(_uncertain(bar), _uncertain(top), len(there))}
     found.add(top.run)
     return found if len(found) < len(there) else set()
 
 
-def doubt(key: str, figure: Mapping) -> float:
-    """What a figure is uncertain by, in its unit; 0 of counts."""
-    if key == "wa":
-        return figure["wa_error"] or 0.0
+def _uncertain(bar: Bar) -> Uncertain:
+    return Uncertain(bar.value, bar.doubt)
+
+
+def doubt(key: str, figure: Mapping) -> float | None:
+    """What a figure is uncertain by, in its unit; None where that is not known."""
     if key == "idle_mean_W":
-        return figure["idle_uncertainty_W"] or 0.0
-    if key in ("power_mean_W", "energy_uJ_per_io"):
-        return (figure[key] or 0.0) * (figure["power_uncertainty_percent"] or 0.0) / 100
-    return 0.0
+        return figure["idle_uncertainty_W"]
+    return (figure.get("errors") or {}).get(key)
 
 
 def ranking(views: list[View], names: list, looks: list[dict], apart: list[str | None], review: int) -> str:
@@ -154,7 +154,8 @@ def card(
         if order is None
         else f'<button type="button" class="sort" data-key="{key}">{title}{units}</button>'
     )
-    out = [f'<div class="card" data-key="{key}"><div class="cap"><h3>{head}</h3>']
+    wider = among(sum(bar.value is not None and not bar.apart for bar in bars))
+    out = [f'<div class="card" data-key="{key}" data-among="{wider:.4g}"><div class="cap"><h3>{head}</h3>']
     out.append(f'<p class="soft">{DIRECTIONS[better]}</p></div>')
     own, leads = ranks(bars, better), best(bars, better)
     for bar in bars:
@@ -162,7 +163,8 @@ def card(
         data = (
             ""
             if bar.value is None
-            else f' data-value="{bar.value!r}" data-better="{better}" data-doubt="{bar.doubt:.4g}"'
+            else f' data-value="{bar.value!r}" data-better="{better}"'
+            + ("" if bar.doubt is None else f' data-doubt="{bar.doubt:.4g}"')
         )
         data += f' data-red="{escape(bar.red)}"' if bar.red else ""
         kind = "row" + " top" * bar.top + " apart" * bool(bar.apart) + " best" * (bar.run in leads)

@@ -15,7 +15,7 @@ from ssdrig.report import about, page, words
 from ssdrig.report.cards import Bar, card
 from ssdrig.report.comparable import STATES
 from ssdrig.report.pack import look
-from ssdrig.report.shown import label, unit, value_at
+from ssdrig.report.shown import label, uncertain_at, unit, value_at
 from ssdrig.report.terms import BY_KEY
 
 MOST_RUNS = 100  # of the library, the latest first
@@ -138,8 +138,8 @@ def _card(of: reviews.Figure, word: str, found: Sequence[Member]) -> str:
     seen = []
     for i, member in enumerate(found):
         if of.plan in member.tables:
-            value, why = value_at(member.tables[of.plan], of.of, dict(of.where), word, of.window)
-            seen.append((i, member, value, why, apart(member.tables[of.plan], reviewed)))
+            found_at = uncertain_at(member.tables[of.plan], of.of, dict(of.where), word, of.window)
+            seen.append((i, member, found_at.value, found_at, apart(member.tables[of.plan], reviewed)))
     if all(value is None for _, _, value, *_ in seen):
         return ""
     shown = unit(word, [value for _, _, value, *_ in seen])
@@ -148,11 +148,12 @@ def _card(of: reviews.Figure, word: str, found: Sequence[Member]) -> str:
     sign = -1 if better == "more" else 1
     seen.sort(key=lambda each: (each[2] is None, each[4] is not None, sign * (each[2] or 0)))
     bars = []
-    for i, member, value, why, unlike in seen:
+    for i, member, value, of_it, unlike in seen:
         glyph, colour = look(i)["glyph"], "--review" if member.own else look(i)["colour"]
         text, named = shown.text(value), member.label + ("" if member.own else f", {member.began}")
-        aside = "" if value is not None else escape(why)
-        bars.append(Bar(i, named, short(found, i), value, text, colour, glyph, aside, unlike, member.own))
+        aside = "" if value is not None else escape(of_it.why)
+        bar = Bar(i, named, short(found, i), value, text, colour, glyph, aside, unlike, member.own)
+        bars.append(bar._replace(doubt=of_it.error))
     return card(f"{of.plan}-{word}", f"{escape(of.title)}: {label(word)}", shown.name, better, bars)
 
 

@@ -10,10 +10,10 @@ from ssdrig.analysis import average_power, filling, gaps, load_line
 from ssdrig.analysis.table import Row, Table
 from ssdrig.analysis.verdicts import Verdict
 from ssdrig.drive.wear import wa
-from ssdrig.plan import formula
 from ssdrig.report import shown_line
 from ssdrig.report.found import said
-from ssdrig.report.shown import figure, value_at
+from ssdrig.report.shown import figure, plus_minus, value_at
+from ssdrig.report.shown_points import formula_of as by_formula
 from ssdrig.report.terms import number
 
 IDLE = (("background", "after-again"), ("load-line", "rest"), ("consistency", "idle"))  # where rest is measured
@@ -26,12 +26,11 @@ def of_plan(each: Table) -> list[str]:
     out = []
     for show in each.plan.shows:
         if show["view"] == "figure":
-            value, why = formula.evaluate(
-                formula.parse(show["formula"]), lambda path, word: value_at(each, path, {}, word)[0]
-            )
+            found = by_formula(each, show["formula"])
             percent = show.get("unit") == "%"
-            text = "not known" if value is None else f"{number(100 * value, 1)} %" if percent else figure(value)
-            out.append(f"{show.get('title', show['name'])}: {text}{f' ({why})' if why else ''}")
+            text = plus_minus(found.scaled(100), "%") if percent else plus_minus(found)
+            text = f"not known ({found.why})" if found.value is None else text
+            out.append(f"{show.get('title', show['name'])}: {text}")
         elif show["view"] == "load-line":
             paths = show["of"] if isinstance(show["of"], list) else [show["of"]]
             out += [f"{path}: {shown_line.in_words(line_of(each, path))}" for path in paths]

@@ -6,12 +6,13 @@ from collections.abc import Callable, Iterator, Sequence
 from html import escape
 from typing import NamedTuple
 
-from ssdrig.analysis import table
+from ssdrig.analysis import errors, table
 from ssdrig.analysis.table import Row, Table
 from ssdrig.errors import SsdrigError
 from ssdrig.plan import shows
 from ssdrig.plan.step import every, told
 from ssdrig.report.terms import BY_KEY, number
+from ssdrig.uncertain import UNKNOWN, Uncertain
 from ssdrig.words import parse_bytes, parse_seconds
 
 TIME = "time"  # the axis of a view by the second, unless the plan says another
@@ -195,6 +196,26 @@ def value_at(of: Table, path: str, where: dict, word: str, window: str | None = 
     if len(seen) < len(rows):
         return found, f"{len(rows)} rounds"
     return found, f"{len(rows)} rounds, {figure(min(seen))} to {figure(max(seen))}"
+
+
+def uncertain_at(of: Table, path: str, where: dict, word: str, window: str | None = None) -> Uncertain:
+    """As value_at, with the error."""
+    value, why = value_at(of, path, where, word, window)
+    if value is None:
+        return Uncertain(None, None, UNKNOWN, why)
+    figures = table.together(rows_at(of, path, where), window or table.WHOLE)
+    return errors.of(shows.VALUES[word][0], figures)
+
+
+def plus_minus(found: Uncertain, unit: str = "") -> str:
+    """ "12.3 ± 0.4 %": the error with two digits, the value with as many places."""
+    if found.value is None:
+        return "–"
+    after = f" {unit}" if unit else ""
+    if not found.error or not math.isfinite(found.error):
+        return figure(found.value) + after
+    places = min(6, max(0, 1 - math.floor(math.log10(found.error))))
+    return f"{number(found.value, places)} ± {number(found.error, places)}{after}"
 
 
 def rounds_in_words(of: Table, path: str) -> str:

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterable
 from html import escape
 
+from ssdrig.analysis.table import Table
 from ssdrig.plan import formula
 from ssdrig.report import svg
 from ssdrig.report.shown import (
@@ -14,15 +15,18 @@ from ssdrig.report.shown import (
     label,
     panel,
     place,
+    plus_minus,
     point,
     points,
     rising,
     rounds_in_words,
     rows_at,
+    uncertain_at,
     unit,
     value_at,
 )
 from ssdrig.report.terms import number
+from ssdrig.uncertain import Uncertain
 
 EVERY = ("iops", "MB/s", "W", "uJ/IO", "iops/W")  # where a plan names no value
 NARROW = 4  # columns of a matrix that need no more width than a plot
@@ -184,18 +188,21 @@ def bars(context: Context) -> str:
     return f'{title}<div class="cards">{"".join(out)}</div>'
 
 
+def formula_of(of: Table, text: str) -> Uncertain:
+    """What a plan's formula comes to, of the figures of a run."""
+    return formula.evaluate(
+        formula.parse(text), lambda path, word, window=None: uncertain_at(of, path, {}, word, window)
+    )
+
+
 def by_formula(context: Context) -> str:
     """A figure that the plan computes of its steps."""
     show, out = context.show, []
-    node = formula.parse(show["formula"])
     percent = show.get("unit") == "%"
     for each, name in context.runs():
-
-        def lookup(path: str, word: str, window: str | None = None, of=each) -> float | None:
-            return value_at(of, path, {}, word, window)[0]
-
-        value, why = formula.evaluate(node, lookup)
-        text = "–" if value is None else number(100 * value, 1) if percent else figure(value)
+        found = formula_of(each, show["formula"])
+        why = found.why if found.value is None else ""
+        text = plus_minus(found.scaled(100) if percent else found)
         out.append(
             f'<div class="card"><h3>{escape(context.title(show["name"]) + name)}</h3><p class="big">{text}'
             f' <span class="unit">{escape(show.get("unit", ""))}</span></p>'

@@ -5,11 +5,11 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from ssdrig.analysis import trust
+from ssdrig.analysis import errors, trust
 from ssdrig.report import words
 from ssdrig.report.terms import BY_KEY, number
+from ssdrig.uncertain import Uncertain, deviation_share, differ
 
-LEAST_PERCENT = 1.0  # a smaller difference of two runs is no difference; counts and latencies repeat no better
 AGAIN = {  # what is compared after the IOPS: choices of keys, what it is called, "less of it", "more of it"
     ("energy_uJ_per_io",): ("energy per write", "less energy per write", "more energy per write"),
     ("wa",): ("write amplification", "less write amplification", "more write amplification"),
@@ -126,8 +126,8 @@ def _pair(when: str, best: Run, other: Run) -> list[str]:
             f", at {_percent(change)} {'more' if change > 0 else 'less'} power ({_both('power_mean_W', best, other)})"
         )
     ours, theirs = _spread(best), _spread(other)
-    if ours and theirs and ours > theirs * (1 + LEAST_PERCENT / 100) and ours - theirs >= 0.1:
-        worse.append(f"its seconds spread more ({number(ours, 1)} against {number(theirs, 1)} %)")
+    if ours.value and theirs.value and ours.value - theirs.value >= 0.1 and differ(ours, theirs):
+        worse.append(f"its seconds spread more ({number(ours.value, 1)} against {number(theirs.value, 1)} %)")
     out = [first + "."]
     out.append(f"Worse: {_list(worse)}." if worse else f"In no figure of the table {best.name} is clearly worse.")
     return out
@@ -136,7 +136,7 @@ def _pair(when: str, best: Run, other: Run) -> list[str]:
 def _field(when: str, ranked: Sequence[Run], reviewed: Run) -> list[str]:
     """Three runs and more: who leads, where the reviewed run stands, who leads in what else."""
     best, last = ranked[0], ranked[-1]
-    if not _differ("iops_mean", best, last):
+    if not _differ("iops_mean", best, last, len(ranked)):
         about = _value(best.figures, "iops_mean")
         first = f"{when} all {len(ranked)} comparable runs are equally fast (about {about} IOPS)"
     else:
@@ -153,10 +153,10 @@ def _field(when: str, ranked: Sequence[Run], reviewed: Run) -> list[str]:
         key = _known(choices, ranked)
         if key:
             order = sorted(ranked, key=functools.partial(_figure, key))
-            if _differ(key, order[0], order[1]):
+            if _differ(key, order[0], order[1], len(order)):
                 lead.append(f"{what} {order[0].name} ({_value(order[0].figures, key)})")
-            elif _differ(key, order[0], order[-1]):
-                equal = [run for run in order if not _differ(key, order[0], run)]
+            elif _differ(key, order[0], order[-1], len(order)):
+                equal = [run for run in order if not _differ(key, order[0], run, len(order))]
                 lead.append(f"{what} {len(equal)} runs alike ({_value(order[0].figures, key)})")
     return [first + ".", *([f"Lowest {_list(lead)}."] if lead else [])]
 
@@ -170,27 +170,19 @@ def _figure(key: str, run: Run) -> float:
     return run.figures[key]
 
 
-def _uncertain_percent(key: str, figures: dict) -> float:
-    if key == "wa":
-        return 100 * (figures["wa_error"] or 0) / figures["wa"]
-    if key in ("energy_uJ_per_io", "power_mean_W"):
-        return figures["power_uncertainty_percent"] or 0
-    return 0.0
+def _differ(key: str, a: Run, b: Run, count: int = 2) -> bool:
+    """Whether two runs of `count` differ in a figure by more than both are uncertain by; False where one does not have
+    it."""
+    return differ(errors.of(key, a.figures), errors.of(key, b.figures), count)
 
 
-def _differ(key: str, a: Run, b: Run) -> bool:
-    """Whether two runs differ in a figure by more than both are uncertain by; False where one does not have it."""
-    one, two = a.figures[key], b.figures[key]
-    if not one or not two:
-        return False
-    apart = 100 * abs(one - two) / max(abs(one), abs(two))
-    doubt = sum(_uncertain_percent(key, run.figures) ** 2 for run in (a, b)) ** 0.5
-    return apart > max(LEAST_PERCENT, doubt)
-
-
-def _spread(run: Run) -> float | None:
+def _spread(run: Run) -> Uncertain:
+    """Of the seconds about their mean, in percent of it."""
     sd, mean = run.figures["iops_sd"], run.figures["iops_mean"]
-    return None if sd is None or not mean else 100 * sd / mean
+    if sd is None or not mean:
+        return Uncertain(None)
+    n = run.figures["t1_s"] - run.figures["t0_s"]
+    return Uncertain(100 * sd / mean, 100 * sd / mean * deviation_share(n) if n > 1 else None)
 
 
 def _text(key: str, values: Sequence[float]) -> tuple[Callable[[float], str], str]:

@@ -1,0 +1,132 @@
+"""Figures with their errors, and ratios and differences of them: the one place that makes these. Pure.
+
+An error is half the width of the interval that holds the truth in 95 % of cases. Errors of different figures are taken
+as independent, and a figure that a formula names twice counts as one. A quotient is given only where its denominator is
+known to within a third of itself: below that the interval of the quotient is lopsided, and soon unbounded (Fieller,
+"Some problems in interval estimation", J. R. Statist. Soc. B 16, 1954)."""
+
+import math
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+DENOMINATOR_MOST = 1 / 3  # error of a denominator, as a share of it
+LEAST_PERCENT = 1.0  # two runs of one drive repeat no better, whatever the scatter within each says
+FEWEST = 3  # values that a scatter is of
+# reasons
+UNKNOWN, NO_ERROR, DENOMINATOR, TOO_LARGE = "unknown", "no-error", "denominator", "too-large"
+# two-sided 95 % quantiles of Student's t for 1 to 30 degrees of freedom (Abramowitz and Stegun, table 26.10)
+_T95 = (
+    *(12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131),
+    *(2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042),
+)
+
+
+class Uncertain(NamedTuple):
+    """`value` ± `error`. An error of None is not known. Without a value: `reason`, one of the ids above, and `why` in
+    words."""
+
+    value: float | None
+    error: float | None = None
+    reason: str | None = None
+    why: str = ""
+
+    @property
+    def known(self) -> bool:
+        """Whether it has a value and an error."""
+        return self.value is not None and self.error is not None
+
+    def scaled(self, by: float) -> "Uncertain":
+        """In another unit."""
+        if self.value is None:
+            return self
+        return self._replace(value=self.value * by, error=None if self.error is None else self.error * abs(by))
+
+
+def t95(degrees: float) -> float:
+    """Student's t, two-sided 95 %."""
+    n = max(1, math.floor(degrees))
+    return _T95[n - 1] if n <= len(_T95) else 1.960 + 2.5 / n
+
+
+def mean_error(values: Sequence[float] | np.ndarray) -> float | None:
+    """The error of the mean of a series, such as of the seconds of a window. Values that follow their neighbours count
+    as fewer: n (1 - r) / (1 + r) with the correlation r of neighbours. None of fewer than FEWEST values."""
+    series = np.asarray(values, float)
+    n = len(series)
+    if n < FEWEST or not np.isfinite(series).all():
+        return None
+    off = series - series.mean()
+    square = float(off @ off)
+    if not square:
+        return 0.0
+    r = float(off[1:] @ off[:-1]) / square + 1 / n  # the mean is of the series itself: r is too small by 1 / n
+    effective = max(2.0, n * (1 - r) / (1 + r)) if 0 < r < 1 else float(n if r <= 0 else 2)
+    return t95(effective - 1) * math.sqrt(square / (n - 1) / effective)
+
+
+def deviation_share(n: int) -> float:
+    """The error of a standard deviation of n independent values, as a share of it."""
+    return t95(n - 1) / math.sqrt(2 * (n - 1))
+
+
+def propagated(f: Callable[..., float], inputs: Mapping[str, Uncertain]) -> Uncertain:
+    """f of independent figures, by name. Each error counts by what f differs by over its interval. What f itself
+    cannot do, it says by ZeroDivisionError."""
+    for name, one in inputs.items():
+        if one.value is None or not math.isfinite(one.value):
+            return Uncertain(None, None, UNKNOWN, one.why or f"{name} is unknown")
+    at = {name: float(one.value or 0.0) for name, one in inputs.items()}
+    for name, one in inputs.items():
+        if one.error is None or not math.isfinite(one.error):
+            return Uncertain(None, None, NO_ERROR, f"the error of {name} is not known")
+    try:
+        value, square = f(**at), 0.0
+        for name, one in inputs.items():
+            if one.error:
+                high, low = (f(**at | {name: at[name] + sign * one.error}) for sign in (1, -1))
+                square += ((high - low) / 2) ** 2
+    except ZeroDivisionError:
+        return Uncertain(None, None, DENOMINATOR, "its denominator is 0 within its error")
+    error = math.sqrt(square)
+    if not math.isfinite(value) or not math.isfinite(error):
+        return Uncertain(None, None, TOO_LARGE, "it is too large")
+    return Uncertain(value, error)
+
+
+def difference(a: Uncertain, b: Uncertain) -> Uncertain:
+    """a - b."""
+    return propagated(lambda a, b: a - b, {"a": a, "b": b})
+
+
+def ratio(a: Uncertain, b: Uncertain) -> Uncertain:
+    """a / b; null where b is not known well enough."""
+    return vague(b) or propagated(lambda a, b: a / b, {"a": a, "b": b})
+
+
+def vague(denominator: Uncertain, name: str = "the denominator") -> Uncertain | None:
+    """Why it cannot be divided by; None: it can."""
+    value, error = denominator.value, denominator.error
+    if value is None or error is None or abs(value) * DENOMINATOR_MOST >= error and value:
+        return None
+    return Uncertain(None, None, DENOMINATOR, f"{name} is {value:.4g} ± {error:.4g}, too near to 0 to divide by")
+
+
+def among(count: int) -> float:
+    """By how much wider the interval of a difference is where the best of so many is looked for: every pair of them may
+    differ by chance (Bonferroni)."""
+    pairs = max(1, count * (count - 1) // 2)
+    normal = statistics.NormalDist()
+    return normal.inv_cdf(1 - 0.025 / pairs) / normal.inv_cdf(0.975)
+
+
+def differ(a: Uncertain, b: Uncertain, count: int = 2) -> bool:
+    """Whether two figures, of `count` that are compared, differ by more than both are uncertain by, and by more than
+    two runs of one drive do. False where one is not known, or its error is not."""
+    found = difference(a, b)
+    if found.value is None or found.error is None or a.value is None or b.value is None:
+        return False
+    repeat = LEAST_PERCENT / 100 * max(abs(a.value), abs(b.value))
+    return abs(found.value) > max(found.error * among(count), repeat)
