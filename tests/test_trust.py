@@ -215,7 +215,13 @@ def red(*ids):
 
 def run(name, iops, *bad, **more):
     of = {"iops_mean": iops, "power_mean_W": 2.0, "energy_uJ_per_io": 1e6 / iops, "power_uncertainty_percent": 1.0}
-    return verdict.Run(name, dict.fromkeys(KEYS) | of | more | {"trust": red(*bad)})
+    return verdict.Run(
+        name,
+        dict.fromkeys(KEYS)
+        | of
+        | more
+        | {"trust": red(*bad), "errors": {key: 0.01 * value for key, value in of.items()}},
+    )
 
 
 @pytest.mark.parametrize("bad", ["steady", "host"])

@@ -57,6 +57,13 @@ def test_no_difference_is_claimed_within_the_uncertainty(percent, claimed):
     assert "equally fast" in said(a, run("b", 19950))[0]
 
 
+def test_runs_without_errors_are_not_called_equal():
+    a, b = (run(name, iops) for name, iops in (("a", 20_000), ("b", 10_000)))
+    bare = b._replace(figures=b.figures | {"errors": {}})
+    assert "×" not in " ".join(said(a, bare)) and "equally fast" not in " ".join(said(a, bare))
+    assert "2.0 ×" in said(a, b)[0]
+
+
 def test_a_field_of_runs_is_led_and_the_reviewed_one_has_a_place():
     field = [
         run(name, iops, wa=wa, wa_error=0.01) for name, iops, wa in (("a", 9000, 2), ("b", 30000, 4), ("c", 8000, 3))

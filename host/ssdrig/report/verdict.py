@@ -105,7 +105,8 @@ def _pair(when: str, best: Run, other: Run) -> list[str]:
     """The faster against the slower."""
     a, b = best.figures["iops_mean"], other.figures["iops_mean"]
     if not _differ("iops_mean", best, other):
-        first = f"{when} {best.name} and {other.name} are equally fast ({_both('iops_mean', best, other)} IOPS)"
+        words = "are equally fast" if _known_errors([best, other]) else "are not compared, their errors are not known"
+        first = f"{when} {best.name} and {other.name} {words} ({_both('iops_mean', best, other)} IOPS)"
     else:
         first = f"{when} {best.name} does {_times(a / b)} the writes of {other.name}"
         first += f" ({_both('iops_mean', best, other)} IOPS)"
@@ -138,7 +139,8 @@ def _field(when: str, ranked: Sequence[Run], reviewed: Run) -> list[str]:
     best, last = ranked[0], ranked[-1]
     if not _differ("iops_mean", best, last, len(ranked)):
         about = _value(best.figures, "iops_mean")
-        first = f"{when} all {len(ranked)} comparable runs are equally fast (about {about} IOPS)"
+        words = "are equally fast" if _known_errors(ranked) else "are not ranked, their errors are not known"
+        first = f"{when} all {len(ranked)} comparable runs {words} (about {about} IOPS)"
     else:
         ratio = _times(best.figures["iops_mean"] / last.figures["iops_mean"])
         first = (
@@ -159,6 +161,10 @@ def _field(when: str, ranked: Sequence[Run], reviewed: Run) -> list[str]:
                 equal = [run for run in order if not _differ(key, order[0], run, len(order))]
                 lead.append(f"{what} {len(equal)} runs alike ({_value(order[0].figures, key)})")
     return [first + ".", *([f"Lowest {_list(lead)}."] if lead else [])]
+
+
+def _known_errors(runs: Sequence[Run]) -> bool:
+    return all(errors.of("iops_mean", run.figures).known for run in runs)
 
 
 def _known(choices: Sequence[str], runs: Sequence[Run]) -> str | None:
