@@ -118,9 +118,11 @@ def rig_bin(
     ping_ns: int = 100_000_000,
     noise_lsb=(0, 0),
     fast: dict | None = None,
+    read_late_s: float = 0.0,
 ) -> bytes:
     """Everything a rig sends from t0 to end: hello, samples, one energy frame a second, a pong for each ping, one each
-    ping_ns. more_rails: (name, watts, conversion_ns, gone or None) of each rail after the first."""
+    ping_ns. more_rails: (name, watts, conversion_ns, gone or None) of each rail after the first. read_late_s: how much
+    later than it came the host reads what comes; it sends its pings in time."""
 
     def tick(t_ns):
         return TICK0_US + (np.asarray(t_ns, float) - t0_ns) * (1 + drift_ppm * 1e-6) / 1000
@@ -163,7 +165,8 @@ def rig_bin(
     out, pings, token = [record(4, b'{"port": "synthetic", "state": "open"}', t0_ns)], [], 0
     frames, arrival = [], 0
     for seq, (t_ns, _, kind, payload) in enumerate(sorted(events, key=lambda e: (e[0], e[1]))):
-        arrival = max(arrival, t_ns + 60_000 + int(rng.exponential(40_000)))  # a stream keeps its order
+        # a stream keeps its order
+        arrival = max(arrival, t_ns + 60_000 + int(rng.exponential(40_000)) + round(read_late_s * 1e9))
         if kind == wire.PONG:
             pings.append((sent[t_ns], struct.pack("<I", struct.unpack("<I", payload[:4])[0])))
         if seq not in lose_frames:
@@ -249,12 +252,13 @@ def write(
     noise_lsb=(0, 0),
     tail=(1.0,),
     fast: dict | None = None,
+    read_late_s: float = 0.0,
 ) -> Path:
     """One consistency run of len(iops) host seconds of load. `state` None: the process died (no run.end).
     Host bytes before the load are the fill's; NAND bytes = wa x host bytes during the load, 1 x during the fill.
     edges: SMART is also polled at the zoom and 0.1 s before the load's end. queue_depth None: no closed loop (rates and
     latencies are chosen freely). noise_lsb: rms of bus voltage and current. tail: see synthetic_fio.step. fast: what
-    synthetic_fast.events() takes. Returns the run's folder."""
+    synthetic_fast.events() takes. read_late_s: see rig_bin(). Returns the run's folder."""
     run = Path(runs) / name
     run.mkdir(parents=True)
     block, iops = 4096, [int(x) for x in iops]
@@ -350,7 +354,13 @@ def write(
             (end + 1_000_000, "run.end", {"state": state, "why": why, "exit_code": 0 if state == "complete" else 4})
         )
     (run / "rig.bin").write_bytes(
-        rig_bin(T, first, end, watts, drift_ppm, lose_frames, more_rails=more_rails, noise_lsb=noise_lsb, fast=fast)
+        rig_bin(
+            *(T, first, end, watts, drift_ppm, lose_frames),
+            more_rails=more_rails,
+            noise_lsb=noise_lsb,
+            fast=fast,
+            read_late_s=read_late_s,
+        )
         if power
         else b""
     )

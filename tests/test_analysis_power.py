@@ -9,8 +9,8 @@ from test_window_figures import FACTS, exactly
 
 from ssdrig.analysis import power as part
 from ssdrig.errors import RigError
-from ssdrig.meter import rails, reduced
-from ssdrig.meter.power import Closure
+from ssdrig.meter import rails, reduced, uncertainty
+from ssdrig.meter.power import Closure, Gaps
 
 
 def closure(**more) -> Closure:
@@ -31,9 +31,10 @@ def rail(number=0, watts=2.0, until_s=1000.0, **more) -> SimpleNamespace:
         "fast": None,
         "counts": {"unconverted": 0},
         "energy_filled_J": 0.0,
-        "gaps": SimpleNamespace(at=np.empty(0, int), lost=np.empty(0, int)),
+        "gaps": Gaps(*[np.empty(0, np.int64)] * 6),
         "samples_before": lambda edges_ns: np.arange(len(edges_ns)),
         "clipped_before": lambda edges_ns: np.zeros(len(edges_ns), int),
+        "edges": lambda t_ns: uncertainty.Edges(np.asarray(t_ns), np.zeros(len(t_ns)), np.zeros((len(t_ns), 9))),
         "largest_error_ns": lambda edges_ns: np.full(len(edges_ns) - 1, 5.0),
         "scatters_W": lambda edges_ns: np.zeros((2, len(edges_ns) - 1)),
         "lost": [],
@@ -74,11 +75,12 @@ def loaded(tmp_path, monkeypatch):
     monkeypatch.setattr(reduced, "extremes_W", extremes)
 
     def load(*powers, events=(), k=1, rig=True, n=3, t0_ns=SECOND, fill=None):
-        def load_rails(path, edges_ns, heads, watch):
+        def load_rails(path, edges_ns, heads, watch, timed):
             if not powers:
                 raise RigError("samples", "none", "look")
             steps = [e["t_ns"] for e in data.events if e.get("step") == "idle"]
-            assert {7, *(steps if len(steps) == 2 else ())} <= {*edges_ns.tolist()} and edges_ns.dtype == np.int64
+            assert {7} <= {*edges_ns.tolist()} and edges_ns.dtype == np.int64
+            assert {*(steps if len(steps) == 2 else ())} <= {*timed.t_ns.tolist()}
             return list(powers)
 
         monkeypatch.setattr(reduced, "load_rails", load_rails)

@@ -18,7 +18,7 @@ def load(off=OFF, watts=0.4):
     for cycle in range(1, CYCLES + 1):
         iops += [0] * off + [1000 * cycle] * ON
         power += [3.0] + [watts] * (off - 2) + [3.0] + [4.0] * ON
-    return SimpleNamespace(iops=np.array(iops, float), power_mean_W=np.array(power))
+    return SimpleNamespace(iops=np.array(iops, float), power_mean_W=np.array(power), rails=[], k=1)
 
 
 def test_bursts_and_pauses_are_told_apart():
@@ -43,7 +43,7 @@ def test_a_second_with_io_is_none_of_a_pause_where_the_cycles_come_late():
     at_ms = np.arange((on + off) * 1000 * cycles)
     resting = at_ms % ((on + off) * 1000 + late_ms) < off * 1000
     by_second = np.concatenate([np.zeros(on + off), resting.reshape(-1, 1000).mean(axis=1)])
-    data = SimpleNamespace(iops=10_000 * (1 - by_second), power_mean_W=4 - 3.6 * by_second)
+    data = SimpleNamespace(iops=10_000 * (1 - by_second), power_mean_W=4 - 3.6 * by_second, rails=[], k=1)
     found, why = bursts.of(data, 10, 10, len(by_second), on, off)
     assert why is None and found["pause_mean_W"] == pytest.approx(0.4)
     assert found["burst_iops"] == pytest.approx(10_000, rel=0.005)

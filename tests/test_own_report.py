@@ -1,6 +1,7 @@
 """The meter against the drive's own report: in 100 runs of model time, and where it must say nothing."""
 
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,12 +10,31 @@ from test_smartlog import HEALTH
 from ssdrig.analysis import own_report, window_figures
 from ssdrig.analysis.rundata import RunData
 from ssdrig.drive.smart import counters, nvme_pages
+from ssdrig.meter import power, uncertainty
 from ssdrig.rules.windows import Window
 from ssdrig.virtual.device import smartlog
 
 S = 1_000_000_000
 RIG_PERCENT = 0.5  # k = 2
 STEP_NS = 10_000_000
+
+
+def meter(energy_J, error_ns=0.0):
+    """A rig of one rail that is always there, by its running energy (J) at host times."""
+
+    def edges(t_ns):
+        errors = np.full(len(t_ns), float(error_ns))
+        around = np.asarray(t_ns)[:, None] + uncertainty.shifts_ns(errors)
+        return uncertainty.Edges(np.asarray(t_ns), errors, energy_J(around))
+
+    gaps, ever = power.Gaps(*[np.empty(0, np.int64)] * 6), (-(1 << 60), 1 << 60)
+    return [SimpleNamespace(span_ns=ever, gaps=gaps, integral_J=lambda t_ns: energy_J(np.asarray(t_ns)), edges=edges)]
+
+
+def bursts_J(t_ns):
+    """9 W and 0.5 W, a second each in turn."""
+    seconds = np.asarray(t_ns) / S
+    return 4.75 * (seconds - seconds % 2) + np.minimum(seconds % 2, 1) * 9 + np.maximum(seconds % 2 - 1, 0) * 0.5
 
 
 def snapshots(t_ns, energy_J, reported_s, says) -> list[dict]:
@@ -32,7 +52,7 @@ def snapshots(t_ns, energy_J, reported_s, says) -> list[dict]:
     return out
 
 
-def a_run(seed: int, says: float, length_s: int = 120, every_s: float = 10.0, changing: float = 0.1):
+def a_run(seed: int, says: float, length_s: int = 120, every_s: float = 10.0, changing: float = 0.1, error_ns=0.0):
     """(run, Found) of a load whose power wanders, in steps of 10 ms."""
     rng = np.random.default_rng(seed)
     n = (length_s + 10) * S // STEP_NS
@@ -52,7 +72,7 @@ def a_run(seed: int, says: float, length_s: int = 120, every_s: float = 10.0, ch
     gain = 1 + rng.normal(0, RIG_PERCENT / 200)
     data = RunData({}, [], "complete", None, 1, t0_ns=0)
     data.snapshots = snapshots(t_ns, energy_J, ticks, says)
-    own_report.place(data, lambda at: gain * np.diff(energy_J(at)))
+    own_report.place(data, meter(lambda t_ns: gain * energy_J(t_ns), error_ns))
     return data, own_report.compare(data, 0, length_s * S, RIG_PERCENT)
 
 
@@ -76,7 +96,8 @@ def test_by_the_energy_of_hours_where_there_is_no_power():
         data = RunData({}, [], "complete", None, 10)
         data.snapshots = [{"t_ns": t, "lifetime_energy_Wh": c} for t, c in zip((S, 9 * S), counts, strict=True)]
         # a dilated drive: what the rig saw in the host's time is ten times its energy
-        own_report.place(data, lambda at: 10 * joules * (1 + rng.normal(0, 0.0025)) * np.diff(at) / (8 * S))
+        gain = 1 + rng.normal(0, 0.0025)
+        own_report.place(data, meter(lambda t_ns, J=joules * gain: 10 * J * t_ns / (8 * S)))
         found = own_report.compare(data, 0, 10 * S, RIG_PERCENT)
         assert found.of == "energy" and found.error < 0.05
         inside += abs(found.ratio - 1) <= found.error
@@ -94,7 +115,7 @@ def test_by_the_energy_of_hours_where_there_is_no_power():
 def test_where_the_drive_says_nothing(change, why):
     data, _ = a_run(1, 1.0)
     data.snapshots = [each | change for each in data.snapshots]
-    own_report.place(data, lambda at: np.diff(at) / S)
+    own_report.place(data, meter(lambda t_ns: t_ns / S))
     found = own_report.compare(data, 0, 120 * S, RIG_PERCENT)
     assert found.ratio is None and why in found.why
 
@@ -104,7 +125,7 @@ def test_what_would_say_nothing_is_null():
     assert "uncertainty of the rig" in own_report.compare(data, 0, 120 * S, None).why
     assert "no reading" in own_report.compare(data, 0, 2 * S, 0.5).why
     # bursts of a second: nobody knows which of them the drive's second held
-    own_report.place(data, lambda at: np.where(at[:-1] // S % 2 == 0, 9.0, 0.5) * np.diff(at) / S)
+    own_report.place(data, meter(bursts_J))
     found = own_report.compare(data, 0, 20 * S, 0.5)
     assert found.ratio is None and "over 20 %" in found.why
 
@@ -120,7 +141,7 @@ def test_a_window_has_it_with_its_reason():
     assert notes[-1].startswith("own_power_ratio: no reading of the drive's own power in it")
     # of a drive that reports nothing the run says so, once
     data.snapshots, data.header = [{"t_ns": S}], {"rig": {}}
-    own_report.place(data, lambda at: np.diff(at) / S)
+    own_report.place(data, meter(lambda t_ns: t_ns / S))
     assert data.notes == [f"own_power_ratio: {own_report.NOTHING}"]
     assert window_figures.own_power(data, Window("all", 0, 120, {}), RIG_PERCENT, []) == {}
 

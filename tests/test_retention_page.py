@@ -65,7 +65,7 @@ def test_what_is_lost_slow_and_refreshed_is_said(tmp_path):
 def test_energy_of_a_refresh_is_what_is_above_the_power_at_rest(tmp_path):
     row = SimpleNamespace(found=written(tmp_path, {}))
     (window,) = row.found["windows"]
-    kept.Asked(row, window, np.array([0, 10 * S])).put(None, [])
+    kept.Wanted(row, window, (0, 10 * S)).put(None, [])
     assert row.found["refresh_J"] is None and row.found["refresh_why"] == kept.NO_METER
     window["J"] = 8.0
     kept._refresh(row.found)

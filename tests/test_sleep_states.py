@@ -15,6 +15,7 @@ from two_sided import left_by_fio
 from ssdrig.analysis import sleep_states, table
 from ssdrig.drive import conditions, features
 from ssdrig.errors import DriveError
+from ssdrig.meter import rails
 from ssdrig.report import shown_states
 from ssdrig.report.shown import Context
 from ssdrig.virtual import settings
@@ -249,5 +250,5 @@ def test_every_cell_of_the_page_is_the_number_put_in(tmp_path, monkeypatch):
 def test_without_power_the_latencies_stay_and_the_rest_has_its_reason(tmp_path, monkeypatch):
     found = table.load(made(tmp_path, monkeypatch).end(power=False))
     stays = [row.found for row in found.of("states/stay")]
-    assert all(stay["mean_W"] is None and stay["why"] == sleep_states.NO_POWER for stay in stays)
+    assert all(stay["mean_W"] is None and stay["why"] == rails.NO_POWER for stay in stays)
     assert stays[4]["first_io_ms"] == pytest.approx(401, rel=0.02) and stays[4]["wake_J"] is None

@@ -69,7 +69,9 @@ def test_has_the_run_but_for_the_histogram_by_the_second(run):
         "hist",
         "lat_over_time",
         "lat_in_window",
+        "rails",
     ]
+    assert all(rail.edges is None for rail in data.rails)
     assert (data.lat_over_time == whole.hist).all()  # six seconds are no more than the stretches that there are
     with pytest.raises(ValueError, match="read whole"):
         figures_of(data)

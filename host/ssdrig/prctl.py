@@ -5,8 +5,10 @@ import contextlib
 import ctypes
 import os
 import signal
+import threading
 from collections.abc import Iterator
 
+FAVOURED_NICE = -15
 _libc = ctypes.CDLL(None)
 _SET_PDEATHSIG, _SET_TIMERSLACK, _SET_THP_DISABLE = 1, 29, 41
 _MMAP_THRESHOLD, _LARGE_BYTES = -3, 1 << 20  # of mallopt(3)
@@ -23,6 +25,25 @@ def die_with_parent(parent: int, by: int = signal.SIGKILL) -> None:
 def timer_slack(ns: int) -> None:
     """How late the kernel may wake this thread; children inherit it."""
     _libc.prctl(_SET_TIMERSLACK, ctypes.c_ulong(ns), 0, 0, 0)
+
+
+def urgent() -> str:
+    """This thread runs before all that are not of real time, from now on; where the system forbids that, before as many
+    as it may. What it is now, in words."""
+    try:
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+    except OSError:
+        return favoured()
+    return "real time (SCHED_FIFO 1)"
+
+
+def favoured() -> str:
+    """This thread, and what it starts, gets more of a busy CPU than others, where the system allows that. What it is
+    now, in words."""
+    me = threading.get_native_id()
+    with contextlib.suppress(OSError):
+        os.setpriority(os.PRIO_PROCESS, me, FAVOURED_NICE)
+    return f"nice {os.getpriority(os.PRIO_PROCESS, me)}"
 
 
 @contextlib.contextmanager

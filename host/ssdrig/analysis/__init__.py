@@ -9,8 +9,9 @@ count of I/O is the drive's IOPS, times and energies are divided by k, watts sta
 import multiprocessing
 import os
 from concurrent.futures import ProcessPoolExecutor
-from functools import partial
 from pathlib import Path
+
+import numpy as np
 
 from ssdrig import annotations, integrity, journal, parts
 from ssdrig.analysis import own_report
@@ -19,7 +20,7 @@ from ssdrig.analysis.fio import load_fio
 from ssdrig.analysis.power import load_power
 from ssdrig.analysis.rundata import SECOND_NS, Rail, RunData
 from ssdrig.analysis.smart import add_polls, load_smart, place_polls, polls
-from ssdrig.meter import rails, reduced
+from ssdrig.meter import reduced
 
 __all__ = ["SECOND_NS", "Rail", "RunData", "begin", "load"]
 
@@ -42,8 +43,8 @@ def load(run_path, samples: bool = False) -> RunData:
         place_polls(data)
     else:
         load_smart(_with_fio(data, run), run)
-    powers = load_power(data, run, own_report.edges_ns(data), heads, samples)
-    own_report.place(data, partial(rails.steps_J, powers))
+    powers = load_power(data, run, np.empty(0, np.int64), heads, samples, [own_report.timed(data)])
+    own_report.place(data, powers)
     load_events(data)
     return data
 

@@ -61,4 +61,5 @@ def _lasted_s(row: Row) -> float | None:
 def _quiet(row: Row) -> bool:
     event = row.found
     known = event.get("kind") == "quiet" and event.get("reached") and event.get("floor_W")
+    known = known and event.get("after_s") is not None and not event.get("time_why")
     return row.state == "done" and bool(known)

@@ -6,6 +6,7 @@ import numpy as np
 
 from ssdrig.analysis.rundata import RunData
 from ssdrig.load import fiojob
+from ssdrig.meter import uncertainty
 from ssdrig.uncertain import mean_error
 
 KEYS = ("burst_iops", "pause_mean_W", "cycles")
@@ -27,6 +28,15 @@ def whole(on_s: float, off_s: float, begin_s: int, end_s: int) -> tuple[int, int
     begin = first + -(-max(0, begin_s - first) // period) * period
     count = (end_s - begin) // period
     return (begin, begin + count * period) if period == on_s + off_s and count > 0 else (begin_s, end_s)
+
+
+def _untimed(data: RunData, begin_s: int, still: np.ndarray, period: int, joules: float) -> str | None:
+    """Why the energy of these seconds of pauses is not known for the clock's sake."""
+    cycle, second = np.nonzero(still)
+    seconds = begin_s + cycle * period + EDGE_S + second
+    each = [rail.edges for rail in data.rails if rail.edges is not None]
+    error_ns = max((float(edges.error_ns[seconds].max()) for edges in each), default=0.0)
+    return uncertainty.untimed(sum(edges.seconds_J(seconds) for edges in each) / data.k, joules, error_ns)
 
 
 def of(data: RunData, first_s: int, begin_s: int, end_s: int, on_s: float, off_s: float) -> tuple[dict, str | None]:
@@ -57,4 +67,6 @@ def of(data: RunData, first_s: int, begin_s: int, end_s: int, on_s: float, off_s
     watts = data.power_mean_W[begin:end].reshape(count, period)[:, EDGE_S : off - EDGE_S][still]
     if not np.isfinite(watts).all():
         return out, "power samples do not cover all pauses"
+    if why := _untimed(data, begin, still, period, float(watts.sum())):
+        return out, why
     return out | {"pause_mean_W": float(watts.mean())}, None

@@ -15,6 +15,7 @@ from ssdrig import parts
 from ssdrig.analysis import cut_counters
 from ssdrig.analysis.rundata import RunData
 from ssdrig.meter import rails
+from ssdrig.meter.reduced import Asked as Edges
 from ssdrig.powerloss import boot, findings, health, picture, statistics, tally, window
 from ssdrig.powerloss.sessions import JUDGED, proofs_of, record_of, unsealed
 
@@ -336,16 +337,19 @@ class Asked(NamedTuple):
     key: str  # of row.found
     edges_ns: np.ndarray
 
+    @property
+    def timed(self) -> Edges:
+        return Edges.of(self.edges_ns if self.key == "start_J" else [])
+
     def put(self, _: RunData, powers: list) -> None:
         if not powers:
             return
-        joules = rails.steps_J(powers, self.edges_ns)
-        known = [float(value) if np.isfinite(value) else None for value in joules]
         of = self.row.found.setdefault(self.key, {})
         if self.key == "power_W":
-            of[str(self.cut)] = [None if j is None else round(j / (POWER_NS / 1e9), 4) for j in known]
-        elif known[0] is not None:
-            of[str(self.cut)] = known[0]
+            watts = rails.steps_J(powers, self.edges_ns) / (POWER_NS / 1e9)
+            of[str(self.cut)] = [round(float(value), 4) if np.isfinite(value) else None for value in watts]
+        elif (timed := rails.timed_J(powers, *self.edges_ns.tolist())).why is None:
+            of[str(self.cut)] = timed.J
 
 
 def read_power(base: RunData, rows: "Sequence[Row]") -> list[Asked]:

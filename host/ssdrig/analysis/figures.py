@@ -1,12 +1,14 @@
 """What happened in a run (analysis.RunData) -> its figures: those of each window, and those of the run as a whole. One
 object of plain numbers for `ssdrig report RUN --json`; its flat keys are the figures of the window `steady`."""
 
+import math
 from typing import Any
 
 from ssdrig import overprovisioning
 from ssdrig.analysis import SECOND_NS, RunData, trust, window_figures, witness
 from ssdrig.analysis.peak_power import NO_CHANNEL
 from ssdrig.analysis.terms import terms
+from ssdrig.meter.closure import Closure
 from ssdrig.rules import windows
 
 # Of the run as a whole; analysis/terms.py says how a line is read.
@@ -40,6 +42,8 @@ closure_percent | Energy closure | % | 3 |  | Host integral against the sensor c
     conversions of the run, the chip's clock corrected. 0 is perfect. For several rails: the worst.
 chip_clock_ppm | Chip clock error | ppm | 0 |  | How fast the sensor chip's oscillator runs against the host's clock, as
     measured over the run.
+chip_clock_error_ppm | Chip clock error, known to | ppm | 0 |  | Largest error of that: the error of the host's time at
+    both ends of what it is measured over.
 """)
 FACTS = (
     *("run", "state", "why", "simulated", "scaled", "model", "serial", "preset", "op_percent", "duration_s", "zoom_s"),
@@ -113,12 +117,20 @@ def figures_of(data: RunData, more=()) -> dict:
     }
     out |= _over_provisioning(data, notes)
     if data.closure is not None:
-        out |= {"closure_percent": data.closure.corrected_percent, "chip_clock_ppm": data.closure.chip_clock_ppm}
+        out |= _closure(data.closure)
     if data.fill_s and data.fill_bytes is not None:
         out["fill_MBps"] = data.fill_bytes / data.fill_s / 1e6
     if data.wa_settled is not None:
         out["wa_settled"] = data.wa_settled.value
     return out
+
+
+def _closure(closure: Closure | None) -> dict[str, float | None]:
+    keys = "closure_percent", "chip_clock_ppm", "chip_clock_error_ppm"
+    if closure is None:
+        return dict.fromkeys(keys)
+    error_ppm = closure.chip_clock_error_ppm if math.isfinite(closure.chip_clock_error_ppm) else None
+    return dict(zip(keys, (closure.corrected_percent, closure.chip_clock_ppm, error_ppm), strict=True))
 
 
 def _over_provisioning(data: RunData, notes: list[str]) -> dict:
@@ -152,13 +164,7 @@ def _rails(data: RunData, steady: dict | None) -> list[dict]:
     for i, rail in enumerate(data.rails):
         own = steady["rails"][i] if steady and steady["rails"] else nothing
         out.append(
-            {"rail": rail.rail, "name": rail.name}
-            | own
-            | {
-                "idle_mean_W": rail.idle_mean_W,
-                "closure_percent": rail.closure.corrected_percent if rail.closure else None,
-                "chip_clock_ppm": rail.closure.chip_clock_ppm if rail.closure else None,
-            }
+            {"rail": rail.rail, "name": rail.name} | own | {"idle_mean_W": rail.idle_mean_W} | _closure(rail.closure)
         )
     return out
 

@@ -10,9 +10,9 @@ import numpy as np
 from ssdrig.analysis import cache_recovery, witness
 from ssdrig.analysis.rundata import SECOND_NS, RunData
 from ssdrig.drive.wear import wa
-from ssdrig.load import fiofine
+from ssdrig.load import fioclock, fiofine
 from ssdrig.meter import rails
-from ssdrig.meter.reduced import Reduced
+from ssdrig.meter.reduced import Asked, Reduced
 from ssdrig.rules import plateaus
 
 if TYPE_CHECKING:
@@ -23,7 +23,6 @@ MOST_POINTS = 1000  # of a curve
 STEP_BLOCKS = 8  # a speed is that of so many I/Os or more
 STEP_MS = 25  # and of so long; of four makes the shortest plateau: what a write buffer takes at first is none
 PLACE_MS = 5  # where a plateau ends is found by such
-NO_POWER = "power samples do not cover it"
 
 
 class Filled(NamedTuple):
@@ -35,11 +34,13 @@ class Filled(NamedTuple):
     found: list[plateaus.Plateau]
     before_ns: int | None
 
+    edges_ns = np.empty(0, np.int64)
+
     @property
-    def edges_ns(self) -> np.ndarray:
-        """Of each plateau, and of the rest before the load."""
+    def timed(self) -> Asked:
+        """Edges of each plateau, and of the rest before the load; fio's fine log is of whole ms."""
         rest_ns = [] if self.before_ns is None else [self.before_ns, int(self.at_ns[0])]
-        return np.array([*rest_ns, *(at for each in self.found for at in self._span_ns(each))], np.int64)
+        return Asked.of([*rest_ns, *(at for each in self.found for at in self._span_ns(each))], 1e6 * fioclock.STAMP_MS)
 
     def _span_ns(self, each: plateaus.Plateau) -> list[int]:
         return [int(self.at_ns[0]) + round(at * self.row.k * SECOND_NS) for at in (each.from_s, each.to_s)]
@@ -66,10 +67,11 @@ class Filled(NamedTuple):
     def _plateau(self, each: plateaus.Plateau, powers: list[Reduced], polls: Sequence[dict]) -> dict:
         """Bytes and s since the first I/O, MB/s, energy, write amplification; what is None has its `..._why`."""
         moved, edges = each.to_bytes - each.from_bytes, self._span_ns(each)
-        joules = float(rails.steps_J(powers, np.array(edges, np.int64))[0]) / self.row.k if powers else float("nan")
-        powered = bool(np.isfinite(joules))
+        timed = rails.timed_J(powers, *edges) if powers else rails.Timed(why=rails.NO_POWER)
+        joules, powered = timed.J / self.row.k, timed.why is None
         out: dict[str, Any] = {**each._asdict(), "bw_mean_MBps": each.speed_Bps / 1e6}
-        out |= {"energy_J": joules if powered else None, "power_why": None if powered else NO_POWER}
+        out |= {"energy_J": joules if powered else None, "power_why": timed.why}
+        out["energy_time_percent"] = timed.percent if powered else None
         out["power_mean_W"] = joules / (each.to_s - each.from_s) if powered else None
         out["energy_J_per_GB"] = 1e9 * joules / moved if powered else None
         first, last = each is self.found[0], each is self.found[-1]
@@ -170,6 +172,9 @@ def _amplified(edges, moved, first: bool, last: bool, at_ns, done, polls: Sequen
 
 def _rest(begin_ns: int, end_ns: int, k: int, powers: list[Reduced]) -> dict:
     """How long nothing was asked of the drive before the load, and its energy."""
-    joules = rails.energy_J(powers, begin_ns, end_ns) if powers and end_ns > begin_ns else None
-    out: dict = {"rest_s": (end_ns - begin_ns) / SECOND_NS / k, "rest_J": None, "rest_why": NO_POWER}
-    return out if joules is None else out | {"rest_J": joules / k, "rest_why": None}
+    timed = rails.timed_J(powers, begin_ns, end_ns) if powers and end_ns > begin_ns else rails.Timed(why=rails.NO_POWER)
+    return {
+        "rest_s": (end_ns - begin_ns) / SECOND_NS / k,
+        "rest_J": None if timed.why else timed.J / k,
+        "rest_why": timed.why,
+    }

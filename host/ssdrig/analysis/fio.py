@@ -9,6 +9,7 @@ from ssdrig.errors import LoadError
 from ssdrig.load import fiolog, fiotext, playedlog
 
 CUT = "load: the power was cut from the web after {:.2f} s; figures are of the time before it"
+UNDATED_NS = 1e9  # where fio's own start is not known
 P99_IOS = 1000  # in a second, for its P99 (see window_figures.TAIL)
 
 
@@ -16,7 +17,9 @@ def load_fio(data: RunData, run: Path) -> None:
     k = data.k
     try:
         fill = fiolog.load(run / "fio" / "fill")
-        data.fill_t0_ns = int(fill.t_ns[0]) if len(fill.t_ns) and fill.t_ns[0] else _started(data, "fill")
+        dated = bool(len(fill.t_ns) and fill.t_ns[0])
+        data.fill_t0_ns = int(fill.t_ns[0]) if dated else _started(data, "fill")
+        data.fill_t0_error_ns = fill.start_error_ns if dated else UNDATED_NS
         data.notes += [f"fill: {note}" for note in fill.notes]
         if data.fill_t0_ns and data.cut_within(data.fill_t0_ns, fill.totals["runtime_ms"]):
             data.notes.append("fill: the power was cut from the web in it, so it was not completed")
@@ -38,9 +41,9 @@ def load_step(data: RunData, folder: Path, started_ns: int) -> None:
     except LoadError as error:
         data.notes.append(f"load: {error}")
         return
-    data.t0_ns = int(load.t_ns[0])
+    data.t0_ns, data.t0_error_ns = int(load.t_ns[0]), load.start_error_ns
     if not data.t0_ns:
-        data.t0_ns = started_ns
+        data.t0_ns, data.t0_error_ns = started_ns, UNDATED_NS
         data.notes.append("load: fio's own start is not known; the axis begins when it was started, good to a second")
     elif load.source == "status":
         data.notes.append("load: the seconds are made of fio's once-a-second documents, good to a second")

@@ -8,8 +8,8 @@ import numpy as np
 
 from ssdrig.analysis import thermal
 from ssdrig.analysis.rundata import SECOND_NS, RunData
-from ssdrig.meter import rails
-from ssdrig.meter.reduced import Reduced
+from ssdrig.meter import rails, uncertainty
+from ssdrig.meter.reduced import Asked, Reduced
 
 if TYPE_CHECKING:
     from ssdrig.analysis.table import Row
@@ -28,6 +28,11 @@ class Heated(NamedTuple):
     def edges_ns(self) -> np.ndarray:
         """Of each second."""
         return self.zero_ns + np.round(self.edges_s * self.row.k * SECOND_NS).astype(np.int64)
+
+    @property
+    def timed(self) -> Asked:
+        """Its begin and its end."""
+        return Asked.of(self.edges_ns[[0, -1]])
 
     def put(self, base: RunData, powers: list[Reduced]) -> None:
         if self.row.data is not None and self.row.data.t0_ns is not None:
@@ -51,7 +56,9 @@ def read(shows: Sequence[dict], rows: Sequence["Row"]) -> Iterator[Heated]:
 
 def _through(base: RunData, busy: RunData, of: Heated, powers: list[Reduced]) -> dict[str, Any]:
     zero_ns, edges_s, edges_ns = of.zero_ns, of.edges_s, of.edges_ns
-    watts = rails.steps_J(powers, edges_ns) / base.k if powers else np.full(len(edges_s) - 1, np.nan)
+    timed = rails.timed_J(powers, int(edges_ns[0]), int(edges_ns[-1])) if powers and len(edges_ns) > 1 else None
+    known = timed is not None and not (timed.why or "").startswith(uncertainty.UNTIMED)
+    watts = rails.steps_J(powers, edges_ns) / base.k if powers and known else np.full(len(edges_s) - 1, np.nan)
     polls = [s for s in base.snapshots if s["temperature_C"] is not None and zero_ns <= s["t_ns"] <= edges_ns[-1]]
     at_s = np.array([(s["t_ns"] - zero_ns) / SECOND_NS / base.k for s in polls])
     celsius = np.array([s["temperature_C"] for s in polls], float)

@@ -14,6 +14,7 @@ import numpy as np
 
 from ssdrig.analysis.rundata import RunData
 from ssdrig.meter import rails
+from ssdrig.meter.reduced import Asked
 from ssdrig.retention import manifest as manifests
 from ssdrig.retention.manifest import FOLDER
 
@@ -27,22 +28,28 @@ NO_METER = "no rig measured its power"
 NO_IDLE = "the power at rest before storage is not known"
 
 
-class Asked(NamedTuple):
+class Wanted(NamedTuple):
     """The energy of one window, as finer.py has it."""
 
     row: "Row"
     window: dict  # of row.found["windows"]
-    edges_ns: np.ndarray
+    span_ns: tuple[int, int]
+
+    edges_ns = np.empty(0, np.int64)
+
+    @property
+    def timed(self) -> Asked:
+        return Asked.of(self.span_ns)
 
     def put(self, _: RunData, powers: list) -> None:
-        joules = rails.steps_J(powers, self.edges_ns)[0] if powers else np.nan
-        if np.isfinite(joules):
-            self.window["J"] = float(joules)
-            self.window["W"] = float(joules) / self.window["s"] if self.window["s"] else None
+        timed = rails.timed_J(powers, *self.span_ns) if powers else rails.Timed(why=rails.NO_POWER)
+        if timed.why is None:
+            self.window["J"] = timed.J
+            self.window["W"] = timed.J / self.window["s"] if self.window["s"] else None
         _refresh(self.row.found)
 
 
-def read(base: RunData, rows: Sequence["Row"], run: Path) -> list[Asked]:
+def read(base: RunData, rows: Sequence["Row"], run: Path) -> list[Wanted]:
     """Puts what was found into the rows, and asks for the energies of their windows."""
     out = []
     for row in rows:
@@ -50,7 +57,7 @@ def read(base: RunData, rows: Sequence["Row"], run: Path) -> list[Asked]:
             continue
         own = [event for event in base.events if event.get("step") == row.act.path]
         row.found = found(own, run, row.act.do)
-        out += [Asked(row, each, np.array([each["begin_ns"], each["end_ns"]])) for each in row.found["windows"]]
+        out += [Wanted(row, each, (each["begin_ns"], each["end_ns"])) for each in row.found["windows"]]
         _refresh(row.found)
     return out
 

@@ -6,14 +6,17 @@ before the reading. Of the two that is used which leaves the smaller error.
 
 Error (expanded, k = 2, GUM 5.1.2), in squares: the rig's own uncertainty; of the energy the rounding of two counts,
 a triangle of +-1 Wh; of the power, for each reading, where its interval lay (the lowest and the highest mean of the rig
-over an interval that it can have been, taken as equally likely) and its last digit."""
+over an interval that it can have been, the clock's error counted, taken as equally likely) and its last digit; of the
+energy by how much the clock's error may move it between the readings."""
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from ssdrig.analysis.rundata import SECOND_NS, RunData
+from ssdrig.meter import rails
+from ssdrig.meter.reduced import Asked
 
 INTERVAL_S = 1.0
 PLACES = 5  # an interval may have ended at so many times, evenly spread over one interval before the reading
@@ -40,9 +43,9 @@ def readings(data: RunData) -> list[dict]:
     return [s for s in data.snapshots if s.get("interval_power_W") is not None or s.get("lifetime_energy_Wh")]
 
 
-def edges_ns(data: RunData) -> np.ndarray:
-    """The host times of which place() will ask for the rig's energy, int64 ns."""
-    return np.array([ns for s in readings(data) for ns in (s["t_ns"], *_around_ns(s["t_ns"]).tolist())], np.int64)
+def timed(data: RunData) -> Asked:
+    """The host times of which place() will ask for the rig's energy."""
+    return Asked.of([ns for s in readings(data) for ns in (s["t_ns"], *_around_ns(s["t_ns"]).tolist())])
 
 
 def _around_ns(t_ns: int) -> np.ndarray:
@@ -50,10 +53,9 @@ def _around_ns(t_ns: int) -> np.ndarray:
     return t_ns - 2 * WIDTH_NS + QUARTER_NS * np.arange(2 * PLACES - 1, dtype=np.int64)
 
 
-def place(data: RunData, steps_J: Callable[[np.ndarray], np.ndarray]) -> None:
-    """Give the run what the drive reported at each reading, and what the rig measured then (data.own_*). steps_J:
-    energy of the host's time between edges (int64 ns), not-a-number where not known. A drive that reports nothing is
-    said in `notes` once, not in each window."""
+def place(data: RunData, powers: Sequence[rails.Rail]) -> None:
+    """Give the run what the drive reported at each reading, and what the rig measured then (data.own_*). A drive that
+    reports nothing is said in `notes` once, not in each window."""
     said = readings(data)
     if data.snapshots and not said and data.header.get("rig") is not None:
         data.notes.append(f"own_power_ratio: {NOTHING}")
@@ -65,16 +67,21 @@ def place(data: RunData, steps_J: Callable[[np.ndarray], np.ndarray]) -> None:
     n = len(said)
     data.rig_low_W, data.rig_high_W, data.rig_J = (np.full(n, np.nan) for _ in range(3))
     for i, t_ns in enumerate(data.own_t_ns.tolist()):
-        steps = steps_J(_around_ns(t_ns))
-        means = np.convolve(steps, np.ones(PLACES - 1), "valid") / (QUARTER_NS * (PLACES - 1) / SECOND_NS)
-        data.rig_low_W[i], data.rig_high_W[i] = means.min(), means.max()
+        at_ns = _around_ns(t_ns)
+        edges, width_s = [power.edges(at_ns) for power in powers], QUARTER_NS * (PLACES - 1) / SECOND_NS
+        means = np.convolve(rails.steps_J(powers, at_ns), np.ones(PLACES - 1), "valid") / width_s
+        open_W = [sum(of.time_J(j, j + PLACES - 1) for of in edges) / width_s for j in range(PLACES)]
+        data.rig_low_W[i], data.rig_high_W[i] = (means - open_W).min(), (means + open_W).max()
     if n:
-        data.rig_J = np.concatenate([[0.0], np.cumsum(steps_J(data.own_t_ns))]) / data.k if n > 1 else np.zeros(1)
+        data.rig_edges = [power.edges(data.own_t_ns) for power in powers]
+        known_J = rails.steps_J(powers, data.own_t_ns)
+        data.rig_J = np.concatenate([[0.0], np.cumsum(known_J)]) / data.k if n > 1 else np.zeros(1)
 
 
 def placed(data: RunData) -> dict:
     """What place() has found, by the names of its fields."""
-    return {name: getattr(data, name) for name in ("own_t_ns", "own_W", "own_Wh", "rig_low_W", "rig_high_W", "rig_J")}
+    names = "own_t_ns", "own_W", "own_Wh", "rig_low_W", "rig_high_W", "rig_J", "rig_edges"
+    return {name: getattr(data, name) for name in names}
 
 
 def compare(data: RunData, begin_ns: int, end_ns: int, rig_percent: float | None) -> Found:
@@ -118,4 +125,6 @@ def _energy(data: RunData, among: np.ndarray) -> tuple[float, float, str, int] |
     rig_J = data.rig_J[last] - data.rig_J[first]
     if not drive_J > 0 or not np.isfinite(rig_J):
         return None
-    return float(rig_J / drive_J), float(COVERAGE * J_PER_WH / np.sqrt(6) / drive_J), "energy", 2
+    open_J = sum(of.time_J(int(first), int(last)) for of in data.rig_edges) / data.k
+    error_J = COVERAGE * np.hypot(J_PER_WH / np.sqrt(6), open_J / np.sqrt(3))
+    return float(rig_J / drive_J), float(error_J / drive_J), "energy", 2

@@ -1,5 +1,6 @@
 """The rig's part of a run folder -> power and energy of each second of RunData."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -24,28 +25,40 @@ COUNTS = {
 
 
 def load_power(
-    data: RunData, run: Path, more_edges_ns: np.ndarray, heads: reduced.Heads | None = None, everything: bool = False
+    data: RunData,
+    run: Path,
+    more_edges_ns: np.ndarray,
+    heads: reduced.Heads | None = None,
+    everything: bool = False,
+    more_timed: Sequence[reduced.Asked] = (),
 ) -> list[Reduced]:
-    """Returns the rails, reduced to the edges that are needed here and `more_edges_ns`. heads: of its rig.bin, where
-    they have been read. everything: keep all samples of the load."""
+    """Returns the rails, reduced to the edges that are needed here, `more_edges_ns` and `more_timed`. heads: of its
+    rig.bin, where they have been read. everything: keep all samples of the load."""
     idle, fill, after, fine = _idle_ns(data), _fill_ns(data), _after_ns(data), below_second.fine_ns(data)
     watch = below_second.Watch(data, everything)
     edges = np.concatenate([grid_ns(data), np.array([*idle, *fill, *after], np.int64), fine, more_edges_ns])
-    powers = read_powers(data, run, edges, heads, watch)
+    of_fill = reduced.Asked.of(fill, data.fill_t0_error_ns)
+    timed = reduced.Asked.together(
+        [asked(data, grid_ns(data)), asked(data, after[:1]), reduced.Asked.of([*idle, *after[1:]]), of_fill]
+    )
+    powers = read_powers(data, run, edges, heads, watch, reduced.Asked.together([timed, *more_timed]))
     on_grid(data, powers)
     if not powers:
         return powers
     watch.end()
     below_second.place(data, powers, fine)
     if after:
-        data.after_J, data.after_s = _energy(data, powers, *after)[0], (after[1] - after[0]) / (SECOND_NS * data.k)
+        of_after = rails.timed_J(powers, *after)
+        data.after_s = (after[1] - after[0]) / (SECOND_NS * data.k)
+        data.after_J = None if of_after.why else of_after.J / data.k
     if idle:
         _idle(data, powers, *idle)
     if fill:
-        data.fill_energy_J = _energy(data, powers, *fill)[0]
+        of_fill_J = rails.timed_J(powers, *fill)
+        data.fill_energy_J = None if of_fill_J.why else of_fill_J.J / data.k
         _clipped(data, "fill", powers, *fill)
-        if data.fill_energy_J is None:
-            data.notes.append("fill_energy_J: power samples do not cover the fill")
+        if of_fill_J.why:
+            data.notes.append(f"fill_energy_J: {_why(of_fill_J, 'fill')}")
     return powers
 
 
@@ -55,9 +68,10 @@ def read_powers(
     edges_ns: np.ndarray,
     heads: reduced.Heads | None = None,
     watch: reduced.Watch | None = None,
+    timed: reduced.Asked | None = None,
 ) -> list[Reduced]:
-    """Each rail, reduced to these edges (int64 host ns, in any order), [] where there are no samples; what came short
-    is said in `notes`."""
+    """Each rail, reduced to these edges (int64 host ns, in any order) and those that are `timed`, [] where there are no
+    samples; what came short is said in `notes`."""
     if data.header.get("rig") is None:
         data.notes.append("power: not measured, the run had no rig")
         return []
@@ -65,13 +79,18 @@ def read_powers(
         data.notes.append(f"power: not known, {why}")
         return []
     try:
-        powers = reduced.load_rails(run, edges_ns, heads, watch)
+        powers = reduced.load_rails(run, edges_ns, heads, watch, timed)
     except RigError as error:
         data.notes.append(f"power: {error}")
         return []
     data.closure = rails.worst([power.closure for power in powers])
     _note_power(data, powers)
     return powers
+
+
+def asked(data: RunData, edges_ns) -> reduced.Asked:
+    """Edges of a load's windows, which fio's own clock says."""
+    return reduced.Asked.of(edges_ns, data.t0_error_ns)
 
 
 def grid_ns(data: RunData) -> np.ndarray:
@@ -110,7 +129,8 @@ def _count(rail: Rail, power: Reduced, edges_ns: np.ndarray) -> None:
     rail.samples, rail.clipped = np.diff(before), np.diff(power.clipped_before(edges_ns))
     rail.scatters_W = power.scatters_W(edges_ns)
     rail.samples_lost, rail.clock_error_ns = np.zeros(n, np.int64), power.largest_error_ns(edges_ns)
-    rail.filled_s, rail.filled_J = filled(power, edges_ns)
+    rail.filled_s, rail.filled_J = rails.filled(power, edges_ns)
+    rail.edges = power.edges(edges_ns)
     row = np.searchsorted(before, power.gaps.at, "right") - 1
     inside = (row >= 0) & (row < n)
     np.add.at(rail.samples_lost, row[inside], power.gaps.lost[inside])
@@ -118,27 +138,11 @@ def _count(rail: Rail, power: Reduced, edges_ns: np.ndarray) -> None:
         rail.facts, rail.volts_V = power.facts, power.mean_V
 
 
-def filled(power: Reduced, edges_ns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Of each step between edges (int64 host ns, rising): for how long (s) conversions are missing, and the energy (J)
-    that is interpolated there, both of the host's time."""
-    gaps = power.gaps
-    inside = gaps.at > 0
-    ends_ns = np.stack([gaps.from_ns[inside], gaps.to_ns[inside]], axis=1).ravel()
-    lost = gaps.lost[inside] / np.maximum(gaps.lost[inside] + 1, 1)  # the sample after a gap stands for a conversion
-    out = []
-    for of_gap in (gaps.ns[inside] * lost / SECOND_NS, gaps.J[inside]):
-        running = np.cumsum(of_gap)
-        knots = np.stack([running - of_gap, running], axis=1).ravel()
-        at_edges = np.interp(edges_ns, ends_ns, knots) if len(knots) else np.zeros(len(edges_ns))
-        out.append(np.diff(at_edges))
-    return out[0], out[1]
-
-
 def quality(powers: list[Reduced], begin_ns: int, end_ns: int, k: int) -> dict:
     """The samples of a whole act, keys as in window_figures.py: how many, how many are lost or at the sensor's limit,
     the largest error of their times, and what was interpolated. `k`: time dilation."""
     edges = np.array([begin_ns, end_ns], np.int64)
-    filled_s, filled_J = zip(*(filled(power, edges) for power in powers), strict=True)
+    filled_s, filled_J = zip(*(rails.filled(power, edges) for power in powers), strict=True)
     numbers = [power.samples_before(edges) for power in powers]
     lost = 0
     for power, (first, end) in zip(powers, numbers, strict=True):
@@ -201,13 +205,19 @@ def _idle(data: RunData, powers: list[Reduced], *edges: int) -> None:
         for mean_W in _energy(data, [power], *edges)[1]:
             rail.idle_mean_W = mean_W
     data.idle_s = (edges[1] - edges[0]) / (SECOND_NS * data.k)
-    joules, watts = _energy(data, powers, *edges)
-    if joules is None:
-        data.notes.append(f"idle_mean_W: power samples do not cover the idle step{_dark_rails(powers, edges)}")
+    watts, timed = _energy(data, powers, *edges)[1], rails.timed_J(powers, *edges)
+    if timed.why:
+        for rail in data.rails:
+            rail.idle_mean_W = None if timed.why != rails.NO_POWER else rail.idle_mean_W
+        data.notes.append(f"idle_mean_W: {_why(timed, 'idle step')}{_dark_rails(powers, edges)}")
         return
     data.idle_mean_W = sum(watts)
     if not _clipped(data, "idle step", powers, *edges):
         data.idle_uncertainty_W = _finite(rails.uncertainty_W(powers, edges, watts))
+
+
+def _why(timed: rails.Timed, step: str) -> str:
+    return f"power samples do not cover the {step}" if timed.why == rails.NO_POWER else str(timed.why)
 
 
 def _clipped(data: RunData, step: str, powers: list[Reduced], begin_ns: int, end_ns: int) -> bool:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ssdrig.analysis.row_figures import WHOLE
+from ssdrig.meter import uncertainty
 
 if TYPE_CHECKING:
     from ssdrig.analysis.table import Row
@@ -22,6 +23,11 @@ def by_samples(row: "Row") -> None:
         return
     watts, floor_W, band_W = row.data.power_mean_W, event.get("floor_W"), event.get("band_W")
     if not len(watts) or np.isnan(watts).any() or floor_W is None or band_W is None:
+        return
+    why = next((note for note in row.notes if uncertainty.UNTIMED in note), None)
+    if why and (row.windows.get(WHOLE) or {}).get("energy_J") is None:  # live seconds are known even less
+        unknown = dict.fromkeys(("after_s", "above_J", "energy_J"))
+        row.found = event | unknown | {"time_why": why[why.index(uncertainty.UNTIMED) :]}
         return
     outside = np.flatnonzero(np.abs(watts - floor_W) > band_W)
     after_s = int(outside[-1]) + 1 if len(outside) else 0

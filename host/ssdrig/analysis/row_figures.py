@@ -25,6 +25,7 @@ from ssdrig.analysis import (
 from ssdrig.analysis.rundata import RunData
 from ssdrig.errors import LoadError
 from ssdrig.load import fioclock, fiojob, fiotext, playedlog
+from ssdrig.meter import rails
 from ssdrig.meter.reduced import Reduced
 from ssdrig.plan import values
 from ssdrig.rules import ends, steady, windows
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 LAT_KEYS = (*(f"lat_{name}_us" for name in window_figures.PERCENTILES), "lat_max_us")
 IO_KEYS = ("ios", "iops_mean", "bw_mean_MBps", "lat_mean_us", *LAT_KEYS, "host_cpu_percent")
 PER_IO = ("energy_uJ_per_io", "energy_J_per_GB", "iops_per_W")
-POWER_KEYS = ("power_mean_W", "energy_J", *PER_IO)
+POWER_KEYS = ("power_mean_W", "energy_J", "power_uncertainty_percent", *PER_IO)
 WEAR_KEYS = ("wa", "wa_error", "temperature_max_C")
 LITTLE_KEYS = ("littles_qd", "littles_error_percent")
 QUALITY_KEYS = ("samples", "samples_lost", "samples_clipped", "filled_s", "filled_J", "clock_error_us")
@@ -59,8 +60,8 @@ def folder_of(row: "Row", run: Path) -> Path:
     return run / ("played" if row.act.do == "replay" else "fio") / row.folder
 
 
-def figures(row: "Row", joules: float | None, folder: Path, powers: list[Reduced], by_second: bool) -> None:
-    """The windows of a row. `by_second`: its seconds stay and have their power."""
+def figures(row: "Row", energy: act_energy.Energy | None, folder: Path, powers: list[Reduced], by_second: bool) -> None:
+    """The windows of a row. `energy`: of all of it. `by_second`: its seconds stay and have their power."""
     data = row.data
     if data is None or row.t0_s is None or row.act.do == "choose":
         return
@@ -81,10 +82,11 @@ def figures(row: "Row", joules: float | None, folder: Path, powers: list[Reduced
         row.notes.append(f"{', '.join(IO_KEYS)}: fio's counts of the whole step are not known")
     else:
         row.notes.append(f"{', '.join((*IO_KEYS, *WEAR_KEYS, *PER_IO))}: {row.act.do} does no I/O")
-    if joules and data.load_s:
-        whole |= {"energy_J": joules} | window_figures.ratios(joules, data.load_s, ios or 0, moved or 0)
+    if energy and energy.J and data.load_s:
+        whole |= {"energy_J": energy.J, "power_uncertainty_percent": energy.uncertainty_percent}
+        whole |= window_figures.ratios(energy.J, data.load_s, ios or 0, moved or 0)
     else:
-        why = "power samples do not cover it" if powers else "the run has no power samples"
+        why = (energy.why or rails.NO_POWER) if energy else "the run has no power samples"
         row.notes.append(f"{', '.join(POWER_KEYS)}: {why}")
     if powers and data.t0_ns is not None:
         whole |= power.quality(powers, data.t0_ns, act_energy.end_ns(data), data.k)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ssdrig.drive.wear import wa
+from ssdrig.meter import uncertainty
 from ssdrig.meter.fast import Peaks
 from ssdrig.meter.power import Closure
 from ssdrig.rules import windows
@@ -65,6 +66,7 @@ class Rail:
     filled_J: np.ndarray = field(default_factory=_no_values)  # ... and the energy interpolated there
     scatters_W: np.ndarray = field(default_factory=_no_scatters)  # (2, n): sum of the samples' powers, of their squares
     clock_error_ns: np.ndarray = field(default_factory=_no_values)  # largest bound; 0 where there is no sample
+    edges: uncertainty.Edges | None = None  # of the seconds: what the clock leaves open of their energies
     facts: dict | None = None  # its entry of the last hello, with the calibration
     volts_V: float | None = None  # mean of the run
     idle_mean_W: float | None = None
@@ -82,10 +84,12 @@ class RunData:
     why: str | None
     k: int  # time dilation
     t0_ns: int | None = None  # CLOCK_MONOTONIC of the load's first I/O; None: there was none
+    t0_error_ns: float = 0.0  # by how much fio's own clock leaves that open
     load_s: float = 0.0  # from the first I/O to fio's end
     ios: int | None = None  # of the whole load, its last part of a second too
     totals: dict = field(default_factory=dict)  # of fio's last document, host time: see fiotext.totals
     fill_t0_ns: int | None = None
+    fill_t0_error_ns: float = 0.0
     fill_s: float | None = None
     fill_bytes: int | None = None
     # the grid, float64 (n,); not-a-number where not known
@@ -139,6 +143,7 @@ class RunData:
     own_t_ns: np.ndarray = field(default_factory=_no_counts)
     own_W: np.ndarray = field(default_factory=_no_values)
     own_Wh: np.ndarray = field(default_factory=_no_values)
+    rig_edges: list[uncertainty.Edges] = field(default_factory=list)  # of each rail, at these readings
     rig_low_W: np.ndarray = field(default_factory=_no_values)
     rig_high_W: np.ndarray = field(default_factory=_no_values)
     rig_J: np.ndarray = field(default_factory=_no_values)

@@ -19,7 +19,8 @@ import numpy as np
 from ssdrig.analysis import act_energy
 from ssdrig.analysis.rundata import SECOND_NS, RunData
 from ssdrig.meter import rails
-from ssdrig.meter.reduced import Reduced
+from ssdrig.meter.reduced import Asked, Reduced
+from ssdrig.meter.uncertainty import UNTIMED
 from ssdrig.plan.shows import listed
 
 if TYPE_CHECKING:
@@ -30,8 +31,8 @@ FINE_NS = 500_000  # of the host: less than the samples are apart
 GROWTH = 0.002  # of the steps behind `set`: the moment of entry is as fine as this share of it
 MOST_CELLS = 20_000
 TAIL_NS = 50_000_000  # of drive time behind the I/O that wakes it
+LEAST_ERRORS = 2  # entering takes more than so many errors of its begin, or is not known
 LEAST_W, LEAST_SHARE = 0.005, 0.02  # a state that saves less is not told from being awake
-NO_POWER = "power samples do not cover it"
 AWAKE = "its power is that of the awake drive"
 
 
@@ -82,9 +83,14 @@ class Visited(NamedTuple):
     @property
     def edges_ns(self) -> np.ndarray:
         """Host times of which the energy is needed."""
-        return np.concatenate(
-            [np.concatenate([[v.cut_ns, v.end_ns], v.seconds_ns, v.entry_ns, v.wake_ns]) for v in self.visits]
-        ).astype(np.int64)
+        return np.concatenate([np.concatenate([v.seconds_ns, v.entry_ns, v.wake_ns]) for v in self.visits])
+
+    @property
+    def timed(self) -> Asked:
+        """Edges of the stays, and when `set` began."""
+        return Asked.of(
+            [ns for v in self.visits for ns in (v.cut_ns, v.end_ns, v.begin_ns, v.set_ns) if ns is not None]
+        )
 
     def put(self, base: RunData, powers: list[Reduced]) -> None:
         stays = [_stay(visit, powers) for visit in self.visits]
@@ -133,8 +139,10 @@ def _stay(visit: Visit, powers: list[Reduced]) -> dict:
     """Mean power behind the cut with its expanded uncertainty (k = 2), lowest and highest mean of a second."""
     out: dict = dict.fromkeys(("mean_W", "uncertainty_W", "lowest_W", "highest_W"))
     edges, host_s = [visit.cut_ns, visit.end_ns], (visit.end_ns - visit.cut_ns) / SECOND_NS
-    if not powers or host_s <= 0 or not rails.known(powers, edges).all():
-        return out | {"why": NO_POWER}
+    if not powers or host_s <= 0:
+        return out | {"why": rails.NO_POWER}
+    if why := rails.timed_J(powers, visit.cut_ns, visit.end_ns).why:
+        return out | {"why": why}
     watts = [float(np.diff(power.integral_J(edges))[0]) / host_s for power in powers]
     uncertainty_W = rails.uncertainty_W(powers, edges, watts)
     by_second = rails.steps_J(powers, visit.seconds_ns) / visit.row.k if len(visit.seconds_ns) > 1 else np.empty(0)
@@ -150,7 +158,8 @@ def _stay(visit: Visit, powers: list[Reduced]) -> dict:
 def _slept(visit: Visit, low_W, awake_W, awake: Visit | None, powers: list[Reduced]) -> dict:
     """What it took to enter and to leave the state. The latency of the I/O is known without power."""
     k, lat_ns = visit.row.k, visit.lat_ns
-    out: dict = dict.fromkeys(("entry_ms", "enter_J", "exit_ms", "exit_J", "wake_J", "break_even_s"))
+    keys = "entry_ms", "enter_J", "exit_ms", "exit_J", "wake_J", "wake_error_J", "break_even_s", "time_error_ms"
+    out: dict = dict.fromkeys(keys)
     out |= {"first_io_ms": None if lat_ns is None else lat_ns / 1e6 / k}
     if low_W is None or awake_W is None or awake is None:
         return out
@@ -159,6 +168,9 @@ def _slept(visit: Visit, low_W, awake_W, awake: Visit | None, powers: list[Reduc
         return out | {"why": AWAKE}
     middle_W = (low_W + awake_W) / 2
     entry = entered(visit.entry_ns, _watts(powers, visit.entry_ns), middle_W, low_W)
+    out["time_error_ms"] = error_ms = _error_ns(visit, powers) / 1e6 / k
+    if entry is not None and entry[0] / 1e6 / k <= LEAST_ERRORS * error_ms:
+        return out | {"why": f"{UNTIMED}its times are known to {error_ms:.3g} ms, too little for how long it takes"}
     if entry is not None:
         out |= {"entry_ms": entry[0] / 1e6 / k, "enter_J": entry[1] / k}
     if lat_ns is not None and awake.lat_ns is not None:
@@ -168,9 +180,16 @@ def _slept(visit: Visit, low_W, awake_W, awake: Visit | None, powers: list[Reduc
         }
     if None not in (out["enter_J"], out["exit_J"]):
         wake_J = out["enter_J"] + out["exit_J"] + saved_W * out["exit_ms"] / 1e3
+        out["wake_error_J"] = saved_W * error_ms / 1e3
         out |= {"wake_J": wake_J, "break_even_s": wake_J / saved_W}
     lacking = "no fall of its power behind `set`" if entry is None else "no rise of its power before the first I/O"
     return out | {"why": None if out["wake_J"] is not None else lacking}
+
+
+def _error_ns(visit: Visit, powers: list[Reduced]) -> float:
+    """By how much the begin of `set` (without one, of the stay) may be off."""
+    at_ns = visit.begin_ns if visit.set_ns is None else visit.set_ns
+    return max(float(power.edges([at_ns]).error_ns[0]) for power in powers)
 
 
 def _watts(powers: list[Reduced], edges_ns: np.ndarray) -> np.ndarray:

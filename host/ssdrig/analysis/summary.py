@@ -62,13 +62,13 @@ def _made(run: Path) -> tuple[RunData, dict]:
 
 def made_of(data: RunData) -> tuple[RunData, dict]:
     """What a report without options needs of a run: it has no `hist`, and no
-    `fast` of its rails. And its figures (figures.figures_of)."""
+    `fast` and `edges` of its rails. And its figures (figures.figures_of)."""
     found = figures_of(data)
     latency.place(data, found)
     rails = [
-        dataclasses.replace(rail, fast=None) for rail in data.rails
+        dataclasses.replace(rail, fast=None, edges=None) for rail in data.rails
     ]  # ten rows a second, of which figures are made
-    return dataclasses.replace(data, hist=data.hist[:0], rails=rails), found
+    return dataclasses.replace(data, hist=data.hist[:0], rails=rails, rig_edges=[]), found
 
 
 @functools.cache

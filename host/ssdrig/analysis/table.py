@@ -4,7 +4,6 @@ A whole act has what fio counted from its first I/O to its end, and the power sa
 that the plan names within it are in whole seconds (windows.py). Figures have the keys of window_figures.py; what is not
 known is None, and the row's notes say why. `value` finds a figure by the plan's word for it (plan/shows.py)."""
 
-import functools
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -42,7 +41,7 @@ from ssdrig.analysis.verdicts import Verdict, verdicts_of
 from ssdrig.analysis.wear_run import wear_found
 from ssdrig.errors import JournalError, UsageError, by_a_person
 from ssdrig.load import fiotext
-from ssdrig.meter import rails
+from ssdrig.meter import reduced
 from ssdrig.plan import expand, grammar, shows
 from ssdrig.plan.expand import Act
 from ssdrig.rules.windows import Window
@@ -317,9 +316,10 @@ def _of_part(run: Path) -> Table:
     carried_out = list(_carried_out(base.events, acts))
     rows = [_row(base, run, *found) for found in carried_out]
     finer = read_finer(plan.shows, base, rows, run)
-    times_ns = [act_energy.edges_ns(row.data) for row in rows] + [each.edges_ns for each in finer]
-    powers = power.read_powers(base, run, np.concatenate([own_report.edges_ns(base), *times_ns]))
-    own_report.place(base, functools.partial(rails.steps_J, powers))
+    timed = [act_energy.asked(row.data) for row in rows] + [each.timed for each in finer] + [own_report.timed(base)]
+    edges_ns = np.concatenate([np.empty(0, np.int64), *(each.edges_ns for each in finer)])
+    powers = power.read_powers(base, run, edges_ns, timed=reduced.Asked.together(timed))
+    own_report.place(base, powers)
     for row in rows:
         row.data = row.data and replace(row.data, closure=base.closure, **own_report.placed(base))
     load_events(base)
@@ -333,10 +333,10 @@ def _of_part(run: Path) -> Table:
     shown = _by_second(plan, rows)
     _place_polls(base, rows)
     base.notes += witness.rounds(base)
-    for row, joules in zip(rows, act_energy.whole_J([row.data for row in rows], powers), strict=True):
+    for row, energy in [(row, act_energy.whole(row.data, powers)) for row in rows]:
         by_second = row.round is None or row.act.path in shown
         data = row.data
-        row_figures.figures(row, joules, row_figures.folder_of(row, run), powers, by_second)
+        row_figures.figures(row, energy, row_figures.folder_of(row, run), powers, by_second)
         by_samples(row)
         _rests_on(row, data)
     row_figures.gaps(rows)

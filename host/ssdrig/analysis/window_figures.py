@@ -24,6 +24,10 @@ TAIL = 10  # a percentile P(p) or P(1 - p) needs so many values beyond it, so 10
 SECONDS = {"iops_p0_1": 0.001, "iops_p1": 0.01, "iops_p5": 0.05}  # p of each
 PERCENTILES = {"p50": 2, "p99": 100, "p999": 1000, "p99999": 100_000}  # of latency: one I/O in so many lies above it
 DOCUMENT_S = 1.0  # a status document may be so far from the edge that it stands for
+TIMED = (  # what a window has of its energy
+    "power_mean_W, power_max_W, energy_J, energy_uJ_per_io, energy_uJ_per_io_above_idle, energy_J_per_GB, iops_per_W,"
+    " power_uncertainty_percent"
+)
 LITTLE_OFF = (
     f"littles_qd: IOPS x mean latency is {{:.2f}} and should be the queue depth {{}} within {LITTLE_PERCENT:g} %; IOPS"
     " and latency are not of the same I/O, threads had ended, or the host could not keep the queue full"
@@ -118,8 +122,9 @@ filled_s | Time filled in | s | 3 | less | Time between samples whose conversion
 filled_J | Energy filled in | J | 3 | less | The energy that is interpolated there, all rails together.
 power_uncertainty_percent | Power uncertainty | % | 2 | less | Expanded uncertainty (k = 2, about 95 %) of the window's
     mean power and of its energy, at the drive: from the rig's calibration or, without one, from the data sheets of
-    chip and shunt; leads, and the time in which the chip does not look at the current, count. Null when a sample is at
-    the sensor's limit (energy, mean and peaks are lower bounds then) or the chip is unknown.
+    chip and shunt; leads, the time in which the chip does not look at the current, and the error of the window's own
+    edges count. Null when a sample is at the sensor's limit (energy, mean and peaks are lower bounds then) or the chip
+    is unknown. Where the edges alone move the energy by more than 5 %, all figures of power are null.
 own_power_ratio | Meter / the drive's own report |  | 3 |  | Power or energy that the rig measured, divided by what the
     drive itself reports of it (NVMe log 02h), at the readings in the window. Its error (k = 2) covers the rig, the
     drive's rounding and where the drive's interval of a second can have lain: 1 within it is an honest drive.
@@ -334,6 +339,11 @@ def _energy(data: RunData, window: Window, ios: int, notes: list[str]) -> dict:
     total = float(joules[seen].sum())
     if not total:
         return out
+    if why := _untimed(data, total, cut.start + np.flatnonzero(seen)):
+        notes.append(f"{TIMED}: {why}")
+        for rail in out["rails"]:
+            rail |= {"power_mean_W": None, "power_max_W": None, "energy_J": None, "power_uncertainty_percent": None}
+        return out
     done, moved = float(data.iops[cut][seen].sum()), float(data.bw_Bps[cut][seen].sum())
     out |= ratios(total, int(seen.sum()), done, moved)
     out |= {"power_max_W": float(np.nanmax(data.power_max_W[cut]))}
@@ -345,6 +355,14 @@ def _energy(data: RunData, window: Window, ios: int, notes: list[str]) -> dict:
         above = out["power_mean_W"] - data.idle_mean_W
         out["energy_uJ_per_io_above_idle"] = 1e6 * above * int(seen.sum()) / done
     return out
+
+
+def _untimed(data: RunData, joules: float, seconds: np.ndarray) -> str | None:
+    """Why the energy of these seconds is not known for the clock's sake; None: it is."""
+    each = [rail.edges for rail in data.rails if rail.edges is not None]
+    time_J = sum(edges.seconds_J(seconds) for edges in each)
+    error_ns = max((float(edges.error_ns[seconds].max()) for edges in each), default=0.0)
+    return uncertainty.untimed(time_J / data.k, joules, error_ns)
 
 
 def ratios(joules: float, seconds: float, ios: float, moved_bytes: float) -> dict:
@@ -370,7 +388,12 @@ def _uncertainty_percent(rails: list, watts: list[float], cut: slice) -> float |
 def _mean(rail, mean_W: float, cut: slice) -> uncertainty.Mean:
     samples = int(rail.samples[cut].sum())
     sd_W = uncertainty.deviation_W(samples, *rail.scatters_W[:, cut].sum(axis=1).tolist())
-    return uncertainty.Mean(rail.facts, rail.volts_V, mean_W, samples, sd_W)
+    time_W = share = 0.0
+    if rail.edges is not None:
+        edges = rail.edges.at([cut.start, cut.stop])
+        lasts_s = float(edges.t_ns[1] - edges.t_ns[0]) / SECOND_NS
+        time_W, share = edges.time_J() / lasts_s, float(rail.filled_s[cut].sum()) / lasts_s
+    return uncertainty.Mean(rail.facts, rail.volts_V, mean_W, samples, sd_W, time_W, share)
 
 
 def _rail(rail, window: Window) -> dict:

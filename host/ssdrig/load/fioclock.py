@@ -2,6 +2,7 @@
 move it."""
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,6 +12,7 @@ START_S = 10.0  # fio starts its job clock at most so long after it was started
 HEAD_BYTES = TAIL_BYTES = 1 << 18
 LATEST_MS = 1 << 42  # 139 years after the machine started: no time stamp is later
 LONGEST_HANG_S = 600
+STAMP_MS, PROMPT, UNKNOWN_MS = 2.0, 3.0, 1000.0
 EARLIEST_MS = -50  # after it was started by start.json; two clocks are read
 
 
@@ -40,6 +42,7 @@ class JobClock:
     begun_ms: int | None  # and by which some I/O had completed; None: not known
     notes: tuple[str, ...] = ()
     earliest_ms: int | None = None  # and before which it cannot have
+    error_ms: float = UNKNOWN_MS  # by how much start_ms may be off
 
 
 def job_clock(folder: Path, head: list[dict], tail: list[dict]) -> JobClock:
@@ -65,10 +68,12 @@ def job_clock(folder: Path, head: list[dict], tail: list[dict]) -> JobClock:
         if not sound:
             return JobClock(None, None, notes)
         dated = [d for d in sound if _is_dated(d)] or sound
-        start_ms = round(min(d["t_ns"] / 1e6 - totals(d)["runtime_ms"] for d in dated))
+        starts = [d["t_ns"] / 1e6 - totals(d)["runtime_ms"] for d in dated]
+        start_ms = round(min(starts))
         first = sound[0]
         earliest_ms = None if begin_ms is None else round(begin_ms) + EARLIEST_MS
-        return JobClock(start_ms, round(first["t_ns"] / 1e6) if totals(first)["ios"] else None, notes, earliest_ms)
+        begun_ms = round(first["t_ns"] / 1e6) if totals(first)["ios"] else None
+        return JobClock(start_ms, begun_ms, notes, earliest_ms, error_ms(starts))
     if begin_ms is None or not found:
         return JobClock(None, None)
     starts = [d["timestamp_ms"] - totals(d)["runtime_ms"] + offset_ms for d in found if "timestamp_ms" in d]
@@ -80,6 +85,13 @@ def job_clock(folder: Path, head: list[dict], tail: list[dict]) -> JobClock:
         return JobClock(None, None)
     first = found[0]
     return JobClock(round(min(believed)), round(first["timestamp_ms"] + offset_ms) if totals(first)["ios"] else None)
+
+
+def error_ms(latest_ms: Iterable[float]) -> float:
+    """By how much the earliest of these times, each of which is as late as something was late, may itself be late:
+    some of what the next one is later, and two clocks of whole ms."""
+    ordered = sorted(latest_ms)
+    return STAMP_MS + PROMPT * (ordered[1] - ordered[0]) if len(ordered) > 1 else UNKNOWN_MS
 
 
 def is_of_the_job(document: dict, since_ms: float) -> bool:

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from ssdrig.errors import LoadError
-from ssdrig.load.fioclock import LATEST_MS, LONGEST_HANG_S, ends, job_clock
+from ssdrig.load.fioclock import LATEST_MS, LONGEST_HANG_S, UNKNOWN_MS, ends, error_ms, job_clock
 from ssdrig.load.fioseconds import TAIL_MS, WINDOW_MS, Seconds, Senseless, empty, quantiles, seconds
 from ssdrig.load.fiostatus import from_status
 from ssdrig.load.fiotext import BINS, DIRECTIONS, bins, documents, hist_rows, rows, totals
@@ -68,6 +68,7 @@ def load(folder, direction: str | None = None) -> Seconds:
                 tail,
                 _block_bytes(list(logs.values())),
                 clock.earliest_ms,
+                clock.error_ms,
             )
             return replace(read, notes=(*notes, *read.notes), clock_notes=clock.notes)
         except Senseless as error:
@@ -85,7 +86,7 @@ def load(folder, direction: str | None = None) -> Seconds:
         read = from_status(found, clock.start_ms, direction, torn)
     except Senseless as error:
         raise LoadError(f"documents of one fio run in {folder}", str(error), "out.json is damaged") from None
-    return replace(read, notes=(*notes, *read.notes), clock_notes=clock.notes)
+    return replace(read, notes=(*notes, *read.notes), clock_notes=clock.notes, start_error_ns=1e6 * clock.error_ms)
 
 
 def _block_bytes(logs: list[bytes]) -> int:
@@ -114,12 +115,14 @@ def from_logs(
     tail: Sequence[dict] = (),
     block_bytes: int = 0,
     earliest_ms: int | None = None,
+    start_error_ms: float = UNKNOWN_MS,
 ) -> Seconds:
     """Seconds from hist_rows() of each job's log, rows() of each lat and slat log, the last document and what is known
     of the job's clock (see fioclock.job_clock; when all rows of a very slow drive are late, L0 is known from there
     only).
 
-    `earliest_ms`: when fio was started; without it the job's clock is not believed to be late by more than a window.
+    `start_error_ms`: by how much start_ms may be off. `earliest_ms`: when fio was started; without it the job's clock
+    is not believed to be late by more than a window.
     `tail`: the last documents, against which the log's end is checked. Where the last document holds less than the
     rows, its totals are those of a torn file: they are None then, and `notes` says so."""
     total = totals(last, direction)
@@ -211,6 +214,9 @@ def from_logs(
         mean = _lat_means(lat, zero_ms, mean + _nearest(slat, zero_ms, n), moved)
     torn = sum(torn for *_, torn in hists)
     made = seconds(zero_ms, iops, np.where(iops > 0, mean, 0), found, partial, "logs", total, torn)
+    late_ms = np.concatenate([stamps - WINDOW_MS * np.arange(1, len(stamps) + 1) for _, stamps, *_ in streams])
+    by_documents_ms = UNKNOWN_MS if start_ms is None else zero_ms - start_ms + start_error_ms
+    made = replace(made, start_error_ns=1e6 * min(error_ms(late_ms.tolist()), by_documents_ms))
     if why:
         made = replace(made, totals=total | dict.fromkeys(("ios", "bytes", "lat_sum_ns", "slat_sum_ns")), notes=(why,))
     return made

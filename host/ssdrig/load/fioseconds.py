@@ -19,7 +19,7 @@ class Senseless(Exception):
 class Seconds:
     """One fio step by the second. All arrays are int64 of the same length; a second without I/O is all zeros."""
 
-    # CLOCK_MONOTONIC at the start of each second, 1e9 apart, good to 2 ms ("status" without start.json: from 0)
+    # CLOCK_MONOTONIC at the start of each second, 1e9 apart ("status" without start.json: from 0)
     t_ns: np.ndarray
     iops: np.ndarray  # I/Os completed in the second; the sum is the job's total
     bw_bytes: np.ndarray
@@ -37,6 +37,7 @@ class Seconds:
     torn_bytes: int  # left at the end of logs that a crash cut off
     notes: tuple[str, ...] = ()  # what does not fit together, in words
     clock_notes: tuple[str, ...] = ()  # those of them that are about a clock: every I/O is counted all the same
+    start_error_ns: float = 1e9  # by how much t_ns may be off, all by the same
     hist_of: str = "clat"  # "clat": since the device was given the I/O, of all lat_p*; "lat": since submission
 
 

@@ -55,7 +55,7 @@ def load(folder: Path, direction: str | None = None) -> Seconds:
     made = fioseconds.seconds(0, ios, lat_ns / np.maximum(ios, 1), found, partial, "records", total, 0)
     notes = () if len(records) == len(rows) else (f"{len(records)} of the trace's {len(rows)} I/Os are kept",)
     t_ns = t0_ns + np.arange(n, dtype=np.int64) * SECOND_NS
-    return replace(made, t_ns=t_ns, bw_bytes=moved, hist_of="lat", notes=notes)
+    return replace(made, t_ns=t_ns, bw_bytes=moved, hist_of="lat", notes=notes, start_error_ns=0.0)
 
 
 def figures(folder: Path, dilation: int) -> dict:

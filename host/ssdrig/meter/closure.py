@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ssdrig.meter import clock
 from ssdrig.meter.frames import Boot
 
 BEHIND_US = 5000  # an energy frame is read right after the conversion that it ends with
@@ -22,6 +23,7 @@ class Closure:
     chip_J: float  # as the chip counts
     seconds: float
     resolution_percent: float  # what the chip's rounding of power and energy leaves open
+    chip_clock_error_ppm: float = float("nan")  # largest error of that by the clock
     instead: int = 0  # conversions of a fast rail that were not read because the accumulators were
 
 
@@ -78,11 +80,14 @@ def brackets(
     return found, instead
 
 
-def closed(found: list[Bracket], instead: int, t_ns: np.ndarray, raw_J: np.ndarray) -> Closure | None:
-    """Host against chip, summed over all brackets; None if there is none. t_ns (int64), raw_J (float64): (brackets, 2)
-    host time of the samples at both ends, and Power.raw_J there."""
-    host_J = chip_J = corrected_J = nominal_s = seen_s = rounding_J = 0.0
-    for one, ns, joules in zip(found, np.diff(t_ns)[:, 0].tolist(), np.diff(raw_J)[:, 0].tolist(), strict=True):
+def closed(
+    found: list[Bracket], instead: int, t_ns: np.ndarray, error_ns: np.ndarray, raw_J: np.ndarray
+) -> Closure | None:
+    """Host against chip, summed over all brackets; None if there is none. t_ns (int64), error_ns, raw_J (float64):
+    (brackets, 2) host time of the samples at both ends, its largest error, and Power.raw_J there."""
+    host_J = chip_J = corrected_J = nominal_s = seen_s = rounding_J = open_s = 0.0
+    each = np.diff(t_ns)[:, 0].tolist(), (error_ns.sum(axis=1) * 1e-9).tolist(), np.diff(raw_J)[:, 0].tolist()
+    for one, ns, open_here_s, joules in zip(found, *each, strict=True):
         seconds = ns * 1e-9
         if seconds <= 0:
             continue
@@ -92,6 +97,7 @@ def closed(found: list[Bracket], instead: int, t_ns: np.ndarray, raw_J: np.ndarr
         rounding_J += one.power_lsb_W * seconds + 16 * one.power_lsb_W
         nominal_s += one.nominal_s
         seen_s += seconds
+        open_s += min(open_here_s, 2e-6 * clock.NOMINAL_PPM * seconds)
     if chip_J <= 0:
         return None
     return Closure(
@@ -102,5 +108,6 @@ def closed(found: list[Bracket], instead: int, t_ns: np.ndarray, raw_J: np.ndarr
         chip_J,
         seen_s,
         100 * rounding_J / chip_J,
+        1e6 * open_s / seen_s,
         instead,
     )

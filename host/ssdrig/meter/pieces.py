@@ -79,6 +79,22 @@ class Stream:
             by_arrivals = None if boot in clocks else clock.fit(*np.array(self._arrivals(boot), np.int64).T)
             self._clocks[boot] = by_arrivals or clocks[boot]
 
+    def error_ns(self, t_ns: np.ndarray) -> np.ndarray:
+        """The largest error of the clock at host times (int64); beyond all samples that of the nearest."""
+        found = [(np.zeros(0, np.int64), np.zeros(0))]
+        for (a, _), bounds_us in zip(self._segments, self._bounds_us, strict=True):
+            boot = int(self._places.boot[a])
+            fitted = self._clocks[boot]
+            knots_us = np.round(fitted.tick_us[1:-1]).astype(np.int64) + fitted.base_us
+            inner = knots_us[(knots_us > bounds_us[0]) & (knots_us < bounds_us[1])]
+            ticks = np.concatenate([bounds_us[:1], inner, bounds_us[1:]]).astype(np.int64)
+            found.append((fitted.t_ns(ticks), fitted.bound_ns(ticks) + clock.late_ns(self._boots[boot].hello)))
+        at_ns, errors = (np.concatenate(of) for of in zip(*found))
+        if not len(at_ns):
+            return np.zeros(len(t_ns))
+        at_ns = np.maximum.accumulate(at_ns)
+        return np.interp(t_ns - at_ns[0], at_ns - at_ns[0], errors)
+
     def stretches(self) -> Iterator[Stretch]:
         """Its segments, for closure.brackets."""
         for (a, z), (first_us, last_us) in zip(self._segments, self._bounds_us, strict=True):

@@ -120,6 +120,15 @@ class Power:
     def integral_J(self, t_ns) -> np.ndarray:
         return integral_J(self, t_ns)
 
+    def edges(self, t_ns) -> uncertainty.Edges:
+        """What the clock leaves open of the energy up to these host times."""
+        at = np.asarray(t_ns, np.int64)
+        error_ns = (
+            np.interp(at - self.t_ns[0], self.t_ns - self.t_ns[0], self.err_ns) if len(self.t_ns) else np.zeros(len(at))
+        )
+        around = at[:, None] + np.rint(uncertainty.shifts_ns(error_ns)).astype(np.int64)
+        return uncertainty.Edges(at, error_ns, self.integral_J(around.ravel()).reshape(around.shape))
+
     @property
     def lost(self) -> int:
         """Conversions that should be here and are not: by index, and by time across resets."""
@@ -395,4 +404,4 @@ def closure(power: Power, energies: np.ndarray) -> Closure | None:
         stretches.append(Stretch(b, int(power.t_us[a]), int(power.t_us[z - 1]), holds))
     found, instead = brackets(stretches, energies, power.rail, power.boots)
     at = np.array([(one.first, one.last) for one in found], np.int64).reshape(-1, 2)
-    return closed(found, instead, power.t_ns[at], power.raw_J[at])
+    return closed(found, instead, power.t_ns[at], power.err_ns[at].astype(float), power.raw_J[at])

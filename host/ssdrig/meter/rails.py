@@ -11,7 +11,7 @@ What lies in a gap of at most LONGEST_GAP_NS is filled in (power.py) and said; o
 """
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from ssdrig.meter.power import Closure, Gaps
 
 SLACK_NS = 10_000_000  # samples within this of an edge cover it
 LONGEST_GAP_NS = 10**9
+NO_POWER = "power samples do not cover it"
 
 
 class Rail(Protocol):
@@ -35,6 +36,7 @@ class Rail(Protocol):
     def mean_V(self) -> float: ...
     def integral_J(self, t_ns, /) -> np.ndarray: ...
     def scatter(self, begin_ns: int, end_ns: int) -> tuple[int, float]: ...
+    def edges(self, t_ns, /) -> uncertainty.Edges: ...
 
 
 def dark(power: Rail) -> np.ndarray:
@@ -94,6 +96,22 @@ def sum_W(t_ns, P, joules: list, lost: list[tuple[int, int]], spans_ns: list[tup
     return watts
 
 
+def filled(power: Rail, edges_ns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Of each step between edges (int64 host ns, rising): for how long (s) conversions are missing, and the energy (J)
+    that is interpolated there, both of the host's time."""
+    gaps = power.gaps
+    inside = gaps.at > 0
+    ends_ns = np.stack([gaps.from_ns[inside], gaps.to_ns[inside]], axis=1).ravel()
+    lost = gaps.lost[inside] / np.maximum(gaps.lost[inside] + 1, 1)  # the sample after a gap stands for a conversion
+    out = []
+    for of_gap in (gaps.ns[inside] * lost / 1e9, gaps.J[inside]):
+        running = np.cumsum(of_gap)
+        knots = np.stack([running - of_gap, running], axis=1).ravel()
+        at_edges = np.interp(edges_ns, ends_ns, knots) if len(knots) else np.zeros(len(edges_ns))
+        out.append(np.diff(at_edges))
+    return out[0], out[1]
+
+
 def worst(closures: list[Closure | None]) -> Closure | None:
     """The closure that stands for all the rails: that which is further off than its chip's own rounding explains by the
     most."""
@@ -107,8 +125,35 @@ def means(powers: Sequence[Rail], span_ns: Sequence[int], watts: list[float]) ->
     for power, mean_W in zip(powers, watts, strict=True):
         if power.facts:
             samples, sd_W = power.scatter(span_ns[0], span_ns[1])
-            out.append(uncertainty.Mean(power.facts, power.mean_V, mean_W, samples, sd_W))
+            time_W = power.edges(span_ns).time_J() / (span_ns[1] - span_ns[0]) * 1e9
+            share = float(filled(power, np.asarray(span_ns))[0][0]) / (span_ns[1] - span_ns[0]) * 1e9
+            out.append(uncertainty.Mean(power.facts, power.mean_V, mean_W, samples, sd_W, time_W, share))
     return out
+
+
+class Timed(NamedTuple):
+    """Energy of all rails between two host times, and by how much the clock's error may move it (host J). `why`: it is
+    not known, and J and time_J are 0."""
+
+    J: float = 0.0
+    time_J: float = 0.0
+    why: str | None = None
+
+    @property
+    def percent(self) -> float:
+        return uncertainty.time_percent(self.time_J, self.J)
+
+
+def timed_J(powers: Sequence[Rail], begin_ns: int, end_ns: int) -> Timed:
+    """The energy that a figure may be made of: of rails that are known throughout, between edges that are known well
+    enough."""
+    joules = energy_J(powers, begin_ns, end_ns)
+    if joules is None or end_ns <= begin_ns:
+        return Timed(why=NO_POWER)
+    edges = [power.edges([begin_ns, end_ns]) for power in powers]
+    time_J = sum(of.time_J() for of in edges)
+    why = uncertainty.untimed(time_J, joules, max(float(of.error_ns.max()) for of in edges))
+    return Timed(why=why) if why else Timed(joules, time_J)
 
 
 def uncertainty_W(powers: Sequence[Rail], span_ns: Sequence[int], watts: list[float]) -> float:

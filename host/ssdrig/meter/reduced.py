@@ -5,9 +5,10 @@ is decoded once. What power.Power says of any edges, this says of those that it 
 """
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -42,6 +43,7 @@ class Reduced:
     own_W: "Extremes"
     sum_W: "Extremes"  # of all rails together, on the grid of rails.py
     gaps: Gaps
+    timed: uncertainty.Edges  # see edges()
     span_ns: tuple[int, int] | None = None  # times of the first and the last sample
     mean_V: float = float("nan")  # of the samples at which the rail had power
     closure: Closure | None = None
@@ -54,6 +56,10 @@ class Reduced:
     def integral_J(self, edges_ns) -> np.ndarray:
         """See power.integral_J."""
         return self.running_J[self._at(edges_ns)]
+
+    def edges(self, t_ns) -> uncertainty.Edges:
+        """See power.Power; of `timed` edges."""
+        return self.timed.at(_places_of(self.timed.t_ns, t_ns))
 
     def samples_before(self, edges_ns) -> np.ndarray:
         """Number of samples before each edge."""
@@ -88,15 +94,41 @@ class Reduced:
         return self._over(np.fmin, found.lowest, edges_ns), self._over(np.fmax, found.highest, edges_ns)
 
     def _at(self, edges_ns) -> np.ndarray:
-        wanted = np.asarray(edges_ns, np.int64)
-        at = np.searchsorted(self.edges_ns, wanted)
-        if len(wanted) and (at.max() >= len(self.edges_ns) or (self.edges_ns[at] != wanted).any()):
-            raise ValueError("the samples were not reduced to these edges")
-        return at
+        return _places_of(self.edges_ns, edges_ns)
 
     def _over(self, ufunc: np.ufunc, values: np.ndarray, edges_ns) -> np.ndarray:
         at = self._at(edges_ns)
         return ufunc.reduceat(values[: at[-1]], at[:-1]) if len(at) > 1 else np.empty(0)
+
+
+def _places_of(edges_ns: np.ndarray, wanted_ns) -> np.ndarray:
+    wanted = np.asarray(wanted_ns, np.int64)
+    at = np.searchsorted(edges_ns, wanted)
+    if len(wanted) and (at.max() >= len(edges_ns) or (edges_ns[at] != wanted).any()):
+        raise ValueError("the samples were not reduced to these edges")
+    return at
+
+
+class Asked(NamedTuple):
+    """Edges (host ns, in any order) of windows that figures are made of, and by how much each may itself be off, before
+    the clock's error (fio's own clock against the host's)."""
+
+    t_ns: np.ndarray  # int64
+    error_ns: np.ndarray  # float64
+
+    @classmethod
+    def of(cls, t_ns, error_ns: float = 0.0) -> "Asked":
+        edges = np.asarray(t_ns, np.int64)
+        return cls(edges, np.full(len(edges), float(error_ns)))
+
+    @classmethod
+    def together(cls, each: Iterable["Asked"]) -> "Asked":
+        """Of one edge that several ask for the largest error."""
+        each = [cls.of([]), *each]
+        t_ns, which = np.unique(np.concatenate([one.t_ns for one in each]), return_inverse=True)
+        error_ns = np.zeros(len(t_ns))
+        np.maximum.at(error_ns, which, np.concatenate([one.error_ns for one in each]))
+        return cls(t_ns, error_ns)
 
 
 def extremes_W(powers: list[Reduced], edges_ns) -> tuple[np.ndarray, np.ndarray]:
@@ -154,20 +186,21 @@ def seconds_with_samples(run: str | os.PathLike) -> list[np.ndarray]:
 
 
 def load_rails(
-    run: str | os.PathLike, edges_ns, found: Heads | None = None, watch: Watch | None = None
+    run: str | os.PathLike, edges_ns, found: Heads | None = None, watch: Watch | None = None, timed: Asked | None = None
 ) -> list[Reduced]:
-    """Every rail of the rig, ordered by number, for these edges (int64 host ns, in any order). found: heads() of the
-    run, where they have been read. watch: is given what it wants to keep of the samples. Raises what
-    samples.load_rails raises."""
+    """Every rail of the rig, ordered by number, for these edges (int64 host ns, in any order) and those that are
+    `timed`. found: heads() of the run, where they have been read. watch: is given what it wants to keep of the samples.
+    Raises what samples.load_rails raises."""
     decoder, short, clocks = found or heads(run)
     numbers = samples.rails_of(decoder)
-    edges, made = np.unique(np.asarray(edges_ns, np.int64)), []
+    timed = Asked.together([timed] if timed else [])
+    edges, made = np.unique(np.concatenate([np.asarray(edges_ns, np.int64), timed.t_ns])), []
     samples.need_some(run, decoder, any(len(decoder.frames(rail).n) for rail in numbers))  # there may be no file
     with open(Path(run) / "rig.bin", "rb") as file:
         for rail in numbers:
             stream = Stream(file.fileno(), decoder, rail)
             stream.fit(clocks)
-            made.append(_Rail(stream, decoder, edges, clocks))
+            made.append(_Rail(stream, decoder, edges, clocks, timed))
         samples.need_some(run, decoder, any(one.stream.samples for one in made))
         sum_W = made[0].out.own_W if len(made) == 1 else Extremes(edges)
         together = _Sum([one.stream.samples for one in made], sum_W, watch)
@@ -195,8 +228,15 @@ def _by_time(rails_pieces: list[Iterator[Piece]]) -> Iterator[tuple[int, Piece]]
 class _Rail:
     """One rail in the making."""
 
-    def __init__(self, stream: Stream, decoder: Decoder, edges_ns: np.ndarray, clocks: dict[int, ClockMap]):
+    def __init__(
+        self, stream: Stream, decoder: Decoder, edges_ns: np.ndarray, clocks: dict[int, ClockMap], timed: Asked
+    ):
         self.stream, n = stream, len(edges_ns)
+        error_ns = timed.error_ns + stream.error_ns(timed.t_ns)
+        around = timed.t_ns[:, None] + np.rint(uncertainty.shifts_ns(error_ns)).astype(np.int64)
+        self._around_order = np.argsort(around, axis=None, kind="stable")
+        self._around_ns = around.ravel()[self._around_order]
+        self._around_J, self._around_done = np.zeros(around.size), 0
         self.out = Reduced(
             stream.rail,
             decoder.rail_names().get(stream.rail, ""),
@@ -211,6 +251,7 @@ class _Rail:
             Extremes(edges_ns),
             Extremes(edges_ns[:0]),
             Gaps(*[np.empty(0, np.int64)] * 6),
+            uncertainty.Edges(timed.t_ns, error_ns, np.zeros(around.shape)),
         )
         energies = decoder.energies()
         mine = energies[energies["rail"] == stream.rail]
@@ -244,6 +285,9 @@ class _Rail:
         out.clipped[counted] = self._clipped + np.searchsorted(piece.at_limit, into)
         summed = slice(self._summed, int(np.searchsorted(edges, t_ns[-1])))  # one at the last sample waits for the next
         out.running_J[summed] = between_J(piece.t_ns, piece.J, edges[summed])
+        around = slice(self._around_done, int(np.searchsorted(self._around_ns, t_ns[-1])))
+        self._around_J[around] = between_J(piece.t_ns, piece.J, self._around_ns[around])
+        self._around_done = around.stop
         upto = piece.number + len(t_ns)
         answered = slice(self._answered, int(np.searchsorted(self._asked, upto)))
         asked = self._asked[answered] - piece.number + 1
@@ -265,12 +309,14 @@ class _Rail:
         out, n = self.out, self.stream.samples
         out.before[self._counted :], out.clipped[self._counted :] = n, self._clipped
         out.running_J[self._summed :] = self._last_J
+        self._around_J[self._around_done :] = self._last_J
+        out.timed.J.ravel()[self._around_order] = self._around_J
         out.gaps = Gaps(*map(np.concatenate, zip(*self._gaps, strict=True)))
         if n:
             out.mean_V = self._volts_V / self._lit if self._lit else self._dark_V / n
             at = np.searchsorted(self._asked, self._ends)
             t_ns, raw_J = np.concatenate(self._asked_ns)[at], np.concatenate(self._asked_J)[at]
-            out.closure = closed(self._brackets, self._instead, t_ns, raw_J)
+            out.closure = closed(self._brackets, self._instead, t_ns, self.stream.error_ns(t_ns), raw_J)
 
 
 def largest_bound_ns(piece: Piece, begins: np.ndarray, end: int) -> np.ndarray:

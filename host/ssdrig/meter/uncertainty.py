@@ -16,6 +16,11 @@ and so have rails that one meter calibrated (5.2.2). The budget is checked by si
     window      noise, and coverage: the current is seen c of the time. What was not seen differs from what was as the
                 conversions differ among each other (s): u = s sqrt((1 - c) / n). It says nothing of a load that repeats
                 in step with the conversions, which is then wrong by up to (1 - c) of its swing
+    gaps        what is interpolated over a share g of the window is off as its samples differ: u = g s, since all of it
+                may have been missed for one reason
+    time        a window's edges lie within +-d of where the clock says (clock.py). Both are off by nearly the same, as
+                no clock is off by more than 1000 ppm: the energy is that of some window that begins up to d sooner or
+                later, and those of all of them are looked at. The furthest is a limit, rectangular; rails share it
 
 Not in it: ageing of the shunt (calibrate once a year), bursts shorter than a conversion on a supply that sags by them,
 since V is taken behind I (README of hardware/, Limits).
@@ -24,7 +29,9 @@ since V is taken behind I (README of hardware/, Limits).
 import math
 from typing import NamedTuple
 
-from ssdrig.meter import calibration, chips
+import numpy as np
+
+from ssdrig.meter import calibration, chips, clock
 
 TEMPERATURE_C = 10.0  # how far from the calibration's temperature (without one: 25 C) the rig is taken to be, at most
 SUPPLY_V = 0.1  # of the chip, off 3.3 V
@@ -34,6 +41,10 @@ SHUNT_C_PER_W = 100  # a 2512 on its board
 EMF_V_PER_C, EMF_C = 3e-6, 0.3  # WSL against copper, at most and so taken; +- between the shunt's two ends
 LEAD_PART = 0.5  # +- of leads and contacts that nobody measured
 COPPER_PER_C = 0.0039
+MOST_TIME_PERCENT = 5.0  # of an energy: above that the clock does not tell it
+CLOSE_NS, FEW_SHIFTS, MANY_SHIFTS = 5e6, 8, 32  # up to this error of the clock few times are looked at, else many
+CLOCK = ("clock",)
+UNTIMED = "time: "  # how the reason begins where the clock does not tell an energy
 
 
 class Mean(NamedTuple):
@@ -45,6 +56,82 @@ class Mean(NamedTuple):
     watts: float
     samples: int = 0
     sd_W: float = 0.0
+    time_W: float = 0.0  # by how much the clock's error may move it
+    filled: float = 0.0  # share of the window without samples, over which power is interpolated
+
+
+class Edges(NamedTuple):
+    """Times between which energies are asked for (float64 ns, host): by how much each may be off, and a rail's running
+    energy (J) at as many times from that much before it to that much behind it, evenly apart."""
+
+    t_ns: np.ndarray  # int64 (edges,)
+    error_ns: np.ndarray  # float64 (edges,)
+    J: np.ndarray  # float64 (edges, an odd number)
+
+    def at(self, chosen) -> "Edges":
+        """Some of the edges: positions, or a slice."""
+        return Edges(*(of[chosen] for of in self))
+
+    def time_J(self, first: int = 0, last: int = -1) -> float:
+        """By how much the clock's error may move the energy between two of the edges."""
+        lasts_ns = float(self.t_ns[last] - self.t_ns[first])
+        begin_ns, end_ns = float(self.error_ns[first]), float(self.error_ns[last])
+        return time_J(begin_ns, self.J[first], end_ns, self.J[last], lasts_ns)
+
+    def seconds_J(self, steps: np.ndarray) -> float:
+        """The same of steps between neighbouring edges, by the number of the first (rising): of stretches that follow
+        each other together."""
+        breaks = np.flatnonzero(np.diff(steps) > 1)
+        firsts, lasts = steps[np.append(0, breaks + 1)], steps[np.append(breaks, len(steps) - 1)]
+        return sum(self.time_J(int(first), int(last) + 1) for first, last in zip(firsts, lasts, strict=True))
+
+
+def shifts_ns(error_ns: np.ndarray) -> np.ndarray:
+    """The times around each edge at which Edges.J is asked for, relative to it: float64 (edges, an odd number)."""
+    shifts = FEW_SHIFTS if not len(error_ns) or error_ns.max() <= CLOSE_NS else MANY_SHIFTS
+    return np.multiply.outer(error_ns, np.linspace(-1.0, 1.0, shifts + 1))
+
+
+def time_J(
+    begin_error_ns: float, begin_J: np.ndarray, end_error_ns: float, end_J: np.ndarray, lasts_ns: float
+) -> float:
+    """By how much the energy of a window that lasts so long may differ from what its edges say, each of which may be
+    off by its error. begin_J, end_J: see Edges.J. Energies between the times of J are taken as far as they can lie."""
+    apart_ns = min(begin_error_ns + end_error_ns, 2e-6 * clock.NOMINAL_PPM * lasts_ns)
+    low = max(-begin_error_ns, -end_error_ns - apart_ns)
+    high = min(begin_error_ns, end_error_ns + apart_ns)
+    cuts = np.linspace(low, high, len(begin_J))
+    soon, late = cuts[:-1], cuts[1:]
+    most = _at(end_J, end_error_ns, late + apart_ns, math.ceil) - _at(begin_J, begin_error_ns, soon, math.floor)
+    least = _at(end_J, end_error_ns, soon - apart_ns, math.floor) - _at(begin_J, begin_error_ns, late, math.ceil)
+    stated_J = float(end_J[len(end_J) // 2] - begin_J[len(begin_J) // 2])
+    return max(float(most.max()) - stated_J, stated_J - float(least.min()), 0.0)
+
+
+def _at(joules: np.ndarray, error_ns: float, shift_ns: np.ndarray, rounded) -> np.ndarray:
+    """Running energy at these shifts, of the next time that is asked for in the direction of `rounded`."""
+    if not error_ns:
+        return np.full(len(shift_ns), joules[len(joules) // 2])
+    place = (shift_ns / error_ns + 1) / 2 * (len(joules) - 1)
+    whole = (np.ceil if rounded is math.ceil else np.floor)(np.round(place, 9)).astype(int)
+    return joules[np.clip(whole, 0, len(joules) - 1)]
+
+
+def time_percent(time_J: float, joules: float) -> float:
+    """By how much of itself the clock's error may move an energy, %."""
+    return 100 * time_J / joules if joules > 0 else 0.0 if not time_J else math.inf
+
+
+def untimed(time_J: float, joules: float, error_ns: float) -> str | None:
+    """Why an energy is not known for its edges' sake; None where it is."""
+    percent = time_percent(time_J, joules)
+    if percent <= MOST_TIME_PERCENT:
+        return None
+    off = f"{percent:.0f}" if percent < 1000 else "over 1000"
+    return (
+        f"{UNTIMED}its edges are known to {error_ns / 1e6:.3g} ms, which moves its energy by up to {off} % (at most"
+        f" {MOST_TIME_PERCENT:g} % may be)"
+    )
 
 
 class Term(NamedTuple):
@@ -153,10 +240,13 @@ def _calibrated(stored: dict, quantity: str, value: float) -> list[Term]:
 
 
 def _window(mean: Mean, chip: chips.Limits, amperes: float) -> list[Term]:
-    """What the window's own samples leave open, in W."""
+    """What the window's own samples, and its edges, leave open, in W."""
+    out = [Term("time", mean.time_W / math.sqrt(3), CLOCK)] if mean.time_W else []
     if not mean.samples:
-        return []
-    out, root = [], math.sqrt(mean.samples)
+        return out
+    if mean.filled:
+        out.append(Term("gaps", mean.filled * mean.sd_W))
+    root = math.sqrt(mean.samples)
     noise_A, bus_V = chips.expected_noise(mean.rail), chip.bus_noise_50us_V
     if noise_A is not None and bus_V is not None:  # of the bus that of the shortest conversion
         out.append(Term("noise", math.hypot(mean.volts * noise_A, amperes * bus_V) / root))

@@ -49,7 +49,8 @@ def _rest(event: Mapping) -> list[str]:
     """ "quiet after 35 s at 0.412 W; 12.3 J above that", "wrote 1.20 GB to its NAND by itself"."""
     if event["reached"]:
         above = "" if event["above_J"] is None else f"; {figure(event['above_J'])} J above that"
-        lines = [f"quiet after {event['after_s']} s at {figure(event['floor_W'])} W{above}"]
+        when = f"after {event['after_s']} s" if event["after_s"] is not None else f"({event.get('time_why')})"
+        lines = [f"quiet {when} at {figure(event['floor_W'])} W{above}"]
     else:
         lines = [f"NOT QUIET within {event['lasted_s']} s: {event['why']}"]
     return [*lines, _wrote(event)]

@@ -65,6 +65,8 @@ def average(tables: Mapping[str, Table]) -> dict[str, list[str]]:
     figures, lasted_s = row.windows["all"] or {}, (row.t1_s or 0.0) - (row.t0_s or 0.0)
     written = figures["bw_mean_MBps"] * 1e6 * lasted_s * (1 - row.act.keys.get("read", 0) / 100)
     background = _quiet(tables.get("background"))
+    if why := background.get("time_why"):
+        return {f"average power with downtime: not known, background work: {why}": []}
     measured = average_power.Measured(
         figures["energy_J"],
         lasted_s,

@@ -236,7 +236,8 @@ def _info(args: argparse.Namespace) -> int:
         print(f"  fast channel of rail {of['rail']}, not corrected: {by_fast(of)}")
     clock = found["clock"]
     print(
-        f"  clock: samples good to {clock['bound_us']:.0f} us, board's crystal {clock['rate_ppm']:+.1f} ppm,"
+        f"  clock: samples good to {clock['bound_us']:.0f} us, board's crystal {clock['rate_ppm']:+.1f} +-"
+        f" {clock['rate_error_ppm']:.1f} ppm,"
         f" {clock['pings']} pings"
     )
     for line in found["logs"]:

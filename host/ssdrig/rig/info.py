@@ -63,7 +63,12 @@ def info(here: Session, seconds: float) -> dict:
         "fast": by_fast,
         "frames_lost": power.counts["frames_lost"],
         "damaged": here.rig.live()["damaged"],
-        "clock": {"bound_us": float(power.err_ns.max()) / 1000, "rate_ppm": clock.rate_ppm(), "pings": clock.pings},
+        "clock": {
+            "bound_us": float(power.err_ns.max()) / 1000,
+            "rate_ppm": clock.rate_ppm(),
+            "pings": clock.pings,
+            "rate_error_ppm": clock.rate_error_ppm(),
+        },
         "logs": here.logs(),
         "unknown": unknown,
         "warnings": warnings,

@@ -17,7 +17,7 @@ import threading
 import time
 from collections import deque
 
-from ssdrig import rigbin, wire
+from ssdrig import prctl, rigbin, wire
 from ssdrig.errors import RigError, SsdrigError
 from ssdrig.meter import said, trip
 from ssdrig.rig.board import differs
@@ -46,6 +46,7 @@ class Rig:
         self._exchanged: RigError | None = None
         self.unpaired = ""  # why it is known to feed another drive than the run's: it cuts nothing then
         self._threads: list[threading.Thread] = []
+        self._priority: dict[str, str] = {}  # thread -> what the system allowed it, in words
         self._closing = threading.Event()
         self._news = threading.Condition()  # guards all below; notified at each arrival
         self._line = Line(port, book, self._news, self._failed)
@@ -364,7 +365,7 @@ class Rig:
             self._fence = None  # a board that was reset owes no answers
             self._counts["boots"] += 1
             self._next_index.clear()
-            self._book.event("rig.hello", hello=hello)
+            self._book.event("rig.hello", hello=hello, priority=dict(self._priority))
             self._go_due = self._wanted
             self._lost_why = None
 
@@ -429,6 +430,8 @@ class Rig:
     # ---- waiting and failing
 
     def _guarded(self, loop) -> None:
+        # what sends and answers pings: a late thread is an error of the clock
+        self._priority[threading.current_thread().name] = prctl.urgent()
         try:
             loop()
         except SsdrigError as error:

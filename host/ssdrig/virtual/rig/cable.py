@@ -312,6 +312,7 @@ def run(feed: Path, truth: Path, faults: dict, drive: Path | None = None, pace: 
 
 def _serve(board: Board, transport: dict) -> None:
     prctl.timer_slack(1)  # inherited by the board: its waits end on time
+    prctl.favoured()  # too: a real board has a processor of its own
     cable = Cable(board, transport)
     wake, signalled = os.pipe()
     os.set_blocking(wake, False)
