@@ -8,6 +8,7 @@ from small_plans import DRIVE, FILLED, HEAD
 
 from ssdrig import steps
 from ssdrig.errors import UsageError
+from ssdrig.plan.laid import NOTHING
 from ssdrig.run import budget, engine, prepare
 
 PLAN = (
@@ -17,7 +18,7 @@ PLAN = (
 name = "rounds"
 do = "repeat"
 most = 9
-until = [{ steady = "pts", track = ["iops read=0 block=4KiB", "iops read=100 block=8KiB"] }]
+until = [{ steady = "pts", track = ["iops read=0 block=4KiB", "iops read=100 block=8KiB"], spare = "any" }]
   [[step.step]]
   name = "point"
   do = "load"
@@ -56,6 +57,7 @@ def carried_out(tmp_path, monkeypatch):
         live = SimpleNamespace(poll_smart=polls.append, rule_words="", **none)
         stop = SimpleNamespace(check=lambda: None, second_raises=contextlib.nullcontext)
         stage = SimpleNamespace(book=book, live=live, stop=stop, round=None, means={}, seen={}, cut=None)
+        stage.laid, stage.bench = NOTHING, SimpleNamespace(drive=DRIVE)
 
         def stand_in(act, stage, number):
             done.append((stage.round, act.label, number))
@@ -98,6 +100,28 @@ def test_what_does_not_become_steady_ends_at_most_and_says_so(carried_out):
     book, done, why = carried_out(lambda number, label: 1000.0 * number)
     assert why is None and max(number or 0 for number, *_ in done) == 9
     assert "STEADY STATE NOT ACHIEVED in 9 rounds" in book.of("note")[0]["text"]
+
+
+def test_rounds_are_not_steady_before_the_spare_area_is_used_up(carried_out):
+    """2 x 64 MiB a round, on a drive of 1 GiB without spare area: 5 % more for what its NAND may have beyond it. From
+    the second round on it is used up, and the fifth after that is the sixth."""
+    asks = PLAN.replace(', spare = "any"', "")
+    book, done, why = carried_out(plan=asks, size=64 << 20)
+    rounds = book.of("round")
+    assert [event["steady"] for event in rounds] == [False] * 5 + [True]
+    last = [next(iter(event["tracked"].values())) for event in rounds]
+    assert [verdict["past_spare"] for verdict in last] == [False] * 5 + [True]
+    assert [verdict["drive_writes"] for verdict in last] == [1 + n / 8 for n in range(1, 7)]
+    assert last[4]["why"] and last[5]["past_spare_by"] == "raw"
+    book, *_ = carried_out(plan=PLAN, size=64 << 20)
+    last = next(iter(book.of("round")[-1]["tracked"].values()))
+    assert last["passed"] and not last["past_spare"] and last["drive_writes"] == 1 + 5 / 8
+    assert book.events[-1] == {
+        "kind": "laid",
+        "written_bytes": 13 << 27,
+        "valid_bytes": 1 << 30,
+        "churned_bytes": 5 << 27,
+    }
 
 
 def test_a_repeat_that_says_never_is_not_judged(carried_out):
@@ -183,7 +207,7 @@ def test_only_writes_count_where_an_amount_of_them_ends_a_load(tmp_path, monkeyp
     live = SimpleNamespace(poll_smart=lambda reason: None)
     stop = SimpleNamespace(second_raises=contextlib.nullcontext)
     stage = SimpleNamespace(bench=here, live=live, stop=stop, round=None, dilation=1, book=Book(), fio=fio)
-    stage.next_seed = lambda: 1
+    stage.next_seed, stage.laid = lambda: 1, NOTHING
     assert steps.load.carry_out(load, stage, 0)["ended_by"] == "written" and asked == [False, False, True]
 
 

@@ -9,7 +9,7 @@ import pytest
 from ssdrig.analysis import little, minutes, recovery
 from ssdrig.report import little as little_page
 from ssdrig.report import screen
-from ssdrig.rules import ends
+from ssdrig.rules import steady
 
 
 def load(counts, block=4096, lat_us=None, hist=()):
@@ -29,7 +29,7 @@ def test_a_minute_is_the_sum_of_its_sixty_seconds_and_the_rest_is_named():
     assert (found.left_s, found.left_ios) == (23, counts[180:].sum())
     assert found.ios.sum() + found.left_ios == counts.sum()
     assert found.energy_J.tolist() == [sum(range(60 * i, 60 * i + 60)) for i in range(3)]
-    live = ends.records(counts.tolist(), 60.0)
+    live = steady.records(counts.tolist(), 60.0)
     assert (60 * np.array(live)).round().tolist() == found.ios.tolist(), "what the rule looks at live"
 
 

@@ -88,8 +88,11 @@ def test_a_rule_ends_between_the_least_it_needs_and_its_time():
     load = next(act for act in shipped("consistency") if act.do == "load")
     found = cost.of(load, DRIVE)
     assert found.time_s[1] == 6 * 3600 + 1 + READING_S[1]
-    assert found.time_s[0] == pytest.approx(0.4e12 / (60_000 * 4096), rel=0.01)
-    assert found.written_bytes[0] == pytest.approx(0.4e12)
+    found = cost.of(load, DRIVE | {"raw_nand_bytes": 13 * 10**11})  # its spare area, and a quarter of it more
+    assert found.written_bytes[0] == pytest.approx(0.375e12, rel=1e-4)
+    assert found.time_s[0] == pytest.approx(0.375e12 / (60_000 * 4096), rel=0.01)
+    for unknown in ({"raw_nand_bytes": None}, {"raw_nand_bytes": 13 * 10**11, "raw_nand_assumed": True}):
+        assert cost.of(load, DRIVE | unknown).written_bytes[0] == pytest.approx(0.0875e12, rel=1e-4)
 
 
 def test_an_amount_that_ends_a_load_is_the_most_that_is_expected():

@@ -6,9 +6,9 @@ import random
 import pytest
 
 from ssdrig.plan import quantity, values
-from ssdrig.rules import ends
+from ssdrig.rules import ends, steady
 
-PTS = values.Until(rule="pts", value="iops", record_s=10.0)
+PTS = values.Until(rule="pts", value="iops", record_s=10.0, past_spare=False)
 VECTORS = [
     ([100, 100, 100, 100, 100], True),
     ([90, 95, 100, 105, 110], False),  # range exactly 20 % passes, a slope of 20 % does not
@@ -53,9 +53,9 @@ def test_few_rounds_are_untested_and_not_steady():
 
 def test_records_are_whole_and_spaced():
     counts = list(range(25))
-    assert ends.records(counts, 10) == [4.5, 14.5]
-    assert ends.records(counts, 5, 10) == [2.0, 12.0, 22.0]
-    assert ends.records(counts[:9], 10) == []
+    assert steady.records(counts, 10) == [4.5, 14.5]
+    assert steady.records(counts, 5, 10) == [2.0, 12.0, 22.0]
+    assert steady.records(counts[:9], 10) == []
 
 
 def test_a_rule_waits_until_enough_is_written():
@@ -95,7 +95,7 @@ def test_how_far_a_repeat_is_from_steady():
 
 
 def test_how_far_a_load_is_from_its_end():
-    entry = values.until([{"steady": "pts", "value": "iops", "record": "2 s", "after": "1 x"}], "until")
+    entry = values.until([{"steady": "pts", "value": "iops", "record": "2 s", "after": "1 x", "spare": "any"}], "until")
     watch = ends.Watch(entry, 1000)
     assert ends.Watch((), 1000).words() == "" and watch.words().startswith("record 0 of 5")
     assert not watch.met([100.0] * 9, 400)

@@ -193,25 +193,7 @@ def test_over_provisioning_of_the_user_capacity_needs_no_raw_nand(capsys):
     said = json.loads(capsys.readouterr().out)
     assert said["method"]["tested_bytes"] == said["drive"]["capacity_bytes"] * 4 // 5 >> 20 << 20
     args = run_options.parse(["consistency", "--drive", "S", "--op-of-user", "0"])
-    assert run_options.parameters(args)[1] == {"range": "100.000000 %", "after": "0.4 x"}
-
-
-@pytest.mark.parametrize(
-    ("words", "after"),
-    [
-        ("--op 7", "0.4 x"),
-        ("--op 25", "1.5 x"),
-        ("--op 50", "3 x"),
-        ("--op-of-user 3", "0.4 x"),
-        ("--op-of-user 20", "1.5 x"),
-        ("--op-of-user 46", "3 x"),
-    ],
-)
-def test_the_more_is_left_unwritten_the_more_is_written_before_the_rule_may_end_the_load(words, after):
-    args = run_options.parse(["consistency", "--drive", "S", *words.split()])
-    assert run_options.parameters(args)[1]["after"] == after
-    args = run_options.parse(["consistency", "--drive", "S", *words.split(), "--set", "after=2 x"])
-    assert run_options.parameters(args)[1]["after"] == "2 x"
+    assert run_options.parameters(args)[1] == {"range": "100.000000 %"}
 
 
 def test_an_assumed_raw_nand_is_called_so():

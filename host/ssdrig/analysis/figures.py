@@ -5,7 +5,7 @@ import math
 from typing import Any
 
 from ssdrig import overprovisioning
-from ssdrig.analysis import SECOND_NS, RunData, trust, window_figures, witness
+from ssdrig.analysis import SECOND_NS, RunData, steady_state, trust, window_figures, witness
 from ssdrig.analysis.peak_power import NO_CHANNEL
 from ssdrig.analysis.terms import terms
 from ssdrig.meter.closure import Closure
@@ -69,7 +69,7 @@ def figures_of(data: RunData, more=()) -> dict:
         raise ValueError("figures are made of a run that was read whole, with its histogram by the second")
     method, drive = data.header["method"], data.header["drive"]
     out: dict[str, Any] = dict.fromkeys(KEYS)
-    found, notes = windows.of(data.iops, data.zoom_s, more, data.unfinished)
+    found, notes = windows.of(data.iops, data.zoom_s, more, data.unfinished, steady_state.of_load(data))
     each: dict[str, dict | None] = dict.fromkeys(found)
     notes = [*data.notes, *notes]
     if data.rails and not any(rail.fast for rail in data.rails):

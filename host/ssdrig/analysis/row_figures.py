@@ -17,6 +17,7 @@ from ssdrig.analysis import (
     latency,
     minutes,
     power,
+    steady_state,
     under,
     wear_run,
     window_figures,
@@ -276,6 +277,7 @@ def _in_window(row: "Row", data: RunData, name: str, span: values.Span, first: i
     if end is None or end - begin < windows.FEWEST_S:
         row.notes.append(f"window {name}: {why or f'the step lasted {n} whole seconds'}")
         return None
-    figures = window_figures.figures_in(data, windows.Window(name, begin, end, steady.of_seconds(data.iops[begin:end])))
+    verdict = steady_state.of_row(row, data)(begin, end)
+    figures = window_figures.figures_in(data, windows.Window(name, begin, end, verdict))
     kept = {key: value for key, value in figures.items() if key not in ("name", "label", "unfinished")}
     return _with_bursts(kept, row, data, begin, end)

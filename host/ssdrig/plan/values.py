@@ -15,7 +15,8 @@ RULES = ("pts", "wa", "never")  # "never": a variant that has no rule says so, a
 JUDGED = ("pts", "never")  # what may be said of a window
 RULED = ("iops",)  # what a rule that ends a load can watch
 ENDS = ("steady", "written", "ios", "time", "cliff")
-OF_A_RULE = ("steady", "value", "track", "from", "record", "spaced", "after")
+OF_A_RULE = ("steady", "value", "track", "from", "record", "spaced", "after", "spare")
+SPARE = ("used", "any")  # what a rule asks of the spare area
 NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
 WINDOW = re.compile(r"(all|until cliff)|(from|last) (\S+) (%|[a-z]+)|(\S+ [a-z]+)\.\.(\S+ [a-z]+)")
 SHARED = re.compile(r"[a-z][a-z0-9.:-]{0,39}")
@@ -35,7 +36,8 @@ class Wrong(ValueError):
 class Until(NamedTuple):
     """What ends a step or a repeat: a `rule` on a `value` (of a load) or on `track` (points of a repeat), each record
     `record_s` long and begun every `spaced_s`, once `after` has been written; so many bytes `written`; so many `ios`;
-    `time_s`; or the `cliff`. `judged`: the first round of a repeat that the rule uses."""
+    `time_s`; or the `cliff`. `judged`: the first round of a repeat that the rule uses; `past_spare`: the spare area has
+    to be used up, too (rules/spare.py)."""
 
     rule: str | None = None
     value: str | None = None
@@ -48,6 +50,7 @@ class Until(NamedTuple):
     cliff: bool = False
     judged: int = 1
     ios: int | None = None
+    past_spare: bool = True
 
 
 class Span(NamedTuple):
@@ -249,6 +252,7 @@ def _rule(entry: dict, key: str) -> Until:
         )
     times = {k: read(entry[k], "time", f"{k} in {key}") for k in ("record", "spaced") if k in entry}
     after = read(entry["after"], "amount", f"after in {key}") if "after" in entry else None
+    past = one_of(entry.get("spare", "used"), SPARE, f"spare in {key}") == "used"
     if "value" in entry:
         if rule == "wa":
             raise wrong("pts or never beside value", rule, f"steady in {key}", 'write track = ["wa"], in a repeat')
@@ -257,7 +261,7 @@ def _rule(entry: dict, key: str) -> Until:
         if times.get("spaced", math.inf) < times.get("record", 60.0):
             raise wrong("no less than record", entry["spaced"], f"spaced in {key}", "records must not overlap")
         value = one_of(entry["value"], RULED, f"value in {key}")
-        return Until(rule, value, (), times.get("record"), times.get("spaced"), after)
+        return Until(rule, value, (), times.get("record"), times.get("spaced"), after, past_spare=past)
     track = entry["track"]
     if not isinstance(track, list) or not track or not all(isinstance(words, str) and words.split() for words in track):
         raise wrong('a list of points such as ["iops read=0 block=4KiB"]', track, f"track in {key}")
@@ -268,7 +272,7 @@ def _rule(entry: dict, key: str) -> Until:
             "leave them out: the record of a repeat is one round",
         )
     judged = read(entry["from"], "count", f"from in {key}") if "from" in entry else 1
-    return Until(rule, None, tuple(track), judged=judged)
+    return Until(rule, None, tuple(track), judged=judged, past_spare=past)
 
 
 def windows(value, key: str) -> dict[str, Span]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from ssdrig import journal, parts, review_folder
 from ssdrig.bench import Bench
 from ssdrig.errors import INTERRUPTED, DriveError, JournalError, RigError, SsdrigError
-from ssdrig.plan import history, state
+from ssdrig.plan import history, laid, state
 from ssdrig.plan.history import Left
 from ssdrig.plan.state import UNKNOWN
 from ssdrig.progress import Progress
@@ -95,7 +95,10 @@ class Carrying:
         def begin(header: dict) -> journal.Journal:
             return journal.create(self.review.folder, header | of)
 
-        prepared = prepare.leave_out(prepared, count, self.by)
+        if count:
+            prepared = prepare.leave_out(
+                prepared, count, self.by, laid.last(journal.events(self.review.folder / self.by))
+            )
         return run.carry_out(self.args, prepared, self.here, self.show, self.stop, self.budget, begin, after_s=after_s)
 
     def _story(self, was: Done) -> Story | None:

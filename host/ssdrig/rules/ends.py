@@ -4,19 +4,19 @@ steady.py (SNIA PTS 2.0.2, clause 2.1.24)."""
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from ssdrig.rules import steady, steady_wa, windows
+from ssdrig.deferred import Deferred
+from ssdrig.rules import spare, steady, steady_wa, windows
+from ssdrig.rules.spare import Spare
 from ssdrig.words import size
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from ssdrig.plan import values
+else:
+    np = Deferred("numpy")
 
 RECORD_S = 60.0  # a PTS round is a minute
-
-
-def records(counts: Sequence[float], record_s: float, spaced_s: float | None = None) -> list[float]:
-    """The mean of each complete record: `record_s` of the counts (one a second), a record every `spaced_s`."""
-    length, spaced = max(1, round(record_s)), max(1, round(spaced_s or record_s))
-    return [sum(counts[begin : begin + length]) / length for begin in range(0, len(counts) - length + 1, spaced)]
 
 
 def edges_s(spans: Mapping[str, "values.Span"], time_s: float | None) -> tuple[float, ...]:
@@ -53,12 +53,16 @@ def spans_s(spans: Mapping[str, "values.Span"], lasted_s: float) -> dict[str, li
 
 
 class Watch:
-    """Whether the end of a load has come. `ended_by`: which of the ends it was; `verdict`: of the rule, on the last
-    five records."""
+    """Whether the end of a load has come. `spare`: the drive at the load's begin, by default filled and of unknown raw
+    NAND; `reads_only`: the load uses up no spare area. `ended_by`: which of the ends it was; `verdict`: of the rule."""
 
-    def __init__(self, until: Sequence["values.Until"], capacity_bytes: int):
+    def __init__(
+        self, until: Sequence["values.Until"], capacity_bytes: int, spare: Spare | None = None, reads_only: bool = False
+    ):
         self.rules = [entry for entry in until if entry.rule == "pts" or entry.written or entry.cliff]
         self.capacity_bytes = capacity_bytes
+        self.spare = spare or Spare(capacity_bytes, valid_bytes=capacity_bytes)
+        self.reads_only = reads_only
         self.ended_by: str | None = None
         self.verdict: dict = steady.untested("the load was too short for five records")
         self._records = self._written_bytes = 0
@@ -69,11 +73,17 @@ class Watch:
         if entry is None:
             return ""
         far = steady.words(self.verdict) or f"record {self._records} of {steady.ROUNDS}"
-        if entry.after and self._written_bytes < self._bytes(entry.after):
-            far += f", {size(self._written_bytes)} of {size(self._bytes(entry.after))} first"
+        least = max(
+            self._bytes(entry.after) if entry.after else 0,
+            self.spare.earliest_bytes - self.spare.laid_bytes if entry.past_spare and not self.reads_only else 0,
+        )
+        if self._written_bytes < least:
+            far += f", {size(self._written_bytes)} of {size(least)} first"
+        elif self.verdict.get("past_spare") is False:
+            far += ", spare area not used up"
         return far
 
-    def met(self, counts: Sequence[float], written_bytes: int) -> bool:
+    def met(self, counts: "Sequence[float] | np.ndarray", written_bytes: int) -> bool:
         """Asked each second: `counts` are the I/Os of each second so far."""
         for entry in self.rules:
             if entry.written and written_bytes >= self._bytes(entry.written):
@@ -84,16 +94,38 @@ class Watch:
                 self.ended_by = "steady"
         return self.ended_by is not None
 
-    def _steady(self, entry: "values.Until", counts: Sequence[float], written_bytes: int) -> bool:
-        means = records(counts, entry.record_s or RECORD_S, entry.spaced_s)
-        self._records, self._written_bytes = len(means), written_bytes
-        if len(means) >= steady.ROUNDS:
-            self.verdict = steady.verdict(means[-steady.ROUNDS :])
+    def _steady(self, entry: "values.Until", counts: "Sequence[float] | np.ndarray", written_bytes: int) -> bool:
+        record_s = entry.record_s or RECORD_S
+        self._written_bytes = written_bytes
+        if entry.past_spare and not self.reads_only:
+            self._records = len(counts) // max(1, round(record_s))
+            self.verdict = spare.verdict(counts, by_second(counts, written_bytes), self.spare, record_s, entry.spaced_s)
+        else:
+            means = steady.records(counts, record_s, entry.spaced_s)
+            self._records = len(means)
+            if len(means) >= steady.ROUNDS:
+                self.verdict = self._of_the_standard(counts, written_bytes, means[-steady.ROUNDS :], entry)
         enough = entry.after is None or written_bytes >= self._bytes(entry.after)
         return bool(enough and self.verdict["passed"])
 
+    def _of_the_standard(self, counts, written_bytes: int, means: Sequence[float], entry: "values.Until") -> dict:
+        """The PTS verdict, with whether all five records are past the cliff."""
+        verdict = steady.verdict(means)
+        if self.reads_only or not verdict["passed"]:
+            return verdict
+        record_s = entry.record_s or RECORD_S
+        begin_s = len(counts) - round((entry.spaced_s or record_s) * (steady.ROUNDS - 1) + record_s)
+        found = spare.used_up(counts, by_second(counts, written_bytes), self.spare, record_s)
+        return verdict | spare.past(found, begin_s)
+
     def _bytes(self, amount) -> float:
         return amount.fixed_bytes or amount.times * self.capacity_bytes
+
+
+def by_second(counts: "Sequence[float] | np.ndarray", written_bytes: float) -> "np.ndarray":
+    """Bytes written by the end of each second, of I/Os that write alike (n,)."""
+    done = np.cumsum(np.asarray(counts, float))
+    return done * (written_bytes / done[-1]) if len(done) and done[-1] else done
 
 
 def tracked(rounds: Mapping[str, Sequence[float]], rule: str = "pts") -> dict[str, dict]:

@@ -5,6 +5,7 @@ line y = m x + b over x = 1 to 5 rises or falls by at most 10 % of the average f
 round is a minute; here a round is a fifth of the window, and `round_s` says how long that is."""
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from ssdrig.deferred import Deferred
@@ -24,6 +25,11 @@ RULE = (
 DIGITS = 9  # exactly 20 % passes whatever the order of the sum
 
 
+# what the verdict on a load or on rounds that write rests on (spare.py): how often the tested range was written since
+# the purge, whether that had used up the spare area, and what says so
+RESTS_ON = {"drive_writes": None, "past_spare": None, "past_spare_by": None}
+
+
 class Limits(NamedTuple):
     """What a rule allows, in percent of the average; slope None: any."""
 
@@ -37,8 +43,8 @@ PTS = Limits(RULE, RANGE_PERCENT, SLOPE_PERCENT)
 
 def verdict(rounds, limits: Limits = PTS) -> dict:
     """The rule applied to five means, oldest first: {"rule", "passed", "why", "average", "range_percent",
-    "slope_percent", "m", "b", "r", "rounds", and the limits "range_limit_percent", "slope_limit_percent"}. Without any
-    I/O the rule says nothing: passed is None, `why` says it."""
+    "slope_percent", "m", "b", "r", "rounds", the limits "range_limit_percent", "slope_limit_percent", and RESTS_ON}.
+    Without any I/O the rule says nothing: passed is None, `why` says it."""
     y = np.asarray(rounds, float)
     if len(y) != ROUNDS or not np.isfinite(y).all() or y.mean() <= 0:
         return untested("the rule needs five rounds with I/O", limits) | {"rounds": y.tolist()}
@@ -61,6 +67,7 @@ def verdict(rounds, limits: Limits = PTS) -> dict:
         "r": r,
         "rounds": y.tolist(),
         **_said(limits),
+        **RESTS_ON,
     }
 
 
@@ -71,7 +78,7 @@ def _said(limits: Limits) -> dict:
 def untested(why: str, limits: Limits = PTS) -> dict:
     """The verdict where the rule was not tested."""
     nothing = dict.fromkeys(("average", "range_percent", "slope_percent", "m", "b", "r"))
-    return {"rule": limits.rule, "passed": None, "why": why, **nothing, "rounds": [], **_said(limits)}
+    return {"rule": limits.rule, "passed": None, "why": why, **nothing, "rounds": [], **_said(limits), **RESTS_ON}
 
 
 def limits_of(verdict: dict) -> Limits:
@@ -99,11 +106,17 @@ def excess(verdict: dict) -> float:
     return max(verdict["range_percent"] / limits.range_percent, slope)
 
 
-def of_seconds(counts) -> dict:
+def records(counts: "Sequence[float] | np.ndarray", record_s: float, spaced_s: float | None = None) -> list[float]:
+    """The mean of each complete record: `record_s` of the counts (one a second), a record every `spaced_s`."""
+    length, spaced = max(1, round(record_s)), max(1, round(spaced_s or record_s))
+    return [float(sum(counts[begin : begin + length])) / length for begin in range(0, len(counts) - length + 1, spaced)]
+
+
+def of_seconds(counts, least_s: float = ROUNDS * SHORTEST_ROUND_S) -> dict:
     """The verdict on a window of per-second counts (n,), cut into five rounds of n / 5 s each, and `round_s`. A second
-    that two rounds share is divided between them."""
+    that two rounds share is divided between them. Not tested in a window of less than `least_s`."""
     n = len(counts)
-    if n < ROUNDS * SHORTEST_ROUND_S:
+    if n < least_s:
         return untested(
             f"the window has {n} s, and five rounds of at least {SHORTEST_ROUND_S} s need {ROUNDS * SHORTEST_ROUND_S} s"
         ) | {"round_s": None}

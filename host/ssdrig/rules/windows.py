@@ -64,10 +64,12 @@ class Window:
 
 
 def of(
-    iops: "np.ndarray", zoom_s: int, more=(), unfinished: Unfinished | None = None
+    iops: "np.ndarray", zoom_s: int, more=(), unfinished: Unfinished | None = None, judge=None
 ) -> tuple[dict[str, Window | None], list[str]]:
     """The windows of a load with so many I/Os in each second (n,): fresh, all, steady, and `more` (name, t0_s, t1_s).
-    One that the load does not have is None. Also notes that say why."""
+    One that the load does not have is None. Also notes that say why. `judge(t0_s, t1_s)`: the verdict on a stretch, by
+    default that of the rule alone."""
+    judge = judge or (lambda t0_s, t1_s: steady.of_seconds(iops[t0_s:t1_s]))
     n = len(iops)
     found: dict[str, Window | None] = {}
     notes: list[str] = []
@@ -76,9 +78,7 @@ def of(
         found[name] = None
         if t1_s is not None and 0 <= t0_s and t0_s + FEWEST_S <= t1_s <= n:
             to_the_end = name in ("all", "steady")
-            found[name] = Window(
-                name, t0_s, t1_s, steady.of_seconds(iops[t0_s:t1_s]), unfinished if to_the_end else None
-            )
+            found[name] = Window(name, t0_s, t1_s, judge(t0_s, t1_s), unfinished if to_the_end else None)
         else:
             notes.append(f"window {name}: {why}")
 

@@ -10,8 +10,10 @@ from math import isnan
 from ssdrig import steps
 from ssdrig.drive.target import block
 from ssdrig.drive.wear import wa
+from ssdrig.plan import laid
 from ssdrig.plan.expand import WRITES, Act, Repeat, tracked
 from ssdrig.rules import choose, ends
+from ssdrig.rules import spare as spares
 from ssdrig.rules.steady import ROUNDS
 from ssdrig.run.budget import Budget
 from ssdrig.run.live import Pace
@@ -29,6 +31,7 @@ def carry_out(acts: Sequence[Act], stage: Stage, budget: Budget | None = None) -
         ended = _rounds(repeat, group, stage, budget) if repeat else _once(group, stage, budget)
         if ended:
             return ended
+    stage.book.event("laid", **laid.as_json(stage.laid))
     return None
 
 
@@ -44,6 +47,8 @@ def _once(acts: Sequence[Act], stage: Stage, budget: Budget) -> str | None:
             return why
         stage.stop.check()
         more: dict = {"round": stage.round} if stage.round else {}
+        if act.do in laid.CHANGES:
+            more["laid"] = laid.as_json(stage.laid)
         if act.point:
             more["point"] = dict(act.point)
         if act.chosen:
@@ -67,6 +72,7 @@ def _once(acts: Sequence[Act], stage: Stage, budget: Budget) -> str | None:
         if stage.marks and act.do in WRITES:  # between steps: no figure has it
             stage.bench.remember(block.sample_offsets(act.range_bytes, MARKS))
         budget.wrote(act, shown.get("bytes", 0))
+        stage.laid = laid.after(stage.laid, act, shown.get("bytes", 0))
         stage.live.act_done(act, shown.get("bytes", 0))
     return None
 
@@ -88,10 +94,11 @@ def _rounds(repeat: Repeat, acts: Sequence[Act], stage: Stage, budget: Budget) -
     wanted = [words for entry in repeat.until if repeat.ruled for words in entry.track if _tracked(words, acts)]
     seen: dict[str, list[float]] = {words: [] for words in wanted}
     of_wear = repeat.rule == "wa"
-    after = None
+    after, begun = None, []
     try:
         for number in range(repeat.first, repeat.last + 1):
             stage.round = number
+            begun.append(stage.laid)
             before = after or _counted(repeat, stage)  # should the run have to be resumed: what was written since
             ended = _once(acts, stage, budget)
             if ended:
@@ -100,6 +107,8 @@ def _rounds(repeat: Repeat, acts: Sequence[Act], stage: Stage, budget: Budget) -
             for words in wanted if number >= repeat.judged else ():
                 seen[words].append(_wa(before, after) if of_wear else _value(words, acts, stage))
             verdicts = ends.tracked(seen, repeat.rule or "pts")
+            if verdicts:
+                verdicts = _past_the_cliff(verdicts, repeat, acts, stage, begun[-ROUNDS:][0])
             passed = bool(verdicts) and all(verdict["passed"] for verdict in verdicts.values())
             stage.live.rule_words = ends.far(verdicts)
             if repeat.until:
@@ -117,6 +126,16 @@ def _rounds(repeat: Repeat, acts: Sequence[Act], stage: Stage, budget: Budget) -
     if wanted:
         stage.book.event("note", text=f"{repeat.path}: STEADY STATE NOT ACHIEVED in {number} rounds")
     return None
+
+
+def _past_the_cliff(verdicts: dict, repeat: Repeat, acts: Sequence[Act], stage: Stage, begun: laid.Laid) -> dict:
+    """The verdicts of a repeat's rounds with the drive writes at which they were reached; not steady where the plan
+    asks for a spare area that was used up when the rounds `begun`."""
+    spare, asks = laid.spare(begun, stage.bench.drive), any(e.past_spare for e in repeat.until if e.rule)
+    made = laid.drive_writes(stage.laid, max(act.range_bytes for act in acts))
+    return {
+        words: spares.of_rounds(verdict, spare, asks) | {"drive_writes": made} for words, verdict in verdicts.items()
+    }
 
 
 def _counted(repeat: Repeat, stage: Stage) -> dict | None:

@@ -19,8 +19,6 @@ from ssdrig.words import do_you_mean, parse_bytes
 LONGEST_S = 10_000_000  # 116 days
 VIRTUAL_DURATION_S = 60  # the virtual drives are small: all that 2000 s show of a real one shows in 60
 OWN, ASSUMED = "own", "assumed"
-USUAL_ALPHA = 1.07  # raw NAND to user capacity of a drive of which it is not known
-AFTER = ((40, "3 x"), (12, "1.5 x"), (-1, "0.4 x"))  # over-provisioning of raw above so many percent -> amount
 SEEDS_EACH = 100_000  # of one of several runs: more than any plan has fio jobs
 HIGHEST_SEED = (1 << 63) - 2  # fio takes 63 bits, and the load uses the next seed
 FINISH = ("keep", "trim", "purge")
@@ -274,13 +272,6 @@ def each_share(args: argparse.Namespace) -> list[argparse.Namespace]:
     return [argparse.Namespace(**{**vars(args), key: word.strip()}) for word in text.split(",")] if text else [args]
 
 
-def after(share: Share) -> str:
-    """How much is written at least before the steady-state rule may end `consistency`: 1.5 times what WA takes to come
-    within 5 % of theory, which is more the more is left unwritten."""
-    of_raw = share.percent if share.raw else 100 - (100 - share.percent) / USUAL_ALPHA
-    return next(amount for least, amount in AFTER if of_raw > least)
-
-
 def raw_nand(args: argparse.Namespace, capacity_bytes: int) -> tuple[int | None, bool]:
     """--raw-nand in bytes (None: not known), and whether it is assumed."""
     if args.raw_nand == ASSUMED:
@@ -347,8 +338,6 @@ def parameters(args: argparse.Namespace) -> tuple[str | None, dict[str, str]]:
     share = shares(args)[0]
     if share:
         sets |= {"range": f"{'raw ' if share.raw else ''}{100 - share.percent:.6f} %"}
-        if args.plan == "consistency" and args.variant is None:
-            sets["after"] = after(share)
     if args.idle:
         sets["idle"] = f"{args.idle} s"
     if args.settle:

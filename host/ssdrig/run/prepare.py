@@ -12,6 +12,7 @@ from ssdrig.errors import UsageError
 from ssdrig.load.fiojob import Job, job_file
 from ssdrig.plan import cost, expand, grammar, history, state
 from ssdrig.plan.expand import Act
+from ssdrig.plan.laid import NOTHING, Laid
 from ssdrig.rules import choose, ends
 from ssdrig.run import earlier, pairing
 from ssdrig.run.budget import Budget
@@ -27,7 +28,8 @@ class Prepared:
     """A plan for one drive. `acts`: see plan/expand.py; `seed`: of the first fio job; `cost`: of all, in drive time;
     `leaves`: the state of the drive after it; `earlier`: what acts took in an earlier run of this plan on this
     model; `seen`: what points showed before the run was cut short that goes on;
-    `can`: what the bench can do, of grammar.CAPABILITIES; `jobs_crc`: see jobs_crc(); `kept`: see leave_out()."""
+    `can`: what the bench can do, of grammar.CAPABILITIES; `jobs_crc`: see jobs_crc(); `kept`: see leave_out(); `laid`:
+    what was written to the drive before, where that is known."""
 
     plan: grammar.Plan
     acts: tuple[Act, ...]
@@ -40,6 +42,7 @@ class Prepared:
     can: frozenset[str] = frozenset()
     jobs_crc: str | None = None
     kept: Mapping | None = None
+    laid: Laid = NOTHING
 
     @property
     def main(self) -> Act | None:
@@ -92,9 +95,10 @@ def of_virtual(preset: str) -> frozenset[str]:
     return VIRTUAL | (SET[known.interface] if known.power_states else frozenset())
 
 
-def leave_out(prepared: Prepared, count: int, by: str) -> Prepared:
+def leave_out(prepared: Prepared, count: int, by: str, laid: Laid = NOTHING) -> Prepared:
     """The same without its first `count` acts: the drive is in the state that they make (plan/history.py), left by the
-    run `by`. Conditions are set all the same. `kept` of run.json says so: {"acts", "state", "by"}."""
+    run `by`, which had `laid` so much down. Conditions are set all the same. `kept` of run.json says so: {"acts",
+    "state", "by"}."""
     if not count:
         return prepared
     acts = prepared.acts
@@ -108,6 +112,7 @@ def leave_out(prepared: Prepared, count: int, by: str) -> Prepared:
         cost=cost.total(rest, prepared.drive, prepared.earlier),
         leaves=state.prove(rest, here),
         kept={"acts": count, "state": asdict(here), "by": by},
+        laid=laid,
     )
 
 
@@ -166,6 +171,7 @@ def method(prepared: Prepared) -> dict:
         "smart_interval_s": round(keys["smart"]) if isinstance(keys["smart"], float) else None,
         "settle": bool(settle and not settle.not_run),
         "idle_s": round(idle.keys.get("time", 0)) if idle and not idle.not_run else 0,
+        "read_percent": keys["read"],
         "block_bytes": min(size for size, _ in keys["block"]),
         "queue_depth": keys["qd"] * keys["threads"],
         "threads": keys["threads"],

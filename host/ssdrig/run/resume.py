@@ -14,7 +14,8 @@ from ssdrig.arguments import add_dry_run
 from ssdrig.drive.target import confirm, guard, identity, inventory
 from ssdrig.drive.wear import warranty
 from ssdrig.errors import UsageError
-from ssdrig.plan import cost, state
+from ssdrig.plan import cost, laid, state
+from ssdrig.plan.laid import Laid
 from ssdrig.plan.state import UNKNOWN, State
 from ssdrig.powerloss.server_lock import ServerLock
 from ssdrig.progress import Progress
@@ -220,7 +221,10 @@ def rest_of(story: Story, drive: Mapping, now: State, void: tuple[str, ...]) -> 
     leaves = state.prove(todo.acts, todo.kept)
     whole = cost.total(todo.acts, drive, known)
     seen = earlier.points(event for _, events in story.parts for event in events)
-    return prepare.Prepared(story.plan, todo.acts, seed, whole, leaves, known, drive, seen), todo
+    # until now the drive may have collected garbage: what was overwritten at random is not counted
+    before = laid.last(event for _, events in story.parts for event in events)
+    before = Laid(before.written_bytes, min(before.valid_bytes, todo.kept.valid_bytes))
+    return prepare.Prepared(story.plan, todo.acts, seed, whole, leaves, known, drive, seen, laid=before), todo
 
 
 def _able(story: Story, args, prepared: prepare.Prepared, rated_bytes, can: frozenset[str]) -> Budget:

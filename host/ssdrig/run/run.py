@@ -359,6 +359,7 @@ def carry_out(
             stage = Stage(
                 here, book, live, stop, show, teardown, prepared.seed, jobs, seen=seen, rig=rig, off=off, cut=cut
             )
+            stage.laid = prepared.laid
             late = pairing.at_end(prepared.acts)
             if rig and not late:
                 _pair(here, book, rig, stop, live, show, prepared.acts, begin is not None, budget)

@@ -131,6 +131,7 @@ LONGEST_S = 6 * 3600.0  # of a load that a rule ends and that names no time
 def carry_out(act, stage, number: int) -> dict:
     """I/O; done when its end has come, which is recorded."""
     from ssdrig.load import fioclock, fiotext
+    from ssdrig.plan import laid
     from ssdrig.rules import ends
     from ssdrig.steps.pace import Pace, polled
 
@@ -141,7 +142,9 @@ def carry_out(act, stage, number: int) -> dict:
     if begin_s := begins_s(keys):
         edges_s = tuple(sorted({begin_s, *edges_s}))
     every_s = keys["smart"] if isinstance(keys["smart"], float) else None
-    watch = ends.Watch(keys.get("until", ()), stage.bench.drive["capacity_bytes"])
+    drive = stage.bench.drive
+    spare = laid.spare(stage.laid, drive)
+    watch = ends.Watch(keys.get("until", ()), drive["capacity_bytes"], spare, reads_only=keys["read"] == 100)
     pace = Pace(act.path, act.amount_bytes, time_s, reads_smart, edges_s, every_s, watch.words)
     made = job(act, stage.bench.fio_target, stage.next_seed(), stage.dilation, stage.bench.drive["interface"])
     writes = 1 - keys["read"] / 100
@@ -158,6 +161,8 @@ def carry_out(act, stage, number: int) -> dict:
         lasted_s = result.seconds.totals["runtime_ms"] / 1000 / stage.dilation
         stage.book.event("windows", step=act.path, windows=ends.spans_s(spans, lasted_s))
     if watch.rules:
-        stage.book.event("steady", step=act.path, ended_by=watch.ended_by or "time", **watch.verdict)
+        drive_writes = laid.drive_writes(laid.after(stage.laid, act, moved), act.range_bytes)
+        verdict = watch.verdict | {"drive_writes": drive_writes}
+        stage.book.event("steady", step=act.path, ended_by=watch.ended_by or "time", **verdict)
         shown["ended_by"] = watch.ended_by or "time"
     return shown

@@ -9,6 +9,7 @@ from threading import Event
 from typing import TYPE_CHECKING
 
 from ssdrig.errors import JournalError, SsdrigError, UsageError, words_of
+from ssdrig.plan.laid import NOTHING, Laid
 from ssdrig.words import size
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ class Stage:
     the drive. `outcome`: what was found of the drive, where that is the exit code of a run that has done all it
     should. `off`: set once the drive has no power, and is not to have any when the run ends. `cut`: of the drive's
     power, that the run's owner may ask for; None: not of this run. `marks`: the plan cuts the drive's power, so some
-    places are read after each step that writes, to know the drive by."""
+    places are read after each step that writes, to know the drive by. `laid`: what the steps before have written."""
 
     bench: "Bench"
     book: "Journal"
@@ -56,6 +57,7 @@ class Stage:
     off: Event = field(default_factory=Event)
     cut: "AskedCut | None" = None
     marks: bool = False
+    laid: Laid = NOTHING
 
     @property
     def dilation(self) -> int:

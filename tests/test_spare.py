@@ -1,0 +1,127 @@
+"""rules/spare.py: no steady state before the spare area is used up."""
+
+import numpy as np
+import pytest
+
+from ssdrig.plan import values
+from ssdrig.rules import ends, spare
+from ssdrig.rules.spare import Spare
+
+GB, GIB = 10**9, 1 << 30
+UNTIL = values.until([{"steady": "pts", "value": "iops"}], "until")
+FRESH, USED = 50_000, 30_000  # IOPS
+
+
+def two_levels(spare_bytes, fresh=FRESH, used=USED, s=40_000):
+    """I/Os of each second of a filled drive, 4 KiB each, until its spare area is used up and after."""
+    at = int(spare_bytes / 4096 / fresh)
+    return np.concatenate([np.full(at, float(fresh)), np.full(s, float(used))])
+
+
+def ended(counts, drive, until=UNTIL):
+    """(second, drive writes of the load, verdict) at which the rule ends a load."""
+    watch = ends.Watch(until, drive.capacity_bytes, drive)
+    written = np.cumsum(counts) * 4096
+    for second in range(60, len(counts), 20):
+        if watch.met(counts[:second], int(written[second])):
+            return second, written[second] / drive.capacity_bytes, watch.verdict
+    return None, None, watch.verdict
+
+
+def filled(capacity, raw=None, churned=0):
+    return Spare(int(capacity), raw, int(capacity), int(churned))
+
+
+@pytest.mark.parametrize(("gb", "gib"), [(200, 336), (480, 768), (800, 1024), (1000, 1024), (4000, 4096)])
+@pytest.mark.parametrize("known", [True, False])
+def test_no_drive_of_a_review_is_steady_on_its_fresh_plateau(gb, gib, known):
+    size = gib * GIB - gb * GB
+    second, _, verdict = ended(two_levels(size), filled(gb * GB, gib * GIB if known else None))
+    plateau_s = int(size / 4096 / FRESH)
+    assert second >= plateau_s + 5 * 60
+    assert verdict["average"] == pytest.approx(USED) and verdict["past_spare"] is True
+    wrote, oracle = (size + (s - plateau_s) * USED * 4096 for s in (second, plateau_s + 300))
+    assert wrote <= 1.25 * oracle
+
+
+def test_a_fall_that_no_rule_sees_needs_the_raw_nand_or_a_drive_write():
+    size = 300 * GB
+    counts = two_levels(size, used=45_000)
+    second, writes, verdict = ended(counts, filled(1000 * GB))
+    assert writes >= 1 and verdict["past_spare_by"] == "written"
+    second, writes, verdict = ended(counts, filled(1000 * GB, 1300 * GB))
+    assert 0.3 < writes < 0.4 and verdict["past_spare_by"] == "raw"
+
+
+def test_an_empty_drive_needs_a_drive_write_more():
+    counts = np.full(12_000, 50_000.0)  # 2.46 TB
+    assert ended(counts, Spare(1000 * GB))[1] >= 2
+    assert 1.3 <= ended(counts, Spare(1000 * GB, 1300 * GB))[1] < 1.5
+
+
+def test_what_was_overwritten_before_counts():
+    counts = np.full(1000, 30_000.0)
+    assert ended(counts, filled(1000 * GB, 1300 * GB, churned=400 * GB))[0] == 300
+    assert ended(counts, filled(1000 * GB, 1300 * GB, churned=100 * GB))[0] is None
+    assert ended(counts, filled(1000 * GB, churned=1000 * GB))[0] == 300
+    assert ended(counts, filled(1000 * GB, churned=700 * GB))[0] is None
+
+
+def test_the_end_of_an_slc_cache_is_no_cliff():
+    """20 GB at three times the speed, then the plateau of 300 GB."""
+    cache = np.full(33, 150_000.0)
+    counts = np.concatenate([cache, two_levels(300 * GB - 20 * GB)])
+    second, _, verdict = ended(counts, filled(1000 * GB))
+    assert verdict["average"] == pytest.approx(USED) and second > 1400
+
+
+@pytest.mark.parametrize("lasts_s", [20, 120])
+def test_a_dip_of_the_fresh_plateau_is_no_cliff(lasts_s):
+    counts = two_levels(300 * GB)
+    counts[800 : 800 + lasts_s] = 10_000
+    _, _, verdict = ended(counts, filled(1000 * GB))
+    assert verdict["average"] == pytest.approx(USED, rel=0.02)
+
+
+def test_a_level_that_still_moves_is_not_steady():
+    """After the cliff it recovers from 20 000 to 30 000 over the spare area's size; the PTS rule holds."""
+    size = 300 * GB
+    wrote, counts = 0.0, []
+    while wrote < 2.5 * size:
+        past = max(0.0, wrote - size) / size
+        counts.append(FRESH if wrote < size else USED - 10_000 * np.exp(-past / 0.3))
+        wrote += counts[-1] * 4096
+    plain = values.until([{"steady": "pts", "value": "iops", "spare": "any"}], "until")
+    counts = np.array(counts)
+    assert ended(counts, filled(1000 * GB), plain)[2]["average"] == pytest.approx(FRESH)
+    assert ended(counts, filled(1000 * GB))[2]["average"] == pytest.approx(USED, rel=0.05)
+
+
+def test_the_standards_rule_ends_on_the_plateau_and_says_so():
+    plain = values.until([{"steady": "pts", "value": "iops", "spare": "any"}], "until")
+    second, _, verdict = ended(two_levels(300 * GB), filled(1000 * GB), plain)
+    assert second == 300 and verdict["passed"] is True and verdict["past_spare"] is False
+
+
+def test_reads_use_up_nothing_and_need_no_spare_area():
+    watch = ends.Watch(UNTIL, GB, filled(GB), reads_only=True)
+    assert watch.met([1000.0] * 300, 0) and watch.ended_by == "steady"
+
+
+def test_a_window_of_the_plateau_is_not_steady():
+    counts = two_levels(300 * GB)
+    written = np.cumsum(counts) * 4096.0
+    found = spare.used_up(counts, written, filled(1000 * GB))
+    flat = {"passed": True, "why": None}
+    assert spare.judged(flat, found, 100, written[1000])["passed"] is False
+    assert spare.judged(flat, found, 1500, written[1600])["passed"] is False, "it has not settled"
+    assert spare.judged(flat, found, 1500, written[2500]) == flat | {"past_spare": True, "past_spare_by": "cliff"}
+    assert spare.judged(flat, None, 1500, 1e15)["passed"] is False
+    assert spare.judged({"passed": None, "why": "w"}, None, 0, 0)["why"] == "w"
+
+
+def test_no_count_breaks_it():
+    for counts in ([], [0.0], [0.0] * 400, [1e300] * 400):
+        watch = ends.Watch(UNTIL, 1000, filled(1000))
+        watch.met(counts, 10)
+    assert spare.used_up([], [], filled(1000)) is None
