@@ -142,7 +142,7 @@ def drawn(seed: int, count: int) -> Iterator[Model]:
         if chance.random() < 0.25:
             hiccup = (plateau * chance.uniform(0.3, 0.95), chance.randint(10, 120), chance.uniform(0.2, 0.7))
         yield Model(
-            f"{capacity / GB:.0f} GB of {raw / GIB:.0f} GiB",
+            f"{round(capacity / GB)} GB of {round(raw / GIB)} GiB",
             capacity,
             raw,
             plateau,
