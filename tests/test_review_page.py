@@ -9,8 +9,9 @@ from pathlib import Path
 import browser
 import pytest
 from synthetic_plan import DRIVE, Writer
+from synthetic_run import seal
 
-from ssdrig import parts, report
+from ssdrig import journal, parts, report
 from ssdrig.errors import JournalError, UsageError
 from ssdrig.plan import grammar, reviews
 from ssdrig.report import page as pages
@@ -199,3 +200,22 @@ def test_in_a_browser(page):
         phone = {"width": 390, "height": 800, "deviceScaleFactor": 1, "mobile": True}
         b.send("Emulation.setDeviceMetricsOverride", phone)
         assert b.js("document.documentElement.scrollWidth") == 390
+
+
+def test_nothing_is_claimed_of_a_run_on_a_busy_host(tmp_path):
+    """No star, no sentence and no figure by a formula: the reason in their place."""
+    own = review(tmp_path)
+    for name, label in (("consistency-op25-2000", "load"), ("four-states-1000", "rested")):
+        found = journal.events(own / name)
+        busy = {"kind": "witness", "step": label, "label": label, "cpus_busy_percent": [100.0]}
+        seal(own / name, [*found[:-1], {"t_ns": found[-1]["t_ns"], **busy}, found[-1]])
+    html = review_page.render(own, [])
+    assert html.index('data-trust="host"') < html.index('id="short-h"')
+    cards = card(html, "Random writes on a full drive, at the end: Mean IOPS")
+    assert [apart for _, _, apart in cards] == [False, True]
+    first = next(part for part in html.split('<div class="card"') if "<h3>Random writes on a full drive" in part)
+    assert " best" not in first
+    short = html.split('id="short-h"')[1].split("</section>")[0]
+    assert "25 % OP: random writes on a full drive, at the end not claimed, host: " in short
+    assert "random writes on a full drive, at the end 1\u202f000 IOPS" in short
+    assert "Restored by idle: not known (not claimed, host: " in html

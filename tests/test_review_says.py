@@ -61,7 +61,7 @@ def test_the_traces_in_short():
 def test_the_page_says_it_where_the_section_is():
     tables = {"slc-cache": CACHE}
     for each in tables.values():
-        each.verdicts = []
+        each.verdicts, each.trust = [], []
         each.data = SimpleNamespace(snapshots=[])
     review = SimpleNamespace(said={"rated_bytes": None})
     short = review_page.in_short(review, tables, [])

@@ -15,6 +15,7 @@ from ssdrig.analysis.window_figures import KEYS
 from ssdrig.report import page, screen, trust_strip, verdict
 from ssdrig.report.cards import Bar, best
 from ssdrig.rules import limits, steady
+from ssdrig.serve.tail import Place, Tail
 
 QUIET = [9000] * 10 + [4000, 4001, 3999] * 10
 WINDOW = {"t0_s": 0.0, "t1_s": 20.0, "energy_J": 40.0}
@@ -302,3 +303,45 @@ def test_the_list_of_runs_is_brief(tmp_path, capsys):
         (folder / "figures.json").write_text(json.dumps(stored | {"trust": hostile}))
         assert cli.main(["runs", str(tmp_path / "runs"), "--json"]) == 0
         assert json.loads(capsys.readouterr().out)["figures"]["trust"] is None
+
+
+def test_a_plot_for_an_article_has_the_strip(tmp_path, capsys):
+    folder = synthetic_run.write(tmp_path, QUIET)
+    header = json.loads((folder / "run.json").read_text())
+    (folder / "run.json").write_text(json.dumps(header | {"plan": {"name": "consistency", "scaled": True}}))
+    event(folder, {"kind": "witness", "step": "load", "label": "load", "cpus_busy_percent": [100.0, 99.0]})
+    for suffix, said in (("html", 'data-trust="host"'), ("svg", "trust BAD: host")):
+        out = tmp_path / f"plot.{suffix}"
+        assert cli.main(["report", str(folder), "--embed", "whole", "--out", str(out), "--quiet"]) == 0
+        text = out.read_text()
+        assert said in text and "SCALED" in text, suffix
+        assert text.index(said) < text.index("<svg" if suffix == "html" else "<g ")
+
+
+def test_a_run_that_goes_on_has_a_strip(tmp_path):
+    """Of what the journal holds so far; what is known at the end alone is unknown."""
+    tail = Tail(synthetic_run.write(tmp_path, QUIET))
+    tail.step()
+    message = tail.since(Place(), 0, 0)[0]
+    found = {of["id"]: of["state"] for of in message["trust"]}
+    assert list(found) == list(trust.NAMES)
+    assert found["samples"] == found["time_error"] == found["gaps"] == "ok" and found["host"] == "unknown"
+    busy = synthetic_run.write(tmp_path / "busy", QUIET)
+    for more in (host_event(1, 50.0), host_event(2, 100.0), {"kind": "rig.lost", "why": "x"}):
+        event(busy, more)
+    tail = Tail(busy)
+    tail.step()
+    found = {of["id"]: of for of in tail.since(Place(), 0, 0)[0]["trust"]}
+    assert found["host"]["state"] == found["gaps"]["state"] == "BAD" and "100 %" in found["host"]["said"]
+
+
+@pytest.mark.parametrize("kind", trust.LIVE)
+@pytest.mark.parametrize("value", HOSTILE)
+def test_a_live_strip_of_any_events(kind, value):
+    """`value` in place of each field that is read."""
+    fields = ("verdict", "tracked", "hello", "passed", "differs", "cpus_busy_percent", "waited_percent", "answers")
+    power = {"samples": 1, "samples_lost": 0, "clock_error_us": None, "breaks": 0}
+    header = {"rig": {}, "started": {"utc_ns": value}}
+    found = trust.live(header, {kind: {"kind": kind, **dict.fromkeys(fields, value)}}, power)
+    assert [item["id"] for item in found] == list(trust.NAMES)
+    trust_strip.in_words(found)

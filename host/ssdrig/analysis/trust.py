@@ -185,16 +185,19 @@ def _of_power(figures: Mapping, lasts_s: float, k: int) -> list[Item]:
             Item("time_error", UNKNOWN, why="no power samples"),
             Item("gaps", BAD, lasts_s, GAPS_SHARE * lasts_s, "no power samples"),
         ]
-    lost = figures.get("samples_lost") or 0
-    lost_percent = 100 * lost / (samples + lost)
-    of_samples = Item("samples", OK, lost_percent, LOST_PERCENT)
-    if clipped := figures.get("samples_clipped"):
-        why = f"{clipped} of {samples} samples are at the sensor's limit"
-        of_samples = Item("samples", BAD, lost_percent, LOST_PERCENT, why)
-    elif lost_percent > LOST_PERCENT:
-        why = f"{lost} of {samples + lost} samples are lost ({lost_percent:.2g} %, limit {LOST_PERCENT:g} %)"
-        of_samples = Item("samples", BAD, lost_percent, LOST_PERCENT, why)
+    of_samples = _samples(samples, figures.get("samples_lost") or 0, figures.get("samples_clipped") or 0)
     return [of_samples, _time_error(figures.get("clock_error_us"), lasts_s), _gaps(figures, lasts_s, k)]
+
+
+def _samples(samples: int, lost: int, clipped: int) -> Item:
+    percent = 100 * lost / (samples + lost)
+    if clipped:
+        why = f"{clipped} of {samples} samples are at the sensor's limit"
+    elif percent > LOST_PERCENT:
+        why = f"{lost} of {samples + lost} samples are lost ({percent:.2g} %, limit {LOST_PERCENT:g} %)"
+    else:
+        return Item("samples", OK, percent, LOST_PERCENT)
+    return Item("samples", BAD, percent, LOST_PERCENT, why)
 
 
 def _time_error(clock_error_us: float | None, lasts_s: float) -> Item:
@@ -291,6 +294,47 @@ def calibrated(header: Mapping, events: Sequence[Mapping], rails: Sequence[Mappi
         old = "of an unknown day" if age_days is None else f"{age_days:.0f} days old (limit {CALIBRATED_DAYS})"
         return Item("calibration", UNKNOWN, age_days, CALIBRATED_DAYS, old)
     return Item("calibration", OK, age_days, CALIBRATED_DAYS)
+
+
+LIVE = ("host", "pairing", "steady", "round", "rig.hello", "rig.certificate")  # events that a live strip is made of
+
+
+def live(header: Mapping, last: Mapping[str, Mapping], power: Mapping) -> list[dict]:
+    """The strip of a run that goes on, as far as it is known. `last`: the latest event of each kind of LIVE; `power` so
+    far: "samples", "samples_lost", "clock_error_us" of late, and "breaks", how often the rig was lost or was reset."""
+    counted = last.get("host") or {}
+    items = [_steady_so_far(last), host_of(limits.loads(None, 1, None, None, counted)) if counted else _not_yet("host")]
+    if header.get("rig") is None:
+        items += [Item(n, NOT_APPLICABLE, why=NO_RIG) for n in ("samples", "time_error", "closure", "gaps")]
+    elif last.get("pairing", {}).get("verdict") == pairing.NOT_PAIRED:
+        why = "the rig does not feed this drive"
+        items += [Item(n, NOT_APPLICABLE, why=why) for n in ("samples", "time_error", "closure", "gaps")]
+    else:
+        few = not power["samples"]
+        items += [_not_yet("samples")] if few else [_samples(power["samples"], power["samples_lost"], 0)]
+        items += [_not_yet("time_error")] if few else [_time_error(power["clock_error_us"], 60.0)]
+        items.append(_not_yet("closure"))
+        breaks = power["breaks"]
+        why = f"the rig was lost or reset {breaks} time{'s' * (breaks > 1)}" if breaks else None
+        items.append(Item("gaps", BAD if breaks else OK, why=why))
+    hello = last.get("rig.hello", {}).get("hello")
+    rails = hello.get("rails") if isinstance(hello, Mapping) else None
+    events = [event for kind, event in last.items() if kind in ("pairing", "rig.certificate")]
+    known = [rail for rail in rails or () if isinstance(rail, Mapping)] if isinstance(rails, list | None) else []
+    return _ordered([*items, calibrated(header, events, known), paired(header, events)])
+
+
+def _not_yet(name: str) -> Item:
+    return Item(name, UNKNOWN, why="not known yet")
+
+
+def _steady_so_far(last: Mapping[str, Mapping]) -> Item:
+    """By the rule's latest verdict of the run that goes on."""
+    tracked = last.get("round", {}).get("tracked")
+    verdicts = [each for each in tracked.values() if isinstance(each, Mapping)] if isinstance(tracked, Mapping) else []
+    if "steady" in last:
+        verdicts.append(last["steady"])
+    return steady_by(verdicts) if verdicts else _not_yet("steady")
 
 
 def _stored(rail: Mapping) -> dict:

@@ -5,8 +5,9 @@ from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 
+from ssdrig.analysis import trust
 from ssdrig.errors import UsageError
-from ssdrig.report import about, depth, page, still, svg, views, words
+from ssdrig.report import about, depth, page, still, svg, trust_strip, views, words
 from ssdrig.report.plates import Plate
 
 NO_XML = re.compile(
@@ -28,7 +29,12 @@ def text(runs: Sequence, figures: Sequence[dict], looks: Sequence[dict], review:
     whole = page.page_title(list(runs), list(figures))
     if any(f["simulated"] for f in figures):
         whole += ", SIMULATED"
-    made = (_svg if as_svg else _html)(chosen[0], whole, _origin(runs, figures), names, still.looks(looks, review))
+    if any(f["scaled"] for f in figures):
+        whole += ", SCALED"
+    of = range(len(figures)) if chosen[0].run is None else [chosen[0].run]
+    strips = [(names[i][3] if len(figures) > 1 else "", figures[i]["trust"]) for i in of]
+    looks = still.looks(looks, review)
+    made = (_svg if as_svg else _html)(chosen[0], whole, _origin(runs, figures), names, looks, strips)
     return NO_XML.sub("\ufffd", made)
 
 
@@ -41,21 +47,27 @@ def _origin(runs: Sequence, figures: Sequence[dict]) -> str:
     return f"{about.days(runs)} · ssdrig · {ids}"
 
 
-def _html(plate: Plate, whole: str, origin: str, names: list, looks: Sequence[dict]) -> str:
+def _html(plate: Plate, whole: str, origin: str, names: list, looks: Sequence[dict], strips: Sequence[tuple]) -> str:
+    rests = trust_strip.section(trust_strip.row(items, name) for name, items in strips)
     legend = "" if plate.run is not None else svg.legend([short for *_, short in names], looks)
     return (
         f'{page.OPENING}{POLICY}">'
         f'<meta name="viewport" content="width=device-width, initial-scale=1"><title>{escape(plate.title)}</title>'
         f"<style>{style()} body {{ padding: 8px; }} @media screen {{ .legend {{ display: flex !important; }} }}</style>"
         f'</head><body><figure><figcaption><b>{escape(plate.title)}</b><span class="soft">{escape(whole)}</span>'
-        f'</figcaption>{legend}{plate.svg}<p class="soft">{escape(origin)}</p></figure></body></html>\n'
+        f'</figcaption>{rests}{legend}{plate.svg}<p class="soft">{escape(origin)}</p></figure></body></html>\n'
     )
 
 
-def _svg(plate: Plate, whole: str, origin: str, names: list, looks: Sequence[dict]) -> str:
+def _svg(plate: Plate, whole: str, origin: str, names: list, looks: Sequence[dict], strips: Sequence[tuple]) -> str:
     """With the rules of the page's colours inside, light or dark as the reader has it."""
     width, height = (int(each) for each in plate.svg.split('viewBox="0 0 ', 1)[1].split('"')[0].split())
     head, rows, x = 44, [], 12
+    for name, items in strips:
+        said = trust_strip.brief(trust_strip.states(items) or {})
+        weight = ' style="font-weight:650"' if trust.red(items) else ""
+        rows.append(f'<text x="12" y="{head + 12}"{weight}>{escape(f"{name}: " * bool(name) + said)}</text>')
+        head += 17
     for look, (*_, short) in zip(looks, names, strict=True):
         if plate.run is not None:
             break
@@ -65,7 +77,7 @@ def _svg(plate: Plate, whole: str, origin: str, names: list, looks: Sequence[dic
         mark = f'<tspan style="fill:var({look["colour"]})">{look["glyph"]}</tspan>'
         rows.append(f'<text x="{x}" y="{head + 12}">{mark} {escape(short)}</text>')
         x += wide
-    top = head + 20 if rows else head
+    top = head + 20 if x > 12 else head
     inner = plate.svg.partition(">")[2].removesuffix("</svg>")
     rules = "".join(
         line

@@ -15,7 +15,7 @@ from ssdrig.report import about, page, words
 from ssdrig.report.cards import Bar, card
 from ssdrig.report.comparable import STATES
 from ssdrig.report.pack import look
-from ssdrig.report.shown import label, uncertain_at, unit, value_at
+from ssdrig.report.shown import doubt_at, label, uncertain_at, unit, value_at
 from ssdrig.report.terms import BY_KEY
 
 MOST_RUNS = 100  # of the library, the latest first
@@ -138,8 +138,9 @@ def _card(of: reviews.Figure, word: str, found: Sequence[Member]) -> str:
     seen = []
     for i, member in enumerate(found):
         if of.plan in member.tables:
-            found_at = uncertain_at(member.tables[of.plan], of.of, dict(of.where), word, of.window)
-            seen.append((i, member, found_at.value, found_at, apart(member.tables[of.plan], reviewed)))
+            mine = member.tables[of.plan]
+            found_at = uncertain_at(mine, of.of, dict(of.where), word, of.window)
+            seen.append((i, member, found_at.value, found_at, apart(mine, reviewed) or _doubt(mine, of, word)))
     if all(value is None for _, _, value, *_ in seen):
         return ""
     shown = unit(word, [value for _, _, value, *_ in seen])
@@ -155,6 +156,11 @@ def _card(of: reviews.Figure, word: str, found: Sequence[Member]) -> str:
         bar = Bar(i, named, short(found, i), value, text, colour, glyph, aside, unlike, member.own)
         bars.append(bar._replace(doubt=of_it.error))
     return card(f"{of.plan}-{word}", f"{escape(of.title)}: {label(word)}", shown.name, better, bars)
+
+
+def _doubt(each: Table, of: reviews.Figure, word: str) -> str | None:
+    """What of the trust strip is bad that a figure rests on."""
+    return doubt_at(each, of.of, dict(of.where), word, of.window)
 
 
 def short(found: Sequence[Member], i: int) -> str:
@@ -207,7 +213,11 @@ def sentence(section: reviews.Section, found: Sequence[Member]) -> str:
                 continue
             for word in of.value:
                 value, _ = value_at(member.tables[of.plan], of.of, dict(of.where), word, of.window)
-                if value is not None:
+                if value is not None and (doubt := _doubt(member.tables[of.plan], of, word)):
+                    each_figure.setdefault(of.title, [])
+                    if (said := f"not claimed, {doubt}") not in each_figure[of.title]:
+                        each_figure[of.title].append(said)
+                elif value is not None:
                     shown = unit(word, [value])
                     text = f"{shown.text(value)} {shown.name}".strip()
                     named = text if shown.name in ("IOPS", "MB/s", "W") else f"{_inner(label(word))} {text}"

@@ -7,12 +7,12 @@ from html import escape
 from pathlib import Path
 
 from ssdrig import review_folder
-from ssdrig.analysis import table
+from ssdrig.analysis import table, trust
 from ssdrig.analysis.table import Table
 from ssdrig.errors import JournalError, SsdrigError
 from ssdrig.files import write_atomically
 from ssdrig.plan import reviews
-from ssdrig.report import about, library, page, plan_page, review_says, set_up, shown_parts
+from ssdrig.report import about, library, page, plan_page, review_says, set_up, shown_parts, trust_strip
 from ssdrig.report.library import Member
 from ssdrig.report.shown import Context
 from ssdrig.review_folder import Done, Review
@@ -40,6 +40,7 @@ def render(folder: Path, against: Sequence[Path] | None = None) -> str:
         f' content="light dark"><title>{escape(title)}</title><style>{style}</style></head><body>',
         head(title, review, tables),
         "<main>",
+        strips(tables),
         lacking(review, done),
         in_short(review, tables, members),
         library_section(members, notes),
@@ -115,11 +116,18 @@ def head(title: str, review: Review, tables: Mapping[str, Table]) -> str:
         out.append('<strong class="badge">SCALED</strong>')
     out.append("</div>")
     if any(each.plan.scaled for each in tables.values()):
-        out.append(
-            '<p class="warn">SCALED: shortened for a small virtual drive. The figures show that the tests work; they'
-            " are not those of the full tests.</p>"
-        )
+        out.append(f'<p class="warn">{trust_strip.SCALED}</p>')
     return "".join(out) + f'<div class="scroll"><table class="about">{rows}</table></div></header>'
+
+
+def strips(tables: Mapping[str, Table]) -> str:
+    """What the figures rest on: the worst of each item over all runs, then the runs one by one."""
+    if not tables:
+        return ""
+    found = {name: each.trust for name, each in tables.items()}
+    whole = trust_strip.row(trust.whole(found.items()))
+    by_run = "".join(trust_strip.row(strip, name) for name, strip in found.items())
+    return trust_strip.section([whole, f"<details><summary>of each run</summary>{by_run}</details>"])
 
 
 def _raw(drive: Mapping) -> str | None:
@@ -153,7 +161,10 @@ def in_short(review: Review, tables: Mapping[str, Table], members: Sequence[Memb
         ]
         if each.title in SAYS:
             here = [tables[entry.name] for entry in each.plans if entry.name in tables]
-            sentence = " ".join(filter(None, [sentence, SAYS[each.title](here)]))
+            doubts = {one.plan.name: trust.why_not(one.trust, trust.OF_LOAD) for one in here}
+            good = SAYS[each.title]([one for one in here if not doubts[one.plan.name]])
+            not_claimed = [f"{name} is not claimed, {why}." for name, why in doubts.items() if why]
+            sentence = " ".join(words for words in (sentence, good, *not_claimed) if words)
         if each.title == ENDURANCE:
             sentence = review_says.endurance(list(tables.values()), *_rating(review))[0]
             sentence = f"{sentence[:1].upper()}{sentence[1:]}."

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from html import escape
 from typing import NamedTuple
 
-from ssdrig.analysis import errors, table
+from ssdrig.analysis import errors, table, trust
 from ssdrig.analysis.table import Row, Table
 from ssdrig.errors import SsdrigError
 from ssdrig.plan import shows
@@ -216,6 +216,13 @@ def plus_minus(found: Uncertain, unit: str = "") -> str:
         return figure(found.value) + after
     places = min(6, max(0, 1 - math.floor(math.log10(found.error))))
     return f"{number(found.value, places)} ± {number(found.error, places)}{after}"
+
+
+def doubt_at(of: Table, path: str, where: dict, word: str, window: str | None = None) -> str | None:
+    """Why nothing is claimed of a figure of a point: what of its trust strip is bad; None: it may be claimed."""
+    rows = rows_at(of, path, where)
+    strip = table.together(rows, window or table.WHOLE).get("trust") if rows else None
+    return trust.why_not(strip, trust.rests_on(shows.VALUES[word][0]))
 
 
 def rounds_in_words(of: Table, path: str) -> str:

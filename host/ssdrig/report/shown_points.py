@@ -11,6 +11,7 @@ from ssdrig.report import svg
 from ssdrig.report.shown import (
     Context,
     axis,
+    doubt_at,
     figure,
     label,
     panel,
@@ -26,7 +27,7 @@ from ssdrig.report.shown import (
     value_at,
 )
 from ssdrig.report.terms import number
-from ssdrig.uncertain import Uncertain
+from ssdrig.uncertain import NOT_TRUSTED, Uncertain
 
 EVERY = ("iops", "MB/s", "W", "uJ/IO", "iops/W")  # where a plan names no value
 NARROW = 4  # columns of a matrix that need no more width than a plot
@@ -189,10 +190,14 @@ def bars(context: Context) -> str:
 
 
 def formula_of(of: Table, text: str) -> Uncertain:
-    """What a plan's formula comes to, of the figures of a run."""
-    return formula.evaluate(
-        formula.parse(text), lambda path, word, window=None: uncertain_at(of, path, {}, word, window)
-    )
+    """What a plan's formula comes to, of the figures of a run; unknown where one of them is not to be trusted."""
+
+    def lookup(path: str, word: str, window: str | None = None) -> Uncertain:
+        if doubt := doubt_at(of, path, {}, word, window):
+            return Uncertain(None, None, NOT_TRUSTED, f"not claimed, {doubt}")
+        return uncertain_at(of, path, {}, word, window)
+
+    return formula.evaluate(formula.parse(text), lookup)
 
 
 def by_formula(context: Context) -> str:

@@ -58,17 +58,26 @@ def row(items: Sequence[Mapping] | None, name: str = "", attributes: str = "") -
     named = f'<span class="of">{escape(name)}</span>' if name else ""
     if not items:
         return f'<div class="strip"{attributes}>{named}<span class="soft">{NOTHING}</span></div>'
-    return f'<div class="strip"{attributes}>{named}<ul>{"".join(map(_item, items))}</ul></div>'
+    return f'<div class="strip"{attributes}>{named}<ul>{"".join(map(_item, in_words(items)))}</ul></div>'
 
 
-def _item(item: Mapping) -> str:
-    state = item["state"]
-    said = escape(item["why"]) if state in (BAD, UNKNOWN) and item["why"] else value(item)
-    tip = escape(item["why"] or limit(item))
-    told = f" <small>{said}</small>" if said else ""
+def in_words(items: Sequence[Mapping]) -> list[dict]:
+    """What a page shows of each item: "id", "kind" (its class), "sign", "name", "state" in words, "said" (its value, or
+    why it is bad or unknown) and "tip"."""
+    out = []
+    for item in items:
+        state, why = item["state"], item["why"]
+        said = why if state in (BAD, UNKNOWN) and why else value(item)
+        kind, words = {"kind": CLASSES[state], "sign": SIGNS[state]}, {"name": NAMES[item["id"]], "state": WORDS[state]}
+        out.append({"id": item["id"], **kind, **words, "said": said, "tip": why or limit(item)})
+    return out
+
+
+def _item(of: Mapping) -> str:
+    told = f" <small>{escape(of['said'])}</small>" if of["said"] else ""
     return (
-        f'<li class="{CLASSES[state]}" data-trust="{item["id"]}" title="{tip}"><b aria-hidden="true">{SIGNS[state]}</b>'
-        f' {NAMES[item["id"]]}<span class="sr">: {WORDS[state]}</span>{told}</li>'
+        f'<li class="{of["kind"]}" data-trust="{of["id"]}" title="{escape(of["tip"])}"><b aria-hidden="true">'
+        f'{of["sign"]}</b> {of["name"]}<span class="sr">: {of["state"]}</span>{told}</li>'
     )
 
 

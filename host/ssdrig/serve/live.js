@@ -184,6 +184,10 @@ const Live = (() => {
       el("p", `${lost}; times within ±${run.clock_us == null ? "–" : run.clock_us >= 10_000 ? `${num(run.clock_us / 1000, 0)} ms` : `${num(run.clock_us, 0)} µs`}; ${of.calibrated.length ? `calibrated ${of.calibrated.join(", ")}` : "not calibrated"}`, { class: "soft" }),
     );
   }
+  function trust(items) {
+    $("trust").replaceChildren(...items.map((of) => el("li", null, { class: of.kind, title: of.tip, "data-trust": of.id },
+      el("b", of.sign, { "aria-hidden": "true" }), ` ${of.name}`, el("span", `: ${of.state}`, { class: "sr" }), ...(of.said ? [" ", el("small", of.said)] : []))));
+  }
   function cost() {
     const [first, newest] = [run.smart[0], run.smart.at(-1)], rated = run.facts.rated_write_bytes;
     const host = first && newest && first.host != null && newest.host != null ? newest.host - first.host : null, nand = first?.nand != null && newest?.nand != null ? newest.nand - first.nand : null;
@@ -209,6 +213,7 @@ const Live = (() => {
     },
     more(said) {
       run.broken = false;
+      if (said.trust) trust(said.trust);
       for (const [t, least, mean, most] of said.tenths ?? []) {
         run.tenths.set(t, [t, least, mean, most]); // a step has the same t whenever it is sent
         run.settled = Math.max(run.settled, t);
@@ -275,7 +280,7 @@ const Live = (() => {
     frozen = null;
     again();
     if (id) open();
-    else { $("live-parts").hidden = true; $("bench-h").textContent = "No run is going on"; $("about").textContent = "A run that is started in the folder shows here by itself."; $("steps").replaceChildren(); $("rig").replaceChildren(); $("events").replaceChildren(); $("cost").textContent = ""; $("simulated").hidden = $("scaled").hidden = true; Cut.show(null); }
+    else { $("live-parts").hidden = true; $("bench-h").textContent = "No run is going on"; $("about").textContent = "A run that is started in the folder shows here by itself."; $("steps").replaceChildren(); $("rig").replaceChildren(); $("trust").replaceChildren(); $("events").replaceChildren(); $("cost").textContent = ""; $("simulated").hidden = $("scaled").hidden = true; Cut.show(null); }
   }
   const open = () => { end = Client.follow(followed, (kind, said) => TAKE[kind]?.(said)); };
   function stop() { end?.(); end = null; }

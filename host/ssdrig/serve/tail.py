@@ -14,11 +14,13 @@ from typing import NamedTuple
 import numpy as np
 
 from ssdrig import integrity, journal, rigrecords
+from ssdrig.analysis import trust
 from ssdrig.analysis.rundata import asked_cut_ns
 from ssdrig.drive.smart import counters
 from ssdrig.drive.wear import wa
 from ssdrig.meter.pairing import unpaired
 from ssdrig.meter.samples import SECOND_NS, Follower
+from ssdrig.report import trust_strip
 from ssdrig.serve import said
 from ssdrig.serve.loads import Load
 from ssdrig.serve.preview import STEP_NS, Preview
@@ -26,6 +28,7 @@ from ssdrig.serve.preview import STEP_NS, Preview
 TENTHS = 6000  # of settled power that are kept: ten minutes
 LOOK_S = 1.0  # how often I/O, and settled power, are looked for
 TURN_NS = 2 * SECOND_NS  # of power that are settled at once: each time costs a fit of the clock
+LATE_ROWS = 60  # seconds whose clock error counts as the present one
 ROWS = 500  # of one list, in one message
 PREVIEWS = 60  # in one message: the newest
 BASES = ("before", "round", "idle")  # readings, before a load, that write amplification is counted from
@@ -100,6 +103,9 @@ class Tail:
         self._cut_ns: int | None = None  # of a cut that the run's owner had asked for
         self._base: dict | None = None  # the reading that write amplification is counted from
         self._newest: list[tuple[int, float, float, float]] = []
+        self._last: dict[str, dict] = {}  # the latest event of each kind of trust.LIVE
+        self._boots: set[str] = set()
+        self._losses = self._samples = 0
 
     # ---- reading
 
@@ -148,6 +154,11 @@ class Tail:
         kind = event["kind"]
         with self._lock:
             self._events.append((self._offset, said.event(event, self), said.of_step(event, self)))
+        if kind in trust.LIVE:
+            self._last[kind] = event
+        if kind == "rig.hello" and isinstance(event.get("hello"), dict):
+            self._boots.add(str(event["hello"].get("boot")))
+        self._losses += kind == "rig.lost"
         if unpaired([event]):
             self._unpaired = True
             with self._lock:
@@ -230,6 +241,7 @@ class Tail:
     def _second(self, t_ns: int, rows: list[list]) -> list:
         """[t, least W, mean W, greatest W, J, lost, µs of clock error] of a second of drive time, by its steps."""
         samples = sum(row[0] for row in rows)
+        self._samples += samples
         mean = sum(row[0] * row[1] for row in rows) / samples
         least, most = min(row[2] for row in rows), max(row[3] for row in rows)
         joules, lost = sum(row[4] for row in rows) / self.k, sum(row[5] for row in rows)
@@ -337,6 +349,7 @@ class Tail:
             events = self._events_behind(at.events)[:ROWS]
             seconds, rows = self._seconds[at.power : at.power + ROWS], self._rows[at.load : at.load + ROWS]
             smart = self._smart[at.smart : at.smart + ROWS]
+            strip = self._trust() if events or seconds else None
             first = max(tenths, self._tenths_from)
             fine = self._tenths[first - self._tenths_from :][:ROWS]
             newest = [row for row in self._newest if row[0] > preview_ns][-PREVIEWS:]
@@ -349,12 +362,25 @@ class Tail:
         for name, found in (("seconds", seconds), ("load", rows), ("smart", smart), ("tenths", fine)):
             if found:
                 message[name] = found
+        if strip:
+            message["trust"] = strip
         if newest:
             message["preview"] = [[self.axis_s(t), *(round(v, 4) for v in watts)] for t, *watts in newest]
         at = Place(at.events, at.power + len(seconds), at.load + len(rows), at.smart + len(smart))
         if message and more:
             message["more"] = True
         return message or None, at, first + len(fine), newest[-1][0] if newest else preview_ns
+
+    def _trust(self) -> list[dict]:
+        """The trust strip as it is now, in words."""
+        errors = [row[6] for row in self._seconds[-LATE_ROWS:]]
+        power = {
+            "samples": self._samples,
+            "samples_lost": sum(row[5] for row in self._seconds),
+            "clock_error_us": max(errors, default=None),
+            "breaks": self._losses + max(0, len(self._boots) - 1),
+        }
+        return trust_strip.in_words(trust.live(self.header, self._last, power))
 
     def _events_behind(self, offset: int) -> list:
         """The latest are asked for as a rule, so it is looked for from the end."""
