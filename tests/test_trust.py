@@ -38,7 +38,7 @@ def quiet(tmp_path):
 
 def strip(data, **more) -> dict:
     host = trust.host_of(limits.loads(10.0, 1, 32.0, 32, {"cpus_busy_percent": [40.0, 50.0]}))
-    return items(trust.of_window(data, WINDOW | SAMPLES | {"name": "all"} | more, host))
+    return items(trust.of_window(data, WINDOW | SAMPLES | {"name": "all"} | more, host, trust.of_run(data)))
 
 
 def test_a_strip_has_each_item_once_in_order(quiet):

@@ -75,10 +75,11 @@ def figures_of(data: RunData, more=()) -> dict:
     if data.rails and not any(rail.fast for rail in data.rails):
         notes.append(NO_CHANNEL)
     said = witness.event_of(data.events, "load", None)
+    of_run = trust.of_run(data)
     for name, window in found.items():
         if window:
             each[name] = figures = window_figures.figures_in(data, window)
-            figures["trust"] = trust.of_window(data, figures, trust.host_of(witness.host(data, said, window)))
+            figures["trust"] = trust.of_window(data, figures, trust.host_of(witness.host(data, said, window)), of_run)
             times = window.times.replace(": ", ", ")
             notes += [f"{name}, {times}: {note}" for note in figures["notes"]]
     if data.ios and data.totals:

@@ -330,7 +330,7 @@ def _of_part(run: Path) -> Table:
     for row in rows:
         if row.state == "running" and base.state != "running" or row.state == "failed" and by_a_person(row.why):
             row.state, row.why = "cut short", base.why
-    shown = _by_second(plan, rows)
+    shown, of_run = _by_second(plan, rows), trust.of_run(base)
     _place_polls(base, rows)
     base.notes += witness.rounds(base)
     for row, energy in [(row, act_energy.whole(row.data, powers)) for row in rows]:
@@ -338,7 +338,7 @@ def _of_part(run: Path) -> Table:
         data = row.data
         row_figures.figures(row, energy, row_figures.folder_of(row, run), powers, by_second)
         by_samples(row)
-        _rests_on(row, data)
+        _rests_on(row, data, of_run)
     row_figures.gaps(rows)
     for each in finer:
         each.put(base, powers)
@@ -346,7 +346,7 @@ def _of_part(run: Path) -> Table:
     return Table(run, base, plan, acts, rows, _judged(base.events, rows), purges)
 
 
-def _rests_on(row: Row, data: RunData | None) -> None:
+def _rests_on(row: Row, data: RunData | None, of_run: Sequence[trust.Item]) -> None:
     """Give each window of the row its trust strip; the steady state, which a rule judges over several rows, is put
     there by _judged()."""
     if data is None:
@@ -358,7 +358,7 @@ def _rests_on(row: Row, data: RunData | None) -> None:
             if row.act.do in (*steps.IO, "wear"):
                 window = None if name == WHOLE else Window(name, figures["t0_s"], figures["t1_s"], {})
                 host = trust.host_of(witness.host(data, event, window))
-            figures["trust"] = trust.of_window(data, figures, host, trust.steady_by([]))
+            figures["trust"] = trust.of_window(data, figures, host, of_run, trust.steady_by([]))
 
 
 def _judged(events: Sequence[dict], rows: Sequence[Row]) -> list[Verdict]:

@@ -48,6 +48,7 @@ CALIBRATED_DAYS = 365  # after which a calibration no longer vouches for the rig
 GAPS_SHARE = 0.005
 DAY_NS = 86_400 * 10**9
 NO_RIG = "the run has no rig"
+SAMPLED = ("samples", "time_error", "gaps")
 OF_LOAD = ("steady", "host")  # what figures of I/O and wear rest on
 OF_POWER = tuple(NAMES)  # what figures of power and energy rest on: all
 POWER_KEYS = ("power_", "energy_", "idle_", "iops_per_W", "peak_", "own_power", "above_J", "floor_W", "pause_mean_W")
@@ -83,17 +84,16 @@ def why_not(items: Iterable[Mapping] | None, ids: Iterable[str] = NAMES) -> str 
     return "; ".join(f"{NAMES[item['id']]}: {item['why']}" for item in red(items, ids)) or None
 
 
-def of_window(data: "RunData", figures: Mapping, host: Item, steady: Item | None = None) -> list[dict]:
+def of_window(
+    data: "RunData", figures: Mapping, host: Item, of_run: Sequence[Item], steady: Item | None = None
+) -> list[dict]:
     """The strip of a window as JSON. `figures`: of it (window_figures.py), of a whole act also "t0_s", "t1_s"; `host`:
-    see host_of(); `steady`: where the plan asks for a steady state, not the window's own verdict."""
+    see host_of(); `of_run`: of_run() of its run; `steady`: where the plan asks for a steady state, not the window's own
+    verdict."""
     lasts_s = (figures["t1_s"] - figures["t0_s"]) * data.k
-    items = [
-        steady or steady_of(figures),
-        host,
-        *(_of_power(figures, lasts_s, data.k) if _powered(data) else _without(data)),
-        *_of_run(data),
-    ]
-    return _ordered(items)
+    why = _why_without(data.header, of_run)
+    power = _of_power(figures, lasts_s, data.k) if why is None else [Item(n, NOT_APPLICABLE, why=why) for n in SAMPLED]
+    return _ordered([steady or steady_of(figures), host, *power, *of_run])
 
 
 def _ordered(items: Iterable[Item]) -> list[dict]:
@@ -163,17 +163,12 @@ def host_of(found: Sequence[limits.Load]) -> Item:
     return Item("host", BAD if worst.beyond else OK, value, limit, worst.words if worst.beyond else None)
 
 
-def _powered(data: "RunData") -> bool:
-    """Whether power was measured, and is this drive's."""
-    return data.header.get("rig") is not None and not pairing.unpaired(data.events)
-
-
-def _without(data: "RunData") -> list[Item]:
-    return [Item(name, NOT_APPLICABLE, why=_why_without(data)) for name in ("samples", "time_error", "gaps")]
-
-
-def _why_without(data: "RunData") -> str:
-    return NO_RIG if data.header.get("rig") is None else "the rig does not feed this drive"
+def _why_without(header: Mapping, of_run: Iterable[Item]) -> str | None:
+    """Why there is no power of this drive; None: it was measured."""
+    if header.get("rig") is None:
+        return NO_RIG
+    other = any(item.id == "pairing" and item.state == BAD for item in of_run)
+    return "the rig does not feed this drive" if other else None
 
 
 def _of_power(figures: Mapping, lasts_s: float, k: int) -> list[Item]:
@@ -231,14 +226,15 @@ def seconds(value_s: float) -> str:
     return f"{value_s * 1e6:.0f} µs"
 
 
-def _of_run(data: "RunData") -> list[Item]:
-    """Closure, calibration and pairing, which are of the run as a whole."""
-    return [_closure(data), _calibration(data), paired(data.header, data.events)]
+def of_run(data: "RunData") -> list[Item]:
+    """Closure, calibration and pairing, which are of a run as a whole."""
+    pairing_ = paired(data.header, data.events)
+    return [_closure(data, _why_without(data.header, [pairing_])), _calibration(data), pairing_]
 
 
-def _closure(data: "RunData") -> Item:
-    if not _powered(data):
-        return Item("closure", NOT_APPLICABLE, why=_why_without(data))
+def _closure(data: "RunData", why_without: str | None) -> Item:
+    if why_without:
+        return Item("closure", NOT_APPLICABLE, why=why_without)
     if data.closure is None:
         return Item("closure", UNKNOWN, None, CLOSURE_PERCENT, "the rig sent no energy of its own")
     off, open_ = data.closure.corrected_percent, data.closure.resolution_percent
@@ -304,11 +300,9 @@ def live(header: Mapping, last: Mapping[str, Mapping], power: Mapping) -> list[d
     far: "samples", "samples_lost", "clock_error_us" of late, and "breaks", how often the rig was lost or was reset."""
     counted = last.get("host") or {}
     items = [_steady_so_far(last), host_of(limits.loads(None, 1, None, None, counted)) if counted else _not_yet("host")]
-    if header.get("rig") is None:
-        items += [Item(n, NOT_APPLICABLE, why=NO_RIG) for n in ("samples", "time_error", "closure", "gaps")]
-    elif last.get("pairing", {}).get("verdict") == pairing.NOT_PAIRED:
-        why = "the rig does not feed this drive"
-        items += [Item(n, NOT_APPLICABLE, why=why) for n in ("samples", "time_error", "closure", "gaps")]
+    pairing_ = paired(header, [last["pairing"]] if "pairing" in last else [])
+    if why := _why_without(header, [pairing_]):
+        items += [Item(n, NOT_APPLICABLE, why=why) for n in (*SAMPLED, "closure")]
     else:
         few = not power["samples"]
         items += [_not_yet("samples")] if few else [_samples(power["samples"], power["samples_lost"], 0)]
@@ -319,9 +313,9 @@ def live(header: Mapping, last: Mapping[str, Mapping], power: Mapping) -> list[d
         items.append(Item("gaps", BAD if breaks else OK, why=why))
     hello = last.get("rig.hello", {}).get("hello")
     rails = hello.get("rails") if isinstance(hello, Mapping) else None
-    events = [event for kind, event in last.items() if kind in ("pairing", "rig.certificate")]
-    known = [rail for rail in rails or () if isinstance(rail, Mapping)] if isinstance(rails, list | None) else []
-    return _ordered([*items, calibrated(header, events, known), paired(header, events)])
+    known = [rail for rail in rails if isinstance(rail, Mapping)] if isinstance(rails, list) else []
+    tests = [last["rig.certificate"]] if "rig.certificate" in last else []
+    return _ordered([*items, calibrated(header, tests, known), pairing_])
 
 
 def _not_yet(name: str) -> Item:
