@@ -12,7 +12,7 @@ from ssdrig.analysis.verdicts import Verdict
 from ssdrig.drive.wear import wa
 from ssdrig.report import shown_line
 from ssdrig.report.found import said
-from ssdrig.report.shown import figure, plus_minus, value_at
+from ssdrig.report.shown import doubt_at, figure, plus_minus, value_at
 from ssdrig.report.shown_points import formula_of as by_formula
 from ssdrig.report.terms import number
 
@@ -33,7 +33,9 @@ def of_plan(each: Table) -> list[str]:
             out.append(f"{show.get('title', show['name'])}: {text}")
         elif show["view"] == "load-line":
             paths = show["of"] if isinstance(show["of"], list) else [show["of"]]
-            out += [f"{path}: {shown_line.in_words(line_of(each, path))}" for path in paths]
+            for path in paths:
+                doubt = doubt_at(each, path, {}, "W")
+                out.append(f"{path}: {f'not claimed, {doubt}' if doubt else shown_line.in_words(line_of(each, path))}")
     out += [f"{row.act.label}: {line}" for row in each.rows if row.state == "done" for line in said(row)]
     failed = [one for one in each.verdicts if not one.verdict["passed"]]
     held = [one for one in each.verdicts if one.verdict["passed"]]
@@ -62,6 +64,8 @@ def average(tables: Mapping[str, Table]) -> dict[str, list[str]]:
         lacks = "no plan of the review has measured the energy of a work" if work is None else "no plan measured a rest"
         return {f"average power with downtime: not known, {lacks} with the rig": []}
     name, row = work
+    if doubt := doubt_at(tables[name], row.act.path, {}, "J/GB"):
+        return {f"average power with downtime: not claimed, {doubt}": []}
     figures, lasted_s = row.windows["all"] or {}, (row.t1_s or 0.0) - (row.t0_s or 0.0)
     written = figures["bw_mean_MBps"] * 1e6 * lasted_s * (1 - row.act.keys.get("read", 0) / 100)
     background = _quiet(tables.get("background"))
