@@ -192,12 +192,14 @@ def bars(context: Context) -> str:
 def formula_of(of: Table, text: str) -> Uncertain:
     """What a plan's formula comes to, of the figures of a run; unknown where one of them is not to be trusted."""
 
+    doubts: list[str] = []
+
     def lookup(path: str, word: str, window: str | None = None) -> Uncertain:
-        if doubt := doubt_at(of, path, {}, word, window):
-            return Uncertain(None, None, NOT_TRUSTED, f"not claimed, {doubt}")
+        doubts.extend(filter(None, [doubt_at(of, path, {}, word, window)]))
         return uncertain_at(of, path, {}, word, window)
 
-    return formula.evaluate(formula.parse(text), lookup)
+    found = formula.evaluate(formula.parse(text), lookup)
+    return Uncertain(None, None, NOT_TRUSTED, f"not claimed, {doubts[0]}") if doubts else found
 
 
 def by_formula(context: Context) -> str:
