@@ -145,6 +145,21 @@ def test_its_load_and_smart_are_those_of_the_run(whole):
     assert all(isinstance(line[2], str) for line in found["events"])
 
 
+def test_what_a_run_has_written_counts_from_its_first_step_on(tmp_path):
+    """Seen: 187 MB of 2.34 GB, as the first reading of SMART comes after the fill."""
+    whole = synthetic_run.write(tmp_path, IOPS, watts=WATTS, zoom_s=6, smart_every_s=3, logs=False)
+    shutil.copy(whole / "fio" / "load" / "out.json", whole / "fio" / "fill" / "out.json")  # the fill writes as much
+    tail, written, at, tenths, preview_ns = Tail(whole), [], BEGIN, 0, 0
+    while True:
+        more = tail.step()
+        message, at, tenths, preview_ns = tail.since(at, tenths, preview_ns)
+        written += [message["written"]] if message and "written" in message else []
+        if not more and not message:
+            break
+    total = 2 * sum(IOPS) * 4096
+    assert written[-1] == total
+
+
 @pytest.mark.slow
 def test_the_preview_is_near_what_settles_and_comes_first(whole, growing):
     tail = Tail(growing.folder)

@@ -70,6 +70,31 @@ def test_points_that_write_are_named_with_what_their_gaps_may_add(run):
     assert json.loads(json.dumps(run.as_json()))["gaps"] == [found._asdict()]
 
 
+def test_the_errors_of_the_rates_hold_what_the_gaps_may_have_added(run):
+    for row in run.rows:
+        figures = row.windows["all"]
+        lasted_s = figures["t1_s"] - figures["t0_s"]
+        for key in ("iops_mean", "bw_mean_MBps"):
+            if row.act.label in ("fill", "paced") or row.act.point.get("read") == 100 or len(row.lat) == 0:
+                continue
+            if key in figures["errors"]:
+                assert figures["errors"][key] >= figures[key] * GAP_S / lasted_s * 0.999
+
+
+def test_a_gap_longer_than_its_load_bounds_nothing(tmp_path):
+    """Seen: 'at most by: commit 768 %', of loads of 42 ms."""
+    w = Writer(tmp_path, PLAN)
+    w.load("fill", [100] * 4, 2.0)
+    w.load("long", [1000] * 4, 2.0)
+    made = table.load(w.end())
+    (row,) = [row for row in made.rows if row.act.label == "long"]
+    row.windows["all"]["gap_s"] = 30.0
+    (found,) = gaps.of_rows(made.rows)
+    assert found.more_percent is None and found.why and found.least_s == 30.0
+    gaps.widen(made.rows)
+    assert not {"iops_mean", "bw_mean_MBps"} & set(row.windows["all"]["errors"])
+
+
 def test_page_screen_and_review_say_so(run):
     (words,) = gaps.words(run.rows)
     assert "at most by: rounds/point 15 % (gaps of 0.3 s): " in words

@@ -1,13 +1,14 @@
 """The load line and the average power: closed forms, the model's own figures, and the view of a plan."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from synthetic_plan import DRIVE, Writer
 from test_power_states import MS, S, device
 
-from ssdrig.analysis import average_power, average_terms, load_line, table
+from ssdrig.analysis import average_power, average_terms, load_line, rest, table
 from ssdrig.analysis.load_line import Point
 from ssdrig.drive.smart import nvme_pages
 from ssdrig.report import plan_page, shown_line
@@ -116,7 +117,8 @@ def test_a_rest_is_told_by_the_samples_of_the_step_itself(tmp_path):
     assert (live["after_s"], live["above_J"]) == (4, pytest.approx(1.35 + 2.55))
     assert (rest.found["after_s"], rest.found["above_J"]) == (3, pytest.approx(2.55, rel=0.01))
     assert rest.found["energy_J"] == pytest.approx(3 * 0.9 + 7 * 0.05, rel=0.01) and rest.found["lasted_s"] == 10
-    assert said(rest) == ["quiet after 3 s at 0.0500 W; 2.55 J above that", "1.00 GB written to NAND, 2.55 J/GB"]
+    assert said(rest)[0] == "quiet after 3 s at 0.0500 W; 2.55 J above that"
+    assert rest.found["J_per_GB"] is None and rest.found["J_per_GB_why"]  # what staying awake takes is not known
 
 
 # --- average power
@@ -133,12 +135,51 @@ def test_average_power_is_the_closed_form_term_by_term():
     assert sum(term.energy_J for term in found.terms) == pytest.approx(joules)
     assert sum(term.share for term in found.terms) == pytest.approx(1)
     lines = found.lines()
-    assert lines[0].startswith("average power 43.46 mW, 1.043 Wh a day") and "over 20 days" in lines[0]
+    assert (
+        lines[0].startswith("average power 43.46 mW (error not known), 1.043 Wh a day") and "over 20 days" in lines[0]
+    )
     assert [line for line in lines if line.startswith("assumed: a heavy user writes 40.0 GB a day")]
     assert len(lines) == 1 + 4 + len(found.assumptions)
     # without downtime it is the benchmark's own power
     busy = average_power.Measured(6000.0, 3000.0, 800e9, 0.04)
     assert average_power.average(busy, 800e9 * 86_400 / 3000).power_W == pytest.approx(2.0)
+
+
+def test_the_error_of_average_power_is_that_of_simulated_terms():
+    errors = {"bench_J": 60.0, "idle_W": 0.002, "background_above_J": 5.0}
+    found = average_power.average(BENCH, 40e9, errors=errors)
+    rng = np.random.default_rng(3)
+    drawn = [
+        average_power.average(
+            BENCH._replace(**{key: rng.normal(getattr(BENCH, key), error / 2) for key, error in errors.items()}), 40e9
+        ).power_W
+        for _ in range(4000)
+    ]
+    assert found.power_error_W == pytest.approx(2 * np.std(drawn), rel=0.05)
+    assert average_power.average(BENCH, 40e9, errors={"bench_J": 1.0}).power_error_W is None
+
+
+def rest_row(above_J, error_J, nand_bytes):
+    found = {"kind": "quiet", "reached": True, "above_J": above_J, "above_error_J": error_J}
+    return SimpleNamespace(state="done", found=found | {"nand_written_bytes": nand_bytes})
+
+
+def test_energy_of_a_rest_is_work_beyond_staying_awake():
+    """Seen: 0.887 J without any NAND write; the rest of 1.77 J and 67.7 MB was called 26.2 J/GB."""
+    idle, busy = rest_row(0.887, 0.02, 0), rest_row(1.77, 0.03, 67_700_000)
+    rest.per_GB([idle, busy], 512_000)
+    assert busy.found["J_per_GB"] == pytest.approx((1.77 - 0.887) / 0.0677, rel=1e-6) and "J_per_GB" not in idle.found
+    assert busy.found["J_per_GB_error"] == pytest.approx(busy.found["J_per_GB"] * 0.0409, rel=0.05)
+    for rows, unit in (([rest_row(1.77, 0.03, 67_700_000)], 512_000), ([idle, rest_row(0.89, 0.03, 10**6)], 512_000)):
+        rest.per_GB(rows, unit)
+        assert rows[-1].found["J_per_GB"] is None and rows[-1].found["J_per_GB_why"]
+    rng = np.random.default_rng(5)
+    right = 0
+    for _ in range(1000):
+        idle, busy = (rest_row(rng.normal(1.0, 0.05), 0.1, nand) for nand in (0, 10**8))
+        rest.per_GB([idle, busy], 512_000)
+        right += busy.found["J_per_GB"] is None or abs(busy.found["J_per_GB"]) <= busy.found["J_per_GB_error"]
+    assert right >= 950
 
 
 def test_no_downtime_is_no_average():

@@ -243,6 +243,12 @@ def test_ticks_are_round_and_within(log):
             high,
             found,
         )
+    if log:
+        for low, high, decades in ((0.5, 15_000, 5), (1.0, 999, 3), (0.011, 990_000, 7), (3e-7, 8e9, 16)):
+            found = svg.ticks(low, high, True)
+            assert {math.log10(t) % 1 for t in found} == {0.0} and len(found) >= min(decades, 3)
+            places = svg.Axis(low, high, 0, 300, True).all(found)
+            assert min(b - a for a, b in zip(places, places[1:])) > 25  # no label on another
     assert [svg.short(v) for v in (0, 0.25, 950, 2500, 2e6, 1e-5)] == ["0", "0.25", "950", "2.5k", "2M", "10⁻⁵"]
 
 

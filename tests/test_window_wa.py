@@ -5,10 +5,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import synthetic_plan
 import synthetic_run
 from synthetic_run import IOPS, run_of
 
 from ssdrig import analysis
+from ssdrig.analysis import table
 from ssdrig.analysis.figures import figures_of
 from ssdrig.analysis.smart import window_wa
 from ssdrig.rules.windows import Window
@@ -108,3 +110,69 @@ def test_polls_without_a_time_are_left_out(tmp_path):
     path = run / "smart" / "003.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"t_start_ns": None, "t_end_ns": None}))
     assert analysis.load(run).snapshots
+
+
+BRACKETED = """schema = 1
+name = "demo"
+title = "Neighbours"
+source = "a test"
+about = "Three loads, of which the middle one has no reading of its own."
+[[step]]
+name = "one"
+do = "load"
+pattern = "random"
+read = 0
+block = "4 KiB"
+time = "20 s"
+[[step]]
+name = "two"
+do = "load"
+pattern = "random"
+read = 0
+block = "4 KiB"
+time = "20 s"
+[[step]]
+name = "three"
+do = "load"
+pattern = "random"
+read = 0
+block = "4 KiB"
+time = "20 s"
+"""
+
+
+def bracketed(tmp_path, off_s, amplified):
+    """Readings off_s of I/O before the end of `one` and behind the begin of `three`; each load amplifies by its own."""
+    w = synthetic_plan.Writer(tmp_path, BRACKETED)
+    each, rate = 20_000 * 20 * 4096, 20_000 * 4096
+    begun = {}
+    for name in ("one", "two", "three"):
+        w.load(name, [20_000] * 20, 2.0)
+        begun[name] = w.t_ns
+    end_ns = w.t_ns
+    done = lambda first, second, third: (
+        first + second + third,
+        1e9 + amplified[0] * first + amplified[1] * second + amplified[2] * third,
+    )
+    for reason, t_ns, at in (
+        ("before", begun["one"] - 3 * synthetic_plan.GAP_NS - 20 * 10**9, (0, 0, 0)),
+        ("edge", begun["one"] - 2 * synthetic_plan.GAP_NS - round(off_s * 1e9), (each - off_s * rate, 0, 0)),
+        ("edge", begun["two"] + synthetic_plan.GAP_NS + round(off_s * 1e9), (each, each, off_s * rate)),
+    ):
+        w.t_ns = t_ns
+        w.poll(reason, *(int(n) for n in done(*at)))
+    w.t_ns = end_ns
+    w.poll("after", *(int(n) for n in done(each, each, each)))
+    rows = table.load(w.end()).rows
+    return {row.act.label: row.windows["all"] for row in rows}
+
+
+@pytest.mark.parametrize("amplified", [(1, 4, 1), (4, 1, 4), (3, 3, 3)])
+def test_readings_of_the_neighbours_count_for_a_step_between_them(tmp_path, amplified):
+    """Seen: 'the reading nearest its start is at 9.5 s, with 102 % of the window's I/O between'."""
+    found = bracketed(tmp_path, 0.2, amplified)["two"]
+    assert found["wa"] is not None and abs(found["wa"] - amplified[1]) <= found["wa_error"] < 0.5 * amplified[1]
+
+
+def test_readings_deep_within_the_neighbours_count_for_nothing(tmp_path):
+    assert bracketed(tmp_path, 6.0, (1, 4, 1))["two"]["wa"] is None

@@ -18,6 +18,7 @@ FEWEST = 3  # values that a scatter is of
 # reasons
 UNKNOWN, NO_ERROR, DENOMINATOR, TOO_LARGE = "unknown", "no-error", "denominator", "too-large"
 NOT_TRUSTED = "not-trusted"
+NO_DIFFERENCE = "no-difference"
 # two-sided 95 % quantiles of Student's t for 1 to 30 degrees of freedom (Abramowitz and Stegun, table 26.10)
 _T95 = (
     *(12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131),

@@ -6,8 +6,10 @@ benchmark once, most of which it rests. Pure; every term and every assumption is
 T is the time in which the user writes as much as the benchmark does: bytes written / bytes a day. E_background is above
 the idle floor in `quiet` (rules/quiet.py): its time is therefore counted at P_idle as well."""
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
+from ssdrig.uncertain import Uncertain, propagated
 from ssdrig.words import size
 
 DAY_S = 86_400.0
@@ -38,9 +40,11 @@ class Term(NamedTuple):
 
 
 class Average(NamedTuple):
-    """`power_W` and `energy_Wh_per_day` over `period_s`; `terms` add up to it; `assumptions` in words. None: `why`."""
+    """`power_W`, with its error (None: not known), and `energy_Wh_per_day` over `period_s`; `terms` add up to it;
+    `assumptions` in words. None: `why`."""
 
     power_W: float | None
+    power_error_W: float | None = None
     energy_Wh_per_day: float | None = None
     period_s: float | None = None
     terms: tuple[Term, ...] = ()
@@ -52,15 +56,20 @@ class Average(NamedTuple):
         if self.power_W is None or self.period_s is None:
             return [f"average power: not known, {self.why}"]
         days = self.period_s / DAY_S
+        error = "error not known" if self.power_error_W is None else f"± {1000 * self.power_error_W:.2g} mW"
+        power = f"average power {1000 * self.power_W:.4g} mW ({error})"
         return [
-            f"average power {1000 * self.power_W:.4g} mW, {self.energy_Wh_per_day:.4g} Wh a day, over {days:.4g} days",
+            f"{power}, {self.energy_Wh_per_day:.4g} Wh a day, over {days:.4g} days",
             *(f"{100 * term.share:5.1f} %  {term.energy_J:.4g} J  {term.name}: {term.words}" for term in self.terms),
             *(f"assumed: {words}" for words in self.assumptions),
         ]
 
 
-def average(measured: Measured, bytes_per_day: float, who: str = "the user") -> Average:
-    """For a user who writes so much a day. Raises ValueError for what is not above 0 where it must be."""
+def average(
+    measured: Measured, bytes_per_day: float, who: str = "the user", errors: Mapping[str, float] | None = None
+) -> Average:
+    """For a user who writes so much a day. `errors`: of Measured's fields; the others are exact. Raises ValueError for
+    what is not above 0 where it must be."""
     m = measured
     if not (bytes_per_day > 0 and m.bench_written_bytes > 0 and m.bench_s > 0):
         raise ValueError("bytes a day, and the benchmark's time and writes, above 0")
@@ -89,4 +98,15 @@ def average(measured: Measured, bytes_per_day: float, who: str = "the user") -> 
         "background work follows once, as after the benchmark",
         "reads and writes are mixed as in the benchmark, at its speed",
     )
-    return Average(total_J / period_s, total_J / 3600 / (period_s / DAY_S), period_s, terms, assumptions)
+    if errors is not None and {"bench_J", "idle_W"} <= set(errors):
+        inputs = {name: Uncertain(value, errors.get(name, 0.0)) for name, value in m._asdict().items()}
+        error_W = propagated(lambda **at: _power_W(Measured(**at), bytes_per_day), inputs).error
+    else:
+        error_W = None
+    return Average(total_J / period_s, error_W, total_J / 3600 / (period_s / DAY_S), period_s, terms, assumptions)
+
+
+def _power_W(m: Measured, bytes_per_day: float) -> float:
+    period_s = DAY_S * m.bench_written_bytes / bytes_per_day
+    work_J = m.bench_J + m.background_above_J + m.wakes * m.wake_J
+    return (work_J + m.idle_W * (period_s - m.bench_s)) / period_s

@@ -1,7 +1,7 @@
 """The terms of average power with downtime (average_power.py), from the steps of runs of one drive: a benchmark's
 loads, and the rest until quiet behind it, of the same run or of another."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from ssdrig.analysis.average_power import Measured
@@ -9,11 +9,12 @@ from ssdrig.analysis.table import Row, Table
 
 
 class Terms(NamedTuple):
-    """`measured`, and where its idle power is from. None: `why`."""
+    """`measured` with its `errors` (None: not known), and where its idle power is from. None: `why`."""
 
     measured: Measured | None
     source: str = ""
     why: str = ""
+    errors: dict[str, float] | None = None
 
 
 def of(run: Table, paths: Sequence[str], rest: str | None, others: Sequence[Table] = ()) -> Terms:
@@ -48,7 +49,23 @@ def of(run: Table, paths: Sequence[str], rest: str | None, others: Sequence[Tabl
         return Terms(None, why=f"{', '.join(paths)} wrote nothing, so it stands for no number of days")
     event = found.found
     measured = Measured(joules, seconds, written, event["floor_W"], event["above_J"] or 0.0, float(event["after_s"]))
-    return Terms(measured, f"idle power and background work of {found.act.label}{whose}")
+    source = f"idle power and background work of {found.act.label}{whose}"
+    return Terms(measured, source, errors=errors_of(loads, event))
+
+
+def errors_of(loads: Sequence[Row], rest: Mapping) -> dict[str, float] | None:
+    """Errors of Measured's fields: those of the loads' energies add up, as they are the rig's. None where one is not
+    known."""
+    bench_J = 0.0
+    for row in loads:
+        percent = (row.windows.get("all") or {}).get("power_uncertainty_percent")
+        lasted_s, watts = _lasted_s(row), row.value("W")
+        if percent is None or lasted_s is None or watts is None:
+            return None
+        bench_J += percent / 100 * watts * lasted_s
+    if rest.get("floor_error_W") is None:
+        return None
+    return {"bench_J": bench_J, "idle_W": rest["floor_error_W"], "background_above_J": rest.get("above_error_J") or 0.0}
 
 
 def _lasted_s(row: Row) -> float | None:

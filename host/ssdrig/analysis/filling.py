@@ -159,9 +159,12 @@ def _amplified(edges, moved, first: bool, last: bool, at_ns, done, polls: Sequen
     of = [
         poll
         for poll in polls
-        if (poll["t_start_ns"] >= edges[0] and poll["t_end_ns"] <= edges[1])
-        or (first and poll["reason"] == "before")
-        or (last and poll["reason"] == "after")
+        if not poll.get("foreign_bytes")
+        and (
+            (poll["t_start_ns"] >= edges[0] and poll["t_end_ns"] <= edges[1])
+            or (first and poll["reason"] == "before")
+            or (last and poll["reason"] == "after")
+        )
     ]
     covered = float(np.diff(np.interp([of[0]["t_ns"], of[-1]["t_ns"]], at_ns, done))[0]) / moved if of else 0.0
     if len(of) < 2 or covered < COVERED:

@@ -63,8 +63,9 @@ def place_polls(data: RunData) -> None:
         data.axis_s([s["t_ns"] for s in warm]),
         np.array([s["temperature_C"] for s in warm], float),
     )
-    before = [s for s in data.snapshots if s["reason"] == "before" and s["t_start_ns"] <= data.t0_ns]
-    since = [s for s in data.snapshots if s["t_start_ns"] > data.t0_ns]
+    own = [s for s in data.snapshots if not s.get("foreign_bytes")]
+    before = [s for s in own if s["reason"] == "before" and s["t_start_ns"] <= data.t0_ns]
+    since = [s for s in own if s["t_start_ns"] > data.t0_ns]
     if not before or not since:
         data.notes.append(f"wa: no SMART reading {'before' if not before else 'since the start of'} the load")
         return
@@ -89,16 +90,18 @@ def window_wa(data: RunData, window: Window) -> tuple[wa.WriteAmplification | No
     """Write amplification of a window from the polls nearest its edges: (it, the two polls' times in s, why there is
     none).
 
-    A poll is as far from an edge as the share of the window's I/O between the two; after the load, where the drive may
-    empty its cache, the share of the window's time counts too. What was written there may have had any write
-    amplification from 0 to the highest between two polls of the run: that widens the error."""
+    A poll is as far from an edge as the share of the window's I/O between the two, or of I/O of a neighbour; after the
+    load, where the drive may empty its cache, the share of the window's time counts too. What was written there may
+    have had any write amplification from 0 to the highest between two polls of the run: that widens the error."""
     if data.t0_ns is None or not len(data.snapshots):
         return None, None, "no SMART reading belongs to it"
     before = [s for s in data.snapshots if s["reason"] == "before" and s["t_start_ns"] <= data.t0_ns][-1:]
     after = [s for s in data.snapshots if s["reason"] == "after"]
     polls = [*before, *(s for s in data.snapshots if s["reason"] in UNDER_LOAD), *after]
     at_s = data.axis_s([s["t_ns"] for s in polls])
-    far = [_shares(data, window, at_s, edge) for edge in (window.t0_s, window.t1_s)]
+    moved = float(np.nansum(data.bw_Bps[window.t0_s : window.t1_s]))
+    foreign = np.array([s.get("foreign_bytes", 0.0) for s in polls]) / max(1.0, moved)
+    far = [_shares(data, window, at_s, edge) + foreign for edge in (window.t0_s, window.t1_s)]
     if not polls:
         return None, None, "the run has no SMART reading before, under or right after the load"
     ends = [
@@ -120,6 +123,7 @@ def window_wa(data: RunData, window: Window) -> tuple[wa.WriteAmplification | No
     assert found.relative_error is not None  # it goes with the value
     busy = [*before, *(s for s in polls if s["reason"] in UNDER_LOAD)]  # after the load the drive may write by itself
     steps = [w.value for w in map(wa.between, busy, busy[1:]) if w.value is not None]
+    steps += [polls[i]["foreign_wa"] for i in ends if polls[i].get("foreign_bytes")]
     wide = sum(shares) * max(max(steps, default=0.0) - found.value, found.value)
     relative = found.relative_error + wide / found.value
     if relative > wa.COARSEST:

@@ -17,6 +17,7 @@ from ssdrig.analysis import (
     act_energy,
     errors,
     fio,
+    gaps,
     latency,
     little,
     own_report,
@@ -31,14 +32,14 @@ from ssdrig.analysis.cuts import cuts_found
 from ssdrig.analysis.events import load_events
 from ssdrig.analysis.filling import recoveries
 from ssdrig.analysis.finer import read as read_finer
-from ssdrig.analysis.gaps import of_rows as gaps_of
 from ssdrig.analysis.rated_life import lives
-from ssdrig.analysis.rest import by_samples
+from ssdrig.analysis.rest import by_samples, per_GB
 from ssdrig.analysis.row_figures import KEYS as KEYS
 from ssdrig.analysis.row_figures import WHOLE as WHOLE
 from ssdrig.analysis.rundata import SECOND_NS, RunData
 from ssdrig.analysis.verdicts import Verdict, verdicts_of
 from ssdrig.analysis.wear_run import wear_found
+from ssdrig.drive.wear import wa
 from ssdrig.errors import JournalError, UsageError, by_a_person
 from ssdrig.load import fiotext
 from ssdrig.meter import reduced
@@ -47,6 +48,7 @@ from ssdrig.plan.expand import Act
 from ssdrig.rules.windows import Window
 
 MOST_BY_SECOND = 12
+MOST_WA = 20.0  # of a neighbour whose own is not known
 FRAME = ("t_ns", "kind", "step", "line", "crc")  # of an event, beside what it says
 
 
@@ -175,7 +177,7 @@ class Table:
             "trust": self.trust,
             "steady": {"achieved": self.achieved, "verdicts": [each.as_json() for each in self.verdicts]},
             "little": little.summary(self.rows),
-            "gaps": [found._asdict() for found in gaps_of(self.rows)],
+            "gaps": [found._asdict() for found in gaps.of_rows(self.rows)],
             "cache_recovery": recoveries(self.plan.shows, self.rows),
             "life": [{"of": path} | life._asdict() for path, life in lives(self)],
             "notes": self.data.notes,
@@ -339,7 +341,9 @@ def _of_part(run: Path) -> Table:
         row_figures.figures(row, energy, row_figures.folder_of(row, run), powers, by_second)
         by_samples(row)
         _rests_on(row, data, of_run)
+    per_GB(rows, max((s.get("nand_written_unit_bytes") or 0 for s in base.snapshots), default=0) or None)
     row_figures.gaps(rows)
+    gaps.widen(rows)
     for each in finer:
         each.put(base, powers)
     purges = [str(event["method"]) for event in base.events if event["kind"] == "purge" and event.get("method")]
@@ -452,16 +456,43 @@ def _method(act: Act) -> dict:
 
 
 def _place_polls(base: RunData, rows: Sequence[Row]) -> None:
-    """Gives each act with I/O its SMART polls: those under it, the last before it, and the first behind it, as long as
-    no other I/O lies in between."""
+    """Gives each act with I/O its SMART polls: those under it, the last before it, and the first behind it. Where other
+    I/O lies in between, that of the neighbour, with its bytes (`foreign_bytes`)."""
     busy = [row.data for row in rows if row.data is not None and row.data.totals and row.data.t0_ns is not None]
     begins = [data.t0_ns or 0 for data in busy]
-    for data, before_ns, behind_ns in zip(
-        busy, [0, *map(act_energy.end_ns, busy)], [*begins[1:], 1 << 62], strict=False
+    for i, (data, before_ns, behind_ns) in enumerate(
+        zip(busy, [0, *map(act_energy.end_ns, busy)], [*begins[1:], 1 << 62], strict=False)
     ):
         first, last = data.t0_ns or 0, act_energy.end_ns(data)
         before = [{**s, "reason": "before"} for s in base.snapshots if before_ns <= s["t_start_ns"] <= first]
         under = [s for s in base.snapshots if first < s["t_start_ns"] <= last and s["reason"] in smart.UNDER_LOAD]
         behind = [{**s, "reason": "after"} for s in base.snapshots if last < s["t_start_ns"] < behind_ns]
+        if not before and i:
+            before = _of_neighbour(base.snapshots, busy[i - 1], "before")
+        if not behind and i + 1 < len(busy):
+            behind = _of_neighbour(base.snapshots, busy[i + 1], "after")
         data.snapshots = [*before[-1:], *under, *behind[:1]]
         smart.place_polls(data)
+
+
+def _of_neighbour(snapshots: Sequence[dict], data: RunData, reason: str) -> list[dict]:
+    """The last reading under the act before (`reason` "before"), or the first under the one behind ("after"), with the
+    bytes that this act moved between the reading and the act whose reading it is to be, and the highest write
+    amplification between two readings of it, or beside it."""
+    first, last = data.t0_ns or 0, act_energy.end_ns(data)
+    under = [s for s in snapshots if first < s["t_start_ns"] <= last]
+    if not under:
+        return []
+    poll = under[-1] if reason == "before" else under[0]
+    done = np.concatenate([[0.0], np.cumsum(np.nan_to_num(data.bw_Bps))])
+    total = float(data.totals.get("bytes") or done[-1])
+    grid = np.append(np.arange(len(done)), max(len(done), data.load_s))
+    by_then = float(np.interp(data.axis_s(poll["t_ns"]), grid, np.append(done, max(total, done[-1]))))
+    foreign = total - by_then if reason == "before" else by_then
+    beside = (
+        [s for s in snapshots if s["t_start_ns"] <= first][-1:]
+        + under
+        + [s for s in snapshots if s["t_start_ns"] > last][:1]
+    )
+    seen = [found.value for found in map(wa.between, beside, beside[1:]) if found.value is not None]
+    return [{**poll, "reason": reason, "foreign_bytes": max(0.0, foreign), "foreign_wa": max(seen, default=MOST_WA)}]

@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from ssdrig import words
 from ssdrig.analysis.table import WHOLE, Row
 from ssdrig.plan import grammar, shows
-from ssdrig.report.shown import figure
+from ssdrig.report.shown import figure, plus_minus
+from ssdrig.uncertain import Uncertain
 
 
 def said(row: Row) -> list[str]:
@@ -58,11 +59,13 @@ def _rest(event: Mapping) -> list[str]:
 
 def _wrote(event: Mapping) -> str:
     """ "1.20 GB written to NAND, 4.1 J/GB": what the drive did in a rest by itself, and a host beside it."""
-    nand, above_J = event["nand_written_bytes"], event.get("above_J")
+    nand = event["nand_written_bytes"]
     wrote = f"NAND bytes not known: {event['nand_why']}"
     if nand is not None:
-        per = above_J / (nand / 1e9) if nand and above_J is not None else None
-        wrote = f"{words.size(nand)} written to NAND" + (f", {figure(per)} J/GB" if per is not None else "")
+        wrote = f"{words.size(nand)} written to NAND"
+        if nand and "J_per_GB" in event:
+            cost = Uncertain(event["J_per_GB"], event["J_per_GB_error"])
+            wrote += f", {plus_minus(cost, 'J/GB')}" if cost.value else f"; J/GB not known: {event['J_per_GB_why']}"
     if event["host_written_bytes"]:
         wrote += f"; {words.size(event['host_written_bytes'])} written by a host meanwhile"
     return wrote

@@ -18,6 +18,7 @@ from ssdrig.report.shown import Context
 from ssdrig.review_folder import Done, Review
 from ssdrig.words import size
 
+AVERAGE = "average-power"  # the view of a plan
 POWER, ENDURANCE = "Power", "Endurance"  # sections that say more than their plans do
 SAYS = {"SLC cache": review_says.slc_cache, "Trace benches": review_says.traces}  # beside the figures of the library
 
@@ -231,7 +232,8 @@ def plan(tables: Sequence[Table], done: Sequence[Done]) -> str:
             out.append(f'<p class="warn">{escape(said)}. The figures cover the recorded part only.</p>')
         out.append(review_says.items([f"{name}: {line}" if name else line for line in review_says.of_plan(each)]))
     out.append('<div class="plots">')
-    out += [plan_page.VIEWS[show["view"]](Context(tables, names, show)) for show in first.shows]
+    shows = [show for show in first.shows if show["view"] != AVERAGE]  # the review has its own, of all plans
+    out += [plan_page.VIEWS[show["view"]](Context(tables, names, show)) for show in shows]
     out.append("</div>")
     out += [shown_parts.section(each.path, name) for each, name in zip(tables, names, strict=True)]
     steps = "".join(plan_page.steps(each, name, bool(name)) for each, name in zip(tables, names, strict=True))

@@ -6,15 +6,16 @@ from html import escape
 from typing import Any
 
 from ssdrig import words
-from ssdrig.analysis import average_power, filling, gaps, load_line
+from ssdrig.analysis import average_power, average_terms, filling, gaps, load_line
 from ssdrig.analysis.table import Row, Table
 from ssdrig.analysis.verdicts import Verdict
 from ssdrig.drive.wear import wa
 from ssdrig.report import shown_line
 from ssdrig.report.found import said
-from ssdrig.report.shown import doubt_at, figure, plus_minus, value_at
+from ssdrig.report.shown import doubt_at, figure, plus_minus, uncertain_at
 from ssdrig.report.shown_points import formula_of as by_formula
 from ssdrig.report.terms import number
+from ssdrig.uncertain import Uncertain
 
 IDLE = (("background", "after-again"), ("load-line", "rest"), ("consistency", "idle"))  # where rest is measured
 WORK = ("bench-light-like", "bench-heavy-like", "bench-destroyer-like", "consistency")  # of which days are made
@@ -59,8 +60,9 @@ def average(tables: Mapping[str, Table]) -> dict[str, list[str]]:
     """Average power with realistic downtime, of each kind of user in a line, with its terms and assumptions; or the
     reason why it is not known. `tables`: by the plan's name."""
     work = next(((name, row) for name in WORK if name in tables and (row := _work(tables[name]))), None)
-    idle = next((watts for name, path in IDLE if (watts := _at_rest(tables, name, path)) is not None), None)
-    if work is None or idle is None:
+    found = [_at_rest(tables, name, path) for name, path in IDLE]
+    idle = next((each for each in found if each.value is not None), None)
+    if work is None or idle is None or idle.value is None:
         lacks = "no plan of the review has measured the energy of a work" if work is None else "no plan measured a rest"
         return {f"average power with downtime: not known, {lacks} with the rig": []}
     name, row = work
@@ -75,14 +77,15 @@ def average(tables: Mapping[str, Table]) -> dict[str, list[str]]:
         figures["energy_J"],
         lasted_s,
         written,
-        idle,
+        idle.value,
         background_above_J=background.get("above_J") or 0.0,
         background_s=background.get("after_s") or 0.0,
     )
     work_words = f"the work is {row.act.path} of {name}; rest and background work are as the other plans measured them"
+    errors = average_terms.errors_of([row], {**background, "floor_error_W": idle.error})
     out: dict[str, list[str]] = {}
     for who, bytes_per_day in average_power.PROFILES_BYTES.items():
-        first, *rest = average_power.average(measured, bytes_per_day, f"the {who} user").lines()
+        first, *rest = average_power.average(measured, bytes_per_day, f"the {who} user", errors).lines()
         out[f"{who} user, {words.size(bytes_per_day)} written a day: {first}"] = [*rest, f"assumed: {work_words}"]
     return out
 
@@ -97,12 +100,12 @@ def _work(each: Table) -> Row | None:
     return max(rows, key=lambda row: (row.t1_s or 0) - (row.t0_s or 0), default=None)
 
 
-def _at_rest(tables: Mapping[str, Table], name: str, path: str) -> float | None:
+def _at_rest(tables: Mapping[str, Table], name: str, path: str) -> Uncertain:
     if name not in tables:
-        return None
-    if floor := _quiet(tables[name]).get("floor_W"):
-        return floor
-    return value_at(tables[name], path, {}, "W")[0]
+        return Uncertain(None)
+    if floor := (quiet := _quiet(tables[name])).get("floor_W"):
+        return Uncertain(floor, quiet.get("floor_error_W"))
+    return uncertain_at(tables[name], path, {}, "W")
 
 
 def _quiet(each: Table | None) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from ssdrig.analysis import minutes
 from ssdrig.analysis.table import Row, Table
 from ssdrig.report import svg
 from ssdrig.report.by_second import axis_title, seconds, timed
-from ssdrig.report.shown import Context, figure, panel, unit
+from ssdrig.report.shown import Context, Unit, figure, panel, unit
 from ssdrig.report.terms import number
 
 MINUTES = "minutes"
@@ -22,26 +22,46 @@ def drawn(context: Context) -> str:
     """A panel for each value, step and run; the points of a value of SMART, and minutes, have marks."""
     out = []
     for word in context.words("iops"):
+        found = [
+            (path, name, row, *_values(context, word, row, each))
+            for path in context.paths
+            for each, name in context.runs()
+            for row in each.of(path)
+            if row.data is not None
+        ]
+        every = [v for *_, values, _ in found for v in values.tolist() if np.isfinite(v)]
+        shown = unit(word, every)
+        reach = svg.extent([v * shown.scale for v in every], context.log, context.show.get("top"))
         for path in context.paths:
-            found = [
-                (name, row, each) for each, name in context.runs() for row in each.of(path) if row.data is not None
-            ]
-            if not found:
+            of_path = [each for each in found if each[0] == path]
+            if not of_path:
                 title = context.title(f"{timed(word)} {TITLE[context.along]}, {path}")
                 out.append(panel(title, "", "No figures by the second: no such step, or one of a repeat.", "wide"))
-            out += [_panel(context, word, path, name, row, each) for name, row, each in found]
+            out += [_panel(context, word, *each, shown, reach) for each in of_path]
     return "".join(out)
 
 
-def _panel(context: Context, word: str, path: str, name: str, row: Row, each: Table) -> str:
+def _values(context: Context, word: str, row: Row, each: Table) -> tuple[np.ndarray, np.ndarray, str]:
+    return by_minute(row, word) if context.along == MINUTES else over_written(row, word, each, context.along)
+
+
+def _panel(
+    context: Context,
+    word: str,
+    path: str,
+    name: str,
+    row: Row,
+    x: np.ndarray,
+    values: np.ndarray,
+    soft: str,
+    shown: Unit,
+    reach: tuple[float, float],
+) -> str:
     title = f"{timed(word, [row])} {TITLE[context.along]}, {path}" + ", logarithmic" * context.log
     title = context.title(title, word) + name
-    x, values, soft = by_minute(row, word) if context.along == MINUTES else over_written(row, word, each, context.along)
     if not np.isfinite(values).any():
         return panel(title, "", f"No figures: {soft or row.why_not(word)}.", "wide")
-    shown = unit(word, values.tolist())
     pairs = [(a, b) for a, b in zip(x.tolist(), (values * shown.scale).tolist(), strict=True) if np.isfinite(b)]
-    reach = svg.extent([b for _, b in pairs], context.log, context.show.get("top"))
     plot = svg.Plot(title, 960, 250, (0.0, max(a for a, _ in pairs) * 1.01), reach, y_log=context.log)
     if context.along == MINUTES or word in ("wa", "C"):
         look = svg.look(0)

@@ -4,8 +4,9 @@ once, each term and each assumption printed (analysis/average_power.py)."""
 from html import escape
 
 from ssdrig.analysis import average_power, average_terms
-from ssdrig.report.shown import Context, figure, panel
+from ssdrig.report.shown import Context, figure, panel, plus_minus
 from ssdrig.report.terms import number
+from ssdrig.uncertain import Uncertain
 from ssdrig.words import size
 
 
@@ -19,7 +20,9 @@ def average_view(context: Context) -> str:
             out.append(panel(title, f'<p class="soft">Not known: {escape(terms.why)}.</p>'))
             continue
         found = {
-            f"{who}, {size(per_day)} a day": average_power.average(terms.measured, per_day, f"a {who} user")
+            f"{who}, {size(per_day)} a day": average_power.average(
+                terms.measured, per_day, f"a {who} user", terms.errors
+            )
             for who, per_day in average_power.PROFILES_BYTES.items()
         }
         note = f"From {terms.source}. Wakes are not counted where nothing has measured them."
@@ -39,7 +42,8 @@ def _table(found: dict[str, average_power.Average]) -> str:
             out.append(f'<td class="said" colspan="{len(heads) - 1}">{escape(each.why or "")}</td></tr>')
             continue
         days = each.period_s / average_power.DAY_S
-        cells = (figure(value) for value in (1000 * each.power_W, each.energy_Wh_per_day, days))
+        power = plus_minus(Uncertain(each.power_W, each.power_error_W).scaled(1000))
+        cells = (power, *(figure(value) for value in (each.energy_Wh_per_day, days)))
         out += [f"<td>{cell}</td>" for cell in cells]
         out += [
             f'<td title="{escape(term.words)}">{figure(term.energy_J)}'

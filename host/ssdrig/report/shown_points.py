@@ -39,11 +39,14 @@ def matrix(context: Context, heat: bool = False) -> str:
     show, out = context.show, []
     rows_key, columns_key = show["rows"], show["columns"]
     for word in context.words(*EVERY):
-        for path in context.paths:
-            grids = [_grid(each, path, rows_key, columns_key, word, context) for each in context.tables]
-            seen = [v for grid in grids for line in grid for v, _ in line if v is not None]
-            shown = unit(word, seen)
-            reach = (min(seen, default=0.0), show.get("top") or max(seen, default=1.0))
+        grids_of = [
+            (path, [_grid(each, path, rows_key, columns_key, word, context) for each in context.tables])
+            for path in context.paths
+        ]
+        seen = [v for _, grids in grids_of for grid in grids for line in grid for v, _ in line if v is not None]
+        shown = unit(word, seen)
+        reach = (min(seen, default=0.0), show.get("top") or max(seen, default=1.0))
+        for path, grids in grids_of:
             for (each, name), grid in zip(context.runs(), grids, strict=True):
                 rows, columns = points(each, path, rows_key), points(each, path, columns_key)
                 head = "".join(f'<th scope="col">{escape(point(columns_key, c))}</th>' for c in columns)
@@ -117,32 +120,14 @@ def lines(context: Context) -> str:
     show, out = context.show, []
     x_key, by = show["x"], show.get("by")
     for word in context.words("iops"):
-        for path in context.paths:
-            found = []
-            for each, name in context.runs():
-                where, window = place(show), show.get("window")
-                series = points(each, path, by) if by else [None]
-                if by in where:
-                    series = [s for s in series if str(s).replace(" ", "") == where[by]]
-                found.append(
-                    (
-                        each,
-                        name,
-                        [
-                            (
-                                s,
-                                [
-                                    value_at(each, path, where | {x_key: x} | ({by: s} if by else {}), word, window)
-                                    for x in rising(points(each, path, x_key))
-                                ],
-                            )
-                            for s in series
-                        ],
-                    )
-                )
-            seen = [v for *_, of in found for _, line in of for v, _ in line if v is not None]
-            shown = unit(word, seen)
-            reach = svg.extent([v * shown.scale for v in seen], context.log, show.get("top"))
+        found_at = [
+            (path, [(each, name, _lines(context, each, path, word)) for each, name in context.runs()])
+            for path in context.paths
+        ]
+        seen = [v for _, found in found_at for *_, of in found for _, line in of for v, _ in line if v is not None]
+        shown = unit(word, seen)
+        reach = svg.extent([v * shown.scale for v in seen], context.log, show.get("top"))
+        for path, found in found_at:
             for each, name, of in found:
                 xs = rising(points(each, path, x_key))
                 title = context.title(f"{label(word)} by {axis(x_key)}", word, path) + name
@@ -158,6 +143,20 @@ def lines(context: Context) -> str:
                 names = [f"{axis(by)} {point(by, s)}" for s, _ in of] if by else []
                 out.append(panel(title, plot.text() + svg.legend(names, looks), rounds_in_words(each, path)))
     return "".join(out)
+
+
+def _lines(context: Context, each: Table, path: str, word: str) -> list[tuple]:
+    """(value of `by`, [(figure, why not) of each x]) of each line."""
+    show, x_key, by = context.show, context.show["x"], context.show.get("by")
+    where, window = place(show), show.get("window")
+    series = points(each, path, by) if by else [None]
+    if by in where:
+        series = [s for s in series if str(s).replace(" ", "") == where[by]]
+    xs = rising(points(each, path, x_key))
+    return [
+        (s, [value_at(each, path, where | {x_key: x} | ({by: s} if by else {}), word, window) for x in xs])
+        for s in series
+    ]
 
 
 def bars(context: Context) -> str:

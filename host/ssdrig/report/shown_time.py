@@ -37,28 +37,15 @@ def scatter(context: Context) -> str:
         return shown_along.drawn(context)
     out, window = [], context.show.get("window")
     for word in context.words("iops"):
-        for path in context.paths:
-            found = [
-                (name, row, *seconds(row, word))
-                for each, name in context.runs()
-                for row in each.of(path)
-                if row.data is not None
-            ]
+        of_paths = {path: _within(context, path, word, window) for path in context.paths}
+        every = [float(v) for found in of_paths.values() for *_, values in found for v in values]
+        shown = unit(word, every)
+        reach = svg.extent([v * shown.scale for v in every], context.log, context.show.get("top"))
+        for path, found in of_paths.items():
             if not found:
                 title = context.title(f"{timed(word)} by the second, {path}")
                 out.append(panel(title, "", f"No figures: {_none_by_second(context)}.", "wide"))
-                continue
-            shown = unit(word, [float(v) for *_, values in found for v in values])
-            cut = []
-            for name, row, t, values in found:
-                figures = row.windows.get(window) if window else None
-                from_s, to_s = (
-                    (figures["t0_s"], figures["t1_s"]) if figures else (0, len(row.data.iops) if row.data else 0)
-                )
-                keep = (t >= from_s) & (t <= to_s)
-                cut.append((name, row, from_s, to_s, t[keep], values[keep] * shown.scale))
-            reach = svg.extent([float(v) for *_, values in cut for v in values], context.log, context.show.get("top"))
-            for name, row, from_s, to_s, t, values in cut:
+            for name, row, from_s, to_s, t, values in found:
                 where = (f", window {window}" if window else "") + ", logarithmic" * context.log
                 title = context.title(f"{timed(word, [row])} by the second, {path}{where}") + name
                 plot = svg.Plot(title, 960, 300, (from_s, max(to_s, from_s + 1)), reach, y_log=context.log)
@@ -67,11 +54,26 @@ def scatter(context: Context) -> str:
                     plot.band(marked["t0_s"], marked["t1_s"])
                 size = 5 if len(t) < 400 else 3 if len(t) < 2500 else 2
                 style = f"stroke:var(--blue);stroke-width:{size}"
-                plot.dots(svg.thinned(list(zip(t.tolist(), values.tolist()))), style, name=path)
+                plot.dots(svg.thinned(list(zip(t.tolist(), (values * shown.scale).tolist()))), style, name=path)
                 plot.axes("s since the first I/O", axis_title(word, shown.name, [row]))
                 soft = "Shaded: the window steady." if marked and not window else ""
                 out.append(panel(title, plot.text(), soft, "wide"))
     return "".join(out)
+
+
+def _within(context: Context, path: str, word: str, window: str | None) -> list[tuple]:
+    """(name of the run, row, from and to in s, times, values) of a step in each run, in the window or in all of it."""
+    out = []
+    for each, name in context.runs():
+        for row in each.of(path):
+            if row.data is None:
+                continue
+            t, values = seconds(row, word)
+            figures = row.windows.get(window) if window else None
+            from_s, to_s = (figures["t0_s"], figures["t1_s"]) if figures else (0, len(row.data.iops))
+            keep = (t >= from_s) & (t <= to_s)
+            out.append((name, row, from_s, to_s, t[keep], values[keep]))
+    return out
 
 
 def _none_by_second(context: Context) -> str:
@@ -86,15 +88,25 @@ def series(context: Context) -> str:
         return shown_along.drawn(context)
     out = []
     for word in context.words("MB/s", "W"):
+        of_runs = []
         for each, name in context.runs():
             rows = [row for path in context.paths for row in each.of(path) if row.data is not None]
-            found = [(row, *seconds(row, word)) for row in rows]
-            shown = unit(word, [float(v) for _, _, values in found for v in values])
-            out.append(_series(context, word, name, found, shown))
+            of_runs.append((name, [(row, *seconds(row, word)) for row in rows]))
+        every = [
+            float(v)
+            for _, found in of_runs
+            for row, _, values in found
+            for v in (*values, row.value(word))
+            if v is not None
+        ]
+        shown = unit(word, every)
+        reach = svg.extent([v * shown.scale for v in every], context.log, context.show.get("top"))
+        out += [_series(context, word, name, found, shown, reach) for name, found in of_runs]
     return "".join(out)
 
 
-def _series(context: Context, word: str, name: str, found: list, shown) -> str:
+def _series(context: Context, word: str, name: str, found: list, shown: Unit, reach: tuple[float, float]) -> str:
+    """A panel of one run; unit and range are those of all runs."""
     rows = [row for row, *_ in found]
     title = context.title(f"{timed(word, rows)}: {', '.join(context.paths)}", word) + name
     long = [max(len(row.data.iops), row.data.load_s, float(t.max(initial=0))) for row, t, _ in found]
@@ -106,7 +118,6 @@ def _series(context: Context, word: str, name: str, found: list, shown) -> str:
         reason = found[0][0].why_not(word) if found else _none_by_second(context)
         return panel(title, "", f"No figures: {reason}.", "wide")
     end = (begins[-1] + long[-1]) if long else 1.0
-    reach = svg.extent(all_values, context.log, context.show.get("top"))
     plot = svg.Plot(title, 960, 250, (0, end or 1.0), reach, y_log=context.log)
     labels: list[tuple[float, str]] = []
     for i, ((row, t, values), begin, length) in enumerate(zip(found, begins, long, strict=True)):
@@ -141,13 +152,16 @@ def rounds(context: Context) -> str:
     """A figure by the round, a line for each value of a point's key."""
     out = []
     for word in context.words("iops"):
-        for path in context.paths:
-            found = [(each, name, _by_round(context, each, path, word)) for each, name in context.runs()]
-            values = [v for *_, of in found for _, line in of for _, v in line]
-            shown = unit(word, values)
-            reach = svg.extent([v * shown.scale for v in values], context.log, context.show.get("top"))
-            last = max((n for *_, of in found for _, line in of for n, _ in line), default=1)
-            out += [_rounds(context, each, path, name, of, shown, reach, last) for each, name, of in found]
+        found = [
+            (each, path, name, _by_round(context, each, path, word))
+            for path in context.paths
+            for each, name in context.runs()
+        ]
+        values = [v for *_, of in found for _, line in of for _, v in line]
+        shown = unit(word, values)
+        reach = svg.extent([v * shown.scale for v in values], context.log, context.show.get("top"))
+        last = max((n for *_, of in found for _, line in of for n, _ in line), default=1)
+        out += [_rounds(context, each, path, name, of, shown, reach, last) for each, path, name, of in found]
     return "".join(out)
 
 

@@ -31,14 +31,16 @@ MOST_DOTS = 6000  # beyond this a series of seconds is drawn as its lowest and h
 
 
 def ticks(low: float, high: float, log: bool, most: int = 6) -> list[float]:
-    """Round numbers within low to high: 1, 2 or 5 times a power of ten; on a log axis powers of ten, and 2 and 5 times
-    them where the axis is short, but those of a linear one where only one or two of them lie on it."""
+    """Round numbers within low to high: 1, 2 or 5 times a power of ten; on a log axis powers of ten, with 2 and 5 times
+    them, then all digits, where too few lie on it, and those of a linear one where it is shorter than that."""
+    found: list[float] = []
     if log:
-        decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-        every = -(-len(decades) // most)
-        factors = (1, 2, 5) if len(decades) <= 4 else (1,)
-        found = [f * 10.0**d for d in decades if (d - decades[0]) % every == 0 for f in factors]
-        found = _within(found, low, high)
+        first, last = math.ceil(math.log10(low) - 1e-9), math.floor(math.log10(high) + 1e-9)
+        decades = range(first, last + 1)
+        found = [10.0**d for d in decades[:: max(1, -(-len(decades) // most))]]
+        for factors in ((1, 2, 5), range(1, 10)) if len(decades) < LEAST_TICKS else ():
+            if len(found) < LEAST_TICKS:
+                found = _within([f * 10.0**d for d in range(first - 1, last + 1) for f in factors], low, high)
     if not log or len(found) < LEAST_TICKS:
         step = 10 ** math.floor(math.log10((high - low) / most))
         step = next(f * step for f in (1, 2, 5, 10) if (high - low) / (f * step) <= most)

@@ -10,10 +10,12 @@ from ssdrig.meter.power import clipped_samples, mean_power_W, mean_V
 
 
 class LastSecond(NamedTuple):
-    """bodies: of the S frames, of all rails; hello: the board's latest, None before there was one."""
+    """bodies: of the S frames, of all rails; hello: the board's latest, None before there was one; switched: power was
+    cut by us in this second, or given back."""
 
     bodies: list[bytes]
     hello: dict | None
+    switched: bool = False
 
     def rails_W(self) -> dict[int, float | None]:
         """Mean power of each rail that the board has; None: nothing came of it."""
@@ -42,7 +44,9 @@ class LastSecond(NamedTuple):
         return out
 
     def outside(self) -> list[str]:
-        """What is to be said of the rails' voltages (nominal.py)."""
+        """What is to be said of the rails' voltages (nominal.py); nothing of what a cut of our own does to them."""
+        if self.switched:
+            return []
         said = (nominal.outside(*of) for of in self.voltages())
         return [words for words in said if words]
 

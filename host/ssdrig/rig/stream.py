@@ -11,6 +11,7 @@ then. Another board is a RigError: none of its frames is taken, and its port is 
 """
 
 import json
+import math
 import random
 import struct
 import threading
@@ -30,6 +31,7 @@ SILENT_S = 3.0
 REOPEN_S = 1.0
 STOPPING_S = 3.0  # what is still under way is waited for at most so long
 FIRST_SAMPLE_S = 5.0
+SWITCHED_S = 2.0  # after power has returned; last_second() reaches 1.5 s back
 ANSWERS = wire.HELLO, wire.ARMED, wire.CUT_REPORT, wire.WAVEFORM, wire.REFUSED
 MOST_BEHIND_S = 20.0
 SLOWEST = 10  # a wait is at most so many times as long as promised, for a board whose clock lags behind the host's
@@ -70,6 +72,7 @@ class Rig:
         self._ponged = 0  # token of the latest pong
         self._behind_s = 0.0  # about how old the ping was that it answered
         self._recent: deque[tuple[float, bytes]] = deque()
+        self._switched_until = 0.0  # until then the last second holds a cut of our own, or power that comes back
         self._said = self._odd = ""  # the latest of the board's own words; what was wrong with a whole frame
         self._counts = {"samples": 0, "lost": 0, "damaged": 0, "pongs": 0, "boots": 0}
 
@@ -161,7 +164,8 @@ class Rig:
         """What came in the last second."""
         horizon = time.monotonic() - 1.5
         with self._news:
-            return LastSecond([body for at, body in self._recent if at > horizon], self._hello)
+            bodies = [body for at, body in self._recent if at > horizon]
+            return LastSecond(bodies, self._hello, time.monotonic() < self._switched_until)
 
     def ask(
         self, kind: int, body: bytes, answers: tuple[int, ...], timeout_s: float, expected: str
@@ -171,6 +175,18 @@ class Rig:
         A ping goes ahead of the command. The board answers in order, so a frame that comes before that ping's pong
         answers an earlier command, and is passed over. Raises RigError when no answer comes in time, or the command
         could not be sent; what the rig's threads met."""
+        if kind not in (wire.CUT, wire.ON):
+            return self._asked(kind, body, answers, timeout_s, expected)
+        self._switched_until = math.inf
+        try:
+            return self._asked(kind, body, answers, timeout_s, expected)
+        finally:
+            if kind == wire.ON or json.loads(body).get("off_ms") is not None:
+                self._switched_until = time.monotonic() + SWITCHED_S
+
+    def _asked(
+        self, kind: int, body: bytes, answers: tuple[int, ...], timeout_s: float, expected: str
+    ) -> tuple[int, bytes]:
         boot = (self._hello or {}).get("boot")
         if self._hello:
             self._until(lambda: not self._in_doubt, timeout_s, "the board of this run")

@@ -12,7 +12,7 @@ const Live = (() => {
     iops: [], lat_mean: [], lat_p99: [], power_min: [], power_mean: [], power_max: [], energy: [], heat: [],
     temp: { t: [], v: [] }, wa: { t: [], v: [], e: [] }, rails: [], polls: [], marks: [],
     tenths: new Map(), preview: new Map(), settled: -Infinity, now: 0, joules: 0, lost: 0, clock_us: null, rig: null,
-    lines: [], steps: new Map(), running: null, smart: [], rows: 0, ended: null, behind: null, cut: [],
+    lines: [], steps: new Map(), running: null, smart: [], written: null, rows: 0, ended: null, behind: null, cut: [],
   });
 
   const page = {
@@ -132,8 +132,9 @@ const Live = (() => {
 
   // ---- words
   const last = (values, from = 0) => { for (let i = values.length - 1; i >= Math.max(0, from); i--) if (Number.isFinite(values[i])) return values[i]; return null; };
+  const begun = () => [...run.steps.values()].findLast((step) => step.label === run.running)?.begin ?? -Infinity;
   function tiles() {
-    const from = run.now - 5, power = [...run.preview.values()].at(-1) ?? [...run.tenths.values()].at(-1), minute = run.iops.slice(Math.max(0, Math.floor(run.now) - 60)).filter(Number.isFinite);
+    const from = run.now - 5, power = [...run.preview.values()].at(-1) ?? [...run.tenths.values()].at(-1), minute = run.iops.slice(Math.max(0, Math.floor(run.now) - 60, Math.ceil(begun()))).filter(Number.isFinite); // of one step
     const iops = last(run.iops, from), mean = minute.reduce((a, v) => a + v, 0) / minute.length, joule = last(run.energy, from - 5), newest = run.smart.at(-1);
     const sd = Math.sqrt(minute.reduce((a, v) => a + (v - mean) ** 2, 0) / minute.length), peak = extreme([...run.tenths.values()].filter((row) => row[0] >= run.now - 60).map((row) => row[3]), Math.max, null);
     const fresh = power && run.now - power[0] < 5;
@@ -190,8 +191,9 @@ const Live = (() => {
   }
   function cost() {
     const [first, newest] = [run.smart[0], run.smart.at(-1)], rated = run.facts.rated_write_bytes;
-    const host = first && newest && first.host != null && newest.host != null ? newest.host - first.host : null, nand = first?.nand != null && newest?.nand != null ? newest.nand - first.nand : null;
-    $("cost").textContent = host == null ? "Not known yet: two readings of SMART are needed." : `Host ${size(host)}${nand == null ? "" : `, NAND ${size(nand)}`}${rated ? `: ${num((100 * host) / rated, 3)} % of ${size(rated)} rated` : "; what the drive is rated for is not known"}.`;
+    const counted = first && newest && first.host != null && newest.host != null ? newest.host - first.host : null, nand = first?.nand != null && newest?.nand != null && newest !== first ? newest.nand - first.nand : null;
+    const host = run.written ?? counted; // fio's count has what was written before the first reading, such as the fill
+    $("cost").textContent = host == null ? "Not known yet: nothing is written." : `Host ${size(host)}${nand == null ? "" : `, NAND ${size(nand)} from ${clock(first.t)} to ${clock(newest.t)}`}${rated ? `: ${num((100 * host) / rated, 3)} % of ${size(rated)} rated` : "; what the drive is rated for is not known"}.`;
   }
   function head() {
     const f = run.facts;
@@ -241,7 +243,7 @@ const Live = (() => {
       for (const step of said.steps ?? []) {
         if (step.kind === "run.end") { run.running = null; continue; }
         const key = `${step.label} ${step.round ?? ""}`, known = run.steps.get(key) ?? { label: step.label, round: step.round };
-        if (step.kind === "step.start") { run.steps.set(key, { ...known, begin: step.t, end: null }); run.running = step.label; }
+        if (step.kind === "step.start") { run.marks.push([step.t, step.label.slice(0, 40)]); run.steps.set(key, { ...known, begin: step.t, end: null }); run.running = step.label; }
         else { run.steps.set(key, { ...known, end: step.t, ok: step.ok }); if (run.running === step.label) run.running = null; }
       }
       run.now = Math.max(run.now, said.now);
@@ -249,7 +251,8 @@ const Live = (() => {
       run.behind = newest ? (said.now - newest[0]) * run.facts.dilation - STEP_s : null;
       if (said.events) events();
       if (said.steps || said.seconds) steps();
-      if (said.smart) cost();
+      if (said.written != null) run.written = said.written;
+      if (said.smart || said.written != null) cost();
       if (said.events || said.seconds) rig();
       later();
     },

@@ -28,6 +28,7 @@ class Load:
         self._bins_ms = 0
         self._new_bins: tuple[np.ndarray, int] | None = None  # of no row yet, and their fio's runtime, ms
         self._waits: dict | None = None  # the last document, of no row yet
+        self.written_bytes = 0  # by the latest document
         self._begun_ns: int | None = None  # of fio's own clock, by the document that came soonest
 
     def rows(self) -> list[dict]:
@@ -40,6 +41,7 @@ class Load:
                 continue
             if not isinstance(document, dict) or type(document.get("t_ns")) is not int:
                 continue
+            self.written_bytes = max(self.written_bytes, _written(document))
             row = self._row(document, self._least_ms)
             if row:
                 found.append(row)
@@ -155,3 +157,11 @@ class Load:
         out = np.zeros_like(counts)
         np.add.at(out, fiotext.plat_index(fiotext.plat_ns(np.arange(fiotext.BINS)) // self._k), counts)
         return out
+
+
+def _written(document: dict) -> int:
+    """Bytes that the job has written by then; 0 where the document does not say."""
+    jobs = document.get("jobs")
+    sides = [job.get("write") for job in jobs if isinstance(job, dict)] if isinstance(jobs, list) else []
+    moved = [side.get("io_bytes") for side in sides if isinstance(side, dict)] or [document.get("total_bytes")]
+    return sum(each for each in moved if type(each) is int and 0 <= each < 1 << 62)

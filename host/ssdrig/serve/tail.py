@@ -87,6 +87,7 @@ class Tail:
         self._next_look = 0.0
         self._loads: list[tuple[str, Path]] = []  # steps with I/O and their folders, in order
         self._jobs: dict[Path, Load] = {}  # of the latest of them
+        self._written_bytes = 0  # by the jobs before these
         self._offset = 0
         self._sealed = False
         self._unpaired = False  # the rig is known to feed another drive
@@ -289,6 +290,7 @@ class Tail:
                     self._add(step, job.rest())
             if not over:
                 return
+            self._written_bytes += sum(job.written_bytes for job in self._jobs.values())
             self._jobs.clear()
             del self._loads[0]
 
@@ -359,6 +361,8 @@ class Tail:
             at = at._replace(events=events[-1][0])
             message["events"] = [line for _, line, _ in events if line]
             message["steps"] = [line for _, _, line in events if line]
+        if rows:
+            message["written"] = self._written_bytes + sum(job.written_bytes for job in self._jobs.values())
         for name, found in (("seconds", seconds), ("load", rows), ("smart", smart), ("tenths", fine)):
             if found:
                 message[name] = found
