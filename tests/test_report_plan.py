@@ -187,7 +187,7 @@ def test_a_figure_is_the_formula_of_the_plan(tables):
         "formula": "after.MB/s / clean.MB/s",
         "unit": "%",
     }
-    assert "50.0 <span" in view(tables, "steps", **show)
+    assert "50.0 ± 4.0 <span" in view(tables, "steps", **show)
     assert "trim.MB/s is unknown" in view(tables, "steps", **show | {"formula": "trim.MB/s / clean.MB/s"})
     assert formula.evaluate(formula.parse("1 + 1"), lambda *_: None).value == 2
 
