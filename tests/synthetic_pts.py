@@ -136,7 +136,7 @@ class Run(Writer):
             self.t_ns += 1_000_000_000
         self.event("step.end", step=act.path, ok=True, bytes=round(put.ios * put.block), **more)
 
-    def end(self, state: str | None = "complete", power: bool = True) -> Path:
+    def end(self, state: str | None = "complete", power: bool = True, read_late_s: float = 0.0) -> Path:
         self.t_ns += GAP_NS // 2
         self._power(WATTS_IDLE)
         self.t_ns += 10 * GAP_NS
@@ -144,6 +144,7 @@ class Run(Writer):
         if state:
             self.event("run.end", state=state, why=None, exit_code=0)
         zero, more = run.T_RUN_NS, {"conversion_ns": CONVERSION_NS, "ping_ns": 1_000_000_000}
+        more["read_late_s"] = read_late_s
         rig = run.rig_bin(zero, zero, self.t_ns, self.watts, 80.0, **more) if power else b""
         (self.path / "rig.bin").write_bytes(rig)
         run.seal(self.path, [{"t_ns": t, "kind": kind, **more} for t, kind, more in self.events])

@@ -16,6 +16,7 @@ from ssdrig.analysis import sleep_states, table
 from ssdrig.drive import conditions, features
 from ssdrig.errors import DriveError
 from ssdrig.meter import rails
+from ssdrig.meter.uncertainty import UNTIMED
 from ssdrig.report import shown_states
 from ssdrig.report.shown import Context
 from ssdrig.virtual import settings
@@ -252,3 +253,19 @@ def test_without_power_the_latencies_stay_and_the_rest_has_its_reason(tmp_path, 
     stays = [row.found for row in found.of("states/stay")]
     assert all(stay["mean_W"] is None and stay["why"] == rails.NO_POWER for stay in stays)
     assert stays[4]["first_io_ms"] == pytest.approx(401, rel=0.02) and stays[4]["wake_J"] is None
+
+
+def test_entering_is_known_to_the_error_of_the_clock(tmp_path, monkeypatch):
+    """Read 40 ms late, the times are known to 20 ms; 150 ms from the command until the power falls."""
+    found = table.load(made(tmp_path, monkeypatch).end(read_late_s=0.04))
+    for stay in [row.found for row in found.of("states/stay")][3:]:
+        assert stay["time_error_ms"] == pytest.approx(20, abs=2)
+        assert stay["entry_ms"] == pytest.approx(150, abs=stay["time_error_ms"] + 1000 * SAMPLE_S)
+        assert stay["wake_error_J"] > 0 and stay["mean_W"] is not None
+
+
+def test_entering_that_the_clock_does_not_tell_is_null_with_its_reason(tmp_path, monkeypatch):
+    found = table.load(made(tmp_path, monkeypatch).end(read_late_s=0.4))
+    for stay in [row.found for row in found.of("states/stay")][3:]:
+        assert stay["entry_ms"] is stay["enter_J"] is stay["wake_J"] is stay["break_even_s"] is None
+        assert stay["why"].startswith(UNTIMED) and stay["first_io_ms"] is not None

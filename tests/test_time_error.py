@@ -1,9 +1,11 @@
 """The error of the clock in energies: of windows whose edges are known to so much, against all that may be true."""
 
 import numpy as np
+import pts_runs
 import pytest
 import synthetic_run
 
+from ssdrig.analysis import table
 from ssdrig.analysis.window_figures import TIMED
 from ssdrig.meter import rails, reduced, samples, uncertainty
 
@@ -136,3 +138,23 @@ def test_reduced_and_whole_samples_say_the_same(tmp_path):
     assert rails.timed_J([found], *span).J == pytest.approx(rails.timed_J([plain], *span).J, rel=1e-9)
     with pytest.raises(ValueError, match="these edges"):
         found.edges([span[0] + 1])
+
+
+# ---- rows of a plan
+
+
+@pytest.mark.parametrize(("read_late_s", "known"), [(0.02, True), (8.0, False)])
+def test_a_row_of_a_plan_carries_the_error_or_is_null_with_its_reason(tmp_path, read_late_s, known):
+    rows = [row for row in table.load(pts_runs.lat(tmp_path).end(read_late_s=read_late_s)).rows if row.act.do == "load"]
+    assert rows
+    for row in rows:
+        whole = row.windows["all"]
+        assert whole["iops_mean"] > 0
+        if whole["samples"]:  # the last second of the run may not have come
+            assert whole["clock_error_us"] == pytest.approx(5e5 * read_late_s, rel=0.1, abs=2000)
+        assert (whole["power_mean_W"] is not None) == (whole["power_uncertainty_percent"] is not None)
+        if whole["power_mean_W"] is None:
+            assert whole["energy_J"] is whole["iops_per_W"] is None
+            why = next(note for note in row.notes if note.startswith("power_mean_W"))
+            assert uncertainty.UNTIMED in why or rails.NO_POWER in why
+    assert any(row.windows["all"]["power_mean_W"] is None for row in rows) != known

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ssdrig import journal
-from ssdrig.benchmarks import Figure, at_least, exactly, in_turn, with_me
+from ssdrig.benchmarks import Figure, at_least, at_most, exactly, in_turn, with_me
 from ssdrig.errors import LoadError
 from ssdrig.report import verdict
 from ssdrig.virtual.device import truth
@@ -20,28 +20,30 @@ from ssdrig.virtual.device import truth
 LOOPS = 16
 VIRTUAL = ["--virtual", "sata-tlc", "--capacity", "256MiB"]
 PLANS = {  # as few rounds as the rule needs
-    "pts-lat": ["--set", "most=6"],
-    "pts-tp": ["--set", "most=6"],
-    "mix-sweep": [],
-    "load-line": [],
-    "qd-sweep": [],
     "sync-write": [],
-    "burst": [],
-    "trim-validation": ["--set", "torture=10 s"],
+    "slc-cache": [],
+    "mix-sweep": [],
+    "bs-sweep": [],
+    "pts-lat": ["--set", "most=5"],
+    "idle-wake": [],
+    "qd-sweep": [],
+    "used-state": [],
 }
 PAIR = ([], ["--op", "50"])  # of one drive, as the demo's
 PAIR_S = 30
 CLAIMED = ("iops_mean", "energy_uJ_per_io", "power_mean_W", "wa")
-STATED = ("power_mean_W", "energy_J", "energy_uJ_per_io", "energy_J_per_GB", "iops_per_W")
+LEAST_IO_S, IO_SHARE = 2.0, 0.05  # the drive counts its I/O every 50 ms
 
 
 class Seen(NamedTuple):
-    """Of one window: how far its mean power is off from the ledger, and what it states, in %. None: it is null."""
+    """Of one window: how far its mean power is off from the ledger, and what it states, in % (None: it is null); its
+    IOPS over the drive's own (None: there were reads, or none)."""
 
     where: str
     off_percent: float | None = None
     stated_percent: float | None = None
     why: str | None = None
+    iops_ratio: float | None = None
 
     @property
     def inside(self) -> bool:
@@ -86,7 +88,13 @@ def windows_of(folder: Path, document: Mapping) -> Iterator[Seen]:
             edges = [round((row["t0_s"] + window[key]) * k * 1e9) for key in ("t0_s", "t1_s")]
             begin_ns, end_ns = (header["started"]["t_ns"] + edge - lag_ns for edge in edges)
             where = f"{row['path']} {row['point']} {row['round'] or ''} {name}"
-            yield judged(where, window, row["notes"], truth.energy_between(str(folder / "truth"), begin_ns, end_ns), k)
+            true_J = truth.energy_between(str(folder / "truth"), begin_ns, end_ns)
+            seen = judged(where, window, row["notes"], true_J, k)
+            only_writes = row["point"].get("read") == 0 or "sync" in row["point"]
+            if only_writes and window["ios"] and window["t1_s"] - window["t0_s"] >= LEAST_IO_S:
+                counts = truth.counts_between(str(folder / "truth"), begin_ns + lag_ns, end_ns + lag_ns)
+                seen = seen._replace(iops_ratio=window["ios"] / max(1.0, counts["host_write_commands"]))
+            yield seen
 
 
 def judged(where: str, window: Mapping, notes: Sequence[str], true_J: float | None, k: int) -> Seen:
@@ -142,10 +150,12 @@ def busy(plans: int = len(PLANS)) -> list[Figure]:
     wrong = contradictions(loaded, quiet)
     print(f"claims that the quiet run contradicts: {', '.join(wrong) or 'none'}", file=sys.stderr)
     known = [one for one in seen if one.off_percent is not None]
+    ratios = [100 * abs(one.iops_ratio - 1) for one in seen if one.iops_ratio is not None]
     return [
         exactly("windows whose power is outside of what it states", sum(not one.inside for one in known), "windows", 0),
         exactly("of those with a power, without its uncertainty", sum(o.stated_percent is None for o in known), "", 0),
         exactly("null without a reason", sum(o.off_percent is None and not o.why for o in seen), "windows", 0),
+        at_most("IOPS of writes, off from the drive's own", max(ratios, default=0.0), "%", 100 * IO_SHARE),
         at_least("windows with a power", 100 * len(known) / max(1, len(seen)), "%", 60),
         Figure("windows", len(seen), "", "none", True),
         exactly("claims that the quiet run contradicts", len(wrong), "claims", 0),

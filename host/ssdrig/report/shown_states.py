@@ -1,6 +1,7 @@
 """The view `power-states`: what the drive draws in each of them, and what it takes to go there and back
 (analysis/sleep_states.py), beside what the drive itself says of it."""
 
+import math
 from collections.abc import Mapping, Sequence
 
 from ssdrig.analysis.table import Row, Table
@@ -54,17 +55,19 @@ def _named(row: Row) -> str:
 
 def cells(rows: Sequence[Row], rated: Sequence[Mapping]) -> list[Cell]:
     """A state's cells, in the order of HEADS: power of its longest stay, the rest as the mean of its visits, ± half of
-    what they differ by."""
+    what they differ by and what the clock leaves open."""
     longest = max(rows, key=lambda row: row.data.load_s if row.data is not None else 0.0).found
     number = rows[0].act.point.get("power_state")
     says = rated[number] if number is not None and number < len(rated) else {}
     why = longest.get("why") or ""
 
-    def mean(key: str, scale: float = 1.0) -> Cell:
+    def mean(key: str, scale: float = 1.0, known_to: str = "") -> Cell:
         seen = [row.found[key] * scale for row in rows if row.found.get(key) is not None]
         if not seen:
             return Cell(why=next((row.found["why"] for row in rows if row.found.get("why")), "") or "not seen")
-        return Cell(sum(seen) / len(seen), (max(seen) - min(seen)) / 2 if len(seen) > 1 else None)
+        errors = [(max(seen) - min(seen)) / 2] if len(seen) > 1 else []
+        errors += [max(row.found.get(known_to) or 0.0 for row in rows) * scale] if known_to else []
+        return Cell(sum(seen) / len(seen), math.hypot(*errors) if errors else None)
 
     def of_drive(key: str, scale: float = 1.0) -> Cell:
         value = says.get(key)
@@ -76,11 +79,11 @@ def cells(rows: Sequence[Row], rated: Sequence[Mapping]) -> list[Cell]:
         Cell(longest["lowest_W"], None, why),
         Cell(longest["highest_W"], None, why),
         of_drive("enter_us", 1e-3),
-        mean("entry_ms"),
+        mean("entry_ms", 1.0, "time_error_ms"),
         of_drive("exit_us", 1e-3),
         mean("exit_ms"),
         mean("first_io_ms"),
-        mean("wake_J", 1e3),
+        mean("wake_J", 1e3, "wake_error_J"),
         mean("break_even_s", 1e3),
     ]
 
