@@ -221,7 +221,7 @@ def test_folding_rate_and_energy_are_the_models():
     folded and what that took."""
     model, rests, folded, work_J = Drive(491, 368, 1 << 30), [], [], []
     model.burst(2 * S)
-    for ms in (200, 300, 400, 525, 550, 575, 600, 750, 900):
+    for ms in (200, 300, 400, 525, 537, 550, 562, 575, 587, 600, 750, 900):
         model.rest(800 * MS, MS)
         model.burst(100 * MS)
         before = model.drive.ledger()
@@ -230,15 +230,16 @@ def test_folding_rate_and_energy_are_the_models():
         size, _ = plateaus.cache_bytes(measured(model.burst(100 * MS)[0]))
         if ms < 500:
             size = 0.0  # what the buffer takes is no cache
-        rests.append(Rest(ms / 1000, size, joules))
+        rests.append(Rest(ms / 1000, size, joules, 0.0))
         if 500 < ms <= 600:
             folded.append(took(before, after, "nand_slc_fold_bytes"))
             work_J.append(sum(took(before, after, f"energy_{each}_J") for each in WORK))
     found = recovery.of(rests)
-    rate_Bps = np.polyfit([0.525, 0.55, 0.575, 0.6], folded, 1)[0]
-    assert found.used == 4 and found.rate_Bps == pytest.approx(rate_Bps, rel=0.02)
+    rate_Bps = np.polyfit([0.525, 0.537, 0.55, 0.562, 0.575, 0.587, 0.6], folded, 1)[0]
+    assert found.used == 7 and abs(found.rate_Bps - rate_Bps) <= found.rate_error_Bps < 0.3 * rate_Bps
     assert found.delay_s == pytest.approx(0.5, abs=0.02)
-    assert found.energy_J_per_GB == pytest.approx(1e9 * np.polyfit(folded, work_J, 1)[0], rel=0.01)
+    cost = 1e9 * np.polyfit(folded, work_J, 1)[0]
+    assert abs(found.energy_J_per_GB - cost) <= found.energy_error_J_per_GB < 0.3 * cost
 
 
 @pytest.mark.parametrize("beside", [True, False])
@@ -265,7 +266,7 @@ def test_a_straight_line_until_the_cache_is_whole():
 
     def rest(t, joules=True):
         folds_s = min(max(0.0, t - 2), 8)
-        return Rest(t, 0.5 * GB * folds_s, t + 2 * folds_s if joules else None)
+        return Rest(t, 0.5 * GB * folds_s, t + 2 * folds_s if joules else None, 0.0)
 
     found = recovery.of([rest(t) for t in (1, 3, 5, 8, 20, 60, 300)])
     assert (found.rate_Bps, found.delay_s, found.used) == (pytest.approx(0.5 * GB), pytest.approx(2), 3)
@@ -273,9 +274,9 @@ def test_a_straight_line_until_the_cache_is_whole():
     assert (found.folding_W, found.floor_W, found.energy_J_per_GB) == pytest.approx((3, 1, 4))
     said = " ".join(shown_fill.recovery_in_words(found, 2))
     assert "500 MB/s of cache came back, from 2.00 s of rest on; by 3 rests" in said and "2 rests left out" in said
-    awake = recovery.of([rest(t) for t in (0.5, 1.5, 3, 5, 20, 60)])  # its floor is that before it begins to fold
+    awake = recovery.of([rest(t) for t in (0.5, 1.5, 3, 5, 8, 20, 60)])  # its floor is that before it begins to fold
     assert awake.energy_J_per_GB == pytest.approx(4)
-    idle = recovery.of([rest(t)._replace(rest_J=4 * t) for t in (0.5, 1.5, 3, 5, 20)])
+    idle = recovery.of([rest(t)._replace(rest_J=4 * t) for t in (0.5, 1.5, 3, 5, 8, 20)])
     assert idle.energy_J_per_GB is None and "no more while it folded than at rest" in idle.energy_why
     dark = recovery.of([rest(t, False) for t in (1, 3, 20)])
     assert dark.rate_Bps is None and "1 rests" in dark.why and dark.energy_J_per_GB is None and dark.energy_why

@@ -40,8 +40,8 @@ def test_the_constants_of_the_model_are_found(preset, idle_W, busy_W):
     assert body.why is None and body.K_per_W == pytest.approx(preset.K_per_W, rel=0.05)
     assert body.tau_s == pytest.approx(preset.thermal_tau_s, rel=0.05)
     assert body.rest_C == pytest.approx(model.AMBIENT_C, abs=1)
-    assert abs(body.K_per_W - preset.K_per_W) < 3 * body.K_per_W_error < 0.2 * preset.K_per_W
-    assert abs(body.tau_s - preset.thermal_tau_s) < 3 * body.tau_error_s
+    assert abs(body.K_per_W - preset.K_per_W) < 1.5 * body.K_per_W_error < 0.2 * preset.K_per_W
+    assert abs(body.tau_s - preset.thermal_tau_s) < 1.5 * body.tau_error_s
     fitted = thermal.curve(body, at_s, np.arange(len(watts) + 1), watts)
     assert np.abs(fitted - celsius).max() < 1.2 and body.scatter_K < 0.5
 

@@ -14,7 +14,7 @@ import numpy as np
 
 DENOMINATOR_MOST = 1 / 3  # error of a denominator, as a share of it
 LEAST_PERCENT = 1.0  # two runs of one drive repeat no better, whatever the scatter within each says
-FEWEST = 3  # values that a scatter is of
+FEWEST = 3  # points whose scatter about a line says how well it is known
 # reasons
 UNKNOWN, NO_ERROR, DENOMINATOR, TOO_LARGE = "unknown", "no-error", "denominator", "too-large"
 NOT_TRUSTED = "not-trusted"
@@ -55,10 +55,10 @@ def t95(degrees: float) -> float:
 
 def mean_error(values: Sequence[float] | np.ndarray) -> float | None:
     """The error of the mean of a series, such as of the seconds of a window. Values that follow their neighbours count
-    as fewer: n (1 - r) / (1 + r) with the correlation r of neighbours. None of fewer than FEWEST values."""
+    as fewer: n (1 - r) / (1 + r) with the correlation r of neighbours. None of a single one."""
     series = np.asarray(values, float)
     n = len(series)
-    if n < FEWEST or not np.isfinite(series).all():
+    if n < 2 or not np.isfinite(series).all():
         return None
     off = series - series.mean()
     square = float(off @ off)
@@ -122,6 +122,46 @@ def among(count: int) -> float:
     pairs = max(1, count * (count - 1) // 2)
     normal = statistics.NormalDist()
     return normal.inv_cdf(1 - 0.025 / pairs) / normal.inv_cdf(0.975)
+
+
+class Line(NamedTuple):
+    """A straight line through points: its slope, its value at 0 and where it crosses 0."""
+
+    slope: Uncertain
+    at_0: Uncertain
+    zero: Uncertain
+
+
+def line(x: Sequence[float] | np.ndarray, y: Sequence[float] | np.ndarray, errors: Sequence[float | None] = ()) -> Line:
+    """Least squares. Of FEWEST points and more the errors are from the scatter about the line (Draper and Smith,
+    Applied Regression Analysis, 1.4), of two from the `errors` of y, if they are known. Where the slope is not known to
+    within a third of itself, the place of 0 is none."""
+    of, to = np.asarray(x, float), np.asarray(y, float)
+    n = len(of)
+    if n < 2 or not np.ptp(of) > 0:
+        none = Uncertain(None, None, UNKNOWN, f"{n} points, a line needs two at different places")
+        return Line(none, none, none)
+    off, mean = of - of.mean(), float(of.mean())
+    square = float(off @ off)
+    slope = float(off @ to) / square
+    at_0 = float(to.mean()) - slope * mean
+    left = to - at_0 - slope * of
+    if n >= FEWEST:
+        scatter, wide = math.sqrt(float(left @ left) / (n - 2)), t95(n - 2)
+        by = [wide * scatter / math.sqrt(square), wide * scatter * math.sqrt(1 / n + mean**2 / square)]
+    elif len(errors) == n and None not in errors:
+        known = np.array(errors, float)
+        by = [math.hypot(*(off / square * known)), math.hypot(*((1 / n - mean * off / square) * known))]
+    else:
+        why = f"{n} points without errors of their own: a slope and its error need {FEWEST}"
+        none = Uncertain(None, None, NO_ERROR, why)
+        return Line(none, none, none)
+    made = Uncertain(slope, by[0]), Uncertain(at_0, by[1])
+    if bad := vague(made[0], "the slope"):
+        return Line(*made, bad)
+    at = -at_0 / slope
+    spread = by[0] * math.sqrt(square) * math.sqrt(1 / n + (mean - at) ** 2 / square) / abs(slope)
+    return Line(*made, Uncertain(at, spread))
 
 
 def differ(a: Uncertain, b: Uncertain, count: int = 2) -> bool:

@@ -10,7 +10,7 @@ drive enters later, in a long rest, has no part in it."""
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import numpy as np
+from ssdrig.uncertain import FEWEST, Uncertain, difference, line, ratio
 
 NONE = "no load with a rest before it whose cache is known"
 WHOLE = 0.95  # of the largest
@@ -23,22 +23,28 @@ class Rest(NamedTuple):
     rest_s: float
     cache_bytes: float
     rest_J: float | None = None
+    rest_error_J: float | None = None
 
 
 class Recovery(NamedTuple):
     """`whole_bytes`: what came back at most; `whole_s`: the shortest rest for it. `rate_Bps` and `delay_s` by `used`
     rests; `folding_W` in them, of which `floor_W` is the drive's at rest; `energy_J_per_GB` of folding above that.
-    None: `why`, `energy_why`."""
+    None: `why`, `energy_why`. Each with its error."""
 
     whole_bytes: float | None
     whole_s: float | None
     rate_Bps: float | None = None
+    rate_error_Bps: float | None = None
     delay_s: float | None = None
+    delay_error_s: float | None = None
     used: int = 0
     why: str | None = None
     folding_W: float | None = None
+    folding_error_W: float | None = None
     floor_W: float | None = None
+    floor_error_W: float | None = None
     energy_J_per_GB: float | None = None
+    energy_error_J_per_GB: float | None = None
     energy_why: str | None = None
 
 
@@ -50,44 +56,43 @@ def of(rests: Sequence[Rest]) -> Recovery:
     most = max(each.cache_bytes for each in ordered)
     whole = [each for each in ordered if each.cache_bytes >= WHOLE * most]
     part = [each for each in ordered if SOME * most < each.cache_bytes < WHOLE * most]
-    out = Recovery(most, whole[0].rest_s, used=len(part))
-    line = _line(part, [each.cache_bytes for each in part])
-    if line is None:
-        why = f"{len(part)} rests brought back a part, the rate needs two; rest for other times"
-    elif line[0] <= 0:
-        why = "what came back did not grow with the rest"
-    else:
-        rate, at_0 = line
-        delay_s = max(0.0, -at_0 / rate)
-        none = [each for each in ordered if each.cache_bytes <= SOME * most and each.rest_s <= delay_s]
-        return _energy(out._replace(rate_Bps=rate, delay_s=delay_s), rate, part, (none, whole[:2]))
-    return out._replace(why=why, energy_why="the rate is not known")
+    out = Recovery(most, whole[0].rest_s, used=len(part), energy_why="the rate is not known")
+    if len({each.rest_s for each in part}) < FEWEST:
+        why = f"{len(part)} rests brought back a part, the rate and its error need {FEWEST}; rest for other times"
+        return out._replace(why=why)
+    found = line([each.rest_s for each in part], [each.cache_bytes for each in part])
+    rate = found.slope
+    if rate.value is None or rate.error is None or not rate.value > max(0.0, rate.error):
+        return out._replace(why="what came back did not grow with the rest, or no more than it scatters")
+    begun = found.zero
+    delay_s = None if begun.value is None else max(0.0, begun.value)
+    none = [each for each in ordered if each.cache_bytes <= SOME * most and each.rest_s <= (delay_s or 0.0)]
+    out = out._replace(rate_Bps=rate.value, rate_error_Bps=rate.error, delay_s=delay_s, delay_error_s=begun.error)
+    return _energy(out, rate, part, (none, whole[:2]))
 
 
-def _line(rests: Sequence[Rest], values: Sequence[float]) -> tuple[float, float] | None:
-    """(slope, value at 0) over the length of the rests; None where all are of one length."""
-    lengths = [each.rest_s for each in rests]
-    if len(set(lengths)) < 2:
-        return None
-    slope, at_0 = np.polyfit(lengths, values, 1)
-    return float(slope), float(at_0)
-
-
-def _watts(rests: Sequence[Rest]) -> float | None:
+def _watts(rests: Sequence[Rest]) -> Uncertain:
     """By how much the energy grows with the rest."""
     known = [(each, each.rest_J) for each in rests if each.rest_J is not None]
-    line = _line([each for each, _ in known], [joules for _, joules in known])
-    return None if line is None else line[0]
+    return line([one.rest_s for one, _ in known], [J for _, J in known], [one.rest_error_J for one, _ in known]).slope
 
 
-def _energy(out: Recovery, rate: float, part: Sequence[Rest], idle: Sequence[Sequence[Rest]]) -> Recovery:
+def _energy(out: Recovery, rate: Uncertain, part: Sequence[Rest], idle: Sequence[Sequence[Rest]]) -> Recovery:
     """`idle`: rests between whose lengths the drive does nothing; the first that say so are taken."""
     folding = _watts(part)
-    floor = next((watts for rests in idle if (watts := _watts(rests)) is not None), None)
-    if folding is None or floor is None:
+    floors = [_watts(rests) for rests in idle]
+    floor = next((watts for watts in floors if watts.value is not None), floors[0])
+    out = out._replace(
+        folding_W=folding.value,
+        folding_error_W=folding.error,
+        floor_W=floor.value if folding.value is not None else None,
+        floor_error_W=floor.error if folding.value is not None else None,
+    )
+    if folding.value is None or floor.value is None:
         words = "two of different length in which a part came back, and two in which the drive does nothing more"
-        return out._replace(folding_W=folding, energy_why=f"it needs the energy of rests: {words}")
-    out = out._replace(folding_W=folding, floor_W=floor)
-    if not folding > floor > 0:
+        return out._replace(energy_why=f"it needs the energy of rests: {words}")
+    more = difference(folding, floor)
+    if more.value is None or more.error is None or not more.value > more.error or not floor.value > 0:
         return out._replace(energy_why="the drive took no more while it folded than at rest: something else did work")
-    return out._replace(energy_J_per_GB=1e9 * (folding - floor) / rate)
+    cost = ratio(more, rate).scaled(1e9)
+    return out._replace(energy_J_per_GB=cost.value, energy_error_J_per_GB=cost.error, energy_why=cost.why or None)

@@ -63,6 +63,7 @@ class Filled(NamedTuple):
         }
         if self.before_ns is not None:
             row.found |= _rest(self.before_ns, int(self.at_ns[0]), row.k, powers)
+            row.found["rest_error_J"] = _rest_error_J(self.before_ns, int(self.at_ns[0]), row.k, powers)
 
     def _plateau(self, each: plateaus.Plateau, powers: list[Reduced], polls: Sequence[dict]) -> dict:
         """Bytes and s since the first I/O, MB/s, energy, write amplification; what is None has its `..._why`."""
@@ -136,7 +137,11 @@ def rested(rows: Sequence["Row"]) -> list[cache_recovery.Rest]:
         if cache is None and fast and len(only) == 1 and only[0]["bw_mean_MBps"] < (min(fast) * max(slow)) ** 0.5:
             cache = 0.0
         if cache is not None:
-            out.append(cache_recovery.Rest(row.found["rest_s"], cache, row.found["rest_J"]))
+            out.append(
+                cache_recovery.Rest(
+                    *(row.found["rest_s"], cache), *(row.found.get(f"rest_{key}") for key in ("J", "error_J"))
+                )
+            )
     return out
 
 
@@ -171,6 +176,16 @@ def _amplified(edges, moved, first: bool, last: bool, at_ns, done, polls: Sequen
         return None, f"{len(of)} SMART readings in it, with {100 * covered:.0f} % of what was written between"
     found = wa.between(of[0], of[-1])
     return found, found.why
+
+
+def _rest_error_J(begin_ns: int, end_ns: int, k: int, powers: list[Reduced]) -> float | None:
+    """Of the rest's energy (k = 2), in J of drive time."""
+    edges, host_s = [begin_ns, end_ns], (end_ns - begin_ns) / SECOND_NS
+    if not powers or host_s <= 0 or not rails.known(powers, edges).all():
+        return None
+    watts = [float(np.diff(power.integral_J(edges))[0]) / host_s for power in powers]
+    found = rails.uncertainty_W(powers, edges, watts) * host_s / k
+    return found if np.isfinite(found) else None
 
 
 def _rest(begin_ns: int, end_ns: int, k: int, powers: list[Reduced]) -> dict:

@@ -11,7 +11,8 @@ drive. Awake is the visit with the highest mean power. With P_hi and P_lo, the p
 The power has come down, or risen, where it passes the middle between P_hi and P_lo. Times are as fine as the samples;
 entering includes the command that asks for the state."""
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -22,6 +23,7 @@ from ssdrig.meter import rails
 from ssdrig.meter.reduced import Asked, Reduced
 from ssdrig.meter.uncertainty import UNTIMED
 from ssdrig.plan.shows import listed
+from ssdrig.uncertain import Uncertain, difference, ratio
 
 if TYPE_CHECKING:
     from ssdrig.analysis.table import Row
@@ -96,8 +98,10 @@ class Visited(NamedTuple):
         stays = [_stay(visit, powers) for visit in self.visits]
         known = [(stay["mean_W"], visit) for stay, visit in zip(stays, self.visits, strict=True) if stay["mean_W"]]
         awake_W, awake = max(known, key=lambda pair: pair[0], default=(None, None))
+        awake_stay = next((stay for stay, visit in zip(stays, self.visits, strict=True) if visit is awake), None)
         for stay, visit in zip(stays, self.visits, strict=True):
             slept = _slept(visit, stay["mean_W"], awake_W, awake, powers)
+            slept |= break_even(stay, slept, awake_stay)
             visit.row.found = {"kind": "power-state", **stay, **slept}
 
 
@@ -180,8 +184,7 @@ def _slept(visit: Visit, low_W, awake_W, awake: Visit | None, powers: list[Reduc
         }
     if None not in (out["enter_J"], out["exit_J"]):
         wake_J = out["enter_J"] + out["exit_J"] + saved_W * out["exit_ms"] / 1e3
-        out["wake_error_J"] = saved_W * error_ms / 1e3
-        out |= {"wake_J": wake_J, "break_even_s": wake_J / saved_W}
+        out |= {"wake_J": wake_J, "wake_error_J": saved_W * error_ms / 1e3}
     lacking = "no fall of its power behind `set`" if entry is None else "no rise of its power before the first I/O"
     return out | {"why": None if out["wake_J"] is not None else lacking}
 
@@ -190,6 +193,24 @@ def _error_ns(visit: Visit, powers: list[Reduced]) -> float:
     """By how much the begin of `set` (without one, of the stay) may be off."""
     at_ns = visit.begin_ns if visit.set_ns is None else visit.set_ns
     return max(float(power.edges([at_ns]).error_ns[0]) for power in powers)
+
+
+def break_even(stay: Mapping, slept: Mapping, awake: Mapping | None) -> dict:
+    """`wake_error_J`, with that of the time in it, and `break_even_s` with its error. P - P_lo is off by what P_lo is
+    for as long as entering takes, P - P_hi by what P_hi is while the drive wakes."""
+    out: dict = {"break_even_s": None, "break_even_error_s": None}
+    if slept["wake_J"] is None or awake is None:
+        return out
+    low, high = (Uncertain(each["mean_W"], each["uncertainty_W"]) for each in (stay, awake))
+    saved = difference(high, low)
+    if saved.error is None or low.error is None or high.error is None:
+        return out
+    exit_s = slept["exit_ms"] / 1e3
+    entering_J, leaving_J = low.error * slept["entry_ms"] / 1e3, high.error * (exit_s + TAIL_NS / SECOND_NS)
+    error_J = math.hypot(entering_J, leaving_J, saved.error * exit_s, slept.get("wake_error_J") or 0.0)
+    found = ratio(Uncertain(slept["wake_J"], error_J), saved)
+    why = {} if found.value is not None else {"why": AWAKE}
+    return out | {"wake_error_J": error_J, "break_even_s": found.value, "break_even_error_s": found.error} | why
 
 
 def _watts(powers: list[Reduced], edges_ns: np.ndarray) -> np.ndarray:

@@ -4,7 +4,7 @@ reported and the rig measured. Pure.
     tau dT/dt = T_rest + R P - T
 
 For a given tau the temperature is linear in T(0), T_rest and R, so that only tau is searched for (variable projection:
-Golub and Pereyra, SIAM Journal on Numerical Analysis 10, 1973). Standard errors are those of the linearised fit. The
+Golub and Pereyra, SIAM Journal on Numerical Analysis 10, 1973). Errors, of 95 %, are those of the linearised fit. The
 sensor of a drive says whole degrees: their rounding is part of the scatter. Heatsink, airflow and the temperature of
 the air belong to the result and are not known here: T_rest is where the drive would end without any power."""
 
@@ -12,6 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
+
+from ssdrig.uncertain import t95
 
 FEWEST = 12  # readings
 LEAST_K = 3.0  # that they must differ by
@@ -22,7 +24,7 @@ NO_WARMER_K = 2.0  # a drive that throttles does not get warmer by more
 
 
 class Body(NamedTuple):
-    """R and tau, each with its standard error; T_rest; `scatter_K` of the readings about the fit. None: `why`."""
+    """R and tau, each with its error; T_rest; `scatter_K` of the readings about the fit. None: `why`."""
 
     K_per_W: float | None = None
     K_per_W_error: float | None = None
@@ -62,7 +64,7 @@ def fit(at_s: ArrayLike, celsius: ArrayLike, edges_s: ArrayLike, power_W: ArrayL
     by_tau = (_model(t, edges, watts, tau + step) - _model(t, edges, watts, tau - step)) @ [start, rest, R] / (2 * step)
     jacobian = np.column_stack([_model(t, edges, watts, tau), by_tau])
     scatter = square / (len(t) - 4)
-    errors_of = np.sqrt(scatter * np.diag(np.linalg.pinv(jacobian.T @ jacobian)))
+    errors_of = t95(len(t) - 4) * np.sqrt(scatter * np.diag(np.linalg.pinv(jacobian.T @ jacobian)))
     return out._replace(
         K_per_W=float(R),
         K_per_W_error=float(errors_of[2]),

@@ -155,9 +155,10 @@ def slc_cache(tables: Sequence[Table]) -> str:
         if back["rate_Bps"] is None:
             out.append(f"how fast it comes back is not known: {back['why']}")
             continue
-        cost = back["energy_J_per_GB"]
-        joules = f" for {figure(cost)} J each GB" if cost is not None else ""
-        rate = f"{figure(back['rate_Bps'] / 1e6)} MB/s of it come back{joules}"
+        cost = Uncertain(back["energy_J_per_GB"], back["energy_error_J_per_GB"])
+        joules = f" for {plus_minus(cost, 'J')} each GB" if cost.value is not None else ""
+        speed = Uncertain(back["rate_Bps"], back["rate_error_Bps"]).scaled(1e-6)
+        rate = f"{plus_minus(speed, 'MB/s')} of it come back{joules}"
         out.append(f"{rate}, from {figure(back['delay_s'])} s of rest on")
     text = "; ".join(out)
     return f"{text[:1].upper()}{text[1:]}." if text else ""

@@ -212,7 +212,7 @@ def plus_minus(found: Uncertain, unit: str = "") -> str:
     if found.value is None:
         return "–"
     after = f" {unit}" if unit else ""
-    if not found.error or not math.isfinite(found.error):
+    if found.error is None or not math.isfinite(found.error) or found.error <= 1e-6 * abs(found.value):
         return figure(found.value) + after
     places = min(6, max(0, 1 - math.floor(math.log10(found.error))))
     return f"{number(found.value, places)} ± {number(found.error, places)}{after}"

@@ -7,7 +7,8 @@ from ssdrig.analysis import cache_recovery as law
 from ssdrig.analysis import filling
 from ssdrig.analysis.table import Row, Table
 from ssdrig.report import svg
-from ssdrig.report.shown import Context, figure, panel, point, rows_at
+from ssdrig.report.shown import Context, figure, panel, plus_minus, point, rows_at
+from ssdrig.uncertain import Uncertain
 from ssdrig.words import size
 
 WIDTH, HEIGHT = 640, 320
@@ -118,11 +119,14 @@ def recovery_in_words(found: law.Recovery, left_out: int = 0) -> list[str]:
     if found.rate_Bps is None:
         lines.append(f"folding rate not known: {found.why}")
     else:
-        rate = f"{figure(found.rate_Bps / 1e6)} MB/s of cache came back, from {figure(found.delay_s)} s of rest on"
+        speed = plus_minus(Uncertain(found.rate_Bps, found.rate_error_Bps).scaled(1e-6), "MB/s")
+        begun = plus_minus(Uncertain(found.delay_s, found.delay_error_s), "s")
+        rate = f"{speed} of cache came back, from {begun} of rest on"
         lines.append(f"{rate}; by {found.used} rests")
     if found.energy_J_per_GB is None:
         lines.append(f"energy of folding not known: {found.energy_why}")
     else:
         power = f"{figure(found.folding_W)} W while it folded, {figure(found.floor_W)} W at rest"
-        lines.append(f"{figure(found.energy_J_per_GB)} J for each GB that came back: {power}")
+        cost = plus_minus(Uncertain(found.energy_J_per_GB, found.energy_error_J_per_GB), "J")
+        lines.append(f"{cost} for each GB that came back: {power}")
     return lines

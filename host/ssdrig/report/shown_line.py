@@ -62,4 +62,4 @@ def in_words(line: load_line.Line) -> str:
         return f"no line: {line.why}{left}"
     awake = f"{figure(line.P0_W)} W ± {figure(line.P0_error_W)} W to keep it awake"
     more = f"{figure(line.e_uJ)} µJ ± {figure(line.e_error_uJ)} µJ for one more I/O"
-    return f"{awake}, {more} (standard errors); by {line.used} points{left}"
+    return f"{awake}, {more}; by {line.used} points{left}"

@@ -84,7 +84,7 @@ def cells(rows: Sequence[Row], rated: Sequence[Mapping]) -> list[Cell]:
         mean("exit_ms"),
         mean("first_io_ms"),
         mean("wake_J", 1e3, "wake_error_J"),
-        mean("break_even_s", 1e3),
+        mean("break_even_s", 1e3, "break_even_error_s"),
     ]
 
 

@@ -47,7 +47,7 @@ def in_words(of: dict) -> list[str]:
         tau = f"time constant {figure(of['tau_s'])} s ± {figure(of['tau_error_s'])} s"
         rest = f"{figure(of['rest_C'])} °C without power"
         by = f"by {of['readings']} readings, {figure(of['scatter_K'])} K about the fit"
-        lines = [f"{R}, {tau}, {rest} (standard errors); {by}"]
+        lines = [f"{R}, {tau}, {rest}; {by}"]
     slowed = of["throttled"]
     if slowed["celsius"] is None:
         lines.append(f"no throttling seen: {slowed['why']}")

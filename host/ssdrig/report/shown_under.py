@@ -4,12 +4,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ssdrig.analysis import errors
 from ssdrig.analysis import under as told_apart
 from ssdrig.analysis.table import Row, Table
 from ssdrig.load import fiotext
 from ssdrig.report import numbers, svg
 from ssdrig.report.numbers import Cell
-from ssdrig.report.shown import Context, figure, panel
+from ssdrig.report.shown import Context, figure, panel, plus_minus
+from ssdrig.uncertain import UNKNOWN, Uncertain, ratio
 
 WIDTH, HEIGHT = 480, 320
 LATENCIES = (
@@ -32,9 +34,9 @@ def under(context: Context) -> str:
         if not rows:
             out.append(panel(title, "<p>not run</p>"))
             continue
-        alone_iops = written_alone(each, str(context.show["against"]))
-        lines = [(_named(row), cells(row, alone_iops)) for row in rows]
-        known = "not known" if alone_iops is None else f"{figure(alone_iops)} IOPS"
+        alone = written_alone(each, str(context.show["against"]))
+        lines = [(_named(row), cells(row, alone)) for row in rows]
+        known = "not known" if alone.value is None else plus_minus(alone, "IOPS")
         soft = (
             f"Reads and writes are threads of their own. What it writes alone: {known}, of {context.show['against']}."
         )
@@ -53,22 +55,33 @@ def reads(row: Row) -> dict:
     return told_apart.side(counts, host_s, row.k)
 
 
-def written_alone(each: Table, path: str) -> float | None:
+def written_alone(each: Table, path: str) -> Uncertain:
     """What the drive writes a second with nothing beside it: in the window `steady` of that step, where it has one."""
     row = next((row for row in each.of(path)), None)
     if row is None:
-        return None
-    return row.value("iops", "steady" if row.windows.get("steady") else "all")
+        return Uncertain(None, None, UNKNOWN, f"{path} was not carried out")
+    return errors.of("iops_mean", row.windows.get("steady") or row.windows.get("all") or {})
 
 
-def cells(row: Row, alone_iops: float | None) -> list[Cell]:
+def share_percent(row: Row, done: float | None, alone: Uncertain) -> Uncertain:
+    """Of what the drive writes alone. Its writes scatter as all its I/Os do."""
+    of_all = errors.of("iops_mean", row.windows.get("all") or {})
+    if done is None or alone.value is None:
+        return Uncertain(None, None, UNKNOWN, "what it writes alone is not known")
+    if not done:
+        return Uncertain(0.0, 0.0)
+    error = of_all.error / of_all.value * done if of_all.error is not None and of_all.value else None
+    return ratio(Uncertain(done, error), alone).scaled(100)
+
+
+def cells(row: Row, alone: Uncertain) -> list[Cell]:
     """In the order of HEADS."""
     of, writes = reads(row), row.found.get("writes") or {}
     done = writes.get("iops", 0.0 if row.act.keys["read"] == 100 else None)
-    share = None if done is None or not alone_iops else 100 * done / alone_iops
+    share = share_percent(row, done, alone)
     return [
         Cell(done),
-        Cell(share, why="what it writes alone is not known"),
+        Cell(share.value, share.error, share.why),
         Cell(of["iops"]),
         *(Cell(of[key], why=told_apart.WHY) for key, _ in LATENCIES),
         Cell(writes.get("mean_us"), why="no writes"),

@@ -4,7 +4,8 @@ in longer pauses both rise by a step."""
 from ssdrig.analysis.table import Row, Table
 from ssdrig.report import numbers, svg
 from ssdrig.report.numbers import Cell
-from ssdrig.report.shown import Context, figure, panel, points, rows_at
+from ssdrig.report.shown import Context, figure, panel, plus_minus, points, rows_at
+from ssdrig.uncertain import NO_DIFFERENCE, UNKNOWN, Uncertain, difference
 
 WIDTH, HEIGHT = 480, 320
 HEADS = (
@@ -22,18 +23,20 @@ def wakes(context: Context) -> str:
     out = []
     for path in context.paths:
         for each, name in context.runs():
-            floor_W = floor(each, str(context.show["rest"]))
+            rest = floor(each, str(context.show["rest"]))
             found = [
-                (row, above_mJ(row, floor_W)) for every in points(each, path, "every") for row in _at(each, path, every)
+                (row, above_mJ(row, rest).value)
+                for every in points(each, path, "every")
+                for row in _at(each, path, every)
             ]
             title = context.title("A single I/O after a pause", "", path) + name
-            lines = [(str(row.act.point["every"]), cells(row, floor_W)) for row, _ in found]
+            lines = [(str(row.act.point["every"]), cells(row, rest)) for row, _ in found]
             median = [(row.act.keys["every"], _us(row, "p50")) for row, _ in found]
             longest = [(row.act.keys["every"], row.value("lat_max")) for row, _ in found]
             energy = [(row.act.keys["every"], mJ) for row, mJ in found]
             plots = _plot(f"{title}, latency", [("median", median), ("longest", longest)], "Latency, µs")
             plots += _plot(f"{title}, energy", [("above the floor", energy)], "Energy above the floor, mJ")
-            known = "not known" if floor_W is None else f"{figure(floor_W)} W"
+            known = "not known" if rest.value is None else plus_minus(rest, "W")
             out.append(panel(title, plots + numbers.rows("Pause", HEADS, lines), f"{SOFT} Its floor: {known}.", "wide"))
     return "".join(out)
 
@@ -42,23 +45,34 @@ def _at(each: Table, path: str, every) -> list[Row]:
     return rows_at(each, path, {"every": every})
 
 
-def floor(each: Table, rest: str) -> float | None:
+def floor(each: Table, rest: str) -> Uncertain:
     """Power of the drive at rest: of the idle step that lasted until it was quiet."""
-    return next((row.found.get("floor_W") for row in each.rows if row.act.path == rest and row.found), None)
+    found = next((row.found for row in each.rows if row.act.path == rest and row.found), {})
+    return Uncertain(found.get("floor_W"), found.get("floor_error_W"))
 
 
-def above_mJ(row: Row, floor_W: float | None) -> float | None:
-    """mJ of drive time for each I/O, beside the floor for as long."""
+def above_mJ(row: Row, rest: Uncertain) -> Uncertain:
+    """mJ of drive time for each I/O, beside the floor for as long; null where it is no more than both are uncertain by.
+    Where their errors are not known, neither is its own."""
     whole = row.windows.get("all") or {}
-    if floor_W is None or not whole.get("ios") or whole.get("energy_J") is None:
-        return None
-    return 1e3 * (whole["energy_J"] - floor_W * (whole["t1_s"] - whole["t0_s"])) / whole["ios"]
+    if rest.value is None or not whole.get("ios") or whole.get("energy_J") is None:
+        return Uncertain(None, None, UNKNOWN)
+    percent, each = whole.get("power_uncertainty_percent"), 1e3 / whole["ios"]
+    drawn = Uncertain(whole["energy_J"], None if percent is None else percent / 100 * whole["energy_J"]).scaled(each)
+    still = rest.scaled(whole["t1_s"] - whole["t0_s"]).scaled(each)
+    if not (drawn.known and still.known):
+        return Uncertain((drawn.value or 0.0) - (still.value or 0.0))
+    found = difference(drawn, still)
+    if (found.value or 0.0) <= (found.error or 0.0):
+        return Uncertain(None, None, NO_DIFFERENCE, f"{plus_minus(found, 'mJ')}: no more than it is uncertain by")
+    return found
 
 
-def cells(row: Row, floor_W: float | None) -> list[Cell]:
+def cells(row: Row, rest: Uncertain) -> list[Cell]:
     """In the order of HEADS."""
-    each_uJ, above = row.value("uJ/IO"), above_mJ(row, floor_W)
-    no_floor = "the drive's floor is not known: no rest until it was quiet" if floor_W is None else row.why_not("uJ/IO")
+    each_uJ, above = row.value("uJ/IO"), above_mJ(row, rest)
+    no_floor = "the drive's floor is not known: no rest until it was quiet"
+    no_floor = above.why or (no_floor if rest.value is None else row.why_not("uJ/IO"))
     ios = (row.windows.get("all") or {}).get("ios")
     return [
         Cell(words=str(ios) if ios else "–"),
@@ -67,7 +81,7 @@ def cells(row: Row, floor_W: float | None) -> list[Cell]:
         Cell(row.value("lat_max"), why=row.why_not("lat_max")),
         Cell(row.value("W"), why=row.why_not("W")),
         Cell(None if each_uJ is None else each_uJ / 1e3, why=row.why_not("uJ/IO")),
-        Cell(above, why=no_floor),
+        Cell(above.value, above.error, no_floor),
     ]
 
 

@@ -1,0 +1,277 @@
+"""Every quotient and every straight line that analysis and report make: which of them are figures with an error, fed
+with noise of equal means here, and which need none. A new one fails until it has its place."""
+
+import ast
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import ssdrig
+from ssdrig import uncertain
+from ssdrig.analysis import average_power, cache_recovery, load_line, rest, sleep_states
+from ssdrig.report import shown_under, shown_wakes
+from ssdrig.uncertain import Uncertain, mean_error
+
+DRAWS = 1000
+ROOM = Path(ssdrig.__file__).parent
+
+# a quotient of counts, times or bytes that are known exactly, or the same figure in another unit
+EXACT = """
+analysis/act_energy: whole
+analysis/average_power: average, _power_W
+analysis/below_second: place
+analysis/bursts: of
+analysis/cuts: coverage, folders, trend
+analysis/energy_parts: of
+analysis/figures: _over_provisioning, figures_of
+analysis/filling: _amplified, _plateau, _rest_error_J, put, read, thinned
+analysis/fio: load_step
+analysis/gaps: of_rows
+analysis/in_flight: of_load
+analysis/kept: found, put
+analysis/minutes: of
+analysis/own_report: _energy, _power, place
+analysis/power: _energy
+analysis/rated_life: _energy_J_per_GB, _rated, life
+analysis/recovery: of
+analysis/row_figures: _io, _wear, folder_of
+analysis/sleep_states: _stay, _visit, _watts, entry_ns
+analysis/steady_state: judge, of
+analysis/table: together
+analysis/thermal: throttled
+analysis/timeline: _job, _part
+analysis/trust: _badness, _of_power, _samples, host_of
+analysis/under: side
+analysis/window_figures: _drive_writes, _energy, _iops, _latency, _split, littles, own_power, percentiles, ratios
+analysis/witness: _in_window, _together, kernel
+report/by_second: seconds
+report/comparable: conditions
+report/csv_files: write
+report/cuts_said: smart
+report/library: op_of
+report/page: rail_row
+report/phases: rows
+report/review_says: endurance
+report/shown_along: by_minute, over_written
+report/shown_kept: _bad
+report/words: unit
+"""
+# what makes an error, or decides by one
+OF_ERRORS = """
+analysis/errors: _of_power, of_percentiles, of_window
+analysis/gaps: widen
+analysis/smart: _shares, window_wa
+analysis/thermal: _model, fit
+analysis/wear_run: amplification
+analysis/window_figures: _mean, _uncertainty_percent
+report/cards: spread
+report/shown_under: share_percent
+report/shown_wakes: above_mJ
+report/verdict: _alone, _field, _pair, _spread
+"""
+# places on a plot or a page
+DRAWN = """
+report/cards: card
+report/cut_plots: __call__, _load, ages, all_cuts
+report/embed: style
+report/pack: _codes
+report/pack_samples: _codes, _samples, _scale
+report/page: render, scripts_of
+report/plates: heat, histogram, slower
+report/review_page: render
+report/shown_cuts: _window
+report/shown_latency: _over_time, _slower
+report/shown_parts: _labels
+report/shown_points: _cell, bars
+report/still: series
+report/svg: all, short, ticks
+"""
+
+
+def listed(text: str) -> set[str]:
+    lines = (line.partition(": ") for line in text.strip().splitlines())
+    return {f"{module}.{name}" for module, _, names in lines for name in names.split(", ")}
+
+
+def constant(node: ast.AST) -> bool:
+    """A number, a unit's name, a count of things or a path: no figure."""
+    if isinstance(node, ast.BinOp):
+        return constant(node.left) and constant(node.right)
+    if isinstance(node, ast.UnaryOp):
+        return constant(node.operand)
+    if isinstance(node, ast.Attribute | ast.Name):
+        name = node.attr if isinstance(node, ast.Attribute) else node.id
+        return name.isupper() or name in ("k", "itemsize")
+    if isinstance(node, ast.Call):
+        return isinstance(node.func, ast.Name) and node.func.id == "len"
+    return isinstance(node, ast.Constant)
+
+
+def quotients() -> set[str]:
+    """Each function of analysis and report that divides by what is no constant, or fits a line by itself."""
+    found = set()
+    for path in [*ROOM.glob("analysis/*.py"), *ROOM.glob("report/*.py")]:
+        for function in ast.walk(ast.parse(path.read_text())):
+            if not isinstance(function, ast.FunctionDef):
+                continue
+            for node in ast.walk(function):
+                divides = isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div) and not constant(node.right)
+                fits = isinstance(node, ast.Attribute) and node.attr in ("polyfit", "true_divide", "divide")
+                if divides or fits:
+                    found.add(f"{path.parent.name}/{path.stem}.{function.name}")
+    return found
+
+
+def test_every_quotient_has_its_place():
+    places = [listed(text) for text in (EXACT, OF_ERRORS, DRAWN)]
+    assert sum(map(len, places)) == len(set().union(*places))
+    made = quotients()
+    assert made - set().union(*places) == set(), "a new quotient: make it by uncertain.py, or say why it needs no error"
+    assert set().union(*places) - made == set(), "no longer there"
+
+
+CORE = ("ratio", "difference", "line", "propagated")
+WHOLE = {f"uncertain.{name}" for name in CORE}
+
+
+def makers() -> set[str]:
+    """Each function, anywhere, that makes a ratio, a difference or a line of uncertain.py."""
+    found = set()
+    for path in ROOM.rglob("*.py"):
+        tree = ast.parse(path.read_text())
+        froms = [
+            node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module == "ssdrig.uncertain"
+        ]
+        ours = {alias.asname or alias.name for node in froms for alias in node.names if alias.name in CORE}
+        for function in ast.walk(tree):
+            if isinstance(function, ast.FunctionDef) and path.name != "uncertain.py":
+                calls = [ast.unparse(node.func) for node in ast.walk(function) if isinstance(node, ast.Call)]
+                if any(call in ours or call in WHOLE for call in calls):
+                    found.add(f"{path.relative_to(ROOM).with_suffix('')}.{function.name}")
+    return found
+
+
+# ---- each maker, fed with noise of equal means: (value, error) or null, and the truth
+
+
+def drawn(rng, mean=1000.0, sd=150.0, n=20) -> Uncertain:
+    values = rng.normal(mean, sd, n)
+    return Uncertain(float(values.mean()), mean_error(values))
+
+
+def of_rest(rng):
+    """Two rests that take as much, one of which wrote."""
+    rows = []
+    for nand in (0, 10**8):
+        above = drawn(rng, 1.0, 0.1)
+        found = {"kind": "quiet", "reached": True, "above_J": above.value, "above_error_J": above.error}
+        rows.append(type("Row", (), {"state": "done", "found": found | {"nand_written_bytes": nand}}))
+    rest.per_GB(rows, 512_000)
+    found = rows[1].found
+    return Uncertain(found["J_per_GB"], found["J_per_GB_error"], None if found["J_per_GB"] else "x"), 0.0
+
+
+def of_break_even(rng):
+    """A state whose power is that of the awake drive."""
+    low, high = (drawn(rng, 0.5, 0.05) for _ in range(2))
+    stays = [{"mean_W": one.value, "uncertainty_W": one.error} for one in (low, high)]
+    slept = {"wake_J": 0.02, "entry_ms": 10.0, "exit_ms": 5.0}
+    found = sleep_states.break_even(stays[0], slept, stays[1])
+    return Uncertain(found["break_even_s"], found["break_even_error_s"]), math.inf
+
+
+def of_recovery_rate(rng):
+    """Rests of any length after which as much came back: no rate, no energy of folding."""
+    rests = [cache_recovery.Rest(t, float(rng.normal(1e9, 1e8)), 1.0 * t, 0.01) for t in (1, 2, 3, 5, 8, 13)]
+    found = cache_recovery.of([*rests, cache_recovery.Rest(60, 4e9, 60.0, 0.01)])
+    return Uncertain(found.rate_Bps, found.rate_error_Bps), 0.0
+
+
+def of_folding_energy(rng):
+    """Rests that take as much while the drive folds as later."""
+    noise = lambda t: float(rng.normal(1.0 * t, 0.05))
+    rests = [cache_recovery.Rest(t, 0.5e9 * t, noise(t), 0.1) for t in (1, 2, 3, 4, 5, 6)]
+    more = [cache_recovery.Rest(t, 4e9, noise(t), 0.1) for t in (60, 80)]
+    found = cache_recovery.of([*rests, *more])
+    return Uncertain(found.energy_J_per_GB, found.energy_error_J_per_GB), 0.0
+
+
+def of_load_line(rng):
+    """Power that no I/O changes."""
+    points = [load_line.Point(rate, float(rng.normal(2.0, 0.05))) for rate in (0, 100, 500, 1000, 2000, 5000)]
+    found = load_line.fit(points)
+    return Uncertain(found.e_uJ, found.e_error_uJ), 0.0
+
+
+def of_average_power(rng):
+    """A benchmark that draws what the drive draws at rest."""
+    bench, idle = drawn(rng, 1.0, 0.1), drawn(rng, 1.0, 0.1)
+    measured = average_power.Measured(1000 * bench.value, 1000.0, 1e9, idle.value)
+    errors = {"bench_J": 1000 * bench.error, "idle_W": idle.error}
+    found = average_power.average(measured, 1e9, errors=errors)
+    return Uncertain(found.power_W, found.power_error_W), 1.0
+
+
+class Row:
+    def __init__(self, whole):
+        self.windows = {"all": whole}
+
+
+def of_wake(rng):
+    """I/Os that take nothing beside the rest."""
+    watts, floor = drawn(rng, 0.05, 0.005), drawn(rng, 0.05, 0.005)
+    percent = 100 * watts.error / watts.value
+    whole = {"ios": 30, "energy_J": 100 * watts.value, "t0_s": 0.0, "t1_s": 100.0, "power_uncertainty_percent": percent}
+    return shown_wakes.above_mJ(Row(whole), floor), 0.0
+
+
+def of_share(rng):
+    """Writes beside reads as fast as alone."""
+    beside, alone = drawn(rng), drawn(rng)
+    row = Row({"iops_mean": beside.value, "errors": {"iops_mean": beside.error}})
+    return shown_under.share_percent(row, beside.value, alone), 100.0
+
+
+MAKERS = {
+    "analysis/rest.per_GB": of_rest,
+    "analysis/sleep_states.break_even": of_break_even,
+    "analysis/cache_recovery.of": of_recovery_rate,
+    "analysis/cache_recovery._energy": of_folding_energy,
+    "analysis/cache_recovery._watts": of_folding_energy,
+    "analysis/load_line.fit": of_load_line,
+    "analysis/average_power.average": of_average_power,
+    "report/shown_wakes.above_mJ": of_wake,
+    "report/shown_under.share_percent": of_share,
+}
+ELSEWHERE = {"plan/formula._of"}  # test_uncertain.py: each formula of each plan
+
+
+def test_every_maker_is_fed():
+    assert makers() == set(MAKERS) | ELSEWHERE
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_a_maker_fed_with_noise_of_equal_means(name):
+    rng, right = np.random.default_rng(sum(map(ord, name))), 0
+    for _ in range(DRAWS):
+        found, truth = MAKERS[name](rng)
+        if found.value is not None:
+            assert found.error is not None
+        right += found.value is None or abs(found.value - truth) <= found.error
+    assert right / DRAWS >= 0.95
+
+
+def test_a_line_holds_the_truth():
+    rng, right, zero = np.random.default_rng(3), 0, 0
+    for _ in range(DRAWS):
+        x = np.array([1.0, 2.0, 3.0, 5.0, 8.0])
+        made = uncertain.line(x, 4 * x - 6 + rng.normal(0, 0.5, 5))
+        right += abs(made.slope.value - 4) <= made.slope.error
+        zero += made.zero.value is None or abs(made.zero.value - 1.5) <= made.zero.error
+    assert right / DRAWS >= 0.94 and zero / DRAWS >= 0.94
+    two = uncertain.line([1.0, 3.0], [2.0, 6.0], [0.1, 0.1])
+    assert two.slope.value == 2 and two.slope.error == pytest.approx(math.hypot(0.1, 0.1) / 2)
+    assert uncertain.line([1.0, 3.0], [2.0, 6.0]).slope.reason == uncertain.NO_ERROR
+    assert uncertain.line([1.0, 1.0], [2.0, 6.0]).slope.value is None
