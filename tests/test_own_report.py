@@ -72,7 +72,7 @@ def a_run(seed: int, says: float, length_s: int = 120, every_s: float = 10.0, ch
     gain = 1 + rng.normal(0, RIG_PERCENT / 200)
     data = RunData({}, [], "complete", None, 1, t0_ns=0)
     data.snapshots = snapshots(t_ns, energy_J, ticks, says)
-    own_report.place(data, meter(lambda t_ns: gain * energy_J(t_ns), error_ns))
+    own_report.place(data, meter(lambda t_ns: gain * energy_J(t_ns - error_ns), error_ns))
     return data, own_report.compare(data, 0, length_s * S, RIG_PERCENT)
 
 
@@ -80,6 +80,17 @@ def test_an_honest_drive_is_found_honest_in_95_of_100_runs():
     found = [a_run(seed, 1.0)[1] for seed in range(100)]
     assert sum(abs(each.ratio - 1) <= each.error for each in found) >= 95
     assert np.median([each.error for each in found]) < 0.05  # and it says something
+
+
+@pytest.mark.parametrize("error_s", [0.05, 0.4, 2.0])
+def test_an_honest_drive_is_not_accused_by_a_clock_that_is_late(error_s):
+    """The rig's times are off by as much as they may be, and the load's power changes by a third all the time."""
+    found = [a_run(seed, 1.0, changing=0.33, error_ns=error_s * S)[1] for seed in range(60)]
+    said = [each for each in found if each.ratio is not None]
+    assert sum(abs(each.ratio - 1) <= each.error for each in said) >= 0.95 * len(said)
+    prompt = [a_run(seed, 1.0, changing=0.33)[1] for seed in range(60)]
+    wider = [late.error > early.error for late, early in zip(found, prompt, strict=True) if late.error and early.error]
+    assert all(wider) and (wider or not said)
 
 
 def test_a_drive_that_is_10_percent_off_is_found_in_the_first_run():

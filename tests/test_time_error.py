@@ -158,3 +158,21 @@ def test_a_row_of_a_plan_carries_the_error_or_is_null_with_its_reason(tmp_path, 
             why = next(note for note in row.notes if note.startswith("power_mean_W"))
             assert uncertainty.UNTIMED in why or rails.NO_POWER in why
     assert any(row.windows["all"]["power_mean_W"] is None for row in rows) != known
+
+
+def test_what_is_interpolated_over_gaps_counts(tmp_path):
+    """Frames of 0.5 to 0.9 s lost from a drive that takes 1 W and 4 W in turn: the truth is inside what is stated."""
+
+    def watts(t_s):
+        return np.where(np.floor(t_s / 1.3) % 2 == 0, 4.0, 1.0)
+
+    true_J, inside, rng = float(watts(np.arange(0, 30, 1e-4)).mean()) * 30, 0, np.random.default_rng(1)
+    clean = synthetic_run.run_of(tmp_path / "clean", IOPS, zoom_s=20, watts=watts)[1]["windows"]["all"]
+    assert clean["energy_J"] == pytest.approx(true_J, rel=2e-3)
+    for n in range(20):
+        first = int(rng.integers(300, 700))
+        lost = range(first, first + int(rng.integers(14, 26)))
+        f = synthetic_run.run_of(tmp_path / str(n), IOPS, zoom_s=20, watts=watts, lose_frames=lost)[1]["windows"]["all"]
+        assert f["filled_s"] > 0.3 and f["power_uncertainty_percent"] > clean["power_uncertainty_percent"]
+        inside += abs(f["energy_J"] / true_J - 1) * 100 <= f["power_uncertainty_percent"]
+    assert inside >= 19

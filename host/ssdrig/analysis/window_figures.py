@@ -156,7 +156,10 @@ def figures_in(data: RunData, window: Window) -> dict:
     out |= _latency(data, window, notes)
     out |= littles(data, out, notes)
     out |= _energy(data, window, out["ios"], notes)
-    out |= peak_power.of(data, window, notes)
+    if any(note.startswith(f"{TIMED}: ") for note in notes):
+        notes.append("peak_100us_W, peak_100us_uncertainty_W: which seconds are of the window is not known")
+    else:
+        out |= peak_power.of(data, window, notes)
     out |= own_power(data, window, out["power_uncertainty_percent"], notes)
     out |= wear(data, window, notes)
     out |= temperature(data, window, notes)
