@@ -23,6 +23,7 @@ COUNTS = {
     "seeds": "of powerloss-recall: campaigns with each fault",
     "cuts": "of powerloss-aim and powerloss-long, for a shorter one",
     "kills": "of powerloss-kill, for a shorter one",
+    "plans": "of busy, for a shorter one: the first so many",
 }
 
 
