@@ -28,8 +28,10 @@ def timer_slack(ns: int) -> None:
 
 
 def urgent() -> str:
-    """This thread runs before all that are not of real time, from now on; where the system forbids that, before as many
-    as it may. What it is now, in words."""
+    """This thread runs before all that are not of real time, from now on; where the system forbids that, or there is
+    but one CPU for all, it gets more than others. What it is now, in words."""
+    if len(os.sched_getaffinity(0)) < 2:
+        return favoured()
     try:
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
     except OSError:
