@@ -8,7 +8,7 @@ from small_plans import DRIVE, FILLED, HEAD
 
 from ssdrig import steps
 from ssdrig.errors import UsageError
-from ssdrig.plan.laid import NOTHING
+from ssdrig.rules.laid import NOTHING
 from ssdrig.run import budget, engine, prepare
 
 PLAN = (

@@ -1,10 +1,10 @@
-"""plan/laid.py: what the steps before a load have written, as far as it uses up the spare area."""
+"""rules/laid.py: what the steps before a load have written, as far as it uses up the spare area."""
 
 import pytest
 from small_plans import DRIVE, FILLED, HEAD
 
-from ssdrig.plan import laid
-from ssdrig.plan.laid import NOTHING, Laid
+from ssdrig.rules import laid
+from ssdrig.rules.laid import NOTHING, Laid
 from ssdrig.run import prepare
 
 GIB = 1 << 30

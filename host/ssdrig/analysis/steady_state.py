@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ssdrig.analysis.rundata import RunData
-from ssdrig.plan import laid
-from ssdrig.plan.laid import Laid
-from ssdrig.rules import spare, steady
+from ssdrig.rules import laid, spare, steady
+from ssdrig.rules.laid import Laid
 
 if TYPE_CHECKING:
     from ssdrig.analysis.table import Row

@@ -249,17 +249,12 @@ def _by_class(act: "Act", drive: Mapping) -> Cost:
             amount = _bytes(entry.after, drive) if entry.after else 0
             if entry.past_spare and share:
                 amount = max(
-                    amount, spare.least_expected_bytes(act.range_bytes, drive["capacity_bytes"], raw_of(drive))
+                    amount, spare.least_expected_bytes(act.range_bytes, drive["capacity_bytes"], spare.raw_of(drive))
                 )
             if share and (soonest := amount / (share * fast_Bps)) < time_s[1]:
                 time_s = (max(time_s[0], soonest), time_s[1])
                 written = (min(written[1], max(written[0], amount)), written[1])
     return Cost(time_s, written, most, (1, 1), _log_bytes(act, time_s))
-
-
-def raw_of(drive: Mapping) -> int | None:
-    """Raw NAND of a drive; None where it is not known, or assumed."""
-    return None if drive.get("raw_nand_assumed") else drive.get("raw_nand_bytes")
 
 
 def _bytes(amount, drive: Mapping) -> float:

@@ -3,7 +3,7 @@ Pure.
 
 A plan prepares the drive by its first steps, those that no view shows. They may be left out where the drive had the
 same done to it since it was purged, or where they end in a steady state and a rule has shown that of the same writes: a
-steady state does not depend on the way to it. No state is carried over a rest (state.RESTS_S), and none that a repeat
+steady state does not depend on the way to it. No state is carried over a rest (laid.RESTS_S), and none that a repeat
 has left, whose points have written in turns."""
 
 import itertools

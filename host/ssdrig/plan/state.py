@@ -15,9 +15,8 @@ from dataclasses import dataclass, replace
 from ssdrig import steps, words
 from ssdrig.errors import UsageError
 from ssdrig.plan.expand import Act
+from ssdrig.rules.laid import RESTS_S
 from ssdrig.steps import replay
-
-RESTS_S = 60.0  # without I/O for longer, a steady drive is no longer steady
 
 
 @dataclass(frozen=True)

@@ -10,12 +10,13 @@ from pathlib import Path
 from ssdrig import journal, parts, review_folder
 from ssdrig.bench import Bench
 from ssdrig.errors import INTERRUPTED, DriveError, JournalError, RigError, SsdrigError
-from ssdrig.plan import history, laid, state
+from ssdrig.plan import history
 from ssdrig.plan.history import Left
 from ssdrig.plan.state import UNKNOWN
 from ssdrig.progress import Progress
 from ssdrig.review.order import Item, chained, host_s, item_of, on
 from ssdrig.review_folder import Done, Review
+from ssdrig.rules import laid
 from ssdrig.run import cut_short, given_again, prepare, resume, run, run_json
 from ssdrig.run.budget import Budget
 from ssdrig.run.cut_short import Story
@@ -143,7 +144,7 @@ class Carrying:
         """What of it still holds: no rest, and nobody else has written meanwhile."""
         folder = self.review.folder / self.by
         rested_s = (time.monotonic_ns() - self.since_ns) / 1e9 / self.here.drive["time_dilation"]
-        if self.now.state == UNKNOWN or rested_s > state.RESTS_S:
+        if self.now.state == UNKNOWN or rested_s > laid.RESTS_S:
             return Left()
         story = cut_short.read(folder)
         polled = cut_short.reading_of(cut_short.snapshot_of(self.here.poll(None)))

@@ -3,6 +3,7 @@ bytes as its raw NAND holds; only then does it have to collect garbage, and only
 the plateau of the fresh drive passes any rule of level and slope. Evidence is, first to last: a cliff seen; the raw
 NAND, where it is known; else two drive writes since the purge, one of them the fill. Pure."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -35,10 +36,15 @@ RECENT = 0.5  # share of the seconds past the cliff that the rule is applied to,
 BY = ("cliff", "raw", "written")
 
 
+def raw_of(drive: Mapping) -> int | None:
+    """Raw NAND of a drive in bytes; None where it is not known, or assumed."""
+    return None if drive.get("raw_nand_assumed") else drive.get("raw_nand_bytes")
+
+
 @dataclass(frozen=True)
 class Spare:
     """A drive at the begin of a load, in bytes. `raw_bytes`: of its NAND, None where it is not known (assumed is not
-    known). `valid_bytes`: that hold data; `churned_bytes`: overwritten at random since (plan/laid.py)."""
+    known). `valid_bytes`: that hold data; `churned_bytes`: overwritten at random since (laid.py)."""
 
     capacity_bytes: int
     raw_bytes: int | None = None

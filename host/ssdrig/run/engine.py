@@ -10,9 +10,8 @@ from math import isnan
 from ssdrig import steps
 from ssdrig.drive.target import block
 from ssdrig.drive.wear import wa
-from ssdrig.plan import laid
 from ssdrig.plan.expand import WRITES, Act, Repeat, tracked
-from ssdrig.rules import choose, ends
+from ssdrig.rules import choose, ends, laid
 from ssdrig.rules import spare as spares
 from ssdrig.rules.steady import ROUNDS
 from ssdrig.run.budget import Budget

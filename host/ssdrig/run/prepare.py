@@ -12,8 +12,8 @@ from ssdrig.errors import UsageError
 from ssdrig.load.fiojob import Job, job_file
 from ssdrig.plan import cost, expand, grammar, history, state
 from ssdrig.plan.expand import Act
-from ssdrig.plan.laid import NOTHING, Laid
 from ssdrig.rules import choose, ends
+from ssdrig.rules.laid import NOTHING, Laid
 from ssdrig.run import earlier, pairing
 from ssdrig.run.budget import Budget
 from ssdrig.terminal import printable

@@ -14,11 +14,12 @@ from ssdrig.arguments import add_dry_run
 from ssdrig.drive.target import confirm, guard, identity, inventory
 from ssdrig.drive.wear import warranty
 from ssdrig.errors import UsageError
-from ssdrig.plan import cost, laid, state
-from ssdrig.plan.laid import Laid
+from ssdrig.plan import cost, state
 from ssdrig.plan.state import UNKNOWN, State
 from ssdrig.powerloss.server_lock import ServerLock
 from ssdrig.progress import Progress
+from ssdrig.rules import laid
+from ssdrig.rules.laid import Laid
 from ssdrig.run import (
     able,
     cut_short,

@@ -131,8 +131,7 @@ LONGEST_S = 6 * 3600.0  # of a load that a rule ends and that names no time
 def carry_out(act, stage, number: int) -> dict:
     """I/O; done when its end has come, which is recorded."""
     from ssdrig.load import fioclock, fiotext
-    from ssdrig.plan import laid
-    from ssdrig.rules import ends
+    from ssdrig.rules import ends, laid
     from ssdrig.steps.pace import Pace, polled
 
     stage.bench.check()

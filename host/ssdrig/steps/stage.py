@@ -9,7 +9,7 @@ from threading import Event
 from typing import TYPE_CHECKING
 
 from ssdrig.errors import JournalError, SsdrigError, UsageError, words_of
-from ssdrig.plan.laid import NOTHING, Laid
+from ssdrig.rules.laid import NOTHING, Laid
 from ssdrig.words import size
 
 if TYPE_CHECKING:

@@ -1,14 +1,13 @@
 """What the steps of a plan have written to the drive since it was purged, as far as it uses up the spare area: what a
-load begins with (rules/spare.py). Where nobody knows, it counts too little rather than too much. Pure."""
+load begins with (spare.py). What is not known counts too little rather than too much. Pure."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
+from typing import Any
 
-from ssdrig.plan.cost import raw_of
-from ssdrig.plan.expand import Act
-from ssdrig.plan.state import RESTS_S
-from ssdrig.rules.spare import Spare
+from ssdrig.rules.spare import Spare, raw_of
 
+RESTS_S = 60.0  # without I/O for longer, a steady drive is no longer steady
 CHANGES = ("purge", "trim", "idle", "settle", "fill", "load", "wear", "replay")  # kinds of step that it depends on
 
 
@@ -25,9 +24,10 @@ class Laid:
 NOTHING = Laid()
 
 
-def after(laid: Laid, act: Act, moved_bytes: int | None = None) -> Laid:
-    """What an act leaves that was carried out to its end. `moved_bytes`: what it read and wrote; None: what its plan
-    says, nothing where another thing than an amount ends it."""
+def after(laid: Laid, act: Any, moved_bytes: int | None = None) -> Laid:
+    """What an act (plan.expand.Act) leaves that ran to its end.
+
+    moved_bytes: what it read and wrote; None: what its plan names, nothing where no amount ends it."""
     if act.not_run:
         return laid
     if act.do == "purge":
@@ -52,11 +52,11 @@ def after(laid: Laid, act: Act, moved_bytes: int | None = None) -> Laid:
     return laid
 
 
-def _written(act: Act, moved_bytes: int) -> int:
+def _written(act: Any, moved_bytes: int) -> int:
     return int(moved_bytes * (1 - act.keys["read"] / 100)) if act.do == "load" else moved_bytes
 
 
-def course(acts: Iterable[Act], laid: Laid = NOTHING) -> Laid:
+def course(acts: Iterable[Any], laid: Laid = NOTHING) -> Laid:
     """What acts leave, by their plan."""
     for act in acts:
         laid = after(laid, act)
