@@ -379,7 +379,8 @@ def by_formula(case: Case) -> int:
     case.show = case.show | ({"window": "last"} if "@" in case.show["formula"] else {})
     paths = re.findall(r"([a-z0-9-]+)(?:@last)?\.", case.show["formula"])
     after, before = (case.number(path, word) for path, word in zip(paths, words, strict=True))
-    assert value(figure) == pytest.approx(100 * after / before, rel=DIGITS)
+    found, _, error = figure.partition(" ± ")
+    assert value(found) == pytest.approx(100 * after / before, rel=DIGITS, abs=value(error) / 10 if error else 0)
     return 1
 
 

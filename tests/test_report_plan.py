@@ -356,3 +356,51 @@ def test_a_trace_that_was_not_played_at_its_times_in_a_round_is_said_on_the_page
     last.notes += [late, "SCALED: 4000 I/Os, fewer than demo has"]
     said = plan_page.notes(found)
     assert f"{last.act.label}: {late}" in said and any("SCALED: 4000" in line for line in said)
+
+
+SHOWN = [
+    {"view": "series", "of": ["clean", "after"], "value": ["MB/s", "lat_mean"]},
+    {"view": "scatter", "of": ["clean", "after"], "value": ["iops", "lat_mean"]},
+    {"view": "scatter", "of": ["clean", "after"], "value": "lat_mean", "scale": "log"},
+    {"view": "scatter", "of": ["clean", "after"], "value": "MB/s", "along": "written"},
+    {"view": "histogram", "of": ["clean", "after"]},
+]
+SWEPT = [
+    {"view": "lines", "of": ["rounds/point"], "x": "block", "by": "read", "value": ["iops", "lat_mean"]},
+    {"view": "rounds", "of": ["rounds/point"], "by": "read", "value": ["iops", "lat_mean"]},
+]
+
+
+@pytest.mark.parametrize(("run", "show"), [("steps", show) for show in SHOWN] + [("grid", show) for show in SWEPT])
+def test_panels_of_one_figure_have_one_range_and_unit(tables, run, show):
+    """One run is a hundred times as slow as the other: µs beside ms, 2.2 beside 4 looked equal."""
+    one = tables[run]
+    rows = [
+        dataclasses.replace(
+            row,
+            windows={
+                name: figures
+                and {
+                    key: value * 100 if key in ("iops_mean", "bw_mean_MBps", "lat_mean_us") and value else value
+                    for key, value in figures.items()
+                }
+                for name, figures in row.windows.items()
+            },
+            data=row.data
+            and dataclasses.replace(
+                row.data, iops=row.data.iops * 100, bw_Bps=row.data.bw_Bps * 100, lat_mean_us=row.data.lat_mean_us * 100
+            ),
+            lat=row.lat + (np.array([0, 320, 0]) if len(row.lat) else 0),
+        )
+        for row in one.rows
+    ]
+    other = dataclasses.replace(one, rows=rows)
+    made = page_reader.panels(plan_page.VIEWS[show["view"]](shown.Context([one, other], ["a", "b"], show)))
+    axes: dict[str, set] = {}
+    for panel in made:
+        for plot in panel.plots:
+            kind = re.sub(r", (clean|after|rounds).*|: [ab]$", "", panel.title)
+            axes.setdefault(f"{kind} {plot.y_title}", set()).add(str(plot.y_ticks))
+    assert len(made) > 1 and axes and all(len(seen) == 1 for seen in axes.values()), axes
+    titles = {re.sub(r", (µs|ms)$", "", title): title for title in axes}
+    assert len(titles) == len(axes)

@@ -129,7 +129,7 @@ def test_the_page_has_each_plateau_with_its_energy(run):
     page = plan_page.render([run])
     assert "cache 4.19 GB; all of it" in page and "cache 2.10 GB" in page and "2.10 GB after a rest of" in page
     (back,) = json_documents.figures(json.loads(json.dumps(run.as_json())))["cache_recovery"]
-    assert back["of"] == "again" and back["left_out"] == 0 and back["rate_Bps"] is None and "needs two" in back["why"]
+    assert back["of"] == "again" and back["left_out"] == 0 and back["rate_Bps"] is None and "need 3" in back["why"]
 
 
 def test_without_a_fine_log_the_page_says_so(run, tmp_path):

@@ -52,6 +52,14 @@ def test_seconds_that_follow_each_other_count_as_fewer(follow):
     assert right / DRAWS >= 0.93 and (follow < 0.5 or blind / DRAWS < 0.85)
 
 
+def test_a_cache_that_ends_is_no_scatter():
+    """Neither is a drive that warms up: what the same drive does again is as well known as its noise lets it be."""
+    rng = np.random.default_rng(9)
+    cliff = np.where(np.arange(60) < 20, 1000.0, 500.0) + rng.normal(0, 5, 60)
+    assert uncertain.mean_error(cliff) < 0.25 * cliff.mean()
+    assert uncertain.mean_error(np.linspace(1000, 900, 60) + rng.normal(0, 5, 60)) < 0.02 * 950
+
+
 def test_a_mean_of_too_few_has_no_error():
     assert uncertain.mean_error([1.0]) is None and uncertain.mean_error([1, 2, math.nan]) is None
     assert uncertain.mean_error([5.0] * 9) == 0.0

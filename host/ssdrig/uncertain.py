@@ -14,6 +14,7 @@ import numpy as np
 
 DENOMINATOR_MOST = 1 / 3  # error of a denominator, as a share of it
 LEAST_PERCENT = 1.0  # two runs of one drive repeat no better, whatever the scatter within each says
+BATCHES = 8  # stretches of a series, from whose differences its scatter is known
 FEWEST = 3  # points whose scatter about a line says how well it is known
 # reasons
 UNKNOWN, NO_ERROR, DENOMINATOR, TOO_LARGE = "unknown", "no-error", "denominator", "too-large"
@@ -54,19 +55,19 @@ def t95(degrees: float) -> float:
 
 
 def mean_error(values: Sequence[float] | np.ndarray) -> float | None:
-    """The error of the mean of a series, such as of the seconds of a window. Values that follow their neighbours count
-    as fewer: n (1 - r) / (1 + r) with the correlation r of neighbours. None of a single one."""
+    """The error of the mean of a series, such as of the seconds of a window; None of a single one.
+
+    By the differences of neighbouring stretches, of which there are BATCHES: seconds that follow their neighbours count
+    as fewer, and what changes with time (a cache that ends, a drive that warms up) is no scatter. (J. von Neumann,
+    "Distribution of the ratio of the mean square successive difference to the variance", Ann. Math. Stat. 12, 1941.)"""
     series = np.asarray(values, float)
     n = len(series)
     if n < 2 or not np.isfinite(series).all():
         return None
-    off = series - series.mean()
-    square = float(off @ off)
-    if not square:
-        return 0.0
-    r = float(off[1:] @ off[:-1]) / square + 1 / n  # the mean is of the series itself: r is too small by 1 / n
-    effective = max(2.0, n * (1 - r) / (1 + r)) if 0 < r < 1 else float(n if r <= 0 else 2)
-    return t95(effective - 1) * math.sqrt(square / (n - 1) / effective)
+    count = min(n, BATCHES)
+    means = np.array([each.mean() for each in np.array_split(series, count)])
+    square = float((np.diff(means) ** 2).sum()) / (2 * (count - 1))
+    return t95(2 * (count - 1) ** 2 / (3 * count - 4)) * math.sqrt(square / count)
 
 
 def deviation_share(n: int) -> float:

@@ -56,7 +56,8 @@ def of(data: RunData, first_s: int, begin_s: int, end_s: int, on_s: float, off_s
     end = begin + count * period
     each = data.iops[begin:end].reshape(count, period).sum(axis=1) / on
     out |= {"cycles": count, "burst_iops": float(each.mean()), "errors": {}}
-    if (error := mean_error(each)) is not None:
+    seconds = data.iops[begin:end].reshape(count, period)[:, off:]
+    if (error := mean_error(each if count > 1 else seconds[0])) is not None:
         out["errors"] = {"burst_iops": error}
     if off <= 2 * EDGE_S:
         return out, f"pauses of {off} s, of which {EDGE_S} s at each end does not count"

@@ -457,7 +457,13 @@ def _method(act: Act) -> dict:
 
 def _place_polls(base: RunData, rows: Sequence[Row]) -> None:
     """Gives each act with I/O its SMART polls: those under it, the last before it, and the first behind it. Where other
-    I/O lies in between, that of the neighbour, with its bytes (`foreign_bytes`)."""
+    I/O lies in between, the nearest, with the bytes of that (`foreign_bytes`); none from beyond a purge."""
+    purges = sorted(row.data.t0_ns or 0 for row in rows if row.act.do == "purge" and row.data is not None)
+
+    def purged_ns(from_ns: int, to_ns: int) -> int:
+        """When the last purge between began; 0: there was none."""
+        return max((at for at in purges if from_ns < at < to_ns), default=0)
+
     busy = [row.data for row in rows if row.data is not None and row.data.totals and row.data.t0_ns is not None]
     begins = [data.t0_ns or 0 for data in busy]
     for i, (data, before_ns, behind_ns) in enumerate(
@@ -467,32 +473,27 @@ def _place_polls(base: RunData, rows: Sequence[Row]) -> None:
         before = [{**s, "reason": "before"} for s in base.snapshots if before_ns <= s["t_start_ns"] <= first]
         under = [s for s in base.snapshots if first < s["t_start_ns"] <= last and s["reason"] in smart.UNDER_LOAD]
         behind = [{**s, "reason": "after"} for s in base.snapshots if last < s["t_start_ns"] < behind_ns]
-        if not before and i:
-            before = _of_neighbour(base.snapshots, busy[i - 1], "before")
-        if not behind and i + 1 < len(busy):
-            behind = _of_neighbour(base.snapshots, busy[i + 1], "after")
+        if not before:
+            earlier = [s for s in base.snapshots if purged_ns(0, first) < s["t_start_ns"] <= first]
+            before = [_of_neighbours(poll, busy[:i], "before", base.snapshots) for poll in earlier[-1:]]
+        if not behind:
+            later = [s for s in base.snapshots if s["t_start_ns"] > last and not purged_ns(last, s["t_start_ns"])]
+            behind = [_of_neighbours(poll, busy[i + 1 :], "after", base.snapshots) for poll in later[:1]]
         data.snapshots = [*before[-1:], *under, *behind[:1]]
         smart.place_polls(data)
 
 
-def _of_neighbour(snapshots: Sequence[dict], data: RunData, reason: str) -> list[dict]:
-    """The last reading under the act before (`reason` "before"), or the first under the one behind ("after"), with the
-    bytes that this act moved between the reading and the act whose reading it is to be, and the highest write
-    amplification between two readings of it, or beside it."""
-    first, last = data.t0_ns or 0, act_energy.end_ns(data)
-    under = [s for s in snapshots if first < s["t_start_ns"] <= last]
-    if not under:
-        return []
-    poll = under[-1] if reason == "before" else under[0]
-    done = np.concatenate([[0.0], np.cumsum(np.nan_to_num(data.bw_Bps))])
-    total = float(data.totals.get("bytes") or done[-1])
-    grid = np.append(np.arange(len(done)), max(len(done), data.load_s))
-    by_then = float(np.interp(data.axis_s(poll["t_ns"]), grid, np.append(done, max(total, done[-1]))))
-    foreign = total - by_then if reason == "before" else by_then
-    beside = (
-        [s for s in snapshots if s["t_start_ns"] <= first][-1:]
-        + under
-        + [s for s in snapshots if s["t_start_ns"] > last][:1]
-    )
+def _of_neighbours(poll: dict, acts: Sequence[RunData], reason: str, snapshots: Sequence[dict]) -> dict:
+    """A reading that is the nearest to an act, before it or ("after") behind it, with the bytes that the acts between
+    moved meanwhile, and the highest write amplification between readings there."""
+    foreign = 0.0
+    for data in acts:
+        done = np.concatenate([[0.0], np.cumsum(np.nan_to_num(data.bw_Bps))])
+        total = max(float(data.totals.get("bytes") or 0.0), float(done[-1]))
+        grid = np.append(np.arange(len(done)), max(len(done), data.load_s))
+        by_then = float(np.interp(data.axis_s(poll["t_ns"]), grid, np.append(done, total)))
+        foreign += total - by_then if reason == "before" else by_then
+    at = next(i for i, each in enumerate(snapshots) if each["t_start_ns"] == poll["t_start_ns"])
+    beside = snapshots[max(0, at - 2) : at + 3]
     seen = [found.value for found in map(wa.between, beside, beside[1:]) if found.value is not None]
-    return [{**poll, "reason": reason, "foreign_bytes": max(0.0, foreign), "foreign_wa": max(seen, default=MOST_WA)}]
+    return {**poll, "reason": reason, "foreign_bytes": foreign, "foreign_wa": max(seen, default=MOST_WA)}

@@ -31,12 +31,21 @@ class Dot(NamedTuple):
 def demand(context: Context) -> str:
     """A panel of latency and one of power for each step and run, all of a step on the same axes."""
     out = []
+    every = {
+        word: [
+            dot
+            for path in context.paths
+            for each in context.tables
+            for dot in itertools.chain(*lines(each, path, context.show, word).values())
+        ]
+        for word in (LATENCY, POWER)
+    }
     for path in context.paths:
         names = [name for _, name in context.runs()]
         for word in (LATENCY, POWER):
             found = [lines(each, path, context.show, word) for each in context.tables]
             if word == LATENCY or any(dot.value is not None for of in found for dot in itertools.chain(*of.values())):
-                out += _panels(context, path, word, list(zip(context.tables, names, found, strict=True)))
+                out += _panels(context, path, word, list(zip(context.tables, names, found, strict=True)), every[word])
             if word == LATENCY:
                 out += _outstanding(context, path, list(zip(context.tables, names, found, strict=True)))
     return "".join(out)
@@ -71,8 +80,8 @@ def _dot(of: Table, path: str, where: dict, along: str, v, word: str, window: st
     return Dot("" if v is None else f"{axis(along)} {point(along, v)}", iops, value, no_rate if iops is None else why)
 
 
-def _panels(context: Context, path: str, word: str, found: Sequence[tuple]) -> list[str]:
-    every_dot = [dot for *_, of in found for line in of.values() for dot in line]
+def _panels(context: Context, path: str, word: str, found: Sequence[tuple], every_dot: Sequence[Dot]) -> list[str]:
+    """Unit and axes are of `every_dot` of the view."""
     drawn = [dot for dot in every_dot if dot.iops is not None and dot.value is not None]
     shown = unit(word, [dot.value for dot in drawn])
     log = word == LATENCY and context.show.get("scale", "log") == "log"

@@ -19,20 +19,36 @@ LEVELS = {"99 %": 100, "99.9 %": 1000, "99.99 %": 10_000, "99.999 %": 100_000}  
 def histogram(context: Context) -> str:
     """Which share of the I/Os took longer than a time; and for each load how its latencies changed with time."""
     out = []
-    for each, name in context.runs():
-        rows = [row for path in context.paths for row in rows_at(each, path, place(context.show)) if len(row.lat)]
+    of_runs = [
+        [row for path in context.paths for row in rows_at(each, path, place(context.show)) if len(row.lat)]
+        for each in context.tables
+    ]
+    every = [row for rows in of_runs for row in rows]
+    timed = [
+        [row for path in context.paths for row in each.of(path) if row.data is not None and len(row.data.hist)]
+        for each in context.tables
+    ]
+    ms = np.concatenate([row.latencies_by_second()[1] for rows in timed for row in rows] or [np.ones(1)])
+    for (_, name), rows, by_second in zip(context.runs(), of_runs, timed, strict=True):
         title = context.title("Latency: the share of I/Os that took longer") + name
-        out.append(_slower(title, rows) if rows else panel(title, "", "No figures: fio left no histogram of lat."))
-        out += [_counted(row, name) for row in rows]
-        for path in context.paths:
-            out += [_over_time(row, name) for row in each.of(path) if row.data is not None and len(row.data.hist)]
+        nothing = "No figures: fio left no histogram of lat."
+        out.append(_slower(title, rows, every) if rows else panel(title, "", nothing))
+        out += [_counted(row, name, every) for row in rows]
+        out += [_over_time(row, name, _octaves(ms)) for row in by_second]
     return "".join(out)
 
 
-def _slower(title: str, rows: list[Row]) -> str:
+def _octaves(ms: np.ndarray) -> np.ndarray:
+    """In which step of PER_OCTAVE to a doubling each latency is."""
+    return np.floor(np.log2(np.maximum(ms, 1e-6)) * PER_OCTAVE + 1e-9).astype(np.int64)
+
+
+def _slower(title: str, rows: list[Row], every: list[Row]) -> str:
+    """The axes are those of all rows of the view."""
     found = [(row.act.label + (f", round {row.round}" if row.round else ""), *row.latencies()) for row in rows]
-    most = max(int(count.sum()) for *_, count in found)
-    low, high = min(float(ms[0]) for _, ms, _ in found), max(float(ms[-1]) for _, ms, _ in found)
+    all_of = [row.latencies() for row in every]
+    most = max(int(count.sum()) for _, count in all_of)
+    low, high = min(float(ms[0]) for ms, _ in all_of), max(float(ms[-1]) for ms, _ in all_of)
     floor = 0.5 / most
     plot = svg.Plot(title, 480, 300, (0.9 * low, 1.01 * high), (floor, 1.0), x_log=True, y_log=True)
     looks = [svg.look(i) for i in range(len(found))]
@@ -44,15 +60,21 @@ def _slower(title: str, rows: list[Row]) -> str:
     return panel(title, plot.text() + svg.legend([words for words, *_ in found], looks))
 
 
-def _counted(row: Row, name: str) -> str:
-    """I/Os of each latency, logarithmic, with the mean, the levels of confidence and the longest."""
+def _by_octave(row: Row) -> tuple[np.ndarray, np.ndarray]:
     ms, ios = row.latencies()
-    octave = np.floor(np.log2(np.maximum(ms, 1e-6)) * PER_OCTAVE + 1e-9).astype(np.int64)
-    cells, of = np.unique(octave, return_inverse=True)
-    counts = np.bincount(of.ravel(), ios).astype(float)
-    low, high = (float(2 ** (edge / PER_OCTAVE)) for edge in (cells[0], cells[-1] + 1))
+    cells, of = np.unique(_octaves(ms), return_inverse=True)
+    return cells, np.bincount(of.ravel(), ios).astype(float)
+
+
+def _counted(row: Row, name: str, every: list[Row]) -> str:
+    """I/Os of each latency, logarithmic, with the mean, the levels of confidence and the longest; axes as _slower's."""
+    cells, counts = _by_octave(row)
+    all_of = [_by_octave(each) for each in every]
+    first, last = min(int(one[0]) for one, _ in all_of), max(int(one[-1]) for one, _ in all_of) + 1
+    low, high = (float(2 ** (edge / PER_OCTAVE)) for edge in (first, last))
+    top = ROOM * max(float(held.max()) for _, held in all_of)
     title = f"Latency histogram, {row.act.label}{f', round {row.round}' if row.round else ''}{name}"
-    plot = svg.Plot(title, 480, 300, (low, high), (0.5, ROOM * counts.max()), x_log=True, y_log=True)
+    plot = svg.Plot(title, 480, 300, (low, high), (0.5, top), x_log=True, y_log=True)
     for step, count in zip(cells.tolist(), counts.tolist(), strict=True):
         plot.cell(2 ** (step / PER_OCTAVE), 2 ** ((step + 1) / PER_OCTAVE), 0.5, count, "fill:var(--blue);opacity:.55")
     lacking, said = [], []
@@ -61,7 +83,7 @@ def _counted(row: Row, name: str) -> str:
             lacking.append(words)
             continue
         look = svg.look(i)
-        plot.line([(at, 0.5), (at, ROOM * counts.max())], f"stroke:var({look['colour']})", "dashed")
+        plot.line([(at, 0.5), (at, top)], f"stroke:var({look['colour']})", "dashed")
         said.append((f"{words}: {figure(at)} ms", look))
     plot.axes("ms, submission included (lat)", "I/Os")
     soft = f"Too few I/Os for {', '.join(lacking)}." if lacking else ""
@@ -81,9 +103,10 @@ def levels(row: Row) -> dict[str, float | None]:
     return {"mean": mean, **found, "longest": longest}
 
 
-def _over_time(row: Row, name: str) -> str:
+def _over_time(row: Row, name: str, octaves: np.ndarray) -> str:
     """I/Os by time and latency, the darker the more; STEPS of time, PER_OCTAVE steps of latency to a doubling. fio's
-    documents have a histogram in longer stretches, which stands at the second with which its stretch begins."""
+    documents have a histogram in longer stretches, which stands at the second with which its stretch begins.
+    `octaves`: of all rows of the view."""
     second, ms, ios = row.latencies_by_second()
     stretched = row.data is not None and row.data.hist_of == "lat" and row.act.do in FIO
     n = int(second.max()) + 1
@@ -93,10 +116,10 @@ def _over_time(row: Row, name: str) -> str:
     begins = np.unique(second // wide)
     until = np.append(begins[1:], -(-n // wide)) if stretched else begins + 1
     ends = dict(zip(begins.tolist(), until.tolist(), strict=True))
-    octave = np.floor(np.log2(np.maximum(ms, 1e-6)) * PER_OCTAVE + 1e-9).astype(np.int64)
+    octave = _octaves(ms)
     cells, of = np.unique(np.stack([second // wide, octave], axis=1), axis=0, return_inverse=True)
     counts = np.bincount(of.ravel(), ios).astype(float)
-    edge = 2 ** (np.array([octave.min(), octave.max() + 1]) / PER_OCTAVE)
+    edge = 2 ** (np.array([octaves.min(), octaves.max() + 1]) / PER_OCTAVE)
     title = f"Latency {'over the time' if stretched else 'by the second'}, {row.act.label}{name}"
     plot = svg.Plot(title, 960, 300, (0, wide * -(-n // wide)), (float(edge[0]), float(edge[1])), y_log=True)
     top = math.log1p(counts.max())
