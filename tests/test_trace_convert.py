@@ -250,6 +250,17 @@ def test_a_depth_that_the_source_does_not_say_is_not_known(tmp_path, text):
     assert set(depths(tmp_path, text, depth=8)[0]) == {8}
 
 
+def test_completions_that_fit_nothing_make_no_depth(tmp_path):
+    text = "".join(blk(2 * n, "D", "W", 8 * n, 8) + blk(2 * n + 1, "C", "W", 8 * n + 3, 2) for n in range(1, 300))
+    assert depths(tmp_path, text)[0] is None
+    few = (
+        "".join(blk(n, "C", "W", 8 * n + 3, 2) for n in range(1, 40))
+        + blk(99, "D", "W", 0, 8)
+        + blk(100, "C", "W", 0, 8)
+    )
+    assert depths(tmp_path, few) == ([1], None)  # they had begun before the recording
+
+
 def test_a_trace_without_depths_is_shown_and_played_so(tmp_path, capsys):
     (tmp_path / "s").write_text(IOLOG3)
     assert cli.main(["trace", "convert", str(tmp_path / "s"), str(tmp_path / "t")]) == 0

@@ -31,6 +31,7 @@ from ssdrig.trace.formats import DONE, ISSUED, QUEUED
 LINE_MOST_BYTES = 4096
 TRIM_MOST_BYTES = 1 << 31
 PIECES_MOST = 1024  # of one I/O that is longer than ours may be
+FEW_EARLY, MOST_MERGED = 64, 4096  # completions without a beginning; I/Os in which merged ones are looked for
 LOST_NS, LOST_IOS = 30 * 10**9, 10_000  # an I/O that has not ended by then has lost its completion
 Row = tuple[int, int, int, int, int, int]  # as traceform.ROW, then its end; times may be beyond an int64
 FIX = "correct the line, or convert a part without it"
@@ -67,7 +68,8 @@ class Flight:
     """I/Os of one device that have begun and not ended. `lost`: of how many a line is missing."""
 
     def __init__(self) -> None:
-        self.lost = self.ended = 0
+        self.lost = self.ended = self.begun = 0
+        self._early = 0  # completions of I/Os that may have begun before the file
         self._ends: dict[int, tuple[int, int, int]] = {}  # first byte -> end, t_ns, I/Os that had ended before
         self._since_ns: int | None = None
 
@@ -78,6 +80,10 @@ class Flight:
     def begin(self, t_ns: int, begin: int, length: int) -> int | None:
         """How many are under way with this one. None: it is under way already, and issued again."""
         self._since_ns = t_ns if self._since_ns is None else self._since_ns
+        self.begun += 1
+        if len(self._ends) > DEPTH_MOST:
+            self.lost += len(self._ends)
+            self._ends.clear()
         there = self._ends.get(begin)
         if there and there[0] == begin + length:
             return None
@@ -91,13 +97,16 @@ class Flight:
         if there and there[0] == begin + length:
             within = [begin]
         else:  # merged, or in parts: what ends behind the range has only moved on
-            within = [at for at, (end, _, _) in self._ends.items() if begin <= at and end <= begin + length]
+            here = self._ends.items() if len(self._ends) <= MOST_MERGED else ()
+            within = [at for at, (end, _, _) in here if begin <= at and end <= begin + length]
             if there and there[0] > begin + length:
                 end, *rest = self._ends.pop(begin)
                 self._ends[begin + length] = end, rest[0], rest[1]
                 return
-        if not within and self._since_ns is not None and t_ns - self._since_ns > LOST_NS:
-            self.lost += 1
+        if not within:
+            early = self._since_ns is None or t_ns - self._since_ns <= LOST_NS
+            self._early += early
+            self.lost += not early
         for at in within:
             del self._ends[at]
         self.ended += len(within)
@@ -105,7 +114,7 @@ class Flight:
     def close(self, t_ns: int) -> None:
         """No more lines come."""
         late = (t_ns - begun > LOST_NS or self.ended - before > LOST_IOS for _, begun, before in self._ends.values())
-        self.lost += sum(late)
+        self.lost += sum(late) + (self._early if self._early > max(FEW_EARLY, self.begun // 100) else 0)
 
 
 class Responses:
