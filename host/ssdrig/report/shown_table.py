@@ -5,8 +5,21 @@ from html import escape
 
 from ssdrig.analysis import recovery as rule
 from ssdrig.analysis.table import Table
-from ssdrig.report.shown import Context, figure, label, last_rounds, panel, place, rows_at, unit, value_at
+from ssdrig.report.shown import (
+    Context,
+    Unit,
+    figure,
+    label,
+    last_rounds,
+    panel,
+    place,
+    rows_at,
+    uncertain_at,
+    unit,
+    value_at,
+)
 from ssdrig.report.shown_points import merged
+from ssdrig.uncertain import Uncertain
 from ssdrig.words import clock
 
 
@@ -23,7 +36,13 @@ def _table(context: Context, each: Table, name: str) -> str:
         points = {row.act.label: dict(row.act.point) for row in rows} or {path: {}}
         for of, point in points.items():
             named = path + of.removeprefix(path)
-            cells = [value_at(each, path, where | point, word, window) for word in words]
+            cells = [
+                (
+                    *value_at(each, path, where | point, word, window),
+                    uncertain_at(each, path, where | point, word, window),
+                )
+                for word in words
+            ]
             found.append((named, cells))
     units = [unit(word, [cells[i][0] for _, cells in found]) for i, word in enumerate(words)]
     head = "".join(
@@ -31,11 +50,13 @@ def _table(context: Context, each: Table, name: str) -> str:
     )
     body = "".join(
         f'<tr><th scope="row">{escape(named)}</th>'
-        + "".join(_cell(one.text(value), why) for one, (value, why) in zip(units, cells, strict=True))
+        + "".join(
+            _cell(one.text(value), _tip(one, why, of)) for one, (value, why, of) in zip(units, cells, strict=True)
+        )
         + "</tr>"
         for named, cells in found
     )
-    reasons = merged(why for _, cells in found for value, why in cells if value is None)
+    reasons = merged(why for _, cells in found for value, why, _ in cells if value is None)
     stands = dict.fromkeys(_rounds(each, path) for path in context.paths)
     soft = " ".join([*filter(None, stands), *(f"–: {why}." for why in reasons)])
     title = context.title(f"Table{f', window {window}' if window else ''}") + name
@@ -46,6 +67,14 @@ def _table(context: Context, each: Table, name: str) -> str:
 def _rounds(each: Table, path: str) -> str:
     kept = last_rounds(each, path)
     return f"{path}: rounds {kept[0]} to {kept[-1]} together." if len(kept) > 1 else ""
+
+
+def _tip(shown: Unit, why: str, of: Uncertain) -> str:
+    """What a cell says when it is pointed at: the figure's error, and its rounds."""
+    if of.value is None:
+        return why
+    error = "error not known" if of.error is None else f"± {shown.text(of.error)} {shown.name}".strip()
+    return f"{error}; {why}" if why else error
 
 
 def _cell(words: str, why: str) -> str:

@@ -243,7 +243,7 @@ const Live = (() => {
       for (const step of said.steps ?? []) {
         if (step.kind === "run.end") { run.running = null; continue; }
         const key = `${step.label} ${step.round ?? ""}`, known = run.steps.get(key) ?? { label: step.label, round: step.round };
-        if (step.kind === "step.start") { run.marks.push([step.t, step.label.slice(0, 40)]); run.steps.set(key, { ...known, begin: step.t, end: null }); run.running = step.label; }
+        if (step.kind === "step.start") { if (step.round == null) run.marks.push([step.t, step.label.slice(0, 40)]); run.steps.set(key, { ...known, begin: step.t, end: null }); run.running = step.label; }
         else { run.steps.set(key, { ...known, end: step.t, ok: step.ok }); if (run.running === step.label) run.running = null; }
       }
       run.now = Math.max(run.now, said.now);
