@@ -188,6 +188,15 @@ def test_a_percentile_needs_ten_values_beyond_it(tmp_path):
     assert f["clat_p99_us"] is not None
 
 
+def test_energy_above_idle_needs_to_be_above_it(tmp_path):
+    data, _ = run_of(tmp_path)
+    near_W = figures_of(data)["power_mean_W"]
+    f = figures_of(replace(data, idle_mean_W=near_W, idle_uncertainty_W=0.01, idle_s=5.0))
+    assert f["energy_uJ_per_io_above_idle"] is None and any("above_idle" in note for note in f["notes"])
+    f = figures_of(replace(data, idle_mean_W=0.2, idle_uncertainty_W=0.01, idle_s=5.0))
+    assert 0 < f["errors"]["energy_uJ_per_io_above_idle"] < f["energy_uJ_per_io_above_idle"]
+
+
 def test_energy_above_idle(tmp_path):
     data, _ = run_of(tmp_path)
     f = figures_of(replace(data, idle_mean_W=1.0, idle_s=5.0))

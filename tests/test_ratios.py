@@ -10,7 +10,7 @@ import pytest
 
 import ssdrig
 from ssdrig import uncertain
-from ssdrig.analysis import average_power, cache_recovery, load_line, rest, sleep_states
+from ssdrig.analysis import average_power, cache_recovery, errors, load_line, rest, sleep_states
 from ssdrig.report import shown_under, shown_wakes
 from ssdrig.uncertain import Uncertain, mean_error
 
@@ -233,7 +233,16 @@ def of_share(rng):
     return shown_under.share_percent(row, beside.value, alone), 100.0
 
 
+def of_energy_above_idle(rng):
+    """A load that draws what the drive draws when idle."""
+    watts, idle = drawn(rng, 1.0, 0.1), drawn(rng, 1.0, 0.1)
+    data = type("Data", (), {"idle_mean_W": idle.value, "idle_uncertainty_W": idle.error})
+    figures = {"power_mean_W": watts.value, "power_uncertainty_percent": 100 * watts.error / watts.value}
+    return errors.above_idle_W(data, figures), 0.0
+
+
 MAKERS = {
+    "analysis/errors.above_idle_W": of_energy_above_idle,
     "analysis/rest.per_GB": of_rest,
     "analysis/sleep_states.break_even": of_break_even,
     "analysis/cache_recovery.of": of_recovery_rate,

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ssdrig.load.fiotext import plat_ns, plat_upper_ns
-from ssdrig.uncertain import Uncertain, mean_error
+from ssdrig.uncertain import Uncertain, difference, mean_error
 
 if TYPE_CHECKING:
     from ssdrig.analysis.rundata import RunData
@@ -39,11 +39,21 @@ def of_window(data: "RunData", figures: Mapping, begin_s: int, end_s: int) -> di
         relative = (out["iops_mean"] or 0.0) / figures["iops_mean"]
     watts = data.power_mean_W[cut] if len(data.power_mean_W) else data.power_mean_W
     out |= _of_power(figures, mean_error(watts), relative)
+    above = above_idle_W(data, figures)
+    if figures.get("energy_uJ_per_io_above_idle") is not None and above.known and above.value:
+        out["energy_uJ_per_io_above_idle"] = figures["energy_uJ_per_io_above_idle"] * (above.error or 0.0) / above.value
     if figures.get("wa") is not None:
         out["wa"] = figures.get("wa_error")
     if figures.get("temperature_max_C") is not None:
         out["temperature_max_C"] = HALF_K
     return {key: value for key, value in out.items() if value is not None}
+
+
+def above_idle_W(data: "RunData", figures: Mapping) -> Uncertain:
+    """Mean power of the window less that of the idle step."""
+    watts, percent = figures.get("power_mean_W"), figures.get("power_uncertainty_percent")
+    mean = Uncertain(watts, None if percent is None or watts is None else percent / 100 * watts)
+    return difference(mean, Uncertain(data.idle_mean_W, data.idle_uncertainty_W))
 
 
 def _of_power(figures: Mapping, scatter_W: float | None, relative_of_ios: float | None) -> dict[str, float | None]:

@@ -355,8 +355,13 @@ def _energy(data: RunData, window: Window, ios: int, notes: list[str]) -> dict:
         watts = [float(rail.power_mean_W[cut].mean()) for rail in data.rails]
         out["power_uncertainty_percent"] = _uncertainty_percent(data.rails, watts, cut)
     if done and data.idle_mean_W is not None:
-        above = out["power_mean_W"] - data.idle_mean_W
-        out["energy_uJ_per_io_above_idle"] = 1e6 * above * int(seen.sum()) / done
+        above = errors.above_idle_W(data, out)
+        if above.known and (above.value or 0.0) <= (above.error or 0.0):
+            words = f"the mean power is {above.value:.3g} W above idle, no more than both are uncertain by"
+            notes.append(f"energy_uJ_per_io_above_idle: {words}")
+        else:
+            more_W = out["power_mean_W"] - data.idle_mean_W
+            out["energy_uJ_per_io_above_idle"] = 1e6 * more_W * int(seen.sum()) / done
     return out
 
 
