@@ -10,7 +10,7 @@ import pytest
 
 import ssdrig
 from ssdrig import uncertain
-from ssdrig.analysis import average_power, cache_recovery, errors, load_line, rest, sleep_states
+from ssdrig.analysis import average_power, cache_recovery, energy_parts, errors, load_line, rest, sleep_states
 from ssdrig.report import shown_under, shown_wakes
 from ssdrig.uncertain import Uncertain, mean_error
 
@@ -241,7 +241,16 @@ def of_energy_above_idle(rng):
     return errors.above_idle_W(data, figures), 0.0
 
 
+def of_energy_after(rng):
+    """A drive that is idle at once behind the load."""
+    watts, idle = drawn(rng, 1.0, 0.1), drawn(rng, 1.0, 0.1)
+    data = type("Data", (), {"idle_mean_W": idle.value, "idle_uncertainty_W": idle.error, "after_s": 10.0})
+    data.after_J = 10 * watts.value
+    return energy_parts.after_above(data, {"power_uncertainty_percent": 100 * watts.error / watts.value}), 0.0
+
+
 MAKERS = {
+    "analysis/energy_parts.after_above": of_energy_after,
     "analysis/errors.above_idle_W": of_energy_above_idle,
     "analysis/rest.per_GB": of_rest,
     "analysis/sleep_states.break_even": of_break_even,

@@ -8,13 +8,15 @@ import numpy as np
 
 from ssdrig.analysis.below_second import BIN_W
 from ssdrig.analysis.rundata import RunData
+from ssdrig.uncertain import Uncertain, difference
 
 PEAK = 1.2  # of the median sample: what lies above is a peak
 
 
 class Parts(NamedTuple):
     """The first three add up to the energy of the window. after_J: above the floor, from the end of the load to the
-    idle step; None where it is not known, or of a window that is not the whole load. peak_W: where peaks begin."""
+    idle step; None where it is no more than it is uncertain by, or of a window that is not the whole load. peak_W:
+    where peaks begin."""
 
     floor_J: float
     work_J: float
@@ -37,5 +39,14 @@ def of(data: RunData, name: str, figures: Mapping) -> Parts | None:
     peaks_J = min(peaks_J, total_J - floor_J)
     after_J = None
     if name == "all" and data.after_J is not None and data.after_s:
-        after_J = max(0.0, data.after_J - data.idle_mean_W * data.after_s)
+        after = after_above(data, figures)
+        after_J = None if after.known and (after.value or 0.0) <= (after.error or 0.0) else after.value
     return Parts(floor_J, total_J - floor_J - peaks_J, peaks_J, after_J, peak_W)
+
+
+def after_above(data: RunData, figures: Mapping) -> Uncertain:
+    """Energy above the floor from the end of the load to the idle step."""
+    total_J, seconds, percent = data.after_J or 0.0, data.after_s or 0.0, figures.get("power_uncertainty_percent")
+    still = Uncertain(data.idle_mean_W, data.idle_uncertainty_W).scaled(seconds)
+    found = difference(Uncertain(total_J, None if percent is None else percent / 100 * total_J), still)
+    return found if found.known else Uncertain(max(0.0, total_J - (still.value or 0.0)))
