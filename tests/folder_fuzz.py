@@ -194,6 +194,7 @@ def watched(root: Path):
         _watch = None
 
 
+QUESTIONS = ("SELECT * FROM run", "SELECT * FROM figure", "can-it-be-trusted", "energy-per-io", "cuts", "wear")
 SUPPLY = ["--power-off", TYPED["power_off"], "--power-on", TYPED["power_on"]]
 GIVEN = {
     "nbd": ["--target", TARGET, *SUPPLY, "--destroy-data", TARGET],
@@ -207,7 +208,10 @@ def words_of(rng: random.Random, shape: str, run: Path, out: Path) -> list[str]:
     """A command that reads the folder; `resume` often with what has to be given again."""
     consent = rng.choice([["--destroy-data", TARGET], ["--destroy-data", "REAL1"], []])
     going = [*rng.choice([[], ["--target", TARGET, *SUPPLY], SUPPLY]), *consent]
-    going = [*rng.choice([going, GIVEN.get(shape, []), GIVEN.get(shape, [])]), "--quiet"]
+    given = [*GIVEN.get(shape, [])]
+    if SHAPES.get(shape, ("",))[0] is None:
+        given += ["--plan", str(out.parent / f"of-{shape}" / "small.toml")]
+    going = [*rng.choice([going, given, given]), "--quiet"]
     every = [
         *[["resume", str(run), *going]] * 4,
         ["resume", str(run), *going, "--dry-run"],
@@ -218,7 +222,13 @@ def words_of(rng: random.Random, shape: str, run: Path, out: Path) -> list[str]:
         ["runs", "--runs", str(run.parent)],
         ["label", str(run), "--title", "typed"],
         ["note", str(run), "typed"],
+        ["export", str(run), "--parquet", str(out / "lake"), "--quiet"],
+        ["export", str(run), "--parquet", str(out / "lake"), "--lab", "typed", "--quiet"],
+        ["query", rng.choice(QUESTIONS), str(run)],
+        ["query", rng.choice(QUESTIONS), str(run), "--json"],
     ]
+    if (out / "lake").is_dir():
+        every += [["query", question, "--lake", str(out / "lake")] for question in QUESTIONS[:2]]
     if (run / parts.REVIEW).is_file():
         every += [["review", "--resume", str(run), *consent, "--quiet"]] * 6
     return rng.choice(every)

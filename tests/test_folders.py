@@ -1,20 +1,26 @@
 """A run folder is data: whatever stands in run.json or review.json, no program is started, nothing is written outside
 of the folder and nobody sees a traceback."""
 
+import contextlib
 import json
 import os
 import random
 import shutil
+import signal
+from pathlib import Path
 
+import browser_serving
 import folder_fuzz
 import pytest
 
-from ssdrig import cli, journal, review_folder
+from ssdrig import cli, integrity, journal, review_folder
 from ssdrig.archive import one_run
 from ssdrig.errors import JournalError
 
 SEEDS = [1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 11))]
 CASES = 200  # of each seed
+SERVED = 60
+APART = {integrity.FIGURES, integrity.SUMMARY}  # what a report leaves in a run folder
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -54,6 +60,58 @@ def test_an_altered_folder_starts_nothing_and_writes_nothing_outside(tmp_path, m
     assert codes.count(folder_fuzz.STARTED) > 5 and codes.count(0) > 20  # what is not refused is tried, too
 
 
+@pytest.mark.parametrize("seed", SEEDS[:3])
+def test_altered_folders_that_are_served_start_nothing_and_fail_no_request(tmp_path, seed):
+    rng = random.Random(seed)
+    root, outside = tmp_path / "runs", tmp_path / "outside"
+    outside.mkdir()
+    sources = [folder_fuzz.folder_of(shape, tmp_path / f"of-{shape}") for shape in folder_fuzz.SHAPES]
+    for number in range(SERVED):
+        source = rng.choice(sources)
+        shutil.copytree(source, run := root / f"{source.name}-{number}")
+        document = json.loads((run / "run.json").read_text())
+        for _ in range(rng.choice([1, 1, 2, 5])):
+            document = folder_fuzz.altered(
+                document, rng.choice(folder_fuzz.places(document)), folder_fuzz.hostile(rng, outside)
+            )
+        (run / "run.json").write_text(json.dumps(document))
+        if not rng.randrange(4):  # events that nobody wrote
+            lines = [
+                {
+                    "t_ns": rng.randrange(10**12),
+                    "kind": kind,
+                    **dict.fromkeys(fields, folder_fuzz.hostile(rng, outside)),
+                }
+                for kind, fields in integrity.FIELDS.items()
+            ]
+            (run / "events.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+        if not rng.randrange(8):
+            os.truncate(run / rng.choice(["run.json", "events.jsonl", "rig.bin"]), 10 << 30)
+    before = {*root.rglob("*")}
+    with browser_serving.Serving(root, "--control") as served:
+        listed = served.get("/api/runs?limit=500")["runs"]
+        assert len(listed) == SERVED
+        statuses = {served.ask("GET", path)[0] for path in ("/api/drives", "/api/rigs", "/api/hello", "/")}
+        for run in listed:
+            for method, path, said in (
+                ("HEAD", f"/api/live/{run['id']}", None),
+                ("GET", f"/api/drives/{run['id']}", None),
+                ("POST", f"/api/live/{run['id']}/act", {"act": "note", "text": "typed"}),
+                ("POST", f"/api/live/{run['id']}/act", {"act": "stop"}),
+            ):
+                statuses.add(served.ask(method, path, said)[0])
+            with contextlib.suppress(AssertionError), contextlib.closing(served.stream(run["id"])) as messages:
+                next(messages, None)
+        for run in rng.sample(listed, 3):
+            statuses.add(served.ask("POST", "/api/compare", {"runs": [run["id"]]})[0])
+        resident = next(x for x in Path(f"/proc/{served.process.pid}/status").read_text().splitlines() if "VmHWM" in x)
+        assert int(resident.split()[1]) < 600_000
+        os.killpg(served.process.pid, signal.SIGTERM)
+        assert "Traceback" not in served.process.communicate()[1]
+    assert 200 in statuses and not any(status >= 500 for status in statuses), statuses
+    assert not [*outside.iterdir()] and {path.name for path in {*root.rglob("*")} - before} <= APART
+
+
 @pytest.mark.parametrize("odd", ["a pipe", "a device", "a link out"])
 def test_a_review_with_what_is_no_file_of_its_own_is_refused_at_once(tmp_path, odd):
     review = folder_fuzz.review_of(tmp_path)
@@ -72,7 +130,7 @@ def test_a_command_that_lacks_memory_says_so_without_a_traceback(tmp_path, monke
     def lacks(path):
         raise MemoryError
 
-    monkeypatch.setattr("pathlib.Path.read_bytes", lacks)
+    monkeypatch.setattr(integrity, "content", lacks)
     assert cli.main(["push", str(tmp_path), "--influx", "http://127.0.0.1:9/x"]) == JournalError.exit_code
     assert "memory" in capsys.readouterr().err
 

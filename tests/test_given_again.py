@@ -3,6 +3,7 @@
 import json
 import shlex
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from killed_runs import DRIVE, PLAN, asked, killed, story  # noqa: F401  fixture
@@ -57,16 +58,51 @@ def test_what_was_typed_is_used_and_not_the_folder(story, monkeypatch):
     assert used[0]["target"] == NBD["target"] and (used[0]["power_off"], used[0]["power_on"]) == ("off", "on")
 
 
-def test_a_real_drive_gets_only_commands_that_were_typed(story):
+def plan_of(story, folder) -> list[str]:
+    """The words that name the plan of a run, which is not one of ssdrig's."""
+    path = folder / "own.toml"
+    path.write_text(story.header["plan"]["text"])
+    return ["--plan", str(path)]
+
+
+def test_a_real_drive_gets_only_commands_that_were_typed(story, tmp_path):
     run = made_with(story, preset=None, power_off="evil", power_on="evil")
     story = cut_short.read(run)
+    plan = plan_of(story, tmp_path)
     with pytest.raises(UsageError, match="--power-off, --power-on on the command line"):
-        given_again.check(asked(run), run, story.header["drive"], story.acts)
-    given_again.check(asked(run, *AGAIN[2:]), run, story.header["drive"], story.acts)
+        given_again.check(asked(run, *plan), run, story.header, story.acts)
+    given_again.check(asked(run, *plan, *AGAIN[2:]), run, story.header, story.acts)
     with pytest.raises(UsageError, match="begun without"):
-        given_again.check(asked(run, *AGAIN[2:]), run, {}, story.acts)
+        given_again.check(asked(run, *plan, *AGAIN[2:]), run, {"drive": {}}, story.acts)
     with pytest.raises(JournalError, match="damaged"):
-        given_again.check(asked(run), run, {"power_off": "evil"}, story.acts)
+        given_again.check(asked(run), run, {"drive": {"power_off": "evil"}}, story.acts)
+
+
+def test_a_plan_that_is_not_ssdrigs_is_typed_for_a_real_drive(story, tmp_path):
+    run = made_with(story, preset=None)
+    story = cut_short.read(run)
+    plan = plan_of(story, tmp_path)
+    given_again.check(asked(run, *plan), run, story.header, story.acts)
+    given_again.check(asked(run, "--dry-run"), run, story.header, story.acts)
+    for text in ("", PLAN + "# changed\n"):
+        Path(plan[1]).write_text(text)
+        with pytest.raises(UsageError, match="--plan on the command line"):
+            given_again.check(asked(run, *plan), run, story.header, story.acts)
+    shipped = grammar.shipped()["consistency"].read_text()
+    given_again.check(asked(run), run, {**story.header, "plan": {"text": shipped}}, story.acts)
+    given_again.check(asked(run), run, {**story.header, "drive": DRIVE}, story.acts)
+
+
+@pytest.mark.parametrize("said", [0, 10**9, 10**18])
+def test_a_budget_is_typed_for_a_real_drive(story, tmp_path, said):
+    run = made_with(story, preset=None)
+    story = cut_short.read(run)
+    plan, header = plan_of(story, tmp_path), {**story.header, "budget_bytes": said}
+    with pytest.raises(UsageError, match="--budget on the command line") as error:
+        given_again.check(asked(run, *plan), run, header, story.acts)
+    assert f"--budget '{said} B'" in error.value.do
+    given_again.check(asked(run, *plan, "--budget", f"{said} B"), run, header, story.acts)
+    given_again.check(asked(run, *plan, "--dry-run"), run, header, story.acts)
 
 
 @pytest.mark.parametrize("key", ["target", "power_off", "power_on"])
@@ -91,10 +127,10 @@ def test_a_file_that_the_plan_reads_has_to_be_named(tmp_path, step, names):
     if names:
         for words in ([], ["--dry-run"], ["--read", "other"], ["--read", "other", "--dry-run"]):
             with pytest.raises(UsageError) as error:
-                given_again.check(asked(tmp_path, *words), tmp_path, DRIVE, acts)
+                given_again.check(asked(tmp_path, *words), tmp_path, {"drive": DRIVE}, acts)
             assert all(f"--read {name}" in error.value.do for name in names)
     given = [word for name in names for word in ("--read", name)]
-    given_again.check(asked(tmp_path, *given), tmp_path, DRIVE, acts)
+    given_again.check(asked(tmp_path, *given), tmp_path, {"drive": DRIVE}, acts)
 
 
 def test_a_resumed_run_opens_no_file_before_it_was_named(story, monkeypatch):

@@ -1,6 +1,7 @@
 """Whether a run folder is what was written: numbered lines with a CRC in events.jsonl, the sums of all finished files
 in the event `sums` before `run.end`. What does not match is said in words; nothing here repairs or hides anything."""
 
+import errno
 import json
 import os
 import re
@@ -42,6 +43,21 @@ MAY_SAY: dict[str, dict[str, type]] = {
     **{"not_run": {"label": str, "why": str}, "run.end": {"why": str}},
 }
 PIECE_BYTES = 1 << 18
+# how long the files of a run may be, by name or ending; only those that are read as a whole
+_DOCUMENT, _LINES, _LOG = 16 << 20, 128 << 20, 1 << 30
+MOST_BYTES = {".json": _DOCUMENT, ".made": _DOCUMENT, ".cursor": _DOCUMENT, ".jsonl": _LINES, ".log": _LOG}
+MOST_BYTES |= {
+    "out.json": _LOG,
+    "stderr.txt": _LINES,
+    "history.bin": _LOG,
+    "history.lost.bin": _LOG,
+    ".z": _LOG,
+    ".npz": _LOG,
+    NOTES: _DOCUMENT,
+}
+MOST_BYTES |= {SUMMARY: _LOG}
+HOLE_BYTES = 1 << 30  # no run leaves a hole; a file system may, of some blocks, when the power goes
+DEEPEST, MOST_ENTRIES = 16, 1 << 20  # folders in folders of a run, and files in it
 SAID_AT_MOST = 8
 # what the readers of an event rely on, by kind
 FIELDS: dict[str, dict[str, type]] = {
@@ -159,24 +175,85 @@ def _files(run: Path) -> list[str]:
     return found
 
 
-def no_file(run: Path) -> str:
-    """An entry of the folder that no run makes; "" if there is none: what is neither a file nor a folder nor a link to
-    one, such as a pipe or a device, which could be read without an end; and a link that leads out of the run, which
-    what is read or written there would follow. A run's own socket cannot be opened, and is passed over."""
+def oddity(run: Path) -> str:
+    """An entry of the folder that no run makes, in words; "" if there is none. That is what is neither a file nor a
+    folder nor a link to one, such as a pipe or a device, which could be read without an end; a link that leads out of
+    the run, which what is read or written there would follow; a file far too long, which would fill the memory; and
+    folders in folders without an end. A run's own socket cannot be opened, and is passed over."""
     top = os.path.realpath(run)
     if PART.fullmatch(os.path.basename(top)):
         top = os.path.dirname(top)
-    for folder, folders, names in os.walk(run):
-        for name in (*folders, *names):
-            path = os.path.join(folder, name)
-            if os.path.islink(path) and not (os.path.realpath(path) + os.sep).startswith(top + os.sep):
-                return path  # also where its target does not exist: a write would create it
-        for name in names:
-            path = os.path.join(folder, name)
-            if os.path.exists(path) and not os.path.isfile(path):
-                if name != CONTROL or not stat.S_ISSOCK(os.lstat(path).st_mode):
-                    return path
+    left, seen = [(str(run), 0)], 0
+    while left:
+        folder, depth = left.pop()
+        try:
+            with os.scandir(folder) as found:
+                entries = [*found]
+        except OSError:
+            continue
+        seen += len(entries)
+        if depth > DEEPEST or seen > MOST_ENTRIES:
+            return f"{folder}, with more folders or files than a run has"
+        for entry in entries:
+            if entry.is_symlink() and not (os.path.realpath(entry.path) + os.sep).startswith(top + os.sep):
+                return f"{entry.path}, a link out of it"  # also to where nothing is: a write would create it
+            try:
+                status = entry.stat()
+            except OSError:  # a link in a circle, or it has gone meanwhile
+                continue
+            if stat.S_ISDIR(status.st_mode):
+                if not entry.is_symlink():
+                    left.append((entry.path, depth + 1))
+            elif not stat.S_ISREG(status.st_mode):
+                if entry.name != CONTROL or not stat.S_ISSOCK(entry.stat(follow_symlinks=False).st_mode):
+                    return f"{entry.path}, which is no file"
+            elif status.st_size > (most := most_bytes(entry.name)):
+                return f"{entry.path} of {status.st_size} bytes, where a run writes at most {most}"
+            elif status.st_size > HOLE_BYTES and (hole := _hole(entry.path)):
+                return f"{entry.path} with a hole of {hole} bytes"
     return ""
+
+
+def most_bytes(name: str) -> int:
+    """How long a file of a run folder may be that is read as a whole; of what is read in pieces, without an end."""
+    return MOST_BYTES.get(name) or MOST_BYTES.get(os.path.splitext(name)[1]) or 1 << 62
+
+
+def _hole(path: str) -> int:
+    """How many bytes the first hole of a file has, if it is a long one; else 0."""
+    try:
+        with open(path, "rb", buffering=0) as file:
+            fd, size = file.fileno(), file.seek(0, os.SEEK_END)
+            begin = os.lseek(fd, 0, os.SEEK_HOLE)
+            try:
+                end = os.lseek(fd, begin, os.SEEK_DATA) if begin < size else size
+            except OSError:  # no data behind it
+                end = size
+    except OSError:
+        return 0
+    return end - begin if end - begin > HOLE_BYTES else 0
+
+
+def content(path: str | os.PathLike) -> bytes:
+    """A file of a run folder as a whole. Raises OSError, also for what is no file, or is longer than a run writes it:
+    nothing here waits for a pipe's writer, or fills the memory."""
+    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    with open(fd, "rb") as file:
+        status, most = os.fstat(fd), most_bytes(os.path.basename(path))
+        if not stat.S_ISREG(status.st_mode):
+            raise OSError(errno.EINVAL, "it is no file", str(path))
+        data = file.read(min(status.st_size, most) + 1)
+    if len(data) > most:
+        raise OSError(errno.EFBIG, f"it has more than {most} bytes", str(path))
+    return data
+
+
+def document_of(path: str | os.PathLike) -> Any:
+    """The JSON document of a file of a run folder. Raises OSError, ValueError."""
+    try:
+        return document(content(path))
+    except RecursionError:
+        raise ValueError("lists in lists without an end") from None
 
 
 def crc_of(path: Path) -> int:
@@ -192,7 +269,7 @@ def damage(run: Path) -> list[str]:
     """What of a run folder is not as it was written, each in words that begin with the file's name; [] if all is. A run
     that is not closed has no sums yet: then only its lines are checked."""
     try:
-        data = (run / "events.jsonl").read_bytes()
+        data = content(run / "events.jsonl")
     except OSError as error:
         return [f"events.jsonl: cannot be read ({error.strerror or error})"]
     found = lines(data)

@@ -13,6 +13,7 @@ import os
 import re
 import secrets
 import shutil
+import stat
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -246,14 +247,12 @@ class Journal:
 
 
 def open_run(run: str | os.PathLike) -> dict:
-    """The header (run.json) of a run folder. Raises JournalError if there is none, if it is of another schema, or if a
-    pipe or a device lies in the folder."""
-    if odd := integrity.no_file(Path(run)):
-        raise JournalError(
-            f"only files in the run folder {run}", f"{odd}, which is none", "remove it; no run makes one"
-        )
+    """The header (run.json) of a run folder. Raises JournalError if there is none, if it is of another schema, or for
+    integrity.oddity() of the folder."""
+    if os.path.isfile(Path(run) / "run.json") and (odd := integrity.oddity(Path(run))):
+        raise JournalError(f"only what a run writes in {run}", odd, "remove it; no run makes one")
     try:
-        header = integrity.document((Path(run) / "run.json").read_bytes())
+        header = integrity.document_of(Path(run) / "run.json")
         schema = header["schema"]
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         seen = getattr(error, "strerror", None) or f"{type(error).__name__}: {error}"
@@ -385,7 +384,11 @@ def is_long(run: str | os.PathLike) -> bool:
 
 def _bytes_from(run: str | os.PathLike, name: str, offset: int, at_most: int = -1) -> bytes:
     try:
-        with open(Path(run) / name, "rb") as f:
+        fd = os.open(Path(run) / name, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        with open(fd, "rb") as f:
+            left = os.fstat(fd).st_size - offset
+            if not stat.S_ISREG(os.fstat(fd).st_mode) or at_most < 0 and left > integrity.most_bytes(name):
+                raise OSError(errno.EFBIG, "it is no file, or far too long")
             f.seek(offset)
             return f.read(at_most)
     except FileNotFoundError:

@@ -4,7 +4,6 @@ folder with its own clock. What lies before it is not touched. Parts are joined 
 
 import contextlib
 import fcntl
-import json
 import os
 import stat
 import time
@@ -87,8 +86,8 @@ def doubts(folders: list[Path]) -> list[str]:
 
 def _said(folder: Path) -> dict:
     try:
-        found = json.loads((folder / "run.json").read_bytes())
-    except (OSError, ValueError, RecursionError):
+        found = integrity.document_of(folder / "run.json")
+    except (OSError, ValueError):
         return {}
     return found if isinstance(found, dict) else {}
 

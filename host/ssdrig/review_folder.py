@@ -76,12 +76,10 @@ def create(runs: str | os.PathLike, said: dict) -> Review:
 def read(folder: Path) -> Review:
     """A review folder. Raises JournalError for one that is none, whose review.json is damaged, or in which a pipe, a
     device or a link that leads out of it lies."""
-    if odd := integrity.no_file(folder):
-        raise JournalError(
-            f"only files in the review folder {folder}", f"{odd}, which is none", "remove it; no review makes one"
-        )
+    if (folder / parts.REVIEW).is_file() and (odd := integrity.oddity(folder)):
+        raise JournalError(f"only what a review writes in {folder}", odd, "remove it; no review makes one")
     try:
-        said = integrity.document((folder / parts.REVIEW).read_bytes())
+        said = integrity.document_of(folder / parts.REVIEW)
         if said["schema"] != SCHEMA or said["level"] not in reviews.LEVELS or not isinstance(said["drive"], dict):
             raise ValueError(f"schema {said['schema']}, level {said['level']!r}")
         _check(said)

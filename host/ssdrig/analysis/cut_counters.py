@@ -1,10 +1,9 @@
 """What a drive counted over a campaign of power cuts: at the first poll that has it, and at the last."""
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from ssdrig import parts
+from ssdrig import integrity, parts
 from ssdrig.drive.smart import nvme_pages
 from ssdrig.errors import DriveError
 
@@ -45,7 +44,7 @@ def _page(paths: Iterable[Path]) -> dict:
     """Log C0h of the first of these polls that has one; {} where none has."""
     for path in paths:
         try:
-            text = json.loads(path.read_bytes()).get("log_c0h")
+            text = integrity.document_of(path).get("log_c0h")
             if text:
                 return nvme_pages.decode_c0h(bytes.fromhex(text))
         except (OSError, ValueError, AttributeError, TypeError, RecursionError, DriveError):

@@ -5,13 +5,13 @@
 "refresh_why", and what the event retention.end says: "storage", "counts", "since_power_on", "since_seal", "bound",
 "cannot"}. What is not known is None."""
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from ssdrig import integrity
 from ssdrig.analysis.rundata import RunData
 from ssdrig.meter import rails
 from ssdrig.meter.reduced import Asked
@@ -115,7 +115,7 @@ def _idle_W(manifest: Mapping | None) -> float | None:
 
 def _json(path: Path) -> dict | None:
     try:
-        said = json.loads(path.read_bytes())
+        said = integrity.document_of(path)
     except (OSError, ValueError, RecursionError):
         return None
     return said if isinstance(said, dict) else None

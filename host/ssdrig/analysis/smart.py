@@ -1,10 +1,10 @@
 """The SMART polls of a run folder -> temperature and write amplification, of the run and of a window."""
 
-import json
 from pathlib import Path
 
 import numpy as np
 
+from ssdrig import integrity
 from ssdrig.analysis.rundata import RunData
 from ssdrig.drive.smart import counters, health
 from ssdrig.drive.wear import wa
@@ -45,7 +45,7 @@ def polls(run: Path) -> tuple[list[dict], list[str]]:
     snapshots, notes = [], []
     for path in sorted((run / "smart").glob("*.json")):
         try:
-            snapshot = counters.snapshot(json.loads(path.read_bytes()))
+            snapshot = counters.snapshot(integrity.document_of(path))
             if any(snapshot[key] is None for key in ("t_ns", "t_start_ns", "t_end_ns", "reason")):
                 raise ValueError("it does not say when it was read, or why")
             snapshots.append(snapshot)

@@ -100,7 +100,7 @@ def _stamps(run: Path) -> list | None:
     """Size and time of each file; None where there can be no summary: no run, one that is still written, or what is
     not a file in it."""
     try:
-        if not (run / "run.json").is_file() or integrity.no_file(run):
+        if not (run / "run.json").is_file() or integrity.oddity(run):
             return None
         if any(map(journal.lock_is_held, parts.of(run))):
             return None
@@ -124,7 +124,7 @@ def _key(run: Path) -> str | None:
 
 def _read(run: Path, key: str) -> tuple[RunData, dict] | None:
     try:
-        content = (run / integrity.SUMMARY).read_bytes()
+        content = integrity.content(run / integrity.SUMMARY)
         body = content[len(MAGIC) + _SHA_BYTES :]
         if content[: -len(body)] != MAGIC + hashlib.sha256(body).digest():
             return None

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ssdrig import analysis, journal, parts
+from ssdrig import analysis, integrity, journal, parts
 from ssdrig.analysis import power
 from ssdrig.analysis.rundata import SECOND_NS
 from ssdrig.errors import LoadError
@@ -94,7 +94,7 @@ def _part(folder: Path, number: int) -> Part:
 def _job(folder: Path, utc: Utc, k: int) -> Line | None:
     """The I/Os of a second of drive time between two documents of a fio job, at the later one."""
     try:
-        found, _ = fiotext.documents((folder / "out.json").read_text(errors="replace"))
+        found, _ = fiotext.documents(integrity.content(folder / "out.json").decode(errors="replace"))
     except OSError:
         return None
     start_ms = fioclock.job_clock(folder, found, []).start_ms

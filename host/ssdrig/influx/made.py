@@ -8,6 +8,7 @@ import json
 from pathlib import Path
 from typing import NamedTuple
 
+from ssdrig import integrity
 from ssdrig.files import write_atomically
 from ssdrig.influx.line_protocol import SCHEMA
 from ssdrig.influx.outbox import Outbox
@@ -61,7 +62,7 @@ def source(run: Path) -> dict[str, int]:
 def _read(run: Path) -> dict | None:
     """None where there is none of this schema."""
     try:
-        found = json.loads((run / "points.made").read_bytes())
+        found = integrity.document_of(run / "points.made")
         return found if found["schema"] == SCHEMA and found["turn_s"] in (LIVE_S, ENDED_S) else None
     except (OSError, ValueError, KeyError, TypeError):
         return None

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ssdrig import journal
+from ssdrig import integrity, journal
 from ssdrig.drive.smart import counters
 from ssdrig.errors import JournalError, LoadError, RigError
 from ssdrig.influx import cut_points, kept_points, line_protocol, made, smart_points
@@ -257,7 +257,7 @@ def smart_document(run: Path, event: dict) -> dict | None:
     if not event.get("ok"):
         return None
     try:
-        return json.loads((Path(run) / "smart" / f"{event['n']:03d}.json").read_bytes())
+        return integrity.document_of(Path(run) / "smart" / f"{event['n']:03d}.json")
     except (OSError, ValueError) as error:
         raise JournalError(f"SMART poll {event['n']} in {run}", str(error), "restore the run folder") from None
 

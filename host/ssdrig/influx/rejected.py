@@ -7,6 +7,7 @@ import os
 import time
 from pathlib import Path
 
+from ssdrig import integrity
 from ssdrig.files import write_atomically
 from ssdrig.influx.link import Answer
 
@@ -47,7 +48,7 @@ class Rejected:
         """Take this server's lines out of the file; they are in points.lp. Returns how many there were."""
         mine, forgotten = {raw for raw, _ in self._entries()}, len(self._lines)
         with contextlib.suppress(FileNotFoundError):
-            rest = b"".join(raw + b"\n" for raw in self.path.read_bytes().splitlines() if raw not in mine)
+            rest = b"".join(raw + b"\n" for raw in integrity.content(self.path).splitlines() if raw not in mine)
             if rest:
                 write_atomically(self.path, rest)
             else:
@@ -59,7 +60,7 @@ class Rejected:
         """(as it stands in the file, the line refused)"""
         out = []
         with contextlib.suppress(FileNotFoundError):
-            for raw in self.path.read_bytes().splitlines():
+            for raw in integrity.content(self.path).splitlines():
                 try:
                     entry = json.loads(raw)
                     if entry["to"] == self._to:

@@ -31,6 +31,7 @@ from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import urlencode
 
+from ssdrig import integrity
 from ssdrig.errors import UploadIncomplete
 from ssdrig.files import write_atomically
 from ssdrig.influx import answers
@@ -227,7 +228,7 @@ class Sender:
     def _read_cursor(self) -> tuple[int, int]:
         """Offset and lines before it. Anything doubtful (another server, a rebuilt points.lp) starts at 0: harmless."""
         try:
-            content = json.loads(self.cursor.read_bytes())
+            content = integrity.document_of(self.cursor)
             offset, lines = int(content["offset"]), int(content["lines"])
             if content["schema"] != 1 or content["to"] != str(self.to) or offset <= 0:
                 return 0, 0

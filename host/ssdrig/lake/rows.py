@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ssdrig import analysis, journal, parts
+from ssdrig import analysis, integrity, journal, parts
 from ssdrig.analysis import figures, table
 from ssdrig.analysis.rundata import SECOND_NS, RunData
 from ssdrig.drive.smart import counters
@@ -130,7 +130,7 @@ def smart(part: Part) -> Iterator[Row]:
         if event["kind"] != "smart.end" or not event.get("ok"):
             continue
         try:
-            document = json.loads((part.folder / "smart" / f"{event['n']:03d}.json").read_bytes())
+            document = integrity.document_of(part.folder / "smart" / f"{event['n']:03d}.json")
             said = counters.snapshot(document)
         except (OSError, ValueError, TypeError, KeyError):
             continue

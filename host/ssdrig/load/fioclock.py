@@ -1,11 +1,11 @@
 """When fio started a job's clock, on CLOCK_MONOTONIC, from the documents of its folder. No step of the wall clock may
 move it."""
 
-import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from ssdrig import integrity
 from ssdrig.load.fiotext import documents, parsed, totals
 
 START_S = 10.0  # fio starts its job clock at most so long after it was started
@@ -53,7 +53,7 @@ def job_clock(folder: Path, head: list[dict], tail: list[dict]) -> JobClock:
     in between: fio starts its clock within START_S of its own start, and what lies outside is not believed."""
     begin_ms: float | None
     try:
-        start = json.loads((folder / "start.json").read_bytes())
+        start = integrity.document_of(folder / "start.json")
         begin_ms, offset_ms = int(start["t_ns"]) / 1e6, (int(start["t_ns"]) - int(start["utc_ns"])) / 1e6
         if not (0 <= begin_ms <= LATEST_MS and abs(offset_ms) <= LATEST_MS):
             raise ValueError("start.json")

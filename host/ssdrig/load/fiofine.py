@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from ssdrig import integrity
 from ssdrig.load.fioclock import LATEST_MS, ends, job_clock
 from ssdrig.load.fiotext import rows, totals
 
@@ -24,7 +25,7 @@ def read(folder: Path) -> tuple[np.ndarray, np.ndarray, str | None]:
     if len(logs) != 1:
         return *none, "fio left no fine log" if not logs else "a fine log is of one thread"
     try:
-        log, torn = rows(logs[0].read_bytes())
+        log, torn = rows(integrity.content(logs[0]))
         head, tail, *_ = ends(Path(folder) / "out.json")
     except OSError as error:
         return *none, f"fio's fine log cannot be read: {error.strerror}"

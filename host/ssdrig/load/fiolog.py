@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
+from ssdrig import integrity
 from ssdrig.errors import LoadError
 from ssdrig.load.fioclock import LATEST_MS, LONGEST_HANG_S, UNKNOWN_MS, ends, error_ms, job_clock
 from ssdrig.load.fioseconds import TAIL_MS, WINDOW_MS, Seconds, Senseless, empty, quantiles, seconds
@@ -32,9 +33,9 @@ def load(folder, direction: str | None = None) -> Seconds:
     folder = Path(folder)
     try:
         head, tail, left_bytes, odd = ends(folder / "out.json")
-        logs = {p.name: p.read_bytes() for p in sorted(folder.glob("*_clat_hist.[0-9]*.log"))}
+        logs = {p.name: integrity.content(p) for p in sorted(folder.glob("*_clat_hist.[0-9]*.log"))}
         means = {
-            kind: {p.name: rows(p.read_bytes()) for p in sorted(folder.glob(f"*_{kind}.[0-9]*.log"))}
+            kind: {p.name: rows(integrity.content(p)) for p in sorted(folder.glob(f"*_{kind}.[0-9]*.log"))}
             for kind in ("lat", "slat")
         }
     except OSError as error:
@@ -81,7 +82,7 @@ def load(folder, direction: str | None = None) -> Seconds:
         raise LoadError(
             f"fio's logs or status documents in {folder}", "neither", "the step did no I/O; see its stderr.txt"
         )
-    found = documents((folder / "out.json").read_text(errors="replace"))[0]
+    found = documents(integrity.content(folder / "out.json").decode(errors="replace"))[0]
     try:
         read = from_status(found, clock.start_ms, direction, torn)
     except Senseless as error:

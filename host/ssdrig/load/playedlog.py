@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ssdrig import integrity
 from ssdrig.errors import LoadError, UsageError
 from ssdrig.load import fioseconds, fiotext, played, traceform
 from ssdrig.load.fioseconds import TAIL_MS, WINDOW_MS, Seconds
@@ -125,7 +126,7 @@ def _rows(folder: Path) -> tuple[np.ndarray, np.ndarray]:
 
 def _start(folder: Path) -> dict[str, Any]:
     try:
-        found = json.loads((folder / START).read_bytes())
+        found = integrity.document_of(folder / START)
     except (OSError, ValueError, RecursionError) as error:
         raise LoadError(f"{START} in {folder}", str(error), "take it from a copy of the run") from error
     if not isinstance(found, dict) or not isinstance(found.get("header"), dict) or not isinstance(found["how"], dict):

@@ -7,10 +7,10 @@ rows since the last sync() are missing: such a session is not judged.
 """
 
 import os
-from pathlib import Path
 
 import numpy as np
 
+from ssdrig import integrity
 from ssdrig.errors import JournalError
 from ssdrig.powerloss.kinds import BLANK, FLUSH, FUA, KINDS, NEVER, NOT_BLANK, TRIM, WRITE
 
@@ -90,7 +90,7 @@ class History:
 def read(path: str | os.PathLike) -> np.ndarray:
     """The rows of a history, ROW[n], also of one whose writer was killed; up to the first that is none. Raises
     OSError."""
-    data = Path(path).read_bytes()
+    data = integrity.content(path)
     rows = np.frombuffer(data[: len(data) // ROW.itemsize * ROW.itemsize], ROW)
     follows = rows["seq"] == rows["seq"][:1] + np.arange(len(rows), dtype=np.uint64)
     good = follows & (rows["seq"] > 0) & np.isin(rows["kind"], [*KINDS]) & (rows["lba"] < MOST_BLOCKS)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ssdrig import journal
+from ssdrig import integrity, journal
 from ssdrig.journal import Journal
 from ssdrig.powerloss import history
 from ssdrig.powerloss.kinds import UNKNOWN
@@ -84,7 +84,7 @@ def sealed(said: Mapping) -> bytes:
 def unsealed(path: Path) -> dict | None:
     """The content of a verdict.json; None where it is not there or not as it was written."""
     try:
-        said = json.loads(path.read_bytes())
+        said = integrity.document_of(path)
         crc32 = said.pop("crc32")
         return said if zlib.crc32(json.dumps(said).encode()) == crc32 else None
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
@@ -94,10 +94,10 @@ def unsealed(path: Path) -> dict | None:
 def proofs_of(folder: Path, said: Mapping) -> list[dict]:
     """The proofs of a session whose verdict.json says this; none where they are not as they were written."""
     try:
-        data = (folder / "proofs.json").read_bytes()
-    except OSError:
+        data = integrity.content(folder / "proofs.json")
+        return integrity.document(data) if zlib.crc32(data) == said.get("proofs_crc32") else []
+    except (OSError, ValueError, RecursionError):
         return []
-    return json.loads(data) if zlib.crc32(data) == said.get("proofs_crc32") else []
 
 
 def judged(folders: Iterable[Path]) -> dict[int, dict]:
@@ -125,7 +125,10 @@ def rows_of(path: Path) -> np.ndarray:
 
 
 def _inflated(path: Path) -> np.ndarray:
-    data = zlib.decompress(path.read_bytes())
+    most, unpacker = integrity.most_bytes("history.bin"), zlib.decompressobj()
+    data = unpacker.decompress(integrity.content(path), most)
+    if not unpacker.eof:
+        raise zlib.error(f"cut short, or more than {most} bytes")
     return np.frombuffer(data[: len(data) // history.ROW.itemsize * history.ROW.itemsize], history.ROW)
 
 

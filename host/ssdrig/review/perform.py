@@ -193,6 +193,9 @@ def _items(args, review: Review | None, drive: dict, can, rated_bytes: float | N
     else:
         done = review_folder.done(review)
         items = _left(review, done, drive, can, args.runs)
+        if review.said["budget_bytes"] is not None and args.budget is None and not (args.virtual or args.dry_run):
+            seen = f"none; the folder says {review.said['budget_bytes']} B"
+            raise UsageError("--budget on the command line: none is taken from a folder", seen, "give it again")
         most = review.said["budget_bytes"] if args.budget is None else budget.parse(args.budget, rated_bytes).most_bytes
         runs = [one.run for one in done.values() if one.run]
         spent = Budget(most, sum(cut_short.written_by(parts.of(folder)) for folder in runs))

@@ -1,13 +1,12 @@
 """A run that was cut short, as its folder tells it: what is done, what the drive's counters said last, what the run
 wrote since. What of the drive's state is left then: left(). How to go on: standing.py, resume.py."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from ssdrig import journal, parts, words
+from ssdrig import integrity, journal, parts, words
 from ssdrig.analysis import rundata
 from ssdrig.drive.smart import counters
 from ssdrig.errors import JournalError
@@ -187,7 +186,7 @@ def _snapshots(folder: Path) -> list[dict]:
     found = []
     for path in (folder / "smart").glob("*.json"):
         try:
-            found.append(snapshot_of(json.loads(path.read_bytes())))
+            found.append(snapshot_of(integrity.document_of(path)))
         except (AttributeError, OSError, ValueError, RecursionError):
             continue
     return [snapshot for snapshot in found if snapshot["t_ns"] is not None]
@@ -242,11 +241,11 @@ def _job(start: Path, direction: str | None = "write") -> tuple[int, list[tuple[
     """When a fio job began, and what it had written (None: moved) by each of its documents: [(t_ns, bytes), …], 0
     first."""
     try:
-        t_ns = int(json.loads(start.read_bytes())["t_ns"])
+        t_ns = int(integrity.document_of(start)["t_ns"])
     except (OSError, ValueError, KeyError, TypeError):
         t_ns = 0
     try:
-        found, _ = fiotext.documents((start.parent / "out.json").read_text(errors="replace"))
+        found, _ = fiotext.documents(integrity.content(start.parent / "out.json").decode(errors="replace"))
     except OSError:
         found = []
     rows = [(t_ns, 0)]

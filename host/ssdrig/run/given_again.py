@@ -1,5 +1,6 @@
 """What `ssdrig resume` must hear from the person again. A run folder is data: the commands that switch a supply, the
-target, the files that a plan reads and the consent are those of the command line, never those of the folder."""
+target, the files that a plan reads, a plan that is not ssdrig's, the budget and the consent are those of the command
+line, never those of the folder. What else the folder contains is data: it may spoil its own figures and verdict."""
 
 import argparse
 import shlex
@@ -7,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from ssdrig.errors import JournalError, UsageError
+from ssdrig.plan import document, grammar
 from ssdrig.plan.expand import Act
 from ssdrig.retention.asked import NONE
 from ssdrig.steps import KINDS
@@ -21,6 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--power-off", metavar="CMD", help="shell command that switches the power off")
     add("--power-on", metavar="CMD", help="shell command that switches it on again")
     add("--read", metavar="FILE", action="append", help="a file that the plan reads (a trace, a log, a manifest)")
+    add("--plan", metavar="FILE", help="the plan of a run on a real drive, where it is not one of ssdrig's")
 
 
 def files(acts: Iterable[Act]) -> list[str]:
@@ -33,10 +36,11 @@ def files(acts: Iterable[Act]) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def check(args: argparse.Namespace, run: Path, known: Mapping, acts: Iterable[Act]) -> None:
+def check(args: argparse.Namespace, run: Path, header: Mapping, acts: Iterable[Act]) -> None:
     """Raises UsageError, with the whole command to type, where the command line lacks what the run was begun with or
-    has what it was begun without. `known`: the drive of run.json; of a virtual one nothing has to be given. A dry run
-    starts and opens nothing but the files that the plan reads."""
+    has what it was begun without. `header`: run.json; of a virtual drive nothing has to be given. A dry run starts and
+    opens nothing but the files that the plan reads."""
+    known = header["drive"]
     supply = {} if known.get("preset") else {key: known[key] for key in SUPPLY if known.get(key)}
     if ("power_off" in supply) != ("power_on" in supply) or ("target" in supply and "power_off" not in supply):
         raise JournalError(
@@ -53,6 +57,11 @@ def check(args: argparse.Namespace, run: Path, known: Mapping, acts: Iterable[Ac
     lacking = [option for key, option in SUPPLY.items() if key in supply and not getattr(args, key)]
     if args.target and args.target != supply["target"]:
         lacking.append("--target")
+    budget = None if known.get("preset") else header.get("budget_bytes")
+    if budget is not None and args.budget is None:
+        lacking.append("--budget")
+    if not known.get("preset") and not _is_named(args.plan, (header.get("plan") or {}).get("text")):
+        lacking.append("--plan")
     if args.dry_run:
         lacking = []
     lacking += [f"--read {_quoted(name)}" for name in needed if name not in given]
@@ -62,18 +71,31 @@ def check(args: argparse.Namespace, run: Path, known: Mapping, acts: Iterable[Ac
         return
     made_with = [f"{SUPPLY[key]} {_quoted(value)}" for key, value in supply.items()]
     made_with += [f"--read {_quoted(name)}" for name in needed]
+    if "--budget" in lacking:
+        made_with.append(f"--budget {_quoted(f'{budget} B')}")
+    if "--plan" in lacking:
+        name = (header.get("plan") or {}).get("name")
+        made_with.append(f"--plan {_quoted(f'{name}.toml')}")
     consent = [f"--destroy-data {_quoted(supply['target'])}"] if "target" in supply else []
     raise UsageError(
-        f"{', '.join(lacking)} on the command line: no command, target, file or consent is taken from a run folder",
+        f"{', '.join(lacking)} on the command line: no command, target, file, plan, budget or consent is taken from a"
+        " run folder",
         f"the folder says that the run was made with {' '.join(made_with)}",
         f"if that is what you want, give it again: {' '.join(_command(run, args, [*made_with, *consent]))}",
     )
 
 
+def _is_named(path: str | None, text: object) -> bool:
+    """Whether a plan's text is one of ssdrig's, or that of the file which was typed. Raises UsageError."""
+    shipped = any(text == document.load(plan) for plan in grammar.shipped().values())
+    return shipped or path is not None and text == document.load(Path(path))
+
+
 def _command(run: Path, args: argparse.Namespace, options: list[str]) -> list[str]:
     """The command that was typed, with what it lacks."""
     typed = []
-    for option, value in (("--drive", args.drive), ("--rig", args.rig), ("--budget", args.budget)):
+    had = (("--drive", args.drive), ("--rig", args.rig), ("--budget", args.budget), ("--plan", args.plan))
+    for option, value in had:
         typed += [f"{option} {_quoted(value)}"] if value else []
     if args.destroy_data and not any(option.startswith("--destroy-data") for option in options):
         typed.append(f"--destroy-data {_quoted(args.destroy_data)}")

@@ -73,7 +73,7 @@ def command(args) -> int:
         return 0
     args.runs = str(story.run.parent)
     known = story.header["drive"]
-    given_again.check(args, story.run, known, story.acts)
+    given_again.check(args, story.run, story.header, story.acts)
     on = _on_virtual if known.get("preset") else _on_target if known.get("target") else _on_real
     return run.performed(args, show, lambda *more: on(story, *more))[1]
 

@@ -4,7 +4,6 @@ Where a reader stands is four numbers, each of them given by the run folder and 
 events.jsonl, seconds of power, rows of I/O, readings of SMART. So a reader that comes again, to this process or to the
 next one, goes on exactly where it was."""
 
-import json
 import os
 import threading
 import time
@@ -141,7 +140,7 @@ class Tail:
         try:
             with open(self.folder / "events.jsonl", "rb") as f:
                 f.seek(self._offset)
-                data = f.read()
+                data = f.read(integrity.most_bytes("events.jsonl"))
         except OSError:
             return
         for line in data.split(b"\n")[:-1]:
@@ -183,7 +182,7 @@ class Tail:
             path = self.folder / "smart" / f"{number:03}.json"
             if not self._inside(path):
                 return
-            snapshot = counters.snapshot(json.loads(path.read_bytes()))
+            snapshot = counters.snapshot(integrity.document_of(path))
             row = {"t": self.axis_s(snapshot["t_ns"]), "C": snapshot["temperature_C"]}
             row["host"], row["nand"] = snapshot["host_written_bytes"], snapshot["nand_written_bytes"]
         except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):

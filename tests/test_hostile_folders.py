@@ -1,0 +1,173 @@
+"""Run folders with what no run writes: files without an end, bombs, pipes, devices, links. Each command ends with one
+error or a page, in bounded memory and CPU time."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tracemalloc
+import zlib
+from pathlib import Path
+
+import folder_fuzz
+import pytest
+
+from ssdrig import integrity
+from ssdrig.errors import JournalError
+from ssdrig.powerloss import sessions
+
+HUGE = 10 << 30
+MEMORY_BYTES, CPU_S = 3 << 30, 120  # addresses, most of which nothing uses; of all commands of a case
+RESIDENT_BYTES = 700 << 20
+FILES = (
+    *("events.jsonl", "run.json", "rig.bin", "notes.jsonl", "labels.json", "figures.json", "smart/001.json"),
+    *("points.cursor", "points.made", "rejected.jsonl", "summary.bin", "fio/load/out.json", "fio/fill/start.json"),
+)
+COMMANDS = """if 1:
+    import resource, sys
+    resource.setrlimit(resource.RLIMIT_AS, ({memory}, {memory}))
+    resource.setrlimit(resource.RLIMIT_CPU, ({cpu}, {cpu}))
+    sys.path[:0] = {path!r}
+    from ssdrig import cli
+    codes = []
+    for words in {words!r}:
+        codes.append(cli.main(words))
+    sys.stdout.flush()
+    most = next(line for line in open("/proc/self/status") if line.startswith("VmHWM"))
+    print("\\nCODES", codes, int(most.split()[1]) << 10)
+"""
+
+
+def few(values, count: int) -> list:
+    """The first of them for daily work; the others too, in a whole run of the tests."""
+    return [*values[:count], *(pytest.param(value, marks=pytest.mark.slow) for value in values[count:])]
+
+
+def commands_of(run: Path, out: Path) -> list[list[str]]:
+    url = ["--influx", folder_fuzz.INFLUX, "--timeout", "0"]
+    return [
+        ["report", str(run), "--json", "--quiet"],
+        ["report", str(run), "--out", str(out / "page.html"), "--csv", str(out / "csv"), "--quiet"],
+        ["export", str(run), "--parquet", str(out / "lake"), "--quiet"],
+        ["query", "SELECT count(*) FROM event", str(run)],
+        ["push", str(run), *url, "--quiet"],
+        ["runs", "--runs", str(run.parent), "--figures"],
+        ["note", str(run), "typed", "--at", "1"],
+        ["resume", str(run), "--dry-run", "--quiet"],
+        ["review", "--resume", str(run), "--dry-run", "--quiet"],
+        ["label", str(run), "--title", "typed"],
+    ]
+
+
+def carried_out(run: Path, out: Path) -> list[int]:
+    """The exit codes of all commands, in one process of little memory and time."""
+    out.mkdir()
+    words = commands_of(run, out)
+    code = COMMANDS.format(memory=MEMORY_BYTES, cpu=CPU_S, path=sys.path, words=words)
+    environ = {**os.environ, **{f"XDG_{name}_HOME": str(out) for name in ("CACHE", "STATE", "DATA", "CONFIG")}}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environ, cwd=out)
+    assert done.returncode == 0 and "Traceback" not in done.stderr, (done.returncode, done.stderr[-3000:])
+    _, _, last = done.stdout.rpartition("CODES ")
+    codes, _, resident = last.partition("]")
+    assert int(resident) < RESIDENT_BYTES, f"{int(resident) >> 20} MiB"
+    return json.loads(codes + "]")
+
+
+@pytest.fixture
+def run(tmp_path) -> Path:
+    run = folder_fuzz.folder_of("virtual", tmp_path)
+    for name in FILES:
+        (run / name).parent.mkdir(parents=True, exist_ok=True)
+        if not (run / name).exists():
+            (run / name).write_text("{}")
+    return run
+
+
+def assert_all_refused(codes: list[int]) -> None:
+    *reads, runs, note, resume, review, label = codes
+    assert {*reads, note, resume, review} == {JournalError.exit_code} and runs == 0 and label in (0, 8)
+
+
+@pytest.mark.parametrize("name", few(FILES, 2))
+def test_a_file_without_an_end_is_refused(run, tmp_path, name):
+    """Of 10 GiB, of which nothing is on the disk."""
+    os.truncate(run / name, HUGE)
+    assert_all_refused(carried_out(run, tmp_path / "out"))
+
+
+@pytest.mark.parametrize("name", few(["events.jsonl", "run.json", "smart/001.json", "labels.json", "notes.jsonl"], 1))
+@pytest.mark.parametrize("what", ["nested", "one line", "UTF-16", "latin-1", "NUL", "digits", "nan", "empty"])
+def test_a_document_that_is_none_ends_no_command_otherwise_than_with_an_error(run, tmp_path, name, what):
+    limit = min(integrity.most_bytes(name), 16 << 20)
+    text = (run / name).read_bytes()
+    content = {
+        "nested": b"[" * (limit - 1),
+        "one line": b'{"kind": "' + b"x" * (limit - 20) + b'"}',
+        "UTF-16": text.decode().encode("utf-16"),
+        "latin-1": b'{"\xe4": "\xff"}\n',
+        "NUL": b"\0" * 4096,
+        "digits": b'{"t_ns": ' + b"9" * 100_000 + b"}\n",
+        "nan": text.replace(b"1", b"NaN"),
+        "empty": b"",
+    }
+    (run / name).write_bytes(content[what])
+    codes = carried_out(run, tmp_path / "out")
+    assert {*codes} <= {0, 2, 3, 6, JournalError.exit_code}
+    assert name != "run.json" or what == "UTF-16" or codes[0] == JournalError.exit_code
+
+
+@pytest.mark.parametrize("name", few(FILES, 1))
+@pytest.mark.parametrize("what", ["pipe", "device", "link out", "folder", "link in a circle"])
+def test_what_is_no_file_is_refused(run, tmp_path, name, what):
+    (run / name).unlink()
+    if what == "pipe":
+        os.mkfifo(run / name)
+    elif what == "device":
+        try:
+            os.mknod(run / name, 0o20666, os.makedev(1, 5))  # /dev/zero
+        except PermissionError:
+            pytest.skip("needs root: makes a device")
+    elif what == "link out":
+        (tmp_path / "outside").write_text("{}")
+        (run / name).symlink_to(tmp_path / "outside")
+    elif what == "folder":
+        (run / name).mkdir()
+    else:
+        (run / name).symlink_to(Path(name).name)
+    codes = carried_out(run, tmp_path / "out")
+    assert {*codes} <= {0, 2, 3, 6, JournalError.exit_code}
+    if what in ("pipe", "device", "link out"):
+        assert_all_refused(codes)
+
+
+def test_folders_in_folders_without_an_end_are_refused(run, tmp_path):
+    here = os.open(run, os.O_RDONLY)
+    for _ in range(3000):  # deeper than a path may be long
+        os.mkdir("d", dir_fd=here)
+        below = os.open("d", os.O_RDONLY, dir_fd=here)
+        os.close(here)
+        here = below
+    os.close(here)
+    assert_all_refused(carried_out(run, tmp_path / "out"))
+    subprocess.run(["rm", "-rf", run / "d"], check=True)
+
+
+def test_what_unpacks_without_an_end_is_read_as_damaged(tmp_path, monkeypatch):
+    monkeypatch.setitem(integrity.MOST_BYTES, "history.bin", 1 << 20)
+    (tmp_path / "history.bin.z").write_bytes(zlib.compress(bytes(64 << 20)))
+    tracemalloc.start()
+    try:
+        with pytest.raises(zlib.error):
+            sessions.rows_of(tmp_path)
+        assert tracemalloc.get_traced_memory()[1] < 8 << 20
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_review_without_an_end_is_refused(tmp_path):
+    review = folder_fuzz.review_of(tmp_path)
+    os.truncate(review / "review.json", HUGE)
+    codes = carried_out(review, tmp_path / "out")
+    assert codes[1] == codes[7] == codes[8] == JournalError.exit_code
+    shutil.rmtree(review)
