@@ -3,6 +3,7 @@
 import ast
 import contextlib
 import dataclasses
+import errno
 import os
 import stat
 import subprocess
@@ -126,6 +127,66 @@ def test_let_go_drive_is_not_reached_by_the_name_that_a_stranger_has(tree, here,
             "check": here.check,
         }[what]()
     assert is_intact(tree.root / "dev/sda")
+
+
+def test_nothing_is_asked_of_the_name_of_a_let_go_drive(tree, here, monkeypatch):
+    """SMART, the kernel's counters and settings go by name, which a stranger has now."""
+    asked = []
+    monkeypatch.setattr(bench, "polled", lambda drive, like=None: asked.append(drive.name) or {})
+    monkeypatch.setattr(bench.witness, "read", lambda name: asked.append(name) or {"stat": name and [1]})
+    monkeypatch.setattr(bench.conditions, "read", lambda name, **_: asked.append(name) or {"found": {}})
+    monkeypatch.setattr(bench.conditions, "change", lambda key, value, name, **_: asked.append(name))
+    monkeypatch.setattr(bench.conditions, "put_back", lambda key, before, name, **_: asked.append(name))
+    here.poll(None), here.witness(0), here.conditions(), here.change("scheduler", "none")
+    assert asked == ["sda"] * 4
+    here.target.away()
+    moved(tree)
+    asked.clear()
+    for act in (lambda: here.poll(None), lambda: here.change("scheduler", "none")):
+        with pytest.raises(SsdrigError):
+            act()
+    assert here.witness(0)["stat"] is None
+    here.conditions()
+    with pytest.raises(SsdrigError):
+        here.put_back("scheduler", ["none"])
+    here.put_back("governor", ["performance"])  # of the host
+    assert asked == [None, None, "sda"]
+    here.target.back()
+    here.poll(None), here.witness(0)
+    assert asked[3:] == ["sdb", "sdb"]
+
+
+def test_poll_during_which_the_drive_was_let_go_counts_for_nothing(tree, here, monkeypatch):
+    monkeypatch.setattr(bench, "polled", lambda drive, like=None: here.target.away() or {"of": "whoever"})
+    with pytest.raises(DriveError):
+        here.poll(None)
+
+    def gone_and_back(drive, like=None):
+        here.target.away()
+        here.target.back()
+        return {"of": "whoever"}
+
+    here.target.back()
+    monkeypatch.setattr(bench, "polled", gone_and_back)
+    with pytest.raises(DriveError):
+        here.poll(None)
+
+
+@pytest.mark.parametrize("what", ["Door", "Held"])
+def test_lock_is_given_back_when_the_hold_cannot_be_made(tree, monkeypatch, what):
+    """Such as where this process has no descriptor left."""
+
+    def none(*_, **__):
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    drive, before = find(SERIAL, tree.root), len(os.listdir("/proc/self/fd"))
+    with monkeypatch.context() as patched:
+        patched.setattr(guard, "survey" if what == "Held" else "Held", none)
+        with pytest.raises(OSError), guard.hold(drive, SERIAL, tree.root):
+            pass
+    assert lock.holder(SERIAL, tree.root) is None and len(os.listdir("/proc/self/fd")) == before
+    with guard.hold(drive, SERIAL, tree.root):
+        pass
 
 
 def test_names_swapped_with_another_drive_are_followed(tree, here, tmp_path):

@@ -10,6 +10,7 @@ import pytest
 from disktree import own_files
 from drives import a_drive
 from guarding import tree  # noqa: F401  fixture
+from loop_device import loop_device
 
 from ssdrig.drive.target import claims, confirm, guard, mounts, openers
 from ssdrig.drive.target.mounts import Mount
@@ -150,6 +151,40 @@ def test_this_process_is_no_writer(tree):
     tree.process(4194999, "qemu", "/dev/sda")
     tree.process(4194998, "qemu", "/dev/nvme0n1", flags="0100000")
     assert openers.writers(tree.root) == ({"sda": ["process 4194999 (qemu)"]}, "")
+
+
+HOLDS = "import os, subprocess, sys; fd = os.open(sys.argv[1], os.O_RDWR); print(end='x', flush=True); sys.stdin.read()"
+HOLDS_BY_A_CHILD = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {HOLDS!r}, sys.argv[1]])"
+
+
+@contextlib.contextmanager
+def holding(path, code=HOLDS):
+    """A program in a session of its own that has `path` open for writing."""
+    argv = [sys.executable, "-c", code, str(path)]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(argv, stdin=pipe, stdout=pipe, text=True, start_new_session=True) as process:
+        assert process.stdout.read(1) == "x"
+        yield process
+        process.stdin.close()
+
+
+@pytest.mark.parametrize("code", [HOLDS, HOLDS_BY_A_CHILD])
+def test_own_programs_are_no_others_and_excuse_none(tmp_path, code):
+    file = tmp_path / "disk"
+    file.write_bytes(bytes(1 << 20))
+    with loop_device(file) as node, holding(node, code) as ours:
+        name = os.path.basename(node)
+        assert len(openers.writers("/")[0][name]) == 1
+        with openers.own(ours):
+            assert name not in openers.writers("/")[0]
+            with holding(node) as other:  # a child of ours that was not started to work on the drive
+                assert openers.writers("/")[0][name] == [
+                    f"process {other.pid} ({os.path.basename(sys.executable)[:15]})"
+                ]
+        assert name not in openers.writers("/")[0]  # it has not ended yet
+        ours.stdin.close()
+        ours.wait()
+    openers._own.discard(ours.pid)
 
 
 EXIT = {"x86_64": 60, "aarch64": 93}  # exit(2) of one thread, by its number

@@ -17,7 +17,7 @@ from ssdrig.drive.target import block, guard
 from ssdrig.drive.target.inventory import Drive
 from ssdrig.drive.wear import warranty
 from ssdrig.drive.wear.endurance import Limits
-from ssdrig.errors import DriveError
+from ssdrig.errors import DriveError, SsdrigError
 from ssdrig.powerloss import target
 from ssdrig.powerloss.target import Target
 from ssdrig.progress import Progress
@@ -215,16 +215,44 @@ def real(
             check()
             return purge.purge(held, purge_method, show)
 
-        def settable(key: str) -> Drive:
-            return held.recheck() if conditions.is_of_drive(key) else held.drive
+        @contextmanager
+        def settable(key: str) -> Iterator[Drive]:
+            if not conditions.is_of_drive(key):
+                yield held.drive
+                return
+            held.recheck()
+            with held.named() as drive:
+                yield drive
+
+        def setting(key: str) -> list[str]:
+            with settable(key) as drive:
+                return conditions.setting(key, drive.name, controller=drive.controller)
 
         def change(key: str, value: str) -> None:
-            drive = settable(key)
-            conditions.change(key, value, drive.name, controller=drive.controller)
+            with settable(key) as drive:
+                conditions.change(key, value, drive.name, controller=drive.controller)
 
         def put_back(key: str, before: list[str]) -> None:
-            drive = settable(key)
-            conditions.put_back(key, before, drive.name, controller=drive.controller)
+            with settable(key) as drive:
+                conditions.put_back(key, before, drive.name, controller=drive.controller)
+
+        def poll(like: dict | None) -> dict:
+            with held.named() as drive:
+                return polled(drive, like)
+
+        def conditions_now() -> dict:
+            try:
+                with held.named() as drive:
+                    return conditions.read(drive.name, controller=drive.controller, nsid=drive.nsid)
+            except SsdrigError:  # it is let go or gone: its name may be another disk's
+                return conditions.host()
+
+        def counts(since: int) -> dict:
+            try:
+                with held.named() as drive:
+                    return witness.read(drive.name)
+            except SsdrigError:
+                return witness.read(None) | {"name": held.drive.name}
 
         def check() -> Drive:
             held.check()
@@ -238,15 +266,15 @@ def real(
             port,
             drive.simulated,
             purge_,
-            lambda like: polled(held.drive, like),
+            poll,
             lambda: block.sync(held.path),
             check,
             lambda range_bytes: block.discard(held.path, end_bytes=range_bytes),
-            lambda key: conditions.setting(key, settable(key).name, controller=held.drive.controller),
+            setting,
             change,
             put_back,
-            lambda: conditions.read(held.drive.name, controller=held.drive.controller, nsid=held.drive.nsid),
-            lambda since: witness.read(held.drive.name),
+            conditions_now,
+            counts,
             write_blocks=lambda blocks: block.write(held.path, blocks),
             read_blocks=lambda offsets: block.read(held.path, offsets),
             remember=lambda offsets: target.remember(held, offsets),

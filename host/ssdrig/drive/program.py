@@ -11,6 +11,8 @@ import subprocess
 import time
 from dataclasses import dataclass
 
+from ssdrig.drive.target import openers
+
 OUTPUT_LIMIT_BYTES = 16 << 20  # a full `smartctl -x --json` is some 100 kB
 STDERR_KEPT = 4096  # characters of it that go into a run folder
 DEATH_S = 2.0  # after SIGKILL; a process that waits in the kernel for a hung drive does not die
@@ -56,6 +58,11 @@ def run(argv: list[str], timeout_s: float, limit_bytes: int = OUTPUT_LIMIT_BYTES
         )
     except OSError as error:
         return Call(argv, None, b"", "", t_ns, 0.0, 0.0, f"could not be started: {error}")
+    with openers.own(process):
+        return _carried_out(process, argv, t_ns, timeout_s, limit_bytes)
+
+
+def _carried_out(process: subprocess.Popen, argv: list[str], t_ns: int, timeout_s: float, limit_bytes: int) -> Call:
     death = os.pidfd_open(process.pid)
     try:
         printed, why = _read(process, death, t_ns + round(timeout_s * 1e9), timeout_s, limit_bytes)

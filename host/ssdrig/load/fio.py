@@ -21,6 +21,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from ssdrig import child_cpu
+from ssdrig.drive.target import openers
 from ssdrig.errors import DriveError, JournalError, LoadError, ToolMissing, UsageError
 from ssdrig.load import fiolog, fioseconds, fiotext
 from ssdrig.load.fioclock import is_of_the_job
@@ -121,10 +122,16 @@ def run(
     )
     watch = _Watch(job, stall_s(job) if stall_after_s is None else stall_after_s, margin_s, on_second)
     try:
-        with open(folder / "out.json", "wb", buffering=0) as out, open(folder / "stderr.txt", "wb", buffering=0) as err:
-            ended = _follow(process, _Sink(out), _Sink(err), watch, should_stop)
+        with (
+            openers.own(process),
+            open(folder / "out.json", "wb", buffering=0) as out,
+            open(folder / "stderr.txt", "wb", buffering=0) as err,
+        ):
+            try:
+                ended = _follow(process, _Sink(out), _Sink(err), watch, should_stop)
+            finally:
+                _kill(process)
     finally:
-        _kill(process)
         for pipe in (process.stdout, process.stderr):
             assert pipe is not None
             pipe.close()

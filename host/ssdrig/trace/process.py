@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ssdrig import errors
+from ssdrig.drive.target import openers
 from ssdrig.errors import DriveError, LoadError, SsdrigError
 from ssdrig.load import traceform
 from ssdrig.load.playedlog import LINES, RECORDS, START
@@ -56,12 +57,14 @@ def run(
             start_new_session=True,  # Ctrl-C is for this process to handle
         )
     try:
-        with open(folder / LINES, "wb", buffering=0) as out:
-            last, stopped = _follow(process, out, on_second, should_stop)
+        with openers.own(process), open(folder / LINES, "wb", buffering=0) as out:
+            try:
+                last, stopped = _follow(process, out, on_second, should_stop)
+            finally:
+                if process.poll() is None:
+                    process.kill()
+                process.wait(GRACE_S)
     finally:
-        if process.poll() is None:
-            process.kill()
-        process.wait(GRACE_S)
         assert process.stdout is not None
         process.stdout.close()
         for name in (RECORDS, LINES):

@@ -22,7 +22,7 @@ from ssdrig.drive.target.door import Door, controller, sequence
 from ssdrig.drive.target.door import alive as _alive
 from ssdrig.drive.target.inventory import Drive
 from ssdrig.drive.target.uses import Machine, survey
-from ssdrig.errors import ChangedDrive, ExchangedDrive, UnsafeTarget
+from ssdrig.errors import ChangedDrive, DriveError, ExchangedDrive, UnsafeTarget
 from ssdrig.terminal import printable
 from ssdrig.words import size
 
@@ -74,6 +74,7 @@ class Held:
     opened: Door = field(default_factory=Door, repr=False)
     _marks: dict[int, bytes] = field(default_factory=dict, repr=False)
     _was_away: bool = False  # since a mark was last seen
+    _taken: int = 0  # how often the node was opened
 
     @property
     def path(self) -> str:
@@ -89,6 +90,17 @@ class Held:
         self.opened.path(self.drive)
         with controller(self.drive, self.root) as path:
             yield path
+
+    @contextlib.contextmanager
+    def named(self) -> Iterator[Drive]:
+        """The drive, whose names in /dev and /sys are its own until the end of the block: the kernel gives none of them
+        to another disk while this one is held. For what can be asked by name alone, such as SMART and the kernel's
+        counters. Raises DriveError where the drive is let go, before or meanwhile, UnsafeTarget as `path`."""
+        self.opened.path(self.drive)
+        drive, taken = self.drive, self._taken
+        yield drive
+        if taken != self._taken or not self.opened.is_open:
+            raise DriveError(f"{_title(drive)} to be held all along", "it was let go meanwhile", "nothing is lost")
 
     def check(self) -> Drive:
         """recheck(), and see that nobody has begun to use the drive since. What comes and goes is looked at again: a
@@ -193,6 +205,7 @@ class Held:
         try:
             self.fd = _open_exclusive(drive, self.root)
             self.opened.put(self.fd, block_only=self.root == "/")
+            self._taken += 1
             self.sequence = _sequence(drive, self.root)
             unopened = []
         except OSError as error:
@@ -231,15 +244,14 @@ def hold(drive: Drive, destroy_serial: str | None = None, root: str | os.PathLik
     Other programs that open the node exclusively (blkdiscard, mkfs, nvme format on the namespace) get EBUSY
     meanwhile."""
     locked, why_not = lock.take(drive.serial, root)
-    held = Held(drive, root, destroy_serial)
-    try:
+    with contextlib.ExitStack() as until_end:
+        if locked is not None:
+            until_end.callback(os.close, locked)
+        held = Held(drive, root, destroy_serial)
+        until_end.callback(held.opened.close)
+        until_end.callback(held._close)
         held._take(drive, [Refusal("lock", why_not)] if why_not else [], content=True)
         yield held
-    finally:
-        held._close()
-        held.opened.close()
-        if locked is not None:
-            os.close(locked)
 
 
 def busy(serial: str, root: str | os.PathLike = "/") -> bool:

@@ -2,16 +2,40 @@
 
 A virtual machine or an NBD server opens its disk without O_EXCL, so the kernel lets others have it exclusively. Each
 thread is looked at: /proc/PID/fd and maps are those of the main thread, which may have ended before the others, and a
-thread may have files of its own (unshare(2))."""
+thread may have files of its own (unshare(2)). The programs that this process itself has at work on its drive are not
+others: they are known by their sessions, which no other program gets into."""
 
+import contextlib
 import os
 import re
+import subprocess
+from collections.abc import Iterator
 
 from ssdrig.drive.target import sysfs
 
 FIRST_PID_NAMESPACE = "pid:[4026531836]"  # PROC_PID_INIT_INO, linux/proc_ns.h
 NO_FILES = ("socket:", "pipe:", "anon_inode:")  # what the link of such a descriptor begins with
 NVME_PATH = re.compile(r"nvme(\d+)(?:c\d+)?n(\d+)$")
+
+
+_own: set[int] = set()  # sessions of our programs
+
+
+@contextlib.contextmanager
+def own(process: subprocess.Popen) -> Iterator[None]:
+    """A program that was started in a session of its own to work on a drive, while it and its children are no others.
+    One that outlives the block, because it waits in the kernel for the drive, is not an other either."""
+    _own.add(process.pid)
+    try:
+        yield
+    finally:
+        if process.returncode is not None:
+            _own.discard(process.pid)
+
+
+def _is_own(process: str) -> bool:
+    state = sysfs.text(process, "stat").rpartition(")")[2].split()
+    return bool(_own) and len(state) > 3 and state[3].isdecimal() and int(state[3]) in _own
 
 
 def writers(root: str | os.PathLike) -> tuple[dict[str, list[str]], str]:
@@ -22,6 +46,8 @@ def writers(root: str | os.PathLike) -> tuple[dict[str, list[str]], str]:
         if not process.isdecimal() or process == str(os.getpid()):
             continue
         here = sysfs.within(root, "proc", process)
+        if _is_own(here):
+            continue
         files, unread = [], False
         for thread in threads(here):
             try:
