@@ -195,7 +195,7 @@ def test_figures_of_a_run_are_those_of_the_sum(tmp_path):
     watts = [rail["power_mean_W"] for rail in f["rails"]]
     shares = [rail["power_uncertainty_percent"] * w / 100 for rail, w in zip(f["rails"], watts, strict=True)]
     # no calibration: independent but for the error of the clock, which is small
-    assert f["power_uncertainty_percent"] == pytest.approx(100 * math.hypot(*shares) / sum(watts), rel=1e-3)
+    assert f["power_uncertainty_percent"] == pytest.approx(100 * math.hypot(*shares) / sum(watts), rel=3e-3)
     assert notes == ["own_power_ratio: the drive reports no energy or power of its own"]
 
 

@@ -123,9 +123,10 @@ class Power:
     def edges(self, t_ns) -> uncertainty.Edges:
         """What the clock leaves open of the energy up to these host times."""
         at = np.asarray(t_ns, np.int64)
-        error_ns = (
+        clock_ns = (
             np.interp(at - self.t_ns[0], self.t_ns - self.t_ns[0], self.err_ns) if len(self.t_ns) else np.zeros(len(at))
         )
+        error_ns = clock_ns + (self.facts["conversion_ns"] if len(self.t_ns) else 0)
         around = at[:, None] + np.rint(uncertainty.shifts_ns(error_ns)).astype(np.int64)
         return uncertainty.Edges(at, error_ns, self.integral_J(around.ravel()).reshape(around.shape))
 

@@ -232,7 +232,7 @@ class _Rail:
         self, stream: Stream, decoder: Decoder, edges_ns: np.ndarray, clocks: dict[int, ClockMap], timed: Asked
     ):
         self.stream, n = stream, len(edges_ns)
-        error_ns = timed.error_ns + stream.error_ns(timed.t_ns)
+        error_ns = timed.error_ns + stream.error_ns(timed.t_ns) + (stream.facts or {}).get("conversion_ns", 0)
         around = timed.t_ns[:, None] + np.rint(uncertainty.shifts_ns(error_ns)).astype(np.int64)
         self._around_order = np.argsort(around, axis=None, kind="stable")
         self._around_ns = around.ravel()[self._around_order]

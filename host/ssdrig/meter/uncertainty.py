@@ -18,7 +18,8 @@ and so have rails that one meter calibrated (5.2.2). The budget is checked by si
                 in step with the conversions, which is then wrong by up to (1 - c) of its swing
     gaps        what is interpolated over a share g of the window is off as its samples differ: u = g s, since all of it
                 may have been missed for one reason
-    time        a window's edges lie within +-d of where the clock says (clock.py). Both are off by nearly the same, as
+    time        a window's edges lie within +-d of where the clock says (clock.py), fio's own rounding and a conversion,
+                within which energy is taken to grow evenly, added. Both are off by nearly the same, as
                 no clock is off by more than 1000 ppm: the energy is that of some window that begins up to d sooner or
                 later, and those of all of them are looked at. The furthest is a limit, rectangular; rails share it
 
