@@ -187,7 +187,7 @@ class FakeSlot:
     """A slot without hot-plug. `does`: what is done with it, in order; `gone`: whether its function reads so."""
 
     place = SimpleNamespace(kind="PCIe", hotplug=False, words="PCIe: no hot-plug")
-    removes, dropped = True, False
+    removes, dropped, appearances = True, False, 1
 
     def __init__(self, does, error=None):
         self.does, self.gone, self.error, self.asked = does, threading.Event(), error, threading.Event()
@@ -367,3 +367,18 @@ def test_drive_that_comes_back_changed_is_found_and_not_cut_again(drive, facts, 
     with pytest.raises(PromiseBroken):
         it._gone(schedule.Cut(1, "random", 0, "command", None, 1, 1.0), changed, facts)
     assert kept == [{finding: 1}, "changed"]
+
+
+def test_drive_that_the_kernel_found_anew_has_lost_its_link(drive):
+    """Nothing was under way when its power went, so no command has told."""
+    for appears in (0, 1):
+        it = drive(0)
+        slot = it._target.slot = FakeSlot([])
+
+        def back(slot=slot, appears=appears):
+            slot.appearances += appears
+
+        it._target.back = back
+        gone = cycle.Lived(np.zeros(0), None, 0, 0, SimpleNamespace(on_ns=0, waited_s=None), Plan("random", 0))
+        it._back(schedule.Cut(1, "random", 0, "command", None, 1, 1.0), gone)
+        assert gone.link_lost is bool(appears)

@@ -223,7 +223,9 @@ def test_slot_without_hotplug_drops_once_and_scans_until_the_drive_is_there(tree
     assert identity.compare(it.drive, now).kind == identity.SAME
     it.seen(now)
     assert it.place.devices == (str(tree.root / FUNCTION.replace("01:00.0", "02:00.0")),)
-    assert it.drive.name == "nvme1n1"
+    assert it.drive.name == "nvme1n1" and it.appearances == 2
+    it.seen(now)
+    assert it.appearances == 2
 
 
 def test_stale_drive_is_dropped_when_power_is_back_before_the_first_scan(tree):

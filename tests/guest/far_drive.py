@@ -97,8 +97,8 @@ class FarDrive:
 
     def _open(self) -> "Link":
         with self._lock:
-            self._ask("open")
-            return Link(self._listener.accept()[0], self.size_bytes)
+            can_trim = self._ask("open")
+            return Link(self._listener.accept()[0], self.size_bytes, can_trim)
 
     def end(self) -> None:
         """Safe to call twice."""
@@ -113,10 +113,10 @@ class FarDrive:
 class Link:
     """A transport (slots.Transport)."""
 
-    can_trim = True
     now_ns = staticmethod(time.monotonic_ns)
 
-    def __init__(self, sock: socket.socket, size_bytes: int):
+    def __init__(self, sock: socket.socket, size_bytes: int, can_trim: bool):
+        self.can_trim = can_trim
         self._sock, self.size_bytes, self.slots, self.under_way, self.gone = sock, size_bytes, Slots(), 0, ""
         self._come = bytearray()
         sock.setblocking(False)

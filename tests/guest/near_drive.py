@@ -31,9 +31,10 @@ def main(serial: str, host: str, port: int) -> None:
     from ssdrig.errors import SsdrigError
     from ssdrig.powerloss.target import of_held
 
-    def linked() -> None:
+    def linked() -> bool:
         link = target.open()
         threading.Thread(target=serve, args=(link, socket.create_connection((host, port))), daemon=True).start()
+        return link.can_trim
 
     opened: list[int] = []
     with (
@@ -53,6 +54,7 @@ def main(serial: str, host: str, port: int) -> None:
                 "words": target.slot.place.words,
             },
             "slot removes": lambda: target.slot.removes,
+            "slot appearances": lambda: target.slot.appearances,
             "slot dropped": lambda: target.slot.dropped,
             "slot lost_power": target.slot.lost_power,
             "slot drop": target.slot.drop,

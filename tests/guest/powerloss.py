@@ -31,9 +31,10 @@ KEYS = {
 }
 
 
-def carry_out(drive: FarDrive, switch: Switch, runs: Path, cuts: int, stop: str = "last"):
-    """So many cuts and the control session beside them: (run folder, what was found or raised, None: nothing)."""
-    act = SimpleNamespace(path="cuts", range_bytes=4 * MIB, keys={**KEYS, "cuts": cuts, "stop": stop})
+def carry_out(drive: FarDrive, switch: Switch, runs: Path, cuts: int, stop: str = "last", **keys):
+    """So many cuts and the control session beside them: (run folder, what was found or raised, None: nothing). `keys`:
+    of the step, in place of KEYS."""
+    act = SimpleNamespace(path="cuts", range_bytes=4 * MIB, keys={**KEYS, "cuts": cuts, "stop": stop, **keys})
     nothing, target = (lambda *_, **__: None), drive.target((switch.command("off"), switch.command("on")))
     book = journal.create(runs, {"drive": {"serial": "of the guest"}})
     stage = SimpleNamespace(

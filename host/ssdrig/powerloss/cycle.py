@@ -291,6 +291,10 @@ class Cycle:
         """A link to the drive once it answers again, after some more power cycles if need be. Raises Gone."""
         assert lived.outcome is not None
         since = lived.second or lived.outcome
+        slot, kernel_s = self._target.slot, 0.0
+        appearances = slot.appearances if slot else 0
+        if slot is not None and slot.removes:  # until here the kernel has kept the drive, which then cannot be seen
+            kernel_s = (time.monotonic_ns() - since.on_ns) / 1e9
         while True:
             try:
                 link = self.there(READY_S)
@@ -307,13 +311,16 @@ class Cycle:
                     raise Gone(error, lived) from error
                 lived.tries += 1
                 off_s = LAST_OFF_S if lived.tries == DEAD_CYCLES else MISSING_OFF_S
-                since = self._supply.cut(USUAL, None, off_s)
+                since, kernel_s = self._supply.cut(USUAL, None, off_s), 0.0
                 lived.starts.append(self._starts())
                 continue
             lived.ready_s = (time.monotonic_ns() - since.on_ns) / 1e9
             waited_s = witness.waited_s()
             if waited_s is not None and since.waited_s is not None:
-                lived.stalled_s = min(lived.ready_s, waited_s - since.waited_s)
+                kernel_s = max(kernel_s, waited_s - since.waited_s)
+            lived.stalled_s = min(lived.ready_s, kernel_s)
+            if slot is not None and slot.appearances != appearances:
+                lived.link_lost = True  # the kernel has found it anew
             self._tell("drive.ready", cut=cut.number, ready_s=lived.ready_s)
             return link
 

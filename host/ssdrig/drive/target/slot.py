@@ -190,6 +190,7 @@ class Slot:
         self.drive, self._root, self._write, self._now = drive, root, write, now
         self.place = of(drive, root)
         self.dropped = False  # since it was seen last
+        self.appearances = 1  # in the kernel, of which each but the first ended an absence
         self._away = self._scanned = self._stale = False  # since its power went
         self._by_scan = not self.place.hotplug  # an earlier absence, or its slot, says that nothing else finds it
         self._since: float | None = None  # the first look since then
@@ -229,6 +230,7 @@ class Slot:
         if drive.diskseq != self.drive.diskseq or drive.name != self.drive.name or self.dropped:
             self.place = of(drive, self._root)
             self._by_scan = not self.place.hotplug or self._by_scan or self._scanned
+            self.appearances += 1
         self.drive, self.dropped = drive, False
 
     def look(self) -> None:
