@@ -11,7 +11,7 @@ import pytest
 from ssdrig.drive import bursts
 from ssdrig.errors import NotPaired, UsageError
 from ssdrig.meter import pairing
-from ssdrig.meter.pairing import NOT_PAIRED, PAIRED, SLOT_S, SLOTS, UNKNOWN
+from ssdrig.meter.pairing import ALPHA, NOT_PAIRED, PAIRED, SLOT_S, SLOTS, UNKNOWN
 from ssdrig.progress import Progress
 from ssdrig.run import fleet, matching
 from ssdrig.run import pairing as signature
@@ -246,3 +246,27 @@ def test_drive_that_no_rig_shows_keeps_the_rig_that_was_given(monkeypatch):
     rigs = fed(monkeypatch, {"P": "A", "Q": "nothing"}, 1)
     found = matching.match(named({"A": "P", "B": "Q"}), rigs, random.Random(1))
     assert found.feeds == {"A": "P"} and found.unseen == ("B",) and not found.moved
+
+
+def chance(p: float, bursts: int = 10, rests: int = 10) -> pairing.Look:
+    return pairing.Look(p, 0.1, 0.1, 0.01, bursts, rests, 1e9)
+
+
+def test_all_chances_together_are_wrong_with_at_most_alpha():
+    """Looks at a rail that knows nothing of the pattern: p is even in 0 to 1. ALPHA is made large to be counted."""
+    source, limit, tries = random.Random(5), 0.05, 40_000
+    wrong = sum(pairing.fits([chance(source.random()), chance(source.random())], limit) for _ in range(tries))
+    assert 0.5 * limit < wrong / tries <= limit * (1 + 4 / (limit * tries) ** 0.5)
+
+
+@pytest.mark.parametrize("drives", [1, 3, 24])
+def test_two_perfect_looks_pair_each_of_many_drives(drives):
+    assert pairing.fits([chance(1 / 184756)] * 2, ALPHA / drives**2)
+
+
+def test_too_few_slots_are_unknown_and_no_other_drive():
+    """7 bursts and 7 rests have 3432 patterns: one look of them proves nothing, two do."""
+    few = chance(0.5, 7, 7)
+    assert pairing.verdict([[few]])[0] == UNKNOWN and pairing.verdict([[few], [few]])[0] == NOT_PAIRED
+    sure = chance(1 / 3432, 7, 7)
+    assert pairing.verdict([[sure], [sure]])[0] == PAIRED

@@ -2,7 +2,7 @@
 
 The pattern is drawn at random, so a rail that knows nothing of it is as likely to look like any other pattern of as
 many bursts. The p-value counts those patterns: the share of them that the rail fits as well or better, by the ranks of
-its slots. It holds whatever else the other drive does. A rail fits by chance with at most ALPHA in one look.
+its slots. It holds whatever else the other drive does. A rail has several chances to fit: ALPHA is of all of them.
 
 Only slots count in which the load did what it was asked to: a slot for a burst that moved few bytes, a rest in which
 something was still under way, and a slot without samples are left out.
@@ -25,7 +25,8 @@ else:
 
 SLOTS, SLOT_S = 20, 0.25  # half of them bursts: 184 756 patterns
 LOOKS = 2  # a signature that does not show is tried once more
-ALPHA = 1e-4  # a rail that feeds another drive is taken for this one's, in one look
+ALPHA = 1e-4  # a rig that feeds another drive is taken for this one's, in all looks at all of its rails
+SPENT = (1 / 2, 1 / 4, 1 / 4)  # shares of ALPHA that a rail's chances have: each of LOOKS, and both together
 LEAST_SLOTS = 7  # of bursts, and of rests, that count
 MUCH, LITTLE = 0.25, 0.1  # of the median burst: a slot that moved more was a burst, one that moved less was a rest
 SETTLE = 0.2  # of each slot, in which the drive's power follows the load
@@ -130,17 +131,35 @@ def combined(p: Sequence[float]) -> float:
     return min(1.0, product * sum(terms))
 
 
+def fits(looks: Sequence[Look], limit: float) -> bool:
+    """Whether one rail shows the signature by its looks, by chance with at most `limit`, whatever chances it had."""
+    return _passes([each.p if each.steps else None for each in looks], limit)
+
+
+def could_fit(looks: Sequence[Look], limit: float) -> bool:
+    """Whether these looks had slots enough that a perfect fit would have counted."""
+    return _passes([each.p and 1 / math.comb(each.bursts + each.rests, each.bursts) for each in looks], limit)
+
+
+def _passes(p: Sequence[float | None], limit: float) -> bool:
+    known = [each for each in p if each is not None]
+    chances = [*p[:LOOKS], *[None] * (LOOKS - len(p)), combined(known) if len(known) > 1 else None]
+    return any(each is not None and each <= limit * share for each, share in zip(chances, SPENT, strict=True))
+
+
 def verdict(looks: Sequence[Sequence[Look]], busy: bool = False) -> tuple[str, str]:
     """(PAIRED, NOT_PAIRED or UNKNOWN, why) by the looks at each rail: looks[i][rail]. One rail that shows the signature
     is enough. `busy`: the drive may be at work by itself, so a rail that is not at rest is no evidence against it."""
     rails = len(looks[-1])
-    for of_rail in zip(*looks, strict=True):
-        chances = [each.p for each in of_rail if each.p is not None and each.steps]
-        if chances and min([*chances, combined(chances)]) <= ALPHA / rails:
-            return PAIRED, ""
+    of_rails = [*zip(*looks, strict=True)]
+    if any(fits(of_rail, ALPHA / rails) for of_rail in of_rails):
+        return PAIRED, ""
     last = [each for each in looks[-1] if each.decides]
     if not last:
         return UNKNOWN, looks[-1][0].why
+    if not all(could_fit(of_rail, ALPHA / rails) for of_rail in of_rails):
+        counts = "; ".join(f"{each.bursts} and {each.rests}" for each in last)
+        return UNKNOWN, f"too few bursts and rests count for a signature to be told from chance ({counts})"
     if busy and all(each.noisy for each in last):
         return UNKNOWN, "the drive may be at work by itself, and that hides the bursts"
     best = max(last, key=lambda each: each.correlation or -1.0)

@@ -17,8 +17,6 @@ from ssdrig.meter.power import Power
 from ssdrig.rig.session import session
 from ssdrig.run import pairing as signature
 
-LEAST_P = 6e-6  # a perfect fit of all slots has 1 / 184 756
-
 
 class Named(NamedTuple):
     """A drive: its name, how to reach it, the rig (port) that the user gave, None for none."""
@@ -65,30 +63,28 @@ def found_by_ports(drives: Sequence[Named], ports: Sequence[str]) -> Found:
 def match(drives: Sequence[Named], rigs: Mapping[str, Powers], source: random.Random | None = None) -> Found:
     """Which rig feeds which drive. Raises UsageError where what is seen is not one rig for each drive."""
     source = source or random.SystemRandom()
-    looks: dict[tuple[str, str], list[Look]] = {}
+    looks: dict[tuple[str, str, str], list[Look]] = {}
     for _ in range(LOOKS):
         patterns = [pairing.pattern(source) for _ in drives]
         played = _played(drives, patterns)
         for one, slots in zip(drives, patterns, strict=True):
             for port, powers in rigs.items():
                 rails = signature.rails(powers, played[one.name], lambda: None)
-                for rail in rails.values():
+                for name, rail in rails.items():
                     look = pairing.look(slots, played[one.name].done_bytes, SLOT_S, rail)
-                    looks.setdefault((one.name, port), []).append(look)
+                    looks.setdefault((one.name, port, name), []).append(look)
         found = decided(drives, list(rigs), looks)
         if not found.unseen:
             break
     return found
 
 
-def decided(drives: Sequence[Named], ports: Sequence[str], looks: Mapping[tuple[str, str], Sequence[Look]]) -> Found:
-    """What the looks at each (drive, rig) come to. Raises UsageError: two drives on one rig, or one drive on two."""
-    limit = max(ALPHA / (len(drives) * len(ports)), LEAST_P)
-    shows = set()
-    for pair, seen in looks.items():
-        chances = [each.p for each in seen if each.p is not None and each.steps]
-        if chances and min(*chances, 1.0) <= limit:
-            shows.add(pair)
+def decided(
+    drives: Sequence[Named], ports: Sequence[str], looks: Mapping[tuple[str, str, str], Sequence[Look]]
+) -> Found:
+    """What the looks at each (drive, rig, rail) come to; any false pair is found with at most ALPHA. Raises UsageError:
+    two drives on one rig, or one drive on two."""
+    shows = {(name, port) for (name, port, _), seen in looks.items() if pairing.fits(seen, ALPHA / len(looks))}
     for name, group in itertools.groupby(sorted(shows), key=lambda pair: pair[0]):
         if len(two := [port for _, port in group]) > 1:
             raise _unclear(f"{name} on {' and '.join(two)}")
