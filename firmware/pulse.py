@@ -185,16 +185,19 @@ class Pulse:
         board holds its pin down."""
         Pin(gate + 1, Pin.IN)
 
-    def stop(self):
-        """Machines off and pins let go, the discharge switches first: the pulls on the board switch the rails on."""
+    def stop(self, kept=()):
+        """Machines off and pins let go, the discharge switches first: the pulls on the board switch the rails on.
+        kept: pins that something else drives by now."""
         for feeder in _feeders:
             feeder.active(False)
         for machine in self.machines:
             machine.active(0)
         self.machines = []
         for gate in self.gates:
-            Pin(gate + 1, Pin.IN)
+            if gate + 1 not in kept:
+                Pin(gate + 1, Pin.IN)
         sleep_us(50)
         for gate in self.gates:
-            Pin(gate, Pin.IN)
+            if gate not in kept:
+                Pin(gate, Pin.IN)
         Pin(self.sync, Pin.OUT, value=0)

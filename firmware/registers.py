@@ -13,6 +13,9 @@ from micropython import const
 _RP2350 = "RP2350" in sys.implementation._machine
 TIMER = 0x400B0000 if _RP2350 else 0x40054000  # TIMER0 on the RP2350
 _USB_PAGE = const(0x14040024)  # address >> 2: a number above 2**30 would be a heap object
+# the watchdog's SCRATCH0: a reset by it, or by software, leaves it; the boot ROM and MicroPython use 4 to 7 only
+SCRATCH = 0x400D800C if _RP2350 else 0x4005800C
+_TRIPPED = const(0x54520000)  # above the rails' bits: a word of ours
 PIO0_SET = 0x50202000  # alias of PIO0 that sets the bits written: its first word is CTRL
 WATCHDOG_CLEAR = 0x400DB000 if _RP2350 else 0x4005B000  # alias that clears the bits written: its first word is CTRL
 
@@ -53,6 +56,17 @@ def usb_idle() -> int:
     control in the DPRAM, AVAILABLE of both halves."""
     control = ptr32(int(_USB_PAGE) << 2)
     return 0 if int(control[0]) & 0x4000400 else 1
+
+
+def remember(rails):
+    """Keep over a reset which rails have tripped; rails: their bits, 0 for none."""
+    machine.mem32[SCRATCH] = _TRIPPED | rails
+
+
+def remembered():
+    """The bits of the rails that had tripped before the last reset; 0 after power came on."""
+    kept = machine.mem32[SCRATCH]
+    return kept & 0xFFFF if kept & 0xFFFF0000 == _TRIPPED else 0
 
 
 def watchdog_off():

@@ -2,8 +2,9 @@
 
     idle --cut--> waiting --trigger--> fired --rails low--> off --on--> rising --rails high--> (held, PERST# still low)
     --> idle
-    any --trip--> tripped --on--> idle
-A rail that passes its limits (protect.py) is opened at once and stays open until `on` or a reset.
+    any --trip--> tripped --on--> idle (with a side-band: returning, PERST# still low, then idle)
+A rail that passes its limits (protect.py) is opened at once and stays open until `on`, over a reset of the board too.
+With it the side-band is sealed, for the host must not feed a drive without power, and then the crowbar closes.
 
 The rails are on unless a state machine (pulse.py) drives their gates. From its start on the watchdog runs: firmware
 that hangs is reset, which switches them on. What a cut may say is read in cut.py.
@@ -14,7 +15,7 @@ when the rails are back, PERST# released PERST_us later. A cut that ends by itse
 
 import json
 import os
-from time import ticks_add, ticks_diff, ticks_us
+from time import sleep_us, ticks_add, ticks_diff, ticks_us
 
 import machine
 import registers
@@ -27,13 +28,14 @@ from machine import Pin
 from pulse import LEAD, ON, OPEN, RELEASED, RESET, SHORTEST, Pulse, word
 
 IDLE, WAITING, STARTED, FIRED, OFF, RISING, HELD = "idle", "waiting", "started", "fired", "off", "rising", "held"
-TRIPPED = "tripped"
+TRIPPED, RETURNING = "tripped", "returning"
 VALID_us = 10_000_000  # of a token
 SOON_us = 500_000  # a cut at a time is handed to the PIO so long before it
 GIVE_UP_us = 10_000_000  # after off_ms, for the residual to fall
 RISE_us = 500_000
 # from 90 % of the rails on: PCIe wants PERST# low for 100 ms after power is stable (CEM specification, T_PVPERL)
 PERST_us = 120_000
+RISING_us = 20_000  # a soft start, four times: hardware/spice/README.md
 WATCHDOG_ms = 8000
 NEVER = -(1 << 29)  # samples in a row, which no count from here on reaches
 
@@ -65,6 +67,11 @@ class Switch:
         self.tripped = {}  # rails that were opened for their limits: the sampler of each
         gates = [row["gate"] for row in self.rows.values()]
         Pulse(gates + [sideband] if sideband else gates, sync).stop()
+        before = registers.remembered()
+        for s in samplers:
+            rail = s.rail["rail"]
+            if before >> rail & 1 and rail in self.rows:
+                self._open(s, ticks_us())
 
     def describe(self):
         """For H."""
@@ -185,14 +192,21 @@ class Switch:
             self._end(False, "called off: the stream was stopped")
 
     def release(self):
-        """All rails on, whatever there is."""
+        """All rails on but those that have tripped, whatever there is. Nothing looks at their crowbars any more."""
         if self.pulse:
-            self.pulse.stop()
+            self.pulse.stop(self._held())
         for rail in self.tripped:
-            Pin(self.rows[rail]["gate"], Pin.IN)
-        self.tripped = {}
+            Pin(self.rows[rail]["gate"] + 1, Pin.IN)
+            self.watches[rail].crowbar.opens()
+        if not self.tripped and self.state is RETURNING:
+            self._unseal()
         self._watchdog(False)
-        self.state = IDLE
+        self.state = TRIPPED if self.tripped else IDLE
+
+    def _held(self):
+        """The pins that keep what has tripped off, and its side-band sealed."""
+        held = [self.rows[rail]["gate"] for rail in self.tripped]
+        return held + [self.sideband, self.sideband + 1] if held and self.sideband else held
 
     def trip(self, sampler, found):
         """A rail's guard has found too much of something: it is opened, and this is said (T). A cut that is under way
@@ -200,15 +214,19 @@ class Switch:
         rail = sampler.rail["rail"]
         row = self.rows.get(rail)
         sampler.guard.disarm()
-        cutting = row and self.state is not IDLE and self.state is not TRIPPED
-        if cutting:
-            self.pulse.stop()
-            self._watchdog(False)
+        cutting = row and self.state not in (IDLE, TRIPPED, RETURNING)
         if row:
-            Pin(row["gate"], Pin.OUT, value=1)
+            # before a cut's machines let go: at no moment has the drive PERST# high and no power
             self.tripped[rail] = sampler
-            self.state = TRIPPED
+            Pin(row["gate"], Pin.OUT, value=1)
+            if self.sideband:
+                self._seal()
+        if cutting:
+            self.pulse.stop(self._held())
+            self._watchdog(False)
         opened = ticks_us()
+        if row:
+            self._open(sampler, opened)
         if cutting:
             self._report(False, "rail %d passed its limits" % rail)
         stamp, about = sampler.guard.found(found)
@@ -216,24 +234,86 @@ class Switch:
         about["opened_us"] = self._at(opened) if row else None
         self.link.say(wire.TRIP, json.dumps(about))
 
+    def _seal(self):
+        """PERST# low, the rest of the side-band isolated."""
+        Pin(self.sideband, Pin.OUT, value=1)
+        Pin(self.sideband + 1, Pin.OUT, value=1)
+
+    def _unseal(self):
+        if self.sideband:
+            Pin(self.sideband + 1, Pin.IN)
+            Pin(self.sideband, Pin.IN)
+
+    def _open(self, sampler, opened):
+        """A rail that has tripped: off, the side-band sealed, then the crowbar; kept over a reset."""
+        rail = sampler.rail["rail"]
+        row, w = self.rows[rail], self.watches[rail]
+        Pin(row["gate"], Pin.OUT, value=1)
+        if self.sideband:
+            self._seal()
+        self.tripped[rail] = sampler
+        self.state = TRIPPED
+        registers.remember(sum([1 << tripped for tripped in self.tripped]))
+        sleep_us(DEAD_us)
+        # nothing was watched before: from its nominal voltage, so that heat is counted too high at first
+        w.begin(0, 0)
+        w.before = w.raw(sampler.rail.get("nominal_mV") or 12000)
+        w.crowbar.begin(True, 0, 0)
+        w.edge(opened)
+        Pin(row["gate"] + 1, Pin.OUT, value=1)
+
+    def _close(self):
+        """Every rail that has tripped is on again, its crowbar open first. The side-band stays as it is."""
+        for rail in self.tripped:
+            Pin(self.rows[rail]["gate"] + 1, Pin.IN)
+            self.watches[rail].crowbar.opens()
+        if self.tripped:
+            sleep_us(DEAD_us)
+            for rail in self.tripped:
+                Pin(self.rows[rail]["gate"], Pin.IN)
+            registers.remember(0)
+        self.tripped = {}
+
     def _close_again(self, rails):
         """Power for the rails that tripped: a person has looked."""
         if rails and set(rails_of(rails, self.rows)) != set(self.tripped):
             raise Refused("rails that are open come back together: %s" % list(self.tripped))
-        for rail, sampler in self.tripped.items():
-            sampler.guard.arm()
-            Pin(self.rows[rail]["gate"], Pin.IN)
-        now = self._at(ticks_us())
-        self.tripped = {}
+        for sampler in self.tripped.values():
+            if sampler.guard is not None:
+                sampler.guard.arm()
+        self._close()
+        self.high_at = ticks_us()
+        self.on_us, self.perst_us = self._at(self.high_at), None
+        if self.sideband:
+            Pin(self.sideband + 1, Pin.IN)
+            self.state = RETURNING
+        else:
+            self._returned()
+
+    def _returned(self):
         self.state = IDLE
-        about = {"token": 0, "fired_us": None, "off_us": None, "on_us": now, "perst_us": None}
+        about = {"token": 0, "fired_us": None, "off_us": None, "on_us": self.on_us, "perst_us": self.perst_us}
         self.link.say(wire.CUT_REPORT, json.dumps(dict(about, ok=True, why="", rails=[])))
+
+    def _watch_tripped(self):
+        """The crowbars of the rails that have tripped open when they have had enough."""
+        now = ticks_us()
+        for rail in self.tripped:
+            w = self.watches[rail]
+            if w.crowbar.must_let_go(now):
+                Pin(self.rows[rail]["gate"] + 1, Pin.IN)
+                w.crowbar.opens()
+                self.link.say(wire.LOG, "rail %d: the crowbar let go: %s" % (rail, w.crowbar.why))
 
     # ---- what happens by itself
 
     def sample(self, rail, stamp, frame, at):
         """A sample of a rail, as the wire has it, at frame[at]: called by its sampler. Nothing is allocated."""
-        if self.state is IDLE or self.state is TRIPPED:
+        if self.state is IDLE or self.state is RETURNING:
+            return
+        if self.state is TRIPPED:
+            if rail in self.tripped:
+                self.watches[rail].sample(stamp, frame[at + 2] | frame[at + 3] << 8 | frame[at + 4] << 16)
             return
         for w in self.cutting:
             if w.rail == rail:
@@ -253,7 +333,16 @@ class Switch:
         if self.armed and ticks_diff(ticks_us(), self.armed_at) > VALID_us:
             self.armed = False
         state = self.state
-        if state is IDLE or state is TRIPPED:
+        if state is IDLE:
+            return
+        if state is TRIPPED:
+            self._watch_tripped()
+            return
+        if state is RETURNING:
+            if ticks_diff(ticks_us(), self.high_at) >= RISING_us + PERST_us:
+                self.perst_us = self._at(ticks_us())
+                self._unseal()
+                self._returned()
             return
         if self.wdt:
             self.wdt.feed()

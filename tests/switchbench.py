@@ -16,6 +16,9 @@ class Time:
     def __init__(self):
         self.us, self.step_us = NOW_us, 0
 
+    def sleep_us(self, us):
+        self.us += us
+
     def ticks_us(self):
         self.us += self.step_us
         return self.us % WRAP
@@ -62,16 +65,33 @@ class Pulse:
     def let_go(self, gate):
         self.board.did.append(("let go", gate))
 
-    def stop(self):
-        self.board.did.append(("stop",))
+    def stop(self, kept=()):
+        self.board.did.append(("stop", *kept))
 
 
 class Sampler:
     def __init__(self, number):
-        self.rail, self.running, self.watch = {"rail": number}, True, None
+        self.rail, self.running, self.watch = {"rail": number, "nominal_mV": 5000}, True, None
+        self.guard = Guard()
 
     def describe(self):
         return {"vbus_lsb_nV": 1_000_000}  # 1 mV
+
+
+class Guard:
+    """A guard that only counts what is asked of it."""
+
+    def __init__(self):
+        self.armed = True
+
+    def arm(self):
+        self.armed = True
+
+    def disarm(self):
+        self.armed = False
+
+    def found(self, what):
+        return NOW_us, {"quantity": what}
 
 
 class Link:
@@ -82,8 +102,8 @@ class Link:
         if kind == wire.LOG:
             self.logged.append(text)
             return
-        assert kind == wire.CUT_REPORT
-        self.did.append(("said", json.loads(text)))
+        assert kind in (wire.CUT_REPORT, wire.TRIP)
+        self.did.append(("said" if kind == wire.CUT_REPORT else "trip", json.loads(text)))
 
     def answer(self, buf, n):
         self.did.append(("frame", bytes(buf[:n])))
@@ -94,7 +114,7 @@ class Link:
 class Board:
     """A switch with its surroundings; `did` has all that it did, in order."""
 
-    def __init__(self, rails=(0, 1), sideband=None, measured=(0, 1), mOhm=2200, LEAST_us=100):
+    def __init__(self, rails=(0, 1), sideband=None, measured=(0, 1), mOhm=2200, LEAST_us=100, scratch=0):
         self.did, self.logged, self.time = [], [], Time()
         self.fed, self.watchdogs = 0, []
         time = self.time
@@ -111,9 +131,15 @@ class Board:
         pulse = types.SimpleNamespace(ON=0, OPEN=1, DISCHARGE=3, RELEASED=0, RESET=1, SEALED=3)
         pulse.MACHINES, pulse.SHORTEST, pulse.LEAD = 4, 4, 7
         pulse.Pulse, pulse.word = lambda gates, sync: Pulse(self, gates, sync), word
-        pin = types.SimpleNamespace(IN="in", OUT="out")
+        pin = lambda gpio, mode, value=None: self.did.append(
+            ("pin", gpio, mode) if value is None else ("pin", gpio, value)
+        )
+        pin.IN, pin.OUT = "in", "out"
         machine = types.SimpleNamespace(freq=lambda: MHz * 10**6, WDT=WDT, Pin=pin)
+        self.scratch = scratch
         registers = types.SimpleNamespace(watchdog_off=lambda: self.did.append(("watchdog off",)))
+        registers.remembered = lambda: self.scratch
+        registers.remember = lambda rails: setattr(self, "scratch", rails)
         ramp = types.SimpleNamespace(FASTEST=3, SLOWEST=1000, LEAST_us=LEAST_us, words=lambda *a: ("ramp", *a))
         fakes = {"time": time, "machine": machine, "registers": registers, "pulse": pulse, "ramp": ramp, "wire": wire}
         for name in ("clock64", "crowbar", "fall", "cut"):

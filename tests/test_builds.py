@@ -40,8 +40,8 @@ def changed(path, value):
         (("rails", 0, "chip"), "INA219", "chip INA219, not one of"),
         (("rails", 0, "address"), None, "bus I2C0 with address"),
         (("rails", 0, "bus"), "I2C7", "bus I2C7 with which"),
-        (("rails", 0, "shunt_uOhm"), 8000, "with a shunt of 8000 uOhm: 9765625 fits it"),
-        (("rails", 0, "fine"), False, "20833333 fits it"),
+        (("rails", 0, "shunt_uOhm"), 8000, "with a shunt of 8000 uOhm: 39062500 fits it"),
+        (("rails", 0, "fine"), True, "asks for 4.5 A of a sensor that ends at 2.73"),
         (("rails", 0, "vshunt_us"), 1000, "vshunt_us 1000 is not one of 50, 84"),
         (("rails", 0, "nominal_mV"), 0, "nominal_mV 0 is no whole number"),
         (("rails", 0, "lead_mOhm"), -1, "lead_mOhm -1 is not 0 to 1000"),
@@ -99,6 +99,22 @@ def test_any_value_anywhere_gets_a_sentence_or_passes():
             builds.complaint(changed(("rails", 0, key), value))
     for build in (None, 3, [], {"build": "x"}, {"build": "x", "rails": [3], "switch": [], "scope": []}):
         assert builds.complaint(build)
+
+
+@pytest.mark.parametrize("name", builds.names())
+def test_every_build_protects_each_rail_and_measures_its_peaks(name):
+    """At 4.5 A the contacts end, at 10 % too much the drive; a range that ends below would clip unseen."""
+    for row in builds.read(name)["rails"]:
+        limits = row["protect"]
+        assert limits["A"] == 4.5 and limits["ms"] == 50
+        assert limits["V"] == pytest.approx(1.1 * row["nominal_mV"] / 1000)
+        assert not row.get("fine")
+        full_A = (81.92 if row["chip"] == "INA226" else 163.84) / (row["shunt_uOhm"] / 1000)
+        assert full_A > 2 * limits["A"]
+
+
+def test_the_M2_build_holds_perst():
+    assert builds.read("one_m2_rail")["sideband"] == 18
 
 
 def test_a_name_or_a_file(tmp_path):

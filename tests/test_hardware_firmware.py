@@ -202,7 +202,7 @@ def test_a_firmware_with_other_values_is_found():
     wrong = constants | {"RAILS": (shunt | {"shunt_uOhm": 10_000}, cheap | {"address": 0x40})}
     assert value_faults(wrong) == [
         "shunt_uOhm of rail 0 is 10000, not 8000 or 15000",
-        "current_lsb_pA of rail 0 is 5208333, not 7812500",
+        "current_lsb_pA of rail 0 is 20833333, not 31250000",
         "address of rail 1 is 0x40, not 0x41",
     ]
     swapped = constants | {

@@ -91,7 +91,7 @@ def test_lost_readings_begin_the_time_anew():
 @pytest.mark.parametrize(
     "limits, why",
     [
-        ({"A": 6.0, "ms": 20, "V": 5.6}, "more than the sensor reads"),
+        ({"A": 21.0, "ms": 20, "V": 5.6}, "more than the sensor reads"),
         ({"A": 3.0, "ms": 5, "V": 5.6}, "6 ms or more"),
         ({"A": 3.0, "ms": 20}, "wants A, ms and V"),
         ({"A": "3", "ms": 20, "V": 5.6}, "wants A, ms and V"),
@@ -130,7 +130,7 @@ def test_a_build_with_limits_is_a_build():
     build["rails"][0]["protect"] = {"A": 2.5, "ms": 20, "V": 5.6}
     build["rails"][1]["protect"] = {"A": 4, "ms": 50, "V": 13.5}
     assert builds.complaint(build) is None
-    for changed, why in (({"V": 5.1}, "below its"), ({"V": 12}, "rise"), ({"A": 2.8}, "ends at"), ({"x": 1}, "no A")):
+    for changed, why in (({"V": 5.1}, "below its"), ({"V": 12}, "rise"), ({"A": 11}, "ends at"), ({"x": 1}, "no A")):
         build["rails"][0]["protect"] = {"A": 2.5, "ms": 20, "V": 5.6} | changed
         assert why in builds.complaint(build)
 

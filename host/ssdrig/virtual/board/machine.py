@@ -35,9 +35,8 @@ class Pin:
         self.chip = wires.get(id)
         self.clocks = 0
         self.handler = None
-        if mode == Pin.OUT and gates and id in gates.rails:
-            gates.inputs.discard(id)
-            gates.drive(id, value)
+        if mode == Pin.OUT and gates and gates.has(id):
+            gates.output(id, value)
         elif mode == Pin.OUT:
             spi_block.sio.output(id, value)
         if gates and mode == Pin.IN:

@@ -28,5 +28,16 @@ def usb_idle():
     return int(cosim.fifo_empty_at <= cosim.now)
 
 
+_kept = [0]
+
+
+def remember(rails):
+    _kept[0] = rails
+
+
+def remembered():
+    return _kept[0]
+
+
 def watchdog_off():
     machine.watchdog(0)

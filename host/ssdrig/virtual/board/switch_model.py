@@ -80,6 +80,16 @@ class Gates:
         self.inputs.discard(gate + 1)
         self.drive(gate, 0)
 
+    def has(self, gpio):
+        """Is it a pin of a gate or of the side-band?"""
+        return gpio in self.rails or gpio - 1 in self.rails or self.sideband in (gpio, gpio - 1)
+
+    def output(self, gpio, value):
+        """The pin is driven by the firmware itself, whatever a machine does."""
+        gate, bit = (gpio, 1) if gpio in self.rails or gpio == self.sideband else (gpio - 1, 2)
+        self.inputs.discard(gpio)
+        self.drive(gate, self.driven.get(gate, 0) & ~bit | (bit if value else 0))
+
     def let_go(self, gpio):
         """The pin is an input now: the pulls leave the rail on and the side-band joined."""
         self.inputs.add(gpio)
