@@ -99,6 +99,7 @@ class Watch:
         kept = self.kept_v >= 0
         residual = (self.lowest if self.n else self.v) if by_itself else self.kept_v if kept else self.v
         fell = self.t10 >= 0 and self.t90 >= 0
+        held = self.crowbar.closes and not self.crowbar.why and not by_itself
         return {
             "rail": self.rail,
             "before_mV": self.mV(self.before),
@@ -109,4 +110,5 @@ class Watch:
             "safe": self.kept_safe if kept else self.safe,
             "crowbar_mJ": self.crowbar.mJ(),
             "released": self.crowbar.why or None,
+            "fed_mA": self.mV(residual) * 1000 // self.crowbar.mOhm if held else None,
         }

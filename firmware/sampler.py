@@ -26,6 +26,7 @@ _BASELINE = const(16384)  # conversions over which it is averaged
 _ENERGY_us = const(1_000_000)
 _BLOCK = const(1 << 29)  # conversions after which counting begins again: an integer of 2**30 or more is a heap object
 _OF_ROW = "rail", "name", "bus", "shunt_uOhm", "shunt_tolerance_ppm", "current_lsb_pA", "nominal_mV", "protect"  # in H
+_OWN = ("shunt_emf_nV_per_C",)  # likewise, where a build says it
 _WATCHED = const(8)  # samples at once while a cut is on, so that the switch learns of its edge before those behind it
 
 
@@ -87,6 +88,7 @@ class Sampler:
         """The rail's entry in H."""
         rail, chip = self.rail, self.chip
         entry = {name: rail.get(name) for name in _OF_ROW}
+        entry.update([(name, rail[name]) for name in _OWN if name in rail])
         entry.update(chip=chip.NAME, config=self.config_id, vbus_lsb_nV=chip.VBUS_LSB_nV, adc_config=chip.adc)
         entry.update(shunt_cal=chip.cal, conversion_ns=chip.conversion_us * 1000, shunt_ns=chip.shunt_us * 1000)
         entry.update(lead_mOhm=rail.get("lead_mOhm", 0), die_mC=self.die_mC)

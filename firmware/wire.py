@@ -89,21 +89,23 @@ later; a cut that ends by itself leaves them alone. Such a cut is of 3 rails at 
 be measured is not cut. C comes when power has returned, or, without off_ms, when the rails are known to be off, and
 again after `o`:
     {"token", "fired_us", "off_us", "on_us", "perst_us", "ok", "why", "rails": [{"rail", "before_mV", "t90_10_us",
-    "residual_mV", "low_us", "samples", "safe", "crowbar_mJ", "released"}]}
+    "residual_mV", "low_us", "samples", "safe", "crowbar_mJ", "released", "fed_mA"}]}
 fired_us: board time of the edge at the gate; on_us: of the gate's return, null while off; off_us: between the two;
 perst_us: board time at which PERST# was released, null if it was not driven; t90_10_us: fall from 90 to 10 % of
 before_mV as VBUS conversions saw it, interpolated, null if it did not fall so far; residual_mV: the latest reading
 before power returned, the lowest if it did by itself; low_us: from the edge to the first reading below residual_mV;
 crowbar_mJ: what went into the discharge resistor, by the readings, null if the profile leaves it open; released: null,
 or why its switch was opened before power returned: at 500 mJ, on a rail that does not fall, without readings of a rail
-that was high, and when the rig gave up (also said by L, at once).
+that was high, and when the rig gave up (also said by L, at once); fed_mA: what the closed discharge switch carried at
+residual_mV, null where it was open. A closed one has 0: what it carries comes in by the host's signals.
 
 Limits. A rail whose "protect" in H is {"A", "ms", "V"} is opened by the rig itself: at the latest ms after its current
 has passed A, or when two readings in a row are above V. It says so at once,
     {"rail", "quantity": "A" or "V", "seen_mA" or "seen_mV", "limit_mA" or "limit_mV", "over_us" (of A: for how long),
     "t_us" (of the sample that decided), "opened_us" (board time of the gate's pin; null: the rail has no switch)}
-and the rail stays open until `o` (answered by C with no rails), `q` or a reset; "switch" of H has it in "off" and in
-"tripped" meanwhile, with "state": "tripped", and nothing else is cut. A cut that was under way ends.
+and the rail stays open until `o` (answered by C with no rails), over `q` and a reset too; "switch" of H has it in "off"
+and in "tripped" meanwhile, with "state": "tripped", and nothing else is cut. A cut that was under way ends. The
+side-band is sealed with it, and its discharge switch closes; after `o` "state" is "returning" until PERST# is released.
 Any change that an old reader would misread raises PROTOCOL; the host refuses another number and names both.
 """
 

@@ -45,6 +45,7 @@ def changed(path, value):
         (("rails", 0, "vshunt_us"), 1000, "vshunt_us 1000 is not one of 50, 84"),
         (("rails", 0, "nominal_mV"), 0, "nominal_mV 0 is no whole number"),
         (("rails", 0, "lead_mOhm"), -1, "lead_mOhm -1 is not 0 to 1000"),
+        (("rails", 0, "shunt_emf_nV_per_C"), 0, "shunt_emf_nV_per_C 0 is no whole number"),
         (("rails", 0, "alert"), 99, "alert a GPIO"),
         (("rails", 1, "rail"), 0, "a rail twice: [0, 0]"),
         (("rails", 1, "address"), 0x40, "the same address twice: [64, 64]"),

@@ -45,7 +45,7 @@ def test_the_plan_is_the_circuit():
     assert faults() == [] and perfboard.clashes() == []
     nets = set(perfboard.wanted().values())
     assert {net for net in nets if "1" in net} == {net.replace("0", "1") for net in nets if "0" in net}
-    assert len(nets) == 2 * 18 + 2 and {"GND", "3V3"} <= nets
+    assert len(nets) == 2 * 17 + 2 and {"GND", "3V3"} <= nets
 
 
 def test_the_plan_has_the_bill_of_two_rails():
@@ -67,7 +67,23 @@ def test_what_the_breakout_leaves_out_is_what_revision_b_added():
     planned = {leg.ref.split("/")[0] for leg in perfboard.legs()}
     rail = {f"{ref[0]}{ref[2:]}" for ref in PARTS if re.fullmatch(r"[A-Z]2\d\d", ref)}
     fuse_sensor = {"F01", "R07", "U01", "C04"}  # in the cable; on the sensor's board
-    protection = {"D02", "D03", "D04", "Q05", "R16", "R17", "R18", "R19", "R20", "R21", "C07", "F02"}
+    protection = {
+        "D02",
+        "D04",
+        "Q05",
+        "R16",
+        "R17",
+        "R18",
+        "R19",
+        "R20",
+        "R21",
+        "R24",
+        "R25",
+        "U02",
+        "C07",
+        "C08",
+        "F02",
+    }
     lamps_pads = {"J01", "D05", "D06", "R22", "R23", "T01", "T02", "T03", "T04", "T05"}
     assert rail - planned == fuse_sensor | protection | lamps_pads
 
@@ -186,8 +202,8 @@ def test_wires_of_the_sata_cable_have_the_nets_that_their_colours_say():
 
 
 def test_the_card_shows_the_contacts_that_the_readme_covers():
-    said = re.search(r"cover its contacts ([^(]+) \(3\.3 V\) and (B10)", README)
-    named = {*re.split(", *", said[1]), said[2]}
+    found = re.search(r"cover its contacts ([^(]+) \(3\.3 V\), (B10) \(3\.3Vaux\) and (A11)", README)
+    named = {*re.split(", *", found[1]), found[2], found[3]}
     assert {f"{side}{n}" for side, contacts in ways.COVERED.items() for n in contacts} == named
     svg = ways.m2()
     assert set(re.findall(r">([AB]\d+)</text>", svg)) == named

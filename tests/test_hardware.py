@@ -115,6 +115,8 @@ def test_rail(n):
         ("D102", "1", "GND"),  # no way for the cable's current but the FETs
         ("F102", "2", "GND"),  # the crowbar's fuse does not lie in its path
         ("Q105", "1", "OFFGATE0"),  # the lock-out hangs on the microcontroller
+        ("U102", "5", "+3V3"),  # or on what the microcontroller makes
+        ("D104", "1", "SW0"),  # a surge gets through
         ("U2", "1", "+3V3"),  # no interlock
         ("R115", "2", "SW0"),  # the crowbar's gate floats, or worse, when the logic has no supply
     ],
@@ -173,10 +175,16 @@ def check_rail(n, nets):
     assert [at(ref("R18"), pin) for pin in ("1", "2")] == [f"RAIL{n}_OUT", f"VBUS{n}"]
     # the cable's current goes through the diode when the FETs open; a surge into the TVS
     assert [at(ref("D02"), pin) for pin in ("1", "2")] == [f"SW{n}", "GND"]
-    assert [at(ref("D04"), pin) for pin in ("1", "2")] == [f"RAIL{n}_IN", "GND"]
-    # the lock-out needs no logic: input, zener, gate of Q05, which empties the gates
-    assert at(ref("R19"), "1") == f"RAIL{n}_IN" and at(ref("R19"), "2") == at(ref("D03"), "3")
-    assert at(ref("D03"), "1") == at(ref("Q05"), "1") == at(ref("R20"), "1") == f"OVGATE{n}"
+    before = f"FUSED{n}" if ref("F01") in PARTS else f"RAIL{n}_IN"
+    assert [at(ref("D04"), pin) for pin in ("1", "2")] == [before, "GND"]
+    # the fuse comes first: nothing but it, connectors and the logic's own fuse hangs before it
+    assert at(ref("C01"), "1") == at(ref("Q01"), "2") == before
+    if ref("F01") in PARTS:
+        assert {name for name, _ in nets[f"RAIL{n}_IN"] if name[0] not in "J#"} <= {ref("F01"), "F1"}
+    # the lock-out needs no microcontroller: a share of the rail, a comparator, the gate of Q05, which empties the gates
+    assert at(ref("R19"), "1") == before and at(ref("R19"), "2") == at(ref("R20"), "1") == at(ref("U02"), "3")
+    assert [at(ref("U02"), pin) for pin in "1245"] == ["OVREF", "GND", f"OVGATE{n}", "LOGIC_5V"]
+    assert at(ref("Q05"), "1") == at(ref("R25"), "2") == f"OVGATE{n}" and at(ref("R25"), "1") == "LOGIC_5V"
     assert at(ref("R21"), "1") == f"GATE{n}" and at(ref("R21"), "2") == at(ref("Q05"), "3")
     assert at(ref("R20"), "2") == at(ref("Q05"), "2") == "GND"
     assert at(ref("U01"), "3") == f"ALERT{n}"
@@ -213,6 +221,18 @@ def test_scope_divider(n):
     assert at("U1", {0: "31", 1: "32", 2: "34"}[n]) == f"SCOPE{n}" == at(f"R{n + 1}12", "2")
 
 
+def test_the_fuse_comes_before_all_that_can_fail_short():
+    for n, name in ((1, "RAIL1_IN"), (2, "RAIL2_IN")):
+        before = {ref for ref, _ in NETS[name] if ref[0] not in "J#"}
+        assert before == {f"F{n + 1}01"} | ({"F1"} if n == 1 else set())
+
+
+def test_the_lock_outs_share_one_reference():
+    assert (at("U7", "1"), at("U7", "2"), at("U7", "3")) == ("OVREF", "OVREF", "GND") and at("R26", "2") == "OVREF"
+    current_A = (4.85 - 2.507) / ohm(PARTS["R26"].value)
+    assert current_A > 1e-3 + 4 * 400e-9  # TL431: 1 mA; the comparators' inputs
+
+
 def test_gate_supply_voltage():
     feedback_V = 1.233  # TPS61040 data sheet
     gate_V = feedback_V * (1 + ohm(PARTS["R13"].value) / ohm(PARTS["R14"].value))
@@ -221,7 +241,8 @@ def test_gate_supply_voltage():
     assert (at("U5", "3"), at("R13", "1"), at("U5", "5")) == ("FEEDBACK", "VGATE", "LOGIC_5V")
     assert at("D2", "1") == "VGATE" == at("C6", "1") and at("C6", "2") == "FEEDBACK"
     # before rail 1's switch: always on; behind a regulator that bears 12 V there. Without USB the Pico lives on it
-    assert (at("U6", "2"), at("U6", "3")) == ("RAIL1_IN", "LOGIC_5V")
+    assert (at("F1", "1"), at("F1", "2"), at("U6", "2")) == ("RAIL1_IN", "LOGIC_IN", "LOGIC_IN")
+    assert at("U6", "3") == "LOGIC_5V" == at("R26", "1")
     assert (at("D3", "2"), at("D3", "1"), at("U1", "39")) == ("LOGIC_5V", "VSYS", "VSYS")
 
 
@@ -245,7 +266,7 @@ def test_pins_from_outside_are_protected():
 def test_a_probe_finds_what_the_first_power_up_asks_for():
     found = sorted(next(iter(part.nets.values())) for part in PARTS.values() if part.symbol == "TestPoint")
     of_rails = [f"{name}{n}" for name in ("GATE", "SRC", "SW", "OFF", "DISCHARGE") for n in range(4)]
-    assert found == sorted([*of_rails, "VGATE", "GND", "GND", "+3V3", "LOGIC_5V"])
+    assert found == sorted([*of_rails, "VGATE", "GND", "GND", "+3V3", "LOGIC_5V", "OVREF"])
 
 
 @pytest.mark.parametrize("lamp, net", [*((f"D{n + 1}05", f"SW{n}") for n in range(4)), ("D6", "VGATE"), ("D7", "+3V3")])

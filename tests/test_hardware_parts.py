@@ -90,13 +90,23 @@ def test_a_build_has_all_that_a_rail_needs(column):
     assert count["INA228 board, 15 mOhm"] + count["INA226 board"] + chips == rails
     assert count["shunt, 8 mOhm"] == chips + count["INA226 board"] + (column == "one_m2_rail")
     assert count["VSSOP-10 adapter"] == count["decoupling of a chip"] == chips
-    assert count["series FET"] == count["small FET"] == count["SOT-23 adapter"] == 2 * rails
+    assert count["series FET"] == 2 * rails
+    perst = column == "one_m2_rail"  # a FET that holds it low
+    assert count["small FET"] == count["SOT-23 adapter"] == 2 * rails + perst
     assert {
         count[name] for name in ("gate clamp", "gate capacitor", "input bulk", "crowbar", "interlock capacitor")
     } == {rails}
-    assert count["fuse"] == count["fuse holder"] == (0 if column == "one_m2_rail" else rails)
+    assert count["fuse"] == count["fuse holder"] == rails  # every lead of the supply
     assert {
-        count[name] for name in ("microcontroller", "gate supply", "interlock", "SATA power cable", "prototyping board")
+        count[name]
+        for name in (
+            "microcontroller",
+            "gate supply",
+            "gate supply fuse",
+            "interlock",
+            "SATA power cable",
+            "prototyping board",
+        )
     } == {1}
     assert count["3.3 V converter"] == count["M.2 adapter"] == (column == "one_m2_rail")
 
@@ -117,6 +127,7 @@ def test_breakout_bill_has_the_resistors_of_a_rail():
         if part.ref.startswith("R1") and len(part.ref) == 4 and part.ref not in ("R107", "R108") and part.ref < "R116"
     ]  # but shunt, crowbar and what protects the board's rail
     (row,) = [row for row in table("breakout/bom.csv") if row["item"] == "resistors"]
+    assert int(row["one_m2_rail"]) == int(row["one_rail"]) + 2  # PERST#: 1 kOhm, 4.7 kOhm
     assert (int(row["one_rail"]), int(row["two_rails"])) == (
         len(per_rail) + 2,
         2 * len(per_rail) + 2,

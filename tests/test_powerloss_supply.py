@@ -32,6 +32,13 @@ def test_a_rail_that_stays_above_the_lock_out_was_not_cut():
     assert "None" in supply.no_cut({"rails": [rail(residual_mV=None)]})
 
 
+def test_a_rail_that_a_signal_of_the_host_fed_was_not_cut():
+    """40 mA through PERST# make 0.1 V across the crowbar, far below the lock-out."""
+    assert supply.no_cut({"rails": [rail(residual_mV=98, fed_mA=43)]}).startswith("rail 0 was fed with 43 mA")
+    for fed_mA in (None, 0, 5, 10):  # an INA226's offset makes 8 mA of nothing
+        assert supply.no_cut({"rails": [rail(fed_mA=fed_mA)]}) == ""
+
+
 @pytest.mark.parametrize("ahead_s", [0.0, 3.0])
 def test_a_board_that_was_reset_in_the_midst_of_a_cut_is_not_waited_for_as_long_as_a_cut_may_be_ahead(
     tmp_path, monkeypatch, ahead_s

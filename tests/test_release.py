@@ -6,6 +6,7 @@ import csv
 import errno
 import hashlib
 import importlib.util
+import json
 import os
 import re
 import signal
@@ -311,6 +312,23 @@ def order(kicad, tmp_path_factory):
     with zipfile.ZipFile(folder / "out/ssdrig-gerbers.zip") as archive:
         archive.extractall(folder / "gerbers")
     return folder / "project", folder / "gerbers"
+
+
+@pytest.mark.slow
+def test_the_job_file_names_the_layers_as_the_gerbers_do(order):
+    _, folder = order
+    (path,) = folder.glob("*.gbrjob")
+    job = json.loads(path.read_text())
+    layers = [row["FileFunction"] for row in job["FilesAttributes"] if row["FileFunction"].startswith("Copper")]
+    assert layers == ["Copper,L1,Top", "Copper,L2,Inr", "Copper,L3,Inr", "Copper,L4,Bot"]
+    assert "Finish" not in job["GeneralSpecs"]
+
+
+def test_a_layer_that_the_job_file_numbers_by_itself_is_corrected(tmp_path):
+    (tmp_path / "in1.g2").write_text("%TF.FileFunction,Copper,L2,Inr*%\n")
+    job = {"GeneralSpecs": {"Finish": "None"}, "FilesAttributes": [{"Path": "in1.g2", "FileFunction": "Copper,L5,Inr"}]}
+    made = release.job(job, tmp_path)
+    assert made["FilesAttributes"][0]["FileFunction"] == "Copper,L2,Inr" and made["GeneralSpecs"] == {}
 
 
 @pytest.mark.slow

@@ -1,6 +1,7 @@
-"""Absolute maxima (hardware/limits.csv): every pin of every part has one, and each study keeps all of them in revision
-B; in revision A what is beyond them is what the README says."""
+"""Limits (hardware/limits.csv): every pin of every part, the drive, the host, contacts and wires have some, and each
+study keeps all of them at every corner of the tolerances. Single faults: none destroys a drive unseen."""
 
+import csv
 import shutil
 import sys
 
@@ -25,9 +26,7 @@ CONNECTORS = {
     "PWR_FLAG",
     "TestPoint",
     "Selector",
-}  # what is joined to them has limits
-KNOWN_A = {"IN+", "IN-", "VBUS", "IN+ current", "IN- current", "VBUS current"}  # of revision A, at a cut
-WITHOUT_LOCK_OUT = {"SCOPE", "VDS", "VGS"}  # of revision A, at the wrong supply
+}  # what is joined to them has limits, contacts and wires have rows of their own
 ROWS = limits.limits()
 
 
@@ -49,106 +48,127 @@ def test_every_pin_of_every_part_has_a_limit():
     assert open_pins == []
 
 
-def test_every_limit_has_a_source_and_is_seen_or_stated():
+def test_drive_host_contacts_and_wires_have_limits():
+    kinds = {row.part.split()[0] for row in ROWS}
+    assert {"drive", "host", "contact", "wire"} <= kinds
+    units = {kind: {row.unit for row in ROWS if row.part.split()[0] == kind} for kind in ("drive", "contact", "wire")}
+    assert units == {"drive": {"V/V", "V", "A"}, "contact": {"A", "A^2 s"}, "wire": {"A", "A^2 s"}}
+
+
+def test_every_resistor_and_transistor_of_a_rail_has_a_power():
+    powered = {name for row in ROWS if "power" in row.what for name in row.part.split()[1:]}
+    parts = {part.ref[0] + part.ref[2:]: part for part in circuit.rail_parts(0, 0, 0)[0]}
+    without = {ref for ref, part in parts.items() if part.symbol in ("R", "NFET_DPAK", "NFET_SOT23")} - powered
+    assert without == {"R08"}  # has its energy, by which the firmware opens it
+
+
+def test_every_limit_has_a_source_and_is_seen_or_at_rest():
     for row in ROWS:
         assert row.source and row.low < row.high and row.pins, row
-        assert bool(row.seen) != bool(row.static), row
+        assert bool(row.seen) != bool(row.at_rest), row
 
 
-def test_at_rest_revision_b_is_within_and_a_is_not_where_a_person_connects():
-    assert limits.at_rest("b") == []
-    assert [one.limit.what for one in limits.at_rest("a")] == ["TRIGGER, ACTIVITY: from outside", "VIN and EN"]
-
-
-def kept(studies, rails, revision):
-    return [
-        one
-        for study in studies
-        for rail in rails
-        for changes in limits.STUDIES[study]
-        for one in limits.beyond(study, rail, revision, **changes)
-    ]
-
-
-@pytest.mark.slow
-@ngspice
-def test_a_cut_at_5_A_keeps_every_limit():
-    assert kept(["fall"], ["m2_3v3"], "b") == []
-    found = limits.beyond("fall", "m2_3v3", "a", p_load=16.5)
-    assert {one.limit.what for one in found} == KNOWN_A  # a guard that sees nothing would pass the first line
-    assert min(one.value for one in found if one.limit.what == "IN+") < -1
+def test_at_rest_everything_is_within():
+    assert limits.at_rest() == []
 
 
 @ngspice
 @pytest.mark.slow
 @pytest.mark.parametrize("study", sorted(set(limits.STUDIES) - {"ramp"}))
-def test_every_study_keeps_every_limit(study):
-    """The rails of the lowest and the highest voltage; all five: `python hardware/spice/limits.py`. Of revision A the
-    highest."""
-    assert [str(one) for one in kept([study], ["m2_3v3", "sata_12v"], "b") if not limits.explained(one)] == []
-    known = KNOWN_A | (WITHOUT_LOCK_OUT if study == "overvoltage" else set())
-    assert {one.limit.what for one in kept([study], ["sata_12v"], "a")} <= known
+def test_every_study_keeps_every_limit_at_every_corner(study):
+    """The rails of the lowest and the highest voltage; all five: `python hardware/spice/limits.py`."""
+    found = [
+        one
+        for rail in ("m2_3v3", "sata_12v")
+        for corner in limits.CORNERS
+        for changes in limits.STUDIES[study]
+        for one in limits.beyond(study, rail, corner, **changes)
+    ]
+    assert [str(one) for one in found if not limits.explained(one)] == []
+
+
+@pytest.mark.slow
+@ngspice
+@pytest.mark.parametrize("rail", ["m2_3v3", "sata_12v"])
+def test_a_ramp_keeps_every_limit(rail):
+    assert [str(one) for one in limits.beyond("ramp", rail)] == []
 
 
 @ngspice
-@pytest.mark.slow
-@pytest.mark.parametrize("rail", ["m2_3v3", "sata_12v"])
-def test_a_ramp_keeps_every_limit(rail):
-    assert [str(one) for one in kept(["ramp"], [rail], "b")] == []
+def test_what_is_explained_happens():
+    assert any(limits.explained(one) for one in limits.beyond("hotplug", "sata_12v", live=1))
+    assert any(limits.explained(one) for one in limits.beyond("short", "sata_12v"))
 
 
 @ngspice
 def test_a_limit_that_is_passed_is_found(monkeypatch):
     rows = [row._replace(high=2.0) if "C01" in row.part else row for row in ROWS]
     monkeypatch.setattr(limits, "limits", lambda: rows)
-    found = limits.beyond("hotplug", "sata_5v", "b", live=0)
-    assert found and {one.limit.part for one in found} == {"C C01"}
-    assert "hotplug sata_5v, revision b: C C01 voltage " in str(found[0])
-
-
-@pytest.mark.slow
-@ngspice
-@pytest.mark.parametrize(("rail", "most"), [("m2_3v3", 4.3), ("sata_5v", 5.8), ("sata_12v", 15)])
-def test_the_lock_out_keeps_12_V_from_the_drive(rail, most):
-    with_it, without = (
-        simulate.measured("overvoltage", rail, more=limits.observed(rail, revision)[0]) for revision in ("b", "a")
-    )
-    assert with_it["drive_peak"] < most and with_it["drive_end"] < simulate.values(rail)["voltage"]
-    assert without["drive_end"] > 1.4 * simulate.values(rail)["voltage"]
+    found = limits.beyond("hotplug", "sata_5v", live=0)
+    assert {(one.study, one.rail, one.limit.part) for one in found} == {("hotplug", "sata_5v", "C C01")}
 
 
 @ngspice
-def test_the_lock_out_does_not_trip_at_the_upper_end_of_the_rail():
-    v = simulate.values("sata_5v")
-    m = simulate.measured("failsafe", "sata_5v", more=limits.observed("sata_5v", "b")[0], voltage=1.1 * v["voltage"])
-    assert m["rail"] > 1.05 * v["voltage"]
+@pytest.mark.parametrize(
+    "study, rail, changes, what",
+    [
+        ("fall", "m2_3v3", {"p_load": 16.5, "led_resistor": 10}, "mean power"),
+        ("perst", "m2_3v3", {"held": 0, "perst_series": 1}, "current into a pad of a drive without supply"),
+        ("overvoltage", "m2_3v3", {"final": 5, "ovp_reference": 5}, "supply over nominal, wrong supply"),
+        ("drop", "sata_5v", {"contact_pins": 1}, "mean current of a contact"),
+        ("softstart", "sata_12v", {"off_pull_down": 10}, "mean power"),
+    ],
+)
+def test_each_kind_of_limit_can_be_passed(study, rail, changes, what):
+    assert what in {one.limit.what for one in limits.beyond(study, rail, **changes)}
 
 
 @ngspice
 def test_rails_come_on_without_logic():
-    m = simulate.measured("no3v3", "sata_5v", more=limits.observed("sata_5v", "a")[0])
+    m = simulate.measured("no3v3", "sata_5v", more=limits.observed("no3v3", "sata_5v")[0])
     assert m["rail"] > 4.9 and m["net"] < 1.2 and m["into"] < (5 - m["net"]) / 10e3
 
 
 # ---- single faults
 
 
+def committed() -> dict[tuple[str, str, str], dict]:
+    with open(ROOT / "hardware/spice/faults.csv", newline="") as file:
+        return {(row["rail"], row["part"], row["fault"]): row for row in csv.DictReader(file)}
+
+
 def test_the_table_has_every_part_of_every_rail_and_no_gap():
-    rows = {(row["rail"], row["part"], row["fault"], row["revision"]): row for row in faults.committed()}
+    rows = committed()
     single = [(fault.part, fault.kind) for fault in faults.faults()]
-    assert {(rail, *one, "B") for rail in faults.RAILS for one in single} <= set(rows) and len(single) > 70
+    assert {(rail, *one) for rail in faults.RAILS for one in [("none", "none"), *single]} == set(rows)
     assert [key for key, row in rows.items() if "over" in row["does"].split()] == []  # none destroys a drive
     assert [row for row in rows.values() if "nan" in " ".join(row.values())] == []  # each study was carried out
-    burns = {key: row["seen_by"] for key, row in rows.items() if "burns" in row["does"].split()}
-    assert burns == {
-        ("sata_5v", "MQ4", "short", "A"): "nobody",
-        **{(rail, "MQ4", "short", "B"): "fuse" for rail in faults.RAILS},
-        ("sata_12v", "Rcrowbar", "short", "B"): "cut",
-    }
-    assert [key[:3] for key in [(r["rail"], r["part"], r["fault"]) for r in faults.gaps(list(rows.values()))]] == [
-        ("sata_5v", "MQ4", "short")  # of revision A
-    ]
-    assert {rows[rail, "none", "none", "B"]["does"] for rail in faults.RAILS} == {"nothing"}
+    burns = {key: row["seen_by"] for key, row in rows.items() if {"burns", "feeds"} & set(row["does"].split())}
+    assert {key for key, seen_by in burns.items() if seen_by == "nobody"} == set()
+    assert faults.gaps(list(rows.values())) == []
+    assert {rows[rail, "none", "none"]["does"] for rail in faults.RAILS} == {"nothing"}
+
+
+def test_what_is_short_at_the_input_opens_the_fuse_where_there_is_one():
+    rows = committed()
+    for rail in faults.RAILS:
+        fused = simulate.values(rail)["fuse"] > 0
+        for part in ("Dtvs", "Cbulk", "Dfree"):
+            row = rows[rail, part, "short"]
+            assert row["fuse"] == ("opens" if fused else "holds") and "off" in row["does"].split()
+            assert "rail" in row["seen_by"].split() and float(row["supply_A"]) <= faults.FUSE_A[rail] * 1.1
+
+
+def test_no_fault_feeds_more_than_the_fuse_carries_and_less_than_opens_it():
+    for key, row in committed().items():
+        carries = faults.FUSE_A[row["rail"]] * 1.1
+        assert float(row["supply_A"]) <= carries or row["fuse"] == "opens", key
+
+
+def test_every_dissipation_is_in_the_table():
+    for key, row in committed().items():
+        rated_W = faults.RATED_W.get(row["hottest"], 0.1)
+        assert float(row["hottest_W"]) <= 2 * rated_W or "burns" in row["does"].split(), key
 
 
 def test_u2_12v_is_sata_12v():
@@ -166,6 +186,7 @@ def test_a_fault_is_in_the_netlist():
     assert "RfaultRgate vg ramp 1m" in faults.faulty(faults.Fault("Rgate", "short", "rig.lib"), text)
     assert "RfaultMQ4 bar 0 1m" in faults.faulty(faults.Fault("MQ4", "short", "rig.lib"), text)
     assert "RfaultMQ4 q4gate 0 1m" in faults.faulty(faults.Fault("MQ4", "gate short", "rig.lib"), text)
+    assert "RfaultBfuse f fused 1m" in faults.faulty(faults.Fault("Bfuse", "short", "rig.lib"), text)
 
 
 @ngspice
@@ -177,11 +198,13 @@ def test_a_fault_is_in_the_netlist():
         ("m2_3v3", "MQ1", "short"),
         ("sata_12v", "Rgate", "open"),
         ("sata_5v", "Roff", "open"),
+        ("sata_12v", "Dtvs", "short"),
+        ("m2_3v3", "Sovp", "open"),
     ],
 )
 def test_the_committed_rows_are_what_the_studies_give(rail, part, kind):
-    wanted = (rail, part, kind, "B")
-    (committed,) = [r for r in faults.committed() if (r["rail"], r["part"], r["fault"], r["revision"]) == wanted]
-    made = faults.row(faults.Fault(part, kind, "rig.lib"), rail, "b")
-    assert (made["does"], made["seen_by"]) == (committed["does"], committed["seen_by"])
-    assert float(made["crowbar_W"]) == pytest.approx(float(committed["crowbar_W"]), rel=0.03, abs=0.05)
+    row = committed()[rail, part, kind]
+    (fault,) = [fault for fault in faults.faults() if (fault.part, fault.kind) == (part, kind)]
+    made = faults.row(fault, rail)
+    assert [made[name] for name in ("does", "seen_by", "fuse")] == [row[name] for name in ("does", "seen_by", "fuse")]
+    assert float(made["crowbar_W"]) == pytest.approx(float(row["crowbar_W"]), rel=0.03, abs=0.05)

@@ -13,8 +13,7 @@ NETS = {
     "VGATE": "vg",
     "RAMP{n}": "ramp",
     "GATE{n}": "gate",
-    "G{n}A": "g1",
-    "G{n}B": "g2",
+    "G{n}": "g",
     "FUSED{n}": "fused",
     "SRC{n}": "src",
     "SW{n}": "sw",
@@ -30,8 +29,9 @@ NETS = {
     "IN{n}_PLUS": "pinp",
     "IN{n}_MINUS": "pinn",
     "VBUS{n}": "pvbus",
-    "OVZ{n}": "ovz",
+    "OVSHARE{n}": "ovt",
     "OVGATE{n}": "og",
+    "LOGIC_5V": "logic5",
     "OVEMPTY{n}": "ovd",
     "LED{n}": "ledn",
     "BARLED{n}": "barledn",
@@ -40,23 +40,25 @@ NETS = {
     "GND": "0",
 }
 PINS = {"NFET_DPAK": ("2", "1", "3"), "NFET_SOT23": ("3", "1", "2")}  # drain, gate, source
-MODELS = {"NFET_DPAK": "series_fet", "NFET_SOT23": "small_fet"}
+MODELS = {"IRLR8743": "series_fet", "AO3400A": "small_fet", "2N7002": "lockout_fet"}
 # heat, fuse, gates of the 74HC132, wire, the capacitor's own resistance
-NOT_DRAWN = r"Rt\d|Ct\d|[RC]melt|[RC][ab] |Rcable|Resr|Rsupply"
+NOT_DRAWN = r"Rt\d|Ct\d|[RC]melt|[RC][ab] |[RC]ovq|Rcable|Resr|Rsupply"
 
 
 simulate = simulator()
-PROTECTION = (ROOT / "hardware/spice/revision_b.lib").read_text()
+PROTECTION = (ROOT / "hardware/spice/protection.lib").read_text()
 
 
 def simulated(rail, text):
-    """Parts of rig.lib and revision_b.lib: (kind, nets..., value): nets of R, C and fuse in order of the alphabet, of a
+    """Parts of rig.lib and protection.lib: (kind, nets..., value): nets of R, C and fuse in order of the alphabet, of a
     FET drain, gate, source."""
     v, parts = simulate.values(rail) | {"1k": 1e3}, []
     blocks = re.findall(r"^\.subckt (?:series_switch|crowbar_switch|line) .*?^\.ends", text, re.MULTILINE | re.DOTALL)
     for block in [*blocks, PROTECTION]:
         for line in re.findall(rf"^(?!{NOT_DRAWN})[RCMD].*", block, re.MULTILINE):
-            name, *words = re.sub(r"\b(sw)2\b|\bx[lc]\.", r"\1", line).split(" ")
+            name, *words = re.sub(r"\b(sw)2\b|\bx[lcq]\.", r"\1", line).split(" ")
+            # where a current is looked at
+            words = ["fused" if word == "drain" else "0" if word == "free" else word for word in words]
             if name[0] == "M":
                 parts.append(("M", *words))
             elif name[0] == "D":
@@ -86,7 +88,7 @@ def drawn(rail):
     for part in circuit.rail_parts(n, 0, 0)[0]:
         nets = {pin: names.get(net) for pin, net in part.nets.items()}
         if part.symbol in PINS:
-            parts.append(("M", *(nets[pin] for pin in PINS[part.symbol]), MODELS[part.symbol]))
+            parts.append(("M", *(nets[pin] for pin in PINS[part.symbol]), MODELS[part.value]))
         elif part.symbol == "Zener":
             parts.append(("D", nets["1"], nets["3"]))
         elif part.symbol in ("Zener_2", "Diode", "LED"):
@@ -107,7 +109,7 @@ def test_the_schematic_is_the_simulated_circuit(rail):
 
 @pytest.mark.parametrize(
     ("old", "new"),
-    [("Riso ramp gate", "Riso ramp src"), ("MQ2 sw g2 src", "MQ2 src g2 sw"), ("{gate_off_resistor}", "{crowbar}")],
+    [("Riso ramp gate", "Riso ramp src"), ("MQ2 sw g src", "MQ2 src g sw"), ("{gate_off_resistor}", "{crowbar}")],
 )
 def test_a_circuit_that_differs_is_seen(old, new):
     text = (ROOT / "hardware/spice/rig.lib").read_text()

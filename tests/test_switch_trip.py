@@ -115,6 +115,18 @@ def test_a_defect_leaves_what_has_tripped_off_and_opens_its_crowbar():
     assert state_of(pins(board)) == {OFF + 1: None} and switch.state == "tripped" and board.scratch == 1
 
 
+@pytest.mark.parametrize("profile, mV, fed_mA", [("crowbar", 100, 45), ("crowbar", 0, 0), ("float", 100, None)])
+def test_a_report_says_what_the_closed_crowbar_carries(profile, mV, fed_mA):
+    board = Board()
+    switch = board.fire(profile=profile)
+    for _ in range(2):
+        board.pass_us(600_000)
+        board.sample(0, mV)
+    switch.turn()
+    (about,) = board.said()["rails"]
+    assert about["fed_mA"] == fed_mA
+
+
 def test_the_trip_of_another_rail_is_added():
     board = Board(sideband=PERST)
     tripped(board)

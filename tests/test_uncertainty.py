@@ -202,3 +202,15 @@ def test_a_budget_that_forgets_a_term_is_found(monkeypatch):
         monkeypatch.setattr(bench.uncertainty, "budget", without(name))
         n, held = bench.inside(600, calibrated)[what]
         assert held / n < 0.94, name
+
+
+@pytest.mark.parametrize("watts, most", bench.LOW_EMF_LEAST.items())
+def test_a_shunt_of_little_thermal_emf_makes_idle_honest(watts, most):
+    percent, stated = bench.low_emf(1000, watts)
+    assert 93 <= percent <= 98 and stated <= most
+    assert bench.low_emf(200, watts, seed=2)[1] == pytest.approx(stated, rel=0.1)
+
+
+def test_the_rail_says_its_shunts_thermal_emf():
+    low = RAIL | {"shunt_emf_nV_per_C": 200}
+    assert term(low, 5.0, 10.0, "thermal EMF") == close(term(RAIL, 5.0, 10.0, "thermal EMF") / 15)

@@ -93,7 +93,7 @@ def common_parts():
         Part("D7", "LED", "3.3 V", "LED green", 211, 95, 90, False, {"2": "LED_3V3", "1": "GND"}),
         *(
             Part(f"T{k + 1}", "TestPoint", "TP", "", 140 + 6 * k, 146, 0, False, {"1": net})
-            for k, net in enumerate(("VGATE", "GND", "GND", "+3V3", "LOGIC_5V"))
+            for k, net in enumerate(("VGATE", "GND", "GND", "+3V3", "LOGIC_5V", "OVREF"))
         ),
         r("R12", "4k7", "pull 4k7", 142, 108, "PWDIS", "GND"),
         # the host drives PERST# high: Q1 pulls low behind this
@@ -119,9 +119,17 @@ def common_parts():
             123,
             0,
             False,
-            {"2": "RAIL1_IN", "3": "LOGIC_5V", "1": "GND"},
+            {"2": "LOGIC_IN", "3": "LOGIC_5V", "1": "GND"},
         ),
-        Part("C7", "C", "1u", "boost output", 116, 126, 270, False, {"1": "RAIL1_IN", "2": "GND"}),
+        Part("C7", "C", "1u", "boost output", 116, 126, 270, False, {"1": "LOGIC_IN", "2": "GND"}),
+        # the logic's own fuse: what is short behind it takes neither the supply nor the 5 V rail along
+        Part("F1", "Fuse", "0.5 A slow", "crowbar fuse 0.5 A", 116, 120, 0, False, {"1": "RAIL1_IN", "2": "LOGIC_IN"}),
+        # the lock-outs' reference
+        r("R26", "1k", "protection 1k", 180, 123, "LOGIC_5V", "OVREF"),
+        Part(
+            "U7", "TL431", "TL431", "lock-out reference", 180, 131, 0, False, {"1": "OVREF", "2": "OVREF", "3": "GND"}
+        ),
+        Part("C8", "C", "100n", "decoupling", 187, 131, 270, False, {"1": "OVREF", "2": "GND"}),
         Part("D3", "Diode", "MBR0540", "boost diode", 148, 116, 180, False, {"2": "LOGIC_5V", "1": "VSYS"}),
         Part(
             "U5",
@@ -248,7 +256,7 @@ def common_parts():
         # what feeds the board comes in through passive connector pins: say so to the rule check
         *(
             Part(f"#FLG{i}", "PWR_FLAG", "PWR_FLAG", "", 188 + 5 * i, 140, 0, False, {"1": net})
-            for i, net in enumerate(("GND", "RAIL1_IN", "LOGIC_5V"))
+            for i, net in enumerate(("GND", "LOGIC_IN", "LOGIC_5V"))
         ),
     ]
     wires = [("R13.2", "R14.1", "x"), ("L1.2", "D1.2", "x"), ("C6.2", "R13.2", "y"), ("R23.2", "D6.2", "x")]

@@ -9,6 +9,7 @@ import contextlib
 import csv
 import fcntl
 import hashlib
+import json
 import os
 import re
 import shutil
@@ -113,10 +114,21 @@ def gerbers(project, out):
         pcb = project / f"{NAME}.kicad_pcb"
         ran("pcb", "export", "gerbers", "--layers", LAYERS, "-o", f"{folder}/", pcb)
         ran("pcb", "export", "drill", "--excellon-units", "mm", "--excellon-separate-th", "-o", f"{folder}/", pcb)
+        for path in folder.glob("*.gbrjob"):
+            path.write_text(json.dumps(job(json.loads(path.read_text()), folder), indent=1) + "\n")
         with zipfile.ZipFile(out / f"{NAME}-gerbers.zip", "w", zipfile.ZIP_DEFLATED) as archive:
             for path in sorted(folder.iterdir()):
                 undated(path)
                 archive.writestr(zipfile.ZipInfo(path.name, THEN), path.read_bytes(), zipfile.ZIP_DEFLATED)
+
+
+def job(told, folder):
+    """The job file with the layers that the gerbers in `folder` name themselves by: KiCad 9 numbers them L1, L5, L7,
+    L4. The finish is the order's, not the file's."""
+    told.get("GeneralSpecs", {}).pop("Finish", None)
+    for row in told["FilesAttributes"]:
+        (row["FileFunction"],) = re.findall(r"TF\.FileFunction,([^*]+)\*", (folder / row["Path"]).read_text())
+    return told
 
 
 def placement(project, out):

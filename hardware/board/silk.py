@@ -31,11 +31,8 @@ TEXTS = [  # x, y, size, angle, text
     (2.6, 48.62, 1.0, 90, "RAIL 0  M.2 3.3V 5A"),
     *((153.1, 48.0 - 5.08 * i, 1.0, 0, name) for i, name in enumerate(("IN", "GND", "GND", "OUT"))),
     (159.9, 40.38, 1.0, 90, "RAIL 3  U.2 3.3VAUX"),
-    *(
-        (x, 24.4 + 1.7 * i, 1.0, 0, name)
-        for x, names in ((56.5, ("RAIL 1", "5V 5A")), (66.2, ("RAIL 2", "12V 5A")))
-        for i, name in enumerate(names)
-    ),
+    (57.0, 11.6, 1.0, 0, "RAIL 1  5V 5A"),
+    (63.2, 14.6, 1.0, 0, "RAIL 2  12V 5A"),
     (45.5, 18.6, 1.0, 0, "10A"),
     (73.5, 18.6, 1.0, 0, "7.5A"),
     (PICO_X, 3.2, 1.0, 0, "USB THIS SIDE"),

@@ -1,7 +1,8 @@
 """Symbols of the board, in units of 2.54 mm, y upwards. A pin: number -> (name, kind, x, y, angle to the body, length).
 
 Pin numbers are those of the packages named in bom.csv: INA228 VSSOP-10, TPS61040 SOT-23-5, MOSFETs DPAK and SOT-23,
-BZX84 SOT-23 (1 anode, 3 cathode), 74HC132 SO-14, 74CBTLV3125 TSSOP-14, Raspberry Pi Pico.
+BZX84 SOT-23 (1 anode, 3 cathode), TL331 SOT-23-5 (TI SLVS238), TL431 SOT-23 (TI SLVS543: 1 cathode, 2 REF),
+74HC132 SO-14, 74CBTLV3125 TSSOP-14, Raspberry Pi Pico.
 """
 
 POWER = {"GND", "+3V3", "PWR_FLAG"}
@@ -212,6 +213,20 @@ SYMBOLS = {
     ),
     "74HC132": quad(
         rows("1:1A 2:1B 4:2A 5:2B 9:3A 10:3B 12:4A 13:4B", "input"), "Y", "output", "quad 2-input Schmitt NAND"
+    ),
+    "TL331": box(
+        "U",
+        [("3", "IN+", "input"), ("1", "IN-", "input"), None],
+        [("5", "VCC", "power_in"), ("4", "OUT", "open_collector"), ("2", "GND", "power_in")],
+        5,
+        "comparator, open collector, 2 to 36 V",
+    ),
+    "TL431": box(
+        "U",
+        [("1", "K", "passive"), ("2", "REF", "input")],
+        [None, ("3", "A", "passive")],
+        4,
+        "shunt reference, 2.495 V",
     ),
     "TPS61040": box(
         "U",

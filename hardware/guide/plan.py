@@ -21,7 +21,7 @@ STEPS = (  # title, parts (as perfboard names them, without the switch), what to
     ),
     (
         "Resistors and zener diodes",
-        ("R01", "R02", "R03", "R04", "R05", "R06", "R09", "R10", "R11", "R12", "R13", "R14", "R15", "D01"),
+        ("R01", "R03", "R04", "R05", "R06", "R09", "R10", "R11", "R12", "R13", "R14", "R15", "D01"),
         ("Neighbouring rows: resistors stand.", "D01: the ring (cathode, pin 3) to the row of R14."),
     ),
     (

@@ -2,8 +2,8 @@
 
 import svg
 
-# 3.3 V of a PCIe slot (B10 is 3.3Vaux), on the edge of the card; contact 1 is the one beside the bracket
-COVERED = {"A": (9, 10), "B": (8, 10)}
+# 3.3 V of a PCIe slot (B10 is 3.3Vaux, A11 PERST#), on the edge of the card; contact 1 is the one beside the bracket
+COVERED = {"A": (9, 10, 11), "B": (8, 10)}
 CONTACTS = 18  # that are drawn of the edge; the notch lies behind 11
 POWER, DATA, SIGNAL = "#d35400", "#2b6cb0", "#6b7c3a"
 PITCH = 24  # px of 1 mm
@@ -48,7 +48,7 @@ def edge(side, x, y):
         shapes.append(svg.rect(at - 8, y + 34, at + 8, y + 94, svg.LIT if lit else "#d9c27a", "#7a6320"))
         shapes.append(svg.text(at, y + 26, f"{side}{n}" if lit else str(n), 11 if lit else 8.5, "middle"))
         if lit:
-            name = "3.3Vaux" if (side, n) == ("B", 10) else "3.3 V"
+            name = {("B", 10): "3.3Vaux", ("A", 11): "PERST#"}.get((side, n), "3.3 V")
             shapes.append(
                 svg.text(at + 4, y + 90, name, 10, transform=f"rotate(-90 {svg.number(at + 4)} {svg.number(y + 90)})")
             )
@@ -61,22 +61,23 @@ def m2():
         svg.text(20, 26, "M.2: its 3.3 V through the rig, its data through a card in the slot", 17, font_weight="bold")
     ]
     shapes += block(20, 60, 150, ["ATX supply", "SATA plug: 12 V"])
-    shapes += block(250, 60, 190, ["3.3 V converter", "limits at 5 to 8 A: the fuse", "of this rail"])
+    shapes += block(250, 60, 190, ["3.3 V converter", "limits at 5 to 8 A; a fuse", "of 3 A in its 12 V lead"])
     shapes += block(520, 60, 150, ["rig, rail 0", "board: J3 IN - OUT", "switch, crowbar, meter"], "#fdebd0")
     shapes += block(770, 60, 190, ["M.2 socket on the card", "3.3 V side of its capacitors", "and its ground"])
     shapes += arrow([(170, 88), (250, 88)], POWER, "12 V") + arrow([(440, 88), (520, 88)], POWER, "3.3 V")
     shapes += arrow([(670, 88), (770, 88)], POWER, "3.3 V, 5 A")
-    shapes += block(770, 180, 190, ["PCIe slot of the computer", "data, clock, PERST#, ground"])
+    shapes += block(770, 180, 190, ["PCIe slot of the computer", "data, clock, ground"])
     shapes += arrow([(865, 180), (865, 126)], DATA)
     shapes += [svg.text(878, 160, "PCIe", 11, fill=DATA)]
     lines = (
         "1 Cover the orange contacts of the card's edge with polyimide tape (two layers, to the end of each contact).",
         "2 Solder the rail's wires at the socket: 3.3 V to the plus of its largest capacitor, ground beside it; 1 mm2.",
         "3 Ohmmeter, card in the slot, mains off: the computer's 3.3 V and the socket's are not joined (> 1 kOhm).",
-        "4 PERST# and CLKREQ# stay joined with the slot: look at the residual voltage that each cut reports.",
+        "4 PERST#: 1 kOhm from the slot's A11 to the socket (pin 50), there the drain of the FET on GPIO 18.",
+        "   A host drives PERST#: joined, 42 to 69 mA flow into the cut drive, and the residual does not show it.",
     )
     shapes += [svg.text(20, 190 + 18 * i, line, 12) for i, line in enumerate(lines)]
-    shapes += edge("B", 20, 292) + edge("A", 20, 432)
+    shapes += edge("B", 20, 304) + edge("A", 20, 444)
     words = (
         "Contacts from memory of the PCIe slot:",
         "the ohmmeter decides. Cards with a",
@@ -86,8 +87,8 @@ def m2():
         "rows of teeth end at the notch,",
         "behind contact 11.",
     )
-    shapes += [svg.text(540, 300 + 17 * i, line, 12) for i, line in enumerate(words)]
-    return svg.page(985, 545, "The way in for an M.2 drive", shapes)
+    shapes += [svg.text(540, 312 + 17 * i, line, 12) for i, line in enumerate(words)]
+    return svg.page(985, 557, "The way in for an M.2 drive", shapes)
 
 
 def u2():
@@ -113,10 +114,11 @@ def u2():
         "1  The drive lives on 12 V: cut rail 2; rail 1 (5 V) goes through, or is cut with it if the cable joins it.",
         "2  P13 to P15 of the SATA plug carry 12 V: three contacts, 4.5 A; a drive of 25 W takes 2.1 A.",
         "3  Breakout: exchange the two sensors, so that the INA228 is on 12 V, or build 12 V alone.",
-        "4  PERST#, CLKREQ# and 3.3Vaux come through the data cable: the residual voltage of each cut shows back-feed.",
+        "4  PERST# comes through the data cable: the host drives it into the cut drive, and 12 V do not show it.",
+        "   Open its wire and lead it through J5 and J6: 1 kOhm, held low while power is gone.",
     )
     shapes += [svg.text(20, 290 + 19 * i, line, 12) for i, line in enumerate(lines)]
-    return svg.page(985, 375, "The way in for a U.2 drive", shapes)
+    return svg.page(985, 390, "The way in for a U.2 drive", shapes)
 
 
 def pictures():

@@ -3,12 +3,14 @@
     python hardware/spice/faults.py [RAIL ...]  makes these rails of faults.csv anew, all without one (some five
                                                 minutes a rail on a free core)
 
-A fault is one line of rig.lib or revision_b.lib that is taken out (open) or that 1 mOhm lies across (short; of a FET
+A fault is one line of rig.lib or protection.lib that is taken out (open) or that 1 mOhm lies across (short; of a FET
 from drain to source, and from gate to source). Studies: the rail comes up (softstart) and stays on at 3 A (drop), is
-cut with the crowbar (fall), and its pins are let go (failsafe). Looked at is the worst of all four:
+cut with the crowbar (fall), and its pins are let go (failsafe). Looked at is the worst of all four, of currents and
+powers what is left at their ends, for that stays:
 
     over     the drive gets more than 110 % of its rail
-    burns    a resistor gets more than twice its rating for longer than a cut, or a junction passes 175 C
+    burns    a part gets more than twice its rating for longer than a cut, or a junction passes 175 C
+    feeds    the supply gives more than the rail's fuse carries, and less than opens it
     pin      a GPIO passes 3.6 V, the sensor's limits
     off      the drive has no power where it should have: nothing is destroyed
     fast     the fast current channel reads something else, and nothing happens to the drive
@@ -16,7 +18,8 @@ cut with the crowbar (fall), and its pins are let go (failsafe). Looked at is th
 
 and who notices: `rail` the rig's own reading of it, `cut` the report of the next cut (its fall, its residual), `fuse`,
 `closure` the host, which compares the fast channel's mean current with the sensor's,
-`nobody`: nothing sees it, and nothing is destroyed; a fault that burns or is over, and that nobody sees, is a gap.
+`nobody`: nothing sees it, and nothing is destroyed; a fault that burns, feeds or is over, and that nobody sees, is a
+gap.
 """
 
 import csv
@@ -36,28 +39,52 @@ FIELDS = (
     "rail",
     "part",
     "fault",
-    "revision",
     "drive_max_V",
     "drive_on_V",
     "residual_V",
     "crowbar_W",
+    "supply_A",
+    "fuse",
+    "hottest",
+    "hottest_W",
     "pin",
     "does",
     "seen_by",
 )
-RATED_W = 2.0  # of the crowbar's resistor, CRGP2512 at 70 C
+RATED_W = {  # of each part that has more than the 0.1 W of a resistor 0603
+    "Rcrowbar": 2.0,  # CRGP2512 at 70 C
+    "Rshunt": 1.0,  # WSL2512
+    **dict.fromkeys(("MQ1", "MQ2"), 2.0),  # a DPAK on the board's copper, 50 K/W (from memory) and 100 K
+    **dict.fromkeys(("MQ3", "MQ4"), 0.9),  # AO3400A at 70 C
+    "MQ5": 0.2,  # 2N7002
+    "Dclamp": 0.25,  # BZX84
+    "Dfree": 1.0,  # SS34
+}
+FET_W = {  # their powers, which no line of a netlist has
+    "MQ1": "(v(xq.drain)-v(src))*i(v.xq.vdrain)",
+    "MQ2": "(v(src)-v(sw))*i(Vi)",
+    "MQ3": "v(xq.emptied)*(v(gate)-v(xq.emptied))/gate_off_resistor",
+    "MQ4": "v(xc.bar)*(v(sw)-v(xc.barf))/crowbar",
+    "MQ5": "v(ovd)*(v(gate)-v(ovd))/gate_off_resistor",
+    "Dclamp": "(v(gate)-v(src))*(v(xq.ramp)-v(gate))/gate_isolation",
+    "Dfree": "-v(sw)*i(Vfree)",
+}
+FUSE_A = {"m2_3v3": 8.0, "sata_5v": 10.0, "sata_12v": 7.5, "u2_3v3aux": 8.0}  # 3.3 V: what its converter gives
+# a blade fuse carries 110 % for 100 h and opens at 200 % within 5 s (ISO 8820-3); wire and terminals bear 10 A and more
+OPENS = 2.0
+BLOCKS = {"xq": "series_switch", "xc": "crowbar_switch", "xl": "line"}
 STILL_s = 5e-3  # of the end of a study: what still burns then goes on burning
 FAST_OFF_V = 0.1  # at the end of `drop`, at some 5.7 A: 0.25 A
-LINE = re.compile(r"^([RCDMLV]\w+) (\S+) (\S+)(?: (\S+))?", re.M)
+LINE = re.compile(r"^([RCDMLVS]\w+|Bfuse) (\S+) (\S+)(?: (\S+))?", re.M)
 NOT_PARTS = re.compile(
-    r"R(t\d|melt|a$|b$|cable|esr|supply|in$|vb$)|C(t\d|melt|a$|b$|load|pole)|Dpad|V\w+|Lwire|L?cable|Resr"
+    r"R(t\d|melt|a$|b$|cable|esr|supply|in$|vb$|ovq)|C(t\d|melt|a$|b$|load|pole|ovq)|Dpad|V\w+|S(late|dis)|Lwire|L?cable|Resr"
 )
 
 
 class Fault(NamedTuple):
     part: str  # as in the .lib
     kind: str  # open, short, gate short
-    file: str  # rig.lib, revision_b.lib
+    file: str  # rig.lib, protection.lib
 
 
 def parts(text: str) -> list[tuple[str, list[str]]]:
@@ -71,7 +98,7 @@ def parts(text: str) -> list[tuple[str, list[str]]]:
 
 def faults() -> list[Fault]:
     out = []
-    for file in ("rig.lib", "revision_b.lib"):
+    for file in ("rig.lib", "protection.lib"):
         for name, _ in parts((HERE / file).read_text()):
             out += [Fault(name, kind, file) for kind in ("open", "short")]
             if name[0] == "M":
@@ -80,7 +107,7 @@ def faults() -> list[Fault]:
 
 
 def faulty(fault: Fault, text: str) -> str:
-    """The .lib with the fault in it. A fuse is no line of its own: it is not among the faults."""
+    """The .lib with the fault in it."""
     (line,) = re.findall(rf"^{fault.part} .*$", text, re.M)
     _, one, two, three = [*line.split(), "", ""][:4]
     if fault.kind == "open":
@@ -89,22 +116,38 @@ def faulty(fault: Fault, text: str) -> str:
     return text.replace(line, f"{line}\nRfault{fault.part} {across[0]} {across[1]} 1m")
 
 
-def measured(fault: Fault | None, study: str, rail: str, revision: str, **changes) -> dict[str, float]:
+def heated(fault: Fault | None) -> dict[str, str]:
+    """{part: its power as an expression}: all but the faulty one, which is not there, or a wire."""
+    found = dict(FET_W)
+    rig = (HERE / "rig.lib").read_text()
+    blocks = {kind: re.search(rf"^\.subckt {name} .*?^\.ends", rig, re.M | re.S)[0] for kind, name in BLOCKS.items()}
+    for inside, text in {**blocks, "": (HERE / "protection.lib").read_text()}.items():
+        for name, _ in parts(text):
+            if name[0] == "R" and name != "Rbarfuse":
+                found[name] = limits.heat(f"{inside}.{name}".removeprefix("."))
+    return {name: power for name, power in found.items() if not fault or name != fault.part}
+
+
+def measured(fault: Fault | None, study: str, rail: str, **changes) -> dict:
     """What of a study is looked at. A study that ngspice cannot carry out is not: an empty dict."""
-    lines, named = limits.observed(rail, revision)
+    lines, named = limits.observed(study, rail)
     edit = (lambda text: faulty(fault, text)) if fault and fault.file == "rig.lib" else str
     if fault and fault.file != "rig.lib":
         lines = faulty(fault, lines)
     last = {"softstart": 30e-3, "drop": 61e-3, "fall": 40e-3, "failsafe": 60e-3}[study]
     # no drive pulls its rail below ground, as a current source on a rail that is off would
     lines += ".model floor d is=1u rs=1m\nDfloor 0 drive floor\n"
-    lines += "Bfbar fbar 0 v=(v(sw)-v(xc.barf))*(v(sw)-v(xc.barf))/crowbar\n"
     lines += "Bffast ffast 0 v=v(fast)-i(Vi)*shunt*fast_gain\n"
+    powers = heated(fault)
+    for name, power in powers.items():
+        lines += f"Bheat{name} heat{name} 0 v={power}\n"
     for name, of, how, since in (
         ("f_max", "v(drive)", "max", limits.SINCE_s),
         ("f_end", "v(drive)", "avg", last - STILL_s),
-        ("f_bar", "v(fbar)", "avg", last - STILL_s),
         ("f_fast", "v(ffast)", "avg", last - STILL_s),
+        ("f_supply", "i(v.xq.vfuse)", "avg", last - STILL_s),
+        ("f_melt", "v(xq.melt)", "max", limits.SINCE_s),
+        *((f"heat_{name}", f"v(heat{name})", "avg", last - STILL_s) for name in powers),
     ):
         lines += f".meas tran {name} {how} {of} from={since}\n"
     try:
@@ -116,34 +159,40 @@ def measured(fault: Fault | None, study: str, rail: str, revision: str, **change
         for limit, name in named
         if name in m and not limit.low <= m[name] <= limit.high and limit.part.split()[0] in ("Pico", "NFET_DPAK")
     ]
-    return {name: m[name] for name in ("f_max", "f_end", "f_bar", "f_fast") if name in m} | {"beyond": beyond}
+    heat = {name: m[f"heat_{name.lower()}"] for name in powers if f"heat_{name.lower()}" in m}
+    return {name: m[name] for name in m if name.startswith("f_")} | {"beyond": beyond, "heat": heat}
 
 
-def row(fault: Fault | None, rail: str, revision: str) -> dict:
+def row(fault: Fault | None, rail: str) -> dict:
     """One line of the table."""
-    volts = simulate.values(rail)["voltage"]
-    up = measured(fault, "softstart", rail, revision)
-    on = measured(fault, "drop", rail, revision)
-    cut = measured(fault, "fall", rail, revision, p_load=volts)
-    alone = measured(fault, "failsafe", rail, revision)
+    v = simulate.values(rail)
+    volts = v["voltage"]
+    up = measured(fault, "softstart", rail)
+    on = measured(fault, "drop", rail)
+    cut = measured(fault, "fall", rail, p_load=volts)
+    alone = measured(fault, "failsafe", rail)
     each = [up, on, cut, alone]
     worst = lambda name, of=each: max((m[name] for m in of if name in m), default=float("nan"))
     drive_V, residual_V = worst("f_max"), cut.get("f_end", float("nan"))
-    bar_W = worst("f_bar", [up, on, alone])
-    if fault and fault.part == "Rcrowbar":
-        bar_W = 0.0  # it is not there, or a wire
+    heat = {name: max(m["heat"][name] for m in each if name in m.get("heat", {})) for name in heated(fault)}
+    bar_W = max((m["heat"]["Rcrowbar"] for m in (up, on, alone) if "Rcrowbar" in m.get("heat", {})), default=0.0)
+    hottest = max(heat, key=lambda name: heat[name] / RATED_W.get(name, 0.1))
+    supply_A = worst("f_supply", [up, cut, alone])
+    melts = worst("f_melt") > v["fuse_i2t"]
     pins = sorted({what for m in each for what in m.get("beyond", [])})
     does, seen_by = [], []
     if drive_V > 1.1 * volts:
         does.append("over")
         seen_by.append("rail")
-    if bar_W > 2 * RATED_W or "junction" in pins:
+    if heat[hottest] > 2 * RATED_W.get(hottest, 0.1) or "junction" in pins:
         does.append("burns")
-        fused_A = simulate.values(rail)["crowbar_fuse"]
-        if revision == "b" and (bar_W / simulate.values(rail)["crowbar"]) ** 0.5 > 2 * fused_A:
-            seen_by.append("fuse")  # of revision B, in the crowbar
+        if (bar_W / v["crowbar"]) ** 0.5 > 2 * v["crowbar_fuse"]:
+            seen_by.append("fuse")  # the crowbar's own
+    if FUSE_A[rail] * 1.1 < supply_A < FUSE_A[rail] * OPENS and not melts:
+        does.append("feeds")
+    if supply_A >= FUSE_A[rail] * OPENS or melts:
+        seen_by.append("fuse")
     if fault and (fault.part, fault.kind) == ("Rcrowbar", "short"):
-        v = simulate.values(rail)
         pulse_A = volts / (
             v["small_fet_rds_on"] + v["crowbar_fuse_ohm"] + v["shunt"] + v["wire"] + v["contact"] + v["ground_contact"]
         )
@@ -153,8 +202,8 @@ def row(fault: Fault | None, rail: str, revision: str) -> dict:
     if {"OFF", "DISCHARGE", "SCOPE"} & set(pins):
         does.append("pin")
     stays_V = (alone or up).get("f_end", 0.0)  # an open pin that nothing holds has no study of its own
-    if stays_V < 0.9 * volts:
-        does.append("off")
+    if stays_V < 0.95 * volts:
+        does.append("off" if stays_V < 0.9 * volts else "low")
         seen_by.append("rail")
     if fault and fault.part.endswith("fast") and abs(on.get("f_fast", 0.0)) > FAST_OFF_V:
         does.append("fast")
@@ -166,21 +215,23 @@ def row(fault: Fault | None, rail: str, revision: str) -> dict:
         "rail": rail,
         "part": fault.part if fault else "none",
         "fault": fault.kind if fault else "none",
-        "revision": revision.upper(),
         "drive_max_V": f"{drive_V:.2f}",
         "drive_on_V": f"{stays_V:.2f}",
         "residual_V": f"{residual_V:.2f}",
         "crowbar_W": f"{bar_W:.2f}",
+        "supply_A": f"{supply_A:.2f}",
+        "fuse": "opens" if melts else "holds",
+        "hottest": hottest,
+        "hottest_W": f"{heat[hottest]:.3f}",
         "pin": " ".join(what.replace(" ", "_") for what in pins),
-        "does": " ".join(does) or "nothing",
+        "does": " ".join(dict.fromkeys(does)) or "nothing",
         "seen_by": " ".join(dict.fromkeys(seen_by)) or "nobody",
     }
 
 
 def table(rails: tuple[str, ...] = RAILS) -> list[dict]:
-    """Rows of these rails: of revision B all; of A only what it shows, that nobody sees a crowbar FET failing short."""
-    wanted = [(Fault("MQ4", "short", "rig.lib"), "sata_5v", "a")] if "sata_5v" in rails else []
-    wanted += [(fault, rail, "b") for rail in rails for fault in [None, *faults()]]
+    """Rows of these rails."""
+    wanted = [(fault, rail) for rail in rails for fault in [None, *faults()]]
     with ThreadPoolExecutor(2) as pool:
         return list(pool.map(lambda one: row(*one), wanted))
 
@@ -204,8 +255,8 @@ def main(rails: list[str]) -> int:
         writer.writeheader()
         writer.writerows(rows)
     for one in gaps(rows):
-        print(f"{one['rail']}: {one['part']} {one['fault']}, revision {one['revision']}: {one['does']}, nobody sees it")
-    single = [one for one in rows if one["revision"] == "B" and one["part"] != "none"]
+        print(f"{one['rail']}: {one['part']} {one['fault']}: {one['does']}, nobody sees it")
+    single = [one for one in rows if one["part"] != "none"]
     print(
         f"{len(single)} single faults on {len({one['rail'] for one in rows})} rails, {len(gaps(single))} of them a gap"
     )
@@ -214,7 +265,7 @@ def main(rails: list[str]) -> int:
 
 def gaps(rows: list[dict]) -> list[dict]:
     """What destroys, and nobody sees."""
-    return [one for one in rows if {"over", "burns"} & set(one["does"].split()) and one["seen_by"] == "nobody"]
+    return [one for one in rows if {"over", "burns", "feeds"} & set(one["does"].split()) and one["seen_by"] == "nobody"]
 
 
 if __name__ == "__main__":

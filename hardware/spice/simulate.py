@@ -260,7 +260,27 @@ def rail_table() -> str:
     return "\n".join(lines)
 
 
-TABLES = {"rails": rail_table, "fall": fall_table}
+SUPPLIES_V = (3.7, 4, 4.5, 5, 5.6, 6, 7, 8.4, 9, 12, 13.5, 15, 19, 24)
+RISES_s = (1e-6, 1e-5, 1e-4, 5e-3, 0.1)
+
+
+def wrong_table() -> str:
+    """The most that the drive gets from all wrong supplies, by rail, rise time and its capacitance; Markdown."""
+    protection = (HERE / "protection.lib").read_text()
+    lines = [f"| rail | C, uF | {' | '.join(f'{rise * 1e6:g} us' for rise in RISES_s)} | for ever |", "|---" * 8 + "|"]
+    for rail in ("m2_3v3", "sata_5v", "sata_12v"):
+        for c in (2e-5, values(rail)["load_typical"]):
+            peaks, stays = [], 0.0
+            for rise in RISES_s:
+                given = {"c_load": c, "rise": rise}
+                made = [measured("overvoltage", rail, more=protection, final=final, **given) for final in SUPPLIES_V]
+                peaks.append(max(m["drive_peak"] for m in made))
+                stays = max(stays, *(m["drive_end"] for m in made))
+            lines.append(f"| {rail} | {c * 1e6:g} | {' | '.join(f'{v:.2f}' for v in (*peaks, stays))} |")
+    return "\n".join(lines)
+
+
+TABLES = {"rails": rail_table, "fall": fall_table, "wrong": wrong_table}
 
 
 def with_tables(text: str) -> str:

@@ -142,6 +142,7 @@ _RAIL = _form(
         **dict.fromkeys(("protect", "calibration"), _OBJECT),
         "lead_mOhm": _number(0, MOST_LEAD_MOHM),
         "shunt_tolerance_ppm": _number(0, 1_000_000),
+        "shunt_emf_nV_per_C": _number(0, 100_000),
         "die_mC": _number(-MOST),
         "bus": _TEXT,
     },
@@ -172,7 +173,7 @@ _CUT = _form(
                     **dict.fromkeys(("t90_10_us", "low_us"), _or_none(_number(-MOST))),
                     "rail": _BYTE,
                 },
-                {"crowbar_mJ": _FROM_0, "released": _TEXT},
+                {"crowbar_mJ": _FROM_0, "released": _TEXT, "fed_mA": _FROM_0},
             )
         ),
     },

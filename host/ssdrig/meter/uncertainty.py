@@ -39,7 +39,8 @@ SUPPLY_V = 0.1  # of the chip, off 3.3 V
 SHUNT_TOLERANCE_ppm = 10_000  # where the hello does not say
 SHUNT_ppm_PER_C = 75  # WSL2512 from 3 mOhm on, terminals included (Vishay 30100); hardware/values.csv
 SHUNT_C_PER_W = 100  # a 2512 on its board
-EMF_V_PER_C, EMF_C = 3e-6, 0.3  # WSL against copper, at most and so taken; +- between the shunt's two ends
+EMF_nV_PER_C = 3000  # WSL against copper, at most; a build with another shunt says its own: shunt_emf_nV_per_C
+EMF_C = 0.3  # so taken; +- between the shunt's two ends
 LEAD_PART = 0.5  # +- of leads and contacts that nobody measured
 COPPER_PER_C = 0.0039
 MOST_TIME_PERCENT = 5.0  # of an energy: above that the clock does not tell it
@@ -205,6 +206,7 @@ def _amperes(rail: dict, chip: chips.Limits, amperes: float, volts: float) -> li
     ohm = rail["shunt_uOhm"] * 1e-6
     stored = calibration.kept(rail).get("I")
     warm_C = SHUNT_C_PER_W * ohm * abs(amperes**2 - (stored["r2_n"] * 1e-9) ** 2 if stored else amperes**2)
+    emf_V = (rail.get("shunt_emf_nV_per_C") or EMF_nV_PER_C) * 1e-9 * EMF_C
     moments = 1.0  # at which the shunt's ends are differently warm: now, and at the points of a calibration
     if stored:
         w2 = (amperes * calibration.NANO - stored["r1_n"]) / (stored["r2_n"] - stored["r1_n"])
@@ -215,7 +217,7 @@ def _amperes(rail: dict, chip: chips.Limits, amperes: float, volts: float) -> li
         Term("shunt gain, drift", gain_per_C * TEMPERATURE_C / 3),
         Term("shunt, temperature", tempco * TEMPERATURE_C / 3),
         Term("shunt, its own heat", tempco * warm_C / math.sqrt(3)),
-        Term("thermal EMF", EMF_V_PER_C * EMF_C / ohm * math.sqrt(moments / 3)),
+        Term("thermal EMF", emf_V / ohm * math.sqrt(moments / 3)),
         Term("current, last digit", max(chip.shunt_step_V / ohm, rail["current_lsb_pA"] * 1e-12) / math.sqrt(12)),
     ]
     if stored:

@@ -139,11 +139,14 @@ class RigSupply:
 
 
 def no_cut(report: dict) -> str:
-    """Why what the rig reports is no cut: a rail that was not seen below the drive's lock-out. "" for a cut."""
+    """Why what the rig reports is no cut: a rail that was not seen below the drive's lock-out, or that a signal of the
+    host fed meanwhile. "" for a cut."""
     for rail in report["rails"]:
         limit_mV = UVLO_SHARE * rail["before_mV"]
         if rail["residual_mV"] is None or rail["residual_mV"] >= limit_mV:
             return f"rail {rail['rail']} was not seen below {limit_mV:.0f} mV, but at {rail['residual_mV']} mV"
+        if switch.is_fed(rail):
+            return f"rail {rail['rail']} was fed with {rail['fed_mA']} mA while it was off: look at PERST#"
     return ""
 
 

@@ -148,6 +148,8 @@ def _of_rail(row: dict, rails: int) -> str | None:
     for name in ("shunt_uOhm", "shunt_tolerance_ppm", "current_lsb_pA", "vbus_us", "vshunt_us", "nominal_mV"):
         if not _positive(row[name]):
             return f"{name} {row[name]!r} is no whole number above 0"
+    if "shunt_emf_nV_per_C" in row and not _positive(row["shunt_emf_nV_per_C"]):
+        return f"shunt_emf_nV_per_C {row['shunt_emf_nV_per_C']!r} is no whole number above 0"
     if not isinstance(row["rail"], int) or not isinstance(row["alert"], int) or row["alert"] not in GPIOS:
         return "rail is a number, and alert a GPIO"
     if not isinstance(row["lead_mOhm"], int) or not 0 <= row["lead_mOhm"] <= 1000:

@@ -22,6 +22,17 @@ PATIENCE_S = 30.0  # of the host's time, for the next part of a picture
 SETTLE_S = 3.0  # a stream that has just begun does not yet know the rail to be low
 
 
+# What a closed crowbar may carry: 5 mA are what the pads of a drive without power bear (hardware/limits.csv), the
+# rest is what the offset of an INA226 makes of nothing
+FED_mA = 10
+
+
+def is_fed(rail: dict) -> bool:
+    """Whether something else than its supply feeds a rail that is off: its entry in the report of a cut. A voltage
+    below `residual_mV` does not say so: 40 mA of a host's PERST# make 0.1 V across the crowbar."""
+    return (rail.get("fed_mA") or 0) > FED_mA
+
+
 def arm_and_cut(
     rig: Rig,
     *,

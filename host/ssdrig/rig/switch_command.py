@@ -15,7 +15,7 @@ from ssdrig.errors import RigError, SsdrigError, UsageError
 from ssdrig.rig import ports
 from ssdrig.rig.profiles import DEFAULT, PROFILES, Profile
 from ssdrig.rig.session import session
-from ssdrig.rig.switch import SETTLE_S, arm_and_cut, off, off_of, on, scope_now, unless_on
+from ssdrig.rig.switch import SETTLE_S, arm_and_cut, is_fed, off, off_of, on, scope_now, unless_on
 
 EDGE_AT_MOST_MS = 60_000
 SEEN_S = 0.3  # after which samples of a rail that is back have come
@@ -349,5 +349,7 @@ def words_of(report: dict) -> str:
         if rail.get("released"):  # a board with older firmware does not say
             why = f"{rail['released']} ({rail['crowbar_mJ']} mJ)"
             lines.append(f"rail {rail['rail']}: the crowbar let go before power returned: {why}")
+        if is_fed(rail):
+            lines.append(f"rail {rail['rail']}: fed with {rail['fed_mA']} mA while it was off, by a signal of the host")
     back = "off" if report["off_us"] is None else f"off for {report['off_us'] / 1000:.3f} ms"
     return "\n".join([*lines, f"fired at board time {report['fired_us']} us; {back}"])
