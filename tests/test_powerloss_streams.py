@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from ssdrig.benchmarks.powerloss_scenes import KEPT
 from ssdrig.errors import UsageError
-from ssdrig.powerloss import layout, streams
+from ssdrig.powerloss import layout, mixes, streams
 from ssdrig.powerloss.history import BLANK, FLUSH, FUA, TRIM, WRITE
 from ssdrig.powerloss.slots import SLOT_BYTES
 from ssdrig.powerloss.streams import AT, FLAGS, KIND, LBA, N
@@ -49,9 +49,7 @@ PROMISES = st.tuples(st.sampled_from([1, 2, 8, 300]), st.sampled_from([0, 8, 16]
 
 
 @settings(max_examples=80, deadline=None)
-@given(
-    WHERE, PROMISES, st.sampled_from(streams.NAMES), st.integers(0, 1 << 40), st.integers(1, 999), st.integers(0, 99)
-)
+@given(WHERE, PROMISES, st.sampled_from(mixes.NAMES), st.integers(0, 1 << 40), st.integers(1, 999), st.integers(0, 99))
 def test_a_stream_stays_in_its_region_and_is_the_same_again(where, promised, name, seed, session, chunk):
     block_bytes, size_MiB = where
     atomic, boundary, offset = promised
@@ -70,17 +68,18 @@ def test_a_stream_stays_in_its_region_and_is_the_same_again(where, promised, nam
     assert data[:, N].min() >= 1
     assert data[data[:, KIND] != TRIM, N].max() <= SLOT_BYTES // block_bytes
     assert (layout.lba(found, data[:, AT]) == data[:, LBA]).all()
-    first, many = (part * found.piece_blocks // 16 for part in streams.REGIONS[name])
+    first, many = (part * found.piece_blocks // streams.PARTS for part in streams.REGIONS[name])
     within = data[:, AT] % found.piece_blocks
     assert within.min() >= first and (within + data[:, N]).max() <= first + many
-    assert (data[:, FLAGS] == (FUA if name == "log-fua" else 0)).all()
+    fua = {"log-fua": {FUA}, "fua-long": {FUA}, "fua-over": {0, FUA}}.get(name, {0})
+    assert set(data[:, FLAGS]) == fua
 
 
 def test_regions_of_streams_do_not_overlap():
     parts = sorted(streams.REGIONS.values())
     assert [first for first, _ in parts] == [0, *np.cumsum([many for _, many in parts])[:-1]]
-    assert sum(many for _, many in parts) == 16 and set(streams.REGIONS) == set(streams.NAMES) - {"flush"}
-    assert sum(streams.SHARES.values()) == 100 and set(streams.DEPTH) == set(streams.SHARES)
+    assert sum(many for _, many in parts) == streams.PARTS and set(streams.REGIONS) == set(mixes.NAMES) - {"flush"}
+    assert sum(mixes.SHARES.values()) == 100 and set(mixes.DEPTH) == set(mixes.SHARES)
 
 
 FOUND = layout.make(512, 512 * MIB)
@@ -94,7 +93,9 @@ def test_what_each_stream_is_for():
     assert follows.mean() > 0.8 and set(writes[:, N]) <= {8, 16, 24, 32}
     hot = streams.commands("hot", FOUND, KEPT, 1, 1, 0)
     assert len(np.unique(hot[:, LBA])) <= streams.HOT_PLACES < len(hot)
-    assert set(streams.commands("rmw", FOUND, KEPT, 1, 1, 0)[:, N]) == {1}
+    parts = streams.commands("rmw", FOUND, KEPT, 1, 1, 0)
+    crossing = parts[:, LBA] % 8 + parts[:, N] > 8
+    assert 0.3 < (parts[:, N] == 1).mean() < 0.7 and crossing.mean() > 0.2 and parts[:, N].max() <= 24
     probes = streams.commands("atomic", FOUND, KEPT._replace(atomic_blocks=8, boundary_blocks=16), 1, 1, 0)
     whole = probes[probes[:, N] == 8]
     assert set(probes[:, N]) == {8, 9} and (whole[:, LBA] // 16 == (whole[:, LBA] + 7) // 16).all()
@@ -108,3 +109,42 @@ def test_trimmed_blocks_are_read_before_they_are_written_again():
         for before, row in zip(trims, trims[1:]):
             if row[KIND] == BLANK:
                 assert before[KIND] == TRIM and before[AT] == row[AT] and before[N] >= row[N]
+
+
+def test_what_a_cache_gets_wrong_is_sent():
+    """S3 and S4 of the findings: none of this was sent before."""
+    over = streams.commands("fua-over", FOUND, KEPT, 1, 1, 0)
+    fua = np.flatnonzero(over[:, FLAGS] == FUA)
+    before, now = over[fua - 1], over[fua]
+    assert (before[:, FLAGS] == 0).all() and (before[:, LBA] <= now[:, LBA]).all()
+    assert (now[:, LBA] + now[:, N] <= before[:, LBA] + before[:, N]).all()  # a part of it, or all
+    assert 0.3 < (now[:, N] == 8).mean() < 0.9 and len(over) > 2 * len(fua)
+    long = streams.commands("fua-long", FOUND, KEPT, 1, 1, 0)
+    assert (long[:, N] > 8).mean() > 0.9 and long[:, N].max() > 128 and 0.3 < (long[:, LBA] % 8 > 0).mean() < 0.7
+    large = streams.commands("large", layout.make(512, 1 << 40), KEPT, 1, 1, 0)
+    assert (large[:, N] * 512 >= 256 << 10).mean() > 0.98  # some end with their part of the piece
+    assert (large[:, N] * 512).max() == SLOT_BYTES
+    overlap = streams.commands("overlap", FOUND, KEPT, 1, 1, 0)
+    near = [abs(a[LBA] - b[LBA]) < max(a[N], b[N]) for a, b in zip(overlap, overlap[1:])]
+    assert np.mean(near) > 0.2
+    beside = streams.commands("trim-beside", FOUND, KEPT, 1, 1, 0)
+    writes, trims = beside[::2], beside[1::2]
+    assert set(writes[:, KIND]) == {WRITE} and set(trims[:, KIND]) == {TRIM}
+    assert (trims[:, LBA] > writes[:, LBA]).all()
+    assert (trims[:, LBA] + trims[:, N] < writes[:, LBA] + writes[:, N]).all()
+
+
+def test_a_mix_is_drawn_by_the_plans_weights_and_changes_what_is_sent():
+    names = [mixes.drawn({"usual": 6, "unflushed": 3, "deep": 1}, seed) for seed in range(2000)]
+    assert [round(names.count(name) / 200) for name in ("usual", "unflushed", "deep", "idle")] == [6, 3, 1, 0]
+    assert mixes.drawn({"deep": 1}, 7) == "deep"
+    usual = mixes.mix("usual", mixes.SHARES, 1, 1)
+    assert usual.shares == mixes.SHARES and usual.idle_ns == 0
+    unflushed = mixes.mix("unflushed", mixes.SHARES, 1, 1)
+    assert 0 < unflushed.shares["flush"] < 0.1 and unflushed.shares["log-flush"] == 0 and unflushed.shares["log-fua"]
+    none = mixes.mix("usual", mixes.SHARES, 1, 1, flushes=False)
+    assert none.shares["flush"] == none.shares["log-flush"] == 0 and none.shares["random"]
+    assert any(mixes.mix("usual", {"flush": 1}, 1, 1, flushes=False).shares.values())  # something is always sent
+    deep = mixes.mix("deep", {"trim": 1}, 1, 1)
+    assert set(deep.shares) == {"random", "flush"} and deep.depth["random"] == 64
+    assert mixes.mix("idle", mixes.SHARES, 1, 1).idle_ns >= 1_000_000_000

@@ -17,7 +17,7 @@ import pytest
 from ssdrig import cli, journal, parts
 from ssdrig.analysis import table
 from ssdrig.errors import ControlFailed, DriveError, ExchangedDrive, NotPaired, PromiseBroken, RigError
-from ssdrig.powerloss import campaign, cycle, history, nbdwriter, sessions, streams, target
+from ssdrig.powerloss import campaign, cycle, history, nbdwriter, sessions, target
 from ssdrig.report import cuts_said
 from ssdrig.virtual.nbdclient import NbdClient, address
 
@@ -159,9 +159,8 @@ class Resending(nbdwriter.Nbd):
 
 def test_what_a_kernel_repeats_after_power_is_back_is_volatile_and_accuses_nobody(served, tmp_path, monkeypatch):
     monkeypatch.setattr(nbdwriter, "Nbd", Resending)
-    for name in ("flush", "log-flush", "log-fua"):
-        monkeypatch.setitem(streams.SHARES, name, 0)  # nothing that would keep it by the way
-    assert cli.main(served(HONEST, cuts=4)) == 0 and Resending.count > 4
+    plain = ["--set", "streams={ random = 60, hot = 10, sequential = 10 }"]  # nothing that would keep it by the way
+    assert cli.main([*served(HONEST, cuts=4), *plain, "--set", "mixes={ usual = 1 }"]) == 0 and Resending.count > 4
     assert not any(each["failed"] for each in records(tmp_path))
 
 

@@ -22,9 +22,9 @@ from ssdrig.errors import DriveError, UsageError
 from ssdrig.powerloss import fill, layout, nbdwriter, readback, targets, verdict
 from ssdrig.powerloss.aio import Aio
 from ssdrig.powerloss.history import BLANK, FLUSH, FUA, NEVER, ROW, TRIM, WRITE, History
+from ssdrig.powerloss.mixes import SHARES
 from ssdrig.powerloss.promise import ACK
 from ssdrig.powerloss.slots import Slots
-from ssdrig.powerloss.streams import SHARES
 from ssdrig.powerloss.threads import Threads
 from ssdrig.powerloss.writer import Writer
 from ssdrig.virtual.device import nbd
@@ -32,7 +32,7 @@ from ssdrig.virtual.nbdclient import REPLY, REPLY_MAGIC, address
 
 MIB = 1 << 20
 MS = 1_000_000
-NO_TRIM = SHARES | {"trim": 0}
+NO_TRIM = SHARES | {"trim": 0, "trim-beside": 0}
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from ssdrig import prctl
 from ssdrig.benchmarks.powerloss_cuts import RUN, Campaign
 from ssdrig.benchmarks.powerloss_scenes import KEPT
 from ssdrig.errors import DriveError
-from ssdrig.powerloss import fill, layout, readback, record, streams, verdict
+from ssdrig.powerloss import fill, layout, mixes, readback, record, streams, verdict
 from ssdrig.powerloss.history import BLANK, FLUSH, FUA, NEVER, ROW, TRIM, WRITE, History
 from ssdrig.powerloss.writer import Aim, Writer
 
@@ -59,13 +59,13 @@ def test_the_shares_hold(memory, tmp_path):
     writer = writer_on(memory, tmp_path)
     writer.write(30 * MS)
     rows = writer.book.written()
-    first, many = (np.array([streams.REGIONS.get(name, (99, 0))[i] for name in streams.NAMES]) for i in (0, 1))
-    part = PLACES.piece_blocks // 16
+    first, many = (np.array([streams.REGIONS.get(name, (99, 0))[i] for name in mixes.NAMES]) for i in (0, 1))
+    part = PLACES.piece_blocks // streams.PARTS
     within = (layout.index(PLACES, rows["lba"].astype(np.int64)) % PLACES.piece_blocks) // part
     data = rows["kind"] != FLUSH
-    for i, name in enumerate(streams.NAMES[:-1]):
+    for i, name in enumerate(mixes.NAMES[:-1]):
         share = 100 * (data & (within >= first[i]) & (within < first[i] + many[i])).mean()
-        assert abs(share - streams.SHARES[name] * (8 / 9 if name == "log-flush" else 1)) < 1, name
+        assert abs(share - mixes.SHARES[name] * (8 / 9 if name == "log-flush" else 1)) < 1, name
 
 
 def test_a_header_says_what_was_there_before(memory, tmp_path):

@@ -14,7 +14,7 @@ from ssdrig.benchmarks import Figure, at_least, at_most, exactly, in_turn
 from ssdrig.benchmarks.powerloss_cuts import RUN, Campaign
 from ssdrig.benchmarks.powerloss_scenes import KEPT
 from ssdrig.errors import LoadError
-from ssdrig.powerloss import findings, layout, streams, targets
+from ssdrig.powerloss import findings, layout, mixes, targets
 from ssdrig.powerloss.history import History
 from ssdrig.powerloss.modeltime import Host
 from ssdrig.powerloss.slots import Transport
@@ -32,7 +32,7 @@ TORN = (0.0, 0.5)  # half of the cuts each: 4 KiB are whole, or may be torn
 SIZE_BYTES = 256 << 20
 # 4 KiB writes, one command in eight with FUA, one in sixteen a FLUSH, 32 under way
 SHARES = {"random": 13, "log-fua": 2, "flush": 1}
-DEPTH = dict.fromkeys(streams.NAMES, 1) | {"random": 25, "log-fua": 5, "flush": 2}
+DEPTH = dict.fromkeys(mixes.NAMES, 1) | {"random": 25, "log-fua": 5, "flush": 2}
 RUN_NS, TRIES = 1_000_000_000, 5
 
 

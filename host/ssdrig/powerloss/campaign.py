@@ -141,6 +141,8 @@ class _Campaign:
             sessions=of,
             aims=self.aims,
             shapes=self.keys["shapes"],
+            streams=self.keys["streams"],
+            mixes=self.keys["mixes"],
             window_bytes=self.contents.window_bytes,
             promise=promise._asdict(),
             cannot=[*self.target.cannot, *self._unlike_an_outage()],

@@ -28,7 +28,7 @@ from ssdrig.errors import (
     SsdrigError,
     words_of,
 )
-from ssdrig.powerloss import aim, history, readback, schedule
+from ssdrig.powerloss import aim, history, mixes, readback, schedule
 from ssdrig.powerloss.health import DEAD_CYCLES, READY_S
 from ssdrig.powerloss.history import NEVER, History
 from ssdrig.powerloss.layout import Layout
@@ -44,6 +44,7 @@ LEAD_S = 0.2  # the shortest time from the order to the cut
 MISSING_OFF_S, LAST_OFF_S = 10.0, 60.0  # of the power cycles of a missing drive, and of the last of them
 USUAL = DEFAULT  # the shape of a cut that no plan has a word on
 TRIED_BLOCKS = 16
+UNFLUSHED_BYTES = 1 << 20  # more are rarely unflushed while the usual streams send FLUSHes
 ANSWER_S = 1.0  # a drive that has power answers a read sooner
 SIGNATURE_S = 40.0  # so long a current is waited for that a cut is aimed at
 SWITCH_S = 0.0005  # so long another thread may keep the writer from its aimed command; Python's own is 5 ms
@@ -112,9 +113,14 @@ class Cycle:
         fails, DriveError for a drive that does not come back."""
         folder.mkdir(parents=True, exist_ok=True)  # a session that is repeated has one
         book = History(folder / "history.bin", first_seq)
-        writer = Writer(link, book, self._layout, self.promise, self._run, cut.number, cut.seed, base)
-        made = self._plan(cut)
+        name = mixes.drawn(self._keys["mixes"], cut.seed)
+        flushes = (self._plan(cut).unflushed_bytes or 0) < UNFLUSHED_BYTES
+        mix = mixes.mix(name, self._keys["streams"], cut.seed, cut.number, flushes)
+        how = mix.shares, mix.depth, mix.idle_ns
+        writer = Writer(link, book, self._layout, self.promise, self._run, cut.number, cut.seed, base, *how)
+        made = self._plan(cut)  # behind what takes time
         said = {"cut": cut.number, "aim": cut.aim, "shape": cut.shape, "control": cut.control, "seed": cut.seed}
+        said["mix"] = name
         self._tell("cut.plan", **said, planned_ns=made.cut_ns)
         moved = None
         if made.submit_ns is not None:
@@ -244,7 +250,8 @@ class Cycle:
         something is outstanding in the end."""
         folder.mkdir(parents=True, exist_ok=True)
         book = History(folder / "history.bin", first_seq)
-        writer = Writer(link, book, self._layout, self.promise, self._run, 0, self._seed, base)
+        shares = self._keys["streams"]
+        writer = Writer(link, book, self._layout, self.promise, self._run, 0, self._seed, base, shares)
         writing = _Writing(writer, link, self._target, None, leaves=False)
         try:
             found = measure()

@@ -3,7 +3,7 @@ Compiled; no I/O, no clock.
 
 A lane is a stream and the commands that are drawn for it. Each command that is submitted gives every lane its share of
 one, and takes one from the lane that it is of; the lane with most in hand comes next, of those that may. A lane that
-has MOST_IN_HAND waits for its own answers, and the others then wait with it, but for those of streams.BEHIND."""
+has MOST_IN_HAND waits for its own answers, and the others then wait with it, but for those of mixes.BEHIND."""
 
 from typing import NamedTuple
 

@@ -15,7 +15,7 @@ import numpy as np
 from ssdrig.errors import DriveError
 
 SLOTS = 128
-SLOT_BYTES = 128 << 10  # the longest command with data
+SLOT_BYTES = 512 << 10  # the longest command with data
 # errnos of a drive that is not there any more
 AWAY = (errno.ENODEV, errno.ENXIO, errno.ENOTCONN, errno.ESHUTDOWN, errno.ENOMEDIUM)
 WAIT_NS, HANG_NS = 100_000_000, 30_000_000_000

@@ -11,58 +11,37 @@ import numpy as np
 from ssdrig.powerloss import layout as layouts
 from ssdrig.powerloss.history import BLANK, FLUSH, FUA, TRIM, WRITE
 from ssdrig.powerloss.layout import Layout
+from ssdrig.powerloss.mixes import NAMES
 from ssdrig.powerloss.promise import Promise
 from ssdrig.powerloss.slots import SLOT_BYTES
 
-# percent of all commands
-SHARES = {
-    "random": 55,  # 4 KiB anywhere
-    "log-fua": 8,  # 4 KiB appended with FUA, one after the other
-    "log-flush": 8,  # 4 to 16 KiB appended, a FLUSH after each eight
-    "hot": 8,  # 64 places written all the time, several versions under way
-    "atomic": 4,  # as long as the drive keeps whole, at its boundaries; and one block longer
-    "rmw": 4,  # 512 bytes into 4 KiB of which the rest is old; 4 KiB where a logical block is that long
-    "sequential": 8,  # 128 KiB
-    "trim": 3,  # 64 KiB to 4 MiB are written in part, trimmed, then read or written again or left
-    "flush": 2,
-}
-NAMES = tuple(SHARES)
-BEHIND = ("trim",)  # may fall behind its share on a slow drive; for another, the rest waits
-# commands under way at most; of "random" this is drawn for each session, a power of two up to 64
-DEPTH = {
-    "random": 64,
-    "log-fua": 1,
-    "log-flush": 1,
-    "hot": 8,
-    "atomic": 4,
-    "rmw": 4,
-    "sequential": 2,
-    "trim": 1,
-    "flush": 1,
-}
-# sixteenths of a piece: first, how many
+PARTS = 32  # of a piece
+# of these parts: first, how many
 REGIONS = {
-    "log-fua": (0, 1),
-    "log-flush": (1, 1),
-    "hot": (2, 1),
-    "atomic": (3, 1),
-    "rmw": (4, 1),
-    "sequential": (5, 2),
-    "trim": (7, 2),
-    "random": (9, 7),
+    "log-fua": (0, 2),
+    "log-flush": (2, 2),
+    "hot": (4, 1),
+    "fua-over": (5, 1),
+    "atomic": (6, 2),
+    "rmw": (8, 2),
+    "sequential": (10, 4),
+    "trim": (14, 4),
+    "trim-beside": (18, 2),
+    "fua-long": (20, 2),
+    "overlap": (22, 1),
+    "large": (23, 2),
+    "random": (25, 7),
 }
 CHUNK = 256  # commands that are drawn at once
 HOT_PLACES = 64
 FLUSH_EVERY = 8
-LONG_UNITS = SLOT_BYTES // layouts.UNIT_BYTES  # of a sequential write
+LONG_UNITS = (128 << 10) // layouts.UNIT_BYTES  # of a sequential write
+LARGE_UNITS = SLOT_BYTES // layouts.UNIT_BYTES  # of the longest write
+OVERLAPPED_UNITS = 48  # in which the commands of "overlap" are, at some places
+BESIDE_UNITS = 16  # that "trim-beside" writes before it trims some of them
 TRIM_BYTES, TRIM_DOUBLED = 64 << 10, 7  # 64 KiB, doubled 0 to 6 times
 MOST_TRIM_BYTES = TRIM_BYTES << TRIM_DOUBLED - 1
 KIND, FLAGS, N, LBA, AT = range(5)  # columns of a command: history's, and where in the base it begins
-
-
-def depth(seed: int, session: int) -> dict[str, int]:
-    """DEPTH of one session."""
-    return DEPTH | {"random": 1 << int(np.random.default_rng([seed, session]).integers(7))}
 
 
 def commands(name: str, layout: Layout, promise: Promise, seed: int, session: int, chunk: int) -> np.ndarray:
@@ -91,7 +70,7 @@ class _Region:
     def __init__(self, name: str, layout: Layout):
         first, many = REGIONS[name]
         self.layout, self.unit = layout, layout.unit
-        self.first, self.each = first * layout.piece_blocks // 16, many * layout.piece_blocks // 16
+        self.first, self.each = first * layout.piece_blocks // PARTS, many * layout.piece_blocks // PARTS
         self.blocks = self.each * len(layout.starts)
 
     def lba(self, at):
@@ -156,12 +135,70 @@ def _atomic(out, region: _Region, promise: Promise, chance, begin: int):
 
 
 def _rmw(out, region: _Region, promise: Promise, chance, begin: int):
-    out[:, AT], out[:, N] = region.drawn(chance, len(out), 1), 1
+    out[:, AT], n = region.drawn(chance, len(out), 1), chance.integers(2, 3 * region.unit + 1, len(out))
+    out[:, N] = np.minimum(np.where(chance.random(len(out)) < 0.5, 1, n), region.room(out[:, AT]))
     return out
 
 
 def _sequential(out, region: _Region, promise: Promise, chance, begin: int):
     return _appended(out, region, begin // LONG_UNITS * LONG_UNITS, np.full(len(out), LONG_UNITS))
+
+
+def _large(out, region: _Region, promise: Promise, chance, begin: int):
+    units = chance.integers(LARGE_UNITS // 2, LARGE_UNITS + 1, len(out))
+    out[:, AT], out[:, N] = region.drawn(chance, len(out), region.unit), units * region.unit
+    out[:, N] = np.minimum(out[:, N], region.room(out[:, AT]))
+    return out
+
+
+def _fua_long(out, region: _Region, promise: Promise, chance, begin: int):
+    """Half of them begin where a unit begins."""
+    even = np.where(chance.random(len(out)) < 0.5, region.unit, 1)
+    out[:, FLAGS] = FUA
+    out[:, AT] = region.drawn(chance, len(out), 1) // even * even
+    out[:, N] = chance.integers(1, LONG_UNITS * region.unit // even + 1, len(out)) * even
+    out[:, N] = np.minimum(out[:, N], region.room(out[:, AT]))
+    return out
+
+
+def _fua_over(out, region: _Region, promise: Promise, chance, begin: int):
+    """Three commands each time: a unit; all of it, or some of its blocks, with FUA; by chance the unit once more."""
+    groups = len(out) // 3
+    at = region.drawn(chance, groups, region.unit)
+    first = np.where(chance.random(groups) < 0.5, 0, chance.integers(0, region.unit, groups))
+    out = np.zeros((groups, 3, 5), np.int64)
+    out[:, :, KIND], out[:, :, AT], out[:, :, N] = WRITE, at[:, None], region.unit
+    out[:, 1, FLAGS] = FUA
+    out[:, 1, AT] += first
+    out[:, 1, N] = chance.integers(1, region.unit - first + 1)
+    out[:, 1, N] = np.where(first, out[:, 1, N], region.unit)
+    kept = np.ones((groups, 3), bool)
+    kept[:, 2] = chance.random(groups) < 0.3
+    return out[kept]
+
+
+def _overlap(out, region: _Region, promise: Promise, chance, begin: int):
+    """All commands of a chunk are at one place: 4 to 64 KiB, from any block on."""
+    most = max(1, min(OVERLAPPED_UNITS * region.unit, region.each))
+    place = int(region.drawn(chance, 1, region.unit)[0])
+    place -= max(0, most - int(region.room(np.int64(place))))
+    out[:, AT] = place + chance.integers(0, most, len(out))
+    out[:, N] = chance.integers(1, 16 * region.unit + 1, len(out))
+    out[:, N] = np.minimum(out[:, N], region.room(out[:, AT]))
+    return out
+
+
+def _trim_beside(out, region: _Region, promise: Promise, chance, begin: int):
+    """Two commands each time: 64 KiB, then a trim of 1 to 8 units within them."""
+    groups, units = len(out) // 2, min(BESIDE_UNITS, region.each // region.unit)
+    at = region.drawn(chance, groups, units * region.unit)
+    n = np.minimum(chance.integers(1, 9, groups), max(1, units - 2))
+    first = chance.integers(1, np.maximum(units - n, 2))
+    out = np.zeros((groups, 2, 5), np.int64)
+    out[:, :, KIND], out[:, :, AT] = (WRITE, TRIM), at[:, None]
+    out[:, 0, N], out[:, 1, N] = units * region.unit, n * region.unit
+    out[:, 1, AT] += first * region.unit
+    return out.reshape(-1, 5)
 
 
 def _trim(out, region: _Region, promise: Promise, chance, begin: int):
@@ -191,5 +228,10 @@ _MADE: dict[str, Callable] = {
     "atomic": _atomic,
     "rmw": _rmw,
     "sequential": _sequential,
+    "large": _large,
+    "fua-over": _fua_over,
+    "fua-long": _fua_long,
+    "overlap": _overlap,
     "trim": _trim,
+    "trim-beside": _trim_beside,
 }

@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ssdrig import prctl
-from ssdrig.powerloss import loop, record, streams
-from ssdrig.powerloss.history import FLUSH, FUA, TRIM, WRITE, History
+from ssdrig.powerloss import loop, mixes, record, streams
+from ssdrig.powerloss.history import FLUSH, FUA, NEVER, TRIM, WRITE, History
 from ssdrig.powerloss.layout import Layout
 from ssdrig.powerloss.promise import Promise
 from ssdrig.powerloss.slots import Transport
@@ -22,7 +22,7 @@ BATCH = 64  # most commands that are submitted at once
 WAIT_NS = 10_000_000  # how often it is looked whether to stop
 SPIN_NS = 500_000  # so long before an aimed command nothing else is waited for: the kernel wakes late
 HOLD_NS = 20_000_000
-AIMED = len(streams.NAMES)  # the lane of aimed commands
+AIMED = len(mixes.NAMES)  # the lane of aimed commands
 
 
 class Aim(NamedTuple):
@@ -48,9 +48,9 @@ class Ended(NamedTuple):
 
 class Writer:
     """One session. `run` is the campaign's number (32 bits), `seed` what its streams are drawn from, `base` what the
-    blocks held before (int64[layout.base_blocks], None: nothing known), shares as streams.SHARES; without trims where
-    the transport takes none. The history stays the caller's. `aimed_seq`: of the aimed command, None while it was not
-    submitted."""
+    blocks held before (int64[layout.base_blocks], None: nothing known), shares as mixes.SHARES; without trims where
+    the transport takes none. `idle_ns`: of silence before a FLUSH, again and again; 0: none. The history stays the
+    caller's. `aimed_seq`: of the aimed command, None while it was not submitted."""
 
     def __init__(
         self,
@@ -62,18 +62,19 @@ class Writer:
         session: int,
         seed: int,
         base: np.ndarray | None = None,
-        shares: Mapping[str, float] = streams.SHARES,
+        shares: Mapping[str, float] = mixes.SHARES,
         depth: Mapping[str, int] | None = None,
+        idle_ns: int = 0,
     ):
         self.transport, self.book = transport, book
         self.aimed_seq: int | None = None
         self._drawn_from = layout, promise, seed, session
         if not transport.can_trim:
-            shares = {**shares, "trim": 0}
-        share = np.array([shares.get(name, 0) for name in streams.NAMES] + [0.0])
-        depth = streams.depth(seed, session) if depth is None else depth
-        depths = np.array([depth[name] if shares.get(name, 0) else 0 for name in streams.NAMES] + [1])
-        kept = np.array([name not in streams.BEHIND for name in streams.NAMES] + [False])
+            shares = {**shares, **dict.fromkeys(mixes.TRIMS, 0)}
+        share = np.array([shares.get(name, 0) for name in mixes.NAMES] + [0.0])
+        depth = mixes.depth(seed, session) if depth is None else depth
+        depths = np.array([depth[name] if shares.get(name, 0) else 0 for name in mixes.NAMES] + [1])
+        kept = np.array([name not in mixes.BEHIND for name in mixes.NAMES] + [False])
         blank = -1 if promise.after_trim == "ones" else 0
         self._loop = loop.made(transport.slots, share / share.sum(), depths, kept, layout.block_bytes, blank)
         self._loop.credit[:] = np.random.default_rng([seed, session, AIMED]).random(AIMED + 1)
@@ -86,6 +87,7 @@ class Writer:
         self._ended = np.zeros(transport.slots.n, np.int64)
         self._told = threading.Event()
         self._aimed_command = np.zeros((0, 5), np.int64)
+        self._idle_ns, self._idle_at_ns = idle_ns, transport.now_ns() + mixes.IDLE_EVERY_NS if idle_ns else NEVER
         self._draw()
 
     @property
@@ -122,8 +124,12 @@ class Writer:
                 wait_ns = min(WAIT_NS, until_ns - now_ns)
                 if aim is not None:
                     wait_ns, aim = self._aimed(aim, now_ns, wait_ns, urgent)
-                else:
+                elif now_ns < self._idle_at_ns:
                     self._issue()
+                elif now_ns >= self._idle_at_ns + self._idle_ns:
+                    self._put(AIMED, self._drawn(FLUSH))
+                    self._issue_alone()
+                    self._idle_at_ns = now_ns + mixes.IDLE_EVERY_NS
                 self._reap(wait_ns)
 
     def settle(self, timeout_ns: int) -> int | None:
@@ -167,14 +173,17 @@ class Writer:
         return found[found[:, streams.KIND] == kind][:1]
 
     def _submit_aimed(self) -> None:
-        """It goes through a lane of its own."""
-        state = self._loop.state
         self._put(AIMED, self._aimed_command)
-        state[loop.ONLY] = AIMED
         seq = self.book.next_seq
-        if self._issue():
+        if self._issue_alone():
             self.aimed_seq = seq
-        state[loop.ONLY] = loop.ANY
+
+    def _issue_alone(self) -> int:
+        """The command in the lane of its own, and no other."""
+        self._loop.state[loop.ONLY] = AIMED
+        n = self._issue()
+        self._loop.state[loop.ONLY] = loop.ANY
+        return n
 
     def _issue(self) -> int:
         book, order, t_ns = self.book, self._order, self.transport.now_ns()
@@ -207,7 +216,7 @@ class Writer:
     def _draw(self) -> None:
         """Fill up the lanes."""
         lanes = self._loop.lanes
-        for lane, name in enumerate(streams.NAMES):
+        for lane, name in enumerate(mixes.NAMES):
             while lanes[lane, loop.DEPTH] and lanes[lane, loop.TAIL] - lanes[lane, loop.HEAD] < loop.LOW_WATER:
                 self._put(lane, streams.commands(name, *self._drawn_from, self._chunks[lane]))
                 self._chunks[lane] += 1

@@ -4,7 +4,7 @@ One step, not several in a repeat: what a cut leaves is of no use to any other s
 verdict is thrown away as a whole, and a run that was cut short goes on with the session after the last one judged."""
 
 from ssdrig.errors import UsageError
-from ssdrig.powerloss import schedule
+from ssdrig.powerloss import mixes, schedule
 from ssdrig.rig import profiles
 from ssdrig.steps.keys import Key
 from ssdrig.words import do_you_mean
@@ -13,6 +13,8 @@ KEYS = {
     "cuts": Key("count", required=True),
     "aims": Key("shares", {"random": 1}),
     "shapes": Key("shares", {profiles.DEFAULT: 1}),
+    "streams": Key("shares", mixes.SHARES),
+    "mixes": Key("shares", {mixes.USUAL: 1}),
     "window": Key("bytes", "64 GiB"),
     "write": Key("time", "5 s"),
     "off_time": Key("time", "1 s"),
@@ -24,7 +26,7 @@ KEYS = {
 }
 NEEDS = {"cut"}
 MOST_CUTS = 1_000_000
-MEAN_BYTES = 12_000  # of a write of the usual streams
+MEAN_BYTES = 20_000  # of a write of the usual streams
 BACK_S = (0.8, 20.0)  # from power to the verdict: the drive's start, reading back, judging
 
 
@@ -47,11 +49,11 @@ def check(keys, where: str) -> None:
             aim.parse(word)
         except UsageError as error:
             raise UsageError(error.expected, f"{word} in aims of {where}", error.do) from None
-    for word in keys["shapes"]:
-        if word not in profiles.PROFILES:
-            known = ", ".join(profiles.PROFILES)
-            do = do_you_mean(word, profiles.PROFILES)
-            raise UsageError(f"each of shapes to be one of {known}", f"{word} in {where}", do)
+    for key, known in (("shapes", profiles.PROFILES), ("streams", mixes.SHARES), ("mixes", mixes.MIXES)):
+        for word in keys[key]:
+            if word not in known:
+                expected = f"each of {key} to be one of {', '.join(known)}"
+                raise UsageError(expected, f"{word} in {where}", do_you_mean(word, known))
     if keys["cuts"] > MOST_CUTS:
         raise UsageError(
             f"at most {MOST_CUTS} cuts", f"{keys['cuts']} in {where}", "that is over a month: ask for fewer"
