@@ -254,3 +254,31 @@ def test_an_honest_drive_is_accused_of_nothing(tmp_path, preset, cache_on, torn,
         campaign.close()
     assert repeated > 0 and (lost > 0) == (preset == "sata-tlc" and cache_on)
     assert without_R1 > 0  # what a kernel repeats after the outage would accuse the drive
+
+
+def test_a_second_of_silence_is_followed_by_a_flush_alone(memory, tmp_path, monkeypatch):
+    monkeypatch.setattr(mixes, "IDLE_EVERY_NS", 3 * MS)
+    writer = writer_on(memory, tmp_path, shares={"random": 1}, idle_ns=20 * MS)
+    writer.write(80 * MS)
+    rows = writer.book.written()
+    flushes = np.flatnonzero(rows["kind"] == FLUSH)
+    assert 2 <= len(flushes) <= 4
+    for at in flushes:
+        before, flush = rows[at - 1], rows[at]
+        assert flush["submit_ns"] - before["submit_ns"] >= 20 * MS
+        assert (rows["submit_ns"][at + 1 :] >= flush["submit_ns"]).all()
+    assert (rows["kind"] == WRITE).sum() > 50
+
+
+def test_without_flushes_more_is_left_unflushed(memory, tmp_path):
+    most = {}
+    for name in (mixes.USUAL, mixes.UNFLUSHED):
+        folder = tmp_path / name
+        folder.mkdir()
+        mix = mixes.mix(name, mixes.SHARES, 5, 1)
+        writer = writer_on(memory, folder, shares=mix.shares, depth=mix.depth)
+        most[name] = 0
+        for _ in range(20):
+            writer.write(memory.t_ns + 2 * MS)
+            most[name] = max(most[name], writer.unflushed_bytes)
+    assert most[mixes.UNFLUSHED] > 4 * most[mixes.USUAL] > 0

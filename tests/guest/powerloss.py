@@ -12,7 +12,7 @@ import numpy as np
 from guest.far_drive import FarDrive
 from guest.power import Switch
 from ssdrig import journal
-from ssdrig.powerloss import campaign, layout, sessions, verdict
+from ssdrig.powerloss import campaign, layout, mixes, sessions, verdict
 from ssdrig.powerloss.history import FLUSH, FUA, NEVER
 from ssdrig.powerloss.promise import Promise
 
@@ -22,6 +22,8 @@ small_layout = functools.partial(layout.make, canaries=64)
 KEYS = {
     "aims": {"random": 1},
     "shapes": {},
+    "streams": mixes.SHARES,
+    "mixes": {mixes.USUAL: 1},
     "write": 0.15,
     "off_time": 0.05,
     "ready": 0,
