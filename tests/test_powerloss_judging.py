@@ -59,7 +59,7 @@ def test_a_host_without_a_cpu_to_spare_is_no_fault_of_the_drive():
     """A server that starts in 0.1 s was ready after 1.2 to 4.6 s on a busy host: 3 suspicions in 320 clean cuts."""
     after = health.State(12.0, power_cycles=6, unsafe_shutdowns=6, capacitor_health=100, incomplete_dumps=0)
     slow, stalled = session(12.0, after, stalled_s=1.5), session(12.0, after, stalled_s=2.5)
-    assert slow["suspicion"] and slow["words"] == ["ready after 12 s (1.5 s of it the host was busy), usually 1 s"]
+    assert slow["suspicion"] and slow["words"] == ["ready after 12 s (1.5 s of it not the drive's), usually 1 s"]
     assert not stalled["findings"] and stalled["ready_s"] == 12.0 and stalled["stalled_s"] == 2.5
 
 

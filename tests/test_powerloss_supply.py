@@ -122,11 +122,20 @@ def test_a_missing_drive_gets_as_many_power_cycles_as_make_it_dead(ended, cycles
 def test_what_the_host_stood_still_of_the_time_to_be_ready_is_kept(then_s, now_s, stalled_s, monkeypatch):
     cycle = Cycle(None, None, None, None, 1, 1, {}, lambda *words, **more: None)
     monkeypatch.setattr(cycle, "there", lambda within_s: "a link")
-    monkeypatch.setattr(witness, "waited_s", lambda: now_s)
+    monkeypatch.setattr(witness, "thread_waited_s", lambda: now_s)
     back = Outcome(0, 0, time.monotonic_ns() - 3 * 10**9, 0.6, waited_s=then_s)
     lived = Lived(np.zeros(0), None, 0, 0, back, None)
     assert cycle._back(SimpleNamespace(number=1), lived) == "a link"
     assert lived.stalled_s == pytest.approx(lived.ready_s if stalled_s == 3.0 else stalled_s) and lived.ready_s >= 3
+
+
+def test_ready_does_not_count_the_time_of_the_command_that_gives_the_power(monkeypatch):
+    cycle = Cycle(None, None, None, None, 1, 1, {}, lambda *words, **more: None)
+    monkeypatch.setattr(cycle, "there", lambda within_s: "a link")
+    back = supply.CommandSupply("true", "sleep 0.3", lambda: False).cut("command", None, 0.0)
+    lived = Lived(np.zeros(0), None, 0, 0, back, None)
+    cycle._back(SimpleNamespace(number=1), lived)
+    assert 0.3 <= lived.stalled_s <= lived.ready_s
 
 
 @pytest.mark.parametrize("switch", [None, {"rails": []}, {"rails": [{"rail": 1}]}])

@@ -47,6 +47,16 @@ def test_for_how_long_processes_waited_for_a_cpu(tmp_path, text, seconds):
     assert witness.waited_s(tmp_path) == seconds
 
 
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("1 2500000000 7\n", 2.5), ("1 2\n", None), ("1 -2 3\n", None), (None, None)]
+)
+def test_for_how_long_this_thread_waited_for_a_cpu(tmp_path, text, seconds):
+    (tmp_path / "proc/thread-self").mkdir(parents=True)
+    if text is not None:
+        (tmp_path / "proc/thread-self/schedstat").write_text(text)
+    assert witness.thread_waited_s(tmp_path) == seconds
+
+
 def test_how_busy_the_host_was(tmp_path):
     """Steal of all CPUs, and the time in which processes waited for a CPU or for memory; None where it is not known."""
     (tmp_path / "proc/pressure").mkdir(parents=True)

@@ -5,7 +5,8 @@ wanted a CPU or memory in vain. It knows nothing of fio, so the two can be held 
 Sources: Documentation/block/stat.rst of the Linux kernel (a sector is 512 bytes whatever the drive's are; ticks are
 the milliseconds that requests waited, summed over the requests; all count when a request completes), block/genhd.c
 (part_stat_show prints them as 32 bits), sysfs-block (diskseq: each disk that comes has the next), proc_stat(5),
-Documentation/accounting/psi.rst ("some": at least one task waits; total in us)."""
+Documentation/accounting/psi.rst ("some": at least one task waits; total in us), Documentation/scheduler/sched-stats.rst
+(/proc/PID/schedstat)."""
 
 import itertools
 import os
@@ -25,6 +26,7 @@ NOW = 1 << 62  # of bench.Bench.witness: of no second but the present one
 NUMBER = re.compile(r"\d{1,20}", re.ASCII)
 CPU_TIMES = 8  # of a line of /proc/stat: user to steal; the guests' behind them are part of user
 IDLE, IOWAIT, STEAL = 3, 4, 7
+SCHEDSTAT = 3  # numbers of a thread's schedstat: ns on a CPU, ns waiting for one, time slices
 PRESSURES = ("cpu", "memory")  # of /proc/pressure
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")  # the least that a segment of a request holds
 
@@ -61,6 +63,13 @@ def waited_s(root: str | os.PathLike = "/", of: str = "cpu") -> float | None:
         if share.startswith("some ") and NUMBER.fullmatch(total):
             return int(total) / 1e6
     return None
+
+
+def thread_waited_s(root: str | os.PathLike = "/") -> float | None:
+    """For how long, since it began, the calling thread could run and had no CPU; None: not known. What other processes
+    waited for is not in it, so it does not grow with the load of the host but by what that does to this thread."""
+    words = sysfs.text(sysfs.within(root, "/proc/thread-self"), "schedstat").split()
+    return int(words[1]) / 1e9 if len(words) == SCHEDSTAT and all(map(NUMBER.fullmatch, words)) else None
 
 
 def between(before: dict, after: dict) -> dict:

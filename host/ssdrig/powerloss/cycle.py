@@ -59,8 +59,8 @@ STARTS_SHARE = 0.5  # of what it drew at the start of the rehearsal
 class Lived:
     """A session that has ended. Times: ns of CLOCK_MONOTONIC; `settled_ns`: since when nothing was outstanding, None:
     something was to the end; `outcome` of the cut, None: there was none; `second`: of the one into its recovery;
-    `ready_s`: from the return of power to the first block read; None: it was not away; `stalled_s`: of it, in which
-    the host's processes waited for a CPU."""
+    `ready_s`: from the return of power to the first block read; None: it was not away; `stalled_s`: of it,
+    which is not the drive's: until power was back for certain, and while the thread that asks had no CPU."""
 
     rows: np.ndarray
     planned_ns: int | None
@@ -322,10 +322,9 @@ class Cycle:
                 lived.starts.append(self._starts())
                 continue
             lived.ready_s = (time.monotonic_ns() - since.on_ns) / 1e9
-            waited_s = witness.waited_s()
-            if waited_s is not None and since.waited_s is not None:
-                kernel_s = max(kernel_s, waited_s - since.waited_s)
-            lived.stalled_s = min(lived.ready_s, kernel_s)
+            waited_s, then_s = witness.thread_waited_s(), since.waited_s
+            stalled_s = waited_s - then_s if waited_s is not None and then_s is not None else 0.0
+            lived.stalled_s = min(lived.ready_s, max(kernel_s, stalled_s + since.on_late_s))
             if slot is not None and slot.appearances != appearances:
                 lived.link_lost = True  # the kernel has found it anew
             self._tell("drive.ready", cut=cut.number, ready_s=lived.ready_s)

@@ -34,7 +34,8 @@ SCOPE_HZ, SCOPE_BEFORE, SCOPE_AFTER = 500_000, 1000, 6500  # the picture of a fa
 class Outcome(NamedTuple):
     """One cut. Times: ns of CLOCK_MONOTONIC. `fired_ns`: the edge, known to `bound_ns`; `on_ns`: before this power had
     not returned, the bound is taken off; `why_not`: why it is no cut, "" for one. `report`: the rig's, `waveform`: as
-    switch.scope_now() returns it, with "t0_ns"; `waited_s`: witness.waited_s() when power returned, or later."""
+    switch.scope_now() returns it, with "t0_ns"; `on_late_s`: power returned at most so much later than `on_ns`;
+    `waited_s`: witness.thread_waited_s() when power returned, or later."""
 
     fired_ns: int
     bound_ns: int
@@ -44,6 +45,7 @@ class Outcome(NamedTuple):
     report: dict | None = None
     waveform: dict | None = None
     waited_s: float | None = None
+    on_late_s: float = 0.0
 
 
 class RigSupply:
@@ -134,7 +136,7 @@ class RigSupply:
         if waveform:
             waveform = {**waveform, "t0_ns": int(clock.t_ns(waveform["t0_us"]))}
         off = (report["on_us"] - report["fired_us"]) / 1e6
-        last = no_cut(report), report, waveform, witness.waited_s()
+        last = no_cut(report), report, waveform, witness.thread_waited_s(), 2 * on_bound_ns / 1e9
         return Outcome(fired_ns, bound_ns, on_ns - on_bound_ns, off, *last)
 
 
@@ -169,10 +171,11 @@ class CommandSupply:
         bound_ns = time.monotonic_ns() - fired_ns  # it fell while the command ran
         there = self._answers()
         time.sleep(off_s)
-        on_ns, waited_s = time.monotonic_ns(), witness.waited_s()
+        on_ns = time.monotonic_ns()
         self.give()
+        late_s, waited_s = (time.monotonic_ns() - on_ns) / 1e9, witness.thread_waited_s()
         why = "the drive still answered when the command that takes its power had ended" if there else ""
-        return Outcome(fired_ns, bound_ns, on_ns, (on_ns - fired_ns - bound_ns) / 1e9, why, waited_s=waited_s)
+        return Outcome(fired_ns, bound_ns, on_ns, (on_ns - fired_ns - bound_ns) / 1e9, why, None, None, waited_s, late_s)
 
     def give(self) -> None:
         """Run the on command."""
