@@ -180,6 +180,19 @@ def test_a_session_that_is_told_twice_counts_once_and_a_control_session_never():
     assert cuts.strata(own) == [cuts.Stratum("a", "b", 2, 0, 0, statistics.upper_bound(0, 2), ())]
 
 
+def test_a_cut_that_missed_its_aim_bounds_nothing_of_it():
+    event = {"kind": "session.judged", "step": "cuts", "judged": True, "control": None, "shape": "b"}
+    mib = (0.43, 12.0, 63.0)
+    events = [{**event, "cut": n, "aim": "bytes:8..64", "unflushed_bytes": round(x * 2**20)} for n, x in enumerate(mib)]
+    found = cuts.campaign(events, "cuts", Path("nowhere"), [])
+    assert [(each["aim"], each["cuts"]) for each in found["strata"]] == [
+        ("bytes:8..64", 2),
+        ("bytes:8..64 (missed)", 1),
+    ]
+    of = found["aims"]["bytes:8..64"]
+    assert (of["cuts"], of["within"], round(of["least"], 2), of["most"]) == (3, 2, 0.43, 63.0)
+
+
 def test_what_is_missing_or_damaged_is_said(run, tmp_path):
     copy = shutil.copytree(run, tmp_path / "damaged", ignore=shutil.ignore_patterns("report.html", "rig.bin"))
     accused = table.load(run).rows[0].found["failing_cuts"]

@@ -52,6 +52,29 @@ def test_a_command_is_moved_to_the_cut_and_the_sweep_leaves_no_hole(name, kind, 
         assert np.histogram([p.delta_us for p in made[:n]], count, (-2000, 2000))[0].min() >= 1
 
 
+@pytest.mark.parametrize(
+    ("text", "record", "value", "is_hit"),
+    [
+        ("bytes:8..64", {"unflushed_bytes": 9 << 20}, 9, True),
+        ("bytes:8..64", {"unflushed_bytes": 450_000}, 0.429, False),
+        ("bytes:8..64", {"unflushed_bytes": 79 << 20}, 79, True),  # what was under way is in it
+        ("bytes:8..64", {"unflushed_bytes": 81 << 20}, 81, False),
+        ("flush:-2..2", {"delta_us": 2400.0, "delta_bound_us": 10}, 2.4, True),
+        ("flush:-2..2", {"delta_us": -2700.0, "delta_bound_us": 10}, -2.7, False),
+        ("flush:-2..2", {"delta_us": -2700.0, "delta_bound_us": 300}, -2.7, True),
+    ],
+)
+def test_where_a_cut_came_to_lie_and_whether_that_is_its_aim(text, record, value, is_hit):
+    found = aim.achieved(aim.parse(text), record)
+    assert found is not None and found[0] == pytest.approx(value, abs=1e-3)
+    assert aim.hit(aim.parse(text), *found) == is_hit
+
+
+@pytest.mark.parametrize("text", ["random", "burst", "recovery:5..10", "bytes:8..64", "flush"])
+def test_where_a_cut_came_to_lie_is_not_known(text):
+    assert aim.achieved(aim.parse(text), {"unflushed_bytes": None, "delta_us": 1.0, "delta_bound_us": None}) is None
+
+
 def test_silence_before_the_cut():
     for made in plans("age:0..1000", 50):
         assert made.kind == 0 and BEGIN <= made.submit_ns <= END and made.silence_ns == NEVER

@@ -31,6 +31,16 @@ def writer_on(transport, path, promise=KEPT, places=PLACES, session=1, **more) -
     return Writer(transport, History(path / f"history-{session}"), places, promise, RUN, session, 5, **more)
 
 
+@pytest.mark.parametrize("MiB", [0.25, 2, 8])
+def test_bytes_are_gathered_without_a_flush_and_then_nothing_more_is_submitted(memory, tmp_path, MiB):
+    writer = writer_on(memory, tmp_path)
+    writer.gather(round(MiB * (1 << 20)))
+    writer.write(1000 * MS)
+    writer.settle(MS)
+    assert MiB <= writer.unflushed_bytes / (1 << 20) <= 1.25 * MiB + 0.25
+    assert not (writer.book.written()["kind"] == FLUSH).any()
+
+
 def test_every_command_is_a_row_and_leaves_its_data(memory, tmp_path):
     writer = writer_on(memory, tmp_path)
     ended = writer.write(5 * MS)

@@ -14,8 +14,10 @@ import numpy as np
 from ssdrig import parts
 from ssdrig.analysis import cut_counters
 from ssdrig.analysis.rundata import RunData
+from ssdrig.errors import UsageError
 from ssdrig.meter import rails
 from ssdrig.meter.reduced import Asked as Edges
+from ssdrig.powerloss import aim as aims
 from ssdrig.powerloss import boot, findings, health, picture, statistics, tally, window
 from ssdrig.powerloss.sessions import JUDGED, proofs_of, record_of, unsealed
 
@@ -72,8 +74,37 @@ def of_drive(sessions: Sequence[Mapping]) -> list[Mapping]:
 def strata(sessions: Sequence[Mapping]) -> list[Stratum]:
     groups: dict[tuple[str, str], list[int]] = {}
     for each in of_drive(sessions):
-        groups.setdefault((str(each.get("aim")), str(each.get("shape"))), []).append(each["cut"])
+        groups.setdefault((aimed(each), str(each.get("shape"))), []).append(each["cut"])
     return [stratum(*key, groups[key], sessions) for key in sorted(groups)]
+
+
+def aimed(record: Mapping) -> str:
+    """The aim of a cut, with "(missed)" where the cut came to lie elsewhere: it says nothing of that aim."""
+    text = str(record.get("aim"))
+    found = _achieved(text, record)
+    return text if found is None or aims.hit(aims.parse(text), *found) else f"{text} (missed)"
+
+
+def _achieved(text: str, record: Mapping) -> tuple[float, float] | None:
+    try:
+        return aims.achieved(aims.parse(text), record)
+    except UsageError:  # not an aim that this ssdrig knows
+        return None
+
+
+def achieved(sessions: Sequence[Mapping]) -> dict[str, dict]:
+    """What the cuts of each aim with a range came to: {aim: {"cuts", "within", "least", "most", "unit"}}; only of those
+    of which it is known."""
+    out: dict[str, dict] = {}
+    for each in of_drive(sessions):
+        text = str(each.get("aim"))
+        if (found := _achieved(text, each)) is None:
+            continue
+        value, unit = found[0], aims.RANGES[aims.parse(text).name][0]
+        of = out.setdefault(text, {"cuts": 0, "within": 0, "least": value, "most": value, "unit": unit})
+        of["cuts"], of["within"] = of["cuts"] + 1, of["within"] + aims.hit(aims.parse(text), *found)
+        of["least"], of["most"] = min(of["least"], value), max(of["most"], value)
+    return out
 
 
 def stratum(aim: str, shape: str, cuts: Sequence[int], sessions: Sequence[Mapping]) -> Stratum:
@@ -93,7 +124,7 @@ def classes(sessions: Sequence[Mapping]) -> dict[str, dict[str, list[int]]]:
         if not tally.is_cut(each) and not each.get("failed"):
             continue
         for name in each.get("findings") or {}:
-            found.setdefault(name, {}).setdefault(f"{each.get('aim')} {each.get('shape')}", []).append(each["cut"])
+            found.setdefault(name, {}).setdefault(f"{aimed(each)} {each.get('shape')}", []).append(each["cut"])
     order = {name: (not is_certain(name), i) for i, name in enumerate(findings.BY_NAME)}
     return {name: found[name] for name in sorted(found, key=lambda name: order.get(name, (True, len(order))))}
 
@@ -256,6 +287,7 @@ def campaign(
         "suspicious_cuts": [each["cut"] for each in cut if each.get("suspicion")],
         "bound": statistics.upper_bound(count.most, len(cut)),
         "wald": statistics.Wald().ruling(count.most, len(cut)),
+        "aims": achieved(sessions),
         "strata": [each._asdict() for each in strata(sessions)],
         "classes": classes(sessions),
         "commands": _total(cut, "commands"),

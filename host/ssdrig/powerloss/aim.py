@@ -27,6 +27,8 @@ SIGNATURE_NTH = (1, 12)
 SIGNATURE_US = (1, 1000)  # and anywhere between two samples
 SILENCE_NS = 1_000_000_000  # of the writer, before bursts are the drive's own
 SDS = 4.0  # a threshold above the mean
+BYTES_SLACK = 0.25  # of the bytes that were aimed at
+NEAR_MS = 0.5  # by which a command may be submitted late on a busy host, and still is one of the aim
 # of idle: so many parts are looked at for levels; a level is in such a share of them; a part is at one whose standard
 # deviation is less of its mean
 LEVEL_PARTS, LEVEL_SHARE, STEADY = 100, 0.05, 0.05
@@ -212,6 +214,28 @@ def reached(
     if made.submit_ns is None or made.submit_ns < fired_ns - bound_ns:
         return None
     return Actual((fired_ns - made.submit_ns) / 1000, None, bound_ns / 1000)
+
+
+def achieved(aim: Aim, record: Mapping) -> tuple[float, float] | None:
+    """Where a judged cut came to lie: (value, true to), in the unit of the aim's range; None where the aim has no range
+    or that is not known."""
+    if aim.low is None or aim.name == "recovery":
+        return None
+    if aim.name == "bytes":
+        value, bound, unit = record.get("unflushed_bytes"), 0, 1 << 20
+    else:
+        value, bound, unit = record.get("delta_us"), record.get("delta_bound_us"), 1000
+    if not isinstance(value, int | float) or not isinstance(bound, int | float):
+        return None
+    return value / unit, bound / unit
+
+
+def hit(aim: Aim, value: float, bound: float) -> bool:
+    """Whether a cut with this value is one of the aim: within its range, the bound of the clock allowed for, and of
+    bytes what was under way when enough of them were acknowledged."""
+    assert aim.low is not None and aim.high is not None
+    below, above = (0.0, BYTES_SLACK * aim.high) if aim.name == "bytes" else (NEAR_MS, NEAR_MS)
+    return aim.low - bound - below <= value <= aim.high + bound + above
 
 
 def rests(idle_A) -> bool:

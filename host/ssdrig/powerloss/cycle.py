@@ -125,6 +125,8 @@ class Cycle:
         moved = None
         if made.submit_ns is not None:
             moved = Aim(made.kind, made.submit_ns, silence_ns=made.silence_ns, urgent=bool(made.kind))
+        if made.unflushed_bytes is not None:
+            writer.gather(made.unflushed_bytes)
         writing = _Writing(writer, link, self._target, moved, leaves=cut.control is None)
         outcome = None
         try:
@@ -284,7 +286,7 @@ class Cycle:
         until = time.monotonic() + self._keys["write"]
         while made.unflushed_bytes is not None and writer.unflushed_bytes < made.unflushed_bytes:
             if time.monotonic() > until:
-                break  # its own FLUSHes come too often for so many
+                break  # this drive does not acknowledge so many in the time
             time.sleep(0.0005)
         try:
             return self._supply.cut(cut.shape, made.cut_ns, self._keys["off_time"], when, **own)

@@ -12,6 +12,7 @@ from ssdrig.powerloss.cycle import Lived
 from ssdrig.powerloss.health import Said
 from ssdrig.powerloss.history import FLUSH, NEVER, NOT_BLANK, WRITE
 from ssdrig.powerloss.promise import ACK, Promise
+from ssdrig.powerloss.promise import FLUSH as BY_FLUSH
 from ssdrig.powerloss.proof import proof
 from ssdrig.powerloss.schedule import Cut
 from ssdrig.powerloss.sessions import MOST_PROOFS
@@ -187,6 +188,7 @@ def _aimed(lived: Lived) -> dict[str, Any]:
         reached = aim.reached(lived.plan, lived.rows, lived.aimed_seq, *times)
     return {
         "planned_delta_us": lived.plan.delta_us,
+        "planned_unflushed_bytes": lived.plan.unflushed_bytes,
         "delta_us": reached.delta_us if reached else None,
         "delta_bound_us": reached.bound_us if reached else None,
     }
@@ -208,9 +210,10 @@ def _words(refused: np.ndarray) -> str:
 
 def at_cut(session: Session, promise: Promise) -> dict[str, Any]:
     """Where the drive stood when its power went: {"commands", "durable": of them had to survive, "in_flight",
-    "unflushed_bytes": acknowledged writes that had not, "written_bytes", "delta_flush_us", "delta_ack_us": from the
-    submission of the FLUSH nearest to the cut, and from its acknowledgement, to the cut}."""
+    "unflushed_bytes": acknowledged writes that neither FLUSH nor FUA covers, "written_bytes", "delta_flush_us",
+    "delta_ack_us": from the submission of the FLUSH nearest to the cut, and from its acknowledgement, to the cut}."""
     rows, counted, kept = session.rows, verdict.counts(session), verdict.durable(session, promise)
+    flushed = verdict.durable(session, promise._replace(mode=BY_FLUSH))
     size = np.where(rows["kind"] == WRITE, rows["n"].astype(np.int64), 0) * promise.block_bytes
     flush = aim.actual(rows, FLUSH, 0, session.cut_ns, 0, session.on_ns)
     return {
@@ -219,7 +222,7 @@ def at_cut(session: Session, promise: Promise) -> dict[str, Any]:
         "in_flight": int(
             ((rows["submit_ns"] < session.cut_ns) & ~(counted & (rows["done_ns"] <= session.cut_ns))).sum()
         ),
-        "unflushed_bytes": int(size[counted & ~kept].sum()),
+        "unflushed_bytes": int(size[counted & ~flushed].sum()),
         "written_bytes": int(size.sum()),
         "delta_flush_us": flush.delta_us if flush else None,
         "delta_ack_us": flush.ack_us if flush else None,

@@ -175,7 +175,9 @@ class CommandSupply:
         self.give()
         late_s, waited_s = (time.monotonic_ns() - on_ns) / 1e9, witness.thread_waited_s()
         why = "the drive still answered when the command that takes its power had ended" if there else ""
-        return Outcome(fired_ns, bound_ns, on_ns, (on_ns - fired_ns - bound_ns) / 1e9, why, None, None, waited_s, late_s)
+        return Outcome(
+            fired_ns, bound_ns, on_ns, (on_ns - fired_ns - bound_ns) / 1e9, why, None, None, waited_s, late_s
+        )
 
     def give(self) -> None:
         """Run the on command."""

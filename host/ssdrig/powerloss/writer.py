@@ -68,6 +68,7 @@ class Writer:
     ):
         self.transport, self.book = transport, book
         self.aimed_seq: int | None = None
+        self._most_unflushed: int | None = None
         self._drawn_from = layout, promise, seed, session
         if not transport.can_trim:
             shares = {**shares, **dict.fromkeys(mixes.TRIMS, 0)}
@@ -103,6 +104,11 @@ class Writer:
         """Acknowledged without FUA, and no FLUSH that was submitted after that is done."""
         return int(self._loop.state[loop.ACKED] - self._loop.state[loop.FLUSHED])
 
+    def gather(self, unflushed_bytes: int) -> None:
+        """Before write(): submit no FLUSH, and nothing more once so many bytes are acknowledged and not flushed."""
+        self._most_unflushed = unflushed_bytes
+        self._loop.state[loop.HOLD_KIND], self._loop.state[loop.HOLD_FLAGS] = FLUSH, 0
+
     def stop(self) -> None:
         """From another thread: submit nothing more."""
         self._told.set()
@@ -124,6 +130,9 @@ class Writer:
                 wait_ns = min(WAIT_NS, until_ns - now_ns)
                 if aim is not None:
                     wait_ns, aim = self._aimed(aim, now_ns, wait_ns, urgent)
+elif self._most_unflushed is not None:
+                    if self.unflushed_bytes < self._most_unflushed:
+                        self._issue()
                 elif now_ns < self._idle_at_ns:
                     self._issue()
                 elif now_ns >= self._idle_at_ns + self._idle_ns:

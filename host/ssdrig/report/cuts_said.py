@@ -75,6 +75,15 @@ def strata(found: Mapping) -> str:
     return f"By aim and shape: {', '.join(said)}." if len(found["strata"]) > 1 else ""
 
 
+def aims(found: Mapping) -> list[str]:
+    """Where the cuts of each aim came to lie."""
+    out = []
+    for name, of in found["aims"].items():
+        span = f"{figure(of['least'])} to {figure(of['most'])} {of['unit']}"
+        out.append(f"Aim {name}: {span}; {of['within']} of {count(of['cuts'], 'cut')} within it.")
+    return out
+
+
 def tested(found: Mapping) -> str:
     """How much was judged, by which promise."""
     out = f"{count(found['commands'], 'command')} judged"
@@ -93,7 +102,15 @@ def tested(found: Mapping) -> str:
 
 def lines(found: Mapping) -> list[str]:
     """All of it, for a terminal."""
-    out = [verdict(found), covered(found), strata(found), tested(found), found["no_samples"], *ended(found)]
+    out = [
+        verdict(found),
+        covered(found),
+        strata(found),
+        *aims(found),
+        tested(found),
+        found["no_samples"],
+        *ended(found),
+    ]
     for name, groups in found["classes"].items():
         of = sorted({n for those in groups.values() for n in those})
         kind = "FAIL" if cuts.is_certain(name) else "suspected"
