@@ -26,6 +26,11 @@ def test_bounds_cover_in_simulated_campaigns():
     assert bench.covered(1000) >= 95 and bench.first_covered(0.01, 1000) >= 95
 
 
+def test_bounds_cover_where_damage_is_found_some_cuts_later():
+    covers, width, wrong = bench.censored(300)
+    assert covers >= 95 and wrong == 0 and width > 0
+
+
 def test_walds_test_accepts_after_332_clean_cuts_and_rejects_the_second_failure():
     wald = Wald()
     accepts = [next(n for n in range(1, 2000) if wald.ruling(k, n) == "accept") for k in range(2)]

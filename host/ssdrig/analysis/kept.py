@@ -82,6 +82,7 @@ def found(events: Sequence[Mapping], run: Path, do: str) -> dict:
         "digest": said.get("digest"),
         "label": manifests.label(manifest) if manifest else None,
         "damaged": said.get("damaged") or {},
+        "witnesses": said.get("witnesses"),
         "off": {key: said.get(key) for key in ("off_utc", "announced", "words")} if do == "retain" else None,
         "power": {key: by.get("retention.power", {}).get(key) for key in ("on_ns", "off_s", "why")},
         "passes": [each for n in numbers if (each := _json(run / FOLDER / f"pass-{n}.json")) is not None],

@@ -7,11 +7,13 @@ import numpy as np
 
 from ssdrig.benchmarks import Figure, at_least, at_most, exactly
 from ssdrig.powerloss import statistics
+from ssdrig.powerloss.contents import WHOLE_EVERY, damage_spreads
 from ssdrig.powerloss.statistics import Stop, Wald
 
 CAMPAIGNS = 10_000
 CUTS = (60, 299, 599)  # of a campaign, set beforehand
 LOWEST, HIGHEST = 0.001, 0.1  # the true chance per cut
+CUT_SHARE = 0.95  # of the sessions
 LIMIT = 0.01  # of `--until`
 MOST_CUTS, MOST_FAILING = 3000, 24  # of a campaign with a stop rule
 NEEDED = {0.95: (299, 473, 628, 773), 0.99: (459, 662, 838, 1001)}  # Clopper-Pearson, p < 1 %, 0 to 3 failing
@@ -71,6 +73,34 @@ def first_covered(true: float, campaigns: int = CAMPAIGNS, seed: int = 4) -> flo
     return 100 * float((np.array(bounds) >= true).mean())
 
 
+def censored(campaigns: int = CAMPAIGNS, seed: int = 6) -> tuple[float, float, int]:
+    """Campaigns in which the damage of a failing cut is read after it with some chance, else with all of the window:
+    (share in %, whose bound covers; the mean width of what was found, most less least; campaigns that count more or
+    fewer failing cuts than there were)."""
+    rng = np.random.default_rng(seed)
+    cover, width, wrong = 0, 0, 0
+    for _ in range(campaigns):
+        true, read = float(np.exp(rng.uniform(np.log(LOWEST), np.log(HIGHEST)))), float(rng.random())
+        sessions, found, failing, cuts = int(rng.choice(CUTS)), statistics.Failing(), 0, 0
+        broken, whole, hidden = 0, 0, False
+        for number in range(1, sessions + 1):
+            cut = bool(rng.random() < CUT_SHARE)
+            fails = cut and rng.random() < true
+            seen = fails and rng.random() < read
+            failing, cuts, hidden = failing + bool(fails), cuts + cut, hidden or bool(fails and not seen)
+            of_it = number % WHOLE_EVERY == 0 or number == sessions
+            of_it = of_it or damage_spreads(int(seen), broken)
+            first = number if seen else whole + 1
+            interval = (first, number, whole + 1 if hidden and of_it else number) if seen or hidden and of_it else None
+            found.add(number, cut, cut, interval)
+            broken += interval is not None
+            whole, hidden = (number, False) if of_it else (whole, hidden)
+        cover += statistics.upper_bound(found.most, cuts) >= true
+        width += found.most - found.least
+        wrong += not found.least <= failing <= found.most
+    return 100 * cover / campaigns, width / campaigns, wrong
+
+
 def bounds() -> list[Figure]:
     wrong = sum(
         statistics.cuts_needed(LIMIT, k, confidence) != cuts
@@ -79,9 +109,13 @@ def bounds() -> list[Figure]:
     )
     clean, wald = Stop(until=LIMIT), Wald()
     peeked = chance_of("below", until(peeking(LIMIT)), LIMIT)
+    covers, width, wrong_counts = censored()
     return [
         at_least(f"campaigns of {CAMPAIGNS} whose bound covers the true chance", covered(), "%", 95),
         at_least("the least coverage of 600 chances and sizes, exactly", worst_covered(), "%", 95),
+        at_least("the same where damage is found some cuts later", covers, "%", 95),
+        Figure("of these: most less least failing cuts, mean", width, "cuts", "for comparison", True),
+        exactly("of these: campaigns whose failing cuts are not from least to most", wrong_counts, "campaigns", 0),
         exactly("cuts needed that differ from 299/473/628/773 and 459/662/838/1001", wrong, "numbers", 0),
         at_most("Wald's test rejects a drive of 0.1 %", chance_of("reject", wald.ruling, wald.good), "%", 5),
         at_most("Wald's test accepts a drive of 1 %", chance_of("accept", wald.ruling, wald.bad), "%", 5),

@@ -99,7 +99,8 @@ class _Campaign:
             prctl.give_back()
             self._session(cut, self.contents.is_whole(n, len(todo)))
             self._show(n + 1, len(todo))
-            if why := rule.why(self.tally.failing.most, self.tally.cuts):
+            # damage that no judged cut did ends a campaign that is to end with the first, too
+            if why := rule.why(max(self.tally.failing.most, min(1, self.tally.broken)), self.tally.cuts):
                 break
         if not isinstance(self.stage.outcome, PromiseBroken):  # of an earlier step
             self.stage.outcome = self._outcome() or self.stage.outcome

@@ -130,7 +130,7 @@ class Writer:
                 wait_ns = min(WAIT_NS, until_ns - now_ns)
                 if aim is not None:
                     wait_ns, aim = self._aimed(aim, now_ns, wait_ns, urgent)
-elif self._most_unflushed is not None:
+                elif self._most_unflushed is not None:
                     if self.unflushed_bytes < self._most_unflushed:
                         self._issue()
                 elif now_ns < self._idle_at_ns:

@@ -7,6 +7,7 @@ from ssdrig.report.cuts_said import numbers
 from ssdrig.report.shown import figure
 from ssdrig.report.terms import number
 from ssdrig.retention import terms
+from ssdrig.retention.manifest import Witnesses
 from ssdrig.words import size
 
 COUNTERS = {
@@ -43,6 +44,8 @@ def lines(found: Mapping) -> list[str]:
     out = [verdict(found)]
     for n, each in enumerate(found["passes"], 1):
         out += of_pass(each, n, len(found["passes"]))
+    if found["witnesses"]:
+        out.append(Witnesses(*(found["witnesses"].get(key) for key in Witnesses._fields)).words)
     out += [f"Copy of the manifest in the {place} is not used: {why}." for place, why in found["damaged"].items()]
     return [*out, *stored(found), *refresh(found), *bound(found), *(found["cannot"] or [])]
 

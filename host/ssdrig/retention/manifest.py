@@ -1,7 +1,9 @@
 """What a sealed drive says of itself: 4 KiB that describe terabytes, for each record follows from run and seed. Pure.
 
 Three copies lie on the drive, each with its own SHA-256; the JSON is in the run folder, and one line of it on a label.
-`chain` has a SHA-256 for each part, over the one before and the part, so no part of a manifest can be exchanged."""
+`chain` has a SHA-256 for each part, over the one before and the part, so no part of a manifest can be exchanged. Anyone
+can make a chain, though. So witnesses that do not come from the drive must agree, as far as there are any: the label,
+and the journal of the run that sealed it; and what the drive counts must not be less than at its seal."""
 
 import hashlib
 import json
@@ -11,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
+from ssdrig.drive.wear import retention
 from ssdrig.errors import ManifestRefused
 from ssdrig.retention import layout as layouts
 from ssdrig.retention.terms import UNITS
@@ -20,7 +23,33 @@ SCHEMA = 1
 MAGIC = b"SSDRIG RETENTION\n"
 PARTS = ("drive", "layout", "written", "baseline", "seal")  # in the order of the chain
 SHOWN = 16  # digits of the last hash, on a label
+LABEL = "SSDRIG RETENTION "
+GROWING = (  # counters that never go back
+    *("host_written_bytes", "nand_written_bytes", "media_errors", "percentage_used", "pe_cycles_mean"),
+    *("power_on_hours", "power_cycles", "unsafe_shutdowns"),
+)
+HOUR_SLACK = 2.0  # of power-on hours, which are whole ones
 _UTC = "%Y-%m-%dT%H:%M:%SZ"
+
+
+class Witnesses(NamedTuple):
+    """Who agrees with a manifest, beside the drive that holds it; None: was not asked."""
+
+    label: bool | None
+    run_folder: bool | None
+
+    @property
+    def words(self) -> str:
+        """What is proven, for a person."""
+        who = [
+            name for name, agrees in (("its label", self.label), ("the run that sealed it", self.run_folder)) if agrees
+        ]
+        if who:
+            return f"The manifest agrees with {' and with '.join(who)}."
+        return (
+            "Nothing but the drive vouches for its manifest: compare the last digits of its label, or give --label"
+            " or --manifest RUN/retention/manifest.json."
+        )
 
 
 class Found(NamedTuple):
@@ -73,7 +102,7 @@ def label(manifest: Mapping) -> str:
     drive, seal = manifest["drive"], manifest["seal"]
     wear = "not known" if drive["wear_percent"] is None else f"{drive['wear_percent']:g} %"
     return (
-        f"SSDRIG RETENTION {manifest['run']} seed {manifest['seed']} · {drive['model']} {drive['serial']} · wear {wear}"
+        f"{LABEL}{manifest['run']} seed {manifest['seed']} · {drive['model']} {drive['serial']} · wear {wear}"
         f" · sealed {seal['utc']} · {digest(manifest)[:SHOWN]}"
     )
 
@@ -117,7 +146,7 @@ def of_text(text: bytes) -> dict:
         raise ValueError("it was altered: its chain of SHA-256 does not fit")
     try:
         _understood(found)
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, IndexError, OverflowError) as error:
         raise ValueError(f"it says what no manifest says: {error}") from None
     return found
 
@@ -138,7 +167,41 @@ def _understood(said: Mapping) -> None:
     numbers = [drive["wear_percent"], seal["idle_W"], *seal["smart"].values()]
     for each in [*numbers, *(said["baseline"][key] for key in UNITS)]:
         _whole(each)
-    utc_s(seal["utc"])
+    _agrees(said, layout)
+
+
+def _agrees(said: Mapping, layout: layouts.Layout) -> None:
+    """Raises ValueError where the parts of a manifest say different things of the same fact."""
+    drive, seal, written, base = (said[name] for name in ("drive", "seal", "written", "baseline"))
+    bound = retention.bound(drive["class"], drive["wear_percent"], _off_C(drive["class"]))
+    of_pieces = [each for each in base["each"] if each[1] is not None]
+    facts = {
+        "the wear": (drive["wear_percent"], seal["smart"].get("percentage_used")),
+        "the hours of its class": (drive["bound_hours"], bound["hours"]),
+        "the temperature of its class": (drive["bound_C"], bound["storage_C"]),
+        "the pieces of the baseline": (base["pieces"], len(of_pieces)),
+    }
+    for key in ("MBps", "p50_us", "p99_us"):
+        of = sorted(each[1 + UNITS.index(key)] for each in of_pieces)
+        facts[f"{key} of the baseline"] = (base[key], round(_median(of), 2) if of else None)
+    facts["max_us of the baseline"] = (base["max_us"], max((each[4] for each in of_pieces), default=None))
+    for what, (one, other) in facts.items():
+        if one != other:
+            raise ValueError(f"{what} is {one!r} and {other!r}")
+    if written["bytes"] > layouts.written_bytes(layout):
+        raise ValueError(f"{written['bytes']} bytes written, of at most {layouts.written_bytes(layout)}")
+    if utc_s(seal["utc"]) < utc_s(written["ended_utc"]):
+        raise ValueError(f"sealed {seal['utc']}, before the end of writing {written['ended_utc']}")
+
+
+def _off_C(drive_class: str | None) -> float:
+    of = retention.REQUIREMENTS.get(drive_class or "")
+    return of.off_C if of else 30.0
+
+
+def _median(values: Sequence[float]) -> float:
+    half = len(values) // 2
+    return values[half] if len(values) % 2 else (values[half - 1] + values[half]) / 2
 
 
 def _whole(value: Any) -> Any:
@@ -173,6 +236,41 @@ def found(copies: Sequence[bytes | None], file: bytes | None = None) -> Found:
         seen = ", ".join(sorted({digest(each)[:SHOWN] for each in good}))
         raise ManifestRefused("copies of one manifest", f"different ones: {seen}", _DO)
     return Found(good[0], damaged)
+
+
+def witnesses(manifest: Mapping, copies: int, label_line: str | None, sealed: Sequence[str] | None) -> Witnesses:
+    """Who agrees with the manifest of a drive that has so many whole `copies` of it. `label_line`: the line on its
+    label, or the last digits of that; `sealed`: the digests that the journal of its run has; None: not given. Raises
+    ManifestRefused where one does not agree, or where no copy and no witness is left."""
+    expected = "the manifest that sealed this drive"
+    if label_line is not None:
+        text = " ".join(label_line.split())
+        whole = text.startswith(LABEL)
+        if (text != label(manifest)) if whole else (text.lower() != digest(manifest)[:SHOWN]):
+            seen = f"{digest(manifest)[:SHOWN]} in the manifest, {text[-SHOWN:]} on the label"
+            raise ManifestRefused(expected, seen, _DO)
+    if sealed is not None and digest(manifest) not in sealed:
+        seen = f"{digest(manifest)[:SHOWN]} in the manifest, another one in the journal of its run"
+        raise ManifestRefused(expected, seen, _DO)
+    found = Witnesses(None if label_line is None else True, None if sealed is None else True)
+    if not copies and not any(found):
+        raise ManifestRefused(expected, "a file, and no whole copy on the drive", "give --label, the line on the drive")
+    return found
+
+
+def not_before(manifest: Mapping, counted: Mapping, now_s: float) -> None:
+    """Raises ManifestRefused where the drive counts less than at the seal that the manifest has, or was on for longer
+    since then than time has passed."""
+    seal = manifest["seal"]
+    for key in GROWING:
+        was, now = seal["smart"].get(key), counted.get(key)
+        if was is not None and now is not None and now < was:
+            raise ManifestRefused("a drive that was sealed before", f"{key} {was:g} at its seal, {now:g} now", _DO)
+    was, now = (of.get("power_on_hours") for of in (seal["smart"], counted))
+    passed_h = (now_s - utc_s(seal["utc"])) / 3600
+    if was is not None and now is not None and passed_h >= 0 and now - was > passed_h + HOUR_SLACK:
+        seen = f"{now - was:g} hours of power since then, {passed_h:.1f} hours of time"
+        raise ManifestRefused(f"a drive that was sealed {seal['utc']}", seen, _DO)
 
 
 _DO = "compare with the label of the drive; nothing is said of data that nobody knows"

@@ -20,6 +20,7 @@ WHY_RANGE = (
     "No such figure is years of use: HotStorage '21 found the errors of baked 3D NAND and of NAND a year old very"
     " different, and TCAD '25 an activation energy that moves with wear and temperature."
 )
+SLACK_HOURS = 1.0  # of a log in whole hours
 LEAST_COVER = 0.95  # of the time without power that a log should say something of
 
 
@@ -135,21 +136,25 @@ def found(log: Log | None, off_hours: float | None = None) -> dict:
         "equivalent_h": at,
         "covers": covers,
         "why": None,
-        "words": words(log, at, covers),
+        "words": words(log, at, off_hours),
     }
 
 
-def words(log: Log, at: dict[str, dict[str, float]], covers: float | None) -> list[str]:
+def words(log: Log, at: dict[str, dict[str, float]], off_hours: float | None) -> list[str]:
     """The same in sentences."""
     out = [
-        f"Stored for {period(log.hours / 24)}: a constant {effective_temperature(list(log.profile)):.1f} °C would have"
-        f" cost as much ({ACTIVATION_ENERGY_EV:g} eV)."
+        f"Stored for {period(log.hours / 24)} by the log that was given: a constant"
+        f" {effective_temperature(list(log.profile)):.1f} °C would have cost as much ({ACTIVATION_ENERGY_EV:g} eV)."
     ]
     for celsius, by in at.items():
         each = ", ".join(f"{by[key]:.4g} h with {key} eV" for key in reversed(by))
         out.append(f"Charge loss as of {each} at {celsius} °C.")
-    if covers is not None and covers < LEAST_COVER:
-        out.append(f"The log covers {100 * covers:.0f} % of the time between seal and verify; the rest is not in it.")
+    if off_hours and log.hours < LEAST_COVER * off_hours:
+        share = 100 * log.hours / off_hours
+        out.append(f"The log covers {share:.0f} % of the time between seal and verify; the rest is not in it.")
+    if off_hours is not None and LEAST_COVER * log.hours > off_hours + SLACK_HOURS:
+        passed = period(off_hours / 24)
+        out.append(f"Only {passed} passed between seal and verify by this host's clock: the log does not fit that.")
     return [*out, WHY_RANGE]
 
 

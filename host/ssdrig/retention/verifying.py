@@ -4,6 +4,7 @@ import json
 import time
 from pathlib import Path
 
+from ssdrig import journal
 from ssdrig.drive.wear import retention
 from ssdrig.errors import DataLost, DriveError, UsageError
 from ssdrig.powerloss.cycle import USUAL
@@ -47,6 +48,16 @@ def given_file(keys) -> bytes | None:
         raise UsageError("a manifest", f"{keys['manifest']}: {error.strerror}", "correct --manifest") from error
 
 
+def sealed_digests(keys) -> list[str] | None:
+    """The digests that the journal of the run has, from whose folder the manifest is; None: it is of no run folder."""
+    if keys["manifest"] == NONE:
+        return None
+    run = Path(keys["manifest"]).resolve().parent.parent
+    if not (run / "events.jsonl").is_file():
+        return None
+    return [str(event.get("digest")) for event in journal.events(run) if event["kind"] == "retention.sealed"]
+
+
 def _verify(one: AtWork) -> dict:
     keys, file = one.keys, given_file(one.keys)
     given_log(keys, 1.0)  # what is wrong with it is said before the drive is touched
@@ -60,6 +71,11 @@ def _verify(one: AtWork) -> dict:
     found = manifests.found(copies, file)
     said = found.manifest
     manifests.same_drive(said, one.stage.bench.drive)
+    label = None if keys["label"] == NONE else keys["label"]
+    whole = len(layouts.PLACES) - len(found.damaged)
+    witnesses = manifests.witnesses(said, whole, label, sealed_digests(keys))
+    manifests.not_before(said, counts[-1], time.time())
+    one.stage.progress.say(witnesses.words)
     at = layouts.of_json(said["layout"])
     for place, why in found.damaged.items():
         _say(one, f"the copy of the manifest in the {place} is not used: {why}")
@@ -70,11 +86,17 @@ def _verify(one: AtWork) -> dict:
             one, f"it was sealed {said['seal']['utc']}, which this host's clock has ahead: how long it lay is not known"
         )
     log = storage.within(given_log(keys, off_hours), sealed_s, now_s)
-    stored = storage.found(log, None if keys["hours"] != NONE else off_hours)
+    stored = storage.found(log, off_hours)
     if log:
         one.book.put(f"{FOLDER}/storage.csv", storage.to_csv(log).encode())
     one.book.put(f"{FOLDER}/manifest.json", json.dumps(said, indent=1).encode())
-    one.tell("retention.found", digest=manifests.digest(said), damaged=found.damaged, sealed_utc=said["seal"]["utc"])
+    one.tell(
+        "retention.found",
+        digest=manifests.digest(said),
+        damaged=found.damaged,
+        sealed_utc=said["seal"]["utc"],
+        witnesses=witnesses._asdict(),
+    )
     run = manifests.run_number(said["run"], said["seed"])
     bad = 0
     for number in range(1, keys["passes"] + 1):

@@ -18,6 +18,7 @@ SETS = {  # option -> (plan, its parameter)
     "celsius": (VERIFY, "celsius"),
     "hours": (VERIFY, "hours"),
     "manifest": (VERIFY, "manifest"),
+    "label": (VERIFY, "label"),
     "passes": (VERIFY, "passes"),
 }
 FAST_WEAR = (
@@ -43,6 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="verify: storage time for --celsius, hours (default: from the seal until now)",
     )
     add("--manifest", metavar="FILE", help="verify: RUN/retention/manifest.json, if no copy on the drive is whole")
+    add("--label", metavar="TEXT", help="verify: the line on the drive's label, or its last 16 digits")
     add(
         "--passes",
         type=int,

@@ -10,6 +10,7 @@ KEYS = {
     "celsius": Key("text", NONE),
     "hours": Key("text", NONE),
     "manifest": Key("file", NONE),
+    "label": Key("text", NONE),
     "class": Key("word", SEALED, words=(SEALED, *REQUIREMENTS)),
     "rest": Key("pause", "0 s"),
     "after": Key("pause", "60 s"),

@@ -1,0 +1,425 @@
+"""A drive at block level for campaigns of power cuts: what it promises, what it does, and the truth of both. It shares
+no code with the judge, nor with the simulated drive: written from the protocol of NBD. A FLUSH covers what was answered
+before it was sent, FUA its own write; nothing is said of trimmed blocks, nor of the parts of a block.
+
+Each page of 4096 bytes has the versions that it got since power returned. A version is legal after a cut unless one
+that had to survive was sent after its answer. An honest drive keeps any legal version of each page, or of each sector;
+one with a fault forgets more, or does something else. What pages then show that they may not is the truth of that
+cut."""
+
+import random
+from collections import deque
+from dataclasses import dataclass, field
+
+import numpy as np
+
+PAGE, SECTOR = 4096, 512
+READ, WRITE, FLUSH, TRIM = 0, 1, 3, 4  # as the protocol numbers them
+EPERM, EIO, EINVAL = 1, 5, 22
+OLDER = 4000  # contents that a drive may roll back to
+S_NS = 1_000_000_000
+
+OF_FLUSH = (
+    "lie_always lie_1in20 lie_coalesce lie_load lie_idle lie_every_1000th lie_first_after_on lie_dirty2M lie_dirty32M"
+    " lie_aftertrim nonatomic flush_race before_flush"
+).split()
+OF_FUA = "fua_always fua_1in20 fua_unal16k fua_unal4k fua_big fua_dirtypage".split()
+OF_CUT = (
+    "stale_sector misdirect2 misdirect_sector lba32 rollback_region rollback_untouched torn_128k zero_page garbage_hdr"
+    " unc trim_neigh ckpt_loss bitflip_cold dup_page second_cycle second_read ghost torn_illegal inversion"
+).split()
+OF_DRIVE = "readonly readonly_eio grow shrink shrink8M allgone other_drive slow20 never".split()
+WITHOUT_CUT = "unstable stale_nocut bitflip_now".split()
+FAULTS = (*OF_FLUSH, *OF_FUA, *OF_CUT, *OF_DRIVE, *WITHOUT_CUT)
+
+
+@dataclass(eq=False)
+class Version:
+    """Of one page. Times are numbers of events; `data` None: trimmed."""
+
+    data: bytes | None
+    begin: int
+    end: int | None = None
+    owed: bool = False  # the drive has promised that it survives
+    kept: bool = False  # it does
+
+
+@dataclass(eq=False)
+class Command:
+    op: int
+    offset: int
+    length: int
+    fua: bool
+    begin: int
+    versions: list[tuple[int, Version]] = field(default_factory=list)
+    end: int | None = None
+
+
+class Drive:
+    """`mode`: "volatile", "through" (the cache is off) or "plp" (all that it answered survives). `fault`: of FAULTS, or
+    "". `lazy_trims`: a trimmed page shows its old content until it is collected, and zeros then; else anything.
+    `t_ns` is the caller's clock. `truth`: {number of the cut: {page: the fault}}; `shown`: of these the pages that were
+    read before anything was written over them; `events`: {number of the cut: what is wrong with the drive itself}."""
+
+    def __init__(self, size: int, seed: int = 1, fault: str = "", mode: str = "volatile", lazy_trims: bool = False):
+        self.size = self.capacity = size
+        self.mode, self.fault, self.lazy_trims = mode, fault, lazy_trims
+        self.now = np.zeros(size, np.uint8)  # what a read returns
+        self.chance, self.wrong = random.Random(f"{seed} drive"), random.Random(f"{seed} fault")
+        self.t_ns = self.tick = self.cuts = self.flushes = 0
+        self.pages: dict[int, list[Version]] = {}  # versions since power returned
+        self.base: dict[int, bytes] = {}  # of these pages, before them
+        self.trimmed: set[int] = set()  # nothing durable was written since
+        self.answered: list[Command] = []  # writes that no FLUSH has covered
+        self.unkept: list[Command] = []  # writes that would be lost
+        self.under_way: set[Command] = set()
+        self.last_flush = self.flushed_at_ns = 0
+        self.trims = 0
+        self.older: deque[tuple[int, bytes]] = deque(maxlen=OLDER)  # page, a content of it that was replaced
+        self.bad: dict[int, int] = {}  # page -> reads that fail
+        self.twice: dict[int, bytes] = {}  # page -> what it shows from its second read on
+        self.delayed: dict[int, bytes] = {}  # page -> what it shows after the next cut
+        self.truth: dict[int, dict[int, str]] = {}
+        self.shown: dict[int, set[int]] = {}
+        self.events: dict[int, str] = {}
+        self.pending: dict[int, int] = {}  # damaged page, not read yet -> cut
+        self.by_itself: set[int] = set()
+        self.later: list[Command] = []
+        self.refuses, self.ready_s, self.away = 0, 0.1, False
+
+    # ---- commands
+
+    def begin(self, op: int, offset: int, length: int, fua: bool = False, data: bytes | None = None) -> Command:
+        """The drive gets a command; end() is its answer."""
+        self.tick += 1
+        command = Command(op, offset, length, fua, self.tick)
+        if op in (WRITE, TRIM) and not self.refuses:
+            assert offset % PAGE == length % PAGE == 0 <= offset and offset + length <= self.size
+            for page in range(offset // PAGE, (offset + length) // PAGE):
+                at = page * PAGE - offset
+                self._put(command, page, None if data is None else data[at : at + PAGE])
+            self.trims += op == TRIM
+        self.under_way.add(command)
+        if self.fault in ("stale_nocut", "bitflip_now") and self.wrong.random() < 0.002:
+            self._change_by_itself()
+        return command
+
+    def _change_by_itself(self) -> None:
+        """A page changes while the drive has its power; the next cut is where it must be found."""
+        page, data = self.wrong.choice(self.older or [(0, bytes(PAGE))])
+        if page not in self.pages and page not in self.trimmed:
+            was = self._page(page)
+            self._show(page, data if self.fault == "stale_nocut" else self._flipped(page))
+            if was != self._page(page):
+                self.by_itself.add(page)
+
+    def _put(self, command: Command, page: int, data: bytes | None) -> None:
+        if page not in self.pages:
+            self.pages[page], self.base[page] = [], self._page(page)
+            self.older.append((page, self.base[page]))
+        version, of = Version(data, command.begin), self.pages[page]
+        under = bool(of) and of[-1].end is None and self.chance.random() < 0.3  # both are under way: either may win
+        of.insert(len(of) - under, version)
+        command.versions.append((page, version))
+        for marks in (self.pending, self.bad, self.twice):
+            marks.pop(page, None)  # what was damaged and never read is overwritten
+        self.by_itself.discard(page)
+        if under:
+            return
+        if data is not None:
+            self._show(page, data)
+        elif not self.lazy_trims or self.chance.random() < 0.3:
+            self._show(page, self._of_trimmed(page))
+
+    def end(self, command: Command) -> int:
+        """The answer goes out: 0 or an errno."""
+        self.tick += 1
+        command.end = self.tick
+        self.under_way.discard(command)
+        if command.op == FLUSH:
+            self._flush(command)
+        elif command.op in (WRITE, TRIM):
+            if self.refuses:
+                return self.refuses
+            promised = command.fua or self.mode != "volatile"
+            for _, version in command.versions:
+                version.end, version.owed = command.end, promised
+            if promised and not self._fua_fails(command):
+                self._keep([command])
+            else:
+                self.unkept.append(command)
+            self.answered.append(command)
+        return 0
+
+    def _keep(self, commands: list[Command]) -> None:
+        for command in commands:
+            for _, version in command.versions:
+                version.kept = True
+
+    def _flush(self, flush: Command) -> None:
+        """All that was answered before the FLUSH was sent survives."""
+        self.flushes += 1
+        before = lambda of: [each for each in of if each.end is not None and each.end < flush.begin]
+        covered, real = before(self.answered), before(self.unkept)
+        rest = set(self.answered) - set(covered)
+        self.answered = [each for each in self.answered if each in rest]
+        for command in covered:
+            for _, version in command.versions:
+                version.owed = True
+        kept = self._flushed(real, flush)
+        self._keep(kept)
+        gone = set(kept)
+        self.unkept = [each for each in self.unkept if each not in gone]
+        self.last_flush, self.flushed_at_ns, self.trims = self.tick, self.t_ns, 0
+
+    def _flushed(self, real: list[Command], flush: Command) -> list[Command]:
+        """What of these writes the FLUSH keeps."""
+        dirty = sum(each.length for each in real)
+        lies = {
+            "lie_always": True,
+            "lie_1in20": self.wrong.random() < 0.05,
+            "lie_coalesce": self.tick - self.last_flush < 30 and self.last_flush > 0,
+            "lie_load": len(self.under_way) >= 32,
+            "lie_idle": self.t_ns - self.flushed_at_ns > S_NS,
+            "lie_every_1000th": self.flushes % 1000 == 0,
+            "lie_first_after_on": self.last_flush == 0,
+            "lie_dirty2M": dirty > 2 << 20,
+            "lie_dirty32M": dirty > 32 << 20,
+            "lie_aftertrim": self.trims > 0,
+        }
+        if lies.get(self.fault):
+            return []
+        if self.fault == "nonatomic":
+            return real[: len(real) // 2]
+        if self.fault == "flush_race":
+            return real[:-3]
+        if self.fault == "before_flush":  # its work begins with its answer, and takes its time
+            real, self.later = self.later, real
+        return real
+
+    def _fua_fails(self, command: Command) -> bool:
+        if not command.fua:
+            return False
+        page = command.offset // PAGE
+        return {
+            "fua_always": True,
+            "fua_1in20": self.wrong.random() < 0.05,
+            "fua_unal16k": command.offset % (4 * PAGE) > 0,
+            "fua_unal4k": command.offset % PAGE > 0,
+            "fua_big": command.length > PAGE,
+            "fua_dirtypage": any(each.begin < command.begin and not each.kept for each in self.pages.get(page, [])),
+        }.get(self.fault, False)
+
+    def read(self, offset: int, length: int) -> bytes | int:
+        """The bytes, or an errno."""
+        if offset + length > self.capacity:
+            return EINVAL
+        watched = self.pending or self.bad or self.twice
+        for page in range(offset // PAGE, -(-(offset + length) // PAGE)) if watched else ():
+            self._noticed(page)
+            if page in self.bad:
+                return EIO
+            if page in self.twice:
+                if page in self.delayed:
+                    self._show(page, self.twice.pop(page))
+                    self.truth.setdefault(self.cuts, {})[page] = self.fault
+                    self.pending[page] = self.cuts
+                    self._noticed(page)
+                    del self.delayed[page]
+                else:
+                    self.delayed[page] = self.twice[page]
+        data = self.now[offset : offset + length].tobytes()
+        if self.fault == "unstable" and self.wrong.random() < 0.01:
+            flipped = bytearray(data)
+            flipped[self.wrong.randrange(length)] ^= 1
+            return bytes(flipped)
+        return data
+
+    def _noticed(self, page: int) -> None:
+        if page in self.pending:
+            self.shown.setdefault(self.pending.pop(page), set()).add(page)
+
+    # ---- power
+
+    def cut(self) -> None:
+        """The power goes: of each page any version is left that is not older than a kept one."""
+        self.cuts += 1
+        touched = set(self.pages)
+        for page in touched:
+            self._show(page, self._survivor(page))
+        for page in self.trimmed - touched:
+            if self.chance.random() < 0.1:  # collected now
+                self._show(page, self._of_trimmed(page))
+        shown = {page: self._page(page) for page in self.delayed} if self.fault != "second_read" else {}
+        late = {page: data for page, data in self.delayed.items() if page not in touched} if shown else {}
+        for page, data in late.items():
+            self._show(page, data)
+        self.delayed = {} if shown else self.delayed
+        changed = self._damage(touched) if self.fault in OF_CUT else set()
+        changed |= {page for page, data in late.items() if shown[page] != data} | (self.by_itself - touched)
+        self.by_itself = set()
+        self._of_drive(changed)
+        self.truth[self.cuts] = {page: self.fault or "?" for page in touched | changed if not self._legal(page)}
+        self.pending |= dict.fromkeys(self.truth[self.cuts], self.cuts)
+        for page, of in self.pages.items():
+            durable = max((each.begin for each in of if each.owed and each.data is not None), default=-1)
+            trims = [each for each in of if each.data is None and (each.end is None or each.end > durable)]
+            self.trimmed.discard(page) if durable >= 0 else None
+            self.trimmed |= {page} if trims else set()
+        self.pages, self.base, self.answered, self.unkept, self.under_way = {}, {}, [], [], set()
+        self.last_flush, self.trims, self.later = 0, 0, []
+
+    def versions(self, page: int, flag: str) -> list[Version]:
+        """What the page may show after a cut: nothing that was answered before a version with this flag was sent."""
+        of = self.pages[page]
+        last = max((each.begin for each in of if getattr(each, flag) and each.data is not None), default=-1)
+        base = [] if last >= 0 else [Version(self.base[page], 0, 0)]
+        return base + [each for each in of if each.end is None or each.end > last]
+
+    def _survivor(self, page: int) -> bytes:
+        """The order of versions that overlap in time is the drive's own; a kept one ends all before it."""
+        of = [Version(self.base[page], 0, 0), *self.pages[page]]
+        kept = [i for i, each in enumerate(of) if each.kept and each.data is not None]
+        of = of[kept[-1] :] if kept else of
+        keen = self.chance.random()
+        chosen = of[0] if keen < 0.4 else of[-1] if keen < 0.6 else self.chance.choice(of)
+        out = self._of_trimmed(page) if chosen.data is None else chosen.data
+        others = [each.data for each in of if each.data is not None and each is not chosen]
+        if others and self.chance.random() < 0.1:  # NBD promises of no block that it is whole
+            at = SECTOR * self.chance.randrange(1, PAGE // SECTOR)
+            out = out[:at] + self.chance.choice(others)[at:]
+        return out
+
+    def _of_trimmed(self, page: int) -> bytes:
+        kind = 0.0 if self.lazy_trims else self.chance.random()
+        if kind < 0.6:
+            return bytes(PAGE)
+        return b"\xff" * PAGE if kind < 0.7 else self.chance.randbytes(PAGE) if kind < 0.8 else self._page(page)
+
+    def _legal(self, page: int) -> bool:
+        """Whether each sector is that of some version that the page may show; of a page that nobody wrote: no."""
+        of = self.versions(page, "owed") if page in self.pages else []
+        durable = any(each.owed and each.data is not None for each in self.pages.get(page, []))
+        if page in self.trimmed and not durable or any(each.data is None for each in of):
+            return True
+        if page in self.bad:
+            return False
+        data = self._page(page)
+        parts = range(0, PAGE, SECTOR)
+        return all(
+            any(data[at : at + SECTOR] == each.data[at : at + SECTOR] for each in of if each.data) for at in parts
+        )
+
+    # ---- what a fault does when the power goes
+
+    def _damage(self, touched: set[int]) -> set[int]:
+        """The pages that the fault changes at this cut."""
+        rng = self.wrong
+        durable = sorted(page for page in touched if any(each.owed for each in self.pages[page]) and self._data(page))
+        open_ = sorted(page for page in touched if any(each.end is None for each in self.pages[page]))
+        before = {}
+        change = lambda page, data: (before.setdefault(page, self._page(page)), self._show(page, data))
+        last = self.size // PAGE - 1
+        cold = sorted({page for page, _ in self.older if page not in touched})
+        one = rng.choice(durable) if durable else None
+        if self.fault == "ghost":
+            for page in open_:
+                newest = self.pages[page][-1].data
+                if newest is not None and newest != self._page(page) and len(self.delayed) < 4:
+                    self.delayed[page] = newest
+        elif self.fault == "second_cycle":
+            for page in open_[:2]:
+                self.delayed[page] = self._flipped(page)
+        elif self.fault == "second_read" and one is not None:
+            self.twice[one] = self._flipped(one)
+        elif self.fault == "rollback_untouched":
+            for page in rng.sample(cold, min(16, len(cold))):
+                change(page, next(data for other, data in self.older if other == page))
+        elif self.fault == "ckpt_loss":
+            for page in rng.sample(cold, min(8, len(cold))):
+                change(page, next(data for other, data in self.older if other == page))
+        elif self.fault == "bitflip_cold":
+            page = rng.randrange(last)
+            change(page, self._flipped(page)) if page not in touched and self._page(page).strip(b"\0") else None
+        elif self.fault == "trim_neigh":
+            edges = [page for page in touched if self.pages[page][-1].data is None and page + 1 not in touched]
+            for page in edges[:4]:
+                change(min(page + 1, last), bytes(PAGE))
+        elif one is None:
+            return set()
+        elif self.fault == "stale_sector":
+            at = SECTOR * rng.randrange(PAGE // SECTOR)
+            data, old = self._page(one), self.base[one]
+            change(one, data[:at] + old[at : at + SECTOR] + data[at + SECTOR :])
+        elif self.fault == "torn_illegal":
+            data, old = self._page(one), self.base[one]
+            change(one, data[: 3 * SECTOR] + old[3 * SECTOR : 5 * SECTOR] + data[5 * SECTOR :])
+        elif self.fault == "misdirect2":
+            data = self._page(one)
+            change(one, self.base[one])
+            change(min(one + 2, last), data)
+        elif self.fault == "misdirect_sector":
+            data = self._page(one)
+            change(one, data[-SECTOR:] + data[:-SECTOR])
+        elif self.fault == "lba32":
+            change(one ^ (last + 1) // 2, self._page(one))
+            change(one, self.base[one])
+        elif self.fault == "rollback_region":
+            for page in range(one // 64 * 64, min(one // 64 * 64 + 64, last)):
+                older = self.base.get(page) or next((data for other, data in self.older if other == page), None)
+                change(page, older) if older else None
+        elif self.fault == "torn_128k":
+            for page in durable[len(durable) // 2 :][:32]:
+                change(page, self.base[page])
+        elif self.fault == "zero_page":
+            change(one, bytes(PAGE))
+        elif self.fault == "garbage_hdr":
+            data = self._page(one)
+            change(one, data[:64] + rng.randbytes(PAGE - 64))
+        elif self.fault == "unc":
+            self.bad[one] = 1 << 30
+            return {one}
+        elif self.fault == "dup_page":
+            change(one, self._page(rng.choice(durable + cold)))
+        elif self.fault == "inversion":
+            of = [each.data for each in self.pages[one] if each.data]
+            change(one, of[-2] if len(of) > 1 else self.base[one])
+        return {page for page, data in before.items() if data != self._page(page)}
+
+    def _data(self, page: int) -> bool:
+        return all(each.data is not None for each in self.pages[page])
+
+    def _of_drive(self, changed: set[int]) -> None:
+        """What happens to the drive as a whole, at its third cut or from it on."""
+        if self.cuts != 3 or self.fault not in OF_DRIVE:
+            return
+        self.events[self.cuts] = self.fault
+        if self.fault in ("readonly", "readonly_eio"):
+            self.refuses = EPERM if self.fault == "readonly" else EIO
+        elif self.fault in ("grow", "shrink", "shrink8M"):
+            self.capacity = {"grow": 2 * self.size, "shrink": self.size // 2, "shrink8M": 8 << 20}[self.fault]
+        elif self.fault in ("allgone", "other_drive"):
+            self.now[:] = 0
+            changed |= set(range(self.size // PAGE))
+        elif self.fault == "slow20":
+            self.ready_s = 20.0
+        elif self.fault == "never":
+            self.away = True
+
+    def power_on(self) -> float | None:
+        """Seconds until it answers; None: never."""
+        ready_s, self.ready_s = self.ready_s, 0.1
+        return None if self.away else ready_s
+
+    # ---- bytes
+
+    def _page(self, page: int) -> bytes:
+        return self.now[page * PAGE : (page + 1) * PAGE].tobytes()
+
+    def _show(self, page: int, data: bytes) -> None:
+        self.now[page * PAGE : (page + 1) * PAGE] = np.frombuffer(data, np.uint8)
+
+    def _flipped(self, page: int) -> bytes:
+        data = bytearray(self._page(page))
+        data[self.wrong.randrange(PAGE)] ^= 1 << self.wrong.randrange(8)
+        return bytes(data)

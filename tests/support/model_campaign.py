@@ -1,0 +1,193 @@
+"""A campaign of power cuts against the faulty drive in model time: the project's writer, reading and judging, with
+nothing of the run around them. What is found is compared with the drive's own truth."""
+
+import itertools
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from support.faulty_drive import FAULTS, Drive
+from support.model_link import ModelLink
+
+from ssdrig.powerloss import fill, health, judging, layout, readback, record, schedule, verdict
+from ssdrig.powerloss.aim import Plan
+from ssdrig.powerloss.contents import Contents, damage_spreads
+from ssdrig.powerloss.cycle import Lived
+from ssdrig.powerloss.health import DEAD_CYCLES, State
+from ssdrig.powerloss.history import History
+from ssdrig.powerloss.promise import ACK, FLUSH, Promise
+from ssdrig.powerloss.supply import Outcome
+from ssdrig.powerloss.tally import Tally
+from ssdrig.powerloss.writer import Writer
+
+RUN = 0x5EED
+SESSION_NS = (5_000_000, 40_000_000)
+OFF_NS = (500_000_000, 2_000_000_000)
+SETTLE_NS = 2_000_000_000
+CANARIES = 64
+
+
+class Found(NamedTuple):
+    """`sessions`: records; `accused`: {session: {block: first session that may have done it}}; `cut_of`: {number of the
+    cut, as the drive counts: session}."""
+
+    sessions: list[dict]
+    accused: dict[int, dict[int, int]]
+    cut_of: dict[int, int]
+    tally: Tally
+    commands: int
+
+
+def promise(mode: str) -> Promise:
+    kind = FLUSH if mode == "volatile" else ACK
+    return Promise(kind, 4096, 0, 0, 0, None, True, "NBD: what FLUSH or FUA covers is kept")
+
+
+def campaign(
+    drive: Drive,
+    folder: Path,
+    cuts: int,
+    seed: int,
+    window_bytes: int,
+    controls: int = 2,
+    whole: Callable[[int], bool] | None = None,
+    limit_s: float | None = None,
+) -> Found:
+    """So many cuts at random times, with control sessions between them. `whole`: which sessions read all of the window;
+    None: as a campaign does."""
+    link, held = ModelLink(drive, seed), promise(drive.mode)
+    places = layout.make(4096, drive.size, window_bytes, CANARIES)
+    fill.fill(link, places, RUN)
+    contents = Contents(places, verdict.known(places.base_blocks, fill.SEQ))
+    plan = schedule.cuts(seed, cuts, controls, {"random": 1}, {"command": 1}, False)
+    found = Found([], {}, {}, Tally(), 0)
+    before, next_seq, felt, commands = State(0.0, capacity_bytes=link.size_bytes), 1, False, 0
+    for n, cut in enumerate(plan):
+        path = folder / "history.bin"
+        path.unlink(missing_ok=True)
+        book = History(path, next_seq)
+        writer = Writer(link, book, places, held, RUN, cut.number, cut.seed, contents.known.content)
+        lived = _lived(link, writer, book, cut)
+        next_seq, commands = book.next_seq, commands + len(lived.rows)
+        book.close()
+        if lived.outcome is not None:
+            found.cut_of[drive.cuts] = cut.number
+        if lived.outcome is not None and lived.ready_s is None:
+            blocks, after = _nothing(), State(None)
+            judged = _judge(cut, lived, blocks, link, held, before, after, found, felt, limit_s)
+            _add(found, cut, judged, blocks)
+            break
+        after = State(lived.ready_s if lived.outcome else before.ready_s, capacity_bytes=link.size_bytes)
+        all_of_it = contents.is_whole(n, len(plan)) if whole is None else whole(n) or n == len(plan) - 1
+        more = True
+        while more:
+            runs = contents.wanted(lived.rows, cut.seed, all_of_it)
+            blocks = contents.asked(readback.read(link, places, RUN, contents.known.content, runs, lived.rows))
+            if cut.control:
+                again = readback.again(link, places, RUN, contents.known.content, blocks)
+                blocks = blocks._replace(seen=record.agreed(blocks.seen, again))
+            judged = _judge(cut, lived, blocks, link, held, before, after, found, felt, limit_s)
+            more = not all_of_it and damage_spreads(len(judged.verdict.failed()), found.tally.broken)
+            all_of_it = all_of_it or more
+        felt = felt or lived.outcome is not None
+        before = health.compared(before, after)
+        _add(found, cut, judged, blocks)
+        if judged.harness:
+            break
+        fill.flush(link)
+        contents.take(lived.rows, blocks, judged.verdict, held, cut.number, all_of_it)
+    return found._replace(commands=commands)
+
+
+def _lived(link: ModelLink, writer: Writer, book: History, cut: schedule.Cut) -> Lived:
+    chance = np.random.default_rng([cut.seed, 1])
+    end_ns = link.now_ns() + int(chance.integers(*SESSION_NS))
+    if cut.control:
+        ended = writer.write(end_ns)
+        settled_ns = writer.settle(SETTLE_NS)
+        return Lived(book.written(), end_ns, ended.t_ns, settled_ns, None, Plan(cut.control, end_ns))
+    link.cut_at_ns = end_ns
+    ended = writer.write(end_ns + SETTLE_NS)
+    writer.settle(SETTLE_NS)
+    on_ns = max(link.t_ns, end_ns) + int(chance.integers(*OFF_NS))
+    ready_s = link.power_on(on_ns)
+    settled_ns = writer.settle(SETTLE_NS)
+    outcome = Outcome(end_ns, 1000, on_ns, (on_ns - end_ns) / 1e9)
+    lived = Lived(book.written(), end_ns, ended.t_ns, settled_ns, outcome, Plan("random", end_ns), link_lost=True)
+    lived.ready_s, lived.tries = ready_s, 1 if ready_s is not None else DEAD_CYCLES
+    return lived
+
+
+def _judge(cut, lived, blocks, link, held, before, after, found: Found, felt, limit_s) -> judging.Judged:
+    usual_s, last = health.usual_s(found.tally.ready_s), found.tally.last_cut
+    none = lambda lba: None
+    how = before, after, usual_s, None, none, found.tally.before(cut.number), limit_s, felt, last
+    return judging.judge(cut, lived, blocks, link.t_ns + 1, held, True, *how)
+
+
+def _add(found: Found, cut: schedule.Cut, judged: judging.Judged, blocks: verdict.Blocks) -> None:
+    found.tally.add(judged.record)
+    found.sessions.append(judged.record)
+    since = verdict.since(blocks, judged.verdict, cut.number)
+    found.accused[cut.number] = {int(blocks.lba[i]): int(since[i]) for i in judged.verdict.failed()}
+
+
+def _nothing() -> verdict.Blocks:
+    empty = np.zeros(0, np.int64)
+    return verdict.Blocks(empty, empty, empty, np.zeros(0, bool))
+
+
+class Compared(NamedTuple):
+    """Blocks: `false` accused and innocent, `right` accused with an interval that has the cut that did it, `wrong` with
+    another one, `missed`: damaged and read, and not accused. `bad`: cuts that did damage, `found` of them."""
+
+    false: int
+    right: int
+    wrong: int
+    missed: int
+    bad: int
+    found: int
+
+
+def compared(drive: Drive, found: Found) -> Compared:
+    """With the drive's truth: each accused block must have been damaged, in the interval that is given."""
+    damaged: dict[int, list[int]] = {}  # block -> sessions whose cut damaged it
+    for cut, pages in drive.truth.items():
+        for page in pages:
+            damaged.setdefault(page, []).append(found.cut_of.get(cut, 1 << 30))
+    false = right = wrong = 0
+    known: set[tuple[int, int]] = set()
+    for number, blocks in found.accused.items():
+        for block, first in blocks.items():
+            did = [each for each in damaged.get(block, []) if each <= number]
+            inside = [each for each in did if first <= each]
+            false, right, wrong = false + (not did), right + bool(inside), wrong + bool(did and not inside)
+            known |= {(block, each) for each in inside}
+    shown = {(page, found.cut_of[cut]) for cut, pages in drive.shown.items() if cut in found.cut_of for page in pages}
+    bad = {cut for _, cut in shown}
+    return Compared(false, right, wrong, len(shown - known), len(bad), len({cut for _, cut in known} & bad))
+
+
+def main(cuts: int, seeds: int, *faults: str) -> None:
+    """A line for each fault and seed: `honest` is none of them, in each mode of the cache."""
+    modes = {"honest": ("volatile", "through", "plp")}
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
+        for fault in faults or ("honest", *FAULTS):
+            for seed, mode in itertools.product(range(1, seeds + 1), modes.get(fault, ("volatile",))):
+                drive = Drive(64 << 20, seed, "" if fault == "honest" else fault, mode)
+                found = campaign(drive, Path(folder), cuts, seed, 16 << 20, cuts // 20)
+                error, failing = found.tally.outcome(Path(folder)), found.tally.failing
+                names = sorted({name for each in found.sessions for name in each["findings"]})
+                print(
+                    f"{fault:18} {mode:8} seed {seed}: exit {error.exit_code if error else 0:2},"
+                    f" {found.tally.cuts} cuts, {found.commands} commands, failing {failing.least}..{failing.most},"
+                    f" {found.tally.suspicious} suspicious, {compared(drive, found)} {' '.join(names)}",
+                    flush=True,
+                )
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), int(sys.argv[2]), *sys.argv[3:])
