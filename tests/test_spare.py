@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from ssdrig.plan import values
-from ssdrig.rules import ends, spare
+from ssdrig.rules import ends, spare, steady
 from ssdrig.rules.spare import Spare
 
 GB, GIB = 10**9, 1 << 30
@@ -125,3 +125,10 @@ def test_no_count_breaks_it():
         watch = ends.Watch(UNTIL, 1000, filled(1000))
         watch.met(counts, 10)
     assert spare.used_up([], [], filled(1000)) is None
+
+
+def test_drive_writes_stand_beside_a_verdict():
+    made = {"drive_writes": 1.4, "past_spare": True, "past_spare_by": "cliff"}
+    assert "1.40 drive writes" in steady.rests_on(made)
+    assert steady.rests_on(made | {"past_spare": False}) != steady.rests_on(made)
+    assert steady.rests_on(steady.untested("short")) == "" == steady.rests_on({})

@@ -36,7 +36,7 @@ from ssdrig.report import (
     trust_strip,
 )
 from ssdrig.report.terms import BY_KEY, number, with_error
-from ssdrig.rules import windows
+from ssdrig.rules import steady, windows
 from ssdrig.words import size
 
 SHORT = [
@@ -409,4 +409,5 @@ def steady_words(verdict: dict | None) -> str:
     if verdict is None or verdict["passed"] is None:
         return "not tested"
     said = f"range {number(verdict['range_percent'], 1)} %, slope {number(verdict['slope_percent'], 1)} %"
-    return f"{'yes' if verdict['passed'] else 'no'}: {said}"
+    at = steady.rests_on(verdict)
+    return f"{'yes' if verdict['passed'] else 'no'}: {said}{f', {at}' if at else ''}"

@@ -207,6 +207,8 @@ def steady_words(tables: list[Table], names: list[str]) -> str:
 
 def _said_of(one: Verdict) -> str:
     verdict, of = one.verdict, f"{one.path.partition(' ')[0]}, {one.words}"
+    at = rule.rests_on(verdict)
+    of += f", {at}" if at else ""
     if verdict["passed"] is None:
         return f"{of} (not tested: {verdict['why']})"
     spread, slope, limits = (

@@ -15,6 +15,7 @@ from ssdrig.report.found import said
 from ssdrig.report.shown import doubt_at, figure, plus_minus, uncertain_at
 from ssdrig.report.shown_points import formula_of as by_formula
 from ssdrig.report.terms import number
+from ssdrig.rules import steady
 from ssdrig.uncertain import Uncertain
 
 IDLE = (("background", "after-again"), ("load-line", "rest"), ("consistency", "idle"))  # where rest is measured
@@ -48,7 +49,8 @@ def of_plan(each: Table) -> list[str]:
 
 def _named(one: Verdict) -> str:
     untested = f"; not tested: {one.verdict['why']}" if one.verdict["passed"] is None else ""
-    return f"{one.path.partition(' ')[0]} ({one.words}{untested})"
+    at = steady.rests_on(one.verdict)
+    return f"{one.path.partition(' ')[0]} ({one.words}{f', {at}' if at else ''}{untested})"
 
 
 def line_of(each: Table, path: str) -> load_line.Line:

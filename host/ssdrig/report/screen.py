@@ -13,6 +13,7 @@ from ssdrig.report import cuts_said, found, kept_said, over_op, phases, repeats,
 from ssdrig.report.plan_page import labels
 from ssdrig.report.shown import figure
 from ssdrig.report.terms import with_error
+from ssdrig.rules import steady
 
 OWN_PAGE = (None, "consistency")  # of what plan: runs older than plans, and the main job, have a page of their own
 
@@ -102,7 +103,8 @@ def of_plan(each: Table) -> list[str]:
     out += [f"  {row.act.path}, {line}" for row in each.rows for line in found.said(row)]
     for one in each.verdicts:
         said = "steady" if one.verdict["passed"] else f"STEADY STATE NOT ACHIEVED{_why(one.verdict)}"
-        out.append(f"  {one.path.partition(' ')[0]}, {one.words}: {said}")
+        at = steady.rests_on(one.verdict)
+        out.append(f"  {one.path.partition(' ')[0]}, {one.words}: {said}{f', {at}' if at else ''}")
     out += [f"  {said}" for said in [little.words(each.rows)] if said]
     out += [f"  {said}" for said in gaps.words(each.rows)]
     for _, life in rated_life.lives(each):

@@ -274,6 +274,8 @@ def numbers(verdict: dict, shown: Unit) -> str:
         ("Line", f"{shown.text(verdict['b'])} {sign} {shown.text(abs(verdict['m']))} × n", f"r = {r}"),
         ("Steady state", "yes" if verdict["passed"] else "no", ""),
     ]
+    if at := rule.rests_on(verdict):
+        rows.append(("Reached" if verdict["passed"] else "Asked", at, ""))
     if verdict.get("error_percent") is not None:
         bar, most = verdict["error_percent"], verdict["error_limit_percent"]
         rows.insert(3, ("Average of all rounds known to", f"{number(bar, 1)} %", f"or at most {most:g} %"))

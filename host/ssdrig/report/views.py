@@ -6,6 +6,7 @@ from typing import NamedTuple
 from ssdrig.analysis import window_figures
 from ssdrig.report import phases
 from ssdrig.report.terms import number
+from ssdrig.rules import steady as rule
 
 ORDER = ("steady", "all", "fresh")  # and then those that --window names
 HIDE = 'body:has(#view-{0}:checked) [data-view]:not([data-view="{0}"]) {{ display: none !important }}'
@@ -103,7 +104,7 @@ def steady(verdict: dict) -> str:
     return (
         f"<b>{'yes' if verdict['passed'] else 'no'}</b>: average {number(verdict['average'], 0)} IOPS,"
         f" range {number(verdict['range_percent'], 1)} % (limit 20), slope {number(verdict['slope_percent'], 1)} %"
-        f" (limit 10), line {line}"
+        f" (limit 10), line {line}{', ' * bool(at := rule.rests_on(verdict))}{at}"
     )
 
 

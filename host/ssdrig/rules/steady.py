@@ -97,6 +97,17 @@ def words(verdict: dict) -> str:
     return said + (f", slope {slope:.0f} % of {limits.slope_percent:g} %" if limits.slope_percent else "")
 
 
+def rests_on(verdict: dict) -> str:
+    """ "at 1.4 drive writes since the purge, past the cliff (raw NAND)"; "" where nobody counted them."""
+    made = verdict.get("drive_writes")
+    if made is None:
+        return ""
+    by = {"raw": "raw NAND", "cliff": "seen", "written": "drive writes"}.get(str(verdict.get("past_spare_by")))
+    past = f", past the cliff ({by})" if verdict.get("past_spare") else ""
+    past = ", NOT PAST THE CLIFF for sure" if verdict.get("past_spare") is False else past
+    return f"at {made:.2f} drive writes since the purge{past}"
+
+
 def excess(verdict: dict) -> float:
     """How far a verdict is from passing, as a share of the limits: at most 1 passes; 0 where nothing was tested."""
     if verdict["range_percent"] is None:
