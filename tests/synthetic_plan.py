@@ -77,7 +77,7 @@ class Writer:
     def load(self, path: str, iops, watts: float, block=4096, lat_ns=800_000, folder=None, ended=True, **more) -> None:
         """A load with so many I/Os in each second; SMART is not polled."""
         more["fio"] = folder or path
-        self.event("step.start", step=path, **more)
+        self.event("step.start", **{"laid": run.USED_UP} | more, step=path)
         self.t_ns += GAP_NS
         self._power(watts)
         name, fio = path.rpartition("/")[2], self.path / "fio" / (folder or path)

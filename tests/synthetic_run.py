@@ -29,6 +29,8 @@ ENERGY_LSB_J = 16 * 3.2 * CURRENT_LSB_PA * 1e-12  # 0.4 mJ
 TICK0_US = 5_000_000
 C0_GUID = bytes.fromhex("C5AF1028EABFF2A49C4F6F7CC914D5AF")
 TESTED_BYTES = 3_865_051_136
+# what the steps before a load wrote: more than the drive's raw NAND holds
+USED_UP = {"written_bytes": 4 << 32, "valid_bytes": TESTED_BYTES, "churned_bytes": 3 << 32}
 # 12 s plateau, then from the zoom at 12 s: 1000 and 3000 in turn, two seconds of nothing, one of 500
 WINDOW = [1000, 3000] * 8 + [0, 0, 500]
 IOPS = [20000] * 12 + WINDOW
@@ -306,14 +308,14 @@ def write(
     (run / "lock").write_text("")
     events = [(T, "run.start", {"pid": 1}), (T, "clock.anchor", {"utc_ns": UTC_RUN_NS})]
 
-    def step(kind, t0, t1):
-        events.append((t0, "step.start", {"step": kind}))
+    def step(kind, t0, t1, **more):
+        events.append((t0, "step.start", {"step": kind, **more}))
         events.append((t1, "step.end", {"step": kind, "ok": True}))
 
     step("check", T + 1_000_000, T + 100_000_000)
     step("purge", T + 110_000_000, T + 400_000_000)
     step("fill", fill0, fill1)
-    step("load", load0, load1 + 50_000_000)
+    step("load", load0, load1 + 50_000_000, laid=USED_UP)
     step("flush", load1 + 100_000_000, load1 + 600_000_000)
     if idle_s:
         step("idle", idle0, idle0 + idle_s * 1_000_000_000)

@@ -9,6 +9,7 @@ from small_plans import DRIVE, FILL, HEAD, operating_points
 from ssdrig.errors import UsageError
 from ssdrig.plan import cost, state, values
 from ssdrig.rules import choose
+from ssdrig.rules.laid import NOTHING
 from ssdrig.run import dry_run, earlier, engine, prepare, standing
 from ssdrig.run.budget import Budget
 
@@ -108,7 +109,8 @@ def carry_out(monkeypatch, acts, seen=None, shown=SHOWN):
         live=SimpleNamespace(**dict.fromkeys(("begin", "poll_smart", "act", "act_done"), lambda *more: None)),
         stop=SimpleNamespace(check=lambda: None, second_raises=contextlib.nullcontext),
         cut=None,
-        **{"round": None, "means": {}, "seen": seen or {}, "picked": {}},
+        bench=SimpleNamespace(drive={"capacity_bytes": 1 << 30}),
+        **{"round": None, "means": {}, "seen": seen or {}, "picked": {}, "laid": NOTHING},
     )
 
     def load(act, stage, number):

@@ -10,6 +10,7 @@ from ssdrig.errors import UsageError
 from ssdrig.plan import cost
 from ssdrig.report.found import said
 from ssdrig.rules import quiet
+from ssdrig.rules.laid import NOTHING
 from ssdrig.run import budget, dry_run, engine, prepare
 
 FLOOR, WORK = 0.5, 1.5
@@ -109,11 +110,12 @@ def rest(acts, power_W, nand=(10**9, 10**9 + 5 * 10**8), k=1):
 
         act = act_done = lambda self, *more: None
 
-    book = SimpleNamespace(event=lambda kind, **fields: events.append({"kind": kind, **fields}))
+    book = SimpleNamespace(event=lambda kind, **fields: kind == "laid" or events.append({"kind": kind, **fields}))
     stop = SimpleNamespace(check=lambda: None, second_raises=contextlib.nullcontext)
     stage = SimpleNamespace(
         book=book, live=Live(), stop=stop, round=None, means={}, seen={}, dilation=k, cut=None, check=lambda: None
     )
+    stage.laid, stage.bench = NOTHING, SimpleNamespace(drive={"capacity_bytes": 1 << 30})
     assert engine.carry_out(acts, stage, budget.Budget(None)) is None
     return events, seconds[0] // k
 

@@ -8,9 +8,14 @@ known to within a third of itself: below that the interval of the quotient is lo
 import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
+from ssdrig.deferred import Deferred
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    np = Deferred("numpy")
 
 DENOMINATOR_MOST = 1 / 3  # error of a denominator, as a share of it
 LEAST_PERCENT = 1.0  # two runs of one drive repeat no better, whatever the scatter within each says
@@ -54,7 +59,7 @@ def t95(degrees: float) -> float:
     return _T95[n - 1] if n <= len(_T95) else 1.960 + 2.5 / n
 
 
-def mean_error(values: Sequence[float] | np.ndarray) -> float | None:
+def mean_error(values: "Sequence[float] | np.ndarray") -> float | None:
     """The error of the mean of a series, such as of the seconds of a window; None of a single one.
 
     By the differences of neighbouring stretches, of which there are BATCHES: seconds that follow their neighbours count
@@ -133,7 +138,9 @@ class Line(NamedTuple):
     zero: Uncertain
 
 
-def line(x: Sequence[float] | np.ndarray, y: Sequence[float] | np.ndarray, errors: Sequence[float | None] = ()) -> Line:
+def line(
+    x: "Sequence[float] | np.ndarray", y: "Sequence[float] | np.ndarray", errors: Sequence[float | None] = ()
+) -> Line:
     """Least squares. Of FEWEST points and more the errors are from the scatter about the line (Draper and Smith,
     Applied Regression Analysis, 1.4), of two from the `errors` of y, if they are known. Where the slope is not known to
     within a third of itself, the place of 0 is none."""
