@@ -93,7 +93,9 @@ def test_a_cut_that_fails_twice_ends_the_campaign(served, tmp_path):
     assert cli.main(words) == RigError.exit_code and not [each for each in records(tmp_path) if not each["control"]]
 
 
-@pytest.mark.parametrize(("how", "names"), [(LIES, {"LOST_FLUSHED", "LOST_FUA"}), (NO_FUA, {"LOST_FUA"})])
+@pytest.mark.parametrize(
+    ("how", "names"), [(LIES, {"LOST_FLUSHED", "LOST_FUA"}), (NO_FUA, {"LOST_FUA", "LOST_FLUSHED"})]
+)
 def test_a_server_that_lies_is_found_with_a_proof(served, tmp_path, how, names):
     assert cli.main([*served(how), "--stop", "first"]) == PromiseBroken.exit_code
     failed = [each for each in records(tmp_path) if each["failed"]]

@@ -322,4 +322,8 @@ def test_a_live_drive_is_found_and_polled(monkeypatch, capsys):
         lambda drive: asked.append(drive) or {"t_start_ns": 1, "t_end_ns": 2, "simulated": False, "smartctl": NVME},
     )
     code, out, _ = run(capsys, "S5GXNX0R000001", "--json")
-    assert code == 0 and asked == ["S5GXNX0R000001", "S5GXNX0R000001", "the drive"] and json.loads(out)["percentage_used"] == 23
+    assert (
+        code == 0
+        and asked == ["S5GXNX0R000001", "S5GXNX0R000001", "the drive"]
+        and json.loads(out)["percentage_used"] == 23
+    )
