@@ -379,6 +379,8 @@ def test_drive_that_the_kernel_found_anew_has_lost_its_link(drive):
             slot.appearances += appears
 
         it._target.back = back
-        gone = cycle.Lived(np.zeros(0), None, 0, 0, SimpleNamespace(on_ns=0, waited_s=None), Plan("random", 0))
+        gone = cycle.Lived(
+            np.zeros(0), None, 0, 0, SimpleNamespace(on_ns=0, on_late_s=0.0, waited_s=None), Plan("random", 0)
+        )
         it._back(schedule.Cut(1, "random", 0, "command", None, 1, 1.0), gone)
         assert gone.link_lost is bool(appears)

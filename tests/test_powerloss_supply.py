@@ -120,7 +120,7 @@ def test_a_missing_drive_gets_as_many_power_cycles_as_make_it_dead(ended, cycles
     ("then_s", "now_s", "stalled_s"), [(7.0, 7.2, 0.2), (7.0, 7000.0, 3.0), (None, 7.0, 0.0), (7.0, None, 0.0)]
 )
 def test_what_the_host_stood_still_of_the_time_to_be_ready_is_kept(then_s, now_s, stalled_s, monkeypatch):
-    cycle = Cycle(None, None, None, None, 1, 1, {}, lambda *words, **more: None)
+    cycle = Cycle(SimpleNamespace(slot=None), None, None, None, 1, 1, {}, lambda *words, **more: None)
     monkeypatch.setattr(cycle, "there", lambda within_s: "a link")
     monkeypatch.setattr(witness, "thread_waited_s", lambda: now_s)
     back = Outcome(0, 0, time.monotonic_ns() - 3 * 10**9, 0.6, waited_s=then_s)
@@ -130,7 +130,7 @@ def test_what_the_host_stood_still_of_the_time_to_be_ready_is_kept(then_s, now_s
 
 
 def test_ready_does_not_count_the_time_of_the_command_that_gives_the_power(monkeypatch):
-    cycle = Cycle(None, None, None, None, 1, 1, {}, lambda *words, **more: None)
+    cycle = Cycle(SimpleNamespace(slot=None), None, None, None, 1, 1, {}, lambda *words, **more: None)
     monkeypatch.setattr(cycle, "there", lambda within_s: "a link")
     back = supply.CommandSupply("true", "sleep 0.3", lambda: False).cut("command", None, 0.0)
     lived = Lived(np.zeros(0), None, 0, 0, back, None)
