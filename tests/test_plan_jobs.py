@@ -61,5 +61,6 @@ def test_the_words_of_the_command_line_set_what_they_always_did():
         "block_bytes": 4096,
         "queue_depth": 32,
         "threads": 1,
+        "read_percent": 0,
         "fill_block_bytes": 131072,
     }

@@ -79,7 +79,7 @@ def inline(function):
 
 
 FOLDER = _cache_folder()
-FUNCTIONS = 98  # that a first start compiles, for its progress
+FUNCTIONS = 99  # that a first start compiles, for its progress
 LOOK_S = 0.5
 _held = False
 _compiled = 0
