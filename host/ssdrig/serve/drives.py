@@ -85,7 +85,8 @@ def _of_runs(index: Index, runs: list[Run]) -> list[tuple[dict, dict]]:
             if snapshot and snapshot["t_ns"]:
                 utc = Utc(header["started"]["t_ns"], header["started"]["utc_ns"])
                 snapshot |= {"utc_ns": utc.at(snapshot["t_ns"]), "model": run.model, "serial": run.serial}
-                out.append((snapshot, document))
+                if standing.is_a_date(snapshot["utc_ns"]):
+                    out.append((snapshot, document))
         except (JournalError, OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
             continue
     return out
@@ -96,6 +97,7 @@ def _of_watch(watched: Path, run: Run) -> list[tuple[dict, dict]]:
         return []
     try:
         kept = watch_folder.history(watched, run.serial, say=lambda text: None)
-        return [(counters.snapshot(record) | {"utc_ns": record["utc_ns"]}, record) for record in kept]
+        dated = [record for record in kept if standing.is_a_date(record["utc_ns"])]
+        return [(counters.snapshot(record) | {"utc_ns": record["utc_ns"]}, record) for record in dated]
     except (JournalError, OSError):
         return []

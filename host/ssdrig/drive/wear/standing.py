@@ -25,6 +25,11 @@ FORGOTTEN_H = 24  # hours that a drive may forget when it loses its power
 SMALL_FALL = 0.1  # a drive that loses its power between two savings of its counters forgets less, or ENOUGH_BYTES
 
 
+def is_a_date(utc_ns: int | None) -> bool:
+    """Whether a time (ns since 1970) that a file names can be one of a reading: to 2116."""
+    return utc_ns is not None and 0 <= utc_ns < 1 << 62
+
+
 def _day(reading: dict) -> date:
     return datetime.fromtimestamp(reading["utc_ns"] / 1e9, UTC).date()
 
@@ -93,7 +98,7 @@ def report(
     """The snapshot with "limits", "projection", "retention", "wa", "messages" and "unknown" of it. history: earlier
     snapshots of the same drive, by utc_ns; it gives the rate and the write amplification of the workload where it
     can. Of a hard disk limits, projection and retention are empty."""
-    today = _day(snapshot) if snapshot["utc_ns"] else datetime.now(UTC).date()
+    today = _day(snapshot) if is_a_date(snapshot["utc_ns"]) else datetime.now(UTC).date()
     history, broken = consistent(history, snapshot)
     out, read = dict(snapshot), [*history, snapshot]
     out["messages"] = smart_answer.messages(document.get("smartctl"))
