@@ -21,12 +21,15 @@ from ssdrig.retention.reading import Read
 LAYOUT = layouts.make(4096, 200 * MIB, 200 * MIB)
 DRIVE = {"model": "M", "serial": "S1", "capacity_bytes": 200 * MIB, "wear_percent": 3, "class": "client"}
 DRIVE |= {"firmware": "F", "logical_block_bytes": 512, "bound_hours": 8760, "bound_C": 30}
-BASELINE = {"MBps": 500.0, "p50_us": 90.0, "p99_us": 120.0, "max_us": 300.0, "pieces": 5, "each": []}
-SEAL = {"utc": "2026-11-22T12:00:00Z", "smart": {"media_errors": 0, "temperature_C": None}, "idle_W": 0.4}
+BASELINE = {"MBps": 500.0, "p50_us": 90.0, "p99_us": 120.0, "max_us": 300.0, "pieces": 5}
+BASELINE["each"] = [[piece, 500.0, 90.0, 120.0, 300.0] for piece in range(5)]
+WRITTEN = {"bytes": 200 * MIB, "ended_utc": "2026-11-22T11:00:00Z"}
+SMART = {"media_errors": 0, "temperature_C": None, "percentage_used": 3}
+SEAL = {"utc": "2026-11-22T12:00:00Z", "smart": SMART, "idle_W": 0.4}
 
 
 def made(**drive) -> dict:
-    parts = {"drive": DRIVE | drive, "layout": layouts.as_json(LAYOUT), "written": {}, "baseline": BASELINE}
+    parts = {"drive": DRIVE | drive, "layout": layouts.as_json(LAYOUT), "written": WRITTEN, "baseline": BASELINE}
     return manifests.sealed("run-1", 7, parts | {"seal": SEAL})
 
 

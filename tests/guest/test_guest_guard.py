@@ -6,7 +6,7 @@ import hashlib
 import pytest
 
 from guest.machine import COMMAND
-from guest.qemu import BOOT, FDP, NVME, PATHS, SAS, SATA, USB
+from guest.qemu import BOOT, FDP, FIXED, NVME, PATHS, SAS, SATA, USB
 
 pytestmark = pytest.mark.slow
 
@@ -51,7 +51,7 @@ def test_disks_are_known_by_serial_and_interface(guest, needs):
     assert {
         serial: (row["node"], row["interface"], row["capacity_bytes"])
         for serial, row in rows.items()
-        if serial not in (FDP.serial, PATHS.serial)
+        if serial not in (FDP.serial, PATHS.serial, FIXED.serial)
     } == {
         NVME.serial: ("/dev/nvme0n1", "NVMe", NVME.size_bytes),
         SATA.serial: ("/dev/sda", "SATA", SATA.size_bytes),
@@ -59,6 +59,8 @@ def test_disks_are_known_by_serial_and_interface(guest, needs):
         USB.serial: ("/dev/sdc", "USB", USB.size_bytes),
         BOOT.serial: ("/dev/vda", "virtio", BOOT.size_bytes),
     }
+    fixed = rows[FIXED.serial]  # its number depends on whether QEMU has FDP
+    assert (fixed["interface"], fixed["capacity_bytes"]) == ("NVMe", FIXED.size_bytes)
     assert rows[SATA.serial]["model"] == "GUEST-SATA-DISK" and rows[SATA.serial]["firmware"] == "1.5"
     assert rows[SAS.serial]["wwn"] == "naa.5000c50000000002"
     assert rows[SATA.serial]["link"] == "SATA 1.5 Gb/s" and rows[NVME.serial]["link"].startswith("PCIe")

@@ -130,7 +130,7 @@ def test_stranger_and_twin_in_the_place_of_a_held_drive_are_not_written(with_fil
     with holder(guest) as (tell, said):
         assert said.split()[0] == "held"
         assert tell("mark") == "marked\n"
-        for other, answer in ((SMALLER, "UnsafeTarget"), (CLONE, "ExchangedDrive"), (NVME, "wrote")):
+        for other, answer in ((SMALLER, "ChangedDrive"), (CLONE, "ExchangedDrive"), (NVME, "wrote")):
             assert tell("let go") == "let go\n"
             guest.unplug(NVME)
             guest.plug(other)
