@@ -14,6 +14,7 @@ from ssdrig.retention import layout as layouts
 from ssdrig.retention.layout import Layout
 from ssdrig.retention.writing import SEQ
 
+COMMAND_BYTES = 128 << 10  # whatever a slot takes: a baseline's times are compared with those of years later
 OK = 0  # what a block is that holds what was written; the others as record.WORDS_OF has them
 OTHER = record.FOREIGN - 100  # a record of this run, but of another command
 
@@ -32,7 +33,7 @@ class Read(NamedTuple):
 def pieces(transport: Transport, layout: Layout, run: int, wanted: Iterable[int]) -> Iterator[Read]:
     """These pieces, one after the other. Raises DriveError where the drive goes away or hangs."""
     for piece in wanted:
-        rows = layouts.commands(layout, [piece], transport.slots.bytes_each)
+        rows = layouts.commands(layout, [piece], min(COMMAND_BYTES, transport.slots.bytes_each))
         seen, ns, refused = _read(transport, layout, run, rows)
         for i in np.flatnonzero(refused):
             blocks = np.arange(rows[i, 0], rows[i, 0] + rows[i, 1], layout.block_bytes)
