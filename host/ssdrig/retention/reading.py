@@ -12,9 +12,8 @@ from ssdrig.powerloss.history import BLANK
 from ssdrig.powerloss.slots import Transport, carry_out
 from ssdrig.retention import layout as layouts
 from ssdrig.retention.layout import Layout
-from ssdrig.retention.writing import SEQ
+from ssdrig.retention.writing import COMMAND_BYTES, SEQ
 
-COMMAND_BYTES = 128 << 10  # whatever a slot takes: a baseline's times are compared with those of years later
 OK = 0  # what a block is that holds what was written; the others as record.WORDS_OF has them
 OTHER = record.FOREIGN - 100  # a record of this run, but of another command
 

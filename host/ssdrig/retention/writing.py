@@ -15,13 +15,14 @@ from ssdrig.retention.layout import BASELINE, COLD, MOVED, SCRATCH, Layout
 SEQ = 1  # of all that is kept: one version
 DEPTH = 32
 CHURN_BYTES = 4096  # of an overwrite of the scratch, at random
+COMMAND_BYTES = 128 << 10  # whatever a slot takes: a baseline's times are compared with those of years later
 AT_ONCE = 4096  # commands between two looks whether someone wants it to end
 Show = Callable[[int], None]  # is given the bytes written so far
 
 
 def write(transport: Transport, layout: Layout, run: int, seed: int, show: Show = lambda done: None) -> int:
     """The whole region, then FLUSH; bytes written. Raises DriveError where the drive refuses or goes away."""
-    each = transport.slots.bytes_each
+    each = min(COMMAND_BYTES, transport.slots.bytes_each)
     cold = layouts.commands(layout, layouts.of_kinds(layout, (COLD, BASELINE)), each)
     done = _write(transport, layout, run, cold, np.full(len(cold), SEQ), show, 0)
     moved = layouts.commands(layout, layouts.of_kinds(layout, (MOVED,)), each)
