@@ -112,11 +112,11 @@ def test_a_limit_that_is_passed_is_found(monkeypatch):
 @pytest.mark.parametrize(
     "study, rail, changes, what",
     [
-        ("fall", "m2_3v3", {"p_load": 16.5, "led_resistor": 10}, "mean power"),
+        ("drop", "sata_12v", {"led_resistor": 10}, "mean power"),
         ("perst", "m2_3v3", {"held": 0, "perst_series": 1}, "current into a pad of a drive without supply"),
         ("overvoltage", "m2_3v3", {"final": 5, "ovp_reference": 5}, "supply over nominal, wrong supply"),
         ("drop", "sata_5v", {"contact_pins": 1}, "mean current of a contact"),
-        ("softstart", "sata_12v", {"off_pull_down": 10}, "mean power"),
+        ("drop", "sata_12v", {"shunt": 0.1, "p_load": 50}, "mean power"),
     ],
 )
 def test_each_kind_of_limit_can_be_passed(study, rail, changes, what):

@@ -48,6 +48,7 @@ CORNERS: dict[str, dict[str, float]] = {
         "fet_vth": 1.35 / 1.9,
         "small_fet_vth": 0.65 / 1.05,
         "lockout_fet_vth": 1 / 2.1,
+        # TL431B from 0 to 50 C, and the comparator's offset of at most 9 mV (ST LM393, Doc ID 2164, table 3)
         "ovp_reference": 1 - 0.0085 - 0.009 / 2.495,
     },
     "high": {
