@@ -247,7 +247,7 @@ def test_from_1_ms_of_off_on_the_return_is_soft_even_after_the_crowbar(rail, pow
 
 def test_a_crowbar_of_300_us_makes_a_surge():
     """Why the firmware must not join the crowbar to an OFF of less than 1 ms: the ramp has not fallen yet, the rail
-    has."""
+    has. With the gate clamp of revision C it is 14.3 A; the connector carries 4.5 A."""
     assert (
         measures("dip", c_load=1e-4, p_load=9, width=3e-4, discharge=1)["inrush"]
         > 3 * simulate.values("m2_3v3")["connector_limit"]
