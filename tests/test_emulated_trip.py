@@ -55,10 +55,13 @@ def test_the_gate_rises_in_the_stated_time_and_nothing_is_lost(seen, name):
     assert said["opened_us"] - said["t_us"] < fits.LOOP_us
     assert (said["quantity"], said["limit_mA"]) == ("A", 50) and said["seen_mA"] >= 50
     hello = json.loads(emulated.bodies(frames, wire.HELLO)[-1])
-    assert hello["switch"]["tripped"] == [0] and emulated.bodies(frames, wire.LOG) == []
+    logs = emulated.bodies(frames, wire.LOG)
+    # the emulated rail does not fall when its gate opens, so that the discharge resistor has had its heat
+    assert hello["switch"]["tripped"] == [0] and len(logs) <= 1 and all(b"crowbar" in log for log in logs)
 
 
-def test_the_gate_is_high_and_the_discharge_switch_stays_open(seen):
+def test_the_discharge_switch_closes_after_the_gate_and_lets_go(seen):
     levels = [(gpio, level) for _, gpio, level in seen.changes]
-    assert levels.count((10, "High")) == len(STREAMS) and (11, "High") not in levels
-    assert levels.index((10, "High")) < len(levels) - 1, "`q` lets it go"
+    gate, closed = levels.index((10, "High")), levels.index((11, "High"))
+    assert levels.count((10, "High")) == levels.count((11, "High")) == len(STREAMS)
+    assert gate < closed and (11, "Input") in levels[closed:], "the crowbar closes once the gate is open"
