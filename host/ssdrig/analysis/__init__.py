@@ -20,7 +20,7 @@ from ssdrig.analysis.fio import load_fio
 from ssdrig.analysis.power import load_power
 from ssdrig.analysis.rundata import SECOND_NS, Rail, RunData
 from ssdrig.analysis.smart import add_polls, load_smart, place_polls, polls
-from ssdrig.meter import reduced
+from ssdrig.meter import pairing, reduced
 
 __all__ = ["SECOND_NS", "Rail", "RunData", "begin", "load"]
 
@@ -58,7 +58,8 @@ def begin(run: Path) -> RunData:
     """What the journal of a run folder says, nothing measured yet. Raises JournalError if it is none."""
     header = journal.run_header(run)
     state, events = journal.state(run), journal.events(run)
-    data = RunData(header, events, state, why_ended(state, events), int(header["drive"].get("time_dilation") or 1))
+    known = pairing.believed(events)
+    data = RunData(header, known, state, why_ended(state, events), int(header["drive"].get("time_dilation") or 1))
     data.notes += integrity.damage(run)
     data.said = annotations.read(run)
     return data

@@ -22,8 +22,7 @@ from ssdrig.influx.outbox import Outbox
 from ssdrig.influx.running import Running
 from ssdrig.influx.tags import drive_tag, host_tag
 from ssdrig.load import fiolog, fioseconds, playedlog
-from ssdrig.meter import reduced, samples
-from ssdrig.meter.pairing import unpaired
+from ssdrig.meter import pairing, reduced, samples
 from ssdrig.utc import Utc
 
 
@@ -49,7 +48,8 @@ class Emitter:
         self._cuts = cut_points.Cuts(self.run)
         self._power_fields = tuple(self._schema["power"].fields)
         self._together = samples.Together()
-        self._waits = self._unpaired = False
+        self._waits = False
+        self._why_no_power = self._late = ""  # the rig feeds another drive, or it is looked for after the last step
         self._outbox = Outbox(self.run)
         self._turn_s = made.begin(self._outbox, ended)
         self._power = samples.Follower(self.run, turn_ns=self._turn_s * samples.SECOND_NS)
@@ -94,10 +94,13 @@ class Emitter:
         for event in events:
             if event["kind"] == "clock.anchor":
                 self._utc.anchor(event["t_ns"], event["utc_ns"])
+        self._why_no_power = self._why_no_power or pairing.unpaired(events)
         for event in events:
+            self._heed_pairing(event)
+            if why := self._why_no_power or self._late:
+                event = pairing.without_power(event, why)
             fields = {"kind": event["kind"], "text": event_text(event)}
             yield from self._point("rig_event", {}, fields, event["t_ns"])
-            self._heed_pairing(event)
             if event["kind"] == "step.start":
                 running = Running(self.run / job_of(event))
                 self._jobs[job_of(event)] = (event["step"], event["t_ns"], running)
@@ -115,7 +118,7 @@ class Emitter:
         for job, (step, *_) in list(self._jobs.items()):
             yield from self._fio(job, step) if final else self._fio_live(job)
         for rail, second in () if self._waits and not final else self._power.seconds(final):
-            if self._unpaired:
+            if self._why_no_power:
                 continue
             fields = {name: getattr(second, name) for name in self._power_fields}
             yield from self._point("power", {"rail": rail}, fields, second.t_ns)
@@ -133,9 +136,11 @@ class Emitter:
         """Power is sent once the rig is known to feed the drive, and never where it does not."""
         if event["kind"] == "rig.certificate":
             self._waits = True
-        elif event["kind"] == "pairing" or event["kind"] == "step.start" and event["step"] != "check":
-            self._waits = False
-        self._unpaired = self._unpaired or bool(unpaired([event]))
+        elif event["kind"] == pairing.EVENT:
+            self._late = event["why"] if event.get("late") else ""
+            self._waits = bool(self._late)
+        elif event["kind"] == "step.start" and event["step"] != "check":
+            self._waits = bool(self._late)
 
     def _point(self, measurement: str, tags: dict, fields: dict, t_ns: int) -> Iterator[bytes]:
         """The line of a point at t_ns; a nanosecond later if its series has one there."""
@@ -267,7 +272,8 @@ def counts(run: Path) -> Counter[str]:
     points.lp."""
     events = journal.events(run)
     jobs = {job_of(e) for e in events if e["kind"] == "step.start"}
-    schema, smart, rails = line_protocol.read_schema(), Smart(run), _seconds_with_samples(run)
+    schema, smart = line_protocol.read_schema(), Smart(run)
+    rails = [] if pairing.unpaired(events) else _seconds_with_samples(run)
     polls = Counter(
         measurement
         for event in events

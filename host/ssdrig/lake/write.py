@@ -122,7 +122,7 @@ def read_parts(run: Path) -> list[rows.Part]:
         header = journal.run_header(folder)
         if journal.state(folder) == "running" or journal.lock_is_held(folder):
             raise JournalError(f"a run that has ended: {run}", "a process that still writes it", "wait for its end")
-        events = journal.events(folder)
+        events = pairing.believed(journal.events(folder))
         number = parts.number(folder) if out else 1
         out.append(rows.Part(folder, number, header, events, timeline.clock(header, events)))
     return out

@@ -13,7 +13,7 @@ import itertools
 import math
 import random
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ssdrig.deferred import Deferred
 from ssdrig.words import size
@@ -36,6 +36,8 @@ EXPANDED = 2
 # link. Programs of NAND take a hundred times that.
 READ_J_PER_B, WRITE_J_PER_B = 1e-11, 2e-10
 EVENT = "pairing"  # of the journal
+MEASURED = ("_W", "_J", "_A", "_uV")  # how the keys of an event end that a rig has measured
+OF_QUIET = ("floor_W", "band_W", "energy_J", "above_J", "after_s")  # of a rest's end, which the power shows
 PAIRED, NOT_PAIRED, UNKNOWN = "paired", "not_paired", "unknown"
 
 
@@ -173,6 +175,33 @@ def unpaired(events: Iterable[Mapping]) -> str:
         if event["kind"] == EVENT and event.get("verdict") == NOT_PAIRED:
             return f"the rig feeds another drive: {event.get('why')}"
     return ""
+
+
+def believed(events: Iterable[dict]) -> list[dict]:
+    """All events of a part of a run; where its rig feeds another drive, without what that rig measured."""
+    events = list(events)
+    why = unpaired(events)
+    return [without_power(event, why) for event in events] if why else events
+
+
+def without_power(event: dict, why: str) -> dict:
+    """An event whose figures of the rig are null, with the reason `why`. The pairing's own stay: they are the evidence.
+
+    event: of the journal, which is not changed."""
+    if event["kind"] == EVENT or event["kind"].startswith("rig."):
+        return event
+    if event["kind"] == "quiet":
+        return {**event, **dict.fromkeys(OF_QUIET), "reached": False, "why": why}
+    found = _nulled(event)
+    if isinstance(event.get("fall"), Mapping):
+        found |= {"fall": None, "fall_why": why}
+    return event if found == event else found | {"power_why": why}
+
+
+def _nulled(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: None if str(key).endswith(MEASURED) else _nulled(each) for key, each in value.items()}
+    return [_nulled(each) for each in value] if isinstance(value, list) else value
 
 
 def _error_of_median_W(values: "np.ndarray") -> float:

@@ -43,14 +43,18 @@ def _panels(each: Table, row: Row, title: str, name: str) -> Iterator[str]:
     yield panel(title + name, first + said, "", "wide")
     yield panel(f"Verdicts by aim and shape{name}", _matrix(found), _MATRIX, "wide")
     seen = {
-        record["cut"]: cuts.evidence(where[record["cut"]], record.get("fired_ns"))
-        for record in cuts.of_drive(found["cuts"])
-        if record["cut"] in where
+        record["cut"]: _evidence(record, where) for record in cuts.of_drive(found["cuts"]) if record["cut"] in where
     }
     yield from _failing(found, seen, where, run, name)
     yield from _timelines(found, seen, name)
     yield from _of_drive(found, seen, name)
     yield panel(f"The harness{name}", _harness(each, found), "", "wide")
+
+
+def _evidence(record: Mapping, where: Mapping[int, Path]) -> Evidence:
+    """The fall is left out that a rig has seen of another drive."""
+    fired_ns = None if record.get("power_why") else record.get("fired_ns")
+    return cuts.evidence(where[record["cut"]], fired_ns)
 
 
 _MATRIX = (
@@ -109,7 +113,7 @@ def _failing(found: Mapping, seen: Mapping[int, Evidence], where: Mapping[int, P
     for record in accused[:MOST_FAILING]:
         evidence = seen.get(record["cut"])
         if evidence is None and record["cut"] in where:
-            evidence = cuts.evidence(where[record["cut"]], record.get("fired_ns"))
+            evidence = _evidence(record, where)
         what = "Cut" if tally.is_cut(record) else "Session"
         title = f"{what} {record['cut']}{name}: {', '.join(record['findings'])}"
         body = _facts(record) + _proof(record, evidence)

@@ -121,6 +121,11 @@ def carry_out(
     return book.event(EVENT, verdict=verdict, why=why or None, duration_s=round(LASTS_S * len(tries), 3), looks=tries)
 
 
+def put_off(book: Journal) -> None:
+    """Record that the signature comes after the last step. Until then no power is sent to a database."""
+    book.event(EVENT, verdict=UNKNOWN, why="the drive is judged before its blocks are read", late=True, looks=[])
+
+
 def refuse_cuts(event: Mapping, acts: Sequence[Act], commands: bool) -> None:
     """Raises NotPaired where acts would cut the power of another drive."""
     if event["verdict"] == NOT_PAIRED and not commands and any(act.do == "cuts" and not act.not_run for act in acts):

@@ -361,7 +361,9 @@ def carry_out(
             )
             stage.laid = prepared.laid
             late = pairing.at_end(prepared.acts)
-            if rig and not late:
+            if rig and late:
+                pairing.put_off(book)
+            elif rig:
                 _pair(here, book, rig, stop, live, show, prepared.acts, begin is not None, budget)
             end.why = engine.carry_out(prepared.acts, stage, budget)
             if rig and late and not off.is_set():

@@ -17,7 +17,7 @@ from ssdrig.analysis import trust
 from ssdrig.analysis.rundata import asked_cut_ns
 from ssdrig.drive.smart import counters
 from ssdrig.drive.wear import wa
-from ssdrig.meter.pairing import unpaired
+from ssdrig.meter import pairing
 from ssdrig.meter.samples import SECOND_NS, Follower
 from ssdrig.report import trust_strip
 from ssdrig.serve import said
@@ -89,7 +89,7 @@ class Tail:
         self._written_bytes = 0  # by the jobs before these
         self._offset = 0
         self._sealed = False
-        self._unpaired = False  # the rig is known to feed another drive
+        self._unpaired = ""  # why, where the rig is known to feed another drive
         self._events: list[tuple[int, list | None, dict | None]] = []  # offset behind it, said.event(), said.of_step()
         self._seconds: list[list] = []
         self._tenths: list[list] = []
@@ -143,28 +143,36 @@ class Tail:
                 data = f.read(integrity.most_bytes("events.jsonl"))
         except OSError:
             return
+        found: list[tuple[int, dict]] = []
         for line in data.split(b"\n")[:-1]:
             self._offset += len(line) + 1
             has_seal = integrity.SEAL.search(line) is not None
             self._sealed |= has_seal
-            for event in integrity.lines(line + b"\n").events if has_seal or not self._sealed else ():
-                self._take(event)
+            of_line = integrity.lines(line + b"\n").events if has_seal or not self._sealed else ()
+            found += [(self._offset, event) for event in of_line]
+        self._heed_pairing([event for _, event in found])
+        for offset, event in found:
+            self._take(offset, pairing.without_power(event, self._unpaired) if self._unpaired else event)
 
-    def _take(self, event: dict) -> None:
+    def _heed_pairing(self, events: list[dict]) -> None:
+        """Nothing of the power is shown from the verdict on that the rig feeds another drive."""
+        if self._unpaired or not (why := pairing.unpaired(events)):
+            return
+        self._unpaired = why
+        with self._lock:
+            self._seconds.clear()
+            self._tenths.clear()
+            self._newest.clear()
+
+    def _take(self, offset: int, event: dict) -> None:
         kind = event["kind"]
         with self._lock:
-            self._events.append((self._offset, said.event(event, self), said.of_step(event, self)))
+            self._events.append((offset, said.event(event, self), said.of_step(event, self)))
         if kind in trust.LIVE:
             self._last[kind] = event
         if kind == "rig.hello" and isinstance(event.get("hello"), dict):
             self._boots.add(str(event["hello"].get("boot")))
         self._losses += kind == "rig.lost"
-        if unpaired([event]):
-            self._unpaired = True
-            with self._lock:
-                self._seconds.clear()
-                self._tenths.clear()
-                self._newest.clear()
         if kind == "cut.fired":
             self._base = None  # what the drive counts from here on is of its restart, too
             self._cut_ns = asked_cut_ns(event)
