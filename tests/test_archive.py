@@ -12,10 +12,11 @@ import pytest
 import synthetic_run
 from hypothesis import given
 from hypothesis import strategies as st
+from json_documents import checked
 
 from ssdrig import cli, journal
+from ssdrig.archive import command, labels, one_run, search
 from ssdrig.archive import index as archive_index
-from ssdrig.archive import labels, one_run, search
 from ssdrig.archive.index import Index
 from ssdrig.errors import JournalError, UsageError
 
@@ -226,6 +227,37 @@ def test_what_leads_out_of_the_archive_is_not_in_it(root, tmp_path):
         index.folder(index.get(archive_index._hash("a")))
 
 
+PASSED = {"passed": True, "drive_writes": 2.1, "past_spare": True}
+FRESH = {"passed": False, "drive_writes": 0.4, "past_spare": False}
+
+
+@pytest.mark.parametrize(
+    ("found", "steady"),
+    [
+        ({}, None),
+        ({"steady_state": PASSED | {"why": None}}, PASSED),
+        ({"steady_state": FRESH}, FRESH),
+        ({"steady_state": {"passed": None}}, {"passed": None, "drive_writes": None, "past_spare": None}),
+        ({"rows": [], "steady": {"verdicts": []}}, None),
+        ({"rows": [], "steady": {"verdicts": [PASSED, FRESH]}}, FRESH),
+        ({"steady_state": {"passed": "x", "drive_writes": 1e400, "past_spare": []}}, dict.fromkeys(PASSED)),
+        ({"steady": {"verdicts": "x"}}, None),
+        ({"steady": [1]}, None),
+    ],
+)
+def test_a_run_says_at_how_many_drive_writes_it_was_steady(tmp_path, capsys, found, steady):
+    of = FIGURES | found
+    if "rows" in found:
+        del of["windows"]
+    make(tmp_path / "runs", "a", figures=of)
+    assert cli.main(["runs", str(tmp_path / "runs"), "--json"]) == 0
+    assert checked("runs", json.loads(capsys.readouterr().out))["figures"]["steady"] == steady
+    assert cli.main(["runs", str(tmp_path / "runs")]) == 0
+    text = capsys.readouterr().out
+    assert bool(command.steady_words(steady)) == (steady is not None) and command.steady_words(steady) in text
+    assert (steady or {}).get("drive_writes") is None or f"{steady['drive_writes']:.2f} drive writes" in text
+
+
 DAMAGE = st.sampled_from(["run.json", "events.jsonl", "figures.json", "labels.json"])
 CONTENT = st.one_of(
     st.binary(max_size=60),
@@ -234,7 +266,22 @@ CONTENT = st.one_of(
         lambda kids: (
             st.lists(kids, max_size=3)
             | st.dictionaries(
-                st.sampled_from([*HEADER, *FIGURES, "rows", "title", "tags", "op_percent", "utc_ns"]), kids, max_size=4
+                st.sampled_from(
+                    [
+                        *HEADER,
+                        *FIGURES,
+                        "rows",
+                        "steady",
+                        "steady_state",
+                        "verdicts",
+                        "title",
+                        "tags",
+                        "op_percent",
+                        "utc_ns",
+                    ]
+                ),
+                kids,
+                max_size=4,
             )
         ),
     ).map(lambda value: json.dumps(value).encode()),

@@ -345,6 +345,23 @@ def test_many_runs_are_a_row_each_and_fit():
     assert lines[1].startswith(names[0]) and "10\u202f000" in lines[1] and "2.50" in lines[1]
 
 
+@pytest.mark.parametrize("columns", [40, 60, 80, 200])
+def test_a_table_is_cut_where_the_terminal_ends(columns):
+    """Every cell is there once, every part of the table has the names of its rows."""
+    from ssdrig.report import phases
+
+    names = ["step", *(f"rounds-1024/point threads=4 read={i}" for i in range(3))]
+    table = [[name, *(f"{i}.{c}" + "  longer" * (c == 4) for c in range(12))] for i, name in enumerate(names)]
+    table[0][6] = "a heading that is wider than the terminal"
+    lines = phases.text(table, "  ", columns)
+    assert max(map(len, lines)) <= columns
+    words = " ".join(lines).split()
+    assert all(words.count(f"{i}.{c}") == 1 for i in range(4) for c in range(12) if (i, c) != (0, 5))
+    assert [words.count(word) for word in ("heading", "wider")] == [1, 1]
+    parts = sum("step" in line.split()[:1] for line in lines)
+    assert parts == sum("read=2" in line for line in lines) and (parts == 1) == (columns == 200)
+
+
 @pytest.mark.parametrize("columns", [60, 80, 200])
 def test_the_table_of_a_dry_run_fits(columns, capsys, monkeypatch):
     from ssdrig import progress

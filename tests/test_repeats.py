@@ -8,14 +8,18 @@ import synthetic_plan
 import synthetic_run
 
 from ssdrig import analysis, journal
-from ssdrig.analysis import table
+from ssdrig.analysis import table, trust
 from ssdrig.analysis.figures import figures_of
 from ssdrig.progress import Progress
-from ssdrig.report import page, plan_page, repeats, rows, screen
+from ssdrig.report import page, plan_page, repeats, rows, screen, trust_strip
 from ssdrig.run import run
 
 # n = 3 of 98, 100, 105: mean 101, s = sqrt((9 + 1 + 16) / 2)
 VALUES, MEAN, S = (98.0, 100.0, 105.0), 101.0, 13**0.5
+
+
+def approx(mean, s, n, not_claimed=None) -> dict:
+    return {"mean": pytest.approx(mean), "s": pytest.approx(s), "n": n, "not_claimed": not_claimed}
 
 
 @pytest.fixture(scope="module")
@@ -31,25 +35,42 @@ def plans(tmp_path_factory):
 
 
 def test_mean_and_s():
-    assert repeats.mean_and_s(VALUES) == pytest.approx((MEAN, S, 3))
+    assert repeats.mean_and_s(VALUES)[:3] == pytest.approx((MEAN, S, 3))
     assert repeats.mean_and_s(VALUES).text == "101.0 ± 3.6"
     assert repeats.mean_and_s((5.0, 5.0)).text == "5.00 ± 0"
 
 
 def test_each_row_of_the_runs_has_one(plans):
     lines, found = screen.repeated(plans[:3])
-    assert found["clean"]["iops_mean"] == pytest.approx({"mean": MEAN, "s": S, "n": 3})
-    assert found["clean, late"]["iops_mean"] == pytest.approx({"mean": MEAN, "s": S, "n": 3})
+    assert found["clean"]["iops_mean"] == approx(MEAN, S, 3)
+    assert found["clean, late"]["iops_mean"] == approx(MEAN, S, 3)
     assert "wa" not in found["clean"], "none of them knows it"
-    assert lines[0].split("  ")[1] == "mean ± s, n = 3" and "101.0 ± 3.6" in lines[1]
+    head = next(i for i, line in enumerate(lines) if line.startswith("  mean ± s, n = 3"))
+    assert "SCALED" in lines[0] and head > 0 and "101.0 ± 3.6" in lines[head + 1]
+
+
+@pytest.mark.parametrize("id_", trust.NAMES)
+def test_a_mean_says_what_one_of_its_runs_rests_on_and_is_bad(id_):
+    """One red run among three: a mean of it is marked, in text, page and JSON, by what the figure rests on."""
+    bad = [trust.Item(id_, "bad", why="seen").as_json()]
+    of = [
+        rows.Line("a", 1, {"iops_mean": 100.0 + i, "power_mean_W": 2.0 + i, "trust": bad if i == 1 else None}, [])
+        for i in range(3)
+    ]
+    found = repeats.spreads([[line] for line in of])
+    said = repeats.as_json(found)["a"]
+    assert bool(said["power_mean_W"]["not_claimed"])
+    assert bool(said["iops_mean"]["not_claimed"]) == (id_ in trust.OF_LOAD)
+    marks = "\n".join(repeats.text(found, 3, 60)).count(trust_strip.MARK)
+    assert marks == 1 + (2 if id_ in trust.OF_LOAD else 1), "a mark beside each, and what it means"
 
 
 def test_what_only_two_know_says_so(plans):
     of = [rows.Line("a", 1, {"iops_mean": v}, []) for v in VALUES[:2]] + [rows.Line("a", 1, {"iops_mean": None}, [])]
     found = repeats.spreads([[line] for line in of])
-    assert found["a"]["iops"].n == 2 and any("(n = 2)" in line for line in repeats.text(found, 3))
+    assert found["a"]["iops"].n == 2 and any("(n = 2)" in line for line in repeats.text(found, 3, 200))
     assert repeats.spreads([[of[0]], [of[2]]]) == {}
-    assert "no figure" in repeats.text({}, 2)[0]
+    assert "no figure" in repeats.text({}, 2, 80)[0]
 
 
 def test_repeats_are_of_the_same_plan_parameters_and_drive(plans):

@@ -18,7 +18,7 @@ from ssdrig.analysis import table
 from ssdrig.analysis.verdicts import Verdict
 from ssdrig.errors import UsageError
 from ssdrig.plan import formula, shows
-from ssdrig.report import plan_page, shown, shown_points, svg
+from ssdrig.report import plan_page, shown, shown_points, svg, trust_strip
 from ssdrig.rules import steady
 
 
@@ -81,10 +81,11 @@ def test_a_matrix_has_the_mean_of_the_rounds_that_count(tables):
     grid = view(tables, "falling", view="matrix", of="rounds/point", rows="block", columns="read", value="iops")
     assert cells(grid) == [
         ["block size ↓ read share →", "100 %", "0 %"],
-        ["64 KiB", "3\u202f000", "210"],  # rounds 2 to 6 of 300, 270, ...
-        ["4 KiB", "1\u202f000", "70.0"],
+        ["64 KiB", "3\u202f000 ✕", "210 ✕"],  # rounds 2 to 6 of 300, 270, ..., which are not steady
+        ["4 KiB", "1\u202f000 ✕", "70.0 ✕"],
         ["512 B", "–", "–"],
     ]
+    assert trust_strip.MARKED in grid and "steady: the rounds vary" in grid
     assert "Rounds 2 to 6 together." in grid and "5 rounds, 50.0 to 90.0" in grid
     assert "–: not run: this drive has blocks of 4096 bytes." in grid
 

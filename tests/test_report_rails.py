@@ -24,7 +24,9 @@ def made(tmp_path_factory):
     base = tmp_path_factory.mktemp("runs")
     two = synthetic_run.write(base, [900, 1100] * 10, zoom_s=4, more_rails=[TWELVE], name="two")
     one = synthetic_run.write(base, [900, 1100] * 10, zoom_s=4, name="one", model="SIMULATED other")
-    code, out, said = run_command(two, one, "--out", base / "page.html", "--json")
+    with pytest.MonkeyPatch.context() as m:
+        m.setenv("COLUMNS", "200")
+        code, out, said = run_command(two, one, "--out", base / "page.html", "--json")
     assert code == 0
     return base / "page.html", said, [json.loads(line) for line in out.splitlines()]
 

@@ -231,10 +231,15 @@ def together(rows: Sequence[Row], window: str = WHOLE) -> dict:
         why = "fio left no histogram of lat in one of the rounds"
         why = why if window == WHOLE else "a percentile of several windows is not the mean of theirs"
         notes.append(f"{', '.join(lacking)}: {why}")
-    strips = [(row.label, of["trust"]) for row in rows if (of := row.windows.get(window)) and of.get("trust")]
-    out["trust"] = trust.whole(strips) if strips else None
+    out["trust"] = strip(rows, window)
     out["errors"] = errors.together(found, out)
     return out | {"t0_s": 0.0, "t1_s": sum(seconds), "notes": notes}
+
+
+def strip(rows: Sequence[Row], window: str = WHOLE) -> list[dict] | None:
+    """What claims about several rows of one point rest on (trust.py)."""
+    strips = [(row.label, of["trust"]) for row in rows if (of := row.windows.get(window)) and of.get("trust")]
+    return trust.whole(strips) if strips else None
 
 
 def plan_of(run_path) -> str | None:

@@ -124,8 +124,18 @@ def lines(root: Path, run: Run) -> list[str]:
     figures = figures_words(run.figures)
     labels = " ".join([*(f"[{tag}]" for tag in run.tags), f'"{printable(run.title)}"' if run.title else ""]).strip()
     rests = trust_strip.brief(run.figures["trust"]) if run.figures["trust"] else ""
+    rests = "; ".join(filter(None, [rests, steady_words(run.figures["steady"])]))
     said += [f"{'':16}  {line}" for line in (rests, figures, labels, printable(str(root / run.path))) if line]
     return said
+
+
+def steady_words(of: dict | None) -> str:
+    """ "steady at 1.40 drive writes, past the cliff"; "" where the rule was asked nowhere."""
+    if of is None:
+        return ""
+    said = {True: "steady", False: "NOT STEADY", None: "steady not tested"}[of["passed"]]
+    at = "" if of["drive_writes"] is None else f" at {number(of['drive_writes'], 2)} drive writes"
+    return said + at + {True: ", past the cliff", False: ", NOT PAST THE CLIFF for sure", None: ""}[of["past_spare"]]
 
 
 def figures_words(of: dict) -> str:

@@ -19,7 +19,7 @@ from ssdrig.archive import one_run
 from ssdrig.archive.search import Part
 from ssdrig.errors import JournalError, UsageError
 
-VERSION = 3  # of the table; another one is made anew
+VERSION = 4  # of the table; another one is made anew
 FRESH_NS = 2_000_000_000  # a folder that has changed so lately may change again within one tick of its clock
 COLUMNS = (
     *("id", "path", "key", "parts", "run", "started_utc_ns", "plan", "variant", "model", "serial", "op_percent"),

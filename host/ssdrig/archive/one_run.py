@@ -115,7 +115,7 @@ def last_event(part: Path) -> dict | None:
 
 def headline(folder: Path) -> dict:
     """FIGURES of the window that stands for a run, each a number or None; `window`: which one; `trust`: {id: state}
-    of the run's trust strip, None where it has none; `why`: None, or why there are no figures."""
+    of the run's trust strip, None where it has none; `steady`: _verdict(); `why`: None, or why there are no figures."""
     try:
         last_ns = max(os.stat(part / "events.jsonl").st_mtime_ns for part in parts.of(folder))
         made_ns = os.stat(folder / integrity.FIGURES).st_mtime_ns
@@ -126,13 +126,13 @@ def headline(folder: Path) -> dict:
     try:
         found = _json(folder, integrity.FIGURES)
         known = _steady(found) if "windows" in found else _only(found)
-        return known | {"trust": _trust(found.get("trust"))}
+        return known | {"trust": _trust(found.get("trust")), "steady": _verdict(found)}
     except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         return headline_of_none(f"figures.json cannot be read: {type(error).__name__}")
 
 
 def headline_of_none(why: str) -> dict:
-    return {"window": None, **dict.fromkeys(FIGURES), "trust": None, "why": why or None}
+    return {"window": None, **dict.fromkeys(FIGURES), "trust": None, "steady": None, "why": why or None}
 
 
 def _trust(items) -> dict[str, str] | None:
@@ -141,6 +141,22 @@ def _trust(items) -> dict[str, str] | None:
         return None
     found = {str(item.get("id")): str(item.get("state")) for item in items if isinstance(item, dict)}
     return {name: found[name] for name in trust.NAMES if found.get(name) in trust.WORST} or None
+
+
+def _verdict(found: dict) -> dict | None:
+    """{"passed", "drive_writes", "past_spare"} of the rule: of several verdicts the worst, and of their drive writes
+    the least; None where the rule was asked nowhere. None within it: not tested, not known."""
+    of_plan = found.get("steady")
+    verdicts = of_plan.get("verdicts") if isinstance(of_plan, dict) else [found.get("steady_state")]
+    known = [one for one in verdicts if isinstance(one, dict)] if isinstance(verdicts, list) else []
+    if not known:
+        return None
+    out: dict = {}
+    for key in ("passed", "past_spare"):
+        seen = [one.get(key) for one in known]
+        out[key] = False if False in seen else True if seen and all(each is True for each in seen) else None
+    writes = [at for one in known if (at := _number(one.get("drive_writes"))) is not None]
+    return out | {"drive_writes": min(writes, default=None)}
 
 
 def _steady(found: dict) -> dict:

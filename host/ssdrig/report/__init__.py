@@ -363,31 +363,37 @@ def short_table(figures: list[dict]) -> str:
         simulated = [short for short, f in zip(shorts, figures, strict=True) if f["simulated"]]
         which = "all of them" if len(simulated) == len(figures) else "; ".join(simulated)
         notes = [f"{f['run']}: {note}" for f in figures for note in short_notes.of(f["notes"])]
-        series = ["", *over_op.lines(figures), ""] if over_op.is_series(figures) else []
+        series = ["", *over_op.lines(figures, columns()), ""] if over_op.is_series(figures) else []
         said = [f"SIMULATED: {which}"] if simulated else []
         return "\n".join([*head, *many.lines(shorts, figures, columns()), *said, *series, *notes])
     names = [f"{short}{' SIMULATED' * bool(f['simulated'])}" for short, f in zip(shorts, figures, strict=True)]
     lines = head
     for name, f in zip(names, figures, strict=True):
-        found = [phases.cells(row) for row in phases.rows(f)]
-        if found:
-            lines += [name, *phases.text([list(phases.HEAD), *found], "  "), ""]
+        if found := phases.rows(f):
+            lines += [name, *screen.phase_table(found), ""]
     rows = [["", *names], ["state", *(f["state"] for f in figures)]]
     rows.append(["window", *(f["window_label"] or "–" for f in figures)])
-    rows.append(["steady by SNIA's rule", *(steady_words(f["steady_state"]) for f in figures)])
+    rows += [
+        ["steady by SNIA's rule", *(steady_words(f["steady_state"]) for f in figures)],
+        ["  drive writes since purge", *(number((f["steady_state"] or {}).get("drive_writes"), 2) for f in figures)],
+        ["  past the cliff", *(steady.cliff_words(f["steady_state"] or {}) or "–" for f in figures)],
+    ]
     by_rail = [{rail["name"]: rail["power_mean_W"] for rail in f["rails"] if len(f["rails"]) > 1} for f in figures]
     for key in SHORT:
         term = BY_KEY[key]
-        cells = [with_error(f[key], f["wa_error"] if key == "wa" else None, term.places) for f in figures]
+        errors_of = [f["wa_error"] if key == "wa" else None for f in figures]
+        texts = [with_error(f[key], error, term.places) for f, error in zip(figures, errors_of, strict=True)]
+        cells = [trust_strip.marked(text, key, f) for text, f in zip(texts, figures, strict=True)]
         rows.append([term.label + (f", {term.unit}" if term.unit else ""), *cells])
         if key == "power_mean_W":
             rows += [
                 [f"  of it {name}, W", *(number(of.get(name), term.places) for of in by_rail)]
                 for name in dict.fromkeys(n for of in by_rail for n in of)
             ]
-    lines += phases.text(rows)
+    table_ = phases.text(rows, width=columns())
+    lines += table_ + trust_strip.key_of_marks(table_, columns())
     if over_op.is_series(figures):
-        lines += ["", *over_op.lines(figures), ""]
+        lines += ["", *over_op.lines(figures, columns()), ""]
     for f in figures:
         lines += [f"{f['run']}: {note}" for note in short_notes.of(f["notes"])]
     return "\n".join(lines)
@@ -409,5 +415,4 @@ def steady_words(verdict: dict | None) -> str:
     if verdict is None or verdict["passed"] is None:
         return "not tested"
     said = f"range {number(verdict['range_percent'], 1)} %, slope {number(verdict['slope_percent'], 1)} %"
-    at = steady.rests_on(verdict)
-    return f"{'yes' if verdict['passed'] else 'no'}: {said}{f', {at}' if at else ''}"
+    return f"{'yes' if verdict['passed'] else 'no'}: {said}"

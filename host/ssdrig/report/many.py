@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 
-from ssdrig.report.phases import text
-from ssdrig.report.terms import BY_KEY, number, with_error
+from ssdrig.report import trust_strip
+from ssdrig.report.phases import LEAST_NAME, shortened, text
+from ssdrig.report.terms import BY_KEY, with_error
 
 FROM = 4  # runs; fewer are columns beside each other
 HEADS = (
@@ -15,7 +16,6 @@ HEADS = (
     ("wa", "WA"),
     ("samples_lost", "lost"),
 )
-LEAST_NAME = 8
 
 
 def lines(names: Sequence[str], figures: Sequence[dict], columns: int) -> list[str]:
@@ -27,14 +27,10 @@ def lines(names: Sequence[str], figures: Sequence[dict], columns: int) -> list[s
         rows.append([name, of["state"], *cells])
     over = max(map(len, text(rows))) - columns
     longest = max(LEAST_NAME, max(len(row[0]) for row in rows) - max(0, over))
-    return text([[_shortened(row[0], longest), *row[1:]] for row in rows])
+    lines_ = text([[shortened(row[0], longest), *row[1:]] for row in rows], width=columns)
+    return lines_ + trust_strip.key_of_marks(lines_, columns)
 
 
 def _cell(of: dict, key: str) -> str:
-    if key == "wa":
-        return with_error(of[key], of["wa_error"], BY_KEY[key].places)
-    return number(of[key], BY_KEY[key].places)
-
-
-def _shortened(name: str, longest: int) -> str:
-    return name if len(name) <= longest else f"…{name[len(name) - longest + 1 :]}"
+    error = of["wa_error"] if key == "wa" else None
+    return trust_strip.marked(with_error(of[key], error, BY_KEY[key].places), key, of)

@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 from html import escape
 
+from ssdrig.report import phases, trust_strip
 from ssdrig.report.terms import number, with_error
 
-HEAD = ("OP of raw", "OP of user", "α", "drive writes", "IOPS", "WA", "WA, closed form", "µJ per I/O")
+HEAD = ("OP of raw", "OP of user", "α", "drive writes", "IOPS", "WA", "WA, closed form", "µJ per I/O", "trust")
 WORDS = "Window steady of each run. Closed form: uniformly random writes, blocks collected in turn."
 
 
@@ -15,7 +16,8 @@ def is_series(figures: Sequence[dict]) -> bool:
 
 
 def rows(figures: Sequence[dict]) -> list[list[str]]:
-    """A row of cells for each run, the least over-provisioning first. What follows from an assumed raw NAND says so."""
+    """A row of cells for each run, the least over-provisioning first. What follows from an assumed raw NAND says so,
+    and a figure that rests on what is bad of the run's trust strip is marked."""
     return [_row(f) for f in sorted(figures, key=lambda f: -(f["tested_bytes"] or 0))]
 
 
@@ -30,18 +32,19 @@ def _row(f: dict) -> list[str]:
         number(user, 1) + " %" * (user is not None),
         of_raw("alpha", 3),
         number(f["drive_writes_t1"], 2),
-        number(f["iops_mean"], 0),
-        with_error(f["wa"], f["wa_error"], 3),
+        trust_strip.marked(number(f["iops_mean"], 0), "iops_mean", f),
+        trust_strip.marked(with_error(f["wa"], f["wa_error"], 3), "wa", f),
         of_raw("wa_closed_form", 3),
-        number(f["energy_uJ_per_io"], 1),
+        trust_strip.marked(number(f["energy_uJ_per_io"], 1), "energy_uJ_per_io", f),
+        trust_strip.short(trust_strip.states(f["trust"])),
     ]
 
 
-def lines(figures: Sequence[dict]) -> list[str]:
-    """For a terminal."""
-    from ssdrig.report import phases
-
-    return ["over-provisioning", *phases.text([list(HEAD), *rows(figures)], "  ")]
+def lines(figures: Sequence[dict], width: int) -> list[str]:
+    """For a terminal of so many columns."""
+    scaled = trust_strip.wrapped(trust_strip.SCALED, width) if any(f["scaled"] for f in figures) else []
+    found = phases.text([list(HEAD), *rows(figures)], "  ", width)
+    return ["over-provisioning", *scaled, *found, *trust_strip.key_of_marks(found, width)]
 
 
 def section(figures: Sequence[dict]) -> str:
@@ -50,8 +53,9 @@ def section(figures: Sequence[dict]) -> str:
         return ""
     head = "".join(f'<th scope="col">{escape(words)}</th>' for words in HEAD)
     body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows(figures))
+    said = WORDS + (f" {trust_strip.MARKED}" if trust_strip.MARK in body else "")
     return (
-        f'<section aria-labelledby="op-h"><h2 id="op-h">Over-provisioning</h2><p class="soft">{WORDS}</p>'
+        f'<section aria-labelledby="op-h"><h2 id="op-h">Over-provisioning</h2><p class="soft">{said}</p>'
         f'<div class="scroll"><table class="phases"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
         "</section>"
     )

@@ -1,8 +1,21 @@
 """The phases of a run, one row each, every figure of a row of the same time: fill, the windows of the load, idle."""
 
+import textwrap
+
+from ssdrig.report import trust_strip
 from ssdrig.report.terms import number, with_error
 
 HEAD = ("phase", "time, s", "drive writes", "IOPS", "mean lat, µs", "in flight", "W", "J", "µJ per I/O", "WA")
+PLACES = {  # of the figures, before write amplification
+    "iops_mean": 0,
+    "lat_mean_us": 0,
+    "littles_qd": 1,
+    "power_mean_W": 3,
+    "energy_J": 1,
+    "energy_uJ_per_io": 1,
+}
+GAP = 2  # blanks between columns
+LEAST_NAME = 8  # what is left of a name at least
 OF_WINDOW = (
     "label",
     "t0_s",
@@ -18,6 +31,7 @@ OF_WINDOW = (
     "energy_uJ_per_io",
     "wa",
     "wa_error",
+    "trust",
 )
 
 
@@ -49,28 +63,42 @@ def cells(row: dict) -> list[str]:
     writes = "–"
     if row["drive_writes_t0"] is not None:
         writes = f"{number(row['drive_writes_t0'], 2)}–{number(row['drive_writes_t1'], 2)}"
-    return [
-        row["phase"],
-        time,
-        writes,
-        number(row["iops_mean"], 0),
-        number(row["lat_mean_us"], 0),
-        number(row["littles_qd"], 1),
-        number(row["power_mean_W"], 3),
-        number(row["energy_J"], 1),
-        number(row["energy_uJ_per_io"], 1),
-        with_error(row["wa"], row["wa_error"], 3),
-    ]
+    of_figures = {key: number(row[key], places) for key, places in PLACES.items()}
+    of_figures["wa"] = with_error(row["wa"], row["wa_error"], 3)
+    return [row["phase"], time, writes, *(trust_strip.marked(text, key, row) for key, text in of_figures.items())]
 
 
-def text(rows_of_cells: list[list[str]], indent: str = "") -> list[str]:
-    """A table for a terminal: the first column left, the others right."""
-    widths = [max(len(row[c]) for row in rows_of_cells) for c in range(len(rows_of_cells[0]))]
-    return [
-        (
-            indent
-            + row[0].ljust(widths[0])
-            + "".join("  " + cell.rjust(w) for cell, w in zip(row[1:], widths[1:], strict=True))
-        ).rstrip()
-        for row in rows_of_cells
-    ]
+def text(rows_of_cells: list[list[str]], indent: str = "", width: int | None = None) -> list[str]:
+    """A table for a terminal: the first column left, the others right. `width`: columns of the terminal; a wider table
+    is cut into several, one below the other, each with the first column, and a cell that is too wide is wrapped."""
+    rows = [[[cell] for cell in row] for row in rows_of_cells]
+    first = max(len(row[0]) for row in rows_of_cells)
+    if width is not None:
+        first = min(first, max(LEAST_NAME, width // 2 - len(indent)))
+        room = max(LEAST_NAME, width - len(indent) - first - GAP)
+        rows = [
+            [[shortened(row[0], first)], *(textwrap.wrap(cell, room) or [""] for cell in row[1:])]
+            for row in rows_of_cells
+        ]
+    widths = [first, *(max(len(line) for row in rows for line in row[c]) for c in range(1, len(rows[0])))]
+    parts: list[list[int]] = [[]]
+    used = begin = len(indent) + first
+    for column, cells in enumerate(widths[1:], 1):
+        if parts[-1] and width is not None and used + GAP + cells > width:
+            parts.append([])
+            used = begin
+        parts[-1].append(column)
+        used += GAP + cells
+    out = []
+    for part in parts:
+        for row in rows:
+            for i in range(max(len(row[column]) for column in (0, *part))):
+                cells = [row[c][i] if i < len(row[c]) else "" for c in (0, *part)]
+                at = [cells[0].ljust(first), *(cell.rjust(widths[c]) for c, cell in zip(part, cells[1:], strict=True))]
+                out.append((indent + (" " * GAP).join(at)).rstrip())
+    return out
+
+
+def shortened(name: str, longest: int) -> str:
+    """A name without its begin, which neighbours share, where it is too long."""
+    return name if len(name) <= longest else f"…{name[len(name) - longest + 1 :]}"

@@ -5,11 +5,11 @@ from collections.abc import Iterator
 from html import escape
 
 from ssdrig import steps as kinds
-from ssdrig.analysis import gaps, witness
+from ssdrig.analysis import gaps, table, witness
 from ssdrig.analysis.row_figures import FIRST_BURST, LAG, SCALED
 from ssdrig.analysis.table import Row, Table
 from ssdrig.analysis.verdicts import Verdict
-from ssdrig.plan import document
+from ssdrig.plan import document, shows
 from ssdrig.report import (
     about,
     little,
@@ -242,7 +242,8 @@ def steps(each: Table, name: str, named: bool) -> str:
                 out.append(_repeat(path, repeats[path]))
             continue
         out.append(_step(row))
-    return "".join(out) + "</tbody></table></div></section>"
+    marks = f'<p class="soft">{trust_strip.MARKED}</p>' if any(trust_strip.MARK in row for row in out) else ""
+    return "".join(out) + f"</tbody></table></div>{marks}</section>"
 
 
 def _step(row: Row) -> str:
@@ -252,7 +253,7 @@ def _step(row: Row) -> str:
         why = ": ".join([row.state, *([row.why] if row.why else row.notes[:1])])
         return _said(_named(row.act.label, [row]), "", 2 + len(COLUMNS), why)
     cells = "".join(
-        f"<td>{figure(value)}</td>"
+        f"<td>{trust_strip.marked(figure(value), shows.VALUES[word][0], row.windows.get(table.WHOLE) or {})}</td>"
         if (value := row.value(word)) is not None
         else f'<td class="soft" title="{escape(row.why_not(word))}">–</td>'
         for word, *_ in COLUMNS

@@ -6,23 +6,26 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import NamedTuple
 
+from ssdrig.analysis import trust
 from ssdrig.plan import shows
-from ssdrig.report import phases
+from ssdrig.report import phases, trust_strip
 from ssdrig.report.rows import COLUMNS, Line
 from ssdrig.report.shown import figure
 from ssdrig.report.terms import number, with_error
 
 
 class Spread(NamedTuple):
-    """Of n values, at least two."""
+    """Of n values, at least two. `not_claimed`: what one of them rests on and is bad; None: nothing."""
 
     mean: float
     s: float
     n: int
+    not_claimed: str | None = None
 
     @property
     def text(self) -> str:
-        return with_error(self.mean, self.s, 3) if self.s else f"{figure(self.mean)} ± {number(0, 0)}"
+        said = with_error(self.mean, self.s, 3) if self.s else f"{figure(self.mean)} ± {number(0, 0)}"
+        return f"{said} {trust_strip.MARK}" if self.not_claimed else said
 
 
 def mean_and_s(values: Sequence[float]) -> Spread:
@@ -52,6 +55,7 @@ def groups(headers: Sequence[Mapping]) -> list[list[int]]:
 def spreads(lines_of: Sequence[Sequence[Line]]) -> dict[str, dict[str, Spread]]:
     """{row: {word of COLUMNS: Spread}} of the rows of several runs; only what at least two of them know."""
     seen: dict[str, dict[str, list[float]]] = {}
+    doubts: dict[tuple[str, str], str] = {}
     step = ""
     for lines in lines_of:
         for line in lines:
@@ -59,29 +63,37 @@ def spreads(lines_of: Sequence[Sequence[Line]]) -> dict[str, dict[str, Spread]]:
             name = f"{step}, {line.name.strip()}" if line.name.startswith(" ") else line.name
             values = seen.setdefault(name, {})
             for word, _ in COLUMNS:
-                value = line.figures.get(shows.VALUES[word][0])
+                key = shows.VALUES[word][0]
+                value = line.figures.get(key)
                 if isinstance(value, int | float):
                     values.setdefault(word, []).append(value)
+                    if doubt := trust.why_not(line.figures.get("trust"), trust.rests_on(key)):
+                        doubts.setdefault((name, word), doubt)
     found = {
-        name: {word: mean_and_s(known) for word, known in values.items() if len(known) > 1}
+        name: {
+            word: mean_and_s(known)._replace(not_claimed=doubts.get((name, word)))
+            for word, known in values.items()
+            if len(known) > 1
+        }
         for name, values in seen.items()
     }
     return {name: row for name, row in found.items() if row}
 
 
 def as_json(found: Mapping[str, Mapping[str, Spread]]) -> dict:
-    """{row: {figure's key: {"mean", "s", "n"}}}."""
+    """{row: {figure's key: {"mean", "s", "n", "not_claimed"}}}."""
     return {
         name: {shows.VALUES[word][0]: spread._asdict() for word, spread in row.items()} for name, row in found.items()
     }
 
 
-def text(found: Mapping[str, Mapping[str, Spread]], runs: int) -> list[str]:
-    """For a terminal."""
+def text(found: Mapping[str, Mapping[str, Spread]], runs: int, width: int) -> list[str]:
+    """For a terminal of so many columns."""
     if not found:
         return [f"mean ± s of {runs} runs: no figure is known of two of them"]
     rows = [[f"mean ± s, n = {runs}", *(heading for _, heading in COLUMNS)], *_cells(found, runs)]
-    return phases.text(rows, "  ")
+    lines = phases.text(rows, "  ", width)
+    return lines + trust_strip.key_of_marks(lines, width)
 
 
 def section(headers: Sequence[Mapping], lines_of: Sequence[Sequence[Line]], names: Sequence[str]) -> str:
@@ -98,6 +110,7 @@ def section(headers: Sequence[Mapping], lines_of: Sequence[Sequence[Line]], name
         )
         of = ", ".join(names[i] for i in places)
         what = f"{len(places)} runs of the same plan on the same drive, each with other seeds: {of}"
+        what += f". {trust_strip.MARKED}" if trust_strip.MARK in body else ""
         out.append(f'<p class="soft">{escape(what)}</p><div class="scroll"><table class="repeats">')
         out.append(f'<thead><tr><th scope="col">Step</th>{head}</tr></thead><tbody>{body}</tbody></table></div>')
     if not out:

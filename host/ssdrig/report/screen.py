@@ -64,11 +64,17 @@ def of_figures(figures: dict) -> list[str]:
     return (
         scaled(figures["scaled"])
         + trust_strip.lines(figures["trust"], columns())
-        + phases.text([list(phases.HEAD), *map(phases.cells, found_phases)], "  ")
+        + phase_table(found_phases)
         + lacking.lines()
         + assumed
         + limits(figures["notes"])
     )
+
+
+def phase_table(found: Sequence[dict]) -> list[str]:
+    """phases.rows() for a terminal."""
+    lines = phases.text([list(phases.HEAD), *map(phases.cells, found)], "  ", columns())
+    return lines + trust_strip.key_of_marks(lines, columns())
 
 
 def scaled(is_scaled: bool) -> list[str]:
@@ -97,7 +103,8 @@ def of_plan(each: Table) -> list[str]:
             if line.wanted and line.figures.get(shows.VALUES[word][0]) is None:
                 lacking.add(rows.reason(shows.VALUES[word][0], line.notes), heading, line.name.strip())
     out = scaled(each.plan.scaled) + trust_strip.lines(each.trust, columns())
-    out += (phases.text(cells, "  ") if lines else []) + lacking.lines()
+    made = phases.text(cells, "  ", columns()) if lines else []
+    out += made + trust_strip.key_of_marks(made, columns()) + lacking.lines()
     out += limits(each.data.notes)
     out += limits(f"{line.name.strip()}, {note}" for line in lines for note in line.notes)
     out += [f"  {row.act.path}, {line}" for row in each.rows for line in found.said(row)]
@@ -133,26 +140,30 @@ def limits(notes: Iterable[str]) -> list[str]:
 
 def repeated(folders: Sequence[Path]) -> tuple[list[str], dict]:
     """Mean and standard deviation of runs of one plan that have just ended: lines, and the object for --json."""
-    lines_of = []
+    lines_of, is_scaled = [], False
     for folder in folders:
         if table.plan_of(folder) in OWN_PAGE:
-            lines_of.append(list(rows.of_figures(summary.load(folder)[1])))
+            figures = summary.load(folder)[1]
+            lines_of.append(list(rows.of_figures(figures)))
+            is_scaled |= bool(figures["scaled"])
         else:
-            lines_of.append(list(rows.of_plan(table.load(folder))))
+            of = table.load(folder)
+            lines_of.append(list(rows.of_plan(of)))
+            is_scaled |= of.plan.scaled
     spreads = repeats.spreads(lines_of)
-    return repeats.text(spreads, len(folders)), repeats.as_json(spreads)
+    return scaled(is_scaled) + repeats.text(spreads, len(folders), columns()), repeats.as_json(spreads)
 
 
 def of_series(folders: Sequence[Path]) -> list[str]:
     """Runs with different over-provisioning: one row each."""
-    return over_op.lines([summary.load(folder)[1] for folder in folders])
+    return over_op.lines([summary.load(folder)[1] for folder in folders], columns())
 
 
 def _cell(figures: Mapping, word: str) -> str:
-    value = figures.get(shows.VALUES[word][0])
-    if word == "wa" and value is not None:
-        return with_error(value, figures.get("wa_error"), 3)
-    return figure(value)
+    key = shows.VALUES[word][0]
+    value = figures.get(key)
+    known = with_error(value, figures.get("wa_error"), 3) if word == "wa" and value is not None else figure(value)
+    return trust_strip.marked(known, key, figures)
 
 
 def _why(verdict: Mapping) -> str:

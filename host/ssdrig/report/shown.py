@@ -219,10 +219,12 @@ def plus_minus(found: Uncertain, unit: str = "") -> str:
 
 
 def doubt_at(of: Table, path: str, where: dict, word: str, window: str | None = None) -> str | None:
-    """Why nothing is claimed of a figure of a point: what of its trust strip is bad; None: it may be claimed."""
+    """Why nothing is claimed of a figure of a point: what of its trust strip is bad; None: it may be claimed, or is not
+    known."""
     rows = rows_at(of, path, where)
-    strip = table.together(rows, window or table.WHOLE).get("trust") if rows else None
-    return trust.why_not(strip, trust.rests_on(shows.VALUES[word][0]))
+    if all(row.value(word, window or table.WHOLE) is None for row in rows):
+        return None
+    return trust.why_not(table.strip(rows, window or table.WHOLE), trust.rests_on(shows.VALUES[word][0]))
 
 
 def rounds_in_words(of: Table, path: str) -> str:

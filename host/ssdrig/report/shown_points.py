@@ -7,7 +7,7 @@ from html import escape
 
 from ssdrig.analysis.table import Table
 from ssdrig.plan import formula
-from ssdrig.report import svg
+from ssdrig.report import svg, trust_strip
 from ssdrig.report.shown import (
     Context,
     axis,
@@ -43,7 +43,7 @@ def matrix(context: Context, heat: bool = False) -> str:
             (path, [_grid(each, path, rows_key, columns_key, word, context) for each in context.tables])
             for path in context.paths
         ]
-        seen = [v for _, grids in grids_of for grid in grids for line in grid for v, _ in line if v is not None]
+        seen = [v for _, grids in grids_of for grid in grids for line in grid for v, *_ in line if v is not None]
         shown = unit(word, seen)
         reach = (min(seen, default=0.0), show.get("top") or max(seen, default=1.0))
         for path, grids in grids_of:
@@ -52,7 +52,7 @@ def matrix(context: Context, heat: bool = False) -> str:
                 head = "".join(f'<th scope="col">{escape(point(columns_key, c))}</th>' for c in columns)
                 lines = [
                     f'<tr><th scope="row">{escape(point(rows_key, r))}</th>'
-                    + "".join(_cell(v, why, shown, reach if heat else None) for v, why in line)
+                    + "".join(_cell(cell, shown, reach if heat else None) for cell in line)
                     + "</tr>"
                     for r, line in zip(rows, grid, strict=True)
                 ]
@@ -63,8 +63,9 @@ def matrix(context: Context, heat: bool = False) -> str:
                     f'<div class="scroll"><table class="matrix"><thead><tr><th scope="col">{escape(corner)}</th>{head}'
                     f"</tr></thead><tbody>{''.join(lines)}</tbody></table></div>"
                 )
-                reasons = merged(why for line in grid for v, why in line if v is None)
-                soft = " ".join([rounds_in_words(each, path), *(f"–: {why}." for why in reasons)])
+                reasons = merged(why for line in grid for v, why, _ in line if v is None)
+                said = [rounds_in_words(each, path), trust_strip.marks_said(body)]
+                soft = " ".join([*filter(None, said), *(f"–: {why}." for why in reasons)])
                 out.append(panel(title + name, body, soft, "wide" if len(columns) > NARROW else ""))
     return "".join(out)
 
@@ -73,8 +74,9 @@ def _grid(each, path: str, rows_key: str, columns_key: str, word: str, context: 
     where, window = place(context.show), context.show.get("window")
     return [
         [
-            value_at(each, path, where | {rows_key: r, columns_key: c}, word, window)
+            (*value_at(each, path, at, word, window), doubt_at(each, path, at, word, window))
             for c in points(each, path, columns_key)
+            if (at := where | {rows_key: r, columns_key: c})
         ]
         for r in points(each, path, rows_key)
     ]
@@ -94,9 +96,11 @@ def merged(reasons: Iterable[str]) -> list[str]:
     ]
 
 
-def _cell(value: float | None, why: str, shown, reach: tuple[float, float] | None) -> str:
-    """A cell of a matrix; with `reach`, where its colour begins and ends."""
-    tip = f' title="{escape(why)}"' if why else ""
+def _cell(of: tuple, shown, reach: tuple[float, float] | None) -> str:
+    """A cell of a matrix, (figure, why not, doubt); with `reach`, where its colour begins and ends."""
+    value, why, doubt = of
+    told = "; ".join(filter(None, [why, doubt]))
+    tip = f' title="{escape(told)}"' if told else ""
     if value is None:
         return f'<td class="soft"{tip}>–</td>'
     style = ""
@@ -108,7 +112,7 @@ def _cell(value: float | None, why: str, shown, reach: tuple[float, float] | Non
             low, at = min(0.0, low), value
         part = min(1.0, (at - low) / (high - low)) if high > low else 1.0
         style = f' style="background:color-mix(in srgb, var(--blue) {BRIGHTEST * part:.0f}%, var(--paper))"'
-    return f"<td{tip}{style}>{shown.text(value)}</td>"
+    return f"<td{tip}{style}>{trust_strip.with_mark(shown.text(value), doubt)}</td>"
 
 
 def heat(context: Context) -> str:
@@ -169,18 +173,21 @@ def bars(context: Context) -> str:
                 rows = rows_at(each, path, place(context.show))
                 for point_of in {row.act.label: row.act.point for row in rows}.values() or [{}]:
                     where = place(context.show) | dict(point_of)
-                    value, why = value_at(each, path, where, word, context.show.get("window"))
+                    at = each, path, where, word, context.show.get("window")
+                    value, why = value_at(*at)
+                    doubt = doubt_at(*at)
                     words = ", ".join([path, *(f"{axis(key)} {point(key, v)}" for key, v in point_of.items())])
-                    found.append((words + name, value, why, svg.look(i)["colour"]))
+                    found.append((words + name, value, why, svg.look(i)["colour"], doubt))
         shown = unit(word, [value for _, value, *_ in found])
         top = context.show.get("top") or max((v for _, v, *_ in found if v is not None), default=0) or 1
         out.append(f'<div class="card"><h3>{label(word)} <span class="unit">{shown.name}</span></h3>')
-        for words, value, why, colour in found:
+        for words, value, why, colour, doubt in found:
             width = 0 if value is None else min(100.0, 100 * value / top)
-            aside = escape(why) if value is None else ""
+            text = trust_strip.with_mark(shown.text(value), doubt)
+            aside = escape(why if value is None else f"not claimed, {doubt}" if doubt else "")
             out.append(
                 f'<div class="row bar" style="--bar:var({colour})"><span class="head"><span>{escape(words)}</span>'
-                f'<span class="value">{shown.text(value)}</span></span><span class="track"><span class="fill"'
+                f'<span class="value">{text}</span></span><span class="track"><span class="fill"'
                 f' style="width:{width:.2f}%"></span></span></div>' + (f'<p class="soft">{aside}</p>' if aside else "")
             )
         out.append("</div>")

@@ -5,9 +5,11 @@ from html import escape
 
 from ssdrig.analysis import recovery as rule
 from ssdrig.analysis.table import Table
+from ssdrig.report import trust_strip
 from ssdrig.report.shown import (
     Context,
     Unit,
+    doubt_at,
     figure,
     label,
     last_rounds,
@@ -40,6 +42,7 @@ def _table(context: Context, each: Table, name: str) -> str:
                 (
                     *value_at(each, path, where | point, word, window),
                     uncertain_at(each, path, where | point, word, window),
+                    doubt_at(each, path, where | point, word, window),
                 )
                 for word in words
             ]
@@ -51,14 +54,15 @@ def _table(context: Context, each: Table, name: str) -> str:
     body = "".join(
         f'<tr><th scope="row">{escape(named)}</th>'
         + "".join(
-            _cell(one.text(value), _tip(one, why, of)) for one, (value, why, of) in zip(units, cells, strict=True)
+            _cell(one.text(value), _tip(one, why, of), doubt)
+            for one, (value, why, of, doubt) in zip(units, cells, strict=True)
         )
         + "</tr>"
         for named, cells in found
     )
-    reasons = merged(why for _, cells in found for value, why, _ in cells if value is None)
+    reasons = merged(why for _, cells in found for value, why, *_ in cells if value is None)
     stands = dict.fromkeys(_rounds(each, path) for path in context.paths)
-    soft = " ".join([*filter(None, stands), *(f"–: {why}." for why in reasons)])
+    soft = " ".join([*filter(None, [*stands, trust_strip.marks_said(body)]), *(f"–: {why}." for why in reasons)])
     title = context.title(f"Table{f', window {window}' if window else ''}") + name
     table_of = f'<table class="matrix"><thead><tr><th scope="col"></th>{head}</tr></thead><tbody>{body}</tbody></table>'
     return panel(title, f'<div class="scroll">{table_of}</div>', soft, "wide")
@@ -77,9 +81,10 @@ def _tip(shown: Unit, why: str, of: Uncertain) -> str:
     return f"{error}; {why}" if why else error
 
 
-def _cell(words: str, why: str) -> str:
-    tip = f' title="{escape(why)}"' if why else ""
-    return f"<td{tip}>{words}</td>"
+def _cell(words: str, why: str, doubt: str | None) -> str:
+    told = "; ".join(filter(None, [why, doubt]))
+    tip = f' title="{escape(told)}"' if told else ""
+    return f"<td{tip}>{trust_strip.with_mark(words, doubt)}</td>"
 
 
 def recovery(context: Context) -> str:

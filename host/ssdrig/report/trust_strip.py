@@ -13,6 +13,8 @@ WORDS = {OK: "ok", BAD: "BAD", UNKNOWN: "unknown", NOT_APPLICABLE: "n/a"}
 CLASSES = {OK: "ok", BAD: "bad", UNKNOWN: "unknown", NOT_APPLICABLE: "none"}
 TITLE = "trust"
 SCALED = "SCALED: shortened for a small drive. The figures show that the test works, not what the full test would give."
+MARK = SIGNS[BAD]  # behind a figure
+MARKED = f"{MARK}: not claimed, it rests on what is bad of the trust strip."
 NOTHING = "not known: the run has no such window"
 
 
@@ -39,6 +41,33 @@ def _wrapped(text: str, first: str, indent: str, width: int) -> list[str]:
         text, max(20, width - 1), initial_indent=first, subsequent_indent=f"{indent}  ", break_on_hyphens=False
     )
     return [line.replace("\0", " ") for line in found]
+
+
+def marked(text: str, key: str, figures: Mapping) -> str:
+    """A figure in words, with MARK where it rests on what is bad of its window's strip (figures["trust"])."""
+    known = figures.get(key) is not None
+    return with_mark(text, trust.why_not(figures.get("trust"), trust.rests_on(key)) if known else None)
+
+
+def with_mark(text: str, doubt: str | None) -> str:
+    """A figure in words, with MARK where there is a doubt."""
+    return f"{text} {MARK}" if doubt else text
+
+
+def marks_said(html: str) -> str:
+    """What the mark means, where a piece of a page has one."""
+    return MARKED if MARK in html else ""
+
+
+def key_of_marks(rows: Iterable[str], width: int) -> list[str]:
+    """What the mark means, for a terminal, where a table has one."""
+    return wrapped(MARKED, width) if any(MARK in row for row in rows) else []
+
+
+def short(states: Mapping[str, str] | None) -> str:
+    """For a cell of a table: "ok", "BAD: host, time error", "–" where there is no strip."""
+    bad = [NAMES[id_] for id_ in NAMES if states and states.get(id_) == BAD]
+    return f"{WORDS[BAD]}: {', '.join(bad)}" if bad else WORDS[OK] if states else SIGNS[NOT_APPLICABLE]
 
 
 def brief(states: Mapping[str, str]) -> str:

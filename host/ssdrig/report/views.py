@@ -4,7 +4,7 @@ from html import escape
 from typing import NamedTuple
 
 from ssdrig.analysis import window_figures
-from ssdrig.report import phases
+from ssdrig.report import phases, trust_strip
 from ssdrig.report.terms import number
 from ssdrig.rules import steady as rule
 
@@ -137,13 +137,15 @@ def phase_table(figures: list[dict], names: list, views: list[View]) -> str:
     out.append(" the tested range.</p>")
     out.append('<div class="scroll"><table class="phases"><thead><tr><th scope="col">Run</th>')
     out.append("".join(f'<th scope="col">{escape(words)}</th>' for words in phases.HEAD) + "</tr></thead>")
+    body = []
     for i, (f, (*_, short)) in enumerate(zip(figures, names, strict=True)):
         rows = [phases.cells(row) for row in phases.rows(f)]
-        out.append(f'<tbody data-run="{i}">')
+        body.append(f'<tbody data-run="{i}">')
         for k, cells in enumerate(rows):
             run = f'<th scope="rowgroup" rowspan="{len(rows)}">{escape(short)}</th>' if k == 0 else ""
             first, *rest = (escape(cell) for cell in cells)
             row = "".join(f"<td>{cell}</td>" for cell in rest)
-            out.append(f'<tr>{run}<th scope="row">{first}</th>{row}</tr>')
-        out.append("</tbody>")
-    return "".join(out) + "</table></div></section>"
+            body.append(f'<tr>{run}<th scope="row">{first}</th>{row}</tr>')
+        body.append("</tbody>")
+    marks = f'<p class="soft">{trust_strip.MARKED}</p>' if any(trust_strip.MARK in row for row in body) else ""
+    return "".join(out + body) + f"</table></div>{marks}</section>"

@@ -102,10 +102,20 @@ def rests_on(verdict: dict) -> str:
     made = verdict.get("drive_writes")
     if made is None:
         return ""
-    by = {"raw": "raw NAND", "cliff": "seen", "written": "drive writes"}.get(str(verdict.get("past_spare_by")))
-    past = f", past the cliff ({by})" if verdict.get("past_spare") else ""
-    past = ", NOT PAST THE CLIFF for sure" if verdict.get("past_spare") is False else past
+    past = ""
+    if verdict.get("past_spare") is not None:
+        past = (
+            f", past the cliff {cliff_words(verdict)[4:]}" if verdict["past_spare"] else ", NOT PAST THE CLIFF for sure"
+        )
     return f"at {made:.2f} drive writes since the purge{past}"
+
+
+def cliff_words(verdict: dict) -> str:
+    """ "yes (raw NAND)", "NOT for sure"; "" where it was not looked at."""
+    if verdict.get("past_spare") is None:
+        return ""
+    by = {"raw": "raw NAND", "cliff": "seen", "written": "drive writes"}.get(str(verdict.get("past_spare_by")))
+    return f"yes ({by})" if verdict["past_spare"] else "NOT for sure"
 
 
 def excess(verdict: dict) -> float:
