@@ -386,17 +386,29 @@ def test_the_committed_picture_is_what_the_study_gives(study):
     pictures.compare(simulate, study)
 
 
-def figures(text):
-    return [None if word == "-" else float(word) for word in re.findall(r"(?<=\| )(?:-|[\d.e+-]+)(?= \|)", text)]
+def committed(name):
+    return simulate.table_of((HERE / "README.md").read_text(), name).splitlines()
+
+
+def test_the_committed_table_of_rails_is_what_the_studies_give():
+    made = simulate.rail_table()
+    assert len(simulate.figures(made)) > 20
+    assert simulate.off(simulate.figures("\n".join(committed("rails"))), simulate.figures(made), 0.03) == 0
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", simulate.TABLES)
-def test_the_committed_table_is_what_the_studies_give(name):
-    committed = re.search(rf"<!-- {name} -->\n(.*?)\n<!-- end -->", (HERE / "README.md").read_text(), re.DOTALL)[1]
-    made = simulate.TABLES[name]()
-    assert len(figures(made)) > 20
-    assert figures(committed) == pytest.approx(figures(made), rel=0.03)
+@pytest.mark.parametrize("case", simulate.FALLS[::7], ids=lambda case: f"{case[0]} {case[1] * 1e6:g} uF")
+def test_the_committed_falls_are_what_the_studies_give(case):
+    """A part of them; all: `./ssdrig selfcheck supplies`."""
+    row = committed("fall")[2 + simulate.FALLS.index(case)]
+    assert simulate.off(simulate.figures(row), simulate.figures(simulate.fall_row(*case)), 0.03) == 0
+
+
+@pytest.mark.parametrize("made", [[1.0, 2.1, None], [1.0, None, None], [1.0, 2.0]])
+def test_a_figure_that_differs_is_counted(made):
+    assert (
+        simulate.off([1.0, 2.0, None], made, 0.03) > 0 and simulate.off([1.0, 2.02, None], [1.0, 2.0, None], 0.03) == 0
+    )
 
 
 def test_every_study_is_in_the_readme():

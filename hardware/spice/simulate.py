@@ -212,8 +212,24 @@ def si(value: float | None, scale: float = 1, digits: int = 3) -> str:
     return "-" if value is None else f"{value * scale:.{digits}g}"
 
 
+FALLS = tuple(
+    (rail, c, power)
+    for rail, powers in (("m2_3v3", (0.05, 3)), ("sata_5v", (0.05, 5)), ("sata_12v", (0.05, 25)))
+    for _, c in SIZES
+    for power in powers
+)  # rail, capacitance (F), power of the drive (W)
+
+
+def fall_row(rail: str, c: float, power: float) -> str:
+    """90-10 % and the time to 300 mV in ms after the cut, with the crowbar and without; one line of Markdown."""
+    closed = measured("fall", rail, c_load=c, p_load=power, stop=0.06)
+    opened = measured("fall", rail, c_load=c, p_load=power, discharge=0, stop=1.5)
+    figures = [si(m.get(name), 1e3) for m in (closed, opened) for name in ("fall", "t_300mv")]
+    return f"| {rail} | {c * 1e6:g} | {power:g} | {' | '.join(figures)} |"
+
+
 def fall_table() -> str:
-    """90-10 % and the time to 300 mV in ms after the cut, by rail, capacitance and the drive's power; Markdown."""
+    """All of FALLS; Markdown."""
     lines = [
         (
             "| rail | C, uF | drive, W | crowbar: 90-10 %, ms | crowbar: to 0.3 V, ms | float: 90-10 %, ms | float: to"
@@ -221,14 +237,7 @@ def fall_table() -> str:
         ),
         "|---|---|---|---|---|---|---|",
     ]
-    for rail, powers in (("m2_3v3", (0.05, 3)), ("sata_5v", (0.05, 5)), ("sata_12v", (0.05, 25))):
-        for _, c in SIZES:
-            for power in powers:
-                closed = measured("fall", rail, c_load=c, p_load=power, stop=0.06)
-                opened = measured("fall", rail, c_load=c, p_load=power, discharge=0, stop=1.5)
-                figures = [si(m.get(name), 1e3) for m in (closed, opened) for name in ("fall", "t_300mv")]
-                lines.append(f"| {rail} | {c * 1e6:g} | {power:g} | {' | '.join(figures)} |")
-    return "\n".join(lines)
+    return "\n".join([*lines, *(fall_row(*case) for case in FALLS)])
 
 
 def rail_table() -> str:
@@ -264,36 +273,77 @@ SUPPLIES_V = (3.7, 4, 4.5, 5, 5.6, 6, 7, 8.4, 9, 12, 13.5, 15, 19, 24)
 RISES_s = (1e-6, 1e-5, 1e-4, 5e-3, 0.1)
 
 
-def wrong_table() -> str:
-    """The most that the drive gets from all wrong supplies, by rail, rise time and its capacitance; Markdown."""
+WRONG_RAILS = ("m2_3v3", "sata_5v", "sata_12v")
+LITTLE_F = 2e-5  # at the drive: the least that the lock-out is stated with
+
+
+def too_much_V(rail: str) -> tuple[float, ...]:
+    """The wrong supplies that give this rail more than its own voltage, or just that."""
+    return tuple(final for final in SUPPLIES_V if final >= values(rail)["voltage"])
+
+
+def wrong_supply(rail: str, final: float, rise: float, **changes: float | str) -> dict[str, float]:
+    """Measures of overvoltage.cir with the lock-out: drive_peak and drive_end in V."""
     protection = (HERE / "protection.lib").read_text()
+    return measured("overvoltage", rail, more=protection, final=final, rise=rise, **changes)
+
+
+def wrong_row(rail: str, c: float) -> list[float]:
+    """The most that the drive gets (V) at its peak, by rise time, and in the end, of all wrong supplies."""
+    peaks, stays = [], 0.0
+    for rise in RISES_s:
+        made = [wrong_supply(rail, final, rise, c_load=c) for final in too_much_V(rail)]
+        peaks.append(max(m["drive_peak"] for m in made))
+        stays = max(stays, *(m["drive_end"] for m in made))
+    return [*peaks, stays]
+
+
+def wrong_table() -> str:
+    """wrong_row() of each rail with little and with the usual capacitance; Markdown."""
     lines = [f"| rail | C, uF | {' | '.join(f'{rise * 1e6:g} us' for rise in RISES_s)} | for ever |", "|---" * 8 + "|"]
-    for rail in ("m2_3v3", "sata_5v", "sata_12v"):
-        for c in (2e-5, values(rail)["load_typical"]):
-            peaks, stays = [], 0.0
-            for rise in RISES_s:
-                given = {"c_load": c, "rise": rise}
-                made = [measured("overvoltage", rail, more=protection, final=final, **given) for final in SUPPLIES_V]
-                peaks.append(max(m["drive_peak"] for m in made))
-                stays = max(stays, *(m["drive_end"] for m in made))
-            lines.append(f"| {rail} | {c * 1e6:g} | {' | '.join(f'{v:.2f}' for v in (*peaks, stays))} |")
+    for rail in WRONG_RAILS:
+        for c in (LITTLE_F, values(rail)["load_typical"]):
+            lines.append(f"| {rail} | {c * 1e6:g} | {' | '.join(f'{v:.2f}' for v in wrong_row(rail, c))} |")
     return "\n".join(lines)
 
 
 TABLES = {"rails": rail_table, "fall": fall_table, "wrong": wrong_table}
 
 
+def figures(text: str) -> list[float | None]:
+    """The numbers in the cells of a Markdown table; None of a cell without."""
+    return [None if word == "-" else float(word) for word in re.findall(r"(?<=\| )(?:-|[\d.e+-]+)(?= \|)", text)]
+
+
+def table_of(text: str, name: str) -> str:
+    """A table between its markers. Raises ValueError unless there is one."""
+    found = re.findall(rf"<!-- {name} -->\n(.*?)\n<!-- end -->", text, re.DOTALL)
+    if len(found) != 1:
+        raise ValueError(
+            f"expected one marker of table {name} in README.md, seen {len(found)}; do: put <!-- {name} --> and <!-- end"
+            " --> there"
+        )
+    return found[0]
+
+
+def off(committed: list[float | None], made: list[float | None], part: float) -> int:
+    """How many figures differ by more than this part; all of them where their number differs."""
+    if len(committed) != len(made):
+        return max(len(committed), len(made))
+    return sum(
+        (a is None) != (b is None) or (a is not None and abs(a - b) > part * abs(b)) for a, b in zip(committed, made)
+    )
+
+
+def table_differs(text: str, name: str, part: float) -> int:
+    """How many figures of a committed table its studies do not give."""
+    return off(figures(table_of(text, name)), figures(TABLES[name]()), part)
+
+
 def with_tables(text: str) -> str:
     """README.md with the tables between its markers made anew."""
     for name, table in TABLES.items():
-        text, found = re.subn(
-            rf"(<!-- {name} -->\n).*?(\n<!-- end -->)", lambda m, t=table: m[1] + t() + m[2], text, flags=re.DOTALL
-        )
-        if found != 1:
-            raise ValueError(
-                f"expected one marker of table {name} in README.md, seen {found}; do: put <!-- {name} --> and <!-- end"
-                " --> there"
-            )
+        text = text.replace(table_of(text, name), table())
     return text
 
 

@@ -102,7 +102,7 @@ PROGRAMS = (
         "draws the report that is tested",
     ),
     Program("pdftotext", "poppler-utils", _only(), _only("test"), "reads the report as it is printed"),
-    Program("ngspice", "ngspice", _only(), _only("test"), "simulates the rig's power switch"),
+    Program("ngspice", "ngspice", _only(), _only("test", "selfcheck"), "simulates the rig's power switch"),
     Program("cmake", "cmake", EMULATOR, EMULATOR, "builds MicroPython for the emulated board"),
     Program("make", "make", EMULATOR, EMULATOR, "builds it"),
     Program("cc", "gcc", EMULATOR, EMULATOR, "compiles its tools"),
