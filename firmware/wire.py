@@ -1,4 +1,4 @@
-"""The wire between rig and host, protocol version 2. This file runs on MicroPython and on CPython; the host links it.
+"""The wire between rig and host, protocol version 1. This file runs on MicroPython and on CPython; the host links it.
 
     frame on the wire    COBS( kind u8 | seq u32 | body | crc32 u32 ) 0x00            all integers little endian
 
@@ -21,7 +21,7 @@
                          x  stop     empty: streaming stops
                          p  ping     token u32: the rig answers P at once; t_us is the middle between the time
                                      its first byte was seen and the answer, so the host's midpoint is unbiased;
-                                     held_us (since protocol 2) is the time between these two
+                                     held_us is the time between these two
                          q  quit     empty: back to the REPL
                          a  arm      empty: the rig answers A; its token is good for one `c` within valid_ms
                          c  cut      JSON, see below
@@ -52,7 +52,7 @@ configuration converts no temperature. "config" is the id that S and E frames ca
 starts it writes registers of the sensors and reads them back, at 1 MHz, and at 400 kHz if that is wrong. A rail's
 "die_mC" is the temperature of its sensor then (null: it has none, or nobody answered), "protect" its limits or null.
 "revision" is what board.json says of the printed board, or null.
-Since protocol 2 a rail has "bus" and "calibration" and "shunt_tolerance_ppm" too (calibration: null or the object that
+A rail has "bus", "calibration" and "shunt_tolerance_ppm", too (calibration: null or the object that
 `k` stored; what is in it, all integers and text, is said in the host's calibration.py), and H has "serial"
 (hexadecimal, the board's own), "build" (the name in its board.json, or null), and "switch": null, or {"rails":
 [{"rail", "profiles", "discharge_mOhm"}], "sideband": bool, "resolution_ns", "dead_us", "state", "off": [rails that
@@ -112,7 +112,7 @@ Any change that an old reader would misread raises PROTOCOL; the host refuses an
 import struct
 from binascii import crc32
 
-PROTOCOL = 2
+PROTOCOL = 1
 HELLO, SAMPLES, ENERGY, PONG, LOG, ARMED, CUT_REPORT, WAVEFORM, REFUSED, TRIP, FAST = b"HSEPLACWNTF"
 ASK_HELLO, GO, STOP, PING, QUIT, ARM, CUT, ON, SCOPE, CALIBRATE = b"hgxpqacosk"
 

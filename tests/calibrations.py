@@ -19,6 +19,7 @@ RAIL = {
     "adc_config": 0xF500,
     "shunt_cal": 4096,
     "conversion_ns": 740_000,
+    "shunt_ns": 540_000,
     "calibration": None,
 }
 

@@ -27,6 +27,7 @@ def hello(boot=1, configs=(0,), protocol=wire.PROTOCOL, rails=(0,), conversion_n
             "adc_config": 0xFB68,
             "shunt_cal": 4096,
             "conversion_ns": conversion_ns,
+            "shunt_ns": 1_052_000,
         }
         for r in rails
         for c in configs

@@ -149,6 +149,7 @@ def rig_bin(
                 "adc_config": 0xFB68,
                 "shunt_cal": 1536,
                 "conversion_ns": conversion_ns,
+                "shunt_ns": 1_052_000,
             }
             for k, (name, _, conversion_ns, _) in enumerate(rails)
         ],

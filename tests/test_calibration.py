@@ -306,8 +306,8 @@ def test_no_calibration_stops_the_decoding(kept):
     assert len(power.P) == 100 and (power.P == 1.0).all() == (not applied)
 
 
-def test_runs_of_protocol_1_are_still_read():
-    assert decoded(stream.hello(protocol=1)).boots[-1].boot == 1
+def test_a_hello_of_another_protocol_is_left_out():
+    assert decoded(stream.hello()).boots[-1].boot == 1
     assert decoded(stream.hello(protocol=9)).boots[-1].boot is None
 
 

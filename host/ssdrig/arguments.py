@@ -1,5 +1,4 @@
-"""The parser of all commands. Wrong words are a UsageError that says what was meant; quantities take units; an option
-that was renamed goes on by its old name, which no help shows."""
+"""The parser of all commands. Wrong words are a UsageError that says what was meant; quantities take units."""
 
 import argparse
 import shutil

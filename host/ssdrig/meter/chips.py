@@ -85,11 +85,4 @@ def expected_noise(rail: dict) -> float | None:
 def coverage(rail: dict) -> float:
     """How much of the time a rail's conversions look at the current (0 to 1); the rest of each set is the voltage's
     and the temperature's. NaN where the hello does not say."""
-    seen_ns = rail.get("shunt_ns")
-    if seen_ns is None:  # firmware of before 0.1.0 was released: of an INA228 its ADC_CONFIG says it, too
-        chip = of(rail)
-        if chip is None or chip.noise_50us_V is None or not isinstance(rail.get("adc_config"), int):
-            return math.nan
-        shunt_us, averages = ina228.shunt_conversion(rail["adc_config"])
-        seen_ns = 1000 * shunt_us * averages
-    return min(1.0, seen_ns / rail["conversion_ns"])
+    return min((rail.get("shunt_ns") or math.nan) / rail["conversion_ns"], 1.0)

@@ -16,7 +16,6 @@ from ssdrig.meter import calibration, fast, said
 
 REPEAT_REACH = 64  # frames among which a repeated one is looked for
 LATEST_US = 1 << 52  # ticks from here on, in 142 years, are nonsense
-READABLE = (1, 2)  # protocols whose frames are read: 2 only adds to 1
 BACK_US = 1_000_000  # board time falling by more than this is a reset
 KINDS: tuple[int, ...] = (wire.HELLO, wire.SAMPLES, wire.ENERGY, wire.PONG, wire.LOG, wire.ARMED)
 KINDS += (wire.CUT_REPORT, wire.WAVEFORM, wire.REFUSED, wire.TRIP, wire.FAST)
@@ -206,7 +205,7 @@ class Decoder:
         if self._kind is Places and (here := keep & (kind == wire.FAST)).any():
             self._fasts.append(fast.rows_of(data, start[here], length[here], boot[here]))
         here = np.flatnonzero(keep & (kind == wire.PONG) & (tick >= 0))
-        answers = np.zeros(len(here), ANSWERS)  # held 0: protocol 1 does not say
+        answers = np.zeros(len(here), ANSWERS)
         answers["token"] = _gather(data, start[here] + wire.P_TOKEN, 4)
         answers["boot"], answers["tick"], answers["t4_ns"] = boot[here], tick[here], records.t_ns[rows[here]]
         says = length[here] >= wire.P_END
@@ -280,7 +279,7 @@ class Decoder:
         except (ValueError, KeyError, TypeError):
             self.counts["malformed"] += 1
             return
-        if hello.get("protocol") not in READABLE:
+        if hello.get("protocol") != wire.PROTOCOL:
             return
         self.counts["malformed"] += sum(
             bool(facts.get("calibration")) and not calibration.kept(facts) for facts in rails.values()

@@ -48,10 +48,10 @@ def the_rest(plan: grammar.Plan, acts: Sequence[Act], drive: Mapping, can: froze
             raise UsageError(f"the bench that the run began on, for {act.path}", why, "give --rig PORT, or connect it")
 
 
-def same_jobs(said: str | None, crc: str) -> None:
-    """Raises UsageError where fio would be told otherwise than when the run began: `said` is the plan's jobs_crc in
-    run.json (None: of an older ssdrig, which did not write it), `crc` that of the same acts now."""
-    if said is not None and said != crc:
+def same_jobs(begun: object, crc: str) -> None:
+    """Raises UsageError where fio would be told otherwise than when the run began: `begun` is the plan's jobs_crc in
+    run.json, `crc` that of the same acts now."""
+    if begun != crc:
         do = "go on with the ssdrig that began it and as the kernel was set (io_uring), or begin the run anew"
         raise UsageError("the fio jobs that the run began with", "other ones", do)
 
