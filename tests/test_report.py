@@ -15,7 +15,7 @@ from ssdrig import report
 from ssdrig.analysis.figures import KEYS
 from ssdrig.errors import JournalError, UsageError
 from ssdrig.report import page
-from ssdrig.report.terms import TERMS, number
+from ssdrig.report.terms import TERMS, with_error
 
 PLATEAU = [20000] * 12
 OWN = PLATEAU + [5000, 6000] * 14 + [0, 0, 5000, 6000]
@@ -190,7 +190,8 @@ def test_words_of_the_page_without_javascript(made):
     assert html.count("SIMULATED</strong>") == 1
     for term in TERMS:
         assert f">{term.label}" in html
-        assert number(figures[0][term.key], term.places) in html
+        error = (figures[0].get("errors") or {}).get(term.key)
+        assert with_error(figures[0][term.key], error, term.places) in html
     assert "failed" in html and "synthetic failure" in html
     assert "died" in html and "ended without closing it" in html
     assert "<noscript>" in html

@@ -2,6 +2,7 @@
 object of plain numbers for `ssdrig report RUN --json`; its flat keys are the figures of the window `steady`."""
 
 import math
+from dataclasses import replace
 from typing import Any
 
 from ssdrig import overprovisioning
@@ -9,6 +10,7 @@ from ssdrig.analysis import SECOND_NS, RunData, steady_state, trust, window_figu
 from ssdrig.analysis.peak_power import NO_CHANNEL
 from ssdrig.analysis.terms import terms
 from ssdrig.meter.closure import Closure
+from ssdrig.rules import steady as rule
 from ssdrig.rules import windows
 
 # Of the run as a whole; analysis/terms.py says how a line is read.
@@ -78,8 +80,11 @@ def figures_of(data: RunData, more=()) -> dict:
     of_run = trust.of_run(data)
     for name, window in found.items():
         if window:
+            host = trust.host_of(witness.host(data, said, window))
+            doubt = trust.why_not([host.as_json()])
+            window = replace(window, steady_state=rule.not_claimed(window.steady_state, doubt))
             each[name] = figures = window_figures.figures_in(data, window)
-            figures["trust"] = trust.of_window(data, figures, trust.host_of(witness.host(data, said, window)), of_run)
+            figures["trust"] = trust.of_window(data, figures, host, of_run)
             times = window.times.replace(": ", ", ")
             notes += [f"{name}, {times}: {note}" for note in figures["notes"]]
     if data.ios and data.totals:

@@ -45,6 +45,7 @@ from ssdrig.load import fiotext
 from ssdrig.meter import reduced
 from ssdrig.plan import expand, grammar, shows
 from ssdrig.plan.expand import Act
+from ssdrig.rules import steady
 from ssdrig.rules.windows import Window
 
 MOST_BY_SECOND = 12
@@ -373,6 +374,12 @@ def _rests_on(row: Row, data: RunData | None, of_run: Sequence[trust.Item]) -> N
 def _judged(events: Sequence[dict], rows: Sequence[Row]) -> list[Verdict]:
     """The verdicts of the rule, each also an item of the windows that it is about."""
     found = verdicts_of(events, rows)
+    for each in found:
+        of = [(row, name) for row in rows for name in row.windows if each.about(row, name)]
+        last = max((row.round or 0 for row, _ in of), default=0)
+        strips = [(row.windows[name] or {}).get("trust") for row, name in of if (row.round or 0) > last - steady.ROUNDS]
+        doubts = [why for items in strips if (why := trust.why_not(items, ("host",)))]
+        each.verdict = steady.not_claimed(each.verdict, doubts[0] if doubts else None)
     for row in rows:
         for name, figures in row.windows.items():
             of = [each.verdict for each in found if each.about(row, name)]

@@ -54,6 +54,13 @@ OF_POWER = tuple(NAMES)  # what figures of power and energy rest on: all
 POWER_KEYS = ("power_", "energy_", "idle_", "iops_per_W", "peak_", "own_power", "above_J", "floor_W", "pause_mean_W")
 
 
+# facts about the measurement, which rest on nothing
+OF_MEASUREMENT = {
+    *("samples", "samples_lost", "samples_clipped", "filled_s", "filled_J", "clock_error_us", "closure_percent"),
+    *("littles_qd", "littles_error_percent", "power_uncertainty_percent", "chip_clock_ppm", "chip_clock_error_ppm"),
+}
+
+
 class Item(NamedTuple):
     """`why`: the reason; None where the state is "ok" and nothing is to be added."""
 
@@ -69,6 +76,8 @@ class Item(NamedTuple):
 
 def rests_on(key: str) -> tuple[str, ...]:
     """The items that a figure of window_figures.py rests on."""
+    if key in OF_MEASUREMENT:
+        return ()
     return OF_POWER if key.startswith(POWER_KEYS) else OF_LOAD
 
 

@@ -6,7 +6,7 @@ from html import escape
 from ssdrig.report import phases, trust_strip
 from ssdrig.report.terms import number, with_error
 
-HEAD = ("OP of raw", "OP of user", "α", "drive writes", "IOPS", "WA", "WA, closed form", "µJ per I/O", "trust")
+HEAD = ("OP of raw", "OP of user", "α", "load's drive writes", "IOPS", "WA", "WA, closed form", "µJ per I/O", "trust")
 WORDS = "Window steady of each run. Closed form: uniformly random writes, blocks collected in turn."
 
 

@@ -253,7 +253,8 @@ def table(shown: list, names: list, review: int) -> str:
         ]
     rest = [t for t in TERMS if t.key not in window_figures.KEYS]
     out += [rows(title, terms, shown[0], shown, names, review) for title, terms in groups(rest, "Whole run: ")]
-    return "".join(out) + "</table></div></section>"
+    marks = f'<p class="soft">{trust_strip.MARKED}</p>' if any(trust_strip.MARK in row for row in out) else ""
+    return "".join(out) + f"</table></div>{marks}</section>"
 
 
 def groups(terms: list, before: str) -> list[tuple[str, list]]:
@@ -274,7 +275,8 @@ def rows(title: str, terms: list, view, shown: list, names: list, review: int, a
         name = f' <span class="unit">{unit.name}</span>' if unit.name else ""
         out.append(f'<tr><th scope="row">{term.label}{name}<small>{escape(term.meaning)}</small></th>')
         for i, f in enumerate(view.figures):
-            text = unit.text(f[term.key], f["wa_error"] if term.key == "wa" else None)
+            text = unit.text(f[term.key], (f.get("errors") or {}).get(term.key))
+            text = trust_strip.marked(text, term.key, f)
             if term.key == "iops_sd" and spread(f) is not None:
                 text += f" <small>{number(spread(f), 1)} % of the mean</small>"
             tip = words.exact(term, f[term.key])

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from html import escape
 
 from ssdrig import steps as kinds
-from ssdrig.analysis import gaps, table, witness
+from ssdrig.analysis import gaps, table, trust, witness
 from ssdrig.analysis.row_figures import FIRST_BURST, LAG, SCALED
 from ssdrig.analysis.table import Row, Table
 from ssdrig.analysis.verdicts import Verdict
@@ -71,6 +71,11 @@ VIEWS: dict[str, View] = {
     "average-power": shown_average.average_view,
     "figure": shown_points.by_formula,
 }
+# views that say what a drive does in figures of their own; tables mark each figure, plots show what was recorded
+CLAIMS = {
+    *("recovery", "load-line", "life", "replay", "plateaus", "cache-recovery", "thermal", "power-states", "wakes"),
+    *("under", "average-power", "demand"),
+}
 SCRIPTS = ("cards.js", "export.js", "plots.js")
 COLUMNS = (  # of the steps: the plan's word, heading, unit
     ("iops", "IOPS", ""),
@@ -109,7 +114,7 @@ def render(tables: list[Table]) -> str:
         ),
         steady_words(tables, names),
         '<section aria-labelledby="views-h"><h2 id="views-h">Results</h2><div class="plots">',
-        *[VIEWS[show["view"]](Context(tables, names, show)) for show in plan.shows],
+        *[view(Context(tables, names, show)) for show in plan.shows],
         "</div></section>",
         *[
             shown_parts.section(each.path, name if len(tables) > 1 else "")
@@ -128,6 +133,29 @@ def render(tables: list[Table]) -> str:
         "</body></html>\n",
     ]
     return "".join(out)
+
+
+def view(context: Context) -> str:
+    """A view, behind the reason why what it says is not claimed, of each run whose steps have one."""
+    out = []
+    for each, name in context.runs() if context.show["view"] in CLAIMS else ():
+        if doubt := _doubt(each, context):
+            out.append(f'<p class="warn">{trust_strip.MARK} not claimed{escape(name)}: {escape(doubt)}.</p>')
+    return "".join([*out, VIEWS[context.show["view"]](context)])
+
+
+def _doubt(each: Table, context: Context) -> str | None:
+    """What is bad of the steps that a view is of; of all steps where it names none."""
+    paths = [*context.paths, *shows.listed(context.show.get("against"))]
+    rows_of = [row for path in paths for row in each.of(path)] if paths else each.rows
+    strips = [
+        (row.label if key == table.WHOLE else f"{row.label}, {key}", of["trust"])
+        for row in rows_of
+        for key, of in row.windows.items()
+        if of and of.get("trust")
+    ]
+    rests = {item for word in context.words() for item in trust.rests_on(shows.VALUES[word][0])}
+    return trust.why_not(trust.whole(strips), rests or trust.NAMES) if strips else None
 
 
 def labels(tables: list[Table]) -> list[str]:

@@ -6,7 +6,7 @@ from html import escape
 from typing import Any
 
 from ssdrig import words
-from ssdrig.analysis import average_power, average_terms, filling, gaps, load_line
+from ssdrig.analysis import average_power, average_terms, filling, gaps, load_line, table, trust
 from ssdrig.analysis.table import Row, Table
 from ssdrig.analysis.verdicts import Verdict
 from ssdrig.drive.wear import wa
@@ -38,7 +38,14 @@ def of_plan(each: Table) -> list[str]:
             for path in paths:
                 doubt = doubt_at(each, path, {}, "W")
                 out.append(f"{path}: {f'not claimed, {doubt}' if doubt else shown_line.in_words(line_of(each, path))}")
-    out += [f"{row.act.label}: {line}" for row in each.rows if row.state == "done" for line in said(row)]
+    for row in each.rows:
+        lines = said(row) if row.state == "done" else []
+        doubt = trust.why_not(table.strip([row]))
+        out += (
+            [f"{row.act.label}: not claimed, {doubt}"]
+            if lines and doubt
+            else [f"{row.act.label}: {line}" for line in lines]
+        )
     failed = [one for one in each.verdicts if not one.verdict["passed"]]
     held = [one for one in each.verdicts if one.verdict["passed"]]
     if held:

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from ssdrig import overprovisioning
-from ssdrig.analysis import gaps, little, rated_life, summary, table, witness
-from ssdrig.analysis.table import Table
+from ssdrig.analysis import gaps, little, rated_life, summary, table, trust, witness
+from ssdrig.analysis.table import Row, Table
 from ssdrig.plan import shows
 from ssdrig.progress import columns
 from ssdrig.report import cuts_said, found, kept_said, over_op, phases, repeats, rows, shown_wear, trust_strip
@@ -107,7 +107,7 @@ def of_plan(each: Table) -> list[str]:
     out += made + trust_strip.key_of_marks(made, columns()) + lacking.lines()
     out += limits(each.data.notes)
     out += limits(f"{line.name.strip()}, {note}" for line in lines for note in line.notes)
-    out += [f"  {row.act.path}, {line}" for row in each.rows for line in found.said(row)]
+    out += [f"  {row.act.path}, {line}{_mark(row)}" for row in each.rows for line in found.said(row)]
     for one in each.verdicts:
         said = "steady" if one.verdict["passed"] else f"STEADY STATE NOT ACHIEVED{_why(one.verdict)}"
         at = steady.rests_on(one.verdict)
@@ -157,6 +157,11 @@ def repeated(folders: Sequence[Path]) -> tuple[list[str], dict]:
 def of_series(folders: Sequence[Path]) -> list[str]:
     """Runs with different over-provisioning: one row each."""
     return over_op.lines([summary.load(folder)[1] for folder in folders], columns())
+
+
+def _mark(row: Row) -> str:
+    """Behind what a step has found, where its figures rest on what is bad."""
+    return f" {trust_strip.MARK}" if trust.why_not(table.strip([row])) else ""
 
 
 def _cell(figures: Mapping, word: str) -> str:

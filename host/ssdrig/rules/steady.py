@@ -81,6 +81,12 @@ def untested(why: str, limits: Limits = PTS) -> dict:
     return {"rule": limits.rule, "passed": None, "why": why, **nothing, "rounds": [], **_said(limits), **RESTS_ON}
 
 
+def not_claimed(verdict: dict, why: str | None) -> dict:
+    """A verdict on rounds that do not show what the drive does, such as of a busy host: it is not called steady. `why`:
+    None where they show it."""
+    return verdict | {"passed": None, "why": f"not claimed, {why}"} if why and verdict["passed"] else verdict
+
+
 def limits_of(verdict: dict) -> Limits:
     """What a verdict was held against; one of an older run, which does not say, against the PTS."""
     if verdict.get("range_limit_percent") is None:

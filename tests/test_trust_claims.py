@@ -1,0 +1,104 @@
+"""Each item of the trust strip held bad in turn: what a page, the terminal and the JSON then still claim."""
+
+import json
+import re
+
+import pytest
+import synthetic_plan
+from synthetic_run import run_of
+
+from ssdrig import report
+from ssdrig.analysis import table, trust
+from ssdrig.report import page, plan_page, review_says, screen, trust_strip
+
+FRESH, SLOW, FAST = [9000] * 6, [4000, 4001, 3999] * 6, [6000, 6001, 5999] * 6
+POWER_ONLY = [name for name in trust.NAMES if name not in trust.OF_LOAD]
+
+
+@pytest.fixture
+def held(monkeypatch, request):
+    """of_window() with one item bad in each window, as in mutants of the journal."""
+    of_window, name = trust.of_window, request.param
+    bad = trust.Item(name, trust.BAD, 9.0, 1.0, "RED")
+    if name == "host":
+        monkeypatch.setattr(trust, "host_of", lambda found: bad)
+    elif name:
+        monkeypatch.setattr(
+            trust,
+            "of_window",
+            lambda *args, **more: [bad.as_json() if item["id"] == name else item for item in of_window(*args, **more)],
+        )
+    return name
+
+
+def cards(html: str) -> dict[str, str]:
+    """The class of each row, by the card's key."""
+    found: dict[str, str] = {}
+    for card in re.split(r'<div class="card" data-key="', html)[1:]:
+        found.setdefault(card.split('"', 1)[0], " ".join(re.findall(r'<button type="button" class="(row[^"]*)"', card)))
+    return found
+
+
+@pytest.fixture
+def two(held, tmp_path):
+    """A run whose verdict is clear, twice as fast as the other in figures of every kind."""
+    return [
+        run_of(tmp_path / str(i), iops, model=f"SIMULATED drive {i}")
+        for i, iops in enumerate((FRESH + SLOW, FRESH + FAST))
+    ]
+
+
+CLAIMS_OF_LOAD = re.compile(r"[\d.]+ × the writes|In the steady state|equally fast|is the fastest")
+CLAIMS_OF_POWER = re.compile(r"energy per write|(more|less) power|a write costs")
+
+
+@pytest.mark.parametrize("held", [None, *trust.NAMES], indirect=True)
+def test_what_a_page_of_two_runs_claims(held, two):
+    runs, figures = zip(*two, strict=True)
+    html = page.render(list(runs), list(figures), 0)
+    said = html[html.index('class="verdict"') : html.index("</section>", html.index('class="verdict"'))]
+    stars = {key for key, rows in cards(html).items() if "best" in rows.split()}
+    of_load, of_power = CLAIMS_OF_LOAD.search(said), CLAIMS_OF_POWER.search(said)
+    assert bool(of_load) == (held not in trust.OF_LOAD), said
+    assert bool(of_power) == (held is None)
+    assert ("iops_mean" in stars) == (held not in trust.OF_LOAD) and ("energy_uJ_per_io" in stars) == (held is None)
+    claimed = "<b>yes</b>" in html[html.index('class="scroll facts"') :]
+    assert claimed == (held != "host"), "a verdict of the rule on what a busy host did"
+    assert ("steady state," in html[html.index("<main>") :]) == (held != "host")
+    assert (trust_strip.MARKED in html) == (held is not None)
+
+
+@pytest.mark.parametrize("held", [None, *trust.NAMES], indirect=True)
+@pytest.mark.parametrize("columns", [60, 200])
+def test_what_the_terminal_and_the_json_claim(held, two, columns, monkeypatch):
+    monkeypatch.setenv("COLUMNS", str(columns))
+    figures = [of for _, of in two]
+    text = report.short_table(figures)
+    marked = {line.split("  ")[0] for line in text.splitlines() if trust_strip.MARK in line and "claimed" not in line}
+    assert ("Mean IOPS" in marked) == (held in trust.OF_LOAD) and ("Mean power, W" in marked) == (held is not None)
+    assert not any("Samples lost" in line for line in marked)
+    assert ("yes: range" in text) == (held != "host")
+    for of in (*figures, *(window for f in figures for window in f["windows"].values() if window)):
+        assert [item["id"] for item in trust.red(of["trust"])] == ([held] if held else [])
+    assert all((f["steady_state"]["passed"] is True) == (held != "host") for f in figures)
+    lines = "\n".join(screen.of_figures(figures[0]))
+    assert (trust_strip.MARK in lines) == (held is not None)
+    json.dumps(figures, allow_nan=False)
+
+
+@pytest.mark.parametrize("held", [None, "host", "time_error"], indirect=True)
+def test_what_the_page_of_a_plan_claims(held, tmp_path):
+    of = table.load(synthetic_plan.grid(tmp_path))
+    html, text, said = plan_page.render([of]), "\n".join(screen.of_plan(of)), "\n".join(review_says.of_plan(of))
+    steady = held != "host"
+    assert ("Steady state reached" in html) == ("Steady state reached" in said) == steady
+    assert ("STEADY STATE NOT ACHIEVED" in text) == (not steady)
+    assert bool(of.achieved) == of.as_json()["steady"]["achieved"] == steady
+    assert (trust_strip.MARKED in html) == (held is not None) == (trust_strip.MARK in text)
+
+
+@pytest.mark.parametrize("held", [None, "gaps"], indirect=True)
+def test_a_view_that_marks_no_figures_says_it_ahead_of_them(held, tmp_path):
+    of = table.load(synthetic_plan.grid(tmp_path))
+    view = plan_page.view(plan_page.Context([of], ["a"], {"view": "load-line", "of": "rounds/point"}))
+    assert (trust_strip.MARK in view) == (held is not None)
