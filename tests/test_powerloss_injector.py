@@ -1,10 +1,13 @@
 """The judge of power loss against a drive that shares no code with it, and has its own truth of each cut
-(tests/support/faulty_drive.py). The whole table: `PYTHONPATH=host:tests python -m support.model_campaign 60`."""
+(tests/support/faulty_drive.py). The whole table: `./ssdrig selfcheck powerloss-injector`."""
 
 import pytest
-from support import lazy_trims
+from support import faulty_drive, lazy_trims
 from support.faulty_drive import Drive
 from support.model_campaign import campaign, compared
+
+from ssdrig.benchmarks import powerloss_injector
+from ssdrig.powerloss import mixes
 
 MiB = 1 << 20
 CLEAR = (
@@ -20,7 +23,7 @@ CLEAR = (
 )
 
 
-def run(tmp_path, fault="", cuts=20, seed=1, mode="volatile", **how):
+def run(tmp_path, fault="", cuts=4, seed=1, mode="volatile", **how):
     drive = Drive(64 * MiB, seed, fault, mode)
     return drive, campaign(drive, tmp_path, cuts, seed, 16 * MiB, **how)
 
@@ -28,10 +31,10 @@ def run(tmp_path, fault="", cuts=20, seed=1, mode="volatile", **how):
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", ["volatile", "through", "plp"])
 def test_an_honest_drive_under_the_legal_adversary_is_not_accused(tmp_path, mode):
-    drive, found = run(tmp_path, cuts=40, seed=3, mode=mode)
-    assert found.tally.outcome(tmp_path) is None and found.tally.suspicious == 0 and found.tally.cuts == 40
-    assert compared(drive, found).false == 0 and found.commands > 5000
-    assert sum(each["lost_volatile"] or 0 for each in found.sessions) > (1000 if mode == "volatile" else -1)
+    drive, found = run(tmp_path, cuts=8, seed=3, mode=mode)
+    assert found.tally.outcome(tmp_path) is None and found.tally.suspicious == 0 and found.tally.cuts == 8
+    assert compared(drive, found).false == 0 and found.commands > 2000
+    assert sum(each["lost_volatile"] or 0 for each in found.sessions) > (100 if mode == "volatile" else -1)
 
 
 @pytest.mark.slow
@@ -43,6 +46,44 @@ def test_damage_that_was_read_is_found_at_its_cut(tmp_path, fault):
     assert found.tally.outcome(tmp_path).exit_code == 11
     assert found.tally.failing.least <= sum(bool(pages) for pages in drive.truth.values())
     assert found.tally.failing.most >= of.bad
+
+
+# the fault, and the mix or the streams without which nothing of it can be seen
+OF_MIX = {"lie_dirty32M": mixes.UNFLUSHED, "lie_load": mixes.DEEP, "lie_idle": mixes.IDLE}
+OF_STREAM = {
+    "fua_dirtypage": ("fua-over",),
+    "fua_big": ("fua-long",),
+    "trim_neigh": ("trim-beside", "trim"),
+    "lie_aftertrim": ("trim-beside", "trim"),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fault", OF_MIX)
+def test_each_mix_finds_what_the_usual_one_does_not(tmp_path, fault):
+    for name, found in ((OF_MIX[fault], True), (mixes.USUAL, False)):
+        drive, of = run(tmp_path, fault, 4, controls=0, weights={name: 1})
+        assert (compared(drive, of).found > 0) is found and compared(drive, of).false == 0
+        assert compared(drive, of).found == compared(drive, of).bad
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fault", OF_STREAM)
+def test_each_stream_finds_what_the_others_do_not(tmp_path, fault):
+    for left_out in ((), OF_STREAM[fault]):
+        shares = {name: 0 if name in left_out else share for name, share in mixes.SHARES.items()}
+        drive, of = run(tmp_path, fault, 5, controls=0, shares=shares)
+        assert (drive.exercised > 0) is (not left_out) and compared(drive, of).false == 0
+        assert compared(drive, of).found == compared(drive, of).bad and (compared(drive, of).bad > 0) is (not left_out)
+
+
+@pytest.mark.slow
+def test_the_table_of_faults_says_which_could_not_be_seen(monkeypatch):
+    monkeypatch.setattr(faulty_drive, "FAULTS", ("lie_always", "lie_every_1000th", "grow"))
+    found = {each.name: each for each in powerloss_injector.shown(cuts=3)}
+    assert all(each.met for each in found.values() if "exercised" not in each.name) and len(found) == 9
+    assert found["faults that no campaign exercised"].value == 1
+    assert [each.value for name, each in found.items() if name.startswith(("lie_always", "grow"))] == [100, 100]
 
 
 @pytest.mark.parametrize(("window_bytes", "cuts", "seed"), [(64 * MiB, 30, 1), (2048 * MiB, 56, 9)])

@@ -6,7 +6,7 @@ import pytest
 
 from ssdrig.benchmarks import powerloss, powerloss_scenes
 from ssdrig.benchmarks.powerloss_scenes import FIRST_SEQ, KEPT, SCENES, TWO_CUTS, W0, Scene, rows
-from ssdrig.powerloss import verdict
+from ssdrig.powerloss import record, verdict
 from ssdrig.powerloss.findings import CLASSES, NAMES
 from ssdrig.powerloss.history import FUA, NEVER, WRITE
 from ssdrig.powerloss.proof import proof
@@ -87,3 +87,59 @@ def test_a_lost_write_with_fua_is_a_lost_flush_where_the_kernel_sends_no_fua():
         assert [NAMES[n] for n in found.finding] == [name]
         said = proof(session, blocks, held, found, 0, None)["sentences"]
         assert ("with FUA" in said[0]) is fua
+
+
+NBD = KEPT._replace(block_bytes=4096, atomic_blocks=0, after_trim=None)
+OLD, NEW = 3, 101  # before the session, and by its only write
+
+
+def torn(parts, base_parts=None):
+    """A block of eight sectors with these contents; before the session it had `base_parts`, or the content OLD."""
+    known = verdict.known(1, OLD)
+    if base_parts:
+        known.content[:], known.parts[0] = record.TORN, np.array(base_parts)
+    whole = parts[0] if len(set(parts)) == 1 else record.TORN
+    lba = np.zeros(8 * (whole == record.TORN), np.int64)
+    blocks = Blocks(np.array([0]), known.content.copy(), np.array([whole]), np.zeros(1, bool), part_lba=lba)
+    return known, verdict.asked(known, np.array([0]), blocks._replace(part_seen=np.array(parts)[: len(lba)]))
+
+
+WRITTEN = rows([(WRITE, 0, 1, 10, NEVER)], NEW)
+NOTHING = WRITTEN[:0]
+MIXED = [OLD] * 4 + [NEW] * 4
+
+
+@pytest.mark.parametrize(
+    ("commands", "before", "now", "name"),
+    [
+        (WRITTEN, None, MIXED, "OK"),  # the write under way is there in part, which nobody promises it is not
+        (NOTHING, MIXED, MIXED, "OK"),
+        (NOTHING, MIXED, [*MIXED[:7], OLD], "STALE"),  # a later cut changes one sector of it
+        (NOTHING, MIXED, [OLD] * 8, "STALE"),
+        (NOTHING, None, MIXED, "GHOST"),
+        (WRITTEN, [OLD] * 4 + [5] * 4, [OLD] * 4 + [NEW] * 2 + [5] * 2, "OK"),  # torn over a torn one
+        (WRITTEN, [OLD] * 4 + [5] * 4, [OLD] * 4 + [NEW] * 2 + [OLD] * 2, "STALE"),
+    ],
+)
+def test_each_sector_of_a_torn_block_is_known_to_later_cuts(commands, before, now, name):
+    known, blocks = torn(now, before)
+    session = Session(commands, 100, 200, 300, 400)
+    found = verdict.judge(session, blocks, NBD)
+    assert [NAMES[n] for n in found.finding] == [name]
+    verdict.take(known, np.array([0]), blocks, found, 1)
+    assert known.content[0] == blocks.seen[0]
+    assert [part.tolist() for part in known.parts.values()] == ([now] if len(set(now)) > 1 else [])
+    assert verdict.unjudged(NOTHING, blocks, NBD)[1].finding.any() == (before != now)
+    one = proof(session, blocks, NBD, found, 0)["parts"]
+    assert one is None or [seen for seen, _ in one] == now and {"OK", name} >= {of for _, of in one}
+
+
+def test_a_torn_block_of_a_drive_that_keeps_blocks_whole_names_its_sectors():
+    _, blocks = torn([OLD] + [NEW + 1] * 7)
+    session = Session(rows([(WRITE, 0, 1, 10, 20, FUA), (WRITE, 0, 1, 30, 40)], NEW), 100, 200, 300, 400)
+    for whole, name in ((0, "LOST_FUA"), (1, "TORN_LB")):
+        held = NBD._replace(atomic_blocks=whole)
+        found = verdict.judge(session, blocks, held)
+        out = proof(session, blocks, held, found, 0)
+        assert out["class"] == name and out["parts"] == [[OLD, "LOST_FUA"], *[[NEW + 1, "OK"]] * 7]
+        assert "sector 0: the content of command 3, LOST_FUA" in " ".join(out["sentences"])

@@ -2,7 +2,7 @@
 no code with the judge, nor with the simulated drive: written from the protocol of NBD. A FLUSH covers what was answered
 before it was sent, FUA its own write; nothing is said of trimmed blocks, nor of the parts of a block.
 
-Each page of 4096 bytes has the versions that it got since power returned. A version is legal after a cut unless one
+Each page has the versions that it got since power returned. A version is legal after a cut unless one
 that had to survive was sent after its answer. An honest drive keeps any legal version of each page, or of each sector;
 one with a fault forgets more, or does something else. What pages then show that they may not is the truth of that
 cut."""
@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-PAGE, SECTOR = 4096, 512
+SECTOR = 512
 READ, WRITE, FLUSH, TRIM = 0, 1, 3, 4  # as the protocol numbers them
-EPERM, EIO, EINVAL = 1, 5, 22
+EPERM, EIO, EINVAL, ENOSPC = 1, 5, 22, 28
 OLDER = 4000  # contents that a drive may roll back to
 S_NS = 1_000_000_000
 
@@ -58,15 +58,25 @@ class Command:
 class Drive:
     """`mode`: "volatile", "through" (the cache is off) or "plp" (all that it answered survives). `fault`: of FAULTS, or
     "". `lazy_trims`: a trimmed page shows its old content until it is collected, and zeros then; else anything.
-    `t_ns` is the caller's clock. `truth`: {number of the cut: {page: the fault}}; `shown`: of these the pages that were
-    read before anything was written over them; `events`: {number of the cut: what is wrong with the drive itself}."""
+    `t_ns` is the caller's clock. `exercised`: how often the fault did something. `truth`: {number of the cut: {page:
+    the fault}}, 3.5 for a change between the cuts 3 and 4; `shown`: of these the pages that were read before anything
+    was written over them; `events`: {number of the cut: what is wrong with the drive itself}."""
 
-    def __init__(self, size: int, seed: int = 1, fault: str = "", mode: str = "volatile", lazy_trims: bool = False):
+    def __init__(
+        self,
+        size: int,
+        seed: int = 1,
+        fault: str = "",
+        mode: str = "volatile",
+        lazy_trims: bool = False,
+        page_bytes: int = 4096,
+    ):
         self.size = self.capacity = size
+        self.page_bytes = page_bytes
         self.mode, self.fault, self.lazy_trims = mode, fault, lazy_trims
         self.now = np.zeros(size, np.uint8)  # what a read returns
         self.chance, self.wrong = random.Random(f"{seed} drive"), random.Random(f"{seed} fault")
-        self.t_ns = self.tick = self.cuts = self.flushes = 0
+        self.t_ns = self.tick = self.cuts = self.flushes = self.exercised = 0
         self.pages: dict[int, list[Version]] = {}  # versions since power returned
         self.base: dict[int, bytes] = {}  # of these pages, before them
         self.trimmed: set[int] = set()  # nothing durable was written since
@@ -79,11 +89,11 @@ class Drive:
         self.bad: dict[int, int] = {}  # page -> reads that fail
         self.twice: dict[int, bytes] = {}  # page -> what it shows from its second read on
         self.delayed: dict[int, bytes] = {}  # page -> what it shows after the next cut
-        self.truth: dict[int, dict[int, str]] = {}
-        self.shown: dict[int, set[int]] = {}
+        self.truth: dict[float, dict[int, str]] = {}
+        self.shown: dict[float, set[int]] = {}
         self.events: dict[int, str] = {}
-        self.pending: dict[int, int] = {}  # damaged page, not read yet -> cut
-        self.by_itself: set[int] = set()
+        self.pending: dict[int, float] = {}  # damaged page, not read yet -> cut
+        self.by_itself: set[int] = set()  # pages that changed since the last cut, without a command
         self.later: list[Command] = []
         self.refuses, self.ready_s, self.away = 0, 0.1, False
 
@@ -93,25 +103,32 @@ class Drive:
         """The drive gets a command; end() is its answer."""
         self.tick += 1
         command = Command(op, offset, length, fua, self.tick)
-        if op in (WRITE, TRIM) and not self.refuses:
-            assert offset % PAGE == length % PAGE == 0 <= offset and offset + length <= self.size
-            for page in range(offset // PAGE, (offset + length) // PAGE):
-                at = page * PAGE - offset
-                self._put(command, page, None if data is None else data[at : at + PAGE])
+        if op in (WRITE, TRIM) and not self._refusal(command):
+            assert offset % self.page_bytes == length % self.page_bytes == 0 <= offset and offset + length <= self.size
+            for page in range(offset // self.page_bytes, (offset + length) // self.page_bytes):
+                at = page * self.page_bytes - offset
+                self._put(command, page, None if data is None else data[at : at + self.page_bytes])
             self.trims += op == TRIM
         self.under_way.add(command)
         if self.fault in ("stale_nocut", "bitflip_now") and self.wrong.random() < 0.002:
             self._change_by_itself()
         return command
 
+    def _refusal(self, command: Command) -> int:
+        """The errno for a write or a trim; 0: it is carried out."""
+        return self.refuses or ENOSPC * (command.offset + command.length > self.capacity)
+
     def _change_by_itself(self) -> None:
-        """A page changes while the drive has its power; the next cut is where it must be found."""
-        page, data = self.wrong.choice(self.older or [(0, bytes(PAGE))])
+        """A page changes while the drive has its power."""
+        page, data = self.wrong.choice(self.older or [(0, bytes(self.page_bytes))])
         if page not in self.pages and page not in self.trimmed:
             was = self._page(page)
             self._show(page, data if self.fault == "stale_nocut" else self._flipped(page))
             if was != self._page(page):
                 self.by_itself.add(page)
+                self.exercised += 1
+                self.truth.setdefault(self.cuts + 0.5, {})[page] = self.fault
+                self.pending[page] = self.cuts + 0.5
 
     def _put(self, command: Command, page: int, data: bytes | None) -> None:
         if page not in self.pages:
@@ -139,8 +156,8 @@ class Drive:
         if command.op == FLUSH:
             self._flush(command)
         elif command.op in (WRITE, TRIM):
-            if self.refuses:
-                return self.refuses
+            if error := self._refusal(command):
+                return error
             promised = command.fua or self.mode != "volatile"
             for _, version in command.versions:
                 version.end, version.owed = command.end, promised
@@ -166,7 +183,8 @@ class Drive:
         for command in covered:
             for _, version in command.versions:
                 version.owed = True
-        kept = self._flushed(real, flush)
+        kept = self._flushed(list(real), flush)
+        self.exercised += kept != real
         self._keep(kept)
         gone = set(kept)
         self.unkept = [each for each in self.unkept if each not in gone]
@@ -200,22 +218,24 @@ class Drive:
     def _fua_fails(self, command: Command) -> bool:
         if not command.fua:
             return False
-        page = command.offset // PAGE
-        return {
+        page = command.offset // self.page_bytes
+        fails = {
             "fua_always": True,
             "fua_1in20": self.wrong.random() < 0.05,
-            "fua_unal16k": command.offset % (4 * PAGE) > 0,
-            "fua_unal4k": command.offset % PAGE > 0,
-            "fua_big": command.length > PAGE,
+            "fua_unal16k": command.offset % 16384 > 0,
+            "fua_unal4k": command.offset % 4096 > 0,
+            "fua_big": command.length > 4096,
             "fua_dirtypage": any(each.begin < command.begin and not each.kept for each in self.pages.get(page, [])),
         }.get(self.fault, False)
+        self.exercised += fails
+        return fails
 
     def read(self, offset: int, length: int) -> bytes | int:
         """The bytes, or an errno."""
         if offset + length > self.capacity:
             return EINVAL
         watched = self.pending or self.bad or self.twice
-        for page in range(offset // PAGE, -(-(offset + length) // PAGE)) if watched else ():
+        for page in range(offset // self.page_bytes, -(-(offset + length) // self.page_bytes)) if watched else ():
             self._noticed(page)
             if page in self.bad:
                 return EIO
@@ -224,12 +244,14 @@ class Drive:
                     self._show(page, self.twice.pop(page))
                     self.truth.setdefault(self.cuts, {})[page] = self.fault
                     self.pending[page] = self.cuts
+                    self.exercised += 1
                     self._noticed(page)
                     del self.delayed[page]
                 else:
                     self.delayed[page] = self.twice[page]
         data = self.now[offset : offset + length].tobytes()
         if self.fault == "unstable" and self.wrong.random() < 0.01:
+            self.exercised += 1
             flipped = bytearray(data)
             flipped[self.wrong.randrange(length)] ^= 1
             return bytes(flipped)
@@ -256,7 +278,8 @@ class Drive:
             self._show(page, data)
         self.delayed = {} if shown else self.delayed
         changed = self._damage(touched) if self.fault in OF_CUT else set()
-        changed |= {page for page, data in late.items() if shown[page] != data} | (self.by_itself - touched)
+        changed |= {page for page, data in late.items() if shown[page] != data}
+        self.exercised += bool(changed)
         self.by_itself = set()
         self._of_drive(changed)
         self.truth[self.cuts] = {page: self.fault or "?" for page in touched | changed if not self._legal(page)}
@@ -285,16 +308,24 @@ class Drive:
         chosen = of[0] if keen < 0.4 else of[-1] if keen < 0.6 else self.chance.choice(of)
         out = self._of_trimmed(page) if chosen.data is None else chosen.data
         others = [each.data for each in of if each.data is not None and each is not chosen]
-        if others and self.chance.random() < 0.1:  # NBD promises of no block that it is whole
-            at = SECTOR * self.chance.randrange(1, PAGE // SECTOR)
+        if (
+            self.page_bytes > SECTOR and others and self.chance.random() < 0.1
+        ):  # NBD promises of no block that it is whole
+            at = SECTOR * self.chance.randrange(1, self.page_bytes // SECTOR)
             out = out[:at] + self.chance.choice(others)[at:]
         return out
 
     def _of_trimmed(self, page: int) -> bytes:
         kind = 0.0 if self.lazy_trims else self.chance.random()
         if kind < 0.6:
-            return bytes(PAGE)
-        return b"\xff" * PAGE if kind < 0.7 else self.chance.randbytes(PAGE) if kind < 0.8 else self._page(page)
+            return bytes(self.page_bytes)
+        return (
+            b"\xff" * self.page_bytes
+            if kind < 0.7
+            else self.chance.randbytes(self.page_bytes)
+            if kind < 0.8
+            else self._page(page)
+        )
 
     def _legal(self, page: int) -> bool:
         """Whether each sector is that of some version that the page may show; of a page that nobody wrote: no."""
@@ -305,7 +336,7 @@ class Drive:
         if page in self.bad:
             return False
         data = self._page(page)
-        parts = range(0, PAGE, SECTOR)
+        parts = range(0, self.page_bytes, SECTOR)
         return all(
             any(data[at : at + SECTOR] == each.data[at : at + SECTOR] for each in of if each.data) for at in parts
         )
@@ -319,7 +350,7 @@ class Drive:
         open_ = sorted(page for page in touched if any(each.end is None for each in self.pages[page]))
         before = {}
         change = lambda page, data: (before.setdefault(page, self._page(page)), self._show(page, data))
-        last = self.size // PAGE - 1
+        last = self.size // self.page_bytes - 1
         cold = sorted({page for page, _ in self.older if page not in touched})
         one = rng.choice(durable) if durable else None
         if self.fault == "ghost":
@@ -344,11 +375,11 @@ class Drive:
         elif self.fault == "trim_neigh":
             edges = [page for page in touched if self.pages[page][-1].data is None and page + 1 not in touched]
             for page in edges[:4]:
-                change(min(page + 1, last), bytes(PAGE))
+                change(min(page + 1, last), bytes(self.page_bytes))
         elif one is None:
             return set()
         elif self.fault == "stale_sector":
-            at = SECTOR * rng.randrange(PAGE // SECTOR)
+            at = SECTOR * rng.randrange(self.page_bytes // SECTOR)
             data, old = self._page(one), self.base[one]
             change(one, data[:at] + old[at : at + SECTOR] + data[at + SECTOR :])
         elif self.fault == "torn_illegal":
@@ -372,10 +403,10 @@ class Drive:
             for page in durable[len(durable) // 2 :][:32]:
                 change(page, self.base[page])
         elif self.fault == "zero_page":
-            change(one, bytes(PAGE))
+            change(one, bytes(self.page_bytes))
         elif self.fault == "garbage_hdr":
             data = self._page(one)
-            change(one, data[:64] + rng.randbytes(PAGE - 64))
+            change(one, data[:64] + rng.randbytes(self.page_bytes - 64))
         elif self.fault == "unc":
             self.bad[one] = 1 << 30
             return {one}
@@ -394,13 +425,14 @@ class Drive:
         if self.cuts != 3 or self.fault not in OF_DRIVE:
             return
         self.events[self.cuts] = self.fault
+        self.exercised += 1
         if self.fault in ("readonly", "readonly_eio"):
             self.refuses = EPERM if self.fault == "readonly" else EIO
         elif self.fault in ("grow", "shrink", "shrink8M"):
             self.capacity = {"grow": 2 * self.size, "shrink": self.size // 2, "shrink8M": 8 << 20}[self.fault]
         elif self.fault in ("allgone", "other_drive"):
             self.now[:] = 0
-            changed |= set(range(self.size // PAGE))
+            changed |= set(range(self.size // self.page_bytes))
         elif self.fault == "slow20":
             self.ready_s = 20.0
         elif self.fault == "never":
@@ -414,12 +446,12 @@ class Drive:
     # ---- bytes
 
     def _page(self, page: int) -> bytes:
-        return self.now[page * PAGE : (page + 1) * PAGE].tobytes()
+        return self.now[page * self.page_bytes : (page + 1) * self.page_bytes].tobytes()
 
     def _show(self, page: int, data: bytes) -> None:
-        self.now[page * PAGE : (page + 1) * PAGE] = np.frombuffer(data, np.uint8)
+        self.now[page * self.page_bytes : (page + 1) * self.page_bytes] = np.frombuffer(data, np.uint8)
 
     def _flipped(self, page: int) -> bytes:
         data = bytearray(self._page(page))
-        data[self.wrong.randrange(PAGE)] ^= 1 << self.wrong.randrange(8)
+        data[self.wrong.randrange(self.page_bytes)] ^= 1 << self.wrong.randrange(8)
         return bytes(data)

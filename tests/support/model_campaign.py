@@ -2,9 +2,12 @@
 nothing of the run around them. What is found is compared with the drive's own truth."""
 
 import itertools
+import math
+import os
 import sys
 import tempfile
-from collections.abc import Callable
+import tomllib
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,7 +15,8 @@ import numpy as np
 from support.faulty_drive import FAULTS, Drive
 from support.model_link import ModelLink
 
-from ssdrig.powerloss import fill, health, judging, layout, readback, record, schedule, verdict
+from ssdrig.plan import grammar
+from ssdrig.powerloss import fill, health, judging, layout, mixes, readback, record, schedule, verdict
 from ssdrig.powerloss.aim import Plan
 from ssdrig.powerloss.contents import Contents, damage_spreads
 from ssdrig.powerloss.cycle import Lived
@@ -24,7 +28,18 @@ from ssdrig.powerloss.tally import Tally
 from ssdrig.powerloss.writer import Writer
 
 RUN = 0x5EED
-SESSION_NS = (5_000_000, 40_000_000)
+NEVER = 1 << 30
+MODES = ("volatile", "through", "plp")
+MEMORY = "/dev/shm" if os.path.isdir("/dev/shm") else None  # a history is synced after each session
+PLAN = tomllib.loads(grammar.shipped()["powerloss"].read_text())["param"]
+# how long a session writes, by what it sends, and how much slower than usual the drive is then
+SESSION_NS = {
+    mixes.USUAL: (5_000_000, 40_000_000),
+    mixes.UNFLUSHED: (60_000_000, 250_000_000),
+    mixes.DEEP: (5_000_000, 40_000_000),
+    mixes.IDLE: (2_700_000_000, 5_000_000_000),
+}
+SLOW = {mixes.IDLE: 200}
 OFF_NS = (500_000_000, 2_000_000_000)
 SETTLE_NS = 2_000_000_000
 CANARIES = 64
@@ -41,9 +56,9 @@ class Found(NamedTuple):
     commands: int
 
 
-def promise(mode: str) -> Promise:
-    kind = FLUSH if mode == "volatile" else ACK
-    return Promise(kind, 4096, 0, 0, 0, None, True, "NBD: what FLUSH or FUA covers is kept")
+def promise(drive: Drive) -> Promise:
+    kind = FLUSH if drive.mode == "volatile" else ACK
+    return Promise(kind, drive.page_bytes, 0, 0, 0, None, True, "NBD: what FLUSH or FUA covers is kept")
 
 
 def campaign(
@@ -55,11 +70,13 @@ def campaign(
     controls: int = 2,
     whole: Callable[[int], bool] | None = None,
     limit_s: float | None = None,
+    weights: Mapping[str, int] = PLAN["mixes"],
+    shares: Mapping[str, float] = PLAN["streams"],
 ) -> Found:
     """So many cuts at random times, with control sessions between them. `whole`: which sessions read all of the window;
-    None: as a campaign does."""
-    link, held = ModelLink(drive, seed), promise(drive.mode)
-    places = layout.make(4096, drive.size, window_bytes, CANARIES)
+    None: as a campaign does. `weights`: of mixes; `shares`: of streams."""
+    link, held = ModelLink(drive, seed), promise(drive)
+    places = layout.make(drive.page_bytes, drive.size, window_bytes, CANARIES)
     fill.fill(link, places, RUN)
     contents = Contents(places, verdict.known(places.base_blocks, fill.SEQ))
     plan = schedule.cuts(seed, cuts, controls, {"random": 1}, {"command": 1}, False)
@@ -69,8 +86,13 @@ def campaign(
         path = folder / "history.bin"
         path.unlink(missing_ok=True)
         book = History(path, next_seq)
-        writer = Writer(link, book, places, held, RUN, cut.number, cut.seed, contents.known.content)
-        lived = _lived(link, writer, book, cut)
+        name = mixes.drawn(weights, cut.seed)
+        how = mixes.mix(name, shares, cut.seed, cut.number)
+        link.slow = SLOW.get(name, 1)
+        base = contents.known.content
+        writer = Writer(link, book, places, held, RUN, cut.number, cut.seed, base, how.shares, how.depth, how.idle_ns)
+        lived = _lived(link, writer, book, cut, SESSION_NS[name])
+        link.slow = 1
         next_seq, commands = book.next_seq, commands + len(lived.rows)
         book.close()
         if lived.outcome is not None:
@@ -95,16 +117,16 @@ def campaign(
         felt = felt or lived.outcome is not None
         before = health.compared(before, after)
         _add(found, cut, judged, blocks)
-        if judged.harness:
+        if judged.harness or "CAPACITY" in judged.record["findings"]:
             break
         fill.flush(link)
         contents.take(lived.rows, blocks, judged.verdict, held, cut.number, all_of_it)
     return found._replace(commands=commands)
 
 
-def _lived(link: ModelLink, writer: Writer, book: History, cut: schedule.Cut) -> Lived:
+def _lived(link: ModelLink, writer: Writer, book: History, cut: schedule.Cut, session_ns: tuple[int, int]) -> Lived:
     chance = np.random.default_rng([cut.seed, 1])
-    end_ns = link.now_ns() + int(chance.integers(*SESSION_NS))
+    end_ns = link.now_ns() + int(chance.integers(*session_ns))
     if cut.control:
         ended = writer.write(end_ns)
         settled_ns = writer.settle(SETTLE_NS)
@@ -154,39 +176,86 @@ class Compared(NamedTuple):
 
 def compared(drive: Drive, found: Found) -> Compared:
     """With the drive's truth: each accused block must have been damaged, in the interval that is given."""
-    damaged: dict[int, list[int]] = {}  # block -> sessions whose cut damaged it
+    damaged: dict[int, list[float]] = {}  # block -> cuts that damaged it
     for cut, pages in drive.truth.items():
         for page in pages:
-            damaged.setdefault(page, []).append(found.cut_of.get(cut, 1 << 30))
+            damaged.setdefault(page, []).append(cut)
     false = right = wrong = 0
-    known: set[tuple[int, int]] = set()
+    known: set[tuple[int, float]] = set()
     for number, blocks in found.accused.items():
         for block, first in blocks.items():
-            did = [each for each in damaged.get(block, []) if each <= number]
-            inside = [each for each in did if first <= each]
+            did = [each for each in damaged.get(block, []) if _sessions(each, found)[0] <= number]
+            inside = [each for each in did if first <= _sessions(each, found)[1]]
             false, right, wrong = false + (not did), right + bool(inside), wrong + bool(did and not inside)
             known |= {(block, each) for each in inside}
-    shown = {(page, found.cut_of[cut]) for cut, pages in drive.shown.items() if cut in found.cut_of for page in pages}
+    shown = {(page, cut) for cut, pages in drive.shown.items() if _sessions(cut, found)[0] < NEVER for page in pages}
     bad = {cut for _, cut in shown}
     return Compared(false, right, wrong, len(shown - known), len(bad), len({cut for _, cut in known} & bad))
 
 
+def _sessions(cut: float, found: Found) -> tuple[int, int]:
+    """The first and the last session in which the damage of a cut, or of the time behind it, may have been done: a
+    session reads with its power on, too."""
+    return found.cut_of.get(int(cut), 0 if cut < 1 else NEVER), found.cut_of.get(math.ceil(cut), NEVER)
+
+
+class Tried(NamedTuple):
+    """A fault in one campaign. `exercised`: how often it did something; `events`: things wrong with the drive as a
+    whole; `names`: what was found."""
+
+    fault: str
+    seed: int
+    mode: str
+    exercised: int
+    events: int
+    compared: Compared
+    failing: tuple[int, int]
+    suspicious: int
+    cuts: int
+    commands: int
+    exit_code: int
+    names: tuple[str, ...]
+
+
+OF_512 = ("fua_unal4k",)  # that need a drive with blocks of 512 bytes
+HONEST = "honest"
+
+
+def tried(fault: str, cuts: int, seed: int, mode: str = "volatile") -> Tried:
+    """One campaign on a drive with this fault, of FAULTS, or HONEST."""
+    page_bytes = 512 if fault in OF_512 else 4096
+    drive = Drive(64 << 20, seed, "" if fault == HONEST else fault, mode, page_bytes=page_bytes)
+    with tempfile.TemporaryDirectory(dir=MEMORY) as folder:
+        found = campaign(drive, Path(folder), cuts, seed, 16 << 20, cuts // 20)
+        error, failing = found.tally.outcome(Path(folder)), found.tally.failing
+    names = sorted({name for each in found.sessions for name in each["findings"]})
+    return Tried(
+        fault,
+        seed,
+        mode,
+        drive.exercised,
+        len(drive.events),
+        compared(drive, found),
+        (failing.least, failing.most),
+        found.tally.suspicious,
+        found.tally.cuts,
+        found.commands,
+        error.exit_code if error else 0,
+        tuple(names),
+    )
+
+
 def main(cuts: int, seeds: int, *faults: str) -> None:
-    """A line for each fault and seed: `honest` is none of them, in each mode of the cache."""
-    modes = {"honest": ("volatile", "through", "plp")}
-    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
-        for fault in faults or ("honest", *FAULTS):
-            for seed, mode in itertools.product(range(1, seeds + 1), modes.get(fault, ("volatile",))):
-                drive = Drive(64 << 20, seed, "" if fault == "honest" else fault, mode)
-                found = campaign(drive, Path(folder), cuts, seed, 16 << 20, cuts // 20)
-                error, failing = found.tally.outcome(Path(folder)), found.tally.failing
-                names = sorted({name for each in found.sessions for name in each["findings"]})
-                print(
-                    f"{fault:18} {mode:8} seed {seed}: exit {error.exit_code if error else 0:2},"
-                    f" {found.tally.cuts} cuts, {found.commands} commands, failing {failing.least}..{failing.most},"
-                    f" {found.tally.suspicious} suspicious, {compared(drive, found)} {' '.join(names)}",
-                    flush=True,
-                )
+    """A line for each fault and seed; HONEST in each mode of the cache."""
+    for fault in faults or (HONEST, *FAULTS):
+        for seed, mode in itertools.product(range(1, seeds + 1), MODES if fault == HONEST else MODES[:1]):
+            of = tried(fault, cuts, seed, mode)
+            print(
+                f"{fault:18} {mode:8} seed {seed}: exit {of.exit_code:2}, {of.cuts} cuts, {of.commands} commands,"
+                f" exercised {of.exercised}, events {of.events}, failing {of.failing[0]}..{of.failing[1]},"
+                f" {of.suspicious} suspicious, {of.compared} {' '.join(of.names)}",
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

@@ -26,11 +26,12 @@ NONE_NS = 1 << 62
 class ModelLink:
     """`cut_at_ns`: when the power goes; from then on a command may fail, never return, or, where a kernel repeats it,
     succeed once power is back. The host sees an answer a little later than the drive gives it, and the drive owes what
-    the host has seen, or will see."""
+    the host has seen, or will see. `slow`: by which factor commands take longer than usual."""
 
     def __init__(self, drive: Drive, seed: int):
         self.drive, self.slots = drive, Slots()
         self.t_ns, self.cut_at_ns, self.gone, self.under_way, self.can_trim = 0, NONE_NS, "", 0, True
+        self.slow = 1
         self._chance = random.Random(f"{seed} link")
         self._answers: list[tuple[int, int, int, Command]] = []  # answered at, number, slot, command
         self._seen: list[tuple[int, int, Command | None]] = []  # seen by the host at, slot, an answered command
@@ -56,7 +57,7 @@ class ModelLink:
             begin = slot * slots.bytes_each
             data = slots.data[begin : begin + length].tobytes() if op == faulty_drive.WRITE else None
             command = self.drive.begin(op, offset, length, bool(slots.flags[slot] & kinds.FUA), data)
-            took_ns = self._chance.randint(*(FLUSH_NS if op == faulty_drive.FLUSH else WRITE_NS))
+            took_ns = self.slow * self._chance.randint(*(FLUSH_NS if op == faulty_drive.FLUSH else WRITE_NS))
             self._number += 1
             heapq.heappush(self._answers, (self.t_ns + took_ns, self._number, slot, command))
 

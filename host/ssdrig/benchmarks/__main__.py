@@ -20,8 +20,8 @@ from ssdrig.words import do_you_mean
 WIDE = (240, 24)  # when it goes to a file there is no line to wrap
 EXAMPLES = (("selfcheck", "what there is"), ("selfcheck energy wa", "two of them"))
 COUNTS = {
-    "seeds": "of powerloss-recall: campaigns with each fault",
-    "cuts": "of powerloss-aim and powerloss-long, for a shorter one",
+    "seeds": "of powerloss-recall and powerloss-injector: campaigns with each fault",
+    "cuts": "of powerloss-aim, powerloss-long and powerloss-injector, for a shorter one",
     "kills": "of powerloss-kill, for a shorter one",
     "plans": "of busy, for a shorter one: the first so many",
 }

@@ -30,7 +30,7 @@ MUTANTS = {
     "D_b: > for >=": ("verdict", "seen_ns >= least_ns", "seen_ns > least_ns"),
     "FUA ignored": ("verdict", '(kept | (rows["flags"] & FUA > 0))', "kept"),
     "a failed command counts": ("verdict", '(session.rows["status"] == 0) & ', ""),
-    "base not updated": ("verdict", "np.isin(blocks.seen, [*BAD]), record.UNKNOWN", "False, record.UNKNOWN"),
+    "base not updated": ("verdict", "np.where(lost, record.UNKNOWN", "np.where(False, record.UNKNOWN"),
     "trim durable at once": ("verdict", '(rows["kind"] == BLANK) & kept', '(rows["kind"] >= TRIM) & kept'),
     "reads as trimmed ignored": ("verdict", '(rows["kind"] == BLANK) & kept', "~counted"),
     "zeros read make zeros older": ("verdict", " & ~((pair_kind == BLANK) & blank[block])", ""),

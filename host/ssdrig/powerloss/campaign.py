@@ -260,6 +260,11 @@ class _Campaign:
             error = self._outcome()
             assert error is not None
             raise error
+        if "CAPACITY" in judged.record["findings"]:  # the window may not be there any more
+            self._tell("powerloss.end", stop="changed")
+            outcome = self._outcome()
+            assert outcome is not None
+            raise outcome
         if lived.outcome is not None:
             self._prove(blocks)
         flush(self.link)  # what was read may be volatile: it kept its power, or the kernel repeated a write

@@ -56,6 +56,7 @@ DEEP = "deep"  # 64 random writes under way, and FLUSHes beside them: a FLUSH th
 IDLE = "idle"  # a second of silence before each FLUSH: work that a drive begins when nobody asks for anything
 MIXES = (USUAL, UNFLUSHED, DEEP, IDLE)
 SELDOM = 0.03  # percent of FLUSHes
+DEEP_FLUSHES = 0.5  # percent: with more of them the writes would have to wait for a FLUSH that takes some ms
 IDLE_EVERY_NS, IDLE_NS = 1_500_000_000, 1_100_000_000
 
 
@@ -76,12 +77,12 @@ def mix(name: str, shares: Mapping[str, float], seed: int, session: int, flushes
     """What session `session` does of the plan's shares. Not `flushes`: it sends no FLUSH at all."""
     found: dict[str, float] = {**shares}
     depths = depth(seed, session)
-    if name in (UNFLUSHED, DEEP) or not flushes:
+    if name in (UNFLUSHED, DEEP, IDLE) or not flushes:
         found |= {"log-flush": 0, "flush": SELDOM * sum(shares.values()) / 100}
     if name == DEEP:
-        found = {"random": 97.0, "flush": 3.0}
+        found = {"random": 100 - DEEP_FLUSHES, "flush": DEEP_FLUSHES}
         depths["random"] = DEPTH["random"]
-    if not flushes:
+    if name == IDLE or not flushes:  # the next FLUSH would make good what the one behind the silence left out
         found["flush"] = 0
     if not any(found.values()):
         found["random"] = 1

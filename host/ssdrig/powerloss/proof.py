@@ -1,13 +1,15 @@
 """The proof of an accusation: all that somebody else needs to come to the same verdict on one block, as data and in
 sentences. Pure."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from ssdrig.powerloss import record
 from ssdrig.powerloss.findings import CLASSES, NAMES
 from ssdrig.powerloss.history import BLANK, FLUSH, FUA, KINDS, NEVER
 from ssdrig.powerloss.promise import ACK, Promise
-from ssdrig.powerloss.verdict import Blocks, Session, Verdict, counts
+from ssdrig.powerloss.verdict import Blocks, Session, Verdict, counts, part_findings
 
 MOST_ROWS = 64  # of the block's commands; those that the verdict names are always among them
 
@@ -23,12 +25,13 @@ def proof(
 ) -> dict:
     """Of block i of `blocks`: {"class", "certain", "lba", "found", "base", "durable", "flush", "torn", "rows",
     "left_out", "promise", "cut_ns", "edge_ns", "on_ns", "before_cut_us", "before_cut_least_us", "before_cut_most_us",
-    "commands_before_cut", "cuts", "headers", "hex", "sentences"}.
+    "commands_before_cut", "cuts", "parts", "headers", "hex", "sentences"}.
 
     found, base: a command's seq or a code of record; durable, flush, torn: the seq of the command that must have
     survived, of the FLUSH that covers it, of the torn write, or None; rows: the block's commands, each with "counts"
     (verdict.counts); before_cut_us and commands_before_cut: from the acknowledgement of what was lost to the cut, and
     with the bound of the switch at least and at most; cuts: the first and the last session whose cut may have done it;
+    parts: of a torn block [content, class] of each 512 bytes, judged by itself, or None;
     headers: what each 512 bytes of `data`, the block as it was read, say of themselves."""
     rows, counted = session.rows, counts(session)
     lba = int(blocks.lba[i])
@@ -66,10 +69,22 @@ def proof(
         "before_cut_most_us": most_us,
         "cuts": cuts,
         "commands_before_cut": after if before_us is not None else None,
+        "parts": _parts(session, blocks, promise, i),
         "headers": data and [record.header(data[at : at + record.BYTES]) for at in range(0, len(data), record.BYTES)],
         "hex": data and data.hex(),
     }
     return out | {"sentences": _sentences(out, rows, durable, int(verdict.seen_row[i]))}
+
+
+def _parts(session: Session, blocks: Blocks, promise: Promise, i: int) -> list[list] | None:
+    of = slice(*np.searchsorted(blocks.part_lba, [blocks.lba[i], blocks.lba[i] + 1]))
+    if blocks.seen[i] != record.TORN or of.start == of.stop:
+        return None
+    one = Blocks(*(np.broadcast_to(field, len(blocks.lba))[i : i + 1] for field in blocks[:6]))
+    base = blocks.part_base[of] if len(blocks.part_base) else blocks.part_base
+    one = one._replace(part_lba=blocks.part_lba[of], part_seen=blocks.part_seen[of], part_base=base)
+    findings = part_findings(session, one, promise)
+    return [[int(seen), NAMES[finding]] for seen, finding in zip(one.part_seen, findings, strict=True)]
 
 
 def _by_itself(row: np.void, promise: Promise) -> bool:
@@ -106,6 +121,19 @@ def _content(code: int) -> str:
     return f"the content of command {code}" if code else "the content of the fill"
 
 
+def _runs(parts: Sequence) -> str:
+    """What stands where in a torn block: "sectors 0 to 2: the content of command 7; sector 3: ..."."""
+    out: list[str] = []
+    begin = 0
+    for end in range(1, len(parts) + 1):
+        if end == len(parts) or parts[end] != parts[begin]:
+            content, finding = parts[begin]
+            where = f"sector {begin}" if end == begin + 1 else f"sectors {begin} to {end - 1}"
+            out.append(f"{where}: {_content(content)}" + (f", {finding}" if finding != "OK" else ""))
+            begin = end
+    return "; ".join(out)
+
+
 def _cuts(cuts: tuple[int, int]) -> str:
     return f"{cuts[0]} or {cuts[1]}" if cuts[1] == cuts[0] + 1 else f"{cuts[0]} to {cuts[1]}"
 
@@ -125,6 +153,8 @@ def _when(least_us: float | None, most_us: float | None) -> str:
 def _sentences(proof: dict, rows: np.ndarray, durable: int, seen_row: int) -> list[str]:
     """What happened, what was found, why that is not allowed."""
     block, found = f"block {proof['lba']}", _content(proof["found"])
+    if proof["parts"]:
+        found += f" ({_runs(proof['parts'])})"
     when = _when(proof["before_cut_least_us"], proof["before_cut_most_us"])
     out = []
     if proof["torn"] is not None:

@@ -95,8 +95,8 @@ def read(
 ) -> Blocks:
     """What these blocks hold, with what they held before (base, int64[layout.base_blocks]). A block that the drive
     refuses TRIES times more is UNREADABLE. Of more than PORTION_BLOCKS only those are kept that the session (rows)
-    touched or that are not what they were: the others are what they must be, and a large window would not fit into
-    memory. Raises DriveError where the drive goes away or hangs."""
+    touched, that are torn, or that are not what they were: the others are what they must be, and a large window would
+    not fit into memory. Raises DriveError where the drive goes away or hangs."""
     if rows is None or (runs[:, 1] - runs[:, 0]).sum() <= PORTION_BLOCKS:
         return _read(transport, layout, run, base, runs)
     touched = wanted(rows, layout, np.random.default_rng(0), canary_share=0)
@@ -104,9 +104,10 @@ def read(
     for portion in portions(runs, PORTION_BLOCKS):
         part = _read(transport, layout, run, base, portion)
         at = np.searchsorted(touched[:, 0], part.lba, "right") - 1
-        kept = (part.seen != part.base) | ((at >= 0) & (part.lba < touched[at, 1]) if len(touched) else False)
+        changed = (part.seen != part.base) | (part.seen == record.TORN)
+        kept = changed | ((at >= 0) & (part.lba < touched[at, 1]) if len(touched) else False)
         whole = part.lba, part.base, part.seen, part.canary
-        found.append([*(field[kept] for field in whole), part.part_lba, part.part_seen])  # a torn block is kept
+        found.append([*(field[kept] for field in whole), part.part_lba, part.part_seen])
     lba, base, seen, canary, part_lba, part_seen = (np.concatenate(fields) for fields in zip(*found))
     return Blocks(lba, base, seen, canary, part_lba=part_lba, part_seen=part_seen)
 

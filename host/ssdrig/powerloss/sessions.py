@@ -178,8 +178,7 @@ def known(folders: Iterable[Path], layout: "Layout", numbers: Iterable[int]) -> 
         missing.discard(number)
         if record.get("whole"):
             found.verified[:] = number
-        found.content[at] = verdict.next_base(verdict.Blocks(**fields))
-        found.trimmed[at], found.verified[at] = trimmed, number
+        verdict.take_seen(found, at, verdict.Blocks(**fields), trimmed, number)
     if missing:
         found.content[:], found.trimmed[:] = UNKNOWN, True
     return found

@@ -73,6 +73,7 @@ class Blocks(NamedTuple):
     verified: np.ndarray = _NONE_READ  # int64: the number of the session after which it was read last; 0: the fill
     part_lba: np.ndarray = _NO_PARTS  # int64: for each 512 bytes of each torn block, the block
     part_seen: np.ndarray = _NO_PARTS  # int64: what these 512 bytes hold
+    part_base: np.ndarray = _NO_PARTS  # int64: what they held before; empty: what their block did
 
 
 class Known(NamedTuple):
@@ -81,6 +82,7 @@ class Known(NamedTuple):
     content: np.ndarray  # int64, a seq or a code of record; UNKNOWN: anything
     trimmed: np.ndarray  # bool
     verified: np.ndarray  # int32
+    parts: dict[int, np.ndarray]  # of each TORN one, by its place: what each 512 bytes hold
 
 
 class Verdict(NamedTuple):
@@ -141,7 +143,7 @@ def judge(session: Session, blocks: Blocks, promise: Promise) -> Verdict:
 
     # the content that was seen, and when it was complete at the latest
     blank = np.isin(blocks.seen, BLANKS[promise.after_trim])
-    is_base = (blocks.base == blocks.seen) | (blocks.base == record.UNKNOWN)
+    is_base = _unchanged(blocks) | (blocks.base == record.UNKNOWN)
     seen_row = empty.copy()
     seq = rows["seq"].astype(np.int64)
     hit = (pair_kind == WRITE) & (seq[row] == blocks.seen[block])
@@ -223,12 +225,33 @@ def _of_parts(session: Session, blocks: Blocks, promise: Promise) -> np.ndarray:
     out = np.where(blocks.seen == record.TORN, NUMBER["TORN_LB"], 0).astype(np.uint8)
     at = np.searchsorted(blocks.lba, blocks.part_lba)
     if len(at):
-        of = lambda field: np.broadcast_to(field, len(blocks.lba))[at]
-        parts = Blocks(blocks.part_lba, of(blocks.base), blocks.part_seen, of(blocks.canary), of(blocks.trimmed))
-        finding = judge(session, parts, promise).finding
+        finding = part_findings(session, blocks, promise)
         out[at] = 0
         bad = _CERTAIN[finding]
         np.maximum.at(out, at[bad], finding[bad])
+    return out
+
+
+def part_findings(session: Session, blocks: Blocks, promise: Promise) -> np.ndarray:
+    """uint8[parts], of findings.CLASSES: each 512 bytes of the torn blocks, judged as if they were a block."""
+    at = np.searchsorted(blocks.lba, blocks.part_lba)
+    of = lambda field: np.broadcast_to(field, len(blocks.lba))[at]
+    parts = Blocks(blocks.part_lba, _part_base(blocks), blocks.part_seen, of(blocks.canary), of(blocks.trimmed))
+    return judge(session, parts, promise).finding
+
+
+def _part_base(blocks: Blocks) -> np.ndarray:
+    if len(blocks.part_base):
+        return blocks.part_base
+    base = blocks.base[np.searchsorted(blocks.lba, blocks.part_lba)]
+    return np.where(base == record.TORN, record.UNKNOWN, base)
+
+
+def _unchanged(blocks: Blocks) -> np.ndarray:
+    """bool[m]: blocks that hold what they held before; a torn one in each of its parts."""
+    out = blocks.base == blocks.seen
+    if len(blocks.part_base):
+        out[np.searchsorted(blocks.lba, blocks.part_lba[blocks.part_seen != blocks.part_base])] = False
     return out
 
 
@@ -241,12 +264,16 @@ def since(blocks: Blocks, verdict: Verdict, number: int) -> np.ndarray:
 
 def known(blocks: int, content: int = record.UNKNOWN) -> Known:
     """Of so many blocks, all alike, before the first session."""
-    return Known(np.full(blocks, content, np.int64), np.zeros(blocks, bool), np.zeros(blocks, np.int32))
+    return Known(np.full(blocks, content, np.int64), np.zeros(blocks, bool), np.zeros(blocks, np.int32), {})
 
 
 def asked(known: Known, at: np.ndarray, blocks: Blocks) -> Blocks:
     """`blocks`, which stand at these places of the base, with what is known of them."""
-    return blocks._replace(trimmed=known.trimmed[at], verified=known.verified[at].astype(np.int64))
+    part_base = blocks.base[np.searchsorted(blocks.lba, blocks.part_lba)]
+    for i in np.flatnonzero((blocks.seen == record.TORN) & (blocks.base == record.TORN)):
+        parts = slice(*np.searchsorted(blocks.part_lba, [blocks.lba[i], blocks.lba[i] + 1]))
+        part_base[parts] = known.parts.get(int(at[i]), record.UNKNOWN)
+    return blocks._replace(trimmed=known.trimmed[at], verified=known.verified[at].astype(np.int64), part_base=part_base)
 
 
 def take(
@@ -254,10 +281,22 @@ def take(
 ) -> None:
     """Change `known` to what the next session begins with, from session `number`; only of the blocks `where`
     (bool[m])."""
-    of = slice(None) if where is None else where
-    known.content[at[of]] = next_base(blocks)[of]
-    known.trimmed[at[of]] = verdict.trimmed[of]
-    known.verified[at[of]] = number
+    take_seen(known, at, blocks, verdict.trimmed, number, where)
+
+
+def take_seen(
+    known: Known, at: np.ndarray, blocks: Blocks, trimmed: np.ndarray, number: int, where: np.ndarray | None = None
+) -> None:
+    """As take(), with the one field of the verdict that counts."""
+    where = np.ones(len(at), bool) if where is None else where
+    content = next_base(blocks)
+    known.content[at[where]], known.trimmed[at[where]] = content[where], trimmed[where]
+    known.verified[at[where]] = number
+    for place in np.intersect1d(list(known.parts), at[where]).tolist():
+        del known.parts[int(place)]
+    for i in np.flatnonzero((content == record.TORN) & where):
+        parts = slice(*np.searchsorted(blocks.part_lba, [blocks.lba[i], blocks.lba[i] + 1]))
+        known.parts[int(at[i])] = blocks.part_seen[parts].copy()
 
 
 def unjudged(rows: np.ndarray, blocks: Blocks, promise: Promise, settled: bool = True) -> tuple[Blocks, Verdict]:
@@ -268,7 +307,7 @@ def unjudged(rows: np.ndarray, blocks: Blocks, promise: Promise, settled: bool =
     never["done_ns"] = NEVER
     found = judge(Session(never, 0, NEVER, 0, 0), blocks, promise)
     touched = _any(_pairs(never, blocks.lba)[0], len(blocks.lba))
-    free = touched | (blocks.seen == blocks.base) | (blocks.base == record.UNKNOWN)
+    free = touched | _unchanged(blocks) | (blocks.base == record.UNKNOWN)
     finding = np.where(free, 0, found.finding).astype(np.uint8)
     seen = blocks.seen if settled else np.where(touched, record.UNKNOWN, blocks.seen)
     return blocks._replace(seen=seen), found._replace(finding=finding)
@@ -276,8 +315,9 @@ def unjudged(rows: np.ndarray, blocks: Blocks, promise: Promise, settled: bool =
 
 def next_base(blocks: Blocks) -> np.ndarray:
     """What the next session starts from, int64[m]: an error is counted once, and its block then may hold anything until
-    a durable write."""
-    return np.where(np.isin(blocks.seen, [*BAD]), record.UNKNOWN, blocks.seen)
+    a durable write. A torn block whose parts are known is no riddle."""
+    lost = np.isin(blocks.seen, [*BAD]) & ~((blocks.seen == record.TORN) & np.isin(blocks.lba, blocks.part_lba))
+    return np.where(lost, record.UNKNOWN, blocks.seen)
 
 
 def _pairs(rows: np.ndarray, lba: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
