@@ -11,7 +11,7 @@ from lake_runs import asked, lake_of, run
 from test_replay import ROWS, TIMES_MS, folder_of
 
 from ssdrig import journal
-from ssdrig.analysis import timeline
+from ssdrig.analysis import timeline, trust
 from ssdrig.errors import RigError, UsageError
 from ssdrig.lake import place, rows, sampling, seconds, write
 from ssdrig.meter import pieces, reduced, samples
@@ -101,6 +101,16 @@ def test_a_window_of_a_dilated_drive_is_told_in_the_host_s_time():
     row = rows._window(part, 10**12, {"step": "load", "notes": "n"}, {"t0_s": 1.5, "t1_s": 3.0}, 10)
     assert (row["t_ns"], row["end_ns"]) == (10**12 + 15 * 10**9, 10**12 + 30 * 10**9)
     assert (row["step"], row["notes"], row["steady"]) == ("load", "n", None)
+
+
+def test_a_window_has_the_errors_of_its_figures_and_what_is_not_to_be_trusted():
+    part = SimpleNamespace(at=lambda t_ns: {"t_ns": t_ns})
+    strip = [trust.Item(name, "bad" if name in ("host", "gaps") else "ok").as_json() for name in trust.NAMES]
+    values = {"iops_mean": 100.0, "errors": {"iops_mean": 2.5, "lat_p99_us": None, "burst_iops": 1.0}, "trust": strip}
+    row = rows._window(part, 0, {"step": "load"}, values, 1)
+    assert row["iops_mean_error"] == 2.5 and row["trust_bad"] == ["host", "gaps"]
+    assert not {"lat_p99_us_error", "burst_iops_error", "errors", "trust"} & {*row}
+    assert rows._window(part, 0, {"step": "load"}, {}, 1)["trust_bad"] is None
 
 
 def test_a_played_trace_has_seconds_by_direction(tmp_path):

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from ssdrig import lake
-from ssdrig.analysis import row_figures, window_figures
+from ssdrig.analysis import errors, row_figures, window_figures
 from ssdrig.drive.smart import counters
 from ssdrig.errors import ToolMissing
 from ssdrig.lake import schema, write
@@ -97,6 +97,7 @@ def test_every_figure_has_its_column():
     known = schema.kinds()
     assert {term.key for term in window_figures.TERMS} | ({*row_figures.KEYS} - {"errors"}) <= {*known["figure"]}
     assert {*counters.FIGURES} <= {*known["smart"]}
+    assert {f"{key}_error" for key in errors.KEYS} <= {*known["figure"]}
 
 
 def test_what_64_bits_do_not_hold_and_what_is_not_a_number_is_not_known():

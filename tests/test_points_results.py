@@ -9,7 +9,7 @@ import synthetic_run
 from point_runs import IOPS, emit, made, read, run  # noqa: F401  fixtures
 
 from ssdrig import analysis, journal
-from ssdrig.analysis import figures, window_figures
+from ssdrig.analysis import errors, figures, window_figures
 from ssdrig.analysis.figures import figures_of
 from ssdrig.errors import JournalError
 from ssdrig.influx import line_protocol, points
@@ -41,12 +41,17 @@ def test_the_figures_of_each_window_are_those_of_the_report(run):
         assert (fields["state"], fields["simulated"], fields["plan"]) == ("complete", True, "consistency")
         assert (fields["t0_s"], fields["t1_s"]) == (window["t0_s"], window["t1_s"])
         assert fields.get("steady_state") is window["steady_state"]["passed"]
+        assert all(fields[f"{key}_error"] == pytest.approx(error) for key, error in window["errors"].items())
+        assert "iops_mean_error" in fields
+        bad = [item["id"] for item in window["trust"] if item["state"] == "bad"]
+        assert fields["trust_bad"] == (",".join(bad) or "none")
     assert any("steady_state" in fields for fields, _ in results)
 
 
 def test_every_figure_has_a_field():
     keys = {term.key for term in (*window_figures.TERMS, *figures.TERMS)}
     fields = SCHEMA["run_result"].fields
+    keys |= {f"{key}_error" for key in errors.KEYS}
     assert keys <= set(fields) and all(fields[key] == "f" for key in keys)
 
 

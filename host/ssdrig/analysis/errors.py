@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 OF_SECONDS = ("iops_mean", "bw_mean_MBps", "lat_mean_us")
 OF_POWER = ("power_mean_W", "energy_uJ_per_io", "energy_J_per_GB", "iops_per_W")
+OF_PERCENTILES = tuple(f"{kind}_{name}_us" for kind in ("lat", "clat") for name in ("p50", "p99", "p999", "p99999"))
+# figures of a window that can have an error
+KEYS = (*OF_SECONDS, *OF_PERCENTILES, *OF_POWER, "energy_uJ_per_io_above_idle", "wa", "temperature_max_C")
 HALF_K = 0.5  # drives report whole degrees
 
 
@@ -106,6 +109,12 @@ def together(found: Sequence[Mapping], out: Mapping) -> dict[str, float]:
         between = mean_error([each[key] for each in found if each.get(key) is not None])
         made[key] = max(own, between or 0.0)
     return made
+
+
+def named(figures: Mapping) -> dict[str, float]:
+    """{"KEY_error": error} of the figures of a window: a column each, as databases have them."""
+    errors = figures.get("errors") or {}
+    return {f"{key}_error": errors[key] for key in KEYS if errors.get(key) is not None}
 
 
 def of(key: str, figures: Mapping, why: str = "") -> Uncertain:

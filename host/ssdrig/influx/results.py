@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ssdrig import parts
-from ssdrig.analysis import RunData, figures, summary, window_figures
+from ssdrig.analysis import RunData, errors, figures, summary, trust, window_figures
 from ssdrig.errors import JournalError
 from ssdrig.influx import line_protocol
 from ssdrig.influx.line_protocol import Measurement
@@ -27,6 +27,7 @@ OF_WINDOW = (
     *(term.key for term in window_figures.TERMS),
 )
 OF_RUN = ("state", "why", "simulated", "preset", "op_percent", "tested_bytes", "time_dilation")
+NONE_BAD = "none"
 OF_DRIVE = ("firmware", "interface", "capacity_bytes")
 
 
@@ -80,13 +81,20 @@ def _results(data: RunData, found: Mapping[str, Any], kinds: Mapping[str, str]) 
     run |= {key: data.header["drive"].get(key) for key in OF_DRIVE}
     run |= {"plan": data.header["method"].get("name")}
     windows = [
-        {"window": name} | {key: of.get(key) for key in OF_WINDOW} | {"steady_state": of["steady_state"]["passed"]}
+        {"window": name, "steady_state": of["steady_state"]["passed"], "trust_bad": _bad(of)}
+        | {key: of.get(key) for key in OF_WINDOW}
+        | errors.named(of)
         for name, of in found["windows"].items()
         if of
     ]
     for fields in windows or [{}]:
         both = run | fields
         yield {key: value for key, value in both.items() if line_protocol.fits(value, kinds[key]) and _is_known(value)}
+
+
+def _bad(of: Mapping[str, Any]) -> str | None:
+    """The items of a window's trust strip that are bad."""
+    return None if of.get("trust") is None else ",".join(item["id"] for item in trust.red(of["trust"])) or NONE_BAD
 
 
 def _is_known(value: Any) -> bool:

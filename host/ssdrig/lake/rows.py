@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ssdrig import analysis, integrity, journal, parts
-from ssdrig.analysis import figures, table
+from ssdrig.analysis import errors, figures, table, trust
 from ssdrig.analysis.rundata import SECOND_NS, RunData
 from ssdrig.drive.smart import counters
 from ssdrig.errors import JournalError
@@ -87,7 +87,8 @@ def _window(part: Part, t0_ns: int, said: Row, values: Mapping[str, Any], k: int
     known = schema.kinds()["figure"]
     begin_ns, end_ns = (t0_ns + round((values.get(key) or 0.0) * SECOND_NS * k) for key in ("t0_s", "t1_s"))
     row = {**said, **part.at(begin_ns), "end_ns": end_ns}
-    row |= {key: value for key, value in values.items() if key in known and key != "notes"}
+    row |= {key: value for key, value in values.items() if key in known and key != "notes"} | errors.named(values)
+    row["trust_bad"] = [item["id"] for item in trust.red(values["trust"])] if values.get("trust") else None
     steady = values.get("steady_state")
     row["steady"] = steady.get("passed") if isinstance(steady, Mapping) else None
     row["notes"] = values["notes"] if values.get("notes") else said.get("notes")
