@@ -16,7 +16,7 @@ from ssdrig.analysis import cuts, table
 from ssdrig.errors import UsageError
 from ssdrig.plan import grammar
 from ssdrig.powerloss import statistics
-from ssdrig.report import cuts_said, plan_page
+from ssdrig.report import cuts_said, plan_page, shown_cuts
 
 
 @pytest.fixture(scope="module")
@@ -150,6 +150,25 @@ def test_a_promise_broken_by_an_announced_loss_of_power_is_said_of_the_drive():
     words = " ".join(cuts_said.lines({**found, "begun": None}))
     assert "broken in session 2" in words and "harness" not in words and "clean" not in words
     assert "session 2" in cuts_said.verdict({**found, "judged": 0})
+
+
+def test_file_systems_stand_beside_the_cuts_with_whose_fault_a_loss_is():
+    client = {"filesystem": "ext4", "client": "appends", "session": 1, "promised": 9, "left": 4, "lost": 5}
+    client |= {"corrupt": 0, "extra": 0, "first_lost": 5, "oldest_lost_ms": 2.0, "why": ""}
+    one = {"filesystem": "ext4", "mounted": True, "why": "", "options": "rw,<b>", "check": ""}
+    judged = {"kind": "filesystems.judged", "step": "cuts", "cut": 1, "judged": True, "why_not": "", "failed": True}
+    judged |= {"clients": [client], "filesystems": [one], "fault": "drive"}
+    event = {"kind": "session.judged", "step": "cuts", "judged": True, "control": None, "aim": "a", "shape": "b"}
+    found = cuts.campaign(
+        [{**event, "cut": 1, "failed": True, "findings": {"STALE": 3}}, judged], "cuts", Path("no"), []
+    )
+    assert [(row["client"], row["lost"], row["failing"], row["by_drive"]) for row in found["filesystems"]] == [
+        ("", 0, [], 0),
+        ("appends", 5, [1], 1),
+    ]
+    assert any("5 lost" in line for line in cuts_said.lines({**found, "begun": None}))
+    html = shown_cuts._filesystems(found["filesystems"])
+    assert "<td>5</td>" in html and "<b>" not in html
 
 
 @pytest.mark.slow

@@ -28,7 +28,12 @@ class FarSlot:
     """The slot of a drive of the guest (drive/target/slot.py)."""
 
     def __init__(self, ask):
-        self._ask = ask
+        self._ask, self.__dict__["always"] = ask, False
+
+    def __setattr__(self, name, value):
+        self.__dict__[name] = value
+        if name == "always" and value:
+            self._ask("slot always")
 
     def __getattr__(self, name):
         return self._ask(f"slot {name}")
@@ -45,14 +50,44 @@ class FarSlot:
         self._ask("slot drop")
 
 
+class FarFilesystems:
+    """File systems of the guest (powerloss/filesystems.py), whose times are put on this machine's clock."""
+
+    def __init__(self, ask, asked):
+        self._ask = ask
+        self._do("open", asked=asked)
+
+    def make(self, block_bytes: int, places) -> None:
+        self._do("make", block_bytes=block_bytes, places=list(places))
+
+    def start(self, session: int, at_rest: int) -> None:
+        self._do("start", session=session, at_rest=at_rest)
+
+    def down(self) -> dict:
+        found = self._do("down")
+        ahead_ns = time.monotonic_ns() - self._ask("now")  # at most by the way there and back too much: later, so safe
+        for report in found["clients"]:
+            report["acked_ns"] = [t_ns + ahead_ns for t_ns in report["acked_ns"]]
+        return found | {"down_ns": found["down_ns"] and found["down_ns"] + ahead_ns}
+
+    def look(self, asked) -> dict:
+        return self._do("look", asked=list(asked))
+
+    def close(self) -> None:
+        self._do("close")
+
+    def _do(self, action: str, **request):
+        return self._ask(f"filesystems {json.dumps({'do': action, **request})}")
+
+
 class FarDrive:
     """The guest holds it until end(). `nodes`: its names, one after the other."""
 
-    def __init__(self, machine, serial: str):
+    def __init__(self, machine, serial: str, **environment: str):
         self._machine, self._name = machine, f"drive-{serial}"
         self._listener = socket.create_server(("127.0.0.1", 0))
         self._listener.settimeout(PATIENCE_S)
-        machine.start_python(self._name, SERVE, serial, HOST, str(self._listener.getsockname()[1]))
+        machine.start_python(self._name, SERVE, serial, HOST, str(self._listener.getsockname()[1]), **environment)
         self._control = self._listener.accept()[0]
         self._control.settimeout(PATIENCE_S)
         self._answers, self._lock = self._control.makefile("rb"), threading.Lock()
@@ -83,6 +118,7 @@ class FarDrive:
             commands=commands,
             cannot=tuple(self._cannot),
             slot=FarSlot(self.ask),
+            filesystems=lambda asked: FarFilesystems(self.ask, asked),
         )
 
     def _promise(self) -> Promise:

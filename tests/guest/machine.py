@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from guest import initramfs, qemu
+from guest.agent import PATH
 from guest.inside import SHELL
 from guest.kernel import NoKernel, kernel
 
@@ -117,9 +118,9 @@ class Machine:
         """Start argv in the background, without a terminal; ended(name) waits for it."""
         self._agent.send({"name": name, "argv": argv, "cwd": str(CLONE)})
 
-    def start_python(self, name: str, source: str, *words: str) -> None:
+    def start_python(self, name: str, source: str, *words: str, **environment: str) -> None:
         """Start Python source in the background, as python() runs it; ended(name) waits for it."""
-        self._agent.send({"name": name} | python_request(source, words))
+        self._agent.send({"name": name, "env": environment} | python_request(source, words))
 
     def ended(self, name: str, timeout_s: float = LIMIT_S) -> Ended:
         """How the command that was started as `name` ended; one that outlives timeout_s is killed."""
@@ -184,7 +185,7 @@ class Machine:
     def unplug(self, disk: qemu.Disk) -> None:
         """Remove the disk while it runs; returns when it is gone."""
         self.qmp("device_del", id=disk.id)
-        self.wait_event("DEVICE_DELETED", device=disk.id)
+        self.wait_event("DEVICE_DELETED", timeout_s=300, device=disk.id)  # a busy guest gives it free late
 
     def load_holders(self) -> None:
         """Load the modules of kernel.HOLDERS; the guest sees them in this machine's folder. pstore_blk needs a
@@ -196,10 +197,33 @@ class Machine:
         self.sh(f"cd {self.folder}; for name in {' '.join(names)}; do {insmod}; done >&2")
         self.sh("mount -t configfs configfs /sys/kernel/config")
 
+    def with_programs(self) -> dict[str, str]:
+        """The environment in which the programs of kernel.PROGRAMS are found, too."""
+        programs = self.built.programs
+        folders = [f"{programs}/{each}" for each in ("sbin", "bin", "usr/sbin", "usr/bin", "lib/drbd", "usr/lib/drbd")]
+        return {
+            "PATH": ":".join([*folders, PATH]),
+            "LD_LIBRARY_PATH": f"{programs}/lib/x86_64-linux-gnu:{programs}/usr/lib/x86_64-linux-gnu",
+        }
+
     def plug(self, disk: qemu.Disk) -> None:
         """Put in a disk: its file must be one that the guest was started with."""
         driver, *words = disk.device.format(**disk._asdict()).split(",")
         self.qmp("device_add", driver=driver, **dict(word.split("=") for word in words))
+
+    def unplug_sas(self, disk: qemu.Disk) -> None:
+        """unplug() a disk of the SAS adapter, and have the kernel drop it: QEMU's tells it of none that goes."""
+        self.unplug(disk)
+        for path in self.do("found", "/sys/class/scsi_device/*/device/vendor"):
+            if self.do("texts", path)[0].strip() == "GUEST":
+                self.do("put", f"{path.removesuffix('vendor')}delete", "1")
+
+    def plug_sas(self, disk: qemu.Disk) -> None:
+        """plug() a disk of the SAS adapter in the place of one that has gone, and wait until the kernel has it."""
+        self.plug(disk)
+        for path in self.do("found", "/sys/class/scsi_host/host*/scan"):
+            self.do("put", path, "- - -")
+        self.do("wait_for", "/sys/class/scsi_device/*/device/vendor", "GUEST")
 
     def end(self) -> None:
         for connection in (getattr(self, "_agent", None), getattr(self, "_qmp", None)):

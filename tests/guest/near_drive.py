@@ -13,6 +13,7 @@ import socket
 import struct
 import sys
 import threading
+import time
 from types import SimpleNamespace
 
 import numpy as np
@@ -29,6 +30,7 @@ def main(serial: str, host: str, port: int) -> None:
     sys.modules["numba"] = SimpleNamespace(njit=lambda *_, **__: lambda function: function)
     from ssdrig.drive.target import guard, inventory
     from ssdrig.errors import SsdrigError
+    from ssdrig.powerloss.filesystems import Filesystems
     from ssdrig.powerloss.target import of_held
 
     def linked() -> bool:
@@ -37,6 +39,19 @@ def main(serial: str, host: str, port: int) -> None:
         return link.can_trim
 
     opened: list[int] = []
+    drivers: list[Filesystems] = []
+
+    def always() -> bool:
+        target.slot.always = True
+        return target.slot.removes
+
+    def filesystems(request: dict):
+        if request["do"] == "open":
+            return drivers.append(target.filesystems(request["asked"]))
+        if request["do"] == "close":
+            return drivers.pop().close()
+        return getattr(drivers[-1], request.pop("do"))(**request)
+
     with (
         contextlib.closing(socket.create_connection((host, port))) as control,
         guard.hold(inventory.find(serial), serial) as held,
@@ -58,11 +73,14 @@ def main(serial: str, host: str, port: int) -> None:
             "slot dropped": lambda: target.slot.dropped,
             "slot lost_power": target.slot.lost_power,
             "slot drop": target.slot.drop,
+            "slot always": always,
+            "now": time.monotonic_ns,
             "drive": lambda: [held.drive.node, held.drive.capacity_bytes, target.queues_deleted, target.cannot],
         }
         for line in control.makefile("r"):
+            word, _, request = line.strip().partition(" {")
             try:
-                answer = {"said": actions[line.strip()]()}
+                answer = {"said": filesystems(json.loads("{" + request)) if request else actions[word]()}
             except SsdrigError as error:
                 answer = {"error": type(error).__name__, "words": [error.expected, error.seen, error.do]}
             control.sendall(json.dumps(answer).encode() + b"\n")

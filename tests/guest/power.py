@@ -26,7 +26,7 @@ class Switch:
                 self.wfile.write(answer.encode() + b"\n")
 
         self._server = socketserver.TCPServer(("127.0.0.1", 0), Handler)
-        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05})
+        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
         self._thread.start()
 
     def command(self, word: str) -> str:

@@ -333,11 +333,7 @@ def results(machine) -> dict[str, dict]:
     machine.load_holders()
     programs = machine.built.programs
     environment = {
-        "PATH": ":".join(
-            [*(f"{programs}/{folder}" for folder in ("sbin", "bin", "usr/sbin", "usr/bin", "lib/drbd", "usr/lib/drbd"))]
-            + ["/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/run/guest"]
-        ),
-        "LD_LIBRARY_PATH": f"{programs}/lib/x86_64-linux-gnu:{programs}/usr/lib/x86_64-linux-gnu",
+        **machine.with_programs(),
         "DM_DISABLE_UDEV": "1",
         "PSTORE": str(programs.parent / "modules/pstore_blk.ko"),
     }

@@ -47,10 +47,10 @@ class Bench:
         self.machine.do("put", QUEUE.format(drive.node[5:], "nomerges"), "2")  # so that atomic writes are tested, too
         return drive
 
-    def behind_qemu(self, name: str, preset: str, size_bytes: int) -> Serving:
+    def behind_qemu(self, name: str, preset: str, size_bytes: int, *more: str) -> Serving:
         """A drive as QEMU's node name-node, which fails at once while it has no power."""
         (self.folder / name).mkdir()
-        words = ("--preset", preset, "--capacity", f"{size_bytes >> 20}MiB", "--die-with-parent")
+        words = ("--preset", preset, "--capacity", f"{size_bytes >> 20}MiB", *more, "--die-with-parent")
         served = Serving(self.folder / name, *words)
         self.ends.append(served.end)
         server = {"type": "unix", "path": served.socket}
@@ -76,8 +76,8 @@ class Bench:
         self.ends.append(made.end)
         return made
 
-    def far(self, serial: str) -> FarDrive:
-        drive = FarDrive(self.machine, serial)
+    def far(self, serial: str, **environment: str) -> FarDrive:
+        drive = FarDrive(self.machine, serial, **environment)
         self.ends.append(drive.end)
         return drive
 

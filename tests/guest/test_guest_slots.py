@@ -6,7 +6,6 @@ hot-plug switches the power of its slot off, so the function reads as ones, lose
 begins anew. Not real: what a drive loses of its cache, for its medium is a file; AHCI's loss of the link, which QEMU
 has not: the kernel is told that the disk is gone, and finds it only where ssdrig has the port scanned."""
 
-import contextlib
 import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -53,6 +52,10 @@ class Bench:
             [place] = self.machine.do("found", "/sys/class/scsi_device/0:*/device/delete")
             self.machine.do("put", place, "1")
 
+    def sas_gone(self) -> None:
+        with self.acting:
+            self.machine.unplug_sas(SAS)
+
     def carry_out(self, serial: str, off, on, cuts: int = CUTS, **keys) -> SimpleNamespace:
         """A campaign: its run folder, events, outcome, and how often the power went."""
         switch = Switch(off, on)
@@ -84,7 +87,7 @@ def campaigns(bench):
         "fixed": (FIXED.serial, lambda: bench.power(False), lambda: bench.power(True)),
         "hotplug": (NVME.serial, lambda: bench.unplug(NVME), lambda: bench.plug(NVME)),
         "sata": (SATA.serial, bench.sata_gone, lambda: None),
-        "sas": (SAS.serial, lambda: bench.unplug(SAS), lambda: bench.plug(SAS)),
+        "sas": (SAS.serial, bench.sas_gone, lambda: bench.plug(SAS)),
         "usb": (USB.serial, lambda: bench.unplug(USB), lambda: bench.plug(USB)),
     }
     with ThreadPoolExecutor(len(of)) as pool:
@@ -122,7 +125,7 @@ def test_slot_that_does_not_give_the_drive_back_is_refused_before_the_first_cut(
     assert found.cuts == 1 and not found.judged
 
 
-def comes_back_as(bench, changed, name: str, before=contextlib.nullcontext):
+def comes_back_as(bench, changed):
     """A campaign on the SAS disk, which comes back from its second cut as `changed`."""
     cuts = []
 
@@ -130,14 +133,11 @@ def comes_back_as(bench, changed, name: str, before=contextlib.nullcontext):
         cuts.append(1)
         bench.plug(changed if len(cuts) == 3 else SAS)
 
-    def off() -> None:
-        bench.unplug(SAS)
-
     try:
-        return bench.carry_out(SAS.serial, off, on, 4)
+        return bench.carry_out(SAS.serial, bench.sas_gone, on, 4)
     finally:
-        bench.unplug(SAS)
-        bench.plug(SAS)
+        bench.machine.unplug_sas(SAS)
+        bench.machine.plug_sas(SAS)
 
 
 def changed_disk(bench, name: str, size_bytes: int, serial: str = SAS.serial, **node):
@@ -159,7 +159,7 @@ def changed_disk(bench, name: str, size_bytes: int, serial: str = SAS.serial, **
 )
 def test_drive_that_comes_back_changed_is_found(bench, monkeypatch, name, size_bytes, serial, node, error, finding):
     monkeypatch.setattr(cycle, "READY_S", 20.0)
-    found = comes_back_as(bench, changed_disk(bench, name, size_bytes, serial, **node), name)
+    found = comes_back_as(bench, changed_disk(bench, name, size_bytes, serial, **node))
     assert isinstance(found.outcome, error), found.outcome
     assert found.cuts == 3  # the rehearsal and two cuts: none after the change
     if finding:

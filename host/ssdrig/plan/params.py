@@ -24,6 +24,7 @@ FAMILIES = (
     frozenset({"hot"}),
     frozenset({"bound"}),
     frozenset({"shares"}),
+    frozenset({"filesystems"}),
 )
 
 OPEN = "not given"  # a parameter that is this until a person gives it may be any text
@@ -37,7 +38,7 @@ def families(value) -> frozenset[frozenset[str]]:
 # a plan asks for each of its values many times, and a review reads many plans
 @functools.lru_cache(4096, typed=True)
 def _of_scalar(value) -> frozenset[frozenset[str]]:
-    return _among(value, ("span", "bound"))
+    return _among(value, ("span", "bound", "filesystems"))
 
 
 def _of_members(value: dict | list) -> frozenset[frozenset[str]]:

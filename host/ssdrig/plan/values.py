@@ -166,6 +166,16 @@ def bound(value, key: str) -> float | None:
         raise wrong(f'"never", or {error.expected}', value, key, 'write it like "p < 1 %"') from None
 
 
+def filesystems(value, key: str) -> list[list[str]]:
+    """ "ext4 xfs:nobarrier" -> [["ext4", ""], ["xfs", "nobarrier"]]: file systems, with mount options."""
+    from ssdrig.powerloss import filesystems as known
+
+    try:
+        return known.parse(value if isinstance(value, str) else "")
+    except ValueError as error:
+        raise wrong(str(error), value, key, 'write it like "ext4 xfs btrfs"') from None
+
+
 def place(value, key: str) -> int | str:
     """ "1 GiB", or "behind"."""
     return value if value == "behind" else read(value, "bytes", key)
@@ -368,6 +378,15 @@ READERS: dict[str, Callable] = {
         "windows": windows,
         "span": span,
     },
-    **{"judge": judge, "points": points, "shares": shares, "bound": bound, "text": text, "path": text, "file": text},
+    **{
+        "judge": judge,
+        "points": points,
+        "shares": shares,
+        "bound": bound,
+        "filesystems": filesystems,
+        "text": text,
+        "path": text,
+        "file": text,
+    },
     "value": lambda value, key: one_of(value, VALUES, key),
 }

@@ -16,12 +16,27 @@ import numpy as np
 from ssdrig import journal, parts, prctl
 from ssdrig.drive.target.slot import PCIE, WAYS_OUT
 from ssdrig.errors import DriveError, NotPaired, PromiseBroken, RigError, SlotError, SsdrigError, UsageError, words_of
-from ssdrig.powerloss import aim, health, history, judging, readback, record, rest, schedule, sessions, tally, verdict
+from ssdrig.powerloss import (
+    above,
+    aim,
+    filesystems,
+    health,
+    history,
+    judging,
+    readback,
+    record,
+    rest,
+    schedule,
+    sessions,
+    tally,
+    verdict,
+)
 from ssdrig.powerloss import fall as falls
 from ssdrig.powerloss.contents import Contents, damage_spreads
 from ssdrig.powerloss.cycle import USUAL, Cycle, Gone, Lived
 from ssdrig.powerloss.fill import SEQ, fill, flush
 from ssdrig.powerloss.layout import make
+from ssdrig.powerloss.mounted import Mounted
 from ssdrig.powerloss.schedule import Cut
 from ssdrig.powerloss.statistics import Stop
 from ssdrig.powerloss.supply import CommandSupply, RigSupply
@@ -57,7 +72,9 @@ class _Campaign:
         self.folders = parts.of(root)
         self.run = zlib.crc32(root.name.encode())
         self.promise = self.target.promise()
-        self.layout = make(self.promise.block_bytes, stage.bench.drive["capacity_bytes"], act.range_bytes)
+        self.asked, capacity = act.keys.get("filesystems") or [], stage.bench.drive["capacity_bytes"]
+        size = capacity - filesystems.reserved_bytes(self.asked)
+        self.layout = make(self.promise.block_bytes, size, act.range_bytes)
         self.supply = self._supply()
         self.cycle = Cycle(
             self.target, self.supply, self.layout, self.promise, self.run, stage.seed, self.keys, self._tell
@@ -74,6 +91,8 @@ class _Campaign:
         self.state = health.State(None)
         self.tally, self.misses = Tally(), 0
         self.felt = False  # a cut of this part has shown that it reaches the drive
+        self.mounted = self._mounted(open_links)
+        self.damaged: list[int] = []  # sessions after which a file system or a client of one lacks what it promised
 
     def carry_out(self) -> dict:
         keys = self.keys
@@ -114,7 +133,7 @@ class _Campaign:
         stage, target = self.stage, self.target
         if target.commands:
             off, on = target.commands
-            supply = CommandSupply(off, on, lambda: self.cycle.answers())
+            supply = CommandSupply(off, on, lambda: self.cycle.answers(), lambda: self.cycle.without())
             stage.teardown.push("give the drive its power", supply.restore, RESTORE_S)
             return supply
         if stage.rig is None:
@@ -172,6 +191,21 @@ class _Campaign:
         self.next_seq = sessions.first_seq(self.folders, self.contents.known.content)
         self._learn()
         self.state = self._looked(0.0)
+
+    def _mounted(self, open_links: contextlib.ExitStack) -> Mounted | None:
+        """The file systems that the plan asks for. Raises UsageError where the target can have none."""
+        if not self.asked:
+            return None
+        if self.target.filesystems is None:
+            filesystems.refuse_server(self.asked)
+        assert self.target.filesystems is not None
+        driver = self.target.filesystems(self.asked)
+        open_links.callback(driver.close)
+        self.cycle.filesystems = driver
+        if self.target.slot is not None:  # else the kernel repeats, after power is back, what a file system had sent
+            self.target.slot.always = True
+        capacity = self.stage.bench.drive["capacity_bytes"]
+        return Mounted(driver, self.asked, self.promise.block_bytes, capacity)
 
     def _unlike_an_outage(self) -> list[str]:
         """Where PERST# stays released while a PCIe drive has no power, which no outage does."""
@@ -271,6 +305,26 @@ class _Campaign:
         self.contents.take(lived.rows, blocks, judged.verdict, self.promise, cut.number, whole)
         if lived.outcome is None:
             self._missed(cut)
+        self._judge_above(cut, lived, judged.record)
+
+    def _judge_above(self, cut: Cut, lived: Lived, record: Mapping[str, Any]) -> None:
+        """What the file systems and their clients have left, beside the verdict on the block. Raises DriveError."""
+        if self.mounted is None:
+            return
+        assert self.cycle.down is not None
+        outcome = lived.outcome
+        why_not = "" if record["judged"] or record["why_not"] == judging.NOTHING_TESTED else record["why_not"]
+        found, written_bytes = self.mounted.judge(
+            cut.number,
+            self.cycle.down,
+            until_ns=outcome.on_ns if outcome else history.NEVER,
+            fired_ns=outcome.fired_ns if outcome else None,
+            why_not=why_not,
+            block_failed=bool(record["failed"]),
+        )
+        self.written_bytes += written_bytes
+        self.damaged += [cut.number] * found["failed"]
+        self._tell(above.JUDGED, **found)
 
     def _beside(self, error: SsdrigError) -> SsdrigError:
         """An error of the harness, or what the drive is guilty of, which it does not take back, with it."""
@@ -319,6 +373,9 @@ class _Campaign:
     def _lived(self, cut: Cut, where: Path) -> Lived:
         """The session, repeated once where the rig failed. Raises RigError where it fails again, DriveError."""
         for last in (False, True):
+            if self.mounted is not None:
+                self.mounted.start(cut.number)
+                self.cycle.down = None
             link, self.link = self.link, None
             try:
                 lived, self.link = self.cycle.live(cut, where, self.next_seq, self.contents.known.content, link)
@@ -454,7 +511,7 @@ class _Campaign:
         )
 
     def _outcome(self) -> SsdrigError | None:
-        return self.tally.outcome(self.book.path / sessions.FOLDER)
+        return self.tally.outcome(self.book.path / sessions.FOLDER) or above.outcome(self.damaged)
 
     def _tell(self, kind: str, **fields) -> None:
         self.book.event(kind, step=self.act.path, **fields)

@@ -29,6 +29,7 @@ from ssdrig.errors import (
     words_of,
 )
 from ssdrig.powerloss import aim, history, mixes, readback, schedule
+from ssdrig.powerloss.filesystems import Filesystems
 from ssdrig.powerloss.health import DEAD_CYCLES, READY_S
 from ssdrig.powerloss.history import NEVER, History
 from ssdrig.powerloss.layout import Layout
@@ -89,7 +90,8 @@ class Gone(DriveError):
 class Cycle:
     """Sessions on one target, each by what `promise` is when it begins. `tell` takes events of the run's journal.
     `thresholds`: of the drive's current, for aims at its bursts; `bulk_uF`: the capacitance of the rail, for a ramp;
-    both None as long as they are not known."""
+    both None as long as they are not known. `filesystems`: with clients at work while `down` is None, which what these
+    reported takes the place of before power returns."""
 
     def __init__(
         self,
@@ -107,6 +109,10 @@ class Cycle:
         self.thresholds: aim.Thresholds | None = None
         self.bulk_uF: float | None = None
         self._start_A: float | None = None  # what the rail draws while the drive starts
+        self.filesystems: Filesystems | None = None
+        self.down: Mapping[str, Any] | None = {}
+        self._writing: _Writing | None = None
+        self._ending = threading.Lock()
 
     def live(self, cut: Cut, folder: Path, first_seq: int, base: np.ndarray, link) -> tuple[Lived, Any]:
         """One session over `link`, which is used up: what it came to, and a new link. Raises RigError where the supply
@@ -127,7 +133,7 @@ class Cycle:
             moved = Aim(made.kind, made.submit_ns, silence_ns=made.silence_ns, urgent=bool(made.kind))
         if made.unflushed_bytes is not None:
             writer.gather(made.unflushed_bytes)
-        writing = _Writing(writer, link, self._target, moved, leaves=cut.control is None)
+        writing = self._writing = _Writing(writer, link, self._target, moved, leaves=cut.control is None)
         outcome = None
         try:
             if cut.control is None:
@@ -138,6 +144,7 @@ class Cycle:
         finally:
             writing.end()
             book.close()
+            self._down()
         if cut.control:
             _settled(writing)
         if cut.control == schedule.ANNOUNCED:
@@ -209,8 +216,9 @@ class Cycle:
         def watch() -> None:
             try:
                 while not ended.wait(LOOK_S):
-                    if slot.lost_power():
+                    if slot.lost_power() or self._refused():
                         slot.drop()
+                        self._down()
                         return
             except SsdrigError as error:
                 failed.append(error)
@@ -226,6 +234,24 @@ class Cycle:
             raise failed[0]
         if not slot.dropped and slot.lost_power():  # power was back before anyone looked
             slot.drop()
+
+    def _refused(self) -> bool:
+        """Whether the kernel has given up on what was under way, where a rig took the power: two commands say when."""
+        return isinstance(self._supply, RigSupply) and self._writing is not None and self._writing.left
+
+    def without(self) -> None:
+        """Two commands switch the power, and the drive has none now: have the kernel drop it, if that was asked for,
+        and take the file systems down. Raises DriveError, UnsafeTarget."""
+        slot = self._target.slot
+        if slot is not None and slot.always and not slot.dropped:
+            slot.drop()
+        self._down()
+
+    def _down(self) -> None:
+        """End the clients of the file systems, once in a session. Raises DriveError."""
+        with self._ending:
+            if self.filesystems is not None and self.down is None:
+                self.down = self.filesystems.down()
 
     def _drawn_A(self) -> float | None:
         """The mean current of the rail from now on, for START_S; None without a rig, or without samples."""

@@ -154,10 +154,11 @@ def no_cut(report: dict) -> str:
 
 class CommandSupply:
     """Two commands of a shell, each of which returns when it is done: for a power strip, a relay, a server that is
-    killed. `answers` says whether the drive is there: if it is after the off command, that was no cut."""
+    killed. `answers` says whether the drive is there: if it is after the off command, that was no cut; if it is not,
+    `without` is called."""
 
-    def __init__(self, off: str, on: str, answers: Callable[[], bool]):
-        self._off, self._on, self._answers = off, on, answers
+    def __init__(self, off: str, on: str, answers: Callable[[], bool], without: Callable[[], object] = lambda: None):
+        self._off, self._on, self._answers, self._without = off, on, answers, without
         self._is_off = False
 
     def cut(self, shape: str, at_ns: int | None, off_s: float, when: dict | None = None, **own) -> Outcome:
@@ -170,6 +171,8 @@ class CommandSupply:
         _carry_out(self._off, "--power-off")
         bound_ns = time.monotonic_ns() - fired_ns  # it fell while the command ran
         there = self._answers()
+        if not there:
+            self._without()
         time.sleep(off_s)
         on_ns = time.monotonic_ns()
         self.give()

@@ -15,6 +15,7 @@ from ssdrig.drive.target.inventory import Drive
 from ssdrig.drive.target.slot import Slot
 from ssdrig.errors import DriveError, SsdrigError, UnsafeTarget
 from ssdrig.powerloss import promise
+from ssdrig.powerloss.filesystems import Filesystems
 from ssdrig.powerloss.promise import ACK, FLUSH, Promise
 from ssdrig.powerloss.slots import Transport
 from ssdrig.powerloss.targets import connected
@@ -57,6 +58,7 @@ class Target:
     remember: Callable[[Sequence[int]], None] = lambda offsets: None
     exchanged: Callable[[int], SsdrigError] | None = None
     slot: Slot | None = None
+    filesystems: Callable[[Sequence[Sequence[str]]], Filesystems] | None = None
 
 
 def remember(held: Held, offsets: Sequence[int], proven: bool = False) -> None:
@@ -121,6 +123,7 @@ def of_held(held: Held, commands: tuple[str, str] | None, claimed: bool) -> Targ
         remember=lambda offsets: remember(held, offsets, proven=True),  # _prove() has read its stamps
         exchanged=lambda places: lost_mark(held.drive, places),
         slot=slot,
+        filesystems=lambda asked: Filesystems(asked, held.drive.capacity_bytes, lambda: held.path),
     )
 
 

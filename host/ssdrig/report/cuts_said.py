@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from ssdrig.analysis import cut_counters, cuts
-from ssdrig.powerloss import statistics, tally
+from ssdrig.powerloss import above, statistics, tally
 from ssdrig.powerloss.promise import ACK
 from ssdrig.report.shown import figure
 from ssdrig.report.terms import number, with_error
@@ -115,6 +115,7 @@ def lines(found: Mapping) -> list[str]:
         of = sorted({n for those in groups.values() for n in those})
         kind = "FAIL" if cuts.is_certain(name) else "suspected"
         out.append(f"{kind} {name} after {count(len(of), 'cut')} ({numbers(of)}): {cuts.words_of(name)}")
+    out += [above.words(row) for row in found.get("filesystems") or []]
     return [line for line in out if line]
 
 

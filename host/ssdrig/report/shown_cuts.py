@@ -46,6 +46,8 @@ def _panels(each: Table, row: Row, title: str, name: str) -> Iterator[str]:
         record["cut"]: _evidence(record, where) for record in cuts.of_drive(found["cuts"]) if record["cut"] in where
     }
     yield from _failing(found, seen, where, run, name)
+    if found.get("filesystems"):
+        yield panel(f"File systems and databases{name}", _filesystems(found["filesystems"]), _ABOVE, "wide")
     yield from _timelines(found, seen, name)
     yield from _of_drive(found, seen, name)
     yield panel(f"The harness{name}", _harness(each, found), "", "wide")
@@ -137,6 +139,28 @@ def _failing(found: Mapping, seen: Mapping[int, Evidence], where: Mapping[int, P
         )
         soft = "A suspicion is no failure: it says what would make it certain."
         yield panel(f"Suspicions{name}", f"<ul>{body}</ul>", soft, "wide")
+
+
+_ABOVE = (
+    "Records that fsync or COMMIT had acknowledged before power returned, and what is left of them. The block test says"
+    " whose fault a loss is: the drive's where it proves a broken promise in the same session."
+)
+
+
+def _filesystems(rows: Sequence[Mapping]) -> str:
+    """A row for each file system and each of its clients."""
+    heads = ("Client", "Promised", "Left", "Lost", "Corrupt", "Extra", "Failing sessions", "By the drive")
+    body = []
+    for row in rows:
+        counts = [str(row[key]) if row["client"] else "" for key in ("promised", "left", "lost", "corrupt", "extra")]
+        failing = f"{len(row['failing'])} / {row['sessions']}"
+        failing += f": {escape(numbers(row['failing']))}" if row["failing"] else ""
+        cells = [*counts, failing, str(row["by_drive"]) if row["failing"] else ""]
+        named = row["client"] or f"mounted, consistent ({row['options']})"
+        body.append(_row(escape(row["filesystem"]), escape(named), cells))
+    head = "".join(f'<th scope="col">{words}</th>' for words in ("File system", *heads))
+    table = f'<table class="matrix cuts"><thead><tr>{head}</tr></thead><tbody>{"".join(body)}</tbody></table>'
+    return f'<div class="scroll">{table}</div>'
 
 
 def _anchored(cut: int, html: str) -> str:

@@ -2,7 +2,7 @@
 
 import argparse
 import shlex
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ssdrig.deferred import Deferred
@@ -11,6 +11,7 @@ from ssdrig.drive.target.inventory import Drive
 from ssdrig.errors import UsageError
 from ssdrig.overprovisioning import whole_MiB
 from ssdrig.plan.expand import Act
+from ssdrig.powerloss import filesystems
 from ssdrig.terminal import printable
 
 if TYPE_CHECKING:
@@ -53,6 +54,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="the drive is claimed to have power-loss protection: it must keep every acknowledged write",
     )
     add(
+        "--filesystems",
+        metavar="NAMES",
+        help="make these file systems at the end of the drive, and have a log and two SQLite databases write to each:"
+        ' "ext4 xfs btrfs"; mount options follow a colon',
+    )
+    add(
         "--bridge-is-part",
         action="store_true",
         help="test the drive together with what lies between it and this kernel (a USB or RAID bridge, a virtual"
@@ -64,6 +71,7 @@ def check(args: argparse.Namespace) -> None:
     """Raises UsageError; a target that is a node of this machine becomes the --drive."""
     given = {f"--{name.replace('_', '-')}": getattr(args, name) for name in ("cuts", "until", "stop", "only_cut")}
     given |= {"--power-off": args.power_off, "--power-on": args.power_on, "--target": args.target}
+    given |= {"--filesystems": args.filesystems}
     given |= {"--plp-claimed": args.plp_claimed or None, "--bridge-is-part": args.bridge_is_part or None}
     for option, value in given.items():
         if value is not None and args.plan != PLAN and not str(args.plan).endswith(".toml"):
@@ -120,18 +128,25 @@ def refuse_rig(hello: Mapping, here: "bench.Bench", acts: Iterable[Act], may_cut
         raise UsageError(f"a rig that switches rail {supply.RAIL}", "one that only measures", do)
 
 
-def describe(drive: Drive, args: argparse.Namespace, acts: Iterable[Act], say: Callable[[str], object]) -> None:
+def describe(drive: Drive, args: argparse.Namespace, acts: Sequence[Act], say: Callable[[str], object]) -> None:
     """What the drive promises, what of it cannot be tested, and how it comes back. Raises UnsafeTarget where its slot
     could not give it back."""
     if not any(act.do == "cuts" for act in acts):
         return
     say(f"slot: {slot.refuse(drive).words}; rehearsed before the first cut")
+    for act in acts:
+        if act.do == "cuts" and act.keys["filesystems"]:
+            filesystems.refuse(act.keys["filesystems"], drive.capacity_bytes)
+            say(filesystems.describe(act.keys["filesystems"]))
     found = target.of_drive(drive, args.plp_claimed)
     say("\n".join(promise_words(found, target.cannot(drive))))
 
 
-def say(here: "bench.Bench", acts: Iterable[Act], tell: Callable[[str], object]) -> None:
-    """The same of a bench that stands."""
+def say(here: "bench.Bench", acts: Sequence[Act], tell: Callable[[str], object]) -> None:
+    """The same of a bench that stands. Raises UsageError for file systems where it can have none."""
+    for act in acts:
+        if act.do == "cuts":
+            filesystems.refuse_server(act.keys["filesystems"])
     if here.target and any(act.do == "cuts" for act in acts):
         tell("\n".join(promise_words(here.target.promise(), here.target.cannot)))
 
@@ -189,4 +204,5 @@ def sets(args: argparse.Namespace) -> dict[str, str]:
     if args.plan == PLAN and args.virtual and args.variant is None:
         found |= VIRTUAL
     said: dict[str, Any] = {"cuts": args.cuts, "bound": args.until, "stop": args.stop, "only": args.only_cut}
+    said["filesystems"] = args.filesystems
     return found | {name: str(value) for name, value in said.items() if value is not None}

@@ -23,6 +23,7 @@ KEYS = {
     "bound": Key("bound", "never"),
     "stop": Key("word", "last", words=("last", "first")),
     "only": Key("index", 0),
+    "filesystems": Key("filesystems", "none"),
 }
 NEEDS = {"cut"}
 MOST_CUTS = 1_000_000

@@ -190,6 +190,7 @@ class Slot:
         self.drive, self._root, self._write, self._now = drive, root, write, now
         self.place = of(drive, root)
         self.dropped = False  # since it was seen last
+        self.always = False  # have it dropped in each absence, whatever its place
         self.appearances = 1  # in the kernel, of which each but the first ended an absence
         self._away = self._scanned = self._stale = False  # since its power went
         self._by_scan = not self.place.hotplug  # an earlier absence, or its slot, says that nothing else finds it
@@ -199,7 +200,7 @@ class Slot:
     @property
     def removes(self) -> bool:
         """Whether the kernel must be made to drop the drive while it has no power."""
-        return self.place.kind == PCIE and not self.place.hotplug
+        return bool(self.place.drops) if self.always else self.place.kind == PCIE and not self.place.hotplug
 
     def lost_power(self) -> bool:
         """Whether each of its PCI functions reads as one without power, or as one that began anew and was not set up

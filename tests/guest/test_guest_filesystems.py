@@ -1,0 +1,110 @@
+"""`run powerloss --filesystems` with a real kernel: ext4, xfs and btrfs on the SIMULATED drive behind QEMU's SAS, cut
+under their clients. The kernel keeps the drive then; ssdrig has it dropped, and scans for it. An honest drive is not
+accused, a lying FLUSH is found on each, and a file system that was told to send no FLUSH is at fault itself."""
+
+import os
+from types import SimpleNamespace
+
+import pytest
+
+from guest import powerloss
+from guest.qemu import SAS, Disk
+from guest.test_guest_powerloss import Bench
+from ssdrig import journal
+from ssdrig.errors import PromiseBroken, Suspicion
+from ssdrig.powerloss import above, campaign, clients, cycle, filesystems
+
+WHY_NOT = "SSDRIG_TEST_GUEST_CUTS=1 runs it, on a free machine (4 min): a starved guest has written nothing when cut"
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(not os.environ.get("SSDRIG_TEST_GUEST_CUTS"), reason=WHY_NOT)]
+
+ASKED = filesystems.parse("ext4 xfs btrfs")
+CAPACITY = filesystems.MOST_SHARE * filesystems.reserved_bytes(ASKED)
+DISK = Disk(
+    "fs",
+    "FSGUEST000001",
+    CAPACITY,
+    "scsi-hd,bus=sasbus.0,serial={serial},vendor=GUEST,product=FS-DISK,ver=1.0,wwn=0x5000c50000000003,rotation_rate=1,"
+    "drive={id}-node,id={id}",
+)
+HONEST_CUTS, LIAR_CUTS = 10, 3
+NOT_SENT = "ext4:barrier=0 btrfs:nobarrier"  # xfs has no such option any more (Linux 4.19)
+
+
+@pytest.fixture(scope="module")
+def machine_with_holders(machine):
+    machine.load_holders()
+    return machine
+
+
+def exchange(machine, gone: Disk, comes: Disk) -> None:
+    machine.unplug_sas(gone)
+    machine.plug_sas(comes)
+
+
+def plugged(bench: Bench, *faults: str) -> SimpleNamespace:
+    """The drive, and the switch of its power."""
+    machine, served = bench.machine, bench.behind_qemu(DISK.id, "sata-tlc", CAPACITY, *faults)
+    exchange(machine, SAS, DISK)
+    bench.ends.append(lambda: exchange(machine, DISK, SAS))
+    switch = bench.switch(lambda: served.admin(op="power_cut"), lambda: bench.powered(served, DISK.id))
+    return SimpleNamespace(far=bench.far(DISK.serial, **machine.with_programs()), switch=switch)
+
+
+def carry_out(machine, folder, cuts: int, asked, *faults: str) -> SimpleNamespace:
+    """A campaign on a drive of its own: its outcome, verdicts on the blocks and above them, and what its FLUSHes
+    were."""
+    bench = Bench(machine, folder)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(campaign, "make", powerloss.small_layout)
+        patch.setattr(cycle, "ANSWER_S", 0.2)
+        patch.setattr(cycle, "LEAD_S", 0.05)
+        patch.setattr(cycle, "READY_S", 200.0)  # a starved guest is no missing drive
+        try:
+            drive = plugged(bench, *faults)
+            keys = {"write": 1.0, "filesystems": asked, "off_time": 0.05}
+            run, outcome = powerloss.carry_out(drive.far, drive.switch, folder / "runs", cuts, "last", **keys)
+        finally:
+            bench.end()
+    events = list(journal.events(run))
+    of = lambda kind: [each for each in events if each["kind"] == kind]
+    return SimpleNamespace(outcome=outcome, blocks=of("session.judged"), above=of(above.JUDGED), events=events)
+
+
+def rows(found) -> dict[tuple[str, str], dict]:
+    return {(row["filesystem"], row["client"]): row for row in above.totals(found.above)}
+
+
+def test_honest_drive_and_file_systems_keep_all(machine_with_holders, tmp_path):
+    found = carry_out(machine_with_holders, tmp_path, HONEST_CUTS, ASKED)
+    assert found.outcome is None, found.outcome
+    assert len(found.above) == len(found.blocks) == HONEST_CUTS + 1  # and a control session without a cut
+    assert not [each["why_not"] for each in found.above if not each["judged"]]
+    seen = rows(found)
+    for name, _ in ASKED:
+        assert seen[name, ""]["sessions"] == HONEST_CUTS + 1
+        for client in clients.NAMES:
+            row, rest = seen[name, client], seen[name, f"{client}, at rest"]
+            assert row["promised"] > HONEST_CUTS and rest["promised"] > 0, row
+            assert not row["failing"] and not rest["failing"], row
+
+
+def test_lying_flush_is_found_on_each_and_is_the_drives_fault(machine_with_holders, tmp_path):
+    found = carry_out(machine_with_holders, tmp_path, LIAR_CUTS, ASKED, "--drive-faults", '{"lying_flush": 1}')
+    assert isinstance(found.outcome, PromiseBroken), found.outcome
+    seen = rows(found)
+    for name, _ in ASKED:
+        damaged = {cut for (kind, _), row in seen.items() if kind == name for cut in row["failing"]}
+        assert damaged, (name, seen)
+    proven = {each["cut"] for each in found.blocks if each["failed"]}
+    for each in found.above:
+        if each["failed"]:
+            assert each["fault"] == (above.DRIVE if each["cut"] in proven else above.FILESYSTEM)
+    assert any(each["fault"] == above.DRIVE for each in found.above)
+
+
+def test_file_system_that_sends_no_flush_is_at_fault_itself(machine_with_holders, tmp_path):
+    found = carry_out(machine_with_holders, tmp_path, LIAR_CUTS, filesystems.parse(NOT_SENT))
+    assert isinstance(found.outcome, Suspicion), found.outcome
+    assert not any(each["failed"] for each in found.blocks)
+    assert {each["fault"] for each in found.above if each["failed"]} == {above.FILESYSTEM}
+    assert any(row["failing"] for (kind, _), row in rows(found).items() if kind == "ext4")
