@@ -8,6 +8,7 @@ import pytest
 from small_plans import DRIVE, FILLED, HEAD
 
 from ssdrig import cli
+from ssdrig.drive import raw_nand
 from ssdrig.errors import UsageError
 from ssdrig.run import able, dry_run, planned, prepare
 from ssdrig.run import options as run_options
@@ -196,14 +197,38 @@ def test_over_provisioning_of_the_user_capacity_needs_no_raw_nand(capsys):
     assert run_options.parameters(args)[1] == {"range": "100.000000 %"}
 
 
+def test_the_raw_nand_of_a_reviewed_model_is_known():
+    args = run_options.parse(["consistency", "--drive", "S"])
+    model, GB = "INTEL SSDSC2BA200G3", 10**9
+    assert run_options.raw_nand(args, model, 200_049_647_616) == (264 << 30, False)
+    assert run_options.raw_nand(args, model, 400 * GB) == run_options.raw_nand(args, "M", 200 * GB) == (None, False)
+    args.raw_nand = "assumed"
+    assert run_options.raw_nand(args, model, 200 * GB) == (264 << 30, False)
+    args.raw_nand = "256GiB"
+    assert run_options.raw_nand(args, model, 200 * GB) == (256 << 30, False)
+    drive = {"model": model, "capacity_bytes": 200 * GB, "raw_nand_bytes": 264 << 30}
+    assert "264 GiB" in raw_nand.words(drive) and raw_nand.words(drive | {"raw_nand_bytes": 256 << 30}) is None
+
+
+def test_every_row_of_raw_nand_is_for_drives_that_can_be():
+    """Between 4 % and three quarters of spare area over the capacity that is sold, whole dies, and a source."""
+    rows = raw_nand._rows()
+    assert len(rows) >= 9 and all(len(row["source"]) > 20 for row in rows)
+    for row in rows:
+        for sold_GB, raw_GiB in row["GiB_by_GB"].items():
+            spare = raw_GiB * (1 << 30) / (float(sold_GB) * 1e9) - 1
+            assert 0.04 <= spare <= 0.85 and raw_GiB % 4 == 0, row["model"]
+            assert raw_nand.of_model("no such drive", round(float(sold_GB) * 1e9)) is None
+
+
 def test_an_assumed_raw_nand_is_called_so():
     args = run_options.parse(["consistency", "--drive", "S", "--raw-nand", "assumed"])
     run_options.check(args)
-    assert run_options.raw_nand(args, 240 * 10**9) == (256 << 30, True)
-    assert run_options.raw_nand(args, 256 << 30) == (256 << 30, True)
-    assert run_options.raw_nand(args, (256 << 30) + 1) == (512 << 30, True)
+    assert run_options.raw_nand(args, "M", 240 * 10**9) == (256 << 30, True)
+    assert run_options.raw_nand(args, "M", 256 << 30) == (256 << 30, True)
+    assert run_options.raw_nand(args, "M", (256 << 30) + 1) == (512 << 30, True)
     args.raw_nand = "336GiB"
-    assert run_options.raw_nand(args, 240 * 10**9) == (336 << 30, False)
+    assert run_options.raw_nand(args, "M", 240 * 10**9) == (336 << 30, False)
     drive = {"interface": "SATA", "capacity_bytes": 240 * 10**9, "raw_nand_bytes": 256 << 30, "time_dilation": 1}
     drive |= {"logical_block_bytes": 512, "model": "M", "serial": "S", "raw_nand_assumed": True}
     made = prepare.prepare("consistency", drive, "op25")

@@ -152,7 +152,7 @@ def _on_real(
             raise UsageError(f"the drive of the review, {known['model']} {known['serial']}", seen, do)
         able.same_format(asdict(drive), known)
         _same_rig(review, args.rig)
-    raw, assumed = options.raw_nand(each, drive.capacity_bytes)
+    raw, assumed = options.raw_nand(each, drive.model, drive.capacity_bytes)
     known = {**asdict(drive), "raw_nand_bytes": raw, "raw_nand_assumed": assumed, "time_dilation": 1}
     known |= {"power_states": bench.states_of(drive)}
     limits = warranty.limits_for(drive.model, drive.capacity_bytes)

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from ssdrig.arguments import Parser, add_dry_run, add_quiet, whole_seconds
+from ssdrig.drive import raw_nand as raw_nand_of
 from ssdrig.drive.target import inventory
 from ssdrig.errors import UsageError
 from ssdrig.influx import sender
@@ -26,8 +27,8 @@ PURGE_METHOD = "how to empty a real drive (./ssdrig purge DRIVE --dry-run lists 
 DRIVE = "serial or /dev/disk/by-id path (./ssdrig drives lists them); all data on it is destroyed"
 MANY = "; repeat it to start on several drives together"
 RAW_NAND = (
-    "raw NAND capacity of a real drive, e.g. 256GiB (base of --op); `assumed`: the next power of two, which every"
-    " result then says"
+    "raw NAND capacity of a real drive, e.g. 256GiB (base of --op; default: that of the model, where reviews name it);"
+    " `assumed`: else the next power of two, which every result then says"
 )
 OP = (
     "over-provisioning as a share of raw NAND: 25 tests 0.75 of raw; a list such as own,25,50 makes one run for each"
@@ -272,11 +273,13 @@ def each_share(args: argparse.Namespace) -> list[argparse.Namespace]:
     return [argparse.Namespace(**{**vars(args), key: word.strip()}) for word in text.split(",")] if text else [args]
 
 
-def raw_nand(args: argparse.Namespace, capacity_bytes: int) -> tuple[int | None, bool]:
-    """--raw-nand in bytes (None: not known), and whether it is assumed."""
-    if args.raw_nand == ASSUMED:
-        return assumed_raw_bytes(capacity_bytes), True
-    return (parse_bytes(args.raw_nand), False) if args.raw_nand else (None, False)
+def raw_nand(args: argparse.Namespace, model: str, capacity_bytes: int) -> tuple[int | None, bool]:
+    """The raw NAND in bytes (None: not known), and whether it is assumed: --raw-nand, or that of the model."""
+    if args.raw_nand and args.raw_nand != ASSUMED:
+        return parse_bytes(args.raw_nand), False
+    if known := raw_nand_of.of_model(model, capacity_bytes):
+        return known.raw_bytes, False
+    return (assumed_raw_bytes(capacity_bytes), True) if args.raw_nand else (None, False)
 
 
 def _within(option: str, value: int | None, least: int, most: int, unit: str = "") -> None:

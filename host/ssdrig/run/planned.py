@@ -44,7 +44,7 @@ def on_virtual(args) -> Planned:
 def on_real(args) -> Planned:
     """On the real drive that the options name. Raises UsageError, UnsafeTarget, DriveError."""
     drive = inventory.find(args.drive)
-    raw, assumed = options.raw_nand(args, drive.capacity_bytes)
+    raw, assumed = options.raw_nand(args, drive.model, drive.capacity_bytes)
     if raw is None and any(share and share.raw for share in options.shares(args)):
         raise UsageError(
             "--raw-nand SIZE with --op: over-provisioning is a share of raw NAND, which no drive reports",

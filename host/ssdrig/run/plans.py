@@ -117,7 +117,7 @@ def _drive(args) -> dict | None:
     from ssdrig.drive.wear import warranty
 
     drive = inventory.find(args.drive)
-    raw, assumed = options.raw_nand(args, drive.capacity_bytes)
+    raw, assumed = options.raw_nand(args, drive.model, drive.capacity_bytes)
     rated_bytes = warranty.rated_bytes(warranty.limits_for(drive.model, drive.capacity_bytes))
     known = {**asdict(drive), "rated_write_bytes": rated_bytes}
     return {**known, "raw_nand_bytes": raw, "raw_nand_assumed": assumed, "time_dilation": 1}

@@ -14,7 +14,7 @@ from threading import Event
 
 from ssdrig import bench, journal, latch, overprovisioning, parts
 from ssdrig.bench import Bench
-from ssdrig.drive import conditions
+from ssdrig.drive import conditions, raw_nand
 from ssdrig.drive.target import confirm, guard
 from ssdrig.errors import (
     DriveError,
@@ -337,6 +337,8 @@ def carry_out(
                 )
             if here.drive.get("raw_nand_assumed"):
                 book.event("note", text=overprovisioning.assumed_words(here.drive["raw_nand_bytes"]))
+            elif words := raw_nand.words(here.drive):
+                book.event("note", text=words)
             anchor(book)
             here.keep(parts.root(book.path))
             teardown.push("tie the clock to UTC", lambda: anchor(book))
