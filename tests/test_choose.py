@@ -109,7 +109,7 @@ def carry_out(monkeypatch, acts, seen=None, shown=SHOWN):
         live=SimpleNamespace(**dict.fromkeys(("begin", "poll_smart", "act", "act_done"), lambda *more: None)),
         stop=SimpleNamespace(check=lambda: None, second_raises=contextlib.nullcontext),
         cut=None,
-        bench=SimpleNamespace(drive={"capacity_bytes": 1 << 30}),
+        bench=SimpleNamespace(drive={"capacity_bytes": 1 << 30}, remember=lambda offsets: None),
         **{"round": None, "means": {}, "seen": seen or {}, "picked": {}, "laid": NOTHING},
     )
 

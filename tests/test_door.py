@@ -19,7 +19,7 @@ from ssdrig import bench
 from ssdrig.drive.erase import ata_security, nvme_erase
 from ssdrig.drive.target import block, door, guard, lock
 from ssdrig.drive.target.inventory import find
-from ssdrig.errors import DriveError, LoadError, SsdrigError, UnsafeTarget
+from ssdrig.errors import DriveError, ExchangedDrive, LoadError, SsdrigError, UnsafeTarget
 from ssdrig.load import fio
 from ssdrig.powerloss import target
 from ssdrig.steps import fill, load, wear
@@ -479,6 +479,63 @@ def test_content_of_the_runs_own_is_no_reason_against_its_next_step(tree, here):
         disk.seek(1080)
         disk.write(b"\x53\xef")
     assert here.check().serial == here.drive["serial"]
+
+
+# ---- away within a step
+
+
+def exchanged(tree) -> None:
+    """Another disk of the same make and serial is in the slot."""
+    tree.remove("sda")
+    tree.sata(size_bytes=SIZE)
+    photos(tree.root / "dev/sda")
+
+
+OFFSETS = [0, 8 * MIB, 40 * MIB]
+
+
+def test_disk_exchanged_within_a_step_is_no_mark_and_is_not_written(tree, here):
+    """A step that went on would write to it, or leave its content as marks."""
+    here.write_blocks(dict.fromkeys(OFFSETS, WRITTEN))
+    here.remember(OFFSETS)
+    here.check()  # the step begins
+    cut(here, tree, exchanged)
+    for _ in range(2):
+        with pytest.raises(ExchangedDrive):
+            here.check()  # its next slice, or the next step
+        here.remember(OFFSETS)
+    assert is_intact(tree.root / "dev/sda")
+
+
+def test_drive_away_within_a_step_is_known_by_what_the_step_has_not_overwritten(tree, here):
+    here.write_blocks(dict.fromkeys(OFFSETS, WRITTEN))
+    here.remember(OFFSETS)
+    here.check()
+    here.write_blocks({0: bytes(reversed(WRITTEN))})
+
+    def back(tree):
+        content = (tree.root / "dev/sda").read_bytes()
+        tree.remove("sda")
+        tree.sata(size_bytes=SIZE)
+        (tree.root / "dev/sda").write_bytes(content)
+
+    cut(here, tree, back)
+    assert here.check().serial == SERIAL
+
+
+@pytest.mark.parametrize("do", ["purge", "fill", "cuts"])
+def test_marks_are_there_before_the_first_step_that_writes(tree, here, do):
+    """Without them a disk that was exchanged within that step would be written."""
+    from ssdrig.run import engine
+
+    (tree.root / "dev/sda").write_bytes(WRITTEN * (SIZE // len(WRITTEN)))
+    stage = SimpleNamespace(bench=here, marked=False)
+    engine.mark(SimpleNamespace(do=do, range_bytes=8 * MIB), stage)
+    here.check()
+    cut(here, tree, exchanged)
+    with pytest.raises(ExchangedDrive):
+        here.check()
+    assert stage.marked and is_intact(tree.root / "dev/sda")
 
 
 # ---- the source

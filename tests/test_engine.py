@@ -57,7 +57,7 @@ def carried_out(tmp_path, monkeypatch):
         live = SimpleNamespace(poll_smart=polls.append, rule_words="", **none)
         stop = SimpleNamespace(check=lambda: None, second_raises=contextlib.nullcontext)
         stage = SimpleNamespace(book=book, live=live, stop=stop, round=None, means={}, seen={}, cut=None)
-        stage.laid, stage.bench = NOTHING, SimpleNamespace(drive=DRIVE)
+        stage.laid, stage.bench = NOTHING, SimpleNamespace(drive=DRIVE, remember=lambda offsets: None)
 
         def stand_in(act, stage, number):
             done.append((stage.round, act.label, number))

@@ -1,6 +1,7 @@
 """How a drive is proven: twins, disks that moved, swapped names or took a stranger's place, on the /sys of a machine as
 files."""
 
+import contextlib
 import dataclasses
 
 import pytest
@@ -367,12 +368,17 @@ def test_nothing_is_read_without_an_absence_or_without_marks(tree, monkeypatch, 
         held.prove()
 
 
-def test_content_that_any_disk_may_have_is_no_mark(tree):
+@pytest.mark.parametrize("data", [False, True])
+def test_blank_drive_is_known_by_nothing_being_there(tree, data):
+    """Content that any blank disk has proves nothing, but somebody's data in its place do."""
     with held_at(tree) as held:
         held.mark({0: bytes(4096), 4096: b"\xff" * 4096})
         come_back(tree, keep=False)
+        with open(tree.root / "dev/sda", "r+b") as node:
+            node.write(b"FAMILY PHOTOS..." * 512 * data)
         held.recheck()
-        held.prove()
+        with pytest.raises(ExchangedDrive) if data else contextlib.nullcontext():
+            held.prove()
 
 
 # --- enclosures

@@ -115,7 +115,8 @@ def rest(acts, power_W, nand=(10**9, 10**9 + 5 * 10**8), k=1):
     stage = SimpleNamespace(
         book=book, live=Live(), stop=stop, round=None, means={}, seen={}, dilation=k, cut=None, check=lambda: None
     )
-    stage.laid, stage.bench = NOTHING, SimpleNamespace(drive={"capacity_bytes": 1 << 30})
+    stage.laid = NOTHING
+    stage.bench = SimpleNamespace(drive={"capacity_bytes": 1 << 30}, remember=lambda offsets: None)
     assert engine.carry_out(acts, stage, budget.Budget(None)) is None
     return events, seconds[0] // k
 

@@ -10,7 +10,7 @@ from math import isnan
 from ssdrig import steps
 from ssdrig.drive.target import block
 from ssdrig.drive.wear import wa
-from ssdrig.plan.expand import WRITES, Act, Repeat, tracked
+from ssdrig.plan.expand import MAY_WRITE, WRITES, Act, Repeat, tracked
 from ssdrig.rules import choose, ends, laid
 from ssdrig.rules import spare as spares
 from ssdrig.rules.steady import ROUNDS
@@ -18,13 +18,14 @@ from ssdrig.run.budget import Budget
 from ssdrig.run.live import Pace
 from ssdrig.steps.stage import Stage, step
 
-MARKS = 8  # places that are read after a step, to know the drive by after an absence
+MARKS = 8  # places that are read before the first step that writes and after each, to know the drive by
+MARKED = ("purge", "trim", *WRITES, "replay")  # kinds of step after which they are read
 
 
 def carry_out(acts: Sequence[Act], stage: Stage, budget: Budget | None = None) -> str | None:
     """All acts. Returns None, or why it ended before the last one (the budget). Raises what a step raises."""
     stage.budget = budget = budget or Budget(None)
-    stage.marks = any(act.do == "cuts" and not act.not_run for act in acts)
+    stage.marked = False
     for repeat, grouped in itertools.groupby(acts, key=lambda act: act.repeat):
         group = list(grouped)
         ended = _rounds(repeat, group, stage, budget) if repeat else _once(group, stage, budget)
@@ -58,6 +59,8 @@ def _once(acts: Sequence[Act], stage: Stage, budget: Budget) -> str | None:
             more["played"] = act.folder(stage.round, number)
         with stage.stop.second_raises():  # a reading of the step before is waited for
             stage.live.act(act, stage.round, number, len(acts))
+        if act.do in (*MARKED, *MAY_WRITE) and not stage.marked:
+            mark(act, stage)
         kind = steps.KINDS[act.do]
         first = kind.before(act, stage) if hasattr(kind, "before") else None
         cut = stage.cut.within(act) if stage.cut else contextlib.nullcontext()
@@ -68,12 +71,18 @@ def _once(acts: Sequence[Act], stage: Stage, budget: Budget) -> str | None:
                 choose.remember(stage.seen, act.label, stage.round or 1, mean)
         if hasattr(kind, "after"):
             kind.after(act, stage, first, shown)
-        if stage.marks and act.do in WRITES:  # between steps: no figure has it
-            stage.bench.remember(block.sample_offsets(act.range_bytes, MARKS))
+        if act.do in MARKED:  # between steps: no figure has it
+            mark(act, stage)
         budget.wrote(act, shown.get("bytes", 0))
         stage.laid = laid.after(stage.laid, act, shown.get("bytes", 0))
         stage.live.act_done(act, shown.get("bytes", 0))
     return None
+
+
+def mark(act: Act, stage: Stage) -> None:
+    """Have the bench remember what the drive is known by after an absence."""
+    stage.marked = True
+    stage.bench.remember(block.sample_offsets(act.range_bytes or stage.bench.drive["capacity_bytes"], MARKS))
 
 
 def _at_its_point(act: Act, stage: Stage) -> Act:

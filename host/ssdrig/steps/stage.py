@@ -36,8 +36,8 @@ class Stage:
     the same of every round, of earlier parts of the run too; `picked`: by the latest choose step. `rig`: that powers
     the drive. `outcome`: what was found of the drive, where that is the exit code of a run that has done all it
     should. `off`: set once the drive has no power, and is not to have any when the run ends. `cut`: of the drive's
-    power, that the run's owner may ask for; None: not of this run. `marks`: the plan cuts the drive's power, so some
-    places are read after each step that writes, to know the drive by. `laid`: what the steps before have written."""
+    power, that the run's owner may ask for; None: not of this run. `marked`: places to know the drive by after an
+    absence have been read. `laid`: what the steps before have written."""
 
     bench: "Bench"
     book: "Journal"
@@ -56,7 +56,7 @@ class Stage:
     outcome: "SsdrigError | None" = None
     off: Event = field(default_factory=Event)
     cut: "AskedCut | None" = None
-    marks: bool = False
+    marked: bool = False
     laid: Laid = NOTHING
 
     @property

@@ -170,29 +170,34 @@ class Held:
 
     def mark(self, blocks: Mapping[int, bytes], proven: bool = False) -> None:
         """Remember content by which to know the drive after an absence. After an absence that nothing has proven yet,
-        new content is not remembered: it may be another disk's.
+        new content is not remembered: it may be another disk's. A step that writes over it leaves the old marks until
+        the next call: after an absence within the step, what it has not overwritten is the only proof.
 
-        blocks: 4 KiB at each byte offset, which stay there until the next call; {} forgets all, before a step writes.
+        blocks: 4 KiB at each byte offset; {} forgets all.
         proven: the caller has proven the drive itself since its last absence."""
         if proven:
             self._was_away = False
         if not (blocks and self._was_away):
-            self._marks = {offset: bytes(content) for offset, content in blocks.items() if len(set(content)) > 1}
+            self._marks = {offset: bytes(content) for offset, content in blocks.items()}
 
     def prove(self) -> None:
-        """To be called before the first write after an absence: one of the marks must be there. Without marks, or
-        without an absence, nothing is read. Raises ExchangedDrive where none is left, and for a disk that only its
-        enclosure's serial tells from another, of which there is no mark."""
-        if self._was_away and not self._marks and self.drive.serial_source == identity.ENCLOSURE and not self.drive.wwn:
+        """To be called before the first write after an absence: one of the marks must be there. Blocks of one byte's
+        value mark no drive; where there are no others, they must still be such blocks. Without marks, or without an
+        absence, nothing is read. Raises ExchangedDrive where that is not so, and for a disk that only its enclosure's
+        serial tells from another, of which there is no mark."""
+        marks = {at: content for at, content in self._marks.items() if _is_mark(content)}
+        if self._was_away and not marks and self.drive.serial_source == identity.ENCLOSURE and not self.drive.wwn:
             raise ExchangedDrive(
                 f"a fact or a mark of {_title(self.drive)} itself",
                 "the enclosure's serial alone, after an absence: any disk in it has that",
                 "connect the drive by SATA, or start again",
             )
         if self._was_away and self._marks:
-            seen = block.read(self.path, sorted(self._marks))
-            if all(content != self._marks[at] for at, content in zip(sorted(self._marks), seen, strict=True)):
-                raise lost_mark(self.drive, len(self._marks))
+            places = sorted(marks or self._marks)
+            seen = dict(zip(places, block.read(self.path, places), strict=True))
+            known = any(seen[at] == content for at, content in marks.items())
+            if not (known if marks else not any(content and _is_mark(content) for content in seen.values())):
+                raise lost_mark(self.drive, len(places))
         self._was_away = False
 
     def let_go(self) -> None:
@@ -226,6 +231,11 @@ class Held:
         if self.fd >= 0:
             os.close(self.fd)
         self.fd = -1
+
+
+def _is_mark(content: bytes) -> bool:
+    """Whether no blank disk has it."""
+    return len(set(content)) > 1
 
 
 def lost_mark(drive: Drive, places: int) -> ExchangedDrive:
