@@ -2,9 +2,13 @@
 
 import asyncio
 import contextlib
+import os
 import re
 import socket
+import subprocess
+import sys
 import types
+from pathlib import Path
 
 import pytest
 import synthetic_run
@@ -12,7 +16,7 @@ from browser_serving import Serving
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ssdrig.serve import guard
+from ssdrig.serve import guard, peer
 
 
 @pytest.fixture(scope="module")
@@ -295,6 +299,97 @@ def test_connections_that_only_wait_make_room(runs):
         finally:
             for one in held:
                 one.close()
+
+
+# another user of the machine, who connects as fast as he can: a thread for each way of saying nothing useful
+FLOOD = """if 1:
+    import os, socket, sys, threading, time
+    "localhost".encode("idna")  # its codec is root's to import
+    port = int(sys.argv[1])
+    os.setgroups([]), os.setgid(65534), os.setuid(65534)
+    ask = f"GET / HTTP/1.1\\r\\nHost: 127.0.0.1:{port}\\r\\n\\r\\n".encode()
+    ways = (b"", b"GET / HTTP/1.1\\r\\nX: ", b"GET /" + b"a" * 200_000, 40 * ask)
+    def flood(said):
+        held = []
+        while True:
+            try:
+                one = socket.create_connection(("127.0.0.1", port), timeout=0.2)
+                held.append(one)
+                one.sendall(said)
+            except OSError:
+                time.sleep(0.01)
+            for old in held[:-250]:
+                old.close()
+            del held[:-250]
+            print(len(held), flush=True)
+    for said in ways:
+        threading.Thread(target=flood, args=(said,)).start()
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root: becomes another user")
+def test_flood_of_another_user_keeps_nobody_out(runs):
+    with Serving(runs) as served:
+        attacker = subprocess.Popen([sys.executable, "-c", FLOOD, str(served.port)], stdout=subprocess.PIPE)
+        try:
+            made = sum(1 for _ in zip(range(1000), attacker.stdout, strict=False))
+            assert made == 1000
+            asked = [served.get("/api/hello")["runs"] for _ in range(5)]
+            about = Path(f"/proc/{served.process.pid}")
+            open_, status = len(os.listdir(about / "fd")), (about / "status").read_text()
+            assert attacker.poll() is None, "it went on all the while"
+        finally:
+            attacker.kill()
+            attacker.communicate()
+        assert asked == [2] * 5 and open_ < 400
+        said = dict(line.split(":\t", 1) for line in status.splitlines() if ":\t" in line)
+        assert int(said["VmRSS"].split()[0]) < 300_000 and int(said["Threads"]) < 40
+        assert served.get("/api/hello")["runs"] == 2
+
+
+def test_kernel_says_whose_a_connection_is():
+    for family, host in ((socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1")):
+        try:
+            server = socket.create_server((host, 0), family=family)
+        except OSError:
+            continue
+        with server, socket.create_connection(server.getsockname()[:2]) as client, server.accept()[0] as ours:
+            assert peer.uid(ours.getsockname(), ours.getpeername()) == os.geteuid()
+            assert peer.uid(ours.getsockname(), (host, 1)) is None
+            there = ours.getpeername()
+            client.close()
+            assert peer.uid(ours.getsockname(), there) is None  # nobody's: it is closed
+    assert not peer.is_ours(None, None) and not peer.is_ours(("no address", 1), ("none", 2))
+
+
+def test_connections_of_others_make_room_among_themselves(monkeypatch):
+    from uvicorn import Config
+    from uvicorn.server import ServerState
+
+    from ssdrig.serve.connection import MOST_OTHERS, Connection
+
+    config, state = Config(lambda: None, log_level="error", limit_concurrency=200), ServerState()
+    times = iter(range(1000))
+    loop = types.SimpleNamespace(
+        call_later=lambda s, what: types.SimpleNamespace(when=next(times).__int__, cancel=lambda: None)
+    )
+    made = []
+
+    def connect(ours: bool) -> Connection:
+        monkeypatch.setattr(peer, "is_ours", lambda here, there: ours)
+        one = Connection(config, state, {}, loop)
+        one.connection_made(Transport())
+        made.append(one)
+        return one
+
+    ours = connect(True)
+    others = [connect(False) for _ in range(MOST_OTHERS + 5)]
+    assert [one.transport.aborted for one in others] == [True] * 5 + [False] * MOST_OTHERS
+    assert not ours.transport.aborted and len(state.connections) == MOST_OTHERS + 1
+    for one in state.connections:
+        one._late = None  # each takes an answer, and reads nothing of it
+    assert connect(False).transport.aborted and not connect(True).transport.aborted
+    assert not ours.transport.aborted
 
 
 class Transport(asyncio.Transport):

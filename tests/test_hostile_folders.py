@@ -1,19 +1,24 @@
 """Run folders with what no run writes: files without an end, bombs, pipes, devices, links. Each command ends with one
 error or a page, in bounded memory and CPU time."""
 
+import io
 import json
 import os
+import pickle
 import shutil
 import subprocess
 import sys
 import tracemalloc
+import zipfile
 import zlib
 from pathlib import Path
 
 import folder_fuzz
+import numpy as np
 import pytest
 
 from ssdrig import integrity
+from ssdrig.analysis import cuts
 from ssdrig.errors import JournalError
 from ssdrig.powerloss import sessions
 
@@ -163,6 +168,46 @@ def test_what_unpacks_without_an_end_is_read_as_damaged(tmp_path, monkeypatch):
         assert tracemalloc.get_traced_memory()[1] < 8 << 20
     finally:
         tracemalloc.stop()
+
+
+def bomb(kind: str) -> bytes:
+    """A small .npz whose array `volts` has 48 MiB, or has 512 GiB by its head alone."""
+    made = io.BytesIO()
+    shape = (12 << 20,) if kind == "unpacks" else (1 << 37,)
+    head = io.BytesIO()
+    np.lib.format.write_array_header_1_0(head, {"shape": shape, "fortran_order": False, "descr": "<f4"})
+    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as members, members.open("volts.npy", "w") as file:
+        file.write(head.getvalue())
+        for _ in range(48 if kind == "unpacks" else 0):
+            file.write(bytes(1 << 20))
+    return made.getvalue()
+
+
+@pytest.mark.parametrize("kind", ["unpacks", "head"])
+def test_arrays_without_an_end_are_read_as_damaged(tmp_path, kind):
+    (tmp_path / "waveform.npz").write_bytes(bomb(kind))
+    (tmp_path / "seen.npz").write_bytes(bomb(kind))
+    tracemalloc.start()
+    try:
+        assert cuts.evidence(tmp_path, 1).volts is None
+        with pytest.raises(ValueError):
+            integrity.arrays(integrity.content(tmp_path / "seen.npz"), 16 << 20)
+        assert tracemalloc.get_traced_memory()[1] < 32 << 20
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("packed", [b"", b"PK", bytes(100), pickle.dumps([1])])
+def test_what_is_no_array_is_read_as_damaged(packed):
+    with pytest.raises(ValueError):
+        integrity.arrays(packed)
+
+
+def test_objects_are_no_arrays():
+    made = io.BytesIO()
+    np.savez(made, volts=np.array([{"a": 1}], object))
+    with pytest.raises(ValueError):
+        integrity.arrays(made.getvalue())
 
 
 def test_a_review_without_an_end_is_refused(tmp_path):

@@ -2,15 +2,21 @@
 in the event `sums` before `run.end`. What does not match is said in words; nothing here repairs or hides anything."""
 
 import errno
+import io
 import json
+import math
 import os
 import re
 import stat
+import zipfile
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import NoneType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from zlib import crc32
+
+if TYPE_CHECKING:
+    import numpy as np
 
 SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 SEAL = re.compile(rb', "line": (\d{1,12}), "crc": "([0-9a-f]{8})"\}$')
@@ -56,6 +62,7 @@ MOST_BYTES |= {
     NOTES: _DOCUMENT,
 }
 MOST_BYTES |= {SUMMARY: _LOG}
+MOST_UNPACKED_BYTES = 256 << 20  # of the arrays of a file; those of a session have some MB
 HOLE_BYTES = 1 << 30  # no run leaves a hole; a file system may, of some blocks, when the power goes
 DEEPEST, MOST_ENTRIES = 16, 1 << 20  # folders in folders of a run, and files in it
 SAID_AT_MOST = 8
@@ -254,6 +261,27 @@ def document_of(path: str | os.PathLike) -> Any:
         return document(content(path))
     except RecursionError:
         raise ValueError("lists in lists without an end") from None
+
+
+def arrays(packed: bytes, most_bytes: int = MOST_UNPACKED_BYTES) -> "dict[str, np.ndarray]":
+    """The arrays of an .npz, which take at most so many bytes. Raises ValueError for every other content."""
+    import numpy as np
+
+    try:
+        with zipfile.ZipFile(io.BytesIO(packed)) as members:
+            left = most_bytes
+            for member in members.infolist():
+                with members.open(member) as file:
+                    version = np.lib.format.read_magic(file)
+                    read = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+                    shape, _, kind = read[version](file)
+                left -= max(member.file_size, math.prod(shape) * kind.itemsize)
+                if left < 0 or kind.hasobject:
+                    raise ValueError(f"{member.filename}: objects, or more than {most_bytes} bytes in all")
+        with np.load(io.BytesIO(packed), allow_pickle=False) as found:
+            return {name: found[name] for name in found.files}
+    except Exception as error:  # whatever zipfile, zlib and NumPy raise of damaged bytes: a dozen kinds
+        raise ValueError(f"no arrays: {error}") from error
 
 
 def crc_of(path: Path) -> int:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ssdrig import parts
+from ssdrig import integrity, parts
 from ssdrig.analysis import cut_counters
 from ssdrig.analysis.rundata import RunData
 from ssdrig.errors import UsageError
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ssdrig.analysis.table import Row, Table
 
 IN_DETAIL_FAILING, IN_DETAIL_CLEAN = 12, 4  # cuts that a page shows one by one
+MOST_WAVEFORM_BYTES = 16 << 20  # of one fall; the rig's scope has 30 kB
 POWER_NS = 5_000_000  # of the power around such a cut
 BIN_MS, FARTHEST_MS = 0.2, 5.0  # of the distance from a FLUSH to the cut
 LEAST_TREND = 8  # values for a trend
@@ -422,10 +423,10 @@ def evidence(folder: Path, fired_ns: int | None = None) -> Evidence:
     volts = since_edge_us = None
     if fired_ns is not None:
         try:
-            with np.load(folder / "waveform.npz") as kept:
-                volts = kept["volts"].astype(np.float32)
-                since_edge_us = (np.arange(len(volts)) * float(kept["dt_ns"]) + float(kept["t0_ns"]) - fired_ns) / 1e3
-        except Exception:  # whatever zipfile and numpy raise of damaged bytes: a dozen kinds
+            kept = integrity.arrays(integrity.content(folder / "waveform.npz"), MOST_WAVEFORM_BYTES)
+            volts = kept["volts"].astype(np.float32)
+            since_edge_us = (np.arange(len(volts)) * float(kept["dt_ns"]) + float(kept["t0_ns"]) - fired_ns) / 1e3
+        except (OSError, ValueError, KeyError, TypeError):
             volts = since_edge_us = None
     return Evidence(said.get("picture"), proofs_of(folder, said), said.get("report"), volts, since_edge_us)
 

@@ -167,9 +167,9 @@ def known(folders: Iterable[Path], layout: "Layout", numbers: Iterable[int]) -> 
             continue
         record = said["record"]
         try:
-            with np.load(path / "seen.npz") as kept:
-                fields = {name: kept[name] for name in verdict.Blocks._fields}
-                trimmed, finding = kept["trimmed_after"], kept["finding"]
+            kept = integrity.arrays(integrity.content(path / "seen.npz"))
+            fields = {name: kept[name] for name in verdict.Blocks._fields}
+            trimmed, finding = kept["trimmed_after"], kept["finding"]
             at = layouts.index(layout, fields["lba"])
             if not len(at) == len(fields["seen"]) == len(trimmed) == len(finding) or (at < 0).any():
                 raise ValueError("blocks that are no part of the campaign")

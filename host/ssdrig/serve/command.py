@@ -87,6 +87,7 @@ def command(args) -> int:
         server_header=False,
         date_header=False,
         limit_concurrency=MOST_CONNECTIONS,
+        backlog=BACKLOG,
         timeout_keep_alive=30,
         timeout_graceful_shutdown=1,
         h11_max_incomplete_event_size=MOST_HEAD_BYTES,

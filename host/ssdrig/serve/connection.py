@@ -5,23 +5,29 @@ import asyncio
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from ssdrig.serve import peer
+
 HEAD_S = 20.0  # from the connection, or the last answer, to the end of the next request's head
+MOST_OTHERS = 50  # connections of other users of the machine
 SLOW_S = 60.0  # that a client may take nothing of what waits for it; a reader of a run comes again where it was
 
 
 class Connection(H11Protocol):
     """As uvicorn's, but let go of in time. Of as many as may be open, the one that waits longest for its request makes
-    room for a new one."""
+    room for a new one; those of other users make room among themselves alone."""
 
+    ours = True  # of the user of this server, or of root
     _late: asyncio.TimerHandle | None = None
     _stuck: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:
         super().connection_made(transport)
         self._look()
-        if self.limit_concurrency and len(self.connections) >= self.limit_concurrency:
-            waiting = [each for each in self.connections if isinstance(each, Connection) and each._late]
-            oldest = min(waiting, key=lambda each: each._late.when() if each._late else 0.0)
+        self.ours = peer.is_ours(self.server, self.client)
+        alike = [each for each in self.connections if isinstance(each, Connection) and each.ours == self.ours]
+        if len(alike) > MOST_OTHERS if not self.ours else len(self.connections) >= (self.limit_concurrency or 1 << 30):
+            waiting = [each for each in alike if each._late]
+            oldest = min(waiting, key=lambda each: each._late.when() if each._late else 0.0, default=self)
             self.connections.discard(oldest)
             oldest.transport.abort()
 

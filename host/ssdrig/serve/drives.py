@@ -1,10 +1,9 @@
 """The drives of an archive: what is known of their wear, by the latest reading of SMART that a run or `ssdrig watch`
 has kept, and their runs."""
 
-import json
 from pathlib import Path
 
-from ssdrig import journal, parts
+from ssdrig import integrity, journal, parts
 from ssdrig.archive.index import Index, Run
 from ssdrig.drive.smart import counters
 from ssdrig.drive.smart.smart_answer import answered
@@ -80,7 +79,7 @@ def _of_runs(index: Index, runs: list[Run]) -> list[tuple[dict, dict]]:
             part = parts.of(index.folder(run))[-1]
             header = journal.open_run(part)
             documents = sorted((part / "smart").glob("*.json"))
-            document = json.loads(documents[-1].read_bytes()) if documents else {}
+            document = integrity.document_of(documents[-1]) if documents else {}
             snapshot = counters.snapshot(document) if answered(document) else None
             if snapshot and snapshot["t_ns"]:
                 utc = Utc(header["started"]["t_ns"], header["started"]["utc_ns"])

@@ -2,7 +2,6 @@
 its bench is unknown, and what the journals of its runs say of it. Read from files: the port is a run's."""
 
 import functools
-import json
 import os
 import time
 from pathlib import Path
@@ -78,8 +77,7 @@ def _events(folder: Path, size: int, mtime_ns: int) -> tuple[dict, ...]:
 def _losses(folder: Path) -> dict:
     """Of the figures that a report has left there; None where it has left none."""
     try:
-        with open(folder / integrity.FIGURES, "rb") as file:
-            figures = json.load(file)
+        figures = integrity.document_of(folder / integrity.FIGURES)
         return {name: value if said.number(value := figures.get(name)) else None for name in LOSSES}
     except BAD:
         return dict.fromkeys(LOSSES)
