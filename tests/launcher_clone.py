@@ -79,6 +79,7 @@ class Clone:
             "setup/environment.py",
             "setup/kicad.py",
             "errors.py",
+            "files.py",
             "owner.py",
             "child_cpu.py",
             "progress.py",

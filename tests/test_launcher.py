@@ -17,6 +17,7 @@ from ssdrig.errors import ToolMissing
 from ssdrig.setup import needs, provision
 
 pytestmark = pytest.mark.slow  # makes environments with pip
+TEXT = {"capture_output": True, "text": True, "cwd": "/"}
 
 
 def test_sets_up_once_and_passes_words_folder_and_exit_code(first_start):
@@ -215,6 +216,35 @@ exec "{clone.bin}/at-once" "$@" """,
     assert clone.called() == ["venv", "orphan ends", "venv"]
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root: mounts a small file system")
+def test_set_up_on_a_full_disk_is_one_error_and_the_next_one_works(clone, made):
+    clone.script("copying", f'case "$*" in "-I -m venv "*) /bin/mkdir -p "$4" && exec /bin/cp -aT "{made}" "$4"; esac')
+    setup, tool = clone.root / ".setup", clone.root / "ssdrig"
+    setup.mkdir()
+    script = f"""/bin/mount -t tmpfs -o size=2m none "{setup}" || exit 99
+    "{tool}" report; echo code $?; echo left $(/bin/ls "{setup}/environments")
+    /bin/umount "{setup}"  # .venv leads from one file system to the same
+    "{tool}" report; echo code $?"""
+    words = ["unshare", "-m", "/bin/sh", "-c", script]
+    done = subprocess.run(words, env=clone.environment(PATH=f"{clone.bin}:{os.environ['PATH']}"), **TEXT)
+    if done.returncode == 99 or "unshare failed" in done.stderr:
+        pytest.skip("needs root: mounts a small file system")
+    said = [line for line in done.stdout.splitlines() if line.startswith(("code", "left"))]
+    assert said == [f"code {ToolMissing.exit_code}", "left", "code 7"], done.stderr
+    assert done.stderr.count("ssdrig: error: expected") == 1
+    assert "  found: No space left on device\n  hint:  make room" in done.stderr
+
+
+def test_environment_whose_python_others_may_not_run_is_named(ready, monkeypatch):
+    """Of root's clone, in a Python of root's home: another user was told to set it up, which changed nothing."""
+    monkeypatch.setattr(provision, "PYTHON", ready.root / "python")
+    monkeypatch.setattr(provision.os, "access", lambda path, mode: False)
+    (ready.root / "python").symlink_to("/root/.pyenv/bin/python3")
+    with pytest.raises(ToolMissing, match="may not look") as caught:
+        provision.without_writing("report")
+    assert "rm -r" in caught.value.do and "setup" in caught.value.do
+
+
 def test_starts_at_the_same_time_set_up_once(clone):
     (clone.root / ".setup").mkdir()
     with open(clone.root / ".setup/lock", "w") as held:
@@ -261,6 +291,8 @@ def test_setup_builds_the_emulated_board_once(ready):
     builder.parent.mkdir(parents=True)
     builder.write_text(f'#!/bin/sh\necho build $2 >>"{ready.calls}"; /bin/mkdir -p "$1"; echo uf2 >"$1/pico.uf2"\n')
     builder.chmod(0o755)
+    for name in ("package.json", "package-lock.json"):
+        shutil.copy(ROOT / "tests/emulator" / name, builder.parent)
     code = ready.root / "host/ssdrig/setup/needs.py"
     code.write_text(code.read_text().replace('ARM_LIBRARY = "/usr/lib', f'ARM_LIBRARY = "{ready.root}/lib'))
     words = {"SSDRIG_MICROPYTHON": fake_micropython(ready)}
@@ -275,7 +307,7 @@ def test_setup_builds_the_emulated_board_once(ready):
         done = ready.start("setup", "--emulator", **words)
         assert done.returncode == 0, done.stderr
     place = ready.root / ".setup/emulator"
-    npm = f"npm install --prefix {place}/fetched --no-audit --no-fund rp2040js@1.4.1"
+    npm = f"npm ci --prefix {place}/fetched --ignore-scripts --no-audit --no-fund"
     assert ready.called() == ["build trixie", npm]
     assert (place / "pico.uf2").exists()
     assert ready.start("setup", "--emulator", "sid", **words).returncode == 0

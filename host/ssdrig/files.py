@@ -43,6 +43,32 @@ def replacing(target: Path, durable: bool = True) -> Iterator[BinaryIO]:
         fsync_folder(target.parent)
 
 
+def lock_file(path: str | os.PathLike) -> int:
+    """A descriptor to lock, of a file that is made if absent. Who can open a file can lock it, so it is its owner's
+    alone. Follows no link. Raises OSError."""
+    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    with contextlib.suppress(OSError):  # another's, or on a file system without rights
+        os.fchmod(fd, 0o600)
+    return fd
+
+
+def locked_by(path: str | os.PathLike) -> str:
+    """The process that holds a flock on a file that this one may not open, "" where none does: by /proc/locks, whose
+    lines are "1: FLOCK  ADVISORY  WRITE 512 00:19:1234 0 EOF" with the device in hexadecimal, then the inode. That of a
+    btrfs or overlay is another there."""
+    try:
+        seen, lines = os.lstat(path), Path("/proc/locks").read_text().splitlines()
+    except OSError:
+        return ""
+    device = f"{os.major(seen.st_dev):02x}:{os.minor(seen.st_dev):02x}" if os.major(seen.st_dev) else "00:"
+    for line in lines:
+        words = line.split()
+        if len(words) > 5 and words[1] == "FLOCK" and words[5].startswith(device):
+            if words[5].rpartition(":")[2] == str(seen.st_ino):
+                return words[4]
+    return ""
+
+
 def _alone(path: Path) -> BinaryIO:
     """A new file that its writer holds locked; waits for another writer's, removes a killed one's. Raises OSError."""
     while True:

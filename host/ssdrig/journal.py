@@ -21,7 +21,7 @@ from pathlib import Path
 from types import NoneType
 from typing import TYPE_CHECKING, Any
 
-from ssdrig import integrity, owner, rigbin
+from ssdrig import files, integrity, owner, rigbin
 from ssdrig.errors import JournalError
 from ssdrig.files import fsync_folder, write_atomically
 from ssdrig.integrity import sealed
@@ -73,7 +73,7 @@ def make(path: Path, header: dict, *locks: int) -> "Journal":
     half_made, held = path.parent / f".{path.name}.{os.getpid()}", [*locks]
     try:
         half_made.mkdir(parents=True)
-        held.append(os.open(half_made / "lock", os.O_RDWR | os.O_CREAT, 0o644))
+        held.append(files.lock_file(half_made / "lock"))
         fcntl.flock(held[-1], fcntl.LOCK_EX | fcntl.LOCK_NB)
         for name in ("events.jsonl", "rig.bin"):
             (half_made / name).touch()
@@ -348,6 +348,8 @@ def lock_is_held(run: str | os.PathLike) -> bool:
     """Whether a process writes the run, or continues it."""
     try:
         fd = os.open(Path(run) / "lock", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a pipe would wait for a writer
+    except PermissionError:
+        return bool(files.locked_by(Path(run) / "lock"))
     except OSError:
         return False
     try:

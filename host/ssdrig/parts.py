@@ -9,7 +9,7 @@ import stat
 import time
 from pathlib import Path
 
-from ssdrig import integrity, journal
+from ssdrig import files, integrity, journal
 from ssdrig.errors import JournalError
 
 DRIVE = "drive"  # in the run folder: what is kept of a SIMULATED drive until the run goes on
@@ -152,7 +152,7 @@ def _without_socket(folder: Path) -> None:
 
 def _locked(run: Path) -> int:
     try:
-        lock = os.open(run / "lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
+        lock = files.lock_file(run / "lock")
     except OSError as error:
         raise JournalError(f"to lock {run}", error.strerror or str(error), "take a copy that is writable") from error
     try:

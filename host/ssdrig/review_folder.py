@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import NoneType
 
-from ssdrig import __version__, integrity, journal, owner, parts
+from ssdrig import __version__, files, integrity, journal, owner, parts
 from ssdrig.errors import JournalError, SsdrigError
 from ssdrig.files import write_atomically
 from ssdrig.plan import reviews
@@ -65,7 +65,7 @@ def create(runs: str | os.PathLike, said: dict) -> Review:
     try:
         owner.new(folder)
         folder.mkdir(parents=True)
-        (folder / "lock").touch()
+        os.close(files.lock_file(folder / "lock"))
         write_atomically(folder / parts.REVIEW, (json.dumps(whole | said, indent=1) + "\n").encode())
     except OSError as error:
         do = "choose another --runs, or make room"
@@ -139,7 +139,7 @@ def held(review: Review) -> Iterator[None]:
     """The review is this process's alone. Raises JournalError where another one carries it out."""
     path = review.folder / "lock"
     try:
-        lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
+        lock = files.lock_file(path)
     except OSError as error:
         raise JournalError(f"to lock {path}", error.strerror or str(error), "take a copy that is writable") from error
     try:

@@ -15,6 +15,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+from ssdrig.files import lock_file
 from ssdrig.setup.needs import EXTRAS, LOCK, LOCK_MEGABYTES, ROOT, STAMP, VENV, extra_stamp, lock_of, stamp, stamp_of
 from ssdrig.setup.steps import STEPS, run
 
@@ -93,6 +94,7 @@ def fetch(folder: Path, files: list[Path], lock: int, size_MB: float) -> None:
     if trusted is None or not by_uv:
         run([*pip, *words], packages, lock)
     else:
+        os.close(lock_file(folder / ".lock"))  # uv makes it for everybody, who could hold it
         for left in folder.parent.glob("uv-*"):  # by a set-up that was killed
             shutil.rmtree(left)
         # what lies beside the environment is linked, not copied, and fills nobody's home or /tmp

@@ -7,7 +7,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from ssdrig import child_cpu
+from ssdrig import child_cpu, files
 from ssdrig.errors import ToolMissing
 from ssdrig.setup import debian
 from ssdrig.setup.micropython import beside
@@ -75,7 +75,7 @@ def provision() -> None:
     """Unless there is one, unpack Debian's KiCad, without its libraries, into .setup/kicad: 134 MB to fetch, 400 MB
     kept (debian.provision). With $SSDRIG_NO_INSTALL nothing is fetched. Raises ToolMissing."""
     PRIVATE.parent.mkdir(exist_ok=True)
-    held = os.open(PRIVATE.parent / "lock-kicad", os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
+    held = files.lock_file(PRIVATE.parent / "lock-kicad")
     with open(held, "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # several tests may want it at once
         try:

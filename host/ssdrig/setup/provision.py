@@ -7,6 +7,7 @@ belongs to the clone's owner, except the apt packages.
 import argparse
 import concurrent.futures
 import contextlib
+import errno
 import fcntl
 import importlib.util
 import os
@@ -18,6 +19,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+from ssdrig import files
 from ssdrig.errors import SsdrigError, ToolMissing
 from ssdrig.owner import give_one
 from ssdrig.setup import kicad, micropython, steps
@@ -37,7 +39,10 @@ from ssdrig.setup.steps import STEPS, run
 from ssdrig.terminal import error_lines
 
 EMULATOR = SETUP / "emulator"
-RP2040JS = "rp2040js@1.4.1"
+NPM_FILES = (
+    "package.json",
+    "package-lock.json",
+)  # of tests/emulator: the emulator's version and the hash of its package
 RELEASES = ("trixie", "forky", "sid")  # of Debian, whose MicroPython build.sh can take: 1.25, 1.26.1, 1.26.1
 
 
@@ -139,11 +144,14 @@ def build_emulator(release: str, lock: int) -> None:
 
 
 def fetch_emulator(folder: Path, run: Callable[[list[str]], object]) -> None:
-    """By npm; node_modules in the folder has it whole or not at all, whoever is killed meanwhile."""
+    """By npm, by the hash of its lock file, and running nothing of the package's; node_modules in the folder has it
+    whole or not at all, whoever is killed meanwhile."""
     unfinished = folder / "fetched"
     shutil.rmtree(unfinished, ignore_errors=True)  # by one that was killed
     unfinished.mkdir()
-    run(["npm", "install", "--prefix", str(unfinished), "--no-audit", "--no-fund", RP2040JS])
+    for name in NPM_FILES:
+        shutil.copy(ROOT / "tests/emulator" / name, unfinished)
+    run(["npm", "ci", "--prefix", str(unfinished), "--ignore-scripts", "--no-audit", "--no-fund"])
     shutil.rmtree(folder / "node_modules", ignore_errors=True)
     (unfinished / "node_modules").rename(folder / "node_modules")
     shutil.rmtree(unfinished)
@@ -165,6 +173,9 @@ def may_write() -> bool:
 def without_writing(command: str) -> None:
     """A user's start in a clone that is not his: says what is left out. Raises ToolMissing when that will not do."""
     by = f"{ROOT} belongs to {user_name(owner())}, who sets it up"
+    if needs_packages(command) and os.path.lexists(PYTHON) and not os.access(PYTHON, os.X_OK):
+        do = f"sudo rm -r {SETUP}/environments, then sudo PATH=/usr/bin:/bin {ROOT}/ssdrig setup"
+        raise ToolMissing("an environment whose Python this user can run", f"{PYTHON} leads where he may not look", do)
     if needs_packages(command) and not environment_stands():
         raise ToolMissing("a clone that is set up", by, f"sudo {ROOT}/ssdrig setup, or use a clone of your own")
     if any(program.name == "micropython" for program in missing(command)):
@@ -199,7 +210,8 @@ def as_owner(make: Callable[[], object]) -> None:
         except SsdrigError as error:
             print(error_lines("ssdrig", error), file=sys.stderr, flush=True)
         except OSError as error:
-            do = f"chown -R {user_name(owner())} {SETUP}"
+            full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+            do = "make room, then start again" if full else f"chown -R {user_name(owner())} {SETUP}"
             refused = ToolMissing(f"to write in {ROOT} as its owner", str(error), do)
             print(error_lines("ssdrig", refused), file=sys.stderr, flush=True)
         finally:
@@ -360,7 +372,7 @@ def only_one_set_up() -> Iterator[int]:
         give_to_owner(left)  # of a set-up by root that was killed
     with with_rights_of_owner():
         SETUP.mkdir(exist_ok=True)
-        lock = os.open(SETUP / "lock", os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
+        lock = files.lock_file(SETUP / "lock")
     with open(lock, "w") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -4,6 +4,7 @@ Runs before the environment exists: standard library only.
 """
 
 import contextlib
+import errno
 import os
 import shlex
 import signal
@@ -112,11 +113,13 @@ def run(
             _end(process)
             raise
     if process.returncode and check:
-        for line in LOG.read_bytes()[at:].decode(errors="replace").strip().splitlines()[-LAST_LINES:]:
+        printed = LOG.read_bytes()[at:].decode(errors="replace").strip()
+        for line in printed.splitlines()[-LAST_LINES:]:
             STEPS.say(f"  {line}")
-        raise ToolMissing(
-            f"{shlex.join(argv)} to succeed", f"exit code {process.returncode}", f"all that it printed is in {LOG}"
-        )
+        full = os.strerror(errno.ENOSPC) in printed
+        seen = os.strerror(errno.ENOSPC) if full else f"exit code {process.returncode}"
+        do = "make room, then start again; " if full else ""
+        raise ToolMissing(f"{shlex.join(argv)} to succeed", seen, f"{do}all that it printed is in {LOG}")
     return not process.returncode
 
 

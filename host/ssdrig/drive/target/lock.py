@@ -10,6 +10,7 @@ import re
 import stat
 import time
 
+from ssdrig import files
 from ssdrig.drive.target import sysfs
 from ssdrig.words import serial_key
 
@@ -30,7 +31,7 @@ def take(serial: str, root: str | os.PathLike) -> tuple[int | None, str]:
         if why := _not_safe(folder):
             return None, f"no lock can be taken ({folder} {why})"
         path = os.path.join(folder, name(serial))
-        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        fd = files.lock_file(path)
     except OSError as error:
         return None, f"no lock can be taken ({folder}: {error.strerror}): run it as root"
     for _ in range(25):
@@ -56,7 +57,8 @@ def holder(serial: str, root: str | os.PathLike) -> str | None:
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except PermissionError:
-        return _holder_of_another_user(path)
+        pid = files.locked_by(path)
+        return f"another ssdrig, process {pid}," if pid else None
     except OSError:
         return None
     try:
@@ -79,20 +81,6 @@ def _not_safe(folder: str) -> str:
     if seen.st_uid not in (0, os.geteuid()):
         return f"belongs to user {seen.st_uid}"
     return "can be written by other users" if seen.st_mode & 0o022 else ""
-
-
-def _holder_of_another_user(path: str) -> str | None:
-    """From /proc/locks: "1: FLOCK  ADVISORY  WRITE 512 00:19:1234 0 EOF", device in hexadecimal, then the inode."""
-    try:
-        seen = os.lstat(path)
-    except OSError:
-        return None
-    where = f"{os.major(seen.st_dev):02x}:{os.minor(seen.st_dev):02x}:{seen.st_ino}"
-    for line in sysfs.lines("/proc/locks"):
-        words = line.split()
-        if len(words) > 5 and words[1] == "FLOCK" and words[5] == where:
-            return f"another ssdrig, process {words[4]},"
-    return None
 
 
 def _pid_in(fd: int) -> str:
