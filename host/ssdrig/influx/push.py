@@ -185,12 +185,12 @@ def _push(
                 pending = sender.pending()
                 return Sent(sender.done + pending, pending, sender.rejected, emitter.left_out)
             sender.until = moved_at + timeout_s + LAST_S if over else math.inf
-            moved = sender.attempt(last=final_try)
+            at, more = sender.offset, sender.attempt(last=final_try)
             if sender.wrong_address:
                 raise sender.wrong_address
-            if moved or not over:
+            if sender.offset != at or not over:
                 moved_at, final_try = time.monotonic(), False
-            if moved:
+            if more and time.monotonic() - moved_at < timeout_s:
                 tell.progress()
                 continue
             if over and sender.offset >= emitter.size or final_try:
