@@ -57,6 +57,9 @@ class ByName:
     def controller(self):
         return contextlib.nullcontext(self.drive.controller)
 
+    def named(self):
+        return contextlib.nullcontext(self.drive)
+
     def check(self) -> Drive:
         return self.drive
 

@@ -577,6 +577,46 @@ def test_no_module_outside_the_list_uses_the_name_of_a_drive():
     assert found and set(found) <= set(NAMES), {name: found[name] for name in set(found) - set(NAMES)}
 
 
+# what asks by a name that is not held: a drive that nothing is done to, or the one that runs the asking itself
+ASKS_BY_NAME = {
+    "drive/wear/command.py": "reads",
+    "bench.py": "polled(), whose callers hold it",
+    "benchmarks/smart.py": "reads",
+}
+
+
+def test_what_asks_by_name_asks_a_drive_that_is_held():
+    """SMART and the kernel's counters of a name that came to be another disk's would be taken for this drive's."""
+    loose = []
+    for path in sorted(HOST.rglob("*.py")):
+        tree, held = ast.parse(path.read_text()), set()
+        for part in ast.walk(tree):
+            named = isinstance(part, ast.With) and any(
+                isinstance(item.context_expr, ast.Call)
+                and isinstance(item.context_expr.func, ast.Attribute)
+                and item.context_expr.func.attr == "named"
+                for item in part.items
+            )
+            held |= set(ast.walk(part)) if named else set()
+        for call in ast.walk(tree):
+            if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call not in held:
+                asks = (
+                    ast.unparse(call.func) in ("collect.poll", "witness.read")
+                    and ast.unparse(call) != "witness.read(None)"
+                )
+                loose += [str(path.relative_to(HOST))] * asks
+    assert set(loose) == set(ASKS_BY_NAME), loose
+
+
+@pytest.mark.parametrize("away", ["let go", "moved"])
+def test_promise_of_a_drive_that_is_away_is_not_asked_of_its_name(tree, here, away):
+    here.target.away()
+    if away == "moved":
+        moved(tree)
+    with pytest.raises(DriveError):
+        here.target.promise()
+
+
 def test_no_writing_command_is_given_a_name():
     """Calls that write, and programs that erase, are given held.path or a parameter that stands for it."""
     writing = ("write", "discard", "zero", "sync", "flush", "connected", "device")

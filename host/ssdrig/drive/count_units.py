@@ -154,13 +154,17 @@ def calibrate(
     from ssdrig.drive.target import block
     from ssdrig.load import fio  # numpy, as above
 
+    def polled(like: dict | None = None) -> dict:
+        with held.named() as named:
+            return collect.poll(named, like=like)
+
     drive, progress = held.drive, progress or Progress()
     if written_bytes % WRITE_BLOCK_BYTES or not 0 < written_bytes <= drive.capacity_bytes:
         fit = drive.capacity_bytes // WRITE_BLOCK_BYTES
         raise UsageError(
             f"whole MiB, at most the {fit} MiB of the drive", f"{written_bytes} bytes", "give another --write"
         )
-    first = collect.poll(drive)
+    first = polled()
     if not raw_counters(first):
         raise DriveError(
             "a drive with ATA attributes, which have no unit of their own",
@@ -171,13 +175,13 @@ def calibrate(
     block.flush(held.path)
     _rest(settle_s, "the drive rests before the first poll", progress)
     drive = held.check()
-    before = collect.poll(drive, like=first)
+    before = polled(first)
     _write(fio, held.path, written_bytes, progress)
     block.flush(held.path)
-    found, settled = find_units(before, collect.poll(drive, like=before), written_bytes), False
+    found, settled = find_units(before, polled(before), written_bytes), False
     for step in range(SETTLE_STEPS):
         _rest(settle_s, f"waiting until the counters rest, {step + 1}", progress)
-        earlier, found = found, find_units(before, collect.poll(drive, like=before), written_bytes)
+        earlier, found = found, find_units(before, polled(before), written_bytes)
         if settled := _fitting(earlier) == _fitting(found):
             break
     return {

@@ -111,10 +111,14 @@ def of_held(held: Held, commands: tuple[str, str] | None, claimed: bool) -> Targ
         slot.look()
         slot.seen(held.recheck(follow=True))
 
+    def promised() -> Promise:
+        with held.named() as drive:
+            return of_drive(drive, claimed)
+
     nvme = held.drive.interface.startswith("NVMe")
     return Target(
         lambda: connected(held.path),
-        lambda: of_drive(held.drive, claimed),
+        promised,
         away,
         back,
         queues_deleted=nvme,

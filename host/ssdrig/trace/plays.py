@@ -94,11 +94,11 @@ def on_drive(asked: Asked, name: str, destroy_serial: str | None, dry_run: bool)
         return result(asked, drive.model, drive.simulated, None)
     with guard.hold(drive, confirmed(drive, destroy_serial)) as held:
         held.check()
-        before = witness.read(drive.name)
-        with targets.device(held.path, asked.longest()) as target:
+        with held.named() as named, targets.device(held.path, asked.longest()) as target:
+            before = witness.read(named.name)
             player.fits(asked.rows, target.size_bytes, target.block_bytes)
             found = _play(asked, target, show)
-        counted = witness.between(before, witness.read(drive.name))["drive"]
+            counted = witness.between(before, witness.read(named.name))["drive"]
     ios = counted["reads"] + counted["writes"] if counted else 0
     return result(asked, drive.model, drive.simulated, found, 1000 * counted["wait_ms"] / ios if ios else None)
 
