@@ -75,6 +75,12 @@ def test_where_a_cut_came_to_lie_is_not_known(text):
     assert aim.achieved(aim.parse(text), {"unflushed_bytes": None, "delta_us": 1.0, "delta_bound_us": None}) is None
 
 
+def test_a_power_cycle_without_a_write_is_silent_from_its_start():
+    made = aim.plan(aim.parse("again"), 1, 3, 100, 900)
+    assert 100 <= made.cut_ns <= 900 and (made.submit_ns, made.kind, made.delta_us) == (0, 0, None)
+    assert made.silence_ns == NEVER
+
+
 def test_silence_before_the_cut():
     for made in plans("age:0..1000", 50):
         assert made.kind == 0 and BEGIN <= made.submit_ns <= END and made.silence_ns == NEVER

@@ -78,6 +78,17 @@ def test_each_stream_finds_what_the_others_do_not(tmp_path, fault):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("fault", ["replay", "second_read"])
+def test_a_power_cycle_without_a_write_shows_what_no_other_cut_does(tmp_path, fault):
+    """The window is too large to be read after each cut, but for the last one."""
+    for aims, shows in (({"random": 1, "again": 1}, True), ({"random": 1}, False)):
+        drive, of = run(tmp_path, fault, 6, controls=0, aims=aims, whole=lambda n: False)
+        cuts = [each["aim"] for each in of.sessions[:-1] if each["failed"]]
+        assert set(cuts) == ({"again"} if shows else set()) and compared(drive, of).false == 0
+        assert of.sessions[0]["aim"] == "random" and all(each["judged"] for each in of.sessions)
+
+
+@pytest.mark.slow
 def test_the_table_of_faults_says_which_could_not_be_seen(monkeypatch):
     monkeypatch.setattr(faulty_drive, "FAULTS", ("lie_always", "lie_every_1000th", "grow"))
     found = {each.name: each for each in powerloss_injector.shown(cuts=3)}

@@ -41,6 +41,13 @@ def test_a_few_cuts_have_a_control_session_too_and_what_cannot_be_announced_is_n
     assert Counter(cut.aim for cut in schedule.cuts(3, 5, 0, AIMS, {"crowbar": 1}, True)).total() == 5
 
 
+def test_a_power_cycle_without_a_write_is_never_the_first_cut():
+    for seed in range(40):
+        cuts = [cut for cut in schedule.cuts(seed, 6, 1, {"random": 2, "again": 4}, {"crowbar": 1}, True) if cut.shape]
+        assert next(cut.aim for cut in cuts if not cut.control) == "random"
+    assert [cut.aim for cut in schedule.cuts(1, 2, 0, {"again": 1}, {"crowbar": 1}, True)] == ["again"] * 2
+
+
 def test_a_shape_has_its_fields_by_the_seed_of_its_cut():
     found = schedule.cuts(5, 200, 0, {"random": 1}, dict.fromkeys(PROFILES, 1), True)
     fields = {shape: [schedule.own(cut, 470.4) for cut in found if cut.shape == shape] for shape in PROFILES}

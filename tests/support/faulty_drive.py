@@ -27,6 +27,7 @@ OF_FUA = "fua_always fua_1in20 fua_unal16k fua_unal4k fua_big fua_dirtypage".spl
 OF_CUT = (
     "stale_sector misdirect2 misdirect_sector lba32 rollback_region rollback_untouched torn_128k zero_page garbage_hdr"
     " unc trim_neigh ckpt_loss bitflip_cold dup_page second_cycle second_read ghost torn_illegal inversion"
+    " replay"
 ).split()
 OF_DRIVE = "readonly readonly_eio grow shrink shrink8M allgone other_drive slow20 never".split()
 WITHOUT_CUT = "unstable stale_nocut bitflip_now".split()
@@ -95,6 +96,7 @@ class Drive:
         self.pending: dict[int, float] = {}  # damaged page, not read yet -> cut
         self.by_itself: set[int] = set()  # pages that changed since the last cut, without a command
         self.later: list[Command] = []
+        self.journal: dict[int, bytes] = {}  # pages with what they held before the session
         self.refuses, self.ready_s, self.away = 0, 0.1, False
 
     # ---- commands
@@ -376,6 +378,10 @@ class Drive:
             edges = [page for page in touched if self.pages[page][-1].data is None and page + 1 not in touched]
             for page in edges[:4]:
                 change(min(page + 1, last), bytes(self.page_bytes))
+        elif self.fault == "replay":  # its journal of the start before is still there, as long as nothing was written
+            for page, data in self.journal.items() if not touched else ():
+                change(page, data)
+            self.journal = {page: self.base[page] for page in durable[:4]}
         elif one is None:
             return set()
         elif self.fault == "stale_sector":

@@ -17,18 +17,20 @@ from support.model_link import ModelLink
 
 from ssdrig.plan import grammar
 from ssdrig.powerloss import fill, health, judging, layout, mixes, readback, record, schedule, verdict
-from ssdrig.powerloss.aim import Plan
+from ssdrig.powerloss.aim import AGAIN, Plan
 from ssdrig.powerloss.contents import Contents, damage_spreads
 from ssdrig.powerloss.cycle import Lived
 from ssdrig.powerloss.health import DEAD_CYCLES, State
+from ssdrig.powerloss.history import NEVER as NEVER_NS
 from ssdrig.powerloss.history import History
 from ssdrig.powerloss.promise import ACK, FLUSH, Promise
 from ssdrig.powerloss.supply import Outcome
 from ssdrig.powerloss.tally import Tally
-from ssdrig.powerloss.writer import Writer
+from ssdrig.powerloss.writer import Aim, Writer
 
 RUN = 0x5EED
 NEVER = 1 << 30
+AIMS = {"random": 9, AGAIN: 1}
 MODES = ("volatile", "through", "plp")
 MEMORY = "/dev/shm" if os.path.isdir("/dev/shm") else None  # a history is synced after each session
 PLAN = tomllib.loads(grammar.shipped()["powerloss"].read_text())["param"]
@@ -72,14 +74,16 @@ def campaign(
     limit_s: float | None = None,
     weights: Mapping[str, int] = PLAN["mixes"],
     shares: Mapping[str, float] = PLAN["streams"],
+    aims: Mapping[str, int] = AIMS,
 ) -> Found:
     """So many cuts at random times, with control sessions between them. `whole`: which sessions read all of the window;
-    None: as a campaign does. `weights`: of mixes; `shares`: of streams."""
+    None: as a campaign does. `weights`: of mixes; `shares`: of streams; `aims`: "random" and
+    "again"."""
     link, held = ModelLink(drive, seed), promise(drive)
     places = layout.make(drive.page_bytes, drive.size, window_bytes, CANARIES)
     fill.fill(link, places, RUN)
     contents = Contents(places, verdict.known(places.base_blocks, fill.SEQ))
-    plan = schedule.cuts(seed, cuts, controls, {"random": 1}, {"command": 1}, False)
+    plan = schedule.cuts(seed, cuts, controls, aims, {"command": 1}, False)
     found = Found([], {}, {}, Tally(), 0)
     before, next_seq, felt, commands = State(0.0, capacity_bytes=link.size_bytes), 1, False, 0
     for n, cut in enumerate(plan):
@@ -108,7 +112,7 @@ def campaign(
         while more:
             runs = contents.wanted(lived.rows, cut.seed, all_of_it)
             blocks = contents.asked(readback.read(link, places, RUN, contents.known.content, runs, lived.rows))
-            if cut.control:
+            if cut.control or cut.aim == AGAIN:
                 again = readback.again(link, places, RUN, contents.known.content, blocks)
                 blocks = blocks._replace(seen=record.agreed(blocks.seen, again))
             judged = _judge(cut, lived, blocks, link, held, before, after, found, felt, limit_s)
@@ -132,13 +136,14 @@ def _lived(link: ModelLink, writer: Writer, book: History, cut: schedule.Cut, se
         settled_ns = writer.settle(SETTLE_NS)
         return Lived(book.written(), end_ns, ended.t_ns, settled_ns, None, Plan(cut.control, end_ns))
     link.cut_at_ns = end_ns
-    ended = writer.write(end_ns + SETTLE_NS)
+    silence = Aim(0, 0, silence_ns=NEVER_NS) if cut.aim == AGAIN else None
+    ended = writer.write(end_ns + SETTLE_NS, silence)
     writer.settle(SETTLE_NS)
     on_ns = max(link.t_ns, end_ns) + int(chance.integers(*OFF_NS))
     ready_s = link.power_on(on_ns)
     settled_ns = writer.settle(SETTLE_NS)
     outcome = Outcome(end_ns, 1000, on_ns, (on_ns - end_ns) / 1e9)
-    lived = Lived(book.written(), end_ns, ended.t_ns, settled_ns, outcome, Plan("random", end_ns), link_lost=True)
+    lived = Lived(book.written(), end_ns, ended.t_ns, settled_ns, outcome, Plan(cut.aim, end_ns), link_lost=True)
     lived.ready_s, lived.tries = ready_s, 1 if ready_s is not None else DEAD_CYCLES
     return lived
 

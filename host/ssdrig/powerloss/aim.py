@@ -44,7 +44,8 @@ RANGES = {
     "recovery": ("ms from the return of power to a second cut", 1.0, 100_000.0, (5.0, 2000.0)),
 }
 SIGNED = ("burst", "quiet")  # fired by the board, by the drive's current
-PLAIN = ("random", *SIGNED)
+AGAIN = "again"  # a power cycle without a write: what the one before has hurt may show only now
+PLAIN = ("random", AGAIN, *SIGNED)
 
 
 class Aim(NamedTuple):
@@ -159,6 +160,8 @@ def plan(aim: Aim, seed: int, number: int, begin_ns: int, end_ns: int, threshold
         return made._replace(above_A=thresholds.quiet_A, arm_ns=arm_ns, submit_ns=cut_ns, silence_ns=NEVER)
     if aim.name == "random":
         return Plan("random", cut_ns)
+    if aim.name == AGAIN:
+        return Plan(AGAIN, cut_ns, submit_ns=0, silence_ns=NEVER)
     value = swept(aim, seed, number)
     if aim.name == "bytes":
         return Plan("bytes", None, unflushed_bytes=round(value * (1 << 20)), arm_ns=begin_ns)

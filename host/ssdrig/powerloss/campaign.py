@@ -256,7 +256,7 @@ class _Campaign:
         whole, more = whole, True
         while more:
             blocks = self._read(lived.rows, cut.seed, whole)
-            if cut.control:  # a drive that reads differently by itself is found without a cut
+            if cut.control or cut.aim == aim.AGAIN:  # a drive that reads differently by itself is found without a cut
                 again = readback.again(self.link, self.layout, self.run, self.contents.known.content, blocks)
                 blocks = blocks._replace(seen=record.agreed(blocks.seen, again))
             judged = judging.judge(

@@ -1,7 +1,8 @@
 """What is known of the window's contents from session to session of a campaign, and what is read after each. No I/O.
 
 Of each block: the content that was read last, after which session, and whether a trim may still take effect (verdict.
-Known). Blocks that were under way at the latest cuts are read again after the next ones: a later cut may show them."""
+Known). Blocks that were under way at the latest cuts are read again after the next ones: a later cut may show them. So
+is, after a session without a command, all that the session before it touched."""
 
 from collections.abc import Sequence
 
@@ -24,6 +25,7 @@ class Contents:
     def __init__(self, layout: Layout, known: Known):
         self.layout, self.known = layout, known
         self._again: list[np.ndarray] = []
+        self._touched = readback.merged(np.zeros((0, 2), np.int64))
 
     @property
     def window_bytes(self) -> int:
@@ -35,7 +37,7 @@ class Contents:
 
     def wanted(self, rows: np.ndarray, seed: int, whole: bool) -> np.ndarray:
         """The runs of blocks to read after a session with these commands, as readback.wanted() has them."""
-        also = np.concatenate([np.zeros((0, 2), np.int64), *self._again])
+        also = np.concatenate([*self._again, self._touched[: 0 if len(rows) else None]])
         return readback.wanted(rows, self.layout, np.random.default_rng(seed), whole, also=also)
 
     def asked(self, blocks: Blocks) -> Blocks:
@@ -51,6 +53,7 @@ class Contents:
         else:
             self._take(blocks, found, number, whole, np.ones(len(blocks.lba), bool))
         self._again = [*self._again, readback.open_runs(rows)][-REOPENED:]
+        self._touched = readback.touched_runs(rows)
 
     def take_unjudged(
         self,

@@ -89,7 +89,7 @@ def judge(
         held = promise._replace(mode=ACK)
         found = verdict.judge(session, blocks, held)
     why_not = found.why_not or no_cut
-    tested = taken or len(refused) or len(found.failed()) or after.ready_s is None
+    tested = cut.aim == aim.AGAIN or taken or len(refused) or len(found.failed()) or after.ready_s is None
     if not (why_not or cut.control or tested):
         why_not = NOTHING_TESTED
     # where nothing took the drive's power since a block was read, the host may be as guilty as the drive

@@ -50,7 +50,12 @@ def is_open(rows: np.ndarray) -> np.ndarray:
 
 def open_runs(rows: np.ndarray) -> np.ndarray:
     """int64[k, 2]: what the commands under way at the cut touch: a later cut may show one of them."""
-    rows = rows[is_open(rows) & (rows["kind"] != FLUSH)]
+    return touched_runs(rows[is_open(rows)])
+
+
+def touched_runs(rows: np.ndarray) -> np.ndarray:
+    """int64[k, 2]: what commands touch."""
+    rows = rows[rows["kind"] != FLUSH]
     return merged(np.stack([rows["lba"].astype(np.int64), (rows["lba"] + rows["n"]).astype(np.int64)], 1))
 
 

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from ssdrig.powerloss.aim import AGAIN
 from ssdrig.rig.profiles import PROFILES
 
 NO_CUT, ANNOUNCED = "no-cut", "announced"  # control sessions
@@ -42,6 +43,9 @@ def cuts(
     control: list[str | None] = [kinds[i % len(kinds)] for i in range(controls)] + [None] * count
     chance.shuffle(control)
     aimed = _dealt(aims, count, chance)
+    if aimed and aimed[-1] == AGAIN:  # the first cut: nothing was written that it could take again
+        other = next((i for i, word in enumerate(aimed) if word != AGAIN), -1)
+        aimed[-1], aimed[other] = aimed[other], aimed[-1]
     shaped = _dealt(shapes, len(control), chance)
     found: list[Cut] = []
     had: Counter[str] = Counter()
