@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import synthetic_plan
 
-from ssdrig.powerloss import picture, promise, record, sessions, verdict
+from ssdrig.powerloss import exposure, picture, promise, record, sessions, verdict
 from ssdrig.powerloss.findings import NAMES
 from ssdrig.powerloss.history import FLUSH, FUA, NEVER, ROW, WRITE
 from ssdrig.powerloss.proof import proof
@@ -154,6 +154,7 @@ def _session(writer, model: Model, rng, number: int, cuts: int) -> dict:
         "unflushed_bytes": int(free.sum()) * 4096,
         "written_bytes": int(rows["n"].sum()) * 4096,
         "blocks_read": len(blocks.lba),
+        "exposed": exposure.of(session, blocks, HELD, found) if judged and not control else None,
         "findings": names if judged else {},
         "failed": failed and judged,
         "interval": [number] * 3 if failed and judged else None,

@@ -2,12 +2,12 @@
 (tests/support/faulty_drive.py). The whole table: `./ssdrig selfcheck powerloss-injector`."""
 
 import pytest
-from support import faulty_drive, lazy_trims
+from support import faulty_drive, lazy_trims, model_campaign
 from support.faulty_drive import Drive
 from support.model_campaign import campaign, compared
 
 from ssdrig.benchmarks import powerloss_injector
-from ssdrig.powerloss import mixes
+from ssdrig.powerloss import contents, mixes
 
 MiB = 1 << 20
 CLEAR = (
@@ -86,6 +86,19 @@ def test_a_power_cycle_without_a_write_shows_what_no_other_cut_does(tmp_path, fa
         cuts = [each["aim"] for each in of.sessions[:-1] if each["failed"]]
         assert set(cuts) == ({"again"} if shows else set()) and compared(drive, of).false == 0
         assert of.sessions[0]["aim"] == "random" and all(each["judged"] for each in of.sessions)
+
+
+@pytest.mark.slow
+def test_data_at_rest_is_read_where_the_window_never_is_as_a_whole(tmp_path, monkeypatch):
+    monkeypatch.setattr(model_campaign, "damage_spreads", lambda *_: False)
+    found = []
+    for cold_bytes in (0, 4 * MiB):
+        monkeypatch.setattr(contents, "COLD_BYTES", cold_bytes)
+        how = {"weights": {"usual": 1}, "aims": {"random": 1}, "whole": lambda n: False}
+        drive, of = run(tmp_path, "rollback_untouched", 10, controls=0, **how)
+        assert compared(drive, of).false == compared(drive, of).wrong == 0
+        found.append(sum(len(of.accused[each["cut"]]) for each in of.sessions[:-1]))
+    assert found[1] > 2 * found[0] + 4
 
 
 @pytest.mark.slow

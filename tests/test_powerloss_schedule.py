@@ -58,6 +58,13 @@ def test_a_shape_has_its_fields_by_the_seed_of_its_cut():
     assert schedule.own(next(cut for cut in found if cut.shape == "ramp"), None) is None
 
 
+def test_what_a_campaign_takes_and_may_say_is_known_before():
+    keys = {"cuts": 60, "aims": {"random": 50, "recovery:5..9": 10}, "control": 5, "only": 0}
+    said = step.ahead(keys)
+    assert said.startswith("60 to 73 power cycles") and "below 4.9 % (95 %)" in said and "aim below 26 %" in said
+    assert step.ahead({**keys, "only": 3}) == ""
+
+
 def test_a_limit_that_no_drive_could_break_is_refused():
     keys = {"cuts": 1, "aims": {"random": 1}, "shapes": {"crowbar": 1}, "control": 5, "only": 0}
     keys |= {"streams": {"random": 1}, "mixes": {"usual": 1}}

@@ -236,6 +236,10 @@ class Drive:
         """The bytes, or an errno."""
         if offset + length > self.capacity:
             return EINVAL
+        for page in range(offset // self.page_bytes, -(-(offset + length) // self.page_bytes)):
+            of = self.pages.get(page)
+            if of and all(each.end is not None for each in of):  # who has read it knows which was the last
+                of[-1].begin = max(of[-1].begin, self.tick)
         watched = self.pending or self.bad or self.twice
         for page in range(offset // self.page_bytes, -(-(offset + length) // self.page_bytes)) if watched else ():
             self._noticed(page)

@@ -17,7 +17,7 @@ from ssdrig.analysis.rundata import RunData
 from ssdrig.errors import UsageError
 from ssdrig.meter import rails
 from ssdrig.meter.reduced import Asked as Edges
-from ssdrig.powerloss import above, boot, findings, health, picture, statistics, tally, window
+from ssdrig.powerloss import above, boot, exposure, findings, health, picture, statistics, tally, window
 from ssdrig.powerloss import aim as aims
 from ssdrig.powerloss.sessions import JUDGED, proofs_of, record_of, unsealed
 
@@ -259,8 +259,8 @@ def campaign(
     """All that a step `cuts` has found, JSON-able; `events` and `snapshots` of all parts, oldest first. `cuts`: the
     records; `judged`, `failing`, `failing_most`, `bound`, `wald`: of all judged cuts together, whatever their aim and
     shape; `failing_cuts`: the judged cuts after which damage was found; `failing_others`: other sessions after which
-    damage was found, or an announced loss of power broke a promise; `coverage`: see coverage();
-    `filesystems`: see above.totals()."""
+    damage was found, or an announced loss of power broke a promise; `coverage`: see coverage(); `exposed`: see
+    exposure.total(); `filesystems`: see above.totals()."""
     sessions = with_energies(records(events, path), start_J)
     own = [event for event in events if event.get("step") == path]
     begun = [event for event in own if event.get("kind") == "powerloss.begin"]
@@ -286,6 +286,7 @@ def campaign(
         "failing_others": others,
         "intervals": {str(each["cut"]): found for each in sessions if (found := tally.interval_of(each))},
         "coverage": coverage(sessions, begun[-1] if begun else {}),
+        "exposed": exposure.total(cut),
         "filesystems": above.totals(each for each in own if each.get("kind") == above.JUDGED),
         "suspicious_cuts": [each["cut"] for each in cut if each.get("suspicion")],
         "bound": statistics.upper_bound(count.most, len(cut)),

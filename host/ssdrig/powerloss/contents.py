@@ -2,7 +2,8 @@
 
 Of each block: the content that was read last, after which session, and whether a trim may still take effect (verdict.
 Known). Blocks that were under way at the latest cuts are read again after the next ones: a later cut may show them. So
-is, after a session without a command, all that the session before it touched."""
+is, after a session without a command, all that the session before it touched. After each session some of the rest is
+read, wherever it is: data at rest may be lost, too, and a large window is read as a whole too seldom to tell."""
 
 from collections.abc import Sequence
 
@@ -10,12 +11,13 @@ import numpy as np
 
 from ssdrig.powerloss import readback, verdict
 from ssdrig.powerloss.history import ROW
-from ssdrig.powerloss.layout import Layout, index
+from ssdrig.powerloss.layout import Layout, index, lba
 from ssdrig.powerloss.promise import Promise
 from ssdrig.powerloss.verdict import Blocks, Known, Verdict
 
 WHOLE_EVERY = 50  # sessions after which all of the window is read
 WHOLE_BYTES = 512 << 20  # a window that is read as a whole after each session
+COLD_BYTES = 16 << 20  # of pieces all over the window that are read after each session
 REOPENED = 2  # cuts after which that is read which was under way at an earlier one
 
 
@@ -37,8 +39,13 @@ class Contents:
 
     def wanted(self, rows: np.ndarray, seed: int, whole: bool) -> np.ndarray:
         """The runs of blocks to read after a session with these commands, as readback.wanted() has them."""
-        also = np.concatenate([*self._again, self._touched[: 0 if len(rows) else None]])
-        return readback.wanted(rows, self.layout, np.random.default_rng(seed), whole, also=also)
+        chance, near = np.random.default_rng(seed), readback.NEAR_BYTES // self.layout.block_bytes
+        pieces = self.layout.window_blocks // near
+        at = chance.integers(0, pieces, min(pieces, COLD_BYTES // readback.NEAR_BYTES)) * near
+        first = lba(self.layout, at)
+        cold = np.stack([first, first + near], 1)
+        also = np.concatenate([*self._again, cold, self._touched[: 0 if len(rows) else None]])
+        return readback.wanted(rows, self.layout, chance, whole, also=also)
 
     def asked(self, blocks: Blocks) -> Blocks:
         """Blocks that were read, with what is known of them."""

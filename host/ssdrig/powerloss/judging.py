@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ssdrig.powerloss import aim, findings, health, picture, schedule, verdict
+from ssdrig.powerloss import aim, exposure, findings, health, picture, schedule, verdict
 from ssdrig.powerloss.cycle import Lived
 from ssdrig.powerloss.health import Said
 from ssdrig.powerloss.history import FLUSH, NEVER, NOT_BLANK, WRITE
@@ -151,6 +151,7 @@ def judge(
         "acknowledged": taken,
         "refused": len(refused),
         "blocks_read": len(blocks.lba),
+        "exposed": exposure.of(session, blocks, held, found) if judged and not cut.control else None,
         "findings": names,
         "failed": bool(first),
         "interval": [max(first), max(last, max(first)), min(first)] if first else None,

@@ -130,13 +130,13 @@ def judge(session: Session, blocks: Blocks, promise: Promise) -> Verdict:
     empty = np.full(m, -1, np.int64)
     if session.settled_ns is None or session.settled_ns > session.verify_ns:
         why = "blocks were read while commands were outstanding"
-        trims = blocks.trimmed | _any(_pairs(session.rows[session.rows["kind"] == TRIM], blocks.lba)[0], m)
+        trims = blocks.trimmed | _any(pairs(session.rows[session.rows["kind"] == TRIM], blocks.lba)[0], m)
         return Verdict(np.zeros(m, np.uint8), empty, empty, empty, empty[:0], trims, why)
     rows, kind = session.rows, session.rows["kind"]
     counted, kept = counts(session), durable(session, promise)
     done_ns = np.where(counted, rows["done_ns"], NEVER)
     submit_ns = rows["submit_ns"]
-    block, row = _pairs(rows, blocks.lba)
+    block, row = pairs(rows, blocks.lba)
     pair_kind = kind[row]
     changes = pair_kind != BLANK
     written = _any(block[changes], m)
@@ -306,7 +306,7 @@ def unjudged(rows: np.ndarray, blocks: Blocks, promise: Promise, settled: bool =
     never = rows.copy()
     never["done_ns"] = NEVER
     found = judge(Session(never, 0, NEVER, 0, 0), blocks, promise)
-    touched = _any(_pairs(never, blocks.lba)[0], len(blocks.lba))
+    touched = _any(pairs(never, blocks.lba)[0], len(blocks.lba))
     free = touched | _unchanged(blocks) | (blocks.base == record.UNKNOWN)
     finding = np.where(free, 0, found.finding).astype(np.uint8)
     seen = blocks.seen if settled else np.where(touched, record.UNKNOWN, blocks.seen)
@@ -320,7 +320,7 @@ def next_base(blocks: Blocks) -> np.ndarray:
     return np.where(lost, record.UNKNOWN, blocks.seen)
 
 
-def _pairs(rows: np.ndarray, lba: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def pairs(rows: np.ndarray, lba: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(index into lba, index into rows) of each block that each command covers, in the order of rows."""
     first = rows["lba"].astype(np.int64)
     low = np.searchsorted(lba, first)

@@ -1,9 +1,10 @@
 """What a campaign of power cuts came to, in sentences: on its page, on a terminal, at the end of its run."""
 
+import math
 from collections.abc import Mapping, Sequence
 
 from ssdrig.analysis import cut_counters, cuts
-from ssdrig.powerloss import above, statistics, tally
+from ssdrig.powerloss import above, exposure, statistics, tally
 from ssdrig.powerloss.promise import ACK
 from ssdrig.report.shown import figure
 from ssdrig.report.terms import number, with_error
@@ -62,6 +63,16 @@ def covered(found: Mapping) -> str:
     return out
 
 
+def exposed(found: Mapping) -> str:
+    """Which faults the campaign would have found."""
+    said = [
+        f"1 of {math.floor(1 / of['rate'])} {exposure.KINDS[kind]} ({number(of['n'], 0)} at stake)"
+        for kind, of in found["exposed"].items()
+        if of["rate"] <= 0.5
+    ]
+    return f"Found with 95 %, had the drive had it: a fault by which more than {'; '.join(said)}." if said else ""
+
+
 def strata(found: Mapping) -> str:
     """The bound of each group, groups of one size and bound together."""
     alike: dict[tuple[int, int, int], list[str]] = {}
@@ -105,6 +116,7 @@ def lines(found: Mapping) -> list[str]:
     out = [
         verdict(found),
         covered(found),
+        exposed(found),
         strata(found),
         *aims(found),
         tested(found),

@@ -68,6 +68,9 @@ def table(
     if budget.most_bytes is not None:
         ends = range_words(Course(prepared.acts, drive, prepared.earlier, budget).whole_s())
         lines.append(f"  budget: {words.size(budget.most_bytes)}; the run ends at the boundary before, after {ends}")
+    for act in prepared.acts:
+        if act.do == "cuts" and (line := steps.KINDS["cuts"].ahead(act.keys)):
+            lines.append(f"  {act.path}: {line}")
     if line := pairing.dry_run_words(prepared.acts, drive["capacity_bytes"], "rig" in prepared.can):
         lines.append(f"  {line}")
     known = "an earlier run of this plan on this model" if prepared.earlier else "what drives of this kind do"

@@ -41,6 +41,21 @@ def mean_write_s(keys) -> float:
     return keys["write"] * 0.525
 
 
+def ahead(keys) -> str:
+    """What the campaign takes of the drive beside its writes, and what it can say at best."""
+    from ssdrig.powerloss import aim, statistics
+
+    if keys["only"]:
+        return ""
+    count, total = keys["cuts"], sum(keys["aims"].values())
+    twice = sum(n for word, n in keys["aims"].items() if aim.parse(word).name == "recovery")
+    most = count + -(-count * twice // total) + schedule.controls(count, keys["control"])
+    own = max(1, count * min(keys["aims"].values()) // total)
+    bounds = (statistics.percent(statistics.upper_bound(0, n)) for n in (count, own))
+    said = "{} to {} power cycles; no failing cut bounds the chance per cut below {} (95 %), of the rarest aim below {}"
+    return said.format(count, most, *bounds)
+
+
 def check(keys, where: str) -> None:
     """Raises UsageError for aims and shapes that there are not, and for a session that there is not."""
     from ssdrig.powerloss import aim, health
