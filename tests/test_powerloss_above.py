@@ -1,10 +1,12 @@
 """What ordinary clients of a file system were promised, what is left of it, and whose fault a difference is: the
 clients write for real, and losses are put into what they left."""
 
+import contextlib
 import functools
 import itertools
 import os
 import shutil
+import signal
 import sqlite3
 import tempfile
 import time
@@ -13,6 +15,8 @@ from pathlib import Path
 import loop_device
 import pytest
 
+from ssdrig import cli
+from ssdrig.drive.target import slot
 from ssdrig.errors import DriveError, Suspicion, ToolMissing, UsageError
 from ssdrig.powerloss import above, clients, filesystems
 from ssdrig.powerloss.history import NEVER
@@ -306,6 +310,23 @@ def test_names_and_options_are_read():
             filesystems.parse(bad)
 
 
+@pytest.mark.parametrize(("kind", "refused"), [(slot.FABRIC, True), (slot.FIXED, True), (slot.SCSI, False)])
+def test_drive_that_the_kernel_would_keep_over_a_cut_is_refused(kind, refused):
+    place = slot.Place(kind, drops=() if refused else (("delete", "1"),))
+    filesystems.refuse_place([], place)
+    with pytest.raises(UsageError) if refused else contextlib.nullcontext():
+        filesystems.refuse_place(filesystems.parse("ext4"), place)
+
+
+@pytest.mark.parametrize(
+    "words", [("--virtual", "sata-tlc"), ("--target", "nbd://h/e", "--power-off", "a", "--power-on", "b")]
+)
+def test_drive_without_a_block_device_is_refused_before_anything_starts(words, capsys):
+    asked = ["run", "powerloss", *words, "--filesystems", "ext4", "--dry-run"]
+    assert cli.main(asked) == UsageError.exit_code
+    assert "block device" in capsys.readouterr().err
+
+
 def test_places_lie_apart_at_the_end_of_the_drive():
     capacity = 4096 * MIB + 4096
     found = filesystems.places(filesystems.parse("ext4 xfs btrfs"), capacity)
@@ -407,3 +428,26 @@ def test_file_system_of_this_kernel_keeps_what_it_promised_and_a_drive_that_forg
     assert [above.sound(each) for each in judged["filesystems"]] == [True]
     mounted.start(3)  # made anew
     assert found.down()["down_ns"]
+
+
+def over(node: str) -> int:
+    """How many loop devices lie over this one."""
+    found = 0
+    for path in Path("/sys/block").glob("loop*/loop/backing_file"):
+        with contextlib.suppress(OSError):  # it went meanwhile
+            found += path.read_text().strip() == node
+    return found
+
+
+def test_nothing_is_left_in_the_kernel_where_the_process_that_mounts_is_killed(driver):
+    found, _ = driver
+    found.start(1, 0)
+    node = found._path()
+    assert over(node) == 1
+    os.kill(found._process.pid, signal.SIGKILL)
+    with pytest.raises(DriveError):
+        found.down()
+    deadline = time.monotonic() + 60
+    while over(node) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert over(node) == 0

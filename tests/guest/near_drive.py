@@ -67,6 +67,7 @@ def main(serial: str, host: str, port: int) -> None:
                 "kind": target.slot.place.kind,
                 "hotplug": target.slot.place.hotplug,
                 "words": target.slot.place.words,
+                "drops": target.slot.place.drops,
             },
             "slot removes": lambda: target.slot.removes,
             "slot appearances": lambda: target.slot.appearances,

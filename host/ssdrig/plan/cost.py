@@ -163,8 +163,12 @@ def _of_cuts(act: "Act", drive: Mapping, known: tuple[float, float] | None) -> C
     (slow_Bps, fast_Bps), (slow_iops, fast_iops) = speeds.of(drive["interface"])[:2]
     sessions, phase_s = cuts.sessions(keys), cuts.mean_write_s(keys)
     slow, fast = (k * min(Bps, iops * cuts.MEAN_BYTES) for Bps, iops in ((slow_Bps, slow_iops), (fast_Bps, fast_iops)))
-    written = (act.range_bytes + sessions * phase_s * slow, act.range_bytes + sessions * phase_s * fast)
-    each_s = [phase_s + keys["off_time"] + back_s for back_s in cuts.BACK_S]
+    number = len(keys["filesystems"])
+    slow, fast = (each + number * Bps for each, Bps in zip((slow, fast), cuts.FILESYSTEM_BPS, strict=True))
+    begun = act.range_bytes + number * cuts.MADE_BYTES
+    written = (begun + sessions * phase_s * slow, begun + sessions * phase_s * fast)
+    checked = zip(cuts.BACK_S, cuts.CHECKED_S, strict=True)
+    each_s = [phase_s + keys["off_time"] + back_s + number * check_s for back_s, check_s in checked]
     time_s = (
         act.range_bytes / (k * fast_Bps) + sessions * each_s[0],
         act.range_bytes / (k * slow_Bps) + sessions * each_s[1],

@@ -92,6 +92,7 @@ class _Campaign:
         self.tally, self.misses = Tally(), 0
         self.felt = False  # a cut of this part has shown that it reaches the drive
         self.mounted = self._mounted(open_links)
+        self.most_above_bytes = 0  # of file systems in a session
         self.damaged: list[int] = []  # sessions after which a file system or a client of one lacks what it promised
 
     def carry_out(self) -> dict:
@@ -202,8 +203,9 @@ class _Campaign:
         driver = self.target.filesystems(self.asked)
         open_links.callback(driver.close)
         self.cycle.filesystems = driver
-        if self.target.slot is not None:  # else the kernel repeats, after power is back, what a file system had sent
-            self.target.slot.always = True
+        if slot := self.target.slot:  # a kernel that kept the drive would repeat later what a file system had sent
+            slot.always = True
+            filesystems.refuse_place(self.asked, slot.place)
         capacity = self.stage.bench.drive["capacity_bytes"]
         return Mounted(driver, self.asked, self.promise.block_bytes, capacity)
 
@@ -314,15 +316,19 @@ class _Campaign:
         assert self.cycle.down is not None
         outcome = lived.outcome
         why_not = "" if record["judged"] or record["why_not"] == judging.NOTHING_TESTED else record["why_not"]
-        found, written_bytes = self.mounted.judge(
-            cut.number,
-            self.cycle.down,
-            until_ns=outcome.on_ns if outcome else history.NEVER,
-            fired_ns=outcome.fired_ns if outcome else None,
-            why_not=why_not,
-            block_failed=bool(record["failed"]),
-        )
+        try:
+            found, written_bytes = self.mounted.judge(
+                cut.number,
+                self.cycle.down,
+                until_ns=outcome.on_ns if outcome else history.NEVER,
+                fired_ns=outcome.fired_ns if outcome else None,
+                why_not=why_not,
+                block_failed=bool(record["failed"]),
+            )
+        except DriveError as error:
+            raise self._beside(error) from error
         self.written_bytes += written_bytes
+        self.most_above_bytes = max(self.most_above_bytes, written_bytes)
         self.damaged += [cut.number] * found["failed"]
         self._tell(above.JUDGED, **found)
 
@@ -374,7 +380,10 @@ class _Campaign:
         """The session, repeated once where the rig failed. Raises RigError where it fails again, DriveError."""
         for last in (False, True):
             if self.mounted is not None:
-                self.mounted.start(cut.number)
+                try:
+                    self.mounted.start(cut.number)
+                except DriveError as error:
+                    raise self._beside(error) from error
                 self.cycle.down = None
             link, self.link = self.link, None
             try:
@@ -393,6 +402,8 @@ class _Campaign:
         """The rig failed in a session, so nobody knows what came of it, and it is not judged: the drive gets its power,
         and what is there is where the session begins anew. Raises RigError, DriveError."""
         self._tell("session.lost", cut=cut.number, why=words_of(error))
+        if self.mounted is not None:
+            self.mounted.forget()
         rows = history.read(where / "history.bin")
         (where / "history.bin").rename(where / sessions.LOST)
         if len(rows):
@@ -498,7 +509,7 @@ class _Campaign:
 
     def _most_bytes(self) -> int:
         """What the next session may write: half as much again as the most of any so far."""
-        return int(1.5 * self.tally.most_bytes)
+        return int(1.5 * (self.tally.most_bytes + self.most_above_bytes))
 
     # ---- behind it
 

@@ -11,10 +11,13 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ssdrig.errors import DriveError, ToolMissing, UsageError
 from ssdrig.words import do_you_mean
+
+if TYPE_CHECKING:  # the process that mounts starts sooner
+    from ssdrig.drive.target.slot import Place
 
 SIZE_BYTES = 512 << 20  # of each; mkfs.xfs makes none below 300 MiB
 MOST_SHARE = 2  # at most this part of the drive: a half
@@ -101,6 +104,14 @@ def refuse_server(asked: Sequence) -> None:
     if asked:
         do = "name a drive of this machine with --drive, or leave --filesystems out"
         raise UsageError("a block device of this kernel, for file systems", "a drive behind NBD", do)
+
+
+def refuse_place(asked: Sequence, place: "Place") -> None:
+    """Raises UsageError where the kernel cannot be made to drop the drive while it has no power: it would repeat, once
+    power is back, what a file system had sent before, to a drive that has lost its cache."""
+    if asked and not place.drops:
+        expected = "a drive that the kernel can be made to drop, for file systems: PCIe, SATA, SAS or USB"
+        raise UsageError(expected, place.words, "connect it in another way, or leave --filesystems out")
 
 
 def which(program: str) -> str | None:

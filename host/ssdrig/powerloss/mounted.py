@@ -26,6 +26,10 @@ class Mounted:
             self._to_make = set()
         self._driver.start(session, self._rest[0]["session"] if self._rest else 0)
 
+    def forget(self) -> None:
+        """Nobody knows what they went through: make all anew before the next session."""
+        self._to_make, self._rest = {place["kind"] for place in self._places}, []
+
     def judge(self, cut: int, down: Mapping[str, Any], **times: Any) -> tuple[dict[str, Any], int]:
         """(the verdict above the block, bytes that all file systems wrote). The drive has its power. down: what
         Filesystems.down() gave; times: until_ns, fired_ns, why_not and block_failed of above.judge(). Raises

@@ -137,6 +137,7 @@ class Mounts:
     def start(self, drive: str, session: int, at_rest: int) -> dict:
         """Mount all, remove what is of no session but `at_rest`, and start a client of each kind on each. Returns when
         each has a record acknowledged."""
+        self.down()  # of a session that did not come to its end
         self._drive, keep = drive, str(at_rest)
         for part in self._parts.values():
             part.attach(self._drive, self._block_bytes)

@@ -95,6 +95,8 @@ def check(args: argparse.Namespace) -> None:
         raise UsageError(
             "--power-off and --power-on with --target", "neither", "say how its power goes and comes: --power-off CMD"
         )
+    if args.filesystems not in (None, filesystems.NONE) and (args.virtual or args.target):
+        filesystems.refuse_server([args.filesystems])
     if args.virtual and args.power_off:
         raise UsageError("--power-off without --virtual", "both", "the virtual bench has a rig: leave it out")
     if args.rig and args.power_off:
@@ -133,10 +135,12 @@ def describe(drive: Drive, args: argparse.Namespace, acts: Sequence[Act], say: C
     could not give it back."""
     if not any(act.do == "cuts" for act in acts):
         return
-    say(f"slot: {slot.refuse(drive).words}; rehearsed before the first cut")
+    place = slot.refuse(drive)
+    say(f"slot: {place.words}; rehearsed before the first cut")
     for act in acts:
         if act.do == "cuts" and act.keys["filesystems"]:
             filesystems.refuse(act.keys["filesystems"], drive.capacity_bytes)
+            filesystems.refuse_place(act.keys["filesystems"], place)
             say(filesystems.describe(act.keys["filesystems"]))
     found = target.of_drive(drive, args.plp_claimed)
     say("\n".join(promise_words(found, target.cannot(drive))))

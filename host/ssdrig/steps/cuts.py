@@ -28,6 +28,8 @@ KEYS = {
 NEEDS = {"cut"}
 MOST_CUTS = 1_000_000
 MEAN_BYTES = 20_000  # of a write of the usual streams
+# of each file system: what its clients make it write, and what mkfs does
+FILESYSTEM_BPS, MADE_BYTES, CHECKED_S = (0.5e6, 60e6), 128 << 20, (0.5, 10.0)
 BACK_S = (0.8, 20.0)  # from power to the verdict: the drive's start, reading back, judging
 
 
