@@ -271,6 +271,26 @@ def test_drive_is_dropped_only_once_it_reads_as_without_power(drive):
     assert does == ["drop"]
 
 
+def test_file_systems_are_down_before_power_returns_and_behind_the_drop(drive, tmp_path):
+    it, does = drive(), []
+    it._target.slot = SimpleNamespace(always=True, dropped=False, removes=True)
+    it._target.slot.drop = lambda: does.append("drop") or setattr(it._target.slot, "dropped", True)
+    down_ns: list[int | None] = [5, None]
+    it.filesystems = SimpleNamespace(down=lambda: does.append("down") or {"clients": [], "down_ns": down_ns.pop(0)})
+    it.without()
+    assert does == ["drop"]  # no client is at work
+    it.down = None
+    on = f"echo on >{tmp_path / 'on'}"
+    supply.CommandSupply("true", on, lambda: False, lambda: does.append((tmp_path / "on").exists())).cut("", None, 0.0)
+    it.without()
+    it.without()
+    assert does == ["drop", False, "down"] and it.down["down_ns"] == 5
+    supply.CommandSupply("true", on, lambda: True, it.without).cut("", None, 0.0)  # it kept its power
+    it.down = None
+    with pytest.raises(DriveError):  # the kernel keeps one, which would be in the way of the drive
+        it.without()
+
+
 @pytest.mark.parametrize(
     ("starts", "by_slot", "rig", "findings", "code"),
     [

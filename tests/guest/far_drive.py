@@ -105,7 +105,7 @@ class FarDrive:
         assert line, "the guest's side has ended"
         answer = json.loads(line)
         if "error" in answer:
-            raise getattr(errors, answer["error"])(*answer["words"])
+            raise getattr(errors, answer["error"])(*answer["words"], **answer["facts"])
         return answer["said"]
 
     def target(self, commands: tuple[str, str]) -> Target:

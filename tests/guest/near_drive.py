@@ -83,7 +83,8 @@ def main(serial: str, host: str, port: int) -> None:
             try:
                 answer = {"said": filesystems(json.loads("{" + request)) if request else actions[word]()}
             except SsdrigError as error:
-                answer = {"error": type(error).__name__, "words": [error.expected, error.seen, error.do]}
+                words, facts = [error.expected, error.seen, error.do], getattr(error, "facts", {})
+                answer = {"error": type(error).__name__, "words": words, "facts": facts}
             control.sendall(json.dumps(answer).encode() + b"\n")
 
 

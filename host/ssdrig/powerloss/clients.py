@@ -85,8 +85,8 @@ def write(client: str, folder: str, session: int, report: Report, pause: Callabl
     for record in range(1, MOST_RECORDS + 1):
         if record == 1:
             next(writer)
-            _sync(folder)
-            _sync(os.path.dirname(folder))
+            sync(folder)
+            sync(os.path.dirname(folder))
         report.begins(record)
         writer.send(record)
         report.acknowledged(record)
@@ -124,7 +124,7 @@ def _append(folder: str, session: int):
             else:
                 os.fdatasync(file)
             if (record - 1) % RECORDS_OF_FILE == 0:
-                _sync(folder)
+                sync(folder)
             record = yield
     finally:
         if file >= 0:
@@ -209,7 +209,8 @@ def ranges(numbers: list[int]) -> list[list[int]]:
     return out
 
 
-def _sync(folder: str) -> None:
+def sync(folder: str) -> None:
+    """Make durable which names a folder has."""
     opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(opened)

@@ -252,6 +252,9 @@ class Cycle:
         with self._ending:
             if self.filesystems is not None and self.down is None:
                 self.down = self.filesystems.down()
+                if self.down["down_ns"] is None:  # it would be in the way of the drive that comes back
+                    do = "see the kernel's log (dmesg)"
+                    raise DriveError("file systems that can be unmounted", "the kernel keeps one", do)
 
     def _drawn_A(self) -> float | None:
         """The mean current of the rail from now on, for START_S; None without a rig, or without samples."""

@@ -32,6 +32,7 @@ CONFIG = struct.Struct("<II24xQQ12xI176x64x")  # fd, block size; offset, size li
 MS_REC, MS_PRIVATE, CLONE_NEWNS, MNT_DETACH = 0x4000, 0x40000, 0x20000, 2
 FIRST_S = 120.0  # for each client to have its first record acknowledged
 TRIES = 5
+UNMOUNT_S = 10.0  # for what a killed client had open
 PROGRAM_S = 300.0
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -90,7 +91,11 @@ class Part:
         """Whether nothing of it is left in the kernel."""
         if not self.mounted:
             return True
-        ended = _libc.umount2(self.folder.encode(), 0) == 0
+        deadline = time.monotonic() + UNMOUNT_S
+        while not (ended := _libc.umount2(self.folder.encode(), 0) == 0):
+            if ctypes.get_errno() != errno.EBUSY or time.monotonic() > deadline:
+                break
+            time.sleep(0.05)
         if not ended:
             _libc.umount2(self.folder.encode(), MNT_DETACH)
         self.mounted = False
@@ -147,6 +152,7 @@ class Mounts:
                 if name.isdecimal() and name != keep:
                     shutil.rmtree(os.path.join(part.folder, name))
             os.mkdir(os.path.join(part.folder, str(session)))
+            clients.sync(part.folder)
         for part in self._parts.values():
             for client in clients.NAMES:
                 folder = os.path.join(part.folder, str(session), client)
