@@ -11,6 +11,7 @@ import sqlite3
 import tempfile
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import loop_device
 import pytest
@@ -21,6 +22,8 @@ from ssdrig.errors import DriveError, Suspicion, ToolMissing, UsageError
 from ssdrig.powerloss import above, clients, filesystems
 from ssdrig.powerloss.history import NEVER
 from ssdrig.powerloss.mounted import Mounted
+from ssdrig.powerloss.promise import FLUSH, Promise
+from ssdrig.run import cutting
 
 RECORDS = 150  # more than two files of the log
 MIB = 1 << 20
@@ -325,6 +328,22 @@ def test_drive_without_a_block_device_is_refused_before_anything_starts(words, c
     asked = ["run", "powerloss", *words, "--filesystems", "ext4", "--dry-run"]
     assert cli.main(asked) == UsageError.exit_code
     assert "block device" in capsys.readouterr().err
+
+
+def test_dry_run_says_what_is_made_and_where(monkeypatch):
+    promise = Promise(FLUSH, 512, 1, 0, 0, None, True, "")
+    monkeypatch.setattr(cutting.slot, "refuse", lambda drive: slot.Place(slot.SCSI, drops=(("delete", "1"),)))
+    monkeypatch.setattr(cutting, "target", SimpleNamespace(of_drive=lambda *_: promise, cannot=lambda _: ()))
+    monkeypatch.setattr(filesystems, "which", lambda program: program)
+    monkeypatch.setattr(filesystems, "known", lambda kind, root: True)
+    monkeypatch.setattr(filesystems.os.path, "exists", lambda path: True)
+    drive, args = SimpleNamespace(capacity_bytes=1 << 40), SimpleNamespace(plp_claimed=False)
+    for asked, lines in (("none", 0), ("ext4 xfs:noatime", 1)):
+        said: list[str] = []
+        act = SimpleNamespace(do="cuts", keys={"filesystems": filesystems.parse(asked)})
+        cutting.describe(drive, args, [act], said.append)
+        about = [line for line in said if line.startswith("file systems")]
+        assert len(about) == lines and all("ext4, xfs (noatime), 512 MiB" in line for line in about)
 
 
 def test_places_lie_apart_at_the_end_of_the_drive():

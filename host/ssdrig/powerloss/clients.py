@@ -139,21 +139,22 @@ def _appended(folder: str, session: int, begun: int) -> Left:
         if name not in names:
             continue
         names.discard(name)
+        lines = {record: framed(session, record) for record in range(first, last + 1)}
+        size = sum(map(len, lines.values()))
         try:
             with open(os.path.join(folder, name), "rb") as file:
-                content = file.read()
+                content = file.read(size)
+                extra += max(0, os.fstat(file.fileno()).st_size - size)
         except OSError as error:  # a file system that keeps checksums says so of what is not as it was
             differs += range(first, last + 1)
             why.append(f"{name}: {error.strerror}")
             continue
-        for record in range(first, last + 1):
-            data = framed(session, record)
+        for record, data in lines.items():
             seen, at = content[at : at + len(data)], at + len(data)
             if seen == data:
                 whole.append(record)
             elif seen:
                 differs.append(record)
-        extra += max(0, len(content) - at)
     return Left(ranges(whole), differs, extra + len(names), "; ".join(why))
 
 

@@ -29,8 +29,10 @@ from ssdrig.powerloss.filesystems import KINDS
 LOOP_CONTROL, LOOP_CTL_GET_FREE, LOOP_CONFIGURE = "/dev/loop-control", 0x4C82, 0x4C0A  # linux/loop.h, Linux 5.8
 AUTOCLEAR, DIRECT_IO = 4, 16
 CONFIG = struct.Struct("<II24xQQ12xI176x64x")  # fd, block size; offset, size limit; flags
+MS_NOSUID, MS_NODEV, MS_NOEXEC = 2, 4, 8  # linux/mount.h
 MS_REC, MS_PRIVATE, CLONE_NEWNS, MNT_DETACH = 0x4000, 0x40000, 0x20000, 2
 FIRST_S = 120.0  # for each client to have its first record acknowledged
+FLAGS = MS_NOSUID | MS_NODEV | MS_NOEXEC  # whatever a drive makes of it
 TRIES = 5
 UNMOUNT_S = 10.0  # for what a killed client had open
 PROGRAM_S = 300.0
@@ -82,7 +84,7 @@ class Part:
     def mount(self) -> str:
         """Why it cannot be mounted, "" where it is."""
         what = (self.node.encode(), self.folder.encode(), self.name.encode())
-        if _libc.mount(*what, ctypes.c_ulong(0), self.options.encode() or None) != 0:
+        if _libc.mount(*what, ctypes.c_ulong(FLAGS), self.options.encode() or None) != 0:
             return os.strerror(ctypes.get_errno())
         self.mounted, self.seen_options = True, options_of(self.folder)
         return ""
