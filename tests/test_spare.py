@@ -1,10 +1,14 @@
 """rules/spare.py: no steady state before the spare area is used up."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
+from ssdrig.analysis import steady_state
 from ssdrig.plan import values
 from ssdrig.rules import ends, spare, steady
+from ssdrig.rules.laid import Laid
 from ssdrig.rules.spare import Spare
 
 GB, GIB = 10**9, 1 << 30
@@ -115,9 +119,52 @@ def test_a_window_of_the_plateau_is_not_steady():
     flat = {"passed": True, "why": None}
     assert spare.judged(flat, found, 100, written[1000])["passed"] is False
     assert spare.judged(flat, found, 1500, written[1600])["passed"] is False, "it has not settled"
-    assert spare.judged(flat, found, 1500, written[2500]) == flat | {"past_spare": True, "past_spare_by": "cliff"}
+    settled = spare.judged(flat, found, 1500, written[2500])
+    assert settled["passed"] and settled["past_spare_by"] == "cliff"
+    since = (written[2500] - 300 * GB) / (300 * GB)
+    assert settled["spare_areas_since"] == pytest.approx(since, rel=0.05) and f"{since:.1f}" in steady.rests_on(
+        settled | {"drive_writes": 1.4}
+    )
     assert spare.judged(flat, None, 1500, 1e15)["passed"] is False
     assert spare.judged({"passed": None, "why": "w"}, None, 0, 0)["why"] == "w"
+
+
+def slow_dips(spare_bytes, dip=0.6, every_s=3600, lasts_s=1200, s=20_000):
+    """Two levels, the second one with slow dips, the first of which begins `every_s` after the cliff."""
+    counts = two_levels(spare_bytes, s=s)
+    at = int(spare_bytes / 4096 / FRESH)
+    for begin in range(at + every_s, len(counts), every_s):
+        counts[begin : begin + lasts_s] = dip * USED
+    return counts, at
+
+
+def of_load(counts, capacity):
+    """The judge of the windows of such a load on a filled drive whose raw NAND is not known."""
+    header = {"drive": {"capacity_bytes": capacity}}
+    data = SimpleNamespace(iops=counts, bw_Bps=counts * 4096, header=header, asked=lambda key: capacity)
+    return steady_state.judge(data, Laid(capacity, capacity), 0)
+
+
+def test_a_window_within_a_slow_dip_is_not_steady():
+    """The seconds that follow it show that the drive came back; a dip that lasts to the end cannot be told."""
+    counts, at = slow_dips(300 * GB)
+    judged = of_load(counts, 1000 * GB)
+    inside = judged(at + 3650, at + 4750)
+    assert inside["average"] == pytest.approx(0.6 * USED) and inside["range_percent"] == 0
+    assert inside["passed"] is False and inside["why"] == spare.LATER
+    assert judged(at + 2500, at + 3500)["passed"] is False, "at the level, and the load left it for 20 minutes"
+    steady_ = of_load(two_levels(300 * GB, s=20_000), 1000 * GB)
+    assert steady_(at + 2500, at + 3500)["passed"] is True
+    assert of_load(counts[: at + 4750], 1000 * GB)(at + 3650, at + 4750)["passed"] is True
+
+
+@pytest.mark.parametrize(
+    ("later", "unlike"),
+    [([], False), ([100] * 49, False), ([70] * 49, False), ([70] * 50, True), ([100] * 400, False)]
+    + [([100] * 300 + [0] * 15, False), ([100] * 300 + [70] * 100, True), ([130] * 100 + [100] * 300, True)],
+)
+def test_a_stall_later_is_no_other_level(later, unlike):
+    assert spare.unlike_later(100.0, 100, later) is unlike
 
 
 def test_no_count_breaks_it():

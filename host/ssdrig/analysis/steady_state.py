@@ -1,4 +1,5 @@
-"""Is a window of a load a steady state: the rule on its seconds, and whether the spare area was used up before it."""
+"""Is a window of a load a steady state: the rule on its seconds, whether the spare area was used up before it, and
+whether the load went on at its level."""
 
 import functools
 from collections.abc import Callable
@@ -34,7 +35,10 @@ def judge(data: RunData, before: Laid, read_percent: float) -> Judge:
         made = {"drive_writes": (before.written_bytes + wrote) / tested if tested else None}
         if read_percent == 100:  # reads use up no spare area
             return verdict | made
-        return spare.judged(verdict, evidence(), begin, wrote) | made
+        out = spare.judged(verdict, evidence(), begin, wrote) | made
+        if out["passed"] and spare.unlike_later(out["average"], end - begin, data.iops[end:]):
+            return out | {"passed": False, "why": spare.LATER}
+        return out
 
     return of
 

@@ -61,7 +61,7 @@ def _table(before: Mapping, after: Mapping, header: Mapping) -> str:
     lines += set_up.lines(before, after)
     later = any(line.after for line in lines)
     heads = ["", "before the run", *(["after it"] if later else [])]
-    head = "".join(f'<th scope="col">{escape(words)}</th>' for words in heads)
+    head = "".join(f'<th scope="col" class="said">{escape(words)}</th>' for words in heads)
     body = "".join(
         f'<tr><th scope="row">{escape(line.words)}</th><td class="said">{escape(line.before)}</td>'
         + (f'<td class="said">{escape(line.after)}</td>' if later else "")

@@ -7,7 +7,8 @@ from html import escape
 from ssdrig.analysis import load_line
 from ssdrig.analysis.table import Table
 from ssdrig.report import svg
-from ssdrig.report.shown import Context, axis, figure, panel, place, point, points, rounds_in_words, rows_at
+from ssdrig.report.shown import Context, axis, figure, panel, place, plus_minus, point, points, rounds_in_words, rows_at
+from ssdrig.uncertain import Uncertain
 
 WIDTH, HEIGHT = 480, 320
 
@@ -56,10 +57,10 @@ def measured(of: Table, path: str, where: Mapping) -> list[load_line.Point]:
 
 
 def in_words(line: load_line.Line) -> str:
-    """ "1.25 W ± 0.01 W to keep it awake, 12.3 µJ ± 0.2 µJ for one more I/O; by 11 points"."""
+    """ "1.250 ± 0.013 W to keep it awake, 12.30 ± 0.20 µJ for one more I/O; by 11 points"."""
     left = f"; {line.left_out} that did not reach their rate left out" if line.left_out else ""
     if line.P0_W is None:
         return f"no line: {line.why}{left}"
-    awake = f"{figure(line.P0_W)} W ± {figure(line.P0_error_W)} W to keep it awake"
-    more = f"{figure(line.e_uJ)} µJ ± {figure(line.e_error_uJ)} µJ for one more I/O"
+    awake = f"{plus_minus(Uncertain(line.P0_W, line.P0_error_W), 'W')} to keep it awake"
+    more = f"{plus_minus(Uncertain(line.e_uJ, line.e_error_uJ), 'µJ')} for one more I/O"
     return f"{awake}, {more}; by {line.used} points{left}"

@@ -171,7 +171,7 @@ def verdict(counts, written, spare: Spare, record_s: float, spaced_s: float | No
         return _last(counts, record_s) | past(None)
     since, wrote = len(counts) - found.at_s, float(written[-1])
     if since < steady.ROUNDS * length:
-        return steady.untested(FEW) | past(found, found.at_s)
+        return steady.untested(FEW) | past(found, found.at_s, wrote)
     if spaced_s and spaced_s != record_s:
         means = steady.records(counts[found.at_s :], record_s, spaced_s)
         said = steady.verdict(means[-steady.ROUNDS :]) if len(means) >= steady.ROUNDS else steady.untested(FEW)
@@ -185,20 +185,25 @@ def verdict(counts, written, spare: Spare, record_s: float, spaced_s: float | No
 
 FEW = "the load was too short for five records past the cliff"
 FRESH = "the spare area may not be used up yet"
+LATER = "the load went on at another level"
 SETTLING = "too little was written since the spare area was used up"
 TREND = f"it rises or falls by more than {TREND_PERCENT} % over as many writes as the spare area holds"
 
 
-def past(found: Evidence | None, t0_s: int = 0) -> dict:
-    """{"past_spare", "past_spare_by"} of seconds from `t0_s` on."""
-    there = found is not None and t0_s >= found.at_s
-    return {"past_spare": there, "past_spare_by": found.by if found and there else None}
+def past(found: Evidence | None, t0_s: int = 0, written_bytes: float | None = None) -> dict:
+    """{"past_spare", "past_spare_by", "spare_areas_since"} of seconds from `t0_s` on that end with so much written."""
+    if found is None or t0_s < found.at_s:
+        return {"past_spare": False, "past_spare_by": None, "spare_areas_since": None}
+    since = None
+    if found.spare_bytes and written_bytes is not None:
+        since = max(0.0, (written_bytes - found.settled_bytes) / found.spare_bytes + SETTLE)
+    return {"past_spare": True, "past_spare_by": found.by, "spare_areas_since": since}
 
 
 def judged(verdict: dict, found: Evidence | None, t0_s: int, written_bytes: float) -> dict:
     """A verdict on seconds of a load that begin at `t0_s` and end with so much written, with whether they are past the
     cliff; before, and before the level has settled, they are not steady, whatever the rule says."""
-    out = verdict | past(found, t0_s)
+    out = verdict | past(found, t0_s, written_bytes)
     if verdict["passed"] and not out["past_spare"]:
         return out | {"passed": False, "why": FRESH}
     if verdict["passed"] and found and written_bytes < found.settled_bytes:
@@ -206,12 +211,25 @@ def judged(verdict: dict, found: Evidence | None, t0_s: int, written_bytes: floa
     return out
 
 
+def unlike_later(average: float, lasted_s: int, later) -> bool:
+    """Whether a load that went on left the level of a window that lasted so long: the mean of any stretch of the
+    window's length in the seconds behind it, or of all of them if they are fewer, half of it at least. `later`: I/Os of
+    each of these (n,)."""
+    later = np.asarray(later, float)
+    if len(later) < lasted_s / 2:
+        return False
+    length = min(lasted_s, len(later))
+    done = np.concatenate([[0.0], np.cumsum(later)])
+    means = (done[length:] - done[:-length]) / length
+    return bool((np.abs(means - average) > steady.RANGE_PERCENT / 100 * average).any())
+
+
 def of_rounds(verdict: dict, spare: Spare, asks: bool) -> dict:
     """A verdict on rounds, with whether the spare area was used up before them: `spare` is the drive then. `asks`:
     they are not steady otherwise."""
     past = spare.laid_bytes >= spare.enough_bytes
     by = ("raw" if spare.raw_bytes else "written") if past else None
-    out = verdict | {"past_spare": past, "past_spare_by": by}
+    out = verdict | {"past_spare": past, "past_spare_by": by, "spare_areas_since": None}
     return out | {"passed": False, "why": FRESH} if asks and verdict["passed"] and not past else out
 
 

@@ -26,8 +26,8 @@ DIGITS = 9  # exactly 20 % passes whatever the order of the sum
 
 
 # what the verdict on a load or on rounds that write rests on (spare.py): how often the tested range was written since
-# the purge, whether that had used up the spare area, and what says so
-RESTS_ON = {"drive_writes": None, "past_spare": None, "past_spare_by": None}
+# the purge, whether that had used up the spare area, what says so, and how many times its size was written since
+RESTS_ON = {"drive_writes": None, "past_spare": None, "past_spare_by": None, "spare_areas_since": None}
 
 
 class Limits(NamedTuple):
@@ -104,7 +104,8 @@ def words(verdict: dict) -> str:
 
 
 def rests_on(verdict: dict) -> str:
-    """ "at 1.4 drive writes since the purge, past the cliff (raw NAND)"; "" where nobody counted them."""
+    """ "at 1.4 drive writes since the purge, past the cliff (raw NAND), 0.31 spare areas ago"; "" where nobody counted
+    them."""
     made = verdict.get("drive_writes")
     if made is None:
         return ""
@@ -117,11 +118,13 @@ def rests_on(verdict: dict) -> str:
 
 
 def cliff_words(verdict: dict) -> str:
-    """ "yes (raw NAND)", "NOT for sure"; "" where it was not looked at."""
+    """ "yes (raw NAND), 0.31 spare areas ago", "NOT for sure"; "" where it was not looked at."""
     if verdict.get("past_spare") is None:
         return ""
     by = {"raw": "raw NAND", "cliff": "seen", "written": "drive writes"}.get(str(verdict.get("past_spare_by")))
-    return f"yes ({by})" if verdict["past_spare"] else "NOT for sure"
+    since = verdict.get("spare_areas_since")
+    ago = "" if since is None else f", {since:.2f} spare areas ago"
+    return f"yes ({by}){ago}" if verdict["past_spare"] else "NOT for sure"
 
 
 def excess(verdict: dict) -> float:
