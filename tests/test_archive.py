@@ -227,6 +227,12 @@ def test_what_leads_out_of_the_archive_is_not_in_it(root, tmp_path):
         index.folder(index.get(archive_index._hash("a")))
 
 
+def test_a_figure_of_a_run_that_is_not_to_be_trusted_is_marked():
+    of = one_run.headline_of_none("") | {"iops_mean": 9000.0, "power_mean_W": 1.5, "wa": 2.0, "window": "w"}
+    for bad, marks in (({}, 0), ({"host": "bad"}, 3), ({"gaps": "bad"}, 1), ({"gaps": "unknown"}, 0), (None, 0)):
+        assert command.figures_words(of | {"trust": bad}).count("✕") == marks
+
+
 PASSED = {"passed": True, "drive_writes": 2.1, "past_spare": True}
 FRESH = {"passed": False, "drive_writes": 0.4, "past_spare": False}
 

@@ -237,7 +237,9 @@ def test_the_view_says_what_the_line_is(run):
     assert (line.P0_W, line.e_uJ) == (pytest.approx(P0, rel=0.01), pytest.approx(41.5, rel=0.01))
     made = shown_line.load_line_view(Context([run], ["x"], run.plan.shows[0]))
     assert (
-        "1.2" in made and " W to keep it awake, 41.5 ± " in made and "by 3 points; 1 that did not reach their rate left out" in made
+        "1.2" in made
+        and " W to keep it awake, 41.5 ± " in made
+        and "by 3 points; 1 that did not reach their rate left out" in made
     )
     assert made in plan_page.render([run])
     assert shown_line.in_words(load_line.fit([])).startswith("no line: 0 of 0 points")

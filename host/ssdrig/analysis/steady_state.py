@@ -36,7 +36,8 @@ def judge(data: RunData, before: Laid, read_percent: float) -> Judge:
         if read_percent == 100:  # reads use up no spare area
             return verdict | made
         out = spare.judged(verdict, evidence(), begin, wrote) | made
-        if out["passed"] and spare.unlike_later(out["average"], end - begin, data.iops[end:]):
+        level = out["average"]
+        if out["passed"] and level is not None and spare.unlike_later(level, end - begin, data.iops[end:]):
             return out | {"passed": False, "why": spare.LATER}
         return out
 

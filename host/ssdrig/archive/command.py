@@ -6,7 +6,7 @@ import json
 import sys
 from pathlib import Path
 
-from ssdrig.analysis import summary, table
+from ssdrig.analysis import summary, table, trust
 from ssdrig.archive import search
 from ssdrig.archive.index import Index, Run
 from ssdrig.errors import SsdrigError, UsageError
@@ -143,11 +143,17 @@ def figures_words(of: dict) -> str:
     if of["why"]:
         return ""
     each = [
-        (of["iops_mean"], 0, "IOPS"),
-        (of["power_mean_W"], 3, "W"),
-        (of["energy_uJ_per_io"], 1, "µJ/IO"),
-        (of["clat_p99_us"], 0, "µs P99"),
+        ("iops_mean", 0, "IOPS"),
+        ("power_mean_W", 3, "W"),
+        ("energy_uJ_per_io", 1, "µJ/IO"),
+        ("clat_p99_us", 0, "µs P99"),
     ]
-    out = [f"{number(value, places)} {unit}" for value, places, unit in each if value is not None]
-    out += [f"WA {with_error(of['wa'], of['wa_error'], 3)}"] if of["wa"] is not None else []
+    texts = {key: f"{number(of[key], places)} {unit}" for key, places, unit in each}
+    texts["wa"] = f"WA {with_error(of['wa'], of['wa_error'], 3)}"
+    bad = {id_ for id_, state in (of["trust"] or {}).items() if state == trust.BAD}
+    out = [
+        trust_strip.with_mark(text, "bad" if bad & {*trust.rests_on(key)} else None)
+        for key, text in texts.items()
+        if of[key] is not None
+    ]
     return "  ".join([*out, f"({printable(of['window'])})"])

@@ -51,14 +51,17 @@ const Lists = (() => {
     const named = (state) => Object.keys(of ?? {}).filter((id) => of[id] === state).map((id) => id.replace("_", " ")).join(", ");
     return !of ? "–" : named("bad") ? `BAD: ${named("bad")}` : "ok";
   };
-  const steady = (of) => of == null ? "–" : `${of.passed ? "yes" : of.passed === false ? "NO" : "not tested"}${of.drive_writes == null ? "" : ` at ${num(of.drive_writes, 2)}`}${of.past_spare === false ? ", not past the cliff for sure" : ""}`;
+  const steady = (of) => of == null ? "–" : `${of.passed ? "yes" : of.passed === false ? "NO" : "not known"}${of.drive_writes == null ? "" : ` at ${num(of.drive_writes, 2)}`}${of.past_spare === false ? ", not past the cliff for sure" : ""}`;
+  // a figure with a mark where what it rests on is bad (analysis/trust.py: of I/O and wear two items, of power all)
+  const marked = (text, of, items) => of && Object.keys(of).some((id) => of[id] === "bad" && (!items || items.includes(id))) ? `${text} ✕` : text;
+  const OF_LOAD = ["steady", "host"];
   function row(run) {
     const f = run.figures, words = `${run.model ?? "?"} ${utc(run.started_utc_ms)}`, box = el("input", null, { type: "checkbox", "aria-label": `choose ${words}` });
     box.checked = chosen.has(run.id);
     const cell = (text, kind, title) => el("td", text, { class: kind, title });
     const wa = f.wa == null ? "–" : `${num(f.wa, 2)}${f.wa_error == null ? "" : ` ± ${num(f.wa_error, 2)}`}`;
     const label = el("td", null, { class: "text" }, ...(run.title ? [el("span", `${run.title} `)] : []), ...run.tags.map((tag) => el("span", tag, { class: "tag" })));
-    const made = el("tr", null, { title: run.path }, el("td", null, {}, box), cell(utc(run.started_utc_ms)), cell(named(run), "text"), cell(`${run.plan ?? "–"}${run.scaled ? " SCALED" : ""}`, "text"), cell(run.op_percent == null ? "default" : `${num(run.op_percent, 1)} %`), cell(run.state, `state-${run.state}`, run.why), cell(trust(f.trust), /BAD/.test(trust(f.trust)) ? "text state-failed" : "text"), cell(steady(f.steady), f.steady?.passed === false ? "text state-failed" : "text"), cell(num(f.iops_mean, 0), null, f.why), cell(num(f.power_mean_W, 3)), cell(num(f.energy_uJ_per_io, 1)), cell(num(f.clat_p99_us, 0)), cell(wa), cell(f.window ?? "–", "text", f.why), label);
+    const made = el("tr", null, { title: run.path }, el("td", null, {}, box), cell(utc(run.started_utc_ms)), cell(named(run), "text"), cell(`${run.plan ?? "–"}${run.scaled ? " SCALED" : ""}`, "text"), cell(run.op_percent == null ? "default" : `${num(run.op_percent, 1)} %`), cell(run.state, `state-${run.state}`, run.why), cell(trust(f.trust), /BAD/.test(trust(f.trust)) ? "text state-failed" : "text"), cell(steady(f.steady), f.steady?.passed === false ? "text state-failed" : "text"), cell(f.iops_mean == null ? "–" : marked(num(f.iops_mean, 0), f.trust, OF_LOAD), null, f.why), cell(f.power_mean_W == null ? "–" : marked(num(f.power_mean_W, 3), f.trust)), cell(f.energy_uJ_per_io == null ? "–" : marked(num(f.energy_uJ_per_io, 1), f.trust)), cell(f.clat_p99_us == null ? "–" : marked(num(f.clat_p99_us, 0), f.trust, OF_LOAD)), cell(f.wa == null ? "–" : marked(wa, f.trust, OF_LOAD)), cell(f.window ?? "–", "text", f.why), label);
     made.classList.toggle("chosen", box.checked);
     box.addEventListener("change", () => {
       box.checked ? chosen.set(run.id, words) : chosen.delete(run.id);
