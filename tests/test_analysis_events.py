@@ -61,6 +61,18 @@ def test_an_event_in_words(found, log, mark):
 
 
 @pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ({"effect": {"blocks_read": 3, "zero": 3}, "ok": True, "why": None}, "effect blocks read 3, zero 3, ok yes"),
+        ({"id": None, "why": "a SIMULATED rig"}, "why a SIMULATED rig"),
+        ({"of": [1, None, {"a_b": False}]}, "of 1 – a b no"),
+    ],
+)
+def test_an_event_without_words_of_its_own_is_no_python(more, words):
+    assert said.words(event(2, "other.kind", step="load", **more)) == f"other kind load: {words}"
+
+
+@pytest.mark.parametrize(
     ("reason", "words"),
     [
         ("before", "before the load"),

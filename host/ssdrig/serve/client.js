@@ -88,6 +88,12 @@ const Client = (() => {
     const digits = places ?? (Math.abs(v) >= 100 ? 0 : Math.abs(v) >= 10 ? 1 : 3);
     return v.toLocaleString("en", { minimumFractionDigits: digits, maximumFractionDigits: digits }).replaceAll(",", "\u202f").replace("-", "−");
   };
+  // "3.7812 ± 0.0021": the error with two significant digits, the value to its last one
+  function withError(v, error) {
+    if (v == null || !error || !Number.isFinite(error)) return num(v, 2);
+    const places = Math.min(6, Math.max(0, 1 - Math.floor(Math.log10(Number(error.toPrecision(2))))));
+    return `${num(v, places)} ± ${num(error, places)}`;
+  }
   function size(bytes) {
     if (bytes == null) return "–";
     const units = ["B", "kB", "MB", "GB", "TB", "PB"];
@@ -108,5 +114,5 @@ const Client = (() => {
     made.append(...inner);
     return made;
   }
-  return { SERVER, ask, follow, trouble, num, size, clock, utc, el, $, token: () => sessionStorage.getItem(KEY), headers, LOST };
+  return { SERVER, ask, follow, trouble, num, withError, size, clock, utc, el, $, token: () => sessionStorage.getItem(KEY), headers, LOST };
 })();

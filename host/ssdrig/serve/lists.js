@@ -1,7 +1,7 @@
 "use strict";
 // Which page is shown; the lists of runs and drives; what can be asked of a run.
 const Lists = (() => {
-  const { $, el, num, size, utc, ask } = Client, PAGES = ["bench", "runs", "drives", "rigs"], PER_PAGE = 100;
+  const { $, el, num, withError, size, utc, ask } = Client, PAGES = ["bench", "runs", "drives", "rigs"], PER_PAGE = 100;
   const chosen = new Map(); // id -> words
   let hello = null, offset = 0, count = 0;
 
@@ -59,7 +59,7 @@ const Lists = (() => {
     const f = run.figures, words = `${run.model ?? "?"} ${utc(run.started_utc_ms)}`, box = el("input", null, { type: "checkbox", "aria-label": `choose ${words}` });
     box.checked = chosen.has(run.id);
     const cell = (text, kind, title) => el("td", text, { class: kind, title });
-    const wa = f.wa == null ? "–" : `${num(f.wa, 2)}${f.wa_error == null ? "" : ` ± ${num(f.wa_error, 2)}`}`;
+    const wa = f.wa == null ? "–" : withError(f.wa, f.wa_error);
     const label = el("td", null, { class: "text" }, ...(run.title ? [el("span", `${run.title} `)] : []), ...run.tags.map((tag) => el("span", tag, { class: "tag" })));
     const made = el("tr", null, { title: run.path }, el("td", null, {}, box), cell(utc(run.started_utc_ms)), cell(named(run), "text"), cell(`${run.plan ?? "–"}${run.scaled ? " SCALED" : ""}`, "text"), cell(run.op_percent == null ? "default" : `${num(run.op_percent, 1)} %`), cell(run.state, `state-${run.state}`, run.why), cell(trust(f.trust), /BAD/.test(trust(f.trust)) ? "text state-failed" : "text"), cell(steady(f.steady), f.steady?.passed === false ? "text state-failed" : "text"), cell(f.iops_mean == null ? "–" : marked(num(f.iops_mean, 0), f.trust, OF_LOAD), null, f.why), cell(f.power_mean_W == null ? "–" : marked(num(f.power_mean_W, 3), f.trust)), cell(f.energy_uJ_per_io == null ? "–" : marked(num(f.energy_uJ_per_io, 1), f.trust)), cell(f.clat_p99_us == null ? "–" : marked(num(f.clat_p99_us, 0), f.trust, OF_LOAD)), cell(f.wa == null ? "–" : marked(wa, f.trust, OF_LOAD)), cell(f.window ?? "–", "text", f.why), label);
     made.classList.toggle("chosen", box.checked);

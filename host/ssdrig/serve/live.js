@@ -2,7 +2,7 @@
 // The run that goes on: what the stream says is kept as one value for each second, in the shape in which panels.js draws a
 // run of a report; the newest moments have rows of their own, of a tenth of a second each.
 const Live = (() => {
-  const { $, el, num, size, clock } = Client;
+  const { $, el, num, withError, size, clock } = Client;
   const SPANS = [["10 s", 10], ["60 s", 60], ["10 min", 600], ["all", Infinity]], STEP_s = 0.1;
   const step_s = (one) => STEP_s / one.facts.dilation; // of drive time, as the axis
   let run = null, end = null, span = 60, frozen = null, dirty = false, shown = new Map(), marked = null, acts = [];
@@ -144,7 +144,7 @@ const Live = (() => {
       ["P99 latency", last(run.lat_p99, from) == null ? "–" : `${num(last(run.lat_p99, from) / 1000, 2)} ms`, `mean ${last(run.lat_mean, from) == null ? "–" : num(last(run.lat_mean, from) / 1000, 2) + " ms"}`],
       ["Energy per I/O", joule == null ? "–" : `${num(joule, 1)} µJ`, `${num(run.joules / 1000, 2)} kJ so far`],
       ["Drive", newest?.C == null ? "–" : `${num(newest.C, 0)} °C`, newest ? `read at ${clock(newest.t)}` : "not read yet"],
-      ["WA", newest?.wa == null ? "–" : `${num(newest.wa, 2)} ± ${num(newest.wa_error, 2)}`, newest?.wa == null ? (newest?.wa_why ?? "").slice(0, 60) : `since the reading at ${clock(newest.since)}`],
+      ["WA", newest?.wa == null ? "–" : withError(newest.wa, newest.wa_error), newest?.wa == null ? (newest?.wa_why ?? "").slice(0, 60) : `since the reading at ${clock(newest.since)}`],
     ];
     const box = $("tiles");
     if (box.children.length !== rows.length) box.replaceChildren(...rows.map(([name]) => el("div", null, {}, el("dt", name), el("dd", ""), el("small", "", { class: "soft" }))));

@@ -97,8 +97,17 @@ def _words(kind: str, event: dict) -> str:
         return f"the drive is back after {event.get('ready_s')} s" if kind == "drive.ready" else "the drive is MISSING"
     if kind == "run.end":
         return f"run ends: {event['state']}" + (f", {event['why']}" if event.get("why") else "")
-    rest = ", ".join(f"{key} {value}" for key, value in event.items() if key not in ("t_ns", "kind", "step"))
-    return f"{kind} {event.get('step', '')}".strip() + (f": {rest}" if rest else "")
+    rest = _plain({key: value for key, value in event.items() if key not in ("t_ns", "kind", "step")})
+    return f"{kind.replace('.', ' ')} {event.get('step', '')}".strip() + (f": {rest}" if rest else "")
+
+
+def _plain(value) -> str:
+    """Any value of an event for people: names without underscores, nothing of what is not known."""
+    if isinstance(value, dict):
+        return ", ".join(f"{str(key).replace('_', ' ')} {_plain(of)}" for key, of in value.items() if of is not None)
+    if isinstance(value, list):
+        return " ".join(map(_plain, value))
+    return {True: "yes", False: "no", None: "–"}[value] if value is None or isinstance(value, bool) else str(value)
 
 
 def rig(hello: dict) -> dict:
