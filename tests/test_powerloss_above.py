@@ -302,6 +302,22 @@ def test_damaged_file_system_is_made_anew_and_a_whole_one_is_looked_at_again():
     assert driver.made == [["xfs"], ["xfs"]] and driver.started == [(3, 0), (3, 3), (4, 0)]
 
 
+def test_session_without_a_write_looks_at_what_is_at_rest_and_starts_no_client():
+    driver = Driver()
+    mounted = Mounted(driver, [["xfs", ""]], 512, 4096 * MIB)
+    times = {"until_ns": 200_000, "fired_ns": None, "why_not": "", "block_failed": False}
+    assert mounted.start(3) is None
+    driver.answers.append(seen(50))
+    mounted.judge(3, {"clients": [report(50)], "down_ns": 1}, **times)
+    for session, whole in ((4, 50), (5, 50), (6, 49)):
+        down = mounted.start(session, writes=False)
+        driver.answers.append(seen(whole))
+        found, _ = mounted.judge(session, down, **times)
+        assert [each["client"] for each in found["clients"]] == [f"{clients.APPENDS}, at rest"]
+        assert found["judged"] and found["failed"] == (whole == 49)
+    assert driver.started == [(3, 0)]
+
+
 # ---- what is asked for
 
 

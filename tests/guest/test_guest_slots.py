@@ -126,12 +126,12 @@ def test_slot_that_does_not_give_the_drive_back_is_refused_before_the_first_cut(
 
 
 def comes_back_as(bench, changed):
-    """A campaign on the SAS disk, which comes back from its second cut as `changed`."""
+    """A campaign on the SAS disk, which comes back from its second cut, and from all later ones, as `changed`."""
     cuts = []
 
     def on() -> None:
         cuts.append(1)
-        bench.plug(changed if len(cuts) == 3 else SAS)
+        bench.plug(changed if len(cuts) >= 3 else SAS)
 
     try:
         return bench.carry_out(SAS.serial, bench.sas_gone, on, 4)
@@ -158,10 +158,10 @@ def changed_disk(bench, name: str, size_bytes: int, serial: str = SAS.serial, **
     ],
 )
 def test_drive_that_comes_back_changed_is_found(bench, monkeypatch, name, size_bytes, serial, node, error, finding):
-    monkeypatch.setattr(cycle, "READY_S", 20.0)
+    monkeypatch.setattr(cycle, "READY_S", 60.0)  # so long each change is looked at
     found = comes_back_as(bench, changed_disk(bench, name, size_bytes, serial, **node))
     assert isinstance(found.outcome, error), found.outcome
-    assert found.cuts == 3  # the rehearsal and two cuts: none after the change
+    assert len(found.judged) <= 2  # none after the change
     if finding:
         assert found.judged[-1]["findings"] == {finding: 1} and found.judged[-1]["failed"]
 

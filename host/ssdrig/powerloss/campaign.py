@@ -381,10 +381,9 @@ class _Campaign:
         for last in (False, True):
             if self.mounted is not None:
                 try:
-                    self.mounted.start(cut.number)
+                    self.cycle.down = self.mounted.start(cut.number, writes=cut.aim != aim.AGAIN)
                 except DriveError as error:
                     raise self._beside(error) from error
-                self.cycle.down = None
             link, self.link = self.link, None
             try:
                 lived, self.link = self.cycle.live(cut, where, self.next_seq, self.contents.known.content, link)

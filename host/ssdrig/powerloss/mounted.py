@@ -19,12 +19,16 @@ class Mounted:
         self._to_make = {place["kind"] for place in self._places}
         self._rest: list[dict[str, Any]] = []  # reports of the session before, of what was whole
 
-    def start(self, session: int) -> None:
-        """Make what there is to make, and start a client of each kind on each. Raises DriveError."""
+    def start(self, session: int, writes: bool = True) -> dict[str, Any] | None:
+        """Make what there is to make, and start a client of each kind on each, or none where nothing `writes`: then
+        what Filesystems.down() would give, else None. Raises DriveError."""
         if places := [place for place in self._places if place["kind"] in self._to_make]:
             self._driver.make(self._block_bytes, places)
             self._to_make = set()
+        if not writes:
+            return {"clients": [], "down_ns": 0}
         self._driver.start(session, self._rest[0]["session"] if self._rest else 0)
+        return None
 
     def forget(self) -> None:
         """Nobody knows what they went through: make all anew before the next session."""
@@ -40,6 +44,9 @@ class Mounted:
         damaged = {each["filesystem"] for each in found["clients"] if above.broken(each)}
         damaged |= {each["filesystem"] for each in found["filesystems"] if not above.sound(each)}
         self._to_make = damaged
+        if not down["clients"]:
+            self._rest = [each for each in self._rest if each["filesystem"] not in damaged]
+            return found, seen["written_bytes"]
         self._rest = [
             {**{key: each[key] for key in REPORT}, "acked_ns": [0] * left["whole"][0][1], "at_rest": True}
             for each in down["clients"]
