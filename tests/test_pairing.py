@@ -125,7 +125,11 @@ def test_sealed_drive_has_its_signature_after_it_was_judged():
 
 def test_dry_run_says_what_the_signature_takes():
     said = signature.as_json([act("purge"), act("fill")], 1 << 40, True)
-    assert said["least_s"] <= said["most_s"] <= 10 and said["most_read_bytes"] and said["most_written_bytes"]
+    assert (
+        said["least_s"] <= said["most_s"] <= 10 < said["busy_most_s"]
+        and said["most_read_bytes"]
+        and said["most_written_bytes"]
+    )
     assert signature.as_json([act("load")], 1 << 40, True)["most_written_bytes"] == 0
     assert signature.as_json([act("load")], 1 << 40, False) is None
     assert "pairing 5 s" in signature.dry_run_words([act("load")], 1 << 40, True)
@@ -137,6 +141,39 @@ def test_no_cut_where_the_rig_is_not_paired():
         signature.refuse_cuts(event, [act("cuts")], commands=False)
     signature.refuse_cuts(event, [act("load")], commands=False)
     signature.refuse_cuts({"verdict": UNKNOWN, "why": "slow"}, [act("cuts")], commands=False)
+
+
+@pytest.mark.parametrize(
+    ("starved", "feeds", "verdict", "tries"),
+    [
+        ((), True, PAIRED, 1),
+        ((), False, NOT_PAIRED, 2),
+        ((1, 2), True, PAIRED, 3),
+        ((1, 3), False, NOT_PAIRED, 4),
+        ((2, 3, 4), False, UNKNOWN, 4),  # one look that does not fit is not enough against the rig
+        ((1, 2, 3, 4), True, UNKNOWN, 4),
+    ],
+)
+def test_try_in_which_a_busy_host_kept_no_rests_is_made_again(monkeypatch, starved, feeds, verdict, tries):
+    source, events, wrote = random.Random(8), [], []
+
+    def play(connect, slots, slot_s, range_bytes, write, check):
+        wrote.append(write)
+        late = len(wrote) in starved
+        return bursts.Played(0, 1, tuple(BYTES if slot or late else 0 for slot in slots))
+
+    def rails(read, played, live, check):
+        own = [bool(each) for each in played.done_bytes] if feeds else [False] * SLOTS
+        return {"supply": pairing.Rail(np.array(sound(own, source)), np.full(SLOTS, 1e-5), DIGIT_W)}
+
+    monkeypatch.setattr(signature.bursts, "play", play)
+    monkeypatch.setattr(signature, "rails", rails)
+    bench = SimpleNamespace(connect=lambda write: Memory(), drive={"capacity_bytes": 1 << 30})
+    book = SimpleNamespace(path=None, event=lambda kind, **more: events.append(more) or more)
+    rig = SimpleNamespace(unpaired="", live=lambda: None)
+    event = signature.carry_out(bench, book, rig, 1 << 20, source=source)
+    assert (event["verdict"], len(event["looks"])) == (verdict, tries) and event["duration_s"] == 5 * tries
+    assert bool(rig.unpaired) == (verdict == NOT_PAIRED) and sum(wrote) <= 1
 
 
 class Memory:

@@ -137,7 +137,7 @@ class Emitter:
         if event["kind"] == "rig.certificate":
             self._waits = True
         elif event["kind"] == pairing.EVENT:
-            self._late = event["why"] if event.get("late") else ""
+            self._late = str(event.get("why") or "not known yet") if event.get("late") else ""
             self._waits = bool(self._late)
         elif event["kind"] == "step.start" and event["step"] != "check":
             self._waits = bool(self._late)

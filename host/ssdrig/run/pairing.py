@@ -31,6 +31,7 @@ else:
 
 LASTS_S = SLOTS * SLOT_S
 MOST_BYTES = SLOTS // 2 * bursts.SLOT_BYTES
+TRIES = 4  # of LOOKS: one in which too few slots count, on a busy host, is none
 BEHIND_S = 30.0  # so late the last samples may come
 STAYS = ("set", "ask", "choose", "settle", "flush")
 
@@ -63,7 +64,7 @@ def dry_run_words(acts: Sequence[Act], capacity_bytes: int, rig: bool) -> str | 
     when = "after the last step" if at_end(acts) else "before the first step"
     return (
         f"pairing {LASTS_S:g} s {when}, reads at most {words.size(MOST_BYTES)} of {words.size(capacity_bytes)}:"
-        f" bursts that must show on the rig's rail; if they do not, {again}"
+        f" bursts that must show on the rig's rail; if they do not, {again} (a busy host: {TRIES * LASTS_S:g} s in all)"
     )
 
 
@@ -71,7 +72,8 @@ def as_json(acts: Sequence[Act], capacity_bytes: int, rig: bool) -> dict[str, An
     """The same for a script."""
     if not rig or not wanted(acts):
         return None
-    said: dict[str, Any] = {"least_s": LASTS_S, "most_s": LOOKS * LASTS_S, "most_read_bytes": LOOKS * MOST_BYTES}
+    said: dict[str, Any] = {"least_s": LASTS_S, "most_s": LOOKS * LASTS_S, "busy_most_s": TRIES * LASTS_S}
+    said["most_read_bytes"] = TRIES * MOST_BYTES
     return said | {"most_written_bytes": MOST_BYTES if may_write(acts, capacity_bytes) else 0, "at_end": at_end(acts)}
 
 
@@ -97,9 +99,10 @@ def carry_out(
     capacity_bytes = bench.drive["capacity_bytes"]
     looks: list[list[Look]] = []
     tries: list[dict[str, Any]] = []
-    verdict, why = UNKNOWN, "no signature"
-    for number in range(LOOKS):
-        write = bool(number and write_bytes)
+    verdict, why, wrote, blind = UNKNOWN, "no signature", False, 0
+    while len(tries) < TRIES and len(looks) + blind < LOOKS:
+        write = bool(looks and write_bytes and not wrote)
+        wrote |= write
         slots = pairing.pattern(source)
         within_bytes = write_bytes if write else capacity_bytes
         played = bursts.play(bench.connect, slots, SLOT_S, within_bytes, write, check)
@@ -109,9 +112,12 @@ def carry_out(
         tries.append(figures(slots, played, write, dict(zip(names, seen, strict=True))))
         if not seen:
             verdict, why = UNKNOWN, f"no samples of the rig: {played.why}" if played.why else "no samples of the rig"
+            blind += 1
             continue
-        looks.append(seen)
-        verdict, why = pairing.verdict([each for each in looks if len(each) == len(seen)], busy and not write_bytes)
+        few = all(look.p is None for look in seen)
+        looks += [] if few else [seen]
+        judged = [seen] if few else [each for each in looks if len(each) == len(seen)]
+        verdict, why = pairing.verdict(judged, busy and not write_bytes)
         if verdict == PAIRED:
             break
         if played.why:
