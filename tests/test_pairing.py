@@ -285,6 +285,21 @@ def test_drive_that_no_rig_shows_keeps_the_rig_that_was_given(monkeypatch):
     assert found.feeds == {"A": "P"} and found.unseen == ("B",) and not found.moved
 
 
+def test_drives_of_a_busy_host_are_tried_again(monkeypatch):
+    rigs = fed(monkeypatch, {"P": "B", "Q": "A"}, 3)
+    real, tries = matching._played, []
+
+    def starved(drives, patterns):
+        tries.append(1)
+        found = real(drives, patterns)
+        late = bursts.Played(0, 1, (BYTES,) * SLOTS)
+        return dict.fromkeys(found, late) if len(tries) < 3 else found
+
+    monkeypatch.setattr(matching, "_played", starved)
+    found = matching.match(named({"A": "P", "B": "Q"}), rigs, random.Random(3))
+    assert found.feeds == {"A": "Q", "B": "P"} and len(tries) == 3
+
+
 def chance(p: float, bursts: int = 10, rests: int = 10) -> pairing.Look:
     return pairing.Look(p, 0.1, 0.1, 0.01, bursts, rests, 1e9)
 
