@@ -26,7 +26,7 @@ _BASELINE = const(16384)  # conversions over which it is averaged
 _ENERGY_us = const(1_000_000)
 _BLOCK = const(1 << 29)  # conversions after which counting begins again: an integer of 2**30 or more is a heap object
 _OF_ROW = "rail", "name", "bus", "shunt_uOhm", "shunt_tolerance_ppm", "current_lsb_pA", "nominal_mV", "protect"  # in H
-_OWN = ("shunt_emf_nV_per_C",)  # likewise, where a build says it
+_OWN = "shunt_emf_nV_per_C", "amplifier_nA"  # likewise, where a build says it
 _WATCHED = const(8)  # samples at once while a cut is on, so that the switch learns of its edge before those behind it
 
 

@@ -53,7 +53,8 @@ starts it writes registers of the sensors and reads them back, at 1 MHz, and at 
 "die_mC" is the temperature of its sensor then (null: it has none, or nobody answered), "protect" its limits or null.
 "revision" is what board.json says of the printed board, or null.
 A rail has "bus", "calibration" and "shunt_tolerance_ppm", too (calibration: null or the object that
-`k` stored; what is in it, all integers and text, is said in the host's calibration.py), and H has "serial"
+`k` stored; what is in it, all integers and text, is said in the host's calibration.py), where its build says so
+"shunt_emf_nV_per_C" and "amplifier_nA" (0 to that flows through the shunt into the fast channel), and H has "serial"
 (hexadecimal, the board's own), "build" (the name in its board.json, or null), and "switch": null, or {"rails":
 [{"rail", "profiles", "discharge_mOhm"}], "sideband": bool, "resolution_ns", "dead_us", "state", "off": [rails that
 have no power]}, and "scope": [{"rail", "gpio", "nV_per_count", "rates", "samples" (most at once)}]. W frames come one

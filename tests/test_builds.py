@@ -46,6 +46,8 @@ def changed(path, value):
         (("rails", 0, "nominal_mV"), 0, "nominal_mV 0 is no whole number"),
         (("rails", 0, "lead_mOhm"), -1, "lead_mOhm -1 is not 0 to 1000"),
         (("rails", 0, "shunt_emf_nV_per_C"), 0, "shunt_emf_nV_per_C 0 is no whole number"),
+        (("rails", 0, "amplifier_nA"), 0, "amplifier_nA 0 is no whole number"),
+        (("rails", 0, "amplifier_nA"), 10**7, "amplifier_nA 10000000 is no whole number"),
         (("rails", 0, "alert"), 99, "alert a GPIO"),
         (("rails", 1, "rail"), 0, "a rail twice: [0, 0]"),
         (("rails", 1, "address"), 0x40, "the same address twice: [64, 64]"),
@@ -76,13 +78,19 @@ FAST = {"rail": 0, "gpio": 28, "nA_per_count": 1_074_219}
     ],
 )
 def test_a_fast_channel_that_cannot_be_is_said(fast, says):
-    assert (says is None) == (builds.complaint(TWO | {"fast": fast}) is None)
-    assert says is None or says in builds.complaint(TWO | {"fast": fast})
+    build = changed(("rails", 0, "amplifier_nA"), 90_000) | {"fast": fast}
+    assert (says is None) == (builds.complaint(build) is None)
+    assert says is None or says in builds.complaint(build)
+
+
+def test_a_fast_channel_says_what_its_amplifier_takes():
+    assert "amplifier_nA" in builds.complaint(TWO | {"fast": FAST})
 
 
 def test_which_builds_can_have_a_fast_channel():
     made = builds.with_fast(builds.read("two_rails"), 0)
     assert made["fast"] == FAST and builds.complaint(made) is None
+    assert [row.get("amplifier_nA") for row in made["rails"]] == [builds.AMPLIFIER_nA, None]
     assert builds.with_fast(builds.read("two_ina228_chips"), 1)["fast"]["nA_per_count"] == 2_014_160
     for name, rail, says in (
         ("four_rails", 0, "GPIO 28 is the scope's"),

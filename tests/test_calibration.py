@@ -16,7 +16,7 @@ from simboard import ROOT
 from ssdrig import journal, wire
 from ssdrig.errors import UsageError
 from ssdrig.meter import calibration, samples
-from ssdrig.meter.calibration import CalibrationError, Meter, Point
+from ssdrig.meter.calibration import CalibrationError, Meter, Point, Resistor
 from ssdrig.meter.frames import Decoder
 from ssdrig.meter.power import mean_power_W
 from ssdrig.rig import calibrate
@@ -157,6 +157,20 @@ def figures(meter_at_check=2.5):
         {"rig": 2.5065, "rig_u": 1e-5, "meter": meter_at_check},
     ]
     return {"V": {"meter": meter, "points": points}}
+
+
+def test_a_resistor_worked_by_hand():
+    """10 Ohm of 0.1 % behind 0.2 Ohm +- 0.05 (k = 1), 5.1 V +- 5.1 mV: 0.5 A; V and leads count twice."""
+    amperes, meter = Resistor(10.0, 0.1).current(5.1, 5.1e-3, (0.2, 0.05))
+    assert amperes == pytest.approx(0.5) and (meter.fixed, meter.digit) == (0, 0)
+    u = math.hypot(0.001 / math.sqrt(3) * 10 / 10.2, 2 * 0.001, 2 * 0.05 / 10.2)
+    assert meter.percent == pytest.approx(100 * math.sqrt(3) * u)
+
+
+def test_a_resistor_needs_a_voltage_and_a_chip_that_is_known():
+    for rail, volts in ((RAIL, 0.0), (RAIL, -1.0), (RAIL | {"chip": "INA999"}, 5.0)):
+        with pytest.raises(UsageError):
+            calibrate.of_resistor(rail, Resistor(10.0, 0.1), volts, 1e-5)
 
 
 def test_from_figures_with_a_check():

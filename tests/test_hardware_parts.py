@@ -4,6 +4,7 @@ again."""
 import datetime
 import html
 import importlib.util
+import math
 import re
 import shutil
 
@@ -354,3 +355,25 @@ def test_first_power_up_table():
             f"{volt / (value['crowbar'] + value['crowbar_fuse_ohm']):.2f}",
             f"{2.2 * (value['crowbar'] + value['crowbar_fuse_ohm']) * 470e-6 * 1e3:.2f}",
         ]
+
+
+def test_the_table_of_bandwidths_is_what_the_conversions_make():
+    """A mean of T is sinc(f T); the fast channel has two poles, in values.csv."""
+    rows = [
+        [cell.strip() for cell in line.split("|")[2:-1]]
+        for line in README.splitlines()
+        if re.match(r"\| (INA228, as shipped|INA229, 50 us|fast current channel) [^|]*\| [\d ]+ \|", line)
+    ]
+    sinc = lambda x: math.sin(math.pi * x) / (math.pi * x)
+    v = {row["name"]: float(row["value"]) for row in table("values.csv") if row["rail"] == "all"}
+    poles_Hz = (v["fast_bandwidth"], 1 / (2 * math.pi * v["fast_filter_resistor"] * v["fast_filter_capacitor"]))
+    fast = lambda hz: math.prod(1 / math.hypot(1, hz / pole) for pole in poles_Hz)
+    channels = ((907, lambda hz: sinc(hz * 1052e-6)), (10_000, lambda hz: sinc(hz * 50e-6)), (250_000, fast))
+    assert len(rows) == 3
+    for row, (rate, gain) in zip(rows, channels, strict=True):
+        number = lambda text: float(re.match(r"[\d.]+", text.replace(" ", ""))[0])
+        kilo = 1000 if "kHz" in row[1] else 1
+        assert number(row[0]) == rate
+        assert gain(kilo * number(row[1])) == pytest.approx(math.sqrt(0.5), rel=0.02)
+        assert gain(rate / 2) == pytest.approx(number(row[2]), abs=0.01)
+        assert 100 * gain(rate) == pytest.approx(number(row[3]), rel=0.03)

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import math
 import time
 
 import pytest
@@ -123,6 +124,26 @@ def test_a_person_is_guided_and_the_rig_is_right_afterwards(tmp_path, capsys, mo
         assert info(load.port, capsys)["rails"][0]["calibrated"] == {}
 
 
+def test_a_resistor_stands_for_the_ammeter(tmp_path, capsys, monkeypatch):
+    """4 Ohm at the drive's connector, a shunt that is 0.8 % off; the rig's own voltage is exact here."""
+    monkeypatch.setattr(calibrate, "BLOCK_S", 0.1)
+    drawn = iter([0.0, (VOLTS / (4 + OHMS)) ** 2 * 4])
+    with bench(tmp_path, gain_ppm=8000.0) as load:
+
+        def person(words):
+            load.draw(next(drawn))
+            time.sleep(0.3)
+            return "\n"
+
+        monkeypatch.setattr(rig_command, "_ask", person)
+        words = ["calibrate", "--rig", load.port, "--quantity", "I", "--resistor", "4,0.1", "--json"]
+        assert run_rig(*words) == 0
+        line = json.loads(capsys.readouterr().out)["calibration"]["I"]
+        assert line["meter"] == "resistor 4 Ohm 0.1 %" and line["x1_n"] < 10**6
+        off = calibration.gain_offset(line)[0] * 1.008 - 1
+        assert abs(off) <= 2 * math.hypot(line["g_ppb"] * 1e-9, 3e-4) and line["g_ppb"] < 10**7
+
+
 def load_serial(port):
     with session(port, stream=False) as here:
         return here.hello["serial"]
@@ -175,6 +196,12 @@ def test_the_board_refuses_while_it_streams_and_knows_its_rails(tmp_path):
         (["info", "--time", "0"], "--time"),
         (["info", "--time", "0"], "--time"),
         (["calibrate", "--noise", "--forget"], "one of"),
+        (["calibrate", "--resistor", "10,0.1", "--noise"], "one of"),
+        (["calibrate", "--resistor", "10,0.1", "--quantity", "V"], "--quantity I"),
+        *(
+            (["calibrate", "--resistor", text], "--resistor")
+            for text in ("10", "0,0.1", "10,0", "10,9", "nan,1", "1,2,3")
+        ),
         (["calibrate", "--readings", "/nonsense.json"], "JSON object"),
         (["info", "--rig", "/dev/nonsense"], "no such file"),
     ],

@@ -204,6 +204,33 @@ def test_a_budget_that_forgets_a_term_is_found(monkeypatch):
         assert held / n < 0.94, name
 
 
+@pytest.mark.parametrize(
+    ("now_nA", "was_nA", "adds_uA", "limit_uA"),
+    [(0, None, 0, 0), (100_000, None, 50, 50), (100_000, 100_000, 0, 10), (100_000, 0, 50, 50), (0, 100_000, -50, 50)],
+)
+def test_the_fast_channels_amplifier_is_corrected_and_stated(now_nA, was_nA, adds_uA, limit_uA):
+    """90 uA at 12 V, less below; a calibration that was made with it has it in its offset."""
+    rail = RAIL | {"amplifier_nA": now_nA}
+    bare = RAIL
+    if was_nA is not None:
+        line = STORED | ({"amplifier_nA": was_nA} if was_nA else {})
+        rail, bare = rail | {"calibration": {"I": line}}, RAIL | {"calibration": {"I": STORED}}
+    assert calibration.scales(bare)[3] - calibration.scales(rail)[3] == pytest.approx(adds_uA * 1e-6, abs=1e-12)
+    named = {t.name: t.u_W for t in budget(Mean(rail, 5.0, 10.0))}
+    assert named.get("fast channel's amplifier", 0.0) == pytest.approx(5 * limit_uA * 1e-6 / ROOT3)
+
+
+@pytest.mark.parametrize("calibrated", [True, False])
+def test_rigs_with_the_fast_channel_hold_what_they_state(calibrated):
+    percent, stated_mW = bench.with_amplifier(500, calibrated)
+    assert percent >= 93 and stated_mW < 1
+
+
+def test_rigs_calibrated_by_a_resistor_alone_hold_what_they_state():
+    percent, stated = bench.by_resistor(600)
+    assert percent >= 93 and stated < 0.5
+
+
 @pytest.mark.parametrize("watts, most", bench.LOW_EMF_LEAST.items())
 def test_a_shunt_of_little_thermal_emf_makes_idle_honest(watts, most):
     percent, stated = bench.low_emf(1000, watts)

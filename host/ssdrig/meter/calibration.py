@@ -30,6 +30,10 @@ EXPANDED = 2.0  # k of an expanded uncertainty: about 95 %
 MOST_LEAD_OHM = 1.0  # above it is no lead
 LEAST_SPAN = 0.2  # two points nearer than this part of the larger make a gain of the meter's digits
 LEAST_LOAD_A = 0.2
+# of the current of the fast channel's amplifier, how far it is from that of its calibration: 90 uA +- 10 % in TI's
+# answer on the INA240's table, e2e.ti.com/support/amplifiers-group/amplifiers/f/amplifiers-forum/1431170
+AMPLIFIER_PART = 0.1
+MOST_AMPLIFIER_nA = 1_000_000
 LINE = (
     "x1_n",
     "x2_n",
@@ -55,6 +59,24 @@ class Meter:
     percent: float
     fixed: float
     digit: float  # of the last place shown
+
+
+@dataclass(frozen=True)
+class Resistor:
+    """A resistor of four terminals at the drive's connector, in place of an ammeter; its limit in percent, warm."""
+
+    ohm: float
+    percent: float
+
+    def current(self, sensed_V: float, u_V: float, lead: tuple[float, float]) -> tuple[float, Meter]:
+        """Current (A) at a rail's voltage behind the shunt, and what stands for the meter. u_V: standard uncertainty of
+        that voltage; lead: resistance between shunt and resistor and its own, in Ohm. The rail's power is made of the
+        same voltage and lead again, so what they are off by counts twice here: u(2x) <= hypot(u(x), 2 u(x))."""
+        whole_ohm = self.ohm + lead[0]
+        own = self.percent / 100 * self.ohm / whole_ohm / math.sqrt(3)
+        u = math.hypot(own, 2 * u_V / sensed_V, 2 * lead[1] / whole_ohm)
+        name = f"resistor {self.ohm:g} Ohm {self.percent:g} %"
+        return sensed_V / whole_ohm, Meter(name, 100 * math.sqrt(3) * u, 0.0, 0.0)
 
 
 @dataclass(frozen=True)
@@ -142,6 +164,8 @@ def check(rail: dict) -> None:
             or not 0.9 < gain_offset(stored)[0] < 1.1
         ):
             raise ValueError("a calibration corrects by at most 10 %")
+        if not 0 <= stored.get("amplifier_nA", 0) <= MOST_AMPLIFIER_nA:
+            raise ValueError(f"an amplifier takes 0 to {MOST_AMPLIFIER_nA} nA")
     lead = said.get("lead")
     if lead is not None and any(
         not isinstance(lead[name], int) or not 0 <= lead[name] <= MOST_LEAD_OHM * NANO for name in ("R_n", "u_n")
@@ -173,7 +197,17 @@ def scales(rail: dict) -> tuple[float, float, float, float, float]:
     v_gain, v_offset = gain_offset(lines["V"]) if lines.get("V") else (1.0, 0.0)
     i_gain, i_offset = gain_offset(lines["I"]) if lines.get("I") else (1.0, 0.0)
     v_scale, i_scale = rail["vbus_lsb_nV"] * 1e-9 * v_gain, rail["current_lsb_pA"] * 1e-12 * i_gain
-    return v_scale, v_offset, i_scale, i_offset, lead_ohm(rail)[0]
+    return v_scale, v_offset, i_scale, i_offset - amplifier_A(rail)[0], lead_ohm(rail)[0]
+
+
+def amplifier_A(rail: dict) -> tuple[float, float]:
+    """What the fast channel's amplifier adds to a rail's calibrated current, and the limit +- of that, in A. It takes
+    0 to amplifier_nA through the shunt, by the rail's voltage: a calibration that was made with it has it in its
+    offset."""
+    now = rail.get("amplifier_nA") or 0
+    was = (kept(rail).get("I") or {}).get("amplifier_nA", 0)
+    limit = AMPLIFIER_PART * now if now == was else (now + was) / 2
+    return (now - was) / 2 / NANO, limit / NANO
 
 
 def lead_ohm(rail: dict) -> tuple[float, float | None]:

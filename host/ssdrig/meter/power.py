@@ -262,7 +262,7 @@ def convert(facts: dict, vbus: np.ndarray, current: np.ndarray, V: np.ndarray, I
 
 def corrected(facts: dict) -> bool:
     """Whether anything but the chip's own steps turns a rail's readings into volts and amperes at the drive."""
-    return bool(facts.get("calibration") or facts.get("lead_mOhm"))
+    return bool(facts.get("calibration") or facts.get("lead_mOhm") or facts.get("amplifier_nA"))
 
 
 def at_limit(facts: dict, vbus: np.ndarray, current: np.ndarray) -> np.ndarray:

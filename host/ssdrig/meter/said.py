@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ssdrig import wire
+from ssdrig.meter import calibration
 
 MOST = 1 << 53  # of any number; what is beyond is nonsense and fits no array
 MOST_CONVERSION_NS = 10**9  # the slowest takes 16 ms; the time of 2^32 of these fits int64
@@ -143,6 +144,7 @@ _RAIL = _form(
         "lead_mOhm": _number(0, MOST_LEAD_MOHM),
         "shunt_tolerance_ppm": _number(0, 1_000_000),
         "shunt_emf_nV_per_C": _number(0, 100_000),
+        "amplifier_nA": _whole(0, calibration.MOST_AMPLIFIER_nA),
         "die_mC": _number(-MOST),
         "bus": _TEXT,
     },

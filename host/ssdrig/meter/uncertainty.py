@@ -10,6 +10,7 @@ and so have rails that one meter calibrated (5.2.2). The budget is checked by si
 `./ssdrig selfcheck uncertainty`.
 
     shunt       tolerance; temperature coefficient x TEMPERATURE_C, and x its own heat; thermal EMF at its terminals
+    amplifier   of the fast channel, what it takes through the shunt; of a calibration with it a tenth of that
     chip        offset, gain, drift of both; rejection of its supply and of the rail's voltage; last digit
     calibration instead of tolerance, offset and gain: the points' own scatter, the meter's two limits (calibration.py)
     leads       R by the third calibration step, else as said by the hello +-LEAD_PART; copper's temperature
@@ -177,6 +178,12 @@ def budget(mean: Mean) -> list[Term]:
     return out + _window(mean, chip, amperes)
 
 
+def volts_u(rail: dict, volts: float) -> float:
+    """Standard uncertainty (V) of a bus voltage that a rail reads; NaN for a chip whose limits are not known."""
+    chip = chips.of(rail)
+    return math.nan if chip is None else math.hypot(*(u for _, u, _ in _volts(rail, chip, volts)))
+
+
 def lead(rail: dict) -> tuple[float, float]:
     """Resistance between shunt and drive, both ways, and its standard uncertainty, in Ohm."""
     ohm, u_ohm = calibration.lead_ohm(rail)
@@ -220,6 +227,8 @@ def _amperes(rail: dict, chip: chips.Limits, amperes: float, volts: float) -> li
         Term("thermal EMF", emf_V / ohm * math.sqrt(moments / 3)),
         Term("current, last digit", max(chip.shunt_step_V / ohm, rail["current_lsb_pA"] * 1e-12) / math.sqrt(12)),
     ]
+    if limit_A := calibration.amplifier_A(rail)[1]:
+        out.append(Term("fast channel's amplifier", limit_A / math.sqrt(3)))
     if stored:
         return out + _calibrated(stored, "I", amperes)
     tolerance = (rail.get("shunt_tolerance_ppm") or SHUNT_TOLERANCE_ppm) * 1e-6

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from ssdrig.errors import UsageError
 from ssdrig.meter import chips, fast, fits, ina228
+from ssdrig.meter.calibration import MOST_AMPLIFIER_nA
 from ssdrig.rig import flash
 
 BUILDS = Path(__file__).resolve().parents[3] / "hardware" / "builds"
@@ -15,6 +16,7 @@ RAIL = "rail name chip bus alert shunt_uOhm shunt_tolerance_ppm current_lsb_pA v
 PLACE = {"I2C0": "address", "SPI0": "cs"}
 GPIOS = range(29)
 FAST_GPIO = 28  # ADC2
+AMPLIFIER_nA = 100_000  # INA240: 90 uA typical at 12 V, +-10 %; less below (SBOS662C, input bias current)
 PICO_Hz = 125_000_000  # of an RP2040; an RP2350 is faster
 FAST_BESIDE = (
     4500  # samples/s of all sensors beside which an RP2040 has time for the fast channel (tests/test_emulated_fast.py)
@@ -106,7 +108,8 @@ def with_fast(build: dict, rail: int) -> dict:
     wrong: str | None = f"rail {rail}, which it has not"
     if shunts:
         row = {"rail": rail, "gpio": FAST_GPIO, "nA_per_count": fast.nA_per_count(shunts[0])}
-        build = {**build, "fast": row}
+        rails = [{**of, "amplifier_nA": AMPLIFIER_nA} if of["rail"] == rail else of for of in build["rails"]]
+        build = {**build, "rails": rails, "fast": row}
         wrong = _of_fast(build)
     if wrong:
         raise UsageError("--fast with a rail of the build that can have it", wrong, "see hardware/README.md")
@@ -127,6 +130,8 @@ def _of_fast(build: dict) -> str | None:
         return f"GPIO {row['gpio']} is the scope's"
     if chips.CHIPS[of[0]["chip"]].inverse:
         return f"an {of[0]['chip']} keeps no charge, by which the channel is corrected"
+    if not of[0].get("amplifier_nA"):
+        return f"rail {row['rail']} does not say what the amplifier takes through its shunt: amplifier_nA"
     rate = sum(1e6 / (each["vbus_us"] + each["vshunt_us"] + (each.get("temp_us") or 0)) for each in build["rails"])
     if rate > FAST_BESIDE:
         return f"beside {rate:.0f} samples/s the board has no time for it; {FAST_BESIDE} are the most"
@@ -150,6 +155,8 @@ def _of_rail(row: dict, rails: int) -> str | None:
             return f"{name} {row[name]!r} is no whole number above 0"
     if "shunt_emf_nV_per_C" in row and not _positive(row["shunt_emf_nV_per_C"]):
         return f"shunt_emf_nV_per_C {row['shunt_emf_nV_per_C']!r} is no whole number above 0"
+    if "amplifier_nA" in row and not (_positive(row["amplifier_nA"]) and row["amplifier_nA"] <= MOST_AMPLIFIER_nA):
+        return f"amplifier_nA {row['amplifier_nA']!r} is no whole number of 1 to {MOST_AMPLIFIER_nA}"
     if not isinstance(row["rail"], int) or not isinstance(row["alert"], int) or row["alert"] not in GPIOS:
         return "rail is a number, and alert a GPIO"
     if not isinstance(row["lead_mOhm"], int) or not 0 <= row["lead_mOhm"] <= 1000:

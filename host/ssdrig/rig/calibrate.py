@@ -8,8 +8,8 @@ from collections.abc import Callable
 import numpy as np
 
 from ssdrig.errors import RigError, UsageError
-from ssdrig.meter import calibration, chips
-from ssdrig.meter.calibration import CalibrationError, Meter, Point
+from ssdrig.meter import calibration, chips, uncertainty
+from ssdrig.meter.calibration import CalibrationError, Meter, Point, Resistor
 from ssdrig.rig.session import Reading, Session
 
 BLOCKS, BLOCK_S = 10, 0.5  # a reading is the mean of so many blocks
@@ -51,14 +51,38 @@ STEPS = {
 }
 
 
-def guided(session: Session, rail: int, quantities: str, ask: Callable[[str], str], say: Callable[[str], None]) -> dict:
+BY_RESISTOR = (
+    (
+        "CURRENT, by a resistor. No drive! The rail at its nominal voltage, from the supply that the drive will have."
+        " The resistor gets its current and its voltage through four terminals."
+    ),
+    "Point 1: nothing connected at all: 0 A by construction.",
+    "Point 2: the resistor at the drive connector. It warms: wait.",
+)
+MOST_PERCENT = 5.0  # of a resistor
+
+
+def guided(
+    session: Session,
+    rail: int,
+    quantities: str,
+    ask: Callable[[str], str],
+    say: Callable[[str], None],
+    resistor: Resistor | None = None,
+) -> dict:
     """The new calibration object of a rail, what it had kept of the quantities not measured now. `ask` shows a prompt
-    and returns what is typed. Raises UsageError (figures that make no calibration), RigError (a reading that never
-    holds still)."""
+    and returns what is typed. resistor: what I is calibrated by, instead of an ammeter. Raises UsageError (figures that
+    make no calibration), RigError (a reading that never holds still)."""
     kept = dict(calibration.kept(session.rail(rail)))
     chosen = [{"R": LEADS}.get(letter, letter) for letter in quantities]
     steps, number = sum(len(STEPS[quantity]) - 1 for quantity in chosen), 0
+    if resistor:
+        steps -= len(STEPS["I"]) - len(BY_RESISTOR)
     for quantity in chosen:
+        if quantity == "I" and resistor:
+            number += 2
+            kept["I"] = _by_resistor(session, rail, kept, resistor, f"{number - 1} of {steps}", ask, say)
+            continue
         say("\n" + STEPS[quantity][0])
         meter = _meter("V" if quantity == LEADS else quantity, ask)
         points: list[Point] = []
@@ -83,6 +107,42 @@ def guided(session: Session, rail: int, quantities: str, ask: Callable[[str], st
             kept[quantity] = _stored(session.rail(rail), quantity, points, meter, say)
     kept["board"] = session.hello.get("serial", "")
     return kept
+
+
+def _by_resistor(
+    session: Session,
+    rail: int,
+    kept: dict,
+    resistor: Resistor,
+    number: str,
+    ask: Callable[[str], str],
+    say: Callable[[str], None],
+) -> dict:
+    """The line of a rail's current; kept: its calibration of V and of the leads, so far."""
+    say("\n" + BY_RESISTOR[0])
+    say(f"[{number}] {BY_RESISTOR[1]}")
+    ask("Enter when that is so: ")
+    zero = _point(session, rail, "I", True, ask, say)
+    say(BY_RESISTOR[2])
+    ask("Enter when that is connected: ")
+    mean_A, u_A = still(session, rail, "I", say)
+    mean_V, scatter_V = still(session, rail, "V", say)
+    row = session.rail(rail) | {"calibration": kept}
+    amperes, meter = of_resistor(row, resistor, mean_V, scatter_V)
+    return _stored(row, "I", [zero, Point(mean_A, u_A, amperes)], meter, say)
+
+
+def of_resistor(rail: dict, resistor: Resistor, raw_V: float, scatter_V: float) -> tuple[float, Meter]:
+    """Current (A) through a resistor at the drive's connector by a rail's own voltage, before its calibration; and what
+    stands for the meter."""
+    v_scale, v_offset, *_ = calibration.scales(rail)
+    sensed_V = raw_V * v_scale / (rail["vbus_lsb_nV"] * 1e-9) + v_offset
+    if not sensed_V > 0:
+        raise UsageError("a voltage across the resistor", f"{sensed_V:.3f} V", "switch the rail on")
+    u_V = math.hypot(uncertainty.volts_u(rail, sensed_V), scatter_V)
+    if math.isnan(u_V):
+        raise UsageError("a chip whose limits are known", str(rail.get("chip")), "calibrate with a meter")
+    return resistor.current(sensed_V, u_V, uncertainty.lead(rail))
 
 
 def from_figures(figures: dict, rail: dict, serial: str, say: Callable[[str], None]) -> dict:
@@ -151,7 +211,9 @@ def _stored(rail: dict, quantity: str, points: list[Point], meter: Meter, say: C
                 f"{1e3 * left:+.4f} m{unit}",
                 "measure again: one of the three readings is wrong, or the meter's limits are too good",
             )
-    return {**line, "date": time.strftime("%Y-%m-%d", time.gmtime()), "meter": meter.name}
+    # the amplifier of the fast channel hangs on the shunt, or not
+    own = {"amplifier_nA": rail["amplifier_nA"]} if quantity == "I" and rail.get("amplifier_nA") else {}
+    return {**line, **own, "date": time.strftime("%Y-%m-%d", time.gmtime()), "meter": meter.name}
 
 
 def _lead(rail: dict, points: list[Point], drawn: list[float], meter: Meter, say: Callable[[str], None]) -> dict:

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import math
 import sys
 import time
 from pathlib import Path
@@ -75,6 +76,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="take the figures from a file instead of asking (JSON, see hardware/calibration.md)",
     )
+    sub.add_argument(
+        "--resistor",
+        metavar="OHM,PERCENT",
+        help="calibrate the current by a resistor of four terminals instead of an ammeter, e.g. 10,0.1",
+    )
     sub.add_argument("--forget", action="store_true", help="remove the rail's calibration from the board instead")
     sub.add_argument("--json", action="store_true", help="print what was kept as one JSON object")
     doctor_command.subcommand(words)
@@ -94,8 +100,15 @@ def check(args: argparse.Namespace) -> None:
     if args.word == "info" and not 0.5 <= args.seconds <= 600:
         raise UsageError("--time from 0.5 s to 600 s", f"{args.seconds:g} s", "correct it")
     if args.word == "calibrate":
-        if args.noise + args.forget + (args.readings is not None) > 1:
-            raise UsageError("one of --noise, --readings, --forget", "several", "do one after the other")
+        others = args.noise + args.forget + (args.readings is not None)
+        if others > 1 or (others and args.resistor):
+            raise UsageError("one of --noise, --readings, --resistor, --forget", "several", "do one after the other")
+        if args.resistor:
+            _resistor(args.resistor)
+            if "I" not in args.quantity:
+                raise UsageError(
+                    "--resistor with --quantity I, VI or VIR", args.quantity, "a resistor is for the current"
+                )
         if args.readings:
             _figures(args.readings)
     if args.port:
@@ -263,6 +276,7 @@ def by_fast(of: dict) -> str:
 
 def _calibrate(args: argparse.Namespace) -> int:
     figures = _figures(args.readings) if args.readings else None
+    resistor = _resistor(args.resistor) if args.resistor else None
     port = ports.find(args.port)
     if args.forget or figures is not None:
         with session(port, stream=False) as here:
@@ -276,10 +290,21 @@ def _calibrate(args: argparse.Namespace) -> int:
         if args.noise:
             kept = {**calibration.kept(rail), "noise": _noise(here, args.rail), "board": here.hello.get("serial", "")}
         else:
-            kept = calibrate.guided(here, args.rail, args.quantity, _ask, _say)
+            kept = calibrate.guided(here, args.rail, args.quantity, _ask, _say, resistor)
     with session(port, stream=False) as here:
         here.store_calibration(args.rail, kept)
     return _kept(args, kept)
+
+
+def _resistor(text: str) -> calibration.Resistor:
+    try:
+        ohm, percent = map(float, text.split(","))
+    except ValueError:
+        ohm = percent = math.nan
+    if not (0.5 <= ohm <= 10_000 and 0 < percent <= calibrate.MOST_PERCENT):
+        most = f"--resistor OHM,PERCENT: 0.5 to 10000 Ohm of up to {calibrate.MOST_PERCENT:g} %"
+        raise UsageError(most, text, "such as 10,0.1")
+    return calibration.Resistor(ohm, percent)
 
 
 def _kept(args: argparse.Namespace, kept: dict | None) -> int:
