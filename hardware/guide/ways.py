@@ -79,7 +79,7 @@ def m2():
     shapes += [svg.text(20, 190 + 18 * i, line, 12) for i, line in enumerate(lines)]
     shapes += edge("B", 20, 304) + edge("A", 20, 444)
     words = (
-        "Contacts from memory of the PCIe slot:",
+        "Contacts as public tables have them:",
         "the ohmmeter decides. Cards with a",
         "regulator from 12 V (B1-B3, A2, A3)",
         "or a power plug of their own: cut",

@@ -54,7 +54,7 @@ FIELDS = (
 RATED_W = {  # of each part that has more than the 0.1 W of a resistor 0603
     "Rcrowbar": 2.0,  # CRGP2512 at 70 C
     "Rshunt": 1.0,  # WSL2512
-    **dict.fromkeys(("MQ1", "MQ2"), 2.0),  # a DPAK on the board's copper, 50 K/W (from memory) and 100 K
+    **dict.fromkeys(("MQ1", "MQ2"), 2.0),  # a DPAK: 50 K/W on a board (IRLR8743), 100 K
     **dict.fromkeys(("MQ3", "MQ4"), 0.9),  # AO3400A at 70 C
     "MQ5": 0.2,  # 2N7002
     "Dclamp": 0.25,  # BZX84
