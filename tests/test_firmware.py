@@ -48,7 +48,7 @@ def test_a_clean_stream(tmp_path):
         b.read(0.3)
         assert b.samples() == samples  # it has stopped
 
-    assert hello["protocol"] == 2 and hello["simulated"] is True and "SIMULATED" in hello["board"]
+    assert hello["protocol"] == wire.PROTOCOL and hello["simulated"] is True and "SIMULATED" in hello["board"]
     assert hello["boot"] == truth["boot"]
     assert hello["rails"] == [
         {

@@ -208,3 +208,14 @@ def test_the_card_shows_the_contacts_that_the_readme_covers():
     svg = ways.m2()
     assert set(re.findall(r">([AB]\d+)</text>", svg)) == named
     assert len(re.findall(f'fill="{ways.svg.LIT}"', svg)) == len(named)
+
+
+def test_all_ways_of_the_readme_are_drawn():
+    """A row each, with the rails, the converter's share and the drive of 70 W as the table has them."""
+    table = re.search(r"\| way \| the rig cuts(.*?)\n\n", README, re.S)[1].splitlines()[2:]
+    assert len(table) == len(ways.TODAY)
+    for line, (_, host, _, rail, *_) in zip(table, ways.TODAY, strict=True):
+        assert re.search(r"\d+(?:\.\d)? V", rail)[0] in line
+        assert any(word in line for word in re.findall(r"OCuLink|SFF-8639|PCIe|USB4", " ".join(host))), line
+    svg = ways.today()
+    assert svg.count(">rig<") == len(ways.TODAY) and "10 to 15 %" in svg and "10 to 15 %" in README

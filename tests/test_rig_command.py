@@ -61,7 +61,7 @@ def test_info_says_what_the_rig_measures(tmp_path, capsys):
         (rail,) = found["rails"]
         assert (
             found["simulated"] is True
-            and found["protocol"] == 2
+            and found["protocol"] == wire.PROTOCOL
             and len(found["serial"]) == 16
             and found["warnings"] == []
         )

@@ -121,6 +121,79 @@ def u2():
     return svg.page(985, 390, "The way in for a U.2 drive", shapes)
 
 
+# the table of hardware/README.md, a row each: (what it is for, data: from the host on, where the rig's rail goes in,
+# the rail, what the reading has besides the drive, what happens to PERST#)
+TODAY = (
+    (
+        "M.2, U.2 or E1.S behind a cable",
+        ("host adapter", "OCuLink, SFF-8643", "or SlimSAS"),
+        ("drive-side board", "own power plug", "(SATA or 4-pin)"),
+        "12 V or 5 V",
+        "M.2: its converter, 10 to 15 %",
+        "its wire through J5, J6",
+    ),
+    (
+        "M.2 on a U.2 carrier",
+        ("host adapter", "SFF-8643 to", "SFF-8639 cable"),
+        ("U.2-to-M.2 carrier", "cable's SATA plug", "12 V, converter"),
+        "12 V",
+        "the carrier's converter",
+        "its wire through J5, J6",
+    ),
+    (
+        "M.2, card with one trace to cut",
+        ("PCIe slot", "ordinary:", "remove and rescan"),
+        ("PCIe card", "3.3 V trace cut,", "A11 covered"),
+        "3.3 V",
+        "nothing",
+        "1 kOhm, FET on GPIO 18",
+    ),
+    (
+        "M.2, plain card",
+        ("PCIe slot", "ordinary:", "remove and rescan"),
+        ("PCIe card", "A9-A11, B8, B10", "covered"),
+        "3.3 V",
+        "nothing",
+        "1 kOhm, FET on GPIO 18",
+    ),
+    (
+        "M.2 in an enclosure",
+        ("USB4, Thunderbolt", "data only", ""),
+        ("enclosure", "its 5 V alone", "bridge and drive"),
+        "5 V",
+        "the bridge, 1 to 2 W",
+        "the bridge's own",
+    ),
+)
+ROW = 112  # px
+
+
+def today():
+    """The SVG of all ways: data from the left, supply through the rig from below."""
+    shapes = [svg.text(20, 26, "Ways in for M.2, U.2 and EDSFF that exist today", 17, font_weight="bold")]
+    for column, words in ((20, "data"), (222, "drive's side"), (452, "supply"), (730, "what else is measured; PERST#")):
+        shapes.append(svg.text(column, 50, words, 12, font_weight="bold"))
+    for k, (title, host, board, rail, besides, perst) in enumerate(TODAY):
+        y = 62 + ROW * k
+        shapes.append(svg.text(20, y + 12, f"{k + 1}  {title}", 12.5, font_weight="bold"))
+        shapes += block(20, y + 22, 140, [line for line in host if line])
+        shapes += arrow([(160, y + 48), (222, y + 48)], DATA, "PCIe" if "USB" not in host[0] else "USB")
+        shapes += block(222, y + 22, 150, board)
+        shapes += arrow([(452, y + 48), (372, y + 48)], POWER, rail)
+        shapes += block(452, y + 22, 110, ["rig", f"rail of {rail}"], "#fdebd0")
+        shapes += arrow([(620, y + 48), (562, y + 48)], POWER)
+        shapes += block(620, y + 22, 84, ["supply", "ATX"] if rail != "3.3 V" else ["supply", "3.3 V"])
+        shapes.append(svg.text(730, y + 42, f"besides the drive: {besides}", 12))
+        shapes.append(svg.text(730, y + 62, f"PERST#: {perst}", 12))
+    foot = 62 + ROW * len(TODAY)
+    lines = (
+        "E1.S, E3.S by way 1, up to 54 W on 12 V (three contacts of 1.5 A); drives of 70 W are for no build of ours.",
+        "Ways 2 and 4 have pictures of their own; run powerloss rehearses whether a host lets a drive come back.",
+    )
+    shapes += [svg.text(20, foot + 14 + 18 * i, line, 12) for i, line in enumerate(lines)]
+    return svg.page(1070, foot + 44, "Ways in for M.2, U.2 and EDSFF", shapes)
+
+
 def pictures():
     """{file: SVG}."""
-    return {"way-m2.svg": m2(), "way-u2.svg": u2()}
+    return {"ways.svg": today(), "way-m2.svg": m2(), "way-u2.svg": u2()}

@@ -24,8 +24,11 @@ def folder() -> Path:
     return Path(os.environ.get("XDG_STATE_HOME") or owner.home() / ".local/state") / "ssdrig" / "doctor"
 
 
-def made(hello: dict, found: list[Check], resistor: tuple[int, float] | None, utc_ns: int) -> dict:
-    """The certificate: the rig, when, each check's figure and limits; "id" is the SHA-256 of all the rest, cut."""
+def made(
+    hello: dict, found: list[Check], resistor: tuple[int, float] | None, utc_ns: int, steps: list[dict] | None = None
+) -> dict:
+    """The certificate: the rig, when, each check's figure and limits; "id" is the SHA-256 of all the rest, cut. steps:
+    those of a first power-up (bring_up.py), with their checks."""
     out = {
         "schema": SCHEMA,
         **{name: hello.get(name) for name in OF_THE_RIG},
@@ -36,6 +39,7 @@ def made(hello: dict, found: list[Check], resistor: tuple[int, float] | None, ut
         "failed": [_name(check) for check in found if check.ok is False],
         "not_looked_at": [_name(check) for check in found if check.ok is None],
         "checks": [check._asdict() for check in found],
+        "bring_up": steps,
     }
     return {"id": id_of(out), **out}
 

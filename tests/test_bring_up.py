@@ -1,0 +1,172 @@
+"""The first power-up: what is asked, where it stops, what the certificate keeps."""
+
+import hashlib
+import json
+import re
+from random import Random
+
+import pytest
+from conftest import ROOT
+
+from ssdrig import cli
+from ssdrig.benchmarks import bring_up as bench
+from ssdrig.benchmarks import doctor as doctor_bench
+from ssdrig.errors import RigError, UsageError
+from ssdrig.rig import bring_up, builds, certificate, checks, doctor_command
+
+
+@pytest.fixture(autouse=True)
+def state(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+
+
+BUILD = builds.read(bench.BUILD)
+READINGS = bring_up.readings(BUILD)
+
+
+@pytest.mark.parametrize("name", bench.BY_HAND)
+def test_a_fault_of_assembly_is_found_at_its_step(name):
+    step, wrong = bench.BY_HAND[name]
+    assert [bench.by_hand(bench.Rig(Random(seed), wrong)) for seed in range(5)] == [step] * 5
+
+
+def test_sound_rigs_pass():
+    assert [bench.by_hand(bench.Rig(Random(seed))) for seed in range(100)] == [None] * 100
+
+
+def test_faults_of_the_stand_in_belong_to_doctors_list():
+    assert set(bench.BY_THE_RIG) <= set(doctor_bench.FAULTS)
+
+
+def test_nothing_is_asked_behind_a_step_that_failed():
+    asked = []
+
+    def ask(words):
+        asked.append(words)
+        return bench.Rig(Random(1), bench.BY_HAND["fuse missing"][1]).answer(words, READINGS)
+
+    done = bring_up.by_hand(BUILD, ask, lambda words: None)
+    assert [one.step for one in done] == [1, 2, 3, 4] and done[-1].checks[-1].name == "drive"
+    assert not any(", GATE" in words or "SCOPE" in words for words in asked)
+
+
+@pytest.mark.parametrize("name", builds.names())
+def test_each_build_has_its_readings(name):
+    build = builds.read(name)
+    keys = {(one.key, one.rail) for one in bring_up.readings(build)}
+    for row in build["rails"]:
+        assert {(key, row["rail"]) for key in ("input", "through", "back", "OFF", "drive", "gate")} <= keys
+    assert {rail for key, rail in keys if key == "SCOPE"} == {row["rail"] for row in build["scope"]}
+    assert (("reference", None) in keys) == name.startswith("four_rails")
+
+
+def test_limits_are_those_of_the_readme():
+    """hardware/README.md, First power-up."""
+    text = (ROOT / "hardware/README.md").read_text()
+    rows = re.findall(r"^\| (m2_3v3|sata_5v|sata_12v) \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \|", text, re.M)
+    limits = {(one.key, one.rail): one for one in bring_up.readings(builds.read("four_rails"))}
+    assert len(rows) == 3
+    for n, (_, volts, kOhm, scope_V, gate_V) in enumerate(rows):
+        for key, value in (("output", kOhm), ("SCOPE", scope_V), ("gate", gate_V), ("supply", volts)):
+            assert limits[key, n].low < float(value) < limits[key, n].high, (key, n)
+        assert limits["output", n].low == pytest.approx(0.97 * float(kOhm), abs=0.01)
+    low, high = (float(x) for x in re.search(r"gate supply 24 V \(([\d.]+) to ([\d.]+) V\)", text).groups())
+    supply = limits["gate supply", None]
+    assert (supply.low, supply.high) == (pytest.approx(low, abs=0.2), pytest.approx(high, abs=0.05))
+
+
+@pytest.mark.parametrize(
+    ("text", "ok"), [("2.31", True), ("2,31\n", True), ("22", False), ("ol", False), ("OL", False), ("0", False)]
+)
+def test_an_answer_is_judged(text, ok):
+    reading = next(one for one in READINGS if one.key == "OFF")
+    assert bring_up.judged(reading, text).ok is ok
+
+
+@pytest.mark.parametrize("text", ["", "x", "nan", "2.2 kOhm", "y"])
+def test_an_answer_that_is_none_is_asked_for_again(text):
+    reading = next(one for one in READINGS if one.key == "OFF")
+    with pytest.raises(ValueError):
+        bring_up.judged(reading, text)
+    answers = iter([text, "2.3", ""])
+    done = bring_up.step(2, [reading], lambda words: next(answers), lambda words: None)
+    assert not done.failed and done.checks[0].value == 2.3
+
+
+def test_an_open_circuit_can_be_kept_as_json():
+    reading = next(one for one in READINGS if one.key == "through")
+    check = bring_up.judged(reading, "ol")
+    assert check.ok and json.loads(json.dumps(check._asdict(), allow_nan=False))["value"] == 1e9
+
+
+def test_a_photo_is_kept_by_name_and_content(tmp_path):
+    path = tmp_path / "step 1.jpg"
+    path.write_bytes(b"picture")
+    assert bring_up.photo_of(f"{path}\n") == ("step 1.jpg", hashlib.sha256(b"picture").hexdigest())
+    assert bring_up.photo_of("absent.jpg") == ("absent.jpg", None)
+    assert bring_up.photo_of("\n") == bring_up.photo_of("") == (None, None)
+    assert bring_up.photo_of("a\0b")[1] is None
+
+
+def test_the_voltmeter_and_the_rig_are_compared():
+    done = [bring_up.Done(4, [checks.figure("drive", 0, 5.0, "V", 4.7, 5.3, "")])]
+    figures = lambda volts: [checks.figure("voltage", 0, volts, "V", 4.7, 5.3, "")]
+    assert [one.ok for one in bring_up.of_voltmeter(done, figures(5.04))] == [True]
+    assert [one.ok for one in bring_up.of_voltmeter(done, figures(5.06))] == [False]
+    assert bring_up.of_voltmeter([], figures(5.0)) == []
+
+
+def test_a_board_of_another_build_is_refused():
+    with pytest.raises(UsageError):
+        bring_up.same_build(BUILD, {"build": "one_rail"})
+
+
+def test_the_command_stops_before_it_needs_a_board(monkeypatch, capsys, tmp_path):
+    rig = bench.Rig(Random(3), bench.BY_HAND["gate supply not set"][1])
+    monkeypatch.setattr(doctor_command, "answer", lambda words: rig.answer(words, READINGS))
+    monkeypatch.setattr(doctor_command.ports, "find", lambda port: pytest.fail("no board is asked"))
+    to = tmp_path / "mine.json"
+    words = ["rig", "doctor", "--bring-up", "--build", bench.BUILD, "--json", "--to", str(to)]
+    assert cli.main(words) == RigError.exit_code
+    made = json.loads(to.read_text())
+    assert made["failed"] == ["gate supply"] and [one["step"] for one in made["bring_up"]] == [1, 2, 3]
+    assert made["id"] == certificate.id_of(made) and json.loads(capsys.readouterr().out) == made
+
+
+@pytest.mark.parametrize(
+    "words", [["--bring-up"], ["--build", "two_rails"], ["--bring-up", "--build", "two_rails", "--yes"]]
+)
+def test_options_that_do_not_fit(words):
+    assert cli.main(["rig", "doctor", *words]) == UsageError.exit_code
+
+
+@pytest.mark.keeps_time
+@pytest.mark.slow
+@pytest.mark.parametrize("name, step", [("sound", None), ("shunt 15 instead of 8 mOhm", 8)])
+def test_a_first_power_up_of_a_stand_in(name, step, tmp_path, monkeypatch):
+    """From the ohmmeter to the cut, with the firmware; every check of the self-test has its step."""
+    rig, made = bench.Rig(Random(5)), {}
+    rig.supply_V[0], rig.lost_V[0] = 5.0, 0.0
+    rig.supply_V[1], rig.lost_V[1] = 12.0, 0.0
+
+    def ask(words):
+        if "connect the resistor" in words:
+            made["connect"](words)
+        if "RUN of the Pico" in words:
+            return "5.0" if "rail 0" in words else "12.0"
+        return rig.answer(words, READINGS)
+
+    def carried_out(port, resistor, connect, say):
+        made["connect"] = connect
+        return doctor_command.brought_up(port, {**BUILD, "build": None}, resistor, ask, lambda words: None)
+
+    monkeypatch.setattr(doctor_bench, "carried_out", carried_out)
+    monkeypatch.setattr(doctor_command.ports, "find", lambda port: port)
+    found = doctor_bench.certificate_of(doctor_bench.FAULTS.get(name) or doctor_bench.rig_with(), tmp_path)
+    steps = {one["step"]: one["checks"] for one in found["bring_up"]}
+    failed = [number for number, of in steps.items() if any(check["ok"] is False for check in of)]
+    assert (failed[:1] or [None])[0] == step, found["failed"]
+    assert set(steps) == set(bring_up.STEPS) and found["id"] == certificate.id_of(found)
+    names = {check["name"] for check in steps[8]}
+    assert ("resets leave it on" in names) == (step is None) and "resistance before the sensor" in names
+    assert "voltage less the voltmeter's" in {check["name"] for check in steps[7]}
