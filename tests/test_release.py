@@ -218,6 +218,23 @@ def test_the_assembler_can_order_by_manufacturers_number(tmp_path):
     assert notes["RC0603FR-0722KL"].startswith("else: any 22")
 
 
+def test_the_order_has_every_part_once_and_its_sums(tmp_path):
+    """One fab, one assembler, the rest by hand; the printed board is of the schematic's revision."""
+    release.order_lists(None, tmp_path)
+    text, rows = (tmp_path / "order.md").read_text(), release.bill()
+    placed = float(re.search(r"`placement.csv` \| ([\d.]+),", text)[1])
+    total = float(re.search(r"\*\*all\*\* \| \| \*\*([\d.]+)\*\*", text)[1])
+    by_hand = [line for line in text.splitlines() if line.count("|") == 6 and not line.startswith(("|---", "| bought"))]
+    with open(tmp_path / "bom-assembler.csv", newline="") as file:
+        machine = list(csv.DictReader(file))
+    (board,) = [row for row in rows if row["number_basis"] == "drawing"]
+    assert board["part_number"] == f"ssdrig board, revision {release.circuit.REVISION}"
+    assert len(by_hand) + len(machine) + 1 == len(rows)
+    assert total == pytest.approx(release.total_usd(rows), abs=0.005)
+    hand_usd = sum(float(line.split("|")[4]) for line in by_hand)
+    assert placed + hand_usd + release.total_usd([board]) == pytest.approx(total, abs=0.01)
+
+
 def test_a_number_is_that_of_one_manufacturer_and_one_package():
     seen = {}
     for row in release.bill():

@@ -209,6 +209,50 @@ def order_lists(project, out):
         writer.writerows(assembler_rows(rows))
     shutil.copy(FOLDER / "bom.csv", out / "bom.csv")
     (out / "bom.html").write_text(bill_page.page(rows))
+    (out / "order.md").write_text(order(rows))
+
+
+def total_usd(rows):
+    return sum(float(row["unit_usd"]) * int(row["quantity"]) for row in rows)
+
+
+def order(rows):
+    """What one fab and one assembler are sent, what is bought beside it, and what that costs; Markdown."""
+    placed = [row for row in rows if row["references"] and machine_places(row["references"].split()[0])]
+    (board,) = [row for row in rows if row["number_basis"] == "drawing"]
+    by_hand = [row for row in rows if row not in placed and row is not board]
+    quoted = total_usd([row for row in rows if row["price_basis"] == "quoted"])
+    known, pieces = numbers(rows), sum(int(row["quantity"]) for row in placed)
+    files = f"`{NAME}-gerbers.zip`, `{NAME}.d356` for its test"
+    lines = [
+        f"# Order of the ssdrig board, revision {circuit.REVISION}",
+        "",
+        "Prices in USD without tax and shipping; the seller's own quotation is the first real one.",
+        "",
+        "| what | send | USD |",
+        "|---|---|---|",
+        f"| fab: {board['distributor']} | {files} | {total_usd([board]):.2f} |",
+        (
+            f"| assembler: PCBWay; {len(placed)} kinds, {pieces} SMD parts, top side | the same, `bom-assembler.csv`,"
+            f" `placement.csv` | {total_usd(placed):.2f}, work not counted |"
+        ),
+        f"| by hand, below: {len(by_hand)} kinds | | {total_usd(by_hand):.2f} |",
+        f"| **all** | | **{total_usd(rows):.2f}**, of it quoted {quoted:.2f} |",
+        "",
+        (
+            f"{len(rows)} kinds, each with its maker's number: {known['listed']} seen in a public list,"
+            f" {known['decoded']} from the ordering code, {known['memory']} from memory (the cable: any will do)."
+        ),
+        "",
+        "| bought apart and soldered by hand | number | pieces | USD | where |",
+        "|---|---|---|---|---|",
+        *(
+            f"| {row['item']} | {row['manufacturer']} {row['part_number']} | {row['quantity']} |"
+            f" {total_usd([row]):.2f} | {row['distributor']} |"
+            for row in by_hand
+        ),
+    ]
+    return "\n".join(lines) + "\n"
 
 
 def shape_of(ref):
@@ -229,10 +273,6 @@ def at_jlcpcb(rows):
     placed = [row for row in rows if row["references"] and machine_places(row["references"].split()[0])]
     named = [row for row in placed if row["lcsc"]]
     return len(placed), len(named), sum(row["lcsc_source"][0] > "1" for row in named)
-
-
-def total_usd(rows):
-    return sum(float(row["unit_usd"]) * int(row["quantity"]) for row in rows)
 
 
 def schematic(project, out):
