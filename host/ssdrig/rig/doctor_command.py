@@ -84,7 +84,10 @@ def brought_up(
     done = bring_up.by_hand(build, ask, say)
     if bring_up.first_failed(done):
         return _of_steps({"serial": "not-powered", "build": build["build"]}, done, resistor)
-    connect = lambda words: ask(f"{words}, then press Enter: ") and None
+
+    def connect(words: str) -> None:
+        ask(f"{words}, then press Enter: ")
+
     hello, found = examined(ports.find(port), resistor, connect, lambda check: say(check.words()), build)
     found += bring_up.of_voltmeter(done, found)
     if all(check.ok is not False for check in found):
