@@ -247,6 +247,12 @@ def test_a_session_without_a_cut_is_judged_without_one():
     assert not verdict([report(50)], seen(0), why_not="the drive still answered")["judged"]
 
 
+def test_campaign_that_goes_on_knows_what_its_earlier_parts_found():
+    bad, good = verdict([report(50)], seen(49)), verdict([report(50)], seen(50))
+    events = [{**bad, "kind": above.JUDGED}, {**good, "kind": above.JUDGED}, bad, {"kind": above.JUDGED}]
+    assert above.damaged(events) == [3]
+
+
 def test_campaign_without_a_proof_ends_with_a_suspicion():
     assert above.outcome([]) is None
     assert isinstance(above.outcome([3, 5]), Suspicion)

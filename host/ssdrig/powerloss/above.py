@@ -109,6 +109,11 @@ def judge(
     }
 
 
+def damaged(events: Iterable[Mapping[str, Any]]) -> list[int]:
+    """The sessions of a campaign's events after which something failed, of all its parts."""
+    return [each["cut"] for each in events if each.get("kind") == JUDGED and well_formed(each) and each.get("failed")]
+
+
 def outcome(damaged: Sequence[int]) -> SsdrigError | None:
     """What a campaign comes to whose block test proves nothing, where file systems or clients lack what they
     promised after these sessions."""

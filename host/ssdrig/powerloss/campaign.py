@@ -93,7 +93,8 @@ class _Campaign:
         self.felt = False  # a cut of this part has shown that it reaches the drive
         self.mounted = self._mounted(open_links)
         self.most_above_bytes = 0  # of file systems in a session
-        self.damaged: list[int] = []  # sessions after which a file system or a client of one lacks what it promised
+        # sessions after which a file system or a client of one lacks what it promised
+        self.damaged = above.damaged(event for part in self.folders for event in journal.events(part))
 
     def carry_out(self) -> dict:
         keys = self.keys
