@@ -132,7 +132,7 @@ def test_lost_end_lost_file_and_zeros_of_the_log_are_found(tmp_path):
     assert (found["corrupt"], found["left"]) == (64, 64)
 
 
-def test_what_nobody_wrote_is_found(tmp_path):
+def test_what_was_never_begun_is_found(tmp_path):
     report = written(clients.APPENDS, tmp_path / "there")
     first = tmp_path / "there" / clients.FILE.format(0)
     first.write_bytes(first.read_bytes() + b"more")

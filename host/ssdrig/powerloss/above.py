@@ -22,7 +22,7 @@ def client(
     report: Mapping[str, Any], left: Mapping[str, Any] | None, until_ns: int, fired_ns: int | None = None
 ) -> dict[str, Any]:
     """One client of one file system: how many records were `promised`, how many of all are `left`, how many of the
-    promised are `lost` or `corrupt`, and what is `extra` that nobody has begun.
+    promised are `lost` or `corrupt`, and what is `extra`, that was never begun.
 
     report: {"filesystem", "client", "session", "begun", "acked_ns", "at_rest"}, the times ascending; at rest: of an
         earlier session, found whole then and unmounted in order.
@@ -180,7 +180,7 @@ def words(row: Mapping[str, Any]) -> str:
         return f"{said} of {row['sessions']} sessions" + _whose(row)
     said = f"{row['client']} on {row['filesystem']}: {row['promised']} records promised, {row['lost']} lost"
     said += f", {row['corrupt']} corrupt" if row["corrupt"] else ""
-    said += f", {row['extra']} that nobody wrote" if row["extra"] else ""
+    said += f", {row['extra']} never begun" if row["extra"] else ""
     return said + _whose(row)
 
 

@@ -31,7 +31,7 @@ class Mounted:
         return None
 
     def forget(self) -> None:
-        """Nobody knows what they went through: make all anew before the next session."""
+        """What they went through is not known: make all anew before the next session."""
         self._to_make, self._rest = {place["kind"] for place in self._places}, []
 
     def judge(self, cut: int, down: Mapping[str, Any], **times: Any) -> tuple[dict[str, Any], int]:
