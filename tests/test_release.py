@@ -140,7 +140,7 @@ def test_a_full_disk_is_said_not_a_traceback(monkeypatch, tmp_path):
 
     monkeypatch.setattr(release, "release", full)
     with pytest.raises(UsageError, match="to write the release into .*No space left on device"):
-        hardware.command(argparse.Namespace(out=tmp_path / "out", json=False))
+        hardware.command(argparse.Namespace(out=tmp_path / "out", board="board", json=False))
 
 
 def test_no_part_without_order_number_and_dated_price(monkeypatch, tmp_path):
@@ -269,7 +269,7 @@ def test_bill_has_what_no_schematic_has():
 def test_every_part_that_stands_on_the_board_has_a_height():
     flat = {"SATA_Wires", "TestPad_1.5", "Selector"}  # holes, copper
     names = {footprints.footprint(part).name for part in layout.PARTS.values()}
-    assert names - flat == set(models.HEIGHT_mm)
+    assert names - flat <= set(models.HEIGHT_mm)
 
 
 def test_what_a_strip_joins_is_one_net_for_the_bare_boards_test():

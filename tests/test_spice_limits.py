@@ -94,6 +94,33 @@ def test_a_ramp_keeps_every_limit(rail):
 
 
 @ngspice
+@pytest.mark.slow
+@pytest.mark.parametrize("study", ["softstart", "drop", "failsafe", "fall", "short"])
+def test_the_breakouts_board_keeps_every_limit(study):
+    """Leaded parts, gates from 12 V; all studies and corners: `./ssdrig selfcheck limits`."""
+    found = [
+        one
+        for corner in ("low", "high")
+        for changes in limits.STUDIES[study][:1]
+        for one in limits.beyond(study, limits.BREAKOUT, corner, **changes)
+    ]
+    assert [str(one) for one in found if not limits.explained(one)] == []
+
+
+@ngspice
+@pytest.mark.parametrize(("final", "rise"), [(7, 5e-3), (12, 1e-5), (24, 1e-5)])
+def test_the_breakouts_board_keeps_a_wrong_supply_from_the_drive(final, rise):
+    m = simulate.wrong_supply("sata_5v", final, rise, c_load=simulate.LITTLE_F, **simulate.breakout())
+    assert m["drive_peak"] <= 5.75 and m["drive_end"] < 0.1
+
+
+@ngspice
+def test_the_breakouts_board_switches_on_in_2_to_5_ms():
+    m = simulate.measured("softstart", "sata_5v", **simulate.breakout())
+    assert 2e-3 <= m["rise"] <= 5e-3 and m["inrush"] <= simulate.values("sata_5v")["connector_limit"]
+
+
+@ngspice
 def test_what_is_explained_happens():
     assert any(limits.explained(one) for one in limits.beyond("hotplug", "sata_12v", live=1))
     assert any(limits.explained(one) for one in limits.beyond("short", "sata_12v"))
@@ -151,7 +178,7 @@ def test_the_table_has_every_part_of_every_rail_and_no_gap():
 def test_what_is_short_at_the_input_opens_the_fuse_where_there_is_one():
     rows = committed()
     for rail in faults.RAILS:
-        fused = simulate.values(rail)["fuse"] > 0
+        fused = faults.values(rail)["fuse"] > 0
         for part in ("Dtvs", "Cbulk", "Dfree"):
             row = rows[rail, part, "short"]
             assert row["fuse"] == ("opens" if fused else "holds") and "off" in row["does"].split()

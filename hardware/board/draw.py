@@ -20,7 +20,7 @@ import rules
 from symbols import POWER, SYMBOLS
 
 GRID_mm = 2.54
-NAME = "ssdrig"
+NAME = circuit.NAME
 SPACE = uuid.UUID("6a1de1f0-6a0b-5b43-9b2f-6e6f6d0b5a11")
 ROOT = str(uuid.uuid5(SPACE, "sheet"))
 POWER_STUB = 6  # length of the wire to a power symbol beside a pin: it then stands clear of its neighbours' names
@@ -291,7 +291,7 @@ def files():
 
 
 if __name__ == "__main__":
-    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent
+    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(circuit.__file__).parent
     for name, text in files().items():
         (folder / name).write_text(text)
         print(folder / name)

@@ -13,9 +13,12 @@ import sys
 import tempfile
 from pathlib import Path
 
-BOARD = Path(__file__).resolve().parent
-sys.path.insert(0, str(BOARD.parents[1] / "host"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "host"))
+import circuit
+
 from ssdrig.setup.kicad import command, provision
+
+BOARD, NAME = Path(circuit.__file__).resolve().parent, circuit.NAME
 
 
 def kicad(*arguments):
@@ -44,7 +47,7 @@ def netlist(schematic, folder):
 
 def drawing(schematic, folder):
     kicad("sch", "export", "svg", "--no-background-color", "-o", folder, schematic).check_returncode()
-    text = (folder / "ssdrig.svg").read_text()
+    text = (folder / f"{NAME}.svg").read_text()
     text = re.sub(r'<g class="stroked-text">.*?</g>', "", text, flags=re.DOTALL)
     pieces, colour = [], "#000000"
     for piece in re.split(r'(stroke:#[0-9A-F]{6}| opacity="0" stroke-opacity="0")', text):
@@ -70,15 +73,15 @@ def connections(text):
 
 def main(folder):
     provision()
-    schematic = BOARD / "ssdrig.kicad_sch"
+    schematic = BOARD / f"{NAME}.kicad_sch"
     with tempfile.TemporaryDirectory() as temporary:
         ok, report = rule_check(schematic, Path(temporary) / "erc.txt")
         print(report, file=sys.stderr)
         if not ok:
             return 1
-        (folder / "ssdrig.net").write_text(netlist(schematic, Path(temporary)))
-        (folder / "ssdrig.svg").write_text(drawing(schematic, Path(temporary)))
-    print(folder / "ssdrig.net", folder / "ssdrig.svg", sep="\n")
+        (folder / f"{NAME}.net").write_text(netlist(schematic, Path(temporary)))
+        (folder / f"{NAME}.svg").write_text(drawing(schematic, Path(temporary)))
+    print(folder / f"{NAME}.net", folder / f"{NAME}.svg", sep="\n")
     return 0
 
 

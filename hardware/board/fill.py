@@ -21,7 +21,7 @@ from draw import NAME
 
 from ssdrig.setup import kicad
 
-FOLDER = Path(__file__).resolve().parent
+FOLDER = layout.FOLDER
 DRAWN = "F.Cu,F.Mask,F.SilkS,Edge.Cuts"
 COLOURS = {
     "#C83434": "#8FC09F",

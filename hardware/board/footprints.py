@@ -9,6 +9,8 @@ import csv
 from pathlib import Path
 from typing import NamedTuple
 
+import place
+
 SMD, THT, NPTH = "smd", "thru_hole", "np_thru_hole"
 
 
@@ -97,6 +99,26 @@ def pico():
     return Footprint("Pico_Socket", what, (*left, *right), (-10.5, -25.5, 10.5, 25.5), 0.1)
 
 
+def leaded(name, what, numbers, pitch, size, drill, body, margin=0.25):
+    """Holes in a row for the legs of a leaded part, from left to right, by the pin numbers of its symbol."""
+    middle = (len(numbers) - 1) / 2
+    pads = tuple(Pad(n, THT, (i - middle) * pitch, 0, size, size, drill) for i, n in enumerate(numbers))
+    return Footprint(name, what, pads, body, margin)
+
+
+def across(half_x, half_y):
+    return -half_x, -half_y, half_x, half_y
+
+
+def dip(name, what, numbers, body):
+    """Two rows 7.62 mm apart: the symbol's pin number at each place of the package ("": none)."""
+    half = len(numbers) // 2
+    places = [(-3.81, (i - (half - 1) / 2) * 2.54) for i in range(half)]
+    places += [(3.81, ((half - 1) / 2 - i) * 2.54) for i in range(half)]
+    pads = tuple(Pad(n, THT, x, y, 1.6, 1.6, 0.8) for n, (x, y) in zip(numbers, places, strict=True))
+    return Footprint(name, what, pads, body, 0.25)
+
+
 def row(pins, pitch, size, drill):
     return tuple(Pad(str(i + 1), THT, (i - (pins - 1) / 2) * pitch, 0, size, size, drill) for i in range(pins))
 
@@ -158,6 +180,27 @@ BY_PACKAGE = {
         0.25,
     ),
     "module": pico(),
+    # leaded parts: of the breakout
+    "axial 0.25 W": leaded("R_Axial", "resistor lying, 10.16 mm", "12", 10.16, 1.8, 0.8, across(3.3, 1.25)),
+    "axial 5 W": leaded("R_Axial_5W", "cement resistor, 27.94 mm", "12", 27.94, 2.6, 1.2, across(11.5, 4.9)),
+    "leaded C": leaded("C_5.08", "ceramic or film, 5.08 mm", "12", 5.08, 1.7, 0.8, across(2.6, 1.4)),
+    "leaded PTC": leaded("PTC_5.08", "resettable fuse, 5.08 mm", "12", 5.08, 1.8, 0.9, across(3.7, 1.6)),
+    "radial fuse": leaded("Fuse_Radial", "TR5 fuse, 5.08 mm", "12", 5.08, 1.8, 1.0, across(4.3, 4.0)),
+    "DO-35": leaded("DO-35", "lying, 7.62 mm, pad 1 the cathode", "12", 7.62, 1.7, 0.8, across(2.0, 1.0)),
+    "DO-35 zener": leaded("DO-35_Z", "lying, 7.62 mm, pad 3 the cathode", "31", 7.62, 1.7, 0.8, across(2.0, 1.0)),
+    "DO-15": leaded("DO-15", "lying, 10.16 mm, pad 1 the cathode", "12", 10.16, 2.0, 1.0, across(3.8, 1.9)),
+    "DO-201": leaded("DO-201", "lying, 10.16 mm, pad 1 the cathode", "12", 10.16, 2.6, 1.4, across(3.6, 2.8)),
+    "LED 3 mm": leaded("LED_3", "3 mm, pad 1 the cathode, its flat side", "12", 2.54, 1.7, 0.8, across(1.9, 1.9)),
+    "TO-92 FET": leaded("TO-92_SGD", "2N7000, flat side down: S G D", "213", 2.54, 1.7, 0.8, across(2.4, 2.0)),
+    "TO-92 TL431": leaded("TO-92_RAK", "TL431, flat side down: REF A K", "231", 2.54, 1.7, 0.8, across(2.4, 2.0)),
+    "TO-92 HT75": leaded("TO-92_GIO", "HT75xx-1, flat side down: GND IN OUT", "123", 2.54, 1.7, 0.8, across(2.4, 2.0)),
+    "TO-220 series": leaded("TO-220_GDS", "standing, G D S", "123", 2.54, 1.9, 1.1, (-5.2, -3.3, 5.2, 1.6)),
+    "TO-220 small": leaded("TO-220_GDS_small", "standing, G D S", "132", 2.54, 1.9, 1.1, (-5.2, -3.3, 5.2, 1.6)),
+    "DIP-14": dip("DIP-14", "DIP-14, 7.62 mm", [str(i + 1) for i in range(14)], (-3.3, -9.6, 3.3, 9.6)),
+    # of its second comparator the inputs are at ground and at the reference, the output is open
+    "DIP-8 LM393": dip(
+        "DIP-8_LM393", "LM393 as TL331", ["4", "1", "3", "2", "2", "1", "", "5"], (-3.3, -4.9, 3.3, 4.9)
+    ),
     "solder bridges": selector(),
     "SATA 15 plug": sata_wires(),
     "SATA 15 receptacle": sata_wires(),
@@ -177,7 +220,7 @@ HOLE = Footprint(
 
 def packages():
     """{item of circuit.py: package of bom.csv}."""
-    with open(Path(__file__).parent / "bom.csv", newline="") as file:
+    with open(Path(place.__file__).parent / "bom.csv", newline="") as file:
         return {row["item"]: row["package"] for row in csv.DictReader(file)}
 
 

@@ -8,12 +8,13 @@ import layout
 import numpy as np
 import place
 from footprints import NPTH, SMD, THT
+from symbols import POWER
 
 GRID_mm, WIDTH_mm, CLEARANCE_mm = 0.2, place.TRACK_mm, place.CLEARANCE_mm
 COLUMNS, ROWS = int(place.WIDTH / GRID_mm) + 1, int(place.HEIGHT / GRID_mm) + 1
 CELLS = COLUMNS * ROWS
 EDGE_mm = place.EDGE_mm + 0.1
-PLANES = ("GND", "+3V3")
+PLANES = ("GND", "+3V3") if place.LAYERS == 4 else ()
 SIDES = ("F.Cu", "B.Cu")
 TRACK_RADIUS, VIA_RADIUS = WIDTH_mm / 2, place.VIA_mm / 2
 SENSED = ("/SW", "/RAIL")  # their tracks drawn by hand are Kelvin connections: nothing may join them on the way
@@ -118,7 +119,7 @@ def cells(mask, where=(slice(None), slice(None))):
 
 def terminals(ground):
     """{net: [set of nodes]}: what is to be joined. Pads in one pour are one."""
-    named = lambda net: net if net in PLANES else "/" + net
+    named = lambda net: net if net in POWER else "/" + net
     pours, lands, found = defaultdict(list), defaultdict(list), {}
     for net, layer, points in place.pours():
         if layer == "F.Cu":

@@ -18,9 +18,10 @@ from draw import NAME, ident, quoted
 from footprints import SMD, THT
 from symbols import POWER, SYMBOLS
 
-FOLDER = Path(__file__).resolve().parent
+FOLDER = Path(circuit.__file__).resolve().parent
+INNER = " (4 In1.Cu power) (6 In2.Cu power)" if place.LAYERS == 4 else ""
 LAYERS = (
-    "(layers (0 F.Cu signal) (4 In1.Cu power) (6 In2.Cu power) (2 B.Cu signal) (13 F.Paste user) (15 B.Paste user) (5"
+    f"(layers (0 F.Cu signal){INNER} (2 B.Cu signal) (13 F.Paste user) (15 B.Paste user) (5"
     " F.SilkS user) (7 B.SilkS user)\n(1 F.Mask user) (3 B.Mask user) (25 Edge.Cuts user) (31 F.CrtYd user) (29 B.CrtYd"
     " user) (35 F.Fab user) (33 B.Fab user))"
 )
@@ -257,10 +258,13 @@ def zone(name, net, layer, points, priority, connect, fills, clearance=0.2):
 def zones(fills):
     edge = place.EDGE_mm
     board = place.box(edge, edge, place.WIDTH - edge, place.HEIGHT - edge)
-    found = [
-        zone("ground front", "GND", "F.Cu", board, 0, " no", fills),
+    inner = [
         zone("ground plane", "GND", "In1.Cu", board, 0, "", fills),
         zone("supply plane", "+3V3", "In2.Cu", board, 0, "", fills),
+    ]
+    found = [
+        zone("ground front", "GND", "F.Cu", board, 0, " no", fills),
+        *(inner if place.LAYERS == 4 else []),
         zone("ground back", "GND", "B.Cu", board, 0, " no", fills),
     ]
     counted = {}
@@ -286,7 +290,7 @@ def graphics():
         )
     x, y, size, _ = place.ETCHED
     found.append(
-        f"(gr_text {quoted(f'ssdrig board {circuit.REVISION}')} (at {x:g} {y:g} 0) (layer F.Cu)"
+        f"(gr_text {quoted(f'{circuit.ETCHED} {circuit.REVISION}')} (at {x:g} {y:g} 0) (layer F.Cu)"
         f" (uuid {ident('etched')}) {text_effects(size)})"
     )
     return found

@@ -31,6 +31,19 @@ HEIGHT_mm = {  # land pattern: height of its part
     "Pico_Socket": 11.0,
     "Header_4": 8.5,
     "Header_8": 8.5,
+    # leaded
+    "R_Axial": 2.6,
+    "R_Axial_5W": 10.0,
+    "C_5.08": 6.0,
+    "PTC_5.08": 12.0,
+    "Fuse_Radial": 8.0,
+    **dict.fromkeys(("DO-35", "DO-35_Z"), 2.0),
+    "DO-15": 3.6,
+    "DO-201": 5.3,
+    "LED_3": 5.0,
+    **dict.fromkeys(("TO-92_SGD", "TO-92_RAK", "TO-92_GIO"), 5.0),
+    **dict.fromkeys(("TO-220_GDS", "TO-220_GDS_small"), 19.0),
+    **dict.fromkeys(("DIP-14", "DIP-8_LM393"), 4.5),
 }
 COLOURS = {"R": (0.15, 0.15, 0.17), "C": (0.62, 0.5, 0.36), "Terminal": (0.1, 0.45, 0.2), "Pico": (0.1, 0.4, 0.2)}
 COLOURS |= {"Fuse": (0.75, 0.15, 0.1), "CP": (0.15, 0.2, 0.4), "LED": (0.85, 0.95, 0.85)}

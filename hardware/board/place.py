@@ -8,7 +8,7 @@ shunt."""
 import functools
 import math
 
-WIDTH, HEIGHT = 162.5, 82.0
+WIDTH, HEIGHT, LAYERS = 162.5, 82.0, 4
 RAIL_AT = ((11.5, 30.0, 0), (39.5, 30.0, 0), (67.5, 30.0, 0), (151.0, 59.0, 180))  # origin and angle of each block
 CLEARANCE_mm, TRACK_mm, VIA_mm, DRILL_mm = (
     0.15,

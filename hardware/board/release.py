@@ -28,6 +28,7 @@ import fill
 import footprints
 import layout
 import models
+import place
 from draw import NAME
 
 from ssdrig.setup import kicad
@@ -35,9 +36,10 @@ from ssdrig.setup import kicad
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "guide"))
 import bill as bill_page
 
-FOLDER = Path(__file__).resolve().parent
-FABS = sorted((FOLDER / "fabs").glob("*.kicad_dru"))
-LAYERS = "F.Cu,In1.Cu,In2.Cu,B.Cu,F.Mask,B.Mask,F.Paste,F.SilkS,B.SilkS,Edge.Cuts"
+FOLDER = layout.FOLDER
+FABS = sorted((Path(__file__).resolve().parent / "fabs").glob("*.kicad_dru"))
+INNER = "In1.Cu,In2.Cu," if place.LAYERS == 4 else ""
+LAYERS = f"F.Cu,{INNER}B.Cu,F.Mask,B.Mask,F.Paste,F.SilkS,B.SilkS,Edge.Cuts"
 THEN = (1980, 1, 1, 0, 0, 0)  # of a file in an archive
 DATES = (  # in what KiCad writes: (pattern, instead)
     (rb"%TF\.CreationDate,[^*]*\*%", b"%TF.CreationDate,1980-01-01T00:00:00+00:00*%"),
@@ -203,10 +205,11 @@ def assembler_rows(rows):
 def order_lists(project, out):
     """The bill for the assembler, that of all, with what is bought elsewhere, and the same as a page with the board."""
     rows = bill()
-    with open(out / "bom-assembler.csv", "w", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow([*ASSEMBLER.split(","), "LCSC Part #"])
-        writer.writerows(assembler_rows(rows))
+    if MADE_BY_MACHINE:
+        with open(out / "bom-assembler.csv", "w", newline="") as file:
+            writer = csv.writer(file, lineterminator="\n")
+            writer.writerow([*ASSEMBLER.split(","), "LCSC Part #"])
+            writer.writerows(assembler_rows(rows))
     shutil.copy(FOLDER / "bom.csv", out / "bom.csv")
     (out / "bom.html").write_text(bill_page.page(rows))
     (out / "order.md").write_text(order(rows))
@@ -224,24 +227,29 @@ def order(rows):
     quoted = total_usd([row for row in rows if row["price_basis"] == "quoted"])
     known, pieces = numbers(rows), sum(int(row["quantity"]) for row in placed)
     files = f"`{NAME}-gerbers.zip`, `{NAME}.d356` for its test"
+    by_machine = f"{len(placed)} kinds, {pieces} SMD parts, top side"
     lines = [
-        f"# Order of the ssdrig board, revision {circuit.REVISION}",
+        f"# Order of the {circuit.ETCHED}, revision {circuit.REVISION}",
         "",
         "Prices in USD without tax and shipping; the seller's own quotation is the first real one.",
         "",
         "| what | send | USD |",
         "|---|---|---|",
         f"| fab: {board['distributor']} | {files} | {total_usd([board]):.2f} |",
-        (
-            f"| assembler: PCBWay; {len(placed)} kinds, {pieces} SMD parts, top side | the same, `bom-assembler.csv`,"
-            f" `placement.csv` | {total_usd(placed):.2f}, work not counted |"
+        *(
+            []
+            if not placed
+            else [
+                f"| assembler: PCBWay; {by_machine} | the same, `bom-assembler.csv`,"
+                f" `placement.csv` | {total_usd(placed):.2f}, work not counted |"
+            ]
         ),
         f"| by hand, below: {len(by_hand)} kinds | | {total_usd(by_hand):.2f} |",
         f"| **all** | | **{total_usd(rows):.2f}**, of it quoted {quoted:.2f} |",
         "",
         (
             f"{len(rows)} kinds, each with its maker's number: {known['listed']} seen in a public list,"
-            f" {known['decoded']} from the ordering code, {known['memory']} from memory (the cable: any will do)."
+            f" {known['decoded']} from the ordering code, {known['memory']} from memory."
         ),
         "",
         "| bought apart and soldered by hand | number | pieces | USD | where |",
@@ -337,6 +345,7 @@ def printed_case(project, out):
         shutil.copy(path, out / f"{NAME}-case-{path.name}")
 
 
+MADE_BY_MACHINE = any(machine_places(ref) for ref, part in layout.PARTS.items() if part.item)
 STEPS = (checked, gerbers, pictures, step, schematic, placement, order_lists, netlist_for_the_test, printed_case)
 
 
@@ -410,8 +419,10 @@ def release(out, say=print):
                 raise NotReleased(f"{make.__name__}: {late.cmd[0]} took longer than {late.timeout:g} s") from None
             say(f"{make.__name__}: {time.monotonic() - began:.0f} s")
 
+        # of a board that is soldered by hand no machine places anything
+        steps = [make for make in STEPS if MADE_BY_MACHINE or make is not placement]
         with ThreadPoolExecutor(2) as pool:
-            for done in [pool.submit(one, make) for make in STEPS]:
+            for done in [pool.submit(one, make) for make in steps]:
                 done.result()
         of_all = digest(made)
         for path in sorted(made.iterdir(), key=lambda path: path.name == "digests.txt"):  # which says that all is there

@@ -29,6 +29,7 @@ from ground import (
     spot,
     terminals,
 )
+from symbols import POWER
 
 VIA_COST = 8.0
 ROUNDS = 60
@@ -178,9 +179,9 @@ def route():
     for land in layout.lands():
         ground.land(land)
     for net, layer, width, points in place.tracks():
-        ground.line(net if net in PLANES else "/" + net, layer, width, points)
+        ground.line(net if net in POWER else "/" + net, layer, width, points)
     for net, layer, points in place.pours():
-        ground.pour(net if net in PLANES else "/" + net, layer, points)
+        ground.pour(net if net in POWER else "/" + net, layer, points)
     ground.close(*place.ETCHED[3])
     jobs = {net: groups for net, groups in terminals(ground).items() if groups and (len(groups) > 1 or net in PLANES)}
     used, used_via = np.zeros(2 * CELLS), np.zeros(CELLS)

@@ -1,17 +1,20 @@
 """What the manufacturer is to build, and the rules that KiCad checks the board by."""
 
-from place import CLEARANCE_mm, DRILL_mm, EDGE_mm, TRACK_mm, VIA_mm
+from place import LAYERS, CLEARANCE_mm, DRILL_mm, EDGE_mm, TRACK_mm, VIA_mm
 
-STACKUP = (  # name, type, thickness in mm: 1.6 mm, 35 um of copper outside, 18 um inside
-    ("F.SilkS", "Top Silk Screen", None),
-    ("F.Paste", "Top Solder Paste", None),
-    ("F.Mask", "Top Solder Mask", 0.01),
-    ("F.Cu", "copper", 0.035),
+INSIDE = (
     ("dielectric 1", "prepreg", 0.21),
     ("In1.Cu", "copper", 0.0175),
     ("dielectric 2", "core", 1.065),
     ("In2.Cu", "copper", 0.0175),
     ("dielectric 3", "prepreg", 0.21),
+)
+STACKUP = (  # name, type, thickness in mm: 1.6 mm, 35 um of copper outside, 18 um inside
+    ("F.SilkS", "Top Silk Screen", None),
+    ("F.Paste", "Top Solder Paste", None),
+    ("F.Mask", "Top Solder Mask", 0.01),
+    ("F.Cu", "copper", 0.035),
+    *(INSIDE if LAYERS == 4 else [("dielectric 1", "core", 1.51)]),
     ("B.Cu", "copper", 0.035),
     ("B.Mask", "Bottom Solder Mask", 0.01),
     ("B.Paste", "Bottom Solder Paste", None),

@@ -17,47 +17,50 @@ TRIES = 8  # at finding a place for every reference
 SATA = ((-10.16, "PWDIS"), (-5.08, "GND"), (0, "5V"), (5.08, "GND"), (10.16, "12V"))
 SIDE_BAND = ("CLKREQ", "PEWAKE", "SMBCLK", "SMBDAT")
 BIG = 47.0  # middle of the SATA wires
-TEXTS = [  # x, y, size, angle, text
-    (BIG, 0.9, 1.0, 0, "SUPPLY IN: PLUG END OF A CUT SATA CABLE"),
-    *((BIG + dx, 2.15, 1.0, 0, name) for dx, name in SATA if name != "PWDIS"),
-    (BIG - 10.16, 2.15, 1.0, 0, "OPEN"),
-    *((BIG + dx, 78.8, 1.0, 0, name) for dx, name in SATA),
-    *((87.5, 8.0 + 5.08 * i, 1.0, 0, name) for i, name in enumerate(("12V", "GND", "GND", "5V"))),
-    (77.9, 20.4, 1.0, 90, "SUPPLY IN: J9 OR J1"),
-    (BIG, 80.5, 1.0, 0, "DRIVE OUT: RECEPTACLE END OF THE CABLE"),
-    *((9.4, 41.0 + 5.08 * i, 1.0, 0, name) for i, name in enumerate(("IN", "GND", "GND", "OUT"))),
-    # columns of the solder bridges: INA228, INA229
-    *((*place.in_block(n, x, 25.0)[:2], 1.0, 0, name) for n in range(4) for x, name in ((24.0, "8"), (26.4, "9"))),
-    (2.6, 48.62, 1.0, 90, "RAIL 0  M.2 3.3V 5A"),
-    *((153.1, 48.0 - 5.08 * i, 1.0, 0, name) for i, name in enumerate(("IN", "GND", "GND", "OUT"))),
-    (159.9, 40.38, 1.0, 90, "RAIL 3  U.2 3.3VAUX"),
-    (57.0, 11.6, 1.0, 0, "RAIL 1  5V 5A"),
-    (63.2, 14.6, 1.0, 0, "RAIL 2  12V 5A"),
-    (45.5, 18.6, 1.0, 0, "10A"),
-    (73.5, 18.6, 1.0, 0, "7.5A"),
-    (PICO_X, 3.2, 1.0, 0, "USB THIS SIDE"),
-    (PICO_X, 5.2, 1.0, 0, "PICO OR PICO 2"),
-    (PICO_X, 7.2, 1.0, 0, "IN SOCKETS"),
-    (18.0, 74.4, 1.0, 0, "5V AND 12V MIXED UP"),
-    (18.0, 76.1, 1.0, 0, "DESTROY THE DRIVE: MEASURE"),
-    (18.0, 77.8, 1.0, 0, "BEFORE YOU PLUG ONE IN"),
-    (76.5, 76.0, 1.0, 0, "R108-R408 GET HOT"),
-    (76.5, 77.8, 1.0, 0, f"ssdrig rev {circuit.REVISION}"),
-    (76.5, 79.6, 1.0, 0, "not built yet"),
-    *(
-        (124.5 + 2.54 * i, 6.6, 1.0, 90, name)
-        for i, name in enumerate(("3V3", "GND", "SCK", "MOSI", "MISO", "CS", "SDA", "SCL"))
-    ),
-    *((155.6, 12.0 + 2.54 * i, 1.0, 0, name) for i, name in enumerate(("TRIG", "GND", "SYNC", "GND"))),
-    *(
-        (97.5 + 2.54 * i, 77.6 - 0.46 * len(name), 1.0, 90, name)
-        for i, name in enumerate((*SIDE_BAND, "PERST", "GND", "GND", "GND"))
-    ),
-    *(
-        (122.5 + 2.54 * i, 77.6 - 0.46 * len(name), 1.0, 90, name)
-        for i, name in enumerate((*SIDE_BAND, "PERST", "ACT", "GND", "GND"))
-    ),
-]
+OF_THE_BOARD = (
+    lambda: [  # x, y, size, angle, text
+        (BIG, 0.9, 1.0, 0, "SUPPLY IN: PLUG END OF A CUT SATA CABLE"),
+        *((BIG + dx, 2.15, 1.0, 0, name) for dx, name in SATA if name != "PWDIS"),
+        (BIG - 10.16, 2.15, 1.0, 0, "OPEN"),
+        *((BIG + dx, 78.8, 1.0, 0, name) for dx, name in SATA),
+        *((87.5, 8.0 + 5.08 * i, 1.0, 0, name) for i, name in enumerate(("12V", "GND", "GND", "5V"))),
+        (77.9, 20.4, 1.0, 90, "SUPPLY IN: J9 OR J1"),
+        (BIG, 80.5, 1.0, 0, "DRIVE OUT: RECEPTACLE END OF THE CABLE"),
+        *((9.4, 41.0 + 5.08 * i, 1.0, 0, name) for i, name in enumerate(("IN", "GND", "GND", "OUT"))),
+        # columns of the solder bridges: INA228, INA229
+        *((*place.in_block(n, x, 25.0)[:2], 1.0, 0, name) for n in range(4) for x, name in ((24.0, "8"), (26.4, "9"))),
+        (2.6, 48.62, 1.0, 90, "RAIL 0  M.2 3.3V 5A"),
+        *((153.1, 48.0 - 5.08 * i, 1.0, 0, name) for i, name in enumerate(("IN", "GND", "GND", "OUT"))),
+        (159.9, 40.38, 1.0, 90, "RAIL 3  U.2 3.3VAUX"),
+        (57.0, 11.6, 1.0, 0, "RAIL 1  5V 5A"),
+        (63.2, 14.6, 1.0, 0, "RAIL 2  12V 5A"),
+        (45.5, 18.6, 1.0, 0, "10A"),
+        (73.5, 18.6, 1.0, 0, "7.5A"),
+        (PICO_X, 3.2, 1.0, 0, "USB THIS SIDE"),
+        (PICO_X, 5.2, 1.0, 0, "PICO OR PICO 2"),
+        (PICO_X, 7.2, 1.0, 0, "IN SOCKETS"),
+        (18.0, 74.4, 1.0, 0, "5V AND 12V MIXED UP"),
+        (18.0, 76.1, 1.0, 0, "DESTROY THE DRIVE: MEASURE"),
+        (18.0, 77.8, 1.0, 0, "BEFORE YOU PLUG ONE IN"),
+        (76.5, 76.0, 1.0, 0, "R108-R408 GET HOT"),
+        (76.5, 77.8, 1.0, 0, f"ssdrig rev {circuit.REVISION}"),
+        (76.5, 79.6, 1.0, 0, "not built yet"),
+        *(
+            (124.5 + 2.54 * i, 6.6, 1.0, 90, name)
+            for i, name in enumerate(("3V3", "GND", "SCK", "MOSI", "MISO", "CS", "SDA", "SCL"))
+        ),
+        *((155.6, 12.0 + 2.54 * i, 1.0, 0, name) for i, name in enumerate(("TRIG", "GND", "SYNC", "GND"))),
+        *(
+            (97.5 + 2.54 * i, 77.6 - 0.46 * len(name), 1.0, 90, name)
+            for i, name in enumerate((*SIDE_BAND, "PERST", "GND", "GND", "GND"))
+        ),
+        *(
+            (122.5 + 2.54 * i, 77.6 - 0.46 * len(name), 1.0, 90, name)
+            for i, name in enumerate((*SIDE_BAND, "PERST", "ACT", "GND", "GND"))
+        ),
+    ]
+)
+TEXTS = getattr(place, "TEXTS", None) or OF_THE_BOARD()
 
 
 class Label(NamedTuple):

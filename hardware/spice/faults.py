@@ -34,7 +34,8 @@ import limits
 import simulate
 
 HERE = Path(__file__).resolve().parent
-RAILS = ("m2_3v3", "sata_5v", "sata_12v", "u2_3v3aux")  # u2_12v has the values of sata_12v: tests/test_spice_limits.py
+# u2_12v has the values of sata_12v: tests/test_spice_limits.py
+RAILS = ("m2_3v3", "sata_5v", "sata_12v", "u2_3v3aux")
 FIELDS = (
     "rail",
     "part",
@@ -69,7 +70,8 @@ FET_W = {  # their powers, which no line of a netlist has
     "Dclamp": "(v(gate)-v(src))*(v(xq.ramp)-v(gate))/gate_isolation",
     "Dfree": "-v(sw)*i(Vfree)",
 }
-FUSE_A = {"m2_3v3": 8.0, "sata_5v": 10.0, "sata_12v": 7.5, "u2_3v3aux": 8.0}  # 3.3 V: what its converter gives
+# 3.3 V: what its converter gives
+FUSE_A = {"m2_3v3": 8.0, "sata_5v": 10.0, "sata_12v": 7.5, "u2_3v3aux": 8.0, limits.BREAKOUT: 10.0}
 # a blade fuse carries 110 % for 100 h and opens at 200 % within 5 s (ISO 8820-3); wire and terminals bear 10 A and more
 OPENS = 2.0
 BLOCKS = {"xq": "series_switch", "xc": "crowbar_switch", "xl": "line"}
@@ -128,8 +130,20 @@ def heated(fault: Fault | None) -> dict[str, str]:
     return {name: power for name, power in found.items() if not fault or name != fault.part}
 
 
+def own(rail: str) -> tuple[str, dict[str, float]]:
+    """(rail of values.csv, what differs from it) of a rail of the table."""
+    return ("sata_5v", simulate.breakout()) if rail == limits.BREAKOUT else (rail, {})
+
+
+def values(rail: str) -> dict[str, float]:
+    of, differs = own(rail)
+    return simulate.values(of) | differs
+
+
 def measured(fault: Fault | None, study: str, rail: str, **changes) -> dict:
     """What of a study is looked at. A study that ngspice cannot carry out is not: an empty dict."""
+    rail, differs = own(rail)
+    changes = differs | changes
     lines, named = limits.observed(study, rail)
     edit = (lambda text: faulty(fault, text)) if fault and fault.file == "rig.lib" else str
     if fault and fault.file != "rig.lib":
@@ -165,7 +179,7 @@ def measured(fault: Fault | None, study: str, rail: str, **changes) -> dict:
 
 def row(fault: Fault | None, rail: str) -> dict:
     """One line of the table."""
-    v = simulate.values(rail)
+    v = values(rail)
     volts = v["voltage"]
     up = measured(fault, "softstart", rail)
     on = measured(fault, "drop", rail)

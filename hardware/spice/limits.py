@@ -171,16 +171,21 @@ def observed(study: str, rail: str, until_s: str = "") -> tuple[str, list[tuple[
     return "\n".join(lines) + "\n", named
 
 
+BREAKOUT = "breakout"  # stands for a rail: sata_5v with the values of that board
+
+
 def beyond(study: str, rail: str, corner: str = "middle", **changes: float | str) -> list[Beyond]:
     """What of a study is beyond a limit."""
-    values = simulate.values(rail)
+    own = simulate.breakout() if rail == BREAKOUT else {}
+    rail = "sata_5v" if rail == BREAKOUT else rail
+    values = simulate.values(rail) | own
     changes = {
         name: float(value[1:-1].split("*")[0]) * values["voltage"]
         if isinstance(value, str) and "voltage" in value
         else value
         for name, value in changes.items()
     }
-    changes = {name: values[name] * factor for name, factor in CORNERS[corner].items()} | changes
+    changes = own | {name: values[name] * factor for name, factor in CORNERS[corner].items()} | changes
     if study == "overvoltage" and changes["final"] < changes.get("voltage", values["voltage"]):
         return []  # less than the rail has
     lines, named = observed(study, rail)
@@ -226,7 +231,7 @@ def every() -> list[Beyond]:
     cases = [
         (study, rail, corner, changes)
         for study, each in STUDIES.items()
-        for rail in RAILS
+        for rail in (*RAILS, BREAKOUT)
         for corner in CORNERS
         for changes in each
     ]

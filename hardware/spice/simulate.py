@@ -34,6 +34,12 @@ def values(rail: str) -> dict[str, float]:
     return {row["name"]: float(row["value"]) for row in rows if row["rail"] in ("all", rail)}
 
 
+def breakout() -> dict[str, float]:
+    """What of the breakout's board differs from the rail sata_5v: {name: value}, SI units."""
+    with open(HERE.parent / "breakout" / "board" / "values.csv", newline="") as file:
+        return {row["name"]: float(row["value"]) for row in csv.DictReader(file)}
+
+
 def netlist(study: str, rail: str, changes: dict[str, float | str]) -> tuple[str, str]:
     """(text of the study with its changed .param line, .param lines of the values). Raises KeyError for an unknown
     name."""

@@ -6,8 +6,12 @@ from pathlib import Path
 
 from ssdrig.errors import UsageError
 
-BOARD = Path(__file__).resolve().parents[3] / "hardware" / "board"
-EXAMPLES = (("hardware release --out order", "gerbers, placement, bill of material, pictures: in the folder order"),)
+HARDWARE = Path(__file__).resolve().parents[3] / "hardware"
+FOLDERS = {"board": (HARDWARE / "board",), "breakout": (HARDWARE / "breakout" / "board", HARDWARE / "board")}
+EXAMPLES = (
+    ("hardware release --out order", "gerbers, placement, bill of material, pictures: in the folder order"),
+    ("hardware release --board breakout --out order", "of the two-layer board for hand soldering"),
+)
 
 
 def add_arguments(parser) -> None:
@@ -15,12 +19,14 @@ def add_arguments(parser) -> None:
     about = "make gerbers, placement, bill of material, STEP, pictures and schematic from the sources, and check them"
     sub = words.add_parser("release", help=about, description=about)
     sub.add_argument("--out", type=Path, default=Path("release"), metavar="DIR", help="where to (default release)")
+    sub.add_argument("--board", choices=FOLDERS, default="board", help="which of the two (default board)")
     sub.add_argument("--json", action="store_true", help="print one JSON object on stdout")
 
 
 def command(args) -> int:
     """Raises UsageError where the sources do not agree, a check fails, or nothing can be written; ToolMissing."""
-    sys.path.insert(0, str(BOARD))
+    # the first folder has the board's own circuit and places, the last the tools
+    sys.path[:0] = [str(folder) for folder in FOLDERS[args.board]]
     import release
 
     try:

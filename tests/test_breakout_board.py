@@ -1,0 +1,107 @@
+"""The breakout's board (hardware/breakout/board): one rail of the board's own circuit with leaded parts. Its modules
+have the names of the board's, so each look at them is a process of its own."""
+
+import csv
+import json
+import subprocess
+import sys
+
+import pytest
+from board_files import kicad  # noqa: F401  a fixture
+from conftest import ROOT
+
+FOLDER = ROOT / "hardware/breakout/board"
+PATHS = [str(FOLDER), str(ROOT / "hardware/board"), str(ROOT / "host")]
+
+
+def asked(script):
+    """What a script prints as JSON, with the breakout's modules before the board's."""
+    head = f"import sys, json\nsys.path[:0] = {PATHS!r}\n"
+    done = subprocess.run([sys.executable, "-c", head + script], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+@pytest.fixture(scope="module")
+def facts():
+    return asked("""
+import release, circuit, layout, place, footprints, models
+parts = {part.ref: part for part in circuit.PARTS if not part.ref.startswith("#")}
+bodies = {}
+for ref, (x, y, angle) in place.places().items():
+    shape = footprints.footprint(parts[ref])
+    a, b, c, d = footprints.extent(shape)
+    (p, q), (r, s) = place.turned(a, b, angle), place.turned(c, d, angle)
+    m = shape.margin
+    bodies[ref] = (x + min(p, r) - m, y + min(q, s) - m, x + max(p, r) + m, y + max(q, s) + m)
+print(json.dumps({
+    "stale": release.stale(), "lacking": release.lacking(release.bill()), "usd": release.total_usd(release.bill()),
+    "size": [place.WIDTH, place.HEIGHT, place.LAYERS], "bodies": bodies,
+    "kinds": sorted({pad.kind for ref, part in parts.items() if part.item for pad in footprints.footprint(part).pads}),
+    "nets": {ref: part.nets for ref, part in parts.items()}, "order": release.order(release.bill()),
+    "flat": sorted({footprints.footprint(part).name for part in parts.values()} - set(models.HEIGHT_mm)),
+}))
+""")
+
+
+@pytest.mark.slow
+def test_sources_and_files_agree_and_no_part_lacks_a_number(facts):
+    assert facts["stale"] == [] and facts["lacking"] == [] and 40 < facts["usd"] < 60
+
+
+def test_it_is_small_has_two_layers_and_only_leaded_parts(facts):
+    width, height, layers = facts["size"]
+    assert width <= 100 and height <= 100 and layers == 2 and facts["kinds"] == ["thru_hole"]
+    assert facts["flat"] == ["TestPad_1.5"]  # all else has a height for the pictures
+
+
+def test_no_part_is_in_anothers_room(facts):
+    bodies = list(facts["bodies"].items())
+    for i, (ref, (x0, y0, x1, y1)) in enumerate(bodies):
+        assert min(x0, y0) > 0 and max(x1, y1) < 100, ref
+        for other, (a, b, c, d) in bodies[i + 1 :]:
+            assert not (x0 < c and a < x1 and y0 < d and b < y1), (ref, other)
+
+
+def test_the_rail_is_the_boards_with_all_that_protects_it(facts):
+    """Fuse first; TVS, lock-out, freewheel diode, gate clamp, crowbar with its fuse; PERST# held by the rig."""
+    nets = facts["nets"]
+    assert nets["F101"] == {"1": "RAIL0_IN", "2": "FUSED0"}
+    assert {"RAIL0_IN"} & set(nets["J1"].values()) and "RAIL0_OUT" in nets["J1"].values()
+    behind = [ref for ref, of in nets.items() if "FUSED0" in of.values()]
+    assert set(behind) == {"F101", "C101", "D104", "Q101", "R119"}
+    assert [ref for ref, of in nets.items() if "RAIL0_IN" in of.values()] == ["F101", "J1"]
+    assert nets["D102"] == {"1": "SW0", "2": "GND"} and nets["D101"] == {"3": "GATE0", "1": "SRC0"}
+    assert nets["R108"]["2"] == nets["F102"]["1"] and nets["F102"]["2"] == nets["Q104"]["3"]
+    assert nets["U102"] == {"1": "OVREF", "2": "GND", "3": "OVSHARE0", "4": "OVGATE0", "5": "LOGIC_5V"}
+    assert nets["R15"] == {"1": "PERST_HOST", "2": "PERST"} and nets["Q1"]["3"] == "PERST"
+    assert nets["F1"] == {"1": "SUPPLY_12V", "2": "VGATE"}  # the gates' lead is fused, too
+
+
+def test_a_pins_net_is_that_of_the_firmware(facts):
+    pico = facts["nets"]["U1"]
+    with open(ROOT / "hardware/pins.csv", newline="") as file:
+        named = {row["pico_pin"]: row["net"] for row in csv.DictReader(file)}
+    used = {pin: net for pin, net in pico.items() if net and pin in named and pin != "34"}
+    assert {"OFF0", "DISCHARGE0", "SDA", "SCL", "ALERT0", "SCOPE0", "PERST_LOW"} <= set(used.values())
+    assert used == {pin: named[pin] for pin in used} and pico["34"] == "FAST"
+
+
+def test_the_order_needs_a_fab_and_no_assembler(facts):
+    assert "breakout-gerbers.zip" in facts["order"] and "assembler" not in facts["order"]
+    sellers = {word for word in ("Adafruit", "DigiKey", "Mouser", "AliExpress", "Fyndiq") if word in facts["order"]}
+    assert sellers == {"Adafruit", "DigiKey", "Mouser"}  # two orders: one at either of the latter
+
+
+@pytest.mark.slow
+def test_kicad_has_nothing_to_say(kicad, tmp_path):
+    """Electrical rules, design rules, parity of schematic and layout."""
+    said = asked(f"""
+import export, fill, layout
+from pathlib import Path
+folder = Path({str(tmp_path)!r})
+fill.project(folder, (layout.FOLDER / "breakout.kicad_pcb").read_text())
+erc = export.rule_check(folder / "breakout.kicad_sch", folder / "erc.txt")
+print(json.dumps([erc, fill.rule_check(folder)]))
+""")
+    assert [ok for ok, _ in said] == [True, True], said
