@@ -4,6 +4,7 @@ more in other ways."""
 import contextlib
 import functools
 import json
+import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -19,6 +20,7 @@ from ssdrig.powerloss.promise import Promise
 MIB = 1 << 20
 # fewer canaries, which take the guest some seconds; a campaign's name for what makes its layout
 small_layout = functools.partial(layout.make, canaries=64)
+ACKNOWLEDGED, STARVED_S = 50, 100.0
 KEYS = {
     "aims": {"random": 1},
     "shapes": {},
@@ -33,9 +35,9 @@ KEYS = {
 }
 
 
-def carry_out(drive: FarDrive, switch: Switch, runs: Path, cuts: int, stop: str = "last", **keys):
-    """So many cuts and the control session beside them: (run folder, what was found or raised, None: nothing). `keys`:
-    of the step, in place of KEYS."""
+def carry_out(drive: FarDrive, switch: Switch, runs: Path, cuts: int, stop: str = "last", counts=lambda: None, **keys):
+    """So many cuts and the control session beside them: (run folder, what was found or raised, None: nothing).
+    `counts`: what a SMART poll says of the drive. `keys`: of the step, in place of KEYS."""
     act = SimpleNamespace(path="cuts", range_bytes=4 * MIB, keys={**KEYS, "cuts": cuts, "stop": stop, **keys})
     nothing, target = (lambda *_, **__: None), drive.target((switch.command("off"), switch.command("on")))
     book = journal.create(runs, {"drive": {"serial": "of the guest"}})
@@ -45,7 +47,7 @@ def carry_out(drive: FarDrive, switch: Switch, runs: Path, cuts: int, stop: str 
         bench=SimpleNamespace(target=target, drive={"capacity_bytes": drive.size_bytes}),
         teardown=SimpleNamespace(push=nothing),
         progress=SimpleNamespace(show=nothing, warn=nothing),
-        live=SimpleNamespace(poll_smart=nothing, share=nothing),
+        live=SimpleNamespace(poll_smart=lambda reason: counts(), share=nothing),
     )
     try:
         campaign.carry_out(act, stage)
@@ -55,6 +57,19 @@ def carry_out(drive: FarDrive, switch: Switch, runs: Path, cuts: int, stop: str 
     finally:
         book.close("complete", None, 0)
     return book.path, outcome
+
+
+def once_written(cut):
+    """Cycle._cut, but a cut waits until the drive has acknowledged some commands: a starved guest has none by the time
+    of the plan."""
+
+    def patient(self, planned, made, writer):
+        until = time.monotonic() + STARVED_S
+        while writer.commands - writer.in_flight < ACKNOWLEDGED and time.monotonic() < until:
+            time.sleep(0.01)
+        return cut(self, planned, made, writer)
+
+    return patient
 
 
 def judged(run: Path) -> SimpleNamespace:
