@@ -344,11 +344,15 @@ def test_drive_that_the_kernel_would_keep_over_a_cut_is_refused(kind, refused):
 
 
 @pytest.mark.parametrize(
-    "words", [("--virtual", "sata-tlc"), ("--target", "nbd://h/e", "--power-off", "a", "--power-on", "b")]
+    "words",
+    [
+        ("--virtual", "sata-tlc", "--filesystems", "ext4"),
+        ("--virtual", "sata-tlc", "--set", "filesystems=ext4"),
+        ("--target", "nbd://h/e", "--power-off", "a", "--power-on", "b", "--filesystems", "ext4"),
+    ],
 )
 def test_drive_without_a_block_device_is_refused_before_anything_starts(words, capsys):
-    asked = ["run", "powerloss", *words, "--filesystems", "ext4", "--dry-run"]
-    assert cli.main(asked) == UsageError.exit_code
+    assert cli.main(["run", "powerloss", *words, "--dry-run"]) == UsageError.exit_code
     assert "block device" in capsys.readouterr().err
 
 

@@ -146,11 +146,16 @@ def describe(drive: Drive, args: argparse.Namespace, acts: Sequence[Act], say: C
     say("\n".join(promise_words(found, target.cannot(drive))))
 
 
-def say(here: "bench.Bench", acts: Sequence[Act], tell: Callable[[str], object]) -> None:
-    """The same of a bench that stands. Raises UsageError for file systems where it can have none."""
+def refuse_server(acts: Iterable[Act]) -> None:
+    """Raises UsageError for file systems on a drive behind NBD."""
     for act in acts:
         if act.do == "cuts":
             filesystems.refuse_server(act.keys["filesystems"])
+
+
+def say(here: "bench.Bench", acts: Sequence[Act], tell: Callable[[str], object]) -> None:
+    """The same of a bench that stands. Raises UsageError for file systems where it can have none."""
+    refuse_server(acts)
     if here.target and any(act.do == "cuts" for act in acts):
         tell("\n".join(promise_words(here.target.promise(), here.target.cannot)))
 

@@ -185,6 +185,7 @@ def _on_virtual(args, show: Progress, stop: Stop, teardown: Teardown) -> tuple[P
     from ssdrig.virtual import bench as virtual_bench
 
     prepared, budget, *_ = planned.on_virtual(args)
+    cutting.refuse_server(prepared.acts)
     if args.dry_run:
         dry_run.describe(args, prepared, budget, show)
         return None, None
