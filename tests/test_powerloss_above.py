@@ -411,8 +411,9 @@ CAPACITY = 2 * filesystems.SIZE_BYTES
 
 
 @pytest.fixture
-def driver(tmp_path):
+def driver(tmp_path, monkeypatch):
     """(file systems of this kernel on ext4, the file that is their drive)."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path))  # a process that is killed leaves an empty folder there
     medium = tmp_path / "drive"
     with open(medium, "wb") as file:
         file.truncate(CAPACITY)
