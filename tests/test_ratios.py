@@ -49,7 +49,7 @@ analysis/witness: _in_window, _together, kernel
 report/by_second: seconds
 report/comparable: conditions
 report/csv_files: write
-report/cuts_said: smart
+report/cuts_said: exposed, smart
 report/library: op_of
 report/page: rail_row
 report/phases: rows
