@@ -235,6 +235,8 @@ class Drive:
     def read(self, offset: int, length: int) -> bytes | int:
         """The bytes, or an errno."""
         if offset + length > self.capacity:
+            for page in range(offset // self.page_bytes, -(-(offset + length) // self.page_bytes)):
+                self._noticed(page)
             return EINVAL
         for page in range(offset // self.page_bytes, -(-(offset + length) // self.page_bytes)):
             of = self.pages.get(page)
@@ -258,8 +260,9 @@ class Drive:
         data = self.now[offset : offset + length].tobytes()
         if self.fault == "unstable" and self.wrong.random() < 0.01:
             self.exercised += 1
-            flipped = bytearray(data)
-            flipped[self.wrong.randrange(length)] ^= 1
+            flipped, at = bytearray(data), self.wrong.randrange(length)
+            flipped[at] ^= 1
+            self.truth.setdefault(self.cuts + 0.5, {})[(offset + at) // self.page_bytes] = self.fault
             return bytes(flipped)
         return data
 
@@ -335,6 +338,8 @@ class Drive:
 
     def _legal(self, page: int) -> bool:
         """Whether each sector is that of some version that the page may show; of a page that nobody wrote: no."""
+        if (page + 1) * self.page_bytes > self.capacity:
+            return False
         of = self.versions(page, "owed") if page in self.pages else []
         durable = any(each.owed and each.data is not None for each in self.pages.get(page, []))
         if page in self.trimmed and not durable or any(each.data is None for each in of):
@@ -431,8 +436,8 @@ class Drive:
         return all(each.data is not None for each in self.pages[page])
 
     def _of_drive(self, changed: set[int]) -> None:
-        """What happens to the drive as a whole, at its third cut or from it on."""
-        if self.cuts != 3 or self.fault not in OF_DRIVE:
+        """What happens to the drive as a whole, at its third cut or from it on; slow is what others were not."""
+        if self.cuts != (6 if self.fault == "slow20" else 3) or self.fault not in OF_DRIVE:
             return
         self.events[self.cuts] = self.fault
         self.exercised += 1
@@ -440,6 +445,7 @@ class Drive:
             self.refuses = EPERM if self.fault == "readonly" else EIO
         elif self.fault in ("grow", "shrink", "shrink8M"):
             self.capacity = {"grow": 2 * self.size, "shrink": self.size // 2, "shrink8M": 8 << 20}[self.fault]
+            changed |= set(range(self.capacity // self.page_bytes, self.size // self.page_bytes))
         elif self.fault in ("allgone", "other_drive"):
             self.now[:] = 0
             changed |= set(range(self.size // self.page_bytes))

@@ -50,7 +50,7 @@ def _observable(of: "Tried") -> bool:
 
 
 def _is_found(of: "Tried") -> bool:
-    return of.exit_code == 11 and bool(of.compared.found or of.events)
+    return of.exit_code in ((11, 12) if of.events else (11,)) and bool(of.compared.found or of.events)
 
 
 def _of_fault(of: "list[Tried]") -> Figure:
