@@ -13,6 +13,12 @@ from ssdrig.report import screen
 from ssdrig.run import run
 
 
+@pytest.fixture(autouse=True)
+def wide(monkeypatch):
+    """A terminal that holds the whole table."""
+    monkeypatch.setenv("COLUMNS", "200")
+
+
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory):
     base = tmp_path_factory.mktemp("ended")
@@ -45,8 +51,8 @@ def test_a_row_for_each_step_and_window_with_the_figures_of_the_report(folders):
 def test_a_row_for_each_point_of_the_rounds_that_stand_for_it(folders):
     """The writes of 4 KiB fall from 100 to 50; of the last five rounds the mean is 70."""
     lines, _ = screen.ended(folders["grid"])
-    assert row(lines, "rounds/point read=0 block=4KiB")[1] == "70.0"
-    assert row(lines, "rounds/point read=100 block=64KiB")[:2] == ["10.0", "3\u202f000"]
+    assert row(lines, "rounds/point read=0 block=4KiB")[1] == "70.0 ✕"
+    assert row(lines, "rounds/point read=100 block=64KiB")[:2] == ["10.0", "3\u202f000 ✕"]
     assert "  rounds, iops read=0 block=4KiB: STEADY STATE NOT ACHIEVED" in lines
     assert any("not run: rounds/point read=100 block=512B and 1 more" in line for line in lines)
 
