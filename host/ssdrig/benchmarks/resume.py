@@ -128,7 +128,8 @@ def carry_out(acts, book: journal.Journal, drive: VirtualDrive, jobs: int, momen
         drive.format(stage.t_ns)
         return {"method": "format", "ok": True}
 
-    bench: Any = SimpleNamespace(drive=DRIVE, check=lambda: None, purge=purge, fio_target="nbd+unix:///?socket=model")
+    target = {"fio_target": "nbd+unix:///?socket=model", "remember": lambda offsets: None}
+    bench: Any = SimpleNamespace(drive=DRIVE, check=lambda: None, purge=purge, **target)
     none = {name: lambda *said: None for name in ("begin", "act", "act_done")}
     live: Any = SimpleNamespace(poll_smart=poll, **none)
     stop: Any = SimpleNamespace(check=lambda: None, second_raises=contextlib.nullcontext, asked=lambda: False)
