@@ -161,7 +161,7 @@ def test_a_rail_whose_scale_is_none_is_left_out(key, value, rails):
     assert len(decoded([row(wire.HELLO, 0, hello(**{key: value}))]).boots[0].rails) == rails
 
 
-@pytest.mark.parametrize(("protocol", "read"), [(0, False), (1, True), (2, True), (3, False), (None, False)])
+@pytest.mark.parametrize(("protocol", "read"), [(0, False), (1, True), (2, False), (None, False)])
 def test_protocols_that_are_read(protocol, read):
     found = decoded([row(wire.HELLO, 4, stream.hello(boot=9, protocol=protocol)), row(wire.HELLO, 5, stream.hello(9))])
     assert found.boots[0].boot == 9 and found.boots[0].hello_frame == (0 if read else 1)

@@ -207,23 +207,3 @@ def test_owner_of_the_folder(tmp_path, monkeypatch):
             patched.setattr(os, "lstat", lambda path, seen=seen: seen)
             patched.setattr(os, "geteuid", lambda me=me: me)
             assert lock._not_safe("x") == ("" if safe else f"belongs to user {user}")
-
-
-@pytest.mark.parametrize(
-    "line, held",
-    [
-        ("1: FLOCK  ADVISORY  WRITE 512 {} 0 EOF", True),
-        ("1: FLOCK  ADVISORY  WRITE 512 {}", True),
-        ("1: POSIX  ADVISORY  WRITE 512 {} 0 EOF", False),
-        ("1: FLOCK  ADVISORY  WRITE 512 00:00:1 0 EOF", False),
-        ("1: FLOCK ADVISORY WRITE 512", False),
-        ("", False),
-    ],
-)
-def test_a_line_of_proc_locks(tmp_path, monkeypatch, line, held):
-    seen = os.lstat(tmp_path)
-    where = f"{os.major(seen.st_dev):02x}:{os.minor(seen.st_dev):02x}:{seen.st_ino}"
-    monkeypatch.setattr(lock.sysfs, "lines", lambda path: ["0: odd", line.format(where)])
-    said = lock._holder_of_another_user(str(tmp_path))
-    assert said == ("another ssdrig, process 512," if held else None)
-    assert lock._holder_of_another_user(str(tmp_path / "gone")) is None

@@ -162,7 +162,7 @@ def test_a_clone_of_another_is_used_as_it_is_or_refused_in_one_line(monkeypatch,
     with tempfile.TemporaryDirectory(dir="/var/tmp") as name:
         folder = Path(name)
         (folder / ".setup").mkdir()
-        for attribute, path in {"ROOT": folder, "SETUP": folder / ".setup"}.items():
+        for attribute, path in {"ROOT": folder, "SETUP": folder / ".setup", "PYTHON": folder / "none"}.items():
             monkeypatch.setattr(provision, attribute, path)
         monkeypatch.setattr(provision, "missing", lambda command: [needs.PROGRAMS[0]] if command == "run" else [])
         monkeypatch.setattr(os, "access", lambda *_: False)

@@ -348,7 +348,8 @@ def test_a_real_drive_is_written_only_where_the_guard_holds_it(tmp_path, monkeyp
         if serial != drive.serial:
             raise UnsafeTarget("its serial", serial, "give it")
         held.append(True)
-        yield SimpleNamespace(check=lambda: drive, path=str(path))
+        named = contextlib.nullcontext(SimpleNamespace(name="sdz"))
+        yield SimpleNamespace(check=lambda: drive, path=str(path), named=lambda: named)
         assert path.read_bytes()[:4096] != bytes(4096)  # all is written when the guard lets go
         held.pop()
 

@@ -85,4 +85,5 @@ def expected_noise(rail: dict) -> float | None:
 def coverage(rail: dict) -> float:
     """How much of the time a rail's conversions look at the current (0 to 1); the rest of each set is the voltage's
     and the temperature's. NaN where the hello does not say."""
-    return min((rail.get("shunt_ns") or math.nan) / rail["conversion_ns"], 1.0)
+    seen_ns = rail.get("shunt_ns")
+    return min(1.0, seen_ns / rail["conversion_ns"]) if seen_ns else math.nan
