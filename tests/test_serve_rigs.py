@@ -69,7 +69,7 @@ def test_a_rig_is_what_its_latest_run_and_its_certificate_say(root):
     assert one["certificate"] is None and "rig doctor" in one["why"] and one["unknown"] is None
     runs = {run["run"]: run for run in one["runs"]}
     assert runs["a"]["samples_lost"] == 3 and runs["a"]["closure_percent"] is None and runs["a"]["says"] == []
-    assert runs["b"]["says"] == ["rig.lost: why silent for 2 s <b>"] and runs["b"]["samples"] is None
+    assert runs["b"]["says"] == ["rig lost: why silent for 2 s <b>"] and runs["b"]["samples"] is None
     assert found["SIMULATED two"]["rails"] == [] and "SIMULATED" in found["SIMULATED two"]["why"]
 
 

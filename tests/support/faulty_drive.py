@@ -242,6 +242,7 @@ class Drive:
             of = self.pages.get(page)
             if of and all(each.end is not None for each in of):  # who has read it knows which was the last
                 of[-1].begin = max(of[-1].begin, self.tick)
+                of[-1].end = max(of[-1].end, of[-1].begin + 1)
         watched = self.pending or self.bad or self.twice
         for page in range(offset // self.page_bytes, -(-(offset + length) // self.page_bytes)) if watched else ():
             self._noticed(page)
