@@ -69,8 +69,10 @@ def test_wear(tmp_path, capsys):
     saved = Path(__file__).parent / "data/smartctl"
     (tmp_path / "one.json").write_text(json.dumps(NVME))
     for folder in (tmp_path, saved):
-        for each in printed(capsys, "wear", "--smartctl", folder):
-            checked("wear", each)
+        documents = printed(capsys, "wear", "--smartctl", folder)
+        assert documents
+        for document in documents:
+            checked("wear", document)
 
 
 def properties(of: dict, *path: str) -> dict:

@@ -2,8 +2,8 @@
 written so far is in its Report, which outlives it; `left` says what of that is still there.
 
 A client writes records 1, 2, 3, …, one after the other, each with contents that follow from its number. It reports that
-it begins one, then that the file system, or SQLite, has acknowledged it. Linux only; standard library only, for the
-process that mounts (mounts.py) starts one of each on each file system."""
+it begins one, then that the file system, or SQLite, has acknowledged it. Linux only; few imports, for the process
+that mounts (mounts.py) starts one of each on each file system."""
 
 import contextlib
 import hashlib
@@ -12,7 +12,10 @@ import sqlite3
 import struct
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple
+
+from ssdrig.files import fsync_folder
 
 APPENDS, WAL, ROLLBACK = "appends", "sqlite-wal", "sqlite-rollback"
 HEAD = struct.Struct("<4sIII")  # MAGIC, session, record, bytes of the body
@@ -85,8 +88,8 @@ def write(client: str, folder: str, session: int, report: Report, pause: Callabl
     for record in range(1, MOST_RECORDS + 1):
         if record == 1:
             next(writer)
-            sync(folder)
-            sync(os.path.dirname(folder))
+            fsync_folder(Path(folder))
+            fsync_folder(Path(folder).parent)
         report.begins(record)
         writer.send(record)
         report.acknowledged(record)
@@ -124,7 +127,7 @@ def _append(folder: str, session: int):
             else:
                 os.fdatasync(file)
             if (record - 1) % RECORDS_OF_FILE == 0:
-                sync(folder)
+                fsync_folder(Path(folder))
             record = yield
     finally:
         if file >= 0:
@@ -208,12 +211,3 @@ def ranges(numbers: list[int]) -> list[list[int]]:
         else:
             out.append([number, number])
     return out
-
-
-def sync(folder: str) -> None:
-    """Make durable which names a folder has."""
-    opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(opened)
-    finally:
-        os.close(opened)

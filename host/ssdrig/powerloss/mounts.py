@@ -20,9 +20,11 @@ import subprocess
 import sys
 import tempfile
 import time
+from pathlib import Path
 from typing import Any, NoReturn
 
 from ssdrig import prctl
+from ssdrig.files import fsync_folder
 from ssdrig.powerloss import clients
 from ssdrig.powerloss.filesystems import KINDS
 
@@ -154,7 +156,7 @@ class Mounts:
                 if name.isdecimal() and name != keep:
                     shutil.rmtree(os.path.join(part.folder, name))
             os.mkdir(os.path.join(part.folder, str(session)))
-            clients.sync(part.folder)
+            fsync_folder(Path(part.folder))
         for part in self._parts.values():
             for client in clients.NAMES:
                 folder = os.path.join(part.folder, str(session), client)
