@@ -15,7 +15,7 @@ import circuit
 import draw  # noqa: F401
 import export
 
-from ssdrig.errors import ToolMissing
+from ssdrig.base.errors import ToolMissing
 
 README = (HARDWARE / "README.md").read_text()
 NETS = export.connections((BOARD / "ssdrig.net").read_text())

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ssdrig.errors import UsageError
+from ssdrig.base.errors import UsageError
 from ssdrig.plan import grammar
 
 HEAD = 'schema = 1\nname = "x"\ntitle = "X"\nsource = "none"\nabout = "A test."\n'

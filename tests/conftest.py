@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[1]
 HOST = str(ROOT / "host")
 sys.path.insert(0, HOST)
 
-from ssdrig.child_cpu import cpu_s
+from ssdrig.base.child_cpu import cpu_s
 
 LIMIT_S, SLOW_LIMIT_S = 120, 600  # of CPU time
 WALL_S = 3000  # a test may take by the clock on the wall, while it works:
@@ -99,8 +99,8 @@ def process_as_it_was():
 
 @pytest.fixture(autouse=True)
 def own_state(process_as_it_was, tmp_path_factory, monkeypatch):
-    """No test sees what another one, or this machine's user, has left of benches (ssdrig.latch), drives watched, runs
-    indexed (ssdrig.archive), tables and units."""
+    """No test sees what another one, or this machine's user, has left of benches (ssdrig.base.latch), drives watched,
+    runs indexed, tables and units."""
     top = tmp_path_factory.getbasetemp()
     monkeypatch.setenv("XDG_STATE_HOME", str(top / f"state-{uuid.uuid4().hex}"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(top / "cache"))
@@ -111,7 +111,7 @@ def own_state(process_as_it_was, tmp_path_factory, monkeypatch):
 @pytest.fixture
 def micropython() -> list[str]:
     """The argv prefix that runs MicroPython; skips the test where there is none."""
-    from ssdrig.errors import ToolMissing
+    from ssdrig.base.errors import ToolMissing
     from ssdrig.setup import micropython
 
     try:
@@ -126,7 +126,7 @@ def integers(monkeypatch) -> str:
     "63-bit". Allocation is where they differ: what 31 bits hold needs none, and 63 bits hold more."""
     import micropython32
 
-    from ssdrig.errors import ToolMissing
+    from ssdrig.base.errors import ToolMissing
 
     try:
         monkeypatch.setenv("SSDRIG_MICROPYTHON", micropython32.command())
@@ -248,9 +248,9 @@ def pytest_sessionfinish(session):
 
 
 def compiled_since(utc_s: float) -> bool:
-    """Whether the virtual drive's machine code is being made, or was since then (ssdrig.virtual.kernels). That happens
+    """Whether the virtual drive's machine code is being made, or was since then (ssdrig.base.kernels). That happens
     once on a fresh clone, in the test that needs it first; the others wait for it."""
-    for path in (ROOT / "host/ssdrig/virtual/__pycache__").glob("kernels-*/*"):
+    for path in (ROOT / "host/ssdrig/__pycache__").glob("kernels-*/*"):
         if path.suffix == ".compiled" and path.stat().st_mtime >= utc_s:
             return True
         if path.name == "lock":

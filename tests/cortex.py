@@ -11,7 +11,7 @@ from pathlib import Path
 
 import emulated
 
-from ssdrig import prctl
+from ssdrig.base import prctl
 
 MACHINE = "mps2-an385"
 FIRST_BLOCK = 0x21000000  # of the machine's 16 MB RAM beside that of the program

@@ -14,7 +14,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from ssdrig import wire
+from ssdrig.meter import wire
 from ssdrig.setup import micropython, provision
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -14,9 +14,10 @@ from pathlib import Path
 from drives import a_drive
 from killed_runs import DRIVE, PLAN, killed, smart, wrote
 
-from ssdrig import cli, journal, parts
+from ssdrig import cli
 from ssdrig.drive.target import inventory
 from ssdrig.run import cutting, prepare, resume
+from ssdrig.runs import journal, parts
 
 TARGET = "nbd+unix:///?socket=/nowhere/typed"
 TYPED = {"target": TARGET, "power_off": "typed off", "power_on": "typed on"}
@@ -68,7 +69,7 @@ def folder_of(shape: str, root: Path) -> Path:
 
 def review_of(root: Path) -> Path:
     """A review of one plan, with a run in it."""
-    from ssdrig import review_folder
+    from ssdrig.reading import review_folder
 
     plans = [{"name": "consistency", "plan": "consistency", "variant": "quick", "sets": {}, "seed": 1, "why": None}]
     options = {"virtual": "sata-tlc", "capacity": "256MiB", "raw_nand": None, "purge": None, "seed": 1}
@@ -237,7 +238,7 @@ def words_of(rng: random.Random, shape: str, run: Path, out: Path) -> list[str]:
 @contextlib.contextmanager
 def stubbed(monkeypatch, found: list):
     """Benches that are not started: what they would have been given is compared with what was typed."""
-    from ssdrig import bench
+    from ssdrig.run import bench
     from ssdrig.virtual import bench as virtual_bench
 
     def server(drive):

@@ -6,8 +6,8 @@ import os
 import shutil
 from pathlib import Path
 
-from ssdrig import journal, rigbin, rigrecords
-from ssdrig.integrity import sealed
+from ssdrig.runs import journal, rigbin, rigrecords
+from ssdrig.runs.integrity import sealed
 
 TORN_BYTES = 20
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ssdrig import journal
+from ssdrig.runs import journal
 
 HEADER = {
     "method": {"name": "consistency"},

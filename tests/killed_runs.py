@@ -7,9 +7,9 @@ import time
 import pytest
 from small_plans import FILLED, HEAD
 
-from ssdrig import journal
-from ssdrig.arguments import Parser
+from ssdrig.base.arguments import Parser
 from ssdrig.run import prepare, resume
+from ssdrig.runs import journal
 
 PLAN = (
     HEAD

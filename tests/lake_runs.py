@@ -5,7 +5,7 @@ from pathlib import Path
 
 import synthetic_run
 
-from ssdrig.lake import place, read, write
+from ssdrig.publish.lake import place, read, write
 
 IOPS = [4000] * 3 + [2000] * 3
 WATTS = ((-100.0, 4.0), (0.0, 2.5), (3.5, 3.25))

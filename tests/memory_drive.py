@@ -4,8 +4,8 @@ import errno
 
 import numpy as np
 
+from ssdrig.blockio.slots import Slots
 from ssdrig.powerloss.history import BLANK, FLUSH, TRIM, WRITE
-from ssdrig.powerloss.slots import Slots
 
 
 class MemoryDrive:

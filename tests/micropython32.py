@@ -5,7 +5,7 @@ import fcntl
 import platform
 import shlex
 
-from ssdrig.errors import ToolMissing
+from ssdrig.base.errors import ToolMissing
 from ssdrig.setup import micropython
 
 FOLDER = micropython.PRIVATE.with_name("micropython-32")

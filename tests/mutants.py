@@ -78,18 +78,18 @@ AREAS = {
     ),
     "plateaus": (
         [
-            *("host/ssdrig/rules/plateaus.py", "host/ssdrig/load/fiofine.py"),
-            *("host/ssdrig/analysis/cache_recovery.py", "host/ssdrig/analysis/filling.py"),
+            *("host/ssdrig/plan/rules/plateaus.py", "host/ssdrig/load/fiofine.py"),
+            *("host/ssdrig/reading/cache_recovery.py", "host/ssdrig/reading/filling.py"),
         ],
         "test_slc_cache test_slc_run test_review_says",
     ),
     "windows": (
-        ["host/ssdrig/rules/windows.py"],
+        ["host/ssdrig/plan/rules/windows.py"],
         "test_steady test_rules_ends test_window_figures test_window_wa test_figures test_report_windows",
     ),
     "analysis": (
         [
-            *("host/ssdrig/analysis/*.py", "host/ssdrig/rules/*.py"),
+            *("host/ssdrig/reading/*.py", "host/ssdrig/plan/rules/*.py"),
             *(f"host/ssdrig/load/{name}.py" for name in ("fiolog", "fioseconds", "fiostatus")),
         ],
         "test_steady test_window_figures test_analysis_smart test_analysis_load test_analysis_power"
@@ -98,7 +98,10 @@ AREAS = {
         " test_set_up test_own_report test_sleep_states test_quiet test_minutes test_verdict test_table test_damage",
     ),
     "lake": (
-        [f"host/ssdrig/lake/{name}.py" for name in ("schema", "rows", "seconds", "sampling", "read", "write", "place")],
+        [
+            f"host/ssdrig/publish/lake/{name}.py"
+            for name in ("schema", "rows", "seconds", "sampling", "read", "write", "place")
+        ],
         "test_lake_schema test_lake_rows test_lake_labels test_lake_seconds test_lake",
     ),
     "tail": (["host/ssdrig/serve/tail.py"], "test_browser_tail"),

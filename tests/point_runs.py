@@ -7,8 +7,8 @@ import pytest
 import synthetic_run
 from fake_influx import parse_line
 
-from ssdrig.influx import points
 from ssdrig.load import fiotext
+from ssdrig.publish.influx import points
 
 IOPS = [9000, 8000, 0, 0, 3000, 2500, 2500, 2600, 2400, 2500, 2500, 2500]
 POINTS = "points.lp"

@@ -3,10 +3,11 @@ each page may hold. For tests."""
 
 import numpy as np
 
-from ssdrig.virtual.device import nbd, store
+from ssdrig.blockio import nbd_protocol
+from ssdrig.virtual.device import store
 from ssdrig.virtual.device.device import Device
-from ssdrig.virtual.feed import BINS
 from ssdrig.virtual.flash.drive import VirtualDrive
+from ssdrig.virtual.flash.feed import BINS
 
 CAPACITY_BYTES = 256 << 20
 PAGE = store.PAGE_BYTES
@@ -34,30 +35,36 @@ class Host:
 
     def submit(self, *commands) -> list[int]:
         """One packet, as it would come in one read of the socket. Returns when each is completed, ns."""
-        batch, data = np.zeros((len(commands), nbd.COLUMNS), np.int64), []
+        batch, data = np.zeros((len(commands), nbd_protocol.COLUMNS), np.int64), []
         for row, (op, page, pages, flags) in zip(batch, commands):
             for at in range(page, page + pages):
                 self.base.setdefault(at, self.page(at))
             content = b""
-            if op == nbd.WRITE:
+            if op == nbd_protocol.WRITE:
                 self.number += 1
                 content = self.number.to_bytes(4, "little") * (pages * PAGE // 4)
-            row[[nbd.OP, nbd.FLAGS, nbd.OFFSET, nbd.LENGTH, nbd.AT]] = (
+            row[[nbd_protocol.OP, nbd_protocol.FLAGS, nbd_protocol.OFFSET, nbd_protocol.LENGTH, nbd_protocol.AT]] = (
                 *(op, flags, page * PAGE, pages * PAGE),
                 sum(map(len, data)),
             )
             data.append(content)
         self.device.execute(np.frombuffer(b"".join(data) or b"\0", np.uint8), batch, len(batch), self.now_ns)
         for row, (op, page, pages, flags), content in zip(batch, commands, data):
-            written = {"op": op, "page": page, "pages": pages, "fua": bool(flags & nbd.FUA), "content": content[:PAGE]}
-            self.rows.append(written | {"came": self.now_ns, "done": int(row[nbd.DUE])})
-        return batch[:, nbd.DUE].tolist()
+            written = {
+                "op": op,
+                "page": page,
+                "pages": pages,
+                "fua": bool(flags & nbd_protocol.FUA),
+                "content": content[:PAGE],
+            }
+            self.rows.append(written | {"came": self.now_ns, "done": int(row[nbd_protocol.DUE])})
+        return batch[:, nbd_protocol.DUE].tolist()
 
     def write(self, page: int, pages: int = 1, fua: bool = False) -> int:
-        return self.submit((nbd.WRITE, page, pages, nbd.FUA if fua else 0))[0]
+        return self.submit((nbd_protocol.WRITE, page, pages, nbd_protocol.FUA if fua else 0))[0]
 
     def flush(self) -> int:
-        return self.submit((nbd.FLUSH, 0, 0, 0))[0]
+        return self.submit((nbd_protocol.FLUSH, 0, 0, 0))[0]
 
     def page(self, page: int) -> bytes:
         out = np.zeros(PAGE, np.uint8)
@@ -75,7 +82,11 @@ class Host:
         self.now_ns = ready_ns
         acknowledged = [row["done"] if row["done"] <= t_ns else NEVER for row in self.rows]
         flushed_ns = max(
-            (row["came"] for row, done in zip(self.rows, acknowledged) if row["op"] == nbd.FLUSH and done < NEVER),
+            (
+                row["came"]
+                for row, done in zip(self.rows, acknowledged)
+                if row["op"] == nbd_protocol.FLUSH and done < NEVER
+            ),
             default=-1,
         )
         judged = {}

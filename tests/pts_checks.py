@@ -8,10 +8,10 @@ import pytest
 import synthetic_plan
 from page_reader import value
 
+from ssdrig.base.words import clock
 from ssdrig.plan import shows
+from ssdrig.plan.kinds import load
 from ssdrig.report import plan_page, shown
-from ssdrig.steps import load
-from ssdrig.words import clock
 
 UNITS = {"ms": 1000.0}  # of a figure whose word is in µs
 DIGITS = 0.0052  # three digits

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from synthetic_pts import Put, Run, steady_load
 
-from ssdrig.analysis import table
-from ssdrig.rules import ends, steady
+from ssdrig.plan.rules import ends, steady
+from ssdrig.reading import table
 
 ROUNDS = 6  # the first is far off: the rule and all tables are of the last five
 FACTORS = (1.5, 1.0, 0.99, 1.015, 0.985, 1.01)
@@ -89,7 +89,7 @@ def figures(puts: list[Put]) -> dict[str, float | None]:
 
 
 def rule(values: list[float]) -> dict[str, float]:
-    """SNIA PTS 2.0.2, 2.1.24, by another way than rules/steady.py: numpy's own line."""
+    """SNIA PTS 2.0.2, 2.1.24, by another way than plan/rules/steady.py: numpy's own line."""
     y = np.array(values[-5:])
     m, b = np.polyfit(np.arange(1, 6), y, 1)
     percent = 100 / y.mean()

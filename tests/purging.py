@@ -9,9 +9,9 @@ import pytest
 from drives import a_drive
 from loop_device import loop_device
 
+from ssdrig.base.progress import Progress
 from ssdrig.drive.erase import purge
 from ssdrig.drive.target.inventory import Drive
-from ssdrig.progress import Progress
 
 SIZE = 4 << 20
 LOOP_BYTES = 16 << 20

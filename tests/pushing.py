@@ -8,8 +8,8 @@ import sys
 import time
 from pathlib import Path
 
-from ssdrig.influx import line_protocol as lp
-from ssdrig.influx import sender as influx
+from ssdrig.publish.influx import line_protocol as lp
+from ssdrig.publish.influx import sender as influx
 
 POWER = lp.read_schema()["power"]
 HOST = Path(__file__).resolve().parents[1] / "host"
@@ -65,7 +65,7 @@ def drain(s, tries=200):
 PUSHER = """
 import sys, time
 from pathlib import Path
-from ssdrig.influx import sender
+from ssdrig.publish.influx import sender
 die = sys.argv[3]
 if die == "after-204":
     sender.write_atomically = lambda *_, **__: (print("here", flush=True), time.sleep(60))

@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 import stream
 
-from ssdrig import journal, wire
+from ssdrig.meter import wire
 from ssdrig.rig.stream import Rig
+from ssdrig.runs import journal
 
 
 class FakeBoard(threading.Thread):

@@ -2,8 +2,7 @@
 
 import stream
 
-from ssdrig import wire
-from ssdrig.meter import samples
+from ssdrig.meter import samples, wire
 
 W = 25_600  # raw current of a watt at 5 V (25600 x 195.3125 uV = 5 V, 25600 x 7.8125 uA = 0.2 A)
 

@@ -6,7 +6,7 @@ from array import array
 
 import vipersource
 
-from ssdrig import wire
+from ssdrig.meter import wire
 
 WRAP = 1 << 30
 BASE_us = 7 * WRAP + 1_000_000  # board time

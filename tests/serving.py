@@ -12,9 +12,9 @@ import sys
 import pytest
 from zygote import Forked
 
-from ssdrig.errors import SsdrigError
+from ssdrig.base.errors import SsdrigError
+from ssdrig.blockio.nbd import NbdClient
 from ssdrig.virtual import adminclient, serve
-from ssdrig.virtual.nbdclient import NbdClient
 
 START_S = 1200  # a first start compiles
 PATIENCE_S = 1200  # for an answer: a starved server may get none of the processor for many seconds

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import synthetic_run
 
-from ssdrig import journal
 from ssdrig.load import fiolog, fiotext
+from ssdrig.runs import journal
 
 IDLE_S = 4
 FROM_1970_S = synthetic_run.UTC_RUN_NS / 1e9

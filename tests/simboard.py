@@ -18,11 +18,11 @@ from pathlib import Path
 import pytest
 from zygote import CABLE, Forked
 
-from ssdrig import wire
-from ssdrig.errors import ToolMissing
-from ssdrig.rig import command as rig_command
+from ssdrig.base.errors import ToolMissing
+from ssdrig.commands import rig as rig_command
+from ssdrig.meter import wire
 from ssdrig.setup import micropython
-from ssdrig.virtual import feed
+from ssdrig.virtual.flash import feed
 from ssdrig.virtual.rig import cable
 
 ROOT = Path(__file__).resolve().parents[1]

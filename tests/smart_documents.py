@@ -1,6 +1,6 @@
 """For tests of SMART points: documents of ATA and NVMe drives."""
 
-from ssdrig.influx import smart_points
+from ssdrig.publish.influx import smart_points
 
 
 def row(number, name, raw, value=100, worst=100, thresh=0, flags="-O--CK ", failed=""):

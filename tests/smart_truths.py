@@ -3,8 +3,8 @@
 import json
 from pathlib import Path
 
+from ssdrig.commands import wear as wear_command
 from ssdrig.drive.smart import counters
-from ssdrig.drive.wear import command as wear_command
 
 MIB, GIB, TB = 1 << 20, 1 << 30, 10**12
 PHISON, SMI, MICRON = "Phison Driven SSDs", "Silicon Motion based SSDs", "Crucial/Micron Client SSDs"

@@ -6,7 +6,8 @@ import struct
 
 import numpy as np
 
-from ssdrig import journal, rigbin, rigrecords, wire
+from ssdrig.meter import wire
+from ssdrig.runs import journal, rigbin, rigrecords
 
 CONVERSION_NS = 1_000_000
 CURRENT_LSB_PA, VBUS_LSB_NV = 7_812_500, 195_312.5

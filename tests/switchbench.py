@@ -5,7 +5,7 @@ import types
 
 import vipersource
 
-from ssdrig import wire
+from ssdrig.meter import wire
 
 WRAP = 1 << 30
 NOW_us = WRAP - 3_000_000  # ticks_us() wraps within most tests

@@ -3,7 +3,7 @@
 import json
 import struct
 
-from ssdrig import wire
+from ssdrig.meter import wire
 
 TWELVE = {
     "rail": 1,

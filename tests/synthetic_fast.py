@@ -4,7 +4,7 @@ import struct
 
 import numpy as np
 
-from ssdrig import wire
+from ssdrig.meter import wire
 
 FAST = {
     "rail": 0,

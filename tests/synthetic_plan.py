@@ -237,7 +237,7 @@ def steps(runs: Path, shows: str = STEP_SHOWS, **more) -> Path:
 def grid(runs: Path, falling: float = 0.0, rounds: int = 5, power: bool = True, **more) -> Path:
     """Rounds of 2 x 2 points: reads 3000 and 1000 IOPS at 1 W, writes 300 and 100 at 2 W, for 64 and 4 KiB; the writes
     fall by the part `falling` from round to round."""
-    from ssdrig.rules import ends
+    from ssdrig.plan.rules import ends
 
     w = Writer(runs, GRID, **more)
     seen: list[float] = []

@@ -13,8 +13,9 @@ import numpy as np
 import synthetic_fast
 import synthetic_fio
 
-from ssdrig import analysis, wire
-from ssdrig.analysis.figures import figures_of
+from ssdrig import reading
+from ssdrig.meter import wire
+from ssdrig.reading.figures import figures_of
 
 T_RUN_NS = 1_000_000_000_000  # CLOCK_MONOTONIC at the start of the run
 UTC_RUN_NS = 1_795_177_507_894_000_000
@@ -393,9 +394,9 @@ def seal(run: Path, events: list[dict]) -> None:
     (run / "events.jsonl").write_bytes(out)
 
 
-def run_of(folder: Path, iops=IOPS, zoom_s=12, **more) -> tuple[analysis.RunData, dict]:
+def run_of(folder: Path, iops=IOPS, zoom_s=12, **more) -> tuple[reading.RunData, dict]:
     """Such a run, read back, and its figures."""
-    data = analysis.load(write(folder, iops, zoom_s=zoom_s, **more))
+    data = reading.load(write(folder, iops, zoom_s=zoom_s, **more))
     return data, figures_of(data)
 
 

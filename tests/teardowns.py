@@ -9,15 +9,15 @@ import time
 from types import SimpleNamespace
 from unittest import mock
 
-from ssdrig import journal
-from ssdrig.bench import Bench
-from ssdrig.errors import RigError
+from ssdrig.base.errors import RigError
+from ssdrig.base.progress import Progress
 from ssdrig.load import fio as load
-from ssdrig.progress import Progress
 from ssdrig.rig import switch
 from ssdrig.rig.last_second import LastSecond
 from ssdrig.run import prepare, run
+from ssdrig.run.bench import Bench
 from ssdrig.run.teardown import Stop, Teardown
+from ssdrig.runs import journal
 from ssdrig.virtual.bench import PREFIX, VirtualBench
 
 SIZE = 64 << 20

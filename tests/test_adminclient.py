@@ -7,8 +7,8 @@ import threading
 import pytest
 from pages import PAGE_02H, PAGE_09H, PAGE_C0H
 
+from ssdrig.base.errors import DriveError
 from ssdrig.drive.smart import counters
-from ssdrig.errors import DriveError
 from ssdrig.virtual import adminclient
 
 

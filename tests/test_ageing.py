@@ -9,14 +9,15 @@ from nvmetcp_serving import host_of, number, refused
 from powercut_host import device
 from serving import forked, serving  # noqa: F401  fixture
 
-from ssdrig.errors import DriveError, UsageError
-from ssdrig.virtual.device import admin, kept, nbd
+from ssdrig.base.errors import DriveError, UsageError
+from ssdrig.blockio import nbd_protocol
+from ssdrig.blockio.nbd import NbdError
+from ssdrig.virtual.device import admin, kept
 from ssdrig.virtual.device.device import Device
 from ssdrig.virtual.device.truth import TruthFolder
 from ssdrig.virtual.flash import ageing, charge_loss, ftl, nand
 from ssdrig.virtual.flash.drive import VirtualDrive
 from ssdrig.virtual.flash.presets import PRESETS, SATA_TLC
-from ssdrig.virtual.nbdclient import NbdError
 from ssdrig.virtual.serve import storage
 
 READ, WRITE, FLUSH = 0, 1, 3
@@ -201,10 +202,10 @@ def test_a_block_that_is_being_collected_is_refreshed_too():
 
 def host(drive_device: Device, op: int, page: int, pages: int = 1, bytes_: int = 0) -> int:
     """The errno of one request."""
-    batch = np.zeros((1, nbd.COLUMNS), np.int64)
-    batch[0, [nbd.OP, nbd.OFFSET, nbd.LENGTH]] = op, page * 4096, bytes_ or pages * 4096
+    batch = np.zeros((1, nbd_protocol.COLUMNS), np.int64)
+    batch[0, [nbd_protocol.OP, nbd_protocol.OFFSET, nbd_protocol.LENGTH]] = op, page * 4096, bytes_ or pages * 4096
     drive_device.execute(np.zeros(64 * 4096, np.uint8), batch, 1, 2 * S)
-    return int(batch[0, nbd.ERROR])
+    return int(batch[0, nbd_protocol.ERROR])
 
 
 @pytest.mark.slow
@@ -232,7 +233,7 @@ def test_a_page_that_is_lost_fails_and_counts_until_all_of_it_is_written(tmp_pat
     assert int.from_bytes(page[64:72], "little") == health["soft_ecc_errors"]
     assert host(again, WRITE, bad[0], bytes_=512) == 0 and host(again, READ, bad[0]) == 5
     assert host(again, WRITE, bad[0]) == 0 and host(again, READ, bad[0]) == 0
-    assert host(again, nbd.TRIM, bad[1]) == 0 and host(again, READ, bad[1]) == 0
+    assert host(again, nbd_protocol.TRIM, bad[1]) == 0 and host(again, READ, bad[1]) == 0
     kept.save(again, tmp_path / "drive")
     again.close()
     third = kept_device(tmp_path / "drive")

@@ -9,9 +9,10 @@ import pytest
 import synthetic_run
 from synthetic_run import IOPS, WINDOW, run_of, whole
 
-from ssdrig import analysis, journal
-from ssdrig.analysis.figures import figures_of
-from ssdrig.errors import JournalError
+from ssdrig import reading
+from ssdrig.base.errors import JournalError
+from ssdrig.reading.figures import figures_of
+from ssdrig.runs import journal
 
 BLOCK = 4096
 
@@ -150,7 +151,7 @@ def test_events_are_on_the_axis(tmp_path):
     for t_s, more in ((7.5, {"kind": "rig.lost", "why": "unplugged"}), (9.0, {"kind": "note", "text": "fan on"})):
         events.insert(-1, {"t_ns": first + int(t_s * 1e9), **more})
     synthetic_run.seal(run, events)
-    data = analysis.load(run)
+    data = reading.load(run)
     assert (7.5, "rig lost") in data.marks and (9.0, "fan on") in data.marks and (12.0, "window starts") in data.marks
     assert (7.5, "rig lost: unplugged") in data.log
     polls = [p for p in data.polls if p[2] == "poll"]
@@ -172,7 +173,7 @@ def test_a_poll_has_the_reason_that_its_event_says(tmp_path):
         document = json.loads(path.read_text())
         if document["reason"] == "after":
             path.write_text(json.dumps({**document, "t_start_ns": late[1] - 500_000_000, "t_end_ns": late[1]}))
-    assert [p[2] for p in sorted(analysis.load(run).polls) if p[0] > 31] == ["poll", "after"]
+    assert [p[2] for p in sorted(reading.load(run).polls) if p[0] > 31] == ["poll", "after"]
 
 
 # ---- what is missing
@@ -196,7 +197,7 @@ def test_a_died_run_gives_what_is_there(tmp_path):
         path.unlink()
     rig = (run / "rig.bin").read_bytes()
     (run / "rig.bin").write_bytes(rig[: len(rig) * 2 // 3 + 5])
-    data = analysis.load(run)
+    data = reading.load(run)
     f = figures_of(data)
     assert f["state"] == "died" and "its last event is smart.end" in f["why"]
     assert f["iops_mean"] == pytest.approx(statistics.mean(WINDOW))
@@ -215,7 +216,7 @@ def test_a_run_without_load_or_power(tmp_path):
     run = synthetic_run.write(tmp_path, IOPS, state=None, power=False)
     for path in (run / "fio" / "load").iterdir():
         path.unlink()
-    f = figures_of(analysis.load(run))
+    f = figures_of(reading.load(run))
     assert f["state"] == "died" and f["tested_bytes"] == synthetic_run.TESTED_BYTES and f["fill_MBps"] is not None
     assert [
         f[k]
@@ -237,7 +238,7 @@ def test_a_run_without_load_or_power(tmp_path):
 def test_a_smart_file_that_cannot_be_read_is_said(tmp_path):
     run = synthetic_run.write(tmp_path, IOPS)
     (run / "smart" / "003.json").write_text('{"n": 3')
-    data = analysis.load(run)
+    data = reading.load(run)
     assert len(data.snapshots) == len(list((run / "smart").glob("*.json"))) - 1
     assert any("003.json cannot be read" in n for n in figures_of(data)["notes"])
 
@@ -249,7 +250,7 @@ def test_a_counter_that_went_back_gives_no_write_amplification(tmp_path):
     page = bytearray.fromhex(document["log_c0h"])
     page[:16] = (1).to_bytes(16, "little")
     last.write_text(json.dumps({**document, "log_c0h": page.hex()}))
-    f = figures_of(analysis.load(run))
+    f = figures_of(reading.load(run))
     assert f["wa"] is None and any("NAND counter went back" in n for n in f["notes"])
 
 
@@ -258,7 +259,7 @@ def test_a_run_that_is_still_written_is_running(tmp_path):
     lock = os.open(run / "lock", os.O_RDWR)
     fcntl.flock(lock, fcntl.LOCK_EX)
     try:
-        f = figures_of(analysis.load(run))
+        f = figures_of(reading.load(run))
     finally:
         os.close(lock)
     assert (f["state"], f["why"]) == ("running", None)
@@ -270,12 +271,12 @@ def test_another_schema_is_refused(tmp_path, schema):
     header = json.loads((run / "run.json").read_text())
     (run / "run.json").write_text(json.dumps({**header, "schema": schema}))
     with pytest.raises(JournalError, match="schema"):
-        analysis.load(run)
+        reading.load(run)
 
 
 def test_no_run_folder_is_refused(tmp_path):
     with pytest.raises(JournalError):
-        analysis.load(tmp_path / "nothing")
+        reading.load(tmp_path / "nothing")
 
 
 def test_the_axis_begins_at_the_first_io(tmp_path):

@@ -7,15 +7,15 @@ import numpy as np
 import pytest
 import synthetic_run
 
-from ssdrig import analysis
-from ssdrig.analysis import RunData, why_ended
-from ssdrig.analysis.events import load_events
-from ssdrig.analysis.power import _count
-from ssdrig.analysis.rundata import Rail
-from ssdrig.analysis.smart import _shares, window_wa
+from ssdrig import reading
+from ssdrig.base.errors import TO_ITS_END, PowerCut
 from ssdrig.drive.wear import wa
-from ssdrig.errors import TO_ITS_END, PowerCut
-from ssdrig.rules.windows import Window
+from ssdrig.plan.rules.windows import Window
+from ssdrig.reading import RunData, why_ended
+from ssdrig.reading.events import load_events
+from ssdrig.reading.power import _count
+from ssdrig.reading.rundata import Rail
+from ssdrig.reading.smart import _shares, window_wa
 from ssdrig.serve import said
 
 SECOND = 10**9
@@ -239,7 +239,7 @@ def test_the_polls_when_settled_give_their_own_figure(tmp_path):
         late = {key: document[key] + (n - 80) * 10**9 for key in ("t_start_ns", "t_end_ns")}
         text = json.dumps({**document, **late, "n": n, "reason": "settled", "log_c0h": page.hex()})
         (written / "smart" / f"{n:03d}.json").write_text(text)
-    data = analysis.load(written)
+    data = reading.load(written)
     assert data.wa_settled.value > data.wa_value[-1] + 0.1
     flagged = [note for note in data.notes if note.startswith("wa_settled: ")]
     found = wa.settled(

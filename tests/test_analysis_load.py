@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from test_analysis_events import SECOND, event, run
 
-from ssdrig import analysis
-from ssdrig.analysis import window_figures
-from ssdrig.analysis.fio import _load_lat, load_fio
-from ssdrig.errors import LoadError
+from ssdrig import reading
+from ssdrig.base.errors import LoadError
 from ssdrig.load import fiolog, fioseconds
 from ssdrig.load.fiotext import plat_ns
-from ssdrig.rules import windows
+from ssdrig.plan.rules import windows
+from ssdrig.reading import window_figures
+from ssdrig.reading.fio import _load_lat, load_fio
 
 
 def seconds(iops, *, begin_s=5.0, lat_ns=1000, p99_ns=2000, **more) -> fioseconds.Seconds:
@@ -198,7 +198,7 @@ def test_the_dilation_of_a_run(tmp_path, said, k):
     header = {"schema": 1, "run": "r", "started": {"t_ns": 5, "utc_ns": 0}, "drive": said, "method": {}, "rig": None}
     (tmp_path / "run.json").write_text(json.dumps(header))
     (tmp_path / "events.jsonl").write_bytes(b"")
-    data = analysis.load(tmp_path)
+    data = reading.load(tmp_path)
     assert data.k == k and data.state == "died" and data.t0_ns is None
     assert data.notes[0] == "events.jsonl: has no event" and data.log == data.marks == []
 

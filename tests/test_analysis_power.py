@@ -7,10 +7,10 @@ import pytest
 from test_analysis_events import SECOND, event, run
 from test_window_figures import FACTS, exactly
 
-from ssdrig.analysis import power as part
-from ssdrig.errors import RigError
+from ssdrig.base.errors import RigError
 from ssdrig.meter import rails, reduced, uncertainty
 from ssdrig.meter.power import Closure, Gaps
+from ssdrig.reading import power as part
 
 
 def closure(**more) -> Closure:

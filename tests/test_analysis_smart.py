@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from test_analysis_events import SECOND, polled, run
 
-from ssdrig.analysis.smart import _shares, load_smart, window_wa
 from ssdrig.drive.smart import counters
-from ssdrig.rules.windows import Window
+from ssdrig.plan.rules.windows import Window
+from ssdrig.reading.smart import _shares, load_smart, window_wa
 
 GB = 10**9
 

@@ -6,8 +6,9 @@ import os
 import pytest
 import synthetic_run
 
-from ssdrig import annotations, cli, integrity
-from ssdrig.errors import JournalError, UsageError
+from ssdrig import cli
+from ssdrig.base.errors import JournalError, UsageError
+from ssdrig.runs import annotations, integrity
 
 
 @pytest.fixture(scope="module")

@@ -14,11 +14,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from json_documents import checked
 
-from ssdrig import cli, journal
-from ssdrig.archive import command, labels, one_run, search
-from ssdrig.archive import index as archive_index
-from ssdrig.archive.index import Index
-from ssdrig.errors import JournalError, UsageError
+from ssdrig import cli
+from ssdrig.base.errors import JournalError, UsageError
+from ssdrig.commands import runs
+from ssdrig.reading import index as archive_index
+from ssdrig.reading import one_run, search
+from ssdrig.reading.index import Index
+from ssdrig.runs import journal, labels
 
 HEADER = {
     "schema": 1,
@@ -114,7 +116,7 @@ def test_a_run_is_running_while_its_journal_is_open_and_a_part_goes_on_with_it(r
     settled(root / "d")
     index.refresh()
     assert names(index, "state:interrupted") == ["d"]
-    from ssdrig import parts
+    from ssdrig.runs import parts
 
     part = parts.begin(root / "d", {**HEADER, "run": "d", "resumed": {"part": 2}})
     index.refresh()
@@ -230,7 +232,7 @@ def test_what_leads_out_of_the_archive_is_not_in_it(root, tmp_path):
 def test_a_figure_of_a_run_that_is_not_to_be_trusted_is_marked():
     of = one_run.headline_of_none("") | {"iops_mean": 9000.0, "power_mean_W": 1.5, "wa": 2.0, "window": "w"}
     for bad, marks in (({}, 0), ({"host": "bad"}, 3), ({"gaps": "bad"}, 1), ({"gaps": "unknown"}, 0), (None, 0)):
-        assert command.figures_words(of | {"trust": bad}).count("✕") == marks
+        assert runs.figures_words(of | {"trust": bad}).count("✕") == marks
 
 
 PASSED = {"passed": True, "drive_writes": 2.1, "past_spare": True}
@@ -260,7 +262,7 @@ def test_a_run_says_at_how_many_drive_writes_it_was_steady(tmp_path, capsys, fou
     assert checked("runs", json.loads(capsys.readouterr().out))["figures"]["steady"] == steady
     assert cli.main(["runs", str(tmp_path / "runs")]) == 0
     text = capsys.readouterr().out
-    assert bool(command.steady_words(steady)) == (steady is not None) and command.steady_words(steady) in text
+    assert bool(runs.steady_words(steady)) == (steady is not None) and runs.steady_words(steady) in text
     assert (steady or {}).get("drive_writes") is None or f"{steady['drive_writes']:.2f} drive writes" in text
 
 
@@ -426,6 +428,6 @@ def test_figures_are_worked_out_on_demand_and_a_report_believes_the_folder_still
     (row,) = map(json.loads, capsys.readouterr().out.splitlines())
     assert row["figures"]["iops_mean"] == pytest.approx(400) and row["figures"]["why"] is None
     labels.change(run, add=["x"])
-    from ssdrig import integrity
+    from ssdrig.runs import integrity
 
     assert integrity.damage(run) == []

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from test_archive import make
 
-from ssdrig.archive import index as archive_index
-from ssdrig.archive.index import Index
+from ssdrig.reading import index as archive_index
+from ssdrig.reading.index import Index
 
 
 @pytest.fixture

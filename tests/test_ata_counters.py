@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from no_tables import no_table_of_the_user  # noqa: F401  autouse
 
-from ssdrig import words
+from ssdrig.base import words
+from ssdrig.base.errors import UsageError
 from ssdrig.drive.smart import counters
-from ssdrig.errors import UsageError
 
 
 @pytest.mark.parametrize("family, attributes, host, host_unit, nand, nand_unit", FAMILIES)

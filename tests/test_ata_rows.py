@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from ssdrig.base.errors import UsageError
 from ssdrig.drive.smart import ata_table
 from ssdrig.drive.smart.ata_table import Entry, Rows
-from ssdrig.errors import UsageError
 
 SOME = Path("some.toml")
 NONE = frozenset()

@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from ssdrig import files
+from ssdrig.base import files
 
 
 def fails(monkeypatch, name, after=0):

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import synthetic_run
 
-from ssdrig import analysis
-from ssdrig.analysis import below_second, energy_parts, latency
-from ssdrig.analysis.figures import figures_of
+from ssdrig import reading
+from ssdrig.reading import below_second, energy_parts, latency
+from ssdrig.reading.figures import figures_of
 from ssdrig.report import csv_files, embed, pack, pack_samples, plates, still, views, words
 
 # 2 W, for 100 ms of each second 3 W, one sample of 9 W at 7.5 s; then 1 W
@@ -27,7 +27,7 @@ def run(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def loaded(run):
-    data = analysis.load(run)
+    data = reading.load(run)
     figures = figures_of(data)
     latency.place(data, figures)
     return data, figures
@@ -61,8 +61,8 @@ def test_the_samples_around_moments_are_kept(loaded):
 def test_a_mark_of_a_person_is_a_moment(run, tmp_path):
     import shutil
 
-    from ssdrig import annotations
-    from ssdrig.analysis import summary
+    from ssdrig.reading import summary
+    from ssdrig.runs import annotations
 
     own = shutil.copytree(run, tmp_path / "one")
     before, figures_before = summary.load(own)
@@ -74,7 +74,7 @@ def test_a_mark_of_a_person_is_a_moment(run, tmp_path):
 
 
 def test_all_samples_are_kept_when_asked_for(run, loaded):
-    data = analysis.load(run, samples=True)
+    data = reading.load(run, samples=True)
     (name, t, P), *more = data.moments
     assert name == "all" and not more and len(t) == data.watts_hist["all"].sum() == pytest.approx(20 * 1005, abs=2)
     assert (np.diff(t) > 0).all() and P.max() == pytest.approx(9, rel=1e-3)
@@ -137,9 +137,9 @@ def test_what_the_page_carries_of_the_samples_comes_back(loaded):
 
 
 def test_a_run_without_power_or_load_has_no_samples(tmp_path):
-    data = analysis.load(synthetic_run.write(tmp_path, [1000] * 5, zoom_s=2, power=False))
+    data = reading.load(synthetic_run.write(tmp_path, [1000] * 5, zoom_s=2, power=False))
     assert pack_samples.fine(data) is None and pack_samples.moments(data, 1) == [] and data.watts_hist == {}
-    assert below_second.moments(analysis.RunData({}, [], "died", None, 1)) == []
+    assert below_second.moments(reading.RunData({}, [], "died", None, 1)) == []
 
 
 # ---- plots that Python draws

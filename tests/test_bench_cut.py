@@ -14,9 +14,10 @@ from browser_serving import Serving
 from conftest import HOST
 from test_browser_page import chromium, open_page, text  # noqa: F401  fixture
 
-from ssdrig import analysis, journal
-from ssdrig.analysis.figures import figures_of
+from ssdrig import reading
 from ssdrig.drive.smart import counters
+from ssdrig.reading.figures import figures_of
+from ssdrig.runs import journal
 
 pytestmark = [pytest.mark.slow, pytest.mark.keeps_time]
 WORDS = ["run", "consistency", "--virtual", "sata-tlc", "--capacity", "256MiB", "--duration", "300", "--quiet"]
@@ -119,7 +120,7 @@ def test_it_is_held_and_ends_the_run(chromium, going):
     assert end["state"] == "interrupted" and end["why"].startswith(
         f"cut from the web in load: {back['off_s']:.2f} s without power"
     )
-    data = analysis.load(run)
+    data = reading.load(run)
     whole = json_documents.figures(figures_of(data))["windows"]["all"]
     assert (
         whole["t1_s"] <= data.axis_s(data.before_cut_ns())

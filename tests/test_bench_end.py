@@ -17,7 +17,7 @@ from urllib.parse import quote
 import pytest
 from conftest import HOST
 
-from ssdrig import journal
+from ssdrig.runs import journal
 
 ENV = os.environ | {"PYTHONPATH": str(HOST)}
 WORDS = "run consistency --virtual sata-tlc --capacity 256MiB --jsonl".split()

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from conftest import HOST
 
-from ssdrig import journal
+from ssdrig.runs import journal
 
 pytestmark = [pytest.mark.slow, pytest.mark.keeps_time]
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from ssdrig import journal
-from ssdrig.analysis import table
+from ssdrig.reading import table
+from ssdrig.runs import journal
 
 HOST = Path(__file__).parents[1] / "host"
 RUN = (

@@ -4,12 +4,13 @@ import json
 
 import pytest
 
-from ssdrig import analysis, cli, journal
-from ssdrig.analysis.figures import figures_of
-from ssdrig.errors import NotPaired
-from ssdrig.influx.points import Emitter
+from ssdrig import cli, reading
+from ssdrig.base.errors import NotPaired
 from ssdrig.meter.pairing import EVENT, NOT_PAIRED, PAIRED, UNKNOWN
+from ssdrig.publish.influx.points import Emitter
+from ssdrig.reading.figures import figures_of
 from ssdrig.run import pairing
+from ssdrig.runs import journal
 from ssdrig.virtual import bench
 
 pytestmark = [pytest.mark.slow, pytest.mark.keeps_time]
@@ -57,13 +58,13 @@ def test_rig_that_feeds_the_drive_is_paired(tmp_path):
     assert code == 0 and event["verdict"] == PAIRED and event["duration_s"] == 5 * len(event["looks"])
     first = next(each for each in events if each["kind"] == "step.start" and each["step"] != "check")
     assert max(look["end_ns"] for look in event["looks"]) < first["t_ns"]
-    assert figures_of(analysis.load(run))["energy_J"] > 0 and powers_of(run)
+    assert figures_of(reading.load(run))["energy_J"] > 0 and powers_of(run)
 
 
 def test_power_of_a_rig_on_another_drive_is_null_with_the_reason(tmp_path, crossed):
     code, run, _, event = made(tmp_path, *LOAD)
     assert code == 0 and event["verdict"] == NOT_PAIRED and event["duration_s"] == 5 * len(event["looks"])
-    found = figures_of(analysis.load(run))
+    found = figures_of(reading.load(run))
     assert found["iops_mean"] > 0 and all(found[name] is None for name in POWER)
     assert any(note.startswith("power: not known") for note in found["notes"])
     assert not powers_of(run)

@@ -6,10 +6,11 @@ import json
 import json_documents
 import pytest
 
-from ssdrig import cli, journal
-from ssdrig.analysis import table
-from ssdrig.errors import PromiseBroken
+from ssdrig import cli
+from ssdrig.base.errors import PromiseBroken
 from ssdrig.powerloss import sessions
+from ssdrig.reading import table
+from ssdrig.runs import journal
 
 pytestmark = [pytest.mark.slow, pytest.mark.keeps_time]
 WORDS = ["run", "powerloss", "--virtual", "sata-tlc", "--capacity", "512MiB", "--cuts", "3", "--quiet"]

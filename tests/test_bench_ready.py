@@ -6,8 +6,9 @@ import sys
 
 import pytest
 
-from ssdrig.errors import DriveError
-from ssdrig.virtual import bench, kernels
+from ssdrig.base import kernels
+from ssdrig.base.errors import DriveError
+from ssdrig.virtual import bench
 
 WORKS = "import time\nwhile time.process_time() < {}: pass\n"
 READY = "print('{\"ready\": 1}', flush=True)\n"

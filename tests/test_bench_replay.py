@@ -10,10 +10,10 @@ import pytest
 from small_plans import FILLED, HEAD
 from starved import unseen_J
 
-from ssdrig import journal
-from ssdrig.analysis import table
 from ssdrig.load import playedlog, traceform
+from ssdrig.reading import table
 from ssdrig.report import plan_page
+from ssdrig.runs import journal
 from ssdrig.virtual.device import truth
 
 pytestmark = [pytest.mark.slow, pytest.mark.keeps_time]

@@ -1,10 +1,10 @@
-"""benchmarks/resume.py at a few moments of a small plan: killed by SIGKILL, gone on with, in model time."""
+"""selfcheck/resume.py at a few moments of a small plan: killed by SIGKILL, gone on with, in model time."""
 
 import pytest
 from killed_runs import PLAN
 
-from ssdrig import journal, parts
-from ssdrig.benchmarks import resume
+from selfcheck import resume
+from ssdrig.runs import journal, parts
 
 
 @pytest.fixture

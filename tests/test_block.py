@@ -3,8 +3,8 @@
 import pytest
 from purging import LOOP_BYTES, loop  # noqa: F401  fixture
 
+from ssdrig.base.errors import DriveError
 from ssdrig.drive.target import block
-from ssdrig.errors import DriveError
 
 
 def test_block_io_past_the_page_cache(loop):

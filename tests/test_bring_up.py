@@ -8,11 +8,12 @@ from random import Random
 import pytest
 from conftest import ROOT
 
+from selfcheck import bring_up as bench
+from selfcheck import doctor as doctor_bench
 from ssdrig import cli
-from ssdrig.benchmarks import bring_up as bench
-from ssdrig.benchmarks import doctor as doctor_bench
-from ssdrig.errors import RigError, UsageError
-from ssdrig.rig import bring_up, builds, certificate, checks, doctor_command
+from ssdrig.base.errors import RigError, UsageError
+from ssdrig.commands import rig_doctor
+from ssdrig.rig import bring_up, builds, certificate, checks
 
 
 @pytest.fixture(autouse=True)
@@ -123,8 +124,8 @@ def test_a_board_of_another_build_is_refused():
 
 def test_the_command_stops_before_it_needs_a_board(monkeypatch, capsys, tmp_path):
     rig = bench.Rig(Random(3), bench.BY_HAND["gate supply not set"][1])
-    monkeypatch.setattr(doctor_command, "answer", lambda words: rig.answer(words, READINGS))
-    monkeypatch.setattr(doctor_command.ports, "find", lambda port: pytest.fail("no board is asked"))
+    monkeypatch.setattr(rig_doctor, "answer", lambda words: rig.answer(words, READINGS))
+    monkeypatch.setattr(rig_doctor.ports, "find", lambda port: pytest.fail("no board is asked"))
     to = tmp_path / "mine.json"
     words = ["rig", "doctor", "--bring-up", "--build", bench.BUILD, "--json", "--to", str(to)]
     assert cli.main(words) == RigError.exit_code
@@ -158,10 +159,10 @@ def test_a_first_power_up_of_a_stand_in(name, step, tmp_path, monkeypatch):
 
     def carried_out(port, resistor, connect, say):
         made["connect"] = connect
-        return doctor_command.brought_up(port, {**BUILD, "build": None}, resistor, ask, lambda words: None)
+        return rig_doctor.brought_up(port, {**BUILD, "build": None}, resistor, ask, lambda words: None)
 
     monkeypatch.setattr(doctor_bench, "carried_out", carried_out)
-    monkeypatch.setattr(doctor_command.ports, "find", lambda port: port)
+    monkeypatch.setattr(rig_doctor.ports, "find", lambda port: port)
     found = doctor_bench.certificate_of(doctor_bench.FAULTS.get(name) or doctor_bench.rig_with(), tmp_path)
     steps = {one["step"]: one["checks"] for one in found["bring_up"]}
     failed = [number for number, of in steps.items() if any(check["ok"] is False for check in of)]

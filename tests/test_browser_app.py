@@ -11,9 +11,9 @@ import synthetic_run
 from browser_serving import Serving
 from growing_run import Growing
 
-from ssdrig import cli, journal
-from ssdrig.archive import labels
+from ssdrig import cli
 from ssdrig.run.control import Control
+from ssdrig.runs import journal, labels
 from ssdrig.serve import guard
 from ssdrig.serve.pages import leads_out
 

@@ -11,7 +11,7 @@ from browser_serving import Serving
 from growing_run import Growing
 
 from ssdrig import cli
-from ssdrig.archive import labels
+from ssdrig.runs import labels
 
 pytestmark = pytest.mark.slow
 

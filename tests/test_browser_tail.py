@@ -13,9 +13,9 @@ import stream
 import synthetic_run
 from growing_run import Growing
 
-from ssdrig import journal, rigbin, rigrecords, wire
-from ssdrig.errors import JournalError
-from ssdrig.meter import samples
+from ssdrig.base.errors import JournalError
+from ssdrig.meter import samples, wire
+from ssdrig.runs import journal, rigbin, rigrecords
 from ssdrig.serve import preview as previews
 from ssdrig.serve.hub import Hub
 from ssdrig.serve.loads import Load
@@ -301,7 +301,7 @@ def test_nothing_outside_of_the_folder_is_read(whole, tmp_path):
     secret.mkdir()
     (secret / "out.json").write_text(json.dumps({"t_ns": 5, "span_s": 1, "iops": 666, "bw_bytes": 1}) + "\n")
     line = {"t_ns": growing.end_ns, "kind": "step.start", "step": "x", "fio": "../../../secret"}
-    from ssdrig.integrity import sealed
+    from ssdrig.runs.integrity import sealed
 
     with open(growing.folder / "events.jsonl", "ab") as f:
         f.write(sealed(line, 999))

@@ -17,8 +17,8 @@ from test_browser_page import chromium  # noqa: F401  a fixture
 from test_report import READY, run_command
 from test_report_seen import saved
 
-from ssdrig import journal
-from ssdrig.integrity import LABELS, NOTES
+from ssdrig.runs import journal
+from ssdrig.runs.integrity import LABELS, NOTES
 
 pytestmark = pytest.mark.slow
 

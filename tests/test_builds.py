@@ -7,9 +7,8 @@ import shutil
 import pytest
 from simboard import ROOT, Board
 
-from ssdrig import wire
-from ssdrig.errors import UsageError
-from ssdrig.meter import power
+from ssdrig.base.errors import UsageError
+from ssdrig.meter import power, wire
 from ssdrig.rig import builds
 from ssdrig.rig.info import of_load
 

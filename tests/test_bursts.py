@@ -1,12 +1,12 @@
-"""analysis/bursts.py: what bursts do a second and what pauses draw, from a load of known seconds."""
+"""reading/bursts.py: what bursts do a second and what pauses draw, from a load of known seconds."""
 
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from ssdrig.analysis import bursts
-from ssdrig.steps import load as step
+from ssdrig.plan.kinds import load as step
+from ssdrig.reading import bursts
 
 FIRST, ON, OFF, CYCLES = 15, 5, 10, 6
 

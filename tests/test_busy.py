@@ -2,7 +2,7 @@
 
 import pytest
 
-from ssdrig.benchmarks import busy
+from selfcheck import busy
 
 
 def window(watts=2.0, percent=1.0):

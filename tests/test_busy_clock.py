@@ -4,7 +4,7 @@ neither moves the map nor hides."""
 import numpy as np
 import pytest
 
-from ssdrig.benchmarks import busy_clock
+from selfcheck import busy_clock
 from ssdrig.meter import clock
 
 MS = 1e6

@@ -12,7 +12,7 @@ import time
 import pytest
 from simboard import PATIENCE_S, REAL_TIME, ROOT, Board, make_feed
 
-from ssdrig import wire
+from ssdrig.meter import wire
 from ssdrig.virtual.rig import cable
 from ssdrig.virtual.rig.faults import BOARD, TRANSPORT
 

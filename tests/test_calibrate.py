@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from loop_device import loop_device
 from purging import ByName
 
-from ssdrig.drive import count_units
+from ssdrig.base.errors import DriveError, JournalError, UsageError
+from ssdrig.base.progress import Progress
+from ssdrig.commands import units as count_units
 from ssdrig.drive.smart import units as units_file
 from ssdrig.drive.target import guard, inventory
-from ssdrig.errors import DriveError, JournalError, UsageError
-from ssdrig.progress import Progress
 
 GIB, MIB = 1 << 30, 1 << 20
 N = 32 * GIB

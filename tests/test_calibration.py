@@ -13,13 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from simboard import ROOT
 
-from ssdrig import journal, wire
-from ssdrig.errors import UsageError
-from ssdrig.meter import calibration, samples
+from ssdrig.base.errors import UsageError
+from ssdrig.meter import calibration, samples, wire
 from ssdrig.meter.calibration import CalibrationError, Meter, Point, Resistor
 from ssdrig.meter.frames import Decoder
 from ssdrig.meter.power import mean_power_W
 from ssdrig.rig import calibrate
+from ssdrig.runs import journal
 
 METER = Meter("Meter 1", percent=0.05, fixed=0.003, digit=0.001)
 

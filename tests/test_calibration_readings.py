@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from calibrations import RAIL, reading
 
-from ssdrig.errors import RigError
+from ssdrig.base.errors import RigError
 from ssdrig.rig import calibrate
 
 # ---- readings

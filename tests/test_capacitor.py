@@ -4,8 +4,8 @@ from math import sqrt
 
 import pytest
 
-from ssdrig.virtual import capacitor
-from ssdrig.virtual.capacitor import Bank, Work
+from ssdrig.virtual.flash import capacitor
+from ssdrig.virtual.flash.capacitor import Bank, Work
 from ssdrig.virtual.flash.presets import PRESETS
 
 BANK = Bank(1e-3, 32.0, 10.0, 2.0)

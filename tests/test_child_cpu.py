@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from ssdrig import child_cpu
-from ssdrig.child_cpu import NotReady, cpu_s, output, wait_while_working
+from ssdrig.base import child_cpu
+from ssdrig.base.child_cpu import NotReady, cpu_s, output, wait_while_working
 
 BURN = "import time\nwhile time.process_time() < {}: pass\n"
 

@@ -1,4 +1,4 @@
-"""rules/choose.py by vectors, and a plan with a choose step in process: expanded, priced, carried out, gone on with."""
+"""plan/rules/choose.py by vectors, and a plan with a choose step in process: expanded, priced, run, resumed."""
 
 import contextlib
 from types import SimpleNamespace
@@ -6,10 +6,10 @@ from types import SimpleNamespace
 import pytest
 from small_plans import DRIVE, FILL, HEAD, operating_points
 
-from ssdrig.errors import UsageError
+from ssdrig.base.errors import UsageError
 from ssdrig.plan import cost, state, values
-from ssdrig.rules import choose
-from ssdrig.rules.laid import NOTHING
+from ssdrig.plan.rules import choose
+from ssdrig.plan.rules.laid import NOTHING
 from ssdrig.run import dry_run, earlier, engine, prepare, standing
 from ssdrig.run.budget import Budget
 
@@ -101,7 +101,7 @@ def prepared(tmp_path, text=PLAN, drive=DRIVE):
 
 def carry_out(monkeypatch, acts, seen=None, shown=SHOWN):
     """(events, [(path, qd) of each load]) of acts whose loads show what SHOWN says."""
-    from ssdrig import steps
+    from ssdrig.plan import kinds
 
     book, done = Book(), []
     stage = SimpleNamespace(
@@ -118,8 +118,8 @@ def carry_out(monkeypatch, acts, seen=None, shown=SHOWN):
         stage.means[act.label] = means(*shown[act.keys["qd"]])
         return {"bytes": 1}
 
-    monkeypatch.setattr(steps.KINDS["load"], "carry_out", load)
-    monkeypatch.setattr(steps.KINDS["fill"], "carry_out", lambda act, stage, number: {"bytes": act.amount_bytes})
+    monkeypatch.setattr(kinds.KINDS["load"], "carry_out", load)
+    monkeypatch.setattr(kinds.KINDS["fill"], "carry_out", lambda act, stage, number: {"bytes": act.amount_bytes})
     assert engine.carry_out(acts, stage, Budget(None)) is None
     return book.events, done
 

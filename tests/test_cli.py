@@ -11,10 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from ssdrig import arguments, cli, named
-from ssdrig.errors import UsageError, exit_codes
+from ssdrig import cli
+from ssdrig.base import arguments
+from ssdrig.base.errors import UsageError, exit_codes
+from ssdrig.base.terminal import error_lines
 from ssdrig.run import options, verbose
-from ssdrig.terminal import error_lines
+from ssdrig.runs import named
 
 
 def modules() -> dict:
@@ -364,7 +366,7 @@ def test_a_table_is_cut_where_the_terminal_ends(columns):
 
 @pytest.mark.parametrize("columns", [60, 80, 200])
 def test_the_table_of_a_dry_run_fits(columns, capsys, monkeypatch):
-    from ssdrig import progress
+    from ssdrig.base import progress
     from ssdrig.run import dry_run
 
     monkeypatch.setenv("COLUMNS", str(columns))

@@ -9,10 +9,10 @@ import stream
 from simboard import REAL_TIME, Board, lent_port, until
 from test_rails import W
 
-from ssdrig import journal, wire
-from ssdrig.meter import samples
+from ssdrig.meter import samples, wire
 from ssdrig.rig.stream import Rig
-from ssdrig.virtual import feed
+from ssdrig.runs import journal
+from ssdrig.virtual.flash import feed
 from ssdrig.virtual.rig import cable
 
 pytestmark = pytest.mark.keeps_time

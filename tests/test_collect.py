@@ -8,8 +8,8 @@ from collecting import NVME, PAGE, SATA, USB, tools  # noqa: F401  fixtures
 from fake_tools import Tools, answer_of_smartctl, identity
 from pages import PAGE_02H, PAGE_C0H
 
+from ssdrig.base.errors import JournalError
 from ssdrig.drive.smart import collect, units
-from ssdrig.errors import JournalError
 
 
 def asked(tools: Tools) -> list[str]:

@@ -10,9 +10,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pages import PAGE_02H
 
+from ssdrig.base.errors import DriveError, ToolMissing
 from ssdrig.drive.smart import collect
 from ssdrig.drive.smart.counters import snapshot
-from ssdrig.errors import DriveError, ToolMissing
 
 
 @pytest.mark.parametrize("status", [1, 2, 3, 255])

@@ -7,7 +7,8 @@ import json
 import pytest
 import synthetic_run
 
-from ssdrig import cli, completion
+from ssdrig import cli
+from ssdrig.commands import completion
 
 WHY_NOT = {  # its words -> what it prints instead
     "plans show": "a plan's file",

@@ -7,8 +7,9 @@ import subprocess
 
 import pytest
 
-from ssdrig import cli, completion
-from ssdrig.errors import ToolMissing
+from ssdrig import cli
+from ssdrig.base.errors import ToolMissing
+from ssdrig.commands import completion
 from ssdrig.plan import grammar
 
 NO_SHTAB = "shtab is not installed: ./ssdrig setup --extra completion"

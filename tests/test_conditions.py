@@ -1,4 +1,4 @@
-"""drive/conditions.py on a tree of files."""
+"""drive/settings/conditions.py on a tree of files."""
 
 from types import SimpleNamespace
 
@@ -6,10 +6,9 @@ import pytest
 from drives import a_drive
 from fake_tools import Tools
 
-from ssdrig import bench
-from ssdrig.drive import conditions
-from ssdrig.errors import DriveError
-from ssdrig.run import run
+from ssdrig.base.errors import DriveError
+from ssdrig.drive.settings import conditions
+from ssdrig.run import bench, run
 
 
 @pytest.fixture
@@ -217,7 +216,7 @@ def test_an_nvme_drive_that_refuses_keeps_its_cache_and_says_so(nvme, tmp_path):
 
 def test_a_plan_s_set_switches_it_and_the_teardown_puts_it_back(nvme, tmp_path):
     """The step as the engine carries it out, with the conditions of a real bench."""
-    from ssdrig.steps import set as step
+    from ssdrig.plan.kinds import set as step
 
     duties, events = [], []
     bench = SimpleNamespace(

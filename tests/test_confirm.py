@@ -6,8 +6,8 @@ import pty
 import pytest
 from drives import a_drive
 
+from ssdrig.base.errors import UnsafeTarget
 from ssdrig.drive.target import confirm
-from ssdrig.errors import UnsafeTarget
 
 DRIVE = a_drive(serial="S3Z8NB0K123456")
 

@@ -38,7 +38,7 @@ def test_slow_ones_may_take_longer():
 def test_so_may_one_that_keeps_time():
     subprocess.run(["sleep", "1.5"])
 def test_so_may_one_that_compiles_the_virtual_drive():
-    kept = Path("host/ssdrig/virtual/__pycache__/kernels-1")
+    kept = Path("host/ssdrig/__pycache__/kernels-1")
     kept.mkdir(parents=True)
     with (kept / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

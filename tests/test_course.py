@@ -6,9 +6,9 @@ import pytest
 
 from ssdrig.plan import cost
 from ssdrig.plan.expand import Act, Repeat
+from ssdrig.plan.kinds import speeds
 from ssdrig.run.budget import Budget
 from ssdrig.run.course import Course, range_words
-from ssdrig.steps import speeds
 
 DRIVE = {"interface": "SATA", "capacity_bytes": 10**12, "time_dilation": 1}
 KEYS = {"pattern": "random", "read": 0, "block": ((4096, 100.0),), "qd": 32, "threads": 1}

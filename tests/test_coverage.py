@@ -1,10 +1,10 @@
-"""What the conversions see of bursts (benchmarks/coverage.py), in small; and that it is the shipped configuration."""
+"""What the conversions see of bursts (selfcheck/coverage.py), in small; and that it is the shipped configuration."""
 
 import numpy as np
 import pytest
 from test_hardware_firmware import BOARD_PY, firmware_constants
 
-from ssdrig.benchmarks import coverage
+from selfcheck import coverage
 from ssdrig.meter import uncertainty
 
 

@@ -6,7 +6,7 @@ import math
 import pytest
 from switchbench import Board
 
-from ssdrig import wire
+from ssdrig.meter import wire
 
 STEP_us = 740  # between two readings
 OHM = 2.2  # of switchbench's rails

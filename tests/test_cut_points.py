@@ -5,8 +5,8 @@ from collections import Counter
 
 from fake_influx import parse_line
 
-from ssdrig.influx import line_protocol, points
-from ssdrig.powerloss import statistics
+from ssdrig.plan.rules import chance
+from ssdrig.publish.influx import line_protocol, points
 
 DRIVE = {"model": "M", "serial": "S"}
 T_NS = 1_000_000_000_000
@@ -66,7 +66,7 @@ def test_a_judged_cut_is_a_point_and_the_bounds_as_they_stood_then(tmp_path):
     assert "holdup_us" not in one and "recharge_J" not in one and "delta_flush_us" not in found["powerloss_cut"][0][1]
     assert all(f["k"] == f["k_most"] for _, f, _ in found["powerloss_bound"])
     bounds = [(tags["aim"], f["k"], f["n"], f["p_upper"]) for tags, f, _ in found["powerloss_bound"]]
-    of = statistics.upper_bound
+    of = chance.upper_bound
     assert bounds == [
         ("random", 0, 1, of(0, 1)),
         ("mix", 0, 1, of(0, 1)),

@@ -11,12 +11,13 @@ from pathlib import Path
 import pytest
 import synthetic_cuts
 
-from ssdrig import journal, report
-from ssdrig.analysis import cuts, table
-from ssdrig.errors import UsageError
+from ssdrig import report
+from ssdrig.base.errors import UsageError
 from ssdrig.plan import grammar
-from ssdrig.powerloss import statistics
+from ssdrig.plan.rules import chance as statistics
+from ssdrig.reading import cuts, table
 from ssdrig.report import cuts_said, plan_page, shown_cuts
+from ssdrig.runs import journal
 
 
 @pytest.fixture(scope="module")

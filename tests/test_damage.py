@@ -4,8 +4,8 @@ without a word. The whole of it, 3 500 damages of a run on the virtual bench: ./
 import pytest
 import synthetic_run
 
-from ssdrig import integrity, journal
-from ssdrig.benchmarks import damage
+from selfcheck import damage
+from ssdrig.runs import integrity, journal
 
 RANDOM, STRUCTURED, OLD, FORGED = 40, 60, 25, 30
 

@@ -14,9 +14,9 @@ sys.path.insert(0, str(DOCS))
 import make
 import rooms
 
-from ssdrig.benchmarks.__main__ import registry
+from selfcheck.__main__ import registry
+from ssdrig.base.errors import SsdrigError, exit_codes
 from ssdrig.cli import COMMANDS
-from ssdrig.errors import SsdrigError, exit_codes
 
 PAGES = {path.relative_to(ROOT): path.read_text() for path in [ROOT / "README.md", *sorted(DOCS.glob("**/*.md"))]}
 
@@ -30,7 +30,7 @@ def test_generated_pages_are_what_the_code_gives():
 @pytest.mark.slow
 def test_no_file_imports_what_imports_it():
     uses = rooms.of_the_host()
-    assert len(uses) > 100 and "ssdrig.journal" in uses["ssdrig.meter.samples"]
+    assert len(uses) > 100 and "ssdrig.runs.journal" in uses["ssdrig.meter.samples"]
     assert rooms.circles(uses) == []
 
 

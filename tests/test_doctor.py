@@ -9,8 +9,9 @@ import pytest
 from simboard import run_rig
 
 from ssdrig import cli
-from ssdrig.errors import RigError, UsageError
-from ssdrig.rig import certificate, checks, doctor, doctor_command, ports
+from ssdrig.base.errors import RigError, UsageError
+from ssdrig.commands import rig_doctor
+from ssdrig.rig import certificate, checks, doctor, ports
 
 HELLO = {
     **{"board": "Pico", "serial": "e660", "revision": "B", "build": "two_rails", "firmware": "0.1.0", "protocol": 2},
@@ -169,7 +170,7 @@ def test_a_folder_that_cannot_be_written_is_an_error(tmp_path):
 
 @pytest.mark.parametrize("what", ["text", "[]", '{"schema": 1}', "a folder", "a link that leads nowhere"])
 def test_to_writes_over_no_file_but_a_certificate(tmp_path, monkeypatch, what):
-    monkeypatch.setattr(doctor_command, "carried_out", lambda *_: pytest.fail("the rig was examined"))
+    monkeypatch.setattr(rig_doctor, "carried_out", lambda *_: pytest.fail("the rig was examined"))
     monkeypatch.setattr(ports, "find", lambda port: pytest.fail("the rig was looked for"))
     to = tmp_path / "mine"
     if what == "a folder":

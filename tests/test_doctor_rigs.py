@@ -5,10 +5,10 @@ import types
 
 import pytest
 
+from selfcheck import doctor as bench
 from ssdrig import cli
-from ssdrig.benchmarks import doctor as bench
-from ssdrig.errors import RigError
-from ssdrig.rig import doctor_command
+from ssdrig.base.errors import RigError
+from ssdrig.commands import rig_doctor
 
 pytestmark = pytest.mark.keeps_time
 
@@ -42,9 +42,9 @@ def test_the_command_prints_its_steps_and_keeps_the_certificate(tmp_path, capsys
         monkeypatch.setattr(bench, "carried_out", lambda port, *_: real(port, resistor, connect, say))
         return bench.certificate_of(with_faults, tmp_path)
 
-    real = doctor_command.carried_out
-    monkeypatch.setattr(doctor_command, "carried_out", carried_out)
-    monkeypatch.setattr(doctor_command.ports, "find", lambda port: seen.setdefault("port", port))
+    real = rig_doctor.carried_out
+    monkeypatch.setattr(rig_doctor, "carried_out", carried_out)
+    monkeypatch.setattr(rig_doctor.ports, "find", lambda port: seen.setdefault("port", port))
     assert cli.main(["rig", "doctor", "--yes", "--json", "--to", str(tmp_path / "mine.json")]) == RigError.exit_code
     out, err = capsys.readouterr()
     made = json.loads(out)

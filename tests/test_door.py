@@ -15,14 +15,14 @@ from drives import a_drive
 from guarding import SERIAL, by_hand, tree  # noqa: F401  fixture
 from loop_device import loop_device
 
-from ssdrig import bench
+from ssdrig.base.errors import DriveError, ExchangedDrive, LoadError, SsdrigError, UnsafeTarget
 from ssdrig.drive.erase import ata_security, nvme_erase
 from ssdrig.drive.target import block, door, guard, lock
 from ssdrig.drive.target.inventory import find
-from ssdrig.errors import DriveError, ExchangedDrive, LoadError, SsdrigError, UnsafeTarget
 from ssdrig.load import fio
+from ssdrig.plan.kinds import fill, load, wear
 from ssdrig.powerloss import target
-from ssdrig.steps import fill, load, wear
+from ssdrig.run import bench
 
 MIB = 1 << 20
 WRITTEN = bytes(range(256)) * 16
@@ -91,9 +91,9 @@ def test_step_after_cuts_writes_to_the_moved_drive_and_not_to_the_stranger(tree,
         act = SimpleNamespace(keys=keys, path="wear", range_bytes=8 * MIB, amount_bytes=MIB)
         fio.run(wear.job(act, here.fio_target, 1, size_bytes=MIB, number=1), tmp_path / "fio")
     elif step == "replay":
-        from ssdrig.trace import targets
+        from ssdrig.load import trace_targets
 
-        with targets.named(here.fio_target, 4096) as player:
+        with trace_targets.named(here.fio_target, 4096) as player:
             block.write(f"/proc/self/fd/{player.fd}", {0: WRITTEN})
     elif step == "write_blocks":
         here.write_blocks({0: WRITTEN})
@@ -548,10 +548,10 @@ NAMES = {
     "drive/smart/collect.py": "reads SMART, whose serial is compared; words for people",
     "drive/erase/ata_security.py": "reads IDENTIFY for a dry run; words for people",
     "drive/erase/nvme_erase.py": "words for people",
-    "drive/erase/command.py": "words for people",
-    "trace/command.py": "records what others do; words for people",
-    "drive/command.py": "words for people",
-    "watch/command.py": "reads SMART; words for people",
+    "commands/purge.py": "words for people",
+    "commands/trace.py": "records what others do; words for people",
+    "commands/drives.py": "words for people",
+    "commands/watch.py": "reads SMART; words for people",
     "run/fleet.py": "words for people",
 }
 DOORS = ("held.path", "held.controller")
@@ -579,9 +579,9 @@ def test_no_module_outside_the_list_uses_the_name_of_a_drive():
 
 # what asks by a name that is not held: a drive that nothing is done to, or the one that runs the asking itself
 ASKS_BY_NAME = {
-    "drive/wear/command.py": "reads",
+    "commands/wear.py": "reads",
     "bench.py": "polled(), whose callers hold it",
-    "benchmarks/smart.py": "reads",
+    "selfcheck/smart.py": "reads",
 }
 
 

@@ -8,13 +8,12 @@ import pytest
 from guarding import SERIAL, tree  # noqa: F401  fixture
 from small_plans import HEAD
 
-from ssdrig import bench
+from ssdrig.base.progress import Progress
 from ssdrig.drive.target import guard
 from ssdrig.drive.target.inventory import find
-from ssdrig.progress import Progress
-from ssdrig.run import prepare, run
+from ssdrig.plan.kinds import cuts
+from ssdrig.run import bench, prepare, run
 from ssdrig.run.teardown import Stop
-from ssdrig.steps import cuts
 
 MIB = 1 << 20
 SIZE = 96 * MIB
@@ -87,7 +86,7 @@ def test_plan_with_io_after_cuts_follows_the_moved_drive_and_leaves_each_strange
         return {}
 
     monkeypatch.setattr(cuts, "carry_out", moves)
-    from ssdrig.trace.published import BENCHES
+    from ssdrig.load.trace_published import BENCHES
 
     tree.remove("sda")
     ours(tree, "sda")

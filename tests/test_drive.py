@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from ssdrig.errors import DriveError, UsageError
-from ssdrig.virtual import feed, kernels
-from ssdrig.virtual.flash import nand, versions
+from ssdrig.base import kernels
+from ssdrig.base.errors import DriveError, UsageError
+from ssdrig.virtual.flash import feed, nand, versions
 from ssdrig.virtual.flash.drive import VirtualDrive
 from ssdrig.virtual.flash.presets import ENTERPRISE_PLP, NVME_TLC, PRESETS, SATA_MLC, SATA_TLC
 

@@ -7,10 +7,10 @@ import pytest
 from disktree import DiskTree
 from json_documents import checked
 
-from ssdrig.drive import command as drive_command
+from ssdrig.base.errors import ToolMissing
+from ssdrig.commands import drives as drive_command
 from ssdrig.drive.smart import collect
 from ssdrig.drive.target import guard, inventory
-from ssdrig.errors import ToolMissing
 
 
 def nvme_document(used=3, celsius=41, gaps=()):

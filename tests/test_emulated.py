@@ -14,7 +14,7 @@ from types import SimpleNamespace
 import emulated
 import pytest
 
-from ssdrig import wire
+from ssdrig.meter import wire
 
 pytestmark = pytest.mark.slow
 

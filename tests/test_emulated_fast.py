@@ -10,7 +10,7 @@ import emulated
 import numpy as np
 import pytest
 
-from ssdrig import wire
+from ssdrig.meter import wire
 
 pytestmark = pytest.mark.slow
 

@@ -8,8 +8,7 @@ import emulated
 import pytest
 from test_emulated import FAST
 
-from ssdrig import wire
-from ssdrig.meter import fits
+from ssdrig.meter import fits, wire
 
 pytestmark = pytest.mark.slow
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ssdrig.base.errors import UsageError
 from ssdrig.drive.wear import endurance, wa
 from ssdrig.drive.wear.endurance import Limits, Rate
-from ssdrig.errors import UsageError
 
 TB, GB, GIB, DAY = 10**12, 10**9, 1 << 30, endurance.DAY_NS
 TODAY = date(2026, 3, 1)

@@ -6,9 +6,9 @@ from types import SimpleNamespace
 import pytest
 from small_plans import DRIVE, FILLED, HEAD
 
-from ssdrig import steps
-from ssdrig.errors import UsageError
-from ssdrig.rules.laid import NOTHING
+from ssdrig.base.errors import UsageError
+from ssdrig.plan import kinds
+from ssdrig.plan.rules.laid import NOTHING
 from ssdrig.run import budget, engine, prepare
 
 PLAN = (
@@ -66,7 +66,7 @@ def carried_out(tmp_path, monkeypatch):
             return {"bytes": act.amount_bytes or size}
 
         for kind in ("purge", "fill", "load", "idle"):
-            monkeypatch.setattr(steps.KINDS[kind], "carry_out", stand_in)
+            monkeypatch.setattr(kinds.KINDS[kind], "carry_out", stand_in)
         why = engine.carry_out(prepared.acts, stage, budget.Budget(most_bytes))
         assert polls == ["round"] * len({number for number, _, _ in done if number})  # one before each
         return book, done, why
@@ -170,10 +170,10 @@ def test_a_budget_that_not_even_the_first_write_fits_is_refused():
 
 def test_what_a_load_shows_is_in_drive_time(tmp_path, monkeypatch):
     """Of a drive that is dilated 4 times the host sees a quarter of the rate and four times the latency."""
-    from ssdrig.drive import witness
+    from ssdrig.drive.settings import witness
     from ssdrig.load import fio
     from ssdrig.plan.expand import Act
-    from ssdrig.steps.stage import Stage
+    from ssdrig.run.stage import Stage
 
     totals = {"ios": 1000, "bytes": 4_096_000, "lat_sum_ns": 1000 * 4e6}
     shown = SimpleNamespace(runtime_s=40.0, seconds=SimpleNamespace(t_ns=[5], totals=totals))
@@ -208,7 +208,7 @@ def test_only_writes_count_where_an_amount_of_them_ends_a_load(tmp_path, monkeyp
     stop = SimpleNamespace(second_raises=contextlib.nullcontext)
     stage = SimpleNamespace(bench=here, live=live, stop=stop, round=None, dilation=1, book=Book(), fio=fio)
     stage.next_seed, stage.laid = lambda: 1, NOTHING
-    assert steps.load.carry_out(load, stage, 0)["ended_by"] == "written" and asked == [False, False, True]
+    assert kinds.load.carry_out(load, stage, 0)["ended_by"] == "written" and asked == [False, False, True]
 
 
 def test_what_fio_would_refuse_is_refused_before_the_start(tmp_path):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from simboard import FAST, ROOT, Board, changed_firmware
 
-from ssdrig import wire
+from ssdrig.meter import wire
 
 GPIO, NA = 28, 2_014_160
 GAIN, ZERO = 0.99, 12  # of the amplifier, and counts of no current

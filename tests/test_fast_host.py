@@ -8,8 +8,7 @@ import pytest
 from synthetic_fast import FAST
 from synthetic_run import IOPS, run_of
 
-from ssdrig import wire
-from ssdrig.meter import fast, frames
+from ssdrig.meter import fast, frames, wire
 
 STEPS = [(-100.0, 4.0), (0.0, 2.5), (14.0, 1.0), (18.0, 5.0), (22.0, 2.5)]  # W at 5 V
 BURST = (16.05, 2.0, 150e-6)  # in the window steady, which begins at 12 s; A

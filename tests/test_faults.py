@@ -2,7 +2,7 @@
 
 import pytest
 
-from ssdrig.errors import UsageError
+from ssdrig.base.errors import UsageError
 from ssdrig.virtual.rig import faults
 
 

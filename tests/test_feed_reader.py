@@ -8,7 +8,7 @@ feed_reader = load(BOARD / "feed_reader.py")
 
 def make_ring(tmp_path, bins, dilation=1, rail_mV=5000):
     """Feed with {bin: watts}, model time starting at 1 s."""
-    from ssdrig.virtual import feed
+    from ssdrig.virtual.flash import feed
 
     path = tmp_path / "feed"
     ring = feed.create(str(path), 10**9, dilation, rail_mV)
@@ -50,7 +50,7 @@ def test_supply_across_the_end_of_the_ring(tmp_path):
 
 
 def test_a_feed_of_one_bin_is_the_power_of_now(tmp_path):
-    from ssdrig.virtual import feed
+    from ssdrig.virtual.flash import feed
     from ssdrig.virtual.rig import cable
 
     ring = feed.create(str(tmp_path / "feed"), 10**9, bins=1)

@@ -6,12 +6,12 @@ import pytest
 import synthetic_run
 from synthetic_run import IOPS, WINDOW, other_notes, run_of, whole
 
-from ssdrig import analysis, report
-from ssdrig.analysis.figures import KEYS, figures_of
+from ssdrig import reading, report
+from ssdrig.base.errors import UsageError
 from ssdrig.drive.wear.wa import WriteAmplification
-from ssdrig.errors import UsageError
+from ssdrig.plan.rules import windows
+from ssdrig.reading.figures import KEYS, figures_of
 from ssdrig.report import over_op, page, screen, trust_strip
-from ssdrig.rules import windows
 
 
 def test_all_keys_are_there_and_are_json(tmp_path):
@@ -169,7 +169,7 @@ def test_lat_percentiles_are_of_the_documents_nearest_the_edges(tmp_path):
         utc_ms = (t_ns - synthetic_run.T_RUN_NS + synthetic_run.UTC_RUN_NS) // 10**6
         lines.append(json.dumps({"t_ns": t_ns, "timestamp_ms": utc_ms, "jobs": [job]}, separators=(",", ":")))
     (run / "fio" / "load" / "out.json").write_text("\n".join(lines) + "\n")
-    data = analysis.load(run)
+    data = reading.load(run)
     f = figures_of(data, [("early", 0, 10)])
     assert f["lat_p50_us"] == f["lat_p99_us"] == pytest.approx(1600, rel=0.01)
     assert f["windows"]["early"]["lat_p99_us"] == pytest.approx(800, rel=0.01)

@@ -6,8 +6,8 @@ from test_analysis_events import event, run
 from test_analysis_power import closure
 from test_window_figures import powered, rail_of
 
-from ssdrig.analysis import RunData
-from ssdrig.analysis.figures import figures_of
+from ssdrig.reading import RunData
+from ssdrig.reading.figures import figures_of
 
 STEPS = [event(1, "step.start", step="purge"), event(9, "step.end", step="load", ok=True)]
 

@@ -8,7 +8,7 @@ from fio_folders import RECORDED, START_MS, document, near, steady, write_step
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ssdrig.errors import LoadError
+from ssdrig.base.errors import LoadError
 from ssdrig.load import fiolog, fioseconds, fiotext
 
 # the recorded run

@@ -3,7 +3,7 @@
 import pytest
 from fio_folders import steady, write_step
 
-from ssdrig.errors import LoadError
+from ssdrig.base.errors import LoadError
 from ssdrig.load import fiolog
 
 LATE = '{"jobs": [{"job_runtime": 99000000, "write": {"total_ios": 5, "io_bytes": 5, "runtime": 99000000}}]}\n'

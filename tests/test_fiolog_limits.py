@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from fio_folders import START_MS, steady, write_step
 
-from ssdrig.errors import LoadError
+from ssdrig.base.errors import LoadError
 from ssdrig.load import fio, fioclock, fiolog, fioseconds, fiostatus, fiotext
 from ssdrig.load.fiotext import plat_ns, plat_upper_ns
 

@@ -7,7 +7,7 @@ from fio_folders import RECORDED, fio_plat_index, near, steady, write_step
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ssdrig.errors import LoadError
+from ssdrig.base.errors import LoadError
 from ssdrig.load import fiolog, fiotext
 
 # bins

@@ -9,7 +9,7 @@ import pytest
 import simboard
 from simboard import CURRENT_A, ENERGY_J, FAST, SENSED_OHM, SUPPLY_OHM, TWICE, VBUS_V, Board, make_steps, run_script
 
-from ssdrig import wire
+from ssdrig.meter import wire
 
 pytestmark = pytest.mark.slow  # not of real time: its boards have a time of their own (simboard.py)
 LEAD_OHM = SUPPLY_OHM - SENSED_OHM

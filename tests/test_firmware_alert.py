@@ -6,7 +6,7 @@ import re
 import pytest
 from simboard import Board
 
-from ssdrig import wire
+from ssdrig.meter import wire
 
 pytestmark = pytest.mark.slow  # not of real time: its boards have a time of their own (simboard.py)
 

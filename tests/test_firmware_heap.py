@@ -10,7 +10,7 @@ import subprocess
 import pytest
 from simboard import ROOT, interpreter, make_feed, run_script
 
-from ssdrig import wire
+from ssdrig.meter import wire
 
 pytestmark = pytest.mark.slow  # not of real time: its boards have a time of their own (simboard.py)
 

@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 from simboard import ROOT, Board, lent_port, run_rig
 
-from ssdrig.errors import RigError, ToolMissing
-from ssdrig.rig import command as rig_command
+from ssdrig.base.errors import RigError, ToolMissing
+from ssdrig.commands import rig as rig_command
 from ssdrig.rig import flash, ports
 
 pytestmark = pytest.mark.keeps_time

@@ -16,12 +16,13 @@ import pytest
 from conftest import HOST
 from drives import a_drive
 
-from ssdrig import cli, journal
+from ssdrig import cli
+from ssdrig.base.errors import UnsafeTarget, worst
+from ssdrig.base.progress import Progress
 from ssdrig.drive.target import confirm
-from ssdrig.errors import UnsafeTarget, worst
-from ssdrig.progress import Progress
 from ssdrig.run import fleet, fleet_table, options, planned
 from ssdrig.run.fleet_table import Seen
+from ssdrig.runs import journal
 from ssdrig.virtual import bench
 
 STAND_IN = """

@@ -13,9 +13,10 @@ import browser_serving
 import folder_fuzz
 import pytest
 
-from ssdrig import cli, integrity, journal, review_folder
-from ssdrig.archive import one_run
-from ssdrig.errors import JournalError
+from ssdrig import cli
+from ssdrig.base.errors import JournalError
+from ssdrig.reading import one_run, review_folder
+from ssdrig.runs import integrity, journal
 
 SEEDS = [1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 11))]
 CASES = 200  # of each seed

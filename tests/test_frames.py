@@ -9,8 +9,9 @@ import stream
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from ssdrig import rigbin, rigrecords, wire
+from ssdrig.meter import wire
 from ssdrig.meter.frames import Decoder
+from ssdrig.runs import rigbin, rigrecords
 
 
 def decoded(tape_or_rows, pieces=1):

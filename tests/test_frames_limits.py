@@ -8,8 +8,9 @@ import pytest
 import stream
 from test_frames import decoded
 
-from ssdrig import rigbin, rigrecords, wire
+from ssdrig.meter import wire
 from ssdrig.meter.frames import KINDS, Decoder
+from ssdrig.runs import rigbin, rigrecords
 
 S = 10**9
 

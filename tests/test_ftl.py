@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ssdrig.errors import DriveError, UsageError
+from ssdrig.base.errors import DriveError, UsageError
 from ssdrig.virtual.flash import ftl, nand, theory, workload
 from ssdrig.virtual.flash.drive import VirtualDrive
 from ssdrig.virtual.flash.presets import NVME_TLC, SATA_TLC

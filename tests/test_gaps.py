@@ -5,7 +5,7 @@ import json
 import pytest
 from synthetic_plan import GAP_NS, Writer
 
-from ssdrig.analysis import gaps, table
+from ssdrig.reading import gaps, table
 from ssdrig.report import plan_page, review_says, screen
 
 PLAN = """schema = 1

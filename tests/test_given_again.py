@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from killed_runs import DRIVE, PLAN, asked, killed, story  # noqa: F401  fixture
 
-from ssdrig.errors import JournalError, UsageError
+from ssdrig.base.errors import JournalError, UsageError
 from ssdrig.plan import expand, grammar
 from ssdrig.run import cut_short, cutting, given_again, prepare, resume
 

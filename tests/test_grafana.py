@@ -15,14 +15,14 @@ from drives import a_drive
 from point_runs import IOPS, as_printed
 from watching import NOVEMBER_NS, SATA, ata_document
 
-from ssdrig import analysis
-from ssdrig.analysis import figures
-from ssdrig.analysis.figures import figures_of
-from ssdrig.influx import address, influxd, line_protocol, push, query, results
+from ssdrig import reading
+from ssdrig.base.progress import Progress
 from ssdrig.meter import samples
-from ssdrig.progress import Progress
-from ssdrig.watch import folder as watch_folder
-from ssdrig.watch.upload import Upload
+from ssdrig.publish.influx import address, influxd, line_protocol, push, query, results
+from ssdrig.publish.watch import folder as watch_folder
+from ssdrig.publish.watch.upload import Upload
+from ssdrig.reading import figures
+from ssdrig.reading.figures import figures_of
 
 pytestmark = pytest.mark.slow
 
@@ -173,7 +173,7 @@ def watched(folder):
 
 @functools.cache  # every query asks this of the same run
 def begin_and_end(run):
-    events = analysis.load(run).events
+    events = reading.load(run).events
     shift_ns = synthetic_run.UTC_RUN_NS - synthetic_run.T_RUN_NS
     return events[0]["t_ns"] + shift_ns, events[-1]["t_ns"] + shift_ns + 10**9
 
@@ -203,7 +203,7 @@ def test_real_every_query_answers(lab, name, text):
 
 
 def test_real_a_query_that_is_wrong_is_no_answer(lab):
-    from ssdrig.errors import UsageError
+    from ssdrig.base.errors import UsageError
 
     with pytest.raises(UsageError):
         rows(lab, "run", "SELECT mean( FROM power")
@@ -212,7 +212,7 @@ def test_real_a_query_that_is_wrong_is_no_answer(lab):
 
 def test_real_the_figures_are_those_of_the_run_folder(lab):
     run = lab[1]
-    found = figures_of(analysis.load(run))
+    found = figures_of(reading.load(run))
     windows = {name: window for name, window in found["windows"].items() if window}
     for title, keys in {
         "performance": {"IOPS": "iops_mean", "sd": "iops_sd", "consistency": "consistency", "MB/s": "bw_mean_MBps"},
@@ -227,7 +227,7 @@ def test_real_the_figures_are_those_of_the_run_folder(lab):
 
 
 def test_real_the_table_of_runs_has_the_last_window_s_figures_and_no_other_s(lab):
-    found = [window for window in figures_of(analysis.load(lab[1]))["windows"].values() if window][-1]
+    found = [window for window in figures_of(reading.load(lab[1]))["windows"].values() if window][-1]
     (series,) = rows(lab, "fleet", panel("fleet", "Runs that ended in this time: the last window of each"))
     (row,) = [dict(zip(series["columns"], each, strict=True)) for each in series["values"]]
     assert row["window"] == found["name"] and (row["plan"], row["state"]) == ("consistency", "complete")
@@ -236,7 +236,7 @@ def test_real_the_table_of_runs_has_the_last_window_s_figures_and_no_other_s(lab
 
 
 def test_real_energy_and_iops_are_those_of_the_run_folder(lab):
-    data = analysis.load(lab[1])
+    data = reading.load(lab[1])
     (series,) = rows(lab, "run", panel("run", "Energy of the run"))
     power = samples.load(lab[1])
     assert series["values"][0][1] == pytest.approx(power.energy_J[-1], rel=1e-3)

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 from guarding import SERIAL, against, make_ext4, tree  # noqa: F401  fixture
 
+from ssdrig.base.errors import ExchangedDrive, UnsafeTarget
 from ssdrig.drive.target import guard, lock, sysfs
 from ssdrig.drive.target.inventory import find
-from ssdrig.errors import ExchangedDrive, UnsafeTarget
 
 
 def test_hold_keeps_others_off_until_its_end(tree):

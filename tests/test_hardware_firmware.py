@@ -10,7 +10,7 @@ from board_files import PINS, README, ROOT, at, circuit, ohm, wired
 from simboard import Board
 from test_meter import missed_of, rate, samples_of, steps
 
-from ssdrig import wire
+from ssdrig.meter import wire
 from ssdrig.rig import builds
 
 pytestmark = pytest.mark.keeps_time

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 from conftest import ROOT
 
-from ssdrig import wire
+from ssdrig.meter import wire
 
 WORKED_OUT = ("hello", "_about", "go", "find")
 

@@ -18,10 +18,10 @@ import folder_fuzz
 import numpy as np
 import pytest
 
-from ssdrig import integrity
-from ssdrig.analysis import cuts
-from ssdrig.errors import JournalError
+from ssdrig.base.errors import JournalError
 from ssdrig.powerloss import sessions
+from ssdrig.reading import cuts
+from ssdrig.runs import integrity
 
 HUGE = 10 << 30
 MEMORY_BYTES, CPU_S = 3 << 30, 120  # addresses, most of which nothing uses; of all commands of a case
@@ -32,8 +32,14 @@ FILES = (
 )
 # One process has imported what the commands need, and forks a copy a case: imports were two thirds of a case's CPU time
 IMPORTED = (
-    *("ssdrig.report", "ssdrig.lake.export", "ssdrig.lake.query", "ssdrig.review.resume", "ssdrig.archive.command"),
-    *("ssdrig.influx.points", "ssdrig.virtual.kernels", "duckdb", "pyarrow.parquet", "pandas"),
+    *(
+        "ssdrig.report",
+        "ssdrig.publish.lake.export",
+        "ssdrig.publish.lake.query",
+        "ssdrig.run.review.resume",
+        "ssdrig.commands.runs",
+    ),
+    *("ssdrig.publish.influx.points", "ssdrig.base.kernels", "duckdb", "pyarrow.parquet", "pandas"),
 )
 SERVER = """if 1:
     import contextlib, importlib, json, os, resource, sys

@@ -1,12 +1,12 @@
-"""analysis/in_flight.py: Little's check of whole loads, those whose threads end one after the other included, and where
+"""reading/in_flight.py: Little's check of whole loads, those whose threads end one after the other included, and where
 it cannot be made."""
 
 from types import SimpleNamespace
 
 import pytest
 
-from ssdrig.analysis import in_flight, little, table
 from ssdrig.load import fiotext
+from ssdrig.reading import in_flight, little, table
 from ssdrig.report import little as page
 
 

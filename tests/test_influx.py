@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pushing import BAD, drain, lines, outbox, pusher_killed, sender
 
-from ssdrig.influx import line_protocol as lp
-from ssdrig.influx import link
-from ssdrig.influx import sender as influx
-from ssdrig.influx.outbox import Outbox
+from ssdrig.publish.influx import line_protocol as lp
+from ssdrig.publish.influx import link
+from ssdrig.publish.influx import sender as influx
+from ssdrig.publish.influx.outbox import Outbox
 
 GENERATIONS = ("1.6.7", *(pytest.param(later, marks=pytest.mark.slow) for later in ("1.13.2", "2.7.12", "3.11")))
 

@@ -5,9 +5,9 @@ import email.utils
 
 import pytest
 
-from ssdrig.errors import UsageError
-from ssdrig.influx import answers, link
-from ssdrig.influx import sender as influx
+from ssdrig.base.errors import UsageError
+from ssdrig.publish.influx import answers, link
+from ssdrig.publish.influx import sender as influx
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 from fake_influx import FakeInflux
 from pushing import BAD, drain, lines, outbox, sender
 
-from ssdrig.influx import sender as influx
+from ssdrig.publish.influx import sender as influx
 
 TLS_WORDS = [
     "Client sent an HTTP request to an HTTPS server.",

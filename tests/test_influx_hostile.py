@@ -1,4 +1,4 @@
-"""influx/link.py and push.py: a server whose answer has no end holds nobody up, and every point is kept."""
+"""publish/influx/link.py and push.py: a server whose answer has no end holds nobody up, and every point is kept."""
 
 import functools
 import socket
@@ -8,10 +8,10 @@ import pytest
 from hostile_http import KINDS, Clock, Peer, served
 from point_runs import made, run  # noqa: F401  fixtures
 
-from ssdrig.influx import bounded, link, push
-from ssdrig.influx.address import target
-from ssdrig.influx.link import BROKEN, NO_ANSWER, Link, request
-from ssdrig.progress import Progress
+from ssdrig.base.progress import Progress
+from ssdrig.publish.influx import bounded, link, push
+from ssdrig.publish.influx.address import target
+from ssdrig.publish.influx.link import BROKEN, NO_ANSWER, Link, request
 
 
 @pytest.mark.parametrize("kind", KINDS)

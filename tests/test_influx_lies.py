@@ -7,10 +7,10 @@ import threading
 
 import pytest
 
-from ssdrig.errors import UsageError
-from ssdrig.influx import answers, query, verify
-from ssdrig.influx.address import target
-from ssdrig.influx.link import BROKEN, Link
+from ssdrig.base.errors import UsageError
+from ssdrig.publish.influx import answers, query, verify
+from ssdrig.publish.influx.address import target
+from ssdrig.publish.influx.link import BROKEN, Link
 
 TYPE = {"Content-Type": "text/plain"}
 

@@ -13,10 +13,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pushing import BAD, drain, lines, outbox, pusher_killed, sender
 
-from ssdrig.influx import influxd as real
-from ssdrig.influx import line_protocol as lp
-from ssdrig.influx import link, query
-from ssdrig.influx import sender as influx
+from ssdrig.publish.influx import influxd as real
+from ssdrig.publish.influx import line_protocol as lp
+from ssdrig.publish.influx import link, query
+from ssdrig.publish.influx import sender as influx
 
 pytestmark = pytest.mark.keeps_time
 

@@ -5,10 +5,10 @@ from disktree import DiskTree, identify_page, serial_page
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ssdrig.base.errors import UsageError
 from ssdrig.drive.target import sysfs
 from ssdrig.drive.target.identity import Identity
 from ssdrig.drive.target.inventory import Drive, all_drives, find, partitions, why_not_a_drive
-from ssdrig.errors import UsageError
 
 
 @pytest.fixture

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 from journal_book import HEADER, book  # noqa: F401  fixtures
 
-from ssdrig import integrity, journal
-from ssdrig.errors import JournalError
+from ssdrig.base.errors import JournalError
+from ssdrig.runs import integrity, journal
 
 
 def test_folder_is_named_and_complete_when_it_appears(book, tmp_path):

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from journal_book import book  # noqa: F401  fixtures
 
-from ssdrig import integrity, journal, rigbin, rigrecords, walk
+from ssdrig.runs import integrity, journal, rigbin, rigrecords, walk
 
 
 def test_torn_last_event_is_left_out_and_measured(book):

@@ -7,8 +7,8 @@ from zlib import crc32
 import pytest
 from looking import open_below
 
-from ssdrig import integrity, journal, rigbin, rigrecords
-from ssdrig.errors import JournalError
+from ssdrig.base.errors import JournalError
+from ssdrig.runs import integrity, journal, rigbin, rigrecords
 
 HEADER = {
     "schema": 1,

@@ -13,15 +13,26 @@ import synthetic_run
 from json_documents import FOLDER, checked, schema, wrong
 from wear_documents import NVME
 
-from ssdrig import cli, journal
-from ssdrig.analysis import bursts, cache_recovery, figures, gaps, rated_life, row_figures, window_figures, witness
-from ssdrig.archive import index, search
+from ssdrig import cli
 from ssdrig.drive.smart import counters
 from ssdrig.drive.target import guard, inventory
 from ssdrig.drive.wear import endurance, wa
-from ssdrig.influx import push
-from ssdrig.rules import steady
-from ssdrig.steps import KINDS
+from ssdrig.plan.kinds import KINDS
+from ssdrig.plan.rules import steady
+from ssdrig.publish.influx import push
+from ssdrig.reading import (
+    bursts,
+    cache_recovery,
+    figures,
+    gaps,
+    index,
+    rated_life,
+    row_figures,
+    search,
+    window_figures,
+    witness,
+)
+from ssdrig.runs import journal
 
 NAMES = {"drives", "plans", "push", "report", "report-plan", "rig-info", "runs", "wear"}
 

@@ -8,13 +8,13 @@ from unittest import mock
 import numpy as np
 import pytest
 
-from ssdrig import files
-from ssdrig.errors import DriveError
-from ssdrig.virtual import injector, kernels
+from ssdrig.base import files, kernels
+from ssdrig.base.errors import DriveError
+from ssdrig.virtual import injector
 from ssdrig.virtual.device import admin, kept
 from ssdrig.virtual.device.device import Device
-from ssdrig.virtual.feed import BINS
 from ssdrig.virtual.flash.drive import VirtualDrive
+from ssdrig.virtual.flash.feed import BINS
 from ssdrig.virtual.flash.presets import PRESETS
 
 PRESET = PRESETS["sata-tlc"]

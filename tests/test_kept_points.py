@@ -6,9 +6,9 @@ from collections import Counter
 import numpy as np
 from fake_influx import parse_line
 
-from ssdrig.influx import line_protocol, points
-from ssdrig.overprovisioning import MIB
-from ssdrig.retention import layout as layouts
+from ssdrig.base.overprovisioning import MIB
+from ssdrig.plan.kinds import retention_layout as layouts
+from ssdrig.publish.influx import line_protocol, points
 from ssdrig.retention import passes, storage
 from ssdrig.retention.reading import Read
 

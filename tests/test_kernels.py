@@ -8,11 +8,12 @@ import numba
 import numpy as np
 import pytest
 
-from ssdrig.virtual import kernels
-from ssdrig.virtual.device import device, nbd
+from ssdrig.base import kernels
+from ssdrig.blockio import nbd_protocol
+from ssdrig.virtual.device import device
 from ssdrig.virtual.device.waiting import Waiting
-from ssdrig.virtual.feed import BINS
 from ssdrig.virtual.flash.drive import VirtualDrive
+from ssdrig.virtual.flash.feed import BINS
 from ssdrig.virtual.flash.presets import PRESETS
 
 KIB, MS = 1024, 1_000_000
@@ -75,22 +76,28 @@ def test_a_drive_that_serves_compiles_and_loads_nothing_more(data, tmp_path):
     out = np.empty(1 << 20, np.uint8)
     requests = [
         (op, flags, n, length, offset, stamped)
-        for op in (nbd.WRITE, nbd.READ, nbd.FLUSH, nbd.TRIM, nbd.WRITE_ZEROES)
-        for flags in (0, nbd.FUA)
+        for op in (
+            nbd_protocol.WRITE,
+            nbd_protocol.READ,
+            nbd_protocol.FLUSH,
+            nbd_protocol.TRIM,
+            nbd_protocol.WRITE_ZEROES,
+        )
+        for flags in (0, nbd_protocol.FUA)
         for n in (1, 9)
         for length, offset in ((4 * KIB, 0), (128 * KIB, 0), (512, 512), (8 * KIB, 2 * KIB))
         if not (length % it.store.min_block or offset % it.store.min_block)
         for stamped in (False, True)
     ]
     for op, flags, n, length, offset, stamped in requests:
-        batch = np.zeros((n, nbd.COLUMNS), np.int64)
-        batch[:, nbd.OP], batch[:, nbd.FLAGS] = op, flags
-        batch[:, nbd.OFFSET], batch[:, nbd.LENGTH] = offset + np.arange(n) * (256 * KIB), length
-        nbd.parse(buf, 0, 0, it.capacity_bytes, 1, batch)
+        batch = np.zeros((n, nbd_protocol.COLUMNS), np.int64)
+        batch[:, nbd_protocol.OP], batch[:, nbd_protocol.FLAGS] = op, flags
+        batch[:, nbd_protocol.OFFSET], batch[:, nbd_protocol.LENGTH] = offset + np.arange(n) * (256 * KIB), length
+        nbd_protocol.parse(buf, 0, 0, it.capacity_bytes, 1, batch)
         (waiting.execute_stamped if stamped else waiting.execute)(buf, batch, n, t_ns)
         t_ns += 100 * MS
         waiting.replying(t_ns)
-        left, _, reads, due_ns = nbd.collect(waiting.rows, waiting.n, t_ns, out, waiting.reads)
+        left, _, reads, due_ns = nbd_protocol.collect(waiting.rows, waiting.n, t_ns, out, waiting.reads)
         waiting.left(left, due_ns)
         if reads:
             it.store.read(out, waiting.reads, reads)

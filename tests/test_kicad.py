@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from test_micropython import archive, program, setup_folder  # noqa: F401
 
-from ssdrig.errors import ToolMissing
+from ssdrig.base.errors import ToolMissing
 from ssdrig.setup import debian, kicad, micropython
 
 

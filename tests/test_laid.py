@@ -1,10 +1,10 @@
-"""rules/laid.py: what the steps before a load have written, as far as it uses up the spare area."""
+"""plan/rules/laid.py: what the steps before a load have written, as far as it uses up the spare area."""
 
 import pytest
 from small_plans import DRIVE, FILLED, HEAD
 
-from ssdrig.rules import laid
-from ssdrig.rules.laid import NOTHING, Laid
+from ssdrig.plan.rules import laid
+from ssdrig.plan.rules.laid import NOTHING, Laid
 from ssdrig.run import prepare
 
 GIB = 1 << 30

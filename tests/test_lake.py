@@ -15,11 +15,11 @@ import pytest
 import synthetic_run
 from lake_runs import asked, counts, lake_of, run, tree
 
-from ssdrig import analysis
-from ssdrig.analysis.figures import figures_of
-from ssdrig.errors import JournalError, UsageError
-from ssdrig.lake import export, place, query, questions, read, write
+from ssdrig import reading
+from ssdrig.base.errors import JournalError, UsageError
 from ssdrig.meter import samples
+from ssdrig.publish.lake import export, place, query, questions, read, write
+from ssdrig.reading.figures import figures_of
 
 OF_WINDOW = """
 SELECT f.window_name, f.energy_J AS report_J,
@@ -52,7 +52,7 @@ def test_samples_are_those_of_the_run(one):
 
 def test_energies_from_the_samples_are_the_report_s_to_a_millionth(one):
     made, lake = one
-    figures = figures_of(analysis.load(made))["windows"]
+    figures = figures_of(reading.load(made))["windows"]
     found = {row["window_name"]: row for row in asked(lake, OF_WINDOW)}
     assert {*found} == {"fresh", "all", "steady"} & {name for name, of in figures.items() if of}
     for name, row in found.items():
@@ -78,7 +78,7 @@ def test_energy_by_second_is_that_of_the_reader(tmp_path, lose_frames):
 
 def test_seconds_are_the_report_s(one):
     made, lake = one
-    data = analysis.load(made)
+    data = reading.load(made)
     found = asked(lake, "SELECT * FROM second WHERE step = 'load' ORDER BY second")
     assert [row["write_ios"] for row in found] == lake_runs.IOPS == data.iops.tolist()
     assert [row["energy_J"] for row in found] == pytest.approx(data.energy_J.tolist(), rel=1e-12)
@@ -377,7 +377,7 @@ def test_a_plan_s_rounds_and_points_are_the_report_s(tmp_path):
     """Each act's window, with its round and the swept values; energies from the samples, too."""
     import synthetic_plan
 
-    from ssdrig.analysis import table
+    from ssdrig.reading import table
 
     made = synthetic_plan.grid(tmp_path, rounds=2)
     lake = lake_of(tmp_path / "lake", made)

@@ -7,11 +7,12 @@ import pytest
 import synthetic_run
 from lake_runs import asked, counts, lake_of, run
 
-from ssdrig import cli, journal
-from ssdrig.analysis import summary
-from ssdrig.errors import JournalError, UsageError
-from ssdrig.lake import export, place, read, write
+from ssdrig import cli
+from ssdrig.base.errors import JournalError, UsageError
 from ssdrig.meter import reduced
+from ssdrig.publish.lake import export, place, read, write
+from ssdrig.reading import summary
+from ssdrig.runs import journal
 
 
 def test_an_export_looks_whether_the_place_has_kept_it(tmp_path, monkeypatch):

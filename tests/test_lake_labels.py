@@ -2,7 +2,7 @@
 
 from lake_runs import asked, counts, lake_of, run, tree
 
-from ssdrig.archive import labels
+from ssdrig.runs import labels
 
 
 def test_labels_come_with_the_run_and_may_change_later(tmp_path):

@@ -11,8 +11,8 @@ from lake_runs import lake_of, run, tree
 from test_lake_query import asked
 
 from ssdrig import cli
-from ssdrig.errors import JournalError, UsageError
-from ssdrig.lake import place, read, write
+from ssdrig.base.errors import JournalError, UsageError
+from ssdrig.publish.lake import place, read, write
 
 
 @pytest.fixture(scope="module")

@@ -11,8 +11,8 @@ import lake_runs
 import pytest
 from lake_runs import lake_of, run
 
-from ssdrig.errors import JournalError, UsageError
-from ssdrig.lake import query, questions, read
+from ssdrig.base.errors import JournalError, UsageError
+from ssdrig.publish.lake import query, questions, read
 
 DAY_S = 86_400
 FAST, SLOW = [4000] * 4, [1000] * 4

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ssdrig.lake import questions
+from ssdrig.publish.lake import questions
 
 duckdb = pytest.importorskip("duckdb")
 

@@ -10,12 +10,12 @@ import stream
 from lake_runs import asked, lake_of, run
 from test_replay import ROWS, TIMES_MS, folder_of
 
-from ssdrig import journal
-from ssdrig.analysis import timeline, trust
-from ssdrig.errors import RigError, UsageError
-from ssdrig.lake import place, rows, sampling, seconds, write
+from ssdrig.base.errors import RigError, UsageError
 from ssdrig.meter import pieces, reduced, samples
 from ssdrig.meter.power import Gaps
+from ssdrig.publish.lake import place, rows, sampling, seconds, write
+from ssdrig.reading import timeline, trust
+from ssdrig.runs import journal
 
 NONE = np.empty(0, np.int64)
 
@@ -181,7 +181,7 @@ def test_rows_are_written_so_many_at_a_time(monkeypatch):
 def test_a_campaign_s_cuts(tmp_path):
     import synthetic_cuts
 
-    from ssdrig.analysis import table
+    from ssdrig.reading import table
 
     made = synthetic_cuts.write(tmp_path, 20, lies=0.2)
     lake = lake_of(tmp_path / "lake", made)

@@ -9,7 +9,7 @@ import lake_runs
 import pytest
 from lake_runs import asked, counts, run
 
-from ssdrig.lake import place, questions, read, write
+from ssdrig.publish.lake import place, questions, read, write
 
 pytestmark = pytest.mark.slow  # an S3 server, and a cluster of two workers
 
@@ -123,7 +123,7 @@ def test_a_cluster_of_two_workers_finds_what_duckdb_finds(both, tmp_path):
 EXPORT = """
 import sys
 from pathlib import Path
-from ssdrig.lake import place, write
+from ssdrig.publish.lake import place, write
 where = place.open_place(sys.argv[1])
 writing = place.Place.writing
 def told(self, name):

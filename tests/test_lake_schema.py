@@ -8,11 +8,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from ssdrig import lake
-from ssdrig.analysis import errors, row_figures, window_figures
+from ssdrig.base.errors import ToolMissing
 from ssdrig.drive.smart import counters
-from ssdrig.errors import ToolMissing
-from ssdrig.lake import schema, write
+from ssdrig.publish import lake
+from ssdrig.publish.lake import schema, write
+from ssdrig.reading import errors, row_figures, window_figures
 
 EXAMPLES = Path(__file__).parents[1] / "schemas/examples/lake"
 

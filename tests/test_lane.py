@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from simboard import run_script
 from test_ina228_model import ROOT, load
 
-from ssdrig import wire
+from ssdrig.meter import wire
 
 SAMPLE, EXTRA, TORN = 1, 2, 4
 WIDE, NARROW = (20, 0xC102, 0xC002), (16, 0x408, 0x408)  # INA228 and INA226

@@ -8,10 +8,12 @@ from types import SimpleNamespace
 import pytest
 from drives import a_drive
 
-from ssdrig import cli, latch, owner
+from ssdrig import cli
+from ssdrig.base import latch, owner
+from ssdrig.base.errors import RigError
+from ssdrig.commands import rig_switch
 from ssdrig.drive.target import guard
-from ssdrig.errors import RigError
-from ssdrig.rig import switch, switch_command
+from ssdrig.rig import switch
 from ssdrig.rig.last_second import LastSecond
 from ssdrig.run import run
 
@@ -45,15 +47,15 @@ class Rig:
 def here(monkeypatch):
     """here(rig): `./ssdrig rig …` meets this rig."""
     monkeypatch.setattr(switch, "SETTLE_S", 0.0)
-    monkeypatch.setattr(switch_command, "SETTLE_S", 0.0)
+    monkeypatch.setattr(rig_switch, "SETTLE_S", 0.0)
 
     def meet(rig):
         @contextlib.contextmanager
         def session(port, **_):
             yield SimpleNamespace(rig=rig, hello=rig.hello())
 
-        monkeypatch.setattr(switch_command, "session", session)
-        monkeypatch.setattr(switch_command.ports, "find", lambda port: rig.port)
+        monkeypatch.setattr(rig_switch, "session", session)
+        monkeypatch.setattr(rig_switch.ports, "find", lambda port: rig.port)
 
     return meet
 
@@ -106,11 +108,11 @@ def test_a_cut_that_fails(here, monkeypatch, capsys, rig, latched):
         raise RigError("the cut as asked", "no report", "look")
 
     here(rig)
-    monkeypatch.setattr(switch_command, "arm_and_cut", fails)
+    monkeypatch.setattr(rig_switch, "arm_and_cut", fails)
     assert cli.main(["rig", "cut", "--yes", "--off", "10ms"]) == 5
     assert bool(latch.of_rig("RIG1")) == latched
     capsys.readouterr()
-    monkeypatch.setattr(switch_command, "off", lambda *_, **__: {"rails": [], "off_us": None, "fired_us": 1})
+    monkeypatch.setattr(rig_switch, "off", lambda *_, **__: {"rails": [], "off_us": None, "fired_us": 1})
     assert cli.main(["rig", "off", "--yes"]) == (5 if latched else 0)
     assert ("rig clear" in capsys.readouterr().err) == latched
 
@@ -120,7 +122,7 @@ def test_a_cut_that_is_refused_because_the_rail_is_off_on_purpose(here, monkeypa
         raise RigError("the rig to carry out `cut`", "refused: a cut is off", "correct that")
 
     here(Rig(off=[0]))
-    monkeypatch.setattr(switch_command, "arm_and_cut", refused)
+    monkeypatch.setattr(rig_switch, "arm_and_cut", refused)
     assert cli.main(["rig", "cut", "--yes", "--off", "10ms"]) == 5 and latch.of_rig("RIG1") is None
 
 
@@ -129,7 +131,7 @@ def test_ctrl_c_in_a_cut_that_leaves_the_rail_off(here, monkeypatch):
         raise KeyboardInterrupt
 
     here(Rig(falls=[0]))
-    monkeypatch.setattr(switch_command, "arm_and_cut", interrupted)
+    monkeypatch.setattr(rig_switch, "arm_and_cut", interrupted)
     assert cli.main(["rig", "cut", "--yes", "--off", "10ms"]) == 130
     assert "KeyboardInterrupt" in latch.of_rig("RIG1")["why"]
 
@@ -140,7 +142,7 @@ def test_a_rail_that_does_not_come_back_on(here, monkeypatch):
         raise RigError("power to return", "refused: residual", "look")
 
     here(Rig(off=[0]))
-    monkeypatch.setattr(switch_command, "on", fails)
+    monkeypatch.setattr(rig_switch, "on", fails)
     assert cli.main(["rig", "on"]) == 5 and "residual" in latch.of_rig("RIG1")["why"]
     assert cli.main(["rig", "on"]) == 5, "to try again is no use of the bench: it is not refused"
 

@@ -5,8 +5,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from ssdrig import wire
-from ssdrig.errors import RigError
+from ssdrig.base.errors import RigError
+from ssdrig.meter import wire
 from ssdrig.rig import switch
 
 SCOPE = {"gpio": 26, "rate": 500_000, "before": 0, "after": 20}

@@ -7,10 +7,11 @@ import pytest
 import synthetic_run
 from test_report import run_command
 
-from ssdrig import analysis, integrity
-from ssdrig.analysis import RunData, latency, summary
-from ssdrig.analysis.figures import figures_of
+from ssdrig import reading
+from ssdrig.reading import RunData, latency, summary
+from ssdrig.reading.figures import figures_of
 from ssdrig.report import screen
+from ssdrig.runs import integrity
 
 SECONDS = 1001  # not a whole number of seconds in each stretch
 
@@ -50,7 +51,7 @@ def test_a_load_without_histogram_has_none():
 def test_a_run_that_has_just_ended_has_its_summary(tmp_path):
     run = synthetic_run.write(tmp_path, [2000] * 6, zoom_s=3)
     _, figures = screen.ended(run)
-    assert figures == figures_of(analysis.load(run)) and (run / integrity.SUMMARY).exists()
+    assert figures == figures_of(reading.load(run)) and (run / integrity.SUMMARY).exists()
     assert summary.kept(run)[1] == json.loads(json.dumps(figures))
 
 
@@ -60,7 +61,7 @@ def test_a_load_that_ended_within_its_first_second_is_no_defect(tmp_path):
     header = json.loads((run / "run.json").read_text())
     (run / "run.json").write_text(json.dumps(header | {"host": None}))
     data, figures = summary.load(run)
-    assert len(data.iops) == 0 < len(analysis.load(run).hist)
+    assert len(data.iops) == 0 < len(reading.load(run).hist)
     assert not len(data.lat_over_time) and figures["windows"]["all"] is None
     code, out, _ = run_command(run, "--json", "--csv", tmp_path / "csv", "--quiet")
     assert code == 0 and json.loads(out)["iops_mean"] is None and (run / "report.html").exists()

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from launcher_clone import ROOT, Clone, clone, environment, first_start, listing, made, ready  # noqa: F401  fixtures
 
-from ssdrig.errors import ToolMissing
+from ssdrig.base.errors import ToolMissing
 from ssdrig.setup import needs, provision
 
 pytestmark = pytest.mark.slow  # makes environments with pip

@@ -8,7 +8,7 @@ from fake_influx import parse_line
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ssdrig.influx import line_protocol as lp
+from ssdrig.publish.influx import line_protocol as lp
 
 M = lp.Measurement("power", ("drive", "rail", "run"), {"p_mean_W": "f", "samples": "i", "ok": "b", "text": "s"})
 

@@ -10,7 +10,7 @@ import vipersource
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ssdrig import wire
+from ssdrig.meter import wire
 
 RING = 8192
 

@@ -6,14 +6,14 @@ import time
 
 import pytest
 
-from ssdrig.drive import witness
-from ssdrig.errors import DriveError
+from ssdrig.base.errors import DriveError
+from ssdrig.base.progress import Progress
+from ssdrig.drive.settings import witness
 from ssdrig.plan import expand, grammar
-from ssdrig.progress import Progress
+from ssdrig.plan.kinds.pace import Pace
 from ssdrig.run import live
 from ssdrig.run.budget import Budget
 from ssdrig.run.course import Course
-from ssdrig.steps.pace import Pace
 
 
 class Book:

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from load_jobs import SIZE, needs_fio, random_write
 
-from ssdrig import child_cpu
-from ssdrig.errors import DriveError, JournalError, LoadError, ToolMissing, UsageError
+from ssdrig.base import child_cpu
+from ssdrig.base.errors import DriveError, JournalError, LoadError, ToolMissing, UsageError
 from ssdrig.load import fio as load
 from ssdrig.load import fiolog, fiostatus, fiotext
 

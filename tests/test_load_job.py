@@ -7,10 +7,10 @@ from types import SimpleNamespace
 import pytest
 from load_jobs import SIZE, needs_fio, random_write
 
-from ssdrig.errors import UsageError
+from ssdrig.base.errors import UsageError
 from ssdrig.load import fio as load
 from ssdrig.load import fiojob, fiolog
-from ssdrig.steps import stage
+from ssdrig.run import stage
 
 BURSTS = Path(__file__).parent / "data/fio-3.33-bursts"
 pytestmark = pytest.mark.keeps_time

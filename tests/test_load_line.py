@@ -8,13 +8,13 @@ import pytest
 from synthetic_plan import DRIVE, Writer
 from test_power_states import MS, S, device
 
-from ssdrig.analysis import average_power, average_terms, load_line, rest, table
-from ssdrig.analysis.load_line import Point
 from ssdrig.drive.smart import nvme_pages
+from ssdrig.plan.rules import quiet
+from ssdrig.reading import average_power, average_terms, load_line, rest, table
+from ssdrig.reading.load_line import Point
 from ssdrig.report import plan_page, shown_line
 from ssdrig.report.found import said
 from ssdrig.report.shown import Context
-from ssdrig.rules import quiet
 from ssdrig.virtual.device import smartlog
 from ssdrig.virtual.flash import nand
 from ssdrig.virtual.flash.drive import VirtualDrive

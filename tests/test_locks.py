@@ -13,7 +13,9 @@ import tempfile
 import pytest
 import synthetic_run
 
-from ssdrig import files, journal, parts, review_folder
+from ssdrig.base import files
+from ssdrig.reading import review_folder
+from ssdrig.runs import journal, parts
 from ssdrig.setup import kicad, provision
 
 

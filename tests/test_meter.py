@@ -6,7 +6,7 @@ import struct
 import pytest
 from simboard import CURRENT_A, FAST, SENSED_OHM, SUPPLY_OHM, TWICE, Board, make_feed, run_script, samples_in
 
-from ssdrig import wire
+from ssdrig.meter import wire
 
 pytestmark = pytest.mark.slow  # not of real time: its boards have a time of their own (simboard.py)
 

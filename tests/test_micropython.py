@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ssdrig.errors import ToolMissing
+from ssdrig.base.errors import ToolMissing
 from ssdrig.setup import debian, micropython
 
 

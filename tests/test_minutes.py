@@ -1,4 +1,4 @@
-"""analysis/minutes.py, recovery.py, little.py and the gaps of row_figures.py: counted from seconds, exactly."""
+"""reading/minutes.py, recovery.py, little.py and the gaps of row_figures.py: counted from seconds, exactly."""
 
 from types import SimpleNamespace
 
@@ -6,10 +6,10 @@ import numpy as np
 import pts_runs
 import pytest
 
-from ssdrig.analysis import little, minutes, recovery
+from ssdrig.plan.rules import steady
+from ssdrig.reading import little, minutes, recovery
 from ssdrig.report import little as little_page
 from ssdrig.report import screen
-from ssdrig.rules import steady
 
 
 def load(counts, block=4096, lat_us=None, hist=()):

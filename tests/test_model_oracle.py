@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from model_runs import ModelRun
 
-from ssdrig.analysis import gaps, little, table
+from ssdrig.reading import gaps, little, table
 from ssdrig.virtual.flash.presets import SATA_TLC
 
 SECONDS = 6
@@ -70,7 +70,7 @@ def test_points_of_a_minute_behind_others_are_steady(tmp_path):
 
 def test_steady_iops_are_the_models(tmp_path):
     """pts-wsat from a purged drive on: its last fifth against a long load of the same drive behind it. Small GC units,
-    whose collector reaches its mean within seconds (as in benchmarks/resume.py)."""
+    whose collector reaches its mean within seconds (as in selfcheck/resume.py)."""
     made = ModelRun(tmp_path, "pts-wsat", preset=replace(SATA_TLC, block_pages=48, gc_high=8))
     made.smart("before")
     made.point("wsat", 60)

@@ -14,7 +14,7 @@ sys.path.insert(0, str(ROOT / "host" / "docs"))
 
 import make
 
-from ssdrig.benchmarks.__main__ import registry
+from selfcheck.__main__ import registry
 from ssdrig.cli import COMMANDS
 
 VALUE = "\0"  # stands for what an f-string puts in

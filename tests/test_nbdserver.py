@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from serving import PATIENCE_S, raw_client, receive, request, serving, shared  # noqa: F401  fixtures
 
-from ssdrig.virtual.device import nbd
+from ssdrig.blockio import nbd_protocol
+from ssdrig.blockio.nbd import NbdError
 from ssdrig.virtual.device.nbdserver import Connection
 from ssdrig.virtual.device.pace import Pace
 from ssdrig.virtual.device.waiting import GATHER_NS
-from ssdrig.virtual.nbdclient import NbdError
 
 pytestmark = pytest.mark.keeps_time
 
@@ -45,7 +45,9 @@ def test_every_pipelined_request_is_answered_once(shared):
     with shared.client() as client:
         sock, n = client.sock, 3000
         data = b"".join(
-            request(nbd.WRITE, 4096 * (i % 1000), 4096, i) + bytes(4096) if i % 3 else request(nbd.READ, 0, 512, i)
+            request(nbd_protocol.WRITE, 4096 * (i % 1000), 4096, i) + bytes(4096)
+            if i % 3
+            else request(nbd_protocol.READ, 0, 512, i)
             for i in range(n)
         )
         sock.setblocking(False)
@@ -74,10 +76,10 @@ def test_every_pipelined_request_is_answered_once(shared):
 @pytest.mark.parametrize(
     "ask,number",
     [
-        (lambda c: c._request(nbd.READ, c.size_bytes, 4096), nbd.EINVAL),
-        (lambda c: c._request(nbd.WRITE, c.size_bytes - 1, 2, data=b"ab"), nbd.ENOSPC),
-        (lambda c: c._request(nbd.CACHE, 0, 4096), nbd.EINVAL),
-        (lambda c: c._request(nbd.READ, 0, (32 << 20) + 1), nbd.EINVAL),
+        (lambda c: c._request(nbd_protocol.READ, c.size_bytes, 4096), nbd_protocol.EINVAL),
+        (lambda c: c._request(nbd_protocol.WRITE, c.size_bytes - 1, 2, data=b"ab"), nbd_protocol.ENOSPC),
+        (lambda c: c._request(nbd_protocol.CACHE, 0, 4096), nbd_protocol.EINVAL),
+        (lambda c: c._request(nbd_protocol.READ, 0, (32 << 20) + 1), nbd_protocol.EINVAL),
     ],
 )
 def test_a_refused_request_leaves_the_connection_usable(shared, ask, number):
@@ -92,8 +94,8 @@ def test_a_refused_request_leaves_the_connection_usable(shared, ask, number):
 def test_the_longest_read_and_write(shared):
     data = np.random.default_rng(1).bytes(32 << 20)
     with shared.client() as client:
-        client._request(nbd.WRITE, 4096, len(data), data=data)
-        assert client._request(nbd.READ, 4096, len(data), expect=len(data)) == data
+        client._request(nbd_protocol.WRITE, 4096, len(data), data=data)
+        assert client._request(nbd_protocol.READ, 4096, len(data), expect=len(data)) == data
 
 
 def test_garbage_ends_only_its_own_connection(shared):
@@ -111,7 +113,7 @@ def test_garbage_ends_only_its_own_connection(shared):
                 start = [
                     b"",
                     struct.pack(">I", 3) + b"IHAVEOPT",
-                    request(nbd.WRITE, 0, 1 << 30)[: int(rng.integers(1, 28))],
+                    request(nbd_protocol.WRITE, 0, 1 << 30)[: int(rng.integers(1, 28))],
                 ][i % 3]
                 try:
                     sock.sendall(start + rng.bytes(int(rng.integers(0, 5000))))
@@ -126,7 +128,7 @@ def test_garbage_ends_only_its_own_connection(shared):
 def test_who_does_not_read_replies_stops_only_himself(shared):
     with shared.client() as good, raw_client(shared.socket) as deaf:
         deaf.setblocking(False)
-        reads, sent = request(nbd.READ, 0, 1 << 20) * 2000, 0
+        reads, sent = request(nbd_protocol.READ, 0, 1 << 20) * 2000, 0
         deadline = time.monotonic() + 100
         while sent < len(reads) and time.monotonic() < deadline:
             try:
@@ -145,7 +147,7 @@ def test_checks_only(serving):
         client.write(3 << 12, b"z" * 8192)
         with pytest.raises(NbdError) as error:
             client.write(0, b"part of a page")
-        assert error.value.errno == nbd.EINVAL
+        assert error.value.errno == nbd_protocol.EINVAL
         page = client.read(3 << 12, 4096)
         assert page[:8] == (3).to_bytes(8, "little") and page == page[:16] * 256
         assert client.read(0, 4096) == bytes(4096)
@@ -159,8 +161,8 @@ class Shelf:
     pace = Pace()
 
     def execute(self, buf, batch, n, t_ns, lead_ns):
-        batch[:n, nbd.DUE] = t_ns
-        return t_ns, int(batch[:n, nbd.LENGTH].max())
+        batch[:n, nbd_protocol.DUE] = t_ns
+        return t_ns, int(batch[:n, nbd_protocol.LENGTH].max())
 
     def read(self, out, reads, n):
         pass
@@ -180,7 +182,7 @@ def test_the_server_only_wakes_for_what_it_can_do():
         connection = ready_connection(ours, theirs)
         ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 65536)
         assert connection.next_due_ns == -1 and connection.wants_read  # idle: only the socket wakes it
-        theirs.sendall(b"".join(request(nbd.READ, 0, 1 << 20, i) for i in range(20)))
+        theirs.sendall(b"".join(request(nbd_protocol.READ, 0, 1 << 20, i) for i in range(20)))
         connection.receive()
         assert connection.waiting.n == 20 and 0 < connection.next_due_ns <= time.monotonic_ns()
         now = time.monotonic_ns()
@@ -210,10 +212,10 @@ def test_replies_of_a_deep_queue_are_gathered_and_of_a_shallow_one_are_not():
         ours, theirs = socket.socketpair()
         with ours, theirs:
             connection = ready_connection(ours, theirs)
-            theirs.sendall(b"".join(request(nbd.READ, 0, 1, i) for i in range(n)))
+            theirs.sendall(b"".join(request(nbd_protocol.READ, 0, 1, i) for i in range(n)))
             connection.receive()
-            connection.waiting.rows[: n // 2, nbd.DUE] = 0
-            now = int(connection.waiting.rows[n - 1, nbd.DUE]) - 1  # half of them are due
+            connection.waiting.rows[: n // 2, nbd_protocol.DUE] = 0
+            now = int(connection.waiting.rows[n - 1, nbd_protocol.DUE]) - 1  # half of them are due
             connection.waiting._first_due_ns = 0
             connection.reply(now)
             assert connection.waiting.n == n // 2

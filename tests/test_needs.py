@@ -9,10 +9,10 @@ import sys
 import pytest
 from launcher_clone import ROOT
 
+from selfcheck import __main__ as selfcheck
 from ssdrig import cli
-from ssdrig.benchmarks import __main__ as selfcheck
-from ssdrig.errors import JournalError, UsageError
-from ssdrig.serve import command as serve
+from ssdrig.base.errors import JournalError, UsageError
+from ssdrig.commands import serve as serve
 from ssdrig.setup import absent, needs
 
 # a Python that has no package: the launcher's, before the environment exists
@@ -242,7 +242,7 @@ def test_a_stand_in_gives_no_value():
 def test_stand_ins_are_forgotten_afterwards():
     code = (
         f"import sys; sys.path.insert(0, {str(ROOT / 'host')!r})\nfrom ssdrig.setup import absent\n"
-        "with absent.stood_in_for() as finder:\n import ssdrig.rules.student, numpy, serial.tools\n"
-        "assert finder.asked and not {'numpy', 'serial', 'ssdrig.rules.student'} & set(sys.modules)\n"
+        "with absent.stood_in_for() as finder:\n import ssdrig.plan.rules.student, numpy, serial.tools\n"
+        "assert finder.asked and not {'numpy', 'serial', 'ssdrig.plan.rules.student'} & set(sys.modules)\n"
     )
     subprocess.run([sys._base_executable, "-I", "-S", "-c", code], check=True)

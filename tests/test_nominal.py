@@ -7,9 +7,8 @@ import pytest
 import stream
 from calibrations import RAIL
 
-from ssdrig import wire
-from ssdrig.errors import RigError
-from ssdrig.meter import nominal
+from ssdrig.base.errors import RigError
+from ssdrig.meter import nominal, wire
 from ssdrig.meter.frames import Decoder
 from ssdrig.rig import stream as rig_stream
 from ssdrig.rig.last_second import LastSecond

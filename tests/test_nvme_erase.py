@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from purging import SIZE, commands, machine, the_purge  # noqa: F401  fixture
 from simboard import until
 
+from ssdrig.base.errors import DriveError
 from ssdrig.drive.erase import erasing, nvme_erase, purge
-from ssdrig.errors import DriveError
 
 TESTS = Path(__file__).resolve().parent
 

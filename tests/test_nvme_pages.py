@@ -5,8 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pages import PAGE_02H, PAGE_09H, PAGE_22H, PAGE_C0H, page, page_c0h
 
+from ssdrig.base.errors import DriveError
 from ssdrig.drive.smart import nvme_pages
-from ssdrig.errors import DriveError
 
 
 def test_02h():

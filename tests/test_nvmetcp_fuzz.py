@@ -13,7 +13,7 @@ from nvmetcp_initiator import Host, Queue, capsule, rw, sqe
 from nvmetcp_serving import address
 from serving import PATIENCE_S, Serving
 
-from ssdrig.virtual.device import nbd
+from ssdrig.blockio import nbd_protocol
 from ssdrig.virtual.nvme import io, pdu
 from ssdrig.virtual.nvme.status import Refused
 
@@ -169,7 +169,7 @@ def test_many_strangers(server, good):
 
 
 def parsed(words: bytes, write_through: int = 0) -> tuple[np.ndarray, int]:
-    batch = np.zeros((8, nbd.COLUMNS), np.int64)
+    batch = np.zeros((8, nbd_protocol.COLUMNS), np.int64)
     buf = np.frombuffer(words, np.uint8).copy()
     n, used = pdu.parse(buf, 0, len(buf), SIZE, SHIFT, write_through, batch)
     return batch[:n], used
@@ -217,7 +217,7 @@ def test_the_fast_path_takes_only_what_is_right_and_says_the_same(command, held,
     simple = careful is not None and data_fits and struct.unpack_from("<I", command, 4)[0] == 1
     assert len(rows) == bool(simple)
     if simple:
-        careful[0, nbd.AT] = 72
+        careful[0, nbd_protocol.AT] = 72
         assert rows.tolist() == careful.tolist() and used == 72 + len(data)
     else:
         assert used == 0
@@ -235,8 +235,8 @@ def test_the_fast_path_never_reads_beyond_what_has_come(words, cut):
     """Sound commands that lie behind the end in the buffer change nothing."""
     words = words[:cut]
     rows, used = parsed(words)
-    assert 0 <= used <= len(words) and all(row[nbd.AT] <= used for row in rows)
-    buf, batch = np.frombuffer(words + 3 * simple, np.uint8).copy(), np.zeros((8, nbd.COLUMNS), np.int64)
+    assert 0 <= used <= len(words) and all(row[nbd_protocol.AT] <= used for row in rows)
+    buf, batch = np.frombuffer(words + 3 * simple, np.uint8).copy(), np.zeros((8, nbd_protocol.COLUMNS), np.int64)
     n, used_there = pdu.parse(buf, 0, len(words), SIZE, SHIFT, 0, batch)
     assert (batch[:n].tolist(), used_there) == (rows.tolist(), used)
 

@@ -2,9 +2,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ssdrig import overprovisioning
-from ssdrig.errors import UsageError
-from ssdrig.overprovisioning import MIB
+from ssdrig.base import overprovisioning
+from ssdrig.base.errors import UsageError
+from ssdrig.base.overprovisioning import MIB
 
 GIB = 1 << 30
 

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from test_smartlog import HEALTH
 
-from ssdrig.analysis import own_report, window_figures
-from ssdrig.analysis.rundata import RunData
 from ssdrig.drive.smart import counters, nvme_pages
 from ssdrig.meter import power, uncertainty
-from ssdrig.rules.windows import Window
+from ssdrig.plan.rules.windows import Window
+from ssdrig.reading import own_report, window_figures
+from ssdrig.reading.rundata import RunData
 from ssdrig.virtual.device import smartlog
 
 S = 1_000_000_000

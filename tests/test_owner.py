@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from ssdrig import owner
-from ssdrig.errors import SsdrigError, UsageError
+from ssdrig.base import owner
+from ssdrig.base.errors import SsdrigError, UsageError
 
 
 def chowns(monkeypatch) -> list:
@@ -48,8 +48,8 @@ def test_without_sudo_nothing_is_given(tmp_path, monkeypatch, uid):
 
 
 def test_a_run_folder_and_a_page_are_given(tmp_path, monkeypatch):
-    from ssdrig import journal
-    from ssdrig.files import write_atomically
+    from ssdrig.base.files import write_atomically
+    from ssdrig.runs import journal
 
     done = chowns(monkeypatch)
     if os.stat(tmp_path).st_uid:

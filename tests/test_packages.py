@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from launcher_clone import wheel
 
-from ssdrig.errors import ToolMissing
+from ssdrig.base.errors import ToolMissing
 from ssdrig.setup import environment, needs, steps
 
 UV = needs.VENV / "bin/uv"

@@ -8,12 +8,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from ssdrig.drive import bursts
-from ssdrig.errors import NotPaired, UsageError
+from ssdrig.base.errors import NotPaired, UsageError
+from ssdrig.base.progress import Progress
 from ssdrig.meter import pairing
 from ssdrig.meter.pairing import ALPHA, NOT_PAIRED, PAIRED, SLOT_S, SLOTS, UNKNOWN
-from ssdrig.progress import Progress
-from ssdrig.run import fleet, matching
+from ssdrig.run import bursts, fleet, matching
 from ssdrig.run import pairing as signature
 
 BYTES = 40_000_000

@@ -17,7 +17,7 @@ import test_wear_run as wear
 from pts_runs import number_of
 from synthetic_pts import Run, steady_load
 
-from ssdrig.analysis import table
+from ssdrig.reading import table
 from ssdrig.report import plan_page
 
 pytestmark = pytest.mark.slow

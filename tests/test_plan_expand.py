@@ -2,10 +2,10 @@
 
 import pytest
 
-from ssdrig.errors import UsageError
+from ssdrig.base.errors import UsageError
 from ssdrig.plan import expand, grammar
+from ssdrig.plan.kinds import load
 from ssdrig.run import prepare
-from ssdrig.steps import load
 
 ALL = frozenset(grammar.CAPABILITIES)
 MIB = 1 << 20

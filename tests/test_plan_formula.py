@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ssdrig.base.uncertain import Uncertain
 from ssdrig.plan import formula
-from ssdrig.uncertain import Uncertain
 
 VALUES = {("a", "MB/s"): 500.0, ("b-1", "MB/s"): 200.0, ("a", "iops"): 1000.0, ("a", "W"): 4.0, ("a", "iops/W"): 250.0}
 VALUES |= {("w", "iops"): 10.0, ("r/point", "iops"): 7.0, ("100", "W"): 9.0, ("a", "lat_p99"): float("nan")}

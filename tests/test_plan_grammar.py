@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ssdrig.errors import UsageError
+from ssdrig.base.errors import UsageError
 from ssdrig.plan import document, expand, grammar
-from ssdrig.steps import KINDS
+from ssdrig.plan.kinds import KINDS
 
 DRIVE = {"capacity_bytes": 256 << 30, "raw_nand_bytes": 280 << 30, "logical_block_bytes": 512}
 HEAD = 'schema = 1\nname = "x"\ntitle = "X"\nsource = "none"\nabout = "A test."\n'

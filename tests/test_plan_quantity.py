@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ssdrig.base.words import exact_size
 from ssdrig.plan import quantity
 from ssdrig.plan.quantity import Amount, Range
-from ssdrig.words import exact_size
 
 GIB = 1 << 30
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from ssdrig import steps
-from ssdrig.errors import UsageError
+from ssdrig.base.errors import UsageError
 from ssdrig.plan import document, expand, formula, grammar, quantity, reader, shows, values
+from ssdrig.plan import kinds as steps
 
 SCHEMAS = Path(__file__).parents[1] / "schemas"
 TEXT = (SCHEMAS / "plan.md").read_text()

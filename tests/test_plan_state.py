@@ -6,12 +6,12 @@ from dataclasses import replace
 import pytest
 from killed_runs import UNIT
 
-from ssdrig.errors import UsageError
+from ssdrig.base.errors import UsageError
 from ssdrig.plan import cost, expand, grammar, state
+from ssdrig.plan.kinds import load, speeds
 from ssdrig.plan.state import UNKNOWN, State
 from ssdrig.run import cut_short, earlier, standing
 from ssdrig.run.cut_short import Reading
-from ssdrig.steps import load, speeds
 
 GIB = 1 << 30
 DRIVE = {"interface": "SATA", "capacity_bytes": 10**12, "raw_nand_bytes": 1 << 40, "time_dilation": 1}

@@ -4,8 +4,8 @@ values of a wrong type: test_plan_wrong_types.py."""
 import pytest
 from broken_plans import HEAD, LOAD, REPEAT, STEP, refused, steps
 
+from ssdrig.base.words import do_you_mean
 from ssdrig.plan import grammar
-from ssdrig.words import do_you_mean
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,9 @@ import re
 import pytest
 from broken_plans import HEAD, STEP, refused
 
-from ssdrig.errors import UsageError
+from ssdrig.base.errors import UsageError
 from ssdrig.plan import grammar, shows
-from ssdrig.steps import KINDS
+from ssdrig.plan.kinds import KINDS
 
 NOTHING = ("\x00", "\ufeff\ufeff", "\r", "x = 1979-05-27", "step = 3", "[step]", "step = []", "[[step]]\n" * 3, "")
 WRONG = (

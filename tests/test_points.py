@@ -13,11 +13,11 @@ import synthetic_plan
 import synthetic_run
 from point_runs import IOPS, POINTS, as_printed, emit, grow, made, read, run  # noqa: F401  fixtures
 
-from ssdrig import journal
-from ssdrig.errors import JournalError
-from ssdrig.influx import line_protocol, points
+from ssdrig.base.errors import JournalError
+from ssdrig.base.utc import Utc
 from ssdrig.load import fiolog
-from ssdrig.utc import Utc
+from ssdrig.publish.influx import line_protocol, points
+from ssdrig.runs import journal
 
 pytestmark = pytest.mark.keeps_time
 

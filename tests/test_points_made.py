@@ -7,10 +7,10 @@ import synthetic_run
 from fake_influx import FakeInflux
 from point_runs import IOPS, POINTS, emit, made, read, run  # noqa: F401  fixtures
 
-from ssdrig.influx import made as mark
-from ssdrig.influx import points, push
-from ssdrig.influx import sender as influx
-from ssdrig.progress import Progress
+from ssdrig.base.progress import Progress
+from ssdrig.publish.influx import made as mark
+from ssdrig.publish.influx import points, push
+from ssdrig.publish.influx import sender as influx
 
 pytestmark = pytest.mark.keeps_time
 

@@ -16,11 +16,11 @@ from fake_influx import FakeInflux, nobody
 from json_documents import checked
 from point_runs import POINTS, emit, grow, made, read, run  # noqa: F401  fixtures
 
-from ssdrig.errors import JournalError, UploadIncomplete, UsageError
-from ssdrig.influx import influxd as real
-from ssdrig.influx import points, push
-from ssdrig.influx import sender as influx
-from ssdrig.progress import Progress
+from ssdrig.base.errors import JournalError, UploadIncomplete, UsageError
+from ssdrig.base.progress import Progress
+from ssdrig.publish.influx import influxd as real
+from ssdrig.publish.influx import points, push
+from ssdrig.publish.influx import sender as influx
 
 pytestmark = pytest.mark.keeps_time
 

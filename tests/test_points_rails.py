@@ -6,7 +6,7 @@ import pytest
 import synthetic_run
 from point_runs import IOPS, POINTS, emit, read
 
-from ssdrig.influx import points
+from ssdrig.publish.influx import points
 
 
 def test_the_drive_s_power_is_the_sum_where_all_rails_are_there(tmp_path):

@@ -8,13 +8,14 @@ import pytest
 import synthetic_run
 from point_runs import IOPS, emit, made, read, run  # noqa: F401  fixtures
 
-from ssdrig import analysis, journal
-from ssdrig.analysis import errors, figures, window_figures
-from ssdrig.analysis.figures import figures_of
-from ssdrig.errors import JournalError
-from ssdrig.influx import line_protocol, points
-from ssdrig.lake import seconds
+from ssdrig import reading
+from ssdrig.base.errors import JournalError
 from ssdrig.meter import peaks, samples
+from ssdrig.publish.influx import line_protocol, points
+from ssdrig.publish.lake import seconds
+from ssdrig.reading import errors, figures, window_figures
+from ssdrig.reading.figures import figures_of
+from ssdrig.runs import journal
 
 SCHEMA = line_protocol.read_schema()
 MOST_SERIES = 5  # of one drive's run
@@ -26,7 +27,7 @@ def of(lines, name):
 
 
 def test_the_figures_of_each_window_are_those_of_the_report(run):
-    found = figures_of(analysis.load(run))
+    found = figures_of(reading.load(run))
     results = of(read(emit(run)), "run_result")
     windows = {name: window for name, window in found["windows"].items() if window}
     assert [fields["window"] for fields, _ in results] == list(windows) and len(windows) >= 2
@@ -56,7 +57,7 @@ def test_every_figure_has_a_field():
 
 
 def test_power_and_io_stand_on_one_grid(run):
-    data = analysis.load(run)
+    data = reading.load(run)
     lines = read(emit(run))
     seconds = of(lines, "load_second")
     assert [fields["iops"] for fields, _ in seconds] == IOPS

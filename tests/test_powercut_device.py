@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from powercut_host import OLD, PAGE, Host, device
 
-from ssdrig.virtual.device import admin, nbd, powercut, truth
+from ssdrig.blockio import nbd_protocol
+from ssdrig.virtual.device import admin, powercut, truth
 from ssdrig.virtual.device.device import OFF_AT_LEAST_NS
 from ssdrig.virtual.flash import versions
 from ssdrig.virtual.flash.presets import ENTERPRISE_PLP, SATA_MLC, SATA_TLC
@@ -37,7 +38,7 @@ def test_with_capacitors_a_reply_that_left_early_holds(made):
         it.lead_ns = lead_ns
         host = Host(it)
         host.now_ns = it.host_ns(it.drive._t) + MS
-        due_ns = host.submit((nbd.WRITE, 3, 8, 0))[0]
+        due_ns = host.submit((nbd_protocol.WRITE, 3, 8, 0))[0]
         host.now_ns = due_ns - 20 * US
         shown = host.cut()[10][1]
         assert (shown != OLD) == stays
@@ -131,7 +132,7 @@ def test_torn_writes_only_where_nothing_says_that_a_page_is_whole(made):
     it.chances = powercut.Chances(torn=0.5)
     assert int.from_bytes(identify.namespace(it, 9)[36:38], "little") == 0  # NAWUPF: a block
     for _ in range(4):
-        host.submit(*((nbd.WRITE, page, 1, 0) for page in range(40)))
+        host.submit(*((nbd_protocol.WRITE, page, 1, 0) for page in range(40)))
         host.cut()
         for page in range(40):
             sectors = [host.page(page)[at : at + 512] for at in range(0, PAGE, 512)]
@@ -142,15 +143,20 @@ def test_torn_writes_only_where_nothing_says_that_a_page_is_whole(made):
     whole = made(ENTERPRISE_PLP)
     whole.chances = powercut.Chances(torn=1)
     host = Host(whole)
-    host.submit(*((nbd.WRITE, page, 1, 0) for page in range(40)))
+    host.submit(*((nbd_protocol.WRITE, page, 1, 0) for page in range(40)))
     assert {shown for _, shown in host.cut().values()} <= {OLD, *range(40)}
 
 
 def test_commands_of_one_packet_change_contents_in_their_order(made):
     host = Host(made())
-    host.submit((nbd.WRITE, 5, 2, 0), (nbd.TRIM, 5, 1, 0), (nbd.WRITE, 6, 1, 0), (nbd.WRITE_ZEROES, 7, 1, 0))
+    host.submit(
+        (nbd_protocol.WRITE, 5, 2, 0),
+        (nbd_protocol.TRIM, 5, 1, 0),
+        (nbd_protocol.WRITE, 6, 1, 0),
+        (nbd_protocol.WRITE_ZEROES, 7, 1, 0),
+    )
     assert host.page(5) == bytes(PAGE) and host.page(6)[0] == 2
-    host.submit((nbd.TRIM, 5, 2, 0), (nbd.WRITE, 5, 1, 0))
+    host.submit((nbd_protocol.TRIM, 5, 2, 0), (nbd_protocol.WRITE, 5, 1, 0))
     assert host.page(5)[0] == 3 and host.page(6) == bytes(PAGE)
     host.cut()
     assert host.device.store.replaced.trimmed == {}
@@ -159,11 +165,11 @@ def test_commands_of_one_packet_change_contents_in_their_order(made):
 def test_an_unreadable_page_fails_until_it_is_written(made):
     it = made()
     it.unreadable.add(4)
-    batch = np.zeros((2, nbd.COLUMNS), np.int64)
-    batch[:, nbd.OFFSET], batch[:, nbd.LENGTH] = (3 * PAGE, 4 * PAGE), PAGE
+    batch = np.zeros((2, nbd_protocol.COLUMNS), np.int64)
+    batch[:, nbd_protocol.OFFSET], batch[:, nbd_protocol.LENGTH] = (3 * PAGE, 4 * PAGE), PAGE
     it.execute(np.zeros(PAGE, np.uint8), batch, 2, 0)
-    assert batch[:, nbd.ERROR].tolist() == [0, 5]
-    batch[0, [nbd.OP, nbd.OFFSET]] = nbd.WRITE, 4 * PAGE
-    batch[:, nbd.ERROR] = 0
+    assert batch[:, nbd_protocol.ERROR].tolist() == [0, 5]
+    batch[0, [nbd_protocol.OP, nbd_protocol.OFFSET]] = nbd_protocol.WRITE, 4 * PAGE
+    batch[:, nbd_protocol.ERROR] = 0
     it.execute(np.zeros(PAGE, np.uint8), batch, 2, 0)
-    assert batch[:, nbd.ERROR].tolist() == [0, 0]
+    assert batch[:, nbd_protocol.ERROR].tolist() == [0, 0]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from powercut_host import OLD, Host, device
 
-from ssdrig.virtual.device import nbd
+from ssdrig.blockio import nbd_protocol
 from ssdrig.virtual.flash.presets import ENTERPRISE_PLP, SATA_TLC
 
 US, MS = 1_000, 1_000_000
@@ -36,7 +36,7 @@ def in_one_packet(host, rng) -> int:
     """A write with FUA, followed by plain ones of the same page in the same packet."""
     due = []
     for page in rng.choice(PAGES, 10, replace=False).tolist():
-        due += host.submit(*((nbd.WRITE, page, 1, nbd.FUA if i == 0 else 0) for i in range(4)))[:1]
+        due += host.submit(*((nbd_protocol.WRITE, page, 1, nbd_protocol.FUA if i == 0 else 0) for i in range(4)))[:1]
         host.now_ns += int(rng.integers(0, 100 * US))
     return max(due)
 
@@ -80,7 +80,7 @@ def test_what_was_under_way_is_there_or_not():
     it = device(SATA_TLC, "sparse")
     host, shown = Host(it), []
     for _ in range(10):
-        due = host.submit(*((nbd.WRITE, page, 1, 0) for page in range(32)))
+        due = host.submit(*((nbd_protocol.WRITE, page, 1, 0) for page in range(32)))
         host.now_ns = (host.now_ns + min(due)) // 2
         shown += [content for _, content in host.cut().values()]
     it.close()
@@ -115,7 +115,7 @@ def test_a_trim_is_undone_until_it_is_flushed(data):
             host.write(page)
         host.now_ns = host.flush()
         for page in range(0, 20, 2):
-            host.now_ns = host.submit((nbd.TRIM, page, 2, nbd.FUA if how == "FUA" else 0))[0]
+            host.now_ns = host.submit((nbd_protocol.TRIM, page, 2, nbd_protocol.FUA if how == "FUA" else 0))[0]
         if how == "flushed":
             host.now_ns = host.flush()
         if how == "drained":
@@ -132,7 +132,7 @@ def test_with_capacitors_what_was_acknowledged_stays_and_what_was_not_is_whole()
     it = device(ENTERPRISE_PLP, "sparse")
     host, old = Host(it), 0
     for _ in range(20):
-        due = host.submit(*((nbd.WRITE, 16 * i, 16, 0) for i in range(8)))
+        due = host.submit(*((nbd_protocol.WRITE, 16 * i, 16, 0) for i in range(8)))
         host.now_ns = due[4]
         judged = host.cut()
         assert all(shown in legal for legal, shown in judged.values())

@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from ssdrig.benchmarks import powerloss_recall
-from ssdrig.errors import UsageError
+from selfcheck import powerloss_recall
+from ssdrig.base.errors import UsageError
 from ssdrig.powerloss.findings import BY_NAME
 from ssdrig.virtual import faultmodels, observable, powerfaults
 from ssdrig.virtual.observable import NEVER, NONE, Change, Read

@@ -17,8 +17,8 @@ import loop_device
 import pytest
 
 from ssdrig import cli
+from ssdrig.base.errors import DriveError, Suspicion, ToolMissing, UsageError
 from ssdrig.drive.target import slot
-from ssdrig.errors import DriveError, Suspicion, ToolMissing, UsageError
 from ssdrig.powerloss import above, clients, filesystems
 from ssdrig.powerloss.history import NEVER
 from ssdrig.powerloss.mounted import Mounted

@@ -6,13 +6,13 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from ssdrig.errors import UsageError
+from ssdrig.base.errors import UsageError
+from ssdrig.plan.kinds.cut_schedule import NO_CUT, Cut
 from ssdrig.powerloss import aim, campaign, layout, rest
 from ssdrig.powerloss.history import FLUSH, FUA, NEVER, ROW, TRIM, WRITE
-from ssdrig.powerloss.schedule import NO_CUT, Cut
-from ssdrig.virtual.feed import BIN_NS, BINS
 from ssdrig.virtual.flash.commands import WRITE as WRITES
 from ssdrig.virtual.flash.drive import VirtualDrive
+from ssdrig.virtual.flash.feed import BIN_NS, BINS
 from ssdrig.virtual.flash.presets import NVME_TLC_SLC
 
 BEGIN, END = 10**12, 10**12 + 5 * 10**9

@@ -8,12 +8,12 @@ import pytest
 from switchbench import Board, MHz
 from test_powerloss_writer import MIB, MS, writer_on
 
-from ssdrig.benchmarks import powerloss_aim
-from ssdrig.powerloss import aim, layout, modeltime
+from selfcheck import modeltime, powerloss_aim
+from ssdrig.powerloss import aim, layout
 from ssdrig.powerloss.history import NEVER
 from ssdrig.virtual.device.device import Device
-from ssdrig.virtual.feed import BINS
 from ssdrig.virtual.flash.drive import VirtualDrive
+from ssdrig.virtual.flash.feed import BINS
 from ssdrig.virtual.flash.presets import SATA_TLC
 
 CUTS = 12

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from ssdrig.errors import (
+from ssdrig.base.errors import (
     ChangedDrive,
     DriveError,
     ExchangedDrive,
@@ -21,22 +21,11 @@ from ssdrig.errors import (
     SsdrigError,
     UnsafeTarget,
 )
-from ssdrig.powerloss import (
-    campaign,
-    cycle,
-    health,
-    history,
-    layout,
-    nbdwriter,
-    schedule,
-    supply,
-    tally,
-    target,
-    writer,
-)
+from ssdrig.blockio.slots import Slots
+from ssdrig.plan.kinds import cut_schedule
+from ssdrig.powerloss import campaign, cycle, health, history, layout, nbdwriter, supply, tally, target, writer
 from ssdrig.powerloss.aim import Plan
 from ssdrig.powerloss.promise import ACK, FLUSH, Promise
-from ssdrig.powerloss.slots import Slots
 
 MIB = 1 << 20
 HELD = Promise(FLUSH, 512, 1, 0, 0, "zeros", True, "")
@@ -95,7 +84,7 @@ def drive(monkeypatch):
 def lived(it):
     outcome = SimpleNamespace(on_ns=0)
     return it._back(
-        schedule.Cut(1, "random", 0, "command", None, 1, 1.0),
+        cut_schedule.Cut(1, "random", 0, "command", None, 1, 1.0),
         cycle.Lived(np.zeros(0), None, 0, 0, outcome, Plan("random", 0)),
     )
 
@@ -313,7 +302,7 @@ def test_dead_needs_no_link_and_no_start_current(starts, by_slot, rig, findings,
     rows = np.zeros(0, history.ROW)
     outcome = supply.Outcome(1000, 10, 2000, 1.0, report={"rails": []} if rig else None)
     gone = cycle.Lived(rows, None, 500, 600, outcome, Plan("random", 0), tries=cycle.DEAD_CYCLES, starts=starts)
-    cut = schedule.Cut(1, "random", 0, "crowbar", None, 1, 1.0)
+    cut = cut_schedule.Cut(1, "random", 0, "crowbar", None, 1, 1.0)
     if code:
         with pytest.raises(SlotError) as error:
             it._gone(cut, gone, {})
@@ -385,7 +374,7 @@ def test_drive_that_comes_back_changed_is_found_and_not_cut_again(drive, facts, 
     outcome = supply.Outcome(1000, 10, 2000, 1.0)
     changed = cycle.Lived(rows, None, 500, 600, outcome, Plan("random", 0), ready_s=1.0, link_lost=True)
     with pytest.raises(PromiseBroken):
-        it._gone(schedule.Cut(1, "random", 0, "command", None, 1, 1.0), changed, facts)
+        it._gone(cut_schedule.Cut(1, "random", 0, "command", None, 1, 1.0), changed, facts)
     assert kept == [{finding: 1}, "changed"]
 
 
@@ -402,5 +391,5 @@ def test_drive_that_the_kernel_found_anew_has_lost_its_link(drive):
         gone = cycle.Lived(
             np.zeros(0), None, 0, 0, SimpleNamespace(on_ns=0, on_late_s=0.0, waited_s=None), Plan("random", 0)
         )
-        it._back(schedule.Cut(1, "random", 0, "command", None, 1, 1.0), gone)
+        it._back(cut_schedule.Cut(1, "random", 0, "command", None, 1, 1.0), gone)
         assert gone.link_lost is bool(appears)

@@ -4,11 +4,11 @@ import pytest
 from disktree import DiskTree
 from drives import a_drive
 
-from ssdrig.benchmarks.powerloss_scenes import pages
-from ssdrig.drive import features
+from selfcheck.powerloss_scenes import pages
+from ssdrig.base.errors import DriveError, UnsafeTarget
+from ssdrig.drive.settings import features
 from ssdrig.drive.smart import nvme_cli
 from ssdrig.drive.target.inventory import all_drives
-from ssdrig.errors import DriveError, UnsafeTarget
 from ssdrig.powerloss import target
 from ssdrig.powerloss.promise import ACK, FLUSH
 

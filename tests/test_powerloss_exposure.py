@@ -6,7 +6,7 @@ import pytest
 from support.faulty_drive import Drive
 from support.model_campaign import campaign
 
-from ssdrig.benchmarks.powerloss_scenes import KEPT, rows
+from selfcheck.powerloss_scenes import KEPT, rows
 from ssdrig.powerloss import exposure, mixes, verdict
 from ssdrig.powerloss.history import FLUSH, FUA, NEVER, TRIM, WRITE
 from ssdrig.powerloss.promise import ACK

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ssdrig.errors import JournalError
+from ssdrig.base.errors import JournalError
 from ssdrig.powerloss import history
 from ssdrig.powerloss.history import FLUSH, FUA, NEVER, WRITE, History
 

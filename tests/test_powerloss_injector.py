@@ -6,7 +6,7 @@ from support import faulty_drive, lazy_trims, model_campaign
 from support.faulty_drive import Drive
 from support.model_campaign import campaign, compared
 
-from ssdrig.benchmarks import powerloss_injector
+from selfcheck import powerloss_injector
 from ssdrig.powerloss import contents, mixes
 
 MiB = 1 << 20

@@ -5,7 +5,8 @@ import pytest
 from test_smartlog import HEALTH
 
 from ssdrig.drive.smart import counters
-from ssdrig.powerloss import health, history, judging, schedule
+from ssdrig.plan.kinds import cut_schedule
+from ssdrig.powerloss import health, history, judging
 from ssdrig.powerloss.aim import Plan
 from ssdrig.powerloss.cycle import Lived
 from ssdrig.powerloss.history import FLUSH, TRIM, WRITE
@@ -24,8 +25,8 @@ def test_a_drive_that_ignores_a_trim_is_no_fault_of_the_harness(seen, finding, h
     rows = np.zeros(3 if seen else 1, history.ROW)
     for row, kind, t_ns in zip(rows, (WRITE, TRIM, FLUSH), (10, 30, 50)):
         row["seq"], row["n"], row["kind"], row["submit_ns"], row["done_ns"] = t_ns // 10, 1, kind, t_ns, t_ns + 10
-    cut = schedule.Cut(1, "random", 0, None, schedule.NO_CUT, 1, 1.0)
-    lived = Lived(rows, 70, 70, 80, None, Plan(schedule.NO_CUT, 70))
+    cut = cut_schedule.Cut(1, "random", 0, None, cut_schedule.NO_CUT, 1, 1.0)
+    lived = Lived(rows, 70, 70, 80, None, Plan(cut_schedule.NO_CUT, 70))
     blocks = Blocks(*(np.array([each]) for each in (0, 0, seen, False)))
     none, nothing = health.State(0.0), lambda lba: None
     found = judging.judge(cut, lived, blocks, 90, PROMISE, True, none, none, None, None, nothing)
@@ -38,7 +39,7 @@ def session(ready_s, after, tries=1, stalled_s=0.0, **how):
     """The record of a cut with one write, which is there; after: what the drive says then."""
     row = np.zeros(1, history.ROW)
     row["seq"], row["n"], row["kind"], row["submit_ns"], row["done_ns"] = 1, 1, WRITE, 10, 20
-    cut = schedule.Cut(1, "random", 0, "command", None, 1, 1.0)
+    cut = cut_schedule.Cut(1, "random", 0, "command", None, 1, 1.0)
     lived = Lived(row, 70, 70, 80, Outcome(70, 0, 75, 1.0), Plan("random", 70), ready_s=ready_s, tries=tries)
     lived.stalled_s = stalled_s
     blocks = Blocks(*(np.array([each]) for each in (0, 0, 1, False)))

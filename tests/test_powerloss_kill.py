@@ -3,7 +3,7 @@
 import random
 import subprocess
 
-from ssdrig.benchmarks import powerloss_kill, powerloss_runs
+from selfcheck import powerloss_kill, powerloss_runs
 
 
 def test_a_campaign_that_makes_no_run_folder_is_a_fault_and_the_others_go_on(tmp_path, monkeypatch):

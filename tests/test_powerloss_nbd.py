@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from ssdrig import cli, journal, parts
-from ssdrig.errors import PromiseBroken
+from ssdrig import cli
+from ssdrig.base.errors import PromiseBroken
 from ssdrig.powerloss import sessions
+from ssdrig.runs import journal, parts
 
 pytestmark = pytest.mark.slow
 SERVER = Path(__file__).parent / "support" / "nbd_injector.py"

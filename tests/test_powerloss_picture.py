@@ -4,8 +4,8 @@ import json
 
 import numpy as np
 
-from ssdrig.benchmarks import powerloss_scenes
-from ssdrig.benchmarks.powerloss_scenes import KEPT
+from selfcheck import powerloss_scenes
+from selfcheck.powerloss_scenes import KEPT
 from ssdrig.powerloss import picture, promise, verdict
 from ssdrig.powerloss.history import FLUSH, FUA, NEVER, WRITE
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from ssdrig.benchmarks.powerloss_scenes import KEPT, pages
-from ssdrig.errors import DriveError
+from selfcheck.powerloss_scenes import KEPT, pages
+from ssdrig.base.errors import DriveError
 from ssdrig.powerloss import aim, promise
 from ssdrig.powerloss.promise import ACK, FLUSH
 

@@ -5,8 +5,8 @@ import json
 import numpy as np
 import pytest
 
-from ssdrig.benchmarks import powerloss_scenes
-from ssdrig.benchmarks.powerloss_scenes import FIRST_SEQ, KEPT, SCENES, W0, Scene
+from selfcheck import powerloss_scenes
+from selfcheck.powerloss_scenes import FIRST_SEQ, KEPT, SCENES, W0, Scene
 from ssdrig.powerloss import promise, record, verdict
 from ssdrig.powerloss.history import BLANK, FLUSH, FUA, NEVER, TRIM, WRITE
 from ssdrig.powerloss.proof import MOST_ROWS, proof

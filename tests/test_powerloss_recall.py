@@ -3,9 +3,9 @@ found without a fault. All seeds: `./ssdrig selfcheck powerloss-recall --seeds 2
 
 import pytest
 
-from ssdrig.benchmarks import powerloss_recall
-from ssdrig.benchmarks.powerloss_cuts import OFF_NS
-from ssdrig.benchmarks.powerloss_recall import CASES
+from selfcheck import powerloss_recall
+from selfcheck.powerloss_cuts import OFF_NS
+from selfcheck.powerloss_recall import CASES
 from ssdrig.virtual import powerfaults
 
 pytestmark = pytest.mark.slow

@@ -5,11 +5,12 @@ import errno
 import numpy as np
 import pytest
 
-from ssdrig.benchmarks.powerloss_scenes import KEPT, rows
-from ssdrig.powerloss import aim, health, judging, schedule
+from selfcheck.powerloss_scenes import KEPT, rows
+from ssdrig.plan.kinds import cut_schedule
+from ssdrig.plan.kinds.cut_schedule import Cut
+from ssdrig.powerloss import aim, health, judging
 from ssdrig.powerloss.cycle import Lived
 from ssdrig.powerloss.history import BLANK, FLUSH, FUA, NEVER, NOT_BLANK, TRIM, WRITE
-from ssdrig.powerloss.schedule import Cut
 from ssdrig.powerloss.supply import Outcome
 from ssdrig.powerloss.verdict import Blocks
 
@@ -69,7 +70,7 @@ def test_a_drive_that_takes_no_writes_in_two_sessions_is_read_only():
     second = judged([refused(errno.EROFS)], none, earlier=first).record
     assert second["failed"] and second["findings"] == {"READ_ONLY": 1}
     assert not judged([DONE, refused(errno.EROFS)], earlier=first).record["failed"]
-    control = judged([refused(errno.EROFS)], none, schedule.NO_CUT, earlier=first)
+    control = judged([refused(errno.EROFS)], none, cut_schedule.NO_CUT, earlier=first)
     assert control.record["failed"] and not control.harness
 
 
@@ -124,19 +125,19 @@ def test_a_first_cut_without_a_sign_of_a_loss_is_the_harness(outcome):
     assert not judged([DONE], outcome=outcome, before=cycles, after=cycles._replace(power_cycles=8), felt=False).unfelt
     gone = [DONE, refused(errno.ENODEV, done_ns=FIRED_NS + 50)]
     assert not judged(gone, outcome=outcome, before=cycles, after=cycles, felt=False).unfelt
-    assert not judged([DONE], outcome=outcome, control=schedule.NO_CUT, felt=False).unfelt
+    assert not judged([DONE], outcome=outcome, control=cut_schedule.NO_CUT, felt=False).unfelt
 
 
 def test_a_trim_that_is_ignored_is_no_fault_of_the_harness():
     trims = [DONE, (TRIM, 1, 1, 10, 20), (FLUSH, 0, 0, 50, 60)]
-    kept = judged(trims, {0: (7, 100), 1: (7, 7)}, control=schedule.NO_CUT)
+    kept = judged(trims, {0: (7, 100), 1: (7, 7)}, control=cut_schedule.NO_CUT)
     assert not kept.harness and kept.record["judged"] and "TRIM_KEPT" in kept.record["findings"]
-    lost = judged(trims, {0: (7, 7), 1: (7, 7)}, control=schedule.NO_CUT)
+    lost = judged(trims, {0: (7, 7), 1: (7, 7)}, control=cut_schedule.NO_CUT)
     assert "LOST_FUA" in lost.harness or "LOST_ACKED" in lost.harness
 
 
 def test_a_refusal_in_a_control_session_is_the_harness():
-    assert "refused 1 commands (EIO)" in judged([DONE, refused(errno.EIO)], control=schedule.NO_CUT).harness
+    assert "refused 1 commands (EIO)" in judged([DONE, refused(errno.EIO)], control=cut_schedule.NO_CUT).harness
 
 
 def test_a_counter_that_wraps_or_of_another_source_has_not_gone_back():

@@ -1,26 +1,26 @@
-"""powerloss/schedule.py: which cut comes when."""
+"""plan/kinds/cut_schedule.py: which cut comes when."""
 
 from collections import Counter
 
 import pytest
 
-from ssdrig.errors import UsageError
-from ssdrig.powerloss import schedule
+from ssdrig.base.errors import UsageError
+from ssdrig.plan.kinds import cut_schedule
+from ssdrig.plan.kinds import cuts as step
 from ssdrig.rig.profiles import PROFILES
-from ssdrig.steps import cuts as step
 
 AIMS = {"random": 299, "flush": 50, "fua": 50, "trim": 50, "age": 50, "burst": 50, "recovery": 50}
 
 
 def test_the_shares_of_the_aims_are_exact_and_the_order_is_of_the_seed():
-    found = schedule.cuts(7, 599, 30, AIMS, {"crowbar": 3, "float": 1}, True)
+    found = cut_schedule.cuts(7, 599, 30, AIMS, {"crowbar": 3, "float": 1}, True)
     assert [cut.number for cut in found] == list(range(1, 630))
     assert Counter(cut.aim for cut in found if not cut.control) == AIMS
     assert Counter(cut.control for cut in found) == {None: 599, "no-cut": 15, "announced": 15}
     shapes = Counter(cut.shape for cut in found)
     assert shapes[None] == 15 and abs(shapes["crowbar"] - 3 * shapes["float"]) < 60
-    assert found == schedule.cuts(7, 599, 30, AIMS, {"crowbar": 3, "float": 1}, True)
-    assert found != schedule.cuts(8, 599, 30, AIMS, {"crowbar": 3, "float": 1}, True)
+    assert found == cut_schedule.cuts(7, 599, 30, AIMS, {"crowbar": 3, "float": 1}, True)
+    assert found != cut_schedule.cuts(8, 599, 30, AIMS, {"crowbar": 3, "float": 1}, True)
     assert sorted(cut.nth for cut in found if cut.aim == "fua") == list(range(50))
     first = [cut.aim for cut in found[:200]]
     assert set(first) == set(AIMS)  # mixed, not one aim after the other
@@ -28,34 +28,36 @@ def test_the_shares_of_the_aims_are_exact_and_the_order_is_of_the_seed():
 
 
 def test_the_cuts_come_at_any_time_of_the_write_phase():
-    shares = [cut.share for cut in schedule.cuts(1, 400, 0, {"random": 1}, {"crowbar": 1}, True)]
-    assert min(shares) >= schedule.LEAST_SHARE and max(shares) <= 1
+    shares = [cut.share for cut in cut_schedule.cuts(1, 400, 0, {"random": 1}, {"crowbar": 1}, True)]
+    assert min(shares) >= cut_schedule.LEAST_SHARE and max(shares) <= 1
     assert all(abs(sum(a <= each < a + 0.19 for each in shares) - 80) < 40 for a in (0.05, 0.24, 0.43, 0.62, 0.81))
 
 
 def test_a_few_cuts_have_a_control_session_too_and_what_cannot_be_announced_is_not():
-    assert [schedule.controls(count, 5) for count in (1, 30, 60, 599, 3000)] == [1, 2, 3, 30, 150]
-    assert schedule.controls(599, 0) == 0
-    found = schedule.cuts(3, 60, 3, {"random": 1}, {"crowbar": 1}, False)
+    assert [cut_schedule.controls(count, 5) for count in (1, 30, 60, 599, 3000)] == [1, 2, 3, 30, 150]
+    assert cut_schedule.controls(599, 0) == 0
+    found = cut_schedule.cuts(3, 60, 3, {"random": 1}, {"crowbar": 1}, False)
     assert Counter(cut.control for cut in found) == {None: 60, "no-cut": 3}
-    assert Counter(cut.aim for cut in schedule.cuts(3, 5, 0, AIMS, {"crowbar": 1}, True)).total() == 5
+    assert Counter(cut.aim for cut in cut_schedule.cuts(3, 5, 0, AIMS, {"crowbar": 1}, True)).total() == 5
 
 
 def test_a_power_cycle_without_a_write_is_never_the_first_cut():
     for seed in range(40):
-        cuts = [cut for cut in schedule.cuts(seed, 6, 1, {"random": 2, "again": 4}, {"crowbar": 1}, True) if cut.shape]
+        cuts = [
+            cut for cut in cut_schedule.cuts(seed, 6, 1, {"random": 2, "again": 4}, {"crowbar": 1}, True) if cut.shape
+        ]
         assert next(cut.aim for cut in cuts if not cut.control) == "random"
-    assert [cut.aim for cut in schedule.cuts(1, 2, 0, {"again": 1}, {"crowbar": 1}, True)] == ["again"] * 2
+    assert [cut.aim for cut in cut_schedule.cuts(1, 2, 0, {"again": 1}, {"crowbar": 1}, True)] == ["again"] * 2
 
 
 def test_a_shape_has_its_fields_by_the_seed_of_its_cut():
-    found = schedule.cuts(5, 200, 0, {"random": 1}, dict.fromkeys(PROFILES, 1), True)
-    fields = {shape: [schedule.own(cut, 470.4) for cut in found if cut.shape == shape] for shape in PROFILES}
+    found = cut_schedule.cuts(5, 200, 0, {"random": 1}, dict.fromkeys(PROFILES, 1), True)
+    fields = {shape: [cut_schedule.own(cut, 470.4) for cut in found if cut.shape == shape] for shape in PROFILES}
     assert fields["float"] == fields["crowbar"] == [{}] * 40
     assert all(10 <= each["glitch_us"] <= 20_000 for each in fields["glitch"])
     assert all(each["bulk_uF"] == [470] for each in fields["ramp"])
     assert all(each["down_us"] <= each["up_us"] and 2 <= each["dips"] <= 8 for each in fields["dips"])
-    assert schedule.own(next(cut for cut in found if cut.shape == "ramp"), None) is None
+    assert cut_schedule.own(next(cut for cut in found if cut.shape == "ramp"), None) is None
 
 
 def test_what_a_campaign_takes_and_may_say_is_known_before():

@@ -5,10 +5,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from ssdrig.powerloss import history, judging, schedule, supply
+from ssdrig.plan.kinds import cut_schedule
+from ssdrig.plan.kinds.cut_schedule import ANNOUNCED, Cut
+from ssdrig.powerloss import history, judging, supply
 from ssdrig.powerloss.cycle import USUAL, Cycle, Lived
 from ssdrig.powerloss.health import State
-from ssdrig.powerloss.schedule import ANNOUNCED, Cut
 from ssdrig.powerloss.supply import Outcome
 
 BEFORE = State(1.0, power_cycles=10, unsafe_shutdowns=5)
@@ -47,7 +48,7 @@ def test_the_drives_own_count_says_whether_a_glitch_was_a_reset(shape):
 
 
 def test_each_of_several_dips_may_have_been_a_reset():
-    dips = schedule.own(cut("dips"), None)["dips"]
+    dips = cut_schedule.own(cut("dips"), None)["dips"]
     said = lambda shape, cycles, **more: judging._expected(cut(shape), lived(**more), BEFORE, counted(cycles))
     assert dips > 2 and said("dips", 1) == (1, 1) and said("dips", dips) == (dips, dips)
     assert said("dips", dips + 1) == (1, 1) and said("dips", 0) == (1, 1)

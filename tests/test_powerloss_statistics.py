@@ -2,10 +2,10 @@
 
 import pytest
 
-from ssdrig.benchmarks import powerloss_bounds as bench
-from ssdrig.errors import UsageError
-from ssdrig.powerloss import statistics
-from ssdrig.powerloss.statistics import Stop, Wald
+from selfcheck import powerloss_bounds as bench
+from ssdrig.base.errors import UsageError
+from ssdrig.plan.rules import chance as statistics
+from ssdrig.plan.rules.chance import Stop, Wald
 
 
 def test_the_numbers_of_cuts_that_books_have():

@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ssdrig.benchmarks.powerloss_scenes import KEPT
-from ssdrig.errors import UsageError
+from selfcheck.powerloss_scenes import KEPT
+from ssdrig.base.errors import UsageError
+from ssdrig.blockio.slots import SLOT_BYTES
 from ssdrig.powerloss import layout, mixes, streams
 from ssdrig.powerloss.history import BLANK, FLUSH, FUA, TRIM, WRITE
-from ssdrig.powerloss.slots import SLOT_BYTES
 from ssdrig.powerloss.streams import AT, FLAGS, KIND, LBA, N
 
 MIB = 1 << 20

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from simboard import until
 
-from ssdrig.drive import witness
-from ssdrig.errors import DriveError, RigError, UsageError
+from ssdrig.base.errors import DriveError, RigError, UsageError
+from ssdrig.drive.settings import witness
 from ssdrig.powerloss import health, supply
 from ssdrig.powerloss.cycle import LAST_OFF_S, MISSING_OFF_S, Cycle, Lived
 from ssdrig.powerloss.supply import Outcome

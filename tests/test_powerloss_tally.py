@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 import stream
 
-from ssdrig import journal
-from ssdrig.errors import RigError
+from ssdrig.base.errors import RigError
 from ssdrig.meter import samples
 from ssdrig.powerloss import health, tally
 from ssdrig.powerloss.boardclock import PINGS, BoardClock
+from ssdrig.runs import journal
 
 
 def record(number, **more):

@@ -14,12 +14,13 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from ssdrig import cli, journal, parts
-from ssdrig.analysis import table
-from ssdrig.errors import ControlFailed, DriveError, ExchangedDrive, NotPaired, PromiseBroken, RigError
+from ssdrig import cli
+from ssdrig.base.errors import ControlFailed, DriveError, ExchangedDrive, NotPaired, PromiseBroken, RigError
+from ssdrig.blockio.nbd import NbdClient, address
 from ssdrig.powerloss import campaign, cycle, history, nbdwriter, sessions, target
+from ssdrig.reading import table
 from ssdrig.report import cuts_said
-from ssdrig.virtual.nbdclient import NbdClient, address
+from ssdrig.runs import journal, parts
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(not shutil.which("nbdkit"), reason="nbdkit is not installed")]
 HONEST = "--filter=cache file {disk} cache=writeback"
@@ -107,10 +108,10 @@ def test_a_server_that_lies_is_found_with_a_proof(served, tmp_path, how, names):
 
 
 def test_a_server_that_loses_data_without_a_cut_fails_the_control(served, tmp_path, monkeypatch):
-    from ssdrig.powerloss import schedule
+    from ssdrig.plan.kinds import cut_schedule
 
-    real = schedule.cuts
-    monkeypatch.setattr(schedule, "cuts", lambda *words: sorted(real(*words), key=lambda cut: not cut.control))
+    real = cut_schedule.cuts
+    monkeypatch.setattr(cut_schedule, "cuts", lambda *words: sorted(real(*words), key=lambda cut: not cut.control))
     read = campaign.readback.read
 
     def lose(link, layout, run, base, runs, rows=None):

@@ -15,20 +15,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from loop_device import loop_device
 
-from ssdrig.benchmarks.powerloss_cuts import RUN
-from ssdrig.benchmarks.powerloss_scenes import KEPT
-from ssdrig.drive import aio as linux_aio
-from ssdrig.errors import DriveError, UsageError
+from selfcheck.powerloss_cuts import RUN
+from selfcheck.powerloss_scenes import KEPT
+from ssdrig.base.errors import DriveError, UsageError
+from ssdrig.blockio import aio as linux_aio
+from ssdrig.blockio import nbd_protocol
+from ssdrig.blockio.nbd import REPLY, REPLY_MAGIC, address
+from ssdrig.blockio.slots import Slots
 from ssdrig.powerloss import fill, layout, nbdwriter, readback, targets, verdict
 from ssdrig.powerloss.aio import Aio
 from ssdrig.powerloss.history import BLANK, FLUSH, FUA, NEVER, ROW, TRIM, WRITE, History
 from ssdrig.powerloss.mixes import SHARES
 from ssdrig.powerloss.promise import ACK
-from ssdrig.powerloss.slots import Slots
 from ssdrig.powerloss.threads import Threads
 from ssdrig.powerloss.writer import Writer
-from ssdrig.virtual.device import nbd
-from ssdrig.virtual.nbdclient import REPLY, REPLY_MAGIC, address
 
 MIB = 1 << 20
 MS = 1_000_000
@@ -168,27 +168,29 @@ class Server(threading.Thread):
 
     def run(self):
         sock, _ = self.listener.accept()
-        talk = nbd.Negotiation(len(self.bytes))
+        talk = nbd_protocol.Negotiation(len(self.bytes))
         sock.sendall(talk.greeting)
         while talk.state != "ready":
             answer = talk.receive(sock.recv(4096))
             if self.flags is not None:
-                answer = answer.replace(struct.pack(">H", nbd.TRANSMISSION_FLAGS), struct.pack(">H", self.flags))
+                answer = answer.replace(
+                    struct.pack(">H", nbd_protocol.TRANSMISSION_FLAGS), struct.pack(">H", self.flags)
+                )
             sock.sendall(answer)
         with sock, sock.makefile("rb") as stream:
             for _ in range(self.most):
-                head = stream.read(nbd.HEADER_BYTES)
-                if len(head) < nbd.HEADER_BYTES:
+                head = stream.read(nbd_protocol.HEADER_BYTES)
+                if len(head) < nbd_protocol.HEADER_BYTES:
                     return
                 _, _, op, cookie, offset, length = struct.unpack(">IHHQQI", head)
-                if op == nbd.DISC:
+                if op == nbd_protocol.DISC:
                     return
                 data = b""
-                if op == nbd.WRITE:
+                if op == nbd_protocol.WRITE:
                     self.bytes[offset : offset + length] = stream.read(length)
-                elif op == nbd.TRIM:
+                elif op == nbd_protocol.TRIM:
                     self.bytes[offset : offset + length] = bytes(length)
-                elif op == nbd.READ:
+                elif op == nbd_protocol.READ:
                     data = self.bytes[offset : offset + length]
                 sock.sendall(REPLY.pack(REPLY_MAGIC, 0, cookie) + data)
 
@@ -216,7 +218,7 @@ def test_nbd_holds_what_was_acknowledged_until_it_is_gone(tmp_path, family):
         assert writer.write(NEVER).reason == "gone" and writer.settle(0) is not None
         done = (book.written()["done_ns"] < NEVER).sum()
         assert 0 < done <= 50 and book.written()["status"].max() == 0
-        Server(listener, flags=nbd.TRANSMISSION_FLAGS & ~(1 << 3))
+        Server(listener, flags=nbd_protocol.TRANSMISSION_FLAGS & ~(1 << 3))
         with pytest.raises(DriveError, match="no FUA"):
             targets.connected(uri)
 
@@ -285,7 +287,7 @@ def test_no_error_of_a_server_reads_as_success(error, tmp_path):
 
 
 INFO = b"NBDMAGICIHAVEOPT\0\3" + struct.pack(">QII", 0x3E889045565A9, 7, 3)
-HUGE = struct.pack(">IHQH", 12, 0, 1 << 63, nbd.TRANSMISSION_FLAGS)
+HUGE = struct.pack(">IHQH", 12, 0, 1 << 63, nbd_protocol.TRANSMISSION_FLAGS)
 
 
 @pytest.mark.parametrize(
@@ -340,7 +342,7 @@ def test_a_reply_that_comes_twice_is_no_answer_to_the_next_command():
     out = np.zeros(8192, np.uint8)
     fields = slots.kind, slots.flags, slots.offset, slots.length, slots.data, slots.bytes_each
     end = nbdwriter.pack(out, 0, np.array([0]), 1, 90, np.arange(5), *fields, cookies)
-    assert end == nbd.HEADER_BYTES + 16 and parsed(slots, cookies, [reply]) == ([], False)
+    assert end == nbd_protocol.HEADER_BYTES + 16 and parsed(slots, cookies, [reply]) == ([], False)
 
 
 def test_a_request_is_what_the_server_understands():
@@ -348,12 +350,19 @@ def test_a_request_is_what_the_server_understands():
     slots.flags[0], slots.offset[:], slots.length[1] = FUA, (4096, 0, 8192, 1024), 0
     slots.data[:512] = 7
     out = np.zeros(8192, np.uint8)
-    ops = np.array([9, nbd.WRITE, nbd.FLUSH, nbd.TRIM, nbd.READ])
+    ops = np.array([9, nbd_protocol.WRITE, nbd_protocol.FLUSH, nbd_protocol.TRIM, nbd_protocol.READ])
     fields = slots.kind, slots.flags, slots.offset, slots.length, slots.data, slots.bytes_each
     end = nbdwriter.pack(out, 0, np.arange(4), 4, 0, ops, *fields, cookies)
-    batch = np.zeros((8, nbd.COLUMNS), np.int64)
-    n, used, _, state = nbd.parse(out, 0, end, MIB, 1, batch)
-    assert (n, used, state) == (4, end, nbd.MORE) and not batch[:4, nbd.ERROR].any()
-    asked = batch[:4, [nbd.OP, nbd.FLAGS, nbd.OFFSET, nbd.LENGTH]].tolist()
-    assert asked == [[nbd.WRITE, nbd.FUA, 4096, 512], [nbd.FLUSH, 0, 0, 0], [nbd.TRIM, 0, 8192, 512], [0, 0, 1024, 512]]
-    assert (out[batch[0, nbd.AT] :][:512] == 7).all() and batch[:4, nbd.COOKIE].tolist() == cookies.tolist()
+    batch = np.zeros((8, nbd_protocol.COLUMNS), np.int64)
+    n, used, _, state = nbd_protocol.parse(out, 0, end, MIB, 1, batch)
+    assert (n, used, state) == (4, end, nbd_protocol.MORE) and not batch[:4, nbd_protocol.ERROR].any()
+    asked = batch[:4, [nbd_protocol.OP, nbd_protocol.FLAGS, nbd_protocol.OFFSET, nbd_protocol.LENGTH]].tolist()
+    assert asked == [
+        [nbd_protocol.WRITE, nbd_protocol.FUA, 4096, 512],
+        [nbd_protocol.FLUSH, 0, 0, 0],
+        [nbd_protocol.TRIM, 0, 8192, 512],
+        [0, 0, 1024, 512],
+    ]
+    assert (out[batch[0, nbd_protocol.AT] :][:512] == 7).all() and batch[
+        :4, nbd_protocol.COOKIE
+    ].tolist() == cookies.tolist()

@@ -4,8 +4,8 @@ full numbers: `./ssdrig selfcheck powerloss-verdict`."""
 import numpy as np
 import pytest
 
-from ssdrig.benchmarks import powerloss, powerloss_scenes
-from ssdrig.benchmarks.powerloss_scenes import FIRST_SEQ, KEPT, SCENES, TWO_CUTS, W0, Scene, rows
+from selfcheck import powerloss, powerloss_scenes
+from selfcheck.powerloss_scenes import FIRST_SEQ, KEPT, SCENES, TWO_CUTS, W0, Scene, rows
 from ssdrig.powerloss import record, verdict
 from ssdrig.powerloss.findings import CLASSES, NAMES
 from ssdrig.powerloss.history import FUA, NEVER, WRITE

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from memory_drive import MemoryDrive
 
-from ssdrig import prctl
-from ssdrig.benchmarks.powerloss_cuts import RUN, Campaign
-from ssdrig.benchmarks.powerloss_scenes import KEPT
-from ssdrig.errors import DriveError
+from selfcheck.powerloss_cuts import RUN, Campaign
+from selfcheck.powerloss_scenes import KEPT
+from ssdrig.base import prctl
+from ssdrig.base.errors import DriveError
 from ssdrig.powerloss import fill, layout, mixes, readback, record, streams, verdict
 from ssdrig.powerloss.history import BLANK, FLUSH, FUA, NEVER, ROW, TRIM, WRITE, History
 from ssdrig.powerloss.writer import Aim, Writer

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ssdrig import prctl
+from ssdrig.base import prctl
 
 HOST = Path(__file__).parents[1] / "host"
 # blocks too small for a mapping of their own, freed below one that stays: the heap keeps them

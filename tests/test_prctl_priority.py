@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from ssdrig import prctl
+from ssdrig.base import prctl
 
 
 def in_thread(ask) -> dict:

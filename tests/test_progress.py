@@ -5,7 +5,7 @@ import termios
 
 import pytest
 
-from ssdrig.progress import Part, Progress, fitted, sparkline
+from ssdrig.base.progress import Part, Progress, fitted, sparkline
 
 
 def test_sparkline_is_logarithmic_and_shows_zero_as_a_hole():

@@ -8,11 +8,11 @@ import synthetic_plan
 from page_reader import value
 from pts_checks import CHECKS, Case
 
-from ssdrig.analysis import bursts
 from ssdrig.load import fiojob
 from ssdrig.plan import expand, grammar, shows, values
-from ssdrig.rules import ends
-from ssdrig.steps import load
+from ssdrig.plan.kinds import load
+from ssdrig.plan.rules import ends
+from ssdrig.reading import bursts
 
 
 @pytest.fixture(scope="module")

@@ -9,9 +9,10 @@ import fake_erase
 import pytest
 from purging import LOOP_BYTES, SIZE, ByName, commands, drive_at, loop, machine, the_purge  # noqa: F401  fixtures
 
-from ssdrig.drive.erase import command, purge
+from ssdrig.base.errors import DriveError, ToolMissing, UsageError
+from ssdrig.commands import purge as command
+from ssdrig.drive.erase import purge
 from ssdrig.drive.target import block
-from ssdrig.errors import DriveError, ToolMissing, UsageError
 
 
 def test_a_drive_that_says_done_but_keeps_its_data_is_found_out(machine, tmp_path):
@@ -149,8 +150,8 @@ def test_judge_refuses(method, before, after, promise, words):
 @pytest.fixture
 def run(machine, monkeypatch, tmp_path):
     """run(words, **behaviour) -> exit code, with a guard that lets this drive pass as `hold` would."""
+    from ssdrig.base.errors import SsdrigError, UnsafeTarget
     from ssdrig.drive.target import guard, inventory
-    from ssdrig.errors import SsdrigError, UnsafeTarget
 
     class Held(ByName):
         rechecked = 0

@@ -1,4 +1,4 @@
-"""rules/quiet.py by vectors, and the idle step that ends by it on a stage of stand-ins, second by second."""
+"""plan/rules/quiet.py by vectors, and the idle step that ends by it on a stage of stand-ins, second by second."""
 
 import contextlib
 from types import SimpleNamespace
@@ -6,11 +6,11 @@ from types import SimpleNamespace
 import pytest
 from small_plans import DRIVE, HEAD
 
-from ssdrig.errors import UsageError
+from ssdrig.base.errors import UsageError
 from ssdrig.plan import cost
+from ssdrig.plan.rules import quiet
+from ssdrig.plan.rules.laid import NOTHING
 from ssdrig.report.found import said
-from ssdrig.rules import quiet
-from ssdrig.rules.laid import NOTHING
 from ssdrig.run import budget, dry_run, engine, prepare
 
 FLOOR, WORK = 0.5, 1.5

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 from synthetic_plan import Writer
 
-from ssdrig.analysis import rated_life, table
+from ssdrig.base.errors import UsageError
 from ssdrig.drive.wear import endurance
-from ssdrig.errors import UsageError
 from ssdrig.load.fiojob import job_file
 from ssdrig.plan import grammar
+from ssdrig.plan.rules import ends, steady, steady_wa, student
+from ssdrig.reading import rated_life, table
 from ssdrig.report import plan_page, screen
 from ssdrig.report.shown import Context
-from ssdrig.rules import ends, steady, steady_wa, student
 from ssdrig.run import prepare
 from ssdrig.virtual.flash.drive import VirtualDrive
 from ssdrig.virtual.flash.presets import SATA_TLC

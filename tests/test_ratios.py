@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import ssdrig
-from ssdrig import uncertain
-from ssdrig.analysis import average_power, cache_recovery, energy_parts, errors, load_line, rest, sleep_states
+from ssdrig.base import uncertain
+from ssdrig.base.uncertain import Uncertain, mean_error
+from ssdrig.reading import average_power, cache_recovery, energy_parts, errors, load_line, rest, sleep_states
 from ssdrig.report import shown_under, shown_wakes
-from ssdrig.uncertain import Uncertain, mean_error
 
 DRAWS = 1000
 ROOM = Path(ssdrig.__file__).parent
@@ -141,7 +141,9 @@ def makers() -> set[str]:
     for path in ROOM.rglob("*.py"):
         tree = ast.parse(path.read_text())
         froms = [
-            node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module == "ssdrig.uncertain"
+            node
+            for node in ast.walk(tree)
+            if isinstance(node, ast.ImportFrom) and node.module == "ssdrig.base.uncertain"
         ]
         ours = {alias.asname or alias.name for node in froms for alias in node.names if alias.name in CORE}
         for function in ast.walk(tree):

@@ -6,7 +6,7 @@ import re
 import pytest
 from simboard import Board
 
-from ssdrig import wire
+from ssdrig.meter import wire
 
 FAST = {"vbus_us": 84, "vshunt_us": 150, "temp_us": None}
 

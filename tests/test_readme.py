@@ -80,7 +80,7 @@ def test_the_wear_screen_is_what_wear_prints(capsys, monkeypatch, tmp_path):
 
 
 def test_the_exit_codes_of_the_help_are_those_of_the_errors(capsys):
-    from ssdrig.errors import exit_codes
+    from ssdrig.base.errors import exit_codes
 
     try:
         main(["--help"])

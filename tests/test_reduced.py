@@ -12,9 +12,9 @@ from test_calibration import line_of
 from test_rails import interleaved_tape
 from test_summary import same
 
-from ssdrig import journal, rigbin, wire
-from ssdrig.errors import RigError
-from ssdrig.meter import pieces, rails, reduced, samples
+from ssdrig.base.errors import RigError
+from ssdrig.meter import pieces, rails, reduced, samples, wire
+from ssdrig.runs import journal, rigbin
 
 S = 10**9
 

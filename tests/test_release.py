@@ -24,8 +24,8 @@ import models  # isort: skip
 import place  # isort: skip
 import release  # isort: skip
 
-from ssdrig.errors import UsageError  # isort: skip
-from ssdrig.setup import hardware  # isort: skip
+from ssdrig.base.errors import UsageError  # isort: skip
+from ssdrig.commands import hardware  # isort: skip
 
 COPPER = {"F.Cu": "F_Cu.gtl", "In1.Cu": "In1_Cu.g1", "In2.Cu": "In2_Cu.g2", "B.Cu": "B_Cu.gbl"}
 

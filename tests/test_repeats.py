@@ -7,12 +7,13 @@ import pytest
 import synthetic_plan
 import synthetic_run
 
-from ssdrig import analysis, journal
-from ssdrig.analysis import table, trust
-from ssdrig.analysis.figures import figures_of
-from ssdrig.progress import Progress
+from ssdrig import reading
+from ssdrig.base.progress import Progress
+from ssdrig.reading import table, trust
+from ssdrig.reading.figures import figures_of
 from ssdrig.report import page, plan_page, repeats, rows, screen, trust_strip
 from ssdrig.run import run
+from ssdrig.runs import journal
 
 # n = 3 of 98, 100, 105: mean 101, s = sqrt((9 + 1 + 16) / 2)
 VALUES, MEAN, S = (98.0, 100.0, 105.0), 101.0, 13**0.5
@@ -95,7 +96,7 @@ def test_the_page_of_the_main_job_has_them(tmp_path):
     folders = [
         synthetic_run.write(tmp_path, [4000] * 4 + [count] * 16, zoom_s=10, name=f"r{count}") for count in (1000, 1100)
     ]
-    runs = [analysis.load(folder) for folder in folders]
+    runs = [reading.load(folder) for folder in folders]
     figures = [figures_of(data) for data in runs]
     made = page.render(runs, figures, 0)
     assert "1\u202f050 ± 71</td>" in made and '<th scope="row">steady</th>' in made

@@ -12,20 +12,19 @@ from small_plans import DRIVE, FILLED, HEAD
 from synthetic_pts import Run
 from trace_rows import rows_of
 
-from ssdrig.analysis.table import Row, Table
-from ssdrig.analysis.table import load as load_table
-from ssdrig.errors import DriveError, LoadError, UsageError
-from ssdrig.influx import points
-from ssdrig.load import fiotext, played, playedlog, traceform
+from ssdrig.base.errors import DriveError, LoadError, UsageError
+from ssdrig.load import fiotext, played, playedlog, trace_process, traceform
+from ssdrig.load.trace_player import How
+from ssdrig.load.trace_published import BENCHES
 from ssdrig.load.traceform import FLUSH, READ, TRIM, WRITE
 from ssdrig.plan import cost, grammar, state
+from ssdrig.plan.kinds import replay
+from ssdrig.publish.influx import points
+from ssdrig.reading.table import Row, Table
+from ssdrig.reading.table import load as load_table
 from ssdrig.report import shown_replay
 from ssdrig.report.shown import Context
 from ssdrig.run import budget, cut_short, prepare, standing
-from ssdrig.steps import replay
-from ssdrig.trace import process
-from ssdrig.trace.player import How
-from ssdrig.trace.published import BENCHES
 
 PLAY = '[[step]]\nname = "play"\ndo = "replay"\n'
 MADE = PLAY + 'bench = "bench-light-like"\nios = 5000\nrange = "128 MiB"\nidle_cap = "25 ms"\n'
@@ -87,9 +86,9 @@ def test_bytes_time_and_range_are_those_of_the_rows_before_anything_starts(tmp_p
 
 
 def replay_rows(made):
-    from ssdrig.trace import generate
+    from ssdrig.load import trace_generate
 
-    return generate.generate(made)
+    return trace_generate.generate(made)
 
 
 def test_a_trace_that_reads_wants_data_in_its_range(tmp_path):
@@ -211,13 +210,13 @@ def test_the_player_is_a_process_of_its_own(tmp_path):
     target.write_bytes(bytes(4 << 20))
     trace_file(trace, *spaced(1000, 60))  # it would take a minute: there is time to end it
     looked = Looked(after=1)
-    ended = process.run(str(target), trace, How(), tmp_path / "cut", looked.second, looked.stop)
+    ended = trace_process.run(str(target), trace, How(), tmp_path / "cut", looked.second, looked.stop)
     assert ended.stopped and ended.said == {"ended": False} and looked.said[0]["total_bytes"] > 0
     cut = os.path.getsize(tmp_path / "cut/records.bin") // played.RECORD.itemsize
     assert cut < 1000
     trace_file(trace, *spaced(1000, 2))
     looked = Looked()
-    ended = process.run(str(target), trace, How(speed=4), tmp_path / "whole", looked.second, looked.stop)
+    ended = trace_process.run(str(target), trace, How(speed=4), tmp_path / "whole", looked.second, looked.stop)
     assert not ended.stopped and ended.said["ended"] and ended.said["cpu_s"] > 0
     assert playedlog.load(tmp_path / "whole").totals["bytes"] == 1000 * 4096
     assert playedlog.written_bytes(tmp_path / "whole") == (1000 * 4096, 1000 * 4096)
@@ -227,8 +226,8 @@ def test_a_host_that_was_suspended_ends_no_player(monkeypatch):
     """It had said nothing yet when the host looked last, and its last words lie in the pipe when that goes on."""
     reads, writes = os.pipe()
     now_s = [0.0]
-    monkeypatch.setattr(process, "time", SimpleNamespace(monotonic=lambda: now_s[0]))
-    monkeypatch.setattr(process, "LOOK_S", 0.01)
+    monkeypatch.setattr(trace_process, "time", SimpleNamespace(monotonic=lambda: now_s[0]))
+    monkeypatch.setattr(trace_process, "LOOK_S", 0.01)
 
     def suspended():
         if not now_s[0]:
@@ -239,7 +238,7 @@ def test_a_host_that_was_suspended_ends_no_player(monkeypatch):
 
     with os.fdopen(reads, "rb", 0) as stdout:
         player, out = SimpleNamespace(stdout=stdout), io.BytesIO()
-        assert process._follow(player, out, lambda row: None, suspended) == ({"ended": True}, False)
+        assert trace_process._follow(player, out, lambda row: None, suspended) == ({"ended": True}, False)
     assert out.getvalue() == b'{"ended": true}\n'
 
 
@@ -248,10 +247,10 @@ def test_what_the_player_raises_is_raised(tmp_path):
     trace = tmp_path / "t.trace"
     trace_file(trace, *spaced(2, 1))
     with pytest.raises(DriveError, match="No such file"):
-        process.run(str(tmp_path / "none"), trace, How(), tmp_path / "a")
+        trace_process.run(str(tmp_path / "none"), trace, How(), tmp_path / "a")
     (tmp_path / "small").write_bytes(bytes(4096))
     with pytest.raises(UsageError, match="a trace within 4096 bytes"):
-        process.run(str(tmp_path / "small"), trace, How(), tmp_path / "b")
+        trace_process.run(str(tmp_path / "small"), trace, How(), tmp_path / "b")
 
 
 def test_the_view_has_each_figure_or_why_there_is_none(tmp_path):

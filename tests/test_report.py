@@ -12,8 +12,8 @@ import synthetic_run
 from browser import chromium  # noqa: F401  a fixture
 
 from ssdrig import report
-from ssdrig.analysis.figures import KEYS
-from ssdrig.errors import JournalError, UsageError
+from ssdrig.base.errors import JournalError, UsageError
+from ssdrig.reading.figures import KEYS
 from ssdrig.report import page
 from ssdrig.report.terms import TERMS, with_error
 

@@ -6,7 +6,7 @@ import browser
 import pytest
 from synthetic_plan import Writer
 
-from ssdrig.analysis import table
+from ssdrig.reading import table
 from ssdrig.report import plan_page, shown_demand
 from ssdrig.report.shown import Context
 

@@ -14,12 +14,12 @@ import synthetic_plan
 from test_report import run_command
 
 from ssdrig import report
-from ssdrig.analysis import table
-from ssdrig.analysis.verdicts import Verdict
-from ssdrig.errors import UsageError
+from ssdrig.base.errors import UsageError
 from ssdrig.plan import formula, shows
+from ssdrig.plan.rules import steady
+from ssdrig.reading import table
+from ssdrig.reading.verdicts import Verdict
 from ssdrig.report import plan_page, shown, shown_points, svg, trust_strip
-from ssdrig.rules import steady
 
 
 @pytest.fixture(scope="module")

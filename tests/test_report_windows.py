@@ -8,10 +8,11 @@ import synthetic_run
 from browser import chromium  # noqa: F401  a fixture
 from test_report import READY, run_command
 
-from ssdrig import analysis, journal
-from ssdrig.analysis.figures import figures_of
+from ssdrig import reading
+from ssdrig.reading.figures import figures_of
 from ssdrig.report import phases, views
 from ssdrig.report.terms import number
+from ssdrig.runs import journal
 
 FLAT = [40000] * 10 + [8000, 8200] * 15
 STEEP = [40000] * 10 + [12000 - 250 * i for i in range(30)]
@@ -87,7 +88,7 @@ def test_a_load_that_was_cut_short_is_called_so_wherever_its_window_is_named(tmp
     (end,) = (e for e in events if e["kind"] == "step.end" and e["step"] == "load")
     end |= {"ok": False, "why": "stopped by SIGINT"}
     synthetic_run.seal(made, events)
-    figures = [figures_of(analysis.load(made))]
+    figures = [figures_of(reading.load(made))]
     shown = views.of(figures)
     of = " of 20 s" if lasts_s else ""
     assert [view.label for view in shown] == [f"3–5 s{of}: cut short", f"load, 0–5 s{of}: cut short"]
@@ -96,7 +97,7 @@ def test_a_load_that_was_cut_short_is_called_so_wherever_its_window_is_named(tmp
     found = [row["phase"] for row in phases.rows(figures[0])]
     assert found == ["fill", "load, cut short", "end of the load, cut short"]
     assert "whole load" not in views.phase_table(figures, [("", "", "", "")], shown)
-    whole = figures_of(analysis.load(synthetic_run.write(tmp_path, [9000] * 20, zoom_s=3, power=False, name="whole")))
+    whole = figures_of(reading.load(synthetic_run.write(tmp_path, [9000] * 20, zoom_s=3, power=False, name="whole")))
     assert [view.label for view in views.of([whole, *figures])] == ["end of the load", "load"]
 
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from packed import decoded
 
-from ssdrig.analysis.figures import KEYS
+from ssdrig.reading.figures import KEYS
 from ssdrig.report import pack, words
 from ssdrig.report.terms import TERMS, number, with_error
 

@@ -3,7 +3,8 @@
 import pytest
 from powercut_host import Host, device
 
-from ssdrig.virtual.device import nbd, smartlog
+from ssdrig.blockio import nbd_protocol
+from ssdrig.virtual.device import smartlog
 from ssdrig.virtual.flash.presets import ENTERPRISE_PLP, SATA_TLC
 
 S = 1_000_000_000
@@ -20,7 +21,7 @@ def it():
 def cycle(it, host: Host, announced: bool = False) -> float:
     """Off and on again, some writes before. Returns what was charged, J."""
     host.now_ns += S
-    host.submit(*[(nbd.WRITE, 128 * i, 128, 0) for i in range(8)])
+    host.submit(*[(nbd_protocol.WRITE, 128 * i, 128, 0) for i in range(8)])
     host.now_ns += 2_000_000
     if announced:
         host.now_ns = it.shut_down(host.now_ns)

@@ -10,11 +10,13 @@ import pytest
 import teardowns
 from killed_runs import DRIVE, MEAN, PLAN, UNIT, asked, killed, smart, story, wrote  # noqa: F401  fixture
 
-from ssdrig import analysis, integrity, journal, parts, steps
-from ssdrig.drive import conditions
-from ssdrig.errors import JournalError
+from ssdrig import reading
+from ssdrig.base.errors import JournalError
+from ssdrig.drive.settings import conditions
+from ssdrig.plan import kinds
 from ssdrig.plan.state import UNKNOWN, State
 from ssdrig.run import cut_short, prepare, resume, standing
+from ssdrig.runs import integrity, journal, parts
 
 
 def test_a_story_says_what_is_done_and_what_was_written_since_the_last_reading(story):
@@ -68,7 +70,7 @@ def test_a_part_is_a_folder_of_its_own_and_the_first_stays_as_it_was(story):
     assert integrity.damage(run) == [] and integrity.damage(book.path) == []
     shown, words = parts.shown(run)
     assert shown == book.path and "2 parts" in words
-    data = analysis.load(run)
+    data = reading.load(run)
     assert data.header["run"] == run.name and data.state == "complete" and words in data.notes
     story = cut_short.read(book.path)  # the part names its run
     assert story.run == run and story.past.at == len(story.acts)
@@ -168,13 +170,13 @@ def test_what_a_killed_part_had_set_is_put_back_by_the_next(tmp_path):
             teardown=SimpleNamespace(push=lambda words, duty: duties.append(duty)),
         )
         act = SimpleNamespace(keys={"governor": "performance"})
-        steps.KINDS["set"].carry_out(act, stage, 1)  # and killed: no duty is carried out
+        kinds.KINDS["set"].carry_out(act, stage, 1)  # and killed: no duty is carried out
         assert file.read_text() == "performance"
         first = ({"host": {"boot_id": "b"}}, list(events))
         assert standing.changed([first], "b") == {"governor": ["powersave"]}
         assert standing.changed([first], "another boot") == {} == standing.changed([first], None)
         events.clear()
-        steps.KINDS["set"].carry_out(act, stage, 1)  # a part that sees what is left of it, killed, too
+        kinds.KINDS["set"].carry_out(act, stage, 1)  # a part that sees what is left of it, killed, too
         second = ({"host": {"boot_id": "b"}}, list(events))
         assert standing.changed([first, second], "b") == {"governor": ["powersave"]}
         duties[0]()

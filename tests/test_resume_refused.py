@@ -12,11 +12,11 @@ from drives import a_drive
 from killed_runs import DRIVE, PLAN, UNIT, asked, killed, story  # noqa: F401  fixture
 from small_plans import FILLED
 
-from ssdrig import journal, parts, steps
-from ssdrig.errors import JournalError, UsageError
-from ssdrig.plan import expand, grammar
+from ssdrig.base.errors import JournalError, UsageError
+from ssdrig.plan import expand, grammar, kinds
 from ssdrig.plan.state import UNKNOWN
 from ssdrig.run import able, cut_short, prepare, resume
+from ssdrig.runs import journal, parts
 
 
 def test_parts_that_cannot_be_are_refused_and_reports_say_so(story, tmp_path):
@@ -138,7 +138,7 @@ def test_another_ssdrig_goes_on_with_the_same_fio_jobs_only_and_says_so(story, c
     assert "ssdrig 0.2.0 began this run, 0.3.0 goes on" in capsys.readouterr().err
     (run / "run.json").write_text(json.dumps(header | {"ssdrig": "0.3.0"}))
     assert resume.command(args) == 0 and "began this run" not in capsys.readouterr().err
-    fill = steps.KINDS["fill"]
+    fill = kinds.KINDS["fill"]
     monkeypatch.setattr(fill, "job", lambda *args, own=fill.job: replace(own(*args), queue_depth=7))
     with pytest.raises(UsageError, match="fio jobs that the run began with"):
         resume.command(args)

@@ -4,15 +4,15 @@ What the host finds is held against the drive's own truth."""
 import numpy as np
 import pytest
 
-from ssdrig.overprovisioning import MIB
-from ssdrig.powerloss.modeltime import Host, Model
-from ssdrig.retention import layout as layouts
+from selfcheck.modeltime import Host, Model
+from ssdrig.base.overprovisioning import MIB
+from ssdrig.plan.kinds import retention_layout as layouts
 from ssdrig.retention import passes, reading, writing
 from ssdrig.virtual.device import kept
 from ssdrig.virtual.device.device import Device
-from ssdrig.virtual.feed import BINS
 from ssdrig.virtual.flash import ageing, charge_loss, ftl
 from ssdrig.virtual.flash.drive import VirtualDrive
+from ssdrig.virtual.flash.feed import BINS
 from ssdrig.virtual.flash.presets import SATA_TLC
 
 RUN, SIZE, S = 9, 128 * MIB, 1_000_000_000

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from memory_drive import MemoryDrive
 
-from ssdrig.errors import DriveError
-from ssdrig.overprovisioning import MIB
+from ssdrig.base.errors import DriveError
+from ssdrig.base.overprovisioning import MIB
+from ssdrig.plan.kinds import retention_layout as layouts
 from ssdrig.powerloss import record
 from ssdrig.powerloss.history import BLANK, WRITE
-from ssdrig.retention import layout as layouts
 from ssdrig.retention import passes, reading, writing
 
 RUN, SIZE = 7, 66 * MIB

@@ -5,10 +5,10 @@ import json
 
 import pytest
 
+from ssdrig.base.errors import ManifestRefused
+from ssdrig.base.overprovisioning import MIB
 from ssdrig.drive.wear import retention
-from ssdrig.errors import ManifestRefused
-from ssdrig.overprovisioning import MIB
-from ssdrig.retention import layout as layouts
+from ssdrig.plan.kinds import retention_layout as layouts
 from ssdrig.retention import manifest as manifests
 from ssdrig.retention import passes, storage
 

@@ -4,7 +4,7 @@ import argparse
 
 import pytest
 
-from ssdrig.errors import UsageError
+from ssdrig.base.errors import UsageError
 from ssdrig.run import keeping, options, prepare
 
 DRIVE = {

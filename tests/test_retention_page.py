@@ -6,10 +6,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from ssdrig.analysis import kept
-from ssdrig.overprovisioning import MIB
+from ssdrig.base.overprovisioning import MIB
+from ssdrig.plan.kinds import retention_layout as layouts
+from ssdrig.reading import kept
 from ssdrig.report import kept_said, shown_kept
-from ssdrig.retention import layout as layouts
 from ssdrig.retention import manifest as manifests
 from ssdrig.retention import passes, storage
 from ssdrig.retention.reading import Read

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ssdrig.base.errors import ManifestRefused, UsageError
+from ssdrig.base.overprovisioning import MIB
 from ssdrig.drive.wear import retention
-from ssdrig.errors import ManifestRefused, UsageError
-from ssdrig.overprovisioning import MIB
-from ssdrig.retention import layout as layouts
+from ssdrig.plan.kinds import retention_layout as layouts
 from ssdrig.retention import manifest as manifests
 from ssdrig.retention import passes, storage
 from ssdrig.retention.at_work import deltas

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ssdrig.retention import layout as layouts
+from ssdrig.plan.kinds import retention_layout as layouts
 from ssdrig.virtual.device import kept
 
 ROOT = Path(__file__).parents[1]

@@ -9,15 +9,17 @@ from killed_runs import DRIVE, UNIT, killed, smart
 from small_plans import FILLED, HEAD
 from test_review_order import BEGINS, STEADY, load
 
-from ssdrig import cli, journal, parts, review_folder
-from ssdrig.bench import Bench
-from ssdrig.errors import JournalError, LoadError, RigError, UsageError
-from ssdrig.progress import Progress
-from ssdrig.review import carry, perform
-from ssdrig.review_folder import Planned
+from ssdrig import cli
+from ssdrig.base.errors import JournalError, LoadError, RigError, UsageError
+from ssdrig.base.progress import Progress
+from ssdrig.reading import review_folder
+from ssdrig.reading.review_folder import Planned
 from ssdrig.run import prepare, resume, run
+from ssdrig.run.bench import Bench
 from ssdrig.run.budget import Budget
+from ssdrig.run.review import carry, perform
 from ssdrig.run.teardown import Stop
+from ssdrig.runs import journal, parts
 
 OTHER = FILLED + load("load", 'time = "10 s"', block="8 KiB")
 QUIET = Progress(quiet=True)

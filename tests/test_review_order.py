@@ -1,17 +1,17 @@
 """The plans of a review: which there are, and the order that drive state makes short (plan/history.py,
-review/order.py). Pure, on plans made here."""
+run/review/order.py). Pure, on plans made here."""
 
 from dataclasses import replace
 
 import pytest
 from small_plans import DRIVE, FILLED, HEAD
 
-from ssdrig.errors import UsageError
+from ssdrig.base.errors import UsageError
 from ssdrig.plan import expand, grammar, history, reviews, shows, state
-from ssdrig.review import dry, order
-from ssdrig.review.order import Item
 from ssdrig.run import prepare, standing
 from ssdrig.run.budget import Budget
+from ssdrig.run.review import dry, order
+from ssdrig.run.review.order import Item
 
 ALL = frozenset({"purge", "trim", "rig", "nand-counter", "write-cache"})
 

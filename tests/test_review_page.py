@@ -11,11 +11,12 @@ import pytest
 from synthetic_plan import DRIVE, Writer
 from synthetic_run import seal
 
-from ssdrig import journal, parts, report
-from ssdrig.errors import JournalError, UsageError
+from ssdrig import report
+from ssdrig.base.errors import JournalError, UsageError
 from ssdrig.plan import grammar, reviews
 from ssdrig.report import page as pages
 from ssdrig.report import review_page
+from ssdrig.runs import journal, parts
 
 OP = {"range": "raw 75 %"}
 SMALL = DRIVE | {"capacity_bytes": 64 << 20, "raw_nand_bytes": 76 << 20}  # a load of a minute is past its spare area

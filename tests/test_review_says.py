@@ -3,10 +3,10 @@
 from pathlib import Path
 from types import SimpleNamespace
 
-from ssdrig.analysis.table import Row
 from ssdrig.plan import reviews
+from ssdrig.reading.review_folder import Done
+from ssdrig.reading.table import Row
 from ssdrig.report import review_page, review_says
-from ssdrig.review_folder import Done
 
 
 def row(path, found, **figures):

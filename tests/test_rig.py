@@ -8,12 +8,12 @@ import pytest
 from rig_board import FakeBoard, board, book, rig  # noqa: F401  fixtures
 from simboard import until
 
-from ssdrig import journal, rigbin, wire
-from ssdrig.benchmarks import clock as clock_bench
-from ssdrig.errors import JournalError, RigError
-from ssdrig.meter import samples
+from selfcheck import clock as clock_bench
+from ssdrig.base.errors import JournalError, RigError
+from ssdrig.meter import samples, wire
 from ssdrig.rig import stream as rig_module
 from ssdrig.rig.stream import Rig
+from ssdrig.runs import journal, rigbin
 
 pytestmark = pytest.mark.keeps_time
 

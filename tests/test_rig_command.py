@@ -8,11 +8,10 @@ import time
 import pytest
 from simboard import REAL_TIME, SUPPLY_OHM, Board, lent_port, make_feed, run_rig
 
-from ssdrig import wire
-from ssdrig.errors import RigError, UsageError
-from ssdrig.meter import calibration
+from ssdrig.base.errors import RigError, UsageError
+from ssdrig.commands import rig as rig_command
+from ssdrig.meter import calibration, wire
 from ssdrig.rig import calibrate
-from ssdrig.rig import command as rig_command
 from ssdrig.rig.session import session
 from ssdrig.virtual.rig import cable
 

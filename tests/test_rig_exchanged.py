@@ -7,13 +7,13 @@ import stream
 from rig_board import FakeBoard, book  # noqa: F401  fixture
 from simboard import until
 
-from ssdrig import journal, wire
-from ssdrig.errors import RigError
-from ssdrig.meter import samples
+from ssdrig.base.errors import RigError
+from ssdrig.meter import samples, wire
 from ssdrig.rig import stream as rig_module
 from ssdrig.rig.board import differs
 from ssdrig.rig.line import Line
 from ssdrig.rig.stream import Rig
+from ssdrig.runs import journal
 
 QUESTIONS = {wire.ASK_HELLO, wire.PING}
 

@@ -12,11 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rig_board import board, book, rig  # noqa: F401  fixtures
 
-from ssdrig import journal, rigbin, wire
-from ssdrig.errors import RigError
+from ssdrig.base.errors import RigError
+from ssdrig.meter import wire
 from ssdrig.meter.power import mean_power_W
 from ssdrig.rig import line
 from ssdrig.rig.stream import Rig
+from ssdrig.runs import journal, rigbin
 
 pytestmark = pytest.mark.keeps_time
 

@@ -10,10 +10,10 @@ from simboard import REAL_TIME, Board, lent_port, run_rig, samples_in
 from synthetic_fast import FAST
 from test_rig_command import Bench
 
-from ssdrig import wire
-from ssdrig.errors import RigError
+from ssdrig.base.errors import RigError
+from ssdrig.commands import rig as rig_command
+from ssdrig.meter import wire
 from ssdrig.rig import calibrate, checks, info
-from ssdrig.rig import command as rig_command
 from ssdrig.rig.session import Memory, Reading, Session, session
 from ssdrig.rig.stream import Rig
 from ssdrig.virtual import bench

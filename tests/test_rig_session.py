@@ -6,11 +6,12 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from ssdrig import rigbin, wire
-from ssdrig.errors import RigError
+from ssdrig.base.errors import RigError
+from ssdrig.meter import wire
 from ssdrig.rig import session as rig_session
 from ssdrig.rig.session import LATE_S, SILENT_S, Memory, Session
 from ssdrig.rig.stream import Rig
+from ssdrig.runs import rigbin
 
 
 class SlowBoard:

@@ -1,12 +1,12 @@
-"""rules/ends.py: the PTS rule on records of a load and on rounds of a repeat, against the vectors of the standard's
-text and against a plain implementation."""
+"""plan/rules/ends.py: the PTS rule on records of a load and on rounds of a repeat, against the vectors of the
+standard's text and against a plain implementation."""
 
 import random
 
 import pytest
 
 from ssdrig.plan import quantity, values
-from ssdrig.rules import ends, steady
+from ssdrig.plan.rules import ends, steady
 
 PTS = values.Until(rule="pts", value="iops", record_s=10.0, past_spare=False)
 VECTORS = [

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from ssdrig import integrity, journal
-from ssdrig.errors import UsageError
-from ssdrig.integrity import CONTROL
+from ssdrig.base.errors import UsageError
 from ssdrig.run.control import MOST_NOTES, Control
+from ssdrig.runs import integrity, journal
+from ssdrig.runs.integrity import CONTROL
 from ssdrig.serve import control as asking
 
 HEADER = {"method": {"name": "x"}, "drive": {"model": "m"}}

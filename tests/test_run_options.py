@@ -8,8 +8,8 @@ import pytest
 from small_plans import DRIVE, FILLED, HEAD
 
 from ssdrig import cli
-from ssdrig.drive import raw_nand
-from ssdrig.errors import UsageError
+from ssdrig.base.errors import UsageError
+from ssdrig.drive.wear import raw_nand
 from ssdrig.run import able, dry_run, planned, prepare
 from ssdrig.run import options as run_options
 from ssdrig.run.budget import Budget

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from small_plans import FILLED, HEAD
 
-from ssdrig.influx import push
+from ssdrig.publish.influx import push
 from ssdrig.virtual import bench as virtual_bench
 
 ROOT = Path(__file__).parents[1]

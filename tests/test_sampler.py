@@ -3,7 +3,7 @@
 import pytest
 from samplerbench import EXTRA, SAMPLE, WRAP, BASE_us, Board, Chip, Lane, PERIOD_us, energy_of, samples_of
 
-from ssdrig import wire
+from ssdrig.meter import wire
 
 # ---- what is planned
 

@@ -5,7 +5,7 @@ import types
 import pytest
 from samplerbench import EXTRA, SAMPLE, TORN, WRAP, BASE_us, Board, SensorError, energy_of, samples_of
 
-from ssdrig import wire
+from ssdrig.meter import wire
 
 # ---- many at once
 

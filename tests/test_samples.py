@@ -8,9 +8,9 @@ import pytest
 import stream
 from sample_tapes import W, broken_tape, loaded
 
-from ssdrig import rigbin, rigrecords, wire
-from ssdrig.errors import JournalError, RigError
-from ssdrig.meter import power, samples
+from ssdrig.base.errors import JournalError, RigError
+from ssdrig.meter import power, samples, wire
+from ssdrig.runs import rigbin, rigrecords
 
 
 def test_worked_example_of_the_chip_s_maker(tmp_path):

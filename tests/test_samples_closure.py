@@ -5,7 +5,7 @@ import pytest
 import stream
 from sample_tapes import W, loaded
 
-from ssdrig import wire
+from ssdrig.meter import wire
 
 
 def with_energy(tape, seconds, watts, oscillator=1.005, lie=1.0, lose=()):

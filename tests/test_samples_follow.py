@@ -7,8 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sample_tapes import broken_tape
 
-from ssdrig import wire
-from ssdrig.meter import samples
+from ssdrig.meter import samples, wire
 
 
 @pytest.mark.slow

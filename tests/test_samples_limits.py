@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 import stream
 
-from ssdrig import wire
-from ssdrig.meter import power, samples
+from ssdrig.meter import power, samples, wire
 from ssdrig.meter.frames import ENERGY, Boot, Decoder, Frames
 
 MS = 10**6

@@ -7,7 +7,7 @@ import types
 import pytest
 from standins import MICROPYTHON, ROOT, load
 
-from ssdrig import wire
+from ssdrig.meter import wire
 
 ADC = {"RP2040": 0x4004C000, "RP2350": 0x400A0000}
 CS, FCS, FIFO, DIV = 0, 0x08, 0x0C, 0x10

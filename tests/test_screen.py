@@ -7,8 +7,8 @@ import pytest
 import synthetic_plan
 import synthetic_run
 
-from ssdrig.analysis import table
-from ssdrig.progress import Progress
+from ssdrig.base.progress import Progress
+from ssdrig.reading import table
 from ssdrig.report import screen
 from ssdrig.run import run
 

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from ssdrig import benchmarks, cli
-from ssdrig.benchmarks import __main__ as selfcheck
-from ssdrig.benchmarks import damage, disturbance, measured, window
+import selfcheck as benchmarks
+from selfcheck import __main__ as selfcheck
+from selfcheck import damage, disturbance, measured, window
+from ssdrig import cli
 
 LIMIT_S = 600  # of a wait for an event; a busy machine may take long
 
@@ -63,7 +64,7 @@ def test_a_killed_check_leaves_no_campaign(tmp_path):
     code = f"""if 1:
         import signal, sys, time
         from pathlib import Path
-        from ssdrig.benchmarks import powerloss_runs
+        from selfcheck import powerloss_runs
         sys.executable = {str(stub)!r}
         powerloss_runs.begin(Path({str(tmp_path)!r}), 1)
         print("begun", flush=True)

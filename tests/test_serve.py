@@ -13,9 +13,9 @@ import pytest
 from serving import PATIENCE_S, TRIES, forked, refused, run, serving, shared  # noqa: F401  fixtures
 from simboard import until
 
-from ssdrig.errors import DriveError, JournalError
-from ssdrig.virtual import feed
+from ssdrig.base.errors import DriveError, JournalError
 from ssdrig.virtual.device import truth
+from ssdrig.virtual.flash import feed
 
 pytestmark = pytest.mark.keeps_time
 

@@ -14,9 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from serving import Serving, refused, run
 
-from ssdrig.errors import DriveError, UsageError
-from ssdrig.virtual import bench, feed, server
+from ssdrig.base.errors import DriveError, UsageError
+from ssdrig.virtual import bench, server
 from ssdrig.virtual.device import admin, store, truth
+from ssdrig.virtual.flash import feed
 
 THESIS = b"my thesis\n" * 400
 MIB = 1 << 20

@@ -9,11 +9,12 @@ import synthetic_run
 from browser_serving import Serving
 from test_browser_page import chromium, fits, open_page, text  # noqa: F401  a fixture
 
-from ssdrig import journal, latch
-from ssdrig.archive.index import Index
+from ssdrig.base import latch
 from ssdrig.meter import calibration
+from ssdrig.reading.index import Index
 from ssdrig.rig import certificate
 from ssdrig.rig.checks import Check
+from ssdrig.runs import journal
 from ssdrig.serve import rigs, said
 
 HELLO = {"board": "one", "serial": "E66<b>", "build": "sata", "revision": "B", "firmware": "0.1.0", "protocol": 2}

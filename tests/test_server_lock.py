@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 import pytest
 
-from ssdrig.errors import UnsafeTarget
+from ssdrig.base.errors import UnsafeTarget
 from ssdrig.powerloss.server_lock import ServerLock, names
 
 

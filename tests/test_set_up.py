@@ -9,10 +9,11 @@ import synthetic_run
 from page_reader import text
 from synthetic_plan import STEPS, Writer
 
-from ssdrig import analysis, journal, report
-from ssdrig.analysis import set_up, table
+from ssdrig import reading, report
+from ssdrig.reading import set_up, table
 from ssdrig.report import plan_page
 from ssdrig.report.set_up import of_review, section
+from ssdrig.runs import journal
 
 GOOD = {
     "kernel": "6.1.0",
@@ -86,7 +87,7 @@ def test_the_page_of_a_plan_shows_it(tmp_path):
     assert "none [bfq]" in text(piece)
     (tmp_path / "x").mkdir()
     bare = Writer(tmp_path / "x", STEPS)
-    assert section(analysis.begin(bare.end())) == ""
+    assert section(reading.begin(bare.end())) == ""
 
 
 def test_the_page_of_the_main_test_shows_it_too(tmp_path):
@@ -108,8 +109,8 @@ def test_a_review_says_each_thing_once_with_the_runs_that_had_it(tmp_path):
     for name, found in (("one", before(**BAD)), ("two", before(governor="powersave", **{"queue.scheduler": "bfq"}))):
         w = Writer(tmp_path, STEPS, name=name)
         w.event("conditions", **found)
-        runs[name] = analysis.begin(w.end())
-    runs["three"] = analysis.begin(Writer(tmp_path, STEPS, name="three").end())
+        runs[name] = reading.begin(w.end())
+    runs["three"] = reading.begin(Writer(tmp_path, STEPS, name="three").end())
     html = of_review(runs)
     assert html.count("I/O scheduler bfq") == 1 and "given (one, two)" in text(html)
     assert html.count("<table") == 1 and "As it was for one" in html and of_review({"three": runs["three"]}) == ""

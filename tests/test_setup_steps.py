@@ -8,8 +8,8 @@ import time
 
 import pytest
 
-from ssdrig import progress
-from ssdrig.errors import ToolMissing
+from ssdrig.base import progress
+from ssdrig.base.errors import ToolMissing
 from ssdrig.setup import steps
 
 PRINTS = [sys.executable, "-c", "import sys; print('one'); print('two', file=sys.stderr); sys.exit(int(sys.argv[1]))"]

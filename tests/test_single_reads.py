@@ -10,14 +10,14 @@ from synthetic_plan import DRIVE
 from synthetic_pts import Run
 from two_sided import left_by_fio
 
-from ssdrig.analysis import table, under
-from ssdrig.errors import UsageError
+from ssdrig.base.errors import UsageError
 from ssdrig.load import fio, fiojob, fiotext
 from ssdrig.plan import cost, expand, grammar, state
+from ssdrig.plan.kinds import load
+from ssdrig.reading import table, under
 from ssdrig.report import shown_under, shown_wakes
 from ssdrig.report.shown import Context
-from ssdrig.steps import load
-from ssdrig.steps.stage import Stage
+from ssdrig.run.stage import Stage
 
 FLOOR_W = 0.05
 
@@ -85,7 +85,7 @@ def test_the_line_of_a_load_with_reads_beside_it_counts_its_writes(tmp_path, mon
         return SimpleNamespace(seconds=None)
 
     monkeypatch.setattr(fio, "run", run)
-    monkeypatch.setattr("ssdrig.drive.witness.between", lambda before, after: {})
+    monkeypatch.setattr("ssdrig.drive.settings.witness.between", lambda before, after: {})
     told: list[dict] = []
     live = SimpleNamespace(begin=lambda pace: None, second=told.append)
     stop = SimpleNamespace(check=lambda: None, asked=lambda: False)

@@ -8,13 +8,13 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from synthetic_plan import DRIVE
 
-from ssdrig.analysis import cache_recovery as recovery
-from ssdrig.analysis import filling
-from ssdrig.analysis.cache_recovery import Rest
 from ssdrig.load import fiofine
 from ssdrig.plan import expand, grammar, state
+from ssdrig.plan.rules import plateaus
+from ssdrig.reading import cache_recovery as recovery
+from ssdrig.reading import filling
+from ssdrig.reading.cache_recovery import Rest
 from ssdrig.report import shown_fill
-from ssdrig.rules import plateaus
 from ssdrig.run import dry_run, prepare
 from ssdrig.run.budget import Budget
 from ssdrig.virtual.flash.drive import VirtualDrive

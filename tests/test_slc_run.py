@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from synthetic_plan import Writer
 
-from ssdrig.analysis import filling, table
+from ssdrig.reading import filling, table
 from ssdrig.report import plan_page
 
 S, MS = 1_000_000_000, 1_000_000

@@ -12,11 +12,11 @@ from test_conditions import NVME
 from test_power_states import MS, P0, P3, P4, WORK, S, device, read, rest
 from two_sided import left_by_fio
 
-from ssdrig.analysis import sleep_states, table
-from ssdrig.drive import conditions, features
-from ssdrig.errors import DriveError
+from ssdrig.base.errors import DriveError
+from ssdrig.drive.settings import conditions, features
 from ssdrig.meter import rails
 from ssdrig.meter.uncertainty import UNTIMED
+from ssdrig.reading import sleep_states, table
 from ssdrig.report import shown_states
 from ssdrig.report.shown import Context
 from ssdrig.virtual import settings

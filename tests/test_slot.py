@@ -6,9 +6,9 @@ import os
 import pytest
 from disktree import USUAL_NVME, USUAL_SATA, DiskTree
 
+from ssdrig.base.errors import DriveError, UnsafeTarget
 from ssdrig.drive.target import identity, slot
 from ssdrig.drive.target.inventory import all_drives
-from ssdrig.errors import DriveError, UnsafeTarget
 
 PORT = "0000:00:06.0"
 FUNCTION = f"sys/devices/pci0000:00/{PORT}/0000:01:00.0"

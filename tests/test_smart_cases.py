@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from ssdrig.base.errors import UsageError
 from ssdrig.drive.smart import counters, saved
 from ssdrig.drive.smart.smart_answer import has_data
-from ssdrig.errors import UsageError
 
 FOLDER = Path(os.environ.get("SSDRIG_CASES") or Path(__file__).resolve().parents[2] / "shared/data/cases/smart")
 MIB, GB, GIB = 1 << 20, 10**9, 1 << 30

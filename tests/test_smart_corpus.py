@@ -4,7 +4,7 @@ import tomllib
 
 import pytest
 
-from ssdrig.benchmarks import smart_corpus
+from selfcheck import smart_corpus
 from ssdrig.drive.smart import ata_table
 
 

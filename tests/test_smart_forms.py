@@ -4,8 +4,8 @@ import json
 
 import pytest
 
+from ssdrig.base.errors import UsageError
 from ssdrig.drive.smart import counters, forms, smartctl_text
-from ssdrig.errors import UsageError
 
 ATA_TEXT = """smartctl 7.2 2020-12-30 r5155 [x86_64-linux-5.10.0] (local build)
 

@@ -6,7 +6,7 @@ import re
 
 from no_tables import no_table_of_the_user  # noqa: F401  autouse
 
-from ssdrig.benchmarks import smart_documents
+from selfcheck import smart_documents
 from ssdrig.drive.smart import counters
 from ssdrig.drive.wear import endurance, standing
 from ssdrig.drive.wear import screen as wear_screen

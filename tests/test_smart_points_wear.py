@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from smart_documents import APPLE, ata, attributes, device, nvme, row
 
 from ssdrig.drive.smart import counters
-from ssdrig.influx import line_protocol, smart_points
+from ssdrig.publish.influx import line_protocol, smart_points
 
 SCHEMA = line_protocol.read_schema()
 

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from looking import time_begins_with
 
+from ssdrig.base.errors import ToolMissing
 from ssdrig.drive.smart import smart_answer, smartctl
-from ssdrig.errors import ToolMissing
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from simboard import interpreter
 
-from ssdrig.benchmarks import soak
+from selfcheck import soak
 
 pytestmark = pytest.mark.slow  # not of real time: the board has a time of its own
 TICKS = (1 << 32) - 20_000_000  # both wraps are 20 s away

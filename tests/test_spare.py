@@ -1,15 +1,15 @@
-"""rules/spare.py: no steady state before the spare area is used up."""
+"""plan/rules/spare.py: no steady state before the spare area is used up."""
 
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from ssdrig.analysis import steady_state
 from ssdrig.plan import values
-from ssdrig.rules import ends, spare, steady
-from ssdrig.rules.laid import Laid
-from ssdrig.rules.spare import Spare
+from ssdrig.plan.rules import ends, spare, steady
+from ssdrig.plan.rules.laid import Laid
+from ssdrig.plan.rules.spare import Spare
+from ssdrig.reading import steady_state
 
 GB, GIB = 10**9, 1 << 30
 UNTIL = values.until([{"steady": "pts", "value": "iops"}], "until")

@@ -7,7 +7,7 @@ import pytest
 from conftest import ROOT
 from picture_of_study import simulator
 
-from ssdrig.benchmarks.studies import MOST_V, FROM_s
+from selfcheck.studies import MOST_V, FROM_s
 
 simulate = simulator()
 sys.path.insert(0, str(ROOT / "hardware/spice"))

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ssdrig.rules import steady, windows
+from ssdrig.plan.rules import steady, windows
 
 MEANS = st.lists(st.floats(1, 1e6), min_size=5, max_size=5)
 

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ssdrig.errors import DriveError
-from ssdrig.virtual.device import nbd, replaced, store
+from ssdrig.base.errors import DriveError
+from ssdrig.blockio import nbd_protocol
+from ssdrig.virtual.device import replaced, store
 from ssdrig.virtual.flash import versions
 
 SIZE = 1 << 20
@@ -17,10 +18,15 @@ SIZE = 1 << 20
 
 def put(s, offset: int, data: bytes, number: int = 0) -> int:
     """Write through a batch of one, whose first version has this number. Returns its ERROR."""
-    batch = np.zeros((1, nbd.COLUMNS), np.int64)
-    batch[0, [nbd.OP, nbd.OFFSET, nbd.LENGTH, nbd.AT]] = nbd.WRITE, offset, len(data), 3
+    batch = np.zeros((1, nbd_protocol.COLUMNS), np.int64)
+    batch[0, [nbd_protocol.OP, nbd_protocol.OFFSET, nbd_protocol.LENGTH, nbd_protocol.AT]] = (
+        nbd_protocol.WRITE,
+        offset,
+        len(data),
+        3,
+    )
     s.write(np.frombuffer(b"abc" + data, np.uint8), batch, 1, number)
-    return int(batch[0, nbd.ERROR])
+    return int(batch[0, nbd_protocol.ERROR])
 
 
 def get(s, offset: int, length: int) -> bytes:
@@ -95,9 +101,9 @@ def test_a_refused_write_is_an_error_of_that_request_only(made):
     s = made()
     os.close(s.fd)
     s.fd = os.open("/dev/full", os.O_RDWR)
-    assert put(s, 0, b"x" * store.LONG_BYTES) == nbd.ENOSPC
+    assert put(s, 0, b"x" * store.LONG_BYTES) == nbd_protocol.ENOSPC
     s.short_bytes = 0  # as when the disk is nearly full
-    assert put(s, 0, b"x") == nbd.ENOSPC
+    assert put(s, 0, b"x") == nbd_protocol.ENOSPC
 
 
 def test_nearly_full_disk_is_seen(made, monkeypatch):
@@ -140,10 +146,10 @@ def test_what_a_version_replaced_can_be_put_back(made, data):
 
 def test_versions_are_kept_in_the_order_of_their_packet(made):
     """A short write, one past the map, and a short one again, all of one page."""
-    s, batch = made(slots=16), np.zeros((3, nbd.COLUMNS), np.int64)
+    s, batch = made(slots=16), np.zeros((3, nbd_protocol.COLUMNS), np.int64)
     parts = [page(1), bytes([2]) * store.LONG_BYTES, page(3)]
     for row, part, at in zip(batch, parts, (0, 4096, 4096 + store.LONG_BYTES)):
-        row[[nbd.OP, nbd.LENGTH, nbd.AT]] = nbd.WRITE, len(part), at
+        row[[nbd_protocol.OP, nbd_protocol.LENGTH, nbd_protocol.AT]] = nbd_protocol.WRITE, len(part), at
     assert s.write(np.frombuffer(b"".join(parts), np.uint8), batch, 3, 100) == 110
     assert [s.replaced.cell(version(n))[0] for n in (100, 101, 109)] == [0, 1, 2] and get(s, 0, 1) == b"\3"
     put(s, 0, page(7) * 20, 110)  # more than the ring holds: the last 16 of them
@@ -171,10 +177,14 @@ def test_zeroes_make_the_versions_and_commands_that_the_flash_makes(made):
     op, flags = np.zeros(9, np.uint8), np.zeros(9, np.uint8)
     first, pages, owner = (np.zeros(9, np.int64) for _ in range(3))
     for offset, length in rng.integers(1, 14_000, (60, 2)).tolist():
-        batch = np.zeros((1, nbd.COLUMNS), np.int64)
-        batch[0, [nbd.OP, nbd.OFFSET, nbd.LENGTH]] = nbd.WRITE_ZEROES, offset, length
-        m = nbd.page_commands(batch, 1, 4096, op, first, pages, flags, owner)
-        assert store.zero(s, offset, length) == (pages[:m][op[:m] == nbd.WRITE].sum(), m)
+        batch = np.zeros((1, nbd_protocol.COLUMNS), np.int64)
+        batch[0, [nbd_protocol.OP, nbd_protocol.OFFSET, nbd_protocol.LENGTH]] = (
+            nbd_protocol.WRITE_ZEROES,
+            offset,
+            length,
+        )
+        m = nbd_protocol.page_commands(batch, 1, 4096, op, first, pages, flags, owner)
+        assert store.zero(s, offset, length) == (pages[:m][op[:m] == nbd_protocol.WRITE].sum(), m)
 
 
 def test_check_store_keeps_crcs_and_reads_its_pattern(made):

@@ -31,8 +31,8 @@ WRONG_TYPES = {
     "an argument of another name": (f"{A}A().f(y=1)", "unexpected-keyword"),
     "no attribute": (f"{A}A().y", "missing-attribute"),
     "no attribute of None": ("def f(x: str | None):\n    x.strip()", "missing-attribute"),
-    "no attribute of a module": ("import ssdrig.walk\n\nssdrig.walk.absent", "missing-attribute"),
-    "no name of a module": ("from ssdrig.walk import absent", "missing-module-attribute"),
+    "no attribute of a module": ("import ssdrig.runs.walk\n\nssdrig.walk.absent", "missing-attribute"),
+    "no name of a module": ("from ssdrig.runs.walk import absent", "missing-module-attribute"),
     "no module": ("import ssdrig.absent", "missing-import"),
     "no name": ("absent", "unknown-name"),
     "a coroutine that nobody awaits": (

@@ -16,9 +16,10 @@ import numpy as np
 import pytest
 import synthetic_run
 
-from ssdrig import analysis, integrity, journal, report
-from ssdrig.analysis import summary
-from ssdrig.analysis.figures import figures_of
+from ssdrig import reading, report
+from ssdrig.reading import summary
+from ssdrig.reading.figures import figures_of
+from ssdrig.runs import integrity, journal
 
 
 def same(a, b) -> bool:
@@ -45,13 +46,13 @@ def run(tmp_path) -> Path:
 @pytest.fixture
 def reads(monkeypatch) -> list:
     """Folders that were read anew."""
-    read, load = [], analysis.load
-    monkeypatch.setattr(analysis, "load", lambda folder: read.append(folder) or load(folder))
+    read, load = [], reading.load
+    monkeypatch.setattr(reading, "load", lambda folder: read.append(folder) or load(folder))
     return read
 
 
 def test_gives_what_the_run_gives_without_reading_it(run, reads):
-    want = list(summary.made_of(analysis.load(run)))
+    want = list(summary.made_of(reading.load(run)))
     assert same(list(summary.load(run)), want)
     reads.clear()
     again = summary.load(run)
@@ -62,7 +63,7 @@ def test_gives_what_the_run_gives_without_reading_it(run, reads):
 
 
 def test_has_the_run_but_for_the_histogram_by_the_second(run):
-    whole = analysis.load(run)
+    whole = reading.load(run)
     data, figures = summary.load(run)
     assert same(figures, figures_of(whole))
     assert [f.name for f in fields(data) if not same(getattr(data, f.name), getattr(whole, f.name))] == [
@@ -78,16 +79,16 @@ def test_has_the_run_but_for_the_histogram_by_the_second(run):
 
 
 def test_a_long_run_is_read_by_two_processes_alike(run, monkeypatch):
-    want = analysis.load(run)
+    want = reading.load(run)
     monkeypatch.setattr(journal, "LONG_BYTES", 0)
     monkeypatch.setattr(os, "cpu_count", lambda: 2)
     # a thread in its place, for the server of forks would outlive the tests; what it is given and gives is pickled
-    monkeypatch.setattr(analysis, "ProcessPoolExecutor", lambda n, context: ThreadPoolExecutor(n))
-    with_fio = analysis._with_fio
+    monkeypatch.setattr(reading, "ProcessPoolExecutor", lambda n, context: ThreadPoolExecutor(n))
+    with_fio = reading._with_fio
     monkeypatch.setattr(
-        analysis, "_with_fio", lambda *of: pickle.loads(pickle.dumps(with_fio(*pickle.loads(pickle.dumps(of)))))
+        reading, "_with_fio", lambda *of: pickle.loads(pickle.dumps(with_fio(*pickle.loads(pickle.dumps(of)))))
     )
-    assert same(analysis.load(run), want)
+    assert same(reading.load(run), want)
 
 
 @pytest.mark.slow
@@ -209,14 +210,14 @@ def test_a_folder_that_takes_nothing_gives_its_figures(run, monkeypatch):
 
 
 def test_what_changes_while_it_is_read_is_not_kept(run, monkeypatch):
-    load = analysis.load
+    load = reading.load
 
     def slow(folder):
         data = load(folder)
         (run / "smart/001.json").write_text("{}")
         return data
 
-    monkeypatch.setattr(analysis, "load", slow)
+    monkeypatch.setattr(reading, "load", slow)
     summary.load(run)
     assert not (run / integrity.SUMMARY).exists()
 

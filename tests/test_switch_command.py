@@ -6,9 +6,10 @@ import types
 import pytest
 from simboard import run_rig
 
-from ssdrig import latch
-from ssdrig.errors import RigError, UsageError
-from ssdrig.rig import ports, switch_command
+from ssdrig.base import latch
+from ssdrig.base.errors import RigError, UsageError
+from ssdrig.commands import rig_switch
+from ssdrig.rig import ports
 from ssdrig.rig.last_second import LastSecond
 
 HELLO = {
@@ -40,9 +41,9 @@ def cuts(monkeypatch) -> Cuts:
         hello=HELLO, rig=types.SimpleNamespace(port="/dev/none", last_second=lambda: LastSecond([], None))
     )
     monkeypatch.setattr(ports, "find", lambda port: "/dev/none")
-    monkeypatch.setattr(switch_command, "session", lambda port: contextlib.nullcontext(here))
-    monkeypatch.setattr(switch_command, "arm_and_cut", arm_and_cut)
-    monkeypatch.setattr(switch_command, "unless_on", lambda *a, **k: None)
+    monkeypatch.setattr(rig_switch, "session", lambda port: contextlib.nullcontext(here))
+    monkeypatch.setattr(rig_switch, "arm_and_cut", arm_and_cut)
+    monkeypatch.setattr(rig_switch, "unless_on", lambda *a, **k: None)
     monkeypatch.setattr(latch, "name_of", lambda hello, port: "a rig")
     return asked
 
@@ -116,5 +117,5 @@ def test_dips_and_their_picture(cuts, tmp_path):
 
 def test_a_crowbar_that_let_go_is_said():
     row = {**ROW, "samples": 9, "released": "the rail did not fall", "crowbar_mJ": 251}
-    said = switch_command.words_of({"rails": [row], "off_us": 1000, "fired_us": 5})
+    said = rig_switch.words_of({"rails": [row], "off_us": 1000, "fired_us": 5})
     assert "rail 0: the crowbar let go before power returned: the rail did not fall (251 mJ)" in said

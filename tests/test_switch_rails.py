@@ -7,7 +7,7 @@ import pytest
 from simboard import SLOW, Board, changed_firmware
 from switchcuts import command, cut, on, power, streaming, true_us, twelve
 
-from ssdrig import wire
+from ssdrig.meter import wire
 
 pytestmark = pytest.mark.slow  # not of real time: its boards have a time of their own (simboard.py)
 

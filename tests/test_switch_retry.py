@@ -4,8 +4,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from ssdrig import wire
-from ssdrig.errors import RigError, UsageError
+from ssdrig.base.errors import RigError, UsageError
+from ssdrig.meter import wire
 from ssdrig.retention import sealing
 from ssdrig.rig import switch
 

@@ -4,7 +4,7 @@ import pytest
 from simboard import Board, cable, changed_firmware, make_feed
 from switchcuts import command, cut, on, power, streaming, true_us
 
-from ssdrig import wire
+from ssdrig.meter import wire
 
 pytestmark = pytest.mark.slow  # not of real time: its boards have a time of their own (simboard.py)
 

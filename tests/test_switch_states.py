@@ -5,7 +5,7 @@ import types
 import pytest
 from switchbench import WRAP, Board, Link, MHz, NOW_us
 
-from ssdrig import wire
+from ssdrig.meter import wire
 
 
 def test_a_board_and_its_rows():

@@ -12,10 +12,12 @@ import pytest
 from simboard import PATIENCE_S, Board, changed_firmware, interpreter
 from switchcuts import twelve
 
-from ssdrig import cli, wire
+from ssdrig import cli
+from ssdrig.base.errors import RigError, UsageError
 from ssdrig.cli import main
-from ssdrig.errors import RigError, UsageError
-from ssdrig.rig import profiles, switch, switch_command
+from ssdrig.commands import rig_switch
+from ssdrig.meter import wire
+from ssdrig.rig import profiles, switch
 from ssdrig.rig.session import Memory
 from ssdrig.rig.stream import Rig
 from ssdrig.virtual import adminclient, bench
@@ -70,7 +72,7 @@ def test_cut_and_back(tmp_path):
     # gate 10 us, then 4.99 V to 4.00 V: 0.5 A and 2.2 Ohm out of 470 uF
     assert 150_000 < down - fired_ns < 260_000
     assert (up - down) / 1000 == pytest.approx(report["off_us"], abs=3000)  # the rail rises to the lock-out in 2.4 ms
-    assert "90 to 10 % in 2." in switch_command.words_of(report)
+    assert "90 to 10 % in 2." in rig_switch.words_of(report)
 
 
 def test_the_scope_sees_the_fall(tmp_path):
@@ -104,7 +106,7 @@ def test_the_scope_sees_a_ramp(tmp_path):
     """A straight line from 5 V to R C before its end, in steps of 1/32 of what is left; by 100 kS/s, so that all of it
     is seen."""
     with Rigged(tmp_path, watts=0.0, faults={"leak_mA": 0.0}) as (rig, board, _):
-        scope = {"gpio": 26, **switch_command._picture(50_000)}
+        scope = {"gpio": 26, **rig_switch._picture(50_000)}
         assert scope["rate"] == 100_000
         report = switch.arm_and_cut(rig, profile="ramp", fall_us=50_000, bulk_uF=[470], off_ms=600, scope=scope)
     picture = report["waveform"]
@@ -132,7 +134,7 @@ def test_two_rails_in_one_picture(tmp_path):
     """Crowbars of 2.2 Ohm x 470 uF and of 10 Ohm x 300 uF from the same moment on; the inputs share the ADC, a sample
     each in turn."""
     with Rigged(tmp_path, watts=0.0, faults={"leak_mA": 0.0, **twelve(A=0.0)}) as (rig, board, _):
-        scope = {"gpio": [26, 27], **switch_command._picture(0, 2)}
+        scope = {"gpio": [26, 27], **rig_switch._picture(0, 2)}
         report = switch.arm_and_cut(rig, rails=[0, 1], off_ms=60, residual_ms=30, scope=scope)
         with pytest.raises(RigError, match="gpio must be one of .*, or a list of some"):
             switch.scope_now(rig, gpio=[26, 26])
@@ -148,7 +150,7 @@ def test_two_rails_in_one_picture(tmp_path):
     assert other["t0_us"] - one["t0_us"] == 2
     assert [(p["rail"], p["dt_ns"], len(p["volts"])) for p in apart] == [(1, 200_000, 100), (0, 200_000, 100)]
     assert apart[0]["t0_us"] - apart[1]["t0_us"] == 100
-    lines = switch_command.csv_of(report["waveform"]).splitlines()
+    lines = rig_switch.csv_of(report["waveform"]).splitlines()
     assert (
         lines[0] == "t_us,rail,V"
         and len(lines) == 7501
@@ -160,7 +162,7 @@ def test_two_rails_in_one_picture(tmp_path):
     "us, rate", [(0, 500_000), (11_999, 500_000), (12_000, 250_000), (599_999, 10_000), (2_000_000, 2_000)]
 )
 def test_a_picture_holds_the_fall(us, rate):
-    picture = switch_command._picture(us)
+    picture = rig_switch._picture(us)
     assert (
         picture["rate"] == rate and picture["after"] / rate > us * 1e-6 and picture["before"] + picture["after"] <= 7680
     )
@@ -241,7 +243,7 @@ def test_refusals_have_words(tmp_path):
 
 
 def test_command_line(tmp_path, capsys, monkeypatch):
-    monkeypatch.setitem(cli.COMMANDS, "rig", ("ssdrig.rig.command", "the rig"))
+    monkeypatch.setitem(cli.COMMANDS, "rig", ("ssdrig.commands.rig", "the rig"))
     with Board(tmp_path, 2.5, {"edges": [[k / 4, 20, k % 2] for k in range(1, 200)]}) as board:
         import os
 

@@ -12,14 +12,14 @@ import synthetic_plan
 from small_plans import HEAD, operating_points
 from synthetic_plan import Writer
 
-from ssdrig.analysis import row_figures, table
-from ssdrig.analysis.table import Row
-from ssdrig.errors import JournalError
+from ssdrig.base.errors import JournalError
 from ssdrig.load.fiotext import plat_ns, plat_upper_ns
 from ssdrig.plan import shows
+from ssdrig.plan.kinds import load
+from ssdrig.reading import row_figures, table
+from ssdrig.reading.table import Row
 from ssdrig.report import plan_page, screen
 from ssdrig.report.found import said
-from ssdrig.steps import load
 
 
 @pytest.fixture(scope="module")

@@ -13,11 +13,11 @@ from types import SimpleNamespace
 import pytest
 from teardowns import DUTIES, LOST, NO_SPACE, carried_out, heard, signals_at
 
-from ssdrig import journal
-from ssdrig.errors import JournalError, RigError
-from ssdrig.progress import Progress
+from ssdrig.base.errors import JournalError, RigError
+from ssdrig.base.progress import Progress
 from ssdrig.rig import switch
 from ssdrig.run.teardown import SIGNALS, Stop, Teardown
+from ssdrig.runs import journal
 
 pytestmark = pytest.mark.keeps_time
 

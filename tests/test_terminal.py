@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ssdrig import cli
-from ssdrig.progress import Progress
-from ssdrig.terminal import printable, printable_lines
+from ssdrig.base.progress import Progress
+from ssdrig.base.terminal import printable, printable_lines
 
 HOST = Path(__file__).resolve().parents[1] / "host"
 EVIL = "EVIL\x1b[2J\x1b]0;title\x07\r\x9b1m\u202eX\nfake line: health ok"
@@ -89,7 +89,7 @@ def test_a_locale_without_utf8(tmp_path):
 
 def test_no_template_or_table_is_read_in_the_locale():
     """read_text() and write_text() of what a person or another machine wrote name their encoding."""
-    for name in ("report/page.py", "drive/wear/warranty.py", "drive/smart/ata_table.py", "rig/command.py"):
+    for name in ("report/page.py", "drive/wear/warranty.py", "drive/smart/ata_table.py", "commands/rig.py"):
         assert ".read_text()" not in (HOST / "ssdrig" / name).read_text("utf-8"), name
 
 

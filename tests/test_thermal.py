@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from synthetic_plan import Writer
 
-from ssdrig.analysis import table, thermal
+from ssdrig.reading import table, thermal
 from ssdrig.report import plan_page
 from ssdrig.virtual.device import thermal as model
 from ssdrig.virtual.flash.presets import NVME_TLC, SATA_TLC

@@ -5,9 +5,9 @@ import pts_runs
 import pytest
 import synthetic_run
 
-from ssdrig.analysis import table
-from ssdrig.analysis.window_figures import TIMED
 from ssdrig.meter import rails, reduced, samples, uncertainty
+from ssdrig.reading import table
+from ssdrig.reading.window_figures import TIMED
 
 S = 1e9
 IOPS = [1000] * 30

@@ -1,4 +1,4 @@
-"""analysis/timeline.py and report/shown_parts.py: a run that was cut short by a reboot, its parts on one axis."""
+"""reading/timeline.py and report/shown_parts.py: a run that was cut short by a reboot, its parts on one axis."""
 
 import fcntl
 import json
@@ -11,9 +11,9 @@ import synthetic_plan
 import synthetic_run
 from test_report import run_command
 
-from ssdrig import journal
-from ssdrig.analysis import table, timeline
+from ssdrig.reading import table, timeline
 from ssdrig.report import plan_page, shown_parts
+from ssdrig.runs import journal
 
 HOUR_NS = 3600 * 10**9
 UTC_NS = 1_795_177_507 * 10**9

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from ssdrig import cli
-from ssdrig.errors import UsageError
-from ssdrig.load import traceform
+from ssdrig.base.errors import UsageError
+from ssdrig.commands import trace
+from ssdrig.load import trace_convert, trace_facts, trace_formats, traceform
+from ssdrig.load.trace_player import How
 from ssdrig.load.traceform import FLUSH, READ, TRIM, WRITE, ZEROES
-from ssdrig.trace import command, convert, facts, formats
-from ssdrig.trace.player import How
 
 ALIBABA = """\
 419,W,8792731648,16384,1577808144360767
@@ -72,7 +72,7 @@ FILES = {
 def converted(tmp_path, text: str | bytes, **more) -> list[tuple]:
     path = tmp_path / "source"
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
-    rows = np.concatenate(list(convert.Conversion(path, convert.Asked(**more)).windows()))
+    rows = np.concatenate(list(trace_convert.Conversion(path, trace_convert.Asked(**more)).windows()))
     assert traceform.why_not(rows) is None
     return rows[["t_ns", "offset_bytes", "length_bytes", "op"]].tolist()
 
@@ -81,7 +81,7 @@ def depths(tmp_path, text: str, **more) -> tuple[list[int] | None, str | None]:
     """Of each I/O, None where they are not known; and why they are not."""
     path = tmp_path / "source"
     path.write_text(text)
-    made = convert.Conversion(path, convert.Asked(**more))
+    made = trace_convert.Conversion(path, trace_convert.Asked(**more))
     rows, words = np.concatenate(list(made.windows())), made.words()
     return (rows["depth"].tolist() if words["depths"] else None), words["depths_why"]
 
@@ -119,11 +119,11 @@ def test_each_format_says_what_its_lines_say(tmp_path):
 
 def test_a_format_is_known_by_its_first_line():
     for name, text in FILES.items():
-        found = formats.of(text.splitlines()[0])
-        assert found and found.parse is getattr(formats, "jesd219" if name == "jesd" else name)
-    for each in formats.FORMATS:
+        found = trace_formats.of(text.splitlines()[0])
+        assert found and found.parse is getattr(trace_formats, "jesd219" if name == "jesd" else name)
+    for each in trace_formats.FORMATS:
         assert each.parse(each.example)
-    assert all(formats.of(line) is None for line in ("", "hello", "fio version 4 iolog", "1,2,3", "e 1"))
+    assert all(trace_formats.of(line) is None for line in ("", "hello", "fio version 4 iolog", "1,2,3", "e 1"))
 
 
 def event(t_us, name, letters, sector, sectors):
@@ -271,7 +271,7 @@ def test_a_trace_without_depths_is_shown_and_played_so(tmp_path, capsys):
     words = ["trace", "play", str(tmp_path / "t"), "--virtual", "sata-tlc", "--closed", "--fill"]
     assert cli.main(words) == UsageError.exit_code and "--depth" in capsys.readouterr().err
     with pytest.raises(UsageError, match="depth"):
-        facts.of_file(tmp_path / "t", How(closed=True))
+        trace_facts.of_file(tmp_path / "t", How(closed=True))
 
 
 def test_a_file_of_the_kernels_tracing_begins_with_comments_and_has_other_events(tmp_path):
@@ -295,7 +295,7 @@ def test_places_are_aligned_and_wrapped_to_the_range(tmp_path):
 
 
 def test_lines_slightly_out_of_order_are_sorted_and_more_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(convert, "WINDOW_IOS", 50)
+    monkeypatch.setattr(trace_convert, "WINDOW_IOS", 50)
     times = [n * 10 + (n % 7) * 30 for n in range(400)]
     text = "".join(f"1,R,0,4096,{t}\n" for t in times)
     assert [row[0] for row in converted(tmp_path, text)] == [1000 * t for t in sorted(times)]
@@ -392,6 +392,6 @@ def test_a_place_that_cannot_be_written_is_one_error(tmp_path, monkeypatch, caps
         patched.setattr(traceform, "write", full)
         assert cli.main(words) == UsageError.exit_code
     assert "No space left on device" in capsys.readouterr().err
-    monkeypatch.setattr(command.os, "access", lambda path, mode: path != tmp_path)
+    monkeypatch.setattr(trace.os, "access", lambda path, mode: path != tmp_path)
     assert cli.main(words) == UsageError.exit_code and "one that cannot" in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["one"]

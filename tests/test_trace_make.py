@@ -7,15 +7,14 @@ import pytest
 from trace_rows import rows_of
 
 from ssdrig import cli
-from ssdrig.errors import UsageError
-from ssdrig.load import traceform
-from ssdrig.trace import facts, generate, mix, shown
-from ssdrig.trace.player import How
-from ssdrig.trace.published import BENCHES, SIZE_ROWS
+from ssdrig.base.errors import UsageError
+from ssdrig.load import trace_facts, trace_generate, trace_mix, trace_shown, traceform
+from ssdrig.load.trace_player import How
+from ssdrig.load.trace_published import BENCHES, SIZE_ROWS
 
 
 def made(bench, **more) -> np.ndarray:
-    return np.concatenate(list(generate.generate(generate.Asked(bench, **more))))
+    return np.concatenate(list(trace_generate.generate(trace_generate.Asked(bench, **more))))
 
 
 @pytest.mark.slow
@@ -33,7 +32,7 @@ def test_totals_and_rows_are_the_published_ones(bench, scales):
         for scale in scales:
             rows = made(bench, seed=seed, scale=scale)
             assert traceform.why_not(rows) is None
-            found = shown.figures([rows])
+            found = trace_shown.figures([rows])
             for name in ("reads", "writes", "read_bytes", "written_bytes"):
                 assert found[name] == pytest.approx(getattr(source, name) * scale, rel=0.01), name
             assert found["read_mean_bytes"] == pytest.approx(source.read_bytes / source.reads, rel=0.01)
@@ -46,8 +45,8 @@ def test_totals_and_rows_are_the_published_ones(bench, scales):
 def test_sizes_of_light_and_heavy_are_the_published_rows():
     """Their totals and sizes agree with each other."""
     for bench in ("bench-heavy-like", "bench-light-like"):
-        sizes, reads, writes = mix.cells(BENCHES[bench], 512)
-        row = 100 * np.bincount(mix.row_of(sizes), reads + writes, len(SIZE_ROWS))
+        sizes, reads, writes = trace_mix.cells(BENCHES[bench], 512)
+        row = 100 * np.bincount(trace_mix.row_of(sizes), reads + writes, len(SIZE_ROWS))
         assert row == pytest.approx(BENCHES[bench].sizes, abs=0.05) and min(reads.min(), writes.min()) >= 0
 
 
@@ -59,15 +58,15 @@ def test_a_clients_stand_in_has_the_writes_of_light_and_trims_and_flushes_betwee
         assert traceform.why_not(rows) is None and not np.any(
             (rows["offset_bytes"] | rows["length_bytes"]) % block_bytes
         )
-        found = shown.figures([rows])
+        found = trace_shown.figures([rows])
         assert found["reads"] == 0 and found["ios"] == source.ios // 10 + 1
         for name in ("writes", "trims", "flushes", "written_bytes"):
             assert found[name] == pytest.approx(getattr(source, name) / 10, rel=0.01), name
         assert found["write_mean_bytes"] == pytest.approx(light.written_bytes / light.writes, rel=0.01)
         assert found["trimmed_bytes"] == found["trims"] << 17 and found["range_bytes"] <= 1 << 30
         assert found["sequential_percent"] == pytest.approx(70, abs=1.5)
-    asked = generate.Asked("jesd219-client-like", scale=0.1, block_bytes=block_bytes, working_set_bytes=1 << 30)
-    exact, guess = facts.of_bench(asked, How()), facts.guessed(asked, How())
+    asked = trace_generate.Asked("jesd219-client-like", scale=0.1, block_bytes=block_bytes, working_set_bytes=1 << 30)
+    exact, guess = trace_facts.of_bench(asked, How()), trace_facts.guessed(asked, How())
     assert guess.written_bytes == pytest.approx(exact.written_bytes, rel=0.01)
     assert guess.trimmed_bytes == pytest.approx(exact.trimmed_bytes, rel=0.01) and guess.ios == exact.ios
 
@@ -75,7 +74,7 @@ def test_a_clients_stand_in_has_the_writes_of_light_and_trims_and_flushes_betwee
 def test_a_drive_of_4096_byte_blocks_gets_nothing_smaller():
     rows = made("bench-destroyer-like", scale=0.002, block_bytes=4096)
     assert not np.any((rows["offset_bytes"] | rows["length_bytes"]) % 4096)
-    found, source = shown.figures([rows]), BENCHES["bench-destroyer-like"]
+    found, source = trace_shown.figures([rows]), BENCHES["bench-destroyer-like"]
     assert found["written_bytes"] == pytest.approx(source.written_bytes * 0.002, rel=0.01)
     assert found["size_percent"]["4K"] == pytest.approx(6.0 + 26.2, abs=2.1)
 
@@ -90,11 +89,11 @@ def test_the_working_set_and_the_idle_cap_are_kept():
     rows = made("bench-heavy-like", scale=0.005, working_set_bytes=small)
     ends = rows["offset_bytes"] + rows["length_bytes"].astype(int)
     assert small * 0.99 < ends.max() <= small
-    assert np.diff(rows["t_ns"]).max() == generate.IDLE_CAP_NS
+    assert np.diff(rows["t_ns"]).max() == trace_generate.IDLE_CAP_NS
     full = made("bench-heavy-like", scale=0.005, idle_cap_ns=None)
     assert np.diff(full["t_ns"]).max() > 2e9
     hot = rows["offset_bytes"] < 0.2 * small
-    assert 0.7 < hot[~shown.sequential(rows)].mean() < 0.9
+    assert 0.7 < hot[~trace_shown.sequential(rows)].mean() < 0.9
 
 
 def test_sequential_is_what_begins_where_one_before_has_ended():
@@ -108,7 +107,7 @@ def test_sequential_is_what_begins_where_one_before_has_ended():
         any(ends[j] == row["offset_bytes"] and rows["op"][j] == row["op"] for j in range(max(0, i - 256), i))
         for i, row in enumerate(rows)
     ]
-    assert shown.sequential(rows).tolist() == expected and 0.2 < np.mean(expected) < 0.8
+    assert trace_shown.sequential(rows).tolist() == expected and 0.2 < np.mean(expected) < 0.8
 
 
 def test_a_file_is_made_and_shown(tmp_path, capsys):
@@ -151,7 +150,7 @@ def test_a_file_is_made_and_shown(tmp_path, capsys):
 )
 def test_what_cannot_be_made_is_refused(more, seen):
     with pytest.raises(UsageError, match=seen):
-        next(generate.generate(generate.Asked(**{"bench": "bench-heavy-like"} | more)))
+        next(trace_generate.generate(trace_generate.Asked(**{"bench": "bench-heavy-like"} | more)))
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,10 @@
-"""trace/command.py: a drive's model in the name of a file."""
+"""commands/trace.py: a drive's model in the name of a file."""
 
 from pathlib import Path
 
 import pytest
 
-from ssdrig.trace.command import _file_name
+from ssdrig.commands.trace import _file_name
 
 
 @pytest.mark.parametrize("model", ["SD/MMC", "/etc/passwd", "../../x", "ä" * 300, "x" * 5000])

@@ -13,11 +13,11 @@ from serving import Serving
 from trace_rows import rows_of
 
 from ssdrig import cli
-from ssdrig.errors import DriveError, UnsafeTarget, UsageError
-from ssdrig.load import played, traceform
+from ssdrig.base.errors import DriveError, UnsafeTarget, UsageError
+from ssdrig.commands import trace_play
+from ssdrig.load import played, trace_aio, trace_player, trace_targets, traceform
+from ssdrig.load.trace_nbd import NbdPipe
 from ssdrig.load.traceform import FLUSH, READ, TRIM, WRITE, ZEROES
-from ssdrig.trace import aio, player, plays, targets
-from ssdrig.virtual.nbdpipe import NbdPipe
 
 
 def trace(*rows) -> np.ndarray:
@@ -87,14 +87,14 @@ class Model:
 
 @pytest.fixture
 def small_ring(monkeypatch):
-    monkeypatch.setattr(player, "WINDOW", 16)
-    monkeypatch.setattr(player, "WINDOWS", 4)
-    monkeypatch.setattr(player, "SLOTS", 64)
+    monkeypatch.setattr(trace_player, "WINDOW", 16)
+    monkeypatch.setattr(trace_player, "WINDOWS", 4)
+    monkeypatch.setattr(trace_player, "SLOTS", 64)
 
 
 def run(rows, model, **how):
     out = io.BytesIO()
-    t0_ns = player.play(rows, model, player.How(**how), out, clock=model.clock)
+    t0_ns = trace_player.play(rows, model, trace_player.How(**how), out, clock=model.clock)
     records = np.frombuffer(out.getvalue(), played.RECORD)
     assert len(records) == len(rows) and model.order == rows["offset_bytes"].tolist()
     return t0_ns, records
@@ -130,7 +130,7 @@ def test_speed_idle_cap_and_dilation_move_the_times(small_ring):
     ):
         t0_ns, records = run(rows, Model(), **how)
         assert ((records["intended_ns"] - t0_ns) / 1e6).tolist() == expected_ms
-        assert player.lasts_ns(traceform.windows(rows), player.How(**how)) / 1e6 == expected_ms[-1]
+        assert trace_player.lasts_ns(traceform.windows(rows), trace_player.How(**how)) / 1e6 == expected_ms[-1]
 
 
 def test_a_gap_that_was_cut_stays_cut_in_later_windows(small_ring):
@@ -158,7 +158,7 @@ def test_a_drive_that_answers_no_more_ends_the_play(small_ring):
     reap = model.reap
     model.reap = lambda t, d: reap(t, d) if len(model.order) < 40 else (setattr(model, "now", model.now + t + 1), 0)[1]
     with pytest.raises(DriveError, match="within a minute"):
-        player.play(bursts(*[1] * 60), model, player.How(), out, clock=model.clock)
+        trace_player.play(bursts(*[1] * 60), model, trace_player.How(), out, clock=model.clock)
     assert len(out.getvalue()) == 32 * played.RECORD.itemsize  # two whole windows
 
 
@@ -191,16 +191,16 @@ def test_a_file_is_written_and_read(tmp_path):
     rows["op"][100:] = READ
     rows[50] = (rows["t_ns"][50], 0, 0, FLUSH, 1)
     out = io.BytesIO()
-    with targets.device(str(path), 4096) as target:
-        player.fits(rows, target.size_bytes, target.block_bytes)
-        player.play(rows, target, player.How(), out)
+    with trace_targets.device(str(path), 4096) as target:
+        trace_player.fits(rows, target.size_bytes, target.block_bytes)
+        trace_player.play(rows, target, trace_player.How(), out)
         with pytest.raises(UsageError, match="block device"):
             target.prepare(0, trace((0, 0, 4096, TRIM)))
         too_far = trace((0, 4 << 20, 4096, READ))
         with pytest.raises(UsageError, match="smaller --working-set"):
-            player.fits(too_far, target.size_bytes, target.block_bytes)
+            trace_player.fits(too_far, target.size_bytes, target.block_bytes)
         with pytest.raises(DriveError, match="4096 bytes at byte 4194304"):
-            player.play(too_far, target, player.How(), io.BytesIO())
+            trace_player.play(too_far, target, trace_player.How(), io.BytesIO())
     records = np.frombuffer(out.getvalue(), played.RECORD)
     assert len(records) == 210 and (records["done_ns"] > records["issued_ns"]).all()
     data = np.frombuffer(path.read_bytes(), np.uint8).reshape(-1, 4096)
@@ -213,9 +213,9 @@ def test_trims_of_a_trace_reach_a_block_device(tmp_path):
     path = tmp_path / "drive"
     path.write_bytes(b"\xff" * (1 << 20))
     rows = trace((0, 0, 4096, WRITE), (0, 65536, 131072, TRIM), (0, 524288, 4096, WRITE), (10**6, 0, 0, FLUSH))
-    with loop_device(path) as node, targets.device(node, 4096) as target:
+    with loop_device(path) as node, trace_targets.device(node, 4096) as target:
         out = io.BytesIO()
-        player.play(rows, target, player.How(), out)
+        trace_player.play(rows, target, trace_player.How(), out)
         assert target.block_bytes == 512 and len(out.getvalue()) == 4 * played.RECORD.itemsize
     data = path.read_bytes()
     assert not any(data[65536 : 65536 + 131072]) and data[65535] == 0xFF == data[65536 + 131072]
@@ -232,19 +232,19 @@ def test_the_virtual_drive_gets_what_the_trace_says(served):
     rows[5] = (rows["t_ns"][5], 0, 0, FLUSH, rows["depth"][5])
     longest = int(rows["length_bytes"].max())
     out = io.BytesIO()
-    with targets.nbd(served.socket, longest) as target:
-        player.fits(rows, target.size_bytes, target.block_bytes)
+    with trace_targets.nbd(served.socket, longest) as target:
+        trace_player.fits(rows, target.size_bytes, target.block_bytes)
         before = counted(served)
-        player.play(rows, target, player.How(closed=True), out)
+        trace_player.play(rows, target, trace_player.How(closed=True), out)
         after = counted(served)
         with pytest.raises(DriveError, match="ENOSPC"):
-            player.play(trace((0, 1 << 30, 4096, WRITE)), target, player.How(), io.BytesIO())
+            trace_player.play(trace((0, 1 << 30, 4096, WRITE)), target, trace_player.How(), io.BytesIO())
     assert len(out.getvalue()) == len(rows) * played.RECORD.itemsize
     for op, word in ((READ, "read"), (WRITE, "write")):
         assert after[f"{word}_bytes"] - before[f"{word}_bytes"] == rows["length_bytes"][rows["op"] == op].sum()
         assert after[f"{word}_commands"] - before[f"{word}_commands"] == (rows["op"] == op).sum()
-    pool = aio.pool(longest)
-    at = aio.pool_offsets(0, len(rows))  # one window: 1920 I/Os are two
+    pool = trace_aio.pool(longest)
+    at = trace_aio.pool_offsets(0, len(rows))  # one window: 1920 I/Os are two
     number = int(np.flatnonzero((rows["op"] == WRITE) & (np.arange(len(rows)) >= 1620))[0])
     with served.client() as client:
         row = rows[number]
@@ -267,10 +267,10 @@ def test_service_times_are_the_drives_own(tmp_path):
     server = Serving(tmp_path, "--preset", "sata-tlc", "--capacity", "256MiB")
     try:
         rows, exact = bursts(1, 8, gap_ns=3_000_000), 0
-        with targets.nbd(server.socket, 4096) as target:
+        with trace_targets.nbd(server.socket, 4096) as target:
             for n in range(1, 21):
                 out, before = io.BytesIO(), server.truth(op="ledger")["host_latency_ns"]
-                player.play(rows, target, player.How(), out)
+                trace_player.play(rows, target, trace_player.How(), out)
                 own_ns = server.truth(op="ledger")["host_latency_ns"] - before
                 assert target.answers == n * len(rows)
                 records = np.frombuffer(out.getvalue(), played.RECORD)
@@ -284,7 +284,7 @@ def test_service_times_are_the_drives_own(tmp_path):
 
 def test_the_command_says_what_it_will_do_and_does_it(tmp_path, capsys, monkeypatch, served):
     drive = served.ready | {"time_dilation": 2}
-    monkeypatch.setattr(plays.bench, "start", lambda *_, **__: SimpleNamespace(drive=drive, end=lambda: None))
+    monkeypatch.setattr(trace_play.bench, "start", lambda *_, **__: SimpleNamespace(drive=drive, end=lambda: None))
     path, records = str(tmp_path / "t"), tmp_path / "r"
     make = ["trace", "make", "bench-light-like", path, "--scale", "0.0013", "--working-set", "128MiB"]
     assert cli.main([*make, "--block", "4096", "--idle-cap", "0.1 ms"]) == 0
@@ -340,7 +340,7 @@ def test_a_real_drive_is_written_only_where_the_guard_holds_it(tmp_path, monkeyp
         simulated=False,
         interface="SATA",
     )
-    monkeypatch.setattr(plays.inventory, "find", lambda name: drive)
+    monkeypatch.setattr(trace_play.inventory, "find", lambda name: drive)
     held = []
 
     @contextlib.contextmanager
@@ -353,13 +353,13 @@ def test_a_real_drive_is_written_only_where_the_guard_holds_it(tmp_path, monkeyp
         assert path.read_bytes()[:4096] != bytes(4096)  # all is written when the guard lets go
         held.pop()
 
-    monkeypatch.setattr(plays.guard, "hold", hold)
-    device = targets.device
-    monkeypatch.setattr(targets, "device", lambda *a: device(*a) if held else pytest.fail("opened, and not held"))
+    monkeypatch.setattr(trace_play.guard, "hold", hold)
+    device = trace_targets.device
+    monkeypatch.setattr(trace_targets, "device", lambda *a: device(*a) if held else pytest.fail("opened, and not held"))
     words = ["trace", "play", str(tmp_path / "t"), "--drive", "S1"]
     assert cli.main(words) == UnsafeTarget.exit_code  # nobody has consented
     assert cli.main([*words, "--destroy-data", "other"]) == UnsafeTarget.exit_code
-    monkeypatch.setattr(plays.guard, "refusals", lambda *_: [])
+    monkeypatch.setattr(trace_play.guard, "refusals", lambda *_: [])
     assert cli.main([*words, "--dry-run"]) == 0
     assert not any(path.read_bytes())
     assert "ALL DATA WILL BE LOST on Mine" in capsys.readouterr().err

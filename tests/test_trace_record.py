@@ -9,10 +9,10 @@ from drives import a_drive
 from loop_device import loop_device
 
 from ssdrig import cli
-from ssdrig.errors import ToolMissing, UsageError
-from ssdrig.load import traceform
+from ssdrig.base.errors import ToolMissing, UsageError
+from ssdrig.commands import trace
+from ssdrig.load import trace_record, traceform
 from ssdrig.load.traceform import FLUSH, READ, WRITE
-from ssdrig.trace import command, record
 
 
 @pytest.fixture
@@ -21,7 +21,7 @@ def tracing(tmp_path, monkeypatch):
     root.mkdir()
     if subprocess.run(["mount", "-t", "tracefs", "nodev", str(root)], capture_output=True).returncode:
         pytest.skip("tracefs cannot be mounted: needs root, and a kernel that traces")
-    monkeypatch.setattr(record, "MOUNTED", (root,))
+    monkeypatch.setattr(trace_record, "MOUNTED", (root,))
     yield root
     subprocess.run(["umount", str(root)], check=True)
 
@@ -31,7 +31,7 @@ def test_what_a_disk_is_asked_for_is_recorded(tmp_path, tracing, monkeypatch, ca
     with loop_device(tmp_path / "disk") as node:
         number = os.stat(node).st_rdev
         drive = a_drive(node=node, major=os.major(number), minor=os.minor(number))
-        monkeypatch.setattr(command.inventory, "find", lambda name: drive)
+        monkeypatch.setattr(trace.inventory, "find", lambda name: drive)
         words = ["dd", "if=/dev/zero", f"of={node}", "bs=8k", "seek=3", "count=2", "oflag=direct", "conv=fsync"]
         use = threading.Thread(target=lambda: subprocess.run(words, check=True, capture_output=True, timeout=200))
         looks = []
@@ -43,13 +43,13 @@ def test_what_a_disk_is_asked_for_is_recorded(tmp_path, tracing, monkeypatch, ca
                 lines = fetch(pipe, out)
                 looks.append(lines)
                 if not use.is_alive() and len(looks) > 5:  # the clock of the test is the use, not a time
-                    monkeypatch.setattr(record, "_fetch", fetch)
+                    monkeypatch.setattr(trace_record, "_fetch", fetch)
                     raise KeyboardInterrupt
                 return lines
 
             return fetched
 
-        monkeypatch.setattr(record, "_fetch", until_used(record._fetch))
+        monkeypatch.setattr(trace_record, "_fetch", until_used(trace_record._fetch))
         assert cli.main(["trace", "record", "X", str(tmp_path / "t"), "--time", "60s"]) == 0
     header, rows = traceform.read(tmp_path / "t")
     ours = [tuple(row)[1:4] for row in rows.tolist() if row[3] != READ]
@@ -61,16 +61,16 @@ def test_what_a_disk_is_asked_for_is_recorded(tmp_path, tracing, monkeypatch, ca
 
 def test_a_disk_with_zones_is_refused_before_anything_starts(tmp_path):
     zoned = tmp_path / "sys/block/sdz/queue/zoned"
-    record.no_zones("sdz", tmp_path)
+    trace_record.no_zones("sdz", tmp_path)
     zoned.parent.mkdir(parents=True)
     zoned.write_text("none\n")
-    record.no_zones("sdz", tmp_path)
+    trace_record.no_zones("sdz", tmp_path)
     zoned.write_text("host-managed\n")
     with pytest.raises(UsageError, match="host-managed"):
-        record.no_zones("sdz", tmp_path)
+        trace_record.no_zones("sdz", tmp_path)
 
 
 def test_without_tracing_it_says_what_to_mount(tmp_path, monkeypatch):
-    monkeypatch.setattr(record, "MOUNTED", (tmp_path,))
+    monkeypatch.setattr(trace_record, "MOUNTED", (tmp_path,))
     with pytest.raises(ToolMissing, match="mount -t tracefs"):
-        record.tracefs()
+        trace_record.tracefs()

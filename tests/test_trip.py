@@ -15,11 +15,12 @@ from conftest import HOST
 from simboard import FAST, ROOT, Board, lent_port
 from test_ina228_model import load
 
-from ssdrig import analysis, journal, wire
-from ssdrig.errors import RailTripped
-from ssdrig.meter import chips, trip
+from ssdrig import reading
+from ssdrig.base.errors import RailTripped
+from ssdrig.meter import chips, trip, wire
 from ssdrig.rig import builds
 from ssdrig.rig.session import session
+from ssdrig.runs import journal
 
 LIMITS = {"A": 3.0, "ms": 20, "V": 5.6}
 LSB_A, LSB_V = 9.765625e-6, 195.3125e-6
@@ -292,7 +293,7 @@ def test_a_run_stops_with_its_own_exit_code_and_keeps_what_happened(tmp_path):
     events = {event["kind"]: event for event in journal.events(run)}
     assert events["rig.trip"]["quantity"] == "A" and events["rig.trip"]["opened_us"]
     assert events["run.end"]["state"] == "failed" and events["run.end"]["exit_code"] == 16
-    assert any("opened" in text for _, text in analysis.load(run).log)
+    assert any("opened" in text for _, text in reading.load(run).log)
 
 
 @pytest.mark.slow

@@ -8,13 +8,14 @@ import synthetic_run
 from json_documents import checked
 from synthetic_run import run_of
 
-from ssdrig import analysis, cli, journal, report
-from ssdrig.analysis import table, trust
-from ssdrig.analysis.figures import figures_of
-from ssdrig.analysis.window_figures import KEYS
+from ssdrig import cli, reading, report
+from ssdrig.plan.rules import limits, steady
+from ssdrig.reading import table, trust
+from ssdrig.reading.figures import figures_of
+from ssdrig.reading.window_figures import KEYS
 from ssdrig.report import page, screen, trust_strip, verdict
 from ssdrig.report.cards import Bar, best
-from ssdrig.rules import limits, steady
+from ssdrig.runs import journal
 from ssdrig.serve.tail import Place, Tail
 
 QUIET = [9000] * 10 + [4000, 4001, 3999] * 10
@@ -109,7 +110,7 @@ def test_a_simulated_drive_on_a_busy_host_is_host_limited(tmp_path):
     """Its own work is on these CPUs: what they have no time for, the drive does not do."""
     folder = synthetic_run.write(tmp_path, QUIET)
     event(folder, {"kind": "witness", "step": "load", "label": "load", "cpus_busy_percent": [100.0, 99.0]})
-    f = figures_of(analysis.load(folder))
+    f = figures_of(reading.load(folder))
     assert states(f["trust"])["host"] == "bad"
     assert any(note.startswith("load: host-limited: ") for note in f["notes"])
 
@@ -129,10 +130,10 @@ def host_event(t_s, busy, late_us=0.0, lasted_s=10.0, answers=100):
 def test_a_window_has_the_host_of_its_own_time(tmp_path):
     """The first 10 s of the load on a busy host: the window behind them is not host-limited by it."""
     folder = synthetic_run.write(tmp_path, QUIET)
-    begun_s = (analysis.load(folder).t0_ns - synthetic_run.T_RUN_NS) / 1e9
+    begun_s = (reading.load(folder).t0_ns - synthetic_run.T_RUN_NS) / 1e9
     for end_s, busy in ((10, 100.0), (20, 50.0), (30, 60.0), (40, 55.0)):
         event(folder, host_event(begun_s + end_s, busy))
-    f = figures_of(analysis.load(folder))
+    f = figures_of(reading.load(folder))
     host = {name: items(window["trust"])["host"] for name, window in f["windows"].items()}
     assert host["fresh"]["state"] == "bad" and host["fresh"]["value"] == 100
     assert host["steady"]["state"] == "ok" and host["steady"]["value"] == pytest.approx(55, abs=1)
@@ -142,10 +143,10 @@ def test_a_window_has_the_host_of_its_own_time(tmp_path):
 @pytest.mark.parametrize(("late_us", "state"), [(50.0, "ok"), (51.0, "bad")])
 def test_a_simulated_drive_that_answered_late_is_host_limited(tmp_path, late_us, state):
     folder = synthetic_run.write(tmp_path, QUIET)
-    begun_s = (analysis.load(folder).t0_ns - synthetic_run.T_RUN_NS) / 1e9
+    begun_s = (reading.load(folder).t0_ns - synthetic_run.T_RUN_NS) / 1e9
     for end_s in (10, 20, 30, 40):  # the mean is of the answers, not of the events
         event(folder, host_event(begun_s + end_s, 50.0, late_us if end_s != 40 else 1e6, answers=100 * (end_s != 40)))
-    f = figures_of(analysis.load(folder))
+    f = figures_of(reading.load(folder))
     assert states(f["windows"]["steady"]["trust"])["host"] == state
 
 
@@ -155,10 +156,10 @@ HOSTILE = (None, 5, "x", [], {}, [None], ["x"], {"cpu": "x"}, {"answers": "x"}, 
 @pytest.mark.parametrize("key", ["cpus_busy_percent", "steal_percent", "waited_percent", "answers", "lasted_s"])
 def test_events_of_the_host_may_hold_anything(tmp_path, key):
     folder = synthetic_run.write(tmp_path, QUIET)
-    begun_s = (analysis.load(folder).t0_ns - synthetic_run.T_RUN_NS) / 1e9
+    begun_s = (reading.load(folder).t0_ns - synthetic_run.T_RUN_NS) / 1e9
     for n, value in enumerate(HOSTILE):
         event(folder, host_event(begun_s + 10 + n, 50.0) | {key: value})
-    figures_of(analysis.load(folder))
+    figures_of(reading.load(folder))
 
 
 @pytest.mark.parametrize(
@@ -195,7 +196,7 @@ def test_without_a_rig_power_is_not_applicable(tmp_path):
     folder = synthetic_run.write(tmp_path, QUIET, power=False)
     header = json.loads((folder / "run.json").read_text())
     (folder / "run.json").write_text(json.dumps(header | {"rig": None}))
-    found = states(figures_of(analysis.load(folder))["trust"])
+    found = states(figures_of(reading.load(folder))["trust"])
     assert {found[name] for name in ("samples", "time_error", "closure", "calibration", "gaps", "pairing")} == {
         "not applicable"
     }

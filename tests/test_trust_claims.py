@@ -8,7 +8,7 @@ import synthetic_plan
 from synthetic_run import run_of
 
 from ssdrig import report
-from ssdrig.analysis import table, trust
+from ssdrig.reading import table, trust
 from ssdrig.report import page, plan_page, review_says, screen, trust_strip
 
 FRESH, SLOW, FAST = [9000] * 6, [4000, 4001, 3999] * 6, [6000, 6001, 5999] * 6

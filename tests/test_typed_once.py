@@ -13,16 +13,17 @@ from types import SimpleNamespace
 import pytest
 import standins
 
-from ssdrig import cli, wire
-from ssdrig.analysis import figures, window_figures
+from ssdrig import cli
+from ssdrig.commands import rig_switch
 from ssdrig.drive.smart import ata_table, counters, makers, plausible, smart_answer
 from ssdrig.drive.wear import screen
-from ssdrig.meter import chips, ina228, samples
+from ssdrig.meter import chips, ina228, samples, wire
 from ssdrig.plan import grammar
+from ssdrig.publish.watch import folder
+from ssdrig.reading import figures, window_figures
 from ssdrig.report import pack
 from ssdrig.report import terms as report_terms
-from ssdrig.rig import profiles, switch, switch_command
-from ssdrig.watch import folder
+from ssdrig.rig import profiles, switch
 
 REPO = Path(__file__).parents[1]
 HOST = REPO / "host/ssdrig"
@@ -49,7 +50,7 @@ def test_makers_are_told_apart_in_one_place():
     """And all that is known of a maker's pages is one module, found by lying there."""
     numbers = {name: {int(n, 16) for n in re.findall(r"\b0x([0-9A-Fa-f]{3,4})\b", s)} for name, s in SOURCES.items()}
     for maker in makers.MAKERS:
-        named = {name for name, found in numbers.items() if found & set(maker.pci_ids)} - {"benchmarks/smart.py"}
+        named = {name for name, found in numbers.items() if found & set(maker.pci_ids)} - {"selfcheck/smart.py"}
         assert named == {f"drive/smart/makers/{maker.name}.py"}
     assert len({number for maker in makers.MAKERS for number in maker.pci_ids}) == 10
     uses = places(r"smart\.makers\.\w+ import|smart\.makers import \w")
@@ -57,7 +58,7 @@ def test_makers_are_told_apart_in_one_place():
 
 
 def test_whether_a_drive_answered_is_decided_in_one_place():
-    assert places(r"def \w*answered\(") == {"drive/smart/smart_answer.py", "watch/folder.py"}
+    assert places(r"def \w*answered\(") == {"drive/smart/smart_answer.py", "publish/watch/folder.py"}
     assert folder.answered is smart_answer.answered and not hasattr(folder, "_answered")  # folder: last_answered
 
 
@@ -89,11 +90,11 @@ def test_a_sensor_chip_is_a_driver_a_model_and_a_row_of_limits():
     """Nothing else names chips: board.py and the virtual board find driver and model by the chip's name."""
     named = r"""["']INA22\d["']"""
     stand_ins = {
-        "benchmarks/board.py",
-        "benchmarks/uncertainty.py",
-        "benchmarks/coverage.py",
-        "benchmarks/stream.py",
-        "benchmarks/clock.py",
+        "selfcheck/board.py",
+        "selfcheck/uncertainty.py",
+        "selfcheck/coverage.py",
+        "selfcheck/stream.py",
+        "selfcheck/clock.py",
     }
     assert {name for name in places(named) if not name.endswith("_model.py")} - stand_ins == {
         "meter/chips.py",
@@ -170,7 +171,7 @@ def test_a_cut_profile_is_a_class_of_the_firmware_and_a_row_of_the_host(monkeypa
     row = profiles.Profile((profiles.Option("dip_us", "US", "how deep"),), back_by_itself=True)
     monkeypatch.setitem(profiles.PROFILES, "dip", row)
     parser = argparse.ArgumentParser()
-    switch_command.subcommands(parser.add_subparsers())
+    rig_switch.subcommands(parser.add_subparsers())
     args = parser.parse_args(["cut", "--profile", "dip", "--dip", "7us"])
     with pytest.raises(SystemExit):
         parser.parse_args(["cut", "--help"])
@@ -184,7 +185,7 @@ def test_a_cut_profile_is_a_class_of_the_firmware_and_a_row_of_the_host(monkeypa
                 return wire.ARMED, bytes(8)
             return wire.CUT_REPORT, json.dumps({"token": 0, "ok": True, "rails": []}).encode()
 
-    switch.arm_and_cut(Rig(), profile=args.profile, **switch_command._own(args))
+    switch.arm_and_cut(Rig(), profile=args.profile, **rig_switch._own(args))
     assert json.loads(sent[-1][1]).items() >= {"profile": "dip", "dip_us": 7}.items()
 
 

@@ -5,12 +5,12 @@ import math
 import numpy as np
 import pytest
 
-from ssdrig import uncertain
-from ssdrig.analysis import errors
+from ssdrig.base import uncertain
+from ssdrig.base.uncertain import Uncertain, differ, difference, ratio
 from ssdrig.load.fiotext import BINS, plat_index, plat_ns
 from ssdrig.plan import formula, grammar
+from ssdrig.reading import errors
 from ssdrig.report.cards import Bar, best
-from ssdrig.uncertain import Uncertain, differ, difference, ratio
 
 DRAWS = 1000
 

@@ -7,7 +7,7 @@ import pytest
 from calibrations import RAIL, power_u, term, u_of
 from test_calibration import METER
 
-from ssdrig.benchmarks import uncertainty as bench
+from selfcheck import uncertainty as bench
 from ssdrig.meter import calibration, chips
 from ssdrig.meter.calibration import Meter, Point
 from ssdrig.meter.uncertainty import Mean, budget, deviation_W, expanded_W

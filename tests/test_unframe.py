@@ -6,7 +6,7 @@ import tracemalloc
 
 import pytest
 
-from ssdrig import wire
+from ssdrig.meter import wire
 from ssdrig.rig import unframe
 
 

@@ -14,13 +14,14 @@ import synthetic_run
 import test_review_page
 from lake_runs import asked, lake_of
 
-from ssdrig import journal, report
-from ssdrig.archive import command as runs_command
-from ssdrig.archive.index import Index
-from ssdrig.influx import points
-from ssdrig.influx.points import Emitter
+from ssdrig import report
+from ssdrig.commands import runs as runs_command
 from ssdrig.meter.pairing import EVENT, NOT_PAIRED, PAIRED, UNKNOWN
+from ssdrig.publish.influx import points
+from ssdrig.publish.influx.points import Emitter
+from ssdrig.reading.index import Index
 from ssdrig.report import still
+from ssdrig.runs import journal
 from ssdrig.serve import app, rigs
 from ssdrig.serve.tail import Place, Tail
 

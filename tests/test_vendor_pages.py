@@ -5,10 +5,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pages import items, page
 
+from ssdrig.base.errors import DriveError
 from ssdrig.drive.smart import makers
 from ssdrig.drive.smart.makers import intel, micron, wdc
 from ssdrig.drive.smart.makers import items as others
-from ssdrig.errors import DriveError
 
 MIB = 1 << 20
 CAH = items(

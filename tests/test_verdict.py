@@ -2,7 +2,7 @@
 
 import pytest
 
-from ssdrig.analysis.window_figures import KEYS
+from ssdrig.reading.window_figures import KEYS
 from ssdrig.report import verdict
 
 STEADY = "steady state, 42–60 s"

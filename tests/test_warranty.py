@@ -7,9 +7,9 @@ from datetime import date
 
 import pytest
 
+from ssdrig.base.errors import UsageError
 from ssdrig.drive.wear import warranty
 from ssdrig.drive.wear.endurance import Limits
-from ssdrig.errors import UsageError
 
 
 @pytest.fixture(autouse=True)

@@ -30,9 +30,9 @@ from watching import (
     tools,
 )
 
+from ssdrig.base.errors import JournalError, UsageError
+from ssdrig.commands import watch as watch_command
 from ssdrig.drive.target import lock
-from ssdrig.errors import JournalError, UsageError
-from ssdrig.watch import command as watch_command
 
 pytestmark = pytest.mark.keeps_time
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from watching import NOVEMBER_NS, kept, record, records
 
-from ssdrig.errors import JournalError
-from ssdrig.watch import command as watch_command
-from ssdrig.watch import folder as watch_folder
+from ssdrig.base.errors import JournalError
+from ssdrig.commands import watch as watch_command
+from ssdrig.publish.watch import folder as watch_folder
 
 __all__ = ["kept"]  # a fixture
 
@@ -71,7 +71,7 @@ def test_history_is_all_months_in_order_of_one_drive(kept):
 
 KEEPER = """
 import sys
-from ssdrig.watch import folder as watch_folder
+from ssdrig.publish.watch import folder as watch_folder
 for n in range(int(sys.argv[2])):
     poll = {"utc_ns": 1795177507894000000, "drive": {"serial": "S123"}, "n": n, "ballast": "x" * int(sys.argv[3])}
     watch_folder.keep(sys.argv[1], poll)

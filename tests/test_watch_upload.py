@@ -14,12 +14,12 @@ from fake_influx import FakeInflux, nobody, parse_line
 from pages import page, page_c0h
 from watching import MAIN, TESTS, drives, finish, kept, look, record, records, start, tools
 
-from ssdrig.errors import JournalError, UploadIncomplete
-from ssdrig.influx import influxd as real
-from ssdrig.influx import link, sender
-from ssdrig.influx.outbox import Outbox
-from ssdrig.watch import folder as watch_folder
-from ssdrig.watch import upload as watch_upload
+from ssdrig.base.errors import JournalError, UploadIncomplete
+from ssdrig.publish.influx import influxd as real
+from ssdrig.publish.influx import link, sender
+from ssdrig.publish.influx.outbox import Outbox
+from ssdrig.publish.watch import folder as watch_folder
+from ssdrig.publish.watch import upload as watch_upload
 
 __all__ = ["drives", "kept", "tools"]  # fixtures
 
@@ -69,7 +69,7 @@ def test_without_an_address_nothing_is_made(tools, kept):
 @pytest.mark.slow
 def test_what_was_kept_while_the_server_was_away_is_sent_later(tools, kept):
     script = MAIN.replace(
-        "cli.COMMANDS", "from ssdrig.watch import command as watch; watch.ONCE_SEND_S = 0.3; cli.COMMANDS"
+        "cli.COMMANDS", "from ssdrig.publish.watch import command as watch; watch.ONCE_SEND_S = 0.3; cli.COMMANDS"
     )
     clean = {k: v for k, v in os.environ.items() if not k.startswith("SSDRIG_INFLUX")}
     words = [sys.executable, "-c", script, str(TESTS), "S123", "--history", str(kept), "--once", "--influx"]

@@ -9,10 +9,10 @@ import pytest
 from pages import page, page_c0h
 from wear_documents import NVME, REQUIRED, no_table_of_the_user, read, run  # noqa: F401  fixtures
 
+from ssdrig.base.errors import UsageError
 from ssdrig.drive.smart import collect
 from ssdrig.drive.target import inventory
 from ssdrig.drive.wear import standing
-from ssdrig.errors import UsageError
 
 
 def attribute(id_: int, name: str, raw: int, value: int = 100) -> dict:

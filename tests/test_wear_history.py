@@ -8,11 +8,11 @@ import pytest
 from pages import page_c0h
 from wear_documents import DAY, NVME, no_table_of_the_user, read, run, watched  # noqa: F401  fixtures
 
+from ssdrig.base.errors import JournalError, UsageError
 from ssdrig.drive.smart import saved
 from ssdrig.drive.smart.plausible import ENOUGH_BYTES
 from ssdrig.drive.wear import screen as wear_screen
 from ssdrig.drive.wear import standing
-from ssdrig.errors import JournalError, UsageError
 
 
 def test_two_files_of_one_drive_are_a_history(tmp_path, capsys):

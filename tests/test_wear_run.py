@@ -14,19 +14,19 @@ from small_plans import FILLED, HEAD
 from synthetic_plan import DRIVE, Writer
 from test_engine import Book
 
-from ssdrig import journal, steps
-from ssdrig.analysis import table, wear_run
+from ssdrig.base.errors import UsageError
 from ssdrig.drive.smart import counters
-from ssdrig.errors import UsageError
 from ssdrig.load.fiojob import job_file
-from ssdrig.plan import grammar
+from ssdrig.plan import grammar, kinds
+from ssdrig.plan.kinds import wear
+from ssdrig.plan.rules import stamps, worn
+from ssdrig.plan.rules.worn import Slice
+from ssdrig.reading import table, wear_run
 from ssdrig.report import plan_page, screen
-from ssdrig.rules import stamps, worn
-from ssdrig.rules.worn import Slice
 from ssdrig.run import cut_short, prepare, standing
 from ssdrig.run.budget import Budget
-from ssdrig.steps import wear
-from ssdrig.steps.stage import Stage
+from ssdrig.run.stage import Stage
+from ssdrig.runs import journal
 from ssdrig.virtual.device import smartlog, store
 from ssdrig.virtual.device.device import Device
 from ssdrig.virtual.flash import ftl
@@ -330,4 +330,4 @@ def test_fio_leaves_the_samples_alone_and_a_rating_must_be_known():
     assert prepared.cost.jobs == (2, 1001) and prepared.cost.most_bytes == 601 * 10**12 - 10**12 % MIB
     with pytest.raises(UsageError, match="a slice of at least"):
         prepare.prepare("endurance", drive, sets={"slice": "8 KiB", "total": "1 GB"})
-    assert steps.KINDS["wear"] is wear and "wear" in grammar.shipped()["endurance"].read_text()
+    assert kinds.KINDS["wear"] is wear and "wear" in grammar.shipped()["endurance"].read_text()

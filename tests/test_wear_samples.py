@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from wear_documents import NVME, REQUIRED, no_table_of_the_user, run  # noqa: F401  fixtures
 
+from ssdrig.commands import wear as wear_command
 from ssdrig.drive.smart import saved
-from ssdrig.drive.wear import command as wear_command
 from ssdrig.drive.wear import screen as wear_screen
 from ssdrig.drive.wear import standing
 

@@ -5,7 +5,7 @@ import json
 
 from wear_documents import NVME, no_table_of_the_user, read, run, watched  # noqa: F401  fixtures
 
-from ssdrig import terminal
+from ssdrig.base import terminal
 from ssdrig.drive.wear import screen as wear_screen
 
 

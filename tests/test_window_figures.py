@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from ssdrig.analysis import RunData, window_figures
-from ssdrig.analysis.rundata import Rail
 from ssdrig.load.fiotext import BINS, plat_ns, plat_upper_ns
-from ssdrig.rules import windows
-from ssdrig.rules.windows import Unfinished, Window
+from ssdrig.plan.rules import windows
+from ssdrig.plan.rules.windows import Unfinished, Window
+from ssdrig.reading import RunData, window_figures
+from ssdrig.reading.rundata import Rail
 
 FACTS = {"chip": "INA228", "shunt_uOhm": 15000, "current_lsb_pA": 7_812_500, "vbus_lsb_nV": 195_312.5}
 LOW, HIGH = 300, 500  # bins

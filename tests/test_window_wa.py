@@ -9,11 +9,11 @@ import synthetic_plan
 import synthetic_run
 from synthetic_run import IOPS, run_of
 
-from ssdrig import analysis
-from ssdrig.analysis import table
-from ssdrig.analysis.figures import figures_of
-from ssdrig.analysis.smart import window_wa
-from ssdrig.rules.windows import Window
+from ssdrig import reading
+from ssdrig.plan.rules.windows import Window
+from ssdrig.reading import table
+from ssdrig.reading.figures import figures_of
+from ssdrig.reading.smart import window_wa
 
 STEADY = [10_000] * 40
 
@@ -101,7 +101,7 @@ def test_without_polls_it_says_so(tmp_path):
     run = synthetic_run.write(tmp_path, IOPS, power=False)
     for path in (run / "smart").iterdir():
         path.unlink()
-    f = figures_of(analysis.load(run))
+    f = figures_of(reading.load(run))
     assert f["wa"] is None and any("no SMART reading belongs to it" in note for note in f["notes"])
 
 
@@ -109,7 +109,7 @@ def test_polls_without_a_time_are_left_out(tmp_path):
     run = synthetic_run.write(tmp_path, IOPS, power=False)
     path = run / "smart" / "003.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"t_start_ns": None, "t_end_ns": None}))
-    assert analysis.load(run).snapshots
+    assert reading.load(run).snapshots
 
 
 BRACKETED = """schema = 1

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from simboard import run_script
 
-from ssdrig import wire
+from ssdrig.meter import wire
 
 EXAMPLES = sorted((Path(__file__).parents[1] / "schemas/examples/wire").glob("*.hex"))
 

@@ -1,4 +1,5 @@
-"""The kernel's counts of a load: read from a tree of files, held against fio's; and the verdicts of rules/limits.py."""
+"""The kernel's counts of a load: read from a tree of files, held against fio's; and the verdicts of
+plan/rules/limits.py."""
 
 import json
 from pathlib import Path
@@ -10,16 +11,16 @@ import synthetic_run
 from ata_documents import drive, snap
 from loop_device import loop_device
 
-from ssdrig import analysis
-from ssdrig.analysis import table
-from ssdrig.analysis import witness as held
-from ssdrig.analysis.figures import figures_of
-from ssdrig.drive import witness
+from ssdrig import reading as analysis
+from ssdrig.drive.settings import witness
 from ssdrig.drive.smart import counters
 from ssdrig.load import fio
 from ssdrig.load.fiojob import Job
+from ssdrig.plan.rules import limits
+from ssdrig.reading import table
+from ssdrig.reading import witness as held
+from ssdrig.reading.figures import figures_of
 from ssdrig.report import plan_page, screen
-from ssdrig.rules import limits
 
 # of a 6.1 kernel's nvme0n1, before and after 20 000 writes of 4 KiB that took 80 µs each, and 30 reads of udev's
 BEFORE = "  183 0 9352 41 1000 5 8192000 900 0 1200 941 7 0 64 1 3 9\n"

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ssdrig import words
-from ssdrig.errors import UsageError
-from ssdrig.words import as_cell, unique
+from ssdrig.base import words
+from ssdrig.base.errors import UsageError
+from ssdrig.base.words import as_cell, unique
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,9 @@ import pytest
 from drives import a_drive
 from fake_tools import Tools, answer_of_smartctl
 
+from ssdrig.commands import watch as watch_command
 from ssdrig.drive.target import inventory
-from ssdrig.watch import command as watch_command
-from ssdrig.watch import folder as watch_folder
+from ssdrig.publish.watch import folder as watch_folder
 
 TESTS = Path(__file__).resolve().parent
 SATA = {
@@ -118,7 +118,7 @@ import drives
 from ssdrig import cli
 from ssdrig.drive.target import inventory
 inventory.all_drives = lambda root="/": [drives.a_drive(serial=s, **SATA) for s in sys.argv[2].split(",") if s]
-cli.COMMANDS["watch"] = ("ssdrig.watch.command", "")
+cli.COMMANDS["watch"] = ("ssdrig.commands.watch", "")
 sys.exit(cli.main(["watch", *sys.argv[3:]]))
 """
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ssdrig.drive.wear import command as wear_command
+from ssdrig.commands import wear as wear_command
 
 REQUIRED = (
     "model",

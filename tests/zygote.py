@@ -13,7 +13,7 @@ import subprocess
 import sys
 import traceback
 
-from ssdrig import prctl
+from ssdrig.base import prctl
 
 DRIVE, CABLE = "ssdrig.virtual.serve", "ssdrig.virtual.rig.cable"
 

@@ -12,10 +12,10 @@ sys.path[:0] = [str(HERE), str(HERE.parent)]
 import rooms  # noqa: E402
 
 from ssdrig import cli  # noqa: E402
+from ssdrig.base.errors import exit_codes  # noqa: E402
 from ssdrig.cli import COMMANDS, GROUPS, OF_THE_CLONE  # noqa: E402
-from ssdrig.errors import exit_codes  # noqa: E402
-from ssdrig.lake import questions  # noqa: E402
 from ssdrig.plan import grammar  # noqa: E402
+from ssdrig.publish.lake import questions  # noqa: E402
 from ssdrig.report import terms  # noqa: E402
 from ssdrig.virtual import powerfaults  # noqa: E402
 from ssdrig.virtual.flash import charge_loss  # noqa: E402

@@ -13,12 +13,13 @@ from collections.abc import Mapping
 from types import ModuleType
 from typing import Any
 
-from ssdrig import __version__, owner
-from ssdrig.arguments import WIDEST, Parser, examples
-from ssdrig.errors import INTERRUPTED, JournalError, OutputError, SsdrigError, UsageError, exit_codes
-from ssdrig.progress import Progress
-from ssdrig.terminal import PrintableOut, error_lines, fill_closed_streams, printable, wrapped
-from ssdrig.words import do_you_mean
+from ssdrig import __version__
+from ssdrig.base import owner
+from ssdrig.base.arguments import WIDEST, Parser, examples
+from ssdrig.base.errors import INTERRUPTED, JournalError, OutputError, SsdrigError, UsageError, exit_codes
+from ssdrig.base.progress import Progress
+from ssdrig.base.terminal import PrintableOut, error_lines, fill_closed_streams, printable, wrapped
+from ssdrig.base.words import do_you_mean
 
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 NO_RIGHT = (errno.EACCES, errno.EPERM)
@@ -26,51 +27,57 @@ NO_PATH = (errno.ENAMETOOLONG, errno.ELOOP)  # of words that cannot be one
 ABOUT = "Measure what an SSD really does: power, I/O, wear and events on one time axis."
 
 COMMANDS = {
-    "demo": ("ssdrig.demo", "run the standard test twice on a SIMULATED drive and make a report; no hardware needed"),
+    "demo": (
+        "ssdrig.commands.demo",
+        "run the standard test twice on a SIMULATED drive and make a report; no hardware needed",
+    ),
     "drives": (
-        "ssdrig.drive.command",
+        "ssdrig.commands.drives",
         "list the disks of this machine: what each is, whether it is safe to test, health, wear",
     ),
     "wear": (
-        "ssdrig.drive.wear.command",
+        "ssdrig.commands.wear",
         "show the wear of a drive, or of a saved smartctl JSON, against its limits: P/E, TBW, warranty, retention",
     ),
-    "watch": ("ssdrig.watch.command", "record SMART data of drives periodically"),
+    "watch": ("ssdrig.commands.watch", "record SMART data of drives periodically"),
     "purge": (
-        "ssdrig.drive.erase.command",
+        "ssdrig.commands.purge",
         "erase a drive (format, sanitize, security erase or discard) and verify that it is empty",
     ),
     "units": (
-        "ssdrig.drive.count_units",
+        "ssdrig.commands.units",
         "determine the units of undocumented SMART counters with a sequential write of known size",
     ),
-    "plans": ("ssdrig.run.plans", "list the plans, what each takes and writes on a drive; show or check one"),
+    "plans": ("ssdrig.commands.plans", "list the plans, what each takes and writes on a drive; show or check one"),
     "run": ("ssdrig.run.run", "run a test on a drive and keep all its data in a run folder"),
     "review": (
-        "ssdrig.review.command",
+        "ssdrig.commands.review",
         "test a drive with all plans of a level, one after the other, and make one page",
     ),
-    "resume": ("ssdrig.review.resume", "continue a run or a review that was killed, interrupted or rebooted"),
-    "runs": ("ssdrig.archive.command", "list and search the run folders"),
-    "label": ("ssdrig.archive.label", "give run folders a title and tags, to find them by"),
-    "serve": ("ssdrig.serve.command", "show the run that goes on, the archive and the drives in a browser"),
-    "note": ("ssdrig.run.note", "keep what you saw at a time of a run, such as 'fan off'; its report shows it"),
+    "resume": ("ssdrig.run.review.resume", "continue a run or a review that was killed, interrupted or rebooted"),
+    "runs": ("ssdrig.commands.runs", "list and search the run folders"),
+    "label": ("ssdrig.commands.label", "give run folders a title and tags, to find them by"),
+    "serve": ("ssdrig.commands.serve", "show the run that goes on, the archive and the drives in a browser"),
+    "note": ("ssdrig.commands.note", "keep what you saw at a time of a run, such as 'fan off'; its report shows it"),
     "report": ("ssdrig.report", "make figures and one HTML page from one or several run folders"),
-    "export": ("ssdrig.lake.export", "write run folders as Parquet, into a folder or a bucket behind S3"),
-    "query": ("ssdrig.lake.query", "ask run folders, or a lake of exported ones, in SQL"),
-    "push": ("ssdrig.influx.push", "send a run folder to InfluxDB, or finish sending it"),
-    "trace": ("ssdrig.trace.command", "make, convert, record, show and play traces: I/Os with their own times"),
+    "export": ("ssdrig.publish.lake.export", "write run folders as Parquet, into a folder or a bucket behind S3"),
+    "query": ("ssdrig.publish.lake.query", "ask run folders, or a lake of exported ones, in SQL"),
+    "push": ("ssdrig.publish.influx.push", "send a run folder to InfluxDB, or finish sending it"),
+    "trace": ("ssdrig.commands.trace", "make, convert, record, show and play traces: I/Os with their own times"),
     "rig": (
-        "ssdrig.rig.command",
+        "ssdrig.commands.rig",
         "flash the rig's firmware, show what it measures, calibrate it, switch the drive's supply",
     ),
-    "hardware": ("ssdrig.setup.hardware", "make what the board is ordered by: gerbers, placement, bill of material"),
+    "hardware": ("ssdrig.commands.hardware", "make what the board is ordered by: gerbers, placement, bill of material"),
     "virtual": (
         "ssdrig.virtual.serve",
         "serve the SIMULATED drive over NBD or NVMe/TCP; print its ledger; precondition it",
     ),
-    "completion": ("ssdrig.completion", "print the script by which a shell completes commands and options on Tab"),
-    "selfcheck": ("ssdrig.benchmarks.__main__", "check the accuracy claims against their limits"),
+    "completion": (
+        "ssdrig.commands.completion",
+        "print the script by which a shell completes commands and options on Tab",
+    ),
+    "selfcheck": ("selfcheck.__main__", "check the accuracy claims against their limits"),
 }
 OF_THE_CLONE = {  # what the launcher does itself (start.py)
     "test": "set up what is missing and run all tests (pytest's arguments may follow)",

@@ -12,10 +12,10 @@ import sys
 from typing import NoReturn
 
 from ssdrig import cli
-from ssdrig.errors import SsdrigError, ToolMissing, UsageError
+from ssdrig.base.errors import SsdrigError, ToolMissing, UsageError
+from ssdrig.base.terminal import error_lines, fill_closed_streams
 from ssdrig.setup import absent
 from ssdrig.setup.needs import ROOT, STAMP, VENV, environment_stands, in_environment, needs_packages, say, stands
-from ssdrig.terminal import error_lines, fill_closed_streams
 
 
 def main() -> NoReturn:

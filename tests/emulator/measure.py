@@ -11,7 +11,7 @@ import sys
 
 import emulated
 
-from ssdrig import wire
+from ssdrig.meter import wire
 
 FAST = {"vbus_us": 84, "vshunt_us": 150, "temp_us": None}
 THREE = {"vbus_us": 150, "vshunt_us": 540, "temp_us": 280}

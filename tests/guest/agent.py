@@ -27,8 +27,8 @@ PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/run/guest"
 ENVIRONMENT = {"PATH": PATH, "HOME": "/root", "LANG": "C.UTF-8", "SSDRIG_NO_INSTALL": "1"}
 FOLDER = "/run/guest/jobs"
 MODULES = (
-    *("guest.inside", "guest.hold_each", "ssdrig.cli", "ssdrig.drive.command", "ssdrig.drive.wear.command"),
-    *("ssdrig.watch.command", "ssdrig.drive.erase.command", "ssdrig.run.run"),
+    *("guest.inside", "guest.hold_each", "ssdrig.cli", "ssdrig.commands.drives", "ssdrig.commands.wear"),
+    *("ssdrig.commands.watch", "ssdrig.commands.purge", "ssdrig.run.run"),
 )
 
 

@@ -12,10 +12,10 @@ import numpy as np
 
 from guest.near_drive import ASKED, CLOSE, ENDED, HEAD
 from guest.power import HOST
-from ssdrig import errors
+from ssdrig.base import errors
+from ssdrig.blockio.slots import Slots
 from ssdrig.powerloss.history import BLANK, WRITE
 from ssdrig.powerloss.promise import Promise
-from ssdrig.powerloss.slots import Slots
 from ssdrig.powerloss.target import Target
 
 SERVE = "import sys; from guest import near_drive; near_drive.main(sys.argv[0], sys.argv[1], int(sys.argv[2]))"

@@ -184,7 +184,7 @@ def wait_for(pattern: str, text: str = "", timeout_s: float = 200) -> str:
 def dry_runs(drives: dict[str, list[str]]) -> dict[str, tuple[int, str]]:
     """`run powerloss --dry-run` on each drive, named as its words say: {name: (exit code, what was said)}."""
     from ssdrig import cli
-    from ssdrig.drive import command
+    from ssdrig.commands import drives as command
 
     command.POLL_TIMEOUT_S = 600
     found = {}

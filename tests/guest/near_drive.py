@@ -28,8 +28,8 @@ LOOK_NS = 2_000_000, 30_000_000  # for ends, before it is looked for requests ag
 def main(serial: str, host: str, port: int) -> None:
     """Hold the drive until the other side goes."""
     sys.modules["numba"] = SimpleNamespace(njit=lambda *_, **__: lambda function: function)
+    from ssdrig.base.errors import SsdrigError
     from ssdrig.drive.target import guard, inventory
-    from ssdrig.errors import SsdrigError
     from ssdrig.powerloss.filesystems import Filesystems
     from ssdrig.powerloss.target import of_held
 

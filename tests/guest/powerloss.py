@@ -12,10 +12,10 @@ import numpy as np
 
 from guest.far_drive import FarDrive
 from guest.power import Switch
-from ssdrig import journal
 from ssdrig.powerloss import campaign, layout, mixes, sessions, verdict
 from ssdrig.powerloss.history import FLUSH, FUA, NEVER
 from ssdrig.powerloss.promise import Promise
+from ssdrig.runs import journal
 
 MIB = 1 << 20
 # fewer canaries, which take the guest some seconds; a campaign's name for what makes its layout

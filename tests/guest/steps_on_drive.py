@@ -20,12 +20,11 @@ def main(serial: str, method: str) -> None:
     sys.modules["numba"] = SimpleNamespace(njit=lambda *_, **__: lambda function: function)  # a minute to load here
     import numpy as np
 
-    from ssdrig import bench
+    from ssdrig.base.progress import Progress
     from ssdrig.drive.target import inventory
-    from ssdrig.load import fio, traceform
-    from ssdrig.progress import Progress
-    from ssdrig.steps import fill
-    from ssdrig.trace import player, targets
+    from ssdrig.load import fio, trace_player, trace_targets, traceform
+    from ssdrig.plan.kinds import fill
+    from ssdrig.run import bench
 
     def filled() -> str:
         keys = {"block": 128 << 10, "qd": 4, "threads": 1, "data": "random", "engine": "libaio"}
@@ -40,8 +39,8 @@ def main(serial: str, method: str) -> None:
         rows = np.zeros(64, traceform.ROW)
         rows["op"], rows["length_bytes"], rows["depth"] = traceform.WRITE, 4096, 64
         rows["offset_bytes"] = np.arange(64) * 4096
-        with targets.named(here.fio_target, 4096) as target, tempfile.TemporaryFile() as out:
-            player.play(rows, target, player.How(closed=True), out)
+        with trace_targets.named(here.fio_target, 4096) as target, tempfile.TemporaryFile() as out:
+            trace_player.play(rows, target, trace_player.How(closed=True), out)
         return "64"
 
     def opened() -> str:

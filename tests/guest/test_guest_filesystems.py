@@ -10,9 +10,9 @@ import pytest
 from guest import powerloss
 from guest.qemu import SAS, Disk
 from guest.test_guest_powerloss import Bench
-from ssdrig import journal
-from ssdrig.errors import PromiseBroken, Suspicion
+from ssdrig.base.errors import PromiseBroken, Suspicion
 from ssdrig.powerloss import above, campaign, clients, cycle, filesystems
+from ssdrig.runs import journal
 
 WHY_NOT = "SSDRIG_TEST_GUEST_CUTS=1 runs it, on a free machine (5 min): a starved guest has written nothing when cut"
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(not os.environ.get("SSDRIG_TEST_GUEST_CUTS"), reason=WHY_NOT)]

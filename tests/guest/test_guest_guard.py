@@ -131,7 +131,7 @@ def test_content_and_names_that_do_not_fit(guest):
 HOLDER = f"""
 import os
 from ssdrig.drive.target import block, guard, inventory
-from ssdrig.errors import UnsafeTarget
+from ssdrig.base.errors import UnsafeTarget
 drive = inventory.find({NVME.serial!r})
 def fifo(name, mode):  # O_RDWR: it neither waits for another process to open it nor ends with one
     return os.fdopen(os.open("/run/guest/" + name, os.O_RDWR), mode, buffering=1)

@@ -16,7 +16,7 @@ from guest.connected import Connected
 from guest.far_drive import FarDrive
 from guest.power import Switch
 from guest.qemu import BOOT, CUT, NVME, SAS, SATA
-from ssdrig.errors import DriveError, ExchangedDrive, PromiseBroken, UnsafeTarget
+from ssdrig.base.errors import DriveError, ExchangedDrive, PromiseBroken, UnsafeTarget
 from ssdrig.powerloss import campaign, cycle, judging
 
 WHY_NOT = "SSDRIG_TEST_GUEST_CUTS=1 runs it (74 s on a free machine)"

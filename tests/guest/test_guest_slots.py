@@ -17,9 +17,9 @@ from guest import powerloss
 from guest.far_drive import FarDrive
 from guest.power import Switch
 from guest.qemu import FIXED, NVME, SAS, SATA, USB
-from ssdrig import journal
-from ssdrig.errors import ExchangedDrive, PromiseBroken, SlotError, Suspicion
+from ssdrig.base.errors import ExchangedDrive, PromiseBroken, SlotError, Suspicion
 from ssdrig.powerloss import campaign, cycle, judging
+from ssdrig.runs import journal
 
 WHY_NOT = "SSDRIG_TEST_GUEST_CUTS=1 runs it, on a free machine"
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(not os.environ.get("SSDRIG_TEST_GUEST_CUTS"), reason=WHY_NOT)]

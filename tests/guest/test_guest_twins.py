@@ -27,7 +27,7 @@ SMALLER = CLONE._replace(id="smaller", size_bytes=SIZE, device=CLONE.device.repl
 TRY = """
 import json, sys
 from ssdrig.drive.target import block, guard, inventory
-from ssdrig.errors import UnsafeTarget
+from ssdrig.base.errors import UnsafeTarget
 out = {}
 for drive in inventory.all_drives():
     if drive.serial not in sys.argv[1:]:

@@ -13,11 +13,11 @@ import tty
 import pytest
 from simboard import Line
 
-from ssdrig import journal, wire
-from ssdrig.errors import RigError
-from ssdrig.meter import samples
+from ssdrig.base.errors import RigError
+from ssdrig.meter import samples, wire
 from ssdrig.rig.session import session
 from ssdrig.rig.stream import Rig
+from ssdrig.runs import journal
 
 LATE_S = 30.0  # that samples of a stretch may come late; those that do not come at all fail its tests
 

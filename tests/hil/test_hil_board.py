@@ -6,10 +6,10 @@ import time
 
 import pytest
 
-from ssdrig import journal, wire
-from ssdrig.meter import samples
+from ssdrig.meter import samples, wire
 from ssdrig.rig import flash
 from ssdrig.rig.stream import Rig
+from ssdrig.runs import journal
 
 
 def test_the_prompt_is_in_reach_and_the_firmware_is_this_clone_s(port, hello, back):

@@ -7,8 +7,7 @@ import time
 
 import pytest
 
-from ssdrig import wire
-from ssdrig.meter import calibration
+from ssdrig.meter import calibration, wire
 from ssdrig.meter.calibration import Meter, Point
 from ssdrig.rig.session import session
 

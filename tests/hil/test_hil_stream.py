@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from ssdrig import wire
+from ssdrig.meter import wire
 
 CHIPS = {"INA226", "INA228", "INA229"}
 OSCILLATOR = 0.01  # of the sensor chips, at most off

@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ssdrig.powerloss import health, judging, layout, mixes, record, schedule, streams, verdict
+from ssdrig.plan.kinds import cut_schedule
+from ssdrig.powerloss import health, judging, layout, mixes, record, streams, verdict
 from ssdrig.powerloss.aim import Plan
 from ssdrig.powerloss.contents import Contents, damage_spreads
 from ssdrig.powerloss.cycle import Lived
@@ -103,7 +104,7 @@ def campaign(window_bytes: int, cuts: int, seed: int, forgets: bool = False) -> 
     places = layout.make(4096, 4 * window_bytes, window_bytes)
     drive, contents = Drive(places, seed), Contents(places, verdict.known(places.base_blocks, 0))
     tally, accused = Tally(), 0
-    for n, cut in enumerate(schedule.cuts(seed, cuts, 0, {"random": 1}, {"command": 1}, False)):
+    for n, cut in enumerate(cut_schedule.cuts(seed, cuts, 0, {"random": 1}, {"command": 1}, False)):
         rows = rows_of(places, seed, cut.number, 1 + n * COMMANDS)
         drive.session(rows)
         fired_ns = (COMMANDS + 1) * SUBMIT_NS

@@ -16,7 +16,8 @@ from support.faulty_drive import FAULTS, Drive
 from support.model_link import ModelLink
 
 from ssdrig.plan import grammar
-from ssdrig.powerloss import fill, health, judging, layout, mixes, readback, record, schedule, verdict
+from ssdrig.plan.kinds import cut_schedule
+from ssdrig.powerloss import fill, health, judging, layout, mixes, readback, record, verdict
 from ssdrig.powerloss.aim import AGAIN, Plan
 from ssdrig.powerloss.contents import Contents, damage_spreads
 from ssdrig.powerloss.cycle import Lived
@@ -83,7 +84,7 @@ def campaign(
     places = layout.make(drive.page_bytes, drive.size, window_bytes, CANARIES)
     fill.fill(link, places, RUN)
     contents = Contents(places, verdict.known(places.base_blocks, fill.SEQ))
-    plan = schedule.cuts(seed, cuts, controls, aims, {"command": 1}, False)
+    plan = cut_schedule.cuts(seed, cuts, controls, aims, {"command": 1}, False)
     found = Found([], {}, {}, Tally(), 0)
     before, next_seq, felt, commands = State(0.0, capacity_bytes=link.size_bytes), 1, False, 0
     for n, cut in enumerate(plan):
@@ -128,7 +129,7 @@ def campaign(
     return found._replace(commands=commands)
 
 
-def _lived(link: ModelLink, writer: Writer, book: History, cut: schedule.Cut, session_ns: tuple[int, int]) -> Lived:
+def _lived(link: ModelLink, writer: Writer, book: History, cut: cut_schedule.Cut, session_ns: tuple[int, int]) -> Lived:
     chance = np.random.default_rng([cut.seed, 1])
     end_ns = link.now_ns() + int(chance.integers(*session_ns))
     if cut.control:
@@ -155,7 +156,7 @@ def _judge(cut, lived, blocks, link, held, before, after, found: Found, felt, li
     return judging.judge(cut, lived, blocks, link.t_ns + 1, held, True, *how)
 
 
-def _add(found: Found, cut: schedule.Cut, judged: judging.Judged, blocks: verdict.Blocks) -> None:
+def _add(found: Found, cut: cut_schedule.Cut, judged: judging.Judged, blocks: verdict.Blocks) -> None:
     found.tally.add(judged.record)
     found.sessions.append(judged.record)
     since = verdict.since(blocks, judged.verdict, cut.number)

@@ -8,8 +8,8 @@ import numpy as np
 from support import faulty_drive
 from support.faulty_drive import Command, Drive
 
+from ssdrig.blockio.slots import Slots
 from ssdrig.powerloss import kinds
-from ssdrig.powerloss.slots import Slots
 
 OPS = {
     kinds.WRITE: faulty_drive.WRITE,

@@ -20,13 +20,13 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from ssdrig import child_cpu
+from ssdrig.base import child_cpu
+from ssdrig.base.errors import DriveError, JournalError, LoadError, ToolMissing, UsageError
+from ssdrig.base.words import size
 from ssdrig.drive.target import openers
-from ssdrig.errors import DriveError, JournalError, LoadError, ToolMissing, UsageError
 from ssdrig.load import fiolog, fioseconds, fiotext
 from ssdrig.load.fioclock import is_of_the_job
 from ssdrig.load.fiojob import BINS_S, Job, detail, job_file, stall_s
-from ssdrig.words import size
 
 OLDEST_FIO = (3, 30)  # log_alternate_epoch_clock_id
 MARGIN_S = 60.0

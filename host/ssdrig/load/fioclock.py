@@ -5,8 +5,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from ssdrig import integrity
 from ssdrig.load.fiotext import documents, parsed, totals
+from ssdrig.runs import integrity
 
 START_S = 10.0  # fio starts its job clock at most so long after it was started
 HEAD_BYTES = TAIL_BYTES = 1 << 18

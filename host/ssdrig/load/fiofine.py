@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
-from ssdrig import integrity
 from ssdrig.load.fioclock import LATEST_MS, ends, job_clock
 from ssdrig.load.fiotext import rows, totals
+from ssdrig.runs import integrity
 
 LONGEST_MS = 1000  # a first row that is longer is not believed
 MOST_STEPS = 20_000

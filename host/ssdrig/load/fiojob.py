@@ -4,7 +4,7 @@ import math
 import re
 from dataclasses import dataclass
 
-from ssdrig.errors import UsageError
+from ssdrig.base.errors import UsageError
 
 STALL_S = 30.0  # the kernel's own limit for an NVMe command, after which it resets the controller
 RECOVERY_S = 35.0  # and a drive that comes back has until then

@@ -15,12 +15,12 @@ from pathlib import Path
 
 import numpy as np
 
-from ssdrig import integrity
-from ssdrig.errors import LoadError
+from ssdrig.base.errors import LoadError
 from ssdrig.load.fioclock import LATEST_MS, LONGEST_HANG_S, UNKNOWN_MS, ends, error_ms, job_clock
 from ssdrig.load.fioseconds import TAIL_MS, WINDOW_MS, Seconds, Senseless, empty, quantiles, seconds
 from ssdrig.load.fiostatus import from_status
 from ssdrig.load.fiotext import BINS, DIRECTIONS, bins, documents, hist_rows, rows, totals
+from ssdrig.runs import integrity
 
 LATE_MS = 1  # a closing I/O that came later than this is counted in the second of its stamp, not of its row
 LATER_MS = 250  # a document's counts are no older than this

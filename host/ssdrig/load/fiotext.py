@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ssdrig.errors import LoadError
+from ssdrig.base.errors import LoadError
 
 BINS = 29 * 64
 HIST_COLUMNS = 3 + BINS  # time, direction, block size, then the bins

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from ssdrig import integrity
-from ssdrig.errors import LoadError, UsageError
+from ssdrig.base.errors import LoadError, UsageError
 from ssdrig.load import fioseconds, fiotext, played, traceform
 from ssdrig.load.fioseconds import TAIL_MS, WINDOW_MS, Seconds
 from ssdrig.load.traceform import READ, WRITE
+from ssdrig.runs import integrity
 
 RECORDS, START, LINES = "records.bin", "start.json", "out.json"
 SECOND_NS = 1_000_000_000

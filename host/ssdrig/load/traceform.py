@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from ssdrig.errors import UsageError
-from ssdrig.files import replacing
+from ssdrig.base.errors import UsageError
+from ssdrig.base.files import replacing
 
 READ, WRITE, TRIM, FLUSH, ZEROES = range(5)
 OPS = ("read", "write", "trim", "flush", "write zeroes")

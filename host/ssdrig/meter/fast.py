@@ -18,8 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ssdrig import wire
-from ssdrig.meter import calibration, chips, uncertainty
+from ssdrig.meter import calibration, chips, uncertainty, wire
 
 GAIN = 50  # V/V of the amplifier (hardware/values.csv)
 REFERENCE_V, STEPS = 3.3, 4096  # of the ADC

@@ -11,8 +11,8 @@ from itertools import repeat
 
 import numpy as np
 
-from ssdrig import rigbin, rigrecords, wire
-from ssdrig.meter import calibration, fast, said
+from ssdrig.meter import calibration, fast, said, wire
+from ssdrig.runs import rigbin, rigrecords
 
 REPEAT_REACH = 64  # frames among which a repeated one is looked for
 LATEST_US = 1 << 52  # ticks from here on, in 142 years, are nonsense

@@ -15,8 +15,8 @@ import random
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ssdrig.deferred import Deferred
-from ssdrig.words import size
+from ssdrig.base.deferred import Deferred
+from ssdrig.base.words import size
 
 if TYPE_CHECKING:
     import numpy as np

@@ -11,10 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ssdrig import wire
-from ssdrig.deferred import is_installed
-from ssdrig.errors import RigError
-from ssdrig.meter import calibration, clock, power
+from ssdrig.base.deferred import is_installed
+from ssdrig.base.errors import RigError
+from ssdrig.meter import calibration, clock, power, wire
 from ssdrig.meter.closure import Stretch
 from ssdrig.meter.frames import Decoder, Places, decode_samples
 from ssdrig.meter.power import Gaps

@@ -17,8 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ssdrig import wire
-from ssdrig.meter import calibration, chips, clock, uncertainty
+from ssdrig.meter import calibration, chips, clock, uncertainty, wire
 from ssdrig.meter.closure import Closure, Stretch, brackets, closed
 from ssdrig.meter.frames import Boot, Frames, Heads, unpacked
 

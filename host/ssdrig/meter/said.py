@@ -7,8 +7,7 @@ import struct
 from collections.abc import Callable
 from typing import Any
 
-from ssdrig import wire
-from ssdrig.meter import calibration
+from ssdrig.meter import calibration, wire
 
 MOST = 1 << 53  # of any number; what is beyond is nonsense and fits no array
 MOST_CONVERSION_NS = 10**9  # the slowest takes 16 ms; the time of 2^32 of these fits int64

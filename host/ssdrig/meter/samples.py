@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from ssdrig import journal, rigrecords
-from ssdrig.deferred import is_installed
-from ssdrig.errors import RigError
+from ssdrig.base.deferred import is_installed
+from ssdrig.base.errors import RigError
 from ssdrig.meter.frames import Decoder, Frames, Places
 from ssdrig.meter.peaks import highest_mean_W
 from ssdrig.meter.power import Closure, Power, assemble, closure, explained, integral_J
+from ssdrig.runs import journal, rigrecords
 
 __all__ = ["Closure", "Follower", "Power", "Second", "Seconds", "integral_J", "load", "load_rails", "per_second"]
 

@@ -1,6 +1,6 @@
 """What the rig says when it opens a rail for its limits (frame T of wire.py), in words and as an error."""
 
-from ssdrig.errors import RailTripped
+from ssdrig.base.errors import RailTripped
 from ssdrig.meter.said import document
 
 KEYS = ("rail", "quantity", "seen_mA", "seen_mV", "limit_mA", "limit_mV", "over_us", "t_us", "opened_us")

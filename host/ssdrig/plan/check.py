@@ -4,16 +4,15 @@ exist. Pure; each raises UsageError."""
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
-from ssdrig import steps
-from ssdrig.errors import UsageError
-from ssdrig.plan import values
+from ssdrig.base.errors import UsageError
+from ssdrig.base.words import do_you_mean
+from ssdrig.plan import kinds, values
 from ssdrig.plan.document import shown
 from ssdrig.plan.formula import AT_ONCE
+from ssdrig.plan.kinds import idle
+from ssdrig.plan.kinds.keys import Key
+from ssdrig.plan.rules import steady
 from ssdrig.plan.step import Step, every, taken, told
-from ssdrig.rules import steady
-from ssdrig.steps import idle
-from ssdrig.steps.keys import Key
-from ssdrig.words import do_you_mean
 
 NOT_SWEPT = ("over", "until", "windows", "judge", "resume")
 MOST_ACTS = 20_000  # some seconds of checks
@@ -26,7 +25,7 @@ def key_value(value, spec: Key, key: str):
 
 def step(found: Step, where: str, outer: Mapping[str, list]) -> None:
     """One step; those inside it have been checked. `outer`: what the repeat around it sweeps."""
-    kind = steps.KINDS[found.do]
+    kind = kinds.KINDS[found.do]
     if found.do != "repeat":
         _points(found.do, found.axes, where)
     swept = {**{key: outer[key] for key in taken(found, kind, outer)}, **found.axes}
@@ -49,9 +48,9 @@ def step(found: Step, where: str, outer: Mapping[str, list]) -> None:
     if found.do == "replay":
         _replay(found, set(swept), where)
     if found.do == "cuts":
-        steps.KINDS["cuts"].check(found.keys, where)
+        kinds.KINDS["cuts"].check(found.keys, where)
     if found.do == "recall":
-        steps.KINDS["recall"].check(found.keys, where)
+        kinds.KINDS["recall"].check(found.keys, where)
     if found.do == "idle" and ("most" in found.keys) != ("until" in found.keys):
         seen = "`most` without `until`" if "most" in found.keys else "`until` without `most`"
         raise UsageError("`until` and `most` together", f"{seen} in {where}", "add the other, or leave both out")
@@ -94,7 +93,7 @@ def _points_of(found: Step) -> int:
 
 
 def _ends(found: Step, swept: set[str], where: str) -> None:
-    ends = getattr(steps.KINDS[found.do], "ENDS", ())
+    ends = getattr(kinds.KINDS[found.do], "ENDS", ())
     said = [key for key in ends if key in found.keys or key in swept]
     if found.do == "set":
         if not said:
@@ -107,7 +106,7 @@ def _ends(found: Step, swept: set[str], where: str) -> None:
 
 def _points(kind: str, axes: Mapping[str, list], where: str) -> None:
     """Each value that `over` gives to a key is one that the key may have."""
-    known = steps.KINDS[kind].KEYS
+    known = kinds.KINDS[kind].KEYS
     for key, points in axes.items():
         if key not in known or key in NOT_SWEPT:
             do = do_you_mean(key, [key for key in known if key not in NOT_SWEPT])
@@ -149,12 +148,12 @@ def _repeat(found: Step, rules: list[values.Until], where: str) -> None:
         if child.do in ("choose", "wear", "cuts", "retain", "recall"):
             raise UsageError(f"{child.do} on the first level", f"one in {where}", "put it behind the repeat")
     for key, points in found.axes.items():
-        children = [child for child in found.steps if key in steps.KINDS[child.do].KEYS]
+        children = [child for child in found.steps if key in kinds.KINDS[child.do].KEYS]
         if key == "off" and not any("on" in {**child.keys, **child.axes} for child in children):
             seen = f"off swept in {where}, and no `on` in the steps inside"
             raise UsageError("`on` in a step whose pauses are swept", seen, "say how long the bursts are: on = …")
         if not children and key != "at":
-            known = {key for child in found.steps for key in steps.KINDS[child.do].KEYS}
+            known = {key for child in found.steps for key in kinds.KINDS[child.do].KEYS}
             raise UsageError(
                 "`over` to sweep a key of a step inside", f"{shown(key)[1:-1]} in {where}", do_you_mean(key, known)
             )

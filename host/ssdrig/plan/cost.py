@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ssdrig.load.fiojob import FINE_IOS, FINE_ROW_BYTES, LOG_BYTES_PER_S
-from ssdrig.rules import spare
-from ssdrig.steps import cuts, idle, load, pace, recall, speeds
+from ssdrig.plan.kinds import cuts, idle, load, pace, recall, speeds
+from ssdrig.plan.rules import spare
 
 if TYPE_CHECKING:  # expand imports the kinds of step, and these ask for costs
     from ssdrig.plan.expand import Act

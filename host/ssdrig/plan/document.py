@@ -8,8 +8,8 @@ import stat
 import tomllib
 from pathlib import Path
 
-from ssdrig.errors import UsageError
-from ssdrig.terminal import printable
+from ssdrig.base.errors import UsageError
+from ssdrig.base.terminal import printable
 
 MOST_BYTES = 1 << 16
 LONGEST_LINE = 1000  # tomllib takes quadratic time for a key of many parts

@@ -7,14 +7,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from ssdrig import steps, words
-from ssdrig.errors import UsageError
-from ssdrig.overprovisioning import MIB, own_percent, whole_MiB
-from ssdrig.plan import grammar, quantity, values
+from ssdrig.base import words
+from ssdrig.base.errors import UsageError
+from ssdrig.base.overprovisioning import MIB, own_percent, whole_MiB
+from ssdrig.plan import grammar, kinds, quantity, values
 from ssdrig.plan.step import taken
 
 if TYPE_CHECKING:
-    from ssdrig.trace.facts import Facts
+    from ssdrig.load.trace_facts import Facts
 
 LEAST_BYTES = 16 * MIB
 WRITES = ("fill", "load", "wear")  # kinds of step with jobs of fio
@@ -63,7 +63,7 @@ class Act:
     it; `not_run`: why it is left
     out. `choices`: of a choose step the acts that it picks from; of an act at an operating point what it may become,
     each with the part of the picked point that it takes in `chosen`, in the plan's words. Until then its keys are those
-    of one of them. `trace`: what that of a replay will do, None as long as nobody has looked (steps/replay.py)."""
+    of one of them. `trace`: what that of a replay will do, None as long as nobody has looked (plan/kinds/replay.py)."""
 
     path: str
     do: str
@@ -222,7 +222,7 @@ def _acts(
     picks: tuple[Mapping, ...] | None = None,
 ) -> Iterator[Act]:
     """The acts of a step. `picks`: what the point of a choose step may be that the repeat around it is at."""
-    spec, takes = steps.KINDS[step.do].KEYS, taken(step, steps.KINDS[step.do], outer)
+    spec, takes = kinds.KINDS[step.do].KEYS, taken(step, kinds.KINDS[step.do], outer)
     lacking = [need for need in step.needs if need not in capabilities]
     why = f"needs {' and '.join(lacking)}, which this bench has not" if lacking else None
     if lacking and not step.optional:
@@ -280,7 +280,7 @@ def _sized(act: Act, drive: Mapping) -> Act:
         bytes_ = amount.fixed_bytes or int(amount.times * drive["capacity_bytes"])
     elif act.do == "fill":
         bytes_ = size
-    elif ios := steps.KINDS["load"].most_ios(keys):
+    elif ios := kinds.KINDS["load"].most_ios(keys):
         bytes_ = ios * sum(block * percent for block, percent in keys["block"]) // 100
     blocks, threads = keys.get("block", ()), keys.get("threads", 1)
     largest = blocks if isinstance(blocks, int) else max((block for block, _ in blocks), default=0)
@@ -316,7 +316,7 @@ def _under_way(act: Act) -> None:
 
 def _of_wear(act: Act, drive: Mapping) -> Act:
     """A wear step with its sizes: `slice_bytes`, `total_bytes`, `samples_bytes`."""
-    keys, wear = act.keys, steps.KINDS["wear"]
+    keys, wear = act.keys, kinds.KINDS["wear"]
     if not keys["to"]:
         return act
     part = keys["samples"]
@@ -353,9 +353,9 @@ def _of_cuts(act: Act, drive: Mapping) -> Act:
 
 def _of_retain(act: Act, drive: Mapping) -> Act:
     """A retain step with all that it writes."""
-    from ssdrig.retention import layout
+    from ssdrig.plan.kinds import retention_layout
 
-    return replace(act, amount_bytes=layout.written_bytes(layout.of_drive(drive, act.range_bytes)))
+    return replace(act, amount_bytes=retention_layout.written_bytes(retention_layout.of_drive(drive, act.range_bytes)))
 
 
 def _wear_bytes(amount: quantity.Wear, drive: Mapping, path: str) -> int:

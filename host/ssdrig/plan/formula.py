@@ -13,8 +13,8 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from ssdrig import uncertain
-from ssdrig.uncertain import Uncertain
+from ssdrig.base import uncertain
+from ssdrig.base.uncertain import Uncertain
 
 # what a step has, in the plan's words -> the figure of the analysis, and its unit
 VALUES = {

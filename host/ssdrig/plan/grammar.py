@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from ssdrig.errors import UsageError
+from ssdrig.base.errors import UsageError
+from ssdrig.base.words import do_you_mean
 from ssdrig.plan import check, document, params, reader, shows, values
 from ssdrig.plan.document import shown
 from ssdrig.plan.reader import CAPABILITIES as CAPABILITIES
@@ -16,7 +17,6 @@ from ssdrig.plan.step import Step as Step
 from ssdrig.plan.step import every as every
 from ssdrig.plan.step import label as label
 from ssdrig.plan.step import told as told
-from ssdrig.words import do_you_mean
 
 SHIPPED = Path(__file__).parent / "plans"
 SCHEMA = 1

@@ -6,10 +6,10 @@ import re
 import tomllib
 from collections.abc import Callable, Mapping
 
-from ssdrig.errors import UsageError
+from ssdrig.base.errors import UsageError
+from ssdrig.base.words import do_you_mean
 from ssdrig.plan import quantity, values
 from ssdrig.plan.document import check, shown
-from ssdrig.words import do_you_mean
 
 NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
 # kinds of values that may stand for one another: "75 %" for "10 GiB", "edges" for "60 s", a mix for a block, "never"

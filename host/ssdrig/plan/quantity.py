@@ -21,7 +21,7 @@ import re
 from fractions import Fraction
 from typing import NamedTuple
 
-from ssdrig.words import BYTES, SECONDS
+from ssdrig.base.words import BYTES, SECONDS
 
 IOPS = {"IOPS": 1, "kIOPS": 1000}
 EXPECTED = {

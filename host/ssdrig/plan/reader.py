@@ -2,12 +2,12 @@
 
 from collections.abc import Iterable, Mapping
 
-from ssdrig import steps
-from ssdrig.errors import UsageError
+from ssdrig.base.errors import UsageError
+from ssdrig.base.words import do_you_mean
 from ssdrig.plan import check, values
+from ssdrig.plan import kinds as steps
 from ssdrig.plan.document import shown
 from ssdrig.plan.step import Step
-from ssdrig.words import do_you_mean
 
 # what a plan may ask of the bench; what lacks it does not run, with the reason
 CAPABILITIES = (

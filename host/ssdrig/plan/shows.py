@@ -3,12 +3,12 @@
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from ssdrig.errors import UsageError
+from ssdrig.base.errors import UsageError
+from ssdrig.base.words import do_you_mean
 from ssdrig.plan import formula, values
 from ssdrig.plan.document import shown
 from ssdrig.plan.formula import VALUES as VALUES
 from ssdrig.plan.step import Step, told
-from ssdrig.words import do_you_mean
 
 
 class View(NamedTuple):

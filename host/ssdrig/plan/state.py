@@ -12,11 +12,12 @@ import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from ssdrig import steps, words
-from ssdrig.errors import UsageError
+from ssdrig.base import words
+from ssdrig.base.errors import UsageError
+from ssdrig.plan import kinds
 from ssdrig.plan.expand import Act
-from ssdrig.rules.laid import RESTS_S
-from ssdrig.steps import replay
+from ssdrig.plan.kinds import replay
+from ssdrig.plan.rules.laid import RESTS_S
 
 
 @dataclass(frozen=True)
@@ -104,7 +105,7 @@ def prove(acts: Iterable[Act], state: State = UNKNOWN) -> State:
         if act.do == "replay" and not act.not_run and replay.reads(act) and state.valid_bytes < act.range_bytes:
             raise _unwritten(act, state)
         for each in act.choices or (act,) if act.do == "load" and not act.not_run else ():
-            if steps.KINDS["load"].reads(each.keys) and state.valid_bytes < each.range_bytes:
+            if kinds.KINDS["load"].reads(each.keys) and state.valid_bytes < each.range_bytes:
                 raise _unwritten(each, state)
     return states[-1]
 

@@ -5,11 +5,11 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple
 
-from ssdrig.errors import UsageError
+from ssdrig.base.errors import UsageError
+from ssdrig.base.words import do_you_mean
 from ssdrig.plan import quantity
 from ssdrig.plan.document import shown
 from ssdrig.plan.formula import VALUES
-from ssdrig.words import do_you_mean
 
 RULES = ("pts", "wa", "never")  # "never": a variant that has no rule says so, and its time ends it
 JUDGED = ("pts", "never")  # what may be said of a window
@@ -37,7 +37,7 @@ class Until(NamedTuple):
     """What ends a step or a repeat: a `rule` on a `value` (of a load) or on `track` (points of a repeat), each record
     `record_s` long and begun every `spaced_s`, once `after` has been written; so many bytes `written`; so many `ios`;
     `time_s`; or the `cliff`. `judged`: the first round of a repeat that the rule uses; `past_spare`: the spare area has
-    to be used up, too (rules/spare.py)."""
+    to be used up, too (plan/rules/spare.py)."""
 
     rule: str | None = None
     value: str | None = None
@@ -156,12 +156,12 @@ def shares(value, key: str) -> dict[str, int]:
 
 def bound(value, key: str) -> float | None:
     """ "p < 1 %" -> 0.01, or "never" -> None: how small the chance of a failing cut must be known to be."""
-    from ssdrig.powerloss import statistics
+    from ssdrig.plan.rules import chance
 
     if value == "never":
         return None
     try:
-        return statistics.parse_until(value if isinstance(value, str) else "")
+        return chance.parse_until(value if isinstance(value, str) else "")
     except UsageError as error:
         raise wrong(f'"never", or {error.expected}', value, key, 'write it like "p < 1 %"') from None
 

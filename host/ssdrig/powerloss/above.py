@@ -7,7 +7,7 @@ was promised: a drive without power answers nothing, and the file systems were t
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ssdrig.errors import SsdrigError, Suspicion
+from ssdrig.base.errors import SsdrigError, Suspicion
 
 JUDGED = "filesystems.judged"  # an event of the journal
 DRIVE, FILESYSTEM = "drive", "file system or its options"

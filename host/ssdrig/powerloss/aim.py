@@ -9,8 +9,8 @@ Times: ns of CLOCK_MONOTONIC."""
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from ssdrig.deferred import Deferred
-from ssdrig.errors import UsageError
+from ssdrig.base.deferred import Deferred
+from ssdrig.base.errors import UsageError
 from ssdrig.powerloss.kinds import FLUSH, FUA, NEVER, TRIM, WRITE
 
 if TYPE_CHECKING:

@@ -13,10 +13,10 @@ from pathlib import Path
 import numba
 import numpy as np
 
-from ssdrig.drive.aio import CONTROL, EVENT, FDSYNC, PREAD, PWRITE, RWF_DSYNC, TRIM_LOOK_NS, Context, Discards
-from ssdrig.errors import DriveError
+from ssdrig.base.errors import DriveError
+from ssdrig.blockio.aio import CONTROL, EVENT, FDSYNC, PREAD, PWRITE, RWF_DSYNC, TRIM_LOOK_NS, Context, Discards
+from ssdrig.blockio.slots import AWAY, Slots
 from ssdrig.powerloss.history import BLANK, FLUSH, FUA, TRIM, WRITE
-from ssdrig.powerloss.slots import AWAY, Slots
 
 _OPCODES = np.zeros(5, np.int64)
 _OPCODES[[WRITE, FLUSH, BLANK]] = PWRITE, FDSYNC, PREAD

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from ssdrig.errors import RigError
+from ssdrig.base.errors import RigError
 from ssdrig.meter import clock, samples
 from ssdrig.meter.frames import Decoder, Places
 

@@ -8,7 +8,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from ssdrig.deferred import Deferred
+from ssdrig.base.deferred import Deferred
 
 if TYPE_CHECKING:
     import numpy as np

@@ -13,9 +13,21 @@ from typing import Any
 
 import numpy as np
 
-from ssdrig import journal, parts, prctl
+from ssdrig.base import prctl
+from ssdrig.base.errors import (
+    DriveError,
+    NotPaired,
+    PromiseBroken,
+    RigError,
+    SlotError,
+    SsdrigError,
+    UsageError,
+    words_of,
+)
 from ssdrig.drive.target.slot import PCIE, WAYS_OUT
-from ssdrig.errors import DriveError, NotPaired, PromiseBroken, RigError, SlotError, SsdrigError, UsageError, words_of
+from ssdrig.plan.kinds import cut_schedule
+from ssdrig.plan.kinds.cut_schedule import Cut
+from ssdrig.plan.rules.chance import Stop
 from ssdrig.powerloss import (
     above,
     aim,
@@ -26,7 +38,6 @@ from ssdrig.powerloss import (
     readback,
     record,
     rest,
-    schedule,
     sessions,
     tally,
     verdict,
@@ -37,12 +48,11 @@ from ssdrig.powerloss.cycle import USUAL, Cycle, Gone, Lived
 from ssdrig.powerloss.fill import SEQ, fill, flush
 from ssdrig.powerloss.layout import make
 from ssdrig.powerloss.mounted import Mounted
-from ssdrig.powerloss.schedule import Cut
-from ssdrig.powerloss.statistics import Stop
 from ssdrig.powerloss.supply import CommandSupply, RigSupply
 from ssdrig.powerloss.tally import Tally
 from ssdrig.powerloss.verdict import Blocks
 from ssdrig.rig.profiles import PROFILES
+from ssdrig.runs import journal, parts
 
 NONE = Blocks(*(np.zeros(0, kind) for kind in (np.int64, np.int64, np.int64, bool)))
 PROOFS = 64  # places that are read where a verdict's own reading shows nothing of this run
@@ -98,10 +108,10 @@ class _Campaign:
 
     def carry_out(self) -> dict:
         keys = self.keys
-        every = schedule.cuts(
+        every = cut_schedule.cuts(
             self.stage.seed,
             keys["cuts"],
-            schedule.controls(keys["cuts"], keys["control"]),
+            cut_schedule.controls(keys["cuts"], keys["control"]),
             self.aims,
             keys["shapes"] if isinstance(self.supply, RigSupply) else {"command": 1},
             self.target.announce is not None,
@@ -435,7 +445,7 @@ class _Campaign:
             return None
         shape = cut.shape or USUAL
         ohm = self.supply.discharge_ohm if PROFILES[shape].learnt else None
-        own, rail = schedule.own(cut, self.cycle.bulk_uF) or {}, outcome.report["rails"][0]
+        own, rail = cut_schedule.own(cut, self.cycle.bulk_uF) or {}, outcome.report["rails"][0]
         back_us = PROFILES[shape].back_us(own)
         seen = falls.of(outcome.waveform, outcome.fired_ns, shape, rail, ohm, self.cycle.bulk_uF, back_us)
         if shape == USUAL and seen.capacitance_uF:

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ssdrig.files import fsync_folder
+from ssdrig.base.files import fsync_folder
 
 APPENDS, WAL, ROLLBACK = "appends", "sqlite-wal", "sqlite-rollback"
 HEAD = struct.Struct("<4sIII")  # MAGIC, session, record, bytes of the body

@@ -15,10 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from ssdrig import prctl
-from ssdrig.drive import witness
-from ssdrig.drive.target.slot import WAYS_OUT
-from ssdrig.errors import (
+from ssdrig.base import prctl
+from ssdrig.base.errors import (
     ChangedDrive,
     DriveError,
     ExchangedDrive,
@@ -28,13 +26,16 @@ from ssdrig.errors import (
     SsdrigError,
     words_of,
 )
-from ssdrig.powerloss import aim, history, mixes, readback, schedule
+from ssdrig.drive.settings import witness
+from ssdrig.drive.target.slot import WAYS_OUT
+from ssdrig.plan.kinds import cut_schedule
+from ssdrig.plan.kinds.cut_schedule import Cut
+from ssdrig.powerloss import aim, history, mixes, readback
 from ssdrig.powerloss.filesystems import Filesystems
 from ssdrig.powerloss.health import DEAD_CYCLES, READY_S
 from ssdrig.powerloss.history import NEVER, History
 from ssdrig.powerloss.layout import Layout
 from ssdrig.powerloss.promise import Promise
-from ssdrig.powerloss.schedule import Cut
 from ssdrig.powerloss.supply import CommandSupply, Outcome, RigSupply
 from ssdrig.powerloss.target import Target
 from ssdrig.powerloss.writer import ERROR, GONE, Aim, Writer
@@ -147,7 +148,7 @@ class Cycle:
             self._down()
         if cut.control:
             _settled(writing)
-        if cut.control == schedule.ANNOUNCED:
+        if cut.control == cut_schedule.ANNOUNCED:
             assert self._target.announce is not None
             link.close()
             self._target.announce()
@@ -273,8 +274,8 @@ class Cycle:
     def possible(self, cut: Cut) -> Cut:
         """The cut with the shape that it will have: the usual one of a drive that is told, and as long as what its own
         one needs is not known."""
-        told = cut.control == schedule.ANNOUNCED
-        return cut._replace(shape=USUAL) if cut.shape and (told or schedule.own(cut, self.bulk_uF) is None) else cut
+        told = cut.control == cut_schedule.ANNOUNCED
+        return cut._replace(shape=USUAL) if cut.shape and (told or cut_schedule.own(cut, self.bulk_uF) is None) else cut
 
     def load(self, folder: Path, first_seq: int, base: np.ndarray, link, measure: Callable[[], Any]):
         """Write as in a session as long as `measure()` takes: (rows, what that returned). Raises DriveError where
@@ -303,7 +304,7 @@ class Cycle:
     def _cut(self, cut: Cut, made: aim.Plan, writer: Writer) -> Outcome | None:
         """The cut as it was aimed; None: what it was to wait for did not come."""
         assert cut.shape is not None
-        own = schedule.own(cut, self.bulk_uF)
+        own = cut_schedule.own(cut, self.bulk_uF)
         assert own is not None
         when, boot = None, None
         if made.arm_ns is not None:

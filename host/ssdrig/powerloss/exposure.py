@@ -4,7 +4,7 @@ numbers of all cuts, a campaign says which faults it would have found. Pure."""
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from ssdrig.powerloss import statistics
+from ssdrig.plan.rules import chance
 from ssdrig.powerloss.kinds import BLANK, FLUSH, FUA, WRITE
 
 if TYPE_CHECKING:  # it is compiled, and a report wants the rest of this module
@@ -59,4 +59,4 @@ def total(records: Iterable[Mapping]) -> dict[str, dict]:
         for kind, n in exposed.items() if isinstance(exposed, Mapping) else ():
             if kind in KINDS and type(n) is int:
                 out[kind] = out.get(kind, 0) + n
-    return {kind: {"n": n, "rate": statistics.upper_bound(0, n)} for kind, n in out.items() if n > 0}
+    return {kind: {"n": n, "rate": chance.upper_bound(0, n)} for kind, n in out.items() if n > 0}

@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ssdrig.errors import DriveError, ToolMissing, UsageError
-from ssdrig.words import do_you_mean
+from ssdrig.base.errors import DriveError, ToolMissing, UsageError
+from ssdrig.base.words import do_you_mean
 
 if TYPE_CHECKING:  # the process that mounts starts sooner
     from ssdrig.drive.target.slot import Place

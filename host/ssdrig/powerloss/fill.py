@@ -4,12 +4,12 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ssdrig.errors import DriveError
+from ssdrig.base.errors import DriveError
+from ssdrig.blockio.slots import Transport, carry_out
 from ssdrig.powerloss import record
 from ssdrig.powerloss.history import FLUSH, WRITE
 from ssdrig.powerloss.layout import Layout
 from ssdrig.powerloss.readback import all_blocks, pieces
-from ssdrig.powerloss.slots import Transport, carry_out
 
 DEPTH = 32
 SEQ = 0  # of the fill

@@ -10,9 +10,9 @@ import os
 
 import numpy as np
 
-from ssdrig import integrity
-from ssdrig.errors import JournalError
+from ssdrig.base.errors import JournalError
 from ssdrig.powerloss.kinds import BLANK, FLUSH, FUA, KINDS, NEVER, NOT_BLANK, TRIM, WRITE
+from ssdrig.runs import integrity
 
 __all__ = ["BLANK", "FLUSH", "FUA", "KINDS", "NEVER", "NOT_BLANK", "TRIM", "WRITE"]
 

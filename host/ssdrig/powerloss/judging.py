@@ -7,16 +7,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ssdrig.powerloss import aim, exposure, findings, health, picture, schedule, verdict
+from ssdrig.blockio.slots import AWAY
+from ssdrig.plan.kinds import cut_schedule
+from ssdrig.plan.kinds.cut_schedule import Cut
+from ssdrig.powerloss import aim, exposure, findings, health, picture, verdict
 from ssdrig.powerloss.cycle import Lived
 from ssdrig.powerloss.health import Said
 from ssdrig.powerloss.history import FLUSH, NEVER, NOT_BLANK, WRITE
 from ssdrig.powerloss.promise import ACK, Promise
 from ssdrig.powerloss.promise import FLUSH as BY_FLUSH
 from ssdrig.powerloss.proof import proof
-from ssdrig.powerloss.schedule import Cut
 from ssdrig.powerloss.sessions import MOST_PROOFS
-from ssdrig.powerloss.slots import AWAY
 from ssdrig.powerloss.supply import BACK_BY_ITSELF
 from ssdrig.powerloss.verdict import Blocks, Session, Verdict
 from ssdrig.rig import profiles
@@ -83,9 +84,9 @@ def judge(
     no_cut = unfelt or _no_cut(cut, lived, before, after)
     if no_cut and outcome is not None:  # power may have dipped: what was acknowledged from then on is not known
         session = session._replace(glitches_ns=(outcome.fired_ns - outcome.bound_ns,))
-    held = promise._replace(mode=ACK) if cut.control == schedule.NO_CUT else promise
+    held = promise._replace(mode=ACK) if cut.control == cut_schedule.NO_CUT else promise
     found = verdict.judge(session, blocks, held)
-    if cut.control == schedule.ANNOUNCED and not len(found.failed()):  # what it promises is kept: was it told?
+    if cut.control == cut_schedule.ANNOUNCED and not len(found.failed()):  # what it promises is kept: was it told?
         held = promise._replace(mode=ACK)
         found = verdict.judge(session, blocks, held)
     why_not = found.why_not or no_cut
@@ -96,7 +97,7 @@ def judge(
     failed, since = found.failed(), verdict.since(blocks, found, cut.number)
     powered = bool(unfelt) or outcome is None
     excused = (since[failed] > last_cut) & powered
-    if cut.control == schedule.ANNOUNCED and held.mode != promise.mode:
+    if cut.control == cut_schedule.ANNOUNCED and held.mode != promise.mode:
         excused[:] = True
     broken = failed[~excused]
     names = _counted(found.finding)
@@ -107,7 +108,7 @@ def judge(
         wrong.append(_words(refused))
     harness = ""
     if wrong:
-        how = "the cut was announced" if cut.control == schedule.ANNOUNCED else "no power was cut"
+        how = "the cut was announced" if cut.control == cut_schedule.ANNOUNCED else "no power was cut"
         harness = f"{how}, yet {', '.join(wrong)}"
     said = []
     if not why_not:
@@ -116,7 +117,7 @@ def judge(
         said = health.judge(before, after, unsafe, cycles, *away, lived.tries, lived.stalled_s)
         if len(refused) and after.writable is not False and not harness:
             said.append(Said("REFUSED", _words(refused)))
-        if cut.control == schedule.ANNOUNCED and _grown(before.unsafe_shutdowns, after.unsafe_shutdowns):
+        if cut.control == cut_schedule.ANNOUNCED and _grown(before.unsafe_shutdowns, after.unsafe_shutdowns):
             harness = harness or "the cut was announced, yet the drive counts an unsafe shutdown"
     judged = not why_not and not harness
     accused = failed[:MOST_PROOFS]
@@ -265,7 +266,7 @@ def _unfelt(cut: Cut, lived: Lived, before: health.State, after: health.State, f
         return ""
     low_ns = outcome.fired_ns + outcome.bound_ns
     if cut.shape in profiles.PROFILES:
-        low_ns += profiles.PROFILES[cut.shape].lasts_us(schedule.own(cut, None) or {}) * 1000
+        low_ns += profiles.PROFILES[cut.shape].lasts_us(cut_schedule.own(cut, None) or {}) * 1000
     done = (rows["status"] == 0) & (rows["done_ns"] < outcome.on_ns)
     # a host that stood still sees the end of a command late, but begins none meanwhile
     late = done & (rows["done_ns"] > low_ns + HOLD_UP_NS)
@@ -284,7 +285,7 @@ def _expected(cut: Cut, lived: Lived, before: health.State, after: health.State)
     before it counted anything, and each of several dips may have been a reset, or not."""
     cycles = int(lived.outcome is not None) + lived.tries - 1
     unsafe = cycles if cut.control is None else 0
-    more = int(lived.second is not None) + ((schedule.own(cut, None) or {}).get("dips", 1) - 1)
+    more = int(lived.second is not None) + ((cut_schedule.own(cut, None) or {}).get("dips", 1) - 1)
     counted = (_grown(getattr(before, name), getattr(after, name)) for name in ("power_cycles", "unsafe_shutdowns"))
     found = [n if n is not None and each <= n <= each + more else each for n, each in zip(counted, (cycles, unsafe))]
     return found[0], found[1]

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ssdrig.errors import UsageError
+from ssdrig.base.errors import UsageError
 
 UNIT_BYTES = 4096  # what most writes are, and what a canary is
 WINDOW_BYTES = 64 << 30

@@ -10,10 +10,10 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
+from ssdrig.blockio.slots import Slots
 from ssdrig.powerloss import record
 from ssdrig.powerloss.history import BLANK, FLUSH, FUA, NEVER, NOT_BLANK, WRITE
 from ssdrig.powerloss.record import BYTES
-from ssdrig.powerloss.slots import Slots
 from ssdrig.powerloss.streams import AT, FLAGS, KIND, LBA, N
 
 # columns of a lane

@@ -5,7 +5,7 @@ import random
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from ssdrig.deferred import Deferred
+from ssdrig.base.deferred import Deferred
 
 if TYPE_CHECKING:
     import numpy as np

@@ -23,8 +23,8 @@ import time
 from pathlib import Path
 from typing import Any, NoReturn
 
-from ssdrig import prctl
-from ssdrig.files import fsync_folder
+from ssdrig.base import prctl
+from ssdrig.base.files import fsync_folder
 from ssdrig.powerloss import clients
 from ssdrig.powerloss.filesystems import KINDS
 

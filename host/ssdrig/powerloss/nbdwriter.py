@@ -10,18 +10,18 @@ import time
 import numba
 import numpy as np
 
-from ssdrig.errors import DriveError
+from ssdrig.base.errors import DriveError
+from ssdrig.blockio import nbd_protocol
+from ssdrig.blockio.nbd import REPLY, REPLY_MAGIC, REQUEST_MAGIC, NbdClient, address
+from ssdrig.blockio.slots import Slots
 from ssdrig.powerloss.history import BLANK, FLUSH, FUA, TRIM, WRITE
-from ssdrig.powerloss.slots import Slots
-from ssdrig.virtual.device import nbd
-from ssdrig.virtual.nbdclient import REPLY, REPLY_MAGIC, REQUEST_MAGIC, NbdClient, address
 
 GREETING_S = 10.0  # for a server to say that it is there: who waits for a drive tries again
 RECEIVE_BYTES, SEND_BYTES = 1 << 18, 1 << 20
 _SEND_FLUSH, _SEND_FUA, _SEND_TRIM = 1 << 2, 1 << 3, 1 << 5  # of the flags that the server offers
 _OPS = np.zeros(5, np.int64)
-_OPS[[WRITE, FLUSH, TRIM, BLANK]] = nbd.WRITE, nbd.FLUSH, nbd.TRIM, nbd.READ
-_HEADER, _REPLY = nbd.HEADER_BYTES, REPLY.size
+_OPS[[WRITE, FLUSH, TRIM, BLANK]] = nbd_protocol.WRITE, nbd_protocol.FLUSH, nbd_protocol.TRIM, nbd_protocol.READ
+_HEADER, _REPLY = nbd_protocol.HEADER_BYTES, REPLY.size
 _SLOT_BITS = 16
 MOST_ERROR = (1 << 15) - 1  # a row of the history has 16 bits for it: no other number may become a 0 there
 # words of the parser's state: the slot whose data comes, and how much of it is here
@@ -171,7 +171,7 @@ def pack(out, end, order, n, count, ops, kind, flags, offset, length, data, byte
         slot = order[k]
         cookie = np.uint64(count + k + 1) << np.uint64(_SLOT_BITS) | np.uint64(slot)
         cookies[slot] = cookie
-        fua = np.uint64(nbd.FUA) if flags[slot] & FUA else np.uint64(0)
+        fua = np.uint64(nbd_protocol.FUA) if flags[slot] & FUA else np.uint64(0)
         _put(out, end, 4, np.uint64(REQUEST_MAGIC))
         _put(out, end + 4, 2, fua)
         _put(out, end + 6, 2, np.uint64(ops[kind[slot]]))

@@ -9,8 +9,8 @@ Documentation/block/writeback_cache_control.
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from ssdrig.base.errors import DriveError
 from ssdrig.drive.erase import ata_security, nvme_erase
-from ssdrig.errors import DriveError
 
 FLUSH, ACK = "flush", "ack"  # kept after a FLUSH or with FUA; kept once acknowledged
 ATA_BLOCK_BYTES = SECTOR_BYTES = 512  # the kernel's queue counts sectors, too

@@ -5,11 +5,11 @@ from collections.abc import Iterator
 import numba
 import numpy as np
 
+from ssdrig.blockio.slots import Transport, carry_out
 from ssdrig.powerloss import layout as layouts
 from ssdrig.powerloss import record
 from ssdrig.powerloss.history import BLANK, FLUSH, NEVER
 from ssdrig.powerloss.layout import Layout
-from ssdrig.powerloss.slots import Transport, carry_out
 from ssdrig.powerloss.verdict import NEAR_BYTES, Blocks
 
 TRIES, BETWEEN_NS = 3, 1_000_000_000  # of a block that the drive refuses to read, after the first

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import numpy as np
 
+from ssdrig.blockio.slots import Transport
 from ssdrig.powerloss import aim, readback
 from ssdrig.powerloss.layout import Layout
-from ssdrig.powerloss.slots import Transport
 from ssdrig.powerloss.supply import RigSupply
 
 LEARN_S = 10.0  # of idle, and of load

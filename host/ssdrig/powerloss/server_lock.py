@@ -10,10 +10,10 @@ import socket
 import stat
 from pathlib import Path
 
-from ssdrig import owner
-from ssdrig.errors import UnsafeTarget
-from ssdrig.terminal import printable
-from ssdrig.virtual.nbdclient import address
+from ssdrig.base import owner
+from ssdrig.base.errors import UnsafeTarget
+from ssdrig.base.terminal import printable
+from ssdrig.blockio.nbd import address
 
 ROOTS = Path("/run/ssdrig")
 LOOPBACK = "this machine"  # any address of its own: a server that listens on all of them is one

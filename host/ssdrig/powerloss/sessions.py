@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ssdrig import integrity, journal
-from ssdrig.journal import Journal
 from ssdrig.powerloss import history
 from ssdrig.powerloss.kinds import UNKNOWN
+from ssdrig.runs import integrity, journal
+from ssdrig.runs.journal import Journal
 
 if TYPE_CHECKING:  # it is compiled, and a report wants the rest of this module
     from ssdrig.powerloss.layout import Layout

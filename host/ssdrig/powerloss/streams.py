@@ -8,12 +8,12 @@ from collections.abc import Callable
 
 import numpy as np
 
+from ssdrig.blockio.slots import SLOT_BYTES
 from ssdrig.powerloss import layout as layouts
 from ssdrig.powerloss.history import BLANK, FLUSH, FUA, TRIM, WRITE
 from ssdrig.powerloss.layout import Layout
 from ssdrig.powerloss.mixes import NAMES
 from ssdrig.powerloss.promise import Promise
-from ssdrig.powerloss.slots import SLOT_BYTES
 
 PARTS = 32  # of a piece
 # of these parts: first, how many

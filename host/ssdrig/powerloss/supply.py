@@ -11,14 +11,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ssdrig import journal
-from ssdrig.drive import witness
-from ssdrig.errors import RigError, words_of
+from ssdrig.base.errors import RigError, words_of
+from ssdrig.base.terminal import printable
+from ssdrig.drive.settings import witness
 from ssdrig.meter.frames import Decoder
 from ssdrig.powerloss.boardclock import BoardClock
 from ssdrig.rig import profiles, switch
 from ssdrig.rig.stream import Rig
-from ssdrig.terminal import printable
+from ssdrig.runs import journal
 
 RAIL = 0  # that is cut
 UVLO_SHARE = 0.75  # of what the rail had: below it a drive has lost its supply

@@ -4,8 +4,10 @@ disk (sessions.py), so its memory grows by four bytes a session."""
 from collections.abc import Container, Iterable, Mapping, Sequence
 from pathlib import Path
 
-from ssdrig.errors import ControlFailed, PromiseBroken, SsdrigError, Suspicion
-from ssdrig.powerloss import health, schedule, statistics
+from ssdrig.base.errors import ControlFailed, PromiseBroken, SsdrigError, Suspicion
+from ssdrig.plan.kinds import cut_schedule
+from ssdrig.plan.rules import chance
+from ssdrig.powerloss import health
 
 NAMED = 10  # failing sessions that are named in the end
 REASONS = 3  # why sessions were not judged
@@ -14,7 +16,7 @@ LOOK = "the cables, the host's memory, and who else writes"
 
 def takes_power(record: Mapping) -> bool:
     """Whether the session took the drive's power, or tried to."""
-    return record.get("control") != schedule.NO_CUT and record.get("fired_ns") is not None
+    return record.get("control") != cut_schedule.NO_CUT and record.get("fired_ns") is not None
 
 
 def is_cut(record: Mapping) -> bool:
@@ -30,10 +32,10 @@ def interval_of(record: Mapping) -> tuple[int, int, int] | None:
     return (record["cut"],) * 3 if record.get("failed") else None
 
 
-def failing(records: Iterable[Mapping], among: Container[int] | None = None) -> statistics.Failing:
+def failing(records: Iterable[Mapping], among: Container[int] | None = None) -> chance.Failing:
     """How many of the judged cuts among these sessions broke a promise, records in the order of their numbers; `among`:
     only of these cuts, while any other one may have done the damage as well."""
-    found = statistics.Failing()
+    found = chance.Failing()
     for each in records:
         own = is_cut(each) and (among is None or each["cut"] in among)
         found.add(each["cut"], own, is_cut(each) or takes_power(each), interval_of(each))
@@ -53,7 +55,7 @@ class Tally:
         self.reasons: list[str] = []
         self.harness: list[tuple[int, str]] = []
         self.last: Mapping = {}
-        self.failing = statistics.Failing()
+        self.failing = chance.Failing()
         for each in records:
             self.add(each)
 

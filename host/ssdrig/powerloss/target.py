@@ -6,6 +6,8 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from ssdrig.base.errors import DriveError, SsdrigError, UnsafeTarget
+from ssdrig.blockio.slots import Transport
 from ssdrig.drive.erase import ata_security
 from ssdrig.drive.smart import nvme_cli
 from ssdrig.drive.target import block, sysfs
@@ -13,11 +15,9 @@ from ssdrig.drive.target.guard import Held, lost_mark
 from ssdrig.drive.target.identity import IDENTIFY
 from ssdrig.drive.target.inventory import Drive
 from ssdrig.drive.target.slot import Slot
-from ssdrig.errors import DriveError, SsdrigError, UnsafeTarget
 from ssdrig.powerloss import promise
 from ssdrig.powerloss.filesystems import Filesystems
 from ssdrig.powerloss.promise import ACK, FLUSH, Promise
-from ssdrig.powerloss.slots import Transport
 from ssdrig.powerloss.targets import connected
 
 NBD_BLOCK_BYTES = 4096
@@ -141,7 +141,7 @@ def of_drive(drive: Drive, claimed: bool, root: str | os.PathLike = "/") -> Prom
             raise DriveError(
                 f"Identify of {drive.controller}", str(record["why"]), "run it as root, with nvme-cli installed"
             )
-        from ssdrig.drive import features
+        from ssdrig.drive.settings import features
 
         bits, _ = features.value(drive.controller, features.WRITE_CACHE)
         found = promise.nvme(id_ctrl, id_ns, None if bits is None else bool(bits & 1), claimed)

@@ -1,8 +1,8 @@
 """What a power-loss test can be carried out on."""
 
-from ssdrig.drive import aio as linux_aio
-from ssdrig.errors import DriveError
-from ssdrig.powerloss.slots import Transport
+from ssdrig.base.errors import DriveError
+from ssdrig.blockio import aio as linux_aio
+from ssdrig.blockio.slots import Transport
 
 
 def connected(target: str) -> Transport:

@@ -8,10 +8,10 @@ import time
 
 import numpy as np
 
-from ssdrig.drive.aio import discard
+from ssdrig.blockio.aio import discard
+from ssdrig.blockio.slots import AWAY, Slots
 from ssdrig.powerloss.aio import opened, takes_trims
 from ssdrig.powerloss.history import BLANK, FLUSH, FUA, TRIM, WRITE
-from ssdrig.powerloss.slots import AWAY, Slots
 
 THREADS = 32
 

@@ -10,12 +10,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ssdrig import prctl
+from ssdrig.base import prctl
+from ssdrig.blockio.slots import Transport
 from ssdrig.powerloss import loop, mixes, record, streams
 from ssdrig.powerloss.history import FLUSH, FUA, NEVER, TRIM, WRITE, History
 from ssdrig.powerloss.layout import Layout
 from ssdrig.powerloss.promise import Promise
-from ssdrig.powerloss.slots import Transport
 
 GONE, TIME, TOLD, ERROR = "gone", "time", "told", "error"
 BATCH = 64  # most commands that are submitted at once

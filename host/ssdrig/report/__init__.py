@@ -12,14 +12,16 @@ import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from ssdrig import analysis, named, parts, prctl
-from ssdrig.analysis import latency, summary, table
-from ssdrig.analysis.figures import figures_of
-from ssdrig.arguments import add_output, add_quiet
-from ssdrig.errors import JournalError, UsageError
-from ssdrig.files import write_atomically
-from ssdrig.integrity import FIGURES
-from ssdrig.progress import Progress, columns
+from ssdrig import reading
+from ssdrig.base import prctl
+from ssdrig.base.arguments import add_output, add_quiet
+from ssdrig.base.errors import JournalError, UsageError
+from ssdrig.base.files import write_atomically
+from ssdrig.base.progress import Progress, columns
+from ssdrig.base.words import size
+from ssdrig.plan.rules import steady, windows
+from ssdrig.reading import latency, summary, table
+from ssdrig.reading.figures import figures_of
 from ssdrig.report import (
     csv_files,
     embed,
@@ -36,8 +38,8 @@ from ssdrig.report import (
     trust_strip,
 )
 from ssdrig.report.terms import BY_KEY, number, with_error
-from ssdrig.rules import steady, windows
-from ssdrig.words import size
+from ssdrig.runs import named, parts
+from ssdrig.runs.integrity import FIGURES
 
 SHORT = [
     "iops_mean",
@@ -199,8 +201,8 @@ def _in_full(folders: list[Path], samples: bool, more: list[tuple[str, int, int]
     )  # samples are more than one process can hand on
 
 
-def _whole(folder: Path, samples: bool, more: list[tuple[str, int, int]]) -> tuple[analysis.RunData, dict]:
-    data = analysis.load(folder, samples)
+def _whole(folder: Path, samples: bool, more: list[tuple[str, int, int]]) -> tuple[reading.RunData, dict]:
+    data = reading.load(folder, samples)
     found = figures_of(data, more)
     latency.place(data, found)
     return data, found

@@ -5,11 +5,11 @@ import datetime
 from collections.abc import Mapping, Sequence
 from html import escape
 
-from ssdrig.analysis import set_up
-from ssdrig.analysis.smart import unhealthy as reading_of
+from ssdrig.base.words import size
+from ssdrig.reading import set_up
+from ssdrig.reading.smart import unhealthy as reading_of
 from ssdrig.report import words
 from ssdrig.report.terms import number
-from ssdrig.words import size
 
 STATES = {
     "complete": ("✓", "complete"),

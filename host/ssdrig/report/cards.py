@@ -5,11 +5,11 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import NamedTuple
 
-from ssdrig.analysis import trust
+from ssdrig.base.uncertain import Uncertain, among, differ
+from ssdrig.reading import trust
 from ssdrig.report import words
 from ssdrig.report.terms import BY_KEY, number
 from ssdrig.report.views import View
-from ssdrig.uncertain import Uncertain, among, differ
 
 DIRECTIONS = {"more": "more is better", "less": "less is better", "": "neither is better"}
 

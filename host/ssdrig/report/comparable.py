@@ -1,7 +1,7 @@
 """Which runs may be ranked against each other. A figure of a run that ended early, or that was measured under other
 conditions, is shown but neither ranked nor compared, and the page says why."""
 
-from ssdrig.overprovisioning import whole_MiB
+from ssdrig.base.overprovisioning import whole_MiB
 from ssdrig.report.words import LEAST_PERCENT, block
 
 STATES = {"failed": "failed", "interrupted": "interrupted", "died": "aborted", "running": "still running"}

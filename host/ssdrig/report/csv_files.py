@@ -11,10 +11,10 @@ from pathlib import Path
 
 import numpy as np
 
-from ssdrig import owner
-from ssdrig.files import replacing
+from ssdrig.base import owner
+from ssdrig.base.files import replacing
+from ssdrig.base.words import as_cell, unique
 from ssdrig.report.plates import upper_us
-from ssdrig.words import as_cell, unique
 
 Tables = Iterable[tuple[str, Sequence[str], Iterable]]  # name, columns, rows
 WHO = ("step", "round", "point", "part")  # what a row of a plan is of

@@ -6,8 +6,8 @@ from html import escape
 
 import numpy as np
 
-from ssdrig.analysis.cuts import BIN_MS, POWER_NS, Evidence
 from ssdrig.powerloss import picture
+from ssdrig.reading.cuts import BIN_MS, POWER_NS, Evidence
 from ssdrig.report import svg
 from ssdrig.report.terms import number
 

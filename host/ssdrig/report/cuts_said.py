@@ -3,12 +3,13 @@
 import math
 from collections.abc import Mapping, Sequence
 
-from ssdrig.analysis import cut_counters, cuts
-from ssdrig.powerloss import above, exposure, statistics, tally
+from ssdrig.base.words import size
+from ssdrig.plan.rules import chance
+from ssdrig.powerloss import above, exposure, tally
 from ssdrig.powerloss.promise import ACK
+from ssdrig.reading import cut_counters, cuts
 from ssdrig.report.shown import figure
 from ssdrig.report.terms import number, with_error
-from ssdrig.words import size
 
 MOST_NAMED = 12  # numbers of cuts in a row
 MODES = {True: "all that was acknowledged", False: "what FLUSH or FUA covers"}
@@ -34,7 +35,7 @@ def verdict(found: Mapping) -> str:
         return also or "No cut was judged: nothing is said of the drive."
     broke = f"{tally.of(found['failing'], found['failing_most'], judged)} broke a promise"
     named = f" (found after cut {_dated(found)})" if found["failing_cuts"] else ""
-    out = f"{broke}{named}: chance per cut < {statistics.percent(found['bound'])} for this mix of cuts (95 %)."
+    out = f"{broke}{named}: chance per cut < {chance.percent(found['bound'])} for this mix of cuts (95 %)."
     return f"{out} {also}" if also else out
 
 
@@ -80,7 +81,7 @@ def strata(found: Mapping) -> str:
         alike.setdefault((each["cuts"], each["failing"], each["most"]), []).append(f"{each['aim']} {each['shape']}")
     said = []
     for (of, least, most), names in alike.items():
-        bound = statistics.percent(statistics.upper_bound(most, of))
+        bound = chance.percent(chance.upper_bound(most, of))
         which = names[0] if len(names) == 1 else f"each of {len(names)} groups"
         said.append(f"< {bound} in {which} ({least if least == most else f'{least} to {most}'} of {of})")
     return f"By aim and shape: {', '.join(said)}." if len(found["strata"]) > 1 else ""

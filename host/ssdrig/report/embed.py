@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 
-from ssdrig.analysis import trust
-from ssdrig.errors import UsageError
+from ssdrig.base.errors import UsageError
+from ssdrig.reading import trust
 from ssdrig.report import about, depth, page, still, svg, trust_strip, views, words
 from ssdrig.report.plates import Plate
 

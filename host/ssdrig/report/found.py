@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping
 
-from ssdrig import words
-from ssdrig.analysis.table import WHOLE, Row
+from ssdrig.base import words
+from ssdrig.base.uncertain import Uncertain
 from ssdrig.plan import grammar, shows
+from ssdrig.reading.table import WHOLE, Row
 from ssdrig.report.shown import figure, plus_minus
-from ssdrig.uncertain import Uncertain
 
 
 def said(row: Row) -> list[str]:

@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping
 
-from ssdrig.powerloss import statistics
+from ssdrig.base.words import size
+from ssdrig.plan.rules import chance
 from ssdrig.report.cuts_said import numbers
 from ssdrig.report.shown import figure
 from ssdrig.report.terms import number
 from ssdrig.retention import terms
 from ssdrig.retention.manifest import Witnesses
-from ssdrig.words import size
 
 COUNTERS = {
     "nand_written_bytes": "NAND bytes",
@@ -79,7 +79,7 @@ def of_pass(each: Mapping, n: int, of: int) -> list[str]:
     if each["share_most"] is not None:
         out.append(
             f"{name}{number(each['bad'], 0)} bad blocks; chance per block <"
-            f" {statistics.percent(each['share_most'])} (95 %, Clopper-Pearson); UBER < {each['uber']['most']:.1e}"
+            f" {chance.percent(each['share_most'])} (95 %, Clopper-Pearson); UBER < {each['uber']['most']:.1e}"
             f" (60 %) from {size(each['uber']['bits'] / 8)} read."
         )
     middle = each["middle"]

@@ -6,17 +6,17 @@ from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 
-from ssdrig import journal, parts, review_folder
-from ssdrig.analysis import table
-from ssdrig.analysis.table import Table
-from ssdrig.errors import JournalError, SsdrigError
+from ssdrig.base.errors import JournalError, SsdrigError
 from ssdrig.plan import reviews, shows
+from ssdrig.reading import review_folder, table
+from ssdrig.reading.table import Table
 from ssdrig.report import about, page, words
 from ssdrig.report.cards import Bar, card
 from ssdrig.report.comparable import STATES
 from ssdrig.report.pack import look
 from ssdrig.report.shown import doubt_at, label, uncertain_at, unit, value_at
 from ssdrig.report.terms import BY_KEY
+from ssdrig.runs import journal, parts
 
 MOST_RUNS = 100  # of the library, the latest first
 

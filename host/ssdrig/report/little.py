@@ -4,8 +4,8 @@ checked."""
 from collections.abc import Sequence
 from html import escape
 
-from ssdrig.analysis import little
-from ssdrig.analysis.table import Row
+from ssdrig.reading import little
+from ssdrig.reading.table import Row
 from ssdrig.report.terms import number
 
 MOST = 20  # loads in a table

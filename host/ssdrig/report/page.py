@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from html import escape
 from pathlib import Path
 
-from ssdrig.analysis import window_figures
+from ssdrig.reading import window_figures
 from ssdrig.report import (
     about,
     comparable,

@@ -4,12 +4,14 @@ which only saves them (plots.js)."""
 from collections.abc import Iterator
 from html import escape
 
-from ssdrig import steps as kinds
-from ssdrig.analysis import gaps, table, trust, witness
-from ssdrig.analysis.row_figures import FIRST_BURST, LAG, SCALED
-from ssdrig.analysis.table import Row, Table
-from ssdrig.analysis.verdicts import Verdict
+from ssdrig.base.words import clock, size
 from ssdrig.plan import document, shows
+from ssdrig.plan import kinds as kinds
+from ssdrig.plan.rules import steady as rule
+from ssdrig.reading import gaps, table, trust, witness
+from ssdrig.reading.row_figures import FIRST_BURST, LAG, SCALED
+from ssdrig.reading.table import Row, Table
+from ssdrig.reading.verdicts import Verdict
 from ssdrig.report import (
     about,
     little,
@@ -40,8 +42,6 @@ from ssdrig.report import (
 from ssdrig.report.found import said
 from ssdrig.report.shown import Context, View, figure, last_rounds
 from ssdrig.report.terms import number
-from ssdrig.rules import steady as rule
-from ssdrig.words import clock, size
 
 VIEWS: dict[str, View] = {
     "scatter": shown_time.scatter,

@@ -11,11 +11,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ssdrig.analysis import energy_parts, latency
+from ssdrig.base.words import as_cell
 from ssdrig.load.fiotext import BINS, plat_upper_ns
+from ssdrig.reading import energy_parts, latency
 from ssdrig.report.svg import Plot, extent
 from ssdrig.report.terms import number
-from ssdrig.words import as_cell
 
 WIDTH, HEIGHT, WIDE = 660, 330, 1320
 LEAST_SHARE = 1e-6  # the bottom of the axis of 1 - CDF

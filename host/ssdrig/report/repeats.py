@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import NamedTuple
 
-from ssdrig.analysis import trust
 from ssdrig.plan import shows
+from ssdrig.reading import trust
 from ssdrig.report import phases, trust_strip
 from ssdrig.report.rows import COLUMNS, Line
 from ssdrig.report.shown import figure

@@ -6,17 +6,16 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
 
-from ssdrig import review_folder
-from ssdrig.analysis import table, trust
-from ssdrig.analysis.table import Table
-from ssdrig.errors import JournalError, SsdrigError
-from ssdrig.files import write_atomically
+from ssdrig.base.errors import JournalError, SsdrigError
+from ssdrig.base.files import write_atomically
+from ssdrig.base.words import size
 from ssdrig.plan import reviews
+from ssdrig.reading import review_folder, table, trust
+from ssdrig.reading.review_folder import Done, Review
+from ssdrig.reading.table import Table
 from ssdrig.report import about, library, page, plan_page, review_says, set_up, shown_parts, trust_strip
 from ssdrig.report.library import Member
 from ssdrig.report.shown import Context
-from ssdrig.review_folder import Done, Review
-from ssdrig.words import size
 
 AVERAGE = "average-power"  # the view of a plan
 POWER, ENDURANCE = "Power", "Endurance"  # sections that say more than their plans do

@@ -5,18 +5,18 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
-from ssdrig import words
-from ssdrig.analysis import average_power, average_terms, filling, gaps, load_line, table, trust
-from ssdrig.analysis.table import Row, Table
-from ssdrig.analysis.verdicts import Verdict
+from ssdrig.base import words
+from ssdrig.base.uncertain import Uncertain
 from ssdrig.drive.wear import wa
+from ssdrig.plan.rules import steady
+from ssdrig.reading import average_power, average_terms, filling, gaps, load_line, table, trust
+from ssdrig.reading.table import Row, Table
+from ssdrig.reading.verdicts import Verdict
 from ssdrig.report import shown_line
 from ssdrig.report.found import said
 from ssdrig.report.shown import doubt_at, figure, plus_minus, uncertain_at
 from ssdrig.report.shown_points import formula_of as by_formula
 from ssdrig.report.terms import number
-from ssdrig.rules import steady
-from ssdrig.uncertain import Uncertain
 
 IDLE = (("background", "after-again"), ("load-line", "rest"), ("consistency", "idle"))  # where rest is measured
 WORK = ("bench-light-like", "bench-heavy-like", "bench-destroyer-like", "consistency")  # of which days are made

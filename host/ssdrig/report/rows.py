@@ -4,10 +4,9 @@ the report."""
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from ssdrig import steps
-from ssdrig.analysis import table
-from ssdrig.analysis.table import Row, Table
-from ssdrig.plan import shows
+from ssdrig.plan import kinds, shows
+from ssdrig.reading import table
+from ssdrig.reading.table import Row, Table
 from ssdrig.report.shown import figure, rows_at
 
 COLUMNS = (  # the plan's word, heading
@@ -62,7 +61,7 @@ def of_plan(each: Table) -> Iterable[Line]:
 def _of_step(row: Row) -> Iterable[Line]:
     if row.t0_s is None or row.t1_s is None or row.act.do == "choose":
         return
-    with_io = row.act.do in steps.IO
+    with_io = row.act.do in kinds.IO
     state = "" if row.state == "done" else f" ({ended(row)})"
     for name, figures in row.windows.items():
         whole = name == table.WHOLE
@@ -80,7 +79,7 @@ def ended(row: Row) -> str:
     """The state of a row; of a load that was cut short with how far it came: "cut short at 5.00 of 20.0 s"."""
     if row.state != "cut short" or row.act.do != "load" or row.t0_s is None or row.t1_s is None:
         return row.state
-    lasted, longest_s = figure(row.t1_s - row.t0_s), steps.KINDS["load"].longest_s(row.act)
+    lasted, longest_s = figure(row.t1_s - row.t0_s), kinds.KINDS["load"].longest_s(row.act)
     if longest_s is None:
         return f"cut short after {lasted} s"
     return f"cut short at {lasted} of {'at most ' * ('until' in row.act.keys)}{figure(longest_s)} s"

@@ -4,16 +4,16 @@ and of figures.json."""
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from ssdrig import overprovisioning
-from ssdrig.analysis import gaps, little, rated_life, summary, table, trust, witness
-from ssdrig.analysis.table import Row, Table
+from ssdrig.base import overprovisioning
+from ssdrig.base.progress import columns
 from ssdrig.plan import shows
-from ssdrig.progress import columns
+from ssdrig.plan.rules import steady
+from ssdrig.reading import gaps, little, rated_life, summary, table, trust, witness
+from ssdrig.reading.table import Row, Table
 from ssdrig.report import cuts_said, found, kept_said, over_op, phases, repeats, rows, shown_wear, trust_strip
 from ssdrig.report.plan_page import labels
 from ssdrig.report.shown import figure
 from ssdrig.report.terms import with_error
-from ssdrig.rules import steady
 
 OWN_PAGE = (None, "consistency")  # of what plan: runs older than plans, and the main job, have a page of their own
 

@@ -1,11 +1,11 @@
 """What drive and host were set to, as a piece of a run's page: a table, and what was not as it should be
-(analysis/set_up.py)."""
+(reading/set_up.py)."""
 
 from collections.abc import Mapping, Sequence
 from html import escape
 
-from ssdrig.analysis import set_up
-from ssdrig.analysis.rundata import RunData
+from ssdrig.reading import set_up
+from ssdrig.reading.rundata import RunData
 
 
 def section(data: RunData, name: str = "") -> str:

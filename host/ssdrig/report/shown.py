@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterator, Sequence
 from html import escape
 from typing import NamedTuple
 
-from ssdrig.analysis import errors, table, trust
-from ssdrig.analysis.table import Row, Table
-from ssdrig.errors import SsdrigError
+from ssdrig.base.errors import SsdrigError
+from ssdrig.base.uncertain import UNKNOWN, Uncertain
+from ssdrig.base.words import parse_bytes, parse_seconds
 from ssdrig.plan import shows
 from ssdrig.plan.step import every, told
+from ssdrig.reading import errors, table, trust
+from ssdrig.reading.table import Row, Table
 from ssdrig.report.terms import BY_KEY, number
-from ssdrig.uncertain import UNKNOWN, Uncertain
-from ssdrig.words import parse_bytes, parse_seconds
 
 TIME = "time"  # the axis of a view by the second, unless the plan says another
 ROUNDS = 5  # of the steady state's window

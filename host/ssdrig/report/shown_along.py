@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from ssdrig.analysis import minutes
-from ssdrig.analysis.table import Row, Table
+from ssdrig.reading import minutes
+from ssdrig.reading.table import Row, Table
 from ssdrig.report import svg
 from ssdrig.report.by_second import axis_title, seconds, timed
 from ssdrig.report.shown import Context, Unit, figure, panel, unit

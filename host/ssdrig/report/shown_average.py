@@ -1,13 +1,13 @@
 """The view `average-power`: what the drive would draw over the days in which somebody does the work of a benchmark
-once, each term and each assumption printed (analysis/average_power.py)."""
+once, each term and each assumption printed (reading/average_power.py)."""
 
 from html import escape
 
-from ssdrig.analysis import average_power, average_terms
+from ssdrig.base.uncertain import Uncertain
+from ssdrig.base.words import size
+from ssdrig.reading import average_power, average_terms
 from ssdrig.report.shown import Context, figure, panel, plus_minus
 from ssdrig.report.terms import number
-from ssdrig.uncertain import Uncertain
-from ssdrig.words import size
 
 
 def average_view(context: Context) -> str:

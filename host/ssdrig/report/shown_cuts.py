@@ -5,15 +5,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from pathlib import Path
 
-from ssdrig import parts
-from ssdrig.analysis import cuts
-from ssdrig.analysis.cuts import Evidence
-from ssdrig.analysis.table import Row, Table
-from ssdrig.powerloss import statistics, tally
+from ssdrig.plan.rules import chance
+from ssdrig.powerloss import tally
+from ssdrig.reading import cuts
+from ssdrig.reading.cuts import Evidence
+from ssdrig.reading.table import Row, Table
 from ssdrig.report import cut_plots, cuts_said
 from ssdrig.report.cuts_said import count, numbers, summed
 from ssdrig.report.shown import Context, panel
 from ssdrig.report.terms import number
+from ssdrig.runs import parts
 
 MOST_PROOFS = 3  # of a cut, in sentences; the others are in its folder
 MOST_FAILING = 60  # cuts with their proof in words
@@ -62,7 +63,7 @@ def _evidence(record: Mapping, where: Mapping[int, Path]) -> Evidence:
 _MATRIX = (
     "Cuts after which damage was found, of all cuts, and the bound on the chance per cut (one-sided, 95 %,"
     " Clopper-Pearson, of all cuts that may have done it). A cut may show several classes."
-    f" {statistics.NO_SAMPLES}"
+    f" {chance.NO_SAMPLES}"
 )
 
 
@@ -74,11 +75,11 @@ def _matrix(found: Mapping) -> str:
     body = []
     rows = [(each["aim"], each["shape"], each) for each in found["strata"]]
     for aim, shape, each in rows:
-        cells = [_cell(each["numbers"], each["cuts"]), f"&lt; {statistics.percent(each['bound'])}"]
+        cells = [_cell(each["numbers"], each["cuts"]), f"&lt; {chance.percent(each['bound'])}"]
         cells += [_cell(found["classes"][name].get(f"{aim} {shape}", []), each["cuts"]) for name in names]
         body.append(_row(escape(aim), escape(shape), cells))
     if len(rows) > 1:
-        cells = [_cell(found["failing_cuts"], found["judged"]), f"&lt; {statistics.percent(found['bound'])}"]
+        cells = [_cell(found["failing_cuts"], found["judged"]), f"&lt; {chance.percent(found['bound'])}"]
         for name in names:
             cells.append(_cell(sorted({n for of in found["classes"][name].values() for n in of}), found["judged"]))
         body.append(_row("this mix", "", cells))

@@ -8,8 +8,8 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ssdrig.analysis.table import Table
 from ssdrig.plan.step import every
+from ssdrig.reading.table import Table
 from ssdrig.report import svg
 from ssdrig.report.shown import Context, Unit, axis, figure, panel, place, point, rounds_in_words, unit, value_at
 from ssdrig.report.shown_points import merged

@@ -1,15 +1,15 @@
 """The views of loads that are written down finely: `plateaus`, the speed over what was written, and `cache-recovery`,
-what an SLC cache takes after a rest (analysis/filling.py, analysis/cache_recovery.py)."""
+what an SLC cache takes after a rest (reading/filling.py, reading/cache_recovery.py)."""
 
 from html import escape
 
-from ssdrig.analysis import cache_recovery as law
-from ssdrig.analysis import filling
-from ssdrig.analysis.table import Row, Table
+from ssdrig.base.uncertain import Uncertain
+from ssdrig.base.words import size
+from ssdrig.reading import cache_recovery as law
+from ssdrig.reading import filling
+from ssdrig.reading.table import Row, Table
 from ssdrig.report import svg
 from ssdrig.report.shown import Context, figure, panel, plus_minus, point, rows_at
-from ssdrig.uncertain import Uncertain
-from ssdrig.words import size
 
 WIDTH, HEIGHT = 640, 320
 COLUMNS = (  # of a plateau's table: heading, unit, key, the key of the reason why it is None

@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 
-from ssdrig.analysis.table import Row
+from ssdrig.plan.kinds import retention_layout as layouts
+from ssdrig.reading.table import Row
 from ssdrig.report import kept_said, svg
 from ssdrig.report.shown import Context, figure, panel
 from ssdrig.report.terms import number
-from ssdrig.retention import layout as layouts
 from ssdrig.retention import terms
 
 WIDTH, HEIGHT, LOW = 960, 240, 120

@@ -4,11 +4,11 @@ import math
 
 import numpy as np
 
-from ssdrig.analysis import window_figures
-from ssdrig.analysis.table import WHOLE, Row
+from ssdrig.plan.kinds import FIO
+from ssdrig.reading import window_figures
+from ssdrig.reading.table import WHOLE, Row
 from ssdrig.report import svg
 from ssdrig.report.shown import Context, figure, panel, place, rows_at
-from ssdrig.steps import FIO
 
 STEPS = 160  # of time, of a picture of latencies
 PER_OCTAVE = 4

@@ -2,7 +2,7 @@
 
 from html import escape
 
-from ssdrig.analysis import rated_life
+from ssdrig.reading import rated_life
 from ssdrig.report.shown import Context, panel
 
 

@@ -1,14 +1,14 @@
 """The view `load-line`: power over the I/Os that a drive did a second in an open loop, and the straight line through
-it: what it costs to keep the drive awake, and what one more I/O costs (analysis/load_line.py)."""
+it: what it costs to keep the drive awake, and what one more I/O costs (reading/load_line.py)."""
 
 from collections.abc import Mapping
 from html import escape
 
-from ssdrig.analysis import load_line
-from ssdrig.analysis.table import Table
+from ssdrig.base.uncertain import Uncertain
+from ssdrig.reading import load_line
+from ssdrig.reading.table import Table
 from ssdrig.report import svg
 from ssdrig.report.shown import Context, axis, figure, panel, place, plus_minus, point, points, rounds_in_words, rows_at
-from ssdrig.uncertain import Uncertain
 
 WIDTH, HEIGHT = 480, 320
 

@@ -4,11 +4,11 @@ from html import escape
 from pathlib import Path
 from time import gmtime, strftime
 
-from ssdrig.analysis import timeline
-from ssdrig.analysis.timeline import Line, Part
+from ssdrig.base.words import clock
+from ssdrig.reading import timeline
+from ssdrig.reading.timeline import Line, Part
 from ssdrig.report import svg
 from ssdrig.report.shown import panel
-from ssdrig.words import clock
 
 LABELS = 6  # of the axis, at most
 BACK = "not known: UTC went back"

@@ -5,8 +5,9 @@ import re
 from collections.abc import Iterable
 from html import escape
 
-from ssdrig.analysis.table import Table
+from ssdrig.base.uncertain import NOT_TRUSTED, Uncertain
 from ssdrig.plan import formula
+from ssdrig.reading.table import Table
 from ssdrig.report import svg, trust_strip
 from ssdrig.report.shown import (
     Context,
@@ -27,7 +28,6 @@ from ssdrig.report.shown import (
     value_at,
 )
 from ssdrig.report.terms import number
-from ssdrig.uncertain import NOT_TRUSTED, Uncertain
 
 EVERY = ("iops", "MB/s", "W", "uJ/IO", "iops/W")  # where a plan names no value
 NARROW = 4  # columns of a matrix that need no more width than a plot

@@ -1,10 +1,10 @@
 """The view `power-states`: what the drive draws in each of them, and what it takes to go there and back
-(analysis/sleep_states.py), beside what the drive itself says of it."""
+(reading/sleep_states.py), beside what the drive itself says of it."""
 
 import math
 from collections.abc import Mapping, Sequence
 
-from ssdrig.analysis.table import Row, Table
+from ssdrig.reading.table import Row, Table
 from ssdrig.report import numbers, svg
 from ssdrig.report.numbers import Cell
 from ssdrig.report.shown import Context, axis, figure, panel

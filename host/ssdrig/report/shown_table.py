@@ -3,8 +3,10 @@ drive took to recover."""
 
 from html import escape
 
-from ssdrig.analysis import recovery as rule
-from ssdrig.analysis.table import Table
+from ssdrig.base.uncertain import Uncertain
+from ssdrig.base.words import clock
+from ssdrig.reading import recovery as rule
+from ssdrig.reading.table import Table
 from ssdrig.report import trust_strip
 from ssdrig.report.shown import (
     Context,
@@ -21,8 +23,6 @@ from ssdrig.report.shown import (
     value_at,
 )
 from ssdrig.report.shown_points import merged
-from ssdrig.uncertain import Uncertain
-from ssdrig.words import clock
 
 
 def table(context: Context) -> str:

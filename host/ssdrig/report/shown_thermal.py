@@ -1,8 +1,8 @@
-"""The view `thermal`: what the drive said of its temperature, and the body that fits it (analysis/thermal.py)."""
+"""The view `thermal`: what the drive said of its temperature, and the body that fits it (reading/thermal.py)."""
 
 from html import escape
 
-from ssdrig.analysis.table import Table
+from ssdrig.reading.table import Table
 from ssdrig.report import svg
 from ssdrig.report.shown import Context, figure, panel
 

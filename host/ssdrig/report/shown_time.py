@@ -2,9 +2,10 @@
 
 import math
 
-from ssdrig.analysis.table import Table
-from ssdrig.analysis.verdicts import Verdict
+from ssdrig.plan.rules import steady as rule
 from ssdrig.plan.step import every, told
+from ssdrig.reading.table import Table
+from ssdrig.reading.verdicts import Verdict
 from ssdrig.report import shown_along, svg
 from ssdrig.report.by_second import axis_title, seconds, timed
 from ssdrig.report.shown import (
@@ -24,7 +25,6 @@ from ssdrig.report.shown import (
     unit,
 )
 from ssdrig.report.terms import number
-from ssdrig.rules import steady as rule
 
 LETTER = 6.5  # px of a plot, widest
 BETWEEN = 0.02  # of a series, between two steps

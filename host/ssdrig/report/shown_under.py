@@ -1,17 +1,17 @@
-"""The view `under`: how long reads take while another thread writes, against how much it writes (analysis/under.py)."""
+"""The view `under`: how long reads take while another thread writes, against how much it writes (reading/under.py)."""
 
 from collections.abc import Sequence
 
 import numpy as np
 
-from ssdrig.analysis import errors
-from ssdrig.analysis import under as told_apart
-from ssdrig.analysis.table import Row, Table
+from ssdrig.base.uncertain import UNKNOWN, Uncertain, ratio
 from ssdrig.load import fiotext
+from ssdrig.reading import errors
+from ssdrig.reading import under as told_apart
+from ssdrig.reading.table import Row, Table
 from ssdrig.report import numbers, svg
 from ssdrig.report.numbers import Cell
 from ssdrig.report.shown import Context, figure, panel, plus_minus
-from ssdrig.uncertain import UNKNOWN, Uncertain, ratio
 
 WIDTH, HEIGHT = 480, 320
 LATENCIES = (

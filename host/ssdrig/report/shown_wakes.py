@@ -1,11 +1,11 @@
 """The view `wakes`: latency and energy of an I/O by itself, against the pause before it. Where the drive falls asleep
 in longer pauses both rise by a step."""
 
-from ssdrig.analysis.table import Row, Table
+from ssdrig.base.uncertain import NO_DIFFERENCE, UNKNOWN, Uncertain, difference
+from ssdrig.reading.table import Row, Table
 from ssdrig.report import numbers, svg
 from ssdrig.report.numbers import Cell
 from ssdrig.report.shown import Context, figure, panel, plus_minus, points, rows_at
-from ssdrig.uncertain import NO_DIFFERENCE, UNKNOWN, Uncertain, difference
 
 WIDTH, HEIGHT = 480, 320
 HEADS = (

@@ -3,14 +3,14 @@
 from collections.abc import Mapping, Sequence
 from html import escape
 
-from ssdrig.analysis import wear_run
-from ssdrig.analysis.table import Row, Table
+from ssdrig.base.words import size
 from ssdrig.drive.wear import retention
+from ssdrig.plan.rules import worn
+from ssdrig.reading import wear_run
+from ssdrig.reading.table import Row, Table
 from ssdrig.report import svg
 from ssdrig.report.shown import Context, figure, panel
 from ssdrig.report.terms import number
-from ssdrig.rules import worn
-from ssdrig.words import size
 
 WIDTH, HEIGHT = 960, 320
 SHOWN = 12  # slices in the table, at most

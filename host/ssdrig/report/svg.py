@@ -8,8 +8,8 @@ from html import escape
 
 import numpy as np
 
+from ssdrig.base.words import as_cell
 from ssdrig.report.pack import look as look
-from ssdrig.words import as_cell
 
 Point = tuple[float, float]
 # paths of a marker of radius 1 around 0, 0, by the names of pack.SHAPES

@@ -1,12 +1,12 @@
-"""The trust strip (analysis/trust.py) as people see it: the first lines of a page, of a plot for an article, and of the
+"""The trust strip (reading/trust.py) as people see it: the first lines of a page, of a plot for an article, and of the
 text for a terminal. No state is told by its colour alone."""
 
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 
-from ssdrig.analysis import trust
-from ssdrig.analysis.trust import BAD, NAMES, NOT_APPLICABLE, OK, UNITS, UNKNOWN
+from ssdrig.reading import trust
+from ssdrig.reading.trust import BAD, NAMES, NOT_APPLICABLE, OK, UNITS, UNKNOWN
 
 SIGNS = {OK: "✓", BAD: "✕", UNKNOWN: "?", NOT_APPLICABLE: "–"}
 WORDS = {OK: "ok", BAD: "BAD", UNKNOWN: "unknown", NOT_APPLICABLE: "n/a"}

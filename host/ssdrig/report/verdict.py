@@ -5,10 +5,10 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from ssdrig.analysis import errors, trust
+from ssdrig.base.uncertain import Uncertain, deviation_share, differ
+from ssdrig.reading import errors, trust
 from ssdrig.report import words
 from ssdrig.report.terms import BY_KEY, number
-from ssdrig.uncertain import Uncertain, deviation_share, differ
 
 AGAIN = {  # what is compared after the IOPS: choices of keys, what it is called, "less of it", "more of it"
     ("energy_uJ_per_io",): ("energy per write", "less energy per write", "more energy per write"),

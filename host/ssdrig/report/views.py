@@ -3,10 +3,10 @@
 from html import escape
 from typing import NamedTuple
 
-from ssdrig.analysis import window_figures
+from ssdrig.plan.rules import steady as rule
+from ssdrig.reading import window_figures
 from ssdrig.report import phases, trust_strip
 from ssdrig.report.terms import number
-from ssdrig.rules import steady as rule
 
 ORDER = ("steady", "all", "fresh")  # and then those that --window names
 HIDE = 'body:has(#view-{0}:checked) [data-view]:not([data-view="{0}"]) {{ display: none !important }}'

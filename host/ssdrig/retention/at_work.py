@@ -5,12 +5,12 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from ssdrig import parts
-from ssdrig.errors import DriveError, SsdrigError, UsageError, words_of
-from ssdrig.powerloss.slots import Transport
-from ssdrig.retention import layout as layouts
+from ssdrig.base.errors import DriveError, SsdrigError, UsageError, words_of
+from ssdrig.blockio.slots import Transport
+from ssdrig.plan.kinds import retention_layout as layouts
+from ssdrig.plan.kinds.retention_layout import Layout
 from ssdrig.retention import passes, reading
-from ssdrig.retention.layout import Layout
+from ssdrig.runs import parts
 
 COUNTED = (  # of a SMART snapshot
     *("host_written_bytes", "nand_written_bytes", "media_errors", "uncorrectable_reads", "soft_ecc_errors"),

@@ -13,9 +13,9 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
+from ssdrig.base.errors import ManifestRefused
 from ssdrig.drive.wear import retention
-from ssdrig.errors import ManifestRefused
-from ssdrig.retention import layout as layouts
+from ssdrig.plan.kinds import retention_layout as layouts
 from ssdrig.retention.terms import UNITS
 
 FOLDER = "retention"  # in the run folder

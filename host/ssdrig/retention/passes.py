@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from ssdrig.powerloss import record, statistics
-from ssdrig.retention import layout as layouts
-from ssdrig.retention.layout import Layout
+from ssdrig.plan.kinds import retention_layout as layouts
+from ssdrig.plan.kinds.retention_layout import Layout
+from ssdrig.plan.rules import chance
+from ssdrig.powerloss import record
 from ssdrig.retention.reading import OTHER, Read
 from ssdrig.retention.terms import SLOW, UNITS
 
@@ -84,8 +85,8 @@ def share_most(bad: int, blocks: int) -> float | None:
     if not blocks:
         return None
     if bad <= MANY_ERRORS:
-        return statistics.upper_bound(bad, blocks)
-    return min(1.0, poisson_most(bad, statistics.CONFIDENCE) / blocks)
+        return chance.upper_bound(bad, blocks)
+    return min(1.0, poisson_most(bad, chance.CONFIDENCE) / blocks)
 
 
 def uber(bad: int, bits: int) -> dict:
@@ -120,7 +121,7 @@ def cannot(bits: int) -> list[str]:
 
 
 def _size(size: float) -> str:
-    from ssdrig.words import size as words
+    from ssdrig.base.words import size as words
 
     return words(size)
 

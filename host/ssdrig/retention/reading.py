@@ -1,4 +1,4 @@
-"""Reading what was kept, through a transport (powerloss/slots.py): one command at a time, in order, each block once, so
+"""Reading what was kept, through a transport (blockio/slots.py): one command at a time, in order, each block once, so
 that the time of each command is the drive's own. A command that the drive refuses is read again block by block: each
 command to a block that can be read is one too many of what is around it."""
 
@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ssdrig.blockio.slots import Transport, carry_out
+from ssdrig.plan.kinds import retention_layout as layouts
+from ssdrig.plan.kinds.retention_layout import Layout
 from ssdrig.powerloss import record
 from ssdrig.powerloss.history import BLANK
-from ssdrig.powerloss.slots import Transport, carry_out
-from ssdrig.retention import layout as layouts
-from ssdrig.retention.layout import Layout
 from ssdrig.retention.writing import COMMAND_BYTES, SEQ
 
 OK = 0  # what a block is that holds what was written; the others as record.WORDS_OF has them

@@ -3,19 +3,19 @@
 import json
 import time
 
+from ssdrig.base.errors import DriveError, RigError
+from ssdrig.base.words import size
 from ssdrig.drive.wear import retention
-from ssdrig.errors import DriveError, RigError
+from ssdrig.plan.kinds import retention_layout as layouts
+from ssdrig.plan.kinds.retention_words import RATED
 from ssdrig.powerloss.boardclock import BoardClock
 from ssdrig.powerloss.supply import RigSupply, no_cut
-from ssdrig.retention import layout as layouts
 from ssdrig.retention import manifest as manifests
 from ssdrig.retention import passes, reading, writing
-from ssdrig.retention.asked import RATED
 from ssdrig.retention.at_work import AtWork, at_work, deltas
 from ssdrig.retention.manifest import FOLDER, utc_words
 from ssdrig.rig import switch
 from ssdrig.rig.stream import Rig
-from ssdrig.words import size
 
 
 def carry_out(act, stage) -> dict:

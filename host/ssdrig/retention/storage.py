@@ -8,9 +8,9 @@ import io
 from datetime import UTC, datetime
 from typing import NamedTuple
 
+from ssdrig.base.errors import UsageError
+from ssdrig.base.words import period
 from ssdrig.drive.wear.retention import ACTIVATION_ENERGY_EV, effective_temperature, equivalent_hours
-from ssdrig.errors import UsageError
-from ssdrig.words import period
 
 LOW_EV = 0.6  # of early loss in 3D charge-trap NAND
 RANGE_EV = (LOW_EV, 0.8, ACTIVATION_ENERGY_EV)

@@ -4,17 +4,17 @@ import json
 import time
 from pathlib import Path
 
-from ssdrig import journal
+from ssdrig.base.errors import DataLost, DriveError, UsageError
 from ssdrig.drive.wear import retention
-from ssdrig.errors import DataLost, DriveError, UsageError
+from ssdrig.plan.kinds import retention_layout as layouts
+from ssdrig.plan.kinds.retention_words import NONE, SEALED
 from ssdrig.powerloss.cycle import USUAL
 from ssdrig.powerloss.supply import RigSupply
-from ssdrig.retention import layout as layouts
 from ssdrig.retention import manifest as manifests
 from ssdrig.retention import passes, reading, storage
-from ssdrig.retention.asked import NONE, SEALED
 from ssdrig.retention.at_work import POLL_S, THERE_S, AtWork, at_work, deltas
 from ssdrig.retention.manifest import FOLDER, utc_s
+from ssdrig.runs import journal
 
 OFF_S = 1.0  # of a drive whose power is given under the meter
 

@@ -1,16 +1,16 @@
-"""Writing the data of a retention test, and its manifest, through a transport (powerloss/slots.py)."""
+"""Writing the data of a retention test, and its manifest, through a transport (blockio/slots.py)."""
 
 from collections.abc import Callable
 
 import numpy as np
 
-from ssdrig.errors import DriveError
+from ssdrig.base.errors import DriveError
+from ssdrig.blockio.slots import Transport, carry_out
+from ssdrig.plan.kinds import retention_layout as layouts
+from ssdrig.plan.kinds.retention_layout import BASELINE, COLD, MOVED, SCRATCH, Layout
 from ssdrig.powerloss import record
 from ssdrig.powerloss.fill import flush
 from ssdrig.powerloss.history import WRITE
-from ssdrig.powerloss.slots import Transport, carry_out
-from ssdrig.retention import layout as layouts
-from ssdrig.retention.layout import BASELINE, COLD, MOVED, SCRATCH, Layout
 
 SEQ = 1  # of all that is kept: one version
 DEPTH = 32

@@ -5,7 +5,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from ssdrig.errors import UsageError
+from ssdrig.base.errors import UsageError
 from ssdrig.meter import chips, fast, fits, ina228
 from ssdrig.meter.calibration import MOST_AMPLIFIER_nA
 from ssdrig.rig import flash

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ssdrig.errors import RigError, UsageError
+from ssdrig.base.errors import RigError, UsageError
 from ssdrig.meter import calibration, chips, uncertainty
 from ssdrig.meter.calibration import CalibrationError, Meter, Point, Resistor
 from ssdrig.rig.session import Reading, Session

@@ -10,9 +10,9 @@ import re
 import time
 from pathlib import Path
 
-from ssdrig import owner
-from ssdrig.errors import RigError, UsageError
-from ssdrig.files import write_atomically
+from ssdrig.base import owner
+from ssdrig.base.errors import RigError, UsageError
+from ssdrig.base.files import write_atomically
 from ssdrig.rig.checks import Check
 
 SCHEMA = 1

@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from ssdrig import wire
-from ssdrig.errors import RigError
-from ssdrig.meter import nominal
+from ssdrig.base.errors import RigError
+from ssdrig.meter import nominal, wire
 from ssdrig.rig import checks, info, profiles
 from ssdrig.rig.checks import Check, Fall
 from ssdrig.rig.session import Session

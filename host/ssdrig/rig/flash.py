@@ -15,7 +15,7 @@ from pathlib import Path
 
 from serial import Serial
 
-from ssdrig.errors import RigError, ToolMissing
+from ssdrig.base.errors import RigError, ToolMissing
 from ssdrig.rig import ports
 
 FIRMWARE = Path(__file__).resolve().parents[3] / "firmware"

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ssdrig import latch, wire
-from ssdrig.errors import RigError
-from ssdrig.meter import calibration, chips, fast, nominal
+from ssdrig.base import latch
+from ssdrig.base.errors import RigError
+from ssdrig.meter import calibration, chips, fast, nominal, wire
 from ssdrig.meter.uncertainty import Mean, expanded_W
 from ssdrig.rig.session import Reading, Session
 

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ssdrig.errors import RigError
+from ssdrig.base.errors import RigError
 from ssdrig.meter import nominal
 from ssdrig.meter.power import clipped_samples, mean_power_W, mean_V
 

@@ -15,9 +15,10 @@ from typing import Protocol
 import serial
 from serial.tools import list_ports
 
-from ssdrig import rigbin, wire
-from ssdrig.errors import RigError, SsdrigError
+from ssdrig.base.errors import RigError, SsdrigError
+from ssdrig.meter import wire
 from ssdrig.rig.unframe import payloads
+from ssdrig.runs import rigbin
 
 DAMAGE_KEPT = 256  # bytes
 IN_USE = "another program has it: wait until that is done, or end it"

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from serial import Serial
 from serial.tools import list_ports
 
-from ssdrig.errors import RigError, UsageError
+from ssdrig.base.errors import RigError, UsageError
 
 RASPBERRY_PI, MICROPYTHON = 0x2E8A, 0x0005
 BOOT_ROM = {0x0003: ("RP2040", "RPI_PICO", "RPI-RP2"), 0x000F: ("RP2350", "RPI_PICO2", "RP2350")}

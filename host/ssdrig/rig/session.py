@@ -11,14 +11,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ssdrig import rigbin, rigrecords, wire
-from ssdrig.errors import RigError
-from ssdrig.meter import said
+from ssdrig.base.errors import RigError
+from ssdrig.base.words import clock
+from ssdrig.meter import said, wire
 from ssdrig.meter.clock import NOMINAL_PPM
 from ssdrig.meter.frames import Decoder
 from ssdrig.meter.power import Power, assemble, closure
 from ssdrig.rig.stream import Rig
-from ssdrig.words import clock
+from ssdrig.runs import rigbin, rigrecords
 
 LATE_S = 3.0  # of the board's own time, that a rail may send nothing
 SILENT_S = 10.0  # of the host's time, that the board may send nothing at all

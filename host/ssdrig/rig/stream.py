@@ -18,12 +18,13 @@ import threading
 import time
 from collections import deque
 
-from ssdrig import prctl, rigbin, wire
-from ssdrig.errors import RigError, SsdrigError
-from ssdrig.meter import said, trip
+from ssdrig.base import prctl
+from ssdrig.base.errors import RigError, SsdrigError
+from ssdrig.meter import said, trip, wire
 from ssdrig.rig.board import differs
 from ssdrig.rig.last_second import LastSecond
 from ssdrig.rig.line import Book, Frame, Line
+from ssdrig.runs import rigbin
 
 PING_S = 0.1
 ASK_AGAIN_S = 0.5

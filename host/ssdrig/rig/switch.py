@@ -8,8 +8,9 @@ import json
 import struct
 import time
 
-from ssdrig import latch, wire
-from ssdrig.errors import NotPaired, RailTripped, RigError, SsdrigError, UsageError
+from ssdrig.base import latch
+from ssdrig.base.errors import NotPaired, RailTripped, RigError, SsdrigError, UsageError
+from ssdrig.meter import wire
 from ssdrig.rig import profiles
 from ssdrig.rig.stream import Rig
 

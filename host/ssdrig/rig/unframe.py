@@ -8,7 +8,7 @@ from zlib import crc32
 
 import numpy as np
 
-from ssdrig import wire
+from ssdrig.meter import wire
 
 MANY = 1024  # frames at once take 6 MB at most, 64 KiB of delimiters and single bytes would take 270
 FEW = 8  # frames, below which one by one is faster

@@ -6,14 +6,15 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from ssdrig import words
-from ssdrig.drive import aio, conditions
+from ssdrig.base import words
+from ssdrig.base.errors import JournalError, UsageError
+from ssdrig.blockio import aio
+from ssdrig.drive.settings import conditions
 from ssdrig.drive.target.inventory import Drive
-from ssdrig.errors import JournalError, UsageError
 from ssdrig.plan import expand, grammar
 from ssdrig.plan.expand import Act
+from ssdrig.plan.kinds import set as set_
 from ssdrig.run import prepare
-from ssdrig.steps import set as set_
 
 SETTINGS = {key: spec.needs for key, spec in set_.KEYS.items() if spec.needs}
 FORMAT = ("capacity_bytes", "logical_block_bytes")

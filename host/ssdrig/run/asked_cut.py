@@ -14,16 +14,16 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from ssdrig.bench import Bench
-from ssdrig.errors import TO_ITS_END, DriveError, ExchangedDrive, PowerCut, SsdrigError, words_of
-from ssdrig.journal import Journal
+from ssdrig.base.errors import TO_ITS_END, DriveError, ExchangedDrive, PowerCut, SsdrigError, words_of
 from ssdrig.plan.expand import Act
 from ssdrig.powerloss.health import READY_S
 from ssdrig.powerloss.supply import Outcome, RigSupply
 from ssdrig.rig import switch
 from ssdrig.rig.profiles import DEFAULT
 from ssdrig.rig.stream import Rig
+from ssdrig.run.bench import Bench
 from ssdrig.run.teardown import Stop
+from ssdrig.runs.journal import Journal
 
 OFF_S = 2.0  # without power
 HOLD_S, WITHIN_S = 1.5, 5.0  # from `arm` to `cut`

@@ -3,8 +3,8 @@ would write more."""
 
 from dataclasses import dataclass
 
-from ssdrig import words
-from ssdrig.errors import UsageError
+from ssdrig.base import words
+from ssdrig.base.errors import UsageError
 from ssdrig.plan import quantity
 from ssdrig.plan.expand import MAY_WRITE, Act
 

@@ -20,10 +20,11 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from ssdrig import journal, owner
-from ssdrig.errors import SsdrigError
-from ssdrig.integrity import CONTROL
-from ssdrig.terminal import printable
+from ssdrig.base import owner
+from ssdrig.base.errors import SsdrigError
+from ssdrig.base.terminal import printable
+from ssdrig.runs import journal
+from ssdrig.runs.integrity import CONTROL
 
 if TYPE_CHECKING:
     from ssdrig.run.asked_cut import AskedCut

@@ -8,7 +8,7 @@ import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from ssdrig import words
+from ssdrig.base import words
 from ssdrig.plan import cost
 from ssdrig.plan.expand import Act, Repeat
 from ssdrig.run.budget import Budget

@@ -6,16 +6,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from ssdrig import integrity, journal, parts, words
-from ssdrig.analysis import rundata
+from ssdrig.base import words
+from ssdrig.base.errors import JournalError
 from ssdrig.drive.smart import counters
-from ssdrig.errors import JournalError
 from ssdrig.load import fiotext, playedlog
 from ssdrig.plan import expand, grammar, state
 from ssdrig.plan.expand import Act
+from ssdrig.plan.kinds import speeds
 from ssdrig.plan.state import UNKNOWN
+from ssdrig.reading import rundata
 from ssdrig.run import prepare, standing
-from ssdrig.steps import speeds
+from ssdrig.runs import integrity, journal, parts
 
 TRIM_SEEN_BYTES = 1 << 20  # less than that may be the drive's own rounding
 UNSEEN_S = 5  # of I/O that fio had done when it was killed and nobody had read of

@@ -5,20 +5,20 @@ import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ssdrig.deferred import Deferred
+from ssdrig.base.deferred import Deferred
+from ssdrig.base.errors import UsageError
+from ssdrig.base.overprovisioning import whole_MiB
+from ssdrig.base.terminal import printable
 from ssdrig.drive.target import inventory, slot
 from ssdrig.drive.target.inventory import Drive
-from ssdrig.errors import UsageError
-from ssdrig.overprovisioning import whole_MiB
 from ssdrig.plan.expand import Act
 from ssdrig.powerloss import filesystems
-from ssdrig.terminal import printable
 
 if TYPE_CHECKING:
-    from ssdrig import bench
     from ssdrig.powerloss import supply, target
+    from ssdrig.run import bench
 else:
-    bench = Deferred("ssdrig.bench")
+    bench = Deferred("ssdrig.run.bench")
     supply, target = Deferred("ssdrig.powerloss.supply"), Deferred("ssdrig.powerloss.target")
 
 PLAN = "powerloss"

@@ -3,14 +3,14 @@
 import textwrap
 from collections.abc import Sequence
 
-from ssdrig import steps, words
-from ssdrig.plan import cost, grammar
+from ssdrig.base import words
+from ssdrig.base.progress import Progress, columns
+from ssdrig.base.terminal import printable, wrapped
+from ssdrig.plan import cost, grammar, kinds
 from ssdrig.plan.expand import Act
-from ssdrig.progress import Progress, columns
 from ssdrig.run import pairing, prepare
 from ssdrig.run.budget import Budget
 from ssdrig.run.course import Course, range_words
-from ssdrig.terminal import printable, wrapped
 
 LEAST_WHAT = 16  # columns
 KIND = {"random": "RND", "sequential": "SEQ"}
@@ -69,7 +69,7 @@ def table(
         ends = range_words(Course(prepared.acts, drive, prepared.earlier, budget).whole_s())
         lines.append(f"  budget: {words.size(budget.most_bytes)}; the run ends at the boundary before, after {ends}")
     for act in prepared.acts:
-        if act.do == "cuts" and (line := steps.KINDS["cuts"].ahead(act.keys)):
+        if act.do == "cuts" and (line := kinds.KINDS["cuts"].ahead(act.keys)):
             lines.append(f"  {act.path}: {line}")
     if line := pairing.dry_run_words(prepared.acts, drive["capacity_bytes"], "rig" in prepared.can):
         lines.append(f"  {line}")
@@ -127,7 +127,7 @@ def _what(acts: Sequence[Act]) -> str:
         return f"SEQ {words.exact_size(keys['block'])} 1x{keys['qd']}, {words.size(act.range_bytes)}{times}"
     if act.do == "load":
         until = " until steady" if any(entry.rule == "pts" for entry in keys.get("until", ())) else ""
-        ios = f", {most_ios} I/Os" if (most_ios := steps.KINDS["load"].most_ios(keys)) else ""
+        ios = f", {most_ios} I/Os" if (most_ios := kinds.KINDS["load"].most_ios(keys)) else ""
         return f"{_load(act)}, {words.size(act.range_bytes)}{until}{ios}"
     if act.do == "wear":
         slices = max(1, round(keys["total_bytes"] / keys["slice_bytes"]))
@@ -142,7 +142,7 @@ def _what(acts: Sequence[Act]) -> str:
         how = "as fast as it can" if keys["timing"] == "closed" else "at its times"
         return f"{act.trace.name}, {act.trace.ios} I/Os {how}, {words.size(act.range_bytes)}"
     if act.do == "idle" and "until" in keys:
-        return f"until quiet, {range_of(*steps.KINDS['idle'].span_s(keys))} s"
+        return f"until quiet, {range_of(*kinds.KINDS['idle'].span_s(keys))} s"
     return ", ".join(f"{key} {value}" for key, value in keys.items() if isinstance(value, str))
 
 
@@ -150,9 +150,9 @@ def _each(acts: Sequence[Act]) -> str:
     """What ends each point of a sweep."""
     keys = acts[0].keys
     if acts[0].do == "idle":
-        spans = [steps.KINDS["idle"].span_s(act.keys) for act in acts]
+        spans = [kinds.KINDS["idle"].span_s(act.keys) for act in acts]
         return f"{range_of(min(least for least, _ in spans), max(most for _, most in spans))} s"
-    if ios := steps.KINDS["load"].most_ios(keys):
+    if ios := kinds.KINDS["load"].most_ios(keys):
         return f"{ios} I/Os"
     if "amount" in keys:
         return words.size(acts[0].amount_bytes or 0)

@@ -5,10 +5,10 @@ import statistics
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from ssdrig import journal, parts
-from ssdrig.errors import SsdrigError
+from ssdrig.base.errors import SsdrigError
 from ssdrig.plan import cost, formula, grammar
-from ssdrig.rules import choose
+from ssdrig.plan.rules import choose
+from ssdrig.runs import journal, parts
 
 MOST_RUNS = 200  # looked at, the latest first
 

@@ -18,12 +18,12 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import IO, cast
 
-from ssdrig import prctl
-from ssdrig.arguments import Parser
+from ssdrig.base import prctl
+from ssdrig.base.arguments import Parser
+from ssdrig.base.errors import INTERRUPTED, OutputError, UnsafeTarget, UsageError, worst
+from ssdrig.base.progress import Progress, columns, rows
 from ssdrig.drive.target import confirm, guard
 from ssdrig.drive.target.uses import survey
-from ssdrig.errors import INTERRUPTED, OutputError, UnsafeTarget, UsageError, worst
-from ssdrig.progress import Progress, columns, rows
 from ssdrig.rig import ports
 from ssdrig.run import fleet_table, keeping, matching, options, pairing, planned
 from ssdrig.run.fleet_list import Item, listed

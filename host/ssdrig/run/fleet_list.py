@@ -5,13 +5,13 @@ import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from ssdrig import words
+from ssdrig.base import words
+from ssdrig.base.terminal import printable, wrapped
 from ssdrig.drive.target.inventory import Drive
 from ssdrig.plan import cost
 from ssdrig.run import dry_run, keeping, prepare
 from ssdrig.run.course import range_words
 from ssdrig.run.planned import Planned
-from ssdrig.terminal import printable, wrapped
 
 HEAD = ("drive", "model", "rig", "time", "writes", "of its rating")
 WIDEST = {"drive": 24, "model": 36, "rig": 40}  # characters

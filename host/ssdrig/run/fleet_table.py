@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ssdrig.errors import INTERRUPTED
+from ssdrig.base.errors import INTERRUPTED
 from ssdrig.run.course import range_words
 
 HEAD = ("drive", "step", "done", "ETA", "power", "IOPS", "state")

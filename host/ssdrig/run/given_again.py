@@ -7,12 +7,12 @@ import shlex
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from ssdrig.errors import JournalError, UsageError
+from ssdrig.base.errors import JournalError, UsageError
+from ssdrig.base.terminal import printable
 from ssdrig.plan import document, grammar
 from ssdrig.plan.expand import Act
-from ssdrig.retention.asked import NONE
-from ssdrig.steps import KINDS
-from ssdrig.terminal import printable
+from ssdrig.plan.kinds import KINDS
+from ssdrig.plan.kinds.retention_words import NONE
 
 SUPPLY = {"target": "--target", "power_off": "--power-off", "power_on": "--power-on"}  # key of run.json -> option
 

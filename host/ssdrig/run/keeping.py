@@ -6,8 +6,8 @@ from pathlib import Path
 from threading import Event
 from typing import Any
 
+from ssdrig.base.errors import UsageError
 from ssdrig.drive.wear.retention import REQUIREMENTS
-from ssdrig.errors import UsageError
 from ssdrig.plan import expand
 from ssdrig.plan.expand import Act
 

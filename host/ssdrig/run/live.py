@@ -8,19 +8,19 @@ import threading
 import time
 from collections.abc import Callable
 
-from ssdrig import journal
-from ssdrig.analysis.smart import UNDER_LOAD
-from ssdrig.bench import Bench
-from ssdrig.drive import witness
+from ssdrig.base.errors import JournalError, RigError, SsdrigError
+from ssdrig.base.progress import Part, Progress, sparkline
+from ssdrig.base.words import size
+from ssdrig.drive.settings import witness
 from ssdrig.drive.smart import counters
-from ssdrig.errors import JournalError, RigError, SsdrigError
 from ssdrig.plan.expand import Act
-from ssdrig.progress import Part, Progress, sparkline
+from ssdrig.plan.kinds.pace import Pace
+from ssdrig.plan.rules import windows
+from ssdrig.reading.smart import UNDER_LOAD
 from ssdrig.rig.stream import Rig
-from ssdrig.rules import windows
+from ssdrig.run.bench import Bench
 from ssdrig.run.course import Course, range_words
-from ssdrig.steps.pace import Pace
-from ssdrig.words import size
+from ssdrig.runs import journal
 
 ANCHOR_INTERVAL_S = 60
 SECOND_NS = 1_000_000_000

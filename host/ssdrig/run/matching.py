@@ -8,13 +8,13 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from ssdrig.drive import bursts
+from ssdrig.base.errors import UsageError, words_of
 from ssdrig.drive.target import block
-from ssdrig.errors import UsageError, words_of
 from ssdrig.meter import pairing
 from ssdrig.meter.pairing import ALPHA, LOOKS, SLOT_S, Look
 from ssdrig.meter.power import Power
 from ssdrig.rig.session import session
+from ssdrig.run import bursts
 from ssdrig.run import pairing as signature
 
 

@@ -8,14 +8,14 @@ import os
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from ssdrig.arguments import Parser, add_dry_run, add_quiet, whole_seconds
-from ssdrig.drive import raw_nand as raw_nand_of
+from ssdrig.base.arguments import Parser, add_dry_run, add_quiet, whole_seconds
+from ssdrig.base.errors import UsageError
+from ssdrig.base.overprovisioning import assumed_raw_bytes, whole_MiB
+from ssdrig.base.words import do_you_mean, parse_bytes
 from ssdrig.drive.target import inventory
-from ssdrig.errors import UsageError
-from ssdrig.influx import sender
-from ssdrig.overprovisioning import assumed_raw_bytes, whole_MiB
+from ssdrig.drive.wear import raw_nand as raw_nand_of
+from ssdrig.publish.influx import sender
 from ssdrig.run import cutting, keeping
-from ssdrig.words import do_you_mean, parse_bytes
 
 LONGEST_S = 10_000_000  # 116 days
 VIRTUAL_DURATION_S = 60  # the virtual drives are small: all that 2000 s show of a real one shows in 60

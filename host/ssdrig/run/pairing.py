@@ -10,22 +10,22 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ssdrig import words
-from ssdrig.deferred import Deferred
-from ssdrig.drive import bursts
-from ssdrig.errors import NotPaired, RigError
-from ssdrig.journal import Journal
+from ssdrig.base import words
+from ssdrig.base.deferred import Deferred
+from ssdrig.base.errors import NotPaired, RigError
 from ssdrig.meter import pairing
 from ssdrig.meter.pairing import EVENT, LOOKS, NOT_PAIRED, PAIRED, SLOT_S, SLOTS, UNKNOWN, Look, Rail
 from ssdrig.plan.expand import MAY_WRITE, Act
+from ssdrig.run import bursts
+from ssdrig.runs.journal import Journal
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from ssdrig.bench import Bench
     from ssdrig.meter import samples
     from ssdrig.meter.power import Power
     from ssdrig.rig.stream import Rig
+    from ssdrig.run.bench import Bench
 else:
     np, samples = Deferred("numpy"), Deferred("ssdrig.meter.samples")  # the table of a dry run does without
 

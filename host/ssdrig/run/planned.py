@@ -4,13 +4,12 @@ and the budget."""
 from dataclasses import asdict
 from typing import NamedTuple
 
-from ssdrig import bench
+from ssdrig.base.errors import UsageError
 from ssdrig.drive.target import inventory
 from ssdrig.drive.target.inventory import Drive
 from ssdrig.drive.wear import warranty
 from ssdrig.drive.wear.endurance import Limits
-from ssdrig.errors import UsageError
-from ssdrig.run import able, cutting, options, prepare
+from ssdrig.run import able, bench, cutting, options, prepare
 from ssdrig.run.budget import Budget
 
 

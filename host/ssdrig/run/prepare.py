@@ -7,16 +7,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
-from ssdrig import overprovisioning, steps, words
-from ssdrig.errors import UsageError
+from ssdrig.base import overprovisioning, words
+from ssdrig.base.errors import UsageError
+from ssdrig.base.terminal import printable
 from ssdrig.load.fiojob import Job, job_file
-from ssdrig.plan import cost, expand, grammar, history, state
+from ssdrig.plan import cost, expand, grammar, history, kinds, state
 from ssdrig.plan.expand import Act
-from ssdrig.rules import choose, ends
-from ssdrig.rules.laid import NOTHING, Laid
+from ssdrig.plan.rules import choose, ends
+from ssdrig.plan.rules.laid import NOTHING, Laid
 from ssdrig.run import earlier, pairing
 from ssdrig.run.budget import Budget
-from ssdrig.terminal import printable
 
 VIRTUAL = frozenset({"purge", "trim", "nand-counter", "rig", "player", "cut"})  # what the virtual bench can do
 REAL = frozenset({"purge", "trim", "fua"})
@@ -118,7 +118,7 @@ def leave_out(prepared: Prepared, count: int, by: str, laid: Laid = NOTHING) -> 
 
 def measured(acts: Iterable[Act], drive: Mapping, exact: bool = True) -> tuple[Act, ...]:
     """The acts with what the traces of replays will do. Raises UsageError."""
-    return tuple(steps.KINDS["replay"].measured(act, drive, exact) for act in acts)
+    return tuple(kinds.KINDS["replay"].measured(act, drive, exact) for act in acts)
 
 
 def last_act(do: str, drive: Mapping) -> Act:
@@ -154,7 +154,7 @@ def method(prepared: Prepared) -> dict:
     if main is None:
         return found
     keys, raw = main.keys, drive.get("raw_nand_bytes")
-    longest_s = steps.KINDS["load"].longest_s(main)
+    longest_s = kinds.KINDS["load"].longest_s(main)
     spans = keys.get("windows", {})
     steady = spans.get("steady")
     part = keys["range"]
@@ -205,7 +205,7 @@ def jobs(prepared: Prepared, target: str) -> list[tuple[Act, Job]]:
             continue
         more = (prepared.drive["interface"],) if act.do == "load" else ()
         for each in act.choices or (act,):
-            found.append((each, steps.KINDS[act.do].job(each, target, seed, prepared.drive["time_dilation"], *more)))
+            found.append((each, kinds.KINDS[act.do].job(each, target, seed, prepared.drive["time_dilation"], *more)))
         seed += 1
     return found
 
@@ -218,7 +218,7 @@ def jobs_crc(prepared: Prepared) -> str:
         crc = zlib.crc32(job_file(job).encode(), crc)
     for act in prepared.acts:
         if act.trace:
-            how = steps.KINDS["replay"].how(act.keys, prepared.drive["time_dilation"])
+            how = kinds.KINDS["replay"].how(act.keys, prepared.drive["time_dilation"])
             crc = zlib.crc32(f"{act.trace.sha256} {how}".encode(), crc)
     return f"{crc:08x}"
 
@@ -259,7 +259,7 @@ def as_json(prepared: Prepared) -> dict:
 
 def _windows_fit(act: Act) -> None:
     """Raises UsageError for a window that does not lie within its load."""
-    longest_s = steps.KINDS["load"].longest_s(act)
+    longest_s = kinds.KINDS["load"].longest_s(act)
     if longest_s is None:
         return
     if longest_s < 1:

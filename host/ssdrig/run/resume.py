@@ -9,19 +9,21 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from ssdrig import __version__, bench, journal, named, parts, words
-from ssdrig.arguments import add_dry_run
+from ssdrig import __version__
+from ssdrig.base import words
+from ssdrig.base.arguments import add_dry_run
+from ssdrig.base.errors import UsageError
+from ssdrig.base.progress import Progress
 from ssdrig.drive.target import confirm, guard, identity, inventory
 from ssdrig.drive.wear import warranty
-from ssdrig.errors import UsageError
 from ssdrig.plan import cost, state
+from ssdrig.plan.rules import laid
+from ssdrig.plan.rules.laid import Laid
 from ssdrig.plan.state import UNKNOWN, State
 from ssdrig.powerloss.server_lock import ServerLock
-from ssdrig.progress import Progress
-from ssdrig.rules import laid
-from ssdrig.rules.laid import Laid
 from ssdrig.run import (
     able,
+    bench,
     cut_short,
     cutting,
     dry_run,
@@ -38,6 +40,7 @@ from ssdrig.run import budget as budgets
 from ssdrig.run.budget import Budget
 from ssdrig.run.cut_short import Story
 from ssdrig.run.teardown import Stop, Teardown
+from ssdrig.runs import journal, named, parts
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

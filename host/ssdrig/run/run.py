@@ -12,11 +12,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from threading import Event
 
-from ssdrig import bench, journal, latch, overprovisioning, parts
-from ssdrig.bench import Bench
-from ssdrig.drive import conditions, raw_nand
-from ssdrig.drive.target import confirm, guard
-from ssdrig.errors import (
+from ssdrig.base import latch, overprovisioning
+from ssdrig.base.errors import (
     DriveError,
     JournalError,
     OutputError,
@@ -26,19 +23,24 @@ from ssdrig.errors import (
     UploadIncomplete,
     UsageError,
 )
-from ssdrig.influx import push
-from ssdrig.integrity import FIGURES
+from ssdrig.base.progress import Progress
+from ssdrig.base.words import do_you_mean
+from ssdrig.drive.settings import conditions
+from ssdrig.drive.target import confirm, guard
+from ssdrig.drive.wear import raw_nand
 from ssdrig.meter import trip
 from ssdrig.meter.pairing import NOT_PAIRED, PAIRED, UNKNOWN
 from ssdrig.plan import grammar
 from ssdrig.plan.expand import Act
+from ssdrig.plan.kinds.pace import Pace
 from ssdrig.powerloss.server_lock import ServerLock
-from ssdrig.progress import Progress
+from ssdrig.publish.influx import push
 from ssdrig.rig import certificate, switch
 from ssdrig.rig.board import NO_SERIAL
 from ssdrig.rig.stream import Rig
 from ssdrig.run import (
     able,
+    bench,
     control,
     cutting,
     dry_run,
@@ -53,17 +55,18 @@ from ssdrig.run import (
 )
 from ssdrig.run import options as run_options
 from ssdrig.run.asked_cut import OFF_S, AskedCut
+from ssdrig.run.bench import Bench
 from ssdrig.run.budget import Budget
 from ssdrig.run.budget import parse as parse_budget
 from ssdrig.run.course import Course
 from ssdrig.run.live import Live, anchor
 from ssdrig.run.options import EXAMPLES as EXAMPLES
 from ssdrig.run.options import add_arguments as add_arguments
+from ssdrig.run.stage import Stage, step
 from ssdrig.run.teardown import Stop, Teardown, exit_code, words_of
-from ssdrig.steps.pace import Pace
-from ssdrig.steps.stage import Stage, step
+from ssdrig.runs import journal, parts
+from ssdrig.runs.integrity import FIGURES
 from ssdrig.virtual.flash.presets import PRESETS
-from ssdrig.words import do_you_mean
 
 SMART_LIMIT_S = 90.0  # a poll asks several programs, each of which may take 20 s
 

@@ -5,9 +5,9 @@ import platform
 from pathlib import Path
 
 from ssdrig import __version__
-from ssdrig.bench import Bench
 from ssdrig.load import fio
 from ssdrig.run import prepare
+from ssdrig.run.bench import Bench
 from ssdrig.run.budget import Budget
 
 

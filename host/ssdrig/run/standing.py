@@ -10,9 +10,8 @@ the unbroken run would have.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from ssdrig import steps
-from ssdrig.errors import UsageError
-from ssdrig.plan import grammar, state
+from ssdrig.base.errors import UsageError
+from ssdrig.plan import grammar, kinds, state
 from ssdrig.plan.expand import Act, Repeat
 from ssdrig.plan.state import UNKNOWN, State
 
@@ -257,7 +256,7 @@ def _begun(acts: Sequence[Act], found: Past, i: int, event: Mapping) -> Past:
         return found  # a condition that a continuation has set again
     left = state.cut_short(found.state, found.cut) if found.cut else found.state
     rounds = _round(event) - 1 if act.repeat else 0
-    jobs = found.jobs + (act.do in steps.FIO)
+    jobs = found.jobs + (act.do in kinds.FIO)
     return replace(found, at=i, cut=act, rounds=rounds, state=left, jobs=jobs)
 
 

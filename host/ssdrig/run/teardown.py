@@ -9,8 +9,8 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 
-from ssdrig.errors import JournalError, RigError, SsdrigError, words_of
-from ssdrig.progress import Progress
+from ssdrig.base.errors import JournalError, RigError, SsdrigError, words_of
+from ssdrig.base.progress import Progress
 
 LIMIT_S = 30.0  # for a duty that names no other
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)

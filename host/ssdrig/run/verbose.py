@@ -4,7 +4,7 @@ import json
 import time
 from collections.abc import Callable, Mapping
 
-from ssdrig.words import clock
+from ssdrig.base.words import clock
 
 LONGEST = 160  # characters of a field
 

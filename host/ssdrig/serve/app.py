@@ -16,15 +16,16 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response, Strea
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from ssdrig import __version__, parts
-from ssdrig.archive import search
-from ssdrig.archive.index import Index, Run
-from ssdrig.errors import SsdrigError
+from ssdrig import __version__
+from ssdrig.base.errors import SsdrigError
+from ssdrig.base.terminal import printable
+from ssdrig.reading import search
+from ssdrig.reading.index import Index, Run
+from ssdrig.runs import parts
 from ssdrig.serve import control, drives, guard, rigs, shell
 from ssdrig.serve.hub import Hub
 from ssdrig.serve.pages import Pages, policy
 from ssdrig.serve.tail import Tail, place
-from ssdrig.terminal import printable
 
 MOST_STREAMS = 64
 MOST_ROWS = 500

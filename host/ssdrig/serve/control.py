@@ -6,8 +6,8 @@ import os
 import socket
 from pathlib import Path
 
-from ssdrig.errors import UsageError
-from ssdrig.integrity import CONTROL
+from ssdrig.base.errors import UsageError
+from ssdrig.runs.integrity import CONTROL
 
 LIMIT_S = 5.0
 MOST_BYTES = 4096

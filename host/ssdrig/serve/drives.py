@@ -3,15 +3,15 @@ has kept, and their runs."""
 
 from pathlib import Path
 
-from ssdrig import integrity, journal, parts
-from ssdrig.archive.index import Index, Run
+from ssdrig.base.errors import JournalError
+from ssdrig.base.utc import Utc
 from ssdrig.drive.smart import counters
 from ssdrig.drive.smart.smart_answer import answered
 from ssdrig.drive.wear import endurance, standing, warranty
 from ssdrig.drive.wear.screen import projection_sentences
-from ssdrig.errors import JournalError
-from ssdrig.utc import Utc
-from ssdrig.watch import folder as watch_folder
+from ssdrig.publish.watch import folder as watch_folder
+from ssdrig.reading.index import Index, Run
+from ssdrig.runs import integrity, journal, parts
 
 MOST_TREND = 400  # points of a trend
 ROOM_C = 25.0

@@ -7,7 +7,7 @@ import time
 import traceback
 from pathlib import Path
 
-from ssdrig.errors import SsdrigError
+from ssdrig.base.errors import SsdrigError
 from ssdrig.serve.tail import Tail
 
 EACH_S = 0.1

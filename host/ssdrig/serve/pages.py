@@ -14,9 +14,9 @@ import tempfile
 import time
 from pathlib import Path
 
-from ssdrig.child_cpu import Work
-from ssdrig.errors import UsageError
-from ssdrig.terminal import printable
+from ssdrig.base.child_cpu import Work
+from ssdrig.base.errors import UsageError
+from ssdrig.base.terminal import printable
 
 MOST_RUNS = 24
 MOST_PAGES = 32

@@ -6,10 +6,10 @@ import contextlib
 
 import numpy as np
 
-from ssdrig import rigbin, rigrecords, wire
-from ssdrig.meter import power
+from ssdrig.meter import power, wire
 from ssdrig.meter.frames import decode_samples
 from ssdrig.meter.said import document, is_rail
+from ssdrig.runs import rigbin, rigrecords
 
 STEP_NS = 100_000_000
 KEEP_NS = 10 * 10**9  # a rail that is silent for longer is not waited for

@@ -7,10 +7,11 @@ import time
 from pathlib import Path
 from typing import Any
 
-from ssdrig import integrity, journal, latch, parts
-from ssdrig.archive.index import Index, Run
-from ssdrig.errors import JournalError
+from ssdrig.base import latch
+from ssdrig.base.errors import JournalError
+from ssdrig.reading.index import Index, Run
 from ssdrig.rig import certificate
+from ssdrig.runs import integrity, journal, parts
 from ssdrig.serve import said
 
 MOST_RUNS = 200  # the latest of the archive

@@ -3,11 +3,11 @@
 import math
 from typing import TYPE_CHECKING, Any
 
-from ssdrig.analysis.events import REASONS
-from ssdrig.analysis.rundata import asked_cut_ns
-from ssdrig.errors import by_a_person
+from ssdrig.base.errors import by_a_person
 from ssdrig.meter import calibration
 from ssdrig.plan.step import label
+from ssdrig.reading.events import REASONS
+from ssdrig.reading.rundata import asked_cut_ns
 
 if TYPE_CHECKING:
     from ssdrig.serve.tail import Tail

@@ -12,14 +12,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ssdrig import integrity, journal, rigrecords
-from ssdrig.analysis import trust
-from ssdrig.analysis.rundata import asked_cut_ns
 from ssdrig.drive.smart import counters
 from ssdrig.drive.wear import wa
 from ssdrig.meter import pairing
 from ssdrig.meter.samples import SECOND_NS, Follower
+from ssdrig.reading import trust
+from ssdrig.reading.rundata import asked_cut_ns
 from ssdrig.report import trust_strip
+from ssdrig.runs import integrity, journal, rigrecords
 from ssdrig.serve import said
 from ssdrig.serve.loads import Load
 from ssdrig.serve.preview import STEP_NS, Preview

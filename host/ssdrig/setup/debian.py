@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import quote
 
-from ssdrig.errors import ToolMissing
+from ssdrig.base.errors import ToolMissing
 
 KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 TARGET_FIELDS = "$(REPO_URI)|$(RELEASE)|$(COMPONENT)|$(ORIGIN)"

@@ -15,7 +15,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from ssdrig.files import lock_file
+from ssdrig.base.files import lock_file
 from ssdrig.setup.needs import EXTRAS, LOCK, LOCK_MEGABYTES, ROOT, STAMP, VENV, extra_stamp, lock_of, stamp, stamp_of
 from ssdrig.setup.steps import STEPS, run
 

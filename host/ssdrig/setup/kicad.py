@@ -7,8 +7,8 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from ssdrig import child_cpu, files
-from ssdrig.errors import ToolMissing
+from ssdrig.base import child_cpu, files
+from ssdrig.base.errors import ToolMissing
 from ssdrig.setup import debian
 from ssdrig.setup.micropython import beside
 

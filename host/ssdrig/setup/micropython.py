@@ -7,8 +7,8 @@ import shlex
 import shutil
 from pathlib import Path
 
-from ssdrig import child_cpu
-from ssdrig.errors import ToolMissing
+from ssdrig.base import child_cpu
+from ssdrig.base.errors import ToolMissing
 from ssdrig.setup import debian
 
 OLDEST = (1, 22, 0)  # Ubuntu 24.04's; the firmware runs on it

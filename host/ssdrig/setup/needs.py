@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
-from ssdrig.errors import ToolMissing
+from ssdrig.base.errors import ToolMissing
 from ssdrig.setup import micropython
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -19,9 +19,10 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from ssdrig import files
-from ssdrig.errors import SsdrigError, ToolMissing
-from ssdrig.owner import give_one
+from ssdrig.base import files
+from ssdrig.base.errors import SsdrigError, ToolMissing
+from ssdrig.base.owner import give_one
+from ssdrig.base.terminal import error_lines
 from ssdrig.setup import kicad, micropython, steps
 from ssdrig.setup.environment import SETUP, install, make_environment
 from ssdrig.setup.needs import (
@@ -36,7 +37,6 @@ from ssdrig.setup.needs import (
     stands,
 )
 from ssdrig.setup.steps import STEPS, run
-from ssdrig.terminal import error_lines
 
 EMULATOR = SETUP / "emulator"
 NPM_FILES = (

@@ -13,8 +13,8 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 
-from ssdrig.errors import ToolMissing
-from ssdrig.progress import PLAIN_INTERVAL_S, Progress
+from ssdrig.base.errors import ToolMissing
+from ssdrig.base.progress import PLAIN_INTERVAL_S, Progress
 from ssdrig.setup.needs import ROOT
 
 LOG = ROOT / ".setup/log"  # of the latest set-up

@@ -5,8 +5,8 @@ import re
 import socket
 import time
 
+from ssdrig.base.errors import DriveError
 from ssdrig.drive.smart.nvme_pages import PAGE_BYTES
-from ssdrig.errors import DriveError
 
 POLL_TIMEOUT_S = 10.0
 TIMEOUT_S = 60.0  # of what the drive has to do, on a machine with much else to do

@@ -20,8 +20,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import quote
 
-from ssdrig.child_cpu import IDLE_S, POLL_S, NotReady, Work, wait_while_working
-from ssdrig.errors import DriveError, RigError
+from ssdrig.base.child_cpu import IDLE_S, POLL_S, NotReady, Work, wait_while_working
+from ssdrig.base.errors import DriveError, RigError
 from ssdrig.virtual import adminclient
 
 PREFIX = "ssdrig-bench-"

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ssdrig.errors import UsageError
+from ssdrig.base.errors import UsageError
+from ssdrig.blockio import nbd_protocol
 from ssdrig.virtual import faultmodels, faultstate, observable, powerfaults
-from ssdrig.virtual.device import nbd
 from ssdrig.virtual.faultmodels import PAGE_BYTES, ZEROS, Hit, Scene
 from ssdrig.virtual.observable import NEVER, Change, Read
 
@@ -92,16 +92,18 @@ class Injector:
     def commands(self, device: "Device", batch: np.ndarray, n: int) -> None:
         """These are about to be carried out."""
         if self._since("read_only"):
-            writes = np.isin(batch[:n, nbd.OP], (nbd.WRITE, nbd.TRIM, nbd.WRITE_ZEROES))
-            batch[:n, nbd.ERROR][writes] = errno.EROFS
+            writes = np.isin(
+                batch[:n, nbd_protocol.OP], (nbd_protocol.WRITE, nbd_protocol.TRIM, nbd_protocol.WRITE_ZEROES)
+            )
+            batch[:n, nbd_protocol.ERROR][writes] = errno.EROFS
         if self._turns:
             for op, _, _, offset, length, _, error, _ in batch[:n].tolist():
                 for page in range(offset // PAGE_BYTES, -(-(offset + length) // PAGE_BYTES)):
-                    if page in self._turns and op == nbd.READ:
+                    if page in self._turns and op == nbd_protocol.READ:
                         now = device.store.load(page)
                         device.store.put(page, self._turns[page])
                         self._turns[page] = now
-                    elif op in (nbd.WRITE, nbd.TRIM, nbd.WRITE_ZEROES) and not error:
+                    elif op in (nbd_protocol.WRITE, nbd_protocol.TRIM, nbd_protocol.WRITE_ZEROES) and not error:
                         self._turns.pop(page, None)
 
     def carried_out(self, device: "Device", batch: np.ndarray, n: int, now: int) -> None:
@@ -109,7 +111,7 @@ class Injector:
         if "trim_resurrected" not in self.faults:
             return
         for op, _, _, offset, length, _, error, due in batch[:n].tolist():
-            if op == nbd.READ and not error:
+            if op == nbd_protocol.READ and not error:
                 for page in range(-(-offset // PAGE_BYTES), (offset + length) // PAGE_BYTES):
                     if device.store.load(page) == ZEROS:
                         self._blanks.setdefault(page, []).append(Read(now, device.model_ns(due)))

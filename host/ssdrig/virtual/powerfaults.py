@@ -8,7 +8,7 @@ What each does is in faultmodels.py. What of it can be seen at all is in the tru
 import json
 from typing import Any, NamedTuple
 
-from ssdrig.errors import UsageError
+from ssdrig.base.errors import UsageError
 
 Range = tuple[float, float, float]  # what it is if not given, least, most; an int if the first is one
 AT_REST = ("CORRUPT", "COLLATERAL", "METADATA")  # whatever is beside it

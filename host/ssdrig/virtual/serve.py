@@ -11,11 +11,11 @@ from pathlib import Path
 
 import numpy as np
 
-from ssdrig import prctl
-from ssdrig.arguments import Parser
-from ssdrig.errors import DriveError, JournalError, SsdrigError, UsageError
-from ssdrig.overprovisioning import tested_bytes
-from ssdrig.words import do_you_mean, parse_bytes, size
+from ssdrig.base import prctl
+from ssdrig.base.arguments import Parser
+from ssdrig.base.errors import DriveError, JournalError, SsdrigError, UsageError
+from ssdrig.base.overprovisioning import tested_bytes
+from ssdrig.base.words import do_you_mean, parse_bytes, size
 
 EXAMPLES = (
     ("virtual --list-presets", "which drives there are"),
@@ -138,9 +138,11 @@ def command(args: argparse.Namespace) -> int:
 
 
 def serve(args: argparse.Namespace) -> int:
-    from ssdrig.virtual import feed, injector, kernels, powerfaults, server
+    from ssdrig.base import kernels
+    from ssdrig.virtual import injector, powerfaults, server
     from ssdrig.virtual.device import kept
     from ssdrig.virtual.device.device import Device, warm_up
+    from ssdrig.virtual.flash import feed
     from ssdrig.virtual.nvme import pdu
 
     if args.die_with_parent:
@@ -228,8 +230,8 @@ def show_ledger(args: argparse.Namespace) -> int:
 
 
 def precondition(args: argparse.Namespace) -> int:
-    from ssdrig.progress import Progress
-    from ssdrig.words import clock
+    from ssdrig.base.progress import Progress
+    from ssdrig.base.words import clock
 
     drive = _drive(
         _preset(args.age_preset), args.age_capacity, args.age_state if os.path.exists(args.age_state) else None

@@ -10,8 +10,8 @@ import stat
 import time
 from collections.abc import Callable
 
-from ssdrig import prctl
-from ssdrig.errors import UsageError
+from ssdrig.base import prctl
+from ssdrig.base.errors import UsageError
 from ssdrig.virtual.device import admin
 from ssdrig.virtual.device.device import Device
 from ssdrig.virtual.device.nbdserver import Connection

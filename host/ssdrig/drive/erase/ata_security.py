@@ -9,11 +9,11 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ssdrig.drive import program
+from ssdrig.base.errors import DriveError, UnsafeTarget
 from ssdrig.drive.erase import erasing
+from ssdrig.drive.target import program
 from ssdrig.drive.target.door import Way
 from ssdrig.drive.target.inventory import Drive
-from ssdrig.errors import DriveError, UnsafeTarget
 
 PASSWORD = "ssdrig"
 QUERY_S = 20.0

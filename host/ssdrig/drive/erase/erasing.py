@@ -4,8 +4,8 @@ import threading
 import time
 from collections.abc import Callable
 
-from ssdrig.drive import program
-from ssdrig.errors import DriveError
+from ssdrig.base.errors import DriveError
+from ssdrig.drive.target import program
 
 TICK_S = 0.2
 

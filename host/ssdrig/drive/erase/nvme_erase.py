@@ -13,13 +13,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from ssdrig.drive import program
+from ssdrig.base.errors import DriveError
 from ssdrig.drive.erase import erasing
 from ssdrig.drive.smart import nvme_cli
-from ssdrig.drive.target import inventory
+from ssdrig.drive.target import inventory, program
 from ssdrig.drive.target.inventory import Drive
 from ssdrig.drive.target.sysfs import number
-from ssdrig.errors import DriveError
 
 QUERY_S = 20.0
 MARGIN_S = 20.0  # for nvme-cli itself to end after its command's limit

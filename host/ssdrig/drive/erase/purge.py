@@ -10,14 +10,14 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from ssdrig.base.errors import DriveError, ToolMissing, UsageError
+from ssdrig.base.progress import Progress
+from ssdrig.base.words import clock
 from ssdrig.drive.erase import ata_security, erasing, nvme_erase
-from ssdrig.drive.program import is_missing
 from ssdrig.drive.target import block
 from ssdrig.drive.target.door import Way
 from ssdrig.drive.target.inventory import Drive
-from ssdrig.errors import DriveError, ToolMissing, UsageError
-from ssdrig.progress import Progress
-from ssdrig.words import clock
+from ssdrig.drive.target.program import is_missing
 
 # name: what it does; in the order in which `auto` prefers them
 METHODS = {

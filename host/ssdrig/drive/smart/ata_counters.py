@@ -6,6 +6,7 @@ A unit that nobody states stays unknown: the same name counts sectors in one dri
 sources of a byte counter that differ by more than their units allow are both named in `unknown`, and neither is
 used."""
 
+from ssdrig.base.words import size
 from ssdrig.drive.smart import ata_evidence, plausible
 from ssdrig.drive.smart.ata_evidence import Life
 from ssdrig.drive.smart.ata_readings import (
@@ -19,7 +20,6 @@ from ssdrig.drive.smart.ata_readings import (
 )
 from ssdrig.drive.smart.ata_table import BYTE_ROLES, PE_ROLES, rows_for
 from ssdrig.drive.smart.json_numbers import inside, objects, text, whole
-from ssdrig.words import size
 
 DISAGREEMENT = 0.05
 PERCENT_DISAGREEMENT = 5

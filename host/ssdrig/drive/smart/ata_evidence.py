@@ -6,9 +6,9 @@ that a table offers the one that is left is taken."""
 
 from typing import NamedTuple
 
+from ssdrig.base.words import exact_size, size
 from ssdrig.drive.smart import plausible
 from ssdrig.drive.smart.ata_readings import STATISTICS_SOURCE, Counter, Found
-from ssdrig.words import exact_size, size
 
 MIB = 1 << 20
 UNITS = (

@@ -19,11 +19,11 @@ import re
 import tomllib
 from pathlib import Path
 
-from ssdrig import owner
+from ssdrig.base import owner
+from ssdrig.base.errors import UsageError
 from ssdrig.drive.smart import recognise
 from ssdrig.drive.smart.json_numbers import inside, objects, text
 from ssdrig.drive.smart.plausible import ERROR_COUNTERS
-from ssdrig.errors import UsageError
 
 SHIPPED = Path(__file__).with_name("ata_units.toml")
 BYTE_ROLES = ("host_written", "host_read", "nand_written", "nand_written_tlc", "nand_written_slc")

@@ -9,9 +9,9 @@ two sources contradict each other."""
 import re
 from typing import Any
 
+from ssdrig.base.words import BYTES
 from ssdrig.drive.smart import ata_counters, health, nvme_counters, plausible, scsi_counters
 from ssdrig.drive.smart.json_numbers import U128, inside, objects, text, whole
-from ssdrig.words import BYTES
 
 KEYS = (
     "t_ns",

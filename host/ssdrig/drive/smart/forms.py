@@ -7,9 +7,9 @@ import json
 import re
 from datetime import UTC, datetime
 
+from ssdrig.base.errors import UsageError
 from ssdrig.drive.smart import smartctl_text
 from ssdrig.drive.smart.json_numbers import text as words
-from ssdrig.errors import UsageError
 
 EXPECTED = "a SMART document: smartctl's JSON or text, nvme-cli's JSON, or smart/<nnn>.json of a run"
 DO = "save it with: smartctl --json=cv -x DEVICE > FILE"

@@ -10,7 +10,7 @@ device`.
 
 import re
 
-from ssdrig.drive import program
+from ssdrig.drive.target import program
 
 LOG_BYTES = 512
 IDENTIFY_BYTES = 4096

@@ -3,10 +3,10 @@
 import re
 from typing import Any
 
+from ssdrig.base.errors import DriveError
+from ssdrig.base.words import size
 from ssdrig.drive.smart import makers, nvme_pages
 from ssdrig.drive.smart.json_numbers import U64, U128, inside, refuse, text, whole
-from ssdrig.errors import DriveError
-from ssdrig.words import size
 
 HEALTH = (
     "critical_warning",

@@ -5,7 +5,7 @@ nvme_endurance_group_log and nvme_fdp_stats_log read them. C0h: OCP Datacenter N
 3) and 2.5 (version 5 and later), as nvme-cli's ocp-smart-extended-log.h reads it. Every decoder raises DriveError for a
 page that is too short or is of someone else."""
 
-from ssdrig.errors import DriveError
+from ssdrig.base.errors import DriveError
 
 PAGE_BYTES = 512
 FDP_BYTES = 64

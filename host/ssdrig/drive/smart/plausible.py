@@ -3,7 +3,7 @@
 A figure outside its bounds becomes None, with the reason in `unknown`. Where two figures contradict each other and
 nothing says which is wrong, the less certain one goes, or both."""
 
-from ssdrig.words import size
+from ssdrig.base.words import size
 
 # bytes per second that the link carries at most: SATA 6 Gbit/s; SAS 24G, two ports; PCIe 6.0 x4
 RATE = {"ATA": 600e6, "SCSI": 4.8e9, "NVMe": 32e9}

@@ -3,8 +3,8 @@
 import sys
 from pathlib import Path
 
+from ssdrig.base.errors import UsageError
 from ssdrig.drive.smart import forms
-from ssdrig.errors import UsageError
 
 LARGEST_BYTES = 64 << 20  # a hundred times what smartctl prints
 

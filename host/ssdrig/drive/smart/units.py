@@ -7,9 +7,9 @@ import json
 from datetime import UTC, datetime
 from pathlib import Path
 
-from ssdrig import owner
-from ssdrig.errors import JournalError
-from ssdrig.files import write_atomically
+from ssdrig.base import owner
+from ssdrig.base.errors import JournalError
+from ssdrig.base.files import write_atomically
 
 
 def units_path() -> Path:

@@ -14,7 +14,7 @@ import stat
 import struct
 from collections.abc import Callable
 
-from ssdrig.errors import DriveError
+from ssdrig.base.errors import DriveError
 
 BLKFLSBUF, BLKDISCARD, BLKZEROOUT = 0x1261, 0x1277, 0x127F
 SAMPLE_BYTES = 4096

@@ -4,11 +4,11 @@ import argparse
 import sys
 from collections.abc import Collection, Sequence
 
-from ssdrig.arguments import add_drive
+from ssdrig.base.arguments import add_drive
+from ssdrig.base.errors import UnsafeTarget, UsageError
+from ssdrig.base.terminal import printable
 from ssdrig.drive.target import inventory
 from ssdrig.drive.target.inventory import Drive
-from ssdrig.errors import UnsafeTarget, UsageError
-from ssdrig.terminal import printable
 
 TAIL = 6
 

@@ -13,9 +13,9 @@ import struct
 from collections.abc import Iterator
 from typing import Protocol
 
+from ssdrig.base.errors import DriveError, UnsafeTarget
 from ssdrig.drive.target import sysfs
 from ssdrig.drive.target.inventory import Drive
-from ssdrig.errors import DriveError, UnsafeTarget
 
 BLKGETDISKSEQ = 0x80081280  # linux/fs.h, Linux 5.15: the kernel's number of this appearance of a disk
 HINT = "bring the drive back, then start again"

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal, NamedTuple, TypeVar
 
-from ssdrig.words import serial_key
+from ssdrig.base.words import serial_key
 
 SAME, DIFFERENT, AMBIGUOUS = "same", "different", "ambiguous"
 DRIVE, ENCLOSURE, IDENTIFY = "drive", "enclosure", "identify"  # whose serial it is, and who reported it

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from ssdrig.base.errors import UsageError
 from ssdrig.drive.target import ata_identity
 from ssdrig.drive.target.identity import DRIVE, ENCLOSURE, IDENTIFY, Identity, twins
 from ssdrig.drive.target.sysfs import (
@@ -25,7 +26,6 @@ from ssdrig.drive.target.sysfs import (
     text,
     within,
 )
-from ssdrig.errors import UsageError
 
 BY_ID = "/dev/disk/by-id"
 SECTOR_BYTES = 512  # the unit of sysfs' `size`, whatever the drive's own block is

@@ -10,9 +10,9 @@ import re
 import stat
 import time
 
-from ssdrig import files
+from ssdrig.base import files
+from ssdrig.base.words import serial_key
 from ssdrig.drive.target import sysfs
-from ssdrig.words import serial_key
 
 FOLDER = "run/ssdrig"
 

@@ -12,10 +12,10 @@ import re
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, NamedTuple
 
-from ssdrig import words
+from ssdrig.base import words
+from ssdrig.base.errors import UsageError
+from ssdrig.base.words import DAYS_PER
 from ssdrig.drive.wear.wa import WriteAmplification
-from ssdrig.errors import UsageError
-from ssdrig.words import DAYS_PER
 
 TB = 1e12
 DAY_NS = 86_400_000_000_000

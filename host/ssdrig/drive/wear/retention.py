@@ -9,7 +9,7 @@ standard's figure for detrapping in NAND: AF(T1 -> T2) = exp(Ea / k (1/T1 - 1/T2
 import math
 from typing import Any, NamedTuple
 
-from ssdrig.words import period
+from ssdrig.base.words import period
 
 BOLTZMANN_EV_PER_K = 8.617333e-5
 ACTIVATION_ENERGY_EV = 1.1

@@ -5,12 +5,12 @@ import shutil
 import sys
 import textwrap
 
-from ssdrig import words as in_words
+from ssdrig.base import words as in_words
+from ssdrig.base.terminal import painted, painter, printable
 from ssdrig.drive.smart import health
 from ssdrig.drive.smart.plausible import ERROR_COUNTERS
 from ssdrig.drive.wear.endurance import Rate, rate_words
 from ssdrig.drive.wear.wa import figure
-from ssdrig.terminal import painted, painter, printable
 
 BAR = 20
 ENDS = {"lowest": "pe_cycles_min", "highest": "pe_cycles_max"}

@@ -2,11 +2,11 @@
 
 from datetime import UTC, date, datetime
 
+from ssdrig.base.words import size
 from ssdrig.drive.smart import smart_answer
 from ssdrig.drive.smart.plausible import ENOUGH_BYTES, in_words
 from ssdrig.drive.smart.smart_answer import answered
 from ssdrig.drive.wear import endurance, retention, wa
-from ssdrig.words import size
 
 HARD_DISK = "A hard disk: wear of flash does not apply"
 FROM_BIRTH = (  # 0 when the drive was new

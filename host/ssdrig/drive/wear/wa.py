@@ -8,8 +8,8 @@ the host has to write dH >= (u_N / WA + u_H (1 + eps)) / eps.
 import math
 from typing import Any, NamedTuple
 
-from ssdrig.overprovisioning import assumed_raw_bytes
-from ssdrig.words import size
+from ssdrig.base.overprovisioning import assumed_raw_bytes
+from ssdrig.base.words import size
 
 COARSEST_ESTIMATE = 0.5  # likewise for an estimate, whose raw NAND is not known either
 COARSEST = 0.2  # a relative error above this and the figure is refused: StorScore's rule of fewer than five counts

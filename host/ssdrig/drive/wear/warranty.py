@@ -11,9 +11,9 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from ssdrig import owner
+from ssdrig.base import owner
+from ssdrig.base.errors import UsageError
 from ssdrig.drive.wear.endurance import Limits, dwpd_of_tbw, tbw_of_dwpd
-from ssdrig.errors import UsageError
 
 SHIPPED = Path(__file__).with_name("warranty.toml")
 MOST_YEARS = 100

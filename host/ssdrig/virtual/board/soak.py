@@ -1,5 +1,5 @@
 """Runs under MicroPython: the firmware streams for as long as wanted in device time alone, with faults of the bus at
-set times, SIMULATED. selfcheck soak (ssdrig/benchmarks/soak.py) reads what comes of it.
+set times, SIMULATED. selfcheck soak (selfcheck/soak.py) reads what comes of it.
 
     micropython soak.py FIRMWARE < SETTINGS
 

@@ -9,14 +9,15 @@ from pathlib import Path
 
 import numpy as np
 
-from ssdrig.virtual.device import kept, nbd, powercut, reserve, store, thermal, told
+from ssdrig.base.kernels import compiling
+from ssdrig.blockio import nbd_protocol
+from ssdrig.virtual.device import kept, powercut, reserve, store, thermal, told
 from ssdrig.virtual.device.pace import Pace
 from ssdrig.virtual.device.power import PowerFeatures
-from ssdrig.virtual.feed import BINS
 from ssdrig.virtual.flash import nand, power_states, versions
 from ssdrig.virtual.flash.drive import VirtualDrive
+from ssdrig.virtual.flash.feed import BINS
 from ssdrig.virtual.flash.presets import Preset
-from ssdrig.virtual.kernels import compiling
 
 MAX_BATCH = 1024
 # a rail needs time to fall; also longer than the feed is filled ahead
@@ -107,7 +108,7 @@ class Device:
         self.in_use()
         if self.faults:
             self.faults.commands(self, batch, n)
-        writes, zeroing, unaligned, longest_read = nbd.tally(batch, n)
+        writes, zeroing, unaligned, longest_read = nbd_protocol.tally(batch, n)
         self.unaligned_commands += unaligned
         failed = self._read_errors(batch, n) if self.unreadable else []
         if zeroing:
@@ -115,18 +116,20 @@ class Device:
         elif writes:
             self.store.write(buf, batch, n, int(self.drive.m[nand.S_SEQ]))
         self.lead_ns = max(self.lead_ns, lead_ns)
-        m = nbd.page_commands(batch, n, store.PAGE_BYTES, self._op, self._page, self._npages, self._flags, self._owner)
+        m = nbd_protocol.page_commands(
+            batch, n, store.PAGE_BYTES, self._op, self._page, self._npages, self._flags, self._owner
+        )
         done, now = self._none, max(self._came_ns, self.model_ns(t_ns))
         self._came_ns = now
         if m:
             done = self.drive.submit(self._op[:m], self._page[:m], self._npages[:m], self._flags[:m], now)
             self.latency_ns += int(done.sum()) - m * now
         if self.latency:
-            first_due = nbd.set_due(batch, n, self._owner, done, m, now, self.t0_ns, self.dilation, lead_ns)
+            first_due = nbd_protocol.set_due(batch, n, self._owner, done, m, now, self.t0_ns, self.dilation, lead_ns)
         else:
-            batch[:n, nbd.DUE] = first_due = t_ns
+            batch[:n, nbd_protocol.DUE] = first_due = t_ns
         if failed:  # after all retries
-            batch[failed, nbd.ERROR] = errno.EIO
+            batch[failed, nbd_protocol.ERROR] = errno.EIO
             self.media_errors += len(failed)
         if self.faults:
             self.faults.carried_out(self, batch, n, now)
@@ -136,11 +139,11 @@ class Device:
         """The writes, trims and zeroes of a batch, one after the other; number: of its first version."""
         command, first = int(self.drive.m[nand.S_LOG]), 0
         for row, (op, _, _, offset, length, _, error, _) in enumerate(batch[:n].tolist()):
-            if op in (nbd.TRIM, nbd.WRITE_ZEROES) and length and not error:
+            if op in (nbd_protocol.TRIM, nbd_protocol.WRITE_ZEROES) and length and not error:
                 number = self.store.write(buf, batch[first:row], row - first, number)
-                command += nbd.logged(batch, first, row)
+                command += nbd_protocol.logged(batch, first, row)
                 first = row + 1
-                if op == nbd.TRIM:  # only the pages that it covers
+                if op == nbd_protocol.TRIM:  # only the pages that it covers
                     inner, outer = -(-offset // store.PAGE_BYTES), (offset + length) // store.PAGE_BYTES
                     if inner < outer:
                         self.store.trim(inner, outer, command)
@@ -154,10 +157,10 @@ class Device:
         failed, size = [], store.PAGE_BYTES
         for row, (op, _, _, offset, length, _, error, _) in enumerate(batch[:n].tolist()):
             end = offset + length
-            if not error and op == nbd.READ:
+            if not error and op == nbd_protocol.READ:
                 if not self.unreadable.isdisjoint(range(offset // size, -(-end // size))):
                     failed.append(row)
-            elif not error and op in (nbd.WRITE, nbd.TRIM, nbd.WRITE_ZEROES):
+            elif not error and op in (nbd_protocol.WRITE, nbd_protocol.TRIM, nbd_protocol.WRITE_ZEROES):
                 self.unreadable.difference_update(range(-(-offset // size), end // size))
         return failed
 
@@ -223,7 +226,9 @@ class Device:
     def flush(self, t_ns: int) -> int:
         """Drain the write cache. Returns the host time when it is done."""
         one = np.zeros(1, np.int64)
-        done = self.drive.submit(np.array([nbd.FLUSH], np.uint8), one, one, np.zeros(1, np.uint8), self.model_ns(t_ns))
+        done = self.drive.submit(
+            np.array([nbd_protocol.FLUSH], np.uint8), one, one, np.zeros(1, np.uint8), self.model_ns(t_ns)
+        )
         return max(t_ns, self.host_ns(done[0]))
 
     def format(self, t_ns: int) -> int:
@@ -238,7 +243,7 @@ class Device:
         done."""
         nothing, pages = np.zeros(1, np.int64), np.array([self.drive.pages])
         now = max(self._came_ns, self.model_ns(t_ns))
-        done = self.drive.submit(np.array([nbd.TRIM], np.uint8), nothing, pages, np.zeros(1, np.uint8), now)
+        done = self.drive.submit(np.array([nbd_protocol.TRIM], np.uint8), nothing, pages, np.zeros(1, np.uint8), now)
         self._all_gone()
         return max(t_ns, self.host_ns(done[0]))
 
@@ -370,15 +375,15 @@ def warm_up(preset: Preset) -> None:
             ring = np.full((BINS, 2), 0xFFFFFFFF, dtype=np.uint32)
             device = Device(preset, VirtualDrive(preset, ring=ring), 1 << 20, data, 0, ring, latency=True)
             buf = np.zeros(store.PAGE_BYTES, np.uint8)
-            batch, reads = np.zeros((1, nbd.COLUMNS), np.int64), np.zeros((1, 3), np.int64)
-            for op in (nbd.WRITE, nbd.READ, nbd.FLUSH, nbd.TRIM):
-                nbd.parse(buf, 0, 0, device.capacity_bytes, 1, batch)
-                batch[0, nbd.OP], batch[0, nbd.LENGTH] = op, store.PAGE_BYTES
-                nbd.came_together(batch, 0, 1, 0, 0)
+            batch, reads = np.zeros((1, nbd_protocol.COLUMNS), np.int64), np.zeros((1, 3), np.int64)
+            for op in (nbd_protocol.WRITE, nbd_protocol.READ, nbd_protocol.FLUSH, nbd_protocol.TRIM):
+                nbd_protocol.parse(buf, 0, 0, device.capacity_bytes, 1, batch)
+                batch[0, nbd_protocol.OP], batch[0, nbd_protocol.LENGTH] = op, store.PAGE_BYTES
+                nbd_protocol.came_together(batch, 0, 1, 0, 0)
                 device.execute(buf, batch, 1, 0)
-                nbd.stamp(batch, 1, 0, 0)
-                nbd.count_late(batch, 1, 0, 0, device.pace.counts)
-                nbd.collect(batch, 1, 0, buf, reads)
+                nbd_protocol.stamp(batch, 1, 0, 0)
+                nbd_protocol.count_late(batch, 1, 0, 0, device.pace.counts)
+                nbd_protocol.collect(batch, 1, 0, buf, reads)
             device.store.read(buf, np.array([[0, 0, store.PAGE_BYTES]]), 1)
             device.advance(1_000_000)
             device.close()

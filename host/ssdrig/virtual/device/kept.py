@@ -22,9 +22,9 @@ import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from ssdrig.errors import DriveError
-from ssdrig.files import replace_folder, write_atomically
-from ssdrig.virtual import kernels
+from ssdrig.base import kernels
+from ssdrig.base.errors import DriveError
+from ssdrig.base.files import replace_folder, write_atomically
 from ssdrig.virtual.flash import ageing
 from ssdrig.virtual.flash.drive import VirtualDrive
 

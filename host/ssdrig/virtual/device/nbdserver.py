@@ -9,7 +9,7 @@ import time
 
 import numpy as np
 
-from ssdrig.virtual.device import nbd
+from ssdrig.blockio import nbd_protocol
 from ssdrig.virtual.device.device import MAX_BATCH, Device
 from ssdrig.virtual.device.waiting import Waiting, receive, send
 
@@ -25,14 +25,14 @@ class Connection:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, BUFFER_BYTES)  # the kernel gives what it allows
         self.sock, self.device = sock, device
         self.closed = False
-        self.negotiation = nbd.Negotiation(device.capacity_bytes, device.store.min_block)
+        self.negotiation = nbd_protocol.Negotiation(device.capacity_bytes, device.store.min_block)
         self._buf = np.empty(BUFFER_BYTES, dtype=np.uint8)
         self._start = self._end = 0
-        self._batch = np.zeros((MAX_BATCH, nbd.COLUMNS), dtype=np.int64)
+        self._batch = np.zeros((MAX_BATCH, nbd_protocol.COLUMNS), dtype=np.int64)
         self.waiting = Waiting(device)
         self._out = np.empty(BUFFER_BYTES, dtype=np.uint8)
         self._out_at = self._out_end = 0
-        self._send_words(nbd.Negotiation.greeting)
+        self._send_words(nbd_protocol.Negotiation.greeting)
 
     def fileno(self) -> int:
         return self.sock.fileno()
@@ -84,14 +84,14 @@ class Connection:
     def _act(self, now_ns: int) -> None:
         device = self.device
         while not self.closed:
-            n, used, need, state = nbd.parse(
+            n, used, need, state = nbd_protocol.parse(
                 self._buf, self._start, self._end, device.capacity_bytes, device.store.min_block, self._batch
             )
             if n:
                 execute = self.waiting.execute_stamped if self.negotiation.stamped else self.waiting.execute
                 execute(self._buf, self._batch, n, now_ns)
             self._start += used
-            if state != nbd.MORE:
+            if state != nbd_protocol.MORE:
                 self.close()
             if n < MAX_BATCH:
                 break
@@ -122,9 +122,11 @@ class Connection:
             if waiting.n == 0 or waiting.next_due_ns > now_ns:
                 return
             waiting.replying(now_ns)
-            if len(self._out) < waiting.longest_read + nbd.REPLY_BYTES:
-                self._out = np.empty(waiting.longest_read + nbd.REPLY_BYTES, dtype=np.uint8)
-            left, used, n_reads, next_due_ns = nbd.collect(waiting.rows, waiting.n, now_ns, self._out, waiting.reads)
+            if len(self._out) < waiting.longest_read + nbd_protocol.REPLY_BYTES:
+                self._out = np.empty(waiting.longest_read + nbd_protocol.REPLY_BYTES, dtype=np.uint8)
+            left, used, n_reads, next_due_ns = nbd_protocol.collect(
+                waiting.rows, waiting.n, now_ns, self._out, waiting.reads
+            )
             self._out_at, self._out_end = 0, used
             waiting.left(left, next_due_ns)
             if n_reads:

@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ssdrig.virtual import capacitor
-from ssdrig.virtual.flash import ftl, nand
+from ssdrig.virtual.flash import capacitor, ftl, nand
 from ssdrig.virtual.flash.presets import Preset
 
 if TYPE_CHECKING:

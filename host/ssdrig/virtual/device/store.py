@@ -20,11 +20,11 @@ from pathlib import Path
 
 import numpy as np
 
-from ssdrig.errors import DriveError, UsageError
-from ssdrig.virtual.device import nbd
-from ssdrig.virtual.device.nbd import AT, ERROR, LENGTH, OFFSET, OP, WRITE
+from ssdrig.base.errors import DriveError, UsageError
+from ssdrig.base.kernels import jit
+from ssdrig.blockio import nbd_protocol
+from ssdrig.blockio.nbd_protocol import AT, ERROR, LENGTH, OFFSET, OP, WRITE
 from ssdrig.virtual.device.replaced import TRIM_PAGES, Replaced
-from ssdrig.virtual.kernels import jit
 
 PAGE_BYTES = 4096
 LONG_BYTES = 32768
@@ -195,7 +195,7 @@ class CheckStore:
         data, checks, slots = memoryview(buf), self.checks, self.replaced.slots
         cells = self.replaced.cells.view("<u4")
         for op, _, _, offset, length, at, error, _ in batch[:n].tolist():
-            if op != nbd.WRITE or error:
+            if op != nbd_protocol.WRITE or error:
                 continue
             for page in range(offset // PAGE_BYTES, (offset + length) // PAGE_BYTES):
                 if slots:

@@ -23,8 +23,8 @@ from pathlib import Path
 
 import numpy as np
 
-from ssdrig.errors import JournalError, UsageError
-from ssdrig.files import write_atomically
+from ssdrig.base.errors import JournalError, UsageError
+from ssdrig.base.files import write_atomically
 from ssdrig.virtual.device.device import Device
 from ssdrig.virtual.flash import ageing, ftl
 

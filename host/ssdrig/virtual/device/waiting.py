@@ -9,7 +9,7 @@ import socket
 
 import numpy as np
 
-from ssdrig.virtual.device import nbd
+from ssdrig.blockio import nbd_protocol
 from ssdrig.virtual.device.device import MAX_BATCH, Device
 
 LEAD_NS, DEEP_LEAD_NS = 60_000, 120_000
@@ -47,7 +47,7 @@ class Waiting:
 
     def __init__(self, device: Device):
         self.device = device
-        self.rows = np.zeros((MAX_BATCH, nbd.COLUMNS), dtype=np.int64)
+        self.rows = np.zeros((MAX_BATCH, nbd_protocol.COLUMNS), dtype=np.int64)
         self.reads = np.zeros((MAX_BATCH, 3), dtype=np.int64)
         self.n = self.longest_read = 0
         self._first_due_ns = -1
@@ -67,11 +67,11 @@ class Waiting:
         self.device.lead_ns = self._lead_ns = AHEAD_NS
         first = 0
         while first < n:
-            end, came_ns = nbd.came_together(batch, first, n, now_ns, MAKE_UP_NS)
+            end, came_ns = nbd_protocol.came_together(batch, first, n, now_ns, MAKE_UP_NS)
             part = batch[first:end]
             _, longest_read = self.device.execute(buf, part, end - first, came_ns)
             self.longest_read = max(self.longest_read, longest_read)
-            self.keep(part, end - first, nbd.stamp(part, end - first, now_ns, AHEAD_NS))
+            self.keep(part, end - first, nbd_protocol.stamp(part, end - first, now_ns, AHEAD_NS))
             first = end
 
     def keep(self, batch: np.ndarray, n: int, first_due_ns: int) -> None:
@@ -98,7 +98,7 @@ class Waiting:
         self._follow_ns = self._first_due_ns + USUAL_NS if self.n >= DEEP and self.device.latency else 0
         self._replied_ns = now_ns
         if self.device.latency:
-            nbd.count_late(self.rows, self.n, now_ns, self._lead_ns, self.device.pace.counts)
+            nbd_protocol.count_late(self.rows, self.n, now_ns, self._lead_ns, self.device.pace.counts)
 
     def left(self, n: int, first_due_ns: int) -> None:
         """... and after: n rows are left, the first of them due at first_due_ns (-1 if none)."""

@@ -12,11 +12,11 @@ import math
 
 import numpy as np
 
+from ssdrig.base.kernels import jit
 from ssdrig.virtual.flash import nand
 from ssdrig.virtual.flash.charge_loss import ECC_NS, RETRIES, SIGMA, STEPS, UNREADABLE
 from ssdrig.virtual.flash.ftl import *
 from ssdrig.virtual.flash.nand import *
-from ssdrig.virtual.kernels import jit
 
 _STEPS = np.array(STEPS)
 _SCALE = SIGMA * math.sqrt(2)

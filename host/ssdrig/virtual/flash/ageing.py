@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ssdrig.base.errors import UsageError
 from ssdrig.drive.wear import retention
-from ssdrig.errors import UsageError
 from ssdrig.virtual.flash import aged, charge_loss, ftl, nand
 
 MOST_MINUTES = (1 << 31) - 1  # 4083 years

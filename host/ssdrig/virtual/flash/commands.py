@@ -8,11 +8,11 @@ with power-loss protection FUA and FLUSH cost only the command. Reads of pages s
 
 import numpy as np
 
+from ssdrig.base.kernels import inline, jit
 from ssdrig.virtual.flash import aged, nand
 from ssdrig.virtual.flash.ftl import *
 from ssdrig.virtual.flash.nand import *
 from ssdrig.virtual.flash.power_states import OPERATIONAL, fill_static, wake
-from ssdrig.virtual.kernels import inline, jit
 
 READ, WRITE, FLUSH, TRIM, WRITE_ZEROES = 0, 1, 3, 4, 6
 FUA = 1

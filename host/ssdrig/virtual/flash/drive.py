@@ -14,12 +14,12 @@ from pathlib import Path
 
 import numpy as np
 
-from ssdrig.errors import DriveError, UsageError
-from ssdrig.files import replacing
-from ssdrig.virtual import kernels
-from ssdrig.virtual.feed import BIN_NS, BINS
+from ssdrig.base import kernels
+from ssdrig.base.errors import DriveError, UsageError
+from ssdrig.base.files import replacing
 from ssdrig.virtual.flash import aged, commands, ftl, ledger, nand, power_states, purge, workload
 from ssdrig.virtual.flash.constants import NJ, PAGE, constants, ring_slots
+from ssdrig.virtual.flash.feed import BIN_NS, BINS
 from ssdrig.virtual.flash.presets import Preset
 
 

@@ -19,9 +19,9 @@ GC_PACE / 256 times V / (NP - V) relocations after each host page; 256 would jus
 
 import numpy as np
 
+from ssdrig.base.kernels import inline, jit
 from ssdrig.virtual.flash import nand
 from ssdrig.virtual.flash.nand import *
-from ssdrig.virtual.kernels import inline, jit
 
 NONE = np.uint32(0xFFFFFFFF)
 VALID, PE, NEXT, PREV, STATE, AGE, STRESS, WORST = range(8)  # the last three: see aged.py

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from ssdrig.virtual.feed import BIN_NS
 from ssdrig.virtual.flash import ftl, nand
 from ssdrig.virtual.flash.constants import NJ, PAGE
+from ssdrig.virtual.flash.feed import BIN_NS
 
 
 def ledger(m: np.ndarray, blk: np.ndarray) -> dict:

@@ -23,8 +23,8 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from ssdrig.virtual.feed import BIN_NS, BINS
-from ssdrig.virtual.kernels import inline, jit
+from ssdrig.base.kernels import inline, jit
+from ssdrig.virtual.flash.feed import BIN_NS, BINS
 
 # fmt: off
 (K_PAGES, K_NP, K_UNITS, K_SLC_UNITS, K_SLC_NP, K_RESERVE, K_GC_LOW, K_GC_HIGH, K_GC_PACE, K_FIFO, K_WL_THRESHOLD,

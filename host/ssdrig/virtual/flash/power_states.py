@@ -16,11 +16,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ssdrig.virtual.feed import BIN_NS
+from ssdrig.base.kernels import jit
+from ssdrig.virtual.flash.feed import BIN_NS
 from ssdrig.virtual.flash.nand import *
 from ssdrig.virtual.flash.presets import Preset
 from ssdrig.virtual.flash.rated_power import nand_mW, states
-from ssdrig.virtual.kernels import jit
 
 OPERATIONAL, SENT = 0, 1  # the two tables
 

@@ -9,7 +9,7 @@ die)."""
 
 from dataclasses import dataclass, replace
 
-from ssdrig.errors import UsageError
+from ssdrig.base.errors import UsageError
 
 MiB, GiB = 1 << 20, 1 << 30
 PAGE = 4096

@@ -1,10 +1,10 @@
 """Purge of the flash: nothing is mapped and every block is erased. SIMULATED."""
 
+from ssdrig.base.kernels import jit
 from ssdrig.virtual.flash import nand
 from ssdrig.virtual.flash.ftl import *
 from ssdrig.virtual.flash.nand import *
 from ssdrig.virtual.flash.power_states import wake
-from ssdrig.virtual.kernels import jit
 
 
 @jit

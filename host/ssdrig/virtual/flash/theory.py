@@ -5,8 +5,8 @@ OP = alpha - 1. Workload: uniformly random single pages over all of U. Always A 
 valid pages of a victim.
 """
 
-from ssdrig.overprovisioning import lambert_w0 as lambert_w0
-from ssdrig.overprovisioning import wa_fifo as wa_fifo
+from ssdrig.base.overprovisioning import lambert_w0 as lambert_w0
+from ssdrig.base.overprovisioning import wa_fifo as wa_fifo
 
 
 def alpha_of_spare(spare_factor: float) -> float:

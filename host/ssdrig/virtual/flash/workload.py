@@ -6,9 +6,9 @@ Kernels take the drive's arrays, a tuple in the order of nand.Pointers, and `rng
 
 import numpy as np
 
+from ssdrig.base.kernels import jit
 from ssdrig.virtual.flash.commands import READ, WRITE, background, command, host_page, look_ahead, unmap
 from ssdrig.virtual.flash.nand import N_WRITE_PAGES, S_BROKEN, bind
-from ssdrig.virtual.kernels import jit
 
 
 @jit

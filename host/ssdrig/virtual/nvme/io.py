@@ -6,7 +6,7 @@ import struct
 
 import numpy as np
 
-from ssdrig.virtual.device import nbd
+from ssdrig.blockio import nbd_protocol
 from ssdrig.virtual.nvme import pdu, status
 from ssdrig.virtual.nvme.status import Refused
 
@@ -65,14 +65,16 @@ def rows(sqe: bytes, content: bytes, size_bytes: int, lba_shift: int, write_thro
     Dataset Management with ranges gives a row for each. Raises Refused."""
     opcode, (cid,) = sqe[0], struct.unpack_from("<H", sqe, 2)
     if opcode == pdu.FLUSH:
-        asked = [(nbd.FLUSH, 0, 0, 0)]
+        asked = [(nbd_protocol.FLUSH, 0, 0, 0)]
     elif opcode == pdu.DSM:
-        asked = _deallocate(sqe, content, size_bytes >> lba_shift, lba_shift, nbd.FUA if write_through else 0)
+        asked = _deallocate(sqe, content, size_bytes >> lba_shift, lba_shift, nbd_protocol.FUA if write_through else 0)
     else:
         slba, blocks, control = struct.unpack_from("<QHH", sqe, 40)
-        op = {pdu.READ: nbd.READ, pdu.WRITE: nbd.WRITE, pdu.WRITE_ZEROES: nbd.WRITE_ZEROES}[opcode]
-        fua = bool(control & pdu.FUA) or (write_through and op != nbd.READ)
-        asked = [(op, nbd.FUA if fua else 0, slba << lba_shift, (blocks + 1) << lba_shift)]
+        op = {pdu.READ: nbd_protocol.READ, pdu.WRITE: nbd_protocol.WRITE, pdu.WRITE_ZEROES: nbd_protocol.WRITE_ZEROES}[
+            opcode
+        ]
+        fua = bool(control & pdu.FUA) or (write_through and op != nbd_protocol.READ)
+        asked = [(op, nbd_protocol.FUA if fua else 0, slba << lba_shift, (blocks + 1) << lba_shift)]
     return np.array([(op, flags, cid, offset, length, 0, 0, 0) for op, flags, offset, length in asked], dtype=np.int64)
 
 
@@ -84,6 +86,6 @@ def _deallocate(
         _, blocks, slba = struct.unpack_from("<IIQ", content, at)
         if slba + blocks > blocks_in_all:
             raise Refused(status.LBA_OUT_OF_RANGE, 40)
-        asked.append((nbd.TRIM, flags, slba << lba_shift, blocks << lba_shift))
+        asked.append((nbd_protocol.TRIM, flags, slba << lba_shift, blocks << lba_shift))
     # the other attributes are hints that mean nothing here
-    return asked if sqe[44] & _DEALLOCATE else [(nbd.TRIM, 0, 0, 0)]
+    return asked if sqe[44] & _DEALLOCATE else [(nbd_protocol.TRIM, 0, 0, 0)]

@@ -8,9 +8,9 @@ import struct
 
 import numpy as np
 
-from ssdrig.virtual.device import nbd
-from ssdrig.virtual.device.nbd import AT, COLUMNS, COOKIE, DUE, ERROR, FLAGS, LENGTH, OFFSET, OP
-from ssdrig.virtual.kernels import compiling, jit
+from ssdrig.base.kernels import compiling, jit
+from ssdrig.blockio import nbd_protocol
+from ssdrig.blockio.nbd_protocol import AT, COLUMNS, COOKIE, DUE, ERROR, FLAGS, LENGTH, OFFSET, OP
 from ssdrig.virtual.nvme import status
 
 IC_REQ, IC_RESP, H2C_TERM, C2H_TERM, COMMAND, RESPONSE, H2C_DATA, C2H_DATA = range(8)
@@ -138,7 +138,7 @@ def parse(buf, start, end, size_bytes, lba_shift, write_through, batch):
         length = np.int64(0)
         flags = np.int64(0)
         if opcode == FLUSH:
-            op = nbd.FLUSH
+            op = nbd_protocol.FLUSH
         elif opcode == READ or opcode == WRITE or opcode == WRITE_ZEROES:
             slba = _little(buf, sqe + 40, 8)
             blocks = _little(buf, sqe + 48, 2) + 1
@@ -151,11 +151,11 @@ def parse(buf, start, end, size_bytes, lba_shift, write_through, batch):
             if control & 0x3C00:  # protection information, which no format has
                 break
             if opcode == READ:
-                op = nbd.READ
+                op = nbd_protocol.READ
                 if length > MAX_TRANSFER_BYTES or asked != length or kind != SGL_TRANSPORT:
                     break
             elif opcode == WRITE:
-                op = nbd.WRITE
+                op = nbd_protocol.WRITE
                 if (
                     held != length
                     or asked != length
@@ -166,12 +166,12 @@ def parse(buf, start, end, size_bytes, lba_shift, write_through, batch):
                     break
                 fua = fua or write_through != 0
             else:
-                op = nbd.WRITE_ZEROES
+                op = nbd_protocol.WRITE_ZEROES
                 fua = fua or write_through != 0
-            flags = nbd.FUA if fua else 0
+            flags = nbd_protocol.FUA if fua else 0
         else:
             break
-        if held and op != nbd.WRITE:
+        if held and op != nbd_protocol.WRITE:
             break
         batch[n, OP] = op
         batch[n, FLAGS] = flags
@@ -197,12 +197,12 @@ def collect(waiting, n, now_ns, sqhd, data_at, out, reads):
     next_due = -1
     full = False
     for i in range(n):
-        length = waiting[i, LENGTH] if waiting[i, OP] == nbd.READ and waiting[i, ERROR] == 0 else 0
+        length = waiting[i, LENGTH] if waiting[i, OP] == nbd_protocol.READ and waiting[i, ERROR] == 0 else 0
         need = RESPONSE_BYTES + (data_at + length if length else 0)
         if waiting[i, DUE] <= now_ns and not full and used + need > out.shape[0]:
             full = True
         if waiting[i, DUE] > now_ns or full:
-            left, next_due = nbd.stays(waiting, i, left, next_due)
+            left, next_due = nbd_protocol.stays(waiting, i, left, next_due)
             continue
         cid = waiting[i, COOKIE]
         if length:
@@ -215,7 +215,7 @@ def collect(waiting, n, now_ns, sqhd, data_at, out, reads):
             filled += 1
             used += data_at + length
         error = waiting[i, ERROR]
-        medium = status.UNRECOVERED_READ_ERROR if waiting[i, OP] == nbd.READ else status.WRITE_FAULT
+        medium = status.UNRECOVERED_READ_ERROR if waiting[i, OP] == nbd_protocol.READ else status.WRITE_FAULT
         code = error & 0x7FFF if error & REFUSED else (medium if error else 0)
         out[used : used + RESPONSE_BYTES] = 0
         out[used], out[used + 2], out[used + 4] = RESPONSE, RESPONSE_BYTES, RESPONSE_BYTES

@@ -11,7 +11,7 @@ import time
 
 import numpy as np
 
-from ssdrig.virtual.device import nbd
+from ssdrig.blockio import nbd_protocol
 from ssdrig.virtual.device.device import MAX_BATCH
 from ssdrig.virtual.device.waiting import Waiting, receive, send
 from ssdrig.virtual.nvme import io, pdu, status
@@ -43,7 +43,7 @@ class Connection:
         self._data_at = 0  # where data starts in a C2HData PDU; 0 until the connection is initialised
         self._buf = np.empty(BUFFER_BYTES, dtype=np.uint8)
         self._start = self._end = 0
-        self._batch = np.zeros((MAX_BATCH, nbd.COLUMNS), dtype=np.int64)
+        self._batch = np.zeros((MAX_BATCH, nbd_protocol.COLUMNS), dtype=np.int64)
         self.waiting = Waiting(self.device)
         self._transfers = Transfers()
         self._answers: list[tuple[int, bytes]] = []  # (due, bytes) of what was taken one by one
@@ -151,10 +151,10 @@ class Connection:
 
     def _execute(self, buf: np.ndarray, batch: np.ndarray, n: int, now_ns: int) -> None:
         self.waiting.execute(buf, batch, n, now_ns)
-        if batch[:n, nbd.ERROR].any():
+        if batch[:n, nbd_protocol.ERROR].any():
             for op, _, cid, offset, _, _, error, _ in batch[:n].tolist():
                 if error:
-                    medium = status.UNRECOVERED_READ_ERROR if op == nbd.READ else status.WRITE_FAULT
+                    medium = status.UNRECOVERED_READ_ERROR if op == nbd_protocol.READ else status.WRITE_FAULT
                     self.subsystem.log_error(self.qid, cid, medium, None, offset >> self.subsystem.lba_shift, 1)
 
     def _make_room(self) -> None:
@@ -267,8 +267,8 @@ class Connection:
             self._execute(content, asked, 1, now_ns)
             return
         self.device.execute(content, asked, len(asked), now_ns)
-        last = asked[asked[:, nbd.DUE].argmax()][None]
-        self.waiting.keep(last, 1, int(last[0, nbd.DUE]))
+        last = asked[asked[:, nbd_protocol.DUE].argmax()][None]
+        self.waiting.keep(last, 1, int(last[0, nbd_protocol.DUE]))
 
     def complete(self, cid: int, code: int, result: int = 0, page: bytes | None = None, due_ns: int = 0) -> None:
         """The completion of a command that was taken by itself, from due_ns on, after its data if there is any."""

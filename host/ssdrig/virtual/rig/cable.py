@@ -42,9 +42,9 @@ import time
 import tty
 from pathlib import Path
 
-from ssdrig import prctl
-from ssdrig.errors import RigError, SsdrigError, UsageError
-from ssdrig.files import write_atomically
+from ssdrig.base import prctl
+from ssdrig.base.errors import RigError, SsdrigError, UsageError
+from ssdrig.base.files import write_atomically
 from ssdrig.setup import micropython
 from ssdrig.virtual.rig import drivepower
 from ssdrig.virtual.rig.faults import BOARD, TRANSPORT, settings
@@ -63,7 +63,7 @@ def fill(ring, watts, bins=None) -> None:
     trying things by hand."""
     import numpy as np  # here, because the cable's own process does without
 
-    from ssdrig.virtual.feed import BIN_NS
+    from ssdrig.virtual.flash.feed import BIN_NS
 
     numbers = np.arange(len(ring)) if bins is None else np.asarray(bins, dtype=np.int64)
     ring[numbers % len(ring)] = np.stack([numbers & 0xFFFFFFFF, np.full(len(numbers), round(watts * BIN_NS))], 1)

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-from ssdrig.errors import DriveError
+from ssdrig.base.errors import DriveError
 from ssdrig.virtual import adminclient
 
 MESSAGE = struct.Struct("<BQ")

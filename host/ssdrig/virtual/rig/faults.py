@@ -1,6 +1,6 @@
 """What may be set of the SIMULATED board and of its cable, by name: `--faults JSON` changes what stands here."""
 
-from ssdrig.errors import UsageError
+from ssdrig.base.errors import UsageError
 
 BOARD = {
     "ppm": 15.0,  # board's crystal: ticks run fast by this

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
+from ssdrig.base.errors import DriveError
 from ssdrig.drive.smart.nvme_pages import is_blank
-from ssdrig.errors import DriveError
 
 
 class Maker(NamedTuple):

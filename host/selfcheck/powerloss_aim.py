@@ -1,0 +1,247 @@
+"""Aimed cuts on the whole virtual bench, the real firmware among it, against their plan and against the truth of board
+and drive: a campaign whose cuts are aimed at FLUSHes, and cuts into bursts of a load whose bursts are known. On the
+host's own time, so on a busy machine the writer is late."""
+
+import json
+import sys
+import tempfile
+import threading
+import time
+from contextlib import closing
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from selfcheck import Figure, at_least, at_most, exactly, in_turn, powerloss_runs
+from selfcheck.powerloss_fall import DEAD_us
+from ssdrig.base.errors import DriveError, RigError, SsdrigError
+from ssdrig.powerloss import aim
+from ssdrig.powerloss import layout as layouts
+from ssdrig.powerloss.history import History
+from ssdrig.powerloss.nbdwriter import Nbd
+from ssdrig.powerloss.promise import FLUSH, Promise
+from ssdrig.powerloss.writer import Writer
+from ssdrig.rig import switch
+from ssdrig.rig.session import Session, session
+from ssdrig.virtual import bench as virtual
+from ssdrig.virtual.board import supply
+from ssdrig.virtual.device import truth
+from ssdrig.virtual.flash.presets import PRESETS
+
+BENCH = "powerloss-aim"
+PRESET = "sata-tlc"
+CUTS, BURSTS, BINS = 100, 50, 20
+LEAST, LEAST_BURSTS = 40, 15  # fewer show nothing; so many sweep all bins
+FLUSHES_S, BURSTS_S = 190.0, 150.0  # each part ends then, with what it has
+FIRED_S = 10.0  # for a burst to come, and the power to go and return
+NEAR_US, REACH_US = 300, 2000
+CAMPAIGN = ('aims={ "flush:-2..2" = 1 }', "write=0.4 s")
+ROUNDED_NS = 2000  # what the board says of the edge is in whole us
+MOST_W = 12.0  # more than the drive ever draws
+OFF = {"off_ms": 1, "residual_ms": 5}
+BURST_S, PAUSE_S = 0.15, 0.35  # of the load, whose bursts are to be found
+LEARN_S = 4.0
+READY_S, SETTLE_NS = 30.0, 1_000_000_000
+KEPT = Promise(FLUSH, 4096, 1, 0, 0, "zeros", True, "SIMULATED")
+AT_WORK = 1.05  # of what it draws at rest: its own record has no noise
+SHOWN = 40  # ms of that record before a cut that missed
+
+
+def flushes(cuts: int) -> list[Figure]:
+    """A campaign of cuts aimed at FLUSHes, as far as it comes in FLUSHES_S."""
+    with tempfile.TemporaryDirectory(prefix="ssdrig-aim-", dir="/var/tmp") as name:
+        runs = Path(name)
+        code = powerloss_runs.within(powerloss_runs.begin(runs, cuts, *CAMPAIGN), FLUSHES_S)
+        run = powerloss_runs.folder(runs)
+        if code or run is None:
+            print(f"exit code {code}: {powerloss_runs.said(runs)}", file=sys.stderr)
+        if run is None:
+            raise DriveError("a campaign", "no run folder", "see what it says")
+        judged = powerloss_runs.cuts_of(powerloss_runs.records(run))
+        carried_out = at_least(f"of {cuts} cuts, carried out in {FLUSHES_S:g} s", len(judged), "cuts", min(cuts, LEAST))
+        if not carried_out.met:
+            return [carried_out]
+        known = [each for each in judged if each["delta_us"] is not None]
+        boots = powerloss_runs.board(run)
+        reports = {each["cut"]: powerloss_runs.report(run, each["cut"]) for each in known}
+        edge_ns = np.array(
+            [powerloss_runs.true_ns(boots, reports[each["cut"]]["fired_us"], each["fired_ns"]) for each in known]
+        )
+        lines = [json.loads(line) for line in (run / "truth" / "cuts.jsonl").read_text().splitlines()]
+    said, planned, bound = (
+        np.array([each[key] for each in known]) for key in ("delta_us", "planned_delta_us", "delta_bound_us")
+    )
+    true_us = said + (edge_ns - [each["fired_ns"] for each in known]) / 1000
+    off_us, near = np.abs(said - planned), np.abs(said - planned) <= NEAR_US
+    least_ns, most_ns = falls_ns()
+    crossed_ns = np.array([line["t_ns"] for line in lines])
+    fell_ns = [int(np.min(np.where(crossed_ns >= each, crossed_ns - each, 1 << 62))) for each in edge_ns]
+    follows = sum(least_ns <= each <= most_ns for each in fell_ns)
+    hit = np.histogram(said, BINS, (-REACH_US, REACH_US))[0]
+    return [
+        exactly("exit code of the campaign, 0 where it was ended in time", code or 0, "", 0),
+        carried_out,
+        at_least(f"of {len(judged)} cuts, within 0.3 ms of the plan", 100 * near.sum() / len(judged), "%", 95),
+        Figure("median distance from the plan", float(np.median(off_us)), "us", "to compare", True),
+        at_least(
+            "the truth of the distance is inside its bound", 100 * np.mean(np.abs(said - true_us) <= bound), "%", 99
+        ),
+        at_most("largest bound", float(bound.max()), "us", NEAR_US),
+        exactly("cuts after which the drive's truth has its loss in time", follows, "cuts", len(known)),
+        at_least(f"of {BINS} bins over 4 ms, hit", int((hit > 0).sum()), "bins", BINS),
+    ]
+
+
+def falls_ns() -> tuple[int, int]:
+    """From the edge to the drive's lock-out: shortest and longest, ns, by the closed form of the SIMULATED supply."""
+    load, volts = supply.Load(), PRESETS[PRESET].rail_V
+    here = supply.Supply(_Still(volts), load)
+    dead_ns = DEAD_us * 1000
+
+    def of(watts: float) -> int:
+        at_V = here.voltage(supply.Phase(supply.ALIVE, 0, volts, 0.0, watts), dead_ns)  # the crowbar is open yet
+        closed = supply.Phase(supply.ALIVE, dead_ns, at_V, load.discharge, watts)
+        return load.gate_ns + here.crossing(closed, load.uvlo * volts)
+
+    return of(MOST_W), of(0.0) + ROUNDED_NS
+
+
+class _Still:
+    def __init__(self, volts: float):
+        self.volts = volts
+
+
+def bursts(count: int) -> list[Figure]:
+    """Cuts at the current's rise, of a load that works for a third of the time, as many as come in BURSTS_S."""
+    edge_ns: list[int] = []
+    tried, deadline = 0, time.monotonic() + BURSTS_S
+    with tempfile.TemporaryDirectory(prefix="ssdrig-aim-", dir="/var/tmp") as name:
+        folder = Path(name)
+        made = virtual.start(PRESET, capacity="512MiB")
+        try:
+            assert made.port
+            with session(made.port) as rig:
+                learnt = _learnt(made, rig, folder)
+                lsb_A = rig.rail(0)["current_lsb_pA"] * 1e-12
+                for number in in_turn(range(1, count + 1), BENCH):
+                    if time.monotonic() > deadline:
+                        break
+                    tried = number
+                    plan = aim.plan(aim.parse("burst"), 1, number, 0, 0, learnt)
+                    with closing(_Bursts(made, folder, number)) as load:
+                        try:
+                            load.rests()
+                            when = aim.when(plan, None, lsb_A, 0, number)
+                            report = switch.arm_and_cut(rig.rig, when=when, timeout_s=FIRED_S, **OFF)
+                        except (DriveError, RigError) as error:
+                            print(f"cut {number}: {error}", file=sys.stderr)
+                            continue
+                    boots = json.loads(made.board_truth.read_text())
+                    edge_ns.append(powerloss_runs.true_ns(boots, report["fired_us"], time.monotonic_ns()))
+        finally:
+            made.end(keep_truth_in=folder / "truth")
+        power = Power.of(folder / "truth")
+        inside = sum(power.in_burst(each) for each in edge_ns)
+        for number, each in enumerate(edge_ns, 1):
+            if not power.in_burst(each):
+                print(f"cut {number} is in no burst; W of the ms before it: {power.before(each)}", file=sys.stderr)
+    least = min(count, LEAST_BURSTS)
+    return [
+        at_least(f"of {count} cuts into bursts, tried in {BURSTS_S:g} s", tried, "cuts", least),
+        exactly(f"of {tried} cuts into bursts, fired", len(edge_ns), "cuts", tried),
+        exactly(f"of {len(edge_ns)} cuts, inside a burst of the drive's truth", inside, "cuts", len(edge_ns)),
+    ]
+
+
+def _learnt(made: virtual.VirtualBench, rig: Session, folder: Path) -> aim.Thresholds:
+    idle_A = rig.readings([0], LEARN_S)[0].raw_A
+    with closing(_Bursts(made, folder, 0)):
+        return aim.learn(idle_A, rig.readings([0], LEARN_S)[0].raw_A)
+
+
+class Power(NamedTuple):
+    """What the drive drew, W, in each step since start_ns, by its own record of its energy. The last step begins before
+    a cut and ends at it or up to a step before it, so a burst is known to last until then to one step: a mean of more
+    of them reaches over the beginning of one that is short."""
+
+    start_ns: int
+    step_ns: int
+    drawn_W: np.ndarray
+    rest_W: float
+
+    @staticmethod
+    def of(folder: Path) -> "Power":
+        start_ns, step_ns, nJ = truth.energies(str(folder))
+        return Power(start_ns, step_ns, nJ / step_ns, PRESETS[PRESET].P_idle_mW / 1000)
+
+    def in_burst(self, t_ns: int) -> bool:
+        """Whether it drew more than at rest then."""
+        return bool(self.drawn_W[self._at(t_ns) - 1] > AT_WORK * self.rest_W)
+
+    def before(self, t_ns: int) -> str:
+        return " ".join(f"{each:.2f}" for each in self.drawn_W[self._at(t_ns) - SHOWN : self._at(t_ns)])
+
+    def _at(self, t_ns: int) -> int:
+        return (t_ns - self.start_ns) // self.step_ns
+
+
+class _Bursts:
+    """A writer that works for BURST_S and rests for PAUSE_S, in turns, until it is closed or the drive is gone."""
+
+    def __init__(self, made: virtual.VirtualBench, folder: Path, number: int):
+        self._link = _linked(made)
+        self._book = History(folder / f"{number}.bin", 1)
+        layout = layouts.make(KEPT.block_bytes, self._link.size_bytes)
+        self._writer = Writer(self._link, self._book, layout, KEPT, 1, number, 7)
+        self._told, self._resting = threading.Event(), threading.Event()
+        self._thread = threading.Thread(target=self._work)
+        self._thread.start()
+
+    def _work(self) -> None:
+        while not self._told.is_set() and not self._link.gone:
+            self._writer.write(time.monotonic_ns() + int(BURST_S * 1e9))
+            self._writer.settle(SETTLE_NS)
+            self._resting.set()
+            self._told.wait(PAUSE_S)
+            self._resting.clear()
+
+    def rests(self) -> None:
+        """Wait until the second burst is over: the next one can be told from rest by what came before it. Raises
+        DriveError for a load that does not go on."""
+        for turn in range(3):
+            time.sleep(PAUSE_S if turn else 0)
+            if not self._resting.wait(READY_S):
+                raise DriveError("a load in bursts", self._link.gone or "none", "see whether the drive is there")
+
+    def close(self) -> None:
+        self._told.set()
+        self._thread.join()
+        self._book.close()
+        self._link.close()
+
+
+def _linked(made: virtual.VirtualBench) -> Nbd:
+    """A link to the drive, once it answers. Raises DriveError."""
+    deadline = time.monotonic() + READY_S
+    while True:
+        try:
+            return Nbd(made.fio_target)
+        except (DriveError, OSError):
+            if time.monotonic() > deadline:
+                raise
+        time.sleep(0.01)
+
+
+def shown(cuts: int = CUTS) -> list[Figure]:
+    figures = []
+    for part, count in ((flushes, cuts), (bursts, min(cuts, BURSTS))):
+        try:
+            figures += part(count)
+        except (SsdrigError, OSError, ValueError) as error:  # ValueError: no samples of a host that stood still
+            print(f"{part.__name__}: {error}", file=sys.stderr)
+            figures.append(exactly(f"{part.__name__}: carried out", 0, "", 1))
+    return figures
+
+
+BENCHES = {BENCH: ("aimed cuts on the virtual bench, against their plan and against the truth (5 min at most)", shown)}

@@ -1,0 +1,93 @@
+"""The studies of the rig's circuit (hardware/spice) in full: every wrong supply, rail, rise time and corner of the
+tolerances in ngspice. The tests run a part of them."""
+
+import shutil
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from selfcheck import Figure, at_most, exactly
+from ssdrig.base.errors import ToolMissing
+
+SPICE = Path(__file__).resolve().parents[2] / "hardware" / "spice"
+MOST_V = {"m2_3v3": 3.8, "sata_5v": 5.75, "sata_12v": 13.8}
+FROM_s = 1e-5  # with little capacitance at the drive: the fastest edge that the lock-out is stated for
+TABLE_PART = 0.03  # by which another version of ngspice may differ from a committed figure
+
+
+def _modules():
+    if shutil.which("ngspice") is None:
+        raise ToolMissing("ngspice, to simulate the circuit", "no such program", "apt-get install ngspice")
+    if str(SPICE) not in sys.path:
+        sys.path.insert(0, str(SPICE))
+    import faults
+    import limits
+    import simulate
+
+    return simulate, limits, faults
+
+
+def supplies() -> list[Figure]:
+    """The most that a drive gets from any wrong supply, at its peak and in the end."""
+    simulate, limits, _ = _modules()
+    cases = []
+    for rail in MOST_V:
+        values = simulate.values(rail)
+        for c in (values["load_typical"], simulate.LITTLE_F):
+            for rise in simulate.RISES_s:
+                if c > simulate.LITTLE_F or rise >= FROM_s:
+                    cases += [(rail, final, rise, {"c_load": c}) for final in simulate.too_much_V(rail)]
+        for corner in ("low", "high"):
+            changes = {name: values[name] * part for name, part in limits.CORNERS[corner].items() if name != "voltage"}
+            for rise in (1e-5, 5e-3):
+                cases += [(rail, final, rise, changes) for final in simulate.too_much_V(rail)]
+    with ThreadPoolExecutor(2) as pool:
+        made = list(pool.map(lambda case: simulate.wrong_supply(*case[:3], **case[3]), cases))
+    most = dict.fromkeys(MOST_V, 0.0)
+    for (rail, *_), m in zip(cases, made, strict=True):
+        most[rail] = max(most[rail], m["drive_peak"], m["drive_end"])
+    return [
+        *(at_most(f"{rail}: most at the drive of {len(cases)} cases", most[rail], "V", MOST_V[rail]) for rail in most),
+        exactly("figures of the tables of hardware/spice/README.md that the studies do not give", _off(), "", 0),
+    ]
+
+
+def _off() -> int:
+    """Figures of the committed tables that are off by more than TABLE_PART."""
+    simulate = _modules()[0]
+    text = (SPICE / "README.md").read_text()
+    return sum(simulate.table_differs(text, name, TABLE_PART) for name in simulate.TABLES)
+
+
+def limits_kept() -> list[Figure]:
+    """What is beyond a limit of limits.csv, in every study, rail and corner."""
+    limits = _modules()[1]
+    found = limits.every()
+    for one in found:
+        print(one, "(explained)" if limits.explained(one) else "", file=sys.stderr)
+    return [exactly("beyond a limit, unexplained", sum(not limits.explained(one) for one in found), "", 0)]
+
+
+def single_faults() -> list[Figure]:
+    """Every part of every rail open and short, against the committed table."""
+    faults = _modules()[2]
+    made, committed = faults.table(), faults.committed()
+    words = ("rail", "part", "fault", "fuse", "does", "seen_by")
+    key = lambda row: tuple(row[name] for name in words)
+    differ = {*map(key, made)} ^ {*map(key, committed)}
+    for one in sorted(differ):
+        print(*one, file=sys.stderr)
+    return [
+        exactly("rows of faults.csv that the studies do not give", len(differ), "", 0),
+        exactly("faults that destroy and that nobody sees", len(faults.gaps(made)), "", 0),
+    ]
+
+
+BENCHES = {
+    "supplies": (
+        "wrong supplies on every rail, simulated: what the drive gets, at the ends of the tolerances",
+        supplies,
+    ),
+    "limits": ("limits of rig, drive, host, contacts and wires in every study, rail and corner", limits_kept),
+    "single-faults": ("every part of every rail open and short, simulated (some 20 minutes)", single_faults),
+}

@@ -1,0 +1,156 @@
+"""Files that hold the old content or the new, whatever happens in between."""
+
+import contextlib
+import ctypes
+import errno
+import fcntl
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+from ssdrig.base import owner
+
+
+def write_atomically(target: Path, data: bytes, durable: bool = True) -> None:
+    """replacing(), for content that is at hand."""
+    with replacing(target, durable) as f:
+        f.write(data)
+
+
+@contextlib.contextmanager
+def replacing(target: Path, durable: bool = True) -> Iterator[BinaryIO]:
+    """A file to write the new content of `target` to, which takes its place when the block ends without an exception:
+    others read the old content or the new, and with `durable` that holds after a power cut too. Of several writers each
+    waits for the one before it.
+    Raises OSError, also where something other than a file lies at `target` (a folder, /dev/null, /dev/stdout)."""
+    if target.exists() and not target.is_file():
+        raise OSError(errno.EEXIST, "what lies there is no file", str(target))
+    owner.new(target)
+    half_made = target.with_name(f".{target.name}.part")
+    with _alone(half_made) as f:  # locked until it has its name
+        try:
+            yield f
+            f.flush()
+            if durable:
+                os.fsync(f.fileno())
+            half_made.replace(target)
+        except BaseException:
+            half_made.unlink(missing_ok=True)
+            raise
+    if durable:
+        fsync_folder(target.parent)
+
+
+def lock_file(path: str | os.PathLike) -> int:
+    """A descriptor to lock, of a file that is made if absent. Who can open a file can lock it, so it is its owner's
+    alone. Follows no link. Raises OSError."""
+    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    with contextlib.suppress(OSError):  # another's, or on a file system without rights
+        os.fchmod(fd, 0o600)
+    return fd
+
+
+def locked_by(path: str | os.PathLike) -> str:
+    """The process that holds a flock on a file that this one may not open, "" where none does: by /proc/locks, whose
+    lines are "1: FLOCK  ADVISORY  WRITE 512 00:19:1234 0 EOF" with the device in hexadecimal, then the inode. That of a
+    btrfs or overlay is another there."""
+    try:
+        seen, lines = os.lstat(path), Path("/proc/locks").read_text().splitlines()
+    except OSError:
+        return ""
+    device = f"{os.major(seen.st_dev):02x}:{os.minor(seen.st_dev):02x}" if os.major(seen.st_dev) else "00:"
+    for line in lines:
+        words = line.split()
+        if len(words) > 5 and words[1] == "FLOCK" and words[5].startswith(device):
+            if words[5].rpartition(":")[2] == str(seen.st_ino):
+                return words[4]
+    return ""
+
+
+def _alone(path: Path) -> BinaryIO:
+    """A new file that its writer holds locked; waits for another writer's, removes a killed one's. Raises OSError."""
+    while True:
+        try:
+            f = open(path, "xb")  # x follows no link
+        except FileExistsError:
+            _wait_for(path)
+            continue
+        fcntl.flock(f, fcntl.LOCK_EX)
+        if _is(path, f.fileno()):  # else it was taken for a killed writer's before it was locked
+            return f
+        f.close()
+
+
+def _wait_for(path: Path) -> None:
+    """Returns when the writer of a half-made file has ended; what is left of it then is removed."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        path.unlink(missing_ok=True)  # a link, or of another user
+        return
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        if _is(path, fd):
+            path.unlink()
+    finally:
+        os.close(fd)
+
+
+def _is(path: Path, fd: int) -> bool:
+    """Whether the open file has this name."""
+    try:
+        return os.path.samestat(os.fstat(fd), path.lstat())
+    except FileNotFoundError:
+        return False
+
+
+def replace_folder(made: Path, target: Path) -> None:
+    """The folder `made` takes the place of `target`, if there is one. Both change their names at once, and what was
+    there is removed then: whoever is killed leaves one of them whole. Raises OSError."""
+    if not target.exists():
+        made.rename(target)
+    elif _exchanged(made, target):
+        shutil.rmtree(made, ignore_errors=True)
+    else:
+        shutil.rmtree(target)
+        made.rename(target)
+    fsync_folder(target.parent)
+
+
+_libc = ctypes.CDLL(None, use_errno=True)
+_HERE, _EXCHANGE = -100, 2  # AT_FDCWD, RENAME_EXCHANGE of renameat2(2)
+
+
+def _exchanged(one: Path, other: Path) -> bool:
+    """Two names changed places; False where the file system or the C library has no such call. Raises OSError."""
+    if not hasattr(_libc, "renameat2"):
+        return False
+    if not _libc.renameat2(_HERE, os.fsencode(one), _HERE, os.fsencode(other), _EXCHANGE):
+        return True
+    code = ctypes.get_errno()
+    if code in (errno.EINVAL, errno.ENOSYS):
+        return False
+    raise OSError(code, os.strerror(code), str(other))
+
+
+def fsync_folder(path: Path) -> None:
+    """Make names that were added to a folder, or taken from it, outlast a power cut. Raises OSError."""
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def append_or_undo(fd: int, block: bytes, size: int) -> None:
+    """Append all of block to the open file of `size` bytes, through to the disk; on OSError the file is as it was."""
+    try:
+        done = 0
+        while done < len(block):
+            done += os.write(fd, block[done:])
+        os.fdatasync(fd)
+    except OSError:
+        os.ftruncate(fd, size)
+        raise

@@ -1,0 +1,118 @@
+"""What a drive or a file says of itself goes to a terminal only as text: no control character in a model name moves the
+cursor, sets a title, hides a line or starts a new one."""
+
+import os
+import re
+import shutil
+import sys
+import textwrap
+from collections.abc import Callable
+from typing import TextIO, overload
+
+from ssdrig.base.errors import SsdrigError, UsageError
+
+# C0, DEL, C1; line and paragraph separators; marks that change the direction of what follows; lone surrogates
+_CONTROL = "\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff"
+_FIELD = re.compile(f"[{_CONTROL}\t\n]")
+# our own colours (drive/wear/screen.py) stay
+_TEXT = re.compile(f"(?!\x1b\\[(?:[012]|3[123])m)[{_CONTROL}]")
+
+
+@overload
+def printable(field: str) -> str: ...
+@overload
+def printable(field: None) -> None: ...
+def printable(field: str | None) -> str | None:
+    """One field, such as a model or a serial, with every control character written out: \\x1b."""
+    return None if field is None else _FIELD.sub(_written_out, field)
+
+
+def line(what: str, text: str, most: int) -> str:
+    """What a person says, as one line of up to so many characters; a joined emoji is one of its own. Raises
+    UsageError."""
+    found = " ".join(text.split())
+    if len(found) > most:
+        raise UsageError(f"{what} of at most {most} characters", f"{len(found)}", "shorten it")
+    if printable(found) != found:
+        raise UsageError(f"{what} without control characters", repr(printable(found))[:80], "leave them out")
+    return found
+
+
+def printable_lines(text: str) -> str:
+    """A whole text: its tabs, its line ends and the colours that ssdrig uses stay."""
+    return _TEXT.sub(_written_out, text)
+
+
+def _written_out(found: re.Match) -> str:
+    code = ord(found[0])
+    return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"
+
+
+COLOURS = {"green": "\x1b[32m", "yellow": "\x1b[33m", "red": "\x1b[31m", "bold": "\x1b[1m", "dim": "\x1b[2m"}
+
+
+def painter(stream: TextIO | None) -> Callable[[str, str], str]:
+    """(text, name of a colour) -> the text, in that colour where `stream` is a terminal that shows colours and
+    $NO_COLOR does not stand against it."""
+    shows = is_terminal(stream) and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    return painted if shows else lambda text, name: text
+
+
+def painted(text: str, name: str) -> str:
+    return f"{COLOURS[name]}{text}\x1b[0m" if text else text
+
+
+def is_terminal(stream: TextIO | None) -> bool:
+    try:
+        return stream is not None and stream.isatty()
+    except ValueError:  # closed
+        return False
+
+
+def wrapped(text: str, columns: int, first: str = "", rest: str = "") -> str:
+    """A paragraph in lines of at most so many columns."""
+    how = {"break_long_words": False, "break_on_hyphens": False}
+    return "\n".join(textwrap.wrap(text, max(20, columns), initial_indent=first, subsequent_indent=rest, **how))
+
+
+def error_lines(who: str, error: SsdrigError) -> str:
+    """An error as a person reads it: what was expected, what was found, a hint; wrapped where stderr is a terminal."""
+    columns = shutil.get_terminal_size().columns - 1 if is_terminal(sys.stderr) else 10**6
+    expected, seen, do = (printable(" ".join(text.split())) for text in (error.expected, error.seen, error.do))
+    head = f"{who}: error: "
+    lines = [
+        wrapped(f"expected {expected}", columns, head, "  ").replace(
+            head, f"{who}: {painter(sys.stderr)('error', 'red')}: ", 1
+        ),
+        wrapped(seen or "nothing", columns, "  found: ", " " * 9),
+        wrapped(do, columns, "  hint:  ", " " * 9),
+    ]
+    return "\n".join(lines)
+
+
+def fill_closed_streams() -> None:
+    """Open /dev/null for each of stdin, stdout and stderr that this process was started without. Else the first files
+    that it opens get these descriptors, and what a library prints lands in them."""
+    for fd, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        try:
+            os.fstat(fd)
+        except OSError:
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # the lowest that is free: fd
+            setattr(sys, name, open(fd, mode, closefd=False))
+
+
+class PrintableOut:
+    """Stands before a text stream, such as stdout."""
+
+    def __init__(self, stream):
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        self._stream.write(printable_lines(text))
+        return len(text)
+
+    def flush(self) -> None:
+        self._stream.flush()
+
+    def __getattr__(self, name):
+        return getattr(self._stream, name)

@@ -1,0 +1,63 @@
+"""`ssdrig completion SHELL`: the script by which a shell completes commands, options, plans and presets on Tab. It is
+made once from the parsers, so that Tab starts no Python."""
+
+import argparse
+from typing import Any
+
+from ssdrig.base.errors import ToolMissing
+
+SHELLS = ("bash", "zsh", "fish", "tcsh")
+WHOLE = "whole"  # cli.py gives the parser of all commands under this name
+EXAMPLES = (
+    ("completion bash > ~/.local/share/bash-completion/completions/ssdrig", "from the next bash on"),
+    ("completion zsh > ~/.zfunc/_ssdrig", "in a folder of your $fpath"),
+)
+FOLDERS = ("DIR", "RUN", "FOLDER")
+FILES = ("FILE", "CSV", "LOG", "SOURCE", "PLAN", "NAME|FILE")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("shell", choices=SHELLS, metavar="SHELL", help=", ".join(SHELLS))
+
+
+def command(args) -> int:
+    """Raises ToolMissing where shtab is not installed."""
+    print(script(args.whole, args.shell))
+    return 0
+
+
+def script(parser: argparse.ArgumentParser, shell: str) -> str:
+    """The completion script of all that `parser` takes. Raises ToolMissing."""
+    try:
+        import shtab
+    except ImportError:
+        do = "./ssdrig setup --extra completion"
+        raise ToolMissing("shtab, which makes the script", "it is not installed", do) from None
+    for each in _parsers(parser):
+        for action in each._actions:
+            _add_values(action, shtab)
+    return shtab.complete(parser, shell)
+
+
+def _parsers(parser: argparse.ArgumentParser):
+    yield parser
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for child in action.choices.values():
+                yield from _parsers(child)
+
+
+def _add_values(action: Any, shtab) -> None:
+    """Set what may stand for the argument (an argparse.Action; shtab reads its extra attribute `complete`): the plans,
+    the presets, files or folders."""
+    from ssdrig.plan import grammar
+    from ssdrig.virtual.flash.presets import PRESETS
+
+    if action.metavar == "PLAN":
+        action.choices = list(grammar.shipped())
+    elif action.metavar == "PRESET":
+        action.choices = list(PRESETS)
+    elif action.metavar in FOLDERS:
+        action.complete = shtab.DIRECTORY
+    elif action.metavar in FILES:
+        action.complete = shtab.FILE

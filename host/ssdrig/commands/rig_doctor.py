@@ -1,0 +1,151 @@
+"""ssdrig rig doctor: the rig's self-test and its certificate."""
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from ssdrig.base import latch
+from ssdrig.base.errors import RigError, UsageError
+from ssdrig.base.progress import Progress
+from ssdrig.rig import bring_up, builds, certificate, doctor, ports
+from ssdrig.rig.checks import Check, of_hello
+from ssdrig.rig.session import session
+from ssdrig.rig.switch import unless_on
+
+WORDS = "test the rig itself, without a drive and then with a resistor, and keep its certificate"
+
+
+def subcommand(words) -> None:
+    """Add doctor to the parsers of `ssdrig rig`."""
+    sub = words.add_parser("doctor", help=WORDS, description=WORDS)
+    ports.add_argument(sub)
+    sub.add_argument(
+        "--resistor",
+        type=float,
+        metavar="OHM",
+        help="a power resistor for the drive's connector, e.g. 10: shunt, wires",
+    )
+    sub.add_argument("--rail", type=int, default=0, metavar="N", help="rail that gets the resistor (default 0)")
+    sub.add_argument(
+        "--bring-up",
+        action="store_true",
+        help="the first power-up, step by step: asks for what a meter shows, then tests; stops at the first fault",
+    )
+    sub.add_argument("--build", metavar="NAME|FILE", help="of --bring-up: what was built, as of rig setup")
+    sub.add_argument("--to", type=Path, metavar="FILE", help="also write the certificate here")
+    sub.add_argument("--yes", action="store_true", help="do not ask: nothing is connected, then the resistor is")
+    sub.add_argument("--json", action="store_true", help="print the certificate")
+    sub.set_defaults(act=_doctor)
+
+
+def check(args: argparse.Namespace) -> None:
+    """Raises UsageError."""
+    if args.resistor is not None and not 0.5 <= args.resistor <= 10_000:
+        raise UsageError("--resistor from 0.5 to 10000 Ohm", f"{args.resistor:g}", "correct it")
+    if args.bring_up != (args.build is not None):
+        raise UsageError("--bring-up and --build together", "one of them", "name the build that you have soldered")
+    if args.bring_up and args.yes:
+        raise UsageError("--bring-up without --yes", "both", "it asks for what a meter shows")
+    if args.build is not None:
+        builds.read(args.build)
+    if args.to:
+        certificate.keep_others(args.to)
+
+
+def _doctor(args: argparse.Namespace) -> int:
+    resistor = None if args.resistor is None else (args.rail, args.resistor)
+    if args.bring_up:
+        made = brought_up(args.port, builds.read(args.build), resistor, answer, _say)
+    else:
+        port = ports.find(args.port)
+        connect = (lambda words: None) if args.yes else _ask
+        connect("take the drive off: nothing may be connected at the drive's connectors while its power is cut")
+        made = carried_out(port, resistor, connect, lambda check: _say(check.words()))
+    path = certificate.keep(made, args.to)
+    if args.json:
+        print(json.dumps(made))
+    count = sum(check["ok"] is True for check in made["checks"])
+    simulated = " (SIMULATED)" if made["simulated"] else ""
+    _say(
+        f"{'PASSED' if made['passed'] else 'FAILED'}: {count} checks, {len(made['failed'])} failed,"
+        f" {len(made['not_looked_at'])} not looked at; certificate {made['id']} of rig {made['serial']}{simulated}:"
+        f" {path}"
+    )
+    return 0 if made["passed"] else RigError.exit_code
+
+
+def brought_up(
+    port: str | None, build: dict, resistor: tuple[int, float] | None, ask: bring_up.Ask, say: Callable[[str], None]
+) -> dict:
+    """The certificate of a first power-up. A step by hand that fails is the last one: the board is not asked then."""
+    done = bring_up.by_hand(build, ask, say)
+    if bring_up.first_failed(done):
+        return _of_steps({"serial": "not-powered", "build": build["build"]}, done, resistor)
+
+    def connect(words: str) -> None:
+        ask(f"{words}, then press Enter: ")
+
+    hello, found = examined(ports.find(port), resistor, connect, lambda check: say(check.words()), build)
+    found += bring_up.of_voltmeter(done, found)
+    if all(check.ok is not False for check in found):
+        found += bring_up.run_held(build, ask)
+    return _of_steps(hello, bring_up.grouped(done, found), resistor)
+
+
+def _of_steps(hello: dict, done: list[bring_up.Done], resistor: tuple[int, float] | None) -> dict:
+    found = [check for one in done for check in one.checks]
+    return certificate.made(hello, found, resistor, time.time_ns(), [one.document() for one in done])
+
+
+def carried_out(port: str, resistor, connect: Callable[[str], None], say: Callable[[Check], None]) -> dict:
+    """The certificate of the board at a port. Raises RigError, UsageError (no such rail)."""
+    return certificate.made(*examined(port, resistor, connect, say), resistor, time.time_ns())
+
+
+def examined(
+    port: str, resistor, connect: Callable[[str], None], say: Callable[[Check], None], build: dict | None = None
+) -> tuple[dict, list[Check]]:
+    """The hello of the board at a port, and what the self-test finds. build: the only one that is looked at. Raises
+    RigError, UsageError (no such rail, another build)."""
+    with session(port, stream=False) as here:  # a board whose sensors are all silent says why
+        latch.refuse(latch.name_of(here.hello, port))
+        if resistor and resistor[0] not in [rail["rail"] for rail in here.hello["rails"]]:
+            raise UsageError("--rail with one of the rig's rails", f"{resistor[0]}", "see ./ssdrig rig info")
+        hello = here.hello
+        if build is not None:
+            bring_up.same_build(build, hello)
+        try:
+            here.stream()
+        except RigError as error:
+            rails = [rail["rail"] for rail in hello["rails"]]
+            found = of_hello(hello) + list(doctor.silent(hello, [*here.logs(), error.seen], rails))
+            for check in found:
+                say(check)
+        else:
+            try:
+                found = doctor.examine(here, say, resistor, connect)
+            finally:
+                unless_on(here.rig, "`rig doctor`")
+    return hello, found
+
+
+def answer(words: str) -> str:
+    """A line that is typed. Raises UsageError at its end."""
+    _say(words)
+    line = sys.stdin.readline()
+    if not line:
+        raise UsageError("answers on standard input", "its end; no certificate was made", "run it on a terminal")
+    return line
+
+
+def _ask(words: str) -> None:
+    _say(f"{words}, then press Enter")
+    if not sys.stdin.readline():
+        raise UsageError("Enter on standard input", "its end", "run it on a terminal, or give --yes")
+
+
+def _say(text: str) -> None:
+    Progress().say(text)

@@ -1,0 +1,174 @@
+"""A trace played on a drive of this machine, which the guard holds, or on a virtual one, from the check to the
+figures."""
+
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ssdrig.base.errors import DriveError, UsageError
+from ssdrig.base.progress import Progress
+from ssdrig.base.words import clock, parse_bytes, size
+from ssdrig.drive.settings import witness
+from ssdrig.drive.target import guard, inventory
+from ssdrig.drive.target.confirm import confirmed
+from ssdrig.drive.wear import warranty
+from ssdrig.load import played, trace_player, trace_targets, traceform
+from ssdrig.virtual import bench
+
+FILL_BYTES, FILL_DEPTH = 8 << 20, 8
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is to be played, and how; `records`: where the times of each I/O are kept; `fill`: write the trace's range
+    first, so that what is read has been written."""
+
+    name: str
+    header: dict
+    rows: np.ndarray
+    how: trace_player.How
+    records: Path | None = None
+    fill: bool = False
+
+    def check(self) -> None:
+        """Raises UsageError for a trace that reads, where nothing was written: a drive answers such reads without its
+        flash."""
+        if not self.fill and any((part["op"] == traceform.READ).any() for part in traceform.windows(self.rows)):
+            raise UsageError(
+                "a trace that reads nothing, or data in its range",
+                f"{self.name} reads, and nothing is known to be written",
+                "add --fill, or play it in a plan (replay), which proves the state of the drive",
+            )
+
+    def filling(self) -> np.ndarray:
+        """The rows of the fill: the trace's range, in order."""
+        filled = self.filled_bytes()
+        rows = np.zeros(-(-filled // FILL_BYTES), traceform.ROW)
+        rows["offset_bytes"] = np.arange(len(rows)) * FILL_BYTES
+        rows["length_bytes"] = np.minimum(FILL_BYTES, filled - rows["offset_bytes"])
+        rows["op"], rows["depth"] = traceform.WRITE, FILL_DEPTH
+        return rows
+
+    def what(self) -> str:
+        lasts_s = trace_player.lasts_ns(traceform.windows(self.rows), self.how) / 1e9
+        time = "as fast as the drive can" if self.how.closed else f"in {clock(lasts_s)} or longer"
+        first = f"fill of {size(self.filled_bytes())}, then " if self.fill else ""
+        return f"{first}play of {self.name}, {len(self.rows)} I/Os {time}"
+
+    def filled_bytes(self) -> int:
+        parts = traceform.windows(self.rows)
+        reach = max(int((part["offset_bytes"] + part["length_bytes"]).max()) for part in parts)
+        return reach if self.fill else 0
+
+    def written_bytes(self) -> int:
+        """By the trace and the fill."""
+        parts = traceform.windows(self.rows)
+        return self.filled_bytes() + sum(
+            int(part["length_bytes"][part["op"] == traceform.WRITE].sum(dtype=np.int64)) for part in parts
+        )
+
+    def longest(self) -> int:
+        return max(FILL_BYTES if self.fill else 0, *self._longest())
+
+    def _longest(self) -> list[int]:
+        parts = traceform.windows(self.rows)
+        return [int(part["length_bytes"][part["op"] <= traceform.WRITE].max(initial=4096)) for part in parts]
+
+
+def on_drive(asked: Asked, name: str, destroy_serial: str | None, dry_run: bool) -> dict:
+    """As result(). Raises UsageError, UnsafeTarget, DriveError, ToolMissing."""
+    drive, show = inventory.find(name), Progress()
+    trace_player.fits(asked.rows, drive.capacity_bytes, drive.logical_block_bytes)
+    rated = warranty.rated_bytes(warranty.limits_for(drive.model, drive.capacity_bytes))
+    print(guard.announcement(drive, asked.what(), asked.written_bytes(), rated), file=sys.stderr)
+    if dry_run:
+        guard.announce_refusals(drive, destroy_serial, lambda words: print(words, file=sys.stderr))
+        return result(asked, drive.model, drive.simulated, None)
+    with guard.hold(drive, confirmed(drive, destroy_serial)) as held:
+        held.check()
+        with held.named() as named, trace_targets.device(held.path, asked.longest()) as target:
+            before = witness.read(named.name)
+            trace_player.fits(asked.rows, target.size_bytes, target.block_bytes)
+            found = _play(asked, target, show)
+            counted = witness.between(before, witness.read(named.name))["drive"]
+    ios = counted["reads"] + counted["writes"] if counted else 0
+    return result(asked, drive.model, drive.simulated, found, 1000 * counted["wait_ms"] / ios if ios else None)
+
+
+def on_virtual(asked: Asked, preset: str, capacity: str | None, dry_run: bool) -> dict:
+    """As result(). Raises UsageError, DriveError."""
+    from ssdrig.virtual.flash.presets import PRESETS  # imports numba, which a play on a real drive does not need
+
+    if preset not in PRESETS:
+        raise UsageError(f"one of {', '.join(PRESETS)}", preset, "see ./ssdrig virtual --list-presets")
+    if capacity:
+        parse_bytes(capacity)
+    model = PRESETS[preset].model
+    print(f"{model}: {asked.what()}: writes {size(asked.written_bytes())}.", file=sys.stderr)
+    if dry_run:
+        trace_player.fits(asked.rows, parse_bytes(capacity) if capacity else PRESETS[preset].capacity_bytes, 4096)
+        return result(asked, model, True, None)
+    running = bench.start(preset, capacity=capacity, board=False)
+    try:
+        how = trace_player.How(**(vars(asked.how) | {"dilation": running.drive["time_dilation"]}))
+        asked = replace(asked, how=how)
+        with trace_targets.nbd(running.drive["socket"], asked.longest()) as target:
+            trace_player.fits(asked.rows, target.size_bytes, target.block_bytes)
+            found = _play(asked, target, Progress())
+    finally:
+        running.end()
+    return result(asked, model, True, found)
+
+
+def result(
+    asked: Asked, drive: str, simulated: bool, figures: dict | None, kernel_mean_us: float | None = None
+) -> dict:
+    """{"trace", "source", "sha256", "scaled", "drive", "simulated", "how", "written_bytes", "filled_bytes" (of them by
+    the fill before), "figures" (as played.figures(); None of a dry run), "kernel_mean_us" (of an I/O of a block device,
+    by the kernel's counts)}."""
+    return {
+        "trace": asked.header.get("name", asked.name),
+        "source": asked.header.get("source"),
+        "sha256": asked.header["sha256"],
+        "scaled": bool(asked.header.get("scaled")),
+        "drive": drive,
+        "simulated": simulated,
+        "how": vars(asked.how),
+        "written_bytes": asked.written_bytes(),
+        "filled_bytes": asked.filled_bytes(),
+        "figures": figures,
+        "kernel_mean_us": kernel_mean_us,
+    }
+
+
+def _play(asked: Asked, target: trace_player.Target, show: Progress) -> dict:
+    total = len(asked.rows)
+    if asked.fill:
+        filling = asked.filling()
+        with open(os.devnull, "wb") as nowhere:
+            show.show(f"fill of {size(asked.filled_bytes())}")
+            trace_player.play(filling, target, trace_player.How(closed=True, dilation=asked.how.dilation), nowhere)
+
+    def look(ended: int) -> None:
+        show.show(f"{asked.name}: {ended} of {total} I/Os, {100 * ended / total:.0f} %")
+
+    with _records(asked.records) as out:
+        t0_ns = trace_player.play(asked.rows, target, asked.how, out, look)
+        out.flush()
+        records = np.memmap(out, played.RECORD, "r")
+        if len(records) != total:
+            raise DriveError(f"{total} I/Os ended", f"{len(records)}", "play it again")
+        return played.figures(asked.rows, records, t0_ns, asked.how.closed, asked.how.dilation)
+
+
+@contextmanager
+def _records(path: Path | None) -> Iterator[Any]:
+    with open(path, "xb+") if path else tempfile.TemporaryFile(prefix="ssdrig-trace-", dir="/var/tmp") as out:
+        yield out

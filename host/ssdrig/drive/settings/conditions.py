@@ -1,0 +1,186 @@
+"""What a drive and its host are set to: recorded before and after a run, and changed by a plan's `set` step.
+
+Sources: Documentation/ABI/stable/sysfs-block, admin-guide/pm/cpufreq, PCI/pcieaspm of the Linux kernel. sd's cache_type
+is written by MODE SELECT, which libata turns into SET FEATURES, so it reaches the drive. NVMe drives have no such
+file: there it is a feature of the controller (features.py).
+"""
+
+import glob
+import os
+from collections.abc import Mapping, Sequence
+
+from ssdrig.base.errors import DriveError
+from ssdrig.drive.settings import features
+from ssdrig.drive.target import sysfs
+
+QUEUE = (
+    *("scheduler", "nr_requests", "nomerges", "rq_affinity", "wbt_lat_usec", "write_cache", "fua", "max_sectors_kb"),
+    *("discard_max_bytes", "logical_block_size", "physical_block_size", "optimal_io_size", "rotational"),
+)
+DEVICE = ("current_link_speed", "current_link_width", "numa_node")
+HOST = {
+    "aspm": "/sys/module/pcie_aspm/parameters/policy",
+    "apst_max_latency_us": "/sys/module/nvme_core/parameters/default_ps_max_latency_us",
+    "cpuidle": "/sys/devices/system/cpu/cpuidle/current_driver",
+    "kernel": "/proc/sys/kernel/osrelease",
+    "command_line": "/proc/cmdline",
+    "io_uring_disabled": "/proc/sys/kernel/io_uring_disabled",
+    "no_turbo": "/sys/devices/system/cpu/intel_pstate/no_turbo",
+    "boost": "/sys/devices/system/cpu/cpufreq/boost",
+    "microcode": "/sys/devices/system/cpu/cpu0/microcode/version",
+}
+VULNERABILITIES = "/sys/devices/system/cpu/vulnerabilities"  # of the CPU, each with its mitigation
+# what moves by itself: a difference of these is no change of a setting
+MOVES = (
+    *("load_average", "memory_available_kB", "other_disks_read_bytes", "other_disks_written_bytes"),
+    "nvme.power_state",  # with APST the state that the drive has gone to
+)
+SECTOR_BYTES = 512  # of /sys/block/X/stat, whatever the disk's own
+GOVERNORS = "/sys/devices/system/cpu/cpu*/cpufreq/scaling_governor"
+ALPM = "/sys/class/scsi_host/host*/link_power_management_policy"
+# what `set` writes, of the kernel's file: "{name}" is the drive's. What is not here, or has no file, is a feature of an
+# NVMe controller (features.SETTINGS)
+FILES = {
+    "scheduler": "/sys/block/{name}/queue/scheduler",
+    "governor": GOVERNORS,
+    "aspm": HOST["aspm"],
+    "alpm": ALPM,
+    "write_cache": "/sys/block/{name}/device/scsi_disk/*/cache_type",
+}
+
+
+def read(
+    name: str | None, root: str | os.PathLike = "/", controller: str | None = None, nsid: int | None = None
+) -> dict:
+    """{"found": {"queue.scheduler": "none", "governor": "performance", …}, "unknown": {key: why}}: what the kernel says
+    of the drive `name` (None: of the host alone) and of the host; what it does not say is left out. Of an NVMe drive
+    also what its controller says (features.read): None, and why, where it does not."""
+    found: dict = {key: sysfs.text(sysfs.within(root, path)) for key, path in HOST.items()}
+    for key, pattern in (("governor", GOVERNORS), ("alpm", ALPM)):
+        found[key] = " ".join(sorted({chosen(sysfs.text(path)) for path in _paths(pattern, None, root)}))
+    folder = sysfs.within(root, VULNERABILITIES)
+    found |= {f"vulnerability.{key}": sysfs.text(folder, key) for key in sorted(sysfs.listing(folder))}
+    found["load_average"] = sysfs.text(sysfs.within(root, "/proc/loadavg")).split(" ")[0]
+    found |= _memory(root) | _other_disks(name, root)
+    if name:
+        folder = sysfs.within(root, "/sys/block", name)
+        found |= {f"queue.{key}": sysfs.text(folder, "queue", key) for key in QUEUE}
+        found |= {f"link.{key}": sysfs.text(folder, "device/device", key) for key in DEVICE}
+    found = {key: value for key, value in found.items() if value not in ("", None)}
+    of_drive, unknown = features.read(controller, nsid) if controller else ({}, {})
+    return {"found": found | of_drive, "unknown": unknown}
+
+
+def host() -> dict:
+    """The conditions of this host, without a drive."""
+    return read(None)
+
+
+def changed(before: Mapping, after: Mapping) -> dict[str, list]:
+    """{key: [before, after]} of all settings that differ between two readings; None: not said."""
+    one, two = before["found"], after["found"]
+    keys = [key for key in dict.fromkeys((*one, *two)) if key not in MOVES]
+    return {key: [one.get(key), two.get(key)] for key in keys if one.get(key) != two.get(key)}
+
+
+def _memory(root: str | os.PathLike) -> dict:
+    for line in sysfs.lines(sysfs.within(root, "/proc/meminfo")):
+        words = line.split()
+        if len(words) == 3 and words[0] == "MemAvailable:" and words[1].isdecimal():
+            return {"memory_available_kB": int(words[1])}
+    return {}
+
+
+def _other_disks(name: str | None, root: str | os.PathLike) -> dict:
+    """What was read from and written to all other disks since the machine was started; volumes and loop devices have no
+    device of their own and would count twice."""
+    counts = []
+    for disk in sysfs.listing(sysfs.within(root, "/sys/block")):
+        words = sysfs.text(sysfs.within(root, "/sys/block", disk, "stat")).split()
+        real = os.path.exists(sysfs.within(root, "/sys/block", disk, "device"))
+        if disk != name and real and len(words) >= 7 and all(word.isdecimal() for word in words):
+            counts.append((int(words[2]), int(words[6])))
+    sums = [SECTOR_BYTES * sum(each) for each in zip(*counts, strict=True)] if counts else [None, None]
+    return dict(zip(("other_disks_read_bytes", "other_disks_written_bytes"), sums, strict=True))
+
+
+def can_set(key: str, name: str, root: str | os.PathLike = "/", controller: str | None = None) -> bool:
+    """Whether this machine has such a setting for the drive; `controller`: /dev/nvme0 of an NVMe drive."""
+    return bool(_paths(FILES.get(key), name, root)) or _feature(key, controller) is not None
+
+
+def is_of_drive(key: str) -> bool:
+    """Whether a setting is the drive's, not the host's."""
+    return key not in FILES or "{name}" in FILES[key]
+
+
+def setting(key: str, name: str, root: str | os.PathLike = "/", controller: str | None = None) -> list[str]:
+    """The words in force of each of its files, in their order; of a feature of an NVMe drive features.setting(). Raises
+    DriveError where there is none."""
+    paths = _paths(FILES.get(key), name, root)
+    if not paths and (found := _feature(key, controller)):
+        return found
+    if not paths:
+        raise DriveError(
+            f"a setting {key} of {name}", "none that can be read", "leave the step out, or make it optional"
+        )
+    return [chosen(sysfs.text(path)) for path in paths]
+
+
+def change(key: str, value: str | int, name: str, root: str | os.PathLike = "/", controller: str | None = None) -> None:
+    """Set it and see that it is set. Raises DriveError, all that was changed put back."""
+    before = setting(key, name, root, controller)
+    wanted = features.CACHE[str(value)] if key == "write_cache" else str(value)
+    paths = _paths(FILES.get(key), name, root)
+    if not paths and before[0] != wanted:
+        said = features.change(key, str(controller), [wanted, *before[1:]])
+        if said:
+            put_back(key, before, name, root, controller)
+            raise DriveError(f"{controller} to take {key} {wanted!r}", said, "leave the step out: it stays as it is")
+    for path, old in zip(paths, before):
+        if old != wanted and not _write(path, wanted):
+            seen = sysfs.text(path)
+            put_back(key, before, name, root)
+            raise DriveError(f"{path} to take {wanted!r}", repr(seen), "choose one of its words")
+
+
+def put_back(
+    key: str, before: Sequence[str], name: str, root: str | os.PathLike = "/", controller: str | None = None
+) -> None:
+    """Set what setting() had found. Raises DriveError, every file tried."""
+    paths = _paths(FILES.get(key), name, root)
+    if not paths and controller and key in features.SETTINGS:
+        same = _feature(key, controller) == list(before)
+        said = None if same else features.change(key, controller, before)
+        if said:
+            raise DriveError(f"{key} put back", said, f"set it yourself, what it was: {before[0]}")
+        return
+    alike = len(paths) == len(before)
+    refused = [p for p, old in zip(paths, before) if alike and chosen(sysfs.text(p)) != old and not _write(p, old)]
+    if refused or not alike:
+        seen = f"{refused[0]} refuses it" if refused else f"{len(paths)} files where there were {len(before)}"
+        raise DriveError(f"{key} put back", seen, f"write it yourself, what it was: {', '.join(before)}")
+
+
+def _feature(key: str, controller: str | None) -> list[str] | None:
+    """features.setting() of an NVMe drive; None: no feature, or it cannot be asked."""
+    return features.setting(key, controller) if controller and key in features.SETTINGS else None
+
+
+def chosen(text: str) -> str:
+    """The word that is in force: "mq-deadline [none]" -> "none"."""
+    return text[text.index("[") + 1 : text.index("]")] if "[" in text and "]" in text else text
+
+
+def _paths(pattern: str | None, name: str | None, root: str | os.PathLike) -> list[str]:
+    return sorted(glob.glob(sysfs.within(root, pattern.format(name=glob.escape(name or ""))))) if pattern else []
+
+
+def _write(path: str, value: str) -> bool:
+    """Whether the file says so afterwards."""
+    try:
+        with open(path, "w") as file:
+            file.write(value)
+    except OSError:
+        return False
+    return chosen(sysfs.text(path)) == value

@@ -1,0 +1,156 @@
+"""What an NVMe controller is set to: power state, write cache, autonomous power states, thermal management, LBA format.
+
+Source: NVM Express Base Specification 2.0, Get Features 02h, 06h, 0Ch, 10h; NVM Command Set Specification, Identify
+Namespace. Asked through nvme-cli, which prints `get-feature:0x06 (Volatile Write Cache), Current value:0x00000001`
+(1.x `0x6`, and `00000000` for 0), then the table of 0Ch as a dump, or with --raw-binary the table alone.
+"""
+
+import re
+import tempfile
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from ssdrig.drive.smart import nvme_cli
+from ssdrig.drive.target import program
+
+POWER, WRITE_CACHE, APST, THERMAL = 0x02, 0x06, 0x0C, 0x10
+SETTINGS = {"write_cache": WRITE_CACHE, "power_state": POWER, "apst": APST}  # what a plan's `set` step may change
+CACHE = {"on": "write back", "off": "write through"}
+VALUE = re.compile(r"Current value: ?(?:0x)?([0-9a-f]{1,8})\b", re.IGNORECASE)
+TIMEOUT_S = 20.0  # for all that is asked at once
+TABLE_BYTES = 256  # of 0Ch: 32 power states of 8 bytes
+ZERO_C_K = 273
+
+
+def value(controller: str, feature: int, timeout_s: float = TIMEOUT_S) -> tuple[int | None, str]:
+    """(the 32 bits of a feature, "") or (None, why not): a drive without it aborts the command."""
+    call = program.run(["nvme", "get-feature", controller, f"--feature-id={feature}"], timeout_s)
+    found = VALUE.search(call.stdout.decode(errors="replace"))
+    return (int(found[1], 16), "") if call.exit_code == 0 and found else (None, said(call))
+
+
+def said(call: program.Call) -> str:
+    """What nvme-cli said of a command that failed."""
+    line = next((line.strip() for line in call.stderr.splitlines() if line.strip()), "")
+    return (call.why or line or f"nvme ended with {call.exit_code} and no value")[:200]
+
+
+def read(controller: str, nsid: int | None) -> tuple[dict, dict[str, str]]:
+    """({key: value, None where the drive does not say}, {key: why not}). Keys: nvme.power_state (number), .write_cache
+    and .apst ("on" or "off"), .apst_table ([from state, to state, idle ms] of each that leads on), .tmt1_C and .tmt2_C
+    (light and heavy throttling begin there), .lba_format ("0: 512 B, metadata 0 B")."""
+    found: dict[str, Any] = {}
+    unknown: dict[str, str] = {}
+    deadline = time.monotonic() + TIMEOUT_S
+
+    def left_s() -> float:
+        return deadline - time.monotonic()
+
+    def put(key: str, seen, why: str) -> None:
+        found[f"nvme.{key}"] = seen
+        if seen is None:
+            unknown[f"nvme.{key}"] = why
+
+    bits, why = value(controller, POWER, left_s())
+    put("power_state", None if bits is None else bits & 31, why)
+    for key, feature in (("write_cache", WRITE_CACHE), ("apst", APST)):
+        bits, why = value(controller, feature, left_s())
+        put(key, None if bits is None else ("off", "on")[bits & 1], why)
+    put("apst_table", *_table(controller, left_s()) if found["nvme.apst"] else (None, why))
+    bits, why = value(controller, THERMAL, left_s())
+    for key, shift in (("tmt1_C", 16), ("tmt2_C", 0)):
+        kelvin = 0 if bits is None else bits >> shift & 0xFFFF
+        put(key, kelvin - ZERO_C_K if kelvin else None, why or "not set: the drive's own limits hold")
+    page, record = nvme_cli.identify_namespace(controller, nsid or 1, left_s())
+    put("lba_format", page and lba_format(page), record["why"] or "the drive does not identify this namespace")
+    return found, unknown
+
+
+def setting(key: str, controller: str) -> list[str] | None:
+    """What one of SETTINGS is: a word of CACHE; the number of the power state; "on" or "off" and the table of 0Ch as
+    hex, without its last zeros. None: the drive has no such feature, or cannot be asked."""
+    bits, _ = value(controller, SETTINGS[key])
+    if bits is None:
+        return None
+    if key == "power_state":
+        return [str(bits & 31)]
+    word = "on" if bits & 1 else "off"
+    if key == "write_cache":
+        return [CACHE[word]]
+    raw, _ = _raw_table(controller, TIMEOUT_S)
+    return None if raw is None else [word, raw.rstrip(b"\0").hex()]
+
+
+def change(key: str, controller: str, wanted: Sequence[str]) -> str | None:
+    """Set one of SETTINGS, until the next reset of the controller, to what setting() would say of it. Returns None once
+    the drive says so itself, else what it said."""
+    word = wanted[0]
+    number = int(word) if key == "power_state" else int(word in ("on", CACHE["on"]))
+    argv = ["nvme", "set-feature", controller, f"--feature-id={SETTINGS[key]}", f"--value={number}"]
+    if key == "apst":
+        with tempfile.NamedTemporaryFile(prefix="ssdrig-apst-") as file:
+            file.write(bytes.fromhex(wanted[1]).ljust(TABLE_BYTES, b"\0"))
+            file.flush()
+            call = program.run([*argv, f"--data-len={TABLE_BYTES}", f"--data={file.name}"], TIMEOUT_S)
+    else:
+        call = program.run(argv, TIMEOUT_S)
+    found = setting(key, controller)
+    return None if found == list(wanted) else f"{(found or ['nothing'])[0]} ({said(call)})"
+
+
+def power_states(controller: str) -> list[dict]:
+    """[{"max_W", "operational", "enter_us", "exit_us"}, …] of PS0 and up, as Identify Controller rates them (bytes 263
+    and 2048 on; max_W None: not reported); [] where it cannot be asked."""
+    page, _ = nvme_cli.identify(controller)
+    if page is None:
+        return []
+    found = []
+    for i in range(min(page[263], 31) + 1):
+        entry = page[2048 + 32 * i : 2080 + 32 * i]
+        fine, most = entry[3] & 1, int.from_bytes(entry[:2], "little")
+        enter_us, exit_us = (int.from_bytes(entry[at : at + 4], "little") for at in (4, 8))
+        max_W = most / (10_000 if fine else 100) if most else None
+        found.append({"max_W": max_W, "operational": not entry[3] & 2, "enter_us": enter_us, "exit_us": exit_us})
+    return found
+
+
+def _raw_table(controller: str, timeout_s: float) -> tuple[bytes | None, str]:
+    """The 256 bytes of 0Ch, or None and why not."""
+    words = [f"--feature-id={APST}", f"--data-len={TABLE_BYTES}", "--raw-binary"]
+    call = program.run(["nvme", "get-feature", controller, *words], timeout_s)
+    if call.exit_code or len(call.stdout) != TABLE_BYTES:
+        return None, said(call) if call.exit_code else f"{len(call.stdout)} bytes instead of {TABLE_BYTES}"
+    return call.stdout, ""
+
+
+def _table(controller: str, timeout_s: float) -> tuple[list[list[int]] | None, str]:
+    raw, why = _raw_table(controller, timeout_s)
+    return (None, why) if raw is None else (transitions(raw), "")
+
+
+def transitions(table: bytes) -> list[list[int]]:
+    """[from state, to state, idle ms] of each entry of a table of 0Ch that leads on."""
+    entries = [int.from_bytes(table[i : i + 8], "little") for i in range(0, len(table), 8)]
+    return [[i, entry >> 3 & 31, entry >> 8 & 0xFFFFFF] for i, entry in enumerate(entries) if entry >> 8]
+
+
+def used_bytes(controller: str, nsid: int | None, timeout_s: float = 5.0) -> int | None:
+    """How much of a namespace is allocated, which a trim makes less (NUSE, bytes 16 to 23 of Identify Namespace). None
+    where the drive does not say; one that does not count gives its capacity at all times."""
+    page, _ = nvme_cli.identify_namespace(controller, nsid or 1, timeout_s)
+    if page is None or page[130 + 4 * _index(page)] < 9:  # no block is smaller than 512 bytes
+        return None
+    return int.from_bytes(page[16:24], "little") << page[130 + 4 * _index(page)]
+
+
+def _index(id_ns: bytes) -> int:
+    """Of the LBA format in use: FLBAS, byte 26."""
+    return id_ns[26] & 15 | (id_ns[26] >> 5 & 3) << 4
+
+
+def lba_format(id_ns: bytes) -> str:
+    """The format in use, of those that Identify Namespace has from byte 128 on (MS, LBADS)."""
+    index = _index(id_ns)
+    entry = id_ns[128 + 4 * index : 132 + 4 * index]
+    return f"{index}: {1 << entry[2]} B, metadata {int.from_bytes(entry[:2], 'little')} B"

@@ -1,0 +1,328 @@
+"""Traces of others as ours: one device, in blocks, wrapped to a range, in the order of their times, with their queue
+depths where the source has them.
+
+A hostile line ends the conversion with its number; nothing is written then."""
+
+import gzip
+import heapq
+import zlib
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import IO
+
+import numpy as np
+
+from ssdrig.base.errors import UsageError
+from ssdrig.load import trace_formats
+from ssdrig.load.trace_formats import DONE, ISSUED, QUEUED
+from ssdrig.load.traceform import (
+    DEPTH_MOST,
+    END_MOST_BYTES,
+    FLUSH,
+    MOST_BYTES,
+    ROW,
+    T_MOST_NS,
+    TRIM,
+    WINDOW_IOS,
+    ZEROES,
+)
+
+LINE_MOST_BYTES = 4096
+TRIM_MOST_BYTES = 1 << 31
+PIECES_MOST = 1024  # of one I/O that is longer than ours may be
+FEW_EARLY, MOST_MERGED = 64, 4096  # completions without a beginning; I/Os in which merged ones are looked for
+LOST_NS, LOST_IOS = 30 * 10**9, 10_000  # an I/O that has not ended by then has lost its completion
+Row = tuple[int, int, int, int, int, int]  # as traceform.ROW, then its end; times may be beyond an int64
+FIX = "correct the line, or convert a part without it"
+
+
+@dataclass(frozen=True)
+class Asked:
+    """`device`: the one that is taken, "" the only one. `range_bytes`: places beyond it begin again at its beginning;
+    None: as they are. `ios`: at most so many. `leave_out`: trims, flushes, Write Zeroes. `depth`: of each I/O, where
+    the user knows what the file does not say. `zones`: whether the source may be a drive with zones."""
+
+    device: str = ""
+    range_bytes: int | None = None
+    block_bytes: int = 512
+    ios: int | None = None
+    leave_out: tuple[int, ...] = ()
+    depth: int | None = None
+    zones: bool = True
+
+    def check(self) -> None:
+        """Raises UsageError."""
+        if self.block_bytes not in (512, 4096):
+            raise UsageError("a block of 512 or 4096 bytes", str(self.block_bytes), "correct --block")
+        if self.range_bytes is not None and (self.range_bytes < MOST_BYTES or self.range_bytes % self.block_bytes):
+            least = f"a range of at least {MOST_BYTES >> 20} MiB in whole blocks"
+            raise UsageError(least, f"{self.range_bytes} bytes", "correct --range")
+        if self.ios is not None and self.ios < 1:
+            raise UsageError("at least one I/O", str(self.ios), "correct --ios")
+        if self.depth is not None and not 1 <= self.depth <= DEPTH_MOST:
+            raise UsageError(f"a queue depth of 1 to {DEPTH_MOST}", str(self.depth), "correct --depth")
+
+
+class Flight:
+    """I/Os of one device that have begun and not ended. `lost`: of how many a line is missing."""
+
+    def __init__(self) -> None:
+        self.lost = self.ended = self.begun = 0
+        self._early = 0  # completions of I/Os that may have begun before the file
+        self._ends: dict[int, tuple[int, int, int]] = {}  # first byte -> end, t_ns, I/Os that had ended before
+        self._since_ns: int | None = None
+
+    @property
+    def under_way(self) -> int:
+        return len(self._ends)
+
+    def begin(self, t_ns: int, begin: int, length: int) -> int | None:
+        """How many are under way with this one. None: it is under way already, and issued again."""
+        self._since_ns = t_ns if self._since_ns is None else self._since_ns
+        self.begun += 1
+        if len(self._ends) > DEPTH_MOST:
+            self.lost += len(self._ends)
+            self._ends.clear()
+        there = self._ends.get(begin)
+        if there and there[0] == begin + length:
+            return None
+        self.lost += there is not None
+        self._ends[begin] = begin + length, t_ns, self.ended
+        return len(self._ends)
+
+    def end(self, t_ns: int, begin: int, length: int) -> None:
+        """The I/Os within this range have ended."""
+        there = self._ends.get(begin)
+        if there and there[0] == begin + length:
+            within = [begin]
+        else:  # merged, or in parts: what ends behind the range has only moved on
+            here = self._ends.items() if len(self._ends) <= MOST_MERGED else ()
+            within = [at for at, (end, _, _) in here if begin <= at and end <= begin + length]
+            if there and there[0] > begin + length:
+                end, *rest = self._ends.pop(begin)
+                self._ends[begin + length] = end, rest[0], rest[1]
+                return
+        if not within:
+            early = self._since_ns is None or t_ns - self._since_ns <= LOST_NS
+            self._early += early
+            self.lost += not early
+        for at in within:
+            del self._ends[at]
+        self.ended += len(within)
+
+    def close(self, t_ns: int) -> None:
+        """No more lines come."""
+        late = (t_ns - begun > LOST_NS or self.ended - before > LOST_IOS for _, begun, before in self._ends.values())
+        self.lost += sum(late) + (self._early if self._early > max(FEW_EARLY, self.begun // 100) else 0)
+
+
+class Responses:
+    """Queue depths of I/Os whose ends are known. The I/Os come in the order of their times."""
+
+    def __init__(self) -> None:
+        self._ends: list[int] = []
+
+    def of(self, t_ns: int, end_ns: int) -> int:
+        while self._ends and self._ends[0] <= t_ns:
+            heapq.heappop(self._ends)
+        heapq.heappush(self._ends, max(end_ns, t_ns + 1))
+        return len(self._ends)
+
+
+class Conversion:
+    """`windows()` makes the rows of the file; `words()`, for the header, is whole when they have been made."""
+
+    def __init__(self, path: Path, asked: Asked):
+        asked.check()
+        self.path, self.asked, self.device, self.cut = path, asked, asked.device, False
+        self.format: trace_formats.Format | None = None
+        self.number = 0
+        self.flight, self.responses = Flight(), Responses()
+        self.begins, self.ends = QUEUED, False  # the stage whose lines are taken; whether completions are there
+
+    def _depths(self) -> tuple[str | None, str | None]:
+        """Where queue depths come from, or None and why there are none."""
+        assert self.format
+        if self.asked.depth:
+            return f"given: {self.asked.depth}", None
+        if self.format.staged and not self.ends:
+            return None, "the file has no lines of completed I/Os"
+        if self.flight.lost:
+            return None, f"lines are missing: of {self.flight.lost} I/Os the beginning or the end is not in the file"
+        return self.format.depths.format(self.begins) or None, self.format.depths_why or None
+
+    def words(self) -> dict:
+        assert self.format
+        of = f", device {self.device}" if self.device else ""
+        depths, why = self._depths()
+        return {
+            "name": self.path.name,
+            "synthetic": False,
+            "scaled": self.cut,
+            "timed": self.format.timed,
+            "source": f"{self.format.name}{of}",
+            "depths": depths,
+            "depths_why": why,
+            "parameters": asdict(self.asked),
+        }
+
+    def windows(self) -> Iterator[np.ndarray]:
+        """Arrays of traceform.ROW. Raises UsageError."""
+        self._look()
+        begin_ns, last_ns, held = None, 0, []
+        rows = self._rows()
+        while True:
+            for row in rows:
+                held.append(row)
+                if len(held) >= 2 * WINDOW_IOS:
+                    break
+            if not held:
+                break
+            whole = len(held) < 2 * WINDOW_IOS
+            held.sort(key=lambda row: row[0])  # stable: traces of several CPUs are slightly out of order
+            out, held = (held, []) if whole else (held[:WINDOW_IOS], held[WINDOW_IOS:])
+            if begin_ns is None:
+                begin_ns = last_ns = out[0][0]
+            if out[0][0] < last_ns:
+                seen = f"one {(last_ns - out[0][0]) / 1e9:.6f} s before one {WINDOW_IOS} I/Os earlier"
+                raise self._wrong("times that rise", seen, "sort the file by its times")
+            if out[-1][0] - begin_ns > T_MOST_NS:
+                raise self._wrong("times within 30 years", f"{(out[-1][0] - begin_ns) / 1e9:.0f} s", FIX)
+            last_ns = out[-1][0]
+            yield self._window(out, begin_ns)
+        if begin_ns is None:
+            raise self._wrong("I/Os", "none", "see whether --device names one of the file")
+        self.flight.close(last_ns)
+
+    def _window(self, rows: list[Row], begin_ns: int) -> np.ndarray:
+        """Rows of ROW. I/Os of one time are under way together, so they have the depth of the last."""
+        assert self.format
+        made, depths = np.array([(row[0] - begin_ns, *row[1:5]) for row in rows], ROW), [row[4] for row in rows]
+        if self.asked.depth:
+            depths = [self.asked.depth] * len(rows)
+        elif not self.format.staged and self.format.depths:
+            depths = [self.responses.of(row[0], row[5]) for row in rows]
+        starts = np.flatnonzero(np.diff(made["t_ns"], prepend=-1))
+        most = np.maximum.reduceat(np.minimum(depths, DEPTH_MOST), starts)
+        made["depth"] = np.repeat(most, np.diff(starts, append=len(made)))
+        return made
+
+    def _look(self) -> None:
+        """Read a file whose I/Os may have several lines once, to learn which it has: what was issued to the drive is
+        taken where it is there, what was queued otherwise."""
+        stages, device = set(), self.asked.device
+        for line in self._lines():
+            assert self.format
+            if not self.format.staged:
+                break
+            for each in line:
+                device = device or each.device
+                if each.device == device:
+                    stages.add(each.stage)
+        self.begins, self.ends = ISSUED if ISSUED in stages else QUEUED, DONE in stages
+        self.number, self.format = 0, None
+
+    def _rows(self) -> Iterator[Row]:
+        made = 0
+        for line in self._lines():
+            for each in line:
+                if not self._wanted(each.device) or each.stage not in (self.begins, DONE):
+                    continue
+                if each.stage == DONE:
+                    if each.length_bytes:
+                        self.flight.end(each.t_ns or 0, each.offset_bytes, each.length_bytes)
+                    continue
+                depth = self._depth(each)
+                if depth is None or each.op in self.asked.leave_out:
+                    continue
+                self._playable(each)
+                for row in self._placed(each, made, depth):
+                    if made == self.asked.ios:
+                        self.cut = True
+                        return
+                    made += 1
+                    yield row
+
+    def _depth(self, line: trace_formats.Line) -> int | None:
+        """By completions that the file has; 0: not known yet, None: the line repeats an I/O."""
+        if not self.ends or not self.format or not self.format.staged:
+            return 0
+        if line.op == FLUSH:
+            return min(self.flight.under_way + 1, DEPTH_MOST)
+        depth = self.flight.begin(line.t_ns or 0, line.offset_bytes, line.length_bytes)
+        return None if depth is None else min(depth, DEPTH_MOST)
+
+    def _playable(self, line: trace_formats.Line) -> None:
+        """Raises UsageError."""
+        if line.refusal:
+            do = "leave Write Zeroes out with --no-zeroes" if "Write Zeroes" in line.refusal else FIX
+            raise self._wrong("an I/O that a drive without zones can be asked for", line.refusal, do)
+        if line.unnamed and self.asked.zones:
+            what = "the name of an operation (its kernel names Write Zeroes and Zone Append N)"
+            do = "--no-zones if its drive has no zones: N is Write Zeroes then"
+            raise self._wrong(what, f"N of {line.length_bytes} bytes", do)
+
+    def _lines(self) -> Iterator[tuple[trace_formats.Line, ...]]:
+        try:
+            with self._open() as file:
+                while raw := file.readline(LINE_MOST_BYTES + 1):
+                    self.number += 1
+                    line = raw.decode("latin-1").rstrip("\r\n")
+                    if len(raw) > LINE_MOST_BYTES:
+                        raise self._wrong(f"a line of at most {LINE_MOST_BYTES} bytes", f"{line[:60]!r} and more", FIX)
+                    if self.format is None:
+                        self.format = self._found(line)
+                        if self.format.header and self.format.header.fullmatch(line):
+                            continue
+                    if self.format.end and self.format.end.match(line):
+                        return
+                    found = self.format.parse(line)
+                    if found is None:
+                        example = f"a line of {self.format.name}, such as {self.format.example!r}"
+                        raise self._wrong(example, repr(line[:120]), FIX)
+                    yield found
+        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            raise self._wrong("a gzip file that is whole", str(error), "fetch it again") from error
+        except OSError as error:
+            raise UsageError(f"a trace at {self.path}", error.strerror or str(error), "name another file") from error
+
+    def _open(self) -> IO[bytes] | gzip.GzipFile:
+        return gzip.open(self.path) if self.path.suffix == ".gz" else open(self.path, "rb")
+
+    def _found(self, line: str) -> trace_formats.Format:
+        if found := trace_formats.of(line):
+            return found
+        names = ", ".join(each.name for each in trace_formats.FORMATS)
+        raise self._wrong(f"a format that is known: {names}", repr(line[:120]), "see schemas/trace.md")
+
+    def _wanted(self, device: str) -> bool:
+        self.device = self.device or device
+        if device == self.device:
+            return True
+        if self.asked.device:
+            return False
+        raise self._wrong(f"one device, as before {self.device!r}", repr(device), "choose one with --device")
+
+    def _placed(self, line: trace_formats.Line, made: int, depth: int) -> Iterator[Row]:
+        """In whole blocks, within the range, none longer than ours may be."""
+        t_ns = made if line.t_ns is None else line.t_ns
+        end_ns = t_ns + (line.lasts_ns or 0)
+        if line.op == FLUSH:
+            yield t_ns, 0, 0, FLUSH, depth, end_ns
+            return
+        block, range_bytes = self.asked.block_bytes, self.asked.range_bytes
+        begin, end = line.offset_bytes // block * block, -(-(line.offset_bytes + line.length_bytes) // block) * block
+        most = TRIM_MOST_BYTES if line.op in (TRIM, ZEROES) else MOST_BYTES
+        if not line.length_bytes or end > END_MOST_BYTES or end - begin > PIECES_MOST * most:
+            what = f"an I/O of 1 to {PIECES_MOST * most} bytes that ends before byte {END_MOST_BYTES}"
+            raise self._wrong(what, f"{line.length_bytes} bytes at byte {line.offset_bytes}", FIX)
+        for at in range(begin, end, most):
+            length = min(most, end - at)
+            if range_bytes is not None:
+                length = min(length, range_bytes)
+                at = min(at % range_bytes, range_bytes - length)
+            yield t_ns, at, length, line.op, depth, end_ns
+
+    def _wrong(self, expected: str, seen: str, do: str) -> UsageError:
+        return UsageError(expected, f"{seen} in line {self.number} of {self.path}", do)

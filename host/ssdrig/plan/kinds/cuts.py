@@ -1,0 +1,94 @@
+"""cuts: write, cut the drive's power, give it back, read and judge, again and again (powerloss/campaign.py).
+
+One step, not several in a repeat: what a cut leaves is of no use to any other step, a session that did not come to its
+verdict is thrown away as a whole, and a run that was cut short goes on with the session after the last one judged."""
+
+from ssdrig.base.errors import UsageError
+from ssdrig.base.words import do_you_mean
+from ssdrig.plan.kinds import cut_schedule
+from ssdrig.plan.kinds.keys import Key
+from ssdrig.powerloss import mixes
+from ssdrig.rig import profiles
+
+KEYS = {
+    "cuts": Key("count", required=True),
+    "aims": Key("shares", {"random": 1}),
+    "shapes": Key("shares", {profiles.DEFAULT: 1}),
+    "streams": Key("shares", mixes.SHARES),
+    "mixes": Key("shares", {mixes.USUAL: 1}),
+    "window": Key("bytes", "64 GiB"),
+    "write": Key("time", "5 s"),
+    "off_time": Key("time", "1 s"),
+    "ready": Key("pause", "0 s"),
+    "control": Key("percent", 5),
+    "bound": Key("bound", "never"),
+    "stop": Key("word", "last", words=("last", "first")),
+    "only": Key("index", 0),
+    "filesystems": Key("filesystems", "none"),
+}
+NEEDS = {"cut"}
+MOST_CUTS = 1_000_000
+MEAN_BYTES = 20_000  # of a write of the usual streams
+# of each file system: what its clients make it write, and what mkfs does
+FILESYSTEM_BPS, MADE_BYTES, CHECKED_S = (0.5e6, 60e6), 128 << 20, (0.5, 10.0)
+BACK_S = (0.8, 20.0)  # from power to the verdict: the drive's start, reading back, judging
+
+
+def sessions(keys) -> int:
+    """How many there are, control sessions included."""
+    return 1 if keys.get("only") else keys["cuts"] + cut_schedule.controls(keys["cuts"], keys["control"])
+
+
+def mean_write_s(keys) -> float:
+    """How long a session writes in the mean: the cut comes at any time of the phase."""
+    return keys["write"] * 0.525
+
+
+def ahead(keys) -> str:
+    """What the campaign takes of the drive beside its writes, and what it can say at best."""
+    from ssdrig.plan.rules import chance
+    from ssdrig.powerloss import aim
+
+    if keys["only"]:
+        return ""
+    count, total = keys["cuts"], sum(keys["aims"].values())
+    twice = sum(n for word, n in keys["aims"].items() if aim.parse(word).name == "recovery")
+    most = count + -(-count * twice // total) + cut_schedule.controls(count, keys["control"])
+    own = max(1, count * min(keys["aims"].values()) // total)
+    bounds = (chance.percent(chance.upper_bound(0, n)) for n in (count, own))
+    said = "{} to {} power cycles; no failing cut bounds the chance per cut below {} (95 %), of the rarest aim below {}"
+    return said.format(count, most, *bounds)
+
+
+def check(keys, where: str) -> None:
+    """Raises UsageError for aims and shapes that there are not, and for a session that there is not."""
+    from ssdrig.powerloss import aim, health
+
+    for word in keys["aims"]:
+        try:
+            aim.parse(word)
+        except UsageError as error:
+            raise UsageError(error.expected, f"{word} in aims of {where}", error.do) from None
+    for key, known in (("shapes", profiles.PROFILES), ("streams", mixes.SHARES), ("mixes", mixes.MIXES)):
+        for word in keys[key]:
+            if word not in known:
+                expected = f"each of {key} to be one of {', '.join(known)}"
+                raise UsageError(expected, f"{word} in {where}", do_you_mean(word, known))
+    if keys["cuts"] > MOST_CUTS:
+        raise UsageError(
+            f"at most {MOST_CUTS} cuts", f"{keys['cuts']} in {where}", "that is over a month: ask for fewer"
+        )
+    if keys["ready"] > health.READY_S:
+        expected = f"`ready` of at most {health.READY_S:g} s: a drive that takes longer is missing"
+        raise UsageError(expected, f"{keys['ready']:g} s in {where}", 'write less, or "0 s" for no limit')
+    of = sessions({**keys, "only": 0})
+    if keys["only"] > of:
+        raise UsageError(f"`only` to be one of the {of} sessions", f"{keys['only']} in {where}", "correct it")
+
+
+def carry_out(act, stage, number: int) -> dict:
+    """All sessions that are not judged yet; done when the last one is, or when one of the stop rules holds."""
+    from ssdrig.powerloss import campaign
+
+    stage.bench.check()
+    return campaign.carry_out(act, stage)

@@ -1,0 +1,44 @@
+"""fill: write the range sequentially: once, or until `amount` is written."""
+
+from ssdrig.plan.kinds.keys import RANGE, Key
+
+KEYS = {
+    "range": RANGE,
+    "amount": Key("amount"),
+    "block": Key("block", "128 KiB"),
+    "qd": Key("count", 32),
+    "threads": Key("count", 1),
+    "data": Key("word", "random", words=("random", "half", "zeros")),
+    "engine": Key("word", "auto", words=("auto", "libaio", "io_uring")),
+}
+
+
+def job(act, target: str, seed: int, dilation: int = 1):
+    """fio's job of a fill."""
+    from ssdrig.load.engine import engine
+    from ssdrig.load.fiojob import Job
+
+    keys = act.keys
+    return Job(
+        name=act.path.rpartition("/")[2],
+        rw="write",
+        block_bytes=keys["block"],
+        queue_depth=keys["qd"],
+        threads=keys["threads"],
+        size_bytes=act.range_bytes,
+        io_size=act.amount_bytes if act.amount_bytes != act.range_bytes else None,
+        data=keys["data"],
+        engine=engine(keys["engine"]),
+        seed=seed,
+        target=target,
+    )
+
+
+def carry_out(act, stage, number: int) -> dict:
+    """Write; done when every byte is."""
+    from ssdrig.plan.kinds.pace import Pace
+
+    stage.bench.check()
+    pace = Pace(act.path, bytes_to_do=act.amount_bytes)
+    result = stage.fio(act, job(act, stage.bench.fio_target, stage.next_seed()), pace, number)
+    return {"bytes": result.bytes}

@@ -1,0 +1,167 @@
+"""load: I/O against the drive for a time, for an amount, for so many bursts, or until a rule holds."""
+
+from ssdrig.plan.kinds.keys import RANGE, SMART, Key
+
+KEYS = {
+    "pattern": Key("word", required=True, words=("random", "sequential")),
+    "read": Key("percent", required=True),
+    "block": Key("blocks", required=True),
+    "qd": Key("count", 1),
+    "threads": Key("count", 1),
+    "range": RANGE,
+    "offset": Key("place"),
+    "hot": Key("hot"),
+    "data": Key("word", "random", words=("random", "half", "zeros")),
+    "rate": Key("rate"),
+    "every": Key("time"),
+    "read_qd": Key("count"),
+    "arrival": Key("word", "even", words=("even", "poisson")),
+    "sync": Key("word", "none", words=("none", "each", "flush")),
+    "on": Key("time"),
+    "off": Key("time"),
+    "cycles": Key("count"),
+    "time": Key("time"),
+    "amount": Key("amount"),
+    "until": Key("until"),
+    "over": Key("over"),
+    "resume": Key("word", words=("restart", "plan", "continue")),
+    "smart": SMART,
+    "detail": Key("word", words=("second", "minute", "none", "fine")),
+    "windows": Key("windows"),
+    "judge": Key("judge"),
+    "engine": Key("word", "auto", words=("auto", "libaio", "io_uring")),
+}
+ENDS = ("time", "amount", "cycles", "until")  # exactly one of these
+
+
+def job(act, target: str, seed: int, dilation: int, interface: str):
+    """fio's job of a load."""
+    from ssdrig.load.engine import engine
+    from ssdrig.load.fiojob import Job
+
+    keys = act.keys
+    random, read, blocks = keys["pattern"] == "random", keys["read"], keys["block"]
+    word = {100: "read", 0: "write"}.get(read, "rw")
+    time_s = longest_s(act)
+    most_bytes = most_written_bytes(act, interface)
+    return Job(
+        name=act.path.rpartition("/")[2],
+        rw=("rand" if random else "") + word,
+        block_bytes=min(size for size, _ in blocks),
+        blocks=blocks if len(blocks) > 1 else (),
+        queue_depth=keys["qd"],
+        threads=keys["threads"],
+        size_bytes=act.range_bytes - keys.get("offset", 0),
+        offset=keys.get("offset", 0),
+        time_s=time_s * dilation if time_s else None,
+        io_size=act.amount_bytes,
+        burst_s=keys.get("on", 0.0) * dilation if keys.get("off") else 0.0,
+        pause_s=keys.get("off", 0.0) * dilation,
+        # fio's are reads and writes together; writes with reads beside them have a rate, which bounds them
+        most_bytes=int(most_bytes / (1 - read / 100)) if most_bytes and "read_qd" not in keys else None,
+        read_percent=read,
+        zones=keys.get("hot", ()),
+        rate_iops=keys["rate"] / dilation if "rate" in keys else None,
+        poisson=keys["arrival"] == "poisson",
+        sync=keys["sync"],
+        every_s=keys.get("every", 0.0) * dilation,
+        read_qd=keys.get("read_qd"),
+        data=keys["data"],
+        engine=engine(keys["engine"]),
+        detail=keys.get("detail", "minute" if {"read_qd", "every"} & set(keys) else None),
+        seed=seed,
+        target=target,
+    )
+
+
+def reads(keys) -> bool:
+    """Whether it reads, itself or beside its writes."""
+    return keys["read"] > 0 or "read_qd" in keys
+
+
+def most_ios(keys) -> int | None:
+    """After how many I/Os the load ends; None: no number of them ends it."""
+    return next((entry.ios for entry in keys.get("until", ()) if entry.ios), None)
+
+
+def begins_s(keys) -> float:
+    """Seconds of drive time from which on figures are of the load: behind fio's first, long burst."""
+    from ssdrig.load.fiojob import first_burst_s
+
+    return first_burst_s(keys.get("on", 0.0), keys.get("off", 0.0))
+
+
+def busy_share(act) -> float:
+    """Share of the load's time in which it does I/O: below 1 with pauses."""
+    keys = act.keys
+    if "cycles" not in keys:
+        return 1.0
+    return (begins_s(keys) + keys["cycles"] * keys["on"]) / (longest_s(act) or 1.0)
+
+
+def longest_s(act) -> float | None:
+    """Seconds of drive time after which the load ends at the latest; None: an amount ends it."""
+    keys = act.keys
+    if "time" in keys:
+        return keys["time"]
+    if "cycles" in keys:
+        return begins_s(keys) + keys["cycles"] * (keys["on"] + keys.get("off", 0.0))
+    if "until" in keys:
+        return min((entry.time_s for entry in keys["until"] if entry.time_s), default=LONGEST_S)
+    return None
+
+
+def most_written_bytes(act, interface: str) -> int | None:
+    """The most that a load may write, where a time ends it; it is ended there. None: an amount ends it."""
+    from ssdrig.plan.kinds import speeds
+
+    keys, time_s = act.keys, longest_s(act)
+    if time_s is None:
+        return None
+    if "rate" in keys:  # a second more, for what a Poisson process has beyond its mean
+        mean_bytes = sum(size * percent for size, percent in keys["block"]) / 100
+        return round(keys["rate"] * (1 - keys["read"] / 100) * mean_bytes * (time_s + 1))
+    small = keys["pattern"] == "random" and all(size <= speeds.SMALL_BYTES for size, _ in keys["block"])
+    return speeds.most_written_bytes(time_s, interface, keys["read"], small)
+
+
+LONGEST_S = 6 * 3600.0  # of a load that a rule ends and that names no time
+
+
+def carry_out(act, stage, number: int) -> dict:
+    """I/O; done when its end has come, which is recorded."""
+    from ssdrig.load import fioclock, fiotext
+    from ssdrig.plan.kinds.pace import Pace, polled
+    from ssdrig.plan.rules import ends, laid
+
+    stage.bench.check()
+    keys, time_s = act.keys, longest_s(act)
+    reads_smart = polled(keys, stage)
+    edges_s = ends.edges_s(keys.get("windows", {}), time_s)
+    if begin_s := begins_s(keys):
+        edges_s = tuple(sorted({begin_s, *edges_s}))
+    every_s = keys["smart"] if isinstance(keys["smart"], float) else None
+    drive = stage.bench.drive
+    spare = laid.spare(stage.laid, drive)
+    watch = ends.Watch(keys.get("until", ()), drive["capacity_bytes"], spare, reads_only=keys["read"] == 100)
+    pace = Pace(act.path, act.amount_bytes, time_s, reads_smart, edges_s, every_s, watch.words)
+    made = job(act, stage.bench.fio_target, stage.next_seed(), stage.dilation, stage.bench.drive["interface"])
+    writes = 1 - keys["read"] / 100
+
+    def met(iops, moved_bytes: int) -> bool:
+        return bool(watch.rules) and watch.met(iops, int(moved_bytes * writes))
+
+    result = stage.fio(act, made, pace, number, met)
+    moved = result.bytes
+    if "read_qd" in keys and result.seconds:  # what was written counts, as everywhere of a load that only writes
+        moved = fiotext.totals(fioclock.ends(stage.folder(act, number) / "out.json")[1][-1], "write")["bytes"]
+    shown: dict = {"bytes": moved}
+    if result.seconds and (spans := keys.get("windows")):
+        lasted_s = result.seconds.totals["runtime_ms"] / 1000 / stage.dilation
+        stage.book.event("windows", step=act.path, windows=ends.spans_s(spans, lasted_s))
+    if watch.rules:
+        drive_writes = laid.drive_writes(laid.after(stage.laid, act, moved), act.range_bytes)
+        verdict = watch.verdict | {"drive_writes": drive_writes}
+        stage.book.event("steady", step=act.path, ended_by=watch.ended_by or "time", **verdict)
+        shown["ended_by"] = watch.ended_by or "time"
+    return shown

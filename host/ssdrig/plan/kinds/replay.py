@@ -1,0 +1,149 @@
+"""replay: play a trace on the drive at the trace's own times, or as fast as it can."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from ssdrig.base.errors import UsageError
+from ssdrig.base.words import exact_size
+from ssdrig.load.trace_published import BENCHES
+from ssdrig.plan.kinds.keys import RANGE, SMART, Key
+
+KEYS = {
+    "bench": Key("word", words=tuple(BENCHES)),
+    "file": Key("file"),
+    "seed": Key("index"),
+    "ios": Key("count"),
+    "range": RANGE,
+    "idle_cap": Key("pause"),
+    "speed": Key("count", 1),
+    "timing": Key("word", "recorded", words=("recorded", "closed")),
+    "over": Key("over"),
+    "resume": Key("word", words=("restart", "plan")),
+    "smart": SMART,
+}
+ENDS = ("bench", "file")  # exactly one of these
+NEEDS = {"player"}
+SEED = 1
+
+
+def how(keys: Mapping, dilation: int):
+    """As the player takes it."""
+    from ssdrig.load.trace_player import How
+
+    cap_s = keys.get("idle_cap")
+    cap_ns = None if cap_s is None else round(cap_s * 1e9)
+    return How(keys["timing"] == "closed", float(keys["speed"]), cap_ns, dilation)
+
+
+def asked(act, drive: Mapping):
+    """What is made of a bench: all of its I/Os, or so many; no pause is cut here, which is the player's doing."""
+    from ssdrig.load.trace_generate import Asked
+
+    bench, keys = BENCHES[act.keys["bench"]], act.keys
+    scale = keys.get("ios", bench.ios) / bench.ios
+    block_bytes = 4096 if (drive.get("logical_block_bytes") or 512) > 512 else 512
+    return Asked(keys["bench"], keys.get("seed", SEED), scale, act.range_bytes, None, block_bytes)
+
+
+def measured(act, drive: Mapping, exact: bool = True):
+    """The act with what its trace will do, its rows looked at (`exact`) or, of a bench, as it was published; itself
+    where it is no replay. Raises UsageError where the trace cannot be played on the drive."""
+    if act.do != "replay" or act.not_run:
+        return act
+    from ssdrig.load import trace_facts
+
+    plays = how(act.keys, drive["time_dilation"])
+    if "file" in act.keys:
+        found = trace_facts.of_file(Path(act.keys["file"]), plays)
+    else:
+        found = (trace_facts.of_bench if exact else trace_facts.guessed)(asked(act, drive), plays)
+    if found.reach_bytes > act.range_bytes:
+        raise UsageError(
+            f"a trace within the {exact_size(act.range_bytes)} of {act.path}",
+            f"an I/O that ends at byte {found.reach_bytes}",
+            "allow a larger range, or convert the trace with --range",
+        )
+    if (drive.get("logical_block_bytes") or 512) > found.block_bytes:
+        do = "make or convert the trace with --block 4096"
+        raise UsageError(f"I/Os in blocks of {drive['logical_block_bytes']} bytes for {act.path}", "smaller ones", do)
+    return replace(act, amount_bytes=found.written_bytes, trace=found)
+
+
+def reads(act) -> bool:
+    """Whether the trace reads; as long as nobody has looked at it, it may."""
+    return act.trace is None or act.trace.reads > 0
+
+
+def writes(act) -> bool:
+    return act.trace is None or act.trace.written_bytes > 0
+
+
+def trims(act) -> bool:
+    return act.trace is not None and act.trace.trimmed_bytes > 0
+
+
+def before(act, stage) -> None:
+    """The trace is made, or copied, into the run folder, once for all steps that play it."""
+    from ssdrig.base.errors import LoadError
+    from ssdrig.load import trace_generate, traceform
+
+    path = _trace(act, stage)
+    if path.exists():
+        return
+    path.parent.mkdir(exist_ok=True)
+    stage.progress.show(f"{act.path}: the trace, {act.trace.ios} I/Os")
+    if "file" in act.keys:
+        header, rows = traceform.read(Path(act.keys["file"]))
+        made, words = traceform.windows(rows), lambda: header
+    else:
+        what = asked(act, stage.bench.drive)
+        made, words = trace_generate.generate(what), what.words
+    said = traceform.write(path, made, words)
+    if said["sha256"] != act.trace.sha256:
+        raise LoadError(f"the trace of {act.path} as it was when the run was prepared", "other rows", "run it again")
+
+
+def carry_out(act, stage, number: int) -> dict:
+    """Play it; done when every I/O has ended."""
+    from ssdrig.drive.settings import witness
+    from ssdrig.load import playedlog, trace_process
+    from ssdrig.plan.kinds.pace import Pace, polled
+
+    stage.bench.check()
+    keys = act.keys
+    reads_smart = polled(keys, stage)
+    every_s = keys["smart"] if isinstance(keys["smart"], float) else None
+    closed = keys["timing"] == "closed"
+    stage.live.begin(
+        Pace(act.path, act.amount_bytes if closed else None, act.trace.lasts_s or None, reads_smart, (), every_s)
+    )
+    stage.means.pop(act.label, None)
+    folder = stage.book.path / "played" / act.folder(stage.round, number)
+    counted = stage.bench.witness(witness.NOW)
+    ended = trace_process.run(
+        stage.bench.fio_target, _trace(act, stage), how(keys, stage.dilation), folder, stage.second, stage.asked
+    )
+    if reads_smart and not ended.stopped:
+        with stage.stop.second_raises():
+            stage.live.poll_smart("edge")
+    more = {"round": stage.round} if stage.round else {}
+    stage.book.event(
+        "witness", step=act.path, label=act.label, **more, **witness.between(counted, stage.bench.witness(witness.NOW))
+    )
+    if not ended.stopped:
+        seconds = playedlog.load(folder)
+        stage.book.event("load.first_io", t_ns=int(seconds.t_ns[0]), step=act.path)
+        total, host_s = seconds.totals, seconds.totals["runtime_ms"] / 1000
+        if total["ios"] and host_s:
+            stage.means[act.label] = {
+                "iops": stage.dilation * total["ios"] / host_s,
+                "MB/s": stage.dilation * total["bytes"] / host_s / 1e6,
+                "lat_mean": total["lat_sum_ns"] / total["ios"] / 1000 / stage.dilation,
+            }
+    stage.check()
+    return {"bytes": act.amount_bytes}
+
+
+def _trace(act, stage) -> Path:
+    return stage.book.path / "traces" / f"{act.trace.sha256[:16]}.trace"

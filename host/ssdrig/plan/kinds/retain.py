@@ -1,0 +1,16 @@
+"""retain: write what is to be kept, read a twentieth of it, seal the drive with a manifest, take its power."""
+
+from ssdrig.drive.wear.retention import REQUIREMENTS
+from ssdrig.plan.kinds.keys import RANGE, Key
+from ssdrig.plan.kinds.retention_words import RATED
+
+KEYS = {"range": RANGE, "class": Key("word", RATED, words=(RATED, *REQUIREMENTS)), "rest": Key("pause", "60 s")}
+NEEDS: set[str] = set()
+
+
+def carry_out(act, stage, number: int) -> dict:
+    """Write, read the baseline, seal; the power is off afterwards where the rig can take it."""
+    from ssdrig.retention import sealing
+
+    stage.bench.check()
+    return sealing.carry_out(act, stage)

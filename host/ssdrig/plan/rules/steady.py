@@ -1,0 +1,155 @@
+"""The steady-state rule of the SNIA Solid State Storage Performance Test Specification (PTS) 2.0.2, clause 2.1.24.
+
+Over a measurement window of five rounds with the means y: max(y) - min(y) <= 20 % of the average, and the least-squares
+line y = m x + b over x = 1 to 5 rises or falls by at most 10 % of the average from the first round to the last. A PTS
+round is a minute; here a round is a fifth of the window, and `round_s` says how long that is."""
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from ssdrig.base.deferred import Deferred
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    np = Deferred("numpy")
+
+ROUNDS = 5
+RANGE_PERCENT = 20
+SLOPE_PERCENT = 10
+SHORTEST_ROUND_S = 2
+RULE = (
+    "SNIA PTS 2.0.2, 2.1.24: over five rounds, range <= 20 % of the average and rise or fall of the line <= 10 % of it"
+)
+DIGITS = 9  # exactly 20 % passes whatever the order of the sum
+
+
+# what the verdict on a load or on rounds that write rests on (spare.py): how often the tested range was written since
+# the purge, whether that had used up the spare area, what says so, and how many times its size was written since
+RESTS_ON = {"drive_writes": None, "past_spare": None, "past_spare_by": None, "spare_areas_since": None}
+
+
+class Limits(NamedTuple):
+    """What a rule allows, in percent of the average; slope None: any."""
+
+    rule: str
+    range_percent: float
+    slope_percent: float | None
+
+
+PTS = Limits(RULE, RANGE_PERCENT, SLOPE_PERCENT)
+
+
+def verdict(rounds, limits: Limits = PTS) -> dict:
+    """The rule applied to five means, oldest first: {"rule", "passed", "why", "average", "range_percent",
+    "slope_percent", "m", "b", "r", "rounds", the limits "range_limit_percent", "slope_limit_percent", and RESTS_ON}.
+    Without any I/O the rule says nothing: passed is None, `why` says it."""
+    y = np.asarray(rounds, float)
+    if len(y) != ROUNDS or not np.isfinite(y).all() or y.mean() <= 0:
+        return untested("the rule needs five rounds with I/O", limits) | {"rounds": y.tolist()}
+    x = np.arange(1, ROUNDS + 1)
+    average, spread = float(y.mean()), float(y.max() - y.min())
+    dx, dy = x - x.mean(), y - average
+    m = float((dx * dy).sum() / (dx * dx).sum())
+    r = float((dx * dy).sum() / math.sqrt((dx * dx).sum() * (dy * dy).sum())) if spread else None
+    range_percent, slope_percent = 100 * spread / average, 100 * abs(m) * (ROUNDS - 1) / average
+    flat = limits.slope_percent is None or round(slope_percent, DIGITS) <= limits.slope_percent
+    return {
+        "rule": limits.rule,
+        "passed": round(range_percent, DIGITS) <= limits.range_percent and flat,
+        "why": None,
+        "average": average,
+        "range_percent": range_percent,
+        "slope_percent": slope_percent,
+        "m": m,
+        "b": average - m * float(x.mean()),
+        "r": r,
+        "rounds": y.tolist(),
+        **_said(limits),
+        **RESTS_ON,
+    }
+
+
+def _said(limits: Limits) -> dict:
+    return {"range_limit_percent": limits.range_percent, "slope_limit_percent": limits.slope_percent}
+
+
+def untested(why: str, limits: Limits = PTS) -> dict:
+    """The verdict where the rule was not tested."""
+    nothing = dict.fromkeys(("average", "range_percent", "slope_percent", "m", "b", "r"))
+    return {"rule": limits.rule, "passed": None, "why": why, **nothing, "rounds": [], **_said(limits), **RESTS_ON}
+
+
+def not_claimed(verdict: dict, why: str | None) -> dict:
+    """A verdict on rounds that do not show what the drive does, such as of a busy host: it is not called steady. `why`:
+    None where they show it."""
+    return verdict | {"passed": None, "why": f"not claimed, {why}"} if why and verdict["passed"] else verdict
+
+
+def limits_of(verdict: dict) -> Limits:
+    """What a verdict was held against; one of an older run, which does not say, against the PTS."""
+    if verdict.get("range_limit_percent") is None:
+        return PTS
+    return Limits(verdict["rule"], verdict["range_limit_percent"], verdict["slope_limit_percent"])
+
+
+def words(verdict: dict) -> str:
+    """How far the rule is: "range 12 % of 20 %, slope 3 % of 10 %"; "" where it was not tested."""
+    if verdict["range_percent"] is None:
+        return ""
+    spread, slope, limits = verdict["range_percent"], verdict["slope_percent"], limits_of(verdict)
+    said = f"range {spread:.0f} % of {limits.range_percent:g} %"
+    return said + (f", slope {slope:.0f} % of {limits.slope_percent:g} %" if limits.slope_percent else "")
+
+
+def rests_on(verdict: dict) -> str:
+    """ "at 1.4 drive writes since the purge, past the cliff (raw NAND), 0.31 spare areas ago"; "" where nobody counted
+    them."""
+    made = verdict.get("drive_writes")
+    if made is None:
+        return ""
+    past = ""
+    if verdict.get("past_spare") is not None:
+        past = (
+            f", past the cliff {cliff_words(verdict)[4:]}" if verdict["past_spare"] else ", NOT PAST THE CLIFF for sure"
+        )
+    return f"at {made:.2f} drive writes since the purge{past}"
+
+
+def cliff_words(verdict: dict) -> str:
+    """ "yes (raw NAND), 0.31 spare areas ago", "NOT for sure"; "" where it was not looked at."""
+    if verdict.get("past_spare") is None:
+        return ""
+    by = {"raw": "raw NAND", "cliff": "seen", "written": "drive writes"}.get(str(verdict.get("past_spare_by")))
+    since = verdict.get("spare_areas_since")
+    ago = "" if since is None else f", {since:.2f} spare areas ago"
+    return f"yes ({by}){ago}" if verdict["past_spare"] else "NOT for sure"
+
+
+def excess(verdict: dict) -> float:
+    """How far a verdict is from passing, as a share of the limits: at most 1 passes; 0 where nothing was tested."""
+    if verdict["range_percent"] is None:
+        return 0.0
+    limits = limits_of(verdict)
+    slope = verdict["slope_percent"] / limits.slope_percent if limits.slope_percent else 0.0
+    return max(verdict["range_percent"] / limits.range_percent, slope)
+
+
+def records(counts: "Sequence[float] | np.ndarray", record_s: float, spaced_s: float | None = None) -> list[float]:
+    """The mean of each complete record: `record_s` of the counts (one a second), a record every `spaced_s`."""
+    length, spaced = max(1, round(record_s)), max(1, round(spaced_s or record_s))
+    return [float(sum(counts[begin : begin + length])) / length for begin in range(0, len(counts) - length + 1, spaced)]
+
+
+def of_seconds(counts, least_s: float = ROUNDS * SHORTEST_ROUND_S) -> dict:
+    """The verdict on a window of per-second counts (n,), cut into five rounds of n / 5 s each, and `round_s`. A second
+    that two rounds share is divided between them. Not tested in a window of less than `least_s`."""
+    n = len(counts)
+    if n < least_s:
+        return untested(
+            f"the window has {n} s, and five rounds of at least {SHORTEST_ROUND_S} s need {ROUNDS * SHORTEST_ROUND_S} s"
+        ) | {"round_s": None}
+    done = np.concatenate([[0.0], np.cumsum(np.asarray(counts, float))])
+    edges = np.linspace(0, n, ROUNDS + 1)
+    return verdict(np.diff(np.interp(edges, np.arange(n + 1), done)) * ROUNDS / n) | {"round_s": n / ROUNDS}

@@ -1,0 +1,315 @@
+"""Which points a run holds, and RUN/points.lp, where each is written once as the line that is sent ever after.
+
+Points are made from the run folder alone, each at its own time in its series. After a crash all of them are made again
+and those that points.lp already holds are dropped, so a line never changes once it is on the disk: a database that has
+it may be sent it again (InfluxDB 3 promises nothing for a point that comes back changed). RUN/points.made says how they
+are made, and when all of them are there (made.py): of a run that has ended they are made once and for all."""
+
+import functools
+import json
+import os
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from ssdrig.base.errors import JournalError, LoadError, RigError
+from ssdrig.base.utc import Utc
+from ssdrig.drive.smart import counters
+from ssdrig.load import fiolog, fioseconds, playedlog
+from ssdrig.meter import pairing, reduced, samples
+from ssdrig.publish.influx import cut_points, kept_points, line_protocol, made, smart_points
+from ssdrig.publish.influx.outbox import Outbox
+from ssdrig.publish.influx.running import Running
+from ssdrig.publish.influx.tags import drive_tag, host_tag
+from ssdrig.runs import integrity, journal
+
+
+class Emitter:
+    """Appends to RUN/points.lp what the run folder has come to hold. One at a time: it locks points.lp.
+
+    size: bytes of whole lines in points.lp, all of them on the disk. left_out: values that no database can hold. ended:
+    nothing is added to the run folder any more, which makes it quick.
+    Raises JournalError if the folder is not a run's, or another process has it."""
+
+    def __init__(self, run: Path, ended: bool = False):
+        self.run = Path(run)
+        self.header = _header(self.run)
+        self.left_out = 0
+        self._schema = line_protocol.read_schema()
+        self._tags = {"run": self.header["run"], "drive": drive_tag(self.header), "host": host_tag(self.header)}
+        self._utc = Utc(self.header["started"]["t_ns"], self.header["started"]["utc_ns"])
+        self._events_at = 0
+        self._made: dict[bytes, set[int]] = {}  # series -> t_ns of the points made
+        # folder of fio's job, within fio/ -> (its step, t_ns of its start, its seconds so far), until that has ended
+        self._jobs: dict[str, tuple[str, int, Running]] = {}
+        self._smart = Smart(self.run)
+        self._cuts = cut_points.Cuts(self.run)
+        self._power_fields = tuple(self._schema["power"].fields)
+        self._together = samples.Together()
+        self._waits = False
+        self._why_no_power = self._late = ""  # the rig feeds another drive, or it is looked for after the last step
+        self._outbox = Outbox(self.run)
+        self._turn_s = made.begin(self._outbox, ended)
+        self._power = samples.Follower(self.run, turn_ns=self._turn_s * samples.SECOND_NS)
+        self._held: dict[bytes, set[int]] = {}  # series -> times of its points in points.lp
+        for line in self._outbox.lines():
+            series, t = line_protocol.series_and_time(line[:-1])
+            self._held.setdefault(series, set()).add(t)
+
+    @property
+    def size(self) -> int:
+        return self._outbox.size
+
+    def __enter__(self) -> "Emitter":
+        return self
+
+    def __exit__(self, *_) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._outbox.close()
+
+    def step(self, final: bool = False) -> int:
+        """Append what can be said now; final: the run is over, say the rest. Returns how many lines came."""
+        lines, source = [], made.source(self.run)
+        for line in self._lines(final):
+            if not self._held:
+                lines.append(line + b"\n")
+                continue
+            series, t = line_protocol.series_and_time(line)
+            if t not in self._held.get(series, ()):
+                lines.append(line + b"\n")
+        if lines:
+            self._outbox.append(b"".join(lines))
+        if final:
+            made.end(self.run, self._turn_s, made.Made(self.size, self.left_out, source))
+        return len(lines)
+
+    # what a run folder says, as lines
+
+    def _lines(self, final: bool) -> Iterator[bytes]:
+        events, self._events_at, _ = journal.read_events(self.run, self._events_at)
+        for event in events:
+            if event["kind"] == "clock.anchor":
+                self._utc.anchor(event["t_ns"], event["utc_ns"])
+        self._why_no_power = self._why_no_power or pairing.unpaired(events)
+        for event in events:
+            self._heed_pairing(event)
+            if why := self._why_no_power or self._late:
+                event = pairing.without_power(event, why)
+            fields = {"kind": event["kind"], "text": event_text(event)}
+            yield from self._point("rig_event", {}, fields, event["t_ns"])
+            if event["kind"] == "step.start":
+                running = Running(self.run / job_of(event))
+                self._jobs[job_of(event)] = (event["step"], event["t_ns"], running)
+            elif event["kind"] == "step.end":
+                yield from self._fio(job_of(event), event["step"])
+            elif event["kind"] == "smart.end":
+                t_ns, smart = self._smart.points(event)
+                for measurement, tags, fields in smart:
+                    yield from self._point(measurement, tags, fields, t_ns)
+            elif event["kind"] == "session.judged":
+                for measurement, tags, fields in self._cuts.points(event):
+                    yield from self._point(measurement, tags, fields, cut_points.time_ns(event))
+            for measurement, tags, fields in kept_points.points(event):
+                yield from self._point(measurement, tags, fields, event["t_ns"])
+        for job, (step, *_) in list(self._jobs.items()):
+            yield from self._fio(job, step) if final else self._fio_live(job)
+        for rail, second in () if self._waits and not final else self._power.seconds(final):
+            if self._why_no_power:
+                continue
+            fields = {name: getattr(second, name) for name in self._power_fields}
+            yield from self._point("power", {"rail": rail}, fields, second.t_ns)
+            total = self._together.add(rail, second, self._power.rail_names())
+            if total:
+                t_ns = total.pop("t_ns")
+                yield from self._point("drive_power", {}, total, t_ns)
+        if final:
+            from ssdrig.publish.influx import results  # here: a run that goes on needs none of it
+
+            for measurement, fields, t_ns in results.points(self.run, self._schema):
+                yield from self._point(measurement, {}, fields, t_ns)
+
+    def _heed_pairing(self, event: dict) -> None:
+        """Power is sent once the rig is known to feed the drive, and never where it does not."""
+        if event["kind"] == "rig.certificate":
+            self._waits = True
+        elif event["kind"] == pairing.EVENT:
+            self._late = str(event.get("why") or "not known yet") if event.get("late") else ""
+            self._waits = bool(self._late)
+        elif event["kind"] == "step.start" and event["step"] != "check":
+            self._waits = bool(self._late)
+
+    def _point(self, measurement: str, tags: dict, fields: dict, t_ns: int) -> Iterator[bytes]:
+        """The line of a point at t_ns; a nanosecond later if its series has one there."""
+        m = self._schema[measurement]
+        ours = {name: value for name, value in self._tags.items() if name in m.tags}
+        fields = fields | {name: value for name, value in self._tags.items() if name in m.fields}
+        encoded = line_protocol.encode(m, ours | tags, fields, self._utc.at(t_ns))
+        self.left_out += len(encoded.left_out)
+        if encoded.line is None:
+            return
+        line = encoded.line
+        series, _ = line_protocol.series_and_time(line)
+        taken = self._made.setdefault(series, set())
+        if t_ns in taken:
+            while t_ns in taken:
+                t_ns += 1
+            line = line[: line.rindex(b" ") + 1] + str(self._utc.at(t_ns)).encode()
+        taken.add(t_ns)
+        yield line
+
+    def _fio_live(self, job: str) -> Iterator[bytes]:
+        step, _, running = self._jobs[job]
+        for second in running.seconds():
+            fields = {name: value for name, value in second._asdict().items() if name != "t_ns" and value is not None}
+            yield from self._point("fio_live", {}, {"step": step} | fields, second.t_ns)
+
+    def _fio(self, job: str, step: str) -> Iterator[bytes]:
+        if job in self._jobs:
+            yield from self._fio_live(job)
+        _, start_ns, _ = self._jobs.pop(job, (step, self.header["started"]["t_ns"], None))
+        for direction, seconds in fio_seconds(self.run, job):
+            zero_ns = 0 if seconds.t_ns[0] else start_ns  # without fio's own start its seconds count from 0
+            for i in range(len(seconds.t_ns)):
+                fields = {"step": step} | second_fields(seconds, i)
+                yield from self._point("fio_interval", {"dir": direction}, fields, zero_ns + int(seconds.t_ns[i]))
+
+
+class Smart:
+    """The points of a run's SMART polls, taken up in the order of their events: what the first one says of the drive is
+    the tags of all, and write amplification counts from the last one before the load."""
+
+    def __init__(self, run: Path):
+        self.run = Path(run)
+        self._identity: dict | None = None
+        self._base: dict | None = None
+
+    def points(self, event: dict) -> tuple[int, list[smart_points.Point]]:
+        """Time (t_ns, the middle of the poll) and points of the poll that a smart.end event closes; none if it
+        failed."""
+        document = smart_document(self.run, event)
+        if document is None:
+            return event["t_ns"], []
+        snapshot = counters.snapshot(document)
+        if document["reason"] == "before":
+            self._base = snapshot
+        if self._identity is None:
+            self._identity = smart_points.identity(document)
+        t_ns = event["t_ns"] if snapshot["t_ns"] is None else snapshot["t_ns"]
+        return t_ns, smart_points.of_poll(document, self._identity, snapshot, self._base)
+
+
+def _header(run: Path) -> dict:
+    """run.json, as far as points rest on it: damage elsewhere keeps back nothing that was measured. Raises
+    JournalError."""
+    header = journal.open_run(run)
+    started = header.get("started") if isinstance(header.get("drive"), dict) else None
+    times = [started.get(key) if isinstance(started, dict) else None for key in ("t_ns", "utc_ns")]
+    if not isinstance(header.get("run"), str) or not all(type(t) is int and 0 <= t < 1 << 62 for t in times):
+        raise JournalError(
+            f"a whole run.json in {run}", "no usable run, drive or started", "it is damaged: take it from a copy"
+        )
+    return header
+
+
+def second_fields(seconds: fioseconds.Seconds, i: int) -> dict[str, int | None]:
+    """Fields of fio_interval of second i. Without I/O there is no latency; a percentile needs ten values beyond it."""
+    n, of = int(seconds.iops[i]), seconds.hist_of
+    fields: dict[str, int | None] = {"iops": n, "bw_bytes": int(seconds.bw_bytes[i])}
+    fields["lat_mean_ns"] = int(seconds.lat_mean_ns[i]) if n else None
+    fields[f"{of}_p99_ns"] = int(seconds.lat_p99_ns[i]) if n >= 1000 else None
+    fields[f"{of}_p999_ns"] = int(seconds.lat_p999_ns[i]) if n >= 10_000 else None
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def event_text(event: dict) -> str:
+    """An event's further fields in words, its kind if it has none."""
+    if event["kind"] == "note":
+        return str(event.get("text", ""))
+    if event["kind"] == "pairing":
+        return f"{event.get('verdict')}" + (f": {event['why']}" if event.get("why") else "")
+    words = (
+        f"{k}: {v if isinstance(v, str) else json.dumps(v)}" for k, v in event.items() if k not in ("t_ns", "kind")
+    )
+    return ", ".join(words) or event["kind"]
+
+
+def job_of(event: dict) -> str:
+    """The folder of a step's fio job or played trace; that of the step's name where the event is older than points
+    are."""
+    played = event.get("played")
+    return f"played/{played}" if played else f"fio/{event.get('fio') or event['step']}"
+
+
+def fio_seconds(run: Path, job: str) -> list[tuple[str, fioseconds.Seconds]]:
+    """Per-second tables of a job, one per direction with I/O; none if nothing did I/O in it or left anything."""
+    folder, load = Path(run) / job, (playedlog if job.startswith("played/") else fiolog).load
+    if not os.path.isdir(folder):  # nor where the name of a step is none of a file
+        return []
+    try:
+        both = load(folder)
+        each = [both] if len(both.directions) == 1 else [load(folder, d) for d in both.directions]
+        return [(d, s) for d, s in zip(both.directions, each, strict=True) if len(s.t_ns)]
+    except LoadError:
+        return []
+
+
+def smart_document(run: Path, event: dict) -> dict | None:
+    """The SMART poll that a smart.end event closes, None if it failed."""
+    if not event.get("ok"):
+        return None
+    try:
+        return integrity.document_of(Path(run) / "smart" / f"{event['n']:03d}.json")
+    except (OSError, ValueError) as error:
+        raise JournalError(f"SMART poll {event['n']} in {run}", str(error), "restore the run folder") from None
+
+
+def counts(run: Path) -> Counter[str]:
+    """Points that a run which has ended must come to, per measurement: counted from the journal anew, not from
+    points.lp."""
+    events = journal.events(run)
+    jobs = {job_of(e) for e in events if e["kind"] == "step.start"}
+    schema, smart = line_protocol.read_schema(), Smart(run)
+    rails = [] if pairing.unpaired(events) else _seconds_with_samples(run)
+    polls = Counter(
+        measurement
+        for event in events
+        if event["kind"] == "smart.end"
+        for measurement, _, fields in smart.points(event)[1]
+        if line_protocol.encode(schema[measurement], {}, fields, 0).line is not None
+    )
+    cuts = cut_points.Cuts(Path(run))
+    judged = [found for e in events if e["kind"] == "session.judged" for found in cuts.points(e)]
+    kept = [found for e in events for found in kept_points.points(e)]
+    return Counter(m for m, *_ in judged + kept) + Counter(
+        {
+            "power": sum(len(seconds) for seconds in rails),
+            "drive_power": len(functools.reduce(np.intersect1d, rails)) if rails else 0,
+            "fio_interval": sum(len(s.t_ns) for job in jobs for _, s in fio_seconds(run, job)),
+            "fio_live": sum(len(Running(Path(run) / job).seconds()) for job in jobs),
+            **{name: polls[name] for name in ("ssd_wear", "smart_device", "smart_attribute")},
+            "rig_event": len(events),
+            **_computed(Path(run)),
+        }
+    )
+
+
+def _computed(run: Path) -> dict[str, int]:
+    from ssdrig.publish.influx import results
+
+    known = results.computed(run)
+    if known is None:
+        return {}
+    data, figures = known
+    seconds = len(data.iops) if data.t0_ns is not None else 0
+    return {"load_second": seconds, "run_result": max(1, sum(map(bool, figures["windows"].values())))}
+
+
+def _seconds_with_samples(run: Path) -> list[np.ndarray]:
+    try:
+        return reduced.seconds_with_samples(run)
+    except RigError:
+        return []

@@ -1,0 +1,81 @@
+"""`ssdrig export RUN... --parquet DIR|s3://BUCKET/PREFIX`: run folders into a lake of Parquet files.
+
+What is there already stays as it is, so the same line may be repeated at any time, by a timer or after a kill."""
+
+import argparse
+import json
+import os
+import platform
+import re
+from pathlib import Path
+
+from ssdrig.base.arguments import add_quiet
+from ssdrig.base.errors import JournalError, SsdrigError
+from ssdrig.base.progress import Progress
+from ssdrig.base.terminal import error_lines, printable
+from ssdrig.base.words import size
+from ssdrig.publish.influx.tags import host_tag
+from ssdrig.publish.lake import place, write
+from ssdrig.runs import journal, named, parts
+
+EXAMPLES = (
+    ("export latest --parquet ~/lake", "the newest run"),
+    ("export runs --parquet s3://benches/lake --lab berlin", "all runs that are not there yet"),
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "runs", nargs="+", metavar="RUN", help=f"a run that has ended: {named.HELP}; or a folder of runs"
+    )
+    named.add_parent(parser)
+    parser.add_argument(
+        "--parquet",
+        required=True,
+        metavar="DIR|s3://BUCKET/PREFIX",
+        help="the lake: a folder, or a bucket behind S3 (credentials as in $AWS_ACCESS_KEY_ID and the like)",
+    )
+    parser.add_argument(
+        "--lab",
+        metavar="NAME",
+        default=os.environ.get("SSDRIG_LAB"),
+        help="who measured: a part of each path (default: $SSDRIG_LAB, else the name of the host of the run)",
+    )
+    parser.add_argument("--json", action="store_true", help="one JSON object a line for each run")
+    add_quiet(parser)
+
+
+def check(args) -> None:
+    """Raises UsageError for a word that names no run, JournalError for a folder without one."""
+    named.check(args.runs, args.parent)
+
+
+def command(args) -> int:
+    """0 when all runs are in the lake, else the exit code of the first that is not; the others are exported all the
+    same."""
+    show = Progress(args.quiet)
+    runs = named.several(args.runs, args.parent)
+    where = place.open_place(args.parquet)
+    failed = []
+    for i, run in enumerate(runs):
+        show.show(f"export: run {i + 1} of {len(runs)}, {run.name}")
+        try:
+            done = write.export(run, where, args.lab or lab_of(parts.root(run)))
+        except (SsdrigError, OSError) as error:
+            if isinstance(error, OSError):  # the run's folder is gone meanwhile, or parts of it
+                error = JournalError(f"to read {run}", error.strerror or str(error), "mend the folder")
+            show.warn(error_lines(f"ssdrig export: {printable(str(run))}", error))
+            failed.append(error.exit_code)
+            continue
+        if args.json:
+            print(json.dumps(done._asdict()), flush=True)
+        each = f", {done.sample_bytes / done.samples:.2f} B a sample" if done.sample_bytes else ""
+        what = f"{len(done.files)} files, {size(done.bytes)}{each}" if done.new else "is there already"
+        show.say(f"{done.run}: {what}")
+    return failed[0] if failed else 0
+
+
+def lab_of(run: Path) -> str:
+    """The host of a run, in letters that a path takes."""
+    name = host_tag(journal.open_run(run)) or platform.node()
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-._") or "lab"

@@ -1,0 +1,202 @@
+"""`ssdrig query "SQL"|NAME`: DuckDB over a lake, or over run folders, made into one for as long as it takes."""
+
+import argparse
+import csv
+import datetime
+import decimal
+import json
+import math
+import os
+import re
+import sys
+import tempfile
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from ssdrig.base.errors import JournalError, UsageError
+from ssdrig.base.progress import Progress
+from ssdrig.base.terminal import printable
+from ssdrig.base.words import as_cell, do_you_mean, unique
+from ssdrig.publish.lake import export, needs, place, questions, read, write
+from ssdrig.runs import named, parts
+
+if TYPE_CHECKING:
+    import duckdb
+    import pyarrow as pa
+
+MOST_ROWS, WIDEST = 100, 44  # of a table for people
+
+
+EXAMPLES = (
+    ("query --list", "the questions that are ready"),
+    ("query energy-per-io latest", "one of them, of the newest run"),
+    ('query "SELECT drive, max(temperature_C) FROM smart GROUP BY drive" --lake ~/lake', "your own, of a lake"),
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "sql",
+        nargs="?",
+        metavar="SQL|NAME",
+        help="a query over run, sample, second, smart, event, figure and cut, or the name of a question (--list)",
+    )
+    parser.add_argument("runs", nargs="*", metavar="RUN", help=f"a run: {named.HELP}; or a folder of runs")
+    named.add_parent(parser)
+    parser.add_argument("--lake", metavar="DIR|s3://BUCKET/PREFIX", help="what `ssdrig export` has written, instead")
+    for option, words in (("--since", "first"), ("--until", "last")):
+        parser.add_argument(
+            option, type=_date, metavar="DATE", help=f"of a lake: {words} day of runs, YYYY-MM-DD (UTC)"
+        )
+    parser.add_argument("--list", action="store_true", help="name the questions that are ready, and what each answers")
+    parser.add_argument(
+        "--show", action="store_true", help="print the SQL of a question that is ready, and do not ask it"
+    )
+    parser.add_argument("--csv", action="store_true", help="all rows as CSV")
+    parser.add_argument("--json", action="store_true", help="all rows, one JSON object a line")
+
+
+def check(args) -> None:
+    """Raises UsageError for words that ask nothing, or of nothing."""
+    ready = questions.all_of()
+    if args.list:
+        return
+    if not (args.sql or "").strip(" \t\n;"):
+        raise UsageError(
+            "SQL, or the name of a question", "neither", "`ssdrig query --list` names those that are ready"
+        )
+    if re.fullmatch(r"[\w-]+", args.sql) and args.sql not in ready:
+        raise UsageError("SQL, or the name of a question", args.sql, do_you_mean(args.sql, ready))
+    if args.show:
+        return
+    if bool(args.runs) == bool(args.lake):
+        seen = "both" if args.lake else "neither"
+        raise UsageError("run folders, or a lake", seen, "name runs, or --lake DIR|s3://BUCKET/PREFIX")
+    if args.runs and (args.since or args.until):
+        raise UsageError("--since and --until of a lake", "runs", "name the runs that are meant, or --lake")
+    if args.csv and args.json:
+        raise UsageError("--csv or --json", "both", "choose one")
+    named.check(args.runs, args.parent)
+    if args.lake and "://" not in args.lake and not os.path.isdir(args.lake):
+        raise JournalError(f"a lake at {args.lake}", "no such folder", "name that of `ssdrig export --parquet`")
+
+
+def command(args) -> int:
+    """Prints the rows. Raises UsageError for SQL that DuckDB refuses, JournalError for a lake that cannot be read."""
+    check(args)
+    ready = questions.all_of()
+    if args.list:
+        for question in ready.values():
+            print(f"{question.name:22} {question.title}")
+        return 0
+    sql = ready[args.sql].sql if args.sql in ready else args.sql
+    if args.show:
+        print(sql.strip())
+        return 0
+    with tempfile.TemporaryDirectory(prefix="ssdrig-query-") as scratch:
+        where = place.open_place(args.lake or f"{scratch}/lake")
+        for run in named.several(args.runs, args.parent):
+            write.export(run, where, export.lab_of(parts.root(run)), with_samples="sample" in sql.lower())
+        lake = read.look(where, args.since, args.until)
+        if args.lake and not lake.runs.num_rows:
+            Progress().warn(f"query: there is no run in {where.words}")
+        found = ask(lake, sql, scratch)
+        if args.json:
+            for row in rows_of(found):
+                print(json.dumps(_plain(row), default=str, allow_nan=False))
+        elif args.csv:
+            out = csv.writer(sys.stdout, lineterminator="\n")
+            out.writerow([as_cell(name) for name in found.column_names])
+            out.writerows([_csv(value) for value in row.values()] for row in rows_of(found))
+        else:
+            print("\n".join(lines(found)))
+    return 0
+
+
+def ask(lake: read.Lake, sql: str, scratch: str, threads: int | None = None) -> "pa.Table":
+    """What the query finds; what does not fit into memory goes to `scratch`. Raises UsageError, JournalError."""
+    duckdb = needs("duckdb")
+    try:
+        with _connected(lake, threads, sql) as connection:
+            connection.execute("SET temp_directory = ?", [scratch])
+            found = connection.sql(sql)
+            if found is None:
+                return needs("pyarrow").table({})
+            table = found.to_arrow_table()
+            return table.rename_columns(unique(table.column_names))
+    except (duckdb.OutOfMemoryException, MemoryError) as error:
+        do = "ask for less at once, or name a larger disk in TMPDIR"
+        raise JournalError("memory and disk for the query", _first_line(error), do) from None
+    except (duckdb.IOException, OSError) as error:
+        do = "look again: a run was exported anew; or mend the lake, or what else the query names"
+        raise JournalError("to read what the query asks for", _first_line(error), do) from None
+    except duckdb.Error as error:
+        seen = str(error).strip()
+        raise UsageError("SQL that DuckDB takes", seen, "`ssdrig query --show NAME` prints an example") from None
+
+
+def _connected(lake: read.Lake, threads: int | None, sql: str) -> "duckdb.DuckDBPyConnection":
+    """Nothing of the query is at fault where the lake's own files cannot be opened. Raises JournalError."""
+    duckdb, arrow = needs("duckdb"), needs("pyarrow")
+    try:
+        return read.connect(lake, threads, sql)
+    except (duckdb.InvalidInputException, duckdb.InvalidTypeException, arrow.ArrowException) as error:
+        do = "export the run anew: remove the file and repeat `ssdrig export`"
+        raise JournalError(f"Parquet files in {lake.place.words}", _first_line(error), do) from None
+
+
+def _first_line(error: BaseException) -> str:
+    return next(iter(str(error).splitlines()), "") or type(error).__name__
+
+
+def _plain(value: Any) -> Any:
+    """For JSON, which has no number that is none: null. DuckDB's sums of integers, and numbers such as 0.5 in a query,
+    come as decimals: they are numbers."""
+    if isinstance(value, decimal.Decimal):
+        return int(value) if value == value.to_integral_value() else float(value)
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {key: _plain(each) for key, each in value.items()}
+    return [_plain(each) for each in value] if isinstance(value, list | tuple) else value
+
+
+def _csv(value: Any) -> Any:
+    """A cell: as JSON has it, for a list or what else is no text and no number."""
+    value = _plain(value)
+    return as_cell(json.dumps(value, default=str) if isinstance(value, dict | list) else value)
+
+
+def rows_of(found: "pa.Table") -> Iterator[dict[str, Any]]:
+    for batch in found.to_batches(1000):
+        yield from batch.to_pylist()
+
+
+def lines(found: "pa.Table") -> list[str]:
+    """A table for people: numbers to six digits, wide text cut, MOST_ROWS rows."""
+    shown = [found.column_names, *(list(map(_cell, row.values())) for row in rows_of(found.slice(0, MOST_ROWS)))]
+    numbers = [str(field.type).startswith(("int", "uint", "float", "double", "decimal")) for field in found.schema]
+    widths = [max(len(row[i]) for row in shown) for i in range(len(numbers))]
+    pad = lambda text, i: text.rjust(widths[i]) if numbers[i] else text.ljust(widths[i])
+    out = ["  ".join(pad(text, i) for i, text in enumerate(row)).rstrip() for row in shown]
+    if found.num_rows > MOST_ROWS:
+        out.append(f"… {found.num_rows - MOST_ROWS} more rows: --csv prints all")
+    return out
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return "–"
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    if isinstance(value, datetime.datetime):
+        return f"{value:%Y-%m-%d %H:%M:%S}"
+    text = printable(str(value))
+    return text if len(text) <= WIDEST else text[: WIDEST - 1] + "…"
+
+
+def _date(text: str) -> str:
+    try:
+        return datetime.date.fromisoformat(text).isoformat()
+    except ValueError:
+        raise UsageError("a date such as 2026-11-30", repr(text), "give year, month and day, in UTC") from None

@@ -1,0 +1,179 @@
+"""The watch folder (schemas/journal.md): what `ssdrig watch` has read from drives; a folder for each drive, a file for
+each month (UTC), a JSON object on a line for each poll. Several processes may append; readers need no lock."""
+
+import fcntl
+import json
+import os
+import re
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from ssdrig.base.errors import JournalError
+from ssdrig.base.files import append_or_undo, fsync_folder
+from ssdrig.drive.smart.smart_answer import answered
+
+
+def default_folder(environ: Mapping[str, str] = os.environ) -> Path:
+    """systemd's state folder of the service, else $XDG_STATE_HOME/ssdrig/watch, else ~/.local/state/ssdrig/watch."""
+    if environ.get("STATE_DIRECTORY"):
+        return Path(environ["STATE_DIRECTORY"].split(":")[0]) / "watch"
+    named = environ.get("XDG_STATE_HOME", "")
+    base = Path(named) if os.path.isabs(named) else Path(environ.get("HOME") or "/") / ".local" / "state"
+    return base / "ssdrig" / "watch"
+
+
+def drive_folder(folder: Path, drive: Mapping) -> Path:
+    """FOLDER/<model>-<serial>; what no file name should hold becomes "-"."""
+    return Path(folder) / f"{_plain(drive.get('model'))}-{_plain(drive.get('serial'))}"
+
+
+def _plain(word) -> str:
+    return re.sub(r"[^A-Za-z0-9._]+", "-", str(word or "")).strip("-.") or "unknown"
+
+
+def keep(folder: Path, record: Mapping) -> tuple[Path, int]:
+    """Append a record, which has utc_ns and drive. Returns the file and how many bytes of it are on the disk now: this
+    record is among them. A torn line that a crash left is set aside first. Raises JournalError; then the file is as it
+    was."""
+    month = time.strftime("%Y-%m", time.gmtime(record["utc_ns"] // 10**9))
+    path = drive_folder(folder, record["drive"]) / f"{month}.jsonl"
+    line = json.dumps(record, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with _locked(path) as file:
+            size = file.set_torn_aside()
+            file.append(line, size)
+        return path, size + len(line)
+    except OSError as error:
+        raise JournalError(
+            f"to keep a poll in {path}", error.strerror or str(error), "make room or mend its rights; it is not kept"
+        ) from error
+
+
+def set_torn_aside(folder: Path, say: Callable[[str], None]) -> None:
+    """What a crash left of a line at the end of any file goes into <month>.torn beside it, and is reported."""
+    for path in sorted(Path(folder).glob("*/*.jsonl")):
+        try:
+            with _locked(path) as file:
+                before = file.size()
+                torn = before - file.set_torn_aside()
+        except OSError as error:
+            raise JournalError(
+                f"to mend {path}", error.strerror or str(error), "make room or mend its rights"
+            ) from error
+        if torn:
+            say(
+                f"{path}: {torn} bytes of a line that a crash cut off are set aside in {path.with_suffix('.torn').name}"
+            )
+
+
+class _locked:
+    """One month's file, opened for appending, under a flock."""
+
+    def __init__(self, path: Path):
+        self.path = path
+        fresh = not path.exists()
+        self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o644)
+        fcntl.flock(self._fd, fcntl.LOCK_EX)
+        if fresh:
+            for folder in (path.parent, path.parent.parent):
+                fsync_folder(folder)
+
+    def __enter__(self) -> "_locked":
+        return self
+
+    def __exit__(self, *_) -> None:
+        os.close(self._fd)
+
+    def size(self) -> int:
+        return os.fstat(self._fd).st_size
+
+    def set_torn_aside(self) -> int:
+        """Returns the length of the file, which ends with whole lines then."""
+        size, tail = self.size(), b""
+        while len(tail) < size and b"\n" not in tail:
+            more = min(65536, size - len(tail))
+            tail = os.pread(self._fd, more, size - len(tail) - more) + tail
+        torn = tail[tail.rfind(b"\n") + 1 :]
+        if torn:
+            with open(self.path.with_suffix(".torn"), "ab") as aside:
+                aside.write(torn + b"\n")
+                aside.flush()
+                os.fsync(aside.fileno())
+            os.ftruncate(self._fd, size - len(torn))
+        return size - len(torn)
+
+    def append(self, line: bytes, size: int) -> None:
+        append_or_undo(self._fd, line, size)
+
+
+class Kept(NamedTuple):
+    """A line of a month's file: its record (None if it does not hold one) and where it ends."""
+
+    record: dict | None
+    end: int
+
+
+def lines(path: Path, start: int = 0) -> Iterator[Kept]:
+    """Whole lines from a byte offset on. A torn last line is left."""
+    with open(path, "rb") as f:
+        f.seek(start)
+        for line in f:
+            if not line.endswith(b"\n"):
+                return
+            start += len(line)
+            try:
+                record = json.loads(line)
+            except (ValueError, RecursionError):
+                record = None
+            good = (
+                isinstance(record, dict)
+                and isinstance(record.get("utc_ns"), int)
+                and isinstance(record.get("drive"), dict)
+            )
+            yield Kept(record if good else None, start)
+
+
+def history(
+    folder: Path, serial: str, say: Callable[[str], None] = lambda text: print(text, file=sys.stderr)
+) -> list[dict]:
+    """All answered polls of a drive, in order of utc_ns: SMART documents (schemas/journal.md) with utc_ns, host and
+    boot_id.
+
+    `say` reports what was left out: polls without an answer, damaged lines. Raises JournalError if the folder is
+    none."""
+    if not Path(folder).is_dir():
+        raise JournalError(
+            f"a watch folder at {folder}", "none", "give the folder that ssdrig watch writes, or start it"
+        )
+    found, unanswered, broken = [], 0, 0
+    for path in sorted(Path(folder).glob(f"*-{_plain(serial)}/*.jsonl")):
+        for kept in lines(path):
+            if kept.record is None:
+                broken += 1
+            elif kept.record["drive"].get("serial") != serial:
+                continue  # of a drive whose serial differs by what file names cannot hold
+            elif answered(kept.record):
+                found.append(kept.record)
+            else:
+                unanswered += 1
+    if unanswered:
+        say(f"{folder}: {unanswered} polls of {serial} left out: skipped, or not answered")
+    if broken:
+        say(f"{folder}: {broken} damaged lines left out")
+    return sorted(found, key=lambda record: record["utc_ns"])
+
+
+def last_answered(folder: Path, drive: Mapping) -> dict | None:
+    """The newest answered poll of a drive."""
+    for path in sorted(drive_folder(folder, drive).glob("*.jsonl"), reverse=True):
+        last = None
+        for kept in lines(path):
+            if kept.record is not None and answered(kept.record):
+                last = kept.record
+        if last:
+            return last
+    return None

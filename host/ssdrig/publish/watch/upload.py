@@ -1,0 +1,108 @@
+"""A watch folder's polls as points, sent to InfluxDB: made from the months' files alone, kept in points.lp until a
+server has acknowledged them, as with runs (publish/influx/points.py, publish/influx/sender.py)."""
+
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from ssdrig.base.errors import UploadIncomplete
+from ssdrig.base.files import write_atomically
+from ssdrig.drive.smart.smart_answer import answered
+from ssdrig.publish.influx import sender
+from ssdrig.publish.influx.line_protocol import SCHEMA
+from ssdrig.publish.influx.link import LAST_S
+from ssdrig.publish.influx.outbox import Outbox
+from ssdrig.publish.watch.folder import lines
+from ssdrig.publish.watch.lines import Lines
+
+FORGET_BYTES = 16 << 20  # acknowledged lines beyond this are dropped: the months' files have them
+NEW_FILES_S = 1.0
+
+
+class Upload:
+    """One at a time: it locks points.lp. points.made says how far each month's file has been made into lines, and for
+    whom; without it, or for another server, all is made and sent again, which changes nothing in a database that has
+    it."""
+
+    def __init__(self, folder: Path, to: sender.Target, say: Callable[[str], None]):
+        self.folder, self.to, self.say = Path(folder), to, say
+        self._lines = Lines()
+        self._looked = -NEW_FILES_S
+        self._outbox = Outbox(self.folder)
+        made = self._read_made()
+        if made is None:
+            self._outbox.empty()
+            made = {}
+        self._made = made
+        self._sender = sender.Sender(self.folder, to, say=say)
+
+    def close(self) -> None:
+        self._sender.close()
+        self._outbox.close()
+
+    def step(self) -> bool:
+        """Make lines of new polls, send at most one batch. Returns whether more may follow at once."""
+        if time.monotonic() - self._looked >= NEW_FILES_S:
+            self.make()
+            self._looked = time.monotonic()
+        moved = self._sender.attempt()
+        if self._sender.offset >= self._outbox.size > FORGET_BYTES:
+            self._outbox.empty()
+            self._sender.close()
+            self._sender = sender.Sender(self.folder, self.to, say=self.say)
+        return moved
+
+    def finish(self, timeout_s: float) -> None:
+        """Send all there is. UploadIncomplete if the server took nothing for timeout_s, or refused a line."""
+        self.make()
+        moved_at = time.monotonic()
+        while self._sender.offset < self._outbox.size:
+            late = time.monotonic() - moved_at >= timeout_s
+            self._sender.until = moved_at + timeout_s + LAST_S
+            if self._sender.attempt(last=late):
+                moved_at = time.monotonic()
+            elif late:
+                break
+            else:
+                time.sleep(min(0.2, timeout_s))
+        pending, rejected = self._sender.pending(), self._sender.rejected
+        self.close()
+        if pending:
+            raise UploadIncomplete(
+                f"all points in {self.to}", f"{pending} not sent yet", "they are kept; the next ssdrig watch sends them"
+            )
+        if rejected:
+            raise UploadIncomplete(
+                f"all points in {self.to}", f"{rejected} refused for good", f"read {self.folder / 'rejected.jsonl'}"
+            )
+
+    def make(self) -> int:
+        """Append to points.lp what has been added to the months' files. Returns how many lines."""
+        made = 0
+        for path in sorted(self.folder.glob("*/*.jsonl")):
+            name = f"{path.parent.name}/{path.name}"
+            start = self._made.get(name, 0)
+            if path.stat().st_size <= start:
+                continue
+            block, end = [], start
+            for kept in lines(path, start):
+                end = kept.end
+                if kept.record is not None and answered(kept.record):
+                    block += self._lines.of(path, kept.record)
+            if end > start:
+                self._outbox.append(b"".join(block))  # before points.made: a crash between makes them twice, the same
+                self._made[name] = end
+                content = {"schema": SCHEMA, "to": str(self.to), "files": self._made}
+                write_atomically(self.folder / "points.made", json.dumps(content).encode() + b"\n")
+                made += len(block)
+        return made
+
+    def _read_made(self) -> dict[str, int] | None:
+        try:
+            content = json.loads((self.folder / "points.made").read_bytes())
+            if content["schema"] == SCHEMA and content["to"] == str(self.to):
+                return {str(name): int(end) for name, end in content["files"].items()}
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            pass
+        return None

@@ -1,0 +1,112 @@
+"""Average power with realistic downtime: what a drive draws over the days in which somebody does the work of a
+benchmark once, most of which it rests. Pure; every term and every assumption is said.
+
+    P = [E_bench + E_background + N_wake x E_wake + P_idle x (T - t_bench - t_background)] / T
+
+T is the time in which the user writes as much as the benchmark does: bytes written / bytes a day. E_background is above
+the idle floor in `quiet` (plan/rules/quiet.py): its time is therefore counted at P_idle as well."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from ssdrig.base.uncertain import Uncertain, propagated
+from ssdrig.base.words import size
+
+DAY_S = 86_400.0
+# host writes a day of a kind of user: assumed
+PROFILES_BYTES = {"light": 10e9, "heavy": 40e9, "workstation": 150e9}
+
+
+class Measured(NamedTuple):
+    """What was measured, J, s and W of drive time. Of `bench`: its energy, time and host writes, and the waits in it
+    that were long enough for the drive to sleep; `background`: energy above the floor, and time; `wake`: energy of one
+    wake above idle power."""
+
+    bench_J: float
+    bench_s: float
+    bench_written_bytes: float
+    idle_W: float
+    background_above_J: float = 0.0
+    background_s: float = 0.0
+    wakes: float = 0.0
+    wake_J: float = 0.0
+
+
+class Term(NamedTuple):
+    name: str
+    energy_J: float
+    share: float
+    words: str
+
+
+class Average(NamedTuple):
+    """`power_W`, with its error (None: not known), and `energy_Wh_per_day` over `period_s`; `terms` add up to it;
+    `assumptions` in words. None: `why`."""
+
+    power_W: float | None
+    power_error_W: float | None = None
+    energy_Wh_per_day: float | None = None
+    period_s: float | None = None
+    terms: tuple[Term, ...] = ()
+    assumptions: tuple[str, ...] = ()
+    why: str | None = None
+
+    def lines(self) -> list[str]:
+        """For people: the figure, each term, each assumption."""
+        if self.power_W is None or self.period_s is None:
+            return [f"average power: not known, {self.why}"]
+        days = self.period_s / DAY_S
+        error = "error not known" if self.power_error_W is None else f"± {1000 * self.power_error_W:.2g} mW"
+        power = f"average power {1000 * self.power_W:.4g} mW ({error})"
+        return [
+            f"{power}, {self.energy_Wh_per_day:.4g} Wh a day, over {days:.4g} days",
+            *(f"{100 * term.share:5.1f} %  {term.energy_J:.4g} J  {term.name}: {term.words}" for term in self.terms),
+            *(f"assumed: {words}" for words in self.assumptions),
+        ]
+
+
+def average(
+    measured: Measured, bytes_per_day: float, who: str = "the user", errors: Mapping[str, float] | None = None
+) -> Average:
+    """For a user who writes so much a day. `errors`: of Measured's fields; the others are exact. Raises ValueError for
+    what is not above 0 where it must be."""
+    m = measured
+    if not (bytes_per_day > 0 and m.bench_written_bytes > 0 and m.bench_s > 0):
+        raise ValueError("bytes a day, and the benchmark's time and writes, above 0")
+    period_s = DAY_S * m.bench_written_bytes / bytes_per_day
+    idle_s = period_s - m.bench_s - m.background_s
+    if idle_s < 0:
+        why = f"{size(bytes_per_day)} a day is more than the drive did in the benchmark: no downtime is left"
+        return Average(None, why=why)
+    wake_J = m.wakes * m.wake_J
+    floor_J = m.idle_W * m.background_s
+    parts = (
+        ("benchmark", m.bench_J, f"{m.bench_s:.4g} s, {size(m.bench_written_bytes)} written"),
+        (
+            "background work",
+            m.background_above_J + floor_J,
+            f"{m.background_s:.4g} s after it until the drive is quiet",
+        ),
+        ("wakes", wake_J, f"{m.wakes:.4g} of {m.wake_J:.4g} J each above idle power"),
+        ("idle", m.idle_W * idle_s, f"{m.idle_W:.4g} W for the other {idle_s:.4g} s"),
+    )
+    total_J = sum(joules for _, joules, _ in parts)
+    terms = tuple(Term(name, joules, joules / total_J if total_J else 0.0, words) for name, joules, words in parts)
+    assumptions = (
+        f"{who} writes {size(bytes_per_day)} a day, so that the benchmark stands for {period_s / DAY_S:.4g} days",
+        "the drive stays powered all the time, and idles in the state in which idle power was measured",
+        "background work follows once, as after the benchmark",
+        "reads and writes are mixed as in the benchmark, at its speed",
+    )
+    if errors is not None and {"bench_J", "idle_W"} <= set(errors):
+        inputs = {name: Uncertain(value, errors.get(name, 0.0)) for name, value in m._asdict().items()}
+        error_W = propagated(lambda **at: _power_W(Measured(**at), bytes_per_day), inputs).error
+    else:
+        error_W = None
+    return Average(total_J / period_s, error_W, total_J / 3600 / (period_s / DAY_S), period_s, terms, assumptions)
+
+
+def _power_W(m: Measured, bytes_per_day: float) -> float:
+    period_s = DAY_S * m.bench_written_bytes / bytes_per_day
+    work_J = m.bench_J + m.background_above_J + m.wakes * m.wake_J
+    return (work_J + m.idle_W * (period_s - m.bench_s)) / period_s

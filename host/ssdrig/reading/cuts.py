@@ -1,0 +1,444 @@
+"""The sessions of a power-loss campaign -> what they came to: strata with their bounds, classes, ages, recovery.
+
+Everything is counted in cuts. A stratum is an aim with a shape; control sessions, and cuts that were none, are in no
+stratum. Records are those of the event `session.judged` (schemas/journal.md); of a number that is there twice the last
+one counts."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from ssdrig.base.errors import UsageError
+from ssdrig.meter import rails
+from ssdrig.meter.reduced import Asked as Edges
+from ssdrig.plan.rules import chance
+from ssdrig.powerloss import above, boot, exposure, findings, health, picture, tally, window
+from ssdrig.powerloss import aim as aims
+from ssdrig.powerloss.sessions import JUDGED, proofs_of, record_of, unsealed
+from ssdrig.reading import cut_counters
+from ssdrig.reading.rundata import RunData
+from ssdrig.runs import integrity, parts
+
+if TYPE_CHECKING:
+    from ssdrig.reading.table import Row, Table
+
+IN_DETAIL_FAILING, IN_DETAIL_CLEAN = 12, 4  # cuts that a page shows one by one
+MOST_WAVEFORM_BYTES = 16 << 20  # of one fall; the rig's scope has 30 kB
+POWER_NS = 5_000_000  # of the power around such a cut
+BIN_MS, FARTHEST_MS = 0.2, 5.0  # of the distance from a FLUSH to the cut
+LEAST_TREND = 8  # values for a trend
+LEAST_START_S = 0.02  # of a start whose energy means something
+ANNOUNCED = "announced"  # control sessions whose drive was told
+SLOW = 3.0  # times the median, and a recovery is named
+SUMMED = {  # figures of a cut: the way to them in its record
+    "ready_s": ("ready_s",),
+    "off_s": ("off_s",),
+    "t90_10_us": ("fall", "t90_10_us"),
+    "holdup_us": ("fall", "holdup_us"),
+    "knee_uV": ("fall", "knee_uV"),
+    "residual_uV": ("fall", "residual_uV"),
+    "boot_J": ("boot_J",),
+    "recharge_J": ("recharge_J",),
+}
+
+
+class Stratum(NamedTuple):
+    """The judged cuts of an aim with a shape. Damage that one of several cuts did may belong to a cut of any stratum:
+    it counts in `most` and in the bound of each."""
+
+    aim: str
+    shape: str
+    cuts: int
+    failing: int  # cuts that certainly broke a promise
+    most: int  # cuts that may have
+    bound: float  # the chance per cut is below it, one-sided, 95 %
+    numbers: tuple[int, ...]  # of the cuts after which damage was found
+
+
+def records(events: Iterable[Mapping], path: str) -> list[dict]:
+    """The sessions that came to their verdict, by number."""
+    last = {
+        event["cut"]: record_of(event)
+        for event in events
+        if event.get("kind") == JUDGED and event.get("step") == path and isinstance(event.get("cut"), int)
+    }
+    return [last[number] for number in sorted(last)]
+
+
+def of_drive(sessions: Sequence[Mapping]) -> list[Mapping]:
+    """The judged cuts: no control sessions."""
+    return [each for each in sessions if tally.is_cut(each)]
+
+
+def strata(sessions: Sequence[Mapping]) -> list[Stratum]:
+    groups: dict[tuple[str, str], list[int]] = {}
+    for each in of_drive(sessions):
+        groups.setdefault((aimed(each), str(each.get("shape"))), []).append(each["cut"])
+    return [stratum(*key, groups[key], sessions) for key in sorted(groups)]
+
+
+def aimed(record: Mapping) -> str:
+    """The aim of a cut, with "(missed)" where the cut came to lie elsewhere: it says nothing of that aim."""
+    text = str(record.get("aim"))
+    found = _achieved(text, record)
+    return text if found is None or aims.hit(aims.parse(text), *found) else f"{text} (missed)"
+
+
+def _achieved(text: str, record: Mapping) -> tuple[float, float] | None:
+    try:
+        return aims.achieved(aims.parse(text), record)
+    except UsageError:  # not an aim that this ssdrig knows
+        return None
+
+
+def achieved(sessions: Sequence[Mapping]) -> dict[str, dict]:
+    """What the cuts of each aim with a range came to: {aim: {"cuts", "within", "least", "most", "unit"}}; only of those
+    of which it is known."""
+    out: dict[str, dict] = {}
+    for each in of_drive(sessions):
+        text = str(each.get("aim"))
+        if (found := _achieved(text, each)) is None:
+            continue
+        value, unit = found[0], aims.RANGES[aims.parse(text).name][0]
+        of = out.setdefault(text, {"cuts": 0, "within": 0, "least": value, "most": value, "unit": unit})
+        of["cuts"], of["within"] = of["cuts"] + 1, of["within"] + aims.hit(aims.parse(text), *found)
+        of["least"], of["most"] = min(of["least"], value), max(of["most"], value)
+    return out
+
+
+def stratum(aim: str, shape: str, cuts: Sequence[int], sessions: Sequence[Mapping]) -> Stratum:
+    """Of these cuts among all sessions."""
+    own = set(cuts)
+    found = tally.failing(sessions, own)
+    numbers = tuple(each["cut"] for each in sessions if each["cut"] in own and each.get("failed"))
+    bound = chance.upper_bound(found.most, len(cuts))
+    return Stratum(aim, shape, len(cuts), found.least, found.most, bound, numbers)
+
+
+def classes(sessions: Sequence[Mapping]) -> dict[str, dict[str, list[int]]]:
+    """{class: {"aim shape": numbers of the sessions that show it}}, the certain ones first. Of sessions that are no
+    judged cut those that accuse the drive."""
+    found: dict[str, dict[str, list[int]]] = {}
+    for each in sessions:
+        if not tally.is_cut(each) and not each.get("failed"):
+            continue
+        for name in each.get("findings") or {}:
+            found.setdefault(name, {}).setdefault(f"{aimed(each)} {each.get('shape')}", []).append(each["cut"])
+    order = {name: (not is_certain(name), i) for i, name in enumerate(findings.BY_NAME)}
+    return {name: found[name] for name in sorted(found, key=lambda name: order.get(name, (True, len(order))))}
+
+
+def is_certain(name: str) -> bool:
+    known = findings.BY_NAME.get(name)
+    return known.certain if known else False
+
+
+def words_of(name: str) -> str:
+    known = findings.BY_NAME.get(name)
+    return known.words if known else "not a class that this ssdrig knows"
+
+
+def detection(sessions: Sequence[Mapping]) -> list[dict]:
+    """Cuts by the time from the submission of the nearest FLUSH to the cut: {"from_ms", "cuts", "failing"} of bins of
+    BIN_MS, the empty ones between two others too. Negative: the FLUSH came after the cut."""
+    near = [each for each in of_drive(sessions) if abs(_number(each, "delta_flush_us")) <= FARTHEST_MS * 1e3]
+    at = [int(np.floor(_number(each, "delta_flush_us") / 1e3 / BIN_MS)) for each in near]
+    if not at:
+        return []
+    out = [{"from_ms": round(i * BIN_MS, 3), "cuts": 0, "failing": 0} for i in range(min(at), max(at) + 1)]
+    for i, each in zip(at, near, strict=True):
+        out[i - min(at)]["cuts"] += 1
+        out[i - min(at)]["failing"] += bool(each.get("failed"))
+    return out
+
+
+def _number(record: Mapping, key: str) -> float:
+    value = record.get(key)
+    return float(value) if isinstance(value, int | float) else np.nan
+
+
+def values(sessions: Sequence[Mapping], *keys: str) -> tuple[np.ndarray, np.ndarray]:
+    """(numbers of the cuts, value) where it is known; keys: the way to it in a record."""
+    out = []
+    for each in of_drive(sessions):
+        value: object = each
+        for key in keys:
+            value = value.get(key) if isinstance(value, Mapping) else None
+        if isinstance(value, int | float) and np.isfinite(value):
+            out.append((each["cut"], float(value)))
+    return np.array([n for n, _ in out]), np.array([v for _, v in out])
+
+
+def trend(at: np.ndarray, value: np.ndarray) -> dict | None:
+    """A straight line by least squares: {"n", "mean", "sd", "per_100": slope per hundred cuts, "error": its standard
+    error}; None of fewer than LEAST_TREND values."""
+    if len(value) < LEAST_TREND or np.ptp(at) == 0:
+        return None
+    x = at - at.mean()
+    slope = float((x * value).sum() / (x * x).sum())
+    rest = value - value.mean() - slope * x
+    error = float(np.sqrt((rest * rest).sum() / (len(value) - 2) / (x * x).sum()))
+    spread = float(value.std(ddof=1))
+    return {"n": len(value), "mean": float(value.mean()), "sd": spread, "per_100": 100 * slope, "error": 100 * error}
+
+
+def summary_of(at: np.ndarray, value: np.ndarray) -> dict | None:
+    """{"n", "median", "least", "most", "trend"}; None without values."""
+    if not len(value):
+        return None
+    low, middle, high = float(value.min()), float(np.median(value)), float(value.max())
+    return {"n": len(value), "median": middle, "least": low, "most": high, "trend": trend(at, value)}
+
+
+def volatile(pictures: Iterable[Mapping]) -> dict | None:
+    """How old acknowledged writes were that the drive lost, as it may: {"kept", "lost": counts by picture.AGES_MS,
+    "window_ms": the age that parts lost from kept ones, good to a bin, "oldest_ms": from and to of the oldest lost one,
+    "wrong", "why": as window.Window has them, "newer", "suffix_lost", "lost_bytes_most"}; None where no picture has any
+    such write."""
+    kept, lost = np.zeros(len(picture.AGES_MS), np.int64), np.zeros(len(picture.AGES_MS), np.int64)
+    newer = suffix = most = 0
+    for each in pictures:
+        kept += np.array(each["ages"]["kept"])
+        lost += np.array(each["ages"]["lost"])
+        most = max(most, each["lost_bytes"])
+        if each["suffix"]:
+            newer, suffix = newer + each["suffix"]["newer"], suffix + each["suffix"]["lost"]
+    if not (kept.any() or lost.any()):
+        return None
+    edges = np.array([*picture.AGES_MS, 2 * picture.AGES_MS[-1]], float)
+    ages = np.repeat(np.tile((edges[:-1] + edges[1:]) / 2, 2), np.concatenate([kept, lost]))
+    found = window.window(ages, np.arange(len(ages)) >= kept.sum())
+    hit = np.flatnonzero(lost)
+    return {
+        "kept": kept.tolist(),
+        "lost": lost.tolist(),
+        "window_ms": found.window_ms,
+        "wrong": found.wrong,
+        "why": found.why,
+        "oldest_ms": list(picture.AGES_MS[hit[-1] : hit[-1] + 2]) if len(hit) else None,
+        "newer": newer,
+        "suffix_lost": suffix,
+        "lost_bytes_most": most,
+    }
+
+
+def with_energies(sessions: Sequence[dict], start_J: Mapping[str, float]) -> list[dict]:
+    """The records with the energy of the start, and what it took to charge capacitors (boot.recharge), where they have
+    none; start_J: by the session's number, all over equal times."""
+    announced = [start_J[str(e["cut"])] for e in sessions if e.get("control") == ANNOUNCED and str(e["cut"]) in start_J]
+    out = []
+    for each in sessions:
+        more = {"boot_J": start_J.get(str(each["cut"]))} if each.get("boot_J") is None else {}
+        if each.get("recharge_J") is None and not each.get("control"):
+            more["recharge_J"] = boot.recharge(more.get("boot_J", each.get("boot_J")), announced).energy_J
+        out.append({**each, **more})
+    return out
+
+
+def capacitors(sessions: Sequence[Mapping]) -> dict | None:
+    """The capacitors' health at the last cut, in % of that at the first: {"percent", "error_percent", "finding": the
+    words of PLP_DEGRADED, None where they have not aged}."""
+    at, value = values(sessions, "recharge_J")
+    found = boot.health(at.tolist(), value.tolist())
+    aged = health.capacitors(at.tolist(), value.tolist())
+    words = aged.words if aged else None
+    if found is None:
+        return None
+    return {"percent": found.percent[-1], "error_percent": found.error_percent, "finding": words}
+
+
+def campaign(
+    events: Sequence[Mapping],
+    path: str,
+    run: Path,
+    snapshots: Sequence[Mapping],
+    start_J: Mapping[str, float] = MappingProxyType({}),
+) -> dict:
+    """All that a step `cuts` has found, JSON-able; `events` and `snapshots` of all parts, oldest first. `cuts`: the
+    records; `judged`, `failing`, `failing_most`, `bound`, `wald`: of all judged cuts together, whatever their aim and
+    shape; `failing_cuts`: the judged cuts after which damage was found; `failing_others`: other sessions after which
+    damage was found, or an announced loss of power broke a promise; `coverage`: see coverage(); `exposed`: see
+    exposure.total(); `filesystems`: see above.totals()."""
+    sessions = with_energies(records(events, path), start_J)
+    own = [event for event in events if event.get("step") == path]
+    begun = [event for event in own if event.get("kind") == "powerloss.begin"]
+    ends = [event for event in own if event.get("kind") == "powerloss.end"]
+    cut, numbers = of_drive(sessions), [each["cut"] for each in sessions]
+    failing = [each["cut"] for each in cut if each.get("failed")]
+    others = [each["cut"] for each in sessions if each.get("failed") and not tally.is_cut(each)]
+    count = tally.failing(sessions)
+    where = folders(run, numbers)
+    read = {number: evidence(folder).picture for number, folder in where.items()}
+    pictures = [found for number in (each["cut"] for each in cut) if (found := read.get(number)) is not None]
+    controls = [each for each in sessions if each.get("control")]
+    bounds_ns = [float(each["bound_ns"]) for each in sessions if isinstance(each.get("bound_ns"), int | float)]
+    return {
+        "kind": "cuts",
+        "begun": record_of(begun[-1]) if begun else None,
+        "stop": ends[-1].get("stop") if ends else None,
+        "ended": bool(ends),
+        "judged": len(cut),
+        "failing": count.least,
+        "failing_most": count.most,
+        "failing_cuts": failing,
+        "failing_others": others,
+        "intervals": {str(each["cut"]): found for each in sessions if (found := tally.interval_of(each))},
+        "coverage": coverage(sessions, begun[-1] if begun else {}),
+        "exposed": exposure.total(cut),
+        "filesystems": above.totals(each for each in own if each.get("kind") == above.JUDGED),
+        "suspicious_cuts": [each["cut"] for each in cut if each.get("suspicion")],
+        "bound": chance.upper_bound(count.most, len(cut)),
+        "wald": chance.Wald().ruling(count.most, len(cut)),
+        "aims": achieved(sessions),
+        "strata": [each._asdict() for each in strata(sessions)],
+        "classes": classes(sessions),
+        "commands": _total(cut, "commands"),
+        "durable": _total(cut, "durable"),
+        "blocks_read": _total(cut, "blocks_read"),
+        "written_bytes": _total(sessions, "written_bytes"),
+        "lost_volatile": _total(cut, "lost_volatile"),
+        "window": volatile(pictures),
+        "pictures": len(pictures),
+        "detection": detection(sessions),
+        **{name: summary_of(*values(sessions, *keys)) for name, keys in SUMMED.items()},
+        "capacitors": capacitors(sessions),
+        "smart": cut_counters.counted(snapshots, run),
+        "unsafe_shutdowns": _total(cut, "unsafe_shutdowns"),
+        "bound_ns": {"median": float(np.median(bounds_ns)), "most": max(bounds_ns)} if bounds_ns else None,
+        "excluded": [
+            {"cut": each["cut"], "why": each.get("why_not") or "not said"}
+            for each in sessions
+            if not each.get("judged") and not each.get("control")
+        ],
+        "controls": [
+            {"cut": each["cut"], "control": each["control"], "ok": bool(each.get("judged")) and not each.get("failed")}
+            | {"why": each.get("why_not") or None, "harness": each.get("harness") or None}
+            for each in controls
+        ],
+        "no_samples": chance.NO_SAMPLES,
+        "cuts": sessions,
+    }
+
+
+def coverage(sessions: Sequence[Mapping], begun: Mapping) -> dict:
+    """How much of the window was read after the judged cuts: {"share": the mean, None where it is not known, "whole":
+    sessions after which all of it was, "since": judged cuts after the last of these}. Damage in a block that was not
+    read, or that a later write has replaced, is in no figure."""
+    cut = of_drive(sessions)
+    whole = [each["cut"] for each in sessions if each.get("whole")]
+    window, block = begun.get("window_bytes"), (begun.get("promise") or {}).get("block_bytes")
+    share = None
+    if cut and isinstance(window, int) and isinstance(block, int) and window > 0 < block:
+        each = [1.0 if one.get("whole") else min(1.0, _number(one, "blocks_read") * block / window) for one in cut]
+        share = float(np.mean(each)) if np.isfinite(each).all() else None
+    return {"share": share, "whole": whole, "since": sum(one["cut"] > max(whole, default=0) for one in cut)}
+
+
+def _total(sessions: Sequence[Mapping], key: str) -> int | None:
+    known = [each[key] for each in sessions if isinstance(each.get(key), int)]
+    return sum(known) if known else None
+
+
+def cuts_found(table: "Table", tables: "Sequence[Table]") -> "Table":
+    """The table with what its steps that cut the power have found in all parts of the run."""
+    events = [event for each in tables for event in each.data.events]
+    snapshots = [snapshot for each in tables for snapshot in each.data.snapshots]
+    for row in table.rows:
+        if row.act.do == "cuts" and row.state != "not run":
+            mine = [own for each in tables for own in each.rows if own.act.path == row.act.path]
+            of = {
+                key: {n: v for own in mine for n, v in own.found.get(key, {}).items()} for key in ("power_W", "start_J")
+            }
+            found = campaign(events, row.act.path, parts.root(table.path), snapshots, of["start_J"])
+            row.found = found | {"power_W": of["power_W"]}
+    return table
+
+
+def in_detail(sessions: Sequence[Mapping]) -> list[int]:
+    """The cuts that a page shows one by one: the first that break a promise, and some others from all of the rest."""
+    cut = of_drive(sessions)
+    failing = [each["cut"] for each in cut if each.get("failed")]
+    clean = [each["cut"] for each in cut if not each.get("failed")]
+    every = max(1, -(-len(clean) // IN_DETAIL_CLEAN))
+    return sorted([*failing[:IN_DETAIL_FAILING], *clean[::every]])
+
+
+class Asked(NamedTuple):
+    """Energies of a session that are asked of the samples, as finer.py has it."""
+
+    row: "Row"
+    cut: int
+    key: str  # of row.found
+    edges_ns: np.ndarray
+
+    @property
+    def timed(self) -> Edges:
+        return Edges.of(self.edges_ns if self.key == "start_J" else [])
+
+    def put(self, _: RunData, powers: list) -> None:
+        if not powers:
+            return
+        of = self.row.found.setdefault(self.key, {})
+        if self.key == "power_W":
+            watts = rails.steps_J(powers, self.edges_ns) / (POWER_NS / 1e9)
+            of[str(self.cut)] = [round(float(value), 4) if np.isfinite(value) else None for value in watts]
+        elif (timed := rails.timed_J(powers, *self.edges_ns.tolist())).why is None:
+            of[str(self.cut)] = timed.J
+
+
+def read_power(base: RunData, rows: "Sequence[Row]") -> list[Asked]:
+    """The power around the cuts that are shown one by one, and the energy of each start, over the time that the fastest
+    of them took."""
+    out = []
+    steps_ns = np.arange((picture.BEFORE_MS + picture.AFTER_MS) * 1_000_000 // POWER_NS + 1) * POWER_NS
+    for row in rows:
+        if row.act.do != "cuts":
+            continue
+        of = records(base.events, row.act.path)
+        shown, begin_ns = set(in_detail(of)), -picture.BEFORE_MS * 1_000_000
+        ready_s = [each["ready_s"] for each in of if (_number(each, "ready_s")) >= LEAST_START_S]
+        for each in of:
+            fired_ns, on_ns = each.get("fired_ns"), each.get("on_ns")
+            if each["cut"] in shown and isinstance(fired_ns, int):
+                out.append(Asked(row, each["cut"], "power_W", fired_ns + begin_ns + steps_ns))
+            if ready_s and isinstance(on_ns, int):
+                out.append(Asked(row, each["cut"], "start_J", np.array([on_ns, on_ns + round(min(ready_s) * 1e9)])))
+    return out
+
+
+class Evidence(NamedTuple):
+    """What the folder of a session holds. Each is None or empty where it is not there."""
+
+    picture: dict | None
+    proofs: list[dict]
+    report: dict | None  # of the rig
+    volts: np.ndarray | None  # float32, of the rail
+    since_edge_us: np.ndarray | None  # time of each from the edge, µs
+
+
+def evidence(folder: Path, fired_ns: int | None = None) -> Evidence:
+    """Of one session's folder (powerloss/0007). Never raises for what is damaged; that is as if it were not there."""
+    said = unsealed(folder / "verdict.json") or {}
+    volts = since_edge_us = None
+    if fired_ns is not None:
+        try:
+            kept = integrity.arrays(integrity.content(folder / "waveform.npz"), MOST_WAVEFORM_BYTES)
+            volts = kept["volts"].astype(np.float32)
+            since_edge_us = (np.arange(len(volts)) * float(kept["dt_ns"]) + float(kept["t0_ns"]) - fired_ns) / 1e3
+        except (OSError, ValueError, KeyError, TypeError):
+            volts = since_edge_us = None
+    return Evidence(said.get("picture"), proofs_of(folder, said), said.get("report"), volts, since_edge_us)
+
+
+def folders(run: Path, numbers: Iterable[int]) -> dict[int, Path]:
+    """Where the files of these sessions lie: in the last part that has a verdict of them."""
+    found = {}
+    for part in parts.own(run):
+        for number in numbers:
+            folder = part / "powerloss" / f"{number:04}"
+            if (folder / "verdict.json").is_file():
+                found[number] = folder
+    return found

@@ -1,0 +1,125 @@
+"""What the figures of one window are uncertain by: half of the interval that holds the truth in 95 % of cases, in the
+figure's own unit. One place for all of them; ratios and differences are made of these (uncertain.py).
+
+    counts and means of seconds   the scatter of the seconds about their mean
+    percentiles of latency        half a bin of fio's histogram, and what the rank leaves open
+    power, energy per I/O         the budget of the rig (power_uncertainty_percent), and the scatter of the seconds
+    write amplification           its own error
+
+None: not known, and nothing is claimed of it."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ssdrig.base.uncertain import Uncertain, difference, mean_error
+from ssdrig.load.fiotext import plat_ns, plat_upper_ns
+
+if TYPE_CHECKING:
+    from ssdrig.reading.rundata import RunData
+
+OF_SECONDS = ("iops_mean", "bw_mean_MBps", "lat_mean_us")
+OF_POWER = ("power_mean_W", "energy_uJ_per_io", "energy_J_per_GB", "iops_per_W")
+OF_PERCENTILES = tuple(f"{kind}_{name}_us" for kind in ("lat", "clat") for name in ("p50", "p99", "p999", "p99999"))
+# figures of a window that can have an error
+KEYS = (*OF_SECONDS, *OF_PERCENTILES, *OF_POWER, "energy_uJ_per_io_above_idle", "wa", "temperature_max_C")
+HALF_K = 0.5  # drives report whole degrees
+
+
+def of_window(data: "RunData", figures: Mapping, begin_s: int, end_s: int) -> dict[str, float]:
+    """{key: error} of the figures of these whole seconds, without those of a histogram (of_percentiles)."""
+    cut = slice(begin_s, end_s)
+    seconds = {
+        "iops_mean": data.iops[cut],
+        "bw_mean_MBps": data.bw_Bps[cut] / 1e6,
+        "lat_mean_us": data.lat_mean_us[cut][data.iops[cut] > 0],
+    }
+    out = {key: mean_error(values) for key, values in seconds.items() if figures.get(key) is not None}
+    relative = None
+    if figures.get("iops_mean") and out.get("iops_mean") is not None:
+        relative = (out["iops_mean"] or 0.0) / figures["iops_mean"]
+    watts = data.power_mean_W[cut] if len(data.power_mean_W) else data.power_mean_W
+    out |= _of_power(figures, mean_error(watts), relative)
+    above = above_idle_W(data, figures)
+    if figures.get("energy_uJ_per_io_above_idle") is not None and above.known and above.value:
+        out["energy_uJ_per_io_above_idle"] = figures["energy_uJ_per_io_above_idle"] * (above.error or 0.0) / above.value
+    if figures.get("wa") is not None:
+        out["wa"] = figures.get("wa_error")
+    if figures.get("temperature_max_C") is not None:
+        out["temperature_max_C"] = HALF_K
+    return {key: value for key, value in out.items() if value is not None}
+
+
+def above_idle_W(data: "RunData", figures: Mapping) -> Uncertain:
+    """Mean power of the window less that of the idle step."""
+    watts, percent = figures.get("power_mean_W"), figures.get("power_uncertainty_percent")
+    mean = Uncertain(watts, None if percent is None or watts is None else percent / 100 * watts)
+    return difference(mean, Uncertain(data.idle_mean_W, data.idle_uncertainty_W))
+
+
+def _of_power(figures: Mapping, scatter_W: float | None, relative_of_ios: float | None) -> dict[str, float | None]:
+    """Of mean power and what is made of it; where the power by the second is not known, it is taken to scatter as the
+    I/Os do."""
+    percent, mean_W = figures.get("power_uncertainty_percent"), figures.get("power_mean_W")
+    if percent is None or not mean_W:
+        return {}
+    scatter = scatter_W / mean_W if scatter_W is not None else relative_of_ios
+    if scatter is None:
+        return {}
+    of_power = math.hypot(percent / 100, scatter)
+    of_ratio = None if relative_of_ios is None else math.hypot(of_power, relative_of_ios)
+    return {
+        key: None if figures.get(key) is None or share is None else share * abs(figures[key])
+        for key, share in (("power_mean_W", of_power), *((key, of_ratio) for key in OF_POWER[1:]))
+    }
+
+
+def of_percentiles(kind: str, counts: np.ndarray, names: Mapping[str, int], k: int) -> dict[str, float]:
+    """{key: error} of percentiles of these I/Os (by bin of fiotext.plat_ns, host time; `k` times dilated), `names`: one
+    in so many lies above. The rank of a percentile is itself only known to 2 sqrt(n p (1 - p)), and I/Os come in
+    bursts: twice that is taken."""
+    bins = np.flatnonzero(counts)
+    if not len(bins):
+        return {}
+    rising, n = np.cumsum(counts[bins]), float(counts.sum())
+    upper, middle = plat_upper_ns(bins) / 1000 / k, plat_ns(bins) / 1000 / k
+    out = {}
+    for name, one_in in names.items():
+        share = 1 / one_in
+        ranks = n * (1 - share) + np.array([-1, 0, 1]) * 4 * math.sqrt(n * share * (1 - share))
+        low, at, high = np.minimum(np.searchsorted(rising, np.clip(ranks, 1, n)), len(bins) - 1)
+        half_bin = float(upper[at] - middle[at]) or 0.0005
+        out[f"{kind}_{name}_us"] = max(half_bin, float(middle[high] - middle[low]) / 2)
+    return out
+
+
+def together(found: Sequence[Mapping], out: Mapping) -> dict[str, float]:
+    """Of several rounds of one point: of their figures `found` and the figure of all of them together `out`. The larger
+    of what the rounds' own errors leave and of how the rounds scatter."""
+    errors = [each.get("errors") or {} for each in found]
+    made: dict[str, float] = {}
+    for key in set.intersection(*map(set, errors)) if errors else ():
+        if out.get(key) is None:
+            continue
+        own = max(each[key] for each in errors)  # what they share, such as the rig's calibration, does not average out
+        if key in OF_SECONDS:
+            own = math.sqrt(sum(each[key] ** 2 for each in errors)) / len(errors)
+        between = mean_error([each[key] for each in found if each.get(key) is not None])
+        made[key] = max(own, between or 0.0)
+    return made
+
+
+def named(figures: Mapping) -> dict[str, float]:
+    """{"KEY_error": error} of the figures of a window: a column each, as databases have them."""
+    errors = figures.get("errors") or {}
+    return {f"{key}_error": errors[key] for key in KEYS if errors.get(key) is not None}
+
+
+def of(key: str, figures: Mapping, why: str = "") -> Uncertain:
+    """A figure of a window with its error."""
+    value = figures.get(key)
+    if value is None:
+        return Uncertain(None, None, "unknown", why or f"{key} is not known")
+    return Uncertain(float(value), (figures.get("errors") or {}).get(key))

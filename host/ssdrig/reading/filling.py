@@ -1,0 +1,198 @@
+"""What a load that is written down finely (`detail = "fine"`) says of the drive: the plateaus of its speed over what
+was written, each with its energy and its write amplification, how large the cache was, and the rest before it."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from ssdrig.drive.wear import wa
+from ssdrig.load import fioclock, fiofine
+from ssdrig.meter import rails
+from ssdrig.meter.reduced import Asked, Reduced
+from ssdrig.plan.rules import plateaus
+from ssdrig.reading import cache_recovery, witness
+from ssdrig.reading.rundata import SECOND_NS, RunData
+
+if TYPE_CHECKING:
+    from ssdrig.reading.table import Row
+
+COVERED = 0.5  # of a plateau's bytes must lie between the SMART readings that its write amplification is of
+MOST_POINTS = 1000  # of a curve
+STEP_BLOCKS = 8  # a speed is that of so many I/Os or more
+STEP_MS = 25  # and of so long; of four makes the shortest plateau: what a write buffer takes at first is none
+PLACE_MS = 5  # where a plateau ends is found by such
+
+
+class Filled(NamedTuple):
+    """A load of `row`, and when the load before it ended (None: not known); host ns, bytes by then."""
+
+    row: "Row"
+    at_ns: np.ndarray
+    done: np.ndarray
+    found: list[plateaus.Plateau]
+    before_ns: int | None
+
+    edges_ns = np.empty(0, np.int64)
+
+    @property
+    def timed(self) -> Asked:
+        """Edges of each plateau, and of the rest before the load; fio's fine log is of whole ms."""
+        rest_ns = [] if self.before_ns is None else [self.before_ns, int(self.at_ns[0])]
+        return Asked.of([*rest_ns, *(at for each in self.found for at in self._span_ns(each))], 1e6 * fioclock.STAMP_MS)
+
+    def _span_ns(self, each: plateaus.Plateau) -> list[int]:
+        return [int(self.at_ns[0]) + round(at * self.row.k * SECOND_NS) for at in (each.from_s, each.to_s)]
+
+    def put(self, base: RunData, powers: list[Reduced]) -> None:
+        row = self.row
+        limited = witness.slowed_by_host(base.events, row)
+        found = [] if limited else self.found
+        size, why = plateaus.cache_bytes(found) if not limited else (None, limited)
+        at_s, done = steps(self.at_ns, self.done, _block_bytes(row), row.k)
+        speeds = np.diff(done) / np.diff(at_s) / 1e6
+        polls = row.data.snapshots if row.data is not None else []
+        row.found = {
+            "kind": "plateaus",
+            "cache_bytes": size,
+            "cache_why": why,
+            "host_limited": limited,
+            "plateaus": [self._plateau(each, powers, polls) for each in found],
+            "curve_GB_MBps": thinned(np.stack([done[1:] / 1e9, speeds], axis=1)),
+        }
+        if self.before_ns is not None:
+            row.found |= _rest(self.before_ns, int(self.at_ns[0]), row.k, powers)
+            row.found["rest_error_J"] = _rest_error_J(self.before_ns, int(self.at_ns[0]), row.k, powers)
+
+    def _plateau(self, each: plateaus.Plateau, powers: list[Reduced], polls: Sequence[dict]) -> dict:
+        """Bytes and s since the first I/O, MB/s, energy, write amplification; what is None has its `..._why`."""
+        moved, edges = each.to_bytes - each.from_bytes, self._span_ns(each)
+        timed = rails.timed_J(powers, *edges) if powers else rails.Timed(why=rails.NO_POWER)
+        joules, powered = timed.J / self.row.k, timed.why is None
+        out: dict[str, Any] = {**each._asdict(), "bw_mean_MBps": each.speed_Bps / 1e6}
+        out |= {"energy_J": joules if powered else None, "power_why": timed.why}
+        out["energy_time_percent"] = timed.percent if powered else None
+        out["power_mean_W"] = joules / (each.to_s - each.from_s) if powered else None
+        out["energy_J_per_GB"] = 1e9 * joules / moved if powered else None
+        first, last = each is self.found[0], each is self.found[-1]
+        seen, why = _amplified(edges, moved, first, last, self.at_ns, self.done, polls)
+        return out | {"wa": seen.value if seen else None, "wa_error": seen.error if seen else None, "wa_why": why}
+
+
+def read(base: RunData, rows: Sequence["Row"], fio: Path) -> Iterator[Filled]:
+    """Each such row; one without its fine log gets a note."""
+    ended_ns: int | None = None
+    for row in rows:
+        if row.act.keys.get("detail") == "fine" and row.state == "done":
+            at_ns, done, why = fiofine.read(fio / row.folder)
+            if why:
+                row.notes.append(f"plateaus: {why}")
+            else:
+                yield Filled(row, at_ns, done, find(at_ns, done, _block_bytes(row), row.k), ended_ns)
+            ended_ns = int(at_ns[-1]) if len(at_ns) else None
+        elif row.act.do in ("fill", "load"):
+            end_s = row.t1_s  # since the run's start
+            ended_ns = None if end_s is None else base.header["started"]["t_ns"] + round(end_s * row.k * SECOND_NS)
+
+
+def find(at_ns: np.ndarray, done: np.ndarray, block_bytes: int, k: int) -> list[plateaus.Plateau]:
+    """In the rows of a fine log (fiofine.read) of I/Os of this size, `k` times dilated; in s of the drive."""
+    at_s, by = steps(at_ns, done, block_bytes, k)
+    return plateaus.find(at_s, by, steps(at_ns, done, block_bytes, k, PLACE_MS))
+
+
+def steps(
+    at_ns: np.ndarray, done: np.ndarray, block_bytes: int, k: int, step_ms: int = STEP_MS
+) -> tuple[np.ndarray, np.ndarray]:
+    """(s of the drive since the first row, bytes) of such rows, in steps whose speed is one."""
+    kept = fiofine.in_steps(at_ns, done, STEP_BLOCKS * block_bytes, step_ms)
+    return (at_ns[kept] - at_ns[0]) / SECOND_NS / k, done[kept]
+
+
+def _block_bytes(row: "Row") -> int:
+    return max(size for size, _ in row.act.keys["block"])
+
+
+def thinned(curve: np.ndarray) -> list[list[float]]:
+    """[GB, MB/s], at most MOST_POINTS: of neighbours their mean speed by bytes, where they end."""
+    if len(curve) > MOST_POINTS:
+        moved = np.diff(curve[:, 0], prepend=0.0)
+        took = moved / np.where(curve[:, 1] > 0, curve[:, 1], np.inf)
+        edges = np.linspace(0, len(curve), MOST_POINTS + 1).astype(int)
+        moved, took = (np.add.reduceat(each, edges[:-1]) for each in (moved, took))
+        speeds = np.divide(moved, took, out=np.zeros(len(moved)), where=took > 0)
+        curve = np.stack([curve[edges[1:] - 1, 0], speeds], axis=1)
+    return [[round(float(at), 4), round(float(speed), 2)] for at, speed in curve]
+
+
+def rested(rows: Sequence["Row"]) -> list[cache_recovery.Rest]:
+    """The rests before these loads, with what the cache then took. A load that was slow from its begin on had none."""
+    rows = [row for row in rows if row.found.get("rest_s") is not None]
+    fast = [each["bw_mean_MBps"] for row in rows for each in row.found["plateaus"][:1] if row.found["cache_bytes"]]
+    slow = [each["bw_mean_MBps"] for row in rows for each in row.found["plateaus"][-1:] if row.found["cache_bytes"]]
+    out = []
+    for row in rows:
+        cache, only = row.found["cache_bytes"], row.found["plateaus"]
+        if cache is None and fast and len(only) == 1 and only[0]["bw_mean_MBps"] < (min(fast) * max(slow)) ** 0.5:
+            cache = 0.0
+        if cache is not None:
+            out.append(
+                cache_recovery.Rest(
+                    *(row.found["rest_s"], cache), *(row.found.get(f"rest_{key}") for key in ("J", "error_J"))
+                )
+            )
+    return out
+
+
+def recoveries(shows: Sequence[Mapping], rows: Sequence["Row"]) -> list[dict]:
+    """For JSON: of each step that the view cache-recovery shows, cache_recovery.Recovery with `of`, the step, and how
+    many rests were left out because the host limited the load behind them."""
+    out = []
+    for show in shows:
+        of = show["of"] if show["view"] == "cache-recovery" else []
+        for path in of if isinstance(of, list) else [of]:
+            here = [row for row in rows if row.state == "done" and row.act.path == path]
+            limited = sum(bool(row.found.get("host_limited")) for row in here)
+            out.append({"of": path, "left_out": limited} | cache_recovery.of(rested(here))._asdict())
+    return out
+
+
+def _amplified(edges, moved, first: bool, last: bool, at_ns, done, polls: Sequence[dict]):
+    """Write amplification between the first and the last SMART reading of a plateau; those of before and after the load
+    stand for its begin and its end."""
+    of = [
+        poll
+        for poll in polls
+        if not poll.get("foreign_bytes")
+        and (
+            (poll["t_start_ns"] >= edges[0] and poll["t_end_ns"] <= edges[1])
+            or (first and poll["reason"] == "before")
+            or (last and poll["reason"] == "after")
+        )
+    ]
+    covered = float(np.diff(np.interp([of[0]["t_ns"], of[-1]["t_ns"]], at_ns, done))[0]) / moved if of else 0.0
+    if len(of) < 2 or covered < COVERED:
+        return None, f"{len(of)} SMART readings in it, with {100 * covered:.0f} % of what was written between"
+    found = wa.between(of[0], of[-1])
+    return found, found.why
+
+
+def _rest_error_J(begin_ns: int, end_ns: int, k: int, powers: list[Reduced]) -> float | None:
+    """Of the rest's energy (k = 2), in J of drive time."""
+    edges, host_s = [begin_ns, end_ns], (end_ns - begin_ns) / SECOND_NS
+    if not powers or host_s <= 0 or not rails.known(powers, edges).all():
+        return None
+    watts = [float(np.diff(power.integral_J(edges))[0]) / host_s for power in powers]
+    found = rails.uncertainty_W(powers, edges, watts) * host_s / k
+    return found if np.isfinite(found) else None
+
+
+def _rest(begin_ns: int, end_ns: int, k: int, powers: list[Reduced]) -> dict:
+    """How long nothing was asked of the drive before the load, and its energy."""
+    timed = rails.timed_J(powers, begin_ns, end_ns) if powers and end_ns > begin_ns else rails.Timed(why=rails.NO_POWER)
+    return {
+        "rest_s": (end_ns - begin_ns) / SECOND_NS / k,
+        "rest_J": None if timed.why else timed.J / k,
+        "rest_why": timed.why,
+    }

@@ -1,0 +1,115 @@
+"""What fio and the trace player left in a run folder -> the per-second grid of RunData."""
+
+from pathlib import Path
+
+import numpy as np
+
+from ssdrig.base.errors import LoadError
+from ssdrig.load import fiolog, fiotext, playedlog
+from ssdrig.reading.rundata import RunData
+
+CUT = "load: the power was cut from the web after {:.2f} s; figures are of the time before it"
+UNDATED_NS = 1e9  # where fio's own start is not known
+P99_IOS = 1000  # in a second, for its P99 (see window_figures.TAIL)
+
+
+def load_fio(data: RunData, run: Path) -> None:
+    k = data.k
+    try:
+        fill = fiolog.load(run / "fio" / "fill")
+        dated = bool(len(fill.t_ns) and fill.t_ns[0])
+        data.fill_t0_ns = int(fill.t_ns[0]) if dated else _started(data, "fill")
+        data.fill_t0_error_ns = fill.start_error_ns if dated else UNDATED_NS
+        data.notes += [f"fill: {note}" for note in fill.notes]
+        if data.fill_t0_ns and data.cut_within(data.fill_t0_ns, fill.totals["runtime_ms"]):
+            data.notes.append("fill: the power was cut from the web in it, so it was not completed")
+        elif fill.totals["bytes"] is not None:
+            data.fill_s, data.fill_bytes = fill.totals["runtime_ms"] / 1000 / k, fill.totals["bytes"]
+    except LoadError as error:
+        data.notes.append(f"fill: {error}")
+    load_step(data, run / "fio" / "load", _started(data, "load"))
+
+
+def load_step(data: RunData, folder: Path, started_ns: int) -> None:
+    """One fio job, or one played trace, -> the grid of RunData, `load_s`, `ios` and `totals`. `started_ns`: when it was
+    started, for a folder that does not say when it began."""
+    k = data.k
+    try:
+        load = (playedlog if (folder / playedlog.RECORDS).exists() else fiolog).load(folder)
+        if not len(load.iops):
+            raise LoadError("I/O in the load", "none", f"see {folder.name}/stderr.txt")
+    except LoadError as error:
+        data.notes.append(f"load: {error}")
+        return
+    data.t0_ns, data.t0_error_ns = int(load.t_ns[0]), load.start_error_ns
+    if not data.t0_ns:
+        data.t0_ns, data.t0_error_ns = started_ns, UNDATED_NS
+        data.notes.append("load: fio's own start is not known; the axis begins when it was started, good to a second")
+    elif load.source == "status":
+        data.notes.append("load: the seconds are made of fio's once-a-second documents, good to a second")
+    data.notes += [f"load: {note}" for note in load.notes]
+    data.load_s = load.totals["runtime_ms"] / 1000 / k
+    data.ios, data.totals = load.totals["ios"], load.totals
+    n = (len(load.iops) - load.partial) // k  # a second that was cut short would look slow
+    if data.cut_within(data.t0_ns, load.totals["runtime_ms"]):  # what fio counted is of the time behind it, too
+        data.load_s = data.until_cut_s(data.t0_ns, 1 << 62)
+        data.ios, data.totals, n = None, {}, min(n, int(data.load_s))
+        data.notes.append(CUT.format(data.load_s))
+
+    def per_second(values):
+        return values[: n * k].reshape(n, k).astype(float)
+
+    count, latency, tail = per_second(load.iops), per_second(load.lat_mean_ns), per_second(load.lat_p99_ns)
+    data.iops = count.sum(axis=1)
+    data.bw_Bps = per_second(load.bw_bytes).sum(axis=1)
+    with np.errstate(invalid="ignore"):
+        data.lat_mean_us = (count * latency).sum(axis=1) / data.iops / 1000 / k
+    tail[(count < P99_IOS) | (tail == 0)] = np.nan
+    data.lat_p99_us = np.fmax.reduce(tail, axis=1) / 1000 / k
+    data.hist, data.hist_of = load.hist // (k, 1, 1) if k > 1 else load.hist, load.hist_of
+    few = int((np.isnan(data.lat_p99_us) & (data.iops > 0)).sum())
+    if few:
+        data.notes.append(
+            f"P99 by the second: the I/Os of {few} s are too few for this percentile, which needs {P99_IOS}"
+        )
+    if data.hist_of == "lat" and load.source == "status":
+        data.notes.append("P99 by the second is of lat here, for fio's documents keep no histogram of clat")
+    _load_lat(data, folder / "out.json")
+    if k > 1:
+        data.notes.append(
+            f"P99 of clat by the second: the largest of the {k} host seconds' that make one of the drive's"
+        )
+
+
+def _load_lat(data: RunData, path: Path) -> None:
+    """The histograms of lat that our own status lines keep (fiotext.thin); fio's logs have clat only."""
+    times, cells, before = [0.0], [np.zeros((0, 3), np.int64)], np.zeros(fiotext.BINS, np.int64)
+    left = 0
+    try:
+        with open(path, errors="replace") as lines:
+            for line in lines:
+                if not line.startswith('{"t_ns"') or '"bins"' not in line:
+                    continue
+                found, _ = fiotext.documents(line)
+                counts = fiotext.bins(found[0], None, "lat_ns") if found else before
+                if not found or (counts < before).any():
+                    left += 1
+                    continue
+                at_s = fiotext.totals(found[0])["runtime_ms"] / 1000 / data.k
+                if at_s <= times[-1] and (counts == before).all():  # the same again
+                    continue
+                new = np.flatnonzero(counts > before)
+                cells.append(np.stack([np.full(len(new), len(times)), new, (counts - before)[new]], axis=1))
+                times.append(at_s)
+                before = counts
+    except OSError:
+        return  # fiolog has said so
+    if left:
+        data.notes.append(f"load: {left} documents that do not follow the one before were not used for lat")
+    if len(times) > 1:
+        data.lat_t_s, data.lat_hist = np.array(times), np.concatenate(cells)
+
+
+def _started(data: RunData, step: str) -> int:
+    starts = [e["t_ns"] for e in data.events if e["kind"] == "step.start" and e.get("step") == step]
+    return starts[0] if starts else data.header["started"]["t_ns"]

@@ -1,0 +1,259 @@
+"""The index of an archive: a row for each run folder in SQLite, in the user's cache folder. It is a copy: it may be
+deleted at any time, and is made again from the folders.
+
+A row is made anew when the folder has changed: by the times of the folder itself (a file was made, replaced or
+removed in it), and by length and time of each part's events.jsonl, which is appended to. Figures are those that a
+report has left in the folder (figures.json); none that is older than the run's last event is believed."""
+
+import hashlib
+import json
+import os
+import sqlite3
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ssdrig.base import owner
+from ssdrig.base.errors import JournalError, UsageError
+from ssdrig.reading import one_run
+from ssdrig.reading.search import Part
+from ssdrig.runs import parts
+
+VERSION = 4  # of the table; another one is made anew
+FRESH_NS = 2_000_000_000  # a folder that has changed so lately may change again within one tick of its clock
+COLUMNS = (
+    *("id", "path", "key", "parts", "run", "started_utc_ns", "plan", "variant", "model", "serial", "op_percent"),
+    *("simulated", "scaled", "state", "why", "title", "tags", "drive", "words", "figures"),
+)
+BUSY_S = 20.0
+
+
+class Run(NamedTuple):
+    """A run of the archive. id: of its path in the archive, the same after each rebuild; path: in the archive; state:
+    one of search.STATES; figures: see one_run.headline."""
+
+    id: str
+    path: str
+    run: str | None
+    started_utc_ns: int | None
+    plan: str | None
+    variant: str | None
+    model: str | None
+    serial: str | None
+    op_percent: float | None
+    simulated: bool
+    scaled: bool
+    state: str
+    why: str | None
+    title: str | None
+    tags: list[str]
+    parts: int
+    figures: dict
+
+
+class Index:
+    """The index of one folder of runs. Not for several threads."""
+
+    def __init__(self, root: str | os.PathLike, cache: Path | None = None):
+        """Raises UsageError if the folder cannot be looked into. cache: folder of the index (default: the user's)."""
+        self.root = Path(os.path.realpath(root))
+        try:
+            with os.scandir(self.root):
+                pass
+        except OSError as error:
+            raise UsageError(
+                f"a folder of runs {root}", error.strerror or str(error), "name the folder that holds them"
+            ) from error
+        self.file = (cache or cache_folder()) / f"archive-{_hash(str(self.root))}.sqlite"
+        self._db = self._opened()
+
+    def close(self) -> None:
+        self._db.close()
+
+    def refresh(self) -> int:
+        """Make the rows of folders that have changed; returns how many. Whatever is wrong with a folder is said in its
+        row. Raises JournalError if the folder of runs has gone."""
+        for again in (self._opened, lambda: _table(":memory:")):
+            try:
+                return self._refreshed()
+            except sqlite3.DatabaseError as error:
+                self._db.close()
+                if not isinstance(error, sqlite3.OperationalError):  # which says that it cannot be written: no damage
+                    self.file.unlink(missing_ok=True)
+                self._db = again()
+        return self._refreshed()
+
+    def find(self, where: Part = ("1", []), limit: int = -1, offset: int = 0) -> list[Run]:
+        """The runs for which a condition (search.py) holds, the latest first."""
+        sql, values = where
+        order = "started_utc_ns DESC, path DESC"  # by the index; NULL is the least
+        return [*self._rows(f"SELECT * FROM run WHERE {sql} ORDER BY {order} LIMIT ? OFFSET ?", *values, limit, offset)]
+
+    def count(self, where: Part = ("1", [])) -> int:
+        sql, values = where
+        return self._db.execute(f"SELECT count(*) FROM run WHERE {sql}", values).fetchone()[0]
+
+    def get(self, run_id: str) -> Run | None:
+        """The run with an id."""
+        return next(self._rows("SELECT * FROM run WHERE id = ?", _text(run_id)), None)
+
+    def folder(self, run: Run) -> Path:
+        """Where a run lies. Raises JournalError if it has gone, or is no longer within the archive."""
+        path = self.root / run.path
+        if not _real(path).is_relative_to(self.root) or not (path / "run.json").is_file():
+            raise JournalError(f"the run folder {run.path} in {self.root}", "none", "search again: the archive changed")
+        return path
+
+    # ---- within
+
+    def _rows(self, sql: str, *values) -> Iterator[Run]:
+        for row in self._db.execute(sql, values):
+            said: dict[str, Any] = {name: row[name] for name in Run._fields}
+            said |= {"path": os.fsdecode(row["path"]), "tags": (row["tags"] or "").split()}
+            said["figures"] = json.loads(row["figures"])
+            yield Run(**said | {"simulated": bool(row["simulated"]), "scaled": bool(row["scaled"])})
+
+    def _opened(self) -> sqlite3.Connection:
+        """The table, empty if it was not there or is of another version; in memory where there is no cache folder."""
+        owner.new(self.file)
+        try:
+            self.file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            return _table(str(self.file))
+        except sqlite3.OperationalError:  # a folder or a disk that takes nothing
+            return _table(":memory:")
+        except sqlite3.DatabaseError:
+            self.file.unlink(missing_ok=True)
+            return _table(str(self.file))
+        except OSError:
+            return _table(":memory:")
+
+    def _refreshed(self) -> int:
+        known = {os.fsdecode(row[0]): row[1:] for row in self._db.execute("SELECT path, key, parts, state FROM run")}
+        now_ns, there, rows = time.time_ns(), set(), []
+        for path in folders(self.root):
+            there.add(path)
+            key, count, state = known.get(path, (None, 1, None))
+            if key and state != "running" and key == _key(self.root / path, count):
+                continue
+            rows.append(self._made(path, now_ns))
+        gone = known.keys() - there
+        if rows or gone:
+            marks = ", ".join("?" * len(COLUMNS))
+            with self._db:
+                self._db.executemany(f"INSERT OR REPLACE INTO run ({', '.join(COLUMNS)}) VALUES ({marks})", rows)
+                self._db.executemany("DELETE FROM run WHERE id = ?", [(_hash(path),) for path in gone])
+        return len(rows) + len(gone)
+
+    def _made(self, path: str, now_ns: int) -> tuple:
+        folder = self.root / path
+        count = len(parts.of(folder))
+        key = _key(folder, count)  # before it is read: what changes meanwhile is read again
+        row = one_run.row(folder)
+        if key and max(int(word) for word in key.split()) > now_ns - FRESH_NS:
+            key = None
+        row = {name: _text(value) if isinstance(value, str) else value for name, value in row.items()}
+        stored = path if path == _text(path) else os.fsencode(path)  # a name that is no text stays bytes
+        row |= {"id": _hash(path), "path": stored, "key": key, "parts": count}
+        row["figures"] = json.dumps(row["figures"])
+        return tuple(row[name] for name in COLUMNS)
+
+
+def cache_folder() -> Path:
+    """$XDG_CACHE_HOME/ssdrig, else ~/.cache/ssdrig."""
+    return owner.base("XDG_CACHE_HOME", ".cache") / "ssdrig"
+
+
+def folders(root: Path) -> Iterator[str]:
+    """Paths in `root` of the run folders there and in the reviews there. A link that leads out of it is none. Raises
+    JournalError."""
+    try:
+        with os.scandir(root) as found:
+            entries = [*found]
+    except OSError as error:
+        raise JournalError(
+            f"a folder of runs {root}", error.strerror or str(error), "name the folder that holds them"
+        ) from error
+    for entry in entries:
+        if not _inside(entry, root):
+            continue
+        if _has(entry.path, "run.json"):
+            yield entry.name
+        elif _has(entry.path, parts.REVIEW):
+            try:
+                with os.scandir(entry.path) as found:
+                    inner = [each for each in found if _inside(each, root) and _has(each.path, "run.json")]
+            except OSError:
+                continue
+            yield from (f"{entry.name}/{each.name}" for each in inner)
+
+
+def _inside(entry: os.DirEntry, root: Path) -> bool:
+    """Whether it is a folder within the archive; half-made ones begin with a dot."""
+    try:
+        if entry.name.startswith(".") or not entry.is_dir():
+            return False
+        return not entry.is_symlink() or _real(entry.path).is_relative_to(root)
+    except OSError:
+        return False
+
+
+def _has(folder: str, name: str) -> bool:
+    """As parts.all_runs: a folder that may not be looked into is taken for a run, whose row says so."""
+    try:
+        os.stat(os.path.join(folder, name))
+        return True
+    except PermissionError:
+        return name == "run.json"
+    except OSError:
+        return False
+
+
+def _key(folder: Path, count: int) -> str | None:
+    """What changes when anything changes that a row is made of; None: it must be read."""
+    try:
+        stamps = []
+        for number in range(1, count + 1):
+            part = str(folder) if number == 1 else f"{folder}/part-{number}"
+            stamps.append(os.stat(part).st_mtime_ns)
+            found = os.stat(f"{part}/events.jsonl")
+            stamps += [found.st_size, found.st_mtime_ns]
+        return " ".join(map(str, stamps))
+    except OSError:
+        return None
+
+
+def _real(path: str | os.PathLike) -> Path:
+    """Where a path leads; the path itself where links lead in a circle."""
+    return Path(os.path.realpath(path))
+
+
+def _text(value: str) -> str:
+    """As SQLite takes it: UTF-8."""
+    return value.encode(errors="replace").decode()
+
+
+def _hash(text: str) -> str:
+    return hashlib.blake2b(text.encode(errors="surrogateescape"), digest_size=8).hexdigest()
+
+
+def _table(file: str) -> sqlite3.Connection:
+    db = sqlite3.connect(file, timeout=BUSY_S, check_same_thread=False)
+    try:
+        db.row_factory = sqlite3.Row
+        if not _is_ours(db):
+            with db:
+                db.execute("BEGIN IMMEDIATE")
+                if not _is_ours(db):  # another process may have made and filled it meanwhile
+                    db.execute("DROP TABLE IF EXISTS run")
+                    db.execute(f"CREATE TABLE run ({', '.join(COLUMNS)}, PRIMARY KEY (id))")
+                    db.execute("CREATE INDEX by_time ON run (started_utc_ns, path)")
+                    db.execute(f"PRAGMA user_version = {VERSION}")
+        return db
+    except BaseException:
+        db.close()
+        raise
+
+
+def _is_ours(db: sqlite3.Connection) -> bool:
+    return db.execute("PRAGMA user_version").fetchone()[0] == VERSION

@@ -1,0 +1,122 @@
+"""What the steps of a retention test have found: from the events and the files of their run folder.
+
+`found` of a row: {"kind": "retention", "phase": "write" or "verify", "manifest": None or the whole of it, "digest",
+"passes": passes.judge() of each, "windows": [{"name", "s", "J", "W", "begin_ns", "end_ns"}], "idle_W", "refresh_J",
+"refresh_why", and what the event retention.end says: "storage", "counts", "since_power_on", "since_seal", "bound",
+"cannot"}. What is not known is None."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from ssdrig.meter import rails
+from ssdrig.meter.reduced import Asked
+from ssdrig.reading.rundata import RunData
+from ssdrig.retention import manifest as manifests
+from ssdrig.retention.manifest import FOLDER
+from ssdrig.runs import integrity
+
+if TYPE_CHECKING:
+    from ssdrig.reading.table import Row
+
+DOES = ("retain", "recall")
+END = ("storage", "counts", "since_power_on", "since_seal", "bound", "cannot")
+RESTS = ("rest", "after", "pause")  # windows without I/O of ours
+NO_METER = "no rig measured its power"
+NO_IDLE = "the power at rest before storage is not known"
+
+
+class Wanted(NamedTuple):
+    """The energy of one window, as finer.py has it."""
+
+    row: "Row"
+    window: dict  # of row.found["windows"]
+    span_ns: tuple[int, int]
+
+    edges_ns = np.empty(0, np.int64)
+
+    @property
+    def timed(self) -> Asked:
+        return Asked.of(self.span_ns)
+
+    def put(self, _: RunData, powers: list) -> None:
+        timed = rails.timed_J(powers, *self.span_ns) if powers else rails.Timed(why=rails.NO_POWER)
+        if timed.why is None:
+            self.window["J"] = timed.J
+            self.window["W"] = timed.J / self.window["s"] if self.window["s"] else None
+        _refresh(self.row.found)
+
+
+def read(base: RunData, rows: Sequence["Row"], run: Path) -> list[Wanted]:
+    """Puts what was found into the rows, and asks for the energies of their windows."""
+    out = []
+    for row in rows:
+        if row.act.do not in DOES or row.state == "not run":
+            continue
+        own = [event for event in base.events if event.get("step") == row.act.path]
+        row.found = found(own, run, row.act.do)
+        out += [Wanted(row, each, (each["begin_ns"], each["end_ns"])) for each in row.found["windows"]]
+        _refresh(row.found)
+    return out
+
+
+def found(events: Sequence[Mapping], run: Path, do: str) -> dict:
+    """Of one step's events, and the files of its run folder. Never raises for what is damaged."""
+    by = {event["kind"]: event for event in events}
+    manifest = _json(run / FOLDER / "manifest.json")
+    end = by.get("retention.end", {})
+    numbers = sorted(event["number"] for event in events if event["kind"] == "retention.pass")
+    windows = [
+        {"name": e["name"], "begin_ns": e["begin_ns"], "end_ns": e["end_ns"], "s": (e["end_ns"] - e["begin_ns"]) / 1e9}
+        | {"J": None, "W": None}
+        for e in events
+        if e["kind"] == "retention.window"
+    ]
+    said = by.get("retention.sealed") or by.get("retention.found") or {}
+    return {
+        "kind": "retention",
+        "phase": "write" if do == "retain" else "verify",
+        "manifest": manifest,
+        "digest": said.get("digest"),
+        "label": manifests.label(manifest) if manifest else None,
+        "damaged": said.get("damaged") or {},
+        "witnesses": said.get("witnesses"),
+        "off": {key: said.get(key) for key in ("off_utc", "announced", "words")} if do == "retain" else None,
+        "power": {key: by.get("retention.power", {}).get(key) for key in ("on_ns", "off_s", "why")},
+        "passes": [each for n in numbers if (each := _json(run / FOLDER / f"pass-{n}.json")) is not None],
+        "windows": windows,
+        "idle_W": _idle_W(manifest),
+        "refresh_J": None,
+        "refresh_why": NO_METER,
+        **{key: end.get(key) for key in END},
+    }
+
+
+def _refresh(of: dict) -> None:
+    """Energy of the rests above the drive's power at rest before it was stored."""
+    rests = [each for each in of["windows"] if each["name"].split()[0] in RESTS]
+    if of["phase"] == "write" or not rests:
+        of["refresh_why"] = "there was no rest under the meter"
+        return
+    if any(each["J"] is None for each in rests):
+        of["refresh_why"] = NO_METER
+    elif of["idle_W"] is None:
+        of["refresh_why"] = NO_IDLE
+    else:
+        of["refresh_J"] = sum(each["J"] - of["idle_W"] * each["s"] for each in rests)
+        of["refresh_why"] = None
+
+
+def _idle_W(manifest: Mapping | None) -> float | None:
+    value = (manifest or {}).get("seal", {}).get("idle_W")
+    return float(value) if isinstance(value, int | float) else None
+
+
+def _json(path: Path) -> dict | None:
+    try:
+        said = integrity.document_of(path)
+    except (OSError, ValueError, RecursionError):
+        return None
+    return said if isinstance(said, dict) else None

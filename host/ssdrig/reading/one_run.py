@@ -1,0 +1,186 @@
+"""A run folder -> its row of the index, from its small files alone: run.json, the last lines of events.jsonl,
+figures.json, labels.json. Nothing that a folder holds makes this fail: what is wrong with it is said."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from ssdrig.base.errors import JournalError
+from ssdrig.reading import trust
+from ssdrig.runs import integrity, journal, labels, parts
+
+LAST_BYTES = 1 << 16  # of events.jsonl, in which its last line is looked for; of one longer than that MOST_BYTES
+MOST_BYTES = 8 << 20  # of a JSON file, or of a last line
+# figures that an index has, of one window
+FIGURES = ("iops_mean", "bw_mean_MBps", "power_mean_W", "energy_uJ_per_io", "clat_p99_us", "wa", "wa_error")
+NOTHING: dict[str, Any] = dict.fromkeys(
+    ("run", "started_utc_ns", "plan", "variant", "model", "serial", "op_percent", "why", "title", "tags", "drive")
+)
+
+
+def row(folder: Path) -> dict:
+    """Everything of index.COLUMNS that the folder says."""
+    said = NOTHING | {"simulated": 0, "scaled": 0, "state": "unreadable", "figures": headline_of_none("")}
+    kept = labels.read(folder)
+    said["title"] = kept.title
+    try:
+        header = _header(folder)
+        drive, method = header["drive"], header["method"]
+        found = header.get("plan")
+        plan = found if isinstance(found, dict) else {}
+        texts = {key: _text(drive.get(key)) for key in ("model", "serial")}
+        said |= texts
+        said["run"] = _text(header.get("run"))
+        said["started_utc_ns"] = _started(header)
+        said["plan"] = _text(plan.get("name")) or _text(method.get("name"))
+        said["variant"] = _text(plan.get("variant"))
+        said["op_percent"] = method.get("op_percent")
+        said |= {"simulated": int(bool(header.get("simulated"))), "scaled": int(bool(plan.get("scaled")))}
+        said["drive"] = " ".join(each for each in [*texts.values(), _text(drive.get("preset"))] if each).lower()
+        said["state"], said["why"] = _state(folder)
+        said["figures"] = headline(folder)
+    except (JournalError, OSError) as error:
+        said["why"] = str(error)
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+        said["why"] = f"{type(error).__name__}: {error}"
+    names = [folder.name, said["run"], said["title"], *kept.tags, said["plan"], said["variant"], said["drive"]]
+    said["words"] = " ".join(filter(None, names)).lower()
+    said["tags"] = f" {' '.join(kept.tags)} " if kept.tags else None
+    plan_words = " ".join(filter(None, [said["plan"], said["variant"]]))
+    said["plan"] = said["plan"] and plan_words
+    return said
+
+
+def _text(value) -> str | None:
+    return value[:200].encode(errors="replace").decode() if isinstance(value, str) and value else None
+
+
+def _started(header: dict) -> int | None:
+    utc_ns = header["started"].get("utc_ns")
+    return utc_ns if type(utc_ns) is int and 0 <= utc_ns < 1 << 62 else None
+
+
+def _header(folder: Path) -> dict:
+    """run.json. Raises JournalError, ValueError."""
+    header = _json(folder, "run.json")
+    if not isinstance(header, dict) or not all(isinstance(header.get(key), dict) for key in ("drive", "method")):
+        raise JournalError("a whole run.json", "another", "take it from a copy of the run")
+    if header.get("schema") != journal.SCHEMA:
+        schema = f"schema {header.get('schema')!r:.40}"
+        raise JournalError(f"journal schema {journal.SCHEMA}", schema, "read it with the ssdrig that wrote it")
+    op = header["method"].get("op_percent")
+    if not (op is None or _number(op) is not None and abs(op) < 1e6) or not isinstance(header.get("started"), dict):
+        raise JournalError("a whole run.json", "another", "take it from a copy of the run")
+    return header
+
+
+def _json(folder: Path, name: str):
+    """A JSON file of the folder itself, not of where a link leads. Raises OSError, ValueError."""
+    fd = os.open(folder / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    with open(fd, "rb") as f:
+        content = f.read(MOST_BYTES + 1)
+    if len(content) > MOST_BYTES:
+        raise ValueError(f"{name} has more than {MOST_BYTES} bytes")
+    return json.loads(content)
+
+
+def _state(folder: Path) -> tuple[str, str | None]:
+    """journal.state() of the last part, and why, without reading the lines before the last."""
+    last = parts.of(folder)[-1]
+    held = journal.lock_is_held(last)
+    event = last_event(last)
+    if event and event["kind"] == "run.end" and event.get("state") in journal.END_STATES:
+        return event["state"], _text(event.get("why"))
+    return ("running", None) if held else ("died", None)
+
+
+def last_event(part: Path) -> dict | None:
+    """The last whole event of a part; None if there is none. Raises OSError."""
+    try:
+        fd = os.open(part / "events.jsonl", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
+    with open(fd, "rb") as f:
+        size = f.seek(0, os.SEEK_END)
+        for at in dict.fromkeys(max(0, size - most) for most in (LAST_BYTES, MOST_BYTES)):
+            f.seek(at)
+            data = f.read(size - at)
+            found = integrity.lines(data.partition(b"\n")[2] if at else data).events
+            if found:
+                return found[-1]
+    return None
+
+
+def headline(folder: Path) -> dict:
+    """FIGURES of the window that stands for a run, each a number or None; `window`: which one; `trust`: {id: state}
+    of the run's trust strip, None where it has none; `steady`: _verdict(); `why`: None, or why there are no figures."""
+    try:
+        last_ns = max(os.stat(part / "events.jsonl").st_mtime_ns for part in parts.of(folder))
+        made_ns = os.stat(folder / integrity.FIGURES).st_mtime_ns
+    except OSError:
+        return headline_of_none("not worked out yet: ssdrig runs --figures, or ssdrig report RUN")
+    if made_ns < last_ns:
+        return headline_of_none("the figures there are older than the run's last event: ssdrig report RUN")
+    try:
+        found = _json(folder, integrity.FIGURES)
+        known = _steady(found) if "windows" in found else _only(found)
+        return known | {"trust": _trust(found.get("trust")), "steady": _verdict(found)}
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        return headline_of_none(f"figures.json cannot be read: {type(error).__name__}")
+
+
+def headline_of_none(why: str) -> dict:
+    return {"window": None, **dict.fromkeys(FIGURES), "trust": None, "steady": None, "why": why or None}
+
+
+def _trust(items) -> dict[str, str] | None:
+    """{id: state} of the run's trust strip, of figures that may hold anything."""
+    if not isinstance(items, list):
+        return None
+    found = {str(item.get("id")): str(item.get("state")) for item in items if isinstance(item, dict)}
+    return {name: found[name] for name in trust.NAMES if found.get(name) in trust.WORST} or None
+
+
+def _verdict(found: dict) -> dict | None:
+    """{"passed", "drive_writes", "past_spare"} of the rule: of several verdicts the worst, and of their drive writes
+    the least; None where the rule was asked nowhere. None within it: not tested, not known."""
+    of_plan = found.get("steady")
+    verdicts = of_plan.get("verdicts") if isinstance(of_plan, dict) else [found.get("steady_state")]
+    known = [one for one in verdicts if isinstance(one, dict)] if isinstance(verdicts, list) else []
+    if not known:
+        return None
+    out: dict = {}
+    for key in ("passed", "past_spare"):
+        seen = [one.get(key) for one in known]
+        out[key] = False if False in seen else True if seen and all(each is True for each in seen) else None
+    writes = [at for one in known if (at := _number(one.get("drive_writes"))) is not None]
+    return out | {"drive_writes": min(writes, default=None)}
+
+
+def _steady(found: dict) -> dict:
+    """Of the main job, whose flat figures are those of its last window."""
+    label = found.get("window_label")
+    if not label:
+        return headline_of_none("the load has no window of its own to be judged by")
+    return {"window": _text(label), **{key: _number(found.get(key)) for key in FIGURES}, "why": None}
+
+
+def _only(found: dict) -> dict:
+    """Of a plan with one row that has I/O; of several, none stands for the run."""
+    busy = [
+        (row, name, window)
+        for row in found["rows"]
+        for name, window in (row.get("windows") or {}).items()
+        if isinstance(window, dict) and row.get("do") not in ("fill", "idle") and _number(window.get("iops_mean"))
+    ]
+    if len({(row["path"], str(row.get("point")), row.get("round")) for row, _, _ in busy}) != 1:
+        return headline_of_none("a plan of several points has its figures on its page" if busy else "no load with I/O")
+    row, name, window = busy[-1]
+    named = f"{row['path']}, {window.get('label') or name}"
+    return {"window": _text(named), **{key: _number(window.get(key)) for key in FIGURES}, "why": None}
+
+
+def _number(value) -> float | None:
+    good = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e300
+    return value if good else None

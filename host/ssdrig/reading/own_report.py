@@ -1,0 +1,130 @@
+"""The meter against the drive: what the rig measured, divided by what the drive itself says that it drew.
+
+A drive may report both in NVMe log 02h (Base Specification 2.3): the energy of its life, in whole Wh rounded up, and
+its mean power over the last interval, here taken as INTERVAL_S (the log does not say it) that ended up to one interval
+before the reading. Of the two that is used which leaves the smaller error.
+
+Error (expanded, k = 2, GUM 5.1.2), in squares: the rig's own uncertainty; of the energy the rounding of two counts,
+a triangle of +-1 Wh; of the power, for each reading, where its interval lay (the lowest and the highest mean of the rig
+over an interval that it can have been, the clock's error counted, taken as equally likely) and its last digit; of the
+energy by how much the clock's error may move it between the readings."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from ssdrig.meter import rails
+from ssdrig.meter.reduced import Asked
+from ssdrig.reading.rundata import SECOND_NS, RunData
+
+INTERVAL_S = 1.0
+PLACES = 5  # an interval may have ended at so many times, evenly spread over one interval before the reading
+WIDTH_NS = round(INTERVAL_S * SECOND_NS)
+QUARTER_NS = WIDTH_NS // (PLACES - 1)
+COARSEST_PERCENT = 20.0  # an error above this says nothing
+J_PER_WH = 3600.0
+COVERAGE = 2.0
+NOTHING = "the drive reports no energy or power of its own"
+
+
+class Found(NamedTuple):
+    """`ratio`: rig / drive; `error` of it; `of`: "power" or "energy", `readings` that it is made of. None: `why`."""
+
+    ratio: float | None
+    error: float | None = None
+    of: str | None = None
+    readings: int = 0
+    why: str | None = None
+
+
+def readings(data: RunData) -> list[dict]:
+    """The polls in which the drive reported any."""
+    return [s for s in data.snapshots if s.get("interval_power_W") is not None or s.get("lifetime_energy_Wh")]
+
+
+def timed(data: RunData) -> Asked:
+    """The host times of which place() will ask for the rig's energy."""
+    return Asked.of([ns for s in readings(data) for ns in (s["t_ns"], *_around_ns(s["t_ns"]).tolist())])
+
+
+def _around_ns(t_ns: int) -> np.ndarray:
+    """Edges of the parts of all intervals that a report read then can be of."""
+    return t_ns - 2 * WIDTH_NS + QUARTER_NS * np.arange(2 * PLACES - 1, dtype=np.int64)
+
+
+def place(data: RunData, powers: Sequence[rails.Rail]) -> None:
+    """Give the run what the drive reported at each reading, and what the rig measured then (data.own_*). A drive that
+    reports nothing is said in `notes` once, not in each window."""
+    said = readings(data)
+    if data.snapshots and not said and data.header.get("rig") is not None:
+        data.notes.append(f"own_power_ratio: {NOTHING}")
+    data.own_t_ns = np.array([s["t_ns"] for s in said], np.int64)
+    data.own_W, data.own_Wh = (
+        np.array([np.nan if s.get(key) is None else s[key] for s in said], float)
+        for key in ("interval_power_W", "lifetime_energy_Wh")
+    )
+    n = len(said)
+    data.rig_low_W, data.rig_high_W, data.rig_J = (np.full(n, np.nan) for _ in range(3))
+    for i, t_ns in enumerate(data.own_t_ns.tolist()):
+        at_ns = _around_ns(t_ns)
+        edges, width_s = [power.edges(at_ns) for power in powers], QUARTER_NS * (PLACES - 1) / SECOND_NS
+        means = np.convolve(rails.steps_J(powers, at_ns), np.ones(PLACES - 1), "valid") / width_s
+        open_W = [sum(of.time_J(j, j + PLACES - 1) for of in edges) / width_s for j in range(PLACES)]
+        data.rig_low_W[i], data.rig_high_W[i] = (means - open_W).min(), (means + open_W).max()
+    if n:
+        data.rig_edges = [power.edges(data.own_t_ns) for power in powers]
+        known_J = rails.steps_J(powers, data.own_t_ns)
+        data.rig_J = np.concatenate([[0.0], np.cumsum(known_J)]) / data.k if n > 1 else np.zeros(1)
+
+
+def placed(data: RunData) -> dict:
+    """What place() has found, by the names of its fields."""
+    names = "own_t_ns", "own_W", "own_Wh", "rig_low_W", "rig_high_W", "rig_J", "rig_edges"
+    return {name: getattr(data, name) for name in names}
+
+
+def compare(data: RunData, begin_ns: int, end_ns: int, rig_percent: float | None) -> Found:
+    """Of the readings between two host times. rig_percent: the rig's expanded uncertainty."""
+    if not len(data.own_t_ns):
+        return Found(None, why=NOTHING)
+    if rig_percent is None:
+        return Found(None, why="the uncertainty of the rig's power is not known")
+    inside = (data.own_t_ns >= begin_ns) & (data.own_t_ns <= end_ns)
+    whole = inside & (data.own_t_ns >= begin_ns + round(2 * INTERVAL_S * SECOND_NS))
+    found = [each for each in (_power(data, whole), _energy(data, inside)) if each]
+    if not found:
+        return Found(None, why="no reading of the drive's own power in it, or no power samples around the readings")
+    best = min(found, key=lambda each: each[1])
+    ratio, relative, of, readings = best
+    percent = 100 * float(np.hypot(relative, rig_percent / 100))
+    if percent > COARSEST_PERCENT:
+        limit = f"its error would be {percent:.0f} %, over {COARSEST_PERCENT:.0f} %"
+        return Found(None, of=of, readings=readings, why=f"{limit}: too few readings, or power that changed too fast")
+    return Found(ratio, ratio * percent / 100, of, readings)
+
+
+def _power(data: RunData, among: np.ndarray) -> tuple[float, float, str, int] | None:
+    """(ratio, its relative error without the rig's, "power", readings)."""
+    used = among & (data.own_W > 0) & np.isfinite(data.rig_high_W)
+    if not used.any():
+        return None
+    drive_W, low_W, high_W = data.own_W[used], data.rig_low_W[used], data.rig_high_W[used]
+    digit_W = np.where(np.abs(drive_W * 100 - np.round(drive_W * 100)) < 1e-6, 0.01, 1e-4)
+    rig_W = ((low_W + high_W) / 2).sum()
+    variance = ((high_W - low_W) ** 2 + digit_W**2).sum() / 12
+    return float(rig_W / drive_W.sum()), float(COVERAGE * np.sqrt(variance) / rig_W), "power", int(used.sum())
+
+
+def _energy(data: RunData, among: np.ndarray) -> tuple[float, float, str, int] | None:
+    used = np.flatnonzero(among & np.isfinite(data.own_Wh))
+    if len(used) < 2:
+        return None
+    first, last = used[0], used[-1]
+    drive_J = (data.own_Wh[last] - data.own_Wh[first]) * J_PER_WH
+    rig_J = data.rig_J[last] - data.rig_J[first]
+    if not drive_J > 0 or not np.isfinite(rig_J):
+        return None
+    open_J = sum(of.time_J(int(first), int(last)) for of in data.rig_edges) / data.k
+    error_J = COVERAGE * np.hypot(J_PER_WH / np.sqrt(6), open_J / np.sqrt(3))
+    return float(rig_J / drive_J), float(error_J / drive_J), "energy", 2

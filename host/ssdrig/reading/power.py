@@ -1,0 +1,281 @@
+"""The rig's part of a run folder -> power and energy of each second of RunData."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from ssdrig.base.errors import RigError
+from ssdrig.meter import chips, rails, reduced
+from ssdrig.meter.pairing import unpaired
+from ssdrig.meter.reduced import Reduced
+from ssdrig.reading import below_second
+from ssdrig.reading.rundata import SECOND_NS, Rail, RunData
+
+COUNTS = {
+    "frames_lost": "frames from the rig lost on the way",
+    "damaged": "stretches of bytes from the rig that were no frame",
+    "repeated": "frames from the rig that came twice (used once)",
+    "malformed": "frames from the rig that make no sense",
+    "resets": "resets of the rig's board",
+    "unconverted": "samples that no hello explains (not used)",
+    "left_bytes": "bytes at the end of rig.bin that are no whole record (not used)",
+    "skipped_bytes": "bytes within rig.bin that are damaged (not used)",
+}
+
+
+def load_power(
+    data: RunData,
+    run: Path,
+    more_edges_ns: np.ndarray,
+    heads: reduced.Heads | None = None,
+    everything: bool = False,
+    more_timed: Sequence[reduced.Asked] = (),
+) -> list[Reduced]:
+    """Returns the rails, reduced to the edges that are needed here, `more_edges_ns` and `more_timed`. heads: of its
+    rig.bin, where they have been read. everything: keep all samples of the load."""
+    idle, fill, after, fine = _idle_ns(data), _fill_ns(data), _after_ns(data), below_second.fine_ns(data)
+    watch = below_second.Watch(data, everything)
+    edges = np.concatenate([grid_ns(data), np.array([*idle, *fill, *after], np.int64), fine, more_edges_ns])
+    of_fill = reduced.Asked.of(fill, data.fill_t0_error_ns)
+    timed = reduced.Asked.together(
+        [asked(data, grid_ns(data)), asked(data, after[:1]), reduced.Asked.of([*idle, *after[1:]]), of_fill]
+    )
+    powers = read_powers(data, run, edges, heads, watch, reduced.Asked.together([timed, *more_timed]))
+    on_grid(data, powers)
+    if not powers:
+        return powers
+    watch.end()
+    below_second.place(data, powers, fine)
+    if after:
+        of_after = rails.timed_J(powers, *after)
+        data.after_s = (after[1] - after[0]) / (SECOND_NS * data.k)
+        data.after_J = None if of_after.why else of_after.J / data.k
+    if idle:
+        _idle(data, powers, *idle)
+    if fill:
+        of_fill_J = rails.timed_J(powers, *fill)
+        data.fill_energy_J = None if of_fill_J.why else of_fill_J.J / data.k
+        _clipped(data, "fill", powers, *fill)
+        if of_fill_J.why:
+            data.notes.append(f"fill_energy_J: {_why(of_fill_J, 'fill')}")
+    return powers
+
+
+def read_powers(
+    data: RunData,
+    run: Path,
+    edges_ns: np.ndarray,
+    heads: reduced.Heads | None = None,
+    watch: reduced.Watch | None = None,
+    timed: reduced.Asked | None = None,
+) -> list[Reduced]:
+    """Each rail, reduced to these edges (int64 host ns, in any order) and those that are `timed`, [] where there are no
+    samples; what came short is said in `notes`."""
+    if data.header.get("rig") is None:
+        data.notes.append("power: not measured, the run had no rig")
+        return []
+    if why := unpaired(data.events):
+        data.notes.append(f"power: not known, {why}")
+        return []
+    try:
+        powers = reduced.load_rails(run, edges_ns, heads, watch, timed)
+    except RigError as error:
+        data.notes.append(f"power: {error}")
+        return []
+    data.closure = rails.worst([power.closure for power in powers])
+    _note_power(data, powers)
+    return powers
+
+
+def asked(data: RunData, edges_ns) -> reduced.Asked:
+    """Edges of a load's windows, which fio's own clock says."""
+    return reduced.Asked.of(edges_ns, data.t0_error_ns)
+
+
+def grid_ns(data: RunData) -> np.ndarray:
+    """Edges of the seconds of the grid, int64 host ns; [] without a load."""
+    if data.t0_ns is None:
+        return np.empty(0, np.int64)
+    return data.t0_ns + data.k * SECOND_NS * np.arange(len(data.iops) + 1, dtype=np.int64)
+
+
+def on_grid(data: RunData, powers: list[Reduced]) -> None:
+    """Power and energy of each second of the grid, of the rails together and of each."""
+    k, n = data.k, len(data.iops)
+    data.power_mean_W, data.power_min_W, data.power_max_W, data.energy_J = (np.full(n, np.nan) for _ in range(4))
+    data.rails = [
+        Rail(p.rail, p.name, np.full(n, np.nan), np.full(n, np.nan), closure=p.closure, fast=p.fast) for p in powers
+    ]
+    if data.t0_ns is None or not powers:
+        return
+    edges = grid_ns(data)
+    data.energy_J = rails.steps_J(powers, edges) / k
+    data.power_mean_W = data.energy_J.copy()  # over one second of drive time
+    data.power_min_W, data.power_max_W = reduced.extremes_W(powers, edges)
+    for rail, power in zip(data.rails, powers, strict=True):
+        if len(powers) == 1:
+            rail.power_mean_W, rail.power_max_W = data.power_mean_W, data.power_max_W
+        else:
+            rail.power_mean_W = rails.steps_J([power], edges) / k
+            rail.power_max_W = reduced.extremes_W([power], edges)[1]
+        _count(rail, power, edges)
+
+
+def _count(rail: Rail, power: Reduced, edges_ns: np.ndarray) -> None:
+    """Samples, those at the sensor's limit, conversions lost (in the second of the sample behind the gap) and the
+    largest clock error of each second."""
+    n, before = len(edges_ns) - 1, power.samples_before(edges_ns)
+    rail.samples, rail.clipped = np.diff(before), np.diff(power.clipped_before(edges_ns))
+    rail.scatters_W = power.scatters_W(edges_ns)
+    rail.samples_lost, rail.clock_error_ns = np.zeros(n, np.int64), power.largest_error_ns(edges_ns)
+    rail.filled_s, rail.filled_J = rails.filled(power, edges_ns)
+    rail.edges = power.edges(edges_ns)
+    row = np.searchsorted(before, power.gaps.at, "right") - 1
+    inside = (row >= 0) & (row < n)
+    np.add.at(rail.samples_lost, row[inside], power.gaps.lost[inside])
+    if power.span_ns is not None:
+        rail.facts, rail.volts_V = power.facts, power.mean_V
+
+
+def quality(powers: list[Reduced], begin_ns: int, end_ns: int, k: int) -> dict:
+    """The samples of a whole act, keys as in window_figures.py: how many, how many are lost or at the sensor's limit,
+    the largest error of their times, and what was interpolated. `k`: time dilation."""
+    edges = np.array([begin_ns, end_ns], np.int64)
+    filled_s, filled_J = zip(*(rails.filled(power, edges) for power in powers), strict=True)
+    numbers = [power.samples_before(edges) for power in powers]
+    lost = 0
+    for power, (first, end) in zip(powers, numbers, strict=True):
+        within = (power.gaps.at >= first) & (power.gaps.at < end) & (power.gaps.at > 0)
+        lost += int(power.gaps.lost[within].sum())
+    samples = sum(int(end - first) for first, end in numbers)
+    return {
+        "samples": samples,
+        "samples_lost": lost,
+        "samples_clipped": sum(int(np.diff(power.clipped_before(edges))[0]) for power in powers),
+        "filled_s": max(float(steps[0]) for steps in filled_s) / k,
+        "filled_J": sum(float(steps[0]) for steps in filled_J) / k,
+        "clock_error_us": max(float(power.largest_error_ns(edges)[0]) for power in powers) / 1000 if samples else None,
+    }
+
+
+def _energy(data: RunData, powers: list[Reduced], begin_ns: int, end_ns: int) -> tuple[float | None, list[float]]:
+    """Energy of the rails together in J of drive time, and the mean power of each (W); None and [] where one is not
+    known."""
+    each = [joules for power in powers if (joules := rails.energy_J([power], begin_ns, end_ns)) is not None]
+    if len(each) < len(powers) or end_ns <= begin_ns:
+        return None, []
+    return sum(each) / data.k, [joules / ((end_ns - begin_ns) / SECOND_NS) for joules in each]
+
+
+def _fill_ns(data: RunData) -> list[int]:
+    """Begin and end of the fill, host time; [] where there is none on the axis of a load."""
+    if data.t0_ns is None or not data.fill_s or data.fill_t0_ns is None:
+        return []
+    return [data.fill_t0_ns, data.fill_t0_ns + round(data.fill_s * data.k * SECOND_NS)]
+
+
+def _idle_ns(data: RunData) -> list[int]:
+    """Begin and end of the idle step, in which nothing asks the drive for anything, if there was one, whole or to the
+    cut that ended it."""
+    edges = [
+        e["t_ns"]
+        for kind in ("step.start", "step.end")
+        for e in data.events
+        if e["kind"] == kind and e.get("step") == "idle"
+    ]
+    if len(edges) == 2 and (cut_ns := data.before_cut_ns()) is not None:
+        edges[1] = max(edges[0], min(edges[1], cut_ns))
+    return edges if len(edges) == 2 else []
+
+
+def _after_ns(data: RunData) -> list[int]:
+    """From the end of the load to the begin of the idle step, in which the drive does what it had put off; [] without
+    an idle step."""
+    idle = _idle_ns(data)
+    if data.t0_ns is None or not idle:
+        return []
+    end_ns = data.t0_ns + round(data.load_s * data.k * SECOND_NS)
+    return [end_ns, idle[0]] if end_ns < idle[0] else []
+
+
+def _idle(data: RunData, powers: list[Reduced], *edges: int) -> None:
+    """Mean power of the idle step."""
+    for rail, power in zip(data.rails, powers, strict=True):
+        for mean_W in _energy(data, [power], *edges)[1]:
+            rail.idle_mean_W = mean_W
+    data.idle_s = (edges[1] - edges[0]) / (SECOND_NS * data.k)
+    watts, timed = _energy(data, powers, *edges)[1], rails.timed_J(powers, *edges)
+    if timed.why:
+        for rail in data.rails:
+            rail.idle_mean_W = None if timed.why != rails.NO_POWER else rail.idle_mean_W
+        data.notes.append(f"idle_mean_W: {_why(timed, 'idle step')}{_dark_rails(powers, edges)}")
+        return
+    data.idle_mean_W = sum(watts)
+    if not _clipped(data, "idle step", powers, *edges):
+        data.idle_uncertainty_W = _finite(rails.uncertainty_W(powers, edges, watts))
+
+
+def _why(timed: rails.Timed, step: str) -> str:
+    return f"power samples do not cover the {step}" if timed.why == rails.NO_POWER else str(timed.why)
+
+
+def _clipped(data: RunData, step: str, powers: list[Reduced], begin_ns: int, end_ns: int) -> bool:
+    """Whether a sample of the step stands at the end of its sensor's range, which is said: what such samples make is a
+    lower bound, whose distance from the truth nobody knows."""
+    notes = []
+    for power in powers:
+        which = "" if len(powers) == 1 else f" of rail {power.rail} ({power.name})"
+        notes += clipped_words(f"the {step}{which}", *power.clipped_in(begin_ns, end_ns))
+    data.notes += notes
+    return bool(notes)
+
+
+def clipped_words(where: str, clipped: int, among: int) -> list[str]:
+    """The note on samples at the sensor's limit, if there are any."""
+    if not clipped:
+        return []
+    bounds = "energy, mean and peaks there are lower bounds"
+    return [f"power: {clipped} of {among} samples of {where} are at the sensor's limit: {bounds}"]
+
+
+def _finite(value: float) -> float | None:
+    return value if np.isfinite(value) else None
+
+
+def _dark_rails(powers: list[Reduced], edges_ns) -> str:
+    """Names the rails of several that are not known over all the steps."""
+    if len(powers) < 2:
+        return ""
+    dark = [f"{power.rail} ({power.name})" for power in powers if not rails.known([power], edges_ns).all()]
+    return f" of rail {', '.join(dark)}, so the sum is not known there"
+
+
+def _note_power(data: RunData, powers: list[Reduced]) -> None:
+    """Say what came short of the rig's data."""
+    for name, words in COUNTS.items():
+        count = sum(power.counts[name] for power in powers) if name == "unconverted" else powers[0].counts.get(name)
+        if count:
+            data.notes.append(f"power: {count} {words}")
+    for power in powers:
+        which = "" if len(powers) == 1 else f" of rail {power.rail} ({power.name})"
+        if power.facts and power.span_ns and chips.limits_raw(power.facts) is None:
+            data.notes.append(
+                f"power_uncertainty_percent: the limits of chip {power.facts.get('chip')}{which} are not known"
+            )
+        if power.closure is None:
+            data.notes.append(f"closure_percent: the rig sent fewer than two energy frames of one stretch{which}")
+        elif power.closure.instead:
+            data.notes.append(
+                f"samples_lost: {power.closure.instead} conversions of the run{which} were given up to read the chip's"
+                " accumulators"
+            )
+        for begin_ns, end_ns in rails.losses(power):
+            text = f"no samples of rail {power.rail} ({power.name}) for {(end_ns - begin_ns) / SECOND_NS:.1f} s"
+            data.marks.append((float(data.axis_s(begin_ns)), text))
+            data.log.append((float(data.axis_s(begin_ns)), text))
+        if power.energy_filled_J:
+            data.notes.append(
+                f"power: {power.energy_filled_J:.4g} J of the run{which} lie in gaps and were filled in by"
+                " interpolation"
+            )

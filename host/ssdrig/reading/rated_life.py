@@ -1,0 +1,170 @@
+"""How long a drive lives under a workload: its write amplification -> TBW and drive writes per day, against what its
+maker rates. Pure; what is assumed is said.
+
+    TBW = capacity x P/E cycles x WLE / WAF       (AnandTech 7947; Insignis, "NAND write endurance")
+    DWPD = TBW / (capacity x 365 x years)
+
+The capacity of the first is that of the NAND, over which a drive spreads its wear, where it is known, else the user
+capacity, with which a maker is on the safe side. WLE, the efficiency of wear levelling: mean / highest erase count."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from ssdrig.base.words import size
+from ssdrig.drive.wear import endurance, wa
+from ssdrig.plan import shows
+from ssdrig.plan.rules import steady, student
+
+if TYPE_CHECKING:
+    from ssdrig.reading.table import Row, Table
+
+FEWEST_CYCLES = 20  # of the mean: below, one block erased once more than the others is a tenth of the efficiency
+SOURCE = "AnandTech 7947; Insignis, NAND write endurance"
+
+
+class Life(NamedTuple):
+    """`waf` with its error bar (95 %) over `rounds` rounds; bytes of the host that the flash takes (`tbw_bytes`, with
+    the range by the error of waf), `dwpd` over `years`; what the maker rates. What is None has its reason in
+    `unknown`. `formulas`: each with its figures put in; `assumed`: in words."""
+
+    waf: float | None = None
+    waf_error: float | None = None
+    steady: bool = False
+    rounds: tuple[int, ...] = ()
+    energy_J_per_GB: float | None = None
+    tbw_bytes: float | None = None
+    tbw_low_bytes: float | None = None
+    tbw_high_bytes: float | None = None
+    dwpd: float | None = None
+    years: float | None = None
+    rated_bytes: float | None = None
+    rated_dwpd: float | None = None
+    of_rating_percent: float | None = None
+    formulas: tuple[str, ...] = ()
+    assumed: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()
+
+
+def lives(table: "Table") -> list[tuple[str, Life]]:
+    """Of each step that the plan shows in a view `life`."""
+    paths = [path for show in table.plan.shows if show["view"] == "life" for path in shows.listed(show.get("of"))]
+    return [(path, of(table, path)) for path in paths]
+
+
+def of(table: "Table", path: str) -> Life:
+    """What the rounds of a load show: those that its rule was held on, else the last five."""
+    rows = [row for row in table.of(path) if row.round is not None]
+    verdict = next((each.verdict for each in table.verdicts if path.startswith(each.path)), {})
+    rows = rows[-int(verdict.get("used") or steady.ROUNDS) :]
+    snapshots = [each for each in table.data.snapshots if each.get("pe_cycles_mean") is not None]
+    return life(rows, bool(verdict.get("passed")), table.data.header["drive"], snapshots[-1] if snapshots else {})
+
+
+def life(rows: "Sequence[Row]", is_steady: bool, drive: Mapping, counters: Mapping) -> Life:
+    """`drive`: its part of run.json; `counters`: the last snapshot that has erase counts, or {}."""
+    seen = [(row.value("wa"), (row.windows.get("all") or {}).get("wa_error")) for row in rows]
+    known = [(value, error or 0.0) for value, error in seen if value is not None]
+    if not rows or len(known) < len(rows):
+        why = "no round was carried out" if not rows else rows[-1].why_not("wa")
+        return Life(unknown=(f"write amplification: {why}",))
+    values = np.array([value for value, _ in known])
+    waf = float(values.mean())
+    # the rounds share their readings: over all of them together the counters are off as in one
+    error = sum(error for _, error in known) / len(known) ** 2
+    if len(values) >= steady.ROUNDS:
+        error += student.t(len(values) - 1) * float(values.std(ddof=1)) / math.sqrt(len(values))
+    out = Life(
+        waf=waf,
+        waf_error=error,
+        steady=is_steady,
+        rounds=tuple(row.round or 0 for row in rows),
+        energy_J_per_GB=_energy_J_per_GB(rows),
+        years=drive.get("rated_years"),
+        rated_bytes=drive.get("rated_write_bytes"),
+    )
+    return _rated(out, drive, counters)
+
+
+def _energy_J_per_GB(rows: "Sequence[Row]") -> float | None:
+    """Of all rounds together; None where the power of one is not known."""
+    figures = [row.windows.get("all") or {} for row in rows]
+    if any(f.get("energy_J") is None or not f.get("bw_mean_MBps") for f in figures):
+        return None
+    moved_GB = sum(f["bw_mean_MBps"] * (f["t1_s"] - f["t0_s"]) for f in figures) / 1000
+    return sum(f["energy_J"] for f in figures) / moved_GB
+
+
+def _rated(out: Life, drive: Mapping, counters: Mapping) -> Life:
+    """With TBW and DWPD, as far as the drive's figures are known."""
+    assert out.waf is not None and out.waf_error is not None
+    capacity, raw, cycles = drive["capacity_bytes"], drive.get("raw_nand_bytes"), drive.get("rated_pe_cycles")
+    formulas, assumed, unknown = [], [], []
+    wle, mean, highest = 1.0, counters.get("pe_cycles_mean"), counters.get("pe_cycles_max")
+    if mean and highest and mean >= FEWEST_CYCLES:
+        wle = mean / highest
+    else:
+        assumed.append(
+            f"WLE = 1, all blocks wear alike: the drive does not report a mean erase count of at least {FEWEST_CYCLES}"
+        )
+    if not cycles:
+        unknown.append("TBW: the rated P/E cycles of the flash are not known, add them to warranty.toml")
+        return out._replace(assumed=tuple(assumed), unknown=tuple(unknown))
+    if not raw:
+        assumed.append("the capacity that wears is the user capacity: raw NAND is not known (--raw-nand)")
+    elif drive.get("raw_nand_assumed"):
+        assumed.append(f"{size(raw)} of raw NAND")
+    nand = raw or capacity
+
+    def tbw(waf: float) -> float:
+        return endurance.tbw_of_cycles(nand, cycles, waf, wle) * endurance.TB
+
+    value, low = tbw(out.waf), tbw(out.waf + out.waf_error)
+    high = tbw(max(out.waf - out.waf_error, 1e-3))
+    of_what = "raw NAND" if raw else "user capacity"
+    formulas.append(
+        f"TBW = {of_what} × P/E cycles × WLE / WAF = {size(nand)} × {cycles:g} × {wle:.3g} / {out.waf:.3g}"
+        f" = {size(value)} ({SOURCE})"
+    )
+    out = out._replace(tbw_bytes=value, tbw_low_bytes=low, tbw_high_bytes=high)
+    if out.years:
+        dwpd = endurance.dwpd_of_tbw(value / endurance.TB, capacity, out.years)
+        out = out._replace(dwpd=dwpd)
+        formulas.append(
+            f"DWPD = TBW / (user capacity × 365 × years) = {size(value)} / ({size(capacity)} × 365 × {out.years:g})"
+            f" = {dwpd:.3g}"
+        )
+    else:
+        unknown.append("DWPD: the years of the warranty are not known")
+    if rated_bytes := out.rated_bytes:
+        out = out._replace(of_rating_percent=100 * value / rated_bytes)
+        if out.years:
+            rated = endurance.dwpd_of_tbw(rated_bytes / endurance.TB, capacity, out.years)
+            out = out._replace(rated_dwpd=rated)
+    else:
+        unknown.append("share of the rating: the TBW of this model is not known, add it to warranty.toml")
+    return out._replace(formulas=tuple(formulas), assumed=tuple(assumed), unknown=tuple(unknown))
+
+
+def lines(found: Life) -> list[tuple[str, str]]:
+    """(what, value in words) of all that is known, for people."""
+    if found.waf is None or found.waf_error is None:
+        return []
+    state = "steady" if found.steady else "NOT STEADY"
+    first, last = found.rounds[0], found.rounds[-1]
+    out = [("WAF", f"{wa.figure(found.waf, found.waf_error)}, {state}, rounds {first} to {last}")]
+    if found.energy_J_per_GB is not None:
+        out.append(("Energy", f"{found.energy_J_per_GB:.3g} J for each GB of the host"))
+    if found.tbw_bytes is not None and found.tbw_low_bytes is not None and found.tbw_high_bytes is not None:
+        span = f"{size(found.tbw_low_bytes)} to {size(found.tbw_high_bytes)} by the error of WAF"
+        out.append(("TBW of this workload", f"{size(found.tbw_bytes)} ({span})"))
+    if found.dwpd is not None:
+        out.append(("DWPD of this workload", f"{found.dwpd:.3g} over {found.years:g} years"))
+    if found.rated_bytes:
+        rated = f", {found.rated_dwpd:.3g} DWPD" if found.rated_dwpd is not None else ""
+        out.append(("Rated", f"{size(found.rated_bytes)}{rated}"))
+    if found.of_rating_percent is not None:
+        out.append(("Of the rating", f"{found.of_rating_percent:.3g} %"))
+    return out

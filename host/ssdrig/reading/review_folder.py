@@ -1,0 +1,156 @@
+"""The folder of a review: review.json, written once before anything is touched, beside its run folders. What is done
+of it they say themselves: each run.json names the plan of the review that it is of."""
+
+import contextlib
+import fcntl
+import json
+import os
+import re
+import secrets
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import NoneType
+
+from ssdrig import __version__
+from ssdrig.base import files, owner
+from ssdrig.base.errors import JournalError, SsdrigError
+from ssdrig.base.files import write_atomically
+from ssdrig.plan import reviews
+from ssdrig.runs import integrity, journal, parts
+
+SCHEMA = 1
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A plan as review.json has it. `why`: why it is not run; `seed`: of its first fio job."""
+
+    name: str
+    plan: str
+    variant: str | None
+    sets: dict[str, str]
+    seed: int
+    why: str | None = None
+
+
+@dataclass(frozen=True)
+class Review:
+    """A review folder. `said`: its review.json; `plans`: those that are run in their order, then the others."""
+
+    folder: Path
+    said: Mapping
+    plans: tuple[Planned, ...]
+
+
+@dataclass(frozen=True)
+class Done:
+    """What the review has of one plan. `run`: its folder, None: it was not begun; `state`: of the run."""
+
+    run: Path | None
+    state: str = "not run"
+    why: str | None = None
+
+    @property
+    def complete(self) -> bool:
+        return self.state == "complete" and self.why is None
+
+
+def create(runs: str | os.PathLike, said: dict) -> Review:
+    """A new review folder in `runs`. Raises JournalError."""
+    started = {"t_ns": time.monotonic_ns(), "utc_ns": time.time_ns()}
+    drive = said["drive"].get("preset") or said["drive"].get("serial") or said["drive"].get("model") or "drive"
+    utc = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(started["utc_ns"] // 10**9))
+    name = f"{utc}-review-{re.sub(r'[^A-Za-z0-9]+', '-', str(drive)).strip('-') or 'x'}-{secrets.token_hex(2)}"
+    folder, whole = Path(runs) / name, {"schema": SCHEMA, "review": name, "ssdrig": __version__, "started": started}
+    try:
+        owner.new(folder)
+        folder.mkdir(parents=True)
+        os.close(files.lock_file(folder / "lock"))
+        write_atomically(folder / parts.REVIEW, (json.dumps(whole | said, indent=1) + "\n").encode())
+    except OSError as error:
+        do = "choose another --runs, or make room"
+        raise JournalError(f"a new review folder {folder}", error.strerror or str(error), do) from error
+    return read(folder)
+
+
+def read(folder: Path) -> Review:
+    """A review folder. Raises JournalError for one that is none, whose review.json is damaged, or in which a pipe, a
+    device or a link that leads out of it lies."""
+    if (folder / parts.REVIEW).is_file() and (odd := integrity.oddity(folder)):
+        raise JournalError(f"only what a review writes in {folder}", odd, "remove it; no review makes one")
+    try:
+        said = integrity.document_of(folder / parts.REVIEW)
+        if said["schema"] != SCHEMA or said["level"] not in reviews.LEVELS or not isinstance(said["drive"], dict):
+            raise ValueError(f"schema {said['schema']}, level {said['level']!r}")
+        _check(said)
+        keys = ("name", "plan", "variant", "sets", "seed", "why")
+        plans = tuple(Planned(**{key: each[key] for key in keys}) for each in said["plans"])
+    except OSError as error:
+        do = "name the folder of a review, which ./ssdrig review printed when it began"
+        raise JournalError(f"a review in {folder}", error.strerror or str(error), do) from error
+    except (AttributeError, ValueError, KeyError, TypeError, RecursionError) as error:
+        seen = f"{type(error).__name__}: {error}"
+        raise JournalError(f"the {parts.REVIEW} of {folder} as it was written", seen, "take it from a copy") from error
+    return Review(folder, said, plans)
+
+
+TEXT, WHOLE = (str, NoneType), (int, NoneType)
+OPTIONS = {"virtual": TEXT, "capacity": TEXT, "raw_nand": TEXT, "purge": TEXT, "seed": WHOLE}
+
+
+def _check(said: Mapping) -> None:
+    """Raises ValueError for what no review writes."""
+    wrong = journal.wrong_values({key: said[key] for key in ("started", "drive") if key in said})
+    wrong = [each for each in wrong if each != "run"]
+    options = said.get("options", {})
+    wrong += [f"options.{key}" for key, kinds in OPTIONS.items() if not _is(options.get(key), kinds)]
+    wrong += [key for key in ("rated_bytes", "budget_bytes") if not _is(said.get(key), (int, float, NoneType))]
+    for each in said["plans"]:
+        of = {"name": str, "plan": str, "variant": TEXT, "sets": dict, "seed": int, "why": TEXT}
+        wrong += [key for key, kinds in of.items() if not _is(each[key], kinds)]
+        wrong += [f"sets.{key}" for key, value in each["sets"].items() if not isinstance(value, str)]
+    if wrong:
+        raise ValueError(f"no usable {', '.join(wrong)}")
+
+
+def _is(value: object, kinds: type | tuple[type, ...]) -> bool:
+    good = isinstance(value, kinds) and not isinstance(value, bool)
+    return good and not (isinstance(value, int | float) and not -(1 << 62) <= value <= 1 << 62)
+
+
+def done(review: Review) -> dict[str, Done]:
+    """What there is of each plan of a review, by its name; of several runs of a plan the last."""
+    found = {each.name: Done(None, why=each.why or "the review ended before") for each in review.plans}
+    for run in reversed(parts.all_runs(review.folder)):
+        try:
+            header = journal.run_header(run)
+            name = (header.get("review") or {}).get("plan")
+            if name in found:
+                last = parts.of(run)[-1]
+                end: dict = next((e for e in reversed(journal.events(last)) if e["kind"] == "run.end"), {})
+                found[name] = Done(run, journal.state(last), end.get("why"))
+        except SsdrigError:
+            continue
+    return found
+
+
+@contextlib.contextmanager
+def held(review: Review) -> Iterator[None]:
+    """The review is this process's alone. Raises JournalError where another one carries it out."""
+    path = review.folder / "lock"
+    try:
+        lock = files.lock_file(path)
+    except OSError as error:
+        raise JournalError(f"to lock {path}", error.strerror or str(error), "take a copy that is writable") from error
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        os.close(lock)
+        seen, do = "a process that still carries it out", "wait for its end, or end it"
+        raise JournalError(f"a review that has ended: {review.folder}", seen, do) from error
+    try:
+        yield
+    finally:
+        os.close(lock)

@@ -1,0 +1,282 @@
+"""The figures of one act of a plan: of all of it, and of the windows that the plan names (keys of window_figures.py).
+What is not known is None, and the row's notes say why."""
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ssdrig.base.errors import LoadError
+from ssdrig.load import fioclock, fiojob, fiotext, playedlog
+from ssdrig.meter import rails
+from ssdrig.meter.reduced import Reduced
+from ssdrig.plan import kinds, values
+from ssdrig.plan.rules import ends, steady, windows
+from ssdrig.reading import (
+    act_energy,
+    bursts,
+    errors,
+    in_flight,
+    latency,
+    minutes,
+    power,
+    steady_state,
+    under,
+    wear_run,
+    window_figures,
+    witness,
+)
+from ssdrig.reading.rundata import RunData
+
+if TYPE_CHECKING:
+    from ssdrig.reading.table import Row
+
+LAT_KEYS = (*(f"lat_{name}_us" for name in window_figures.PERCENTILES), "lat_max_us")
+IO_KEYS = ("ios", "iops_mean", "bw_mean_MBps", "lat_mean_us", *LAT_KEYS, "host_cpu_percent")
+PER_IO = ("energy_uJ_per_io", "energy_J_per_GB", "iops_per_W")
+POWER_KEYS = ("power_mean_W", "energy_J", "power_uncertainty_percent", *PER_IO)
+WEAR_KEYS = ("wa", "wa_error", "temperature_max_C")
+LITTLE_KEYS = ("littles_qd", "littles_error_percent")
+QUALITY_KEYS = ("samples", "samples_lost", "samples_clipped", "filled_s", "filled_J", "clock_error_us")
+# of a whole act, beside t0_s, t1_s and the other percentiles
+KEYS = (*IO_KEYS, *POWER_KEYS, *WEAR_KEYS, *LITTLE_KEYS, *QUALITY_KEYS, "lat_mean_most_us", "gap_s", "errors")
+WHOLE = "all"
+WHY_NOT = {  # where a figure is not known and no note says why
+    "burst_iops": bursts.NONE,
+    "pause_mean_W": bursts.NONE,
+    "floor_W": "it is no rest until the drive was quiet",
+    "gap_s": "no load came right before it",
+    "lat_mean_most_us": "it has no whole minute of I/O",
+}
+WITHOUT_FLUSH = "latencies: of the writes alone; the flush behind each is not in them, but it is in IOPS"
+# how a note begins of a load whose figures begin behind fio's first burst, and of a trace
+FIRST_BURST, LAG, SCALED = "first burst: ", "lag: ", "SCALED: "
+
+
+def folder_of(row: "Row", run: Path) -> Path:
+    """Where fio or the player wrote."""
+    return run / ("played" if row.act.do == "replay" else "fio") / row.folder
+
+
+def figures(row: "Row", energy: act_energy.Energy | None, folder: Path, powers: list[Reduced], by_second: bool) -> None:
+    """The windows of a row. `energy`: of all of it. `by_second`: its seconds stay and have their power."""
+    data = row.data
+    if data is None or row.t0_s is None or row.act.do == "choose":
+        return
+    whole: dict[str, Any] = dict.fromkeys(KEYS)
+    ios, moved = data.totals.get("ios"), data.totals.get("bytes")
+    first_s = fiojob.first_burst_s(row.act.keys.get("on", 0.0), row.act.keys.get("off", 0.0))
+    if first_s:
+        _behind_the_first_burst(row, data, math.ceil(first_s), powers)
+        if not by_second:
+            row.data = None
+        return
+    if ios and data.load_s:
+        whole |= _io(row, data, ios, moved or 0, folder)
+        whole |= _in_flight(data, row.notes)
+    elif row.act.do == "wear":
+        ios, moved = _wear(row, data, whole)
+    elif row.act.do in kinds.IO:
+        row.notes.append(f"{', '.join(IO_KEYS)}: fio's counts of the whole step are not known")
+    else:
+        row.notes.append(f"{', '.join((*IO_KEYS, *WEAR_KEYS, *PER_IO))}: {row.act.do} does no I/O")
+    if energy and energy.J and data.load_s:
+        whole |= {"energy_J": energy.J, "power_uncertainty_percent": energy.uncertainty_percent}
+        whole |= window_figures.ratios(energy.J, data.load_s, ios or 0, moved or 0)
+    else:
+        why = (energy.why or rails.NO_POWER) if energy else "the run has no power samples"
+        row.notes.append(f"{', '.join(POWER_KEYS)}: {why}")
+    if powers and data.t0_ns is not None:
+        whole |= power.quality(powers, data.t0_ns, act_energy.end_ns(data), data.k)
+    n = len(data.iops)
+    if row.act.do == "wear":
+        row.windows[WHOLE] = whole | {"t0_s": 0.0, "t1_s": data.load_s}
+        row.data = row.data if by_second else None
+        return
+    if ios and n:
+        span = windows.Window(WHOLE, 0, n, {})
+        for of_drive in (window_figures.wear, window_figures.temperature):
+            whole |= {key: value for key, value in of_drive(data, span, row.notes).items() if key in KEYS}
+    elif ios:
+        row.notes.append(f"{', '.join(WEAR_KEYS)}: it lasted less than a second")
+    if ios:
+        _witnessed(row, data)
+    whole["errors"] = {**(whole["errors"] or {}), **errors.of_window(data, whole, 0, n)}
+    row.windows[WHOLE] = whole | {"t0_s": 0.0, "t1_s": data.load_s}
+    if by_second or set(row.act.keys.get("windows", {})) - {WHOLE} or row.act.keys.get("judge"):
+        power.on_grid(data, powers)
+    _windows(row, data)
+    if not by_second:
+        row.data = None  # of a thousand points a second by second view would fill the memory
+
+
+def gaps(rows: "Sequence[Row]") -> None:
+    """How long the drive rested before each load that came right behind another: from fio's end to the next one's
+    first I/O, by fio's own clocks."""
+    ended_s: float | None = None
+    for row in rows:
+        if row.state == "not run":
+            continue
+        with_io = row.act.do in ("fill", "load") and row.t0_s is not None
+        whole = row.windows.get(WHOLE)
+        if with_io and whole and row.t0_s is not None:
+            whole["gap_s"] = None if ended_s is None else row.t0_s - ended_s
+        ended_s = row.t1_s if with_io else None
+
+
+def _wear(row: "Row", data: RunData, whole: dict[str, Any]) -> tuple[int, int]:
+    """Rates of a wear step while fio wrote; its energy is of all of it, the reading of its samples included. Returns
+    I/Os and bytes."""
+    did, path = wear_run.did(data.events, row.act.path), row.act.path
+    seconds = did["io_s"]
+    if seconds:
+        whole |= {"ios": did["ios"], "iops_mean": did["ios"] / seconds, "bw_mean_MBps": did["bytes"] / seconds / 1e6}
+    whole["wa"] = wear_run.course(data.events, path)["wa"]
+    warmest = [each.temperature_C for each in wear_run.slices(data.events, path) if each.temperature_C is not None]
+    whole["temperature_max_C"] = max(warmest, default=None)
+    lacking = [key for key in (*IO_KEYS, "wa", "temperature_max_C") if whole[key] is None]
+    row.notes.append(f"{', '.join(lacking)}: not kept of slices, or the drive does not say")
+    return int(did["ios"]), int(did["bytes"])
+
+
+def _witnessed(row: "Row", data: RunData) -> None:
+    said = witness.event_of(data.events, row.act.label, row.round)
+    row.kernel, notes = witness.kernel(said, data.totals)
+    notes += witness.verdicts(data, said)
+    row.notes += [note.replace("fio", "the player") for note in notes] if row.act.do == "replay" else notes
+
+
+def _behind_the_first_burst(row: "Row", data: RunData, begin: int, powers: list[Reduced]) -> None:
+    """The windows of a load with pauses: whole cycles, each a pause and the burst behind it, from second `begin` on."""
+    n = bursts.end_s(len(data.iops), begin, row.act.keys["on"] + row.act.keys["off"])
+    power.on_grid(data, powers)
+    if data.totals.get("ios"):
+        _witnessed(row, data)
+    row.notes.append(
+        f"{FIRST_BURST}fio's takes {begin} s, a burst and a pause, for it counts a pause before it; all figures are of"
+        f" the seconds from {begin} on, pauses and bursts in turn"
+    )
+    if n - begin < windows.FEWEST_S:
+        row.windows[WHOLE] = None
+        row.notes.append(f"{', '.join(KEYS)}: the load ended {max(0, n - begin)} s behind its first burst")
+    else:
+        span = windows.Window(WHOLE, begin, n, steady.of_seconds(data.iops[begin:n]))
+        figures = window_figures.figures_in(data, span)
+        row.notes += [*figures["notes"], "host_cpu_percent: fio says it of the first burst and the rest together"]
+        row.windows[WHOLE] = {key: figures.get(key) for key in (*KEYS, "t0_s", "t1_s")}
+        row.windows[WHOLE] = _with_bursts(row.windows[WHOLE], row, data, begin, n)
+        counts = window_figures.lat_counts(data, span)
+        row.lat = row.lat if counts is None else _cells(counts)
+    _windows(row, data, begin, n)
+
+
+def _with_bursts(figures: dict, row: "Row", data: RunData, begin: int, end: int) -> dict:
+    """Figures with what bursts.of finds there; as they are of a load without pauses."""
+    on_s, off_s = row.act.keys.get("on"), row.act.keys.get("off")
+    if not on_s or not off_s:
+        return figures
+    first = math.ceil(fiojob.first_burst_s(on_s, off_s))
+    found, why = bursts.of(data, first, begin, end, on_s, off_s)
+    row.notes += [f"{', '.join(key for key in bursts.KEYS if found[key] is None)}: {why}"] if why else []
+    return figures | found | {"errors": {**(figures.get("errors") or {}), **(found.get("errors") or {})}}
+
+
+def _cells(counts: np.ndarray) -> np.ndarray:
+    """I/Os by bin as cells of one time: (0, bin, I/Os)."""
+    at = np.flatnonzero(whole := np.rint(counts).astype(np.int64))
+    return np.stack([np.zeros(len(at), np.int64), at, whole[at]], axis=1)
+
+
+def _windows(row: "Row", data: RunData, begin: int = 0, end: int | None = None) -> None:
+    """The windows that the plan names, of a load with its power by the second; what lies before second `begin` or from
+    `end` on belongs to none."""
+    spans = dict(row.act.keys.get("windows", {}))
+    judged = row.act.keys.get("judge", {}).get("window")
+    if judged and judged not in spans:
+        spans[judged] = values.span(judged)
+    for name, span in spans.items():
+        if name != WHOLE:
+            row.windows[name] = _in_window(row, data, name, span, begin, len(data.iops) if end is None else end)
+
+
+def _io(row: "Row", data: RunData, ios: int, moved: int, folder: Path) -> dict:
+    """What fio counted over the whole act."""
+    seconds, k = data.load_s, data.k
+    out: dict[str, Any] = {"ios": ios, "iops_mean": ios / seconds, "bw_mean_MBps": moved / seconds / 1e6}
+    out["lat_mean_us"] = data.totals["lat_sum_ns"] / ios / 1000 / k
+    if row.act.keys.get("sync") == "flush":
+        row.notes.append(WITHOUT_FLUSH)
+    by_minute = minutes.of(data).lat_mean_us
+    out["lat_mean_most_us"] = float(np.nanmax(by_minute)) if np.isfinite(by_minute).any() else None
+    out["host_cpu_percent"] = data.totals.get("cpu_percent")
+    if out["host_cpu_percent"] is None:
+        row.notes.append("host_cpu_percent: fio's last document does not say")
+    if row.act.do == "replay":
+        row.lat = _cells(latency.counts(data.hist))
+        _played(row, folder, k)
+    else:
+        _, tail, *_ = fioclock.ends(folder / "out.json")
+        last = tail[-1] if tail else None
+        counts = fiotext.bins(last, None, "lat_ns")
+        row.lat = _cells(counts)
+        if "read_qd" in row.act.keys:
+            row.found = {"kind": "under", **under.sides(last, seconds * k, k)}
+            row.notes.append("under: figures of all I/Os are of reads and writes together; the view tells them apart")
+    if len(row.lat):
+        by_bin = latency.counts(row.lat)
+        out |= (found := window_figures.percentiles("lat", by_bin, k, row.notes))
+        bounds = errors.of_percentiles("lat", by_bin, window_figures.PERCENTILES, k)
+        out["errors"] = {key: error for key, error in bounds.items() if found.get(key) is not None}
+    else:
+        row.notes.append(f"{', '.join(LAT_KEYS)}: fio left no histogram of lat")
+    return out
+
+
+def _played(row: "Row", folder: Path, k: int) -> None:
+    """What is of a trace alone: its lag, its data rate, service times of reads and of writes."""
+    try:
+        found: dict[str, Any] = {"kind": "played", **playedlog.figures(folder, k)}
+    except LoadError as error:
+        row.notes.append(f"played: {error}")
+        return
+    row.found = found
+    row.notes += [f"{key}: {why}" for key, why in found["not_known"].items()]
+    if found["scaled"]:
+        row.notes.append(f"{SCALED}{found['of_ios']} I/Os, fewer than {found['trace']} has")
+    if found["lag"] and not found["lag"]["as_recorded"]:
+        late = found["lag"]["late_percent"]
+        row.notes.append(f"{LAG}NOT PLAYED AT THE TRACE'S TIMES: {late:.3g} % of its I/Os were later than 1 ms")
+
+
+def _in_flight(data: RunData, notes: list[str]) -> dict:
+    """Little's check of a closed loop."""
+    asked = data.asked("queue_depth")
+    found = in_flight.of_load(data.totals, asked, int(data.asked("threads") or 1)) if asked else None
+    if asked is None or found is None:
+        return {}
+    error = found.error_percent
+    if found.why:
+        notes.append(f"littles_error_percent: {found.why}")
+    elif error is not None and abs(error) > window_figures.LITTLE_PERCENT:
+        notes.append(window_figures.LITTLE_OFF.format(found.in_flight, asked))
+    return {"littles_qd": found.in_flight, "littles_error_percent": error}
+
+
+def _in_window(row: "Row", data: RunData, name: str, span: values.Span, first: int, n: int) -> dict | None:
+    """The figures of a stretch of the load, which counts from second `first` to `n`; None, with a note, where it has
+    none such."""
+    begin, why = max(first, round(ends.begins_s(span, n))), None
+    end: int | None = n if span.to_s is None else min(n, round(span.to_s))
+    if span.cliff:
+        end, why = windows.cliff(data.iops)
+    if row.act.keys.get("off") and end is not None:
+        begin, end = bursts.whole(row.act.keys["on"], row.act.keys["off"], begin, end)
+    if end is None or end - begin < windows.FEWEST_S:
+        row.notes.append(f"window {name}: {why or f'the step lasted {n} whole seconds'}")
+        return None
+    verdict = steady_state.of_row(row, data)(begin, end)
+    figures = window_figures.figures_in(data, windows.Window(name, begin, end, verdict))
+    kept = {key: value for key, value in figures.items() if key not in ("name", "label", "unfinished")}
+    return _with_bursts(kept, row, data, begin, end)

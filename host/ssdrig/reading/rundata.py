@@ -1,0 +1,215 @@
+"""What is known of one run, on the axis of drive time: the object that the readers of this package fill."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ssdrig.drive.wear import wa
+from ssdrig.meter import uncertainty
+from ssdrig.meter.fast import Peaks
+from ssdrig.meter.power import Closure
+from ssdrig.plan.rules import windows
+
+SECOND_NS = 1_000_000_000
+
+
+def _no_values() -> np.ndarray:
+    return np.zeros(0)
+
+
+def _no_counts() -> np.ndarray:
+    return np.zeros(0, np.int64)
+
+
+def _no_cells() -> np.ndarray:
+    return np.zeros((0, 3), np.int64)
+
+
+def _no_scatters() -> np.ndarray:
+    return np.empty((2, 0))
+
+
+def asked_cut_ns(event: Mapping) -> int | None:
+    """The last host time before a cut that the run's owner had asked for; None of any other event."""
+    if event["kind"] != "cut.fired" or event.get("cut") is not None:
+        return None
+    said = [event.get(key) for key in ("fired_ns", "bound_ns")]
+    fired_ns, bound_ns = (each if type(each) is int and 0 <= each < 1 << 62 else None for each in said)
+    return event["t_ns"] if fired_ns is None or bound_ns is None else fired_ns - bound_ns
+
+
+def before_cut_ns(events: Iterable[Mapping]) -> int | None:
+    """Until when the drive had its power for sure, of a run that was ended by a cut that its owner had asked for; None
+    of any other. A run that was killed while it cut has told of the request alone."""
+    asked_ns: int | None = None
+    for event in events:
+        if (at_ns := asked_cut_ns(event)) is not None:
+            return at_ns
+        if event["kind"] in ("cut.asked", "cut.dropped"):
+            asked_ns = event["t_ns"] if event["kind"] == "cut.asked" else None
+    return asked_ns
+
+
+@dataclass
+class Rail:
+    """What one rail of the rig did in a run. Arrays have one value per second of the grid."""
+
+    rail: int
+    name: str
+    power_mean_W: np.ndarray  # float64 (n,), not-a-number where not known
+    power_max_W: np.ndarray
+    samples: np.ndarray = field(default_factory=_no_counts)
+    samples_lost: np.ndarray = field(default_factory=_no_counts)
+    clipped: np.ndarray = field(default_factory=_no_counts)  # samples at the sensor's limit
+    filled_s: np.ndarray = field(default_factory=_no_values)  # time between samples that are lost, of the host ...
+    filled_J: np.ndarray = field(default_factory=_no_values)  # ... and the energy interpolated there
+    scatters_W: np.ndarray = field(default_factory=_no_scatters)  # (2, n): sum of the samples' powers, of their squares
+    clock_error_ns: np.ndarray = field(default_factory=_no_values)  # largest bound; 0 where there is no sample
+    edges: uncertainty.Edges | None = None  # of the seconds: what the clock leaves open of their energies
+    facts: dict | None = None  # its entry of the last hello, with the calibration
+    volts_V: float | None = None  # mean of the run
+    idle_mean_W: float | None = None
+    closure: Closure | None = None
+    fast: Peaks | None = None  # what its fast current channel saw
+
+
+@dataclass
+class RunData:
+    """One run on the axis of drive time. Arrays `*_s` are times; those of the grid have one value per second from 0."""
+
+    header: dict
+    events: list[dict]
+    state: str
+    why: str | None
+    k: int  # time dilation
+    t0_ns: int | None = None  # CLOCK_MONOTONIC of the load's first I/O; None: there was none
+    t0_error_ns: float = 0.0  # by how much fio's own clock leaves that open
+    load_s: float = 0.0  # from the first I/O to fio's end
+    ios: int | None = None  # of the whole load, its last part of a second too
+    totals: dict = field(default_factory=dict)  # of fio's last document, host time: see fiotext.totals
+    fill_t0_ns: int | None = None
+    fill_t0_error_ns: float = 0.0
+    fill_s: float | None = None
+    fill_bytes: int | None = None
+    # the grid, float64 (n,); not-a-number where not known
+    iops: np.ndarray = field(default_factory=_no_values)
+    bw_Bps: np.ndarray = field(default_factory=_no_values)
+    lat_mean_us: np.ndarray = field(default_factory=_no_values)  # lat: submission included
+    lat_p99_us: np.ndarray = field(default_factory=_no_values)  # clat; k > 1: the largest of k host seconds
+    # int64 (cells, 3): second, bin of fiotext.plat_ns (host time), latencies in it: of hist_of "clat" or "lat"
+    hist_of: str = "clat"
+    hist: np.ndarray = field(default_factory=_no_cells)
+    # the same put together for the plots (latency.py): int64 (cells, 3) with a stretch of the load in place of the
+    # second, and of each window int64 (bins,)
+    lat_over_time: np.ndarray = field(default_factory=_no_cells)
+    lat_in_window: dict[str, np.ndarray] = field(default_factory=dict)
+    # latencies with submission (lat) by the documents that fio printed: time of each (s), and int64 (cells, 3):
+    # document, bin, latencies since the document before
+    lat_t_s: np.ndarray = field(default_factory=_no_values)
+    lat_hist: np.ndarray = field(default_factory=_no_cells)
+    power_mean_W: np.ndarray = field(default_factory=_no_values)
+    power_min_W: np.ndarray = field(default_factory=_no_values)  # lowest and highest reading, see rails.py
+    power_max_W: np.ndarray = field(default_factory=_no_values)
+    energy_J: np.ndarray = field(default_factory=_no_values)
+    # below the second (below_second.py): the load and what follows in cells of fine_step_s from 0, float64 (cells,),
+    # not-a-number where not known; the samples around some moments: words, time (s), power (W) of each sample; of all
+    # samples of the windows "all" and "steady" how many lie in each mW from 0
+    fine_step_s: float = 0.0
+    fine_mean_W: np.ndarray = field(default_factory=_no_values)
+    fine_min_W: np.ndarray = field(default_factory=_no_values)
+    fine_max_W: np.ndarray = field(default_factory=_no_values)
+    moments: list[tuple[str, np.ndarray, np.ndarray]] = field(default_factory=list)
+    watts_hist: dict[str, np.ndarray] = field(default_factory=dict)
+    after_J: float | None = None  # from the end of the load to the begin of the idle step, and how long that is
+    after_s: float | None = None
+    # of whole steps, from the samples
+    fill_energy_J: float | None = None
+    idle_s: float | None = None
+    idle_mean_W: float | None = None
+    idle_uncertainty_W: float | None = None  # expanded (k = 2)
+    closure: Closure | None = None  # of several rails the worst
+    rails: list[Rail] = field(default_factory=list)
+    # SMART
+    snapshots: list[dict] = field(default_factory=list)  # counters.snapshot of each poll, by time
+    temp_t_s: np.ndarray = field(default_factory=_no_values)
+    temperature_C: np.ndarray = field(default_factory=_no_values)
+    wa_t_s: np.ndarray = field(default_factory=_no_values)  # cumulative since the poll before the load
+    wa_value: np.ndarray = field(default_factory=_no_values)
+    wa_error: np.ndarray = field(default_factory=_no_values)
+    wa_settled: wa.WriteAmplification | None = None  # with what the drive wrote by itself afterwards
+    # the drive's own report at each reading that has one, and the rig's measurement then (own_report.py): int64 ns of
+    # the host; the drive's power and energy; lowest and highest mean that the rig saw; the rig's energy since the first
+    own_t_ns: np.ndarray = field(default_factory=_no_counts)
+    own_W: np.ndarray = field(default_factory=_no_values)
+    own_Wh: np.ndarray = field(default_factory=_no_values)
+    rig_edges: list[uncertainty.Edges] = field(default_factory=list)  # of each rail, at these readings
+    rig_low_W: np.ndarray = field(default_factory=_no_values)
+    rig_high_W: np.ndarray = field(default_factory=_no_values)
+    rig_J: np.ndarray = field(default_factory=_no_values)
+    # what happened, for people
+    said: list[dict] = field(default_factory=list)  # see annotations.read
+    polls: list[tuple[float, float, str]] = field(default_factory=list)  # from, to, reason
+    marks: list[tuple[float, str]] = field(default_factory=list)
+    log: list[tuple[float, str]] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    def asked(self, key: str) -> float | None:
+        """A number of the run's method that is above 0, such as tested_bytes; None where there is none."""
+        value = self.header["method"].get(key)
+        there = isinstance(value, int | float) and not isinstance(value, bool) and 0 < value <= 1 << 62
+        return value if there else None
+
+    @property
+    def zoom_s(self) -> int:
+        """The second at which the window `steady` begins: where the load's end was a rule's, counted from that end."""
+        for event in self.events:
+            if event["kind"] == "windows" and event["step"] == "load":
+                begin = (event["windows"].get("steady") or [None])[0]
+                if isinstance(begin, int | float) and 0 <= begin < 1 << 62:
+                    return int(begin)
+        return int(self.asked("zoom_s") or 0)
+
+    @property
+    def unfinished(self) -> windows.Unfinished | None:
+        """Of a load that did not come to its end; None: it did, or nothing says that it did not."""
+        ends = [event for event in self.events if event["kind"] == "step.end" and event.get("step") == "load"]
+        cut_ns = self.before_cut_ns()
+        if ends:
+            done = ends[-1].get("ok") is True and (cut_ns is None or cut_ns >= ends[-1]["t_ns"])
+        else:
+            done = self.state == "complete"
+        if done:
+            return None
+        how = windows.RUNNING if not ends and self.state == "running" else windows.CUT_SHORT
+        plan, lasts_s = self.header.get("plan"), self.asked("duration_s")
+        params = plan.get("params") if isinstance(plan, dict) else None
+        ruled = isinstance(params, dict) and params.get("rule", "never") != "never"
+        return windows.Unfinished(how, f"{'at most ' * ruled}{lasts_s:g} s" if lasts_s else "")
+
+    def before_cut_ns(self) -> int | None:
+        """See that function."""
+        return before_cut_ns(self.events)
+
+    def cut_within(self, begin_ns: int, lasts_ms: float) -> bool:
+        """Whether that cut came before a job of so many ms of the host was over."""
+        cut_ns = self.before_cut_ns()
+        return cut_ns is not None and cut_ns < begin_ns + lasts_ms * 1e6
+
+    def until_cut_s(self, begin_ns: int, end_ns: int) -> float:
+        """Drive time from one host time to another, or to the cut."""
+        cut_ns = self.before_cut_ns()
+        return max(0, (end_ns if cut_ns is None else min(end_ns, cut_ns)) - begin_ns) / SECOND_NS / self.k
+
+    def remarks(self) -> list[tuple[float, str]]:
+        """What people said of the run, and when on its axis (s)."""
+        found = (
+            (note["at_s"] if "at_s" in note else float(self.axis_s(note["t_ns"])), note["text"]) for note in self.said
+        )
+        return sorted(found)
+
+    def axis_s(self, t_ns) -> np.ndarray:
+        """Host time (CLOCK_MONOTONIC ns) -> seconds of drive time since the first I/O, or since the start of the
+        run."""
+        zero = self.t0_ns if self.t0_ns is not None else self.header["started"]["t_ns"]
+        return (np.asarray(t_ns, np.int64) - zero) / (SECOND_NS * self.k)

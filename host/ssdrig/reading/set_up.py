@@ -1,0 +1,122 @@
+"""What drive and host were set to in a run, of its events `conditions`: the lines that a page shows, and what of it
+makes figures worse or hard to compare. Pure."""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from ssdrig.base.words import size
+
+# what is shown, in this order: words, the keys whose values make them up
+ROWS = (
+    *(("Kernel", ("kernel",)), ("Microcode", ("microcode",)), ("CPU idle driver", ("cpuidle",))),
+    *(("CPU frequency governor", ("governor",)), ("Turbo off", ("no_turbo",)), ("Turbo", ("boost",))),
+    *(("PCIe ASPM", ("aspm",)), ("SATA ALPM", ("alpm",)), ("PCIe link", ("link.current_link_speed",))),
+    *(("PCIe lanes", ("link.current_link_width",)), ("NUMA node", ("link.numa_node",))),
+    *(("I/O scheduler", ("queue.scheduler",)), ("Requests of the queue", ("queue.nr_requests",))),
+    *(("Merges off", ("queue.nomerges",)), ("Completion on", ("queue.rq_affinity",))),
+    *(("Write cache", ("queue.write_cache", "nvme.write_cache")), ("FUA", ("queue.fua",))),
+    *(("LBA format", ("nvme.lba_format",)), ("Logical block", ("queue.logical_block_size",))),
+    *(("APST", ("nvme.apst",)), ("APST, from to after ms", ("nvme.apst_table",))),
+    *(("APST, most latency the kernel takes, µs", ("apst_max_latency_us",)), ("Power state", ("nvme.power_state",))),
+    *(("io_uring off", ("io_uring_disabled",)), ("Load average", ("load_average",))),
+)
+BUSY_SHARE = 0.5  # of the CPUs: a load average above it, before the run, is somebody else's
+LEAST_OTHER_BYTES = 100_000_000  # that other disks move in a run before it is said
+MOST_TEXT = 80
+
+
+class Line(NamedTuple):
+    """`after` is "" where it is as before."""
+
+    words: str
+    before: str
+    after: str
+
+
+def of(events: Sequence[Mapping]) -> tuple[dict, dict]:
+    """What the first and the last event `conditions` have found, {} where there is none."""
+    said = [event for event in events if event.get("kind") == "conditions"]
+    before = [dict(event) for event in said if event.get("when") == "before"]
+    after = [dict(event) for event in said if event.get("when") == "after"]
+    return (before or [{}])[0], (after or [{}])[-1]
+
+
+def lines(before: Mapping, after: Mapping) -> list[Line]:
+    """Of what is known, in the order of ROWS, mitigations as a count; then what moved by itself in the run."""
+    one, two = before.get("found") or {}, after.get("found") or {}
+    out = []
+    for words, keys in ROWS:
+        pair = [_together(found, keys) for found in (one, two)]
+        if any(pair):
+            out.append(Line(words, pair[0] or "–", pair[1] if two and pair[1] != pair[0] else ""))
+    mitigated = [str(value) for key, value in one.items() if key.startswith("vulnerability.")]
+    if mitigated:
+        on = sum(value.startswith("Mitigation") for value in mitigated)
+        out.append(Line("CPU mitigations", f"{on} of {len(mitigated)} vulnerabilities", ""))
+    if moved := other_bytes(one, two):
+        out.append(Line("I/O of other disks in the run", f"{size(moved[0])} read, {size(moved[1])} written", ""))
+    return out
+
+
+def other_bytes(one: Mapping, two: Mapping) -> tuple[int, int] | None:
+    """What all other disks read and wrote between the two readings."""
+    keys = ("other_disks_read_bytes", "other_disks_written_bytes")
+    if any(found.get(key) is None for found in (one, two) for key in keys):
+        return None
+    read, written = (max(0, int(two[key]) - int(one[key])) for key in keys)
+    return read, written
+
+
+def wrong(before: Mapping, after: Mapping, cpus: int | None, simulated: bool) -> list[str]:
+    """What was not as it should be for figures that others can repeat, each with what it does."""
+    one, two = before.get("found") or {}, after.get("found") or {}
+    out = [
+        f"{key}: {_text(was)} before the run, {_text(now)} after it"
+        for key, (was, now) in (after.get("changed") or {}).items()
+    ]
+    governors = str(one.get("governor") or "performance").split()
+    if governors != ["performance"]:
+        out.append(f"governor {' '.join(governors)}: latencies at low queue depths hold what a CPU takes to speed up")
+    scheduler = _chosen(str(one.get("queue.scheduler") or "none"))
+    if scheduler != "none":
+        out.append(f"I/O scheduler {scheduler}: it orders and merges what the drive is given")
+    if str(one.get("queue.rotational") or "0") == "1" and not simulated:
+        out.append("the kernel takes the drive for a rotating one")
+    if str(one.get("apst_max_latency_us")) == "0":
+        out.append("the kernel keeps the drive from going to sleep (default_ps_max_latency_us = 0)")
+    load = _number(one.get("load_average"))
+    if load is not None and cpus and load > BUSY_SHARE * cpus:
+        out.append(f"load average {load:g} on {cpus} CPUs before the run: others used the host")
+    moved = other_bytes(one, two)
+    if moved and sum(moved) > LEAST_OTHER_BYTES:
+        out.append(f"other disks of the host moved {size(sum(moved))} in the run")
+    return out
+
+
+def unknown(before: Mapping) -> list[str]:
+    """ "nvme.apst: the program nvme was not found"."""
+    return [f"{key}: {why}" for key, why in (before.get("unknown") or {}).items()]
+
+
+def _together(found: Mapping, keys: Sequence[str]) -> str:
+    """The values of these keys, each once; "" where none is known."""
+    return " ".join(dict.fromkeys(_text(found[key]) for key in keys if found.get(key) not in (None, "")))
+
+
+def _text(value) -> str:
+    if isinstance(value, list):
+        value = ", ".join(" ".join(map(str, row)) if isinstance(row, list) else str(row) for row in value) or "none"
+    words = str(value)
+    return words if len(words) <= MOST_TEXT else f"{words[: MOST_TEXT - 1]}…"
+
+
+def _chosen(text: str) -> str:
+    """ "mq-deadline [none]" -> "none"."""
+    return text.partition("[")[2].partition("]")[0] or text
+
+
+def _number(value) -> float | None:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return None

@@ -1,0 +1,141 @@
+"""The SMART polls of a run folder -> temperature and write amplification, of the run and of a window."""
+
+from pathlib import Path
+
+import numpy as np
+
+from ssdrig.drive.smart import counters, health
+from ssdrig.drive.wear import wa
+from ssdrig.plan.rules.windows import Window
+from ssdrig.reading.rundata import RunData
+from ssdrig.runs import integrity
+
+UNDER_LOAD = ("poll", "edge")
+EDGE_SHARE = 0.15  # of a window's I/O that may lie between an edge and the poll that stands for it
+
+
+def unhealthy(data: RunData) -> str | None:
+    """The drive of a run, the verdict of its last reading of SMART and the reasons; None where nothing is wrong."""
+    last = next((s for s in reversed(data.snapshots) if s["health"] != health.UNKNOWN), None)
+    if last is None or not last["health_reasons"]:
+        return None
+    of = " ".join(filter(None, (last["model"] or "drive", last["serial"])))
+    return f"{of}: health {last['health']}: {health.sentence(last['health_reasons'])}"
+
+
+def load_smart(data: RunData, run: Path) -> None:
+    read_polls(data, run)
+    place_polls(data)
+
+
+def read_polls(data: RunData, run: Path) -> None:
+    """What the drive reported at each poll, by time."""
+    add_polls(data, *polls(run))
+
+
+def add_polls(data: RunData, snapshots: list[dict], notes: list[str]) -> None:
+    """Takes what polls() found, but for readings behind a cut of the power: they count the drive's restart, too."""
+    cut_ns = data.before_cut_ns()
+    data.snapshots += [s for s in snapshots if cut_ns is None or s["t_end_ns"] <= cut_ns]
+    data.notes += notes
+
+
+def polls(run: Path) -> tuple[list[dict], list[str]]:
+    """The polls of a run folder by time, and what is to be said of those that cannot be read."""
+    snapshots, notes = [], []
+    for path in sorted((run / "smart").glob("*.json")):
+        try:
+            snapshot = counters.snapshot(integrity.document_of(path))
+            if any(snapshot[key] is None for key in ("t_ns", "t_start_ns", "t_end_ns", "reason")):
+                raise ValueError("it does not say when it was read, or why")
+            snapshots.append(snapshot)
+        except (ValueError, KeyError, TypeError, AttributeError, OverflowError, OSError, RecursionError) as error:
+            notes.append(f"smart/{path.name} cannot be read: {error}")
+    return sorted(snapshots, key=lambda s: s["t_ns"]), notes
+
+
+def place_polls(data: RunData) -> None:
+    """The polls on the axis of the load: temperature, and write amplification since its start."""
+    if data.t0_ns is None:
+        return
+    warm = [s for s in data.snapshots if s["temperature_C"] is not None]
+    data.temp_t_s, data.temperature_C = (
+        data.axis_s([s["t_ns"] for s in warm]),
+        np.array([s["temperature_C"] for s in warm], float),
+    )
+    own = [s for s in data.snapshots if not s.get("foreign_bytes")]
+    before = [s for s in own if s["reason"] == "before" and s["t_start_ns"] <= data.t0_ns]
+    since = [s for s in own if s["t_start_ns"] > data.t0_ns]
+    if not before or not since:
+        data.notes.append(f"wa: no SMART reading {'before' if not before else 'since the start of'} the load")
+        return
+    # the reading before the load and the one after it were taken while the drive was quiet: their two counters agree
+    quiet = [s for s in since if s["reason"] == "after"]
+    points = wa.during([before[-1], *(s for s in since if s["reason"] in UNDER_LOAD)])
+    if quiet:
+        points.append((quiet[0]["t_ns"], wa.between(before[-1], quiet[0])))
+        rest = [s for s in data.snapshots if s["reason"] == "settled"]
+        if rest:
+            settled = wa.settled(before[-1], quiet[0], [quiet[0], *rest])
+            data.wa_settled = settled.with_background
+            data.notes += [f"wa_settled: {wa.FLAGS[flag]}" for flag in settled.flags]
+    points = [(t, w) for t, w in points if w.value is not None]
+    data.wa_t_s = data.axis_s([t for t, _ in points])
+    data.wa_value, data.wa_error = (
+        np.array([getattr(w, name) for _, w in points], float) for name in ("value", "error")
+    )
+
+
+def window_wa(data: RunData, window: Window) -> tuple[wa.WriteAmplification | None, list[float] | None, str | None]:
+    """Write amplification of a window from the polls nearest its edges: (it, the two polls' times in s, why there is
+    none).
+
+    A poll is as far from an edge as the share of the window's I/O between the two, or of I/O of a neighbour; after the
+    load, where the drive may empty its cache, the share of the window's time counts too. What was written there may
+    have had any write amplification from 0 to the highest between two polls of the run: that widens the error."""
+    if data.t0_ns is None or not len(data.snapshots):
+        return None, None, "no SMART reading belongs to it"
+    before = [s for s in data.snapshots if s["reason"] == "before" and s["t_start_ns"] <= data.t0_ns][-1:]
+    after = [s for s in data.snapshots if s["reason"] == "after"]
+    polls = [*before, *(s for s in data.snapshots if s["reason"] in UNDER_LOAD), *after]
+    at_s = data.axis_s([s["t_ns"] for s in polls])
+    moved = float(np.nansum(data.bw_Bps[window.t0_s : window.t1_s]))
+    foreign = np.array([s.get("foreign_bytes", 0.0) for s in polls]) / max(1.0, moved)
+    far = [_shares(data, window, at_s, edge) + foreign for edge in (window.t0_s, window.t1_s)]
+    if not polls:
+        return None, None, "the run has no SMART reading before, under or right after the load"
+    ends = [
+        min(range(len(polls)), key=lambda i: (far[e][i], abs(at_s[i] - edge)))
+        for e, edge in enumerate((window.t0_s, window.t1_s))
+    ]
+    times, shares = [float(at_s[i]) for i in ends], [float(far[e][i]) for e, i in enumerate(ends)]
+    if times[0] >= times[1] or max(shares) > EDGE_SHARE:
+        edge = int(shares[1] >= shares[0])
+        return (
+            None,
+            times,
+            f"the SMART reading nearest its {('start', 'end')[edge]} is at {times[edge]:.1f} s, with"
+            f" {100 * shares[edge]:.0f} % of the window's I/O between; at most {100 * EDGE_SHARE:.0f} % may be",
+        )
+    ((_, found),) = wa.during([polls[i] for i in ends])
+    if found.value is None:
+        return found, times, found.why
+    assert found.relative_error is not None  # it goes with the value
+    busy = [*before, *(s for s in polls if s["reason"] in UNDER_LOAD)]  # after the load the drive may write by itself
+    steps = [w.value for w in map(wa.between, busy, busy[1:]) if w.value is not None]
+    steps += [polls[i]["foreign_wa"] for i in ends if polls[i].get("foreign_bytes")]
+    wide = sum(shares) * max(max(steps, default=0.0) - found.value, found.value)
+    relative = found.relative_error + wide / found.value
+    if relative > wa.COARSEST:
+        why = f"its error would be {100 * relative:.0f} %, over {100 * wa.COARSEST:.0f} %: the polls lie off its edges"
+        return found._replace(value=None, error=None, relative_error=None, why=why), times, why
+    return found._replace(error=relative * found.value, relative_error=relative), times, None
+
+
+def _shares(data: RunData, window: Window, at_s: np.ndarray, edge_s: int) -> np.ndarray:
+    """How far each poll is from an edge of a window, as a share of the window."""
+    done = np.concatenate([[0.0], np.cumsum(data.iops)])
+    grid = np.arange(len(done))
+    ios = max(1.0, done[window.t1_s] - done[window.t0_s])
+    past = np.maximum(0.0, at_s - max(data.load_s, len(data.iops))) / (window.t1_s - window.t0_s)
+    return np.abs(np.interp(at_s, grid, done) - done[edge_s]) / ios + past

@@ -1,0 +1,196 @@
+"""What was made of a run folder, kept in it, so that a report of runs that have not changed need not read them again.
+It has all of RunData but the latency histogram by the second, a million cells that no plot has room for: in its place
+stands what latency.py makes of it.
+
+A summary is believed only where nothing has changed: it carries the sums of all files that it was made from, a digest
+of the code and of the user's table of attributes that made it, and one of itself. One that is damaged, stale or of
+another ssdrig is passed over and made anew; a run that is still written has none; deleting it loses nothing. It holds
+numbers and text only, so that reading the folder of a stranger runs no code of his.
+
+    magic | SHA-256 of all that follows | JSON of the key and the values, a line | the arrays, as NumPy's npz
+"""
+
+import contextlib
+import dataclasses
+import functools
+import hashlib
+import io
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ssdrig import reading
+from ssdrig.base.files import write_atomically
+from ssdrig.drive.smart import ata_table
+from ssdrig.drive.wear import wa
+from ssdrig.meter.power import Closure
+from ssdrig.reading import latency
+from ssdrig.reading.figures import figures_of
+from ssdrig.reading.rundata import Rail, RunData
+from ssdrig.runs import integrity, journal, parts
+
+MAGIC = b"ssdrig summary 1\n"
+CODE = Path(__file__).parents[1]
+KINDS = {kind.__name__: kind for kind in (RunData, Rail, Closure, wa.WriteAmplification)}
+_SHA_BYTES = 32
+PACKED_BYTES = 1 << 16  # more than the heads of the arrays take
+
+
+def load(run: Path) -> tuple[RunData, dict]:
+    """made_of() the run, from the summary where there is one to believe; else it is made, and kept where the folder
+    takes that. Raises what analysis.load() raises."""
+    return kept(run) or _made(run)
+
+
+def kept(run: Path) -> tuple[RunData, dict] | None:
+    """What load() would give, where there is a summary to believe; None: it must be made."""
+    if not (run / integrity.SUMMARY).is_file() or _stamps(run) is None:
+        return None
+    key = _key(run)
+    return _read(run, key) if key else None
+
+
+def _made(run: Path) -> tuple[RunData, dict]:
+    before = _stamps(run)
+    found = made_of(reading.load(run))
+    key = _key(run) if before else None
+    if key and _stamps(run) == before:  # nobody wrote to it meanwhile
+        _write(run, key, found)
+    return found
+
+
+def made_of(data: RunData) -> tuple[RunData, dict]:
+    """What a report without options needs of a run: it has no `hist`, and no
+    `fast` and `edges` of its rails. And its figures (figures.figures_of)."""
+    found = figures_of(data)
+    latency.place(data, found)
+    rails = [
+        dataclasses.replace(rail, fast=None, edges=None) for rail in data.rails
+    ]  # ten rows a second, of which figures are made
+    return dataclasses.replace(data, hist=data.hist[:0], rails=rails, rig_edges=[]), found
+
+
+@functools.cache
+def code() -> str:
+    """Digest of all code and tables of this ssdrig, and of the version of NumPy: whatever may change a figure."""
+    found = []
+    for folder, _, names in os.walk(CODE):  # a Path for each of 600 files takes longer than to read it
+        within = folder[len(str(CODE)) + 1 :]
+        ours = [os.path.join(within, name) for name in names if name.endswith((".py", ".toml"))]
+        # an editor's lock is a link to nowhere, and a pipe of that name would be waited for
+        found += [name for name in ours if os.path.isfile(f"{CODE}/{name}")]
+    digest = hashlib.sha256(np.__version__.encode())
+    for name in sorted(found, key=lambda name: name.split("/")):
+        with open(f"{CODE}/{name}", "rb", buffering=0) as file:
+            content = file.readall()
+        digest.update(f"{name} {len(content)}\n".encode(errors="surrogateescape") + content)
+    return digest.hexdigest()
+
+
+def _files(run: Path) -> list[Path]:
+    """All files of the folder, its parts included, but those that are made from the others."""
+    apart = integrity.APART - {"events.jsonl", integrity.NOTES}
+    named = ((path, path.relative_to(run)) for path in sorted(run.rglob("*")) if path.name not in apart)
+    of_it = (path for path, name in named if not (integrity.APART_FOLDERS & {*name.parts} or integrity.is_hidden(name)))
+    return [path for path in of_it if path.is_file()]
+
+
+def _stamps(run: Path) -> list | None:
+    """Size and time of each file; None where there can be no summary: no run, one that is still written, or what is
+    not a file in it."""
+    try:
+        if not (run / "run.json").is_file() or integrity.oddity(run):
+            return None
+        if any(map(journal.lock_is_held, parts.of(run))):
+            return None
+        return [(path, (found := path.stat()).st_size, found.st_mtime_ns) for path in _files(run)]
+    except OSError:
+        return None
+
+
+def _key(run: Path) -> str | None:
+    """What a summary of the folder as it is now must carry."""
+    digest = hashlib.sha256(code().encode())
+    try:
+        own = ata_table.user_file()
+        digest.update(own.read_bytes() + b"\n" if own.exists() else b"")
+        for path in _files(run):
+            digest.update(f"{path.relative_to(run)} {integrity.crc_of(path):08x} {path.stat().st_size}\n".encode())
+    except OSError:
+        return None
+    return digest.hexdigest()
+
+
+def _read(run: Path, key: str) -> tuple[RunData, dict] | None:
+    try:
+        content = integrity.content(run / integrity.SUMMARY)
+        body = content[len(MAGIC) + _SHA_BYTES :]
+        if content[: -len(body)] != MAGIC + hashlib.sha256(body).digest():
+            return None
+        line, _, packed = body.partition(b"\n")
+        said = json.loads(line)
+        if said["key"] != key:
+            return None
+        arrays = integrity.arrays(packed, 2 * len(packed) + PACKED_BYTES)  # they are not compressed
+        data, figures = _opened(said["values"], arrays)
+    except Exception:  # sums that are right say nothing of who made them: whatever it is, the run itself is read
+        return None
+    return (data, figures) if isinstance(data, RunData) and isinstance(figures, dict) else None
+
+
+def _write(run: Path, key: str, found: tuple[RunData, dict]) -> None:
+    """Does nothing where the folder takes no more."""
+    with contextlib.suppress(OSError):
+        body = sealed(key, found)
+        write_atomically(run / integrity.SUMMARY, MAGIC + hashlib.sha256(body).digest() + body, durable=False)
+
+
+def sealed(key: str, found: tuple[RunData, dict]) -> bytes:
+    """The content of a summary. Raises TypeError for a value of a kind that it does not know."""
+    arrays: dict[str, np.ndarray] = {}
+    packed = io.BytesIO()
+    values = _packed(list(found), arrays)
+    np.savez(packed, allow_pickle=False, **arrays)
+    return json.dumps({"key": key, "values": values}).encode() + b"\n" + packed.getvalue()
+
+
+def _packed(value: Any, arrays: dict[str, np.ndarray]) -> Any:
+    """A value as JSON has it. What JSON does not have is an object with the only key "@": [kind, content]."""
+    if value is None or type(value) in (bool, int, float, str):
+        return value
+    if type(value) is list:
+        return [_packed(each, arrays) for each in value]
+    if type(value) is dict and "@" not in value and all(type(key) is str for key in value):
+        return {key: _packed(each, arrays) for key, each in value.items()}
+    if type(value) is dict:
+        return {"@": ["dict", [[_packed(key, arrays), _packed(each, arrays)] for key, each in value.items()]]}
+    if type(value) is tuple:
+        return {"@": ["tuple", [_packed(each, arrays) for each in value]]}
+    if isinstance(value, np.ndarray | np.generic):
+        name = str(len(arrays))
+        arrays[name] = np.asarray(value)
+        return {"@": ["scalar" if isinstance(value, np.generic) else "array", name]}
+    if type(value) in KINDS.values():
+        names = getattr(value, "_fields", None) or [field.name for field in dataclasses.fields(value)]
+        return {"@": [type(value).__name__, {name: _packed(getattr(value, name), arrays) for name in names}]}
+    raise TypeError(f"{type(value).__name__} is nothing that a summary holds")
+
+
+def _opened(value: Any, arrays) -> Any:
+    if type(value) is list:
+        return [_opened(each, arrays) for each in value]
+    if type(value) is not dict:
+        return value
+    if "@" not in value:
+        return {key: _opened(each, arrays) for key, each in value.items()}
+    kind, content = value["@"]
+    if kind == "dict":
+        return {_opened(key, arrays): _opened(each, arrays) for key, each in content}
+    if kind == "tuple":
+        return tuple(_opened(each, arrays) for each in content)
+    if kind in ("array", "scalar"):
+        return arrays[content] if kind == "array" else arrays[content][()]
+    return KINDS[kind](**{name: _opened(each, arrays) for name, each in content.items()})

@@ -1,0 +1,512 @@
+"""The run folder of a plan -> one row for each act that was carried out, with its figures.
+
+A whole act has what fio counted from its first I/O to its end, and the power samples of exactly that time. The windows
+that the plan names within it are in whole seconds (windows.py). Figures have the keys of window_figures.py; what is not
+known is None, and the row's notes say why. `value` finds a figure by the plan's word for it (plan/shows.py)."""
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ssdrig import reading
+from ssdrig.base.errors import JournalError, UsageError, by_a_person
+from ssdrig.drive.wear import wa
+from ssdrig.load import fiotext
+from ssdrig.meter import reduced
+from ssdrig.plan import expand, grammar, kinds, shows
+from ssdrig.plan.expand import Act
+from ssdrig.plan.rules import steady
+from ssdrig.plan.rules.windows import Window
+from ssdrig.reading import (
+    act_energy,
+    errors,
+    fio,
+    gaps,
+    latency,
+    little,
+    own_report,
+    power,
+    row_figures,
+    smart,
+    trust,
+    window_figures,
+    witness,
+)
+from ssdrig.reading.cuts import cuts_found
+from ssdrig.reading.events import load_events
+from ssdrig.reading.filling import recoveries
+from ssdrig.reading.finer import read as read_finer
+from ssdrig.reading.rated_life import lives
+from ssdrig.reading.rest import by_samples, per_GB
+from ssdrig.reading.row_figures import KEYS as KEYS
+from ssdrig.reading.row_figures import WHOLE as WHOLE
+from ssdrig.reading.rundata import SECOND_NS, RunData
+from ssdrig.reading.verdicts import Verdict, verdicts_of
+from ssdrig.reading.wear_run import wear_found
+from ssdrig.runs import journal, parts
+
+MOST_BY_SECOND = 12
+MOST_WA = 20.0  # of a neighbour whose own is not known
+FRAME = ("t_ns", "kind", "step", "line", "crc")  # of an event, beside what it says
+
+
+@dataclass
+class Row:
+    """An act that was carried out, in a repeat once a round. t0_s, t1_s: drive time since the run's start, of a step
+    with I/O from its first I/O to fio's end. `windows`: figures of the whole act ("all") and of each window that the
+    plan names in it. `found`: the event of what a choose or an idle step has found, of a replay playedlog.figures().
+    `notes`: figure keys and the reason. `folder`: within fio/, of a replay within played/. `k`: time dilation. `data`:
+    its seconds, None in a repeat. `lat`: histogram of lat, int64 (cells, 3): 0, bin of fiotext.plat_ns (host time),
+    I/Os. `kernel`: the kernel's own counts of an act with I/O (witness.KEYS). `part`: of a run that was resumed, the
+    one that carried the act out."""
+
+    act: Act
+    round: int | None
+    state: str  # "done", "failed", "running", "cut short" (by a person, or the run died) or "not run"
+    why: str | None = None
+    t0_s: float | None = None
+    t1_s: float | None = None
+    windows: dict[str, dict | None] = field(default_factory=dict)
+    found: dict = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    folder: str = ""
+    k: int = 1
+    data: RunData | None = None
+    lat: np.ndarray = field(default_factory=lambda: np.zeros((0, 3), np.int64))
+    kernel: dict | None = None
+    part: int | None = None
+
+    @property
+    def label(self) -> str:
+        """Its act, in a repeat with the round."""
+        return self.act.label + (f", round {self.round}" if self.round else "")
+
+    def value(self, word: str, window: str = WHOLE) -> float | None:
+        """The figure that a plan calls `word`, such as "uJ/IO"."""
+        return (self.windows.get(window) or {}).get(shows.VALUES[word][0])
+
+    def why_not(self, word: str) -> str:
+        """Why value() has none."""
+        key = shows.VALUES[word][0]
+        if self.state != "done":
+            return self.why or self.state
+        if not self.windows:
+            return "; ".join(self.notes) or "not known"
+        unknown = row_figures.WHY_NOT.get(key, "not known")
+        split = (note.partition(": ") for note in self.notes)
+        return next((reason for keys, _, reason in split if key in keys.split(", ")), unknown)
+
+    def latencies(self) -> tuple[np.ndarray, np.ndarray]:
+        """Histogram of lat: (ms of drive time, rising; I/Os)."""
+        return fiotext.plat_ns(self.lat[:, 1]) / 1e6 / self.k, self.lat[:, 2]
+
+    def latencies_by_second(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Cells of the histogram (data.hist_of) by the second: (second, ms of drive time, I/Os)."""
+        cells = self.data.hist if self.data is not None else self.lat[:0]
+        return cells[:, 0], fiotext.plat_ns(cells[:, 1]) / 1e6 / self.k, cells[:, 2]
+
+    def later(self, by_s: float, part: int) -> "Row":
+        """The same, of this part, on an axis that begins so much earlier."""
+        t0_s, t1_s = (None if at_s is None else at_s + by_s for at_s in (self.t0_s, self.t1_s))
+        return replace(self, t0_s=t0_s, t1_s=t1_s, part=part)
+
+    def as_json(self) -> dict:
+        return {
+            "path": self.act.path,
+            "do": self.act.do,
+            "round": self.round,
+            "point": dict(self.act.point),
+            "part": self.part,
+            "state": self.state,
+            "why": self.why,
+            "t0_s": self.t0_s,
+            "t1_s": self.t1_s,
+            "windows": self.windows,
+            "found": {key: value for key, value in self.found.items() if key not in FRAME} or None,
+            "kernel": self.kernel,
+            "notes": self.notes,
+        }
+
+
+@dataclass
+class Table:
+    """A run of a plan. `data`: the run as a whole (no load on its axis, which begins with the run).
+    `purges`: how the drive was purged, each time, in all parts."""
+
+    path: Path
+    data: RunData
+    plan: grammar.Plan
+    acts: list[Act]
+    rows: list[Row]
+    verdicts: list[Verdict]
+    purges: list[str] = field(default_factory=list)
+
+    def of(self, path: str) -> list[Row]:
+        """The rows of a step that ran to their end; of a repeat those of the steps in it."""
+        return [r for r in self.rows if r.state == "done" and (r.act.path == path or r.act.path.startswith(path + "/"))]
+
+    @property
+    def achieved(self) -> bool | None:
+        """Whether the rule held wherever the plan asks for it; None: it asks nowhere, or nothing was tested."""
+        passed = [each.verdict["passed"] for each in self.verdicts]
+        return None if not passed else all(passed)
+
+    @property
+    def trust(self) -> list[dict]:
+        """What the claims about the run rest on (trust.py)."""
+        strips = [
+            (row.label if name == WHOLE else f"{row.label}, {name}", figures["trust"])
+            for row in self.rows
+            for name, figures in row.windows.items()
+            if figures and figures.get("trust")
+        ]
+        return trust.whole(strips)
+
+    def as_json(self) -> dict:
+        said = self.data.header["plan"]
+        return {
+            "run": self.data.header["run"],
+            "state": self.data.state,
+            "why": self.data.why,
+            "simulated": bool(self.data.header.get("simulated")),
+            "raw_nand_assumed": bool(self.data.header["drive"].get("raw_nand_assumed")),
+            "plan": {key: said.get(key) for key in ("name", "variant", "scaled", "params")},
+            "rows": [row.as_json() for row in self.rows],
+            "trust": self.trust,
+            "steady": {"achieved": self.achieved, "verdicts": [each.as_json() for each in self.verdicts]},
+            "little": little.summary(self.rows),
+            "gaps": [found._asdict() for found in gaps.of_rows(self.rows)],
+            "cache_recovery": recoveries(self.plan.shows, self.rows),
+            "life": [{"of": path} | life._asdict() for path, life in lives(self)],
+            "notes": self.data.notes,
+        }
+
+
+def together(rows: Sequence[Row], window: str = WHOLE) -> dict:
+    """The figures of several rows of one point, such as of five rounds: rates, energies and latencies of all of it
+    together, the highest temperature, everything else (write amplification, CPU of the host) as the mean of the rows'.
+    `notes`: why a percentile or the energy is None."""
+    found = [figures for row in rows if (figures := row.windows.get(window))]
+    if len(found) < 2:
+        return found[0] if found else {}
+    out: dict[str, Any] = {}
+    for key in (*(key for key in KEYS if key != "errors"), "burst_iops", "pause_mean_W", "floor_W"):
+        seen = [f[key] for f in found if f.get(key) is not None]
+        out[key] = sum(seen) / len(seen) if seen else None
+    for key in ("samples", "samples_lost", "samples_clipped", "filled_s", "filled_J"):
+        known = [f[key] for f in found if f.get(key) is not None]
+        out[key] = sum(known) if known else None
+    for key in ("temperature_max_C", "lat_max_us", "clock_error_us"):
+        out[key] = max((f[key] for f in found if f.get(key) is not None), default=None)
+    seconds = [f["t1_s"] - f["t0_s"] for f in found]
+    notes: list[str] = []
+    if all(f.get("ios") for f in found):
+        out["ios"] = sum(f["ios"] for f in found)
+        out["iops_mean"] = out["ios"] / sum(seconds)
+        out["lat_mean_us"] = sum(f["ios"] * f["lat_mean_us"] for f in found) / out["ios"]
+        for key in row_figures.LITTLE_KEYS:  # of all the time together
+            known = all(f.get(key) is not None for f in found)
+            out[key] = sum(f[key] * s for f, s in zip(found, seconds, strict=True)) / sum(seconds) if known else None
+        moved = [f["bw_mean_MBps"] * 1e6 * s for f, s in zip(found, seconds, strict=True)]
+        out["bw_mean_MBps"] = sum(moved) / sum(seconds) / 1e6
+        powered = [i for i, f in enumerate(found) if f.get("energy_J")]
+        if powered:
+            joules, ios = (sum(found[i][key] for i in powered) for key in ("energy_J", "ios"))
+            lasted, bytes_ = (sum(each[i] for i in powered) for each in (seconds, moved))
+            out |= {"energy_J": joules if len(powered) == len(found) else None}
+            out |= window_figures.ratios(joules, lasted, ios, bytes_)
+        if 0 < len(powered) < len(found):
+            has = "has" if len(powered) == 1 else "have"
+            notes.append(f"energy_J: {len(powered)} of {len(found)} rounds {has} power samples throughout")
+    if window == WHOLE and all(len(row.lat) for row in rows):
+        out |= dict.fromkeys(row_figures.LAT_KEYS)
+        out |= window_figures.percentiles(
+            "lat", latency.counts(np.concatenate([row.lat for row in rows])), rows[0].k, notes
+        )
+    else:
+        lacking = [f"lat_{name}_us" for name in window_figures.PERCENTILES]
+        out |= dict.fromkeys(lacking)
+        why = "fio left no histogram of lat in one of the rounds"
+        why = why if window == WHOLE else "a percentile of several windows is not the mean of theirs"
+        notes.append(f"{', '.join(lacking)}: {why}")
+    out["trust"] = strip(rows, window)
+    out["errors"] = errors.together(found, out)
+    return out | {"t0_s": 0.0, "t1_s": sum(seconds), "notes": notes}
+
+
+def strip(rows: Sequence[Row], window: str = WHOLE) -> list[dict] | None:
+    """What claims about several rows of one point rest on (trust.py)."""
+    strips = [(row.label, of["trust"]) for row in rows if (of := row.windows.get(window)) and of.get("trust")]
+    return trust.whole(strips) if strips else None
+
+
+def plan_of(run_path) -> str | None:
+    """The name of the plan that a run folder's run.json holds; None for one older than plans. Raises JournalError."""
+    plan = journal.run_header(run_path).get("plan")
+    return str(plan.get("name")) if isinstance(plan, dict) and isinstance(plan.get("text"), str) else None
+
+
+def load(run_path) -> Table:
+    """Read the run folder of a plan, each step from the part that carried it out last. Raises JournalError if it is
+    none, or if its plan cannot be read."""
+    run, folders, tables = parts.shown(run_path)[0], parts.own(run_path), []
+    whole = _of_part(run)
+    if folders[1:]:
+        words = f"it has {len(folders)} parts, each step is of the last one that carried it out"
+        whole.data.notes.append(f"the run was cut short and resumed: {words}")
+    whole.data.notes += parts.strange(run_path)
+    for folder in folders:
+        try:
+            tables.append(whole if folder == run else _of_part(folder))
+        except JournalError as error:
+            whole.data.notes.append(f"part {parts.number(folder)} is left out: {error}")
+    joined = _joined(tables, whole) if tables[1:] else whole
+    return cuts_found(wear_found(joined, tables), tables)
+
+
+def _joined(tables: Sequence[Table], whole: Table) -> Table:
+    """The table of a run of several parts: `whole`, that of the part that stands for it, with what the parts before it
+    have done and no later one did again. Times are since the start of the first part."""
+    places = {act.label: i for i, act in enumerate(whole.acts)}
+    begun_ns = tables[0].data.header["started"]["utc_ns"]
+    rows: list[tuple[Table, Row]] = []
+    for each in tables:
+        place = _went_on(each.data.header)
+        new = {(row.act.label, row.round) for row in each.rows}
+        rows = [
+            (of, row)
+            for of, row in rows
+            if (row.act.label, row.round) not in new and _stands(row, places, whole.acts, *place)
+        ]
+        later_s = (each.data.header["started"]["utc_ns"] - begun_ns) / SECOND_NS / each.data.k
+        rows += [(each, row.later(later_s, parts.number(each.path))) for row in each.rows]
+    said = [event for each in tables for event in each.data.events if each is whole or _tells_of(event, each, rows)]
+    for each in tables:
+        if each is not whole and any(of is each for of, _ in rows):
+            whole.data.notes += [f"part {parts.number(each.path)}: {note}" for note in each.data.notes]
+    found = [row for _, row in rows]
+    purges = [method for each in tables for method in each.purges]
+    return replace(whole, rows=found, verdicts=_judged(said, found), purges=purges)
+
+
+def _went_on(header: Mapping) -> tuple[int, int]:
+    """Where a part went on: index of its first act, number of its first round; anything else reads as the beginning."""
+    resumed = header.get("resumed")
+    place = [resumed.get(key) if isinstance(resumed, Mapping) else None for key in ("begins", "round")]
+    begins, round_ = (at if type(at) is int else 0 for at in place)
+    return begins, round_
+
+
+def _stands(row: Row, places: Mapping[str, int], acts: Sequence[Act], begins: int, round_: int) -> bool:
+    """Whether a row is as it was left when the run went on at this act and round: it lies before that. Rounds that a
+    rule judges are of one part: an interruption ends the steady state."""
+    if row.state not in ("done", "not run"):
+        return False
+    here = acts[begins].repeat if 0 <= begins < len(acts) else None
+    if here and row.act.repeat and row.act.repeat.path == here.path:
+        return not here.ruled and (row.round or 0) < round_
+    return places.get(row.act.label, len(acts)) < begins
+
+
+def _tells_of(event: Mapping, part: Table, rows: Sequence[tuple[Table, Row]]) -> bool:
+    """Whether an event of a part is about a step whose rows stand."""
+    path = str(event.get("step"))
+    return any(of is part and f"{row.act.path}/".startswith(f"{path}/") for of, row in rows)
+
+
+def _of_part(run: Path) -> Table:
+    base = reading.begin(run)
+    plan, acts = planned(base.header)
+    smart.read_polls(base, run)
+    carried_out = list(_carried_out(base.events, acts))
+    rows = [_row(base, run, *found) for found in carried_out]
+    finer = read_finer(plan.shows, base, rows, run)
+    timed = [act_energy.asked(row.data) for row in rows] + [each.timed for each in finer] + [own_report.timed(base)]
+    edges_ns = np.concatenate([np.empty(0, np.int64), *(each.edges_ns for each in finer)])
+    powers = power.read_powers(base, run, edges_ns, timed=reduced.Asked.together(timed))
+    own_report.place(base, powers)
+    for row in rows:
+        row.data = row.data and replace(row.data, closure=base.closure, **own_report.placed(base))
+    load_events(base)
+    for event in base.events:
+        if event["kind"] in ("choose", "quiet", "rest"):
+            for row in rows:
+                row.found = {**event} if row.act.path == event["step"] else row.found
+    for row in rows:
+        if row.state == "running" and base.state != "running" or row.state == "failed" and by_a_person(row.why):
+            row.state, row.why = "cut short", base.why
+    shown, of_run = _by_second(plan, rows), trust.of_run(base)
+    _place_polls(base, rows)
+    base.notes += witness.rounds(base)
+    for row, energy in [(row, act_energy.whole(row.data, powers)) for row in rows]:
+        by_second = row.round is None or row.act.path in shown
+        data = row.data
+        row_figures.figures(row, energy, row_figures.folder_of(row, run), powers, by_second)
+        by_samples(row)
+        _rests_on(row, data, of_run)
+    per_GB(rows, max((s.get("nand_written_unit_bytes") or 0 for s in base.snapshots), default=0) or None)
+    row_figures.gaps(rows)
+    gaps.widen(rows)
+    for each in finer:
+        each.put(base, powers)
+    purges = [str(event["method"]) for event in base.events if event["kind"] == "purge" and event.get("method")]
+    return Table(run, base, plan, acts, rows, _judged(base.events, rows), purges)
+
+
+def _rests_on(row: Row, data: RunData | None, of_run: Sequence[trust.Item]) -> None:
+    """Give each window of the row its trust strip; the steady state, which a rule judges over several rows, is put
+    there by _judged()."""
+    if data is None:
+        return
+    event = witness.event_of(data.events, row.act.label, row.round)
+    for name, figures in row.windows.items():
+        if figures:
+            host = trust.Item("host", trust.NOT_APPLICABLE, why=f"{row.act.do} does no I/O")
+            if row.act.do in (*kinds.IO, "wear"):
+                window = None if name == WHOLE else Window(name, figures["t0_s"], figures["t1_s"], {})
+                host = trust.host_of(witness.host(data, event, window))
+            figures["trust"] = trust.of_window(data, figures, host, of_run, trust.steady_by([]))
+
+
+def _judged(events: Sequence[dict], rows: Sequence[Row]) -> list[Verdict]:
+    """The verdicts of the rule, each also an item of the windows that it is about."""
+    found = verdicts_of(events, rows)
+    for each in found:
+        of = [(row, name) for row in rows for name in row.windows if each.about(row, name)]
+        last = max((row.round or 0 for row, _ in of), default=0)
+        strips = [(row.windows[name] or {}).get("trust") for row, name in of if (row.round or 0) > last - steady.ROUNDS]
+        doubts = [why for items in strips if (why := trust.why_not(items, ("host",)))]
+        each.verdict = steady.not_claimed(each.verdict, doubts[0] if doubts else None)
+    for row in rows:
+        for name, figures in row.windows.items():
+            of = [each.verdict for each in found if each.about(row, name)]
+            if figures and of and "trust" in figures:
+                figures["trust"] = [trust.steady_by(of).as_json(), *figures["trust"][1:]]
+    return found
+
+
+def _by_second(plan: grammar.Plan, rows: Sequence[Row]) -> set[str]:
+    """The steps of repeats that are carried out a few times only, and that a view shows by the second."""
+    views = [show for show in plan.shows if show["view"] in ("series", "scatter", "histogram")]
+    named = {path for show in views for path in shows.listed(show["of"])}
+    return {path for path in named if sum(row.act.path == path for row in rows) <= MOST_BY_SECOND}
+
+
+def planned(header: Mapping) -> tuple[grammar.Plan, list[Act]]:
+    """The plan of a run.json, and its acts on that drive. Raises JournalError."""
+    said = header["plan"]
+    try:
+        plan = grammar.of_run(said, "the plan of run.json")
+        return plan, expand.expand(plan, header["drive"], frozenset(grammar.CAPABILITIES))
+    except UsageError as error:
+        raise JournalError(
+            f"a plan in run.json that can be read ({error.expected})", error.seen, "use the ssdrig that made the run"
+        ) from error
+
+
+def _carried_out(events: Sequence[dict], acts: Sequence[Act]) -> Iterator[tuple]:
+    """(act, its number in the repeat, round, state, why, begin_ns, end_ns), in the order of time."""
+    known: dict[str, tuple[int, Act]] = {}
+    for _, group in itertools.groupby(acts, key=lambda act: act.repeat):
+        known |= {act.label: (number, act) for number, act in enumerate(group, 1)}
+    begun: dict = {}
+    for event in sorted(events, key=lambda e: e["t_ns"]):
+        kind = event["kind"]
+        if kind == "not_run" and event.get("label") in known:
+            number, act = known[event["label"]]
+            found = begun.setdefault((act.label, None), [act, number, None, "not run", event.get("why"), None, None])
+            found[4] = event.get("why")
+        if kind not in ("step.start", "step.end"):
+            continue
+        label = grammar.label(str(event.get("step")), event.get("point") or {})
+        if label not in known:
+            continue
+        number, act = known[label]
+        if kind == "step.start":
+            act = act.at(event.get("chosen") or {})
+            begun[label, event.get("round")] = [act, number, event.get("round"), "running", None, event["t_ns"], None]
+        elif found := begun.get((label, event.get("round"))):
+            found[3:5] = ("done", None) if event.get("ok") else ("failed", event.get("why"))
+            found[6] = event["t_ns"]
+    yield from map(tuple, begun.values())
+
+
+def _row(base: RunData, run: Path, act: Act, number: int, round_: int | None, state: str, why, begin_ns, end_ns) -> Row:
+    """The row with its seconds; of a step without I/O only its time."""
+    row = Row(act, round_, state, why, folder=act.folder(round_, number), k=base.k)
+    if begin_ns is None:
+        return row
+    data = replace(base, header={**base.header, "method": _method(act)}, notes=[], marks=[], log=[], polls=[])
+    data.t0_ns, data.load_s = begin_ns, base.until_cut_s(begin_ns, end_ns or begin_ns)
+    if act.do in kinds.IO:
+        data.t0_ns = None
+        fio.load_step(data, row_figures.folder_of(row, run), begin_ns)
+        row.notes += data.notes
+    else:
+        data.iops = data.bw_Bps = data.lat_mean_us = data.lat_p99_us = np.full(int(data.load_s + 1e-6), np.nan)
+    row.data = data
+    if data.t0_ns is not None:
+        row.t0_s = float(base.axis_s(data.t0_ns))
+        row.t1_s = row.t0_s + data.load_s
+    return row
+
+
+def _method(act: Act) -> dict:
+    """What window_figures asks of a load. `queue_depth`: None where fewer I/Os are under way: paced, or flushed."""
+    if act.do not in kinds.FIO:
+        return {"tested_bytes": act.range_bytes, "threads": 1} if act.do == "replay" else {}
+    keys = act.keys
+    paced = {"rate", "every"} & set(keys) or keys.get("off") or keys.get("sync") == "flush"
+    return {
+        "tested_bytes": act.range_bytes,
+        "queue_depth": None if paced else keys["qd"] * keys["threads"],
+        "threads": keys["threads"],
+    }
+
+
+def _place_polls(base: RunData, rows: Sequence[Row]) -> None:
+    """Gives each act with I/O its SMART polls: those under it, the last before it, and the first behind it. Where other
+    I/O lies in between, the nearest, with the bytes of that (`foreign_bytes`); none from beyond a purge."""
+    purges = sorted(row.data.t0_ns or 0 for row in rows if row.act.do == "purge" and row.data is not None)
+
+    def purged_ns(from_ns: int, to_ns: int) -> int:
+        """When the last purge between began; 0: there was none."""
+        return max((at for at in purges if from_ns < at < to_ns), default=0)
+
+    busy = [row.data for row in rows if row.data is not None and row.data.totals and row.data.t0_ns is not None]
+    begins = [data.t0_ns or 0 for data in busy]
+    for i, (data, before_ns, behind_ns) in enumerate(
+        zip(busy, [0, *map(act_energy.end_ns, busy)], [*begins[1:], 1 << 62], strict=False)
+    ):
+        first, last = data.t0_ns or 0, act_energy.end_ns(data)
+        before = [{**s, "reason": "before"} for s in base.snapshots if before_ns <= s["t_start_ns"] <= first]
+        under = [s for s in base.snapshots if first < s["t_start_ns"] <= last and s["reason"] in smart.UNDER_LOAD]
+        behind = [{**s, "reason": "after"} for s in base.snapshots if last < s["t_start_ns"] < behind_ns]
+        if not before:
+            earlier = [s for s in base.snapshots if purged_ns(0, first) < s["t_start_ns"] <= first]
+            before = [_of_neighbours(poll, busy[:i], "before", base.snapshots) for poll in earlier[-1:]]
+        if not behind:
+            later = [s for s in base.snapshots if s["t_start_ns"] > last and not purged_ns(last, s["t_start_ns"])]
+            behind = [_of_neighbours(poll, busy[i + 1 :], "after", base.snapshots) for poll in later[:1]]
+        data.snapshots = [*before[-1:], *under, *behind[:1]]
+        smart.place_polls(data)
+
+
+def _of_neighbours(poll: dict, acts: Sequence[RunData], reason: str, snapshots: Sequence[dict]) -> dict:
+    """A reading that is the nearest to an act, before it or ("after") behind it, with the bytes that the acts between
+    moved meanwhile, and the highest write amplification between readings there."""
+    foreign = 0.0
+    for data in acts:
+        done = np.concatenate([[0.0], np.cumsum(np.nan_to_num(data.bw_Bps))])
+        total = max(float(data.totals.get("bytes") or 0.0), float(done[-1]))
+        grid = np.append(np.arange(len(done)), max(len(done), data.load_s))
+        by_then = float(np.interp(data.axis_s(poll["t_ns"]), grid, np.append(done, total)))
+        foreign += total - by_then if reason == "before" else by_then
+    at = next(i for i, each in enumerate(snapshots) if each["t_start_ns"] == poll["t_start_ns"])
+    beside = snapshots[max(0, at - 2) : at + 3]
+    seen = [found.value for found in map(wa.between, beside, beside[1:]) if found.value is not None]
+    return {**poll, "reason": reason, "foreign_bytes": foreign, "foreign_wa": max(seen, default=MOST_WA)}

@@ -1,0 +1,128 @@
+"""How warm a drive gets of its own power: a body of one thermal mass behind one resistance, fitted to what the drive
+reported and the rig measured. Pure.
+
+    tau dT/dt = T_rest + R P - T
+
+For a given tau the temperature is linear in T(0), T_rest and R, so that only tau is searched for (variable projection:
+Golub and Pereyra, SIAM Journal on Numerical Analysis 10, 1973). Errors, of 95 %, are those of the linearised fit. The
+sensor of a drive says whole degrees: their rounding is part of the scatter. Heatsink, airflow and the temperature of
+the air belong to the result and are not known here: T_rest is where the drive would end without any power."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ssdrig.base.uncertain import t95
+
+FEWEST = 12  # readings
+LEAST_K = 3.0  # that they must differ by
+STEPS = 60  # of tau, from a tenth of the readings' spacing to ten times their length
+FALL = 0.8  # a drive that is throttled does less than this share of what it did
+SIDE_S = 5  # of the speed before and behind
+NO_WARMER_K = 2.0  # a drive that throttles does not get warmer by more
+
+
+class Body(NamedTuple):
+    """R and tau, each with its error; T_rest; `scatter_K` of the readings about the fit. None: `why`."""
+
+    K_per_W: float | None = None
+    K_per_W_error: float | None = None
+    tau_s: float | None = None
+    tau_error_s: float | None = None
+    rest_C: float | None = None
+    start_C: float | None = None
+    scatter_K: float | None = None
+    readings: int = 0
+    why: str | None = None
+
+
+def fit(at_s: ArrayLike, celsius: ArrayLike, edges_s: ArrayLike, power_W: ArrayLike) -> Body:
+    """Of readings (s, °C) and the mean power between edges (s); the readings lie within the edges."""
+    t, seen = np.asarray(at_s, float), np.asarray(celsius, float)
+    edges, watts = np.asarray(edges_s, float), np.asarray(power_W, float)
+    out = Body(readings=len(t))
+    if len(t) < FEWEST or np.ptp(seen) < LEAST_K:
+        spread = f"{np.ptp(seen) if len(t) else 0:.0f} K"
+        why = f"{len(t)} readings that differ by {spread}; it needs {FEWEST} that differ by {LEAST_K:g} K"
+        return out._replace(why=why)
+    if not np.isfinite(watts).all():
+        return out._replace(why="power samples do not cover it")
+    first, last = np.ptp(t) / len(t) / 10, 10 * np.ptp(t)
+    for _ in range(3):  # each time around the best one
+        taus = np.geomspace(first, last, STEPS)
+        errors = [_projected(t, seen, edges, watts, tau)[1] for tau in taus]
+        best = int(np.argmin(errors))
+        first, last = taus[max(0, best - 1)], taus[min(STEPS - 1, best + 1)]
+    tau = float(taus[best])
+    if not 2 * np.ptp(t) / len(t) < tau < np.ptp(t):
+        return out._replace(why=f"the time constant, {tau:.3g} s, is beyond what readings of {np.ptp(t):.3g} s show")
+    (start, rest, R), square = _projected(t, seen, edges, watts, tau)
+    if R <= 0:
+        return out._replace(why="it did not get warmer with more power")
+    step = 1e-4 * tau
+    by_tau = (_model(t, edges, watts, tau + step) - _model(t, edges, watts, tau - step)) @ [start, rest, R] / (2 * step)
+    jacobian = np.column_stack([_model(t, edges, watts, tau), by_tau])
+    scatter = square / (len(t) - 4)
+    errors_of = t95(len(t) - 4) * np.sqrt(scatter * np.diag(np.linalg.pinv(jacobian.T @ jacobian)))
+    return out._replace(
+        K_per_W=float(R),
+        K_per_W_error=float(errors_of[2]),
+        tau_s=tau,
+        tau_error_s=float(errors_of[3]),
+        rest_C=float(rest),
+        start_C=float(start),
+        scatter_K=float(np.sqrt(scatter)),
+    )
+
+
+def curve(body: Body, at_s: ArrayLike, edges_s: ArrayLike, power_W: ArrayLike) -> np.ndarray:
+    """What the fit says of these times, °C."""
+    t, edges, watts = (np.asarray(each, float) for each in (at_s, edges_s, power_W))
+    return _model(t, edges, watts, body.tau_s or 1.0) @ np.array([body.start_C, body.rest_C, body.K_per_W], float)
+
+
+def _projected(t, seen, edges, watts, tau: float) -> tuple[np.ndarray, float]:
+    """(T(0), T_rest, R) that fit best with this tau, and the sum of the squares that is left."""
+    columns = _model(t, edges, watts, tau)
+    found = np.linalg.lstsq(columns, seen, rcond=None)[0]
+    return found, float(((columns @ found - seen) ** 2).sum())
+
+
+def _model(t: np.ndarray, edges: np.ndarray, watts: np.ndarray, tau: float) -> np.ndarray:
+    """(n, 3): what T(0), T_rest and R count for in the temperature at each t, time from the first edge on. Exact for a
+    power that is constant between edges."""
+    decay = np.exp(-np.diff(edges) / tau)
+    filtered = np.zeros(len(edges))
+    for i, (kept, power) in enumerate(zip(decay.tolist(), watts.tolist(), strict=True)):
+        filtered[i + 1] = filtered[i] * kept + power * (1 - kept)
+    at = np.clip(np.searchsorted(edges, t, "right") - 1, 0, len(watts) - 1)
+    kept = np.exp(-(t - edges[at]) / tau)
+    whole = np.exp(-(t - edges[0]) / tau)
+    return np.column_stack([whole, 1 - whole, filtered[at] * kept + watts[at] * (1 - kept)])
+
+
+class Throttled(NamedTuple):
+    """At `at_s` the speed fell to `share` of what it was, at `celsius`. None: `why`."""
+
+    celsius: float | None = None
+    at_s: float | None = None
+    share: float | None = None
+    why: str | None = None
+
+
+def throttled(speed: ArrayLike, at_s: ArrayLike, celsius: ArrayLike) -> Throttled:
+    """`speed`: of each second of a load; readings (s since its begin, °C). The first fall of the speed behind which
+    the drive did not get warmer: what falls while it goes on warming up is no throttling, but the end of a cache."""
+    speeds, t, seen = (np.asarray(each, float) for each in (speed, at_s, celsius))
+    if len(seen) < 2 or len(speeds) < 3 * SIDE_S:
+        return Throttled(why="too few readings or seconds")
+    for second in range(SIDE_S, len(speeds) - SIDE_S):
+        before, behind = (float(np.median(speeds[a : a + SIDE_S])) for a in (second - SIDE_S, second))
+        if behind >= FALL * before or speeds[second] >= FALL * before:
+            continue
+        here = float(np.interp(second, t, seen))
+        if here >= seen[t <= second].max(initial=here) - NO_WARMER_K and seen.max() <= here + NO_WARMER_K:
+            return Throttled(here, float(second), behind / before)
+    fell = f"no fall of the speed by {100 * (1 - FALL):.0f} % that ended its warming"
+    return Throttled(why=f"{fell}, to {seen.max():.0f} °C")

@@ -1,0 +1,473 @@
+"""The figures of one window of a run: one flat object of numbers, each defined here once. All of them are of the same
+whole seconds of drive time; what cannot be known there is None, and `notes` says why.
+
+IOPS statistics follow the reviews (AnandTech 2015, 2016): mean and standard deviation (n - 1) of the per-second counts,
+consistency = mean / sd; seconds without I/O count as 0. Percentiles of seconds interpolate linearly, percentiles of
+latencies are of the nearest rank, as fio's are, from fio's histogram (its bins are 1.6 % wide)."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ssdrig.load.fiotext import plat_ns, plat_upper_ns
+from ssdrig.meter import uncertainty
+from ssdrig.plan.rules.windows import Window
+from ssdrig.reading import errors, latency, own_report, peak_power, witness
+from ssdrig.reading.in_flight import LITTLE_PERCENT as LITTLE_PERCENT
+from ssdrig.reading.power import clipped_words
+from ssdrig.reading.rundata import SECOND_NS, RunData
+from ssdrig.reading.smart import window_wa
+from ssdrig.reading.terms import terms
+
+TAIL = 10  # a percentile P(p) or P(1 - p) needs so many values beyond it, so 10 / p values in all
+SECONDS = {"iops_p0_1": 0.001, "iops_p1": 0.01, "iops_p5": 0.05}  # p of each
+PERCENTILES = {"p50": 2, "p99": 100, "p999": 1000, "p99999": 100_000}  # of latency: one I/O in so many lies above it
+DOCUMENT_S = 1.0  # a status document may be so far from the edge that it stands for
+TIMED = (  # what a window has of its energy
+    "power_mean_W, power_max_W, energy_J, energy_uJ_per_io, energy_uJ_per_io_above_idle, energy_J_per_GB, iops_per_W,"
+    " power_uncertainty_percent"
+)
+LITTLE_OFF = (
+    f"littles_qd: IOPS x mean latency is {{:.2f}} and should be the queue depth {{}} within {LITTLE_PERCENT:g} %; IOPS"
+    " and latency are not of the same I/O, threads had ended, or the host could not keep the queue full"
+)
+SLAT_PERCENT = 5.0
+EDGE_SHARE = 0.1  # of a window's length that a temperature may be read before or after its edge
+
+# Of one window; reading/terms.py says how a line is read.
+TERMS = terms("""
+# Performance
+iops_mean | Mean IOPS |  | 0 | more | Mean of the I/O counts of the window's seconds; a second without any I/O counts as
+    0.
+iops_sd | Standard deviation | IOPS | 0 | less | Of the same seconds (n − 1): how far a second lies from the mean.
+consistency | Consistency |  | 2 | more | Mean divided by standard deviation over the same seconds. 10 means that a
+    typical second is within 10 % of the mean.
+iops_min | Slowest second | IOPS | 0 | more | The least I/O count of any second.
+iops_p0_1 | IOPS, P0.1 |  | 0 | more | 0.1 % of the seconds were slower than this. Only from 10 000 seconds on.
+iops_p1 | IOPS, P1 |  | 0 | more | 1 % of the seconds were slower. Only from 1000 seconds on.
+iops_p5 | IOPS, P5 |  | 0 | more | 5 % of the seconds were slower. Only from 200 seconds on.
+iops_p50 | IOPS, median |  | 0 | more | Half of the seconds were slower.
+zero_seconds | Seconds without I/O | s | 0 | less | Seconds in which not one I/O completed.
+bw_mean_MBps | Throughput | MB/s | 1 | more | Bytes of the same seconds / their number (1 MB = 10⁶ bytes).
+ios | I/O completed |  | 0 |  | All I/O of the window's seconds, as fio counted them.
+lat_mean_us | Mean latency (lat) | µs | 0 | less | From submission by fio to completion, queueing in the host included.
+lat_p50_us | Median latency (lat) | µs | 0 | less | Half of the I/O were faster, from submission to completion.
+lat_p99_us | P99 latency (lat) | µs | 0 | less | 99 % of the I/O were faster, from submission to completion. Only from
+    1000 I/Os on.
+lat_p999_us | P99.9 latency (lat) | µs | 0 | less | 99.9 % of the I/O were faster, from submission to completion. Only
+    from 10 000 I/Os on.
+lat_p99999_us | P99.999 latency (lat) | µs | 0 | less | 99.999 % of the I/O (five nines) were faster, from submission to
+    completion. Only from 1 000 000 I/Os on.
+lat_max_us | Longest latency (lat) | µs | 0 | less | Of the slowest I/O, from submission to completion: the upper edge
+    of its bin in fio's histogram, which is at most 1.6 % above it.
+clat_mean_us | Mean completion time (clat) | µs | 0 | less | From when the drive was given the I/O to its completion:
+    latency less the time that submission took.
+clat_p50_us | Median completion time (clat) | µs | 0 | less | Half of the I/O were faster, from when the drive was given
+    them.
+clat_p99_us | P99 completion time (clat) | µs | 0 | less | 99 % of the I/O were faster, from when the drive was given
+    them. Only from 1000 I/Os on.
+clat_p999_us | P99.9 completion time (clat) | µs | 0 | less | 99.9 % of the I/O were faster, from when the drive was
+    given them. Only from 10 000 I/Os on.
+clat_p99999_us | P99.999 completion time (clat) | µs | 0 | less | 99.999 % of the I/O were faster, from when the drive
+    was given them. Only from 1 000 000 I/Os on.
+clat_max_us | Longest completion time (clat) | µs | 0 | less | Of the slowest I/O, from when the drive was given it: the
+    upper edge of its bin in fio's histogram.
+drive_writes_t0 | Drive writes at the start |  | 3 |  | How often the load had written the tested range when the window
+    began; the fill is not counted.
+drive_writes_t1 | Drive writes at the end |  | 3 |  | The same when the window ended.
+# Power and energy
+power_mean_W | Mean power | W | 3 |  | Energy of the window divided by its length.
+power_max_W | Highest sample | W | 3 | less | The highest single reading of the sensor (one reading is one conversion,
+    about a millisecond); for several rails: the highest sum, averaged over one conversion of the slowest sensor.
+peak_100us_W | Highest mean of 100 µs | W | 2 | less | The highest mean power over any 100 µs, at the drive: what OCP's
+    Datacenter NVMe SSD Specification calls peak power (PCM-2). By the fast current channel, corrected by the sensor;
+    null where the rig has none, or it did not see all of the window.
+peak_100us_uncertainty_W | Highest mean of 100 µs, uncertainty | W | 2 | less | Expanded uncertainty (k = 2, about 95 %)
+    of that peak: the channel's gain and non-linearity, what its filter hides of a burst of just 100 µs, the sag of the
+    rail under it, and the sensor's own.
+energy_J | Energy | J | 1 |  | Integral of voltage × current from the start of the window to its end, all rails of the
+    rig together.
+energy_uJ_per_io | Energy per I/O | µJ | 1 | less | Energy / I/O completed. Idle power is included: the drive cannot
+    work without it.
+energy_uJ_per_io_above_idle | Energy per I/O above idle | µJ | 1 | less | (Mean power − idle power) / IOPS: what one
+    more I/O costs a drive that is awake. Only where idle power was measured (`--idle`).
+energy_J_per_GB | Energy per gigabyte | J/GB | 2 | less | Energy / bytes moved (1 GB = 10⁹ bytes).
+iops_per_W | IOPS per watt |  | 0 | more | I/O completed per joule.
+temperature_start_C | Temperature at the start | °C | 0 | less | What the drive itself reported within a tenth of the
+    window of its start.
+temperature_max_C | Highest temperature | °C | 0 | less | The highest temperature that the drive itself reported in the
+    window, the readings at its start and end included.
+temperature_end_C | Temperature at the end | °C | 0 | less | What the drive itself reported within a tenth of the window
+    of its end.
+# Wear
+wa | Write amplification |  | 3 | less | NAND bytes / host bytes between the SMART readings nearest the window's edges
+    (`wa_polls_s` says when). Its error covers the counters' steps, the time that the readings took, and what was
+    written between them and the edges.
+host_written_bytes | Host bytes written | B | 0 |  | Counted by the drive, between the same two readings.
+nand_written_bytes | NAND bytes written | B | 0 |  | Counted by the drive, between the same two readings.
+# Quality of the measurement
+littles_qd | I/Os in flight, by Little's law |  | 2 |  | IOPS × mean latency of the window; in the report of a plan, of
+    a whole load over the time that each thread ran. In a closed loop it is the queue depth within 2 %, or IOPS and
+    latency are not of the same I/O.
+littles_error_percent | Little's check, off by | % | 2 |  | How far that is from the queue depth that was asked for. In
+    the report of a plan null for a load whose end, or fio's own work between two I/Os, may take more than 1 % of it.
+samples | Power samples |  | 0 |  | Readings of voltage and current in the window, each with its own time.
+samples_lost | Samples lost |  | 0 | less | ADC conversions missing in the window, detected by index and sequence
+    number.
+samples_clipped | Samples at the limit |  | 0 | less | Readings at the end of the sensor's range; energy, mean and peaks
+    are lower bounds where there are any.
+filled_s | Time filled in | s | 3 | less | Time between samples whose conversions are missing, of the rail that misses
+    the most. Power is interpolated there.
+filled_J | Energy filled in | J | 3 | less | The energy that is interpolated there, all rails together.
+power_uncertainty_percent | Power uncertainty | % | 2 | less | Expanded uncertainty (k = 2, about 95 %) of the window's
+    mean power and of its energy, at the drive: from the rig's calibration or, without one, from the data sheets of
+    chip and shunt; leads, the time in which the chip does not look at the current, and the error of the window's own
+    edges count. Null when a sample is at the sensor's limit (energy, mean and peaks are lower bounds then) or the chip
+    is unknown. Where the edges alone move the energy by more than 5 %, all figures of power are null.
+own_power_ratio | Meter / the drive's own report |  | 3 |  | Power or energy that the rig measured, divided by what the
+    drive itself reports of it (NVMe log 02h), at the readings in the window. Its error (k = 2) covers the rig, the
+    drive's rounding and where the drive's interval of a second can have lain: 1 within it is an honest drive.
+clock_error_us | Largest error of a time | µs | 0 | less | Upper limit of the difference between a sample's time and the
+    host's clock, the largest in the window.
+""")
+KEYS = (
+    *("name", "label", "t0_s", "t1_s", "unfinished", "steady_state"),
+    *(term.key for term in TERMS),
+    *("errors", "wa_error", "wa_polls_s", "own_power_ratio_error", "own_power_ratio_of", "rails", "trust", "notes"),
+)
+
+
+def figures_in(data: RunData, window: Window) -> dict:
+    """All KEYS of one window."""
+    out: dict[str, Any] = dict.fromkeys(KEYS)
+    notes: list[str] = []
+    out |= {
+        "name": window.name,
+        "label": window.label,
+        "t0_s": window.t0_s,
+        "t1_s": window.t1_s,
+        "unfinished": window.unfinished and window.unfinished.how,
+        "steady_state": window.steady_state,
+        "rails": [],
+    }
+    out |= _drive_writes(data, window)
+    out |= _iops(data, window, notes)
+    out |= _latency(data, window, notes)
+    out |= littles(data, out, notes)
+    out |= _energy(data, window, out["ios"], notes)
+    if any(note.startswith(f"{TIMED}: ") for note in notes):
+        notes.append("peak_100us_W, peak_100us_uncertainty_W: which seconds are of the window is not known")
+    else:
+        out |= peak_power.of(data, window, notes)
+    out |= own_power(data, window, out["power_uncertainty_percent"], notes)
+    out |= wear(data, window, notes)
+    out |= temperature(data, window, notes)
+    notes += witness.verdicts(data, None, window)
+    out["errors"] = {**(out["errors"] or {}), **errors.of_window(data, out, window.t0_s, window.t1_s)}
+    return out | {"notes": notes}
+
+
+def _cut(window: Window) -> slice:
+    return slice(window.t0_s, window.t1_s)
+
+
+def _drive_writes(data: RunData, window: Window) -> dict:
+    """How often the load has written the tested range by each edge; the fill before it is not counted."""
+    tested = data.asked("tested_bytes")
+    if not tested:
+        return {}
+    done = np.concatenate([[0.0], np.cumsum(data.bw_Bps)]) / tested
+    return {"drive_writes_t0": float(done[window.t0_s]), "drive_writes_t1": float(done[window.t1_s])}
+
+
+def _iops(data: RunData, window: Window, notes: list[str]) -> dict:
+    counts = data.iops[_cut(window)]
+    mean, sd = float(counts.mean()), float(counts.std(ddof=1))
+    if sd == 0:
+        notes.append("consistency: the standard deviation is 0")
+    few = {key: p for key, p in SECONDS.items() if len(counts) < TAIL / p}
+    for key, p in few.items():
+        notes.append(f"{key}: {len(counts)} s are too few for this percentile, which needs {TAIL / p:.0f}")
+    return {
+        "ios": int(counts.sum()),
+        "iops_mean": mean,
+        "iops_sd": sd,
+        "consistency": mean / sd if sd else None,
+        "iops_min": float(counts.min()),
+        **{key: None if key in few else float(np.percentile(counts, 100 * p)) for key, p in SECONDS.items()},
+        "iops_p50": float(np.median(counts)),
+        "zero_seconds": int((counts == 0).sum()),
+        "bw_mean_MBps": float(data.bw_Bps[_cut(window)].mean()) / 1e6,
+    }
+
+
+def _latency(data: RunData, window: Window, notes: list[str]) -> dict:
+    """lat is from submission to completion, clat from when the drive was given the I/O."""
+    counts, lat = data.iops[_cut(window)], data.lat_mean_us[_cut(window)]
+    if not counts.sum():
+        notes.append("latency: no I/O completed")
+        return {}
+    out: dict[str, Any] = {"lat_mean_us": float((counts[counts > 0] * lat[counts > 0]).sum() / counts.sum())}
+    in_window = latency.of_window(data.hist, window.t0_s, window.t1_s)
+    by_kind = {"lat": lat_counts(data, window), "clat": None}
+    if len(in_window):
+        by_kind[data.hist_of] = latency.counts(in_window)
+    bounds: dict[str, float] = {}
+    for kind, counts_of in by_kind.items():
+        if counts_of is None or not counts_of.any():
+            keys = ", ".join(f"{kind}_{name}_us" for name in (*PERCENTILES, "max"))
+            notes.append(f"{keys}: fio left no histogram of {kind} for these seconds")
+        else:
+            out |= (found := percentiles(kind, counts_of, data.k, notes))
+            of_kind = errors.of_percentiles(kind, counts_of, PERCENTILES, data.k)
+            bounds |= {key: error for key, error in of_kind.items() if found.get(key) is not None}
+    mean = out["lat_mean_us"]
+    if mean and (slat := 100 * (mean - out.get("clat_mean_us", mean)) / mean) > SLAT_PERCENT:
+        notes.append(f"lat_mean_us: {slat:.0f} % of it passed before the drive was given the I/O (slat)")
+    return out | {"errors": bounds}
+
+
+def lat_counts(data: RunData, window: Window) -> np.ndarray | None:
+    """The I/Os of the window in each bin of lat, float64 (BINS,). Status documents lie beside the window's edges: of
+    the I/Os between the two documents around an edge those count that the histogram of clat has on the window's side
+    of it. Without that histogram the I/Os between the first and the last document in the window, so that no I/O is of
+    another; where an edge has none in it within fio's second, the one nearest to the edge. None if that is further
+    off."""
+    t_s, most_s = data.lat_t_s, DOCUMENT_S / data.k
+    if not len(t_s):
+        return None
+    # behind the load's end there is nothing else
+    end_s = window.t1_s if window.t1_s < len(data.iops) else np.inf
+    first, last = (
+        _document(t_s, edge, inside, most_s)
+        for edge, inside in ((window.t0_s, t_s >= window.t0_s), (window.t1_s, t_s <= end_s))
+    )
+    if max(abs(t_s[first] - window.t0_s), abs(t_s[last] - window.t1_s)) > most_s:
+        return None
+    whole = latency.counts(data.lat_hist[(data.lat_hist[:, 0] > first) & (data.lat_hist[:, 0] <= last)]).astype(float)
+    if data.hist_of != "clat" or not len(data.hist):
+        return whole
+    if t_s[first] > window.t0_s:
+        whole += _split(data, first, window.t0_s, np.inf)
+    if t_s[last] < end_s and last + 1 < len(t_s):
+        whole += _split(data, last + 1, -np.inf, window.t1_s)
+    return whole
+
+
+def _split(data: RunData, document: int, begin_s: float, end_s: float) -> np.ndarray:
+    """Of the I/Os of lat between this status document and the one before it those from begin_s to end_s, by bin: in
+    each bin the share that clat has there in the seconds of that side."""
+    edges = data.lat_t_s[document - 1], data.lat_t_s[document]
+    here = latency.counts(data.lat_hist[data.lat_hist[:, 0] == document]).astype(float)
+    inside, outside, weights = np.zeros(len(here)), np.zeros(len(here)), [0.0, 0.0]
+    for second in range(int(edges[0]), int(np.ceil(edges[1]))):
+        low, high = max(edges[0], second), min(edges[1], second + 1)
+        within = max(0.0, min(high, end_s) - max(low, begin_s))
+        of_second = latency.counts(latency.of_window(data.hist, second, second + 1))
+        inside += within * of_second
+        outside += max(0.0, high - low - within) * of_second
+        weights = [weights[0] + within, weights[1] + max(0.0, high - low - within)]
+    share = np.full(len(here), np.nan)
+    for width in (1, 4, 16, 64):  # lat lies a little above clat: the same bin, else its neighbours
+        number = np.arange(len(here)) // width
+        near, off = (np.bincount(number, side)[number] for side in (inside, outside))
+        with np.errstate(invalid="ignore", divide="ignore"):
+            share = np.where(np.isnan(share), near / (near + off), share)
+    return here * np.where(np.isnan(share), weights[0] / max(1e-9, sum(weights)), share)
+
+
+def _document(t_s: np.ndarray, edge_s: int, inside: np.ndarray, most_s: float) -> int:
+    off_s = np.abs(t_s - edge_s)
+    good = np.flatnonzero(inside & (off_s <= most_s))
+    return int(good[np.argmin(off_s[good])]) if len(good) else int(np.argmin(off_s))
+
+
+def percentiles(kind: str, counts: np.ndarray, k: int, notes: list[str]) -> dict:
+    """Mean of clat, and percentiles and the maximum of either, of the I/Os in each bin of a histogram, at least one."""
+    bins = np.flatnonzero(counts)
+    held = counts[bins]
+    n, us = float(held.sum()), plat_ns(bins) / 1000 / k
+    out = {"clat_mean_us": float((held * us).sum() / n)} if kind == "clat" else {}
+    seen = bins[held >= 0.5]
+    out[f"{kind}_max_us"] = float(plat_upper_ns(seen[-1] if len(seen) else bins[-1])) / 1000 / k
+    few = {name: TAIL * one_in for name, one_in in PERCENTILES.items() if round(n) < TAIL * one_in}
+    for name, one_in in PERCENTILES.items():
+        if name not in few:
+            at = min(int(np.searchsorted(np.cumsum(held), n - n // one_in)), len(bins) - 1)
+            out[f"{kind}_{name}_us"] = float(us[at])
+    for name, needs in few.items():
+        notes.append(f"{kind}_{name}_us: {round(n)} I/Os are too few for this percentile, which needs {needs}")
+    return out
+
+
+def littles(data: RunData, out: Mapping, notes: list[str]) -> dict:
+    """Little's law: I/Os in flight = rate x mean latency, which in a closed loop is the queue depth. `out`: the figures
+    of the window so far."""
+    depth = data.asked("queue_depth")
+    if not depth or not out["iops_mean"] or out["lat_mean_us"] is None:
+        return {}
+    in_flight = out["iops_mean"] * out["lat_mean_us"] / 1e6
+    error = 100 * (in_flight - depth) / depth
+    if abs(error) > LITTLE_PERCENT:
+        notes.append(LITTLE_OFF.format(in_flight, depth))
+    return {"littles_qd": in_flight, "littles_error_percent": error}
+
+
+def _energy(data: RunData, window: Window, ios: int, notes: list[str]) -> dict:
+    """Power and energy of all rails together; ratios are of the seconds that have power where some have none."""
+    if not data.rails:
+        return {}
+    joules, cut = data.energy_J[_cut(window)], _cut(window)
+    seen = np.isfinite(joules)
+    out: dict[str, Any] = {
+        "rails": [_rail(rail, window) for rail in data.rails],
+        "samples": sum(int(rail.samples[cut].sum()) for rail in data.rails),
+        "samples_lost": sum(int(rail.samples_lost[cut].sum()) for rail in data.rails),
+        "samples_clipped": sum(int(rail.clipped[cut].sum()) for rail in data.rails),
+        "filled_s": max(float(rail.filled_s[cut].sum()) for rail in data.rails) / data.k,
+        "filled_J": sum(float(rail.filled_J[cut].sum()) for rail in data.rails) / data.k,
+    }
+    if out["samples"]:
+        out["clock_error_us"] = max(float(rail.clock_error_ns[cut].max()) for rail in data.rails) / 1000
+    for rail in data.rails:
+        which = "the window" if len(data.rails) == 1 else f"the window, rail {rail.rail} ({rail.name}),"
+        notes += clipped_words(which, int(rail.clipped[cut].sum()), int(rail.samples[cut].sum()))
+    if not seen.all():
+        dark = [f"{r.rail} ({r.name})" for r in data.rails if not np.isfinite(r.power_mean_W[cut]).all()]
+        of = f" of rail {', '.join(dark)}, so the sum is not known there" if len(data.rails) > 1 else ""
+        notes.append(
+            f"energy_J: {(~seen).sum()} of {len(seen)} s have no power samples{of}; ratios are of the seconds that have"
+        )
+    total = float(joules[seen].sum())
+    if not total:
+        return out
+    if why := _untimed(data, total, cut.start + np.flatnonzero(seen)):
+        notes.append(f"{TIMED}: {why}")
+        for rail in out["rails"]:
+            rail |= {"power_mean_W": None, "power_max_W": None, "energy_J": None, "power_uncertainty_percent": None}
+        return out
+    done, moved = float(data.iops[cut][seen].sum()), float(data.bw_Bps[cut][seen].sum())
+    out |= ratios(total, int(seen.sum()), done, moved)
+    out |= {"power_max_W": float(np.nanmax(data.power_max_W[cut]))}
+    if seen.all():
+        out["energy_J"] = total
+        watts = [float(rail.power_mean_W[cut].mean()) for rail in data.rails]
+        out["power_uncertainty_percent"] = _uncertainty_percent(data.rails, watts, cut)
+    if done and data.idle_mean_W is not None:
+        above = errors.above_idle_W(data, out)
+        if above.known and (above.value or 0.0) <= (above.error or 0.0):
+            words = f"the mean power is {above.value:.3g} W above idle, no more than both are uncertain by"
+            notes.append(f"energy_uJ_per_io_above_idle: {words}")
+        else:
+            more_W = out["power_mean_W"] - data.idle_mean_W
+            out["energy_uJ_per_io_above_idle"] = 1e6 * more_W * int(seen.sum()) / done
+    return out
+
+
+def _untimed(data: RunData, joules: float, seconds: np.ndarray) -> str | None:
+    """Why the energy of these seconds is not known for the clock's sake; None: it is."""
+    each = [rail.edges for rail in data.rails if rail.edges is not None]
+    time_J = sum(edges.seconds_J(seconds) for edges in each)
+    error_ns = max((float(edges.error_ns[seconds].max()) for edges in each), default=0.0)
+    return uncertainty.untimed(time_J / data.k, joules, error_ns)
+
+
+def ratios(joules: float, seconds: float, ios: float, moved_bytes: float) -> dict:
+    """Mean power, and energy per I/O and per byte, of so much energy (above 0) in so much drive time."""
+    out = {"power_mean_W": joules / seconds}
+    if ios:
+        out |= {"energy_uJ_per_io": 1e6 * joules / ios, "iops_per_W": ios / joules}
+    if moved_bytes:
+        out["energy_J_per_GB"] = 1e9 * joules / moved_bytes
+    return out
+
+
+def _uncertainty_percent(rails: list, watts: list[float], cut: slice) -> float | None:
+    """Expanded uncertainty (k = 2) of the sum of the rails' mean powers in the seconds of `cut`, in % of it. None where
+    a sample is at its sensor's limit, or the limits of a chip are not known."""
+    if not sum(watts) > 0 or any(rail.facts is None or rail.clipped[cut].any() for rail in rails):
+        return None
+    means = [_mean(rail, w, cut) for rail, w in zip(rails, watts, strict=True)]
+    percent = 100 * uncertainty.expanded_W(means) / sum(watts)
+    return percent if np.isfinite(percent) else None
+
+
+def _mean(rail, mean_W: float, cut: slice) -> uncertainty.Mean:
+    samples = int(rail.samples[cut].sum())
+    sd_W = uncertainty.deviation_W(samples, *rail.scatters_W[:, cut].sum(axis=1).tolist())
+    time_W = share = 0.0
+    if rail.edges is not None:
+        edges = rail.edges.at([cut.start, cut.stop])
+        lasts_s = float(edges.t_ns[1] - edges.t_ns[0]) / SECOND_NS
+        time_W, share = edges.time_J() / lasts_s, float(rail.filled_s[cut].sum()) / lasts_s
+    return uncertainty.Mean(rail.facts, rail.volts_V, mean_W, samples, sd_W, time_W, share)
+
+
+def _rail(rail, window: Window) -> dict:
+    """Figures of one rail in a window; its mean power is of the seconds that it has where it was not there all the
+    time."""
+    cut = _cut(window)
+    watts = rail.power_mean_W[cut]
+    seen = np.isfinite(watts)
+    mean_W = float(watts[seen].mean()) if seen.any() else None
+    return {
+        "rail": rail.rail,
+        "name": rail.name,
+        "power_mean_W": mean_W,
+        "power_max_W": float(np.nanmax(rail.power_max_W[cut])) if seen.any() else None,
+        "energy_J": float(watts.sum()) if seen.all() else None,
+        "power_uncertainty_percent": _uncertainty_percent([rail], [mean_W or 0.0], cut) if seen.all() else None,
+        "samples": int(rail.samples[cut].sum()),
+        "samples_lost": int(rail.samples_lost[cut].sum()),
+    }
+
+
+def own_power(data: RunData, window: Window, rig_percent: float | None, notes: list[str]) -> dict:
+    """The rig's power against the drive's own report of it."""
+    if data.t0_ns is None or not data.rails or not len(data.own_t_ns):
+        return {}
+    begin_ns, end_ns = (data.t0_ns + round(t_s * data.k * SECOND_NS) for t_s in (window.t0_s, window.t1_s))
+    found = own_report.compare(data, begin_ns, end_ns, rig_percent)
+    if found.ratio is None:
+        notes.append(f"own_power_ratio: {found.why}")
+        return {}
+    if abs(found.ratio - 1) > (found.error or 0):
+        notes.append(f"own_power_ratio: the drive's own report is off by {100 * (1 / found.ratio - 1):+.1f} %")
+    of = f"{found.of}, {found.readings} readings"
+    return {"own_power_ratio": found.ratio, "own_power_ratio_error": found.error, "own_power_ratio_of": of}
+
+
+def wear(data: RunData, window: Window, notes: list[str]) -> dict:
+    found, polls_s, why = window_wa(data, window)
+    if why:
+        notes.append(f"wa: {why}")
+    out: dict[str, Any] = {"wa_polls_s": polls_s}
+    if found is not None:
+        out |= {"wa": found.value, "wa_error": found.error}
+        out |= {"host_written_bytes": found.host_bytes, "nand_written_bytes": found.nand_bytes}
+    return out
+
+
+def temperature(data: RunData, window: Window, notes: list[str]) -> dict:
+    """What the drive itself reported near the window's edges, and the highest in it."""
+    slack = EDGE_SHARE * (window.t1_s - window.t0_s)
+    near = (data.temp_t_s >= window.t0_s - slack) & (data.temp_t_s <= window.t1_s + slack)
+    t, celsius = data.temp_t_s[near], data.temperature_C[near]
+    if not len(t):
+        notes.append(
+            "temperature_start_C, temperature_max_C, temperature_end_C: none was reported in the window or near it"
+        )
+        return {}
+
+    def at(edge_s: int) -> float | None:
+        i = int(np.argmin(np.abs(t - edge_s)))
+        return float(celsius[i]) if abs(t[i] - edge_s) <= slack else None
+
+    first, last = at(window.t0_s), at(window.t1_s)
+    of_it = [*celsius[(t >= window.t0_s) & (t <= window.t1_s)], *(edge for edge in (first, last) if edge is not None)]
+    out = {"temperature_start_C": first, "temperature_max_C": float(max(of_it)), "temperature_end_C": last}
+    far = [key for key, value in out.items() if value is None]
+    if far:
+        notes.append(f"{', '.join(far)}: no SMART reading within a tenth of the window of that edge")
+    return out

@@ -1,0 +1,176 @@
+"""fio's figures of a load held against the kernel's own counts (drive/settings/witness.py), and what else has limited
+the load (plan/rules/limits.py). Notes only: no figure is changed by them."""
+
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ssdrig.drive.settings.witness import MS_WRAP
+from ssdrig.plan.rules import limits
+from ssdrig.plan.rules.windows import Window
+from ssdrig.reading import in_flight
+from ssdrig.reading.rundata import SECOND_NS, RunData
+
+if TYPE_CHECKING:
+    from ssdrig.reading.table import Row
+
+SHARE = 0.001  # by which bytes and counts may differ, and beside that
+BYTES, IOS = 4 << 20, 512  # what udev reads of a drive when fio has closed it
+LAT_SHARE, LAT_US = 0.1, 20.0  # by which the mean latency may differ, whichever is more
+LEAST_WAIT_MS = 100  # below this the kernel's milliseconds are too coarse for a mean
+MS_SURE = 0.9  # of what the kernel's milliseconds count, that fio's I/Os may have waited
+COVERED = 0.8  # of a window, by events `host`, for these to stand for it
+EDGE_SHARE = 0.15  # of a window's length that a reading may be off its edge
+KEYS = ("ios", "bytes", "lat_mean_us", "why")
+LATE_KEYS = ("late_us", "service_us")
+SAYS = ("kernel: ", "host-limited: ", "throttled: ")  # how its notes begin
+
+
+def event_of(events: Iterable[dict], label: str, round_: int | None) -> dict | None:
+    """The event of an act, the last one if it was carried out more than once."""
+    found = [e for e in events if e["kind"] == "witness" and (e.get("label"), e.get("round")) == (label, round_)]
+    return found[-1] if found else None
+
+
+def kernel(event: Mapping | None, totals: Mapping) -> tuple[dict, list[str]]:
+    """({"ios", "bytes", "lat_mean_us": of the kernel's requests, "why": they are None}, notes on what disagrees with
+    fio). `totals`: fio's, see fiotext.totals."""
+    out = dict.fromkeys(KEYS)
+    counted = (event or {}).get("drive")
+    if not counted:
+        return out | {"why": (event or {}).get("why") or "the run did not read the kernel's counts"}, []
+    ios, moved = counted["reads"] + counted["writes"], counted["read_bytes"] + counted["written_bytes"]
+    fio_ios, fio_bytes = totals["ios"], totals["bytes"]
+    if not ios and fio_ios:
+        return out | {"why": "the kernel counted nothing: queue/iostats of the drive is 0"}, []
+    out |= {"ios": ios, "bytes": moved}
+    notes = []
+    if abs(moved - fio_bytes) > SHARE * fio_bytes + BYTES:
+        notes.append(f"kernel: it counted {moved} bytes, fio {fio_bytes}")
+    asked = ios + counted["read_merges"] + counted["write_merges"]
+    whole = fio_ios and fio_bytes / fio_ios <= (counted.get("split_bytes") or 0)
+    slack = SHARE * fio_ios + IOS
+    if asked < fio_ios - slack or (whole and asked > fio_ios + slack):
+        notes.append(f"kernel: it counted {asked} I/Os, fio {fio_ios}")
+    if not ios or abs(ios - fio_ios) > 0.01 * fio_ios or counted["wait_ms"] < LEAST_WAIT_MS:
+        return out | {"why": "lat_mean_us: requests are no I/Os here (merged or split), or too short to tell"}, notes
+    if totals["lat_sum_ns"] > MS_SURE * MS_WRAP * 1_000_000:
+        return out | {"why": "lat_mean_us: the kernel's milliseconds have 32 bits, which the I/Os may exceed"}, notes
+    out["lat_mean_us"] = mean_us = 1000 * counted["wait_ms"] / ios
+    lat_us = totals["lat_sum_ns"] / fio_ios / 1000
+    clat_us = lat_us - totals["slat_sum_ns"] / fio_ios / 1000
+    if mean_us > lat_us + max(LAT_US, LAT_SHARE * lat_us):
+        notes.append(f"kernel: a request took {mean_us:.0f} µs, which is longer than fio's {lat_us:.0f} µs")
+    elif mean_us < clat_us - max(LAT_US, LAT_SHARE * clat_us):
+        notes.append(
+            f"kernel: a request took {mean_us:.0f} µs of fio's {clat_us:.0f} µs: the rest passed in the host, not in"
+            " the drive"
+        )
+    return out, notes
+
+
+def verdicts(data: RunData, event: Mapping | None, window: Window | None = None) -> list[str]:
+    """ "host-limited: …" of a whole load, "throttled: …" of it or of a window."""
+    found = []
+    if window is None:
+        found += [f"host-limited: {load.words}" for load in host(data, event) if load.beyond][:1]
+    polls = _polls(data, (window.t0_s, window.t1_s) if window else (0.0, data.load_s))
+    why = limits.throttled(*polls) if polls else None
+    if polls and why:
+        times = " and ".join(f"{round(float(data.axis_s(poll['t_ns'])))} s" for poll in polls)
+        found.append(f"throttled: the drive counted {why} between its SMART readings at {times}")
+    return found
+
+
+def host(data: RunData, event: Mapping | None, window: Window | None = None) -> list[limits.Load]:
+    """What is known of the host during a load, or in a window of it where the journal has events `host` of it. It holds
+    for a SIMULATED drive too, which works on the host's CPUs."""
+    counted = (_in_window(data, window) if window else None) or event or {}
+    if not data.totals or not data.load_s:
+        return limits.loads(None, 1, None, None, counted)
+    asked, threads = data.asked("queue_depth"), int(data.asked("threads") or 1)
+    found_qd = in_flight.of_load(data.totals, asked or threads, threads)
+    of_load = found_qd.in_flight if found_qd else None
+    return limits.loads(data.totals.get("cpu_percent"), threads, of_load, asked, counted)
+
+
+def _in_window(data: RunData, window: Window) -> dict | None:
+    """The events `host` of a window as one, each by the time that it shares with it; None where they cover less than
+    COVERED of it."""
+    if data.t0_ns is None:
+        return None
+    begin_ns, end_ns = (data.t0_ns + round(at_s * data.k * SECOND_NS) for at_s in (window.t0_s, window.t1_s))
+    shares: list[tuple[float, Mapping]] = []
+    for event in data.events:
+        lasted_s = event.get("lasted_s")
+        if event["kind"] == "host" and isinstance(lasted_s, int | float) and 0 < lasted_s < 1e6:
+            until_ns = event["t_ns"]
+            shared = min(end_ns, until_ns) - max(begin_ns, until_ns - lasted_s * SECOND_NS)
+            shares += [(shared, event)] if shared > 0 else []
+    total = sum(shared for shared, _ in shares)
+    if total < COVERED * (end_ns - begin_ns):
+        return None
+    return _together([(shared / total, event) for shared, event in shares])
+
+
+def _together(shares: Sequence[tuple[float, Mapping]]) -> dict:
+    """The mean of some events `host`, which may hold anything, each with its weight."""
+
+    def of(key: str, kind: type, event: Mapping):
+        return found if isinstance(found := event.get(key), kind) else kind()
+
+    cpus = [(share, of("cpus_busy_percent", list, event)) for share, event in shares]
+    waited = [(share, of("waited_percent", dict, event)) for share, event in shares]
+    answers = [(share, of("answers", dict, event)) for share, event in shares]
+    alike = len({len(each) for _, each in cpus}) == 1
+    found: dict = {
+        "cpus_busy_percent": [
+            _mean([(share, each[cpu]) for share, each in cpus]) for cpu in range(len(cpus[0][1]) if alike else 0)
+        ],
+        "steal_percent": _mean([(share, event.get("steal_percent")) for share, event in shares]),
+        "waited_percent": {key: _mean([(share, each.get(key)) for share, each in waited]) for key in ("cpu", "memory")},
+    }
+    counts = [(share * (limits.number(each.get("answers")) or 0.0), each) for share, each in answers]
+    if total := sum(count for count, _ in counts):
+        parts = [(count / total, each) for count, each in counts if count]
+        found["answers"] = {key: _mean([(part, each.get(key)) for part, each in parts]) for key in LATE_KEYS}
+    return found
+
+
+def _mean(values: Iterable[tuple[float, Any]]) -> float | None:
+    """None where one is not known."""
+    known = [(weight, limits.number(value)) for weight, value in values]
+    return None if any(value is None for _, value in known) else sum(weight * (value or 0.0) for weight, value in known)
+
+
+def slowed_by_host(events: Iterable[dict], row: "Row") -> str | None:
+    """ "host-limited: …" of a load whose speed over time is read as the drive's own: what its notes say, or the host's
+    counts."""
+    said = next((note for note in row.notes if note.startswith("host-limited: ")), None)
+    why = limits.host(None, 1, None, None, event_of(events, row.act.label, row.round) or {})
+    return said or (f"host-limited: {why}" if why else None)
+
+
+def rounds(data: RunData) -> list[str]:
+    """ "throttled: …" of each round of a repeat: SMART is read where one begins, and after the last."""
+    begins = [s for s in data.snapshots if s["reason"] == "round"]
+    behind = [s for s in data.snapshots if begins and s["t_ns"] > begins[-1]["t_ns"]]
+    found = []
+    for before, after in itertools.pairwise([*begins, *behind[:1]]):
+        why = limits.throttled(before, after)
+        of = (e["round"] for e in data.events if e["t_ns"] >= before["t_ns"] and e.get("round"))
+        if why and (number := next(of, None)):
+            found.append(
+                f"throttled: the drive counted {why} between its SMART reading before round {number} and the next"
+            )
+    return found
+
+
+def _polls(data: RunData, edges_s: Sequence[float]) -> list[dict]:
+    """The readings nearest two edges; none where they are too far off, or the same."""
+    if data.t0_ns is None or not data.snapshots:
+        return []
+    slack = EDGE_SHARE * (edges_s[1] - edges_s[0])
+    near = [min(data.snapshots, key=lambda s: abs(float(data.axis_s(s["t_ns"])) - edge)) for edge in edges_s]
+    far = any(abs(float(data.axis_s(s["t_ns"])) - e) > slack for s, e in zip(near, edges_s, strict=True))
+    return [] if far or near[0] is near[1] else near

@@ -1,0 +1,182 @@
+"""What a step is given to be carried out with."""
+
+import contextlib
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Event
+from typing import TYPE_CHECKING
+
+from ssdrig.base.errors import JournalError, SsdrigError, UsageError, words_of
+from ssdrig.base.words import size
+from ssdrig.plan.rules.laid import NOTHING, Laid
+
+if TYPE_CHECKING:
+    from ssdrig.base.progress import Progress
+    from ssdrig.load.fio import Result
+    from ssdrig.load.fiojob import Job
+    from ssdrig.plan.expand import Act
+    from ssdrig.plan.kinds.pace import Pace
+    from ssdrig.plan.rules.choose import Pick, Seen
+    from ssdrig.rig.stream import Rig
+    from ssdrig.run.asked_cut import AskedCut
+    from ssdrig.run.bench import Bench
+    from ssdrig.run.budget import Budget
+    from ssdrig.run.live import Live
+    from ssdrig.run.teardown import Stop, Teardown
+    from ssdrig.runs.journal import Journal
+
+
+@dataclass
+class Stage:
+    """The bench, the run's journal, what happens each second, and what the steps before have shown. `seed` of the run:
+    each fio job has the next one, or the random order of one would repeat what another wrote. `round`: of the repeat
+    that is being carried out, from 1. `means`: {act's label: {"iops", "MB/s", "lat_mean"}} of the last time; `seen`:
+    the same of every round, of earlier parts of the run too; `picked`: by the latest choose step. `rig`: that powers
+    the drive. `outcome`: what was found of the drive, where that is the exit code of a run that has done all it
+    should. `off`: set once the drive has no power, and is not to have any when the run ends. `cut`: of the drive's
+    power, that the run's owner may ask for; None: not of this run. `marked`: places to know the drive by after an
+    absence have been read. `laid`: what the steps before have written."""
+
+    bench: "Bench"
+    book: "Journal"
+    live: "Live"
+    stop: "Stop"
+    progress: "Progress"
+    teardown: "Teardown"
+    seed: int
+    jobs: int = 0
+    round: int | None = None
+    means: dict[str, dict[str, float]] = field(default_factory=dict)
+    seen: "Seen" = field(default_factory=dict)
+    picked: "Mapping[str, Pick]" = field(default_factory=dict)
+    budget: "Budget | None" = None
+    rig: "Rig | None" = None
+    outcome: "SsdrigError | None" = None
+    off: Event = field(default_factory=Event)
+    cut: "AskedCut | None" = None
+    marked: bool = False
+    laid: Laid = NOTHING
+
+    @property
+    def dilation(self) -> int:
+        return self.bench.drive["time_dilation"]
+
+    def asked(self) -> bool:
+        """Whether what goes on is to end: someone asked for that, or for a cut of the drive's power, which is made
+        here."""
+        return self.stop.asked() or self.cut is not None and self.cut.due()
+
+    def check(self) -> None:
+        """Raises PowerCut or KeyboardInterrupt if so."""
+        if self.cut:
+            self.cut.check()
+        self.stop.check()
+
+    def second(self, now: dict) -> None:
+        """What a load says each second; what it still says of a drive without power is of no load."""
+        if not (self.cut and self.cut.made):
+            self.live.second(now)
+
+    def ask(self) -> str:
+        """A line of the person at the terminal. Raises UsageError where there is none."""
+        import sys
+
+        if not sys.stdin.isatty():
+            raise UsageError("a person at a terminal, whom the plan asks", "no terminal", "start it in a terminal")
+        return sys.stdin.readline().strip()
+
+    def next_seed(self) -> int:
+        self.jobs += 1
+        return self.seed + self.jobs - 1
+
+    def folder(self, act: "Act", number: int = 0) -> Path:
+        return self.book.path / "fio" / act.folder(self.round, number)
+
+    def over_budget(self, written_bytes: int, next_bytes: int) -> str | None:
+        """Why an act that has written so much must not write so much more; None: it may."""
+        left = self.budget.left_bytes() if self.budget else None
+        if left is None or written_bytes + next_bytes <= left:
+            return None
+        return f"the budget: {size(left - written_bytes)} are left of it, and {size(next_bytes)} come next"
+
+    def fio(
+        self,
+        act: "Act",
+        job: "Job",
+        pace: "Pace",
+        number: int = 0,
+        met=lambda iops, moved_bytes: False,
+        within: str = "",
+    ) -> "Result":
+        """Carry out one fio job, `within` a folder of the act's where it has several. `met(iops, moved_bytes)`, asked
+        each second with the I/Os of each second of drive time and what was read and written so far, ends it."""
+        from ssdrig.drive.settings import witness
+        from ssdrig.load import fio
+
+        counts: list[float] = []  # of each second of drive time
+        held: list[float] = []  # of the host's seconds that make up the next one
+        ended = [False]
+
+        def second(now: dict) -> None:
+            if "read_qd" in act.keys:  # as everywhere of a load that writes: the reads beside it are not its bytes
+                now = now | {"total_bytes": now["written_bytes"]}
+            self.second(now)
+            held.append(now["iops"])
+            if len(held) == self.dilation:
+                counts.append(sum(held))
+                held.clear()
+                ended[0] = ended[0] or met(counts, now["total_bytes"])
+
+        self.live.begin(pace)
+        self.means.pop(act.label, None)
+        before = self.bench.witness(witness.NOW)
+        result = fio.run(
+            job, self.folder(act, number) / within, on_second=second, should_stop=lambda: ended[0] or self.asked()
+        )
+        counted = witness.between(before, self.bench.witness(witness.NOW))
+        more = {"round": self.round} if self.round else {}
+        self.book.event("witness", step=act.path, label=act.label, **more, **counted)
+        if result.seconds:
+            self.book.event("load.first_io", t_ns=int(result.seconds.t_ns[0]), step=act.path)
+            if found := _means(act, result, self.dilation):
+                self.means[act.label] = found
+        self.check()
+        return result
+
+
+def _means(act: "Act", result: "Result", dilation: int) -> dict[str, float] | None:
+    """The means of a load, in drive time: of all of it, or of the whole seconds behind its first burst."""
+    from ssdrig.plan.kinds import load
+
+    assert result.seconds is not None
+    seconds, totals = result.seconds, result.seconds.totals
+    ios, moved, lat_ns, host_s = totals["ios"], totals["bytes"], totals["lat_sum_ns"], result.runtime_s
+    if begin_s := load.begins_s(act.keys) if act.do == "load" else 0.0:
+        begin, end = math.ceil(begin_s * dilation), len(seconds.iops) - seconds.partial
+        counts = seconds.iops[begin:end]
+        ios, moved = int(counts.sum()), int(seconds.bw_bytes[begin:end].sum())
+        lat_ns, host_s = float((counts * seconds.lat_mean_ns[begin:end]).sum()), max(0, end - begin)
+    if not host_s or not ios:
+        return None
+    return {
+        "iops": dilation * ios / host_s,
+        "MB/s": dilation * moved / host_s / 1e6,
+        "lat_mean": lat_ns / ios / 1000 / dilation,
+    }
+
+
+@contextlib.contextmanager
+def step(book: "Journal", name: str, **more) -> Iterator[dict]:
+    """Events around a step; what is put into the dict that it yields is added to step.end. What the step raises goes
+    on, also when the journal takes no more events."""
+    book.event("step.start", step=name, **more)
+    shown: dict = {}
+    try:
+        yield shown
+    except BaseException as error:
+        with contextlib.suppress(JournalError):
+            book.event("step.end", step=name, ok=False, why=words_of(error), **more)
+        raise
+    book.event("step.end", step=name, ok=True, **more, **shown)

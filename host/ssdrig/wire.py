@@ -1,1 +1,0 @@
-../../firmware/wire.py
