@@ -67,6 +67,7 @@ class Clone:
         self.made = folder / "made"
         package = self.root / "host/ssdrig"
         (package / "setup").mkdir(parents=True)
+        (package / "base").mkdir()
         self.sbin = folder / "sbin"  # the machine's /usr/sbin
         self.sbin.mkdir()
         (self.root / "ssdrig").write_text((ROOT / "ssdrig").read_text().replace(SBIN, str(self.sbin)))
@@ -74,19 +75,20 @@ class Clone:
         for name in (
             "__init__.py",
             "__main__.py",
+            "base/__init__.py",
             "setup/__init__.py",
             "setup/debian.py",
             "setup/environment.py",
             "setup/kicad.py",
-            "errors.py",
-            "files.py",
-            "owner.py",
-            "child_cpu.py",
-            "progress.py",
+            "base/errors.py",
+            "base/files.py",
+            "base/owner.py",
+            "base/child_cpu.py",
+            "base/progress.py",
             "setup/absent.py",
             "setup/steps.py",
             "setup/micropython.py",
-            "terminal.py",
+            "base/terminal.py",
             "setup/needs.py",
             "setup/provision.py",
             "start.py",

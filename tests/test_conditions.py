@@ -216,7 +216,7 @@ def test_an_nvme_drive_that_refuses_keeps_its_cache_and_says_so(nvme, tmp_path):
 
 def test_a_plan_s_set_switches_it_and_the_teardown_puts_it_back(nvme, tmp_path):
     """The step as the engine carries it out, with the conditions of a real bench."""
-    from ssdrig.plan.kinds import set as step
+    from ssdrig.run.steps import set as step
 
     duties, events = [], []
     bench = SimpleNamespace(

@@ -94,8 +94,8 @@ def inner(
     folder: Path, tests: str, limit_s: float | None = None, more: tuple[str, ...] = ()
 ) -> subprocess.CompletedProcess:
     (folder / "tests").mkdir(exist_ok=True)
-    (folder / "host/ssdrig").mkdir(parents=True)
-    for name in ("__init__.py", "child_cpu.py"):
+    (folder / "host/ssdrig/base").mkdir(parents=True)
+    for name in ("__init__.py", "base/__init__.py", "base/child_cpu.py"):
         (folder / "host/ssdrig" / name).write_bytes((ROOT / "host/ssdrig" / name).read_bytes())
     conftest = (ROOT / "tests/conftest.py").read_text()
     if limit_s:

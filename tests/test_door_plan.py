@@ -11,8 +11,8 @@ from small_plans import HEAD
 from ssdrig.base.progress import Progress
 from ssdrig.drive.target import guard
 from ssdrig.drive.target.inventory import find
-from ssdrig.plan.kinds import cuts
 from ssdrig.run import bench, prepare, run
+from ssdrig.run.steps import cuts
 from ssdrig.run.teardown import Stop
 
 MIB = 1 << 20

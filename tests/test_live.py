@@ -10,10 +10,10 @@ from ssdrig.base.errors import DriveError
 from ssdrig.base.progress import Progress
 from ssdrig.drive.settings import witness
 from ssdrig.plan import expand, grammar
-from ssdrig.plan.kinds.pace import Pace
 from ssdrig.run import live
 from ssdrig.run.budget import Budget
 from ssdrig.run.course import Course
+from ssdrig.run.pace import Pace
 
 
 class Book:

@@ -19,6 +19,7 @@ import pytest
 from ssdrig import cli
 from ssdrig.base.errors import DriveError, Suspicion, ToolMissing, UsageError
 from ssdrig.drive.target import slot
+from ssdrig.plan.kinds import cut_filesystems
 from ssdrig.powerloss import above, clients, filesystems
 from ssdrig.powerloss.history import NEVER
 from ssdrig.powerloss.mounted import Mounted
@@ -328,11 +329,11 @@ def test_session_without_a_write_looks_at_what_is_at_rest_and_starts_no_client()
 
 
 def test_names_and_options_are_read():
-    assert filesystems.parse("none") == []
-    assert filesystems.parse("ext4 xfs:nobarrier,noatime") == [["ext4", ""], ["xfs", "nobarrier,noatime"]]
+    assert cut_filesystems.parse("none") == []
+    assert cut_filesystems.parse("ext4 xfs:nobarrier,noatime") == [["ext4", ""], ["xfs", "nobarrier,noatime"]]
     for bad in ("", "ext3", "ext4 ext4", "ext4:", "ext4:a b", "ext4:$(x)", "none ext4", "ext4:" + "a" * 101):
         with pytest.raises(ValueError):
-            filesystems.parse(bad)
+            cut_filesystems.parse(bad)
 
 
 @pytest.mark.parametrize(("kind", "refused"), [(slot.FABRIC, True), (slot.FIXED, True), (slot.SCSI, False)])
@@ -340,7 +341,7 @@ def test_drive_that_the_kernel_would_keep_over_a_cut_is_refused(kind, refused):
     place = slot.Place(kind, drops=() if refused else (("delete", "1"),))
     filesystems.refuse_place([], place)
     with pytest.raises(UsageError) if refused else contextlib.nullcontext():
-        filesystems.refuse_place(filesystems.parse("ext4"), place)
+        filesystems.refuse_place(cut_filesystems.parse("ext4"), place)
 
 
 @pytest.mark.parametrize(
@@ -366,7 +367,7 @@ def test_dry_run_says_what_is_made_and_where(monkeypatch):
     drive, args = SimpleNamespace(capacity_bytes=1 << 40), SimpleNamespace(plp_claimed=False)
     for asked, lines in (("none", 0), ("ext4 xfs:noatime", 1)):
         said: list[str] = []
-        act = SimpleNamespace(do="cuts", keys={"filesystems": filesystems.parse(asked)})
+        act = SimpleNamespace(do="cuts", keys={"filesystems": cut_filesystems.parse(asked)})
         cutting.describe(drive, args, [act], said.append)
         about = [line for line in said if line.startswith("file systems")]
         assert len(about) == lines and all("ext4, xfs (noatime), 512 MiB" in line for line in about)
@@ -374,7 +375,7 @@ def test_dry_run_says_what_is_made_and_where(monkeypatch):
 
 def test_places_lie_apart_at_the_end_of_the_drive():
     capacity = 4096 * MIB + 4096
-    found = filesystems.places(filesystems.parse("ext4 xfs btrfs"), capacity)
+    found = filesystems.places(cut_filesystems.parse("ext4 xfs btrfs"), capacity)
     ends = [place["offset"] + place["size"] for place in found]
     assert found[0]["offset"] >= capacity - filesystems.reserved_bytes(found) - filesystems.SIZE_BYTES
     assert [place["offset"] for place in found[1:]] == ends[:-1] and ends[-1] <= capacity
@@ -383,7 +384,7 @@ def test_places_lie_apart_at_the_end_of_the_drive():
 
 
 def test_machine_without_a_program_or_a_kernel_without_the_file_system_is_refused(tmp_path, monkeypatch):
-    asked = filesystems.parse("ext4")
+    asked = cut_filesystems.parse("ext4")
     monkeypatch.setattr(filesystems, "which", lambda program: None)
     with pytest.raises(ToolMissing):
         filesystems.refuse(asked, 1 << 40)
@@ -417,7 +418,7 @@ def driver(tmp_path, monkeypatch):
     medium = tmp_path / "drive"
     with open(medium, "wb") as file:
         file.truncate(CAPACITY)
-    asked = filesystems.parse("ext4")
+    asked = cut_filesystems.parse("ext4")
     with loop_device.loop_device(medium) as node:
         try:
             found = filesystems.Filesystems(asked, CAPACITY, lambda: node)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from ssdrig.base.errors import UsageError
+from ssdrig.plan.kinds import cut_aims
 from ssdrig.plan.kinds.cut_schedule import NO_CUT, Cut
 from ssdrig.powerloss import aim, campaign, layout, rest
 from ssdrig.powerloss.history import FLUSH, FUA, NEVER, ROW, TRIM, WRITE
@@ -20,18 +21,18 @@ LEARNT = aim.Thresholds(0.1, 0.01, 0.14, 0.5, 0.05, 0.7, 0.1)
 
 
 def plans(text, n=200, seed=7):
-    return [aim.plan(aim.parse(text), seed, k, BEGIN, END, LEARNT) for k in range(n)]
+    return [aim.plan(cut_aims.parse(text), seed, k, BEGIN, END, LEARNT) for k in range(n)]
 
 
 def test_words_of_an_aim():
-    assert aim.parse("random") == ("random", None, None) and aim.parse("flush") == ("flush", -2, 2)
-    assert aim.parse("age:0..500") == ("age", 0, 500) and aim.parse("bytes:8") == ("bytes", 8, 8)
+    assert cut_aims.parse("random") == ("random", None, None) and cut_aims.parse("flush") == ("flush", -2, 2)
+    assert cut_aims.parse("age:0..500") == ("age", 0, 500) and cut_aims.parse("bytes:8") == ("bytes", 8, 8)
     for bad in ("", "Flush", "random:1..2", "flush:2..-2", "flush:x", "age:-1..2", "recovery:0..1", "flush:nan..nan"):
         with pytest.raises(UsageError):
-            aim.parse(bad)
+            cut_aims.parse(bad)
 
 
-@pytest.mark.parametrize("name", [*aim.RANGES, *aim.PLAIN])
+@pytest.mark.parametrize("name", [*cut_aims.RANGES, *cut_aims.PLAIN])
 def test_the_same_seed_makes_the_same_plan_and_another_number_another_one(name):
     assert plans(name, 20) == plans(name, 20) and len(set(plans(name, 20))) == 20
     assert plans(name, 5) != plans(name, 5, seed=8)
@@ -65,18 +66,20 @@ def test_a_command_is_moved_to_the_cut_and_the_sweep_leaves_no_hole(name, kind, 
     ],
 )
 def test_where_a_cut_came_to_lie_and_whether_that_is_its_aim(text, record, value, is_hit):
-    found = aim.achieved(aim.parse(text), record)
+    found = aim.achieved(cut_aims.parse(text), record)
     assert found is not None and found[0] == pytest.approx(value, abs=1e-3)
-    assert aim.hit(aim.parse(text), *found) == is_hit
+    assert aim.hit(cut_aims.parse(text), *found) == is_hit
 
 
 @pytest.mark.parametrize("text", ["random", "burst", "recovery:5..10", "bytes:8..64", "flush"])
 def test_where_a_cut_came_to_lie_is_not_known(text):
-    assert aim.achieved(aim.parse(text), {"unflushed_bytes": None, "delta_us": 1.0, "delta_bound_us": None}) is None
+    assert (
+        aim.achieved(cut_aims.parse(text), {"unflushed_bytes": None, "delta_us": 1.0, "delta_bound_us": None}) is None
+    )
 
 
 def test_a_power_cycle_without_a_write_is_silent_from_its_start():
-    made = aim.plan(aim.parse("again"), 1, 3, 100, 900)
+    made = aim.plan(cut_aims.parse("again"), 1, 3, 100, 900)
     assert 100 <= made.cut_ns <= 900 and (made.submit_ns, made.kind, made.delta_us) == (0, 0, None)
     assert made.silence_ns == NEVER
 
@@ -110,7 +113,7 @@ def test_what_the_board_or_the_count_of_bytes_decides():
     assert {p.nth for p in plans("burst")} == {p.nth for p in plans("quiet")} == set(range(1, 13))
     assert all(5000 <= p.second_us <= 2_000_000 for p in plans("recovery", 20))
     with pytest.raises(ValueError, match="thresholds"):
-        aim.plan(aim.parse("burst"), 1, 1, BEGIN, END)
+        aim.plan(cut_aims.parse("burst"), 1, 1, BEGIN, END)
 
 
 def rows(*given):

@@ -9,6 +9,7 @@ from switchbench import Board, MHz
 from test_powerloss_writer import MIB, MS, writer_on
 
 from selfcheck import modeltime, powerloss_aim
+from ssdrig.plan.kinds import cut_aims
 from ssdrig.powerloss import aim, layout
 from ssdrig.powerloss.history import NEVER
 from ssdrig.virtual.device.device import Device
@@ -92,7 +93,7 @@ def cuts(loads, change=lambda when: when) -> list[tuple[bool, float]]:
     chance, found = np.random.default_rng(1), []
     for number, load in enumerate(loads):
         learnt = aim.learn(IDLE_A + chance.normal(0, NOISE_A, 3600), load.samples(chance)[1])
-        when = change(aim.when(aim.plan(aim.parse("burst"), 1, number, 0, 0, learnt), None, LSB_A, 0, number))
+        when = change(aim.when(aim.plan(cut_aims.parse("burst"), 1, number, 0, 0, learnt), None, LSB_A, 0, number))
         at_ns = cut_ns(load, when, chance)
         assert at_ns is not None
         found.append((burst_of(load, at_ns), (at_ns - load.pause_ns) / MS))

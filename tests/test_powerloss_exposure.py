@@ -7,7 +7,8 @@ from support.faulty_drive import Drive
 from support.model_campaign import campaign
 
 from selfcheck.powerloss_scenes import KEPT, rows
-from ssdrig.powerloss import exposure, mixes, verdict
+from ssdrig.plan.kinds import cut_mixes
+from ssdrig.powerloss import exposure, verdict
 from ssdrig.powerloss.history import FLUSH, FUA, NEVER, TRIM, WRITE
 from ssdrig.powerloss.promise import ACK
 from ssdrig.powerloss.verdict import Blocks, Session
@@ -72,7 +73,7 @@ def test_what_is_at_stake_meets_the_fault_as_often_as_the_drive_says(tmp_path, f
         cut()
 
     drive.cut = counted
-    found = campaign(drive, tmp_path, 60, 5, 16 * MIB, 0, weights={mixes.USUAL: 1}, aims={"random": 1})
+    found = campaign(drive, tmp_path, 60, 5, 16 * MIB, 0, weights={cut_mixes.USUAL: 1}, aims={"random": 1})
     kind = "fua" if fault == "fua_1in20" else "flush"
     n = exposure.total(found.sessions)[kind]["n"]
     assert abs(sum(hit) - n / 20) <= 4 * (n / 20) ** 0.5 and n >= 50

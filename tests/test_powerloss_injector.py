@@ -7,7 +7,8 @@ from support.faulty_drive import Drive
 from support.model_campaign import campaign, compared
 
 from selfcheck import powerloss_injector
-from ssdrig.powerloss import contents, mixes
+from ssdrig.plan.kinds import cut_mixes
+from ssdrig.powerloss import contents
 
 MiB = 1 << 20
 CLEAR = (
@@ -49,7 +50,7 @@ def test_damage_that_was_read_is_found_at_its_cut(tmp_path, fault):
 
 
 # the fault, and the mix or the streams without which nothing of it can be seen
-OF_MIX = {"lie_dirty32M": mixes.UNFLUSHED, "lie_load": mixes.DEEP, "lie_idle": mixes.IDLE}
+OF_MIX = {"lie_dirty32M": cut_mixes.UNFLUSHED, "lie_load": cut_mixes.DEEP, "lie_idle": cut_mixes.IDLE}
 OF_STREAM = {
     "fua_dirtypage": ("fua-over",),
     "fua_big": ("fua-long",),
@@ -61,7 +62,7 @@ OF_STREAM = {
 @pytest.mark.slow
 @pytest.mark.parametrize("fault", OF_MIX)
 def test_each_mix_finds_what_the_usual_one_does_not(tmp_path, fault):
-    for name, found in ((OF_MIX[fault], True), (mixes.USUAL, False)):
+    for name, found in ((OF_MIX[fault], True), (cut_mixes.USUAL, False)):
         drive, of = run(tmp_path, fault, 4, controls=0, weights={name: 1})
         assert (compared(drive, of).found > 0) is found and compared(drive, of).false == 0
         assert compared(drive, of).found == compared(drive, of).bad
@@ -71,7 +72,7 @@ def test_each_mix_finds_what_the_usual_one_does_not(tmp_path, fault):
 @pytest.mark.parametrize("fault", OF_STREAM)
 def test_each_stream_finds_what_the_others_do_not(tmp_path, fault):
     for left_out in ((), OF_STREAM[fault]):
-        shares = {name: 0 if name in left_out else share for name, share in mixes.SHARES.items()}
+        shares = {name: 0 if name in left_out else share for name, share in cut_mixes.SHARES.items()}
         drive, of = run(tmp_path, fault, 5, controls=0, shares=shares)
         assert (drive.exercised > 0) is (not left_out) and compared(drive, of).false == 0
         assert compared(drive, of).found == compared(drive, of).bad and (compared(drive, of).bad > 0) is (not left_out)

@@ -4,7 +4,8 @@ import pytest
 
 from selfcheck.powerloss_scenes import KEPT, pages
 from ssdrig.base.errors import DriveError
-from ssdrig.powerloss import aim, promise
+from ssdrig.plan.kinds import cut_aims
+from ssdrig.powerloss import promise
 from ssdrig.powerloss.promise import ACK, FLUSH
 
 QUEUE = {"write_cache": "write back", "max_sectors_kb": "1280", "nomerges": "2"}
@@ -104,7 +105,7 @@ def test_where_the_kernel_sends_no_fua_the_promise_is_of_flush(fua, sent):
     """libata sends FUA to no SATA drive unless libata.fua=1: RWF_DSYNC is a write and a FLUSH behind it there."""
     found = promise.heard(promise.ata(words()), {**QUEUE, "fua": fua})
     assert found.fua is sent and ("FLUSH or FUA" in found.why) is sent
-    assert aim.without_fua({"fua": 2, "fua:-1..1": 1, "flush": 1, "random": 3}) == {
+    assert cut_aims.without_fua({"fua": 2, "fua:-1..1": 1, "flush": 1, "random": 3}) == {
         "flush": 3,
         "flush:-1..1": 1,
         "random": 3,

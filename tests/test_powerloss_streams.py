@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from selfcheck.powerloss_scenes import KEPT
 from ssdrig.base.errors import UsageError
 from ssdrig.blockio.slots import SLOT_BYTES
-from ssdrig.powerloss import layout, mixes, streams
+from ssdrig.plan.kinds import cut_mixes
+from ssdrig.powerloss import layout, streams
 from ssdrig.powerloss.history import BLANK, FLUSH, FUA, TRIM, WRITE
 from ssdrig.powerloss.streams import AT, FLAGS, KIND, LBA, N
 
@@ -49,7 +50,9 @@ PROMISES = st.tuples(st.sampled_from([1, 2, 8, 300]), st.sampled_from([0, 8, 16]
 
 
 @settings(max_examples=80, deadline=None)
-@given(WHERE, PROMISES, st.sampled_from(mixes.NAMES), st.integers(0, 1 << 40), st.integers(1, 999), st.integers(0, 99))
+@given(
+    WHERE, PROMISES, st.sampled_from(cut_mixes.NAMES), st.integers(0, 1 << 40), st.integers(1, 999), st.integers(0, 99)
+)
 def test_a_stream_stays_in_its_region_and_is_the_same_again(where, promised, name, seed, session, chunk):
     block_bytes, size_MiB = where
     atomic, boundary, offset = promised
@@ -78,8 +81,8 @@ def test_a_stream_stays_in_its_region_and_is_the_same_again(where, promised, nam
 def test_regions_of_streams_do_not_overlap():
     parts = sorted(streams.REGIONS.values())
     assert [first for first, _ in parts] == [0, *np.cumsum([many for _, many in parts])[:-1]]
-    assert sum(many for _, many in parts) == streams.PARTS and set(streams.REGIONS) == set(mixes.NAMES) - {"flush"}
-    assert sum(mixes.SHARES.values()) == 100 and set(mixes.DEPTH) == set(mixes.SHARES)
+    assert sum(many for _, many in parts) == streams.PARTS and set(streams.REGIONS) == set(cut_mixes.NAMES) - {"flush"}
+    assert sum(cut_mixes.SHARES.values()) == 100 and set(cut_mixes.DEPTH) == set(cut_mixes.SHARES)
 
 
 FOUND = layout.make(512, 512 * MIB)
@@ -135,16 +138,16 @@ def test_what_a_cache_gets_wrong_is_sent():
 
 
 def test_a_mix_is_drawn_by_the_plans_weights_and_changes_what_is_sent():
-    names = [mixes.drawn({"usual": 6, "unflushed": 3, "deep": 1}, seed) for seed in range(2000)]
+    names = [cut_mixes.drawn({"usual": 6, "unflushed": 3, "deep": 1}, seed) for seed in range(2000)]
     assert [round(names.count(name) / 200) for name in ("usual", "unflushed", "deep", "idle")] == [6, 3, 1, 0]
-    assert mixes.drawn({"deep": 1}, 7) == "deep"
-    usual = mixes.mix("usual", mixes.SHARES, 1, 1)
-    assert usual.shares == mixes.SHARES and usual.idle_ns == 0
-    unflushed = mixes.mix("unflushed", mixes.SHARES, 1, 1)
+    assert cut_mixes.drawn({"deep": 1}, 7) == "deep"
+    usual = cut_mixes.mix("usual", cut_mixes.SHARES, 1, 1)
+    assert usual.shares == cut_mixes.SHARES and usual.idle_ns == 0
+    unflushed = cut_mixes.mix("unflushed", cut_mixes.SHARES, 1, 1)
     assert 0 < unflushed.shares["flush"] < 0.1 and unflushed.shares["log-flush"] == 0 and unflushed.shares["log-fua"]
-    none = mixes.mix("usual", mixes.SHARES, 1, 1, flushes=False)
+    none = cut_mixes.mix("usual", cut_mixes.SHARES, 1, 1, flushes=False)
     assert none.shares["flush"] == none.shares["log-flush"] == 0 and none.shares["random"]
-    assert any(mixes.mix("usual", {"flush": 1}, 1, 1, flushes=False).shares.values())  # something is always sent
-    deep = mixes.mix("deep", {"trim": 1}, 1, 1)
+    assert any(cut_mixes.mix("usual", {"flush": 1}, 1, 1, flushes=False).shares.values())  # something is always sent
+    deep = cut_mixes.mix("deep", {"trim": 1}, 1, 1)
     assert set(deep.shares) == {"random", "flush"} and deep.depth["random"] == 64
-    assert mixes.mix("idle", mixes.SHARES, 1, 1).idle_ns >= 1_000_000_000
+    assert cut_mixes.mix("idle", cut_mixes.SHARES, 1, 1).idle_ns >= 1_000_000_000

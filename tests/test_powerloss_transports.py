@@ -22,10 +22,10 @@ from ssdrig.blockio import aio as linux_aio
 from ssdrig.blockio import nbd_protocol
 from ssdrig.blockio.nbd import REPLY, REPLY_MAGIC, address
 from ssdrig.blockio.slots import Slots
+from ssdrig.plan.kinds.cut_mixes import SHARES
 from ssdrig.powerloss import fill, layout, nbdwriter, readback, targets, verdict
 from ssdrig.powerloss.aio import Aio
 from ssdrig.powerloss.history import BLANK, FLUSH, FUA, NEVER, ROW, TRIM, WRITE, History
-from ssdrig.powerloss.mixes import SHARES
 from ssdrig.powerloss.promise import ACK
 from ssdrig.powerloss.threads import Threads
 from ssdrig.powerloss.writer import Writer

@@ -11,7 +11,8 @@ from selfcheck.powerloss_cuts import RUN, Campaign
 from selfcheck.powerloss_scenes import KEPT
 from ssdrig.base import prctl
 from ssdrig.base.errors import DriveError
-from ssdrig.powerloss import fill, layout, mixes, readback, record, streams, verdict
+from ssdrig.plan.kinds import cut_mixes
+from ssdrig.powerloss import fill, layout, readback, record, streams, verdict
 from ssdrig.powerloss.history import BLANK, FLUSH, FUA, NEVER, ROW, TRIM, WRITE, History
 from ssdrig.powerloss.writer import Aim, Writer
 
@@ -69,13 +70,13 @@ def test_the_shares_hold(memory, tmp_path):
     writer = writer_on(memory, tmp_path)
     writer.write(30 * MS)
     rows = writer.book.written()
-    first, many = (np.array([streams.REGIONS.get(name, (99, 0))[i] for name in mixes.NAMES]) for i in (0, 1))
+    first, many = (np.array([streams.REGIONS.get(name, (99, 0))[i] for name in cut_mixes.NAMES]) for i in (0, 1))
     part = PLACES.piece_blocks // streams.PARTS
     within = (layout.index(PLACES, rows["lba"].astype(np.int64)) % PLACES.piece_blocks) // part
     data = rows["kind"] != FLUSH
-    for i, name in enumerate(mixes.NAMES[:-1]):
+    for i, name in enumerate(cut_mixes.NAMES[:-1]):
         share = 100 * (data & (within >= first[i]) & (within < first[i] + many[i])).mean()
-        assert abs(share - mixes.SHARES[name] * (8 / 9 if name == "log-flush" else 1)) < 1, name
+        assert abs(share - cut_mixes.SHARES[name] * (8 / 9 if name == "log-flush" else 1)) < 1, name
 
 
 def test_a_header_says_what_was_there_before(memory, tmp_path):
@@ -267,7 +268,7 @@ def test_an_honest_drive_is_accused_of_nothing(tmp_path, preset, cache_on, torn,
 
 
 def test_a_second_of_silence_is_followed_by_a_flush_alone(memory, tmp_path, monkeypatch):
-    monkeypatch.setattr(mixes, "IDLE_EVERY_NS", 3 * MS)
+    monkeypatch.setattr(cut_mixes, "IDLE_EVERY_NS", 3 * MS)
     writer = writer_on(memory, tmp_path, shares={"random": 1}, idle_ns=20 * MS)
     writer.write(80 * MS)
     rows = writer.book.written()
@@ -282,13 +283,13 @@ def test_a_second_of_silence_is_followed_by_a_flush_alone(memory, tmp_path, monk
 
 def test_without_flushes_more_is_left_unflushed(memory, tmp_path):
     most = {}
-    for name in (mixes.USUAL, mixes.UNFLUSHED):
+    for name in (cut_mixes.USUAL, cut_mixes.UNFLUSHED):
         folder = tmp_path / name
         folder.mkdir()
-        mix = mixes.mix(name, mixes.SHARES, 5, 1)
+        mix = cut_mixes.mix(name, cut_mixes.SHARES, 5, 1)
         writer = writer_on(memory, folder, shares=mix.shares, depth=mix.depth)
         most[name] = 0
         for _ in range(20):
             writer.write(memory.t_ns + 2 * MS)
             most[name] = max(most[name], writer.unflushed_bytes)
-    assert most[mixes.UNFLUSHED] > 4 * most[mixes.USUAL] > 0
+    assert most[cut_mixes.UNFLUSHED] > 4 * most[cut_mixes.USUAL] > 0

@@ -13,9 +13,9 @@ from killed_runs import DRIVE, MEAN, PLAN, UNIT, asked, killed, smart, story, wr
 from ssdrig import reading
 from ssdrig.base.errors import JournalError
 from ssdrig.drive.settings import conditions
-from ssdrig.plan import kinds
 from ssdrig.plan.state import UNKNOWN, State
 from ssdrig.run import cut_short, prepare, resume, standing
+from ssdrig.run.steps import STEPS
 from ssdrig.runs import integrity, journal, parts
 
 
@@ -170,13 +170,13 @@ def test_what_a_killed_part_had_set_is_put_back_by_the_next(tmp_path):
             teardown=SimpleNamespace(push=lambda words, duty: duties.append(duty)),
         )
         act = SimpleNamespace(keys={"governor": "performance"})
-        kinds.KINDS["set"].carry_out(act, stage, 1)  # and killed: no duty is carried out
+        STEPS["set"].carry_out(act, stage, 1)  # and killed: no duty is carried out
         assert file.read_text() == "performance"
         first = ({"host": {"boot_id": "b"}}, list(events))
         assert standing.changed([first], "b") == {"governor": ["powersave"]}
         assert standing.changed([first], "another boot") == {} == standing.changed([first], None)
         events.clear()
-        kinds.KINDS["set"].carry_out(act, stage, 1)  # a part that sees what is left of it, killed, too
+        STEPS["set"].carry_out(act, stage, 1)  # a part that sees what is left of it, killed, too
         second = ({"host": {"boot_id": "b"}}, list(events))
         assert standing.changed([first, second], "b") == {"governor": ["powersave"]}
         duties[0]()

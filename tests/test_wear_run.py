@@ -26,6 +26,7 @@ from ssdrig.report import plan_page, screen
 from ssdrig.run import cut_short, prepare, standing
 from ssdrig.run.budget import Budget
 from ssdrig.run.stage import Stage
+from ssdrig.run.steps import wear as wear_step
 from ssdrig.runs import journal
 from ssdrig.virtual.device import smartlog, store
 from ssdrig.virtual.device.device import Device
@@ -104,7 +105,7 @@ def test_a_drive_of_50_cycles_is_worn_to_its_end_which_its_first_tenth_foretold(
     writer.step("purge", 1)
     begun = drive.device.drive.ledger()
     writer.event("step.start", step="wear", fio="wear")
-    shown = wear.carry_out(act, drive.stage(writer), 1)
+    shown = wear_step.carry_out(act, drive.stage(writer), 1)
     writer.t_ns += 10**10
     writer.event("step.end", step="wear", ok=True, **shown)
     ledger = drive.device.drive.ledger()
@@ -140,7 +141,7 @@ def test_a_run_cut_short_goes_on_to_the_byte(tmp_path):
     act, prepared = act_of(drive, slice="4 MiB", total="20 MiB")
     first = Book()
     with pytest.raises(KeyboardInterrupt):
-        wear.carry_out(act, drive.stage(first), 1)
+        wear_step.carry_out(act, drive.stage(first), 1)
     moved = 10 * MIB
     assert drive.written == moved
     past = standing.Past(2, act, state=standing.state.State("written", 0, "wear"))
@@ -148,7 +149,7 @@ def test_a_run_cut_short_goes_on_to_the_byte(tmp_path):
     (rest,) = todo.acts
     assert (rest.amount_bytes, rest.keys["done_bytes"], todo.begins) == (10 * MIB, moved, 2)
     drive.cut, second = None, Book()
-    assert wear.carry_out(rest, drive.stage(second), 1) == {
+    assert wear_step.carry_out(rest, drive.stage(second), 1) == {
         "bytes": 10 * MIB,
         "stop": "all is written that the plan asks for",
     }
@@ -194,7 +195,7 @@ def test_what_a_killed_run_has_moved_is_summed_over_its_slices(tmp_path):
 def test_the_budget_ends_it_before_a_slice_that_does_not_fit():
     drive = Drive()
     act, _ = act_of(drive, slice="4 MiB", total="20 MiB")
-    shown = wear.carry_out(act, drive.stage(Book(), most_bytes=9 * MIB), 1)
+    shown = wear_step.carry_out(act, drive.stage(Book(), most_bytes=9 * MIB), 1)
     assert shown["bytes"] == 8 * MIB and "budget" in shown["stop"]
     assert Budget(3 * MIB).why_not(act) and not Budget(4 * MIB).why_not(act)
 
@@ -205,7 +206,7 @@ def test_a_sample_that_is_not_what_was_written_ends_it():
     at = wear.layout(act, 4242)
     drive.lie = {at.offset(2): None, at.offset(5): bytes(4096)}
     book = Book()
-    shown = wear.carry_out(act, drive.stage(book), 1)
+    shown = wear_step.carry_out(act, drive.stage(book), 1)
     assert shown["stop"] == "2 of 8 sample blocks are not what was written" and shown["bytes"] == 4 * MIB
     (event,) = book.of("slice")
     assert event["verdicts"] == {"good": 6, "zeros": 1, "unreadable": 1}
@@ -218,7 +219,7 @@ def test_a_drive_that_is_worn_so_far_already_is_not_written_to():
     act, _ = act_of(drive, slice="4 MiB", total="20 MiB")
     stage = drive.stage(Book())
     for to, moved in ((20, 0), (30, 0), (90, 20 * MIB)):
-        shown = wear.carry_out(replace(act, keys={**act.keys, "to": to}), stage, 1)
+        shown = wear_step.carry_out(replace(act, keys={**act.keys, "to": to}), stage, 1)
         assert shown["bytes"] == moved == drive.written
         assert shown["stop"] == ("percentage used 30" if not moved else "all is written that the plan asks for")
 

@@ -28,19 +28,18 @@ def pages() -> dict[Path, str]:
     """Path -> text of every generated page."""
     files = rooms.modules()
     uses = rooms.of_the_host()
-    house, inside, low = rooms.house(uses), rooms.joined(uses), rooms.ground(uses)
+    house, inside = rooms.house(uses), rooms.joined(uses)
     map_page = HERE / "architecture.md"
     text = with_part(map_page.read_text(), "rooms", rooms.table(house, house, files))
     virtual = [name for name in inside if name.startswith("virtual/")]
     text = with_part(text, "virtual", rooms.table(inside, virtual, files))
-    text = with_part(text, "ground", rooms.table(inside, low, files))
     drive_page = HERE / "virtual.md"
     drive_text = with_part(with_part(drive_page.read_text(), "faults", faults()), "charge", charge())
     lake_page = HERE / "lake.md"
     return {
         lake_page: with_part(lake_page.read_text(), "questions", ready()),
         drive_page: drive_text,
-        HERE / "rooms.svg": rooms.picture(house, low),
+        HERE / "rooms.svg": rooms.picture(house),
         map_page: text,
         HERE / "reference" / "commands.md": commands(),
         HERE / "reference" / "figures.md": figures(),

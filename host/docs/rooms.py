@@ -8,10 +8,10 @@ from html import escape
 from pathlib import Path
 
 HOST = Path(__file__).parents[1]
+GROUND = "base"  # every room may use it: no arrow to it is drawn
 ENTRY = ("__main__", "cli", "start")  # one box: the launcher, then the word that names a command
 SAYS = {
     "cli": "The launcher and the words of the command line; each command is imported only when it is asked for.",
-    "commands": "The files named `command.py`: options in, results out. No room imports one.",
     "virtual": "The virtual bench, all of it SIMULATED: a drive built from published physics, and a board that runs our"
     " firmware.",
 }
@@ -62,13 +62,13 @@ def of_the_host() -> dict[str, set[str]]:
 
 
 def room(module: str) -> str:
-    """The room of a module: its folder below ssdrig/, or itself where it lies in no folder."""
+    """The room of a module: its folder below ssdrig/, of drive/ and virtual/ the folder within; the launcher and the
+    command line are one."""
     parts = module.split(".")[1:]
-    if parts[-1] == "command":
-        return "commands"
     if parts[0] in ENTRY:
         return "cli"
-    return "/".join(parts[:2]) if parts[0] in ("drive", "virtual") else parts[0]
+    inner = parts[0] in ("drive", "virtual") and len(parts) > 1 and (HOST.joinpath("ssdrig", *parts[:2])).is_dir()
+    return "/".join(parts[:2]) if inner else parts[0]
 
 
 def joined(uses: Graph, into=room) -> dict[str, set[str]]:
@@ -117,21 +117,10 @@ def shortest(uses: Graph) -> dict[str, set[str]]:
     return {name: {b for b in used if not any(b in far[other] for other in used)} for name, used in uses.items()}
 
 
-def ground(uses: Graph) -> list[str]:
-    """The files of the lowest floor: they lie in no folder and import only each other. No arrows to them are drawn. The
-    journal stands above them, being a room of the design."""
-    whole, low = joined(uses), {"journal"}
-    folders = {name.split(".")[1] for name in uses if name.count(".") > 1}
-    loose = {name for name in whole if "/" not in name} - folders
-    while more := {name for name in loose - low if whole[name] <= low - {"journal"}}:
-        low |= more
-    return sorted(low - {"journal"})
-
-
 def house(uses: Graph) -> dict[str, set[str]]:
-    """The graph of the picture: all rooms above the ground. virtual/ is one room; rooms that use each other are one."""
+    """The graph of the picture: all rooms but the ground. virtual/ is one room; rooms that use each other are one."""
     whole = joined(uses, lambda module: room(module).replace("virtual/", "virtual ").split(" ")[0])
-    low = {*ground(uses), "drive"}
+    low = {GROUND, "drive"}
     whole = {name: used - low for name, used in whole.items() if name not in low}
     box = {name: " ⇄ ".join(group) for group in circles(whole) for name in group}
     out: dict[str, set[str]] = {}
@@ -193,7 +182,7 @@ def _rows(uses: Graph, level: Mapping[str, int]) -> tuple[list[list[str]], list[
     return rows, ways
 
 
-def picture(uses: Graph, low: Iterable[str]) -> str:
+def picture(uses: Graph) -> str:
     """The rooms as boxes on their floors and the arrows that do not follow from others, as SVG."""
     uses = shortest(uses)
     rows, ways = _rows(uses, floors(uses))
@@ -230,7 +219,7 @@ def picture(uses: Graph, low: Iterable[str]) -> str:
     for name, (x, y) in sorted(at.items()):
         if "@" not in name:
             out.append(_box(x - _wide(name) / 2, y, _wide(name), name, "#fff3d6" if name == "virtual" else "#e6effa"))
-    out.append(_box(GAP, bottom, full - 2 * GAP, "used from everywhere: " + ", ".join(low), "#eee"))
+    out.append(_box(GAP, bottom, full - 2 * GAP, f"used from everywhere: {GROUND}", "#eee"))
     return "\n".join([*out, "</svg>", ""])
 
 

@@ -16,6 +16,7 @@ import numpy as np
 from selfcheck import Figure, at_least, at_most, exactly, in_turn, powerloss_runs
 from selfcheck.powerloss_fall import DEAD_us
 from ssdrig.base.errors import DriveError, RigError, SsdrigError
+from ssdrig.plan.kinds import cut_aims
 from ssdrig.powerloss import aim
 from ssdrig.powerloss import layout as layouts
 from ssdrig.powerloss.history import History
@@ -128,7 +129,7 @@ def bursts(count: int) -> list[Figure]:
                     if time.monotonic() > deadline:
                         break
                     tried = number
-                    plan = aim.plan(aim.parse("burst"), 1, number, 0, 0, learnt)
+                    plan = aim.plan(cut_aims.parse("burst"), 1, number, 0, 0, learnt)
                     with closing(_Bursts(made, folder, number)) as load:
                         try:
                             load.rests()

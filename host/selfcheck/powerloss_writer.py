@@ -16,7 +16,8 @@ from selfcheck.powerloss_cuts import RUN, Campaign
 from selfcheck.powerloss_scenes import KEPT
 from ssdrig.base.errors import LoadError
 from ssdrig.blockio.slots import Transport
-from ssdrig.powerloss import findings, layout, mixes, targets
+from ssdrig.plan.kinds import cut_mixes
+from ssdrig.powerloss import findings, layout, targets
 from ssdrig.powerloss.history import History
 from ssdrig.powerloss.writer import Writer
 
@@ -32,7 +33,7 @@ TORN = (0.0, 0.5)  # half of the cuts each: 4 KiB are whole, or may be torn
 SIZE_BYTES = 256 << 20
 # 4 KiB writes, one command in eight with FUA, one in sixteen a FLUSH, 32 under way
 SHARES = {"random": 13, "log-fua": 2, "flush": 1}
-DEPTH = dict.fromkeys(mixes.NAMES, 1) | {"random": 25, "log-fua": 5, "flush": 2}
+DEPTH = dict.fromkeys(cut_mixes.NAMES, 1) | {"random": 25, "log-fua": 5, "flush": 2}
 RUN_NS, TRIES = 1_000_000_000, 5
 
 

@@ -12,7 +12,8 @@ import numpy as np
 
 from guest.far_drive import FarDrive
 from guest.power import Switch
-from ssdrig.powerloss import campaign, layout, mixes, sessions, verdict
+from ssdrig.plan.kinds import cut_mixes
+from ssdrig.powerloss import campaign, layout, sessions, verdict
 from ssdrig.powerloss.history import FLUSH, FUA, NEVER
 from ssdrig.powerloss.promise import Promise
 from ssdrig.runs import journal
@@ -24,8 +25,8 @@ ACKNOWLEDGED, STARVED_S = 50, 100.0
 KEYS = {
     "aims": {"random": 1},
     "shapes": {},
-    "streams": mixes.SHARES,
-    "mixes": {mixes.USUAL: 1},
+    "streams": cut_mixes.SHARES,
+    "mixes": {cut_mixes.USUAL: 1},
     "write": 0.15,
     "off_time": 0.05,
     "ready": 0,

@@ -11,13 +11,14 @@ from guest import powerloss
 from guest.qemu import SAS, Disk
 from guest.test_guest_powerloss import Bench
 from ssdrig.base.errors import PromiseBroken, Suspicion
+from ssdrig.plan.kinds import cut_filesystems
 from ssdrig.powerloss import above, campaign, clients, cycle, filesystems
 from ssdrig.runs import journal
 
 WHY_NOT = "SSDRIG_TEST_GUEST_CUTS=1 runs it, on a free machine (5 min): a starved guest has written nothing when cut"
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(not os.environ.get("SSDRIG_TEST_GUEST_CUTS"), reason=WHY_NOT)]
 
-ASKED = filesystems.parse("ext4 xfs btrfs")
+ASKED = cut_filesystems.parse("ext4 xfs btrfs")
 CAPACITY = filesystems.MOST_SHARE * filesystems.reserved_bytes(ASKED)
 DISK = Disk(
     "fs",
@@ -104,7 +105,7 @@ def test_lying_flush_is_found_on_each_and_is_the_drives_fault(machine_with_holde
 
 def test_file_system_that_sends_no_flush_is_at_fault_itself(machine_with_holders, tmp_path):
     # a FLUSH of the block test makes durable what the file systems wrote, too: not each cut shows it
-    found = carry_out(machine_with_holders, tmp_path, 2 * LIAR_CUTS, filesystems.parse(NOT_SENT))
+    found = carry_out(machine_with_holders, tmp_path, 2 * LIAR_CUTS, cut_filesystems.parse(NOT_SENT))
     assert isinstance(found.outcome, Suspicion), found.outcome
     assert not any(each["failed"] for each in found.blocks)
     assert {each["fault"] for each in found.above if each["failed"]} == {above.FILESYSTEM}

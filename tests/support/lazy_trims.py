@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ssdrig.plan.kinds import cut_schedule
-from ssdrig.powerloss import health, judging, layout, mixes, record, streams, verdict
+from ssdrig.plan.kinds import cut_mixes, cut_schedule
+from ssdrig.powerloss import health, judging, layout, record, streams, verdict
 from ssdrig.powerloss.aim import Plan
 from ssdrig.powerloss.contents import Contents, damage_spreads
 from ssdrig.powerloss.cycle import Lived
@@ -84,8 +84,10 @@ class Drive:
 def rows_of(places: layout.Layout, seed: int, session: int, first_seq: int) -> np.ndarray:
     """history.ROW[n]: commands of all streams, mixed by their shares."""
     chance = np.random.default_rng([seed, session])
-    names = chance.choice(mixes.NAMES, COMMANDS, p=np.array([*mixes.SHARES.values()]) / sum(mixes.SHARES.values()))
-    drawn = {name: iter(streams.commands(name, places, HELD, seed, session, 0)) for name in mixes.NAMES}
+    names = chance.choice(
+        cut_mixes.NAMES, COMMANDS, p=np.array([*cut_mixes.SHARES.values()]) / sum(cut_mixes.SHARES.values())
+    )
+    drawn = {name: iter(streams.commands(name, places, HELD, seed, session, 0)) for name in cut_mixes.NAMES}
     out = np.zeros(COMMANDS, ROW)
     for i, name in enumerate(names):
         command = next(drawn[name], None)

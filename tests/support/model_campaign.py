@@ -16,9 +16,10 @@ from support.faulty_drive import FAULTS, Drive
 from support.model_link import ModelLink
 
 from ssdrig.plan import grammar
-from ssdrig.plan.kinds import cut_schedule
-from ssdrig.powerloss import fill, health, judging, layout, mixes, readback, record, verdict
-from ssdrig.powerloss.aim import AGAIN, Plan
+from ssdrig.plan.kinds import cut_mixes, cut_schedule
+from ssdrig.plan.kinds.cut_aims import AGAIN
+from ssdrig.powerloss import fill, health, judging, layout, readback, record, verdict
+from ssdrig.powerloss.aim import Plan
 from ssdrig.powerloss.contents import Contents, damage_spreads
 from ssdrig.powerloss.cycle import Lived
 from ssdrig.powerloss.health import DEAD_CYCLES, State
@@ -37,12 +38,12 @@ MEMORY = "/dev/shm" if os.path.isdir("/dev/shm") else None  # a history is synce
 PLAN = tomllib.loads(grammar.shipped()["powerloss"].read_text())["param"]
 # how long a session writes, by what it sends, and how much slower than usual the drive is then
 SESSION_NS = {
-    mixes.USUAL: (5_000_000, 40_000_000),
-    mixes.UNFLUSHED: (60_000_000, 250_000_000),
-    mixes.DEEP: (5_000_000, 40_000_000),
-    mixes.IDLE: (2_700_000_000, 5_000_000_000),
+    cut_mixes.USUAL: (5_000_000, 40_000_000),
+    cut_mixes.UNFLUSHED: (60_000_000, 250_000_000),
+    cut_mixes.DEEP: (5_000_000, 40_000_000),
+    cut_mixes.IDLE: (2_700_000_000, 5_000_000_000),
 }
-SLOW = {mixes.IDLE: 200}
+SLOW = {cut_mixes.IDLE: 200}
 OFF_NS = (500_000_000, 2_000_000_000)
 SETTLE_NS = 2_000_000_000
 CANARIES = 64
@@ -91,8 +92,8 @@ def campaign(
         path = folder / "history.bin"
         path.unlink(missing_ok=True)
         book = History(path, next_seq)
-        name = mixes.drawn(weights, cut.seed)
-        how = mixes.mix(name, shares, cut.seed, cut.number)
+        name = cut_mixes.drawn(weights, cut.seed)
+        how = cut_mixes.mix(name, shares, cut.seed, cut.number)
         link.slow = SLOW.get(name, 1)
         base = contents.known.content
         writer = Writer(link, book, places, held, RUN, cut.number, cut.seed, base, how.shares, how.depth, how.idle_ns)

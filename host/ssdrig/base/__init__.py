@@ -1,1 +1,1 @@
-"""What every room may use and what imports no other: errors, files, units and words, arguments, progress, the terminal, the latch."""
+"""What every room may use: errors, files, units and words, arguments, progress, the terminal, the latch."""

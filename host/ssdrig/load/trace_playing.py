@@ -1,6 +1,6 @@
-"""The process that plays a trace for load/trace_process.py: python -m ssdrig.load.trace_playing FOLDER PARENT. It prints
-a JSON line each second, and one at its end: {"ended": true, "cpu_s", of a virtual drive "late_us"}, {"ended": false}
-where it was asked to end (SIGTERM), or {"error": [class, expected, seen, do]}."""
+"""The process that plays a trace for load/trace_process.py: python -m ssdrig.load.trace_playing FOLDER PARENT. It
+prints a JSON line each second, and one at its end: {"ended": true, "cpu_s", of a virtual drive "late_us"}, {"ended":
+false} where it was asked to end (SIGTERM), or {"error": [class, expected, seen, do]}."""
 
 import json
 import os

@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ssdrig.load.fiojob import FINE_IOS, FINE_ROW_BYTES, LOG_BYTES_PER_S
-from ssdrig.plan.kinds import cuts, idle, load, pace, recall, speeds
+from ssdrig.plan.kinds import cuts, idle, load, recall, speeds
+from ssdrig.plan.kinds.keys import smart_around
 from ssdrig.plan.rules import spare
 
 if TYPE_CHECKING:  # expand imports the kinds of step, and these ask for costs
@@ -90,7 +91,7 @@ def of(act: "Act", drive: Mapping, earlier: Mapping[str, tuple[float, float]] | 
     cost = _by_class(act, drive)
     if known:
         cost = _as_before(act, drive, cost, *known)
-    elif act.do == "load" and pace.around(act.keys, bool(act.repeat)):
+    elif act.do == "load" and smart_around(act.keys, bool(act.repeat)):
         cost += reading(drive, earlier)  # before it; among what it took, where that is known
     return cost + Cost((JOB_S[0] / k, JOB_S[1] / k))
 

@@ -26,7 +26,8 @@ class Step:
 
 
 def taken(step: Step, kind, outer: Iterable[str]) -> list[str]:
-    """Of the keys that the repeat around a step sweeps those that the step takes: what its kind has, but no second end."""
+    """Of the keys that the repeat around a step sweeps those that the step takes: those of its kind, but no second
+    end."""
     ends = getattr(kind, "ENDS", ())
     ended = {key for key in ends if key in step.keys}
     return [key for key in outer if key in kind.KEYS and not (key in ends and ended - {key})]

@@ -10,6 +10,7 @@ from ssdrig.base.words import do_you_mean
 from ssdrig.plan import quantity
 from ssdrig.plan.document import shown
 from ssdrig.plan.formula import VALUES
+from ssdrig.plan.kinds import cut_filesystems
 
 RULES = ("pts", "wa", "never")  # "never": a variant that has no rule says so, and its time ends it
 JUDGED = ("pts", "never")  # what may be said of a window
@@ -168,10 +169,8 @@ def bound(value, key: str) -> float | None:
 
 def filesystems(value, key: str) -> list[list[str]]:
     """ "ext4 xfs:nobarrier" -> [["ext4", ""], ["xfs", "nobarrier"]]: file systems, with mount options."""
-    from ssdrig.powerloss import filesystems as known
-
     try:
-        return known.parse(value if isinstance(value, str) else "")
+        return cut_filesystems.parse(value if isinstance(value, str) else "")
     except ValueError as error:
         raise wrong(str(error), value, key, 'write it like "ext4 xfs btrfs"') from None
 

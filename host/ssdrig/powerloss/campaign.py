@@ -25,7 +25,7 @@ from ssdrig.base.errors import (
     words_of,
 )
 from ssdrig.drive.target.slot import PCIE, WAYS_OUT
-from ssdrig.plan.kinds import cut_schedule
+from ssdrig.plan.kinds import cut_aims, cut_schedule
 from ssdrig.plan.kinds.cut_schedule import Cut
 from ssdrig.plan.rules.chance import Stop
 from ssdrig.powerloss import (
@@ -91,10 +91,10 @@ class _Campaign:
         )
         self.aims = dict(act.keys["aims"])
         if not isinstance(self.supply, RigSupply):  # without a rig nobody sees the drive's current
-            self.aims = {each: n for each, n in self.aims.items() if aim.parse(each).name not in aim.SIGNED}
+            self.aims = {each: n for each, n in self.aims.items() if cut_aims.parse(each).name not in cut_aims.SIGNED}
             self.aims = self.aims or {"random": 1}
         if not self.promise.fua:  # the kernel sends a FLUSH in its place
-            self.aims = aim.without_fua(self.aims)
+            self.aims = cut_aims.without_fua(self.aims)
         self.contents = Contents(self.layout, verdict.known(0))
         self.next_seq = 1
         self.written_bytes = 0
@@ -186,7 +186,7 @@ class _Campaign:
                 raise
             self.supply.give()  # a campaign that was killed may have left it without power
             self.link = self.cycle.there(FIRST_S)
-        if not self.link.can_trim and (aims := [each for each in self.aims if aim.parse(each).name == "trim"]):
+        if not self.link.can_trim and (aims := [each for each in self.aims if cut_aims.parse(each).name == "trim"]):
             raise UsageError("a drive that takes trims, for the aim at them", f"{aims[0]}", "leave the aim out")
         if self._filled():
             stage.progress.show(f"{self.act.path}: reading what is there")
@@ -269,7 +269,9 @@ class _Campaign:
         whole, more = whole, True
         while more:
             blocks = self._read(lived.rows, cut.seed, whole)
-            if cut.control or cut.aim == aim.AGAIN:  # a drive that reads differently by itself is found without a cut
+            if (
+                cut.control or cut.aim == cut_aims.AGAIN
+            ):  # a drive that reads differently by itself is found without a cut
                 again = readback.again(self.link, self.layout, self.run, self.contents.known.content, blocks)
                 blocks = blocks._replace(seen=record.agreed(blocks.seen, again))
             judged = judging.judge(
@@ -392,7 +394,7 @@ class _Campaign:
         for last in (False, True):
             if self.mounted is not None:
                 try:
-                    self.cycle.down = self.mounted.start(cut.number, writes=cut.aim != aim.AGAIN)
+                    self.cycle.down = self.mounted.start(cut.number, writes=cut.aim != cut_aims.AGAIN)
                 except DriveError as error:
                     raise self._beside(error) from error
             link, self.link = self.link, None
@@ -454,7 +456,9 @@ class _Campaign:
 
     def _learn(self) -> None:
         """The drive's current, idle and under load, where cuts are aimed at its bursts."""
-        if not isinstance(self.supply, RigSupply) or not {aim.parse(each).name for each in self.aims} & set(aim.SIGNED):
+        if not isinstance(self.supply, RigSupply) or not {cut_aims.parse(each).name for each in self.aims} & set(
+            cut_aims.SIGNED
+        ):
             return
         self.stage.progress.show(f"{self.act.path}: learning what the drive draws, {2 * rest.LEARN_S:g} s")
         where = self.book.path / sessions.folder(0)
@@ -473,7 +477,7 @@ class _Campaign:
     def _missed(self, cut: Cut) -> None:
         """The work that a cut was aimed at did not come: what was learnt of the drive's current may not hold any more.
         It is learnt anew after the first, second, fourth, eighth, … time, for some drives do no such work."""
-        if aim.parse(cut.aim).name in aim.SIGNED and not cut.control:
+        if cut_aims.parse(cut.aim).name in cut_aims.SIGNED and not cut.control:
             self.misses += 1
             if self.misses & (self.misses - 1) == 0:
                 self._learn()

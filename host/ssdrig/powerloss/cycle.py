@@ -28,9 +28,9 @@ from ssdrig.base.errors import (
 )
 from ssdrig.drive.settings import witness
 from ssdrig.drive.target.slot import WAYS_OUT
-from ssdrig.plan.kinds import cut_schedule
+from ssdrig.plan.kinds import cut_aims, cut_mixes, cut_schedule
 from ssdrig.plan.kinds.cut_schedule import Cut
-from ssdrig.powerloss import aim, history, mixes, readback
+from ssdrig.powerloss import aim, history, readback
 from ssdrig.powerloss.filesystems import Filesystems
 from ssdrig.powerloss.health import DEAD_CYCLES, READY_S
 from ssdrig.powerloss.history import NEVER, History
@@ -120,9 +120,9 @@ class Cycle:
         fails, DriveError for a drive that does not come back."""
         folder.mkdir(parents=True, exist_ok=True)  # a session that is repeated has one
         book = History(folder / "history.bin", first_seq)
-        name = mixes.drawn(self._keys["mixes"], cut.seed)
+        name = cut_mixes.drawn(self._keys["mixes"], cut.seed)
         flushes = (self._plan(cut).unflushed_bytes or 0) < UNFLUSHED_BYTES
-        mix = mixes.mix(name, self._keys["streams"], cut.seed, cut.number, flushes)
+        mix = cut_mixes.mix(name, self._keys["streams"], cut.seed, cut.number, flushes)
         how = mix.shares, mix.depth, mix.idle_ns
         writer = Writer(link, book, self._layout, self.promise, self._run, cut.number, cut.seed, base, *how)
         made = self._plan(cut)  # behind what takes time
@@ -299,7 +299,7 @@ class Cycle:
         write_ns = int(self._keys["write"] * 1e9)
         if cut.control:
             return aim.Plan(cut.control, begin_ns + int(cut.share * write_ns))
-        return aim.plan(aim.parse(cut.aim), self._seed, cut.nth, begin_ns, begin_ns + write_ns, self.thresholds)
+        return aim.plan(cut_aims.parse(cut.aim), self._seed, cut.nth, begin_ns, begin_ns + write_ns, self.thresholds)
 
     def _cut(self, cut: Cut, made: aim.Plan, writer: Writer) -> Outcome | None:
         """The cut as it was aimed; None: what it was to wait for did not come."""

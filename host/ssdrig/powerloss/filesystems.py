@@ -11,10 +11,10 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from ssdrig.base.errors import DriveError, ToolMissing, UsageError
-from ssdrig.base.words import do_you_mean
+from ssdrig.plan.kinds.cut_filesystems import KINDS
 
 if TYPE_CHECKING:  # the process that mounts starts sooner
     from ssdrig.drive.target.slot import Place
@@ -22,46 +22,6 @@ if TYPE_CHECKING:  # the process that mounts starts sooner
 SIZE_BYTES = 512 << 20  # of each; mkfs.xfs makes none below 300 MiB
 MOST_SHARE = 2  # at most this part of the drive: a half
 ANSWER_S = 900.0  # for the longest action of a slow host
-OPTIONS = re.compile(r"[a-z0-9_=,.-]{1,100}")
-
-
-class Kind(NamedTuple):
-    """Programs, to which the node is appended. make: discards nothing, for a trim of all is no part of the test;
-    check: changes nothing. package: of Debian."""
-
-    make: tuple[str, ...]
-    check: tuple[str, ...]
-    package: str
-
-
-KINDS = {
-    "ext4": Kind(
-        ("mkfs.ext4", "-q", "-F", "-E", "nodiscard,lazy_itable_init=0,lazy_journal_init=0"),
-        ("e2fsck", "-f", "-n"),
-        "e2fsprogs",
-    ),
-    "xfs": Kind(("mkfs.xfs", "-q", "-f", "-K"), ("xfs_repair", "-n"), "xfsprogs"),
-    "btrfs": Kind(("mkfs.btrfs", "-q", "-f", "-K"), ("btrfs", "check", "--readonly"), "btrfs-progs"),
-}
-NONE = "none"
-
-
-def parse(words: str) -> list[list[str]]:
-    """ "ext4 xfs:nobarrier" -> [["ext4", ""], ["xfs", "nobarrier"]], file systems with mount options; "none" -> [].
-    Raises ValueError with what was expected."""
-    found: list[list[str]] = []
-    for word in () if words == NONE else words.split():
-        name, colon, options = word.partition(":")
-        if name not in KINDS:
-            raise ValueError(f"each of {', '.join(KINDS)} or {NONE}; {word!r}: {do_you_mean(name, KINDS)}")
-        if colon and not OPTIONS.fullmatch(options):
-            raise ValueError(f"mount options of a-z, 0-9, _ = , . - behind {name}:")
-        if name in (each for each, _ in found):
-            raise ValueError(f"{name} once")
-        found.append([name, options])
-    if not found and words != NONE:
-        raise ValueError(f"some of {', '.join(KINDS)}, or {NONE}")
-    return found
 
 
 def reserved_bytes(asked: Sequence) -> int:

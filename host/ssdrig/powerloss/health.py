@@ -9,10 +9,10 @@ import statistics
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from ssdrig.plan.kinds.cuts import READY_S
 from ssdrig.powerloss import boot
 from ssdrig.powerloss.findings import BY_NAME
 
-READY_S = 30.0  # a drive that takes longer is missing; it gets more power cycles then
 DEAD_CYCLES = 10  # power cycles without an answer that make a drive dead
 SLOW = 10.0  # times the usual time to be ready
 LEAST_STALL_S = 0.01  # that is worth a word

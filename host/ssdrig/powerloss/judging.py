@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ssdrig.blockio.slots import AWAY
-from ssdrig.plan.kinds import cut_schedule
+from ssdrig.plan.kinds import cut_aims, cut_schedule
 from ssdrig.plan.kinds.cut_schedule import Cut
 from ssdrig.powerloss import aim, exposure, findings, health, picture, verdict
 from ssdrig.powerloss.cycle import Lived
@@ -90,7 +90,7 @@ def judge(
         held = promise._replace(mode=ACK)
         found = verdict.judge(session, blocks, held)
     why_not = found.why_not or no_cut
-    tested = cut.aim == aim.AGAIN or taken or len(refused) or len(found.failed()) or after.ready_s is None
+    tested = cut.aim == cut_aims.AGAIN or taken or len(refused) or len(found.failed()) or after.ready_s is None
     if not (why_not or cut.control or tested):
         why_not = NOTHING_TESTED
     # where nothing took the drive's power since a block was read, the host may be as guilty as the drive

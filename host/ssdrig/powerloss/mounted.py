@@ -11,7 +11,7 @@ REPORT = ("filesystem", "client", "session", "begun")
 
 
 class Mounted:
-    """asked: as filesystems.parse() has them; capacity_bytes: of the drive, whose end they take."""
+    """asked: as cut_filesystems.parse() has them; capacity_bytes: of the drive, whose end they take."""
 
     def __init__(self, driver: Filesystems, asked: Sequence[Sequence[str]], block_bytes: int, capacity_bytes: int):
         self._driver, self._block_bytes = driver, block_bytes

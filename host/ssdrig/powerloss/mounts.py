@@ -25,8 +25,8 @@ from typing import Any, NoReturn
 
 from ssdrig.base import prctl
 from ssdrig.base.files import fsync_folder
+from ssdrig.plan.kinds.cut_filesystems import KINDS
 from ssdrig.powerloss import clients
-from ssdrig.powerloss.filesystems import KINDS
 
 LOOP_CONTROL, LOOP_CTL_GET_FREE, LOOP_CONFIGURE = "/dev/loop-control", 0x4C82, 0x4C0A  # linux/loop.h, Linux 5.8
 AUTOCLEAR, DIRECT_IO = 4, 16

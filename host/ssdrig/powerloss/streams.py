@@ -9,10 +9,10 @@ from collections.abc import Callable
 import numpy as np
 
 from ssdrig.blockio.slots import SLOT_BYTES
+from ssdrig.plan.kinds.cut_mixes import NAMES
 from ssdrig.powerloss import layout as layouts
 from ssdrig.powerloss.history import BLANK, FLUSH, FUA, TRIM, WRITE
 from ssdrig.powerloss.layout import Layout
-from ssdrig.powerloss.mixes import NAMES
 from ssdrig.powerloss.promise import Promise
 
 PARTS = 32  # of a piece

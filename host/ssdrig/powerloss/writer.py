@@ -12,7 +12,8 @@ import numpy as np
 
 from ssdrig.base import prctl
 from ssdrig.blockio.slots import Transport
-from ssdrig.powerloss import loop, mixes, record, streams
+from ssdrig.plan.kinds import cut_mixes
+from ssdrig.powerloss import loop, record, streams
 from ssdrig.powerloss.history import FLUSH, FUA, NEVER, TRIM, WRITE, History
 from ssdrig.powerloss.layout import Layout
 from ssdrig.powerloss.promise import Promise
@@ -22,7 +23,7 @@ BATCH = 64  # most commands that are submitted at once
 WAIT_NS = 10_000_000  # how often it is looked whether to stop
 SPIN_NS = 500_000  # so long before an aimed command nothing else is waited for: the kernel wakes late
 HOLD_NS = 20_000_000
-AIMED = len(mixes.NAMES)  # the lane of aimed commands
+AIMED = len(cut_mixes.NAMES)  # the lane of aimed commands
 
 
 class Aim(NamedTuple):
@@ -62,7 +63,7 @@ class Writer:
         session: int,
         seed: int,
         base: np.ndarray | None = None,
-        shares: Mapping[str, float] = mixes.SHARES,
+        shares: Mapping[str, float] = cut_mixes.SHARES,
         depth: Mapping[str, int] | None = None,
         idle_ns: int = 0,
     ):
@@ -71,11 +72,11 @@ class Writer:
         self._most_unflushed: int | None = None
         self._drawn_from = layout, promise, seed, session
         if not transport.can_trim:
-            shares = {**shares, **dict.fromkeys(mixes.TRIMS, 0)}
-        share = np.array([shares.get(name, 0) for name in mixes.NAMES] + [0.0])
-        depth = mixes.depth(seed, session) if depth is None else depth
-        depths = np.array([depth[name] if shares.get(name, 0) else 0 for name in mixes.NAMES] + [1])
-        kept = np.array([name not in mixes.BEHIND for name in mixes.NAMES] + [False])
+            shares = {**shares, **dict.fromkeys(cut_mixes.TRIMS, 0)}
+        share = np.array([shares.get(name, 0) for name in cut_mixes.NAMES] + [0.0])
+        depth = cut_mixes.depth(seed, session) if depth is None else depth
+        depths = np.array([depth[name] if shares.get(name, 0) else 0 for name in cut_mixes.NAMES] + [1])
+        kept = np.array([name not in cut_mixes.BEHIND for name in cut_mixes.NAMES] + [False])
         blank = -1 if promise.after_trim == "ones" else 0
         self._loop = loop.made(transport.slots, share / share.sum(), depths, kept, layout.block_bytes, blank)
         self._loop.credit[:] = np.random.default_rng([seed, session, AIMED]).random(AIMED + 1)
@@ -88,7 +89,7 @@ class Writer:
         self._ended = np.zeros(transport.slots.n, np.int64)
         self._told = threading.Event()
         self._aimed_command = np.zeros((0, 5), np.int64)
-        self._idle_ns, self._idle_at_ns = idle_ns, transport.now_ns() + mixes.IDLE_EVERY_NS if idle_ns else NEVER
+        self._idle_ns, self._idle_at_ns = idle_ns, transport.now_ns() + cut_mixes.IDLE_EVERY_NS if idle_ns else NEVER
         self._draw()
 
     @property
@@ -138,7 +139,7 @@ class Writer:
                 elif now_ns >= self._idle_at_ns + self._idle_ns:
                     self._put(AIMED, self._drawn(FLUSH))
                     self._issue_alone()
-                    self._idle_at_ns = now_ns + mixes.IDLE_EVERY_NS
+                    self._idle_at_ns = now_ns + cut_mixes.IDLE_EVERY_NS
                 self._reap(wait_ns)
 
     def settle(self, timeout_ns: int) -> int | None:
@@ -225,7 +226,7 @@ class Writer:
     def _draw(self) -> None:
         """Fill up the lanes."""
         lanes = self._loop.lanes
-        for lane, name in enumerate(mixes.NAMES):
+        for lane, name in enumerate(cut_mixes.NAMES):
             while lanes[lane, loop.DEPTH] and lanes[lane, loop.TAIL] - lanes[lane, loop.HEAD] < loop.LOW_WATER:
                 self._put(lane, streams.commands(name, *self._drawn_from, self._chunks[lane]))
                 self._chunks[lane] += 1

@@ -14,6 +14,7 @@ import numpy as np
 from ssdrig.base.errors import UsageError
 from ssdrig.meter import rails
 from ssdrig.meter.reduced import Asked as Edges
+from ssdrig.plan.kinds import cut_aims
 from ssdrig.plan.rules import chance
 from ssdrig.powerloss import above, boot, exposure, findings, health, picture, tally, window
 from ssdrig.powerloss import aim as aims
@@ -84,12 +85,12 @@ def aimed(record: Mapping) -> str:
     """The aim of a cut, with "(missed)" where the cut came to lie elsewhere: it says nothing of that aim."""
     text = str(record.get("aim"))
     found = _achieved(text, record)
-    return text if found is None or aims.hit(aims.parse(text), *found) else f"{text} (missed)"
+    return text if found is None or aims.hit(cut_aims.parse(text), *found) else f"{text} (missed)"
 
 
 def _achieved(text: str, record: Mapping) -> tuple[float, float] | None:
     try:
-        return aims.achieved(aims.parse(text), record)
+        return aims.achieved(cut_aims.parse(text), record)
     except UsageError:  # not an aim that this ssdrig knows
         return None
 
@@ -102,9 +103,9 @@ def achieved(sessions: Sequence[Mapping]) -> dict[str, dict]:
         text = str(each.get("aim"))
         if (found := _achieved(text, each)) is None:
             continue
-        value, unit = found[0], aims.RANGES[aims.parse(text).name][0]
+        value, unit = found[0], cut_aims.RANGES[cut_aims.parse(text).name][0]
         of = out.setdefault(text, {"cuts": 0, "within": 0, "least": value, "most": value, "unit": unit})
-        of["cuts"], of["within"] = of["cuts"] + 1, of["within"] + aims.hit(aims.parse(text), *found)
+        of["cuts"], of["within"] = of["cuts"] + 1, of["within"] + aims.hit(cut_aims.parse(text), *found)
         of["least"], of["most"] = min(of["least"], value), max(of["most"], value)
     return out
 

@@ -6,8 +6,8 @@ on (rests_on) is bad.
 
 Limits. host: see plan/rules/limits.py. samples: 0.1 %, a tenth of the smallest difference that is claimed, and none at
 the sensor's limit. time error: 1 % of the window, which moves a mean power by at most as much where the power doubles,
-and at most 100 ms, a tenth of the grid of seconds. closure: 0.1 %; without faults it is 0.001 %. gaps: 0.5 % of the window,
-over which power is interpolated or not known."""
+and at most 100 ms, a tenth of the grid of seconds. closure: 0.1 %; without faults it is 0.001 %. gaps: 0.5 % of the
+window, over which power is interpolated or not known."""
 
 import datetime
 from collections.abc import Iterable, Mapping, Sequence

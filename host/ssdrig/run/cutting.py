@@ -12,6 +12,7 @@ from ssdrig.base.terminal import printable
 from ssdrig.drive.target import inventory, slot
 from ssdrig.drive.target.inventory import Drive
 from ssdrig.plan.expand import Act
+from ssdrig.plan.kinds import cut_filesystems
 from ssdrig.powerloss import filesystems
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ def check(args: argparse.Namespace) -> None:
         raise UsageError(
             "--power-off and --power-on with --target", "neither", "say how its power goes and comes: --power-off CMD"
         )
-    if args.filesystems not in (None, filesystems.NONE) and (args.virtual or args.target):
+    if args.filesystems not in (None, cut_filesystems.NONE) and (args.virtual or args.target):
         filesystems.refuse_server([args.filesystems])
     if args.virtual and args.power_off:
         raise UsageError("--power-off without --virtual", "both", "the virtual bench has a rig: leave it out")

@@ -14,12 +14,12 @@ from ssdrig.base.words import size
 from ssdrig.drive.settings import witness
 from ssdrig.drive.smart import counters
 from ssdrig.plan.expand import Act
-from ssdrig.plan.kinds.pace import Pace
 from ssdrig.plan.rules import windows
 from ssdrig.reading.smart import UNDER_LOAD
 from ssdrig.rig.stream import Rig
 from ssdrig.run.bench import Bench
 from ssdrig.run.course import Course, range_words
+from ssdrig.run.pace import Pace
 from ssdrig.runs import journal
 
 ANCHOR_INTERVAL_S = 60

@@ -32,7 +32,6 @@ from ssdrig.meter import trip
 from ssdrig.meter.pairing import NOT_PAIRED, PAIRED, UNKNOWN
 from ssdrig.plan import grammar
 from ssdrig.plan.expand import Act
-from ssdrig.plan.kinds.pace import Pace
 from ssdrig.powerloss.server_lock import ServerLock
 from ssdrig.publish.influx import push
 from ssdrig.rig import certificate, switch
@@ -62,6 +61,7 @@ from ssdrig.run.course import Course
 from ssdrig.run.live import Live, anchor
 from ssdrig.run.options import EXAMPLES as EXAMPLES
 from ssdrig.run.options import add_arguments as add_arguments
+from ssdrig.run.pace import Pace
 from ssdrig.run.stage import Stage, step
 from ssdrig.run.teardown import Stop, Teardown, exit_code, words_of
 from ssdrig.runs import journal, parts

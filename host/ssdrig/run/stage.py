@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from ssdrig.load.fio import Result
     from ssdrig.load.fiojob import Job
     from ssdrig.plan.expand import Act
-    from ssdrig.plan.kinds.pace import Pace
     from ssdrig.plan.rules.choose import Pick, Seen
     from ssdrig.rig.stream import Rig
     from ssdrig.run.asked_cut import AskedCut
     from ssdrig.run.bench import Bench
     from ssdrig.run.budget import Budget
     from ssdrig.run.live import Live
+    from ssdrig.run.pace import Pace
     from ssdrig.run.teardown import Stop, Teardown
     from ssdrig.runs.journal import Journal
 

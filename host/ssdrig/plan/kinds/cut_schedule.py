@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from ssdrig.powerloss.aim import AGAIN
+from ssdrig.plan.kinds.cut_aims import AGAIN
 from ssdrig.rig.profiles import PROFILES
 
 NO_CUT, ANNOUNCED = "no-cut", "announced"  # control sessions

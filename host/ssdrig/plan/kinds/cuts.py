@@ -5,17 +5,16 @@ verdict is thrown away as a whole, and a run that was cut short goes on with the
 
 from ssdrig.base.errors import UsageError
 from ssdrig.base.words import do_you_mean
-from ssdrig.plan.kinds import cut_schedule
+from ssdrig.plan.kinds import cut_aims, cut_mixes, cut_schedule
 from ssdrig.plan.kinds.keys import Key
-from ssdrig.powerloss import mixes
 from ssdrig.rig import profiles
 
 KEYS = {
     "cuts": Key("count", required=True),
     "aims": Key("shares", {"random": 1}),
     "shapes": Key("shares", {profiles.DEFAULT: 1}),
-    "streams": Key("shares", mixes.SHARES),
-    "mixes": Key("shares", {mixes.USUAL: 1}),
+    "streams": Key("shares", cut_mixes.SHARES),
+    "mixes": Key("shares", {cut_mixes.USUAL: 1}),
     "window": Key("bytes", "64 GiB"),
     "write": Key("time", "5 s"),
     "off_time": Key("time", "1 s"),
@@ -27,6 +26,7 @@ KEYS = {
     "filesystems": Key("filesystems", "none"),
 }
 NEEDS = {"cut"}
+READY_S = 30.0  # a drive that takes longer is missing; it gets more power cycles then
 MOST_CUTS = 1_000_000
 MEAN_BYTES = 20_000  # of a write of the usual streams
 # of each file system: what its clients make it write, and what mkfs does
@@ -47,12 +47,11 @@ def mean_write_s(keys) -> float:
 def ahead(keys) -> str:
     """What the campaign takes of the drive beside its writes, and what it can say at best."""
     from ssdrig.plan.rules import chance
-    from ssdrig.powerloss import aim
 
     if keys["only"]:
         return ""
     count, total = keys["cuts"], sum(keys["aims"].values())
-    twice = sum(n for word, n in keys["aims"].items() if aim.parse(word).name == "recovery")
+    twice = sum(n for word, n in keys["aims"].items() if cut_aims.parse(word).name == "recovery")
     most = count + -(-count * twice // total) + cut_schedule.controls(count, keys["control"])
     own = max(1, count * min(keys["aims"].values()) // total)
     bounds = (chance.percent(chance.upper_bound(0, n)) for n in (count, own))
@@ -62,14 +61,12 @@ def ahead(keys) -> str:
 
 def check(keys, where: str) -> None:
     """Raises UsageError for aims and shapes that there are not, and for a session that there is not."""
-    from ssdrig.powerloss import aim, health
-
     for word in keys["aims"]:
         try:
-            aim.parse(word)
+            cut_aims.parse(word)
         except UsageError as error:
             raise UsageError(error.expected, f"{word} in aims of {where}", error.do) from None
-    for key, known in (("shapes", profiles.PROFILES), ("streams", mixes.SHARES), ("mixes", mixes.MIXES)):
+    for key, known in (("shapes", profiles.PROFILES), ("streams", cut_mixes.SHARES), ("mixes", cut_mixes.MIXES)):
         for word in keys[key]:
             if word not in known:
                 expected = f"each of {key} to be one of {', '.join(known)}"
@@ -78,17 +75,9 @@ def check(keys, where: str) -> None:
         raise UsageError(
             f"at most {MOST_CUTS} cuts", f"{keys['cuts']} in {where}", "that is over a month: ask for fewer"
         )
-    if keys["ready"] > health.READY_S:
-        expected = f"`ready` of at most {health.READY_S:g} s: a drive that takes longer is missing"
+    if keys["ready"] > READY_S:
+        expected = f"`ready` of at most {READY_S:g} s: a drive that takes longer is missing"
         raise UsageError(expected, f"{keys['ready']:g} s in {where}", 'write less, or "0 s" for no limit')
     of = sessions({**keys, "only": 0})
     if keys["only"] > of:
         raise UsageError(f"`only` to be one of the {of} sessions", f"{keys['only']} in {where}", "correct it")
-
-
-def carry_out(act, stage, number: int) -> dict:
-    """All sessions that are not judged yet; done when the last one is, or when one of the stop rules holds."""
-    from ssdrig.powerloss import campaign
-
-    stage.bench.check()
-    return campaign.carry_out(act, stage)

@@ -32,13 +32,3 @@ def job(act, target: str, seed: int, dilation: int = 1):
         seed=seed,
         target=target,
     )
-
-
-def carry_out(act, stage, number: int) -> dict:
-    """Write; done when every byte is."""
-    from ssdrig.plan.kinds.pace import Pace
-
-    stage.bench.check()
-    pace = Pace(act.path, bytes_to_do=act.amount_bytes)
-    result = stage.fio(act, job(act, stage.bench.fio_target, stage.next_seed()), pace, number)
-    return {"bytes": result.bytes}

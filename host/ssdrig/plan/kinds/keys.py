@@ -16,3 +16,10 @@ class Key(NamedTuple):
 
 RANGE = Key("range", "100 %")
 SMART = Key("smart", "60 s")  # time between two polls, or "edges", or "none"
+
+
+def smart_around(keys, in_repeat: bool) -> bool:
+    """Whether SMART is read around a load. Within a repeat it is read between the rounds, unless the plan asks for it
+    at each load's edges."""
+    when = keys.get("smart", "none")
+    return when == "edges" or (when != "none" and not in_repeat)

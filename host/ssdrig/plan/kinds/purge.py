@@ -4,11 +4,3 @@ from ssdrig.plan.kinds.keys import Key
 
 KEYS = {"method": Key("word", "auto")}
 NEEDS = {"purge"}
-
-
-def carry_out(act, stage, number: int) -> dict:
-    """Empty the drive; the effect is read back (drive/erase/purge.py)."""
-    with stage.stop.second_raises():
-        stage.progress.show("purge")
-        stage.book.event("purge", **stage.bench.purge(stage.progress))
-    return {}

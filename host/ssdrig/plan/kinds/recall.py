@@ -37,11 +37,3 @@ def check(keys, where: str) -> None:
         raise UsageError("`storage` or `celsius`", f"both in {where}", "leave one out")
     if keys["hours"] != NONE and keys["celsius"] == NONE:
         raise UsageError("`celsius` beside `hours`", f"`hours` alone in {where}", "say at which temperature")
-
-
-def carry_out(act, stage, number: int) -> dict:
-    """All passes; nothing is written. What was found is stage.outcome, too."""
-    from ssdrig.retention import verifying
-
-    stage.bench.check()
-    return verifying.carry_out(act, stage)

@@ -6,11 +6,3 @@ from ssdrig.plan.kinds.retention_words import RATED
 
 KEYS = {"range": RANGE, "class": Key("word", RATED, words=(RATED, *REQUIREMENTS)), "rest": Key("pause", "60 s")}
 NEEDS: set[str] = set()
-
-
-def carry_out(act, stage, number: int) -> dict:
-    """Write, read the baseline, seal; the power is off afterwards where the rig can take it."""
-    from ssdrig.retention import sealing
-
-    stage.bench.check()
-    return sealing.carry_out(act, stage)

@@ -13,19 +13,3 @@ KEYS = {
     "apst": Key("word", words=("on", "off"), needs="apst"),
 }
 ENDS = tuple(KEYS)
-
-
-def carry_out(act, stage, number: int) -> dict:
-    """Set each, see that it is set. What it was is in the journal and a duty of the teardown first."""
-    for key, value in act.keys.items():
-        before = stage.bench.setting(key)
-        stage.book.event("set", key=key, value=value, before=before)
-        stage.teardown.push(f"put {key} back", lambda key=key, before=before: put_back(stage, key, before))
-        stage.bench.change(key, value)
-    return {}
-
-
-def put_back(stage, key: str, before: list[str]) -> None:
-    """Undo a change, and say so."""
-    stage.bench.put_back(key, before)
-    stage.book.event("put_back", key=key, value=before)

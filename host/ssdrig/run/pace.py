@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
+from ssdrig.plan.kinds.keys import smart_around
+
 
 class Pace(NamedTuple):
     """How a step goes: it ends after `bytes_to_do`, of which `begun_bytes` are done, or after `time_s` of drive time.
@@ -19,16 +21,9 @@ class Pace(NamedTuple):
     begun_bytes: int = 0
 
 
-def around(keys, in_repeat: bool) -> bool:
-    """Whether SMART is read around a load. Within a repeat it is read between the rounds, unless the plan asks for it
-    at each load's edges."""
-    when = keys.get("smart", "none")
-    return when == "edges" or (when != "none" and not in_repeat)
-
-
 def polled(keys, stage) -> bool:
     """Whether SMART is read around a load, which is then read before it here."""
-    wanted = around(keys, stage.round is not None)
+    wanted = smart_around(keys, stage.round is not None)
     if wanted:
         with stage.stop.second_raises():
             stage.live.poll_smart("before")

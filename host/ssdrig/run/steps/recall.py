@@ -1,0 +1,9 @@
+"""recall: read once what a sealed drive kept."""
+
+from ssdrig.retention import verifying
+
+
+def carry_out(act, stage, number: int) -> dict:
+    """All passes; nothing is written. What was found is stage.outcome, too."""
+    stage.bench.check()
+    return verifying.carry_out(act, stage)

@@ -1,0 +1,9 @@
+"""retain: write what is to be kept, and seal the drive."""
+
+from ssdrig.retention import sealing
+
+
+def carry_out(act, stage, number: int) -> dict:
+    """Write, read the baseline, seal; the power is off afterwards where the rig can take it."""
+    stage.bench.check()
+    return sealing.carry_out(act, stage)
