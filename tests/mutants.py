@@ -73,7 +73,7 @@ AREAS = {
         "test_charge_loss test_ageing",
     ),
     "journal": (
-        [f"host/ssdrig/{name}.py" for name in ("journal", "rigbin", "rigrecords", "integrity")],
+        [f"host/ssdrig/runs/{name}.py" for name in ("journal", "rigbin", "rigrecords", "integrity")],
         "test_journal_limits test_journal test_damage test_torn test_run test_samples test_points",
     ),
     "plateaus": (

@@ -11,6 +11,7 @@ from synthetic_pts import Put, Run, steady_load
 
 from ssdrig.plan.rules import ends, steady
 from ssdrig.reading import table
+from ssdrig.reading.row import Table
 
 ROUNDS = 6  # the first is far off: the rule and all tables are of the last five
 FACTORS = (1.5, 1.0, 0.99, 1.015, 0.985, 1.01)
@@ -223,10 +224,10 @@ ALL = {
     "pts-dirth": dirth,
 }
 NAMES = [pytest.param(name, marks=pytest.mark.slow) if name == "pts-iops" else name for name in ALL]
-_made: dict[str, tuple[Run, table.Table]] = {}
+_made: dict[str, tuple[Run, Table]] = {}
 
 
-def made(factory, name: str) -> tuple[Run, table.Table]:
+def made(factory, name: str) -> tuple[Run, Table]:
     """What was put in and the run as the analysis reads it, once a process. factory: pytest's tmp_path_factory."""
     if name not in _made:
         w = ALL[name](factory.mktemp("pts"))

@@ -9,7 +9,7 @@ import pytest
 from ssdrig import cli
 from ssdrig.base.errors import PromiseBroken
 from ssdrig.powerloss import sessions
-from ssdrig.reading import table
+from ssdrig.reading import documents, table
 from ssdrig.runs import journal
 
 pytestmark = [pytest.mark.slow, pytest.mark.keeps_time]
@@ -23,7 +23,7 @@ def campaign(tmp_path, *words) -> tuple[int, list[dict], list[dict]]:
     (run,) = tmp_path.iterdir()
     found = [each for each in journal.events(run) if each["kind"] == "session.judged"]
     assert {each["cut"] for each in found} == set(sessions.judged([run]))
-    json_documents.figures(json.loads(json.dumps(table.load(run).as_json())))
+    json_documents.figures(json.loads(json.dumps(documents.of_table(table.load(run)))))
     return code, *([each for each in found if bool(each["control"]) is is_one] for is_one in (False, True))
 
 

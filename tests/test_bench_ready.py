@@ -92,7 +92,7 @@ def test_a_process_that_waits_for_the_compile_lock_reports_its_holder(tmp_path, 
 @pytest.mark.slow
 def test_a_first_start_compiles_as_many_functions_as_its_progress_promises(tmp_path):
     text = (
-        "import json\nfrom ssdrig.virtual import kernels\nkernels.FOLDER = None\n"
+        "import json\nfrom ssdrig.base import kernels\nkernels.FOLDER = None\n"
         "from ssdrig.virtual.flash.presets import PRESETS\n"
         "seen = []; kernels.tell_progress(seen.append)\n"
         "from ssdrig.virtual.device.device import warm_up\nwarm_up(PRESETS['sata-tlc'])\nprint(json.dumps(seen[-1]))\n"

@@ -250,7 +250,7 @@ def test_a_damaged_file_is_said_and_not_taken_for_no_units(home, text):
 
 def test_a_poll_does_not_wait_for_numpy():
     code = (
-        "import sys; from ssdrig.drive import count_units; from ssdrig.drive.erase import purge;"
+        "import sys; from ssdrig.commands import units as units_command; from ssdrig.drive.erase import purge;"
         " from ssdrig.drive.smart import units; units.units_for('M', 'F');"
         " sys.exit('numpy' in sys.modules)"
     )

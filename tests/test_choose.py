@@ -101,7 +101,7 @@ def prepared(tmp_path, text=PLAN, drive=DRIVE):
 
 def carry_out(monkeypatch, acts, seen=None, shown=SHOWN):
     """(events, [(path, qd) of each load]) of acts whose loads show what SHOWN says."""
-    from ssdrig.run.steps import STEPS
+    from ssdrig.run import steps
 
     book, done = Book(), []
     stage = SimpleNamespace(
@@ -118,8 +118,8 @@ def carry_out(monkeypatch, acts, seen=None, shown=SHOWN):
         stage.means[act.label] = means(*shown[act.keys["qd"]])
         return {"bytes": 1}
 
-    monkeypatch.setattr(STEPS["load"], "carry_out", load)
-    monkeypatch.setattr(STEPS["fill"], "carry_out", lambda act, stage, number: {"bytes": act.amount_bytes})
+    monkeypatch.setattr(steps.of("load"), "carry_out", load)
+    monkeypatch.setattr(steps.of("fill"), "carry_out", lambda act, stage, number: {"bytes": act.amount_bytes})
     assert engine.carry_out(acts, stage, Budget(None)) is None
     return book.events, done
 

@@ -15,6 +15,7 @@ from drives import a_drive
 from guarding import SERIAL, by_hand, tree  # noqa: F401  fixture
 from loop_device import loop_device
 
+from ssdrig import cli
 from ssdrig.base.errors import DriveError, ExchangedDrive, LoadError, SsdrigError, UnsafeTarget
 from ssdrig.drive.erase import ata_security, nvme_erase
 from ssdrig.drive.target import block, door, guard, lock
@@ -542,7 +543,7 @@ def test_marks_are_there_before_the_first_step_that_writes(tree, here, do):
 
 # where a name in /dev is used, and why that writes to no drive
 NAMES = {
-    "bench.py": "",
+    "run/bench.py": "",
     "drive/target/inventory.py": "makes it",
     "drive/target/guard.py": "opens it, and compares what it has opened; words for people",
     "drive/smart/collect.py": "reads SMART, whose serial is compared; words for people",
@@ -555,16 +556,22 @@ NAMES = {
     "run/fleet.py": "words for people",
 }
 DOORS = ("held.path", "held.controller")
-HOST = Path(bench.__file__).parent
+HOST = Path(cli.__file__).parent
+FILES = [*sorted(HOST.rglob("*.py")), *sorted((HOST.parent / "selfcheck").rglob("*.py"))]
+
+
+def _named(path: Path) -> str:
+    """As the lists have it: within the package, or selfcheck/…"""
+    return str(path.relative_to(HOST if path.is_relative_to(HOST) else HOST.parent))
 
 
 def names_used() -> dict[str, list[int]]:
     """Lines of each module that take the name of a drive's node."""
     found: dict[str, list[int]] = {}
-    for path in sorted(HOST.rglob("*.py")):
+    for path in FILES:
         for part in ast.walk(ast.parse(path.read_text())):
             if isinstance(part, ast.Attribute) and part.attr in ("node", "by_id") and not _is_platform(part):
-                found.setdefault(str(path.relative_to(HOST)), []).append(part.lineno)
+                found.setdefault(_named(path), []).append(part.lineno)
     return found
 
 
@@ -580,7 +587,7 @@ def test_no_module_outside_the_list_uses_the_name_of_a_drive():
 # what asks by a name that is not held: a drive that nothing is done to, or the one that runs the asking itself
 ASKS_BY_NAME = {
     "commands/wear.py": "reads",
-    "bench.py": "polled(), whose callers hold it",
+    "run/bench.py": "polled(), whose callers hold it",
     "selfcheck/smart.py": "reads",
 }
 
@@ -588,7 +595,7 @@ ASKS_BY_NAME = {
 def test_what_asks_by_name_asks_a_drive_that_is_held():
     """SMART and the kernel's counters of a name that came to be another disk's would be taken for this drive's."""
     loose = []
-    for path in sorted(HOST.rglob("*.py")):
+    for path in FILES:
         tree, held = ast.parse(path.read_text()), set()
         for part in ast.walk(tree):
             named = isinstance(part, ast.With) and any(
@@ -604,7 +611,7 @@ def test_what_asks_by_name_asks_a_drive_that_is_held():
                     ast.unparse(call.func) in ("collect.poll", "witness.read")
                     and ast.unparse(call) != "witness.read(None)"
                 )
-                loose += [str(path.relative_to(HOST))] * asks
+                loose += [_named(path)] * asks
     assert set(loose) == set(ASKS_BY_NAME), loose
 
 
@@ -621,7 +628,7 @@ def test_no_writing_command_is_given_a_name():
     """Calls that write, and programs that erase, are given held.path or a parameter that stands for it."""
     writing = ("write", "discard", "zero", "sync", "flush", "connected", "device")
     bad = []
-    for path in sorted(HOST.rglob("*.py")):
+    for path in FILES:
         for call in ast.walk(ast.parse(path.read_text())):
             if isinstance(call, ast.Call) and isinstance(call.func, (ast.Attribute, ast.Name)) and call.args:
                 name = call.func.attr if isinstance(call.func, ast.Attribute) else call.func.id

@@ -8,8 +8,7 @@ from small_plans import DRIVE, FILLED, HEAD
 
 from ssdrig.base.errors import UsageError
 from ssdrig.plan.rules.laid import NOTHING
-from ssdrig.run import budget, engine, prepare
-from ssdrig.run.steps import STEPS
+from ssdrig.run import budget, engine, prepare, steps
 
 PLAN = (
     HEAD
@@ -66,7 +65,7 @@ def carried_out(tmp_path, monkeypatch):
             return {"bytes": act.amount_bytes or size}
 
         for kind in ("purge", "fill", "load", "idle"):
-            monkeypatch.setattr(STEPS[kind], "carry_out", stand_in)
+            monkeypatch.setattr(steps.of(kind), "carry_out", stand_in)
         why = engine.carry_out(prepared.acts, stage, budget.Budget(most_bytes))
         assert polls == ["round"] * len({number for number, _, _ in done if number})  # one before each
         return book, done, why
@@ -208,7 +207,7 @@ def test_only_writes_count_where_an_amount_of_them_ends_a_load(tmp_path, monkeyp
     stop = SimpleNamespace(second_raises=contextlib.nullcontext)
     stage = SimpleNamespace(bench=here, live=live, stop=stop, round=None, dilation=1, book=Book(), fio=fio)
     stage.next_seed, stage.laid = lambda: 1, NOTHING
-    assert STEPS["load"].carry_out(load, stage, 0)["ended_by"] == "written" and asked == [False, False, True]
+    assert steps.of("load").carry_out(load, stage, 0)["ended_by"] == "written" and asked == [False, False, True]
 
 
 def test_what_fio_would_refuse_is_refused_before_the_start(tmp_path):

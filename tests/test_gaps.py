@@ -5,7 +5,7 @@ import json
 import pytest
 from synthetic_plan import GAP_NS, Writer
 
-from ssdrig.reading import gaps, table
+from ssdrig.reading import documents, gaps, table
 from ssdrig.report import plan_page, review_says, screen
 
 PLAN = """schema = 1
@@ -67,7 +67,7 @@ def test_points_that_write_are_named_with_what_their_gaps_may_add(run):
     assert (found.of, found.points, found.beyond) == ("rounds/point", 2, 2)
     assert found.least_s == pytest.approx(GAP_S) and found.most_s == pytest.approx(GAP_S)
     assert found.more_percent == pytest.approx(100 * GAP_S / 2)
-    assert json.loads(json.dumps(run.as_json()))["gaps"] == [found._asdict()]
+    assert json.loads(json.dumps(documents.of_table(run)))["gaps"] == [found._asdict()]
 
 
 def test_the_errors_of_the_rates_hold_what_the_gaps_may_have_added(run):

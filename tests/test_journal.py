@@ -222,7 +222,7 @@ def test_many_threads_append_without_tearing(book):
 
 WRITER = """
 import sys
-from ssdrig import integrity, journal, rigbin
+from ssdrig.runs import integrity, journal, rigbin
 book = journal.create(sys.argv[1], {"run": sys.argv[2]})
 n = 0
 while True:
@@ -238,7 +238,7 @@ while True:
 def test_killed_at_any_moment_nothing_acknowledged_is_lost(tmp_path):
     """kill -9, 8 times: all that sync() reported is read back, in order; the rest is whole records or a torn tail."""
     dice = random.Random(1)
-    env = {**os.environ, "PYTHONPATH": str(Path(journal.__file__).parents[1])}
+    env = {**os.environ, "PYTHONPATH": str(Path(journal.__file__).parents[2])}
     for turn in range(8):
         writer = subprocess.Popen(
             [sys.executable, "-c", WRITER, str(tmp_path), f"run{turn}"], stdout=subprocess.PIPE, env=env

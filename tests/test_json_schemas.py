@@ -20,18 +20,8 @@ from ssdrig.drive.wear import endurance, wa
 from ssdrig.plan.kinds import KINDS
 from ssdrig.plan.rules import steady
 from ssdrig.publish.influx import push
-from ssdrig.reading import (
-    bursts,
-    cache_recovery,
-    figures,
-    gaps,
-    index,
-    rated_life,
-    row_figures,
-    search,
-    window_figures,
-    witness,
-)
+from ssdrig.reading import bursts, cache_recovery, figures, gaps, index, rated_life, search, window_figures, witness
+from ssdrig.reading.row import KEYS
 from ssdrig.runs import journal
 
 NAMES = {"drives", "plans", "push", "report", "report-plan", "rig-info", "runs", "wear"}
@@ -116,11 +106,7 @@ def test_the_keys_that_the_code_writes_are_the_keys_of_the_schemas():
         assert {*properties(of, *path)} == {*keys}, (of["title"], path)
     assert {*properties(wear)} >= {*counters.KEYS}
     of_plan = properties(plan, "rows", "[]", "windows", "*")
-    assert {*of_plan} == {*row_figures.KEYS, *window_figures.KEYS, *bursts.KEYS, "floor_W"} - {
-        "name",
-        "label",
-        "unfinished",
-    }
+    assert {*of_plan} == {*KEYS, *window_figures.KEYS, *bursts.KEYS, "floor_W"} - {"name", "label", "unfinished"}
     assert {*properties(plan, "steady", "verdicts", "[]")} >= verdict
     drive = {each.name: each.type for each in dataclasses.fields(inventory.Drive)}
     for of in (properties(schema("drives"), "[]"), properties(schema("plans"), "drive")):

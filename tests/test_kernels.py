@@ -31,8 +31,8 @@ def test_each_file_whose_numbers_a_kernel_has_in_it_is_a_source():
         tree = ast.parse((kernels.HERE / name).read_text())
         files = {}  # name in this file -> the file that it comes from
         for node in tree.body:
-            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("ssdrig.virtual"):
-                there = kernels.HERE.joinpath(*node.module.split(".")[2:])
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("ssdrig."):
+                there = kernels.HERE.joinpath(*node.module.split(".")[1:])
                 for each in node.names:
                     module = there / f"{each.name}.py"
                     files[each.asname or each.name] = module if module.exists() else there.with_suffix(".py")
@@ -45,7 +45,7 @@ def test_each_file_whose_numbers_a_kernel_has_in_it_is_a_source():
 def test_a_run_on_the_virtual_bench_does_not_import_numba():
     """The drive does, in its own process; here it would take as long as the rest of the start."""
     code = (
-        "import sys; from collections import defaultdict; from unittest import mock; from ssdrig import bench;"
+        "import sys; from collections import defaultdict; from unittest import mock; from ssdrig.run import bench;"
         "import ssdrig.run.run, ssdrig.virtual.bench;"
         "bench.virtual(mock.Mock(drive=defaultdict(int)));"
         "sys.exit('numba' in sys.modules)"

@@ -12,7 +12,8 @@ from ssdrig.base.errors import ToolMissing
 from ssdrig.drive.smart import counters
 from ssdrig.publish import lake
 from ssdrig.publish.lake import schema, write
-from ssdrig.reading import errors, row_figures, window_figures
+from ssdrig.reading import errors, window_figures
+from ssdrig.reading.row import KEYS
 
 EXAMPLES = Path(__file__).parents[1] / "schemas/examples/lake"
 
@@ -95,7 +96,7 @@ def test_files_have_field_ids_types_for_every_engine_and_the_encodings(kind):
 
 def test_every_figure_has_its_column():
     known = schema.kinds()
-    assert {term.key for term in window_figures.TERMS} | ({*row_figures.KEYS} - {"errors"}) <= {*known["figure"]}
+    assert {term.key for term in window_figures.TERMS} | ({*KEYS} - {"errors"}) <= {*known["figure"]}
     assert {*counters.FIGURES} <= {*known["smart"]}
     assert {f"{key}_error" for key in errors.KEYS} <= {*known["figure"]}
 

@@ -66,7 +66,7 @@ def test_lock_of_the_set_up_is_private(tmp_path, monkeypatch):
 AS_ANOTHER = """if 1:
     import fcntl, os, sys
     sys.path[:0] = {path!r}
-    from ssdrig import journal
+    from ssdrig.runs import journal
     os.setgroups([]), os.setgid(65534), os.setuid(65534)
     try:
         fcntl.flock(os.open(sys.argv[1] + "/lock", os.O_RDONLY), fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -7,7 +7,7 @@ import pts_runs
 import pytest
 
 from ssdrig.plan.rules import steady
-from ssdrig.reading import little, minutes, recovery
+from ssdrig.reading import documents, little, minutes, recovery
 from ssdrig.report import little as little_page
 from ssdrig.report import screen
 
@@ -85,7 +85,7 @@ def test_every_closed_loop_of_a_plan_is_checked(runs, name):
     for one, row in zip(checked, loads, strict=True):
         assert one.asked == row.act.keys["qd"] * row.act.keys["threads"] == pytest.approx(one.in_flight, rel=1e-3)
         assert one.why.startswith("not checked: ") if one.error_percent is None else abs(one.error_percent) < 0.1
-    said = found.as_json()["little"]
+    said = documents.of_table(found)["little"]
     loads = little.checked(checked)
     assert said | {"worst_percent": 0} == {
         **{"limit_percent": 2, "loads": len(loads), "within": len(loads)},

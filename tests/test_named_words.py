@@ -92,7 +92,7 @@ def gone(text: str, commands: dict[str, argparse.ArgumentParser]) -> list[str]:
 
 def test_every_command_option_and_path_in_a_string_exists(commands):
     missing = []
-    for path in sorted((ROOT / "host" / "ssdrig").rglob("*.py")):
+    for path in [path for room in ("ssdrig", "selfcheck") for path in sorted((ROOT / "host" / room).rglob("*.py"))]:
         missing += [
             f"{path.relative_to(ROOT)}:{line}: {name}"
             for line, text in strings(path.read_text())

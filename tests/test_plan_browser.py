@@ -18,6 +18,7 @@ from pts_runs import number_of
 from synthetic_pts import Run, steady_load
 
 from ssdrig.reading import table
+from ssdrig.reading.row import Table
 from ssdrig.report import plan_page
 
 pytestmark = pytest.mark.slow
@@ -50,7 +51,7 @@ AXES = re.compile(rf"{pts.ALONG.pattern}|^({'|'.join(ALSO_ALONG)}|Writes, IOPS|G
 UNIT = re.compile(pts.UNIT.pattern + "|Recovered, GB|^Write amplification$|mJ$|^percent$")
 
 
-def whole(runs, name: str, params: dict) -> table.Table:
+def whole(runs, name: str, params: dict) -> Table:
     """All acts of a plan: two seconds, or six, of each load, a second of anything else."""
     made = Run(runs, name, **params)
     host = 1 << 40
@@ -78,7 +79,7 @@ def whole(runs, name: str, params: dict) -> table.Table:
     return table.load(made.end())
 
 
-def drawn(phone, page, found: table.Table) -> tuple[list[str], list[str]]:
+def drawn(phone, page, found: Table) -> tuple[list[str], list[str]]:
     """Titles of what the page shows: of its plots, and of its tables and bars."""
     page.write_text(plan_page.render([found]))
     phone.open(page)

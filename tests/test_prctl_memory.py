@@ -15,7 +15,7 @@ HOST = Path(__file__).parents[1] / "host"
 # blocks too small for a mapping of their own, freed below one that stays: the heap keeps them
 SCATTERED = """
 import ctypes
-from ssdrig import prctl
+from ssdrig.base import prctl
 libc = ctypes.CDLL(None)
 libc.malloc.restype = ctypes.c_void_p
 libc.free.argtypes = [ctypes.c_void_p]
@@ -37,7 +37,7 @@ print(before - own_kB())
 
 LARGE = """
 import ctypes, sys
-from ssdrig import prctl
+from ssdrig.base import prctl
 libc = ctypes.CDLL(None)
 libc.malloc.restype = ctypes.c_void_p
 libc.free.argtypes = [ctypes.c_void_p]

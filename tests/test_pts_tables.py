@@ -12,7 +12,7 @@ from ssdrig.load import fiojob
 from ssdrig.plan import expand, grammar, shows, values
 from ssdrig.plan.kinds import load
 from ssdrig.plan.rules import ends
-from ssdrig.reading import bursts
+from ssdrig.reading import bursts, documents
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +30,7 @@ def test_every_number_on_the_page_is_the_one_put_in(runs, name):
 @pytest.mark.parametrize("name", pts_runs.NAMES)
 def test_every_row_of_the_json_has_the_numbers_put_in(runs, name):
     w, found = runs(name)
-    rows = [row for row in found.as_json()["rows"] if row["do"] == "load"]
+    rows = [row for row in documents.of_table(found)["rows"] if row["do"] == "load"]
     assert len(rows) == len(w.put) and all(row["state"] == "done" for row in rows)
     for (row, (label, number)), put in zip(zip(rows, w.put, strict=True), w.put.values(), strict=True):
         assert (row["path"], row["round"]) == (w.acts[label].path, number) and row["point"] == w.acts[label].point

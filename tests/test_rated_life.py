@@ -14,7 +14,7 @@ from ssdrig.drive.wear import endurance
 from ssdrig.load.fiojob import job_file
 from ssdrig.plan import grammar
 from ssdrig.plan.rules import ends, steady, steady_wa, student
-from ssdrig.reading import rated_life, table
+from ssdrig.reading import documents, rated_life, table
 from ssdrig.report import plan_page, screen
 from ssdrig.report.shown import Context
 from ssdrig.run import prepare
@@ -130,7 +130,7 @@ def test_a_run_says_waf_tbw_and_dwpd(tmp_path):
     for words in ("TBW = raw NAND × P/E cycles × WLE / WAF", "AnandTech 7947", "95 %", "rounds 4 to 8"):
         assert words in page
     assert any("Of the rating" in line for line in screen.of_plan(found))
-    said = json_documents.figures(json.loads(json.dumps(found.as_json())))
+    said = json_documents.figures(json.loads(json.dumps(documents.of_table(found))))
     assert said["life"][0]["waf"] == life.waf
 
 

@@ -19,33 +19,36 @@ ROOM = Path(ssdrig.__file__).parent
 
 # a quotient of counts, times or bytes that are known exactly, or the same figure in another unit
 EXACT = """
-analysis/act_energy: whole
-analysis/average_power: average, _power_W
-analysis/below_second: place
-analysis/bursts: of
-analysis/cuts: coverage, folders, trend
-analysis/energy_parts: of
-analysis/figures: _over_provisioning, figures_of
-analysis/filling: _amplified, _plateau, _rest_error_J, put, read, thinned
-analysis/fio: load_step
-analysis/gaps: of_rows
-analysis/in_flight: of_load
-analysis/kept: found, put
-analysis/minutes: of
-analysis/own_report: _energy, _power, place
-analysis/power: _energy
-analysis/rated_life: _energy_J_per_GB, _rated, life
-analysis/recovery: of
-analysis/row_figures: _io, _wear, folder_of
-analysis/sleep_states: _stay, _visit, _watts, entry_ns
-analysis/steady_state: judge, of
-analysis/table: together
-analysis/thermal: throttled
-analysis/timeline: _job, _part
-analysis/trust: _badness, _samples, host_of
-analysis/under: side
-analysis/window_figures: _drive_writes, _energy, _iops, _latency, _split, littles, own_power, percentiles, ratios
-analysis/witness: _in_window, _together, kernel
+reading/act_energy: whole
+reading/average_power: average, _power_W
+reading/below_second: place
+reading/bursts: of
+reading/cuts: coverage, folders, trend
+reading/energy_parts: of
+reading/figures: _over_provisioning, figures_of
+reading/filling: _amplified, _plateau, _rest_error_J, put, read, thinned
+reading/fio: load_step
+reading/gaps: of_rows
+reading/in_flight: of_load
+reading/index: __init__, _made, _refreshed, folder
+reading/kept: found, put
+reading/minutes: of
+reading/one_run: _json
+reading/own_report: _energy, _power, place
+reading/power: _energy
+reading/rated_life: _energy_J_per_GB, _rated, life
+reading/recovery: of
+reading/review_folder: create
+reading/row_figures: _io, _wear, folder_of
+reading/sleep_states: _stay, _visit, _watts, entry_ns
+reading/steady_state: judge, of
+reading/table: together
+reading/thermal: throttled
+reading/timeline: _job, _part
+reading/trust: _badness, _samples, host_of
+reading/under: side
+reading/window_figures: _drive_writes, _energy, _iops, _latency, _split, littles, own_power, percentiles, ratios
+reading/witness: _in_window, _together, kernel
 report/by_second: seconds
 report/comparable: conditions
 report/csv_files: write
@@ -60,12 +63,12 @@ report/words: unit
 """
 # what makes an error, or decides by one
 OF_ERRORS = """
-analysis/errors: _of_power, of_percentiles, of_window
-analysis/gaps: widen
-analysis/smart: _shares, window_wa
-analysis/thermal: _model, fit
-analysis/wear_run: amplification
-analysis/window_figures: _mean, _uncertainty_percent
+reading/errors: _of_power, of_percentiles, of_window
+reading/gaps: widen
+reading/smart: _shares, window_wa
+reading/thermal: _model, fit
+reading/wear_run: amplification
+reading/window_figures: _mean, _uncertainty_percent
 report/cards: spread
 report/shown_under: share_percent
 report/shown_wakes: above_mJ
@@ -110,9 +113,9 @@ def constant(node: ast.AST) -> bool:
 
 
 def quotients() -> set[str]:
-    """Each function of analysis and report that divides by what is no constant, or fits a line by itself."""
+    """Each function of reading and report that divides by what is no constant, or fits a line by itself."""
     found = set()
-    for path in [*ROOM.glob("analysis/*.py"), *ROOM.glob("report/*.py")]:
+    for path in [*ROOM.glob("reading/*.py"), *ROOM.glob("report/*.py")]:
         for function in ast.walk(ast.parse(path.read_text())):
             if not isinstance(function, ast.FunctionDef):
                 continue
@@ -252,15 +255,15 @@ def of_energy_after(rng):
 
 
 MAKERS = {
-    "analysis/energy_parts.after_above": of_energy_after,
-    "analysis/errors.above_idle_W": of_energy_above_idle,
-    "analysis/rest.per_GB": of_rest,
-    "analysis/sleep_states.break_even": of_break_even,
-    "analysis/cache_recovery.of": of_recovery_rate,
-    "analysis/cache_recovery._energy": of_folding_energy,
-    "analysis/cache_recovery._watts": of_folding_energy,
-    "analysis/load_line.fit": of_load_line,
-    "analysis/average_power.average": of_average_power,
+    "reading/energy_parts.after_above": of_energy_after,
+    "reading/errors.above_idle_W": of_energy_above_idle,
+    "reading/rest.per_GB": of_rest,
+    "reading/sleep_states.break_even": of_break_even,
+    "reading/cache_recovery.of": of_recovery_rate,
+    "reading/cache_recovery._energy": of_folding_energy,
+    "reading/cache_recovery._watts": of_folding_energy,
+    "reading/load_line.fit": of_load_line,
+    "reading/average_power.average": of_average_power,
     "report/shown_wakes.above_mJ": of_wake,
     "report/shown_under.share_percent": of_share,
 }

@@ -20,7 +20,7 @@ from ssdrig.load.traceform import FLUSH, READ, TRIM, WRITE
 from ssdrig.plan import cost, grammar, state
 from ssdrig.plan.kinds import replay
 from ssdrig.publish.influx import points
-from ssdrig.reading.table import Row, Table
+from ssdrig.reading.row import Row, Table
 from ssdrig.reading.table import load as load_table
 from ssdrig.report import shown_replay
 from ssdrig.report.shown import Context

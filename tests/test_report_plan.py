@@ -18,7 +18,7 @@ from ssdrig.base.errors import UsageError
 from ssdrig.plan import formula, shows
 from ssdrig.plan.rules import steady
 from ssdrig.reading import table
-from ssdrig.reading.verdicts import Verdict
+from ssdrig.reading.row import KEYS, Verdict
 from ssdrig.report import plan_page, shown, shown_points, svg, trust_strip
 
 
@@ -195,7 +195,7 @@ def test_a_figure_is_the_formula_of_the_plan(tables):
 
 def test_a_plotted_figure_is_known_by_a_word(tables, monkeypatch):
     """Whatever figure of a step the analysis has, one row in plan/formula.py makes it a value of every view."""
-    assert "ios" in table.KEYS and "ios" not in [key for key, _ in formula.VALUES.values()]
+    assert "ios" in KEYS and "ios" not in [key for key, _ in formula.VALUES.values()]
     monkeypatch.setitem(formula.VALUES, "completed", ("ios", "I/Os"))
     for show in (
         {"view": "bars", "of": ["clean", "after"]},

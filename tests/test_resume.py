@@ -14,8 +14,7 @@ from ssdrig import reading
 from ssdrig.base.errors import JournalError
 from ssdrig.drive.settings import conditions
 from ssdrig.plan.state import UNKNOWN, State
-from ssdrig.run import cut_short, prepare, resume, standing
-from ssdrig.run.steps import STEPS
+from ssdrig.run import cut_short, prepare, resume, standing, steps
 from ssdrig.runs import integrity, journal, parts
 
 
@@ -170,13 +169,13 @@ def test_what_a_killed_part_had_set_is_put_back_by_the_next(tmp_path):
             teardown=SimpleNamespace(push=lambda words, duty: duties.append(duty)),
         )
         act = SimpleNamespace(keys={"governor": "performance"})
-        STEPS["set"].carry_out(act, stage, 1)  # and killed: no duty is carried out
+        steps.of("set").carry_out(act, stage, 1)  # and killed: no duty is carried out
         assert file.read_text() == "performance"
         first = ({"host": {"boot_id": "b"}}, list(events))
         assert standing.changed([first], "b") == {"governor": ["powersave"]}
         assert standing.changed([first], "another boot") == {} == standing.changed([first], None)
         events.clear()
-        STEPS["set"].carry_out(act, stage, 1)  # a part that sees what is left of it, killed, too
+        steps.of("set").carry_out(act, stage, 1)  # a part that sees what is left of it, killed, too
         second = ({"host": {"boot_id": "b"}}, list(events))
         assert standing.changed([first, second], "b") == {"governor": ["powersave"]}
         duties[0]()

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 from ssdrig.plan import reviews
 from ssdrig.reading.review_folder import Done
-from ssdrig.reading.table import Row
+from ssdrig.reading.row import Row
 from ssdrig.report import review_page, review_says
 
 

@@ -8,7 +8,7 @@ import synthetic_plan
 import synthetic_run
 
 from ssdrig.base.progress import Progress
-from ssdrig.reading import table
+from ssdrig.reading import documents, table
 from ssdrig.report import screen
 from ssdrig.run import run
 
@@ -40,7 +40,7 @@ def row(lines, name):
 
 def test_a_row_for_each_step_and_window_with_the_figures_of_the_report(folders):
     lines, figures = screen.ended(folders["steps"])
-    assert figures == table.load(folders["steps"]).as_json()
+    assert figures == documents.of_table(table.load(folders["steps"]))
     assert row(lines, "clean") == ["4.00", "2\u202f000", "8.19", "800", "2.00", "1\u202f000", "1.000 ± 0.072"]
     assert row(lines, "late")[:5] == ["2.00", "2\u202f000", "8.19", "800", "2.00"]
     assert row(lines, "after")[-1] == "3.00 ± 0.26" and row(lines, "trim")[:2] == ["0.250", "–"]

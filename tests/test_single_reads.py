@@ -15,6 +15,7 @@ from ssdrig.load import fio, fiojob, fiotext
 from ssdrig.plan import cost, expand, grammar, state
 from ssdrig.plan.kinds import load
 from ssdrig.reading import table, under
+from ssdrig.reading.row import Table
 from ssdrig.report import shown_under, shown_wakes
 from ssdrig.report.shown import Context
 from ssdrig.run.stage import Stage
@@ -119,7 +120,7 @@ def short(name: str) -> str:
 PUT = {"100ms": (1.2, 3, {80_000: 29, 900_000: 1}), "1s": (0.9, 30, {1_300_000: 30}), "5s": (0.4, 150, {9_000_000: 30})}
 
 
-def woken(runs) -> table.Table:
+def woken(runs) -> Table:
     w = Run(runs, "idle-wake", pauses=["100 ms", "1 s", "5 s"], ios=30)
     w.event("step.start", step="asleep")
     w.t_ns += 4_000_000_000
@@ -154,7 +155,7 @@ BESIDE = {
 }
 
 
-def read_beside(runs) -> table.Table:
+def read_beside(runs) -> Table:
     w = Run(runs, "read-under-write", rates=["500 IOPS", "5 kIOPS"], time="4 s")
     does(w, "precondition", 2.0, 10, {"write": {3_000_000: 100_000}})
     does(w, "alone", 1.5, 4, {"read": {90_000: 39_990, 400_000: 10}})

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from synthetic_plan import Writer
 
-from ssdrig.reading import filling, table
+from ssdrig.reading import documents, filling, table
 from ssdrig.report import plan_page
 
 S, MS = 1_000_000_000, 1_000_000
@@ -76,7 +76,7 @@ def test_the_speed_of_a_host_that_was_busy_is_no_plateau_of_the_drive(tmp_path, 
         why = "host-limited: all CPUs of the host were 98 % busy"
         assert first.found["cache_why"] == first.found["host_limited"] == why and first.found["plateaus"] == []
         assert f"no end of a cache: {why}" in plan_page.render([found])
-        assert found.as_json()["rows"][0]["found"]["cache_why"] == why
+        assert documents.of_table(found)["rows"][0]["found"]["cache_why"] == why
 
 
 def test_plateaus_and_rests_of_a_dilated_drive_are_in_its_own_time(run, tmp_path):
@@ -128,7 +128,7 @@ def test_the_page_has_each_plateau_with_its_energy(run):
     assert again.found["rest_J"] == pytest.approx(0.17, abs=0.01)
     page = plan_page.render([run])
     assert "cache 4.19 GB; all of it" in page and "cache 2.10 GB" in page and "2.10 GB after a rest of" in page
-    (back,) = json_documents.figures(json.loads(json.dumps(run.as_json())))["cache_recovery"]
+    (back,) = json_documents.figures(json.loads(json.dumps(documents.of_table(run))))["cache_recovery"]
     assert back["of"] == "again" and back["left_out"] == 0 and back["rate_Bps"] is None and "need 3" in back["why"]
 
 

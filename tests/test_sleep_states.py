@@ -17,6 +17,7 @@ from ssdrig.drive.settings import conditions, features
 from ssdrig.meter import rails
 from ssdrig.meter.uncertainty import UNTIMED
 from ssdrig.reading import sleep_states, table
+from ssdrig.reading.row import Table
 from ssdrig.report import shown_states
 from ssdrig.report.shown import Context
 from ssdrig.virtual import settings
@@ -211,7 +212,7 @@ def made(runs, monkeypatch) -> Run:
     return w
 
 
-def slept(runs) -> table.Table:
+def slept(runs) -> Table:
     with pytest.MonkeyPatch.context() as monkeypatch:
         return table.load(made(runs, monkeypatch).end())
 

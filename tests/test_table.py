@@ -16,8 +16,8 @@ from ssdrig.base.errors import JournalError
 from ssdrig.load.fiotext import plat_ns, plat_upper_ns
 from ssdrig.plan import shows
 from ssdrig.plan.kinds import load
-from ssdrig.reading import row_figures, table
-from ssdrig.reading.table import Row
+from ssdrig.reading import documents, row_figures, table
+from ssdrig.reading.row import KEYS, Row
 from ssdrig.report import plan_page, screen
 from ssdrig.report.found import said
 
@@ -108,7 +108,7 @@ def test_verdicts_are_the_journals_with_the_rounds_of_the_rows(tmp_path, grid):
 
 def test_as_json_is_plain(steps, grid):
     for each in (steps, grid):
-        found = json_documents.figures(json.loads(json.dumps(each.as_json(), allow_nan=False)))
+        found = json_documents.figures(json.loads(json.dumps(documents.of_table(each), allow_nan=False)))
         assert found.keys() >= {"run", "plan", "rows", "steady"} and len(found["rows"]) == len(each.rows)
 
 
@@ -294,7 +294,7 @@ def test_a_rest_says_how_long_the_drive_worked_and_what_it_wrote_by_itself(tmp_p
     rest = found.rows[-1]
     assert said(rest)[0] == "quiet after 40 s at 0.500 W; 26.0 J above that" and "500 MB written" in said(rest)[1]
     assert rest.found["J_per_GB"] is None  # no rest of the run without NAND writes says what staying awake takes
-    assert rest.windows["all"]["energy_J"] == near(91) and rest.as_json()["found"]["after_s"] == 40
+    assert rest.windows["all"]["energy_J"] == near(91) and documents.of_row(rest)["found"]["after_s"] == 40
     assert rest.value("floor_W") == 0.5 and rest.value("W") == near(0.7)
     assert found.rows[0].value("floor_W") is None and "until the drive was quiet" in found.rows[0].why_not("floor_W")
     assert "rest, quiet after 40 s" in screen.text([found]) and "quiet after 40 s" in plan_page.render([found])
@@ -304,7 +304,7 @@ def test_a_rest_says_how_long_the_drive_worked_and_what_it_wrote_by_itself(tmp_p
 
 def test_the_percentiles_of_rounds_are_of_all_their_ios():
     """Two rounds of 600 I/Os each: too few for a P99 of one, enough for the P99 of both."""
-    rows = [Row(None, number, "done", windows={"all": dict.fromkeys(table.KEYS)}) for number in (1, 2)]
+    rows = [Row(None, number, "done", windows={"all": dict.fromkeys(KEYS)}) for number in (1, 2)]
     for row, slow in zip(rows, (0, 60), strict=True):
         row.windows["all"] |= {"t0_s": 0.0, "t1_s": 1.0, "lat_max_us": None}
         row.lat = np.array([[0, 500, 600 - slow], [0, 900, slow + 1]])
@@ -320,7 +320,7 @@ def test_the_percentiles_of_rounds_are_of_all_their_ios():
 def test_what_several_rounds_cannot_say_together_is_not_their_mean():
     """Percentiles of windows, of which nobody kept the histograms; the highest temperature is the highest; energy per
     I/O is of the rounds that have power, energy of all of them only."""
-    rows = [Row(None, number, "done", windows={"late": dict.fromkeys(table.KEYS)}) for number in (1, 2)]
+    rows = [Row(None, number, "done", windows={"late": dict.fromkeys(KEYS)}) for number in (1, 2)]
     for row, more in zip(rows, ({"lat_p99_us": 100.0, "lat_max_us": 200.0}, {"lat_p99_us": 500.0}), strict=True):
         same = {"t0_s": 5.0, "t1_s": 10.0, "ios": 1000, "lat_mean_us": 50.0, "bw_mean_MBps": 1.0, "lat_max_us": 900.0}
         row.windows["late"] |= same | more | {"temperature_max_C": 40.0 + row.round}

@@ -11,7 +11,7 @@ import synthetic_plan
 import synthetic_run
 from test_report import run_command
 
-from ssdrig.reading import table, timeline
+from ssdrig.reading import documents, table, timeline
 from ssdrig.report import plan_page, shown_parts
 from ssdrig.runs import journal
 
@@ -126,7 +126,7 @@ def test_steps_that_were_done_before_a_run_was_cut_short_are_in_its_table(run, t
         *(("fill", "done", 1000.0), ("clean", "done", 2000.0), ("trim", "done", None), ("after", "done", 1000.0))
     ]
     assert found.rows[1].value("W") == pytest.approx(2.0, rel=0.01) and 3600 < found.rows[3].t0_s < 3610
-    assert [row["part"] for row in found.as_json()["rows"]] == [1, 1, 1, 2]
+    assert [row["part"] for row in documents.of_table(found)["rows"]] == [1, 1, 1, 2]
     page = plan_page.render([found])
     assert found.data.state == "complete" and "purged by block erase" in page
     assert re.findall(r'">(\w+) <span class="soft">(part \d)<', page) == [

@@ -10,7 +10,7 @@ from synthetic_run import run_of
 
 from ssdrig import cli, reading, report
 from ssdrig.plan.rules import limits, steady
-from ssdrig.reading import table, trust
+from ssdrig.reading import documents, table, trust
 from ssdrig.reading.figures import figures_of
 from ssdrig.reading.window_figures import KEYS
 from ssdrig.report import page, screen, trust_strip, verdict
@@ -281,7 +281,7 @@ def test_lines_fit_the_terminal(width):
 
 def test_rows_and_the_run_of_a_plan_have_strips(tmp_path, capsys):
     folder = synthetic_plan.grid(tmp_path)
-    found = table.load(folder).as_json()
+    found = documents.of_table(table.load(folder))
     checked("report-plan", found)
     strips = [window["trust"] for row in found["rows"] for window in row["windows"].values() if window]
     assert strips and all([item["id"] for item in of] == list(trust.NAMES) for of in strips)

@@ -27,7 +27,10 @@ from ssdrig.rig import profiles, switch
 
 REPO = Path(__file__).parents[1]
 HOST = REPO / "host/ssdrig"
-SOURCES = {str(p.relative_to(HOST)): p.read_text() for p in sorted(HOST.rglob("*.py"))}
+CHECKS = REPO / "host/selfcheck"
+SOURCES = {str(p.relative_to(HOST)): p.read_text() for p in sorted(HOST.rglob("*.py"))} | {
+    str(p.relative_to(CHECKS.parent)): p.read_text() for p in sorted(CHECKS.rglob("*.py"))
+}
 FIRMWARE = {p.name: p.read_text() for p in sorted((REPO / "firmware").glob("*.py"))}
 
 
@@ -41,9 +44,9 @@ UNIT_TABLE = r"""(?:["'](?:GB|GiB|TB)["']\s*[:,]\s*(?:1e|10|1 <<))|(?:(?:1e9|10\
 
 
 def test_bytes_and_durations_are_put_into_words_in_one_place():
-    assert places(UNIT_TABLE) == {"words.py"}
+    assert places(UNIT_TABLE) == {"base/words.py"}
     assert places(ROUNDED) == set()
-    assert places(r"divmod\([^()]*, 3600\)") == {"words.py"}
+    assert places(r"divmod\([^()]*, 3600\)") == {"base/words.py"}
 
 
 def test_makers_are_told_apart_in_one_place():
@@ -63,17 +66,19 @@ def test_whether_a_drive_answered_is_decided_in_one_place():
 
 
 def test_dying_with_the_parent_is_asked_for_in_one_place():
-    assert places(r"PDEATHSIG|\.prctl\(") == {"prctl.py"}
+    assert places(r"PDEATHSIG|\.prctl\(") == {"base/prctl.py"}
 
 
 def test_a_file_is_replaced_in_one_place():
     assert places(r"os\.replace\(") == set()
-    assert places(r"\.replace\((?:target|path|self\.\w+)\)") == {"files.py"}
+    assert places(r"\.replace\((?:target|path|self\.\w+)\)") == {"base/files.py"}
 
 
 def test_the_tested_range_is_computed_in_one_place():
-    assert places(r"1 - (?:self\.)?(?:op|op_percent) / 100|// MIB \* MIB|// ALIGN\w* \*") == {"overprovisioning.py"}
-    assert places(r"1 - capacity\w* / raw\w*|1 - drive_bytes / raw") == {"overprovisioning.py"}
+    assert places(r"1 - (?:self\.)?(?:op|op_percent) / 100|// MIB \* MIB|// ALIGN\w* \*") == {
+        "base/overprovisioning.py"
+    }
+    assert places(r"1 - capacity\w* / raw\w*|1 - drive_bytes / raw") == {"base/overprovisioning.py"}
 
 
 def test_a_rails_row_is_typed_in_the_firmwares_board_file():

@@ -21,7 +21,8 @@ from ssdrig.plan import grammar, kinds
 from ssdrig.plan.kinds import wear
 from ssdrig.plan.rules import stamps, worn
 from ssdrig.plan.rules.worn import Slice
-from ssdrig.reading import table, wear_run
+from ssdrig.reading import documents, table, wear_run
+from ssdrig.reading.row import Table
 from ssdrig.report import plan_page, screen
 from ssdrig.run import cut_short, prepare, standing
 from ssdrig.run.budget import Budget
@@ -132,7 +133,7 @@ def test_a_drive_of_50_cycles_is_worn_to_its_end_which_its_first_tenth_foretold(
         assert words in page
     assert "worn quickly at room temperature" in page and "enterprise class" in page
     assert any("predicted at 10 %" in line for line in screen.of_plan(found))
-    json_documents.figures(json.loads(json.dumps(found.as_json(), allow_nan=False)))
+    json_documents.figures(json.loads(json.dumps(documents.of_table(found), allow_nan=False)))
 
 
 def test_a_run_cut_short_goes_on_to_the_byte(tmp_path):
@@ -275,7 +276,7 @@ def course_of(end_nand, waf, nand_known=True, slices=1000, until=10):
     return found
 
 
-def worn_out(runs) -> table.Table:
+def worn_out(runs) -> Table:
     """A run of 60 slices, to the end of a drive that is rated for less; spare falls behind the 40th."""
     rated = {"rated_write_bytes": 5 * 10**11, "rated_class": "enterprise"}
     w = Writer(runs, grammar.find("endurance")[0], "to-the-end", more={"drive": DRIVE | rated})

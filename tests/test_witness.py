@@ -17,7 +17,7 @@ from ssdrig.drive.smart import counters
 from ssdrig.load import fio
 from ssdrig.load.fiojob import Job
 from ssdrig.plan.rules import limits
-from ssdrig.reading import table
+from ssdrig.reading import documents, table
 from ssdrig.reading import witness as held
 from ssdrig.reading.figures import figures_of
 from ssdrig.report import plan_page, screen
@@ -315,7 +315,7 @@ def test_the_rows_of_a_plan_have_counts_and_verdicts(tmp_path):
     assert notes == ["throttled: the drive counted light throttling +3 between its SMART readings at 0 s and 4 s"]
     assert not any("throttled" in note for note in after.notes)
     assert any("clean, throttled: " in line for line in screen.ended(folder)[0]), "the end of a run says so"
-    assert row.as_json()["kernel"]["why"] == "the run did not read the kernel's counts"
+    assert documents.of_row(row)["kernel"]["why"] == "the run did not read the kernel's counts"
 
 
 def test_the_main_job_has_them_in_its_windows_too(tmp_path):

@@ -18,14 +18,6 @@ SAYS = {
 Graph = Mapping[str, set[str]]
 
 
-class Running(ast.NodeTransformer):
-    """Leaves out what stands below `if TYPE_CHECKING:`, which never runs."""
-
-    def visit_If(self, node: ast.If) -> ast.AST | None:
-        typed = isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
-        return None if typed else self.generic_visit(node)
-
-
 def modules(root: Path = HOST) -> dict[str, Path]:
     """Dotted name -> file of every module of the package, without the chip models, which run on MicroPython."""
     found = {}
@@ -36,14 +28,12 @@ def modules(root: Path = HOST) -> dict[str, Path]:
 
 
 def imports(files: Mapping[str, Path]) -> dict[str, set[str]]:
-    """Module -> the modules it imports, also inside functions, but not for type checks alone. The command line names
-    its commands as text."""
+    """Module -> the modules it imports, also inside functions and for type checks alone. The command line names its
+    commands as text."""
     uses: dict[str, set[str]] = {}
     for name, path in files.items():
         uses[name] = set()
-        text = path.read_text()
-        tree = ast.parse(text)
-        for node in ast.walk(Running().visit(tree) if "TYPE_CHECKING" in text else tree):
+        for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.ImportFrom) and node.module:
                 named = [f"{node.module}.{each.name}" for each in node.names]
                 uses[name] |= {each if each in files else node.module for each in named}

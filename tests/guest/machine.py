@@ -30,7 +30,7 @@ PR_SET_PDEATHSIG = 1
 CLONE = Path(__file__).resolve().parents[2]
 COMMAND = "import sys; from ssdrig.cli import main; sys.exit(main())"
 # `drives` gives all drives together 20 s to answer, which a guest that gets a fraction of a processor may not keep
-PATIENTLY = "from ssdrig.drive import command; command.POLL_TIMEOUT_S = 600; "
+PATIENTLY = "from ssdrig.commands import drives; drives.POLL_TIMEOUT_S = 600; "
 SSDRIG = (str(CLONE / ".venv/bin/python"), "-P", "-m", "ssdrig")  # what the launcher ends as: it alone costs 2 s here
 
 

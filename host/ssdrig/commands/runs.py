@@ -9,7 +9,7 @@ from pathlib import Path
 from ssdrig.base.errors import SsdrigError, UsageError
 from ssdrig.base.progress import Progress
 from ssdrig.base.terminal import printable
-from ssdrig.reading import search, summary, table, trust
+from ssdrig.reading import documents, search, summary, table, trust
 from ssdrig.reading.index import Index, Run
 from ssdrig.report import of_plan, trust_strip, write
 from ssdrig.report.terms import number, with_error
@@ -88,7 +88,7 @@ def _work_out(index: Index, found: list[Run]) -> int:
         show.show(f"figures: {count} of {len(due)} runs")
         try:
             folder = index.folder(run)
-            figures = table.load(folder).as_json() if of_plan(folder) else summary.load(folder)[1]
+            figures = documents.of_table(table.load(folder)) if of_plan(folder) else summary.load(folder)[1]
             write(folder / FIGURES, json.dumps(figures, indent=1) + "\n")
             done += 1
         except (SsdrigError, OSError) as error:  # its files may be another user's, or be gone meanwhile

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from ssdrig.reading.average_power import Measured
-from ssdrig.reading.table import Row, Table
+from ssdrig.reading.row import Row, Table
 
 
 class Terms(NamedTuple):

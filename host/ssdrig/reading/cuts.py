@@ -7,7 +7,7 @@ one counts."""
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,11 +20,9 @@ from ssdrig.powerloss import above, boot, exposure, findings, health, picture, t
 from ssdrig.powerloss import aim as aims
 from ssdrig.powerloss.sessions import JUDGED, proofs_of, record_of, unsealed
 from ssdrig.reading import cut_counters
+from ssdrig.reading.row import Row, Table
 from ssdrig.reading.rundata import RunData
 from ssdrig.runs import integrity, parts
-
-if TYPE_CHECKING:
-    from ssdrig.reading.table import Row, Table
 
 IN_DETAIL_FAILING, IN_DETAIL_CLEAN = 12, 4  # cuts that a page shows one by one
 MOST_WAVEFORM_BYTES = 16 << 20  # of one fall; the rig's scope has 30 kB

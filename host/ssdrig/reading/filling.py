@@ -3,7 +3,7 @@ was written, each with its energy and its write amplification, how large the cac
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,10 +13,8 @@ from ssdrig.meter import rails
 from ssdrig.meter.reduced import Asked, Reduced
 from ssdrig.plan.rules import plateaus
 from ssdrig.reading import cache_recovery, witness
+from ssdrig.reading.row import Row
 from ssdrig.reading.rundata import SECOND_NS, RunData
-
-if TYPE_CHECKING:
-    from ssdrig.reading.table import Row
 
 COVERED = 0.5  # of a plateau's bytes must lie between the SMART readings that its write amplification is of
 MOST_POINTS = 1000  # of a curve

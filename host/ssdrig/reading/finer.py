@@ -2,13 +2,10 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ssdrig.reading import cuts, filling, heating, kept, sleep_states
+from ssdrig.reading.row import Row
 from ssdrig.reading.rundata import RunData
-
-if TYPE_CHECKING:
-    from ssdrig.reading.table import Row
 
 
 def read(shows: Sequence[dict], base: RunData, rows: Sequence["Row"], run: Path) -> list:

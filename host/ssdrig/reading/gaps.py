@@ -6,12 +6,9 @@ would do without the gap. Of a minute that is less than 1 %; of a point of 2 s i
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from ssdrig.reading.row_figures import WHOLE
-
-if TYPE_CHECKING:
-    from ssdrig.reading.table import Row
+from ssdrig.reading.row import WHOLE, Row
 
 RATES = ("iops_mean", "bw_mean_MBps")
 LIMIT_PERCENT = 2.0  # below it nothing is said: the bar of steady IOPS

@@ -2,17 +2,15 @@
 `thermal` shows (thermal.py)."""
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ssdrig.meter import rails, uncertainty
 from ssdrig.meter.reduced import Asked, Reduced
 from ssdrig.reading import thermal
+from ssdrig.reading.row import Row
 from ssdrig.reading.rundata import SECOND_NS, RunData
-
-if TYPE_CHECKING:
-    from ssdrig.reading.table import Row
 
 COUNTED = ("warning_temp_min", "critical_temp_min")  # minutes that the drive itself counts above its thresholds
 

@@ -7,19 +7,17 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from ssdrig.meter import rails
 from ssdrig.meter.reduced import Asked
+from ssdrig.reading.row import Row
 from ssdrig.reading.rundata import RunData
 from ssdrig.retention import manifest as manifests
 from ssdrig.retention.manifest import FOLDER
 from ssdrig.runs import integrity
-
-if TYPE_CHECKING:
-    from ssdrig.reading.table import Row
 
 DOES = ("retain", "recall")
 END = ("storage", "counts", "since_power_on", "since_seal", "bound", "cannot")

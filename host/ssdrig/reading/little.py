@@ -5,13 +5,10 @@ A load that is paced (`rate`) or has pauses is no closed loop. Of the others in_
 made."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from ssdrig.reading.row_figures import WHOLE
+from ssdrig.reading.row import WHOLE, Row
 from ssdrig.reading.window_figures import LITTLE_PERCENT
-
-if TYPE_CHECKING:
-    from ssdrig.reading.table import Row
 
 ERROR = "littles_error_percent"
 

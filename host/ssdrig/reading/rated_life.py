@@ -9,7 +9,7 @@ capacity, with which a maker is on the safe side. WLE, the efficiency of wear le
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,9 +17,7 @@ from ssdrig.base.words import size
 from ssdrig.drive.wear import endurance, wa
 from ssdrig.plan import shows
 from ssdrig.plan.rules import steady, student
-
-if TYPE_CHECKING:
-    from ssdrig.reading.table import Row, Table
+from ssdrig.reading.row import Row, Table
 
 FEWEST_CYCLES = 20  # of the mean: below, one block erased once more than the others is a tenth of the efficiency
 SOURCE = "AnandTech 7947; Insignis, NAND write endurance"

@@ -9,16 +9,12 @@ band that were found live."""
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ssdrig.base.uncertain import NO_DIFFERENCE, Uncertain, difference, mean_error, ratio
 from ssdrig.meter import uncertainty
-from ssdrig.reading.row_figures import WHOLE
-
-if TYPE_CHECKING:
-    from ssdrig.reading.table import Row
+from ssdrig.reading.row import WHOLE, Row
 
 
 def by_samples(row: "Row") -> None:

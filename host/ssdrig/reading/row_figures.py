@@ -4,7 +4,7 @@ What is not known is None, and the row's notes say why."""
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -28,28 +28,9 @@ from ssdrig.reading import (
     window_figures,
     witness,
 )
+from ssdrig.reading.row import IO_KEYS, KEYS, LAT_KEYS, PER_IO, PERCENTILES, POWER_KEYS, WEAR_KEYS, WHOLE, Row
 from ssdrig.reading.rundata import RunData
 
-if TYPE_CHECKING:
-    from ssdrig.reading.table import Row
-
-LAT_KEYS = (*(f"lat_{name}_us" for name in window_figures.PERCENTILES), "lat_max_us")
-IO_KEYS = ("ios", "iops_mean", "bw_mean_MBps", "lat_mean_us", *LAT_KEYS, "host_cpu_percent")
-PER_IO = ("energy_uJ_per_io", "energy_J_per_GB", "iops_per_W")
-POWER_KEYS = ("power_mean_W", "energy_J", "power_uncertainty_percent", *PER_IO)
-WEAR_KEYS = ("wa", "wa_error", "temperature_max_C")
-LITTLE_KEYS = ("littles_qd", "littles_error_percent")
-QUALITY_KEYS = ("samples", "samples_lost", "samples_clipped", "filled_s", "filled_J", "clock_error_us")
-# of a whole act, beside t0_s, t1_s and the other percentiles
-KEYS = (*IO_KEYS, *POWER_KEYS, *WEAR_KEYS, *LITTLE_KEYS, *QUALITY_KEYS, "lat_mean_most_us", "gap_s", "errors")
-WHOLE = "all"
-WHY_NOT = {  # where a figure is not known and no note says why
-    "burst_iops": bursts.NONE,
-    "pause_mean_W": bursts.NONE,
-    "floor_W": "it is no rest until the drive was quiet",
-    "gap_s": "no load came right before it",
-    "lat_mean_most_us": "it has no whole minute of I/O",
-}
 WITHOUT_FLUSH = "latencies: of the writes alone; the flush behind each is not in them, but it is in IOPS"
 # how a note begins of a load whose figures begin behind fio's first burst, and of a trace
 FIRST_BURST, LAG, SCALED = "first burst: ", "lag: ", "SCALED: "
@@ -227,7 +208,7 @@ def _io(row: "Row", data: RunData, ios: int, moved: int, folder: Path) -> dict:
     if len(row.lat):
         by_bin = latency.counts(row.lat)
         out |= (found := window_figures.percentiles("lat", by_bin, k, row.notes))
-        bounds = errors.of_percentiles("lat", by_bin, window_figures.PERCENTILES, k)
+        bounds = errors.of_percentiles("lat", by_bin, PERCENTILES, k)
         out["errors"] = {key: error for key, error in bounds.items() if found.get(key) is not None}
     else:
         row.notes.append(f"{', '.join(LAT_KEYS)}: fio left no histogram of lat")

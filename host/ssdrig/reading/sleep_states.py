@@ -13,7 +13,7 @@ entering includes the command that asks for the state."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -23,10 +23,8 @@ from ssdrig.meter.reduced import Asked, Reduced
 from ssdrig.meter.uncertainty import UNTIMED
 from ssdrig.plan.shows import listed
 from ssdrig.reading import act_energy
+from ssdrig.reading.row import Row
 from ssdrig.reading.rundata import SECOND_NS, RunData
-
-if TYPE_CHECKING:
-    from ssdrig.reading.table import Row
 
 CUT = 0.5  # of a stay, left out at its begin: where a drive goes by itself it takes its time
 FINE_NS = 500_000  # of the host: less than the samples are apart

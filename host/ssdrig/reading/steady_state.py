@@ -3,16 +3,13 @@ whether the load went on at its level."""
 
 import functools
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ssdrig.plan.rules import laid, spare, steady
 from ssdrig.plan.rules.laid import Laid
+from ssdrig.reading.row import Row
 from ssdrig.reading.rundata import RunData
-
-if TYPE_CHECKING:
-    from ssdrig.reading.table import Row
 
 Judge = Callable[[int, int], dict]  # the verdict on the seconds from the first to the second
 

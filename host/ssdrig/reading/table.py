@@ -6,7 +6,7 @@ known is None, and the row's notes say why. `value` finds a figure by the plan's
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,6 @@ import numpy as np
 from ssdrig import reading
 from ssdrig.base.errors import JournalError, UsageError, by_a_person
 from ssdrig.drive.wear import wa
-from ssdrig.load import fiotext
 from ssdrig.meter import reduced
 from ssdrig.plan import expand, grammar, kinds, shows
 from ssdrig.plan.expand import Act
@@ -27,7 +26,6 @@ from ssdrig.reading import (
     fio,
     gaps,
     latency,
-    little,
     own_report,
     power,
     row_figures,
@@ -38,152 +36,16 @@ from ssdrig.reading import (
 )
 from ssdrig.reading.cuts import cuts_found
 from ssdrig.reading.events import load_events
-from ssdrig.reading.filling import recoveries
 from ssdrig.reading.finer import read as read_finer
-from ssdrig.reading.rated_life import lives
 from ssdrig.reading.rest import by_samples, per_GB
-from ssdrig.reading.row_figures import KEYS as KEYS
-from ssdrig.reading.row_figures import WHOLE as WHOLE
+from ssdrig.reading.row import KEYS, LAT_KEYS, LITTLE_KEYS, PERCENTILES, WHOLE, Row, Table, Verdict
 from ssdrig.reading.rundata import SECOND_NS, RunData
-from ssdrig.reading.verdicts import Verdict, verdicts_of
+from ssdrig.reading.verdicts import verdicts_of
 from ssdrig.reading.wear_run import wear_found
 from ssdrig.runs import journal, parts
 
 MOST_BY_SECOND = 12
 MOST_WA = 20.0  # of a neighbour whose own is not known
-FRAME = ("t_ns", "kind", "step", "line", "crc")  # of an event, beside what it says
-
-
-@dataclass
-class Row:
-    """An act that was carried out, in a repeat once a round. t0_s, t1_s: drive time since the run's start, of a step
-    with I/O from its first I/O to fio's end. `windows`: figures of the whole act ("all") and of each window that the
-    plan names in it. `found`: the event of what a choose or an idle step has found, of a replay playedlog.figures().
-    `notes`: figure keys and the reason. `folder`: within fio/, of a replay within played/. `k`: time dilation. `data`:
-    its seconds, None in a repeat. `lat`: histogram of lat, int64 (cells, 3): 0, bin of fiotext.plat_ns (host time),
-    I/Os. `kernel`: the kernel's own counts of an act with I/O (witness.KEYS). `part`: of a run that was resumed, the
-    one that carried the act out."""
-
-    act: Act
-    round: int | None
-    state: str  # "done", "failed", "running", "cut short" (by a person, or the run died) or "not run"
-    why: str | None = None
-    t0_s: float | None = None
-    t1_s: float | None = None
-    windows: dict[str, dict | None] = field(default_factory=dict)
-    found: dict = field(default_factory=dict)
-    notes: list[str] = field(default_factory=list)
-    folder: str = ""
-    k: int = 1
-    data: RunData | None = None
-    lat: np.ndarray = field(default_factory=lambda: np.zeros((0, 3), np.int64))
-    kernel: dict | None = None
-    part: int | None = None
-
-    @property
-    def label(self) -> str:
-        """Its act, in a repeat with the round."""
-        return self.act.label + (f", round {self.round}" if self.round else "")
-
-    def value(self, word: str, window: str = WHOLE) -> float | None:
-        """The figure that a plan calls `word`, such as "uJ/IO"."""
-        return (self.windows.get(window) or {}).get(shows.VALUES[word][0])
-
-    def why_not(self, word: str) -> str:
-        """Why value() has none."""
-        key = shows.VALUES[word][0]
-        if self.state != "done":
-            return self.why or self.state
-        if not self.windows:
-            return "; ".join(self.notes) or "not known"
-        unknown = row_figures.WHY_NOT.get(key, "not known")
-        split = (note.partition(": ") for note in self.notes)
-        return next((reason for keys, _, reason in split if key in keys.split(", ")), unknown)
-
-    def latencies(self) -> tuple[np.ndarray, np.ndarray]:
-        """Histogram of lat: (ms of drive time, rising; I/Os)."""
-        return fiotext.plat_ns(self.lat[:, 1]) / 1e6 / self.k, self.lat[:, 2]
-
-    def latencies_by_second(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Cells of the histogram (data.hist_of) by the second: (second, ms of drive time, I/Os)."""
-        cells = self.data.hist if self.data is not None else self.lat[:0]
-        return cells[:, 0], fiotext.plat_ns(cells[:, 1]) / 1e6 / self.k, cells[:, 2]
-
-    def later(self, by_s: float, part: int) -> "Row":
-        """The same, of this part, on an axis that begins so much earlier."""
-        t0_s, t1_s = (None if at_s is None else at_s + by_s for at_s in (self.t0_s, self.t1_s))
-        return replace(self, t0_s=t0_s, t1_s=t1_s, part=part)
-
-    def as_json(self) -> dict:
-        return {
-            "path": self.act.path,
-            "do": self.act.do,
-            "round": self.round,
-            "point": dict(self.act.point),
-            "part": self.part,
-            "state": self.state,
-            "why": self.why,
-            "t0_s": self.t0_s,
-            "t1_s": self.t1_s,
-            "windows": self.windows,
-            "found": {key: value for key, value in self.found.items() if key not in FRAME} or None,
-            "kernel": self.kernel,
-            "notes": self.notes,
-        }
-
-
-@dataclass
-class Table:
-    """A run of a plan. `data`: the run as a whole (no load on its axis, which begins with the run).
-    `purges`: how the drive was purged, each time, in all parts."""
-
-    path: Path
-    data: RunData
-    plan: grammar.Plan
-    acts: list[Act]
-    rows: list[Row]
-    verdicts: list[Verdict]
-    purges: list[str] = field(default_factory=list)
-
-    def of(self, path: str) -> list[Row]:
-        """The rows of a step that ran to their end; of a repeat those of the steps in it."""
-        return [r for r in self.rows if r.state == "done" and (r.act.path == path or r.act.path.startswith(path + "/"))]
-
-    @property
-    def achieved(self) -> bool | None:
-        """Whether the rule held wherever the plan asks for it; None: it asks nowhere, or nothing was tested."""
-        passed = [each.verdict["passed"] for each in self.verdicts]
-        return None if not passed else all(passed)
-
-    @property
-    def trust(self) -> list[dict]:
-        """What the claims about the run rest on (trust.py)."""
-        strips = [
-            (row.label if name == WHOLE else f"{row.label}, {name}", figures["trust"])
-            for row in self.rows
-            for name, figures in row.windows.items()
-            if figures and figures.get("trust")
-        ]
-        return trust.whole(strips)
-
-    def as_json(self) -> dict:
-        said = self.data.header["plan"]
-        return {
-            "run": self.data.header["run"],
-            "state": self.data.state,
-            "why": self.data.why,
-            "simulated": bool(self.data.header.get("simulated")),
-            "raw_nand_assumed": bool(self.data.header["drive"].get("raw_nand_assumed")),
-            "plan": {key: said.get(key) for key in ("name", "variant", "scaled", "params")},
-            "rows": [row.as_json() for row in self.rows],
-            "trust": self.trust,
-            "steady": {"achieved": self.achieved, "verdicts": [each.as_json() for each in self.verdicts]},
-            "little": little.summary(self.rows),
-            "gaps": [found._asdict() for found in gaps.of_rows(self.rows)],
-            "cache_recovery": recoveries(self.plan.shows, self.rows),
-            "life": [{"of": path} | life._asdict() for path, life in lives(self)],
-            "notes": self.data.notes,
-        }
 
 
 def together(rows: Sequence[Row], window: str = WHOLE) -> dict:
@@ -208,7 +70,7 @@ def together(rows: Sequence[Row], window: str = WHOLE) -> dict:
         out["ios"] = sum(f["ios"] for f in found)
         out["iops_mean"] = out["ios"] / sum(seconds)
         out["lat_mean_us"] = sum(f["ios"] * f["lat_mean_us"] for f in found) / out["ios"]
-        for key in row_figures.LITTLE_KEYS:  # of all the time together
+        for key in LITTLE_KEYS:  # of all the time together
             known = all(f.get(key) is not None for f in found)
             out[key] = sum(f[key] * s for f, s in zip(found, seconds, strict=True)) / sum(seconds) if known else None
         moved = [f["bw_mean_MBps"] * 1e6 * s for f, s in zip(found, seconds, strict=True)]
@@ -223,12 +85,12 @@ def together(rows: Sequence[Row], window: str = WHOLE) -> dict:
             has = "has" if len(powered) == 1 else "have"
             notes.append(f"energy_J: {len(powered)} of {len(found)} rounds {has} power samples throughout")
     if window == WHOLE and all(len(row.lat) for row in rows):
-        out |= dict.fromkeys(row_figures.LAT_KEYS)
+        out |= dict.fromkeys(LAT_KEYS)
         out |= window_figures.percentiles(
             "lat", latency.counts(np.concatenate([row.lat for row in rows])), rows[0].k, notes
         )
     else:
-        lacking = [f"lat_{name}_us" for name in window_figures.PERCENTILES]
+        lacking = [f"lat_{name}_us" for name in PERCENTILES]
         out |= dict.fromkeys(lacking)
         why = "fio left no histogram of lat in one of the rounds"
         why = why if window == WHOLE else "a percentile of several windows is not the mean of theirs"

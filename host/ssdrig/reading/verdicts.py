@@ -1,41 +1,13 @@
 """What the steady-state rule said of the steps of a run, from the run's events and the rows of its acts. Pure."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from ssdrig.plan import grammar
 from ssdrig.plan.rules import steady
-
-if TYPE_CHECKING:
-    from ssdrig.reading.table import Row
+from ssdrig.reading.row import Row, Verdict
 
 
-@dataclass
-class Verdict:
-    """What the steady-state rule said: of a repeat for each tracked point (`words`, "iops read=0 block=4KiB"), of a
-    load for a window. `values`: of each round, oldest first, from round `first` on, which in a run that was resumed is
-    not 1; the verdict is of the last five."""
-
-    path: str
-    words: str
-    verdict: dict
-    values: list[float | None]
-    by: str  # "until": the step ended by it; "judge": judged only
-    first: int = 1
-
-    def about(self, row: "Row", window: str) -> bool:
-        """Whether a window of a row lies in what the verdict is about: a judged window, or the step that it ended."""
-        if self.by == "judge":
-            return row.act.label == self.path and window == self.words.partition(", ")[2]
-        return self.path in (row.act.path, row.act.repeat.path if row.act.repeat else None)
-
-    def as_json(self) -> dict:
-        said = {"of": self.path, "value": self.words, "by": self.by, "values": self.values, "first_round": self.first}
-        return said | self.verdict
-
-
-def verdicts_of(events: Sequence[dict], rows: "Sequence[Row]") -> list[Verdict]:
+def verdicts_of(events: Sequence[dict], rows: Sequence[Row]) -> list[Verdict]:
     """What the rule said at the end of each repeat and of each load that it was to end, and of each judged window."""
     found: dict = {}
     for event in events:
@@ -60,7 +32,7 @@ def _only_verdict(event: dict) -> dict:
     return {key: event.get(key) for key in steady.untested("")}
 
 
-def _is(row: "Row", repeat: str, words: str) -> bool:
+def _is(row: Row, repeat: str, words: str) -> bool:
     """Whether a row is of the tracked point, "iops read=0 block=4KiB"."""
     if row.state != "done" or row.act.repeat is None or row.act.repeat.path != repeat:
         return False

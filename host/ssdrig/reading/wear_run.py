@@ -4,13 +4,10 @@ Slices are counted from the beginning of the step, over all parts of a run; a pa
 before it."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from ssdrig.plan.rules import worn
 from ssdrig.plan.rules.worn import Slice
-
-if TYPE_CHECKING:
-    from ssdrig.reading.table import Table
+from ssdrig.reading.row import Table
 
 EVERY_PERCENT = 10  # of wear, between two predictions
 FIELDS = {key: "slice" if key == "number" else key for key in Slice._fields}

@@ -16,13 +16,13 @@ from ssdrig.plan.rules.windows import Window
 from ssdrig.reading import errors, latency, own_report, peak_power, witness
 from ssdrig.reading.in_flight import LITTLE_PERCENT as LITTLE_PERCENT
 from ssdrig.reading.power import clipped_words
+from ssdrig.reading.row import PERCENTILES
 from ssdrig.reading.rundata import SECOND_NS, RunData
 from ssdrig.reading.smart import window_wa
 from ssdrig.reading.terms import terms
 
 TAIL = 10  # a percentile P(p) or P(1 - p) needs so many values beyond it, so 10 / p values in all
 SECONDS = {"iops_p0_1": 0.001, "iops_p1": 0.01, "iops_p5": 0.05}  # p of each
-PERCENTILES = {"p50": 2, "p99": 100, "p999": 1000, "p99999": 100_000}  # of latency: one I/O in so many lies above it
 DOCUMENT_S = 1.0  # a status document may be so far from the edge that it stands for
 TIMED = (  # what a window has of its energy
     "power_mean_W, power_max_W, energy_J, energy_uJ_per_io, energy_uJ_per_io_above_idle, energy_J_per_GB, iops_per_W,"

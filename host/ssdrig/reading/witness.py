@@ -3,16 +3,14 @@ the load (plan/rules/limits.py). Notes only: no figure is changed by them."""
 
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ssdrig.drive.settings.witness import MS_WRAP
 from ssdrig.plan.rules import limits
 from ssdrig.plan.rules.windows import Window
 from ssdrig.reading import in_flight
+from ssdrig.reading.row import Row
 from ssdrig.reading.rundata import SECOND_NS, RunData
-
-if TYPE_CHECKING:
-    from ssdrig.reading.table import Row
 
 SHARE = 0.001  # by which bytes and counts may differ, and beside that
 BYTES, IOS = 4 << 20, 512  # what udev reads of a drive when fio has closed it

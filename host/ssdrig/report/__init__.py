@@ -20,7 +20,7 @@ from ssdrig.base.files import write_atomically
 from ssdrig.base.progress import Progress, columns
 from ssdrig.base.words import size
 from ssdrig.plan.rules import steady, windows
-from ssdrig.reading import latency, summary, table
+from ssdrig.reading import documents, latency, summary, table
 from ssdrig.reading.figures import figures_of
 from ssdrig.report import (
     csv_files,
@@ -259,7 +259,7 @@ def plan_command(args, folders: list[Path], out: Path, show: Progress) -> Path:
     other = next((each for each in tables if (each.plan.name, each.plan.text) != (first.name, first.text)), None)
     if other:
         raise UsageError("runs of the same plan", f"{first.name} and {other.plan.name}", "report them one by one")
-    found = [each.as_json() for each in tables]
+    found = [documents.of_table(each) for each in tables]
     if args.csv:
         _write_csv(Path(args.csv), [(f["run"], csv_files.plan_tables(of)) for of, f in zip(tables, found)], show)
     if args.json:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ssdrig.reading import minutes
-from ssdrig.reading.table import Row
+from ssdrig.reading.row import Row
 from ssdrig.report.shown import label
 
 BY_SECOND = {  # what a figure is called where it is shown by the second

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from ssdrig.base import words
 from ssdrig.base.uncertain import Uncertain
 from ssdrig.plan import grammar, shows
-from ssdrig.reading.table import WHOLE, Row
+from ssdrig.reading.row import WHOLE, Row
 from ssdrig.report.shown import figure, plus_minus
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from ssdrig.base.errors import JournalError, SsdrigError
 from ssdrig.plan import reviews, shows
 from ssdrig.reading import review_folder, table
-from ssdrig.reading.table import Table
+from ssdrig.reading.row import Table
 from ssdrig.report import about, page, words
 from ssdrig.report.cards import Bar, card
 from ssdrig.report.comparable import STATES

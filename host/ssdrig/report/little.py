@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from html import escape
 
 from ssdrig.reading import little
-from ssdrig.reading.table import Row
+from ssdrig.reading.row import Row
 from ssdrig.report.terms import number
 
 MOST = 20  # loads in a table

@@ -8,10 +8,9 @@ from ssdrig.base.words import clock, size
 from ssdrig.plan import document, shows
 from ssdrig.plan import kinds as kinds
 from ssdrig.plan.rules import steady as rule
-from ssdrig.reading import gaps, table, trust, witness
+from ssdrig.reading import gaps, trust, witness
+from ssdrig.reading.row import WHOLE, Row, Table, Verdict
 from ssdrig.reading.row_figures import FIRST_BURST, LAG, SCALED
-from ssdrig.reading.table import Row, Table
-from ssdrig.reading.verdicts import Verdict
 from ssdrig.report import (
     about,
     little,
@@ -149,7 +148,7 @@ def _doubt(each: Table, context: Context) -> str | None:
     paths = [*context.paths, *shows.listed(context.show.get("against"))]
     rows_of = [row for path in paths for row in each.of(path)] if paths else each.rows
     strips = [
-        (row.label if key == table.WHOLE else f"{row.label}, {key}", of["trust"])
+        (row.label if key == WHOLE else f"{row.label}, {key}", of["trust"])
         for row in rows_of
         for key, of in row.windows.items()
         if of and of.get("trust")
@@ -281,7 +280,7 @@ def _step(row: Row) -> str:
         why = ": ".join([row.state, *([row.why] if row.why else row.notes[:1])])
         return _said(_named(row.act.label, [row]), "", 2 + len(COLUMNS), why)
     cells = "".join(
-        f"<td>{trust_strip.marked(figure(value), shows.VALUES[word][0], row.windows.get(table.WHOLE) or {})}</td>"
+        f"<td>{trust_strip.marked(figure(value), shows.VALUES[word][0], row.windows.get(WHOLE) or {})}</td>"
         if (value := row.value(word)) is not None
         else f'<td class="soft" title="{escape(row.why_not(word))}">–</td>'
         for word, *_ in COLUMNS

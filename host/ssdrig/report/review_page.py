@@ -12,7 +12,7 @@ from ssdrig.base.words import size
 from ssdrig.plan import reviews
 from ssdrig.reading import review_folder, table, trust
 from ssdrig.reading.review_folder import Done, Review
-from ssdrig.reading.table import Table
+from ssdrig.reading.row import Table
 from ssdrig.report import about, library, page, plan_page, review_says, set_up, shown_parts, trust_strip
 from ssdrig.report.library import Member
 from ssdrig.report.shown import Context

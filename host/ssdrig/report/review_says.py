@@ -10,8 +10,7 @@ from ssdrig.base.uncertain import Uncertain
 from ssdrig.drive.wear import wa
 from ssdrig.plan.rules import steady
 from ssdrig.reading import average_power, average_terms, filling, gaps, load_line, table, trust
-from ssdrig.reading.table import Row, Table
-from ssdrig.reading.verdicts import Verdict
+from ssdrig.reading.row import Row, Table, Verdict
 from ssdrig.report import shown_line
 from ssdrig.report.found import said
 from ssdrig.report.shown import doubt_at, figure, plus_minus, uncertain_at

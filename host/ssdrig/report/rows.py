@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from ssdrig.plan import kinds, shows
 from ssdrig.reading import table
-from ssdrig.reading.table import Row, Table
+from ssdrig.reading.row import WHOLE, Row, Table
 from ssdrig.report.shown import figure, rows_at
 
 COLUMNS = (  # the plan's word, heading
@@ -64,7 +64,7 @@ def _of_step(row: Row) -> Iterable[Line]:
     with_io = row.act.do in kinds.IO
     state = "" if row.state == "done" else f" ({ended(row)})"
     for name, figures in row.windows.items():
-        whole = name == table.WHOLE
+        whole = name == WHOLE
         if figures is None:
             yield Line(f"  {name}", None, {}, [f"{_keys()}: {_of_window(row, name)}"])
             continue

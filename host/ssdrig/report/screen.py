@@ -8,8 +8,8 @@ from ssdrig.base import overprovisioning
 from ssdrig.base.progress import columns
 from ssdrig.plan import shows
 from ssdrig.plan.rules import steady
-from ssdrig.reading import gaps, little, rated_life, summary, table, trust, witness
-from ssdrig.reading.table import Row, Table
+from ssdrig.reading import documents, gaps, little, rated_life, summary, table, trust, witness
+from ssdrig.reading.row import Row, Table
 from ssdrig.report import cuts_said, found, kept_said, over_op, phases, repeats, rows, shown_wear, trust_strip
 from ssdrig.report.plan_page import labels
 from ssdrig.report.shown import figure
@@ -45,7 +45,7 @@ def ended(folder: Path) -> tuple[list[str], dict]:
         _, figures = summary.load(folder)  # which stays in the folder: the first report finds it made
         return of_figures(figures), figures
     found = table.load(folder)
-    return of_plan(found), found.as_json()
+    return of_plan(found), documents.of_table(found)
 
 
 def of_figures(figures: dict) -> list[str]:

@@ -12,7 +12,7 @@ from ssdrig.base.words import parse_bytes, parse_seconds
 from ssdrig.plan import shows
 from ssdrig.plan.step import every, told
 from ssdrig.reading import errors, table, trust
-from ssdrig.reading.table import Row, Table
+from ssdrig.reading.row import WHOLE, Row, Table
 from ssdrig.report.terms import BY_KEY, number
 
 TIME = "time"  # the axis of a view by the second, unless the plan says another
@@ -185,12 +185,12 @@ def value_at(of: Table, path: str, where: dict, word: str, window: str | None = 
             and all(told(row.act.point.get(key)) == told(value) for key, value in where.items())
         ]
         return None, f"not run: {lacking[0].why or lacking[0].state}" if lacking else "not run"
-    figures, key = table.together(rows, window or table.WHOLE), shows.VALUES[word][0]
+    figures, key = table.together(rows, window or WHOLE), shows.VALUES[word][0]
     found = figures.get(key)
     if found is None:
         notes = (note.partition(": ") for note in figures.get("notes", []))
         return None, next((why for keys, _, why in notes if key in keys.split(", ")), rows[0].why_not(word))
-    seen = [v for row in rows if (v := row.value(word, window or table.WHOLE)) is not None]
+    seen = [v for row in rows if (v := row.value(word, window or WHOLE)) is not None]
     if len(rows) == 1:
         return found, ""
     if len(seen) < len(rows):
@@ -203,7 +203,7 @@ def uncertain_at(of: Table, path: str, where: dict, word: str, window: str | Non
     value, why = value_at(of, path, where, word, window)
     if value is None:
         return Uncertain(None, None, UNKNOWN, why)
-    figures = table.together(rows_at(of, path, where), window or table.WHOLE)
+    figures = table.together(rows_at(of, path, where), window or WHOLE)
     return errors.of(shows.VALUES[word][0], figures)
 
 
@@ -222,9 +222,9 @@ def doubt_at(of: Table, path: str, where: dict, word: str, window: str | None = 
     """Why nothing is claimed of a figure of a point: what of its trust strip is bad; None: it may be claimed, or is not
     known."""
     rows = rows_at(of, path, where)
-    if all(row.value(word, window or table.WHOLE) is None for row in rows):
+    if all(row.value(word, window or WHOLE) is None for row in rows):
         return None
-    return trust.why_not(table.strip(rows, window or table.WHOLE), trust.rests_on(shows.VALUES[word][0]))
+    return trust.why_not(table.strip(rows, window or WHOLE), trust.rests_on(shows.VALUES[word][0]))
 
 
 def rounds_in_words(of: Table, path: str) -> str:

@@ -3,7 +3,7 @@
 import numpy as np
 
 from ssdrig.reading import minutes
-from ssdrig.reading.table import Row, Table
+from ssdrig.reading.row import Row, Table
 from ssdrig.report import svg
 from ssdrig.report.by_second import axis_title, seconds, timed
 from ssdrig.report.shown import Context, Unit, figure, panel, unit

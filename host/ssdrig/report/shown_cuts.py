@@ -9,7 +9,7 @@ from ssdrig.plan.rules import chance
 from ssdrig.powerloss import tally
 from ssdrig.reading import cuts
 from ssdrig.reading.cuts import Evidence
-from ssdrig.reading.table import Row, Table
+from ssdrig.reading.row import Row, Table
 from ssdrig.report import cut_plots, cuts_said
 from ssdrig.report.cuts_said import count, numbers, summed
 from ssdrig.report.shown import Context, panel

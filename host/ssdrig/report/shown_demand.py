@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ssdrig.plan.step import every
-from ssdrig.reading.table import Table
+from ssdrig.reading.row import Table
 from ssdrig.report import svg
 from ssdrig.report.shown import Context, Unit, axis, figure, panel, place, point, rounds_in_words, unit, value_at
 from ssdrig.report.shown_points import merged

@@ -7,7 +7,7 @@ from ssdrig.base.uncertain import Uncertain
 from ssdrig.base.words import size
 from ssdrig.reading import cache_recovery as law
 from ssdrig.reading import filling
-from ssdrig.reading.table import Row, Table
+from ssdrig.reading.row import Row, Table
 from ssdrig.report import svg
 from ssdrig.report.shown import Context, figure, panel, plus_minus, point, rows_at
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 
 from ssdrig.plan.kinds import retention_layout as layouts
-from ssdrig.reading.table import Row
+from ssdrig.reading.row import Row
 from ssdrig.report import kept_said, svg
 from ssdrig.report.shown import Context, figure, panel
 from ssdrig.report.terms import number

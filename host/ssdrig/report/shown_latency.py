@@ -6,7 +6,7 @@ import numpy as np
 
 from ssdrig.plan.kinds import FIO
 from ssdrig.reading import window_figures
-from ssdrig.reading.table import WHOLE, Row
+from ssdrig.reading.row import WHOLE, Row
 from ssdrig.report import svg
 from ssdrig.report.shown import Context, figure, panel, place, rows_at
 

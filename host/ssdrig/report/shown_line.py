@@ -6,7 +6,7 @@ from html import escape
 
 from ssdrig.base.uncertain import Uncertain
 from ssdrig.reading import load_line
-from ssdrig.reading.table import Table
+from ssdrig.reading.row import Table
 from ssdrig.report import svg
 from ssdrig.report.shown import Context, axis, figure, panel, place, plus_minus, point, points, rounds_in_words, rows_at
 

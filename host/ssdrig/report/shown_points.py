@@ -7,7 +7,7 @@ from html import escape
 
 from ssdrig.base.uncertain import NOT_TRUSTED, Uncertain
 from ssdrig.plan import formula
-from ssdrig.reading.table import Table
+from ssdrig.reading.row import Table
 from ssdrig.report import svg, trust_strip
 from ssdrig.report.shown import (
     Context,

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from html import escape
 
-from ssdrig.reading.table import Row
+from ssdrig.reading.row import Row
 from ssdrig.report.found import played
 from ssdrig.report.shown import Context, figure, panel
 

@@ -4,7 +4,7 @@
 import math
 from collections.abc import Mapping, Sequence
 
-from ssdrig.reading.table import Row, Table
+from ssdrig.reading.row import Row, Table
 from ssdrig.report import numbers, svg
 from ssdrig.report.numbers import Cell
 from ssdrig.report.shown import Context, axis, figure, panel

@@ -6,7 +6,7 @@ from html import escape
 from ssdrig.base.uncertain import Uncertain
 from ssdrig.base.words import clock
 from ssdrig.reading import recovery as rule
-from ssdrig.reading.table import Table
+from ssdrig.reading.row import Table
 from ssdrig.report import trust_strip
 from ssdrig.report.shown import (
     Context,

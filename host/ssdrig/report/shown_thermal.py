@@ -2,7 +2,7 @@
 
 from html import escape
 
-from ssdrig.reading.table import Table
+from ssdrig.reading.row import Table
 from ssdrig.report import svg
 from ssdrig.report.shown import Context, figure, panel
 

@@ -4,8 +4,7 @@ import math
 
 from ssdrig.plan.rules import steady as rule
 from ssdrig.plan.step import every, told
-from ssdrig.reading.table import Table
-from ssdrig.reading.verdicts import Verdict
+from ssdrig.reading.row import Table, Verdict
 from ssdrig.report import shown_along, svg
 from ssdrig.report.by_second import axis_title, seconds, timed
 from ssdrig.report.shown import (

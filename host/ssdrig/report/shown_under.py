@@ -8,7 +8,7 @@ from ssdrig.base.uncertain import UNKNOWN, Uncertain, ratio
 from ssdrig.load import fiotext
 from ssdrig.reading import errors
 from ssdrig.reading import under as told_apart
-from ssdrig.reading.table import Row, Table
+from ssdrig.reading.row import Row, Table
 from ssdrig.report import numbers, svg
 from ssdrig.report.numbers import Cell
 from ssdrig.report.shown import Context, figure, panel, plus_minus

@@ -2,7 +2,7 @@
 in longer pauses both rise by a step."""
 
 from ssdrig.base.uncertain import NO_DIFFERENCE, UNKNOWN, Uncertain, difference
-from ssdrig.reading.table import Row, Table
+from ssdrig.reading.row import Row, Table
 from ssdrig.report import numbers, svg
 from ssdrig.report.numbers import Cell
 from ssdrig.report.shown import Context, figure, panel, plus_minus, points, rows_at

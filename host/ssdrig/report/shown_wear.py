@@ -7,7 +7,7 @@ from ssdrig.base.words import size
 from ssdrig.drive.wear import retention
 from ssdrig.plan.rules import worn
 from ssdrig.reading import wear_run
-from ssdrig.reading.table import Row, Table
+from ssdrig.reading.row import Row, Table
 from ssdrig.report import svg
 from ssdrig.report.shown import Context, figure, panel
 from ssdrig.report.terms import number

@@ -13,10 +13,10 @@ from ssdrig.plan.expand import MAY_WRITE, WRITES, Act, Repeat, tracked
 from ssdrig.plan.rules import choose, ends, laid
 from ssdrig.plan.rules import spare as spares
 from ssdrig.plan.rules.steady import ROUNDS
+from ssdrig.run import steps
 from ssdrig.run.budget import Budget
 from ssdrig.run.live import Pace
 from ssdrig.run.stage import Stage, step
-from ssdrig.run.steps import STEPS
 
 MARKS = 8  # places that are read before the first step that writes and after each, to know the drive by
 MARKED = ("purge", "trim", *WRITES, "replay")  # kinds of step after which they are read
@@ -61,7 +61,7 @@ def _once(acts: Sequence[Act], stage: Stage, budget: Budget) -> str | None:
             stage.live.act(act, stage.round, number, len(acts))
         if act.do in (*MARKED, *MAY_WRITE) and not stage.marked:
             mark(act, stage)
-        kind = STEPS[act.do]
+        kind = steps.of(act.do)
         first = kind.before(act, stage) if hasattr(kind, "before") else None
         cut = stage.cut.within(act) if stage.cut else contextlib.nullcontext()
         with step(stage.book, act.path, **more) as shown, cut:

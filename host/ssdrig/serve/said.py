@@ -1,16 +1,14 @@
 """What the page says of a run and of its events, in words. Pure."""
 
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 from ssdrig.base.errors import by_a_person
 from ssdrig.meter import calibration
 from ssdrig.plan.step import label
 from ssdrig.reading.events import REASONS
 from ssdrig.reading.rundata import asked_cut_ns
-
-if TYPE_CHECKING:
-    from ssdrig.serve.tail import Tail
 
 MOST_WORDS = 300
 QUIET = ("clock.anchor", "sums", "smart.start", "witness", "conditions", "run.start", "windows", "host")
@@ -44,23 +42,23 @@ def step(event: dict) -> str:
     return label(str(event.get("step")), event.get("point") or {})
 
 
-def of_step(event: dict, tail: "Tail") -> dict | None:
-    """A step that begins or ends; None of any other event."""
+def of_step(event: dict, axis_s: Callable[[int], float | None]) -> dict | None:
+    """A step that begins or ends; None of any other event. axis_s: CLOCK_MONOTONIC, ns -> s of the run's axis."""
     if event["kind"] not in ("step.start", "step.end", "run.end"):
         return None
-    out = {"t": tail.axis_s(event["t_ns"]), "kind": event["kind"]}
+    out = {"t": axis_s(event["t_ns"]), "kind": event["kind"]}
     if event["kind"] == "run.end":
         return out | {"state": event["state"], "why": event.get("why")}
     return out | {"label": step(event), "round": event.get("round"), "ok": event.get("ok"), "why": event.get("why")}
 
 
-def event(event: dict, tail: "Tail") -> list | None:
+def event(event: dict, axis_s: Callable[[int], float | None]) -> list | None:
     """[t, kind, words] for the list of events; None of those that it leaves out."""
     kind = event["kind"]
     if kind in QUIET:
         return None
     at_ns = asked_cut_ns(event) or event["t_ns"]  # a cut is told of when the power is back
-    return [tail.axis_s(at_ns), kind, words(event), rig(event["hello"]) if kind == "rig.hello" else None]
+    return [axis_s(at_ns), kind, words(event), rig(event["hello"]) if kind == "rig.hello" else None]
 
 
 def words(event: dict) -> str:

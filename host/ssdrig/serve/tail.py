@@ -167,7 +167,7 @@ class Tail:
     def _take(self, offset: int, event: dict) -> None:
         kind = event["kind"]
         with self._lock:
-            self._events.append((offset, said.event(event, self), said.of_step(event, self)))
+            self._events.append((offset, said.event(event, self.axis_s), said.of_step(event, self.axis_s)))
         if kind in trust.LIVE:
             self._last[kind] = event
         if kind == "rig.hello" and isinstance(event.get("hello"), dict):

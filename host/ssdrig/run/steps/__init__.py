@@ -2,29 +2,10 @@
 before(act, stage) and after(act, stage, first, shown) where SMART or a trace is needed around the step. What a step may
 say is in plan/kinds/."""
 
+import importlib
 from types import ModuleType
 
-from ssdrig.run.steps import (
-    ask,
-    choose,
-    cuts,
-    fill,
-    flush,
-    idle,
-    load,
-    purge,
-    recall,
-    replay,
-    retain,
-    set,
-    settle,
-    trim,
-    wear,
-)
 
-STEPS: dict[str, ModuleType] = {
-    module.__name__.rpartition(".")[2]: module
-    for module in (
-        *(ask, choose, cuts, fill, flush, idle, load, purge, recall, replay, retain, set, settle, trim, wear),
-    )
-}
+def of(kind: str) -> ModuleType:
+    """The module of a kind of step. It is imported when a step of the kind comes: power loss alone brings Numba."""
+    return importlib.import_module(f"{__name__}.{kind}")

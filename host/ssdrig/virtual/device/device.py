@@ -330,7 +330,7 @@ class Device:
             self.lit = True
             self.power_cycles += 1
             if self.reserve:
-                self.reserve.charge(self, now, self.model_ns(self._rail_ns))
+                self.reserve.charge(self.drive, now, self.model_ns(self._rail_ns))
             self.power.start()
             self.drive.follow(0, power_states.default_apst(self.preset), now)
             self.keep_pace()

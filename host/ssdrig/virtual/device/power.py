@@ -5,13 +5,12 @@ the NVM Express Base Specification 1.4. They are the drive's, not a controller's
 command does not wake the drive, a change of 02h or 0Ch does: it then begins the state anew."""
 
 import struct
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from ssdrig.virtual.device import thermal
 from ssdrig.virtual.flash import power_states
-
-if TYPE_CHECKING:
-    from ssdrig.virtual.device.device import Device
+from ssdrig.virtual.flash.drive import VirtualDrive
+from ssdrig.virtual.flash.presets import Preset
 
 POWER, APST, HCTM = 0x02, 0x0C, 0x10
 FEATURES = (POWER, APST, HCTM)
@@ -20,8 +19,21 @@ KELVIN = 273
 ENTRIES = 32
 
 
+class Powered(Protocol):
+    """What the features need of the device: its model, its drive, and its two clocks, ns."""
+
+    preset: Preset
+    drive: VirtualDrive
+
+    def model_ns(self, t_ns: int) -> int: ...
+
+    def host_ns(self, model_ns: int) -> int: ...
+
+    def keep_pace(self) -> None: ...
+
+
 class PowerFeatures:
-    def __init__(self, device: "Device"):
+    def __init__(self, device: Powered):
         self.device = device
         self.states = power_states.states(device.preset)
         self.has_apst = bool(power_states.default_apst(device.preset))

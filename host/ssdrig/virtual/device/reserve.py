@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ssdrig.virtual.flash import capacitor, ftl, nand
+from ssdrig.virtual.flash.drive import VirtualDrive
 from ssdrig.virtual.flash.presets import Preset
 
 if TYPE_CHECKING:
-    from ssdrig.virtual.device.device import Device
     from ssdrig.virtual.device.powercut import Cut
 
 
@@ -56,9 +56,9 @@ class Reserve:
         """How long the rail must be up until they are full."""
         return round(capacitor.missing_J(self.bank, self.health, self.volts) / self.bank.charge_W * 1e9)
 
-    def charge(self, device: "Device", now: int, since: int) -> None:
+    def charge(self, drive: VirtualDrive, now: int, since: int) -> None:
         """The rail is back since then, now or before: what is missing is drawn from it."""
         joules = capacitor.missing_J(self.bank, self.health, self.volts)
         self._charging_ns = since
         if joules:
-            device.drive.draw(now, now + self.charging_ns(), joules, nand.E_CHARGE)
+            drive.draw(now, now + self.charging_ns(), joules, nand.E_CHARGE)

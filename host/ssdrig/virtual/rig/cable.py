@@ -7,7 +7,7 @@ for the Pico's modules (board/), and a cable to it that can be made as bad as on
 prints {"port": "/dev/pts/N"} and runs until SIGTERM. By hand, with a drive that draws 2.5 W:
 
     python - <<'END' && python -m ssdrig.virtual.rig.cable --feed /tmp/feed --truth /tmp/truth.json
-    import time; from ssdrig.virtual import feed
+    import time; from ssdrig.virtual.flash import feed
     from ssdrig.virtual.rig.cable import fill
     fill(feed.create("/tmp/feed", time.monotonic_ns(), bins=1), 2.5)
     END
