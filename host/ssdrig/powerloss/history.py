@@ -12,9 +12,9 @@ import numpy as np
 
 from ssdrig import integrity
 from ssdrig.errors import JournalError
-from ssdrig.powerloss.kinds import BLANK, FLUSH, FUA, KINDS, NEVER, NOT_BLANK, TRIM, WRITE
+from ssdrig.powerloss.kinds import BLANK, FLUSH, FUA, KINDS, NEVER, NOT_BLANK, TRIM, WRITE, ZEROS
 
-__all__ = ["BLANK", "FLUSH", "FUA", "KINDS", "NEVER", "NOT_BLANK", "TRIM", "WRITE"]
+__all__ = ["BLANK", "FLUSH", "FUA", "KINDS", "NEVER", "NOT_BLANK", "TRIM", "WRITE", "ZEROS"]
 
 ROW = np.dtype(
     [

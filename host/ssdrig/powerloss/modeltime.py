@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ssdrig.errors import DriveError
-from ssdrig.powerloss.history import BLANK, FLUSH, FUA, TRIM, WRITE
+from ssdrig.powerloss.history import BLANK, FLUSH, FUA, TRIM, WRITE, ZEROS
 from ssdrig.powerloss.slots import Slots
 from ssdrig.virtual.device import nbd
 from ssdrig.virtual.device.device import Device
@@ -45,7 +45,7 @@ class Model:
         self.t_ns, self.write_through, self.host = start_ns, write_through, host
         self.cut_at_ns: int | None = None
         self.cut_ns: int | None = None
-        self.gone, self.under_way, self.can_trim = "", 0, True
+        self.gone, self.under_way, self.can_trim, self.can_zero = "", 0, True, True
         self._chance = np.random.default_rng([seed, 0x4D])
         self._due_ns = np.full(self.slots.n, OPEN, np.int64)
         self._repeated = np.zeros(0, np.int64)
@@ -66,7 +66,9 @@ class Model:
             self._lost(order)
             self.under_way = int((self._due_ns < OPEN).sum())
             return
-        rows[:, nbd.OP], rows[:, nbd.COOKIE] = _OPS[slots.kind[order]], order
+        zeros = (slots.kind[order] == WRITE) & (slots.flags[order] & ZEROS > 0)
+        rows[:, nbd.OP] = np.where(zeros, nbd.WRITE_ZEROES, _OPS[slots.kind[order]])
+        rows[:, nbd.COOKIE] = order
         rows[:, nbd.FLAGS] = np.where(slots.flags[order] & FUA, nbd.FUA, 0)
         if self.write_through:
             rows[slots.kind[order] != BLANK, nbd.FLAGS] = nbd.FUA
