@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from ssdrig import owner
+from ssdrig import files, owner
 from ssdrig.errors import JournalError, UsageError
 from ssdrig.files import write_atomically
 from ssdrig.integrity import LABELS
@@ -96,7 +96,7 @@ def change(run: Path, title: str | None = None, add: list[str] | None = None, dr
 @contextmanager
 def _alone(run: Path) -> Iterator[None]:
     """While no other process changes the labels. Raises OSError."""
-    fd = os.open(run, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    fd = files.lock_file(run / ".labels.lock")
     try:
         fcntl.flock(fd, fcntl.LOCK_EX)
         yield
