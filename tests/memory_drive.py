@@ -5,7 +5,7 @@ import errno
 import numpy as np
 
 from ssdrig.blockio.slots import Slots
-from ssdrig.powerloss.history import BLANK, FLUSH, TRIM, WRITE
+from ssdrig.powerloss.history import BLANK, FLUSH, TRIM, WRITE, ZEROS
 
 
 class MemoryDrive:
@@ -14,7 +14,7 @@ class MemoryDrive:
 
     def __init__(self, size_bytes: int):
         self.slots, self.size_bytes, self.gone, self.under_way = Slots(64), size_bytes, "", 0
-        self.can_trim = True
+        self.can_trim = self.can_zero = True
         self.bytes, self.t_ns, self.paused_ns = np.zeros(size_bytes, np.uint8), 0, 0
         self.bad: dict[int, int] = {}
         self.mute = self.refuses = False
@@ -42,7 +42,7 @@ class MemoryDrive:
         if kind == WRITE:
             if self.refuses:
                 return -errno.EIO
-            here[:] = own
+            here[:] = 0 if slots.flags[slot] & ZEROS else own
         elif kind == TRIM:
             here[:] = 0
         elif kind == BLANK:

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ssdrig.base.errors import DriveError, UsageError
-from ssdrig.virtual.flash import ftl, nand, theory, workload
+from ssdrig.virtual.flash import books, ftl, nand, theory, workload
 from ssdrig.virtual.flash.drive import VirtualDrive
 from ssdrig.virtual.flash.presets import NVME_TLC, SATA_TLC
 
@@ -26,31 +26,9 @@ def plain_drive(blocks, block_pages, spare_factor, policy="greedy", **fields):
 def check_books(drive, mapped, formatted=False):
     """Every table agrees with every other, and with the set of pages that must be mapped."""
     m, np_ = drive.m, drive.preset.block_pages
-    seen = np.flatnonzero(drive.l2p != ftl.NONE)
-    assert set(seen) == mapped
-    ppn = drive.l2p[seen].astype(np.int64)
-    assert len(np.unique(ppn)) == len(ppn)
-    assert (drive.p2l[ppn] == seen).all()
-    words = m[nand.K_WORDS]
-    bits = np.unpackbits(drive.bits.view(np.uint8), bitorder="little").reshape(-1, words * 64)[:, :np_]
-    valid = np.zeros_like(bits)
-    valid[ppn // np_, ppn % np_] = 1
-    assert (bits == valid).all()
-    assert (drive.blk[:, ftl.VALID] == valid.sum(1)).all()
-    assert m[nand.S_MAPPED] == len(mapped)
-    units = m[nand.K_UNITS]
-    state = drive.blk[:units, ftl.STATE]
-    ring = drive.lists[np_ + 1 : np_ + 1 + units]
-    free = ring[(m[nand.S_FREE_HEAD] + np.arange(m[nand.S_FREE])) % units]
-    assert sorted(free) == list(np.flatnonzero(state == ftl.FREE))
-    listed = []
-    for v in range(np_ + 1):
-        b = drive.lists[v]
-        while b >= 0:
-            assert drive.blk[b, ftl.VALID] == v and state[b] == ftl.CLOSED
-            listed.append(b)
-            b = drive.blk[b, ftl.NEXT]
-    assert sorted(listed) == list(np.flatnonzero(state == ftl.CLOSED))
+    assert set(np.flatnonzero(drive.l2p != ftl.NONE)) == mapped
+    books.check(drive, np.zeros(0, np.int64))
+    state = drive.blk[: m[nand.K_UNITS], ftl.STATE]
     # each page placed lies in an erased, a full or the open block: the accounting identity, exactly
     placed = m[[nand.N_HOST, nand.N_GC, nand.N_IDLE_GC, nand.N_WL, nand.N_FOLD, nand.N_PAD]].sum()
     full = (state == ftl.CLOSED).sum() + (state == ftl.VICTIM).sum()

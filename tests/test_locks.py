@@ -1,5 +1,5 @@
-"""Who can open a file can lock it: the locks of runs, reviews and the set-up are their owner's alone, and who may not
-open one still sees that it is held."""
+"""Who can open a file can lock it: the locks of runs, reviews, polls, points, labels and the set-up are their owner's
+alone, and who may not open one still sees that it is held."""
 
 import contextlib
 import fcntl
@@ -13,10 +13,14 @@ import tempfile
 import pytest
 import synthetic_run
 
+from ssdrig import start
 from ssdrig.base import files
+from ssdrig.publish.influx.outbox import Outbox
+from ssdrig.publish.watch import folder as watched
 from ssdrig.reading import review_folder
-from ssdrig.runs import journal, parts
+from ssdrig.runs import journal, labels, parts
 from ssdrig.setup import kicad, provision
+from ssdrig.virtual.device import kept
 
 
 def is_private(path) -> bool:
@@ -61,6 +65,74 @@ def test_lock_of_the_set_up_is_private(tmp_path, monkeypatch):
     monkeypatch.setattr(kicad, "command", lambda: [])
     kicad.provision()
     assert is_private(tmp_path / "setup/lock-kicad")
+
+
+def test_lock_of_points_of_labels_and_of_polls_is_private(tmp_path):
+    (tmp_path / "points.lp").touch()
+    (tmp_path / "points.lp").chmod(0o644)  # of an older ssdrig
+    Outbox(tmp_path).close()
+    (tmp_path / "run.json").write_text("{}")
+    labels.change(tmp_path, title="a")
+    polled, _ = watched.keep(tmp_path, {"utc_ns": 0, "drive": {"model": "m", "serial": "s"}})
+    kept.lock(tmp_path / "drive")
+    for path in (tmp_path / "points.lp", tmp_path / ".labels.lock", polled.with_name("lock"), tmp_path / ".drive.lock"):
+        assert is_private(path)
+
+
+def test_polls_are_kept_while_another_reader_has_locked_them(tmp_path):
+    """Everyone may read a month's file, and who can open a file can lock it."""
+    record = {"utc_ns": 0, "drive": {"model": "m", "serial": "s"}}
+    polled, size = watched.keep(tmp_path, record)
+    with open(polled, "rb") as reader:
+        fcntl.flock(reader, fcntl.LOCK_EX)
+        assert watched.keep(tmp_path, record)[1] == 2 * size
+
+
+def test_label_is_written_while_a_reader_has_locked_the_folder(tmp_path):
+    (tmp_path / "run.json").write_text("{}")
+    folder = os.open(tmp_path, os.O_RDONLY | os.O_DIRECTORY)
+    fcntl.flock(folder, fcntl.LOCK_EX)
+    try:
+        assert labels.change(tmp_path, title="a").title == "a"
+    finally:
+        os.close(folder)
+
+
+def test_environment_that_another_has_locked_is_not_waited_for(tmp_path, monkeypatch):
+    monkeypatch.setattr(start, "STAMP", tmp_path / "stamp")
+    (tmp_path / "stamp").touch()
+    with open(tmp_path / "stamp") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        held = start.hold()
+    assert held is not None
+    os.close(held)
+
+
+def test_half_made_file_is_private_and_one_that_others_can_lock_is_not_waited_for(tmp_path, monkeypatch):
+    target, half_made = tmp_path / "a", tmp_path / ".a.part"
+    with files.replacing(target) as f:
+        f.write(b"new")
+        assert is_private(half_made)
+    was = os.umask(0o027)
+    try:
+        files.write_atomically(target, b"newer")
+    finally:
+        os.umask(was)
+    assert stat.S_IMODE(target.stat().st_mode) == 0o640
+    monkeypatch.setattr(files, "FOREIGN_S", 0.05)
+    half_made.touch()
+    half_made.chmod(0o644)
+    with open(half_made, "rb") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        files.write_atomically(target, b"newest")
+    assert target.read_bytes() == b"newest" and not half_made.exists()
+
+
+def test_pipe_in_the_place_of_a_lock_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / ".drive.lock")
+    assert kept.facts(tmp_path / "drive") is None
+    os.mkfifo(tmp_path / "lock")
+    assert not journal.lock_is_held(tmp_path)
 
 
 AS_ANOTHER = """if 1:

@@ -52,6 +52,7 @@ def test_damage_that_was_read_is_found_at_its_cut(tmp_path, fault):
 # the fault, and the mix or the streams without which nothing of it can be seen
 OF_MIX = {"lie_dirty32M": cut_mixes.UNFLUSHED, "lie_load": cut_mixes.DEEP, "lie_idle": cut_mixes.IDLE}
 OF_STREAM = {
+    "lie_zeroes": ("zeroes",),
     "fua_dirtypage": ("fua-over",),
     "fua_big": ("fua-long",),
     "trim_neigh": ("trim-beside", "trim"),

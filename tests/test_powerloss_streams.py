@@ -10,7 +10,7 @@ from ssdrig.base.errors import UsageError
 from ssdrig.blockio.slots import SLOT_BYTES
 from ssdrig.plan.kinds import cut_mixes
 from ssdrig.powerloss import layout, streams
-from ssdrig.powerloss.history import BLANK, FLUSH, FUA, TRIM, WRITE
+from ssdrig.powerloss.history import BLANK, FLUSH, FUA, TRIM, WRITE, ZEROS
 from ssdrig.powerloss.streams import AT, FLAGS, KIND, LBA, N
 
 MIB = 1 << 20
@@ -74,7 +74,7 @@ def test_a_stream_stays_in_its_region_and_is_the_same_again(where, promised, nam
     first, many = (part * found.piece_blocks // streams.PARTS for part in streams.REGIONS[name])
     within = data[:, AT] % found.piece_blocks
     assert within.min() >= first and (within + data[:, N]).max() <= first + many
-    fua = {"log-fua": {FUA}, "fua-long": {FUA}, "fua-over": {0, FUA}}.get(name, {0})
+    fua = {"log-fua": {FUA}, "fua-long": {FUA}, "fua-over": {0, FUA}, "zeroes": {0, ZEROS}}.get(name, {0})
     assert set(data[:, FLAGS]) == fua
 
 
@@ -130,6 +130,11 @@ def test_what_a_cache_gets_wrong_is_sent():
     overlap = streams.commands("overlap", FOUND, KEPT, 1, 1, 0)
     near = [abs(a[LBA] - b[LBA]) < max(a[N], b[N]) for a, b in zip(overlap, overlap[1:])]
     assert np.mean(near) > 0.2
+    zeroed = streams.commands("zeroes", FOUND, KEPT, 1, 1, 0)
+    zeros = np.flatnonzero(zeroed[:, FLAGS] == ZEROS)
+    before, now = zeroed[zeros - 1], zeroed[zeros]
+    assert (before[:, LBA] <= now[:, LBA]).all() and set(zeroed[:, KIND]) == {WRITE}
+    assert (now[:, LBA] + now[:, N] <= before[:, LBA] + before[:, N]).all() and len(zeroed) > 2 * len(zeros)
     beside = streams.commands("trim-beside", FOUND, KEPT, 1, 1, 0)
     writes, trims = beside[::2], beside[1::2]
     assert set(writes[:, KIND]) == {WRITE} and set(trims[:, KIND]) == {TRIM}

@@ -25,7 +25,7 @@ from ssdrig.blockio.slots import Slots
 from ssdrig.plan.kinds.cut_mixes import SHARES
 from ssdrig.powerloss import fill, layout, nbdwriter, readback, targets, verdict
 from ssdrig.powerloss.aio import Aio
-from ssdrig.powerloss.history import BLANK, FLUSH, FUA, NEVER, ROW, TRIM, WRITE, History
+from ssdrig.powerloss.history import BLANK, FLUSH, FUA, NEVER, ROW, TRIM, WRITE, ZEROS, History
 from ssdrig.powerloss.promise import ACK
 from ssdrig.powerloss.threads import Threads
 from ssdrig.powerloss.writer import Writer
@@ -33,6 +33,7 @@ from ssdrig.powerloss.writer import Writer
 MIB = 1 << 20
 MS = 1_000_000
 NO_TRIM = SHARES | {"trim": 0, "trim-beside": 0}
+DISCARDED = {"trim": 40, "zeroes": 30, "random": 30}
 
 
 @pytest.fixture
@@ -72,7 +73,7 @@ def test_a_file_holds_what_was_acknowledged(file, tmp_path, kind):
     transport = kind(str(file))
     try:
         rows = written_and_read(transport, tmp_path, NO_TRIM)
-        assert {WRITE, FLUSH} == set(rows["kind"]) and (rows["flags"] & FUA).any()
+        assert {WRITE, FLUSH} == set(rows["kind"]) and set(rows["flags"]) == {0, FUA}
         places = layout.make(512, transport.size_bytes)
         os.truncate(file, 2 * MIB)  # the rest of the drive has gone
         assert readback.block(transport, places, 2 * MIB // 512 - 1) is not None
@@ -87,13 +88,14 @@ def test_a_file_holds_what_was_acknowledged(file, tmp_path, kind):
         transport.close()
 
 
-def test_a_block_device_takes_trims(file, tmp_path):
+@pytest.mark.parametrize("kind", [Aio, Threads])
+def test_a_block_device_takes_trims_and_write_zeroes(file, tmp_path, kind):
     with loop_device(file) as node:
-        transport = targets.connected(node)
+        transport = targets.connected(node) if kind is Aio else kind(node)
         try:
-            assert isinstance(transport, Aio) and transport.size_bytes == 8 * MIB
-            rows = written_and_read(transport, tmp_path, {"trim": 50, "random": 50}, {TRIM, BLANK})
-            assert {WRITE, TRIM, BLANK} == set(rows["kind"])
+            assert isinstance(transport, kind) and transport.size_bytes == 8 * MIB
+            rows = written_and_read(transport, tmp_path, DISCARDED, {TRIM, BLANK})
+            assert {WRITE, TRIM, BLANK} == set(rows["kind"]) and ZEROS in rows["flags"]
         finally:
             transport.close()
 
@@ -157,6 +159,9 @@ def test_a_submission_that_the_kernel_refuses_is_an_answer(file):
     transport.close()
 
 
+OPS = (nbd_protocol.READ, nbd_protocol.WRITE, nbd_protocol.FLUSH, nbd_protocol.TRIM, nbd_protocol.WRITE_ZEROES)
+
+
 class Server(threading.Thread):
     """A drive in memory behind NBD. `most`: requests that are answered before it hangs up."""
 
@@ -188,11 +193,12 @@ class Server(threading.Thread):
                 data = b""
                 if op == nbd_protocol.WRITE:
                     self.bytes[offset : offset + length] = stream.read(length)
-                elif op == nbd_protocol.TRIM:
+                elif op in (nbd_protocol.TRIM, nbd_protocol.WRITE_ZEROES):
                     self.bytes[offset : offset + length] = bytes(length)
                 elif op == nbd_protocol.READ:
                     data = self.bytes[offset : offset + length]
-                sock.sendall(REPLY.pack(REPLY_MAGIC, 0, cookie) + data)
+                error = 0 if op in OPS else errno.EINVAL
+                sock.sendall(REPLY.pack(REPLY_MAGIC, error, cookie) + data)
 
 
 @pytest.mark.parametrize("family", ["unix", "tcp"])
@@ -209,7 +215,7 @@ def test_nbd_holds_what_was_acknowledged_until_it_is_gone(tmp_path, family):
         Server(listener)
         transport = targets.connected(uri)
         rows = written_and_read(transport, tmp_path, kinds={WRITE, FLUSH, TRIM})
-        assert {WRITE, FLUSH, TRIM} <= set(rows["kind"])
+        assert {WRITE, FLUSH, TRIM} <= set(rows["kind"]) and ZEROS in rows["flags"]
         transport.close()
         Server(listener, most=50)
         transport = targets.connected(uri)
@@ -218,6 +224,10 @@ def test_nbd_holds_what_was_acknowledged_until_it_is_gone(tmp_path, family):
         assert writer.write(NEVER).reason == "gone" and writer.settle(0) is not None
         done = (book.written()["done_ns"] < NEVER).sum()
         assert 0 < done <= 50 and book.written()["status"].max() == 0
+        Server(listener, flags=nbd_protocol.TRANSMISSION_FLAGS & ~(1 << 6))
+        transport = targets.connected(uri)
+        assert transport.can_trim and not transport.can_zero
+        transport.close()
         Server(listener, flags=nbd_protocol.TRANSMISSION_FLAGS & ~(1 << 3))
         with pytest.raises(DriveError, match="no FUA"):
             targets.connected(uri)

@@ -8,7 +8,7 @@ from selfcheck import powerloss, powerloss_scenes
 from selfcheck.powerloss_scenes import FIRST_SEQ, KEPT, SCENES, TWO_CUTS, W0, Scene, rows
 from ssdrig.powerloss import record, verdict
 from ssdrig.powerloss.findings import CLASSES, NAMES
-from ssdrig.powerloss.history import FUA, NEVER, WRITE
+from ssdrig.powerloss.history import FLUSH, FUA, NEVER, TRIM, WRITE, ZEROS
 from ssdrig.powerloss.proof import proof
 from ssdrig.powerloss.verdict import Blocks, Session
 
@@ -87,6 +87,26 @@ def test_a_lost_write_with_fua_is_a_lost_flush_where_the_kernel_sends_no_fua():
         assert [NAMES[n] for n in found.finding] == [name]
         said = proof(session, blocks, held, found, 0, None)["sentences"]
         assert ("with FUA" in said[0]) is fua
+
+
+def test_zeros_that_were_written_are_a_content_like_any_other():
+    """A Write Zeroes must survive as a write must; a trim need not."""
+    lost, kept, trim = (WRITE, 0, 1, 30, 40, ZEROS), (WRITE, 0, 1, 30, 40, ZEROS | FUA), (TRIM, 0, 1, 30, 40)
+    flush = (FLUSH, 0, 0, 50, 60)
+    for commands, seen, name in (
+        ([(*W0, FUA), lost], FIRST_SEQ, "OK"),
+        ([(*W0, FUA), lost], record.ZEROS, "OK"),
+        ([(*W0, FUA), lost, flush], FIRST_SEQ, "LOST_FLUSHED"),
+        ([(*W0, FUA), kept], FIRST_SEQ, "LOST_FUA"),
+        ([(*W0, FUA), kept], record.ZEROS, "OK"),
+        ([(*W0, FUA), kept], record.ONES, "LOST_FUA"),
+        ([(*W0, FUA), trim, flush], FIRST_SEQ, "TRIM_KEPT"),
+        ([kept, (WRITE, 0, 1, 50, 60, FUA)], record.ZEROS, "LOST_FUA"),
+        ([(*W0, FUA)], record.ZEROS, "LOST_FUA"),
+    ):
+        session = Session(rows(commands), 100, 200, 300, 400)
+        blocks = Blocks(*(np.array([each]) for each in (0, 7, seen)), np.zeros(1, bool))
+        assert [NAMES[n] for n in verdict.judge(session, blocks, KEPT).finding] == [name], commands
 
 
 NBD = KEPT._replace(block_bytes=4096, atomic_blocks=0, after_trim=None)

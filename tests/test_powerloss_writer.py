@@ -13,7 +13,7 @@ from ssdrig.base import prctl
 from ssdrig.base.errors import DriveError
 from ssdrig.plan.kinds import cut_mixes
 from ssdrig.powerloss import fill, layout, readback, record, streams, verdict
-from ssdrig.powerloss.history import BLANK, FLUSH, FUA, NEVER, ROW, TRIM, WRITE, History
+from ssdrig.powerloss.history import BLANK, FLUSH, FUA, NEVER, ROW, TRIM, WRITE, ZEROS, History
 from ssdrig.powerloss.writer import Aim, Writer
 
 MIB = 1 << 20
@@ -62,7 +62,7 @@ def test_every_command_is_a_row_and_leaves_its_data(memory, tmp_path):
     last = dict.fromkeys(blocks.lba.tolist(), record.ZEROS)
     for row in rows[rows["kind"] != BLANK]:
         for lba in range(int(row["lba"]), int(row["lba"]) + int(row["n"])):
-            last[lba] = int(row["seq"]) if row["kind"] == WRITE else record.ZEROS
+            last[lba] = int(row["seq"]) if row["kind"] == WRITE and not row["flags"] & ZEROS else record.ZEROS
     assert dict(zip(blocks.lba.tolist(), blocks.seen.tolist())) == last
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from ssdrig.base.errors import DriveError
 from ssdrig.blockio import nbd_protocol
 from ssdrig.blockio.slots import Slots
-from ssdrig.powerloss.history import BLANK, FLUSH, FUA, TRIM, WRITE
+from ssdrig.powerloss.history import BLANK, FLUSH, FUA, TRIM, WRITE, ZEROS
 from ssdrig.virtual.device.device import Device
 
 CALL_NS = 300  # what looking at the clock costs
@@ -45,7 +45,7 @@ class Model:
         self.t_ns, self.write_through, self.host = start_ns, write_through, host
         self.cut_at_ns: int | None = None
         self.cut_ns: int | None = None
-        self.gone, self.under_way, self.can_trim = "", 0, True
+        self.gone, self.under_way, self.can_trim, self.can_zero = "", 0, True, True
         self._chance = np.random.default_rng([seed, 0x4D])
         self._due_ns = np.full(self.slots.n, OPEN, np.int64)
         self._repeated = np.zeros(0, np.int64)
@@ -66,7 +66,9 @@ class Model:
             self._lost(order)
             self.under_way = int((self._due_ns < OPEN).sum())
             return
-        rows[:, nbd_protocol.OP], rows[:, nbd_protocol.COOKIE] = _OPS[slots.kind[order]], order
+        zeros = (slots.kind[order] == WRITE) & (slots.flags[order] & ZEROS > 0)
+        rows[:, nbd_protocol.OP] = np.where(zeros, nbd_protocol.WRITE_ZEROES, _OPS[slots.kind[order]])
+        rows[:, nbd_protocol.COOKIE] = order
         rows[:, nbd_protocol.FLAGS] = np.where(slots.flags[order] & FUA, nbd_protocol.FUA, 0)
         if self.write_through:
             rows[slots.kind[order] != BLANK, nbd_protocol.FLAGS] = nbd_protocol.FUA

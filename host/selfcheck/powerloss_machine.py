@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ssdrig.powerloss import kinds as history_kinds
 from ssdrig.powerloss import record, verdict
 from ssdrig.powerloss.history import BLANK, FLUSH, FUA, NEVER, ROW, TRIM, WRITE
 from ssdrig.powerloss.promise import ACK, Promise
@@ -25,6 +26,7 @@ class Command(NamedTuple):
     status: int
     submit_ns: int
     done_ns: int
+    zeros: bool = False  # of a write
 
 
 class History(NamedTuple):
@@ -35,7 +37,7 @@ class History(NamedTuple):
 
 def drawn(chance: random.Random, most: int) -> History:
     """A history of 1 to `most` commands on two blocks; times are few, so that many of them tie. Some commands do not
-    return, fail, or return only after power is back. No block is read while a trim of it is under way."""
+    return, fail, or return only after power is back. No block is read while it is trimmed or zeroed."""
     commands = []
     for i in range(chance.randint(1, most)):
         kind = chance.choice((WRITE, WRITE, WRITE, FLUSH, TRIM, BLANK))
@@ -43,8 +45,9 @@ def drawn(chance: random.Random, most: int) -> History:
         submit = chance.randrange(0, 16)
         done = chance.choice((submit + chance.randint(1, 8), submit + chance.randint(1, 20), NEVER, ON_NS + i))
         status = -5 if chance.random() < 0.08 and done != NEVER else 0
-        commands.append(Command(0, kind, blocks, kind == WRITE and chance.random() < 0.3, status, submit, done))
-    trims = [each for each in commands if each.kind == TRIM]
+        fua, zeros = (kind == WRITE and chance.random() < share for share in (0.3, 0.15))
+        commands.append(Command(0, kind, blocks, fua, status, submit, done, zeros))
+    trims = [each for each in commands if each.kind == TRIM or each.zeros]
     commands = [each for each in commands if each.kind != BLANK or not any(_meet(each, trim) for trim in trims)]
     commands.sort(key=lambda each: each.submit_ns)
     numbered = tuple(each._replace(seq=FIRST_SEQ + i) for i, each in enumerate(commands))
@@ -77,8 +80,8 @@ def by_sets(history: History) -> list[set[int]]:
             done = x.done_ns if x in acked else NEVER
             return any(done < each.submit_ns for each in kept if not (blank and each.kind == BLANK))
 
-        legal = {each.seq for each in on if each.kind == WRITE and not follows(each, False)}
-        if any(each.kind == TRIM and not follows(each, True) for each in on):
+        legal = {each.seq for each in on if each.kind == WRITE and not each.zeros and not follows(each, False)}
+        if any((each.kind == TRIM or each.zeros) and not follows(each, True) for each in on):
             legal.add(ZEROS)
         base = history.base[block]
         if not [each for each in kept if not (base == ZEROS and each.kind == BLANK)]:
@@ -144,7 +147,9 @@ def _closed(history: History, states: set, active: set[int], finished: set[int])
             for block in each.blocks:
                 if (i, block) in effects or (each.kind == TRIM and _overtaken(history, i, block, effects)):
                     continue
-                new = cache[:block] + (each.seq if each.kind == WRITE else ZEROS,) + cache[block + 1 :]
+                new = (
+                    cache[:block] + (each.seq if each.kind == WRITE and not each.zeros else ZEROS,) + cache[block + 1 :]
+                )
                 after.append((new, new if history.ack else medium, effects | {(i, block)}, duties))
         for block in range(BLOCKS):
             out = {(i, block) for i in active if history.commands[i].kind == FLUSH}
@@ -185,7 +190,7 @@ def _read(history: History, state: tuple, active: set[int]) -> tuple:
 def judged(history: History, checker=verdict) -> list[set[int]]:
     """What each block may hold, by the verdict: every content is asked for."""
     promise = Promise(ACK if history.ack else BY_FLUSH, 512, 1, 0, 0, "zeros", True, "")
-    writes = [each for each in history.commands if each.kind == WRITE]
+    writes = [each for each in history.commands if each.kind == WRITE and not each.zeros]
     old = {ZEROS, 5, *history.base}
     asked = [
         (b, content) for b in range(BLOCKS) for content in {*old, *(each.seq for each in writes if b in each.blocks)}
@@ -203,8 +208,9 @@ def judged(history: History, checker=verdict) -> list[set[int]]:
 
 
 def session(history: History) -> verdict.Session:
+    flags = lambda e: FUA * e.fua | history_kinds.ZEROS * e.zeros
     rows = [
-        (e.seq, e.blocks[0] if e.blocks else 0, len(e.blocks), e.kind, FUA * e.fua, e.status, e.submit_ns, e.done_ns)
+        (e.seq, e.blocks[0] if e.blocks else 0, len(e.blocks), e.kind, flags(e), e.status, e.submit_ns, e.done_ns)
         for e in history.commands
     ]
     return verdict.Session(np.array(rows, ROW), CUT_NS, ON_NS, ON_NS + 50, ON_NS + 100)

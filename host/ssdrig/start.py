@@ -143,6 +143,7 @@ def hold() -> int | None:
     with contextlib.suppress(OSError):  # none, or a file system without locks
         held = os.open(STAMP.resolve(), os.O_RDONLY)
         with contextlib.suppress(OSError):
-            fcntl.flock(held, fcntl.LOCK_SH)  # provision.sweep removes only environments that no process holds
+            # provision.sweep removes only environments that no process holds; who else may lock it is not waited for
+            fcntl.flock(held, fcntl.LOCK_SH | fcntl.LOCK_NB)
         return held
     return None

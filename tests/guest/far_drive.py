@@ -152,7 +152,7 @@ class Link:
     now_ns = staticmethod(time.monotonic_ns)
 
     def __init__(self, sock: socket.socket, size_bytes: int, can_trim: bool):
-        self.can_trim = can_trim
+        self.can_trim, self.can_zero = can_trim, False
         self._sock, self.size_bytes, self.slots, self.under_way, self.gone = sock, size_bytes, Slots(), 0, ""
         self._come = bytearray()
         sock.setblocking(False)

@@ -14,14 +14,14 @@ from dataclasses import dataclass, field
 import numpy as np
 
 SECTOR = 512
-READ, WRITE, FLUSH, TRIM = 0, 1, 3, 4  # as the protocol numbers them
+READ, WRITE, FLUSH, TRIM, ZEROES = 0, 1, 3, 4, 6  # as the protocol numbers them
 EPERM, EIO, EINVAL, ENOSPC = 1, 5, 22, 28
 OLDER = 4000  # contents that a drive may roll back to
 S_NS = 1_000_000_000
 
 OF_FLUSH = (
     "lie_always lie_1in20 lie_coalesce lie_load lie_idle lie_every_1000th lie_first_after_on lie_dirty2M lie_dirty32M"
-    " lie_aftertrim nonatomic flush_race before_flush"
+    " lie_aftertrim nonatomic flush_race before_flush lie_zeroes"
 ).split()
 OF_FUA = "fua_always fua_1in20 fua_unal16k fua_unal4k fua_big fua_dirtypage".split()
 OF_CUT = (
@@ -105,7 +105,8 @@ class Drive:
         """The drive gets a command; end() is its answer."""
         self.tick += 1
         command = Command(op, offset, length, fua, self.tick)
-        if op in (WRITE, TRIM) and not self._refusal(command):
+        data = bytes(length) if op == ZEROES else data
+        if op in (WRITE, TRIM, ZEROES) and not self._refusal(command):
             assert offset % self.page_bytes == length % self.page_bytes == 0 <= offset and offset + length <= self.size
             for page in range(offset // self.page_bytes, (offset + length) // self.page_bytes):
                 at = page * self.page_bytes - offset
@@ -157,7 +158,7 @@ class Drive:
         self.under_way.discard(command)
         if command.op == FLUSH:
             self._flush(command)
-        elif command.op in (WRITE, TRIM):
+        elif command.op in (WRITE, TRIM, ZEROES):
             if error := self._refusal(command):
                 return error
             promised = command.fua or self.mode != "volatile"
@@ -209,6 +210,8 @@ class Drive:
         }
         if lies.get(self.fault):
             return []
+        if self.fault == "lie_zeroes":
+            return [each for each in real if each.op != ZEROES]
         if self.fault == "nonatomic":
             return real[: len(real) // 2]
         if self.fault == "flush_race":

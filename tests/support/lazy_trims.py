@@ -12,7 +12,7 @@ from ssdrig.powerloss import health, judging, layout, record, streams, verdict
 from ssdrig.powerloss.aim import Plan
 from ssdrig.powerloss.contents import Contents, damage_spreads
 from ssdrig.powerloss.cycle import Lived
-from ssdrig.powerloss.history import FLUSH, FUA, NEVER, ROW, TRIM, WRITE
+from ssdrig.powerloss.history import FLUSH, FUA, NEVER, ROW, TRIM, WRITE, ZEROS
 from ssdrig.powerloss.layout import index, lba
 from ssdrig.powerloss.promise import FLUSH as BY_FLUSH
 from ssdrig.powerloss.promise import Promise
@@ -54,7 +54,7 @@ class Drive:
             if row["kind"] == TRIM:
                 self._trim([int(each) for each in at if each >= 0])
             elif done or self.chance.random() < 0.5:
-                new = dict.fromkeys(map(int, at), int(row["seq"]))
+                new = dict.fromkeys(map(int, at), record.ZEROS if row["flags"] & ZEROS else int(row["seq"]))
                 if done and row["flags"] & FUA:
                     self._write_out(new)
                 else:

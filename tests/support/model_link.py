@@ -31,6 +31,7 @@ class ModelLink:
     def __init__(self, drive: Drive, seed: int):
         self.drive, self.slots = drive, Slots()
         self.t_ns, self.cut_at_ns, self.gone, self.under_way, self.can_trim = 0, NONE_NS, "", 0, True
+        self.can_zero = True
         self.slow = 1
         self._chance = random.Random(f"{seed} link")
         self._answers: list[tuple[int, int, int, Command]] = []  # answered at, number, slot, command
@@ -54,6 +55,8 @@ class ModelLink:
                 self._lose(slot)
                 continue
             op, offset, length = OPS[int(slots.kind[slot])], int(slots.offset[slot]), int(slots.length[slot])
+            if op == faulty_drive.WRITE and slots.flags[slot] & kinds.ZEROS:
+                op = faulty_drive.ZEROES
             begin = slot * slots.bytes_each
             data = slots.data[begin : begin + length].tobytes() if op == faulty_drive.WRITE else None
             command = self.drive.begin(op, offset, length, bool(slots.flags[slot] & kinds.FUA), data)

@@ -22,7 +22,7 @@ from pathlib import Path
 
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parent.parent))
-from support.faulty_drive import FAULTS, FLUSH, OF_DRIVE, READ, TRIM, WITHOUT_CUT, WRITE, Drive
+from support.faulty_drive import FAULTS, FLUSH, OF_DRIVE, READ, TRIM, WITHOUT_CUT, WRITE, ZEROES, Drive
 
 NBDMAGIC, IHAVEOPT, REPLY_MAGIC = 0x4E42444D41474943, 0x49484156454F5054, 0x3E889045565A9
 REQUEST, SIMPLE_REPLY = 0x25609513, 0x67446698
@@ -31,8 +31,14 @@ HAS_FLAGS, SEND_FLUSH, SEND_FUA, SEND_TRIM, SEND_ZEROES, MULTI_CONN = 1, 1 << 2,
 OFFERED = HAS_FLAGS | SEND_FLUSH | SEND_FUA | SEND_TRIM | SEND_ZEROES | MULTI_CONN
 OPT_EXPORT, OPT_ABORT, OPT_INFO, OPT_GO = 1, 2, 6, 7
 ACK, INFO, UNSUP = 1, 3, (1 << 31) + 1
-CMD_DISC, CMD_ZEROES, CMD_FUA = 2, 6, 1
-TOOK_NS = {READ: (20_000, 200_000), WRITE: (50_000, 1_500_000), FLUSH: (500_000, 3_000_000), TRIM: (50_000, 500_000)}
+CMD_DISC, CMD_FUA = 2, 1
+TOOK_NS = {
+    READ: (20_000, 200_000),
+    WRITE: (50_000, 1_500_000),
+    ZEROES: (50_000, 1_500_000),
+    FLUSH: (500_000, 3_000_000),
+    TRIM: (50_000, 500_000),
+}
 
 
 class Connection:
@@ -218,8 +224,6 @@ class Server:
         if kind == CMD_DISC:
             self._close(link)
             return
-        if kind == CMD_ZEROES:
-            kind, data = WRITE, bytes(length)
         if kind not in TOOK_NS or offset + length > self.drive.capacity:
             link.outbox += struct.pack(">IIQ", SIMPLE_REPLY, 22, cookie)
             return

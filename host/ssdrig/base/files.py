@@ -5,12 +5,16 @@ import ctypes
 import errno
 import fcntl
 import os
+import re
 import shutil
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
 from ssdrig.base import owner
+
+FOREIGN_S = 5.0
 
 
 def write_atomically(target: Path, data: bytes, durable: bool = True) -> None:
@@ -33,6 +37,7 @@ def replacing(target: Path, durable: bool = True) -> Iterator[BinaryIO]:
         try:
             yield f
             f.flush()
+            os.fchmod(f.fileno(), 0o666 & ~_umask())
             if durable:
                 os.fsync(f.fileno())
             half_made.replace(target)
@@ -43,13 +48,32 @@ def replacing(target: Path, durable: bool = True) -> Iterator[BinaryIO]:
         fsync_folder(target.parent)
 
 
-def lock_file(path: str | os.PathLike) -> int:
+def lock_file(path: str | os.PathLike, flags: int = 0) -> int:
     """A descriptor to lock, of a file that is made if absent. Who can open a file can lock it, so it is its owner's
-    alone. Follows no link. Raises OSError."""
-    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    alone. Follows no link. Raises OSError.
+
+    flags: added to those of open(2)."""
+    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | flags, 0o600)
     with contextlib.suppress(OSError):  # another's, or on a file system without rights
         os.fchmod(fd, 0o600)
     return fd
+
+
+def is_locked(path: str | os.PathLike) -> bool:
+    """Whether a process holds a flock on a file, also on one that this process may not open."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a pipe would wait for a writer
+    except PermissionError:
+        return bool(locked_by(path))
+    except OSError:
+        return False
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        return False
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(fd)
 
 
 def locked_by(path: str | os.PathLike) -> str:
@@ -69,11 +93,17 @@ def locked_by(path: str | os.PathLike) -> str:
     return ""
 
 
+def _umask() -> int:
+    """Of this process; umask(2) could only be asked by setting it, for the other threads too."""
+    found = re.search(r"^Umask:\s*(\d+)$", Path("/proc/self/status").read_text(), re.MULTILINE)
+    return int(found[1], 8) if found else 0o022
+
+
 def _alone(path: Path) -> BinaryIO:
     """A new file that its writer holds locked; waits for another writer's, removes a killed one's. Raises OSError."""
     while True:
         try:
-            f = open(path, "xb")  # x follows no link
+            f = open(path, "xb", opener=_private)  # x follows no link
         except FileExistsError:
             _wait_for(path)
             continue
@@ -83,19 +113,38 @@ def _alone(path: Path) -> BinaryIO:
         f.close()
 
 
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
+
+
 def _wait_for(path: Path) -> None:
-    """Returns when the writer of a half-made file has ended; what is left of it then is removed."""
+    """Returns when the writer of a half-made file has ended; what is left of it then is removed. A file that another
+    user can open may be locked for ever: it is removed after FOREIGN_S. Raises OSError where it cannot be."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
         path.unlink(missing_ok=True)  # a link, or of another user
         return
     try:
-        fcntl.flock(fd, fcntl.LOCK_EX)
+        seen = os.fstat(fd)
+        if seen.st_uid in (os.geteuid(), *(owner.person() or ())[:1]) and not seen.st_mode & 0o077:
+            fcntl.flock(fd, fcntl.LOCK_EX)
+        else:
+            _lock_within(fd, FOREIGN_S)
         if _is(path, fd):
             path.unlink()
     finally:
         os.close(fd)
+
+
+def _lock_within(fd: int, seconds: float) -> None:
+    """Lock a file; after so many seconds return without."""
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        with contextlib.suppress(BlockingIOError):
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        time.sleep(0.02)
 
 
 def _is(path: Path, fd: int) -> bool:

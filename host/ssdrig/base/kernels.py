@@ -16,6 +16,7 @@ from pathlib import Path
 import numba
 from numba.core import event
 
+from ssdrig.base import files
 from ssdrig.base.child_cpu import Work
 
 HERE = Path(__file__).parents[1]
@@ -116,7 +117,7 @@ def compiling(what: str) -> Iterator[None]:
         return
     with contextlib.ExitStack() as stack:
         with contextlib.suppress(OSError):  # without the lock it takes longer
-            _lock(stack.enter_context((FOLDER / "lock").open("a+")))
+            _lock(stack.enter_context(open(files.lock_file(FOLDER / "lock"), "r+")))
         _held = True
         try:
             yield

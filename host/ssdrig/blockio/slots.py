@@ -1,10 +1,11 @@
 """Commands under way, as a transport sees them: a slot each, its fields in arrays and its data in one page-aligned
 memory. A transport takes the numbers of slots and gives back the numbers of those that have ended.
 
-A transport has: `slots`; `size_bytes`; `can_trim`; `under_way`, how many it holds; `gone`, "" or why the drive cannot
-be reached any more; now_ns(), the clock of all its times; submit(order, n), hand over these slots; reap(ended,
-timeout_ns, least) -> n, wait for `least` ends or so long and put the slots that have ended into `ended`, their `status`
-set; pause(ns); close(). None of them raises because the drive went away: that is what `gone` says."""
+A transport has: `slots`; `size_bytes`; `can_trim`; `can_zero`, whether it takes writes of zeros; `under_way`, how many
+it holds; `gone`, "" or why the drive cannot be reached any more; now_ns(), the clock of all its times; submit(order,
+n), hand over these slots; reap(ended, timeout_ns, least) -> n, wait for `least` ends or so long and put the slots that
+have ended into `ended`, their `status` set; pause(ns); close(). None of them raises because the drive went away: that
+is what `gone` says."""
 
 import errno
 import mmap
@@ -22,8 +23,8 @@ WAIT_NS, HANG_NS = 100_000_000, 30_000_000_000
 
 
 class Slots:
-    """kind: of history (BLANK is any read), flags: history.FUA, offset and length in bytes, status: 0 or an errno with
-    its sign. The data of slot i is data[i * bytes_each:], words[i] as 64-bit words."""
+    """kind: of history (BLANK is any read), flags: history.FUA and ZEROS, offset and length in bytes, status: 0 or an
+    errno with its sign. The data of slot i is data[i * bytes_each:], words[i] as 64-bit words."""
 
     def __init__(self, n: int = SLOTS, bytes_each: int = SLOT_BYTES):
         self.n, self.bytes_each = n, bytes_each
@@ -39,6 +40,7 @@ class Transport(Protocol):
     slots: Slots
     size_bytes: int
     can_trim: bool
+    can_zero: bool
     under_way: int
     gone: str
 

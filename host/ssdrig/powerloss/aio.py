@@ -1,6 +1,6 @@
 """A block device, or a file, for the writer, by raw Linux AIO: requests prepared and ends taken in compiled code, one
-system call for many. FUA is RWF_DSYNC, FLUSH is FDSYNC (a block device makes a FLUSH of it), TRIM a discard in a
-thread; all of it past the page cache.
+system call for many. FUA is RWF_DSYNC, FLUSH is FDSYNC (a block device makes a FLUSH of it), TRIM a discard and a
+write of zeros BLKZEROOUT, in a thread; all of it past the page cache.
 
 libaio and liburing need a library, and io_uring is forbidden on many hosts."""
 
@@ -16,7 +16,8 @@ import numpy as np
 from ssdrig.base.errors import DriveError
 from ssdrig.blockio.aio import CONTROL, EVENT, FDSYNC, PREAD, PWRITE, RWF_DSYNC, TRIM_LOOK_NS, Context, Discards
 from ssdrig.blockio.slots import AWAY, Slots
-from ssdrig.powerloss.history import BLANK, FLUSH, FUA, TRIM, WRITE
+from ssdrig.drive.target import block
+from ssdrig.powerloss.history import BLANK, FLUSH, FUA, TRIM, WRITE, ZEROS
 
 _OPCODES = np.zeros(5, np.int64)
 _OPCODES[[WRITE, FLUSH, BLANK]] = PWRITE, FDSYNC, PREAD
@@ -60,8 +61,8 @@ class Aio:
             self._context.close()
             raise
         self.size_bytes = os.lseek(self._fd, 0, os.SEEK_END)
-        self.can_trim = takes_trims(self._fd)
-        self._discards = Discards(self._fd) if self.can_trim else None
+        self.can_trim, self.can_zero = takes_trims(self._fd), stat.S_ISBLK(os.fstat(self._fd).st_mode)
+        self._discards = Discards(self._fd) if self.can_trim or self.can_zero else None
         self._controls = np.zeros(self.slots.n, CONTROL)
         self._controls["data"], self._controls["fd"] = np.arange(self.slots.n), self._fd
         self._controls["buffer"] = self.slots.data.ctypes.data + np.arange(self.slots.n) * self.slots.bytes_each
@@ -90,8 +91,9 @@ class Aio:
             slots.length,
         )
         if trims:
-            for slot in order[:n][slots.kind[order[:n]] == TRIM].tolist():
-                self._trim(slot)
+            zeros = slots.flags[order[:n]] & ZEROS > 0
+            for slot in order[:n][(slots.kind[order[:n]] == TRIM) | zeros].tolist():
+                self._trim(slot, slots.kind[slot] == WRITE)
         done = 0
         while done < k:
             try:
@@ -102,9 +104,10 @@ class Aio:
                 taken = 1
             done += taken
 
-    def _trim(self, slot: int) -> None:
-        if self._discards:
-            self._discards.ask(slot, int(self.slots.offset[slot]), int(self.slots.length[slot]))
+    def _trim(self, slot: int, zeros: bool) -> None:
+        if self._discards and (zeros or self.can_trim):
+            request = block.BLKZEROOUT if zeros else block.BLKDISCARD
+            self._discards.ask(slot, int(self.slots.offset[slot]), int(self.slots.length[slot]), request)
         else:
             self._answer(slot, -errno.EOPNOTSUPP)
 
@@ -152,11 +155,12 @@ class Aio:
 
 @numba.njit(cache=True)
 def prepare(controls, buffers, pointers, controls_at, order, n, opcodes, kind, flags, offset, length):
-    """The requests of n slots but for trims, their addresses into pointers. Returns (requests, trims)."""
+    """The requests of n slots but for trims and writes of zeros, their addresses into pointers. Returns (requests, the
+    others)."""
     k = trims = 0
     for i in range(n):
         slot = order[i]
-        if kind[slot] == TRIM:
+        if kind[slot] == TRIM or flags[slot] & ZEROS:
             trims += 1
             continue
         row = controls[slot]

@@ -11,10 +11,10 @@ import os
 import numpy as np
 
 from ssdrig.base.errors import JournalError
-from ssdrig.powerloss.kinds import BLANK, FLUSH, FUA, KINDS, NEVER, NOT_BLANK, TRIM, WRITE
+from ssdrig.powerloss.kinds import BLANK, FLUSH, FUA, KINDS, NEVER, NOT_BLANK, TRIM, WRITE, ZEROS
 from ssdrig.runs import integrity
 
-__all__ = ["BLANK", "FLUSH", "FUA", "KINDS", "NEVER", "NOT_BLANK", "TRIM", "WRITE"]
+__all__ = ["BLANK", "FLUSH", "FUA", "KINDS", "NEVER", "NOT_BLANK", "TRIM", "WRITE", "ZEROS"]
 
 ROW = np.dtype(
     [

@@ -6,7 +6,7 @@ import errno
 # more of such a trim than the verdict takes from it: a lost write might be passed, never an innocent drive accused)
 WRITE, FLUSH, TRIM, BLANK = 1, 2, 3, 4
 KINDS = {WRITE: "write", FLUSH: "flush", TRIM: "TRIM", BLANK: "read of trimmed blocks"}
-FUA = 1  # flags
+FUA, ZEROS = 1, 2  # flags; ZEROS: a write of zeros, which has no data (Write Zeroes)
 NOT_BLANK = -errno.ENODATA  # status of a read that was to find trimmed blocks, and did not
 NEVER = (1 << 63) - 1  # done_ns of a command that has not returned
 UNKNOWN = -8  # of a block (record.py): its content is not known

@@ -12,7 +12,7 @@ import numpy as np
 
 from ssdrig.blockio.slots import Slots
 from ssdrig.powerloss import record
-from ssdrig.powerloss.history import BLANK, FLUSH, FUA, NEVER, NOT_BLANK, WRITE
+from ssdrig.powerloss.history import BLANK, FLUSH, FUA, NEVER, NOT_BLANK, WRITE, ZEROS
 from ssdrig.powerloss.record import BYTES
 from ssdrig.powerloss.streams import AT, FLAGS, KIND, LBA, N
 
@@ -112,7 +112,7 @@ def issue(loop, rows, at, seq, t_ns, most, order, stamps):
         row = rows[at + n]
         row["lba"], row["n"], row["kind"], row["flags"] = command[LBA], blocks, kind, command[FLAGS]
         row["status"], row["submit_ns"], row["done_ns"] = 0, t_ns, NEVER
-        if kind == WRITE:
+        if kind == WRITE and not command[FLAGS] & ZEROS:
             records = blocks * state[BLOCK_BYTES] // BYTES
             stamp = stamps[writes]
             stamp[record.SEQ], stamp[record.LBA512], stamp[record.RECORDS] = (

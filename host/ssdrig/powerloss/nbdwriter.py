@@ -14,11 +14,11 @@ from ssdrig.base.errors import DriveError
 from ssdrig.blockio import nbd_protocol
 from ssdrig.blockio.nbd import REPLY, REPLY_MAGIC, REQUEST_MAGIC, NbdClient, address
 from ssdrig.blockio.slots import Slots
-from ssdrig.powerloss.history import BLANK, FLUSH, FUA, TRIM, WRITE
+from ssdrig.powerloss.history import BLANK, FLUSH, FUA, TRIM, WRITE, ZEROS
 
 GREETING_S = 10.0  # for a server to say that it is there: who waits for a drive tries again
 RECEIVE_BYTES, SEND_BYTES = 1 << 18, 1 << 20
-_SEND_FLUSH, _SEND_FUA, _SEND_TRIM = 1 << 2, 1 << 3, 1 << 5  # of the flags that the server offers
+_SEND_FLUSH, _SEND_FUA, _SEND_TRIM, _SEND_ZEROES = 1 << 2, 1 << 3, 1 << 5, 1 << 6  # of the flags that the server offers
 _OPS = np.zeros(5, np.int64)
 _OPS[[WRITE, FLUSH, TRIM, BLANK]] = nbd_protocol.WRITE, nbd_protocol.FLUSH, nbd_protocol.TRIM, nbd_protocol.READ
 _HEADER, _REPLY = nbd_protocol.HEADER_BYTES, REPLY.size
@@ -44,7 +44,7 @@ class Nbd(NbdClient):
                 f"no {', '.join(missing)}",
                 "offer them (nbdkit: a plugin or filter that has them): without them nothing can be promised",
             )
-        self.can_trim = bool(self.flags & _SEND_TRIM)
+        self.can_trim, self.can_zero = bool(self.flags & _SEND_TRIM), bool(self.flags & _SEND_ZEROES)
         self.slots, self.under_way, self.gone = Slots(), 0, ""
         self.sock.setblocking(False)
         self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BYTES)  # the kernel gives what it allows
@@ -174,12 +174,13 @@ def pack(out, end, order, n, count, ops, kind, flags, offset, length, data, byte
         fua = np.uint64(nbd_protocol.FUA) if flags[slot] & FUA else np.uint64(0)
         _put(out, end, 4, np.uint64(REQUEST_MAGIC))
         _put(out, end + 4, 2, fua)
-        _put(out, end + 6, 2, np.uint64(ops[kind[slot]]))
+        zeros = kind[slot] == WRITE and flags[slot] & ZEROS
+        _put(out, end + 6, 2, np.uint64(nbd_protocol.WRITE_ZEROES if zeros else ops[kind[slot]]))
         _put(out, end + 8, 8, cookie)
         _put(out, end + 16, 8, np.uint64(offset[slot]))
         _put(out, end + 24, 4, np.uint64(length[slot]))
         end += _HEADER
-        if kind[slot] == WRITE:
+        if kind[slot] == WRITE and not zeros:
             target = out[end : end + length[slot]]
             source = data[slot * bytes_each : slot * bytes_each + length[slot]]
             for i in range(len(source)):

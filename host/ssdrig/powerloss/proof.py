@@ -7,7 +7,7 @@ import numpy as np
 
 from ssdrig.powerloss import record
 from ssdrig.powerloss.findings import CLASSES, NAMES
-from ssdrig.powerloss.history import BLANK, FLUSH, FUA, KINDS, NEVER
+from ssdrig.powerloss.history import BLANK, FLUSH, FUA, KINDS, NEVER, ZEROS
 from ssdrig.powerloss.promise import ACK, Promise
 from ssdrig.powerloss.verdict import Blocks, Session, Verdict, counts, part_findings
 
@@ -111,6 +111,7 @@ def _row(row: np.void, counted: bool) -> dict:
         "done_ns": done_ns,
         "kind": KINDS[int(row["kind"])],
         "fua": bool(row["flags"] & FUA),
+        "zeros": bool(row["flags"] & ZEROS),
         "counts": counted,
     }
 
@@ -163,7 +164,8 @@ def _sentences(proof: dict, rows: np.ndarray, durable: int, seen_row: int) -> li
         out.append(f"Command {proof['torn']} wrote {n} blocks; the drive promises that up to {limit} are atomic.")
         out.append(f"Another of its blocks holds it, but {block} holds {found}, which is older.")
     elif proof["durable"] is not None:
-        did = "read it as trimmed" if rows["kind"][durable] == BLANK else "wrote it"
+        did = "wrote zeros to it" if rows["flags"][durable] & ZEROS else "wrote it"
+        did = "read it as trimmed" if rows["kind"][durable] == BLANK else did
         how = ""
         if proof["flush"] is not None:
             how = f", and the acknowledged FLUSH {proof['flush']} was submitted after that"

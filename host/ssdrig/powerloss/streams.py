@@ -11,7 +11,7 @@ import numpy as np
 from ssdrig.blockio.slots import SLOT_BYTES
 from ssdrig.plan.kinds.cut_mixes import NAMES
 from ssdrig.powerloss import layout as layouts
-from ssdrig.powerloss.history import BLANK, FLUSH, FUA, TRIM, WRITE
+from ssdrig.powerloss.history import BLANK, FLUSH, FUA, TRIM, WRITE, ZEROS
 from ssdrig.powerloss.layout import Layout
 from ssdrig.powerloss.promise import Promise
 
@@ -30,7 +30,8 @@ REGIONS = {
     "fua-long": (20, 2),
     "overlap": (22, 1),
     "large": (23, 2),
-    "random": (25, 7),
+    "zeroes": (25, 1),
+    "random": (26, 6),
 }
 CHUNK = 256  # commands that are drawn at once
 HOT_PLACES = 64
@@ -201,6 +202,21 @@ def _trim_beside(out, region: _Region, promise: Promise, chance, begin: int):
     return out.reshape(-1, 5)
 
 
+def _zeroes(out, region: _Region, promise: Promise, chance, begin: int):
+    """Three commands each time: 64 KiB; zeros over some of their units, or all; by chance the first unit once more."""
+    groups, units = len(out) // 3, min(BESIDE_UNITS, region.each // region.unit)
+    at = region.drawn(chance, groups, units * region.unit)
+    first = chance.integers(0, units, groups)
+    out = np.zeros((groups, 3, 5), np.int64)
+    out[:, :, KIND], out[:, :, AT], out[:, :, N] = WRITE, at[:, None], region.unit
+    out[:, 0, N], out[:, 1, FLAGS] = units * region.unit, ZEROS
+    out[:, 1:, AT] += first[:, None] * region.unit
+    out[:, 1, N] = chance.integers(1, units - first + 1) * region.unit
+    kept = np.ones((groups, 3), bool)
+    kept[:, 2] = chance.random(groups) < 0.3
+    return out[kept]
+
+
 def _trim(out, region: _Region, promise: Promise, chance, begin: int):
     """Four commands each time: write a part, trim, read it back, write a part again; the last two by chance."""
     groups = len(out) // 4
@@ -234,4 +250,5 @@ _MADE: dict[str, Callable] = {
     "overlap": _overlap,
     "trim": _trim,
     "trim-beside": _trim_beside,
+    "zeroes": _zeroes,
 }

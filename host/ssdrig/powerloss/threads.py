@@ -3,6 +3,7 @@
 import errno
 import os
 import queue
+import stat
 import threading
 import time
 
@@ -10,8 +11,9 @@ import numpy as np
 
 from ssdrig.blockio.aio import discard
 from ssdrig.blockio.slots import AWAY, Slots
+from ssdrig.drive.target import block
 from ssdrig.powerloss.aio import opened, takes_trims
-from ssdrig.powerloss.history import BLANK, FLUSH, FUA, TRIM, WRITE
+from ssdrig.powerloss.history import BLANK, FLUSH, FUA, TRIM, WRITE, ZEROS
 
 THREADS = 32
 
@@ -24,7 +26,7 @@ class Threads:
         self.path, self.slots, self.under_way, self.gone = path, Slots(), 0, ""
         self._fd = opened(path)
         self.size_bytes = os.lseek(self._fd, 0, os.SEEK_END)
-        self.can_trim = takes_trims(self._fd)
+        self.can_trim, self.can_zero = takes_trims(self._fd), stat.S_ISBLK(os.fstat(self._fd).st_mode)
         self._view = memoryview(self.slots.memory)
         self._asked: queue.SimpleQueue[int | None] = queue.SimpleQueue()
         self._answered: queue.SimpleQueue[int] = queue.SimpleQueue()
@@ -72,6 +74,8 @@ class Threads:
             return 0
         if kind == TRIM:
             return -discard(self._fd, offset, length) if self.can_trim else -errno.EOPNOTSUPP
+        if kind == WRITE and slots.flags[slot] & ZEROS:
+            return -discard(self._fd, offset, length, block.BLKZEROOUT)
         begin = slot * slots.bytes_each
         data = self._view[begin : begin + length]
         if kind == WRITE:

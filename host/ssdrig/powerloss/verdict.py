@@ -30,7 +30,7 @@ import numpy as np
 
 from ssdrig.powerloss import record
 from ssdrig.powerloss.findings import CLASSES, NUMBER
-from ssdrig.powerloss.history import BLANK, FLUSH, FUA, NEVER, NOT_BLANK, TRIM, WRITE
+from ssdrig.powerloss.history import BLANK, FLUSH, FUA, NEVER, NOT_BLANK, TRIM, WRITE, ZEROS
 from ssdrig.powerloss.promise import ACK, Promise
 
 NONE = -NEVER  # before everything
@@ -146,9 +146,10 @@ def judge(session: Session, blocks: Blocks, promise: Promise) -> Verdict:
     is_base = _unchanged(blocks) | (blocks.base == record.UNKNOWN)
     seen_row = empty.copy()
     seq = rows["seq"].astype(np.int64)
-    hit = (pair_kind == WRITE) & (seq[row] == blocks.seen[block])
+    zeros = (pair_kind == WRITE) & (rows["flags"][row] & ZEROS > 0)
+    hit = (pair_kind == WRITE) & ~zeros & (seq[row] == blocks.seen[block])
     seen_row[block[hit]] = row[hit]
-    hit = (pair_kind == TRIM) & blank[block]
+    hit = (pair_kind == TRIM) & blank[block] | zeros & (blocks.seen[block] == record.ZEROS)
     order = np.argsort(done_ns[row[hit]], kind="stable")
     seen_row[block[hit][order]] = row[hit][order]
     found = seen_row >= 0
@@ -346,7 +347,7 @@ def _torn(rows, promise, block, row, seen_row, seen_ns, whole) -> np.ndarray:
     """int64[m]: the write within the atomic limit that is seen elsewhere while this block holds something strictly
     older; -1 where there is none."""
     lba, n = rows["lba"].astype(np.int64), rows["n"].astype(np.int64)
-    atomic = (rows["kind"] == WRITE) & (n >= 2) & (n <= promise.atomic_blocks)
+    atomic = (rows["kind"] == WRITE) & (rows["flags"] & ZEROS == 0) & (n >= 2) & (n <= promise.atomic_blocks)
     if promise.boundary_blocks:
         piece = lambda at: (at - promise.boundary_offset) // promise.boundary_blocks
         atomic &= piece(lba) == piece(lba + n - 1)

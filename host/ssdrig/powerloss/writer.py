@@ -49,9 +49,9 @@ class Ended(NamedTuple):
 
 class Writer:
     """One session. `run` is the campaign's number (32 bits), `seed` what its streams are drawn from, `base` what the
-    blocks held before (int64[layout.base_blocks], None: nothing known), shares as mixes.SHARES; without trims where
-    the transport takes none. `idle_ns`: of silence before a FLUSH, again and again; 0: none. The history stays the
-    caller's. `aimed_seq`: of the aimed command, None while it was not submitted."""
+    blocks held before (int64[layout.base_blocks], None: nothing known), shares as cut_mixes.SHARES; without trims, or
+    writes of zeros, where the transport takes none. `idle_ns`: of silence before a FLUSH, again and again; 0: none. The
+    history stays the caller's. `aimed_seq`: of the aimed command, None while it was not submitted."""
 
     def __init__(
         self,
@@ -73,6 +73,8 @@ class Writer:
         self._drawn_from = layout, promise, seed, session
         if not transport.can_trim:
             shares = {**shares, **dict.fromkeys(cut_mixes.TRIMS, 0)}
+        if not transport.can_zero:
+            shares = {**shares, cut_mixes.ZEROES: 0}
         share = np.array([shares.get(name, 0) for name in cut_mixes.NAMES] + [0.0])
         depth = cut_mixes.depth(seed, session) if depth is None else depth
         depths = np.array([depth[name] if shares.get(name, 0) else 0 for name in cut_mixes.NAMES] + [1])

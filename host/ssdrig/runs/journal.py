@@ -347,19 +347,7 @@ def state(run: str | os.PathLike) -> str:
 
 def lock_is_held(run: str | os.PathLike) -> bool:
     """Whether a process writes the run, or continues it."""
-    try:
-        fd = os.open(Path(run) / "lock", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a pipe would wait for a writer
-    except PermissionError:
-        return bool(files.locked_by(Path(run) / "lock"))
-    except OSError:
-        return False
-    try:
-        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        return False
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(fd)
+    return files.is_locked(Path(run) / "lock")
 
 
 def records(

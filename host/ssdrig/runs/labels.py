@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from ssdrig.base import owner
+from ssdrig.base import files, owner
 from ssdrig.base.errors import JournalError, UsageError
 from ssdrig.base.files import write_atomically
 from ssdrig.base.terminal import line, printable
@@ -96,7 +96,7 @@ def change(run: Path, title: str | None = None, add: list[str] | None = None, dr
 @contextmanager
 def _alone(run: Path) -> Iterator[None]:
     """While no other process changes the labels. Raises OSError."""
-    fd = os.open(run, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    fd = files.lock_file(run / ".labels.lock")
     try:
         fcntl.flock(fd, fcntl.LOCK_EX)
         yield

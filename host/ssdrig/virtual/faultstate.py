@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from ssdrig.virtual.flash import stored_arrays
+
 FILE = "faults.npz"
 Keyed = list[tuple[list[int], list[Any]]]  # (page, or page and block), (contents: bytes, None for none)
 
@@ -33,8 +35,9 @@ def save(folder: Path, numbers: Mapping, cells: Mapping[str, Mapping]) -> None:
 
 def load(folder: Path) -> tuple[dict, dict[str, Keyed]]:
     """(numbers, cells) as save() was given them. Raises OSError, ValueError, KeyError, zipfile.BadZipFile."""
-    with np.load(folder / FILE, allow_pickle=False) as file:
-        said, blob = json.loads(file["said"].tobytes()), file["blob"].tobytes()
+    with stored_arrays.opened(folder / FILE) as stored:
+        said = json.loads(stored_arrays.array(stored, "said", np.uint8, None).tobytes())
+        blob = stored_arrays.array(stored, "blob", np.uint8, None).tobytes()
     content = lambda place: None if place is None else blob[place[0] : place[0] + place[1]]
     cells = {
         name: [(keys, [content(place) for place in places]) for keys, places in rows]

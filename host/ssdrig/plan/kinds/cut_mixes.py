@@ -14,7 +14,7 @@ else:
 
 # percent of all commands
 SHARES = {
-    "random": 46,  # 4 KiB anywhere
+    "random": 44,  # 4 KiB anywhere
     "log-fua": 6,  # 4 KiB appended with FUA, one after the other
     "log-flush": 8,  # 4 to 16 KiB appended, a FLUSH after each eight
     "hot": 8,  # 64 places written all the time, several versions under way
@@ -27,10 +27,11 @@ SHARES = {
     "overlap": 3,  # 4 to 64 KiB at few places, so that several under way overlap
     "trim": 2,  # 64 KiB to 4 MiB are written in part, trimmed, then read or written again or left
     "trim-beside": 2,  # 64 KiB written, 4 to 32 KiB in their middle trimmed: live data on both sides
+    "zeroes": 2,  # 64 KiB written, then 4 to 64 KiB of them zeroed by Write Zeroes, and by chance written once more
     "flush": 2,
 }
 NAMES = tuple(SHARES)
-BEHIND = ("trim", "trim-beside")  # may fall behind its share on a slow drive; for another, the rest waits
+BEHIND = ("trim", "trim-beside", "zeroes")  # may fall behind its share on a slow drive; for another, the rest waits
 # commands under way at most; of "random" this is drawn for each session, a power of two up to 64
 DEPTH = {
     "random": 64,
@@ -46,9 +47,10 @@ DEPTH = {
     "overlap": 8,
     "trim": 1,
     "trim-beside": 1,
+    "zeroes": 1,
     "flush": 1,
 }
-TRIMS = ("trim", "trim-beside")
+TRIMS, ZEROES = ("trim", "trim-beside"), "zeroes"
 # What a session does with the streams, and what that is for:
 USUAL = "usual"
 UNFLUSHED = "unflushed"  # a FLUSH in some thousand commands: a cache that loses what exceeds some size

@@ -1,5 +1,5 @@
-"""FOLDER/points.lp: lines of InfluxDB line protocol that wait to be sent, or were. Appended by one process at a time;
-what append() has taken is on the disk."""
+"""FOLDER/points.lp: lines of InfluxDB line protocol that wait to be sent, or were. Appended by one process at a time,
+and its owner's alone; what append() has taken is on the disk."""
 
 import fcntl
 import os
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ssdrig.base.errors import JournalError
-from ssdrig.base.files import append_or_undo, fsync_folder
+from ssdrig.base.files import append_or_undo, fsync_folder, lock_file
 
 
 class Outbox:
@@ -18,7 +18,7 @@ class Outbox:
 
     def __init__(self, folder: Path, whole: int = 0):
         self.folder = Path(folder)
-        self._file = os.open(self.folder / "points.lp", os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o644)
+        self._file = lock_file(self.folder / "points.lp", os.O_APPEND)
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             self.size = whole if os.fstat(self._file).st_size >= whole else 0

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ssdrig.base.errors import JournalError
-from ssdrig.base.files import append_or_undo, fsync_folder
+from ssdrig.base.files import append_or_undo, fsync_folder, lock_file
 from ssdrig.drive.smart.smart_answer import answered
 
 
@@ -71,13 +71,19 @@ def set_torn_aside(folder: Path, say: Callable[[str], None]) -> None:
 
 
 class _locked:
-    """One month's file, opened for appending, under a flock."""
+    """One month's file, opened for appending, while the lock file beside it is held: everyone may read the month's, and
+    who can open a file can lock it."""
 
     def __init__(self, path: Path):
         self.path = path
-        fresh = not path.exists()
-        self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o644)
-        fcntl.flock(self._fd, fcntl.LOCK_EX)
+        self._lock = lock_file(path.with_name("lock"))
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX)
+            fresh = not path.exists()
+            self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK, 0o644)
+        except BaseException:
+            os.close(self._lock)
+            raise
         if fresh:
             for folder in (path.parent, path.parent.parent):
                 fsync_folder(folder)
@@ -87,6 +93,7 @@ class _locked:
 
     def __exit__(self, *_) -> None:
         os.close(self._fd)
+        os.close(self._lock)
 
     def size(self) -> int:
         return os.fstat(self._fd).st_size

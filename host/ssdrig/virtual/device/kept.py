@@ -22,9 +22,10 @@ import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from ssdrig.base import kernels
+from ssdrig.base import files, kernels
 from ssdrig.base.errors import DriveError
 from ssdrig.base.files import replace_folder, write_atomically
+from ssdrig.runs import integrity
 from ssdrig.virtual.flash import ageing
 from ssdrig.virtual.flash.drive import VirtualDrive
 
@@ -51,7 +52,7 @@ WAIT_S = 60.0  # for a server that is still writing
 
 def lock(folder: Path) -> int:
     """Hold the lock beside `folder` until the descriptor is closed. Raises OSError."""
-    fd = os.open(_lock_of(folder), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    fd = files.lock_file(_lock_of(folder))
     fcntl.flock(fd, fcntl.LOCK_EX)
     return fd
 
@@ -96,7 +97,7 @@ def age(state: Path, profile: Sequence[tuple[float, float]]) -> dict:
         hours = ageing.age(drive, profile)
         drive.save(flash)
         if state.is_dir():
-            said = json.loads((state / "device.json").read_bytes())
+            said = integrity.document_of(state / "device.json")
             said["counted"]["power_cycles"] += 1
             write_atomically(state / "device.json", json.dumps(said).encode())
     found = ageing.truth(drive, ageing.levels(drive))
@@ -115,8 +116,9 @@ def _unused(stack: contextlib.ExitStack, folder: Path) -> None:
     """Hold the lock of a drive that was kept in full and whose server has ended. Raises DriveError."""
     do = "give the folder of a kept drive (RUN/drive)"
     try:
-        json.loads((folder / "device.json").read_bytes())["counted"]["power_cycles"]
-        held = stack.enter_context(open(_lock_of(folder), "ab"))
+        integrity.document_of(folder / "device.json")["counted"]["power_cycles"]
+        held = files.lock_file(_lock_of(folder))
+        stack.callback(os.close, held)
         fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         raise DriveError("a drive without power", f"the server of {folder} runs", "end it first") from None
@@ -128,21 +130,16 @@ def facts(folder: Path) -> dict | None:
     """What device.json says of a drive that was kept; None where there is none that this simulator can go on with. A
     server that is still writing is waited for. Raises DriveError if it does not end."""
     deadline = time.monotonic() + WAIT_S
-    with contextlib.suppress(FileNotFoundError), open(_lock_of(folder), "rb") as held:
-        while True:
-            try:
-                fcntl.flock(held, fcntl.LOCK_SH | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if time.monotonic() > deadline:
-                    raise DriveError(
-                        f"the SIMULATED drive of {folder.parent} to end",
-                        f"its server still runs after {WAIT_S:g} s",
-                        "end it (ssdrig.virtual.serve), then repeat",
-                    ) from None
-                time.sleep(0.05)
+    while files.is_locked(_lock_of(folder)):
+        if time.monotonic() > deadline:
+            raise DriveError(
+                f"the SIMULATED drive of {folder.parent} to end",
+                f"its server still runs after {WAIT_S:g} s",
+                "end it (ssdrig.virtual.serve), then repeat",
+            )
+        time.sleep(0.05)
     try:
-        said = json.loads((folder / "device.json").read_bytes())
+        said = integrity.document_of(folder / "device.json")
         return said if said["simulator"] == kernels.DIGEST else None
     except (OSError, ValueError, KeyError, TypeError):
         return None
@@ -151,7 +148,7 @@ def facts(folder: Path) -> dict | None:
 def restore(device, folder: Path) -> None:
     """Give a device, made with the flash of `folder`, what the other two files hold. Raises DriveError."""
     try:
-        said = json.loads((folder / "device.json").read_bytes())
+        said = integrity.document_of(folder / "device.json")
         device.store.restore(folder)
         for name in COUNTED:
             setattr(device, name, said["counted"][name])

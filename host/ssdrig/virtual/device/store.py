@@ -25,6 +25,7 @@ from ssdrig.base.kernels import jit
 from ssdrig.blockio import nbd_protocol
 from ssdrig.blockio.nbd_protocol import AT, ERROR, LENGTH, OFFSET, OP, WRITE
 from ssdrig.virtual.device.replaced import TRIM_PAGES, Replaced
+from ssdrig.virtual.flash import stored_arrays
 
 PAGE_BYTES = 4096
 LONG_BYTES = 32768
@@ -161,8 +162,9 @@ class ByteStore:
         """Take over what save() wrote; nothing has been written yet. Raises OSError, and ValueError for a drive of
         another size."""
         size_bytes = os.fstat(self.fd).st_size
-        with open(folder / "store.bin", "rb") as copy:
-            if os.fstat(copy.fileno()).st_size != size_bytes:
+        fd = os.open(folder / "store.bin", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a pipe would wait for a writer
+        with open(fd, "rb") as copy:
+            if os.fstat(fd).st_size != size_bytes:
                 raise ValueError(f"store.bin is not of {size_bytes} bytes")
             _copy_sparse(copy.fileno(), self.fd, size_bytes)
 
@@ -235,8 +237,8 @@ class CheckStore:
         np.savez(folder / "store.npz", checks=self.checks)
 
     def restore(self, folder: Path) -> None:
-        with np.load(folder / "store.npz", allow_pickle=False) as z:
-            self.checks[...] = z["checks"]
+        with stored_arrays.opened(folder / "store.npz") as stored:
+            self.checks[...] = stored_arrays.array(stored, "checks", self.checks.dtype, *self.checks.shape)
 
     def close(self) -> None:
         self.checks = np.empty(0, self.checks.dtype)

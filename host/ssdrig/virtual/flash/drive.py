@@ -17,10 +17,10 @@ import numpy as np
 from ssdrig.base import kernels
 from ssdrig.base.errors import DriveError, UsageError
 from ssdrig.base.files import replacing
-from ssdrig.virtual.flash import aged, commands, ftl, ledger, nand, power_states, purge, workload
+from ssdrig.virtual.flash import aged, books, commands, ftl, ledger, nand, power_states, purge, stored_arrays, workload
 from ssdrig.virtual.flash.constants import NJ, PAGE, constants, ring_slots
 from ssdrig.virtual.flash.feed import BIN_NS, BINS
-from ssdrig.virtual.flash.presets import Preset
+from ssdrig.virtual.flash.presets import PRESETS, Preset
 
 
 def _spare_area(pages: int, folder) -> np.ndarray:
@@ -358,26 +358,27 @@ class VirtualDrive:
 
     @classmethod
     def load(cls, path, *, latency: bool = True, t_ns: int = 0, ring: np.ndarray | None = None, oob_dir=None):
-        """The drive that save() wrote, powered on at t_ns. DriveError if the file is no state of this
-        version of the simulator."""
+        """The drive that save() wrote, powered on at t_ns. DriveError if the file is no state of this version of the
+        simulator, or was changed so that its tables contradict each other."""
         try:
-            with np.load(path, allow_pickle=False) as z:
-                head = json.loads(str(z["head"]))
+            with stored_arrays.opened(path) as stored:
+                head = json.loads(stored_arrays.text(stored, "head"))
                 if head["simulator"] != kernels.DIGEST:
                     raise ValueError(f"written by another version of the simulator, {head['simulator']}")
+                preset, capacity_bytes = Preset(**head["preset"]), head["capacity_bytes"]
+                if preset != PRESETS.get(preset.name):
+                    raise ValueError("no preset of this simulator")
+                l2p = stored_arrays.array(stored, "l2p", np.uint32, preset.geometry(capacity_bytes)[0])
                 drive = cls(
-                    Preset(**head["preset"]),
-                    capacity_bytes=head["capacity_bytes"],
-                    latency=latency,
-                    t_ns=t_ns,
-                    ring=ring,
-                    oob_dir=oob_dir,
+                    preset, capacity_bytes=capacity_bytes, latency=latency, t_ns=t_ns, ring=ring, oob_dir=oob_dir
                 )
-                for name in ("l2p", "p2l", "bits", "blk", "lists", "rng"):
-                    getattr(drive, name)[...] = z[name]
-                m = z["m"]
-                drive.unreadable.update(z["unreadable"].tolist())
-        except (OSError, EOFError, zipfile.BadZipFile, ValueError, KeyError, TypeError) as e:
+                drive.l2p[...] = l2p
+                for name in ("p2l", "bits", "blk", "lists", "rng"):
+                    table = getattr(drive, name)
+                    table[...] = stored_arrays.array(stored, name, table.dtype, *table.shape)
+                m = stored_arrays.array(stored, "m", np.int64, *drive.m.shape)
+                unreadable = stored_arrays.array(stored, "unreadable", np.int64, None)
+        except (OSError, EOFError, zipfile.BadZipFile, ValueError, KeyError, TypeError, RecursionError) as e:
             raise DriveError("a drive state", f"{path}: {e}", "make it again with precondition") from e
         first = nand.S_CPU
         keep = drive.m.copy()
@@ -387,4 +388,9 @@ class VirtualDrive:
         drive.m[nand.S_TABLE], drive.m[nand.K_LEVELS :] = keep[nand.S_TABLE], keep[nand.K_LEVELS :]
         for i in (nand.S_READY, nand.S_READY_SLC, nand.S_SEQ, nand.S_LOG):
             drive.m[i] = 0
+        try:
+            books.check(drive, unreadable)
+        except ValueError as e:
+            raise DriveError("a drive state", f"{path}: {e}", "make it again with precondition") from e
+        drive.unreadable.update(unreadable.tolist())
         return drive
