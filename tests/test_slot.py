@@ -8,7 +8,7 @@ from disktree import USUAL_NVME, USUAL_SATA, DiskTree
 
 from ssdrig.drive.target import identity, slot
 from ssdrig.drive.target.inventory import all_drives
-from ssdrig.errors import DriveError, UnsafeTarget
+from ssdrig.errors import DriveError, ExchangedDrive, UnsafeTarget
 
 PORT = "0000:00:06.0"
 FUNCTION = f"sys/devices/pci0000:00/{PORT}/0000:01:00.0"
@@ -176,7 +176,7 @@ def test_another_drive_in_the_slot_is_not_dropped(tree):
     kernel = Kernel(tree, "nvme0n1", lambda: None)
     it = kernel.slot("nvme0n1")
     tree.write(f"{FUNCTION}/nvme/nvme0/serial", "STRANGER\n")
-    with pytest.raises(UnsafeTarget):
+    with pytest.raises(ExchangedDrive):  # whose power is not cut again
         it.drop()
     assert kernel.written == []
 
