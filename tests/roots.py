@@ -53,7 +53,7 @@ def main(words: list[str]) -> int:
     parser.add_argument("--tests", action="store_true", help="run the quick tests there")
     parser.add_argument("--user", action="append", choices=("plain", "root"), help="of the tests (default: both)")
     parser.add_argument("--columns", action="append", type=int, help="of the tests' terminal, 0: none (default: all)")
-    args = parser.parse_args(words)
+    args = parser.parse_intermixed_args(words)
     reason = why_not()
     if reason:
         print(f"not run: {reason}")

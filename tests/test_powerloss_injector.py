@@ -92,6 +92,15 @@ def test_a_power_cycle_without_a_write_shows_what_no_other_cut_does(tmp_path, mo
 
 
 @pytest.mark.slow
+def test_a_lie_of_the_first_flush_since_power_returned_is_found_behind_a_cut_without_a_write(tmp_path):
+    """Elsewhere the FLUSH after the reading is the first, and covers nothing."""
+    for aims, shows in (({"random": 1, "again": 1}, True), ({"random": 1}, False)):
+        drive, of = run(tmp_path, "lie_first_after_on", 8, controls=0, aims=aims)
+        assert drive.exercised == 1 + compared(drive, of).found  # of the fill
+        assert compared(drive, of).found == compared(drive, of).bad == 2 * shows and compared(drive, of).false == 0
+
+
+@pytest.mark.slow
 def test_data_at_rest_is_read_where_the_window_never_is_as_a_whole(tmp_path, monkeypatch):
     monkeypatch.setattr(model_campaign, "damage_spreads", lambda *_: False)
     found = []
@@ -106,7 +115,7 @@ def test_data_at_rest_is_read_where_the_window_never_is_as_a_whole(tmp_path, mon
 
 @pytest.mark.slow
 def test_the_table_of_faults_says_which_could_not_be_seen(monkeypatch):
-    monkeypatch.setattr(faulty_drive, "FAULTS", ("lie_always", "lie_every_1000th", "grow"))
+    monkeypatch.setattr(faulty_drive, "FAULTS", ("lie_always", "lie_1in20", "grow"))
     found = {each.name: each for each in powerloss_injector.shown(cuts=3)}
     assert all(each.met for each in found.values() if "exercised" not in each.name) and len(found) == 9
     assert found["faults that no campaign exercised"].value == 1

@@ -80,3 +80,23 @@ def test_what_the_drive_counts_of_its_capacitors_reaches_the_verdict():
     found = session(1.0, after._replace(power_cycles=6, unsafe_shutdowns=6))
     assert found["findings"] == {"PLP_DEGRADED": 1} and found["suspicion"]
     assert found["words"] == ["capacitor_health 100 is now 87, incomplete_dumps 0 is now 2"]
+
+
+def test_a_drive_that_is_read_only_is_one_event_whatever_the_sessions_after_it_try():
+    """A session that writes nothing between them made it new, and a control session then accused the harness."""
+    kinds = {"write": ("random", None), "again": ("again", None), "control": ("random", cut_schedule.NO_CUT)}
+    before, earlier, found = health.State(0.1), None, []
+    for number, name in enumerate(("write", "write", "again", "control", "write", "again", "write"), 1):
+        aim, control = kinds[name]
+        row = np.zeros(int(name != "again"), history.ROW)
+        row["seq"], row["n"], row["kind"], row["submit_ns"], row["done_ns"] = number, 1, WRITE, 10, 20
+        row["status"] = -5
+        cut = cut_schedule.Cut(number, aim, 0, None if control else "command", control, 1, 1.0)
+        outcome = None if control else Outcome(70, 0, 75, 1.0)
+        lived = Lived(row, 70, 70, 80, outcome, Plan(aim, 70), ready_s=None if control else 0.1, link_lost=True)
+        blocks = Blocks(*(np.array([each]) for each in (0, 0, 0, False)))
+        how = None, None, lambda lba: None, earlier
+        earlier = judging.judge(cut, lived, blocks, 90, PROMISE, True, before, before, *how).record
+        found.append((set(earlier["findings"]), earlier["failed"], earlier["judged"], earlier["harness"]))
+    assert found[:2] == [({"REFUSED"}, False, True, ""), ({"READ_ONLY"}, True, True, "")]
+    assert all(each == ({"READ_ONLY"}, False, False, "") for each in found[2:])

@@ -33,6 +33,12 @@ def test_the_cuts_come_at_any_time_of_the_write_phase():
     assert all(abs(sum(a <= each < a + 0.19 for each in shares) - 80) < 40 for a in (0.05, 0.24, 0.43, 0.62, 0.81))
 
 
+def test_a_cut_behind_one_without_a_write_knows_it():
+    found = cut_schedule.cuts(3, 60, 5, {"random": 3, "again": 1}, {"crowbar": 1}, True)
+    assert [cut.follows_again for cut in found] == [False, *(cut.aim == "again" for cut in found[:-1])]
+    assert sum(cut.follows_again for cut in found) > 10
+
+
 def test_a_few_cuts_have_a_control_session_too_and_what_cannot_be_announced_is_not():
     assert [cut_schedule.controls(count, 5) for count in (1, 30, 60, 599, 3000)] == [1, 2, 3, 30, 150]
     assert cut_schedule.controls(599, 0) == 0

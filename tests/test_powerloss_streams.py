@@ -145,7 +145,8 @@ def test_what_a_cache_gets_wrong_is_sent():
 def test_a_mix_is_drawn_by_the_plans_weights_and_changes_what_is_sent():
     names = [cut_mixes.drawn({"usual": 6, "unflushed": 3, "deep": 1}, seed) for seed in range(2000)]
     assert [round(names.count(name) / 200) for name in ("usual", "unflushed", "deep", "idle")] == [6, 3, 1, 0]
-    assert cut_mixes.drawn({"deep": 1}, 7) == "deep"
+    assert cut_mixes.drawn({"deep": 1}, 7) == cut_mixes.drawn({"deep": 1}, 7, True) == "deep"
+    assert {cut_mixes.drawn({"usual": 9, "idle": 1}, seed, True) for seed in range(20)} == {"idle"}
     usual = cut_mixes.mix("usual", cut_mixes.SHARES, 1, 1)
     assert usual.shares == cut_mixes.SHARES and usual.idle_ns == 0
     unflushed = cut_mixes.mix("unflushed", cut_mixes.SHARES, 1, 1)

@@ -91,6 +91,31 @@ def test_the_verdict_on_the_drive_outlives_every_other(seed):
             assert "STALE" in error.do
 
 
+@pytest.mark.parametrize("late", [1, 2, 3])
+def test_a_first_cut_that_was_slow_is_suspicious_once_the_usual_time_is_known(late):
+    records = [record(n, ready_s=20.0 if n == late else 0.1, findings={}, words=[]) for n in range(1, 5)]
+    assert [tally.Tally(records[:n]).suspicious for n in range(5)] == [0, 0, 0, 1, 1]
+    assert tally.Tally(records).outcome(Path("x")).exit_code == 12
+    found = tally.in_hindsight(records)
+    assert [each["cut"] for each in found if each["suspicion"]] == [late] and found[late - 1]["findings"]["SLOW_READY"]
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        {"judged": False},  # nothing is said of it
+        {"stalled_s": 19.5},  # this host was slow
+        {"control": "announced"},
+        {"suspicion": True},  # counted once
+        {"failed": True},
+    ],
+)
+def test_a_slow_first_cut_is_counted_once_and_only_where_it_is_judged(how):
+    first = record(1, ready_s=20.0, findings={"SLOW_READY": 1} if "suspicion" in how else {}, words=[], **how)
+    made = tally.Tally([first, *(record(n, ready_s=0.1) for n in (2, 3, 4))])
+    assert made.suspicious == ("suspicion" in how)
+
+
 @pytest.mark.slow
 def test_the_clock_of_a_long_run_is_that_of_its_latest_minutes_and_takes_no_more_memory(tmp_path, monkeypatch):
     monkeypatch.setattr(samples, "PIECE_BYTES", 4000)

@@ -154,6 +154,15 @@ def test_each_sector_of_a_torn_block_is_known_to_later_cuts(commands, before, no
     assert one is None or [seen for seen, _ in one] == now and {"OK", name} >= {of for _, of in one}
 
 
+@pytest.mark.parametrize("promised", [None, "zeros"])
+def test_a_trimmed_block_may_read_as_anything_but_must_be_read(promised):
+    session = Session(rows([(TRIM, 0, 1, 10, 20)], NEW), 100, 200, 300, 400)
+    held = NBD._replace(after_trim=promised)
+    for seen, name in ((record.CORRUPT, "OK" if promised is None else "CORRUPT"), (record.UNREADABLE, "UNREADABLE")):
+        blocks = Blocks(np.array([0]), np.array([OLD]), np.array([seen]), np.zeros(1, bool))
+        assert [NAMES[n] for n in verdict.judge(session, blocks, held).finding] == [name]
+
+
 def test_a_torn_block_of_a_drive_that_keeps_blocks_whole_names_its_sectors():
     _, blocks = torn([OLD] + [NEW + 1] * 7)
     session = Session(rows([(WRITE, 0, 1, 10, 20, FUA), (WRITE, 0, 1, 30, 40)], NEW), 100, 200, 300, 400)

@@ -6,7 +6,7 @@ import os
 import pytest
 from disktree import USUAL_NVME, USUAL_SATA, DiskTree
 
-from ssdrig.base.errors import DriveError, UnsafeTarget
+from ssdrig.base.errors import DriveError, ExchangedDrive, UnsafeTarget
 from ssdrig.drive.target import identity, slot
 from ssdrig.drive.target.inventory import all_drives
 
@@ -176,7 +176,7 @@ def test_another_drive_in_the_slot_is_not_dropped(tree):
     kernel = Kernel(tree, "nvme0n1", lambda: None)
     it = kernel.slot("nvme0n1")
     tree.write(f"{FUNCTION}/nvme/nvme0/serial", "STRANGER\n")
-    with pytest.raises(UnsafeTarget):
+    with pytest.raises(ExchangedDrive):  # whose power is not cut again
         it.drop()
     assert kernel.written == []
 

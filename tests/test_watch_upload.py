@@ -68,9 +68,7 @@ def test_without_an_address_nothing_is_made(tools, kept):
 
 @pytest.mark.slow
 def test_what_was_kept_while_the_server_was_away_is_sent_later(tools, kept):
-    script = MAIN.replace(
-        "cli.COMMANDS", "from ssdrig.publish.watch import command as watch; watch.ONCE_SEND_S = 0.3; cli.COMMANDS"
-    )
+    script = MAIN.replace("cli.COMMANDS", "from ssdrig.commands import watch; watch.ONCE_SEND_S = 0.3; cli.COMMANDS")
     clean = {k: v for k, v in os.environ.items() if not k.startswith("SSDRIG_INFLUX")}
     words = [sys.executable, "-c", script, str(TESTS), "S123", "--history", str(kept), "--once", "--influx"]
     with nobody() as url:

@@ -53,7 +53,24 @@ PATHS_CONTROLLER = (
 )
 # behind a root port without hot-plug, whose power only its slot's control register takes
 FIXED = Disk("fixed", "FIXEDGUEST001", 64 * MIB, "nvme,bus=fixedport,serial={serial},drive={id}-file,id={id}")
-DISKS = (NVME, SATA, SAS, USB, BOOT, PATHS, DETACHED, FIXED)
+# two NVMe drives that show one serial, as cheap ones do, and one drive of two namespaces
+TWINS = tuple(
+    Disk(f"twin{n}", "TWINGUEST0001", 16 * MIB, f"nvme-ns,bus=twincontroller{n},nsid=1,drive={{id}}-file,id={{id}}")
+    for n in (0, 1)
+)
+SPACES = tuple(
+    Disk(f"space{n}", "SPACEGUEST001", 16 * MIB, f"nvme-ns,bus=spacecontroller,nsid={n},drive={{id}}-file,id={{id}}")
+    for n in (1, 2)
+)
+MORE_CONTROLLERS = (
+    *("-device", "pcie-root-port,id=twinport0,chassis=6", "-device", "pcie-root-port,id=twinport1,chassis=7"),
+    *("-device", "pcie-root-port,id=spaceport,chassis=8"),
+    *("-device", "nvme-subsys,id=twinsubsystem0,nqn=one", "-device", "nvme-subsys,id=twinsubsystem1,nqn=other"),
+    *("-device", f"nvme,id=twincontroller0,serial={TWINS[0].serial},bus=twinport0,subsys=twinsubsystem0"),
+    *("-device", f"nvme,id=twincontroller1,serial={TWINS[1].serial},bus=twinport1,subsys=twinsubsystem1"),
+    *("-device", f"nvme,id=spacecontroller,serial={SPACES[0].serial},bus=spaceport"),
+)
+DISKS = (NVME, SATA, SAS, USB, BOOT, PATHS, DETACHED, FIXED, *TWINS, *SPACES)
 CUT = Disk("cut", "CUTGUEST00001", 256 * MIB, "nvme,bus=slot3,serial={serial},drive={id}-node,id={id}")  # put in later
 
 # A drive with flexible data placement: it counts what it writes to its media. QEMU has it from 8.0 on.
@@ -142,6 +159,7 @@ def argv(folder: Path, image: Path, disks: tuple[Disk, ...]) -> list[str]:
         "-device",
         "qemu-xhci,id=usbbus",
         *PATHS_CONTROLLER,
+        *MORE_CONTROLLERS,
     ]
     if FDP in disks:
         words_of_qemu += FDP_CONTROLLER

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from guest.qemu import BOOT, MIB, NVME, SAS, USB, Disk
+from guest.qemu import BOOT, MIB, NVME, SAS, SPACES, TWINS, USB, Disk
 from guest.test_guest_guard import holder, refusals
 
 pytestmark = pytest.mark.slow
@@ -22,6 +22,10 @@ VIRTIO_TWIN = Disk("virtio-twin", BOOT.serial, SIZE, "virtio-blk-pci,bus=slot3,s
 # a drive whose facts are all those of NVME, and one of another size
 CLONE = Disk("clone", NVME.serial, NVME.size_bytes, NVME.device.replace("{id}-file,id={id}", "clone-file,id=nvme"))
 SMALLER = CLONE._replace(id="smaller", size_bytes=SIZE, device=CLONE.device.replace("clone-file", "smaller-file"))
+
+LUN = SAS.device.replace("scsi-hd,bus=sasbus.0", "scsi-hd,bus=sasbus.0,scsi-id=0,lun=1").replace("0002", "0003")
+LUN_TWIN = Disk("lun-twin", SAS.serial, SIZE, LUN)
+LUN_OTHER = Disk("lun-other", "LUNGUEST00002", SIZE, LUN)
 
 # Hold each disk whose serial is given with every consent that there is, and write to it through the hold.
 TRY = """
@@ -40,6 +44,18 @@ for drive in inventory.all_drives():
         except UnsafeTarget as error:
             out.setdefault(drive.name, []).append("twin: " in str(error))
 print(json.dumps(out))
+"""
+
+
+# Write to one namespace or LUN, named by its serial and number.
+WRITE = """
+import sys
+from ssdrig.drive.target import block, guard, inventory
+serial, number = sys.argv[1], int(sys.argv[2])
+[drive] = [d for d in inventory.all_drives() if d.serial == serial and number in (d.nsid, d.lun)]
+with guard.hold(drive, drive.consent) as held:
+    held.recheck(follow=True)
+    block.write(held.path, {0: b"X" * 4096})
 """
 
 
@@ -120,6 +136,66 @@ def test_twin_disks_are_not_written(with_files, twin, of, node):
         all_refused(guest, of.serial)
         assert [content(guest, disk) for disk in (twin, of)] == before
     assert refusals(guest)[of.serial] == set(), "free again once it is alone"
+
+
+def test_twin_nvme_drives_are_not_written(guest):
+    before = [content(guest, disk) for disk in TWINS]
+    found = refusals(guest)
+    assert "twin" in found[TWINS[0].serial] and found[NVME.serial] == set()
+    all_refused(guest, TWINS[0].serial)
+    assert [content(guest, disk) for disk in TWINS] == before
+
+
+def test_namespaces_of_one_drive_are_no_twins(guest):
+    first, second = SPACES
+    assert refusals(guest)[first.serial] == set()
+    before = content(guest, second)
+    assert guest.python(WRITE, "write", first.serial, "1").exit_code == 0
+    assert content(guest, first)[:4096] == b"X" * 4096 and content(guest, second) == before
+
+
+@contextlib.contextmanager
+def second_lun(guest, disk: Disk):
+    """The target of SAS has this disk as its LUN 1."""
+    driver, *words = disk.device.format(**disk._asdict()).split(",")
+    more = {
+        key: int(value) if key in ("scsi-id", "lun", "rotation_rate") else value for key, value in map(_pair, words)
+    }
+    guest.qmp("device_add", driver=driver, **more)
+    try:
+        for path in guest.do("found", "/sys/class/scsi_host/host*/scan"):
+            guest.do("put", path, "- - -")
+        guest.do("wait_for", "/sys/class/scsi_device/*:1/device/vendor", "GUEST")
+        guest.do("wait_for", "/dev/sdd")
+        yield
+    finally:
+        guest.unplug(disk)
+        for path in guest.do("found", "/sys/class/scsi_device/*:1/device/delete"):
+            guest.do("put", path, "1")
+
+
+def _pair(word: str) -> tuple[str, str]:
+    key, _, value = word.partition("=")
+    return key, value
+
+
+def test_luns_of_one_target_with_one_serial_are_not_written(with_files):
+    guest = with_files(LUN_TWIN)
+    with second_lun(guest, LUN_TWIN):
+        before = [content(guest, disk) for disk in (SAS, LUN_TWIN)]
+        assert "twin" in refusals(guest)[SAS.serial]
+        all_refused(guest, SAS.serial)
+        assert [content(guest, disk) for disk in (SAS, LUN_TWIN)] == before
+    assert refusals(guest)[SAS.serial] == set(), "free again once it is alone"
+
+
+def test_luns_of_one_target_with_serials_of_their_own_are_free(with_files):
+    guest = with_files(LUN_OTHER)
+    with second_lun(guest, LUN_OTHER):
+        found, before = refusals(guest), content(guest, SAS)
+        assert found[SAS.serial] == found[LUN_OTHER.serial] == set()
+        assert guest.python(WRITE, "write", LUN_OTHER.serial, "1").exit_code == 0
+        assert content(guest, LUN_OTHER)[:4096] == b"X" * 4096 and content(guest, SAS) == before
 
 
 def test_stranger_and_twin_in_the_place_of_a_held_drive_are_not_written(with_files):

@@ -254,8 +254,8 @@ class Drive:
             if page in self.twice:
                 if page in self.delayed:
                     self._show(page, self.twice.pop(page))
-                    self.truth.setdefault(self.cuts, {})[page] = self.fault
-                    self.pending[page] = self.cuts
+                    self.truth.setdefault(self.cuts + 0.5, {})[page] = self.fault
+                    self.pending[page] = self.cuts + 0.5
                     self.exercised += 1
                     self._noticed(page)
                     del self.delayed[page]
@@ -440,8 +440,8 @@ class Drive:
         return all(each.data is not None for each in self.pages[page])
 
     def _of_drive(self, changed: set[int]) -> None:
-        """What happens to the drive as a whole, at its third cut or from it on; slow is what others were not."""
-        if self.cuts != (6 if self.fault == "slow20" else 3) or self.fault not in OF_DRIVE:
+        """What happens to the drive as a whole, at its third cut or from it on."""
+        if self.cuts != 3 or self.fault not in OF_DRIVE:
             return
         self.events[self.cuts] = self.fault
         self.exercised += 1

@@ -44,6 +44,7 @@ SESSION_NS = {
     cut_mixes.IDLE: (2_700_000_000, 5_000_000_000),
 }
 SLOW = {cut_mixes.IDLE: 200}
+LONGER = {"lie_every_1000th": 4}  # as long: a real session of 5 s sends some hundred FLUSHes, one of these some ten
 OFF_NS = (500_000_000, 2_000_000_000)
 SETTLE_NS = 2_000_000_000
 CANARIES = 64
@@ -77,10 +78,11 @@ def campaign(
     weights: Mapping[str, int] = PLAN["mixes"],
     shares: Mapping[str, float] = PLAN["streams"],
     aims: Mapping[str, int] = AIMS,
+    longer: int = 1,
 ) -> Found:
     """So many cuts at random times, with control sessions between them. `whole`: which sessions read all of the window;
-    None: as a campaign does. `weights`: of mixes; `shares`: of streams; `aims`: "random" and
-    "again"."""
+    None: as a campaign does. `weights`: of mixes; `shares`: of streams; `aims`: "random" and "again"; `longer`: times
+    as long a session."""
     link, held = ModelLink(drive, seed), promise(drive)
     places = layout.make(drive.page_bytes, drive.size, window_bytes, CANARIES)
     fill.fill(link, places, RUN)
@@ -92,12 +94,13 @@ def campaign(
         path = folder / "history.bin"
         path.unlink(missing_ok=True)
         book = History(path, next_seq)
-        name = cut_mixes.drawn(weights, cut.seed)
+        name = cut_mixes.drawn(weights, cut.seed, cut.follows_again)
         how = cut_mixes.mix(name, shares, cut.seed, cut.number)
         link.slow = SLOW.get(name, 1)
         base = contents.known.content
         writer = Writer(link, book, places, held, RUN, cut.number, cut.seed, base, how.shares, how.depth, how.idle_ns)
-        lived = _lived(link, writer, book, cut, SESSION_NS[name])
+        least_ns, most_ns = SESSION_NS[name]
+        lived = _lived(link, writer, book, cut, (longer * least_ns, longer * most_ns))
         link.slow = 1
         next_seq, commands = book.next_seq, commands + len(lived.rows)
         book.close()
@@ -125,7 +128,8 @@ def campaign(
         _add(found, cut, judged, blocks)
         if judged.harness or "CAPACITY" in judged.record["findings"]:
             break
-        fill.flush(link)
+        if len(lived.rows):
+            fill.flush(link)
         contents.take(lived.rows, blocks, judged.verdict, held, cut.number, all_of_it)
     return found._replace(commands=commands)
 
@@ -233,7 +237,7 @@ def tried(fault: str, cuts: int, seed: int, mode: str = "volatile") -> Tried:
     page_bytes = 512 if fault in OF_512 else 4096
     drive = Drive(64 << 20, seed, "" if fault == HONEST else fault, mode, page_bytes=page_bytes)
     with tempfile.TemporaryDirectory(dir=MEMORY) as folder:
-        found = campaign(drive, Path(folder), cuts, seed, 16 << 20, cuts // 20)
+        found = campaign(drive, Path(folder), cuts, seed, 16 << 20, cuts // 20, longer=LONGER.get(fault, 1))
         error, failing = found.tally.outcome(Path(folder)), found.tally.failing
     names = sorted({name for each in found.sessions for name in each["findings"]})
     return Tried(

@@ -316,7 +316,8 @@ class _Campaign:
             raise outcome
         if lived.outcome is not None:
             self._prove(blocks)
-        flush(self.link)  # what was read may be volatile: it kept its power, or the kernel repeated a write
+        if len(lived.rows):  # what was read may be volatile: it kept its power, or the kernel repeated a write
+            flush(self.link)  # else the next session's first FLUSH is the drive's first since its power returned
         self.contents.take(lived.rows, blocks, judged.verdict, self.promise, cut.number, whole)
         if lived.outcome is None:
             self._missed(cut)

@@ -120,7 +120,7 @@ class Cycle:
         fails, DriveError for a drive that does not come back."""
         folder.mkdir(parents=True, exist_ok=True)  # a session that is repeated has one
         book = History(folder / "history.bin", first_seq)
-        name = cut_mixes.drawn(self._keys["mixes"], cut.seed)
+        name = cut_mixes.drawn(self._keys["mixes"], cut.seed, cut.follows_again)
         flushes = (self._plan(cut).unflushed_bytes or 0) < UNFLUSHED_BYTES
         mix = cut_mixes.mix(name, self._keys["streams"], cut.seed, cut.number, flushes)
         how = mix.shares, mix.depth, mix.idle_ns

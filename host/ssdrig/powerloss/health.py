@@ -16,6 +16,7 @@ from ssdrig.powerloss.findings import BY_NAME
 DEAD_CYCLES = 10  # power cycles without an answer that make a drive dead
 SLOW = 10.0  # times the usual time to be ready
 LEAST_STALL_S = 0.01  # that is worth a word
+LEAST_USUAL = 3  # cuts that make a time usual
 USUAL_OF = 10  # the first so many cuts say what is usual: a time that grows must not make itself usual
 FALLEN = 0.1  # of the recharge energy, for a finding
 LEAST = 9  # cuts that show it
@@ -200,9 +201,16 @@ def compared(before: State, after: State) -> State:
 
 def usual_s(ready_s: Sequence[float | None]) -> float | None:
     """The usual time to be ready of a campaign, from the times so far: the median of the first; None for fewer than
-    three."""
+    LEAST_USUAL."""
     first = [each for each in ready_s if each is not None][:USUAL_OF]
-    return statistics.median(first) if len(first) > 2 else None
+    return statistics.median(first) if len(first) >= LEAST_USUAL else None
+
+
+def slow_first(times: Sequence[tuple[int, float, float]]) -> list[int]:
+    """Cuts that were slow by the usual time, and came before it was known. `times`: (cut, ready_s, of it the drive's
+    own) of the first cuts that have them, oldest first."""
+    usual = usual_s([ready_s for _, ready_s, _ in times])
+    return [cut for cut, _, own_s in times[:LEAST_USUAL] if usual is not None and own_s > SLOW * usual]
 
 
 def capacitors(numbers: Sequence[int], recharge_J: Sequence[float | None]) -> Said | None:

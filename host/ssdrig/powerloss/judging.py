@@ -78,7 +78,9 @@ def judge(
     session = Session(rows, cut_ns, on_ns, lived.settled_ns, verify_ns, (), queues_deleted, edge_ns)
     refused, taken = _refused(lived, cut_ns), int((verdict.counts(session) & (rows["kind"] == WRITE)).sum())
     earlier = earlier or {}
-    if len(refused) and not taken and earlier.get("refused") and not earlier.get("acknowledged"):
+    was_read_only = READ_ONLY in (earlier.get("findings") or {})
+    twice = len(refused) and earlier.get("refused") and not earlier.get("acknowledged")
+    if not taken and (was_read_only or twice):  # a session that tries no write knows no better
         after = after._replace(writable=False)
     unfelt = _unfelt(cut, lived, before, after, felt)
     no_cut = unfelt or _no_cut(cut, lived, before, after)
@@ -129,7 +131,7 @@ def judge(
         for i in accused
     ]
     names |= {each.name: 1 for each in said}
-    if lasting := READ_ONLY in names and READ_ONLY in (earlier.get("findings") or {}):
+    if lasting := READ_ONLY in names and was_read_only:
         why_not = why_not or STILL_READ_ONLY
         judged = False
     certain = any(each.certain for each in said if not (lasting and each.name == READ_ONLY))

@@ -42,16 +42,38 @@ def failing(records: Iterable[Mapping], among: Container[int] | None = None) -> 
     return found
 
 
+def in_hindsight(records: Iterable[Mapping]) -> list[Mapping]:
+    """The records of a campaign, with SLOW_READY for each of its first cuts that was slow by what later ones have shown
+    to be usual."""
+    records = list(records)
+    slow = {*health.slow_first([each for each in map(time_of, records) if each][: health.USUAL_OF])}
+    return [_slow(each) if each["cut"] in slow and is_cut(each) else each for each in records]
+
+
+def time_of(record: Mapping) -> tuple[int, float, float] | None:
+    """(cut, ready_s, of it the drive's own), None where the drive was not away."""
+    ready_s = record.get("ready_s")
+    return None if ready_s is None else (record["cut"], ready_s, ready_s - (record.get("stalled_s") or 0.0))
+
+
+def _slow(record: Mapping) -> dict:
+    found = {**(record.get("findings") or {}), "SLOW_READY": 1}
+    words = f"ready after {record['ready_s']:.3g} s, as later cuts show"
+    more = {"findings": found, "words": [*(record.get("words") or []), words]}
+    return {**record, **more, "suspicion": not record.get("failed")}
+
+
 class Tally:
     """`cuts`: judged ones; `broken`: sessions that found a broken promise; `failing`: how many cuts broke one;
-    `last`: the record of the latest session; `last_cut`: the latest that took power; `ready_s`: of the first ones, see
-    health.usual_s(); `named`: the first failing sessions; `reasons`: why cuts were not judged, some of them;
+    `last`: the record of the latest session; `last_cut`: the latest that took power; `first`: time_of() the first
+    ones; `named`: the first failing sessions; `reasons`: why cuts were not judged, some of them;
     `harness`: (session, why) of the first that suspect the harness."""
 
     def __init__(self, records: Iterable[Mapping] = ()):
-        self.cuts = self.broken = self.suspicious = self.most_bytes = self.tried = self.last_cut = 0
+        self.cuts = self.broken = self._suspicious = self.most_bytes = self.tried = self.last_cut = 0
         self.named: list[int] = []
-        self.ready_s: list[float] = []
+        self.first: list[tuple[int, float, float]] = []
+        self._passed: set[int] = set()  # of the first cuts, those that are judged and have no finding
         self.reasons: list[str] = []
         self.harness: list[tuple[int, str]] = []
         self.last: Mapping = {}
@@ -62,7 +84,7 @@ class Tally:
     def add(self, record: Mapping) -> None:
         """One more session, records in the order of their numbers."""
         cut = is_cut(record)
-        self.cuts, self.suspicious = self.cuts + cut, self.suspicious + (cut and bool(record["suspicion"]))
+        self.cuts, self._suspicious = self.cuts + cut, self._suspicious + (cut and bool(record["suspicion"]))
         self.most_bytes = max(self.most_bytes, record["written_bytes"])
         if record["failed"]:
             self.broken += 1
@@ -70,8 +92,9 @@ class Tally:
         self.failing.add(record["cut"], cut, takes_power(record), interval_of(record))
         if takes_power(record):
             self.last_cut = max(self.last_cut, record["cut"])
-        if record["ready_s"] is not None and len(self.ready_s) < health.USUAL_OF:
-            self.ready_s.append(record["ready_s"])
+        if (time := time_of(record)) and len(self.first) < health.USUAL_OF:
+            self.first.append(time)
+            self._passed |= {record["cut"]} if cut and not record["failed"] and not record["suspicion"] else set()
         if record.get("harness"):
             self.harness = [*self.harness, (record["cut"], record["harness"])][:REASONS]
         if not record["control"]:
@@ -79,6 +102,16 @@ class Tally:
             if not record["judged"]:
                 self.reasons = sorted({*self.reasons, record["why_not"]})[:REASONS]
         self.last = record
+
+    @property
+    def ready_s(self) -> list[float]:
+        """Of the first cuts, for health.usual_s()."""
+        return [ready_s for _, ready_s, _ in self.first]
+
+    @property
+    def suspicious(self) -> int:
+        """Judged cuts with a suspicion, those among them that only later ones show to be slow."""
+        return self._suspicious + len(self._passed & {*health.slow_first(self.first)})
 
     def before(self, number: int) -> Mapping | None:
         """The record of the session before this one, None where the latest is another."""

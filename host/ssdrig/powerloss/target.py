@@ -23,6 +23,7 @@ from ssdrig.powerloss.targets import connected
 NBD_BLOCK_BYTES = 4096
 KERNEL_S = 120.0  # a kernel gives up on a command after 30 s, and may repeat it
 SERVER_S = 30.0  # nobody repeats a command to a server
+IDENTIFY_S = 60.0  # a starved host takes long to start nvme-cli
 VIRTUAL_DISKS = ("QEMU", "VMware", "VBOX", "Msft", "Xen", "Virtual", "LIO-ORG")  # how such disks name themselves
 ATOMIC = "atomic writes of more than one block: {}"
 QUEUE = ("write_cache", "fua", "max_sectors_kb", "nomerges", "chunk_sectors")
@@ -135,12 +136,11 @@ def of_drive(drive: Drive, claimed: bool, root: str | os.PathLike = "/") -> Prom
     """What a drive of this machine promises, as far as it can be tested through the kernel. Raises DriveError."""
     queue = {name: sysfs.text(sysfs.within(root, "sys/block", drive.name, "queue", name)) for name in QUEUE}
     if drive.controller:
-        id_ctrl, _ = nvme_cli.identify(drive.controller)
-        id_ns, record = nvme_cli.identify_namespace(drive.controller, drive.nsid or 1)
+        id_ctrl, of_controller = nvme_cli.identify(drive.controller, IDENTIFY_S)
+        id_ns, of_namespace = nvme_cli.identify_namespace(drive.controller, drive.nsid or 1, IDENTIFY_S)
         if id_ctrl is None or id_ns is None:
-            raise DriveError(
-                f"Identify of {drive.controller}", str(record["why"]), "run it as root, with nvme-cli installed"
-            )
+            seen = str(of_controller["why"] or of_namespace["why"])
+            raise DriveError(f"Identify of {drive.controller}", seen, "run it as root, with nvme-cli installed")
         from ssdrig.drive.settings import features
 
         bits, _ = features.value(drive.controller, features.WRITE_CACHE)

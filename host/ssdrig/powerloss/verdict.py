@@ -167,8 +167,8 @@ def judge(session: Session, blocks: Blocks, promise: Promise) -> Verdict:
     legal = (found & (seen_ns >= least_ns)) | (is_base & free)
     may_be = done_ns[row] >= least_ns[block]
     trimmed = _any(block[(pair_kind == TRIM) & may_be], m) | (blocks.trimmed & free)
-    if promise.after_trim is None:  # a trimmed block may read as anything at all, and as something else each time
-        legal |= trimmed
+    if promise.after_trim is None:  # a trimmed block may read as anything, and as something else each time: not fail
+        legal |= trimmed & (blocks.seen != record.UNREADABLE)
     else:  # it may have been carried out only now
         legal |= trimmed & blank
         trimmed &= ~blank

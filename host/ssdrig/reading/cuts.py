@@ -261,7 +261,7 @@ def campaign(
     shape; `failing_cuts`: the judged cuts after which damage was found; `failing_others`: other sessions after which
     damage was found, or an announced loss of power broke a promise; `coverage`: see coverage(); `exposed`: see
     exposure.total(); `filesystems`: see above.totals()."""
-    sessions = with_energies(records(events, path), start_J)
+    sessions = tally.in_hindsight(with_energies(records(events, path), start_J))
     own = [event for event in events if event.get("step") == path]
     begun = [event for event in own if event.get("kind") == "powerloss.begin"]
     ends = [event for event in own if event.get("kind") == "powerloss.end"]

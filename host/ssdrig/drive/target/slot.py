@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
-from ssdrig.base.errors import DriveError, UnsafeTarget, words_of
+from ssdrig.base.errors import DriveError, ExchangedDrive, UnsafeTarget, words_of
 from ssdrig.base.terminal import printable
 from ssdrig.drive.target import inventory, sysfs
 from ssdrig.drive.target.inventory import CONTROLLER, Drive
@@ -210,14 +210,15 @@ class Slot:
 
     def drop(self) -> None:
         """Have the kernel drop the drive; one that has its power gets an orderly shutdown. Raises UnsafeTarget where
-        anything else would go with it, DriveError where the kernel refuses."""
+        anything else would go with it, ExchangedDrive where another one has its slot, DriveError where the kernel
+        refuses."""
         if found := others(self.place, self.drive, self._root):
             seen, do = f"{', '.join(found)} at {self.place.words}", "connect the drive apart from them"
             raise UnsafeTarget("no other disk that would go with the drive", seen, do)
         serials = [serial for device in self.place.devices for serial in _serials(device)]
         if strange := [each for each in serials if each != self.drive.serial]:
             seen, do = f"serial {', '.join(map(printable, strange))}", "bring the drive back, then start again"
-            raise UnsafeTarget(f"drive {printable(self.drive.serial)} in its slot", seen, do)
+            raise ExchangedDrive(f"drive {printable(self.drive.serial)} in its slot", seen, do)
         for file, content in self.place.drops:
             self._do(file, content)
         self.dropped = True

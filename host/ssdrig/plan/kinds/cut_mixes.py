@@ -91,6 +91,9 @@ def mix(name: str, shares: Mapping[str, float], seed: int, session: int, flushes
     return Mix(found, depths, IDLE_NS if name == IDLE else 0)
 
 
-def drawn(mixes: Mapping[str, int], seed: int) -> str:
-    """The mix of the session with this seed, by the plan's weights."""
+def drawn(mixes: Mapping[str, int], seed: int, follows_again: bool = False) -> str:
+    """The mix of the session with this seed, by the plan's weights. `follows_again`: IDLE where the plan has it, since
+    it sends one FLUSH in 2.6 s: the first since power returned is then often the last before the cut."""
+    if follows_again and mixes.get(IDLE):
+        return IDLE
     return random.Random(f"mix {seed}").choices(list(mixes), list(mixes.values()))[0]

@@ -16,7 +16,8 @@ LEAST_SHARE = 0.05  # of the longest write phase
 class Cut(NamedTuple):
     """One session of the campaign. `number` from 1; `aim` as the plan words it, and the how manieth cut with it this
     is, from 0; `control` None, or what kind of control session it is; a session without a cut has no shape. `seed` is
-    of what is written and where; `share`: a control session writes for so much of the longest write phase."""
+    of what is written and where; `share`: a control session writes for so much of the longest write phase;
+    `follows_again`: the session before wrote nothing, so its first FLUSH is the drive's first since power returned."""
 
     number: int
     aim: str
@@ -25,6 +26,7 @@ class Cut(NamedTuple):
     control: str | None
     seed: int
     share: float
+    follows_again: bool = False
 
 
 def controls(count: int, percent: int) -> int:
@@ -54,7 +56,8 @@ def cuts(
         aim = "random" if kind else aimed.pop()
         share = LEAST_SHARE + (1 - LEAST_SHARE) * own.random()
         falls = None if kind == NO_CUT else shape
-        found.append(Cut(number, aim, 0 if kind else had[aim], falls, kind, own.getrandbits(31), share))
+        after_again = bool(found) and found[-1].aim == AGAIN
+        found.append(Cut(number, aim, 0 if kind else had[aim], falls, kind, own.getrandbits(31), share, after_again))
         had[aim] += not kind
     return found
 
