@@ -144,7 +144,8 @@ def test_every_page_is_reached_from_the_readme():
             seen.add(page)
             for link in re.findall(r"\]\(((?!https?:)[^)#\s]+\.md)", PAGES[page]):
                 ahead.append(((ROOT / page).parent / link).resolve().relative_to(ROOT.resolve()))
-    assert PAGES.keys() == seen
+    fragments = {page for page in PAGES if page.parent.name == "changes"}  # a release joins them into CHANGELOG.md
+    assert PAGES.keys() - fragments == seen - fragments
 
 
 def test_a_decision_fits_on_a_screen():

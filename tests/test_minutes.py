@@ -7,9 +7,10 @@ import pts_runs
 import pytest
 
 from ssdrig.plan.rules import steady
-from ssdrig.reading import documents, little, minutes, recovery
+from ssdrig.reading import documents, little, minutes, recovery, table
 from ssdrig.report import little as little_page
-from ssdrig.report import screen
+from ssdrig.report import screen, shown_table
+from ssdrig.report.shown import Context
 
 
 def load(counts, block=4096, lat_us=None, hist=()):
@@ -72,6 +73,17 @@ def test_the_gap_between_two_groups_is_measured(runs):
     first, second = pts_runs.GAPS_S
     assert gaps == {"before": None, "stimulus": pytest.approx(first), "after": pytest.approx(second)}
     assert runs("pts-xsr").rows[0].why_not("gap") == "no load came right before it"
+
+
+@pytest.mark.parametrize("path", ["before", "after", None])
+def test_a_recovery_on_a_busy_host_is_not_known(tmp_path, path):
+    w = pts_runs.xsr(tmp_path)
+    if path:
+        w.event("witness", step=path, label=path, cpus_busy_percent=[100.0, 99.0])
+    found = table.load(w.end())
+    show = next(show for show in found.plan.shows if show["view"] == "recovery")
+    page = shown_table.recovery(Context([found], ["run"], show))
+    assert ("host-limited: all CPUs" in page and "<table" not in page) is bool(path)
 
 
 @pytest.mark.slow

@@ -2,6 +2,8 @@
 No bench: each run is a folder made here, in no time."""
 
 import json
+import os
+import signal
 from types import SimpleNamespace
 
 import pytest
@@ -14,6 +16,7 @@ from ssdrig.base.errors import JournalError, LoadError, RigError, UsageError
 from ssdrig.base.progress import Progress
 from ssdrig.reading import review_folder
 from ssdrig.reading.review_folder import Planned
+from ssdrig.report import review_page
 from ssdrig.run import prepare, resume, run
 from ssdrig.run.bench import Bench
 from ssdrig.run.budget import Budget
@@ -233,3 +236,13 @@ def test_a_dry_run_touches_nothing(tmp_path, capsys):
     said = json.loads(out)
     assert said["rated_bytes"] and said["share_percent"][0] < said["share_percent"][1] and "in all" in err
     assert not (tmp_path / "runs").exists()
+
+
+def test_a_signal_while_the_page_is_made_leaves_the_last_line(tmp_path, monkeypatch, capsys):
+    made = Bench_(tmp_path, monkeypatch, one=STEADY)
+    monkeypatch.setattr(review_page, "write", lambda *_: os.kill(os.getpid(), signal.SIGTERM))
+    args = SimpleNamespace(drive=None, json=True, out=None, against=None)
+    monkeypatch.setattr(perform, "_on_virtual", lambda *_: (made.review, 0))
+    assert perform._performed(args, QUIET, SimpleNamespace(), made.review) == 130
+    found = json.loads(capsys.readouterr().out)
+    assert found["exit_code"] == 130 and found["page"] is None

@@ -20,7 +20,8 @@ def table(name, rows, shows=()):
 
 def filled(cache_bytes, speeds, why=None, **more):
     plateaus = [{"bw_mean_MBps": speed} for speed in speeds]
-    return {"kind": "plateaus", "cache_bytes": cache_bytes, "cache_why": why, "plateaus": plateaus, **more}
+    sizes = {"cache_bytes": cache_bytes, "cache_error_bytes": 0.0 if cache_bytes == 0 else None}
+    return {"kind": "plateaus", **sizes, "cache_why": why, "plateaus": plateaus, **more}
 
 
 CACHE = table("slc-cache", [row("empty", filled(15.3e9, [2651, 605])), row("full", filled(3.42e9, [2600, 583]))])

@@ -1,16 +1,20 @@
 """report/screen.py: what a run came to, at its end: on the terminal, and with --json as the report has it."""
 
 import json
+import os
+import signal
 from types import SimpleNamespace
 
 import pytest
 import synthetic_plan
 import synthetic_run
 
+from ssdrig import report
 from ssdrig.base.progress import Progress
 from ssdrig.reading import documents, table
 from ssdrig.report import screen
 from ssdrig.run import run
+from ssdrig.run.teardown import SIGNALS
 
 
 @pytest.fixture(autouse=True)
@@ -76,11 +80,11 @@ def test_the_phases_of_the_main_job(folders):
 def performed(folders, capsys):
     """performed(name, quiet, json) -> (stdout, stderr) of a run that came to this folder."""
 
-    def perform(name, quiet=False, json_=False, folder=None):
+    def perform(name, quiet=False, json_=False, folder=None, exit_code=0):
         end = {"state": "complete", "why": None, "exit_code": 0}
         args = SimpleNamespace(json=json_, jsonl=False)
         _, code = run.performed(args, Progress(quiet), lambda *more: (folder or folders[name], end))
-        assert code == 0
+        assert code == exit_code
         return capsys.readouterr()
 
     return perform
@@ -96,3 +100,70 @@ def test_the_end_of_a_run_prints_them(performed, folders):
 def test_figures_that_cannot_be_had_are_not_the_runs_fault(performed, tmp_path):
     out, err = performed("none", json_=True, folder=tmp_path)
     assert json.loads(out)["figures"] is None and "figures: not to be had, " in err
+
+
+@pytest.fixture
+def old_handlers():
+    """Handlers of signals that end the test, so that one that is not held fails it and leaves pytest alive."""
+
+    def escaped(number, _frame):
+        raise AssertionError(f"signal {number} was not held")
+
+    before = {number: signal.signal(number, escaped) for number in SIGNALS}
+    yield
+    for number, handler in before.items():
+        assert signal.signal(number, handler) is escaped
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+@pytest.mark.parametrize("where", ["ended", "write", "print"])
+def test_a_signal_during_the_last_figures_leaves_the_last_line(performed, monkeypatch, old_handlers, number, where):
+    """The last line is owed to the script that reads it; a series of runs goes no further."""
+    hurry = 3 if where == "print" else 1
+
+    def signalled(call):
+        def calls(*args, **keys):
+            for _ in range(hurry):
+                os.kill(os.getpid(), number)
+            return call(*args, **keys)
+
+        return calls
+
+    at = {"ended": (screen, "ended"), "write": (report, "write"), "print": (run, "_print")}[where]
+    monkeypatch.setattr(*at, signalled(getattr(*at)))
+    out, err = performed("steps", json_=True, exit_code=130)
+    (line,) = out.splitlines()
+    found = json.loads(line)
+    assert found["state"] == "complete" and (found["figures"] is None) is (where != "print")
+    assert found["exit_code"] == (0 if where == "print" else 130)
+    assert "complete: all steps done" in err
+
+
+def test_a_signal_behind_an_interrupted_run_hurries_its_figures_only(folders, monkeypatch, capsys, old_handlers):
+    """The signal that stopped the run, another during its teardown, and a third: each is counted, one raises."""
+
+    def stopped(args, show, stop, teardown):
+        teardown.push("a duty", lambda: None)
+        with stop.held():
+            for _ in range(2):
+                os.kill(os.getpid(), signal.SIGTERM)
+        return folders["steps"], {"state": "interrupted", "why": "stopped by SIGTERM", "exit_code": 130}
+
+    ended = screen.ended
+
+    def slow(folder):
+        for _ in range(3):
+            os.kill(os.getpid(), signal.SIGHUP)
+        return ended(folder)
+
+    monkeypatch.setattr(screen, "ended", slow)
+    _, code = run.performed(SimpleNamespace(json=True, jsonl=False), Progress(True), stopped)
+    found = json.loads(capsys.readouterr().out)
+    assert code == found["exit_code"] == 130 and found["figures"] is None and found["state"] == "interrupted"
+
+
+def test_a_signal_while_runs_are_compared_leaves_the_last_line(folders, monkeypatch, capsys, old_handlers):
+    monkeypatch.setattr(screen, "repeated", lambda folders: os.kill(os.getpid(), signal.SIGINT))
+    args = SimpleNamespace(json=True, jsonl=False)
+    assert run._repeated([folders["steps"]] * 2, args, Progress(True)) == 130
+    assert json.loads(capsys.readouterr().out)["spread"] is None

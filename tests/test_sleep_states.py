@@ -270,3 +270,16 @@ def test_entering_that_the_clock_does_not_tell_is_null_with_its_reason(tmp_path,
     for stay in [row.found for row in found.of("states/stay")][3:]:
         assert stay["entry_ms"] is stay["enter_J"] is stay["wake_J"] is stay["break_even_s"] is None
         assert stay["why"].startswith(UNTIMED) and stay["first_io_ms"] is not None
+
+
+@pytest.mark.parametrize(("late_ms", "known"), [(30, True), (60, False)])
+def test_a_wake_that_a_busy_host_made_longer_has_no_time(tmp_path, monkeypatch, late_ms, known):
+    """The first I/O of the deepest state takes 401 ms. A SIMULATED drive says how late it answered."""
+    w = made(tmp_path, monkeypatch)
+    label = next(label for label, act in w.acts.items() if act.do == "load" and act.point.get("power_state") == 4)
+    w.event("witness", step=label, label=label, round=1, answers={"answers": 2, "late_us": 500.0 * late_ms})
+    run = table.load(w.end())
+    stay = run.of("states/stay")[4].found
+    assert (stay["first_io_ms"] is not None) is (stay["exit_ms"] is not None) is (stay["wake_J"] is not None) is known
+    assert stay["entry_ms"] is not None and (known or stay["why"].startswith("host-limited: "))
+    assert run.of("states/stay")[3].found["exit_ms"] is not None

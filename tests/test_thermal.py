@@ -106,12 +106,13 @@ of = ["before", "load", "after"]
 """
 
 
-def heated(runs):
-    """10 s at 0.5 W, 60 s at 4.5 W, 60 s at 0.5 W; 5 K/W and 20 s."""
+def heated(runs, speeds=(1000,) * 60, busy=50.0):
+    """10 s at 0.5 W, 60 s at 4.5 W, 60 s at 0.5 W; 5 K/W and 20 s. `busy`: of the host's CPUs in the load."""
     w = Writer(runs, PLAN)
     w.step("before", 10, 0.5)
     begin_ns = w.t_ns
-    w.load("load", [1000] * 60, 4.5)
+    w.load("load", list(speeds), 4.5)
+    w.event("witness", step="load", label="load", cpus_busy_percent=[busy, busy])
     w.step("after", 60, 0.5)
     end_ns, celsius = w.t_ns, 27.5
     w.t_ns = begin_ns - 10_000_000_000
@@ -135,3 +136,11 @@ def test_the_page_has_the_body_of_the_run(tmp_path):
     bare.load("load", [1000] * 60, 4.5)
     page = plan_page.render([table.load(bare.end(power=False))])
     assert "thermal resistance not known: 0 readings" in page
+
+
+@pytest.mark.parametrize(("busy", "throttled"), [(50.0, True), (100.0, False)])
+def test_a_fall_of_the_speed_on_a_busy_host_is_no_throttling(tmp_path, busy, throttled):
+    run = heated(tmp_path, [1000] * 50 + [400] * 10, busy)
+    found = next(row.found for row in run.rows if row.act.path == "load")["throttled"]
+    assert (found["celsius"] is not None) is throttled
+    assert throttled or found["why"].startswith("host-limited: ")

@@ -47,12 +47,14 @@ def against_ledger(run: Path, preset: Preset) -> list[Figure]:
     rows = [row for row in whole.rows if row.act.path in ("use-up", AGAIN)]
     marks = [_marks(run, row.act.label) for row in rows]
     limited = sum(bool(row.found.get("host_limited")) for row in rows)
-    sizes = []
+    sizes, outside = [], 0
     for row, (before, after) in zip(rows, marks, strict=True):
         true = _took((before, after)) + preset.cache_bytes  # with the buffer before it
         if row.found.get("cache_bytes") and true > cache_recovery.WHOLE * _whole(marks, preset):
             sizes.append(100 * abs(row.found["cache_bytes"] / true - 1))
-    found = cache_recovery.of(filling.rested(rows[1:]))
+        if row.found.get("cache_bytes"):
+            outside += abs(row.found["cache_bytes"] - true) > row.found["cache_error_bytes"]
+    found, _ = filling.recovery(rows[1:])
     rests = [
         (row.found["rest_s"], _took(marks[i + 1]), *_folded(marks[i], marks[i + 1]))
         for i, row in enumerate(rows[1:])
@@ -67,7 +69,15 @@ def against_ledger(run: Path, preset: Preset) -> list[Figure]:
         rate, at_0 = (float(each) for each in np.polyfit(lengths, took, 1))
         per_byte = float(np.polyfit(by_then, joules, 1)[0] * np.polyfit(took, folded, 1)[0])
         delay_s, cost = -at_0 / rate, 1e9 * per_byte
+    figures = (
+        (found.rate_Bps, found.rate_error_Bps, rate),
+        (found.delay_s, found.delay_error_s, delay_s),
+        (found.energy_J_per_GB, found.energy_error_J_per_GB, cost),
+    )
+    outside += sum(value is not None and not abs(value - true) <= _or_nan(error) for value, error, true in figures)
     return [
+        exactly("sizes, rate, delay and energy outside their stated error", outside, "", 0),
+        exactly("bursts left out as disturbed, of ten", found.disturbed, "", 0),
         exactly("bursts that the host limited, of ten", limited, "", 0),
         at_most("size of the whole cache, off the ledger's", max(sizes, default=float("nan")), "%", 1),
         at_most("folding rate, off the ledger's", _off(found.rate_Bps, rate), "%", 2),

@@ -142,7 +142,8 @@ def line(
     x: "Sequence[float] | np.ndarray", y: "Sequence[float] | np.ndarray", errors: Sequence[float | None] = ()
 ) -> Line:
     """Least squares. Of FEWEST points and more the errors are from the scatter about the line (Draper and Smith,
-    Applied Regression Analysis, 1.4), of two from the `errors` of y, if they are known. Where the slope is not known to
+    Applied Regression Analysis, 1.4) or from the `errors` of y, whichever are larger; of two from those `errors`, if
+    they are known. Where the slope is not known to
     within a third of itself, the place of 0 is none."""
     of, to = np.asarray(x, float), np.asarray(y, float)
     n = len(of)
@@ -154,16 +155,20 @@ def line(
     slope = float(off @ to) / square
     at_0 = float(to.mean()) - slope * mean
     left = to - at_0 - slope * of
-    if n >= FEWEST:
-        scatter, wide = math.sqrt(float(left @ left) / (n - 2)), t95(n - 2)
-        by = [wide * scatter / math.sqrt(square), wide * scatter * math.sqrt(1 / n + mean**2 / square)]
-    elif len(errors) == n and None not in errors:
+    by = [0.0, 0.0]
+    if len(errors) == n and None not in errors:
         known = np.array(errors, float)
         by = [math.hypot(*(off / square * known)), math.hypot(*((1 / n - mean * off / square) * known))]
-    else:
+    elif n < FEWEST:
         why = f"{n} points without errors of their own: a slope and its error need {FEWEST}"
         none = Uncertain(None, None, NO_ERROR, why)
         return Line(none, none, none)
+    if n >= FEWEST:
+        scatter, wide = math.sqrt(float(left @ left) / (n - 2)), t95(n - 2)
+        by = [
+            max(by[0], wide * scatter / math.sqrt(square)),
+            max(by[1], wide * scatter * math.sqrt(1 / n + mean**2 / square)),
+        ]
     made = Uncertain(slope, by[0]), Uncertain(at_0, by[1])
     if bad := vague(made[0], "the slope"):
         return Line(*made, bad)

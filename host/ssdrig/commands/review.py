@@ -9,7 +9,7 @@ from ssdrig.base.progress import Progress
 from ssdrig.plan import reviews
 from ssdrig.reading import review_folder
 from ssdrig.run import options
-from ssdrig.run.review import ended, perform
+from ssdrig.run.review import perform
 
 KNOWN = ("virtual", "capacity", "raw_nand", "purge")  # to a review that goes on
 
@@ -77,13 +77,9 @@ def command(args) -> int:
     """Exit codes as of `run`: of the plan with which the review ended, else of the first that failed."""
     show = Progress(args.quiet)
     if args.resume is None:
-        review, code = perform.begin(args, show)
-    else:
-        for key in KNOWN:
-            if getattr(args, key):
-                option = "--purge-method" if key == "purge" else f"--{key.replace('_', '-')}"
-                raise UsageError("--resume without what the review knows itself", option, "leave it out")
-        review, code = perform.go_on(args.resume, args, show)
-    if review is None:
-        return code
-    return ended.told(review, args, show, code)
+        return perform.begin(args, show)
+    for key in KNOWN:
+        if getattr(args, key):
+            option = "--purge-method" if key == "purge" else f"--{key.replace('_', '-')}"
+            raise UsageError("--resume without what the review knows itself", option, "leave it out")
+    return perform.go_on(args.resume, args, show)

@@ -2,10 +2,11 @@
 
 What is folded in a rest grows with its length from when the drive begins, until the cache is whole. So a straight line
 through the rests in which a part came back has the folding rate as its slope, and the delay of the drive where it
-crosses 0. The energies of the same rests lie on a line, too, whose slope is the drive's power while it folds. Less its
-power at rest, which is the slope between rests that ended before it began (or, without two of those, between the
-two shortest that brought back all), and divided by the rate, that is the energy of folding. A power state that the
-drive enters later, in a long rest, has no part in it."""
+crosses 0. A rest whose cache is known too vaguely, or that brought back less than a shorter one that brought back all,
+was disturbed: it is left out. The energies of the same rests lie on a line, too, whose slope is the drive's power while
+it folds. Less its power at rest, which is the slope between rests that ended before it began (or, without two of those,
+between the two shortest that brought back all), and divided by the rate, that is the energy of folding. A power state
+that the drive enters later, in a long rest, has no part in it."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -15,6 +16,7 @@ from ssdrig.base.uncertain import FEWEST, Uncertain, difference, line, ratio
 NONE = "no load with a rest before it whose cache is known"
 WHOLE = 0.95  # of the largest
 SOME = 0.05
+VAGUE = 0.05  # of the largest: a cache that is known no better is none
 
 
 class Rest(NamedTuple):
@@ -24,12 +26,13 @@ class Rest(NamedTuple):
     cache_bytes: float
     rest_J: float | None = None
     rest_error_J: float | None = None
+    cache_error_bytes: float | None = None
 
 
 class Recovery(NamedTuple):
     """`whole_bytes`: what came back at most; `whole_s`: the shortest rest for it. `rate_Bps` and `delay_s` by `used`
-    rests; `folding_W` in them, of which `floor_W` is the drive's at rest; `energy_J_per_GB` of folding above that.
-    None: `why`, `energy_why`. Each with its error."""
+    rests, `disturbed` ones left out; `folding_W` in them, of which `floor_W` is the drive's at rest;
+    `energy_J_per_GB` of folding above that. None: `why`, `energy_why`. Each with its error."""
 
     whole_bytes: float | None
     whole_s: float | None
@@ -38,6 +41,7 @@ class Recovery(NamedTuple):
     delay_s: float | None = None
     delay_error_s: float | None = None
     used: int = 0
+    disturbed: int = 0
     why: str | None = None
     folding_W: float | None = None
     folding_error_W: float | None = None
@@ -50,17 +54,27 @@ class Recovery(NamedTuple):
 
 def of(rests: Sequence[Rest]) -> Recovery:
     """What these rests have in common; nothing but the reason without any."""
-    if not rests:
-        return Recovery(None, None, why=NONE, energy_why=NONE)
-    ordered = sorted(rests, key=lambda each: each.rest_s)
+    most = max((each.cache_bytes for each in rests), default=0.0)
+    clear = [each for each in rests if (each.cache_error_bytes or 0.0) <= VAGUE * most]
+    if not clear:
+        return Recovery(None, None, disturbed=len(rests), why=NONE, energy_why=NONE)
+    ordered = sorted(clear, key=lambda each: each.rest_s)
     most = max(each.cache_bytes for each in ordered)
+    if not most:
+        none = "no rest brought back any of it"
+        return Recovery(None, None, disturbed=len(rests) - len(clear), why=none, energy_why=none)
     whole = [each for each in ordered if each.cache_bytes >= WHOLE * most]
+    ordered = [each for each in ordered if each.rest_s < whole[0].rest_s or each in whole]
     part = [each for each in ordered if SOME * most < each.cache_bytes < WHOLE * most]
     out = Recovery(most, whole[0].rest_s, used=len(part), energy_why="the rate is not known")
+    out = out._replace(disturbed=len(rests) - len(ordered))
     if len({each.rest_s for each in part}) < FEWEST:
         why = f"{len(part)} rests brought back a part, the rate and its error need {FEWEST}; rest for other times"
         return out._replace(why=why)
-    found = line([each.rest_s for each in part], [each.cache_bytes for each in part])
+    lengths, sizes, errors = zip(
+        *((each.rest_s, each.cache_bytes, each.cache_error_bytes) for each in part), strict=True
+    )
+    found = line(lengths, sizes, errors)
     rate = found.slope
     if rate.value is None or rate.error is None or not rate.value > max(0.0, rate.error):
         return out._replace(why="what came back did not grow with the rest, or no more than it scatters")
@@ -74,7 +88,8 @@ def of(rests: Sequence[Rest]) -> Recovery:
 def _watts(rests: Sequence[Rest]) -> Uncertain:
     """By how much the energy grows with the rest."""
     known = [(each, each.rest_J) for each in rests if each.rest_J is not None]
-    return line([one.rest_s for one, _ in known], [J for _, J in known], [one.rest_error_J for one, _ in known]).slope
+    errors = [one.rest_error_J for one, _ in known] if len(known) < FEWEST else []
+    return line([one.rest_s for one, _ in known], [J for _, J in known], errors).slope
 
 
 def _energy(out: Recovery, rate: Uncertain, part: Sequence[Rest], idle: Sequence[Sequence[Rest]]) -> Recovery:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ssdrig.base import words
 from ssdrig.drive.wear import wa
 from ssdrig.load import fioclock, fiofine
 from ssdrig.meter import rails
@@ -20,6 +21,7 @@ COVERED = 0.5  # of a plateau's bytes must lie between the SMART readings that i
 MOST_POINTS = 1000  # of a curve
 STEP_BLOCKS = 8  # a speed is that of so many I/Os or more
 STEP_MS = 25  # and of so long; of four makes the shortest plateau: what a write buffer takes at first is none
+VAGUE = 1 / 2  # error of a cache's size, as a share of it, beyond which it is none
 PLACE_MS = 5  # where a plateau ends is found by such
 
 
@@ -47,13 +49,16 @@ class Filled(NamedTuple):
         row = self.row
         limited = witness.slowed_by_host(base.events, row)
         found = [] if limited else self.found
-        size, why = plateaus.cache_bytes(found) if not limited else (None, limited)
+        size, error, why = (None, None, limited)
+        if not limited:
+            size, error, why = cache(found, self.at_ns, self.done, _block_bytes(row), row.k)
         at_s, done = steps(self.at_ns, self.done, _block_bytes(row), row.k)
         speeds = np.diff(done) / np.diff(at_s) / 1e6
         polls = row.data.snapshots if row.data is not None else []
         row.found = {
             "kind": "plateaus",
             "cache_bytes": size,
+            "cache_error_bytes": error,
             "cache_why": why,
             "host_limited": limited,
             "plateaus": [self._plateau(each, powers, polls) for each in found],
@@ -100,6 +105,19 @@ def find(at_ns: np.ndarray, done: np.ndarray, block_bytes: int, k: int) -> list[
     return plateaus.find(at_s, by, steps(at_ns, done, block_bytes, k, PLACE_MS))
 
 
+def cache(
+    found: Sequence[plateaus.Plateau], at_ns: np.ndarray, done: np.ndarray, block_bytes: int, k: int
+) -> tuple[float | None, float | None, str | None]:
+    """(bytes, their error, None) of the cache, by what find() has in such rows; or why there is none."""
+    size, why = plateaus.cache_bytes(found)
+    if size is None:
+        return None, None, why
+    error = plateaus.cache_error_bytes(found, *steps(at_ns, done, block_bytes, k, PLACE_MS))
+    if error > VAGUE * size:
+        return None, None, f"its end is not clear: {words.size(size)} ± {words.size(error)}"
+    return size, error, None
+
+
 def steps(
     at_ns: np.ndarray, done: np.ndarray, block_bytes: int, k: int, step_ms: int = STEP_MS
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -125,34 +143,41 @@ def thinned(curve: np.ndarray) -> list[list[float]]:
 
 
 def rested(rows: Sequence["Row"]) -> list[cache_recovery.Rest]:
-    """The rests before these loads, with what the cache then took. A load that was slow from its begin on had none."""
+    """The rests before these loads, with what the cache then took. A load that was as slow from its begin on as the
+    others behind their cache had none. One that was slower than they are was disturbed, and is left out."""
     rows = [row for row in rows if row.found.get("rest_s") is not None]
-    fast = [each["bw_mean_MBps"] for row in rows for each in row.found["plateaus"][:1] if row.found["cache_bytes"]]
-    slow = [each["bw_mean_MBps"] for row in rows for each in row.found["plateaus"][-1:] if row.found["cache_bytes"]]
+    known = [row.found["plateaus"] for row in rows if row.found["cache_bytes"]]
+    fast, slow = ([each[at]["bw_mean_MBps"] for each in known] for at in (0, 1))
+    usual, least = (float(np.median(slow)), min(fast)) if known else (0.0, 0.0)
     out = []
     for row in rows:
-        cache, only = row.found["cache_bytes"], row.found["plateaus"]
-        if cache is None and fast and len(only) == 1 and only[0]["bw_mean_MBps"] < (min(fast) * max(slow)) ** 0.5:
-            cache = 0.0
-        if cache is not None:
-            out.append(
-                cache_recovery.Rest(
-                    *(row.found["rest_s"], cache), *(row.found.get(f"rest_{key}") for key in ("J", "error_J"))
-                )
-            )
+        cache, error, found = row.found["cache_bytes"], row.found["cache_error_bytes"], row.found["plateaus"]
+        if cache is None and known and len(found) == 1 and found[0]["bw_mean_MBps"] < (least * max(slow)) ** 0.5:
+            cache, error = 0.0, 0.0
+        if cache is None or found[-1 if not cache else 1]["bw_mean_MBps"] < (1 - plateaus.JUMP) * usual:
+            continue
+        energy = (row.found.get(f"rest_{key}") for key in ("J", "error_J"))
+        out.append(cache_recovery.Rest(row.found["rest_s"], cache, *energy, cache_error_bytes=error))
     return out
 
 
+def recovery(rows: Sequence["Row"]) -> tuple[cache_recovery.Recovery, int]:
+    """Of the loads of a step, and how many rests were left out because the host limited the load behind them."""
+    of = [row for row in rows if row.found.get("rest_s") is not None]
+    limited, known = sum(bool(row.found.get("host_limited")) for row in rows), rested(rows)
+    found = cache_recovery.of(known)
+    more = len([row for row in of if not row.found.get("host_limited")]) - len(known)
+    return found._replace(disturbed=found.disturbed + more), limited
+
+
 def recoveries(shows: Sequence[Mapping], rows: Sequence["Row"]) -> list[dict]:
-    """For JSON: of each step that the view cache-recovery shows, cache_recovery.Recovery with `of`, the step, and how
-    many rests were left out because the host limited the load behind them."""
+    """For JSON: of each step that the view cache-recovery shows, recovery() with `of`, the step, and `left_out`."""
     out = []
     for show in shows:
         of = show["of"] if show["view"] == "cache-recovery" else []
         for path in of if isinstance(of, list) else [of]:
-            here = [row for row in rows if row.state == "done" and row.act.path == path]
-            limited = sum(bool(row.found.get("host_limited")) for row in here)
-            out.append({"of": path, "left_out": limited} | cache_recovery.of(rested(here))._asdict())
+            found, limited = recovery([row for row in rows if row.state == "done" and row.act.path == path])
+            out.append({"of": path, "left_out": limited} | found._asdict())
     return out
 
 

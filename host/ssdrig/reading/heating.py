@@ -8,7 +8,7 @@ import numpy as np
 
 from ssdrig.meter import rails, uncertainty
 from ssdrig.meter.reduced import Asked, Reduced
-from ssdrig.reading import thermal
+from ssdrig.reading import thermal, witness
 from ssdrig.reading.row import Row
 from ssdrig.reading.rundata import SECOND_NS, RunData
 
@@ -65,7 +65,10 @@ def _through(base: RunData, busy: RunData, of: Heated, powers: list[Reduced]) ->
     assert busy.t0_ns is not None
     begin_s = (busy.t0_ns - zero_ns) / SECOND_NS / base.k
     under = (at_s >= begin_s) & (at_s <= begin_s + busy.load_s)
+    limited = witness.slowed_by_host(base.events, of.row)
     slowed = thermal.throttled(busy.bw_Bps, at_s[under] - begin_s, celsius[under])
+    if limited:
+        slowed = thermal.Throttled(why=limited)
     counted: dict[str, list[Any]] = {
         key: [s[key] for s in (polls[0], polls[-1])] if polls else [None, None] for key in COUNTED
     }

@@ -22,7 +22,7 @@ from ssdrig.meter import rails
 from ssdrig.meter.reduced import Asked, Reduced
 from ssdrig.meter.uncertainty import UNTIMED
 from ssdrig.plan.shows import listed
-from ssdrig.reading import act_energy
+from ssdrig.reading import act_energy, witness
 from ssdrig.reading.row import Row
 from ssdrig.reading.rundata import SECOND_NS, RunData
 
@@ -33,12 +33,14 @@ MOST_CELLS = 20_000
 TAIL_NS = 50_000_000  # of drive time behind the I/O that wakes it
 LEAST_ERRORS = 2  # entering takes more than so many errors of its begin, or is not known
 LEAST_W, LEAST_SHARE = 0.005, 0.02  # a state that saves less is not told from being awake
+LATE_SHARE = 0.1  # of the latency of the I/O that wakes the drive
 AWAKE = "its power is that of the awake drive"
 
 
 class Visit(NamedTuple):
     """`row` of the idle step; host times of the begin of `set` (None: no such step), of the stay's begin and end, and
-    of the end of what follows the I/O that wakes the drive, which took `lat_ns` of the host (None: there was none)."""
+    of the end of what follows the I/O that wakes the drive, which took `lat_ns` of the host (None: there was none), of
+    which a SIMULATED drive was late by at most `late_ns`."""
 
     row: "Row"
     set_ns: int | None
@@ -46,6 +48,7 @@ class Visit(NamedTuple):
     end_ns: int
     over_ns: int | None
     lat_ns: float | None
+    late_ns: float = 0.0
 
     @property
     def cut_ns(self) -> int:
@@ -134,7 +137,8 @@ def _visit(rows: Sequence["Row"], i: int, data: RunData) -> Iterator[Visit]:
         following = rows[i + 2].data if i + 2 < len(rows) else None
         if following is not None and following.t0_ns is not None:
             over_ns = min(over_ns, following.t0_ns)
-    yield Visit(row, set_ns, data.t0_ns, act_energy.end_ns(data), over_ns, lat_ns)
+    late_ns = 0.0 if behind is None or load is None else witness.late_ns(load.events, behind)
+    yield Visit(row, set_ns, data.t0_ns, act_energy.end_ns(data), over_ns, lat_ns, late_ns)
 
 
 def _stay(visit: Visit, powers: list[Reduced]) -> dict:
@@ -175,6 +179,10 @@ def _slept(visit: Visit, low_W, awake_W, awake: Visit | None, powers: list[Reduc
         return out | {"why": f"{UNTIMED}its times are known to {error_ms:.3g} ms, too little for how long it takes"}
     if entry is not None:
         out |= {"entry_ms": entry[0] / 1e6 / k, "enter_J": entry[1] / k}
+    late_ns = visit.late_ns + awake.late_ns
+    if lat_ns is not None and late_ns > LATE_SHARE * lat_ns:
+        late = f"host-limited: the SIMULATED drive answered up to {late_ns / 1e6 / k:.3g} ms late"
+        return out | {"first_io_ms": None, "why": late}
     if lat_ns is not None and awake.lat_ns is not None:
         out |= {"exit_ms": max(0.0, lat_ns - awake.lat_ns) / 1e6 / k}
         out |= {

@@ -149,6 +149,15 @@ def slowed_by_host(events: Iterable[dict], row: "Row") -> str | None:
     return said or (f"host-limited: {why}" if why else None)
 
 
+def late_ns(events: Iterable[dict], row: "Row") -> float:
+    """By how much a SIMULATED drive was late with all answers of a load together; 0.0 where nothing says so."""
+    answers = (event_of(events, row.act.label, row.round) or {}).get("answers")
+    if not isinstance(answers, Mapping):
+        return 0.0
+    count, late_us = (limits.number(answers.get(key)) for key in ("answers", "late_us"))
+    return 1e3 * (count or 0.0) * (late_us or 0.0)
+
+
 def rounds(data: RunData) -> list[str]:
     """ "throttled: …" of each round of a repeat: SMART is read where one begins, and after the last."""
     begins = [s for s in data.snapshots if s["reason"] == "round"]

@@ -11,7 +11,7 @@ from ssdrig.drive.wear import wa
 from ssdrig.plan.rules import steady
 from ssdrig.reading import average_power, average_terms, filling, gaps, load_line, table, trust
 from ssdrig.reading.row import Row, Table, Verdict
-from ssdrig.report import shown_line
+from ssdrig.report import shown_fill, shown_line
 from ssdrig.report.found import said
 from ssdrig.report.shown import doubt_at, figure, plus_minus, uncertain_at
 from ssdrig.report.shown_points import formula_of as by_formula
@@ -158,7 +158,8 @@ def slc_cache(tables: Sequence[Table]) -> str:
             out.append(f"{where} no end of a cache was found, {found['cache_why']}")
             continue
         fast, slow = (number(each["bw_mean_MBps"], 0) for each in found["plateaus"][:2])
-        out.append(f"{where} the cache takes {words.size(found['cache_bytes'])} at {fast} MB/s, behind it {slow} MB/s")
+        size = shown_fill.sized(found)
+        out.append(f"{where} the cache takes {size} at {fast} MB/s, behind it {slow} MB/s")
     for back in (back for each in tables for back in filling.recoveries(each.plan.shows, each.rows)):
         if back["rate_Bps"] is None:
             out.append(f"how fast it comes back is not known: {back['why']}")

@@ -7,7 +7,7 @@ from ssdrig.base.uncertain import Uncertain
 from ssdrig.base.words import size
 from ssdrig.reading import cache_recovery as law
 from ssdrig.reading import filling
-from ssdrig.reading.row import Row, Table
+from ssdrig.reading.row import Row
 from ssdrig.report import svg
 from ssdrig.report.shown import Context, figure, panel, plus_minus, point, rows_at
 
@@ -52,8 +52,13 @@ def in_words(row: Row) -> str:
     """ "cache 42.0 GB; all of it 514 MB/s"."""
     found = row.found
     known = found["cache_bytes"] is not None
-    words = f"cache {size(found['cache_bytes'])}" if known else f"no end of a cache: {found['cache_why']}"
+    words = f"cache {sized(found)}" if known else f"no end of a cache: {found['cache_why']}"
     return f"{words}; all of it {figure(row.value('MB/s'))} MB/s"
+
+
+def sized(found: dict) -> str:
+    """The size of a cache, "42.0 GB ± 0.1 GB"; `found`: of a row with a cache."""
+    return " ± ".join(size(found[key]) for key in ("cache_bytes", "cache_error_bytes") if found[key] is not None)
 
 
 def _rows(row: Row) -> str:
@@ -77,10 +82,10 @@ def recovery(context: Context) -> str:
     out = []
     for path in context.paths:
         for each, name in context.runs():
-            rests = rested(each, path)
+            rows = rows_at(each, path, {})
+            rests, (found, limited) = filling.rested(rows), filling.recovery(rows)
             title = context.title("What the cache takes after a rest", "GB", path) + name
-            limited = sum(bool(row.found.get("host_limited")) for row in rows_at(each, path, {}))
-            lines = "".join(f"<p>{escape(line)}</p>" for line in recovery_in_words(law.of(rests), limited))
+            lines = "".join(f"<p>{escape(line)}</p>" for line in recovery_in_words(found, limited))
             if not rests:
                 out.append(panel(title, lines, "", "wide"))
                 continue
@@ -103,16 +108,12 @@ def recovery(context: Context) -> str:
     return "".join(out)
 
 
-def rested(of: Table, path: str) -> list[law.Rest]:
-    """The rests before the loads of a step, with what the cache then took. A load that was slow from its begin on had
-    none."""
-    return filling.rested(rows_at(of, path, {}))
-
-
 def recovery_in_words(found: law.Recovery, left_out: int = 0) -> list[str]:
     """The rate, what came back at most, and the energy; each with the reason where it is not known. `left_out`: rests
     behind which the host limited the load."""
     lines = [f"{left_out} rests left out: the host limited the load behind them"] if left_out else []
+    if found.disturbed:
+        lines.append(f"{found.disturbed} rests left out: the end of the cache is not clear in the load behind them")
     if found.whole_bytes is None:
         return [*lines, str(found.why)]
     lines.append(f"{size(found.whole_bytes)} after a rest of {figure(found.whole_s)} s")

@@ -6,6 +6,7 @@ from html import escape
 from ssdrig.base.uncertain import Uncertain
 from ssdrig.base.words import clock
 from ssdrig.reading import recovery as rule
+from ssdrig.reading import witness
 from ssdrig.reading.row import Table
 from ssdrig.report import trust_strip
 from ssdrig.report.shown import (
@@ -92,12 +93,16 @@ def recovery(context: Context) -> str:
     out, against = [], context.show["against"]
     for each, name in context.runs():
         for path in context.paths:
-            before, after = (next((r.data for r in each.of(p) if r.data is not None), None) for p in (against, path))
+            loads = [next((row for row in each.of(p) if row.data is not None), None) for p in (against, path)]
+            before, after = (row.data if row is not None else None for row in loads)
             title = context.title(f"Recovery of {path} to {against}") + name
             if before is None or after is None:
                 out.append(panel(title, "", "No figures: one of the two loads was not carried out to its end."))
                 continue
             found = rule.of(before, after)
+            limited = [witness.slowed_by_host(each.data.events, row) for row in loads if row is not None]
+            if why := next(filter(None, limited), None):
+                found = rule.Recovery(found.record_s, why=why)
             record = "minute" if found.record_s == 60 else f"record of {found.record_s} s"
             if found.why:
                 out.append(panel(title, "", f"No figures: {found.why}."))

@@ -14,6 +14,7 @@ from threading import Event
 
 from ssdrig.base import latch, overprovisioning
 from ssdrig.base.errors import (
+    INTERRUPTED,
     DriveError,
     JournalError,
     OutputError,
@@ -107,8 +108,8 @@ def command(args) -> int:
                 return code
             own += [folder] if folder else []
             one.seed += run_options.SEEDS_EACH
-        if len(own) > 1:
-            _repeated(own, args, show)
+        if len(own) > 1 and (code := _repeated(own, args, show)):
+            return code
         folders += own
     if len(each) > 1 and folders:
         from ssdrig.report import screen
@@ -125,13 +126,21 @@ def perform(args, show: Progress) -> tuple[Path | None, int]:
 
 def performed(args, show: Progress, on: Callable) -> tuple[Path | None, int]:
     """perform(), on the bench that `on` makes; it returns the folder and the run.end event, None for a dry run."""
-    with Stop(show) as stop, Teardown(stop, show) as teardown:
-        folder, end = on(args, show, stop, teardown)
-    if folder is None or end is None:
-        return None, 0
-    code = end["exit_code"]
-    lines, figures = _figures(folder, args, show)
+    with Stop(show) as stop:
+        with Teardown(stop, show) as teardown:
+            folder, end = on(args, show, stop, teardown)
+        if folder is None or end is None:
+            return None, 0
+        with stop.held():  # the last line is owed, whatever signals come
+            return folder, _told(folder, end, args, show, stop)
+
+
+def _told(folder: Path, end: Mapping, args, show: Progress, stop: Stop) -> int:
+    """Print what a run came to. Returns its exit code: of one that a signal has asked to stop since it ended, 130."""
+    code, asked = end["exit_code"], stop.count
+    lines, figures = _figures(folder, args, show, stop)
     if args.json or args.jsonl:
+        code = code or INTERRUPTED * (stop.count > asked)
         said = {"run": str(folder), "state": end["state"], "why": end["why"], "exit_code": code, "figures": figures}
         code = _print(args, said, code)
     if lines:
@@ -139,38 +148,47 @@ def performed(args, show: Progress, on: Callable) -> tuple[Path | None, int]:
     tell = show.warn if code else show.say
     tell(f"{end['state']}: {end['why'] or 'all steps done'}")
     show.say(f"run folder: {folder}\nreport:     ./ssdrig report {folder}")
-    return folder, code
+    return code or INTERRUPTED * (stop.count > asked)
 
 
-def _figures(folder: Path, args, show: Progress) -> tuple[list[str], dict | None]:
+def _figures(folder: Path, args, show: Progress, stop: Stop) -> tuple[list[str], dict | None]:
     """What the run came to: lines for a person, and the object for --json. All of it is in the run folder by now, so
-    nothing that goes wrong here is the run's."""
+    nothing that goes wrong here is the run's. A signal ends it."""
     if show.quiet and not (args.json or args.jsonl):
         return [], None
     show.show("figures")
     try:
         from ssdrig.report import screen, write
 
-        lines, figures = screen.ended(folder)
-        if folder == parts.root(folder):  # of a later part, a report of the whole run makes them
-            with contextlib.suppress(JournalError):
-                write(folder / FIGURES, json.dumps(figures, indent=1) + "\n")
+        with stop.next_raises("figures"):
+            lines, figures = screen.ended(folder)
+            if folder == parts.root(folder):  # of a later part, a report of the whole run makes them
+                with contextlib.suppress(JournalError):
+                    write(folder / FIGURES, json.dumps(figures, indent=1) + "\n")
         return lines, figures
+    except KeyboardInterrupt:
+        return [f"figures: stopped by {stop.name}; ./ssdrig report {folder} makes them"], None
     except Exception as error:
         return [f"figures: not to be had, {words_of(error)}"], None
 
 
-def _repeated(folders: list[Path], args, show: Progress) -> None:
-    """Mean and standard deviation of runs of one plan; nothing that goes wrong here is theirs."""
+def _repeated(folders: list[Path], args, show: Progress) -> int:
+    """Print mean and standard deviation of runs of one plan; nothing that goes wrong here is theirs. Returns 130 where
+    a signal came."""
     from ssdrig.report import screen
 
-    try:
-        lines, found = screen.repeated(folders)
-    except Exception as error:
-        lines, found = [f"mean ± s: not to be had, {words_of(error)}"], None
-    if args.json or args.jsonl:
-        _print(args, {"repeats": [str(folder) for folder in folders], "spread": found}, 0)
-    show.say("\n".join(lines))
+    with Stop(show) as stop, stop.held():
+        try:
+            with stop.next_raises("figures"):
+                lines, found = screen.repeated(folders)
+        except KeyboardInterrupt:
+            lines, found = [f"mean ± s: stopped by {stop.name}"], None
+        except Exception as error:
+            lines, found = [f"mean ± s: not to be had, {words_of(error)}"], None
+        if args.json or args.jsonl:
+            _print(args, {"repeats": [str(folder) for folder in folders], "spread": found}, 0)
+        show.say("\n".join(lines))
+        return INTERRUPTED * (stop.count > 0)
 
 
 def _print(args, result: dict, code: int) -> int:
@@ -274,7 +292,7 @@ class _End:
         try:
             yield
         except KeyboardInterrupt:
-            self.state, self.why, self.exit_code = "interrupted", f"stopped by {stop.name or 'a signal'}", 130
+            self.state, self.why, self.exit_code = "interrupted", f"stopped by {stop.name or 'a signal'}", INTERRUPTED
         except PowerCut as error:
             self.state, self.why, self.exit_code = "interrupted", error.seen, error.exit_code
         except (SsdrigError, OSError) as error:

@@ -87,6 +87,17 @@ class Stop:
         return self._raising_at(2)
 
     @contextlib.contextmanager
+    def next_raises(self, doing: str) -> Iterator[None]:
+        """The next signal raises, whatever came before: nothing is left to tear down, and what `doing` names can be
+        made later."""
+        self.doing, self._raised, self._acquired = doing, False, False
+        try:
+            with self._raising_at(self.count + 1):
+                yield
+        finally:
+            self.doing = None
+
+    @contextlib.contextmanager
     def _raising_at(self, count: int | None) -> Iterator[None]:
         before, self._raises_at = self._raises_at, count
         try:

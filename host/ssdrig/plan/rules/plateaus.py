@@ -7,6 +7,7 @@ An algorithm for optimal partitioning of data on an interval, IEEE Signal Proces
 3 s^2 log n with s from the differences of neighbours (Killick et al. 2012 take multiples of s^2 log n). Neighbours that
 differ by less than JUMP are one. A change is then placed within the samples around it by the two speeds."""
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -20,6 +21,8 @@ MEDIAN_OF = 3  # samples
 FEWEST = 4  # samples of a plateau
 STALL = 0.5  # of the usual speed: a sample slower than that holds a stall
 NEAR = 3  # bins around a change in which it is looked for
+WITHIN = 8.0  # times the scatter: a change that fits worse by more is elsewhere with less than 5 %
+TOGETHER = 4  # samples, from whose means it is seen whether neighbours are off together
 
 
 class Plateau(NamedTuple):
@@ -63,6 +66,20 @@ def cache_bytes(found: Sequence[Plateau]) -> tuple[float | None, str | None]:
     if found[1].speed_Bps > found[0].speed_Bps:
         return None, "the speed rose first"
     return found[0].to_bytes, None
+
+
+def cache_error_bytes(found: Sequence[Plateau], at_s: ArrayLike, done_bytes: ArrayLike) -> float:
+    """By how much the first fall of the speed may be elsewhere, by the samples of find() (`finer`, if it had them).
+
+    Wherever a change there fits them hardly worse than the best one, by their own scatter, which counts for more where
+    neighbours are off together; and a sample more."""
+    t, done = _with_io(at_s, done_bytes)
+    cost, residual = _split(t, done, 0, len(t) - 1, *(math.log(each.speed_Bps) for each in found[:2]))
+    limit = cost.min() + WITHIN * _together(residual) * float((residual**2).mean())
+    fits = np.flatnonzero(cost <= limit)
+    size = found[0].to_bytes
+    at = min(len(done) - 2, int(np.searchsorted(done, size, "right")) - 1)
+    return float(max(size - done[fits[0]], done[fits[-1]] - size, 0.0) + done[at + 1] - done[at])
 
 
 def _with_io(at_s: ArrayLike, done_bytes: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
@@ -139,13 +156,30 @@ def _place(
     """(s, bytes) of the change `near` there, between these log speeds. Of the samples that one which divides them best;
     what was written in it and its neighbours took so long at one speed, then so long at the other."""
     a, z = (int(np.searchsorted(done, at)) for at in near)
+    at = a + int(np.argmin(_split(t, done, a, z, first, last)[0]))
+    a, z = max(a, at - 1), min(z, at + 1)
+    moved, took = np.diff(done[a : z + 1]), np.diff(t[a : z + 1])
+    part = np.clip((took - moved / np.exp(last)) / (np.exp(-first) - np.exp(-last)), 0, moved).sum()
+    return float(t[a] + part / np.exp(first)), float(done[a] + part)
+
+
+def _split(t: np.ndarray, done: np.ndarray, a: int, z: int, first: float, last: float) -> tuple[np.ndarray, np.ndarray]:
+    """(how badly a change of the log speed from `first` to `last` fits the samples a to z, at each of their edges; what
+    the best one leaves of each)."""
     each_log = np.log(np.diff(done[a : z + 1]) / np.diff(t[a : z + 1]))
     # a stall is no proof, and slows a sample, while nothing hastens one: too slow counts half
     off = [np.minimum((each_log - own) ** 2, (first - last) ** 2) for own in (first, last)]
     off = [np.where(each_log < own, each / 2, each) for own, each in zip((first, last), off, strict=True)]
     cost = np.concatenate([[0.0], np.cumsum(off[0])]) + np.concatenate([[0.0], np.cumsum(off[1][::-1])])[::-1]
-    at = a + int(np.argmin(cost))
-    a, z = max(a, at - 1), min(z, at + 1)
-    moved, took = np.diff(done[a : z + 1]), np.diff(t[a : z + 1])
-    part = np.clip((took - moved / np.exp(last)) / (np.exp(-first) - np.exp(-last)), 0, moved).sum()
-    return float(t[a] + part / np.exp(first)), float(done[a] + part)
+    at = int(np.argmin(cost))
+    levels = np.where(np.arange(len(each_log)) < at, first, last)
+    return cost, each_log - levels
+
+
+def _together(residual: np.ndarray) -> float:
+    """By how much more than its share a sample counts, as neighbours are off together: 1 where they are not."""
+    whole = len(residual) // TOGETHER * TOGETHER
+    if whole < 2 * TOGETHER or not residual.any():
+        return 1.0
+    of_blocks = residual[:whole].reshape(-1, TOGETHER).mean(axis=1)
+    return max(1.0, TOGETHER * float((of_blocks**2).mean()) / float((residual[:whole] ** 2).mean()))

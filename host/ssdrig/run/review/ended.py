@@ -9,13 +9,15 @@ from ssdrig.base.words import size
 from ssdrig.reading import review_folder
 from ssdrig.reading.review_folder import Review
 from ssdrig.report import review_page
+from ssdrig.run.teardown import Stop
 
 
-def told(review: Review, args, show: Progress, code: int) -> int:
-    """Makes the page, unless somebody has stopped the review; says which plans were run, and how to go on where some
-    were not. Returns the exit code."""
-    done = review_folder.done(review)
-    page = None if code == INTERRUPTED else _page(review, args, show)
+def told(review: Review, args, show: Progress, code: int, stop: Stop) -> int:
+    """Make the page, unless a signal has stopped the review or stops it now; say which plans were run, and how to go on
+    where some were not. Returns the exit code."""
+    done, asked = review_folder.done(review), stop.count
+    page = None if code == INTERRUPTED else _page(review, args, show, stop)
+    code = code or INTERRUPTED * (stop.count > asked)
     if args.json:
         print(json.dumps(as_json(review, code, page)), flush=True)
     left = [each.name for each in review.plans if not each.why and not done[each.name].complete]
@@ -29,12 +31,16 @@ def told(review: Review, args, show: Progress, code: int) -> int:
     return code
 
 
-def _page(review: Review, args, show: Progress) -> Path | None:
-    """All of the review is in its folder by now, so nothing that goes wrong here is its."""
+def _page(review: Review, args, show: Progress, stop: Stop) -> Path | None:
+    """All of the review is in its folder by now, so nothing that goes wrong here is its. A signal ends it."""
     out = Path(args.out or review.folder / "report.html")
     show.show("the page")
     try:
-        review_page.write(review.folder, None if args.against is None else list(map(Path, args.against)), out)
+        with stop.next_raises("the page"):
+            review_page.write(review.folder, None if args.against is None else list(map(Path, args.against)), out)
+    except KeyboardInterrupt:
+        show.warn(f"page: stopped by {stop.name}; make it with ./ssdrig report {review.folder}")
+        return None
     except Exception as error:
         show.warn(f"page: not to be had, {words_of(error)}; make it with ./ssdrig report {review.folder}")
         return None

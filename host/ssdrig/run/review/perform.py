@@ -17,7 +17,7 @@ from ssdrig.reading import review_folder
 from ssdrig.reading.review_folder import Done, Planned, Review
 from ssdrig.run import able, bench, budget, cut_short, options, prepare
 from ssdrig.run.budget import Budget
-from ssdrig.run.review import dry, order
+from ssdrig.run.review import dry, ended, order
 from ssdrig.run.review.carry import Carrying
 from ssdrig.run.review.order import Item
 from ssdrig.run.teardown import Stop, Teardown
@@ -46,14 +46,15 @@ def of_run(args: argparse.Namespace) -> argparse.Namespace:
     return each
 
 
-def begin(args: argparse.Namespace, show: Progress) -> tuple[Review | None, int]:
-    """A new review: its folder (None for a dry run) and its exit code."""
+def begin(args: argparse.Namespace, show: Progress) -> int:
+    """A new review, and what it came to. Returns its exit code."""
     _page_can_be_made(args)
     return _performed(args, show, of_run(args), None)
 
 
-def go_on(folder: Path, args: argparse.Namespace, show: Progress) -> tuple[Review | None, int]:
-    """The rest of a review. Raises JournalError where the folder is none, or another process carries it out."""
+def go_on(folder: Path, args: argparse.Namespace, show: Progress) -> int:
+    """The rest of a review, and what that came to. Returns its exit code. Raises JournalError where the folder is none,
+    or another process carries it out."""
     review = review_folder.read(folder)
     _only_shipped(review)
     _page_can_be_made(args)
@@ -86,12 +87,15 @@ def _page_can_be_made(args: argparse.Namespace) -> None:
             journal.run_header(folder)
 
 
-def _performed(
-    args: argparse.Namespace, show: Progress, each: argparse.Namespace, review: Review | None
-) -> tuple[Review | None, int]:
-    with Stop(show) as stop, Teardown(stop, show) as teardown:
-        on = _on_real if args.drive else _on_virtual
-        return on(args, each, review, show, stop, teardown)
+def _performed(args: argparse.Namespace, show: Progress, each: argparse.Namespace, review: Review | None) -> int:
+    with Stop(show) as stop:
+        with Teardown(stop, show) as teardown:
+            on = _on_real if args.drive else _on_virtual
+            found, code = on(args, each, review, show, stop, teardown)
+        if found is None:
+            return code
+        with stop.held():  # the last line is owed, whatever signals come
+            return ended.told(found, args, show, code, stop)
 
 
 def _on_virtual(

@@ -44,9 +44,7 @@ def command(args) -> int:
             "leave it out: it goes on as it began",
         )
     from ssdrig.base.progress import Progress
-    from ssdrig.run.review import ended, perform
+    from ssdrig.run.review import perform
 
     own = argparse.Namespace(**{key: getattr(args, key) for key in ALIKE}, **NOT_SAID)
-    show = Progress(args.quiet)
-    review, code = perform.go_on(args.run, own, show)
-    return code if review is None else ended.told(review, own, show, code)
+    return perform.go_on(args.run, own, Progress(args.quiet))
