@@ -129,7 +129,7 @@ def test_the_page_has_each_plateau_with_its_energy(run):
     page = plan_page.render([run])
     assert "cache 4.19 GB ± " in page and "cache 2.10 GB ± " in page and "2.10 GB after a rest of" in page
     assert first.found["cache_error_bytes"] < 150e6  # a sample is 105 MB
-    (back,) = json_documents.figures(json.loads(json.dumps(run.as_json())))["cache_recovery"]
+    (back,) = json_documents.figures(json.loads(json.dumps(documents.of_table(run))))["cache_recovery"]
     assert back["of"] == "again" and back["left_out"] == 0 and back["rate_Bps"] is None and "need 3" in back["why"]
 
 
