@@ -2,13 +2,14 @@
 
 import argparse
 import json
+import os
 from types import SimpleNamespace
 
 import pytest
 from small_plans import DRIVE, FILLED, HEAD
 
 from ssdrig import cli
-from ssdrig.base.errors import UsageError
+from ssdrig.base.errors import JournalError, UsageError
 from ssdrig.drive.wear import raw_nand
 from ssdrig.run import able, dry_run, planned, prepare
 from ssdrig.run import options as run_options
@@ -157,6 +158,24 @@ def test_a_disk_without_room_for_the_logs_is_said_before_anything_starts(tmp_pat
     assert asked == [tmp_path] and "free in" in said and "3.00 MB" in said and "Traceback" not in said
     assert not runs.parent.exists()
     able.room(runs, 3_000_000)
+
+
+@pytest.mark.parametrize("kind", ["file", "below a file", "loop", "pipe", "read-only"])
+def test_place_that_takes_no_run_folder_is_refused_before_anything_starts(tmp_path, kind):
+    if kind == "read-only" and os.geteuid() == 0:
+        pytest.skip("root may write everywhere")
+    runs = place = tmp_path / "runs"
+    if kind == "loop":
+        place.symlink_to(place)
+    elif kind == "pipe":
+        os.mkfifo(place)
+    elif kind == "read-only":
+        place.mkdir(0o500)
+    else:
+        place.touch()
+        runs = place / "more" if kind == "below a file" else place
+    with pytest.raises(JournalError):
+        able.room(runs, 0)
 
 
 def test_a_plan_that_asks_a_person_wants_a_terminal(tmp_path, capsys):

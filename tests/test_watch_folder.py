@@ -69,6 +69,12 @@ def test_history_is_all_months_in_order_of_one_drive(kept):
         watch_command.history(kept / "absent", "S123")
 
 
+def test_pipe_among_the_months_has_no_polls_and_is_not_waited_for(kept):
+    path, _ = watch_folder.keep(kept, record(0))
+    os.mkfifo(path.with_name("2026-10.jsonl"))
+    assert [r["n"] for r in watch_folder.history(kept, "S123")] == [0]
+
+
 KEEPER = """
 import sys
 from ssdrig.publish.watch import folder as watch_folder

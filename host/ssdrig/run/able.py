@@ -76,11 +76,15 @@ def same_format(drive: Mapping, known: Mapping) -> None:
 
 
 def room(runs: str | os.PathLike, least_bytes: float) -> None:
-    """Raises JournalError where the disk below `runs` lacks room for what fio writes there at least: without it a run
-    of days would end when the disk is full."""
+    """Raises JournalError where no folder can be made at `runs`, or where the disk below it lacks room for what fio
+    writes there at least: without it a run of days would end when the disk is full."""
     above = Path(runs).absolute()
-    while not above.exists() and above != above.parent:
+    while not os.path.lexists(above) and above != above.parent:
         above = above.parent
+    if not above.is_dir():
+        raise JournalError(f"a folder for runs at {runs}", f"{above}, which is no folder", "choose another --runs")
+    if not os.access(above, os.W_OK | os.X_OK):
+        raise JournalError(f"a folder for runs at {runs}", f"no right to write in {above}", "choose another --runs")
     try:
         free_bytes = shutil.disk_usage(above).free
     except OSError:

@@ -5,6 +5,7 @@ import fcntl
 import json
 import os
 import re
+import stat
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -125,8 +126,11 @@ class Kept(NamedTuple):
 
 
 def lines(path: Path, start: int = 0) -> Iterator[Kept]:
-    """Whole lines from a byte offset on. A torn last line is left."""
-    with open(path, "rb") as f:
+    """Whole lines from a byte offset on. A torn last line is left. What is no file has none."""
+    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a pipe would wait for a writer
+    with open(fd, "rb") as f:
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            return
         f.seek(start)
         for line in f:
             if not line.endswith(b"\n"):
