@@ -15,6 +15,7 @@ import synthetic_fio
 
 from ssdrig import reading
 from ssdrig.meter import wire
+from ssdrig.plan import grammar
 from ssdrig.reading.figures import figures_of
 
 T_RUN_NS = 1_000_000_000_000  # CLOCK_MONOTONIC at the start of the run
@@ -281,6 +282,7 @@ def write(
         "ssdrig": "0.1.0",
         "simulated": True,
         "started": {"t_ns": T, "utc_ns": UTC_RUN_NS},
+        "plan": plan_of(seconds // dilation, zoom_s, op_percent, idle_s),
         "method": {
             "name": "consistency",
             "duration_s": seconds // dilation,
@@ -370,6 +372,19 @@ def write(
     )
     seal(run, [{"t_ns": t, "kind": kind, **more} for t, kind, more in sorted(events, key=lambda e: e[0])])
     return run
+
+
+def plan_of(time_s: int, zoom_s: int, op_percent: float | None, idle_s: int) -> dict:
+    """The plan of such a run, as run.json has it; of a load that ended before its window began a longer one."""
+    params = {
+        "rule": "never",
+        "time": f"{max(time_s, zoom_s + 2)} s",
+        "steady": f"from {zoom_s} s",
+        "idle": f"{idle_s} s",
+    }
+    params["range"] = "100 %" if op_percent is None else "raw 75 %"  # TESTED_BYTES, whatever is told
+    text = grammar.find("consistency")[0]
+    return {"name": "consistency", "variant": None, "scaled": False, "params": params, "text": text, "acts": []}
 
 
 def seal(run: Path, events: list[dict]) -> None:

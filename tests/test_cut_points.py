@@ -57,7 +57,7 @@ def emitted(path):
 
 def test_a_judged_cut_is_a_point_and_the_bounds_as_they_stood_then(tmp_path):
     found = emitted(folder(tmp_path / "r", SESSIONS, {}))
-    cuts = [(tags["aim"], tags["shape"], f["cut"], f["fail"], t - T_NS) for tags, f, t in found["powerloss_cut"]]
+    cuts = [(f["aim"], f["shape"], f["cut"], f["fail"], t - T_NS) for _, f, t in found["powerloss_cut"]]
     assert cuts[:2] == [("random", "float", 1, 0, 10**9), ("random", "float", 2, 1, 2 * 10**9)]
     assert cuts[2][:3] == ("flush:-2..2", "float", 5) and len(cuts) == 3, "no control session, nothing unjudged"
     _, one, _ = found["powerloss_cut"][1]
@@ -65,7 +65,7 @@ def test_a_judged_cut_is_a_point_and_the_bounds_as_they_stood_then(tmp_path):
     assert one["ready_ms"] == 500 and one["t90_10_us"] == 900.5 and one["delta_flush_us"] == -12.5
     assert "holdup_us" not in one and "recharge_J" not in one and "delta_flush_us" not in found["powerloss_cut"][0][1]
     assert all(f["k"] == f["k_most"] for _, f, _ in found["powerloss_bound"])
-    bounds = [(tags["aim"], f["k"], f["n"], f["p_upper"]) for tags, f, _ in found["powerloss_bound"]]
+    bounds = [(f["aim"], f["k"], f["n"], f["p_upper"]) for _, f, _ in found["powerloss_bound"]]
     of = chance.upper_bound
     assert bounds == [
         ("random", 0, 1, of(0, 1)),

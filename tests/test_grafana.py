@@ -9,6 +9,7 @@ import re
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 import synthetic_run
 from drives import a_drive
@@ -18,11 +19,10 @@ from watching import NOVEMBER_NS, SATA, ata_document
 from ssdrig import reading
 from ssdrig.base.progress import Progress
 from ssdrig.meter import samples
-from ssdrig.publish.influx import address, influxd, line_protocol, push, query, results
+from ssdrig.publish.influx import address, influxd, line_protocol, push, query
 from ssdrig.publish.watch import folder as watch_folder
 from ssdrig.publish.watch.upload import Upload
-from ssdrig.reading import figures
-from ssdrig.reading.figures import figures_of
+from ssdrig.reading import table
 
 pytestmark = pytest.mark.slow
 
@@ -95,12 +95,10 @@ def test_what_a_query_names_stands_in_the_schema(name, text):
     assert "FROM" in text and strangers(text) == []
 
 
-@pytest.mark.parametrize(("name", "text"), [one for one in ALL if 'FROM "run_result"' in one[1]])
-def test_a_row_of_results_is_of_one_window(name, text):
+@pytest.mark.parametrize(("name", "text"), [one for one in ALL if 'FROM "run_figure"' in one[1]])
+def test_a_row_of_figures_is_of_one_window(name, text):
     """last() of several fields takes each from the last window that knows it: a row of several windows."""
-    of_run = {*results.OF_RUN, *results.OF_DRIVE, "plan", *(term.key for term in figures.TERMS)}
-    several = re.findall(r'last\("(\w+)"\)', text)
-    assert len(several) < 2 or {*several} <= of_run
+    assert "last(" not in text
 
 
 def test_a_stranger_is_seen():
@@ -211,41 +209,53 @@ def test_real_a_query_that_is_wrong_is_no_answer(lab):
 
 
 def test_real_the_figures_are_those_of_the_run_folder(lab):
-    run = lab[1]
-    found = figures_of(reading.load(run))
-    windows = {name: window for name, window in found["windows"].items() if window}
+    """With what they are uncertain by, of each step, point and window."""
+    wanted = {(row.act.path, name): of for row in table.load(lab[1]).rows for name, of in row.windows.items() if of}
     for title, keys in {
-        "performance": {"IOPS": "iops_mean", "sd": "iops_sd", "consistency": "consistency", "MB/s": "bw_mean_MBps"},
+        "performance": {
+            "IOPS": "iops_mean",
+            "consistency": "consistency",
+            "MB/s": "bw_mean_MBps",
+            "P99 µs": "lat_p99_us",
+        },
         "power and wear": {"W": "power_mean_W", "J": "energy_J", "µJ per I/O": "energy_uJ_per_io", "WA": "wa"},
     }.items():
-        (series,) = rows(lab, "run", panel("run", f"Figures of each window, as in the report: {title}"))
-        table = [dict(zip(series["columns"], row, strict=True)) for row in series["values"]]
-        assert [row["window"] for row in table] == list(windows)
-        for row in table:
+        (series,) = rows(lab, "run", panel("run", f"Figures of each step, point and window, as in the report: {title}"))
+        said = [dict(zip(series["columns"], row, strict=True)) for row in series["values"]]
+        assert {(row["step"], row["window"]) for row in said} == {*wanted}
+        for row in said:
+            of = wanted[row["step"], row["window"]]
             for column, key in keys.items():
-                assert row[column] == pytest.approx(windows[row["window"]][key], rel=1e-9), (column, row["window"])
+                near = lambda value: None if value is None else pytest.approx(value, rel=1e-9)
+                assert row[column] == near(of.get(key)), (column, row["window"])
+                for error in {f"± {column}", f"± {column.split()[0]}"} & {*row}:
+                    assert row[error] == near((of.get("errors") or {}).get(key)), (error, row["window"])
 
 
 def test_real_the_table_of_runs_has_the_last_window_s_figures_and_no_other_s(lab):
-    found = [window for window in figures_of(reading.load(lab[1]))["windows"].values() if window][-1]
-    (series,) = rows(lab, "fleet", panel("fleet", "Runs that ended in this time: the last window of each"))
+    (load,) = (row for row in table.load(lab[1]).rows if row.act.path == "load")
+    found = load.windows["steady"]
+    (series,) = rows(
+        lab, "fleet", panel("fleet", "Runs that ended in this time: the last window of the only load of each")
+    )
     (row,) = [dict(zip(series["columns"], each, strict=True)) for each in series["values"]]
-    assert row["window"] == found["name"] and (row["plan"], row["state"]) == ("consistency", "complete")
+    assert (row["window"], row["plan"], row["state"]) == ("load, steady", "consistency", "complete")
     for column, key in {"IOPS": "iops_mean", "W": "power_mean_W", "µJ per I/O": "energy_uJ_per_io", "WA": "wa"}.items():
         assert row[column] == (None if found[key] is None else pytest.approx(found[key], rel=1e-9))
+        assert row[f"± {column.split()[0]}"] == pytest.approx(found["errors"][key], rel=1e-9)
 
 
 def test_real_energy_and_iops_are_those_of_the_run_folder(lab):
-    data = reading.load(lab[1])
+    loads = [row.data for row in table.load(lab[1], by_second=True).rows if row.act.do in ("fill", "load")]
     (series,) = rows(lab, "run", panel("run", "Energy of the run"))
     power = samples.load(lab[1])
     assert series["values"][0][1] == pytest.approx(power.energy_J[-1], rel=1e-3)
-    (series,) = rows(lab, "run", panel("run", "IOPS of the load"))
-    assert sum(row[1] or 0 for row in series["values"]) == pytest.approx(data.iops.sum())
+    (series,) = rows(lab, "run", panel("run", "IOPS of the loads"))
+    assert sum(row[1] or 0 for row in series["values"]) == pytest.approx(sum(data.iops.sum() for data in loads))
     (series,) = rows(lab, "run", panel("run", "Energy per I/O"))
     per_io = [row[1] for row in series["values"] if row[1] is not None]
-    busy = data.iops > 0
-    assert per_io == pytest.approx((1e6 * data.energy_J[busy] / data.iops[busy]).tolist())
+    cost = [1e6 * data.energy_J[data.iops > 0] / data.iops[data.iops > 0] for data in loads]
+    assert per_io == pytest.approx(np.concatenate(cost).tolist())
 
 
 def test_real_the_fleet_is_that_of_the_watch_folder(lab):

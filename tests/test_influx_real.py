@@ -79,6 +79,8 @@ def test_real_takes_the_good_examples_and_refuses_each_bad_one(influxd):
         "retention_pass": 1,
         "retention_storage": 1,
         "run_result": 1,
+        "run_figure": 1,
+        "run_value": 1,
     }
     for line in (examples / "bad.lp").read_bytes().splitlines():
         assert link.request(to, path, line, {}).status == 400, line

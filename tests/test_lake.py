@@ -19,10 +19,10 @@ from ssdrig import reading
 from ssdrig.base.errors import JournalError, UsageError
 from ssdrig.meter import samples
 from ssdrig.publish.lake import export, place, query, questions, read, write
-from ssdrig.reading.figures import figures_of
+from ssdrig.reading import table
 
 OF_WINDOW = """
-SELECT f.window_name, f.energy_J AS report_J,
+SELECT f.step, f.window_name, f.energy_J AS report_J,
     sum(s.V::DOUBLE * s.I * greatest(0, least(s.t_ns, f.end_ns) - greatest(s.t_ns - s.dt_ns, f.t_ns))) * 1e-9 AS sum_J
 FROM figure f JOIN sample s ON s.run = f.run AND s.t_ns > f.t_ns AND s.t_ns - s.dt_ns < f.end_ns
 GROUP BY ALL"""
@@ -52,8 +52,8 @@ def test_samples_are_those_of_the_run(one):
 
 def test_energies_from_the_samples_are_the_report_s_to_a_millionth(one):
     made, lake = one
-    figures = figures_of(reading.load(made))["windows"]
-    found = {row["window_name"]: row for row in asked(lake, OF_WINDOW)}
+    (figures,) = (row.windows for row in table.load(made).rows if row.act.path == "load")
+    found = {row["window_name"]: row for row in asked(lake, OF_WINDOW) if row["step"] == "load"}
     assert {*found} == {"fresh", "all", "steady"} & {name for name, of in figures.items() if of}
     for name, row in found.items():
         assert row["report_J"] == figures[name]["energy_J"]

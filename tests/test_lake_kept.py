@@ -70,14 +70,14 @@ def test_how_a_run_ended_and_why_is_of_one_part(tmp_path):
 
 
 START = {"kind": "run.start"}
-ODD = [{"plan": {"name": None, "scaled": 5}, "host": {"fio": 5}}, {"host": None, "ssdrig": []}]
+ODD = [{"plan": {"name": None, "scaled": 5}, "host": {"fio": 5}}, {"plan": {}, "host": None, "ssdrig": []}]
 
 
 @pytest.mark.parametrize("odd", ODD)
 def test_what_a_stranger_s_run_says_beside_what_is_measured_is_not_known(tmp_path, odd):
     made = run(tmp_path, "made", [500, 500])
     header = json.loads((made / "run.json").read_text())
-    (made / "run.json").write_text(json.dumps(header | odd))
+    (made / "run.json").write_text(json.dumps(header | odd | {"plan": header["plan"] | odd["plan"]}))
     events = [{key: value for key, value in e.items() if key not in ("line", "crc")} for e in journal.events(made)]
     events[0] |= {"round": True, "step": 5}
     at = next(i for i, event in enumerate(events) if event["kind"] == "step.start")

@@ -89,7 +89,7 @@ def wa_against_op(rows):
 
 
 def drift_over_firmware(rows):
-    fast = [row for row in rows if row["drive"].startswith("fast")]
+    fast = [row for row in rows if row["drive"].startswith("fast") and row["step"] == "load"]
     assert [row["firmware"] for row in fast] == ["1", "1", "2"]
     assert [row["iops_percent"] for row in fast] == [0, 0, -75]
     assert fast[2]["power_percent"] == pytest.approx(-50, abs=1)

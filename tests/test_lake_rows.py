@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import stream
+import synthetic_plan
 from lake_runs import asked, lake_of, run
 from test_replay import ROWS, TIMES_MS, folder_of
 
@@ -14,7 +15,7 @@ from ssdrig.base.errors import RigError, UsageError
 from ssdrig.meter import pieces, reduced, samples
 from ssdrig.meter.power import Gaps
 from ssdrig.publish.lake import place, rows, sampling, seconds, write
-from ssdrig.reading import timeline, trust
+from ssdrig.reading import results, table, timeline, trust
 from ssdrig.runs import journal
 
 NONE = np.empty(0, np.int64)
@@ -96,21 +97,29 @@ def test_counters_are_whole_and_readings_are_not(tmp_path, monkeypatch):
     assert row["power_on_hours"] == 12 and type(row["power_on_hours"]) is int
 
 
+PART = SimpleNamespace(at=lambda t_ns: {"t_ns": t_ns})
+
+
+def result(figures, k=1):
+    act = SimpleNamespace(path="load", do="load", point={})
+    row = table.Row(act, None, "done", notes=["n"], windows={"late": figures}, k=k, t0_ns=10**12)
+    (found,) = results.of(SimpleNamespace(rows=[row]))
+    return found
+
+
 def test_a_window_of_a_dilated_drive_is_told_in_the_host_s_time():
-    part = SimpleNamespace(at=lambda t_ns: {"t_ns": t_ns})
-    row = rows._window(part, 10**12, {"step": "load", "notes": "n"}, {"t0_s": 1.5, "t1_s": 3.0}, 10)
+    row = rows._figure(PART, result({"t0_s": 1.5, "t1_s": 3.0}, 10))
     assert (row["t_ns"], row["end_ns"]) == (10**12 + 15 * 10**9, 10**12 + 30 * 10**9)
-    assert (row["step"], row["notes"], row["steady"]) == ("load", "n", None)
+    assert (row["step"], row["window_name"], row["notes"], row["steady"]) == ("load", "late", ["n"], None)
 
 
 def test_a_window_has_the_errors_of_its_figures_and_what_is_not_to_be_trusted():
-    part = SimpleNamespace(at=lambda t_ns: {"t_ns": t_ns})
     strip = [trust.Item(name, "bad" if name in ("host", "gaps") else "ok").as_json() for name in trust.NAMES]
-    values = {"iops_mean": 100.0, "errors": {"iops_mean": 2.5, "lat_p99_us": None, "burst_iops": 1.0}, "trust": strip}
-    row = rows._window(part, 0, {"step": "load"}, values, 1)
+    values = {"iops_mean": 100.0, "errors": {"iops_mean": 2.5, "lat_p99_us": None}, "trust": strip}
+    row = rows._figure(PART, result(values))
     assert row["iops_mean_error"] == 2.5 and row["trust_bad"] == ["host", "gaps"]
-    assert not {"lat_p99_us_error", "burst_iops_error", "errors", "trust"} & {*row}
-    assert rows._window(part, 0, {"step": "load"}, {}, 1)["trust_bad"] is None
+    assert not {"lat_p99_us_error", "errors", "trust"} & {*row}
+    assert rows._figure(PART, result({"iops_mean": 1.0}))["trust_bad"] is None
 
 
 def test_a_played_trace_has_seconds_by_direction(tmp_path):
@@ -119,12 +128,6 @@ def test_a_played_trace_has_seconds_by_direction(tmp_path):
     assert both.iops.tolist() == [1, 2, 1]
     assert {name: of.iops.tolist() for name, of in io.items()} == {"read": [0, 2, 0], "write": [1, 0, 1]}
     assert seconds._io(tmp_path, {"step": "play", "played": "other"}) == (None, {})
-
-
-def test_a_part_begins_so_much_later_in_the_drive_s_time():
-    first, second = (SimpleNamespace(header={"started": {"utc_ns": utc_ns}}) for utc_ns in (10**18, 10**18 + 5 * 10**9))
-    assert rows._later_s([first, second], first, 2) == 0
-    assert rows._later_s([first, second], second, 2) == 2.5
 
 
 def test_a_gap_counts_in_the_step_that_it_lies_in(tmp_path):
@@ -181,8 +184,6 @@ def test_rows_are_written_so_many_at_a_time(monkeypatch):
 def test_a_campaign_s_cuts(tmp_path):
     import synthetic_cuts
 
-    from ssdrig.reading import table
-
     made = synthetic_cuts.write(tmp_path, 20, lies=0.2)
     lake = lake_of(tmp_path / "lake", made)
     (campaign,) = (row.found for row in table.load(made).rows if row.act.do == "cuts")
@@ -199,7 +200,24 @@ def test_a_round_is_a_number_that_64_bits_hold():
     assert [rows.number_of(n) for n in (3, most, most + 1, -most - 1, 1.0, True)] == [3, most, None, None, None, None]
 
 
-def test_a_run_without_a_plan_has_its_method_as_parameters(tmp_path):
+def test_a_run_has_the_parameters_of_its_plan(tmp_path):
     made = run(tmp_path, "made", [1000, 1000])
     (row,) = asked(lake_of(tmp_path / "lake", made), "SELECT params FROM run")
-    assert json.loads(row["params"]) == json.loads((made / "run.json").read_text())["method"]
+    assert json.loads(row["params"]) == json.loads((made / "run.json").read_text())["plan"]["params"]
+
+
+def test_a_lake_has_each_row_of_the_report_with_its_values_and_errors(tmp_path):
+    for made in (run(tmp_path, "made", [1000, 1200, 900, 1000]), synthetic_plan.grid(tmp_path, rounds=2)):
+        lake = lake_of(tmp_path / f"lake-{made.name}", made)
+        got = {(r["step"], r["round"], r["point"], r["window_name"]): r for r in asked(lake, "SELECT * FROM figure")}
+        wanted = {}
+        for row in table.load(made).rows:
+            point = json.dumps(dict(row.act.point), sort_keys=True) if row.act.point else None
+            wanted |= {(row.act.path, row.round, point, name): of for name, of in row.windows.items() if of}
+        assert {*got} == {*wanted}
+        for at, of in wanted.items():
+            for key in ("iops_mean", "power_mean_W", "energy_J", "wa", "lat_p99_us"):
+                assert got[at][key] == of.get(key), (at, key)
+            errors = {key[:-6]: got[at][key] for key in got[at] if key.endswith("_error") and got[at][key] is not None}
+            known = {**(of.get("errors") or {}), "wa": of.get("wa_error")}
+            assert errors == {key: value for key, value in known.items() if value is not None}

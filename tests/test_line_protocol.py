@@ -149,18 +149,20 @@ def test_the_schema_file_is_good():
         "retention_pass",
         "retention_storage",
         "run_result",
+        "run_figure",
+        "run_value",
     ]
     assert schema["power"].tags == ("drive", "host", "rail", "run")
     assert schema["power"].fields["samples"] == "i" and schema["ssd_wear"].fields["wa"] == "f"
 
 
-GOOD = 'schema = 2\n[m]\ntags = ["a", "b"]\nfields = { x = "f" }\n'
+GOOD = 'schema = 3\n[m]\ntags = ["a", "b"]\nfields = { x = "f" }\n'
 
 
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        ("schema = 2", "schema = 1"),
+        ("schema = 3", "schema = 2"),
         ("[m]", '["#m"]'),
         ("[m]", "[time]"),
         ('"a", "b"', '"b", "a"'),

@@ -1,11 +1,24 @@
-"""Points that are computed when a run has ended: its figures and its load by the second, as the report has them."""
+"""Points that are computed when a run has ended: the rows of the report, of any plan, and its loads by the second."""
 
 import json
+import math
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
+import pts_runs
 import pytest
+import synthetic_cuts
+import synthetic_plan
 import synthetic_run
+import test_load_line
+import test_replay
+import test_report_demand
+import test_single_reads
+import test_slc_run
+import test_sleep_states
+import test_thermal
+import test_wear_run
 from point_runs import IOPS, emit, made, read, run  # noqa: F401  fixtures
 
 from ssdrig import reading
@@ -13,45 +26,147 @@ from ssdrig.base.errors import JournalError
 from ssdrig.meter import peaks, samples
 from ssdrig.publish.influx import line_protocol, points
 from ssdrig.publish.lake import seconds
-from ssdrig.reading import errors, figures, window_figures
-from ssdrig.reading.figures import figures_of
+from ssdrig.reading import documents, errors, table, window_figures
+from ssdrig.reading.row import KEYS
 from ssdrig.runs import journal
 
 SCHEMA = line_protocol.read_schema()
-MOST_SERIES = 5  # of one drive's run
-OTHERS = ("powerloss", "retention")  # which only runs of these tests have
+MOST_SERIES = 8  # of one drive's run with one rail that reads and writes
+NO_VALUE = {"windows", "t0_s", "t1_s", "round", "part", "point"}  # of a row
+# of a window: fields by other names, and what is no number
+NO_NUMBER = {"steady_state", "errors", "rails", "trust", "notes", "wa_polls_s", "own_power_ratio_of"}
+FOLDERS = {
+    "consistency": lambda tmp: synthetic_run.write(tmp, IOPS * 2, idle_s=2),
+    "rails": lambda tmp: synthetic_run.write(tmp, IOPS, more_rails=[("12V", ((0.0, 1.0),), 1_000_000, None)]),
+    "steps": synthetic_plan.steps,
+    "rounds, matrix": lambda tmp: synthetic_plan.grid(tmp, rounds=2),
+    "without power": lambda tmp: synthetic_plan.grid(tmp, rounds=2, power=False),
+    "demand": test_report_demand.sweep,
+    "load-line": test_load_line.lined,
+    "average-power": lambda tmp: test_load_line.averaged(tmp, "own", True),
+    "plateaus": test_slc_run.made,
+    "dilated": lambda tmp: test_slc_run.made(tmp, dilation=2),
+    "thermal": test_thermal.heated,
+    "power-states": test_sleep_states.slept,
+    "wakes": test_single_reads.woken,
+    "under": test_single_reads.read_beside,
+    "replay": test_replay.played_twice,
+    "wear, life": test_wear_run.worn_out,
+    "cuts": lambda tmp: synthetic_cuts.write(tmp, 20, lies=0.2),
+    "recovery": lambda tmp: pts_runs.hir(tmp, cycles=2).end(),
+}
 
 
 def of(lines, name):
     return [(fields, t) for m, _, fields, t in lines if m == name]
 
 
-def test_the_figures_of_each_window_are_those_of_the_report(run):
-    found = figures_of(reading.load(run))
-    results = of(read(emit(run)), "run_result")
-    windows = {name: window for name, window in found["windows"].items() if window}
-    assert [fields["window"] for fields, _ in results] == list(windows) and len(windows) >= 2
-    end_ns = journal.events(run)[-1]["t_ns"] - synthetic_run.T_RUN_NS + synthetic_run.UTC_RUN_NS
-    assert [t - end_ns for _, t in results] == list(range(len(windows)))
-    for fields, _ in results:
-        window = windows[fields["window"]]
-        for term in window_figures.TERMS:
-            assert fields.get(term.key) == pytest.approx(window[term.key]), term.key
-        for term in figures.TERMS:
-            assert fields.get(term.key) == pytest.approx(found[term.key]), term.key
-        assert (fields["state"], fields["simulated"], fields["plan"]) == ("complete", True, "consistency")
-        assert (fields["t0_s"], fields["t1_s"]) == (window["t0_s"], window["t1_s"])
-        assert fields.get("steady_state") is window["steady_state"]["passed"]
-        assert all(fields[f"{key}_error"] == pytest.approx(error) for key, error in window["errors"].items())
-        assert "iops_mean_error" in fields
-        bad = [item["id"] for item in window["trust"] if item["state"] == "bad"]
-        assert fields["trust_bad"] == (",".join(bad) or "none")
-    assert any("steady_state" in fields for fields, _ in results)
+def place(fields):
+    """Whose a point is."""
+    return fields["step"], fields.get("round"), fields.get("point"), fields.get("part")
+
+
+def numbers(value, path):
+    """Every number of a JSON value with its path, but those in lists of bare numbers; of a list's item its name."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from numbers(inner, [*path, key])
+    elif isinstance(value, list):
+        for i, inner in enumerate(value):
+            if isinstance(inner, dict):
+                yield from numbers(inner, [*path, str(inner.get("name") or i)])
+    elif isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
+        yield ".".join(path), value
+
+
+def folder_of(found) -> Path:
+    return getattr(found, "path", found)
+
+
+@pytest.mark.parametrize("name", FOLDERS)
+def test_every_row_of_the_report_is_there_with_its_values_and_errors(tmp_path, name):
+    """Each figure of each window of each step, round and point, each number beside them, and no other; each load by the
+    second."""
+    folder = folder_of(FOLDERS[name](tmp_path / "runs"))
+    lines = read(emit(folder))
+    found = table.load(folder)
+    whole, rows = json.loads(json.dumps(documents.of_table(found))), found.rows  # what `report --json` prints of a plan
+    figures, values = {}, {}
+    for row in whole["rows"]:
+        point = " ".join(f"{key}={str(value).replace(' ', '')}" for key, value in row["point"].items()) or None
+        at = row["path"], row["round"], point, row["part"]
+        beside = [numbers({key: of for key, of in row.items() if key not in NO_VALUE}, [])]
+        for window, found in row["windows"].items():
+            beside.append(numbers((found or {}).get("rails"), [window, "rails"]))
+            if found:
+                known = {key: value for key, value in found.items() if key not in NO_NUMBER and value is not None}
+                known |= {f"{key}_error": error for key, error in (found["errors"] or {}).items()}
+                if (found.get("steady_state") or {}).get("passed") is not None:
+                    known["steady_state"] = found["steady_state"]["passed"]
+                bad = [item["id"] for item in found["trust"] or () if item["state"] == "bad"]
+                known |= {"trust_bad": ",".join(bad) or "none"} if found["trust"] else {}
+                figures[*at, window] = known
+        if row["t0_s"] is not None:
+            values |= {(*at, path): value for of_row in beside for path, value in of_row}
+    assert len(of(lines, "run_figure")) == len(figures) > 0
+    for fields, _ in of(lines, "run_figure"):
+        at = place(fields)
+        rest = {k: v for k, v in fields.items() if k not in ("step", "do", "round", "point", "part", "window")}
+        assert rest == figures[*at, fields["window"]], (at, fields["window"])
+    assert {(*place(fields), fields["name"]): fields["value"] for fields, _ in of(lines, "run_value")} == values
+    ((result, _),) = of(lines, "run_result")
+    assert (result["state"], result["rows"]) == (whole["state"], len(whole["rows"]))
+    assert Counter(m for m, *_ in lines) == points.counts(folder)
+    has_each_load_by_the_second(rows, of(lines, "load_second"))
+
+
+def has_each_load_by_the_second(rows, sent):
+    got = {}
+    for fields, t in sent:
+        got.setdefault(place(fields), []).append((fields, t))
+    loads = [row for row in rows if row.act.do in ("fill", "load", "replay") and row.t0_s is not None]
+    loads = [row for row in loads if row.t1_s - row.t0_s >= 1]  # no single I/O
+    assert len(got) == len(loads)
+    for row, (at, each) in zip(loads, got.items(), strict=True):
+        assert (row.act.path, row.round) == at[:2]
+        assert [fields["t_s"] for fields, _ in each] == list(range(len(each)))
+        assert {b - a for (_, a), (_, b) in zip(each, each[1:])} <= {row.k * 10**9}
+        assert 0 <= len(each) - int(row.t1_s - row.t0_s + 1e-6) <= 1
+        ios = (row.windows["all"] or {}).get("ios")
+        if ios and "off" not in row.act.keys:
+            assert 0.8 * ios < sum(fields["iops"] for fields, _ in each) <= ios * 1.001
+
+
+def test_a_result_lies_at_the_end_of_its_window(run):
+    shift_ns = synthetic_run.UTC_RUN_NS - synthetic_run.T_RUN_NS
+    lines = read(emit(run))
+    rows = {row.act.path: row for row in table.load(run).rows}
+    for fields, t in of(lines, "run_figure"):
+        row = rows[fields["step"]]
+        end_ns = synthetic_run.T_RUN_NS + round((row.t0_s + fields["t1_s"]) * 1e9)
+        assert abs(t - shift_ns - end_ns) < 1000
+    ((_, t),) = of(lines, "run_result")
+    assert t - shift_ns == journal.events(run)[-1]["t_ns"]
+
+
+def test_the_figures_that_stand_for_a_run_are_those_of_the_last_window_of_its_only_load(run):
+    lines = read(emit(run))
+    ((result, _),) = of(lines, "run_result")
+    *_, steady = [fields for fields, _ in of(lines, "run_figure") if fields["step"] == "load"]
+    assert (result["window"], steady["window"]) == ("load, steady", "steady")
+    assert (result["state"], result["simulated"], result["plan"]) == ("complete", True, "consistency")
+    for key in ("iops_mean", "iops_mean_error", "power_mean_W", "power_mean_W_error", "wa", "wa_error"):
+        assert result[key] == steady[key], key
+
+
+def test_a_plan_of_several_points_has_no_figures_that_stand_for_it(tmp_path):
+    ((result, _),) = of(read(emit(synthetic_plan.grid(tmp_path, rounds=2))), "run_result")
+    assert result["plan"] == "demo" and not {"window", "iops_mean", "wa_closed_form"} & {*result}
 
 
 def test_every_figure_has_a_field():
-    keys = {term.key for term in (*window_figures.TERMS, *figures.TERMS)}
-    fields = SCHEMA["run_result"].fields
+    keys = {*(term.key for term in window_figures.TERMS), *KEYS} - {"errors"}
+    fields = SCHEMA["run_figure"].fields
     keys |= {f"{key}_error" for key in errors.KEYS}
     assert keys <= set(fields) and all(fields[key] == "f" for key in keys)
 
@@ -59,7 +174,7 @@ def test_every_figure_has_a_field():
 def test_power_and_io_stand_on_one_grid(run):
     data = reading.load(run)
     lines = read(emit(run))
-    seconds = of(lines, "load_second")
+    seconds = [(fields, t) for fields, t in of(lines, "load_second") if fields["step"] == "load"]
     assert [fields["iops"] for fields, _ in seconds] == IOPS
     assert [fields["t_s"] for fields, _ in seconds] == list(range(len(IOPS)))
     exact = {t: fields["iops"] for fields, t in of(lines, "fio_interval") if fields["step"] == "load"}
@@ -72,20 +187,14 @@ def test_power_and_io_stand_on_one_grid(run):
             assert fields["energy_uJ_per_io"] == pytest.approx(1e6 * fields["energy_J"] / fields["iops"])
 
 
-def test_a_second_of_a_dilated_drive_lasts_several(tmp_path):
-    folder = synthetic_run.write(tmp_path, IOPS, dilation=2, name="dilated")
-    seconds = of(read(emit(folder)), "load_second")
-    assert {b - a for (_, a), (_, b) in zip(seconds, seconds[1:])} == {2 * 10**9}
-
-
-def test_a_run_of_one_drive_adds_few_series(run):
+@pytest.mark.parametrize("name", ["consistency", "under", "cuts", "replay"])
+def test_a_run_of_one_drive_adds_few_series(tmp_path, name):
     """Of what belongs to the drive and not to the run there is none."""
-    series = Counter()
-    for line in emit(run).splitlines():
-        name, tags = line_protocol.tags_of(line_protocol.series_and_time(line)[0])
-        series[name, tuple(sorted(tags.items()))] += 1
+    series = set()
+    for line in emit(folder_of(FOLDERS[name](tmp_path / "runs"))).splitlines():
+        of_line, tags = line_protocol.tags_of(line_protocol.series_and_time(line)[0])
+        series.add((of_line, tuple(sorted(tags.items()))))
     assert len([tags for _, tags in series if "run" in dict(tags)]) <= MOST_SERIES
-    assert len([m for m in SCHEMA.values() if "run" in m.tags and not m.name.startswith(OTHERS)]) == MOST_SERIES
 
 
 def test_only_a_run_that_has_ended_has_results(run):
@@ -107,6 +216,7 @@ def test_a_run_without_any_load_has_its_state(tmp_path):
             path.unlink()
     results = of(read(emit(folder)), "run_result")
     assert len(results) == 1 and "window" not in results[0][0] and results[0][0]["state"] == "complete"
+    assert {fields["step"] for fields, _ in of(read(emit(folder)), "run_figure")} <= {"purge", "flush"}
 
 
 def test_a_header_of_other_kinds_gives_no_field(tmp_path):

@@ -41,7 +41,7 @@ def series() -> list[Figure]:
         server.restart()
         print(f"influxd starts with {counted} series in {time.monotonic() - began:.0f} s", file=sys.stderr)
         return [
-            at_most("series that a run of one drive adds", len(of_run), "", 5),
+            at_most("series that a run of one drive adds", len(of_run), "", 7),
             exactly("batches refused", refused, "", 0),
             exactly("series of 1000 runs x 24 drives", counted, "", len(of_run) * RUNS * DRIVES),
             at_most("memory of influxd that holds them", server.rss_B() / 1e6, "MB", 1200),

@@ -145,7 +145,7 @@ def _wall_clock() -> list[Figure]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-COMPUTED = (b"run_result,", b"load_second,")
+COMPUTED = (b"run_result,", b"run_figure,", b"run_value,", b"load_second,")
 PUSHED = "while points are pushed"
 BENCHES = {
     "wall-clock": (

@@ -3,7 +3,8 @@ figure's own unit. One place for all of them; ratios and differences are made of
 
     counts and means of seconds   the scatter of the seconds about their mean
     percentiles of latency        half a bin of fio's histogram, and what the rank leaves open
-    power, energy per I/O         the budget of the rig (power_uncertainty_percent), and the scatter of the seconds
+    energy                        the budget of the rig (power_uncertainty_percent)
+    power, energy per I/O         the budget of the rig, and the scatter of the seconds
     write amplification           its own error
 
 None: not known, and nothing is claimed of it."""
@@ -24,7 +25,10 @@ OF_SECONDS = ("iops_mean", "bw_mean_MBps", "lat_mean_us")
 OF_POWER = ("power_mean_W", "energy_uJ_per_io", "energy_J_per_GB", "iops_per_W")
 OF_PERCENTILES = tuple(f"{kind}_{name}_us" for kind in ("lat", "clat") for name in ("p50", "p99", "p999", "p99999"))
 # figures of a window that can have an error
-KEYS = (*OF_SECONDS, *OF_PERCENTILES, *OF_POWER, "energy_uJ_per_io_above_idle", "wa", "temperature_max_C")
+KEYS = (
+    *(*OF_SECONDS, *OF_PERCENTILES, *OF_POWER, "energy_uJ_per_io_above_idle", "wa", "temperature_max_C"),
+    *("energy_J", "burst_iops"),
+)
 HALF_K = 0.5  # drives report whole degrees
 
 
@@ -42,6 +46,9 @@ def of_window(data: "RunData", figures: Mapping, begin_s: int, end_s: int) -> di
         relative = (out["iops_mean"] or 0.0) / figures["iops_mean"]
     watts = data.power_mean_W[cut] if len(data.power_mean_W) else data.power_mean_W
     out |= _of_power(figures, mean_error(watts), relative)
+    percent = figures.get("power_uncertainty_percent")
+    if figures.get("energy_J") is not None and percent is not None:
+        out["energy_J"] = percent / 100 * abs(figures["energy_J"])
     above = above_idle_W(data, figures)
     if figures.get("energy_uJ_per_io_above_idle") is not None and above.known and above.value:
         out["energy_uJ_per_io_above_idle"] = figures["energy_uJ_per_io_above_idle"] * (above.error or 0.0) / above.value

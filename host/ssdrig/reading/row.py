@@ -45,7 +45,7 @@ class Row:
     `notes`: figure keys and the reason. `folder`: within fio/, of a replay within played/. `k`: time dilation. `data`:
     its seconds, None in a repeat. `lat`: histogram of lat, int64 (cells, 3): 0, bin of fiotext.plat_ns (host time),
     I/Os. `kernel`: the kernel's own counts of an act with I/O (witness.KEYS). `part`: of a run that was resumed, the
-    one that carried the act out."""
+    one that carried the act out. `t0_ns`: t0_s, CLOCK_MONOTONIC of that part."""
 
     act: Act
     round: int | None
@@ -62,6 +62,7 @@ class Row:
     lat: np.ndarray = field(default_factory=lambda: np.zeros((0, 3), np.int64))
     kernel: dict | None = None
     part: int | None = None
+    t0_ns: int | None = None
 
     @property
     def label(self) -> str:

@@ -112,18 +112,18 @@ def plan_of(run_path) -> str | None:
     return str(plan.get("name")) if isinstance(plan, dict) and isinstance(plan.get("text"), str) else None
 
 
-def load(run_path) -> Table:
-    """Read the run folder of a plan, each step from the part that carried it out last. Raises JournalError if it is
-    none, or if its plan cannot be read."""
+def load(run_path, by_second: bool = False) -> Table:
+    """Read the run folder of a plan, each step from the part that carried it out last. `by_second`: the seconds of all
+    rows stay, with their power. Raises JournalError if it is none, or if its plan cannot be read."""
     run, folders, tables = parts.shown(run_path)[0], parts.own(run_path), []
-    whole = _of_part(run)
+    whole = _of_part(run, by_second)
     if folders[1:]:
         words = f"it has {len(folders)} parts, each step is of the last one that carried it out"
         whole.data.notes.append(f"the run was cut short and resumed: {words}")
     whole.data.notes += parts.strange(run_path)
     for folder in folders:
         try:
-            tables.append(whole if folder == run else _of_part(folder))
+            tables.append(whole if folder == run else _of_part(folder, by_second))
         except JournalError as error:
             whole.data.notes.append(f"part {parts.number(folder)} is left out: {error}")
     joined = _joined(tables, whole) if tables[1:] else whole
@@ -180,7 +180,7 @@ def _tells_of(event: Mapping, part: Table, rows: Sequence[tuple[Table, Row]]) ->
     return any(of is part and f"{row.act.path}/".startswith(f"{path}/") for of, row in rows)
 
 
-def _of_part(run: Path) -> Table:
+def _of_part(run: Path, by_second: bool) -> Table:
     base = reading.begin(run)
     plan, acts = planned(base.header)
     smart.read_polls(base, run)
@@ -205,9 +205,11 @@ def _of_part(run: Path) -> Table:
     _place_polls(base, rows)
     base.notes += witness.rounds(base)
     for row, energy in [(row, act_energy.whole(row.data, powers)) for row in rows]:
-        by_second = row.round is None or row.act.path in shown
+        stays = by_second or row.round is None or row.act.path in shown
         data = row.data
-        row_figures.figures(row, energy, row_figures.folder_of(row, run), powers, by_second)
+        row_figures.figures(row, energy, row_figures.folder_of(row, run), powers, stays)
+        if row.data is not None and row.round is not None and row.act.path not in shown:  # of thousands, they are large
+            row.data = replace(row.data, hist=row.data.hist[:0], lat_hist=row.data.lat_hist[:0])
         by_samples(row)
         _rests_on(row, data, of_run)
     per_GB(rows, max((s.get("nand_written_unit_bytes") or 0 for s in base.snapshots), default=0) or None)
@@ -260,7 +262,9 @@ def _by_second(plan: grammar.Plan, rows: Sequence[Row]) -> set[str]:
 
 def planned(header: Mapping) -> tuple[grammar.Plan, list[Act]]:
     """The plan of a run.json, and its acts on that drive. Raises JournalError."""
-    said = header["plan"]
+    said = header.get("plan")
+    if not isinstance(said, Mapping) or not isinstance(said.get("text"), str):
+        raise JournalError("a run.json with its plan", "none", "take it from a copy of the run")
     try:
         plan = grammar.of_run(said, "the plan of run.json")
         return plan, expand.expand(plan, header["drive"], frozenset(grammar.CAPABILITIES))
@@ -312,7 +316,7 @@ def _row(base: RunData, run: Path, act: Act, number: int, round_: int | None, st
         data.iops = data.bw_Bps = data.lat_mean_us = data.lat_p99_us = np.full(int(data.load_s + 1e-6), np.nan)
     row.data = data
     if data.t0_ns is not None:
-        row.t0_s = float(base.axis_s(data.t0_ns))
+        row.t0_ns, row.t0_s = data.t0_ns, float(base.axis_s(data.t0_ns))
         row.t1_s = row.t0_s + data.load_s
     return row
 

@@ -35,12 +35,12 @@ class Cuts:
         if not groups:
             return
         aim, shape = groups[0]
-        yield "powerloss_cut", {"aim": aim, "shape": shape}, _fields(event)
+        yield "powerloss_cut", {}, {"aim": aim, "shape": shape} | _fields(event)
         for group in groups:
             failing, cuts = self._counts[group]
             bound = chance.upper_bound(failing.most, cuts)
-            fields = {"k": failing.least, "k_most": failing.most, "n": cuts, "p_upper": bound}
-            yield "powerloss_bound", {"aim": group[0], "shape": group[1]}, fields
+            counted = {"k": failing.least, "k_most": failing.most, "n": cuts, "p_upper": bound}
+            yield "powerloss_bound", {}, {"aim": group[0], "shape": group[1]} | counted
 
     def _count(self, event: Mapping) -> list[tuple[str, str]]:
         """The groups that the cut belongs to; none where it is in none."""

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 SCHEMA_FILE = Path(__file__).resolve().parents[4] / "schemas" / "influx.toml"
-SCHEMA = 2
+SCHEMA = 3
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 
 _NAME = re.compile(r"[a-z][A-Za-z0-9_]*")

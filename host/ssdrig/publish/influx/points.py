@@ -41,7 +41,7 @@ class Emitter:
         self._tags = {"run": self.header["run"], "drive": drive_tag(self.header), "host": host_tag(self.header)}
         self._utc = Utc(self.header["started"]["t_ns"], self.header["started"]["utc_ns"])
         self._events_at = 0
-        self._made: dict[bytes, set[int]] = {}  # series -> t_ns of the points made
+        self._made: dict[bytes, set[int]] = {}  # series -> UTC of the points made
         # folder of fio's job, within fio/ -> (its step, t_ns of its start, its seconds so far), until that has ended
         self._jobs: dict[str, tuple[str, int, Running]] = {}
         self._smart = Smart(self.run)
@@ -129,8 +129,8 @@ class Emitter:
         if final:
             from ssdrig.publish.influx import results  # here: a run that goes on needs none of it
 
-            for measurement, fields, t_ns in results.points(self.run, self._schema):
-                yield from self._point(measurement, {}, fields, t_ns)
+            for measurement, fields, utc_ns in results.points(self.run, self._schema):
+                yield from self._point_at(measurement, {}, fields, utc_ns)
 
     def _heed_pairing(self, event: dict) -> None:
         """Power is sent once the rig is known to feed the drive, and never where it does not."""
@@ -143,22 +143,26 @@ class Emitter:
             self._waits = bool(self._late)
 
     def _point(self, measurement: str, tags: dict, fields: dict, t_ns: int) -> Iterator[bytes]:
-        """The line of a point at t_ns; a nanosecond later if its series has one there."""
+        """The line of a point at t_ns."""
+        yield from self._point_at(measurement, tags, fields, self._utc.at(t_ns))
+
+    def _point_at(self, measurement: str, tags: dict, fields: dict, utc_ns: int) -> Iterator[bytes]:
+        """The line of a point at utc_ns; a nanosecond later if its series has one there."""
         m = self._schema[measurement]
         ours = {name: value for name, value in self._tags.items() if name in m.tags}
         fields = fields | {name: value for name, value in self._tags.items() if name in m.fields}
-        encoded = line_protocol.encode(m, ours | tags, fields, self._utc.at(t_ns))
+        encoded = line_protocol.encode(m, ours | tags, fields, utc_ns)
         self.left_out += len(encoded.left_out)
         if encoded.line is None:
             return
         line = encoded.line
         series, _ = line_protocol.series_and_time(line)
         taken = self._made.setdefault(series, set())
-        if t_ns in taken:
-            while t_ns in taken:
-                t_ns += 1
-            line = line[: line.rindex(b" ") + 1] + str(self._utc.at(t_ns)).encode()
-        taken.add(t_ns)
+        if utc_ns in taken:
+            while utc_ns in taken:
+                utc_ns += 1
+            line = line[: line.rindex(b" ") + 1] + str(utc_ns).encode()
+        taken.add(utc_ns)
         yield line
 
     def _fio_live(self, job: str) -> Iterator[bytes]:
@@ -281,6 +285,8 @@ def counts(run: Path) -> Counter[str]:
         for measurement, _, fields in smart.points(event)[1]
         if line_protocol.encode(schema[measurement], {}, fields, 0).line is not None
     )
+    from ssdrig.publish.influx import results  # here: a run that goes on needs none of it
+
     cuts = cut_points.Cuts(Path(run))
     judged = [found for e in events if e["kind"] == "session.judged" for found in cuts.points(e)]
     kept = [found for e in events for found in kept_points.points(e)]
@@ -292,20 +298,9 @@ def counts(run: Path) -> Counter[str]:
             "fio_live": sum(len(Running(Path(run) / job).seconds()) for job in jobs),
             **{name: polls[name] for name in ("ssd_wear", "smart_device", "smart_attribute")},
             "rig_event": len(events),
-            **_computed(Path(run)),
+            **results.counts(Path(run)),
         }
     )
-
-
-def _computed(run: Path) -> dict[str, int]:
-    from ssdrig.publish.influx import results
-
-    known = results.computed(run)
-    if known is None:
-        return {}
-    data, figures = known
-    seconds = len(data.iops) if data.t0_ns is not None else 0
-    return {"load_second": seconds, "run_result": max(1, sum(map(bool, figures["windows"].values())))}
 
 
 def _seconds_with_samples(run: Path) -> list[np.ndarray]:

@@ -12,12 +12,9 @@ from ssdrig.base.utc import Utc
 from ssdrig.drive.smart import counters
 from ssdrig.powerloss.sessions import JUDGED, record_of
 from ssdrig.publish.lake import schema
-from ssdrig.reading import errors, figures, table, trust
-from ssdrig.reading.rundata import SECOND_NS, RunData
-from ssdrig.runs import integrity, journal, parts
+from ssdrig.reading import results, table
+from ssdrig.runs import integrity, journal
 
-OF_RUN = ("idle_mean_W", "fill_s", "fill_MBps", "fill_energy_J", "wa_settled", "time_to_complete_s", "closure_percent")
-OWN_FIGURES = (None, "consistency")  # of what plan: the run's figures are figures_of(), the windows are of its load
 Row = dict[str, Any]
 
 
@@ -36,64 +33,37 @@ class Part(NamedTuple):
 
 
 class Found(NamedTuple):
-    """What the report makes of a run: of the run as a whole, and its windows."""
+    """What the report makes of a run: of the run as a whole, and the figures of each window."""
 
-    data: RunData
     run: Row
     figures: list[Row]
 
 
 def found_in(run: Path, of_run: Sequence[Part]) -> Found:
     """Raises JournalError."""
-    if table.plan_of(run) in OWN_FIGURES:
-        data = reading.load(run)
-        made = figures.figures_of(data)
-        folder = parts.shown(run)[0]
-        shown = _first((part for part in of_run if part.folder == folder), run)
-        windows = [
-            _window(shown, data.t0_ns, {"step": "load", "window_name": name}, values, data.k)
-            for name, values in made["windows"].items()
-            if values and data.t0_ns is not None
-        ]
-        of = {key: made[key] for key in OF_RUN}
-        return Found(data, of | {"op_percent": made["op_percent"], "notes": made["notes"]}, windows)
     whole = table.load(run)
+    by_number = {part.number: part for part in of_run}
     windows = []
-    for row in whole.rows:
-        part = of_run[0] if row.part is None else _first((each for each in of_run if each.number == row.part), run)
-        said = {"step": row.act.path, "round": row.round, "point": _text(dict(row.act.point)), "notes": row.notes}
-        for name, values in row.windows.items():
-            if values and row.t0_s is not None:
-                t0_ns = part.header["started"]["t_ns"] + round((row.t0_s - _later_s(of_run, part, row.k)) * 1e9 * row.k)
-                windows.append(_window(part, t0_ns, {**said, "window_name": name}, values, row.k))
+    for result in results.of(whole):
+        part = of_run[0] if result.row.part is None else by_number.get(result.row.part)
+        if part is None:
+            raise JournalError(f"{run} as it was", "it was changed meanwhile", "do it again")
+        windows.append(_figure(part, result))
     closed = whole.data.closure.corrected_percent if whole.data.closure else None
-    return Found(whole.data, {"closure_percent": closed, "notes": whole.data.notes}, windows)
+    return Found({"closure_percent": closed, "notes": whole.data.notes}, windows)
 
 
-def _first(wanted: Iterator[Part], run: Path) -> Part:
-    """Raises JournalError: the part that is looked for has begun since the parts were read."""
-    found = next(wanted, None)
-    if found is None:
-        raise JournalError(f"{run} as it was", "it was changed meanwhile", "do it again")
-    return found
-
-
-def _later_s(of_run: Sequence[Part], part: Part, k: int) -> float:
-    """How much later than the run a part began, in drive time: rows are told from the beginning of the run."""
-    return (part.header["started"]["utc_ns"] - of_run[0].header["started"]["utc_ns"]) / SECOND_NS / k
-
-
-def _window(part: Part, t0_ns: int, said: Row, values: Mapping[str, Any], k: int) -> Row:
-    """t0_ns: of the step's first I/O."""
-    known = schema.kinds()["figure"]
-    begin_ns, end_ns = (t0_ns + round((values.get(key) or 0.0) * SECOND_NS * k) for key in ("t0_s", "t1_s"))
-    row = {**said, **part.at(begin_ns), "end_ns": end_ns}
-    row |= {key: value for key, value in values.items() if key in known and key != "notes"} | errors.named(values)
-    row["trust_bad"] = [item["id"] for item in trust.red(values["trust"])] if values.get("trust") else None
-    steady = values.get("steady_state")
-    row["steady"] = steady.get("passed") if isinstance(steady, Mapping) else None
-    row["notes"] = values["notes"] if values.get("notes") else said.get("notes")
-    return row
+def _figure(part: Part, result: results.Result) -> Row:
+    row, values = result.row, result.figures
+    return {
+        **{"step": row.act.path, "do": row.act.do, "round": number_of(row.round)},
+        **{"point": _text(dict(row.act.point)), "window_name": result.window},
+        **part.at(result.begin_ns),
+        **{"end_ns": result.end_ns, "t0_s": values.get("t0_s"), "t1_s": values.get("t1_s")},
+        **result.numbers(),
+        **result.errors(),
+        **{"trust_bad": result.trust_bad, "steady": result.steady, "notes": values.get("notes") or row.notes},
+    }
 
 
 def of_run(run: Path, of_parts: Sequence[Part], found: Found) -> Row:
@@ -116,7 +86,7 @@ def of_run(run: Path, of_parts: Sequence[Part], found: Found) -> Row:
         "raw_nand_bytes": drive.get("raw_nand_bytes"),
         "raw_nand_assumed": bool(drive.get("raw_nand_assumed")),
         "time_dilation": int(drive.get("time_dilation") or 1),
-        "op_percent": found.run.get("op_percent", method.get("op_percent")),
+        "op_percent": method.get("op_percent"),
         "tested_bytes": method.get("tested_bytes"),
         **{key: _word(host.get(key)) for key in ("kernel", "fio")},
         "host": _word(host.get("name")),
