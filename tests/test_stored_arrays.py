@@ -155,7 +155,9 @@ def test_a_list_of_blocks_in_a_circle_is_refused(state):
 
 def test_kept_faults_are_stored_unpacked(tmp_path):
     faultstate.save(tmp_path, {"cuts": 1}, {"old": {3: b"x" * 4096}})
-    assert faultstate.load(tmp_path) == ({"cuts": 1}, {"old": [([3], [b"x" * 4096])]})
+    assert faultstate.load(tmp_path, 4) == ({"cuts": 1}, {"old": [([3], [b"x" * 4096])]})
+    with pytest.raises(ValueError):
+        faultstate.load(tmp_path, 3)
     np.savez_compressed(tmp_path / faultstate.FILE, said=np.zeros(9, np.uint8), blob=np.zeros(1 << 20, np.uint8))
     with pytest.raises(ValueError):
-        faultstate.load(tmp_path)
+        faultstate.load(tmp_path, 4)

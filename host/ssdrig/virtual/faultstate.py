@@ -33,8 +33,10 @@ def save(folder: Path, numbers: Mapping, cells: Mapping[str, Mapping]) -> None:
     np.savez(folder / FILE, said=np.frombuffer(text, np.uint8), blob=np.frombuffer(b"".join(blob), np.uint8))
 
 
-def load(folder: Path) -> tuple[dict, dict[str, Keyed]]:
-    """(numbers, cells) as save() was given them. Raises OSError, ValueError, KeyError, zipfile.BadZipFile."""
+def load(folder: Path, pages: int) -> tuple[dict, dict[str, Keyed]]:
+    """(numbers, cells) as save() was given them. Raises OSError, ValueError, KeyError, zipfile.BadZipFile.
+
+    pages: of the drive; a page that it does not have is a ValueError."""
     with stored_arrays.opened(folder / FILE) as stored:
         said = json.loads(stored_arrays.array(stored, "said", np.uint8, None).tobytes())
         blob = stored_arrays.array(stored, "blob", np.uint8, None).tobytes()
@@ -43,4 +45,6 @@ def load(folder: Path) -> tuple[dict, dict[str, Keyed]]:
         name: [(keys, [content(place) for place in places]) for keys, places in rows]
         for name, rows in said["cells"].items()
     }
+    if any(not (type(keys[0]) is int and 0 <= keys[0] < pages) for rows in cells.values() for keys, _ in rows):
+        raise ValueError(f"a page that a drive of {pages} pages does not have")
     return said["numbers"], cells

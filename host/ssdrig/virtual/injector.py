@@ -56,9 +56,10 @@ class Injector:
             folder, numbers, {"old": self._old, "ghosts": self._ghosts, "turns": self._turns, "bad": self._bad}
         )
 
-    def restore(self, folder: Path) -> None:
-        """Go on with what save() wrote. Raises OSError, ValueError, KeyError, zipfile.BadZipFile."""
-        numbers, cells = faultstate.load(folder)
+    def restore(self, folder: Path, pages: int) -> None:
+        """Go on with what save() wrote of a drive of so many pages. Raises OSError, ValueError, KeyError,
+        zipfile.BadZipFile."""
+        numbers, cells = faultstate.load(folder, pages)
         self.cuts, self._seq, self._saved = numbers["cuts"], numbers["seq"], numbers["saved"]
         self._missing |= numbers["missing"]
         self._old = {page: cell for (page,), (cell,) in cells["old"]}

@@ -155,7 +155,7 @@ def restore(device, folder: Path) -> None:
         if device.reserve and said.get("capacitors"):
             device.reserve.restore(said["capacitors"])
         if device.faults and (folder / device.faults.FILE).exists():
-            device.faults.restore(folder)
+            device.faults.restore(folder, device.drive.pages)
     except (OSError, EOFError, zipfile.BadZipFile, ValueError, KeyError, TypeError) as error:
         raise DriveError(
             f"a kept drive in {folder}", f"{type(error).__name__}: {error}", "begin the run anew"
