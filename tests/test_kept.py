@@ -121,6 +121,23 @@ def test_what_another_simulator_kept_or_nobody_is_no_drive(tmp_path, monkeypatch
     assert kept.facts(folder) is None
 
 
+@pytest.mark.parametrize("name", ["simulator", "preset", "drive_bytes", "firmware", "host_written_bytes", "counted"])
+def test_document_with_another_kind_of_value_is_no_drive(tmp_path, name):
+    one = device()
+    one.keep(str(tmp_path / "drive"))
+    one.close()
+    path = tmp_path / "drive/device.json"
+    said = json.loads(path.read_bytes())
+    assert kept.facts(tmp_path / "drive") == said
+    least = {"drive_bytes": [0, -1], "host_written_bytes": [-1], "preset": ["odd"]}
+    for odd in (None, [], 1.5, True, *least.get(name, ())):
+        path.write_text(json.dumps({**said, name: odd}))
+        assert kept.facts(tmp_path / "drive") is None, odd
+    del said[name]
+    path.write_text(json.dumps(said))
+    assert kept.facts(tmp_path / "drive") is None
+
+
 def test_a_server_that_still_writes_is_waited_for(tmp_path, monkeypatch):
     monkeypatch.setattr(kept, "WAIT_S", 0.1)
     one = device()

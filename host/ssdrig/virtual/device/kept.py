@@ -28,6 +28,7 @@ from ssdrig.base.files import replace_folder, write_atomically
 from ssdrig.runs import integrity
 from ssdrig.virtual.flash import ageing
 from ssdrig.virtual.flash.drive import VirtualDrive
+from ssdrig.virtual.flash.presets import PRESETS
 
 COUNTED = (
     "serial",
@@ -46,6 +47,7 @@ COUNTED = (
     "reported_J",
     "latency_ns",
 )
+SAID = {"drive_bytes": int, "firmware": str, "host_written_bytes": int, "counted": dict}  # of device.json
 UNIT_BYTES = 512_000  # of the NVMe counter of host writes
 WAIT_S = 60.0  # for a server that is still writing
 
@@ -140,7 +142,9 @@ def facts(folder: Path) -> dict | None:
         time.sleep(0.05)
     try:
         said = integrity.document_of(folder / "device.json")
-        return said if said["simulator"] == kernels.DIGEST else None
+        fine = said["simulator"] == kernels.DIGEST and said["preset"] in PRESETS
+        fine = fine and all(type(said[name]) is kind for name, kind in SAID.items())
+        return said if fine and said["drive_bytes"] > 0 <= said["host_written_bytes"] else None
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
