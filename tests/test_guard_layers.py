@@ -144,7 +144,7 @@ def test_a_lock_that_is_held_is_tried_for_half_a_second(monkeypatch, tree, opene
     monkeypatch.setattr(lock.fcntl, "flock", refuse)
     assert lock.take("S", tree.root) == (None, "another ssdrig is at work on this drive")
     assert slept == [0.02] * 25 and not still
-    assert flags == [os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC]
+    assert flags == [os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC]
 
 
 def test_asking_for_the_holder_opens_to_read_follows_no_link_and_closes(tree, opened):

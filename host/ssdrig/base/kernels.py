@@ -144,6 +144,7 @@ def _lock(file) -> None:
             time.sleep(LOOK_S)
     else:
         fcntl.flock(file, fcntl.LOCK_EX)
-    file.truncate(0)
+    file.seek(0)
+    file.truncate()
     file.write(str(os.getpid()))
     file.flush()

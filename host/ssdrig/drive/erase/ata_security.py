@@ -16,7 +16,7 @@ from ssdrig.drive.target.door import Way
 from ssdrig.drive.target.inventory import Drive
 
 PASSWORD = "ssdrig"
-QUERY_S = 20.0
+QUERY_S = 60.0  # a starved host takes long to start hdparm
 NO_ESTIMATE_S = 12 * 3600.0  # limit for a drive that does not say how long it takes
 LEAST_S = 1800.0  # limit at least, however fast the drive says it is
 SWITCH = {"ata-secure-erase": "--security-erase", "ata-enhanced-erase": "--security-erase-enhanced"}
