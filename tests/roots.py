@@ -11,7 +11,8 @@ times and owners, before and after. The second `drives` must change nothing, ask
 includes entering the system.
 
 With --tests it runs `./ssdrig test --quick` instead, as a plain user and as root, in terminals of 60, 80 and 200
-columns and without one (--columns 0), some minutes each. All of it belongs before a release.
+columns and without one (--columns 0), some minutes each; with --words other words of ssdrig, such as `demo`. All of it
+belongs before a release.
 """
 
 import argparse
@@ -52,6 +53,7 @@ def main(words: list[str]) -> int:
     parser.add_argument("suites", nargs="*", metavar="SUITE")
     parser.add_argument("--tests", action="store_true", help="run the quick tests there")
     parser.add_argument("--user", action="append", choices=("plain", "root"), help="of the tests (default: both)")
+    parser.add_argument("--words", default="test --quick", help="of ssdrig (default: %(default)s)")
     parser.add_argument("--columns", action="append", type=int, help="of the tests' terminal, 0: none (default: all)")
     args = parser.parse_intermixed_args(words)
     reason = why_not()
@@ -64,7 +66,7 @@ def main(words: list[str]) -> int:
     if not args.tests:
         return max([try_release(folder, suite) for suite in suites])
     users, terminals = args.user or ["plain", "root"], args.columns or TERMINALS
-    return max([try_tests(folder, suite, users, terminals) for suite in suites])
+    return max([try_tests(folder, suite, users, terminals, args.words) for suite in suites])
 
 
 def why_not() -> str:
@@ -105,17 +107,19 @@ class System:
         become = "" if user == "root" else f"setpriv --reuid={user} --regid={user} --init-groups "
         script = (
             f"mount -t proc proc {self.root}/proc && mount --rbind /dev {self.root}/dev"
+            f" && mount --rbind /sys {self.root}/sys"
             f' && exec chroot {self.root} sh -c "exec {become}{inner}"'
         )
         isolate = ["unshare", "--mount", "--propagation", "private", *([] if network else ["--net"])]
         return subprocess.run([*isolate, "sh", "-c", script], capture_output=True, text=True, stdin=subprocess.DEVNULL)
 
-    def quick_tests(self, columns: int) -> str:
-        """The words that run them in a terminal so wide, 0: in none. Without quotes: run() sets its own around them."""
+    def command(self, columns: int, words: str) -> str:
+        """What runs `./ssdrig` with these words in a terminal so wide, 0: in none. Without quotes: run() sets its own
+        around it."""
         if not columns:
-            return "./ssdrig test --quick"
-        script = self.root / f"usr/local/bin/tests-{columns}"
-        script.write_text(f"#!/bin/sh\nstty cols {columns} rows 40\nexec ./ssdrig test --quick\n")
+            return f"./ssdrig {words}"
+        script = self.root / f"usr/local/bin/ssdrig-{columns}"
+        script.write_text(f"#!/bin/sh\nstty cols {columns} rows 40\nexec ./ssdrig {words}\n")
         script.chmod(0o755)
         return f"script -qec /usr/local/bin/{script.name} /dev/null"
 
@@ -227,8 +231,8 @@ def try_release(folder: Path, suite: str) -> int:
     return 1 if system.short else 0
 
 
-def try_tests(folder: Path, suite: str, users: list[str], terminals) -> int:
-    """The quick tests of each user in each terminal. Returns 0 when none was short."""
+def try_tests(folder: Path, suite: str, users: list[str], terminals, words: str) -> int:
+    """The quick tests, or other words of ssdrig, of each user in each terminal. Returns 0 when none was short."""
     system = System(folder / suite, suite)
     for user in users:
         place = "/root/ssdrig" if user == "root" else f"/home/{user}/ssdrig"
@@ -238,11 +242,11 @@ def try_tests(folder: Path, suite: str, users: list[str], terminals) -> int:
             if absent:
                 system.as_root(f"DEBIAN_FRONTEND=noninteractive; export DEBIAN_FRONTEND; {absent[1]}")
         for columns in terminals:
-            line = f"cd {place} && {system.quick_tests(columns)}"
+            line = f"cd {place} && {system.command(columns, words)}"
             begun = time.monotonic()
             done = system.run(line, user)
             printed = ESCAPES.sub("", done.stdout)
-            what = f"{user}: test --quick, {f'{columns} columns' if columns else 'no terminal'}"
+            what = f"{user}: {words[:40]}, {f'{columns} columns' if columns else 'no terminal'}"
             closing = (re.findall(r"=+ (.*(?:passed|failed|error).*?) =+", printed) or ["no closing line"])[-1]
             took_s = time.monotonic() - begun
             system.line(what, done.returncode == 0, f"exit {done.returncode}, {took_s:.0f} s, {closing}")
