@@ -95,7 +95,9 @@ def locked_by(path: str | os.PathLike) -> str:
 
 def _umask() -> int:
     """Of this process; umask(2) could only be asked by setting it, for the other threads too."""
-    found = re.search(r"^Umask:\s*(\d+)$", Path("/proc/self/status").read_text(), re.MULTILINE)
+    found = None
+    with contextlib.suppress(OSError):  # a root without /proc
+        found = re.search(r"^Umask:\s*(\d+)$", Path("/proc/self/status").read_text(), re.MULTILINE)
     return int(found[1], 8) if found else 0o022
 
 
