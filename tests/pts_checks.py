@@ -11,7 +11,8 @@ from page_reader import value
 from ssdrig.base.words import clock
 from ssdrig.plan import shows
 from ssdrig.plan.kinds import load
-from ssdrig.report import plan_page, shown
+from ssdrig.report import plan_page
+from ssdrig.views import context
 
 UNITS = {"ms": 1000.0}  # of a figure whose word is in µs
 DIGITS = 0.0052  # three digits
@@ -22,7 +23,7 @@ class Case:
 
     def __init__(self, w, found, show):
         self.w, self.found, self.show = w, found, show
-        self.html = plan_page.VIEWS[show["view"]](shown.Context([found], ["run"], show))
+        self.html = plan_page.html_of(show["view"])(context.Context([found], ["run"], show))
         self.panels = page_reader.panels(self.html)
         self.words = shows.listed(show.get("value"))
         self.paths = shows.listed(show.get("of"))
@@ -76,7 +77,7 @@ def matrix(case: Case) -> int:
     rows_key, columns_key = case.show["rows"], case.show["columns"]
     for word, panel in zip(case.words, case.panels, strict=True):
         (head, *lines) = panel.tables[0]
-        assert head[0] == f"{shown.axis(rows_key)} ↓ {shown.axis(columns_key)} →"
+        assert head[0] == f"{context.axis(rows_key)} ↓ {context.axis(columns_key)} →"
         for row, *cells in lines:
             for column, cell in zip(head[1:], cells, strict=True):
                 where = {rows_key: row.removesuffix(" %"), columns_key: column.removesuffix(" %")}
@@ -184,7 +185,7 @@ def bars(case: Case) -> int:
 
 
 def _point(words: str) -> tuple[str, str]:
-    axes = {title: key for key, (title, _) in shown.AXES.items()}
+    axes = {title: key for key, (title, _) in context.AXES.items()}
     title = next(title for title in axes if words.startswith(title + " "))
     return axes[title], words[len(title) + 1 :].removesuffix(" %")
 

@@ -9,7 +9,8 @@ import pytest
 from ssdrig import cli
 from ssdrig.base.errors import PromiseBroken
 from ssdrig.powerloss import sessions
-from ssdrig.reading import documents, table
+from ssdrig.reading import table
+from ssdrig.report import documents
 from ssdrig.runs import journal
 
 pytestmark = [pytest.mark.slow, pytest.mark.keeps_time]

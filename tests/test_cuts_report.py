@@ -16,8 +16,10 @@ from ssdrig.base.errors import UsageError
 from ssdrig.plan import grammar
 from ssdrig.plan.rules import chance as statistics
 from ssdrig.reading import cuts, table
-from ssdrig.report import cuts_said, plan_page, shown_cuts
+from ssdrig.report import plan_page
 from ssdrig.runs import journal
+from ssdrig.views.cuts import html as cuts_html
+from ssdrig.views.cuts import sentences as cuts_sentences
 
 
 @pytest.fixture(scope="module")
@@ -117,7 +119,7 @@ def test_figures_and_terminal_say_what_the_page_says(run, found, capsys):
     assert said["failing_cuts"] == found["failing_cuts"] and said["bound"] == found["bound"]
     assert len(said["cuts"]) == 44 and "kind" not in said
     screen = capsys.readouterr().err
-    assert all(f"  cuts: {line}" in screen for line in cuts_said.lines(found))
+    assert all(f"  cuts: {line}" in screen for line in cuts_sentences.lines(found))
     assert (run / "report.html").stat().st_size < 400_000
 
 
@@ -133,11 +135,11 @@ def test_what_charges_the_capacitors_is_what_a_start_takes_more_than_an_announce
 def test_a_failing_control_session_accuses_the_harness(found):
     bad = {"cut": 20, "control": "no-cut", "ok": False, "why": "no power was cut, yet LOST_FUA on 3 blocks"}
     bad["harness"] = bad["why"]
-    said = " ".join(cuts_said.lines({**found, "controls": [bad], "stop": "control", "suspicious_cuts": [3]}))
+    said = " ".join(cuts_sentences.lines({**found, "controls": [bad], "stop": "control", "suspicious_cuts": [3]}))
     assert "CONTROL FAILED in 1 session (20: no power was cut, yet LOST_FUA on 3 blocks): the harness is" in said
     assert "what is proven of the drive stays proven" in said
     assert "Suspicious, but no failure: cut 3." in said
-    assert "nothing is said of the drive" in cuts_said.verdict({**found, "judged": 0})
+    assert "nothing is said of the drive" in cuts_sentences.verdict({**found, "judged": 0})
 
 
 def test_a_promise_broken_by_an_announced_loss_of_power_is_said_of_the_drive():
@@ -148,9 +150,9 @@ def test_a_promise_broken_by_an_announced_loss_of_power_is_said_of_the_drive():
     ]
     found = cuts.campaign(events, "cuts", Path("nowhere"), [])
     assert (found["failing"], found["failing_most"], found["judged"], found["failing_others"]) == (0, 0, 1, [2])
-    words = " ".join(cuts_said.lines({**found, "begun": None}))
+    words = " ".join(cuts_sentences.lines({**found, "begun": None}))
     assert "broken in session 2" in words and "harness" not in words and "clean" not in words
-    assert "session 2" in cuts_said.verdict({**found, "judged": 0})
+    assert "session 2" in cuts_sentences.verdict({**found, "judged": 0})
 
 
 def test_file_systems_stand_beside_the_cuts_with_whose_fault_a_loss_is():
@@ -167,8 +169,8 @@ def test_file_systems_stand_beside_the_cuts_with_whose_fault_a_loss_is():
         ("", 0, [], 0),
         ("appends", 5, [1], 1),
     ]
-    assert any("5 lost" in line for line in cuts_said.lines({**found, "begun": None}))
-    html = shown_cuts._filesystems(found["filesystems"])
+    assert any("5 lost" in line for line in cuts_sentences.lines({**found, "begun": None}))
+    html = cuts_html._filesystems(found["filesystems"])
     assert "<td>5</td>" in html and "<b>" not in html
 
 

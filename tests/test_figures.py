@@ -11,7 +11,8 @@ from ssdrig.base.errors import UsageError
 from ssdrig.drive.wear.wa import WriteAmplification
 from ssdrig.plan.rules import windows
 from ssdrig.reading.figures import KEYS, figures_of
-from ssdrig.report import over_op, page, screen, trust_strip
+from ssdrig.report import over_op, page, screen
+from ssdrig.views import trust_strip
 
 
 def test_all_keys_are_there_and_are_json(tmp_path):

@@ -5,8 +5,8 @@ import json
 import pytest
 from synthetic_plan import GAP_NS, Writer
 
-from ssdrig.reading import documents, gaps, table
-from ssdrig.report import plan_page, review_says, screen
+from ssdrig.reading import gaps, table
+from ssdrig.report import documents, plan_page, review_says, screen
 
 PLAN = """schema = 1
 name = "demo"

@@ -20,9 +20,10 @@ from ssdrig.drive.wear import endurance, wa
 from ssdrig.plan.kinds import KINDS
 from ssdrig.plan.rules import steady
 from ssdrig.publish.influx import push
-from ssdrig.reading import bursts, cache_recovery, figures, gaps, index, rated_life, search, window_figures, witness
+from ssdrig.reading import bursts, cache_recovery, figures, gaps, index, search, window_figures, witness
 from ssdrig.reading.row import KEYS
 from ssdrig.runs import journal
+from ssdrig.views.life import figures as life_figures
 
 NAMES = {"drives", "plans", "push", "report", "report-plan", "rig-info", "runs", "wear"}
 
@@ -95,7 +96,7 @@ def test_the_keys_that_the_code_writes_are_the_keys_of_the_schemas():
         (plan, ("rows", "[]", "kernel"), witness.KEYS),
         (plan, ("cache_recovery", "[]"), {"of", "left_out", *cache_recovery.Recovery._fields}),
         (plan, ("gaps", "[]"), gaps.Gaps._fields),
-        (plan, ("life", "[]"), {"of", *rated_life.Life._fields}),
+        (plan, ("life", "[]"), {"of", *life_figures.Life._fields}),
         (schema("runs"), (), {*index.Run._fields, "started"} - {"path"}),
         (schema("push"), (), {"run", "to", "missing", *push.Sent._fields}),
         (wear, ("limits",), endurance.Limits._fields),

@@ -10,11 +10,15 @@ from test_power_states import MS, S, device
 
 from ssdrig.drive.smart import nvme_pages
 from ssdrig.plan.rules import quiet
-from ssdrig.reading import average_power, average_terms, load_line, rest, table
-from ssdrig.reading.load_line import Point
-from ssdrig.report import plan_page, shown_line
-from ssdrig.report.found import said
-from ssdrig.report.shown import Context
+from ssdrig.reading import rest, table
+from ssdrig.report import plan_page
+from ssdrig.views.average_power import formula as average_power_formula
+from ssdrig.views.average_power import terms as average_power_terms
+from ssdrig.views.context import Context
+from ssdrig.views.found import said
+from ssdrig.views.load_line import fit as load_line_fit
+from ssdrig.views.load_line import html as load_line_html
+from ssdrig.views.load_line.fit import Point
 from ssdrig.virtual.device import smartlog
 from ssdrig.virtual.flash import nand
 from ssdrig.virtual.flash.drive import VirtualDrive
@@ -25,12 +29,12 @@ P0, E = 1.25, 41.5e-6
 
 
 def test_an_exact_line_and_its_errors():
-    line = load_line.fit([Point(rate, P0 + E * rate) for rate in RATES])
+    line = load_line_fit.fit([Point(rate, P0 + E * rate) for rate in RATES])
     assert (line.P0_W, line.e_uJ) == (pytest.approx(P0), pytest.approx(41.5)) and line.used == 11
     assert line.P0_error_W < 1e-9 and line.e_error_uJ < 1e-9
     rng = np.random.default_rng(1)
     watts = P0 + E * np.array(RATES) + rng.normal(0, 0.01, 11)
-    line = load_line.fit([Point(*each) for each in zip(RATES, watts, strict=True)])
+    line = load_line_fit.fit([Point(*each) for each in zip(RATES, watts, strict=True)])
     fitted, cov = np.polyfit(RATES, watts, 1, cov=True)
     assert (line.e_uJ / 1e6, line.P0_W) == (pytest.approx(fitted[0]), pytest.approx(fitted[1]))
     assert (line.e_error_uJ / 1e6, line.P0_error_W) == pytest.approx(2.262 * np.sqrt(np.diag(cov)))
@@ -39,7 +43,7 @@ def test_an_exact_line_and_its_errors():
 def test_the_errors_hold_the_truth_as_often_as_they_should():
     rng, held = np.random.default_rng(2), [0, 0]
     for _ in range(400):
-        line = load_line.fit([Point(r, P0 + E * r + rng.normal(0, 0.02)) for r in RATES])
+        line = load_line_fit.fit([Point(r, P0 + E * r + rng.normal(0, 0.02)) for r in RATES])
         held[0] += abs(line.P0_W - P0) <= line.P0_error_W  # Student, 9 degrees of freedom: 95 %
         held[1] += abs(line.e_uJ * 1e-6 - E) <= line.e_error_uJ * 1e-6
     assert all(370 <= each <= 390 for each in held)
@@ -47,10 +51,10 @@ def test_the_errors_hold_the_truth_as_often_as_they_should():
 
 def test_points_that_did_not_reach_their_rate_are_left_out():
     points = [Point(r, P0 + E * r, r) for r in RATES] + [Point(9600.0, 1.2, 20_000.0)]
-    line = load_line.fit(points)
+    line = load_line_fit.fit(points)
     assert (line.used, line.left_out) == (11, 1) and line.P0_W == pytest.approx(P0)
     for few in (points[:2], [Point(5.0, 1.0)] * 5, points[-1:]):
-        assert load_line.fit(few).P0_W is None and "reached their rate" in load_line.fit(few).why
+        assert load_line_fit.fit(few).P0_W is None and "reached their rate" in load_line_fit.fit(few).why
 
 
 def test_the_models_own_line_is_found_in_model_time():
@@ -67,7 +71,7 @@ def test_the_models_own_line_is_found_in_model_time():
         watts = drive.energy_between(begin, begin + S // 2 + 20 * MS) / 0.52
         points.append(Point(len(at) / 0.52, watts))
         begin += S
-    line = load_line.fit(points)
+    line = load_line_fit.fit(points)
     e_J = preset.P_read_mW * preset.t_R_ns * 1e-12 + preset.e_io_pJ_per_B * 4096e-12
     assert line.P0_W == pytest.approx(preset.P_idle_mW / 1000, rel=0.01)
     assert line.e_uJ == pytest.approx(1e6 * e_J, rel=0.01)
@@ -123,11 +127,11 @@ def test_a_rest_is_told_by_the_samples_of_the_step_itself(tmp_path):
 
 # --- average power
 
-BENCH = average_power.Measured(6000.0, 3000.0, 800e9, 0.04, 90.0, 120.0, 500, 0.02)
+BENCH = average_power_formula.Measured(6000.0, 3000.0, 800e9, 0.04, 90.0, 120.0, 500, 0.02)
 
 
 def test_average_power_is_the_closed_form_term_by_term():
-    found = average_power.average(BENCH, 40e9, "a heavy user")
+    found = average_power_formula.average(BENCH, 40e9, "a heavy user")
     period_s = 20 * 86_400.0
     joules = 6000 + (90 + 0.04 * 120) + 500 * 0.02 + 0.04 * (period_s - 3000 - 120)
     assert found.period_s == period_s and found.power_W == pytest.approx(joules / period_s)
@@ -141,22 +145,22 @@ def test_average_power_is_the_closed_form_term_by_term():
     assert [line for line in lines if line.startswith("assumed: a heavy user writes 40.0 GB a day")]
     assert len(lines) == 1 + 4 + len(found.assumptions)
     # without downtime it is the benchmark's own power
-    busy = average_power.Measured(6000.0, 3000.0, 800e9, 0.04)
-    assert average_power.average(busy, 800e9 * 86_400 / 3000).power_W == pytest.approx(2.0)
+    busy = average_power_formula.Measured(6000.0, 3000.0, 800e9, 0.04)
+    assert average_power_formula.average(busy, 800e9 * 86_400 / 3000).power_W == pytest.approx(2.0)
 
 
 def test_the_error_of_average_power_is_that_of_simulated_terms():
     errors = {"bench_J": 60.0, "idle_W": 0.002, "background_above_J": 5.0}
-    found = average_power.average(BENCH, 40e9, errors=errors)
+    found = average_power_formula.average(BENCH, 40e9, errors=errors)
     rng = np.random.default_rng(3)
     drawn = [
-        average_power.average(
+        average_power_formula.average(
             BENCH._replace(**{key: rng.normal(getattr(BENCH, key), error / 2) for key, error in errors.items()}), 40e9
         ).power_W
         for _ in range(4000)
     ]
     assert found.power_error_W == pytest.approx(2 * np.std(drawn), rel=0.05)
-    assert average_power.average(BENCH, 40e9, errors={"bench_J": 1.0}).power_error_W is None
+    assert average_power_formula.average(BENCH, 40e9, errors={"bench_J": 1.0}).power_error_W is None
 
 
 def rest_row(above_J, error_J, nand_bytes):
@@ -183,11 +187,11 @@ def test_energy_of_a_rest_is_work_beyond_staying_awake():
 
 
 def test_no_downtime_is_no_average():
-    found = average_power.average(BENCH, 800e9 * 86_400 / 3000)
+    found = average_power_formula.average(BENCH, 800e9 * 86_400 / 3000)
     assert found.power_W is None and "no downtime is left" in found.lines()[0]
     for bad in (0, -1):
         with pytest.raises(ValueError):
-            average_power.average(BENCH, bad)
+            average_power_formula.average(BENCH, bad)
 
 
 # --- the view
@@ -231,18 +235,18 @@ def run(tmp_path_factory):
 
 
 def test_the_view_says_what_the_line_is(run):
-    points = shown_line.measured(run, "reads", {})
+    points = load_line_html.measured(run, "reads", {})
     assert [point.asked for point in points] == [1000, 2000, 3000, 9000]
-    line = load_line.fit(points)
+    line = load_line_fit.fit(points)
     assert (line.P0_W, line.e_uJ) == (pytest.approx(P0, rel=0.01), pytest.approx(41.5, rel=0.01))
-    made = shown_line.load_line_view(Context([run], ["x"], run.plan.shows[0]))
+    made = load_line_html.load_line_view(Context([run], ["x"], run.plan.shows[0]))
     assert (
         "1.2" in made
         and " W to keep it awake, 41.5 ± " in made
         and "by 3 points; 1 that did not reach their rate left out" in made
     )
     assert made in plan_page.render([run])
-    assert shown_line.in_words(load_line.fit([])).startswith("no line: 0 of 0 points")
+    assert load_line_html.in_words(load_line_fit.fit([])).startswith("no line: 0 of 0 points")
 
 
 # --- average power on a page
@@ -289,7 +293,7 @@ def averaged(folder, name, rest: bool, serial="SIM0001", text=AVERAGE):
 
 def test_the_page_prints_each_term_and_assumption(tmp_path):
     own = averaged(tmp_path, "own", True, text=AVERAGE + 'rest = "rest"\n')
-    terms = average_terms.of(own, ["bench"], "rest")
+    terms = average_power_terms.of(own, ["bench"], "rest")
     measured = terms.measured
     assert measured.bench_J == pytest.approx(8, rel=0.01) and measured.bench_s == pytest.approx(4, abs=0.05)
     assert measured.bench_written_bytes == pytest.approx(4000 * 4096, rel=0.01)
@@ -299,7 +303,7 @@ def test_the_page_prints_each_term_and_assumption(tmp_path):
     page = plan_page.render([own])
     for words in ("light, 10.0 GB a day", "a heavy user writes 40.0 GB a day", "workstation", "background work, J"):
         assert words in page
-    light = average_power.average(measured, 10e9)
+    light = average_power_formula.average(measured, 10e9)
     assert f"{1000 * light.power_W:.3g}"[:4] in page and "the drive stays powered all the time" in page
 
 
@@ -308,7 +312,7 @@ def test_terms_may_be_of_another_run_of_the_same_drive(tmp_path):
         averaged(tmp_path, name, rested, serial)
         for name, rested, serial in (("a", False, "X"), ("b", True, "X"), ("c", True, "Y"))
     )
-    found = average_terms.of(bench, ["bench"], None, [bench, rest, other])
+    found = average_power_terms.of(bench, ["bench"], None, [bench, rest, other])
     assert found.measured.idle_W == pytest.approx(0.05, rel=0.02) and found.source.endswith("rest of run b")
-    assert "no other run of this drive" in average_terms.of(bench, ["bench"], None, [bench, other]).why
+    assert "no other run of this drive" in average_power_terms.of(bench, ["bench"], None, [bench, other]).why
     assert "no other run of this drive" in plan_page.render([bench])

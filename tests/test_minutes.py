@@ -7,10 +7,12 @@ import pts_runs
 import pytest
 
 from ssdrig.plan.rules import steady
-from ssdrig.reading import documents, little, minutes, recovery, table
+from ssdrig.reading import little, minutes, table
+from ssdrig.report import documents, screen
 from ssdrig.report import little as little_page
-from ssdrig.report import screen, shown_table
-from ssdrig.report.shown import Context
+from ssdrig.views.context import Context
+from ssdrig.views.table import html as table_html
+from ssdrig.views.table import recovery as table_recovery
 
 
 def load(counts, block=4096, lat_us=None, hist=()):
@@ -54,13 +56,13 @@ def test_latencies_of_a_minute_are_weighted_by_the_ios():
 def test_recovery_is_the_first_minute_as_fast_as_before():
     before = load([1000] * 240 + [500] * 60)  # mean 900; its last hour is all of it
     after = load([100] * 60 + [809] * 60 + [811] * 60 + [899] * 60 + [901] * 120)
-    found = recovery.of(before, after)
+    found = table_recovery.of(before, after)
     assert (found.record_s, found.after_s, found.most_s) == (60, 300, 180)
     assert found.mean_MBps == pytest.approx(900 * 4096 / 1e6) and found.end_MBps == found.mean_MBps
-    assert recovery.of(before, load([899] * 300)).after_s is None
-    short = recovery.of(load([10] * 20), load([1, 5, 9, 10, 10]))
+    assert table_recovery.of(before, load([899] * 300)).after_s is None
+    short = table_recovery.of(load([10] * 20), load([1, 5, 9, 10, 10]))
     assert (short.record_s, short.after_s, short.most_s) == (1, 4, 3)
-    assert recovery.of(load([]), after).why
+    assert table_recovery.of(load([]), after).why
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +84,7 @@ def test_a_recovery_on_a_busy_host_is_not_known(tmp_path, path):
         w.event("witness", step=path, label=path, cpus_busy_percent=[100.0, 99.0])
     found = table.load(w.end())
     show = next(show for show in found.plan.shows if show["view"] == "recovery")
-    page = shown_table.recovery(Context([found], ["run"], show))
+    page = table_html.recovery(Context([found], ["run"], show))
     assert ("host-limited: all CPUs" in page and "<table" not in page) is bool(path)
 
 

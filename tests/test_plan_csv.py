@@ -13,8 +13,9 @@ from test_review_page import review
 
 from ssdrig import cli, reading
 from ssdrig.reading import table
-from ssdrig.report import csv_files, svg
+from ssdrig.report import csv_files
 from ssdrig.runs import annotations
+from ssdrig.views import svg
 
 
 def read(folder, kind: str) -> list[dict]:

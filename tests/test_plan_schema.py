@@ -58,10 +58,10 @@ def test_nothing_else_is_missing_or_too_much():
             assert f"units {' '.join(units)} |" in section("Quantities")
     assert set(re.findall(r"^### (\w+)$", TEXT, re.MULTILINE)) == set(steps.KINDS)
     views = {row[0].strip("`"): [re.findall("`([a-z]+)`", cell) for cell in row[1:]] for row in rows(section("Views"))}
-    assert {name: views[name] for name in shows.VIEWS} == {
-        name: [list(view.required), list(view.optional)] for name, view in shows.KEYS_OF.items()
+    assert {name: views[name] for name in shows.views()} == {
+        name: [list(view.required), list(view.optional)] for name, view in shows.views().items()
     }
-    listed = {row[0].strip("`"): row[1] for row in rows(section("Views")) if row[0].strip("`") not in shows.VIEWS}
+    listed = {row[0].strip("`"): row[1] for row in rows(section("Views")) if row[0].strip("`") not in shows.views()}
     assert listed == {name: unit or "–" for name, (_, unit) in formula.VALUES.items()}
     assert {end for row in rows(section("until")) for end in re.findall(r"^`\{ (\w+)", row[0])} == set(values.ENDS)
     assert all(f"`{key}`" in section("over") for key in grammar.check.NOT_SWEPT)
@@ -103,4 +103,4 @@ def test_the_good_plans_use_every_key_and_every_view():
     used = {(step.do, key) for plan in plans for step in grammar.every(plan.steps) for key in step.said}
     missing = {(kind, key) for kind, module in steps.KINDS.items() for key in module.KEYS} - used
     assert missing == set()
-    assert {show["view"] for plan in plans for show in plan.shows} == set(shows.VIEWS)
+    assert {show["view"] for plan in plans for show in plan.shows} == set(shows.views())

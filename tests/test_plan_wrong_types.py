@@ -131,13 +131,13 @@ def shown(view: str) -> tuple[str, re.Match]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("view", shows.VIEWS)
+@pytest.mark.parametrize("view", shows.views())
 def test_a_wrong_type_of_every_key_of_every_view(view):
     """The plan is right but for this value, so nothing else can be refused; the sentence names the key, or the line."""
     text, part = shown(view)
     line = 2 + text[: part.start()].count("\n")
     grammar.read(text, "my.toml")
-    for key in ("view", *shows.KEYS_OF[view].required, *shows.KEYS_OF[view].optional):
+    for key in ("view", *shows.views()[view].required, *shows.views()[view].optional):
         others = "".join(f"{each}\n" for each in part[1].splitlines() if not re.match(rf"{key} *=", each))
         for value in WRONG:
             wrong = f"{text[: part.start(1)]}{key} = {value}\n{others}{text[part.end(1) :]}"

@@ -12,7 +12,7 @@ from ssdrig.powerloss import exposure, verdict
 from ssdrig.powerloss.history import FLUSH, FUA, NEVER, TRIM, WRITE
 from ssdrig.powerloss.promise import ACK
 from ssdrig.powerloss.verdict import Blocks, Session
-from ssdrig.report import cuts_said
+from ssdrig.views.cuts import sentences as cuts_sentences
 
 MIB = 1 << 20
 
@@ -56,7 +56,9 @@ def test_rates_are_those_that_no_failing_cut_leaves_open():
     of = exposure.total(said)
     assert {kind: each["n"] for kind, each in of.items()} == {"flush": 60, "rest": 6000}
     assert of["flush"]["rate"] == pytest.approx(1 - 0.05 ** (1 / 60))
-    assert "1 of 20 FLUSHes" in cuts_said.exposed({"exposed": of}) and cuts_said.exposed({"exposed": {}}) == ""
+    assert (
+        "1 of 20 FLUSHes" in cuts_sentences.exposed({"exposed": of}) and cuts_sentences.exposed({"exposed": {}}) == ""
+    )
 
 
 @pytest.mark.slow

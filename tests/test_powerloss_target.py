@@ -19,8 +19,8 @@ from ssdrig.base.errors import ControlFailed, DriveError, ExchangedDrive, NotPai
 from ssdrig.blockio.nbd import NbdClient, address
 from ssdrig.powerloss import campaign, cycle, history, nbdwriter, sessions, target
 from ssdrig.reading import table
-from ssdrig.report import cuts_said
 from ssdrig.runs import journal, parts
+from ssdrig.views.cuts import sentences as cuts_sentences
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(not shutil.which("nbdkit"), reason="nbdkit is not installed")]
 HONEST = "--filter=cache file {disk} cache=writeback"
@@ -135,7 +135,7 @@ def test_a_drive_that_does_not_come_back_is_in_the_report(served, tmp_path, monk
     *_, record = records(tmp_path)
     assert record["judged"] and record["suspicion"] and record["findings"] == {"MISSING": 1}
     (run,) = (tmp_path / "runs").iterdir()
-    said = cuts_said.lines(table.load(run).rows[0].found)
+    said = cuts_sentences.lines(table.load(run).rows[0].found)
     assert any(line.startswith(f"suspected MISSING after 1 cut ({record['cut']})") for line in said)
 
 

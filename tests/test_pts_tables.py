@@ -12,7 +12,8 @@ from ssdrig.load import fiojob
 from ssdrig.plan import expand, grammar, shows, values
 from ssdrig.plan.kinds import load
 from ssdrig.plan.rules import ends
-from ssdrig.reading import bursts, documents
+from ssdrig.reading import bursts
+from ssdrig.report import documents
 
 
 @pytest.fixture(scope="module")

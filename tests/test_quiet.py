@@ -10,8 +10,8 @@ from ssdrig.base.errors import UsageError
 from ssdrig.plan import cost
 from ssdrig.plan.rules import quiet
 from ssdrig.plan.rules.laid import NOTHING
-from ssdrig.report.found import said
 from ssdrig.run import budget, dry_run, engine, prepare
+from ssdrig.views.found import said
 
 FLOOR, WORK = 0.5, 1.5
 WORKED = [WORK] * 30 + [FLOOR] * 90

@@ -14,10 +14,11 @@ from ssdrig.drive.wear import endurance
 from ssdrig.load.fiojob import job_file
 from ssdrig.plan import grammar
 from ssdrig.plan.rules import ends, steady, steady_wa, student
-from ssdrig.reading import documents, rated_life, table
-from ssdrig.report import plan_page, screen
-from ssdrig.report.shown import Context
+from ssdrig.reading import table
+from ssdrig.report import documents, plan_page, screen
 from ssdrig.run import prepare
+from ssdrig.views.context import Context
+from ssdrig.views.life import figures as life_figures
 from ssdrig.virtual.flash.drive import VirtualDrive
 from ssdrig.virtual.flash.presets import SATA_TLC
 
@@ -113,7 +114,7 @@ def test_a_run_says_waf_tbw_and_dwpd(tmp_path):
     wafs = [1.2, 1.9, 2.6, 2.52, 2.48, 2.5, 2.55, 2.45]
     found = table.load(run_of(tmp_path, wafs))
     found.data.header["drive"] |= {"rated_pe_cycles": 1000, "rated_write_bytes": 3 * 10**12, "rated_years": 5}
-    life = rated_life.of(found, "rounds/write")
+    life = life_figures.of(found, "rounds/write")
     assert life.rounds == (4, 5, 6, 7, 8) and life.steady
     assert life.waf == pytest.approx(2.5, rel=1e-3)
     scatter = 2.776 * np.std(wafs[3:], ddof=1) / math.sqrt(5)
@@ -136,19 +137,19 @@ def test_a_run_says_waf_tbw_and_dwpd(tmp_path):
 
 def test_what_is_not_known_says_why(tmp_path):
     found = table.load(run_of(tmp_path, [2.0] * 8, counted=False))
-    life = rated_life.of(found, "rounds/write")
+    life = life_figures.of(found, "rounds/write")
     assert life.waf is None and "write amplification" in life.unknown[0]
-    assert plan_page.VIEWS["life"](Context([found], [""], {"view": "life", "of": "rounds/write"}))
+    assert plan_page.html_of("life")(Context([found], [""], {"view": "life", "of": "rounds/write"}))
     rows = [row for row in found.rows if row.round]
     for row in rows:
         row.windows["all"] |= {"wa": 2.0, "wa_error": 0.01}
-    bare = rated_life.life(rows[-5:], True, {"capacity_bytes": GB}, {})
+    bare = life_figures.life(rows[-5:], True, {"capacity_bytes": GB}, {})
     assert bare.tbw_bytes is None and "P/E cycles" in bare.unknown[0]
-    user = rated_life.life(rows[-5:], True, {"capacity_bytes": GB, "rated_pe_cycles": 100}, {})
+    user = life_figures.life(rows[-5:], True, {"capacity_bytes": GB, "rated_pe_cycles": 100}, {})
     assert user.tbw_bytes == pytest.approx(50 * GB) and "user capacity" in user.assumed[1]
     assert {"DWPD", "share of the rating"} <= {words.partition(":")[0] for words in user.unknown}
     worn = {"pe_cycles_mean": 80, "pe_cycles_max": 100}
-    levelled = rated_life.life(rows[-5:], True, {"capacity_bytes": GB, "rated_pe_cycles": 100}, worn)
+    levelled = life_figures.life(rows[-5:], True, {"capacity_bytes": GB, "rated_pe_cycles": 100}, worn)
     assert levelled.tbw_bytes == pytest.approx(40 * GB) and len(levelled.assumed) == 1
 
 

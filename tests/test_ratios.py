@@ -11,8 +11,12 @@ import pytest
 import ssdrig
 from ssdrig.base import uncertain
 from ssdrig.base.uncertain import Uncertain, mean_error
-from ssdrig.reading import average_power, cache_recovery, energy_parts, errors, load_line, rest, sleep_states
-from ssdrig.report import shown_under, shown_wakes
+from ssdrig.reading import cache_recovery, energy_parts, errors, rest
+from ssdrig.views.average_power import formula as average_power_formula
+from ssdrig.views.load_line import fit as load_line_fit
+from ssdrig.views.power_states import figures as power_states_figures
+from ssdrig.views.under import html as under_html
+from ssdrig.views.wakes import html as wakes_html
 
 DRAWS = 1000
 ROOM = Path(ssdrig.__file__).parent
@@ -20,7 +24,7 @@ ROOM = Path(ssdrig.__file__).parent
 # a quotient of counts, times or bytes that are known exactly, or the same figure in another unit
 EXACT = """
 reading/act_energy: whole
-reading/average_power: average, _power_W
+views/average_power/formula: average, _power_W
 reading/below_second: place
 reading/bursts: of
 reading/cuts: coverage, folders, trend
@@ -36,29 +40,29 @@ reading/minutes: of
 reading/one_run: _json
 reading/own_report: _energy, _power, place
 reading/power: _energy
-reading/rated_life: _energy_J_per_GB, _rated, life
-reading/recovery: of
+views/life/figures: _energy_J_per_GB, _rated, life
+views/table/recovery: of
 reading/review_folder: create
 reading/row_figures: _io, _wear, folder_of
-reading/sleep_states: _stay, _visit, _watts, entry_ns
+views/power_states/figures: _stay, _visit, _watts, entry_ns
 reading/steady_state: judge, of
 reading/table: together
-reading/thermal: throttled
+views/thermal/fit: throttled
 reading/timeline: _job, _part
 reading/trust: _badness, _samples, host_of
 reading/under: side
 reading/window_figures: _drive_writes, _energy, _iops, _latency, _split, littles, own_power, percentiles, ratios
 reading/witness: _in_window, _together, kernel
-report/by_second: seconds
+views/by_second: seconds
 report/comparable: conditions
 report/csv_files: write
-report/cuts_said: exposed, smart
+views/cuts/sentences: exposed, smart
 report/library: op_of
 report/page: rail_row
 report/phases: rows
 report/review_says: endurance
-report/shown_along: by_minute, over_written
-report/shown_kept: _bad
+views/seconds/along: by_minute, over_written
+views/retention/html: _bad
 report/words: unit
 """
 # what makes an error, or decides by one
@@ -66,30 +70,30 @@ OF_ERRORS = """
 reading/errors: _of_power, of_percentiles, of_window
 reading/gaps: widen
 reading/smart: _shares, window_wa
-reading/thermal: _model, fit
+views/thermal/fit: _model, fit
 reading/wear_run: amplification
 reading/window_figures: _mean, _uncertainty_percent
 report/cards: spread
-report/shown_under: share_percent
-report/shown_wakes: above_mJ
+views/under/html: share_percent
+views/wakes/html: above_mJ
 report/verdict: _alone, _field, _pair, _spread
 """
 # places on a plot or a page
 DRAWN = """
 report/cards: card
-report/cut_plots: __call__, _load, ages, all_cuts
+views/cuts/plots: __call__, _load, ages, all_cuts
 report/embed: style
 report/pack: _codes
 report/pack_samples: _codes, _samples, _scale
 report/page: render, scripts_of
 report/plates: heat, histogram, slower
 report/review_page: render
-report/shown_cuts: _window
-report/shown_latency: _counted, _over_time, _slower
+views/cuts/html: _window
+views/histogram/html: _counted, _over_time, _slower
 report/shown_parts: _labels
-report/shown_points: _cell, bars
+views/points/html: _cell, bars
 report/still: series
-report/svg: all, short, ticks
+views/svg: all, short, ticks
 """
 
 
@@ -113,9 +117,9 @@ def constant(node: ast.AST) -> bool:
 
 
 def quotients() -> set[str]:
-    """Each function of reading and report that divides by what is no constant, or fits a line by itself."""
+    """Each function of reading, views and report that divides by what is no constant, or fits a line by itself."""
     found = set()
-    for path in [*ROOM.glob("reading/*.py"), *ROOM.glob("report/*.py")]:
+    for path in [*ROOM.glob("reading/*.py"), *ROOM.glob("report/*.py"), *ROOM.glob("views/**/*.py")]:
         for function in ast.walk(ast.parse(path.read_text())):
             if not isinstance(function, ast.FunctionDef):
                 continue
@@ -123,7 +127,7 @@ def quotients() -> set[str]:
                 divides = isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div) and not constant(node.right)
                 fits = isinstance(node, ast.Attribute) and node.attr in ("polyfit", "true_divide", "divide")
                 if divides or fits:
-                    found.add(f"{path.parent.name}/{path.stem}.{function.name}")
+                    found.add(f"{path.relative_to(ROOM).with_suffix('')}.{function.name}")
     return found
 
 
@@ -182,7 +186,7 @@ def of_break_even(rng):
     low, high = (drawn(rng, 0.5, 0.05) for _ in range(2))
     stays = [{"mean_W": one.value, "uncertainty_W": one.error} for one in (low, high)]
     slept = {"wake_J": 0.02, "entry_ms": 10.0, "exit_ms": 5.0}
-    found = sleep_states.break_even(stays[0], slept, stays[1])
+    found = power_states_figures.break_even(stays[0], slept, stays[1])
     return Uncertain(found["break_even_s"], found["break_even_error_s"]), math.inf
 
 
@@ -204,17 +208,17 @@ def of_folding_energy(rng):
 
 def of_load_line(rng):
     """Power that no I/O changes."""
-    points = [load_line.Point(rate, float(rng.normal(2.0, 0.05))) for rate in (0, 100, 500, 1000, 2000, 5000)]
-    found = load_line.fit(points)
+    points = [load_line_fit.Point(rate, float(rng.normal(2.0, 0.05))) for rate in (0, 100, 500, 1000, 2000, 5000)]
+    found = load_line_fit.fit(points)
     return Uncertain(found.e_uJ, found.e_error_uJ), 0.0
 
 
 def of_average_power(rng):
     """A benchmark that draws what the drive draws at rest."""
     bench, idle = drawn(rng, 1.0, 0.1), drawn(rng, 1.0, 0.1)
-    measured = average_power.Measured(1000 * bench.value, 1000.0, 1e9, idle.value)
+    measured = average_power_formula.Measured(1000 * bench.value, 1000.0, 1e9, idle.value)
     errors = {"bench_J": 1000 * bench.error, "idle_W": idle.error}
-    found = average_power.average(measured, 1e9, errors=errors)
+    found = average_power_formula.average(measured, 1e9, errors=errors)
     return Uncertain(found.power_W, found.power_error_W), 1.0
 
 
@@ -228,14 +232,14 @@ def of_wake(rng):
     watts, floor = drawn(rng, 0.05, 0.005), drawn(rng, 0.05, 0.005)
     percent = 100 * watts.error / watts.value
     whole = {"ios": 30, "energy_J": 100 * watts.value, "t0_s": 0.0, "t1_s": 100.0, "power_uncertainty_percent": percent}
-    return shown_wakes.above_mJ(Row(whole), floor), 0.0
+    return wakes_html.above_mJ(Row(whole), floor), 0.0
 
 
 def of_share(rng):
     """Writes beside reads as fast as alone."""
     beside, alone = drawn(rng), drawn(rng)
     row = Row({"iops_mean": beside.value, "errors": {"iops_mean": beside.error}})
-    return shown_under.share_percent(row, beside.value, alone), 100.0
+    return under_html.share_percent(row, beside.value, alone), 100.0
 
 
 def of_energy_above_idle(rng):
@@ -258,14 +262,14 @@ MAKERS = {
     "reading/energy_parts.after_above": of_energy_after,
     "reading/errors.above_idle_W": of_energy_above_idle,
     "reading/rest.per_GB": of_rest,
-    "reading/sleep_states.break_even": of_break_even,
+    "views/power_states/figures.break_even": of_break_even,
     "reading/cache_recovery.of": of_recovery_rate,
     "reading/cache_recovery._energy": of_folding_energy,
     "reading/cache_recovery._watts": of_folding_energy,
-    "reading/load_line.fit": of_load_line,
-    "reading/average_power.average": of_average_power,
-    "report/shown_wakes.above_mJ": of_wake,
-    "report/shown_under.share_percent": of_share,
+    "views/load_line/fit.fit": of_load_line,
+    "views/average_power/formula.average": of_average_power,
+    "views/wakes/html.above_mJ": of_wake,
+    "views/under/html.share_percent": of_share,
 }
 ELSEWHERE = {"plan/formula._of"}  # test_uncertain.py: each formula of each plan
 

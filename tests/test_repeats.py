@@ -11,9 +11,10 @@ from ssdrig import reading
 from ssdrig.base.progress import Progress
 from ssdrig.reading import table, trust
 from ssdrig.reading.figures import figures_of
-from ssdrig.report import page, plan_page, repeats, rows, screen, trust_strip
+from ssdrig.report import page, plan_page, repeats, rows, screen
 from ssdrig.run import run
 from ssdrig.runs import journal
+from ssdrig.views import trust_strip
 
 # n = 3 of 98, 100, 105: mean 101, s = sqrt((9 + 1 + 16) / 2)
 VALUES, MEAN, S = (98.0, 100.0, 105.0), 101.0, 13**0.5

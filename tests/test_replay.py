@@ -22,9 +22,9 @@ from ssdrig.plan.kinds import replay
 from ssdrig.publish.influx import points
 from ssdrig.reading.row import Row, Table
 from ssdrig.reading.table import load as load_table
-from ssdrig.report import shown_replay
-from ssdrig.report.shown import Context
 from ssdrig.run import budget, cut_short, prepare, standing
+from ssdrig.views.context import Context
+from ssdrig.views.replay import html as replay_html
 
 PLAY = '[[step]]\nname = "play"\ndo = "replay"\n'
 MADE = PLAY + 'bench = "bench-light-like"\nios = 5000\nrange = "128 MiB"\nidle_cap = "25 ms"\n'
@@ -260,11 +260,11 @@ def test_the_view_has_each_figure_or_why_there_is_none(tmp_path):
     )
     row.windows["all"] = {"energy_J": 5.25, "energy_J_per_GB": 64.1, "power_mean_W": 1.98}
     table = SimpleNamespace(of=lambda path: [row])
-    html = shown_replay.replay(Context([table], ["drive"], {"view": "replay", "of": "play"}))
+    html = replay_html.replay(Context([table], ["drive"], {"view": "replay", "of": "play"}))
     for words in ("Service time, reads, mean", "<td>550_750</td>", "<td>5.25</td>", "Lag, P99", "6 I/Os of mine"):
         assert words.replace("_", "\u202f") in html, words
     assert 'title="2 I/Os: it takes 1000">–' in html
-    assert shown_replay.replay(Context([SimpleNamespace(of=lambda path: [])], ["drive"], {"of": "play"}))
+    assert replay_html.replay(Context([SimpleNamespace(of=lambda path: [])], ["drive"], {"of": "play"}))
 
 
 def played_twice(runs) -> Table:

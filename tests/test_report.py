@@ -15,7 +15,7 @@ from ssdrig import report
 from ssdrig.base.errors import JournalError, UsageError
 from ssdrig.reading.figures import KEYS
 from ssdrig.report import page
-from ssdrig.report.terms import TERMS, with_error
+from ssdrig.views.terms import TERMS, with_error
 
 PLATEAU = [20000] * 12
 OWN = PLATEAU + [5000, 6000] * 14 + [0, 0, 5000, 6000]

@@ -7,8 +7,9 @@ import pytest
 from synthetic_plan import Writer
 
 from ssdrig.reading import table
-from ssdrig.report import plan_page, shown_demand
-from ssdrig.report.shown import Context
+from ssdrig.report import plan_page
+from ssdrig.views.context import Context
+from ssdrig.views.demand import html as demand_html
 
 pytestmark = pytest.mark.slow
 
@@ -68,7 +69,7 @@ def run(tmp_path_factory):
 
 
 def test_a_line_for_each_number_of_threads_along_the_queue_depth(run):
-    found = shown_demand.lines(run, "demand/point", run.plan.shows[0], "lat_mean")
+    found = demand_html.lines(run, "demand/point", run.plan.shows[0], "lat_mean")
     assert list(found) == ["threads 32", "threads 8", "threads 1"]
     for threads, dots in zip(THREADS, found.values(), strict=True):
         assert [dot.at for dot in dots] == [f"queue depth {depth}" for depth in DEPTHS]
@@ -101,7 +102,7 @@ def test_a_line_breaks_at_a_point_that_is_not_known(tmp_path):
 
 def test_marks_that_lie_on_each_other_have_one_label(run):
     """8 threads at queue depth 1 do what 1 thread does at 8."""
-    made = shown_demand.demand(Context([run], ["x"], run.plan.shows[0]))
+    made = demand_html.demand(Context([run], ["x"], run.plan.shows[0]))
     for plot in made.split("<svg")[1::2]:  # of latency and of power
         labels = re.findall(r'<text x="([\d.]+)" y="([\d.]+)" class="soft small">(\d+)<', plot)
         boxes = [(float(x), float(y), len(words)) for x, y, words in labels]
@@ -117,14 +118,14 @@ def test_without_power_there_is_one_panel(tmp_path):
 def test_where_picks_one_line_and_the_plan_names_scale_and_title(tmp_path):
     show = SHOW + 'where = "threads=8"\nscale = "linear"\ntitle = "How deep"\ntop = 50\n'
     run = table.load(sweep(tmp_path, show, rounds=1))
-    assert list(shown_demand.lines(run, "demand/point", run.plan.shows[0], "W")) == ["threads 8"]
+    assert list(demand_html.lines(run, "demand/point", run.plan.shows[0], "W")) == ["threads 8"]
     made = plan_page.render([run])
     assert "How deep</b>" in made and made.count('class="line"') == 3
 
 
 def test_a_sweep_of_one_key_is_dots_each_a_line_of_its_own(run):
     show = {"view": "demand", "of": "demand/point", "by": "qd", "where": "threads=1"}
-    found = shown_demand.lines(run, "demand/point", show, "lat_mean")
+    found = demand_html.lines(run, "demand/point", show, "lat_mean")
     assert [len(dots) for dots in found.values()] == [1] * len(DEPTHS) and found["queue depth 2"][0].at == ""
 
 

@@ -19,7 +19,9 @@ from ssdrig.plan import formula, shows
 from ssdrig.plan.rules import steady
 from ssdrig.reading import table
 from ssdrig.reading.row import KEYS, Verdict
-from ssdrig.report import plan_page, shown, shown_points, svg, trust_strip
+from ssdrig.report import plan_page
+from ssdrig.views import context, svg, trust_strip
+from ssdrig.views.points import html as points_html
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +49,7 @@ def words(page: str) -> str:
 
 
 def view(tables, run, **show) -> str:
-    return plan_page.VIEWS[show["view"]](shown.Context([tables[run]], [run], show))
+    return plan_page.html_of(show["view"])(context.Context([tables[run]], [run], show))
 
 
 def cells(page: str) -> list[list[str]]:
@@ -58,7 +60,7 @@ def cells(page: str) -> list[list[str]]:
 
 
 def test_every_view_of_the_grammar_has_a_drawing():
-    assert set(plan_page.VIEWS) == set(shows.VIEWS)
+    assert all(plan_page.html_of(name) for name in shows.views())
 
 
 @pytest.mark.slow
@@ -135,9 +137,9 @@ def test_the_steady_view_has_the_rule_in_numbers(tables):
     tables["grid"].verdicts[0] = before
     assert re.findall("<title>round ([0-9]+)", made) == ["3", "4", "5", "6", "7"] and ">7</text>" in made
     few = Verdict("rounds", "iops", steady.untested("the rule needs 5 rounds"), [1.0], "until")
-    lacking = shown.Context([tables["grid"]], ["x"], {"view": "steady", "of": "rounds"})
+    lacking = context.Context([tables["grid"]], ["x"], {"view": "steady", "of": "rounds"})
     lacking.tables[0].verdicts.append(few)
-    assert "STEADY STATE NOT ACHIEVED: the rule needs 5 rounds." in plan_page.VIEWS["steady"](lacking)
+    assert "STEADY STATE NOT ACHIEVED: the rule needs 5 rounds." in plan_page.html_of("steady")(lacking)
     lacking.tables[0].verdicts.pop()
 
 
@@ -158,9 +160,9 @@ def test_a_round_that_was_cut_short_is_left_out(tables):
     whole = tables["falling"]
     rows = [row for row in whole.rows if row.round != 6 or row.act.point["read"] == 100]
     cut = dataclasses.replace(whole, rows=rows)
-    assert shown.last_rounds(cut, "rounds/point") == [1, 2, 3, 4, 5]
+    assert context.last_rounds(cut, "rounds/point") == [1, 2, 3, 4, 5]
     first = dataclasses.replace(whole, rows=[row for row in rows if row.round == 1][:2])
-    assert shown.last_rounds(first, "rounds/point") == [1]
+    assert context.last_rounds(first, "rounds/point") == [1]
 
 
 def test_a_repeat_has_a_bar_for_each_point_and_nothing_by_the_second(tables):
@@ -205,7 +207,7 @@ def test_a_plotted_figure_is_known_by_a_word(tables, monkeypatch):
         {"view": "rounds", "of": "rounds/point", "by": "block"},
     ):
         made = words(view(tables, "steps" if show["view"] == "bars" else "grid", value="completed", **show))
-        assert shown.label("completed") in made and "I/Os" in made and "not known" not in made, show
+        assert context.label("completed") in made and "I/Os" in made and "not known" not in made, show
 
 
 def test_series_and_scatter(tables):
@@ -225,11 +227,11 @@ def test_latencies_by_the_second_and_by_their_share(tables):
     assert "Latency by the second, clean" in made and made.count("fill:var(--blue);opacity:1.00") == 4
     row = dataclasses.replace(tables["steps"].rows[1], lat=np.array([[0, 640, 90], [0, 832, 10]]))  # 64 and 512 µs
     one = dataclasses.replace(tables["steps"], rows=[row])
-    made = plan_page.VIEWS["histogram"](shown.Context([one], ["x"], {"view": "histogram", "of": "clean"}))
+    made = plan_page.html_of("histogram")(context.Context([one], ["x"], {"view": "histogram", "of": "clean"}))
     ((first, top), (_, tenth), (last, _), (_, floor)) = page_reader.panels(made)[0].plots[0].lines[0]
     assert top < tenth < floor and first < last  # all of them, a tenth behind the first latency, none behind the last
     one.rows[0].data = dataclasses.replace(row.data, hist_of="lat", hist=np.array([[0, 640, 90], [2, 832, 10]]))
-    made = plan_page.VIEWS["histogram"](shown.Context([one], ["x"], {"view": "histogram", "of": "clean"}))
+    made = plan_page.html_of("histogram")(context.Context([one], ["x"], {"view": "histogram", "of": "clean"}))
     assert "Latency over the time, clean" in made  # documents in longer stretches: each is drawn as long as it is
     (a, b), (c, d) = re.findall(r'opacity:[\d.]+" d="M([\d.]+) [\d.]+H([\d.]+)', made.split("over the time")[-1])
     assert b == c and float(d) - float(c) == pytest.approx(float(b) - float(a), abs=0.2)  # 2 s each, of 4
@@ -320,11 +322,11 @@ def test_in_a_browser_nothing_overflows_and_nothing_complains(folders, tmp_path)
 
 def test_reasons_that_differ_in_a_number_only_are_one():
     few = "{} I/Os are too few for this percentile, which needs 1000000"
-    assert shown_points.merged([few.format(n) for n in (12384, 11955, 25218)] + ["it broke", "it broke"]) == [
+    assert points_html.merged([few.format(n) for n in (12384, 11955, 25218)] + ["it broke", "it broke"]) == [
         few.format("11\u202f955 to 25\u202f218"),
         "it broke",
     ]
-    assert shown_points.merged([few.format(7)]) == [few.format(7)]
+    assert points_html.merged([few.format(7)]) == [few.format(7)]
 
 
 def test_the_head_names_the_method_of_the_purge(tables):
@@ -343,10 +345,10 @@ def test_a_run_that_goes_on_is_not_called_cut_short(tables):
 
 def test_an_axis_of_points_rises():
     """In the plan they fall: queue depths of the PTS, block sizes."""
-    assert shown.rising([32, 16, 1]) == [1, 16, 32]
-    assert shown.rising(["1024 KiB", "4 KiB", "512 B", "1 MiB"]) == ["512 B", "4 KiB", "1024 KiB", "1 MiB"]
-    assert shown.rising(["1 s", "500 ms", "2.5 s"]) == ["500 ms", "1 s", "2.5 s"]
-    assert shown.rising(["max", "mid", "min"]) == ["max", "mid", "min"]
+    assert context.rising([32, 16, 1]) == [1, 16, 32]
+    assert context.rising(["1024 KiB", "4 KiB", "512 B", "1 MiB"]) == ["512 B", "4 KiB", "1024 KiB", "1 MiB"]
+    assert context.rising(["1 s", "500 ms", "2.5 s"]) == ["500 ms", "1 s", "2.5 s"]
+    assert context.rising(["max", "mid", "min"]) == ["max", "mid", "min"]
 
 
 def test_a_trace_that_was_not_played_at_its_times_in_a_round_is_said_on_the_page(folders):
@@ -396,7 +398,7 @@ def test_panels_of_one_figure_have_one_range_and_unit(tables, run, show):
         for row in one.rows
     ]
     other = dataclasses.replace(one, rows=rows)
-    made = page_reader.panels(plan_page.VIEWS[show["view"]](shown.Context([one, other], ["a", "b"], show)))
+    made = page_reader.panels(plan_page.html_of(show["view"])(context.Context([one, other], ["a", "b"], show)))
     axes: dict[str, set] = {}
     for panel in made:
         for plot in panel.plots:

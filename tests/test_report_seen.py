@@ -17,6 +17,7 @@ from browser import chromium  # noqa: F401  a fixture
 from test_report import READY, run_command
 
 from ssdrig import reading
+from ssdrig.views import marks
 
 pytestmark = pytest.mark.slow
 
@@ -245,7 +246,7 @@ DEUTERANOPIA = [[0.33066007, 0.66933993, 0.0], [0.33066007, 0.66933993, 0.0], [-
 
 @pytest.mark.parametrize("dark", [False, True])
 def test_the_reviewed_runs_colour_is_its_own_without_green_cones(dark):
-    from ssdrig.report import pack, page
+    from ssdrig.report import page
 
     css = (page.HERE / "report.css").read_text()
     found = dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6})", css.split("@media")[1 if dark else 0]))
@@ -258,5 +259,5 @@ def test_the_reviewed_runs_colour_is_its_own_without_green_cones(dark):
         f = [np.cbrt(v) if v > 0.008856 else 7.787 * v + 16 / 116 for v in (x / 0.9505, y, z / 1.089)]
         return np.array([116 * f[1] - 16, 500 * (f[0] - f[1]), 200 * (f[1] - f[2])])
 
-    for name in pack.COLOURS:
+    for name in marks.COLOURS:
         assert np.linalg.norm(lab("review") - lab(name)) >= 12, name

@@ -11,8 +11,8 @@ from test_report import READY, run_command
 from ssdrig import reading
 from ssdrig.reading.figures import figures_of
 from ssdrig.report import phases, views
-from ssdrig.report.terms import number
 from ssdrig.runs import journal
+from ssdrig.views.terms import number
 
 FLAT = [40000] * 10 + [8000, 8200] * 15
 STEEP = [40000] * 10 + [12000 - 250 * i for i in range(30)]

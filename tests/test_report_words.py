@@ -8,7 +8,7 @@ from packed import decoded
 
 from ssdrig.reading.figures import KEYS
 from ssdrig.report import pack, words
-from ssdrig.report.terms import TERMS, number, with_error
+from ssdrig.views.terms import TERMS, number, with_error
 
 
 def test_labels_tell_runs_apart():

@@ -9,10 +9,11 @@ import pytest
 from ssdrig.base.overprovisioning import MIB
 from ssdrig.plan.kinds import retention_layout as layouts
 from ssdrig.reading import kept
-from ssdrig.report import kept_said, shown_kept
 from ssdrig.retention import manifest as manifests
 from ssdrig.retention import passes, storage
 from ssdrig.retention.reading import Read
+from ssdrig.views.retention import html as retention_html
+from ssdrig.views.retention import sentences as retention_sentences
 
 LAYOUT = layouts.make(4096, 64 * MIB, 64 * MIB)
 PIECES = layouts.of_kinds(LAYOUT, layouts.KEPT)
@@ -52,13 +53,13 @@ def written(tmp_path, bad: dict, us: int = 250) -> dict:
 
 def test_what_is_lost_slow_and_refreshed_is_said(tmp_path):
     found = written(tmp_path, {3: (4, 5), 9: (200,)})
-    said = "\n".join(kept_said.lines(found))
+    said = "\n".join(retention_sentences.lines(found))
     assert "3 of " in said and "(3 UNREADABLE)" in said and "1 piece has a P99 of 3 times" in said
     assert f": {PIECES[-1]}." in said and "0.6 eV" in said and "115 TB" in said and "31 drives" in said
     assert "5.00 MB written to NAND by itself; energy: no rig measured its power" in said
     assert "refreshes +3" in said and "media errors +2" in said and "in the middle is not used" in said
     row = SimpleNamespace(found=found)
-    page = "".join(shown_kept._panels(row, "Retention", ""))
+    page = "".join(retention_html._panels(row, "Retention", ""))
     assert page.count("<svg") == 3 and "UNREADABLE" in page and 'class="warn"' in page
 
 
@@ -81,10 +82,10 @@ def test_a_sealed_drive_and_a_damaged_folder_are_shown(tmp_path):
     off = {"off_utc": "2026-11-22T12:00:01Z", "announced": True, "words": "its power is off"}
     events = [{"kind": "retention.sealed", "digest": "d", "label": "L", **off}]
     found = kept.found(events, tmp_path, "retain")
-    said = "\n".join(kept_said.lines(found))
+    said = "\n".join(retention_sentences.lines(found))
     assert "SSDRIG RETENTION run-1" in said and "at most 20.0 MB moved" in said and "30.0 to 41.0" in said
-    assert "<svg" in "".join(shown_kept._panels(SimpleNamespace(found=found), "Retention", ""))
+    assert "<svg" in "".join(retention_html._panels(SimpleNamespace(found=found), "Retention", ""))
     (tmp_path / "retention/manifest.json").write_text("{")
     found = kept.found([], tmp_path, "recall")
-    assert kept_said.lines(found)[0] == "Nothing was read: nothing is said of the drive."
-    assert "".join(shown_kept._panels(SimpleNamespace(found=found), "Retention", ""))
+    assert retention_sentences.lines(found)[0] == "Nothing was read: nothing is said of the drive."
+    assert "".join(retention_html._panels(SimpleNamespace(found=found), "Retention", ""))

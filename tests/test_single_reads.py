@@ -16,9 +16,10 @@ from ssdrig.plan import cost, expand, grammar, state
 from ssdrig.plan.kinds import load
 from ssdrig.reading import table, under
 from ssdrig.reading.row import Table
-from ssdrig.report import shown_under, shown_wakes
-from ssdrig.report.shown import Context
 from ssdrig.run.stage import Stage
+from ssdrig.views.context import Context
+from ssdrig.views.under import html as under_html
+from ssdrig.views.wakes import html as wakes_html
 
 FLOOR_W = 0.05
 
@@ -136,7 +137,7 @@ def woken(runs) -> Table:
 
 def test_every_cell_of_the_wakes_is_the_number_put_in(tmp_path):
     found = woken(tmp_path)
-    (panel,) = page_reader.panels(shown_wakes.wakes(Context([found], ["run"], found.plan.shows[0])))
+    (panel,) = page_reader.panels(wakes_html.wakes(Context([found], ["run"], found.plan.shows[0])))
     head, *lines = panel.tables[0]
     assert [line[0] for line in lines] == ["100 ms", "1 s", "5 s"]
     for line, (watts, lasts_s, held) in zip(lines, PUT.values(), strict=True):
@@ -167,7 +168,7 @@ def read_beside(runs) -> Table:
 def test_every_cell_of_reads_beside_writes_is_the_number_put_in(tmp_path):
     found = read_beside(tmp_path)
     show = found.plan.shows[0]
-    html = shown_under.under(Context([found], ["run"], show))
+    html = under_html.under(Context([found], ["run"], show))
     (panel,) = page_reader.panels(html)
     head, alone, *lines = panel.tables[0]
     assert value(alone[3]) == pytest.approx(10_000, rel=0.01) and alone[1] == "0"

@@ -14,9 +14,9 @@ from ssdrig.plan.rules import plateaus
 from ssdrig.reading import cache_recovery as recovery
 from ssdrig.reading import filling
 from ssdrig.reading.cache_recovery import Rest
-from ssdrig.report import shown_fill
 from ssdrig.run import dry_run, prepare
 from ssdrig.run.budget import Budget
+from ssdrig.views.plateaus import html as plateaus_html
 from ssdrig.virtual.flash.drive import VirtualDrive
 from ssdrig.virtual.flash.presets import NVME_TLC_SLC
 
@@ -272,7 +272,7 @@ def test_a_straight_line_until_the_cache_is_whole():
     assert (found.rate_Bps, found.delay_s, found.used) == (pytest.approx(0.5 * GB), pytest.approx(2), 3)
     assert (found.whole_bytes, found.whole_s) == (4 * GB, 20)
     assert (found.folding_W, found.floor_W, found.energy_J_per_GB) == pytest.approx((3, 1, 4))
-    said = " ".join(shown_fill.recovery_in_words(found, 2))
+    said = " ".join(plateaus_html.recovery_in_words(found, 2))
     assert "500 MB/s of cache came back, from 2.00 s of rest on; by 3 rests" in said and "2 rests left out" in said
     awake = recovery.of([rest(t) for t in (0.5, 1.5, 3, 5, 8, 20, 60)])  # its floor is that before it begins to fold
     assert awake.energy_J_per_GB == pytest.approx(4)
@@ -282,7 +282,7 @@ def test_a_straight_line_until_the_cache_is_whole():
     assert dark.rate_Bps is None and "1 rests" in dark.why and dark.energy_J_per_GB is None and dark.energy_why
     none = recovery.of([])
     assert none.whole_bytes is None and none.rate_Bps is None and none.why == none.energy_why
-    assert shown_fill.recovery_in_words(none, 9) == [
+    assert plateaus_html.recovery_in_words(none, 9) == [
         "9 rests left out: the host limited the load behind them",
         "no load with a rest before it whose cache is known",
     ]

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from synthetic_plan import Writer
 
-from ssdrig.reading import documents, filling, table
-from ssdrig.report import plan_page
+from ssdrig.reading import filling, table
+from ssdrig.report import documents, plan_page
 
 S, MS = 1_000_000_000, 1_000_000
 PLAN = """schema = 1

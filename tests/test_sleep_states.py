@@ -16,10 +16,11 @@ from ssdrig.base.errors import DriveError
 from ssdrig.drive.settings import conditions, features
 from ssdrig.meter import rails
 from ssdrig.meter.uncertainty import UNTIMED
-from ssdrig.reading import sleep_states, table
+from ssdrig.reading import table
 from ssdrig.reading.row import Table
-from ssdrig.report import shown_states
-from ssdrig.report.shown import Context
+from ssdrig.views.context import Context
+from ssdrig.views.power_states import figures as power_states_figures
+from ssdrig.views.power_states import html as power_states_html
 from ssdrig.virtual import settings
 from ssdrig.virtual.device import admin
 from ssdrig.virtual.flash import rated_power
@@ -144,8 +145,8 @@ def test_entry_exit_and_the_energy_of_a_sleep_are_those_of_the_model(state, low_
     down = np.arange(begin + S + lag - before, begin + S + lag + 100 * MS, MS, np.int64)
     up = np.arange(begin + 3 * S - 20 * MS, begin + 3 * S + 100 * MS, MS, np.int64)
     middle_W = (P0 + low_W) / 2
-    entry_ns, enter_J = sleep_states.entered(down, watts(down), middle_W, low_W)
-    exit_J = sleep_states.woken(up, watts(up), middle_W, P0, lat_ns + 30 * MS, 1)
+    entry_ns, enter_J = power_states_figures.entered(down, watts(down), middle_W, low_W)
+    exit_J = power_states_figures.woken(up, watts(up), middle_W, P0, lat_ns + 30 * MS, 1)
     enter_J -= (P0 - low_W) * before / 1e9
     assert (entry_ns - before) / 1e6 == pytest.approx(enter_ms, abs=1.01)  # the feed has a bin a millisecond,
     wake_J = enter_J + exit_J + (P0 - low_W) * lat_ns / 1e9
@@ -159,19 +160,21 @@ def test_energies_of_entering_and_leaving_by_hand():
     edges = np.arange(0, 1_000_000_001, 1_000_000)
     watts = np.full(1000, 0.05)
     watts[:30], watts[30:50], watts[600:680], watts[680:] = 1.25, 2.5, 2.5, 1.25
-    entry_ns, enter_J = sleep_states.entered(edges[:600], watts[:599], 0.65, 0.05)
+    entry_ns, enter_J = power_states_figures.entered(edges[:600], watts[:599], 0.65, 0.05)
     assert entry_ns == 50 * MS and enter_J == pytest.approx(0.03 * 1.2 + 0.02 * 2.45)
-    exit_J = sleep_states.woken(edges[50:], watts[50:], 0.65, 1.25, 200 * MS, 10)
+    exit_J = power_states_figures.woken(edges[50:], watts[50:], 0.65, 1.25, 200 * MS, 10)
     assert exit_J == pytest.approx(0.08 * 1.25 / 10)
 
 
 def test_a_state_without_a_fall_or_a_wake_has_none():
     edges = np.arange(0, 100, 10)
-    assert sleep_states.entered(edges, np.full(9, 2.0), 1.0, 0.1) is None
-    assert sleep_states.entered(edges, np.full(9, np.nan), 1.0, 0.1) is None
-    assert sleep_states.entered(edges, np.full(9, 0.1), 1.0, 0.1) is None, "it was down before: no moment of entry"
-    assert sleep_states.woken(edges, np.full(9, 0.1), 1.0, 2.0, 50, 1) is None
-    assert sleep_states.woken(edges, np.full(9, 2.0), 1.0, 2.0, 50, 1) is None, "it was up before"
+    assert power_states_figures.entered(edges, np.full(9, 2.0), 1.0, 0.1) is None
+    assert power_states_figures.entered(edges, np.full(9, np.nan), 1.0, 0.1) is None
+    assert power_states_figures.entered(edges, np.full(9, 0.1), 1.0, 0.1) is None, (
+        "it was down before: no moment of entry"
+    )
+    assert power_states_figures.woken(edges, np.full(9, 0.1), 1.0, 2.0, 50, 1) is None
+    assert power_states_figures.woken(edges, np.full(9, 2.0), 1.0, 2.0, 50, 1) is None, "it was up before"
 
 
 WATTS = {0: 1.3, 1: 1.29, 2: 1.31, 3: 0.08, 4: 0.02}
@@ -221,7 +224,7 @@ def test_every_cell_of_the_page_is_the_number_put_in(tmp_path, monkeypatch):
     w = made(tmp_path, monkeypatch)
     found = table.load(w.end())
     show = next(show for show in found.plan.shows if show["view"] == "power-states")
-    html = shown_states.power_states(Context([found], ["run"], show))
+    html = power_states_html.power_states(Context([found], ["run"], show))
     (panel,) = page_reader.panels(html)
     head, *lines = panel.tables[0]
     assert [line[0] for line in lines] == ["PS0", "PS1", "PS2", "PS3", "PS4"]

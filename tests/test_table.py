@@ -16,10 +16,10 @@ from ssdrig.base.errors import JournalError
 from ssdrig.load.fiotext import plat_ns, plat_upper_ns
 from ssdrig.plan import shows
 from ssdrig.plan.kinds import load
-from ssdrig.reading import documents, row_figures, table
+from ssdrig.reading import row_figures, table
 from ssdrig.reading.row import KEYS, Row
-from ssdrig.report import plan_page, screen
-from ssdrig.report.found import said
+from ssdrig.report import documents, plan_page, screen
+from ssdrig.views.found import said
 
 
 @pytest.fixture(scope="module")

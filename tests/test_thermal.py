@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from synthetic_plan import Writer
 
-from ssdrig.reading import table, thermal
+from ssdrig.reading import table
 from ssdrig.report import plan_page
+from ssdrig.views.thermal import fit as thermal_fit
 from ssdrig.virtual.device import thermal as model
 from ssdrig.virtual.flash.presets import NVME_TLC, SATA_TLC
 
@@ -36,13 +37,13 @@ def warmed(preset, idle_W, busy_W, every_s=2, phases=PHASES, speed=500.0):
 @pytest.mark.parametrize(("preset", "idle_W", "busy_W"), [(SATA_TLC, 0.5, 1.9), (NVME_TLC, 1.25, 7.0)])
 def test_the_constants_of_the_model_are_found(preset, idle_W, busy_W):
     at_s, celsius, watts, _ = warmed(preset, idle_W, busy_W)
-    body = thermal.fit(at_s, celsius, np.arange(len(watts) + 1), watts)
+    body = thermal_fit.fit(at_s, celsius, np.arange(len(watts) + 1), watts)
     assert body.why is None and body.K_per_W == pytest.approx(preset.K_per_W, rel=0.05)
     assert body.tau_s == pytest.approx(preset.thermal_tau_s, rel=0.05)
     assert body.rest_C == pytest.approx(model.AMBIENT_C, abs=1)
     assert abs(body.K_per_W - preset.K_per_W) < 1.5 * body.K_per_W_error < 0.2 * preset.K_per_W
     assert abs(body.tau_s - preset.thermal_tau_s) < 1.5 * body.tau_error_s
-    fitted = thermal.curve(body, at_s, np.arange(len(watts) + 1), watts)
+    fitted = thermal_fit.curve(body, at_s, np.arange(len(watts) + 1), watts)
     assert np.abs(fitted - celsius).max() < 1.2 and body.scatter_K < 0.5
 
 
@@ -51,7 +52,7 @@ def test_the_throttle_threshold_is_the_models():
     for K_per_W, threshold_C in ((10.0, model.WARNING_C), (5.0, None)):
         at_s, celsius, _, speeds = warmed(replace(NVME_TLC, K_per_W=K_per_W), 1.25, 7.0)
         under = (at_s >= begin) & (at_s <= end)
-        found = thermal.throttled(speeds[begin:end], at_s[under] - begin, celsius[under])
+        found = thermal_fit.throttled(speeds[begin:end], at_s[under] - begin, celsius[under])
         if threshold_C:
             assert found.celsius == pytest.approx(threshold_C, abs=1) and found.share == pytest.approx(0.6)
         else:
@@ -62,19 +63,19 @@ def test_the_end_of_a_cache_is_no_throttling():
     at_s, celsius, _, speeds = warmed(SATA_TLC, 0.5, 1.9)
     speeds[40:] *= 0.3
     under = (at_s >= 20) & (at_s <= 120)
-    assert thermal.throttled(speeds[20:120], at_s[under] - 20, celsius[under]).celsius is None
+    assert thermal_fit.throttled(speeds[20:120], at_s[under] - 20, celsius[under]).celsius is None
 
 
 def test_what_is_too_little_is_not_fitted():
     at_s, celsius, watts, _ = warmed(SATA_TLC, 0.5, 1.9)
     edges_s = np.arange(len(watts) + 1)
-    assert "12 that differ by 3 K" in thermal.fit(at_s[:8], celsius[:8], edges_s, watts).why
-    assert "differ by 0 K" in thermal.fit(at_s, celsius * 0 + 30, edges_s, watts).why
-    assert "power samples" in thermal.fit(at_s, celsius, edges_s, watts * np.nan).why
+    assert "12 that differ by 3 K" in thermal_fit.fit(at_s[:8], celsius[:8], edges_s, watts).why
+    assert "differ by 0 K" in thermal_fit.fit(at_s, celsius * 0 + 30, edges_s, watts).why
+    assert "power samples" in thermal_fit.fit(at_s, celsius, edges_s, watts * np.nan).why
     slow = replace(SATA_TLC, thermal_tau_s=1500.0, K_per_W=40.0)
     at_s, celsius, watts, _ = warmed(slow, 0.5, 2.5)
-    assert "beyond what readings" in thermal.fit(at_s, celsius, edges_s, watts).why
-    assert thermal.throttled([1.0] * 4, [0, 1], [30, 31]).why and thermal.fit([], [], edges_s, watts).why
+    assert "beyond what readings" in thermal_fit.fit(at_s, celsius, edges_s, watts).why
+    assert thermal_fit.throttled([1.0] * 4, [0, 1], [30, 31]).why and thermal_fit.fit([], [], edges_s, watts).why
 
 
 PLAN = """schema = 1

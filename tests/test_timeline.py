@@ -11,8 +11,8 @@ import synthetic_plan
 import synthetic_run
 from test_report import run_command
 
-from ssdrig.reading import documents, table, timeline
-from ssdrig.report import plan_page, shown_parts
+from ssdrig.reading import table, timeline
+from ssdrig.report import documents, plan_page, shown_parts
 from ssdrig.runs import journal
 
 HOUR_NS = 3600 * 10**9

@@ -22,8 +22,8 @@ from ssdrig.plan import grammar
 from ssdrig.publish.watch import folder
 from ssdrig.reading import figures, window_figures
 from ssdrig.report import pack
-from ssdrig.report import terms as report_terms
 from ssdrig.rig import profiles, switch
+from ssdrig.views import terms as report_terms
 
 REPO = Path(__file__).parents[1]
 HOST = REPO / "host/ssdrig"

@@ -21,9 +21,9 @@ from ssdrig.plan import grammar, kinds
 from ssdrig.plan.kinds import wear
 from ssdrig.plan.rules import stamps, worn
 from ssdrig.plan.rules.worn import Slice
-from ssdrig.reading import documents, table, wear_run
+from ssdrig.reading import table, wear_run
 from ssdrig.reading.row import Table
-from ssdrig.report import plan_page, screen
+from ssdrig.report import documents, plan_page, screen
 from ssdrig.run import cut_short, prepare, standing
 from ssdrig.run.budget import Budget
 from ssdrig.run.stage import Stage

@@ -16,7 +16,7 @@ from ssdrig.base.errors import exit_codes  # noqa: E402
 from ssdrig.cli import COMMANDS, GROUPS, OF_THE_CLONE  # noqa: E402
 from ssdrig.plan import grammar  # noqa: E402
 from ssdrig.publish.lake import questions  # noqa: E402
-from ssdrig.report import terms  # noqa: E402
+from ssdrig.views import terms  # noqa: E402
 from ssdrig.virtual import powerfaults  # noqa: E402
 from ssdrig.virtual.flash import charge_loss  # noqa: E402
 
@@ -139,7 +139,7 @@ def commands() -> str:
 
 
 def figures() -> str:
-    """reference/figures.md, from report/terms.py."""
+    """reference/figures.md, from views/terms.py."""
     return (
         f"{MADE}\n# Figures\n\nWhat `report` prints and shows. Each figure belongs to a window of"
         f" the load; [methods.md](../methods.md) explains windows, notes and null.\n\n{terms.markdown()}\n"

@@ -9,11 +9,12 @@ from pathlib import Path
 from ssdrig.base.errors import SsdrigError, UsageError
 from ssdrig.base.progress import Progress
 from ssdrig.base.terminal import printable
-from ssdrig.reading import documents, search, summary, table, trust
+from ssdrig.reading import search, summary, table, trust
 from ssdrig.reading.index import Index, Run
-from ssdrig.report import of_plan, trust_strip, write
-from ssdrig.report.terms import number, with_error
+from ssdrig.report import documents, of_plan, write
 from ssdrig.runs.integrity import FIGURES
+from ssdrig.views import trust_strip
+from ssdrig.views.terms import number, with_error
 
 DEFAULT = "runs"
 

@@ -1,6 +1,10 @@
 """What a plan shows: its views, and whether what they name is there. Pure."""
 
-from collections.abc import Mapping, Sequence
+import functools
+import importlib
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import ModuleType
 from typing import NamedTuple
 
 from ssdrig.base.errors import UsageError
@@ -12,42 +16,32 @@ from ssdrig.plan.step import Step, told
 
 
 class View(NamedTuple):
-    """The keys that a view must have and may have beside `view`."""
+    """A view of a folder in views/: the keys that it must have and may have beside `view`; check(step, axes): raises
+    values.Wrong where it cannot be shown of the step; `claims`: it says what a drive does in figures of its own, which
+    is not claimed where a step of it is not to be trusted."""
 
     required: tuple[str, ...]
     optional: tuple[str, ...] = ()
+    check: Callable[[Step, Mapping], None] | None = None
+    claims: bool = False
 
 
-KEYS_OF: dict[str, View] = {
-    "scatter": View(("of",), ("value", "window", "where", "along", "scale", "title", "top")),
-    "series": View(("of", "value"), ("window", "where", "along", "scale", "title", "top")),
-    "rounds": View(("of", "value"), ("by", "where", "scale", "title", "top")),
-    "steady": View(("of",), ("scale", "title", "top")),
-    "matrix": View(("of", "rows", "columns", "value"), ("where", "window", "title")),
-    "lines": View(("of", "x", "value"), ("by", "where", "window", "scale", "title", "top")),
-    "heat": View(("of", "rows", "columns", "value"), ("where", "window", "title", "top")),
-    "table": View(("of", "value"), ("where", "window", "title")),
-    "bars": View(("of", "value"), ("where", "window", "scale", "title", "top")),
-    "histogram": View(("of",), ("where", "window", "scale", "title", "top")),
-    "demand": View(("of", "by"), ("where", "window", "scale", "title", "top")),
-    "recovery": View(("of", "against"), ("title",)),
-    "load-line": View(("of",), ("by", "where", "title", "top")),
-    "life": View(("of",), ("title",)),
-    "wear": View(("of",), ("title",)),
-    "replay": View(("of",), ("title",)),
-    "cuts": View(("of",), ("title",)),
-    "retention": View(("of",), ("title",)),
-    "plateaus": View(("of",), ("title", "top")),
-    "cache-recovery": View(("of",), ("title",)),
-    "thermal": View(("of",), ("title", "top")),
-    "power-states": View(("of",), ("title",)),
-    "wakes": View(("of", "rest"), ("title",)),
-    "under": View(("of", "against"), ("title",)),
-    "average-power": View(("of",), ("rest", "title")),
-    "figure": View(("name", "formula"), ("unit", "title")),
-}
-VIEWS = tuple(KEYS_OF)
-FINE = ("plateaus", "cache-recovery")  # of loads with `detail = "fine"`
+@functools.cache
+def folders() -> dict[str, ModuleType]:
+    """View -> the package of views/ that names it; found because the folder is there."""
+    top = Path(__file__).parents[1] / "views"
+    found = sorted(path.parent.name for path in top.glob("*/__init__.py"))
+    modules = [importlib.import_module(f"ssdrig.views.{name}") for name in found]
+    return {
+        view: module for view, module in sorted(((v, m) for m in modules for v in m.VIEWS), key=lambda pair: pair[0])
+    }
+
+
+def views() -> dict[str, View]:
+    """All views by their names."""
+    return {name: module.VIEWS[name] for name, module in folders().items()}
+
+
 SCALES = ("linear", "log")
 ALONGS = ("time", "minutes", "written", "fills")  # the axis of a load by the second: see schemas/plan.md
 AXES = ("by", "x", "rows", "columns")  # each one key that `over` sweeps
@@ -66,7 +60,7 @@ def check(plan, where: str) -> None:
     for number, show in enumerate(plan.shows, 1):
         place = f"{where}, show {number}"
         try:
-            view = values.one_of(show.get("view"), VIEWS, "view")
+            view = values.one_of(show.get("view"), views(), "view")
             _keys(show, view)
             if view == "figure":
                 _figure(show, paths, figures)
@@ -97,7 +91,7 @@ def _texts(value, key: str) -> list[str]:
 
 def _keys(show: Mapping, view: str) -> None:
     """What can be said without looking at the steps."""
-    known = KEYS_OF[view]
+    known = views()[view]
     for key in show:
         if key not in ("view", *known.required, *known.optional):
             do = do_you_mean(key, (*known.required, *known.optional))
@@ -127,27 +121,8 @@ def _view(show: Mapping, view: str, step: Step, axes: Mapping[str, Sequence]) ->
         _where(show["where"], step.path, axes)
     if "window" in show:
         values.one_of(show["window"], step.keys.get("windows", {}), f"window of {step.path}")
-    rules = [entry for entry in step.keys.get("until", ()) if isinstance(entry, values.Until) and entry.rule]
-    if view == "steady" and not rules:
-        raise values.Wrong("a step that a rule ends", f"{step.path} has none", "add until to it, or leave out the view")
-    if view == "power-states" and step.do != "idle":
-        raise values.Wrong("an idle step in the view power-states", f"of = {shown(step.path)}", "name another step")
-    lacking = {"wakes": "every", "under": "read_qd"}.get(view)
-    lacking = None if view == "under" and step.keys.get("read") == 100 else lacking
-    if lacking and lacking not in step.keys and lacking not in axes:
-        seen = f"of = {shown(step.path)}"
-        raise values.Wrong(f"a load with `{lacking}` in the view {view}", seen, f"name another step, or say {lacking}")
-    if view == "wear" and step.do != "wear":
-        raise values.Wrong("a wear step in the view wear", f"of = {shown(step.path)}", "name another step")
-    if view == "cuts" and step.do != "cuts":
-        raise values.Wrong("a cuts step in the view cuts", f"of = {shown(step.path)}", "name another step")
-    if view == "retention" and step.do not in ("retain", "recall"):
-        seen = f"of = {shown(step.path)}"
-        raise values.Wrong("a retain or recall step in the view retention", seen, "name another step")
-    if view in FINE and step.keys.get("detail") != "fine":
-        raise values.Wrong("a load whose detail is fine", f"of = {shown(step.path)}", 'add detail = "fine" to the load')
-    if view == "rounds" and "/" not in step.path:
-        raise values.Wrong("a step inside a repeat", f"of = {shown(step.path)}", "name it as in rounds/point")
+    if fits := views()[view].check:
+        fits(step, axes)
 
 
 def _rest(path, paths: Mapping[str, Step]) -> None:

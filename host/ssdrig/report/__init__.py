@@ -20,14 +20,14 @@ from ssdrig.base.files import write_atomically
 from ssdrig.base.progress import Progress, columns
 from ssdrig.base.words import size
 from ssdrig.plan.rules import steady, windows
-from ssdrig.reading import documents, latency, summary, table
+from ssdrig.reading import latency, summary, table
 from ssdrig.reading.figures import figures_of
 from ssdrig.report import (
     csv_files,
+    documents,
     embed,
     many,
     over_op,
-    pack,
     page,
     phases,
     plan_page,
@@ -35,11 +35,11 @@ from ssdrig.report import (
     set_up,
     short_notes,
     shown_parts,
-    trust_strip,
 )
-from ssdrig.report.terms import BY_KEY, number, with_error
 from ssdrig.runs import named, parts
 from ssdrig.runs.integrity import FIGURES
+from ssdrig.views import marks, trust_strip
+from ssdrig.views.terms import BY_KEY, number, with_error
 
 SHORT = [
     "iops_mean",
@@ -170,7 +170,7 @@ def _made(args, show: Progress) -> Path:
     if args.csv:
         _write_csv(Path(args.csv), [(f["run"], csv_files.tables(data)) for data, f in zip(runs, figures)], show)
     if args.embed:
-        looks = [pack.look(i) for i in range(len(runs))]
+        looks = [marks.look(i) for i in range(len(runs))]
         write(out, embed.text(runs, figures, looks, review, args.embed, out.suffix == ".svg"))
         show.say(f"report: {out.resolve()} ({size(out.stat().st_size)})")
         return out

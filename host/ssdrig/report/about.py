@@ -9,7 +9,7 @@ from ssdrig.base.words import size
 from ssdrig.reading import set_up
 from ssdrig.reading.smart import unhealthy as reading_of
 from ssdrig.report import words
-from ssdrig.report.terms import number
+from ssdrig.views.terms import number
 
 STATES = {
     "complete": ("✓", "complete"),

@@ -8,8 +8,8 @@ from typing import NamedTuple
 from ssdrig.base.uncertain import Uncertain, among, differ
 from ssdrig.reading import trust
 from ssdrig.report import words
-from ssdrig.report.terms import BY_KEY, number
 from ssdrig.report.views import View
+from ssdrig.views.terms import BY_KEY, number
 
 DIRECTIONS = {"more": "more is better", "less": "less is better", "": "neither is better"}
 

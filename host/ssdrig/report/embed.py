@@ -7,8 +7,9 @@ from pathlib import Path
 
 from ssdrig.base.errors import UsageError
 from ssdrig.reading import trust
-from ssdrig.report import about, depth, page, still, svg, trust_strip, views, words
+from ssdrig.report import about, depth, page, still, views, words
 from ssdrig.report.plates import Plate
+from ssdrig.views import svg, trust_strip
 
 NO_XML = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]"

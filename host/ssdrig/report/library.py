@@ -13,10 +13,10 @@ from ssdrig.reading.row import Table
 from ssdrig.report import about, page, words
 from ssdrig.report.cards import Bar, card
 from ssdrig.report.comparable import STATES
-from ssdrig.report.pack import look
-from ssdrig.report.shown import doubt_at, label, uncertain_at, unit, value_at
-from ssdrig.report.terms import BY_KEY
 from ssdrig.runs import journal, parts
+from ssdrig.views.context import doubt_at, label, uncertain_at, unit, value_at
+from ssdrig.views.marks import look
+from ssdrig.views.terms import BY_KEY
 
 MOST_RUNS = 100  # of the library, the latest first
 

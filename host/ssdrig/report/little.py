@@ -6,7 +6,7 @@ from html import escape
 
 from ssdrig.reading import little
 from ssdrig.reading.row import Row
-from ssdrig.report.terms import number
+from ssdrig.views.terms import number
 
 MOST = 20  # loads in a table
 HEADS = ("Load", "Round", "In flight", "Asked for", "Off by, %", "Why not checked")

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from ssdrig.report import trust_strip
 from ssdrig.report.phases import LEAST_NAME, shortened, text
-from ssdrig.report.terms import BY_KEY, with_error
+from ssdrig.views import trust_strip
+from ssdrig.views.terms import BY_KEY, with_error
 
 FROM = 4  # runs; fewer are columns beside each other
 HEADS = (

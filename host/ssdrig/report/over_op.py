@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from html import escape
 
-from ssdrig.report import phases, trust_strip
-from ssdrig.report.terms import number, with_error
+from ssdrig.report import phases
+from ssdrig.views import trust_strip
+from ssdrig.views.terms import number, with_error
 
 HEAD = ("OP of raw", "OP of user", "α", "load's drive writes", "IOPS", "WA", "WA, closed form", "µJ per I/O", "trust")
 WORDS = "Window steady of each run. Closed form: uniformly random writes, blocks collected in turn."

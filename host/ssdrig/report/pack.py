@@ -6,24 +6,13 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from ssdrig.views.marks import look
+
 MISSING = 65535  # as a code of 16 bits (pack_samples.py)
 STEPS = 16_376  # of a series of numbers: a milliwatt of 4 W is four of them, a pixel of a plot some seventy
 COARSE = 8  # steps of a mean in one of its extremes, which are drawn and no more
 BLOCK = 64  # codes that are written with the same number of bits
 WIDTH_BITS = 6
-SHAPES = {  # how panels.js draws a run's marks, and the glyph that stands for them in words
-    "circle": "●",
-    "square": "■",
-    "up": "▲",
-    "diamond": "◆",
-    "down": "▼",
-    "plus": "✚",
-    "bar": "▮",
-    "dash": "▬",
-    "left": "◀",
-    "right": "▶",
-}
-COLOURS = ["blue", "green", "purple", "orange", "sky", "ink-soft", "yellow"]  # Okabe-Ito, darkened; report.css has them
 
 
 # series of a run with a value for each second, as packed.js names them -> column of its CSV; see columns()
@@ -42,12 +31,6 @@ def columns(runs: Iterable) -> dict[str, str]:
     """COLUMNS for these runs: of a long load the P99 by the second are of lat (RunData.hist_of)."""
     kinds = {data.hist_of for data in runs}
     return COLUMNS | {"lat_p99": f"{kinds.pop()}_p99_us" if len(kinds) == 1 else "p99_us"}
-
-
-def look(index: int) -> dict:
-    """Shape, glyph and colour (a custom property of report.css) of run `index`. The reviewed run is vermillion."""
-    shape = list(SHAPES)[index % len(SHAPES)]
-    return {"shape": shape, "glyph": SHAPES[shape], "colour": f"--{COLOURS[index % len(COLOURS)]}"}
 
 
 def counts(values: np.ndarray) -> dict:

@@ -10,25 +10,12 @@ from html import escape
 from pathlib import Path
 
 from ssdrig.reading import window_figures
-from ssdrig.report import (
-    about,
-    comparable,
-    depth,
-    over_op,
-    pack,
-    pack_samples,
-    repeats,
-    still,
-    svg,
-    trust_strip,
-    verdict,
-    views,
-    words,
-)
+from ssdrig.report import about, comparable, depth, over_op, pack, pack_samples, repeats, still, verdict, views, words
 from ssdrig.report.cards import ranking, spread
 from ssdrig.report.rows import of_figures
-from ssdrig.report.terms import TERMS, number
 from ssdrig.report.words import labels
+from ssdrig.views import marks, svg, trust_strip
+from ssdrig.views.terms import TERMS, number
 
 HERE = Path(__file__).parent
 # what every page begins with, and hardly any other file
@@ -66,7 +53,7 @@ def render(runs: list, figures: list[dict], review: int, more: str = "", host: s
     `samples`: the runs have all their power samples."""
     names = labels(figures)
     shown = views.of(figures)
-    looks = [pack.look(i) for i in range(len(runs))]
+    looks = [marks.look(i) for i in range(len(runs))]
     apart = comparable.reasons(runs, figures)
     payload = {
         "review": review,

@@ -2,8 +2,8 @@
 
 import textwrap
 
-from ssdrig.report import trust_strip
-from ssdrig.report.terms import number, with_error
+from ssdrig.views import trust_strip
+from ssdrig.views.terms import number, with_error
 
 HEAD = ("phase", "time, s", "drive writes", "IOPS", "mean lat, µs", "in flight", "W", "J", "µJ per I/O", "WA")
 PLACES = {  # of the figures, before write amplification

@@ -1,6 +1,7 @@
 """The page of runs of a plan: its views in the order of the plan, in words, tables and SVG that need no JavaScript,
 which only saves them (plots.js)."""
 
+import importlib
 from collections.abc import Iterator
 from html import escape
 
@@ -11,70 +12,12 @@ from ssdrig.plan.rules import steady as rule
 from ssdrig.reading import gaps, trust, witness
 from ssdrig.reading.row import WHOLE, Row, Table, Verdict
 from ssdrig.reading.row_figures import FIRST_BURST, LAG, SCALED
-from ssdrig.report import (
-    about,
-    little,
-    page,
-    repeats,
-    rows,
-    set_up,
-    shown_average,
-    shown_cuts,
-    shown_demand,
-    shown_fill,
-    shown_kept,
-    shown_latency,
-    shown_life,
-    shown_line,
-    shown_parts,
-    shown_points,
-    shown_replay,
-    shown_states,
-    shown_table,
-    shown_thermal,
-    shown_time,
-    shown_under,
-    shown_wakes,
-    shown_wear,
-    trust_strip,
-)
-from ssdrig.report.found import said
-from ssdrig.report.shown import Context, View, figure, last_rounds
-from ssdrig.report.terms import number
+from ssdrig.report import about, little, page, repeats, rows, set_up, shown_parts
+from ssdrig.views import trust_strip
+from ssdrig.views.context import Context, View, figure, last_rounds
+from ssdrig.views.found import said
+from ssdrig.views.terms import number
 
-VIEWS: dict[str, View] = {
-    "scatter": shown_time.scatter,
-    "series": shown_time.series,
-    "rounds": shown_time.rounds,
-    "steady": shown_time.steady,
-    "histogram": shown_latency.histogram,
-    "demand": shown_demand.demand,
-    "matrix": shown_points.matrix,
-    "heat": shown_points.heat,
-    "lines": shown_points.lines,
-    "bars": shown_points.bars,
-    "table": shown_table.table,
-    "recovery": shown_table.recovery,
-    "load-line": shown_line.load_line_view,
-    "life": shown_life.life_view,
-    "wear": shown_wear.wear_view,
-    "replay": shown_replay.replay,
-    "cuts": shown_cuts.cuts_view,
-    "retention": shown_kept.retention_view,
-    "plateaus": shown_fill.plateaus,
-    "cache-recovery": shown_fill.recovery,
-    "thermal": shown_thermal.thermal,
-    "power-states": shown_states.power_states,
-    "wakes": shown_wakes.wakes,
-    "under": shown_under.under,
-    "average-power": shown_average.average_view,
-    "figure": shown_points.by_formula,
-}
-# views that say what a drive does in figures of their own; tables mark each figure, plots show what was recorded
-CLAIMS = {
-    *("recovery", "load-line", "life", "replay", "plateaus", "cache-recovery", "thermal", "power-states", "wakes"),
-    *("under", "average-power", "demand"),
-}
 SCRIPTS = ("cards.js", "export.js", "plots.js")
 COLUMNS = (  # of the steps: the plan's word, heading, unit
     ("iops", "IOPS", ""),
@@ -134,13 +77,18 @@ def render(tables: list[Table]) -> str:
     return "".join(out)
 
 
+def html_of(name: str) -> View:
+    """How a view is drawn: by html.py of its folder."""
+    return importlib.import_module(f"{shows.folders()[name].__name__}.html").HTML[name]
+
+
 def view(context: Context) -> str:
     """A view, behind the reason why what it says is not claimed, of each run whose steps have one."""
     out = []
-    for each, name in context.runs() if context.show["view"] in CLAIMS else ():
+    for each, name in context.runs() if shows.views()[context.show["view"]].claims else ():
         if doubt := _doubt(each, context):
             out.append(f'<p class="warn">{trust_strip.MARK} not claimed{escape(name)}: {escape(doubt)}.</p>')
-    return "".join([*out, VIEWS[context.show["view"]](context)])
+    return "".join([*out, html_of(context.show["view"])(context)])
 
 
 def _doubt(each: Table, context: Context) -> str | None:

@@ -14,8 +14,8 @@ import numpy as np
 from ssdrig.base.words import as_cell
 from ssdrig.load.fiotext import BINS, plat_upper_ns
 from ssdrig.reading import energy_parts, latency
-from ssdrig.report.svg import Plot, extent
-from ssdrig.report.terms import number
+from ssdrig.views.svg import Plot, extent
+from ssdrig.views.terms import number
 
 WIDTH, HEIGHT, WIDE = 660, 330, 1320
 LEAST_SHARE = 1e-6  # the bottom of the axis of 1 - CDF

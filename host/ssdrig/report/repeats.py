@@ -8,10 +8,11 @@ from typing import NamedTuple
 
 from ssdrig.plan import shows
 from ssdrig.reading import trust
-from ssdrig.report import phases, trust_strip
+from ssdrig.report import phases
 from ssdrig.report.rows import COLUMNS, Line
-from ssdrig.report.shown import figure
-from ssdrig.report.terms import number, with_error
+from ssdrig.views import trust_strip
+from ssdrig.views.context import figure
+from ssdrig.views.terms import number, with_error
 
 
 class Spread(NamedTuple):

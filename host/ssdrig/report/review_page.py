@@ -13,9 +13,10 @@ from ssdrig.plan import reviews
 from ssdrig.reading import review_folder, table, trust
 from ssdrig.reading.review_folder import Done, Review
 from ssdrig.reading.row import Table
-from ssdrig.report import about, library, page, plan_page, review_says, set_up, shown_parts, trust_strip
+from ssdrig.report import about, library, page, plan_page, review_says, set_up, shown_parts
 from ssdrig.report.library import Member
-from ssdrig.report.shown import Context
+from ssdrig.views import trust_strip
+from ssdrig.views.context import Context
 
 AVERAGE = "average-power"  # the view of a plan
 POWER, ENDURANCE = "Power", "Endurance"  # sections that say more than their plans do
@@ -232,7 +233,7 @@ def plan(tables: Sequence[Table], done: Sequence[Done]) -> str:
         out.append(review_says.items([f"{name}: {line}" if name else line for line in review_says.of_plan(each)]))
     out.append('<div class="plots">')
     shows = [show for show in first.shows if show["view"] != AVERAGE]  # the review has its own, of all plans
-    out += [plan_page.VIEWS[show["view"]](Context(tables, names, show)) for show in shows]
+    out += [plan_page.html_of(show["view"])(Context(tables, names, show)) for show in shows]
     out.append("</div>")
     out += [shown_parts.section(each.path, name) for each, name in zip(tables, names, strict=True)]
     steps = "".join(plan_page.steps(each, name, bool(name)) for each, name in zip(tables, names, strict=True))

@@ -9,13 +9,17 @@ from ssdrig.base import words
 from ssdrig.base.uncertain import Uncertain
 from ssdrig.drive.wear import wa
 from ssdrig.plan.rules import steady
-from ssdrig.reading import average_power, average_terms, filling, gaps, load_line, table, trust
+from ssdrig.reading import filling, gaps, table, trust
 from ssdrig.reading.row import Row, Table, Verdict
-from ssdrig.report import shown_fill, shown_line
-from ssdrig.report.found import said
-from ssdrig.report.shown import doubt_at, figure, plus_minus, uncertain_at
-from ssdrig.report.shown_points import formula_of as by_formula
-from ssdrig.report.terms import number
+from ssdrig.views.average_power import formula as average_power_formula
+from ssdrig.views.average_power import terms as average_power_terms
+from ssdrig.views.context import doubt_at, figure, plus_minus, uncertain_at
+from ssdrig.views.found import said
+from ssdrig.views.load_line import fit as load_line_fit
+from ssdrig.views.load_line import html as load_line_html
+from ssdrig.views.plateaus import html as plateaus_html
+from ssdrig.views.points.html import formula_of as by_formula
+from ssdrig.views.terms import number
 
 IDLE = (("background", "after-again"), ("load-line", "rest"), ("consistency", "idle"))  # where rest is measured
 WORK = ("bench-light-like", "bench-heavy-like", "bench-destroyer-like", "consistency")  # of which days are made
@@ -36,7 +40,9 @@ def of_plan(each: Table) -> list[str]:
             paths = show["of"] if isinstance(show["of"], list) else [show["of"]]
             for path in paths:
                 doubt = doubt_at(each, path, {}, "W")
-                out.append(f"{path}: {f'not claimed, {doubt}' if doubt else shown_line.in_words(line_of(each, path))}")
+                out.append(
+                    f"{path}: {f'not claimed, {doubt}' if doubt else load_line_html.in_words(line_of(each, path))}"
+                )
     for row in each.rows:
         lines = said(row) if row.state == "done" else []
         doubt = trust.why_not(table.strip([row]))
@@ -59,9 +65,9 @@ def _named(one: Verdict) -> str:
     return f"{one.path.partition(' ')[0]} ({one.words}{f', {at}' if at else ''}{untested})"
 
 
-def line_of(each: Table, path: str) -> load_line.Line:
+def line_of(each: Table, path: str) -> load_line_fit.Line:
     """Power over rate of the points of a step."""
-    return load_line.fit(shown_line.measured(each, path, {}))
+    return load_line_fit.fit(load_line_html.measured(each, path, {}))
 
 
 def average(tables: Mapping[str, Table]) -> dict[str, list[str]]:
@@ -81,7 +87,7 @@ def average(tables: Mapping[str, Table]) -> dict[str, list[str]]:
     background = _quiet(tables.get("background"))
     if why := background.get("time_why"):
         return {f"average power with downtime: not known, background work: {why}": []}
-    measured = average_power.Measured(
+    measured = average_power_formula.Measured(
         figures["energy_J"],
         lasted_s,
         written,
@@ -90,10 +96,10 @@ def average(tables: Mapping[str, Table]) -> dict[str, list[str]]:
         background_s=background.get("after_s") or 0.0,
     )
     work_words = f"the work is {row.act.path} of {name}; rest and background work are as the other plans measured them"
-    errors = average_terms.errors_of([row], {**background, "floor_error_W": idle.error})
+    errors = average_power_terms.errors_of([row], {**background, "floor_error_W": idle.error})
     out: dict[str, list[str]] = {}
-    for who, bytes_per_day in average_power.PROFILES_BYTES.items():
-        first, *rest = average_power.average(measured, bytes_per_day, f"the {who} user", errors).lines()
+    for who, bytes_per_day in average_power_formula.PROFILES_BYTES.items():
+        first, *rest = average_power_formula.average(measured, bytes_per_day, f"the {who} user", errors).lines()
         out[f"{who} user, {words.size(bytes_per_day)} written a day: {first}"] = [*rest, f"assumed: {work_words}"]
     return out
 
@@ -158,7 +164,7 @@ def slc_cache(tables: Sequence[Table]) -> str:
             out.append(f"{where} no end of a cache was found, {found['cache_why']}")
             continue
         fast, slow = (number(each["bw_mean_MBps"], 0) for each in found["plateaus"][:2])
-        size = shown_fill.sized(found)
+        size = plateaus_html.sized(found)
         out.append(f"{where} the cache takes {size} at {fast} MB/s, behind it {slow} MB/s")
     for back in (back for each in tables for back in filling.recoveries(each.plan.shows, each.rows)):
         if back["rate_Bps"] is None:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from ssdrig.plan import kinds, shows
 from ssdrig.reading import table
 from ssdrig.reading.row import WHOLE, Row, Table
-from ssdrig.report.shown import figure, rows_at
+from ssdrig.views.context import figure, rows_at
 
 COLUMNS = (  # the plan's word, heading
     ("iops", "IOPS"),

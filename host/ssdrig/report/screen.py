@@ -8,12 +8,17 @@ from ssdrig.base import overprovisioning
 from ssdrig.base.progress import columns
 from ssdrig.plan import shows
 from ssdrig.plan.rules import steady
-from ssdrig.reading import documents, gaps, little, rated_life, summary, table, trust, witness
+from ssdrig.reading import gaps, little, summary, table, trust, witness
 from ssdrig.reading.row import Row, Table
-from ssdrig.report import cuts_said, found, kept_said, over_op, phases, repeats, rows, shown_wear, trust_strip
+from ssdrig.report import documents, over_op, phases, repeats, rows
 from ssdrig.report.plan_page import labels
-from ssdrig.report.shown import figure
-from ssdrig.report.terms import with_error
+from ssdrig.views import found, trust_strip
+from ssdrig.views.context import figure
+from ssdrig.views.cuts import sentences as cuts_sentences
+from ssdrig.views.life import figures as life_figures
+from ssdrig.views.retention import sentences as retention_sentences
+from ssdrig.views.terms import with_error
+from ssdrig.views.wear import html as wear_html
 
 OWN_PAGE = (None, "consistency")  # of what plan: runs older than plans, and the main job, have a page of their own
 
@@ -114,16 +119,16 @@ def of_plan(each: Table) -> list[str]:
         out.append(f"  {one.path.partition(' ')[0]}, {one.words}: {said}{f', {at}' if at else ''}")
     out += [f"  {said}" for said in [little.words(each.rows)] if said]
     out += [f"  {said}" for said in gaps.words(each.rows)]
-    for _, life in rated_life.lives(each):
-        out += [f"  {what}: {value}" for what, value in rated_life.lines(life)]
+    for _, life in life_figures.lives(each):
+        out += [f"  {what}: {value}" for what, value in life_figures.lines(life)]
         out += [f"  {line}" for line in (*life.formulas, *(f"not known: {words}" for words in life.unknown))]
     for row in each.rows:
         if row.found.get("slices"):
-            out += [f"  {row.act.path}: {line}" for line in shown_wear.lines(each, row)]
+            out += [f"  {row.act.path}: {line}" for line in wear_html.lines(each, row)]
         if row.found.get("kind") == "cuts":
-            out += [f"  {row.act.path}: {line}" for line in cuts_said.lines(row.found)]
+            out += [f"  {row.act.path}: {line}" for line in cuts_sentences.lines(row.found)]
         if row.found.get("kind") == "retention":
-            out += [f"  {row.act.path}: {line}" for line in kept_said.lines(row.found)]
+            out += [f"  {row.act.path}: {line}" for line in retention_sentences.lines(row.found)]
     drive = each.data.header["drive"]
     out += [f"  {overprovisioning.assumed_words(drive['raw_nand_bytes'])}"] if drive.get("raw_nand_assumed") else []
     left_out: dict[str, list[str]] = {}

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable
 
-from ssdrig.report.terms import BY_KEY
+from ssdrig.views.terms import BY_KEY
 
 TOO_SHORT = re.compile(r"(?:^|: )(\w+): \d+ (?:s|I/Os) are too few for this percentile")
 

@@ -7,8 +7,8 @@ from time import gmtime, strftime
 from ssdrig.base.words import clock
 from ssdrig.reading import timeline
 from ssdrig.reading.timeline import Line, Part
-from ssdrig.report import svg
-from ssdrig.report.shown import panel
+from ssdrig.views import svg
+from ssdrig.views.context import panel
 
 LABELS = 6  # of the axis, at most
 BACK = "not known: UTC went back"

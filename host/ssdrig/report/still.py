@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ssdrig.report.plates import WIDE, Plate, line
-from ssdrig.report.svg import Plot, extent, thinned_series
+from ssdrig.views.svg import Plot, extent, thinned_series
 
 HEIGHT = 300
 POINTS = 1500  # of all runs of a plot together

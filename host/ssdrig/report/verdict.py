@@ -8,7 +8,7 @@ from typing import NamedTuple
 from ssdrig.base.uncertain import Uncertain, deviation_share, differ
 from ssdrig.reading import errors, trust
 from ssdrig.report import words
-from ssdrig.report.terms import BY_KEY, number
+from ssdrig.views.terms import BY_KEY, number
 
 AGAIN = {  # what is compared after the IOPS: choices of keys, what it is called, "less of it", "more of it"
     ("energy_uJ_per_io",): ("energy per write", "less energy per write", "more energy per write"),

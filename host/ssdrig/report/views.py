@@ -5,8 +5,9 @@ from typing import NamedTuple
 
 from ssdrig.plan.rules import steady as rule
 from ssdrig.reading import window_figures
-from ssdrig.report import phases, trust_strip
-from ssdrig.report.terms import number
+from ssdrig.report import phases
+from ssdrig.views import trust_strip
+from ssdrig.views.terms import number
 
 ORDER = ("steady", "all", "fresh")  # and then those that --window names
 HIDE = 'body:has(#view-{0}:checked) [data-view]:not([data-view="{0}"]) {{ display: none !important }}'

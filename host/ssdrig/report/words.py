@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from ssdrig.base.words import DECIMAL, exact_size
-from ssdrig.report.terms import Term, number, with_error
+from ssdrig.views.terms import Term, number, with_error
 
 TITLES = {"consistency": "Performance consistency"}
 LEAST_PERCENT = 0.05  # less is what a whole number of MiB leaves

@@ -18,11 +18,11 @@ from ssdrig.meter import pairing
 from ssdrig.meter.samples import SECOND_NS, Follower
 from ssdrig.reading import trust
 from ssdrig.reading.rundata import asked_cut_ns
-from ssdrig.report import trust_strip
 from ssdrig.runs import integrity, journal, rigrecords
 from ssdrig.serve import said
 from ssdrig.serve.loads import Load
 from ssdrig.serve.preview import STEP_NS, Preview
+from ssdrig.views import trust_strip
 
 TENTHS = 6000  # of settled power that are kept: ten minutes
 LOOK_S = 1.0  # how often I/O, and settled power, are looked for

@@ -1,0 +1,46 @@
+"""The table of a run as `report --json` gives it (schemas/json/report-plan.schema.json)."""
+
+from ssdrig.reading import gaps, little
+from ssdrig.reading.filling import recoveries
+from ssdrig.reading.row import FRAME, Row, Table
+from ssdrig.views.life.figures import lives
+
+
+def of_row(row: Row) -> dict:
+    """A row's figures, with what its step has found."""
+    return {
+        "path": row.act.path,
+        "do": row.act.do,
+        "round": row.round,
+        "point": dict(row.act.point),
+        "part": row.part,
+        "state": row.state,
+        "why": row.why,
+        "t0_s": row.t0_s,
+        "t1_s": row.t1_s,
+        "windows": row.windows,
+        "found": {key: value for key, value in row.found.items() if key not in FRAME} or None,
+        "kernel": row.kernel,
+        "notes": row.notes,
+    }
+
+
+def of_table(table: Table) -> dict:
+    """All rows of a run, and what the run as a whole is said to be."""
+    said = table.data.header["plan"]
+    return {
+        "run": table.data.header["run"],
+        "state": table.data.state,
+        "why": table.data.why,
+        "simulated": bool(table.data.header.get("simulated")),
+        "raw_nand_assumed": bool(table.data.header["drive"].get("raw_nand_assumed")),
+        "plan": {key: said.get(key) for key in ("name", "variant", "scaled", "params")},
+        "rows": [of_row(row) for row in table.rows],
+        "trust": table.trust,
+        "steady": {"achieved": table.achieved, "verdicts": [each.as_json() for each in table.verdicts]},
+        "little": little.summary(table.rows),
+        "gaps": [found._asdict() for found in gaps.of_rows(table.rows)],
+        "cache_recovery": recoveries(table.plan.shows, table.rows),
+        "life": [{"of": path} | life._asdict() for path, life in lives(table)],
+        "notes": table.data.notes,
+    }

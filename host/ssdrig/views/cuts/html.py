@@ -1,0 +1,354 @@
+"""The view `cuts`: what a campaign of power cuts came to. The sentence, the bounds by aim and shape, each failing cut
+with its proof, and what the cuts showed of the drive and of the harness."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from html import escape
+from pathlib import Path
+
+from ssdrig.plan.rules import chance
+from ssdrig.powerloss import tally
+from ssdrig.reading import cuts
+from ssdrig.reading.cuts import Evidence
+from ssdrig.reading.row import Row, Table
+from ssdrig.runs import parts
+from ssdrig.views.context import Context, panel
+from ssdrig.views.cuts import plots as cuts_plots
+from ssdrig.views.cuts import sentences as cuts_sentences
+from ssdrig.views.cuts.sentences import count, numbers, summed
+from ssdrig.views.terms import number
+
+MOST_PROOFS = 3  # of a cut, in sentences; the others are in its folder
+MOST_FAILING = 60  # cuts with their proof in words
+MOST_LINKS = 400  # numbers of cuts in one cell
+
+
+def cuts_view(context: Context) -> str:
+    """All panels of a campaign, for each step and run."""
+    out = []
+    for path in context.paths:
+        for each, name in context.runs():
+            row = next((r for r in each.rows if r.act.path == path and r.found.get("kind") == "cuts"), None)
+            if row is None:
+                out.append(panel(context.title("Power cuts", "", path) + name, "", "No cut was made.", "wide"))
+            else:
+                out += list(_panels(each, row, context.title("Power cuts", "", path), name))
+    return "".join(out)
+
+
+def _panels(each: Table, row: Row, title: str, name: str) -> Iterator[str]:
+    found = row.found
+    run = parts.root(each.path)
+    where = cuts.folders(run, [record["cut"] for record in found["cuts"]])
+    said = "".join(f"<p>{escape(line)}</p>" for line in cuts_sentences.lines(found)[1:])
+    bad = found["failing_cuts"] or found["failing_others"]
+    first = f'<p class="{"warn" if bad else "verdict"}"><b>{escape(cuts_sentences.verdict(found))}</b></p>'
+    yield panel(title + name, first + said, "", "wide")
+    yield panel(f"Verdicts by aim and shape{name}", _matrix(found), _MATRIX, "wide")
+    seen = {
+        record["cut"]: _evidence(record, where) for record in cuts.of_drive(found["cuts"]) if record["cut"] in where
+    }
+    yield from _failing(found, seen, where, run, name)
+    if found.get("filesystems"):
+        yield panel(f"File systems and databases{name}", _filesystems(found["filesystems"]), _ABOVE, "wide")
+    yield from _timelines(found, seen, name)
+    yield from _of_drive(found, seen, name)
+    yield panel(f"The harness{name}", _harness(each, found), "", "wide")
+
+
+def _evidence(record: Mapping, where: Mapping[int, Path]) -> Evidence:
+    """The fall is left out that a rig has seen of another drive."""
+    fired_ns = None if record.get("power_why") else record.get("fired_ns")
+    return cuts.evidence(where[record["cut"]], fired_ns)
+
+
+_MATRIX = (
+    "Cuts after which damage was found, of all cuts, and the bound on the chance per cut (one-sided, 95 %,"
+    " Clopper-Pearson, of all cuts that may have done it). A cut may show several classes."
+    f" {chance.NO_SAMPLES}"
+)
+
+
+def _matrix(found: Mapping) -> str:
+    """Strata as rows, classes as columns."""
+    names = list(found["classes"])
+    heads = ["Aim", "Shape", "Broke a promise", "Chance per cut"]
+    heads += [name if cuts.is_certain(name) else f"{name} (suspected)" for name in names]
+    body = []
+    rows = [(each["aim"], each["shape"], each) for each in found["strata"]]
+    for aim, shape, each in rows:
+        cells = [_cell(each["numbers"], each["cuts"]), f"&lt; {chance.percent(each['bound'])}"]
+        cells += [_cell(found["classes"][name].get(f"{aim} {shape}", []), each["cuts"]) for name in names]
+        body.append(_row(escape(aim), escape(shape), cells))
+    if len(rows) > 1:
+        cells = [_cell(found["failing_cuts"], found["judged"]), f"&lt; {chance.percent(found['bound'])}"]
+        for name in names:
+            cells.append(_cell(sorted({n for of in found["classes"][name].values() for n in of}), found["judged"]))
+        body.append(_row("this mix", "", cells))
+    head = "".join(
+        f'<th scope="col"{_tip(heading.partition(" ")[0] in names, heading)}>{escape(heading)}</th>'
+        for heading in heads
+    )
+    table = f'<table class="matrix cuts"><thead><tr>{head}</tr></thead><tbody>{"".join(body)}</tbody></table>'
+    return f'<div class="scroll">{table}</div>'
+
+
+def _tip(known: bool, heading: str) -> str:
+    return f' title="{escape(cuts.words_of(heading.partition(" ")[0]))}"' if known else ""
+
+
+def _row(aim: str, shape: str, cells: Sequence[str]) -> str:
+    return f'<tr><th scope="row">{aim}</th><td>{shape}</td>' + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>"
+
+
+def _cell(of: Sequence[int], cut: int) -> str:
+    """ "3 / 50", which opens to the list of the cuts."""
+    if not of:
+        return f"0 / {cut}"
+    links = ", ".join(f'<a href="#cut-{n}">{n}</a>' for n in of[:MOST_LINKS])
+    more = f" and {len(of) - MOST_LINKS} more" if len(of) > MOST_LINKS else ""
+    return f'<details class="cell"><summary><b>{len(of)}</b> / {cut}</summary>{links}{more}</details>'
+
+
+def _failing(found: Mapping, seen: Mapping[int, Evidence], where: Mapping[int, Path], run: Path, name: str):
+    """Each failing cut with what speaks for it."""
+    accused = [r for r in found["cuts"] if r.get("failed")]
+    suspects = [r for r in found["cuts"] if r["cut"] in found["suspicious_cuts"]]
+    shown = set(cuts.in_detail(found["cuts"]))
+    for record in accused[:MOST_FAILING]:
+        evidence = seen.get(record["cut"])
+        if evidence is None and record["cut"] in where:
+            evidence = _evidence(record, where)
+        what = "Cut" if tally.is_cut(record) else "Session"
+        title = f"{what} {record['cut']}{name}: {', '.join(record['findings'])}"
+        body = _facts(record) + _proof(record, evidence)
+        if evidence is not None and record["cut"] in shown:
+            body += cuts_plots.one_cut(record, evidence, found["power_W"].get(str(record["cut"]), []), title)
+        folder = where.get(record["cut"])
+        soft = f"Evidence: {folder.relative_to(run)}" if folder else "The folder of this session is not there."
+        yield _anchored(record["cut"], panel(title, body, soft, "wide"))
+    rest = accused[MOST_FAILING:]
+    if rest:
+        links = numbers([r["cut"] for r in rest])
+        yield panel(
+            f"Further failing cuts{name}", f"<p>{escape(links)}: their proofs are in their folders.</p>", "", "wide"
+        )
+    if suspects:
+        body = "".join(
+            f'<li id="cut-{r["cut"]}">Cut {r["cut"]}, {escape(_how(r))}: '
+            + "; ".join(f"{escape(c)}, {escape(cuts.words_of(c))}" for c in r["findings"])
+            + "</li>"
+            for r in suspects[:MOST_FAILING]
+        )
+        soft = "A suspicion is no failure: it says what would make it certain."
+        yield panel(f"Suspicions{name}", f"<ul>{body}</ul>", soft, "wide")
+
+
+_ABOVE = (
+    "Records that fsync or COMMIT had acknowledged before power returned, and what is left of them. The block test says"
+    " whose fault a loss is: the drive's where it proves a broken promise in the same session."
+)
+
+
+def _filesystems(rows: Sequence[Mapping]) -> str:
+    """A row for each file system and each of its clients."""
+    heads = ("Client", "Promised", "Left", "Lost", "Corrupt", "Extra", "Failing sessions", "By the drive")
+    body = []
+    for row in rows:
+        counts = [str(row[key]) if row["client"] else "" for key in ("promised", "left", "lost", "corrupt", "extra")]
+        failing = f"{len(row['failing'])} / {row['sessions']}"
+        failing += f": {escape(numbers(row['failing']))}" if row["failing"] else ""
+        cells = [*counts, failing, str(row["by_drive"]) if row["failing"] else ""]
+        named = row["client"] or f"mounted, consistent ({row['options']})"
+        body.append(_row(escape(row["filesystem"]), escape(named), cells))
+    head = "".join(f'<th scope="col">{words}</th>' for words in ("File system", *heads))
+    table = f'<table class="matrix cuts"><thead><tr>{head}</tr></thead><tbody>{"".join(body)}</tbody></table>'
+    return f'<div class="scroll">{table}</div>'
+
+
+def _anchored(cut: int, html: str) -> str:
+    return html.replace("<figure", f'<figure id="cut-{cut}"', 1)
+
+
+def _how(record: Mapping) -> str:
+    return f"{record.get('aim')} {record.get('shape')}, seed {record.get('seed')}"
+
+
+def _facts(record: Mapping) -> str:
+    said = [_how(record)]
+    for key, words in (("delta_flush_us", "FLUSH submitted"), ("delta_ack_us", "acknowledged")):
+        us = record.get(key)
+        if us is not None:
+            said.append(f"{words} {number(abs(us) / 1e3, 3)} ms {'before' if us >= 0 else 'after'} the cut")
+    if record.get("in_flight") is not None:
+        said.append(f"{count(record['in_flight'], 'command')} under way")
+    if record.get("ready_s") is not None:
+        said.append(f"ready after {number(record['ready_s'], 2)} s")
+    blocks = ", ".join(f"{name} on {count(n, 'block')}" for name, n in record["findings"].items())
+    return f'<p class="soft">{escape("; ".join(said))}.</p><p>{escape(blocks)}.</p>'
+
+
+def _proof(record: Mapping, evidence: Evidence | None) -> str:
+    proofs = evidence.proofs if evidence else []
+    words = [str(line) for line in record.get("words") or []]
+    out = [f"<p>{escape(line)}</p>" for line in words]
+    if not proofs and not words:
+        return "<p>The proof is missing or damaged.</p>"
+    for proof in proofs[:MOST_PROOFS]:
+        said = proof.get("sentences") if isinstance(proof, Mapping) else None
+        out.append(f"<p class=proof>{escape(' '.join(str(line) for line in said or ['not readable']))}</p>")
+    left = sum(record["findings"].values()) - min(len(proofs), MOST_PROOFS) - len(words)
+    return "".join(out) + (f'<p class="soft">{count(left, "more block")} alike.</p>' if left > 0 else "")
+
+
+def _timelines(found: Mapping, seen: Mapping[int, Evidence], name: str):
+    """All cuts in one picture, and some clean ones one by one."""
+    pictures = {n: each.picture for n, each in seen.items() if each.picture is not None}
+    judged = cuts.of_drive(found["cuts"])
+    lacking = len(judged) - len(pictures)
+    soft = (
+        "Purple: a FLUSH, from its submission to its acknowledgement. Grey: writes under way. Red: a write that had to"
+    )
+    soft += " survive and is lost. Sorted by the distance to the nearest FLUSH."
+    soft += f" {count(lacking, 'cut')} without a picture." if lacking else ""
+    if pictures:
+        title = f"All cuts{name}"
+        yield panel(title, cuts_plots.all_cuts(judged, pictures, title), soft, "wide")
+    for record in judged:
+        if record["cut"] in cuts.in_detail(found["cuts"]) and not record.get("failed") and record["cut"] in seen:
+            title = f"Cut {record['cut']}{name}: clean"
+            watts = found["power_W"].get(str(record["cut"]), [])
+            body = cuts_plots.one_cut(record, seen[record["cut"]], watts, title)
+            yield _anchored(record["cut"], panel(title, body, f"{_how(record)}. {_LEGEND}", "wide"))
+
+
+_LEGEND = (
+    "Blue: rail. Orange: power, mean of 5 ms. Grey and green: writes submitted and acknowledged in each ms. Purple:"
+    " FLUSH. Light blue: write with FUA."
+)
+
+
+def _of_drive(found: Mapping, seen: Mapping[int, Evidence], name: str):
+    """Cache, detection, falls, recovery, capacitors, counters."""
+    window = found["window"]
+    if window:
+        title = f"Volatile window{name}"
+        yield panel(title, cuts_plots.ages(window, title) + f"<p>{escape(_window(window))}</p>", _AGES, "wide")
+    else:
+        why = "no write was seen that the drive may lose" if found["pictures"] else "no picture of a session was kept"
+        yield panel(f"Volatile window{name}", "", f"Not known: {why}.", "wide")
+    if found["detection"]:
+        title = f"Cuts by their distance to a FLUSH{name}"
+        soft = "Bins of 0.2 ms; red: cuts that broke a promise. An empty bin was never tried."
+        yield panel(title, cuts_plots.detection(found["detection"], title), soft, "wide")
+    shapes = {record["cut"]: str(record.get("shape")) for record in found["cuts"]}
+    curves = [(shapes[n], each) for n, each in seen.items() if each.volts is not None and len(each.volts)]
+    if curves:
+        title = f"Falls of the rail{name}"
+        soft = f"{len(curves)} recorded; shaded: from the lowest to the highest."
+        yield panel(title, cuts_plots.falls(curves, title) + _numbers(found, FALLS), soft, "wide")
+    else:
+        yield panel(f"Falls of the rail{name}", _numbers(found, FALLS), "No waveform was recorded.", "wide")
+    for key, y_title, title, soft in (
+        ("ready_s", "s", "Recovery: power to the first block read", ""),
+        ("recharge_J", "J", "Recharge energy after power-on", _RECHARGE),
+        ("boot_J", "J", "Energy of the start", ""),
+    ):
+        at, value = cuts.values(found["cuts"], *cuts.SUMMED[key])
+        if not len(value):
+            if key != "boot_J":
+                yield panel(f"{title}{name}", "", f"Not known: no cut has it. {soft}")
+            continue
+        words = f"<p>{escape(summed(found, key, y_title))}.{escape(_slow(at, value) if key == 'ready_s' else '')}</p>"
+        if key == "recharge_J" and found["capacitors"]:
+            health, error = found["capacitors"]["percent"], found["capacitors"]["error_percent"]
+            words += f"<p>At the last cut {number(health, 1)} ± {number(error, 1)} % of the first one's.</p>"
+        trend = (found[key] or {}).get("trend")
+        yield panel(f"{title}{name}", cuts_plots.over_cuts(at, value, y_title, title, trend) + words, soft)
+        if key == "ready_s":
+            yield panel(f"{title}, how often{name}", cuts_plots.histogram(value, "s", title))
+    rows = "".join(
+        f'<tr><th scope="row">{escape(what)}</th>' + "".join(f"<td>{escape(cell)}</td>" for cell in cells) + "</tr>"
+        for what, *cells in cuts_sentences.smart(found)
+    )
+    head = "".join(f'<th scope="col">{words}</th>' for words in ("Counter", "first poll", "last poll", "per 100 cuts"))
+    body = f'<table class="matrix"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>' if rows else ""
+    unsafe = found["unsafe_shutdowns"]
+    soft = (
+        "" if unsafe is None else f"{unsafe} unsafe shutdowns were counted over {count(found['judged'], 'judged cut')}."
+    )
+    yield panel(f"SMART over the cuts{name}", body, soft if body else f"The drive was not polled. {soft}")
+
+
+_AGES = (
+    "Dots: share of the acknowledged writes of that age that are gone, of those that no promise covers. Grey: how many"
+    " writes that is of."
+)
+_RECHARGE = (
+    "What a start after a cut takes more than one after an announced shutdown: what charges the drive's capacitors. A"
+    " falling trend is a loss of their capacity. Their own hold-up cannot be seen on the rail."
+)
+FALLS = (
+    ("t90_10_us", "90 % to 10 %", "ms", 1e-3),
+    ("holdup_us", "Hold-up: edge to knee", "ms", 1e-3),
+    ("knee_uV", "Knee", "V", 1e-6),
+    ("residual_uV", "Residual", "V", 1e-6),
+    ("off_s", "Without power", "s", 1.0),
+)
+
+
+def _numbers(found: Mapping, of: Sequence[tuple]) -> str:
+    said = [(words, summed(found, key, *how) or "not known") for key, words, *how in of]
+    body = "".join(f'<tr><th scope="row">{words}</th><td>{escape(text)}</td></tr>' for words, text in said)
+    return f'<table class="numbers wraps said"><tbody>{body}</tbody></table>'
+
+
+def _slow(at, value) -> str:
+    """Names the cuts after which the drive took much longer than usual."""
+    slow = [int(n) for n, v in zip(at, value, strict=True) if v > cuts.SLOW * float(sorted(value)[len(value) // 2])]
+    return f" More than {cuts.SLOW:g} times the median after cut {numbers(slow)}." if slow else ""
+
+
+def _window(window: Mapping) -> str:
+    if not window["oldest_ms"]:
+        return "No acknowledged write was lost."
+    low, *high = window["oldest_ms"]
+    out = f"The oldest write that was lost was {low}" + (f" to {high[0]}" if high else "") + " ms old"
+    if window["window_ms"] is not None:
+        out += f"; {number(window['window_ms'], 1)} ms part lost from kept ones best"
+        out += f", with {number(100 * window['wrong'], 1)} % on the wrong side"
+    share = 100 * window["suffix_lost"] / window["newer"] if window["newer"] else 100.0
+    out += f". Of the writes no older than the oldest lost one, {number(share, 1)} % are lost"
+    out += ": a suffix" if share > 99.9 else ": scattered, no order is promised without a FLUSH"
+    return out + f". At most {cuts_sentences.size(window['lost_bytes_most'])} were lost in one cut."
+
+
+def _harness(each: Table, found: Mapping) -> str:
+    header, begun, bound = each.data.header, found["begun"] or {}, found["bound_ns"]
+    plan, seed = header.get("plan", {}), begun.get("seed", header.get("method", {}).get("seed"))
+    rows = [("Cuts judged", f"{found['judged']}, {len(found['excluded'])} left out, {len(found['controls'])} control")]
+    if bound:
+        us = f"median {number(bound['median'] / 1e3, 0)} µs, at most {number(bound['most'] / 1e3, 0)} µs"
+        rows.append(("Time of the cut on the host's clock, bound", us))
+    rows.append(("Written in all", cuts_sentences.written(found)))
+    rows += [("Not tested", "; ".join(map(str, begun["cannot"])))] if begun.get("cannot") else []
+    rows.append(("Seed", str(seed)))
+    again = f"./ssdrig run {plan.get('name')} … --only-cut N --seed {seed}, with the drive and the options of this run"
+    rows.append(("To repeat session N", again))
+    host = header.get("host") or {}
+    versions = [f"ssdrig {header.get('ssdrig')}", f"kernel {host.get('kernel')}", f"Python {host.get('python')}"]
+    rows.append(("Versions", ", ".join(versions)))
+    body = "".join(f'<tr><th scope="row">{a}</th><td>{escape(b)}</td></tr>' for a, b in rows)
+    out = f'<table class="numbers wraps said"><tbody>{body}</tbody></table>'
+    for title, of in (("Left out", found["excluded"]), ("Control sessions", found["controls"])):
+        lines = "".join(f"<li>{escape(_line(one))}</li>" for one in of[:MOST_LINKS])
+        out += f"<details><summary>{title}: {len(of)}</summary><ul>{lines}</ul></details>" if of else ""
+    return out
+
+
+def _line(one: Mapping) -> str:
+    if "control" in one:
+        return f"{one['cut']}, {one['control']}: {'clean' if one['ok'] else one['why'] or 'FAILED'}"
+    return f"{one['cut']}: {one['why']}"
+
+
+HTML = {"cuts": cuts_view}  # view -> how it is drawn

@@ -1,0 +1,193 @@
+"""What a campaign of power cuts came to, in sentences: on its page, on a terminal, at the end of its run."""
+
+import math
+from collections.abc import Mapping, Sequence
+
+from ssdrig.base.words import size
+from ssdrig.plan.rules import chance
+from ssdrig.powerloss import above, exposure, tally
+from ssdrig.powerloss.promise import ACK
+from ssdrig.reading import cut_counters, cuts
+from ssdrig.views.context import figure
+from ssdrig.views.terms import number, with_error
+
+MOST_NAMED = 12  # numbers of cuts in a row
+MODES = {True: "all that was acknowledged", False: "what FLUSH or FUA covers"}
+
+
+def numbers(of: Sequence[int]) -> str:
+    """ "3, 17 and 5 more"."""
+    shown = ", ".join(str(n) for n in of[:MOST_NAMED])
+    return shown + (f" and {len(of) - MOST_NAMED} more" if len(of) > MOST_NAMED else "")
+
+
+def count(n: int | None, word: str) -> str:
+    return f"{number(n, 0)} {word}" + "s" * (n != 1)
+
+
+def verdict(found: Mapping) -> str:
+    """The sentence that a reader takes away."""
+    judged, others = found["judged"], found["failing_others"]
+    also = ""
+    if others:
+        also = f"A promise was broken in session {numbers(others)}, which is no judged cut."
+    if not judged:
+        return also or "No cut was judged: nothing is said of the drive."
+    broke = f"{tally.of(found['failing'], found['failing_most'], judged)} broke a promise"
+    named = f" (found after cut {_dated(found)})" if found["failing_cuts"] else ""
+    out = f"{broke}{named}: chance per cut < {chance.percent(found['bound'])} for this mix of cuts (95 %)."
+    return f"{out} {also}" if also else out
+
+
+def _dated(found: Mapping) -> str:
+    """ "3, 17 (done by one of the cuts 4 to 17) and 5 more"."""
+    shown = []
+    for cut in found["failing_cuts"][:MOST_NAMED]:
+        first, last, _ = found["intervals"].get(str(cut)) or (cut, cut, cut)
+        shown.append(f"{cut}" if first == last == cut else f"{cut} (done by one of the cuts {first} to {last})")
+    left = len(found["failing_cuts"]) - len(shown)
+    return ", ".join(shown) + (f" and {left} more" if left else "")
+
+
+def covered(found: Mapping) -> str:
+    """What was read after the cuts, and what the sentence is therefore about."""
+    of = found["coverage"]
+    if of["share"] is None or not found["judged"]:
+        return ""
+    if of["share"] == 1:
+        return "All of the window was read after each cut."
+    share = number(100 * of["share"], 1)
+    out = f"{share} % of the window was read after a cut, in the mean: what the session had written"
+    out += f", and all of it {count(len(of['whole']), 'time')}."
+    if of["since"]:
+        out += f" After the last {count(of['since'], 'cut')} only that: damage elsewhere is not known."
+    return out
+
+
+def exposed(found: Mapping) -> str:
+    """Which faults the campaign would have found."""
+    said = [
+        f"1 of {math.floor(1 / of['rate'])} {exposure.KINDS[kind]} ({number(of['n'], 0)} at stake)"
+        for kind, of in found["exposed"].items()
+        if of["rate"] <= 0.5
+    ]
+    return f"Found with 95 %, had the drive had it: a fault by which more than {'; '.join(said)}." if said else ""
+
+
+def strata(found: Mapping) -> str:
+    """The bound of each group, groups of one size and bound together."""
+    alike: dict[tuple[int, int, int], list[str]] = {}
+    for each in found["strata"]:
+        alike.setdefault((each["cuts"], each["failing"], each["most"]), []).append(f"{each['aim']} {each['shape']}")
+    said = []
+    for (of, least, most), names in alike.items():
+        bound = chance.percent(chance.upper_bound(most, of))
+        which = names[0] if len(names) == 1 else f"each of {len(names)} groups"
+        said.append(f"< {bound} in {which} ({least if least == most else f'{least} to {most}'} of {of})")
+    return f"By aim and shape: {', '.join(said)}." if len(found["strata"]) > 1 else ""
+
+
+def aims(found: Mapping) -> list[str]:
+    """Where the cuts of each aim came to lie."""
+    out = []
+    for name, of in found["aims"].items():
+        span = f"{figure(of['least'])} to {figure(of['most'])} {of['unit']}"
+        out.append(f"Aim {name}: {span}; {of['within']} of {count(of['cuts'], 'cut')} within it.")
+    return out
+
+
+def tested(found: Mapping) -> str:
+    """How much was judged, by which promise."""
+    out = f"{count(found['commands'], 'command')} judged"
+    if found["durable"] is not None:
+        out += f", {number(found['durable'], 0)} of them had to survive"
+    promise = (found["begun"] or {}).get("promise") or {}
+    if not promise:
+        return out + "; the promise that was tested is not in the journal."
+    parts = [MODES[promise.get("mode") == ACK]]
+    atomic = promise.get("atomic_blocks") or 1
+    parts += [f"writes of up to {atomic} blocks as a whole"] if atomic > 1 else []
+    parts += [f"trimmed blocks read as {promise['after_trim']}"] if promise.get("after_trim") else []
+    own = "" if promise.get("own", True) else ", claimed by a person, not by the drive"
+    return f"{out}; promise tested: {', '.join(parts)}{own} ({promise.get('why', '')})."
+
+
+def lines(found: Mapping) -> list[str]:
+    """All of it, for a terminal."""
+    out = [
+        verdict(found),
+        covered(found),
+        exposed(found),
+        strata(found),
+        *aims(found),
+        tested(found),
+        found["no_samples"],
+        *ended(found),
+    ]
+    for name, groups in found["classes"].items():
+        of = sorted({n for those in groups.values() for n in those})
+        kind = "FAIL" if cuts.is_certain(name) else "suspected"
+        out.append(f"{kind} {name} after {count(len(of), 'cut')} ({numbers(of)}): {cuts.words_of(name)}")
+    out += [above.words(row) for row in found.get("filesystems") or []]
+    return [line for line in out if line]
+
+
+def ended(found: Mapping) -> list[str]:
+    """Why it ended, what was left out, and what the control sessions showed."""
+    out = []
+    if found["stop"]:
+        out.append(f"The campaign ended because {found['stop']}.")
+        if found["stop"].startswith("the chance"):
+            out.append(
+                "That bound allows for the look after each cut; the others are of a number of cuts set beforehand."
+            )
+    elif not found["ended"]:
+        out.append("The campaign did not come to its end: the bound is that of the cuts so far.")
+    if found["suspicious_cuts"]:
+        out.append(f"Suspicious, but no failure: cut {numbers(found['suspicious_cuts'])}.")
+    if (found["capacitors"] or {}).get("finding"):
+        out.append(f"Suspected PLP_DEGRADED: the capacitors have aged, {found['capacitors']['finding']}.")
+    if found["excluded"]:
+        reasons: dict[str, list[int]] = {}
+        for each in found["excluded"]:
+            reasons.setdefault(each["why"], []).append(each["cut"])
+        said = "; ".join(f"{numbers(of)}: {why}" for why, of in reasons.items())
+        out.append(f"{count(len(found['excluded']), 'cut')} left out ({said}).")
+    bad = [each for each in found["controls"] if each["harness"]]
+    if bad:
+        why = "; ".join(f"{each['cut']}: {each['harness']}" for each in bad[:MOST_NAMED])
+        proven = (
+            "what is proven of the drive stays proven" if found["failing_cuts"] else "nothing is proven of the drive"
+        )
+        out.append(f"CONTROL FAILED in {count(len(bad), 'session')} ({why}): the harness is suspected; {proven}.")
+    elif found["controls"] and all(each["ok"] for each in found["controls"]):
+        out.append(f"Control sessions: {len(found['controls'])}, all clean.")
+    return out
+
+
+def summed(found: Mapping, key: str, unit: str, scale: float = 1.0) -> str:
+    """ "median 1.21 s, 1.10 to 3.02 s in 57 cuts; −0.30 ± 0.20 s per 100 cuts"."""
+    of = found[key]
+    if of is None:
+        return ""
+    middle, low, high = (figure(of[name] * scale) for name in ("median", "least", "most"))
+    out = f"median {middle} {unit}, {low} to {high} {unit} in {count(of['n'], 'cut')}"
+    if of["trend"] and low != high:
+        slope = with_error(of["trend"]["per_100"] * scale, of["trend"]["error"] * scale, 3)
+        out += f"; {slope} {unit} per 100 cuts"
+    return out
+
+
+def smart(found: Mapping) -> list[tuple[str, str, str, str]]:
+    """(what, first, last, by how much it changed in 100 cuts) of what the drive counts."""
+    out = []
+    for key, label in cut_counters.WORDS.items():
+        if key in found["smart"]:
+            first, last = found["smart"][key]
+            per = number(100 * (last - first) / found["judged"], 2) if found["judged"] else "–"
+            out.append((label, f"{first:g}", f"{last:g}", per))
+    return out
+
+
+def written(found: Mapping) -> str:
+    return "not known" if found["written_bytes"] is None else size(found["written_bytes"])

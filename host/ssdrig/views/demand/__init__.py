@@ -1,0 +1,5 @@
+"""The view `demand`: latency against the load that was asked for."""
+
+from ssdrig.plan.shows import View
+
+VIEWS = {"demand": View(("of", "by"), ("where", "window", "scale", "title", "top"), claims=True)}

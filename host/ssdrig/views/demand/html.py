@@ -1,0 +1,166 @@
+"""The view `demand`: what more I/Os in flight gain and cost. Mean latency over IOPS, then power over IOPS, with a line
+for each value of one key, such as the number of threads, along another, such as the queue depth (the demand intensity
+of SNIA PTS 2.0, CBW and DIRTH; power is ours). Up and to the left is worse: a line that turns upward has reached what
+the drive can do, and only the time in its queue still grows."""
+
+import itertools
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from ssdrig.plan.step import every
+from ssdrig.reading.row import Table
+from ssdrig.views import svg
+from ssdrig.views.context import Context, Unit, axis, figure, panel, place, point, rounds_in_words, unit, value_at
+from ssdrig.views.points.html import merged
+
+LATENCY, POWER, RATE = "lat_mean", "W", "iops"
+WIDTH, HEIGHT = 480, 320
+MARK_PX, LETTER_PX, LINE_PX = 5, 6, 9  # half a mark; a digit of the small print and its height
+
+
+class Dot(NamedTuple):
+    """A point of a line: its place along it, and its figures (None where not known, with `why`)."""
+
+    at: str
+    iops: float | None
+    value: float | None
+    why: str
+
+
+def demand(context: Context) -> str:
+    """A panel of latency and one of power for each step and run, all of a step on the same axes."""
+    out = []
+    every = {
+        word: [
+            dot
+            for path in context.paths
+            for each in context.tables
+            for dot in itertools.chain(*lines(each, path, context.show, word).values())
+        ]
+        for word in (LATENCY, POWER)
+    }
+    for path in context.paths:
+        names = [name for _, name in context.runs()]
+        for word in (LATENCY, POWER):
+            found = [lines(each, path, context.show, word) for each in context.tables]
+            if word == LATENCY or any(dot.value is not None for of in found for dot in itertools.chain(*of.values())):
+                out += _panels(context, path, word, list(zip(context.tables, names, found, strict=True)), every[word])
+            if word == LATENCY:
+                out += _outstanding(context, path, list(zip(context.tables, names, found, strict=True)))
+    return "".join(out)
+
+
+def lines(of: Table, path: str, show: dict, word: str) -> dict[str, list[Dot]]:
+    """{the line's name: its dots in the plan's order}: a line for each value of `by`, and of any further key but the
+    last one that is swept, along which it runs."""
+    where, by, window = place(show), show["by"], show.get("window")
+    axes = {key: values for key, values in swept(of, path).items() if key not in where and key != by}
+    *more, along = axes or {by: []}
+    own = [v for v in swept(of, path)[by] if by not in where or str(v).replace(" ", "") == where[by]]
+    found = {}
+    for values in itertools.product(own, *(axes[key] for key in more)):
+        at = dict(zip((by, *more), values, strict=True))
+        name = ", ".join(f"{axis(key)} {point(key, v)}" for key, v in at.items())
+        found[name] = [_dot(of, path, where | at, along, v, word, window) for v in axes.get(along, [None])]
+    return found
+
+
+def swept(of: Table, path: str) -> dict[str, list]:
+    """{key: its values} of all keys that `over` sweeps for a step, in the plan's order."""
+    return next(
+        {**step.axes, **each.axes} for step in of.plan.steps for each in every([step]) if path in (each.path, step.path)
+    )
+
+
+def _dot(of: Table, path: str, where: dict, along: str, v, word: str, window: str | None) -> Dot:
+    where = where if v is None else where | {along: v}
+    iops, no_rate = value_at(of, path, where, RATE, window)
+    value, why = value_at(of, path, where, word, window)
+    return Dot("" if v is None else f"{axis(along)} {point(along, v)}", iops, value, no_rate if iops is None else why)
+
+
+def _panels(context: Context, path: str, word: str, found: Sequence[tuple], every_dot: Sequence[Dot]) -> list[str]:
+    """Unit and axes are of `every_dot` of the view."""
+    drawn = [dot for dot in every_dot if dot.iops is not None and dot.value is not None]
+    shown = unit(word, [dot.value for dot in drawn])
+    log = word == LATENCY and context.show.get("scale", "log") == "log"
+    top = context.show.get("top") if word == LATENCY else None
+    x = svg.extent([dot.iops for dot in drawn if dot.iops is not None], False)
+    y = svg.extent([dot.value * shown.scale for dot in drawn if dot.value is not None], log, top)
+    out = []
+    for each, name, of in found:
+        title = context.title("Demand intensity") + (", power" if word == POWER else "") + name
+        plot = svg.Plot(title, WIDTH, HEIGHT, x, y, y_log=log)
+        looks = [svg.look(i) for i in range(len(of))]
+        for (line, dots), look in zip(of.items(), looks, strict=True):
+            _draw(plot, line, dots, look, shown)
+        _label(plot, of, shown.scale)
+        plot.axes("IOPS", shown.title)
+        along = next((dot.at.rpartition(" ")[0] for dots in of.values() for dot in dots), "")
+        lacking = (dot.why for dots in of.values() for dot in dots if dot.iops is None or dot.value is None)
+        beside = f"Beside the marks: {along}." if along else ""
+        soft = " ".join(
+            [rounds_in_words(each, path), beside, *(f"Not drawn: {why}." for why in merged(lacking))]
+        ).strip()
+        out.append(panel(title, plot.text() + svg.legend(list(of), looks), soft))
+    return out
+
+
+def _outstanding(context: Context, path: str, found: Sequence[tuple]) -> list[str]:
+    """IOPS over the I/Os in flight, threads x queue depth, where these two are swept."""
+    by, out = context.show["by"], []
+    if set(swept(found[0][0], path)) != {"threads", "qd"}:
+        return []
+    dots = [(name, _in_flight(of)) for _, name, of in found]
+    x = svg.extent([float(at) for _, of in dots for line in of.values() for at, _ in line], True)
+    y = svg.extent([iops for _, of in dots for line in of.values() for _, iops in line], False)
+    for name, of in dots:
+        title = context.title("IOPS over I/Os in flight") + name
+        plot = svg.Plot(title, WIDTH, HEIGHT, x, y, x_log=True)
+        looks = [svg.look(i) for i in range(len(of))]
+        for (line, points_of), look in zip(of.items(), looks, strict=True):
+            plot.line(points_of, f"stroke:var({look['colour']})")
+            for at, iops in points_of:
+                plot.mark(at, iops, look, f"{line}, {at} in flight: {figure(iops)} IOPS")
+        plot.axes("I/Os in flight: threads × queue depth", "IOPS")
+        out.append(panel(title, plot.text() + svg.legend(list(of), looks), f"A line for each {axis(by)}."))
+    return out
+
+
+def _in_flight(of: dict[str, list[Dot]]) -> dict[str, list[tuple[int, float]]]:
+    """{line: [(threads x queue depth, IOPS)]} of the dots that are known."""
+    depth = {line: int(line.rpartition(" ")[2]) for line in of}
+    return {
+        line: [(depth[line] * int(dot.at.rpartition(" ")[2]), dot.iops) for dot in dots if dot.iops is not None]
+        for line, dots in of.items()
+    }
+
+
+def _known(dots: Sequence[Dot], scale: float) -> list[tuple[Dot, float, float]]:
+    return [(dot, dot.iops, dot.value * scale) for dot in dots if dot.iops is not None and dot.value is not None]
+
+
+def _draw(plot: svg.Plot, line: str, dots: Sequence[Dot], look: dict, shown: Unit) -> None:
+    """A line, which breaks where a point is not known, and its marks."""
+    known = {dot: (iops, value) for dot, iops, value in _known(dots, shown.scale)}
+    plot.line([known.get(dot, (0.0, math.nan)) for dot in dots], f"stroke:var({look['colour']})")
+    for dot, (iops, value) in known.items():
+        words = ", ".join(filter(None, (line, dot.at)))
+        plot.mark(iops, value, look, f"{words}: {figure(iops)} IOPS, {figure(value)} {shown.name}")
+
+
+def _label(plot: svg.Plot, of: dict[str, list[Dot]], scale: float) -> None:
+    """How far along its line a mark is, in small print beside it, wherever there is room: paper has no pointer."""
+    marks = [(dot, plot.x(iops), plot.y(value)) for dots in of.values() for dot, iops, value in _known(dots, scale)]
+    taken = [(x - MARK_PX, x + MARK_PX, y) for _, x, y in marks]
+    for dot, x, y in marks:
+        words = dot.at.rpartition(" ")[2]
+        box = (x + MARK_PX, x + MARK_PX + 3 + LETTER_PX * len(words), y)
+        free = all(b <= box[0] or a >= box[1] or abs(at - y) >= LINE_PX for a, b, at in taken)
+        if words and free and box[1] <= WIDTH:
+            taken.append(box)
+            plot.words(box[0] + 3, y + 3.5, words, "soft small")
+
+
+HTML = {"demand": demand}  # view -> how it is drawn

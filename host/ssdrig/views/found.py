@@ -1,0 +1,71 @@
+"""What a choose, an idle or a replay step has found, and from when on a load with pauses is measured, in words."""
+
+from collections.abc import Mapping
+
+from ssdrig.base import words
+from ssdrig.base.uncertain import Uncertain
+from ssdrig.plan import grammar, shows
+from ssdrig.reading.row import WHOLE, Row
+from ssdrig.views.context import figure, plus_minus
+
+
+def said(row: Row) -> list[str]:
+    """One line for each operating point; one or two for a rest; one or two for a played trace; one for a load whose
+    figures begin behind its first burst, but for points of a repeat, whose notes say so; none for any other step."""
+    event = row.found
+    begin_s = (row.windows.get(WHOLE) or {}).get("t0_s")
+    if begin_s and row.round is None:
+        return [f"figures from {begin_s:g} s on, behind fio's long first burst"]
+    if event.get("kind") == "choose":
+        return [_point(point, event["value"]) for point in event.get("points") or []]
+    if event.get("kind") == "played":
+        return played(event)
+    if event.get("kind") == "rest":
+        watts = row.value("W")
+        joules = [] if watts is None else [f"{figure(watts * event['lasted_s'])} J"]
+        return [*joules, _wrote(event)]
+    return _rest(event) if event.get("kind") == "quiet" else []
+
+
+def _point(point: Mapping, value: str) -> str:
+    """ "max: qd=32, iops 40 200 IOPS, of 9 points"."""
+    if point["point"] is None:
+        return f"{point['at']}: none, {point['why']}"
+    unit = shows.VALUES[value][1]
+    picked = grammar.label(f"{point['at']}:", point["point"])
+    return f"{picked}, {value} {figure(point['value'])}{' ' * bool(unit)}{unit}, of {point['of']} points"
+
+
+def played(event: Mapping) -> list[str]:
+    """ "20000 I/Os of bench-light-like, SCALED", "lag P99 120 µs, 0.4 % later than 1 ms"."""
+    short = "" if event["ios"] == event["of_ios"] else f" of {event['of_ios']}"
+    lines = [f"{event['ios']}{short} I/Os of {event['trace']}{', SCALED' if event['scaled'] else ''}"]
+    if (lag := event["lag"]) is None:
+        return [*lines, "as fast as it could, at the trace's queue depths"]
+    late = f"lag P99 {figure(lag['p99_us'])} µs, {lag['late_percent']:.3g} % later than 1 ms"
+    return [*lines, late] + ["NOT PLAYED AT THE TRACE'S TIMES"] * (not lag["as_recorded"])
+
+
+def _rest(event: Mapping) -> list[str]:
+    """ "quiet after 35 s at 0.412 W; 12.3 J above that", "wrote 1.20 GB to its NAND by itself"."""
+    if event["reached"]:
+        above = "" if event["above_J"] is None else f"; {figure(event['above_J'])} J above that"
+        when = f"after {event['after_s']} s" if event["after_s"] is not None else f"({event.get('time_why')})"
+        lines = [f"quiet {when} at {figure(event['floor_W'])} W{above}"]
+    else:
+        lines = [f"NOT QUIET within {event['lasted_s']} s: {event['why']}"]
+    return [*lines, _wrote(event)]
+
+
+def _wrote(event: Mapping) -> str:
+    """ "1.20 GB written to NAND, 4.1 J/GB": what the drive did in a rest by itself, and a host beside it."""
+    nand = event["nand_written_bytes"]
+    wrote = f"NAND bytes not known: {event['nand_why']}"
+    if nand is not None:
+        wrote = f"{words.size(nand)} written to NAND"
+        if nand and "J_per_GB" in event:
+            cost = Uncertain(event["J_per_GB"], event["J_per_GB_error"])
+            wrote += f", {plus_minus(cost, 'J/GB')}" if cost.value else f"; J/GB not known: {event['J_per_GB_why']}"
+    if event["host_written_bytes"]:
+        wrote += f"; {words.size(event['host_written_bytes'])} written by a host meanwhile"
+    return wrote

@@ -1,0 +1,5 @@
+"""The view `load-line`: power against I/O per second, and the energy of one more I/O."""
+
+from ssdrig.plan.shows import View
+
+VIEWS = {"load-line": View(("of",), ("by", "where", "title", "top"), claims=True)}

@@ -1,0 +1,80 @@
+"""The view `load-line`: power over the I/Os that a drive did a second in an open loop, and the straight line through
+it: what it costs to keep the drive awake, and what one more I/O costs (views/load_line/fit.py)."""
+
+from collections.abc import Mapping
+from html import escape
+
+from ssdrig.base.uncertain import Uncertain
+from ssdrig.reading.row import Table
+from ssdrig.views import svg
+from ssdrig.views.context import (
+    Context,
+    axis,
+    figure,
+    panel,
+    place,
+    plus_minus,
+    point,
+    points,
+    rounds_in_words,
+    rows_at,
+)
+from ssdrig.views.load_line import fit as load_line_fit
+
+WIDTH, HEIGHT = 480, 320
+
+
+def load_line_view(context: Context) -> str:
+    """A panel for each step and run: a line for each value of `by`."""
+    show = context.show
+    by, where = show.get("by"), place(show)
+    found = []
+    for path in context.paths:
+        for each, name in context.runs():
+            own = points(each, path, by) if by else [None]
+            of = {value: measured(each, path, where | ({by: value} if by else {})) for value in own}
+            found.append((each, path, name, of))
+    dots = [dot for *_, of in found for each in of.values() for dot in each]
+    x = svg.extent([dot.iops for dot in dots], False)
+    y = svg.extent([dot.power_W for dot in dots], False, show.get("top"))
+    out = []
+    for each, path, name, of in found:
+        title = context.title("Load line", "W", path) + name
+        plot = svg.Plot(title, WIDTH, HEIGHT, x, y)
+        looks, words = [svg.look(i) for i in range(len(of))], []
+        for (value, seen), look in zip(of.items(), looks, strict=True):
+            line = load_line_fit.fit(seen)
+            if line.P0_W is not None and line.e_uJ is not None:
+                ends = [(at, line.P0_W + line.e_uJ * 1e-6 * at) for at in (0.0, max(dot.iops for dot in seen))]
+                plot.line(ends, f"stroke:var({look['colour']})")
+            for dot in seen:
+                plot.mark(dot.iops, dot.power_W, look, f"{figure(dot.iops)} IOPS: {figure(dot.power_W)} W")
+            which = f"{axis(by)} {point(by, value)}: " if by else ""
+            words.append(f"<p>{escape(which + in_words(line))}</p>")
+        plot.axes("IOPS", "Mean power, W")
+        names = [f"{axis(by)} {point(by, value)}" for value in of] if by else []
+        out.append(panel(title, plot.text() + svg.legend(names, looks) + "".join(words), rounds_in_words(each, path)))
+    return "".join(out)
+
+
+def measured(of: Table, path: str, where: Mapping) -> list[load_line_fit.Point]:
+    """What is known of the step's points there, with the rate that each was asked for."""
+    out = []
+    for row in rows_at(of, path, dict(where)):
+        iops, watts, rate = row.value("iops"), row.value("W"), row.act.keys.get("rate")
+        if iops is not None and watts is not None:
+            out.append(load_line_fit.Point(iops, watts, rate))
+    return out
+
+
+def in_words(line: load_line_fit.Line) -> str:
+    """ "1.250 ± 0.013 W to keep it awake, 12.30 ± 0.20 µJ for one more I/O; by 11 points"."""
+    left = f"; {line.left_out} that did not reach their rate left out" if line.left_out else ""
+    if line.P0_W is None:
+        return f"no line: {line.why}{left}"
+    awake = f"{plus_minus(Uncertain(line.P0_W, line.P0_error_W), 'W')} to keep it awake"
+    more = f"{plus_minus(Uncertain(line.e_uJ, line.e_error_uJ), 'µJ')} for one more I/O"
+    return f"{awake}, {more}; by {line.used} points{left}"
+
+
+HTML = {"load-line": load_line_view}  # view -> how it is drawn

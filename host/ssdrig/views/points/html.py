@@ -1,0 +1,227 @@
+"""Views of points: matrix, heat, lines, bars, and a figure by formula."""
+
+import math
+import re
+from collections.abc import Iterable
+from html import escape
+
+from ssdrig.base.uncertain import NOT_TRUSTED, Uncertain
+from ssdrig.plan import formula
+from ssdrig.reading.row import Table
+from ssdrig.views import svg, trust_strip
+from ssdrig.views.context import (
+    Context,
+    axis,
+    doubt_at,
+    figure,
+    label,
+    panel,
+    place,
+    plus_minus,
+    point,
+    points,
+    rising,
+    rounds_in_words,
+    rows_at,
+    uncertain_at,
+    unit,
+    value_at,
+)
+from ssdrig.views.terms import number
+
+EVERY = ("iops", "MB/s", "W", "uJ/IO", "iops/W")  # where a plan names no value
+NARROW = 4  # columns of a matrix that need no more width than a plot
+BRIGHTEST = 52  # percent of the colour in the highest cell: the words on it stay legible
+
+
+def matrix(context: Context, heat: bool = False) -> str:
+    """A table of rows by columns for each value; with `heat` its cells are coloured by their figure."""
+    show, out = context.show, []
+    rows_key, columns_key = show["rows"], show["columns"]
+    for word in context.words(*EVERY):
+        grids_of = [
+            (path, [_grid(each, path, rows_key, columns_key, word, context) for each in context.tables])
+            for path in context.paths
+        ]
+        seen = [v for _, grids in grids_of for grid in grids for line in grid for v, *_ in line if v is not None]
+        shown = unit(word, seen)
+        reach = (min(seen, default=0.0), show.get("top") or max(seen, default=1.0))
+        for path, grids in grids_of:
+            for (each, name), grid in zip(context.runs(), grids, strict=True):
+                rows, columns = points(each, path, rows_key), points(each, path, columns_key)
+                head = "".join(f'<th scope="col">{escape(point(columns_key, c))}</th>' for c in columns)
+                lines = [
+                    f'<tr><th scope="row">{escape(point(rows_key, r))}</th>'
+                    + "".join(_cell(cell, shown, reach if heat else None) for cell in line)
+                    + "</tr>"
+                    for r, line in zip(rows, grid, strict=True)
+                ]
+                title = context.title(f"{label(word)} by {axis(rows_key)} and {axis(columns_key)}", word, path)
+                title += f", {shown.name}" if shown.name and shown.name not in label(word) else ""
+                corner = f"{axis(rows_key)} ↓ {axis(columns_key)} →"
+                body = (
+                    f'<div class="scroll"><table class="matrix"><thead><tr><th scope="col">{escape(corner)}</th>{head}'
+                    f"</tr></thead><tbody>{''.join(lines)}</tbody></table></div>"
+                )
+                reasons = merged(why for line in grid for v, why, _ in line if v is None)
+                said = [rounds_in_words(each, path), trust_strip.marks_said(body)]
+                soft = " ".join([*filter(None, said), *(f"–: {why}." for why in reasons)])
+                out.append(panel(title + name, body, soft, "wide" if len(columns) > NARROW else ""))
+    return "".join(out)
+
+
+def _grid(each, path: str, rows_key: str, columns_key: str, word: str, context: Context) -> list[list[tuple]]:
+    where, window = place(context.show), context.show.get("window")
+    return [
+        [
+            (*value_at(each, path, at, word, window), doubt_at(each, path, at, word, window))
+            for c in points(each, path, columns_key)
+            if (at := where | {rows_key: r, columns_key: c})
+        ]
+        for r in points(each, path, rows_key)
+    ]
+
+
+FEW = re.compile(r"(\d+)(?= I/Os are too few)")
+
+
+def merged(reasons: Iterable[str]) -> list[str]:
+    """Each reason once; of those that differ in the number of I/Os only, one with the least and the most."""
+    found: dict[str, list[int]] = {}
+    for why in reasons:
+        found.setdefault(FEW.sub("{}", why), []).extend(map(int, FEW.findall(why)))
+    return [
+        why.replace("{}", " to ".join(number(n, 0) for n in dict.fromkeys((min(seen), max(seen))))) if seen else why
+        for why, seen in found.items()
+    ]
+
+
+def _cell(of: tuple, shown, reach: tuple[float, float] | None) -> str:
+    """A cell of a matrix, (figure, why not, doubt); with `reach`, where its colour begins and ends."""
+    value, why, doubt = of
+    told = "; ".join(filter(None, [why, doubt]))
+    tip = f' title="{escape(told)}"' if told else ""
+    if value is None:
+        return f'<td class="soft"{tip}>–</td>'
+    style = ""
+    if reach:
+        low, high = reach
+        if low > 0 and high / low > 20:
+            low, high, at = math.log(low), math.log(high), math.log(value)
+        else:
+            low, at = min(0.0, low), value
+        part = min(1.0, (at - low) / (high - low)) if high > low else 1.0
+        style = f' style="background:color-mix(in srgb, var(--blue) {BRIGHTEST * part:.0f}%, var(--paper))"'
+    return f"<td{tip}{style}>{trust_strip.with_mark(shown.text(value), doubt)}</td>"
+
+
+def heat(context: Context) -> str:
+    return matrix(context, heat=True)
+
+
+def lines(context: Context) -> str:
+    """A figure against one key of the points, a line for each value of another."""
+    show, out = context.show, []
+    x_key, by = show["x"], show.get("by")
+    for word in context.words("iops"):
+        found_at = [
+            (path, [(each, name, _lines(context, each, path, word)) for each, name in context.runs()])
+            for path in context.paths
+        ]
+        seen = [v for _, found in found_at for *_, of in found for _, line in of for v, _ in line if v is not None]
+        shown = unit(word, seen)
+        reach = svg.extent([v * shown.scale for v in seen], context.log, show.get("top"))
+        for path, found in found_at:
+            for each, name, of in found:
+                xs = rising(points(each, path, x_key))
+                title = context.title(f"{label(word)} by {axis(x_key)}", word, path) + name
+                plot = svg.Plot(title, 480, 300, (-0.4, len(xs) - 0.6), reach, y_log=context.log)
+                looks = [svg.look(i) for i in range(len(of))]
+                for (s, line), look in zip(of, looks, strict=True):
+                    dots = [(i, v * shown.scale) for i, (v, _) in enumerate(line) if v is not None]
+                    plot.line(dots, f"stroke:var({look['colour']})")
+                    for i, v in dots:
+                        words = f"{point(by, s) + ', ' if by else ''}{xs[int(i)]}: {figure(v)} {shown.name}"
+                        plot.mark(i, v, look, words)
+                plot.axes(axis(x_key), shown.title, [(i, str(x)) for i, x in enumerate(xs)])
+                names = [f"{axis(by)} {point(by, s)}" for s, _ in of] if by else []
+                out.append(panel(title, plot.text() + svg.legend(names, looks), rounds_in_words(each, path)))
+    return "".join(out)
+
+
+def _lines(context: Context, each: Table, path: str, word: str) -> list[tuple]:
+    """(value of `by`, [(figure, why not) of each x]) of each line."""
+    show, x_key, by = context.show, context.show["x"], context.show.get("by")
+    where, window = place(show), show.get("window")
+    series = points(each, path, by) if by else [None]
+    if by in where:
+        series = [s for s in series if str(s).replace(" ", "") == where[by]]
+    xs = rising(points(each, path, x_key))
+    return [
+        (s, [value_at(each, path, where | {x_key: x} | ({by: s} if by else {}), word, window) for x in xs])
+        for s in series
+    ]
+
+
+def bars(context: Context) -> str:
+    """A bar for each step and run, a card for each value."""
+    out = []
+    for word in context.words("iops"):
+        found = []
+        for i, (each, name) in enumerate(context.runs()):
+            for path in context.paths:
+                rows = rows_at(each, path, place(context.show))
+                for point_of in {row.act.label: row.act.point for row in rows}.values() or [{}]:
+                    where = place(context.show) | dict(point_of)
+                    at = each, path, where, word, context.show.get("window")
+                    value, why = value_at(*at)
+                    doubt = doubt_at(*at)
+                    words = ", ".join([path, *(f"{axis(key)} {point(key, v)}" for key, v in point_of.items())])
+                    found.append((words + name, value, why, svg.look(i)["colour"], doubt))
+        shown = unit(word, [value for _, value, *_ in found])
+        top = context.show.get("top") or max((v for _, v, *_ in found if v is not None), default=0) or 1
+        out.append(f'<div class="card"><h3>{label(word)} <span class="unit">{shown.name}</span></h3>')
+        for words, value, why, colour, doubt in found:
+            width = 0 if value is None else min(100.0, 100 * value / top)
+            text = trust_strip.with_mark(shown.text(value), doubt)
+            aside = escape(why if value is None else f"not claimed, {doubt}" if doubt else "")
+            out.append(
+                f'<div class="row bar" style="--bar:var({colour})"><span class="head"><span>{escape(words)}</span>'
+                f'<span class="value">{text}</span></span><span class="track"><span class="fill"'
+                f' style="width:{width:.2f}%"></span></span></div>' + (f'<p class="soft">{aside}</p>' if aside else "")
+            )
+        out.append("</div>")
+    title = f"<h3>{escape(str(context.show['title']))}</h3>" if context.show.get("title") else ""
+    return f'{title}<div class="cards">{"".join(out)}</div>'
+
+
+def formula_of(of: Table, text: str) -> Uncertain:
+    """What a plan's formula comes to, of the figures of a run; unknown where one of them is not to be trusted."""
+
+    doubts: list[str] = []
+
+    def lookup(path: str, word: str, window: str | None = None) -> Uncertain:
+        doubts.extend(filter(None, [doubt_at(of, path, {}, word, window)]))
+        return uncertain_at(of, path, {}, word, window)
+
+    found = formula.evaluate(formula.parse(text), lookup)
+    return Uncertain(None, None, NOT_TRUSTED, f"not claimed, {doubts[0]}") if doubts else found
+
+
+def by_formula(context: Context) -> str:
+    """A figure that the plan computes of its steps."""
+    show, out = context.show, []
+    percent = show.get("unit") == "%"
+    for each, name in context.runs():
+        found = formula_of(each, show["formula"])
+        why = found.why if found.value is None else ""
+        text = plus_minus(found.scaled(100) if percent else found)
+        out.append(
+            f'<div class="card"><h3>{escape(context.title(show["name"]) + name)}</h3><p class="big">{text}'
+            f' <span class="unit">{escape(show.get("unit", ""))}</span></p>'
+            f'<p class="soft">{escape(why + ". " if why else "")}<code>{escape(show["formula"])}</code></p></div>'
+        )
+    return f'<div class="cards">{"".join(out)}</div>'
+
+
+HTML = {"matrix": matrix, "heat": heat, "lines": lines, "bars": bars, "figure": by_formula}  # view -> how it is drawn

@@ -1,0 +1,5 @@
+"""The view `replay`: how a trace was played."""
+
+from ssdrig.plan.shows import View
+
+VIEWS = {"replay": View(("of",), ("title",), claims=True)}

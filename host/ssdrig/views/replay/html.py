@@ -1,0 +1,80 @@
+"""The view of played traces: their figures, a column for each of them."""
+
+from collections.abc import Iterator
+from html import escape
+
+from ssdrig.reading.row import Row
+from ssdrig.views.context import Context, figure, panel
+from ssdrig.views.found import played
+
+SIDES = (("all", "all"), ("reads", "reads"), ("writes", "writes"))
+TIMES = (("mean_us", "mean"), ("p99_us", "P99"), ("p999_us", "P99.9"), ("max_us", "longest"))
+SLOW = (("over_10ms_percent", "over 10 ms"), ("over_100ms_percent", "over 100 ms"))
+NARROW = 4  # columns that need no more width than a plot
+Cells = list[tuple[str, str, list[tuple[float | None, str]]]]  # of each figure: its name, unit, (value, why not) a row
+
+
+def replay(context: Context) -> str:
+    """Data rate, service times, share of slow I/Os, lag, time and energy of each step."""
+    rows, heads = [], []
+    for each, name in context.runs():
+        for path in context.paths:
+            for row in each.of(path):
+                if row.found.get("kind") == "played":
+                    rows.append(row)
+                    heads.append(row.act.label + (f", round {row.round}" if row.round else "") + name)
+    title = context.title("Played traces")
+    if not rows:
+        return panel(title, "<p>not run</p>")
+    head = "".join(f'<th scope="col">{escape(each)}</th>' for each in heads)
+    lines = [
+        f'<tr><th scope="row">{escape(words)}{f" <span class=unit>{unit}</span>" if unit else ""}</th>'
+        + "".join(
+            f"<td>{figure(value)}</td>" if value is not None else f'<td class="soft" title="{escape(why)}">–</td>'
+            for value, why in cells
+        )
+        + "</tr>"
+        for words, unit, cells in lines_of(rows)
+    ]
+    body = (
+        f'<div class="scroll"><table class="matrix"><thead><tr><th scope="col"></th>{head}</tr></thead><tbody>'
+        f"{''.join(lines)}</tbody></table></div>"
+    )
+    said = [f"{each}: {'; '.join(played(row.found))}." for each, row in zip(heads, rows, strict=True)]
+    sources = dict.fromkeys(f"Source: {row.found['source']}." for row in rows if row.found["source"])
+    made = "Made from statistics, nobody has recorded it." if any(row.found["synthetic"] for row in rows) else ""
+    return panel(title, body, " ".join([*said, made, *sources]), "wide" if len(rows) > NARROW else "")
+
+
+def lines_of(rows: list[Row]) -> Iterator[tuple[str, str, list[tuple[float | None, str]]]]:
+    """Each figure: its name, its unit, and of each row (value, why there is none)."""
+
+    def of(key: str, part: str | None = None) -> list[tuple[float | None, str]]:
+        found = []
+        for row in rows:
+            whole = row.found if part is None else row.found[part] or {}
+            name = key if part is None else f"{part}.{key}"
+            reasons = row.found["not_known"]
+            found.append((whole.get(key), reasons.get(name) or reasons.get(part or "") or "no such I/O"))
+        return found
+
+    def measured(word: str) -> list[tuple[float | None, str]]:
+        return [(row.value(word), row.why_not(word) if row.value(word) is None else "") for row in rows]
+
+    yield "Data rate while busy", "MB/s", of("data_rate_MBps")
+    for side, words in SIDES:
+        for key, name in TIMES:
+            yield f"Service time, {words}, {name}", "µs", of(f"{key}", side)
+        for key, name in SLOW:
+            yield f"I/Os {name}, {words}", "%", of(key, side)
+    yield "Time to complete", "s", of("time_s")
+    yield "Energy", "J", [((row.windows.get("all") or {}).get("energy_J"), row.why_not("W")) for row in rows]
+    yield "Energy per GB", "J", measured("J/GB")
+    yield "Mean power", "W", measured("W")
+    for key, name, unit in (("p99_us", "Lag, P99", "µs"), ("late_percent", "I/Os later than 1 ms", "%")):
+        yield name, unit, of(key, "lag")
+    if any(row.found.get("late_us") is not None for row in rows):
+        yield "Answers behind the drive's time", "µs", of("late_us")
+
+
+HTML = {"replay": replay}  # view -> how it is drawn

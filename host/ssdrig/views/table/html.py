@@ -1,0 +1,125 @@
+"""The views `table` and `recovery`: steps and points as rows with several figures beside each other, and how long a
+drive took to recover."""
+
+from html import escape
+
+from ssdrig.base.uncertain import Uncertain
+from ssdrig.base.words import clock
+from ssdrig.reading import witness
+from ssdrig.reading.row import Table
+from ssdrig.views import trust_strip
+from ssdrig.views.context import (
+    Context,
+    Unit,
+    doubt_at,
+    figure,
+    label,
+    last_rounds,
+    panel,
+    place,
+    rows_at,
+    uncertain_at,
+    unit,
+    value_at,
+)
+from ssdrig.views.points.html import merged
+from ssdrig.views.table import recovery as rule
+
+
+def table(context: Context) -> str:
+    """A row for each step and point, a column for each value, a panel for each run."""
+    return "".join(_table(context, each, name) for each, name in context.runs())
+
+
+def _table(context: Context, each: Table, name: str) -> str:
+    where, window, words = place(context.show), context.show.get("window"), context.words()
+    found = []
+    for path in context.paths:
+        rows = rows_at(each, path, where)
+        points = {row.act.label: dict(row.act.point) for row in rows} or {path: {}}
+        for of, point in points.items():
+            named = path + of.removeprefix(path)
+            cells = [
+                (
+                    *value_at(each, path, where | point, word, window),
+                    uncertain_at(each, path, where | point, word, window),
+                    doubt_at(each, path, where | point, word, window),
+                )
+                for word in words
+            ]
+            found.append((named, cells))
+    units = [unit(word, [cells[i][0] for _, cells in found]) for i, word in enumerate(words)]
+    head = "".join(
+        f'<th scope="col">{escape(label(one.word))} <span class="unit">{escape(one.name)}</span></th>' for one in units
+    )
+    body = "".join(
+        f'<tr><th scope="row">{escape(named)}</th>'
+        + "".join(
+            _cell(one.text(value), _tip(one, why, of), doubt)
+            for one, (value, why, of, doubt) in zip(units, cells, strict=True)
+        )
+        + "</tr>"
+        for named, cells in found
+    )
+    reasons = merged(why for _, cells in found for value, why, *_ in cells if value is None)
+    stands = dict.fromkeys(_rounds(each, path) for path in context.paths)
+    soft = " ".join([*filter(None, [*stands, trust_strip.marks_said(body)]), *(f"–: {why}." for why in reasons)])
+    title = context.title(f"Table{f', window {window}' if window else ''}") + name
+    table_of = f'<table class="matrix"><thead><tr><th scope="col"></th>{head}</tr></thead><tbody>{body}</tbody></table>'
+    return panel(title, f'<div class="scroll">{table_of}</div>', soft, "wide")
+
+
+def _rounds(each: Table, path: str) -> str:
+    kept = last_rounds(each, path)
+    return f"{path}: rounds {kept[0]} to {kept[-1]} together." if len(kept) > 1 else ""
+
+
+def _tip(shown: Unit, why: str, of: Uncertain) -> str:
+    """What a cell says when it is pointed at: the figure's error, and its rounds."""
+    if of.value is None:
+        return why
+    error = "error not known" if of.error is None else f"± {shown.text(of.error)} {shown.name}".strip()
+    return f"{error}; {why}" if why else error
+
+
+def _cell(words: str, why: str, doubt: str | None) -> str:
+    told = "; ".join(filter(None, [why, doubt]))
+    tip = f' title="{escape(told)}"' if told else ""
+    return f"<td{tip}>{trust_strip.with_mark(words, doubt)}</td>"
+
+
+def recovery(context: Context) -> str:
+    """How long the step `of` took until it did again what the step `against` had done before."""
+    out, against = [], context.show["against"]
+    for each, name in context.runs():
+        for path in context.paths:
+            loads = [next((row for row in each.of(p) if row.data is not None), None) for p in (against, path)]
+            before, after = (row.data if row is not None else None for row in loads)
+            title = context.title(f"Recovery of {path} to {against}") + name
+            if before is None or after is None:
+                out.append(panel(title, "", "No figures: one of the two loads was not carried out to its end."))
+                continue
+            found = rule.of(before, after)
+            limited = [witness.slowed_by_host(each.data.events, row) for row in loads if row is not None]
+            if why := next(filter(None, limited), None):
+                found = rule.Recovery(found.record_s, why=why)
+            record = "minute" if found.record_s == 60 else f"record of {found.record_s} s"
+            if found.why:
+                out.append(panel(title, "", f"No figures: {found.why}."))
+                continue
+            share, most = f"{100 * rule.SHARE:.0f} %", figure(found.end_MBps)
+            rows = [
+                (f"The mean of {against}, {figure(found.mean_MBps)} MB/s", found.after_s),
+                (f"{share} of the last hour of {against}, {most} MB/s, or of all of a shorter one", found.most_s),
+            ]
+            body = "".join(
+                f'<tr><th scope="row">{escape(words)}</th><td>'
+                f"{'not reached' if at_s is None else f'after {clock(at_s)}'}</td></tr>"
+                for words, at_s in rows
+            )
+            soft = f"From the beginning of {path} to the end of its first {record} at least as fast."
+            out.append(panel(title, f'<table class="numbers wraps"><tbody>{body}</tbody></table>', soft))
+    return "".join(out)
+
+
+HTML = {"table": table, "recovery": recovery}  # view -> how it is drawn

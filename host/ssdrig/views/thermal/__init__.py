@@ -1,0 +1,14 @@
+"""The view `thermal`: temperature and power of a drive through several steps."""
+
+from collections.abc import Iterator, Sequence
+
+from ssdrig.plan.shows import View
+
+VIEWS = {"thermal": View(("of",), ("title", "top"), claims=True)}
+
+
+def asks(shows: Sequence[dict], rows: Sequence) -> Iterator:
+    """The steps shown, of each second of which the energy is asked for (reading/finer.py)."""
+    from ssdrig.views.thermal import seconds
+
+    return seconds.read(shows, rows)

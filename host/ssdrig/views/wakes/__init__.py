@@ -1,0 +1,19 @@
+"""The view `wakes`: what single reads out of rest cost."""
+
+from collections.abc import Mapping
+
+from ssdrig.plan import values
+from ssdrig.plan.document import shown
+from ssdrig.plan.shows import View
+from ssdrig.plan.step import Step
+
+
+def check(step: Step, axes: Mapping) -> None:
+    """Raises values.Wrong unless it says `every`."""
+    if "every" not in step.keys and "every" not in axes:
+        raise values.Wrong(
+            "a load with `every` in the view wakes", f"of = {shown(step.path)}", "name another step, or say every"
+        )
+
+
+VIEWS = {"wakes": View(("of", "rest"), ("title",), check, claims=True)}

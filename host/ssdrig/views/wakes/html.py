@@ -1,0 +1,108 @@
+"""The view `wakes`: latency and energy of an I/O by itself, against the pause before it. Where the drive falls asleep
+in longer pauses both rise by a step."""
+
+from ssdrig.base.uncertain import NO_DIFFERENCE, UNKNOWN, Uncertain, difference
+from ssdrig.reading.row import Row, Table
+from ssdrig.views import numbers, svg
+from ssdrig.views.context import Context, figure, panel, plus_minus, points, rows_at
+from ssdrig.views.numbers import Cell
+
+WIDTH, HEIGHT = 480, 320
+HEADS = (
+    *(("I/Os", ""), ("Median", "µs"), ("P99", "µs"), ("Longest", "µs"), ("Mean power", "W")),
+    *(("Energy of an I/O", "mJ"), ("Above the floor", "mJ")),
+)
+SOFT = (
+    "Energy of an I/O: all that the drive drew, by its I/Os, the pause included. Above the floor: less what it draws in"
+    " its rest for as long, so what waking up, working and falling asleep again costs."
+)
+
+
+def wakes(context: Context) -> str:
+    """Panels for each step and run: latency, energy, and a row for each pause."""
+    out = []
+    for path in context.paths:
+        for each, name in context.runs():
+            rest = floor(each, str(context.show["rest"]))
+            found = [
+                (row, above_mJ(row, rest).value)
+                for every in points(each, path, "every")
+                for row in _at(each, path, every)
+            ]
+            title = context.title("A single I/O after a pause", "", path) + name
+            lines = [(str(row.act.point["every"]), cells(row, rest)) for row, _ in found]
+            median = [(row.act.keys["every"], _us(row, "p50")) for row, _ in found]
+            longest = [(row.act.keys["every"], row.value("lat_max")) for row, _ in found]
+            energy = [(row.act.keys["every"], mJ) for row, mJ in found]
+            plots = _plot(f"{title}, latency", [("median", median), ("longest", longest)], "Latency, µs")
+            plots += _plot(f"{title}, energy", [("above the floor", energy)], "Energy above the floor, mJ")
+            known = "not known" if rest.value is None else plus_minus(rest, "W")
+            out.append(panel(title, plots + numbers.rows("Pause", HEADS, lines), f"{SOFT} Its floor: {known}.", "wide"))
+    return "".join(out)
+
+
+def _at(each: Table, path: str, every) -> list[Row]:
+    return rows_at(each, path, {"every": every})
+
+
+def floor(each: Table, rest: str) -> Uncertain:
+    """Power of the drive at rest: of the idle step that lasted until it was quiet."""
+    found = next((row.found for row in each.rows if row.act.path == rest and row.found), {})
+    return Uncertain(found.get("floor_W"), found.get("floor_error_W"))
+
+
+def above_mJ(row: Row, rest: Uncertain) -> Uncertain:
+    """mJ of drive time for each I/O, beside the floor for as long; null where it is no more than both are uncertain by.
+    Where their errors are not known, neither is its own."""
+    whole = row.windows.get("all") or {}
+    if rest.value is None or not whole.get("ios") or whole.get("energy_J") is None:
+        return Uncertain(None, None, UNKNOWN)
+    percent, each = whole.get("power_uncertainty_percent"), 1e3 / whole["ios"]
+    drawn = Uncertain(whole["energy_J"], None if percent is None else percent / 100 * whole["energy_J"]).scaled(each)
+    still = rest.scaled(whole["t1_s"] - whole["t0_s"]).scaled(each)
+    if not (drawn.known and still.known):
+        return Uncertain((drawn.value or 0.0) - (still.value or 0.0))
+    found = difference(drawn, still)
+    if (found.value or 0.0) <= (found.error or 0.0):
+        return Uncertain(None, None, NO_DIFFERENCE, f"{plus_minus(found, 'mJ')}: no more than it is uncertain by")
+    return found
+
+
+def cells(row: Row, rest: Uncertain) -> list[Cell]:
+    """In the order of HEADS."""
+    each_uJ, above = row.value("uJ/IO"), above_mJ(row, rest)
+    no_floor = "the drive's floor is not known: no rest until it was quiet"
+    no_floor = above.why or (no_floor if rest.value is None else row.why_not("uJ/IO"))
+    ios = (row.windows.get("all") or {}).get("ios")
+    return [
+        Cell(words=str(ios) if ios else "–"),
+        Cell(_us(row, "p50"), why="too few I/Os for it"),
+        Cell(row.value("lat_p99"), why=row.why_not("lat_p99")),
+        Cell(row.value("lat_max"), why=row.why_not("lat_max")),
+        Cell(row.value("W"), why=row.why_not("W")),
+        Cell(None if each_uJ is None else each_uJ / 1e3, why=row.why_not("uJ/IO")),
+        Cell(above.value, above.error, no_floor),
+    ]
+
+
+def _us(row: Row, name: str) -> float | None:
+    return (row.windows.get("all") or {}).get(f"lat_{name}_us")
+
+
+def _plot(title: str, lines: list[tuple[str, list[tuple[float, float | None]]]], y_title: str) -> str:
+    known = [(name, [(at, value) for at, value in line if value]) for name, line in lines]
+    dots = [dot for _, line in known for dot in line]
+    if not dots:
+        return ""
+    x, y = svg.extent([at for at, _ in dots], True), svg.extent([value for _, value in dots], True)
+    plot, looks = svg.Plot(title, WIDTH, HEIGHT, x, y, x_log=True, y_log=True), []
+    for i, (_, line) in enumerate(known):
+        looks.append(svg.look(i))
+        plot.line(line, f"stroke:var({looks[i]['colour']})")
+        for at, value in line:
+            plot.mark(at, value, looks[i], f"{figure(at)} s: {figure(value)}")
+    plot.axes("Pause before it, s", y_title)
+    return plot.text() + svg.legend([name for name, _ in known], looks)
+
+
+HTML = {"wakes": wakes}  # view -> how it is drawn
