@@ -26,8 +26,9 @@ from ssdrig.base.errors import JournalError
 from ssdrig.meter import peaks, samples
 from ssdrig.publish.influx import line_protocol, points
 from ssdrig.publish.lake import seconds
-from ssdrig.reading import documents, errors, table, window_figures
+from ssdrig.reading import errors, table, window_figures
 from ssdrig.reading.row import KEYS
+from ssdrig.report import documents
 from ssdrig.runs import journal
 
 SCHEMA = line_protocol.read_schema()

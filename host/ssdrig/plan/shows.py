@@ -32,9 +32,7 @@ def folders() -> dict[str, ModuleType]:
     top = Path(__file__).parents[1] / "views"
     found = sorted(path.parent.name for path in top.glob("*/__init__.py"))
     modules = [importlib.import_module(f"ssdrig.views.{name}") for name in found]
-    return {
-        view: module for view, module in sorted(((v, m) for m in modules for v in m.VIEWS), key=lambda pair: pair[0])
-    }
+    return dict(sorted(((v, m) for m in modules for v in m.VIEWS), key=lambda pair: pair[0]))
 
 
 def views() -> dict[str, View]:

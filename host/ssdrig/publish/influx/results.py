@@ -14,9 +14,10 @@ from ssdrig.base.utc import Utc
 from ssdrig.plan import kinds
 from ssdrig.publish.influx import line_protocol
 from ssdrig.publish.influx.line_protocol import Measurement
-from ssdrig.reading import documents, errors, results, table, timeline
+from ssdrig.reading import errors, results, table, timeline
 from ssdrig.reading.row import Row, Table
 from ssdrig.reading.rundata import SECOND_NS, RunData
+from ssdrig.report import documents
 from ssdrig.runs import journal, parts
 
 Point = tuple[str, dict, int]  # measurement, fields, UTC in ns
