@@ -10,8 +10,8 @@ from ssdrig import cli
 from ssdrig.base.errors import PromiseBroken
 from ssdrig.powerloss import sessions
 from ssdrig.reading import table
-from ssdrig.report import documents
 from ssdrig.runs import journal
+from ssdrig.views import documents
 
 pytestmark = [pytest.mark.slow, pytest.mark.keeps_time]
 WORDS = ["run", "powerloss", "--virtual", "sata-tlc", "--capacity", "512MiB", "--cuts", "3", "--quiet"]

@@ -6,7 +6,8 @@ import pytest
 from synthetic_plan import GAP_NS, Writer
 
 from ssdrig.reading import gaps, table
-from ssdrig.report import documents, plan_page, review_says, screen
+from ssdrig.report import plan_page, review_says, screen
+from ssdrig.views import documents
 
 PLAN = """schema = 1
 name = "demo"

@@ -8,8 +8,9 @@ import pytest
 
 from ssdrig.plan.rules import steady
 from ssdrig.reading import little, minutes, table
-from ssdrig.report import documents, screen
 from ssdrig.report import little as little_page
+from ssdrig.report import screen
+from ssdrig.views import documents
 from ssdrig.views.context import Context
 from ssdrig.views.table import html as table_html
 from ssdrig.views.table import recovery as table_recovery

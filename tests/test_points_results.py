@@ -28,8 +28,8 @@ from ssdrig.publish.influx import line_protocol, points
 from ssdrig.publish.lake import seconds
 from ssdrig.reading import errors, table, window_figures
 from ssdrig.reading.row import KEYS
-from ssdrig.report import documents
 from ssdrig.runs import journal
+from ssdrig.views import documents
 
 SCHEMA = line_protocol.read_schema()
 MOST_SERIES = 8  # of one drive's run with one rail that reads and writes

@@ -13,7 +13,7 @@ from ssdrig.plan import expand, grammar, shows, values
 from ssdrig.plan.kinds import load
 from ssdrig.plan.rules import ends
 from ssdrig.reading import bursts
-from ssdrig.report import documents
+from ssdrig.views import documents
 
 
 @pytest.fixture(scope="module")

@@ -15,8 +15,9 @@ from ssdrig.load.fiojob import job_file
 from ssdrig.plan import grammar
 from ssdrig.plan.rules import ends, steady, steady_wa, student
 from ssdrig.reading import table
-from ssdrig.report import documents, plan_page, screen
+from ssdrig.report import plan_page, screen
 from ssdrig.run import prepare
+from ssdrig.views import documents
 from ssdrig.views.context import Context
 from ssdrig.views.life import figures as life_figures
 from ssdrig.virtual.flash.drive import VirtualDrive

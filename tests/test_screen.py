@@ -12,9 +12,10 @@ import synthetic_run
 from ssdrig import report
 from ssdrig.base.progress import Progress
 from ssdrig.reading import table
-from ssdrig.report import documents, screen
+from ssdrig.report import screen
 from ssdrig.run import run
 from ssdrig.run.teardown import SIGNALS
+from ssdrig.views import documents
 
 
 @pytest.fixture(autouse=True)

@@ -8,7 +8,8 @@ import pytest
 from synthetic_plan import Writer
 
 from ssdrig.reading import filling, table
-from ssdrig.report import documents, plan_page
+from ssdrig.report import plan_page
+from ssdrig.views import documents
 
 S, MS = 1_000_000_000, 1_000_000
 PLAN = """schema = 1

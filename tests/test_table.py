@@ -18,7 +18,8 @@ from ssdrig.plan import shows
 from ssdrig.plan.kinds import load
 from ssdrig.reading import row_figures, table
 from ssdrig.reading.row import KEYS, Row
-from ssdrig.report import documents, plan_page, screen
+from ssdrig.report import plan_page, screen
+from ssdrig.views import documents
 from ssdrig.views.found import said
 
 

@@ -12,8 +12,9 @@ import synthetic_run
 from test_report import run_command
 
 from ssdrig.reading import table, timeline
-from ssdrig.report import documents, plan_page, shown_parts
+from ssdrig.report import plan_page, shown_parts
 from ssdrig.runs import journal
+from ssdrig.views import documents
 
 HOUR_NS = 3600 * 10**9
 UTC_NS = 1_795_177_507 * 10**9

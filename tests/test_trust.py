@@ -13,11 +13,11 @@ from ssdrig.plan.rules import limits, steady
 from ssdrig.reading import table, trust
 from ssdrig.reading.figures import figures_of
 from ssdrig.reading.window_figures import KEYS
-from ssdrig.report import documents, page, screen, verdict
+from ssdrig.report import page, screen, verdict
 from ssdrig.report.cards import Bar, best
 from ssdrig.runs import journal
 from ssdrig.serve.tail import Place, Tail
-from ssdrig.views import trust_strip
+from ssdrig.views import documents, trust_strip
 
 QUIET = [9000] * 10 + [4000, 4001, 3999] * 10
 WINDOW = {"t0_s": 0.0, "t1_s": 20.0, "energy_J": 40.0}

@@ -9,8 +9,8 @@ from synthetic_run import run_of
 
 from ssdrig import report
 from ssdrig.reading import table, trust
-from ssdrig.report import documents, page, plan_page, review_says, screen
-from ssdrig.views import trust_strip
+from ssdrig.report import page, plan_page, review_says, screen
+from ssdrig.views import documents, trust_strip
 
 FRESH, SLOW, FAST = [9000] * 6, [4000, 4001, 3999] * 6, [6000, 6001, 5999] * 6
 POWER_ONLY = [name for name in trust.NAMES if name not in trust.OF_LOAD]

@@ -23,12 +23,13 @@ from ssdrig.plan.rules import stamps, worn
 from ssdrig.plan.rules.worn import Slice
 from ssdrig.reading import table, wear_run
 from ssdrig.reading.row import Table
-from ssdrig.report import documents, plan_page, screen
+from ssdrig.report import plan_page, screen
 from ssdrig.run import cut_short, prepare, standing
 from ssdrig.run.budget import Budget
 from ssdrig.run.stage import Stage
 from ssdrig.run.steps import wear as wear_step
 from ssdrig.runs import journal
+from ssdrig.views import documents
 from ssdrig.virtual.device import smartlog, store
 from ssdrig.virtual.device.device import Device
 from ssdrig.virtual.flash import ftl

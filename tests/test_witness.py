@@ -20,7 +20,8 @@ from ssdrig.plan.rules import limits
 from ssdrig.reading import table
 from ssdrig.reading import witness as held
 from ssdrig.reading.figures import figures_of
-from ssdrig.report import documents, plan_page, screen
+from ssdrig.report import plan_page, screen
+from ssdrig.views import documents
 
 # of a 6.1 kernel's nvme0n1, before and after 20 000 writes of 4 KiB that took 80 µs each, and 30 reads of udev's
 BEFORE = "  183 0 9352 41 1000 5 8192000 900 0 1200 941 7 0 64 1 3 9\n"

@@ -11,9 +11,9 @@ from ssdrig.base.progress import Progress
 from ssdrig.base.terminal import printable
 from ssdrig.reading import search, summary, table, trust
 from ssdrig.reading.index import Index, Run
-from ssdrig.report import documents, of_plan, write
+from ssdrig.report import of_plan, write
 from ssdrig.runs.integrity import FIGURES
-from ssdrig.views import trust_strip
+from ssdrig.views import documents, trust_strip
 from ssdrig.views.terms import number, with_error
 
 DEFAULT = "runs"

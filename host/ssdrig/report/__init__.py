@@ -24,7 +24,6 @@ from ssdrig.reading import latency, summary, table
 from ssdrig.reading.figures import figures_of
 from ssdrig.report import (
     csv_files,
-    documents,
     embed,
     many,
     over_op,
@@ -38,7 +37,7 @@ from ssdrig.report import (
 )
 from ssdrig.runs import named, parts
 from ssdrig.runs.integrity import FIGURES
-from ssdrig.views import marks, trust_strip
+from ssdrig.views import documents, marks, trust_strip
 from ssdrig.views.terms import BY_KEY, number, with_error
 
 SHORT = [

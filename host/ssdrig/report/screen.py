@@ -10,9 +10,9 @@ from ssdrig.plan import shows
 from ssdrig.plan.rules import steady
 from ssdrig.reading import gaps, little, summary, table, trust, witness
 from ssdrig.reading.row import Row, Table
-from ssdrig.report import documents, over_op, phases, repeats, rows
+from ssdrig.report import over_op, phases, repeats, rows
 from ssdrig.report.plan_page import labels
-from ssdrig.views import found, trust_strip
+from ssdrig.views import documents, found, trust_strip
 from ssdrig.views.context import figure
 from ssdrig.views.cuts import sentences as cuts_sentences
 from ssdrig.views.life import figures as life_figures

@@ -17,8 +17,8 @@ from ssdrig.publish.influx.line_protocol import Measurement
 from ssdrig.reading import errors, results, table, timeline
 from ssdrig.reading.row import Row, Table
 from ssdrig.reading.rundata import SECOND_NS, RunData
-from ssdrig.report import documents
 from ssdrig.runs import journal, parts
+from ssdrig.views import documents
 
 Point = tuple[str, dict, int]  # measurement, fields, UTC in ns
 GRID = {
