@@ -8,7 +8,7 @@ import synthetic_plan
 from synthetic_run import run_of
 
 from ssdrig import report
-from ssdrig.reading import table, trust
+from ssdrig.reading import documents, table, trust
 from ssdrig.report import page, plan_page, review_says, screen, trust_strip
 
 FRESH, SLOW, FAST = [9000] * 6, [4000, 4001, 3999] * 6, [6000, 6001, 5999] * 6
@@ -93,7 +93,7 @@ def test_what_the_page_of_a_plan_claims(held, tmp_path):
     steady = held != "host"
     assert ("Steady state reached" in html) == ("Steady state reached" in said) == steady
     assert ("STEADY STATE NOT ACHIEVED" in text) == (not steady)
-    assert bool(of.achieved) == of.as_json()["steady"]["achieved"] == steady
+    assert bool(of.achieved) == documents.of_table(of)["steady"]["achieved"] == steady
     assert (trust_strip.MARKED in html) == (held is not None) == (trust_strip.MARK in text)
 
 
