@@ -6,7 +6,7 @@ import pytest
 
 from ssdrig import cli, reading
 from ssdrig.base.errors import NotPaired
-from ssdrig.meter.pairing import EVENT, NOT_PAIRED, PAIRED, UNKNOWN
+from ssdrig.meter.pairing import EVENT, NOT_PAIRED, PAIRED, UNKNOWN, unpaired
 from ssdrig.publish.influx.points import Emitter
 from ssdrig.reading.figures import figures_of
 from ssdrig.run import pairing
@@ -55,7 +55,11 @@ def powers_of(run):
 
 def test_rig_that_feeds_the_drive_is_paired(tmp_path):
     code, run, events, event = made(tmp_path, *LOAD)
-    assert code == 0 and event["verdict"] == PAIRED and event["duration_s"] == 5 * len(event["looks"])
+    assert (
+        code == 0
+        and event["verdict"] == PAIRED
+        and event["duration_s"] == pytest.approx(pairing.LASTS_S * len(event["looks"]))
+    )
     first = next(each for each in events if each["kind"] == "step.start" and each["step"] != "check")
     assert max(look["end_ns"] for look in event["looks"]) < first["t_ns"]
     assert figures_of(reading.load(run))["energy_J"] > 0 and powers_of(run)
@@ -63,7 +67,11 @@ def test_rig_that_feeds_the_drive_is_paired(tmp_path):
 
 def test_power_of_a_rig_on_another_drive_is_null_with_the_reason(tmp_path, crossed):
     code, run, _, event = made(tmp_path, *LOAD)
-    assert code == 0 and event["verdict"] == NOT_PAIRED and event["duration_s"] == 5 * len(event["looks"])
+    assert (
+        code == 0
+        and event["verdict"] == NOT_PAIRED
+        and event["duration_s"] == pytest.approx(pairing.LASTS_S * len(event["looks"]))
+    )
     found = figures_of(reading.load(run))
     assert found["iops_mean"] > 0 and all(found[name] is None for name in POWER)
     assert any(note.startswith("power: not known") for note in found["notes"])
@@ -84,3 +92,12 @@ def test_first_cut_that_the_drive_does_not_feel_ends_the_campaign(tmp_path, cros
     judged = [each for each in events if each["kind"] == "session.judged" and each["control"] is None]
     assert code == NotPaired.exit_code and len(judged) == 1
     assert not judged[0]["judged"] and not judged[0]["findings"] and judged[0]["why_not"]
+    assert unpaired(events)
+
+
+def test_cut_that_the_drive_feels_shows_which_drive_the_rig_feeds(tmp_path, monkeypatch):
+    unknown = lambda bench, book, *_: book.event(EVENT, verdict=UNKNOWN, why="not looked", looks=[])
+    monkeypatch.setattr(pairing, "carry_out", unknown)
+    code, run, events, _ = made(tmp_path, *CUTS)
+    assert code != NotPaired.exit_code
+    assert not unpaired(events) and powers_of(run)

@@ -164,7 +164,7 @@ def test_events_of_the_host_may_hold_anything(tmp_path, key):
 
 
 @pytest.mark.parametrize(
-    ("verdict_", "state"), [("paired", "ok"), ("not_paired", "bad"), ("unknown", "unknown"), (None, "unknown")]
+    ("verdict_", "state"), [("paired", "ok"), ("not_paired", "bad"), ("unknown", "bad"), (None, "unknown")]
 )
 def test_pairing(verdict_, state):
     events = [] if verdict_ is None else [{"kind": "pairing", "verdict": verdict_, "why": "x"}]

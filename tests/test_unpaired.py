@@ -16,6 +16,7 @@ from lake_runs import asked, lake_of
 
 from ssdrig import report
 from ssdrig.commands import runs as runs_command
+from ssdrig.meter import pairing
 from ssdrig.meter.pairing import EVENT, NOT_PAIRED, PAIRED, UNKNOWN
 from ssdrig.publish.influx import points
 from ssdrig.publish.influx.points import Emitter
@@ -148,9 +149,11 @@ def differing(a: dict[str, str], b: dict[str, str]) -> set[str]:
     return {way for way in {**a, **b} if a.get(way) != b.get(way)}
 
 
-@pytest.mark.parametrize("maker", MAKERS)
-def test_power_of_an_unpaired_run_leaves_on_no_way(tmp_path, monkeypatch, maker):
-    a, b = both(tmp_path, maker, NOT_PAIRED, monkeypatch)
+@pytest.mark.parametrize(
+    ("maker", "verdict"), [*((maker, NOT_PAIRED) for maker in MAKERS), (consistency, UNKNOWN), (plan, UNKNOWN)]
+)
+def test_power_of_an_unpaired_run_leaves_on_no_way(tmp_path, monkeypatch, maker, verdict):
+    a, b = both(tmp_path, maker, verdict, monkeypatch)
     assert not differing(a, b)
     assert not {"influx power", "influx drive_power"} & {*a} and not json.loads(a["lake sample"])
     for way in ("terminal", "page", "figures.json", "lake run", "influx rig_event", "serve live"):
@@ -198,4 +201,21 @@ def test_power_waits_for_a_signature_after_the_last_step(tmp_path, monkeypatch):
         sent = (run / "points.lp").read_text()
         assert "\npower," not in sent and "fio_interval," in sent and "floor_W: 0.5" not in sent
         emitter.step(final=True)
+    assert "\npower," not in (run / "points.lp").read_text(), "the run ended before the signature"
+    (run / "points.lp").unlink()
+    found = {"t_ns": quiet["t_ns"] + 1, "kind": EVENT, "verdict": PAIRED, "why": None, "looks": []}
+    synthetic_run.seal(run, [events[0], late, *events[2:-2], found])
+    with Emitter(run) as emitter:
+        emitter.step(final=True)
     assert "\npower," in (run / "points.lp").read_text()
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "believed"),
+    [([], True), ([PAIRED], True), ([UNKNOWN], False), ([UNKNOWN, PAIRED], True), ([NOT_PAIRED, PAIRED], False)],
+)
+def test_the_last_verdict_counts_and_another_drives_rig_is_never_believed(verdicts, believed):
+    events = [{"kind": EVENT, "verdict": verdict, "why": "x"} for verdict in verdicts]
+    assert (pairing.unpaired(events) == "") is believed
+    late = [{"kind": EVENT, "verdict": UNKNOWN, "why": "x", "late": True}]
+    assert pairing.unpaired(late) and not pairing.unpaired(late, so_far=True)

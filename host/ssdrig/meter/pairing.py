@@ -5,11 +5,11 @@ many bursts. The p-value counts those patterns: the share of them that the rail 
 its slots. It holds whatever else the other drive does. A rail has several chances to fit: ALPHA is of all of them.
 
 Only slots count in which the load did what it was asked to: a slot for a burst that moved few bytes, a rest in which
-something was still under way, and a slot without samples are left out.
+something was still under way, and a slot without samples are left out. On a busy host that leaves too few, so the slots
+are also ranked by what was asked of them alone, which holds whatever the load did, and shows less; all tries count for
+that together.
 """
 
-import functools
-import itertools
 import math
 import random
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,10 +23,12 @@ if TYPE_CHECKING:
 else:
     np = Deferred("numpy")  # the table of a dry run does without
 
-SLOTS, SLOT_S = 20, 0.25  # half of them bursts: 184 756 patterns
+SLOTS, SLOT_S = 24, 0.2  # half of them bursts: 2 704 156 patterns
 LOOKS = 2  # a signature that does not show is tried once more
+TRIES = 4  # of LOOKS: one in which too few slots count, on a busy host, is none
 ALPHA = 1e-4  # a rig that feeds another drive is taken for this one's, in all looks at all of its rails
-SPENT = (1 / 2, 1 / 4, 1 / 4)  # shares of ALPHA that a rail's chances have: each of LOOKS, and both together
+SPENT = (1 / 4, 1 / 8, 1 / 8)  # shares of ALPHA that a rail's chances have: each of LOOKS, and both together
+SPENT_ASKED = 1 / 8  # the same of the slots as they were asked for, after each of TRIES
 LEAST_SLOTS = 7  # of bursts, and of rests, that count
 MUCH, LITTLE = 0.25, 0.1  # of the median burst: a slot that moved more was a burst, one that moved less was a rest
 SETTLE = 0.2  # of each slot, in which the drive's power follows the load
@@ -44,7 +46,8 @@ PAIRED, NOT_PAIRED, UNKNOWN = "paired", "not_paired", "unknown"
 class Look(NamedTuple):
     """One signature against one rail. `bursts`, `rests`: slots that count; `p`, `correlation` (-1 to 1): of the ranks
     of their power; `step_W`: the median burst above the median rest; `bound_W`: what the rig's noise may make of it;
-    `rate_Bps`: of the bursts. None where too few slots count. `decides`: a signature of this drive would have been
+    `rate_Bps`: of the bursts. None where too few slots count. `p_asked`: of all slots with samples, whatever the load
+    did in them; 1 without a step, None where they are too few. `decides`: a signature of this drive would have been
     seen, and if not, `why`; `noisy`: unless what the rail carries beside it hides it."""
 
     p: float | None
@@ -57,6 +60,7 @@ class Look(NamedTuple):
     decides: bool = True
     noisy: bool = False
     why: str = ""
+    p_asked: float | None = None
 
     @property
     def steps(self) -> bool:
@@ -106,20 +110,33 @@ def look(asked: Sequence[bool], done_bytes: Sequence[int], slot_s: float, rail: 
     burst = wanted & known & (done > MUCH * usual)
     rest = ~wanted & known & (done < LITTLE * usual)
     counts, rate_Bps = (int(burst.sum()), int(rest.sum())), usual / slot_s
+    p_asked = _asked(rail, wanted & known, ~wanted & known)
     if min(counts) < LEAST_SLOTS:
         why = f"{counts[0]} bursts and {counts[1]} rests count of {len(done)} slots, it takes {LEAST_SLOTS} of each"
-        return Look(None, None, None, None, *counts, rate_Bps, decides=False, why=why)
+        return Look(None, None, None, None, *counts, rate_Bps, decides=False, why=why, p_asked=p_asked)
     high, low = rail.mean_W[burst], rail.mean_W[rest]
-    step_W = float(np.median(high) - np.median(low))
-    noise_W = float(np.sqrt((rail.error_W[rest] ** 2).mean() / counts[1]))
-    bound_W = EXPANDED * math.hypot(noise_W, rail.digit_W / math.sqrt(12))
+    step_W, bound_W = _step_W(rail, burst, rest)
     scatter_W = EXPANDED * math.hypot(*(_error_of_median_W(part) for part in (high, low)))
     least_W = (WRITE_J_PER_B if write else READ_J_PER_B) * rate_Bps
     figures = (*_ranked(high, low), step_W, bound_W, *counts, rate_Bps)
     if least_W <= EXPANDED * rail.digit_W:
         why = f"bursts of {size(rate_Bps)}/s may draw less than the rig resolves, {1e3 * rail.digit_W:.2g} mW"
-        return Look(*figures, decides=False, why=why)
-    return Look(*figures, noisy=max(scatter_W, bound_W) > least_W)
+        return Look(*figures, decides=False, why=why, p_asked=p_asked)
+    return Look(*figures, noisy=max(scatter_W, bound_W) > least_W, p_asked=p_asked)
+
+
+def _step_W(rail: Rail, burst: "np.ndarray", rest: "np.ndarray") -> tuple[float, float]:
+    """(median burst above the median rest, what the rig's noise may make of it)."""
+    noise_W = float(np.sqrt((rail.error_W[rest] ** 2).mean() / rest.sum()))
+    step_W = float(np.median(rail.mean_W[burst]) - np.median(rail.mean_W[rest]))
+    return step_W, EXPANDED * math.hypot(noise_W, rail.digit_W / math.sqrt(12))
+
+
+def _asked(rail: Rail, burst: "np.ndarray", rest: "np.ndarray") -> float | None:
+    if min(burst.sum(), rest.sum()) < LEAST_SLOTS:
+        return None
+    step_W, bound_W = _step_W(rail, burst, rest)
+    return _ranked(rail.mean_W[burst], rail.mean_W[rest])[0] if step_W > bound_W else 1.0
 
 
 def combined(p: Sequence[float]) -> float:
@@ -134,8 +151,12 @@ def combined(p: Sequence[float]) -> float:
 
 
 def fits(looks: Sequence[Look], limit: float) -> bool:
-    """Whether one rail shows the signature by its looks, by chance with at most `limit`, whatever chances it had."""
-    return _passes([each.p if each.steps else None for each in looks], limit)
+    """Whether one rail shows the signature by its tries, by chance with at most `limit`, whatever chances it had."""
+    counted = [each for each in looks if each.p is not None][:LOOKS]
+    if _passes([each.p if each.steps else None for each in counted], limit):
+        return True
+    asked = [1.0 if each.p_asked is None else each.p_asked for each in looks[:TRIES]]
+    return any(combined(asked[:n]) <= limit * SPENT_ASKED for n in range(1, len(asked) + 1))
 
 
 def could_fit(looks: Sequence[Look], limit: float) -> bool:
@@ -149,13 +170,20 @@ def _passes(p: Sequence[float | None], limit: float) -> bool:
     return any(each is not None and each <= limit * share for each, share in zip(chances, SPENT, strict=True))
 
 
+def few(looks: Sequence[Look]) -> bool:
+    """Whether too few slots of a try count, at each rail."""
+    return all(each.p is None for each in looks)
+
+
 def verdict(looks: Sequence[Sequence[Look]], busy: bool = False) -> tuple[str, str]:
-    """(PAIRED, NOT_PAIRED or UNKNOWN, why) by the looks at each rail: looks[i][rail]. One rail that shows the signature
+    """(PAIRED, NOT_PAIRED or UNKNOWN, why) by the tries at each rail: looks[i][rail]. One rail that shows the signature
     is enough. `busy`: the drive may be at work by itself, so a rail that is not at rest is no evidence against it."""
     rails = len(looks[-1])
-    of_rails = [*zip(*looks, strict=True)]
-    if any(fits(of_rail, ALPHA / rails) for of_rail in of_rails):
+    if any(fits(of_rail, ALPHA / rails) for of_rail in zip(*looks, strict=True)):
         return PAIRED, ""
+    if few(looks[-1]):
+        return UNKNOWN, looks[-1][0].why
+    of_rails = [*zip(*[each for each in looks if not few(each)], strict=True)]
     last = [each for each in looks[-1] if each.decides]
     if not last:
         return UNKNOWN, looks[-1][0].why
@@ -169,16 +197,23 @@ def verdict(looks: Sequence[Sequence[Look]], busy: bool = False) -> tuple[str, s
     return (NOT_PAIRED, f"bursts of {size(best.rate_Bps)}/s on the drive do not show on the rig's rails ({chance})")
 
 
-def unpaired(events: Iterable[Mapping]) -> str:
-    """Why a run's rig is known to feed another drive, "" where it is not. What it measured is not the drive's."""
+def unpaired(events: Iterable[Mapping], so_far: bool = False) -> str:
+    """Why what a run's rig measured is not taken for the drive's, "" where it is: the rig was seen to feed it, or the
+    run did not look.
+
+    so_far: more events may follow, so a verdict that was put off is none yet."""
+    last: Mapping = {"verdict": PAIRED}
     for event in events:
-        if event["kind"] == EVENT and event.get("verdict") == NOT_PAIRED:
-            return f"the rig feeds another drive: {event.get('why')}"
-    return ""
+        if event["kind"] == EVENT:
+            if event.get("verdict") == NOT_PAIRED:
+                return f"the rig feeds another drive: {event.get('why')}"
+            if not (so_far and event.get("late")):
+                last = event
+    return "" if last.get("verdict") == PAIRED else f"not known whether the rig feeds this drive: {last.get('why')}"
 
 
 def believed(events: Iterable[dict]) -> list[dict]:
-    """All events of a part of a run; where its rig feeds another drive, without what that rig measured."""
+    """All events of a part of a run; where its rig was not seen to feed the drive, without what that rig measured."""
     events = list(events)
     why = unpaired(events)
     return [without_power(event, why) for event in events] if why else events
@@ -218,14 +253,14 @@ def _ranked(high: "np.ndarray", low: "np.ndarray") -> tuple[float, float]:
     ranks = (ends - (count - 1) / 2)[inverse]
     n, m = len(high), len(low)
     seen = float(ranks[:n].sum())
-    sums = ranks[_choices(n + m, n)].sum(axis=1)
-    p = float(np.mean(sums >= seen - 1e-9))
     correlation = 2 * (seen - n * (n + 1) / 2) / (n * m) - 1
-    return p, correlation
+    return _chance(np.round(2 * ranks).astype(np.int64), n, round(2 * seen)), correlation
 
 
-@functools.cache
-def _choices(of: int, n: int) -> "np.ndarray":
-    """int8 (patterns, n): every choice of n among `of`."""
-    flat = np.fromiter(itertools.chain.from_iterable(itertools.combinations(range(of), n)), np.int8)
-    return flat.reshape(-1, n)
+def _chance(ranks: "np.ndarray", n: int, least: int) -> float:
+    """The share of all choices of n of these ranks (whole numbers) whose sum is `least` or more."""
+    counts = np.zeros((n + 1, int(ranks.sum()) + 1))  # of the choices of so many, by their sum
+    counts[0, 0] = 1.0
+    for rank in ranks.tolist():
+        counts[1:, rank:] += counts[:-1, : counts.shape[1] - rank].copy()
+    return float(counts[n, least:].sum() / counts[n].sum())

@@ -25,6 +25,7 @@ from ssdrig.base.errors import (
     words_of,
 )
 from ssdrig.drive.target.slot import PCIE, WAYS_OUT
+from ssdrig.meter import pairing
 from ssdrig.plan.kinds import cut_aims, cut_schedule
 from ssdrig.plan.kinds.cut_schedule import Cut
 from ssdrig.plan.rules.chance import Stop
@@ -294,7 +295,11 @@ class _Campaign:
             more = not whole and damage_spreads(len(judged.verdict.failed()), self.tally.broken)
             whole = whole or more
         judged.record["whole"] = whole
-        self.felt = self.felt or lived.outcome is not None and judging.feels(lived, self.state, after)
+        if not self.felt and lived.outcome is not None and judging.feels(lived, self.state, after):
+            self.felt = True
+            if isinstance(self.supply, RigSupply):  # the drive's own answer, where a signature may have shown nothing
+                why = f"cut {cut.number} by the rig took the drive's power"
+                self._tell(pairing.EVENT, verdict=pairing.PAIRED, why=why, looks=[])
         self.state = health.compared(self.state, after)
         self._keep(lived, blocks, judged)
         if lived.outcome is not None:

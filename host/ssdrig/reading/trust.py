@@ -177,7 +177,7 @@ def _why_without(header: Mapping, of_run: Iterable[Item]) -> str | None:
     if header.get("rig") is None:
         return NO_RIG
     other = any(item.id == "pairing" and item.state == BAD for item in of_run)
-    return "the rig does not feed this drive" if other else None
+    return "the rig was not seen to feed this drive" if other else None
 
 
 def _of_power(figures: Mapping, lasts_s: float, k: int) -> list[Item]:
@@ -263,7 +263,10 @@ def paired(header: Mapping, events: Sequence[Mapping]) -> Item:
     verdict, why = event.get("verdict"), str(event.get("why") or "the signature did not show")
     if verdict == pairing.PAIRED:
         return Item("pairing", OK)
-    return Item("pairing", BAD if verdict == pairing.NOT_PAIRED else UNKNOWN, why=why)
+    if event.get("late"):
+        return Item("pairing", UNKNOWN, why=why)
+    known = "" if verdict == pairing.NOT_PAIRED else "not known whether the rig feeds this drive: "
+    return Item("pairing", BAD, why=f"{known}{why}")
 
 
 def _calibration(data: "RunData") -> Item:

@@ -9,9 +9,10 @@ from typing import NamedTuple, Protocol
 
 from ssdrig.base.errors import SsdrigError
 
-IO_BYTES = 128 << 10
+IO_BYTES = 256 << 10
 THREADS = 4
-SLOT_BYTES = 256 << 20  # most that a burst moves, spread over its slot
+SLOT_BYTES = 208 << 20  # most that a burst moves, spread over its slot
+LAST = 0.2  # of a burst before a rest, in which no I/O begins: the last ones end before the rest
 LEAD_S = 0.1  # from the start of the threads to the first slot
 LOOK_S = 0.002  # between two looks whether a rest is over
 OPEN_S, LATE_S = 30.0, 60.0  # for a link to open; for the last I/O to end
@@ -71,7 +72,8 @@ def play(
                     if slot >= len(slots):
                         return
                     # a fast drive's burst lasts as long as a slow one's: the rail's first part of a slot does not count
-                    if slot < 0 or not slots[slot] or mine[slot] >= SLOT_BYTES // THREADS * into_ns // slot_ns:
+                    ends = not all(slots[slot : slot + 2]) and into_ns > (1 - LAST) * slot_ns
+                    if slot < 0 or not slots[slot] or ends or mine[slot] >= SLOT_BYTES // THREADS * into_ns // slot_ns:
                         time.sleep(LOOK_S)
                         continue
                     offset = random.randrange(places) * IO_BYTES

@@ -56,7 +56,7 @@ class Live:
         self._cliff_polls = 0
         self._longest_poll_s = 0.0
         self._pace = Pace("")
-        self.unpaired = False  # the rig is known to feed another drive: its power is not this drive's
+        self.unpaired = False  # the rig was not seen to feed the drive: its power is not shown
         self.rule_words = ""  # how far the rule of a repeat is
         self._place: list[Part] = []  # of the act in work
         self._doing = ""  # the same in words

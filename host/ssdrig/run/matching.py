@@ -64,7 +64,7 @@ def match(drives: Sequence[Named], rigs: Mapping[str, Powers], source: random.Ra
     """Which rig feeds which drive. Raises UsageError where what is seen is not one rig for each drive."""
     source = source or random.SystemRandom()
     looks: dict[tuple[str, str, str], list[Look]] = {}
-    for _ in range(signature.TRIES):
+    for _ in range(pairing.TRIES):
         patterns = [pairing.pattern(source) for _ in drives]
         played = _played(drives, patterns)
         for one, slots in zip(drives, patterns, strict=True):
@@ -72,11 +72,9 @@ def match(drives: Sequence[Named], rigs: Mapping[str, Powers], source: random.Ra
                 rails = signature.rails(powers, played[one.name], lambda: None)
                 for name, rail in rails.items():
                     look = pairing.look(slots, played[one.name].done_bytes, SLOT_S, rail)
-                    counted = looks.setdefault((one.name, port, name), [])
-                    if look.p is not None and len(counted) < LOOKS:  # else too few slots count, on a busy host
-                        counted.append(look)
+                    looks.setdefault((one.name, port, name), []).append(look)
         found = decided(drives, list(rigs), looks)
-        if not found.unseen or all(len(counted) == LOOKS for counted in looks.values()):
+        if not found.unseen or all(sum(one.p is not None for one in seen) >= LOOKS for seen in looks.values()):
             break
     return found
 

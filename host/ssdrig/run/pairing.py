@@ -14,7 +14,7 @@ from ssdrig.base import words
 from ssdrig.base.deferred import Deferred
 from ssdrig.base.errors import NotPaired, RigError
 from ssdrig.meter import pairing
-from ssdrig.meter.pairing import EVENT, LOOKS, NOT_PAIRED, PAIRED, SLOT_S, SLOTS, UNKNOWN, Look, Rail
+from ssdrig.meter.pairing import EVENT, LOOKS, NOT_PAIRED, PAIRED, SLOT_S, SLOTS, TRIES, UNKNOWN, Look, Rail
 from ssdrig.plan.expand import MAY_WRITE, Act
 from ssdrig.run import bursts
 from ssdrig.runs.journal import Journal
@@ -31,7 +31,6 @@ else:
 
 LASTS_S = SLOTS * SLOT_S
 MOST_BYTES = SLOTS // 2 * bursts.SLOT_BYTES
-TRIES = 4  # of LOOKS: one in which too few slots count, on a busy host, is none
 BEHIND_S = 30.0  # so late the last samples may come
 STAYS = ("set", "ask", "choose", "settle", "flush")
 
@@ -100,8 +99,8 @@ def carry_out(
     looks: list[list[Look]] = []
     tries: list[dict[str, Any]] = []
     verdict, why, wrote, blind = UNKNOWN, "no signature", False, 0
-    while len(tries) < TRIES and len(looks) + blind < LOOKS:
-        write = bool(looks and write_bytes and not wrote)
+    while len(tries) < TRIES and (counted := sum(not pairing.few(each) for each in looks)) + blind < LOOKS:
+        write = bool(counted and write_bytes and not wrote)
         wrote |= write
         slots = pairing.pattern(source)
         within_bytes = write_bytes if write else capacity_bytes
@@ -114,9 +113,8 @@ def carry_out(
             verdict, why = UNKNOWN, f"no samples of the rig: {played.why}" if played.why else "no samples of the rig"
             blind += 1
             continue
-        few = all(look.p is None for look in seen)
-        looks += [] if few else [seen]
-        judged = [seen] if few else [each for each in looks if len(each) == len(seen)]
+        looks.append(seen)
+        judged = [each for each in looks if len(each) == len(seen)]
         verdict, why = pairing.verdict(judged, busy and not write_bytes)
         if verdict == PAIRED:
             break
@@ -192,6 +190,7 @@ def figures(slots: Sequence[bool], played: bursts.Played, write: bool, looks: Ma
         "rails": {
             name: {
                 "p": look.p,
+                "p_asked": look.p_asked,
                 "correlation": _rounded(look.correlation),
                 "step_W": _rounded(look.step_W),
                 "bound_W": _rounded(look.bound_W),

@@ -30,7 +30,7 @@ from ssdrig.drive.settings import conditions
 from ssdrig.drive.target import confirm, guard
 from ssdrig.drive.wear import raw_nand
 from ssdrig.meter import trip
-from ssdrig.meter.pairing import NOT_PAIRED, PAIRED, UNKNOWN
+from ssdrig.meter.pairing import PAIRED
 from ssdrig.plan import grammar
 from ssdrig.plan.expand import Act
 from ssdrig.powerloss.server_lock import ServerLock
@@ -445,11 +445,9 @@ def _pair(
     resumed = resumed or budget.most_bytes is not None  # writes of a signature are not the plan's
     write_bytes = pairing.may_write(acts, here.drive["capacity_bytes"], resumed)
     event = pairing.carry_out(here, book, rig, write_bytes, resumed, stop.check)
-    live.unpaired = event["verdict"] == NOT_PAIRED
+    live.unpaired = event["verdict"] != PAIRED
     if event["verdict"] != PAIRED:
-        show.warn(f"rig and drive: {event['verdict'].replace('_', ' ')}: {event['why']}")
-    if event["verdict"] == UNKNOWN:
-        book.event("note", text=f"power: not known whether the rig feeds this drive: {event['why']}")
+        show.warn(f"rig and drive: {event['verdict'].replace('_', ' ')}: {event['why']}; power is null")
     pairing.refuse_cuts(event, acts, bool(here.target and here.target.commands))
 
 

@@ -89,7 +89,7 @@ class Tail:
         self._written_bytes = 0  # by the jobs before these
         self._offset = 0
         self._sealed = False
-        self._unpaired = ""  # why, where the rig is known to feed another drive
+        self._unpaired = ""  # why, where the rig was not seen to feed the drive
         self._events: list[tuple[int, list | None, dict | None]] = []  # offset behind it, said.event(), said.of_step()
         self._seconds: list[list] = []
         self._tenths: list[list] = []
@@ -155,8 +155,8 @@ class Tail:
             self._take(offset, pairing.without_power(event, self._unpaired) if self._unpaired else event)
 
     def _heed_pairing(self, events: list[dict]) -> None:
-        """Nothing of the power is shown from the verdict on that the rig feeds another drive."""
-        if self._unpaired or not (why := pairing.unpaired(events)):
+        """Nothing of the power is shown from the verdict on that the rig was not seen to feed the drive."""
+        if self._unpaired or not (why := pairing.unpaired(events, so_far=True)):
             return
         self._unpaired = why
         with self._lock:

@@ -94,7 +94,7 @@ class Emitter:
         for event in events:
             if event["kind"] == "clock.anchor":
                 self._utc.anchor(event["t_ns"], event["utc_ns"])
-        self._why_no_power = self._why_no_power or pairing.unpaired(events)
+        self._why_no_power = self._why_no_power or pairing.unpaired(events, so_far=True)
         for event in events:
             self._heed_pairing(event)
             if why := self._why_no_power or self._late:
@@ -118,7 +118,7 @@ class Emitter:
         for job, (step, *_) in list(self._jobs.items()):
             yield from self._fio(job, step) if final else self._fio_live(job)
         for rail, second in () if self._waits and not final else self._power.seconds(final):
-            if self._why_no_power:
+            if self._why_no_power or self._late:
                 continue
             fields = {name: getattr(second, name) for name in self._power_fields}
             yield from self._point("power", {"rail": rail}, fields, second.t_ns)
