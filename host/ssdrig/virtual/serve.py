@@ -300,11 +300,12 @@ def _preset(name: str):
 
 def _drive(preset, capacity: str | None, state: str | None, **how):
     from ssdrig.virtual.flash.drive import VirtualDrive
+    from ssdrig.virtual.flash.presets import PRESETS
 
     capacity_bytes = parse_bytes(capacity) if capacity else None
     if not state:
         return VirtualDrive(preset, capacity_bytes=capacity_bytes, **how)
-    drive = VirtualDrive.load(state, **how)
+    drive = VirtualDrive.load(state, known=PRESETS, **how)
     for what, asked, kept in (
         ("preset", preset.name, drive.preset.name),
         ("capacity", capacity_bytes, drive.capacity_bytes),

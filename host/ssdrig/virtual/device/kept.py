@@ -95,7 +95,7 @@ def age(state: Path, profile: Sequence[tuple[float, float]]) -> dict:
         if state.is_dir():
             _unused(stack, state)
         flash = state / "flash.npz" if state.is_dir() else state
-        drive = VirtualDrive.load(flash, latency=False)
+        drive = VirtualDrive.load(flash, latency=False, known=PRESETS)
         hours = ageing.age(drive, profile)
         drive.save(flash)
         if state.is_dir():

@@ -20,7 +20,7 @@ from ssdrig.base.files import replacing
 from ssdrig.virtual.flash import aged, books, commands, ftl, ledger, nand, power_states, purge, stored_arrays, workload
 from ssdrig.virtual.flash.constants import NJ, PAGE, constants, ring_slots
 from ssdrig.virtual.flash.feed import BIN_NS, BINS
-from ssdrig.virtual.flash.presets import PRESETS, Preset
+from ssdrig.virtual.flash.presets import Preset
 
 
 def _spare_area(pages: int, folder) -> np.ndarray:
@@ -357,16 +357,27 @@ class VirtualDrive:
             )
 
     @classmethod
-    def load(cls, path, *, latency: bool = True, t_ns: int = 0, ring: np.ndarray | None = None, oob_dir=None):
+    def load(
+        cls,
+        path,
+        *,
+        latency: bool = True,
+        t_ns: int = 0,
+        ring: np.ndarray | None = None,
+        oob_dir=None,
+        known: Mapping[str, Preset] | None = None,
+    ):
         """The drive that save() wrote, powered on at t_ns. DriveError if the file is no state of this version of the
-        simulator, or was changed so that its tables contradict each other."""
+        simulator, or was changed so that its tables contradict each other.
+
+        known: the only presets that it may have, by name; None: any."""
         try:
             with stored_arrays.opened(path) as stored:
                 head = json.loads(stored_arrays.text(stored, "head"))
                 if head["simulator"] != kernels.DIGEST:
                     raise ValueError(f"written by another version of the simulator, {head['simulator']}")
                 preset, capacity_bytes = Preset(**head["preset"]), head["capacity_bytes"]
-                if preset != PRESETS.get(preset.name):
+                if known is not None and preset != known.get(preset.name):
                     raise ValueError("no preset of this simulator")
                 l2p = stored_arrays.array(stored, "l2p", np.uint32, preset.geometry(capacity_bytes)[0])
                 drive = cls(
