@@ -1,22 +1,17 @@
-"""Linux AIO, as arrays that NumPy or compiled code fills: requests, ends, one system call a batch; and discards, which
-AIO has not, in a thread.
+"""Linux AIO, as arrays that NumPy or compiled code fills: requests, ends, one system call a batch.
 
-Source: linux/aio_abi.h; RWF_DSYNC in linux/fs.h."""
+libaio and liburing need a library, and io_uring is forbidden on many hosts. Source: linux/aio_abi.h; RWF_DSYNC in
+linux/fs.h."""
 
-import collections
 import ctypes
 import errno
-import fcntl
 import os
 import platform
-import queue
-import struct
-import threading
-import time
 
 import numpy as np
 
 from ssdrig.base.errors import DriveError, ToolMissing
+from ssdrig.blockio import direct
 from ssdrig.drive.target import block
 
 _SYSCALLS = {  # io_setup, io_destroy, io_getevents, io_submit
@@ -42,6 +37,7 @@ CONTROL = np.dtype(
 EVENT = np.dtype([("data", "<u8"), ("control", "<u8"), ("result", "<i8"), ("result2", "<i8")])
 PREAD, PWRITE, FSYNC, FDSYNC = range(4)  # opcodes
 RWF_DSYNC = 2  # rw_flags of a write: on the medium when it returns, by FUA or by a FLUSH behind it
+EVENTS = 256  # most that are reaped together
 TRIM_LOOK_NS = 1_000_000  # how often the end of a discard is looked for; its time is taken where it ends
 
 
@@ -93,47 +89,65 @@ class Context:
         _call(self._destroy, self._context.value, 0, 0, 0, 0)
 
 
-class Discards:
-    """Discards and Write Zeroes of a block device, one after the other in a thread of their own. `answered`: (name, ns,
-    errno or 0)."""
+class Queue:
+    """A block device, or a file, past the page cache, and `slots` requests to it, up to `most` of them under way. What
+    carries I/O by AIO is a subclass. Raises DriveError, ToolMissing.
 
-    def __init__(self, fd: int):
-        self.fd, self.under_way = fd, 0
-        self._asked: queue.SimpleQueue = queue.SimpleQueue()
-        self.answered: collections.deque[tuple[int, int, int]] = collections.deque()
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self._thread.start()
+    `controls`: a CONTROL for each slot, whose number is its `data`; `addresses`: where each is; `events`: what _wait()
+    has got, `ended` their slots and `results` their results. `or_buffered`: as direct.opened(). A context manager;
+    leaving it, and close(), waits for what is under way."""
 
-    def ask(self, name: int, offset: int, length: int, request: int = block.BLKDISCARD) -> None:
-        self.under_way += 1
-        self._asked.put((name, offset, length, request))
+    def __init__(self, path: str, slots: int, most: int, or_buffered: bool = False):
+        self._context = Context(most)
+        try:
+            self.fd, self.direct = direct.opened(path, or_buffered)
+        except DriveError:
+            self._context.close()
+            raise
+        self.path, self.is_drive = path, direct.is_block_device(self.fd)
+        self.size_bytes = os.lseek(self.fd, 0, os.SEEK_END)
+        self.controls = np.zeros(slots, CONTROL)
+        self.controls["data"], self.controls["fd"] = np.arange(slots), self.fd
+        self.addresses = self.controls.ctypes.data + np.arange(slots, dtype=np.uint64) * CONTROL.itemsize
+        self.events = np.zeros(min(most, EVENTS), EVENT)
+        self.ended, self.results = self.events["data"].view(np.int64), self.events["result"]
+        self._events_at = self.events.ctypes.data
+        self._discards: direct.Discards | None = None
 
-    def taken(self) -> tuple[int, int, int] | None:
-        """The next that has ended, None: none has."""
-        if not self.answered:
-            return None
-        self.under_way -= 1
-        return self.answered.popleft()
+    def _submit(self, addresses_at: int, n: int) -> int:
+        """As Context.submit()."""
+        return self._context.submit(addresses_at, n)
 
-    def _run(self) -> None:
-        while (asked := self._asked.get()) is not None:
-            name, *where = asked
-            number = discard(self.fd, *where)
-            self.answered.append((name, time.monotonic_ns(), number))
+    def _wait(self, least: int, timeout_ns: int) -> int:
+        """As Context.wait(), into `events`; shorter while a discard is under way, for one of them."""
+        if self._discards is not None and self._discards.under_way:
+            least, timeout_ns = 1, min(timeout_ns, TRIM_LOOK_NS)
+        return self._context.wait(least if timeout_ns else 0, len(self.events), self._events_at, timeout_ns)
+
+    def _discard(self, slot: int, offset: int, length: int, zeroes: bool) -> None:
+        """Begin a discard, or a Write Zeroes, of a block device."""
+        if self._discards is None:
+            self._discards = direct.Discards(self.fd)
+        self._discards.ask(slot, offset, length, block.BLKZEROOUT if zeroes else block.BLKDISCARD)
+
+    def _discarded(self) -> tuple[int, int, int] | None:
+        """(slot, ns, errno or 0) of the next discard that has ended, None: none has."""
+        return None if self._discards is None else self._discards.taken()
 
     def close(self) -> None:
-        """Waits for what is under way."""
-        self._asked.put(None)
-        self._thread.join()
+        """Safe to call twice."""
+        if self.fd >= 0:
+            if self._discards is not None:
+                self._discards.close()
+            self._context.close()
+            os.close(self.fd)
+            self.fd = -1
 
+    def __enter__(self):
+        return self
 
-def discard(fd: int, offset: int, length: int, request: int = block.BLKDISCARD) -> int:
-    """Errno, or 0. `request`: BLKDISCARD or BLKZEROOUT."""
-    try:
-        fcntl.ioctl(fd, request, struct.pack("=QQ", offset, length))
-    except OSError as error:
-        return error.errno or errno.EIO
-    return 0
+    def __exit__(self, *_):
+        self.close()
 
 
 _libc = ctypes.CDLL(None, use_errno=True)

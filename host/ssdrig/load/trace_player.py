@@ -27,7 +27,7 @@ USUAL_SLACK_NS = 50_000
 
 
 class Target(Protocol):
-    """What a trace is played on (aio.Aio, virtual.nbdpipe.NbdPipe)."""
+    """What a trace is played on (trace_aio.Aio, trace_nbd.NbdPipe)."""
 
     size_bytes: int
     block_bytes: int

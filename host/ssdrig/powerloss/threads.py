@@ -3,16 +3,14 @@
 import errno
 import os
 import queue
-import stat
 import threading
 import time
 
 import numpy as np
 
-from ssdrig.blockio.aio import discard
+from ssdrig.blockio import direct
 from ssdrig.blockio.slots import AWAY, Slots
 from ssdrig.drive.target import block
-from ssdrig.powerloss.aio import opened, takes_trims
 from ssdrig.powerloss.history import BLANK, FLUSH, FUA, TRIM, WRITE, ZEROS
 
 THREADS = 32
@@ -24,9 +22,9 @@ class Threads:
 
     def __init__(self, path: str):
         self.path, self.slots, self.under_way, self.gone = path, Slots(), 0, ""
-        self._fd = opened(path)
+        self._fd, _ = direct.opened(path)
         self.size_bytes = os.lseek(self._fd, 0, os.SEEK_END)
-        self.can_trim, self.can_zero = takes_trims(self._fd), stat.S_ISBLK(os.fstat(self._fd).st_mode)
+        self.can_trim, self.can_zero = direct.takes(self._fd, direct.DISCARD), direct.is_block_device(self._fd)
         self._view = memoryview(self.slots.memory)
         self._asked: queue.SimpleQueue[int | None] = queue.SimpleQueue()
         self._answered: queue.SimpleQueue[int] = queue.SimpleQueue()
@@ -73,9 +71,9 @@ class Threads:
             os.fdatasync(self._fd)
             return 0
         if kind == TRIM:
-            return -discard(self._fd, offset, length) if self.can_trim else -errno.EOPNOTSUPP
+            return -direct.discard(self._fd, offset, length) if self.can_trim else -errno.EOPNOTSUPP
         if kind == WRITE and slots.flags[slot] & ZEROS:
-            return -discard(self._fd, offset, length, block.BLKZEROOUT)
+            return -direct.discard(self._fd, offset, length, block.BLKZEROOUT)
         begin = slot * slots.bytes_each
         data = self._view[begin : begin + length]
         if kind == WRITE:
