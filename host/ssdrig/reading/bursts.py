@@ -7,6 +7,7 @@ import numpy as np
 from ssdrig.base.uncertain import mean_error
 from ssdrig.load import fiojob
 from ssdrig.meter import uncertainty
+from ssdrig.reading import errors
 from ssdrig.reading.rundata import RunData
 
 KEYS = ("burst_iops", "pause_mean_W", "cycles")
@@ -70,4 +71,10 @@ def of(data: RunData, first_s: int, begin_s: int, end_s: int, on_s: float, off_s
         return out, "power samples do not cover all pauses"
     if why := _untimed(data, begin, still, period, float(watts.sum())):
         return out, why
+    cycle, second = np.nonzero(still)
+    seconds = begin + cycle * period + EDGE_S + second
+    budget_W = errors.budget_W(data.rails, [float(rail.power_mean_W[seconds].mean()) for rail in data.rails], seconds)
+    scatter_W = mean_error(watts)
+    if budget_W is not None and scatter_W is not None:
+        out["errors"]["pause_mean_W"] = math.hypot(budget_W, scatter_W)
     return out | {"pause_mean_W": float(watts.mean())}, None

@@ -2,9 +2,14 @@
 figure's own unit. One place for all of them; ratios and differences are made of these (uncertain.py).
 
     counts and means of seconds   the scatter of the seconds about their mean
+    deviations, percentiles of    what so many seconds leave open of a deviation, and of a rank
+      seconds
     percentiles of latency        half a bin of fio's histogram, and what the rank leaves open
+    the longest latency           the bin whose upper edge it is
     energy                        the budget of the rig (power_uncertainty_percent)
-    power, energy per I/O         the budget of the rig, and the scatter of the seconds
+    power, energy per I/O         the budget of the rig, and the scatter of the seconds; of less than two seconds the
+                                  budget alone: the mean power in that time
+    highest sample                the budget of the rig, of one sample
     write amplification           its own error
 
 None: not known, and nothing is claimed of it."""
@@ -15,20 +20,30 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ssdrig.base.uncertain import Uncertain, difference, mean_error
+from ssdrig.base.uncertain import Uncertain, deviation_share, difference, mean_error
 from ssdrig.load.fiotext import plat_ns, plat_upper_ns
+from ssdrig.meter import uncertainty
 
 if TYPE_CHECKING:
-    from ssdrig.reading.rundata import RunData
+    from ssdrig.reading.rundata import Rail, RunData
 
 OF_SECONDS = ("iops_mean", "bw_mean_MBps", "lat_mean_us")
 OF_POWER = ("power_mean_W", "energy_uJ_per_io", "energy_J_per_GB", "iops_per_W")
+OF_QUANTILES = {"iops_p0_1": 0.001, "iops_p1": 0.01, "iops_p5": 0.05, "iops_p50": 0.5}  # of seconds, the share below
 OF_PERCENTILES = tuple(f"{kind}_{name}_us" for kind in ("lat", "clat") for name in ("p50", "p99", "p999", "p99999"))
 # figures of a window that can have an error
 KEYS = (
     *(*OF_SECONDS, *OF_PERCENTILES, *OF_POWER, "energy_uJ_per_io_above_idle", "wa", "temperature_max_C"),
-    *("energy_J", "burst_iops"),
+    *("energy_J", "burst_iops", "pause_mean_W", "floor_W", "power_max_W", "peak_100us_W", "own_power_ratio"),
+    *("iops_sd", "consistency", *OF_QUANTILES, "lat_max_us", "clat_mean_us", "clat_max_us"),
+    *("temperature_start_C", "temperature_end_C"),
 )
+COPIED = {  # figures whose error is a figure, too
+    "wa": "wa_error",
+    "own_power_ratio": "own_power_ratio_error",
+    "peak_100us_W": "peak_100us_uncertainty_W",
+}
+OF_MOST = ("lat_max_us", "clat_max_us", "power_max_W", "peak_100us_W")  # of several rounds the highest
 HALF_K = 0.5  # drives report whole degrees
 
 
@@ -46,17 +61,54 @@ def of_window(data: "RunData", figures: Mapping, begin_s: int, end_s: int) -> di
         relative = (out["iops_mean"] or 0.0) / figures["iops_mean"]
     watts = data.power_mean_W[cut] if len(data.power_mean_W) else data.power_mean_W
     out |= _of_power(figures, mean_error(watts), relative)
-    percent = figures.get("power_uncertainty_percent")
-    if figures.get("energy_J") is not None and percent is not None:
-        out["energy_J"] = percent / 100 * abs(figures["energy_J"])
     above = above_idle_W(data, figures)
     if figures.get("energy_uJ_per_io_above_idle") is not None and above.known and above.value:
         out["energy_uJ_per_io_above_idle"] = figures["energy_uJ_per_io_above_idle"] * (above.error or 0.0) / above.value
-    if figures.get("wa") is not None:
-        out["wa"] = figures.get("wa_error")
-    if figures.get("temperature_max_C") is not None:
-        out["temperature_max_C"] = HALF_K
+    out |= _of_scatter(figures, np.sort(data.iops[cut]))
+    if figures.get("clat_mean_us") is not None and figures.get("lat_mean_us") and out.get("lat_mean_us") is not None:
+        out["clat_mean_us"] = (out["lat_mean_us"] or 0.0) * figures["clat_mean_us"] / figures["lat_mean_us"]
+    out |= {key: figures.get(error) for key, error in COPIED.items() if figures.get(key) is not None}
+    degrees = ("temperature_start_C", "temperature_max_C", "temperature_end_C")
+    out |= {key: HALF_K for key in degrees if figures.get(key) is not None}
     return {key: value for key, value in out.items() if value is not None}
+
+
+def budget_W(rails: "Sequence[Rail]", watts: Sequence[float], seconds: "slice | np.ndarray") -> float | None:
+    """The budget of the sum of these mean powers, one of each rail, of all samples of the seconds; None where a sample
+    is at its sensor's limit, or the limits of a chip are not known."""
+    means = []
+    for rail, mean_W in zip(rails, watts, strict=True):
+        if rail.facts is None or rail.volts_V is None or rail.clipped[seconds].any():
+            return None
+        means.append(uncertainty.Mean(rail.facts, rail.volts_V, mean_W, int(rail.samples[seconds].sum())))
+    if not means:
+        return None
+    error = uncertainty.expanded_W(means)
+    return error if math.isfinite(error) else None
+
+
+def of_totals(figures: Mapping, rates: Mapping[str, Sequence[float]]) -> dict[str, float]:
+    """{key: error} of the figures of a step that is known by its slices alone. `rates`: {key: of each slice}."""
+    out = {key: mean_error(values) for key, values in rates.items() if figures.get(key) is not None}
+    ios, relative = out.get("iops_mean"), None
+    if ios is not None and figures.get("iops_mean"):
+        relative = ios / figures["iops_mean"]
+    return {key: value for key, value in (out | _of_power(figures, None, relative)).items() if value is not None}
+
+
+def _of_scatter(figures: Mapping, rising: np.ndarray) -> dict[str, float]:
+    """Of deviation, consistency and quantiles of seconds whose counts are `rising`. A rank is known to 2 sqrt(n p
+    (1 - p)); neighbouring seconds are alike: twice that is taken, as of latencies."""
+    n, out = len(rising), {}
+    if n > 1:
+        share = deviation_share(n)
+        out = {key: figures[key] * share for key in ("iops_sd", "consistency") if figures.get(key) is not None}
+    for key, p in OF_QUANTILES.items():
+        if figures.get(key) is not None:
+            ranks = p * (n - 1) + np.array([-4, 4]) * math.sqrt(n * p * (1 - p))
+            low, high = np.interp(ranks, np.arange(n), rising)
+            out[key] = float(high - low) / 2
+    return out
 
 
 def above_idle_W(data: "RunData", figures: Mapping) -> Uncertain:
@@ -67,32 +119,36 @@ def above_idle_W(data: "RunData", figures: Mapping) -> Uncertain:
 
 
 def _of_power(figures: Mapping, scatter_W: float | None, relative_of_ios: float | None) -> dict[str, float | None]:
-    """Of mean power and what is made of it; where the power by the second is not known, it is taken to scatter as the
-    I/Os do."""
+    """Of energy, mean power and what is made of these. Where the power by the second is not known, it is taken to
+    scatter as the I/Os do; without seconds the budget is all."""
     percent, mean_W = figures.get("power_uncertainty_percent"), figures.get("power_mean_W")
     if percent is None or not mean_W:
         return {}
-    scatter = scatter_W / mean_W if scatter_W is not None else relative_of_ios
-    if scatter is None:
-        return {}
+    scatter = scatter_W / mean_W if scatter_W is not None else relative_of_ios or 0.0
     of_power = math.hypot(percent / 100, scatter)
     of_ratio = None if relative_of_ios is None else math.hypot(of_power, relative_of_ios)
     return {
         key: None if figures.get(key) is None or share is None else share * abs(figures[key])
-        for key, share in (("power_mean_W", of_power), *((key, of_ratio) for key in OF_POWER[1:]))
+        for key, share in (
+            ("energy_J", percent / 100),
+            ("power_mean_W", of_power),
+            *((key, of_ratio) for key in OF_POWER[1:]),
+        )
     }
 
 
 def of_percentiles(kind: str, counts: np.ndarray, names: Mapping[str, int], k: int) -> dict[str, float]:
-    """{key: error} of percentiles of these I/Os (by bin of fiotext.plat_ns, host time; `k` times dilated), `names`: one
-    in so many lies above. The rank of a percentile is itself only known to 2 sqrt(n p (1 - p)), and I/Os come in
-    bursts: twice that is taken."""
+    """{key: error} of percentiles and of the longest of these I/Os (by bin of fiotext.plat_ns, host time; `k` times
+    dilated), `names`: one in so many lies above. The rank of a percentile is itself only known to 2 sqrt(n p (1 - p)),
+    and I/Os come in bursts: twice that is taken."""
     bins = np.flatnonzero(counts)
     if not len(bins):
         return {}
     rising, n = np.cumsum(counts[bins]), float(counts.sum())
     upper, middle = plat_upper_ns(bins) / 1000 / k, plat_ns(bins) / 1000 / k
-    out = {}
+    last = np.flatnonzero(counts[bins] >= 0.5)[-1:]
+    longest = int(last[0]) if len(last) else -1
+    out = {f"{kind}_max_us": 2 * float(upper[longest] - middle[longest]) or 0.001}
     for name, one_in in names.items():
         share = 1 / one_in
         ranks = n * (1 - share) + np.array([-1, 0, 1]) * 4 * math.sqrt(n * share * (1 - share))
@@ -111,6 +167,12 @@ def together(found: Sequence[Mapping], out: Mapping) -> dict[str, float]:
         if out.get(key) is None:
             continue
         own = max(each[key] for each in errors)  # what they share, such as the rig's calibration, does not average out
+        if key in OF_MOST:
+            made[key] = own
+            continue
+        if key == "energy_J":  # a sum; the rig's error is the same in each
+            made[key] = sum(each[key] for each in errors)
+            continue
         if key in OF_SECONDS:
             own = math.sqrt(sum(each[key] ** 2 for each in errors)) / len(errors)
         between = mean_error([each[key] for each in found if each.get(key) is not None])

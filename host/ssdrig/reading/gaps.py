@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from ssdrig.reading.row import WHOLE, Row
 
-RATES = ("iops_mean", "bw_mean_MBps")
+RATES = ("iops_mean", "bw_mean_MBps", "lat_mean_us", "energy_uJ_per_io", "energy_J_per_GB", "iops_per_W")
 LIMIT_PERCENT = 2.0  # below it nothing is said: the bar of steady IOPS
 MOST_PERCENT = 50.0  # above it the bound says nothing of the IOPS, and is none
 
@@ -36,8 +36,8 @@ def matters(row: "Row") -> bool:
 
 
 def widen(rows: "Sequence[Row]") -> None:
-    """Add what the gap before each such load may have saved to the errors of its rates; where that is no bound, they
-    have no error, and nothing is claimed of them."""
+    """Add what the gap before each such load may have saved to the errors of its rates and of what is counted by the
+    I/O; where that is no bound, they have no error, and nothing is claimed of them."""
     for row in rows:
         figures = row.windows.get(WHOLE) or {}
         gap_s, errors = figures.get("gap_s"), figures.get("errors")

@@ -42,6 +42,8 @@ def by_samples(row: "Row") -> None:
     if percent is not None and scatter_W is not None:
         gain = percent / 100
         row.found["floor_error_W"] = math.hypot(gain * floor_W, scatter_W)
+        if whole:
+            whole["errors"] = {**(whole.get("errors") or {}), "floor_W": row.found["floor_error_W"]}
         row.found["above_error_J"] = math.hypot(gain * above_J, after_s * scatter_W, band_W)
 
 

@@ -73,6 +73,7 @@ def figures(row: "Row", energy: act_energy.Energy | None, folder: Path, powers: 
         whole |= power.quality(powers, data.t0_ns, act_energy.end_ns(data), data.k)
     n = len(data.iops)
     if row.act.do == "wear":
+        whole["errors"] = errors.of_totals(whole, wear_run.rates(data.events, row.act.path))
         row.windows[WHOLE] = whole | {"t0_s": 0.0, "t1_s": data.load_s}
         row.data = row.data if by_second else None
         return
@@ -84,10 +85,9 @@ def figures(row: "Row", energy: act_energy.Energy | None, folder: Path, powers: 
         row.notes.append(f"{', '.join(WEAR_KEYS)}: it lasted less than a second")
     if ios:
         _witnessed(row, data)
+    power.on_grid(data, powers)
     whole["errors"] = {**(whole["errors"] or {}), **errors.of_window(data, whole, 0, n)}
     row.windows[WHOLE] = whole | {"t0_s": 0.0, "t1_s": data.load_s}
-    if by_second or set(row.act.keys.get("windows", {})) - {WHOLE} or row.act.keys.get("judge"):
-        power.on_grid(data, powers)
     _windows(row, data)
     if not by_second:
         row.data = None  # of a thousand points a second by second view would fill the memory

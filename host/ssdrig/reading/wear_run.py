@@ -33,6 +33,15 @@ def did(events: Sequence[Mapping], path: str) -> dict[str, float]:
     return {key: sum(event.get(key) or 0 for event in own) for key in ("ios", "bytes", "io_s")}
 
 
+def rates(events: Sequence[Mapping], path: str) -> dict[str, list[float]]:
+    """{key: of each slice} of the rates of these events."""
+    own = [e for e in events if e.get("kind") == "slice" and e.get("step") == path and e.get("io_s")]
+    out: dict[str, list[float]] = {}
+    for name, key, unit in (("ios", "iops_mean", 1), ("bytes", "bw_mean_MBps", 1e6)):
+        out[key] = [(event.get(name) or 0) / event["io_s"] / unit for event in own]
+    return out
+
+
 def course(events: Sequence[Mapping], path: str) -> dict:
     """What a wear step has found: {"kind", "slices", "stop", "wa", "samples_read", "verdicts", "end": the prediction by
     all slices, "ends": those made each EVERY_PERCENT of wear}. Bytes count from the begin of the step."""

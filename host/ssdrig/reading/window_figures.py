@@ -156,6 +156,7 @@ def figures_in(data: RunData, window: Window) -> dict:
     out |= _latency(data, window, notes)
     out |= littles(data, out, notes)
     out |= _energy(data, window, out["ios"], notes)
+    known_to = _power_max_error(data, window, out)
     if any(note.startswith(f"{TIMED}: ") for note in notes):
         notes.append("peak_100us_W, peak_100us_uncertainty_W: which seconds are of the window is not known")
     else:
@@ -164,7 +165,7 @@ def figures_in(data: RunData, window: Window) -> dict:
     out |= wear(data, window, notes)
     out |= temperature(data, window, notes)
     notes += witness.verdicts(data, None, window)
-    out["errors"] = {**(out["errors"] or {}), **errors.of_window(data, out, window.t0_s, window.t1_s)}
+    out["errors"] = {**(out["errors"] or {}), **known_to, **errors.of_window(data, out, window.t0_s, window.t1_s)}
     return out | {"notes": notes}
 
 
@@ -381,6 +382,16 @@ def ratios(joules: float, seconds: float, ios: float, moved_bytes: float) -> dic
     if moved_bytes:
         out["energy_J_per_GB"] = 1e9 * joules / moved_bytes
     return out
+
+
+def _power_max_error(data: RunData, window: Window, figures: Mapping) -> dict[str, float]:
+    """Of the highest sample: the budget of the rails at their own highest, in the second in which the sum is."""
+    if figures.get("power_max_W") is None:
+        return {}
+    second = np.array([window.t0_s + int(np.nanargmax(data.power_max_W[_cut(window)]))])
+    highest = [float(rail.power_max_W[second[0]]) for rail in data.rails]
+    error = errors.budget_W(data.rails, highest, second)
+    return {} if error is None else {"power_max_W": error}
 
 
 def _uncertainty_percent(rails: list, watts: list[float], cut: slice) -> float | None:
