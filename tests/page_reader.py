@@ -104,12 +104,13 @@ def _cells(table: str) -> list[list[str]]:
 
 
 def bars(page: str) -> dict[str, dict[str, str]]:
-    """{heading of the card: {bar: figure}}."""
+    """{heading of the card: {bar: figure}}, without the figures' errors."""
     out: dict[str, dict[str, str]] = {}
     for card in re.findall(r'<div class="card"><h3>.*?(?=<div class="card">|<section|</section|$)', page, re.DOTALL):
         heading = text(re.search("<h3>(.*?)</h3>", card)[1])
         found = re.findall(r'class="head"><span>(.*?)</span><span class="value">(.*?)</span>', card)
-        out.setdefault(heading, {}).update({text(name): text(words) for name, words in found})
+        without = [(name, re.sub('<small class="error">.*?</small>', "", words)) for name, words in found]
+        out.setdefault(heading, {}).update({text(name): text(words) for name, words in without})
         if big := re.search(r'<p class="big">(.*?) <span', card):
             out[heading] = {"": text(big[1])}
     return out

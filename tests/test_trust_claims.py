@@ -9,8 +9,12 @@ from synthetic_run import run_of
 
 from ssdrig import report
 from ssdrig.reading import table, trust
-from ssdrig.report import page, plan_page, review_says, screen
-from ssdrig.views import documents, trust_strip
+from ssdrig.reading.index import Index
+from ssdrig.report import cards as cards_of
+from ssdrig.report import embed, page, plan_page, review_says, screen, views
+from ssdrig.runs import integrity
+from ssdrig.serve import app
+from ssdrig.views import documents, svg, trust_strip
 
 FRESH, SLOW, FAST = [9000] * 6, [4000, 4001, 3999] * 6, [6000, 6001, 5999] * 6
 POWER_ONLY = [name for name in trust.NAMES if name not in trust.OF_LOAD]
@@ -103,3 +107,77 @@ def test_a_view_that_marks_no_figures_says_it_ahead_of_them(held, tmp_path):
     of = table.load(synthetic_plan.grid(tmp_path))
     view = plan_page.view(plan_page.Context([of], ["a"], {"view": "load-line", "of": "rounds/point"}))
     assert (trust_strip.MARK in view) == (held is not None)
+
+
+def test_a_card_has_the_error_of_its_figure(tmp_path):
+    """In the unit of the figure; nothing where the error is not known."""
+    figures = [run_of(tmp_path / str(i), iops)[1] for i, iops in enumerate((FRESH + SLOW, FRESH + FAST))]
+    view = next(view for view in views.of(figures) if "iops_mean" in (view.figures[0].get("errors") or {}))
+    error, view.figures[1]["errors"] = view.figures[0]["errors"]["iops_mean"], {}
+    names = [("", "", f"run {i}", str(i)) for i in range(2)]
+    html = cards_of.ranking([view], names, [svg.look(i) for i in range(2)], [None, None], 0)
+    card = next(part for part in html.split('<div class="card"') if 'data-key="iops_mean"' in part)
+    values = card.split('<span class="value">')[1:]
+    found = [re.search(r'^[^<]*<small class="error"> ± ([^<]*)</small>', value) for value in values]
+    assert float(found[0][1].replace("\u202f", "")) == pytest.approx(error, rel=0.05) and not found[1]
+
+
+@pytest.mark.parametrize("held", [None, *trust.NAMES], indirect=True)
+@pytest.mark.parametrize("panel", ["power", "whole"])
+def test_what_an_embedded_plot_says_it_rests_on(held, two, panel, tmp_path):
+    """No verdict and no star is in it; the strip of each run is, and names what is bad."""
+    runs, figures = zip(*two, strict=True)
+    looks = [svg.look(i) for i in range(2)]
+    for as_svg in (True, False):
+        made = embed.text(list(runs), list(figures), looks, 0, panel, as_svg)
+        shown = re.sub(r"<style>.*?</style>", "", made, flags=re.DOTALL)
+        assert not CLAIMS_OF_LOAD.search(shown) and not CLAIMS_OF_POWER.search(shown) and "★" not in shown
+        name = trust.NAMES[held] if held else ""
+        if as_svg:
+            assert shown.count(f"{trust_strip.TITLE} BAD: {name}" if held else f"{trust_strip.TITLE} ok") == 2
+        else:
+            bad = re.findall(r'<li class="bad" data-trust="(\w+)"', shown)
+            assert bad == [held, held] if held else not bad
+
+
+STARTED = {"host": {"kind": "host", "cpus_busy_percent": [100.0, 100.0], "steal_percent": 0.0}}
+OF_LIVE: dict[str, tuple[dict, dict]] = {  # what is bad of a run that goes on: its latest events, its power so far
+    "host": (STARTED, {}),
+    "samples": ({}, {"samples_lost": 500}),
+    "time_error": ({}, {"clock_error_us": 5e6}),
+    "gaps": ({}, {"breaks": 1}),
+    "pairing": ({"pairing": {"kind": "pairing", "verdict": "unknown", "why": "busy"}}, {}),
+    "calibration": ({"rig.certificate": {"kind": "rig.certificate", "passed": False}}, {}),
+}
+
+
+@pytest.mark.parametrize("name", OF_LIVE)
+def test_what_a_run_that_goes_on_rests_on(name):
+    last, power = OF_LIVE[name]
+    good = {"samples": 1000, "samples_lost": 0, "clock_error_us": 10.0, "breaks": 0}
+    paired = {"pairing": {"kind": "pairing", "verdict": "paired"}}
+    header = {"rig": {"port": "x"}, "drive": {}}
+    assert not trust.red(trust.live(header, paired, good))
+    (bad,) = trust.red(trust.live(header, paired | last, good | power))
+    (shown,) = [
+        item for item in trust_strip.in_words(trust.live(header, paired | last, good | power)) if item["kind"] == "bad"
+    ]
+    assert bad["id"] == shown["id"] == name and shown["said"] == bad["why"]
+
+
+@pytest.mark.parametrize("held", [None, *trust.NAMES], indirect=True)
+def test_what_the_list_of_runs_in_serve_claims(held, tmp_path):
+    """Each run with the state of each item, and no verdict of the rule on what a busy host did."""
+    _, figures = run_of(tmp_path / "runs", FRESH + SLOW)
+    (folder,) = (tmp_path / "runs").iterdir()
+    report.write(folder / integrity.FIGURES, json.dumps(figures))
+    index = Index(tmp_path / "runs")
+    try:
+        index.refresh()
+        (run,) = index.find()
+        row = json.loads(json.dumps(app._row(run)))
+    finally:
+        index.close()
+    found = row["figures"]
+    assert [id_ for id_, state in found["trust"].items() if state == trust.BAD] == ([held] if held else [])
+    assert (found["steady"]["passed"] is True) == (held != "host")

@@ -9,7 +9,7 @@ from ssdrig.base.uncertain import Uncertain, among, differ
 from ssdrig.reading import trust
 from ssdrig.report import words
 from ssdrig.report.views import View
-from ssdrig.views.terms import BY_KEY, number
+from ssdrig.views.terms import BY_KEY, error_of, number
 
 DIRECTIONS = {"more": "more is better", "less": "less is better", "": "neither is better"}
 
@@ -43,6 +43,7 @@ class Bar(NamedTuple):
     top: bool = False
     red: str | None = None  # what the value rests on and is bad: it is as one that is not comparable
     doubt: float | None = None  # what the value is uncertain by, in its unit; None: not known, and it never leads
+    error: str = ""  # the same in words, as printed behind `text`
 
 
 def keys(figures: list[dict]) -> list[str]:
@@ -138,7 +139,9 @@ def _bars(
         colour = "--review" if i == review else looks[i]["colour"]
         red = trust.why_not(f.get("trust"), trust.rests_on(key))
         bar = Bar(i, label, short, f[key], text, colour, looks[i]["glyph"], aside, apart[i] or red, i == review)
-        bars.append(bar._replace(red=red, doubt=doubt(key, f)))
+        own = doubt(key, f)
+        error = "" if " ± " in text else error_of(shown.text(f[key], own))
+        bars.append(bar._replace(red=red, doubt=own, error=error))
     return bars
 
 
@@ -170,13 +173,14 @@ def card(
         kind = "row" + " top" * bar.top + " apart" * bool(bar.apart) + " best" * (bar.run in leads)
         why = f": not comparable, {bar.apart}" if bar.apart else ""
         sr = f'<span class="sr"> {unit} </span>' if unit and bar.value is not None else ""
+        error = f'<small class="error">{bar.error}</small>' if bar.error else ""
         places = "" if order is None else f";--all:{order[bar.run]};--own:{own[bar.run]}"
         out.append(
             f'<button type="button" class="{kind}" data-run="{bar.run}"{data} data-aside="{bar.aside}"'
             f' style="--bar:var({bar.colour}){places}" aria-pressed="false"{" disabled" if bar.value is None else ""}'
             f' title="{escape(bar.label + why)}"><span class="head"><span class="name">'
             f'<i class="key" data-run="{bar.run}" aria-hidden="true">{bar.glyph}</i>{escape(bar.short)}</span><span'
-            f' class="value">{bar.text}{sr}</span></span><span class="track"><span class="fill"'
+            f' class="value">{bar.text}{error}{sr}</span></span><span class="track"><span class="fill"'
             f' style="width:{width:.3f}%"></span></span><span class="percent">{bar.aside}</span></button>'
         )
     return "".join(out) + "</div>"

@@ -14,9 +14,9 @@ from ssdrig.report import about, page, words
 from ssdrig.report.cards import Bar, card
 from ssdrig.report.comparable import STATES
 from ssdrig.runs import journal, parts
-from ssdrig.views.context import doubt_at, label, uncertain_at, unit, value_at
+from ssdrig.views.context import doubt_at, label, plus_minus, uncertain_at, unit, value_at
 from ssdrig.views.marks import look
-from ssdrig.views.terms import BY_KEY
+from ssdrig.views.terms import BY_KEY, error_of
 
 MOST_RUNS = 100  # of the library, the latest first
 
@@ -154,7 +154,7 @@ def _card(of: reviews.Figure, word: str, found: Sequence[Member]) -> str:
         text, named = shown.text(value), member.label + ("" if member.own else f", {member.began}")
         aside = "" if value is not None else escape(of_it.why)
         bar = Bar(i, named, short(found, i), value, text, colour, glyph, aside, unlike, member.own)
-        bars.append(bar._replace(doubt=of_it.error))
+        bars.append(bar._replace(doubt=of_it.error, error=error_of(plus_minus(of_it.scaled(shown.scale)))))
     return card(f"{of.plan}-{word}", f"{escape(of.title)}: {label(word)}", shown.name, better, bars)
 
 

@@ -23,10 +23,15 @@ def number(value, places: int) -> str:
 def with_error(value, error, places: int) -> str:
     """'1.94100 ± 0.00030': the error with two significant digits and the value to its last one; without an error, or
     with an error of 0, the value alone to `places`."""
-    if value is None or not error:
+    if value is None or not error or not math.isfinite(error):
         return number(value, places)
     places = max(0, 1 - math.floor(math.log10(float(f"{error:.1e}"))))
     return f"{number(value, places)} ± {number(error, places)}"
+
+
+def error_of(text: str) -> str:
+    """ " ± 0.4" of "12.3 ± 0.4"; "" where there is none."""
+    return "".join(text.partition(" ± ")[1:])
 
 
 def markdown() -> str:

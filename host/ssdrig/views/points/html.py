@@ -27,7 +27,7 @@ from ssdrig.views.context import (
     unit,
     value_at,
 )
-from ssdrig.views.terms import number
+from ssdrig.views.terms import error_of, number
 
 EVERY = ("iops", "MB/s", "W", "uJ/IO", "iops/W")  # where a plan names no value
 NARROW = 4  # columns of a matrix that need no more width than a plot
@@ -177,13 +177,16 @@ def bars(context: Context) -> str:
                     value, why = value_at(*at)
                     doubt = doubt_at(*at)
                     words = ", ".join([path, *(f"{axis(key)} {point(key, v)}" for key, v in point_of.items())])
-                    found.append((words + name, value, why, svg.look(i)["colour"], doubt))
+                    own = uncertain_at(*at)._replace(value=value)
+                    found.append((words + name, value, why, svg.look(i)["colour"], doubt, own))
         shown = unit(word, [value for _, value, *_ in found])
         top = context.show.get("top") or max((v for _, v, *_ in found if v is not None), default=0) or 1
         out.append(f'<div class="card"><h3>{label(word)} <span class="unit">{shown.name}</span></h3>')
-        for words, value, why, colour, doubt in found:
+        for words, value, why, colour, doubt, own in found:
             width = 0 if value is None else min(100.0, 100 * value / top)
+            error = error_of(plus_minus(own.scaled(shown.scale)))
             text = trust_strip.with_mark(shown.text(value), doubt)
+            text += f'<small class="error">{error}</small>' if error else ""
             aside = escape(why if value is None else f"not claimed, {doubt}" if doubt else "")
             out.append(
                 f'<div class="row bar" style="--bar:var({colour})"><span class="head"><span>{escape(words)}</span>'
