@@ -20,7 +20,8 @@ from selfcheck.powerloss_scenes import KEPT
 from ssdrig.base.errors import DriveError, UsageError
 from ssdrig.blockio import aio as linux_aio
 from ssdrig.blockio import nbd_protocol
-from ssdrig.blockio.nbd import REPLY, REPLY_MAGIC, address
+from ssdrig.blockio.nbd import address
+from ssdrig.blockio.nbd_numbers import REPLY, REPLY_MAGIC
 from ssdrig.blockio.slots import Slots
 from ssdrig.plan.kinds.cut_mixes import SHARES
 from ssdrig.powerloss import fill, layout, nbdwriter, readback, targets, verdict
@@ -242,12 +243,15 @@ def under_way(kinds, length=16) -> tuple[Slots, np.ndarray]:
 
 def parsed(slots, cookies, chunks) -> tuple[list[int], bool]:
     """Slots that have ended, and whether all that came was replies."""
-    state, ended, out, held = np.array([nbdwriter.NO_SLOT, 0]), np.zeros(slots.n, np.int64), [], b""
+    state, ended, out, held = nbd_protocol.no_reply(), np.zeros(slots.n, np.int64), [], b""
+    expected, answers = np.where(slots.kind == BLANK, slots.length, 0), np.zeros(slots.n, np.uint64)
+    places = np.arange(slots.n) * slots.bytes_each
     for chunk in chunks:
         held += chunk
         data = np.frombuffer(held, np.uint8)
-        fields = slots.kind, slots.length, slots.data, slots.bytes_each, slots.status
-        used, n, whole = nbdwriter.parse(data, len(data), cookies, *fields, ended, state)
+        used, n, whole = nbd_protocol.parse_replies(
+            data, len(data), cookies, 64, expected, places, slots.data, slots.status, ended, answers, state
+        )
         out += ended[:n].tolist()
         held = held[used:]
         if not whole:
@@ -345,34 +349,57 @@ def test_an_address_without_a_server_is_an_error_in_words(uri):
         targets.connected(uri)
 
 
+def packed(slots, cookies, number) -> bytearray:
+    """The requests of all slots as they are sent, the data of writes behind each."""
+    heads, writes = np.zeros(slots.n * nbd_protocol.HEADER_BYTES, np.uint8), np.zeros(slots.n, np.int64)
+    fields = slots.kind, slots.flags, slots.offset, slots.length
+    expected = np.zeros(slots.n, np.int64)
+    nbd_protocol.pack(
+        heads, writes, np.arange(slots.n), slots.n, number, 1, nbdwriter.WORDS, *fields, cookies, expected
+    )
+    assert expected.tolist() == np.where(slots.kind == BLANK, slots.length, 0).tolist()
+    out = bytearray()
+    for slot, head in enumerate(heads.reshape(slots.n, -1)):
+        out += head.tobytes() + slots.data[slot * slots.bytes_each :][: writes[slot]].tobytes()
+    return out
+
+
 def test_a_reply_that_comes_twice_is_no_answer_to_the_next_command():
-    slots, cookies = under_way([WRITE, WRITE])
+    slots, cookies = under_way([WRITE])
     reply = REPLY.pack(REPLY_MAGIC, 0, int(cookies[0]))
     assert parsed(slots, cookies, [reply]) == ([0], True)
-    out = np.zeros(8192, np.uint8)
-    fields = slots.kind, slots.flags, slots.offset, slots.length, slots.data, slots.bytes_each
-    end = nbdwriter.pack(out, 0, np.array([0]), 1, 90, np.arange(5), *fields, cookies)
-    assert end == nbd_protocol.HEADER_BYTES + 16 and parsed(slots, cookies, [reply]) == ([], False)
+    assert len(packed(slots, cookies, 91)) == nbd_protocol.HEADER_BYTES + 16
+    assert parsed(slots, cookies, [reply]) == ([], False)
+
+
+def test_a_stamped_answer_has_the_slot_of_a_request_under_way():
+    slots, cookies = under_way([WRITE, WRITE])
+    ended, answers, places = np.zeros(2, np.int64), np.zeros(2, np.uint64), np.zeros(2, np.int64)
+    answer = 1234 << nbd_protocol.SLOT_BITS | 1
+    data = np.frombuffer(REPLY.pack(REPLY_MAGIC, 0, answer) * 2, np.uint8)
+    state, nothing = nbd_protocol.no_reply(), np.zeros(0, np.uint8)
+    fields = cookies, nbd_protocol.SLOT_BITS, places, places, nothing, slots.status, ended, answers, state
+    assert nbd_protocol.parse_replies(data, len(data), *fields) == (16, 1, False)  # the second is to nothing
+    assert (ended[0], answers[0]) == (1, answer)
 
 
 def test_a_request_is_what_the_server_understands():
-    slots, cookies = under_way([WRITE, FLUSH, TRIM, BLANK], length=512)
-    slots.flags[0], slots.offset[:], slots.length[1] = FUA, (4096, 0, 8192, 1024), 0
+    slots, cookies = under_way([WRITE, FLUSH, TRIM, BLANK, WRITE], length=512)
+    slots.flags[0], slots.flags[4] = FUA, FUA | ZEROS
+    slots.offset[:], slots.length[1] = (4096, 0, 8192, 1024, 512), 0
     slots.data[:512] = 7
-    out = np.zeros(8192, np.uint8)
-    ops = np.array([9, nbd_protocol.WRITE, nbd_protocol.FLUSH, nbd_protocol.TRIM, nbd_protocol.READ])
-    fields = slots.kind, slots.flags, slots.offset, slots.length, slots.data, slots.bytes_each
-    end = nbdwriter.pack(out, 0, np.arange(4), 4, 0, ops, *fields, cookies)
+    out = np.frombuffer(packed(slots, cookies, 1), np.uint8)
     batch = np.zeros((8, nbd_protocol.COLUMNS), np.int64)
-    n, used, _, state = nbd_protocol.parse(out, 0, end, MIB, 1, batch)
-    assert (n, used, state) == (4, end, nbd_protocol.MORE) and not batch[:4, nbd_protocol.ERROR].any()
-    asked = batch[:4, [nbd_protocol.OP, nbd_protocol.FLAGS, nbd_protocol.OFFSET, nbd_protocol.LENGTH]].tolist()
+    n, used, _, state = nbd_protocol.parse(out, 0, len(out), MIB, 1, batch)
+    assert (n, used, state) == (5, len(out), nbd_protocol.MORE) and not batch[:5, nbd_protocol.ERROR].any()
+    asked = batch[:5, [nbd_protocol.OP, nbd_protocol.FLAGS, nbd_protocol.OFFSET, nbd_protocol.LENGTH]].tolist()
     assert asked == [
         [nbd_protocol.WRITE, nbd_protocol.FUA, 4096, 512],
         [nbd_protocol.FLUSH, 0, 0, 0],
         [nbd_protocol.TRIM, 0, 8192, 512],
-        [0, 0, 1024, 512],
+        [nbd_protocol.READ, 0, 1024, 512],
+        [nbd_protocol.WRITE_ZEROES, nbd_protocol.FUA, 512, 512],
     ]
-    assert (out[batch[0, nbd_protocol.AT] :][:512] == 7).all() and batch[
-        :4, nbd_protocol.COOKIE
-    ].tolist() == cookies.tolist()
+    assert (out[batch[0, nbd_protocol.AT] :][:512] == 7).all()
+    assert batch[:5, nbd_protocol.COOKIE].tolist() == cookies.tolist()
+    assert cookies.tolist() == [(1 + i) << nbd_protocol.SLOT_BITS | i for i in range(5)]

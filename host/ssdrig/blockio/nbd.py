@@ -1,5 +1,5 @@
-"""A small blocking NBD client: one connection, one request at a time. For checks (did the trim take effect?) and
-tests."""
+"""An NBD client: address, connection and negotiation of each, and blocking calls, one request at a time. Many requests
+under way: nbd_pipe.py."""
 
 import contextlib
 import socket
@@ -11,13 +11,8 @@ from ssdrig.blockio import nbd_numbers as nbd
 
 CHUNK_BYTES = 1 << 20
 TRIM_CHUNK_BYTES = 1 << 30  # a request's length has 32 bits
-_OPTION = struct.Struct(">8sII")
-_OPTION_REPLY = struct.Struct(">QIII")
-_REQUEST = struct.Struct(">IHHQQI")
-REPLY = struct.Struct(">IIQ")  # magic, error, cookie
 PORT = 10809
 MOST_INFO_BYTES, MOST_BYTES = 1 << 16, 1 << 62  # of an option reply, and of a drive, that can be meant
-REQUEST_MAGIC, REPLY_MAGIC = 0x25609513, 0x67446698
 
 
 def address(uri: str) -> tuple[str | tuple[str, int], bytes]:
@@ -61,27 +56,28 @@ class NbdClient:
             raise
 
     def _negotiate(self) -> None:
-        greeting = self._receive(18)
-        if greeting[:16] != b"NBDMAGICIHAVEOPT":
+        if self._receive(len(nbd.GREETING) + 2)[:-2] != nbd.GREETING:  # its flags behind it: all of them are optional
             raise self._lost("another protocol")
         name = self._export
         body = struct.pack(">I", len(name)) + name + struct.pack(">H", 0)  # no information asked for
-        self.sock.sendall(struct.pack(">I", 3) + _OPTION.pack(b"IHAVEOPT", 7, len(body)) + body)
+        flags = struct.pack(">I", nbd.FIXED_NEWSTYLE | nbd.NO_ZEROES)
+        self.sock.sendall(flags + nbd.OPTION.pack(nbd.OPTION_MAGIC, nbd.GO, len(body)) + body)
         size_bytes, self.flags, self.block_bytes = None, 0, 1
         while True:
-            _, _, kind, length = _OPTION_REPLY.unpack(self._receive(_OPTION_REPLY.size))
+            _, _, kind, length = nbd.OPTION_REPLY.unpack(self._receive(nbd.OPTION_REPLY.size))
             if length > MOST_INFO_BYTES:
                 raise self._lost(f"an option reply of {length} bytes")
             body = self._receive(length)
-            if kind == 3 and len(body) < 12 and body[:2] in (b"\0\0", b"\0\3"):
+            about = int.from_bytes(body[:2], "big") if kind == nbd.INFO_REPLY and len(body) > 1 else None
+            if about in (nbd.INFO_EXPORT, nbd.INFO_BLOCK_SIZE) and len(body) < 12:
                 raise self._lost(f"an option reply of {length} bytes, too short for what it says")
-            if kind == 3 and body[:2] == b"\0\0":
+            if about == nbd.INFO_EXPORT:
                 size_bytes, self.flags = struct.unpack(">QH", body[2:12])
-            elif kind == 3 and body[:2] == b"\0\3":
+            elif about == nbd.INFO_BLOCK_SIZE:
                 self.block_bytes = struct.unpack(">I", body[2:6])[0]
-            elif kind == 1:
+            elif kind == nbd.ACK:
                 break
-            elif kind & 0x80000000:
+            elif kind & nbd.IS_ERROR:
                 raise self._lost(f"refused with option error {kind:#x}")
         if size_bytes is None:
             raise self._lost("a drive that does not say its size")
@@ -112,7 +108,7 @@ class NbdClient:
         """Say goodbye and close. Safe to call twice."""
         if self.sock.fileno() >= 0:
             try:
-                self.sock.sendall(_REQUEST.pack(REQUEST_MAGIC, 0, nbd.DISC, 0, 0, 0))
+                self.sock.sendall(nbd.REQUEST.pack(nbd.REQUEST_MAGIC, 0, nbd.DISC, 0, 0, 0))
             except OSError:
                 pass  # it is gone already
             self.sock.close()
@@ -126,9 +122,9 @@ class NbdClient:
     def _request(self, op: int, offset: int, length: int, flags: int = 0, data: bytes = b"", expect: int = 0) -> bytes:
         self._cookie += 1
         try:
-            self.sock.sendall(_REQUEST.pack(REQUEST_MAGIC, flags, op, self._cookie, offset, length) + data)
-            magic, error, cookie = REPLY.unpack(self._receive(REPLY.size))
-            if magic != REPLY_MAGIC or cookie != self._cookie:
+            self.sock.sendall(nbd.REQUEST.pack(nbd.REQUEST_MAGIC, flags, op, self._cookie, offset, length) + data)
+            magic, error, cookie = nbd.REPLY.unpack(self._receive(nbd.REPLY.size))
+            if magic != nbd.REPLY_MAGIC or cookie != self._cookie:
                 raise self._lost("an answer to another request")
             if error:
                 raise NbdError(error, f"the drive refused NBD request {op} at {offset}+{length}")

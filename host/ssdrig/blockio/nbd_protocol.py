@@ -1,6 +1,7 @@
-"""The NBD protocol, server's side, without I/O: newstyle negotiation, requests parsed in batches, simple replies.
+"""The NBD protocol without I/O. Of the server: newstyle negotiation, requests parsed in batches, simple replies. Of a
+client with many requests under way: requests packed, replies parsed.
 
-Source of all numbers: NetworkBlockDevice/nbd doc/proto.md. Offered: flush, FUA, trim, write-zeroes, several
+Offered: flush, FUA, trim, write-zeroes, several
 connections; not offered: TLS, structured replies, extended headers, block status.
 
 A batch is an int64 array (n, COLUMNS), a row a request, so that Numba passes it on without unpacking; the same array,
@@ -15,13 +16,25 @@ import struct
 import numpy as np
 
 from ssdrig.base.kernels import jit
-from ssdrig.blockio.nbd_numbers import CACHE, DISC, FLUSH, FUA, NO_HOLE, READ, TRIM, WRITE, WRITE_ZEROES
+from ssdrig.blockio import nbd_numbers as nbd
+from ssdrig.blockio.nbd_numbers import (
+    CACHE,
+    DISC,
+    FLUSH,
+    FUA,
+    NO_HOLE,
+    READ,
+    REPLY_MAGIC,
+    REQUEST_MAGIC,
+    TRIM,
+    WRITE,
+    WRITE_ZEROES,
+)
 
 EINVAL, ENOSPC = 22, 28
 TRANSMISSION_FLAGS = 0x16D  # HAS_FLAGS, SEND_FLUSH, SEND_FUA, SEND_TRIM, SEND_WRITE_ZEROES, CAN_MULTI_CONN
 MAX_BYTES = 32 << 20  # longest read or write
-HEADER_BYTES = 28
-REPLY_BYTES = 16
+HEADER_BYTES, REPLY_BYTES = nbd.REQUEST.size, nbd.REPLY.size
 
 OP, FLAGS, COOKIE, OFFSET, LENGTH, AT, ERROR, DUE = range(8)
 COLUMNS = 8
@@ -29,20 +42,18 @@ STAMPED = b"stamped"
 SLOT_BITS, TIME_BITS = 16, 48  # of a stamped cookie: the client's number of the request, ns modulo 2^48
 MORE, ENDED, BROKEN = range(3)  # what parse() says of the stream
 
-_GREETING = b"NBDMAGICIHAVEOPT" + struct.pack(">H", 3)  # FIXED_NEWSTYLE, NO_ZEROES
-_OPTION_REPLY = 0x3E889045565A9
-_EXPORT_NAME, _ABORT, _LIST, _INFO, _GO = 1, 2, 3, 6, 7
-_ACK, _SERVER, _INFO_REPLY = 1, 2, 3
-_ERR_UNSUP, _ERR_INVALID = 0x80000001, 0x80000003
 _MAX_OPTION_BYTES = 65536
-_REQUEST_MAGIC, _REPLY_MAGIC = 0x25609513, 0x67446698
+# of a client's parser: the slot whose data comes, and how much of it is here
+READING, FILLED = range(2)
+NO_SLOT = -1
+MOST_ERROR = (1 << 15) - 1  # a status has 16 bits in files: no other number may become a 0 there
 
 
 class Negotiation:
     """The talk before the first request. `state` is "flags", "options", "ready" or "closed"; once it is "ready", `rest`
     holds the bytes that already belong to the requests."""
 
-    greeting = _GREETING
+    greeting = nbd.GREETING + struct.pack(">H", nbd.FIXED_NEWSTYLE | nbd.NO_ZEROES)
 
     def __init__(self, size_bytes: int, min_block: int = 1):
         self.size_bytes, self.min_block = size_bytes, min_block
@@ -58,18 +69,18 @@ class Negotiation:
                 if len(self.rest) < 4:
                     break
                 flags = struct.unpack(">I", self._take(4))[0]
-                self._no_zeroes = bool(flags & 2)
-                self.state = "options" if flags & 1 and flags <= 3 else "closed"
+                self._no_zeroes = bool(flags & nbd.NO_ZEROES)
+                self.state = "options" if flags & nbd.FIXED_NEWSTYLE and flags <= 3 else "closed"
                 continue
-            if len(self.rest) < 16:
+            if len(self.rest) < nbd.OPTION.size:
                 break
-            magic, option, length = struct.unpack(">8sII", self.rest[:16])
-            if magic != b"IHAVEOPT" or length > _MAX_OPTION_BYTES:
+            magic, option, length = nbd.OPTION.unpack(self.rest[: nbd.OPTION.size])
+            if magic != nbd.OPTION_MAGIC or length > _MAX_OPTION_BYTES:
                 self.state = "closed"
                 break
-            if len(self.rest) < 16 + length:
+            if len(self.rest) < nbd.OPTION.size + length:
                 break
-            self._take(16)
+            self._take(nbd.OPTION.size)
             out += self._answer(option, self._take(length))
         return out
 
@@ -78,35 +89,35 @@ class Negotiation:
         return taken
 
     def _answer(self, option: int, body: bytes) -> bytes:
-        if option == _EXPORT_NAME:  # any name means the one drive
+        if option == nbd.EXPORT_NAME:  # any name means the one drive
             self.state = "ready"
             zeroes = b"" if self._no_zeroes else bytes(124)
             return struct.pack(">QH", self.size_bytes, TRANSMISSION_FLAGS) + zeroes
-        if option == _ABORT:
+        if option == nbd.ABORT:
             self.state = "closed"
-            return _option_reply(option, _ACK)
-        if option == _LIST:
+            return _option_reply(option, nbd.ACK)
+        if option == nbd.LIST:
             if body:
-                return _option_reply(option, _ERR_INVALID)
-            return _option_reply(option, _SERVER, struct.pack(">I", 0)) + _option_reply(option, _ACK)
-        if option in (_INFO, _GO):
+                return _option_reply(option, nbd.ERR_INVALID)
+            return _option_reply(option, nbd.SERVER, struct.pack(">I", 0)) + _option_reply(option, nbd.ACK)
+        if option in (nbd.INFO, nbd.GO):
             if not _well_formed_go(body):
-                return _option_reply(option, _ERR_INVALID)
-            if option == _GO:
+                return _option_reply(option, nbd.ERR_INVALID)
+            if option == nbd.GO:
                 self.state = "ready"
                 self.stamped = body[4 : 4 + struct.unpack(">I", body[:4])[0]] == STAMPED
-            export = struct.pack(">HQH", 0, self.size_bytes, TRANSMISSION_FLAGS)
-            blocks = struct.pack(">HIII", 3, self.min_block, 4096, MAX_BYTES)
+            export = struct.pack(">HQH", nbd.INFO_EXPORT, self.size_bytes, TRANSMISSION_FLAGS)
+            blocks = struct.pack(">HIII", nbd.INFO_BLOCK_SIZE, self.min_block, 4096, MAX_BYTES)
             return (
-                _option_reply(option, _INFO_REPLY, export)
-                + _option_reply(option, _INFO_REPLY, blocks)
-                + _option_reply(option, _ACK)
+                _option_reply(option, nbd.INFO_REPLY, export)
+                + _option_reply(option, nbd.INFO_REPLY, blocks)
+                + _option_reply(option, nbd.ACK)
             )
-        return _option_reply(option, _ERR_UNSUP)
+        return _option_reply(option, nbd.ERR_UNSUP)
 
 
 def _option_reply(option: int, kind: int, body: bytes = b"") -> bytes:
-    return struct.pack(">QIII", _OPTION_REPLY, option, kind, len(body)) + body
+    return nbd.OPTION_REPLY.pack(nbd.OPTION_REPLY_MAGIC, option, kind, len(body)) + body
 
 
 def _well_formed_go(body: bytes) -> bool:
@@ -140,7 +151,7 @@ def parse(buf, start, end, size_bytes, min_block, batch):
     while n < batch.shape[0]:
         if end - at < HEADER_BYTES:
             return n, at - start, 0, MORE
-        if _big_endian(buf, at, 4) != _REQUEST_MAGIC:
+        if _big_endian(buf, at, 4) != REQUEST_MAGIC:
             return n, at - start, 0, BROKEN
         flags = np.int64(_big_endian(buf, at + 4, 2))
         op = np.int64(_big_endian(buf, at + 6, 2))
@@ -341,7 +352,7 @@ def collect(waiting, n, now_ns, out, reads):
         if waiting[i, DUE] > now_ns or full:
             left, next_due = stays(waiting, i, left, next_due)
             continue
-        _put_big_endian(out, used, 4, np.uint64(_REPLY_MAGIC))
+        _put_big_endian(out, used, 4, np.uint64(REPLY_MAGIC))
         _put_big_endian(out, used + 4, 4, np.uint64(waiting[i, ERROR]))
         _put_big_endian(out, used + 8, 8, np.uint64(waiting[i, COOKIE]))
         used += REPLY_BYTES
@@ -356,3 +367,75 @@ def collect(waiting, n, now_ns, out, reads):
 def _put_big_endian(out, at, n, value):
     for i in range(n):
         out[at + i] = np.uint8((value >> np.uint64(8 * (n - 1 - i))) & np.uint64(0xFF))
+
+
+@jit
+def pack(heads, writes, order, n, number, step, words, kind, flags, offset, length, cookies, expected):
+    """The requests in the first n slots of `order`, of a client: into heads (uint8, HEADER_BYTES each), without the
+    data of writes, whose length goes into writes[n], 0 for others.
+
+    words[flags, kind]: the request, its NBD flags above 16 bits of its number. A cookie has number, raised by step for
+    each request, above SLOT_BITS of the slot. cookies[slot] and expected[slot] are set for parse_replies()."""
+    for k in range(n):
+        slot = order[k]
+        word = words[flags[slot], kind[slot]]
+        op = word & 0xFFFF
+        cookie = np.uint64(number + k * step) << np.uint64(SLOT_BITS) | np.uint64(slot)
+        cookies[slot] = cookie
+        expected[slot] = length[slot] if op == READ else 0
+        writes[k] = length[slot] if op == WRITE else 0
+        at = k * HEADER_BYTES
+        _put_big_endian(heads, at, 4, np.uint64(REQUEST_MAGIC))
+        _put_big_endian(heads, at + 4, 4, np.uint64(word))
+        _put_big_endian(heads, at + 8, 8, cookie)
+        _put_big_endian(heads, at + 16, 8, np.uint64(offset[slot]))
+        _put_big_endian(heads, at + 24, 4, np.uint64(length[slot]))
+
+
+def no_reply() -> np.ndarray:
+    """The state of parse_replies() before the first."""
+    return np.array([NO_SLOT, 0], np.int64)
+
+
+@jit
+def parse_replies(buf, end, cookies, same_bits, expected, at_slot, into, status, ended, answers, state):
+    """Replies out of buf[:end] (uint8), as far as they are whole; the data of slot's read goes to `into` at
+    at_slot[slot] as it comes, or nowhere where that is empty.
+
+    A reply belongs to the slot under way, cookies[slot] not 0, whose lowest same_bits it repeats. `ended` gets the
+    slots that have ended, `answers` the cookies of their replies, status[slot] 0 or an errno with its sign. Returns
+    (bytes used, slots ended, False where these are no replies to what is under way)."""
+    at = n = 0
+    same = ~np.uint64(0) if same_bits >= 64 else (np.uint64(1) << np.uint64(same_bits)) - np.uint64(1)
+    while True:
+        slot = state[READING]
+        if slot != NO_SLOT:
+            part = min(expected[slot] - state[FILLED], end - at)
+            if into.shape[0]:
+                begin = at_slot[slot] + state[FILLED]
+                for i in range(part):
+                    into[begin + i] = buf[at + i]
+            at += part
+            state[FILLED] += part
+            if state[FILLED] < expected[slot]:
+                return at, n, True
+            state[READING] = NO_SLOT
+        else:
+            if end - at < REPLY_BYTES:
+                return at, n, True
+            cookie = _big_endian(buf, at + 8, 8)
+            slot = np.int64(cookie & np.uint64((1 << SLOT_BITS) - 1))
+            if slot >= cookies.shape[0] or cookies[slot] == 0 or (cookies[slot] ^ cookie) & same:
+                return at, n, False
+            if _big_endian(buf, at, 4) != np.uint64(REPLY_MAGIC):
+                return at, n, False
+            error = np.int64(_big_endian(buf, at + 4, 4))
+            at += REPLY_BYTES
+            status[slot] = -min(error, MOST_ERROR)
+            cookies[slot] = cookie
+            if expected[slot] and error == 0:
+                state[READING], state[FILLED] = slot, 0
+                continue
+        answers[n], ended[n] = cookies[slot], slot
+        cookies[slot] = 0
+        n += 1
