@@ -51,6 +51,7 @@ views/thermal/fit: throttled
 reading/timeline: _job, _part
 reading/trust: _badness, _samples, host_of
 reading/under: side
+reading/wear_run: rates
 reading/window_figures: _drive_writes, _energy, _iops, _latency, _split, littles, own_power, percentiles, ratios
 reading/witness: _in_window, _together, kernel
 views/by_second: seconds
@@ -67,7 +68,7 @@ report/words: unit
 """
 # what makes an error, or decides by one
 OF_ERRORS = """
-reading/errors: _of_power, of_percentiles, of_window
+reading/errors: _of_power, of_percentiles, of_totals, of_window
 reading/gaps: widen
 reading/smart: _shares, window_wa
 views/thermal/fit: _model, fit

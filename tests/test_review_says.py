@@ -42,7 +42,7 @@ def test_how_the_cache_comes_back_in_short():
     empty = [(0.1 * n, 0.0, 0.125 * n) for n in range(1, 5)]  # s of rest, bytes back, J
     parts = [(0.5 + 0.25 * n, 0.25e9 * n, 0.75 * (n + 1)) for n in range(2, 9)]
     rests = [*empty, *parts, (5.0, 4e9, 9.0)]
-    rows = [row("again", filled(b or None, [2600, 600] if b else [600], rest_s=s, rest_J=j)) for s, b, j in rests]
+    rows = [row("again", filled(b or None, [2600, 600] if b else [600], rest_s=s, rest_late_J=j)) for s, b, j in rests]
     again = table("slc-recovery", rows, [{"view": "cache-recovery", "of": "again"}])
     said = review_says.slc_cache([CACHE, again])
     assert "behind it 583 MB/s; 1\u202f000 MB/s of it come back" in said and "from 0.500 s of rest on." in said

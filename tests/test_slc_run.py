@@ -127,6 +127,7 @@ def test_the_page_has_each_plateau_with_its_energy(run):
     assert again.found["cache_bytes"] == pytest.approx(2000 << 20, rel=0.002)
     assert again.found["rest_s"] == pytest.approx(0.34, abs=0.01)
     assert again.found["rest_J"] == pytest.approx(0.17, abs=0.01)
+    assert again.found["rest_late_J"] == pytest.approx(0.12, abs=0.01)  # without the tail of 0.1 s
     page = plan_page.render([run])
     assert "cache 4.19 GB ± " in page and "cache 2.10 GB ± " in page and "2.10 GB after a rest of" in page
     assert first.found["cache_error_bytes"] < 150e6  # a sample is 105 MB

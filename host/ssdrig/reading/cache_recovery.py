@@ -20,7 +20,8 @@ VAGUE = 0.05  # of the largest: a cache that is known no better is none
 
 
 class Rest(NamedTuple):
-    """A rest of so many s and J (None: not known), and what the cache took behind it."""
+    """A rest of so many s, J behind its tail (None: not known), and what the cache took behind it. What the drive still
+    does in the tail differs from rest to rest, and has no part in a slope."""
 
     rest_s: float
     cache_bytes: float

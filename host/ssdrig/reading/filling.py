@@ -22,6 +22,7 @@ MOST_POINTS = 1000  # of a curve
 STEP_BLOCKS = 8  # a speed is that of so many I/Os or more
 STEP_MS = 25  # and of so long; of four makes the shortest plateau: what a write buffer takes at first is none
 VAGUE = 1 / 2  # error of a cache's size, as a share of it, beyond which it is none
+TAIL_S = 0.1  # of a rest, in which the drive still writes what it has acknowledged, now more, now less
 PLACE_MS = 5  # where a plateau ends is found by such
 
 
@@ -39,8 +40,12 @@ class Filled(NamedTuple):
     @property
     def timed(self) -> Asked:
         """Edges of each plateau, and of the rest before the load; fio's fine log is of whole ms."""
-        rest_ns = [] if self.before_ns is None else [self.before_ns, int(self.at_ns[0])]
+        rest_ns = [] if self.before_ns is None else [self.before_ns, self._late_ns(self.before_ns), int(self.at_ns[0])]
         return Asked.of([*rest_ns, *(at for each in self.found for at in self._span_ns(each))], 1e6 * fioclock.STAMP_MS)
+
+    def _late_ns(self, before_ns: int) -> int:
+        """When the tail of what was written before has ended, the load's begin at the latest."""
+        return min(before_ns + round(TAIL_S * self.row.k * SECOND_NS), int(self.at_ns[0]))
 
     def _span_ns(self, each: plateaus.Plateau) -> list[int]:
         return [int(self.at_ns[0]) + round(at * self.row.k * SECOND_NS) for at in (each.from_s, each.to_s)]
@@ -65,8 +70,10 @@ class Filled(NamedTuple):
             "curve_GB_MBps": thinned(np.stack([done[1:] / 1e9, speeds], axis=1)),
         }
         if self.before_ns is not None:
-            row.found |= _rest(self.before_ns, int(self.at_ns[0]), row.k, powers)
-            row.found["rest_error_J"] = _rest_error_J(self.before_ns, int(self.at_ns[0]), row.k, powers)
+            late_ns, end_ns = self._late_ns(self.before_ns), int(self.at_ns[0])
+            row.found |= _rest(self.before_ns, end_ns, row.k, powers)
+            row.found["rest_late_J"] = _rest(late_ns, end_ns, row.k, powers)["rest_J"]
+            row.found["rest_late_error_J"] = _rest_error_J(late_ns, end_ns, row.k, powers)
 
     def _plateau(self, each: plateaus.Plateau, powers: list[Reduced], polls: Sequence[dict]) -> dict:
         """Bytes and s since the first I/O, MB/s, energy, write amplification; what is None has its `..._why`."""
@@ -156,7 +163,7 @@ def rested(rows: Sequence["Row"]) -> list[cache_recovery.Rest]:
             cache, error = 0.0, 0.0
         if cache is None or found[-1 if not cache else 1]["bw_mean_MBps"] < (1 - plateaus.JUMP) * usual:
             continue
-        energy = (row.found.get(f"rest_{key}") for key in ("J", "error_J"))
+        energy = (row.found.get(f"rest_late_{key}") for key in ("J", "error_J"))
         out.append(cache_recovery.Rest(row.found["rest_s"], cache, *energy, cache_error_bytes=error))
     return out
 
