@@ -351,16 +351,16 @@ def test_an_address_without_a_server_is_an_error_in_words(uri):
 
 def packed(slots, cookies, number) -> bytearray:
     """The requests of all slots as they are sent, the data of writes behind each."""
-    heads, writes = np.zeros(slots.n * nbd_protocol.HEADER_BYTES, np.uint8), np.zeros(slots.n, np.int64)
+    heads, lengths = np.zeros(slots.n * nbd_protocol.HEADER_BYTES, np.uint8), np.zeros(slots.n, np.int64)
     fields = slots.kind, slots.flags, slots.offset, slots.length
     expected = np.zeros(slots.n, np.int64)
-    nbd_protocol.pack(
-        heads, writes, np.arange(slots.n), slots.n, number, 1, nbdwriter.WORDS, *fields, cookies, expected
-    )
+    order, words = np.arange(slots.n), nbdwriter.WORDS
+    writes = nbd_protocol.pack(heads, lengths, order, slots.n, number, 1, words, *fields, cookies, expected)
+    assert writes == np.count_nonzero(lengths)
     assert expected.tolist() == np.where(slots.kind == BLANK, slots.length, 0).tolist()
     out = bytearray()
     for slot, head in enumerate(heads.reshape(slots.n, -1)):
-        out += head.tobytes() + slots.data[slot * slots.bytes_each :][: writes[slot]].tobytes()
+        out += head.tobytes() + slots.data[slot * slots.bytes_each :][: lengths[slot]].tobytes()
     return out
 
 

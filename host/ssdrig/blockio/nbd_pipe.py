@@ -62,11 +62,11 @@ class Pipe(NbdClient):
         if self.gone:
             return
         self.under_way += n
-        heads, writes = self._pack(order, n, number, step)
+        heads, lengths, writes = self._pack(order, n, number, step)
         begin = 0
-        if writes.any():
+        if writes:
             places = self.requests.at[order[:n]].tolist()
-            for i, length in enumerate(writes.tolist()):
+            for i, length in enumerate(lengths.tolist()):
                 if length:
                     end = (i + 1) * nbd_protocol.HEADER_BYTES
                     self._unsent += heads[begin:end], self.requests.data[places[i] : places[i] + length]
@@ -75,11 +75,14 @@ class Pipe(NbdClient):
             self._unsent.append(heads[begin:])
         self.send()
 
-    def _pack(self, order: np.ndarray, n: int, number: int, step: int) -> tuple[memoryview, np.ndarray]:
-        heads, writes = np.empty(n * nbd_protocol.HEADER_BYTES, np.uint8), np.empty(n, np.int64)
+    def _pack(self, order: np.ndarray, n: int, number: int, step: int) -> tuple[memoryview, np.ndarray, int]:
+        """(the requests without data, the length of the data of each, how many have some)"""
+        heads, lengths = np.empty(n * nbd_protocol.HEADER_BYTES, np.uint8), np.empty(n, np.int64)
         fields = self.requests[:4]
-        nbd_protocol.pack(heads, writes, order, n, number, step, self._words, *fields, self._cookies, self._expected)
-        return memoryview(heads), writes
+        writes = nbd_protocol.pack(
+            heads, lengths, order, n, number, step, self._words, *fields, self._cookies, self._expected
+        )
+        return memoryview(heads), lengths, writes
 
     def send(self) -> bool:
         """Send what the socket takes; True if nothing is left."""
@@ -124,7 +127,8 @@ class Pipe(NbdClient):
         end = self._in_end + got
         used, n, whole = self._parse(end, ended)
         self._in_end = end - used
-        self._in[: self._in_end] = self._in[used:end].copy()
+        if self._in_end:
+            self._in[: self._in_end] = self._in[used:end].copy()
         self.under_way -= n
         if not whole:
             self._end("a reply that is none")

@@ -370,12 +370,13 @@ def _put_big_endian(out, at, n, value):
 
 
 @jit
-def pack(heads, writes, order, n, number, step, words, kind, flags, offset, length, cookies, expected):
+def pack(heads, lengths, order, n, number, step, words, kind, flags, offset, length, cookies, expected):
     """The requests in the first n slots of `order`, of a client: into heads (uint8, HEADER_BYTES each), without the
-    data of writes, whose length goes into writes[n], 0 for others.
+    data of writes, whose length goes into lengths[n], 0 for others. Returns how many have data.
 
     words[flags, kind]: the request, its NBD flags above 16 bits of its number. A cookie has number, raised by step for
     each request, above SLOT_BITS of the slot. cookies[slot] and expected[slot] are set for parse_replies()."""
+    writes = 0
     for k in range(n):
         slot = order[k]
         word = words[flags[slot], kind[slot]]
@@ -383,13 +384,15 @@ def pack(heads, writes, order, n, number, step, words, kind, flags, offset, leng
         cookie = np.uint64(number + k * step) << np.uint64(SLOT_BITS) | np.uint64(slot)
         cookies[slot] = cookie
         expected[slot] = length[slot] if op == READ else 0
-        writes[k] = length[slot] if op == WRITE else 0
+        lengths[k] = length[slot] if op == WRITE else 0
+        writes += lengths[k] > 0
         at = k * HEADER_BYTES
         _put_big_endian(heads, at, 4, np.uint64(REQUEST_MAGIC))
         _put_big_endian(heads, at + 4, 4, np.uint64(word))
         _put_big_endian(heads, at + 8, 8, cookie)
         _put_big_endian(heads, at + 16, 8, np.uint64(offset[slot]))
         _put_big_endian(heads, at + 24, 4, np.uint64(length[slot]))
+    return writes
 
 
 def no_reply() -> np.ndarray:
