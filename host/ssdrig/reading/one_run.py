@@ -7,13 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from ssdrig.base.errors import JournalError
-from ssdrig.reading import trust
+from ssdrig.reading import results, trust
 from ssdrig.runs import integrity, journal, labels, parts
 
 LAST_BYTES = 1 << 16  # of events.jsonl, in which its last line is looked for; of one longer than that MOST_BYTES
 MOST_BYTES = 8 << 20  # of a JSON file, or of a last line
-# figures that an index has, of one window
-FIGURES = ("iops_mean", "bw_mean_MBps", "power_mean_W", "energy_uJ_per_io", "clat_p99_us", "wa", "wa_error")
+FIGURES = results.HEADLINE
 NOTHING: dict[str, Any] = dict.fromkeys(
     ("run", "started_utc_ns", "plan", "variant", "model", "serial", "op_percent", "why", "title", "tags", "drive")
 )
@@ -124,7 +123,7 @@ def headline(folder: Path) -> dict:
         return headline_of_none("the figures there are older than the run's last event: ssdrig report RUN")
     try:
         found = _json(folder, integrity.FIGURES)
-        known = _steady(found) if "windows" in found else _only(found)
+        known = _steady(found) if "windows" in found else _of_rows(found)
         return known | {"trust": _trust(found.get("trust")), "steady": _verdict(found)}
     except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         return headline_of_none(f"figures.json cannot be read: {type(error).__name__}")
@@ -166,19 +165,10 @@ def _steady(found: dict) -> dict:
     return {"window": _text(label), **{key: _number(found.get(key)) for key in FIGURES}, "why": None}
 
 
-def _only(found: dict) -> dict:
-    """Of a plan with one row that has I/O; of several, none stands for the run."""
-    busy = [
-        (row, name, window)
-        for row in found["rows"]
-        for name, window in (row.get("windows") or {}).items()
-        if isinstance(window, dict) and row.get("do") not in ("fill", "idle") and _number(window.get("iops_mean"))
-    ]
-    if len({(row["path"], str(row.get("point")), row.get("round")) for row, _, _ in busy}) != 1:
-        return headline_of_none("a plan of several points has its figures on its page" if busy else "no load with I/O")
-    row, name, window = busy[-1]
-    named = f"{row['path']}, {window.get('label') or name}"
-    return {"window": _text(named), **{key: _number(window.get(key)) for key in FIGURES}, "why": None}
+def _of_rows(found: dict) -> dict:
+    """Of the rows of any plan."""
+    known = results.headline(found["rows"])
+    return {"window": _text(known["window"]), **{key: _number(known[key]) for key in FIGURES}, "why": known["why"]}
 
 
 def _number(value) -> float | None:
