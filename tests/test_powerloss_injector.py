@@ -80,6 +80,14 @@ def test_each_stream_finds_what_the_others_do_not(tmp_path, fault):
 
 
 @pytest.mark.slow
+def test_a_flush_that_covers_its_own_queue_alone_is_found_by_several_queues(tmp_path):
+    for queues, shows in ((4, True), (1, False)):
+        drive, of = run(tmp_path, "flush_own_queue", 4, controls=0, queues=queues)
+        assert bool(drive.exercised) is (compared(drive, of).found > 0) is shows and compared(drive, of).false == 0
+        assert compared(drive, of).found == compared(drive, of).bad
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", ["replay", "second_read"])
 def test_a_power_cycle_without_a_write_shows_what_no_other_cut_does(tmp_path, monkeypatch, fault):
     """The window is too large to be read after each cut, but for the last one, and data at rest is not."""

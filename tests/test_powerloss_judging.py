@@ -82,6 +82,18 @@ def test_what_the_drive_counts_of_its_capacitors_reaches_the_verdict():
     assert found["words"] == ["capacitor_health 100 is now 87, incomplete_dumps 0 is now 2"]
 
 
+@pytest.mark.parametrize("settled_ns", [None, 80])
+def test_a_drive_that_stays_away_is_dead_whatever_still_hangs(settled_ns):
+    row = np.zeros(1, history.ROW)
+    row["seq"], row["n"], row["kind"], row["submit_ns"], row["done_ns"] = 1, 1, WRITE, 10, history.NEVER
+    lived = Lived(row, 70, 70, settled_ns, Outcome(70, 0, 75, 1.0), Plan("random", 70), tries=health.DEAD_CYCLES)
+    cut, before = cut_schedule.Cut(1, "random", 0, "command", None, 1, 1.0), health.State(0.1)
+    none = Blocks(*(np.zeros(0, kind) for kind in (np.int64, np.int64, np.int64, bool)))
+    how = health.State(None), None, None, lambda lba: None
+    record = judging.judge(cut, lived, none, 90, PROMISE, True, before, *how).record
+    assert record["judged"] and record["failed"] and record["findings"] == {"DEAD": 1}
+
+
 def test_a_drive_that_is_read_only_is_one_event_whatever_the_sessions_after_it_try():
     """A session that writes nothing between them made it new, and a control session then accused the harness."""
     kinds = {"write": ("random", None), "again": ("again", None), "control": ("random", cut_schedule.NO_CUT)}

@@ -162,7 +162,12 @@ class Resending(nbdwriter.Nbd):
 
 def test_what_a_kernel_repeats_after_power_is_back_is_volatile_and_accuses_nobody(served, tmp_path, monkeypatch):
     monkeypatch.setattr(nbdwriter, "Nbd", Resending)
-    plain = ["--set", "streams={ random = 60, hot = 10, sequential = 10 }"]  # nothing that would keep it by the way
+    plain = [
+        "--set",
+        "queues=1",
+        "--set",
+        "streams={ random = 60, hot = 10, sequential = 10 }",
+    ]  # nothing that would keep it by the way
     assert cli.main([*served(HONEST, cuts=4), *plain, "--set", "mixes={ usual = 1 }"]) == 0 and Resending.count > 4
     assert not any(each["failed"] for each in records(tmp_path))
 

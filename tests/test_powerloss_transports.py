@@ -26,6 +26,7 @@ from ssdrig.blockio.slots import Slots
 from ssdrig.plan.kinds.cut_mixes import SHARES
 from ssdrig.powerloss import fill, layout, nbdwriter, readback, targets, verdict
 from ssdrig.powerloss.aio import Aio
+from ssdrig.powerloss.connections import Connections
 from ssdrig.powerloss.history import BLANK, FLUSH, FUA, NEVER, ROW, TRIM, WRITE, ZEROS, History
 from ssdrig.powerloss.promise import ACK
 from ssdrig.powerloss.threads import Threads
@@ -166,10 +167,12 @@ OPS = (nbd_protocol.READ, nbd_protocol.WRITE, nbd_protocol.FLUSH, nbd_protocol.T
 class Server(threading.Thread):
     """A drive in memory behind NBD. `most`: requests that are answered before it hangs up."""
 
-    def __init__(self, listener: socket.socket, most: int = 1 << 60, flags: int | None = None):
+    def __init__(
+        self, listener: socket.socket, most: int = 1 << 60, flags: int | None = None, held: bytearray | None = None
+    ):
         super().__init__(daemon=True)
-        self.listener, self.most, self.flags = listener, most, flags
-        self.bytes = bytearray(8 * MIB)
+        self.listener, self.most, self.flags, self.done = listener, most, flags, 0
+        self.bytes = bytearray(8 * MIB) if held is None else held
         self.start()
 
     def run(self):
@@ -183,7 +186,7 @@ class Server(threading.Thread):
                     struct.pack(">H", nbd_protocol.TRANSMISSION_FLAGS), struct.pack(">H", self.flags)
                 )
             sock.sendall(answer)
-        with sock, sock.makefile("rb") as stream:
+        with contextlib.suppress(OSError), sock, sock.makefile("rb") as stream:
             for _ in range(self.most):
                 head = stream.read(nbd_protocol.HEADER_BYTES)
                 if len(head) < nbd_protocol.HEADER_BYTES:
@@ -198,6 +201,7 @@ class Server(threading.Thread):
                     self.bytes[offset : offset + length] = bytes(length)
                 elif op == nbd_protocol.READ:
                     data = self.bytes[offset : offset + length]
+                self.done += 1
                 error = 0 if op in OPS else errno.EINVAL
                 sock.sendall(REPLY.pack(REPLY_MAGIC, error, cookie) + data)
 
@@ -232,6 +236,50 @@ def test_nbd_holds_what_was_acknowledged_until_it_is_gone(tmp_path, family):
         Server(listener, flags=nbd_protocol.TRANSMISSION_FLAGS & ~(1 << 3))
         with pytest.raises(DriveError, match="no FUA"):
             targets.connected(uri)
+
+
+def test_several_connections_carry_one_session(tmp_path):
+    """And a success that one of them still holds when another has ended is no lost one."""
+    uri, held = f"nbd+unix:///?socket={tmp_path}/s", bytearray(8 * MIB)
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(f"{tmp_path}/s")
+        listener.listen()
+        servers = [Server(listener, held=held) for _ in range(3)]
+        transport = targets.connected(uri, 3)
+        assert isinstance(transport, Connections) and len(transport.links) == 3
+        rows = written_and_read(transport, tmp_path, kinds={WRITE, FLUSH, TRIM})
+        assert {WRITE, FLUSH, TRIM} <= set(rows["kind"]) and all(each.done > len(rows) / 4 for each in servers)
+        transport.close()
+        Server(listener, flags=nbd_protocol.TRANSMISSION_FLAGS & ~(1 << 8))  # a FLUSH covers its own connection alone
+        transport = targets.connected(uri, 3)
+        assert len(transport.links) == 1
+        transport.close()
+        servers = [Server(listener, most) for most in (50, 1 << 60, 1 << 60)]
+        transport = targets.connected(uri, 3)
+        book = History(tmp_path / "next")
+        writer = Writer(transport, book, layout.make(512, transport.size_bytes), KEPT, RUN, 2, 1)
+        assert writer.write(NEVER).reason == "gone" and writer.settle(0) is not None and transport.under_way == 0
+        done = (book.written()["done_ns"] < NEVER).sum()
+        assert 0 < done <= sum(each.done for each in servers) and book.written()["status"].max() == 0
+
+
+def test_a_device_is_written_from_several_cpus_in_turn(file):
+    allowed = os.sched_getaffinity(0)
+    transport, used, ended = Aio(str(file), queues=2), set(), np.zeros(64, np.int64)
+    transport.slots.kind[0], transport.slots.length[0] = WRITE, 4096
+    try:
+        for spread in (contextlib.nullcontext, transport.spread):
+            with spread():
+                for _ in range(20):
+                    transport.submit(np.array([0]), 1)
+                    used.add(frozenset(os.sched_getaffinity(0)))
+                    transport._moved_ns = 0
+                    while not transport.reap(ended, 1000 * MS):
+                        pass
+    finally:
+        transport.close()
+    alone = {frozenset({cpu}) for cpu in sorted(allowed)[:2]} if len(allowed) > 1 else set()
+    assert os.sched_getaffinity(0) == allowed and used == {frozenset(allowed)} | alone
 
 
 def under_way(kinds, length=16) -> tuple[Slots, np.ndarray]:

@@ -115,6 +115,26 @@ def test_each_kind_drops_the_drive_alone(tree):
     assert found["sdc"].drops[0][1] == "0" and found["sdc"].scans[0][1] == "1"
 
 
+def test_kernel_tells_nvme_and_disks_whose_stop_it_manages_and_no_other(tree):
+    tree.nvme(0)
+    pcie(tree)
+    tree.sata("sda")
+    tree.sas("sdb")
+    tree.usb("sdc")
+    tree.virtio("vda")
+    found = {drive.name: (slot.of(drive, tree.root), drive) for drive in all_drives(tree.root)}
+    for place, _ in found.values():
+        for file, _ in place.drops:
+            tree.write(os.path.relpath(file, tree.root), "")
+    tells = lambda: {name for name, (place, drive) in found.items() if slot.told(place, drive, tree.root)}
+    assert tells() == {"nvme0n1"}
+    for file, managed in (("manage_start_stop", "1"), ("manage_system_start_stop", "0")):
+        tree.write(f"{HOST}/target1:0:0/1:0:0:0/scsi_disk/1:0:0:0/{file}", managed)
+    assert tells() == {"nvme0n1", "sda"}
+    (tree.root / FUNCTION / "remove").unlink()
+    assert tells() == {"sda"}
+
+
 def test_dual_port_drive_loses_both_functions(tree):
     """Each of two PCIe controllers of one subsystem has a path to the namespace."""
     tree.nvme_multipath(0, transport="pcie", address="0000:01:00.0", states=("live", "live"))

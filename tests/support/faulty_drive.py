@@ -22,6 +22,7 @@ S_NS = 1_000_000_000
 OF_FLUSH = (
     "lie_always lie_1in20 lie_coalesce lie_load lie_idle lie_every_1000th lie_first_after_on lie_dirty2M lie_dirty32M"
     " lie_aftertrim nonatomic flush_race before_flush lie_zeroes"
+    " flush_own_queue"
 ).split()
 OF_FUA = "fua_always fua_1in20 fua_unal16k fua_unal4k fua_big fua_dirtypage".split()
 OF_CUT = (
@@ -54,6 +55,7 @@ class Command:
     begin: int
     versions: list[tuple[int, Version]] = field(default_factory=list)
     end: int | None = None
+    queue: int = 0
 
 
 class Drive:
@@ -212,6 +214,8 @@ class Drive:
             return []
         if self.fault == "lie_zeroes":
             return [each for each in real if each.op != ZEROES]
+        if self.fault == "flush_own_queue":
+            return [each for each in real if each.queue == flush.queue]
         if self.fault == "nonatomic":
             return real[: len(real) // 2]
         if self.fault == "flush_race":

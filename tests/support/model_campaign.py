@@ -79,11 +79,12 @@ def campaign(
     shares: Mapping[str, float] = PLAN["streams"],
     aims: Mapping[str, int] = AIMS,
     longer: int = 1,
+    queues: int = PLAN["queues"],
 ) -> Found:
     """So many cuts at random times, with control sessions between them. `whole`: which sessions read all of the window;
     None: as a campaign does. `weights`: of mixes; `shares`: of streams; `aims`: "random" and "again"; `longer`: times
-    as long a session."""
-    link, held = ModelLink(drive, seed), promise(drive)
+    as long a session; `queues`: by which commands come in turn."""
+    link, held = ModelLink(drive, seed, queues), promise(drive)
     places = layout.make(drive.page_bytes, drive.size, window_bytes, CANARIES)
     fill.fill(link, places, RUN)
     contents = Contents(places, verdict.known(places.base_blocks, fill.SEQ))

@@ -26,13 +26,14 @@ NONE_NS = 1 << 62
 class ModelLink:
     """`cut_at_ns`: when the power goes; from then on a command may fail, never return, or, where a kernel repeats it,
     succeed once power is back. The host sees an answer a little later than the drive gives it, and the drive owes what
-    the host has seen, or will see. `slow`: by which factor commands take longer than usual."""
+    the host has seen, or will see. `slow`: by which factor commands take longer than usual. `queues`: each
+    command comes by the next one."""
 
-    def __init__(self, drive: Drive, seed: int):
+    def __init__(self, drive: Drive, seed: int, queues: int = 1):
         self.drive, self.slots = drive, Slots()
         self.t_ns, self.cut_at_ns, self.gone, self.under_way, self.can_trim = 0, NONE_NS, "", 0, True
         self.can_zero = True
-        self.slow = 1
+        self.slow, self.queues = 1, queues
         self._chance = random.Random(f"{seed} link")
         self._answers: list[tuple[int, int, int, Command]] = []  # answered at, number, slot, command
         self._seen: list[tuple[int, int, Command | None]] = []  # seen by the host at, slot, an answered command
@@ -62,6 +63,7 @@ class ModelLink:
             command = self.drive.begin(op, offset, length, bool(slots.flags[slot] & kinds.FUA), data)
             took_ns = self.slow * self._chance.randint(*(FLUSH_NS if op == faulty_drive.FLUSH else WRITE_NS))
             self._number += 1
+            command.queue = self._number % self.queues
             heapq.heappush(self._answers, (self.t_ns + took_ns, self._number, slot, command))
 
     def reap(self, ended: np.ndarray, timeout_ns: int, least: int = 1) -> int:

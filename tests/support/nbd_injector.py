@@ -228,6 +228,7 @@ class Server:
             link.outbox += struct.pack(">IIQ", SIMPLE_REPLY, 22, cookie)
             return
         command = self.drive.begin(kind, offset, length, fua, data if kind == WRITE else None)
+        command.queue = link.sock.fileno()
         self.number += 1
         at_ns = time.monotonic_ns() + self.chance.randint(*TOOK_NS[kind])
         heapq.heappush(self.due, (at_ns, self.number, link, cookie, command))

@@ -103,6 +103,11 @@ class Pipe(NbdClient):
             return False
         return True
 
+    @property
+    def waits(self) -> bool:
+        """Whether something is left to send."""
+        return bool(self._unsent)
+
     def take(self, ended: np.ndarray, timeout_ns: int) -> int:
         """Wait for answers, at most so long. `ended` (int64) gets the slots that have ended, their status is set, and
         `cookies` has those of their answers. Returns how many."""

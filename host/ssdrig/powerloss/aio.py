@@ -2,9 +2,11 @@
 RWF_DSYNC, FLUSH is FDSYNC (a block device makes a FLUSH of it), TRIM a discard and a write of zeros BLKZEROOUT, in a
 thread; all of it past the page cache."""
 
+import contextlib
 import errno
 import os
 import time
+from collections.abc import Iterator
 
 import numba
 import numpy as np
@@ -16,27 +18,52 @@ from ssdrig.powerloss.history import BLANK, FLUSH, FUA, TRIM, WRITE, ZEROS
 
 _OPCODES = np.zeros(5, np.int64)
 _OPCODES[[WRITE, FLUSH, BLANK]] = PWRITE, FDSYNC, PREAD
+MOVE_NS = 1_000_000  # so long a thread submits from one CPU
 _SHORT = -errno.EIO  # status of a transfer that is not whole
 
 
 class Aio(aio.Queue):
     """A transport (slots.Transport). Raises DriveError where it cannot be opened, ToolMissing on a processor whose
-    calls are not known. Only a block device takes TRIM. close() waits for what is under way."""
+    calls are not known. Only a block device takes TRIM. close() waits for what is under way. `queues`: see spread()."""
 
-    def __init__(self, path: str):
+    def __init__(self, path: str, queues: int = 1):
         self.slots, self.under_way, self.gone = Slots(), 0, ""
         super().__init__(path, self.slots.n, self.slots.n)
         self.can_trim, self.can_zero = direct.takes(self.fd, direct.DISCARD), self.is_drive
         self._buffers = self.slots.data.ctypes.data + np.arange(self.slots.n, dtype=np.uint64) * self.slots.bytes_each
         self._asked = np.zeros(self.slots.n, np.uint64)  # addresses of the requests of one submit()
         self._asked_at = self._asked.ctypes.data
+        self._queues, self._cpus, self._moved_ns = queues, [], 0
         self._answered: list[int] = []  # slots that have ended without a way into the kernel, or by a discard
 
     now_ns = staticmethod(time.monotonic_ns)
 
+    @contextlib.contextmanager
+    def spread(self) -> Iterator[None]:
+        """Meanwhile submit() moves the thread that calls it from CPU to CPU, `queues` of them in turn: a kernel has a
+        queue of the device for each CPU, or for some of them."""
+        allowed = os.sched_getaffinity(0)
+        self._cpus = sorted(allowed)[: self._queues] if min(self._queues, len(allowed)) > 1 else []
+        try:
+            yield
+        finally:
+            if self._cpus:
+                self._cpus = []
+                os.sched_setaffinity(0, allowed)
+
+    def _move(self) -> None:
+        now_ns = time.monotonic_ns()
+        if now_ns - self._moved_ns > MOVE_NS:
+            self._moved_ns = now_ns
+            self._cpus = [*self._cpus[1:], self._cpus[0]]
+            with contextlib.suppress(OSError):  # a CPU that was taken from this process
+                os.sched_setaffinity(0, {self._cpus[0]})
+
     def submit(self, order: np.ndarray, n: int) -> None:
         slots = self.slots
         self.under_way += n
+        if self._cpus:
+            self._move()
         k, trims = prepare(
             self.controls,
             self._buffers,

@@ -176,6 +176,7 @@ class _Campaign:
             shapes=self.keys["shapes"],
             streams=self.keys["streams"],
             mixes=self.keys["mixes"],
+            queues=self.keys.get("queues", 1),
             window_bytes=self.contents.window_bytes,
             promise=promise._asdict(),
             cannot=[*self.target.cannot, *self._unlike_an_outage()],

@@ -390,7 +390,8 @@ class Cycle:
             link = None
             try:
                 self._target.back()
-                link = self._target.open()
+                queues = self._keys.get("queues", 1)
+                link = self._target.open(queues) if queues > 1 else self._target.open()
                 if not self._reads(link):
                     raise DriveError("a drive that reads", "an error for every block", "see the kernel's log (dmesg)")
                 return link
@@ -424,7 +425,9 @@ class _Writing:
         sys.setswitchinterval(SWITCH_S)
         prctl.timer_slack(1)
         try:
-            ended = self._writer.write(NEVER, self._moved)
+            spread = getattr(self._link, "spread", contextlib.nullcontext)
+            with spread():
+                ended = self._writer.write(NEVER, self._moved)
             self.ended_ns = ended.t_ns
             self.settled_ns = self._writer.settle(int(self._target.settle_s * 1e9))
             if ended.reason in (GONE, ERROR) and self._leaves:

@@ -20,11 +20,12 @@ WORDS[[FUA, FUA | ZEROS]] |= nbd.FUA << 16
 
 class Nbd(Pipe):
     """A transport (slots.Transport) to nbd+unix:///EXPORT?socket=PATH or nbd://HOST[:PORT]/EXPORT. Raises DriveError
-    where no drive is there, or none that takes FLUSH and FUA; UsageError for another address."""
+    where no drive is there, or none that takes FLUSH and FUA; UsageError for another address. `slots`: of a connection
+    to the same server; None: its own."""
 
-    def __init__(self, uri: str):
+    def __init__(self, uri: str, slots: Slots | None = None):
         path, export = address(uri)
-        self.slots, self._count = Slots(), 0
+        self.slots, self._count = slots or Slots(), 0
         super().__init__(path, GREETING_S, export, requests_of(self.slots), WORDS)
         needed = (("FLUSH", nbd.SEND_FLUSH), ("FUA", nbd.SEND_FUA))
         missing = [name for name, bit in needed if not self.flags & bit]
@@ -37,6 +38,7 @@ class Nbd(Pipe):
             )
         self.can_trim = bool(self.flags & nbd.SEND_TRIM)
         self.can_zero = bool(self.flags & nbd.SEND_WRITE_ZEROES)
+        self.flush_is_of_all = bool(self.flags & nbd.CAN_MULTI_CONN)
 
     now_ns = staticmethod(time.monotonic_ns)
 

@@ -11,6 +11,7 @@ from ssdrig.blockio.slots import Transport
 from ssdrig.drive.erase import ata_security
 from ssdrig.drive.smart import nvme_cli
 from ssdrig.drive.target import block, sysfs
+from ssdrig.drive.target import slot as slots
 from ssdrig.drive.target.guard import Held, lost_mark
 from ssdrig.drive.target.identity import IDENTIFY
 from ssdrig.drive.target.inventory import Drive
@@ -35,7 +36,8 @@ def _nothing() -> None:
 
 @dataclass(frozen=True)
 class Target:
-    """`open` links to the drive (OSError or SsdrigError while it is not there), `promise` asks what it promises, `away`
+    """`open` links to the drive (OSError or SsdrigError while it is not there), by several queues if it is given how
+    many, `promise` asks what it promises, `away`
     lets go of it before its power returns, `back` takes hold of it again (SsdrigError while it is not there),
     `announce` tells it that power will go; None: this bench cannot. `ended`: it will not come back, whatever is done,
     for the process that simulates it has ended. `settle_s`: a command that has not ended by then hangs.
@@ -46,7 +48,7 @@ class Target:
     what was written; None: no other drive can be in its place. `slot`: of the drive of this machine, which may have to
     be made to give it back; None: there is no kernel between."""
 
-    open: Callable[[], Transport]
+    open: Callable[..., Transport]
     promise: Callable[[], Promise]
     away: Callable[[], None] = _nothing
     back: Callable[[], None] = _nothing
@@ -79,7 +81,7 @@ def of_virtual(
     why = "its cache is volatile" if volatile else "it keeps what it acknowledges"
     found = Promise(FLUSH if volatile else ACK, NBD_BLOCK_BYTES, 1, 0, 0, "zeros", True, f"the SIMULATED drive: {why}")
     cannot = (ATOMIC.format("NBD promises none"),)
-    link = lambda: connected(uri)
+    link = lambda queues=1: connected(uri, queues)
     return Target(link, lambda: found, announce=announce, ended=ended, settle_s=SERVER_S, cannot=cannot)
 
 
@@ -96,7 +98,8 @@ def of_nbd(uri: str, commands: tuple[str, str], claimed: bool) -> Target:
         "an announced loss of power: NBD knows none",
         "what the drive counts: NBD has no SMART",
     )
-    return Target(lambda: connected(uri), lambda: found, settle_s=SERVER_S, commands=commands, cannot=cannot)
+    link = lambda queues=1: connected(uri, queues)
+    return Target(link, lambda: found, settle_s=SERVER_S, commands=commands, cannot=cannot)
 
 
 def of_held(held: Held, commands: tuple[str, str] | None, claimed: bool) -> Target:
@@ -117,14 +120,16 @@ def of_held(held: Held, commands: tuple[str, str] | None, claimed: bool) -> Targ
             return of_drive(drive, claimed)
 
     nvme = held.drive.interface.startswith("NVMe")
+    told = slots.told(slot.place, held.drive, held.root)
     return Target(
-        lambda: connected(held.path),
+        lambda queues=1: connected(held.path, queues),
         promised,
         away,
         back,
+        slot.drop if told else None,
         queues_deleted=nvme,
         commands=commands,
-        cannot=cannot(held.drive),
+        cannot=cannot(held.drive, told),
         remember=lambda offsets: remember(held, offsets, proven=True),  # _prove() has read its stamps
         exchanged=lambda places: lost_mark(held.drive, places),
         slot=slot,
@@ -174,9 +179,9 @@ def refuse(drive: Drive, bridge_is_part: bool, claimed: bool) -> Promise:
     return of_drive(drive, claimed)
 
 
-def cannot(drive: Drive) -> tuple[str, ...]:
-    """What cannot be tested on a drive of this machine, and why."""
-    found = ["an announced loss of power: this version does not tell a drive of this machine that power will go"]
+def cannot(drive: Drive, told: bool) -> tuple[str, ...]:
+    """What cannot be tested on a drive of this machine, and why. `told`: see slot.told()."""
+    found = [] if told else ["an announced loss of power: its kernel does not tell this drive to shut down"]
     if sysfs.text(f"/sys/block/{drive.name}/queue/nomerges") != "2":
         found.append(ATOMIC.format(f"the kernel may merge commands (queue/nomerges of {drive.name} is not 2)"))
     if sysfs.text(f"/sys/block/{drive.name}/queue/fua") == "0":

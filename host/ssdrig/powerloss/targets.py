@@ -5,12 +5,14 @@ from ssdrig.blockio import aio as linux_aio
 from ssdrig.blockio.slots import Transport
 
 
-def connected(target: str) -> Transport:
-    """nbd+unix:///EXPORT?socket=PATH, nbd://HOST[:PORT]/EXPORT, or a node or file. Raises DriveError, UsageError."""
+def connected(target: str, queues: int = 1) -> Transport:
+    """nbd+unix:///EXPORT?socket=PATH, nbd://HOST[:PORT]/EXPORT, or a node or file. `queues`: connections to a server,
+    CPUs that submit to a device (Aio.spread). Raises DriveError, UsageError."""
     if target.startswith("nbd"):
+        from ssdrig.powerloss.connections import Connections
         from ssdrig.powerloss.nbdwriter import Nbd
 
-        return Nbd(target)
+        return Connections(target, queues) if queues > 1 else Nbd(target)
     if linux_aio.known():
         try:
             linux_aio.Context(1).close()
@@ -19,7 +21,7 @@ def connected(target: str) -> Transport:
         else:
             from ssdrig.powerloss.aio import Aio
 
-            return Aio(target)
+            return Aio(target, queues)
     from ssdrig.powerloss.threads import Threads
 
     return Threads(target)

@@ -128,7 +128,7 @@ def judge(session: Session, blocks: Blocks, promise: Promise) -> Verdict:
     atomic writes."""
     m = len(blocks.lba)
     empty = np.full(m, -1, np.int64)
-    if session.settled_ns is None or session.settled_ns > session.verify_ns:
+    if m and (session.settled_ns is None or session.settled_ns > session.verify_ns):
         why = "blocks were read while commands were outstanding"
         trims = blocks.trimmed | _any(pairs(session.rows[session.rows["kind"] == TRIM], blocks.lba)[0], m)
         return Verdict(np.zeros(m, np.uint8), empty, empty, empty, empty[:0], trims, why)

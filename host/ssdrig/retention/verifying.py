@@ -149,7 +149,7 @@ def _bound(said: dict, wanted: str, stored: dict) -> dict:
 def _power_on(one: AtWork) -> None:
     """Off and on under the meter where the drive can be told before: what it does after power-on is then measured."""
     rig, target = one.stage.rig, one.target
-    if rig is None or target.announce is None:
+    if rig is None or target.announce is None or target.slot is not None:
         one.tell("retention.power", on_ns=None, why="the drive had power before the meter began")
         return
     target.announce()

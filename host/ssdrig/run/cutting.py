@@ -144,7 +144,7 @@ def describe(drive: Drive, args: argparse.Namespace, acts: Sequence[Act], say: C
             filesystems.refuse_place(act.keys["filesystems"], place)
             say(filesystems.describe(act.keys["filesystems"]))
     found = target.of_drive(drive, args.plp_claimed)
-    say("\n".join(promise_words(found, target.cannot(drive))))
+    say("\n".join(promise_words(found, target.cannot(drive, slot.told(place, drive)))))
 
 
 def refuse_server(acts: Iterable[Act]) -> None:

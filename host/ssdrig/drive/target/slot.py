@@ -29,6 +29,7 @@ WAYS_OUT = (
     "use a USB4 or Thunderbolt enclosure, a U.2 bay or another adapter, whose slot has hot-plug, or another slot;"
     " as root, `echo 1 > /sys/bus/pci/rescan` may bring the drive back, a restart of the host will"
 )
+MANAGED = ("manage_system_start_stop", "manage_start_stop")  # of a scsi_disk; the second before Linux 6.6
 Write = Callable[[str, str], None]
 
 
@@ -158,6 +159,18 @@ def why_not(place: Place, drive: Drive, root: str | os.PathLike = "/") -> str:
     if closed := [file for file in files if not os.access(file, os.W_OK)]:
         return f"{', '.join(closed)} may not be written: run as root, outside of containers"
     return ""
+
+
+def told(place: Place, drive: Drive, root: str | os.PathLike = "/") -> bool:
+    """Whether the kernel tells the drive to shut down when it is made to drop it. Source: Linux, nvme_remove() of
+    drivers/nvme/host/pci.c, sd_shutdown() of drivers/scsi/sd.c: a disk whose start and stop it manages, as it does of
+    each SATA disk."""
+    if not place.drops or not all(os.access(file, os.W_OK) for file, _ in place.drops):
+        return False
+    if place.kind == PCIE:
+        return drive.name.startswith("nvme")
+    disks = os.path.join(place.devices[0], "scsi_disk") if place.kind == SCSI else ""
+    return any(sysfs.text(disks, name, each) == "1" for name in sysfs.listing(disks) for each in MANAGED)
 
 
 def refuse(drive: Drive, root: str | os.PathLike = "/") -> Place:

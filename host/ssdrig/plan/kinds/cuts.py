@@ -15,6 +15,7 @@ KEYS = {
     "shapes": Key("shares", {profiles.DEFAULT: 1}),
     "streams": Key("shares", cut_mixes.SHARES),
     "mixes": Key("shares", {cut_mixes.USUAL: 1}),
+    "queues": Key("count", 1),
     "window": Key("bytes", "64 GiB"),
     "write": Key("time", "5 s"),
     "off_time": Key("time", "1 s"),
@@ -27,7 +28,7 @@ KEYS = {
 }
 NEEDS = {"cut"}
 READY_S = 30.0  # a drive that takes longer is missing; it gets more power cycles then
-MOST_CUTS = 1_000_000
+MOST_CUTS, MOST_QUEUES = 1_000_000, 64
 MEAN_BYTES = 20_000  # of a write of the usual streams
 # of each file system: what its clients make it write, and what mkfs does
 FILESYSTEM_BPS, MADE_BYTES, CHECKED_S = (0.5e6, 60e6), 128 << 20, (0.5, 10.0)
@@ -75,6 +76,9 @@ def check(keys, where: str) -> None:
         raise UsageError(
             f"at most {MOST_CUTS} cuts", f"{keys['cuts']} in {where}", "that is over a month: ask for fewer"
         )
+    if keys["queues"] > MOST_QUEUES:
+        found = f"{keys['queues']} in {where}"
+        raise UsageError(f"at most {MOST_QUEUES} queues", found, "4 show a FLUSH that leaves out what others brought")
     if keys["ready"] > READY_S:
         expected = f"`ready` of at most {READY_S:g} s: a drive that takes longer is missing"
         raise UsageError(expected, f"{keys['ready']:g} s in {where}", 'write less, or "0 s" for no limit')
