@@ -8,7 +8,7 @@ from support.model_campaign import campaign, compared
 
 from selfcheck import powerloss_injector
 from ssdrig.plan.kinds import cut_mixes
-from ssdrig.powerloss import contents
+from ssdrig.powerloss import contents, exposure
 
 MiB = 1 << 20
 CLEAR = (
@@ -85,6 +85,18 @@ def test_a_flush_that_covers_its_own_queue_alone_is_found_by_several_queues(tmp_
         drive, of = run(tmp_path, "flush_own_queue", 4, controls=0, queues=queues)
         assert bool(drive.exercised) is (compared(drive, of).found > 0) is shows and compared(drive, of).false == 0
         assert compared(drive, of).found == compared(drive, of).bad
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("fault", "glitches"), [("brownout", 1), ("brownout", 0), ("", 1)])
+def test_a_dip_that_is_no_reset_shows_what_no_cut_does_and_accuses_no_honest_drive(tmp_path, fault, glitches):
+    drive, of = run(tmp_path, fault, 8, controls=0, shapes={"command": 1, model_campaign.GLITCH: glitches})
+    exercised = bool(fault and glitches)
+    assert bool(drive.exercised) is (compared(drive, of).found > 0) is exercised
+    assert compared(drive, of).false == compared(drive, of).wrong == 0
+    assert of.tally.suspicious == 0 and (of.tally.outcome(tmp_path) is not None) is exercised
+    dips = exposure.total(of.sessions).get("dips", {"n": 0})["n"]
+    assert dips == 4 * glitches == 8 - of.tally.cuts
 
 
 @pytest.mark.slow

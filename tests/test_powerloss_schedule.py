@@ -62,20 +62,28 @@ def test_a_shape_has_its_fields_by_the_seed_of_its_cut():
     assert fields["float"] == fields["crowbar"] == [{}] * 40
     assert all(10 <= each["glitch_us"] <= 20_000 for each in fields["glitch"])
     assert all(each["bulk_uF"] == [470] for each in fields["ramp"])
-    assert all(each["down_us"] <= each["up_us"] and 2 <= each["dips"] <= 8 for each in fields["dips"])
+    many = [each for each in fields["dips"] if each["dips"] > 8]  # the same short glitch; else a contact that bounces
+    assert all(each["down_us"] <= 300 and 20 <= each["dips"] <= 100 for each in many) and 10 < len(many) < 30
+    assert all(each["down_us"] <= each["up_us"] and each["dips"] >= 2 for each in fields["dips"] if each not in many)
+    assert all(each["dips"] * (each["down_us"] + each["up_us"]) < 2_000_000 for each in fields["dips"])
     assert cut_schedule.own(next(cut for cut in found if cut.shape == "ramp"), None) is None
 
 
 def test_what_a_campaign_takes_and_may_say_is_known_before():
     keys = {"cuts": 60, "aims": {"random": 50, "recovery:5..9": 10}, "control": 5, "only": 0}
+    keys |= {"shapes": {"crowbar": 1}, "queues": 1, "precondition": 0}
     said = step.ahead(keys)
+    more = step.ahead({**keys, "shapes": {"crowbar": 3, "glitch": 1}, "queues": 4, "precondition": 2}).removeprefix(
+        said
+    )
+    assert [word in more for word in ("glitch 25 %", "4 queues", "2 x its size")] == [True] * 3 and more.count(";") == 4
     assert said.startswith("60 to 73 power cycles") and "below 4.9 % (95 %)" in said and "aim below 26 %" in said
     assert step.ahead({**keys, "only": 3}) == ""
 
 
 def test_a_limit_that_no_drive_could_break_is_refused():
     keys = {"cuts": 1, "aims": {"random": 1}, "shapes": {"crowbar": 1}, "control": 5, "only": 0}
-    keys |= {"streams": {"random": 1}, "mixes": {"usual": 1}, "queues": 1}
+    keys |= {"streams": {"random": 1}, "mixes": {"usual": 1}, "queues": 1, "precondition": 0}
     for ready in (0.0, 30.0):
         step.check({**keys, "ready": ready}, "p.toml")
     with pytest.raises(UsageError, match="at most 30 s.*31 s in p.toml"):

@@ -31,7 +31,7 @@ OF_CUT = (
     " replay"
 ).split()
 OF_DRIVE = "readonly readonly_eio grow shrink shrink8M allgone other_drive slow20 never".split()
-WITHOUT_CUT = "unstable stale_nocut bitflip_now".split()
+WITHOUT_CUT = "unstable stale_nocut bitflip_now brownout".split()
 FAULTS = (*OF_FLUSH, *OF_FUA, *OF_CUT, *OF_DRIVE, *WITHOUT_CUT)
 
 
@@ -279,6 +279,12 @@ class Drive:
             self.shown.setdefault(self.pending.pop(page), set()).add(page)
 
     # ---- power
+
+    def dip(self) -> None:
+        """The supply dips, and the drive keeps its power."""
+        if self.fault == "brownout":
+            for _ in range(4):
+                self._change_by_itself()
 
     def cut(self) -> None:
         """The power goes: of each page any version is left that is not older than a kept one."""

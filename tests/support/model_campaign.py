@@ -33,6 +33,7 @@ from ssdrig.powerloss.writer import Aim, Writer
 RUN = 0x5EED
 NEVER = 1 << 30
 AIMS = {"random": 9, AGAIN: 1}
+SHAPES, GLITCH, GLITCH_NS = {"command": 1}, "glitch", 1_000_000
 MODES = ("volatile", "through", "plp")
 MEMORY = "/dev/shm" if os.path.isdir("/dev/shm") else None  # a history is synced after each session
 PLAN = tomllib.loads(grammar.shipped()["powerloss"].read_text())["param"]
@@ -80,15 +81,17 @@ def campaign(
     aims: Mapping[str, int] = AIMS,
     longer: int = 1,
     queues: int = PLAN["queues"],
+    shapes: Mapping[str, int] = SHAPES,
 ) -> Found:
     """So many cuts at random times, with control sessions between them. `whole`: which sessions read all of the window;
     None: as a campaign does. `weights`: of mixes; `shares`: of streams; `aims`: "random" and "again"; `longer`: times
-    as long a session; `queues`: by which commands come in turn."""
+    as long a session; `queues`: by which commands come in turn; `shapes`: "command", a
+    cut, or "glitch", a dip of the supply that is no reset."""
     link, held = ModelLink(drive, seed, queues), promise(drive)
     places = layout.make(drive.page_bytes, drive.size, window_bytes, CANARIES)
     fill.fill(link, places, RUN)
     contents = Contents(places, verdict.known(places.base_blocks, fill.SEQ))
-    plan = cut_schedule.cuts(seed, cuts, controls, aims, {"command": 1}, False)
+    plan = cut_schedule.cuts(seed, cuts, controls, aims, shapes, False)
     found = Found([], {}, {}, Tally(), 0)
     before, next_seq, felt, commands = State(0.0, capacity_bytes=link.size_bytes), 1, False, 0
     for n, cut in enumerate(plan):
@@ -105,7 +108,7 @@ def campaign(
         link.slow = 1
         next_seq, commands = book.next_seq, commands + len(lived.rows)
         book.close()
-        if lived.outcome is not None:
+        if lived.outcome is not None and cut.shape != GLITCH:
             found.cut_of[drive.cuts] = cut.number
         if lived.outcome is not None and lived.ready_s is None:
             blocks, after = _nothing(), State(None)
@@ -142,6 +145,13 @@ def _lived(link: ModelLink, writer: Writer, book: History, cut: cut_schedule.Cut
         ended = writer.write(end_ns)
         settled_ns = writer.settle(SETTLE_NS)
         return Lived(book.written(), end_ns, ended.t_ns, settled_ns, None, Plan(cut.control, end_ns))
+    if cut.shape == GLITCH:
+        writer.write(end_ns)
+        link.dip()
+        ended = writer.write(end_ns + GLITCH_NS + int(chance.integers(*SESSION_NS[cut_mixes.USUAL])))
+        outcome = Outcome(end_ns, 1000, end_ns + GLITCH_NS, GLITCH_NS / 1e9, "the rail was not seen low")
+        settled_ns, plan = writer.settle(SETTLE_NS), Plan(cut.aim, end_ns)
+        return Lived(book.written(), end_ns, ended.t_ns, settled_ns, outcome, plan, ready_s=0.1)
     link.cut_at_ns = end_ns
     silence = Aim(0, 0, silence_ns=NEVER_NS) if cut.aim == AGAIN else None
     ended = writer.write(end_ns + SETTLE_NS, silence)
@@ -229,6 +239,7 @@ class Tried(NamedTuple):
     names: tuple[str, ...]
 
 
+OF_SHAPE = {"brownout": {"command": 3, GLITCH: 1}}  # that need another shape
 OF_512 = ("fua_unal4k",)  # that need a drive with blocks of 512 bytes
 HONEST = "honest"
 
@@ -237,8 +248,9 @@ def tried(fault: str, cuts: int, seed: int, mode: str = "volatile") -> Tried:
     """One campaign on a drive with this fault, of FAULTS, or HONEST."""
     page_bytes = 512 if fault in OF_512 else 4096
     drive = Drive(64 << 20, seed, "" if fault == HONEST else fault, mode, page_bytes=page_bytes)
+    how = {"longer": LONGER.get(fault, 1), "shapes": OF_SHAPE.get(fault, SHAPES)}
     with tempfile.TemporaryDirectory(dir=MEMORY) as folder:
-        found = campaign(drive, Path(folder), cuts, seed, 16 << 20, cuts // 20, longer=LONGER.get(fault, 1))
+        found = campaign(drive, Path(folder), cuts, seed, 16 << 20, cuts // 20, **how)
         error, failing = found.tally.outcome(Path(folder)), found.tally.failing
     names = sorted({name for each in found.sessions for name in each["findings"]})
     return Tried(

@@ -149,6 +149,9 @@ class ModelLink:
         self._advance(self.t_ns + round(ready_s * 1e9))
         return ready_s
 
+    def dip(self) -> None:
+        self.drive.dip()
+
     def pause(self, ns: int) -> None:
         self._advance(self.t_ns + ns)
 

@@ -166,13 +166,18 @@ def _of_cuts(act: "Act", drive: Mapping, known: tuple[float, float] | None) -> C
     slow, fast = (k * min(Bps, iops * cuts.MEAN_BYTES) for Bps, iops in ((slow_Bps, slow_iops), (fast_Bps, fast_iops)))
     number = len(keys["filesystems"])
     slow, fast = (each + number * Bps for each, Bps in zip((slow, fast), cuts.FILESYSTEM_BPS, strict=True))
-    begun = act.range_bytes + number * cuts.MADE_BYTES
+    capacity, times = int(drive["capacity_bytes"]) if keys["precondition"] else 0, keys["precondition"]
+    begun = act.range_bytes + number * cuts.MADE_BYTES + (capacity and (1 + times) * capacity)
     written = (begun + sessions * phase_s * slow, begun + sessions * phase_s * fast)
     checked = zip(cuts.BACK_S, cuts.CHECKED_S, strict=True)
     each_s = [phase_s + keys["off_time"] + back_s + number * check_s for back_s, check_s in checked]
+    made_s = [
+        capacity / k * (1 / Bps + times / min(Bps, iops * 4096))
+        for Bps, iops in zip(*speeds.of(drive["interface"])[:2])
+    ]
     time_s = (
-        act.range_bytes / (k * fast_Bps) + sessions * each_s[0],
-        act.range_bytes / (k * slow_Bps) + sessions * each_s[1],
+        act.range_bytes / (k * fast_Bps) + sessions * each_s[0] + made_s[1],
+        act.range_bytes / (k * slow_Bps) + sessions * each_s[1] + made_s[0],
     )
     if known:
         spread = HOST_TIMES if drive["interface"] == speeds.VIRTUAL else 1 + SPREAD

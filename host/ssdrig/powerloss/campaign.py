@@ -36,6 +36,7 @@ from ssdrig.powerloss import (
     health,
     history,
     judging,
+    precondition,
     readback,
     record,
     rest,
@@ -85,6 +86,7 @@ class _Campaign:
         self.promise = self.target.promise()
         self.asked, capacity = act.keys.get("filesystems") or [], stage.bench.drive["capacity_bytes"]
         size = capacity - filesystems.reserved_bytes(self.asked)
+        self.size_bytes = size
         self.layout = make(self.promise.block_bytes, size, act.range_bytes)
         self.supply = self._supply()
         self.cycle = Cycle(
@@ -177,6 +179,7 @@ class _Campaign:
             streams=self.keys["streams"],
             mixes=self.keys["mixes"],
             queues=self.keys.get("queues", 1),
+            precondition=self.keys.get("precondition", 0),
             window_bytes=self.contents.window_bytes,
             promise=promise._asdict(),
             cannot=[*self.target.cannot, *self._unlike_an_outage()],
@@ -196,6 +199,7 @@ class _Campaign:
             self.contents = Contents(self.layout, sessions.known(self.folders, self.layout, judged))
             self._resynchronise(sessions.unjudged(self.folders), self.tally.last.get("cut", 0))
         else:
+            self._precondition()
             stage.progress.show(f"{self.act.path}: filling the window")
             fill(self.link, self.layout, self.run)
             self.contents = Contents(self.layout, verdict.known(self.layout.base_blocks, SEQ))
@@ -205,6 +209,23 @@ class _Campaign:
         self.next_seq = sessions.first_seq(self.folders, self.contents.known.content)
         self._learn()
         self.state = self._looked(0.0)
+
+    def _precondition(self) -> None:
+        """Have the drive collect garbage from here on, where the plan asks for it. Raises DriveError."""
+        times = self.keys.get("precondition", 0)
+        if not times:
+            return
+        show = self.stage.progress.show
+
+        def shown(done: int, of: int) -> None:
+            self.stage.stop.check()
+            show(f"{self.act.path}: preconditioning, {100 * done / of:.0f} %")
+
+        made = precondition.write(self.link, self.size_bytes, times, self.stage.seed, shown)
+        self.written_bytes += made.written_bytes
+        self._tell(
+            "powerloss.preconditioned", bytes=made.written_bytes, first_iops=made.iops[0], last_iops=made.iops[1]
+        )
 
     def _mounted(self, open_links: contextlib.ExitStack) -> Mounted | None:
         """The file systems that the plan asks for. Raises UsageError where the target can have none."""

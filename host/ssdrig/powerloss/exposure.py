@@ -18,6 +18,7 @@ KINDS = {
     "acked": "acknowledged writes is lost",
     "open": "writes under way at the cut spoils a block",
     "rest": "blocks at rest is lost",
+    "dips": "dips of the supply that are no reset damages a block",
 }
 
 
@@ -50,8 +51,13 @@ def of(session: "Session", blocks: "Blocks", promise: "Promise", found: "Verdict
     return {"flush": int(alone.any()), "fua": int((fua & (done_ns > last_ns)).sum()), **out}
 
 
+def of_dip(blocks: "Blocks") -> dict[str, int]:
+    """Of a dip in which the drive kept its power, or was not seen to lose it: one, where blocks were read after it."""
+    return {"dips": int(len(blocks.lba) > 0)}
+
+
 def total(records: Iterable[Mapping]) -> dict[str, dict]:
-    """Of the records of judged cuts, {kind: {"n", "rate"}}: a fault that hits a higher share of them would have been
+    """Of the records of sessions, {kind: {"n", "rate"}}: a fault that hits a higher share of them would have been
     found with 95 %."""
     out: dict[str, int] = {}
     for each in records:

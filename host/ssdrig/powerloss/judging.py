@@ -131,6 +131,9 @@ def judge(
         for i in accused
     ]
     names |= {each.name: 1 for each in said}
+    exposed = exposure.of(session, blocks, held, found) if judged and not cut.control else None
+    if no_cut and cut.shape in BACK_BY_ITSELF and outcome is not None and not found.why_not:
+        exposed = exposure.of_dip(blocks)
     if lasting := READ_ONLY in names and was_read_only:
         why_not = why_not or STILL_READ_ONLY
         judged = False
@@ -154,7 +157,7 @@ def judge(
         "acknowledged": taken,
         "refused": len(refused),
         "blocks_read": len(blocks.lba),
-        "exposed": exposure.of(session, blocks, held, found) if judged and not cut.control else None,
+        "exposed": exposed,
         "findings": names,
         "failed": bool(first),
         "interval": [max(first), max(last, max(first)), min(first)] if first else None,

@@ -286,7 +286,7 @@ def campaign(
         "failing_others": others,
         "intervals": {str(each["cut"]): found for each in sessions if (found := tally.interval_of(each))},
         "coverage": coverage(sessions, begun[-1] if begun else {}),
-        "exposed": exposure.total(cut),
+        "exposed": exposure.total(sessions),
         "filesystems": above.totals(each for each in own if each.get("kind") == above.JUDGED),
         "suspicious_cuts": [each["cut"] for each in cut if each.get("suspicion")],
         "bound": chance.upper_bound(count.most, len(cut)),

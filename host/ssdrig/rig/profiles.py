@@ -58,7 +58,10 @@ def _log_uniform(chance: random.Random, least: float, most: float) -> int:
 
 
 def _bounces(chance: random.Random, bulk_uF: float | None) -> dict:
+    """A contact that bounces; or one in two: the same short glitch again and again."""
     up_us = _log_uniform(chance, 100, 10_000)
+    if chance.random() < 0.5:
+        return {"dips": chance.randint(20, 100), "down_us": _log_uniform(chance, 10, 300), "up_us": up_us}
     return {"dips": chance.randint(2, 8), "down_us": round(up_us * chance.uniform(0.3, 1.0)), "up_us": up_us}
 
 

@@ -16,6 +16,7 @@ KEYS = {
     "streams": Key("shares", cut_mixes.SHARES),
     "mixes": Key("shares", {cut_mixes.USUAL: 1}),
     "queues": Key("count", 1),
+    "precondition": Key("index", 0),
     "window": Key("bytes", "64 GiB"),
     "write": Key("time", "5 s"),
     "off_time": Key("time", "1 s"),
@@ -28,7 +29,7 @@ KEYS = {
 }
 NEEDS = {"cut"}
 READY_S = 30.0  # a drive that takes longer is missing; it gets more power cycles then
-MOST_CUTS, MOST_QUEUES = 1_000_000, 64
+MOST_CUTS, MOST_QUEUES, MOST_TIMES = 1_000_000, 64, 100
 MEAN_BYTES = 20_000  # of a write of the usual streams
 # of each file system: what its clients make it write, and what mkfs does
 FILESYSTEM_BPS, MADE_BYTES, CHECKED_S = (0.5e6, 60e6), 128 << 20, (0.5, 10.0)
@@ -57,7 +58,22 @@ def ahead(keys) -> str:
     own = max(1, count * min(keys["aims"].values()) // total)
     bounds = (chance.percent(chance.upper_bound(0, n)) for n in (count, own))
     said = "{} to {} power cycles; no failing cut bounds the chance per cut below {} (95 %), of the rarest aim below {}"
-    return said.format(count, most, *bounds)
+    return "; ".join([said.format(count, most, *bounds), *_workload(keys)])
+
+
+def _workload(keys) -> list[str]:
+    """Of the shapes, the queues and the state of the drive, what is not usual."""
+    out, shapes = [], keys["shapes"]
+    if len(shapes) > 1:
+        total = sum(shapes.values())
+        out.append("shapes " + ", ".join(f"{name} {100 * n / total:.0f} %" for name, n in shapes.items() if n))
+    if dips := [name for name in shapes if profiles.PROFILES[name].back_by_itself]:
+        out.append(f"a {' or '.join(dips)} counts as a cut only where the drive counts a power cycle")
+    if keys["queues"] > 1:
+        out.append(f"up to {keys['queues']} queues")
+    if keys["precondition"]:
+        out.append(f"first all of the drive is written in order, then {keys['precondition']} x its size at random")
+    return out
 
 
 def check(keys, where: str) -> None:
@@ -75,6 +91,11 @@ def check(keys, where: str) -> None:
     if keys["cuts"] > MOST_CUTS:
         raise UsageError(
             f"at most {MOST_CUTS} cuts", f"{keys['cuts']} in {where}", "that is over a month: ask for fewer"
+        )
+    if keys["precondition"] > MOST_TIMES:
+        found = f"{keys['precondition']} in {where}"
+        raise UsageError(
+            f"`precondition` of at most {MOST_TIMES} times the drive", found, "1 or 2 bring it to its steady state"
         )
     if keys["queues"] > MOST_QUEUES:
         found = f"{keys['queues']} in {where}"
