@@ -3,6 +3,7 @@ kinds."""
 
 import contextlib
 import errno
+import io
 import os
 import socket
 import struct
@@ -23,6 +24,7 @@ from ssdrig.blockio import nbd_protocol
 from ssdrig.blockio.nbd import address
 from ssdrig.blockio.nbd_numbers import REPLY, REPLY_MAGIC
 from ssdrig.blockio.slots import Slots
+from ssdrig.load import trace_player, trace_targets, traceform
 from ssdrig.plan.kinds.cut_mixes import SHARES
 from ssdrig.powerloss import fill, layout, nbdwriter, readback, targets, verdict
 from ssdrig.powerloss.aio import Aio
@@ -280,6 +282,19 @@ def test_a_device_is_written_from_several_cpus_in_turn(file):
         transport.close()
     alone = {frozenset({cpu}) for cpu in sorted(allowed)[:2]} if len(allowed) > 1 else set()
     assert os.sched_getaffinity(0) == allowed and used == {frozenset(allowed)} | alone
+
+
+def test_a_link_of_the_player_that_ends_is_an_error(tmp_path):
+    rows = np.zeros(20, traceform.ROW)
+    rows["length_bytes"], rows["depth"] = 4096, 8
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(f"{tmp_path}/s")
+        listener.listen()
+        Server(listener, most=3)
+        out = io.BytesIO()
+        with trace_targets.nbd(f"{tmp_path}/s", 4096) as pipe, pytest.raises(DriveError, match="an NBD drive at"):
+            trace_player.play(rows, pipe, trace_player.How(closed=True), out)
+    assert pipe.gone and pipe.answers <= 3
 
 
 def under_way(kinds, length=16) -> tuple[Slots, np.ndarray]:
