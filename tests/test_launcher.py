@@ -415,8 +415,8 @@ def test_who_is_not_root_uses_sudo_or_is_told(clone, monkeypatch):
 
 @pytest.mark.parametrize("words", [["--help"], [], ["rnu"], ["setup", "--help"]])
 def test_help_and_wrong_words_need_no_environment(clone, words):
-    for path in (ROOT / "host/ssdrig").glob("*.py"):
-        shutil.copy(path, clone.root / "host/ssdrig")
+    for path in (*(ROOT / "host/ssdrig").glob("*.py"), *(ROOT / "host/ssdrig/base").glob("*.py")):
+        shutil.copy(path, clone.root / path.relative_to(ROOT).parent)
     done = clone.start(*words)
     assert done.returncode == (0 if "--help" in words else 2), done.stderr
     assert "making .venv" not in done.stderr
