@@ -1,6 +1,7 @@
 """What the drive gets from a wrong supply, and from a host that drives PERST# while the rail is cut. Of the sweep of
 supplies a part; all of it: `./ssdrig selfcheck supplies`."""
 
+import shutil
 import sys
 
 import pytest
@@ -12,6 +13,10 @@ from selfcheck.studies import MOST_V, FROM_s
 simulate = simulator()
 sys.path.insert(0, str(ROOT / "hardware/spice"))
 import limits
+
+pytestmark = pytest.mark.skipif(
+    shutil.which("ngspice") is None, reason="ngspice is not installed (apt-get install ngspice)"
+)
 
 PROTECTION = (ROOT / "hardware/spice/protection.lib").read_text()
 supplied = simulate.wrong_supply
