@@ -247,6 +247,12 @@ def files_of(area: str) -> list[Path]:
     return found
 
 
+def _not_copied(folder: str, names: list[str]) -> set[str]:
+    """What a copy of the tree has no use for; runs/ at the top is the user's."""
+    useless = shutil.ignore_patterns(".git", "__pycache__")(folder, names)
+    return useless | ({"runs"} if Path(folder) == ROOT else set())
+
+
 def tests_of(area: str, tree: Path) -> list[str]:
     """Files of the area's tests, in order; a word also stands for the files that begin with it and an underscore.
     Raises ValueError for a word that stands for none: its mutants would survive for want of a test that was renamed."""
@@ -301,7 +307,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="mutants-", dir="/var/tmp") as folder:
         trees = [Path(folder, str(i)) for i in range(args.jobs)]
         for tree in trees if not args.list else []:
-            shutil.copytree(ROOT, tree, symlinks=True, ignore=shutil.ignore_patterns(".git", "runs", "__pycache__"))
+            shutil.copytree(ROOT, tree, symlinks=True, ignore=_not_copied)
         limits_s = {}
         for area in sorted({m.area for m in mutants}) if not args.list else []:
             word, took_s = verdict(None, area, trees[0], 10 * LIMIT_S)

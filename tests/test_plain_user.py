@@ -20,7 +20,7 @@ TOUCHES = re.compile(
     r"\bpty\b|isatty|get_terminal_size|\"COLUMNS\"|geteuid|getpgrp|killpg|umask|chmod|setsid|SIGINT|start_new_session"
     r"|PermissionError|the_wear_screen"
 )
-NOT_COPIED = shutil.ignore_patterns(".git", ".setup", ".venv*", ".*_cache", ".hypothesis", "runs")
+NOT_COPIED = shutil.ignore_patterns(".git", ".setup", ".venv*", ".*_cache", ".hypothesis")
 ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
@@ -49,10 +49,15 @@ def place():
     shutil.rmtree(folder)
 
 
+def not_copied(folder: str, names: list[str]) -> set[str]:
+    """What a copy of this clone has no use for, as shutil.copytree asks; runs/ at the top is the user's."""
+    return NOT_COPIED(folder, names) | ({"runs"} if Path(folder) == ROOT else set())
+
+
 def copied(place: Path, user: int) -> Path:
     """A copy of this clone that is the user's own, with this clone's environment. Skips where he cannot use that."""
     clone = place / "c"
-    shutil.copytree(ROOT, clone, symlinks=True, ignore=NOT_COPIED)
+    shutil.copytree(ROOT, clone, symlinks=True, ignore=not_copied)
     for name in ("home", "tmp"):
         (place / name).mkdir()
     for path in (clone, place / "home", place / "tmp"):

@@ -360,7 +360,7 @@ def test_drive_without_a_block_device_is_refused_before_anything_starts(words, c
 def test_dry_run_says_what_is_made_and_where(monkeypatch):
     promise = Promise(FLUSH, 512, 1, 0, 0, None, True, "")
     monkeypatch.setattr(cutting.slot, "refuse", lambda drive: slot.Place(slot.SCSI, drops=(("delete", "1"),)))
-    monkeypatch.setattr(cutting, "target", SimpleNamespace(of_drive=lambda *_: promise, cannot=lambda _: ()))
+    monkeypatch.setattr(cutting, "target", SimpleNamespace(of_drive=lambda *_: promise, cannot=lambda *_: ()))
     monkeypatch.setattr(filesystems, "which", lambda program: program)
     monkeypatch.setattr(filesystems, "known", lambda kind, root: True)
     monkeypatch.setattr(filesystems.os.path, "exists", lambda path: True)

@@ -6,7 +6,7 @@ import hashlib
 import pytest
 
 from guest.machine import COMMAND
-from guest.qemu import BOOT, FDP, FIXED, NVME, PATHS, SAS, SATA, USB
+from guest.qemu import BOOT, FDP, FIXED, NVME, PATHS, SAS, SATA, SPACES, TWINS, USB
 
 pytestmark = pytest.mark.slow
 
@@ -51,7 +51,7 @@ def test_disks_are_known_by_serial_and_interface(guest, needs):
     assert {
         serial: (row["node"], row["interface"], row["capacity_bytes"])
         for serial, row in rows.items()
-        if serial not in (FDP.serial, PATHS.serial, FIXED.serial)
+        if serial not in (FDP.serial, PATHS.serial, FIXED.serial, TWINS[0].serial, SPACES[0].serial)
     } == {
         NVME.serial: ("/dev/nvme0n1", "NVMe", NVME.size_bytes),
         SATA.serial: ("/dev/sda", "SATA", SATA.size_bytes),
@@ -68,7 +68,8 @@ def test_disks_are_known_by_serial_and_interface(guest, needs):
         rows[NVME.serial]["health_ok"] is True and rows[NVME.serial]["temperature_C"] == 50
     )  # what QEMU's SMART log says
     assert rows[SATA.serial]["health_ok"] is True and rows[SATA.serial]["percentage_used"] is None
-    assert all(row["safe"] and not row["simulated"] for row in rows.values())
+    assert all(row["safe"] is (row["serial"] != TWINS[0].serial) for row in rows.values())
+    assert not any(row["simulated"] for row in rows.values())
 
 
 def test_disks_in_use_are_refused_and_stay_as_they_were(guest):

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import pytest
 
 from guest.machine import SSDRIG
-from guest.qemu import BOOT, NVME, PATHS, SAS, SATA, USB
+from guest.qemu import BOOT, NVME, PATHS, SAS, SATA, TWINS, USB
 
 pytestmark = pytest.mark.slow
 
@@ -377,6 +377,7 @@ def test_refused_and_left_as_it_was(results, holder):
 def test_all_disks_are_free_again(guest, results):
     rows = guest.ssdrig("drives", "--json", "--no-smart").json()
     refused = {row["serial"]: row["refusals"] for row in rows if row["refusals"]}
+    assert [why["check"] for why in refused.pop(TWINS[0].serial)] == ["twin"]
     assert refused == {} and {NVME.serial, SATA.serial, SAS.serial, USB.serial, BOOT.serial, PATHS.serial} <= {
         row["serial"] for row in rows
     }
