@@ -20,7 +20,10 @@ from hypothesis import settings
 
 ROOT = Path(__file__).resolve().parents[1]
 HOST = str(ROOT / "host")
-sys.path.insert(0, HOST)
+TESTS = Path(__file__).parent
+# the rooms of the tests: a test may use what another file of tests has
+ROOMS = sorted({path.parent for path in TESTS.glob("*/test_*.py")} - {TESTS / "guest", TESTS / "hil"})
+sys.path[:0] = [HOST, str(TESTS), str(TESTS / "support"), *map(str, ROOMS)]
 
 from ssdrig.base.child_cpu import cpu_s
 
@@ -163,7 +166,8 @@ def pytest_collection(session):
     worker = getattr(session.config, "workerinput", None)
     if worker is None or [Path(word).resolve() for word in session.config.args] != [ROOT / "tests"]:
         return
-    mine = sorted((ROOT / "tests").glob("test_*.py"))[int(worker["workerid"][2:]) :: worker["workercount"]]
+    files = sorted(path for room in ROOMS for path in room.glob("test_*.py"))
+    mine = files[int(worker["workerid"][2:]) :: worker["workercount"]]
     for path in mine:
         with contextlib.suppress(Exception, pytest.skip.Exception):  # collecting it says what is wrong
             importlib.import_module(path.stem)

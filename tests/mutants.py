@@ -258,7 +258,7 @@ def tests_of(area: str, tree: Path) -> list[str]:
     Raises ValueError for a word that stands for none: its mutants would survive for want of a test that was renamed."""
     found: dict[str, None] = {}
     for word in AREAS[area][1].split():
-        here = [p for p in [tree / f"tests/{word}.py", *sorted(tree.glob(f"tests/{word}_*.py"))] if p.exists()]
+        here = [*sorted(tree.glob(f"tests/*/{word}.py")), *sorted(tree.glob(f"tests/*/{word}_*.py"))]
         if not here:
             raise ValueError(f"{area}: no test {word}")
         found |= dict.fromkeys(str(p.relative_to(tree)) for p in here)

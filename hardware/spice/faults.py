@@ -34,7 +34,7 @@ import limits
 import simulate
 
 HERE = Path(__file__).resolve().parent
-# u2_12v has the values of sata_12v: tests/test_spice_limits.py
+# u2_12v has the values of sata_12v: tests/hardware/test_spice_limits.py
 RAILS = ("m2_3v3", "sata_5v", "sata_12v", "u2_3v3aux")
 FIELDS = (
     "rail",

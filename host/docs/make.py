@@ -1,5 +1,5 @@
-"""Writes the generated pages: `python host/docs/make.py`. Each is made from the code alone, and tests/test_docs.py
-fails when a committed page differs."""
+"""Writes the generated pages: `python host/docs/make.py`. Each is made from the code alone, and
+tests/project/test_docs.py fails when a committed page differs."""
 
 import argparse
 import importlib

@@ -1,4 +1,4 @@
-"""Writes dashboards/*.json from queries.toml: `python host/grafana/make.py`. tests/test_grafana.py fails when a
+"""Writes dashboards/*.json from queries.toml: `python host/grafana/make.py`. tests/project/test_grafana.py fails when a
 committed file differs."""
 
 import json

@@ -22,7 +22,7 @@ from ssdrig.reading.index import Index
 RUNS, COMPARED, SECONDS = 10_000, 6, 1200
 MODELS = ("SIMULATED 990 PRO 2TB", "SIMULATED SN850X 2TB", "SIMULATED T705 1TB", "SIMULATED 860 EVO 500GB")
 SEARCHES = ("drive:990 op:25 state:complete tag:review since:2026-11", "sn850x -tag:review", "run:0042", "")
-TESTS = Path(__file__).parents[2] / "tests"  # the writer of run folders with known content
+TESTS = Path(__file__).parents[2] / "tests" / "support"  # the writer of run folders with known content
 SSDRIG = (sys.executable, "-P", "-m", "ssdrig")
 DAY_NS = 86_400 * 10**9
 

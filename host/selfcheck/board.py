@@ -161,7 +161,7 @@ def rates() -> list[Figure]:
     Why an INA229 comes through: of the 100 us between two conversions its interrupt takes 20 us to begin, 8 for the
     call and some 12 for three frames (88 bits and their registers); CURRENT has been taken 34 us after the conversion,
     before the next shunt conversion replaces it at 50. In the RP2 port on an emulated RP2040, bytecode and all
-    (tests/test_emulated.py), it is 44 us in all and CURRENT after 25. That leaves half of the time to the main
+    (tests/whole/test_emulated.py), it is 44 us in all and CURRENT after 25. That leaves half of the time to the main
     loop, which moves all samples that have come since its last round in one call, and sends 50 of them in 448 bytes of
     the 585 KiB/s of USB each 5 ms. The ring holds 25 ms."""
     ((fast, fast_lost, fast_energies),) = _rates({"rail": _FAST}, 1)

@@ -21,7 +21,7 @@ from ssdrig.load import fio
 SECONDS, WARM_S = 70, 8  # more than a minute, so that the minute's histogram is in it
 DAY_S = 86400.0
 SIZE = 64 << 20
-TESTS = Path(__file__).parents[2] / "tests"  # they write run folders with known content
+TESTS = Path(__file__).parents[2] / "tests" / "support"  # they write run folders with known content
 
 
 def growth(

@@ -1,5 +1,5 @@
 """The report's page in a headless Chromium in all crosses: 1, 2, 6, 12 and 24 runs at three widths, light, dark and on
-paper, before and after a click. axe-core looks at each; in the suite at some (tests/test_report_cross.py)."""
+paper, before and after a click. axe-core looks at each; in the suite at some (tests/whole/test_report_cross.py)."""
 
 import json
 import shutil
@@ -25,7 +25,7 @@ BARRIERS, MISFITS, BELOW, ERRORS = (
 
 def all_crosses() -> list[Figure]:
     """Raises ToolMissing without a Chromium."""
-    sys.path.insert(0, str(TESTS))
+    sys.path[:0] = [str(TESTS), str(TESTS.parent / "whole"), str(TESTS.parent)]
     import browser
 
     if not browser.find():

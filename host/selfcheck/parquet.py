@@ -23,7 +23,7 @@ RUNS, SECONDS = 24, 4180
 DISTINCT = 3  # run folders; the others are copies under other names, with the same samples
 NOISE_LSB = (8, 800)  # rms of bus and current
 THREADS = 2
-TESTS = Path(__file__).parents[2] / "tests"  # the writer of run folders with known content is the tests'
+TESTS = Path(__file__).parents[2] / "tests" / "support"  # the writer of run folders with known content is the tests'
 
 
 def parquet() -> list[Figure]:

@@ -20,7 +20,7 @@ AT_ITS_CUT = 95.0  # percent of the cuts that did damage which was read
 
 def shown(cuts: int = CUTS, seeds: int = 1) -> list[Figure]:
     """`cuts` of each campaign with a fault; an honest drive has 1000 of them, or `cuts` where that is not CUTS."""
-    sys.path.insert(0, str(TESTS))
+    sys.path[:0] = [str(TESTS), str(TESTS / "support")]
     from support import faulty_drive, model_campaign
 
     honest = HONEST_CUTS if cuts == CUTS else cuts

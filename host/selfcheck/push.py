@@ -18,7 +18,7 @@ from ssdrig.publish.influx.sender import BATCH_LINES
 
 SECONDS, DRIVES, BEST_OF = 7200, 24, 3
 COPIED = (b"power,", b"drive_power,", b"fio_interval,")  # the measurements that have a point each second
-TESTS = Path(__file__).parents[2] / "tests"  # the writer of run folders with known content is the tests'
+TESTS = Path(__file__).parents[2] / "tests" / "support"  # the writer of run folders with known content is the tests'
 
 
 def push() -> list[Figure]:

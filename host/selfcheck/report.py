@@ -20,7 +20,7 @@ from ssdrig import report
 
 RUNS, SECONDS = 10, 7200
 # the writer of run folders with known content, and the browser, are the tests'
-TESTS = Path(__file__).parents[2] / "tests"
+TESTS = Path(__file__).parents[2] / "tests" / "support"
 PAINTS = "performance.getEntriesByName('first-contentful-paint')[0]?.startTime"
 
 

@@ -13,7 +13,7 @@ from ssdrig.publish.influx import address, influxd, link, points, query
 from ssdrig.publish.influx.line_protocol import series_and_time, tags_of
 
 RUNS, DRIVES, POINTS, APART_NS = 1000, 24, 5, 7200 * 10**9
-TESTS = Path(__file__).parents[2] / "tests"  # the writer of run folders with known content is the tests'
+TESTS = Path(__file__).parents[2] / "tests" / "support"  # the writer of run folders with known content is the tests'
 
 
 def series() -> list[Figure]:

@@ -21,7 +21,7 @@ from ssdrig.publish.influx import line_protocol, push, sender
 from ssdrig.reading.figures import figures_of
 from ssdrig.report import page
 
-TESTS = Path(__file__).parents[2] / "tests"  # the writer of run folders with known content is the tests'
+TESTS = Path(__file__).parents[2] / "tests" / "support"  # the writer of run folders with known content is the tests'
 PEAK_MB = 300
 MEMORY_BYTES = 8 << 30  # more than this would harm the machine, not only miss the bar
 PUSH_S = 15.0

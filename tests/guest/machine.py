@@ -301,7 +301,7 @@ class Lines:
 def python_path() -> list[str]:
     """Where the agent finds this clone and its environment's packages."""
     packages = sorted(str(path) for path in CLONE.glob(".venv/lib/python*/site-packages"))
-    return [str(CLONE / "host"), str(CLONE / "tests"), *packages]
+    return [str(CLONE / "host"), str(CLONE / "tests"), str(CLONE / "tests/support"), *packages]
 
 
 def python_request(source: str, words: tuple[str, ...]) -> dict:

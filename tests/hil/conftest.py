@@ -1,6 +1,6 @@
 """Tests on a real rig. Nothing of this folder is collected without --hil-port and --hil-serial, and nothing switches
 power without
---hil-cut. tests/test_hil.py runs all of it on the SIMULATED board's port.
+--hil-cut. tests/project/test_hil.py runs all of it on the SIMULATED board's port.
 
     ./ssdrig test tests/hil --hil-port /dev/serial/by-id/... --hil-serial E66... [--hil-cut]
 """

@@ -1,6 +1,6 @@
 """Runs under MicroPython: the chip model through a fixed script of register accesses; prints each value read.
 
-micropython model.py FIRMWARE STAND_INS        tests/test_ina228_model.py runs the same on CPython and compares
+micropython model.py FIRMWARE STAND_INS        tests/virtual/test_ina228_model.py runs the same on CPython and compares
 """
 
 import sys

@@ -1,5 +1,5 @@
-"""Runs on a Cortex-M (tests/test_cortex.py) and on CPython: the firmware's viper functions on numbers of chance. What
-they leave in registers and memory goes into lines that must be the same on both."""
+"""Runs on a Cortex-M (tests/firmware/test_cortex.py) and on CPython: the firmware's viper functions on numbers of
+chance. What they leave in registers and memory goes into lines that must be the same on both."""
 
 import binascii
 from array import array

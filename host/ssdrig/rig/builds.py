@@ -19,7 +19,7 @@ FAST_GPIO = 28  # ADC2
 AMPLIFIER_nA = 100_000  # INA240: 90 uA typical at 12 V, +-10 %; less below (SBOS662C, input bias current)
 PICO_Hz = 125_000_000  # of an RP2040; an RP2350 is faster
 FAST_BESIDE = (
-    4500  # samples/s of all sensors beside which an RP2040 has time for the fast channel (tests/test_emulated_fast.py)
+    4500  # samples/s of all sensors beside which an RP2040 has time for the fast channel (test_emulated_fast.py)
 )
 
 

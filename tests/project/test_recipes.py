@@ -1,0 +1,92 @@
+"""The recipes of CONTRIBUTING.md, each carried out on a copy of the tree; the files are counted."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import synthetic_plan
+
+ROOT = Path(__file__).resolve().parents[2]
+PLAN = """schema = 1
+name   = "cliff"
+title  = "Write cliff"
+source = "none"
+about  = "How far the rate falls."
+
+[[step]]
+name    = "load"
+do      = "load"
+pattern = "random"
+read    = 0
+block   = "4 KiB"
+time    = "6 s"
+
+[[show]]
+view = "cliff"
+of   = "load"
+"""
+VIEW = '''"""The view `cliff`: how far the rate of a load falls."""
+
+from ssdrig.plan.shows import View
+
+VIEWS = {"cliff": View(("of",), ("title",), claims=True)}
+'''
+DRAWN = """from ssdrig.views.context import Context, figure, panel
+
+
+def cliff(context: Context) -> str:
+    rows = [row for table in context.tables for path in context.paths for row in table.of(path)]
+    found = [row.data.iops.min() / row.data.iops.max() for row in rows if row.data is not None]
+    return panel("Write cliff", "".join(f"<p>falls to {figure(share)}</p>" for share in found))
+
+
+HTML = {"cliff": cliff}
+"""
+SHOW = """
+import sys
+from ssdrig.plan import shows
+from ssdrig.reading import table
+from ssdrig.report import plan_page
+print(sorted(shows.views()))
+print(plan_page.render([table.load(sys.argv[1])]))
+"""
+
+
+@pytest.fixture
+def tree(tmp_path) -> Path:
+    """A copy of host/ssdrig and what it reads beside it."""
+    ignored = shutil.ignore_patterns("__pycache__", "virtual")
+    for name in ("host/ssdrig", "schemas", "firmware"):
+        shutil.copytree(ROOT / name, tmp_path / "clone" / name, symlinks=True, ignore=ignored)
+    return tmp_path / "clone"
+
+
+def test_a_plan_with_a_figure_and_a_plot_is_a_plan_and_a_folder(tree, tmp_path):
+    files = {
+        "host/ssdrig/plan/plans/cliff.toml": PLAN,
+        "host/ssdrig/views/cliff/__init__.py": VIEW,
+        "host/ssdrig/views/cliff/html.py": DRAWN,
+    }
+    for name, text in files.items():
+        (tree / name).parent.mkdir(exist_ok=True)
+        (tree / name).write_text(text)
+    writer = synthetic_plan.Writer(tmp_path / "runs", PLAN, name="cliff")
+    writer.load("load", [9000, 9000, 9000, 4500, 4500, 4500], 2.0)
+    run = writer.end()
+    where = {**os.environ, "PYTHONPATH": str(tree / "host")}
+    done = subprocess.run([sys.executable, "-c", SHOW, str(run)], env=where, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "'cliff'" in done.stdout.splitlines()[0] and "falls to 0.5" in done.stdout
+    words = [sys.executable, "-m", "ssdrig", "plans", "check", str(tree / "host/ssdrig/plan/plans/cliff.toml")]
+    done = subprocess.run(words, env=where, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_recipes_name_files_that_exist():
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    named = re.findall(r"`((?:firmware|hardware|host|schemas|tests)/[\w./-]+)`", text)
+    assert len(named) > 10 and not [name for name in named if not (ROOT / name).exists()]
