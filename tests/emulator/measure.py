@@ -1,7 +1,7 @@
 """What the firmware reaches on the emulated RP2040: samples, losses, delay of the stamps, cost of the interrupts, one
 JSON object a set of rails.
 
-    PYTHONPATH=host:tests SSDRIG_UF2=.. SSDRIG_RP2040JS=.. python tests/emulator/measure.py [SECONDS]
+    PYTHONPATH=host:tests:tests/support SSDRIG_UF2=.. SSDRIG_RP2040JS=.. python tests/emulator/measure.py [SECONDS]
 
 SECONDS are the board's (1). V and I of each conversion are wanted; the chips' oscillators differ by 3000 ppm where
 there are several."""

@@ -1,6 +1,6 @@
 """Makes the picture of the README from the demo's report: its head, key figures, IOPS, power and temperature.
 
-./ssdrig demo --runs DIR && .venv/bin/python tests/picture.py DIR/demo.html host/ssdrig/report/example.png"""
+./ssdrig demo --runs DIR && .venv/bin/python tests/support/picture.py DIR/demo.html host/ssdrig/report/example.png"""
 
 import base64
 import sys
