@@ -13,8 +13,10 @@ from ssdrig.base.errors import NotPaired, UsageError
 from ssdrig.base.progress import Progress
 from ssdrig.meter import pairing
 from ssdrig.meter.pairing import ALPHA, NOT_PAIRED, PAIRED, SLOT_S, SLOTS, UNKNOWN
-from ssdrig.run import bursts, fleet, matching
+from ssdrig.rig import switch
+from ssdrig.run import bursts, fleet, matching, run
 from ssdrig.run import pairing as signature
+from ssdrig.run.asked_cut import AskedCut
 
 BYTES = 40_000_000
 DIGIT_W = 1e-5
@@ -136,11 +138,48 @@ def test_dry_run_says_what_the_signature_takes():
 
 
 def test_no_cut_where_the_rig_is_not_paired():
-    event = {"verdict": NOT_PAIRED, "why": "flat"}
     with pytest.raises(NotPaired, match="flat"):
-        signature.refuse_cuts(event, [act("cuts")], commands=False)
-    signature.refuse_cuts(event, [act("load")], commands=False)
-    signature.refuse_cuts({"verdict": UNKNOWN, "why": "slow"}, [act("cuts")], commands=False)
+        signature.refuse_cuts("flat", [act("cuts")], commands=False)
+    signature.refuse_cuts("flat", [act("load")], commands=False)
+    signature.refuse_cuts("flat", [act("cuts")], commands=True)
+    signature.refuse_cuts("", [act("cuts")], commands=False)
+
+
+@pytest.mark.parametrize("simulated", [False, True])
+@pytest.mark.parametrize("verdict", [PAIRED, NOT_PAIRED, UNKNOWN])
+def test_rig_cuts_where_the_signature_was_seen_or_the_drive_is_simulated(verdict, simulated):
+    why = signature.forbids_cuts({"kind": pairing.EVENT, "verdict": verdict, "why": "flat"}, simulated)
+    assert bool(why) is (verdict != PAIRED and not (simulated and verdict == UNKNOWN)) and ("flat" in why) is bool(why)
+
+
+def paired_run(simulated, verdict, monkeypatch, acts, late=False):
+    """Whatever comes of a run's pairing: its rig."""
+    rig, live = SimpleNamespace(unpaired=""), SimpleNamespace(unpaired=False)
+    book = SimpleNamespace(event=lambda kind, **more: {"kind": kind, **more})
+    monkeypatch.setattr(
+        signature, "carry_out", lambda here, book, *_: book.event(pairing.EVENT, verdict=verdict, why="slow", looks=[])
+    )
+    here = SimpleNamespace(drive={"capacity_bytes": 1 << 30}, simulated=simulated, target=None)
+    stop = SimpleNamespace(check=lambda: None)
+    budget = SimpleNamespace(most_bytes=None)
+    try:
+        run._pair(here, book, rig, stop, live, Progress(True), acts, False, budget)
+    except NotPaired as error:
+        return rig, error
+    return rig, None
+
+
+@pytest.mark.parametrize("do", ["cuts", "load"])
+def test_real_drive_loses_its_power_by_no_rig_that_is_not_known_to_feed_it(monkeypatch, do):
+    """Neither by a plan, nor by the run's owner."""
+    rig, error = paired_run(False, UNKNOWN, monkeypatch, [act(do)])
+    assert (error is not None) is (do == "cuts")
+    with pytest.raises(NotPaired):
+        switch.arm_and_cut(rig)
+    asked = AskedCut(None, None, rig, SimpleNamespace(asked=lambda: 0))
+    assert "slow" in asked.arm()["why"]
+    rig, error = paired_run(True, UNKNOWN, monkeypatch, [act(do)])
+    assert not rig.unpaired and error is None
 
 
 @pytest.mark.parametrize(
@@ -174,7 +213,7 @@ def test_try_in_which_a_busy_host_kept_no_rests_is_made_again(monkeypatch, starv
     event = signature.carry_out(bench, book, rig, 1 << 20, source=source)
     assert (event["verdict"], len(event["looks"])) == (verdict, tries)
     assert event["duration_s"] == pytest.approx(SLOTS * SLOT_S * tries)
-    assert bool(rig.unpaired) == (verdict == NOT_PAIRED) and sum(wrote) <= 1
+    assert sum(wrote) <= 1
 
 
 class Memory:
@@ -278,6 +317,21 @@ def test_rig_of_a_drive_that_another_rig_was_given_to_is_an_error(monkeypatch):
     rigs = fed(monkeypatch, {"P": "A", "Q": "A"}, 1)
     with pytest.raises(UsageError, match="one rig for each drive"):
         matching.match(named({"A": "P", "B": "Q"}), rigs, random.Random(1))
+
+
+def test_drive_that_shows_its_signature_a_try_later_is_found(monkeypatch):
+    """The first look shows one of two drives alone, on the rig that was given to the other."""
+    rigs = fed(monkeypatch, {"P": "B", "Q": "A"}, 3)
+    real, tries = matching._played, []
+
+    def once_hidden(drives, patterns):
+        tries.append(1)
+        found = real(drives, patterns if len(tries) > 1 else [patterns[0], (False,) * SLOTS])
+        return found | {"B": found["A"]} if len(tries) == 1 else found
+
+    monkeypatch.setattr(matching, "_played", once_hidden)
+    found = matching.match(named({"A": "P", "B": "Q"}), rigs, random.Random(3))
+    assert found.feeds == {"A": "Q", "B": "P"} and len(tries) == 2
 
 
 def test_drive_that_no_rig_shows_keeps_the_rig_that_was_given(monkeypatch):

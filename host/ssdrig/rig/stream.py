@@ -47,7 +47,7 @@ class Rig:
         self._held: list[tuple[tuple[int, bytes, int], Frame | None]] = []  # until the board is known again
         self._in_doubt = False  # whether it is still that board
         self._exchanged: RigError | None = None
-        self.unpaired = ""  # why it is known to feed another drive than the run's: it cuts nothing then
+        self.unpaired = ""  # why it may feed another drive than the run's: it cuts nothing then
         self._threads: list[threading.Thread] = []
         self._priority: dict[str, str] = {}  # thread -> what the system allowed it, in words
         self._closing = threading.Event()

@@ -54,10 +54,10 @@ def arm_and_cut(
     off_ms the rails stay off. timeout_s: longest wait, computed from `when`, off_ms and the profile's times if None; a
     cut after samples waits 60 s. A cut that has not fired by then is called off. The rig's stream must run.
     Raises RigError: refused, not fired, unsafe residual, no answer; after an unsafe residual the rails are still
-    off; NotPaired: the rig is known to feed another drive than the run's."""
+    off; NotPaired: the rig was not seen to feed the drive of the run."""
     if why := getattr(rig, "unpaired", ""):
         do = "connect the run's drive to this rig, and begin again"
-        raise NotPaired("a rig that feeds the drive of this run: no cut is made", why, do)
+        raise NotPaired("a rig that was seen to feed the drive of this run: no cut is made", why, do)
     when = {"now": True} if when is None else when
     how = {
         "token": 0,

@@ -83,7 +83,7 @@ class AskedCut:
         if self.made or self._asked_at is not None:
             return "a cut was asked for already; the run ends with it"
         if why := getattr(self._rig, "unpaired", ""):
-            return f"the rig feeds another drive: {why}"
+            return why
         return "the run is ending" if self._stop.asked() else self._why_not
 
     # ---- carried out

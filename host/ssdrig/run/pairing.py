@@ -14,7 +14,7 @@ from ssdrig.base import words
 from ssdrig.base.deferred import Deferred
 from ssdrig.base.errors import NotPaired, RigError
 from ssdrig.meter import pairing
-from ssdrig.meter.pairing import EVENT, LOOKS, NOT_PAIRED, PAIRED, SLOT_S, SLOTS, TRIES, UNKNOWN, Look, Rail
+from ssdrig.meter.pairing import EVENT, LOOKS, PAIRED, SLOT_S, SLOTS, TRIES, UNKNOWN, Look, Rail
 from ssdrig.plan.expand import MAY_WRITE, Act
 from ssdrig.run import bursts
 from ssdrig.runs.journal import Journal
@@ -61,9 +61,11 @@ def dry_run_words(acts: Sequence[Act], capacity_bytes: int, rig: bool) -> str | 
         return None
     again = f"once more, {LASTS_S:g} s{', with writes' if may_write(acts, capacity_bytes) else ''}"
     when = "after the last step" if at_end(acts) else "before the first step"
+    cuts = "; no cut before they do" if any(act.do == "cuts" and not act.not_run for act in acts) else ""
     return (
         f"pairing {LASTS_S:g} s {when}, reads at most {words.size(MOST_BYTES)} of {words.size(capacity_bytes)}:"
         f" bursts that must show on the rig's rail; if they do not, {again} (busy host: at most {TRIES * LASTS_S:g} s)"
+        f"{cuts}"
     )
 
 
@@ -88,7 +90,7 @@ def carry_out(
     """The signature of one run: its event.
 
     bench: whose drive the bursts are for.
-    rig: streams into the journal `book`; it cuts nothing, and shows no power, once it is not paired.
+    rig: streams into the journal `book`.
     write_bytes: that a second try may overwrite, from the drive's beginning.
     busy: the drive may be at work by itself.
     check: raises what ends the run."""
@@ -120,26 +122,32 @@ def carry_out(
             break
         if played.why:
             why = f"{why}; {played.why}"
-    if verdict == NOT_PAIRED:
-        rig.unpaired = why
     return book.event(EVENT, verdict=verdict, why=why or None, duration_s=round(LASTS_S * len(tries), 3), looks=tries)
 
 
-def put_off(book: Journal) -> None:
-    """Record that the signature comes after the last step. Until then no power is sent to a database."""
-    book.event(EVENT, verdict=UNKNOWN, why="the drive is judged before its blocks are read", late=True, looks=[])
+def put_off(book: Journal) -> dict[str, Any]:
+    """Record that the signature comes after the last step: the event. Until then no power is sent to a database."""
+    return book.event(EVENT, verdict=UNKNOWN, why="the drive is judged before its blocks are read", late=True, looks=[])
 
 
-def refuse_cuts(event: Mapping, acts: Sequence[Act], commands: bool) -> None:
-    """Raises NotPaired where acts would cut the power of another drive."""
-    if event["verdict"] == NOT_PAIRED and not commands and any(act.do == "cuts" and not act.not_run for act in acts):
-        raise not_paired(event["why"])
+def forbids_cuts(event: Mapping, simulated: bool) -> str:
+    """Why the rig may cut no power after this signature, or "". A drive that lost its power by mistake may be anyone's;
+    a simulated one is the bench's own, so its first cut may be the proof.
+
+    event: the last of the run's."""
+    return "" if simulated and event["verdict"] == UNKNOWN else pairing.unpaired([event])
+
+
+def refuse_cuts(why: str, acts: Sequence[Act], commands: bool) -> None:
+    """Raises NotPaired where acts cut by a rig that may not, because of `why`."""
+    if why and not commands and any(act.do == "cuts" and not act.not_run for act in acts):
+        raise not_paired(why)
 
 
 def not_paired(why: str) -> NotPaired:
-    """The error of a rig that feeds another drive."""
-    do = "connect this drive to this rig, and begin again; of a drive that was at work, wait until it rests"
-    return NotPaired("a rig that feeds the drive of this run: no cut is made", why, do)
+    """The error of a rig that was not seen to feed the drive of its run."""
+    do = "connect this drive to this rig; let a busy drive or host come to rest; begin again"
+    return NotPaired("a rig that was seen to feed the drive of this run: no cut is made", why, do)
 
 
 def powers(run: Path) -> "dict[str, Power]":

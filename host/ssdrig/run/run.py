@@ -386,7 +386,7 @@ def carry_out(
             stage.laid = prepared.laid
             late = pairing.at_end(prepared.acts)
             if rig and late:
-                pairing.put_off(book)
+                rig.unpaired = pairing.forbids_cuts(pairing.put_off(book), here.simulated)
             elif rig:
                 _pair(here, book, rig, stop, live, show, prepared.acts, begin is not None, budget)
             end.why = engine.carry_out(prepared.acts, stage, budget)
@@ -437,7 +437,7 @@ def _pair(
     resumed: bool,
     budget: Budget,
 ) -> None:
-    """Find out whether the rig feeds the drive. Raises NotPaired where it does not, and the plan would cut."""
+    """Find out whether the rig feeds the drive. Raises NotPaired where the plan would cut, and that was not seen."""
     if not pairing.wanted(acts):
         return
     stop.check()
@@ -448,7 +448,8 @@ def _pair(
     live.unpaired = event["verdict"] != PAIRED
     if event["verdict"] != PAIRED:
         show.warn(f"rig and drive: {event['verdict'].replace('_', ' ')}: {event['why']}; power is null")
-    pairing.refuse_cuts(event, acts, bool(here.target and here.target.commands))
+    rig.unpaired = pairing.forbids_cuts(event, here.simulated)
+    pairing.refuse_cuts(rig.unpaired, acts, bool(here.target and here.target.commands))
 
 
 def _rail_on(rig: Rig, here: Bench) -> None:
