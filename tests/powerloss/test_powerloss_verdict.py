@@ -163,6 +163,27 @@ def test_a_trimmed_block_may_read_as_anything_but_must_be_read(promised):
         assert [NAMES[n] for n in verdict.judge(session, blocks, held).finding] == [name]
 
 
+@pytest.mark.parametrize(
+    ("was", "seen", "name"),
+    [
+        (record.CORRUPT, record.UNREADABLE, "UNREADABLE"),
+        (record.CORRUPT, record.CORRUPT, "OK"),
+        (record.UNREADABLE, record.UNREADABLE, "OK"),
+        (record.UNREADABLE, record.CORRUPT, "OK"),
+    ],
+)
+@pytest.mark.parametrize("trimmed", [False, True])
+def test_block_that_could_be_read_is_read_after_the_next_cut(was, seen, name, trimmed):
+    """Whatever it held: an error is counted once, and another one is another."""
+    at = np.array([0])
+    known, before = verdict.known(1, OLD), Blocks(at, np.array([OLD]), np.array([was]), np.zeros(1, bool))
+    session = Session(NOTHING, 100, 200, 300, 400)
+    verdict.take(known, at, before, verdict.judge(session, before, NBD), 1)
+    known.trimmed[:] = trimmed
+    blocks = verdict.asked(known, at, Blocks(at, known.content, np.array([seen]), np.zeros(1, bool)))
+    assert [NAMES[n] for n in verdict.judge(session, blocks, NBD).finding] == [name]
+
+
 def test_a_torn_block_of_a_drive_that_keeps_blocks_whole_names_its_sectors():
     _, blocks = torn([OLD] + [NEW + 1] * 7)
     session = Session(rows([(WRITE, 0, 1, 10, 20, FUA), (WRITE, 0, 1, 30, 40)], NEW), 100, 200, 300, 400)

@@ -461,8 +461,8 @@ class Drive:
             self.capacity = {"grow": 2 * self.size, "shrink": self.size // 2, "shrink8M": 8 << 20}[self.fault]
             changed |= set(range(self.capacity // self.page_bytes, self.size // self.page_bytes))
         elif self.fault in ("allgone", "other_drive"):
+            changed |= set(np.flatnonzero(self.now.reshape(-1, self.page_bytes).any(1)).tolist())  # not of zeroes
             self.now[:] = 0
-            changed |= set(range(self.size // self.page_bytes))
         elif self.fault == "slow20":
             self.ready_s = 20.0
         elif self.fault == "never":

@@ -143,7 +143,8 @@ def judge(session: Session, blocks: Blocks, promise: Promise) -> Verdict:
 
     # the content that was seen, and when it was complete at the latest
     blank = np.isin(blocks.seen, BLANKS[promise.after_trim])
-    is_base = _unchanged(blocks) | (blocks.base == record.UNKNOWN)
+    readable = (blocks.base == record.UNKNOWN) & (blocks.seen != record.UNREADABLE)
+    is_base = _unchanged(blocks) | readable | (blocks.base == record.UNREADABLE)
     seen_row = empty.copy()
     seq = rows["seq"].astype(np.int64)
     zeros = (pair_kind == WRITE) & (rows["flags"][row] & ZEROS > 0)
@@ -316,8 +317,9 @@ def unjudged(rows: np.ndarray, blocks: Blocks, promise: Promise, settled: bool =
 
 def next_base(blocks: Blocks) -> np.ndarray:
     """What the next session starts from, int64[m]: an error is counted once, and its block then may hold anything until
-    a durable write. A torn block whose parts are known is no riddle."""
-    lost = np.isin(blocks.seen, [*BAD]) & ~((blocks.seen == record.TORN) & np.isin(blocks.lba, blocks.part_lba))
+    a durable write. One that could be read must be read again. A torn block whose parts are known is no riddle."""
+    lost = np.isin(blocks.seen, [code for code in BAD if code != record.UNREADABLE])
+    lost &= ~((blocks.seen == record.TORN) & np.isin(blocks.lba, blocks.part_lba))
     return np.where(lost, record.UNKNOWN, blocks.seen)
 
 
