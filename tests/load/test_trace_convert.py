@@ -121,8 +121,8 @@ def test_a_format_is_known_by_its_first_line():
     for name, text in FILES.items():
         found = trace_formats.of(text.splitlines()[0])
         assert found and found.parse is getattr(trace_formats, "jesd219" if name == "jesd" else name)
-    for each in trace_formats.FORMATS:
-        assert each.parse(each.example)
+    for known in trace_formats.FORMATS:
+        assert known.parse(known.example)
     assert all(trace_formats.of(line) is None for line in ("", "hello", "fio version 4 iolog", "1,2,3", "e 1"))
 
 
@@ -371,7 +371,7 @@ def test_the_command_converts_and_says_what_it_made(tmp_path, capsys):
     assert traceform.read(tmp_path / "t")[0] == header and not header["synthetic"] and header["timed"]
     (tmp_path / "bad.gz").write_bytes(gzip.compress(MSR.encode())[:-9])
     assert cli.main(["trace", "convert", str(tmp_path / "bad.gz"), str(tmp_path / "u")]) == UsageError.exit_code
-    assert not (tmp_path / "u").exists() and "gzip" in capsys.readouterr().err
+    assert not (tmp_path / "u").exists() and "compressed" in capsys.readouterr().err
     (tmp_path / "j").write_text(JESD)
     assert cli.main(["trace", "convert", str(tmp_path / "j"), str(tmp_path / "v"), "--no-trims", "--no-flushes"]) == 0
     assert traceform.read(tmp_path / "v")[1].tolist() == [(0, 524288, 4096, WRITE, 0)]

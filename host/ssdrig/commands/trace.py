@@ -9,17 +9,19 @@ from pathlib import Path
 
 import numpy as np
 
+from ssdrig.base import columns
 from ssdrig.base.arguments import add_dry_run
 from ssdrig.base.errors import UsageError
 from ssdrig.base.progress import Progress
 from ssdrig.base.words import clock, do_you_mean, parse_bytes, parse_seconds, size
 from ssdrig.commands import trace_play
 from ssdrig.drive.target import inventory
-from ssdrig.load import trace_convert, trace_formats, trace_generate, trace_player, trace_shown, traceform
+from ssdrig.load import trace_convert, trace_formats, trace_generate, trace_player, trace_shown, trace_tables, traceform
 from ssdrig.load import trace_record as record
 from ssdrig.load.trace_published import BENCHES
 from ssdrig.virtual.flash.presets import PRESETS
 
+COARSE_NS = 10**9
 SCALED = "SCALED: fewer I/Os than the source had"
 
 
@@ -58,7 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="BYTES",
         help="block size; 4096 for a drive with blocks of 4 KiB (default %(default)s)",
     )
-    words = "convert a trace of another format: " + ", ".join(each.name for each in trace_formats.FORMATS)
+    words = "convert a trace of another format: " + ", ".join(trace_formats.names()) + ", and any table (--column)"
     turn = actions.add_parser("convert", help=words, description=words)
     turn.add_argument("source", metavar="SOURCE", type=Path, help="the file, also as .gz; its format is recognized")
     turn.add_argument("file", metavar="FILE", type=Path, help="the trace file to write")
@@ -76,6 +78,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     turn.add_argument("--no-zeroes", action="store_true", help="leave Write Zeroes out")
     turn.add_argument(
         "--no-zones", action="store_true", help="the source's drive has no zones: an I/O named N is Write Zeroes"
+    )
+    turn.add_argument(
+        "--column",
+        action="append",
+        default=[],
+        metavar="ROLE=NAME[:UNIT]",
+        help=f"a column of a table, by its heading or number: {', '.join(f'{role}=' for role in trace_tables.ROLES)}; "
+        "e.g. t=Time:ms,offset=3:sectors,size=4:B,op=Type",
     )
     turn.add_argument("--depth", type=int, metavar="N", help="queue depth of the source, where its file does not say")
     words = "record what a disk of this machine is asked for; nothing is written to it (root)"
@@ -116,6 +126,7 @@ def check(args: argparse.Namespace) -> None:
     elif args.action == "convert":
         for size_text in filter(None, (args.range, args.block)):
             parse_bytes(size_text)
+        columns.chosen(args.column, trace_tables.ROLES)
         _there(args.source)
     elif args.action == "record":
         parse_seconds(args.time)
@@ -172,6 +183,7 @@ def _convert(args: argparse.Namespace) -> int:
         tuple(op for left_out, op in chosen if left_out),
         args.depth,
         not args.no_zones,
+        columns.chosen(args.column, trace_tables.ROLES),
     )
     made = trace_convert.Conversion(args.source, asked)
     return _written(args, made.windows(), made.words)
@@ -206,6 +218,8 @@ def _written(args: argparse.Namespace, windows: Iterator[np.ndarray], words: Cal
         print(json.dumps(header, ensure_ascii=False))
     else:
         print(f"{args.file}: {header['ios']} I/Os{', ' + SCALED if header.get('scaled') else ''}")
+        for why, lines in header.get("left_out", {}).items():
+            print(f"  {lines} lines are left out: {why}")
     return 0
 
 
@@ -239,6 +253,8 @@ def _show(args: argparse.Namespace) -> int:
         f"  others       {found['trims']} trims ({size(found['trimmed_bytes'])}), {found['flushes']} flushes, "
         f"{found['zeroes']} Write Zeroes ({size(found['zeroed_bytes'])})"
     )
+    if (header.get("step_ns") or 1) >= COARSE_NS:
+        print("  times        whole seconds: the I/Os of a second begin together")
     print(f"  sizes, %     {_row(found['size_percent'])}")
     depths = found["depth_percent"]
     print(f"  depth, %     {_row(depths) if depths else 'not known: ' + str(header.get('depths_why'))}")

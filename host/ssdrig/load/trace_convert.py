@@ -3,19 +3,22 @@ depths where the source has them.
 
 A hostile line ends the conversion with its number; nothing is written then."""
 
+import bz2
 import gzip
 import heapq
+import lzma
 import zlib
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import IO
 
 import numpy as np
 
+from ssdrig.base.columns import Column
 from ssdrig.base.errors import UsageError
-from ssdrig.load import trace_formats
-from ssdrig.load.trace_formats import DONE, ISSUED, QUEUED
+from ssdrig.load import trace_formats, trace_tables
+from ssdrig.load.trace_line import DONE, ISSUED, QUEUED, Format, Line
 from ssdrig.load.traceform import (
     DEPTH_MOST,
     END_MOST_BYTES,
@@ -28,7 +31,7 @@ from ssdrig.load.traceform import (
     ZEROES,
 )
 
-LINE_MOST_BYTES = 4096
+LINE_MOST_BYTES, HEAD_BYTES = 4096, 1024
 TRIM_MOST_BYTES = 1 << 31
 PIECES_MOST = 1024  # of one I/O that is longer than ours may be
 FEW_EARLY, MOST_MERGED = 64, 4096  # completions without a beginning; I/Os in which merged ones are looked for
@@ -41,7 +44,8 @@ FIX = "correct the line, or convert a part without it"
 class Asked:
     """`device`: the one that is taken, "" the only one. `range_bytes`: places beyond it begin again at its beginning;
     None: as they are. `ios`: at most so many. `leave_out`: trims, flushes, Write Zeroes. `depth`: of each I/O, where
-    the user knows what the file does not say. `zones`: whether the source may be a drive with zones."""
+    the user knows what the file does not say. `zones`: whether the source may be a drive with zones. `columns`: role ->
+    column of a table (trace_tables.ROLES)."""
 
     device: str = ""
     range_bytes: int | None = None
@@ -50,6 +54,7 @@ class Asked:
     leave_out: tuple[int, ...] = ()
     depth: int | None = None
     zones: bool = True
+    columns: dict[str, Column] = field(default_factory=dict)
 
     def check(self) -> None:
         """Raises UsageError."""
@@ -136,9 +141,10 @@ class Conversion:
     def __init__(self, path: Path, asked: Asked):
         asked.check()
         self.path, self.asked, self.device, self.cut = path, asked, asked.device, False
-        self.format: trace_formats.Format | None = None
+        self.format: Format | None = None
         self.number = 0
         self.flight, self.responses = Flight(), Responses()
+        self.passed: dict[str, int] = {}  # why a line is left out -> how many
         self.begins, self.ends = QUEUED, False  # the stage whose lines are taken; whether completions are there
 
     def _depths(self) -> tuple[str | None, str | None]:
@@ -164,6 +170,8 @@ class Conversion:
             "source": f"{self.format.name}{of}",
             "depths": depths,
             "depths_why": why,
+            "step_ns": self.format.step_ns if self.format.timed else None,
+            "left_out": self.passed,
             "parameters": asdict(self.asked),
         }
 
@@ -229,6 +237,9 @@ class Conversion:
             for each in line:
                 if not self._wanted(each.device) or each.stage not in (self.begins, DONE):
                     continue
+                if each.passed:
+                    self.passed[each.passed] = self.passed.get(each.passed, 0) + 1
+                    continue
                 if each.stage == DONE:
                     if each.length_bytes:
                         self.flight.end(each.t_ns or 0, each.offset_bytes, each.length_bytes)
@@ -244,7 +255,7 @@ class Conversion:
                     made += 1
                     yield row
 
-    def _depth(self, line: trace_formats.Line) -> int | None:
+    def _depth(self, line: Line) -> int | None:
         """By completions that the file has; 0: not known yet, None: the line repeats an I/O."""
         if not self.ends or not self.format or not self.format.staged:
             return 0
@@ -253,7 +264,7 @@ class Conversion:
         depth = self.flight.begin(line.t_ns or 0, line.offset_bytes, line.length_bytes)
         return None if depth is None else min(depth, DEPTH_MOST)
 
-    def _playable(self, line: trace_formats.Line) -> None:
+    def _playable(self, line: Line) -> None:
         """Raises UsageError."""
         if line.refusal:
             do = "leave Write Zeroes out with --no-zeroes" if "Write Zeroes" in line.refusal else FIX
@@ -263,18 +274,25 @@ class Conversion:
             do = "--no-zones if its drive has no zones: N is Write Zeroes then"
             raise self._wrong(what, f"N of {line.length_bytes} bytes", do)
 
-    def _lines(self) -> Iterator[tuple[trace_formats.Line, ...]]:
+    def _lines(self) -> Iterator[tuple[Line, ...]]:
         try:
             with self._open() as file:
+                head = file.read(HEAD_BYTES)
+                file.seek(0)
                 while raw := file.readline(LINE_MOST_BYTES + 1):
                     self.number += 1
                     line = raw.decode("latin-1").rstrip("\r\n")
+                    if self.number == 1:
+                        line = line.removeprefix("\xef\xbb\xbf")  # a mark of UTF-8, as Windows writes it
+                    if self.format is None:
+                        self.format = self._found(line, head)
+                        if self.format.record_bytes:
+                            yield from self._records(file, self.format)
+                            return
                     if len(raw) > LINE_MOST_BYTES:
                         raise self._wrong(f"a line of at most {LINE_MOST_BYTES} bytes", f"{line[:60]!r} and more", FIX)
-                    if self.format is None:
-                        self.format = self._found(line)
-                        if self.format.header and self.format.header.fullmatch(line):
-                            continue
+                    if self.number == 1 and self.format.header and self.format.header.fullmatch(line):
+                        continue
                     if self.format.end and self.format.end.match(line):
                         return
                     found = self.format.parse(line)
@@ -282,19 +300,40 @@ class Conversion:
                         example = f"a line of {self.format.name}, such as {self.format.example!r}"
                         raise self._wrong(example, repr(line[:120]), FIX)
                     yield found
-        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-            raise self._wrong("a gzip file that is whole", str(error), "fetch it again") from error
+        except (EOFError, zlib.error, gzip.BadGzipFile, lzma.LZMAError) as error:
+            raise self._wrong("a compressed file that is whole", str(error), "fetch it again") from error
         except OSError as error:
             raise UsageError(f"a trace at {self.path}", error.strerror or str(error), "name another file") from error
 
-    def _open(self) -> IO[bytes] | gzip.GzipFile:
-        return gzip.open(self.path) if self.path.suffix == ".gz" else open(self.path, "rb")
+    def _records(self, file: IO[bytes], found: Format) -> Iterator[tuple[Line, ...]]:
+        """The Lines of a binary file; `number` counts its records."""
+        file.seek(0)
+        self.number = 0
+        while record := file.read(found.record_bytes):
+            self.number += 1
+            lines = found.parse(record.decode("latin-1")) if len(record) == found.record_bytes else None
+            if lines is None:
+                seen = f"{len(record)} bytes of another content, or the end"
+                raise self._wrong(f"a record of {found.record_bytes} bytes of {found.name}", seen, FIX)
+            yield lines
 
-    def _found(self, line: str) -> trace_formats.Format:
-        if found := trace_formats.of(line):
+    def _open(self) -> IO[bytes]:
+        with open(self.path, "rb") as file:
+            first = file.read(6)
+        for magic, opened in ((b"\x1f\x8b", gzip.open), (b"BZh", bz2.open), (b"\xfd7zXZ\0", lzma.open)):
+            if first.startswith(magic):
+                return opened(self.path)  # type: ignore[operator, return-value]
+        return open(self.path, "rb")
+
+    def _found(self, line: str, head: bytes) -> Format:
+        if not self.asked.columns and (other := trace_tables.refusal(head, line)):
+            raise self._wrong("a trace that can be read", other[0], other[1])
+        if found := trace_formats.of(line, self.asked.columns, head):
             return found
-        names = ", ".join(each.name for each in trace_formats.FORMATS)
-        raise self._wrong(f"a format that is known: {names}", repr(line[:120]), "see schemas/trace.md")
+        expected = f"a format that is known: {', '.join(trace_formats.names())}"
+        raise self._wrong(
+            expected, repr(line[:120]), "name the columns of a table by --column, or see schemas/trace.md"
+        )
 
     def _wanted(self, device: str) -> bool:
         self.device = self.device or device
@@ -304,7 +343,7 @@ class Conversion:
             return False
         raise self._wrong(f"one device, as before {self.device!r}", repr(device), "choose one with --device")
 
-    def _placed(self, line: trace_formats.Line, made: int, depth: int) -> Iterator[Row]:
+    def _placed(self, line: Line, made: int, depth: int) -> Iterator[Row]:
         """In whole blocks, within the range, none longer than ours may be."""
         t_ns = made if line.t_ns is None else line.t_ns
         end_ns = t_ns + (line.lasts_ns or 0)

@@ -1,0 +1,140 @@
+"""Tables that other programs wrote: which column holds what, in which unit, and the exact numbers in them. Pure."""
+
+import re
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from fractions import Fraction
+from typing import NamedTuple
+
+from ssdrig.base.errors import UsageError
+
+NS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1, "100ns": 100, "min": 60 * 10**9}
+BYTES = {"B": 1, "sectors": 512, "KiB": 1 << 10, "MiB": 1 << 20, "blocks4k": 4096}
+VOLTS = {"V": Fraction(1), "mV": Fraction(1, 10**3), "uV": Fraction(1, 10**6)}
+AMPERES = {"A": Fraction(1), "mA": Fraction(1, 10**3), "uA": Fraction(1, 10**6), "nA": Fraction(1, 10**9)}
+WATTS = {"W": Fraction(1), "mW": Fraction(1, 10**3), "uW": Fraction(1, 10**6)}
+_SPELLED = {
+    **dict.fromkeys(("sec", "secs", "second", "seconds"), "s"),
+    **dict.fromkeys(("msec", "milliseconds"), "ms"),
+    **dict.fromkeys(("usec", "µs", "μs", "microseconds"), "us"),
+    **dict.fromkeys(("nsec", "nanoseconds"), "ns"),
+    **dict.fromkeys(("bytes", "byte", "b"), "B"),
+    **dict.fromkeys(("volts", "volt", "v"), "V"),
+    **dict.fromkeys(("amps", "amperes", "a"), "A"),
+    **dict.fromkeys(("watts", "w"), "W"),
+    **{"mv": "mV", "ma": "mA", "mw": "mW"},
+    **dict.fromkeys(("ua", "µa", "μa"), "uA"),
+    **dict.fromkeys(("uv", "µv", "μv"), "uV"),
+    **dict.fromkeys(("uw", "µw", "μw"), "uW"),
+}
+_MOST_DIGITS = 40
+_NUMBER = re.compile(r"([+-]?)(\d{1,40})?(?:\.(\d{0,40}))?(?:[eE]([+-]?\d{1,2}))?", re.ASCII)
+_HEX = re.compile(r"0[xX][0-9a-fA-F]{1,16}", re.ASCII)
+_UNIT_AT_END = re.compile(r"^(.*?)[\s_]*[\[(]\s*([^\[\]()]{1,14}?)\s*[\])]\s*$|^(.*\S)[\s_/]+(\S{1,12})$")
+
+
+class Column(NamedTuple):
+    """A column by its `name`, or by its number from 1; `unit` is "" where the table's own heading has it."""
+
+    name: str
+    unit: str = ""
+
+
+def chosen(texts: Iterable[str], roles: Sequence[str]) -> dict[str, Column]:
+    """Role -> column of options such as "t=Time:ms,V=3". Raises UsageError."""
+    found: dict[str, Column] = {}
+    for text in texts:
+        for part in re.split(r",(?=\s*\w+\s*=)", text):
+            role, equals, name = (word.strip() for word in part.partition("="))
+            if role not in roles or not equals or not name:
+                known = ", ".join(f"{each}=" for each in roles)
+                raise UsageError(f"columns as NAME[:UNIT], after one of {known}", repr(part), "correct --column")
+            head, colon, unit = name.rpartition(":")
+            found[role] = Column(head.strip().strip('"'), unit.strip()) if colon and head else Column(name.strip('"'))
+    return found
+
+
+def delimiter(line: str) -> str:
+    """What separates the fields of this line: a tab, semicolon or comma; "" for blanks."""
+    return next((mark for mark in "\t;," if mark in line), "")
+
+
+def split(line: str, mark: str) -> list[str]:
+    """The fields of a line, without blanks and quotes around them; a mark within quotes separates nothing."""
+    if not mark:
+        return line.split()
+    if '"' not in line:
+        return [field.strip() for field in line.split(mark)]
+    pattern = rf'(?:"[^"]*"|[^"{re.escape(mark)}])*'
+    fields = re.findall(rf"({pattern})(?:{re.escape(mark)}|$)", line)
+    return [field.strip().strip('"').strip() for field in (fields[:-1] if fields and not fields[-1] else fields)]
+
+
+def named(heading: str) -> tuple[str, str]:
+    """(name, unit) of a heading: "Current (mA)", "I [A]", "time_us", "Main voltage V"; unit "" where it has none."""
+    if found := _UNIT_AT_END.fullmatch(heading.strip()):
+        name, unit = (found[1], found[2]) if found[2] else (found[3], found[4])
+        if (known := unit_named(unit)) and name.strip():
+            return name.strip(), known
+    return heading.strip(), ""
+
+
+def unit_named(text: str) -> str:
+    """The unit as it is written here, or "" where it is none that is known."""
+    known = {*NS, *BYTES, *VOLTS, *AMPERES, *WATTS}
+    return text if text in known else _SPELLED.get(text.lower(), "") or _SPELLED.get(text, "")
+
+
+def place(column: Column, headings: Sequence[str]) -> int | None:
+    """Which field the column is, from 0; None where the headings have no such name."""
+    if column.name.isascii() and column.name.isdigit():
+        return int(column.name) - 1 if 0 < int(column.name) <= len(headings) else None
+    wanted = column.name.casefold()
+    for key in (str.casefold, lambda text: named(text)[0].casefold()):
+        matches = [number for number, heading in enumerate(headings) if key(heading.strip()) == wanted]
+        if matches:
+            return matches[0]
+    return None
+
+
+def exact(text: str, decimal: str = ".") -> Fraction | None:
+    """The number that is written, also with an exponent or in hexadecimal; None where it is no number."""
+    text = text.strip()
+    if _HEX.fullmatch(text):
+        return Fraction(int(text, 16))
+    if decimal != ".":
+        text = text.replace(".", "").replace(decimal, ".") if text.count(decimal) <= 1 else ""
+    found = _NUMBER.fullmatch(text)
+    if not found or not (found[2] or found[3]):
+        return None
+    sign, whole, part, power = found[1], found[2] or "", found[3] or "", int(found[4] or 0)
+    value = Fraction(int(whole + part)) * Fraction(10) ** (power - len(part))
+    return -value if sign == "-" else value
+
+
+def whole(text: str, factor: int = 1, decimal: str = ".") -> int | None:
+    """The number times `factor`, rounded to a whole one; None where it is no number."""
+    if text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS:
+        return int(text) * factor
+    before, _, after = text.partition(decimal)
+    if before.isascii() and before.isdigit() and after.isascii() and after.isdigit() and len(text) <= _MOST_DIGITS:
+        parts = 10 ** len(after)
+        return int(before) * factor + (2 * int(after) * factor + parts) // (2 * parts)
+    value = exact(text, decimal)
+    return None if value is None else round(value * factor)
+
+
+def utc_ns(text: str) -> int | None:
+    """UTC in ns of an ISO 8601 time; None where it is none. A time without a zone is taken as UTC."""
+    text, digits = text.strip(), ""
+    if found := re.fullmatch(r"(\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d)[.,](\d{1,12})(.*)", text, re.ASCII):
+        text, digits = found[1] + found[3], found[2]
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    if not re.match(r"\d{4}-\d\d-\d\d.", text, re.ASCII):
+        return None
+    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    since = moment - datetime(1970, 1, 1, tzinfo=UTC)
+    return (since.days * 86400 + since.seconds) * 10**9 + since.microseconds * 1000 + int(digits.ljust(9, "0")[:9])
