@@ -1,8 +1,11 @@
 """Aimed cuts on the whole virtual bench, the real firmware among it, against their plan and against the truth of board
 and drive: a campaign whose cuts are aimed at FLUSHes, and cuts into bursts of a load whose bursts are known. On the
-host's own time, so on a busy machine the writer is late."""
+host's own time, so on a busy machine the writer is late. Cuts aimed at bytes that are not flushed are in model time,
+on drives of all speeds."""
 
+import heapq
 import json
+import random
 import sys
 import tempfile
 import threading
@@ -16,12 +19,14 @@ import numpy as np
 from selfcheck import Figure, at_least, at_most, exactly, in_turn, powerloss_runs
 from selfcheck.powerloss_fall import DEAD_us
 from ssdrig.base.errors import DriveError, RigError, SsdrigError
-from ssdrig.plan.kinds import cut_aims
-from ssdrig.powerloss import aim
+from ssdrig.blockio.slots import Slots
+from ssdrig.plan.kinds import cut_aims, cut_mixes
+from ssdrig.powerloss import aim, cycle, judging
 from ssdrig.powerloss import layout as layouts
-from ssdrig.powerloss.history import History
+from ssdrig.powerloss.history import WRITE, History
 from ssdrig.powerloss.nbdwriter import Nbd
 from ssdrig.powerloss.promise import FLUSH, Promise
+from ssdrig.powerloss.verdict import Session as PowerSession
 from ssdrig.powerloss.writer import Writer
 from ssdrig.rig import switch
 from ssdrig.rig.session import Session, session
@@ -155,6 +160,92 @@ def bursts(count: int) -> list[Figure]:
     ]
 
 
+GATHERED = "bytes:8..64"
+WITHIN = 0.25  # of the bytes that were planned
+SPEEDS = (4e6, 3e9)  # of the drives, bytes a second
+TOOK_NS, LATE_NS = (20_000, 200_000), (1_000_000, 80_000_000)  # a command beside its data; from the order to the edge
+WRITE_S = 5.0
+
+
+def gathered(count: int) -> list[Figure]:
+    """Cuts aimed at bytes that are acknowledged and not flushed, in model time."""
+    found, times = cut_aims.parse(GATHERED), random.Random(1)
+    within = near = 0
+    least, most = 1e9, 0.0
+    with tempfile.TemporaryDirectory(prefix="ssdrig-aim-") as name:
+        for number in in_turn(range(count), BENCH):
+            rate = SPEEDS[0] * (SPEEDS[1] / SPEEDS[0]) ** times.random()
+            plan = aim.plan(found, 1, number, 0, 0)
+            MiB = gather(Path(name) / "history", plan, number, rate, times) / (1 << 20)
+            (Path(name) / "history").unlink()
+            assert plan.unflushed_bytes
+            near += abs(MiB / (plan.unflushed_bytes / (1 << 20)) - 1) <= WITHIN
+            within += aim.hit(found, MiB, 0)
+            least, most = min(least, MiB), max(most, MiB)
+    return [
+        at_least(f"of {count} cuts at {GATHERED}, within 25 % of their plan", 100 * near / count, "%", 95),
+        at_least(f"of {count} cuts at {GATHERED}, {least:.2f} to {most:.2f} MiB: within it", within, "cuts", count),
+    ]
+
+
+def gather(path: Path, plan: aim.Plan, number: int, rate: float, times: random.Random) -> int:
+    """One such session on a drive of `rate` bytes a second: the bytes that are not flushed at its cut."""
+    assert plan.unflushed_bytes is not None
+    link, places = _Paced(rate, times), layouts.make(KEPT.block_bytes, 1 << 30)
+    mix = cut_mixes.mix(cut_mixes.USUAL, cut_mixes.SHARES, 1, number, plan.unflushed_bytes < cycle.UNFLUSHED_BYTES)
+    writer = Writer(link, History(path, 1), places, KEPT, 1, number, 7, None, mix.shares, mix.depth, mix.idle_ns)
+    writer.gather(plan.unflushed_bytes)
+    until_ns = link.t_ns + int(cycle.gathers_s(WRITE_S) * 1e9)
+    while writer.unflushed_bytes < plan.unflushed_bytes and link.t_ns < until_ns:
+        writer.write(link.t_ns + int(cycle.GATHER_LOOK_S * 1e9))
+    writer.write(cut_ns := link.t_ns + times.randint(*LATE_NS))
+    rows = writer.book.written().copy()
+    writer.book.close()
+    session = PowerSession(rows, cut_ns, cut_ns, cut_ns, cut_ns)
+    return judging.at_cut(session, KEPT)["unflushed_bytes"]
+
+
+class _Paced:
+    """A drive of one speed, without contents, as a transport in model time."""
+
+    def __init__(self, rate: float, times: random.Random):
+        self.slots, self.gone, self.under_way, self.t_ns, self.can_trim, self.can_zero = Slots(), "", 0, 0, True, True
+        self._rate, self._times, self._busy_ns = rate, times, 0
+        self._answers: list[tuple[int, int]] = []
+
+    size_bytes = 1 << 30
+
+    def now_ns(self) -> int:
+        self.t_ns += 500
+        return self.t_ns
+
+    def submit(self, order: np.ndarray, n: int) -> None:
+        for slot in order[:n].tolist():
+            moved = self.slots.length[slot] if self.slots.kind[slot] == WRITE else 0
+            self._busy_ns = max(self._busy_ns, self.t_ns) + int(1e9 * moved / self._rate)
+            self.slots.status[slot] = 0
+            heapq.heappush(self._answers, (self._busy_ns + self._times.randint(*TOOK_NS), slot))
+        self.under_way += n
+
+    def reap(self, ended: np.ndarray, timeout_ns: int, least: int = 1) -> int:
+        until_ns, n = self.t_ns + timeout_ns, 0
+        if not self._answers or self._answers[0][0] > until_ns:
+            self.t_ns = until_ns
+            return 0
+        self.t_ns = max(self.t_ns, self._answers[0][0])
+        while self._answers and self._answers[0][0] <= self.t_ns and n < len(ended):
+            ended[n] = heapq.heappop(self._answers)[1]
+            n += 1
+        self.under_way -= n
+        return n
+
+    def pause(self, ns: int) -> None:
+        self.t_ns += ns
+
+    def close(self) -> None:
+        pass
+
+
 def _learnt(made: virtual.VirtualBench, rig: Session, folder: Path) -> aim.Thresholds:
     idle_A = rig.readings([0], LEARN_S)[0].raw_A
     with closing(_Bursts(made, folder, 0)):
@@ -236,7 +327,7 @@ def _linked(made: virtual.VirtualBench) -> Nbd:
 
 def shown(cuts: int = CUTS) -> list[Figure]:
     figures = []
-    for part, count in ((flushes, cuts), (bursts, min(cuts, BURSTS))):
+    for part, count in ((gathered, 2 * cuts), (flushes, cuts), (bursts, min(cuts, BURSTS))):
         try:
             figures += part(count)
         except (SsdrigError, OSError, ValueError) as error:  # ValueError: no samples of a host that stood still

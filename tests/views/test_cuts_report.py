@@ -206,6 +206,8 @@ def test_a_cut_that_missed_its_aim_bounds_nothing_of_it():
     event = {"kind": "session.judged", "step": "cuts", "judged": True, "control": None, "shape": "b"}
     mib = (0.43, 12.0, 63.0)
     events = [{**event, "cut": n, "aim": "bytes:8..64", "unflushed_bytes": round(x * 2**20)} for n, x in enumerate(mib)]
+    for each, planned in zip(events[:2], (9.0, 11.0), strict=True):
+        each["planned_unflushed_bytes"] = round(planned * 2**20)
     found = cuts.campaign(events, "cuts", Path("nowhere"), [])
     assert [(each["aim"], each["cuts"]) for each in found["strata"]] == [
         ("bytes:8..64", 2),
@@ -213,6 +215,7 @@ def test_a_cut_that_missed_its_aim_bounds_nothing_of_it():
     ]
     of = found["aims"]["bytes:8..64"]
     assert (of["cuts"], of["within"], round(of["least"], 2), of["most"]) == (3, 2, 0.43, 63.0)
+    assert of["near"] == 1
 
 
 def test_what_is_missing_or_damaged_is_said(run, tmp_path):

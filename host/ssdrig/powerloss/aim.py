@@ -27,7 +27,7 @@ SIGNATURE_NTH = (1, 12)
 SIGNATURE_US = (1, 1000)  # and anywhere between two samples
 SILENCE_NS = 1_000_000_000  # of the writer, before bursts are the drive's own
 SDS = 4.0  # a threshold above the mean
-BYTES_SLACK = 0.25  # of the bytes that were aimed at
+BYTES_SLACK = 0.25  # of the bytes that were aimed at; what lies closer to its plan is near it
 NEAR_MS = 0.5  # by which a command may be submitted late on a busy host, and still is one of the aim
 # of idle: so many parts are looked at for levels; a level is in such a share of them; a part is at one whose standard
 # deviation is less of its mean
@@ -178,6 +178,15 @@ def achieved(aim: Aim, record: Mapping) -> tuple[float, float] | None:
     if not isinstance(value, int | float) or not isinstance(bound, int | float):
         return None
     return value / unit, bound / unit
+
+
+def near(record: Mapping) -> bool | None:
+    """Whether the bytes that were not flushed at a judged cut are those of its plan, by a quarter; None where that is
+    not known, or the cut had another aim."""
+    planned, seen = record.get("planned_unflushed_bytes"), record.get("unflushed_bytes")
+    if not isinstance(planned, int | float) or not isinstance(seen, int | float):
+        return None
+    return abs(seen - planned) <= BYTES_SLACK * planned
 
 
 def hit(aim: Aim, value: float, bound: float) -> bool:

@@ -47,6 +47,7 @@ MISSING_OFF_S, LAST_OFF_S = 10.0, 60.0  # of the power cycles of a missing drive
 USUAL = DEFAULT  # the shape of a cut that no plan has a word on
 TRIED_BLOCKS = 16
 UNFLUSHED_BYTES = 1 << 20  # more are rarely unflushed while the usual streams send FLUSHes
+GATHER_S, GATHER_LOOK_S = 30.0, 0.0005  # that bytes are waited for, longer than a session if need be; between looks
 ANSWER_S = 1.0  # a drive that has power answers a read sooner
 SIGNATURE_S = 40.0  # so long a current is waited for that a cut is aimed at
 SWITCH_S = 0.0005  # so long another thread may keep the writer from its aimed command; Python's own is 5 ms
@@ -313,11 +314,11 @@ class Cycle:
             assert isinstance(self._supply, RigSupply)
             when = aim.when(made, self._supply.board_us, self._supply.lsb_A, self._supply.rail, cut.seed)
             own["timeout_s"], boot = SIGNATURE_S, self._supply.boot
-        until = time.monotonic() + self._keys["write"]
+        until = time.monotonic() + gathers_s(self._keys["write"])
         while made.unflushed_bytes is not None and writer.unflushed_bytes < made.unflushed_bytes:
             if time.monotonic() > until:
                 break  # this drive does not acknowledge so many in the time
-            time.sleep(0.0005)
+            time.sleep(GATHER_LOOK_S)
         try:
             return self._supply.cut(cut.shape, made.cut_ns, self._keys["off_time"], when, **own)
         except RigError as error:
@@ -445,6 +446,11 @@ class _Writing:
         self._thread.join()
         if self._error:
             raise self._error
+
+
+def gathers_s(write_s: float) -> float:
+    """How long a cut waits for the bytes that it is aimed at, where a session writes for write_s."""
+    return max(write_s, GATHER_S)
 
 
 def _settled(writing: _Writing) -> None:

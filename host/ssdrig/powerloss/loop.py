@@ -19,15 +19,18 @@ from ssdrig.powerloss.streams import AT, FLAGS, KIND, LBA, N
 # columns of a lane
 DEPTH, UNDER_WAY, HEAD, TAIL, KEPT = range(5)
 # words of the state. HOLD: no command of this kind that has these flags; ONLY: of this lane alone; BLANK_WORD: what
-# trimmed blocks read as; UNFLUSHED: bytes acknowledged without FUA since the latest FLUSH that is done was submitted
+# trimmed blocks read as; SENT, ACKED: bytes submitted, and acknowledged, without FUA; FLUSHED: of them, those that a
+# FLUSH has covered; GATHER: nothing more is submitted once so many are SENT
 FREE, UNDER_WAY_N, ACKED, FLUSHED, LOW, ERRORS, HOLD_KIND, HOLD_FLAGS, ONLY, BLANK_WORD, BLOCK_BYTES = range(11)
-STATES = 11
+SENT, GATHER = 11, 12
+STATES = 13
 # columns of what stands in a slot; MARK: of a FLUSH, ACKED when it was submitted
 LANE, ROW_AT, MARK = range(3)
 ANY = -1  # ONLY
 QUEUE = 1024  # commands that a lane can hold, drawn ahead
 LOW_WATER = 128
 MOST_IN_HAND = 4.0
+GATHER_SLACK = 8  # of the bytes to gather, a part of which the last write may exceed them by
 
 
 class Loop(NamedTuple):
@@ -56,6 +59,7 @@ def made(
     lanes[:, DEPTH], lanes[:, KEPT] = depth, kept
     state = np.zeros(STATES, np.int64)
     state[FREE], state[ONLY], state[BLOCK_BYTES], state[BLANK_WORD] = slots.n, ANY, block_bytes, blank_word
+    state[GATHER] = NEVER
     queue, held = np.zeros((len(share), QUEUE, 5), np.int64), np.zeros((slots.n, 3), np.int64)
     free, credit = np.arange(slots.n, dtype=np.int64)[::-1].copy(), np.zeros(len(share))
     of_slots = slots.kind, slots.flags, slots.offset, slots.length, slots.status, slots.words
@@ -64,9 +68,15 @@ def made(
 
 @numba.njit(cache=True)
 def _next(loop):
-    """The lane whose turn it is; -1: none may."""
+    """The lane whose turn it is; -1: none may. Near the end of what is gathered a long write gives way to a shorter
+    one."""
     state = loop.state
     best, most = -1, -1e300
+    if state[SENT] >= state[GATHER]:
+        return best
+    shortest, least, most_blocks = -1, NEVER, NEVER
+    if state[GATHER] < NEVER:
+        most_blocks = (state[GATHER] - state[SENT] + state[GATHER] // GATHER_SLACK) // state[BLOCK_BYTES]
     for i in range(len(loop.lanes)):
         lane = loop.lanes[i]
         if state[ONLY] != ANY and state[ONLY] != i or lane[HEAD] == lane[TAIL]:
@@ -79,9 +89,13 @@ def _next(loop):
             if lane[KEPT] and loop.credit[i] >= MOST_IN_HAND and state[ONLY] == ANY:
                 return -1
             continue
+        if command[KIND] == WRITE and command[N] > most_blocks:
+            if command[N] < least:
+                shortest, least = i, command[N]
+            continue
         if loop.credit[i] > most:
             best, most = i, loop.credit[i]
-    return best
+    return best if best >= 0 else shortest
 
 
 @numba.njit(cache=True)
@@ -109,6 +123,8 @@ def issue(loop, rows, at, seq, t_ns, most, order, stamps):
         loop.kind[slot], loop.flags[slot], loop.status[slot] = kind, command[FLAGS], 0
         loop.offset[slot], loop.length[slot] = command[LBA] * state[BLOCK_BYTES], blocks * state[BLOCK_BYTES]
         loop.held[slot, LANE], loop.held[slot, ROW_AT], loop.held[slot, MARK] = i, at + n, state[ACKED]
+        if kind == WRITE and not command[FLAGS] & FUA:
+            state[SENT] += loop.length[slot]
         row = rows[at + n]
         row["lba"], row["n"], row["kind"], row["flags"] = command[LBA], blocks, kind, command[FLAGS]
         row["status"], row["submit_ns"], row["done_ns"] = 0, t_ns, NEVER
@@ -143,6 +159,8 @@ def complete(loop, rows, ended, n, t_ns):
                     break
         elif status:
             state[ERRORS] += 1
+            if kind == WRITE and not loop.flags[slot] & FUA:
+                state[SENT] -= loop.length[slot]
         elif kind == WRITE and not loop.flags[slot] & FUA:
             state[ACKED] += loop.length[slot]
         elif kind == FLUSH:

@@ -69,7 +69,6 @@ class Writer:
     ):
         self.transport, self.book = transport, book
         self.aimed_seq: int | None = None
-        self._most_unflushed: int | None = None
         self._drawn_from = layout, promise, seed, session
         if not transport.can_trim:
             shares = {**shares, **dict.fromkeys(cut_mixes.TRIMS, 0)}
@@ -108,9 +107,13 @@ class Writer:
         return int(self._loop.state[loop.ACKED] - self._loop.state[loop.FLUSHED])
 
     def gather(self, unflushed_bytes: int) -> None:
-        """Before write(): submit no FLUSH, and nothing more once so many bytes are acknowledged and not flushed."""
-        self._most_unflushed = unflushed_bytes
+        """Before write(): submit no FLUSH, and nothing more once so many bytes are written and not flushed: an eighth
+        more at most, unless no stream has a write that is short enough."""
+        self._loop.state[loop.GATHER] = unflushed_bytes
         self._loop.state[loop.HOLD_KIND], self._loop.state[loop.HOLD_FLAGS] = FLUSH, 0
+        if not self._drawn_from[1].fua:  # the kernel sends a FLUSH behind each
+            self._loop.share[[cut_mixes.NAMES.index(name) for name in cut_mixes.FUAS]] = 0
+            self._loop.lanes[[cut_mixes.NAMES.index(name) for name in cut_mixes.FUAS], loop.DEPTH] = 0
 
     def stop(self) -> None:
         """From another thread: submit nothing more."""
@@ -133,10 +136,7 @@ class Writer:
                 wait_ns = min(WAIT_NS, until_ns - now_ns)
                 if aim is not None:
                     wait_ns, aim = self._aimed(aim, now_ns, wait_ns, urgent)
-                elif self._most_unflushed is not None:
-                    if self.unflushed_bytes < self._most_unflushed:
-                        self._issue()
-                elif now_ns < self._idle_at_ns:
+                elif now_ns < self._idle_at_ns or state[loop.GATHER] < NEVER:
                     self._issue()
                 elif now_ns >= self._idle_at_ns + self._idle_ns:
                     self._put(AIMED, self._drawn(FLUSH))

@@ -94,16 +94,18 @@ def _achieved(text: str, record: Mapping) -> tuple[float, float] | None:
 
 
 def achieved(sessions: Sequence[Mapping]) -> dict[str, dict]:
-    """What the cuts of each aim with a range came to: {aim: {"cuts", "within", "least", "most", "unit"}}; only of those
-    of which it is known."""
+    """What the cuts of each aim with a range came to: {aim: {"cuts", "within", "near", "least", "most", "unit"}}; only
+    of those of which it is known. "near": of bytes, those that came near their own plan; else None."""
     out: dict[str, dict] = {}
     for each in of_drive(sessions):
         text = str(each.get("aim"))
         if (found := _achieved(text, each)) is None:
             continue
         value, unit = found[0], cut_aims.RANGES[cut_aims.parse(text).name][0]
-        of = out.setdefault(text, {"cuts": 0, "within": 0, "least": value, "most": value, "unit": unit})
+        of = out.setdefault(text, {"cuts": 0, "within": 0, "near": None, "least": value, "most": value, "unit": unit})
         of["cuts"], of["within"] = of["cuts"] + 1, of["within"] + aims.hit(cut_aims.parse(text), *found)
+        if (near := aims.near(each)) is not None:
+            of["near"] = (of["near"] or 0) + near
         of["least"], of["most"] = min(of["least"], value), max(of["most"], value)
     return out
 

@@ -50,7 +50,7 @@ DEPTH = {
     "zeroes": 1,
     "flush": 1,
 }
-TRIMS, ZEROES = ("trim", "trim-beside"), "zeroes"
+TRIMS, ZEROES, FUAS = ("trim", "trim-beside"), "zeroes", ("log-fua", "fua-over", "fua-long")
 # What a session does with the streams, and what that is for:
 USUAL = "usual"
 UNFLUSHED = "unflushed"  # a FLUSH in some thousand commands: a cache that loses what exceeds some size

@@ -92,7 +92,8 @@ def aims(found: Mapping) -> list[str]:
     out = []
     for name, of in found["aims"].items():
         span = f"{figure(of['least'])} to {figure(of['most'])} {of['unit']}"
-        out.append(f"Aim {name}: {span}; {of['within']} of {count(of['cuts'], 'cut')} within it.")
+        near = "" if of["near"] is None else f", {of['near']} within 25 % of their plan"
+        out.append(f"Aim {name}: {span}; {of['within']} of {count(of['cuts'], 'cut')} within it{near}.")
     return out
 
 
