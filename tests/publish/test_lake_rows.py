@@ -77,7 +77,7 @@ def test_groups_of_samples_are_full_but_for_the_last(tmp_path, monkeypatch):
 
 def test_a_poll_that_failed_is_no_row(tmp_path):
     """Nor one that had not ended, nor one whose document is gone."""
-    (part,) = write.read_parts(run(tmp_path, "made", [1000, 1000]))
+    (part,) = rows.read_parts(run(tmp_path, "made", [1000, 1000]))
     ends = [event for event in part.events if event["kind"] == "smart.end"]
     polls = [*rows.smart(part)]
     assert len(polls) == len(ends) > 1 and polls[0]["poll_ms"] == 10
@@ -88,7 +88,7 @@ def test_a_poll_that_failed_is_no_row(tmp_path):
 
 
 def test_counters_are_whole_and_readings_are_not(tmp_path, monkeypatch):
-    (part,) = write.read_parts(run(tmp_path, "made", [1000, 1000]))
+    (part,) = rows.read_parts(run(tmp_path, "made", [1000, 1000]))
     said = {"t_ns": None, "power_on_hours": 12.0, "temperature_C": 40.5}
     monkeypatch.setattr(rows.counters, "snapshot", lambda _: said)
     end = next(event for event in part.events if event["kind"] == "smart.end")
@@ -164,7 +164,7 @@ def test_a_run_of_another_lab_is_refused_before_anything_is_written(tmp_path, mo
 
 
 def test_a_step_whose_last_second_is_short_says_so(tmp_path):
-    (part,) = write.read_parts(run(tmp_path, "made", [1000, 1000]))
+    (part,) = rows.read_parts(run(tmp_path, "made", [1000, 1000]))
     step = next(each for each in seconds.steps(part.folder, part.events) if each.path == "load")
     more = step._replace(edges_ns=np.append(step.edges_ns, step.edges_ns[-1] + 10**9))  # one direction went on
     short = step._replace(both=replace(step.both, partial=True))

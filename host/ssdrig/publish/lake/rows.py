@@ -10,10 +10,12 @@ from ssdrig import reading
 from ssdrig.base.errors import JournalError
 from ssdrig.base.utc import Utc
 from ssdrig.drive.smart import counters
+from ssdrig.meter import pairing
 from ssdrig.powerloss.sessions import JUDGED, record_of
 from ssdrig.publish.lake import schema
-from ssdrig.reading import results, table
-from ssdrig.runs import integrity, journal
+from ssdrig.reading import results, timeline
+from ssdrig.reading.row import Table
+from ssdrig.runs import integrity, journal, parts
 
 Row = dict[str, Any]
 
@@ -39,15 +41,27 @@ class Found(NamedTuple):
     figures: list[Row]
 
 
-def found_in(run: Path, of_run: Sequence[Part]) -> Found:
-    """Raises JournalError."""
-    whole = table.load(run)
+def read_parts(run: Path, running: bool = False) -> list[Part]:
+    """The parts of a run that has ended, or of one that may be `running`. Raises JournalError."""
+    out: list[Part] = []
+    for folder in parts.own(run):
+        header = journal.run_header(folder)
+        if not running and (journal.state(folder) == "running" or journal.lock_is_held(folder)):
+            raise JournalError(f"a run that has ended: {run}", "a process that still writes it", "wait for its end")
+        events = pairing.believed(journal.events(folder))
+        number = parts.number(folder) if out else 1
+        out.append(Part(folder, number, header, events, timeline.clock(header, events)))
+    return out
+
+
+def found_in(whole: Table, of_run: Sequence[Part]) -> Found:
+    """The figures of a run's table. Raises JournalError."""
     by_number = {part.number: part for part in of_run}
     windows = []
     for result in results.of(whole):
         part = of_run[0] if result.row.part is None else by_number.get(result.row.part)
         if part is None:
-            raise JournalError(f"{run} as it was", "it was changed meanwhile", "do it again")
+            raise JournalError(f"{whole.path} as it was", "it was changed meanwhile", "do it again")
         windows.append(_figure(part, result))
     closed = whole.data.closure.corrected_percent if whole.data.closure else None
     return Found({"closure_percent": closed, "notes": whole.data.notes}, windows)
@@ -57,7 +71,7 @@ def _figure(part: Part, result: results.Result) -> Row:
     row, values = result.row, result.figures
     return {
         **{"step": row.act.path, "do": row.act.do, "round": number_of(row.round)},
-        **{"point": _text(dict(row.act.point)), "window_name": result.window},
+        **{"point": text_of(dict(row.act.point)), "window_name": result.window},
         **part.at(result.begin_ns),
         **{"end_ns": result.end_ns, "t0_s": values.get("t0_s"), "t1_s": values.get("t1_s")},
         **result.numbers(),
@@ -80,7 +94,7 @@ def of_run(run: Path, of_parts: Sequence[Part], found: Found) -> Row:
         "scaled": bool(plan.get("scaled")),
         "plan": _word(plan.get("name")) or method.get("name"),
         "variant": _word(plan.get("variant")),
-        "params": _text(plan.get("params") or method),
+        "params": text_of(plan.get("params") or method),
         "parts": len(of_parts),
         **{key: drive.get(key) for key in ("model", "serial", "firmware", "interface", "capacity_bytes")},
         "raw_nand_bytes": drive.get("raw_nand_bytes"),
@@ -91,7 +105,7 @@ def of_run(run: Path, of_parts: Sequence[Part], found: Found) -> Row:
         **{key: _word(host.get(key)) for key in ("kernel", "fio")},
         "host": _word(host.get("name")),
         "ssdrig": _word(header.get("ssdrig")),
-        "header": _text(header),
+        "header": text_of(header),
     }
 
 
@@ -112,7 +126,7 @@ def smart(part: Part) -> Iterator[Row]:
             row["poll_ms"] = (said["t_end_ns"] - said["t_start_ns"]) / 1e6
         whole = (key for key, column in known.items() if column.type == "i64" and isinstance(row.get(key), float))
         row |= {key: int(row[key]) for key in whole}
-        yield row | {"document": _text(document)}
+        yield row | {"document": text_of(document)}
 
 
 def events(part: Part) -> Iterator[Row]:
@@ -122,7 +136,7 @@ def events(part: Part) -> Iterator[Row]:
             "event": _word(event["kind"]),
             "step": _word(event.get("step")),
             "round": number_of(event.get("round")),
-            "body": _text({key: value for key, value in event.items() if key not in ("t_ns", "kind", "crc")}),
+            "body": text_of({key: value for key, value in event.items() if key not in ("t_ns", "kind", "crc")}),
         }
 
 
@@ -147,7 +161,7 @@ def _cut(part: Part, event: Mapping[str, Any]) -> Row:
         if name in row or name in ("run", "export", "drive") or value is None:
             continue
         if type_ in ("text", "long"):
-            row[name] = value if isinstance(value, str) else _text(value)
+            row[name] = value if isinstance(value, str) else text_of(value)
         elif type_ == "bool":
             row[name] = bool(value)
         elif isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
@@ -160,7 +174,7 @@ def number_of(value: Any) -> int | None:
     return value if type(value) is int and abs(value) < 1 << 63 else None
 
 
-def _text(value: Any) -> str | None:
+def text_of(value: Any) -> str | None:
     return json.dumps(value, sort_keys=True) if value not in (None, {}, []) else None
 
 

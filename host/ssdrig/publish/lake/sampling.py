@@ -8,15 +8,26 @@ import numpy as np
 
 from ssdrig.base.errors import RigError
 from ssdrig.base.utc import Utc
-from ssdrig.meter import power, samples
+from ssdrig.meter import pairing, power, reduced, samples
 from ssdrig.meter.pieces import Piece, Stream
 from ssdrig.meter.reduced import Heads
 from ssdrig.publish.lake import schema
+from ssdrig.publish.lake.rows import Part
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 GROUP = 1 << 20  # rows of a row group: 12 minutes at 1400 samples a second
+
+
+def heads_of(part: Part) -> Heads | None:
+    """What the samples of a part are read by; None: it has none, or none of this drive."""
+    if part.header.get("rig") is None or pairing.unpaired(part.events):
+        return None
+    try:
+        return reduced.heads(part.folder)
+    except RigError:
+        return None
 
 
 def rails(heads: Heads) -> list[tuple[int, str]]:
@@ -29,21 +40,26 @@ def rails(heads: Heads) -> list[tuple[int, str]]:
 def tables(part: Path, rail: int, heads: Heads, utc: Utc, same: Mapping[str, Any]) -> Iterator["pa.Table"]:
     """The samples of one rail of a part, in order, GROUP rows at a time; `same`: the columns that are the same in all.
     Raises RigError where rig.bin cannot be read to its end."""
-    decoder, _, clocks = heads
     held: list[dict[str, np.ndarray]] = []
     rows = 0
+    for found in pieces(part, rail, heads):
+        held.append(found)
+        rows += len(found["t_ns"])
+        if rows >= GROUP:
+            joined = _joined(held)
+            yield _table({name: values[:GROUP] for name, values in joined.items()}, utc, same)
+            held, rows = [{name: values[GROUP:] for name, values in joined.items()}], rows - GROUP
+    if rows:
+        yield _table(_joined(held), utc, same)
+
+
+def pieces(part: Path, rail: int, heads: Heads) -> Iterator[dict[str, np.ndarray]]:
+    """columns() of one rail of a part, in order. Raises RigError where rig.bin cannot be read to its end."""
+    decoder, _, clocks = heads
     with open(part / "rig.bin", "rb") as file:
         stream = Stream(file.fileno(), decoder, rail)
         stream.fit(clocks)
-        for piece in stream.pieces():
-            held.append(columns(piece))
-            rows += len(held[-1]["t_ns"])
-            if rows >= GROUP:
-                joined = _joined(held)
-                yield _table({name: values[:GROUP] for name, values in joined.items()}, utc, same)
-                held, rows = [{name: values[GROUP:] for name, values in joined.items()}], rows - GROUP
-    if rows:
-        yield _table(_joined(held), utc, same)
+        yield from map(columns, stream.pieces())
 
 
 def columns(piece: Piece) -> dict[str, np.ndarray]:

@@ -111,14 +111,14 @@ def table(kind: str, rows: Iterable[Mapping[str, Any]]) -> "pa.Table":
     arrays = []
     for field in schema:
         try:
-            values = [_writable(row.get(field.name), kinds()[kind][field.name].type) for row in rows]
+            values = [writable(row.get(field.name), kinds()[kind][field.name].type) for row in rows]
         except TypeError as error:
             raise RowError(f"{kind}.{field.name}: {error}") from None
         arrays.append(pa.array(values, field.type))
     return pa.Table.from_arrays(arrays, schema=schema)
 
 
-def _writable(value: Any, type_: str) -> Any:
+def writable(value: Any, type_: str) -> Any:
     """The value as Arrow takes it. Not-a-numbers, and integers that 64 bits do not hold (a hostile counter), are not
     known; text is valid UTF-8. Raises TypeError."""
     if value is None:
@@ -128,7 +128,7 @@ def _writable(value: Any, type_: str) -> Any:
     if type_ in BITS:
         return value if abs(value) < 1 << (BITS[type_] - 1) else None
     if type_ == "texts":
-        return [_writable(each, "text") for each in value]
+        return [writable(each, "text") for each in value]
     if isinstance(value, str):
         return value.encode("utf-8", "replace").decode("utf-8")
     return None if value != value else value

@@ -1,6 +1,7 @@
 """Each step of a part by the second, as rows of the kind `second`: what fio or the player counted, and the power of the
 same seconds. A step's grid begins with its first I/O; of a step without I/O with its start."""
 
+import contextlib
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,11 +10,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ssdrig.base.errors import LoadError
+from ssdrig.base.errors import LoadError, RigError
 from ssdrig.base.utc import Utc
 from ssdrig.load import fiolog, playedlog
 from ssdrig.load.fioseconds import Seconds
 from ssdrig.meter import rails, reduced
+from ssdrig.meter.reduced import Heads
 from ssdrig.publish.lake import schema
 from ssdrig.publish.lake.rows import number_of
 from ssdrig.publish.lake.sampling import constant
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 SECOND_NS = 1_000_000_000
+ALL_NS = 1 << 62  # behind all samples
 LEAST_IOS = 1000  # in a second, for its P99
 DIRECTIONS = ("read", "write", "trim")
 
@@ -82,6 +85,16 @@ def _io(part: Path, event: Mapping[str, Any]) -> tuple[Seconds | None, dict[str,
     return (both, io) if len(both.t_ns) and io else (None, {})
 
 
+def powers_of(part: Path, found: Sequence[Step], heads: Heads | None) -> list[reduced.Reduced]:
+    """The rails of a part, reduced to the edges of its steps and to all samples (ALL_NS); [] without samples."""
+    if heads is None:
+        return []
+    with contextlib.suppress(RigError):  # not one sample
+        edges_ns = np.concatenate([np.array([ALL_NS]), *(step.edges_ns for step in found)])
+        return reduced.load_rails(part, edges_ns, heads)
+    return []
+
+
 def tables(
     found: Sequence[Step], powers: list[reduced.Reduced], utc: Utc, same: Mapping[str, Any]
 ) -> Iterator["pa.Table"]:
@@ -94,10 +107,27 @@ def _table(step: Step, powers: list[reduced.Reduced], utc: Utc, same: Mapping[st
     import pyarrow as pa
 
     n, of = len(step.edges_ns) - 1, schema.of("second")
-    one = {**same, "step": step.path, "round": step.round, "point": step.point}
-    both = step.both
-    one["p99_of"] = both.hist_of if both else None
-    many: dict[str, tuple[np.ndarray, np.ndarray | None]] = {  # values, and where they are not known
+    one, many = {**same, **constants(step)}, columns(step, powers, utc)
+    arrays = []
+    for field in of:
+        if field.name in many:
+            values, unknown = many[field.name]
+            arrays.append(pa.array(values, field.type, mask=unknown))
+        else:
+            arrays.append(constant(field, one.get(field.name), n))
+    return pa.Table.from_arrays(arrays, schema=of)
+
+
+def constants(step: Step) -> dict[str, Any]:
+    """The columns that are the same in all seconds of a step."""
+    p99_of = step.both.hist_of if step.both else None
+    return {"step": step.path, "round": step.round, "point": step.point, "p99_of": p99_of}
+
+
+def columns(step: Step, powers: list[reduced.Reduced], utc: Utc) -> dict[str, tuple[np.ndarray, np.ndarray | None]]:
+    """The other columns of a step that has them: values, and where they are not known (None: nowhere)."""
+    n, both = len(step.edges_ns) - 1, step.both
+    many: dict[str, tuple[np.ndarray, np.ndarray | None]] = {
         "t_utc": (utc.at_all(step.edges_ns[:-1]) // 1000, None),
         "t_ns": (step.edges_ns[:-1], None),
         "second": (np.arange(n, dtype=np.int32), None),
@@ -108,14 +138,7 @@ def _table(step: Step, powers: list[reduced.Reduced], utc: Utc, same: Mapping[st
             many |= _of_direction(direction, seconds, _later(both, seconds), n)
     if powers:
         many |= _of_power(powers, step.edges_ns)
-    arrays = []
-    for field in of:
-        if field.name in many:
-            values, unknown = many[field.name]
-            arrays.append(pa.array(values, field.type, mask=unknown))
-        else:
-            arrays.append(constant(field, one.get(field.name), n))
-    return pa.Table.from_arrays(arrays, schema=of)
+    return many
 
 
 def _of_direction(name: str, seconds: Seconds, later: int, n: int) -> dict[str, tuple[np.ndarray, np.ndarray | None]]:

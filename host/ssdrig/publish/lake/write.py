@@ -12,16 +12,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-
 from ssdrig import __version__
-from ssdrig.base.errors import JournalError, RigError, UsageError
-from ssdrig.meter import pairing, reduced
+from ssdrig.base.errors import JournalError, UsageError
+from ssdrig.meter import reduced
 from ssdrig.publish.influx.tags import drive_tag
 from ssdrig.publish.lake import needs, read, rows, sampling, schema, seconds
 from ssdrig.publish.lake.place import DO, Place
-from ssdrig.reading import summary, timeline
-from ssdrig.runs import integrity, journal, labels, parts
+from ssdrig.reading import summary, table
+from ssdrig.runs import integrity, labels, parts
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -30,7 +28,6 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")  # of a run and of a lab:
 OF_RUN = re.compile(
     r"schema=\d+/kind=[a-z]+/date=[\d-]+/lab=[A-Za-z0-9._-]+/[A-Za-z0-9._-]+\.parquet"
 )  # a file of a run
-ALL_NS = 1 << 62  # behind all samples
 ROWS = 2000  # of smart and event at once
 NOT_IN_IT = {"lock", "reserve", *integrity.APART} - {"events.jsonl"}
 
@@ -53,7 +50,7 @@ def export(run: Path, place: Place, lab: str, with_samples: bool = True) -> Expo
     run = parts.root(run)
     if place.is_local and Path(place.root).is_relative_to(run.resolve()):
         raise UsageError(f"a lake outside of the run folder {run}", place.words, "name another folder")
-    of_parts = read_parts(run)
+    of_parts = rows.read_parts(run)
     first = of_parts[0]
     name = name_of("the name of a run", first.header["run"])
     date = datetime.datetime.fromtimestamp(first.header["started"]["utc_ns"] / 1e9, datetime.UTC).date().isoformat()
@@ -97,7 +94,7 @@ def export(run: Path, place: Place, lab: str, with_samples: bool = True) -> Expo
 def _written(run: Path, of_parts: list[rows.Part], writer: "_Writer", with_samples: bool) -> rows.Row:
     """Writes all files but the row of the run, which it returns."""
     tables = schema.table
-    found = rows.found_in(run, of_parts)
+    found = rows.found_in(table.load(run), of_parts)
     told = _samples(writer, of_parts, with_samples)
     writer.put("figure", [tables("figure", ({**writer.same, **row} for row in found.figures))])
     writer.put("cut", [tables("cut", ({**writer.same, **row} for row in rows.cuts(of_parts)))])
@@ -113,19 +110,6 @@ def _tidy(place: Place, mark: str, writer: "_Writer") -> None:
         row = read.row_of(place, mark)
         for name in {*writer.files} - {*(row["files"] if row else ())}:
             place.remove(name)
-
-
-def read_parts(run: Path) -> list[rows.Part]:
-    """The parts of a run that has ended. Raises JournalError."""
-    out: list[rows.Part] = []
-    for folder in parts.own(run):
-        header = journal.run_header(folder)
-        if journal.state(folder) == "running" or journal.lock_is_held(folder):
-            raise JournalError(f"a run that has ended: {run}", "a process that still writes it", "wait for its end")
-        events = pairing.believed(journal.events(folder))
-        number = parts.number(folder) if out else 1
-        out.append(rows.Part(folder, number, header, events, timeline.clock(header, events)))
-    return out
 
 
 def _labels(run: Path) -> dict[str, Any]:
@@ -218,15 +202,13 @@ def _samples(writer: _Writer, of_parts: list[rows.Part], with_samples: bool) -> 
     by_second: list[Iterable[pa.Table]] = []
     for part in of_parts:
         same = {**writer.same, "part": part.number}
-        steps, powers = seconds.steps(part.folder, part.events), []
-        with contextlib.suppress(RigError):  # not one sample
-            if part.header.get("rig") is not None and not pairing.unpaired(part.events):
-                heads = reduced.heads(part.folder)
-                edges_ns = np.concatenate([np.array([ALL_NS]), *(step.edges_ns for step in steps)])
-                powers = reduced.load_rails(part.folder, edges_ns, heads)
-        for rail, name in sampling.rails(heads) if powers and with_samples else ():
-            more = f"--{rail}" + (f"--{part.number}" if part.number > 1 else "")
-            writer.put("sample", sampling.tables(part.folder, rail, heads, part.utc, {**same, "rail": name}), more)
+        steps = seconds.steps(part.folder, part.events)
+        heads = sampling.heads_of(part)
+        powers = seconds.powers_of(part.folder, steps, heads)
+        if heads is not None and powers and with_samples:
+            for rail, name in sampling.rails(heads):
+                more = f"--{rail}" + (f"--{part.number}" if part.number > 1 else "")
+                writer.put("sample", sampling.tables(part.folder, rail, heads, part.utc, {**same, "rail": name}), more)
         by_second.append(seconds.tables(steps, powers, part.utc, same))
         seen += powers
     writer.put("second", (table for each in by_second for table in each))
@@ -235,7 +217,7 @@ def _samples(writer: _Writer, of_parts: list[rows.Part], with_samples: bool) -> 
     return {
         "rails": len({one.rail for one in seen}),
         "calibrated": all((one.facts or {}).get("calibration") for one in seen),
-        "samples": sum(int(one.samples_before([ALL_NS])[0]) for one in seen),
+        "samples": sum(int(one.samples_before([seconds.ALL_NS])[0]) for one in seen),
         "samples_lost": sum(int(one.gaps.lost.sum()) for one in seen),
     }
 
