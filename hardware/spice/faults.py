@@ -1,6 +1,6 @@
 """Single faults: every part of every rail open and short in four studies, and what that does to the drive.
 
-    python hardware/spice/faults.py [RAIL ...]  makes these rails of faults.csv anew, all without one (some five
+    python hardware/spice/faults.py [RAIL ...]  makes these rails of faults.csv anew, all without one (some two
                                                 minutes a rail on a free core)
 
 A fault is one line of rig.lib or protection.lib that is taken out (open) or that 1 mOhm lies across (short; of a FET
@@ -35,7 +35,7 @@ import simulate
 
 HERE = Path(__file__).resolve().parent
 # u2_12v has the values of sata_12v: tests/hardware/test_spice_limits.py
-RAILS = ("m2_3v3", "sata_5v", "sata_12v", "u2_3v3aux")
+RAILS = ("m2_3v3", "sata_5v", "sata_12v", "u2_3v3aux", *limits.BREAKOUTS)
 FIELDS = (
     "rail",
     "part",
@@ -52,7 +52,8 @@ FIELDS = (
     "does",
     "seen_by",
 )
-RATED_W = {  # of each part that has more than the 0.1 W of a resistor 0603
+OTHER_W = 0.1  # of a resistor 0603
+RATED_W = {
     "Rcrowbar": 2.0,  # CRGP2512 at 70 C
     "Rshunt": 1.0,  # WSL2512
     **dict.fromkeys(("MQ1", "MQ2"), 2.0),  # a DPAK: 50 K/W on a board (IRLR8743), 100 K
@@ -61,6 +62,16 @@ RATED_W = {  # of each part that has more than the 0.1 W of a resistor 0603
     "Dclamp": 0.25,  # BZX84
     "Dfree": 1.0,  # SS34
 }
+LEADED_OTHER_W = 0.25  # MFR-25
+LEADED_W = {  # on the breakout's board
+    "Rcrowbar": 5.0,  # SQP500JB-2R2
+    "Rshunt": 1.0,  # 2512 of the sensor's board
+    **dict.fromkeys(("MQ1", "MQ2", "MQ3", "MQ4"), 1.6),  # a TO-220 without a heat sink: 62 K/W (IRLB8743), 100 K
+    "MQ5": 0.35,  # 2N7000
+    "Dclamp": 0.4,  # BZX79
+    "Dfree": 1.0,  # SB340
+}
+ON_SENSOR = ("Rinp", "Rinn", "Rvbus", "Csense")  # parts of the board that the sensor's ready-made board lacks
 FET_W = {  # their powers, which no line of a netlist has
     "MQ1": "(v(xq.drain)-v(src))*i(v.xq.vdrain)",
     "MQ2": "(v(src)-v(sw))*i(Vi)",
@@ -71,7 +82,7 @@ FET_W = {  # their powers, which no line of a netlist has
     "Dfree": "-v(sw)*i(Vfree)",
 }
 # 3.3 V: what its converter gives
-FUSE_A = {"m2_3v3": 8.0, "sata_5v": 10.0, "sata_12v": 7.5, "u2_3v3aux": 8.0, limits.BREAKOUT: 10.0}
+FUSE_A = {"m2_3v3": 8.0, "sata_5v": 10.0, "sata_12v": 7.5, "u2_3v3aux": 8.0, "breakout": 10.0, "breakout_m2": 8.0}
 # a blade fuse carries 110 % for 100 h and opens at 200 % within 5 s (ISO 8820-3); wire and terminals bear 10 A and more
 OPENS = 2.0
 BLOCKS = {"xq": "series_switch", "xc": "crowbar_switch", "xl": "line"}
@@ -98,10 +109,13 @@ def parts(text: str) -> list[tuple[str, list[str]]]:
     return [(m[1], [m[2], m[3], m[4] or ""]) for m in found if not NOT_PARTS.match(m[1])]
 
 
-def faults() -> list[Fault]:
+def faults(rail: str = "sata_5v") -> list[Fault]:
+    """Those of the parts that this rail has."""
     out = []
     for file in ("rig.lib", "protection.lib"):
         for name, _ in parts((HERE / file).read_text()):
+            if rail in limits.BREAKOUTS and name in ON_SENSOR:
+                continue
             out += [Fault(name, kind, file) for kind in ("open", "short")]
             if name[0] == "M":
                 out.append(Fault(name, "gate short", file))
@@ -130,19 +144,19 @@ def heated(fault: Fault | None) -> dict[str, str]:
     return {name: power for name, power in found.items() if not fault or name != fault.part}
 
 
-def own(rail: str) -> tuple[str, dict[str, float]]:
-    """(rail of values.csv, what differs from it) of a rail of the table."""
-    return ("sata_5v", simulate.breakout()) if rail == limits.BREAKOUT else (rail, {})
+def rated_W(rail: str, part: str) -> float:
+    """What a part of this rail bears without end."""
+    return LEADED_W.get(part, LEADED_OTHER_W) if rail in limits.BREAKOUTS else RATED_W.get(part, OTHER_W)
 
 
 def values(rail: str) -> dict[str, float]:
-    of, differs = own(rail)
+    of, differs = limits.own(rail)
     return simulate.values(of) | differs
 
 
 def measured(fault: Fault | None, study: str, rail: str, **changes) -> dict:
     """What of a study is looked at. A study that ngspice cannot carry out is not: an empty dict."""
-    rail, differs = own(rail)
+    rail, differs = limits.own(rail)
     changes = differs | changes
     lines, named = limits.observed(study, rail)
     edit = (lambda text: faulty(fault, text)) if fault and fault.file == "rig.lib" else str
@@ -190,7 +204,7 @@ def row(fault: Fault | None, rail: str) -> dict:
     drive_V, residual_V = worst("f_max"), cut.get("f_end", float("nan"))
     heat = {name: max(m["heat"][name] for m in each if name in m.get("heat", {})) for name in heated(fault)}
     bar_W = max((m["heat"]["Rcrowbar"] for m in (up, on, alone) if "Rcrowbar" in m.get("heat", {})), default=0.0)
-    hottest = max(heat, key=lambda name: heat[name] / RATED_W.get(name, 0.1))
+    hottest = max(heat, key=lambda name: heat[name] / rated_W(rail, name))
     supply_A = worst("f_supply", [up, cut, alone])
     melts = worst("f_melt") > v["fuse_i2t"]
     pins = sorted({what for m in each for what in m.get("beyond", [])})
@@ -198,7 +212,7 @@ def row(fault: Fault | None, rail: str) -> dict:
     if drive_V > 1.1 * volts:
         does.append("over")
         seen_by.append("rail")
-    if heat[hottest] > 2 * RATED_W.get(hottest, 0.1) or "junction" in pins:
+    if heat[hottest] > 2 * rated_W(rail, hottest) or "junction" in pins:
         does.append("burns")
         if (bar_W / v["crowbar"]) ** 0.5 > 2 * v["crowbar_fuse"]:
             seen_by.append("fuse")  # the crowbar's own
@@ -245,7 +259,7 @@ def row(fault: Fault | None, rail: str) -> dict:
 
 def table(rails: tuple[str, ...] = RAILS) -> list[dict]:
     """Rows of these rails."""
-    wanted = [(fault, rail) for rail in rails for fault in [None, *faults()]]
+    wanted = [(fault, rail) for rail in rails for fault in [None, *faults(rail)]]
     with ThreadPoolExecutor(2) as pool:
         return list(pool.map(lambda one: row(*one), wanted))
 

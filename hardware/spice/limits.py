@@ -171,35 +171,40 @@ def observed(study: str, rail: str, until_s: str = "") -> tuple[str, list[tuple[
     return "\n".join(lines) + "\n", named
 
 
-BREAKOUT = "breakout"  # stands for a rail: sata_5v with the values of that board
+# the breakout's board, which has the parts of one rail with values of its own, in its two builds
+BREAKOUTS = {"breakout": "sata_5v", "breakout_m2": "m2_3v3"}
+
+
+def own(rail: str) -> tuple[str, dict[str, float]]:
+    """(rail of values.csv, values that differ from it) of a rail or of a build of the breakout's board."""
+    return (BREAKOUTS[rail], simulate.breakout()) if rail in BREAKOUTS else (rail, {})
 
 
 def beyond(study: str, rail: str, corner: str = "middle", **changes: float | str) -> list[Beyond]:
     """What of a study is beyond a limit."""
-    own = simulate.breakout() if rail == BREAKOUT else {}
-    rail = "sata_5v" if rail == BREAKOUT else rail
-    values = simulate.values(rail) | own
+    named, (rail, differs) = rail, own(rail)
+    values = simulate.values(rail) | differs
     changes = {
         name: float(value[1:-1].split("*")[0]) * values["voltage"]
         if isinstance(value, str) and "voltage" in value
         else value
         for name, value in changes.items()
     }
-    changes = own | {name: values[name] * factor for name, factor in CORNERS[corner].items()} | changes
+    changes = differs | {name: values[name] * factor for name, factor in CORNERS[corner].items()} | changes
     if study == "overvoltage" and changes["final"] < changes.get("voltage", values["voltage"]):
         return []  # less than the rail has
-    lines, named = observed(study, rail)
+    lines, limited = observed(study, rail)
     measures = simulate.measured(study, rail, more=lines, **changes)
-    missing = [name for _, name in named if name not in measures]
+    missing = [name for _, name in limited if name not in measures]
     if missing:
         raise RuntimeError(f"ngspice measured no {', '.join(missing)} in {study} for {rail}")
     # the supply's own 5 % is none of the rig's doing
     nominal = values["voltage"] / changes.get("voltage", values["voltage"])
-    seen = [(limit, measures[name] / (nominal if "over nominal" in limit.what else 1)) for limit, name in named]
+    seen = [(limit, measures[name] / (nominal if "over nominal" in limit.what else 1)) for limit, name in limited]
     found = [(limit, value) for limit, value in seen if not limit.low <= value <= limit.high]
     passed = {limit.what for limit, _ in found}
     return [
-        Beyond(limit, study, rail, corner, value)
+        Beyond(limit, study, named, corner, value)
         for limit, value in found
         if not (limit.what in ("IN+", "IN-", "VBUS") and f"{limit.what} current" not in passed)
         and not (
@@ -231,7 +236,7 @@ def every() -> list[Beyond]:
     cases = [
         (study, rail, corner, changes)
         for study, each in STUDIES.items()
-        for rail in (*RAILS, BREAKOUT)
+        for rail in (*RAILS, *BREAKOUTS)
         for corner in CORNERS
         for changes in each
     ]

@@ -100,9 +100,9 @@ def test_the_breakouts_board_keeps_every_limit(study):
     """Leaded parts, gates from 12 V; all studies and corners: `./ssdrig selfcheck limits`."""
     found = [
         one
-        for corner in ("low", "high")
+        for build, corner in zip(limits.BREAKOUTS, ("low", "high"), strict=True)
         for changes in limits.STUDIES[study][:1]
-        for one in limits.beyond(study, limits.BREAKOUT, corner, **changes)
+        for one in limits.beyond(study, build, corner, **changes)
     ]
     assert [str(one) for one in found if not limits.explained(one)] == []
 
@@ -165,8 +165,8 @@ def committed() -> dict[tuple[str, str, str], dict]:
 
 def test_the_table_has_every_part_of_every_rail_and_no_gap():
     rows = committed()
-    single = [(fault.part, fault.kind) for fault in faults.faults()]
-    assert {(rail, *one) for rail in faults.RAILS for one in [("none", "none"), *single]} == set(rows)
+    single = {rail: [(fault.part, fault.kind) for fault in faults.faults(rail)] for rail in faults.RAILS}
+    assert {(rail, *one) for rail in faults.RAILS for one in [("none", "none"), *single[rail]]} == set(rows)
     assert [key for key, row in rows.items() if "over" in row["does"].split()] == []  # none destroys a drive
     assert [row for row in rows.values() if "nan" in " ".join(row.values())] == []  # each study was carried out
     burns = {key: row["seen_by"] for key, row in rows.items() if {"burns", "feeds"} & set(row["does"].split())}
@@ -194,8 +194,23 @@ def test_no_fault_feeds_more_than_the_fuse_carries_and_less_than_opens_it():
 
 def test_every_dissipation_is_in_the_table():
     for key, row in committed().items():
-        rated_W = faults.RATED_W.get(row["hottest"], 0.1)
+        rated_W = faults.rated_W(row["rail"], row["hottest"])
         assert float(row["hottest_W"]) <= 2 * rated_W or "burns" in row["does"].split(), key
+
+
+def test_the_breakouts_table_has_the_parts_of_its_board():
+    """A part of the netlist that the table leaves out is not on that board either, and the other way about."""
+    refs = dict(
+        [
+            *(("Rinp", "R116"), ("Rinn", "R117"), ("Rvbus", "R118"), ("Csense", "C107"), ("MQ1", "Q101")),
+            *(("MQ4", "Q104"), ("MQ5", "Q105"), ("Dtvs", "D104"), ("Dfree", "D102"), ("Rovpull", "R125")),
+        ]
+    )
+    with open(ROOT / "hardware/breakout/board/bom.csv", newline="") as file:
+        fitted = {ref for row in csv.DictReader(file) for ref in row["references"].split()}
+    for build in limits.BREAKOUTS:
+        in_table = {part for rail, part, _ in committed() if rail == build}
+        assert {part for part, ref in refs.items() if ref in fitted} == in_table & set(refs)
 
 
 def test_u2_12v_is_sata_12v():
@@ -227,6 +242,8 @@ def test_a_fault_is_in_the_netlist():
         ("sata_5v", "Roff", "open"),
         ("sata_12v", "Dtvs", "short"),
         ("m2_3v3", "Sovp", "open"),
+        ("breakout", "MQ4", "short"),
+        ("breakout_m2", "Cbulk", "short"),
     ],
 )
 def test_the_committed_rows_are_what_the_studies_give(rail, part, kind):
