@@ -164,7 +164,7 @@ PROFILES = (
     Ramp,
     Glitch,
     Dips,
-)  # all that a board knows of a profile; the host's words: rig/profiles.py
+)  # all that a board knows of a profile; the host's words: switch/profiles.py
 
 
 def _profile(how, watches, rows):

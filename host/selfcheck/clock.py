@@ -16,7 +16,7 @@ import numpy as np
 
 from selfcheck import Figure, at_least, at_most, exactly
 from ssdrig.meter import samples, wire
-from ssdrig.rig.stream import Rig
+from ssdrig.meter.pico.stream import Rig
 from ssdrig.runs import journal
 from ssdrig.virtual.flash import feed
 from ssdrig.virtual.rig import cable

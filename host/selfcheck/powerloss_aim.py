@@ -28,8 +28,8 @@ from ssdrig.powerloss.nbdwriter import Nbd
 from ssdrig.powerloss.promise import FLUSH, Promise
 from ssdrig.powerloss.verdict import Session as PowerSession
 from ssdrig.powerloss.writer import Writer
-from ssdrig.rig import switch
 from ssdrig.rig.session import Session, session
+from ssdrig.switch import pico
 from ssdrig.virtual import bench as virtual
 from ssdrig.virtual.board import supply
 from ssdrig.virtual.device import truth
@@ -139,7 +139,7 @@ def bursts(count: int) -> list[Figure]:
                         try:
                             load.rests()
                             when = aim.when(plan, None, lsb_A, 0, number)
-                            report = switch.arm_and_cut(rig.rig, when=when, timeout_s=FIRED_S, **OFF)
+                            report = pico.arm_and_cut(rig.rig, when=when, timeout_s=FIRED_S, **OFF)
                         except (DriveError, RigError) as error:
                             print(f"cut {number}: {error}", file=sys.stderr)
                             continue

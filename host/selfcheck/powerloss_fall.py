@@ -14,7 +14,7 @@ from ssdrig.meter import power
 from ssdrig.powerloss import boot, fall, readback, window
 from ssdrig.powerloss.history import NEVER, WRITE, History
 from ssdrig.powerloss.writer import Aim, Writer
-from ssdrig.rig import profiles
+from ssdrig.switch import profiles
 from ssdrig.virtual.board import supply
 from ssdrig.virtual.flash import capacitor
 from ssdrig.virtual.flash.nand import K_DRAIN_NS

@@ -19,7 +19,7 @@ import numpy as np
 from selfcheck import Figure, at_least, at_most, exactly
 from ssdrig.meter import samples, wire
 from ssdrig.meter.frames import unpacked
-from ssdrig.rig.stream import Rig
+from ssdrig.meter.pico.stream import Rig
 from ssdrig.runs import journal, rigbin
 
 FAST = 10_000  # samples/s, which an INA229 gives with 50 us for each of V and I

@@ -13,9 +13,9 @@ from ssdrig.base import latch, owner
 from ssdrig.base.errors import RigError
 from ssdrig.commands import rig_switch
 from ssdrig.drive.target import guard
-from ssdrig.rig import switch
-from ssdrig.rig.last_second import LastSecond
+from ssdrig.meter.last_second import LastSecond
 from ssdrig.run import run
+from ssdrig.switch import pico
 
 HELLO = {"serial": "RIG1", "switch": {"off": [], "rails": []}, "rails": [], "scope": []}
 
@@ -46,7 +46,7 @@ class Rig:
 @pytest.fixture
 def here(monkeypatch):
     """here(rig): `./ssdrig rig …` meets this rig."""
-    monkeypatch.setattr(switch, "SETTLE_S", 0.0)
+    monkeypatch.setattr(pico, "SETTLE_S", 0.0)
     monkeypatch.setattr(rig_switch, "SETTLE_S", 0.0)
 
     def meet(rig):
@@ -166,8 +166,8 @@ def test_a_rig_that_is_not_there_is_cleared_by_its_serial(capsys):
 @pytest.mark.parametrize("simulated", [False, True])
 def test_a_run_whose_rail_is_not_seen_on(monkeypatch, simulated):
     """A virtual bench ends with its run: nobody has to clear it."""
-    monkeypatch.setattr(switch, "SETTLE_S", 0.0)
-    monkeypatch.setattr(switch, "unless_on", lambda rig, why, drive: latch.put("RIG1", why, drive))
+    monkeypatch.setattr(pico, "SETTLE_S", 0.0)
+    monkeypatch.setattr(pico, "unless_on", lambda rig, why, drive: latch.put("RIG1", why, drive))
     here = SimpleNamespace(simulated=simulated, drive={"serial": "S1"})
     with pytest.raises(RigError):
         run._rail_on(Rig(gone=True), here)

@@ -11,8 +11,8 @@ from simboard import until
 from selfcheck import clock as clock_bench
 from ssdrig.base.errors import JournalError, RigError
 from ssdrig.meter import samples, wire
-from ssdrig.rig import stream as rig_module
-from ssdrig.rig.stream import Rig
+from ssdrig.meter.pico import stream as rig_module
+from ssdrig.meter.pico.stream import Rig
 from ssdrig.runs import journal, rigbin
 
 pytestmark = pytest.mark.keeps_time

@@ -17,9 +17,9 @@ from ssdrig.base.errors import RigError, UsageError
 from ssdrig.cli import main
 from ssdrig.commands import rig_switch
 from ssdrig.meter import wire
-from ssdrig.rig import profiles, switch
+from ssdrig.meter.pico.stream import Rig
 from ssdrig.rig.session import Memory
-from ssdrig.rig.stream import Rig
+from ssdrig.switch import pico, profiles
 from ssdrig.virtual import adminclient, bench
 
 pytestmark = pytest.mark.keeps_time
@@ -63,7 +63,7 @@ def true_power(board, events=0):
 @pytest.mark.usefixtures("integers")
 def test_cut_and_back(tmp_path):
     with Rigged(tmp_path) as (rig, board, _):
-        report = switch.arm_and_cut(rig, profile="crowbar", off_ms=600)
+        report = pico.arm_and_cut(rig, profile="crowbar", off_ms=600)
         (down, off), (up, back) = true_power(board, events=2)
         boot = board.truth()[0]
     assert report["ok"] and report["rails"][0]["safe"] and (off, back) == (False, True)
@@ -80,12 +80,12 @@ def test_the_scope_sees_the_fall(tmp_path):
     of the sensor and the scope agree on it."""
     with Rigged(tmp_path, watts=0.0, faults={"leak_mA": 0.0}) as (rig, board, _):
         scope = {"gpio": 26, "rate": 500_000, "before": 500, "after": 3000}
-        report = switch.arm_and_cut(rig, profile="crowbar", off_ms=550, scope=scope)
+        report = pico.arm_and_cut(rig, profile="crowbar", off_ms=550, scope=scope)
         with pytest.raises(RigError, match="gpio must be one of"):
-            switch.scope_now(rig, gpio=27)
+            pico.scope_now(rig, gpio=27)
         with pytest.raises(RigError, match="7680 samples at most"):
-            switch.scope_now(rig, before=4000, after=4000)
-        steady = switch.scope_now(rig, after=200)
+            pico.scope_now(rig, before=4000, after=4000)
+        steady = pico.scope_now(rig, after=200)
     picture = report["waveform"]
     assert len(picture["volts"]) == 3500 and abs(picture["t0_us"] + 499 * 2 - report["fired_us"]) <= 4
     for k, v in enumerate(picture["volts"]):
@@ -108,7 +108,7 @@ def test_the_scope_sees_a_ramp(tmp_path):
     with Rigged(tmp_path, watts=0.0, faults={"leak_mA": 0.0}) as (rig, board, _):
         scope = {"gpio": 26, **rig_switch._picture(50_000)}
         assert scope["rate"] == 100_000
-        report = switch.arm_and_cut(rig, profile="ramp", fall_us=50_000, bulk_uF=[470], off_ms=600, scope=scope)
+        report = pico.arm_and_cut(rig, profile="ramp", fall_us=50_000, bulk_uF=[470], off_ms=600, scope=scope)
     picture = report["waveform"]
     assert len(picture["volts"]) == 7500 and picture["dt_ns"] == 10_000
     for k, v in enumerate(picture["volts"]):
@@ -125,7 +125,7 @@ def test_a_cut_waits_for_what_the_picture_shows_before_it(tmp_path):
     """200 ms of it, which is longer than it takes to arm and to fire."""
     with Rigged(tmp_path) as (rig, board, _):
         scope = {"gpio": 26, "rate": 10_000, "before": 2000, "after": 100}
-        report = switch.arm_and_cut(rig, profile="glitch", glitch_us=200, scope=scope)
+        report = pico.arm_and_cut(rig, profile="glitch", glitch_us=200, scope=scope)
     picture = report["waveform"]
     assert len(picture["volts"]) == 2100 and 199_800 <= report["fired_us"] - picture["t0_us"] <= 200_000
 
@@ -135,12 +135,12 @@ def test_two_rails_in_one_picture(tmp_path):
     each in turn."""
     with Rigged(tmp_path, watts=0.0, faults={"leak_mA": 0.0, **twelve(A=0.0)}) as (rig, board, _):
         scope = {"gpio": [26, 27], **rig_switch._picture(0, 2)}
-        report = switch.arm_and_cut(rig, rails=[0, 1], off_ms=60, residual_ms=30, scope=scope)
+        report = pico.arm_and_cut(rig, rails=[0, 1], off_ms=60, residual_ms=30, scope=scope)
         with pytest.raises(RigError, match="gpio must be one of .*, or a list of some"):
-            switch.scope_now(rig, gpio=[26, 26])
+            pico.scope_now(rig, gpio=[26, 26])
         with pytest.raises(RigError, match="3840 samples at most"):
-            switch.scope_now(rig, gpio=[27, 26], before=2000, after=2000)
-        apart = switch.scope_now(rig, gpio=[27, 26], rate=10_000, after=100)
+            pico.scope_now(rig, gpio=[27, 26], before=2000, after=2000)
+        apart = pico.scope_now(rig, gpio=[27, 26], rate=10_000, after=100)
     for picture, rail, volts, tau_us in zip(report["waveform"], (0, 1), (5, 12), (2.2 * 470, 10 * 300)):
         assert picture["rail"] == rail and picture["dt_ns"] == 4000 and len(picture["volts"]) == 3750
         for k, v in enumerate(picture["volts"]):
@@ -174,28 +174,28 @@ def test_the_capacitance_from_a_crowbars_fall():
 
 def test_off_stays_off_until_on(tmp_path):
     with Rigged(tmp_path) as (rig, board, _):
-        report = switch.off(rig, residual_ms=50)
+        report = pico.off(rig, residual_ms=50)
         assert report["on_us"] is None and report["off_us"] is None and report["rails"][0]["residual_mV"] < 300
         assert rig.greet()["switch"]["off"] == [0]
         rig.await_us(report["fired_us"] + 300_000)
         assert [p for _, p in true_power(board, events=1)] == [False]
         with pytest.raises(RigError, match="a cut is off"):
-            switch.off(rig)
-        again = switch.on(rig)
+            pico.off(rig)
+        again = pico.on(rig)
         assert again["token"] == report["token"] and again["off_us"] > 300_000
-        assert switch.on(rig) is None
+        assert pico.on(rig) is None
         assert rig.greet()["switch"]["state"] == "idle"
 
 
 def test_another_program_finds_the_rail_off_and_switches_it_on(tmp_path):
     """The stream is stopped and started between: what was known of the rail is found out again."""
     with Rigged(tmp_path) as (rig, board, _):
-        switch.off(rig, residual_ms=300)
+        pico.off(rig, residual_ms=300)
         rig.stop()
         other = Rig(rig.port, Memory())
         other.start()
         try:
-            assert switch.on(other)["ok"]
+            assert pico.on(other)["ok"]
         finally:
             other.stop()
         assert [p for _, p in true_power(board, events=2)] == [False, True]
@@ -206,22 +206,22 @@ def test_a_residual_that_stays_is_unsafe(tmp_path):
     settings = changed_firmware(tmp_path, "switch.py", GIVE_UP_us=1_000_000)
     with Rigged(tmp_path, {"bulk_uF": 10_000.0, "leak_mA": 0.5, **settings}) as (rig, board, _):
         with pytest.raises(RigError, match="unsafe: rail 0 stands at 3"):
-            switch.arm_and_cut(rig, profile="float", off_ms=1)
+            pico.arm_and_cut(rig, profile="float", off_ms=1)
         assert rig.greet()["switch"]["off"] == [0]
         with pytest.raises(RigError, match="not known to be low"):
-            switch.on(rig)
+            pico.on(rig)
         assert [p for _, p in true_power(board, events=1)] == [False]
-        report = switch.on(rig, unsafe=True)
+        report = pico.on(rig, unsafe=True)
         assert report["ok"] and not report["rails"][0]["safe"] and report["rails"][0]["residual_mV"] > 3000
 
 
 def test_what_does_not_fire_is_called_off(tmp_path):
     with Rigged(tmp_path) as (rig, board, _):
         with pytest.raises(RigError, match="within 0.5 s"):
-            switch.arm_and_cut(rig, when={"samples": 10, "above_raw": 500_000, "rail": 0}, off_ms=10, timeout_s=0.5)
+            pico.arm_and_cut(rig, when={"samples": 10, "above_raw": 500_000, "rail": 0}, off_ms=10, timeout_s=0.5)
         assert rig.greet()["switch"]["state"] == "idle"
         with pytest.raises(RigError, match="no edge came"):
-            switch.arm_and_cut(rig, when={"edge": "rising", "gpio": 20, "timeout_ms": 200}, off_ms=10)
+            pico.arm_and_cut(rig, when={"edge": "rising", "gpio": 20, "timeout_ms": 200}, off_ms=10)
         assert rig.greet()["switch"]["state"] == "idle"
         assert true_power(board) == []
 
@@ -236,9 +236,9 @@ def test_refusals_have_words(tmp_path):
             ({"when": {"t_us": 5}}, "possible are 2000"),
         ):
             with pytest.raises(RigError, match=words):
-                switch.arm_and_cut(rig, **how)
+                pico.arm_and_cut(rig, **how)
         with pytest.raises(UsageError):
-            switch.arm_and_cut(rig, when={"now": "x" * wire.MAX_COMMAND})
+            pico.arm_and_cut(rig, when={"now": "x" * wire.MAX_COMMAND})
         assert true_power(board) == []
 
 
@@ -314,7 +314,7 @@ def test_the_virtual_drive_loses_its_power_while_fio_writes(tmp_path):
             time.sleep(2)
             assert fio.poll() is None
             before = adminclient.ask(admin, {"op": "smartctl"})["nvme_smart_health_information_log"]["unsafe_shutdowns"]
-            report = switch.arm_and_cut(rig, profile="crowbar", off_ms=1000)
+            report = pico.arm_and_cut(rig, profile="crowbar", off_ms=1000)
             with contextlib.suppress(subprocess.TimeoutExpired):
                 fio.wait(3)  # fio 3.33 sometimes computes for half a minute before it ends
             assert fio.poll() != 0

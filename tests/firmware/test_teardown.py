@@ -15,9 +15,9 @@ from teardowns import DUTIES, LOST, NO_SPACE, carried_out, heard, signals_at
 
 from ssdrig.base.errors import JournalError, RigError
 from ssdrig.base.progress import Progress
-from ssdrig.rig import switch
 from ssdrig.run.teardown import SIGNALS, Stop, Teardown
 from ssdrig.runs import journal
+from ssdrig.switch import pico
 
 pytestmark = pytest.mark.keeps_time
 
@@ -242,21 +242,21 @@ def test_the_rail_is_seen_on(monkeypatch, comes_back):
     def on(rig, rails=None, unsafe=False):
         rig.off = [] if rig.comes_back else [0]
 
-    monkeypatch.setattr(switch, "on", on)
+    monkeypatch.setattr(pico, "on", on)
     rig = Rail(comes_back)
     if comes_back:
-        switch.restore(rig)
+        pico.restore(rig)
         assert rig.off == []
     else:
         with pytest.raises(RigError, match="still off"):
-            switch.restore(rig)
+            pico.restore(rig)
 
 
 def test_a_board_without_a_switch_has_no_rail_to_see(monkeypatch):
     """It is asked once, and no power is asked for."""
     asked = []
-    monkeypatch.setattr(switch, "on", lambda *_: pytest.fail("power was asked for"))
-    switch.restore(SimpleNamespace(greet=lambda timeout_s: asked.append(timeout_s) or {"switch": None}))
+    monkeypatch.setattr(pico, "on", lambda *_: pytest.fail("power was asked for"))
+    pico.restore(SimpleNamespace(greet=lambda timeout_s: asked.append(timeout_s) or {"switch": None}))
     assert len(asked) == 1
 
 
@@ -271,7 +271,7 @@ def test_a_greeting_may_be_lost_twice(lost):
         return {"switch": {"off": []}}
 
     with pytest.raises(RigError) if lost == 3 else contextlib.nullcontext():
-        switch.restore(SimpleNamespace(greet=greet))
+        pico.restore(SimpleNamespace(greet=greet))
     assert left == [0 if lost == 3 else -1]  # it was asked three times, or until it answered
 
 

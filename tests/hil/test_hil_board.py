@@ -7,8 +7,8 @@ import time
 import pytest
 
 from ssdrig.meter import samples, wire
+from ssdrig.meter.pico.stream import Rig
 from ssdrig.rig import flash
-from ssdrig.rig.stream import Rig
 from ssdrig.runs import journal
 
 

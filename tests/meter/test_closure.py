@@ -10,7 +10,7 @@ from simboard import REAL_TIME, Board, lent_port, until
 from test_rails import W
 
 from ssdrig.meter import samples, wire
-from ssdrig.rig.stream import Rig
+from ssdrig.meter.pico.stream import Rig
 from ssdrig.runs import journal
 from ssdrig.virtual.flash import feed
 from ssdrig.virtual.rig import cable

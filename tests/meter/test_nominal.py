@@ -10,9 +10,9 @@ from calibrations import RAIL
 from ssdrig.base.errors import RigError
 from ssdrig.meter import nominal, wire
 from ssdrig.meter.frames import Decoder
-from ssdrig.rig import stream as rig_stream
-from ssdrig.rig.last_second import LastSecond
-from ssdrig.rig.stream import Rig
+from ssdrig.meter.last_second import LastSecond
+from ssdrig.meter.pico import stream as rig_stream
+from ssdrig.meter.pico.stream import Rig
 
 FIVE = RAIL | {"nominal_mV": 5000, "name": "sata_5v"}
 

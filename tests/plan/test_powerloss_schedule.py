@@ -7,7 +7,7 @@ import pytest
 from ssdrig.base.errors import UsageError
 from ssdrig.plan.kinds import cut_schedule
 from ssdrig.plan.kinds import cuts as step
-from ssdrig.rig.profiles import PROFILES
+from ssdrig.switch.profiles import PROFILES
 
 AIMS = {"random": 299, "flush": 50, "fua": 50, "trim": 50, "age": 50, "burst": 50, "recovery": 50}
 

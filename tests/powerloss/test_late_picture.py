@@ -7,7 +7,7 @@ import pytest
 
 from ssdrig.base.errors import RigError
 from ssdrig.meter import wire
-from ssdrig.rig import switch
+from ssdrig.switch import pico
 
 SCOPE = {"gpio": 26, "rate": 500_000, "before": 0, "after": 20}
 
@@ -23,7 +23,7 @@ class LateRig:
     def __init__(self, monkeypatch, late_s: float, board_s: float):
         self.now_s, self.late_s, self.board_s = 0.0, late_s, board_s
         clock = SimpleNamespace(sleep=self.sleep, monotonic=lambda: self.now_s)
-        monkeypatch.setattr(switch, "time", clock)
+        monkeypatch.setattr(pico, "time", clock)
 
     def sleep(self, seconds: float) -> None:
         self.now_s += seconds
@@ -40,7 +40,7 @@ class LateRig:
 
 @pytest.mark.parametrize("late_s, board_s", [(0.5, 0.5), (20.0, 0.9), (20.0, 0.0)])
 def test_picture_that_the_host_reads_late_is_whole(monkeypatch, late_s, board_s):
-    assert len(switch._waveform(LateRig(monkeypatch, late_s, board_s), SCOPE)["volts"]) == 20
+    assert len(pico._waveform(LateRig(monkeypatch, late_s, board_s), SCOPE)["volts"]) == 20
 
 
 @pytest.mark.parametrize("late_s, board_s", [(20.0, 20.0), (100.0, 0.5)])
@@ -48,5 +48,5 @@ def test_picture_that_the_board_does_not_end_is_given_up(monkeypatch, late_s, bo
     rig = LateRig(monkeypatch, late_s, board_s)
     with pytest.raises(RigError):
         rig.heard = lambda kind: [part(10)]
-        switch._waveform(rig, SCOPE)
+        pico._waveform(rig, SCOPE)
     assert rig.now_s < 40

@@ -22,7 +22,7 @@ from ssdrig.plan import grammar
 from ssdrig.publish.watch import folder
 from ssdrig.reading import figures, window_figures
 from ssdrig.report import pack
-from ssdrig.rig import profiles, switch
+from ssdrig.switch import pico, profiles
 from ssdrig.views import terms as report_terms
 
 REPO = Path(__file__).parents[2]
@@ -144,9 +144,9 @@ def test_a_vendor_page_is_one_file(tmp_path, monkeypatch):
 
 def test_a_cut_profile_is_a_class_of_the_firmware_and_a_row_of_the_host(monkeypatch, capsys):
     """A third place that names profiles or their fields would not know the new one."""
-    assert places(r"""["'](?:crowbar|glitch)["']""") == {"rig/profiles.py"}
+    assert places(r"""["'](?:crowbar|glitch)["']""") == {"switch/profiles.py"}
     assert places(r"""["'](?:crowbar|glitch)["']""", FIRMWARE) == {"cut.py"}
-    assert places(r"\b(?:fall|glitch)_us\b") == {"rig/profiles.py"}
+    assert places(r"\b(?:fall|glitch)_us\b") == {"switch/profiles.py"}
     cut = standins.firmware().cut
     assert {each.name: each.fields for each in cut.PROFILES} == {
         name: tuple(option.field for option in row.options) for name, row in profiles.PROFILES.items()
@@ -190,7 +190,7 @@ def test_a_cut_profile_is_a_class_of_the_firmware_and_a_row_of_the_host(monkeypa
                 return wire.ARMED, bytes(8)
             return wire.CUT_REPORT, json.dumps({"token": 0, "ok": True, "rails": []}).encode()
 
-    switch.arm_and_cut(Rig(), profile=args.profile, **rig_switch._own(args))
+    pico.arm_and_cut(Rig(), profile=args.profile, **rig_switch._own(args))
     assert json.loads(sent[-1][1]).items() >= {"profile": "dip", "dip_us": 7}.items()
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ssdrig.rig import ports
+from ssdrig.meter.pico import ports
 
 RULES = Path(__file__).resolve().parents[2] / ports.RULES
 # udev(7): key, optional {attribute}, operator, quoted value

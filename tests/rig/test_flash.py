@@ -17,7 +17,8 @@ from simboard import ROOT, Board, lent_port, run_rig
 
 from ssdrig.base.errors import RigError, ToolMissing
 from ssdrig.commands import rig as rig_command
-from ssdrig.rig import flash, ports
+from ssdrig.meter.pico import ports
+from ssdrig.rig import flash
 
 pytestmark = pytest.mark.keeps_time
 

@@ -9,10 +9,10 @@ from simboard import until
 
 from ssdrig.base.errors import RigError
 from ssdrig.meter import samples, wire
-from ssdrig.rig import stream as rig_module
-from ssdrig.rig.board import differs
-from ssdrig.rig.line import Line
-from ssdrig.rig.stream import Rig
+from ssdrig.meter.pico import stream as rig_module
+from ssdrig.meter.pico.board import differs
+from ssdrig.meter.pico.line import Line
+from ssdrig.meter.pico.stream import Rig
 from ssdrig.runs import journal
 
 QUESTIONS = {wire.ASK_HELLO, wire.PING}

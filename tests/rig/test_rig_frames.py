@@ -14,9 +14,9 @@ from rig_board import board, book, rig  # noqa: F401  fixtures
 
 from ssdrig.base.errors import RigError
 from ssdrig.meter import wire
+from ssdrig.meter.pico import line
+from ssdrig.meter.pico.stream import Rig
 from ssdrig.meter.power import mean_power_W
-from ssdrig.rig import line
-from ssdrig.rig.stream import Rig
 from ssdrig.runs import journal, rigbin
 
 pytestmark = pytest.mark.keeps_time

@@ -8,9 +8,9 @@ import pytest
 
 from ssdrig.base.errors import RigError
 from ssdrig.meter import wire
+from ssdrig.meter.pico.stream import Rig
 from ssdrig.rig import session as rig_session
 from ssdrig.rig.session import LATE_S, SILENT_S, Memory, Session
-from ssdrig.rig.stream import Rig
 from ssdrig.runs import rigbin
 
 
@@ -74,7 +74,7 @@ def waited(monkeypatch, step_us):
     """Rounds that a Rig waits, 0.5 s promised, for the 8th; each brings a pong, the board's clock `step_us` later. No
     news ends a wait, so each takes its whole time, of a host's clock that only it moves."""
     rig, rounds, now_s = Rig("none", Memory()), [], [100.0]
-    monkeypatch.setattr("ssdrig.rig.stream.time", SimpleNamespace(monotonic=lambda: now_s[0]))
+    monkeypatch.setattr("ssdrig.meter.pico.stream.time", SimpleNamespace(monotonic=lambda: now_s[0]))
     monkeypatch.setattr(rig._news, "wait", lambda timeout_s: now_s.append(now_s.pop() + timeout_s))
     rig._account(wire.PONG, 0, struct.pack(wire.PONG_BODY, 0, 1_000_000, 0))
 
@@ -99,7 +99,7 @@ def test_an_answer_is_waited_for_in_the_boards_time(monkeypatch):
 def test_a_board_with_a_backlog_is_waited_for_while_it_answers_what_came_before(monkeypatch):
     """On a busy machine a board was 6 s behind, at its full speed: its greeting came after the 5 s of a question."""
     rig, now_s = Rig("none", Memory()), [100.0]
-    monkeypatch.setattr("ssdrig.rig.stream.time", SimpleNamespace(monotonic=lambda: now_s[0]))
+    monkeypatch.setattr("ssdrig.meter.pico.stream.time", SimpleNamespace(monotonic=lambda: now_s[0]))
 
     def over(after_s, token):
         now_s[0] = 100.0 + after_s
@@ -117,7 +117,7 @@ def test_a_board_with_a_backlog_is_waited_for_while_it_answers_what_came_before(
 def test_a_board_that_is_behind_may_be_silent_for_as_long_as_it_is_behind(monkeypatch):
     """On a machine at load 20 a campaign of cuts ended with "the scope to start within 5 s": no pong for 6 s."""
     rig, now_s = Rig("none", Memory()), [100.0]
-    monkeypatch.setattr("ssdrig.rig.stream.time", SimpleNamespace(monotonic=lambda: now_s[0]))
+    monkeypatch.setattr("ssdrig.meter.pico.stream.time", SimpleNamespace(monotonic=lambda: now_s[0]))
     rig._token = rig._fence = 70
 
     def over(token, after_s):

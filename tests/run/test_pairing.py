@@ -13,10 +13,10 @@ from ssdrig.base.errors import NotPaired, UsageError
 from ssdrig.base.progress import Progress
 from ssdrig.meter import pairing
 from ssdrig.meter.pairing import ALPHA, NOT_PAIRED, PAIRED, SLOT_S, SLOTS, UNKNOWN
-from ssdrig.rig import switch
 from ssdrig.run import bursts, fleet, matching, run
 from ssdrig.run import pairing as signature
 from ssdrig.run.asked_cut import AskedCut
+from ssdrig.switch import pico
 
 BYTES = 40_000_000
 DIGIT_W = 1e-5
@@ -175,7 +175,7 @@ def test_real_drive_loses_its_power_by_no_rig_that_is_not_known_to_feed_it(monke
     rig, error = paired_run(False, UNKNOWN, monkeypatch, [act(do)])
     assert (error is not None) is (do == "cuts")
     with pytest.raises(NotPaired):
-        switch.arm_and_cut(rig)
+        pico.arm_and_cut(rig)
     asked = AskedCut(None, None, rig, SimpleNamespace(asked=lambda: 0))
     assert "slow" in asked.arm()["why"]
     rig, error = paired_run(True, UNKNOWN, monkeypatch, [act(do)])

@@ -14,7 +14,7 @@ import pytest
 import stream
 
 from ssdrig.meter import wire
-from ssdrig.rig.stream import Rig
+from ssdrig.meter.pico.stream import Rig
 from ssdrig.runs import journal
 
 

@@ -12,12 +12,12 @@ from unittest import mock
 from ssdrig.base.errors import RigError
 from ssdrig.base.progress import Progress
 from ssdrig.load import fio as load
-from ssdrig.rig import switch
-from ssdrig.rig.last_second import LastSecond
+from ssdrig.meter.last_second import LastSecond
 from ssdrig.run import prepare, run
 from ssdrig.run.bench import Bench
 from ssdrig.run.teardown import Stop, Teardown
 from ssdrig.runs import journal
+from ssdrig.switch import pico
 from ssdrig.virtual.bench import PREFIX, VirtualBench
 
 SIZE = 64 << 20
@@ -175,7 +175,7 @@ def carried_out(
             mock.patch.object(run, "Rig", make_rig),
             mock.patch.object(load, "run", fio(step_s, bytes_per_step)),
             mock.patch.object(load, "version", lambda program: "fio-none"),
-            mock.patch.object(switch, "on", power_on),
+            mock.patch.object(pico, "on", power_on),
             mock.patch.object(Teardown, "push", pushing),
         ):
             stand_ins.enter_context(patch)

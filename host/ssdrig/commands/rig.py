@@ -12,7 +12,8 @@ from ssdrig.base.errors import RigError, UsageError
 from ssdrig.base.progress import Progress
 from ssdrig.commands import rig_doctor, rig_switch
 from ssdrig.meter import calibration
-from ssdrig.rig import builds, calibrate, flash, ports
+from ssdrig.meter.pico import ports
+from ssdrig.rig import builds, calibrate, flash
 from ssdrig.rig.info import info, milliwatts, of_load
 from ssdrig.rig.session import Session, session
 

@@ -12,10 +12,10 @@ from typing import TextIO
 from ssdrig.base import latch, owner
 from ssdrig.base.arguments import number, whole
 from ssdrig.base.errors import RigError, SsdrigError, UsageError
-from ssdrig.rig import ports
-from ssdrig.rig.profiles import DEFAULT, PROFILES, Profile
+from ssdrig.meter.pico import ports
 from ssdrig.rig.session import session
-from ssdrig.rig.switch import SETTLE_S, arm_and_cut, is_fed, off, off_of, on, scope_now, unless_on
+from ssdrig.switch.pico import SETTLE_S, arm_and_cut, is_fed, off, off_of, on, scope_now, unless_on
+from ssdrig.switch.profiles import DEFAULT, PROFILES, Profile
 
 EDGE_AT_MOST_MS = 60_000
 SEEN_S = 0.3  # after which samples of a rail that is back have come

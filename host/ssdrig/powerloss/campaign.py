@@ -53,8 +53,8 @@ from ssdrig.powerloss.mounted import Mounted
 from ssdrig.powerloss.supply import CommandSupply, RigSupply
 from ssdrig.powerloss.tally import Tally
 from ssdrig.powerloss.verdict import Blocks
-from ssdrig.rig.profiles import PROFILES
 from ssdrig.runs import journal, parts
+from ssdrig.switch.profiles import PROFILES
 
 NONE = Blocks(*(np.zeros(0, kind) for kind in (np.int64, np.int64, np.int64, bool)))
 PROOFS = 64  # places that are read where a verdict's own reading shows nothing of this run

@@ -39,8 +39,8 @@ from ssdrig.powerloss.promise import Promise
 from ssdrig.powerloss.supply import CommandSupply, Outcome, RigSupply
 from ssdrig.powerloss.target import Target
 from ssdrig.powerloss.writer import ERROR, GONE, Aim, Writer
-from ssdrig.rig import switch
-from ssdrig.rig.profiles import DEFAULT
+from ssdrig.switch import pico
+from ssdrig.switch.profiles import DEFAULT
 
 LEAD_S = 0.2  # the shortest time from the order to the cut
 MISSING_OFF_S, LAST_OFF_S = 10.0, 60.0  # of the power cycles of a missing drive, and of the last of them
@@ -322,7 +322,7 @@ class Cycle:
         try:
             return self._supply.cut(cut.shape, made.cut_ns, self._keys["off_time"], when, **own)
         except RigError as error:
-            refused = error.seen.startswith(switch.REFUSED)
+            refused = error.seen.startswith(pico.REFUSED)
             if when is None or refused or not isinstance(self._supply, RigSupply) or boot != self._supply.boot:
                 raise
             return None  # it was called off: no such current came

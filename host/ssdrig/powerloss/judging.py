@@ -20,7 +20,7 @@ from ssdrig.powerloss.proof import proof
 from ssdrig.powerloss.sessions import MOST_PROOFS
 from ssdrig.powerloss.supply import BACK_BY_ITSELF
 from ssdrig.powerloss.verdict import Blocks, Session, Verdict
-from ssdrig.rig import profiles
+from ssdrig.switch import profiles
 
 READ_ONLY = "READ_ONLY"
 STILL_READ_ONLY = "the drive has taken no writes since an earlier cut: nothing was tested"

@@ -15,10 +15,10 @@ from ssdrig.base.errors import RigError, words_of
 from ssdrig.base.terminal import printable
 from ssdrig.drive.settings import witness
 from ssdrig.meter.frames import Decoder
+from ssdrig.meter.pico.stream import Rig
 from ssdrig.powerloss.boardclock import BoardClock
-from ssdrig.rig import profiles, switch
-from ssdrig.rig.stream import Rig
 from ssdrig.runs import journal
+from ssdrig.switch import pico, profiles
 
 RAIL = 0  # that is cut
 UVLO_SHARE = 0.75  # of what the rail had: below it a drive has lost its supply
@@ -101,7 +101,7 @@ class RigSupply:
 
     def restore(self) -> None:
         """After a cut that failed: see that power is back and the board streams again. Raises RigError."""
-        switch.restore(self._rig)
+        pico.restore(self._rig)
         deadline = time.monotonic() + BEHIND_S
         while self._rig.live()["state"] != "streaming":
             if time.monotonic() > deadline:
@@ -124,11 +124,11 @@ class RigSupply:
         how: dict = {"profile": shape, "when": when, "off_ms": off_ms, "scope": scope}
         how |= {"timeout_s": ahead_s + off_s + REPORT_S, **own}  # a board that was reset reports nothing
         try:
-            report = switch.arm_and_cut(self._rig, rails=self._rails, **how)
+            report = pico.arm_and_cut(self._rig, rails=self._rails, **how)
         except RigError as error:
             if "us ahead" not in error.seen:
                 raise
-            report = switch.arm_and_cut(self._rig, rails=self._rails, **{**how, "when": {"now": True}})
+            report = pico.arm_and_cut(self._rig, rails=self._rails, **{**how, "when": {"now": True}})
         waveform = report.pop("waveform", None)
         clock = self._clock.now()
         fired_ns, on_ns = (int(clock.t_ns(report[key])) for key in ("fired_us", "on_us"))
@@ -147,7 +147,7 @@ def no_cut(report: dict) -> str:
         limit_mV = UVLO_SHARE * rail["before_mV"]
         if rail["residual_mV"] is None or rail["residual_mV"] >= limit_mV:
             return f"rail {rail['rail']} was not seen below {limit_mV:.0f} mV, but at {rail['residual_mV']} mV"
-        if switch.is_fed(rail):
+        if pico.is_fed(rail):
             return f"rail {rail['rail']} was fed with {rail['fed_mA']} mA while it was off: look at PERST#"
     return ""
 

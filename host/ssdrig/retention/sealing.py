@@ -6,6 +6,7 @@ import time
 from ssdrig.base.errors import DriveError, RigError
 from ssdrig.base.words import size
 from ssdrig.drive.wear import retention
+from ssdrig.meter.pico.stream import Rig
 from ssdrig.plan.kinds import retention_layout as layouts
 from ssdrig.plan.kinds.retention_words import RATED
 from ssdrig.powerloss.boardclock import BoardClock
@@ -14,8 +15,7 @@ from ssdrig.retention import manifest as manifests
 from ssdrig.retention import passes, reading, writing
 from ssdrig.retention.at_work import AtWork, at_work, deltas
 from ssdrig.retention.manifest import FOLDER, utc_words
-from ssdrig.rig import switch
-from ssdrig.rig.stream import Rig
+from ssdrig.switch import pico
 
 
 def carry_out(act, stage) -> dict:
@@ -107,7 +107,7 @@ def _off(one: AtWork) -> dict:
 def _taken(rig: Rig, one: AtWork) -> dict:
     """The report of the switch; tried again once, of a board that was reset. Raises RigError."""
     try:
-        return switch.off(rig)
+        return pico.off(rig)
     except RigError:
         RigSupply(rig, one.book.path).restore()
-        return switch.off(rig)
+        return pico.off(rig)

@@ -235,7 +235,7 @@ class Fall(NamedTuple):
 
 
 def fall_of(picture: dict, fired_us: int) -> Fall:
-    """picture: as of rig/switch.py, for one input."""
+    """picture: as of switch/pico.py, for one input."""
     volts = np.asarray(picture["volts"])
     return Fall(picture["t0_us"] - fired_us + 1e-3 * picture["dt_ns"] * np.arange(len(volts)), volts)
 

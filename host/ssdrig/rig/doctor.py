@@ -8,10 +8,11 @@ import numpy as np
 
 from ssdrig.base.errors import RigError
 from ssdrig.meter import nominal, wire
-from ssdrig.rig import checks, info, profiles
+from ssdrig.rig import checks, info
 from ssdrig.rig.checks import Check, Fall
 from ssdrig.rig.session import Session
-from ssdrig.rig.switch import arm_and_cut, on, scope_now
+from ssdrig.switch import profiles
+from ssdrig.switch.pico import arm_and_cut, on, scope_now
 
 SECONDS = 1.0  # of each reading
 TRIES = 3  # of a picture

@@ -16,7 +16,7 @@ from pathlib import Path
 from serial import Serial
 
 from ssdrig.base.errors import RigError, ToolMissing
-from ssdrig.rig import ports
+from ssdrig.meter.pico import ports
 
 FIRMWARE = Path(__file__).resolve().parents[3] / "firmware"
 OLDEST = (1, 26)  # hard timers, rp2.DMA as the data sheet has it on the RP2350

@@ -16,8 +16,8 @@ from ssdrig.base.words import clock
 from ssdrig.meter import said, wire
 from ssdrig.meter.clock import NOMINAL_PPM
 from ssdrig.meter.frames import Decoder
+from ssdrig.meter.pico.stream import Rig
 from ssdrig.meter.power import Power, assemble, closure
-from ssdrig.rig.stream import Rig
 from ssdrig.runs import rigbin, rigrecords
 
 LATE_S = 3.0  # of the board's own time, that a rail may send nothing

@@ -15,15 +15,15 @@ from collections.abc import Iterator
 from typing import Any
 
 from ssdrig.base.errors import TO_ITS_END, DriveError, ExchangedDrive, PowerCut, SsdrigError, words_of
+from ssdrig.meter.pico.stream import Rig
 from ssdrig.plan.expand import Act
 from ssdrig.powerloss.health import READY_S
 from ssdrig.powerloss.supply import Outcome, RigSupply
-from ssdrig.rig import switch
-from ssdrig.rig.profiles import DEFAULT
-from ssdrig.rig.stream import Rig
 from ssdrig.run.bench import Bench
 from ssdrig.run.teardown import Stop
 from ssdrig.runs.journal import Journal
+from ssdrig.switch import pico
+from ssdrig.switch.profiles import DEFAULT
 
 OFF_S = 2.0  # without power
 HOLD_S, WITHIN_S = 1.5, 5.0  # from `arm` to `cut`
@@ -132,7 +132,7 @@ class AskedCut:
         try:
             outcome = RigSupply(self._rig, self._book.path).cut(DEFAULT, None, OFF_S)
         except Exception as error:
-            if isinstance(error, SsdrigError) and error.seen.startswith(switch.REFUSED):
+            if isinstance(error, SsdrigError) and error.seen.startswith(pico.REFUSED):
                 self._drop(f"the rig has {error.seen}")
                 return
             self.made, self._doubt = True, error

@@ -24,7 +24,7 @@ from ssdrig.base.errors import INTERRUPTED, OutputError, UnsafeTarget, UsageErro
 from ssdrig.base.progress import Progress, columns, rows
 from ssdrig.drive.target import confirm, guard
 from ssdrig.drive.target.uses import survey
-from ssdrig.rig import ports
+from ssdrig.meter.pico import ports
 from ssdrig.run import fleet_table, keeping, matching, options, pairing, planned
 from ssdrig.run.fleet_list import Item, listed
 from ssdrig.run.fleet_table import Seen

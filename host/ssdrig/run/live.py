@@ -13,10 +13,10 @@ from ssdrig.base.progress import Part, Progress, sparkline
 from ssdrig.base.words import size
 from ssdrig.drive.settings import witness
 from ssdrig.drive.smart import counters
+from ssdrig.meter.pico.stream import Rig
 from ssdrig.plan.expand import Act
 from ssdrig.plan.rules import windows
 from ssdrig.reading.smart import UNDER_LOAD
-from ssdrig.rig.stream import Rig
 from ssdrig.run.bench import Bench
 from ssdrig.run.course import Course, range_words
 from ssdrig.run.pace import Pace

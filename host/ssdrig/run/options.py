@@ -227,7 +227,7 @@ def check(args: argparse.Namespace) -> None:
 
 def check_parts(drives: Iterable["Named"], stray_rigs: Iterable[str] = ()) -> None:
     """Raises UsageError for a drive or a rig that this machine does not have."""
-    from ssdrig.rig import ports  # serial, which a command without a rig does not need
+    from ssdrig.meter.pico import ports  # serial, which a command without a rig does not need
 
     for named in drives:
         if named.option == "drive":

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     import numpy as np
 
     from ssdrig.meter import samples
+    from ssdrig.meter.pico.stream import Rig
     from ssdrig.meter.power import Power
-    from ssdrig.rig.stream import Rig
     from ssdrig.run.bench import Bench
 else:
     np, samples = Deferred("numpy"), Deferred("ssdrig.meter.samples")  # the table of a dry run does without

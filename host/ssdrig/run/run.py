@@ -31,13 +31,13 @@ from ssdrig.drive.target import confirm, guard
 from ssdrig.drive.wear import raw_nand
 from ssdrig.meter import trip
 from ssdrig.meter.pairing import PAIRED
+from ssdrig.meter.pico.board import NO_SERIAL
+from ssdrig.meter.pico.stream import Rig
 from ssdrig.plan import grammar
 from ssdrig.plan.expand import Act
 from ssdrig.powerloss.server_lock import ServerLock
 from ssdrig.publish.influx import push
-from ssdrig.rig import certificate, switch
-from ssdrig.rig.board import NO_SERIAL
-from ssdrig.rig.stream import Rig
+from ssdrig.rig import certificate
 from ssdrig.run import (
     able,
     bench,
@@ -67,6 +67,7 @@ from ssdrig.run.stage import Stage, step
 from ssdrig.run.teardown import Stop, Teardown, exit_code, words_of
 from ssdrig.runs import journal, parts
 from ssdrig.runs.integrity import FIGURES
+from ssdrig.switch import pico
 from ssdrig.virtual.flash.presets import PRESETS
 
 SMART_LIMIT_S = 90.0  # a poll asks several programs, each of which may take 20 s
@@ -455,10 +456,10 @@ def _pair(
 def _rail_on(rig: Rig, here: Bench) -> None:
     """Where the rail is not seen on, the bench is unknown from now on; a virtual one ends with the run."""
     try:
-        switch.restore(rig)
+        pico.restore(rig)
     except BaseException as error:
         if not here.simulated:
-            switch.unless_on(rig, f"teardown of a run: {words_of(error)}", here.drive["serial"])
+            pico.unless_on(rig, f"teardown of a run: {words_of(error)}", here.drive["serial"])
         raise
 
 

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from ssdrig.base.progress import Progress
     from ssdrig.load.fio import Result
     from ssdrig.load.fiojob import Job
+    from ssdrig.meter.pico.stream import Rig
     from ssdrig.plan.expand import Act
     from ssdrig.plan.rules.choose import Pick, Seen
-    from ssdrig.rig.stream import Rig
     from ssdrig.run.asked_cut import AskedCut
     from ssdrig.run.bench import Bench
     from ssdrig.run.budget import Budget

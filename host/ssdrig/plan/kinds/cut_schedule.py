@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from ssdrig.plan.kinds.cut_aims import AGAIN
-from ssdrig.rig.profiles import PROFILES
+from ssdrig.switch.profiles import PROFILES
 
 NO_CUT, ANNOUNCED = "no-cut", "announced"  # control sessions
 LEAST_SHARE = 0.05  # of the longest write phase

@@ -7,7 +7,7 @@ from ssdrig.base.errors import UsageError
 from ssdrig.base.words import do_you_mean
 from ssdrig.plan.kinds import cut_aims, cut_mixes, cut_schedule
 from ssdrig.plan.kinds.keys import Key
-from ssdrig.rig import profiles
+from ssdrig.switch import profiles
 
 KEYS = {
     "cuts": Key("count", required=True),

@@ -7,7 +7,7 @@ import tracemalloc
 import pytest
 
 from ssdrig.meter import wire
-from ssdrig.rig import unframe
+from ssdrig.meter.pico import unframe
 
 
 def one_by_one(part: bytes) -> bytes | None:

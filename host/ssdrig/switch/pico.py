@@ -11,8 +11,8 @@ import time
 from ssdrig.base import latch
 from ssdrig.base.errors import NotPaired, RailTripped, RigError, SsdrigError, UsageError
 from ssdrig.meter import wire
-from ssdrig.rig import profiles
-from ssdrig.rig.stream import Rig
+from ssdrig.meter.pico.stream import Rig
+from ssdrig.switch import profiles
 
 ANSWER_S = 5.0
 REFUSED = "refused"  # how an error begins to say so

@@ -21,9 +21,9 @@ from collections import deque
 from ssdrig.base import prctl
 from ssdrig.base.errors import RigError, SsdrigError
 from ssdrig.meter import said, trip, wire
-from ssdrig.rig.board import differs
-from ssdrig.rig.last_second import LastSecond
-from ssdrig.rig.line import Book, Frame, Line
+from ssdrig.meter.last_second import LastSecond
+from ssdrig.meter.pico.board import differs
+from ssdrig.meter.pico.line import Book, Frame, Line
 from ssdrig.runs import rigbin
 
 PING_S = 0.1

@@ -1,4 +1,4 @@
-"""rig/switch.py and retention/sealing.py: what is tried again where nothing has happened."""
+"""switch/pico.py and retention/sealing.py: what is tried again where nothing has happened."""
 
 from types import SimpleNamespace
 
@@ -7,7 +7,7 @@ import pytest
 from ssdrig.base.errors import RigError, UsageError
 from ssdrig.meter import wire
 from ssdrig.retention import sealing
-from ssdrig.rig import switch
+from ssdrig.switch import pico
 
 OLD = RigError("the rig to carry out `c`", "refused: not armed with this token, or it is too old", "repeat")
 OTHER = RigError("the rig to carry out `c`", "refused: rail 0 is not being measured", "correct that")
@@ -19,9 +19,9 @@ OTHER = RigError("the rig to carry out `c`", "refused: rail 0 is not being measu
 def test_a_cut_is_armed_again_where_the_host_stood_still_behind_arming(monkeypatch, errors, tries, fails):
     """A busy host lost a session, and a verify, to a token that was 10 s old."""
     asked, called_off, left = [], [], list(errors)
-    monkeypatch.setattr(switch, "_arm", lambda rig: 100 + len(asked))
-    monkeypatch.setattr(switch, "_call_off", called_off.append)
-    monkeypatch.setattr(switch, "_checked", lambda report, what: report)
+    monkeypatch.setattr(pico, "_arm", lambda rig: 100 + len(asked))
+    monkeypatch.setattr(pico, "_call_off", called_off.append)
+    monkeypatch.setattr(pico, "_checked", lambda report, what: report)
 
     def report(rig, kind, body, timeout_s):
         asked.append(body)
@@ -29,13 +29,13 @@ def test_a_cut_is_armed_again_where_the_host_stood_still_behind_arming(monkeypat
             raise left.pop(0)
         return {"token": 99 + len(asked)}
 
-    monkeypatch.setattr(switch, "_report", report)
+    monkeypatch.setattr(pico, "_report", report)
     if fails:
         with pytest.raises(RigError) as raised:
-            switch.arm_and_cut(None, off_ms=1)
+            pico.arm_and_cut(None, off_ms=1)
         assert raised.value is fails
     else:
-        assert switch.arm_and_cut(None, off_ms=1) == {"token": 99 + tries}
+        assert pico.arm_and_cut(None, off_ms=1) == {"token": 99 + tries}
     assert len(asked) == tries and len(called_off) == len(errors)
     assert [b'"token": %d' % (100 + n) in body for n, body in enumerate(asked)] == [True] * tries
 
@@ -45,20 +45,20 @@ def test_a_cut_is_armed_again_where_the_host_stood_still_behind_arming(monkeypat
 )
 def test_a_cut_that_was_carried_out_has_its_times(monkeypatch, off_ms, fired_us, on_us, whole):
     said = {"token": 1, "ok": True, "why": "", "rails": [], "fired_us": fired_us, "on_us": on_us}
-    monkeypatch.setattr(switch, "_arm", lambda rig: 1)
-    monkeypatch.setattr(switch, "_call_off", lambda rig: None)
-    monkeypatch.setattr(switch, "_report", lambda *_: said)
+    monkeypatch.setattr(pico, "_arm", lambda rig: 1)
+    monkeypatch.setattr(pico, "_call_off", lambda rig: None)
+    monkeypatch.setattr(pico, "_report", lambda *_: said)
     if whole:
-        assert switch.arm_and_cut(None, off_ms=off_ms) == said
+        assert pico.arm_and_cut(None, off_ms=off_ms) == said
     else:
         with pytest.raises(RigError, match="the times of a cut"):
-            switch.arm_and_cut(None, off_ms=off_ms)
+            pico.arm_and_cut(None, off_ms=off_ms)
 
 
 def test_a_cut_that_is_too_long_is_refused_before_anything_is_armed(monkeypatch):
-    monkeypatch.setattr(switch, "_arm", lambda rig: pytest.fail("armed"))
+    monkeypatch.setattr(pico, "_arm", lambda rig: pytest.fail("armed"))
     with pytest.raises(UsageError, match="a cut below"):
-        switch.arm_and_cut(None, when={"now": "x" * wire.MAX_COMMAND})
+        pico.arm_and_cut(None, when={"now": "x" * wire.MAX_COMMAND})
 
 
 @pytest.mark.parametrize("failures", [0, 1, 2])

@@ -17,7 +17,7 @@ from serial.tools import list_ports
 
 from ssdrig.base.errors import RigError, SsdrigError
 from ssdrig.meter import wire
-from ssdrig.rig.unframe import payloads
+from ssdrig.meter.pico.unframe import payloads
 from ssdrig.runs import rigbin
 
 DAMAGE_KEPT = 256  # bytes

@@ -1,0 +1,1 @@
+"""Our board as a meter: its serial line, its frames, its rails."""

@@ -1,0 +1,1 @@
+"""What takes the power of a drive away and gives it back."""
