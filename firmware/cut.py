@@ -222,7 +222,7 @@ class Cut:
 
     def _trigger(self, when, watches, clock, taken):
         keys = set(when) if isinstance(when, dict) else set()
-        if keys == {"now"}:
+        if keys == {"now"} and when["now"] is True:
             return
         if keys == {"t_us"}:
             clock.update()

@@ -206,6 +206,8 @@ def test_nonsense_is_refused_in_words(tmp_path):
 
         storm()
         nasty = [
+            {"when": {"now": ["y"]}},
+            {"when": {"now": 1}},
             {"rails": [{}]},
             {"rails": [[0]]},
             {"rails": [0, 0]},
