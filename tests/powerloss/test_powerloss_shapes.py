@@ -62,7 +62,7 @@ def test_a_rail_stays_off_at_least_as_long_as_its_ramp(tmp_path, monkeypatch):
     made = supply.RigSupply(SimpleNamespace(hello=dict), tmp_path)
     made._clock = SimpleNamespace(now=lambda: SimpleNamespace(t_ns=lambda us: 0, bound_ns=lambda us: 0))
     report = {"fired_us": 0, "on_us": 1, "rails": []}
-    monkeypatch.setattr(supply.switch, "arm_and_cut", lambda rig, **how: asked.append(how["off_ms"]) or dict(report))
+    monkeypatch.setattr(supply.pico, "arm_and_cut", lambda rig, **how: asked.append(how["off_ms"]) or dict(report))
     for shape, own in (("ramp", {"fall_us": 500_000}), ("crowbar", {}), ("glitch", {"glitch_us": 10})):
         made.cut(shape, None, 0.4, **own)
     assert asked == [500, 400, None]

@@ -53,7 +53,7 @@ def test_a_board_that_was_reset_in_the_midst_of_a_cut_is_not_waited_for_as_long_
         asked.append(how)
         raise RigError("the rig's report", "a greeting of boot 2", "look")
 
-    monkeypatch.setattr(supply.switch, "arm_and_cut", reset)
+    monkeypatch.setattr(supply.pico, "arm_and_cut", reset)
     with pytest.raises(RigError, match="boot 2"):
         made.cut("crowbar", 7 * 10**9 + int(ahead_s * 1e9), 0.6)
     (how,) = asked

@@ -64,7 +64,7 @@ def test_a_cut_that_is_too_long_is_refused_before_anything_is_armed(monkeypatch)
 @pytest.mark.parametrize("failures", [0, 1, 2])
 def test_the_power_of_a_sealed_drive_is_taken_at_the_second_try(monkeypatch, failures):
     left, did = [OTHER] * failures, []
-    monkeypatch.setattr(sealing.switch, "off", lambda rig: did.append("off") or left and _raise(left.pop()) or {"r": 1})
+    monkeypatch.setattr(sealing.pico, "off", lambda rig: did.append("off") or left and _raise(left.pop()) or {"r": 1})
     made = lambda rig, run: SimpleNamespace(restore=lambda: did.append("restore"))
     monkeypatch.setattr(sealing, "RigSupply", made)
     one = SimpleNamespace(book=SimpleNamespace(path="run"))
