@@ -20,6 +20,7 @@ from ssdrig.drive.smart.smart_answer import answered
 from ssdrig.drive.target import identity, inventory
 from ssdrig.drive.target.inventory import Drive
 from ssdrig.publish.watch.folder import default_folder, history, keep, last_answered, set_torn_aside
+from ssdrig.publish.watch.metrics import Metrics
 
 __all__ = ["add_arguments", "command", "history"]
 
@@ -33,6 +34,7 @@ ONCE_SEND_S = 20.0
 EXAMPLES = (
     ("watch --interval 10m", "all SSDs, every ten minutes, until it is stopped"),
     ("watch --once", "a table of all SSDs"),
+    ("watch --metrics /var/lib/node_exporter/ssd.prom", "for Prometheus, by node_exporter's textfile collector"),
 )
 
 
@@ -56,6 +58,13 @@ def add_arguments(parser) -> None:
     )
     add(
         "--influx", metavar="URL", help="http://host:port/DB to send to (default: $SSDRIG_INFLUX, else nothing is sent)"
+    )
+    add(
+        "--metrics",
+        type=Path,
+        metavar="FILE",
+        help="write the newest values as OpenMetrics text after each round (write amplification, TBW, life left);"
+        " node_exporter reads *.prom in its textfile directory",
     )
     add("--json", action="store_true", help="print one JSON object on stdout for each poll, once it is on disk")
     add("--telegraf", action="store_true", help="print each poll as line protocol, for Telegraf's inputs.execd")
@@ -89,9 +98,10 @@ def command(args) -> int:
         from ssdrig.publish.watch.lines import Lines  # see _target
 
         report = Lines().tell
+    metrics = Metrics(args.metrics, folder) if args.metrics else None
     if args.once:
-        return _once(watch, url, show, report)
-    return _serve(watch, args.interval, url, show, report)
+        return _once(watch, url, show, report, metrics)
+    return _serve(watch, args.interval, url, show, report, metrics)
 
 
 class Watch:
@@ -116,7 +126,7 @@ class Watch:
     def round(self, say: Callable[[str], None]) -> list[dict]:
         """Poll all drives at once, keep each answer. Returns of each {"utc_ns", "drive", "skipped" or "failed" (words)
         or neither, "kept": {"file", "bytes"} or None, "snapshot" (counters.snapshot) or None, "since": what the power
-        did since the poll before, "record" where it was kept}."""
+        did since the poll before, "record": all of it}."""
         from ssdrig.drive.smart import collect
         from ssdrig.drive.target import guard  # here: `watch --help` needs none of it
 
@@ -197,7 +207,7 @@ class Watch:
     def _kept(self, record: dict, say) -> dict:
         key = serial_key(record["drive"]["serial"])
         out = {key: record[key] for key in ("utc_ns", "drive", "skipped", "failed") if key in record}
-        out |= {"kept": None, "snapshot": None, "since": None}
+        out |= {"kept": None, "snapshot": None, "since": None, "record": record}
         if answered(record):
             before = self._before.get(key) or last_answered(self.folder, record["drive"])
             if before and identity.conflict(before["drive"], record["drive"]):
@@ -207,7 +217,7 @@ class Watch:
             self._before[key] = record
         try:
             path, length = keep(self.folder, record)
-            out |= {"kept": {"file": str(path), "bytes": length}, "record": record}
+            out["kept"] = {"file": str(path), "bytes": length}
         except JournalError as error:
             say(str(error))
         return out
@@ -236,7 +246,7 @@ def _boot_id(root: str | Path) -> str | None:
 # ---- one round
 
 
-def _once(watch: Watch, url: str | None, show: Progress, report) -> int:
+def _once(watch: Watch, url: str | None, show: Progress, report, metrics: Metrics | None) -> int:
     try:
         upload = _upload(watch.folder, url, show) if url else None
     except JournalError as error:  # the service sends it
@@ -253,6 +263,8 @@ def _once(watch: Watch, url: str | None, show: Progress, report) -> int:
             report(result)
     if not report:
         print("\n".join(table(results)), flush=True)
+    if metrics:
+        metrics.write(results)
     if any(result["kept"] is None for result in results):
         raise JournalError(f"to keep all polls in {watch.folder}", "see above", "make room or mend its rights")
     if upload:
@@ -324,7 +336,7 @@ def _print_json(result: dict) -> None:
 # ---- round after round
 
 
-def _serve(watch: Watch, interval_s: float, url: str | None, show: Progress, report) -> int:
+def _serve(watch: Watch, interval_s: float, url: str | None, show: Progress, report, metrics: Metrics | None) -> int:
     ended, sender = threading.Event(), None
     caught: list[int] = []
 
@@ -348,6 +360,11 @@ def _serve(watch: Watch, interval_s: float, url: str | None, show: Progress, rep
                 _tell(result, show)
                 if report:
                     report(result)
+            if metrics:
+                try:
+                    metrics.write(results)
+                except JournalError as error:  # the polls are kept; the next round tries again
+                    show.say(str(error))
             _say_round(results, show)
             next_ns = grid(first, interval_s, _boottime_ns())
             while not ended.is_set() and (left_s := (next_ns - _boottime_ns()) / 1e9) > 0:

@@ -1,6 +1,7 @@
 """One reading of a drive, with those before it: where the drive stands against its limits. Pure."""
 
 from datetime import UTC, date, datetime
+from typing import NamedTuple
 
 from ssdrig.base.words import size
 from ssdrig.drive.smart import smart_answer
@@ -87,6 +88,31 @@ def _contradiction(before: dict, after: dict) -> str | None:
     return None
 
 
+class Amplification(NamedTuple):
+    """Write amplification of one reading with those before it.
+
+    of_life: the reading, without the counters that do not hold the drive's whole life; anew: why not, by "host" and
+    "nand"; first: the reading at which the period began; lately: of the period, None without history; life: of the
+    drive's life."""
+
+    of_life: dict
+    anew: dict[str, str]
+    first: dict
+    lately: wa.WriteAmplification | None
+    life: wa.WriteAmplification
+
+
+def amplification(history: list[dict], snapshot: dict) -> Amplification:
+    """history: consistent() readings of the same drive before, by time."""
+    read = [*history, snapshot]
+    first = since_last_fall(read) if history else snapshot
+    lately = wa.between(first, snapshot) if history else None
+    anew = {name: why for name in ("host", "nand") if (why := began_anew(read, name))}
+    of_life = snapshot | {f"{name}_written_bytes": None for name in anew}
+    life = wa.between(of_life | {name: 0 for name in FROM_BIRTH if of_life[name] is not None}, of_life)
+    return Amplification(of_life, anew, first, lately, life)
+
+
 def report(
     snapshot: dict,
     document: dict,
@@ -103,11 +129,7 @@ def report(
     out, read = dict(snapshot), [*history, snapshot]
     out["messages"] = smart_answer.messages(document.get("smartctl"))
     flash = not snapshot["hard_disk"]
-    first = since_last_fall(read) if history else snapshot
-    lately = wa.between(first, snapshot) if history else None
-    anew = {name: why for name in ("host", "nand") if (why := began_anew(read, name))}
-    of_life = snapshot | {f"{name}_written_bytes": None for name in anew}
-    life = wa.between(of_life | {name: 0 for name in FROM_BIRTH if of_life[name] is not None}, of_life)
+    of_life, anew, first, lately, life = amplification(history, snapshot)
     if flash:
         rate = rate or endurance.rate_of_history(read) or endurance.rate_of_life(of_life, limits.start, today)
         if limits.pe_cycles is None and snapshot["pe_cycles_rated"] is not None:

@@ -15,6 +15,9 @@ from typing import NamedTuple
 from ssdrig.base.errors import JournalError
 from ssdrig.base.files import append_or_undo, fsync_folder, lock_file
 from ssdrig.drive.smart.smart_answer import answered
+from ssdrig.drive.target import identity
+
+DAY_NS = 86_400 * 10**9
 
 
 def default_folder(environ: Mapping[str, str] = os.environ) -> Path:
@@ -188,3 +191,16 @@ def last_answered(folder: Path, drive: Mapping) -> dict | None:
         if last:
             return last
     return None
+
+
+def first_of_days(folder: Path, drive: Mapping) -> list[dict]:
+    """The first answered poll of each day (UTC) of a drive, by time: enough for a history of years."""
+    days: dict[int, dict] = {}
+    for path in sorted(drive_folder(folder, drive).glob("*.jsonl")):
+        for kept in lines(path):
+            if kept.record is None or not answered(kept.record) or identity.conflict(kept.record["drive"], drive):
+                continue
+            day = kept.record["utc_ns"] // DAY_NS
+            if day not in days or kept.record["utc_ns"] < days[day]["utc_ns"]:
+                days[day] = kept.record
+    return [days[day] for day in sorted(days)]
