@@ -20,12 +20,12 @@ from ssdrig.drive.wear import endurance, wa
 from ssdrig.plan.kinds import KINDS
 from ssdrig.plan.rules import steady
 from ssdrig.publish.influx import push
-from ssdrig.reading import bursts, cache_recovery, figures, gaps, index, search, window_figures, witness
+from ssdrig.reading import bursts, cache_recovery, gaps, index, search, whole_run, window_figures, witness
 from ssdrig.reading.row import KEYS
 from ssdrig.runs import journal
 from ssdrig.views.life import figures as life_figures
 
-NAMES = {"drives", "plans", "push", "report", "report-plan", "rig-info", "runs", "wear"}
+NAMES = {"drives", "plans", "push", "report", "rig-info", "runs", "wear"}
 
 
 def printed(capsys, *words) -> list:
@@ -50,7 +50,7 @@ def test_report_and_runs(tmp_path, capsys):
             checked("report", each)
     for made in (synthetic_plan.grid(runs, name="g"), synthetic_plan.steps(runs, name="s")):
         for each in printed(capsys, "report", made, "--quiet"):
-            checked("report-plan", each)
+            checked("report", each)
     (runs / "e").mkdir()
     (runs / "e/run.json").write_text("{")
     cli.main(["label", str(runs / "a"), "--title", "Fan off", "--tag", "review"])
@@ -86,13 +86,10 @@ def properties(of: dict, *path: str) -> dict:
 
 def test_the_keys_that_the_code_writes_are_the_keys_of_the_schemas():
     """Each of them required, and no other, also those that no document of a test has."""
-    one, plan, wear = schema("report"), schema("report-plan"), schema("wear")
+    plan, wear = schema("report"), schema("wear")
     verdict = {*steady.untested("")}
     written = [
-        (one, (), figures.KEYS),
-        (one, ("windows", "*"), window_figures.KEYS),
-        (one, ("kernel",), witness.KEYS),
-        (one, ("steady_state",), {*verdict, "round_s"}),
+        (plan, ("whole_run",), {"load", *whole_run.KEYS}),
         (plan, ("rows", "[]", "kernel"), witness.KEYS),
         (plan, ("cache_recovery", "[]"), {"of", "left_out", *cache_recovery.Recovery._fields}),
         (plan, ("gaps", "[]"), gaps.Gaps._fields),
@@ -125,7 +122,7 @@ WORDS = {
 def test_the_words_that_a_state_or_a_step_may_be():
     word = lambda name, *path: {*properties(schema(name), *path[:-1])[path[-1]]["enum"]}
     assert word("runs", "state") == {*search.STATES} and word("report", "state") == {*search.STATES} - {"unreadable"}
-    assert word("report-plan", "rows", "[]", "do") == {*KINDS} - {"repeat"}
+    assert word("report", "rows", "[]", "do") == {*KINDS} - {"repeat"}
 
 
 def odd_runs(folder):

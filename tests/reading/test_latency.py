@@ -9,9 +9,6 @@ from test_report import run_command
 
 from ssdrig import reading
 from ssdrig.reading import RunData, latency, summary
-from ssdrig.reading.figures import figures_of
-from ssdrig.report import screen
-from ssdrig.runs import integrity
 
 SECONDS = 1001  # not a whole number of seconds in each stretch
 
@@ -48,13 +45,6 @@ def test_a_load_without_histogram_has_none():
     assert latency.over_time(run).shape == (0, 3) and latency.stretches(run) == 0
 
 
-def test_a_run_that_has_just_ended_has_its_summary(tmp_path):
-    run = synthetic_run.write(tmp_path, [2000] * 6, zoom_s=3)
-    _, figures = screen.ended(run)
-    assert figures == figures_of(reading.load(run)) and (run / integrity.SUMMARY).exists()
-    assert summary.kept(run)[1] == json.loads(json.dumps(figures))
-
-
 def test_a_load_that_ended_within_its_first_second_is_no_defect(tmp_path):
     """Of a SIMULATED drive whose second lasts two of the host's, and killed in it: I/Os, and no second to count in."""
     run = synthetic_run.write(tmp_path, [300], dilation=2, state=None, fill_s=1, zoom_s=0)
@@ -64,4 +54,4 @@ def test_a_load_that_ended_within_its_first_second_is_no_defect(tmp_path):
     assert len(data.iops) == 0 < len(reading.load(run).hist)
     assert not len(data.lat_over_time) and figures["windows"]["all"] is None
     code, out, _ = run_command(run, "--json", "--csv", tmp_path / "csv", "--quiet")
-    assert code == 0 and json.loads(out)["iops_mean"] is None and (run / "report.html").exists()
+    assert code == 0 and json.loads(out)["rows"] and (run / "report.html").exists()

@@ -265,11 +265,13 @@ def test_a_page_begins_with_the_strip_and_has_no_star(tmp_path):
 def test_a_scaled_plan_is_said_to_be(tmp_path, capsys):
     folder = synthetic_run.write(tmp_path, QUIET)
     header = json.loads((folder / "run.json").read_text())
-    (folder / "run.json").write_text(json.dumps(header | {"plan": {"name": "consistency", "scaled": True}}))
+    (folder / "run.json").write_text(
+        json.dumps(header | {"plan": header["plan"] | {"scaled": True, "variant": "quick"}})
+    )
     assert cli.main(["report", str(folder), "--json"]) == 0
     out, err = capsys.readouterr()
     found = checked("report", json.loads(out))
-    assert found["scaled"] is True and "SCALED" in err and "SCALED" in "\n".join(screen.of_figures(found))
+    assert found["plan"]["scaled"] is True and "SCALED" in err and "SCALED" in "\n".join(screen.ended(folder)[0])
     assert '<strong class="badge">SCALED</strong>' in (folder / "report.html").read_text()
 
 
@@ -283,7 +285,7 @@ def test_lines_fit_the_terminal(width):
 def test_rows_and_the_run_of_a_plan_have_strips(tmp_path, capsys):
     folder = synthetic_plan.grid(tmp_path)
     found = documents.of_table(table.load(folder))
-    checked("report-plan", found)
+    checked("report", found)
     strips = [window["trust"] for row in found["rows"] for window in row["windows"].values() if window]
     assert strips and all([item["id"] for item in of] == list(trust.NAMES) for of in strips)
     assert states(found["trust"])["steady"] in ("ok", "bad")
@@ -310,7 +312,9 @@ def test_the_list_of_runs_is_brief(tmp_path, capsys):
 def test_a_plot_for_an_article_has_the_strip(tmp_path, capsys):
     folder = synthetic_run.write(tmp_path, QUIET)
     header = json.loads((folder / "run.json").read_text())
-    (folder / "run.json").write_text(json.dumps(header | {"plan": {"name": "consistency", "scaled": True}}))
+    (folder / "run.json").write_text(
+        json.dumps(header | {"plan": header["plan"] | {"scaled": True, "variant": "quick"}})
+    )
     event(folder, {"kind": "witness", "step": "load", "label": "load", "cpus_busy_percent": [100.0, 99.0]})
     for suffix, said in (("html", 'data-trust="host"'), ("svg", "trust BAD: ")):
         out = tmp_path / f"plot.{suffix}"

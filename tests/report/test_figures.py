@@ -11,7 +11,7 @@ from ssdrig.base.errors import UsageError
 from ssdrig.drive.wear.wa import WriteAmplification
 from ssdrig.plan.rules import windows
 from ssdrig.reading.figures import KEYS, figures_of
-from ssdrig.report import over_op, page, screen
+from ssdrig.report import over_op, page
 from ssdrig.views import trust_strip
 
 
@@ -232,9 +232,6 @@ def test_what_follows_from_an_assumed_raw_nand_is_called_assumed(tmp_path):
     (first, second) = over_op.rows([f, known])
     assert first[0] == "9.1 %" and second[0] == "31.8 % (assumed)" and second[2] == "1.466 (assumed)"
     assert second[6].endswith(" (assumed)") and second[1] == "25.0 %"
-    assert screen.of_figures(f)[-1].startswith("raw NAND assumed") and "assumed" not in "".join(
-        screen.of_figures(known)
-    )
     text = over_op.section([f, known])
     assert text.count("(assumed)") == 3 and "OP of user" in text and over_op.section([known, known]) == ""
     assert "over-provisioning" in report.short_table([f, known])

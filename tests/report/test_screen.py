@@ -70,11 +70,12 @@ def test_what_is_not_known_has_its_reason(folders):
     assert not any(line.endswith("not known") for line in lines)
 
 
-def test_the_phases_of_the_main_job(folders):
+def test_the_windows_of_a_consistency_run(folders):
     lines, figures = screen.ended(folders["main"])
-    phases = lines[next(i for i, line in enumerate(lines) if line.startswith("  phase")) + 1 :]
-    assert [line.split("  ")[1] for line in phases[:3]] == ["fill", "fresh plateau", "whole load"]
-    assert figures["windows"]["steady"]["iops_mean"] == 1000 and "1\u202f000" in phases[3]
+    assert row(lines, "load")[0] == "30.0" and row(lines, "fresh")[1] == "4\u202f000"
+    assert row(lines, "steady")[:2] == ["10.0", "1\u202f000"]
+    (load,) = [each for each in figures["rows"] if each["do"] == "load"]
+    assert load["windows"]["steady"]["iops_mean"] == 1000
 
 
 @pytest.fixture

@@ -75,9 +75,9 @@ def test_what_a_page_of_two_runs_claims(held, two):
 
 @pytest.mark.parametrize("held", [None, *trust.NAMES], indirect=True)
 @pytest.mark.parametrize("columns", [60, 200])
-def test_what_the_terminal_and_the_json_claim(held, two, columns, monkeypatch):
+def test_what_the_terminal_and_the_json_claim(held, two, columns, monkeypatch, tmp_path):
     monkeypatch.setenv("COLUMNS", str(columns))
-    figures = [of for _, of in two]
+    figures, (folder,) = [of for _, of in two], (tmp_path / "0").iterdir()
     text = report.short_table(figures)
     marked = {line.split("  ")[0] for line in text.splitlines() if trust_strip.MARK in line and "claimed" not in line}
     assert ("Mean IOPS" in marked) == (held in trust.OF_LOAD) and ("Mean power, W" in marked) == (held is not None)
@@ -86,7 +86,7 @@ def test_what_the_terminal_and_the_json_claim(held, two, columns, monkeypatch):
     for of in (*figures, *(window for f in figures for window in f["windows"].values() if window)):
         assert [item["id"] for item in trust.red(of["trust"])] == ([held] if held else [])
     assert all((f["steady_state"]["passed"] is True) == (held != "host") for f in figures)
-    lines = "\n".join(screen.of_figures(figures[0]))
+    lines = "\n".join(screen.of_plan(table.load(folder)))
     assert (trust_strip.MARK in lines) == (held is not None)
     json.dumps(figures, allow_nan=False)
 
@@ -168,9 +168,9 @@ def test_what_a_run_that_goes_on_rests_on(name):
 @pytest.mark.parametrize("held", [None, *trust.NAMES], indirect=True)
 def test_what_the_list_of_runs_in_serve_claims(held, tmp_path):
     """Each run with the state of each item, and no verdict of the rule on what a busy host did."""
-    _, figures = run_of(tmp_path / "runs", FRESH + SLOW)
+    run_of(tmp_path / "runs", FRESH + SLOW)
     (folder,) = (tmp_path / "runs").iterdir()
-    report.write(folder / integrity.FIGURES, json.dumps(figures))
+    report.write(folder / integrity.FIGURES, json.dumps(documents.of_table(table.load(folder))))
     index = Index(tmp_path / "runs")
     try:
         index.refresh()

@@ -30,7 +30,8 @@ HEADER = {
     "method": {"name": "consistency", "op_percent": 25},
     "drive": {"model": "Example 990 PRO", "serial": "S6WS", "capacity_bytes": 10**12},
 }
-FIGURES = {"windows": {}, "window_label": "steady: 10 to 20 s", "iops_mean": 1234.5, "power_mean_W": 4.25, "wa": 3.0}
+STEADY = {"t0_s": 10, "t1_s": 20, "iops_mean": 1234.5, "power_mean_W": 4.25, "wa": 3.0}
+FIGURES = {"rows": [{"path": "load", "do": "load", "windows": {"all": {"iops_mean": 9.0}, "steady": STEADY}}]}
 LONG_AGO_NS = 1_700_000_000_000_000_000
 
 
@@ -76,7 +77,7 @@ def test_each_run_has_a_row(root):
     assert index.refresh() == 3 and names(index) == ["b", "a", "c"]
     a, b, c = (index.get(archive_index._hash(name)) for name in "abc")
     assert (a.state, b.state, b.why, c.state) == ("complete", "failed", "because", "died")
-    assert a.figures["iops_mean"] == 1234.5 and a.figures["window"] == "steady: 10 to 20 s" and a.figures["why"] is None
+    assert a.figures["iops_mean"] == 1234.5 and a.figures["window"] == "load, steady" and a.figures["why"] is None
     assert a.figures["clat_p99_us"] is None and b.figures["iops_mean"] is None and "not worked out" in b.figures["why"]
     assert a.simulated and not b.simulated and index.get("../a") is None
     assert index.folder(a) == root / "a"
@@ -243,21 +244,18 @@ FRESH = {"passed": False, "drive_writes": 0.4, "past_spare": False}
     ("found", "steady"),
     [
         ({}, None),
-        ({"steady_state": PASSED | {"why": None}}, PASSED),
-        ({"steady_state": FRESH}, FRESH),
-        ({"steady_state": {"passed": None}}, {"passed": None, "drive_writes": None, "past_spare": None}),
+        ({"steady": {"verdicts": [PASSED | {"why": None}]}}, PASSED),
+        ({"steady": {"verdicts": [FRESH]}}, FRESH),
+        ({"steady": {"verdicts": [{"passed": None}]}}, {"passed": None, "drive_writes": None, "past_spare": None}),
         ({"rows": [], "steady": {"verdicts": []}}, None),
         ({"rows": [], "steady": {"verdicts": [PASSED, FRESH]}}, FRESH),
-        ({"steady_state": {"passed": "x", "drive_writes": 1e400, "past_spare": []}}, dict.fromkeys(PASSED)),
+        ({"steady": {"verdicts": [{"passed": "x", "drive_writes": 1e400, "past_spare": []}]}}, dict.fromkeys(PASSED)),
         ({"steady": {"verdicts": "x"}}, None),
         ({"steady": [1]}, None),
     ],
 )
 def test_a_run_says_at_how_many_drive_writes_it_was_steady(tmp_path, capsys, found, steady):
-    of = FIGURES | found
-    if "rows" in found:
-        del of["windows"]
-    make(tmp_path / "runs", "a", figures=of)
+    make(tmp_path / "runs", "a", figures=FIGURES | found)
     assert cli.main(["runs", str(tmp_path / "runs"), "--json"]) == 0
     assert checked("runs", json.loads(capsys.readouterr().out))["figures"]["steady"] == steady
     assert cli.main(["runs", str(tmp_path / "runs")]) == 0

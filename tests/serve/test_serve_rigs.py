@@ -46,7 +46,10 @@ def root(tmp_path):
     with_rig(tmp_path / "runs", "b", real, lost)
     with_rig(tmp_path / "runs", "c", {"board": "SIMULATED two", "simulated": True, "rails": "none"})
     synthetic_run.write(tmp_path / "runs", [900] * 9, name="d", zoom_s=5, logs=False, power=False)
-    (tmp_path / "runs/a/figures.json").write_text('{"samples": 5000, "samples_lost": 3, "closure_percent": NaN}')
+    (tmp_path / "runs/a/figures.json").write_text(
+        '{"rows": [{"windows": {"all": {"samples": 4000, "samples_lost": 3}}}, {"windows": {"all": {"samples": 1000,'
+        ' "samples_lost": 0}}}], "whole_run": {"closure_percent": NaN}}'
+    )
     return tmp_path / "runs"
 
 

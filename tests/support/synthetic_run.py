@@ -415,6 +415,11 @@ def run_of(folder: Path, iops=IOPS, zoom_s=12, **more) -> tuple[reading.RunData,
     return data, figures_of(data)
 
 
+def shown(folders, more=()) -> list[dict]:
+    """The figures of such runs as their page shows them; `more`: windows."""
+    return [json.loads(json.dumps(figures_of(reading.load(folder), more))) for folder in folders]
+
+
 def whole(figures: dict) -> dict:
     """The figures with those of the window `all` in the flat keys."""
     return {**figures, **figures["windows"]["all"]}

@@ -8,7 +8,6 @@ import sys
 import time
 
 import browser
-import json_documents
 import pytest
 from browser_serving import Serving
 from conftest import HOST
@@ -121,7 +120,7 @@ def test_it_is_held_and_ends_the_run(chromium, going):
         f"cut from the web in load: {back['off_s']:.2f} s without power"
     )
     data = reading.load(run)
-    whole = json_documents.figures(figures_of(data))["windows"]["all"]
+    whole = figures_of(data)["windows"]["all"]
     assert (
         whole["t1_s"] <= data.axis_s(data.before_cut_ns())
         and whole["zero_seconds"] == 0

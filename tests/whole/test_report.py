@@ -68,7 +68,8 @@ def made(folders, tmp_path_factory):
     out = tmp_path_factory.mktemp("page") / "all.html"
     code, stdout, _ = run_command(*folders, "--out", out, "--json", "--review", 2)
     assert code == 0
-    return out, [json.loads(line) for line in stdout.splitlines()]
+    assert [json.loads(line)["run"] for line in stdout.splitlines()] == [folder.name for folder in folders]
+    return out, synthetic_run.shown(folders)
 
 
 # ---- the command
@@ -79,7 +80,8 @@ def test_one_run_writes_page_and_figures_beside_the_run(folders):
     assert code == 0 and out == ""
     assert "SIMULATED" in err and "Mean IOPS" in err and "end of the load" in err and "report.html" in err
     figures = json.loads((folders[0] / "figures.json").read_text())
-    assert figures["iops_mean"] == pytest.approx((13 * 5000 + 13 * 6000 + 11000) / 30)
+    (load,) = [row for row in figures["rows"] if row["path"] == "load"]
+    assert load["windows"]["steady"]["iops_mean"] == pytest.approx((13 * 5000 + 13 * 6000 + 11000) / 30)
     assert (folders[0] / "report.html").read_text().startswith("<!doctype html>")
     assert not [p.name for p in folders[0].iterdir() if p.name.startswith(".")]
 
@@ -95,13 +97,13 @@ def test_a_folder_that_may_only_be_read_gives_its_figures(folders, tmp_path, mon
 
     monkeypatch.setattr(report, "write_atomically", read_only)
     code, out, err = run_command(folders[0], "--json", "--out", tmp_path / "r.html")
-    assert code == 0 and json.loads(out)["iops_mean"] and (tmp_path / "r.html").stat().st_size > 1000
+    assert code == 0 and json.loads(out)["rows"] and (tmp_path / "r.html").stat().st_size > 1000
     assert "figures.json is not written, Permission denied" in err
     parser = argparse.ArgumentParser()
     report.add_arguments(parser)
     with pytest.raises(JournalError, match="report.html; seen Permission denied; do: name another file with --out"):
         report.command(parser.parse_args([str(folders[0]), "--json"]))
-    assert json.loads(capsys.readouterr().out)["iops_mean"]
+    assert json.loads(capsys.readouterr().out)["rows"]
 
 
 @pytest.mark.slow

@@ -1,8 +1,6 @@
 """The cards of the report in a browser: each bar's pixels against its figure, percent and ranking, runs that are not
 comparable."""
 
-import json
-
 import pytest
 import synthetic_run
 from browser import chromium  # noqa: F401  a fixture
@@ -56,8 +54,8 @@ def folders(tmp_path_factory):
 def made(folders, tmp_path_factory):
     """(page, figures)"""
     out = tmp_path_factory.mktemp("page") / "all.html"
-    _, stdout, _ = run_command(*folders, "--out", out, "--json")
-    return out, [json.loads(line) for line in stdout.splitlines()]
+    run_command(*folders, "--out", out)
+    return out, synthetic_run.shown(folders)
 
 
 def check_scale(bars):

@@ -1,8 +1,6 @@
 """The report of a rig with several rails: each rail beside the sum, in the page, its table and CSV, and on the
 terminal."""
 
-import json
-
 import browser
 import numpy as np
 import pytest
@@ -26,9 +24,9 @@ def made(tmp_path_factory):
     one = synthetic_run.write(base, [900, 1100] * 10, zoom_s=4, name="one", model="SIMULATED other")
     with pytest.MonkeyPatch.context() as m:
         m.setenv("COLUMNS", "200")
-        code, out, said = run_command(two, one, "--out", base / "page.html", "--json")
+        code, _, said = run_command(two, one, "--out", base / "page.html")
     assert code == 0
-    return base / "page.html", said, [json.loads(line) for line in out.splitlines()]
+    return base / "page.html", said, synthetic_run.shown([two, one])
 
 
 def test_the_table_has_a_row_for_each_rail(made):

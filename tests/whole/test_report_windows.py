@@ -29,8 +29,8 @@ def made(tmp_path_factory):
         synthetic_run.write(base, FLAT[:15], zoom_s=20, watts=watts, state=None, name="dead", model="SIMULATED c"),
     ]
     out = base / "page.html"
-    _, stdout, _ = run_command(*runs, "--out", out, "--json", "--window", "last<b>=35:40")
-    return out, [json.loads(line) for line in stdout.splitlines()]
+    run_command(*runs, "--out", out, "--window", "last<b>=35:40")
+    return out, synthetic_run.shown(runs, [("last<b>", 35, 40)])
 
 
 def test_views_are_the_windows_in_order(made):

@@ -9,9 +9,9 @@ from pathlib import Path
 from ssdrig.base.errors import SsdrigError, UsageError
 from ssdrig.base.progress import Progress
 from ssdrig.base.terminal import printable
-from ssdrig.reading import search, summary, table, trust
+from ssdrig.reading import search, table, trust
 from ssdrig.reading.index import Index, Run
-from ssdrig.report import of_plan, write
+from ssdrig.report import write
 from ssdrig.runs.integrity import FIGURES
 from ssdrig.views import documents, trust_strip
 from ssdrig.views.terms import number, with_error
@@ -89,7 +89,7 @@ def _work_out(index: Index, found: list[Run]) -> int:
         show.show(f"figures: {count} of {len(due)} runs")
         try:
             folder = index.folder(run)
-            figures = documents.of_table(table.load(folder)) if of_plan(folder) else summary.load(folder)[1]
+            figures = documents.of_table(table.load(folder))
             write(folder / FIGURES, json.dumps(figures, indent=1) + "\n")
             done += 1
         except (SsdrigError, OSError) as error:  # its files may be another user's, or be gone meanwhile

@@ -56,12 +56,14 @@ class Until(NamedTuple):
 
 class Span(NamedTuple):
     """A window's stretch of its step: from and to as shares (0 to 1) or seconds; None is the step's beginning or end. A
-    negative number counts from the end. `cliff`: it ends where the fresh drive's plateau does."""
+    negative number counts from the end. `cliff`: it ends where the fresh drive's plateau does. `exact`: there is none
+    where the step ended before it."""
 
     from_share: float | None = None
     from_s: float | None = None
     to_s: float | None = None
     cliff: bool = False
+    exact: bool = False
 
 
 class Limit(NamedTuple):

@@ -123,8 +123,7 @@ def headline(folder: Path) -> dict:
         return headline_of_none("the figures there are older than the run's last event: ssdrig report RUN")
     try:
         found = _json(folder, integrity.FIGURES)
-        known = _steady(found) if "windows" in found else _of_rows(found)
-        return known | {"trust": _trust(found.get("trust")), "steady": _verdict(found)}
+        return _of_rows(found) | {"trust": _trust(found.get("trust")), "steady": _verdict(found)}
     except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         return headline_of_none(f"figures.json cannot be read: {type(error).__name__}")
 
@@ -144,8 +143,8 @@ def _trust(items) -> dict[str, str] | None:
 def _verdict(found: dict) -> dict | None:
     """{"passed", "drive_writes", "past_spare"} of the rule: of several verdicts the worst, and of their drive writes
     the least; None where the rule was asked nowhere. None within it: not tested, not known."""
-    of_plan = found.get("steady")
-    verdicts = of_plan.get("verdicts") if isinstance(of_plan, dict) else [found.get("steady_state")]
+    steady = found.get("steady")
+    verdicts = steady.get("verdicts") if isinstance(steady, dict) else None
     known = [one for one in verdicts if isinstance(one, dict)] if isinstance(verdicts, list) else []
     if not known:
         return None
@@ -155,14 +154,6 @@ def _verdict(found: dict) -> dict | None:
         out[key] = False if False in seen else True if seen and all(each is True for each in seen) else None
     writes = [at for one in known if (at := _number(one.get("drive_writes"))) is not None]
     return out | {"drive_writes": min(writes, default=None)}
-
-
-def _steady(found: dict) -> dict:
-    """Of the main job, whose flat figures are those of its last window."""
-    label = found.get("window_label")
-    if not label:
-        return headline_of_none("the load has no window of its own to be judged by")
-    return {"window": _text(label), **{key: _number(found.get(key)) for key in FIGURES}, "why": None}
 
 
 def _of_rows(found: dict) -> dict:

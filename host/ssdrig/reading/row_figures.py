@@ -252,6 +252,8 @@ def _in_window(row: "Row", data: RunData, name: str, span: values.Span, first: i
     end: int | None = n if span.to_s is None else min(n, round(span.to_s))
     if span.cliff:
         end, why = windows.cliff(data.iops)
+    if span.exact and span.to_s is not None and span.to_s > n:
+        end, why = None, f"the step lasted {n} whole seconds, and the window ends at {span.to_s:g} s"
     if row.act.keys.get("off") and end is not None:
         begin, end = bursts.whole(row.act.keys["on"], row.act.keys["off"], begin, end)
     if end is None or end - begin < windows.FEWEST_S:

@@ -16,7 +16,7 @@ from ssdrig import reading
 from ssdrig.base.errors import JournalError, UsageError, by_a_person
 from ssdrig.drive.wear import wa
 from ssdrig.meter import reduced
-from ssdrig.plan import expand, grammar, kinds, shows
+from ssdrig.plan import expand, grammar, kinds, shows, values
 from ssdrig.plan.expand import Act
 from ssdrig.plan.rules import steady
 from ssdrig.plan.rules.windows import Window
@@ -45,6 +45,7 @@ from ssdrig.reading.wear_run import wear_found
 from ssdrig.runs import journal, parts
 
 MOST_BY_SECOND = 12
+Windows = Sequence[tuple[str, int, int]]
 MOST_WA = 20.0  # of a neighbour whose own is not known
 
 
@@ -112,18 +113,19 @@ def plan_of(run_path) -> str | None:
     return str(plan.get("name")) if isinstance(plan, dict) and isinstance(plan.get("text"), str) else None
 
 
-def load(run_path, by_second: bool = False) -> Table:
+def load(run_path, by_second: bool = False, more: Windows = ()) -> Table:
     """Read the run folder of a plan, each step from the part that carried it out last. `by_second`: the seconds of all
-    rows stay, with their power. Raises JournalError if it is none, or if its plan cannot be read."""
+    rows stay, with their power. `more`: windows (name, from_s, to_s) that each step with I/O has beside the plan's.
+    Raises JournalError if it is none, or if its plan cannot be read."""
     run, folders, tables = parts.shown(run_path)[0], parts.own(run_path), []
-    whole = _of_part(run, by_second)
+    whole = _of_part(run, by_second, more)
     if folders[1:]:
         words = f"it has {len(folders)} parts, each step is of the last one that carried it out"
         whole.data.notes.append(f"the run was cut short and resumed: {words}")
     whole.data.notes += parts.strange(run_path)
     for folder in folders:
         try:
-            tables.append(whole if folder == run else _of_part(folder, by_second))
+            tables.append(whole if folder == run else _of_part(folder, by_second, more))
         except JournalError as error:
             whole.data.notes.append(f"part {parts.number(folder)} is left out: {error}")
     joined = _joined(tables, whole) if tables[1:] else whole
@@ -180,9 +182,10 @@ def _tells_of(event: Mapping, part: Table, rows: Sequence[tuple[Table, Row]]) ->
     return any(of is part and f"{row.act.path}/".startswith(f"{path}/") for of, row in rows)
 
 
-def _of_part(run: Path, by_second: bool) -> Table:
+def _of_part(run: Path, by_second: bool, more: Windows) -> Table:
     base = reading.begin(run)
     plan, acts = planned(base.header)
+    acts = [_with(act, more) for act in acts]
     smart.read_polls(base, run)
     carried_out = list(_carried_out(base.events, acts))
     rows = [_row(base, run, *found) for found in carried_out]
@@ -258,6 +261,15 @@ def _by_second(plan: grammar.Plan, rows: Sequence[Row]) -> set[str]:
     views = [show for show in plan.shows if show["view"] in ("series", "scatter", "histogram")]
     named = {path for show in views for path in shows.listed(show["of"])}
     return {path for path in named if sum(row.act.path == path for row in rows) <= MOST_BY_SECOND}
+
+
+def _with(act: Act, more: Windows) -> Act:
+    """An act with I/O that has these windows, too."""
+    if not more or act.do not in kinds.IO:
+        return act
+    spans = {name: values.Span(from_s=float(t0_s), to_s=float(t1_s), exact=True) for name, t0_s, t1_s in more}
+    choices = tuple(_with(choice, more) for choice in act.choices)
+    return replace(act, keys={**act.keys, "windows": {**act.keys.get("windows", {}), **spans}}, choices=choices)
 
 
 def planned(header: Mapping) -> tuple[grammar.Plan, list[Act]]:

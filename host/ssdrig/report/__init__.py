@@ -22,6 +22,7 @@ from ssdrig.base.words import size
 from ssdrig.plan.rules import steady, windows
 from ssdrig.reading import latency, summary, table
 from ssdrig.reading.figures import figures_of
+from ssdrig.reading.table import Windows
 from ssdrig.report import (
     csv_files,
     embed,
@@ -93,7 +94,7 @@ def add_arguments(parser) -> None:
         metavar="NAME=FROM:TO",
         action="append",
         default=[],
-        help="also the figures of these seconds of the load, such as burst=10:20 (drive time; may be repeated)",
+        help="also the figures of these seconds of each load, such as burst=10:20 (drive time; may be repeated)",
     )
     parser.add_argument(
         "--samples", action="store_true", help="keep all power samples in the page, not only those around some moments"
@@ -157,7 +158,7 @@ def _made(args, show: Progress) -> Path:
     if args.against is not None:
         raise UsageError("--against with the folder of a review", "none", "name several runs to compare them")
     if any(of_plan(folder) for folder in folders):
-        return plan_command(args, folders, out, show)
+        return plan_command(args, folders, more, out, show)
     runs, figures = [], []
     in_full = args.samples or args.csv or more
     for i, (data, found) in enumerate(_in_full(folders, args.samples, more) if in_full else read(folders)):
@@ -177,18 +178,30 @@ def _made(args, show: Progress) -> Path:
     of_parts = "".join(shown_parts.section(folder, name) for folder, name in zip(folders, names, strict=True))
     of_host = "".join(set_up.section(data, name) for data, name in zip(runs, names, strict=True))
     html = page.render(runs, figures, review, of_parts, of_host, args.samples)
-    if args.json:  # first: a folder that may only be read still gives its figures
-        for one in figures:
-            print(json.dumps(one))
+    if args.json or len(folders) == 1:
+        found = [documents.of_table(table.load(folder, more=more)) for folder in folders]
+        _printed(found, args)
+        _left(folders, found, show)
     show.say(short_table(figures))
-    if len(folders) == 1:
-        try:
-            write(folders[0] / FIGURES, json.dumps(figures[0], indent=1) + "\n")
-        except JournalError as error:
-            show.say(f"report: figures.json is not written, {error.seen}")
     write(out, html)
     show.say(f"report: {out.resolve()} ({size(len(html))})")
     return out
+
+
+def _printed(found: list[dict], args) -> None:
+    """The documents of runs on stdout, where asked; first: a folder that may only be read still gives its figures."""
+    for one in found if args.json else ():
+        print(json.dumps(one, allow_nan=False))
+
+
+def _left(folders: list[Path], found: list[dict], show: Progress) -> None:
+    """figures.json beside a single run."""
+    if len(folders) > 1:
+        return
+    try:
+        write(folders[0] / FIGURES, json.dumps(found[0], indent=1) + "\n")
+    except JournalError as error:
+        show.say(f"report: figures.json is not written, {error.seen}")
 
 
 def _in_full(folders: list[Path], samples: bool, more: list[tuple[str, int, int]]):
@@ -221,7 +234,7 @@ def _write_csv(folder: Path, runs: list[tuple[str, csv_files.Tables]], show: Pro
 
 def of_plan(folder: Path) -> bool:
     """Whether a run is shown by the views of its plan."""
-    return table.plan_of(folder) not in screen.OWN_PAGE
+    return table.plan_of(folder) != "consistency"
 
 
 def review_command(args, folders: list[Path], out: Path, show: Progress) -> Path:
@@ -242,35 +255,29 @@ def review_command(args, folders: list[Path], out: Path, show: Progress) -> Path
     return out
 
 
-def plan_command(args, folders: list[Path], out: Path, show: Progress) -> Path:
-    """The page of runs of one plan. Raises UsageError for runs of several plans."""
-    if args.window or args.review or args.samples or args.embed:
-        raise UsageError(
-            "no --window, --review, --samples or --embed with runs of a plan",
-            "one of them",
-            "leave it out: a plan names its own windows and views",
-        )
-    unlike = [folder for folder in folders if not table.plan_of(folder)]
-    if unlike:
-        raise UsageError("runs of the same plan", f"{unlike[0]}, which has none", "report it alone")
-    tables = [table.load(folder) for folder in folders]
+def plan_command(args, folders: list[Path], more: Windows, out: Path, show: Progress) -> Path:
+    """The page of runs of one plan; `more`: windows beside the plan's. Raises UsageError for runs of several plans."""
+    if args.samples:
+        do = "leave it out: the plots of this plan are by the second"
+        raise UsageError("no --samples with runs of this plan", "it", do)
+    tables = [table.load(folder, more=more) for folder in folders]
     first = tables[0].plan
     other = next((each for each in tables if (each.plan.name, each.plan.text) != (first.name, first.text)), None)
     if other:
         raise UsageError("runs of the same plan", f"{first.name} and {other.plan.name}", "report them one by one")
     found = [documents.of_table(each) for each in tables]
+    review = chosen(args.review, found)
     if args.csv:
         _write_csv(Path(args.csv), [(f["run"], csv_files.plan_tables(of)) for of, f in zip(tables, found)], show)
-    if args.json:
-        for one in found:
-            print(json.dumps(one, allow_nan=False))
+    if args.embed:
+        names = plan_page.labels(tables)
+        write(out, embed.of_plan(tables, names, review, args.embed, out.suffix == ".svg"))
+        show.say(f"report: {out.resolve()} ({size(out.stat().st_size)})")
+        return out
+    _printed(found, args)
     show.say(screen.text(tables))
-    if len(folders) == 1:
-        try:
-            write(folders[0] / FIGURES, json.dumps(found[0], indent=1) + "\n")
-        except JournalError as error:
-            show.say(f"report: figures.json is not written, {error.seen}")
-    html = plan_page.render(tables)
+    _left(folders, found, show)
+    html = plan_page.render(tables, review)
     write(out, html)
     show.say(f"report: {out.resolve()} ({size(len(html))})")
     return out

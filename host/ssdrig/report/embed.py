@@ -2,18 +2,24 @@
 
 import re
 from collections.abc import Sequence
-from html import escape
+from html import escape, unescape
 from pathlib import Path
 
 from ssdrig.base.errors import UsageError
 from ssdrig.reading import trust
-from ssdrig.report import about, depth, page, still, views, words
+from ssdrig.reading.row import Table
+from ssdrig.report import about, depth, page, plan_page, still, views, words
 from ssdrig.report.plates import Plate
 from ssdrig.views import svg, trust_strip
+from ssdrig.views.context import Context
 
 NO_XML = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]"
 )  # no browser shows an SVG with one, as of a model
+FIGURE, SVG = re.compile("<figure.*?</figure>", re.S), re.compile("<svg.*?</svg>", re.S)
+LEGEND = re.compile('<ul class="legend">.*?</ul>', re.S)
+CAPTION, TAGS = re.compile("<figcaption><b>(.*?)</b>", re.S), re.compile("<[^>]*>")
+ENTRY = re.compile('<li><span style="color:var[(]([^)]*)[)]" aria-hidden="true">([^<]*)</span> ([^<]*)</li>')
 SVG_OPENING = '<svg xmlns="http://www.w3.org/2000/svg" class="plot ssdrig"'
 POLICY = "none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
 
@@ -35,22 +41,50 @@ def text(runs: Sequence, figures: Sequence[dict], looks: Sequence[dict], review:
     of = range(len(figures)) if chosen[0].run is None else [chosen[0].run]
     strips = [(names[i][3] if len(figures) > 1 else "", figures[i]["trust"]) for i in of]
     looks = still.looks(looks, review)
-    made = (_svg if as_svg else _html)(chosen[0], whole, _origin(runs, figures), names, looks, strips)
-    return NO_XML.sub("\ufffd", made)
+    legend = "" if chosen[0].run is not None else svg.legend([short for *_, short in names], looks)
+    ids = [str(f["run"]) for f in figures]
+    return _made(chosen[0], whole, _origin(runs, ids), legend, strips, as_svg)
+
+
+def of_plan(tables: Sequence[Table], names: Sequence[str], review: int, panel: str, as_svg: bool) -> str:
+    """The same of runs of one plan. A panel is called by its view; of several of one view the later ones are numbered,
+    as in series-2."""
+    found: dict[str, tuple[str, str]] = {}
+    for show in tables[0].plan.shows:
+        html = plan_page.html_of(show["view"])(Context(tables, names, show, review))
+        for figure in FIGURE.findall(html):
+            if drawn := SVG.search(figure):
+                before = sum(name.rpartition("-")[0] == show["view"] or name == show["view"] for name in found)
+                found[f"{show['view']}-{before + 1}" if before else show["view"]] = (figure, drawn[0])
+    if panel not in found:
+        there = ", ".join(found) or "none: the runs have no data"
+        raise UsageError("--embed with a panel of these runs", panel, f"name one of {there}")
+    figure, drawn = found[panel]
+    title = unescape(TAGS.sub("", CAPTION.findall(figure)[0]))
+    models = dict.fromkeys(str(each.data.header["drive"].get("model") or "unknown drive") for each in tables)
+    whole = f"{', '.join(models)}: {tables[0].plan.title.lower()}"
+    whole += ", SIMULATED" * any(bool(each.data.header.get("simulated")) for each in tables)
+    whole += ", SCALED" * any(each.plan.scaled for each in tables)
+    strips = [(name if len(tables) > 1 else "", each.trust) for name, each in zip(names, tables, strict=True)]
+    origin = _origin([each.data for each in tables], [str(each.data.header["run"]) for each in tables])
+    legend = "".join(LEGEND.findall(figure))
+    return _made(Plate(panel, None, title, "", drawn), whole, origin, legend, strips, as_svg)
+
+
+def _made(plate: Plate, whole: str, origin: str, legend: str, strips: Sequence[tuple], as_svg: bool) -> str:
+    return NO_XML.sub("\ufffd", (_svg if as_svg else _html)(plate, whole, origin, legend, strips))
 
 
 def style() -> str:
     return "".join((page.HERE / name).read_text("utf-8") for name in ("report.css", "plan.css"))
 
 
-def _origin(runs: Sequence, figures: Sequence[dict]) -> str:
-    ids = ", ".join(f["run"] for f in figures[:4]) + (" …" if len(figures) > 4 else "")
-    return f"{about.days(runs)} · ssdrig · {ids}"
+def _origin(runs: Sequence, ids: Sequence[str]) -> str:
+    return f"{about.days(runs)} · ssdrig · {', '.join(ids[:4])}{' …' * (len(ids) > 4)}"
 
 
-def _html(plate: Plate, whole: str, origin: str, names: list, looks: Sequence[dict], strips: Sequence[tuple]) -> str:
+def _html(plate: Plate, whole: str, origin: str, legend: str, strips: Sequence[tuple]) -> str:
     rests = trust_strip.section(trust_strip.row(items, name) for name, items in strips)
-    legend = "" if plate.run is not None else svg.legend([short for *_, short in names], looks)
     return (
         f'{page.OPENING}{POLICY}">'
         f'<meta name="viewport" content="width=device-width, initial-scale=1"><title>{escape(plate.title)}</title>'
@@ -60,7 +94,7 @@ def _html(plate: Plate, whole: str, origin: str, names: list, looks: Sequence[di
     )
 
 
-def _svg(plate: Plate, whole: str, origin: str, names: list, looks: Sequence[dict], strips: Sequence[tuple]) -> str:
+def _svg(plate: Plate, whole: str, origin: str, legend: str, strips: Sequence[tuple]) -> str:
     """With the rules of the page's colours inside, light or dark as the reader has it."""
     width, height = (int(each) for each in plate.svg.split('viewBox="0 0 ', 1)[1].split('"')[0].split())
     head, rows, x = 44, [], 12
@@ -69,13 +103,12 @@ def _svg(plate: Plate, whole: str, origin: str, names: list, looks: Sequence[dic
         weight = ' style="font-weight:650"' if trust.red(items) else ""
         rows.append(f'<text x="12" y="{head + 12}"{weight}>{escape(f"{name}: " * bool(name) + said)}</text>')
         head += 17
-    for look, (*_, short) in zip(looks, names, strict=True):
-        if plate.run is not None:
-            break
+    for colour, glyph, name in ENTRY.findall(legend):
+        short = unescape(name)
         wide = 24 + 7 * len(short)
         if x + wide > width and x > 12:
             head, x = head + 17, 12
-        mark = f'<tspan style="fill:var({look["colour"]})">{look["glyph"]}</tspan>'
+        mark = f'<tspan style="fill:var({colour})">{glyph}</tspan>'
         rows.append(f'<text x="{x}" y="{head + 12}">{mark} {escape(short)}</text>')
         x += wide
     top = head + 20 if x > 12 else head

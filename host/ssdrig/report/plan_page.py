@@ -33,8 +33,9 @@ COLUMNS = (  # of the steps: the plan's word, heading, unit
 )
 
 
-def render(tables: list[Table]) -> str:
-    """The page for runs of plans. The views are those of the first run's plan; all runs have the same steps."""
+def render(tables: list[Table], review: int = 0) -> str:
+    """The page for runs of plans. The views are those of the first run's plan; all runs have the same steps.
+    `review`: the place of the reviewed run."""
     names, plan = labels(tables), tables[0].plan
     style = (page.HERE / "report.css").read_text("utf-8") + (page.HERE / "plan.css").read_text("utf-8")
     hashes, scripts = page.scripts_of(SCRIPTS)
@@ -56,7 +57,7 @@ def render(tables: list[Table]) -> str:
         ),
         steady_words(tables, names),
         '<section aria-labelledby="views-h"><h2 id="views-h">Results</h2><div class="plots">',
-        *[view(Context(tables, names, show)) for show in plan.shows],
+        *[view(Context(tables, names, show, review)) for show in plan.shows],
         "</div></section>",
         *[
             shown_parts.section(each.path, name if len(tables) > 1 else "")
@@ -227,17 +228,27 @@ def _step(row: Row) -> str:
     if row.state == "not run" or row.t0_s is None:
         why = ": ".join([row.state, *([row.why] if row.why else row.notes[:1])])
         return _said(_named(row.act.label, [row]), "", 2 + len(COLUMNS), why)
-    cells = "".join(
-        f"<td>{trust_strip.marked(figure(value), shows.VALUES[word][0], row.windows.get(WHOLE) or {})}</td>"
-        if (value := row.value(word)) is not None
-        else f'<td class="soft" title="{escape(row.why_not(word))}">–</td>'
-        for word, *_ in COLUMNS
-    )
     words = said(row) if row.state == "done" else [rows.ended(row)]
     state = f' <span class="state">{escape("; ".join(words))}</span>' if words else ""
     long = "–" if row.t1_s is None else figure(row.t1_s - row.t0_s)
     name = _named(row.act.label, [row])
-    return f'<tr><th scope="row">{name}{state}</th><td>{clock(row.t0_s)}</td><td>{long}</td>{cells}</tr>'
+    out = f'<tr><th scope="row">{name}{state}</th><td>{clock(row.t0_s)}</td><td>{long}</td>{_cells(row, WHOLE)}</tr>'
+    for window, of in row.windows.items():
+        if of and window != WHOLE:
+            begins, lasts = clock(row.t0_s + of["t0_s"]), figure(of["t1_s"] - of["t0_s"])
+            out += f'<tr class="of-window"><th scope="row">{escape(window)}</th><td>{begins}</td><td>{lasts}</td>'
+            out += f"{_cells(row, window)}</tr>"
+    return out
+
+
+def _cells(row: Row, window: str) -> str:
+    """The figures of one window of a step."""
+    return "".join(
+        f"<td>{trust_strip.marked(figure(value), shows.VALUES[word][0], row.windows.get(window) or {})}</td>"
+        if (value := row.value(word, window)) is not None
+        else f'<td class="soft" title="{escape(row.why_not(word))}">–</td>'
+        for word, *_ in COLUMNS
+    )
 
 
 def _repeat(path: str, rows: list[Row]) -> str:

@@ -20,8 +20,6 @@ from ssdrig.views.retention import sentences as retention_sentences
 from ssdrig.views.terms import with_error
 from ssdrig.views.wear import html as wear_html
 
-OWN_PAGE = (None, "consistency")  # of what plan: runs older than plans, and the main job, have a page of their own
-
 
 class Lacking:
     """Which figures of which rows are not known, by the reason."""
@@ -46,34 +44,8 @@ class Lacking:
 def ended(folder: Path) -> tuple[list[str], dict]:
     """What a run that has just ended came to: lines for a person, and the figures as `report --json` gives them.
     Raises JournalError."""
-    if table.plan_of(folder) in OWN_PAGE:
-        _, figures = summary.load(folder)  # which stays in the folder: the first report finds it made
-        return of_figures(figures), figures
     found = table.load(folder)
     return of_plan(found), documents.of_table(found)
-
-
-def of_figures(figures: dict) -> list[str]:
-    """The phases of a run of the main job (figures.figures_of)."""
-    found_phases = phases.rows(figures)
-    if not found_phases:
-        return [f"no figures: {note}" for note in figures["notes"][:1]]
-    lacking = Lacking()
-    assumed = [overprovisioning.assumed_words(figures["raw_nand_bytes"])] if figures["raw_nand_assumed"] else []
-    for row in found_phases:
-        window = next((each for each in figures["windows"].values() if each and each["label"] == row["label"]), None)
-        for word, heading in rows.COLUMNS:
-            key = shows.VALUES[word][0]
-            if window and key in row and row[key] is None:
-                lacking.add(rows.reason(key, window["notes"]), heading, row["phase"])
-    return (
-        scaled(figures["scaled"])
-        + trust_strip.lines(figures["trust"], columns())
-        + phase_table(found_phases)
-        + lacking.lines()
-        + assumed
-        + limits(figures["notes"])
-    )
 
 
 def phase_table(found: Sequence[dict]) -> list[str]:
@@ -147,14 +119,9 @@ def repeated(folders: Sequence[Path]) -> tuple[list[str], dict]:
     """Mean and standard deviation of runs of one plan that have just ended: lines, and the object for --json."""
     lines_of, is_scaled = [], False
     for folder in folders:
-        if table.plan_of(folder) in OWN_PAGE:
-            figures = summary.load(folder)[1]
-            lines_of.append(list(rows.of_figures(figures)))
-            is_scaled |= bool(figures["scaled"])
-        else:
-            of = table.load(folder)
-            lines_of.append(list(rows.of_plan(of)))
-            is_scaled |= of.plan.scaled
+        of = table.load(folder)
+        lines_of.append(list(rows.of_plan(of)))
+        is_scaled |= of.plan.scaled
     spreads = repeats.spreads(lines_of)
     return scaled(is_scaled) + repeats.text(spreads, len(folders), columns()), repeats.as_json(spreads)
 

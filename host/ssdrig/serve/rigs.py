@@ -10,6 +10,7 @@ from typing import Any
 from ssdrig.base import latch
 from ssdrig.base.errors import JournalError
 from ssdrig.reading.index import Index, Run
+from ssdrig.reading.row import WHOLE
 from ssdrig.rig import certificate
 from ssdrig.runs import integrity, journal, parts
 from ssdrig.serve import said
@@ -79,7 +80,11 @@ def _losses(folder: Path) -> dict:
     """Of the figures that a report has left there; None where it has left none."""
     try:
         figures = integrity.document_of(folder / integrity.FIGURES)
-        return {name: value if said.number(value := figures.get(name)) else None for name in LOSSES}
+        wholes = [row["windows"].get(WHOLE) or {} for row in figures["rows"]]
+        counted = {key: [of[key] for of in wholes if said.number(of.get(key))] for key in ("samples", "samples_lost")}
+        found = {key: sum(values) if values else None for key, values in counted.items()}
+        closure = figures["whole_run"]["closure_percent"]
+        return found | {"closure_percent": closure if said.number(closure) else None}
     except BAD:
         return dict.fromkeys(LOSSES)
 

@@ -13,6 +13,8 @@ from ssdrig.plan import shows
 from ssdrig.plan.step import every, told
 from ssdrig.reading import errors, table, trust
 from ssdrig.reading.row import WHOLE, Row, Table
+from ssdrig.views import svg
+from ssdrig.views.marks import look
 from ssdrig.views.terms import BY_KEY, number
 
 TIME = "time"  # the axis of a view by the second, unless the plan says another
@@ -36,11 +38,12 @@ WORDS = {
 
 
 class Context(NamedTuple):
-    """What a view is given: the runs, what each is called, and the [[show]] of the plan."""
+    """What a view is given: the runs, what each is called, the [[show]] of the plan, and which run is reviewed."""
 
     tables: Sequence[Table]
     names: Sequence[str]
     show: dict
+    review: int = 0
 
     @property
     def paths(self) -> list[str]:
@@ -68,6 +71,21 @@ class Context(NamedTuple):
         if path and len(self.paths) > 1:
             words.append(path)
         return ", ".join(words)
+
+    @property
+    def looks(self) -> list[dict]:
+        """How each of several runs is drawn; the reviewed one has a colour of its own."""
+        of = [look(i) for i in range(len(self.tables))]
+        return [each | {"colour": "--review"} if i == self.review else each for i, each in enumerate(of)]
+
+    @property
+    def order(self) -> list[int]:
+        """The places of the runs in the order in which they are drawn: the reviewed one last, on top."""
+        return sorted(range(len(self.tables)), key=lambda i: i == self.review)
+
+    def legend(self) -> str:
+        """Which run is which in a plot of all of them; nothing of a single one."""
+        return svg.legend(self.names, self.looks)
 
     def runs(self) -> Iterator[tuple[Table, str]]:
         """Each run and what to add to a caption so that it is told from the others."""
@@ -237,6 +255,21 @@ def rounds_in_words(of: Table, path: str) -> str:
     if ruled and not all(each.verdict["passed"] for each in ruled):
         words += " STEADY STATE NOT ACHIEVED."
     return words
+
+
+def panels(context: Context, found: list[tuple], by: str | None) -> Iterator[tuple]:
+    """(run, names of the lines, what the title adds, lines, looks) of each plot: of one run a line for each value of
+    `by`; of several runs a plot for each value, with a line for each run."""
+    if len(found) == 1:
+        ((each, _, of),) = found
+        names = [f"{axis(by)} {point(by, s)}" if by else "" for s, _ in of]
+        yield each, names, "", [line for _, line in of], [look(i) for i in range(len(of))]
+        return
+    for s in dict.fromkeys(s for *_, of in found for s, _ in of):
+        here = [(run, line) for run in context.order for value, line in found[run][2] if value == s]
+        names, looks = [context.names[run] for run, _ in here], [context.looks[run] for run, _ in here]
+        words = f", {axis(by)} {point(by, s)}" if by else ""
+        yield found[0][0], names, words, [line for _, line in here], looks
 
 
 def panel(title: str, body: str, soft: str = "", kind: str = "") -> str:

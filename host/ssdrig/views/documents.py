@@ -1,6 +1,6 @@
-"""The table of a run as `report --json` gives it (schemas/json/report-plan.schema.json)."""
+"""The table of a run as `report --json` gives it (schemas/json/report.schema.json)."""
 
-from ssdrig.reading import gaps, little
+from ssdrig.reading import gaps, little, whole_run
 from ssdrig.reading.filling import recoveries
 from ssdrig.reading.row import FRAME, Row, Table
 from ssdrig.views.life.figures import lives
@@ -27,14 +27,16 @@ def of_row(row: Row) -> dict:
 
 def of_table(table: Table) -> dict:
     """All rows of a run, and what the run as a whole is said to be."""
-    said = table.data.header["plan"]
+    said, drive = table.data.header["plan"], table.data.header["drive"]
     return {
         "run": table.data.header["run"],
         "state": table.data.state,
         "why": table.data.why,
         "simulated": bool(table.data.header.get("simulated")),
-        "raw_nand_assumed": bool(table.data.header["drive"].get("raw_nand_assumed")),
+        **{key: drive.get(key) for key in ("model", "serial", "preset")},
+        "raw_nand_assumed": bool(drive.get("raw_nand_assumed")),
         "plan": {key: said.get(key) for key in ("name", "variant", "scaled", "params")},
+        "whole_run": whole_run.of(table),
         "rows": [of_row(row) for row in table.rows],
         "trust": table.trust,
         "steady": {"achieved": table.achieved, "verdicts": [each.as_json() for each in table.verdicts]},

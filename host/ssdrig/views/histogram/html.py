@@ -1,6 +1,7 @@
 """The view `histogram`: how the latencies of a load are spread, and how that changed with time."""
 
 import math
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -29,13 +30,28 @@ def histogram(context: Context) -> str:
         for each in context.tables
     ]
     ms = np.concatenate([row.latencies_by_second()[1] for rows in timed for row in rows] or [np.ones(1)])
+    nothing = "No figures: fio left no histogram of lat."
+    for title, names, rows, looks in _together(context, of_runs):
+        out.append(_slower(title, names, rows, looks, every) if rows else panel(title, "", nothing))
     for (_, name), rows, by_second in zip(context.runs(), of_runs, timed, strict=True):
-        title = context.title("Latency: the share of I/Os that took longer") + name
-        nothing = "No figures: fio left no histogram of lat."
-        out.append(_slower(title, rows, every) if rows else panel(title, "", nothing))
         out += [_counted(row, name, every) for row in rows]
         out += [_over_time(row, name, _octaves(ms)) for row in by_second]
     return "".join(out)
+
+
+def _together(context: Context, of_runs: list[list[Row]]) -> Iterator[tuple]:
+    """(title, names, rows, looks) of each plot: of one run all its rows; of several a plot for each row, with all
+    runs."""
+    title = context.title("Latency: the share of I/Os that took longer")
+    if len(of_runs) == 1 or not any(of_runs):
+        (rows, *_) = of_runs
+        yield title, [row.label for row in rows], rows, [svg.look(i) for i in range(len(rows))]
+        return
+    labels = list(dict.fromkeys(row.label for rows in of_runs for row in rows))
+    for label in labels:
+        here = [(run, row) for run in context.order for row in of_runs[run] if row.label == label]
+        names, looks = [context.names[run] for run, _ in here], [context.looks[run] for run, _ in here]
+        yield title + f", {label}" * (len(labels) > 1), names, [row for _, row in here], looks
 
 
 def _octaves(ms: np.ndarray) -> np.ndarray:
@@ -43,21 +59,20 @@ def _octaves(ms: np.ndarray) -> np.ndarray:
     return np.floor(np.log2(np.maximum(ms, 1e-6)) * PER_OCTAVE + 1e-9).astype(np.int64)
 
 
-def _slower(title: str, rows: list[Row], every: list[Row]) -> str:
+def _slower(title: str, names: list[str], rows: list[Row], looks: list[dict], every: list[Row]) -> str:
     """The axes are those of all rows of the view."""
-    found = [(row.act.label + (f", round {row.round}" if row.round else ""), *row.latencies()) for row in rows]
     all_of = [row.latencies() for row in every]
     most = max(int(count.sum()) for _, count in all_of)
     low, high = min(float(ms[0]) for ms, _ in all_of), max(float(ms[-1]) for ms, _ in all_of)
     floor = 0.5 / most
     plot = svg.Plot(title, 480, 300, (0.9 * low, 1.01 * high), (floor, 1.0), x_log=True, y_log=True)
-    looks = [svg.look(i) for i in range(len(found))]
-    for (_, ms, count), look in zip(found, looks, strict=True):
+    for row, look in zip(rows, looks, strict=True):
+        ms, count = row.latencies()
         slower = np.append(1.0, (count.sum() - np.cumsum(count)) / count.sum()).clip(floor)  # a step at each latency
         corners = zip(np.repeat(ms, 2).tolist(), np.repeat(slower, 2)[1:-1].tolist(), strict=True)
         plot.line(list(corners), f"stroke:var({look['colour']})")
     plot.axes("ms, submission included (lat)", "share of the I/Os")
-    return panel(title, plot.text() + svg.legend([words for words, *_ in found], looks))
+    return panel(title, plot.text() + svg.legend(names, looks))
 
 
 def _by_octave(row: Row) -> tuple[np.ndarray, np.ndarray]:

@@ -16,6 +16,7 @@ from ssdrig.views.context import (
     figure,
     label,
     panel,
+    panels,
     place,
     plus_minus,
     point,
@@ -132,19 +133,16 @@ def lines(context: Context) -> str:
         shown = unit(word, seen)
         reach = svg.extent([v * shown.scale for v in seen], context.log, show.get("top"))
         for path, found in found_at:
-            for each, name, of in found:
+            for each, names, words, of, looks in panels(context, found, by):
                 xs = rising(points(each, path, x_key))
-                title = context.title(f"{label(word)} by {axis(x_key)}", word, path) + name
+                title = context.title(f"{label(word)} by {axis(x_key)}", word, path) + words
                 plot = svg.Plot(title, 480, 300, (-0.4, len(xs) - 0.6), reach, y_log=context.log)
-                looks = [svg.look(i) for i in range(len(of))]
-                for (s, line), look in zip(of, looks, strict=True):
+                for name, line, look in zip(names, of, looks, strict=True):
                     dots = [(i, v * shown.scale) for i, (v, _) in enumerate(line) if v is not None]
                     plot.line(dots, f"stroke:var({look['colour']})")
                     for i, v in dots:
-                        words = f"{point(by, s) + ', ' if by else ''}{xs[int(i)]}: {figure(v)} {shown.name}"
-                        plot.mark(i, v, look, words)
+                        plot.mark(i, v, look, f"{name + ', ' if name else ''}{xs[int(i)]}: {figure(v)} {shown.name}")
                 plot.axes(axis(x_key), shown.title, [(i, str(x)) for i, x in enumerate(xs)])
-                names = [f"{axis(by)} {point(by, s)}" for s, _ in of] if by else []
                 out.append(panel(title, plot.text() + svg.legend(names, looks), rounds_in_words(each, path)))
     return "".join(out)
 

@@ -19,61 +19,66 @@ TITLE = {MINUTES: "by the minute", "written": "over the bytes written", "fills":
 
 
 def drawn(context: Context) -> str:
-    """A panel for each value, step and run; the points of a value of SMART, and minutes, have marks."""
+    """A panel for each value and step, with all runs; the points of a value of SMART, and minutes, have marks."""
     out = []
     for word in context.words("iops"):
-        found = [
-            (path, name, row, *_values(context, word, row, each))
-            for path in context.paths
-            for each, name in context.runs()
-            for row in each.of(path)
-            if row.data is not None
+        of_paths = {path: _of(context, word, path) for path in context.paths}
+        every = [
+            v
+            for of in of_paths.values()
+            for found in of
+            for *_, values, _ in found
+            for v in values.tolist()
+            if np.isfinite(v)
         ]
-        every = [v for *_, values, _ in found for v in values.tolist() if np.isfinite(v)]
         shown = unit(word, every)
         reach = svg.extent([v * shown.scale for v in every], context.log, context.show.get("top"))
-        for path in context.paths:
-            of_path = [each for each in found if each[0] == path]
-            if not of_path:
+        for path, of in of_paths.items():
+            if not of:
                 title = context.title(f"{timed(word)} {TITLE[context.along]}, {path}")
                 out.append(panel(title, "", "No figures by the second: no such step, or one of a repeat.", "wide"))
-            out += [_panel(context, word, *each, shown, reach) for each in of_path]
+            out += [_panel(context, word, path, found, shown, reach) for found in of]
     return "".join(out)
 
 
-def _values(context: Context, word: str, row: Row, each: Table) -> tuple[np.ndarray, np.ndarray, str]:
-    return by_minute(row, word) if context.along == MINUTES else over_written(row, word, each, context.along)
+def _of(context: Context, word: str, path: str) -> list[list[tuple]]:
+    """(run, row, x, values, what is to be said) of a step: a list for each time that it was carried out, with an entry
+    for each run that has it."""
+    out: list[list[tuple]] = []
+    for run, each in enumerate(context.tables):
+        for place, row in enumerate(row for row in each.of(path) if row.data is not None):
+            of = by_minute(row, word) if context.along == MINUTES else over_written(row, word, each, context.along)
+            out += [[]] * (place == len(out))
+            out[place] = [*out[place], (run, row, *of)]
+    return out
 
 
-def _panel(
-    context: Context,
-    word: str,
-    path: str,
-    name: str,
-    row: Row,
-    x: np.ndarray,
-    values: np.ndarray,
-    soft: str,
-    shown: Unit,
-    reach: tuple[float, float],
-) -> str:
-    title = f"{timed(word, [row])} {TITLE[context.along]}, {path}" + ", logarithmic" * context.log
-    title = context.title(title, word) + name
-    if not np.isfinite(values).any():
-        return panel(title, "", f"No figures: {soft or row.why_not(word)}.", "wide")
-    pairs = [(a, b) for a, b in zip(x.tolist(), (values * shown.scale).tolist(), strict=True) if np.isfinite(b)]
-    plot = svg.Plot(title, 960, 250, (0.0, max(a for a, _ in pairs) * 1.01), reach, y_log=context.log)
-    if context.along == MINUTES or word in ("wa", "C"):
-        look = svg.look(0)
-        plot.line(pairs, f"stroke:var({look['colour']})")
-        for a, b in pairs:
-            place = f"minute {a + 0.5:.0f}" if context.along == MINUTES else figure(a)
-            plot.mark(a, b, look, f"{place}: {figure(b)} {shown.name}", 3)
-    else:
-        size = 5 if len(pairs) < 400 else 3 if len(pairs) < 2500 else 2
-        plot.dots(svg.thinned(pairs), f"stroke:var(--blue);stroke-width:{size}")
-    plot.axes(AXIS[context.along], axis_title(word, shown.name, [row]))
-    return panel(title, plot.text(), soft, "wide")
+def _panel(context: Context, word: str, path: str, found: list[tuple], shown: Unit, reach) -> str:
+    """One row of each run."""
+    rows = [row for _, row, *_ in found]
+    title = f"{timed(word, rows)} {TITLE[context.along]}, {path}" + ", logarithmic" * context.log
+    title = context.title(title, word)
+    several = len(context.tables) > 1
+    softs = [f"{context.names[run]}: {soft}" if several else soft for run, *_, soft in found if soft]
+    known = [(run, x, values) for run, _, x, values, _ in found if np.isfinite(values).any()]
+    if not known:
+        return panel(title, "", f"No figures: {' '.join(softs) or rows[0].why_not(word)}.", "wide")
+    last = max(float(x[np.isfinite(values)].max()) for _, x, values in known)
+    plot = svg.Plot(title, 960, 250, (0.0, last * 1.01), reach, y_log=context.log)
+    for run, x, values in sorted(known, key=lambda each: context.order.index(each[0])):
+        pairs = [(a, b) for a, b in zip(x.tolist(), (values * shown.scale).tolist(), strict=True) if np.isfinite(b)]
+        look = context.looks[run] if several else svg.look(0)
+        name = context.names[run] if several else ""
+        if context.along == MINUTES or word in ("wa", "C"):
+            plot.line(pairs, f"stroke:var({look['colour']})", name=name)
+            for a, b in pairs:
+                place = f"minute {a + 0.5:.0f}" if context.along == MINUTES else figure(a)
+                plot.mark(a, b, look, f"{place}: {figure(b)} {shown.name}", 3)
+        else:
+            size = 5 if len(pairs) < 400 else 3 if len(pairs) < 2500 else 2
+            plot.dots(svg.thinned(pairs), f"stroke:var({look['colour']});stroke-width:{size}", name=name)
+    plot.axes(AXIS[context.along], axis_title(word, shown.name, rows))
+    return panel(title, plot.text() + context.legend(), " ".join(softs), "wide")
 
 
 def by_minute(row: Row, word: str) -> tuple[np.ndarray, np.ndarray, str]:

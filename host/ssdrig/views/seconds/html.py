@@ -4,7 +4,7 @@ import math
 
 from ssdrig.plan.rules import steady as rule
 from ssdrig.plan.step import every, told
-from ssdrig.reading.row import Table, Verdict
+from ssdrig.reading.row import Row, Table, Verdict
 from ssdrig.views import svg
 from ssdrig.views.by_second import axis_title, seconds, timed
 from ssdrig.views.context import (
@@ -12,13 +12,12 @@ from ssdrig.views.context import (
     TIME,
     Context,
     Unit,
-    axis,
     figure,
     label,
     last_rounds,
     panel,
+    panels,
     place,
-    point,
     points,
     rounds_in_words,
     unit,
@@ -32,47 +31,58 @@ WORDS_PX = 13  # from one line of words in a plot to the next
 
 
 def scatter(context: Context) -> str:
-    """Each second of a step as a point; a window alone where the plan names one."""
+    """Each second of a step as a point, of all runs in one plot; a window alone where the plan names one."""
     if context.along != TIME:
         return seconds_along.drawn(context)
     out, window = [], context.show.get("window")
     for word in context.words("iops"):
         of_paths = {path: _within(context, path, word, window) for path in context.paths}
-        every = [float(v) for found in of_paths.values() for *_, values in found for v in values]
+        every = [float(v) for found in of_paths.values() for of in found for *_, values in of for v in values]
         shown = unit(word, every)
         reach = svg.extent([v * shown.scale for v in every], context.log, context.show.get("top"))
         for path, found in of_paths.items():
             if not found:
                 title = context.title(f"{timed(word)} by the second, {path}")
                 out.append(panel(title, "", f"No figures: {_none_by_second(context)}.", "wide"))
-            for name, row, from_s, to_s, t, values in found:
-                where = (f", window {window}" if window else "") + ", logarithmic" * context.log
-                title = context.title(f"{timed(word, [row])} by the second, {path}{where}") + name
-                plot = svg.Plot(title, 960, 300, (from_s, max(to_s, from_s + 1)), reach, y_log=context.log)
-                marked = row.windows.get("steady")
-                if marked and not window:
-                    plot.band(marked["t0_s"], marked["t1_s"])
-                size = 5 if len(t) < 400 else 3 if len(t) < 2500 else 2
-                style = f"stroke:var(--blue);stroke-width:{size}"
-                plot.dots(svg.thinned(list(zip(t.tolist(), (values * shown.scale).tolist()))), style, name=path)
-                plot.axes("s since the first I/O", axis_title(word, shown.name, [row]))
-                soft = "Shaded: the window steady." if marked and not window else ""
-                out.append(panel(title, plot.text(), soft, "wide"))
+            out += [_scatter(context, word, path, window, of, shown, reach) for of in found]
     return "".join(out)
 
 
-def _within(context: Context, path: str, word: str, window: str | None) -> list[tuple]:
-    """(name of the run, row, from and to in s, times, values) of a step in each run, in the window or in all of it."""
-    out = []
-    for each, name in context.runs():
-        for row in each.of(path):
-            if row.data is None:
-                continue
+def _scatter(context: Context, word: str, path: str, window: str | None, of: list[tuple], shown: Unit, reach) -> str:
+    """A panel of one row of each run: (run, row, from and to in s, times, values)."""
+    rows = [row for _, row, *_ in of]
+    where = (f", window {window}" if window else "") + ", logarithmic" * context.log
+    title = context.title(f"{timed(word, rows)} by the second, {path}{where}")
+    from_s, to_s = min(each[2] for each in of), max(each[3] for each in of)
+    plot = svg.Plot(title, 960, 300, (from_s, max(to_s, from_s + 1)), reach, y_log=context.log)
+    marked = rows[0].windows.get("steady") if len(context.tables) == 1 and not window else None
+    if marked:
+        plot.band(marked["t0_s"], marked["t1_s"])
+    longest = max(len(t) for *_, t, _ in of)
+    size = 5 if longest < 400 else 3 if longest < 2500 else 2
+    for run, _, _, _, t, values in sorted(of, key=lambda each: context.order.index(each[0])):
+        colour = context.looks[run]["colour"] if len(context.tables) > 1 else "--blue"
+        name = context.names[run] if len(context.tables) > 1 else path
+        pairs = svg.thinned(list(zip(t.tolist(), (values * shown.scale).tolist())))
+        plot.dots(pairs, f"stroke:var({colour});stroke-width:{size}", name=name)
+    plot.axes("s since the first I/O", axis_title(word, shown.name, rows))
+    soft = "Shaded: the window steady." if marked else ""
+    return panel(title, plot.text() + context.legend(), soft, "wide")
+
+
+def _within(context: Context, path: str, word: str, window: str | None) -> list[list[tuple]]:
+    """(run, row, from and to in s, times, values) of a step, in the window or in all of it: a list for each time that
+    the step was carried out, with an entry for each run that has it."""
+    out: list[list[tuple]] = []
+    for run, each in enumerate(context.tables):
+        for time, row in enumerate(row for row in each.of(path) if row.data is not None):
+            assert row.data is not None
             t, values = seconds(row, word)
             figures = row.windows.get(window) if window else None
             from_s, to_s = (figures["t0_s"], figures["t1_s"]) if figures else (0, len(row.data.iops))
             keep = (t >= from_s) & (t <= to_s)
-            out.append((name, row, from_s, to_s, t[keep], values[keep]))
+            out += [[]] * (time == len(out))
+            out[time] = [*out[time], (run, row, from_s, to_s, t[keep], values[keep])]
     return out
 
 
@@ -83,85 +93,97 @@ def _none_by_second(context: Context) -> str:
 
 
 def series(context: Context) -> str:
-    """Figures by the second of one or several steps, one after the other, a plot for each figure."""
+    """Figures by the second of one or several steps, one after the other: a plot for each figure, of all runs."""
     if context.along != TIME:
         return seconds_along.drawn(context)
     out = []
     for word in context.words("MB/s", "W"):
-        of_runs = []
-        for each, name in context.runs():
+        found = []
+        for each in context.tables:
             rows = [row for path in context.paths for row in each.of(path) if row.data is not None]
-            of_runs.append((name, [(row, *seconds(row, word)) for row in rows]))
-        every = [
-            float(v)
-            for _, found in of_runs
-            for row, _, values in found
-            for v in (*values, row.value(word))
-            if v is not None
-        ]
+            found.append([(row, *seconds(row, word)) for row in rows])
+        every = [float(v) for of in found for row, _, values in of for v in (*values, row.value(word)) if v is not None]
         shown = unit(word, every)
         reach = svg.extent([v * shown.scale for v in every], context.log, context.show.get("top"))
-        out += [_series(context, word, name, found, shown, reach) for name, found in of_runs]
+        out.append(_series(context, word, found, shown, reach))
     return "".join(out)
 
 
-def _series(context: Context, word: str, name: str, found: list, shown: Unit, reach: tuple[float, float]) -> str:
-    """A panel of one run; unit and range are those of all runs."""
-    rows = [row for row, *_ in found]
-    title = context.title(f"{timed(word, rows)}: {', '.join(context.paths)}", word) + name
-    long = [max(len(row.data.iops), row.data.load_s, float(t.max(initial=0))) for row, t, _ in found]
-    gap = BETWEEN * sum(long)
-    begins = [sum(long[:i]) + gap * i for i in range(len(long))]
-    means = [v for row, *_ in found if (v := row.value(word)) is not None]
-    all_values = [float(v) * shown.scale for *_, values in found for v in values] + [v * shown.scale for v in means]
-    if not any(map(math.isfinite, all_values)):
-        reason = found[0][0].why_not(word) if found else _none_by_second(context)
+def _series(context: Context, word: str, found: list[list], shown: Unit, reach: tuple[float, float]) -> str:
+    """A panel of all runs. A step begins at one place for all of them: behind the longest of the one before."""
+    rows = [row for of in found for row, *_ in of]
+    title = context.title(f"{timed(word, rows)}: {', '.join(context.paths)}", word)
+    if not any(v is not None and math.isfinite(v) for of in found for row, _, vs in of for v in (*vs, row.value(word))):
+        reason = rows[0].why_not(word) if rows else _none_by_second(context)
         return panel(title, "", f"No figures: {reason}.", "wide")
-    end = (begins[-1] + long[-1]) if long else 1.0
+    long: dict[tuple, float] = {}
+    for row, t, _ in (each for of in found for each in of):
+        lasts = max(len(row.data.iops), row.data.load_s, float(t.max(initial=0)))
+        long[row.act.label, row.round] = max(lasts, long.get((row.act.label, row.round), 0.0))
+    gap = BETWEEN * sum(long.values())
+    begins = dict(zip(long, (sum([*long.values()][:i]) + gap * i for i in range(len(long))), strict=True))
+    end = max((begins[key] + long[key] for key in long), default=1.0)
     plot = svg.Plot(title, 960, 250, (0, end or 1.0), reach, y_log=context.log)
-    labels: list[tuple[float, str]] = []
-    for i, ((row, t, values), begin, length) in enumerate(zip(found, begins, long, strict=True)):
-        look = svg.look(i)
-        pairs = svg.thinned(list(zip((begin + t).tolist(), (values * shown.scale).tolist())))
-        mean = row.value(word)
-        if word in ("wa", "C"):
-            plot.line(pairs, f"stroke:var({look['colour']})", name=row.act.label)
-            for x, y in pairs:
-                plot.mark(x, y, look, f"{row.act.path}, {figure(x - begin)} s: {figure(y)} {shown.name}", 3)
-        elif len([1 for _, y in pairs if math.isfinite(y)]) > 1:
-            plot.line(pairs, f"stroke:var({look['colour']})", name=row.act.label)
-        elif mean is not None:  # shorter than two seconds: its mean
-            plot.line(
-                [(begin, mean * shown.scale), (begin + length, mean * shown.scale)], f"stroke:var({look['colour']})"
-            )
-        if len(found) > 1:
-            plot.band(begin, begin + length, "part")
-            if length > 0.06 * end:
-                room = (plot.x(begin + length) - plot.x(begin)) / LETTER
-                words = row.act.label if len(row.act.label) < room else row.act.path
-                plot.words(plot.x(begin + length / 2), plot.TOP + 12, words, "mid soft")
-                labels.append((begin + length / 2, f"{figure(length)} s"))
-    axis_words = "one step after the other" if len(found) > 1 else "s since the first I/O"
+    labels = _parts(plot, begins, long, end) if len(long) > 1 else []
+    for run in context.order:
+        for row, t, values in found[run]:
+            key = row.act.label, row.round
+            look = context.looks[run] if len(found) > 1 else svg.look([*long].index(key))
+            name = f"{context.names[run]}, {row.act.label}" if len(found) > 1 else row.act.label
+            _course(plot, word, row, t + begins[key], values, begins[key], shown, look, name)
+    axis_words = "one step after the other" if len(long) > 1 else "s since the first I/O"
     plot.axes(axis_words, axis_title(word, shown.name, rows), labels or None)
-    short = [row.act.path for (row, *_), length in zip(found, long, strict=True) if length <= 0.06 * end]
-    soft = f"Too short for its name: {', '.join(short)}." if short and len(found) > 1 else ""
-    return panel(title, plot.text(), soft, "wide")
+    short = [label.partition(" ")[0] for (label, _), lasts in long.items() if lasts <= 0.06 * end]
+    soft = f"Too short for its name: {', '.join(short)}." if short and len(long) > 1 else ""
+    return panel(title, plot.text() + context.legend(), soft, "wide")
+
+
+def _parts(plot: svg.Plot, begins: dict, long: dict, end: float) -> list[tuple[float, str]]:
+    """The steps of a plot as bands with their names. Returns what the axis says of those with room for it."""
+    labels = []
+    for (label_, round_), begin in begins.items():
+        lasts = long[label_, round_]
+        plot.band(begin, begin + lasts, "part")
+        if lasts > 0.06 * end:
+            room = (plot.x(begin + lasts) - plot.x(begin)) / LETTER
+            words = label_ if len(label_) < room else label_.partition(" ")[0]
+            plot.words(plot.x(begin + lasts / 2), plot.TOP + 12, words, "mid soft")
+            labels.append((begin + lasts / 2, f"{figure(lasts)} s"))
+    return labels
+
+
+def _course(plot: svg.Plot, word: str, row: Row, t, values, begin: float, shown: Unit, look: dict, name: str) -> None:
+    """The line of one step of one run; marks for what SMART reads now and then; the mean of a step of one second."""
+    pairs, mean = svg.thinned(list(zip(t.tolist(), (values * shown.scale).tolist()))), row.value(word)
+    style = f"stroke:var({look['colour']})"
+    if word in ("wa", "C"):
+        plot.line(pairs, style, name=name)
+        for x, y in pairs:
+            plot.mark(x, y, look, f"{row.act.path}, {figure(x - begin)} s: {figure(y)} {shown.name}", 3)
+    elif len([1 for _, y in pairs if math.isfinite(y)]) > 1:
+        plot.line(pairs, style, name=name)
+    elif mean is not None:
+        lasts = max(len(row.data.iops), row.data.load_s) if row.data else 0.0
+        plot.line([(begin, mean * shown.scale), (begin + lasts, mean * shown.scale)], style)
 
 
 def rounds(context: Context) -> str:
-    """A figure by the round, a line for each value of a point's key."""
+    """A figure by the round: of one run a line for each value of a point's key; of several a plot for each value, with
+    a line for each run."""
     out = []
     for word in context.words("iops"):
-        found = [
-            (each, path, name, _by_round(context, each, path, word))
+        of_paths = {
+            path: [(each, "", _by_round(context, each, path, word)) for each in context.tables]
             for path in context.paths
-            for each, name in context.runs()
-        ]
-        values = [v for *_, of in found for _, line in of for _, v in line]
+        }
+        lines = [line for found in of_paths.values() for *_, of in found for _, line in of]
+        values = [v for line in lines for _, v in line]
         shown = unit(word, values)
         reach = svg.extent([v * shown.scale for v in values], context.log, context.show.get("top"))
-        last = max((n for *_, of in found for _, line in of for n, _ in line), default=1)
-        out += [_rounds(context, each, path, name, of, shown, reach, last) for each, path, name, of in found]
+        last = max((n for line in lines for n, _ in line), default=1)
+        for path, found in of_paths.items():
+            for each, names, words, of, looks in panels(context, found, context.show.get("by")):
+                out.append(_rounds(context, path, each, names, words, of, looks, shown, reach, last))
     return "".join(out)
 
 
@@ -177,23 +199,21 @@ def _by_round(context: Context, each: Table, path: str, word: str) -> list[tuple
     return lines
 
 
-def _rounds(context: Context, each: Table, path: str, name: str, of: list[tuple], shown, reach, last: int) -> str:
-    by, words = context.show.get("by"), f", {context.show['where']}" if context.show.get("where") else ""
-    title = context.title(f"{label(shown.word)} by the round{words}", shown.word, path) + name
+def _rounds(context: Context, path: str, each: Table, names, words: str, of, looks, shown, reach, last: int) -> str:
+    where = f", {context.show['where']}" if context.show.get("where") else ""
+    title = context.title(f"{label(shown.word)} by the round{where}", shown.word, path) + words
     plot = svg.Plot(title, 480, 300, (0.6, last + 0.4), reach, y_log=context.log)
     kept = last_rounds(each, path)
-    if kept and len(kept) < last:
+    if kept and len(kept) < last and len(context.tables) == 1:
         plot.band(kept[0] - 0.4, kept[-1] + 0.4)
-    looks = [svg.look(i) for i in range(len(of))]
-    for (p, line), look in zip(of, looks, strict=True):
+    for name, line, look in zip(names, of, looks, strict=True):
         dots = [(n, v * shown.scale) for n, v in line]
-        plot.line(dots, f"stroke:var({look['colour']})", name=f"{axis(by)} {point(by, p)}" if by else path)
+        plot.line(dots, f"stroke:var({look['colour']})", name=name or path)
         for n, v in dots:
-            of_line = f", {point(by, p)}" if by else ""
-            plot.mark(n, v, look, f"round {n}{of_line}: {figure(v)} {shown.name}", 3)
+            plot.mark(n, v, look, f"round {n}{f', {name}' if name else ''}: {figure(v)} {shown.name}", 3)
     plot.axes("round", shown.title, svg.counted(last))
-    names = [f"{axis(by)} {point(by, p)}" for p, _ in of] if by else []
-    return panel(title, plot.text() + svg.legend(names, looks), rounds_in_words(each, path))
+    soft = rounds_in_words(each, path) if len(context.tables) == 1 else ""
+    return panel(title, plot.text() + svg.legend(names, looks), soft)
 
 
 def steady(context: Context) -> str:
