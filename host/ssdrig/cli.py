@@ -11,13 +11,14 @@ import signal
 import sys
 from collections.abc import Mapping
 from types import ModuleType
-from typing import Any
+from typing import Any, NoReturn
 
 from ssdrig import __version__
 from ssdrig.base import owner
 from ssdrig.base.arguments import WIDEST, Parser, examples
-from ssdrig.base.errors import INTERRUPTED, JournalError, OutputError, SsdrigError, UsageError, exit_codes
+from ssdrig.base.errors import INTERRUPTED, JournalError, OutputError, SsdrigError, ToolMissing, UsageError, exit_codes
 from ssdrig.base.progress import Progress
+from ssdrig.base.shipped import INSTALLED, as_called, missing
 from ssdrig.base.terminal import PrintableOut, error_lines, fill_closed_streams, printable, wrapped
 from ssdrig.base.words import do_you_mean
 
@@ -96,7 +97,11 @@ FIRST = (
     ("wear --smartctl FILE", "the wear that a saved `smartctl --json=cv -x` shows"),
     ("run consistency --virtual sata-tlc -n", "what a test would do, write and take"),
 )
-DOCS = "Start with README.md; details are in host/docs/, every option in host/docs/reference/commands.md."
+DOCS = (
+    "Docs: README.md and host/docs/ of ssdrig's repository."
+    if INSTALLED
+    else "Start with README.md; details are in host/docs/, every option in host/docs/reference/commands.md."
+)
 
 
 def normal(argv: list[str]) -> list[str]:
@@ -114,7 +119,7 @@ class Top(Parser):
     none."""
 
     def format_help(self) -> str:
-        return help_text(min(shutil.get_terminal_size().columns, WIDEST))
+        return as_called(help_text(min(shutil.get_terminal_size().columns, WIDEST)))
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if isinstance(action, argparse._SubParsersAction) and value not in action.choices:
@@ -124,14 +129,14 @@ class Top(Parser):
 
 def help_text(columns: int) -> str:
     """What ssdrig is, three commands to try, the commands in groups, where the docs are, exit codes."""
-    known = {name: words for name, (_, words) in COMMANDS.items()} | OF_THE_CLONE
+    known = {name: words for name, (_, words) in COMMANDS.items()} | ({} if INSTALLED else OF_THE_CLONE)
     grouped = {name for names in GROUPS.values() for name in names}
     groups = {**GROUPS, "More": tuple(name for name in known if name not in grouped)}
     width = max(map(len, known)) + 4
     out = [wrapped(ABOUT, columns), "", "usage: ./ssdrig COMMAND [ARGUMENT ...]", "       ./ssdrig COMMAND --help", ""]
     out += [examples(FIRST).replace("examples:", "first steps:")]
     for group, names in groups.items():
-        if names:
+        if names := [name for name in names if name in known]:
             out += ["", f"{group}:"]
             out += [wrapped(known[name], columns, f"  {name}".ljust(width), " " * width) for name in names]
     codes = ", ".join(f"{code} {words}" for code, (words, _) in sorted(exit_codes().items()))
@@ -172,11 +177,13 @@ def main(argv: list[str] | None = None) -> int:
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="backslashreplace")  # a locale without a sign is no reason to fail
     if not argv:
-        print(help_text(min(shutil.get_terminal_size().columns, WIDEST)), end="", file=sys.stderr)
+        print(as_called(help_text(min(shutil.get_terminal_size().columns, WIDEST))), end="", file=sys.stderr)
         return UsageError.exit_code
     chosen = next((word for word in argv if not word.startswith("-")), None)
     said, say = "ssdrig", Progress().warn
     try:
+        if INSTALLED and chosen in OF_THE_CLONE:
+            raise missing(chosen)
         if chosen is not None and chosen not in COMMANDS:
             near = do_you_mean(chosen, [*COMMANDS, *OF_THE_CLONE])
             do = near if "?" in near else "`ssdrig --help` lists the commands"
@@ -195,6 +202,11 @@ def main(argv: list[str] | None = None) -> int:
     except SsdrigError as error:
         say(error_lines(said, error))
         return error.exit_code
+    except ModuleNotFoundError as error:
+        if not INSTALLED or not error.name:
+            raise  # start.py sets a clone up and starts again
+        say(error_lines(said, missing(error.name.partition(".")[0])))
+        return ToolMissing.exit_code
     except KeyboardInterrupt:
         say(f"{said}: interrupted")
         return INTERRUPTED
@@ -226,6 +238,20 @@ def main(argv: list[str] | None = None) -> int:
         name, why = error.filename or "stdout", error.strerror or str(error)
         say(error_lines(said, where(f"to write to {name}", why, "make room, then repeat")))
         return where.exit_code
+
+
+def installed() -> NoReturn:
+    """Run the words of this process: the program of an installed package. What ./ssdrig sets for a clone, it sets."""
+    places = [os.environ.get("PATH", ""), "/usr/local/sbin", "/usr/sbin", "/sbin"]  # smartctl, nvme, hdparm
+    os.environ["PATH"] = os.pathsep.join(filter(None, places)) if os.name == "posix" else places[0]
+    os.environ["PYTHONSAFEPATH"] = "1"  # no code of the current folder is run, nor by Python's children
+    for variable in ("PYTHONHOME", "PYTHONSTARTUP", "PYTHONINSPECT"):
+        os.environ.pop(variable, None)
+    try:
+        code = main()
+    except KeyboardInterrupt:  # before or after what main() catches
+        code = INTERRUPTED
+    raise SystemExit(code)
 
 
 def _is_nowhere() -> bool:

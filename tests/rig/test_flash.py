@@ -267,7 +267,7 @@ def test_no_permission_says_rule_or_group(tmp_path, monkeypatch):
         return SerialException(13, "could not open port /dev/null: [Errno 13] Permission denied: '/dev/null'")
 
     monkeypatch.setattr(ports, "Serial", refused)
-    with pytest.raises(RigError, match=r"permission denied; do: sudo cp hardware/70-ssdrig.rules .*dialout"):
+    with pytest.raises(RigError, match=r"permission denied; do: sudo cp \S*hardware/70-ssdrig.rules .*dialout"):
         ports.check_access("/dev/null", tmp_path)
     (tmp_path / "etc/udev/rules.d").mkdir(parents=True)
     (tmp_path / "etc/udev/rules.d/70-ssdrig.rules").touch()

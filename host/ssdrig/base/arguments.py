@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NoReturn
 
 from ssdrig.base.errors import UsageError
+from ssdrig.base.shipped import as_called
 from ssdrig.base.words import do_you_mean, parse_in, parse_seconds
 
 WIDEST = 100  # columns of a help text
@@ -43,6 +44,9 @@ class Parser(argparse.ArgumentParser):
     def __init__(self, *args, **how):
         super().__init__(*args, **{"formatter_class": Help} | how)
         self._positionals.title = "arguments"
+
+    def format_help(self) -> str:
+        return as_called(super().format_help())
 
     def parse_args(self, args=None, namespace=None):
         found, unknown = self.parse_known_args(args, namespace)

@@ -8,6 +8,7 @@ import time
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from ssdrig.base.shipped import as_called
 from ssdrig.base.terminal import printable, printable_lines
 
 BARS = "▁▂▃▄▅▆▇█"
@@ -63,7 +64,7 @@ class Progress:
             self.warn(text)
 
     def warn(self, text: str) -> None:
-        _write((self._erased() if self.live else "") + printable_lines(text) + "\n")
+        _write((self._erased() if self.live else "") + printable_lines(as_called(text)) + "\n")
 
     def table(self, lines: Sequence[str], in_words: str) -> None:
         """Lines that replace those shown before, on a terminal; in a log `in_words`, now and then. Each is shorter than

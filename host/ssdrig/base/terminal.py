@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import TextIO, overload
 
 from ssdrig.base.errors import SsdrigError, UsageError
+from ssdrig.base.shipped import as_called
 
 # C0, DEL, C1; line and paragraph separators; marks that change the direction of what follows; lone surrogates
 _CONTROL = "\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff"
@@ -78,7 +79,9 @@ def wrapped(text: str, columns: int, first: str = "", rest: str = "") -> str:
 def error_lines(who: str, error: SsdrigError) -> str:
     """An error as a person reads it: what was expected, what was found, a hint; wrapped where stderr is a terminal."""
     columns = shutil.get_terminal_size().columns - 1 if is_terminal(sys.stderr) else 10**6
-    expected, seen, do = (printable(" ".join(text.split())) for text in (error.expected, error.seen, error.do))
+    expected, seen, do = (
+        printable(as_called(" ".join(text.split()))) for text in (error.expected, error.seen, error.do)
+    )
     head = f"{who}: error: "
     lines = [
         wrapped(f"expected {expected}", columns, head, "  ").replace(
@@ -108,7 +111,7 @@ class PrintableOut:
         self._stream = stream
 
     def write(self, text: str) -> int:
-        self._stream.write(printable_lines(text))
+        self._stream.write(printable_lines(as_called(text)))
         return len(text)
 
     def flush(self) -> None:

@@ -4,6 +4,7 @@ made once from the parsers, so that Tab starts no Python."""
 import argparse
 from typing import Any
 
+from ssdrig.base import shipped
 from ssdrig.base.errors import ToolMissing
 
 SHELLS = ("bash", "zsh", "fish", "tcsh")
@@ -31,7 +32,7 @@ def script(parser: argparse.ArgumentParser, shell: str) -> str:
     try:
         import shtab
     except ImportError:
-        do = "./ssdrig setup --extra completion"
+        do = shipped.installing("completion")
         raise ToolMissing("shtab, which makes the script", "it is not installed", do) from None
     for each in _parsers(parser):
         for action in each._actions:

@@ -4,9 +4,10 @@ import json
 import sys
 from pathlib import Path
 
+from ssdrig.base import shipped
 from ssdrig.base.errors import UsageError
 
-HARDWARE = Path(__file__).resolve().parents[3] / "hardware"
+HARDWARE = shipped.path("hardware")
 FOLDERS = {"board": (HARDWARE / "board",), "breakout": (HARDWARE / "breakout" / "board", HARDWARE / "board")}
 EXAMPLES = (
     ("hardware release --out order", "gerbers, placement, bill of material, pictures: in the folder order"),

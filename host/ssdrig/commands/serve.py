@@ -8,6 +8,7 @@ import socket
 import sys
 from pathlib import Path
 
+from ssdrig.base import shipped
 from ssdrig.base.errors import ToolMissing, UsageError
 from ssdrig.publish.watch import folder as watch_folder
 
@@ -63,7 +64,7 @@ def command(args) -> int:
     try:
         import uvicorn
     except ImportError as error:
-        raise ToolMissing("the Python packages of `serve`", "none", "pip install 'ssdrig[serve]'") from error
+        raise ToolMissing("the Python packages of `serve`", str(error), shipped.installing("serve")) from error
     from ssdrig.serve import app as server
     from ssdrig.serve.connection import Connection
 

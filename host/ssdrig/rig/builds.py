@@ -5,12 +5,13 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+from ssdrig.base import shipped
 from ssdrig.base.errors import UsageError
 from ssdrig.meter import chips, fast, fits, ina228
 from ssdrig.meter.calibration import MOST_AMPLIFIER_nA
 from ssdrig.rig import flash
 
-BUILDS = Path(__file__).resolve().parents[3] / "hardware" / "builds"
+BUILDS = shipped.path("hardware/builds")
 FILE = "board.json"
 RAIL = "rail name chip bus alert shunt_uOhm shunt_tolerance_ppm current_lsb_pA vbus_us vshunt_us nominal_mV lead_mOhm"
 PLACE = {"I2C0": "address", "SPI0": "cs"}

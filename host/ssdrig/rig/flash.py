@@ -15,10 +15,11 @@ from pathlib import Path
 
 from serial import Serial
 
+from ssdrig.base import shipped
 from ssdrig.base.errors import RigError, ToolMissing
 from ssdrig.meter.pico import ports
 
-FIRMWARE = Path(__file__).resolve().parents[3] / "firmware"
+FIRMWARE = shipped.path("firmware")
 OLDEST = (1, 26)  # hard timers, rp2.DMA as the data sheet has it on the RP2350
 BOARDS = ("RP2040", "RP2350")
 MPREMOTE_S = 60
@@ -141,7 +142,7 @@ def check(board: dict, replace: bool = False) -> None:
 def _mpremote(port: str, words: list[str]) -> str:
     """Run mpremote on the port and return its stdout. Raises ToolMissing, RigError with mpremote's own last words."""
     if find_spec("mpremote") is None:
-        raise ToolMissing("mpremote", "no such Python package", "run ./ssdrig setup")
+        raise ToolMissing("mpremote", "it is not installed", shipped.installing(""))
     argv = [sys.executable, "-P", "-m", "mpremote", "connect", port, *words]
     try:
         done = subprocess.run(

@@ -7,7 +7,7 @@ import shlex
 import shutil
 from pathlib import Path
 
-from ssdrig.base import child_cpu
+from ssdrig.base import child_cpu, shipped
 from ssdrig.base.errors import ToolMissing
 from ssdrig.setup import debian
 
@@ -16,6 +16,7 @@ PRIVATE = Path(__file__).resolve().parents[3] / ".setup/micropython"
 
 # Where Debian has the package when the machine's own release (Debian 12) has not.
 SUITE = "trixie"
+INSTALL = "apt-get install micropython" if shipped.INSTALLED else "run ./ssdrig setup"
 
 
 def command() -> list[str]:
@@ -36,7 +37,7 @@ def command() -> list[str]:
     raise ToolMissing(
         f"MicroPython {'.'.join(map(str, OLDEST))} or newer, unix port",
         "; ".join(seen) or (f"SSDRIG_MICROPYTHON={override}" if override else "no program micropython"),
-        "correct SSDRIG_MICROPYTHON" if override else "run ./ssdrig setup, or name one in SSDRIG_MICROPYTHON",
+        "correct SSDRIG_MICROPYTHON" if override else f"{INSTALL}, or name one in SSDRIG_MICROPYTHON",
     )
 
 

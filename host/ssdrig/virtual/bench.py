@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import quote
 
+from ssdrig.base import shipped
 from ssdrig.base.child_cpu import IDLE_S, POLL_S, NotReady, Work, wait_while_working
 from ssdrig.base.errors import DriveError, RigError
 from ssdrig.virtual import adminclient
@@ -106,8 +107,9 @@ def start(
     `kept`: go on with the drive that VirtualBench.keep() left there.
 
     `check` is called twice a second meanwhile; what it raises ends the start. `show` gets how far a compilation is. A
-    start lasts as long as the processes use CPU time. Raises UsageError, DriveError or RigError
+    start lasts as long as the processes use CPU time. Raises ToolMissing; UsageError, DriveError or RigError
     with the process's own words if one does not become ready. Whatever is raised, nothing is left behind."""
+    shipped.require("numba")
     _sweep()
     folder, lock = _folder()
     socket, feed, truth, board_truth = folder / "nbd", folder / "feed", folder / "truth", folder / "board.json"

@@ -6,12 +6,14 @@ on the boot ROM)."""
 
 import argparse
 import os
+import shlex
 from pathlib import Path
 from typing import NamedTuple
 
 from serial import Serial
 from serial.tools import list_ports
 
+from ssdrig.base import shipped
 from ssdrig.base.errors import RigError, UsageError
 
 RASPBERRY_PI, MICROPYTHON = 0x2E8A, 0x0005
@@ -131,13 +133,14 @@ def cannot_open(port: str, error: Exception, root: str | Path = "/") -> RigError
     """What to tell someone whose port does not open."""
     number = getattr(error, "errno", None)
     if number == 13 or "Permission denied" in str(error):
+        file = shlex.quote(str(shipped.path(RULES)))
         rules = Path(root) / "etc/udev/rules.d" / Path(RULES).name
         do = (
             "unplug the board and plug it in again (the rules are installed); over ssh, join the group: sudo usermod"
             " -aG dialout $USER, log in anew"
             if rules.exists()
             else (
-                f"sudo cp {RULES} /etc/udev/rules.d/ && sudo udevadm control --reload, then plug the board in again;"
+                f"sudo cp {file} /etc/udev/rules.d/ && sudo udevadm control --reload, then plug the board in again;"
                 " or join the group that owns the port: sudo usermod -aG dialout $USER, then log in anew"
             )
         )

@@ -18,7 +18,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-SCHEMA_FILE = Path(__file__).resolve().parents[4] / "schemas" / "influx.toml"
+from ssdrig.base import shipped
+
+SCHEMA_FILE = shipped.path("schemas/influx.toml")
 SCHEMA = 3
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 

@@ -5,6 +5,7 @@ these files and no others: they see whole runs or none, however many benches wri
 
 from types import ModuleType
 
+from ssdrig.base import shipped
 from ssdrig.base.errors import ToolMissing
 
 EXTRA = "lake"
@@ -18,7 +19,5 @@ def needs(name: str) -> ModuleType:
         return importlib.import_module(name)
     except ImportError as error:
         raise ToolMissing(
-            f"the package {name.partition('.')[0]}, of ssdrig's extra `{EXTRA}`",
-            str(error),
-            f"pip install 'ssdrig[{EXTRA}]', or in a clone ./ssdrig setup --extra {EXTRA}",
+            f"the package {name.partition('.')[0]}, of ssdrig's extra `{EXTRA}`", str(error), shipped.installing(EXTRA)
         ) from error

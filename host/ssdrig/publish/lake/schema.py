@@ -4,15 +4,15 @@ import functools
 import re
 import tomllib
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ssdrig.base import shipped
 from ssdrig.publish.lake import needs
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-SCHEMA_FILE = Path(__file__).resolve().parents[4] / "schemas" / "lake.toml"
+SCHEMA_FILE = shipped.path("schemas/lake.toml")
 VERSION = 1
 MARK = "run"  # the kind whose row is written last
 PARTITION = ("date", "lab")  # of a path, and columns of no file

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from pathlib import Path
 
+from ssdrig.base.shipped import as_called
 from ssdrig.plan.rules import chance
 from ssdrig.powerloss import tally
 from ssdrig.reading import cuts
@@ -333,7 +334,7 @@ def _harness(each: Table, found: Mapping) -> str:
     rows += [("Not tested", "; ".join(map(str, begun["cannot"])))] if begun.get("cannot") else []
     rows.append(("Seed", str(seed)))
     again = f"./ssdrig run {plan.get('name')} … --only-cut N --seed {seed}, with the drive and the options of this run"
-    rows.append(("To repeat session N", again))
+    rows.append(("To repeat session N", as_called(again)))
     host = header.get("host") or {}
     versions = [f"ssdrig {header.get('ssdrig')}", f"kernel {host.get('kernel')}", f"Python {host.get('python')}"]
     rows.append(("Versions", ", ".join(versions)))

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from html import escape
 
+from ssdrig.base.shipped import as_called
 from ssdrig.base.words import size
 from ssdrig.drive.wear import retention
 from ssdrig.plan.rules import worn
@@ -113,7 +114,7 @@ def _retention(drive: Mapping, last: worn.Slice) -> list[str]:
     kind = drive.get("rated_class")
     off_C = retention.REQUIREMENTS[kind].off_C if kind in retention.REQUIREMENTS else 25
     bound = retention.bound(kind, last.percentage_used, off_C)
-    own = f"./ssdrig wear {drive.get('serial') or 'SERIAL'} --storage-temp"
+    own = as_called(f"./ssdrig wear {drive.get('serial') or 'SERIAL'} --storage-temp")
     out = [f"retention: {bound['words']} For other temperatures: {own} 25"]
     return out + ([bound["explanation"]] if bound["explanation"] else [])
 

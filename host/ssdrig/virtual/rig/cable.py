@@ -42,7 +42,7 @@ import time
 import tty
 from pathlib import Path
 
-from ssdrig.base import prctl
+from ssdrig.base import prctl, shipped
 from ssdrig.base.errors import RigError, SsdrigError, UsageError
 from ssdrig.base.files import write_atomically
 from ssdrig.setup import micropython
@@ -51,7 +51,7 @@ from ssdrig.virtual.rig.faults import BOARD, TRANSPORT, settings
 
 VIRTUAL = Path(__file__).resolve().parents[1]
 STAND_INS = VIRTUAL / "board"
-FIRMWARE = VIRTUAL.parents[2] / "firmware"
+FIRMWARE = shipped.path("firmware")
 PIECE = 1024  # bytes of input passed to the board at once
 HELD = 4096  # bytes on their way to the host, above which the board is no longer listened to
 PIPE = 8192
