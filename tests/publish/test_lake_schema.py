@@ -111,4 +111,4 @@ def test_without_the_extra_the_error_names_it(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "pyarrow.fs", None)
     with pytest.raises(ToolMissing) as error:
         lake.needs("pyarrow.fs")
-    assert "pyarrow" in str(error.value) and "ssdrig[lake]" in str(error.value)
+    assert "pyarrow" in str(error.value) and "--extra lake" in str(error.value)

@@ -32,7 +32,7 @@ const Rigs = (() => {
     const simulated = rig.simulated && !rig.board?.includes("SIMULATED");
     return el("article", null, { class: "box rig" },
       el("div", null, { class: "title" }, el("h2", rig.serial ? `${rig.board ?? "Rig"}, ${rig.serial}` : rig.board ?? "Rig without a name"), ...(simulated ? [el("strong", "SIMULATED", { class: "badge" })] : [])),
-      ...(rig.unknown ? [el("p", `This bench is UNKNOWN: ${rig.unknown}. Look at the drive's supply, then run `ssdrig rig clear`.`, { class: "warn" })] : []),
+      ...(rig.unknown ? [el("p", `This bench is UNKNOWN: ${rig.unknown}. Look at the drive's supply, then run: ssdrig rig clear`, { class: "warn" })] : []),
       soft([rig.build ? `build ${rig.build}` : null, rig.revision ? `revision ${rig.revision}` : null, rig.firmware ? `firmware ${rig.firmware}` : null, rig.protocol ? `protocol ${rig.protocol}` : null].filter(Boolean).join(" · ") + ", as of its latest run"),
       el("h3", "Rails"), table(["Rail", "Sensor", "Samples", "Shunt", "Opened beyond", "Calibrated"], rig.rails.map(rail), "Rails of this rig"),
       ...certificate(rig), ...runs(rig));
