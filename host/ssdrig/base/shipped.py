@@ -30,7 +30,7 @@ def as_called(text: str) -> str:
 def installing(extra: str) -> str:
     """The command that installs one of ssdrig's extras, "" for what it always needs."""
     if INSTALLED:
-        return f"pip install 'ssdrig[{extra}]'" if extra else "pip install --force-reinstall ssdrig"
+        return f"pip install 'ssdrig[{extra}]'" if extra else "pip install ssdrig"
     return f"./ssdrig setup --extra {extra}" if extra else "./ssdrig setup"
 
 
