@@ -241,7 +241,8 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def installed() -> NoReturn:
-    """Run the words of this process: the program of an installed package, with the environment that the launcher of a clone sets."""
+    """The program of an installed package: run this process's words, in the environment that the launcher of a clone
+    sets."""
     places = [os.environ.get("PATH", ""), "/usr/local/sbin", "/usr/sbin", "/sbin"]  # smartctl, nvme, hdparm
     os.environ["PATH"] = os.pathsep.join(filter(None, places)) if os.name == "posix" else places[0]
     os.environ["PYTHONSAFEPATH"] = "1"  # no code of the current folder is run, nor by Python's children
