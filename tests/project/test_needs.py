@@ -56,6 +56,11 @@ def test_a_wrong_option_is_refused_before_the_set_up(command):
 
 
 WRONG_WORDS = (
+    "check NO-SUCH-RUN",
+    "check latest --limits /nowhere.toml",
+    "check latest --json --ocptv",
+    "compare",
+    "compare A B --level 100",
     "completion",
     "completion nosuch",
     "demo --capacity 1",
@@ -148,6 +153,8 @@ WRONG_WORDS = (
     "wear X --storage-temp hot",
 )
 NO_RUNS = (  # folders that are no run, no review and no lake, and hold no truth
+    "check /nowhere",
+    "compare /nowhere /etc",
     "export /etc --parquet /tmp/x",
     "export /nowhere --parquet /tmp/x",
     "label /nowhere --tag x",

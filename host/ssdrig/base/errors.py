@@ -139,6 +139,19 @@ class SlotError(SsdrigError):
     exit_code = 19
 
 
+class LimitMissed(SsdrigError):
+    """`check`: a figure misses a limit beyond its uncertainty, or the run's own verdict is against the drive."""
+
+    exit_code = 20
+
+
+class CannotTell(SsdrigError):
+    """`check` or `compare`: no verdict, because of the uncertainty, or because a figure is not known or not to be
+    trusted."""
+
+    exit_code = 21
+
+
 INTERRUPTED = 130
 TO_ITS_END = "the step to its end"  # what a PowerCut says that was expected
 

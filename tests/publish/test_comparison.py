@@ -1,0 +1,96 @@
+"""`compare`: two groups of runs, beyond doubt or not at all."""
+
+import json
+import random
+
+import pytest
+import synthetic_run
+
+from ssdrig import cli
+from ssdrig.base.errors import CannotTell, UsageError
+from ssdrig.base.uncertain import NO_DIFFERENCE, NO_ERROR, Uncertain, t95
+from ssdrig.publish.verdicts import comparison
+from ssdrig.publish.verdicts.comparison import CANNOT_TELL, HIGHER, LOWER
+
+
+@pytest.mark.parametrize("degrees", [1, 2, 5, 10, 30])
+def test_student_t_is_that_of_the_tables(degrees):
+    assert comparison.quantile(0.95, degrees) == pytest.approx(t95(degrees), abs=0.001)
+
+
+def test_student_t_at_other_levels():
+    """Abramowitz and Stegun, table 26.10."""
+    assert comparison.quantile(0.99, 4) == pytest.approx(4.604, abs=0.001)
+    assert comparison.quantile(0.9, 9) == pytest.approx(1.833, abs=0.001)
+    assert comparison.quantile(0.95, float("inf")) == pytest.approx(1.960, abs=0.001)
+
+
+def simulated(dice: random.Random, true: float, between: float, own: float, count: int) -> list[Uncertain]:
+    """Repeats of one drive: each run differs by its own state, and is measured with its own error."""
+    return [Uncertain(dice.gauss(dice.gauss(true, between), own), 1.96 * own) for _ in range(count)]
+
+
+@pytest.mark.parametrize("count", [1, 2, 5])
+def test_a_thousand_simulated_pairs_are_judged_wrong_in_at_most_5_percent(count):
+    """Half of the pairs are equal, half differ a little. A single run repeats to 1 % (uncertain.LEAST_PERCENT)."""
+    dice, wrong, equal, seen = random.Random(count), 0, 0, []
+    for number in range(1000):
+        between, own = (0.3, 0.2) if count == 1 else (dice.uniform(0.1, 2), dice.uniform(0, 0.5))
+        a, b = 100.0, 100.0 if number % 2 else 100.0 + dice.uniform(-5, 5)
+        groups = [simulated(dice, true, between, own, count) for true in (a, b)]
+        found = comparison.compared("iops_mean", *groups, 0.95)
+        seen.append(found.verdict)
+        wrong += found.verdict == (LOWER if a > b else HIGHER) or found.verdict != CANNOT_TELL and a == b
+        equal += number % 2
+        assert (found.verdict == CANNOT_TELL) == (found.reason is not None)
+        assert found.reason in (None, NO_DIFFERENCE)
+    assert wrong <= 50
+    assert seen.count(CANNOT_TELL) < 980  # it does claim what is there
+
+
+def test_difference_and_its_interval():
+    a, b = [Uncertain(v, 0.0) for v in (10.0, 11.0, 12.0)], [Uncertain(v, 0.0) for v in (20.0, 21.0, 22.0)]
+    found = comparison.compared("iops_mean", a, b, 0.95)
+    assert (found.verdict, found.difference, found.repeats) == (LOWER, -10.0, (3, 3))
+    # Welch: sqrt(1/3 + 1/3) * t(4)
+    assert found.error == pytest.approx(2.776 * (2 / 3) ** 0.5, rel=1e-3)
+
+
+def test_several_figures_are_compared_at_a_stricter_level():
+    a, b = [Uncertain(10.0, 0.1)], [Uncertain(10.4, 0.1)]
+    one, many = (comparison.compared("iops_mean", a, b, 0.95, of) for of in (1, 20))
+    assert (one.error or 0) < (many.error or 0)
+    assert (one.verdict, many.verdict) == (LOWER, LOWER if 0.4 > (many.error or 0) else CANNOT_TELL)
+
+
+@pytest.mark.parametrize(
+    "one, reason", [(Uncertain(1.0), NO_ERROR), (Uncertain(None, None, "not-trusted", "host"), "not-trusted")]
+)
+def test_a_figure_without_value_or_error_is_not_compared(one, reason):
+    found = comparison.compared("wa", [one], [Uncertain(2.0, 0.1)], 0.95)
+    assert (found.verdict, found.reason) == (CANNOT_TELL, reason)
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runs")
+    for name, iops in (("a-0001", 4000), ("a-0002", 4003), ("b-0003", 4400), ("b-0004", 4396)):
+        synthetic_run.write(folder, [9000] * 6 + [iops, iops + 1, iops - 1] * 8, zoom_s=12, name=name)
+    return folder
+
+
+def test_command_compares_runs_and_groups(runs, capsys):
+    words = ["--runs", str(runs), "--json", "--figure", "iops_mean"]
+    assert cli.main(["compare", "a-0001,a-0002", "b-0003,b-0004", *words]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["verdict"], found["window"], found["repeats"]) == (LOWER, "steady", [2, 2])
+    assert found["difference"] == pytest.approx(-396.5, abs=1)
+    assert cli.main(["compare", "a-0001", "a-0002", *words]) == CannotTell.exit_code
+    assert json.loads(capsys.readouterr().out)["reason"] == NO_DIFFERENCE
+
+
+@pytest.mark.parametrize(
+    "words", [["a-0001", "a-0001"], ["a-0001", "b-0003", "--level", "100"], ["a-0001", "b-0003", "--figure", "iops"]]
+)
+def test_wrong_words_are_refused(runs, words):
+    assert cli.main(["compare", *words, "--runs", str(runs)]) == UsageError.exit_code
