@@ -26,6 +26,7 @@ from ssdrig.plan.kinds import cut_schedule
 from ssdrig.powerloss import campaign, cycle, health, history, layout, nbdwriter, supply, tally, target, writer
 from ssdrig.powerloss.aim import Plan
 from ssdrig.powerloss.promise import ACK, FLUSH, Promise
+from ssdrig.switch import command
 
 MIB = 1 << 20
 HELD = Promise(FLUSH, 512, 1, 0, 0, "zeros", True, "")
@@ -270,11 +271,13 @@ def test_file_systems_are_down_before_power_returns_and_behind_the_drop(drive, t
     assert does == ["drop"]  # no client is at work
     it.down = None
     on = f"echo on >{tmp_path / 'on'}"
-    supply.CommandSupply("true", on, lambda: False, lambda: does.append((tmp_path / "on").exists())).cut("", None, 0.0)
+    supply.SwitchSupply(
+        command.Commands("true", on), lambda: False, lambda: does.append((tmp_path / "on").exists())
+    ).cut("", None, 0.0)
     it.without()
     it.without()
     assert does == ["drop", False, "down"] and it.down["down_ns"] == 5
-    supply.CommandSupply("true", on, lambda: True, it.without).cut("", None, 0.0)  # it kept its power
+    supply.SwitchSupply(command.Commands("true", on), lambda: True, it.without).cut("", None, 0.0)  # it kept its power
     it.down = None
     with pytest.raises(DriveError):  # the kernel keeps one, which would be in the way of the drive
         it.without()

@@ -18,6 +18,7 @@ from ssdrig.powerloss import health, supply
 from ssdrig.powerloss.cycle import LAST_OFF_S, MISSING_OFF_S, Cycle, Lived
 from ssdrig.powerloss.supply import Outcome
 from ssdrig.run import cutting
+from ssdrig.switch import command
 
 
 def rail(**more):
@@ -132,7 +133,7 @@ def test_what_the_host_stood_still_of_the_time_to_be_ready_is_kept(then_s, now_s
 def test_ready_does_not_count_the_time_of_the_command_that_gives_the_power(monkeypatch):
     cycle = Cycle(SimpleNamespace(slot=None), None, None, None, 1, 1, {}, lambda *words, **more: None)
     monkeypatch.setattr(cycle, "there", lambda within_s: "a link")
-    back = supply.CommandSupply("true", "sleep 0.3", lambda: False).cut("command", None, 0.0)
+    back = supply.SwitchSupply(command.Commands("true", "sleep 0.3"), lambda: False).cut("command", None, 0.0)
     lived = Lived(np.zeros(0), None, 0, 0, back, None)
     cycle._back(SimpleNamespace(number=1), lived)
     assert 0.3 <= lived.stalled_s <= lived.ready_s
@@ -153,7 +154,7 @@ def test_a_rig_that_only_measures_is_refused_before_anything_is_written(switch):
 def test_two_commands_cut_and_power_may_have_returned_when_the_second_begins(tmp_path):
     there = tmp_path / "there"
     there.touch()
-    switch = supply.CommandSupply(f"rm {there}", f"touch {there}", there.exists)
+    switch = supply.SwitchSupply(command.Commands(f"rm {there}", f"touch {there}"), there.exists)
     before_ns = time.monotonic_ns()
     found = switch.cut("crowbar", before_ns + 30_000_000, 0.05)
     assert there.exists() and found.why_not == "" and found.report is None
@@ -162,12 +163,13 @@ def test_two_commands_cut_and_power_may_have_returned_when_the_second_begins(tmp
 
 
 def test_a_drive_that_still_answers_was_not_cut():
-    assert "still answered" in supply.CommandSupply("true", "true", lambda: True).cut("float", None, 0.0).why_not
+    kept = supply.SwitchSupply(command.Commands("true", "true"), lambda: True)
+    assert "still answered" in kept.cut("float", None, 0.0).why_not
 
 
 def test_a_command_that_fails_ends_it_and_power_is_given_back(tmp_path):
     there = tmp_path / "there"
-    switch = supply.CommandSupply("echo burnt >&2; exit 3", f"touch {there}", lambda: False)
+    switch = supply.SwitchSupply(command.Commands("echo burnt >&2; exit 3", f"touch {there}"), lambda: False)
     with pytest.raises(RigError, match="exit code 3: burnt"):
         switch.cut("crowbar", None, 0.0)
     switch.restore()
@@ -179,9 +181,9 @@ def test_a_command_that_fails_ends_it_and_power_is_given_back(tmp_path):
 
 @pytest.mark.slow
 def test_what_a_command_leaves_running_is_not_waited_for(tmp_path, monkeypatch):
-    monkeypatch.setattr(supply, "COMMAND_S", 30.0)
+    monkeypatch.setattr(command, "COMMAND_S", 30.0)
     left = tmp_path / "left"
-    switch = supply.CommandSupply("true", f"sleep 60 & echo $! > {left}", lambda: False)
+    switch = supply.SwitchSupply(command.Commands("true", f"sleep 60 & echo $! > {left}"), lambda: False)
     assert not switch.cut("float", None, 0.0).why_not
     pid = int(left.read_text())
     os.kill(pid, signal.SIGKILL)
@@ -190,7 +192,7 @@ def test_what_a_command_leaves_running_is_not_waited_for(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_a_command_that_hangs_is_ended_with_all_that_it_started(tmp_path, monkeypatch):
-    monkeypatch.setattr(supply, "COMMAND_S", 0.2)
+    monkeypatch.setattr(command, "COMMAND_S", 0.2)
     pid = tmp_path / "pid"
 
     class Shell(subprocess.Popen):
@@ -201,7 +203,7 @@ def test_a_command_that_hangs_is_ended_with_all_that_it_started(tmp_path, monkey
             return super().wait(timeout)
 
     monkeypatch.setattr(subprocess, "Popen", Shell)
-    switch = supply.CommandSupply(f"sleep 300 & echo $! > {pid}; wait", "true", lambda: False)
+    switch = supply.SwitchSupply(command.Commands(f"sleep 300 & echo $! > {pid}; wait", "true"), lambda: False)
     with pytest.raises(RigError, match="still runs after 0.2 s"):
         switch.cut("crowbar", None, 0.0)
     until(lambda: not Path(f"/proc/{int(pid.read_text())}").exists())  # a busy machine ends it later, not its own end
@@ -211,7 +213,7 @@ def test_ctrl_c_does_not_reach_a_command(tmp_path):
     group = tmp_path / "group"
     # pid (comm) state ppid pgrp
     line = f"cut -d' ' -f5 < /proc/$$/stat > {group}"
-    supply.CommandSupply(line, "true", lambda: False).cut("crowbar", None, 0.0)
+    supply.SwitchSupply(command.Commands(line, "true"), lambda: False).cut("crowbar", None, 0.0)
     assert int(group.read_text()) not in (0, os.getpgrp())
 
 
@@ -220,5 +222,5 @@ def test_ctrl_c_does_not_reach_a_command(tmp_path):
 )
 def test_a_command_that_prints_garbage_or_dies_is_an_error_in_words(said):
     with pytest.raises(RigError, match="exit code") as error:
-        supply.CommandSupply(said, "true", lambda: False).cut("crowbar", None, 0.0)
+        supply.SwitchSupply(command.Commands(said, "true"), lambda: False).cut("crowbar", None, 0.0)
     assert not re.search(r"[\x00-\x1f\x7f-\x9f]", str(error.value)) and len(str(error.value)) < 12_000

@@ -86,6 +86,58 @@ def test_a_plan_with_a_figure_and_a_plot_is_a_plan_and_a_folder(tree, tmp_path):
     assert done.returncode == 0, done.stderr
 
 
+METERED = """
+from ssdrig.meter import meter
+from ssdrig.rig.session import session
+from ssdrig.run import options
+meter.check("constant:x")
+with session("constant:x") as here:
+    reading = here.readings([0], 0.2)[0]
+print(meter.names(), round(float(reading.power.P.mean()), 3))
+"""
+SWITCHED = """
+from ssdrig.powerloss.supply import SwitchSupply
+from ssdrig.switch import switch
+switch.check("bell:x")
+print(switch.names(), SwitchSupply(switch.of("bell:x", "bell:x"), lambda: False).cut("", None, 0.0).why_not)
+"""
+BELL = """from ssdrig.switch.command import timed
+
+
+class Bell:
+    def off(self, at_ns=None):
+        return timed(lambda: print("off"), at_ns)
+
+    def on(self):
+        return timed(lambda: print("on"))
+
+
+def check(rest):
+    pass
+
+
+def opened(rest):
+    return Bell()
+"""
+
+
+@pytest.mark.parametrize(
+    "name, text, script, words",
+    [
+        ("meter/sources/constant.py", None, METERED, ["'constant'", "1.25"]),
+        ("switch/bell.py", BELL, SWITCHED, ["off\non\n", "'bell'"]),
+    ],
+)
+def test_a_meter_and_a_switch_are_one_file_each(tree, name, text, script, words):
+    """The meter is that of the page."""
+    said = (ROOT / "CONTRIBUTING.md").read_text()
+    (tree / "host/ssdrig" / name).write_text(text or re.findall(r"```python\n(.*?)```", said, re.DOTALL)[1])
+    where = {**os.environ, "PYTHONPATH": str(tree / "host")}
+    done = subprocess.run([sys.executable, "-c", script], env=where, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert all(word in done.stdout for word in words), done.stdout
+
+
 def test_the_recipes_name_files_that_exist():
     text = (ROOT / "CONTRIBUTING.md").read_text()
     named = re.findall(r"`((?:firmware|hardware|host|schemas|tests)/[\w./-]+)`", text)

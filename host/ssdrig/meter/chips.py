@@ -49,6 +49,9 @@ _INA226 = Limits(
 CHIPS = {"INA228": _INA228, "INA229": _INA228, "INA226": _INA226}
 
 
+FRAME_MOST = (1 << 23) - 1  # of a reading in a frame
+
+
 def of(rail: dict) -> Limits | None:
     """Of a rail of the hello; None for a chip whose limits are not known."""
     return CHIPS.get(rail.get("chip", ""))
@@ -63,7 +66,10 @@ def is_zero(rail: dict, amperes: float) -> bool:
 
 def limits_raw(rail: dict) -> tuple[int, int] | None:
     """(CURRENT, VBUS) of a rail from which on a reading, as a magnitude, may stand for any larger one: its register, or
-    the shunt voltage's that CURRENT is made of, is at its end. None for a chip whose registers are not known."""
+    the shunt voltage's that CURRENT is made of, is at its end. None for a chip whose registers are not known. Of
+    another meter what fits into a frame: it says itself what it cannot measure."""
+    if rail.get("accuracy"):
+        return FRAME_MOST, FRAME_MOST
     chip = of(rail)
     if chip is None:
         return None

@@ -58,7 +58,10 @@ _STEEPEST, _TRUE = np.array([-NOMINAL_PPM * 1e-3, NOMINAL_PPM * 1e-3]), np.ones(
 
 def late_ns(hello: dict | None) -> int:
     """By how much a board with the rails of this hello may stamp a conversion behind its end: a stamp waits for the
-    interrupt of each other rail (host/docs/decisions/stamp-by-interrupt.md)."""
+    interrupt of each other rail (host/docs/decisions/stamp-by-interrupt.md). Of another meter, by how much its times
+    may be off."""
+    if hello and type(of_meter := hello.get("stamp_ns")) is int:
+        return of_meter
     others = max(1, len(hello["rails"])) - 1 if hello else 0
     return 1000 * fits.delay_us(1, others)
 

@@ -10,7 +10,7 @@ from typing import Any
 from ssdrig.meter import calibration, wire
 
 MOST = 1 << 53  # of any number; what is beyond is nonsense and fits no array
-MOST_CONVERSION_NS = 10**9  # the slowest takes 16 ms; the time of 2^32 of these fits int64
+MOST_CONVERSION_NS = 2 * 10**9  # of a board 16 ms, of a meter that is polled; the time of 2^32 of these fits int64
 Test = Callable[[object], str | None]  # what is wrong with it
 
 
@@ -55,13 +55,19 @@ def is_whole(kind: int, body: bytes) -> bool:
 
 def is_rail(facts: dict) -> bool:
     """Whether samples can be converted by an entry of H. KeyError, TypeError: it is none."""
-    of = (facts[name] for name in ("vbus_lsb_nV", "current_lsb_pA", "shunt_uOhm"))
+    names = ("vbus_lsb_nV", "current_lsb_pA", *(("shunt_uOhm",) if has_chip(facts) else ()))
+    of = (facts[name] for name in names)
     may = {"shunt_ns": MOST, "nominal_mV": MOST, "lead_mOhm": MOST_LEAD_MOHM}
     return (
         all(0 < number < MOST for number in of)
         and 0 < facts["conversion_ns"] <= MOST_CONVERSION_NS
         and all(0 <= number <= most for name, most in may.items() if (number := facts.get(name)) is not None)
     )
+
+
+def has_chip(facts: dict) -> bool:
+    """Whether a rail is measured by a sensor chip with a shunt, and not by a meter that states its accuracy."""
+    return not facts.get("accuracy") or bool(facts["accuracy"].get("chip"))
 
 
 # ---- tests
@@ -129,15 +135,18 @@ _HEADS = {  # head, which of its fields says how many follow, bytes of each
 MOST_LEAD_MOHM = 1000
 _BYTE, _TEXT, _ABOVE_0, _FROM_0 = _whole(0, 255), _of(str), _number(1e-9), _number(0)
 _OBJECT, _BYTES, _TIME = _of(dict), _rows(_whole(0, 255)), _or_none(_number(0))
+_LIMIT = _rows(_rows(_number(0), 3), 1)
+_ACCURACY = _form({}, {**dict.fromkeys("VAW", _LIMIT), "unknown": _TEXT, "chip": _TEXT})
 _RAIL = _form(
     {
         **dict.fromkeys(("rail", "config"), _BYTE),
         **dict.fromkeys(("name", "chip"), _TEXT),
-        **dict.fromkeys(("shunt_uOhm", "current_lsb_pA", "vbus_lsb_nV"), _ABOVE_0),
+        **dict.fromkeys(("current_lsb_pA", "vbus_lsb_nV"), _ABOVE_0),
         "conversion_ns": _number(1e-9, MOST_CONVERSION_NS),
     },
     {
-        **dict.fromkeys(("shunt_ns", "nominal_mV"), _ABOVE_0),
+        **dict.fromkeys(("shunt_ns", "nominal_mV", "shunt_uOhm"), _ABOVE_0),
+        "accuracy": _ACCURACY,
         **dict.fromkeys(("adc_config", "shunt_cal"), _whole(0, 0xFFFF)),
         **dict.fromkeys(("protect", "calibration"), _OBJECT),
         "lead_mOhm": _number(0, MOST_LEAD_MOHM),
@@ -148,15 +157,24 @@ _RAIL = _form(
         "bus": _TEXT,
     },
 )
+
+
+def _rail(it: Any) -> str | None:
+    if wrong := _RAIL(it):
+        return wrong
+    return "no shunt_uOhm" if has_chip(it) and it.get("shunt_uOhm") is None else None
+
+
 _SWITCH = _form(
     {"rails": _rows(_form({"rail": _BYTE, "discharge_mOhm": _ABOVE_0}, {})), "off": _BYTES},
     {"tripped": _BYTES, "dead_us": _FROM_0, "state": _TEXT},
 )
 _BUS = _form({"bus": _TEXT, **dict.fromkeys(("Hz", "asked_Hz", "read_backs", "errors"), _FROM_0)}, {})
 _HELLO = _form(
-    {"protocol": _whole(0), "boot": _whole(0), "board": _TEXT, "firmware": _TEXT, "rails": _rows(_RAIL, 1)},
+    {"protocol": _whole(0), "boot": _whole(0), "board": _TEXT, "firmware": _TEXT, "rails": _rows(_rail, 1)},
     {
-        **dict.fromkeys(("serial", "build"), _TEXT),
+        **dict.fromkeys(("serial", "build", "source"), _TEXT),
+        "stamp_ns": _whole(0, MOST_CONVERSION_NS),
         "buses": _rows(_BUS),
         "switch": _SWITCH,
         "scope": _rows(_form({"rail": _BYTE, "gpio": _BYTE, "nV_per_count": _ABOVE_0}, {})),

@@ -19,6 +19,8 @@ and so have rails that one meter calibrated (5.2.2). The budget is checked by si
                 in step with the conversions, which is then wrong by up to (1 - c) of its swing
     gaps        what is interpolated over a share g of the window is off as its samples differ: u = g s, since all of it
                 may have been missed for one reason
+    stated      of a meter that states limits of its readings: percent of the reading and fixed, by range, in place of
+                shunt, chip and calibration; V, I and W of one instrument have nothing in common that is known
     time        a window's edges lie within +-d of where the clock says (clock.py), fio's own rounding and a conversion,
                 within which energy is taken to grow evenly, added. Both are off by nearly the same, as
                 no clock is off by more than 1000 ppm: the energy is that of some window that begins up to d sooner or
@@ -33,7 +35,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ssdrig.meter import calibration, chips, clock
+from ssdrig.meter import calibration, chips, clock, said
 
 TEMPERATURE_C = 10.0  # how far from the calibration's temperature (without one: 25 C) the rig is taken to be, at most
 SUPPLY_V = 0.1  # of the chip, off 3.3 V
@@ -165,6 +167,8 @@ def expanded_W(means: list[Mean]) -> float:
 def budget(mean: Mean) -> list[Term]:
     """Every term of one rail's mean power; a single NaN for a chip whose limits are not known."""
     rail, volts = mean.rail, mean.volts
+    if not said.has_chip(rail):
+        return [*_stated(mean, rail["accuracy"]), *_window(mean)]
     chip = chips.of(rail)
     if chip is None:
         return [Term("chip that is not known", math.nan)]
@@ -175,7 +179,7 @@ def budget(mean: Mean) -> list[Term]:
     out += [Term(n, (volts - amperes * ohm) * u, shared) for n, u, shared in _amperes(rail, chip, amperes, sensed_V)]
     out.append(Term("leads", amperes**2 * u_ohm))
     out.append(Term("leads, temperature", amperes**2 * ohm * COPPER_PER_C * TEMPERATURE_C / math.sqrt(3)))
-    return out + _window(mean, chip, amperes)
+    return out + _noise(mean, chip, amperes) + _window(mean)
 
 
 def volts_u(rail: dict, volts: float) -> float:
@@ -251,7 +255,37 @@ def _calibrated(stored: dict, quantity: str, value: float) -> list[Term]:
     ]
 
 
-def _window(mean: Mean, chip: chips.Limits, amperes: float) -> list[Term]:
+def _stated(mean: Mean, accuracy: dict) -> list[Term]:
+    """Of limits that a meter states, in W."""
+    amperes = mean.watts / mean.volts if mean.volts else 0.0
+    factors = {"W": (mean.watts, 1.0), "V": (mean.volts, amperes), "A": (amperes, mean.volts)}
+    stated = [quantity for quantity in factors if accuracy.get(quantity)]
+    if accuracy.get("unknown") or stated not in (["W"], ["V", "A"]):
+        return [Term("accuracy that is not known", math.nan)]
+    return [
+        Term(f"{quantity}, stated", factor * limit(accuracy[quantity], value) / math.sqrt(3), ("stated", quantity))
+        for quantity, (value, factor) in factors.items()
+        if quantity in stated
+    ]
+
+
+def limit(ranges: list, value: float) -> float:
+    """The limit (+-) of a reading by its range: [up to, percent of the reading, fixed]; NaN beyond the last one."""
+    for upto, percent, fixed in sorted(ranges):
+        if abs(value) <= upto:
+            return percent / 100 * abs(value) + fixed
+    return math.nan
+
+
+def _noise(mean: Mean, chip: chips.Limits, amperes: float) -> list[Term]:
+    """Of the chip's conversions, of the bus that of the shortest."""
+    noise_A, bus_V = chips.expected_noise(mean.rail), chip.bus_noise_50us_V
+    if not mean.samples or noise_A is None or bus_V is None:
+        return []
+    return [Term("noise", math.hypot(mean.volts * noise_A, amperes * bus_V) / math.sqrt(mean.samples))]
+
+
+def _window(mean: Mean) -> list[Term]:
     """What the window's own samples, and its edges, leave open, in W."""
     out = [Term("time", mean.time_W / math.sqrt(3), CLOCK)] if mean.time_W else []
     if not mean.samples:
@@ -259,9 +293,6 @@ def _window(mean: Mean, chip: chips.Limits, amperes: float) -> list[Term]:
     if mean.filled:
         out.append(Term("gaps", mean.filled * mean.sd_W))
     root = math.sqrt(mean.samples)
-    noise_A, bus_V = chips.expected_noise(mean.rail), chip.bus_noise_50us_V
-    if noise_A is not None and bus_V is not None:  # of the bus that of the shortest conversion
-        out.append(Term("noise", math.hypot(mean.volts * noise_A, amperes * bus_V) / root))
     covered = chips.coverage(mean.rail)
     if not math.isnan(covered):
         out.append(Term("coverage", mean.sd_W * math.sqrt(1 - covered) / root))

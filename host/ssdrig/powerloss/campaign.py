@@ -50,10 +50,11 @@ from ssdrig.powerloss.cycle import USUAL, Cycle, Gone, Lived
 from ssdrig.powerloss.fill import SEQ, fill, flush
 from ssdrig.powerloss.layout import make
 from ssdrig.powerloss.mounted import Mounted
-from ssdrig.powerloss.supply import CommandSupply, RigSupply
+from ssdrig.powerloss.supply import RigSupply, SwitchSupply
 from ssdrig.powerloss.tally import Tally
 from ssdrig.powerloss.verdict import Blocks
 from ssdrig.runs import journal, parts
+from ssdrig.switch import switch
 from ssdrig.switch.profiles import PROFILES
 
 NONE = Blocks(*(np.zeros(0, kind) for kind in (np.int64, np.int64, np.int64, bool)))
@@ -144,11 +145,12 @@ class _Campaign:
 
     # ---- before the first session
 
-    def _supply(self) -> RigSupply | CommandSupply:
+    def _supply(self) -> RigSupply | SwitchSupply:
         stage, target = self.stage, self.target
         if target.commands:
-            off, on = target.commands
-            supply = CommandSupply(off, on, lambda: self.cycle.answers(), lambda: self.cycle.without())
+            supply = SwitchSupply(
+                switch.of(*target.commands), lambda: self.cycle.answers(), lambda: self.cycle.without()
+            )
             stage.teardown.push("give the drive its power", supply.restore, RESTORE_S)
             return supply
         if stage.rig is None:
@@ -187,7 +189,7 @@ class _Campaign:
         try:
             self.link = self.cycle.there(FIRST_S)
         except DriveError:
-            if not isinstance(self.supply, CommandSupply):
+            if not isinstance(self.supply, SwitchSupply):
                 raise
             self.supply.give()  # a campaign that was killed may have left it without power
             self.link = self.cycle.there(FIRST_S)
@@ -250,7 +252,7 @@ class _Campaign:
         if isinstance(self.supply, RigSupply):
             why = "" if self.supply.sideband else "this rig does not drive it (no sideband in its board.json)"
         else:
-            why = "nobody knows of a switch by commands"
+            why = "nobody knows of this switch"
         if why:
             self.stage.progress.warn(f"PERST# may stay released while the drive has no power: {why}")
         return [f"an outage as its maker defines it, with PERST# asserted: {why}"] if why else []

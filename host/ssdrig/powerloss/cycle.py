@@ -36,7 +36,7 @@ from ssdrig.powerloss.health import DEAD_CYCLES, READY_S
 from ssdrig.powerloss.history import NEVER, History
 from ssdrig.powerloss.layout import Layout
 from ssdrig.powerloss.promise import Promise
-from ssdrig.powerloss.supply import CommandSupply, Outcome, RigSupply
+from ssdrig.powerloss.supply import Outcome, RigSupply, SwitchSupply
 from ssdrig.powerloss.target import Target
 from ssdrig.powerloss.writer import ERROR, GONE, Aim, Writer
 from ssdrig.switch import pico
@@ -98,7 +98,7 @@ class Cycle:
     def __init__(
         self,
         target: Target,
-        supply: RigSupply | CommandSupply,
+        supply: RigSupply | SwitchSupply,
         layout: Layout,
         promise: Promise,
         run: int,

@@ -1,9 +1,6 @@
-"""Who takes the drive's power and gives it back: the rig, or two commands of a person who has another switch. Each cut
+"""Who takes the drive's power and gives it back: the rig, or another switch. Each cut
 comes back with its times on the host's clock and with what proves that it was one."""
 
-import os
-import signal
-import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -11,19 +8,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ssdrig.base.errors import RigError, words_of
-from ssdrig.base.terminal import printable
+from ssdrig.base.errors import RigError
 from ssdrig.drive.settings import witness
 from ssdrig.meter.frames import Decoder
 from ssdrig.meter.pico.stream import Rig
 from ssdrig.powerloss.boardclock import BoardClock
 from ssdrig.runs import journal
 from ssdrig.switch import pico, profiles
+from ssdrig.switch.switch import Switch
 
 RAIL = 0  # that is cut
 UVLO_SHARE = 0.75  # of what the rail had: below it a drive has lost its supply
-COMMAND_S = 300.0  # longest time of a command that switches the supply
-LAST_BYTES = 2000  # of what it says when it fails
 BACK_BY_ITSELF = tuple(name for name, profile in profiles.PROFILES.items() if profile.back_by_itself)
 REPORT_S = 20.0  # for the report behind the return of power; the rig's own patience with a residual is 10 s
 BEHIND_S = 30.0  # so late samples may come, of a board that is behind
@@ -152,24 +147,19 @@ def no_cut(report: dict) -> str:
     return ""
 
 
-class CommandSupply:
-    """Two commands of a shell, each of which returns when it is done: for a power strip, a relay, a server that is
-    killed. `answers` says whether the drive is there: if it is after the off command, that was no cut; if it is not,
-    `without` is called."""
+class SwitchSupply:
+    """A switch that is no rig: a power strip, a hub, a bench supply, two commands of a person. `answers` says whether
+    the drive is there: if it is after the power was taken, that was no cut; if it is not, `without` is called."""
 
-    def __init__(self, off: str, on: str, answers: Callable[[], bool], without: Callable[[], object] = lambda: None):
-        self._off, self._on, self._answers, self._without = off, on, answers, without
+    def __init__(self, power: Switch, answers: Callable[[], bool], without: Callable[[], object] = lambda: None):
+        self._switch, self._answers, self._without = power, answers, without
         self._is_off = False
 
     def cut(self, shape: str, at_ns: int | None, off_s: float, when: dict | None = None, **own) -> Outcome:
-        """Run the off command at a host time, wait for off_s, run the on command. Power may have returned when that one
-        starts. Raises RigError for a command that fails."""
-        if at_ns is not None:
-            time.sleep(max(0.0, (at_ns - time.monotonic_ns()) / 1e9))
-        fired_ns = time.monotonic_ns()
+        """Take the power at a host time, wait for off_s, give it back. Power may have returned when that begins. Raises
+        RigError for a switch that fails."""
         self._is_off = True
-        _carry_out(self._off, "--power-off")
-        bound_ns = time.monotonic_ns() - fired_ns  # it fell while the command ran
+        fell = self._switch.off(at_ns)
         there = self._answers()
         if not there:
             self._without()
@@ -178,47 +168,17 @@ class CommandSupply:
         self.give()
         late_s, waited_s = (time.monotonic_ns() - on_ns) / 1e9, witness.thread_waited_s()
         why = "the drive still answered when the command that takes its power had ended" if there else ""
-        return Outcome(
-            fired_ns, bound_ns, on_ns, (on_ns - fired_ns - bound_ns) / 1e9, why, None, None, waited_s, late_s
-        )
+        if fell.seen_low is False:
+            why = why or "the switch did not see the supply low"
+        off = (on_ns - fell.t_ns - fell.bound_ns) / 1e9
+        return Outcome(fell.t_ns, fell.bound_ns, on_ns, off, why, None, None, waited_s, late_s)
 
     def give(self) -> None:
-        """Run the on command."""
-        _carry_out(self._on, "--power-on")
+        """Give the power back."""
+        self._switch.on()
         self._is_off = False
 
     def restore(self) -> None:
         """Give power back where a cut did not come to its end."""
         if self._is_off:
             self.give()
-
-
-def _carry_out(command: str, option: str) -> None:
-    """In a session of its own: Ctrl-C ends ssdrig in order, and neither command halfway. What it starts may go on, and
-    keep its stdout and stderr: only the shell is waited for."""
-    with open(os.memfd_create("said"), "w+b") as said:  # also on a full disk
-        try:
-            shell = subprocess.Popen(
-                command,
-                shell=True,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=said,
-                start_new_session=True,
-            )
-        except OSError as error:
-            raise RigError(f"the command of {option} to start", words_of(error), "try it by hand") from error
-        try:
-            code = shell.wait(COMMAND_S)
-        except BaseException as error:
-            os.killpg(shell.pid, signal.SIGKILL)
-            shell.wait()
-            if not isinstance(error, subprocess.TimeoutExpired):
-                raise
-            seen = f"it still runs after {COMMAND_S:g} s"
-            raise RigError(f"the command of {option} to end", seen, "try it by hand") from error
-        if code:
-            said.seek(max(0, said.seek(0, os.SEEK_END) - LAST_BYTES))
-            lines = said.read().decode(errors="replace").strip().splitlines()
-            seen = f"exit code {code}" + (f": {printable(lines[-1])}" if lines else "")
-            raise RigError(f"the command of {option} to end with 0", seen, "try it by hand")

@@ -1,12 +1,12 @@
 """The rig's part of a run folder -> power and energy of each second of RunData."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from ssdrig.base.errors import RigError
-from ssdrig.meter import chips, rails, reduced
+from ssdrig.meter import chips, rails, reduced, said
 from ssdrig.meter.pairing import unpaired
 from ssdrig.meter.reduced import Reduced
 from ssdrig.reading import below_second
@@ -243,6 +243,13 @@ def _finite(value: float) -> float | None:
     return value if np.isfinite(value) else None
 
 
+def unknown_accuracy(facts: Mapping) -> str:
+    """Why the accuracy of a rail is not known, "" where it is."""
+    if not said.has_chip(dict(facts)):
+        return str(facts["accuracy"].get("unknown") or "")
+    return "" if chips.of(dict(facts)) else f"the limits of chip {facts.get('chip')} are not known"
+
+
 def _dark_rails(powers: list[Reduced], edges_ns) -> str:
     """Names the rails of several that are not known over all the steps."""
     if len(powers) < 2:
@@ -259,11 +266,11 @@ def _note_power(data: RunData, powers: list[Reduced]) -> None:
             data.notes.append(f"power: {count} {words}")
     for power in powers:
         which = "" if len(powers) == 1 else f" of rail {power.rail} ({power.name})"
-        if power.facts and power.span_ns and chips.limits_raw(power.facts) is None:
-            data.notes.append(
-                f"power_uncertainty_percent: the limits of chip {power.facts.get('chip')}{which} are not known"
-            )
-        if power.closure is None:
+        if power.facts and power.span_ns and (why := unknown_accuracy(power.facts)):
+            data.notes.append(f"power_uncertainty_percent: {why}{which}")
+        if power.facts and "accuracy" in power.facts:
+            data.notes.append(f"closure_percent: the meter counts no energy of its own{which}")
+        elif power.closure is None:
             data.notes.append(f"closure_percent: the rig sent fewer than two energy frames of one stretch{which}")
         elif power.closure.instead:
             data.notes.append(

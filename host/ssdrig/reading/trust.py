@@ -244,6 +244,8 @@ def of_run(data: "RunData") -> list[Item]:
 def _closure(data: "RunData", why_without: str | None) -> Item:
     if why_without:
         return Item("closure", NOT_APPLICABLE, why=why_without)
+    if data.closure is None and any(rail.facts and "accuracy" in rail.facts for rail in data.rails):
+        return Item("closure", NOT_APPLICABLE, why="the meter counts no energy of its own")
     if data.closure is None:
         return Item("closure", UNKNOWN, None, CLOSURE_PERCENT, "the rig sent no energy of its own")
     off, open_ = data.closure.corrected_percent, data.closure.resolution_percent
@@ -281,6 +283,8 @@ def calibrated(header: Mapping, events: Sequence[Mapping], rails: Sequence[Mappi
     """What vouches for the rig's figures: the calibration of its rails, and its last self-test."""
     if header.get("rig") is None:
         return Item("calibration", NOT_APPLICABLE, why=NO_RIG)
+    if why := _of_a_meter(rails):
+        return Item("calibration", UNKNOWN, None, CALIBRATED_DAYS, why)
     test = next((event for event in reversed(events) if event.get("kind") == "rig.certificate"), {})
     if test.get("passed") is False:
         return Item("calibration", BAD, None, CALIBRATED_DAYS, "the rig failed its last self-test (rig doctor)")
@@ -302,6 +306,17 @@ def calibrated(header: Mapping, events: Sequence[Mapping], rails: Sequence[Mappi
         old = "of an unknown day" if age_days is None else f"{age_days:.0f} days old (limit {CALIBRATED_DAYS})"
         return Item("calibration", UNKNOWN, age_days, CALIBRATED_DAYS, old)
     return Item("calibration", OK, age_days, CALIBRATED_DAYS)
+
+
+def _of_a_meter(rails: Sequence[Mapping]) -> str:
+    """What stands for a calibration of a meter other than our board; "" for the board."""
+    stated = [rail["accuracy"] for rail in rails if isinstance(rail.get("accuracy"), Mapping)]
+    if not stated:
+        return ""
+    unknown = [str(of["unknown"])[:120] for of in stated if of.get("unknown")]
+    if not all(of.get("unknown") or of.get("V") or of.get("W") for of in stated):
+        return "none: the limits of chip and shunt are those of their data sheets"
+    return unknown[0] if unknown else "the limits are those that the meter's maker states"
 
 
 LIVE = ("host", "pairing", "steady", "round", "rig.hello", "rig.certificate")  # events that a live strip is made of

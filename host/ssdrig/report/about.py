@@ -103,6 +103,8 @@ def calibration(data) -> str:
 
 def _of_rail(facts: Mapping) -> str:
     said = facts.get("calibration") or {}
+    if isinstance(stated := facts.get("accuracy"), Mapping) and not stated.get("chip"):
+        return f"not known: {stated['unknown']}" if stated.get("unknown") else "limits that the meter's maker states"
     known = [
         f"{quantity} on {of.get('date', 'an unknown day')} with {of.get('meter', 'no named meter')}"
         for quantity in ("V", "I")

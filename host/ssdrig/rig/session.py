@@ -13,7 +13,7 @@ import numpy as np
 
 from ssdrig.base.errors import RigError
 from ssdrig.base.words import clock
-from ssdrig.meter import said, wire
+from ssdrig.meter import bridge, said, wire
 from ssdrig.meter.clock import NOMINAL_PPM
 from ssdrig.meter.frames import Decoder
 from ssdrig.meter.pico.stream import Rig
@@ -200,7 +200,7 @@ class Session:
 def session(port: str, stream: bool = True, timeout_s: float = 10.0, show: Callable[[str], None] = lambda text: None):
     """`with session(port) as s`: a Session on a board that answers (and streams). Raises RigError."""
     memory = Memory()
-    rig = Rig(port, memory)
+    rig = bridge.opened(port, memory)
     hello = rig.start(timeout_s, stream, every_rail=False)
     try:
         yield Session(rig, memory, hello, show)

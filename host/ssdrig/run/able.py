@@ -11,6 +11,7 @@ from ssdrig.base.errors import JournalError, UsageError
 from ssdrig.blockio import aio
 from ssdrig.drive.settings import conditions
 from ssdrig.drive.target.inventory import Drive
+from ssdrig.meter import meter
 from ssdrig.plan import expand, grammar
 from ssdrig.plan.expand import Act
 from ssdrig.plan.kinds import set as set_
@@ -23,7 +24,7 @@ FORMAT = ("capacity_bytes", "logical_block_bytes")
 def of_real(drive: Drive, rig: str | None, commands: tuple[str, str] | None = None) -> frozenset[str]:
     """What the bench around a real drive can do, of grammar.CAPABILITIES. `commands`: that switch its power."""
     can = {"rig"} if rig else set()
-    can |= {"cut"} if rig or commands else set()
+    can |= {"cut"} if (rig and meter.is_rig(rig)) or commands else set()
     can |= {"player"} if aio.known() else set()
     can |= {need for key, need in SETTINGS.items() if conditions.can_set(key, drive.name, controller=drive.controller)}
     return prepare.REAL | can

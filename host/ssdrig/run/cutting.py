@@ -14,6 +14,7 @@ from ssdrig.drive.target.inventory import Drive
 from ssdrig.plan.expand import Act
 from ssdrig.plan.kinds import cut_filesystems
 from ssdrig.powerloss import filesystems
+from ssdrig.switch import switch
 
 if TYPE_CHECKING:
     from ssdrig.powerloss import supply, target
@@ -29,6 +30,16 @@ VIRTUAL = {
     "aims": '{ random = 30, flush = 5, fua = 5, "bytes:0..1" = 5, age = 5, recovery = 5 }',  # bursts would take minutes
     **{"cuts": "60", "write": "1 s", "off_time": "0.6 s", "window": "64 MiB"},
 }
+
+
+SWITCH = "what switches the drive's power in place of two commands: usb:HUB.PORT, slot:NAME (host/docs/meters.md)"
+
+
+class Switched(argparse.Action):
+    """--switch is short for --power-off and --power-on with the same URL."""
+
+    def __call__(self, parser, namespace, values: Any, option_string=None):
+        namespace.switch = namespace.power_off = namespace.power_on = values
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -49,6 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add("--power-off", metavar="CMD", help="shell command that switches the power off and returns when it is off")
     add("--power-on", metavar="CMD", help="shell command that switches it on again")
+    add("--switch", action=Switched, default=None, metavar="URL", help=SWITCH)
     add(
         "--plp-claimed",
         action="store_true",
@@ -80,6 +92,10 @@ def check(args: argparse.Namespace) -> None:
     for option in ("--cuts", "--only-cut"):
         if given[option] is not None and given[option] < 1:
             raise UsageError(f"{option} of at least 1", str(given[option]), "correct it")
+    if args.switch:
+        if args.power_off != args.switch or args.power_on != args.switch:
+            raise UsageError("--switch, or --power-off and --power-on", "both", "leave one out")
+        switch.check(args.switch)
     if bool(args.power_off) != bool(args.power_on):
         raise UsageError("--power-off and --power-on together", "one of them", "give both commands")
     if args.target and args.target.startswith(inventory.BY_ID + "/"):
@@ -100,8 +116,6 @@ def check(args: argparse.Namespace) -> None:
         filesystems.refuse_server([args.filesystems])
     if args.virtual and args.power_off:
         raise UsageError("--power-off without --virtual", "both", "the virtual bench has a rig: leave it out")
-    if args.rig and args.power_off:
-        raise UsageError("a rig, or two commands", "--rig and --power-off", "leave one out")
 
 
 def commands(args: argparse.Namespace) -> tuple[str, str] | None:

@@ -24,6 +24,7 @@ from ssdrig.base.errors import INTERRUPTED, OutputError, UnsafeTarget, UsageErro
 from ssdrig.base.progress import Progress, columns, rows
 from ssdrig.drive.target import confirm, guard
 from ssdrig.drive.target.uses import survey
+from ssdrig.meter import meter
 from ssdrig.meter.pico import ports
 from ssdrig.run import fleet_table, keeping, matching, options, pairing, planned
 from ssdrig.run.fleet_list import Item, listed
@@ -63,10 +64,11 @@ def _items(args: argparse.Namespace) -> list[Item]:
             option = f"--{name.replace('_', '-')}"
             raise UsageError(f"{option} with one drive", f"with {len(args.drives)}", "start that drive alone")
     rigs = [one.rig for one in args.drives if one.rig]
-    if two := _twice([os.path.realpath(rig) for rig in rigs]):
+    if two := _twice([os.path.realpath(rig) if meter.is_rig(rig) else rig for rig in rigs]):
         raise UsageError("a rig for each drive", f"{two} for two drives", "name each drive's own rig, or none")
     for rig in rigs:
-        ports.check_access(rig)
+        if meter.split(rig)[0] == meter.BOARD:
+            ports.check_access(meter.split(rig)[1])
     items = []
     for i, named in enumerate(args.drives):
         alike = [each.word for each in args.drives].count(named.word)

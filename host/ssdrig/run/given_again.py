@@ -13,6 +13,7 @@ from ssdrig.plan import document, grammar
 from ssdrig.plan.expand import Act
 from ssdrig.plan.kinds import KINDS
 from ssdrig.plan.kinds.retention_words import NONE
+from ssdrig.run.cutting import Switched
 
 SUPPLY = {"target": "--target", "power_off": "--power-off", "power_on": "--power-on"}  # key of run.json -> option
 
@@ -22,6 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--target", metavar="TARGET", help="the NBD server of the run; all data on it is destroyed")
     add("--power-off", metavar="CMD", help="shell command that switches the power off")
     add("--power-on", metavar="CMD", help="shell command that switches it on again")
+    add("--switch", action=Switched, default=None, metavar="URL", help="short for both with the URL of a switch")
     add("--read", metavar="FILE", action="append", help="a file that the plan reads (a trace, a log, a manifest)")
     add("--plan", metavar="FILE", help="the plan of a run on a real drive, where it is not one of ssdrig's")
 

@@ -65,9 +65,12 @@ class _Drive(argparse.Action):
 
 
 class _Rig(argparse.Action):
-    """--rig is that of the --drive before it; of a single drive, wherever it stands."""
+    """--rig is that of the --drive before it; of a single drive, wherever it stands. --meter is the same of something
+    that only measures: `pico:PORT` for our board."""
 
     def __call__(self, parser, namespace, values: Any, option_string=None):
+        if option_string == "--meter" and ":" not in values:
+            values = f"pico:{values}"
         namespace.rig = values
         *before, last = namespace.drives or (None,)
         if last is None or last.rig is not None:
@@ -101,6 +104,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="PORT",
         help="serial port of the rig that powers a real drive, of several: the --drive before it (default: no power"
         " measurement)",
+    )
+    add(
+        "--meter",
+        action=_Rig,
+        dest="rig",
+        metavar="URL",
+        help="what measures the drive's power, and does not cut it: hwmon:FOLDER of the kernel's sensors, or"
+        " pico:PORT of our board (host/docs/meters.md)",
     )
     safety = parser.add_argument_group("safety")
     add_dry_run(safety, "print what the run would do, what it writes and how long it takes; touch nothing")
@@ -227,15 +238,15 @@ def check(args: argparse.Namespace) -> None:
 
 def check_parts(drives: Iterable["Named"], stray_rigs: Iterable[str] = ()) -> None:
     """Raises UsageError for a drive or a rig that this machine does not have."""
-    from ssdrig.meter.pico import ports  # serial, which a command without a rig does not need
+    from ssdrig.meter import meter  # serial, which a command without a rig does not need
 
     for named in drives:
         if named.option == "drive":
             inventory.find(named.word)
         if named.rig:
-            ports.check_there(named.rig)
+            meter.check(named.rig)
     for rig in stray_rigs:
-        ports.check_there(rig)
+        meter.check(rig)
 
 
 class Share(NamedTuple):

@@ -29,7 +29,7 @@ from ssdrig.base.words import do_you_mean
 from ssdrig.drive.settings import conditions
 from ssdrig.drive.target import confirm, guard
 from ssdrig.drive.wear import raw_nand
-from ssdrig.meter import trip
+from ssdrig.meter import bridge, trip
 from ssdrig.meter.pairing import PAIRED
 from ssdrig.meter.pico.board import NO_SERIAL
 from ssdrig.meter.pico.stream import Rig
@@ -349,7 +349,7 @@ def carry_out(
             influx = args.influx or os.environ.get("SSDRIG_INFLUX")
             pusher = push.start(book.path, influx) if influx else None
             book.event("run.start", pid=os.getpid())
-            rig = Rig(here.port, book) if here.port else None
+            rig = bridge.opened(here.port, book) if here.port else None
             if rig and board:
                 rig.expect(board)
             cut = AskedCut(here, book, rig, stop) if may_cut and rig else None
@@ -418,7 +418,8 @@ def _check(
             hello = rig.start()
             if not hello.get("serial"):
                 book.event("note", text=NO_SERIAL)
-            book.event("rig.certificate", **certificate.quote(hello, time.time_ns()))
+            if not hello.get("source"):
+                book.event("rig.certificate", **certificate.quote(hello, time.time_ns()))
             trip.refuse(hello)
             rig.last_second().refuse_other()
             if not here.simulated:

@@ -39,9 +39,10 @@ SLOWEST = 10  # a wait is at most so many times as long as promised, for a board
 
 
 class Rig:
-    """One board on a serial port. start() and stop() are called from one thread, live() from any."""
+    """One board on a serial port, or what `line` puts in its place (bridge.py). start() and stop() are called from one
+    thread, live() from any."""
 
-    def __init__(self, port: str, book: Book):
+    def __init__(self, port: str, book: Book, line: type[Line] = Line):
         self.port, self._book = port, book
         self._board: dict | None = None  # the greeting by which the board of the run is known
         self._held: list[tuple[tuple[int, bytes, int], Frame | None]] = []  # until the board is known again
@@ -52,7 +53,7 @@ class Rig:
         self._priority: dict[str, str] = {}  # thread -> what the system allowed it, in words
         self._closing = threading.Event()
         self._news = threading.Condition()  # guards all below; notified at each arrival
-        self._line = Line(port, book, self._news, self._failed)
+        self._line = line(port, book, self._news, self._failed)
         self._token = random.getrandbits(32)
         self.failure: SsdrigError | None = None  # the first one that cannot be mended
         self._hello: dict | None = None

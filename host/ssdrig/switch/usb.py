@@ -1,0 +1,38 @@
+"""A USB hub that switches its ports: `usb:LOCATION.PORT`, such as usb:1-1.4, the drive's own path in /sys/bus/usb, by
+uhubctl. A hub that lacks the switch says that it has one: whether the drive has gone is what a campaign looks at."""
+
+import re
+import shutil
+
+from ssdrig.base.errors import ToolMissing, UsageError
+from ssdrig.switch.command import carry_out, timed
+from ssdrig.switch.switch import Edge
+
+WORD = re.compile(r"(\d+-\d+(?:\.\d+)*)\.(\d+)|(\d+)-(\d+)")
+
+
+class Port:
+    """See switch.Switch."""
+
+    def __init__(self, location: str, port: str):
+        self._words = f"uhubctl --location {location} --ports {port} --repeat 1 --action"
+
+    def off(self, at_ns: int | None = None) -> Edge:
+        return timed(lambda: carry_out(f"{self._words} off", "--switch"), at_ns)
+
+    def on(self) -> Edge:
+        return timed(lambda: carry_out(f"{self._words} on", "--switch"))
+
+
+def check(rest: str) -> None:
+    """Raises UsageError for a word that is no port, ToolMissing without uhubctl."""
+    opened(rest)
+
+
+def opened(rest: str) -> Port:
+    found = WORD.fullmatch(rest)
+    if not found:
+        raise UsageError("--switch usb:HUB.PORT", rest or "nothing", "see the ports: uhubctl; e.g. usb:1-1.4")
+    if shutil.which("uhubctl") is None:
+        raise ToolMissing("uhubctl", "not installed", "sudo apt-get install uhubctl")
+    return Port(found[1] or found[3], found[2] or found[4])

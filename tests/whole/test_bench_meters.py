@@ -1,0 +1,112 @@
+"""Whole runs whose power is measured by another meter than our board: what the SIMULATED drive draws is played through
+the files of the kernel's sensors. Energies are held against the drive's ledger."""
+
+import json
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from ssdrig import cli, reading
+from ssdrig.meter import samples
+from ssdrig.meter.pairing import EVENT, PAIRED
+from ssdrig.reading.figures import figures_of
+from ssdrig.runs import journal
+from ssdrig.virtual import adminclient, bench
+from ssdrig.virtual.device import truth
+
+pytestmark = [pytest.mark.slow, pytest.mark.keeps_time]
+LOAD = ["run", "consistency", "--duration", "6", "--virtual", "sata-tlc", "--capacity", "512MiB", "--quiet"]
+STEP_NS = 5_000_000
+
+
+class Player(threading.Thread):
+    """Gives what the drive draws, every few milliseconds, until end()."""
+
+    def __init__(self, admin, volts: float, show):
+        super().__init__(daemon=True)
+        self._admin, self._volts, self._show, self._ends = admin, volts, show, threading.Event()
+
+    def run(self) -> None:
+        while not self._ends.wait(STEP_NS / 1e9):
+            now_ns = time.monotonic_ns() - STEP_NS
+            asked = {"op": "energy", "t0_ns": now_ns - STEP_NS, "t1_ns": now_ns}
+            watts = adminclient.ask(self._admin, asked)["energy_J"] / STEP_NS * 1e9
+            self._show(self._volts, watts / self._volts)
+
+    def end(self) -> None:
+        self._ends.set()
+        self.join()
+
+
+def sensor(folder: Path, name: str, **more) -> Path:
+    """A folder as the kernel makes of a sensor."""
+    folder.mkdir()
+    for file, text in {"name": name, "in1_input": 5000, "curr1_input": 0, **more}.items():
+        (folder / file).write_text(f"{text}\n")
+    return folder
+
+
+def shown(folder: Path):
+    """The kernel's files of a sensor, each replaced as a whole."""
+
+    def show(volts: float, amperes: float) -> None:
+        for name, value in (("in1_input", volts), ("curr1_input", amperes)):
+            new = folder / f".{name}"
+            new.write_text(f"{round(value * 1000)}\n")
+            new.replace(folder / name)
+
+    return show
+
+
+def measured(monkeypatch, tmp_path, url: str, show) -> tuple[dict, Path, list[dict]]:
+    """A run whose rig is the meter of this URL: its figures, its folder and its events."""
+    start = bench.start
+
+    def with_meter(preset, **how):
+        ours = start(preset, **{**how, "board": False})
+        ours.port, end = url, ours.end
+        player = Player(f"{ours.drive['socket']}.truth", ours.drive["rail_V"], show)
+        player.start()
+
+        def both(keep_truth_in=None):
+            player.end()
+            end(keep_truth_in=keep_truth_in)
+
+        monkeypatch.setattr(ours, "end", both)
+        return ours
+
+    monkeypatch.setattr(bench, "start", with_meter)
+    assert cli.main([*LOAD, "--runs", str(tmp_path / "runs")]) == 0
+    (run,) = (tmp_path / "runs").iterdir()
+    return figures_of(reading.load(run)), run, journal.events(run)
+
+
+def test_a_sensor_of_the_kernel_measures_a_whole_run(monkeypatch, tmp_path):
+    folder = sensor(tmp_path / "hwmon0", "ina226", shunt_resistor=2000, update_interval=2)
+    figures, run, events = measured(monkeypatch, tmp_path, f"hwmon:{folder}?rate=100", shown(folder))
+    assert next(event for event in events if event["kind"] == EVENT)["verdict"] == PAIRED
+    data, checked = reading.load(run), []
+    for name, window in figures["windows"].items():
+        if not window or window["t0_s"] is None:
+            continue
+        edges = [data.t0_ns + window[key] * 10**9 for key in ("t0_s", "t1_s")]
+        true_J = truth.energy_between(str(run / "truth"), *edges)
+        percent = window["power_uncertainty_percent"]
+        checked.append(name)
+        assert percent and abs(window["energy_J"] / true_J - 1) <= percent / 100, (name, window["energy_J"], true_J)
+    assert "all" in checked
+    power = samples.load(run)
+    assert power.facts["accuracy"]["chip"] == "INA226" and power.lost <= len(power.t_ns) // 2
+    assert 14e6 <= power.err_ns.max() < 34e6
+    assert figures["closure_percent"] is None and not any(event["kind"] == "rig.certificate" for event in events)
+    assert json.loads((run / "run.json").read_text())["rig"]["port"].startswith("hwmon:")
+
+
+def test_a_sensor_without_an_accuracy_leaves_the_uncertainty_open(monkeypatch, tmp_path):
+    folder = sensor(tmp_path / "hwmon0", "corsairpsu")
+    figures, run, _ = measured(monkeypatch, tmp_path, f"hwmon:{folder}?rate=100", shown(folder))
+    window = figures["windows"]["all"]
+    assert window["power_mean_W"] > 0 and window["power_uncertainty_percent"] is None
+    assert any("states no accuracy of corsairpsu" in note for note in [*window["notes"], *figures["notes"]])
