@@ -25,6 +25,7 @@ FOREIGN = {
     "hdparm": "--security-disable --security-unlock --user-master",
     "smartctl": "--scan",
     "udevadm": "--reload",
+    "uhubctl": "--action --location --ports --repeat",
     "fio": "--status-interval --version",
     "ssdrig setup": "--emulator --extra",
 }
