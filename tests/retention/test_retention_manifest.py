@@ -120,6 +120,22 @@ def test_two_hundred_altered_manifests_are_refused_by_the_label_the_journal_and_
     assert count >= 200
 
 
+def test_manifest_with_a_key_too_many_too_few_or_twice_is_refused():
+    text = json.dumps(MADE)
+    lacking = [json.dumps({key: MADE[key] for key in MADE if key != name}) for name in MADE]
+    more = [json.dumps(MADE | {"note": 1}), text.replace('"seed": 5', '"seed": 6, "seed": 5', 1)]
+    inner = [
+        json.dumps(MADE | {name: {key: value for key, value in MADE[name].items() if key != left_out}})
+        for name in manifests.PARTS
+        for left_out in MADE[name]
+    ]
+    cut = [text[:at] for at in range(0, len(text), 97)]
+    for forged in (*lacking, *more, *inner, *cut):
+        with pytest.raises(ManifestRefused):
+            verified([None] * 3, manifests.label(MADE), None, forged.encode())
+    assert verified([None] * 3, manifests.label(MADE), None, text.encode()).label
+
+
 @pytest.mark.parametrize(
     ("path", "value"),
     [

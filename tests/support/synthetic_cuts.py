@@ -17,6 +17,7 @@ from ssdrig.powerloss.proof import proof
 HELD = promise.Promise(promise.FLUSH, 4096, 8, 0, 0, "zeros", True, "the drive's write cache is volatile")
 CACHE_MS = 40.0  # an acknowledged write reaches the NAND after this at the latest
 BLOCKS = 2048
+RUN = 7  # of the campaign
 PHASE_MS, EVERY_US, TAKES_US = 600, 120, 400  # of writes
 SHAPES, AIMS = ("crowbar", "float"), ("random", "flush:-2..2")
 PLAN = """schema = 1
@@ -91,7 +92,7 @@ def write(runs: Path, cuts: int = 40, lies: float = 0.0, seed: int = 1, name: st
     model, rng = Model(seed, lies), np.random.default_rng(seed + 1)
     writer.event("step.start", step="cuts")
     _poll(writer, 100)
-    begun = {"seed": seed, "cuts": cuts, "sessions": cuts, "aims": {"random": 1}, "shapes": {"crowbar": 1}}
+    begun = {"run": RUN, "seed": seed, "cuts": cuts, "sessions": cuts, "aims": {"random": 1}, "shapes": {"crowbar": 1}}
     writer.event("powerloss.begin", step="cuts", promise=HELD._asdict(), cannot=["TRIM is not supported"], **begun)
     for number in range(1, cuts + 1):
         said = _session(writer, model, rng, number, cuts)
@@ -171,17 +172,18 @@ def _session(writer, model: Model, rng, number: int, cuts: int) -> dict:
     }
     folder = writer.path / "powerloss" / f"{number:04}"
     folder.mkdir(parents=True)
-    (folder / "history.bin.z").write_bytes(zlib.compress(rows[-64:].tobytes(), 1))
-    (folder / "waveform.npz").write_bytes(_waveform(shape, cut_ns, rng))
+    files = {"history.bin.z": zlib.compress(rows[-64:].tobytes(), 1), "waveform.npz": _waveform(shape, cut_ns, rng)}
+    seen = {**blocks._asdict(), "finding": found.finding, "trimmed_after": found.trimmed}
+    files["seen.npz"] = sessions._npz(**seen)
     block = bytearray(4096)
     record.fill(np.frombuffer(block, np.uint8), 7, 1, 0)
     proofs = [proof(session, blocks, HELD, found, int(i), bytes(block)) for i in found.failed()[:4]]
-    shown = {"record": said, "promise": HELD._asdict(), "report": None, "proofs_crc32": None}
-    shown["picture"] = picture.of_cut(session, blocks, HELD, found)
     if proofs and judged:
-        data = json.dumps(proofs).encode()
-        (folder / "proofs.json").write_bytes(data)
-        shown["proofs_crc32"] = zlib.crc32(data)
+        files["proofs.json"] = json.dumps(proofs).encode()
+    for name, data in files.items():
+        (folder / name).write_bytes(data)
+    shown = {"run": RUN, "record": said, "promise": HELD._asdict(), "report": None, "sums": sessions.sums(files)}
+    shown["picture"] = picture.of_cut(session, blocks, HELD, found)
     (folder / "verdict.json").write_bytes(sessions.sealed(shown))
     return said
 

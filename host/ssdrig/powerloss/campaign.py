@@ -16,6 +16,7 @@ import numpy as np
 from ssdrig.base import prctl
 from ssdrig.base.errors import (
     DriveError,
+    JournalError,
     NotPaired,
     PromiseBroken,
     RigError,
@@ -59,6 +60,7 @@ from ssdrig.switch.profiles import PROFILES
 
 NONE = Blocks(*(np.zeros(0, kind) for kind in (np.int64, np.int64, np.int64, bool)))
 PROOFS = 64  # places that are read where a verdict's own reading shows nothing of this run
+NAMED = 4  # files that are not as they were written
 MARKS = 8  # places by which later steps know the drive
 FIRST_S = 30.0  # for the drive to answer before the first session
 RESTORE_S = 330.0  # of a teardown that gives the drive its power by a command
@@ -170,8 +172,9 @@ class _Campaign:
     def _begin(self, of: int, judged: set[int]) -> None:
         """The drive is there, the window filled or, of a campaign that goes on, read."""
         stage, promise = self.stage, self.promise
+        self._same_campaign(stage.seed)
         self._tell(
-            "powerloss.begin",
+            sessions.BEGIN,
             run=self.run,
             seed=stage.seed,
             cuts=self.keys["cuts"],
@@ -211,6 +214,25 @@ class _Campaign:
         self.next_seq = sessions.first_seq(self.folders, self.contents.known.content)
         self._learn()
         self.state = self._looked(0.0)
+
+    def _same_campaign(self, seed: int) -> None:
+        """Raises JournalError where the folder of a campaign that goes on is not what that one wrote."""
+        now = {"run": self.run, "seed": seed, "cuts": self.keys["cuts"], "streams": self.keys["streams"]}
+        now |= {"mixes": self.keys["mixes"], "window_bytes": self.contents.window_bytes}
+        lost, odd = sessions.doubts(self.folders)
+        for event in (event for part in self.folders for event in journal.events(part)):
+            if event["kind"] == sessions.BEGIN:
+                odd += [
+                    f"{key}: {event.get(key)}, now {value}" for key, value in now.items() if event.get(key) != value
+                ]
+        if odd:
+            do = "take it from a copy of the run, or begin a campaign anew"
+            raise JournalError("the folder of a campaign as that one wrote it", "; ".join(odd[:NAMED]), do)
+        if lost:
+            more = f"; and {len(lost) - NAMED} more" if len(lost) > NAMED else ""
+            said = f"nothing is known of the window any more: {'; '.join(lost[:NAMED])}{more}"
+            self._tell("note", text=said)
+            self.stage.progress.warn(said)
 
     def _precondition(self) -> None:
         """Have the drive collect garbage from here on, where the plan asks for it. Raises DriveError."""
@@ -412,7 +434,7 @@ class _Campaign:
         """From now on the session is judged."""
         self.written_bytes += judged.record["written_bytes"]
         outcome = lived.outcome
-        more = {"promise": self.promise._asdict(), "report": outcome.report if outcome else None}
+        more = {"run": self.run, "promise": self.promise._asdict(), "report": outcome.report if outcome else None}
         more["picture"] = judged.picture
         picture = outcome.waveform if outcome else None
         sessions.put(self.book, judged.record, lived.rows, blocks, judged.verdict, judged.proofs, more, picture)

@@ -4,10 +4,12 @@
     seen.npz        the blocks that were read, verdict.Blocks, with what was found, and whether a trim may still come
     waveform.npz    the fall as the rig's ADC saw it: volts, t0_ns (host clock), dt_ns
     proofs.json     what speaks for each accusation (proof.py), of the first MOST_PROOFS blocks
-    verdict.json    the record of the session, the promise it was judged by, the rig's report; sealed, written last
+    verdict.json    the record of the session, the promise it was judged by, the rig's report, the run's number and the
+                    sums of the other files; sealed, written last
 
 A session with a verdict.json is judged, whether or not its event was written before the process ended; one with an
-event is, too, whatever became of its files."""
+event is, too, whatever became of its files. Files that do not fit each other, such as those of another session or run,
+are as if they were not there, and doubts() names them."""
 
 import contextlib
 import io
@@ -15,7 +17,7 @@ import json
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -31,7 +33,7 @@ if TYPE_CHECKING:  # it is compiled, and a report wants the rest of this module
 FOLDER = "powerloss"
 LOST = "history.lost.bin"  # of a try in which the rig failed
 LEARNT = "learnt.{}.bin.z"  # commands of no session, by the number of the first
-JUDGED = "session.judged"
+BEGIN, JUDGED = "powerloss.begin", "session.judged"
 FRAME = ("t_ns", "kind", "step", "line", "crc")  # of an event, beside what it says
 MOST_PROOFS = 20
 MOST_SEQ = 1 << 60  # no campaign has so many commands: a damaged number
@@ -53,20 +55,19 @@ def put(
     outcome: Mapping,
     waveform: Mapping | None,
 ) -> None:
-    """All files of a judged session. Raises JournalError."""
+    """All files of a judged session. `outcome`: what else its verdict.json says, the `run` among it. Raises
+    JournalError."""
     where = folder(record["cut"])
-    book.put(f"{where}/history.bin.z", zlib.compress(rows.tobytes(), 1))
     seen = {**blocks._asdict(), "finding": verdict.finding, "trimmed_after": verdict.trimmed}
-    book.put(f"{where}/seen.npz", _npz(**seen))
+    files = {"history.bin.z": zlib.compress(rows.tobytes(), 1), "seen.npz": _npz(**seen)}
     if waveform:
         volts = np.asarray(waveform["volts"], np.float32)
-        book.put(f"{where}/waveform.npz", _npz(volts=volts, t0_ns=waveform["t0_ns"], dt_ns=waveform["dt_ns"]))
-    said = {"record": record, **outcome, "proofs_crc32": None}
+        files["waveform.npz"] = _npz(volts=volts, t0_ns=waveform["t0_ns"], dt_ns=waveform["dt_ns"])
     if proofs:
-        data = json.dumps(proofs).encode()
-        book.put(f"{where}/proofs.json", data)
-        said["proofs_crc32"] = zlib.crc32(data)
-    book.put(f"{where}/verdict.json", sealed(said))
+        files["proofs.json"] = json.dumps(proofs).encode()
+    for name, data in files.items():
+        book.put(f"{where}/{name}", data)
+    book.put(f"{where}/verdict.json", sealed({"record": record, **outcome, "sums": sums(files)}))
     (book.path / where / "history.bin").unlink(missing_ok=True)
 
 
@@ -76,17 +77,23 @@ def _npz(**arrays) -> bytes:
     return out.getvalue()
 
 
+def sums(files: Mapping[str, bytes]) -> dict[str, int]:
+    """{name: CRC-32} of the files of a session, for its verdict.json."""
+    return {name: zlib.crc32(data) for name, data in files.items()}
+
+
 def sealed(said: Mapping) -> bytes:
     """A verdict.json."""
     return json.dumps({**said, "crc32": zlib.crc32(json.dumps(said).encode())}).encode()
 
 
 def unsealed(path: Path) -> dict | None:
-    """The content of a verdict.json; None where it is not there or not as it was written."""
+    """The content of a verdict.json; None where it is not there, not as it was written, or of another session."""
     try:
         said = integrity.document_of(path)
         crc32 = said.pop("crc32")
-        return said if zlib.crc32(json.dumps(said).encode()) == crc32 else None
+        mine = isinstance(said["sums"], dict) and said["record"]["cut"] == int(path.parent.name)
+        return said if mine and zlib.crc32(json.dumps(said).encode()) == crc32 else None
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
 
@@ -94,10 +101,63 @@ def unsealed(path: Path) -> dict | None:
 def proofs_of(folder: Path, said: Mapping) -> list[dict]:
     """The proofs of a session whose verdict.json says this; none where they are not as they were written."""
     try:
-        data = integrity.content(folder / "proofs.json")
-        return integrity.document(data) if zlib.crc32(data) == said.get("proofs_crc32") else []
+        return integrity.document(content(folder, said, "proofs.json"))
     except (OSError, ValueError, RecursionError):
         return []
+
+
+def content(folder: Path, said: Mapping, name: str) -> bytes:
+    """A file of a session whose verdict.json says this. Raises OSError, ValueError where it is not as it was
+    written."""
+    data = integrity.content(folder / name)
+    if zlib.crc32(data) != (said.get("sums") or {}).get(name):
+        raise ValueError(f"{name} is not what the verdict was written with")
+    return data
+
+
+class Doubts(NamedTuple):
+    """What of the judged sessions of a run is not as it was written, each in words that begin with the file's name.
+    `lost`: missing or damaged; `wrong`: says something else than the journal, or is of another run."""
+
+    lost: list[str]
+    wrong: list[str]
+
+
+def doubts(folders: Iterable[Path]) -> Doubts:
+    """Of the parts of a run, oldest first."""
+    parts, found = list(folders), Doubts([], [])
+    events = [event for part in parts for event in journal.events(part)]
+    runs = {event.get("run") for event in events if event["kind"] == BEGIN}
+    told = {event["cut"]: record_of(event) for event in events if event["kind"] == JUDGED}
+    there = set()
+    for number, path in _by_number(parts):
+        if not (path / "verdict.json").exists():
+            continue
+        there.add(number)
+        name, said = f"{folder(number)}/verdict.json", unsealed(path / "verdict.json")
+        if said is None:
+            found.lost.append(f"{name}: is damaged, or of another session")
+            continue
+        if runs and said.get("run") not in runs:
+            found.wrong.append(f"{name}: is of another run")
+        if number in told and (differ := _differ(said["record"], told[number])):
+            found.wrong.append(f"{name}: the event of the session differs in {', '.join(differ)}")
+        for other in said["sums"]:
+            try:
+                content(path, said, other)
+            except (OSError, ValueError):
+                found.lost.append(f"{folder(number)}/{other}: is missing, damaged or of another session")
+    found.lost.extend(f"{folder(number)}/verdict.json: is missing" for number in sorted(told.keys() - there))
+    return found
+
+
+def _differ(record: Mapping, other: Mapping) -> list[str]:
+    keys = sorted({*record, *other})
+    return [
+        key
+        for key in keys
+        if json.dumps(record.get(key, ...), default=str) != json.dumps(other.get(key, ...), default=str)
+    ]
 
 
 def judged(folders: Iterable[Path]) -> dict[int, dict]:
@@ -167,7 +227,7 @@ def known(folders: Iterable[Path], layout: "Layout", numbers: Iterable[int]) -> 
             continue
         record = said["record"]
         try:
-            kept = integrity.arrays(integrity.content(path / "seen.npz"))
+            kept = integrity.arrays(content(path, said, "seen.npz"))
             fields = {name: kept[name] for name in verdict.Blocks._fields}
             trimmed, finding = kept["trimmed_after"], kept["finding"]
             at = layouts.index(layout, fields["lba"])

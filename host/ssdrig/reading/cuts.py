@@ -18,11 +18,11 @@ from ssdrig.plan.kinds import cut_aims
 from ssdrig.plan.rules import chance
 from ssdrig.powerloss import above, boot, exposure, findings, health, picture, tally, window
 from ssdrig.powerloss import aim as aims
-from ssdrig.powerloss.sessions import JUDGED, proofs_of, record_of, unsealed
+from ssdrig.powerloss.sessions import BEGIN, JUDGED, content, doubts, proofs_of, record_of, unsealed
 from ssdrig.reading import cut_counters
 from ssdrig.reading.row import Row, Table
 from ssdrig.reading.rundata import RunData
-from ssdrig.runs import integrity, parts
+from ssdrig.runs import integrity, journal, parts
 
 IN_DETAIL_FAILING, IN_DETAIL_CLEAN = 12, 4  # cuts that a page shows one by one
 MOST_WAVEFORM_BYTES = 16 << 20  # of one fall; the rig's scope has 30 kB
@@ -265,7 +265,7 @@ def campaign(
     exposure.total(); `filesystems`: see above.totals()."""
     sessions = tally.in_hindsight(with_energies(records(events, path), start_J))
     own = [event for event in events if event.get("step") == path]
-    begun = [event for event in own if event.get("kind") == "powerloss.begin"]
+    begun = [event for event in own if event.get("kind") == BEGIN]
     ends = [event for event in own if event.get("kind") == "powerloss.end"]
     cut, numbers = of_drive(sessions), [each["cut"] for each in sessions]
     failing = [each["cut"] for each in cut if each.get("failed")]
@@ -355,6 +355,9 @@ def cuts_found(table: "Table", tables: "Sequence[Table]") -> "Table":
             }
             found = campaign(events, row.act.path, parts.root(table.path), snapshots, of["start_J"])
             row.found = found | {"power_W": of["power_W"]}
+    if any(row.act.do == "cuts" and row.state != "not run" for row in table.rows):
+        lost, wrong = doubts(parts.own(parts.root(table.path)))
+        table.data.notes += [*wrong, *(lost if table.data.state not in journal.END_STATES else ())]  # else by its sums
     return table
 
 
@@ -426,7 +429,7 @@ def evidence(folder: Path, fired_ns: int | None = None) -> Evidence:
     volts = since_edge_us = None
     if fired_ns is not None:
         try:
-            kept = integrity.arrays(integrity.content(folder / "waveform.npz"), MOST_WAVEFORM_BYTES)
+            kept = integrity.arrays(content(folder, said, "waveform.npz"), MOST_WAVEFORM_BYTES)
             volts = kept["volts"].astype(np.float32)
             since_edge_us = (np.arange(len(volts)) * float(kept["dt_ns"]) + float(kept["t0_ns"]) - fired_ns) / 1e3
         except (OSError, ValueError, KeyError, TypeError):

@@ -136,18 +136,26 @@ def of_copy(data: bytes | None) -> dict:
 def of_text(text: bytes) -> dict:
     """The manifest of JSON. Raises ValueError where it is none, or its chain does not fit."""
     try:
-        found = json.loads(text)
+        found = json.loads(text, object_pairs_hook=_once)
         schema, chain = found["retention"], _chain(found)
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise ValueError(f"no manifest of a retention test: {type(error).__name__}") from None
     if schema != SCHEMA:
         raise ValueError(f"a manifest of schema {schema}, this ssdrig reads {SCHEMA}")
-    if found.get("chain") != chain:
+    if found.get("chain") != chain or {*found} != {"retention", "run", "seed", "chain", *PARTS}:
         raise ValueError("it was altered: its chain of SHA-256 does not fit")
     try:
         _understood(found)
     except (ValueError, KeyError, TypeError, AttributeError, IndexError, OverflowError) as error:
         raise ValueError(f"it says what no manifest says: {error}") from None
+    return found
+
+
+def _once(pairs: Sequence[tuple[str, Any]]) -> dict:
+    """An object of JSON. Raises ValueError for a key that is there twice, of which a chain covers the last."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a key twice")
     return found
 
 

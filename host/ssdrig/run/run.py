@@ -65,7 +65,7 @@ from ssdrig.run.options import add_arguments as add_arguments
 from ssdrig.run.pace import Pace
 from ssdrig.run.stage import Stage, step
 from ssdrig.run.teardown import Stop, Teardown, exit_code, words_of
-from ssdrig.runs import journal, parts
+from ssdrig.runs import integrity, journal, parts
 from ssdrig.runs.integrity import FIGURES
 from ssdrig.switch import pico
 from ssdrig.virtual.flash.presets import PRESETS
@@ -348,7 +348,7 @@ def carry_out(
         with end.of_steps(stop):
             influx = args.influx or os.environ.get("SSDRIG_INFLUX")
             pusher = push.start(book.path, influx) if influx else None
-            book.event("run.start", pid=os.getpid())
+            book.event("run.start", pid=os.getpid(), run_json=integrity.header_sum(book.path))
             rig = bridge.opened(here.port, book) if here.port else None
             if rig and board:
                 rig.expect(board)

@@ -302,10 +302,28 @@ def damage(run: Path) -> list[str]:
         return [f"events.jsonl: cannot be read ({error.strerror or error})"]
     found = lines(data)
     out = _line_words(found)
+    kinds = [event["kind"] for event in found.events]
     closed = [event for event in found.events if event["kind"] == "sums"]
     if closed:
         out += _sum_words(run, closed[-1]["files"])
+    elif "run.end" in kinds and any(number is not None for number in found.numbers):
+        out.append("events.jsonl: the sums of the files, which come before run.end, are missing")
+    begun = next((event.get("run_json") for event in found.events if event["kind"] == "run.start"), None)
+    if begun is not None and not any(words.startswith("run.json") for words in out):
+        out += _begin_words(run, begun)
     return out
+
+
+def header_sum(run: Path) -> str:
+    """CRC-32 of run.json, which the event run.start has. Raises OSError."""
+    return f"{crc_of(run / 'run.json'):08x}"
+
+
+def _begin_words(run: Path, begun: Any) -> list[str]:
+    try:
+        return [] if header_sum(run) == begun else ["run.json: is damaged, its content is not what the run began with"]
+    except OSError as error:
+        return [f"run.json: cannot be checked ({error})"]
 
 
 def _line_words(found: Lines) -> list[str]:
