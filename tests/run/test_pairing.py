@@ -209,7 +209,7 @@ def test_try_in_which_a_busy_host_kept_no_rests_is_made_again(monkeypatch, starv
     monkeypatch.setattr(signature, "rails", rails)
     bench = SimpleNamespace(connect=lambda write: Memory(), drive={"capacity_bytes": 1 << 30})
     book = SimpleNamespace(path=None, event=lambda kind, **more: events.append(more) or more)
-    rig = SimpleNamespace(unpaired="", live=lambda: None)
+    rig = SimpleNamespace(unpaired="", live=lambda: None, hello=dict)
     event = signature.carry_out(bench, book, rig, 1 << 20, source=source)
     assert (event["verdict"], len(event["looks"])) == (verdict, tries)
     assert event["duration_s"] == pytest.approx(SLOTS * SLOT_S * tries)
@@ -429,3 +429,11 @@ def test_no_io_begins_right_before_a_rest(monkeypatch):
     into = [(at_ns - played.begin_ns) / played.slot_ns for at_ns in begun]
     assert not [at for at in into if 2 - bursts.LAST < at < 3]
     assert [at for at in into if 0.9 < at < 1] and [at for at in into if 3.9 < at < 4]
+
+
+@pytest.mark.parametrize(
+    "period_ms, bound_ms, slot_s", [(1.1, 0, 0.2), (20, 14, 0.2), (100, 10, 0.75), (50, 100, 1.0), (1000, 0, 2.5)]
+)
+def test_slots_are_as_long_as_a_slow_meter_needs(period_ms, bound_ms, slot_s):
+    hello = {"stamp_ns": bound_ms * 1_000_000, "rails": [{"conversion_ns": period_ms * 1_000_000}]}
+    assert signature.slot_s(hello) == pytest.approx(slot_s) and signature.slot_s({}) == pairing.SLOT_S

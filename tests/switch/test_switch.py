@@ -31,13 +31,13 @@ def test_each_switch_is_known_because_its_file_is_there():
         switch.check("ubs:1-1.4")
 
 
-@pytest.mark.parametrize("word, words", [("1-1.4", "--location 1-1 --ports 4"), ("2-3", "--location 2 --ports 3")])
+@pytest.mark.parametrize("word, words", [("1-1.4", "-l 1-1 -p 4"), ("2-3", "-l 2 -p 3")])
 def test_a_hub_switches_the_port_of_the_drive(hub, word, words):
     usb.check(word)
     supply = SwitchSupply(switch.of(f"usb:{word}", f"usb:{word}"), lambda: False)
     found = supply.cut("command", None, 0.0)
     assert found.why_not == "" and found.on_ns >= found.fired_ns + found.bound_ns
-    assert hub.read_text().splitlines() == [f"{words} --repeat 1 --action {way}" for way in ("off", "on")]
+    assert hub.read_text().splitlines() == [f"{words} -r 1 -a {way}" for way in ("off", "on")]
 
 
 @pytest.mark.parametrize("word", ["", "4", "1-1.", "1-1.4; rm x", "1-1.4\n", "../1-1.4"])

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from ssdrig import cli, reading
+from ssdrig.base.errors import DriveError
 from ssdrig.meter import samples
 from ssdrig.meter.pairing import EVENT, PAIRED
 from ssdrig.reading.figures import figures_of
@@ -32,7 +33,10 @@ class Player(threading.Thread):
         while not self._ends.wait(STEP_NS / 1e9):
             now_ns = time.monotonic_ns() - STEP_NS
             asked = {"op": "energy", "t0_ns": now_ns - STEP_NS, "t1_ns": now_ns}
-            watts = adminclient.ask(self._admin, asked)["energy_J"] / STEP_NS * 1e9
+            try:
+                watts = adminclient.ask(self._admin, asked)["energy_J"] / STEP_NS * 1e9
+            except DriveError:  # before the drive has begun
+                continue
             self._show(self._volts, watts / self._volts)
 
     def end(self) -> None:
@@ -110,3 +114,42 @@ def test_a_sensor_without_an_accuracy_leaves_the_uncertainty_open(monkeypatch, t
     window = figures["windows"]["all"]
     assert window["power_mean_W"] > 0 and window["power_uncertainty_percent"] is None
     assert any("states no accuracy of corsairpsu" in note for note in [*window["notes"], *figures["notes"]])
+
+
+SUPPLY = """spec: "1.1"
+devices:
+  supply:
+    eom:
+      TCPIP INSTR: {q: "\\n", r: "\\n"}
+    error: ERROR
+    dialogues:
+      - {q: "*IDN?", r: "MAKER,SUPPLY,1,1"}
+      - {q: "MEAS:VOLT?", r: "5.000"}
+    properties:
+      amperes:
+        default: 0.1
+        getter: {q: "MEAS:CURR?", r: "{:.4f}"}
+        setter: {q: "DRAWN {:.4f}"}
+        specs: {type: float}
+resources:
+  TCPIP::localhost::inst0::INSTR: {device: supply}
+"""
+
+
+def test_a_bench_supply_measures_a_whole_run(monkeypatch, tmp_path):
+    pyvisa = pytest.importorskip("pyvisa", reason="needs pyvisa and pyvisa-sim, which no command installs")
+    pytest.importorskip("pyvisa_sim", reason="needs pyvisa-sim, which no command installs")
+    (tmp_path / "supply.yaml").write_text(SUPPLY)
+    library, at = f"{tmp_path / 'supply.yaml'}@sim", "TCPIP::localhost::inst0::INSTR"
+    drawn = pyvisa.ResourceManager(library).open_resource(at, write_termination="\n")
+
+    def show(volts: float, amperes: float) -> None:
+        drawn.write(f"DRAWN {amperes:.4f}")
+
+    url = f"scpi:{at}?V=0.05%+10mV&A=0.2%+5mA&rate=50&age_ms=15&library={library}"
+    figures, run, events = measured(monkeypatch, tmp_path, url, show)
+    window = figures["windows"]["all"]
+    assert next(event for event in events if event["kind"] == EVENT)["verdict"] == PAIRED
+    data = reading.load(run)
+    true_J = truth.energy_between(str(run / "truth"), *(data.t0_ns + window[key] * 10**9 for key in ("t0_s", "t1_s")))
+    assert abs(window["energy_J"] / true_J - 1) <= window["power_uncertainty_percent"] / 100

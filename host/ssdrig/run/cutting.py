@@ -32,7 +32,7 @@ VIRTUAL = {
 }
 
 
-SWITCH = "what switches the drive's power in place of two commands: usb:HUB.PORT, slot:NAME (host/docs/meters.md)"
+SWITCH = "what switches the drive's power: usb:HUB.PORT, slot:NAME, scpi:RESOURCE (host/docs/meters.md)"
 
 
 class Switched(argparse.Action):

@@ -110,8 +110,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action=_Rig,
         dest="rig",
         metavar="URL",
-        help="what measures the drive's power, and does not cut it: hwmon:FOLDER of the kernel's sensors, or"
-        " pico:PORT of our board (host/docs/meters.md)",
+        help="what measures the drive's power, and does not cut it: hwmon:FOLDER of the kernel's sensors,"
+        " scpi:RESOURCE of an instrument, pico:PORT of our board (host/docs/meters.md)",
     )
     safety = parser.add_argument_group("safety")
     add_dry_run(safety, "print what the run would do, what it writes and how long it takes; touch nothing")

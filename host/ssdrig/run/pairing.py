@@ -31,6 +31,7 @@ else:
 
 LASTS_S = SLOTS * SLOT_S
 MOST_BYTES = SLOTS // 2 * bursts.SLOT_BYTES
+LONGEST_SLOT_S = 2.5  # a signature of a meter that is slower still says nothing
 BEHIND_S = 30.0  # so late the last samples may come
 STAYS = ("set", "ask", "choose", "settle", "flush")
 
@@ -101,14 +102,15 @@ def carry_out(
     looks: list[list[Look]] = []
     tries: list[dict[str, Any]] = []
     verdict, why, wrote, blind = UNKNOWN, "no signature", False, 0
+    lasts_s = slot_s(rig.hello() or {})
     while len(tries) < TRIES and (counted := sum(not pairing.few(each) for each in looks)) + blind < LOOKS:
         write = bool(counted and write_bytes and not wrote)
         wrote |= write
         slots = pairing.pattern(source)
         within_bytes = write_bytes if write else capacity_bytes
-        played = bursts.play(bench.connect, slots, SLOT_S, within_bytes, write, check)
+        played = bursts.play(bench.connect, slots, lasts_s, within_bytes, write, check)
         by_rail = rails(lambda: powers(book.path), played, rig.live, check)
-        seen = [pairing.look(slots, played.done_bytes, SLOT_S, rail, write) for rail in by_rail.values()]
+        seen = [pairing.look(slots, played.done_bytes, lasts_s, rail, write) for rail in by_rail.values()]
         names = list(by_rail)
         tries.append(figures(slots, played, write, dict(zip(names, seen, strict=True))))
         if not seen:
@@ -122,7 +124,18 @@ def carry_out(
             break
         if played.why:
             why = f"{why}; {played.why}"
-    return book.event(EVENT, verdict=verdict, why=why or None, duration_s=round(LASTS_S * len(tries), 3), looks=tries)
+    return book.event(
+        EVENT, verdict=verdict, why=why or None, duration_s=round(SLOTS * lasts_s * len(tries), 3), looks=tries
+    )
+
+
+def slot_s(hello: Mapping[str, Any]) -> float:
+    """How long a slot lasts: of our board SLOT_S; of a slow meter until enough readings lie in it, and until what its
+    times may be off is a small part of it."""
+    periods_s = [rail["conversion_ns"] / 1e9 for rail in hello.get("rails") or ()]
+    enough_s = (pairing.LEAST_SAMPLES + 1) * max(periods_s, default=0.0) / (1 - pairing.SETTLE)
+    off_s = (hello.get("stamp_ns") or 0) / 1e9 * 2 / pairing.SETTLE
+    return min(max(SLOT_S, enough_s, off_s), LONGEST_SLOT_S)
 
 
 def put_off(book: Journal) -> dict[str, Any]:

@@ -15,7 +15,7 @@ class Port:
     """See switch.Switch."""
 
     def __init__(self, location: str, port: str):
-        self._words = f"uhubctl --location {location} --ports {port} --repeat 1 --action"
+        self._words = f"uhubctl -l {location} -p {port} -r 1 -a"
 
     def off(self, at_ns: int | None = None) -> Edge:
         return timed(lambda: carry_out(f"{self._words} off", "--switch"), at_ns)

@@ -1,4 +1,4 @@
-"""The kernel's sensors: `hwmon:FOLDER`, one of /sys/class/hwmon, polled. `?rate=` readings a second (default 10),
+"""The kernel's sensors: `hwmon:FOLDER`, one of /sys/class/hwmon, polled. `?rate=` readings a second (default 50),
 `?V=` nominal voltage.
 
 A chip of the INA2xx family with its shunt resistor has the budget of its data sheet, as on our board. The accuracy of
@@ -18,7 +18,7 @@ ROOT = Path("/sys/class/hwmon")
 ASKED_NS = 10_000_000
 LIVE = ("INA219", "INA220", "INA226", "INA228", "INA230", "INA231", "INA238", "CORSAIRPSU")  # asked at each reading
 CACHED_NS = 1_000_000_000  # by a driver that is not known to ask, and does not state its interval
-RATE_HZ = 10.0
+RATE_HZ = 50.0
 FASTEST_HZ = 500.0
 UNITS = {"in": 1e-3, "curr": 1e-3, "power": 1e-6}  # of a sysfs value, in V, A and W
 
@@ -122,9 +122,9 @@ def _parts(rest: str) -> tuple[Path, float, float | None]:
     try:
         rate_Hz, nominal_V = float(asked.pop("rate", RATE_HZ)), float(of) if (of := asked.pop("V", "")) else None
     except ValueError as error:
-        raise UsageError("numbers for rate and V", str(error), "hwmon:FOLDER?rate=10&V=5") from error
+        raise UsageError("numbers for rate and V", str(error), "hwmon:FOLDER?rate=50&V=5") from error
     if asked or not 0.5 <= rate_Hz <= FASTEST_HZ or (nominal_V is not None and not 0 < nominal_V <= 80):
-        raise UsageError(f"?rate= from 0.5 to {FASTEST_HZ:g}, ?V= up to 80", query, "hwmon:FOLDER?rate=10&V=5")
+        raise UsageError(f"?rate= from 0.5 to {FASTEST_HZ:g}, ?V= up to 80", query, "hwmon:FOLDER?rate=50&V=5")
     return path, rate_Hz, nominal_V
 
 
