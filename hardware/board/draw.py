@@ -52,7 +52,7 @@ def turned(x, y, angle, mirrored):
 
 
 def bought(symbol):
-    return "no" if symbol in POWER or symbol in ("TestPoint", "Selector") else "yes"
+    return "no" if symbol in POWER or symbol in ("TestPoint", "Selector", "M2_Edge") else "yes"
 
 
 def library_symbol(name, prefix):

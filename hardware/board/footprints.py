@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import place
 
-SMD, THT, NPTH = "smd", "thru_hole", "np_thru_hole"
+SMD, BACK, THT, NPTH = "smd", "smd at the back", "thru_hole", "np_thru_hole"
 
 
 class Pad(NamedTuple):
@@ -33,6 +33,7 @@ class Footprint(NamedTuple):
     margin: float  # courtyard around body and pads
     round_body: bool = False
     ties: tuple[tuple[str, str], ...] = ()  # pads that a strip of copper joins, to be cut
+    bare: bool = False  # copper that is part of the board: no paste
 
 
 def two(name, what, x, width, height, body):
@@ -119,6 +120,26 @@ def dip(name, what, numbers, body):
     return Footprint(name, what, pads, body, 0.25)
 
 
+M2_PINS = [n for n in range(1, 76) if not 59 <= n <= 66]  # of key M
+M2_X = {n: 9.25 - 0.25 * (n - 1) for n in M2_PINS}  # from the middle, host's end down
+
+
+def m2_edge():
+    """The contacts of an M.2 card of key M (PCI Express M.2 1.0, 2.3.5.2), odd ones in front, centred on its end."""
+    pads = tuple(Pad(str(n), SMD if n % 2 else BACK, M2_X[n], -1.4, 0.35, 2.2) for n in M2_PINS)
+    return Footprint("M2_Edge", "contacts of an M.2 card, key M", pads, (-9.8, -3.9, 9.8, -0.1), 0.0, bare=True)
+
+
+def m2_socket():
+    """TE 1-2199230-6 as public libraries have its lands, with its mouth up: 4.2 mm high, key M. Centred on its pegs."""
+    pads = [Pad(str(n), SMD, M2_X[n], 5.275 if n % 2 else -2.275, 0.3, 1.55) for n in M2_PINS]
+    pads += [Pad("", SMD, x, 4.5, 1.2, 2.75) for x in (-10.35, 10.35)]
+    pads += [Pad("", NPTH, x, 0, d, d, d) for x, d in ((-10, 1.65), (10, 1.15))]
+    return Footprint(
+        "M2_Socket", "M.2 socket, key M, 4.2 mm, pin 1 right", tuple(pads), (-10.95, -2.5, 10.95, 5.25), 0.25
+    )
+
+
 def row(pins, pitch, size, drill):
     return tuple(Pad(str(i + 1), THT, (i - (pins - 1) / 2) * pitch, 0, size, size, drill) for i in range(pins))
 
@@ -202,6 +223,9 @@ BY_PACKAGE = {
         "DIP-8_LM393", "LM393 as TL331", ["4", "1", "3", "2", "2", "1", "", "5"], (-3.3, -4.9, 3.3, 4.9)
     ),
     "solder bridges": selector(),
+    "M.2 edge": m2_edge(),
+    "M.2 socket": m2_socket(),
+    "wires 3": Footprint("Wires_3", "holes for wires of 18 AWG", row(3, 3.4, 2.6, 1.3), (-4.7, -1.3, 4.7, 1.3), 0.1),
     "SATA 15 plug": sata_wires(),
     "SATA 15 receptacle": sata_wires(),
 }
@@ -225,7 +249,8 @@ def packages():
 
 
 PACKAGE = packages()
-BARE = {"TestPoint": "test pad", "Selector": "solder bridges"}  # copper that nobody buys
+# copper that nobody buys
+BARE = {"TestPoint": "test pad", "Selector": "solder bridges", "M2_Edge": "M.2 edge", "Wires_3": "wires 3"}
 
 
 def footprint(part):

@@ -7,14 +7,14 @@ from collections import defaultdict
 import layout
 import numpy as np
 import place
-from footprints import NPTH, SMD, THT
+from footprints import BACK, NPTH, SMD, THT
 from symbols import POWER
 
 GRID_mm, WIDTH_mm, CLEARANCE_mm = 0.2, place.TRACK_mm, place.CLEARANCE_mm
 COLUMNS, ROWS = int(place.WIDTH / GRID_mm) + 1, int(place.HEIGHT / GRID_mm) + 1
 CELLS = COLUMNS * ROWS
 EDGE_mm = place.EDGE_mm + 0.1
-PLANES = ("GND", "+3V3") if place.LAYERS == 4 else ()
+PLANES = ("GND", place.SUPPLY_PLANE) if place.LAYERS == 4 else ()
 SIDES = ("F.Cu", "B.Cu")
 TRACK_RADIUS, VIA_RADIUS = WIDTH_mm / 2, place.VIA_mm / 2
 SENSED = ("/SW", "/RAIL")  # their tracks drawn by hand are Kelvin connections: nothing may join them on the way
@@ -70,6 +70,10 @@ class Ground:
         margin = (XS < EDGE_mm) | (YS < EDGE_mm) | (XS > place.WIDTH - EDGE_mm) | (YS > place.HEIGHT - EDGE_mm)
         for grid in (*self.track, self.via):
             grid[margin] = -1
+        for box in place.OFF_BOARD:
+            where, mask = near_box(*box, EDGE_mm)
+            for grid in (*self.track, self.via):
+                grid[where][mask] = -1
 
     @staticmethod
     def claim(grid, where, mask, owner):
@@ -82,7 +86,7 @@ class Ground:
         # a diagonal track comes nearer to a corner between two grid points than on them; no room for that at fine pitch
         extra = 0.1 if land.kind == NPTH else 0.045 if min(land.width, land.height) > 0.45 else 0
         for side, grid in enumerate(self.track):
-            if land.kind != SMD or side == 0:
+            if land.kind not in (SMD, BACK) or (land.kind == BACK) == (side == 1):
                 self.claim(grid, *near_box(*box, CLEARANCE_mm + TRACK_RADIUS + extra), owner)
         self.claim(self.via, *near_box(*box, CLEARANCE_mm + VIA_RADIUS + extra), owner)
         where, mask = near_box(*box, VIA_RADIUS + 0.05)
@@ -96,6 +100,9 @@ class Ground:
                 if layer in (SIDES[side], "via"):
                     self.claim(grid, *near_line(*a, *b, radius + CLEARANCE_mm + TRACK_RADIUS), owner)
             self.claim(self.via, *near_line(*a, *b, radius + CLEARANCE_mm + VIA_RADIUS), owner)
+            if layer == "via":  # hole to hole, of one net too
+                where, mask = near_line(*a, *b, place.DRILL_mm + 0.3)
+                self.via[where][mask] = -1
 
     def close(self, x0, y0, x1, y1):
         """Nothing of F.Cu comes in here, and no via."""
@@ -105,6 +112,8 @@ class Ground:
 
     def pour(self, net, layer, points):
         everywhere = (slice(None), slice(None))
+        if layer not in SIDES:
+            return  # KiCad's pour makes room for what is drilled
         self.claim(
             self.track[SIDES.index(layer)], everywhere, near_polygon(points, 0.26 + TRACK_RADIUS), self.numbers[net]
         )
@@ -122,8 +131,8 @@ def terminals(ground):
     named = lambda net: net if net in POWER else "/" + net
     pours, lands, found = defaultdict(list), defaultdict(list), {}
     for net, layer, points in place.pours():
-        if layer == "F.Cu":
-            pours[named(net)].append(points)
+        if layer in SIDES:
+            pours[named(net)].append((points, SIDES.index(layer)))
     for land in layout.lands():
         if land.net and not land.net.startswith("unconnected"):
             lands[land.net].append(land)
@@ -136,17 +145,27 @@ def terminals(ground):
             keys = {joint for i, joint in joints.items() if any(on(land, point) for point in by_hand[i][1])}
             if net in PLANES and (keys or land.kind == THT):
                 keys.add("plane")
-            if any(contains(pour, land) for pour in pours[net]):
+            if any(contains(pour, land) for pour, side in pours[net] if side in sides_of(land)):
                 keys.add("pour")
             for other in [group for group in groups if keys & group[1]]:
                 groups.remove(other)
                 nodes, keys = nodes | other[0], keys | other[1]
             groups.append((nodes, keys))
         found[net] = [nodes for nodes, keys in groups if not keys & {"plane", "pour"}]
-        poured = [near_polygon(points, -0.3) & (ground.track[0] == ground.numbers[net]) for points in pours[net]]
-        if poured:
-            found[net].append({int(c) for c in cells(np.logical_or.reduce(poured))})
+        if pours[net]:
+            found[net].append(
+                {
+                    int(c) + side * CELLS
+                    for points, side in pours[net]
+                    for c in cells(near_polygon(points, -0.3) & (ground.track[side] == ground.numbers[net]))
+                }
+            )
     return found
+
+
+def sides_of(land):
+    """On which of SIDES a land has copper."""
+    return (0, 1) if land.kind == THT else (1,) if land.kind == BACK else (0,)
 
 
 def land_nodes(land):
@@ -156,6 +175,8 @@ def land_nodes(land):
         land.x - land.width / 2, land.y - land.height / 2, land.x + land.width / 2, land.y + land.height / 2, -margin
     )
     nodes = {int(c) for c in cells(mask, where)}
+    if land.kind == BACK:
+        nodes = {c + CELLS for c in nodes}
     if land.kind == THT:  # round, and on both sides
         nodes = {c for c in nodes if np.hypot(XS.flat[c] - land.x, YS.flat[c] - land.y) <= land.width / 2 - 0.1}
         nodes |= {c + CELLS for c in nodes}

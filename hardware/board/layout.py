@@ -15,7 +15,7 @@ import place
 import rules
 import silk
 from draw import NAME, ident, quoted
-from footprints import SMD, THT
+from footprints import BACK, SMD, THT
 from symbols import POWER, SYMBOLS
 
 FOLDER = Path(circuit.__file__).resolve().parent
@@ -111,11 +111,12 @@ def pad_text(shape, pad, angle, net, words):
         "rect"
         if pad.number == "1" and pad.kind == THT
         else "circle"
-        if pad.width == pad.height and (pad.kind != SMD or shape.round_body)
+        if pad.width == pad.height and (pad.kind not in (SMD, BACK) or shape.round_body)
         else "roundrect"
     )
+    kicad_kind = SMD if pad.kind == BACK else pad.kind
     text = (
-        f"(pad {quoted(pad.number)} {pad.kind} {kind} (at {pad.x:g} {pad.y:g} {angle:g}) (size {pad.width:g}"
+        f"(pad {quoted(pad.number)} {kicad_kind} {kind} (at {pad.x:g} {pad.y:g} {angle:g}) (size {pad.width:g}"
         f" {pad.height:g})"
     )
     if pad.drill:
@@ -123,6 +124,8 @@ def pad_text(shape, pad, angle, net, words):
     layers = '"F.Cu" "F.Paste" "F.Mask"' if pad.kind == SMD else '"*.Cu" "*.Mask"'
     if pad.kind == SMD and (shape.round_body or shape.ties):  # a mark, a place for a probe, a bridge: no solder
         layers = '"F.Cu" "F.Mask"'
+    if shape.bare:
+        layers = '"B.Cu" "B.Mask"' if pad.kind == BACK else '"F.Cu" "F.Mask"'
     text += f" (layers {layers})"
     if pad.kind == THT:
         text += " (remove_unused_layers no)"
@@ -170,11 +173,13 @@ def footprint_text(shape, ref=None, label=None):
             f'(path {quoted("/" + ident("part", ref).strip(chr(34)))}) (sheetname "/") (sheetfile'
             f" {quoted(NAME + '.kicad_sch')})"
         )
-    smd = all(pad.kind == SMD for pad in shape.pads)
+    smd = all(pad.kind in (SMD, BACK) for pad in shape.pads if pad.number)
     if shape in (footprints.HOLE, footprints.FIDUCIAL):
         lines.append("(attr exclude_from_pos_files exclude_from_bom board_only)")
     elif shape.round_body and smd:
         lines.append("(attr smd exclude_from_pos_files exclude_from_bom)")
+    elif shape.bare:
+        lines.append("(attr smd exclude_from_pos_files exclude_from_bom allow_soldermask_bridges)")
     elif shape.ties:
         lines.append("(attr smd exclude_from_pos_files exclude_from_bom allow_soldermask_bridges)")
     else:
@@ -260,7 +265,7 @@ def zones(fills):
     board = place.box(edge, edge, place.WIDTH - edge, place.HEIGHT - edge)
     inner = [
         zone("ground plane", "GND", "In1.Cu", board, 0, "", fills),
-        zone("supply plane", "+3V3", "In2.Cu", board, 0, "", fills),
+        zone("supply plane", place.SUPPLY_PLANE, "In2.Cu", board, 0, "", fills),
     ]
     found = [
         zone("ground front", "GND", "F.Cu", board, 0, " no", fills),
@@ -273,11 +278,22 @@ def zones(fills):
         found.append(
             zone(f"{net} {counted[net]}", net if net in POWER else "/" + net, layer, points, 1, " yes", fills, 0.25)
         )
-    return found
+    return found + [void(f"void {i + 1}", layer, points) for i, (layer, points) in enumerate(place.VOIDS)]
+
+
+def void(name, layer, points):
+    """An area where nothing is poured."""
+    kept = "".join(f" ({what} allowed)" for what in ("tracks", "vias", "pads", "footprints"))
+    return (
+        f'(zone (net 0) (net_name "") (layer {quoted(layer)}) (uuid {ident("zone", name)}) (name {quoted(name)})'
+        " (hatch edge 0.5) (connect_pads (clearance 0)) (min_thickness 0.2) (filled_areas_thickness no)"
+        f" (keepout{kept} (copperpour not_allowed)) (fill (thermal_gap 0.3) (thermal_bridge_width 0.5))\n"
+        f"(polygon (pts {points_text(points)})))"
+    )
 
 
 def graphics():
-    corners = place.box(0, 0, place.WIDTH, place.HEIGHT)
+    corners = place.OUTLINE
     found = [
         f"(gr_line (start {a[0]:g} {a[1]:g}) (end {b[0]:g} {b[1]:g}) (stroke (width 0.1) (type solid)) (layer"
         f" Edge.Cuts) (uuid {ident('edge', a, b)}))"
@@ -302,7 +318,8 @@ def stackup():
     for name, kind, thickness in rules.STACKUP:
         text = f"(layer {quoted(name)} (type {quoted(kind)})"
         text += f" (thickness {thickness})" if thickness else ""
-        text += ' (material "FR4") (epsilon_r 4.5) (loss_tangent 0.02)' if kind in ("prepreg", "core") else ""
+        if kind in ("prepreg", "core"):
+            text += f' (material "FR4") (epsilon_r {rules.PERMITTIVITY}) (loss_tangent 0.02)'
         lines.append(text + ")")
     return "(stackup\n" + "\n".join(lines) + '\n(copper_finish "None") (dielectric_constraints no))'
 
@@ -333,7 +350,7 @@ def board(fills):
     poured."""
     lines = [
         '(kicad_pcb (version 20241229) (generator "ssdrig") (generator_version "9.0")',
-        '(general (thickness 1.6) (legacy_teardrops no)) (paper "A4")',
+        f'(general (thickness {place.THICKNESS_mm}) (legacy_teardrops no)) (paper "A4")',
         (
             f"(title_block (title {quoted(circuit.TITLE)}) (rev {quoted(circuit.REVISION)}) (comment 1"
             f" {quoted('Generated by layout.py; not built yet')}))"

@@ -29,6 +29,7 @@ HEIGHT_mm = {  # land pattern: height of its part
     "Terminal_4": 14.0,
     "Peripheral_4": 10.3,
     "Pico_Socket": 11.0,
+    "M2_Socket": 4.2,
     "Header_4": 8.5,
     "Header_8": 8.5,
     # leaded

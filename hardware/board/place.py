@@ -17,6 +17,10 @@ CLEARANCE_mm, TRACK_mm, VIA_mm, DRILL_mm = (
     0.3,
 )  # what the cheap four-layer services make without surcharge
 EDGE_mm = 0.5  # copper stays this far from the edge
+THICKNESS_mm, SUPPLY_PLANE = 1.6, "+3V3"
+OUTLINE = [(0, 0), (WIDTH, 0), (WIDTH, HEIGHT), (0, HEIGHT)]
+OFF_BOARD: list[tuple[float, float, float, float]] = []  # x0, y0, x1, y1 of what the outline leaves out
+VOIDS: list[tuple[str, list]] = []  # (layer, points): nothing is poured there
 HOLES = ((4.0, 4.0), (WIDTH - 4.0, 4.0), (4.0, HEIGHT - 4.0), (WIDTH - 4.0, HEIGHT - 4.0))
 FIDUCIALS = ((9.5, 3.0), (WIDTH - 9.5, 7.5), (9.5, HEIGHT - 2.0))
 MECHANICAL = {f"H{i + 1}": at for i, at in enumerate(HOLES)} | {f"FID{i + 1}": at for i, at in enumerate(FIDUCIALS)}

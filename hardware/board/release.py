@@ -50,9 +50,10 @@ DATES = (  # in what KiCad writes: (pattern, instead)
     (rb"(FILE_NAME\('[^']*',')[^']*'", rb"\g<1>1980-01-01T00:00:00'"),
     (rb"/CreationDate \(D:\d+", lambda m: b"/CreationDate (D:" + b"0" * (len(m[0]) - 17)),
 )
+ZOOM = str(1.5 * min(1, place.WIDTH / place.HEIGHT / 1.5))  # a board that is higher than the picture still fits
 VIEWS = {  # pictures: options of `pcb render`
-    "top": ("--side", "top", "--zoom", "1.5"),
-    "bottom": ("--side", "bottom", "--zoom", "1.5"),
+    "top": ("--side", "top", "--zoom", ZOOM),
+    "bottom": ("--side", "bottom", "--zoom", ZOOM),
     "slanted": ("--perspective", "--rotate", "'-40,0,15'", "--zoom", "1.3"),
 }
 
@@ -268,7 +269,7 @@ def shape_of(ref):
 
 
 def machine_places(ref):
-    return all(pad.kind == footprints.SMD for pad in shape_of(ref).pads)
+    return all(pad.kind == footprints.SMD for pad in shape_of(ref).pads if pad.number)
 
 
 def numbers(rows):

@@ -1,15 +1,18 @@
 """What the manufacturer is to build, and the rules that KiCad checks the board by."""
 
-from place import LAYERS, CLEARANCE_mm, DRILL_mm, EDGE_mm, TRACK_mm, VIA_mm
+from place import LAYERS, CLEARANCE_mm, DRILL_mm, EDGE_mm, THICKNESS_mm, TRACK_mm, VIA_mm
 
+# thickness of the board: of prepreg, inner copper, core, in mm; 0.8: JLC04081H-3313 (jlcpcb.com/impedance)
+PREPREG_mm, INNER_mm, CORE_mm = {1.6: (0.21, 0.0175, 1.065), 0.8: (0.0994, 0.0152, 0.5)}[THICKNESS_mm]
+PERMITTIVITY = {1.6: 4.5, 0.8: 4.1}[THICKNESS_mm]
 INSIDE = (
-    ("dielectric 1", "prepreg", 0.21),
-    ("In1.Cu", "copper", 0.0175),
-    ("dielectric 2", "core", 1.065),
-    ("In2.Cu", "copper", 0.0175),
-    ("dielectric 3", "prepreg", 0.21),
+    ("dielectric 1", "prepreg", PREPREG_mm),
+    ("In1.Cu", "copper", INNER_mm),
+    ("dielectric 2", "core", CORE_mm),
+    ("In2.Cu", "copper", INNER_mm),
+    ("dielectric 3", "prepreg", PREPREG_mm),
 )
-STACKUP = (  # name, type, thickness in mm: 1.6 mm, 35 um of copper outside, 18 um inside
+STACKUP = (  # name, type, thickness in mm: 35 um of copper outside
     ("F.SilkS", "Top Silk Screen", None),
     ("F.Paste", "Top Solder Paste", None),
     ("F.Mask", "Top Solder Mask", 0.01),

@@ -8,7 +8,6 @@ import footprints
 import numpy as np
 import place
 
-PICO_X = place.PICO[0]
 CLEAR_mm = 0.2  # of print to pads
 REFERENCE_mm = 1.0
 LINE_mm = 0.15
@@ -36,9 +35,9 @@ OF_THE_BOARD = (
         (63.2, 14.6, 1.0, 0, "RAIL 2  12V 5A"),
         (45.5, 18.6, 1.0, 0, "10A"),
         (73.5, 18.6, 1.0, 0, "7.5A"),
-        (PICO_X, 3.2, 1.0, 0, "USB THIS SIDE"),
-        (PICO_X, 5.2, 1.0, 0, "PICO OR PICO 2"),
-        (PICO_X, 7.2, 1.0, 0, "IN SOCKETS"),
+        (place.PICO[0], 3.2, 1.0, 0, "USB THIS SIDE"),
+        (place.PICO[0], 5.2, 1.0, 0, "PICO OR PICO 2"),
+        (place.PICO[0], 7.2, 1.0, 0, "IN SOCKETS"),
         (18.0, 74.4, 1.0, 0, "5V AND 12V MIXED UP"),
         (18.0, 76.1, 1.0, 0, "DESTROY THE DRIVE: MEASURE"),
         (18.0, 77.8, 1.0, 0, "BEFORE YOU PLUG ONE IN"),
@@ -72,6 +71,8 @@ class Label(NamedTuple):
 
 def outline(shape):
     """[(x0, y0, x1, y1)]: the body's edges, left out where a pad is near."""
+    if shape.bare:
+        return []
     if shape.round_body:
         pieces = plus(shape.pads[0]) if shape.name == "CP_Radial_10" else []
         return [tuple(round(v, 3) for v in piece) for piece in pieces]
@@ -106,6 +107,8 @@ def plus(pad):
 def circles(shape):
     """[(x, y, radius)]: the outline of a round body, a dot at pin 1 where turning the part matters."""
     found = [(0, 0, shape.body[2] + 0.1)] if shape.name == "CP_Radial_10" else []
+    if shape.bare or shape.name == "M2_Socket":
+        return found
     numbers = {pad.number for pad in shape.pads}
     if len(numbers) >= 5 or shape.name in ("SOD-123", "SMA", "SMB", "LED_0603", "SOT-89"):
         first = shape.pads[0]
@@ -163,7 +166,7 @@ def labels(parts, places, lands, tracks):
     shapes = {ref: footprints.footprint(parts[ref]) for ref in places}
     for ref, at in places.items():
         taken += printed(shapes[ref], *at)
-    taken += [text_box(x, y, angle, size, text) for x, y, size, angle, text in TEXTS]
+    taken += [*(text_box(x, y, angle, size, text) for x, y, size, angle, text in TEXTS), *place.OFF_BOARD]
     order = sorted(places, key=lambda ref: parts[ref].symbol != "TestPoint")  # a person looks for these, probe in hand
     for _ in range(TRIES):
         found = put(order, parts, places, shapes, taken, holes)

@@ -88,6 +88,13 @@ def power(lines, kind="power_in", text_y=-1.5):
     }
 
 
+def m2():
+    """An M.2 connector of key M: odd contacts left, even ones right."""
+    there = [n for n in range(1, 76) if not 59 <= n <= 66]
+    sides = (rows(" ".join(f"{n}:c{n}" for n in there if n % 2 == odd)) for odd in (1, 0))
+    return box("J", *sides, 5, "M.2, key M")
+
+
 PICO = dict(
     left=(
         "1:GP0 2:GP1 4:GP2 5:GP3 6:GP4 7:GP5 9:GP6 10:GP7 11:GP8 12:GP9 14:GP10 15:GP11 16:GP12 17:GP13 19:GP14 20:GP15"
@@ -248,6 +255,8 @@ SYMBOLS = {
     "SATA_15": box("J", [], rows(SATA), 5, "SATA power, 15 pins"),
     "Terminal_4": box("J", [], rows("1:IN 2:GND 3:GND 4:OUT"), 4, "screw terminal, 4 poles"),
     "Peripheral_4": box("J", [], rows("1:12V 2:GND 3:GND 4:5V"), 4, "peripheral power, 4 poles"),
+    **dict.fromkeys(("M2_Edge", "M2_Socket"), m2()),
+    "Wires_3": box("J", [], rows("1:IN 2:GND 3:OUT"), 3, "three wires, soldered"),
     "Header_8": box("J", [], rows("1:1 2:2 3:3 4:4 5:5 6:6 7:7 8:8"), 3, "pin header 1x8"),
     "Header_4": box("J", [], rows("1:1 2:2 3:3 4:4"), 3, "pin header 1x4"),
     "GND": power([[(0, 0), (0, -0.5), (0.5, -0.5), (0, -1), (-0.5, -0.5), (0, -0.5)]]),

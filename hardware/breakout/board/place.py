@@ -7,6 +7,10 @@ import math
 WIDTH, HEIGHT, LAYERS = 100.0, 100.0, 2
 CLEARANCE_mm, TRACK_mm, VIA_mm, DRILL_mm = 0.2, 0.25, 0.8, 0.4
 EDGE_mm = 0.5
+THICKNESS_mm, SUPPLY_PLANE = 1.6, "+3V3"
+OUTLINE = [(0, 0), (WIDTH, 0), (WIDTH, HEIGHT), (0, HEIGHT)]
+OFF_BOARD: list[tuple[float, float, float, float]] = []
+VOIDS: list[tuple[str, list]] = []
 HOLES = ((4.0, 4.0), (WIDTH - 4.0, 4.0), (4.0, HEIGHT - 4.0), (WIDTH - 4.0, HEIGHT - 4.0))
 MECHANICAL = {f"H{i + 1}": at for i, at in enumerate(HOLES)}
 ETCHED = (84.0, 98.4, 1.0, (76.0, 97.4, 92.0, 99.3))

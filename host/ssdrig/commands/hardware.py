@@ -1,4 +1,5 @@
-"""ssdrig hardware: make what a person orders the board by. The work is done by hardware/board/release.py."""
+"""ssdrig hardware: make what a person orders the boards by (hardware/board/release.py), and work out the signal
+integrity of the interposer (hardware/interposer/pairs.py)."""
 
 import json
 import sys
@@ -8,10 +9,14 @@ from ssdrig.base import shipped
 from ssdrig.base.errors import UsageError
 
 HARDWARE = shipped.path("hardware")
-FOLDERS = {"board": (HARDWARE / "board",), "breakout": (HARDWARE / "breakout" / "board", HARDWARE / "board")}
+FOLDERS = {"board": (HARDWARE / "board",)} | {
+    name: (HARDWARE / name / "board", HARDWARE / "board") for name in ("breakout", "interposer")
+}
 EXAMPLES = (
     ("hardware release --out order", "gerbers, placement, bill of material, pictures: in the folder order"),
     ("hardware release --board breakout --out order", "of the two-layer board for hand soldering"),
+    ("hardware signal", "impedance, loss and eye of the interposer's pairs"),
+    ("hardware release --board interposer --out order", "of the interposer for M.2"),
 )
 
 
@@ -20,12 +25,26 @@ def add_arguments(parser) -> None:
     about = "make gerbers, placement, bill of material, STEP, pictures and schematic from the sources, and check them"
     sub = words.add_parser("release", help=about, description=about)
     sub.add_argument("--out", type=Path, default=Path("release"), metavar="DIR", help="where to (default release)")
-    sub.add_argument("--board", choices=FOLDERS, default="board", help="which of the two (default board)")
+    sub.add_argument("--board", choices=FOLDERS, default="board", help="which one (default board)")
     sub.add_argument("--json", action="store_true", help="print one JSON object on stdout")
+    about = "impedance, loss, skew and eye of the interposer's PCIe pairs, by two methods"
+    sub = words.add_parser("signal", help=about, description=about)
+    sub.add_argument("--json", action="store_true", help="print one JSON object on stdout")
+
+
+def signal(args) -> int:
+    """Print the figures of the interposer's pairs."""
+    sys.path.insert(0, str(HARDWARE / "interposer"))
+    import pairs
+
+    print(json.dumps(pairs.figures()) if args.json else pairs.markdown())
+    return 0
 
 
 def command(args) -> int:
     """Raises UsageError where the sources do not agree, a check fails, or nothing can be written; ToolMissing."""
+    if args.word == "signal":
+        return signal(args)
     # the first folder has the board's own circuit and places, the last the tools
     sys.path[:0] = [str(folder) for folder in FOLDERS[args.board]]
     import release
