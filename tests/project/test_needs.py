@@ -122,6 +122,7 @@ WRONG_WORDS = (
     "runs nosuch/",
     "selfcheck energy --cuts 3",
     "selfcheck nosuch",
+    "import /nowhere --run latest --sync",
     "selfcheck powerloss-aim --cuts 0",
     "serve --port x",
     "setup --nosuch",

@@ -28,6 +28,7 @@ narrow: a single ping may be wrong. A ping that contradicts the trusted ones is 
 windows contradict each other the host's clock was set or slewed, or the crystal left its band: within REACH_S of that
 nothing is bridged, and each window counts for itself alone."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -110,6 +111,23 @@ class ClockMap:
         bound_ns = self.knot_bound_ns[1:-1]
         third = -(-len(bound_ns) // 3)
         return 1 + int(np.argmin(bound_ns[:third])), 1 + len(bound_ns) - third + int(np.argmin(bound_ns[-third:]))
+
+
+def claimed(claims: Sequence[tuple[int, int, int]]) -> ClockMap:
+    """The map of a recording: at each tick (us) its host time and bound (ns), as its clock claims them; a line in
+    between, and beyond them as far off as at the nearest, and by DRIFT_PPM more."""
+    ticks, host_ns, bounds = (np.array(column, np.int64) for column in zip(*sorted(claims), strict=True))
+    base_us, base_ns = int(ticks[0]), int(host_ns[0])
+    knots = (ticks - base_us).astype(float)
+    offset = (host_ns - base_ns - (ticks - base_us) * TICK_NS).astype(float)
+    bound = bounds + TICK_NS / 2
+    slope = (offset[-1] - offset[0]) / (knots[-1] - knots[0]) if len(knots) > 1 and knots[-1] > knots[0] else 0.0
+    beyond = np.array([-BEYOND_US, BEYOND_US], float)
+    knots = np.concatenate([[knots[0] + beyond[0]], knots, [knots[-1] + beyond[1]]])
+    offset = np.concatenate([[offset[0] + slope * beyond[0]], offset, [offset[-1] + slope * beyond[1]]])
+    further = DRIFT_PPM * 1e-3 * BEYOND_US
+    bound = np.concatenate([[bound[0] + further], bound, [bound[-1] + further]])
+    return ClockMap(base_us, base_ns, knots, offset, bound, 0, 0, 0)
 
 
 def fit(t1_ns, tick_us, t4_ns, held_us=None) -> ClockMap:

@@ -11,7 +11,7 @@ from itertools import repeat
 
 import numpy as np
 
-from ssdrig.meter import calibration, fast, said, wire
+from ssdrig.meter import calibration, clock, fast, said, wire
 from ssdrig.runs import rigbin, rigrecords
 
 REPEAT_REACH = 64  # frames among which a repeated one is looked for
@@ -34,6 +34,8 @@ class Boot:
     hello_frame: int | None = None  # number of the first H frame in the run
     rails: dict = field(default_factory=dict)
     _pings: list[np.ndarray] = field(default_factory=list)
+    # of a recording: (tick us, host ns, bound ns) that its clock claims, instead of pings
+    claims: list[tuple[int, int, int]] = field(default_factory=list)
 
     @property
     def pings(self) -> np.ndarray:
@@ -41,6 +43,13 @@ class Boot:
         if len(self._pings) != 1:
             self._pings = [np.concatenate([np.empty((0, 4), np.int64), *self._pings])]
         return self._pings[0]
+
+    def clock(self, recent_pings: int | None = None) -> clock.ClockMap | None:
+        """Its clock as a recording claims it, or by its pings (the last so many only); None without either."""
+        if self.claims:
+            return clock.claimed(self.claims)
+        pings = self.pings if recent_pings is None else self.pings[-recent_pings:]
+        return clock.fit(*pings.T) if len(pings) else None
 
     def add_pings(self, pings: np.ndarray) -> None:
         """More of them."""
@@ -133,6 +142,11 @@ class Decoder:
         rows = np.flatnonzero((records.kind == rigbin.FRAME) & (records.length >= wire.BODY))
         if len(rows):
             self._frames(records, rows)
+        claim = rigbin.CLAIM_BODY
+        for row in np.flatnonzero((records.kind == rigbin.CLAIM) & (records.length == claim.size)).tolist():
+            tick_us, bound_ns = claim.unpack(records.payload(row))
+            if 0 <= tick_us < LATEST_US and bound_ns < NEVER_NS:
+                self.boots[-1].claims.append((tick_us, int(records.t_ns[row]), bound_ns))
         self._match_pongs(int(records.t_ns[-1]) if len(records) else 0)
 
     def frames(self, rail: int):

@@ -45,10 +45,10 @@ class Piece(NamedTuple):
 
 
 def clocks_of(decoder: Decoder) -> dict[int, clock.ClockMap]:
-    """The clock of each boot that has frames of a rail, and pings."""
+    """The clock of each boot that has frames of a rail, and pings or a claim."""
     boots = {boot for rail in decoder.rails() for boot in np.unique(decoder.frames(rail).boot).tolist()}
-    pings = {boot: decoder.boots[boot].pings for boot in sorted(boots)}
-    return {boot: clock.fit(*of.T) for boot, of in pings.items() if len(of)}
+    clocks = {boot: decoder.boots[boot].clock() for boot in sorted(boots)}
+    return {boot: fitted for boot, fitted in clocks.items() if fitted is not None}
 
 
 class Stream:

@@ -298,11 +298,11 @@ def _host_time(frames: Frames, boots: list[Boot], first: np.ndarray, recent_ping
     for a, z in zip(edges[:-1].tolist(), edges[1:].tolist()):
         b = int(frames.boot[a])
         rows = slice(int(first[a]), int(first[z]) if z < len(first) else total)
-        pings = boots[b].pings if recent_pings is None else boots[b].pings[-recent_pings:]
-        if not len(pings):
+        fitted = boots[b].clock(recent_pings)
+        if fitted is None:
             last = frames.t_us[np.append(first[a + 1 : z], rows.stop) - 1].tolist()
-            pings = np.array(arrivals(last, frames.arrival_ns[a:z].tolist()), np.int64)
-        fitted = clocks[b] = clock.fit(*pings.T)
+            fitted = clock.fit(*np.array(arrivals(last, frames.arrival_ns[a:z].tolist()), np.int64).T)
+        clocks[b] = fitted
         for at in range(rows.start, rows.stop, SAMPLES_AT_ONCE):
             part = slice(at, min(at + SAMPLES_AT_ONCE, rows.stop))
             t_ns[part] = fitted.t_ns(frames.t_us[part])

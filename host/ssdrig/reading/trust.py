@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ssdrig.meter import calibration, pairing
 from ssdrig.plan.rules import limits
+from ssdrig.runs import imported
 
 if TYPE_CHECKING:
     from ssdrig.reading.rundata import RunData
@@ -259,6 +260,10 @@ def paired(header: Mapping, events: Sequence[Mapping]) -> Item:
     """Whether the rig was seen to feed the drive."""
     if header.get("rig") is None:
         return Item("pairing", NOT_APPLICABLE, why=NO_RIG)
+    if made := imported.of(header):
+        if made.get("correlation"):
+            return Item("pairing", OK)
+        return Item("pairing", UNKNOWN, why="the recording was not compared with the load (import without --sync)")
     event = next((event for event in reversed(events) if event.get("kind") == pairing.EVENT), None)
     if event is None:
         return Item("pairing", UNKNOWN, why="the run did not look whether the rig feeds the drive")

@@ -79,7 +79,8 @@ drive_writes_t1 | Drive writes at the end |  | 3 |  | The same when the window e
 # Power and energy
 power_mean_W | Mean power | W | 3 |  | Energy of the window divided by its length.
 power_max_W | Highest sample | W | 3 | less | The highest single reading of the sensor (one reading is one conversion,
-    about a millisecond); for several rails: the highest sum, averaged over one conversion of the slowest sensor.
+    of a recording one of its samples); for several rails: the highest sum, averaged over one conversion of the
+    slowest sensor.
 peak_100us_W | Highest mean of 100 µs | W | 2 | less | The highest mean power over any 100 µs, at the drive: what OCP's
     Datacenter NVMe SSD Specification calls peak power (PCM-2). By the fast current channel, corrected by the sensor;
     null where the rig has none, or it did not see all of the window.

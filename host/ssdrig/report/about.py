@@ -9,6 +9,7 @@ from ssdrig.base.words import size
 from ssdrig.reading import set_up
 from ssdrig.reading.smart import unhealthy as reading_of
 from ssdrig.report import words
+from ssdrig.runs import imported
 from ssdrig.views.terms import number
 
 STATES = {
@@ -83,6 +84,8 @@ def rig(data) -> str:
     """Chips, firmware, bus clocks and certificate of the instrument."""
     if data.header.get("rig") is None:
         return "none: power was not measured"
+    if made := imported.of(data.header):
+        return f"{made['source']}, imported from {made.get('file')}; {made.get('clock')}"
     hello = _hello(data)
     rails = [f"{rail.name} {(rail.facts or {}).get('chip', '')}".strip() for rail in data.rails if rail.facts]
     said = [hello.get("board"), f"firmware {hello['firmware']}" if hello.get("firmware") else None, ", ".join(rails)]
@@ -97,6 +100,8 @@ def rig(data) -> str:
 
 def calibration(data) -> str:
     """What each rail was calibrated by, or that the limits of the data sheet stand for it."""
+    if made := imported.of(data.header):
+        return f"accuracy {made.get('accuracy_words')}"
     seen = dict.fromkeys(_of_rail(rail.facts) for rail in data.rails if rail.facts)
     return "; ".join(seen) or NOT_KNOWN
 

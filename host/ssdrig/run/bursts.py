@@ -29,12 +29,15 @@ Connect = Callable[[bool], contextlib.AbstractContextManager[Link]]  # True: for
 
 
 class Played(NamedTuple):
-    """`begin_ns`: host time of the first slot; `slot_ns`: length of each; `done_bytes`: moved in each."""
+    """`begin_ns`: host time of the first slot; `slot_ns`: length of each; `done_bytes`: moved in each. `firsts_ns`: of
+    each slot host times of its first submission and of the end of the last of the threads' first I/Os; None of a slot
+    without."""
 
     begin_ns: int
     slot_ns: int
     done_bytes: tuple[int, ...]
     why: str = ""
+    firsts_ns: tuple[tuple[int, int] | None, ...] = ()
 
 
 def play(
@@ -57,11 +60,12 @@ def play(
     data = random.randbytes(length) if write else b""
     slot_ns = round(slot_s * 1e9)
     done = [[0] * len(slots) for _ in range(THREADS)]
+    firsts: list[dict[int, tuple[int, int]]] = [{} for _ in range(THREADS)]  # slot -> submission and end
     failures: list[str] = []
     ready, ending = threading.Barrier(THREADS + 1), threading.Event()
     begin: list[int] = []
 
-    def work(mine: list[int]) -> None:
+    def work(mine: list[int], first: dict[int, tuple[int, int]]) -> None:
         try:
             with connect(write) as link:
                 ready.wait(OPEN_S)
@@ -77,17 +81,20 @@ def play(
                         time.sleep(LOOK_S)
                         continue
                     offset = random.randrange(places) * IO_BYTES
+                    asked_ns = time.monotonic_ns()
                     if write:
                         link.write(offset, data)
                     else:
                         link.read(offset, length)
-                    ended = (time.monotonic_ns() - begin[0]) // slot_ns
+                    done_ns = time.monotonic_ns()
+                    first.setdefault(slot, (asked_ns, done_ns))
+                    ended = (done_ns - begin[0]) // slot_ns
                     mine[min(ended, len(slots) - 1)] += length
         except (SsdrigError, OSError, threading.BrokenBarrierError) as error:
             failures.append(str(error))
             ready.abort()
 
-    threads = [threading.Thread(target=work, args=(mine,), name="burst", daemon=True) for mine in done]
+    threads = [threading.Thread(target=work, args=each, name="burst", daemon=True) for each in zip(done, firsts)]
     for thread in threads:
         thread.start()
     with contextlib.suppress(threading.BrokenBarrierError):
@@ -102,4 +109,10 @@ def play(
         ending.set()
     for thread in threads:
         thread.join(LATE_S)
-    return Played(begin[0], slot_ns, tuple(map(sum, zip(*done, strict=True))), "; ".join(dict.fromkeys(failures)))
+    moved, why = tuple(sum(each) for each in zip(*done, strict=True)), "; ".join(dict.fromkeys(failures))
+    return Played(begin[0], slot_ns, moved, why, tuple(_first(slot, firsts) for slot in range(len(slots))))
+
+
+def _first(slot: int, firsts: Sequence[dict[int, tuple[int, int]]]) -> tuple[int, int] | None:
+    times = [mine[slot] for mine in firsts if slot in mine]
+    return (min(asked for asked, _ in times), max(done for _, done in times)) if times else None

@@ -8,7 +8,7 @@ from ssdrig.base.progress import Progress, columns
 from ssdrig.base.terminal import printable, wrapped
 from ssdrig.plan import cost, grammar, kinds
 from ssdrig.plan.expand import Act
-from ssdrig.run import pairing, prepare
+from ssdrig.run import pairing, prepare, sync_marks
 from ssdrig.run.budget import Budget
 from ssdrig.run.course import Course, range_words
 
@@ -73,6 +73,8 @@ def table(
             lines.append(f"  {act.path}: {line}")
     if line := pairing.dry_run_words(prepared.acts, drive["capacity_bytes"], "rig" in prepared.can):
         lines.append(f"  {line}")
+    if prepared.sync:
+        lines.append(f"  {sync_marks.dry_run_words()}")
     known = "an earlier run of this plan on this model" if prepared.earlier else "what drives of this kind do"
     lines.append(
         f"expected from {known}; at most {words.size(whole.most_bytes)} written; leaves the drive"

@@ -87,6 +87,11 @@ class _Consent(argparse.Action):
         namespace.consents = (*namespace.consents, values)
 
 
+SYNC = (
+    "make a mark of read bursts at both ends, by which `import --sync` lays another instrument's recording on the run"
+)
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("plan", metavar="PLAN", help="a plan that `./ssdrig plans` lists, such as consistency, or a plan file (….toml)")
@@ -121,6 +126,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--budget", metavar="SIZE", help='write no more than this: "5 TB", or "2 %%" of the TBW; ends at a boundary')
     add("--purge-method", dest="purge", metavar="METHOD", help=PURGE_METHOD)
     add("--allow-cut", action="store_true", help=ALLOW_CUT)
+    add("--sync", action="store_true", help=SYNC)
     add("--finish", choices=FINISH, default="keep", help="leave the drive as it is (default), trimmed, or purged")
     method = parser.add_argument_group("method")
     add = method.add_argument

@@ -1,7 +1,7 @@
 """What the options of `ssdrig run` come to on one drive, before anything starts: the plan with its steps and its price,
 and the budget."""
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import NamedTuple
 
 from ssdrig.base.errors import UsageError
@@ -9,7 +9,7 @@ from ssdrig.drive.target import inventory
 from ssdrig.drive.target.inventory import Drive
 from ssdrig.drive.wear import warranty
 from ssdrig.drive.wear.endurance import Limits
-from ssdrig.run import able, bench, cutting, options, prepare
+from ssdrig.run import able, bench, cutting, options, prepare, sync_marks
 from ssdrig.run.budget import Budget
 
 
@@ -29,6 +29,9 @@ def on(args, drive: dict, capabilities: frozenset[str], rated_bytes: float | Non
     """On a drive as run.json describes it. Raises UsageError, JournalError."""
     variant, sets = options.parameters(args)
     prepared = prepare.prepare(args.plan, drive, variant, sets, args.seed, capabilities, args.runs, args.finish)
+    if getattr(args, "sync", False):
+        sync_marks.refuse(prepared.acts)
+        prepared = replace(prepared, sync=True)
     if not args.dry_run:
         able.terminal(prepared.acts)
         able.room(args.runs, prepared.cost.log_bytes[0])

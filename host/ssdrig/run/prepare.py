@@ -29,7 +29,7 @@ class Prepared:
     `leaves`: the state of the drive after it; `earlier`: what acts took in an earlier run of this plan on this
     model; `seen`: what points showed before the run was cut short that goes on;
     `can`: what the bench can do, of grammar.CAPABILITIES; `jobs_crc`: see jobs_crc(); `kept`: see leave_out(); `laid`:
-    what was written to the drive before, where that is known."""
+    what was written to the drive before, where that is known; `sync`: marks are made at both ends."""
 
     plan: grammar.Plan
     acts: tuple[Act, ...]
@@ -43,6 +43,7 @@ class Prepared:
     jobs_crc: str | None = None
     kept: Mapping | None = None
     laid: Laid = NOTHING
+    sync: bool = False
 
     @property
     def main(self) -> Act | None:

@@ -51,6 +51,7 @@ from ssdrig.run import (
     planned,
     prepare,
     run_json,
+    sync_marks,
     verbose,
 )
 from ssdrig.run import options as run_options
@@ -337,6 +338,7 @@ def carry_out(
     had, `changed`: what it has set and not put back (standing.changed), `after_s`: how long what comes behind it takes
     (host), `board`: the greeting of the board that the run began with."""
     end, pusher, rig = _End(), None, None
+    marks = prepared.sync and here.connect is not None
     with Teardown(stop, show) as teardown:
         may_cut = getattr(args, "allow_cut", False)
         said = run_json.of(prepared, here, budget) | {"cut_off_s": OFF_S if may_cut else None}
@@ -390,7 +392,11 @@ def carry_out(
                 rig.unpaired = pairing.forbids_cuts(pairing.put_off(book), here.simulated)
             elif rig:
                 _pair(here, book, rig, stop, live, show, prepared.acts, begin is not None, budget)
+            if marks:
+                sync_marks.make(here, book, stop.check, show)
             end.why = engine.carry_out(prepared.acts, stage, budget)
+            if marks and not off.is_set():
+                sync_marks.make(here, book, stop.check, show)
             if rig and late and not off.is_set():
                 _pair(here, book, rig, stop, live, show, prepared.acts, True, budget)
             if stage.outcome:

@@ -15,6 +15,8 @@ from types import NoneType
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
+from ssdrig.runs import imported
+
 if TYPE_CHECKING:
     import numpy as np
 
@@ -34,6 +36,7 @@ APART = {
     "points.made",
     "rejected.jsonl",
     NOTES,
+    imported.NAME,
     "report.html",
     FIGURES,
     LABELS,
@@ -305,7 +308,7 @@ def damage(run: Path) -> list[str]:
     kinds = [event["kind"] for event in found.events]
     closed = [event for event in found.events if event["kind"] == "sums"]
     if closed:
-        out += _sum_words(run, closed[-1]["files"])
+        out += _sum_words(run, _with_import(run, closed[-1]["files"]))
     elif "run.end" in kinds and any(number is not None for number in found.numbers):
         out.append("events.jsonl: the sums of the files, which come before run.end, are missing")
     begun = next((event.get("run_json") for event in found.events if event["kind"] == "run.start"), None)
@@ -324,6 +327,14 @@ def _begin_words(run: Path, begun: Any) -> list[str]:
         return [] if header_sum(run) == begun else ["run.json: is damaged, its content is not what the run began with"]
     except OSError as error:
         return [f"run.json: cannot be checked ({error})"]
+
+
+def _with_import(run: Path, written: dict) -> dict:
+    """The sums of a run, of its rig.bin those of the recording that was imported into it."""
+    made = imported.read(run)
+    of_rig = written.get("rig.bin")
+    empty = isinstance(of_rig, list) and of_rig[:1] == [0]
+    return {**written, "rig.bin": made["rig_bin"]} if made and empty else written
 
 
 def _line_words(found: Lines) -> list[str]:

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 from ssdrig.base import files, owner
 from ssdrig.base.errors import JournalError
 from ssdrig.base.files import fsync_folder, write_atomically
-from ssdrig.runs import integrity, rigbin
+from ssdrig.runs import imported, integrity, rigbin
 from ssdrig.runs.integrity import sealed
 
 if TYPE_CHECKING:
@@ -248,8 +248,9 @@ class Journal:
 
 
 def open_run(run: str | os.PathLike) -> dict:
-    """The header (run.json) of a run folder. Raises JournalError if there is none, if it is of another schema, or for
-    integrity.oddity() of the folder."""
+    """The header (run.json) of a run folder, with what was imported into it as its rig.
+
+    Raises JournalError if there is none, if it is of another schema, or for integrity.oddity() of the folder."""
     if os.path.isfile(Path(run) / "run.json") and (odd := integrity.oddity(Path(run))):
         raise JournalError(f"only what a run writes in {run}", odd, "remove it; no run makes one")
     try:
@@ -264,7 +265,7 @@ def open_run(run: str | os.PathLike) -> dict:
             f"schema {schema!r:.40} in the run.json of {run}",
             "read it with the ssdrig that wrote it, or a newer one",
         )
-    return header
+    return imported.header(Path(run), header)
 
 
 # what the readers of a run.json rely on: (object, key, kinds, least, most)

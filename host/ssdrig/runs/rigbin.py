@@ -4,7 +4,8 @@ rigrecords.py, which takes longer to import than many a command to run. Pure."""
 import struct
 from zlib import crc32
 
-FRAME, PING, DAMAGE, PORT = 1, 2, 3, 4  # kinds of records in rig.bin
+FRAME, PING, DAMAGE, PORT, CLAIM = 1, 2, 3, 4, 5  # kinds of records in rig.bin
+CLAIM_BODY = struct.Struct("<qQ")  # tick_us, bound_ns: the tick was at t_ns, off by at most the bound
 RECORD = struct.Struct("<4sB3xIQI")  # magic, kind, payload length, t_ns, crc32
 RECORD_HEAD = struct.Struct("<4sB3xIQ")  # the part of it that the CRC covers
 MAGIC = b"SJR1"

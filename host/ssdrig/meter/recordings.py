@@ -1,0 +1,403 @@
+"""Power that another instrument has recorded, read from its file: volts and watts at its own times.
+
+CSV of any instrument, by its headings or a column map, with UTC or relative times; .ppk2 of the Power Profiler; packets
+of a Powenetics v2; .jls of a Joulescope, by pyjls. A recording of more than MOST_RATE samples a second is averaged to
+less; its energy stays.
+
+Sources: quarchpy (headings "Time us", "5V voltage mV", "5V current uA"); nRF Connect Power Profiler (headings
+"Timestamp(ms)", "Current(uA)"; .ppk2: a ZIP of session.raw, float32 uA and uint16 each, and metadata.json); the packets
+of a Powenetics v2 in pull request 920 of the Phoronix Test Suite."""
+
+import gzip
+import importlib
+import itertools
+import json
+import struct
+import zipfile
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+import numpy as np
+
+from ssdrig.base import columns
+from ssdrig.base.columns import AMPERES, NS, VOLTS, WATTS, Column
+from ssdrig.base.errors import ToolMissing, UsageError
+
+ROLES = ("t", *(f"{quantity}{n}" for n in ("", *range(1, 10)) for quantity in "VAW"))
+MOST_RATE = 10_000  # samples/s
+LINES_AT_ONCE = 200_000
+HEAD_LINES = 60  # before the headings
+UTC_FROM_NS = 10**18  # numbers from here on are Unix times, of 2001 and later
+_FACTORS = {"V": VOLTS, "A": AMPERES, "W": WATTS}
+_TIME = ("time", "timestamp", "t", "utc", "date", "datetime", "date/time", "elapsed", "elapsed time", "seconds")
+_WORDS: dict[str, tuple[str, ...]] = {
+    "V": ("voltage", "volts", "volt", "v", "vbus"),
+    "A": ("current", "amps", "i", "ampere", "amperes"),
+    "W": ("power", "watts", "p", "watt"),
+}
+DO = "name the columns: --column t=NAME:UNIT,V=NAME:UNIT,A=NAME:UNIT"
+POWENETICS_RAILS = (
+    "ATX 3.3V|ATX 5V standby|ATX 12V|ATX 5V|EPS 12V 1|EPS 12V 2|EPS 12V 3|12VO standby|PCIe 12V 1|PCIe 12V 2"
+    "|PCIe 12V 3|slot 3.3V|slot 12V"
+).split("|")
+_PACKET, _MAGIC = 69, b"\xca\xac"
+_PACKET_NS = 1_000_000
+
+
+class Rail(NamedTuple):
+    """One rail of a recording: times (int64 ns, rising), volts and watts of each sample."""
+
+    name: str
+    t_ns: np.ndarray
+    V: np.ndarray
+    W: np.ndarray
+
+
+class Recording(NamedTuple):
+    """`source`: what it is, in words; `utc`: its times are UTC, else they begin anywhere. `notes`: what was assumed or
+    left out."""
+
+    source: str
+    utc: bool
+    rails: list[Rail]
+    notes: tuple[str, ...] = ()
+
+
+def read(path: Path, chosen: dict[str, Column], voltage: float | None = None) -> Recording:
+    """The recording in a file.
+
+    chosen: role -> column of a CSV, ROLES; {}: by its headings.
+    voltage: of the rail, where the file has none.
+    Raises UsageError, ToolMissing."""
+    try:
+        with open(path, "rb") as file:
+            head = file.read(4096)
+        if head[:4] == b"PK\x03\x04":
+            return _checked(_ppk2(path, voltage), path)
+        if head[:3] == b"jls" or path.suffix.lower() == ".jls":
+            return _checked(_jls(path, voltage), path)
+        if head[:2] == _MAGIC and head[_PACKET : _PACKET + 2] == _MAGIC:
+            return _checked(_powenetics(path), path)
+        return _checked(_csv(path, chosen, voltage), path)
+    except OSError as error:
+        raise UsageError(f"a recording at {path}", error.strerror or str(error), "name another file") from error
+
+
+def _checked(found: Recording, path: Path) -> Recording:
+    """Raises UsageError where there is no power in it, or its times do not rise."""
+    for rail in found.rails:
+        if len(rail.t_ns) < 2:
+            raise UsageError(f"samples of {rail.name} in {path}", f"{len(rail.t_ns)}", "record for longer")
+        back = np.flatnonzero(np.diff(rail.t_ns) <= 0)
+        if len(back):
+            seen = f"sample {int(back[0]) + 2} at or before the one before it"
+            raise UsageError(f"times that rise in {path}", seen, "take a part of the recording in which they do")
+    if not found.rails:
+        raise UsageError(f"volts and amperes, or watts, in {path}", "none", DO)
+    return found
+
+
+def thinned(t_ns: np.ndarray, V: np.ndarray, W: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Means of as many samples as make it MOST_RATE or less, at the time of the last of each: its energy stays."""
+    if len(t_ns) < 3:
+        return t_ns, V, W
+    period_ns = float(np.median(np.diff(t_ns[: 1 << 16])))
+    many = max(1, int(np.ceil(10**9 / MOST_RATE / max(period_ns, 1.0) - 1e-6)))
+    whole = len(t_ns) // many * many
+    if many == 1 or whole < 2 * many:
+        return t_ns, V, W
+    return t_ns[many - 1 : whole : many], *(a[:whole].reshape(-1, many).mean(axis=1) for a in (V, W))
+
+
+# ---- CSV
+
+
+def _csv(path: Path, chosen: dict[str, Column], voltage: float | None) -> Recording:
+    with _open(path) as file:
+        lines = (raw.decode("utf-8-sig", "replace").rstrip("\r\n") for raw in file)
+        head = list(itertools.islice(lines, HEAD_LINES))
+        at, layout = _layout(head, chosen, path)
+        parts = [_part(layout, chunk, at + 1, path) for chunk in _chunks(itertools.chain(head[at:], lines))]
+    if not parts:
+        raise UsageError(f"lines of numbers in {path}", "none", DO)
+    t_ns = np.concatenate([part[0] for part in parts])
+    values = {role: np.concatenate([part[1][role] for part in parts]) for role in parts[0][1]}
+    notes = []
+    rails = []
+    for key, name in layout.rails.items():
+        of = {quantity: values.get(f"{quantity}{key}") for quantity in "VAW"}
+        if of["A"] is None and of["W"] is None:
+            continue
+        V = of["V"]
+        if V is None:
+            if voltage is None:
+                missing = f"the voltage of {name}: a column (--column V{key}=...), or --voltage 5"
+                raise UsageError(missing, "none", "name it; power needs both")
+            V = np.full(len(t_ns), voltage)
+            notes.append(f"voltage of {name}: {voltage:g} V as given by --voltage, not measured")
+        W = of["W"] if of["W"] is not None else V * of["A"]
+        there = np.isfinite(V) & np.isfinite(W)
+        if not there.all():
+            notes.append(f"{name}: {int((~there).sum())} lines without a number are left out")
+        rails.append(Rail(name, *thinned(t_ns[there], V[there], W[there])))
+    source = "Quarch CSV" if layout.quarch else f"CSV ({path.name})"
+    return Recording(source, layout.utc or bool(len(t_ns) and t_ns[0] >= UTC_FROM_NS), rails, tuple(notes))
+
+
+def _open(path: Path) -> IO[bytes]:
+    with open(path, "rb") as file:
+        packed = file.read(2) == b"\x1f\x8b"
+    return gzip.open(path) if packed else open(path, "rb")  # type: ignore[return-value]
+
+
+class _Layout(NamedTuple):
+    """`places`: role -> (field, factor to ns, V, A or W); `rails`: number of a rail as roles have it -> name."""
+
+    mark: str
+    places: dict[str, tuple[int, Any]]
+    rails: dict[str, str]
+    utc: bool
+    decimal: str
+    quarch: bool
+
+
+def _layout(head: Sequence[str], chosen: dict[str, Column], path: Path) -> tuple[int, _Layout]:
+    """(line that the numbers begin with, how they lie). Raises UsageError."""
+    why = UsageError(f"headings with units in {path}", repr(head[0][:120]) if head else "an empty file", DO)
+    for number, (line, behind) in enumerate(zip(head, [*head[1:], ""])):
+        mark = columns.delimiter(line)
+        headings = columns.split(line.lstrip("#") if chosen or "," in line else line, mark)
+        first = columns.split(behind, mark)
+        try:
+            places = _chosen(chosen, headings, first) if chosen else _by_headings(headings, first)
+        except UsageError as error:
+            why = error if number == 0 or chosen else why
+            continue
+        if places is None:
+            continue
+        decimal = "," if mark in (";", "\t") and any("," in field for field in first) else "."
+        named, roles = places
+        bare = chosen and all(column.name.isdigit() for column in chosen.values()) and _is_row(headings, roles, decimal)
+        row = headings if bare else first
+        if not _is_row(row, roles, decimal):
+            continue
+        utc = roles["t"][1] == "utc"
+        quarch = headings[:1] == ["Time us"] and any("voltage mV" in heading for heading in headings)
+        return number + (0 if bare else 1), _Layout(mark, roles, named, utc, decimal, quarch)
+    raise why
+
+
+def _is_row(fields: Sequence[str], roles: dict[str, tuple[int, Any]], decimal: str) -> bool:
+    def good(number: int, factor: Any) -> bool:
+        if number >= len(fields):
+            return False
+        text = fields[number]
+        return (columns.utc_ns(text) if factor == "utc" else columns.exact(text, decimal)) is not None
+
+    return all(good(*place) for place in roles.values())
+
+
+def _chosen(
+    chosen: dict[str, Column], headings: Sequence[str], first: Sequence[str]
+) -> tuple[dict[str, str], dict[str, tuple[int, Any]]]:
+    if "t" not in chosen:
+        raise UsageError("the column of the times, t=", ", ".join(chosen), DO)
+    roles: dict[str, tuple[int, Any]] = {}
+    for role, column in chosen.items():
+        number = columns.place(column, headings)
+        if number is None or number >= max(len(headings), len(first)):
+            raise UsageError(f"a column {column.name!r}", ", ".join(headings)[:200], DO)
+        unit = column.unit or columns.named(headings[number])[1]
+        roles[role] = number, _factor(role, unit, headings[number], first[number] if number < len(first) else "")
+    keys = dict.fromkeys(role[1:] for role in roles if role != "t")
+    return {key: f"rail {key}" if key else "power" for key in keys}, roles
+
+
+def _factor(role: str, unit: str, heading: str, value: str) -> Any:
+    if role == "t" and (unit == "utc" or not unit) and columns.utc_ns(value) is not None:
+        return "utc"
+    known: dict[str, Any] = NS if role == "t" else _FACTORS[role[0]]
+    unit = unit if unit in known else columns.unit_named(unit)
+    if unit not in known:
+        raise UsageError(f"a unit of {role}=: {', '.join(known)}", repr(heading[:60]), DO)
+    return known[unit]
+
+
+def _by_headings(
+    headings: Sequence[str], first: Sequence[str]
+) -> tuple[dict[str, str], dict[str, tuple[int, Any]]] | None:
+    """The rails' names and the roles; None where there is no time, or no power."""
+    roles: dict[str, tuple[int, Any]] = {}
+    rails: dict[str, str] = {}  # name -> number
+    for number, heading in enumerate(headings):
+        name, unit = columns.named(heading)
+        words = name.casefold().split()
+        value = first[number] if number < len(first) else ""
+        if "t" not in roles and (name.casefold() in _TIME or words[:1] in (["time"], ["timestamp"])):
+            roles["t"] = number, _factor("t", unit, heading, value)
+            continue
+        quantity = next((q for q, units in _FACTORS.items() if unit in units), None)
+        if quantity is None:
+            continue
+        rest = " ".join(word for word in words if word not in _WORDS[quantity])
+        shown = " ".join(word for word in name.split() if word.casefold() not in _WORDS[quantity]) or "power"
+        key = rails.setdefault(rest, str(len(rails) + 1) if rails else "")
+        if key and int(key) > 9 or f"{quantity}{key}" in roles:
+            continue
+        roles[f"{quantity}{key}"] = number, _FACTORS[quantity][unit]
+        rails.setdefault(f"shown {key}", shown)
+    if "t" not in roles or not any(role[0] in "AW" for role in roles):
+        return None
+    return {role[1:]: rails[f"shown {role[1:]}"] for role in roles if role != "t"}, roles
+
+
+def _chunks(lines: Iterable[str]) -> Iterator[list[str]]:
+    wanted = (line for line in lines if line.strip() and not line.startswith("#"))
+    while chunk := list(itertools.islice(wanted, LINES_AT_ONCE)):
+        yield chunk
+
+
+def _part(layout: _Layout, lines: list[str], first: int, path: Path) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    """Times and values of these lines."""
+    utc = layout.places["t"][1] == "utc"
+    numbers = {role: place for role, place in layout.places.items() if not (utc and role == "t")}
+    texts = [line.replace(",", ".") for line in lines] if layout.decimal == "," else lines
+    if '"' in lines[0]:
+        texts = [line.replace('"', "") for line in texts]
+    fields = [place[0] for place in numbers.values()]
+    try:
+        table = np.loadtxt(texts, delimiter=layout.mark or None, usecols=fields, ndmin=2, comments=None)
+    except ValueError as error:
+        seen = f"{error} (counted from line {first})"[:200]
+        raise UsageError(f"a number in each column of {path}", seen, "correct the line, or leave it out") from error
+    values = {}
+    for column, (role, (_, factor)) in enumerate(numbers.items()):
+        values[role] = table[:, column] * float(factor)
+    if not utc:
+        at = values.pop("t")
+        if not (np.isfinite(at).all() and np.abs(at).max() < 2**62):
+            raise UsageError(
+                f"times in {path}", "some that are no numbers", "correct the lines, or --column t=NAME:UNIT"
+            )
+        return np.rint(at).astype(np.int64), values
+    place = layout.places["t"][0]
+    times = [columns.utc_ns(columns.split(line, layout.mark)[place]) for line in lines]
+    if None in times:
+        seen = repr(lines[times.index(None)][:80])
+        raise UsageError(f"an ISO 8601 time in each line of {path}", seen, "correct the line, or leave it out")
+    return np.array(times, np.int64), values
+
+
+# ---- binaries
+
+
+def _given(voltage: float | None, path: Path) -> float:
+    if voltage is None:
+        raise UsageError(f"the voltage of the rail, which {path} has not", "none", "name it: --voltage 5")
+    return voltage
+
+
+def _ppk2(path: Path, voltage: float | None) -> Recording:
+    volts = _given(voltage, path)
+    do = "save it again in the Power Profiler, or export a CSV"
+    try:
+        with zipfile.ZipFile(path) as archive:
+            found = json.loads(archive.read("metadata.json"))["metadata"]
+            rate, start_ms = float(found["samplesPerSecond"]), float(found.get("startSystemTime") or 0)
+            if not 0 < rate <= 1e6:
+                raise ValueError(f"{rate} samples/s")
+            many = max(1, int(np.ceil(rate / MOST_RATE)))
+            parts = []
+            with archive.open("session.raw") as raw:
+                while data := raw.read(6 * many * 65536):
+                    amperes = np.frombuffer(data[: len(data) // 6 * 6], [("uA", "<f4"), ("bits", "<u2")])["uA"] * 1e-6
+                    amperes = amperes[: len(amperes) // many * many].astype(float)
+                    parts.append(amperes.reshape(-1, many).mean(axis=1))
+    except (KeyError, ValueError, TypeError, AttributeError, zipfile.BadZipFile, EOFError) as error:
+        raise UsageError(f"a .ppk2 at {path}", f"{type(error).__name__}: {error}", do) from error
+    amperes = np.concatenate(parts) if parts else np.zeros(0)
+    t_ns = round(start_ms * 1e6) + np.rint((np.arange(len(amperes)) + 1) * (many * 1e9 / rate)).astype(np.int64)
+    there = np.isfinite(amperes)
+    rail = Rail("power", t_ns[there], np.full(int(there.sum()), volts), volts * amperes[there])
+    notes = [f"voltage of power: {volts:g} V as given by --voltage, not measured"]
+    notes += [f"power: {int((~there).sum())} samples without a number are left out"] if not there.all() else []
+    return Recording("Power Profiler Kit II (.ppk2)", start_ms > 0, [rail], tuple(notes))
+
+
+def _powenetics(path: Path) -> Recording:
+    """Packets have a number and no time; the next one comes a millisecond later."""
+    data = path.read_bytes()
+    count = len(data) // _PACKET
+    packets = np.frombuffer(data[: count * _PACKET], np.uint8).reshape(count, _PACKET)
+    whole = (packets[:, 0] == _MAGIC[0]) & (packets[:, 1] == _MAGIC[1])
+    if not whole.all():
+        seen = f"packet {int(np.flatnonzero(~whole)[0]) + 1} that begins otherwise"
+        raise UsageError(f"packets of {_PACKET} bytes that begin with CA AC in {path}", seen, "record it again")
+    number = packets[:, 2].astype(np.int64) << 8 | packets[:, 3]
+    steps = np.diff(number, prepend=number[0] - 1) & 0xFFFF
+    t_ns = np.cumsum(steps) * _PACKET_NS
+    t_ns, packets = t_ns[steps > 0], packets[steps > 0]
+    rails = []
+    for rail, name in enumerate(POWENETICS_RAILS):
+        at = packets[:, 4 + 5 * rail : 9 + 5 * rail].astype(np.int64)
+        V = (at[:, 0] << 8 | at[:, 1]) * 1e-3
+        A = (at[:, 2] << 16 | at[:, 3] << 8 | at[:, 4]) * 1e-3
+        if V.max(initial=0.0) >= 1.0 and A.max(initial=0.0) > 0:
+            rails.append(Rail(name, t_ns, V, V * A))
+    notes = (f"times are 1 ms a packet, by their numbers; {int((steps - 1).clip(0).sum())} packets are missing",)
+    return Recording("Powenetics v2", False, rails, notes)
+
+
+def _jls(path: Path, voltage: float | None) -> Recording:
+    try:
+        pyjls = importlib.import_module("pyjls")
+    except ImportError as error:
+        do = "pip install pyjls, or export a CSV in the Joulescope UI"
+        raise ToolMissing("pyjls, which reads .jls", "it is not installed", do) from error
+    try:
+        reader = pyjls.Reader(str(path))
+    except (OSError, RuntimeError, ValueError) as error:
+        raise UsageError(f"a .jls at {path}", str(error), "save it again in the Joulescope UI") from error
+    with reader:
+        by_unit = {}
+        for signal in reader.signals.values():
+            if signal.signal_type == pyjls.SignalType.FSR and signal.units in ("V", "A", "W") and signal.sample_rate:
+                by_unit.setdefault(signal.units, signal)
+        main = by_unit.get("A") or by_unit.get("W")
+        if main is None:
+            raise UsageError(f"a signal of current or power in {path}", ", ".join(by_unit) or "none", "record one")
+        of = [signal for signal in by_unit.values() if signal.sample_rate == main.sample_rate]
+        total = min(signal.length for signal in of)
+        many = max(1, int(np.ceil(main.sample_rate / MOST_RATE)))
+        parts = []
+        for begin in range(0, total // many * many, many * 65536):
+            length = min(many * 65536, total // many * many - begin)
+            read = {s.units: np.asarray(reader.fsr(s.signal_id, begin, length), float) for s in of}
+            V = read["V"] if "V" in read else np.full(length, _given(voltage, path))
+            W = read["A"] * V if "A" in read else read["W"]
+            parts.append(np.stack([V.reshape(-1, many).mean(axis=1), W.reshape(-1, many).mean(axis=1)]))
+        ids = np.arange(1, total // many + 1) * many - 1
+        utc = bool(reader.time_map_length(main.signal_id))
+        if utc:
+            first, last = (
+                pyjls.jls_to_utc(reader.sample_id_to_timestamp(main.signal_id, int(n))) for n in ids[[0, -1]]
+            )
+            since = (ids - ids[0]) / max(1, int(ids[-1] - ids[0])) * (last - first)
+            t_ns = round(first * 1e9) + np.rint(since * 1e9).astype(np.int64)
+        else:
+            t_ns = np.rint((ids + 1) * (1e9 / main.sample_rate)).astype(np.int64)
+        source = next((s.name for s in reader.sources.values() if s.source_id == main.source_id), "") or "Joulescope"
+    V, W = np.concatenate(parts, axis=1) if parts else np.zeros((2, 0))
+    there = np.isfinite(V) & np.isfinite(W)
+    notes = () if "V" in by_unit else (f"voltage of power: {voltage:g} V as given by --voltage, not measured",)
+    return Recording(f"{source} (.jls)", utc, [Rail("power", t_ns[there], V[there], W[there])], notes)
+
+
+def powenetics_packet(number: int, rails: Sequence[tuple[int, int]]) -> bytes:
+    """One packet: its number, and (mV, mA) of each rail."""
+    return (
+        _MAGIC
+        + struct.pack(">H", number & 0xFFFF)
+        + b"".join(struct.pack(">H", mV) + mA.to_bytes(3, "big") for mV, mA in rails)
+    )
