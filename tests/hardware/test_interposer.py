@@ -34,6 +34,7 @@ parts = {part.ref: part for part in circuit.PARTS if not part.ref.startswith("#"
 print(json.dumps({
     "stale": release.stale(), "lacking": release.lacking(release.bill()), "usd": release.total_usd(release.bill()),
     "nets": {ref: part.nets for ref, part in parts.items()},
+    "symbols": {ref: part.symbol for ref, part in parts.items()},
     "lands": [land._asdict() for land in layout.lands() if land.ref in ("J3", "J4")],
     "tracks": layout.tracks(), "pair_mm": place.PAIR_mm, "wide_mm": place.WIDE_mm,
     "stack": [rules.PREPREG_mm, rules.INNER_mm, rules.CORE_mm, rules.PERMITTIVITY],
@@ -86,6 +87,18 @@ def test_the_sensor_is_that_of_rail_0(facts):
     assert sensor["1"] == sensor["2"] == "GND"  # 0x40, as build one_m2_rail has it
     build = json.loads((ROOT / "hardware/builds/one_m2_rail.json").read_text())
     assert build["rails"][0]["address"] == 0x40 and build["rails"][0]["shunt_uOhm"] == 8000
+
+
+def test_every_pin_of_its_parts_has_a_limit(facts):
+    """Those of the board's parts (limits.csv): a row names the symbol and the reference without the rail's number."""
+    with open(ROOT / "hardware/limits.csv", newline="") as file:
+        rows = [(row["part"].split(), row["pins"].split()) for row in csv.DictReader(file)]
+    for ref, nets in facts["nets"].items():
+        if ref[0] == "J":
+            continue  # contacts and wires have rows of their own
+        own = {ref if len(ref) < 4 else ref[0] + ref[2:], "other"}
+        for pin in nets:
+            assert any(part[0] == facts["symbols"][ref] and own & set(part[1:]) and pin in pins for part, pins in rows)
 
 
 def test_every_strip_is_straight_and_as_long_as_the_others(facts):
