@@ -193,7 +193,10 @@ def main(argv: list[str] | None = None) -> int:
     """Run one command. Returns its exit code (errors.exit_codes)."""
     argv = normal(sys.argv[1:] if argv is None else argv)
     fill_closed_streams()
-    signal.signal(signal.SIGTTOU, signal.SIG_IGN)  # in the background of a terminal of `stty tostop`, words stop no run
+    if hasattr(signal, "SIGTTOU"):
+        signal.signal(
+            signal.SIGTTOU, signal.SIG_IGN
+        )  # in the background of a terminal of `stty tostop`, words stop no run
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="backslashreplace")  # a locale without a sign is no reason to fail
     if not argv:

@@ -3,7 +3,6 @@
 import contextlib
 import ctypes
 import errno
-import fcntl
 import os
 import re
 import shutil
@@ -12,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from ssdrig.base import owner
+from ssdrig.base import owner, system
 
 FOREIGN_S = 5.0
 
@@ -37,9 +36,11 @@ def replacing(target: Path, durable: bool = True) -> Iterator[BinaryIO]:
         try:
             yield f
             f.flush()
-            os.fchmod(f.fileno(), 0o666 & ~_umask())
+            _chmod(f.fileno(), 0o666 & ~_umask())
             if durable:
                 os.fsync(f.fileno())
+            if system.WINDOWS:  # it renames no open file
+                f.close()
             half_made.replace(target)
         except BaseException:
             half_made.unlink(missing_ok=True)
@@ -53,22 +54,22 @@ def lock_file(path: str | os.PathLike, flags: int = 0) -> int:
     alone. Follows no link. Raises OSError.
 
     flags: added to those of open(2)."""
-    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | flags, 0o600)
+    fd = os.open(path, os.O_RDWR | os.O_CREAT | system.NOFOLLOW | system.NONBLOCK | system.CLOEXEC | flags, 0o600)
     with contextlib.suppress(OSError):  # another's, or on a file system without rights
-        os.fchmod(fd, 0o600)
+        _chmod(fd, 0o600)
     return fd
 
 
 def is_locked(path: str | os.PathLike) -> bool:
     """Whether a process holds a flock on a file, also on one that this process may not open."""
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a pipe would wait for a writer
+        fd = os.open(path, system.READ)
     except PermissionError:
         return bool(locked_by(path))
     except OSError:
         return False
     try:
-        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        system.lock(fd, shared=True, wait=False)
         return False
     except BlockingIOError:
         return True
@@ -93,6 +94,11 @@ def locked_by(path: str | os.PathLike) -> str:
     return ""
 
 
+def _chmod(fd: int, mode: int) -> None:
+    if not system.WINDOWS:
+        os.fchmod(fd, mode)
+
+
 def _umask() -> int:
     """Of this process; umask(2) could only be asked by setting it, for the other threads too."""
     found = None
@@ -109,7 +115,7 @@ def _alone(path: Path) -> BinaryIO:
         except FileExistsError:
             _wait_for(path)
             continue
-        fcntl.flock(f, fcntl.LOCK_EX)
+        system.lock(f.fileno())
         if _is(path, f.fileno()):  # else it was taken for a killed writer's before it was locked
             return f
         f.close()
@@ -123,14 +129,14 @@ def _wait_for(path: Path) -> None:
     """Returns when the writer of a half-made file has ended; what is left of it then is removed. A file that another
     user can open may be locked for ever: it is removed after FOREIGN_S. Raises OSError where it cannot be."""
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        fd = os.open(path, system.READ_NO_LINK)
     except OSError:
         path.unlink(missing_ok=True)  # a link, or of another user
         return
     try:
         seen = os.fstat(fd)
-        if seen.st_uid in (os.geteuid(), *(owner.person() or ())[:1]) and not seen.st_mode & 0o077:
-            fcntl.flock(fd, fcntl.LOCK_EX)
+        if seen.st_uid in (system.user(), *(owner.person() or ())[:1]) and not seen.st_mode & 0o077:
+            system.lock(fd)
         else:
             _lock_within(fd, FOREIGN_S)
         if _is(path, fd):
@@ -144,7 +150,7 @@ def _lock_within(fd: int, seconds: float) -> None:
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         with contextlib.suppress(BlockingIOError):
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            system.lock(fd, wait=False)
             return
         time.sleep(0.02)
 
@@ -170,13 +176,13 @@ def replace_folder(made: Path, target: Path) -> None:
     fsync_folder(target.parent)
 
 
-_libc = ctypes.CDLL(None, use_errno=True)
+_libc = system.libc()
 _HERE, _EXCHANGE = -100, 2  # AT_FDCWD, RENAME_EXCHANGE of renameat2(2)
 
 
 def _exchanged(one: Path, other: Path) -> bool:
     """Two names changed places; False where the file system or the C library has no such call. Raises OSError."""
-    if not hasattr(_libc, "renameat2"):
+    if _libc is None or not hasattr(_libc, "renameat2"):
         return False
     if not _libc.renameat2(_HERE, os.fsencode(one), _HERE, os.fsencode(other), _EXCHANGE):
         return True
@@ -188,7 +194,9 @@ def _exchanged(one: Path, other: Path) -> bool:
 
 def fsync_folder(path: Path) -> None:
     """Make names that were added to a folder, or taken from it, outlast a power cut. Raises OSError."""
-    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    if system.WINDOWS:  # it opens no folder
+        return
+    fd = os.open(path, os.O_RDONLY | system.DIRECTORY)
     try:
         os.fsync(fd)
     finally:
@@ -201,7 +209,7 @@ def append_or_undo(fd: int, block: bytes, size: int) -> None:
         done = 0
         while done < len(block):
             done += os.write(fd, block[done:])
-        os.fdatasync(fd)
+        getattr(os, "fdatasync", os.fsync)(fd)
     except OSError:
         os.ftruncate(fd, size)
         raise

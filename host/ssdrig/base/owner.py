@@ -2,10 +2,11 @@
 
 import contextlib
 import os
-import pwd
 import stat
 from collections.abc import Iterator
 from pathlib import Path
+
+from ssdrig.base.system import pwd, user
 
 _new: list[Path] = []
 
@@ -13,7 +14,7 @@ _new: list[Path] = []
 def person() -> tuple[int, int] | None:
     """(uid, gid) of the person who called sudo; None: this process is not root, or root itself called it."""
     uid, gid = os.environ.get("SUDO_UID", ""), os.environ.get("SUDO_GID", "")
-    if os.geteuid() != 0 or not uid.isdecimal() or not int(uid):
+    if user() != 0 or not uid.isdecimal() or not int(uid):
         return None
     return int(uid), int(gid) if gid.isdecimal() else -1
 

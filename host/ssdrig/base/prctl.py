@@ -7,14 +7,17 @@ import os
 import signal
 import threading
 from collections.abc import Iterator
+from typing import Any
+
+from ssdrig.base import system
 
 FAVOURED_NICE = -15
-_libc = ctypes.CDLL(None)
+_libc: Any = system.libc()
 _SET_PDEATHSIG, _SET_TIMERSLACK, _SET_THP_DISABLE = 1, 29, 41
 _MMAP_THRESHOLD, _LARGE_BYTES = -3, 1 << 20  # of mallopt(3)
 
 
-def die_with_parent(parent: int, by: int = signal.SIGKILL) -> None:
+def die_with_parent(parent: int, by: int = getattr(signal, "SIGKILL", signal.SIGTERM)) -> None:
     """This process gets the signal `by` when its parent, process id `parent`, ends. It ends at once if that has
     happened already."""
     _libc.prctl(_SET_PDEATHSIG, ctypes.c_ulong(by), 0, 0, 0)
@@ -82,4 +85,5 @@ def large_apart() -> None:
 def small_pages() -> None:
     """No huge pages for this process and its children. NumPy asks for them, and the kernel then looks for 2 MB in one
     piece at the first touch of each: for arrays that are filled once it takes three times as long as small ones."""
-    _libc.prctl(_SET_THP_DISABLE, ctypes.c_ulong(1), 0, 0, 0)
+    if prctl := getattr(_libc, "prctl", None):
+        prctl(_SET_THP_DISABLE, ctypes.c_ulong(1), 0, 0, 0)

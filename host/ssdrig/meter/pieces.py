@@ -5,12 +5,12 @@ lies on both its sides. Times and watts are exactly those of power.assemble(); r
 terms in another order, and differ by the rounding of float64.
 """
 
-import os
 from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 
+from ssdrig.base import system
 from ssdrig.base.deferred import is_installed
 from ssdrig.base.errors import RigError
 from ssdrig.meter import calibration, clock, power, wire
@@ -189,7 +189,7 @@ class Stream:
         """What of rig.bin has the samples of frames a to z - 1, and where in it those of each begin (int64)."""
         at, n = self._places.at[a:z], self._places.n[a:z]
         begin, end = int(at[0]), int(at[-1] + n[-1] * wire.SAMPLE_BYTES)
-        data = os.pread(self._file, end - begin, begin)
+        data = system.pread(self._file, end - begin, begin)
         if len(data) < end - begin:
             raise RigError(f"{end} bytes in rig.bin", "it has become shorter while it was read", "report the run again")
         return data, at - begin

@@ -9,6 +9,7 @@ import tomllib
 from pathlib import Path
 
 from ssdrig.base.errors import UsageError
+from ssdrig.base.system import NONBLOCK
 from ssdrig.base.terminal import printable
 
 MOST_BYTES = 1 << 16
@@ -42,7 +43,7 @@ def load(path: Path) -> str:
 
 def _without_waiting(path: str, flags: int) -> int:
     """Opens it also where it is a FIFO that nobody writes to."""
-    return os.open(path, flags | os.O_NONBLOCK)
+    return os.open(path, flags | NONBLOCK)
 
 
 def parse(text: str, where: str) -> dict:

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+from ssdrig.base import system
 from ssdrig.base.errors import JournalError
 from ssdrig.reading import results, trust
 from ssdrig.runs import integrity, journal, labels, parts
@@ -76,7 +77,7 @@ def _header(folder: Path) -> dict:
 
 def _json(folder: Path, name: str):
     """A JSON file of the folder itself, not of where a link leads. Raises OSError, ValueError."""
-    fd = os.open(folder / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    fd = os.open(folder / name, system.READ_NO_LINK)
     with open(fd, "rb") as f:
         content = f.read(MOST_BYTES + 1)
     if len(content) > MOST_BYTES:
@@ -97,7 +98,7 @@ def _state(folder: Path) -> tuple[str, str | None]:
 def last_event(part: Path) -> dict | None:
     """The last whole event of a part; None if there is none. Raises OSError."""
     try:
-        fd = os.open(part / "events.jsonl", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        fd = os.open(part / "events.jsonl", system.READ_NO_LINK)
     except FileNotFoundError:
         return None
     with open(fd, "rb") as f:

@@ -2,7 +2,6 @@
 of it they say themselves: each run.json names the plan of the review that it is of."""
 
 import contextlib
-import fcntl
 import json
 import os
 import re
@@ -14,7 +13,7 @@ from pathlib import Path
 from types import NoneType
 
 from ssdrig import __version__
-from ssdrig.base import files, owner
+from ssdrig.base import files, owner, system
 from ssdrig.base.errors import JournalError, SsdrigError
 from ssdrig.base.files import write_atomically
 from ssdrig.plan import reviews
@@ -145,7 +144,7 @@ def held(review: Review) -> Iterator[None]:
     except OSError as error:
         raise JournalError(f"to lock {path}", error.strerror or str(error), "take a copy that is writable") from error
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        system.lock(lock, wait=False)
     except OSError as error:
         os.close(lock)
         seen, do = "a process that still carries it out", "wait for its end, or end it"

@@ -2,8 +2,6 @@
 and written beside them or where --out says; may be deleted and made again at any time."""
 
 import concurrent.futures
-import contextlib
-import ctypes
 import functools
 import json
 import multiprocessing
@@ -13,7 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from ssdrig import reading
-from ssdrig.base import prctl
+from ssdrig.base import prctl, system
 from ssdrig.base.arguments import add_output, add_quiet
 from ssdrig.base.errors import JournalError, UsageError
 from ssdrig.base.files import write_atomically
@@ -298,7 +296,7 @@ def _each(function: Callable, folders: list[Path]) -> Iterator:
     total = sum(p.stat().st_size for folder in folders if (p := folder / "rig.bin").exists())
     # a fork copies the locks of other threads; a server of forks imports all anew, which takes most of a second
     how = "fork" if threading.active_count() == 1 else "forkserver"
-    if len(folders) < 2 or cores < 2 or total < WORTH_BYTES[how]:
+    if len(folders) < 2 or cores < 2 or total < WORTH_BYTES[how] or system.WINDOWS:  # it starts each anew
         yield from map(function, folders)
         return
     context = multiprocessing.get_context(how)
@@ -309,10 +307,9 @@ def _each(function: Callable, folders: list[Path]) -> Iterator:
 def _keep_memory() -> None:
     """What this process has freed, its next array gets. glibc would give it back, and the kernel clear hundreds of MB
     anew for each run, which takes longer than to decode it."""
-    with contextlib.suppress(AttributeError, OSError):  # another C library
-        libc = ctypes.CDLL(None)
-        libc.mallopt(M_MMAP_MAX, 0)
-        libc.mallopt(M_TRIM_THRESHOLD, 1 << 30)
+    if mallopt := getattr(system.libc(), "mallopt", None):  # another C library has none
+        mallopt(M_MMAP_MAX, 0)
+        mallopt(M_TRIM_THRESHOLD, 1 << 30)
 
 
 def chosen(review: str | None, figures: list[dict]) -> int:

@@ -5,7 +5,7 @@ import os
 import time
 from pathlib import Path
 
-from ssdrig.base import owner
+from ssdrig.base import owner, system
 from ssdrig.base.errors import JournalError, UsageError
 from ssdrig.base.files import append_or_undo
 from ssdrig.base.terminal import line
@@ -27,12 +27,12 @@ def add(run: Path, text: str, at_s: float | None) -> dict:
     note |= {"t_ns": time.monotonic_ns()} if at_s is None else {"at_s": at_s}
     path = run / integrity.NOTES
     try:
-        how = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        how = os.O_RDWR | os.O_CREAT | os.O_APPEND | system.NOFOLLOW | system.NONBLOCK | system.CLOEXEC
         owner.new(path)
         fd = os.open(path, how, 0o644)
         try:
             size = os.fstat(fd).st_size
-            torn = size and os.pread(fd, 1, size - 1) != b"\n"  # of a writer that was killed
+            torn = size and system.pread(fd, 1, size - 1) != b"\n"  # of a writer that was killed
             append_or_undo(fd, b"\n" * bool(torn) + json.dumps(note, ensure_ascii=False).encode() + b"\n", size)
         finally:
             os.close(fd)

@@ -15,6 +15,7 @@ from types import NoneType
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
+from ssdrig.base import system
 from ssdrig.runs import imported
 
 if TYPE_CHECKING:
@@ -247,7 +248,7 @@ def _hole(path: str) -> int:
 def content(path: str | os.PathLike) -> bytes:
     """A file of a run folder as a whole. Raises OSError, also for what is no file, or is longer than a run writes it:
     nothing here waits for a pipe's writer, or fills the memory."""
-    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    fd = os.open(path, system.READ)
     with open(fd, "rb") as file:
         status, most = os.fstat(fd), most_bytes(os.path.basename(path))
         if not stat.S_ISREG(status.st_mode):

@@ -7,7 +7,6 @@ and records only, and say where to go on.
 
 import contextlib
 import errno
-import fcntl
 import json
 import os
 import re
@@ -21,7 +20,7 @@ from pathlib import Path
 from types import NoneType
 from typing import TYPE_CHECKING, Any
 
-from ssdrig.base import files, owner
+from ssdrig.base import files, owner, system
 from ssdrig.base.errors import JournalError
 from ssdrig.base.files import fsync_folder, write_atomically
 from ssdrig.runs import imported, integrity, rigbin
@@ -75,7 +74,7 @@ def make(path: Path, header: dict, *locks: int) -> "Journal":
     try:
         half_made.mkdir(parents=True)
         held.append(files.lock_file(half_made / "lock"))
-        fcntl.flock(held[-1], fcntl.LOCK_EX | fcntl.LOCK_NB)
+        system.lock(held[-1], wait=False)
         for name in ("events.jsonl", "rig.bin"):
             (half_made / name).touch()
         (half_made / RESERVE).write_bytes(os.urandom(RESERVE_BYTES))  # not sparse, not compressed away
@@ -155,7 +154,7 @@ class Journal:
         try:
             for name, fd, length in target:  # outside the mutex: appends go on while the disk works
                 if length > self._synced[name]:
-                    os.fdatasync(fd)
+                    getattr(os, "fdatasync", os.fsync)(fd)
                     self._synced[name] = max(length, self._synced[name])
         except OSError as error:
             with self._mutex:
@@ -376,7 +375,7 @@ def is_long(run: str | os.PathLike) -> bool:
 
 def _bytes_from(run: str | os.PathLike, name: str, offset: int, at_most: int = -1) -> bytes:
     try:
-        fd = os.open(Path(run) / name, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        fd = os.open(Path(run) / name, system.READ)
         with open(fd, "rb") as f:
             left = os.fstat(fd).st_size - offset
             if not stat.S_ISREG(os.fstat(fd).st_mode) or at_most < 0 and left > integrity.most_bytes(name):

@@ -1,7 +1,6 @@
 """What people say of a run: a title and tags, in RUN/labels.json. It stands beside what was measured and changes none
 of it; it may be deleted at any time."""
 
-import fcntl
 import json
 import os
 import re
@@ -10,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from ssdrig.base import files, owner
+from ssdrig.base import files, owner, system
 from ssdrig.base.errors import JournalError, UsageError
 from ssdrig.base.files import write_atomically
 from ssdrig.base.terminal import line, printable
@@ -44,7 +43,7 @@ def tag(word: str) -> str:
 def read(run: Path) -> Labels:
     """The labels of a run folder; none where the file is not there, damaged, or a link."""
     try:
-        fd = os.open(run / LABELS, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        fd = os.open(run / LABELS, system.READ_NO_LINK)
         with open(fd, "rb") as f:
             return _of(json.loads(f.read(MOST_BYTES)))
     except (OSError, ValueError, RecursionError):
@@ -98,7 +97,7 @@ def _alone(run: Path) -> Iterator[None]:
     """While no other process changes the labels. Raises OSError."""
     fd = files.lock_file(run / ".labels.lock")
     try:
-        fcntl.flock(fd, fcntl.LOCK_EX)
+        system.lock(fd)
         yield
     finally:
         os.close(fd)

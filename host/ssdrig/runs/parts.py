@@ -3,13 +3,12 @@ folder with its own clock. What lies before it is not touched. Parts are joined 
 """
 
 import contextlib
-import fcntl
 import os
 import stat
 import time
 from pathlib import Path
 
-from ssdrig.base import files
+from ssdrig.base import files, system
 from ssdrig.base.errors import JournalError
 from ssdrig.runs import integrity, journal
 
@@ -157,7 +156,7 @@ def _locked(run: Path) -> int:
     except OSError as error:
         raise JournalError(f"to lock {run}", error.strerror or str(error), "take a copy that is writable") from error
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        system.lock(lock, wait=False)
     except OSError as error:
         os.close(lock)
         raise JournalError(

@@ -9,6 +9,7 @@ Documentation/accounting/psi.rst ("some": at least one task waits; total in us),
 (/proc/PID/schedstat)."""
 
 import itertools
+import mmap
 import os
 import re
 import time
@@ -28,7 +29,7 @@ CPU_TIMES = 8  # of a line of /proc/stat: user to steal; the guests' behind them
 IDLE, IOWAIT, STEAL = 3, 4, 7
 SCHEDSTAT = 3  # numbers of a thread's schedstat: ns on a CPU, ns waiting for one, time slices
 PRESSURES = ("cpu", "memory")  # of /proc/pressure
-PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")  # the least that a segment of a request holds
+PAGE_BYTES = mmap.PAGESIZE  # the least that a segment of a request holds
 
 
 def read(name: str | None, root: str | os.PathLike = "/") -> dict:

@@ -2,10 +2,11 @@
 sat asks. One answer is kept for each appearance of a disk; a bridge that fails is asked again after a while."""
 
 import ctypes
-import fcntl
 import os
 import stat
 import time
+
+from ssdrig.base.system import fcntl
 
 SG_IO = 0x2285  # scsi/sg.h
 DIRECTION_IN = -3

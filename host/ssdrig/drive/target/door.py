@@ -5,7 +5,6 @@ name nor the device number to another disk while the descriptor is open, and ans
 number is never given to another file: while no drive is held it is a socket's, which no path can open."""
 
 import contextlib
-import fcntl
 import os
 import socket
 import stat
@@ -14,6 +13,7 @@ from collections.abc import Iterator
 from typing import Protocol
 
 from ssdrig.base.errors import DriveError, UnsafeTarget
+from ssdrig.base.system import fcntl
 from ssdrig.drive.target import sysfs
 from ssdrig.drive.target.inventory import Drive
 

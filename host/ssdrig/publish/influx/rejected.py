@@ -7,11 +7,14 @@ import os
 import time
 from pathlib import Path
 
+from ssdrig.base import system
 from ssdrig.base.files import write_atomically
 from ssdrig.publish.influx.link import Answer
 from ssdrig.runs import integrity
 
-APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC  # a link would lead out of the folder
+APPEND = (
+    os.O_WRONLY | os.O_CREAT | os.O_APPEND | system.NOFOLLOW | system.CLOEXEC
+)  # a link would lead out of the folder
 
 
 class Rejected:
