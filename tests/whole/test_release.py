@@ -140,7 +140,7 @@ def test_a_full_disk_is_said_not_a_traceback(monkeypatch, tmp_path):
 
     monkeypatch.setattr(release, "release", full)
     with pytest.raises(UsageError, match="to write the release into .*No space left on device"):
-        hardware.command(argparse.Namespace(out=tmp_path / "out", board="board", json=False))
+        hardware.command(argparse.Namespace(word="release", out=tmp_path / "out", board="board", json=False))
 
 
 def test_no_part_without_order_number_and_dated_price(monkeypatch, tmp_path):
