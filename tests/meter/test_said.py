@@ -66,7 +66,7 @@ WRONG = [
     *((("rails",), value) for value in ([], [5], [None], [[]], {"0": 1})),
     *((("rails", 0, name), ...) for name in ("rail", "config", "name", "chip", "shunt_uOhm", "conversion_ns")),
     *((("rails", 0, "rail"), value) for value in (-1, 256, 1.5, True, "0", [0], None)),
-    *((("rails", 0, "conversion_ns"), value) for value in (0, -5, 2 * 10**9, 10**400, "1", None, True)),
+    *((("rails", 0, "conversion_ns"), value) for value in (0, -5, 2 * 10**9 + 1, 10**400, "1", None, True)),
     *((("rails", 0, name), -1) for name in ("current_lsb_pA", "vbus_lsb_nV", "nominal_mV", "shunt_ns", "lead_mOhm")),
     (("rails", 0, "calibration"), 7),
     (("rails", 0, "shunt_tolerance_ppm"), 1_000_001),

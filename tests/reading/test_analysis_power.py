@@ -220,7 +220,7 @@ def test_what_each_rail_lacks_is_said(loaded):
     assert loaded(lost).notes == [note.replace(of, "") for note in data.notes]
     odd = rail(1, facts=FACTS | {"chip": "?"}, closure=None)
     notes = [
-        "power_uncertainty_percent: the limits of chip ? of rail 1 (r1) are not known",
+        "power_uncertainty_percent of rail 1 (r1): the limits of chip ? are not known",
         "closure_percent: the rig sent fewer than two energy frames of one stretch of rail 1 (r1)",
     ]
     assert loaded(rail(), odd).notes == notes

@@ -85,6 +85,8 @@ class Clone:
             "base/owner.py",
             "base/child_cpu.py",
             "base/progress.py",
+            "base/deferred.py",
+            "base/shipped.py",
             "setup/absent.py",
             "setup/steps.py",
             "setup/micropython.py",

@@ -103,6 +103,7 @@ def rounds(case: Case) -> int:
         page_reader.marks_lie_right(plot, case.log)
         for mark in plot.marks:
             number, point = re.match(r"round (\d+)(?:, ([^:]+))?: ", mark.words).groups()
+            point = point and point.removeprefix(f"{context.axis(by)} ")
             (label,) = case.labels(case.paths[0], {by: point.removesuffix(" %")} if by else {})
             put = case.w.put[label, int(number)]
             case.near(value(mark.words.rpartition(": ")[2].split(" ")[0]), figure(put, word), mark.words, word)
@@ -123,6 +124,7 @@ def lines(case: Case) -> int:
         page_reader.marks_lie_right(plot, case.log)
         for mark in plot.marks:
             by, x = re.match(r"([^,]+), ([^:]+): ", mark.words).groups()
+            by = by.removeprefix(f"{context.axis(case.show['by'])} ")
             (label,) = case.labels(case.paths[0], {case.show["by"]: by.removesuffix(" %"), case.show["x"]: x})
             case.near(value(mark.words.rpartition(": ")[2].split(" ")[0]), case.number(label, word), mark.words, word)
             assert mark.x_px == plot.x_labels[x]

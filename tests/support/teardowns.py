@@ -12,6 +12,7 @@ from unittest import mock
 from ssdrig.base.errors import RigError
 from ssdrig.base.progress import Progress
 from ssdrig.load import fio as load
+from ssdrig.meter import bridge
 from ssdrig.meter.last_second import LastSecond
 from ssdrig.run import prepare, run
 from ssdrig.run.bench import Bench
@@ -172,7 +173,7 @@ def carried_out(
     out.put_back = put_back
     with contextlib.ExitStack() as stand_ins:
         for patch in (
-            mock.patch.object(run, "Rig", make_rig),
+            mock.patch.object(bridge, "opened", make_rig),
             mock.patch.object(load, "run", fio(step_s, bytes_per_step)),
             mock.patch.object(load, "version", lambda program: "fio-none"),
             mock.patch.object(pico, "on", power_on),

@@ -53,6 +53,7 @@ reading/trust: _badness, _samples, host_of
 reading/under: side
 reading/wear_run: rates
 reading/window_figures: _drive_writes, _energy, _iops, _latency, _split, littles, own_power, percentiles, ratios
+reading/whole_run: over_provisioning
 reading/witness: _in_window, _together, kernel
 views/by_second: seconds
 report/comparable: conditions

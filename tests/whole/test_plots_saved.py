@@ -55,7 +55,7 @@ def test_figures_of_a_review(chromium, tmp_path):
     sized(chromium, 1400)
     chromium.open(tmp_path / "v.html", ready=READY)
     found = chromium.js(TITLES)
-    assert chromium.js(LACKING) == 0 and len(found) > 10
+    assert chromium.js(LACKING) == 0 and len(found) >= 8
     plot = next(i for i, (_, kinds) in enumerate(found) if kinds.startswith("PNG SVG"))
     name, svg = saved(chromium, plot, "SVG")
     words = "".join(ElementTree.fromstring(svg).itertext())

@@ -267,7 +267,7 @@ def _note_power(data: RunData, powers: list[Reduced]) -> None:
     for power in powers:
         which = "" if len(powers) == 1 else f" of rail {power.rail} ({power.name})"
         if power.facts and power.span_ns and (why := unknown_accuracy(power.facts)):
-            data.notes.append(f"power_uncertainty_percent: {why}{which}")
+            data.notes.append(f"power_uncertainty_percent{which}: {why}")
         if power.facts and "accuracy" in power.facts:
             data.notes.append(f"closure_percent: the meter counts no energy of its own{which}")
         elif power.closure is None:
