@@ -1,4 +1,5 @@
-"""`ssdrig export RUN... --parquet DIR|s3://BUCKET/PREFIX`: run folders into a lake of Parquet files.
+"""`ssdrig export RUN... --parquet DIR|s3://BUCKET/PREFIX`: run folders into a lake of Parquet files; --fio and --jls:
+files for fio-plot and for the Joulescope UI.
 
 What is there already stays as it is, so the same line may be repeated at any time, by a timer or after a kill."""
 
@@ -10,16 +11,19 @@ import re
 from pathlib import Path
 
 from ssdrig.base.arguments import add_quiet
-from ssdrig.base.errors import JournalError, SsdrigError
+from ssdrig.base.errors import JournalError, SsdrigError, UsageError
 from ssdrig.base.progress import Progress
 from ssdrig.base.terminal import error_lines, printable
 from ssdrig.base.words import size
+from ssdrig.publish import fio_names, jls
 from ssdrig.publish.influx.tags import host_tag
 from ssdrig.publish.lake import place, write
 from ssdrig.runs import journal, named, parts
 
 EXAMPLES = (
     ("export latest --parquet ~/lake", "the newest run"),
+    ("export latest --fio plots", "fio's results, for fio-plot"),
+    ("export latest --jls power.jls", "power, for the Joulescope UI"),
     ("export runs --parquet s3://benches/lake --lab berlin", "all runs that are not there yet"),
 )
 
@@ -29,11 +33,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "runs", nargs="+", metavar="RUN", help=f"a run that has ended: {named.HELP}; or a folder of runs"
     )
     named.add_parent(parser)
-    parser.add_argument(
+    where = parser.add_mutually_exclusive_group(required=True)
+    where.add_argument(
         "--parquet",
-        required=True,
         metavar="DIR|s3://BUCKET/PREFIX",
         help="the lake: a folder, or a bucket behind S3 (credentials as in $AWS_ACCESS_KEY_ID and the like)",
+    )
+    where.add_argument(
+        "--fio", metavar="DIR", help="instead, fio's documents and logs of each step, named as fio-plot looks for them"
+    )
+    where.add_argument(
+        "--jls", metavar="FILE", help="instead, current, voltage and power of one run, for the Joulescope UI (pyjls)"
     )
     parser.add_argument(
         "--lab",
@@ -48,6 +58,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def check(args) -> None:
     """Raises UsageError for a word that names no run, JournalError for a folder without one."""
     named.check(args.runs, args.parent)
+    if args.jls and len(named.several(args.runs, args.parent)) > 1:
+        raise UsageError("one run for --jls", "several", "export each into a file of its own")
+    if args.jls and Path(args.jls).exists():
+        raise UsageError(f"a new file {args.jls}", "one that exists", "remove it, or name another")
 
 
 def command(args) -> int:
@@ -55,6 +69,9 @@ def command(args) -> int:
     same."""
     show = Progress(args.quiet)
     runs = named.several(args.runs, args.parent)
+    if args.jls or args.fio:
+        check(args)
+        return _files(args, runs, show)
     where = place.open_place(args.parquet)
     failed = []
     for i, run in enumerate(runs):
@@ -73,6 +90,26 @@ def command(args) -> int:
         what = f"{len(done.files)} files, {size(done.bytes)}{each}" if done.new else "is there already"
         show.say(f"{done.run}: {what}")
     return failed[0] if failed else 0
+
+
+def _files(args, runs: list[Path], show: Progress) -> int:
+    """For other programs."""
+    for run in runs:
+        if args.jls:
+            made = jls.export(run, Path(args.jls))
+            said = f"{made.path}: {max(made.samples.values(), default=0)} samples of {', '.join(made.samples)}"
+            found = made._asdict()
+        else:
+            folder = Path(args.fio) / run.name if len(runs) > 1 else Path(args.fio)
+            of_fio = fio_names.export(run, folder)
+            found = {"folder": str(folder), **of_fio._asdict()}
+            said = f"{run.name}: {len(of_fio.files)} files in {folder}"
+            for step, why in of_fio.left_out.items():
+                show.warn(f"{step} is left out: {why}")
+        show.say(said)
+        if args.json:
+            print(json.dumps({"run": run.name, **found}), flush=True)
+    return 0
 
 
 def lab_of(run: Path) -> str:
