@@ -1,5 +1,6 @@
 """Waits that count a child's CPU time instead of the time on the wall."""
 
+import os
 import subprocess
 import sys
 import time
@@ -113,3 +114,26 @@ def test_a_program_that_does_nothing_is_killed():
     with pytest.raises(NotReady) as raised:
         output([sys.executable, "-c", "import time; time.sleep(600)"], idle_s=0.5)
     assert raised.value.kind == "idle"
+
+
+def test_a_child_that_gets_no_cpu_is_starved_and_not_stuck(child, monkeypatch):
+    process, begun = child("import time; time.sleep(600)"), time.monotonic()
+    monkeypatch.setattr(child_cpu, "queued_s", lambda pid: 0.9 * (time.monotonic() - begun))
+    work = child_cpu.Work(process.pid, idle_s=0.1)
+    for _ in range(5):
+        time.sleep(0.15)
+        assert work.look()
+    monkeypatch.setattr(child_cpu, "queued_s", lambda pid: 1.0)
+    work.works()
+    time.sleep(0.15)
+    assert not work.look()
+
+
+def test_time_in_the_queue_for_a_cpu_is_the_kernels(child):
+    cpu = min(os.sched_getaffinity(0))
+    pinned = f"import os; os.sched_setaffinity(0, {{{cpu}}})\n"
+    first, _ = child(pinned + BURN.format(60)), child(pinned + BURN.format(60))
+    if not os.path.exists("/proc/self/schedstat"):
+        pytest.skip("this kernel does not count the time in the queue")
+    seen = wait_while_working(first, lambda: (s := child_cpu.queued_s(first.pid)) > 0.2 and s or None)
+    assert seen > 0.2

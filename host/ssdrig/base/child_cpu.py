@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 IDLE_S = 45.0  # without CPU time for so long, a child is stuck
 LEAST_SHARE = 0.001  # of the time on the wall: a daemon that only waits for a timer stays below
+QUEUED_SHARE = 0.1  # of the time on the wall: a child that waited so much for a CPU has work
 POLL_S = 0.1
 TICKS = os.sysconf("SC_CLK_TCK")
 
@@ -48,6 +49,18 @@ def _own_s(pid: int) -> float:
     return sum(map(int, fields[11:15])) / TICKS  # utime stime cutime cstime
 
 
+def queued_s(pid: int) -> float:
+    """Seconds that the threads of a process and of its descendants were ready to run and had no CPU; 0 where the kernel
+    does not count them."""
+    total_ns = 0
+    try:
+        for task in os.listdir(f"/proc/{pid}/task"):
+            total_ns += int(Path(f"/proc/{pid}/task/{task}/schedstat").read_text().split()[1])
+    except (OSError, IndexError, ValueError):  # ended meanwhile, or a kernel without this file
+        pass
+    return total_ns / 1e9 + sum(queued_s(child) for child in _children(pid))
+
+
 def _children(pid: int) -> list[int]:
     children = []
     try:
@@ -62,12 +75,14 @@ class Work:
     """Follows whether a process works.
 
     pid: the process
-    idle_s: it counts as stuck once it has used less than LEAST_SHARE of so many seconds
+    idle_s: it counts as stuck once, in so many seconds, it has used less than LEAST_SHARE of a CPU and has waited for
+        one for less than QUEUED_SHARE of them
     """
 
     def __init__(self, pid: int, idle_s: float = IDLE_S):
         self.pid, self.idle_s = pid, idle_s
         self.cpu_s = self._marked_s = cpu_s(pid)
+        self._queued_s = queued_s(pid)
         self._marked_at = time.monotonic()
 
     def look(self) -> bool:
@@ -76,11 +91,16 @@ class Work:
         # less than before: a grandchild ended that nobody waited for
         if self.cpu_s - self._marked_s >= LEAST_SHARE * self.idle_s or self.cpu_s < self._marked_s:
             self.works()
-        return now - self._marked_at < self.idle_s
+        if now - self._marked_at < self.idle_s:
+            return True
+        queued = queued_s(self.pid) - self._queued_s
+        if starved := queued >= QUEUED_SHARE * self.idle_s or queued < 0:  # or a child ended meanwhile
+            self.works()
+        return starved
 
     def works(self) -> None:
         """Take another sign of work than CPU time into account, such as a line that it has printed."""
-        self._marked_s, self._marked_at = self.cpu_s, time.monotonic()
+        self._marked_s, self._marked_at, self._queued_s = self.cpu_s, time.monotonic(), queued_s(self.pid)
 
 
 def wait_while_working(
