@@ -41,6 +41,10 @@ COMMANDS = {
         "show the wear of a drive, or of a saved smartctl JSON, against its limits: P/E, TBW, warranty, retention",
     ),
     "watch": ("ssdrig.commands.watch", "record SMART data of drives periodically"),
+    "record": (
+        "ssdrig.run.record",
+        "record a drive in use, or what a command does with it: I/O, power, SMART; writes nothing to it",
+    ),
     "purge": (
         "ssdrig.commands.purge",
         "erase a drive (format, sanitize, security erase or discard) and verify that it is empty",
@@ -92,7 +96,7 @@ OF_THE_CLONE = {  # what the launcher does itself (start.py)
 }
 GROUPS = {  # of the help; a command of none of them comes last
     "Try it": ("demo",),
-    "Drives": ("drives", "wear", "watch", "purge", "units"),
+    "Drives": ("drives", "wear", "watch", "record", "purge", "units"),
     "Tests": (
         "plans",
         "run",

@@ -283,7 +283,7 @@ def test_a_run_that_fails_says_why_also_when_quiet(tmp_path, monkeypatch, capsys
     def fails(args, show, stop, teardown):
         return tmp_path, {"state": "failed", "why": "the drive went away", "exit_code": 4}
 
-    monkeypatch.setattr(run, "_on_virtual", fails)
+    monkeypatch.setattr(run, "on_virtual", fails)
     words = ["run", "consistency", "--virtual", "sata-tlc", *["--quiet"] * quiet]
     assert cli.main(words) == 4
     assert "failed: the drive went away" in capsys.readouterr().err.splitlines()

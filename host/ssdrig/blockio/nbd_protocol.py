@@ -311,8 +311,9 @@ def tally(batch, n):
 @jit
 def count_late(waiting, n, now_ns, lead_ns, counts):
     """Counts the answers that leave at now_ns, and by how much each is later than its command is done in the model,
-    into `counts` (int64: answers, ns together, the most ns). A reply may leave lead_ns before that, unless it promises
-    durability. A row is counted once: its AT, of no use by now, becomes -1."""
+    into `counts` (int64: answers, ns together, the most ns; then reads, their bytes, writes, their bytes, trims, their
+    bytes, flushes). A reply may leave lead_ns before that, unless it promises durability. A row is counted once: its
+    AT, of no use by now, becomes -1."""
     for i in range(n):
         if waiting[i, DUE] > now_ns or waiting[i, AT] < 0:
             continue
@@ -321,6 +322,12 @@ def count_late(waiting, n, now_ns, lead_ns, counts):
         if waiting[i, OP] != FLUSH and waiting[i, FLAGS] & FUA == 0:
             late -= lead_ns
         counts[0] += 1
+        if waiting[i, ERROR] == 0:
+            op = waiting[i, OP]
+            kind = 3 if op == READ else 5 if op == WRITE else 7 if op == TRIM or op == WRITE_ZEROES else 9
+            counts[kind] += 1
+            if kind < 9:
+                counts[kind + 1] += waiting[i, LENGTH]
         if late > 0:
             counts[1] += late
             counts[2] = max(counts[2], late)

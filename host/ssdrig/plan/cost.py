@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ssdrig.load.fiojob import FINE_IOS, FINE_ROW_BYTES, LOG_BYTES_PER_S
-from ssdrig.plan.kinds import cuts, idle, load, recall, speeds
+from ssdrig.plan.kinds import cuts, idle, load, recall, record, speeds
 from ssdrig.plan.kinds.keys import smart_around
 from ssdrig.plan.rules import spare
 
@@ -72,6 +72,8 @@ def of(act: "Act", drive: Mapping, earlier: Mapping[str, tuple[float, float]] | 
     if act.do == "idle":
         counted = reading(drive, earlier).times(2, 2) if idle.counts(act.keys) else Cost()
         return counted + Cost(idle.span_s(act.keys))
+    if act.do == "record":
+        return reading(drive, earlier) + Cost(record.span_s(act.keys))
     if act.do == "settle":
         read = reading(drive, earlier).times(2, 1 + len(speeds.SETTLE_S))
         return read + Cost((min(speeds.SETTLE_S[0], act.keys["most"]), act.keys["most"]))

@@ -74,6 +74,8 @@ def after(state: State, act: Act) -> State:
             name="rested" if state.name in ("written", "filled") else state.name,
             steady=state.steady and lasts <= RESTS_S,
         )
+    if act.do == "record":  # others may have written anything
+        return UNKNOWN
     return state  # set, ask, choose, flush
 
 
@@ -120,7 +122,7 @@ def _unwritten(act: Act, state: State) -> UsageError:
 
 def cut_short(state: State, act: Act) -> State:
     """The state that an act leaves that began in `state` and did not end: what it wrote to lies between two states."""
-    if act.do == "purge":
+    if act.do in ("purge", "record"):
         return UNKNOWN
     if act.do == "trim":
         return State()

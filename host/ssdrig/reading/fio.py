@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from ssdrig.base.errors import LoadError
-from ssdrig.load import fiolog, fiotext, playedlog
+from ssdrig.load import fiolog, fiotext, playedlog, recorded
 from ssdrig.reading.rundata import RunData
 
 CUT = "load: the power was cut from the web after {:.2f} s; figures are of the time before it"
@@ -31,11 +31,12 @@ def load_fio(data: RunData, run: Path) -> None:
 
 
 def load_step(data: RunData, folder: Path, started_ns: int) -> None:
-    """One fio job, or one played trace, -> the grid of RunData, `load_s`, `ios` and `totals`. `started_ns`: when it was
-    started, for a folder that does not say when it began."""
+    """One fio job, one played trace, or one recording -> the grid of RunData, `load_s`, `ios` and `totals`.
+    `started_ns`: when it was started, for a folder that does not say when it began."""
     k = data.k
     try:
-        load = (playedlog if (folder / playedlog.RECORDS).exists() else fiolog).load(folder)
+        of_folder = playedlog if (folder / playedlog.RECORDS).exists() else fiolog
+        load = (recorded if (folder / recorded.COUNTERS).exists() else of_folder).load(folder)
         if not len(load.iops):
             raise LoadError("I/O in the load", "none", f"see {folder.name}/stderr.txt")
     except LoadError as error:
@@ -59,7 +60,9 @@ def load_step(data: RunData, folder: Path, started_ns: int) -> None:
     def per_second(values):
         return values[: n * k].reshape(n, k).astype(float)
 
+    # a second with I/O whose latency is 0: it is not known
     count, latency, tail = per_second(load.iops), per_second(load.lat_mean_ns), per_second(load.lat_p99_ns)
+    latency[(count > 0) & (latency == 0)] = np.nan
     data.iops = count.sum(axis=1)
     data.bw_Bps = per_second(load.bw_bytes).sum(axis=1)
     with np.errstate(invalid="ignore"):
@@ -68,14 +71,14 @@ def load_step(data: RunData, folder: Path, started_ns: int) -> None:
     data.lat_p99_us = np.fmax.reduce(tail, axis=1) / 1000 / k
     data.hist, data.hist_of = load.hist // (k, 1, 1) if k > 1 else load.hist, load.hist_of
     few = int((np.isnan(data.lat_p99_us) & (data.iops > 0)).sum())
-    if few:
+    if few and load.source != "kernel":
         data.notes.append(
             f"P99 by the second: the I/Os of {few} s are too few for this percentile, which needs {P99_IOS}"
         )
     if data.hist_of == "lat" and load.source == "status":
         data.notes.append("P99 by the second is of lat here, for fio's documents keep no histogram of clat")
     _load_lat(data, folder / "out.json")
-    if k > 1:
+    if k > 1 and load.source != "kernel":
         data.notes.append(
             f"P99 of clat by the second: the largest of the {k} host seconds' that make one of the drive's"
         )

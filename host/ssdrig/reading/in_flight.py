@@ -28,9 +28,10 @@ class InFlight(NamedTuple):
 
 
 def of_load(totals: Mapping, asked: float, threads: int) -> InFlight | None:
-    """`totals`: fio's, of the whole load (fiotext.totals). `asked`: threads x queue depth. None without I/O."""
+    """`totals`: fio's, of the whole load (fiotext.totals). `asked`: threads x queue depth. None without I/O, or
+    where the latency is not known."""
     lasted_ms = totals.get("threads_ms", 0) / threads or totals["runtime_ms"]
-    if not totals["ios"] or not lasted_ms:
+    if not totals["ios"] or not lasted_ms or totals["lat_sum_ns"] is None:
         return None
     in_flight = totals["lat_sum_ns"] / 1e6 / lasted_ms
     depth, latency_ms = asked / threads, totals["lat_sum_ns"] / 1e6 / totals["ios"]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ssdrig.base.errors import LoadError
-from ssdrig.load import fioclock, fiojob, fiotext, playedlog
+from ssdrig.load import fioclock, fiojob, fiotext, playedlog, recorded
 from ssdrig.meter import rails
 from ssdrig.meter.reduced import Reduced
 from ssdrig.plan import kinds, values
@@ -31,14 +31,17 @@ from ssdrig.reading import (
 from ssdrig.reading.row import IO_KEYS, KEYS, LAT_KEYS, PER_IO, PERCENTILES, POWER_KEYS, WEAR_KEYS, WHOLE, Row
 from ssdrig.reading.rundata import RunData
 
+WROTE_IN = {"replay": "played", "record": "recorded"}  # folder of a run, by the kind of step; else fio
+REQUESTS = "IOPS, bytes and latency are of requests as the kernel gave them to the drive, merged and split"
+NO_LATENCY = "the kernel counts milliseconds, and these are too few"
 WITHOUT_FLUSH = "latencies: of the writes alone; the flush behind each is not in them, but it is in IOPS"
 # how a note begins of a load whose figures begin behind fio's first burst, and of a trace
 FIRST_BURST, LAG, SCALED = "first burst: ", "lag: ", "SCALED: "
 
 
 def folder_of(row: "Row", run: Path) -> Path:
-    """Where fio or the player wrote."""
-    return run / ("played" if row.act.do == "replay" else "fio") / row.folder
+    """Where fio, the player or the recorder wrote."""
+    return run / WROTE_IN.get(row.act.do, "fio") / row.folder
 
 
 def figures(row: "Row", energy: act_energy.Energy | None, folder: Path, powers: list[Reduced], by_second: bool) -> None:
@@ -46,6 +49,8 @@ def figures(row: "Row", energy: act_energy.Energy | None, folder: Path, powers: 
     data = row.data
     if data is None or row.t0_s is None or row.act.do == "choose":
         return
+    if row.act.do == "record":
+        _recorded(row, folder)
     whole: dict[str, Any] = dict.fromkeys(KEYS)
     ios, moved = data.totals.get("ios"), data.totals.get("bytes")
     first_s = fiojob.first_burst_s(row.act.keys.get("on", 0.0), row.act.keys.get("off", 0.0))
@@ -186,7 +191,15 @@ def _io(row: "Row", data: RunData, ios: int, moved: int, folder: Path) -> dict:
     """What fio counted over the whole act."""
     seconds, k = data.load_s, data.k
     out: dict[str, Any] = {"ios": ios, "iops_mean": ios / seconds, "bw_mean_MBps": moved / seconds / 1e6}
-    out["lat_mean_us"] = data.totals["lat_sum_ns"] / ios / 1000 / k
+    lat_sum_ns = data.totals["lat_sum_ns"]
+    out["lat_mean_us"] = None if lat_sum_ns is None else lat_sum_ns / ios / 1000 / k
+    if row.act.do == "record":
+        row.notes.append(f"requests: {REQUESTS}")
+        lacking = [*LAT_KEYS, "host_cpu_percent", *(["lat_mean_us"] if lat_sum_ns is None else [])]
+        row.notes.append(
+            f"{', '.join(lacking)}: {NO_LATENCY if lat_sum_ns is None else 'the kernel counts no such thing'}"
+        )
+        return out
     if row.act.keys.get("sync") == "flush":
         row.notes.append(WITHOUT_FLUSH)
     by_minute = minutes.of(data).lat_mean_us
@@ -229,6 +242,14 @@ def _played(row: "Row", folder: Path, k: int) -> None:
     if found["lag"] and not found["lag"]["as_recorded"]:
         late = found["lag"]["late_percent"]
         row.notes.append(f"{LAG}NOT PLAYED AT THE TRACE'S TIMES: {late:.3g} % of its I/Os were later than 1 ms")
+
+
+def _recorded(row: "Row", folder: Path) -> None:
+    """What the kernel counted beside reads and writes, and how the command ended."""
+    try:
+        row.found = {"kind": "recorded", **recorded.figures(folder, row.k)}
+    except LoadError as error:
+        row.notes.append(f"recorded: {error}")
 
 
 def _in_flight(data: RunData, notes: list[str]) -> dict:

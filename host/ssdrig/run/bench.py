@@ -4,11 +4,11 @@ start to end."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import NoReturn
 
-from ssdrig.base.errors import DriveError, SsdrigError
+from ssdrig.base.errors import DriveError, SsdrigError, UnsafeTarget
 from ssdrig.base.progress import Progress
 from ssdrig.drive.erase import purge
 from ssdrig.drive.settings import conditions, features, witness
@@ -196,11 +196,13 @@ def real(
     raw_nand_assumed: bool = False,
     commands: tuple[str, str] | None = None,
     plp_claimed: bool = False,
+    reads: bool = False,
 ) -> Iterator[Bench]:
     """A block device with what its maker warrants, held by the guard until the end. `commands`: of a shell, that take
-    its power and give it back; `plp_claimed`: someone says that it keeps all that it acknowledges. Raises UnsafeTarget,
-    with every reason against it, before anything is touched."""
-    with guard.hold(drive, destroy_serial) as held:
+    its power and give it back; `plp_claimed`: someone says that it keeps all that it acknowledges; `reads`: it may be
+    in use, and this bench has no way to change it. Raises UnsafeTarget, with every reason against it, before anything
+    is touched."""
+    with guard.hold(drive, destroy_serial, reads=reads) as held:
         words = asdict(drive) | {
             "raw_nand_bytes": raw_nand_bytes,
             "raw_nand_assumed": raw_nand_assumed,
@@ -259,7 +261,7 @@ def real(
             held.prove()
             return held.drive
 
-        yield Bench(
+        made = Bench(
             words,
             lambda: held.path,
             port,
@@ -280,6 +282,31 @@ def real(
             connect=lambda write: block.Direct(held.path, write),
             target=target.of_held(held, commands, plp_claimed),
         )
+        yield _reading(made, held) if reads else made
+
+
+def _reading(made: Bench, held: guard.Held) -> Bench:
+    """The same without any way to change the drive."""
+
+    def none(*_) -> NoReturn:
+        raise UnsafeTarget("a step that only reads", f"one that changes {held.drive.node}", "leave the step out")
+
+    def connect(write: bool) -> block.Direct:
+        return none() if write else block.Direct(held.path)
+
+    return replace(
+        made,
+        target_now=none,
+        purge=none,
+        flush=none,
+        trim=none,
+        change=none,
+        put_back=none,
+        write_blocks=none,
+        remember=lambda offsets: None,
+        connect=connect,
+        target=None,
+    )
 
 
 def rating(limits: Limits | None) -> dict:

@@ -131,6 +131,8 @@ def _what(acts: Sequence[Act]) -> str:
         until = " until steady" if any(entry.rule == "pts" for entry in keys.get("until", ())) else ""
         ios = f", {most_ios} I/Os" if (most_ios := kinds.KINDS["load"].most_ios(keys)) else ""
         return f"{_load(act)}, {words.size(act.range_bytes)}{until}{ios}"
+    if act.do == "record":
+        return f"what others do, {keys['time']:g} s" if keys["time"] else "what others do, until it ends"
     if act.do == "wear":
         slices = max(1, round(keys["total_bytes"] / keys["slice_bytes"]))
         return f"{slices} slices of {words.size(keys['slice_bytes'])} until worn, RND {keys['threads']}x{keys['qd']}"

@@ -57,6 +57,8 @@ def _once(acts: Sequence[Act], stage: Stage, budget: Budget) -> str | None:
             more["fio"] = act.folder(stage.round, number)
         if act.do == "replay":
             more["played"] = act.folder(stage.round, number)
+        if act.do == "record":
+            more["recorded"] = act.folder(stage.round, number)
         with stage.stop.second_raises():  # a reading of the step before is waited for
             stage.live.act(act, stage.round, number, len(acts))
         if act.do in (*MARKED, *MAY_WRITE) and not stage.marked:

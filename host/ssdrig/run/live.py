@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from ssdrig.base.errors import JournalError, RigError, SsdrigError
 from ssdrig.base.progress import Part, Progress, sparkline
-from ssdrig.base.words import size
+from ssdrig.base.words import clock, size
 from ssdrig.drive.settings import witness
 from ssdrig.drive.smart import counters
 from ssdrig.meter.pico.stream import Rig
@@ -113,17 +113,18 @@ class Live:
         moved = int(now["total_bytes"])
         left_s = self._course.left_s(elapsed_s * self._k, share if pace.bytes_to_do else None)
         rule = pace.rule() or self.rule_words
+        endless = pace.bytes_to_do is None and pace.time_s is None  # until someone ends it
         self._show.show(
             [
                 *self._place,
-                Part(f"{share:4.0%}", 1),
+                Part(clock(elapsed_s) if endless else f"{share:4.0%}", 1),
                 Part(sparkline(self._iops), 9, FEWEST_BARS),
                 Part(f"{self._iops[-1]:9,.0f} IOPS", 1),
                 Part(f"{size(now['bw_bytes'] * self._k):>7}/s", 7),
                 *self._power_parts(),
                 Part(rule, 4),
                 Part(self._course.written_words(moved), 5),
-                Part(f"ETA {range_words(left_s)}"),
+                *([] if endless else [Part(f"ETA {range_words(left_s)}")]),
             ]
         )
         if self._jsonl:

@@ -74,6 +74,8 @@ def command(args) -> int:
         if args.json or args.jsonl:
             print(json.dumps({"run": str(story.run), "acts": []}), flush=True)
         return 0
+    if any(act.do == "record" for act in story.acts):
+        raise UsageError("a run of a plan", "a recording: what it has missed is over", "start another: ./ssdrig record")
     args.runs = str(story.run.parent)
     known = story.header["drive"]
     given_again.check(args, story.run, story.header, story.acts)

@@ -123,7 +123,7 @@ def command(args) -> int:
 def perform(args, show: Progress) -> tuple[Path | None, int]:
     """One run as the arguments say: its folder (None for a dry run) and its exit code."""
     run_options.check(args)
-    return performed(args, show, _on_real if args.drive else _on_target if args.target else _on_virtual)
+    return performed(args, show, _on_real if args.drive else _on_target if args.target else on_virtual)
 
 
 def performed(args, show: Progress, on: Callable) -> tuple[Path | None, int]:
@@ -204,7 +204,7 @@ def _print(args, result: dict, code: int) -> int:
     return code
 
 
-def _on_virtual(args, show: Progress, stop: Stop, teardown: Teardown) -> tuple[Path | None, dict | None]:
+def on_virtual(args, show: Progress, stop: Stop, teardown: Teardown) -> tuple[Path | None, dict | None]:
     from ssdrig.virtual import bench as virtual_bench
 
     prepared, budget, *_ = planned.on_virtual(args)
@@ -386,7 +386,7 @@ def carry_out(
             stage = Stage(
                 here, book, live, stop, show, teardown, prepared.seed, jobs, seen=seen, rig=rig, off=off, cut=cut
             )
-            stage.laid = prepared.laid
+            stage.laid, stage.words = prepared.laid, tuple(getattr(args, "words", ()))
             late = pairing.at_end(prepared.acts)
             if rig and late:
                 rig.unpaired = pairing.forbids_cuts(pairing.put_off(book), here.simulated)

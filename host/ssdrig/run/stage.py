@@ -37,7 +37,7 @@ class Stage:
     the drive. `outcome`: what was found of the drive, where that is the exit code of a run that has done all it
     should. `off`: set once the drive has no power, and is not to have any when the run ends. `cut`: of the drive's
     power, that the run's owner may ask for; None: not of this run. `marked`: places to know the drive by after an
-    absence have been read. `laid`: what the steps before have written."""
+    absence have been read. `laid`: what the steps before have written. `words`: the command that a recording is of."""
 
     bench: "Bench"
     book: "Journal"
@@ -58,6 +58,7 @@ class Stage:
     cut: "AskedCut | None" = None
     marked: bool = False
     laid: Laid = NOTHING
+    words: tuple[str, ...] = ()
 
     @property
     def dilation(self) -> int:

@@ -28,7 +28,7 @@ class Extra(NamedTuple):
 
 # what the machine's own Python can carry out: they need no package at all
 PLAIN = frozenset({"drives", "wear", "watch", "purge", "plans", "label", "note", "hardware"})
-SIMULATES = frozenset({"demo", "run", "review", "resume", "virtual", "selfcheck", "test"})
+SIMULATES = frozenset({"demo", "run", "record", "review", "resume", "virtual", "selfcheck", "test"})
 LOCK_MEGABYTES = 17
 EXTRAS = {  # in the order in which they are installed
     "uv": Extra(frozenset(), 18, "fetches the other packages"),
@@ -63,8 +63,8 @@ def _only(*commands: str) -> frozenset[str]:
     return frozenset(commands)
 
 
-BENCH = _only("demo", "run", "review", "resume", "test", "selfcheck")
-SMART = _only("drives", "wear", "watch", "run", "review", "resume", "units")
+BENCH = _only("demo", "run", "record", "review", "resume", "test", "selfcheck")
+SMART = _only("drives", "wear", "watch", "run", "record", "review", "resume", "units")
 EMULATOR = _only("emulator")  # ./ssdrig setup --emulator
 ARM_LIBRARY = "/usr/lib/arm-none-eabi/newlib/thumb/v6-m/nofp"
 PROGRAMS = (

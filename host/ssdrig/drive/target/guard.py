@@ -31,6 +31,8 @@ WIPEFS_TIMEOUT_S = 20
 CONTENT = "signature"
 READ_ONLY = "read-only"
 PASSING = ("writer",)  # what may be over in a moment
+# what speaks against reading a drive, too: it could be another one, or its supply is in an unknown state
+OF_READERS = ("gone", "kind", "changed", "serial", "twin", "number", "capacity", "bench", "lock", "permission", "open")
 LOOKS_S = (0.3, 1.0, 3.0)  # pauses between looks at it
 
 
@@ -56,7 +58,7 @@ def refusals(
         out.append(Refusal("lock", f"{holder} is at work on this drive"))
     if not any(r.check == "gone" for r in out):
         try:
-            os.close(_open_exclusive(drive, root))
+            os.close(_open(drive, root))
         except OSError as error:
             out.append(_not_opened(drive, error))
     return out
@@ -64,7 +66,8 @@ def refusals(
 
 @dataclass
 class Held:
-    """A drive that this process alone may open exclusively, and that no other ssdrig works on."""
+    """A drive that this process alone may open exclusively, and that no other ssdrig works on. `reads`: it is open for
+    reading only and may be in use by others."""
 
     drive: Drive
     root: str | os.PathLike
@@ -75,6 +78,7 @@ class Held:
     _marks: dict[int, bytes] = field(default_factory=dict, repr=False)
     _was_away: bool = False  # since a mark was last seen
     _taken: int = 0  # how often the node was opened
+    reads: bool = False
 
     @property
     def path(self) -> str:
@@ -107,7 +111,8 @@ class Held:
         daemon that polls SMART opens some disks for writing. Raises UnsafeTarget."""
         drive = self.recheck()
         for pause_s in (*LOOKS_S, None):
-            against = [r for r in _refusals(drive, drive.consent, self.root, survey(self.root)) if r.check != CONTENT]
+            found = _refusals(drive, drive.consent, self.root, survey(self.root))
+            against = [r for r in found if r.check != CONTENT and self._heeds(r)]
             if not against:
                 break
             if pause_s is None or any(r.check not in PASSING for r in against):
@@ -208,14 +213,15 @@ class Held:
     def _take(self, drive: Drive, against: list[Refusal], content: bool) -> None:
         """Open the node, then look for what speaks against it: from the open on, no one else can mount or format it."""
         try:
-            self.fd = _open_exclusive(drive, self.root)
+            self.fd = _open(drive, self.root, exclusive=not self.reads)
             self.opened.put(self.fd, block_only=self.root == "/")
             self._taken += 1
             self.sequence = _sequence(drive, self.root)
             unopened = []
         except OSError as error:
             unopened = [_not_opened(drive, error)]
-        found = _refusals(drive, self.destroy_serial, self.root, survey(self.root))
+        asked = drive.consent if self.reads else self.destroy_serial  # what is on it matters to no reader
+        found = [r for r in _refusals(drive, asked, self.root, survey(self.root)) if self._heeds(r)]
         if any(r.check == "gone" for r in found):
             unopened = []  # said once
         against = [r for r in found if content or r.check != CONTENT] + against + unopened
@@ -225,6 +231,9 @@ class Held:
             if not content and {r.check for r in against} == {READ_ONLY}:
                 raise ChangedDrive(error.expected, error.seen, error.do, writable=False)
             raise error
+
+    def _heeds(self, refusal: Refusal) -> bool:
+        return not self.reads or refusal.check in OF_READERS
 
     def _close(self) -> None:
         self.opened.shut()
@@ -248,8 +257,11 @@ def lost_mark(drive: Drive, places: int) -> ExchangedDrive:
 
 
 @contextlib.contextmanager
-def hold(drive: Drive, destroy_serial: str | None = None, root: str | os.PathLike = "/") -> Iterator[Held]:
-    """Keep everyone else off `drive` until the end of the block. Raises UnsafeTarget with every refusal.
+def hold(
+    drive: Drive, destroy_serial: str | None = None, root: str | os.PathLike = "/", reads: bool = False
+) -> Iterator[Held]:
+    """Keep everyone else off `drive` until the end of the block; with `reads` no other ssdrig only, and whatever uses
+    the drive may go on. Raises UnsafeTarget with every refusal.
 
     Other programs that open the node exclusively (blkdiscard, mkfs, nvme format on the namespace) get EBUSY
     meanwhile."""
@@ -257,7 +269,7 @@ def hold(drive: Drive, destroy_serial: str | None = None, root: str | os.PathLik
     with contextlib.ExitStack() as until_end:
         if locked is not None:
             until_end.callback(os.close, locked)
-        held = Held(drive, root, destroy_serial)
+        held = Held(drive, root, destroy_serial, reads=reads)
         until_end.callback(held.opened.close)
         until_end.callback(held._close)
         held._take(drive, [Refusal("lock", why_not)] if why_not else [], content=True)
@@ -269,9 +281,13 @@ def busy(serial: str, root: str | os.PathLike = "/") -> bool:
     return lock.holder(serial, root) is not None
 
 
-def announce_refusals(drive: Drive, destroy_serial: str | None, say: Callable[[str], None]) -> None:
-    """For a dry run: say each reason against this target. Raises UnsafeTarget when there is one."""
-    against = refusals(drive, destroy_serial)
+def announce_refusals(
+    drive: Drive, destroy_serial: str | None, say: Callable[[str], None], reads: bool = False
+) -> None:
+    """For a dry run: say each reason against this target, against one that is only read with `reads`. Raises
+    UnsafeTarget when there is one."""
+    against = refusals(drive, drive.consent if reads else destroy_serial)
+    against = [refusal for refusal in against if not reads or refusal.check in OF_READERS]
     for refusal in against:
         lifted = f" (lifted by {refusal.override})" if refusal.override else ""
         say(f"refused, {refusal.check}: {refusal.why}{lifted}")
@@ -400,16 +416,16 @@ def _facts(match: identity.Match, known: Drive, now: Drive | None) -> str:
     return ", ".join(f"{name} {getattr(now, name, None)!s}, not {getattr(known, name)!s}" for name in match.facts)
 
 
-# --- the exclusive open
+# --- the open
 
 
-def _open_exclusive(drive: Drive, root) -> int:
+def _open(drive: Drive, root, exclusive: bool = True) -> int:
     """Only in a tree of tests, below another root, may a file stand for a disk."""
     node = sysfs.within(root, drive.node)
     no_block = OSError(errno.ENOTBLK, "it is no block device: something else has the drive's name in /dev")
     if root == "/" and not stat.S_ISBLK(os.stat(node).st_mode):
         raise no_block  # before it is opened: a pipe would wait for a writer
-    fd = os.open(node, os.O_RDONLY | os.O_EXCL | os.O_CLOEXEC)
+    fd = os.open(node, os.O_RDONLY | os.O_CLOEXEC | (os.O_EXCL if exclusive else 0))
     try:
         seen = os.fstat(fd)
         if not stat.S_ISBLK(seen.st_mode):

@@ -63,6 +63,18 @@ def survey(root: str | os.PathLike = "/") -> Machine:
     return Machine(inventory.all_drives(root), mounted, system, swap, claimed, writers, unseen)
 
 
+def disks_of_folder(folder: str | os.PathLike, root: str | os.PathLike = "/") -> set[str]:
+    """The disks that hold a folder, or would hold it once it is made."""
+    known = mounts.all_mounts(root)
+    where = mounts.nearest(os.path.realpath(folder), known)
+    if where is None:
+        return set()
+    attached = layers.attached_loops(root)
+    below_loop = {name: _below_loop(*at, known, root) for name, at in attached.items()}
+    devices = mounts.devices_of(where, root) | _devices_of_overlay(where, known, root)
+    return {disk for device in devices for disk in layers.disks_below(device, root, below_loop)}
+
+
 def _below_loop(path: str, device: str, number: str, known: list[Mount], root) -> set[str]:
     """The block devices below a loop device: the one it is attached to, or those that hold the file it is attached
     to."""

@@ -13,6 +13,7 @@ from ssdrig.plan.kinds import (
     load,
     purge,
     recall,
+    record,
     repeat,
     replay,
     retain,
@@ -26,8 +27,8 @@ KINDS: dict[str, ModuleType] = {
     module.__name__.rpartition(".")[2]: module
     for module in (
         *(purge, fill, load, replay, repeat, choose, idle, settle, flush, trim, set, ask, wear, cuts),
-        *(retain, recall),
+        *(retain, recall, record),
     )
 }
 FIO = ("fill", "load")  # carried out by fio
-IO = (*FIO, "replay")
+IO = (*FIO, "replay", "record")

@@ -30,7 +30,7 @@ def after(laid: Laid, act: Any, moved_bytes: int | None = None) -> Laid:
     moved_bytes: what it read and wrote; None: what its plan names, nothing where no amount ends it."""
     if act.not_run:
         return laid
-    if act.do == "purge":
+    if act.do in ("purge", "record"):
         return NOTHING
     if act.do == "trim":
         return replace(laid, valid_bytes=0, churned_bytes=0)

@@ -12,7 +12,7 @@ import numpy as np
 
 from ssdrig.base.errors import LoadError, RigError
 from ssdrig.base.utc import Utc
-from ssdrig.load import fiolog, playedlog
+from ssdrig.load import fiolog, playedlog, recorded
 from ssdrig.load.fioseconds import Seconds
 from ssdrig.meter import rails, reduced
 from ssdrig.meter.reduced import Heads
@@ -71,9 +71,10 @@ def _later(both: Seconds, of: Seconds) -> int:
 
 
 def _io(part: Path, event: Mapping[str, Any]) -> tuple[Seconds | None, dict[str, Seconds]]:
-    played = event.get("played")
-    folder = part / "played" / str(played) if played else part / "fio" / str(event.get("fio") or event["step"])
-    load = playedlog.load if played else fiolog.load
+    played, counted = event.get("played"), event.get("recorded")
+    folder = part / "fio" / str(event.get("fio") or event["step"])
+    folder = part / "played" / str(played) if played else part / "recorded" / str(counted) if counted else folder
+    load = playedlog.load if played else recorded.load if counted else fiolog.load
     if not os.path.isdir(folder):  # nor where the name of a step is none of a file
         return None, {}
     try:
@@ -149,11 +150,11 @@ def _of_direction(name: str, seconds: Seconds, later: int, n: int) -> dict[str, 
         out[max(0, later) : later + len(values)] = values[max(0, -later) :]
         return out
 
-    ios, p99 = filled(seconds.iops), filled(seconds.lat_p99_ns)
+    ios, p99, latency = filled(seconds.iops), filled(seconds.lat_p99_ns), filled(seconds.lat_mean_ns)
     return {
         f"{name}_ios": (ios, None),
         f"{name}_bytes": (filled(seconds.bw_bytes), None),
-        f"{name}_lat_mean_ns": (filled(seconds.lat_mean_ns), ios == 0),
+        f"{name}_lat_mean_ns": (latency, (ios == 0) | (latency == 0)),
         f"{name}_p99_ns": (p99, (ios < LEAST_IOS) | (p99 == 0)),
     }
 

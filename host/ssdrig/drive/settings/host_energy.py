@@ -1,0 +1,39 @@
+"""What the host's processors have taken, by their own account (RAPL): a channel of context beside the drive's power,
+never the drive's.
+
+Sources: Documentation/power/powercap/powercap.rst of the Linux kernel: energy_uj counts up and wraps at
+max_energy_range_uj; one zone a package, and where the machine has it psys, which holds the whole board. Only root may
+read energy_uj since 2020 (CVE-2020-8694)."""
+
+import os
+from typing import NamedTuple
+
+from ssdrig.drive.target import sysfs
+
+FOLDER = "/sys/class/powercap"
+
+
+class Zone(NamedTuple):
+    """A counter: its name, such as package-0, where it is, and at how many uJ it wraps."""
+
+    name: str
+    folder: str
+    range_uJ: int
+
+
+def zones(root: str | os.PathLike = "/") -> list[Zone]:
+    """The packages, and psys, that this process may read; their parts, such as cores, are in them. [] where there are
+    none."""
+    found = []
+    for entry in sorted(sysfs.listing(sysfs.within(root, FOLDER))):
+        folder = sysfs.within(root, FOLDER, entry)
+        name, most = sysfs.text(folder, "name"), sysfs.number(folder, "max_energy_range_uj")
+        if entry.count(":") == 1 and name and most and energy_uJ(folder) is not None:
+            taken = {zone.name for zone in found}
+            found.append(Zone(name if name not in taken else f"{name} {entry}", folder, most))
+    return found
+
+
+def energy_uJ(folder: str) -> int | None:
+    """The counter of a zone now; None: it cannot be read."""
+    return sysfs.number(folder, "energy_uj")

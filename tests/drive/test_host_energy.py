@@ -1,0 +1,26 @@
+"""RAPL zones of a tree of files."""
+
+from ssdrig.drive.settings import host_energy
+
+
+def zone(root, entry, name, energy="5", most="1000"):
+    folder = root / "sys/class/powercap" / entry
+    folder.mkdir(parents=True)
+    for file, text in (("name", name), ("energy_uj", energy), ("max_energy_range_uj", most)):
+        if text is not None:
+            (folder / file).write_text(f"{text}\n")
+
+
+def test_packages_without_their_parts(tmp_path):
+    zone(tmp_path, "intel-rapl:0", "package-0")
+    zone(tmp_path, "intel-rapl:0:0", "core")
+    zone(tmp_path, "intel-rapl:1", "psys", "7")
+    zone(tmp_path, "intel-rapl:3", "package-0")
+    zone(tmp_path, "intel-rapl:2", "package-1", None)
+    found = host_energy.zones(tmp_path)
+    assert [each.name for each in found] == ["package-0", "psys", "package-0 intel-rapl:3"]
+    assert host_energy.energy_uJ(found[1].folder) == 7 and found[0].range_uJ == 1000
+
+
+def test_host_without_any(tmp_path):
+    assert host_energy.zones(tmp_path) == []

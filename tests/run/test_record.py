@@ -1,0 +1,240 @@
+"""`ssdrig record`: counts of the kernel as a run; nothing is written, and what proves the drive is not loosened."""
+
+import json
+import os
+import sys
+import threading
+from types import SimpleNamespace
+
+import pytest
+from guarding import SERIAL, tree
+from pages import page, page_c0h
+
+import ssdrig
+from ssdrig import cli
+from ssdrig.base.arguments import Parser
+from ssdrig.base.errors import DriveError, LoadError, UnsafeTarget, UsageError
+from ssdrig.base.progress import Progress
+from ssdrig.drive.settings import witness
+from ssdrig.drive.target import guard, uses
+from ssdrig.drive.target.inventory import find
+from ssdrig.reading import table
+from ssdrig.run import bench, prepare, record, resume, run
+from ssdrig.run.bench import Bench
+from ssdrig.run.teardown import Stop
+from ssdrig.runs import journal
+
+__all__ = ["tree"]  # fixture
+SECTORS, IOS = 16, 2
+SLEEPS = [sys.executable, "-c", "import time; time.sleep(600)"]
+DRIVE = {
+    **{"model": "MADE", "serial": "M1", "firmware": "1", "interface": "SATA", "capacity_bytes": 1 << 36},
+    **{"raw_nand_bytes": None, "time_dilation": 1, "logical_block_bytes": 512},
+}
+
+
+def document(host_units: int, nand_bytes: int) -> dict:
+    health = page({3: (1, 100), 48: (16, host_units)})
+    pages = {"log_02h": health.hex(), "log_c0h": page_c0h(nand_bytes).hex(), "log_09h": None}
+    return {"t_start_ns": 1, "t_end_ns": 1000, "simulated": False, "smartctl": {}, **pages}
+
+
+class Kernel:
+    """A drive whose counts rise at each reading."""
+
+    def __init__(self):
+        self.readings, self.gone, self.stop = 0, False, None
+        self._lock = threading.Lock()
+
+    def __call__(self, since):
+        with self._lock:
+            self.readings += 1
+            n = self.readings
+        if self.stop is not None and n > 3:
+            self.stop.count = 1
+        stat = [0, 0, 0, 0, IOS * n, 0, SECTORS * n, 50 * n, 1, 0, 0, n, 0, 8 * n, 0, n, 0]
+        more = {"name": "sdz", "stat": None if self.gone else stat, "seq": 3, "split_bytes": None}
+        return witness.read(None) | more
+
+
+@pytest.fixture
+def recorded(tmp_path):
+    """recorded(words, time_s, kernel, **of the bench) -> (run folder, its end)."""
+
+    def carry_out(words=(), time_s=0, kernel=None, stops=False, **more):
+        kernel = kernel or Kernel()
+
+        def none(*_):
+            pytest.fail("record changes nothing")
+
+        here = Bench(
+            **dict(drive=DRIVE, target_now=none, port=None, simulated=False, purge=none, flush=none, trim=none)
+            | dict(poll=lambda like: document(1000, 1000), check=lambda: None, change=none, write_blocks=none)
+            | dict(witness=kernel)
+            | more
+        )
+        plan = prepare.prepare(str(record.PLAN), DRIVE, sets={"time": f"{time_s} s"})
+        args = SimpleNamespace(runs=str(tmp_path / "runs"), influx=None, jsonl=False, verbose=False, words=list(words))
+        with Stop(Progress(quiet=True)) as stop, stop.held():
+            kernel.stop = stop if stops else None
+            return run.carry_out(args, plan, here, Progress(quiet=True), stop)
+
+    return carry_out
+
+
+def of_kind(folder, kind):
+    return [event for event in journal.events(folder) if event["kind"] == kind]
+
+
+def test_command_is_recorded_from_its_start_to_its_end(recorded, tmp_path):
+    mark = tmp_path / "ran"
+    code = f"import time, pathlib; time.sleep(2.5); pathlib.Path({str(mark)!r}).touch()"
+    folder, end = recorded([sys.executable, "-c", code])
+    assert (end["state"], end["exit_code"], mark.exists()) == ("complete", 0, True)
+    (begin,), (last,) = of_kind(folder, "command.start"), of_kind(folder, "command.end")
+    assert begin["argv"][0] == sys.executable and last["exit_code"] == 0 and last["why"] == ""
+    (row,) = table.load(folder).rows
+    rows = [line.split(",") for line in (folder / "recorded/record/counters.csv").read_text().splitlines()[1:]]
+    ios, sectors = (int(rows[-1][at]) - int(rows[0][at]) for at in (6, 8))
+    assert row.state == "done" and row.windows["all"]["ios"] == ios == row.kernel["ios"] > 0
+    assert row.found["written_bytes"] == 512 * sectors == row.kernel["bytes"]
+    assert row.windows["all"]["lat_mean_us"] == pytest.approx(25_000)
+
+
+def test_run_is_read_by_all_that_read_runs(recorded, tmp_path):
+    folder, _ = recorded(time_s=3)
+    opened = ssdrig.open(folder)
+    assert opened.facts["plan"] == "record" and [*opened.rows["do"]] == ["record"]
+    assert opened.seconds["write_ios"].sum() == opened.figures["ios"][0]
+    assert cli.main(["report", str(folder), "-o", str(tmp_path / "page.html"), "--quiet"]) == 0
+    page = (tmp_path / "page.html").read_text()
+    assert "Flushes" in page and "Requests under way, most seen" in page
+
+
+def test_smart_is_read_before_and_after(recorded):
+    answers = iter([document(1000, 1000), *[document(3000, 10**9)] * 9])
+    folder, _ = recorded(time_s=2, poll=lambda like: next(answers))
+    assert [event["reason"] for event in of_kind(folder, "smart.end")] == ["before", "after"]
+    assert [*ssdrig.open(folder).smart["host_written_bytes"]] == [1000 * 512_000, 3000 * 512_000]
+
+
+def test_time_ends_it(recorded):
+    folder, end = recorded(time_s=2)
+    (step,) = [event for event in of_kind(folder, "step.end") if event["step"] == "record"]
+    assert end["state"] == "complete" and step["why"] == "its time was over" and not of_kind(folder, "command.start")
+
+
+def test_request_to_stop_is_no_failure_and_ends_the_command(recorded):
+    folder, end = recorded(SLEEPS, stops=True)
+    assert (end["state"], end["exit_code"]) == ("complete", 0)
+    assert of_kind(folder, "command.end")[0]["exit_code"] == -15
+
+
+def test_failed_command_is_a_failed_load_of_a_complete_recording(recorded):
+    folder, end = recorded([sys.executable, "-c", "raise SystemExit(3)"])
+    assert (end["state"], end["exit_code"]) == ("complete", LoadError.exit_code)
+    assert of_kind(folder, "command.end")[0]["exit_code"] == 3
+
+
+def test_drive_that_goes_ends_it_and_the_command(recorded):
+    class Going(Kernel):
+        def __call__(self, since):
+            self.gone = self.readings > 3
+            return super().__call__(since)
+
+    folder, end = recorded(SLEEPS, kernel=Going())
+    assert (end["state"], end["exit_code"]) == ("failed", DriveError.exit_code)
+    assert of_kind(folder, "command.end")[0]["exit_code"] == -15 and table.load(folder).rows[0].state == "failed"
+
+
+def test_command_sees_none_of_our_python(recorded, tmp_path, monkeypatch):
+    monkeypatch.setenv("PYTHONSAFEPATH", "1")
+    seen = tmp_path / "seen.json"
+    recorded([sys.executable, "-c", f"import json, os; json.dump(dict(os.environ), open({str(seen)!r}, 'w'))"])
+    assert not {"PYTHONPATH", "PYTHONSAFEPATH", "SSDRIG_TARGET"} & {*json.loads(seen.read_text())}
+
+
+def asked(*words):
+    parser = Parser()
+    record.add_arguments(parser)
+    return parser.parse_args([*words])
+
+
+@pytest.mark.parametrize(
+    "words",
+    [[], ["--drive", "A", "--virtual", "sata-tlc"], ["--virtual", "sata-tlc", "--time", "0"], ["--virtual", "none"]]
+    + [["--virtual", "sata-tlc", "--", "no-such-command-anywhere"], ["--virtual", "sata-tlc", "--", ""]]
+    + [["--virtual", "sata-tlc", "--rig", "/dev/ttyACM0"]],
+)
+def test_wrong_words_are_refused(words):
+    with pytest.raises(UsageError):
+        record.check(asked(*words))
+
+
+def test_words_become_those_of_run():
+    made = record._as_run(asked("--virtual", "sata-tlc", "--time", "10m", "--smart-interval", "60", "--", "ls", "-l"))
+    assert (made.virtual, made.words, made.destroy_data) == ("sata-tlc", ["ls", "-l"], None)
+    assert run.run_options.parameters(made) == (None, {"time": "600 s", "smart": "60 s"})
+
+
+def test_recording_cannot_be_resumed(recorded):
+    def gone():
+        raise DriveError("a drive", "none", "look")
+
+    folder, end = recorded(time_s=600, check=gone)
+    parser = Parser()
+    resume.add_arguments(parser)
+    assert end["state"] == "failed"
+    with pytest.raises(UsageError):
+        resume.command(parser.parse_args([str(folder), "--quiet"]))
+
+
+# --- the guard
+
+
+def test_drive_in_use_may_be_read_and_not_written(tree):
+    tree.mount("sda", "/mnt")
+    with pytest.raises(UnsafeTarget), guard.hold(find(SERIAL, tree.root), None, tree.root):
+        pass
+    with guard.hold(find(SERIAL, tree.root), None, tree.root, reads=True) as held:
+        assert held.recheck() == held.check() == held.drive
+        assert guard.busy(SERIAL, tree.root)
+        with pytest.raises(UnsafeTarget), guard.hold(held.drive, SERIAL, tree.root, reads=True):
+            pass
+
+
+def test_what_proves_the_drive_holds_for_readers_too():
+    assert {"gone", "kind", "changed", "serial", "twin", "number", "capacity", "bench", "lock"} <= {*guard.OF_READERS}
+    assert not {"mounted", "holder", "swap", "boot", "writer", guard.CONTENT, guard.READ_ONLY} & {*guard.OF_READERS}
+
+
+def test_bench_of_a_reader_has_no_way_to_write():
+    made = Bench(DRIVE, lambda: "x", None, False, *(lambda *_: pytest.fail("written") for _ in range(3)), lambda: None)
+    found = bench._reading(made, SimpleNamespace(drive=SimpleNamespace(node="/dev/sdz"), path="/dev/sdz"))
+    for change in (
+        lambda: found.fio_target,
+        lambda: found.purge(None),
+        lambda: found.flush(),
+        lambda: found.trim(1),
+        lambda: found.change("a", "b"),
+        lambda: found.write_blocks({}),
+        lambda: found.connect(True),
+    ):
+        with pytest.raises(UnsafeTarget):
+            change()
+
+
+def test_folder_on_the_drive_itself_is_refused(monkeypatch):
+    drive = SimpleNamespace(name="sdz", node="/dev/sdz", key="K")
+    monkeypatch.setattr(record.inventory, "all_drives", lambda: [SimpleNamespace(name="sdy", key="K")])
+    monkeypatch.setattr(record.uses, "disks_of_folder", lambda folder: {"sdy"})
+    with pytest.raises(UsageError):
+        record._refuse_own("runs", drive)
+    monkeypatch.setattr(record.uses, "disks_of_folder", lambda folder: {"sda"})
+    record._refuse_own("runs", drive)
+
+
+def test_folder_in_memory_is_on_no_disk():
+    if not os.path.ismount("/dev/shm"):
+        pytest.skip("no /dev/shm is mounted")
+    assert uses.disks_of_folder("/dev/shm/not/there/yet") == set()
