@@ -340,3 +340,33 @@ def test_a_record_that_is_cut_short_is_one_error(tmp_path):
 def test_the_names_of_all_formats_differ():
     names = trace_formats.names()
     assert len(set(names)) == len(names) >= 19
+
+
+def test_service_times_of_the_original_are_shown_beside_ours(tmp_path, capsys):
+    plan = drawn(7)
+    lasts_us = np.array([e - b for b, e in plan])
+    marks = sorted([(b, "D", n) for n, (b, _) in enumerate(plan)] + [(e, "C", n) for n, (_, e) in enumerate(plan)])
+    staged = "".join(
+        f"  8,0    1  1   {t // 10**6}.{t % 10**6:06}000  697  {a}   {'W' if n % 4 else 'R'} {8 * n} + 8 [fio]\n"
+        for t, a, n in marks
+    )
+    systor = "".join(
+        f"1456135200.{1000 * b:09},{(e - b) / 1e6:.9f},{'W' if n % 4 else 'R'},0,{4096 * n},4096\n"
+        for n, (b, e) in enumerate(plan)
+    )
+    read = np.arange(len(plan)) % 4 == 0
+    for text in (staged, systor):
+        service = converted(tmp_path, text)[2]["service"]
+        for name, mine in (("reads", read), ("writes", ~read)):
+            of = service[name]
+            assert of["ios"] == mine.sum()
+            assert of["mean_us"] == pytest.approx(lasts_us[mine].mean())
+            assert of["max_us"] == lasts_us[mine].max()
+            for key, share in (("p50_us", 0.5), ("p99_us", 0.99)):
+                assert of[key] == pytest.approx(np.quantile(lasts_us[mine], share, method="inverted_cdf"), rel=0.012)
+    assert converted(tmp_path, SPC)[2]["service"] is None
+    (tmp_path / "s").write_text(systor)
+    assert cli.main(["trace", "convert", str(tmp_path / "s"), str(tmp_path / "t")]) == 0
+    capsys.readouterr()
+    assert cli.main(["trace", "show", str(tmp_path / "t")]) == 0
+    assert capsys.readouterr().out.count("original") == 2

@@ -258,6 +258,8 @@ def _show(args: argparse.Namespace) -> int:
     print(f"  sizes, %     {_row(found['size_percent'])}")
     depths = found["depth_percent"]
     print(f"  depth, %     {_row(depths) if depths else 'not known: ' + str(header.get('depths_why'))}")
+    for line in _original(header):
+        print(f"  original     {line}")
     print(f"  sequential   {found['sequential_percent']:.1f} %")
     print(f"  pauses       {clock(found['idle_s'])} in gaps from 25 ms on, the longest {found['longest_gap_s']:.3f} s")
     print(f"  range        {size(found['range_bytes'])}")
@@ -302,12 +304,25 @@ def _say_played(result: dict) -> None:
             cells = [f"{key} {part[f'{key}_us']:.0f}" for key in ("mean", "p99", "p999", "max") if part[f"{key}_us"]]
             slow = f"{part['over_10ms_percent']:.3g} % over 10 ms, {part['over_100ms_percent']:.3g} % over 100 ms"
             print(f"  {name:8}service time, us: {', '.join(cells)}; {slow}")
+    for line in _original(result):
+        print(f"  original: {line}")
     if kernel := result["kernel_mean_us"]:
         print(f"  the kernel's own mean: {kernel:.0f} us")
     if lag:
         print(f"  lag: P99 {lag['p99_us']:.0f} us, {lag['late_percent']:.3g} % later than 1 ms")
         if not lag["as_recorded"]:
             print("  NOT PLAYED AT THE TRACE'S TIMES: more than 1 % of its I/Os were later than 1 ms")
+
+
+def _original(header: dict) -> list[str]:
+    """Service times of the drive that the trace was recorded on, where its file says them."""
+    parts = header.get("service") or {}
+    return [
+        f"{name}: service time, us: mean {part['mean_us']:.0f}, p50 {part['p50_us']:.0f}, p99 {part['p99_us']:.0f},"
+        f" max {part['max_us']:.0f}"
+        for name, part in parts.items()
+        if part
+    ]
 
 
 def checked(path: Path, header: dict, rows: np.ndarray) -> None:

@@ -130,12 +130,13 @@ def on_virtual(asked: Asked, preset: str, capacity: str | None, dry_run: bool) -
 def result(
     asked: Asked, drive: str, simulated: bool, figures: dict | None, kernel_mean_us: float | None = None
 ) -> dict:
-    """{"trace", "source", "sha256", "scaled", "drive", "simulated", "how", "written_bytes", "filled_bytes" (of them by
-    the fill before), "figures" (as played.figures(); None of a dry run), "kernel_mean_us" (of an I/O of a block device,
-    by the kernel's counts)}."""
+    """{"trace", "source", "service" (times of the original, as the trace's header has them), "sha256", "scaled",
+    "drive", "simulated", "how", "written_bytes", "filled_bytes" (of them by the fill before), "figures" (as
+    played.figures(); None of a dry run), "kernel_mean_us" (of an I/O of a block device, by the kernel's counts)}."""
     return {
         "trace": asked.header.get("name", asked.name),
         "source": asked.header.get("source"),
+        "service": asked.header.get("service"),
         "sha256": asked.header["sha256"],
         "scaled": bool(asked.header.get("scaled")),
         "drive": drive,

@@ -7,7 +7,9 @@ import bz2
 import gzip
 import heapq
 import lzma
+import math
 import zlib
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -24,14 +26,17 @@ from ssdrig.load.traceform import (
     END_MOST_BYTES,
     FLUSH,
     MOST_BYTES,
+    READ,
     ROW,
     T_MOST_NS,
     TRIM,
     WINDOW_IOS,
+    WRITE,
     ZEROES,
 )
 
 LINE_MOST_BYTES, HEAD_BYTES = 4096, 1024
+BINS_PER_OCTAVE = 64
 TRIM_MOST_BYTES = 1 << 31
 PIECES_MOST = 1024  # of one I/O that is longer than ours may be
 FEW_EARLY, MOST_MERGED = 64, 4096  # completions without a beginning; I/Os in which merged ones are looked for
@@ -69,20 +74,58 @@ class Asked:
             raise UsageError(f"a queue depth of 1 to {DEPTH_MOST}", str(self.depth), "correct --depth")
 
 
-class Flight:
-    """I/Os of one device that have begun and not ended. `lost`: of how many a line is missing."""
+class Services:
+    """Service times of the original's reads and writes, in bins of 1.1 %."""
 
     def __init__(self) -> None:
+        self._bins: dict[int, Counter[int]] = {READ: Counter(), WRITE: Counter()}
+        self._sums, self._most = dict.fromkeys((READ, WRITE), 0), dict.fromkeys((READ, WRITE), 0)
+
+    def add(self, op: int, lasts_ns: int) -> None:
+        if op in self._bins and lasts_ns >= 0:
+            self._bins[op][round(BINS_PER_OCTAVE * math.log2(lasts_ns)) if lasts_ns else -1] += 1
+            self._sums[op] += lasts_ns
+            self._most[op] = max(self._most[op], lasts_ns)
+
+    def words(self) -> dict | None:
+        """{"reads", "writes": {"ios", "mean_us", "p50_us", "p99_us", "max_us"} or None without any}; None without
+        both."""
+        found = {name: self._of(op) for name, op in (("reads", READ), ("writes", WRITE))}
+        return found if any(found.values()) else None
+
+    def _of(self, op: int) -> dict | None:
+        bins = self._bins[op]
+        if not (ios := bins.total()):
+            return None
+        places, counts = zip(*sorted(bins.items()), strict=True)
+        rising = np.cumsum(counts)
+
+        def quantile_us(share: float) -> float:
+            place = places[int(np.searchsorted(rising, share * ios))]
+            return 0.0 if place < 0 else min(2 ** (place / BINS_PER_OCTAVE), self._most[op]) / 1e3
+
+        mean_us = self._sums[op] / ios / 1e3
+        shares = {"p50_us": quantile_us(0.5), "p99_us": quantile_us(0.99)}
+        return {"ios": ios, "mean_us": mean_us, **shares, "max_us": self._most[op] / 1e3}
+
+
+class Flight:
+    """I/Os of one device that have begun and not ended. `lost`: of how many a line is missing. `services`: takes how
+    long each of them lasts."""
+
+    def __init__(self, services: Services | None = None) -> None:
+        self._services = services or Services()
         self.lost = self.ended = self.begun = 0
         self._early = 0  # completions of I/Os that may have begun before the file
-        self._ends: dict[int, tuple[int, int, int]] = {}  # first byte -> end, t_ns, I/Os that had ended before
+        # first byte -> end, t_ns, I/Os that had ended before, operation
+        self._ends: dict[int, tuple[int, int, int, int]] = {}
         self._since_ns: int | None = None
 
     @property
     def under_way(self) -> int:
         return len(self._ends)
 
-    def begin(self, t_ns: int, begin: int, length: int) -> int | None:
+    def begin(self, t_ns: int, begin: int, length: int, op: int = READ) -> int | None:
         """How many are under way with this one. None: it is under way already, and issued again."""
         self._since_ns = t_ns if self._since_ns is None else self._since_ns
         self.begun += 1
@@ -93,7 +136,7 @@ class Flight:
         if there and there[0] == begin + length:
             return None
         self.lost += there is not None
-        self._ends[begin] = begin + length, t_ns, self.ended
+        self._ends[begin] = begin + length, t_ns, self.ended, op
         return len(self._ends)
 
     def end(self, t_ns: int, begin: int, length: int) -> None:
@@ -103,22 +146,22 @@ class Flight:
             within = [begin]
         else:  # merged, or in parts: what ends behind the range has only moved on
             here = self._ends.items() if len(self._ends) <= MOST_MERGED else ()
-            within = [at for at, (end, _, _) in here if begin <= at and end <= begin + length]
+            within = [at for at, (end, *_) in here if begin <= at and end <= begin + length]
             if there and there[0] > begin + length:
-                end, *rest = self._ends.pop(begin)
-                self._ends[begin + length] = end, rest[0], rest[1]
+                self._ends[begin + length] = self._ends.pop(begin)
                 return
         if not within:
             early = self._since_ns is None or t_ns - self._since_ns <= LOST_NS
             self._early += early
             self.lost += not early
         for at in within:
-            del self._ends[at]
+            _, begun_ns, _, op = self._ends.pop(at)
+            self._services.add(op, t_ns - begun_ns)
         self.ended += len(within)
 
     def close(self, t_ns: int) -> None:
         """No more lines come."""
-        late = (t_ns - begun > LOST_NS or self.ended - before > LOST_IOS for _, begun, before in self._ends.values())
+        late = (t_ns - begun > LOST_NS or self.ended - before > LOST_IOS for _, begun, before, _ in self._ends.values())
         self.lost += sum(late) + (self._early if self._early > max(FEW_EARLY, self.begun // 100) else 0)
 
 
@@ -143,7 +186,8 @@ class Conversion:
         self.path, self.asked, self.device, self.cut = path, asked, asked.device, False
         self.format: Format | None = None
         self.number = 0
-        self.flight, self.responses = Flight(), Responses()
+        self.services = Services()
+        self.flight, self.responses = Flight(self.services), Responses()
         self.passed: dict[str, int] = {}  # why a line is left out -> how many
         self.begins, self.ends = QUEUED, False  # the stage whose lines are taken; whether completions are there
 
@@ -172,6 +216,7 @@ class Conversion:
             "depths_why": why,
             "step_ns": self.format.step_ns if self.format.timed else None,
             "left_out": self.passed,
+            "service": self.services.words() if depths or not self.format.staged else None,
             "parameters": asdict(self.asked),
         }
 
@@ -248,6 +293,8 @@ class Conversion:
                 if depth is None or each.op in self.asked.leave_out:
                     continue
                 self._playable(each)
+                if each.lasts_ns is not None:
+                    self.services.add(each.op, each.lasts_ns)
                 for row in self._placed(each, made, depth):
                     if made == self.asked.ios:
                         self.cut = True
@@ -261,7 +308,7 @@ class Conversion:
             return 0
         if line.op == FLUSH:
             return min(self.flight.under_way + 1, DEPTH_MOST)
-        depth = self.flight.begin(line.t_ns or 0, line.offset_bytes, line.length_bytes)
+        depth = self.flight.begin(line.t_ns or 0, line.offset_bytes, line.length_bytes, line.op)
         return None if depth is None else min(depth, DEPTH_MOST)
 
     def _playable(self, line: Line) -> None:
