@@ -78,6 +78,9 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         do = f"see `{self.prog} --help`"
+        below = _commands_of(self)
+        if below is not None and message == f"{MESSAGES[0][0]}{below.metavar}":
+            raise UsageError(f"`{self.prog}` {listed(below.choices, 'or')}", "none", do)
         for start, end, expected, seen in MESSAGES:
             if message.startswith(start) and end in message:
                 inside = message[len(start) :].partition(end or "\n")

@@ -9,11 +9,10 @@ from pathlib import Path
 from ssdrig.base.errors import SsdrigError, UsageError
 from ssdrig.base.progress import Progress
 from ssdrig.base.terminal import printable
-from ssdrig.reading import search, table, trust
+from ssdrig.reading import search, trust
 from ssdrig.reading.index import Index, Run
-from ssdrig.report import write
 from ssdrig.runs.integrity import FIGURES
-from ssdrig.views import documents, trust_strip
+from ssdrig.views import trust_strip
 from ssdrig.views.terms import number, with_error
 
 DEFAULT = "runs"
@@ -83,6 +82,10 @@ def _split(word: str) -> list[str]:
 
 def _work_out(index: Index, found: list[Run]) -> int:
     """Write figures.json of those that have ended and have none; returns of how many."""
+    from ssdrig.reading import table  # to list a hundred runs takes less time than to import these
+    from ssdrig.report import write
+    from ssdrig.views import documents
+
     show, done = Progress(), 0
     due = [run for run in found if run.figures["why"] and run.state not in ("running", "unreadable")]
     for count, run in enumerate(due):
