@@ -13,7 +13,7 @@ from ssdrig.run import run
 
 PRESET = "sata-tlc"
 EXAMPLES = (("demo", "three minutes"), ("demo --duration 2m --open", "longer, and the report in the browser"))
-NEXT = "next:  sudo ./ssdrig drives lists your disks; ./ssdrig plans lists the tests"
+NEXT = "next:  your own disks: sudo ./ssdrig drives; the tests: ./ssdrig plans"
 VARIANTS = (None, 25)  # over-provisioning: the drive's own, and the reviews' 25 % of raw NAND
 
 

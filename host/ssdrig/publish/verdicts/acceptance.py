@@ -108,7 +108,12 @@ def read(word: str) -> File:
     elif not path.exists() and path.name == word and not word.endswith(".toml"):
         near = do_you_mean(word, shipped())
         raise UsageError(f"a limit file, or {listed(shipped(), 'or')}", repr(printable(word)), near)
-    return parse(document.load(path), printable(str(path)))
+    try:
+        text = document.load(path)
+    except UsageError as error:
+        do = f"name another file, or one of {', '.join(shipped())}"
+        raise UsageError(error.expected.replace("plan file", "limit file"), error.seen, do) from None
+    return parse(text, printable(str(path)))
 
 
 def parse(text: str, place: str) -> File:
