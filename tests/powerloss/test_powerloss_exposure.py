@@ -51,6 +51,22 @@ def test_of_a_drive_without_a_volatile_cache_each_newest_write_counts():
     assert at_stake(commands, KEPT._replace(mode=ACK)) == {"acked": 2, "open": 1, "rest": 3}
 
 
+@pytest.mark.parametrize(
+    ("begun", "lacks"),
+    [
+        ({"queues": 4, "precondition": 2}, ()),
+        ({"queues": 1, "precondition": 2}, ("queues",)),
+        ({"queues": 4, "precondition": 0}, ("precondition",)),
+        ({"queues": 1, "precondition": None}, ("queues", "precondition")),
+        ({}, ()),
+        (None, ()),
+    ],
+)
+def test_faults_that_the_set_up_cannot_show_are_named(begun, lacks):
+    said = cuts_sentences.not_exposed({"begun": begun})
+    assert [key for key in exposure.NEEDS if key in said] == [*lacks]
+
+
 def test_rates_are_those_that_no_failing_cut_leaves_open():
     said = [{"exposed": {"flush": 1, "rest": 100}}] * 60 + [{}, {"exposed": None}, {"exposed": {"x": 1, "fua": "1"}}]
     of = exposure.total(said)

@@ -21,6 +21,12 @@ KINDS = {
     "dips": "dips of the supply that are no reset damages a block",
 }
 
+# key of a campaign -> (the least of it, without which no such fault can show, what such a fault is)
+NEEDS = {
+    "queues": (2, "a FLUSH that covers the writes of its own queue alone (queues is below 2)"),
+    "precondition": (1, "a fault while the drive collects garbage (precondition is 0)"),
+}
+
 
 def of(session: "Session", blocks: "Blocks", promise: "Promise", found: "Verdict") -> dict[str, int]:
     """Of a judged cut, by KINDS: what would be seen in the blocks that were read. A FLUSH counts if some block shows

@@ -74,6 +74,13 @@ def exposed(found: Mapping) -> str:
     return f"Found with 95 %, had the drive had it: a fault by which more than {'; '.join(said)}." if said else ""
 
 
+def not_exposed(found: Mapping) -> str:
+    """Which faults the campaign could not have found, by how it was set up; "" where that is not known."""
+    begun = found["begun"] or {}
+    lacks = [words for key, (enough, words) in exposure.NEEDS.items() if key in begun and (begun[key] or 0) < enough]
+    return f"Not put at stake: {'; '.join(lacks)}." if lacks else ""
+
+
 def strata(found: Mapping) -> str:
     """The bound of each group, groups of one size and bound together."""
     alike: dict[tuple[int, int, int], list[str]] = {}
@@ -119,6 +126,7 @@ def lines(found: Mapping) -> list[str]:
         verdict(found),
         covered(found),
         exposed(found),
+        not_exposed(found),
         strata(found),
         *aims(found),
         tested(found),
