@@ -17,9 +17,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from selfcheck import Figure, exactly
-from ssdrig import reading
 from ssdrig.base.errors import SsdrigError
-from ssdrig.reading.figures import figures_of
+from ssdrig.reading import table
 from ssdrig.report import page
 from ssdrig.runs import integrity, journal
 
@@ -160,8 +159,7 @@ def _places(value) -> Iterator[tuple]:
 
 def figures(run: Path, with_page: bool = False) -> dict:
     """What `report RUN --json` prints, as it comes back from JSON. Raises SsdrigError."""
-    data = reading.load(run)
-    out = figures_of(data)
+    data, out, _ = table.in_full(run)
     if with_page:
         page.render([data], [out], 0)
     return json.loads(json.dumps(out))

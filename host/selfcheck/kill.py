@@ -15,9 +15,8 @@ import time
 from pathlib import Path
 
 from selfcheck import Figure, exactly, with_me
-from ssdrig import reading
 from ssdrig.publish.influx import influxd, points
-from ssdrig.reading.figures import figures_of
+from ssdrig.reading import table
 from ssdrig.report import page
 from ssdrig.runs import journal
 
@@ -156,8 +155,7 @@ def _check_kept(run: Path, kept: dict | None) -> list[str]:
 
 def _check_report(run: Path) -> list[str]:
     try:
-        data = reading.load(run)
-        figures = figures_of(data)
+        data, figures, _ = table.in_full(run)
         html = page.render([data], [figures], 0)
     except Exception as error:
         return [f"report does not build: {error!r}"]

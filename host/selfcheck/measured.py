@@ -14,10 +14,9 @@ from pathlib import Path
 import numpy as np
 
 from selfcheck import Figure, at_its_rate, at_least, at_most, clock, exactly
-from ssdrig import reading
 from ssdrig.load import fiolog
 from ssdrig.meter import rails, samples
-from ssdrig.reading.figures import figures_of
+from ssdrig.reading import table
 from ssdrig.runs import journal
 from ssdrig.virtual import bench
 from ssdrig.virtual.device import truth
@@ -53,7 +52,7 @@ def _run(folder: str, capacity: str, duration_s: int, faults: dict) -> tuple[Pat
     words += ["--duration", str(duration_s), "--runs", folder, "--json", "--faults", json.dumps(faults)]
     done = subprocess.run(words, stdout=subprocess.PIPE, text=True, check=True)
     run = Path(json.loads(done.stdout)["run"])
-    return run, figures_of(reading.load(run))
+    return run, table.in_full(run).figures
 
 
 def _marks(run: Path) -> tuple[dict, dict]:
@@ -131,7 +130,7 @@ def wa() -> list[Figure]:
 
 def true_wa(run: Path, polls_s: list[float]) -> float:
     """Write amplification by the ledgers of the two SMART polls at these times of the load (s, drive time)."""
-    data = reading.load(run)
+    data = table.in_full(run).data
     marks = [json.loads(line) for line in (run / "truth" / "marks.jsonl").read_text().splitlines()]
     at_s = data.axis_s([mark["t_ns"] for mark in marks])
     before, after = (marks[int(np.argmin(np.abs(at_s - poll_s)))] for poll_s in polls_s)

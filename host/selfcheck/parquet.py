@@ -15,9 +15,8 @@ from pathlib import Path
 import numpy as np
 
 from selfcheck import Figure, at_most, exactly
-from ssdrig import reading
 from ssdrig.publish.lake import place, query, questions, read, write
-from ssdrig.reading.figures import figures_of
+from ssdrig.reading import table
 
 RUNS, SECONDS = 24, 4180
 DISTINCT = 3  # run folders; the others are copies under other names, with the same samples
@@ -91,7 +90,7 @@ def _off(lake: read.Lake, runs: list[Path], folder: Path) -> float:
     """The largest relative difference of any window's energy, summed from the samples, from the report's."""
     off = 0.0
     for run in runs:
-        for name, window in figures_of(reading.load(run))["windows"].items():
+        for name, window in table.in_full(run).figures["windows"].items():
             if not window:
                 continue
             sql = f"""

@@ -15,10 +15,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from selfcheck import Figure, at_least, at_most, exactly, in_turn
-from ssdrig import reading
 from ssdrig.base.progress import Progress
 from ssdrig.publish.influx import line_protocol, push, sender
-from ssdrig.reading.figures import figures_of
+from ssdrig.reading import table
 from ssdrig.report import page
 
 TESTS = Path(__file__).parents[2] / "tests" / "support"  # the writer of run folders with known content is the tests'
@@ -61,8 +60,7 @@ def case(run: str, url: str, by_s: float) -> tuple[dict, dict, float]:
     """In a process of its own: figures and page of the run, then its points sent, while this process' clock is set.
     Returns (figures, what push says, peak memory in bytes)."""
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
-    data = reading.load(run)
-    figures = figures_of(data)
+    data, figures, _ = table.in_full(run)
     page.render([data], [figures], 0)
     real, real_ns, set_at = time.time, time.time_ns, time.monotonic() + 0.2
     time.time = lambda: real() + (by_s if time.monotonic() > set_at else 0)

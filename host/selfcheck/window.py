@@ -10,8 +10,7 @@ import tempfile
 from pathlib import Path
 
 from selfcheck import Figure, at_most
-from ssdrig import reading
-from ssdrig.reading.figures import figures_of
+from ssdrig.reading import table
 from ssdrig.virtual.device import truth
 
 WORDS = ["run", "consistency", "--virtual", "sata-tlc", "--duration", "60", "--quiet", "--json"]  # as demo.py runs it
@@ -38,8 +37,8 @@ def against_ledger(run: Path, name: str) -> list[Figure]:
     The drive's own mean latency is the queue depth divided by its own rate (Little's law). It holds a request only from
     when its server has read it: on a busy host most of the latency passes in the socket, and the last line says how
     much does not."""
-    data = reading.load(run)
-    window = figures_of(data)["windows"][name]
+    data, figures, _ = table.in_full(run)
+    window = figures["windows"][name]
     edges = [data.t0_ns + round(window[key] * data.k * 1e9) for key in ("t0_s", "t1_s")]
     depth = data.header["method"]["queue_depth"]
     true, seconds = truth.counts_between(str(run / "truth"), *edges), window["t1_s"] - window["t0_s"]

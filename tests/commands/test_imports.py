@@ -10,10 +10,10 @@ import pytest
 import recorded
 import synthetic_run
 
-from ssdrig import cli, reading
+from ssdrig import cli
 from ssdrig.base.errors import UsageError
 from ssdrig.meter import recordings, samples, tape
-from ssdrig.reading.figures import figures_of
+from ssdrig.reading import table
 from ssdrig.runs import imported, integrity, journal
 
 T, FIRST_NS = synthetic_run.T_RUN_NS, synthetic_run.T_RUN_NS + 3_750_000_000
@@ -65,8 +65,7 @@ def exported(run, path, clock, utc=False, digits=9):
 
 
 def figures(run):
-    data = reading.load(run)
-    return data, figures_of(data)
+    return table.in_full(run)[:2]
 
 
 def test_a_recording_with_drift_and_offset_gives_the_energy_of_the_runs_own_rig(runs, bare, tmp_path, capsys):
@@ -99,11 +98,11 @@ def test_utc_with_a_claim_is_never_better_than_the_claim(runs, bare, tmp_path, c
     assert cli.main(["import", str(csv), "--run", str(bare), "--clock-error", "20ms", "--json"]) == 0
     said = json.loads(capsys.readouterr().out)
     assert said["bound_ns"] >= 20_000_000 and said["accuracy"] is None
-    data, seen = figures(bare)
+    seen = figures(bare)[1]
     window = seen["windows"]["all"]
     assert window["clock_error_us"] >= 20_000
     assert window["power_uncertainty_percent"] is None
-    assert any(note.startswith("power_uncertainty_percent:") for note in data.notes)
+    assert any(note.startswith("power_uncertainty_percent:") for note in seen["notes"])
     assert window["energy_J"] == pytest.approx(figures(runs[0])[1]["windows"]["all"]["energy_J"], rel=2e-3)
 
 

@@ -10,10 +10,9 @@ import synthetic_run
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ssdrig import reading
 from ssdrig.base.errors import RigError
 from ssdrig.meter import rails, samples, wire
-from ssdrig.reading.figures import figures_of
+from ssdrig.reading import table
 from ssdrig.runs import journal
 
 W = 25_600  # raw current of a watt at 5 V
@@ -167,10 +166,10 @@ TWELVE = ("12V", ((-100, 0.5), (0, 6.0), (6, 3.0)), 740_000, None)
 
 
 def run_of(tmp_path, *more_rails, **more):
-    data = reading.load(
+    data, figures, _ = table.in_full(
         synthetic_run.write(tmp_path, IOPS, zoom_s=2, watts=((-100, 4.0), (0, 2.5)), more_rails=more_rails, **more)
     )
-    return data, figures_of(data)
+    return data, figures
 
 
 def test_figures_of_a_run_are_those_of_the_sum(tmp_path):
@@ -244,7 +243,7 @@ def test_idle_power_is_of_all_rails_or_not_known(tmp_path, gone):
     for kind, after_ns in (("step.start", S), ("step.end", 5 * S // 2)):
         events.append({"t_ns": ends["load"] + after_ns, "kind": kind, "step": "idle", "ok": True})
     synthetic_run.seal(run, [*events, end])
-    f = figures_of(reading.load(run))
+    f = table.in_full(run).figures
     assert f["rails"][0]["idle_mean_W"] == pytest.approx(2.5, rel=1e-3)
     if gone:
         assert f["idle_mean_W"] is None and f["idle_uncertainty_W"] is None and f["rails"][1]["idle_mean_W"] is None

@@ -15,9 +15,9 @@ from conftest import HOST
 from simboard import FAST, ROOT, Board, lent_port
 from test_ina228_model import load
 
-from ssdrig import reading
 from ssdrig.base.errors import RailTripped
 from ssdrig.meter import chips, trip, wire
+from ssdrig.reading import table
 from ssdrig.rig import builds
 from ssdrig.rig.session import session
 from ssdrig.runs import journal
@@ -293,7 +293,7 @@ def test_a_run_stops_with_its_own_exit_code_and_keeps_what_happened(tmp_path):
     events = {event["kind"]: event for event in journal.events(run)}
     assert events["rig.trip"]["quantity"] == "A" and events["rig.trip"]["opened_us"]
     assert events["run.end"]["state"] == "failed" and events["run.end"]["exit_code"] == 16
-    assert any("opened" in text for _, text in reading.load(run).log)
+    assert any("opened" in text for _, text in table.in_full(run).data.log)
 
 
 @pytest.mark.slow

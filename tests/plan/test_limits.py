@@ -8,10 +8,9 @@ import stream
 import synthetic_run
 from synthetic_run import IOPS, run_of
 
-from ssdrig import reading
 from ssdrig.meter import chips, samples, wire
 from ssdrig.meter.power import clipped_samples
-from ssdrig.reading.figures import figures_of
+from ssdrig.reading import table
 from ssdrig.runs import journal
 
 FULL = 0x7FFFF
@@ -89,7 +88,7 @@ def test_a_clipped_idle_step_has_no_uncertainty(tmp_path):
     for kind, after_ns in (("step.start", 10**9), ("step.end", 5 * 10**9 // 2)):
         events.append({"t_ns": t_ns + after_ns, "kind": kind, "step": "idle", "ok": True})
     synthetic_run.seal(run, [*events, end])
-    f = figures_of(reading.load(run))
+    f = table.in_full(run).figures
     assert f["idle_mean_W"] > 2.5 and f["idle_uncertainty_W"] is None
     (note,) = noted(f)
     assert "samples of the idle step are at the sensor's limit" in note
@@ -124,7 +123,7 @@ def test_an_unknown_chip_has_no_uncertainty(tmp_path):
     (run / "rig.bin").write_bytes(
         rig_bin[:record] + synthetic_run.record(rig_bin[record + 4], payload, t_ns) + rig_bin[end:]
     )
-    f = figures_of(reading.load(run))
+    f = table.in_full(run).figures
     whole = f["windows"]["all"]
     assert whole["energy_J"] == pytest.approx(2.5 * 31, rel=1e-6) and whole["power_uncertainty_percent"] is None
     assert "power_uncertainty_percent: the limits of chip MAX999 are not known" in f["notes"]

@@ -95,8 +95,7 @@ def test_a_short_window_is_not_tested():
 
 
 def window(iops, zoom_s):
-    found, _ = windows.of(np.array(iops, float), zoom_s)
-    return found["steady"]
+    return windows.Window("steady", zoom_s, len(iops), steady.of_seconds(np.array(iops[zoom_s:], float)))
 
 
 def test_steady_is_said_only_where_the_rule_passed():
@@ -163,8 +162,6 @@ def test_fresh_lies_inside_the_load_and_no_count_breaks_it(iops):
     if end is not None:
         assert windows.PLATEAU_S <= end < len(iops)
         assert iops[end] < windows.DROP * np.median(iops[:end])
-    found, notes = windows.of(np.array(iops, float), 10)
-    assert len(notes) == sum(w is None for w in found.values())
 
 
 def test_the_level_is_that_of_all_seconds_up_to_its_last(monkeypatch):

@@ -16,7 +16,6 @@ from drives import a_drive
 from point_runs import IOPS, as_printed
 from watching import NOVEMBER_NS, SATA, ata_document
 
-from ssdrig import reading
 from ssdrig.base.progress import Progress
 from ssdrig.meter import samples
 from ssdrig.publish.influx import address, influxd, line_protocol, push, query
@@ -171,7 +170,7 @@ def watched(folder):
 
 @functools.cache  # every query asks this of the same run
 def begin_and_end(run):
-    events = reading.load(run).events
+    events = table.in_full(run).data.events
     shift_ns = synthetic_run.UTC_RUN_NS - synthetic_run.T_RUN_NS
     return events[0]["t_ns"] + shift_ns, events[-1]["t_ns"] + shift_ns + 10**9
 

@@ -20,7 +20,7 @@ from ssdrig.drive.wear import screen
 from ssdrig.meter import chips, ina228, samples, wire
 from ssdrig.plan import grammar
 from ssdrig.publish.watch import folder
-from ssdrig.reading import figures, window_figures
+from ssdrig.reading import course, whole_run, window_figures
 from ssdrig.report import pack
 from ssdrig.switch import pico, profiles
 from ssdrig.views import terms as report_terms
@@ -205,9 +205,9 @@ def test_a_figure_is_defined_by_one_line():
     """A line added to a window's table is a key of `report --json`, a row of the page and one of the README."""
     added = window_figures.terms("# Performance\nnew_iops | New | IOPS | 0 | more | What is new.")[0]
     assert (added.key, added.group, added.better, added.meaning) == ("new_iops", "Performance", "more", "What is new.")
-    defined = [term.key for term in (*window_figures.TERMS, *figures.TERMS)]
+    defined = [term.key for term in (*window_figures.TERMS, *whole_run.TERMS)]
     assert sorted(defined) == sorted(term.key for term in report_terms.TERMS) and len(set(defined)) == len(defined)
-    assert set(defined) <= set(figures.KEYS) and {term.key for term in window_figures.TERMS} <= set(window_figures.KEYS)
+    assert set(defined) <= set(course.KEYS) and {term.key for term in window_figures.TERMS} <= set(window_figures.KEYS)
 
 
 def test_a_series_and_its_column_are_named_in_one_place():

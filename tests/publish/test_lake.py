@@ -15,7 +15,6 @@ import pytest
 import synthetic_run
 from lake_runs import asked, counts, lake_of, run, tree
 
-from ssdrig import reading
 from ssdrig.base.errors import JournalError, UsageError
 from ssdrig.meter import samples
 from ssdrig.publish.lake import export, place, query, questions, read, write
@@ -78,7 +77,7 @@ def test_energy_by_second_is_that_of_the_reader(tmp_path, lose_frames):
 
 def test_seconds_are_the_report_s(one):
     made, lake = one
-    data = reading.load(made)
+    data = table.in_full(made).data
     found = asked(lake, "SELECT * FROM second WHERE step = 'load' ORDER BY second")
     assert [row["write_ios"] for row in found] == lake_runs.IOPS == data.iops.tolist()
     assert [row["energy_J"] for row in found] == pytest.approx(data.energy_J.tolist(), rel=1e-12)

@@ -8,7 +8,7 @@ import synthetic_fio
 import synthetic_run
 from lake_runs import asked, lake_of, run
 
-from ssdrig import reading
+from ssdrig.reading import table
 
 SECONDS, WRITES, READS, LATE_MS = 10, 500, 20, 950
 
@@ -37,7 +37,7 @@ def mixed(folder: Path, first_ms: int) -> None:
 def lake(tmp_path_factory):
     folder = tmp_path_factory.mktemp("mixed")
     made = run(folder, "made", [WRITES] * SECONDS, watts=lambda t_s: 2 + 0.1 * t_s)
-    load = next(event for event in reading.load(made).events if event.get("step") == "load")
+    load = next(event for event in table.in_full(made).data.events if event.get("step") == "load")
     mixed(made / "fio" / "load", (load["t_ns"] + 250_000_000) // 1_000_000)
     return made, lake_of(folder / "lake", made)
 
@@ -52,7 +52,7 @@ def test_no_second_of_a_direction_is_left_out(lake):
 
 
 def test_both_are_on_the_report_s_grid(lake):
-    data = reading.load(lake[0])
+    data = table.in_full(lake[0]).data
     rows = asked(lake[1], "SELECT * FROM second WHERE step = 'load' ORDER BY second")
     assert [row["read_ios"] + row["write_ios"] for row in rows][: len(data.iops)] == data.iops.tolist()
     assert [row["energy_J"] for row in rows][: len(data.iops)] == data.energy_J.tolist()

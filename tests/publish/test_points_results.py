@@ -21,7 +21,6 @@ import test_thermal
 import test_wear_run
 from point_runs import IOPS, emit, made, read, run  # noqa: F401  fixtures
 
-from ssdrig import reading
 from ssdrig.base.errors import JournalError
 from ssdrig.meter import peaks, samples
 from ssdrig.publish.influx import line_protocol, points
@@ -173,7 +172,7 @@ def test_every_figure_has_a_field():
 
 
 def test_power_and_io_stand_on_one_grid(run):
-    data = reading.load(run)
+    data = table.in_full(run).data
     lines = read(emit(run))
     seconds = [(fields, t) for fields, t in of(lines, "load_second") if fields["step"] == "load"]
     assert [fields["iops"] for fields, _ in seconds] == IOPS

@@ -9,9 +9,8 @@ import pytest
 import synthetic_run
 from synthetic_run import IOPS, WINDOW, run_of, whole
 
-from ssdrig import reading
 from ssdrig.base.errors import JournalError
-from ssdrig.reading.figures import figures_of
+from ssdrig.reading import table
 from ssdrig.runs import journal
 
 BLOCK = 4096
@@ -96,8 +95,8 @@ def test_latency_and_completion(tmp_path):
     assert few and words in data.notes
     assert np.nanmax(data.lat_p99_us) == pytest.approx(640, rel=0.01)
     assert f["fill_MBps"] == pytest.approx(synthetic_run.TESTED_BYTES // 131072 * 131072 / 2 / 1e6)
-    # purge starts 3.64 s before the load's first I/O, its step ends 50 ms after 31 s
-    assert f["time_to_complete_s"] == pytest.approx(3.64 + 31.05)
+    # purge starts 3.64 s before the load's first I/O, its last one is at 31 s
+    assert f["time_to_complete_s"] == pytest.approx(3.64 + 31)
 
 
 def test_time_dilation_is_undone(tmp_path):
@@ -151,7 +150,7 @@ def test_events_are_on_the_axis(tmp_path):
     for t_s, more in ((7.5, {"kind": "rig.lost", "why": "unplugged"}), (9.0, {"kind": "note", "text": "fan on"})):
         events.insert(-1, {"t_ns": first + int(t_s * 1e9), **more})
     synthetic_run.seal(run, events)
-    data = reading.load(run)
+    data = table.in_full(run).data
     assert (7.5, "rig lost") in data.marks and (9.0, "fan on") in data.marks and (12.0, "window starts") in data.marks
     assert (7.5, "rig lost: unplugged") in data.log
     polls = [p for p in data.polls if p[2] == "poll"]
@@ -173,7 +172,7 @@ def test_a_poll_has_the_reason_that_its_event_says(tmp_path):
         document = json.loads(path.read_text())
         if document["reason"] == "after":
             path.write_text(json.dumps({**document, "t_start_ns": late[1] - 500_000_000, "t_end_ns": late[1]}))
-    assert [p[2] for p in sorted(reading.load(run).polls) if p[0] > 31] == ["poll", "after"]
+    assert [p[2] for p in sorted(table.in_full(run).data.polls) if p[0] > 31] == ["poll", "after"]
 
 
 # ---- what is missing
@@ -197,8 +196,7 @@ def test_a_died_run_gives_what_is_there(tmp_path):
         path.unlink()
     rig = (run / "rig.bin").read_bytes()
     (run / "rig.bin").write_bytes(rig[: len(rig) * 2 // 3 + 5])
-    data = reading.load(run)
-    f = figures_of(data)
+    data, f, _ = table.in_full(run)
     assert f["state"] == "died" and "its last event is smart.end" in f["why"]
     assert f["iops_mean"] == pytest.approx(statistics.mean(WINDOW))
     f = whole(f) | {"notes": f["notes"]}
@@ -216,7 +214,7 @@ def test_a_run_without_load_or_power(tmp_path):
     run = synthetic_run.write(tmp_path, IOPS, state=None, power=False)
     for path in (run / "fio" / "load").iterdir():
         path.unlink()
-    f = figures_of(reading.load(run))
+    f = table.in_full(run).figures
     assert f["state"] == "died" and f["tested_bytes"] == synthetic_run.TESTED_BYTES and f["fill_MBps"] is not None
     assert [
         f[k]
@@ -238,9 +236,9 @@ def test_a_run_without_load_or_power(tmp_path):
 def test_a_smart_file_that_cannot_be_read_is_said(tmp_path):
     run = synthetic_run.write(tmp_path, IOPS)
     (run / "smart" / "003.json").write_text('{"n": 3')
-    data = reading.load(run)
+    data, f, _ = table.in_full(run)
     assert len(data.snapshots) == len(list((run / "smart").glob("*.json"))) - 1
-    assert any("003.json cannot be read" in n for n in figures_of(data)["notes"])
+    assert any("003.json cannot be read" in n for n in f["notes"])
 
 
 def test_a_counter_that_went_back_gives_no_write_amplification(tmp_path):
@@ -250,7 +248,7 @@ def test_a_counter_that_went_back_gives_no_write_amplification(tmp_path):
     page = bytearray.fromhex(document["log_c0h"])
     page[:16] = (1).to_bytes(16, "little")
     last.write_text(json.dumps({**document, "log_c0h": page.hex()}))
-    f = figures_of(reading.load(run))
+    f = table.in_full(run).figures
     assert f["wa"] is None and any("NAND counter went back" in n for n in f["notes"])
 
 
@@ -259,7 +257,7 @@ def test_a_run_that_is_still_written_is_running(tmp_path):
     lock = os.open(run / "lock", os.O_RDWR)
     fcntl.flock(lock, fcntl.LOCK_EX)
     try:
-        f = figures_of(reading.load(run))
+        f = table.in_full(run).figures
     finally:
         os.close(lock)
     assert (f["state"], f["why"]) == ("running", None)
@@ -271,12 +269,12 @@ def test_another_schema_is_refused(tmp_path, schema):
     header = json.loads((run / "run.json").read_text())
     (run / "run.json").write_text(json.dumps({**header, "schema": schema}))
     with pytest.raises(JournalError, match="schema"):
-        reading.load(run)
+        table.in_full(run)
 
 
 def test_no_run_folder_is_refused(tmp_path):
     with pytest.raises(JournalError):
-        reading.load(tmp_path / "nothing")
+        table.in_full(tmp_path / "nothing")
 
 
 def test_the_axis_begins_at_the_first_io(tmp_path):

@@ -12,7 +12,7 @@ from ssdrig.load import fiolog, fioseconds
 from ssdrig.load.fiotext import plat_ns
 from ssdrig.plan.rules import windows
 from ssdrig.reading import window_figures
-from ssdrig.reading.fio import _load_lat, load_fio
+from ssdrig.reading.fio import _load_lat, load_step
 
 
 def seconds(iops, *, begin_s=5.0, lat_ns=1000, p99_ns=2000, **more) -> fioseconds.Seconds:
@@ -37,47 +37,23 @@ def seconds(iops, *, begin_s=5.0, lat_ns=1000, p99_ns=2000, **more) -> fiosecond
 
 @pytest.fixture
 def loaded(tmp_path, monkeypatch):
-    """A function that reads a run whose steps are `fill` and `load` (None: nothing is left)."""
+    """A function that reads a load of which this is left (None: nothing)."""
 
-    def load(fill, load, events=(), k=1):
-        steps = {"fill": fill, "load": load}
-
-        def of(folder):
-            if steps[folder.name] is None:
+    def load(of, events=(), k=1):
+        def left(folder):
+            if of is None:
                 raise LoadError("I/O", "none", "look")
-            return steps[folder.name]
+            return of
 
-        monkeypatch.setattr(fiolog, "load", of)
+        monkeypatch.setattr(fiolog, "load", left)
         data = run(list(events), k=k, t0_ns=None)
-        data.header["started"]["t_ns"] = 77
-        load_fio(data, tmp_path)
+        load_step(data, tmp_path, next((e["t_ns"] for e in events if e.get("step") == "load"), 77))
         return data
 
     return load
 
 
 STARTS = [event(1, "step.start", step="fill"), event(2, "step.start", step="load"), event(3, "step.start", step="load")]
-
-
-@pytest.mark.parametrize(
-    ("begin_s", "events", "t0_ns"),
-    [(5, STARTS, 5 * SECOND), (0, STARTS, 2 * SECOND), (0, [event(1, "step.end", step="fill")], 77)],
-)
-def test_when_the_fill_began(loaded, begin_s, events, t0_ns):
-    fill = seconds([3, 4], begin_s=begin_s, notes=("odd",))
-    data = loaded(fill, None, events, k=2)
-    assert (data.fill_t0_ns, data.fill_s, data.fill_bytes) == (t0_ns, 1.0, 70)
-    assert data.notes[0] == "fill: odd" and data.notes[1].startswith("load: ") and len(data.notes) == 2
-    assert data.t0_ns is data.ios is None and data.load_s == len(data.iops) == 0
-
-
-def test_a_fill_of_unknown_size_or_without_io(loaded):
-    data = loaded(seconds([3, 4], totals={"bytes": None, "runtime_ms": 5}), None)
-    assert (data.fill_t0_ns, data.fill_s, data.fill_bytes) == (5 * SECOND, None, None)
-    data = loaded(seconds([]), None, STARTS)
-    assert (data.fill_t0_ns, data.fill_s, data.fill_bytes) == (2 * SECOND, 0.0, 0)
-    data = loaded(None, seconds([2000]))
-    assert data.fill_t0_ns is None and len(data.notes) == 1 and data.notes[0].startswith("fill: ")
 
 
 @pytest.mark.parametrize(
@@ -90,20 +66,20 @@ def test_a_fill_of_unknown_size_or_without_io(loaded):
     ],
 )
 def test_when_the_load_began(loaded, begin_s, source, t0_ns, note):
-    data = loaded(seconds([1]), seconds([2000, 2000], begin_s=begin_s, source=source), STARTS)
+    data = loaded(seconds([2000, 2000], begin_s=begin_s, source=source), STARTS)
     assert data.t0_ns == t0_ns and len(data.notes) == (note is not None)
     assert note is None or data.notes[0].startswith(note)
 
 
 def test_a_load_without_io_is_none(loaded):
-    data = loaded(seconds([1]), seconds([]), STARTS)
+    data = loaded(seconds([]), STARTS)
     assert data.t0_ns is None and len(data.notes) == 1 and data.notes[0].startswith("load: ")
 
 
 def test_seconds_of_the_load(loaded):
     """The last second was cut short: its I/O count in the whole alone."""
     load = seconds([3000, 0, 999, 5], partial=True, notes=("odd",), lat_ns=[1000, 0, 3000, 7])
-    data = loaded(seconds([1]), load)
+    data = loaded(load)
     assert (data.load_s, data.ios, data.iops.tolist(), data.bw_Bps.tolist()) == (
         4.0,
         4004,
@@ -120,20 +96,20 @@ def test_seconds_of_the_load(loaded):
 
 
 def test_a_thousand_ios_are_enough_for_a_p99(loaded):
-    data = loaded(seconds([1]), seconds([1000, 1000]))
+    data = loaded(seconds([1000, 1000]))
     assert data.lat_p99_us.tolist() == [2, 2] and data.notes == []
-    data = loaded(seconds([1]), seconds([1000, 2000, 2000], p99_ns=[0, 1, 2]))  # 0: not known
+    data = loaded(seconds([1000, 2000, 2000], p99_ns=[0, 1, 2]))  # 0: not known
     assert np.isnan(data.lat_p99_us[0]) and data.lat_p99_us[1:].tolist() == [0.001, 0.002] and len(data.notes) == 1
-    assert len(loaded(seconds([1]), seconds([5], partial=True)).lat_p99_us) == 0
-    assert loaded(seconds([1]), seconds([1, 0, 2])).notes[0].startswith("P99 by the second: the I/Os of 2 s are")
-    data = loaded(seconds([1]), seconds([1000], hist_of="lat", source="status"))
+    assert len(loaded(seconds([5], partial=True)).lat_p99_us) == 0
+    assert loaded(seconds([1, 0, 2])).notes[0].startswith("P99 by the second: the I/Os of 2 s are")
+    data = loaded(seconds([1000], hist_of="lat", source="status"))
     assert data.hist_of == "lat" and data.notes[-1].startswith("P99 by the second is of lat")
 
 
 def test_seconds_of_a_dilated_drive(loaded):
     """Two host seconds are one of the drive's; of five, the last has no other half."""
     load = seconds([1000, 3000, 999, 1, 5], lat_ns=[4000, 8000, 2000, 2000, 1], p99_ns=[6000, 9000, 7000, 7000, 1])
-    data = loaded(seconds([1]), load, k=2)
+    data = loaded(load, k=2)
     assert (data.load_s, data.ios, data.iops.tolist(), data.bw_Bps.tolist()) == (
         2.5,
         5005,
@@ -198,7 +174,7 @@ def test_the_dilation_of_a_run(tmp_path, said, k):
     header = {"schema": 1, "run": "r", "started": {"t_ns": 5, "utc_ns": 0}, "drive": said, "method": {}, "rig": None}
     (tmp_path / "run.json").write_text(json.dumps(header))
     (tmp_path / "events.jsonl").write_bytes(b"")
-    data = reading.load(tmp_path)
+    data = reading.begin(tmp_path)
     assert data.k == k and data.state == "died" and data.t0_ns is None
     assert data.notes[0] == "events.jsonl: has no event" and data.log == data.marks == []
 

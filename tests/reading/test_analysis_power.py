@@ -74,7 +74,7 @@ def loaded(tmp_path, monkeypatch):
         monkeypatch.setattr(rails, name, stand_in)
     monkeypatch.setattr(reduced, "extremes_W", extremes)
 
-    def load(*powers, events=(), k=1, rig=True, n=3, t0_ns=SECOND, fill=None):
+    def load(*powers, events=(), k=1, rig=True, n=3, t0_ns=SECOND):
         def load_rails(path, edges_ns, heads, watch, timed):
             if not powers:
                 raise RigError("samples", "none", "look")
@@ -87,9 +87,15 @@ def loaded(tmp_path, monkeypatch):
         data = run(list(events), k=k, t0_ns=t0_ns)
         data.header["rig"] = {} if rig else None
         data.iops = np.zeros(n)
-        if fill:
-            data.fill_t0_ns, data.fill_s = fill
-        part.load_power(data, tmp_path, np.array([7]))
+        steps = [e["t_ns"] for e in data.events if e.get("step") == "idle"]
+        edges = steps if len(steps) == 2 else []
+        asked = reduced.Asked.of(np.array(edges, np.int64))
+        powers_of = part.read_powers(data, tmp_path, np.array([7]), timed=asked)
+        part.on_grid(data, powers_of)
+        rest = part.rest(data, powers_of, edges)
+        data.idle_mean_W, data.idle_uncertainty_W = rest.mean_W, rest.uncertainty_W
+        for of, watts in zip(data.rails, rest.of_rails, strict=False):
+            of.idle_mean_W = watts
         return data
 
     return load
@@ -132,10 +138,10 @@ def test_a_run_without_a_load_has_rails_and_idle_power(loaded):
 IDLE = [event(-9, "step.start", step="idle"), event(-5, "step.end", step="idle")]
 
 
-@pytest.mark.parametrize(("k", "idle_s"), [(1, 4), (2, 2)])
-def test_idle_power(loaded, k, idle_s):
+@pytest.mark.parametrize("k", [1, 2])
+def test_idle_power(loaded, k):
     data = loaded(rail(0, 2.0), rail(1, 3.0), k=k, events=IDLE)
-    assert (data.idle_s, data.idle_mean_W, data.idle_uncertainty_W) == (idle_s, 5.0, exactly(0.05))
+    assert (data.idle_mean_W, data.idle_uncertainty_W) == (5.0, exactly(0.05))
     assert [each.idle_mean_W for each in data.rails] == [2.0, 3.0] and data.notes == []
 
 
@@ -144,12 +150,12 @@ def test_idle_power(loaded, k, idle_s):
 )
 def test_without_a_whole_idle_step_there_is_no_idle_power(loaded, events):
     data = loaded(rail(), events=events)
-    assert data.idle_s is data.idle_mean_W is data.idle_uncertainty_W is None and data.notes == []
+    assert data.idle_mean_W is data.idle_uncertainty_W is None and data.notes == []
 
 
 def test_idle_power_of_a_rail_that_is_dark(loaded):
     data = loaded(rail(0), rail(1, until_s=-6), events=IDLE)
-    assert (data.idle_s, data.idle_mean_W) == (4, None) and [r.idle_mean_W for r in data.rails] == [2.0, None]
+    assert data.idle_mean_W is None and [r.idle_mean_W for r in data.rails] == [2.0, None]
     words = "idle_mean_W: power samples do not cover the idle step"
     assert data.notes == [f"{words} of rail 1 (r1), so the sum is not known there"]
     assert loaded(rail(0, until_s=-6), events=IDLE).notes == [words]
@@ -157,7 +163,7 @@ def test_idle_power_of_a_rail_that_is_dark(loaded):
 
 def test_an_idle_step_that_took_no_time_has_no_power(loaded):
     data = loaded(rail(), events=[event(-5, "step.start", step="idle"), event(-5, "step.end", step="idle")])
-    assert (data.idle_s, data.idle_mean_W, data.rails[0].idle_mean_W) == (0, None, None)
+    assert data.idle_mean_W is data.rails[0].idle_mean_W is None
 
 
 def test_idle_samples_at_the_sensors_limit_have_no_uncertainty(loaded):
@@ -174,26 +180,6 @@ def test_an_uncertainty_without_end_is_none(loaded, monkeypatch):
     monkeypatch.setattr(rails, "uncertainty_W", lambda powers, span_ns, watts: np.inf)
     data = loaded(rail(), events=IDLE)
     assert data.idle_mean_W == 2.0 and data.idle_uncertainty_W is None
-
-
-@pytest.mark.parametrize(
-    ("fill", "k", "joules", "notes"),
-    [
-        ((SECOND, 4.0), 1, 8.0, 0),
-        ((SECOND, 4.0), 2, 8.0, 0),  # 8 s of the host
-        ((SECOND, 10.0), 1, 20.0, 0),
-        ((SECOND, 10.1), 1, None, 1),
-        ((None, 4.0), 1, None, 0),
-        ((SECOND, None), 1, None, 0),
-        ((SECOND, 0.0), 1, None, 0),
-    ],
-)
-def test_energy_of_the_fill(loaded, fill, k, joules, notes):
-    data = loaded(rail(until_s=10.0), fill=fill, k=k)
-    assert data.fill_energy_J == joules
-    assert data.notes == ["fill_energy_J: power samples do not cover the fill"] * notes
-    at_limit = loaded(rail(clipped_in=lambda begin_ns, end_ns: (1, end_ns - begin_ns)), fill=(SECOND, 4.0), k=2)
-    assert "power: 1 of 8000000000 samples of the fill are at the sensor's limit" in at_limit.notes[0]
 
 
 @pytest.mark.parametrize(("name", "words"), part.COUNTS.items())

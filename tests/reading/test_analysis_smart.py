@@ -8,7 +8,7 @@ from test_analysis_events import SECOND, polled, run
 
 from ssdrig.drive.smart import counters
 from ssdrig.plan.rules.windows import Window
-from ssdrig.reading.smart import _shares, load_smart, window_wa
+from ssdrig.reading.smart import _shares, place_polls, read_polls, window_wa
 
 GB = 10**9
 
@@ -39,7 +39,8 @@ def loaded(tmp_path, monkeypatch):
         for i, each in enumerate(snapshots):
             (tmp_path / "smart" / f"{i:03d}.json").write_text(json.dumps(each))
         data = run([], t0_ns=t0_ns)
-        load_smart(data, tmp_path)
+        read_polls(data, tmp_path)
+        place_polls(data)
         return data
 
     return load
@@ -96,7 +97,7 @@ def test_the_figure_counts_from_the_last_reading_before_the_load(loaded):
         snapshot(12, "after", 5 * GB, 90 * GB),  # a second one neither
     )
     assert data.wa_t_s.tolist() == [4, 6, 10] and data.wa_value.tolist() == [1, 2, 3]
-    assert data.wa_error.tolist() == pytest.approx([2e-9, 1.5e-9, 1e-9], rel=0.01) and data.wa_settled is None
+    assert data.wa_error.tolist() == pytest.approx([2e-9, 1.5e-9, 1e-9], rel=0.01)
 
 
 def test_a_poll_that_took_time_is_less_exact_under_load_and_not_after_it(loaded):
@@ -104,15 +105,6 @@ def test_a_poll_that_took_time_is_less_exact_under_load_and_not_after_it(loaded)
         snapshot(-1, "before"), snapshot(9, "poll", GB, 2 * GB, took_s=1), snapshot(10, "after", GB, 2 * GB, took_s=1)
     )
     assert data.wa_error.tolist() == pytest.approx([2 * 0.1, 0], abs=1e-6)
-
-
-def test_what_the_drive_wrote_until_it_settled(loaded):
-    polls = [snapshot(-1, "before"), snapshot(10, "after", GB, 2 * GB)]
-    data = loaded(*polls, snapshot(70, "settled", GB, 3 * GB), snapshot(130, "settled", GB, 3 * GB))
-    assert data.wa_settled.value == 3 and data.notes == []
-    data = loaded(*polls, snapshot(70, "settled", GB, 3 * GB), snapshot(130, "settled", GB, 4 * GB))
-    assert data.wa_settled.value == 4
-    assert data.notes == ["wa_settled: the NAND counter still moved at the last poll: background work was not finished"]
 
 
 # ---- a window

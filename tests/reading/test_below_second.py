@@ -9,8 +9,7 @@ import pytest
 import synthetic_run
 
 from ssdrig import reading
-from ssdrig.reading import below_second, energy_parts, latency
-from ssdrig.reading.figures import figures_of
+from ssdrig.reading import below_second, energy_parts, latency, table
 from ssdrig.report import csv_files, embed, pack_samples, plates, still, views, words
 from ssdrig.views import marks
 
@@ -28,9 +27,7 @@ def run(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def loaded(run):
-    data = reading.load(run)
-    figures = figures_of(data)
-    latency.place(data, figures)
+    data, figures, _ = table.in_full(run)
     return data, figures
 
 
@@ -75,7 +72,7 @@ def test_a_mark_of_a_person_is_a_moment(run, tmp_path):
 
 
 def test_all_samples_are_kept_when_asked_for(run, loaded):
-    data = reading.load(run, samples=True)
+    data = table.in_full(run, samples=True).data
     (name, t, P), *more = data.moments
     assert name == "all" and not more and len(t) == data.watts_hist["all"].sum() == pytest.approx(20 * 1005, abs=2)
     assert (np.diff(t) > 0).all() and P.max() == pytest.approx(9, rel=1e-3)
@@ -138,7 +135,7 @@ def test_what_the_page_carries_of_the_samples_comes_back(loaded):
 
 
 def test_a_run_without_power_or_load_has_no_samples(tmp_path):
-    data = reading.load(synthetic_run.write(tmp_path, [1000] * 5, zoom_s=2, power=False))
+    data = table.in_full(synthetic_run.write(tmp_path, [1000] * 5, zoom_s=2, power=False)).data
     assert pack_samples.fine(data) is None and pack_samples.moments(data, 1) == [] and data.watts_hist == {}
     assert below_second.moments(reading.RunData({}, [], "died", None, 1)) == []
 

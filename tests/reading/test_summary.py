@@ -5,10 +5,8 @@ import hashlib
 import io
 import json
 import os
-import pickle
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 
@@ -16,10 +14,9 @@ import numpy as np
 import pytest
 import synthetic_run
 
-from ssdrig import reading, report
-from ssdrig.reading import summary
-from ssdrig.reading.figures import figures_of
-from ssdrig.runs import integrity, journal
+from ssdrig import report
+from ssdrig.reading import summary, table
+from ssdrig.runs import integrity
 
 
 def same(a, b) -> bool:
@@ -46,13 +43,13 @@ def run(tmp_path) -> Path:
 @pytest.fixture
 def reads(monkeypatch) -> list:
     """Folders that were read anew."""
-    read, load = [], reading.load
-    monkeypatch.setattr(reading, "load", lambda folder: read.append(folder) or load(folder))
+    read, load = [], table.in_full
+    monkeypatch.setattr(table, "in_full", lambda folder: read.append(folder) or load(folder))
     return read
 
 
 def test_gives_what_the_run_gives_without_reading_it(run, reads):
-    want = list(summary.made_of(reading.load(run)))
+    want = list(summary.made_of(table.in_full(run)))
     assert same(list(summary.load(run)), want)
     reads.clear()
     again = summary.load(run)
@@ -63,32 +60,15 @@ def test_gives_what_the_run_gives_without_reading_it(run, reads):
 
 
 def test_has_the_run_but_for_the_histogram_by_the_second(run):
-    whole = reading.load(run)
+    whole, known, _ = table.in_full(run)
     data, figures = summary.load(run)
-    assert same(figures, figures_of(whole))
+    assert same(figures, known)
     assert [f.name for f in fields(data) if not same(getattr(data, f.name), getattr(whole, f.name))] == [
         "hist",
-        "lat_over_time",
-        "lat_in_window",
         "rails",
     ]
     assert all(rail.edges is None for rail in data.rails)
     assert (data.lat_over_time == whole.hist).all()  # six seconds are no more than the stretches that there are
-    with pytest.raises(ValueError, match="read whole"):
-        figures_of(data)
-
-
-def test_a_long_run_is_read_by_two_processes_alike(run, monkeypatch):
-    want = reading.load(run)
-    monkeypatch.setattr(journal, "LONG_BYTES", 0)
-    monkeypatch.setattr(os, "cpu_count", lambda: 2)
-    # a thread in its place, for the server of forks would outlive the tests; what it is given and gives is pickled
-    monkeypatch.setattr(reading, "ProcessPoolExecutor", lambda n, context: ThreadPoolExecutor(n))
-    with_fio = reading._with_fio
-    monkeypatch.setattr(
-        reading, "_with_fio", lambda *of: pickle.loads(pickle.dumps(with_fio(*pickle.loads(pickle.dumps(of)))))
-    )
-    assert same(reading.load(run), want)
 
 
 @pytest.mark.slow
@@ -210,14 +190,14 @@ def test_a_folder_that_takes_nothing_gives_its_figures(run, monkeypatch):
 
 
 def test_what_changes_while_it_is_read_is_not_kept(run, monkeypatch):
-    load = reading.load
+    load = table.in_full
 
     def slow(folder):
         data = load(folder)
         (run / "smart/001.json").write_text("{}")
         return data
 
-    monkeypatch.setattr(reading, "load", slow)
+    monkeypatch.setattr(table, "in_full", slow)
     summary.load(run)
     assert not (run / integrity.SUMMARY).exists()
 

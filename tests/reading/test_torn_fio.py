@@ -6,9 +6,8 @@ import shutil
 import pytest
 from synthetic_run import IOPS, write
 
-from ssdrig import reading
 from ssdrig.load import fiolog
-from ssdrig.reading.figures import figures_of
+from ssdrig.reading import table
 
 
 @pytest.fixture(scope="module")
@@ -20,14 +19,14 @@ def cut(run, copy, name: str, share: float):
     shutil.copytree(run, copy)
     with open(copy / "fio" / name, "r+b") as f:
         f.truncate(int(f.seek(0, 2) * share))
-    return figures_of(reading.load(copy))
+    return table.in_full(copy).figures
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("share", [0.0, 0.001, 0.1, 0.37, 0.5, 0.9, 0.97, 0.999])
 @pytest.mark.parametrize("step", ["load", "fill"])
 def test_documents_cut_off(whole, tmp_path, step, share):
-    want, got = figures_of(reading.load(whole)), cut(whole, tmp_path / "run", f"{step}/out.json", share)
+    want, got = table.in_full(whole).figures, cut(whole, tmp_path / "run", f"{step}/out.json", share)
     assert any(note.startswith(f"{step}: ") and "out.json" in note for note in got["notes"])
     for key in ("iops_all_mean",) if step == "load" else ("fill_MBps", "fill_energy_J"):
         assert got[key] is None, key
@@ -45,12 +44,12 @@ def test_log_cut_off(whole, tmp_path, rows, torn):
     (run / "fio" / "load" / "load_clat_hist.1.log").write_bytes(b"".join(lines[:rows]) + lines[rows][:torn])
     seconds = fiolog.load(run / "fio" / "load")
     assert seconds.source == "status" and seconds.iops.sum() == seconds.totals["ios"] == sum(IOPS)
-    assert any("documents" in note for note in figures_of(reading.load(run))["notes"])
+    assert any("documents" in note for note in table.in_full(run).figures["notes"])
 
 
 def test_both_gone_but_for_nothing(whole, tmp_path):
     run = shutil.copytree(whole, tmp_path / "run")
     for path in (run / "fio" / "load").iterdir():
         path.write_bytes(b"")
-    got = figures_of(reading.load(run))
+    got = table.in_full(run).figures
     assert got["iops_mean"] is None and got["ios"] is None and any(note.startswith("load: ") for note in got["notes"])

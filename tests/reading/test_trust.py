@@ -8,10 +8,9 @@ import synthetic_run
 from json_documents import checked
 from synthetic_run import run_of
 
-from ssdrig import cli, reading, report
+from ssdrig import cli, report
 from ssdrig.plan.rules import limits, steady
 from ssdrig.reading import table, trust
-from ssdrig.reading.figures import figures_of
 from ssdrig.reading.window_figures import KEYS
 from ssdrig.report import page, screen, verdict
 from ssdrig.report.cards import Bar, best
@@ -111,7 +110,7 @@ def test_a_simulated_drive_on_a_busy_host_is_host_limited(tmp_path):
     """Its own work is on these CPUs: what they have no time for, the drive does not do."""
     folder = synthetic_run.write(tmp_path, QUIET)
     event(folder, {"kind": "witness", "step": "load", "label": "load", "cpus_busy_percent": [100.0, 99.0]})
-    f = figures_of(reading.load(folder))
+    f = table.in_full(folder).figures
     assert states(f["trust"])["host"] == "bad"
     assert any(note.startswith("load: host-limited: ") for note in f["notes"])
 
@@ -131,10 +130,10 @@ def host_event(t_s, busy, late_us=0.0, lasted_s=10.0, answers=100):
 def test_a_window_has_the_host_of_its_own_time(tmp_path):
     """The first 10 s of the load on a busy host: the window behind them is not host-limited by it."""
     folder = synthetic_run.write(tmp_path, QUIET)
-    begun_s = (reading.load(folder).t0_ns - synthetic_run.T_RUN_NS) / 1e9
+    begun_s = (table.in_full(folder).data.t0_ns - synthetic_run.T_RUN_NS) / 1e9
     for end_s, busy in ((10, 100.0), (20, 50.0), (30, 60.0), (40, 55.0)):
         event(folder, host_event(begun_s + end_s, busy))
-    f = figures_of(reading.load(folder))
+    f = table.in_full(folder).figures
     host = {name: items(window["trust"])["host"] for name, window in f["windows"].items()}
     assert host["fresh"]["state"] == "bad" and host["fresh"]["value"] == 100
     assert host["steady"]["state"] == "ok" and host["steady"]["value"] == pytest.approx(55, abs=1)
@@ -144,10 +143,10 @@ def test_a_window_has_the_host_of_its_own_time(tmp_path):
 @pytest.mark.parametrize(("late_us", "state"), [(50.0, "ok"), (51.0, "bad")])
 def test_a_simulated_drive_that_answered_late_is_host_limited(tmp_path, late_us, state):
     folder = synthetic_run.write(tmp_path, QUIET)
-    begun_s = (reading.load(folder).t0_ns - synthetic_run.T_RUN_NS) / 1e9
+    begun_s = (table.in_full(folder).data.t0_ns - synthetic_run.T_RUN_NS) / 1e9
     for end_s in (10, 20, 30, 40):  # the mean is of the answers, not of the events
         event(folder, host_event(begun_s + end_s, 50.0, late_us if end_s != 40 else 1e6, answers=100 * (end_s != 40)))
-    f = figures_of(reading.load(folder))
+    f = table.in_full(folder).figures
     assert states(f["windows"]["steady"]["trust"])["host"] == state
 
 
@@ -157,10 +156,10 @@ HOSTILE = (None, 5, "x", [], {}, [None], ["x"], {"cpu": "x"}, {"answers": "x"}, 
 @pytest.mark.parametrize("key", ["cpus_busy_percent", "steal_percent", "waited_percent", "answers", "lasted_s"])
 def test_events_of_the_host_may_hold_anything(tmp_path, key):
     folder = synthetic_run.write(tmp_path, QUIET)
-    begun_s = (reading.load(folder).t0_ns - synthetic_run.T_RUN_NS) / 1e9
+    begun_s = (table.in_full(folder).data.t0_ns - synthetic_run.T_RUN_NS) / 1e9
     for n, value in enumerate(HOSTILE):
         event(folder, host_event(begun_s + 10 + n, 50.0) | {key: value})
-    figures_of(reading.load(folder))
+    table.in_full(folder)
 
 
 @pytest.mark.parametrize(
@@ -197,7 +196,7 @@ def test_without_a_rig_power_is_not_applicable(tmp_path):
     folder = synthetic_run.write(tmp_path, QUIET, power=False)
     header = json.loads((folder / "run.json").read_text())
     (folder / "run.json").write_text(json.dumps(header | {"rig": None}))
-    found = states(figures_of(reading.load(folder))["trust"])
+    found = states(table.in_full(folder).figures["trust"])
     assert {found[name] for name in ("samples", "time_error", "closure", "calibration", "gaps", "pairing")} == {
         "not applicable"
     }

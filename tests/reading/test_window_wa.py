@@ -9,10 +9,8 @@ import synthetic_plan
 import synthetic_run
 from synthetic_run import IOPS, run_of
 
-from ssdrig import reading
 from ssdrig.plan.rules.windows import Window
 from ssdrig.reading import table
-from ssdrig.reading.figures import figures_of
 from ssdrig.reading.smart import window_wa
 
 STEADY = [10_000] * 40
@@ -72,7 +70,8 @@ def test_polls_too_far_from_the_edges_give_none_and_say_how_far(tmp_path):
     found, polls_s, why = window_wa(data, window(20, 40))
     assert found is None and polls_s[0] == pytest.approx(15, abs=0.1)
     assert "nearest its start is at 15.0 s, with 25 % of the window's I/O between; at most 15 % may be" in why
-    f = figures_of(data)
+    (folder,) = tmp_path.iterdir()
+    f = table.in_full(folder).figures
     assert f["wa"] is f["wa_error"] is f["nand_written_bytes"] is None
     assert any(note.startswith("steady, 20–40 s: wa: ") for note in f["notes"])
 
@@ -101,7 +100,7 @@ def test_without_polls_it_says_so(tmp_path):
     run = synthetic_run.write(tmp_path, IOPS, power=False)
     for path in (run / "smart").iterdir():
         path.unlink()
-    f = figures_of(reading.load(run))
+    f = table.in_full(run).figures
     assert f["wa"] is None and any("no SMART reading belongs to it" in note for note in f["notes"])
 
 
@@ -109,7 +108,7 @@ def test_polls_without_a_time_are_left_out(tmp_path):
     run = synthetic_run.write(tmp_path, IOPS, power=False)
     path = run / "smart" / "003.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"t_start_ns": None, "t_end_ns": None}))
-    assert reading.load(run).snapshots
+    assert table.in_full(run).data.snapshots
 
 
 BRACKETED = """schema = 1

@@ -11,7 +11,6 @@ import synthetic_run
 from ata_documents import drive, snap
 from loop_device import loop_device
 
-from ssdrig import reading as analysis
 from ssdrig.drive.settings import witness
 from ssdrig.drive.smart import counters
 from ssdrig.load import fio
@@ -19,7 +18,6 @@ from ssdrig.load.fiojob import Job
 from ssdrig.plan.rules import limits
 from ssdrig.reading import table
 from ssdrig.reading import witness as held
-from ssdrig.reading.figures import figures_of
 from ssdrig.report import plan_page, screen
 from ssdrig.views import documents
 
@@ -324,7 +322,7 @@ def test_the_main_job_has_them_in_its_windows_too(tmp_path):
     numbers = sorted(int(path.stem) for path in (folder / "smart").glob("*.json"))
     for number in numbers[-2:]:  # at the end of the load, and after it
         hot(folder, number, 2)
-    figures = figures_of(analysis.load(folder))
+    figures = table.in_full(folder).figures
     assert figures["kernel"]["why"] and not any("host-limited" in note for note in figures["notes"])
     assert any("throttled" in note for note in figures["windows"]["steady"]["notes"])
     assert not any("throttled" in note for note in figures["windows"]["fresh"]["notes"])

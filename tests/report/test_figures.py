@@ -1,16 +1,15 @@
 import json
 import statistics
-from dataclasses import replace
 
 import pytest
 import synthetic_run
-from synthetic_run import IOPS, WINDOW, other_notes, run_of, whole
+from synthetic_run import IOPS, WINDOW, changed, other_notes, run_of, whole
 
-from ssdrig import reading, report
+from ssdrig import report
 from ssdrig.base.errors import UsageError
-from ssdrig.drive.wear.wa import WriteAmplification
 from ssdrig.plan.rules import windows
-from ssdrig.reading.figures import KEYS, figures_of
+from ssdrig.reading import table
+from ssdrig.reading.course import KEYS
 from ssdrig.report import over_op, page
 from ssdrig.views import trust_strip
 
@@ -83,20 +82,12 @@ def test_a_zoom_past_the_end_gives_no_statistics(tmp_path):
     _, f = run_of(tmp_path, [4000] * 8, zoom_s=7)
     assert f["iops_mean"] is None and f["window_s"] is None and f["iops_all_mean"] == 4000
     assert f["windows"]["steady"] is None and f["windows"]["all"]["iops_mean"] == 4000
-    assert "window steady: the load lasted 8 whole seconds, and the window begins at 7 s" in f["notes"]
+    assert "window steady: the step lasted 8 whole seconds" in f["notes"]
 
 
 def test_a_load_without_a_zoom_is_judged_from_its_start(tmp_path):
-    data, _ = run_of(tmp_path)
-    data.header["method"]["zoom_s"] = None
-    f = figures_of(data)
+    _, f = run_of(tmp_path, zoom_s=0)
     assert f["window_s"] == [0, 31] and f["iops_mean"] == pytest.approx(statistics.mean(IOPS))
-
-
-def test_what_the_drive_wrote_afterwards_is_told_apart(tmp_path):
-    data, f = run_of(tmp_path)
-    later = figures_of(replace(data, wa_settled=WriteAmplification(4.0, 0.1, 0.025, 0, 0, 0, 0, None)))
-    assert (f["wa_settled"], later["wa_settled"], later["wa"]) == (None, 4.0, f["wa"])
 
 
 def test_each_window_has_its_own_figures_and_the_flat_keys_are_those_of_steady(tmp_path):
@@ -131,11 +122,10 @@ def test_littles_check(tmp_path):
 
 
 def test_a_window_by_name(tmp_path):
-    data, _ = run_of(tmp_path)
-    f = figures_of(data, [("burst", 4, 8), ("late", 30, 40)])
+    f = table.in_full(synthetic_run.write(tmp_path, IOPS, zoom_s=12), more=[("burst", 4, 8), ("late", 30, 40)]).figures
     assert f["windows"]["burst"]["ios"] == 80_000 and f["windows"]["burst"]["label"] == "burst, 4–8 s"
     assert f["windows"]["late"] is None
-    assert "window late: the load lasted 31 whole seconds, and the window goes from 30 s to 40 s" in f["notes"]
+    assert "window late: the step lasted 31 whole seconds, and the window ends at 40 s" in f["notes"]
 
 
 @pytest.mark.parametrize("text", ["burst", "burst=1", "=1:2", "all=1:2", "b=-1:3", "b=1.5:3", "b=1:2:3"])
@@ -147,10 +137,10 @@ def test_a_window_that_makes_no_sense_is_refused(text):
 
 def test_clat_percentiles_are_of_the_windows_own_io(tmp_path):
     """lat is not clat: fio's histogram log is of clat, so percentiles of lat are not known here."""
-    data, _ = run_of(tmp_path, [2000] * 20, zoom_s=10, power=False)
-    slow = data.hist.copy()
+    found = table.in_full(synthetic_run.write(tmp_path, [2000] * 20, zoom_s=10, power=False))
+    slow = found.data.hist.copy()
     slow[slow[:, 0] < 10, 1] += 64  # twice the latency before the zoom
-    f = figures_of(replace(data, hist=slow))
+    f = changed(found, hist=slow)
     assert f["clat_p99_us"] == pytest.approx(800, rel=0.01)
     assert f["windows"]["fresh"] is None and f["windows"]["all"]["clat_p99_us"] == pytest.approx(1600, rel=0.01)
     assert f["lat_p99_us"] is None and any("lat_p99_us" in n and "no histogram of lat" in n for n in f["notes"])
@@ -170,15 +160,15 @@ def test_lat_percentiles_are_of_the_documents_nearest_the_edges(tmp_path):
         utc_ms = (t_ns - synthetic_run.T_RUN_NS + synthetic_run.UTC_RUN_NS) // 10**6
         lines.append(json.dumps({"t_ns": t_ns, "timestamp_ms": utc_ms, "jobs": [job]}, separators=(",", ":")))
     (run / "fio" / "load" / "out.json").write_text("\n".join(lines) + "\n")
-    data = reading.load(run)
-    f = figures_of(data, [("early", 0, 10)])
+    found = table.in_full(run, more=[("early", 0, 10)])
+    data, f, _ = found
     assert f["lat_p50_us"] == f["lat_p99_us"] == pytest.approx(1600, rel=0.01)
     assert f["windows"]["early"]["lat_p99_us"] == pytest.approx(800, rel=0.01)
     assert f["windows"]["all"]["lat_p50_us"] == pytest.approx(800, rel=0.01)
     assert f["clat_p99_us"] == pytest.approx(800, rel=0.01)  # of fio's own log
     kept = data.lat_t_s < 15
-    far = replace(data, lat_t_s=data.lat_t_s[kept], lat_hist=data.lat_hist[data.lat_hist[:, 0] < kept.sum()])
-    assert figures_of(far)["lat_p99_us"] is None
+    fewer = {"lat_t_s": data.lat_t_s[kept], "lat_hist": data.lat_hist[data.lat_hist[:, 0] < kept.sum()]}
+    assert changed(found, **fewer)["lat_p99_us"] is None
 
 
 def test_a_percentile_needs_ten_values_beyond_it(tmp_path):
@@ -190,45 +180,44 @@ def test_a_percentile_needs_ten_values_beyond_it(tmp_path):
 
 
 def test_energy_above_idle_needs_to_be_above_it(tmp_path):
-    data, _ = run_of(tmp_path)
-    near_W = figures_of(data)["power_mean_W"]
-    f = figures_of(replace(data, idle_mean_W=near_W, idle_uncertainty_W=0.01, idle_s=5.0))
+    found = table.in_full(synthetic_run.write(tmp_path, IOPS, zoom_s=12))
+    near_W = found.figures["power_mean_W"]
+    f = changed(found, idle_mean_W=near_W, idle_uncertainty_W=0.01)
     assert f["energy_uJ_per_io_above_idle"] is None and any("above_idle" in note for note in f["notes"])
-    f = figures_of(replace(data, idle_mean_W=0.2, idle_uncertainty_W=0.01, idle_s=5.0))
+    f = changed(found, idle_mean_W=0.2, idle_uncertainty_W=0.01)
     assert 0 < f["errors"]["energy_uJ_per_io_above_idle"] < f["energy_uJ_per_io_above_idle"]
 
 
 def test_energy_above_idle(tmp_path):
-    data, _ = run_of(tmp_path)
-    f = figures_of(replace(data, idle_mean_W=1.0, idle_s=5.0))
+    found = table.in_full(synthetic_run.write(tmp_path, IOPS, zoom_s=12))
+    f = changed(found, idle_mean_W=1.0)
     assert f["energy_uJ_per_io_above_idle"] == pytest.approx(1e6 * 1.5 / statistics.mean(WINDOW), rel=1e-4)
 
 
-def spare(data, raw, tested, assumed=False, capacity=10**12):
+def spare(found, raw, tested, assumed=False, capacity=10**12):
     """The figures of a run of that drive."""
-    drive = data.header["drive"] | {"capacity_bytes": capacity, "raw_nand_bytes": raw, "raw_nand_assumed": assumed}
-    method = data.header["method"] | {"tested_bytes": tested, "op_percent": None}
-    return figures_of(replace(data, header={**data.header, "drive": drive, "method": method}))
+    drive = {"capacity_bytes": capacity, "raw_nand_bytes": raw, "raw_nand_assumed": assumed}
+    return changed(found, tested_bytes=tested, drive=drive) | {"op_percent": None}
 
 
 def test_over_provisioning_by_both_definitions_and_what_theory_says_of_it(tmp_path):
-    data, _ = run_of(tmp_path, power=False)
-    f = spare(data, 1.3 * 10**12, 10**12)
+    found = table.in_full(synthetic_run.write(tmp_path, IOPS, zoom_s=12, power=False))
+    f = spare(found, 1.3 * 10**12, 10**12)
     assert (f["op_raw_percent"], f["op_user_percent"]) == (pytest.approx(100 * 0.3 / 1.3), 0)
     assert f["alpha"] == 1.3 and f["wa_closed_form"] == pytest.approx(2.364, abs=5e-4)  # arXiv 1110.4245: 2.36
-    f = spare(data, 10**12, 750 * 10**9)
+    f = spare(found, 10**12, 750 * 10**9)
     assert (f["op_raw_percent"], f["op_user_percent"], f["alpha"]) == (25, 25, pytest.approx(4 / 3))
-    unknown = spare(data, None, 800 * 10**9)
+    unknown = spare(found, None, 800 * 10**9)
     assert unknown["op_user_percent"] == pytest.approx(20) and unknown["alpha"] is unknown["wa_closed_form"] is None
     assert any("the raw NAND is not known" in note for note in unknown["notes"])
-    assert spare(data, 10**12, 10**12)["wa_closed_form"] is None, "nothing is left unwritten"
+    assert spare(found, 10**12, 10**12)["wa_closed_form"] is None, "nothing is left unwritten"
 
 
 def test_what_follows_from_an_assumed_raw_nand_is_called_assumed(tmp_path):
-    data, _ = run_of(tmp_path, power=False)
-    f = spare(data, 1 << 40, 750 * 10**9, assumed=True)
+    found = table.in_full(synthetic_run.write(tmp_path, IOPS, zoom_s=12, power=False))
+    f = spare(found, 1 << 40, 750 * 10**9, assumed=True)
     assert f["raw_nand_assumed"] is True and any("raw NAND assumed: 1024 GiB" in note for note in f["notes"])
-    known = spare(data, 1 << 40, 10**12)
+    known = spare(found, 1 << 40, 10**12)
     (first, second) = over_op.rows([f, known])
     assert first[0] == "9.1 %" and second[0] == "31.8 % (assumed)" and second[2] == "1.466 (assumed)"
     assert second[6].endswith(" (assumed)") and second[1] == "25.0 %"

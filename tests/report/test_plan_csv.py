@@ -11,7 +11,7 @@ import synthetic_run
 from test_report import run_command
 from test_review_page import review
 
-from ssdrig import cli, reading
+from ssdrig import cli
 from ssdrig.reading import table
 from ssdrig.report import csv_files
 from ssdrig.runs import annotations
@@ -76,7 +76,7 @@ def test_a_load_without_a_histogram_of_clat_has_its_p99_of_lat(tmp_path):
     """As of a load of hours, of which fio keeps its documents alone."""
     run = synthetic_run.write(tmp_path, [3000] * 70, logs=False)
     run_command(run, "--csv", tmp_path / "csv", "--out", tmp_path / "p.html", "--quiet")
-    (row, *_), data = read(tmp_path / "csv", "seconds"), reading.load(run)
+    (row, *_), data = read(tmp_path / "csv", "seconds"), table.in_full(run).data
     assert data.hist_of == "lat" and float(row["lat_p99_us"]) == data.lat_p99_us[0] and "clat_p99_us" not in row
     page = (tmp_path / "p.html").read_text()
     assert "submission included (lat). Line" in page and '["lat_p99","lat_p99_us"]' in page

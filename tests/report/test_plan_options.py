@@ -126,3 +126,14 @@ def test_one_plot_alone(folders, name, panel, suffix, tmp_path):
 def test_points_that_no_plan_repeats_have_windows_too(tmp_path):
     found = table.load(synthetic_plan.grid(tmp_path), more=[("early", 0, 2)])
     assert all(row.windows["early"]["t1_s"] == 2 for row in found.rows if row.windows)
+
+
+@pytest.mark.parametrize("name", ["consistency", "steps", "grid"])
+def test_all_samples_of_the_load(folders, name, tmp_path):
+    """The page of the load in full: each run's samples, and the views of its plan."""
+    page = reported(tmp_path, *folders[name], "--samples", "--review", "2")
+    data = json.loads(re.search('<script type="application/json" id="data">(.*?)</script>', page, re.S)[1])
+    assert data["review"] == 1 and [run["id"] for run in data["runs"]] == [folder.name for folder in folders[name]]
+    for run in data["runs"]:
+        assert sum(piece["n"] for piece in run["moments"]) == pytest.approx(run["n"] * 1005, rel=0.02)
+    assert ('id="views-h"' in page) == (name != "consistency")

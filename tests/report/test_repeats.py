@@ -7,10 +7,8 @@ import pytest
 import synthetic_plan
 import synthetic_run
 
-from ssdrig import reading
 from ssdrig.base.progress import Progress
 from ssdrig.reading import table, trust
-from ssdrig.reading.figures import figures_of
 from ssdrig.report import page, plan_page, repeats, rows, screen
 from ssdrig.run import run
 from ssdrig.runs import journal
@@ -97,8 +95,8 @@ def test_the_page_of_the_main_job_has_them(tmp_path):
     folders = [
         synthetic_run.write(tmp_path, [4000] * 4 + [count] * 16, zoom_s=10, name=f"r{count}") for count in (1000, 1100)
     ]
-    runs = [reading.load(folder) for folder in folders]
-    figures = [figures_of(data) for data in runs]
+    runs = [table.in_full(folder).data for folder in folders]
+    figures = [table.in_full(folder).figures for folder in folders]
     made = page.render(runs, figures, 0)
     assert "1\u202f050 ± 71</td>" in made and '<th scope="row">steady</th>' in made
     assert "standard deviation</h2>" not in page.render(runs[:1], figures[:1], 0)

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from packed import decoded
 
-from ssdrig.reading.figures import KEYS
+from ssdrig.reading.course import KEYS
 from ssdrig.report import pack, words
 from ssdrig.views.terms import TERMS, number, with_error
 
@@ -41,7 +41,13 @@ def test_what_all_names_share_is_left_out_of_them():
 def test_the_test_is_described_as_the_run_folder_has_it():
     class Data:
         header = {
-            "method": {"name": "consistency", "block_bytes": 16384, "queue_depth": 1, "fill_block_bytes": 1 << 20}
+            "method": {
+                "title": "Performance consistency",
+                "load": "random write over the whole tested range",
+                "block_bytes": 16384,
+                "queue_depth": 1,
+                "fill_block_bytes": 1 << 20,
+            }
         }
 
     figure = {"purge": "format", "fill_MBps": 400.0}

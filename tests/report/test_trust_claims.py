@@ -27,6 +27,9 @@ def held(monkeypatch, request):
     bad = trust.Item(name, trust.BAD, 9.0, 1.0, "RED")
     if name == "host":
         monkeypatch.setattr(trust, "host_of", lambda found: bad)
+    elif name == "steady":
+        for of in ("steady_of", "steady_by"):
+            monkeypatch.setattr(trust, of, lambda found: bad)
     elif name:
         monkeypatch.setattr(
             trust,

@@ -6,11 +6,10 @@ from types import SimpleNamespace
 import pytest
 import synthetic_run
 
-from ssdrig import reading
 from ssdrig.base.errors import DriveError, ExchangedDrive, LoadError, PowerCut, RigError, UsageError
 from ssdrig.plan.kinds import KINDS
 from ssdrig.powerloss.supply import Outcome
-from ssdrig.reading.figures import figures_of
+from ssdrig.reading import table
 from ssdrig.reading.rundata import asked_cut_ns, before_cut_ns
 from ssdrig.run import asked_cut, control, cut_short, cutting, options
 from ssdrig.run.asked_cut import HOLD_S, LATE_S, STEPS, WHY_NOT, WITHIN_S, AskedCut
@@ -303,12 +302,12 @@ def cut_run(tmp_path, at_s: float | None) -> dict:
         tmp_path, [900] * 5 + [300, 500, 400] * 3, zoom_s=5, smart_every_s=3, idle_s=4, name=f"at-{at_s}"
     )
     if at_s is not None:
-        fired_ns = (reading.load(made).t0_ns or 0) + round(at_s * 1e9)
+        fired_ns = (table.in_full(made).data.t0_ns or 0) + round(at_s * 1e9)
         fired = {"t_ns": fired_ns + OTHER_NS, "kind": "cut.fired", "step": "load", "cut": None}
         fired |= {"fired_ns": fired_ns, "bound_ns": 1000, "why": None}
         synthetic_run.seal(made, sorted([*journal.events(made), fired], key=lambda event: event["t_ns"]))
-    data = reading.load(made)
-    return figures_of(data) | {"data": data}
+    data, figures, _ = table.in_full(made)
+    return figures | {"data": data}
 
 
 def test_figures_are_of_the_time_before_it(tmp_path):

@@ -9,14 +9,13 @@ from types import SimpleNamespace
 import pytest
 from pages import page, page_c0h
 
-from ssdrig import reading
 from ssdrig.base.errors import DriveError, UnsafeTarget, UsageError
 from ssdrig.base.progress import Progress
 from ssdrig.drive.settings import witness
 from ssdrig.load import fio, fiojob
 from ssdrig.plan.kinds import speeds
 from ssdrig.publish.influx import points
-from ssdrig.reading.figures import figures_of
+from ssdrig.reading import table
 from ssdrig.run import prepare, run
 from ssdrig.run.bench import Bench
 from ssdrig.run.teardown import Stop
@@ -124,7 +123,7 @@ def test_settle_and_idle(carried_out):
     assert [reason for t, reason in smart if settle0 < t < idle0] == ["after", "settled"]
     assert not [t for t, _ in smart if idle0 <= t <= idle1] and idle1 - idle0 >= 2e9
     assert [e["method"] for e in events if e["kind"] == "purge"] == ["none"]
-    got = figures_of(reading.load(folder))
+    got = table.in_full(folder).figures
     whole = got["windows"]["all"]
     assert whole["wa"] == got["wa_settled"] == pytest.approx(10**9 / (1000 * 512_000)) and got["idle_mean_W"] is None
     assert asked[0] is None and asked[-1] is None and any(like for like in asked), (
@@ -137,13 +136,13 @@ def test_a_drive_that_goes_on_writing_is_read_at_each_time(carried_out):
     folder, _, _ = carried_out(polls, settle=True)
     reasons = [e["reason"] for e in journal.events(folder) if e["kind"] == "smart.start"]
     assert reasons.count("settled") == 3
-    got = figures_of(reading.load(folder))
+    got = table.in_full(folder).figures
     assert got["wa_settled"] > got["windows"]["all"]["wa"] and any("not finished" in note for note in got["notes"])
 
 
 def test_without_a_rig_the_report_has_no_power(carried_out):
     folder, end, _ = carried_out([(1000, 10**9)] + [(40_000, 30 * 10**9)] * 9)
-    got = figures_of(reading.load(folder))
+    got = table.in_full(folder).figures
     assert got["power_mean_W"] is None and got["samples"] is None and got["ios"] > 0 and got["purge"] == "none"
     assert any("no rig" in note for note in got["notes"])
     assert got["windows"]["all"]["wa"] == pytest.approx(29 * 10**9 / (39_000 * 512_000))

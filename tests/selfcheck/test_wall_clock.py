@@ -14,9 +14,8 @@ import set_clock
 from synthetic_run import T_RUN_NS
 
 from selfcheck import wall_clock
-from ssdrig import reading
 from ssdrig.load import fio, fiolog, fiotext
-from ssdrig.reading.figures import figures_of
+from ssdrig.reading import table
 
 SHIM = """
 #define _GNU_SOURCE
@@ -58,7 +57,7 @@ def whole(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def want(whole):
-    return figures_of(reading.load(whole))
+    return table.in_full(whole).figures
 
 
 UTC_ONLY = [(by, at, False) for by in set_clock.STEPS_S for at in set_clock.MOMENTS_S]
@@ -73,7 +72,7 @@ QUICK = UTC_ONLY[:: len(set_clock.MOMENTS_S) + 1] + UTC_ONLY[-3:] + STAMPED[3:4]
 )
 def test_figures_do_not_move(whole, want, tmp_path, by, at, stamped):
     run = set_clock.stepped(whole, tmp_path / "run", set_clock.STEPS_S[by], set_clock.MOMENTS_S[at], stamped)
-    got = figures_of(reading.load(run))
+    got = table.in_full(run).figures
     assert wall_clock.worst(want, got)[0] <= 1 and wall_clock.lost(want, got) == []
     assert got["zero_seconds"] == want["zero_seconds"] and got["ios"] == want["ios"]
     assert got["window_s"] == want["window_s"]

@@ -6,6 +6,7 @@ cannot hide in the writer. Time zero of `iops` and `watts` is the first I/O of t
 
 import json
 import struct
+from dataclasses import replace
 from pathlib import Path
 from zlib import crc32
 
@@ -15,8 +16,9 @@ import synthetic_fio
 
 from ssdrig import reading
 from ssdrig.meter import wire
-from ssdrig.plan import grammar
-from ssdrig.reading.figures import figures_of
+from ssdrig.plan import grammar, values
+from ssdrig.reading import course, row_figures, table, trust
+from ssdrig.reading.course import Course
 
 T_RUN_NS = 1_000_000_000_000  # CLOCK_MONOTONIC at the start of the run
 UTC_RUN_NS = 1_795_177_507_894_000_000
@@ -282,7 +284,7 @@ def write(
         "ssdrig": "0.1.0",
         "simulated": True,
         "started": {"t_ns": T, "utc_ns": UTC_RUN_NS},
-        "plan": plan_of(seconds // dilation, zoom_s, op_percent, idle_s),
+        "plan": plan_of(seconds // dilation, zoom_s, op_percent, idle_s, queue_depth),
         "method": {
             "name": "consistency",
             "duration_s": seconds // dilation,
@@ -374,7 +376,7 @@ def write(
     return run
 
 
-def plan_of(time_s: int, zoom_s: int, op_percent: float | None, idle_s: int) -> dict:
+def plan_of(time_s: int, zoom_s: int, op_percent: float | None, idle_s: int, queue_depth: int | None = None) -> dict:
     """The plan of such a run, as run.json has it; of a load that ended before its window began a longer one."""
     params = {
         "rule": "never",
@@ -384,6 +386,8 @@ def plan_of(time_s: int, zoom_s: int, op_percent: float | None, idle_s: int) -> 
     }
     params["range"] = "100 %" if op_percent is None else "raw 75 %"  # TESTED_BYTES, whatever is told
     text = grammar.find("consistency")[0]
+    load = f"qd = {queue_depth}" if queue_depth else 'qd = 32\nrate = "1000 kIOPS"'
+    text = text.replace("qd      = 32", load)
     return {"name": "consistency", "variant": None, "scaled": False, "params": params, "text": text, "acts": []}
 
 
@@ -409,15 +413,44 @@ def seal(run: Path, events: list[dict]) -> None:
     (run / "events.jsonl").write_bytes(out)
 
 
+def journal_of(run: Path) -> tuple[dict, list[dict]]:
+    """run.json and the events of a run, as put() takes them."""
+    lines = (run / "events.jsonl").read_text().splitlines()
+    events = [{key: value for key, value in json.loads(line).items() if key not in ("line", "crc")} for line in lines]
+    return json.loads((run / "run.json").read_text()), events
+
+
+def put(run: Path, header: dict, events: list[dict]) -> None:
+    """Write a run's journal anew."""
+    (run / "run.json").write_text(json.dumps(header))
+    seal(run, events)
+
+
 def run_of(folder: Path, iops=IOPS, zoom_s=12, **more) -> tuple[reading.RunData, dict]:
     """Such a run, read back, and its figures."""
-    data = reading.load(write(folder, iops, zoom_s=zoom_s, **more))
-    return data, figures_of(data)
+    data, figures, _ = table.in_full(write(folder, iops, zoom_s=zoom_s, **more))
+    return data, figures
+
+
+def changed(found: Course, more=(), tested_bytes: int | None = None, drive=None, **load) -> dict:
+    """The figures of a run whose load, drive or tested range had been another; `more`: windows."""
+    (row,) = [each for each in found.table.rows if each.act.path == "load"]
+    spans = {name: values.Span(from_s=float(t0_s), to_s=float(t1_s), exact=True) for name, t0_s, t1_s in more}
+    act = replace(row.act, keys={**row.act.keys, "windows": {**row.act.keys["windows"], **spans}})
+    act = replace(act, range_bytes=tested_bytes or act.range_bytes)
+    data = replace(row.data, **load)
+    new = replace(row, act=act, data=data, windows={"all": row.windows["all"]}, notes=[])
+    row_figures._windows(new, data)
+    table._rests_on(new, data, trust.of_run(data))
+    header = {**found.table.data.header, "drive": found.table.data.header["drive"] | (drive or {})}
+    rows = [new if each is row else each for each in found.table.rows]
+    of = replace(found.table, rows=rows, data=replace(found.table.data, header=header))
+    return course.figures_of(of, new, data)
 
 
 def shown(folders, more=()) -> list[dict]:
     """The figures of such runs as their page shows them; `more`: windows."""
-    return [json.loads(json.dumps(figures_of(reading.load(folder), more))) for folder in folders]
+    return [json.loads(json.dumps(table.in_full(folder, more=more).figures)) for folder in folders]
 
 
 def whole(figures: dict) -> dict:

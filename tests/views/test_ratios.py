@@ -29,7 +29,6 @@ reading/below_second: place
 reading/bursts: of
 reading/cuts: coverage, folders, trend
 reading/energy_parts: of
-reading/figures: _over_provisioning, figures_of
 reading/filling: _amplified, _plateau, _rest_error_J, put, read, thinned
 reading/fio: load_step
 reading/gaps: of_rows
@@ -52,6 +51,7 @@ reading/timeline: _job, _part
 reading/trust: _badness, _samples, host_of
 reading/under: side
 reading/wear_run: rates
+reading/whole_run: over_provisioning
 reading/window_figures: _drive_writes, _energy, _iops, _latency, _split, littles, own_power, percentiles, ratios
 reading/whole_run: over_provisioning
 reading/witness: _in_window, _together, kernel

@@ -13,9 +13,8 @@ from browser_serving import Serving
 from conftest import HOST
 from test_browser_page import chromium, open_page, text  # noqa: F401  fixture
 
-from ssdrig import reading
 from ssdrig.drive.smart import counters
-from ssdrig.reading.figures import figures_of
+from ssdrig.reading import table
 from ssdrig.runs import journal
 
 pytestmark = [pytest.mark.slow, pytest.mark.keeps_time]
@@ -119,8 +118,8 @@ def test_it_is_held_and_ends_the_run(chromium, going):
     assert end["state"] == "interrupted" and end["why"].startswith(
         f"cut from the web in load: {back['off_s']:.2f} s without power"
     )
-    data = reading.load(run)
-    whole = figures_of(data)["windows"]["all"]
+    data, figures, _ = table.in_full(run)
+    whole = figures["windows"]["all"]
     assert (
         whole["t1_s"] <= data.axis_s(data.before_cut_ns())
         and whole["zero_seconds"] == 0

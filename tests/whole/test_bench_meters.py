@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from ssdrig import cli, reading
+from ssdrig import cli
 from ssdrig.base.errors import DriveError
 from ssdrig.meter import samples
 from ssdrig.meter.pairing import EVENT, PAIRED
-from ssdrig.reading.figures import figures_of
+from ssdrig.reading import table
 from ssdrig.runs import journal
 from ssdrig.virtual import adminclient, bench
 from ssdrig.virtual.device import truth
@@ -84,14 +84,14 @@ def measured(monkeypatch, tmp_path, url: str, show) -> tuple[dict, Path, list[di
     monkeypatch.setattr(bench, "start", with_meter)
     assert cli.main([*LOAD, "--runs", str(tmp_path / "runs")]) == 0
     (run,) = (tmp_path / "runs").iterdir()
-    return figures_of(reading.load(run)), run, journal.events(run)
+    return table.in_full(run).figures, run, journal.events(run)
 
 
 def test_a_sensor_of_the_kernel_measures_a_whole_run(monkeypatch, tmp_path):
     folder = sensor(tmp_path / "hwmon0", "ina226", shunt_resistor=2000, update_interval=2)
     figures, run, events = measured(monkeypatch, tmp_path, f"hwmon:{folder}?rate=100", shown(folder))
     assert next(event for event in events if event["kind"] == EVENT)["verdict"] == PAIRED
-    data, checked = reading.load(run), []
+    data, checked = table.in_full(run).data, []
     for name, window in figures["windows"].items():
         if not window or window["t0_s"] is None:
             continue
@@ -150,6 +150,6 @@ def test_a_bench_supply_measures_a_whole_run(monkeypatch, tmp_path):
     figures, run, events = measured(monkeypatch, tmp_path, url, show)
     window = figures["windows"]["all"]
     assert next(event for event in events if event["kind"] == EVENT)["verdict"] == PAIRED
-    data = reading.load(run)
+    data = table.in_full(run).data
     true_J = truth.energy_between(str(run / "truth"), *(data.t0_ns + window[key] * 10**9 for key in ("t0_s", "t1_s")))
     assert abs(window["energy_J"] / true_J - 1) <= window["power_uncertainty_percent"] / 100

@@ -4,11 +4,11 @@ import json
 
 import pytest
 
-from ssdrig import cli, reading
+from ssdrig import cli
 from ssdrig.base.errors import NotPaired
 from ssdrig.meter.pairing import EVENT, NOT_PAIRED, PAIRED, UNKNOWN, unpaired
 from ssdrig.publish.influx.points import Emitter
-from ssdrig.reading.figures import figures_of
+from ssdrig.reading import table
 from ssdrig.run import pairing
 from ssdrig.runs import journal
 from ssdrig.virtual import bench
@@ -62,7 +62,7 @@ def test_rig_that_feeds_the_drive_is_paired(tmp_path):
     )
     first = next(each for each in events if each["kind"] == "step.start" and each["step"] != "check")
     assert max(look["end_ns"] for look in event["looks"]) < first["t_ns"]
-    assert figures_of(reading.load(run))["energy_J"] > 0 and powers_of(run)
+    assert table.in_full(run).figures["energy_J"] > 0 and powers_of(run)
 
 
 def test_power_of_a_rig_on_another_drive_is_null_with_the_reason(tmp_path, crossed):
@@ -72,7 +72,7 @@ def test_power_of_a_rig_on_another_drive_is_null_with_the_reason(tmp_path, cross
         and event["verdict"] == NOT_PAIRED
         and event["duration_s"] == pytest.approx(pairing.LASTS_S * len(event["looks"]))
     )
-    found = figures_of(reading.load(run))
+    found = table.in_full(run).figures
     assert found["iops_mean"] > 0 and all(found[name] is None for name in POWER)
     assert any(note.startswith("power: not known") for note in found["notes"])
     assert not powers_of(run)

@@ -10,11 +10,10 @@ from pathlib import Path
 import pytest
 from synthetic_run import other_notes
 
-from ssdrig import reading
 from ssdrig.load import fiolog
 from ssdrig.meter import rails, samples
 from ssdrig.publish.influx import points
-from ssdrig.reading.figures import figures_of
+from ssdrig.reading import table
 from ssdrig.runs import journal, rigbin
 from ssdrig.virtual import bench
 from ssdrig.virtual.device import truth
@@ -73,7 +72,7 @@ def test_the_rails_together_are_the_drive(tmp_path):
     each = [rails.energy_J([p], t0_ns, t1_ns) for p in powers]
     assert each == pytest.approx([0.6 * true_J, 0.4 * true_J], rel=0.005)
 
-    f = figures_of(reading.load(run))
+    f = table.in_full(run).figures
     of_the_rig = ("power", "energy", "rail", "clock")  # a busy host may have others: SMART polls that took long
     notes = [note for note in other_notes(f) if "own_power_ratio" not in note]  # of two readings it may be null
     assert [note for note in notes if any(word in note for word in of_the_rig)] == []

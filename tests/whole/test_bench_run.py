@@ -15,12 +15,12 @@ import pytest
 from starved import unseen_J
 
 from selfcheck import kill, measured
-from ssdrig import cli, reading
+from ssdrig import cli
 from ssdrig.load import fiolog, fiotext
 from ssdrig.meter import samples
 from ssdrig.meter.fast import nA_per_count
 from ssdrig.publish.influx import influxd, line_protocol, points
-from ssdrig.reading.figures import figures_of
+from ssdrig.reading import table
 from ssdrig.runs import journal
 from ssdrig.virtual.device import truth
 
@@ -59,7 +59,7 @@ def run(tmp_path_factory, database):
 
 @pytest.fixture(scope="module")
 def figures(run):
-    return figures_of(reading.load(run))
+    return table.in_full(run).figures
 
 
 def marks(run: Path) -> tuple[dict, dict]:
@@ -83,7 +83,7 @@ def test_the_highest_mean_of_100_us_is_the_drives(run, figures, name):
     """What the drive draws at most it draws for milliseconds on end, so its own millisecond has it. Of each 100 ms the
     channel tells the highest alone: where a window's edge cuts them, that one may lie outside, and hide what is inside
     or all that the window has."""
-    found, data = figures["windows"][name], reading.load(run)
+    found, data = figures["windows"][name], table.in_full(run).data
     start_ns, step_ns, nJ = truth.energies(str(run / "truth"))
     from_ns, to_ns = (data.t0_ns + t_s * 10**9 for t_s in (found["t0_s"], found["t1_s"]))
 
@@ -117,7 +117,7 @@ def test_write_amplification_agrees_with_the_ledger_within_its_error_bar(run, fi
 
 @pytest.mark.parametrize("name", ["all", "steady"])
 def test_a_window_agrees_with_the_ledger_of_the_same_seconds(run, figures, name):
-    data, window = reading.load(run), figures["windows"][name]
+    data, window = table.in_full(run).data, figures["windows"][name]
     edges = [data.t0_ns + window[key] * 10**9 for key in ("t0_s", "t1_s")]
     true_J = truth.energy_between(str(run / "truth"), *edges)
     assert window["energy_J"] == pytest.approx(true_J, abs=0.005 * true_J + unseen_J(run, *edges))

@@ -13,7 +13,7 @@ from browser import chromium  # noqa: F401  a fixture
 
 from ssdrig import report
 from ssdrig.base.errors import JournalError, UsageError
-from ssdrig.reading.figures import KEYS
+from ssdrig.reading.course import KEYS
 from ssdrig.report import page
 from ssdrig.views.terms import TERMS, with_error
 

@@ -296,8 +296,6 @@ def test_several_runs_stand_side_by_side_and_only_of_one_plan(folders, tmp_path)
     assert "SIMULATED SATA TLC (run 2)" in out.read_text()
     with pytest.raises(UsageError, match="runs of the same plan"):
         run_command(folders["grid"], folders["steps"], "--out", out)
-    with pytest.raises(UsageError):
-        run_command(folders["grid"], "--samples", "--out", out)
 
 
 def test_hostile_words_are_escaped(tmp_path):

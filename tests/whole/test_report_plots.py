@@ -11,8 +11,7 @@ import synthetic_run
 from browser import chromium  # noqa: F401  a fixture
 from test_report import READY, run_command
 
-from ssdrig import reading
-from ssdrig.reading.figures import figures_of
+from ssdrig.reading import table
 from ssdrig.report import pack, page, words
 from ssdrig.views import marks
 
@@ -118,10 +117,10 @@ def test_power_of_the_csv_keeps_its_order(chromium, made, tmp_path):
     rows = [line.split(",") for line in chromium.js("ssdrig.csv(0)").splitlines()[1:]]
     mean, least, most = (np.array([float(row[k]) for row in rows]) for k in (4, 5, 6))
     assert (least <= mean).all() and (mean <= most).all()
-    data = reading.load(synthetic_run.write(tmp_path, [1000] * 30, zoom_s=2))
+    data, figures, _ = table.in_full(synthetic_run.write(tmp_path, [1000] * 30, zoom_s=2))
     data.power_mean_W, data.power_min_W = np.full(30, 8.07505), np.linspace(0, 8.07504, 30)
     data.power_max_W = np.full(30, 8.07506)
-    packed = pack.run_data(data, figures_of(data), words.labels([figures_of(data)])[0], 0, [])
+    packed = pack.run_data(data, figures, words.labels([figures])[0], 0, [])
     for name, sign in (("power_min", -1), ("power_max", 1)):  # on the scale of the mean: counted from it
         assert packed[name]["as"] == "beside" and packed[name]["sign"] == sign and packed[name]["least"] >= 0
 

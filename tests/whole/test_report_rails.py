@@ -8,8 +8,7 @@ import synthetic_run
 from packed import decoded
 from test_report import READY, REVIEW, ink, run_command
 
-from ssdrig import reading
-from ssdrig.reading.figures import figures_of
+from ssdrig.reading import table
 from ssdrig.report import pack, page, words
 
 TWELVE = ("12V <b>", ((-100, 0.5), (0, 6.0), (10, 3.0)), 740_000, (14.2, 16.4))
@@ -55,15 +54,13 @@ def test_the_terminal_says_each_rail(made):
 
 def test_a_page_of_one_rail_has_no_table_of_rails(tmp_path):
     run = synthetic_run.write(tmp_path, [1000] * 6, zoom_s=2)
-    data = reading.load(run)
-    f = figures_of(data)
+    data, f, _ = table.in_full(run)
     assert 'class="rails"' not in page.render([data], [f], 0)
     assert pack.run_data(data, f, words.labels([f])[0], 0, [])["rails"] == []
 
 
 def test_each_rail_s_seconds_are_in_the_page(made, tmp_path):
-    data = reading.load(synthetic_run.write(tmp_path, [1000] * 20, zoom_s=2, more_rails=[TWELVE]))
-    f = figures_of(data)
+    data, f, _ = table.in_full(synthetic_run.write(tmp_path, [1000] * 20, zoom_s=2, more_rails=[TWELVE]))
     five, twelve = pack.run_data(data, f, words.labels([f])[0], 0, [])["rails"]
     assert (five["name"], twelve["name"]) == ("5V", "12V <b>")
     assert decoded(twelve["mean"]) == pytest.approx(

@@ -16,7 +16,7 @@ import synthetic_run
 from browser import chromium  # noqa: F401  a fixture
 from test_report import READY, run_command
 
-from ssdrig import reading
+from ssdrig.reading import table
 from ssdrig.views import marks
 
 pytestmark = pytest.mark.slow
@@ -142,7 +142,7 @@ def test_a_heading_sorts_all_columns(chromium, made):
 
 
 def test_the_samples_of_the_page_are_the_runs(chromium, made):
-    data = reading.load(made[1][0])
+    data = table.in_full(made[1][0]).data
     chromium.open(made[0], "#s=8.5-9.5&a=8.6&b=9.4", ready=READY)
     name, t, P = next(one for one in data.moments if one[0] == "cliff")
     found = chromium.js(
@@ -219,7 +219,7 @@ def test_each_plot_is_saved_as_png_svg_and_csv(chromium, made):
     rows = [line.split(",") for line in csv.decode().splitlines()]
     assert rows[0] == ["run", "t_s", "power_mean_W", "power_min_W", "power_max_W"]
     assert {int(row[1]) for row in rows[1:]} == set(range(5, 16)) and len({row[0] for row in rows[1:]}) == 6
-    data = reading.load(made[1][0])
+    data = table.in_full(made[1][0]).data
     own = [float(row[2]) for row in rows[1:] if row[0] == '"run-00"']
     assert own == pytest.approx(data.power_mean_W[5:16], rel=1e-3)
     _, csv = saved(chromium, cdf, "CSV")

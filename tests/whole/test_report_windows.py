@@ -8,8 +8,7 @@ import synthetic_run
 from browser import chromium  # noqa: F401  a fixture
 from test_report import READY, run_command
 
-from ssdrig import reading
-from ssdrig.reading.figures import figures_of
+from ssdrig.reading import table
 from ssdrig.report import phases, views
 from ssdrig.runs import journal
 from ssdrig.views.terms import number
@@ -77,27 +76,26 @@ def test_phases_have_a_row_for_each_phase_of_each_run(made):
     assert ">fresh plateau</th><td>0–10</td>" in bodies[0]
 
 
-@pytest.mark.parametrize("lasts_s", [20, None])
-def test_a_load_that_was_cut_short_is_called_so_wherever_its_window_is_named(tmp_path, lasts_s):
+@pytest.mark.parametrize(("rule", "of"), [("never", " of 20 s"), ("pts", " of at most 20 s")])
+def test_a_load_that_was_cut_short_is_called_so_wherever_its_window_is_named(tmp_path, rule, of):
     """Ctrl-C at 5 of 20 s: the page had called it the whole load."""
     made = synthetic_run.write(tmp_path, [9000] * 5, zoom_s=3, power=False, state="interrupted")
     header = json.loads((made / "run.json").read_text())
-    header["method"]["duration_s"] = lasts_s
+    header["plan"]["params"] |= {"time": "20 s", "rule": rule}
     (made / "run.json").write_text(json.dumps(header))
     events = [{k: v for k, v in e.items() if k not in ("line", "crc")} for e in journal.events(made)]
     (end,) = (e for e in events if e["kind"] == "step.end" and e["step"] == "load")
     end |= {"ok": False, "why": "stopped by SIGINT"}
     synthetic_run.seal(made, events)
-    figures = [figures_of(reading.load(made))]
+    figures = [table.in_full(made).figures]
     shown = views.of(figures)
-    of = " of 20 s" if lasts_s else ""
     assert [view.label for view in shown] == [f"3–5 s{of}: cut short", f"load, 0–5 s{of}: cut short"]
     facts = [views.facts(view, i, [("", "", "", "")]) for i, view in enumerate(shown)]
     assert f"<td>3–5 s{of}: cut short</td>" in facts[0] and f"<td>0–5 s{of}: cut short</td>" in facts[1]
     found = [row["phase"] for row in phases.rows(figures[0])]
     assert found == ["fill", "load, cut short", "end of the load, cut short"]
     assert "whole load" not in views.phase_table(figures, [("", "", "", "")], shown)
-    whole = figures_of(reading.load(synthetic_run.write(tmp_path, [9000] * 20, zoom_s=3, power=False, name="whole")))
+    whole = table.in_full(synthetic_run.write(tmp_path, [9000] * 20, zoom_s=3, power=False, name="whole")).figures
     assert [view.label for view in views.of([whole, *figures])] == ["end of the load", "load"]
 
 

@@ -76,5 +76,3 @@ def load_events(data: RunData) -> None:
         data.marks.append((t, text))
         data.log.append((t, f"note: {text}"))
     data.log.sort(key=lambda entry: entry[0])
-    if data.zoom_s:
-        data.marks.append((float(data.zoom_s), "window starts"))

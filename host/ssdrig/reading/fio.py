@@ -13,23 +13,6 @@ UNDATED_NS = 1e9  # where fio's own start is not known
 P99_IOS = 1000  # in a second, for its P99 (see window_figures.TAIL)
 
 
-def load_fio(data: RunData, run: Path) -> None:
-    k = data.k
-    try:
-        fill = fiolog.load(run / "fio" / "fill")
-        dated = bool(len(fill.t_ns) and fill.t_ns[0])
-        data.fill_t0_ns = int(fill.t_ns[0]) if dated else _started(data, "fill")
-        data.fill_t0_error_ns = fill.start_error_ns if dated else UNDATED_NS
-        data.notes += [f"fill: {note}" for note in fill.notes]
-        if data.fill_t0_ns and data.cut_within(data.fill_t0_ns, fill.totals["runtime_ms"]):
-            data.notes.append("fill: the power was cut from the web in it, so it was not completed")
-        elif fill.totals["bytes"] is not None:
-            data.fill_s, data.fill_bytes = fill.totals["runtime_ms"] / 1000 / k, fill.totals["bytes"]
-    except LoadError as error:
-        data.notes.append(f"fill: {error}")
-    load_step(data, run / "fio" / "load", _started(data, "load"))
-
-
 def load_step(data: RunData, folder: Path, started_ns: int) -> None:
     """One fio job, one played trace, or one recording -> the grid of RunData, `load_s`, `ios` and `totals`.
     `started_ns`: when it was started, for a folder that does not say when it began."""
@@ -111,8 +94,3 @@ def _load_lat(data: RunData, path: Path) -> None:
         data.notes.append(f"load: {left} documents that do not follow the one before were not used for lat")
     if len(times) > 1:
         data.lat_t_s, data.lat_hist = np.array(times), np.concatenate(cells)
-
-
-def _started(data: RunData, step: str) -> int:
-    starts = [e["t_ns"] for e in data.events if e["kind"] == "step.start" and e.get("step") == step]
-    return starts[0] if starts else data.header["started"]["t_ns"]

@@ -37,7 +37,7 @@ def over_time(data: RunData) -> np.ndarray:
 
 
 def place(data: RunData, figures: dict) -> None:
-    """Sets `lat_over_time`, and `lat_in_window` of each window that the figures (figures.figures_of) have."""
+    """Sets `lat_over_time`, and `lat_in_window` of each window that the figures (course.figures_of) have."""
     data.lat_over_time = over_time(data)
     for name, window in figures["windows"].items():
         if window and len(data.hist):

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -9,7 +10,6 @@ from ssdrig.base.errors import RigError
 from ssdrig.meter import chips, rails, reduced, said
 from ssdrig.meter.pairing import unpaired
 from ssdrig.meter.reduced import Reduced
-from ssdrig.reading import below_second
 from ssdrig.reading.rundata import SECOND_NS, Rail, RunData
 
 COUNTS = {
@@ -22,44 +22,6 @@ COUNTS = {
     "left_bytes": "bytes at the end of rig.bin that are no whole record (not used)",
     "skipped_bytes": "bytes within rig.bin that are damaged (not used)",
 }
-
-
-def load_power(
-    data: RunData,
-    run: Path,
-    more_edges_ns: np.ndarray,
-    heads: reduced.Heads | None = None,
-    everything: bool = False,
-    more_timed: Sequence[reduced.Asked] = (),
-) -> list[Reduced]:
-    """Returns the rails, reduced to the edges that are needed here, `more_edges_ns` and `more_timed`. heads: of its
-    rig.bin, where they have been read. everything: keep all samples of the load."""
-    idle, fill, after, fine = _idle_ns(data), _fill_ns(data), _after_ns(data), below_second.fine_ns(data)
-    watch = below_second.Watch(data, everything)
-    edges = np.concatenate([grid_ns(data), np.array([*idle, *fill, *after], np.int64), fine, more_edges_ns])
-    of_fill = reduced.Asked.of(fill, data.fill_t0_error_ns)
-    timed = reduced.Asked.together(
-        [asked(data, grid_ns(data)), asked(data, after[:1]), reduced.Asked.of([*idle, *after[1:]]), of_fill]
-    )
-    powers = read_powers(data, run, edges, heads, watch, reduced.Asked.together([timed, *more_timed]))
-    on_grid(data, powers)
-    if not powers:
-        return powers
-    watch.end()
-    below_second.place(data, powers, fine)
-    if after:
-        of_after = rails.timed_J(powers, *after)
-        data.after_s = (after[1] - after[0]) / (SECOND_NS * data.k)
-        data.after_J = None if of_after.why else of_after.J / data.k
-    if idle:
-        _idle(data, powers, *idle)
-    if fill:
-        of_fill_J = rails.timed_J(powers, *fill)
-        data.fill_energy_J = None if of_fill_J.why else of_fill_J.J / data.k
-        _clipped(data, "fill", powers, *fill)
-        if of_fill_J.why:
-            data.notes.append(f"fill_energy_J: {_why(of_fill_J, 'fill')}")
-    return powers
 
 
 def read_powers(
@@ -168,52 +130,27 @@ def _energy(data: RunData, powers: list[Reduced], begin_ns: int, end_ns: int) ->
     return sum(each) / data.k, [joules / ((end_ns - begin_ns) / SECOND_NS) for joules in each]
 
 
-def _fill_ns(data: RunData) -> list[int]:
-    """Begin and end of the fill, host time; [] where there is none on the axis of a load."""
-    if data.t0_ns is None or not data.fill_s or data.fill_t0_ns is None:
-        return []
-    return [data.fill_t0_ns, data.fill_t0_ns + round(data.fill_s * data.k * SECOND_NS)]
+class Rest(NamedTuple):
+    """Mean power of a rest (W, None: not known) with its expanded uncertainty, and that of each rail."""
+
+    mean_W: float | None = None
+    uncertainty_W: float | None = None
+    of_rails: tuple[float | None, ...] = ()
 
 
-def _idle_ns(data: RunData) -> list[int]:
-    """Begin and end of the idle step, in which nothing asks the drive for anything, if there was one, whole or to the
-    cut that ended it."""
-    edges = [
-        e["t_ns"]
-        for kind in ("step.start", "step.end")
-        for e in data.events
-        if e["kind"] == kind and e.get("step") == "idle"
-    ]
-    if len(edges) == 2 and (cut_ns := data.before_cut_ns()) is not None:
-        edges[1] = max(edges[0], min(edges[1], cut_ns))
-    return edges if len(edges) == 2 else []
-
-
-def _after_ns(data: RunData) -> list[int]:
-    """From the end of the load to the begin of the idle step, in which the drive does what it had put off; [] without
-    an idle step."""
-    idle = _idle_ns(data)
-    if data.t0_ns is None or not idle:
-        return []
-    end_ns = data.t0_ns + round(data.load_s * data.k * SECOND_NS)
-    return [end_ns, idle[0]] if end_ns < idle[0] else []
-
-
-def _idle(data: RunData, powers: list[Reduced], *edges: int) -> None:
-    """Mean power of the idle step."""
-    for rail, power in zip(data.rails, powers, strict=True):
-        for mean_W in _energy(data, [power], *edges)[1]:
-            rail.idle_mean_W = mean_W
-    data.idle_s = (edges[1] - edges[0]) / (SECOND_NS * data.k)
-    watts, timed = _energy(data, powers, *edges)[1], rails.timed_J(powers, *edges)
+def rest(data: RunData, powers: list[Reduced], edges: Sequence[int]) -> Rest:
+    """Of a step from one host time to the other, in which nothing asks the drive for anything; `data.notes` says why it
+    is not known."""
+    if not powers or not edges:
+        return Rest()
+    of_rails = tuple(next(iter(_energy(data, [power], *edges)[1]), None) for power in powers)
+    timed = rails.timed_J(powers, *edges)
     if timed.why:
-        for rail in data.rails:
-            rail.idle_mean_W = None if timed.why != rails.NO_POWER else rail.idle_mean_W
         data.notes.append(f"idle_mean_W: {_why(timed, 'idle step')}{_dark_rails(powers, edges)}")
-        return
-    data.idle_mean_W = sum(watts)
-    if not _clipped(data, "idle step", powers, *edges):
-        data.idle_uncertainty_W = _finite(rails.uncertainty_W(powers, edges, watts))
+        return Rest(None, None, of_rails if timed.why == rails.NO_POWER else (None,) * len(powers))
+    watts = _energy(data, powers, *edges)[1]
+    clipped = _clipped(data, "idle step", powers, *edges)
+    return Rest(sum(watts), None if clipped else _finite(rails.uncertainty_W(powers, edges, watts)), of_rails)
 
 
 def _why(timed: rails.Timed, step: str) -> str:

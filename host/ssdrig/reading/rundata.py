@@ -5,11 +5,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ssdrig.drive.wear import wa
 from ssdrig.meter import uncertainty
 from ssdrig.meter.fast import Peaks
 from ssdrig.meter.power import Closure
-from ssdrig.plan.rules import windows
 
 SECOND_NS = 1_000_000_000
 
@@ -86,12 +84,9 @@ class RunData:
     t0_ns: int | None = None  # CLOCK_MONOTONIC of the load's first I/O; None: there was none
     t0_error_ns: float = 0.0  # by how much fio's own clock leaves that open
     load_s: float = 0.0  # from the first I/O to fio's end
+    zoom_s: int = 0  # second at which the window `steady` begins; 0: it has none
     ios: int | None = None  # of the whole load, its last part of a second too
     totals: dict = field(default_factory=dict)  # of fio's last document, host time: see fiotext.totals
-    fill_t0_ns: int | None = None
-    fill_t0_error_ns: float = 0.0
-    fill_s: float | None = None
-    fill_bytes: int | None = None
     # the grid, float64 (n,); not-a-number where not known
     iops: np.ndarray = field(default_factory=_no_values)
     bw_Bps: np.ndarray = field(default_factory=_no_values)
@@ -124,8 +119,6 @@ class RunData:
     after_J: float | None = None  # from the end of the load to the begin of the idle step, and how long that is
     after_s: float | None = None
     # of whole steps, from the samples
-    fill_energy_J: float | None = None
-    idle_s: float | None = None
     idle_mean_W: float | None = None
     idle_uncertainty_W: float | None = None  # expanded (k = 2)
     closure: Closure | None = None  # of several rails the worst
@@ -137,7 +130,6 @@ class RunData:
     wa_t_s: np.ndarray = field(default_factory=_no_values)  # cumulative since the poll before the load
     wa_value: np.ndarray = field(default_factory=_no_values)
     wa_error: np.ndarray = field(default_factory=_no_values)
-    wa_settled: wa.WriteAmplification | None = None  # with what the drive wrote by itself afterwards
     # the drive's own report at each reading that has one, and the rig's measurement then (own_report.py): int64 ns of
     # the host; the drive's power and energy; lowest and highest mean that the rig saw; the rig's energy since the first
     own_t_ns: np.ndarray = field(default_factory=_no_counts)
@@ -159,33 +151,6 @@ class RunData:
         value = self.header["method"].get(key)
         there = isinstance(value, int | float) and not isinstance(value, bool) and 0 < value <= 1 << 62
         return value if there else None
-
-    @property
-    def zoom_s(self) -> int:
-        """The second at which the window `steady` begins: where the load's end was a rule's, counted from that end."""
-        for event in self.events:
-            if event["kind"] == "windows" and event["step"] == "load":
-                begin = (event["windows"].get("steady") or [None])[0]
-                if isinstance(begin, int | float) and 0 <= begin < 1 << 62:
-                    return int(begin)
-        return int(self.asked("zoom_s") or 0)
-
-    @property
-    def unfinished(self) -> windows.Unfinished | None:
-        """Of a load that did not come to its end; None: it did, or nothing says that it did not."""
-        ends = [event for event in self.events if event["kind"] == "step.end" and event.get("step") == "load"]
-        cut_ns = self.before_cut_ns()
-        if ends:
-            done = ends[-1].get("ok") is True and (cut_ns is None or cut_ns >= ends[-1]["t_ns"])
-        else:
-            done = self.state == "complete"
-        if done:
-            return None
-        how = windows.RUNNING if not ends and self.state == "running" else windows.CUT_SHORT
-        plan, lasts_s = self.header.get("plan"), self.asked("duration_s")
-        params = plan.get("params") if isinstance(plan, dict) else None
-        ruled = isinstance(params, dict) and params.get("rule", "never") != "never"
-        return windows.Unfinished(how, f"{'at most ' * ruled}{lasts_s:g} s" if lasts_s else "")
 
     def before_cut_ns(self) -> int | None:
         """See that function."""

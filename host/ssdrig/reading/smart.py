@@ -23,11 +23,6 @@ def unhealthy(data: RunData) -> str | None:
     return f"{of}: health {last['health']}: {health.sentence(last['health_reasons'])}"
 
 
-def load_smart(data: RunData, run: Path) -> None:
-    read_polls(data, run)
-    place_polls(data)
-
-
 def read_polls(data: RunData, run: Path) -> None:
     """What the drive reported at each poll, by time."""
     add_polls(data, *polls(run))
@@ -74,11 +69,6 @@ def place_polls(data: RunData) -> None:
     points = wa.during([before[-1], *(s for s in since if s["reason"] in UNDER_LOAD)])
     if quiet:
         points.append((quiet[0]["t_ns"], wa.between(before[-1], quiet[0])))
-        rest = [s for s in data.snapshots if s["reason"] == "settled"]
-        if rest:
-            settled = wa.settled(before[-1], quiet[0], [quiet[0], *rest])
-            data.wa_settled = settled.with_background
-            data.notes += [f"wa_settled: {wa.FLAGS[flag]}" for flag in settled.flags]
     points = [(t, w) for t, w in points if w.value is not None]
     data.wa_t_s = data.axis_s([t for t, _ in points])
     data.wa_value, data.wa_error = (

@@ -41,15 +41,6 @@ def judge(data: RunData, before: Laid, read_percent: float) -> Judge:
     return of
 
 
-def of_load(data: RunData) -> Judge:
-    """Of the main load of a run."""
-    before = _begun(data, "load", None)
-    if before is None:  # nothing tells it: its fill
-        filled = data.fill_bytes or 0
-        before = Laid(filled, filled)
-    return judge(data, before, data.asked("read_percent") or 0)
-
-
 def of_row(row: "Row", data: RunData) -> Judge:
     """Of an act."""
     before = _begun(data, row.act.path, row) or laid.NOTHING

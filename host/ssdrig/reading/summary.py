@@ -22,13 +22,12 @@ from typing import Any
 
 import numpy as np
 
-from ssdrig import reading
 from ssdrig.base.files import write_atomically
 from ssdrig.drive.smart import ata_table
 from ssdrig.drive.wear import wa
 from ssdrig.meter.power import Closure
-from ssdrig.reading import latency
-from ssdrig.reading.figures import figures_of
+from ssdrig.reading import table
+from ssdrig.reading.course import Course
 from ssdrig.reading.rundata import Rail, RunData
 from ssdrig.runs import integrity, journal, parts
 
@@ -55,22 +54,18 @@ def kept(run: Path) -> tuple[RunData, dict] | None:
 
 def _made(run: Path) -> tuple[RunData, dict]:
     before = _stamps(run)
-    found = made_of(reading.load(run))
+    found = made_of(table.in_full(run))
     key = _key(run) if before else None
     if key and _stamps(run) == before:  # nobody wrote to it meanwhile
         _write(run, key, found)
     return found
 
 
-def made_of(data: RunData) -> tuple[RunData, dict]:
-    """What a report without options needs of a run: it has no `hist`, and no
-    `fast` and `edges` of its rails. And its figures (figures.figures_of)."""
-    found = figures_of(data)
-    latency.place(data, found)
-    rails = [
-        dataclasses.replace(rail, fast=None, edges=None) for rail in data.rails
-    ]  # ten rows a second, of which figures are made
-    return dataclasses.replace(data, hist=data.hist[:0], rails=rails, rig_edges=[]), found
+def made_of(found: Course) -> tuple[RunData, dict]:
+    """What a report without options needs of a run: its load without `hist`, and without `fast` and `edges` of its
+    rails, of which the figures are made; and the figures (course.KEYS)."""
+    rails = [dataclasses.replace(rail, fast=None, edges=None) for rail in found.data.rails]
+    return dataclasses.replace(found.data, hist=found.data.hist[:0], rails=rails, rig_edges=[]), found.figures
 
 
 @functools.cache

@@ -22,6 +22,7 @@ from ssdrig.plan.rules import steady
 from ssdrig.plan.rules.windows import Window
 from ssdrig.reading import (
     act_energy,
+    course,
     errors,
     fio,
     gaps,
@@ -31,9 +32,11 @@ from ssdrig.reading import (
     row_figures,
     smart,
     trust,
+    whole_run,
     window_figures,
     witness,
 )
+from ssdrig.reading.course import Course
 from ssdrig.reading.cuts import cuts_found
 from ssdrig.reading.events import load_events
 from ssdrig.reading.finer import read as read_finer
@@ -113,19 +116,26 @@ def plan_of(run_path) -> str | None:
     return str(plan.get("name")) if isinstance(plan, dict) and isinstance(plan.get("text"), str) else None
 
 
-def load(run_path, by_second: bool = False, more: Windows = ()) -> Table:
+def in_full(run_path, samples: bool = False, more: Windows = ()) -> Course:
+    """The load that a run is about, with what only samples show of it. `samples`: all of its samples, not only those
+    around some moments; `more`: as of load(). Raises what load() raises."""
+    return course.of(load(run_path, False, more, "samples" if samples else "cells"))
+
+
+def load(run_path, by_second: bool = False, more: Windows = (), detail: str | None = None) -> Table:
     """Read the run folder of a plan, each step from the part that carried it out last. `by_second`: the seconds of all
     rows stay, with their power. `more`: windows (name, from_s, to_s) that each step with I/O has beside the plan's.
-    Raises JournalError if it is none, or if its plan cannot be read."""
+    `detail`: of the load that the run is about "cells" below the second, or all "samples", too. Raises JournalError if
+    it is none, or if its plan cannot be read."""
     run, folders, tables = parts.shown(run_path)[0], parts.own(run_path), []
-    whole = _of_part(run, by_second, more)
+    whole = _of_part(run, by_second, more, detail)
     if folders[1:]:
         words = f"it has {len(folders)} parts, each step is of the last one that carried it out"
         whole.data.notes.append(f"the run was cut short and resumed: {words}")
     whole.data.notes += parts.strange(run_path)
     for folder in folders:
         try:
-            tables.append(whole if folder == run else _of_part(folder, by_second, more))
+            tables.append(whole if folder == run else _of_part(folder, by_second, more, detail))
         except JournalError as error:
             whole.data.notes.append(f"part {parts.number(folder)} is left out: {error}")
     joined = _joined(tables, whole) if tables[1:] else whole
@@ -182,7 +192,7 @@ def _tells_of(event: Mapping, part: Table, rows: Sequence[tuple[Table, Row]]) ->
     return any(of is part and f"{row.act.path}/".startswith(f"{path}/") for of, row in rows)
 
 
-def _of_part(run: Path, by_second: bool, more: Windows) -> Table:
+def _of_part(run: Path, by_second: bool, more: Windows, detail: str | None = None) -> Table:
     base = reading.begin(run)
     plan, acts = planned(base.header)
     acts = [_with(act, more) for act in acts]
@@ -191,11 +201,21 @@ def _of_part(run: Path, by_second: bool, more: Windows) -> Table:
     rows = [_row(base, run, *found) for found in carried_out]
     finer = read_finer(plan.shows, base, rows, run)
     timed = [act_energy.asked(row.data) for row in rows] + [each.timed for each in finer] + [own_report.timed(base)]
-    edges_ns = np.concatenate([np.empty(0, np.int64), *(each.edges_ns for each in finer)])
-    powers = power.read_powers(base, run, edges_ns, timed=reduced.Asked.together(timed))
+    main, rest_ns = whole_run.longest(rows) if detail else None, course.rest_ns(rows)
+    fine = course.Detail(main, rest_ns, detail == "samples") if main and main.data is not None else None
+    timed += [fine.timed] if fine else []
+    of_fine = [fine.edges_ns] if fine else []
+    edges_ns = np.concatenate([np.empty(0, np.int64), *of_fine, *(each.edges_ns for each in finer)])
+    powers = power.read_powers(
+        base, run, edges_ns, watch=fine.watch if fine else None, timed=reduced.Asked.together(timed)
+    )
     own_report.place(base, powers)
+    rest = power.rest(base, powers, rest_ns)
+    of_rest = {"idle_mean_W": rest.mean_W, "idle_uncertainty_W": rest.uncertainty_W}
     for row in rows:
-        row.data = row.data and replace(row.data, closure=base.closure, **own_report.placed(base))
+        row.data = row.data and replace(row.data, closure=base.closure, **of_rest, **own_report.placed(base))
+    if fine:
+        fine.place(powers)
     load_events(base)
     for event in base.events:
         if event["kind"] in ("choose", "quiet", "rest"):
@@ -208,13 +228,17 @@ def _of_part(run: Path, by_second: bool, more: Windows) -> Table:
     _place_polls(base, rows)
     base.notes += witness.rounds(base)
     for row, energy in [(row, act_energy.whole(row.data, powers)) for row in rows]:
-        stays = by_second or row.round is None or row.act.path in shown
+        stays = by_second or row.round is None or row.act.path in shown or row is main
         data = row.data
         row_figures.figures(row, energy, row_figures.folder_of(row, run), powers, stays)
-        if row.data is not None and row.round is not None and row.act.path not in shown:  # of thousands, they are large
+        if (
+            row.data is not None and row.round is not None and row.act.path not in shown and row is not main
+        ):  # of thousands, they are large
             row.data = replace(row.data, hist=row.data.hist[:0], lat_hist=row.data.lat_hist[:0])
         by_samples(row)
         _rests_on(row, data, of_run)
+    for rail, watts in zip(main.data.rails if main and main.data else [], rest.of_rails, strict=False):
+        rail.idle_mean_W = watts
     per_GB(rows, max((s.get("nand_written_unit_bytes") or 0 for s in base.snapshots), default=0) or None)
     row_figures.gaps(rows)
     gaps.widen(rows)
@@ -237,6 +261,9 @@ def _rests_on(row: Row, data: RunData | None, of_run: Sequence[trust.Item]) -> N
                 window = None if name == WHOLE else Window(name, figures["t0_s"], figures["t1_s"], {})
                 host = trust.host_of(witness.host(data, event, window))
             figures["trust"] = trust.of_window(data, figures, host, of_run, trust.steady_by([]))
+            if figures.get("steady_state"):
+                doubt = trust.why_not([host.as_json()])
+                figures["steady_state"] = steady.not_claimed(figures["steady_state"], doubt)
 
 
 def _judged(events: Sequence[dict], rows: Sequence[Row]) -> list[Verdict]:
@@ -319,6 +346,7 @@ def _row(base: RunData, run: Path, act: Act, number: int, round_: int | None, st
     if begin_ns is None:
         return row
     data = replace(base, header={**base.header, "method": _method(act)}, notes=[], marks=[], log=[], polls=[])
+    data.moments, data.watts_hist = [], {}
     data.t0_ns, data.load_s = begin_ns, base.until_cut_s(begin_ns, end_ns or begin_ns)
     if act.do in kinds.IO:
         data.t0_ns = None

@@ -1,6 +1,7 @@
-"""The figures of a run as a whole, whatever its plan: the keys of figures.TERMS, each None where it is not known."""
+"""The figures of a run as a whole, whatever its plan: KEYS, each None where it is not known."""
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from ssdrig.base import overprovisioning
@@ -8,6 +9,42 @@ from ssdrig.drive.wear import wa
 from ssdrig.meter.closure import Closure
 from ssdrig.plan import kinds
 from ssdrig.reading.row import WHOLE, Row, Table
+from ssdrig.reading.terms import terms
+
+# Of the run as a whole; reading/terms.py says how a line is read.
+TERMS = terms("""
+# Performance
+iops_all_mean | Mean IOPS of the load |  | 0 | more | All I/O of the load divided by its length, the fresh plateau
+    included; of one that was cut short as far as it came.
+time_to_complete_s | Time to complete | s | 1 | less | The whole run in drive time, purge and fill included.
+fill_s | Time of the fill | s | 1 | less | How long fio's sequential write of the tested range took.
+fill_MBps | Fill speed | MB/s | 1 | more | Sequential write of the tested range: bytes / time of fio's own count.
+# Over-provisioning
+op_raw_percent | Over-provisioning, of raw NAND | % | 1 |  | Share of the raw NAND that is never written: 1 − tested /
+    raw. Assumed where the raw NAND is (`raw_nand_assumed`).
+op_user_percent | Over-provisioning, of the user capacity | % | 1 |  | Share of the user capacity that is left
+    unwritten.
+alpha | Raw NAND / tested range (α) |  | 3 |  | What write amplification depends on. Assumed where the raw NAND is.
+wa_closed_form | Write amplification, closed form |  | 3 | less | Of uniformly random writes at this α where blocks are
+    collected in turn, α / (α + W₀(−α e^−α)); the greedy choice of blocks comes near it from below. Assumed where the
+    raw NAND is.
+# Power and energy
+fill_energy_J | Energy of the fill | J | 1 |  | The same integral over fio's sequential fill.
+idle_mean_W | Idle power | W | 3 | less | Mean power of the idle step after the load (`--idle`), in which no SMART is
+    read.
+idle_uncertainty_W | Idle power uncertainty | W | 4 | less | Expanded uncertainty (k = 2, about 95 %) of the idle power,
+    as below.
+# Wear
+wa_settled | Write amplification, settled |  | 3 | less | From the reading before the load until the drive has come to
+    rest (`--settle`): what it wrote by itself after the load counts too.
+# Quality of the measurement
+closure_percent | Energy closure | % | 3 |  | Host integral against the sensor chip's own energy register over the same
+    conversions of the run, the chip's clock corrected. 0 is perfect. For several rails: the worst.
+chip_clock_ppm | Chip clock error | ppm | 0 |  | How fast the sensor chip's oscillator runs against the host's clock, as
+    measured over the run.
+chip_clock_error_ppm | Chip clock error, known to | ppm | 0 |  | Largest error of that: the error of the host's time at
+    both ends of what it is measured over.
+""")
 
 
 def of(table: Table) -> dict[str, Any]:
@@ -15,18 +52,22 @@ def of(table: Table) -> dict[str, Any]:
     main = principal(table)
     out: dict[str, Any] = {"load": main.label if main else None, **dict.fromkeys(KEYS)}
     out |= of_closure(table.data.closure)
-    out |= {"purge": table.purges[-1] if table.purges else None}
+    tested_bytes = table.data.asked("tested_bytes")
+    out |= {"purge": table.purges[-1] if table.purges else None, "tested_bytes": tested_bytes}
     if main:
         out |= {"iops_all_mean": main.value("iops"), "time_to_complete_s": _to_complete_s(table, main)}
-        out |= {"tested_bytes": main.act.range_bytes or None} | over_provisioning(table, main.act.range_bytes)
-    if fill := _last(table, "fill"):
+        out["tested_bytes"] = tested_bytes = main.act.range_bytes or tested_bytes
+    out |= over_provisioning(table, tested_bytes)
+    fill = _last(table, "fill")
+    if fill and fill.value("MB/s") is not None:
         out |= {"fill_s": _lasted_s(fill), "fill_MBps": fill.value("MB/s")}
         out["fill_energy_J"] = (fill.windows[WHOLE] or {}).get("energy_J")
     if idle := _last(table, "idle"):
         watts, percent = idle.value("W"), (idle.windows.get(WHOLE) or {}).get("power_uncertainty_percent")
         error_W = None if watts is None or percent is None else watts * percent / 100
         out |= {"idle_s": _lasted_s(idle), "idle_mean_W": watts, "idle_uncertainty_W": error_W}
-    return out | {"wa_settled": _settled(table, main)}
+    found = settled(table, main)
+    return out | {"wa_settled": found.with_background.value if found and found.with_background else None}
 
 
 KEYS = (
@@ -37,8 +78,13 @@ KEYS = (
 
 
 def principal(table: Table) -> Row | None:
+    """The load that a run is about."""
+    return longest(table.rows)
+
+
+def longest(rows: Sequence[Row]) -> Row | None:
     """The load that a run is about: of the steps outside repeats, or else of the points of one, the longest."""
-    busy = [row for row in table.rows if row.act.do in kinds.IO and row.act.do != "fill" and row.t0_s is not None]
+    busy = [row for row in rows if row.act.do in kinds.IO and row.act.do != "fill" and row.t0_s is not None]
     alone = [row for row in busy if row.act.repeat is None]
     return max(alone or busy, key=lambda row: (row.t1_s or 0.0) - (row.t0_s or 0.0), default=None)
 
@@ -52,7 +98,7 @@ def of_closure(closure: Closure | None) -> dict[str, float | None]:
     return dict(zip(keys, (closure.corrected_percent, closure.chip_clock_ppm, error_ppm), strict=True))
 
 
-def over_provisioning(table: Table, tested_bytes: int) -> dict[str, float | None]:
+def over_provisioning(table: Table, tested_bytes: float | None) -> dict[str, float | None]:
     """Both definitions of it, and what theory says of the write amplification."""
     drive, out = table.data.header["drive"], {}
     capacity, raw = drive.get("capacity_bytes"), drive.get("raw_nand_bytes")
@@ -65,16 +111,15 @@ def over_provisioning(table: Table, tested_bytes: int) -> dict[str, float | None
     return out
 
 
-def _settled(table: Table, main: Row | None) -> float | None:
-    """Write amplification from the reading before the load until the drive has come to rest."""
+def settled(table: Table, main: Row | None) -> wa.Settled | None:
+    """Write amplification from the reading before the load until the drive has come to rest; None: it was not read."""
     readings = main.data.snapshots if main and main.data else []
     before = [s for s in readings if s["reason"] == "before" and not s.get("foreign_bytes")]
     quiet = [s for s in readings if s["reason"] == "after" and not s.get("foreign_bytes")]
     rest = [s for s in table.data.snapshots if s["reason"] == "settled"]
     if not (before and quiet and rest):
         return None
-    found = wa.settled(before[-1], quiet[0], [quiet[0], *rest]).with_background
-    return found.value if found else None
+    return wa.settled(before[-1], quiet[0], [quiet[0], *rest])
 
 
 def _last(table: Table, do: str) -> Row | None:

@@ -7,10 +7,9 @@ import json
 import multiprocessing
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from ssdrig import reading
 from ssdrig.base import prctl, system
 from ssdrig.base.arguments import add_output, add_quiet
 from ssdrig.base.errors import JournalError, UsageError
@@ -18,8 +17,8 @@ from ssdrig.base.files import write_atomically
 from ssdrig.base.progress import Progress, columns
 from ssdrig.base.words import size
 from ssdrig.plan.rules import steady, windows
-from ssdrig.reading import latency, summary, table
-from ssdrig.reading.figures import figures_of
+from ssdrig.reading import summary, table
+from ssdrig.reading.row import Table
 from ssdrig.reading.table import Windows
 from ssdrig.report import (
     csv_files,
@@ -155,15 +154,19 @@ def _made(args, show: Progress) -> Path:
         return review_command(args, folders, out, show)
     if args.against is not None:
         raise UsageError("--against with the folder of a review", "none", "name several runs to compare them")
-    if any(of_plan(folder) for folder in folders):
+    own_views = any(of_plan(folder) for folder in folders)
+    if own_views and not args.samples:
         return plan_command(args, folders, more, out, show)
-    runs, figures = [], []
+    runs, figures, tables = [], [], []
     in_full = args.samples or args.csv or more
-    for i, (data, found) in enumerate(_in_full(folders, args.samples, more) if in_full else read(folders)):
+    for i, (data, found, *table_of) in enumerate(_in_full(folders, args.samples, more) if in_full else read(folders)):
         runs.append(data)
         figures.append(found)
+        tables += table_of
         if len(folders) > 1:
             show.show(f"report: {i + 1} of {len(folders)} runs read")
+    if own_views:
+        of_one_plan(tables)
     review = chosen(args.review, figures)
     if args.csv:
         _write_csv(Path(args.csv), [(f["run"], csv_files.tables(data)) for data, f in zip(runs, figures)], show)
@@ -173,9 +176,10 @@ def _made(args, show: Progress) -> Path:
         show.say(f"report: {out.resolve()} ({size(out.stat().st_size)})")
         return out
     names = [name if len(folders) > 1 else "" for *_, name in page.labels(figures)]
+    of_plan_ = plan_page.results(tables, plan_page.labels(tables), review) if own_views else ""
     of_parts = "".join(shown_parts.section(folder, name) for folder, name in zip(folders, names, strict=True))
     of_host = "".join(set_up.section(data, name) for data, name in zip(runs, names, strict=True))
-    html = page.render(runs, figures, review, of_parts, of_host, args.samples)
+    html = page.render(runs, figures, review, of_plan_ + of_parts, of_host, args.samples)
     if args.json or len(folders) == 1:
         found = [documents.of_table(table.load(folder, more=more)) for folder in folders]
         _printed(found, args)
@@ -211,11 +215,10 @@ def _in_full(folders: list[Path], samples: bool, more: list[tuple[str, int, int]
     )  # samples are more than one process can hand on
 
 
-def _whole(folder: Path, samples: bool, more: list[tuple[str, int, int]]) -> tuple[reading.RunData, dict]:
-    data = reading.load(folder, samples)
-    found = figures_of(data, more)
-    latency.place(data, found)
-    return data, found
+def _whole(folder: Path, samples: bool, more: Windows) -> tuple:
+    """A Course; without its table where it comes from another process."""
+    found = table.in_full(folder, samples, more)
+    return tuple(found) if samples else found[:2]
 
 
 def _write_csv(folder: Path, runs: list[tuple[str, csv_files.Tables]], show: Progress) -> None:
@@ -255,14 +258,8 @@ def review_command(args, folders: list[Path], out: Path, show: Progress) -> Path
 
 def plan_command(args, folders: list[Path], more: Windows, out: Path, show: Progress) -> Path:
     """The page of runs of one plan; `more`: windows beside the plan's. Raises UsageError for runs of several plans."""
-    if args.samples:
-        do = "leave it out: the plots of this plan are by the second"
-        raise UsageError("no --samples with runs of this plan", "it", do)
     tables = [table.load(folder, more=more) for folder in folders]
-    first = tables[0].plan
-    other = next((each for each in tables if (each.plan.name, each.plan.text) != (first.name, first.text)), None)
-    if other:
-        raise UsageError("runs of the same plan", f"{first.name} and {other.plan.name}", "report them one by one")
+    of_one_plan(tables)
     found = [documents.of_table(each) for each in tables]
     review = chosen(args.review, found)
     if args.csv:
@@ -279,6 +276,14 @@ def plan_command(args, folders: list[Path], more: Windows, out: Path, show: Prog
     write(out, html)
     show.say(f"report: {out.resolve()} ({size(len(html))})")
     return out
+
+
+def of_one_plan(tables: Sequence[Table]) -> None:
+    """Raises UsageError for runs of several plans."""
+    first = tables[0].plan
+    other = next((each for each in tables if (each.plan.name, each.plan.text) != (first.name, first.text)), None)
+    if other:
+        raise UsageError("runs of the same plan", f"{first.name} and {other.plan.name}", "report them one by one")
 
 
 def read(folders: list[Path]):

@@ -36,7 +36,7 @@ OF_WINDOW = (
 
 
 def rows(figures: dict) -> list[dict]:
-    """The phases of one run's figures (figures.figures_of), each with the keys "phase" and OF_WINDOW, None where it is
+    """The phases of one run's figures (course.figures_of), each with the keys "phase" and OF_WINDOW, None where it is
     not known. t0_s of the idle step and of the fill are not of the load's axis: None, t1_s then is how long it took."""
     nothing = dict.fromkeys(OF_WINDOW)
     out = []

@@ -56,9 +56,7 @@ def render(tables: list[Table], review: int = 0) -> str:
             for each, name in zip(tables, names, strict=True)
         ),
         steady_words(tables, names),
-        '<section aria-labelledby="views-h"><h2 id="views-h">Results</h2><div class="plots">',
-        *[view(Context(tables, names, show, review)) for show in plan.shows],
-        "</div></section>",
+        results(tables, names, review),
         *[
             shown_parts.section(each.path, name if len(tables) > 1 else "")
             for each, name in zip(tables, names, strict=True)
@@ -76,6 +74,12 @@ def render(tables: list[Table], review: int = 0) -> str:
         "</body></html>\n",
     ]
     return "".join(out)
+
+
+def results(tables: list[Table], names: list[str], review: int) -> str:
+    """All views of the first run's plan."""
+    drawn = "".join(view(Context(tables, names, show, review)) for show in tables[0].plan.shows)
+    return f'<section aria-labelledby="views-h"><h2 id="views-h">Results</h2><div class="plots">{drawn}</div></section>'
 
 
 def html_of(name: str) -> View:

@@ -31,7 +31,7 @@ class Line(NamedTuple):
 
 
 def of_figures(figures: Mapping) -> Iterable[Line]:
-    """The windows of the main job (figures.figures_of)."""
+    """The windows of the main job (course.figures_of)."""
     for name, window in figures["windows"].items():
         if window:
             yield Line(name, window["t1_s"] - window["t0_s"], window, window["notes"])

@@ -14,7 +14,7 @@ HIDE = 'body:has(#view-{0}:checked) [data-view]:not([data-view="{0}"]) {{ displa
 
 
 class View(NamedTuple):
-    """One window of all runs. `figures` has for each run its figures (figures.figures_of) with those of the window;
+    """One window of all runs. `figures` has for each run its figures (course.figures_of) with those of the window;
     they are None where the run has no such window. `has` says which runs have it; `name` is what links call it."""
 
     name: str

@@ -6,21 +6,19 @@ from typing import NamedTuple
 from ssdrig.base.words import DECIMAL, exact_size
 from ssdrig.views.terms import Term, number, with_error
 
-TITLES = {"consistency": "Performance consistency"}
 LEAST_PERCENT = 0.05  # less is what a whole number of MiB leaves
-LOADS = {"consistency": "random write over the whole tested range"}
 
 
 def title(runs: list) -> str:
     """The name of the test that `runs` (analysis.RunData) carried out."""
-    names = dict.fromkeys(d.header["method"].get("name") for d in runs)
-    return ", ".join(TITLES.get(name, str(name)) for name in names)
+    methods = [d.header["method"] for d in runs]
+    return ", ".join(dict.fromkeys(str(method.get("title") or method.get("name")) for method in methods))
 
 
 def description(data, figure: Mapping) -> str:
     """The test of one run in a sentence, as its run folder describes it."""
     method = data.header["method"]
-    words = LOADS.get(method.get("name"), str(method.get("name")))
+    words = str(method.get("load") or method.get("name"))
     if method.get("block_bytes"):
         words = f"{block(method['block_bytes'])} {words}"
     if method.get("queue_depth"):

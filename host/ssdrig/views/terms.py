@@ -1,12 +1,12 @@
 """What each figure is called, its unit, and what it means, for the page, host/docs/reference/figures.md and the short
-table on the terminal: the lines that reading/window_figures.py and reading/figures.py have for what they compute."""
+table on the terminal: the lines that reading/window_figures.py and reading/whole_run.py have for what they compute."""
 
 import math
 
-from ssdrig.reading import figures, window_figures
+from ssdrig.reading import whole_run, window_figures
 from ssdrig.reading.terms import Term as Term
 
-_ALL = [*window_figures.TERMS, *figures.TERMS]
+_ALL = [*window_figures.TERMS, *whole_run.TERMS]
 TERMS = [term for group in dict.fromkeys(term.group for term in _ALL) for term in _ALL if term.group == group]
 
 BY_KEY = {term.key: term for term in TERMS}

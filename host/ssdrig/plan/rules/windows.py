@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ssdrig.base.deferred import Deferred
 from ssdrig.base.errors import UsageError
-from ssdrig.plan.rules import steady
 
 if TYPE_CHECKING:
     import numpy as np
@@ -61,35 +60,6 @@ class Window:
         whole = "load" if self.unfinished else "whole load"
         words = {"fresh": "fresh plateau", "all": whole}.get(self.name, self.name)
         return f"{words}, {self.times}"
-
-
-def of(
-    iops: "np.ndarray", zoom_s: int, more=(), unfinished: Unfinished | None = None, judge=None
-) -> tuple[dict[str, Window | None], list[str]]:
-    """The windows of a load with so many I/Os in each second (n,): fresh, all, steady, and `more` (name, t0_s, t1_s).
-    One that the load does not have is None. Also notes that say why. `judge(t0_s, t1_s)`: the verdict on a stretch, by
-    default that of the rule alone."""
-    judge = judge or (lambda t0_s, t1_s: steady.of_seconds(iops[t0_s:t1_s]))
-    n = len(iops)
-    found: dict[str, Window | None] = {}
-    notes: list[str] = []
-
-    def add(name: str, t0_s: int, t1_s: int | None, why: str | None) -> None:
-        found[name] = None
-        if t1_s is not None and 0 <= t0_s and t0_s + FEWEST_S <= t1_s <= n:
-            to_the_end = name in ("all", "steady")
-            found[name] = Window(name, t0_s, t1_s, judge(t0_s, t1_s), unfinished if to_the_end else None)
-        else:
-            notes.append(f"window {name}: {why}")
-
-    lasted = f"the load lasted {n} whole seconds"
-    end, why = cliff(iops)
-    add("fresh", 0, end, why)
-    add("all", 0, n, lasted)
-    add("steady", zoom_s, n, f"{lasted}, and the window begins at {zoom_s} s")
-    for name, t0_s, t1_s in more:
-        add(name, t0_s, t1_s, f"{lasted}, and the window goes from {t0_s} s to {t1_s} s")
-    return found, notes
 
 
 def parse(text: str) -> tuple[str, int, int]:
