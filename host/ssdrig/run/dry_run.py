@@ -74,7 +74,8 @@ def table(
     if line := pairing.dry_run_words(prepared.acts, drive["capacity_bytes"], "rig" in prepared.can):
         lines.append(f"  {line}")
     if prepared.sync:
-        lines.append(f"  {sync_marks.dry_run_words()}")
+        write = budget.most_bytes is None and pairing.may_write(prepared.acts, drive["capacity_bytes"]) > 0
+        lines.append(f"  {sync_marks.dry_run_words(write)}")
     known = "an earlier run of this plan on this model" if prepared.earlier else "what drives of this kind do"
     lines.append(
         f"expected from {known}; at most {words.size(whole.most_bytes)} written; leaves the drive"

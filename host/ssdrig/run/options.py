@@ -87,9 +87,7 @@ class _Consent(argparse.Action):
         namespace.consents = (*namespace.consents, values)
 
 
-SYNC = (
-    "make a mark of read bursts at both ends, by which `import --sync` lays another instrument's recording on the run"
-)
+SYNC = "make a mark of bursts at both ends, by which `import --sync` lays another instrument's recording on the run"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

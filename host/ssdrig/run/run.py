@@ -393,7 +393,9 @@ def carry_out(
             elif rig:
                 _pair(here, book, rig, stop, live, show, prepared.acts, begin is not None, budget)
             if marks:
-                sync_marks.make(here, book, stop.check, show)
+                resumed = begin is not None or budget.most_bytes is not None  # writes of a mark are not the plan's
+                over = pairing.may_write(prepared.acts, here.drive["capacity_bytes"], resumed)
+                sync_marks.make(here, book, stop.check, show, write_bytes=over)
             end.why = engine.carry_out(prepared.acts, stage, budget)
             if marks and not off.is_set():
                 sync_marks.make(here, book, stop.check, show)
