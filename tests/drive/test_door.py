@@ -53,7 +53,7 @@ def is_intact(path) -> bool:
 def here(tree, monkeypatch):
     """The bench of sda in the tree."""
     hold = guard.hold
-    monkeypatch.setattr(bench.guard, "hold", lambda drive, serial: hold(drive, serial, tree.root))
+    monkeypatch.setattr(bench.guard, "hold", lambda drive, serial, reads: hold(drive, serial, tree.root, reads))
     drive = find(SERIAL, tree.root)
     with bench.real(drive, None, SERIAL, "discard", None, None) as made:
         yield made
@@ -258,7 +258,7 @@ def test_regular_file_or_other_stranger_at_the_node_is_refused(tmp_path, monkeyp
         node.symlink_to("/dev/zero")
     drive = dataclasses.replace(by_hand("nvme9n9", 259, 99, SIZE), node=str(node))
     with pytest.raises(OSError, match="no block device"):
-        guard._open_exclusive(drive, "/")
+        guard._open(drive, "/")
     monkeypatch.setattr(guard.inventory, "why_not_a_drive", lambda name, root="/": "")  # sysfs has such a drive
     assert "open" in {refusal.check for refusal in guard.refusals(drive, drive.serial)}
 
@@ -346,7 +346,7 @@ def test_node_of_another_appearance_is_not_taken(loops, monkeypatch):
     drive, *_ = loops
     monkeypatch.setattr(guard, "_sequence", lambda drive, root: "1")
     with pytest.raises(OSError, match="another disk's"):
-        guard._open_exclusive(drive, "/")
+        guard._open(drive, "/")
 
 
 def test_fio_makes_no_file_of_a_name_that_is_gone(tmp_path):

@@ -80,13 +80,13 @@ def test_a_node_of_another_number_is_not_taken(tree, monkeypatch):
     seen = SimpleNamespace(st_mode=stat.S_IFBLK, st_rdev=os.makedev(drive.major, drive.minor))
     with monkeypatch.context() as patched:
         patched.setattr(os, "fstat", lambda fd: seen)
-        os.close(guard._open_exclusive(drive, tree.root))
+        os.close(guard._open(drive, tree.root))
         for other in (os.makedev(drive.major + 1, drive.minor), os.makedev(drive.major, drive.minor + 1)):
             seen.st_rdev = other
             with pytest.raises(OSError, match="another device's"):
-                guard._open_exclusive(drive, tree.root)
+                guard._open(drive, tree.root)
         seen.st_mode = stat.S_IFREG
-        os.close(guard._open_exclusive(drive, tree.root))
+        os.close(guard._open(drive, tree.root))
 
 
 def test_a_refused_node_is_closed_again(tree, monkeypatch):
@@ -96,7 +96,7 @@ def test_a_refused_node_is_closed_again(tree, monkeypatch):
     with monkeypatch.context() as patched:
         patched.setattr(os, "fstat", lambda fd: SimpleNamespace(st_mode=stat.S_IFBLK, st_rdev=1))
         with pytest.raises(OSError):
-            guard._open_exclusive(drive, tree.root)
+            guard._open(drive, tree.root)
     guard.refusals(drive, None, tree.root)
     assert open_below(tree.root) == []
 

@@ -183,11 +183,11 @@ def test_a_serial_with_slashes_stays_in_its_folder(tree):
 
 
 def test_a_drive_that_does_not_open_is_not_held_and_one_that_is_gone_is_said_once(tree, monkeypatch):
-    def refuse(drive, root):
+    def refuse(drive, root, exclusive):
         raise OSError(errno.EBUSY, "busy")
 
     drive = find(SERIAL, tree.root)
-    monkeypatch.setattr(guard, "_open_exclusive", refuse)
+    monkeypatch.setattr(guard, "_open", refuse)
     with pytest.raises(UnsafeTarget, match="seen busy: "), guard.hold(drive, None, tree.root):
         pass
     tree.remove("sda")
