@@ -44,7 +44,10 @@ def load_events(data: RunData) -> None:
                 data.marks.append((t, f"{event['step']} {'cut short' if stopped else 'failed'}"))
         elif kind == "rig.hello":
             hellos += 1
-            text = f"rig answers (boot {event['hello'].get('boot')}, firmware {event['hello'].get('firmware')})"
+            hello = event["hello"]
+            text = f"rig answers (boot {hello.get('boot')}, firmware {hello.get('firmware')})"
+            if hello.get("source"):
+                text = f"the meter answers: {str(hello.get('board'))[:120]}"
             if hellos > 1:
                 data.marks.append((t, "rig was reset"))
         elif kind == "rig.lost":

@@ -113,7 +113,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action=_Rig,
         dest="rig",
         metavar="URL",
-        help="what measures the drive's power, and does not cut it: hwmon:FOLDER of the kernel's sensors,"
+        help="what measures the drive's power, and does not cut it: hwmon:FOLDER or iio:FOLDER of the kernel's sensors,"
         " scpi:RESOURCE of an instrument, pico:PORT of our board (host/docs/meters.md)",
     )
     safety = parser.add_argument_group("safety")

@@ -112,19 +112,27 @@ def opened(rest: str) -> Hwmon:
 
 
 def _parts(rest: str) -> tuple[Path, float, float | None]:
-    folder, _, query = rest.partition("?")
-    path, asked = Path(folder), dict(parse_qsl(query))
-    do = "see which it is: grep . /sys/class/hwmon/*/name"
-    if not (path / "name").is_file():
-        raise UsageError(f"--meter hwmon:FOLDER with a folder of {ROOT}", folder or "no folder", do)
+    found = parts(rest, "hwmon", ROOT)
+    path = found[0]
     if not any(re.fullmatch(r"(curr|power)\d+_input", of.name) for of in path.iterdir()):
-        raise UsageError(f"a sensor with a current or a power in {folder}", "none", do)
+        do = f"see which it is: grep . {ROOT}/*/name"
+        raise UsageError(f"a sensor with a current or a power in {path}", "none", do)
+    return found
+
+
+def parts(rest: str, scheme: str, root: Path) -> tuple[Path, float, float | None]:
+    """Folder, readings a second and nominal voltage of `FOLDER?rate=50&V=5`. Raises UsageError."""
+    folder, _, query = rest.partition("?")
+    path, asked, do = Path(folder), dict(parse_qsl(query)), f"{scheme}:FOLDER?rate=50&V=5"
+    if not (path / "name").is_file():
+        hint = f"see which it is: grep . {root}/*/name"
+        raise UsageError(f"--meter {scheme}:FOLDER with a folder of {root}", folder or "no folder", hint)
     try:
         rate_Hz, nominal_V = float(asked.pop("rate", RATE_HZ)), float(of) if (of := asked.pop("V", "")) else None
     except ValueError as error:
-        raise UsageError("numbers for rate and V", str(error), "hwmon:FOLDER?rate=50&V=5") from error
+        raise UsageError("numbers for rate and V", str(error), do) from error
     if asked or not 0.5 <= rate_Hz <= FASTEST_HZ or (nominal_V is not None and not 0 < nominal_V <= 80):
-        raise UsageError(f"?rate= from 0.5 to {FASTEST_HZ:g}, ?V= up to 80", query, "hwmon:FOLDER?rate=50&V=5")
+        raise UsageError(f"?rate= from 0.5 to {FASTEST_HZ:g}, ?V= up to 80", query, do)
     return path, rate_Hz, nominal_V
 
 
