@@ -87,7 +87,7 @@ def test_everything_hangs(tools):
 def test_another_drive_at_this_node_is_said(tools):
     tools.nvme({"id-ctrl": identity(serial="OTHER"), "02": PAGE})
     tools.smartctl(answer_of_smartctl())
-    assert "says OTHER, not 0001" in collect.poll(NVME)["gaps"][0]
+    assert "OTHER, not 0001" in collect.poll(NVME)["gaps"][0]
 
 
 @pytest.mark.slow

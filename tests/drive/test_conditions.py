@@ -210,7 +210,7 @@ def test_an_nvme_drive_that_refuses_keeps_its_cache_and_says_so(nvme, tmp_path):
     with pytest.raises(DriveError, match="Not Changeable") as raised:
         conditions.change("write_cache", "off", **at)
     assert "write back" in str(raised.value)
-    with pytest.raises(DriveError, match="what it was: write through"):
+    with pytest.raises(DriveError, match="it was write through"):
         conditions.put_back("write_cache", ["write through"], **at)
 
 

@@ -128,7 +128,7 @@ def test_nand_counter_that_does_not_count():
     """0 bytes on the NAND for terabytes of the host is not 0."""
     blank = page_c0h(0)
     got = counters.snapshot(document(log_c0h=blank.hex()))
-    assert nand_of(got)[2] == "log 09h" and any("log C0h says 0" in words for words in got["unknown"])
+    assert nand_of(got)[2] == "log 09h" and any("log C0h reports 0" in words for words in got["unknown"])
     new = counters.snapshot(document(log_02h=page({1: (2, 300), 3: (1, 100)}).hex(), log_c0h=blank.hex(), log_09h=None))
     assert (new["host_written_bytes"], new["nand_written_bytes"]) == (0, 0)  # a drive that never wrote
 

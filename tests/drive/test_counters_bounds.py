@@ -313,4 +313,4 @@ def test_words_of_counters_that_stand_at_0():
         "mean P/E cycles: 0, although highest P/E cycles 2: the drive does not count it"
     ]
     (words,) = checked(host_written_bytes=ENOUGH, nand_written_bytes=0)[1]
-    assert words.endswith("says 0, the host wrote 10.0 GB: the drive does not count")
+    assert words.endswith("0, the host wrote 10.0 GB: the drive does not count")

@@ -248,9 +248,7 @@ def test_percentage_used():
     (ahead,) = got["ahead"]
     assert (ahead["days"], ahead["days_low"], ahead["days_high"]) == (1900, pytest.approx(10_000 / 6 - 100), 2400)
     low = project(snap(100 * TB, percentage_used=4), rate=rate(TB))
-    assert low["projected_tbw_TB"] is None and any(
-        "it stands at 4 %, a projection needs 5 %" in w for w in low["unknown"]
-    )
+    assert low["projected_tbw_TB"] is None and any("4 %, a projection needs 5 %" in w for w in low["unknown"])
     fine = {"sources": {"percentage_used": {"error": 0.01}}}
     got = project(snap(100 * TB, percentage_used=0.05, **fine))
     assert got["projected_tbw_high_TB"] == pytest.approx(100 * 100 / 0.04)
@@ -295,7 +293,7 @@ def test_255_percent_are_as_many_or_more():
     """NVMe, ACS and SPC: one byte, which stays there. Of 255 % no TBW follows."""
     got = project(snap(100 * TB, percentage_used=255), rate=rate(TB))
     assert got["projected_tbw_TB"] is None and got["first"]["days"] == 0
-    assert any("it stands at 255 %, the most that it can say" in words for words in got["unknown"])
+    assert any("255 %" in words for words in got["unknown"])
     assert project(snap(100 * TB, percentage_used=254))["projected_tbw_TB"] == pytest.approx(100 / 2.54)
 
 

@@ -58,12 +58,12 @@ def test_a_mount_that_only_process_1_sees(tree):
 
 def test_a_volume_on_the_disk(tree):
     tree.volume("dm-0", "sda", label="vg0-scratch")
-    assert against(tree, serial=SERIAL) == {"holder": "dm-0 (vg0-scratch) lies on it"}
+    assert against(tree, serial=SERIAL) == {"holder": "dm-0 (vg0-scratch) is on it"}
 
 
 def test_a_raid_on_a_partition(tree):
     tree.volume("md0", tree.partition("sda", 1))
-    assert against(tree, serial=SERIAL) == {"holder": "md0 lies on it"}
+    assert against(tree, serial=SERIAL) == {"holder": "md0 is on it"}
 
 
 def test_swap(tree):
@@ -145,12 +145,14 @@ def test_a_read_only_disk(tree):
 @pytest.mark.parametrize("size_bytes", [0, 32768, 8 << 20])
 def test_a_disk_too_small_to_be_one(tree, size_bytes):
     tree.write("sys/block/sda/size", f"{size_bytes // 512}\n")
-    assert against(tree) == {"capacity": f"{size_bytes} bytes is no drive: it has failed, or has no medium"}
+    assert against(tree) == {
+        "capacity": f"{size_bytes} bytes is not the size of a drive: it has failed, or has no medium"
+    }
 
 
 def test_a_disk_without_serial(tree):
     tree.virtio(serial="", size_bytes=64 << 20)
-    assert "could not be told from another" in against(tree, "vda")["serial"]
+    assert "could not be identified" in against(tree, "vda")["serial"]
 
 
 def test_a_disk_without_number(tree):
@@ -170,7 +172,7 @@ def test_a_node_that_does_not_open(tree):
 def test_software_is_no_target(tree, name, kind):
     tree.volume(name)
     drive = by_hand(name, *map(int, tree.numbers[name].split(":")), 64 << 20)
-    assert ("kind", f"/dev/{name} is no whole disk: {kind}", None) in [
+    assert ("kind", f"/dev/{name} is not a whole disk: {kind}", None) in [
         (r.check, r.why, r.override) for r in guard.refusals(drive, "HAND", tree.root)
     ]
 
@@ -178,7 +180,7 @@ def test_software_is_no_target(tree, name, kind):
 def test_a_partition_is_no_target(tree):
     name = tree.partition("sda", 1)
     found = guard.refusals(by_hand(name, 8, 1, 64 << 20), "HAND", tree.root)
-    assert [r.why for r in found if r.check == "kind"] == ["/dev/sda1 is no whole disk: partition"]
+    assert [r.why for r in found if r.check == "kind"] == ["/dev/sda1 is not a whole disk: partition"]
 
 
 def test_a_disk_that_is_gone(tree):
@@ -277,7 +279,7 @@ def test_a_file_system_needs_destroy_data_with_this_serial(tree):
     assert guard.refusals(drive, SERIAL, tree.root) == []
     with pytest.raises(UnsafeTarget) as caught, guard.hold(drive, None, tree.root):
         pass
-    assert caught.value.do == f"add --destroy-data {SERIAL} if what is on it may be destroyed"
+    assert caught.value.do == f"add --destroy-data {SERIAL} if its content may be destroyed"
 
 
 def test_a_wrong_serial_is_refused_with_both_named(tree):
@@ -311,10 +313,10 @@ def test_a_serial_that_is_nearly_right_is_wrong_also_where_there_is_nothing_to_d
         ),
         ("", ""),
         ("echo '{\"signatures\": [\n\n   ]\n}'", ""),
-        ("echo garbage", "could not be seen"),
-        ("echo '{}'", "could not be seen"),
-        ("echo '[1]'", "could not be seen"),
-        ("echo '{\"signatures\": [1]}'", "could not be seen"),
+        ("echo garbage", "cannot tell"),
+        ("echo '{}'", "cannot tell"),
+        ("echo '[1]'", "cannot tell"),
+        ("echo '{\"signatures\": [1]}'", "cannot tell"),
         (
             "echo 'wipefs: error: /dev/sda: probing initialization failed: No medium found' >&2; exit 1",
             "No medium found",
@@ -325,7 +327,7 @@ def test_what_wipefs_says(tree, tmp_path, monkeypatch, script, why):
     fake_wipefs(tmp_path, monkeypatch, script)
     found = against(tree)
     assert (
-        found.get("signature", "") == why if "could" not in why and "medium" not in why else why in found["signature"]
+        found.get("signature", "") == why if "cannot" not in why and "medium" not in why else why in found["signature"]
     )
 
 

@@ -117,7 +117,7 @@ def test_a_lock_folder_that_another_user_can_write_or_made_refuses(tree, monkeyp
         os.chown(folder, 0, 0)
     folder.rename(tree.root / "elsewhere")
     folder.symlink_to(tree.root / "elsewhere")
-    with pytest.raises(UnsafeTarget, match="is no folder"), guard.hold(drive, None, tree.root):
+    with pytest.raises(UnsafeTarget, match="is not a folder"), guard.hold(drive, None, tree.root):
         pass
 
 

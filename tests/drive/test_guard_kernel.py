@@ -110,7 +110,7 @@ def test_real_a_device_mapper_holder(loop):
     name = f"ssdrig-test-{os.getpid()}"
     with undone(["dmsetup", "create", name, "--table", f"0 65536 linear {loop.node} 0"], ["dmsetup", "remove", name]):
         found = real(loop)
-        assert f"({name}) lies on it" in found["holder"] and "busy" in found
+        assert f"({name}) is on it" in found["holder"] and "busy" in found
 
 
 def test_real_an_exclusive_open(loop):

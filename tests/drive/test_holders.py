@@ -223,17 +223,17 @@ def test_bcachefs_that_no_visible_namespace_has_mounted(tree):
 def test_external_journal(tree):
     tree.partition("sda", 1)
     (tree.root / "proc/fs/jbd2/sda1").mkdir(parents=True)
-    assert against(tree, serial=SERIAL) == {"holder": "the journal of a mounted file system lies on sda1"}
+    assert against(tree, serial=SERIAL) == {"holder": "the journal of a mounted file system is on sda1"}
 
 
 def test_journal_of_a_file_system_that_no_visible_namespace_has_mounted(tree):
     (tree.root / "proc/fs/jbd2/sda-8").mkdir(parents=True)
-    assert against(tree) == {"holder": "the journal of a mounted file system lies on sda"}
+    assert against(tree) == {"holder": "the journal of a mounted file system is on sda"}
 
 
 def test_drbd_is_a_holder_as_any_volume(tree):
     tree.volume("drbd0", "sda")
-    assert against(tree) == {"holder": "drbd0 lies on it"}
+    assert against(tree) == {"holder": "drbd0 is on it"}
 
 
 @pytest.mark.parametrize("value", ["8:0", "/dev/sda"])

@@ -268,7 +268,7 @@ def test_without_udev_a_serial_is_all_that_is_needed(tree):
     tree.nvme(0)
     (tree.root / "dev/disk/by-id").rmdir()
     assert find("S6Z1NX0W100001", tree.root).by_id is None
-    with pytest.raises(UsageError, match="say S6Z1NX0W100001"):
+    with pytest.raises(UsageError, match="use S6Z1NX0W100001"):
         find("/dev/nvme0n1", tree.root)
 
 

@@ -209,7 +209,7 @@ def test_ctrl_c_says_the_state_and_leaves_the_format_to_end(machine, tmp_path):
     finally:
         process.kill()
         process.wait()
-    assert "ends by itself in the drive" in words and process.returncode != 0
+    assert "the drive finishes it" in words and process.returncode != 0
     assert "lbaf" not in fake_erase.read(state)  # it still runs
     (tmp_path / "may end").touch()
     until(lambda: fake_erase.read(state).get("lbaf") == 0)

@@ -39,7 +39,7 @@ def test_ssstc_er2_counts_gb_of_the_host_and_gib_of_the_nand():
 def test_tlc_alone_is_no_total():
     got = snap(SMI, (241, "Host_Writes_32MiB", 100_000), (245, "TLC_Writes_32MiB", 150_000))
     assert got["nand_written_bytes"] is None and got["nand_written_tlc_bytes"] == 150_000 * 32 * MIB
-    assert said(got, "NAND bytes written", "it is no total")
+    assert said(got, "NAND bytes written", "TLC alone")
 
 
 def test_a_173_of_0_does_not_win():

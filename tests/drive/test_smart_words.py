@@ -11,12 +11,12 @@ from ssdrig.drive.smart import counters
 
 def test_as_the_drive_says_is_written_only_where_it_does(tmp_path, capsys):
     table = ata("Samsung based SSDs", (177, "Wear_Leveling_Count", 112, 93))
-    assert "as the drive says" not in screen_of(table, tmp_path, capsys)
+    assert "as the drive reports" not in screen_of(table, tmp_path, capsys)
     guess = ata("Nobody SSDs", endurance_used={"current_percent": 12})
     text = screen_of(guess, tmp_path, capsys)
-    assert "12 % smartctl's guess" in text and "as the drive says" not in text
+    assert "12 % smartctl's guess" in text and "as the drive reports" not in text
     statistics = ata("Samsung based SSDs", statistics=[(7, 8, 5)])
-    assert "5 % as the drive says" in screen_of(statistics, tmp_path, capsys)
+    assert "5 % as the drive reports" in screen_of(statistics, tmp_path, capsys)
 
 
 # ---- 8: words

@@ -64,7 +64,7 @@ def test_hang_is_killed_with_its_children_and_recorded(tools, monkeypatch):
         (b"", "printed nothing"),
         (b" \n", "printed nothing"),
         (b"Segmentation fault\n", "no JSON"),
-        (b"[1, 2]", "no object but list"),
+        (b"[1, 2]", "not an object but list"),
         (b'{"smartctl": {"exit_status": 0}, "model', "no JSON"),
         (b'{"a": "\xff\xfe"}', "no JSON"),
         (b'{"a": NaN}', "no JSON"),

@@ -127,14 +127,14 @@ def test_a_row_of_the_user_wins(no_table_of_the_user):
         ("not toml at all", "warranty.toml"),
         ('[[drive]]\nsource = "x"', "no model or no source"),
         ('[[drive]]\nmodel = "x"', "no model or no source"),
-        ('[[drive]]\nmodel = "("\nsource = "x"', "no regular expression"),
+        ('[[drive]]\nmodel = "("\nsource = "x"', "not a regular expression"),
         ('[[drive]]\nmodel = "x"\nsource = "x"\ntbw_TB = "600"', "tbw_TB = '600'"),
         ('[[drive]]\nmodel = "x"\nsource = "x"\ntbw_TB = true', "tbw_TB = True"),
         ('[[drive]]\nmodel = "x"\nsource = "x"\nyears = 0', "years = 0"),
         ('[[drive]]\nmodel = "x"\nsource = "x"\nyears = 101', "years = 101"),
         ('[[drive]]\nmodel = "x"\nsource = "x"\ndwpd = -1', "dwpd = -1"),
         ('[[drive]]\nmodel = "x"\nsource = "x"\nmileage = 1', "mileage = 1"),
-        ('[[drive]]\nmodel = "x"\nsource = "x"\ntbw = 1', "no field tbw"),
+        ('[[drive]]\nmodel = "x"\nsource = "x"\ntbw = 1', "field tbw"),
         ('[[drive]]\nmodel = "x"\nsource = "x"\ntbw_by_GB = { a = 1 }', "tbw_by_GB"),
         ('[[drive]]\nmodel = "x"\nsource = "x"\ntbw_by_GB = { 1 = "2" }', "tbw_by_GB"),
         ('[[drive]]\nmodel = "x"\nsource = "x"\ncapacity_GB = []', "capacity_GB"),
@@ -177,7 +177,7 @@ def test_words_correct_a_row():
         got.tbw_TB == 90
         and got.years == 5
         and got.dwpd == pytest.approx(90e12 / (capacity * 1825))
-        and got.source.startswith("command line: tbw_TB; else purepc")
+        and got.source.startswith("command line: tbw_TB; otherwise purepc")
     )
     got = warranty.of_arguments(arguments("--dwpd", "1"), model, capacity)
     assert got.dwpd == 1 and got.tbw_TB == pytest.approx(capacity * 1825 / 1e12) and "TBW = 1 DWPD" in got.basis

@@ -299,7 +299,7 @@ def test_a_dry_run_says_what_would_be_and_touches_nothing(bench, needs):
         ("nvme", UnsafeTarget.exit_code, "not the disk of a virtual machine"),
         ("boot", UnsafeTarget.exit_code, "not the disk of a virtual machine"),
         ("sas", UnsafeTarget.exit_code, "behind a bridge"),
-        ("blank", UnsafeTarget.exit_code, "it shows no serial"),
+        ("blank", UnsafeTarget.exit_code, "no serial"),
         ("dropped", DriveError.exit_code, "queue/write_cache is 'write through'"),
     ):
         assert found[name][0] == code and words in found[name][1], (name, found[name])

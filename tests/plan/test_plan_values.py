@@ -89,7 +89,7 @@ def test_values(kind, value, expected):
         ("until", [{"steady": "pts"}], "either value (in a load) or track"),
         ("until", [{"steady": "pts", "value": "iops", "track": ["iops"]}], "either value (in a load) or track"),
         ("until", [{"steady": "pts", "track": "iops"}], "a list of points"),
-        ("until", [{"steady": "pts", "value": "iops", "from": 2}], "no from beside value"),
+        ("until", [{"steady": "pts", "value": "iops", "from": 2}], "value without from"),
         ("until", [{"steady": "pts", "track": [" "]}], "a list of points"),
         ("until", [{"steady": "pts", "value": "iops", "spaced": "59 s"}], "no less than record"),
         ("windows", [], "a table such as"),

@@ -57,13 +57,13 @@ from ssdrig.plan import grammar
         ('over = [{ qd = [1, 1] }]\ntime = "1 s"', "1 twice"),
         ('over = [{ qd = [1], threads = [1] }]\ntime = "1 s"', "one key each"),
         ('over = [{ qd = [1] }, { qd = [2] }]\ntime = "1 s"', "qd twice"),
-        ('over = [{ read = [0, 100] }]\ntime = "1 s"', "read either said or swept"),
+        ('over = [{ read = [0, 100] }]\ntime = "1 s"', "read either set or swept"),
         ('over = [{ qd = [1, true] }]\ntime = "1 s"', "single values"),
         ('over = [{ qd = ["1"] }]\ntime = "1 s"', "do you mean 1?"),
         ('over = [{ sync = ["each", "bogus"] }]\ntime = "1 s"', "one of none, each, flush"),
         ('over = [{ windows = ["all"] }]\ntime = "1 s"', "over to sweep keys"),
         ('over = [{ range = ["1 GiB", "1024 MiB"] }]\ntime = "1 s"', "again"),
-        ('over = [{ time = ["1 s"] }]\ntime = "1 s"', "either said or swept"),
+        ('over = [{ time = ["1 s"] }]\ntime = "1 s"', "either set or swept"),
         ('over = [{ qd = ["$n"] }]\ntime = "1 s"', '"$n"'),
         (f"over = [{{ qd = {list(range(1, 102))} }}, {{ threads = {list(range(1, 102))} }}]", "10201 in over"),
         ('smart = "egdes"\ntime = "1 s"', "edges"),
@@ -112,7 +112,7 @@ def test_a_wrong_load(line, sentence):
         ),
         ('over = [{ read = ["banana"] }]', 'time = "1 s"', '"banana"'),
         ("over = [{ raed = [0] }]", 'read = 0\ntime = "1 s"', "do you mean 'read'?"),
-        ("over = [{ read = [0] }]", 'read = 0\ntime = "1 s"', "either said or swept"),
+        ("over = [{ read = [0] }]", 'read = 0\ntime = "1 s"', "either set or swept"),
         ("over = [{ read = [0] }]", 'over = [{ read = [0] }]\ntime = "1 s"', "each key swept once"),
         ('over = [{ at = ["max"] }]', 'read = 0\ntime = "1 s"', "put a choose step before it"),
         ("times = 2", 'read = 0\ntime = "1 s"\n[[step.step.step]]\nname = "x"\ndo = "purge"', "a key of a load step"),
@@ -193,9 +193,9 @@ def test_choose_picks_from_points_that_are_there():
     assert late in refused(HEAD + text + pick.format('where = "lat_p99 < 1 ms"'))
     chosen = pick.format("qd = 4").replace('"pick"', '"pick2"').replace("rounds/point", "again/load")
     swept = at.format("min").replace('time = "1 s"', 'over = [{{ time = ["1 s", "2 s"] }}]'.format())
-    assert "sweep all of its points by itself" in refused(HEAD + text + pick.format("qd = 4") + swept + chosen)
+    assert "sweep all of its points on its own" in refused(HEAD + text + pick.format("qd = 4") + swept + chosen)
     said = at.format("min").replace("time =", "qd = 2\ntime =")
-    assert "qd either said or swept" in refused(HEAD + text + pick.format("qd = 4") + said)
+    assert "qd either set or swept" in refused(HEAD + text + pick.format("qd = 4") + said)
 
 
 def test_what_the_chosen_point_sets_need_not_be_said():

@@ -15,7 +15,7 @@ from ssdrig.reading.events import load_events
 from ssdrig.reading.power import _count
 from ssdrig.reading.rundata import Rail
 from ssdrig.reading.smart import _shares, window_wa
-from ssdrig.serve import said
+from ssdrig.serve import event_words
 
 SECOND = 10**9
 CUT = PowerCut(TO_ITS_END, "cut from the web in load", "./ssdrig resume goes on with the run")
@@ -56,7 +56,7 @@ def test_an_event_in_words(found, log, mark):
     assert data.marks == ([(2.0, mark)] if mark else [])
     assert data.notes == [] and data.polls == []
     if mark == "load cut short":  # nothing failed: a signal, or a cut of the power, that someone asked for
-        assert said.words(found) == log
+        assert event_words.words(found) == log
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_an_event_in_words(found, log, mark):
     ],
 )
 def test_an_event_without_words_of_its_own_is_no_python(more, words):
-    assert said.words(event(2, "other.kind", step="load", **more)) == f"other kind load: {words}"
+    assert event_words.words(event(2, "other.kind", step="load", **more)) == f"other kind load: {words}"
 
 
 @pytest.mark.parametrize(

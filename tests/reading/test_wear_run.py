@@ -209,7 +209,7 @@ def test_a_sample_that_is_not_what_was_written_ends_it():
     drive.lie = {at.offset(2): None, at.offset(5): bytes(4096)}
     book = Book()
     shown = wear_step.carry_out(act, drive.stage(book), 1)
-    assert shown["stop"] == "2 of 8 sample blocks are not what was written" and shown["bytes"] == 4 * MIB
+    assert shown["stop"].startswith("2 of 8 sample blocks") and shown["bytes"] == 4 * MIB
     (event,) = book.of("slice")
     assert event["verdicts"] == {"good": 6, "zeros": 1, "unreadable": 1}
 

@@ -61,7 +61,7 @@ def test_manifest_is_found_on_the_third_copy_alone():
     torn[200] ^= 1
     found = manifests.found([bytes(torn), None, good])
     assert found.manifest == one and list(found.damaged) == ["first MiB", "middle"]
-    with pytest.raises(ManifestRefused, match="SHA-256 does not fit.*--manifest"):
+    with pytest.raises(ManifestRefused, match="SHA-256.*--manifest"):
         manifests.found([bytes(torn)] * 3)
     assert manifests.found([bytes(torn)] * 3, json.dumps(one).encode()).manifest == one
     with pytest.raises(ManifestRefused, match="no manifest on it"):
@@ -157,7 +157,7 @@ def test_a_manifest_that_somebody_has_made_up_is_refused_or_can_be_gone_by(data)
 def test_a_manifest_of_nonsense_is_refused_whatever_its_chain(part, key, value):
     said = copy.deepcopy(made())
     said[part][key] = value
-    with pytest.raises(ManifestRefused, match="what no manifest says"):
+    with pytest.raises(ManifestRefused, match="it is invalid"):
         manifests.found([None] * 3, json.dumps(chained(said)).encode())
 
 

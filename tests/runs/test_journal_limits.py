@@ -175,7 +175,7 @@ def test_lines_with_and_without_a_seal():
     [
         (b"", ["has no event"]),
         (b"x\n", ["1 damaged lines (2 bytes) were left out"]),
-        (line(0) + b"abc", ["3 bytes at its end are no whole line"]),
+        (line(0) + b"abc", ["3 bytes at its end are not a whole line"]),
         (line(0) + line(1), []),
         (line(0) + line(2), ["1 lines are missing"]),
         (line(1), ["1 lines are missing"]),

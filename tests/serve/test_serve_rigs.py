@@ -15,7 +15,7 @@ from ssdrig.reading.index import Index
 from ssdrig.rig import certificate
 from ssdrig.rig.checks import Check
 from ssdrig.runs import journal
-from ssdrig.serve import rigs, said
+from ssdrig.serve import event_words, rigs
 
 HELLO = {"board": "one", "serial": "E66<b>", "build": "sata", "revision": "B", "firmware": "0.1.0", "protocol": 2}
 RAIL = {"rail": 0, "name": "5V", "chip": "INA228", "conversion_ns": 234_000, "shunt_uOhm": 15000}
@@ -97,7 +97,7 @@ def test_its_certificate_and_its_latch(root):
     "hello", [{}, {"rails": 5}, {"rails": [5, {"calibration": 7, "shunt_uOhm": "x", "conversion_ns": float("nan")}]}]
 )
 def test_a_hello_of_no_board_of_ours_is_said_as_far_as_it_goes(hello):
-    json.dumps(said.rig(hello), allow_nan=False)
+    json.dumps(event_words.rig(hello), allow_nan=False)
 
 
 @pytest.mark.slow

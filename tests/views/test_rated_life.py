@@ -64,7 +64,7 @@ def test_verdicts_of_older_runs_are_held_against_the_pts():
     [
         ('{ steady = "wa", track = ["iops"] }', "one of wa"),
         ('{ steady = "pts", track = ["wa"] }', "one of iops"),
-        ('{ steady = "wa", value = "iops" }', "pts or never beside value"),
+        ('{ steady = "wa", value = "iops" }', "pts or never together with value"),
     ],
 )
 def test_the_rule_of_wear_is_of_wear_alone(rule, words):

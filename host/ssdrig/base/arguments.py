@@ -1,4 +1,4 @@
-"""The parser of all commands. Wrong words are a UsageError that says what was meant; quantities take units."""
+"""The parser of all commands. Unknown words raise a UsageError with the nearest match; quantities take units."""
 
 import argparse
 import shutil
@@ -49,19 +49,19 @@ class Parser(argparse.ArgumentParser):
         return as_called(super().format_help())
 
     def parse_args(self, args=None, namespace=None):
-        found, unknown = self.parse_known_args(args, namespace)
+        values, unknown = self.parse_known_args(args, namespace)
         if unknown:
-            of = " ".join(filter(None, (self.prog, getattr(found, "command", None))))
+            of = " ".join(filter(None, (self.prog, getattr(values, "command", None))))
             raise UsageError("no more words", " ".join(unknown), f"see `{of} --help`")
-        return found
+        return values
 
     def parse_known_args(self, args=None, namespace=None):
         self._check_options(sys.argv[1:] if args is None else args)
         return super().parse_known_args(args, namespace)
 
     def _check_options(self, words: Sequence[str]) -> None:
-        """Raises UsageError for an option that there is not. argparse would first miss other words, and would not say
-        what was meant."""
+        """Raises UsageError for an unknown option. argparse would first complain about other words, and would not
+        suggest the nearest option."""
         below = _commands_of(self)
         for word in words:
             if word == "--" or below and word in below.choices:
@@ -102,14 +102,14 @@ class Parser(argparse.ArgumentParser):
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is not None and value not in action.choices:
-            known = [str(each) for each in action.choices]
+            known = [str(choice) for choice in action.choices]
             name = f"`{self.prog}`" if isinstance(action, argparse._SubParsersAction) else _name(action)
             near = do_you_mean(str(value), known)
             do = near if "?" in near else f"see `{self.prog} --help`"
             raise UsageError(f"{name} {listed(known, 'or')}", repr(value), do)
 
 
-# argparse's own words: how they begin, what follows the object in them; what is expected, what is seen
+# argparse's own messages: their start and what follows the object; then our expected and found
 MESSAGES = (
     ("the following arguments are required: ", "", "{0}", "none"),
     ("argument ", ": expected one argument", "{0} with a value", "none"),
@@ -128,7 +128,7 @@ def _name(action: argparse.Action) -> str:
 
 
 def _commands_of(parser: argparse.ArgumentParser) -> argparse._SubParsersAction | None:
-    return next((each for each in parser._actions if isinstance(each, argparse._SubParsersAction)), None)
+    return next((action for action in parser._actions if isinstance(action, argparse._SubParsersAction)), None)
 
 
 def options_of(parser: argparse.ArgumentParser) -> list[str]:
@@ -144,7 +144,7 @@ def listed(names: Iterable[str], conjunction: str) -> str:
 
 
 def examples(lines: Iterable[tuple[str, str]]) -> str:
-    """The end of a help: each example, and what it does."""
+    """The examples at the end of a help text, with their effects."""
     lines = list(lines)
     words = [f"./ssdrig {example}" for example, _ in lines]
     width = max(map(len, words), default=0)
@@ -173,7 +173,7 @@ def add_output(parser: Any, words: str) -> None:
 
 def add_drive(parser: Any, words: str) -> None:
     """DRIVE, or --drive DRIVE as in `run`: None if neither is given."""
-    parser.set_defaults(drive=None)  # first: behind them it would be the default of both
+    parser.set_defaults(drive=None)  # first, or it would become the default of both
     parser.add_argument("drive", nargs="?", metavar="DRIVE", default=argparse.SUPPRESS, help=words)
     parser.add_argument("--drive", metavar="DRIVE", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
 
@@ -195,20 +195,20 @@ def whole_seconds(text: str) -> int:
         return int(text)  # also a negative one, which its command refuses with its bounds
     except ValueError:
         pass
-    found = seconds(text)
-    if found != int(found):
+    parsed_s = seconds(text)
+    if parsed_s != int(parsed_s):
         raise UsageError("whole seconds", repr(text), "round it")
-    return int(found)
+    return int(parsed_s)
 
 
 def whole(unit: str) -> Callable[[str], int]:
     """A type: a quantity with its unit, in whole numbers of `unit`: whole("us")("1.5ms") -> 1500. Raises UsageError."""
 
     def parse(text: str) -> int:
-        found = parse_in(unit, text)
-        if abs(found - round(found)) > 1e-6:
+        quantity = parse_in(unit, text)
+        if abs(quantity - round(quantity)) > 1e-6:
             raise UsageError(f"whole {unit}", repr(text), "round it")
-        return round(found)
+        return round(quantity)
 
     return parse
 

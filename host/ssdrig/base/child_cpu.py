@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-IDLE_S = 45.0  # without CPU time for so long, a child is stuck
+IDLE_S = 45.0  # a child that used no CPU time for this long is stuck
 LEAST_SHARE = 0.001  # of the time on the wall: a daemon that only waits for a timer stays below
 QUEUED_SHARE = 0.1  # of the time on the wall: a child that waited so much for a CPU has work
 POLL_S = 0.1
@@ -35,8 +35,8 @@ class NotReady(Exception):
 
 
 def cpu_s(pid: int) -> float:
-    """CPU seconds of a process, its threads and its descendants, those included that it has waited for; 0 where there
-    is no such process."""
+    """CPU seconds of a process, its threads and its descendants, including reaped ones; 0 if the process does not
+    exist."""
     total = _own_s(pid)
     return total + sum(cpu_s(child) for child in _children(pid))
 
@@ -75,8 +75,8 @@ class Work:
     """Follows whether a process works.
 
     pid: the process
-    idle_s: it counts as stuck once, in so many seconds, it has used less than LEAST_SHARE of a CPU and has waited for
-        one for less than QUEUED_SHARE of them
+    idle_s: stuck once, within this time, it used less than LEAST_SHARE of a CPU and waited for one for less than
+        QUEUED_SHARE of it
     """
 
     def __init__(self, pid: int, idle_s: float = IDLE_S):
@@ -86,9 +86,9 @@ class Work:
         self._marked_at = time.monotonic()
 
     def look(self) -> bool:
-        """Whether the process is not stuck. Call it often; `cpu_s` is of the last call."""
+        """Whether the process still works. Call it often; `cpu_s` is as of the last call."""
         self.cpu_s, now = cpu_s(self.pid), time.monotonic()
-        # less than before: a grandchild ended that nobody waited for
+        # less than before: a grandchild ended and was not reaped
         if self.cpu_s - self._marked_s >= LEAST_SHARE * self.idle_s or self.cpu_s < self._marked_s:
             self.works()
         if now - self._marked_at < self.idle_s:
@@ -116,9 +116,9 @@ def wait_while_working(
 
     process: our own child
     ready: called every poll_s, and once more after the child's end
-    idle_s: give up when it has used no CPU time for so long
-    most_cpu_s: give up when it has used so much
-    progress: called after each ready(); what it raises ends the wait
+    idle_s: give up after this long without CPU time
+    most_cpu_s: give up after this much CPU time
+    progress: called after each ready(); an exception ends the wait
 
     Raises NotReady. The child is left as it is.
     """
@@ -144,7 +144,7 @@ def ended(code: int) -> str:
 
 
 def output(argv: list[str], idle_s: float = IDLE_S, **how: Any) -> subprocess.CompletedProcess:
-    """Run a program to its end, as subprocess.run(capture_output=True, text=True) does, for as long as it works.
+    """Run a program as subprocess.run(capture_output=True, text=True) does, without a time limit while it uses CPU.
 
     idle_s: as in wait_while_working()
     how: further arguments of Popen, such as env

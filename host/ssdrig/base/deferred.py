@@ -11,7 +11,7 @@ def is_installed(name: str) -> bool:
 
 
 class Deferred:
-    """Stands for a module. Beside it, for type checkers: `if TYPE_CHECKING: import numpy as np`."""
+    """A module that is imported when first used. For type checkers add `if TYPE_CHECKING: import numpy as np`."""
 
     def __init__(self, name: str):
         self._name = name

@@ -1,4 +1,4 @@
-"""What can go wrong, one class per matter. Each error says what was expected, what was seen and what to do;
+"""What can go wrong, one class per matter. Each error has three parts: expected, found, hint;
 the exit code of the command is the class's. Exit 1 is left to defects, 2 to argparse, 130 to Ctrl-C."""
 
 import re
@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 
 class SsdrigError(Exception):
-    """Base of all errors a person is meant to read. Never raised itself."""
+    """Base of all errors that are shown to the user. Never raised itself."""
 
     exit_code = 1
 
@@ -40,7 +40,7 @@ class ChangedDrive(UnsafeTarget):
 
 
 class DriveError(SsdrigError):
-    """The drive is lost, refuses, or did not do what it was told."""
+    """The drive is lost, refuses, or did not execute a command."""
 
     exit_code = 4
 
@@ -88,20 +88,20 @@ class PromiseBroken(SsdrigError):
 
 
 class Suspicion(SsdrigError):
-    """No promise is proven broken, but something after a loss of power looks wrong. The run folder says what would make
-    it certain."""
+    """No guarantee is proven broken, but something looks wrong after a power loss. The run folder lists what would
+    settle it."""
 
     exit_code = 12
 
 
 class ControlFailed(SsdrigError):
-    """A control session failed: the harness is at fault, and nothing is said of the drive."""
+    """A control session failed: the test set-up is at fault, so the drive is not judged."""
 
     exit_code = 13
 
 
 class ManifestRefused(SsdrigError):
-    """What a sealed drive says of its own contents is missing, altered, or of another drive: they cannot be judged."""
+    """The manifest of a sealed drive is missing, altered, or from another drive: its contents cannot be judged."""
 
     exit_code = 14
 
@@ -113,8 +113,8 @@ class DataLost(SsdrigError):
 
 
 class RailTripped(SsdrigError):
-    """The rig opened a rail by itself: more current or voltage than its board.json allows. It stays open until a person
-    has looked."""
+    """The rig opened a rail to protect the drive: more current or voltage than its board.json allows. It stays open
+    until you clear it."""
 
     exit_code = 16
 
@@ -153,7 +153,7 @@ class CannotTell(SsdrigError):
 
 
 INTERRUPTED = 130
-TO_ITS_END = "the step to its end"  # what a PowerCut says that was expected
+TO_ITS_END = "the step to its end"  # the `expected` of a PowerCut
 
 
 def worst(codes: Iterable[int]) -> int:
@@ -168,11 +168,11 @@ def exit_codes() -> dict[int, tuple[str, str]]:
     codes = {
         0: ("ok", "Done, and every promise of the command was kept."),
         1: ("defect", "A defect of ssdrig, or a limit missed in `./ssdrig selfcheck`."),
-        INTERRUPTED: ("interrupted", "Ctrl-C, SIGTERM, or the terminal hung up. The teardown was carried out."),
+        INTERRUPTED: ("interrupted", "Ctrl-C, SIGTERM, or the terminal hung up. The teardown was run."),
     }
-    for each in SsdrigError.__subclasses__():
-        words = re.sub(r"(?<!^)([A-Z])", r" \1", each.__name__.removesuffix("Error")).lower()
-        codes[each.exit_code] = (words, " ".join((each.__doc__ or "").split()))
+    for error in SsdrigError.__subclasses__():
+        words = re.sub(r"(?<!^)([A-Z])", r" \1", error.__name__.removesuffix("Error")).lower()
+        codes[error.exit_code] = (words, " ".join((error.__doc__ or "").split()))
     return codes
 
 
@@ -182,5 +182,5 @@ def words_of(error: BaseException) -> str:
 
 
 def by_a_person(why) -> bool:
-    """Whether words_of() what ended a step says that nothing failed: a signal or a cut that someone asked for did."""
+    """Whether a step ended by request, by a signal or a cut, rather than by a failure. why: from words_of()."""
     return str(why).startswith(KeyboardInterrupt.__name__) or TO_ITS_END in str(why)

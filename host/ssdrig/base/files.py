@@ -24,12 +24,11 @@ def write_atomically(target: Path, data: bytes, durable: bool = True) -> None:
 
 @contextlib.contextmanager
 def replacing(target: Path, durable: bool = True) -> Iterator[BinaryIO]:
-    """A file to write the new content of `target` to, which takes its place when the block ends without an exception:
-    others read the old content or the new, and with `durable` that holds after a power cut too. Of several writers each
-    waits for the one before it.
-    Raises OSError, also where something other than a file lies at `target` (a folder, /dev/null, /dev/stdout)."""
+    """A file for the new content of `target`, which it replaces when the block ends without an exception. Readers get
+    the old content or the new; with `durable` also after a power cut. Several writers take turns.
+    Raises OSError, also if `target` is not a regular file (a folder, /dev/null, /dev/stdout)."""
     if target.exists() and not target.is_file():
-        raise OSError(errno.EEXIST, "what lies there is no file", str(target))
+        raise OSError(errno.EEXIST, "not a regular file", str(target))
     owner.new(target)
     half_made = target.with_name(f".{target.name}.part")
     with _alone(half_made) as f:  # locked until it has its name
@@ -50,8 +49,8 @@ def replacing(target: Path, durable: bool = True) -> Iterator[BinaryIO]:
 
 
 def lock_file(path: str | os.PathLike, flags: int = 0) -> int:
-    """A descriptor to lock, of a file that is made if absent. Who can open a file can lock it, so it is its owner's
-    alone. Follows no link. Raises OSError.
+    """A descriptor of a lock file, made if absent. Whoever can open a file can lock it, so only its owner may open this
+    one. Follows no link. Raises OSError.
 
     flags: added to those of open(2)."""
     fd = os.open(path, os.O_RDWR | os.O_CREAT | system.NOFOLLOW | system.NONBLOCK | system.CLOEXEC | flags, 0o600)
@@ -100,11 +99,11 @@ def _chmod(fd: int, mode: int) -> None:
 
 
 def _umask() -> int:
-    """Of this process; umask(2) could only be asked by setting it, for the other threads too."""
-    found = None
+    """The umask of this process. umask(2) can only read it by setting it, which would affect other threads."""
+    match = None
     with contextlib.suppress(OSError):  # a root without /proc
-        found = re.search(r"^Umask:\s*(\d+)$", Path("/proc/self/status").read_text(), re.MULTILINE)
-    return int(found[1], 8) if found else 0o022
+        match = re.search(r"^Umask:\s*(\d+)$", Path("/proc/self/status").read_text(), re.MULTILINE)
+    return int(match[1], 8) if match else 0o022
 
 
 def _alone(path: Path) -> BinaryIO:
@@ -126,8 +125,8 @@ def _private(path: str, flags: int) -> int:
 
 
 def _wait_for(path: Path) -> None:
-    """Returns when the writer of a half-made file has ended; what is left of it then is removed. A file that another
-    user can open may be locked for ever: it is removed after FOREIGN_S. Raises OSError where it cannot be."""
+    """Wait until the writer of a half-made file has ended, then remove the rest of the file. Another user could lock
+    it for ever, so such a file is removed after FOREIGN_S. Raises OSError if it cannot be removed."""
     try:
         fd = os.open(path, system.READ_NO_LINK)
     except OSError:
@@ -146,7 +145,7 @@ def _wait_for(path: Path) -> None:
 
 
 def _lock_within(fd: int, seconds: float) -> None:
-    """Lock a file; after so many seconds return without."""
+    """Lock a file; return without the lock after `seconds`."""
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         with contextlib.suppress(BlockingIOError):
@@ -164,8 +163,8 @@ def _is(path: Path, fd: int) -> bool:
 
 
 def replace_folder(made: Path, target: Path) -> None:
-    """The folder `made` takes the place of `target`, if there is one. Both change their names at once, and what was
-    there is removed then: whoever is killed leaves one of them whole. Raises OSError."""
+    """Move the folder `made` to `target` and remove an old `target`. The exchange is atomic: a kill leaves one of the
+    two complete. Raises OSError."""
     if not target.exists():
         made.rename(target)
     elif _exchanged(made, target):

@@ -80,7 +80,7 @@ def inline(function):
 
 
 FOLDER = _cache_folder()
-FUNCTIONS = 99  # that a first start compiles, for its progress
+FUNCTIONS = 99  # compiled by a first start; for its progress
 LOOK_S = 0.5
 _held = False
 _compiled = 0
@@ -88,8 +88,8 @@ _tell: Callable[[dict], None] | None = None
 
 
 def tell_progress(tell: Callable[[dict], None]) -> None:
-    """From now on tell() gets {"compiling": n, "of": FUNCTIONS} after each function, and {"waiting": pid} for as long
-    as another process compiles and uses CPU time."""
+    """From now on tell() gets {"compiling": n, "of": FUNCTIONS} after each function, and {"waiting": pid} while
+    another process compiles and uses CPU time."""
     global _tell
     _tell = tell
     event.register("numba:compile", _Compiled())
@@ -108,8 +108,8 @@ class _Compiled(event.Listener):
 
 @contextlib.contextmanager
 def compiling(what: str) -> Iterator[None]:
-    """The kernels called here may have to be compiled, some 30 s of CPU time. Of processes that start at the same time
-    one does it, and the others wait and load what it kept; once that is done nobody waits. May be nested."""
+    """The kernels called here may have to be compiled, some 30 s of CPU time. When several processes start together,
+    one compiles; the others wait and load its cache. Later starts do not wait. May be nested."""
     global _held
     done = FOLDER / f"{what}.compiled"
     if _held or FOLDER == Path() or done.exists():

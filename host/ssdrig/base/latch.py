@@ -1,6 +1,6 @@
-"""A bench that is `unknown`: a rail was not seen to return, so nobody knows whether the drive has power.
+"""A bench that is `unknown`: a rail was not seen to return, so the drive may be without power.
 
-Kept on disk, a file for each rig, until a person has looked and clears it (`ssdrig rig clear`):
+Stored on disk, one file a rig, until the user has checked the supply and clears it (`ssdrig rig clear`):
     $XDG_STATE_HOME/ssdrig/unknown/<rig's serial>.json   {"rig", "drive", "why", "utc_ns"}
 Under sudo it is the folder of the person who called it, so that root and this person see the same. While it is there,
 `run --rig`, `rig off`, `rig cut` and the guard (run, purge, calibrate on that drive) refuse; `rig info` shows it,
@@ -28,68 +28,70 @@ def name_of(hello: dict, port: str) -> str:
 
 
 def put(rig: str, why: str, drive: str | None = None) -> dict:
-    """From now on the bench with this rig is unknown. Returns what is kept. Raises RigError if it cannot be kept."""
-    kept = {"rig": rig, "drive": drive, "why": why, "utc_ns": time.time_ns()}
+    """Mark the bench of this rig as unknown. Returns the latch. Raises RigError if it cannot be stored."""
+    latch = {"rig": rig, "drive": drive, "why": why, "utc_ns": time.time_ns()}
     path = _path(rig)
     try:
         with owner.of_new_files():
             owner.new(path)
             path.parent.mkdir(parents=True, exist_ok=True)
-            write_atomically(path, json.dumps(kept).encode() + b"\n")
+            write_atomically(path, json.dumps(latch).encode() + b"\n")
     except OSError as error:
         raise RigError(
             f"to note in {path} that the rail of rig {rig} is unknown",
             f"{error.strerror}; {why}",
             "look at the drive's supply before anything else uses it",
         ) from error
-    return kept
+    return latch
 
 
 def of_rig(rig: str) -> dict | None:
-    """What is kept of a rig, None if nothing is. A file that cannot be read is a latch too."""
+    """The latch of a rig, or None. An unreadable file counts as a latch."""
     return _read(_path(rig))
 
 
 def of_drive(serial: str) -> dict | None:
-    """The latch of the bench that a drive was last on. One that cannot be read may be of any drive."""
+    """The latch of the bench that a drive was last on, or None. An unreadable latch may belong to any drive."""
     try:
-        found = sorted(folder().glob("*.json"))
+        paths = sorted(folder().glob("*.json"))
     except OSError:
         return None
-    kept = [one for path in found if (one := _read(path))]
+    latches = [one for path in paths if (one := _read(path))]
     if not serial:
         return None
     of_it = lambda one: serial_key(one["drive"] or "") == serial_key(serial)
-    return next((one for one in kept if "unreadable" in one or of_it(one)), None)
+    return next((one for one in latches if "unreadable" in one or of_it(one)), None)
 
 
 def clear(rig: str) -> dict | None:
-    """A person has looked: the latch goes. Returns what was kept, None if nothing was. Raises RigError."""
-    kept = of_rig(rig)
+    """Remove the latch of a rig. Returns the removed latch, or None. Raises RigError."""
+    latch = of_rig(rig)
     try:
         _path(rig).unlink(missing_ok=True)
     except OSError as error:
         raise RigError(
             f"to remove {_path(rig)}", str(error.strerror), "remove it with the rights of its owner"
         ) from error
-    return kept
+    return latch
 
 
 def refuse(rig: str) -> None:
     """Raises RigError while the bench with this rig is unknown."""
-    if kept := of_rig(rig):
+    if latch := of_rig(rig):
         raise RigError(
             f"a bench whose state is known (rig {rig})",
-            in_words(kept),
+            in_words(latch),
             "look at the drive's supply, try `./ssdrig rig on`, then `./ssdrig rig clear`",
         )
 
 
-def in_words(kept: dict) -> str:
-    """What was seen, and when."""
-    when = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(kept["utc_ns"] / 1e9)) if kept["utc_ns"] else "some time"
-    drive = f", drive {kept['drive']}" if kept["drive"] else ""
-    return f"power not seen to return at {when}{drive}: {kept['why']}"
+def in_words(latch: dict) -> str:
+    """The event that set the latch, and when."""
+    when = (
+        time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(latch["utc_ns"] / 1e9)) if latch["utc_ns"] else "some time"
+    )
+    drive = f", drive {latch['drive']}" if latch["drive"] else ""
+    return f"power not seen to return at {when}{drive}: {latch['why']}"
 
 
 def _path(rig: str) -> Path:
@@ -104,12 +106,12 @@ def _read(path: Path) -> dict | None:
     except OSError as error:
         return _unreadable(path, error.strerror or str(error))
     try:
-        kept = json.loads(text)
-        if not (isinstance(kept["rig"], str) and isinstance(kept["why"], str) and isinstance(kept["utc_ns"], int)):
+        latch = json.loads(text)
+        if not (isinstance(latch["rig"], str) and isinstance(latch["why"], str) and isinstance(latch["utc_ns"], int)):
             raise ValueError("not as it was written")
-        if not (isinstance(kept.get("drive"), str | None) and 0 <= kept["utc_ns"] < 1 << 62):
+        if not (isinstance(latch.get("drive"), str | None) and 0 <= latch["utc_ns"] < 1 << 62):
             raise ValueError("not as it was written")
-        return {"drive": None, **kept}
+        return {"drive": None, **latch}
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         return _unreadable(path, str(error))
 

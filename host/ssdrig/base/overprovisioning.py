@@ -11,7 +11,7 @@ MIB, GIB = 1 << 20, 1 << 30
 
 
 def whole_MiB(whole_bytes: int, percent: float = 100) -> int:
-    """So many percent of the bytes, aligned down to 1 MiB."""
+    """This percentage of the bytes, aligned down to 1 MiB."""
     return round(whole_bytes * percent / 100) // MIB * MIB
 
 
@@ -26,14 +26,14 @@ def of_user_percent(tested: float, capacity_bytes: int) -> float:
 
 
 def assumed_raw_bytes(capacity_bytes: int) -> int:
-    """What the raw NAND may be of a drive that nobody knows it of: the next power of two GiB. A guess, and drives of
-    three bits a cell often have another: whatever follows from it is called assumed."""
+    """A guess at an unknown raw NAND size: the next power of two GiB. TLC drives often have another size, so every
+    result that uses it is marked as assumed."""
     whole_GiB = -(-capacity_bytes // GIB)
     return GIB << (whole_GiB - 1).bit_length()
 
 
 def assumed_words(raw_nand_bytes: int) -> str:
-    """What every result says of such a drive."""
+    """The remark in every result that uses assumed_raw_bytes()."""
     return (
         f"raw NAND assumed: {exact_size(raw_nand_bytes)}, the next power of two; so over-provisioning as a share of it,"
         " alpha and the closed form of WA are assumed, too"
@@ -43,10 +43,11 @@ def assumed_words(raw_nand_bytes: int) -> str:
 def tested_bytes(
     capacity_bytes: int, raw_nand_bytes: int | None, op_percent: float | None, least_bytes: int = MIB
 ) -> int:
-    """Bytes of the drive that are used, aligned down to 1 MiB: raw x (1 - op), or all of it where op_percent is None.
+    """Bytes of the drive that are used, aligned down to 1 MiB: raw x (1 - op), or the whole drive if op_percent is
+    None.
 
     Raises UsageError if the drive has more over-provisioning of its own than is asked for, if less than least_bytes are
-    left, or if the raw NAND is not known."""
+    left, or if the raw NAND size is unknown."""
     if op_percent is None:
         return whole_MiB(capacity_bytes)
     if raw_nand_bytes is None:

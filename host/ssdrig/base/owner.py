@@ -20,24 +20,24 @@ def person() -> tuple[int, int] | None:
 
 
 def home() -> Path:
-    """The home of the person who called, also under sudo: what is kept there is found again without it."""
-    found = person()
-    if found:
-        with contextlib.suppress(KeyError):  # nobody has this number: root's own
-            return Path(pwd.getpwuid(found[0]).pw_dir)
+    """The home of the calling user, also under sudo, so that files stored there are found without sudo too."""
+    caller = person()
+    if caller:
+        with contextlib.suppress(KeyError):  # no such user: root's own
+            return Path(pwd.getpwuid(caller[0]).pw_dir)
     known = Path(os.path.expanduser("~"))
     return known if known.is_absolute() else Path("/")  # a container's user has none
 
 
 def base(variable: str, below_home: str) -> Path:
-    """A base folder as the XDG specification has it: a relative one is ignored. Else what is kept, such as a latch,
-    would be another in each folder that a command is started in."""
+    """A base folder of the XDG specification. A relative path is ignored: state such as a latch would depend on the
+    current folder."""
     named = os.environ.get(variable, "")
     return Path(named) if os.path.isabs(named) else home() / below_home
 
 
 def new(path: str | os.PathLike) -> None:
-    """Called before a file or folder is made: it, all that will lie in it, and the folders made for it are new."""
+    """Register a path before it is made: it, its contents and its missing parents will be given to the caller."""
     if person():
         path = Path(path).absolute()
         missing = [folder for folder in path.parents if not folder.exists()]
@@ -46,22 +46,22 @@ def new(path: str | os.PathLike) -> None:
 
 @contextlib.contextmanager
 def of_new_files() -> Iterator[None]:
-    """Around a command, or what makes a file that must not wait for its end: what is new inside belongs to the person
-    at the end, however it ends."""
+    """Wraps a command, or the making of one file. Files registered by new() are given to the calling user when the
+    block ends, also by an exception."""
     before = len(_new)
     try:
         yield
     finally:
-        found = person()
+        caller = person()
         while len(_new) > before:
             path = _new.pop()
-            if found:
-                give(path, *found)
+            if caller:
+                give(path, *caller)
 
 
 def give(path: Path, uid: int, gid: int) -> None:
-    """Root's files at a path and below it become a person's. No link is followed, and no file with a second name is
-    touched: whoever may write there meanwhile gains nothing by it. What cannot be given stays root's."""
+    """Give root's files at a path and below it to a user. Links are not followed and files with a second name are left
+    alone, so another writer gains nothing by planting them. Files that cannot be given stay root's."""
     with contextlib.suppress(OSError):
         give_one(path, uid, gid)
     if not path.is_symlink() and path.is_dir():
@@ -76,6 +76,6 @@ def give_one(path: str | os.PathLike, uid: int, gid: int, folder: int | None = N
     _give(os.stat(path, dir_fd=folder, follow_symlinks=False), uid, gid, path, folder)
 
 
-def _give(found: os.stat_result, uid: int, gid: int, path: str | os.PathLike, folder: int | None = None) -> None:
-    if found.st_uid == 0 and (stat.S_ISDIR(found.st_mode) or found.st_nlink == 1):
+def _give(status: os.stat_result, uid: int, gid: int, path: str | os.PathLike, folder: int | None = None) -> None:
+    if status.st_uid == 0 and (stat.S_ISDIR(status.st_mode) or status.st_nlink == 1):
         os.chown(path, uid, gid, dir_fd=folder, follow_symlinks=False)

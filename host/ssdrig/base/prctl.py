@@ -18,8 +18,8 @@ _MMAP_THRESHOLD, _LARGE_BYTES = -3, 1 << 20  # of mallopt(3)
 
 
 def die_with_parent(parent: int, by: int = getattr(signal, "SIGKILL", signal.SIGTERM)) -> None:
-    """This process gets the signal `by` when its parent, process id `parent`, ends. It ends at once if that has
-    happened already."""
+    """This process gets the signal `by` when its parent, process id `parent`, ends. It ends
+    immediately if the parent has already ended."""
     _libc.prctl(_SET_PDEATHSIG, ctypes.c_ulong(by), 0, 0, 0)
     if os.getppid() != parent:
         os._exit(1)
@@ -31,8 +31,8 @@ def timer_slack(ns: int) -> None:
 
 
 def urgent() -> str:
-    """This thread runs before all that are not of real time, from now on; where the system forbids that, or there is
-    but one CPU for all, it gets more than others. What it is now, in words."""
+    """Give this thread a real-time priority; with a single CPU, or where the system forbids that, a better nice value.
+    Returns the priority in words."""
     if len(os.sched_getaffinity(0)) < 2:
         return favoured()
     try:
@@ -43,8 +43,7 @@ def urgent() -> str:
 
 
 def favoured() -> str:
-    """This thread, and what it starts, gets more of a busy CPU than others, where the system allows that. What it is
-    now, in words."""
+    """Give this thread and its children a better nice value, if the system allows it. Returns the priority in words."""
     me = threading.get_native_id()
     with contextlib.suppress(OSError):
         os.setpriority(os.PRIO_PROCESS, me, FAVOURED_NICE)
@@ -75,15 +74,15 @@ def give_back() -> None:
 
 
 def large_apart() -> None:
-    """From now on a large block is a mapping of its own: zeros that take no memory until they are written, and gone as
-    soon as it is free. glibc takes such blocks from the heap once it has freed a few, where they stay, or not, by what
-    lies behind them. Nothing with a C library that has no such call."""
+    """From now on a large block is its own mapping: it takes no memory until it is written, and is returned when freed.
+    After freeing a few, glibc would take such blocks from the heap, where later blocks can pin them. No effect with a C
+    library without mallopt."""
     if mallopt := getattr(_libc, "mallopt", None):
         mallopt(_MMAP_THRESHOLD, _LARGE_BYTES)
 
 
 def small_pages() -> None:
-    """No huge pages for this process and its children. NumPy asks for them, and the kernel then looks for 2 MB in one
-    piece at the first touch of each: for arrays that are filled once it takes three times as long as small ones."""
+    """Disable huge pages for this process and its children. NumPy requests them, and finding 2 MB in one piece makes
+    filling an array once three times as slow as with small pages."""
     if prctl := getattr(_libc, "prctl", None):
         prctl(_SET_THP_DISABLE, ctypes.c_ulong(1), 0, 0, 0)

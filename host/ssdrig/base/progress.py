@@ -1,4 +1,4 @@
-"""What a person sees while a run goes on: one line that lives on a terminal, or one line each ten seconds in a log."""
+"""The progress display of a run: one live line on a terminal, or one line every ten seconds in a log."""
 
 import contextlib
 import math
@@ -13,13 +13,13 @@ from ssdrig.base.terminal import printable, printable_lines
 
 BARS = "▁▂▃▄▅▆▇█"
 PLAIN_INTERVAL_S = 10
-USUAL_COLUMNS, USUAL_ROWS = 80, 24  # where the terminal does not say
+USUAL_COLUMNS, USUAL_ROWS = 80, 24  # if the terminal does not report its size
 GAP = "  "  # between the parts of a line
 
 
 class Part(NamedTuple):
-    """A part of the live line. Where the terminal is too narrow, those of the highest rank are left out first; one
-    with `least` is shortened from its left, to so many characters, before that."""
+    """A part of the live line. On a narrow terminal, parts with `least` are first shortened from the left to that many
+    characters; then parts are dropped, the highest rank first."""
 
     text: str
     rank: int = 0
@@ -40,7 +40,7 @@ def sparkline(values: list[float], width: int = 24) -> str:
 class Progress:
     """Prints to stderr. `show` replaces the live line, `say` prints a line that stays, `warn` does so even when quiet.
 
-    A terminal that is gone (EIO, EPIPE) or a full disk behind stderr is not an error here: the words are lost."""
+    A closed terminal (EIO, EPIPE) or a full disk under stderr is not an error: the output is lost."""
 
     def __init__(self, quiet: bool = False):
         self.quiet = quiet
@@ -84,33 +84,35 @@ class Progress:
 def fitted(parts: Sequence[Part], columns: int) -> str:
     """The parts as one line of less than `columns` characters: a longer one would scroll each second."""
     room = max(0, columns - 1)
-    kept = [part for part in parts if part.text]
+    shown = [part for part in parts if part.text]
     while True:
-        over = sum(len(part.text) for part in kept) + len(GAP) * (len(kept) - 1) - room
+        over = sum(len(part.text) for part in shown) + len(GAP) * (len(shown) - 1) - room
         if over <= 0:
             break
-        spare = next((i for i, part in enumerate(kept) if part.least is not None and len(part.text) > part.least), None)
+        spare = next(
+            (i for i, part in enumerate(shown) if part.least is not None and len(part.text) > part.least), None
+        )
         if spare is not None:
-            part = kept[spare]
+            part = shown[spare]
             keep = max(part.least or 0, len(part.text) - over)
-            kept[spare] = part._replace(text=part.text[len(part.text) - keep :])
-        elif len(kept) > 1:
+            shown[spare] = part._replace(text=part.text[len(part.text) - keep :])
+        elif len(shown) > 1:
             # the last one of the highest rank
-            kept.pop(max(range(len(kept)), key=lambda i: (kept[i].rank, i)))
+            shown.pop(max(range(len(shown)), key=lambda i: (shown[i].rank, i)))
         else:
-            return kept[0].text[: max(0, room - 1)] + "…" * (room > 0)
-    return GAP.join(part.text for part in kept)
+            return shown[0].text[: max(0, room - 1)] + "…" * (room > 0)
+    return GAP.join(part.text for part in shown)
 
 
 def columns() -> int:
-    """Of the terminal behind stderr, or what is usual; stdout may be a file, or another one."""
+    """Width of the terminal at stderr, or the usual one; stdout may be a file or another terminal."""
     with contextlib.suppress(OSError, ValueError, AttributeError):
         return int(os.environ.get("COLUMNS") or 0) or os.get_terminal_size(sys.stderr.fileno()).columns or USUAL_COLUMNS
     return USUAL_COLUMNS
 
 
 def rows() -> int:
-    """Of the same terminal."""
+    """Height of the terminal at stderr, or the usual one."""
     with contextlib.suppress(OSError, ValueError, AttributeError):
         return int(os.environ.get("LINES") or 0) or os.get_terminal_size(sys.stderr.fileno()).lines or USUAL_ROWS
     return USUAL_ROWS
@@ -120,7 +122,7 @@ def is_live() -> bool:
     """Whether stderr is one on which a line can be replaced."""
     try:
         return sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
-    except (ValueError, AttributeError):  # closed, or None: there is no stderr
+    except (ValueError, AttributeError):  # closed or None: no stderr
         return False
 
 

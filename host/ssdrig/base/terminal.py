@@ -1,5 +1,5 @@
-"""What a drive or a file says of itself goes to a terminal only as text: no control character in a model name moves the
-cursor, sets a title, hides a line or starts a new one."""
+"""Text from a drive or a file reaches a terminal without its control characters, so a model name cannot move the
+cursor, set a title, hide a line or start a new one."""
 
 import os
 import re
@@ -29,14 +29,14 @@ def printable(field: str | None) -> str | None:
 
 
 def line(what: str, text: str, most: int) -> str:
-    """What a person says, as one line of up to so many characters; a joined emoji is one of its own. Raises
-    UsageError."""
-    found = " ".join(text.split())
-    if len(found) > most:
-        raise UsageError(f"{what} of at most {most} characters", f"{len(found)}", "shorten it")
-    if printable(found) != found:
-        raise UsageError(f"{what} without control characters", repr(printable(found))[:80], "leave them out")
-    return found
+    """The user's text as one line. Raises UsageError if it is longer than `most` characters; each code point of a
+    joined emoji counts."""
+    collapsed = " ".join(text.split())
+    if len(collapsed) > most:
+        raise UsageError(f"{what} of at most {most} characters", f"{len(collapsed)}", "shorten it")
+    if printable(collapsed) != collapsed:
+        raise UsageError(f"{what} without control characters", repr(printable(collapsed))[:80], "leave them out")
+    return collapsed
 
 
 def printable_lines(text: str) -> str:
@@ -44,8 +44,8 @@ def printable_lines(text: str) -> str:
     return _TEXT.sub(_written_out, text)
 
 
-def _written_out(found: re.Match) -> str:
-    code = ord(found[0])
+def _written_out(match: re.Match) -> str:
+    code = ord(match[0])
     return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"
 
 
@@ -71,13 +71,13 @@ def is_terminal(stream: TextIO | None) -> bool:
 
 
 def wrapped(text: str, columns: int, first: str = "", rest: str = "") -> str:
-    """A paragraph in lines of at most so many columns."""
+    """A paragraph in lines of at most `columns`."""
     how = {"break_long_words": False, "break_on_hyphens": False}
     return "\n".join(textwrap.wrap(text, max(20, columns), initial_indent=first, subsequent_indent=rest, **how))
 
 
 def error_lines(who: str, error: SsdrigError) -> str:
-    """An error as a person reads it: what was expected, what was found, a hint; wrapped where stderr is a terminal."""
+    """An error as three lines: expected, found, hint; wrapped if stderr is a terminal."""
     columns = shutil.get_terminal_size().columns - 1 if is_terminal(sys.stderr) else 10**6
     expected, seen, do = (
         printable(as_called(" ".join(text.split()))) for text in (error.expected, error.seen, error.do)
@@ -105,7 +105,7 @@ def fill_closed_streams() -> None:
 
 
 class PrintableOut:
-    """Stands before a text stream, such as stdout."""
+    """Wraps a text stream, such as stdout."""
 
     def __init__(self, stream):
         self._stream = stream

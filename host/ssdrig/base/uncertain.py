@@ -18,9 +18,9 @@ else:
     np = Deferred("numpy")
 
 DENOMINATOR_MOST = 1 / 3  # error of a denominator, as a share of it
-LEAST_PERCENT = 1.0  # two runs of one drive repeat no better, whatever the scatter within each says
+LEAST_PERCENT = 1.0  # repeatability of two runs on one drive, however small the scatter within each
 BATCHES = 8  # stretches of a series, from whose differences its scatter is known
-FEWEST = 3  # points whose scatter about a line says how well it is known
+FEWEST = 3  # points that yield an error of a fitted line from their scatter
 # reasons
 UNKNOWN, NO_ERROR, DENOMINATOR, TOO_LARGE = "unknown", "no-error", "denominator", "too-large"
 NOT_TRUSTED = "not-trusted"
@@ -62,15 +62,15 @@ def t95(degrees: float) -> float:
 def mean_error(values: "Sequence[float] | np.ndarray") -> float | None:
     """The error of the mean of a series, such as of the seconds of a window; None of a single one.
 
-    By the differences of neighbouring stretches, of which there are BATCHES: seconds that follow their neighbours count
-    as fewer, and what changes with time (a cache that ends, a drive that warms up) is no scatter. (J. von Neumann,
+    Computed from the differences of BATCHES neighbouring stretches: correlated seconds count as fewer, and drift (a
+    cache that ends, a drive that warms up) does not count as scatter. (J. von Neumann,
     "Distribution of the ratio of the mean square successive difference to the variance", Ann. Math. Stat. 12, 1941.)"""
     series = np.asarray(values, float)
     n = len(series)
     if n < 2 or not np.isfinite(series).all():
         return None
     count = min(n, BATCHES)
-    means = np.array([each.mean() for each in np.array_split(series, count)])
+    means = np.array([batch.mean() for batch in np.array_split(series, count)])
     square = float((np.diff(means) ** 2).sum()) / (2 * (count - 1))
     return t95(2 * (count - 1) ** 2 / (3 * count - 4)) * math.sqrt(square / count)
 
@@ -81,8 +81,8 @@ def deviation_share(n: int) -> float:
 
 
 def propagated(f: Callable[..., float], inputs: Mapping[str, Uncertain]) -> Uncertain:
-    """f of independent figures, by name. Each error counts by what f differs by over its interval. What f itself
-    cannot do, it says by ZeroDivisionError."""
+    """f of independent, named figures. Each error contributes the change of f over its interval. f raises
+    ZeroDivisionError where it is undefined."""
     for name, one in inputs.items():
         if one.value is None or not math.isfinite(one.value):
             return Uncertain(None, None, UNKNOWN, one.why or f"{name} is unknown")
@@ -123,8 +123,8 @@ def vague(denominator: Uncertain, name: str = "the denominator") -> Uncertain | 
 
 
 def among(count: int) -> float:
-    """By how much wider the interval of a difference is where the best of so many is looked for: every pair of them may
-    differ by chance (Bonferroni)."""
+    """Factor that widens the interval of a difference when the best of `count` figures is sought: every pair may differ
+    by chance (Bonferroni)."""
     pairs = max(1, count * (count - 1) // 2)
     normal = statistics.NormalDist()
     return normal.inv_cdf(1 - 0.025 / pairs) / normal.inv_cdf(0.975)
@@ -141,10 +141,9 @@ class Line(NamedTuple):
 def line(
     x: "Sequence[float] | np.ndarray", y: "Sequence[float] | np.ndarray", errors: Sequence[float | None] = ()
 ) -> Line:
-    """Least squares. Of FEWEST points and more the errors are from the scatter about the line (Draper and Smith,
-    Applied Regression Analysis, 1.4) or from the `errors` of y, whichever are larger; of two from those `errors`, if
-    they are known. Where the slope is not known to
-    within a third of itself, the place of 0 is none."""
+    """Least-squares line. With FEWEST points or more its errors come from the scatter about the line (Draper and Smith,
+    Applied Regression Analysis, 1.4) or from the `errors` of y, whichever are larger; with two points from `errors`
+    alone. The zero crossing is null if the slope is uncertain by more than a third."""
     of, to = np.asarray(x, float), np.asarray(y, float)
     n = len(of)
     if n < 2 or not np.ptp(of) > 0:
@@ -178,10 +177,10 @@ def line(
 
 
 def differ(a: Uncertain, b: Uncertain, count: int = 2) -> bool:
-    """Whether two figures, of `count` that are compared, differ by more than both are uncertain by, and by more than
-    two runs of one drive do. False where one is not known, or its error is not."""
-    found = difference(a, b)
-    if found.value is None or found.error is None or a.value is None or b.value is None:
+    """Whether two of `count` compared figures differ by more than their combined uncertainty and than the repeatability
+    of one drive. False if a value or an error is unknown."""
+    gap = difference(a, b)
+    if gap.value is None or gap.error is None or a.value is None or b.value is None:
         return False
     repeat = LEAST_PERCENT / 100 * max(abs(a.value), abs(b.value))
-    return abs(found.value) > max(found.error * among(count), repeat)
+    return abs(gap.value) > max(gap.error * among(count), repeat)

@@ -19,7 +19,7 @@ _ELECTRIC = {
 }
 DAYS_PER = {"hour": 1 / 24, "day": 1, "week": 7, "month": 365.25 / 12, "year": 365.25}
 FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what one begins with
-YEARS_MOST = 100  # a projection beyond this says no more than "not in your time"
+YEARS_MOST = 100  # a later date means no more than "not in your time"
 
 
 def parse_bytes(text: str) -> int:
@@ -115,14 +115,14 @@ def do_you_mean(word: str, known: Iterable[str]) -> str:
 
 
 def unique(names: Iterable[str]) -> list[str]:
-    """Names of which some are the same, by a number from the second on: run, run_2."""
+    """The names, with a number from the second on where some are equal: run, run_2."""
     names, out = list(names), []
     for name in names:
-        number, each = 1, name
-        while each in out or (number > 1 and each in names):
+        number, candidate = 1, name
+        while candidate in out or (number > 1 and candidate in names):
             number += 1
-            each = f"{name}_{number}"
-        out.append(each)
+            candidate = f"{name}_{number}"
+        out.append(candidate)
     return out
 
 

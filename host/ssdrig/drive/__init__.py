@@ -1,1 +1,1 @@
-"""The drive under test: which there are, which may be written, what they count, what that means for their life."""
+"""The drive under test: inventory, write protection, SMART counters and wear."""

@@ -170,23 +170,23 @@ class _Watch:
     def feed(self, chunk: bytes) -> str:
         """Take what fio printed. Returns what out.json keeps of it: status documents as one line each (fiotext.thin).
         Once that is written, take() goes on."""
-        found, self.rest = fiotext.pieces(self.rest + chunk.decode(errors="replace"))
-        kept = []
-        for document, text in found:
+        documents, self.rest = fiotext.pieces(self.rest + chunk.decode(errors="replace"))
+        wanted = []
+        for document, text in documents:
             if document is None:
-                kept.append(text.lstrip("\n"))
+                wanted.append(text.lstrip("\n"))
                 continue
             t_ns = time.monotonic_ns()
             with_bins = t_ns >= self.next_bins_ns
             if with_bins:
                 self.next_bins_ns = t_ns + int(min(1e18, 1e9 * BINS_S[detail(self.job)]))
-            kept.append(fiotext.thin(document, t_ns, with_bins) + "\n")
+            wanted.append(fiotext.thin(document, t_ns, with_bins) + "\n")
             self.whole = text
             self.pending.append((document, t_ns))
         if len(self.rest) > 1 << 20:
-            kept.append(self.rest[: -(1 << 20)])
+            wanted.append(self.rest[: -(1 << 20)])
             self.rest = self.rest[-(1 << 20) :]
-        return "".join(kept)
+        return "".join(wanted)
 
     def end(self) -> str:
         """The end of out.json: the last document as fio printed it, and what came after it."""

@@ -59,8 +59,8 @@ def job_clock(folder: Path, head: list[dict], tail: list[dict]) -> JobClock:
             raise ValueError("start.json")
     except (OSError, ValueError, KeyError, TypeError, RecursionError, OverflowError):
         begin_ms, offset_ms = None, 0.0
-    found = [*head, *tail]
-    stamped = [d for d in found if d.get("t_ns")]
+    parts = [*head, *tail]
+    stamped = [d for d in parts if d.get("t_ns")]
     if stamped:
         sound = [d for d in stamped if begin_ms is None or is_of_the_job(d, d["t_ns"] / 1e6 - begin_ms)]
         odd = sum(totals(d)["ios"] > 0 for d in stamped) - sum(totals(d)["ios"] > 0 for d in sound)
@@ -74,16 +74,16 @@ def job_clock(folder: Path, head: list[dict], tail: list[dict]) -> JobClock:
         earliest_ms = None if begin_ms is None else round(begin_ms) + EARLIEST_MS
         begun_ms = round(first["t_ns"] / 1e6) if totals(first)["ios"] else None
         return JobClock(start_ms, begun_ms, notes, earliest_ms, error_ms(starts))
-    if begin_ms is None or not found:
+    if begin_ms is None or not parts:
         return JobClock(None, None)
-    starts = [d["timestamp_ms"] - totals(d)["runtime_ms"] + offset_ms for d in found if "timestamp_ms" in d]
+    starts = [d["timestamp_ms"] - totals(d)["runtime_ms"] + offset_ms for d in parts if "timestamp_ms" in d]
     believed = [ms for ms in starts if EARLIEST_MS <= ms - begin_ms <= START_S * 1000]
     if len(believed) < len(starts):
         note = "the wall clock was set while fio ran; its log's own clock was used"
         return JobClock(round(min(believed)) if believed else None, None, (note,))
     if not believed:
         return JobClock(None, None)
-    first = found[0]
+    first = parts[0]
     return JobClock(round(min(believed)), round(first["timestamp_ms"] + offset_ms) if totals(first)["ios"] else None)
 
 
@@ -106,5 +106,5 @@ def is_of_the_job(document: dict, since_ms: float) -> bool:
 def _is_dated(document: dict) -> bool:
     """Whether it says how long the job has run. Of several threads and no completed I/O it has but the sum of their
     times, in which fio counts a thread that has not begun since its own start."""
-    found = totals(document)
-    return found["ios"] > 0 or found["threads_ms"] == found["runtime_ms"]
+    sums = totals(document)
+    return sums["ios"] > 0 or sums["threads_ms"] == sums["runtime_ms"]

@@ -40,12 +40,12 @@ def in_steps(at_ns: np.ndarray, done: np.ndarray, step_bytes: float, step_ms: in
     if not len(at_ns):
         return np.zeros(0, np.int64)
     step_ns = max(step_ms * 1_000_000, int(at_ns[-1] - at_ns[0]) // MOST_STEPS)
-    kept, at, last = [0], 0, len(at_ns) - 1
+    edges, at, last = [0], 0, len(at_ns) - 1
     while at < last:
         later = np.searchsorted(at_ns, at_ns[at] + step_ns), np.searchsorted(done, done[at] + step_bytes)
         at = min(last, int(max(later)))
-        kept.append(at)
-    return np.array(kept)
+        edges.append(at)
+    return np.array(edges)
 
 
 def moved(log: np.ndarray, total_bytes: int | None, begin_ms: int | None) -> tuple[np.ndarray, np.ndarray, str | None]:
@@ -61,9 +61,9 @@ def moved(log: np.ndarray, total_bytes: int | None, begin_ms: int | None) -> tup
     if begin_ms is None or not 0 < at_ms[0] - begin_ms <= LONGEST_MS:
         begin_ms = int(at_ms[0]) - max(1, round(usual_ms))
     at_ms = np.concatenate([[begin_ms], at_ms])
-    each = (sizes > 0).all()
-    by = np.add.reduceat(np.asarray(sizes if each else rates, float), first)  # of reads and writes of a mix
-    if not each:
+    filled = (sizes > 0).all()
+    by = np.add.reduceat(np.asarray(sizes if filled else rates, float), first)  # of reads and writes of a mix
+    if not filled:
         took_ms = np.diff(at_ms)
         by *= np.where(took_ms > LATE * usual_ms, usual_ms, took_ms)
     done = np.concatenate([[0.0], np.cumsum(by)])

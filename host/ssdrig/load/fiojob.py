@@ -205,8 +205,8 @@ def _mix(job: Job) -> Options:
         options.append(("random_distribution", "zoned:" + ":".join(f"{ios}/{size}" for ios, size in job.zones)))
     if job.rate_iops is not None:
         reads = {"read": 1.0, "randread": 1.0, "write": 0.0, "randwrite": 0.0}.get(job.rw, job.read_percent / 100)
-        each = [job.rate_iops / job.threads * share for share in (reads, 1 - reads)]
-        options.append(("rate_iops", ",".join(str(max(1, round(rate))) if rate else "" for rate in each)))
+        rates = [job.rate_iops / job.threads * share for share in (reads, 1 - reads)]
+        options.append(("rate_iops", ",".join(str(max(1, round(rate))) if rate else "" for rate in rates)))
         if job.pause_s:
             options.append(("rate_ignore_thinktime", 1))  # else a burst makes up for the pause, far above the rate
         if job.poisson:

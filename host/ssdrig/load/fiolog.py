@@ -41,7 +41,7 @@ def load(folder, direction: str | None = None) -> Seconds:
     except OSError as error:
         raise LoadError(f"readable files in {folder}", error.strerror or str(error), "check their rights") from error
     parsed = [hist_rows(log) for log in logs.values()]
-    lats, slats = ([found for found, _ in of_kind.values()] for of_kind in means.values())
+    lats, slats = ([figure for figure, _ in of_kind.values()] for of_kind in means.values())
     last = tail[-1] if tail else None
     clock = job_clock(folder, head, tail)
     notes = list(clock.notes)
@@ -82,9 +82,9 @@ def load(folder, direction: str | None = None) -> Seconds:
         raise LoadError(
             f"fio's logs or status documents in {folder}", "neither", "the step did no I/O; see its stderr.txt"
         )
-    found = documents(integrity.content(folder / "out.json").decode(errors="replace"))[0]
+    document = documents(integrity.content(folder / "out.json").decode(errors="replace"))[0]
     try:
-        read = from_status(found, clock.start_ms, direction, torn)
+        read = from_status(document, clock.start_ms, direction, torn)
     except Senseless as error:
         raise LoadError(f"documents of one fio run in {folder}", str(error), "out.json is damaged") from None
     return replace(read, notes=(*notes, *read.notes), clock_notes=clock.notes, start_error_ns=1e6 * clock.error_ms)
@@ -92,8 +92,8 @@ def load(folder, direction: str | None = None) -> Seconds:
 
 def _block_bytes(logs: list[bytes]) -> int:
     """The block size in the first row of the logs, 0 if there is none."""
-    found = re.match(rb"[^,\n]*,[^,\n]*, *(\d+) *,", next((log for log in logs if log), b""))
-    return int(found[1]) if found else 0
+    match = re.match(rb"[^,\n]*,[^,\n]*, *(\d+) *,", next((log for log in logs if log), b""))
+    return int(match[1]) if match else 0
 
 
 def _cut_short(edge_ms: float, total: dict, tail: Sequence[dict], direction: str | None) -> None:
@@ -179,8 +179,8 @@ def from_logs(
     why = _disagreement(total if last else None, counted, closed, end_ms - over_ms)
     if why:
         known, end_ms = total, zero_ms + WINDOW_MS * closed
-        each = known["bytes"] / known["ios"] if known["ios"] else block_bytes
-        total = totals(None) | {"ios": counted, "bytes": round(counted * each), "runtime_ms": WINDOW_MS * closed}
+        mean_bytes = known["bytes"] / known["ios"] if known["ios"] else block_bytes
+        total = totals(None) | {"ios": counted, "bytes": round(counted * mean_bytes), "runtime_ms": WINDOW_MS * closed}
         total["directions"] = tuple(DIRECTIONS[d] for d in sorted({d for d, *_ in streams}))
         last = None
     elif max(int(stamps[-1]) for _, stamps, _, _ in streams) > end_ms + WINDOW_MS:
@@ -205,8 +205,8 @@ def from_logs(
         rest = 0
     iops = np.bincount(cells[:, 0], cells[:, 2], minlength=n).astype(np.int64)
     iops[into] += rest
-    found = quantiles(cells, n)
-    mean = found.pop("mean")
+    levels = quantiles(cells, n)
+    mean = levels.pop("mean")
     if len(lats) == len(streams) == 1:  # lat = slat + clat, and the histogram is of clat
         lat, slat = (log[log[:, 2] == streams[0][0]] for log in (lats[0], slats[0] if slats else lats[0][:0]))
         latest_ms = end_ms + WINDOW_MS * (LONGEST_HANG_S if why else 1)
@@ -214,7 +214,7 @@ def from_logs(
             raise Senseless("the rows of fio's log of mean latencies make no sense")
         mean = _lat_means(lat, zero_ms, mean + _nearest(slat, zero_ms, n), moved)
     torn = sum(torn for *_, torn in hists)
-    made = seconds(zero_ms, iops, np.where(iops > 0, mean, 0), found, partial, "logs", total, torn)
+    made = seconds(zero_ms, iops, np.where(iops > 0, mean, 0), levels, partial, "logs", total, torn)
     late_ms = np.concatenate([stamps - WINDOW_MS * np.arange(1, len(stamps) + 1) for _, stamps, *_ in streams])
     by_documents_ms = UNKNOWN_MS if start_ms is None else zero_ms - start_ms + start_error_ms
     made = replace(made, start_error_ns=1e6 * min(error_ms(late_ms.tolist()), by_documents_ms))

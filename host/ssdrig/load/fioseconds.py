@@ -64,7 +64,7 @@ def quantiles(cells: np.ndarray, n: int) -> dict:
     return out
 
 
-def seconds(zero_ms, iops, mean, found, partial, source, total, torn) -> Seconds:
+def seconds(zero_ms, iops, mean, levels, partial, source, total, torn) -> Seconds:
     """`found`: what quantiles() gives."""
     whole = np.cumsum(iops)  # bytes in proportion, so that their sum is exact too
     moved = whole * (total["bytes"] / max(1, total["ios"]))
@@ -74,11 +74,11 @@ def seconds(zero_ms, iops, mean, found, partial, source, total, torn) -> Seconds
         iops=iops,
         bw_bytes=bw,
         lat_mean_ns=np.rint(mean).astype(np.int64),
-        lat_p50_ns=found[0.5],
-        lat_p99_ns=found[0.99],
-        lat_p999_ns=found[0.999],
-        lat_max_ns=found["max"],
-        hist=found["hist"],
+        lat_p50_ns=levels[0.5],
+        lat_p99_ns=levels[0.99],
+        lat_p999_ns=levels[0.999],
+        lat_max_ns=levels["max"],
+        hist=levels["hist"],
         zero_seconds=int((iops == 0).sum()),
         partial=bool(partial),
         source=source,

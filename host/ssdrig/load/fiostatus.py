@@ -12,22 +12,22 @@ PAUSE_MS = 1500  # documents further apart than this: all I/O hung in between
 LONGEST_DETAIL_MS = 65_000  # percentiles over longer times are not shown as a second's
 
 
-def from_status(found: list[dict], start_ms: int | None, direction: str | None, torn_bytes: int = 0) -> Seconds:
+def from_status(documents: list[dict], start_ms: int | None, direction: str | None, torn_bytes: int = 0) -> Seconds:
     """Seconds from the once-a-second documents alone: by choice for long steps (Job.detail), and what is left when fio
     was killed, for it writes its logs at its end, or when its logs are torn.
 
     I/Os of the time between two documents are spread evenly over it; those of a longer pause (fio prints nothing while
     all its I/O hangs) over its first second. The percentiles of a second are those of the time between the two
     documents with histograms around its middle, if that is no longer than a minute, else 0."""
-    if not found:
+    if not documents:
         return empty("status", totals(None))
-    kept, left = _in_order(found, direction)
-    at_ms = np.array([0, *(now["runtime_ms"] for now, _ in kept)], np.int64)
+    ordered, left = _in_order(documents, direction)
+    at_ms = np.array([0, *(now["runtime_ms"] for now, _ in ordered)], np.int64)
     n = max(1, -(-(int(at_ms[-1]) - TAIL_MS) // WINDOW_MS))
-    if n > 2 * len(kept) + LONGEST_HANG_S:
-        raise Senseless(f"{len(kept)} documents, the last after {at_ms[-1] / 1000:.0f} s")
+    if n > 2 * len(ordered) + LONGEST_HANG_S:
+        raise Senseless(f"{len(ordered)} documents, the last after {at_ms[-1] / 1000:.0f} s")
     knots_ms, ios, lat_ns = [0.0], [0.0], [0.0]
-    for before_ms, (now, _) in zip(at_ms.tolist(), kept, strict=False):
+    for before_ms, (now, _) in zip(at_ms.tolist(), ordered, strict=False):
         if now["runtime_ms"] - before_ms > PAUSE_MS:
             knots_ms.append(before_ms + WINDOW_MS)
             ios.append(now["ios"])
@@ -39,61 +39,61 @@ def from_status(found: list[dict], start_ms: int | None, direction: str | None, 
     edges_ms[-1] = np.inf  # a tail belongs to the last second
     iops = np.diff(np.rint(np.interp(edges_ms, knots_ms, ios)).astype(np.int64))
     mean = np.diff(np.interp(edges_ms, knots_ms, lat_ns)) / np.maximum(iops, 1)
-    of_status = _status_quantiles(kept, direction, np.where(iops > 0, edges_ms[:-1] + WINDOW_MS / 2, np.nan))
+    of_status = _status_quantiles(ordered, direction, np.where(iops > 0, edges_ms[:-1] + WINDOW_MS / 2, np.nan))
     partial = int(at_ms[-1]) < n * WINDOW_MS - TAIL_MS
     notes = (f"{left} documents that do not follow the one before were not used",) if left else ()
     made = seconds(
-        start_ms or 0, iops, np.where(iops > 0, mean, 0), of_status, partial, "status", kept[-1][0], torn_bytes
+        start_ms or 0, iops, np.where(iops > 0, mean, 0), of_status, partial, "status", ordered[-1][0], torn_bytes
     )
-    return replace(made, notes=notes, hist_of=_kind(kept).removesuffix("_ns"))
+    return replace(made, notes=notes, hist_of=_kind(ordered).removesuffix("_ns"))
 
 
-def _kind(kept) -> str:
+def _kind(ordered) -> str:
     """The histograms that documents have: "lat_ns", which our own status lines keep, else "clat_ns"."""
-    return "lat_ns" if any(_has_bins(document, "lat_ns") for _, document in kept) else "clat_ns"
+    return "lat_ns" if any(_has_bins(document, "lat_ns") for _, document in ordered) else "clat_ns"
 
 
 def _has_bins(document: dict, kind: str) -> bool:
     return any(((job.get(d) or {}).get(kind) or {}).get("bins") for job in document["jobs"] for d in DIRECTIONS)
 
 
-def _in_order(found: list[dict], direction: str | None) -> tuple[list[tuple[dict, dict]], int]:
+def _in_order(documents: list[dict], direction: str | None) -> tuple[list[tuple[dict, dict]], int]:
     """(totals, document) of those documents in which no count is less than in the one before, and how many others there
     are. A damaged count that is too high is less than nothing before it, but more than all behind it: of the orders
     from either end the one that keeps more documents is taken. Documents before the first I/O do not count among the
     others: of threads that begin one after the other the mean run time falls until all have begun."""
-    each = _begun([(totals(document, direction), document) for document in found])
-    forth = _rising(each, 1)
-    back = _rising(each[::-1], -1)[::-1] if len(forth) < len(each) else forth
-    kept = back if len(back) > len(forth) else forth
-    return kept, len(each) - len(kept)
+    pairs = _begun([(totals(document, direction), document) for document in documents])
+    forth = _rising(pairs, 1)
+    back = _rising(pairs[::-1], -1)[::-1] if len(forth) < len(pairs) else forth
+    longer = back if len(back) > len(forth) else forth
+    return longer, len(pairs) - len(longer)
 
 
-def _begun(each: list[tuple[dict, dict]]) -> list[tuple[dict, dict]]:
+def _begun(pairs: list[tuple[dict, dict]]) -> list[tuple[dict, dict]]:
     """Without those that have no I/O and a longer run time than a later one."""
-    kept: list[tuple[dict, dict]] = []
+    begun: list[tuple[dict, dict]] = []
     least = None
-    for now in reversed(each):
+    for now in reversed(pairs):
         if now[0]["ios"] or least is None or now[0]["runtime_ms"] <= least:
-            kept.append(now)
+            begun.append(now)
             least = now[0]["runtime_ms"] if least is None else min(least, now[0]["runtime_ms"])
-    return kept[::-1]
+    return begun[::-1]
 
 
-def _rising(each: list[tuple[dict, dict]], sign: int) -> list[tuple[dict, dict]]:
+def _rising(pairs: list[tuple[dict, dict]], sign: int) -> list[tuple[dict, dict]]:
     """Those of which no count is less (sign -1: more) than that of the one kept before."""
-    kept: list[tuple[dict, dict]] = []
-    for now in each:
-        if not kept or all(sign * (now[0][key] - kept[-1][0][key]) >= 0 for key in ("ios", "bytes", "runtime_ms")):
-            kept.append(now)
-    return kept
+    rising: list[tuple[dict, dict]] = []
+    for now in pairs:
+        if not rising or all(sign * (now[0][key] - rising[-1][0][key]) >= 0 for key in ("ios", "bytes", "runtime_ms")):
+            rising.append(now)
+    return rising
 
 
-def _status_quantiles(kept, direction: str | None, middles_ms: np.ndarray) -> dict:
+def _status_quantiles(ordered, direction: str | None, middles_ms: np.ndarray) -> dict:
     """Percentiles (see _quantiles) of the seconds with these middles (not-a-number: without I/O), from the histograms
     of documents."""
-    held, kind = [(0, np.zeros(BINS, np.int64))], _kind(kept)
-    for now, document in kept:
+    held, kind = [(0, np.zeros(BINS, np.int64))], _kind(ordered)
+    for now, document in ordered:
         if not _has_bins(document, kind):
             continue
         counts = bins(document, direction, kind)
@@ -114,5 +114,5 @@ def _status_quantiles(kept, direction: str | None, middles_ms: np.ndarray) -> di
         placed.append(np.stack([np.full(len(there), second), there, new[there]], axis=1))
         if ends_ms[i] - ends_ms[i - 1] <= LONGEST_DETAIL_MS:
             cells.append(placed[-1] + np.array([i - second, 0, 0]))
-    each = quantiles(np.concatenate(cells), len(held))
-    return {q: each[q][of] for q in (*QUANTILES, "max")} | {"hist": quantiles(np.concatenate(placed), n)["hist"]}
+    levels = quantiles(np.concatenate(cells), len(held))
+    return {q: levels[q][of] for q in (*QUANTILES, "max")} | {"hist": quantiles(np.concatenate(placed), n)["hist"]}

@@ -48,7 +48,7 @@ def pieces(text: str) -> tuple[list[tuple[dict | None, str]], str]:
     ...] in order, and the rest that waits for more text.
 
     A document starts with a brace at the start of a line and has what `totals` reads; all else is other text."""
-    found: list[tuple[dict | None, str]] = []
+    parts: list[tuple[dict | None, str]] = []
     decoder = json.JSONDecoder()
     starts = [m.start() for m in re.finditer(r"^\{", text, re.MULTILINE)]
     at = 0
@@ -59,16 +59,16 @@ def pieces(text: str) -> tuple[list[tuple[dict | None, str]], str]:
             document, end = decoder.raw_decode(text, start)
         except (ValueError, RecursionError):
             if i + 1 == len(starts):
-                return [*found, (None, text[at:start])], text[start:]
+                return [*parts, (None, text[at:start])], text[start:]
             continue
         if is_sound(document):
-            found += [(None, text[at:start]), (document, text[start:end])]
+            parts += [(None, text[at:start]), (document, text[start:end])]
             at = end
         else:
-            found.append((None, text[at:end]))
+            parts.append((None, text[at:end]))
             at = end
     cut = max(at, text.rfind("\n") + 1)
-    return [*found, (None, text[at:cut])], text[cut:]
+    return [*parts, (None, text[at:cut])], text[cut:]
 
 
 def documents(text: str) -> tuple[list[dict], str]:
@@ -78,9 +78,9 @@ def documents(text: str) -> tuple[list[dict], str]:
 
 def parsed(text: str) -> tuple[list[dict], str, int]:
     """documents(), and how many pieces look like documents and are none; the last, which may go on, not counted."""
-    found, rest = pieces(text)
-    odd = sum(document is None and bool(_OPENING.search(other)) for document, other in found)
-    return [document for document, _ in found if document is not None], rest, odd
+    parts, rest = pieces(text)
+    odd = sum(document is None and bool(_OPENING.search(other)) for document, other in parts)
+    return [document for document, _ in parts if document is not None], rest, odd
 
 
 def is_sound(document) -> bool:
@@ -133,20 +133,20 @@ def thin(document: dict, t_ns: int, with_bins: bool) -> str:
     fio's own has 12 to 20 kB, this 0.3 kB, or some kB with its latency histogram."""
     jobs = []
     for job in document["jobs"]:
-        kept = {key: job[key] for key in ("jobname", "error", "job_runtime") if key in job}
+        summary = {key: job[key] for key in ("jobname", "error", "job_runtime") if key in job}
         for name in DIRECTIONS:
             side = job.get(name) or {}
             if side.get("total_ios") or side.get("runtime"):
-                kept[name] = {key: side[key] for key in ("io_bytes", "total_ios", "runtime") if key in side}
+                summary[name] = {key: side[key] for key in ("io_bytes", "total_ios", "runtime") if key in side}
                 for kind in ("slat_ns", "clat_ns", "lat_ns"):
                     if part := side.get(kind):
-                        kept[name][kind] = {key: part[key] for key in ("N", "mean") if key in part}
+                        summary[name][kind] = {key: part[key] for key in ("N", "mean") if key in part}
                 lat = side.get("lat_ns") or {}
                 if with_bins and lat.get("bins"):
-                    kept[name]["lat_ns"]["bins"] = lat["bins"]
+                    summary[name]["lat_ns"]["bins"] = lat["bins"]
         if options := (job.get("job options") or {}).get("numjobs"):
-            kept["job options"] = {"numjobs": options}
-        jobs.append(kept)
+            summary["job options"] = {"numjobs": options}
+        jobs.append(summary)
     out = {"t_ns": t_ns, "timestamp_ms": document.get("timestamp_ms", 0), "jobs": jobs}
     return json.dumps(out, separators=(",", ":"))
 
@@ -202,30 +202,30 @@ def rows(data: bytes) -> tuple[np.ndarray, int]:
     several; bytes from the first line on that fio did not write so: a torn end).
 
     fio writes 4 columns up to 3.17, 5 since, more with some options: what follows the fourth is not needed."""
-    found, end = [np.empty((0, 4), np.int64)], 0
+    blocks, end = [np.empty((0, 4), np.int64)], 0
     while stop := data.rfind(b"\n", end, end + PARSE_BYTES) + 1:
         ends, columns, odd, row, column, value = _numbers(np.frombuffer(data, np.uint8, stop - end, end))
         if odd < len(ends) or columns.min() < 4:
             break  # line by line from here on
-        piece, here = np.zeros((len(ends), 4), np.int64), column < 4
-        piece[row[here], column[here]] = value[here]
-        found.append(piece)
+        piece, inner = np.zeros((len(ends), 4), np.int64), column < 4
+        piece[row[inner], column[inner]] = value[inner]
+        blocks.append(piece)
         end = stop
-    kept = []
+    rows = []
     while (stop := data.find(b"\n", end)) >= 0:
         fields = [field.strip() for field in data[end:stop].split(b",")]
         if len(fields) < 4 or not all(f.isdigit() and len(f) <= MOST_DIGITS for f in fields[:4]):
             break
-        kept.append([int(f) for f in fields[:4]])
+        rows.append([int(f) for f in fields[:4]])
         end = stop + 1
-    return np.concatenate([*found, np.array(kept, np.int64).reshape(-1, 4)]), len(data) - end
+    return np.concatenate([*blocks, np.array(rows, np.int64).reshape(-1, 4)]), len(data) - end
 
 
 def hist_rows(data: bytes) -> tuple[np.ndarray, np.ndarray, int]:
     """A clat_hist log -> (int64 (n, 2): time_ms, direction; int64 (m, 3): row, bin, count of the bins that are not 0;
     bytes from the first line on that fio did not write so: a torn end). Raises LoadError if the first line has another
     number of columns than 3 + 1856."""
-    good, lines, found = 0, 0, [(np.empty(0, np.int64),) * 3]
+    good, lines, blocks = 0, 0, [(np.empty(0, np.int64),) * 3]
     while stop := data.rfind(b"\n", good, good + PARSE_BYTES) + 1 or data.find(b"\n", good) + 1:
         text = np.frombuffer(data, np.uint8, stop - good, good)
         ends, columns, odd, row, column, value = _numbers(text)
@@ -237,14 +237,14 @@ def hist_rows(data: bytes) -> tuple[np.ndarray, np.ndarray, int]:
             )
         wrong = np.flatnonzero(columns != HIST_COLUMNS)
         whole = min(odd, int(wrong[0]) if len(wrong) else len(ends))
-        here = row < whole
-        found.append((row[here] + lines, column[here], value[here]))
+        inner = row < whole
+        blocks.append((row[inner] + lines, column[inner], value[inner]))
         lines += whole
         if whole < len(ends):
             good += int(ends[whole - 1]) + 1 if whole else 0
             break
         good = stop
-    row, column, value = (np.concatenate(each) for each in zip(*found, strict=True))
+    row, column, value = (np.concatenate(column_parts) for column_parts in zip(*blocks, strict=True))
     heads = np.zeros((lines, 2), np.int64)
     for at in (0, 1):
         heads[row[column == at], at] = value[column == at]

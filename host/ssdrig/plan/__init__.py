@@ -1,2 +1,2 @@
 """A test as data: one TOML file (plans/*.toml), read by grammar.py, made into a flat list of steps for one drive by
-expand.py, proven by state.py, priced by cost.py, carried out by run/engine.py. schemas/plan.md says what it may say."""
+expand.py, proven by state.py, priced by cost.py, run by run/engine.py. schemas/plan.md defines its keys."""

@@ -23,58 +23,58 @@ def key_value(value, spec: Key, key: str):
     return values.one_of(value, spec.words, key) if spec.words else values.read(value, spec.kind, key)
 
 
-def step(found: Step, where: str, outer: Mapping[str, list]) -> None:
+def step(checked: Step, where: str, outer: Mapping[str, list]) -> None:
     """One step; those inside it have been checked. `outer`: what the repeat around it sweeps."""
-    kind = kinds.KINDS[found.do]
-    if found.do != "repeat":
-        _points(found.do, found.axes, where)
-    swept = {**{key: outer[key] for key in taken(found, kind, outer)}, **found.axes}
-    for key in found.axes:
+    kind = kinds.KINDS[checked.do]
+    if checked.do != "repeat":
+        _points(checked.do, checked.axes, where)
+    swept = {**{key: outer[key] for key in taken(checked, kind, outer)}, **checked.axes}
+    for key in checked.axes:
         if key in outer:
             raise UsageError(
                 "each key swept once", f"{key} swept in {where} and in the repeat around it", "leave one of them out"
             )
     for key in swept:
-        if key in found.said:
-            raise UsageError(f"`{key}` either said or swept", f"both in {where}", "leave one out")
-    _ends(found, set(swept), where)
-    rules = [entry for entry in found.keys.get("until", ()) if isinstance(entry, values.Until) and entry.rule]
-    if found.do == "repeat":
-        _repeat(found, rules, where)
+        if key in checked.said:
+            raise UsageError(f"`{key}` either set or swept", f"both in {where}", "leave one out")
+    _ends(checked, set(swept), where)
+    rules = [entry for entry in checked.keys.get("until", ()) if isinstance(entry, values.Until) and entry.rule]
+    if checked.do == "repeat":
+        _repeat(checked, rules, where)
     elif any(entry.track for entry in rules):
         raise UsageError("`track` only in a repeat", f"`track` in {where}", 'write value = "iops" instead')
-    if found.do == "load":
-        _load(found, set(swept), where)
-    if found.do == "replay":
-        _replay(found, set(swept), where)
-    if found.do == "cuts":
-        kinds.KINDS["cuts"].check(found.keys, where)
-    if found.do == "recall":
-        kinds.KINDS["recall"].check(found.keys, where)
-    if found.do == "idle" and ("most" in found.keys) != ("until" in found.keys):
-        seen = "`most` without `until`" if "most" in found.keys else "`until` without `most`"
+    if checked.do == "load":
+        _load(checked, set(swept), where)
+    if checked.do == "replay":
+        _replay(checked, set(swept), where)
+    if checked.do == "cuts":
+        kinds.KINDS["cuts"].check(checked.keys, where)
+    if checked.do == "recall":
+        kinds.KINDS["recall"].check(checked.keys, where)
+    if checked.do == "idle" and ("most" in checked.keys) != ("until" in checked.keys):
+        seen = "`most` without `until`" if "most" in checked.keys else "`until` without `most`"
         raise UsageError("`until` and `most` together", f"{seen} in {where}", "add the other, or leave both out")
-    if found.do == "idle" and "least" in found.keys and "until" not in found.keys:
+    if checked.do == "idle" and "least" in checked.keys and "until" not in checked.keys:
         raise UsageError("`least` only with `until`", f"`least` alone in {where}", "leave it out")
-    if found.do == "idle" and "until" in found.keys:
-        least_s, most_s = idle.span_s(found.keys)
+    if checked.do == "idle" and "until" in checked.keys:
+        least_s, most_s = idle.span_s(checked.keys)
         if most_s < least_s:
-            seen = f"most = {shown(found.said['most'])} in {where}"
+            seen = f"most = {shown(checked.said['most'])} in {where}"
             raise UsageError(f"`most` of at least `least`, {least_s:g} s", seen, "allow more time")
 
 
-def plan(found: Iterable[Step], where: str) -> None:
-    """What steps say of one another."""
-    found = list(found)
-    if (count := sum(map(_points_of, found))) > MOST_ACTS:
+def plan(steps: Iterable[Step], where: str) -> None:
+    """Checks between steps. Raises UsageError."""
+    steps = list(steps)
+    if (count := sum(map(_points_of, steps))) > MOST_ACTS:
         raise UsageError(
             f"at most {MOST_ACTS} points of all steps together", f"{count} in {where}", "sweep fewer values"
         )
-    if sum(each.do == "cuts" for each in found) > 1:
+    if sum(entry.do == "cuts" for entry in steps) > 1:
         raise UsageError("one cuts step in a plan", f"several in {where}", "put their aims into one")
     before: dict[str, Step] = {}
     picked: set[str] = set()
-    for top in found:
+    for top in steps:
         place = f"{where}, step {top.path}"
         for point in top.axes.get("at", []):
             if point not in picked:
@@ -84,24 +84,24 @@ def plan(found: Iterable[Step], where: str) -> None:
         if top.do == "choose":
             _choose(top, before, place)
             picked = {point["at"] for point in top.keys["points"]}
-        before |= {each.path: each for each in every([top])}
+        before |= {entry.path: entry for entry in every([top])}
 
 
-def _points_of(found: Step) -> int:
+def _points_of(checked: Step) -> int:
     """How many acts a step becomes; of a repeat, in one round."""
-    return math.prod(map(len, found.axes.values())) * (sum(map(_points_of, found.steps)) if found.steps else 1)
+    return math.prod(map(len, checked.axes.values())) * (sum(map(_points_of, checked.steps)) if checked.steps else 1)
 
 
-def _ends(found: Step, swept: set[str], where: str) -> None:
-    ends = getattr(kinds.KINDS[found.do], "ENDS", ())
-    said = [key for key in ends if key in found.keys or key in swept]
-    if found.do == "set":
-        if not said:
-            raise UsageError(f"at least one of {', '.join(ends)}", f"none in {where}", "say what to set")
-    elif ends and len(said) != 1:
-        lacking = "say what is played" if found.do == "replay" else "say how it ends"
-        do = "leave out all but one" if said else lacking
-        raise UsageError(f"exactly one of {', '.join(ends)}", f"{' and '.join(said) or 'none'} in {where}", do)
+def _ends(checked: Step, swept: set[str], where: str) -> None:
+    ends = getattr(kinds.KINDS[checked.do], "ENDS", ())
+    given = [key for key in ends if key in checked.keys or key in swept]
+    if checked.do == "set":
+        if not given:
+            raise UsageError(f"at least one of {', '.join(ends)}", f"none in {where}", "set at least one")
+    elif ends and len(given) != 1:
+        lacking = "name what to play" if checked.do == "replay" else "add what ends it"
+        do = "leave out all but one" if given else lacking
+        raise UsageError(f"exactly one of {', '.join(ends)}", f"{' and '.join(given) or 'none'} in {where}", do)
 
 
 def _points(kind: str, axes: Mapping[str, list], where: str) -> None:
@@ -124,13 +124,13 @@ def _points(kind: str, axes: Mapping[str, list], where: str) -> None:
             seen.append(read)
 
 
-def _repeat(found: Step, rules: list[values.Until], where: str) -> None:
-    if ("most" in found.keys) != ("until" in found.keys):
-        seen = "`most` without `until`" if "most" in found.keys else "`until` without `most`"
+def _repeat(checked: Step, rules: list[values.Until], where: str) -> None:
+    if ("most" in checked.keys) != ("until" in checked.keys):
+        seen = "`most` without `until`" if "most" in checked.keys else "`until` without `most`"
         raise UsageError(
-            "`until` and `most` together", f"{seen} in {where}", "say the rule, and how many rounds at most"
+            "`until` and `most` together", f"{seen} in {where}", "give the rule and the largest number of rounds"
         )
-    for entry in found.keys.get("until", ()):
+    for entry in checked.keys.get("until", ()):
         if not entry.track:
             raise UsageError(
                 "a repeat that ends by a rule on points of it",
@@ -138,22 +138,22 @@ def _repeat(found: Step, rules: list[values.Until], where: str) -> None:
                 'write until = [{ steady = "pts", track = [ … ] }]; most limits the rounds',
             )
     needed = max((rule.judged - 1 + steady.ROUNDS for rule in rules if rule.rule != "never"), default=1)
-    if found.keys.get("most", needed) < needed:
+    if checked.keys.get("most", needed) < needed:
         expected = f"at least {needed} rounds, which the rule needs"
-        raise UsageError(expected, f"most = {found.keys['most']} in {where}", "allow more rounds")
+        raise UsageError(expected, f"most = {checked.keys['most']} in {where}", "allow more rounds")
     for rule in rules:
         for words in rule.track:
-            _track(found, words, where, ("wa",) if rule.rule == "wa" else AT_ONCE)
-    for child in found.steps:
+            _track(checked, words, where, ("wa",) if rule.rule == "wa" else AT_ONCE)
+    for child in checked.steps:
         if child.do in ("choose", "wear", "cuts", "retain", "recall"):
-            raise UsageError(f"{child.do} on the first level", f"one in {where}", "put it behind the repeat")
-    for key, points in found.axes.items():
-        children = [child for child in found.steps if key in kinds.KINDS[child.do].KEYS]
+            raise UsageError(f"{child.do} on the first level", f"one in {where}", "put it after the repeat")
+    for key, points in checked.axes.items():
+        children = [child for child in checked.steps if key in kinds.KINDS[child.do].KEYS]
         if key == "off" and not any("on" in {**child.keys, **child.axes} for child in children):
             seen = f"off swept in {where}, and no `on` in the steps inside"
-            raise UsageError("`on` in a step whose pauses are swept", seen, "say how long the bursts are: on = …")
+            raise UsageError("`on` in a step whose pauses are swept", seen, "add the length of the bursts: on = …")
         if not children and key != "at":
-            known = {key for child in found.steps for key in kinds.KINDS[child.do].KEYS}
+            known = {key for child in checked.steps for key in kinds.KINDS[child.do].KEYS}
             raise UsageError(
                 "`over` to sweep a key of a step inside", f"{shown(key)[1:-1]} in {where}", do_you_mean(key, known)
             )
@@ -161,7 +161,7 @@ def _repeat(found: Step, rules: list[values.Until], where: str) -> None:
             _points(child.do, {key: points}, where)
 
 
-def _track(found: Step, words: str, where: str, known_values: Sequence[str]) -> None:
+def _track(checked: Step, words: str, where: str, known_values: Sequence[str]) -> None:
     """ "iops read=0 block=4KiB": one of these values, then the point: each key that one load inside sweeps, with one of
     its values."""
     value, *pairs = words.split()
@@ -170,7 +170,7 @@ def _track(found: Step, words: str, where: str, known_values: Sequence[str]) -> 
         expected = f"track to begin with one of {', '.join(known_values)}, which are known when a round ends"
         raise UsageError(expected, f"{shown(value)} in {place}", do_you_mean(value, known_values))
     point = {key: wanted for key, _, wanted in (pair.partition("=") for pair in pairs)}
-    loads = [child for child in found.steps if child.do in ("load", "replay")]
+    loads = [child for child in checked.steps if child.do in ("load", "replay")]
     known = {key for child in loads for key in child.axes}
     for key, wanted in point.items():
         if key not in known:
@@ -186,16 +186,16 @@ def _track(found: Step, words: str, where: str, known_values: Sequence[str]) -> 
         raise UsageError("track to name one point of one load", f"{len(fits)} loads for {place}", do)
 
 
-def _load(found: Step, swept: set[str], where: str) -> None:
-    keys = found.keys
+def _load(checked: Step, swept: set[str], where: str) -> None:
+    keys = checked.keys
     has = set(keys) | swept
     if ("on" in has) != ("cycles" in has):
         seen = "`on` without `cycles`" if "on" in has else "`cycles` without `on`"
         raise UsageError("`on` and `cycles` together", f"{seen} in {where}", "write on = …, off = …, cycles = …")
-    own = has - swept | set(found.axes)
+    own = has - swept | set(checked.axes)
     if "off" in own and "on" not in has:
-        raise UsageError("`on` beside `off`", f"`off` alone in {where}", "say how long the bursts are: on = …")
-    if "/" in found.path and "resume" in found.said:
+        raise UsageError("`on` together with `off`", f"`off` alone in {where}", "add the length of the bursts: on = …")
+    if "/" in checked.path and "resume" in checked.said:
         raise UsageError("`resume` in the repeat", f"`resume` in {where}, inside of it", "move it to the repeat")
     if "hot" in keys and keys.get("pattern") == "sequential":
         raise UsageError('hot zones with pattern = "random"', f"a sequential pattern in {where}", "leave out hot")
@@ -218,10 +218,14 @@ def _load(found: Step, swept: set[str], where: str) -> None:
             or {"on", "every"} & has
             or keys.get("detail") in ("second", "fine")
         ):
-            expected = '`read_qd` beside random writes of one thread, with `rate` and `time`, detail at most "minute"'
+            expected = (
+                '`read_qd` only with random writes of one thread, with `rate` and `time`, detail at most "minute"'
+            )
             raise UsageError(expected, f"another load in {where}", "correct the load, or leave out read_qd")
     if keys["arrival"] == "poisson" and "rate" not in has:
-        raise UsageError("`rate` beside `arrival`", f'arrival = "poisson" alone in {where}', 'add rate = "20 kIOPS"')
+        raise UsageError(
+            "`rate` together with `arrival`", f'arrival = "poisson" alone in {where}', 'add rate = "20 kIOPS"'
+        )
     ends = keys.get("until", ())
     if ends and not any(entry.time_s for entry in ends):
         raise UsageError(
@@ -229,21 +233,21 @@ def _load(found: Step, swept: set[str], where: str) -> None:
             f"none in {where}",
             'add { time = "6 h" } to `until`: another end may never come',
         )
-    _windows(found, where)
+    _windows(checked, where)
 
 
-def _replay(found: Step, swept: set[str], where: str) -> None:
-    made = [key for key in ("seed", "ios") if key in found.said or key in swept]
-    if "file" in found.keys and made:
-        seen = f"`{made[0]}` beside `file` in {where}"
-        raise UsageError(f"`{made[0]}` only of a trace that is made", seen, f"leave out {made[0]}")
-    if "/" in found.path and "resume" in found.said:
+def _replay(checked: Step, swept: set[str], where: str) -> None:
+    made = [key for key in ("seed", "ios") if key in checked.said or key in swept]
+    if "file" in checked.keys and made:
+        seen = f"`{made[0]}` and `file` in {where}"
+        raise UsageError(f"`{made[0]}` only for a generated trace", seen, f"leave out {made[0]}")
+    if "/" in checked.path and "resume" in checked.said:
         raise UsageError("`resume` in the repeat", f"`resume` in {where}, inside of it", "move it to the repeat")
 
 
-def _windows(found: Step, where: str) -> None:
-    keys, windows = found.keys, found.keys.get("windows", {})
-    if found.said.get("judge") is not None:
+def _windows(checked: Step, where: str) -> None:
+    keys, windows = checked.keys, checked.keys.get("windows", {})
+    if checked.said.get("judge") is not None:
         words = keys["judge"]["window"]
         try:
             judged = windows[words] if words in windows else values.span(words)
@@ -264,23 +268,23 @@ def _windows(found: Step, where: str) -> None:
             )
 
 
-def _choose(found: Step, before: Mapping[str, Step], where: str) -> None:
-    """`from` is a load that was swept in a repeat, and the points fit what it sweeps."""
-    path = found.keys["from"]
-    swept = {each.path: each for each in before.values() if each.axes and "/" in each.path}
+def _choose(checked: Step, before: Mapping[str, Step], where: str) -> None:
+    """Checks that `from` is a load swept in a repeat, and that the points match its axes. Raises UsageError."""
+    path = checked.keys["from"]
+    swept = {checked.path: checked for checked in before.values() if checked.axes and "/" in checked.path}
     if path not in swept:
         do = do_you_mean(path, swept) if swept else "put a repeat with a swept load before it"
         raise UsageError("`from` to be a swept load of a repeat before it", f"from = {shown(path)} in {where}", do)
     if "at" in before[path.rpartition("/")[0]].axes:
         seen = f"{path}, which a repeat over operating points sweeps, in {where}"
-        raise UsageError("`from` to sweep all of its points by itself", seen, "pick from the first sweep")
+        raise UsageError("`from` to sweep all of its points on its own", seen, "pick from the first sweep")
     axes = swept[path].axes
-    limits = [point["where"].value for point in found.keys["points"] if "where" in point]
-    for value in (found.keys["value"], *limits):
+    limits = [point["where"].value for point in checked.keys["points"] if "where" in point]
+    for value in (checked.keys["value"], *limits):
         if value not in AT_ONCE:
             expected = f"points picked by {', '.join(AT_ONCE)}, which are known when a round ends"
             raise UsageError(expected, f"{value} in {where}", do_you_mean(value, AT_ONCE))
-    for point in found.keys["points"]:
+    for point in checked.keys["points"]:
         for key, value in point.items():
             if key in ("at", "where"):
                 continue

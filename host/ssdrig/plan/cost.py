@@ -1,8 +1,8 @@
 """What acts will take before they start: time, bytes written, log size, as ranges. From earlier runs of this model
 where there are any (run/earlier.py), else from a class table. Pure.
 
-What a purge and a SMART reading take no drive says in advance: a wide range, until an earlier run or this one has shown
-it. The last reading, behind all acts, is not in it.
+The durations of a purge and a SMART reading are unknown in advance: a wide range, until an earlier run or this one has
+measured them. The last reading, after all acts, is not included.
 """
 
 import itertools
@@ -19,8 +19,8 @@ from ssdrig.plan.rules import spare
 if TYPE_CHECKING:  # expand imports the kinds of step, and these ask for costs
     from ssdrig.plan.expand import Act
 
-SPREAD = 0.1  # of what an earlier run of the same act on the same model showed
-HOST_TIMES = 3  # so much longer or shorter may a SIMULATED drive take next time: it is as fast as its host has time
+SPREAD = 0.1  # of the result of an earlier run of the same act on the same model
+HOST_TIMES = 3  # factor between two runs on a SIMULATED drive, whose speed depends on its host's free time
 DRAWN = 4  # standard deviations of the share of writes in a mix of reads and writes
 READING = "SMART"  # what a SMART reading took, among the acts' labels, which have no capitals
 PLAYED_BYTES = 48  # of each I/O of a trace: its row, and what the player keeps
@@ -30,8 +30,8 @@ JOB_S = (0.3, 1.0)  # of the host: the start and the end of each fio job
 
 @dataclass(frozen=True)
 class Cost:
-    """Drive time in seconds and bytes written, each (least, most) of what is expected. `most_bytes`: more is never
-    written: the act ends there. `jobs`: fio jobs; `log_bytes` of them."""
+    """Expected drive time in seconds and bytes written, each (least, most). `most_bytes`: the act ends there. `jobs`:
+    fio jobs, with logs of `log_bytes`."""
 
     time_s: tuple[float, float] = (0.0, 0.0)
     written_bytes: tuple[float, float] = (0.0, 0.0)
@@ -52,7 +52,7 @@ class Cost:
         )
 
     def times(self, least: int, most: int) -> "Cost":
-        """The cost of so many rounds."""
+        """The cost of `least` to `most` rounds."""
         return Cost(
             (least * self.time_s[0], most * self.time_s[1]),
             (least * self.written_bytes[0], most * self.written_bytes[1]),
@@ -68,7 +68,7 @@ def of(act: "Act", drive: Mapping, earlier: Mapping[str, tuple[float, float]] | 
     if act.not_run:
         return Cost()
     if act.do == "load" and act.choices:
-        return _any(of(each, drive, earlier) for each in act.choices)
+        return _any(of(choice, drive, earlier) for choice in act.choices)
     if act.do == "idle":
         counted = reading(drive, earlier).times(2, 2) if idle.counts(act.keys) else Cost()
         return counted + Cost(idle.span_s(act.keys))
@@ -94,19 +94,19 @@ def of(act: "Act", drive: Mapping, earlier: Mapping[str, tuple[float, float]] | 
     if known:
         cost = _as_before(act, drive, cost, *known)
     elif act.do == "load" and smart_around(act.keys, bool(act.repeat)):
-        cost += reading(drive, earlier)  # before it; among what it took, where that is known
+        cost += reading(drive, earlier)  # before it; included in a known duration
     return cost + Cost((JOB_S[0] / k, JOB_S[1] / k))
 
 
 def _of_replay(act: "Act", drive: Mapping, known: tuple[float, float] | None, earlier) -> Cost:
-    """Bytes exactly, for its rows have been looked at; time at least its own."""
+    """Exact bytes, because the rows have been read; at least the trace's own time."""
     trace = act.trace
     if trace is None:
         return Cost()
-    each, k = speeds.of(drive["interface"]), drive.get("time_dilation") or 1
+    drive_speeds, k = speeds.of(drive["interface"]), drive.get("time_dilation") or 1
     moved = trace.read_bytes + trace.written_bytes
-    slowest_s = max(moved / (k * each.sequential_Bps[0]), trace.ios / (k * each.random_iops[0]))
-    time_s = (max(trace.lasts_s, moved / (k * each.link_Bps)), max(trace.lasts_s, slowest_s))
+    slowest_s = max(moved / (k * drive_speeds.sequential_Bps[0]), trace.ios / (k * drive_speeds.random_iops[0]))
+    time_s = (max(trace.lasts_s, moved / (k * drive_speeds.link_Bps)), max(trace.lasts_s, slowest_s))
     if known:
         spread = HOST_TIMES if drive["interface"] == speeds.VIRTUAL else 1 + SPREAD
         time_s = (max(time_s[0], known[0] / spread), max(trace.lasts_s, known[0] * spread))
@@ -126,14 +126,14 @@ def reading(drive: Mapping, earlier: Mapping[str, tuple[float, float]] | None = 
 
 
 def _as_before(act: "Act", drive: Mapping, cost: Cost, seconds: float, size: float) -> Cost:
-    """The cost of an act that has taken so many seconds and moved so many bytes before."""
+    """The cost of an act that took `seconds` and moved `size` bytes in an earlier run."""
     time_s = ((1 - SPREAD) * seconds, (1 + SPREAD) * seconds)
-    if act.amount_bytes is not None:  # so much, and no more
+    if act.amount_bytes is not None:  # a fixed amount
         if drive["interface"] == speeds.VIRTUAL:
             time_s = (seconds / HOST_TIMES, HOST_TIMES * seconds)
         longest_s = _longest_s(act)
         return replace(cost, time_s=(min(longest_s, time_s[0]), min(longest_s, time_s[1])))
-    if cost.time_s[0] == cost.time_s[1]:  # never less than it says; the step around it took what it took
+    if cost.time_s[0] == cost.time_s[1]:  # a fixed time is a lower bound; the step around it took longer
         time_s = (cost.time_s[0], max(cost.time_s[1], time_s[1]))
     size *= 1 - act.keys.get("read", 0) / 100
     written = (min((1 - SPREAD) * size, cost.most_bytes), min((1 + SPREAD) * size, cost.most_bytes))
@@ -146,7 +146,8 @@ def _longest_s(act: "Act") -> float:
 
 
 def _of_wear(act: "Act", drive: Mapping, known: tuple[float, float] | None) -> Cost:
-    """At least a slice, at most all of it; the drive may be worn before. From an earlier run: what it was then."""
+    """At least a slice, at most the whole amount, because the drive may wear out earlier; or the result of an earlier
+    run."""
     k, size, amount = drive.get("time_dilation") or 1, act.keys["slice_bytes"], act.amount_bytes or 0
     (slow_Bps, fast_Bps), (slow_iops, fast_iops) = speeds.of(drive["interface"])[:2]
     mean, each_s = _mean_block_bytes(act), reading(drive).time_s
@@ -161,13 +162,13 @@ def _of_wear(act: "Act", drive: Mapping, known: tuple[float, float] | None) -> C
 
 
 def _of_cuts(act: "Act", drive: Mapping, known: tuple[float, float] | None) -> Cost:
-    """The fill of the window, then all sessions: writing, off, coming back, reading what was written."""
+    """The fill of the window, then all sessions: writing, off, return, read-back."""
     k, keys = drive.get("time_dilation") or 1, act.keys
     (slow_Bps, fast_Bps), (slow_iops, fast_iops) = speeds.of(drive["interface"])[:2]
     sessions, phase_s = cuts.sessions(keys), cuts.mean_write_s(keys)
     slow, fast = (k * min(Bps, iops * cuts.MEAN_BYTES) for Bps, iops in ((slow_Bps, slow_iops), (fast_Bps, fast_iops)))
     number = len(keys["filesystems"])
-    slow, fast = (each + number * Bps for each, Bps in zip((slow, fast), cuts.FILESYSTEM_BPS, strict=True))
+    slow, fast = (total_s + number * Bps for total_s, Bps in zip((slow, fast), cuts.FILESYSTEM_BPS, strict=True))
     capacity, times = int(drive["capacity_bytes"]) if keys["precondition"] else 0, keys["precondition"]
     begun = act.range_bytes + number * cuts.MADE_BYTES + (capacity and (1 + times) * capacity)
     written = (begun + sessions * phase_s * slow, begun + sessions * phase_s * fast)
@@ -203,40 +204,40 @@ def _of_retention(act: "Act", drive: Mapping, known: tuple[float, float] | None)
 
 
 def _any(costs: Iterable[Cost]) -> Cost:
-    """The cost of one of several acts, nobody knows yet of which."""
-    each = list(costs)
+    """The cost of one of several acts, before the choice is made."""
+    listed = list(costs)
 
     def span(pairs):
         return (min(pair[0] for pair in pairs), max(pair[1] for pair in pairs))
 
     return Cost(
-        span([cost.time_s for cost in each]),
-        span([cost.written_bytes for cost in each]),
-        max(cost.most_bytes for cost in each),
-        span([cost.jobs for cost in each]),
-        span([cost.log_bytes for cost in each]),
+        span([cost.time_s for cost in listed]),
+        span([cost.written_bytes for cost in listed]),
+        max(cost.most_bytes for cost in listed),
+        span([cost.jobs for cost in listed]),
+        span([cost.log_bytes for cost in listed]),
     )
 
 
 def total(acts: Iterable["Act"], drive: Mapping, earlier: Mapping[str, tuple[float, float]] | None = None) -> Cost:
     """The cost of all acts, rounds and the reading before each included."""
-    found = Cost()
+    total = Cost()
     for repeat, group in itertools.groupby(acts, key=lambda act: act.repeat):
         cost = sum((of(act, drive, earlier) for act in group), Cost())
-        found += (cost + reading(drive, earlier)).times(repeat.least, repeat.most) if repeat else cost
-    return found
+        total += (cost + reading(drive, earlier)).times(repeat.least, repeat.most) if repeat else cost
+    return total
 
 
 def _by_class(act: "Act", drive: Mapping) -> Cost:
     known, k = speeds.of(drive["interface"]), drive.get("time_dilation") or 1
-    (slow_Bps, fast_Bps), (slow_iops, fast_iops) = ([k * each for each in pair] for pair in known[:2])
+    (slow_Bps, fast_Bps), (slow_iops, fast_iops) = ([k * speed for speed in pair] for pair in known[:2])
     share = 1 - act.keys.get("read", 0) / 100
     if act.do == "load" and act.keys["pattern"] == "random":
         mean = _mean_block_bytes(act)
         # a large block is bound by the bytes, a small one by the I/Os; a drive fresh or reading is faster than steady
         slow_Bps = min(slow_iops * mean, slow_Bps)
         fast_Bps = fast_Bps if mean >= 131072 else min(fast_iops * mean, k * known.link_Bps)
-    if act.do == "load" and "rate" in act.keys:  # at most so many, of a drive that can do them
+    if act.do == "load" and "rate" in act.keys:  # at most the rate, if the drive can reach it
         asked_Bps = act.keys["rate"] * _mean_block_bytes(act)
         slow_Bps, fast_Bps = min(slow_Bps, asked_Bps), min(fast_Bps, asked_Bps)
     elif act.do == "load" and "every" in act.keys:  # one I/O a pause, each faster than a second
@@ -246,7 +247,7 @@ def _by_class(act: "Act", drive: Mapping) -> Cost:
         time_s = (min(longest_s, act.amount_bytes / fast_Bps), min(longest_s, act.amount_bytes / slow_Bps))
         ios = max(1.0, act.amount_bytes / _mean_block_bytes(act))
         drawn = DRAWN * math.sqrt(share * (1 - share) / ios)  # fio draws of each I/O whether it reads
-        least, most = (max(0.0, share + each) * act.amount_bytes for each in (-drawn, drawn))
+        least, most = (max(0.0, share + deviation) * act.amount_bytes for deviation in (-drawn, drawn))
         return Cost(time_s, (min(least, share * slow_Bps * longest_s), most), most, (1, 1), _log_bytes(act, time_s))
     time_s = _time(act)
     most = load.most_written_bytes(act, drive["interface"]) or 0
@@ -296,12 +297,12 @@ def _time(act: "Act") -> tuple[float, float]:
 
 def _log_bytes(act: "Act", time_s: tuple[float, float]) -> tuple[float, float]:
     directions = 1 if act.keys.get("read", 0) in (0, 100) and "read_qd" not in act.keys else 2
-    each = DISK_BYTES_PER_S * act.keys.get("threads", 1) * directions
+    log_bytes = DISK_BYTES_PER_S * act.keys.get("threads", 1) * directions
     fine = 0.0
     if act.keys.get("detail") == "fine" and act.amount_bytes:
         ios = act.amount_bytes / _mean_block_bytes(act)
         fine = FINE_ROW_BYTES * ios if ios <= FINE_IOS else 0.0
-    return each * time_s[0] + fine, each * time_s[1] + fine
+    return log_bytes * time_s[0] + fine, log_bytes * time_s[1] + fine
 
 
 DISK_BYTES_PER_S = (

@@ -1,5 +1,4 @@
-"""The text of a plan -> its tables: TOML, of a size and a depth that a person writes. Pure, but for `load`, which reads
-a file."""
+"""The text of a plan -> its tables: TOML, limited in size and depth. Pure, except `load`, which reads a file."""
 
 import json
 import math
@@ -27,7 +26,7 @@ def load(path: Path) -> str:
     try:
         with open(path, "rb", opener=_without_waiting) as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                raise UsageError(expected, f"something that is no file: {name}", do)
+                raise UsageError(expected, f"not a regular file: {name}", do)
             data = file.read(MOST_BYTES + 1)
         if len(data) > MOST_BYTES:
             raise UsageError(expected, f"more than that in {name}", do)
@@ -42,7 +41,7 @@ def load(path: Path) -> str:
 
 
 def _without_waiting(path: str, flags: int) -> int:
-    """Opens it also where it is a FIFO that nobody writes to."""
+    """Open a file without waiting for the writer of a FIFO."""
     return os.open(path, flags | NONBLOCK)
 
 
@@ -70,7 +69,8 @@ def parse(text: str, where: str) -> dict:
 
 
 def check(document: dict, where: str) -> None:
-    """Raises UsageError for what no plan says anywhere: deep nests, numbers beyond 64 bits, inf and nan."""
+    """Raises UsageError for values that are invalid anywhere in a plan: deep nesting, numbers beyond 64 bits, inf,
+    nan."""
     waiting: list[tuple[str, object, int]] = [("", document, 0)]
     while waiting:
         key, value, depth = waiting.pop()

@@ -1,5 +1,5 @@
-"""Plan + drive -> the flat list of what is done: one Act for each step and each of its points. This list is the one
-thing that a dry run prices, the engine carries out, progress counts, resume compares and the analysis reads. Pure.
+"""Plan + drive -> the flat list of acts: one Act for each step and each of its points. A dry run prices this list, the
+engine runs it, progress counts it, resume compares it and the analysis reads it. Pure.
 """
 
 import itertools
@@ -27,7 +27,7 @@ MOST_BUFFERS = 1 << 30  # bytes; fio fills a block for each I/O in flight
 
 @dataclass(frozen=True)
 class Repeat:
-    """A repeat: its acts are carried out `least` to `most` times, `until` a rule holds. `first`: the number of its
+    """A repeat: its acts run `least` to `most` times, `until` a rule holds. `first`: the number of its
     first round, above 1 in a run that was resumed; `judged`: of the first that the rule uses, those before it
     precondition the drive."""
 
@@ -51,19 +51,23 @@ class Repeat:
 
     @property
     def rule(self) -> str | None:
-        """Which one, of values.RULES; None: so many rounds, or each point of `over`."""
+        """The rule, one of values.RULES; None: a number of rounds, or each point of `over`."""
         return next((entry.rule for entry in self.until if entry.rule not in (None, "never")), None)
 
 
 @dataclass(frozen=True)
 class Act:
-    """One thing that is done. `path`: of its step; `point`: what `over` has set, in the plan's words; `keys`: all that
-    the step says, sizes in bytes, times in seconds of the drive; `range_bytes`: how much of the drive, from its
-    beginning; `amount_bytes`: how much it writes or reads unless its time is over first, None where another thing ends
-    it; `not_run`: why it is left
-    out. `choices`: of a choose step the acts that it picks from; of an act at an operating point what it may become,
-    each with the part of the picked point that it takes in `chosen`, in the plan's words. Until then its keys are those
-    of one of them. `trace`: what that of a replay will do, None as long as nobody has looked (plan/kinds/replay.py)."""
+    """One action of the run.
+
+    path: of its step
+    point: values set by `over`, in the plan's words
+    keys: all keys of the step, sizes in bytes, times in seconds of drive time
+    range_bytes: used part of the drive, from its beginning
+    amount_bytes: bytes that it writes or reads unless its time ends first; None: something else ends it
+    not_run: why it is left out
+    choices: for a choose step the acts that it picks from; for an act at an operating point the acts it may become,
+        each with its part of the picked point in `chosen`. Until then its keys are those of one of them
+    trace: the totals of a replay's trace; None until it is read (plan/kinds/replay.py)"""
 
     path: str
     do: str
@@ -83,8 +87,8 @@ class Act:
         return grammar.label(self.path, self.point)
 
     def at(self, point: Mapping) -> "Act":
-        """The act once `point` was picked; itself where the point changes nothing or is none of the choices."""
-        fits = (each for each in self.choices if each.chosen and each.chosen.items() <= point.items())
+        """The act after `point` was picked; itself if the point changes nothing or is not among the choices."""
+        fits = (choice for choice in self.choices if choice.chosen and choice.chosen.items() <= point.items())
         return next(fits, self)
 
     def folder(self, round_: int | None, number: int) -> str:
@@ -132,15 +136,15 @@ def expand(plan: grammar.Plan, drive: Mapping, capabilities: frozenset[str] = fr
 
 
 def _placed(acts: list[Act]) -> list[Act]:
-    """The acts, each load that begins behind the one before it at its own place: the next whole MiB, or the start of
-    its range again where that has no room for it. Raises UsageError for a range without room for two."""
+    """The acts, with a place for each load that begins after the previous one: the next whole MiB, or the start of its
+    range if there is no room. Raises UsageError for a range without room for two."""
     out, end = [], 0
     for act in acts:
         amount = act.amount_bytes or 0
         if act.keys.get("offset") == "behind":
             if 2 * amount > act.range_bytes:
                 seen = f"{words.size(amount)} in {words.size(act.range_bytes)}"
-                expected = f"a range with room for two of {act.path}, which would overwrite what it has just written"
+                expected = f"a range with room for two of {act.path}, which would overwrite its own recent data"
                 raise UsageError(expected, seen, "fill more of the drive, or write less at a time")
             begin = -(-end // MIB) * MIB
             act = replace(act, keys={**act.keys, "offset": begin if begin + amount <= act.range_bytes else 0})
@@ -160,9 +164,9 @@ def tracked(words: str, acts: Iterable[Act]) -> list[Act]:
 def _judgeable(repeat: Repeat, acts: Iterable[Act]) -> None:
     """Raises UsageError for a rule that has no point to judge: its rounds would go on to the last."""
     wanted = [words for entry in repeat.until if repeat.ruled for words in entry.track]
-    found = [act for words in wanted for act in tracked(words, acts)]
-    if wanted and all(act.not_run for act in found):
-        why = "; ".join(dict.fromkeys(act.not_run for act in found if act.not_run))
+    tracked_acts = [act for words in wanted for act in tracked(words, acts)]
+    if wanted and all(act.not_run for act in tracked_acts):
+        why = "; ".join(dict.fromkeys(act.not_run for act in tracked_acts if act.not_run))
         raise UsageError(
             f"a tracked point of {repeat.path} that is run on this drive",
             f"none of {', '.join(wanted)}: {why}",
@@ -195,7 +199,7 @@ def tested_bytes(part: quantity.Range, drive: Mapping) -> int:
 
 
 def _points(step: grammar.Step) -> Iterator[dict]:
-    """Every combination of `over`, the first key slowest; one empty point where there is none."""
+    """Every combination of `over`, the first key slowest; one empty point without `over`."""
     axes = [next(iter(axis.items())) for axis in step.said.get("over", [])]
     for chosen in itertools.product(*(points for _, points in axes)):
         yield dict(zip((key for key, _ in axes), chosen))
@@ -258,8 +262,8 @@ def _acts(
             yield act(point, {})
         else:
             choices = tuple(act(point, part) for part in chosen)
-            runs = [each for each in choices if not each.not_run] or choices
-            largest = max(runs, key=lambda each: (each.range_bytes, each.keys.get("read") != 100))
+            runs = [choice for choice in choices if not choice.not_run] or choices
+            largest = max(runs, key=lambda choice: (choice.range_bytes, choice.keys.get("read") != 100))
             yield replace(largest, chosen={}, choices=tuple(runs) if not largest.not_run else ())
 
 
@@ -294,7 +298,7 @@ def _sized(act: Act, drive: Mapping) -> Act:
 
 
 def _under_way(act: Act) -> None:
-    """Raises UsageError for more threads or I/Os in flight than a host can have: fio would say so hours later."""
+    """Raises UsageError for more threads or I/Os in flight than a host supports: fio would only fail hours later."""
     keys = act.keys
     threads = keys.get("threads", 1)
     in_flight = threads * keys.get("qd", 1) + keys.get("read_qd", 0)
@@ -324,23 +328,23 @@ def _of_wear(act: Act, drive: Mapping) -> Act:
     sizes = {f"{key}_bytes": _wear_bytes(keys[key], drive, act.path) for key in ("slice", "total")}
     if keys["to"] < 100 and (rated := drive.get("rated_write_bytes")):  # of a drive that counts nothing, too
         sizes["total_bytes"] = max(sizes["slice_bytes"], min(sizes["total_bytes"], int(keys["to"] / 100 * rated)))
-    found = replace(act, keys={**keys, **sizes, "samples_bytes": samples}, amount_bytes=sizes["total_bytes"])
-    if part.raw or sizes["slice_bytes"] > sizes["total_bytes"] or sizes["slice_bytes"] < wear.smallest_bytes(found):
-        least = words.exact_size(wear.smallest_bytes(found))
+    sized = replace(act, keys={**keys, **sizes, "samples_bytes": samples}, amount_bytes=sizes["total_bytes"])
+    if part.raw or sizes["slice_bytes"] > sizes["total_bytes"] or sizes["slice_bytes"] < wear.smallest_bytes(sized):
+        least = words.exact_size(wear.smallest_bytes(sized))
         raise UsageError(
             f"a slice of at least {least}, a block for each thread, and at most the total of {act.path}; samples of the"
             " user capacity",
             f"a slice of {words.size(sizes['slice_bytes'])}, a total of {words.size(sizes['total_bytes'])}",
             "correct slice, total or samples",
         )
-    if why := _unfit(found, drive, frozenset()):
+    if why := _unfit(sized, drive, frozenset()):
         raise UsageError(f"blocks for {act.path} that the drive has", why, "use other sizes, or another drive")
     try:
-        wear.layout(found, 0)
+        wear.layout(sized, 0)
     except ValueError as error:
         seen = f"{words.size(samples)} of {words.size(act.range_bytes)}"
         raise UsageError(f"{error} of {act.path}", seen, "ask for fewer samples") from None
-    return found
+    return sized
 
 
 def _of_cuts(act: Act, drive: Mapping) -> Act:

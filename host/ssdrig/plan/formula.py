@@ -75,7 +75,7 @@ Node = float | Name | Term
 
 
 def parse(text: str) -> Node:
-    """The tree of a formula. Raises ValueError, which says where it breaks off."""
+    """The tree of a formula. Raises ValueError with the place of the error."""
     if len(text) > LONGEST:
         raise ValueError(f"it has more than {LONGEST} characters")
     parser = _Parser(text)
@@ -95,8 +95,8 @@ def names(node: Node) -> Iterator[Name]:
 
 
 def evaluate(node: Node, lookup: Callable[..., Uncertain]) -> Uncertain:
-    """The value with its error, or why there is none. `lookup` gives a step's figure by path, name (VALUES) and, where
-    one is named, window."""
+    """The value with its error, or the reason for its absence. lookup(path, name of VALUES[, window]): a step's
+    figure."""
     inputs: dict[str, Uncertain] = {}
     for name in names(node):
         at = (name.path, name.value, name.window) if name.window else (name.path, name.value)
@@ -106,9 +106,9 @@ def evaluate(node: Node, lookup: Callable[..., Uncertain]) -> Uncertain:
 
 def _of(node: Node, inputs: Mapping[str, Uncertain]) -> Uncertain:
     if isinstance(node, Name):
-        found = inputs[str(node)]
-        unknown = found.value is None or not math.isfinite(found.value)
-        return Uncertain(None, None, uncertain.UNKNOWN, f"{node} is unknown") if unknown else found
+        figure = inputs[str(node)]
+        unknown = figure.value is None or not math.isfinite(figure.value)
+        return Uncertain(None, None, uncertain.UNKNOWN, f"{node} is unknown") if unknown else figure
     if not isinstance(node, Term):
         return Uncertain(node, 0.0)
     left, right = _of(node.left, inputs), _of(node.right, inputs)
@@ -117,8 +117,8 @@ def _of(node: Node, inputs: Mapping[str, Uncertain]) -> Uncertain:
     if node.sign == "/" and (bad := uncertain.vague(right, written(node.right))):
         return bad
     used = {str(name): inputs[str(name)] for name in names(node)}
-    found = uncertain.propagated(lambda **at: _number(node, at), used)
-    return found._replace(why=f"{written(node)} is too large") if found.reason == uncertain.TOO_LARGE else found
+    figure = uncertain.propagated(lambda **at: _number(node, at), used)
+    return figure._replace(why=f"{written(node)} is too large") if figure.reason == uncertain.TOO_LARGE else figure
 
 
 def _number(node: Node, at: Mapping[str, float]) -> float:

@@ -1,7 +1,7 @@
 """A plan: TOML text -> Plan, checked whole before any drive is looked at. schemas/plan.md has the grammar in words.
 
 No expressions, no templates, no conditions: named parameters ($name, for whole values), variants (named sets of
-parameters), `over`, `repeat`, `until`, `use`. Pure, but for `find`, which reads a file.
+parameters), `over`, `repeat`, `until`, `use`. Pure, except `find`, which reads a file.
 """
 
 from collections.abc import Mapping
@@ -25,8 +25,8 @@ TOP = ("schema", "name", "title", "source", "about", "needs", "scaled", "param",
 
 @dataclass(frozen=True)
 class Plan:
-    """A checked plan. `text` is the file, verbatim; `params` what was put in, in the plan's words; `variant` which of
-    the variants that was; `scaled`: results say SCALED."""
+    """A checked plan. `text` is the file, verbatim; `params`: their values, in the plan's words; `variant`: its
+    name; `scaled`: results are marked SCALED."""
 
     name: str
     title: str
@@ -65,11 +65,11 @@ def read(text: str, where: str = "plan", variant: str | None = None, sets: Mappi
     return of_tables(document.parse(text, where), text, where, variant, sets)
 
 
-def of_run(said: Mapping, where: str) -> Plan:
+def of_run(header: Mapping, where: str) -> Plan:
     """The plan as a run.json has it: {"text", "variant", "params"}, see read()."""
-    plan = read(said["text"], where, said.get("variant"))
-    other = {name: value for name, value in (said.get("params") or {}).items() if plan.params.get(name) != value}
-    return read(said["text"], where, said.get("variant"), other) if other else plan
+    plan = read(header["text"], where, header.get("variant"))
+    other = {name: value for name, value in (header.get("params") or {}).items() if plan.params.get(name) != value}
+    return read(header["text"], where, header.get("variant"), other) if other else plan
 
 
 def of_tables(tables: Mapping, text: str, where: str, variant: str | None = None, sets: Mapping | None = None) -> Plan:
@@ -83,8 +83,8 @@ def of_tables(tables: Mapping, text: str, where: str, variant: str | None = None
 
 
 def of_variants(text: str, where: str = "plan") -> dict[str | None, Plan]:
-    """The plan without and with each of its variants, see read(): sooner than to read it so often, for a plan of n
-    variants reads n each time."""
+    """The plan without and with each of its variants, see read(); faster than a call each, because every call reads all
+    n variants."""
     tables = document.parse(text, where)
     plain = of_tables(tables, text, where)
     return {None: plain} | {name: _one(tables, text, where, name) for name in plain.variants}
@@ -119,12 +119,12 @@ def _one(tables: Mapping, text: str, where: str, variant: str | None, sets: Mapp
 def _steps(tables: Mapping, chosen: Mapping, where: str) -> tuple[Step, ...]:
     """The steps with these parameters. Raises UsageError, also for a parameter or a workload that none uses."""
     read = reader.Reader(where, chosen, tables.get("workload", {}))
-    found = read.steps(tables.get("step"), "", where)
+    steps = read.steps(tables.get("step"), "", where)
     if read.unused:
         names = ", ".join(sorted(read.unused))
         raise UsageError("each parameter and workload in use", f"no use of {names} in {where}", "use it or remove it")
-    check.plan(found, where)
-    return found
+    check.plan(steps, where)
+    return steps
 
 
 def _words(tables: Mapping, where: str) -> dict[str, str]:
@@ -148,18 +148,18 @@ def _kinds(tables: Mapping, where: str) -> None:
                     seen = f"{shown(name)[1:-1]} = {shown(inner)} in {where}"
                     raise UsageError(f"each {key} to be a table", seen, f"write [{key}.NAME] above its keys")
     for key in ("step", "show"):
-        found = tables.get(key, [])
-        if not isinstance(found, list) or not all(isinstance(table, dict) for table in found):
-            seen = f"{key} = {shown(found)} in {where}"
+        value = tables.get(key, [])
+        if not isinstance(value, list) or not all(isinstance(table, dict) for table in value):
+            seen = f"{key} = {shown(value)} in {where}"
             raise UsageError(f"{key} to be a list of tables", seen, f"write [[{key}]] above each")
 
 
 def _scaled(tables: Mapping, where: str) -> list[str]:
-    """The variants whose results say SCALED."""
-    found = tables.get("scaled", [])
-    if not isinstance(found, list):
-        raise UsageError("scaled to be a list of variants", f"scaled = {shown(found)} in {where}", "write a list")
+    """The variants whose results are marked SCALED."""
+    names = tables.get("scaled", [])
+    if not isinstance(names, list):
+        raise UsageError("scaled to be a list of variants", f"scaled = {shown(names)} in {where}", "write a list")
     try:
-        return [values.one_of(name, tables.get("variant", {}), "each of scaled") for name in found]
+        return [values.one_of(name, tables.get("variant", {}), "each of scaled") for name in names]
     except values.Wrong as error:
         raise UsageError(error.expected, f"{error.seen} in {where}", error.do) from error

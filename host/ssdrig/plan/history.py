@@ -24,9 +24,9 @@ ENDS = ("time", "amount", "until", "cycles")  # what ends a load: in a steady st
 
 @dataclass(frozen=True)
 class Left:
-    """What acts have left of a drive: its `state`, and what was `made` of it since it was purged, alike for acts of
-    other names that do the same; None: nobody can say. `steady_by`: the writes that a rule has shown to be steady.
-    `settings`: what `set` has changed and the end of the run puts back."""
+    """The effect of acts on a drive: its `state`; `made`, the work since its purge, equal for acts of other names that
+    do the same, None if unknown; `steady_by`: the writes that a rule has shown to be steady; `settings`: changed by
+    `set` and restored at the end of the run."""
 
     state: State = UNKNOWN
     made: tuple | None = None
@@ -39,12 +39,12 @@ class Left:
 
 
 def left(acts: Sequence[Act], not_steady: Collection[str] = ()) -> Left:
-    """What all these acts leave of a drive of which nothing is known. `not_steady`: paths of the loads whose rule did
-    not hold, once that is known."""
-    found = Left()
+    """The effect of all these acts on a drive of unknown state. not_steady: paths of the loads whose rule did not hold,
+    once known."""
+    state = Left()
     for act in acts:
-        found = _after(found, act, act.path in not_steady)
-    return found
+        state = _after(state, act, act.path in not_steady)
+    return state
 
 
 def _after(before: Left, act: Act, not_steady: bool) -> Left:
@@ -52,8 +52,8 @@ def _after(before: Left, act: Act, not_steady: bool) -> Left:
         return before
     now, settings, made = state.after(before.state, act), dict(before.settings), before.made
     if act.do == "set":
-        said = {key: str(value) for key, value in act.keys.items() if isinstance(value, str) and key not in ASIDE}
-        return Left(now, made, before.steady_by, settings | said)
+        values = {key: str(value) for key, value in act.keys.items() if isinstance(value, str) and key not in ASIDE}
+        return Left(now, made, before.steady_by, settings | values)
     if act.do in KEEPS or (act.do == "load" and act.keys["read"] == 100):
         return Left(now, made, before.steady_by, settings)
     if act.repeat or act.choices or act.do not in PREPARES:
@@ -79,8 +79,8 @@ def _done(act: Act, settings: Mapping[str, str], aside: Collection[str] = ()) ->
 
 
 def prepares(acts: Sequence[Act], plan: grammar.Plan) -> int:
-    """How many of the first acts only prepare the drive: no view shows them, none is a point of a repeat, and something
-    comes behind them."""
+    """How many of the first acts only prepare the drive: no view shows them, they are not points of a repeat, and other
+    acts follow."""
     seen = shown(plan)
     first = itertools.takewhile(
         lambda act: act.do in PREPARES and not act.repeat and not act.choices and act.path not in seen, acts
@@ -89,12 +89,12 @@ def prepares(acts: Sequence[Act], plan: grammar.Plan) -> int:
 
 
 def shown(plan: grammar.Plan) -> set[str]:
-    """The paths of the steps that a view is of, or that operating points are picked from."""
-    found = {path for show in plan.shows for path in shows.listed(show.get("of"))}
+    """The paths of the steps that a view shows, or that operating points are picked from."""
+    paths = {path for show in plan.shows for path in shows.listed(show.get("of"))}
     for show in plan.shows:
         if text := show.get("formula"):
-            found |= {name.path for name in formula.names(formula.parse(text))}
-    return found | {str(step.keys["from"]) for step in grammar.every(plan.steps) if step.do == "choose"}
+            paths |= {name.path for name in formula.names(formula.parse(text))}
+    return paths | {str(step.keys["from"]) for step in grammar.every(plan.steps) if step.do == "choose"}
 
 
 def may_leave_out(now: Left, acts: Sequence[Act], plan: grammar.Plan) -> int:
@@ -106,7 +106,7 @@ def may_leave_out(now: Left, acts: Sequence[Act], plan: grammar.Plan) -> int:
 
 
 def serves(now: Left, wanted: Left) -> bool:
-    """Whether what was left of a drive is what is wanted of it."""
+    """Whether the present state of a drive satisfies the wanted one."""
     if wanted.steady_by is not None:
         same = now.steady_by == wanted.steady_by and now.state.name == wanted.state.name == "written"
         return same and now.state.valid_bytes >= wanted.state.valid_bytes

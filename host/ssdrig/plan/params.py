@@ -27,7 +27,7 @@ FAMILIES = (
     frozenset({"filesystems"}),
 )
 
-OPEN = "not given"  # a parameter that is this until a person gives it may be any text
+OPEN = "not given"  # a parameter with this value accepts any text from the user
 
 
 def families(value) -> frozenset[frozenset[str]]:
@@ -42,10 +42,10 @@ def _of_scalar(value) -> frozenset[frozenset[str]]:
 
 
 def _of_members(value: dict | list) -> frozenset[frozenset[str]]:
-    found = _among(value, ("blocks", "hot", "shares"))
-    if not found and isinstance(value, list) and value and not any(isinstance(point, list) for point in value):
-        found = frozenset(frozenset({*family, "list"}) for family in frozenset.intersection(*map(families, value)))
-    return found
+    names = _among(value, ("blocks", "hot", "shares"))
+    if not names and isinstance(value, list) and value and not any(isinstance(point, list) for point in value):
+        names = frozenset(frozenset({*family, "list"}) for family in frozenset.intersection(*map(families, value)))
+    return names
 
 
 def _among(value, others: tuple[str, ...]) -> frozenset[frozenset[str]]:
@@ -54,7 +54,7 @@ def _among(value, others: tuple[str, ...]) -> frozenset[frozenset[str]]:
     if value in ("edges", "none"):
         kinds.add("smart")
     if value == "never":
-        kinds.add("count")  # so many I/Os end a load, or no number does
+        kinds.add("count")  # a number of I/Os ends a load, or "never"
     return frozenset(family for family in FAMILIES if kinds & family)
 
 
@@ -93,13 +93,13 @@ def chosen(params: dict, variants: Mapping, variant: str | None, sets: Mapping, 
     UsageError."""
     if variant is not None and variant not in variants:
         raise UsageError(f"a variant of {where}", shown(variant), do_you_mean(variant, variants))
-    found = params | variants.get(variant, {})
+    values = params | variants.get(variant, {})
     for name, words in sets.items():
         place = f"--set {shown(name)[1:-1]}={shown(words)[1:-1]}"
         value = of_words(words, place) if isinstance(words, str) else words
         _fits(params, name, value, place)
-        found[name] = str(value) if params[name] == OPEN else value
-    return found
+        values[name] = str(value) if params[name] == OPEN else value
+    return values
 
 
 def of_words(words: str, where: str):

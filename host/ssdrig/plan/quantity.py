@@ -13,7 +13,7 @@
     percent 65                          int, 0 to 100
     word    "random"                    str
 
-Pure. `parse` raises ValueError with what was expected; the caller adds where. `suggest` guesses what was meant.
+Pure. `parse` raises ValueError with the expected form; the caller adds the place. `suggest` guesses the intended value.
 """
 
 import difflib
@@ -97,7 +97,7 @@ class Wear(NamedTuple):
 
 
 def parse(value, kind: str):
-    """`value` of a plan (str or int) as a quantity of `kind`. Raises ValueError with what was expected."""
+    """`value` of a plan (str or int) as a quantity of `kind`. Raises ValueError with the expected form."""
     if kind in INTEGERS:
         least, most = INTEGERS[kind]
         if type(value) is not int or not least <= value <= most:  # true is an int, too
@@ -109,10 +109,10 @@ def parse(value, kind: str):
         return value
     raw = kind == "range" and isinstance(value, str) and value.startswith("raw ")
     match = _NUMBER.fullmatch(value[4:] if raw else value) if isinstance(value, str) else None
-    found = _measured(Fraction(match[1]), match[2], kind, raw) if match else None
-    if found is None:
+    parsed = _measured(Fraction(match[1]), match[2], kind, raw) if match else None
+    if parsed is None:
         raise ValueError(EXPECTED[kind])
-    return found
+    return parsed
 
 
 def _measured(number: Fraction, unit: str, kind: str, raw: bool):
@@ -177,9 +177,9 @@ def suggest(value, kind: str) -> str | None:
     same = [known for known in UNITS[kind] if known.lower() == unit.lower()]
     near = difflib.get_close_matches(unit, UNITS[kind], 1)
     for meant in (*same, _MEANT.get(unit, _MEANT.get(unit.lower(), unit)), *near):
-        found = _valid(f"{match[1] or ''}{match[2]} {meant}", kind)
-        if found:
-            return found
+        corrected = _valid(f"{match[1] or ''}{match[2]} {meant}", kind)
+        if corrected:
+            return corrected
     return None
 
 

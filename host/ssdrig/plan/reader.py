@@ -26,11 +26,11 @@ def known_keys(table: Mapping, known: Iterable[str], of: str, where: str) -> Non
 
 def needs(table: Mapping, where: str) -> tuple[str, ...]:
     """What the bench must have. Raises UsageError."""
-    found = table.get("needs", [])
-    if not isinstance(found, list):
-        raise UsageError("needs to be a list", f"needs = {shown(found)} in {where}", 'write it like needs = ["purge"]')
+    needs = table.get("needs", [])
+    if not isinstance(needs, list):
+        raise UsageError("needs to be a list", f"needs = {shown(needs)} in {where}", 'write it like needs = ["purge"]')
     try:
-        return tuple(values.one_of(word, CAPABILITIES, "each of needs") for word in found)
+        return tuple(values.one_of(word, CAPABILITIES, "each of needs") for word in needs)
     except values.Wrong as error:
         raise UsageError(error.expected, f"{error.seen} in {where}", error.do) from error
 
@@ -41,8 +41,8 @@ class Reader:
     def __init__(self, where: str, params: Mapping, workloads: Mapping):
         self.where, self.params, self.workloads = where, params, workloads
         self.unused = {f"${name}" for name in params} | {f"workload {name}" for name in workloads}
-        self.swept: dict[str, Mapping] = {}  # {path of a load: what is swept there}
-        self.picked: Mapping = {}  # what the points set that the latest choose step picks
+        self.swept: dict[str, Mapping] = {}  # {path of a load: its axes}
+        self.picked: Mapping = {}  # the keys that the latest choose step's points set
         for name, table in workloads.items():
             self._workload(table, f"{where}, workload {name}")
 
@@ -51,16 +51,16 @@ class Reader:
         if not isinstance(tables, list) or not tables or not all(isinstance(table, dict) for table in tables):
             below = "[[step.step]]" if above else "[[step]]"
             raise UsageError(f"at least one {below}", f"{shown(tables)} in {where}", f"write {below} above each step")
-        found: list[Step] = []
+        steps: list[Step] = []
         for number, table in enumerate(tables, 1):
             step = self._step(table, above, f"{where}, step {number}", outer or {})
-            if step.name in (other.name for other in found):
+            if step.name in (other.name for other in steps):
                 raise UsageError("each name of a step once", f"{step.name} again in {where}", "rename one of the steps")
-            found.append(step)
-        return tuple(found)
+            steps.append(step)
+        return tuple(steps)
 
     def _workload(self, table: Mapping, where: str) -> None:
-        """A workload says what steps that use it have in common; it uses no other, and holds no steps."""
+        """Check a workload: the common keys of the steps that use it; without `use`, and without steps."""
         if "use" in table:
             raise UsageError("workloads that use no other", f"`use` in {where}", "write its keys there, too")
         do = table.get("do")
@@ -82,8 +82,8 @@ class Reader:
             known_keys(
                 table, (*kind.KEYS, *(k for k in STEP_KEYS if k != "step" or do == "repeat")), f"a {do} step", where
             )
-            said = {key: self._put_in(table[key], where) for key in kind.KEYS if key in table}
-            keys = self._keys(kind, said, outer)
+            given = {key: self._put_in(table[key], where) for key in kind.KEYS if key in table}
+            keys = self._keys(kind, given, outer)
         except values.Wrong as error:
             raise UsageError(error.expected, f"{error.seen} in {where}", error.do) from error
         inner: tuple[Step, ...] = ()
@@ -92,15 +92,15 @@ class Reader:
                 raise UsageError(
                     "repeat on the first level", f"one inside another in {where}", "move it to the first level"
                 )
-            swept = {key: points for axis in said.get("over", []) for key, points in axis.items()}
+            swept = {key: points for axis in given.get("over", []) for key, points in axis.items()}
             swept = {**(self.picked if "at" in swept else {}), **swept}
             inner = self.steps(table.get("step"), path, where, swept)
         optional = table.get("optional", False)
         if not isinstance(optional, bool):
             raise UsageError("optional to be true or false", f"optional = {shown(optional)} in {where}", "correct it")
-        needed = [key.needs for name, key in kind.KEYS.items() if key.needs and (name in said or name in outer)]
+        needed = [key.needs for name, key in kind.KEYS.items() if key.needs and (name in given or name in outer)]
         needed += [*getattr(kind, "NEEDS", ()), *needs(table, where)]
-        step = Step(name, path, str(do), keys, said, tuple(sorted(set(needed))), optional, inner)
+        step = Step(name, path, str(do), keys, given, tuple(sorted(set(needed))), optional, inner)
         check.step(step, where, outer)
         self.swept[path] = {**{key: points for key, points in outer.items() if key in kind.KEYS}, **step.axes}
         if do == "choose":
@@ -132,17 +132,17 @@ class Reader:
         self.unused.discard(value)
         return self.params[name]
 
-    def _keys(self, kind, said: Mapping, outer: Mapping) -> dict:
-        """Each key of the kind, read; what is left out has its default, or is not there. Raises values.Wrong."""
-        over = values.over(said["over"], "over") if "over" in said else []
+    def _keys(self, kind, given: Mapping, outer: Mapping) -> dict:
+        """Each key of the kind, read; a missing key has its default, or is absent. Raises values.Wrong."""
+        over = values.over(given["over"], "over") if "over" in given else []
         swept = {*outer, *(key for axis in over for key in axis)}
-        found = {}
+        read = {}
         for key, spec in kind.KEYS.items():
-            value = said.get(key, spec.default)
+            value = given.get(key, spec.default)
             if value is not None:
-                found[key] = check.key_value(value, spec, key)
+                read[key] = check.key_value(value, spec, key)
             elif spec.required and key not in swept:
                 raise values.Wrong(
                     f"`{key}` in a {kind.__name__.rpartition('.')[2]} step", f"no {key}", f"add {key} = …"
                 )
-        return found
+        return read

@@ -1,4 +1,4 @@
-"""The sections of a review and their plans: review.toml, read. Pure, but for reading that file."""
+"""The sections of a review and their plans: review.toml, read. Pure, except for reading that file."""
 
 import functools
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ class Entry:
 
     @property
     def name(self) -> str:
-        """Of the plan and its variant, the same at each level: "consistency op25"."""
+        """The plan and its variant, the same at each level: "consistency op25"."""
         return f"{self.plan} {self.variant}" if self.variant else self.plan
 
     def at(self, level: str) -> tuple[str | None, dict[str, str]]:
@@ -35,7 +35,7 @@ class Entry:
         return ("quick", dict(self.quick)) if level == "quick" else (self.variant, dict(self.sets))
 
     def why_not(self, level: str) -> str | None:
-        """Why it is no part of a review at this level; None: it is."""
+        """Why it is not part of a review at this level; None: it is."""
         if self.plan not in grammar.shipped():
             return "this ssdrig has no such plan yet"
         if LEVELS.index(self.level) > LEVELS.index(level):
@@ -73,22 +73,22 @@ def sections() -> tuple[Section, ...]:
 
 
 def read(text: str, where: str) -> tuple[Section, ...]:
-    """The sections of a table's text. Raises UsageError for an unknown key, a level that is none, and a plan that
-    stands twice."""
-    found = tuple(
+    """The sections of a table's text. Raises UsageError for an unknown key, an invalid level, and a duplicate
+    plan."""
+    sections = tuple(
         Section(
-            each["title"],
-            each["about"],
-            tuple(_entry(row, where) for row in each["plans"]),
-            tuple(_figure(row, where) for row in each.get("figures", [])),
+            table["title"],
+            table["about"],
+            tuple(_entry(row, where) for row in table["plans"]),
+            tuple(_figure(row, where) for row in table.get("figures", [])),
         )
-        for each in document.parse(text, where)["section"]
+        for table in document.parse(text, where)["section"]
     )
-    names = [entry.name for section in found for entry in section.plans]
+    names = [entry.name for section in sections for entry in section.plans]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice:
         raise UsageError("each plan and variant once", f"{twice} twice in {where}", "leave one out")
-    return found
+    return sections
 
 
 def entries() -> list[Entry]:

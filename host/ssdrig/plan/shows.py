@@ -1,4 +1,4 @@
-"""What a plan shows: its views, and whether what they name is there. Pure."""
+"""The views of a plan, and whether the steps that they name exist. Pure."""
 
 import functools
 import importlib
@@ -16,9 +16,9 @@ from ssdrig.plan.step import Step, told
 
 
 class View(NamedTuple):
-    """A view of a folder in views/: the keys that it must have and may have beside `view`; check(step, axes): raises
-    values.Wrong where it cannot be shown of the step; `claims`: it says what a drive does in figures of its own, which
-    is not claimed where a step of it is not to be trusted."""
+    """A view of a folder in views/: its required and optional keys besides `view`; check(step, axes): raises
+    values.Wrong if it cannot show the step; `claims`: it makes statements about the drive in its own figures, which are
+    withheld if one of its steps is not trusted."""
 
     required: tuple[str, ...]
     optional: tuple[str, ...] = ()
@@ -30,8 +30,8 @@ class View(NamedTuple):
 def folders() -> dict[str, ModuleType]:
     """View -> the package of views/ that names it; found because the folder is there."""
     top = Path(__file__).parents[1] / "views"
-    found = sorted(path.parent.name for path in top.glob("*/__init__.py"))
-    modules = [importlib.import_module(f"ssdrig.views.{name}") for name in found]
+    names = sorted(path.parent.name for path in top.glob("*/__init__.py"))
+    modules = [importlib.import_module(f"ssdrig.views.{name}") for name in names]
     return dict(sorted(((v, m) for m in modules for v in m.VIEWS), key=lambda pair: pair[0]))
 
 
@@ -48,7 +48,7 @@ AXES = ("by", "x", "rows", "columns")  # each one key that `over` sweeps
 def check(plan, where: str) -> None:
     """Raises UsageError for a view that names what the plan does not have."""
     paths: dict[str, Step] = {}
-    axes: dict[str, dict[str, list]] = {}  # what is swept for each path; a repeat has those of all steps inside
+    axes: dict[str, dict[str, list]] = {}  # the axes of each path; a repeat has those of all inner steps
     for step in plan.steps:
         paths[step.path], axes[step.path] = step, dict(step.axes)
         for inner in step.steps:
@@ -81,14 +81,14 @@ def listed(value) -> list:
 
 def _texts(value, key: str) -> list[str]:
     """One text or a list of texts, as a list. Raises values.Wrong."""
-    found = listed(value)
-    if not found or not all(isinstance(text, str) for text in found) or len(set(found)) != len(found):
+    paths_of = listed(value)
+    if not paths_of or not all(isinstance(text, str) for text in paths_of) or len(set(paths_of)) != len(paths_of):
         raise values.wrong("one text, or a list of texts, each once", value, key)
-    return found
+    return paths_of
 
 
 def _keys(show: Mapping, view: str) -> None:
-    """What can be said without looking at the steps."""
+    """Checks that do not need the steps. Raises values.Wrong."""
     known = views()[view]
     for key in show:
         if key not in ("view", *known.required, *known.optional):
@@ -111,10 +111,10 @@ def _keys(show: Mapping, view: str) -> None:
 
 
 def _view(show: Mapping, view: str, step: Step, axes: Mapping[str, Sequence]) -> None:
-    """Whether the step has what is shown of it."""
+    """Checks that the step has the shown values. Raises values.Wrong."""
     used = [values.one_of(show[key], axes, f"{key} of {step.path}") for key in AXES if key in show]
     if len(set(used)) != len(used):
-        raise values.Wrong("a key of its own for each axis", f"{used[0]} twice", "name another key that is swept")
+        raise values.Wrong("a different key for each axis", f"{used[0]} twice", "name another key that is swept")
     if "where" in show:
         _where(show["where"], step.path, axes)
     if "window" in show:
@@ -124,7 +124,7 @@ def _view(show: Mapping, view: str, step: Step, axes: Mapping[str, Sequence]) ->
 
 
 def _rest(path, paths: Mapping[str, Step]) -> None:
-    """The step in which the drive comes to rest behind what is shown."""
+    """Checks the step in which the drive comes to rest after the shown one."""
     step = paths[values.one_of(path, paths, "rest")]
     if step.keys.get("until") != "quiet":
         raise values.wrong('an idle step with until = "quiet"', path, "rest", "name such a step, or leave it out")
@@ -144,7 +144,7 @@ def _where(text, path: str, axes: Mapping[str, Sequence]) -> None:
 
 
 def _figure(show: Mapping, paths: Mapping[str, Step], figures: list[str]) -> None:
-    """A name of its own, and a formula of values that steps have."""
+    """Checks that the name is unique, and that the steps have the formula's values."""
     name = values.name(show["name"])
     if name in figures:
         raise values.Wrong("each name of a figure once", f"{name} again", "rename one of the figures")
@@ -160,12 +160,16 @@ def _figure(show: Mapping, paths: Mapping[str, Step], figures: list[str]) -> Non
         raise values.Wrong(
             'a formula such as "a.MB/s / (b.MB/s - 1)"', f"formula = {shown(text)}", f"correct it: {error}"
         ) from error
-    for each in formula.names(node):
-        if each.path not in paths:
-            raise values.Wrong("paths of steps in formula", shown(str(each)), do_you_mean(each.path, paths))
-        if each.window:
-            values.one_of(each.window, paths[each.path].keys.get("windows", {}), f"window of {each.path}")
-        if paths[each.path].axes or "/" in each.path:
+    for name_used in formula.names(node):
+        if name_used.path not in paths:
+            raise values.Wrong("paths of steps in formula", shown(str(name_used)), do_you_mean(name_used.path, paths))
+        if name_used.window:
+            values.one_of(
+                name_used.window, paths[name_used.path].keys.get("windows", {}), f"window of {name_used.path}"
+            )
+        if paths[name_used.path].axes or "/" in name_used.path:
             raise values.Wrong(
-                "steps in formula that have one value each", f"{each}, which has many points", "show it in a matrix"
+                "steps in formula that have one value each",
+                f"{name_used}, which has many points",
+                "show it in a matrix",
             )

@@ -1,5 +1,5 @@
-"""The state that a drive is in, as far as a plan knows it: what each act needs and what it leaves, the proof before the
-start that every need is met, and what an interruption leaves of it. Pure.
+"""The drive's state as a plan knows it: the state that each act needs and leaves, the check before the start that every
+need is met, and the state after an interruption. Pure.
 
     purged     after purge; any write ends it
     filled     the first `valid_bytes` hold data, written sequentially
@@ -22,9 +22,8 @@ from ssdrig.plan.rules.laid import RESTS_S
 
 @dataclass(frozen=True)
 class State:
-    """`name` as above, or "unknown". `valid_bytes`: so much from the beginning of the drive is known to hold data.
-    `workload`: what was written last; `steady`: a rule has shown a steady state, and the drive was not left alone
-    since."""
+    """`name` as above, or "unknown". `valid_bytes`: from the beginning of the drive, known to hold data.
+    `workload`: the last one written; `steady`: a rule has shown a steady state, and the drive has not rested since."""
 
     name: str = "unknown"
     valid_bytes: int = 0
@@ -41,13 +40,13 @@ UNKNOWN = State()
 
 
 def after(state: State, act: Act) -> State:
-    """The state that an act, carried out to its end, leaves."""
+    """The state after a complete act."""
     if act.not_run:
         return state
     if act.do == "purge":
         return State("purged")
     if act.do == "trim":
-        # all of it, or from a point on: then what lies before is untouched, but a range begins at 0
+        # all of it, or from a point on: the part before is untouched, but a range begins at 0
         return replace(state, name="trimmed", valid_bytes=0, steady=False)
     if act.do == "fill":
         whole = (act.amount_bytes or 0) >= act.range_bytes
@@ -55,7 +54,7 @@ def after(state: State, act: Act) -> State:
         return State("filled", valid_bytes, act.path)
     if act.do in ("wear", "cuts", "retain"):
         return State("written", state.valid_bytes, act.path)
-    if act.do == "recall":  # it reads what was sealed
+    if act.do == "recall":  # it only reads
         return replace(state, name="written" if state.name in ("rested", "unknown") else state.name)
     if act.do == "load":
         ruled = any(entry.rule == "pts" for entry in act.keys.get("until", ()))
@@ -87,14 +86,14 @@ def _covers(act: Act) -> bool:
 
 
 def course(acts: Iterable[Act], state: State = UNKNOWN) -> list[State]:
-    """The state before each act, and behind the last: a repeat that a rule ends leaves a steady state."""
-    acts, found = list(acts), [state]
+    """The state before each act, and after the last: a repeat that a rule ends leaves a steady state."""
+    acts, states = list(acts), [state]
     for act, following in itertools.zip_longest(acts, acts[1:]):
         state = after(state, act)
         if act.repeat and act.repeat.ruled and (following is None or following.repeat != act.repeat):
             state = replace(state, steady=True)
-        found.append(state)
-    return found
+        states.append(state)
+    return states
 
 
 def prove(acts: Iterable[Act], state: State = UNKNOWN) -> State:
@@ -106,9 +105,9 @@ def prove(acts: Iterable[Act], state: State = UNKNOWN) -> State:
     for act, state in zip(acts, states, strict=False):
         if act.do == "replay" and not act.not_run and replay.reads(act) and state.valid_bytes < act.range_bytes:
             raise _unwritten(act, state)
-        for each in act.choices or (act,) if act.do == "load" and not act.not_run else ():
-            if kinds.KINDS["load"].reads(each.keys) and state.valid_bytes < each.range_bytes:
-                raise _unwritten(each, state)
+        for choice in act.choices or (act,) if act.do == "load" and not act.not_run else ():
+            if kinds.KINDS["load"].reads(choice.keys) and state.valid_bytes < choice.range_bytes:
+                raise _unwritten(choice, state)
     return states[-1]
 
 
@@ -121,7 +120,7 @@ def _unwritten(act: Act, state: State) -> UsageError:
 
 
 def cut_short(state: State, act: Act) -> State:
-    """The state that an act leaves that began in `state` and did not end: what it wrote to lies between two states."""
+    """The state after an act that began in `state` and was interrupted: between two states."""
     if act.do in ("purge", "record"):
         return UNKNOWN
     if act.do == "trim":
@@ -149,7 +148,7 @@ def holds(state: State, wanted: State) -> bool:
 
 
 def interrupted(state: State, powered: bool = True) -> State:
-    """What is left of a state when the host process died. `powered`: the drive kept its supply."""
+    """The state after the host process died. `powered`: the drive kept its supply."""
     left = replace(state, steady=False)
     if left.name == "rested" and not powered:
         return replace(left, name="written")

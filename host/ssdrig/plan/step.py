@@ -1,4 +1,4 @@
-"""One step as it stands in a plan, and how its points are written. Pure."""
+"""One step of a plan, and the notation of its points. Pure."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Step:
-    """One step of a plan, parameters put in. `keys`: what the kind may say, read (plan/values.py), each default filled
-    in; `said`: the values in the plan's own words, for people and for points. `needs`: what the bench must have for
-    it; with `optional` the step is left out where that is missing."""
+    """One step of a plan, parameters put in. `keys`: those of its kind, read (plan/values.py), with defaults; `said`:
+    the values in the plan's own words, for display and for points. `needs`: the required abilities of the bench; with
+    `optional` the step is left out where that is missing."""
 
     name: str
     path: str
@@ -26,16 +26,15 @@ class Step:
 
 
 def taken(step: Step, kind, outer: Iterable[str]) -> list[str]:
-    """Of the keys that the repeat around a step sweeps those that the step takes: those of its kind, but no second
-    end."""
+    """The keys swept by the repeat around a step that the step accepts: those of its kind, except a second end."""
     ends = getattr(kind, "ENDS", ())
     ended = {key for key in ends if key in step.keys}
     return [key for key in outer if key in kind.KEYS and not (key in ends and ended - {key})]
 
 
-def every(found: Iterable[Step]) -> Iterator[Step]:
+def every(steps: Iterable[Step]) -> Iterator[Step]:
     """The steps and those inside them, in the order of the plan."""
-    for step in found:
+    for step in steps:
         yield step
         yield from every(step.steps)
 

@@ -12,8 +12,8 @@ from ssdrig.plan.document import shown
 from ssdrig.plan.formula import VALUES
 from ssdrig.plan.kinds import cut_filesystems
 
-RULES = ("pts", "wa", "never")  # "never": a variant that has no rule says so, and its time ends it
-JUDGED = ("pts", "never")  # what may be said of a window
+RULES = ("pts", "wa", "never")  # "never": for a variant without a rule, which its time ends
+JUDGED = ("pts", "never")  # valid rules for a window
 RULED = ("iops",)  # what a rule that ends a load can watch
 ENDS = ("steady", "written", "ios", "time", "cliff")
 OF_A_RULE = ("steady", "value", "track", "from", "record", "spaced", "after", "spare")
@@ -36,7 +36,8 @@ class Wrong(ValueError):
 
 class Until(NamedTuple):
     """What ends a step or a repeat: a `rule` on a `value` (of a load) or on `track` (points of a repeat), each record
-    `record_s` long and begun every `spaced_s`, once `after` has been written; so many bytes `written`; so many `ios`;
+    `record_s` long and begun every `spaced_s`, once `after` has been written; a number of bytes `written`; a number of
+    `ios`;
     `time_s`; or the `cliff`. `judged`: the first round of a repeat that the rule uses; `past_spare`: the spare area has
     to be used up, too (plan/rules/spare.py)."""
 
@@ -68,7 +69,7 @@ class Span(NamedTuple):
 
 class Limit(NamedTuple):
     """A condition on a value of a point: `value` is less ("<") or more (">") than `number`, in the unit of the value
-    (formula.VALUES); `words`: as the plan says it."""
+    (formula.VALUES); `words`: as in the plan."""
 
     value: str
     sign: str
@@ -87,7 +88,7 @@ def read(value, kind: str, key: str = "the value"):
 
 
 def wrong(expected: str, value, key: str, do: str = "see schemas/plan.md") -> Wrong:
-    """`key`, such as "qd" or "time in until", is not what was expected."""
+    """The error for `key`, such as "qd" or "time in until", with an invalid value."""
     name, _, place = key.partition(" in ")
     quoted = key if " " in name else f"`{name}`{' in ' * bool(place)}{place}"
     return Wrong(f"{quoted} to be {expected}", shown(value) if " " in name else f"{name} = {shown(value)}", do)
@@ -220,7 +221,7 @@ def until(value, key: str) -> list[Until]:
     """[{ steady = "pts", … }, { time = "6 h" }]: the first that is met ends the step."""
     if not isinstance(value, list) or not value or not all(isinstance(entry, dict) for entry in value):
         raise wrong('a list of ends such as [{ steady = "pts", value = "iops" }, { time = "6 h" }]', value, key)
-    found: list[Until] = []
+    untils: list[Until] = []
     used: set[str] = set()
     for entry in value:
         kinds = [end for end in ENDS if end in entry]
@@ -235,8 +236,8 @@ def until(value, key: str) -> list[Until]:
         if kind in used:
             raise Wrong(f"each end once in {key}", f"{kind} twice", "leave one out")
         used.add(kind)
-        found.append(_end(entry, kind, key))
-    return found
+        untils.append(_end(entry, kind, key))
+    return untils
 
 
 def _end(entry: dict, kind: str, key: str) -> Until:
@@ -266,9 +267,11 @@ def _rule(entry: dict, key: str) -> Until:
     past = one_of(entry.get("spare", "used"), SPARE, f"spare in {key}") == "used"
     if "value" in entry:
         if rule == "wa":
-            raise wrong("pts or never beside value", rule, f"steady in {key}", 'write track = ["wa"], in a repeat')
+            raise wrong(
+                "pts or never together with value", rule, f"steady in {key}", 'write track = ["wa"], in a repeat'
+            )
         if "from" in entry:
-            raise wrong("no from beside value", entry["from"], f"from in {key}", "it is of a repeat: the first round")
+            raise wrong("value without from", entry["from"], f"from in {key}", "from is for a repeat: its first round")
         if times.get("spaced", math.inf) < times.get("record", 60.0):
             raise wrong("no less than record", entry["spaced"], f"spaced in {key}", "records must not overlap")
         value = one_of(entry["value"], RULED, f"value in {key}")
@@ -278,7 +281,7 @@ def _rule(entry: dict, key: str) -> Until:
         raise wrong('a list of points such as ["iops read=0 block=4KiB"]', track, f"track in {key}")
     if times or after:
         raise Wrong(
-            f"no record, spaced or after beside track in {key}",
+            f"track without record, spaced or after in {key}",
             shown({k: entry[k] for k in ("record", "spaced", "after") if k in entry}),
             "leave them out: the record of a repeat is one round",
         )
@@ -290,7 +293,9 @@ def windows(value, key: str) -> dict[str, Span]:
     """{ all = "all", steady = "last 20 %" }: names and their stretches, see span()."""
     if not isinstance(value, dict):
         raise wrong('a table such as { all = "all", steady = "last 20 %" }', value, key)
-    return {name(each, f"each name in {key}"): span(stretch, f"{each} in {key}") for each, stretch in value.items()}
+    return {
+        name(window, f"each name in {key}"): span(stretch, f"{window} in {key}") for window, stretch in value.items()
+    }
 
 
 def span(value, key: str = "window") -> Span:
@@ -362,7 +367,7 @@ def limit(value, key: str = "where") -> Limit:
 
 
 def text(value, key: str) -> str:
-    """One line for a person."""
+    """One line of text for the user."""
     if not isinstance(value, str) or not value.strip() or not value.isprintable() or len(value) > LONGEST_TEXT:
         raise wrong(f"one line of text, at most {LONGEST_TEXT} characters", value, key, f'write {key} = "…"')
     return value

@@ -1,4 +1,4 @@
-"""What writing and verifying have in common: the link to the drive, what it counts, rests under the meter."""
+"""Shared by writing and verifying: the link to the drive, its counters, rests under the meter."""
 
 import contextlib
 import time
@@ -37,7 +37,7 @@ class AtWork:
         self.book.event(kind, step=self.act.path, **fields)
 
     def there(self) -> Transport:
-        """The link, made where there is none. Raises DriveError for a drive that does not come."""
+        """The link, opened on first use. Raises DriveError if the drive does not appear."""
         deadline = time.monotonic() + THERE_S
         while self.link is None:
             try:
@@ -57,19 +57,19 @@ class AtWork:
         self.link = None
 
     def counted(self) -> dict:
-        """What the drive counts just now: COUNTED, None where it does not say."""
-        found = self.stage.live.poll_smart("retention") or {}
-        return {key: found.get(key) for key in COUNTED}
+        """The drive's counters COUNTED now; None where it does not report one."""
+        smart = self.stage.live.poll_smart("retention") or {}
+        return {key: smart.get(key) for key in COUNTED}
 
     def show(self, share: float, words: str, written_bytes: int = 0) -> None:
-        """A line for a person, at most once a second. Raises KeyboardInterrupt where someone wants it to end."""
+        """Update the progress line, at most once a second. Raises KeyboardInterrupt after a request to stop."""
         self.stage.stop.check()
         if time.monotonic() - self._shown_s >= SHOW_S:
             self._shown_s = time.monotonic()
             self.stage.live.share(min(1.0, share), words, written_bytes)
 
     def rest(self, name: str, seconds: float) -> float | None:
-        """No I/O for so long of drive time; the mean power of its last half, W, None where it is not measured."""
+        """Rest without I/O for `seconds` of drive time; the mean power of the second half, W, None if not measured."""
         if seconds <= 0:
             return None
         begin_ns, watts = time.monotonic_ns(), []
@@ -80,26 +80,26 @@ class AtWork:
 
         self.stage.live.wait(seconds * self.stage.dilation, self.stage.stop.check, each_second)
         self.tell("retention.window", name=name, begin_ns=begin_ns, end_ns=time.monotonic_ns())
-        known = [each for each in watts[len(watts) // 2 :] if each is not None]
+        known = [watt for watt in watts[len(watts) // 2 :] if watt is not None]
         return sum(known) / len(known) if known else None
 
     def read(self, layout: Layout, run: int, kinds: Iterable[str], name: str) -> tuple[list[dict], list[list]]:
-        """These kinds of pieces once, in order: (each as passes.piece() has it, runs of bad blocks)."""
+        """These kinds of pieces once, in order: ([passes.piece() of each], runs of bad blocks)."""
         wanted = layouts.of_kinds(layout, kinds)
-        link, found, bad = self.there(), [], []
+        link, passed, bad = self.there(), [], []
         begin_ns = time.monotonic_ns()
-        for each in reading.pieces(link, layout, run, wanted):
-            found.append(passes.piece(each))
-            bad += passes.runs(each.bad)
-            lost = sum(one["bad"] for one in found)
-            MBps = found[-1]["MBps"] or 0.0
-            self.show(len(found) / len(wanted), f"{name}: {MBps:.0f} MB/s, {lost} bad blocks")
+        for piece in reading.pieces(link, layout, run, wanted):
+            passed.append(passes.piece(piece))
+            bad += passes.runs(piece.bad)
+            lost = sum(one["bad"] for one in passed)
+            MBps = passed[-1]["MBps"] or 0.0
+            self.show(len(passed) / len(wanted), f"{name}: {MBps:.0f} MB/s, {lost} bad blocks")
         self.tell("retention.window", name=name, begin_ns=begin_ns, end_ns=time.monotonic_ns())
-        return found, bad
+        return passed, bad
 
 
 def at_work(act, stage, do: Callable[[AtWork], dict]) -> dict:
-    """What `do` makes of the step; the drive is let go of, however it ends."""
+    """The result of `do` for the step; the drive is released in any case."""
     one = AtWork(act, stage)
     try:
         with stage.stop.second_raises():

@@ -1,9 +1,9 @@
-"""What a sealed drive says of itself: 4 KiB that describe terabytes, for each record follows from run and seed. Pure.
+"""The manifest of a sealed drive: 4 KiB that describe terabytes, because run and seed determine each record. Pure.
 
-Three copies lie on the drive, each with its own SHA-256; the JSON is in the run folder, and one line of it on a label.
+Three copies are on the drive, each with its own SHA-256; the JSON is in the run folder, and one line of it on a label.
 `chain` has a SHA-256 for each part, over the one before and the part, so no part of a manifest can be exchanged. Anyone
-can make a chain, though. So witnesses that do not come from the drive must agree, as far as there are any: the label,
-and the journal of the run that sealed it; and what the drive counts must not be less than at its seal."""
+can make a chain, though. So witnesses other than the drive must agree, if there are any: the label,
+and the journal of the run that sealed it; and no counter of the drive may be lower than at its seal."""
 
 import hashlib
 import json
@@ -33,14 +33,14 @@ _UTC = "%Y-%m-%dT%H:%M:%SZ"
 
 
 class Witnesses(NamedTuple):
-    """Who agrees with a manifest, beside the drive that holds it; None: was not asked."""
+    """Whether other witnesses than the drive agree with its manifest; None: not checked."""
 
     label: bool | None
     run_folder: bool | None
 
     @property
     def words(self) -> str:
-        """What is proven, for a person."""
+        """The proven facts, as a sentence."""
         who = [
             name for name, agrees in (("its label", self.label), ("the run that sealed it", self.run_folder)) if agrees
         ]
@@ -76,20 +76,20 @@ def run_number(run: str, seed: int) -> int:
 
 def sealed(run: str, seed: int, parts: Mapping[str, Mapping]) -> dict:
     """The manifest of these PARTS with its chain."""
-    said = {"retention": SCHEMA, "run": run, "seed": seed, **{name: parts[name] for name in PARTS}}
-    return said | {"chain": _chain(said)}
+    manifest = {"retention": SCHEMA, "run": run, "seed": seed, **{name: parts[name] for name in PARTS}}
+    return manifest | {"chain": _chain(manifest)}
 
 
-def _chain(said: Mapping) -> list[str]:
-    found, last = [], f"{said['retention']} {said['run']} {said['seed']}"
+def _chain(manifest: Mapping) -> list[str]:
+    sums, last = [], f"{manifest['retention']} {manifest['run']} {manifest['seed']}"
     for name in PARTS:
-        last = hashlib.sha256(f"{last}\n{name}\n{_canonical(said[name])}".encode()).hexdigest()
-        found.append(last)
-    return found
+        last = hashlib.sha256(f"{last}\n{name}\n{_canonical(manifest[name])}".encode()).hexdigest()
+        sums.append(last)
+    return sums
 
 
-def _canonical(said) -> str:
-    return json.dumps(said, sort_keys=True, separators=(",", ":"))
+def _canonical(value) -> str:
+    return json.dumps(value, sort_keys=True, separators=(",", ":"))
 
 
 def digest(manifest: Mapping) -> str:
@@ -108,7 +108,7 @@ def label(manifest: Mapping) -> str:
 
 
 def copy(manifest: Mapping) -> bytes:
-    """1 MiB as it lies on the drive. Raises ValueError for one that does not fit."""
+    """The 1 MiB that is written to the drive. Raises ValueError for a manifest that does not fit."""
     text = _canonical(manifest).encode()
     head = MAGIC + f"{len(text)} {hashlib.sha256(text).hexdigest()}\n".encode()
     if len(head) + len(text) > layouts.COPY_BYTES:
@@ -117,72 +117,72 @@ def copy(manifest: Mapping) -> bytes:
 
 
 def of_copy(data: bytes | None) -> dict:
-    """The manifest of one copy. Raises ValueError, which says what is wrong with it."""
+    """The manifest of one copy. Raises ValueError with the defect."""
     if data is None:
         raise ValueError("the drive refuses to read it")
     if not data.startswith(MAGIC):
         raise ValueError("no manifest")
     head, _, rest = data[len(MAGIC) :].partition(b"\n")
     try:
-        length, said = head.split()
+        length, checksum = head.split()
         text = rest[: int(length)]
     except ValueError:
-        raise ValueError("its head is not what was written") from None
-    if hashlib.sha256(text).hexdigest().encode() != said:
-        raise ValueError("it is not what was written: its SHA-256 does not fit")
+        raise ValueError("its header is damaged") from None
+    if hashlib.sha256(text).hexdigest().encode() != checksum:
+        raise ValueError("it is damaged: its SHA-256 does not match")
     return of_text(text)
 
 
 def of_text(text: bytes) -> dict:
-    """The manifest of JSON. Raises ValueError where it is none, or its chain does not fit."""
+    """The manifest in a JSON text. Raises ValueError if it is invalid or its chain does not match."""
     try:
-        found = json.loads(text, object_pairs_hook=_once)
-        schema, chain = found["retention"], _chain(found)
+        manifest = json.loads(text, object_pairs_hook=_once)
+        schema, chain = manifest["retention"], _chain(manifest)
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise ValueError(f"no manifest of a retention test: {type(error).__name__}") from None
     if schema != SCHEMA:
         raise ValueError(f"a manifest of schema {schema}, this ssdrig reads {SCHEMA}")
-    if found.get("chain") != chain or {*found} != {"retention", "run", "seed", "chain", *PARTS}:
+    if manifest.get("chain") != chain or {*manifest} != {"retention", "run", "seed", "chain", *PARTS}:
         raise ValueError("it was altered: its chain of SHA-256 does not fit")
     try:
-        _understood(found)
+        _understood(manifest)
     except (ValueError, KeyError, TypeError, AttributeError, IndexError, OverflowError) as error:
-        raise ValueError(f"it says what no manifest says: {error}") from None
-    return found
+        raise ValueError(f"it is invalid: {error}") from None
+    return manifest
 
 
 def _once(pairs: Sequence[tuple[str, Any]]) -> dict:
-    """An object of JSON. Raises ValueError for a key that is there twice, of which a chain covers the last."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    """An object of JSON. Raises ValueError for a duplicate key, because a chain only covers the last one."""
+    unique = dict(pairs)
+    if len(unique) < len(pairs):
         raise ValueError("a key twice")
-    return found
+    return unique
 
 
-def _understood(said: Mapping) -> None:
+def _understood(manifest: Mapping) -> None:
     """Raises where a verify could not go by it: anyone can make a chain."""
-    drive, seal, layout = said["drive"], said["seal"], layouts.of_json(said["layout"])
+    drive, seal, layout = manifest["drive"], manifest["seal"], layouts.of_json(manifest["layout"])
     if drive["capacity_bytes"] != layout.capacity_bytes:
         raise ValueError(f"a drive of {drive['capacity_bytes']} bytes, laid out for {layout.capacity_bytes}")
     block_bytes = _whole(drive["logical_block_bytes"])
     if block_bytes and layout.block_bytes % block_bytes:
         raise ValueError(f"blocks of {layout.block_bytes} bytes on a drive with {block_bytes}")
-    for text in (said["run"], drive["model"], drive["serial"]):
+    for text in (manifest["run"], drive["model"], drive["serial"]):
         if not isinstance(text, str):
             raise TypeError(f"{text!r} as a name")
-    if not isinstance(said["seed"], int) or not isinstance(drive["class"], str | None):
-        raise TypeError("a seed or a class that is none")
+    if not isinstance(manifest["seed"], int) or not isinstance(drive["class"], str | None):
+        raise TypeError("an invalid seed or class")
     numbers = [drive["wear_percent"], seal["idle_W"], *seal["smart"].values()]
-    for each in [*numbers, *(said["baseline"][key] for key in UNITS)]:
-        _whole(each)
-    _agrees(said, layout)
+    for number in [*numbers, *(manifest["baseline"][key] for key in UNITS)]:
+        _whole(number)
+    _agrees(manifest, layout)
 
 
-def _agrees(said: Mapping, layout: layouts.Layout) -> None:
-    """Raises ValueError where the parts of a manifest say different things of the same fact."""
-    drive, seal, written, base = (said[name] for name in ("drive", "seal", "written", "baseline"))
+def _agrees(manifest: Mapping, layout: layouts.Layout) -> None:
+    """Raises ValueError where the parts of a manifest contradict each other."""
+    drive, seal, written, base = (manifest[name] for name in ("drive", "seal", "written", "baseline"))
     bound = retention.bound(drive["class"], drive["wear_percent"], _off_C(drive["class"]))
-    of_pieces = [each for each in base["each"] if each[1] is not None]
+    of_pieces = [row for row in base["each"] if row[1] is not None]
     facts = {
         "the wear": (drive["wear_percent"], seal["smart"].get("percentage_used")),
         "the hours of its class": (drive["bound_hours"], bound["hours"]),
@@ -190,9 +190,9 @@ def _agrees(said: Mapping, layout: layouts.Layout) -> None:
         "the pieces of the baseline": (base["pieces"], len(of_pieces)),
     }
     for key in ("MBps", "p50_us", "p99_us"):
-        of = sorted(each[1 + UNITS.index(key)] for each in of_pieces)
+        of = sorted(row[1 + UNITS.index(key)] for row in of_pieces)
         facts[f"{key} of the baseline"] = (base[key], round(_median(of), 2) if of else None)
-    facts["max_us of the baseline"] = (base["max_us"], max((each[4] for each in of_pieces), default=None))
+    facts["max_us of the baseline"] = (base["max_us"], max((row[4] for row in of_pieces), default=None))
     for what, (one, other) in facts.items():
         if one != other:
             raise ValueError(f"{what} is {one!r} and {other!r}")
@@ -220,8 +220,9 @@ def _whole(value: Any) -> Any:
 
 
 def found(copies: Sequence[bytes | None], file: bytes | None = None) -> Found:
-    """The manifest that the copies on a drive agree on; `file`: one of a run folder, which stands in where no copy is
-    left, and otherwise must be the same. Raises ManifestRefused."""
+    """The manifest that the copies on a drive agree on. Raises ManifestRefused.
+
+    file: the manifest of a run folder, used if no copy is left; otherwise it must be the same"""
     good: list[dict] = []
     damaged: dict[str, str] = {}
     for place, data in zip(layouts.PLACES, copies, strict=True):
@@ -240,16 +241,19 @@ def found(copies: Sequence[bytes | None], file: bytes | None = None) -> Found:
             raise ManifestRefused("a drive that a retention test has sealed", "no manifest on it", do)
         seen = "; ".join(f"{place}: {why}" for place, why in damaged.items())
         raise ManifestRefused("one whole copy of the manifest", seen, "give --manifest RUN/retention/manifest.json")
-    if len({digest(each) for each in good}) > 1:
-        seen = ", ".join(sorted({digest(each)[:SHOWN] for each in good}))
+    if len({digest(manifest) for manifest in good}) > 1:
+        seen = ", ".join(sorted({digest(manifest)[:SHOWN] for manifest in good}))
         raise ManifestRefused("copies of one manifest", f"different ones: {seen}", _DO)
     return Found(good[0], damaged)
 
 
 def witnesses(manifest: Mapping, copies: int, label_line: str | None, sealed: Sequence[str] | None) -> Witnesses:
-    """Who agrees with the manifest of a drive that has so many whole `copies` of it. `label_line`: the line on its
-    label, or the last digits of that; `sealed`: the digests that the journal of its run has; None: not given. Raises
-    ManifestRefused where one does not agree, or where no copy and no witness is left."""
+    """The witnesses that agree with a manifest. Raises ManifestRefused if one does not agree, or if no copy and no
+    witness is left.
+
+    copies: undamaged copies on the drive
+    label_line: the line on its label, or the last digits of that; None: not given
+    sealed: digests in the journal of its run; None: not given"""
     expected = "the manifest that sealed this drive"
     if label_line is not None:
         text = " ".join(label_line.split())
@@ -260,10 +264,10 @@ def witnesses(manifest: Mapping, copies: int, label_line: str | None, sealed: Se
     if sealed is not None and digest(manifest) not in sealed:
         seen = f"{digest(manifest)[:SHOWN]} in the manifest, another one in the journal of its run"
         raise ManifestRefused(expected, seen, _DO)
-    found = Witnesses(None if label_line is None else True, None if sealed is None else True)
-    if not copies and not any(found):
+    agreed = Witnesses(None if label_line is None else True, None if sealed is None else True)
+    if not copies and not any(agreed):
         raise ManifestRefused(expected, "a file, and no whole copy on the drive", "give --label, the line on the drive")
-    return found
+    return agreed
 
 
 def not_before(manifest: Mapping, counted: Mapping, now_s: float) -> None:
@@ -281,7 +285,7 @@ def not_before(manifest: Mapping, counted: Mapping, now_s: float) -> None:
         raise ManifestRefused(f"a drive that was sealed {seal['utc']}", seen, _DO)
 
 
-_DO = "compare with the label of the drive; nothing is said of data that nobody knows"
+_DO = "compare with the label of the drive; data of unknown origin is not judged"
 
 
 def same_drive(manifest: Mapping, drive: Mapping) -> None:

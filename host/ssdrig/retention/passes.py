@@ -46,11 +46,11 @@ def piece(read: Read) -> dict:
 
 def middle(pieces: Sequence[Mapping]) -> dict:
     """The medians over pieces: {"MBps", "p50_us", "p99_us", "max_us", "pieces"}; max_us is the highest of all."""
-    known = [each for each in pieces if each["blocks"]]
+    known = [piece for piece in pieces if piece["blocks"]]
     if not known:
         return {**dict.fromkeys(UNITS), "pieces": 0}
-    found: dict[str, Any] = {key: round(float(np.median([each[key] for each in known])), 2) for key in UNITS}
-    return found | {"max_us": max(each["max_us"] for each in known), "pieces": len(known)}
+    medians: dict[str, Any] = {key: round(float(np.median([piece[key] for piece in known])), 2) for key in UNITS}
+    return medians | {"max_us": max(piece["max_us"] for piece in known), "pieces": len(known)}
 
 
 def runs(bad: np.ndarray) -> list[list]:
@@ -66,14 +66,14 @@ def runs(bad: np.ndarray) -> list[list]:
 
 
 def poisson_most(events: int, confidence: float) -> float:
-    """The mean of a Poisson distribution is below this, one-sided, where so many events were seen: chance of so many or
-    fewer = 1 - confidence. 0 events at 60 %: 0.916."""
+    """One-sided upper bound of the mean of a Poisson distribution after `events`: the chance of that many or fewer is
+    1 - confidence. 0 events at 60 %: 0.916."""
     low, high = float(events), events + 10 * math.sqrt(events) + 20.0
     least = max(0, events - 12 * math.isqrt(events) - 20)  # below it nothing is left of the distribution
     for _ in range(50):
         mean = (low + high) / 2
         logs = [k * math.log(mean) - math.lgamma(k + 1) - mean for k in range(least, events + 1)]
-        if math.fsum(math.exp(each) for each in logs) > 1 - confidence:
+        if math.fsum(math.exp(log) for log in logs) > 1 - confidence:
             low = mean
         else:
             high = mean
@@ -108,13 +108,13 @@ def drives_for(share: float) -> int:
 
 
 def cannot(bits: int) -> list[str]:
-    """What no test of one drive shows."""
+    """What a test of one drive cannot show."""
     read = bits / 8
     most = uber(0, bits)["most"]
-    here = f"; without an error these {_size(read)} bound it below {most:.1e} only" if most else ""
+    bound = f"; without an error these {_size(read)} bound it below {most:.1e} only" if most else ""
     return [
         f"An error rate (UBER) below 1e-15, which JESD218 asks of client drives, takes {_size(bytes_for(1e-15))} read"
-        f" without an error, at 60 % confidence{here}.",
+        f" without an error, at 60 % confidence{bound}.",
         f"A share of failing drives of at most 3 % takes {drives_for(0.03)} drives without a failure, at 60 %: this is"
         " one.",
     ]
@@ -130,13 +130,13 @@ def judge(layout: Layout, pieces: Sequence[Mapping], bad_runs: Sequence[Sequence
     """One pass: {"blocks", "bad", "classes", "share_most", "uber", "slow", "slowdown", "middle", "pieces",
     "bad_runs"}. slow: pieces whose P99 is SLOW times the baseline's, or more; slowdown: how many times longer the pass
     took than at the speed of the baseline."""
-    blocks, bad = sum(each["blocks"] for each in pieces), sum(each["bad"] for each in pieces)
+    blocks, bad = sum(piece["blocks"] for piece in pieces), sum(piece["bad"] for piece in pieces)
     classes: dict[str, int] = {}
     for _, n, name in bad_runs:
         classes[name] = classes.get(name, 0) + n
     limit, base_MBps = baseline.get("p99_us"), baseline.get("MBps")
-    slow = [each["piece"] for each in pieces if limit and each["blocks"] and each["p99_us"] >= SLOW * limit]
-    took = sum(each["blocks"] / each["MBps"] for each in pieces if each["blocks"] and each["MBps"])
+    slow = [piece["piece"] for piece in pieces if limit and piece["blocks"] and piece["p99_us"] >= SLOW * limit]
+    took = sum(piece["blocks"] / piece["MBps"] for piece in pieces if piece["blocks"] and piece["MBps"])
     return {
         "blocks": blocks,
         "bad": bad,
@@ -148,5 +148,5 @@ def judge(layout: Layout, pieces: Sequence[Mapping], bad_runs: Sequence[Sequence
         "middle": middle(pieces),
         "kinds": {kind: middle([e for e in pieces if layouts.kind(e["piece"]) == kind]) for kind in layouts.KEPT},
         "pieces": list(pieces),
-        "bad_runs": [list(each) for each in bad_runs],
+        "bad_runs": [list(limits) for limits in bad_runs],
     }

@@ -1,6 +1,6 @@
-"""Reading what was kept, through a transport (blockio/slots.py): one command at a time, in order, each block once, so
-that the time of each command is the drive's own. A command that the drive refuses is read again block by block: each
-command to a block that can be read is one too many of what is around it."""
+"""Reads a sealed drive through a transport (blockio/slots.py): one command at a time, in order, each block once, so
+that the time of each command is the drive's own. A command that the drive refuses is read again block by block, so
+that the readable blocks around a bad one are judged too."""
 
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
@@ -14,7 +14,7 @@ from ssdrig.powerloss import record
 from ssdrig.powerloss.history import BLANK
 from ssdrig.retention.writing import COMMAND_BYTES, SEQ
 
-OK = 0  # what a block is that holds what was written; the others as record.WORDS_OF has them
+OK = 0  # a block with the written content; the other codes are in record.WORDS_OF
 OTHER = record.FOREIGN - 100  # a record of this run, but of another command
 
 
@@ -36,10 +36,10 @@ def pieces(transport: Transport, layout: Layout, run: int, wanted: Iterable[int]
         seen, ns, refused = _read(transport, layout, run, rows)
         for i in np.flatnonzero(refused):
             blocks = np.arange(rows[i, 0], rows[i, 0] + rows[i, 1], layout.block_bytes)
-            each = np.stack([blocks, np.full_like(blocks, layout.block_bytes), np.zeros_like(blocks)], 1)
-            again, _, still = _read(transport, layout, run, each)
-            found = np.array([part[0] for part in again], np.int64)
-            seen[i] = np.where(still, record.UNREADABLE, found)
+            blockwise = np.stack([blocks, np.full_like(blocks, layout.block_bytes), np.zeros_like(blocks)], 1)
+            again, _, still = _read(transport, layout, run, blockwise)
+            contents = np.array([part[0] for part in again], np.int64)
+            seen[i] = np.where(still, record.UNREADABLE, contents)
         if not len(rows):  # all of a small piece is a copy of the manifest
             yield Read(piece, ns, 0, 0, np.zeros((0, 2), np.int64))
             continue
@@ -78,23 +78,23 @@ def _read(transport: Transport, layout: Layout, run: int, rows: np.ndarray):
 def copies(transport: Transport, capacity_bytes: int) -> list[bytes | None]:
     """The three places of the manifest; None: the drive refuses to read it. Raises DriveError."""
     slots = transport.slots
-    each = slots.bytes_each
-    found: list[bytes | None] = []
+    size = slots.bytes_each
+    copies_read: list[bytes | None] = []
     for begin in layouts.copies(capacity_bytes):
         parts: dict[int, bytes | None] = {}
 
         def prepare(numbers, at, begin=begin):
             slots.kind[at], slots.flags[at] = BLANK, 0
-            slots.offset[at], slots.length[at] = begin + numbers * each, each
+            slots.offset[at], slots.length[at] = begin + numbers * size, size
 
         def taken(numbers, at, parts=parts):
             for number, slot in zip(numbers.tolist(), at.tolist(), strict=True):
-                data = slots.data[slot * each : (slot + 1) * each].tobytes()
+                data = slots.data[slot * size : (slot + 1) * size].tobytes()
                 parts[number] = None if slots.status[slot] else data
 
-        n = layouts.COPY_BYTES // each
+        n = layouts.COPY_BYTES // size
         carry_out(transport, n, prepare, taken, 1)
         whole = [parts[i] for i in range(n)]
-        # what the head says ends in the first of them: the zeros behind it need not be readable
-        found.append(None if whole[0] is None else b"".join(part or bytes(each) for part in whole))
-    return found
+        # the header's length ends in the first part: the zeros after it need not be readable
+        copies_read.append(None if whole[0] is None else b"".join(part or bytes(size) for part in whole))
+    return copies_read

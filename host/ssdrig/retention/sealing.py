@@ -40,11 +40,13 @@ def _seal(one: AtWork) -> dict:
     pieces, bad = one.read(at, run, (layouts.BASELINE,), "baseline")
     if bad:
         where = f"block {bad[0][0]}: {bad[0][2]}"
-        raise DriveError("what was just written, read back", where, "this drive holds nothing: it cannot be sealed")
+        raise DriveError(
+            "to read back the data just written", where, "this drive does not store data; it cannot be sealed"
+        )
     middle = passes.middle(pieces)
     one.tell("retention.baseline", **middle)
     after = one.counted()
-    found = manifests.sealed(
+    manifest = manifests.sealed(
         one.run_name,
         stage.seed,
         {
@@ -55,35 +57,38 @@ def _seal(one: AtWork) -> dict:
             "seal": {"utc": utc_words(), "smart": after, "idle_W": idle_W, "simulated": bool(stage.bench.simulated)},
         },
     )
-    writing.put_copies(link, at, manifests.copy(found))
-    _readable(link, found)
-    one.book.put(f"{FOLDER}/manifest.json", json.dumps(found, indent=1).encode())
+    writing.put_copies(link, at, manifests.copy(manifest))
+    _readable(link, manifest)
+    one.book.put(f"{FOLDER}/manifest.json", json.dumps(manifest, indent=1).encode())
     one.leave()
     off = _off(one)
-    one.tell("retention.sealed", digest=manifests.digest(found), label=manifests.label(found), **off)
-    stage.progress.warn(f"for the label on the drive: {manifests.label(found)}\n{off['words']}")
+    one.tell("retention.sealed", digest=manifests.digest(manifest), label=manifests.label(manifest), **off)
+    stage.progress.warn(f"for the label on the drive: {manifests.label(manifest)}\n{off['words']}")
     return {"bytes": done + len(layouts.PLACES) * layouts.COPY_BYTES}
 
 
 def _drive(drive: dict, counted: dict, wanted: str) -> dict:
-    """What the manifest says of the drive."""
+    """The part `drive` of the manifest."""
     wear = counted["percentage_used"]
     of = drive.get("rated_class") if wanted == RATED else wanted
     bound = retention.bound(of, wear, retention.REQUIREMENTS[of].off_C if of in retention.REQUIREMENTS else 30.0)
-    said = {key: drive.get(key) for key in ("model", "serial", "firmware", "capacity_bytes", "logical_block_bytes")}
-    return said | {"wear_percent": wear, "class": of, "bound_hours": bound["hours"], "bound_C": bound["storage_C"]}
+    facts = {key: drive.get(key) for key in ("model", "serial", "firmware", "capacity_bytes", "logical_block_bytes")}
+    return facts | {"wear_percent": wear, "class": of, "bound_hours": bound["hours"], "bound_C": bound["storage_C"]}
 
 
-def _readable(link, found: dict) -> None:
+def _readable(link, manifest: dict) -> None:
     """Raises DriveError where the copies are not on the drive."""
-    copies = reading.copies(link, found["drive"]["capacity_bytes"])
+    copies = reading.copies(link, manifest["drive"]["capacity_bytes"])
     there = manifests.found(copies)
-    if there.damaged or manifests.digest(there.manifest) != manifests.digest(found):
-        raise DriveError("three whole copies of the manifest", "damaged or other ones", "this drive holds nothing")
+    if there.damaged or manifests.digest(there.manifest) != manifests.digest(manifest):
+        raise DriveError(
+            "three whole copies of the manifest", "damaged or different ones", "this drive does not store data"
+        )
 
 
 def _off(one: AtWork) -> dict:
-    """Power taken by the rig, announced where the drive can be told: {"off_ns", "off_utc", "announced", "words"}."""
+    """Switch the power off by the rig, announced if the drive supports that: {"off_ns", "off_utc", "announced",
+    "words"}."""
     rig, target = one.stage.rig, one.target
     if rig is None:
         words = "no rig takes its power: switch it off now, and note when"
@@ -99,8 +104,8 @@ def _off(one: AtWork) -> dict:
     one.stage.off.set()  # the teardown gives no power back
     off_ns = int(BoardClock(one.book.path).now().t_ns(report["fired_us"]))
     at = utc_words(time.time() - (time.monotonic_ns() - off_ns) / 1e9)
-    told = "announced to the drive" if target.announce else "the drive was not told, its cache was flushed"
-    words = no_cut(report) or f"its power is off since {at} ({told})"
+    notice = "announced to the drive" if target.announce else "not announced to the drive; its cache was flushed"
+    words = no_cut(report) or f"its power is off since {at} ({notice})"
     return {"off_ns": off_ns, "off_utc": at, "announced": target.announce is not None, "words": words}
 
 

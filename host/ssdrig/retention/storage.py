@@ -1,7 +1,7 @@
-"""How a drive was stored: a log of temperatures, or one temperature for a time, and what it costs. Pure.
+"""How a drive was stored: a log of temperatures, or one temperature for a time, and its effect on retention. Pure.
 
 The result is never a number of years: the activation energy that turns storage at one temperature into hours at
-another is a property of the flash that nobody knows, so a range is always shown beside the standard's 1.1 eV."""
+another is an unknown property of the flash, so a range is always shown besides the standard's 1.1 eV."""
 
 import csv
 import io
@@ -21,7 +21,7 @@ WHY_RANGE = (
     " different, and TCAD '25 an activation energy that moves with wear and temperature."
 )
 SLACK_HOURS = 1.0  # of a log in whole hours
-LEAST_COVER = 0.95  # of the time without power that a log should say something of
+LEAST_COVER = 0.95  # share of the time without power that a log should cover
 
 
 class Log(NamedTuple):
@@ -44,13 +44,13 @@ def constant(celsius: float, hours: float) -> Log:
 
 
 def parse(text: str, name: str = "the log") -> Log:
-    """Rows `time,°C`: the time as ISO 8601 (UTC where it says nothing), as seconds since 1970, or as hours since the
+    """Rows `time,°C`: the time as ISO 8601 (UTC by default), as seconds since 1970, or as hours since the
     first row; each temperature holds until the next row. Other columns, one line of headings and lines that begin with
     # are left alone. Raises UsageError."""
     rows = [row for row in csv.reader(io.StringIO(text)) if row and not row[0].lstrip().startswith("#")]
     if rows and _time(rows[0][0]) is None:
         rows = rows[1:]
-    found: list[tuple[float, float]] = []
+    rows_s: list[tuple[float, float]] = []
     dated = bool(rows) and _dated(rows[0][0])
     for number, row in enumerate(rows, 1):
         t_s, celsius = _time(row[0]), _number(row[1]) if len(row) > 1 else None
@@ -59,32 +59,32 @@ def parse(text: str, name: str = "the log") -> Log:
             do = "write rows such as 2026-11-22T12:00:00,23.5"
             raise UsageError(f"a time and a temperature in °C in row {number} of {name}", ",".join(row)[:80], do)
         assert t_s is not None and celsius is not None
-        if found and t_s <= found[-1][0]:
+        if rows_s and t_s <= rows_s[-1][0]:
             raise UsageError(f"times that rise in {name}", f"row {number}: {row[0]}", "sort the rows by time")
-        found.append((t_s, celsius))
-    if len(found) < 2:
+        rows_s.append((t_s, celsius))
+    if len(rows_s) < 2:
         raise UsageError(
-            f"at least two rows in {name}", f"{len(found)}", "the last row ends the time of the one before"
+            f"at least two rows in {name}", f"{len(rows_s)}", "the last row ends the time of the one before"
         )
-    steps = zip(found, found[1:], strict=False)
+    steps = zip(rows_s, rows_s[1:], strict=False)
     profile = tuple(((after - at) / 3600, celsius) for (at, celsius), (after, _) in steps)
-    return Log(profile, found[0][0], found[-1][0]) if dated else Log(profile)
+    return Log(profile, rows_s[0][0], rows_s[-1][0]) if dated else Log(profile)
 
 
 def within(log: Log | None, begin_s: float, end_s: float) -> Log | None:
-    """The part of a log with times that lies between these, UTC: a logger may have run before the drive lay there. One
-    with hours only is as it is. Raises UsageError where nothing of it does."""
+    """The part of a log between two times, UTC, because a logger may have run before the drive was stored. A log with
+    hours only is returned unchanged. Raises UsageError if no part is between them."""
     if log is None or log.begin_s is None:
         return log
-    at, kept = log.begin_s, []
+    at, stretches = log.begin_s, []
     for hours, celsius in log.profile:
         left_s = min(end_s, at + 3600 * hours) - max(begin_s, at)
-        kept += [(left_s / 3600, celsius)] if left_s > 0 else []
+        stretches += [(left_s / 3600, celsius)] if left_s > 0 else []
         at += 3600 * hours
-    if not kept:
-        begin, end = (datetime.fromtimestamp(each, UTC).isoformat(" ", "seconds") for each in (begin_s, end_s))
+    if not stretches:
+        begin, end = (datetime.fromtimestamp(at_s, UTC).isoformat(" ", "seconds") for at_s in (begin_s, end_s))
         raise UsageError(f"temperatures from {begin} to {end}", "none of then in the log", "correct --storage")
-    return Log(tuple(kept), max(begin_s, log.begin_s), min(end_s, at))
+    return Log(tuple(stretches), max(begin_s, log.begin_s), min(end_s, at))
 
 
 def _number(text: str) -> float | None:
@@ -116,8 +116,8 @@ def _time(text: str) -> float | None:
 
 
 def found(log: Log | None, off_hours: float | None = None) -> dict:
-    """What the storage costs: {"hours", "mean_C", "effective_C", "equivalent_h": {°C: {eV: hours}}, "why", "words",
-    "covers"}; without a log all is None but `why`. off_hours: between seal and verify, by the calendar."""
+    """The effect of the storage: {"hours", "mean_C", "effective_C", "equivalent_h": {°C: {eV: hours}}, "why", "words",
+    "covers"}; without a log all but `why` are None. off_hours: between seal and verify, by the calendar."""
     if log is None or not log.hours:
         why = "how it was stored is not known (--storage LOG or --celsius T)" if log is None else "it was not stored"
         out: dict = dict.fromkeys(("mean_C", "effective_C", "equivalent_h", "words", "covers"))
@@ -147,8 +147,8 @@ def words(log: Log, at: dict[str, dict[str, float]], off_hours: float | None) ->
         f" {effective_temperature(list(log.profile)):.1f} °C would have cost as much ({ACTIVATION_ENERGY_EV:g} eV)."
     ]
     for celsius, by in at.items():
-        each = ", ".join(f"{by[key]:.4g} h with {key} eV" for key in reversed(by))
-        out.append(f"Charge loss as of {each} at {celsius} °C.")
+        parts = ", ".join(f"{by[key]:.4g} h with {key} eV" for key in reversed(by))
+        out.append(f"Charge loss as of {parts} at {celsius} °C.")
     if off_hours and log.hours < LEAST_COVER * off_hours:
         share = 100 * log.hours / off_hours
         out.append(f"The log covers {share:.0f} % of the time between seal and verify; the rest is not in it.")
@@ -159,7 +159,7 @@ def words(log: Log, at: dict[str, dict[str, float]], off_hours: float | None) ->
 
 
 def to_csv(log: Log) -> str:
-    """The log as it was used, for the run folder; parse() reads it."""
+    """The log as it was used, for the run folder, in the form that parse() reads."""
     at, rows = 0.0, ["hours,celsius"]
     for hours, celsius in log.profile:
         rows.append(f"{at!r},{celsius!r}")

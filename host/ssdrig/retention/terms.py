@@ -1,4 +1,4 @@
-"""What a pass is said in. A report needs this much of it, and nothing that is compiled."""
+"""Keys and words of a pass. A report imports these alone, without compiled code."""
 
 SLOW = 3.0  # times the P99 of the baseline
 WORDS = {

@@ -25,7 +25,7 @@ def carry_out(act, stage) -> dict:
 
 
 def given_log(keys, off_hours: float | None) -> storage.Log | None:
-    """How the drive was stored, as the plan says; None: it does not. Raises UsageError."""
+    """The storage that the plan states, or None. Raises UsageError."""
     if keys["storage"] != NONE:
         try:
             text = Path(keys["storage"]).read_text()
@@ -49,7 +49,7 @@ def given_file(keys) -> bytes | None:
 
 
 def sealed_digests(keys) -> list[str] | None:
-    """The digests that the journal of the run has, from whose folder the manifest is; None: it is of no run folder."""
+    """The digests in the journal of the run that --manifest belongs to; None: it is not from a run folder."""
     if keys["manifest"] == NONE:
         return None
     run = Path(keys["manifest"]).resolve().parent.parent
@@ -60,7 +60,7 @@ def sealed_digests(keys) -> list[str] | None:
 
 def _verify(one: AtWork) -> dict:
     keys, file = one.keys, given_file(one.keys)
-    given_log(keys, 1.0)  # what is wrong with it is said before the drive is touched
+    given_log(keys, 1.0)  # report a wrong log before the drive is touched
     one.tell("retention.begin", phase="verify")
     _power_on(one)
     counts = [one.counted()]
@@ -69,35 +69,33 @@ def _verify(one: AtWork) -> dict:
         counts.append(one.counted())
     copies = _copies(one)
     found = manifests.found(copies, file)
-    said = found.manifest
-    manifests.same_drive(said, one.stage.bench.drive)
+    manifest = found.manifest
+    manifests.same_drive(manifest, one.stage.bench.drive)
     label = None if keys["label"] == NONE else keys["label"]
     whole = len(layouts.PLACES) - len(found.damaged)
-    witnesses = manifests.witnesses(said, whole, label, sealed_digests(keys))
-    manifests.not_before(said, counts[-1], time.time())
+    witnesses = manifests.witnesses(manifest, whole, label, sealed_digests(keys))
+    manifests.not_before(manifest, counts[-1], time.time())
     one.stage.progress.say(witnesses.words)
-    at = layouts.of_json(said["layout"])
+    at = layouts.of_json(manifest["layout"])
     for place, why in found.damaged.items():
         _say(one, f"the copy of the manifest in the {place} is not used: {why}")
-    sealed_s, now_s = utc_s(said["seal"]["utc"]), time.time()
+    sealed_s, now_s = utc_s(manifest["seal"]["utc"]), time.time()
     off_hours = (now_s - sealed_s) / 3600 if now_s >= sealed_s else None
     if off_hours is None:
-        _say(
-            one, f"it was sealed {said['seal']['utc']}, which this host's clock has ahead: how long it lay is not known"
-        )
+        _say(one, f"it was sealed at {manifest['seal']['utc']}, in this host's future; the storage time is unknown")
     log = storage.within(given_log(keys, off_hours), sealed_s, now_s)
     stored = storage.found(log, off_hours)
     if log:
         one.book.put(f"{FOLDER}/storage.csv", storage.to_csv(log).encode())
-    one.book.put(f"{FOLDER}/manifest.json", json.dumps(said, indent=1).encode())
+    one.book.put(f"{FOLDER}/manifest.json", json.dumps(manifest, indent=1).encode())
     one.tell(
         "retention.found",
-        digest=manifests.digest(said),
+        digest=manifests.digest(manifest),
         damaged=found.damaged,
-        sealed_utc=said["seal"]["utc"],
+        sealed_utc=manifest["seal"]["utc"],
         witnesses=witnesses._asdict(),
     )
-    run = manifests.run_number(said["run"], said["seed"])
+    run = manifests.run_number(manifest["run"], manifest["seed"])
     bad = 0
     for number in range(1, keys["passes"] + 1):
         if number > 1:
@@ -110,26 +108,26 @@ def _verify(one: AtWork) -> dict:
         one.rest(f"after {number}", keys["after"])
         if keys["after"]:
             counts.append(one.counted())
-        judged = passes.judge(at, pieces, runs, said["baseline"])
+        judged = passes.judge(at, pieces, runs, manifest["baseline"])
         one.book.put(f"{FOLDER}/pass-{number}.json", json.dumps(judged).encode())
         few = ("blocks", "bad", "classes", "share_most", "uber", "slowdown")
         one.tell("retention.pass", number=number, slow=len(judged["slow"]), **{key: judged[key] for key in few})
         bad = bad or judged["bad"]
         one.stage.progress.say(f"pass {number}: {judged['bad']} bad of {judged['blocks']} blocks")
-    since_seal = deltas(said["seal"]["smart"], counts[-1])
+    since_seal = deltas(manifest["seal"]["smart"], counts[-1])
     one.tell(
         "retention.end",
         storage=stored,
         counts=counts,
         since_power_on=deltas(counts[0], counts[-1]),
         since_seal=since_seal,
-        bound=_bound(said, keys["class"], stored),
+        bound=_bound(manifest, keys["class"], stored),
         cannot=passes.cannot(layouts.judged_bytes(at) * 8),
     )
     if bad:
         seen = f"{bad} blocks of {layouts.judged_bytes(at) // at.block_bytes} do not"
         do = f"see {one.book.path / FOLDER}/pass-1.json, or ./ssdrig report"
-        one.stage.outcome = DataLost("every block to hold what was sealed", seen, do)
+        one.stage.outcome = DataLost("every block to hold the sealed content", seen, do)
     return {"bytes": 0, "bad": bad}
 
 
@@ -138,16 +136,16 @@ def _say(one: AtWork, words: str) -> None:
     one.tell("note", text=words)
 
 
-def _bound(said: dict, wanted: str, stored: dict) -> dict:
+def _bound(manifest: dict, wanted: str, stored: dict) -> dict:
     """retention.bound() for the temperature of storage, or of the class where that is not known."""
-    drive_class = said["drive"]["class"] if wanted == SEALED else wanted
+    drive_class = manifest["drive"]["class"] if wanted == SEALED else wanted
     of = retention.REQUIREMENTS.get(drive_class or "")
     at_C = stored["effective_C"] if stored["effective_C"] is not None else of.off_C if of else 30.0
-    return retention.bound(drive_class, said["drive"]["wear_percent"], at_C)
+    return retention.bound(drive_class, manifest["drive"]["wear_percent"], at_C)
 
 
 def _power_on(one: AtWork) -> None:
-    """Off and on under the meter where the drive can be told before: what it does after power-on is then measured."""
+    """Switch off and on under the meter if the drive supports a notice: measures its activity after power-on."""
     rig, target = one.stage.rig, one.target
     if rig is None or target.announce is None or target.slot is not None:
         one.tell("retention.power", on_ns=None, why="the drive had power before the meter began")

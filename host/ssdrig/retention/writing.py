@@ -22,11 +22,11 @@ Show = Callable[[int], None]  # is given the bytes written so far
 
 def write(transport: Transport, layout: Layout, run: int, seed: int, show: Show = lambda done: None) -> int:
     """The whole region, then FLUSH; bytes written. Raises DriveError where the drive refuses or goes away."""
-    each = min(COMMAND_BYTES, transport.slots.bytes_each)
-    cold = layouts.commands(layout, layouts.of_kinds(layout, (COLD, BASELINE)), each)
+    size = min(COMMAND_BYTES, transport.slots.bytes_each)
+    cold = layouts.commands(layout, layouts.of_kinds(layout, (COLD, BASELINE)), size)
     done = _write(transport, layout, run, cold, np.full(len(cold), SEQ), show, 0)
-    moved = layouts.commands(layout, layouts.of_kinds(layout, (MOVED,)), each)
-    scratch = layouts.commands(layout, layouts.of_kinds(layout, (SCRATCH,)), each)
+    moved = layouts.commands(layout, layouts.of_kinds(layout, (MOVED,)), size)
+    scratch = layouts.commands(layout, layouts.of_kinds(layout, (SCRATCH,)), size)
     turns = _in_turn(moved, scratch)
     done = _write(transport, layout, run, turns, np.full(len(turns), SEQ), show, done)
     if len(scratch):
@@ -35,7 +35,7 @@ def write(transport: Transport, layout: Layout, run: int, seed: int, show: Show 
         for begin in range(0, n, AT_ONCE):
             seqs = np.arange(begin, min(begin + AT_ONCE, n)) + SEQ + 1
             row = scratch[rng.integers(0, len(scratch), len(seqs))]
-            within = rng.integers(0, each // CHURN_BYTES, len(seqs)) * CHURN_BYTES
+            within = rng.integers(0, size // CHURN_BYTES, len(seqs)) * CHURN_BYTES
             small = np.stack([row[:, 0] + within, np.full(len(seqs), CHURN_BYTES), row[:, 2]], 1)
             done = _write(transport, layout, run, small, seqs, show, done)
     flush(transport)
@@ -43,7 +43,7 @@ def write(transport: Transport, layout: Layout, run: int, seed: int, show: Show 
 
 
 def _in_turn(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Rows of both, in turn, and what is left of the longer one."""
+    """Rows of both in turn, then the rest of the longer one."""
     order = np.argsort(np.concatenate([2 * np.arange(len(a)), 2 * np.arange(len(b)) + 1]), kind="stable")
     return np.concatenate([a, b])[order]
 
@@ -78,22 +78,22 @@ def _refused(transport: Transport, at: np.ndarray) -> None:
     bad = at[slots.status[at] != 0]
     if len(bad):
         seen = f"error {-slots.status[bad[0]]} at byte {slots.offset[bad[0]]}"
-        raise DriveError("the drive to take what is written", seen, "see the kernel's log (dmesg)")
+        raise DriveError("the drive to accept the writes", seen, "see the kernel's log (dmesg)")
 
 
 def put_copies(transport: Transport, layout: Layout, copy: bytes) -> None:
     """The manifest at its three places, then FLUSH. Raises DriveError."""
     slots = transport.slots
-    each = slots.bytes_each
+    size = slots.bytes_each
     data = np.frombuffer(copy, np.uint8)
-    rows = [(at + part, part) for at in layouts.copies(layout.capacity_bytes) for part in range(0, len(data), each)]
+    rows = [(at + part, part) for at in layouts.copies(layout.capacity_bytes) for part in range(0, len(data), size)]
 
     def prepare(numbers, at):
         for number, slot in zip(numbers.tolist(), at.tolist(), strict=True):
             offset, part = rows[number]
             slots.kind[slot], slots.flags[slot] = WRITE, 0
-            slots.offset[slot], slots.length[slot] = offset, each
-            slots.data[slot * each : (slot + 1) * each] = data[part : part + each]
+            slots.offset[slot], slots.length[slot] = offset, size
+            slots.data[slot * size : (slot + 1) * size] = data[part : part + size]
 
     carry_out(transport, len(rows), prepare, lambda _, at: _refused(transport, at), DEPTH)
     flush(transport)

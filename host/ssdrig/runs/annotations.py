@@ -1,4 +1,4 @@
-"""What people say of a run, beside it: notes.jsonl in its folder, a line each. The run itself is never changed."""
+"""The user's notes on a run: notes.jsonl in its folder, one line a note. The run itself is never changed."""
 
 import json
 import os
@@ -16,13 +16,13 @@ MOST_NOTES = 1000  # that are read
 
 
 def add(run: Path, text: str, at_s: float | None) -> dict:
-    """Keep a note at `at_s` seconds of drive time since the load's first I/O; None: now, of a run that goes on. Returns
-    what is kept. Raises UsageError, JournalError."""
+    """Add a note at `at_s` seconds of drive time since the load's first I/O; None: now, in a running run. Returns the
+    stored note. Raises UsageError, JournalError."""
     text = line("a note", text, MOST_CHARS)
     if not text:
-        raise UsageError(f"a note of 1 to {MOST_CHARS} characters", "none", "say what was seen")
+        raise UsageError(f"a note of 1 to {MOST_CHARS} characters", "none", "describe what you saw")
     if at_s is None and not journal.lock_is_held(run):
-        raise UsageError("--at TIME for a run that has ended", "none", "say when: since the load's first I/O, as 10m")
+        raise UsageError("--at TIME for a run that has ended", "none", "time since the load's first I/O, such as 10m")
     note = {"text": text, "utc_ns": time.time_ns()}
     note |= {"t_ns": time.monotonic_ns()} if at_s is None else {"at_s": at_s}
     path = run / integrity.NOTES
@@ -42,24 +42,24 @@ def add(run: Path, text: str, at_s: float | None) -> dict:
 
 
 def read(run: Path) -> list[dict]:
-    """The notes of a run folder: "text" and either "at_s" or "t_ns" each; lines that are none are left out."""
-    path, found = run / integrity.NOTES, []
+    """The notes of a run folder: each has "text" and either "at_s" or "t_ns"; invalid lines are left out."""
+    path, notes = run / integrity.NOTES, []
     try:
         if not path.is_file():
             return []
         with open(path, "rb") as lines:
-            for each in lines:
+            for line_read in lines:
                 try:
-                    note = integrity.document(each.decode(errors="replace").encode())
+                    note = integrity.document(line_read.decode(errors="replace").encode())
                 except (ValueError, RecursionError):
                     continue
                 if not isinstance(note, dict) or not isinstance(note.get("text"), str):
                     continue
                 at = note.get("at_s", note.get("t_ns"))
                 if isinstance(at, int | float) and not isinstance(at, bool) and 0 <= at < 1 << 62:
-                    found.append(note | {"text": note["text"][:MOST_CHARS]})
-                if len(found) == MOST_NOTES:
+                    notes.append(note | {"text": note["text"][:MOST_CHARS]})
+                if len(notes) == MOST_NOTES:
                     break
     except OSError:
-        return found
-    return found
+        return notes
+    return notes

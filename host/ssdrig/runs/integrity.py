@@ -1,5 +1,5 @@
-"""Whether a run folder is what was written: numbered lines with a CRC in events.jsonl, the sums of all finished files
-in the event `sums` before `run.end`. What does not match is said in words; nothing here repairs or hides anything."""
+"""Detects changes to a finished run folder: numbered lines with a CRC in events.jsonl, the sums of all finished files
+in the event `sums` before `run.end`. Mismatches are reported in words; nothing is repaired or hidden."""
 
 import errno
 import io
@@ -44,8 +44,8 @@ APART = {
     SUMMARY,
 }
 APART_FOLDERS = {"truth", "drive"}
-PART = re.compile(r"part-([2-9]|[1-9]\d{1,3})")  # a folder of its own, which has its own sums
-FRAMED = {"rig.bin"}  # its records have CRCs: only its length is kept
+PART = re.compile(r"part-([2-9]|[1-9]\d{1,3})")  # a separate folder, with its own sums
+FRAMED = {"rig.bin"}  # its records have CRCs: only its length is recorded
 OF_STEPS = {"point": dict, "chosen": dict, "mean": dict}  # where step.start or step.end has them
 # where an event of these kinds has them, null or of this kind
 MAY_SAY: dict[str, dict[str, type]] = {
@@ -85,7 +85,7 @@ FIELDS: dict[str, dict[str, type]] = {
 
 
 def sealed(event: dict, number: int) -> bytes:
-    """One line of events.jsonl: the event, its number from 0, and the CRC-32 of all that stands before `, "crc"`."""
+    """One line of events.jsonl: the event, its number from 0, and the CRC-32 of the text before `, "crc"`."""
     text = json.dumps(event, ensure_ascii=False)[:-1] + f', "line": {number}'
     data = text.encode(errors="replace")
     return data + b', "crc": "%08x"}\n' % crc32(data)
@@ -93,18 +93,18 @@ def sealed(event: dict, number: int) -> bytes:
 
 @dataclass
 class Lines:
-    """What was read of events.jsonl."""
+    """The lines read from events.jsonl."""
 
     events: list[dict] = field(default_factory=list)
     numbers: list[int | None] = field(default_factory=list)  # None: a line of an older folder, without number
     whole_bytes: int = 0  # up to the end of the last line
-    left_bytes: int = 0  # behind it
+    left_bytes: int = 0  # after it
     damaged: list[int] = field(default_factory=list)  # bytes of each line that was left out
 
 
 def lines(data: bytes) -> Lines:
-    """Split bytes that begin at a line. A damaged line is left out and the reading goes on behind it; where any line
-    has a CRC, one without is damaged."""
+    """Split bytes that begin at a line. A damaged line is left out and reading continues after it; if any line has a
+    CRC, a line without one is damaged."""
     out = Lines()
     parts = data.split(b"\n")
     out.left_bytes = len(parts.pop())
@@ -128,12 +128,12 @@ def lines(data: bytes) -> Lines:
 
 
 def document(raw: bytes) -> Any:
-    """A JSON document whose texts are text: half of a surrogate pair, as of a path that is no UTF-8, becomes `?`.
+    """A JSON document with valid text only: half of a surrogate pair, as in a path that is not UTF-8, becomes `?`.
     Raises ValueError, RecursionError."""
-    found = json.loads(raw)
+    value = json.loads(raw)
     if SURROGATE.search(raw):
-        found = json.loads(json.dumps(found, ensure_ascii=False).encode(errors="replace"))
-    return found
+        value = json.loads(json.dumps(value, ensure_ascii=False).encode(errors="replace"))
+    return value
 
 
 def _event(part: bytes) -> dict | None:
@@ -158,7 +158,7 @@ def _event(part: bytes) -> dict | None:
 
 
 def is_hidden(inside: Path) -> bool:
-    """Of a path in a run folder: nothing that was measured has such a name, which is of what is half made."""
+    """Whether a path in a run folder is of a half-made file; measured data never has such a name."""
     return any(part[0] == "." for part in inside.parts)
 
 
@@ -175,22 +175,22 @@ def sums(run: Path) -> dict[str, list]:
 
 
 def _files(run: Path) -> list[str]:
-    found = []
+    paths = []
     for path in sorted(run.rglob("*")):
         name = path.relative_to(run)
         first = name.parts[0]
         if first in APART or first in APART_FOLDERS or PART.fullmatch(first) or is_hidden(name):
             continue
         if path.is_file() or path.is_symlink():
-            found.append(name.as_posix())
-    return found
+            paths.append(name.as_posix())
+    return paths
 
 
 def oddity(run: Path) -> str:
-    """An entry of the folder that no run makes, in words; "" if there is none. That is what is neither a file nor a
-    folder nor a link to one, such as a pipe or a device, which could be read without an end; a link that leads out of
-    the run, which what is read or written there would follow; a file far too long, which would fill the memory; and
-    folders in folders without an end. A run's own socket cannot be opened, and is passed over."""
+    """An entry of the folder that a run cannot have made, in words; "" if there is none: something other than a file, a
+    folder or a link to one, such as a pipe or a device, which could be read without end; a link out of the run, which
+    reads and writes would follow; a file far too long, which would fill the memory; and folders nested without end. A
+    run's own socket cannot be opened, and is skipped."""
     top = os.path.realpath(run)
     if PART.fullmatch(os.path.basename(top)):
         top = os.path.dirname(top)
@@ -198,8 +198,8 @@ def oddity(run: Path) -> str:
     while left:
         folder, depth = left.pop()
         try:
-            with os.scandir(folder) as found:
-                entries = [*found]
+            with os.scandir(folder) as listing:
+                entries = [*listing]
         except OSError:
             continue
         seen += len(entries)
@@ -217,7 +217,7 @@ def oddity(run: Path) -> str:
                     left.append((entry.path, depth + 1))
             elif not stat.S_ISREG(status.st_mode):
                 if entry.name != CONTROL or not stat.S_ISSOCK(entry.stat(follow_symlinks=False).st_mode):
-                    return f"{entry.path}, which is no file"
+                    return f"{entry.path}, which is not a regular file"
             elif status.st_size > (most := most_bytes(entry.name)):
                 return f"{entry.path} of {status.st_size} bytes, where a run writes at most {most}"
             elif status.st_size > HOLE_BYTES and (hole := _hole(entry.path)):
@@ -226,7 +226,8 @@ def oddity(run: Path) -> str:
 
 
 def most_bytes(name: str) -> int:
-    """How long a file of a run folder may be that is read as a whole; of what is read in pieces, without an end."""
+    """Largest valid size of a file in a run folder that is read as a whole; unlimited for one that is read in
+    pieces."""
     return MOST_BYTES.get(name) or MOST_BYTES.get(os.path.splitext(name)[1]) or 1 << 62
 
 
@@ -238,7 +239,7 @@ def _hole(path: str) -> int:
             begin = os.lseek(fd, 0, os.SEEK_HOLE)
             try:
                 end = os.lseek(fd, begin, os.SEEK_DATA) if begin < size else size
-            except OSError:  # no data behind it
+            except OSError:  # no data after it
                 end = size
     except OSError:
         return 0
@@ -246,13 +247,13 @@ def _hole(path: str) -> int:
 
 
 def content(path: str | os.PathLike) -> bytes:
-    """A file of a run folder as a whole. Raises OSError, also for what is no file, or is longer than a run writes it:
-    nothing here waits for a pipe's writer, or fills the memory."""
+    """A whole file of a run folder. Raises OSError, also if it is not a regular file or is longer than a run writes it,
+    so a pipe cannot block the reader and a huge file cannot fill the memory."""
     fd = os.open(path, system.READ)
     with open(fd, "rb") as file:
         status, most = os.fstat(fd), most_bytes(os.path.basename(path))
         if not stat.S_ISREG(status.st_mode):
-            raise OSError(errno.EINVAL, "it is no file", str(path))
+            raise OSError(errno.EINVAL, "not a regular file", str(path))
         data = file.read(min(status.st_size, most) + 1)
     if len(data) > most:
         raise OSError(errno.EFBIG, f"it has more than {most} bytes", str(path))
@@ -268,7 +269,7 @@ def document_of(path: str | os.PathLike) -> Any:
 
 
 def arrays(packed: bytes, most_bytes: int = MOST_UNPACKED_BYTES) -> "dict[str, np.ndarray]":
-    """The arrays of an .npz, which take at most so many bytes. Raises ValueError for every other content."""
+    """The arrays of an .npz. Raises ValueError if they exceed `most_bytes`, and for any other content."""
     import numpy as np
 
     try:
@@ -282,8 +283,8 @@ def arrays(packed: bytes, most_bytes: int = MOST_UNPACKED_BYTES) -> "dict[str, n
                 left -= max(member.file_size, math.prod(shape) * kind.itemsize)
                 if left < 0 or kind.hasobject:
                     raise ValueError(f"{member.filename}: objects, or more than {most_bytes} bytes in all")
-        with np.load(io.BytesIO(packed), allow_pickle=False) as found:
-            return {name: found[name] for name in found.files}
+        with np.load(io.BytesIO(packed), allow_pickle=False) as archive:
+            return {name: archive[name] for name in archive.files}
     except Exception as error:  # whatever zipfile, zlib and NumPy raise of damaged bytes: a dozen kinds
         raise ValueError(f"no arrays: {error}") from error
 
@@ -304,15 +305,15 @@ def damage(run: Path) -> list[str]:
         data = content(run / "events.jsonl")
     except OSError as error:
         return [f"events.jsonl: cannot be read ({error.strerror or error})"]
-    found = lines(data)
-    out = _line_words(found)
-    kinds = [event["kind"] for event in found.events]
-    closed = [event for event in found.events if event["kind"] == "sums"]
+    read = lines(data)
+    out = _line_words(read)
+    kinds = [event["kind"] for event in read.events]
+    closed = [event for event in read.events if event["kind"] == "sums"]
     if closed:
         out += _sum_words(run, _with_import(run, closed[-1]["files"]))
-    elif "run.end" in kinds and any(number is not None for number in found.numbers):
+    elif "run.end" in kinds and any(number is not None for number in read.numbers):
         out.append("events.jsonl: the sums of the files, which come before run.end, are missing")
-    begun = next((event.get("run_json") for event in found.events if event["kind"] == "run.start"), None)
+    begun = next((event.get("run_json") for event in read.events if event["kind"] == "run.start"), None)
     if begun is not None and not any(words.startswith("run.json") for words in out):
         out += _begin_words(run, begun)
     return out
@@ -338,17 +339,17 @@ def _with_import(run: Path, written: dict) -> dict:
     return {**written, "rig.bin": made["rig_bin"]} if made and empty else written
 
 
-def _line_words(found: Lines) -> list[str]:
+def _line_words(read: Lines) -> list[str]:
     out = []
-    if found.damaged:
-        out.append(f"events.jsonl: {len(found.damaged)} damaged lines ({sum(found.damaged)} bytes) were left out")
-    if found.left_bytes:
-        out.append(f"events.jsonl: {found.left_bytes} bytes at its end are no whole line")
-    numbers = [number for number in found.numbers if number is not None]
-    if not found.events and not found.damaged:
+    if read.damaged:
+        out.append(f"events.jsonl: {len(read.damaged)} damaged lines ({sum(read.damaged)} bytes) were left out")
+    if read.left_bytes:
+        out.append(f"events.jsonl: {read.left_bytes} bytes at its end are not a whole line")
+    numbers = [number for number in read.numbers if number is not None]
+    if not read.events and not read.damaged:
         out.append("events.jsonl: has no event")
     if numbers and numbers != list(range(numbers[0], numbers[0] + len(numbers))) or numbers[:1] not in ([], [0]):
-        missing = max(numbers) + 1 - len(set(numbers)) - len(found.damaged)
+        missing = max(numbers) + 1 - len(set(numbers)) - len(read.damaged)
         if missing > 0:
             out.append(f"events.jsonl: {missing} lines are missing")
         if len(set(numbers)) < len(numbers):
@@ -364,7 +365,7 @@ def _sum_words(run: Path, written: dict) -> list[str]:
         try:
             size, crc = entry
             if not Path(os.path.realpath(run / name)).is_relative_to(os.path.realpath(run)):
-                raise ValueError("it lies outside of the run folder")
+                raise ValueError("it is outside the run folder")
             there = (run / name).stat().st_size
             if there < size:
                 out.append(f"{name}: {there} of {size} bytes are left")

@@ -1,8 +1,8 @@
 """The run folder (schemas/journal.md, schema 1): written by one process through `Journal`, read by anyone.
 
-Appends go straight to the kernel, so a killed writer loses nothing; the disk has them after `sync`, which runs by
-itself at least once a second. Readers need no lock and may follow a run that is being written: they give whole lines
-and records only, and say where to go on.
+Appends go straight to the kernel, so a killed writer loses nothing; the disk has them after `sync`, which runs
+automatically at least once a second. Readers need no lock and may follow a run that is being written: they return
+whole lines and records only, and the offset to continue from.
 """
 
 import contextlib
@@ -34,7 +34,7 @@ END_STATES = ("complete", "failed", "interrupted")
 SYNC_S = 0.5
 NAMES = 10  # that are tried for a new run
 LONG_BYTES = 100_000_000  # of a rig.bin
-RESERVE = "reserve"  # a file of so many bytes, given back to the disk by close(): run.end fits on a full one
+RESERVE = "reserve"  # a file of RESERVE_BYTES, which close() frees so that run.end fits on a full disk
 RESERVE_BYTES = 64 << 10
 
 
@@ -107,7 +107,7 @@ def _name(header: dict) -> str:
 class Journal:
     """A run folder that is being written. All methods may be called from any thread.
 
-    Raises JournalError when the disk refuses; what was written before stays readable."""
+    Raises JournalError when the disk refuses; earlier data stays readable."""
 
     def __init__(self, path: Path, *locks: int):
         self.path = Path(path)
@@ -117,7 +117,7 @@ class Journal:
         self._end: dict | None = None
         self._synced = {}
         self._lines = 0  # of events.jsonl
-        self.heard: Callable[[dict], object] | None = None  # is told of each event that was written
+        self.heard: Callable[[dict], object] | None = None  # called with each written event
         self._files = {}  # name -> [descriptor, length]
         for name in ("events.jsonl", "rig.bin"):
             fd = os.open(self.path / name, os.O_WRONLY | os.O_APPEND)
@@ -133,7 +133,7 @@ class Journal:
             line = {"t_ns": time.monotonic_ns() if t_ns is None else t_ns, "kind": kind, **fields}
             self._append("events.jsonl", sealed(line, self._lines))
             self._lines += 1
-        if self.heard:  # outside, so that a terminal that is stopped holds up nobody else
+        if self.heard:  # outside the lock, so that a stopped terminal does not block other writers
             self.heard(line)
         return line
 
@@ -181,7 +181,7 @@ class Journal:
         on a full disk. A run from which the disk refused anything is not complete, whatever was asked for: it failed.
         A second call changes nothing. Returns the line's object."""
         if state not in END_STATES:
-            raise ValueError(f"state {state!r} is none of {END_STATES}")
+            raise ValueError(f"state {state!r} is not one of {END_STATES}")
         with self._mutex:
             if self._end is not None:
                 return self._end
@@ -225,9 +225,7 @@ class Journal:
 
     def _fail(self, error: OSError) -> None:
         self._error = JournalError(
-            f"room on the disk for {self.path}",
-            error.strerror or str(error),
-            "make room; what was written before is kept",
+            f"room on the disk for {self.path}", error.strerror or str(error), "make room; earlier data is safe"
         )
         raise self._error from error
 
@@ -249,7 +247,7 @@ class Journal:
 def open_run(run: str | os.PathLike) -> dict:
     """The header (run.json) of a run folder, with what was imported into it as its rig.
 
-    Raises JournalError if there is none, if it is of another schema, or for integrity.oddity() of the folder."""
+    Raises JournalError if it is missing, has another schema, or the folder has an integrity.oddity()."""
     if os.path.isfile(Path(run) / "run.json") and (odd := integrity.oddity(Path(run))):
         raise JournalError(f"only what a run writes in {run}", odd, "remove it; no run makes one")
     try:
@@ -310,8 +308,7 @@ def run_header(run: str | os.PathLike) -> dict:
 
 
 def wrong_values(header: Mapping) -> list[str]:
-    """Which values of its objects are not of the kinds that the readers of a run.json, or of what is like it, rely
-    on."""
+    """Names of the values in a run.json, or a similar header, whose types are not those that its readers rely on."""
     wrong = []
     for part, key, kinds, bounds in _HEADER:
         if part not in ("", *header):
@@ -329,15 +326,15 @@ def events(run: str | os.PathLike) -> list[dict]:
 
 
 def read_events(run: str | os.PathLike, from_offset: int = 0) -> tuple[list[dict], int, int]:
-    """Events from a byte offset on. Returns (events, offset to go on from, bytes left behind it that are no whole
-    line)."""
-    found = integrity.lines(_bytes_from(run, "events.jsonl", from_offset))
-    return found.events, from_offset + found.whole_bytes, found.left_bytes
+    """Events from a byte offset on. Returns (events, offset to continue from, bytes after it that are not a
+    whole line)."""
+    read = integrity.lines(_bytes_from(run, "events.jsonl", from_offset))
+    return read.events, from_offset + read.whole_bytes, read.left_bytes
 
 
 def state(run: str | os.PathLike) -> str:
-    """complete, failed or interrupted as run.end says; without it running while the lock is held, died when it is
-    not."""
+    """complete, failed or interrupted according to run.end; without it, running while the lock is held, otherwise
+    died."""
     held = lock_is_held(run)  # before the events are read: a run that ends in between is not called died
     last = events(run)[-1:]
     if last and last[0]["kind"] == "run.end" and last[0].get("state") in END_STATES:
@@ -366,7 +363,7 @@ def records(
 
 
 def is_long(run: str | os.PathLike) -> bool:
-    """Whether rig.bin is so long that compiled code is worth its import, and another process its start."""
+    """Whether rig.bin is long enough for compiled code to be worth its import, and a process its start."""
     try:
         return (Path(run) / "rig.bin").stat().st_size >= LONG_BYTES
     except OSError:
@@ -379,7 +376,7 @@ def _bytes_from(run: str | os.PathLike, name: str, offset: int, at_most: int = -
         with open(fd, "rb") as f:
             left = os.fstat(fd).st_size - offset
             if not stat.S_ISREG(os.fstat(fd).st_mode) or at_most < 0 and left > integrity.most_bytes(name):
-                raise OSError(errno.EFBIG, "it is no file, or far too long")
+                raise OSError(errno.EFBIG, "not a regular file, or far too long")
             f.seek(offset)
             return f.read(at_most)
     except FileNotFoundError:

@@ -1,5 +1,5 @@
-"""What people say of a run: a title and tags, in RUN/labels.json. It stands beside what was measured and changes none
-of it; it may be deleted at any time."""
+"""The user's labels of a run: a title and tags, in RUN/labels.json, separate from the measured data. The file may be
+deleted at any time."""
 
 import json
 import os
@@ -22,7 +22,7 @@ _TAG = re.compile(r"[a-z0-9][a-z0-9._-]{0,39}")
 
 
 class Labels(NamedTuple):
-    """title: None if there is none; tags: sorted, each once."""
+    """title: or None; tags: sorted, unique."""
 
     title: str | None = None
     tags: tuple[str, ...] = ()
@@ -30,14 +30,14 @@ class Labels(NamedTuple):
 
 def tag(word: str) -> str:
     """A tag as it is kept, in lower case. Raises UsageError."""
-    found = word.strip().lower()
-    if not _TAG.fullmatch(found):
+    tag = word.strip().lower()
+    if not _TAG.fullmatch(tag):
         raise UsageError(
             "a tag of up to 40 letters a–z, digits and . _ -, beginning with a letter or digit",
             repr(printable(word))[:80],
             "choose another word",
         )
-    return found
+    return tag
 
 
 def read(run: Path) -> Labels:
@@ -61,13 +61,13 @@ def _need(run: Path) -> None:
         raise JournalError(f"a run folder with a run.json at {run}", "none", "give the path of a run folder")
 
 
-def _of(said) -> Labels:
-    if not isinstance(said, dict):
+def _of(document) -> Labels:
+    if not isinstance(document, dict):
         return Labels()
-    title, tags = said.get("title"), said.get("tags")
+    title, tags = document.get("title"), document.get("tags")
     good = {word for word in tags if isinstance(word, str) and _TAG.fullmatch(word)} if isinstance(tags, list) else ()
-    kept = " ".join(title.split())[:MOST_TITLE].encode(errors="replace").decode() if isinstance(title, str) else ""
-    return Labels(kept or None, tuple(sorted(good))[:MOST_TAGS])
+    shortened = " ".join(title.split())[:MOST_TITLE].encode(errors="replace").decode() if isinstance(title, str) else ""
+    return Labels(shortened or None, tuple(sorted(good))[:MOST_TAGS])
 
 
 def change(run: Path, title: str | None = None, add: list[str] | None = None, drop: list[str] | None = None) -> Labels:
@@ -87,7 +87,7 @@ def change(run: Path, title: str | None = None, add: list[str] | None = None, dr
             write_atomically(run / LABELS, (json.dumps(now._asdict(), ensure_ascii=False) + "\n").encode())
     except OSError as error:
         raise JournalError(
-            f"to write {run / LABELS}", error.strerror or str(error), "make room, or mend the folder's rights"
+            f"to write {run / LABELS}", error.strerror or str(error), "free disk space, or fix the folder's permissions"
         ) from error
     return now
 

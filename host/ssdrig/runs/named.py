@@ -20,8 +20,8 @@ def add_parent(parser: argparse.ArgumentParser, dest: str = "parent") -> None:
 
 
 def one(word: str | Path, runs: str | Path = "runs") -> Path:
-    """The run folder, or the folder of a review. What looks like a path is taken as it is: whoever reads it says what
-    is wrong with it. Raises UsageError for a word that names no run, or several."""
+    """The run folder, or the folder of a review. A path is returned unchecked: its reader reports
+    what is wrong with it. Raises UsageError for a word that matches no run, or several."""
     text, path = str(word), Path(word)
     if path.exists() or path.name != text:
         return path
@@ -32,31 +32,31 @@ def one(word: str | Path, runs: str | Path = "runs") -> Path:
         raise _unknown(seen, "name a folder, or --runs DIR") from error
     if text == LATEST:
         if not known:
-            raise _unknown(f"no run in {runs}", "carry one out, or name another folder with --runs DIR")
+            raise _unknown(f"no run in {runs}", "run one, or name another folder with --runs DIR")
         return known[0]
-    found = [each for each in (*known, *reviews(runs)) if each.name == text] or [
-        each for each in known if len(text) >= FEWEST and each.name.endswith(text)
+    matches = [run for run in (*known, *reviews(runs)) if run.name == text] or [
+        run for run in known if len(text) >= FEWEST and run.name.endswith(text)
     ]
-    if len(found) != 1:
-        seen = f"{text!r}, which {len(found)} runs end in" if found else repr(text)
-        near = do_you_mean(text, [LATEST, *(each.name for each in known)])
+    if len(matches) != 1:
+        seen = f"{text!r}, which {len(matches)} runs end in" if matches else repr(text)
+        near = do_you_mean(text, [LATEST, *(run.name for run in known)])
         raise _unknown(seen, near if "?" in near else "`./ssdrig runs` lists them")
-    return found[0]
+    return matches[0]
 
 
 def several(words: Iterable[str | Path], runs: str | Path = "runs") -> list[Path]:
-    """The folders of several words; a folder that only holds runs stands for all of them, the first first. Raises
-    UsageError as one()."""
-    found: list[Path] = []
+    """The folders of several words; a folder that only contains runs means all of them, the earliest first.
+    Raises UsageError as one()."""
+    folders: list[Path] = []
     for word in words:
         path = one(word, runs)
         inside = within(path)
-        found += inside or [path]
-    return found
+        folders += inside or [path]
+    return folders
 
 
 def check(words: Iterable[str | Path], runs: str | Path = "runs") -> None:
-    """Raises UsageError as one(), and JournalError for a folder that is no run and no review."""
+    """Raises UsageError as one(), and JournalError for a folder that is neither a run nor a review."""
     for path in several(words, runs):
         if not (path / parts.REVIEW).is_file():
             journal.open_run(path)

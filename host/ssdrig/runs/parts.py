@@ -1,5 +1,5 @@
-"""The parts of a run. A run that was cut short goes on in a folder of its own, RUN/part-2, then RUN/part-3: a whole run
-folder with its own clock. What lies before it is not touched. Parts are joined by UTC; no line is drawn across.
+"""The parts of a run. An interrupted run continues in RUN/part-2, then RUN/part-3: each a complete run folder with its
+own clock. Earlier parts are not touched. Parts are joined by UTC; no line is drawn across the gap.
 """
 
 import contextlib
@@ -12,20 +12,20 @@ from ssdrig.base import files, system
 from ssdrig.base.errors import JournalError
 from ssdrig.runs import integrity, journal
 
-DRIVE = "drive"  # in the run folder: what is kept of a SIMULATED drive until the run goes on
-REVIEW = "review.json"  # in the folder of a review, whose runs lie in it
+DRIVE = "drive"  # in the run folder: the state of a SIMULATED drive until the run is resumed
+REVIEW = "review.json"  # in the folder of a review, which contains its runs
 
 
 def all_runs(folder: str | os.PathLike) -> list[Path]:
     """The run folders in a folder, those of its reviews included, the latest first. One that this user may not look
     into is among them. Raises OSError."""
-    found = []
+    runs_found = []
     for path in Path(folder).iterdir():
         if _has(path, "run.json"):
-            found.append(path)
+            runs_found.append(path)
         elif _has(path, REVIEW):
-            found += [inner for inner in path.iterdir() if _has(inner, "run.json")]
-    return sorted(found, key=lambda path: path.name, reverse=True)
+            runs_found += [inner for inner in path.iterdir() if _has(inner, "run.json")]
+    return sorted(runs_found, key=lambda path: path.name, reverse=True)
 
 
 def _has(folder: Path, name: str) -> bool:
@@ -42,8 +42,8 @@ def of(run: str | os.PathLike) -> list[Path]:
         names = [path.name for path in run.iterdir() if integrity.PART.fullmatch(path.name) and not path.is_symlink()]
     except OSError:
         names = []
-    found = [run / name for name in sorted(names, key=lambda name: int(name[5:]))]
-    return [run, *(part for part in found if (part / "run.json").is_file())]
+    folders = [run / name for name in sorted(names, key=lambda name: int(name[5:]))]
+    return [run, *(part for part in folders if (part / "run.json").is_file())]
 
 
 def root(part: Path) -> Path:
@@ -52,7 +52,7 @@ def root(part: Path) -> Path:
 
 
 def number(part: Path) -> int:
-    """Of the folder of a part; 1 of a run's own."""
+    """The number of a part's folder; 1 for the run's own."""
     match = integrity.PART.fullmatch(part.name)
     return int(match[1]) if match else 1
 
@@ -60,60 +60,62 @@ def number(part: Path) -> int:
 def strange(run: str | os.PathLike) -> list[str]:
     """What of the folders of a run cannot be, in words: one is missing, unreadable, of another run, or all there is."""
     run = Path(run)
-    whole, found = _said(run), of(run)
+    whole, parts = _header(run), of(run)
     last = max([1, *(number(part) for part in run.glob("part-*") if integrity.PART.fullmatch(part.name))])
-    there = {number(part) for part in found[1:]}
-    out = [f"part {each} is missing, or has no run.json" for each in range(2, last + 1) if each not in there]
-    out += [f"{part.name} is of another run, {_said(part).get('run')}" for part in found[1:] if not _same(part, whole)]
+    there = {number(part) for part in parts[1:]}
+    out = [f"part {missing} is missing, or has no run.json" for missing in range(2, last + 1) if missing not in there]
+    out += [
+        f"{part.name} is of another run, {_header(part).get('run')}" for part in parts[1:] if not _same(part, whole)
+    ]
     if whole.get("resumed"):
         out.append("it is a later part of a run, without the parts before it")
     return out
 
 
 def doubts(folders: list[Path]) -> list[str]:
-    """What is damaged of that which says where the run stands; what a kill leaves is not. Raises JournalError for a
-    run.json: it says what the run is."""
-    found = []
+    """Damage to the events that record the run's progress, except what a kill leaves. Raises JournalError for a damaged
+    run.json, because it defines the run."""
+    doubtful = []
     for part in folders:
         damage = integrity.damage(part)
-        if wrong := [each for each in damage if each.startswith("run.json")]:
+        if wrong := [words for words in damage if words.startswith("run.json")]:
             raise JournalError(
                 f"the run.json of {part} as the run wrote it", wrong[0], "take it from a copy of the run"
             )
-        found += [each for each in damage if each.startswith("events.jsonl") and "at its end" not in each]
-    return found
+        doubtful += [words for words in damage if words.startswith("events.jsonl") and "at its end" not in words]
+    return doubtful
 
 
-def _said(folder: Path) -> dict:
+def _header(folder: Path) -> dict:
     try:
-        found = integrity.document_of(folder / "run.json")
+        header = integrity.document_of(folder / "run.json")
     except (OSError, ValueError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return header if isinstance(header, dict) else {}
 
 
 def _same(part: Path, whole: dict) -> bool:
-    return _said(part).get("run") == whole.get("run")
+    return _header(part).get("run") == whole.get("run")
 
 
 def own(run: str | os.PathLike) -> list[Path]:
     """The folders of a run, without those of another run that lie in it."""
     run = Path(run)
-    whole = _said(run)
+    whole = _header(run)
     return [run, *(part for part in of(run)[1:] if _same(part, whole))]
 
 
 def shown(run: str | os.PathLike) -> tuple[Path, str | None]:
-    """The folder whose figures stand for the run, and a note if that is not all of it: the last part that had I/O, for
-    what was cut short before is done again there."""
+    """The folder whose figures represent the run, and a note if other parts exist: the last part that had I/O, because
+    it repeats the interrupted step."""
     run = Path(run)
-    odd, found = strange(run), own(run)
-    if len(found) == 1:
+    odd, folders = strange(run), own(run)
+    if len(folders) == 1:
         return run, "; ".join(odd) or None
-    busy = [part for part in found if any(e["kind"] == "load.first_io" for e in journal.events(part))]
+    busy = [part for part in folders if any(e["kind"] == "load.first_io" for e in journal.events(part))]
     chosen = busy[-1] if busy else run
     of_part = 1 if chosen == run else number(chosen)
-    words = f"the run was cut short and resumed: it has {len(found)} parts, the figures are of part {of_part}"
+    words = f"the run was interrupted and resumed: it has {len(folders)} parts, the figures are from part {of_part}"
     return chosen, "; ".join([words, *odd])
 
 
@@ -143,7 +145,7 @@ def begin(run: str | os.PathLike, header: dict) -> journal.Journal:
 
 
 def _without_socket(folder: Path) -> None:
-    """Removes the socket that a process which was killed left: nobody listens there."""
+    """Removes the socket of a killed process, which no process listens on."""
     path = folder / integrity.CONTROL
     with contextlib.suppress(OSError):  # none is there, or the folder is read-only
         if stat.S_ISSOCK(path.lstat().st_mode):

@@ -13,7 +13,7 @@ from ssdrig.runs.rigbin import MAGIC, RECORD, RECORD_HEAD
 _MAGIC = re.compile(MAGIC)
 _FRAMING = struct.Struct("<4s4xI8xI")  # of RECORD: magic, payload length, crc32
 SHORT_BYTES = 40  # the CRCs of shorter payloads are computed side by side
-# CRC-32 of each byte, without the inversions before and behind
+# CRC-32 of each byte, without the inversions before and after
 CRC_TABLE = np.array([~crc32(bytes([i]), 0xFFFFFFFF) & 0xFFFFFFFF for i in range(256)], np.uint32)
 FIELDS = np.dtype([("magic", "S4"), ("kind", "u1"), ("zero", "V3"), ("length", "<u4"), ("t_ns", "<u8"), ("crc", "<u4")])
 # bytes, and the same as an array -> what _in_a_row() returns
@@ -31,8 +31,8 @@ class Records:
     length: np.ndarray  # int64
     data: np.ndarray  # uint8
     next_offset: int  # where in rig.bin to go on reading
-    left_bytes: int  # bytes behind next_offset that are no whole record (yet)
-    skipped_bytes: int  # damaged, with whole records behind them
+    left_bytes: int  # bytes after next_offset that are not a whole record (yet)
+    skipped_bytes: int  # damaged, followed by whole records
     place: int = 0  # of data[0] in rig.bin
 
     def __len__(self) -> int:
@@ -105,14 +105,14 @@ def decode(data: bytes, offset: int = 0, in_a_row: InARow | None = None) -> Reco
 
 
 def _fields(octets: np.ndarray, starts: np.ndarray) -> np.ndarray:
-    """What stands before the payloads of records, dtype FIELDS."""
+    """The headers of records, dtype FIELDS."""
     return octets[starts[:, None] + np.arange(RECORD.size)].view(FIELDS)[:, 0]
 
 
 def _in_a_row(data: bytes, octets: np.ndarray) -> tuple[np.ndarray, int, np.ndarray | None]:
     """Where whole records start that follow each other from the first byte on (int64), where the last one ends, and
-    _fields of them: all at once, for a call for each of millions takes seconds. Of records with damage or chance
-    within, none."""
+    their _fields, in one batch, because a call for each of millions takes seconds. No result for records with damage
+    or ambiguity."""
     none = np.empty(0, np.int64), 0, None
     starts = np.flatnonzero(octets[: max(0, len(octets) - RECORD.size + 1)] == MAGIC[0])
     for i in range(1, len(MAGIC)):

@@ -1,16 +1,16 @@
-"""Records of rig.bin that lie one behind the other, found at the pace of memory. Compiled: a module to import where a
-run is long, for the import takes as long as some tens of megabytes of records."""
+"""Finds consecutive records of rig.bin at the pace of memory. Compiled: import it for long runs only, because the
+import takes as long as some tens of megabytes of records."""
 
 import numba
 import numpy as np
 
 from ssdrig.runs import rigbin, rigrecords
 
-STRIDE = 16  # bytes whose CRC-32 is taken at once: "slicing" (Kounavis and Berry 2005)
+STRIDE = 16  # bytes per step of the CRC-32: "slicing" (Kounavis and Berry 2005)
 
 
 def _tables() -> np.ndarray:
-    """What a byte does to a CRC with 0 to STRIDE - 1 bytes behind it; uint32 (STRIDE, 256)."""
+    """Effect of a byte on a CRC when 0 to STRIDE - 1 bytes follow it; uint32 (STRIDE, 256)."""
     tables: list[np.ndarray] = [rigrecords.CRC_TABLE]
     for _ in range(STRIDE - 1):
         tables.append(rigrecords.CRC_TABLE[tables[-1] & 0xFF] ^ (tables[-1] >> 8))
@@ -25,7 +25,7 @@ _LENGTH_AT, _CRC_AT = 8, 16  # words of a head that have the payload's length as
 
 def in_a_row(data: bytes, octets: np.ndarray) -> tuple[np.ndarray, int, np.ndarray]:
     """Where whole records start that follow each other from the first byte on (int64), where the last one ends, and
-    what stands before their payloads, dtype rigrecords.FIELDS. octets: the bytes as uint8."""
+    their headers, dtype rigrecords.FIELDS. octets: the bytes as uint8."""
     most = len(data) // _HEAD
     starts, heads = np.empty(most, np.int64), np.empty((most, _WORDS), np.uint64)
     n = end = 0

@@ -1,2 +1,2 @@
-"""`ssdrig serve`: the bench in the browser. A process of its own, without rights, that follows run folders and nothing
-else: what runs now, the archive of runs, the drives. A run does not notice it."""
+"""`ssdrig serve`: the bench in the browser. An unprivileged process that only follows run folders: the current run, the
+archive of runs, the drives. It does not affect a run."""

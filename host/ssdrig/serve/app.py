@@ -1,5 +1,5 @@
-"""The server's routes. Every request passes guard.py first; data go out as JSON, and what a run learns as one stream of
-server-sent events, whose id says where its reader stands (tail.Place)."""
+"""The server's routes. Every request passes guard.py first; data are sent as JSON, and a live run as one stream of
+server-sent events, whose id is the position of its reader (tail.Place)."""
 
 import asyncio
 import json
@@ -30,7 +30,7 @@ from ssdrig.serve.tail import Tail, place
 MOST_STREAMS = 64
 MOST_ROWS = 500
 PING_S = 10.0
-BODY_S = 10.0  # in which what a request says must be here
+BODY_S = 10.0  # limit for receiving the body of a request
 LEAST_REFRESH_S = 2.0
 
 
@@ -58,8 +58,8 @@ class Archive:
 
 
 class Guarded:
-    """Refuses what guard.py refuses, and ends its connection: what came behind it is not heard, for where its headers
-    contradict each other nobody knows where its body ends (RFC 9112, 6.1). Gives every answer its headers."""
+    """Refuses the requests that guard.py refuses and closes their connection: with contradictory headers the end of the
+    body is unknown (RFC 9112, 6.1), so later bytes are ignored. Adds the headers to every response."""
 
     def __init__(self, app: ASGIApp, allowed: frozenset[str], token: str, policy: str):
         self._app, self._allowed, self._token, self._policy = app, allowed, token, policy
@@ -102,30 +102,30 @@ def make(root: Path, port: int, token: str, with_control: bool, watched: Path) -
     async def hello(request: Request) -> Response:
         live = await ask(lambda index: index.find(search.condition("state:running"), 50))
         count = await ask(lambda index: index.count(), False)
-        said = {"version": __version__, "root": str(archive.root), "runs": count, "control": with_control}
-        return JSONResponse(said | {"live": [_row(run) for run in live]})
+        hello = {"version": __version__, "root": str(archive.root), "runs": count, "control": with_control}
+        return JSONResponse(hello | {"live": [_row(run) for run in live]})
 
     async def runs(request: Request) -> Response:
         where = search.condition(request.query_params.get("q", "")[:500])
         limit, offset = (_number(request, key, most) for key, most in (("limit", MOST_ROWS), ("offset", 10**9)))
 
-        def found(index: Index) -> dict:
+        def page_of_runs(index: Index) -> dict:
             return {"count": index.count(where), "runs": [_row(run) for run in index.find(where, limit or 100, offset)]}
 
-        return JSONResponse(await ask(found))
+        return JSONResponse(await ask(page_of_runs))
 
     async def compare(request: Request) -> Response:
-        said = await _said(request)
-        ids = said.get("runs")
-        if not isinstance(ids, list) or not all(isinstance(each, str) for each in ids):
+        body = await _body(request)
+        ids = body.get("runs")
+        if not isinstance(ids, list) or not all(isinstance(run_id, str) for run_id in ids):
             return PlainTextResponse("runs: a list of ids\n", 400)
         first = list(dict.fromkeys(ids[:100]))
 
-        def found(index: Index) -> list[tuple[Path, Any]]:
-            some = [index.get(each) for each in first]
+        def chosen(index: Index) -> list[tuple[Path, Any]]:
+            some = [index.get(run_id) for run_id in first]
             return [(index.folder(run), (run.id, _stamp(index.folder(run)))) for run in some if run]
 
-        pairs = await ask(found)
+        pairs = await ask(chosen)
         if len(pairs) != len(dict.fromkeys(ids)):
             return PlainTextResponse("no such run\n", 404)
         name = await pages.make([folder for folder, _ in pairs], tuple(key for _, key in pairs))
@@ -135,7 +135,7 @@ def make(root: Path, port: int, token: str, with_control: bool, watched: Path) -
         content = await asyncio.to_thread(pages.content, request.path_params["name"])
         if content is None:
             return PlainTextResponse("no such page: ask for it again\n", 404)
-        # in an origin of its own there is no opener to be parted from, and a browser may take it for a mistake
+        # its origin is opaque and has no opener to be isolated from; browsers warn about the header there
         headers = {"content-security-policy": policy(content), "cross-origin-opener-policy": "unsafe-none"}
         return Response(content, media_type="text/html; charset=utf-8", headers=headers)
 
@@ -143,11 +143,11 @@ def make(root: Path, port: int, token: str, with_control: bool, watched: Path) -
         return JSONResponse(await ask(drives.listed))
 
     async def a_drive(request: Request) -> Response:
-        def found(index: Index) -> dict | None:
+        def drive_of(index: Index) -> dict | None:
             run = index.get(request.path_params["id"])
             return drives.one(index, run, watched) if run else None
 
-        answer = await ask(found)
+        answer = await ask(drive_of)
         return JSONResponse(answer) if answer else PlainTextResponse("no such drive\n", 404)
 
     async def all_rigs(request: Request) -> Response:
@@ -175,10 +175,10 @@ def make(root: Path, port: int, token: str, with_control: bool, watched: Path) -
     async def act(request: Request) -> Response:
         if not with_control:
             return PlainTextResponse("this server only reads: start it with --control\n", 403)
-        tail, said = await followed(request), await _said(request)
+        tail, body = await followed(request), await _body(request)
         if tail is None:
             return PlainTextResponse("no such run\n", 404)
-        return JSONResponse(await asyncio.to_thread(control.ask, tail.folder, said))
+        return JSONResponse(await asyncio.to_thread(control.ask, tail.folder, body))
 
     def refused(request: Request, error: Exception) -> Response:
         words = (
@@ -212,8 +212,8 @@ def make(root: Path, port: int, token: str, with_control: bool, watched: Path) -
 
 
 async def _messages(hub: Hub, tail: Tail, last: str | None, streams: list[int]) -> AsyncIterator[bytes]:
-    """What a run learns, from where the reader stands: nothing is kept for it here, so a slow one costs no memory, and
-    of the newest moments it gets the newest."""
+    """The messages of a run from the reader's position on. The server buffers nothing for a reader, so a slow one costs
+    no memory and skips to the newest moments."""
     at, tenths, preview_ns, news = place(last), 0, 0, hub.listen(tail)
     streams[0] += 1
     try:
@@ -237,21 +237,21 @@ async def _messages(hub: Hub, tail: Tail, last: str | None, streams: list[int]) 
         hub.leave(tail, news)
 
 
-def _message(kind: str, said: dict, at: str) -> bytes:
-    return f"event: {kind}\nid: {at}\ndata: {json.dumps(said, separators=(',', ':'))}\n\n".encode()
+def _message(kind: str, message: dict, at: str) -> bytes:
+    return f"event: {kind}\nid: {at}\ndata: {json.dumps(message, separators=(',', ':'))}\n\n".encode()
 
 
 def _row(run: Run) -> dict:
-    said = run._asdict()
-    said["path"] = printable(run.path)
-    return {**said, "started_utc_ms": run.started_utc_ns // 10**6 if run.started_utc_ns else None}
+    row = run._asdict()
+    row["path"] = printable(run.path)
+    return {**row, "started_utc_ms": run.started_utc_ns // 10**6 if run.started_utc_ns else None}
 
 
 def _stamp(folder: Path) -> tuple:
     """Changes when the run does."""
     try:
-        found = os.stat(folder / "events.jsonl")
-        return found.st_size, found.st_mtime_ns, os.stat(folder / "rig.bin").st_size
+        status = os.stat(folder / "events.jsonl")
+        return status.st_size, status.st_mtime_ns, os.stat(folder / "rig.bin").st_size
     except OSError:
         return ()
 
@@ -261,9 +261,9 @@ def _number(request: Request, key: str, most: int) -> int:
     return min(int(text), most) if text.isascii() and text.isdigit() and len(text) < 12 else 0
 
 
-async def _said(request: Request) -> dict:
+async def _body(request: Request) -> dict:
     try:
-        found = json.loads(await asyncio.wait_for(request.body(), BODY_S))
+        body = json.loads(await asyncio.wait_for(request.body(), BODY_S))
     except (ValueError, RecursionError, TimeoutError, ClientDisconnect):
         return {}
-    return found if isinstance(found, dict) else {}
+    return body if isinstance(body, dict) else {}

@@ -10,24 +10,24 @@ const Client = (() => {
   const headers = (more = {}) => ({ authorization: `Bearer ${sessionStorage.getItem(KEY) ?? ""}`, ...more });
   const $ = (id) => document.getElementById(id);
 
-  // What is in the way, by what it happened to: a request's path, or SERVER. It stays until the same request succeeds or
-  // the person goes to another page; the answer to another request says nothing of it.
+  // Current problems by origin: a request's path, or SERVER. A problem is shown until the same request succeeds or the
+  // user opens another page.
   const SERVER = "", troubles = new Map();
   function trouble(what, words) {
     troubles.delete(what);
     if (words) troubles.set(what, words);
     const text = [...troubles.values()].join("\n");
-    if ($("trouble").textContent !== text) $("trouble").textContent = text; // said once, not at each request
+    if ($("trouble").textContent !== text) $("trouble").textContent = text; // announced once, not at each request
     $("trouble").hidden = !troubles.size;
   }
   window.addEventListener("hashchange", () => { for (const what of [...troubles.keys()]) if (what !== SERVER) trouble(what); });
   const LOST = "The server does not know this page's token: open the address that `ssdrig serve` printed when it started.";
 
-  // An answer's JSON; null, and said on the page, where there is none. Reads of one path (a search, the next one) may be
-  // answered in another order than they were asked in: an answer that comes after a later read's is null, and not said.
+  // The JSON of a response; null, with a notice on the page, if it fails. Reads of one path (a search, the next one) may be
+  // answered out of order: a response that arrives after a later read's is null, without a notice.
   const asked = new Map(), answered = new Map(); // path -> reads
-  async function ask(path, said) {
-    const what = path.split("?")[0], reads = said === undefined, turn = (asked.get(what) ?? 0) + 1;
+  async function ask(path, body) {
+    const what = path.split("?")[0], reads = body === undefined, turn = (asked.get(what) ?? 0) + 1;
     const late = () => {
       if (!reads || turn < answered.get(what)) return reads;
       answered.set(what, turn);
@@ -35,7 +35,7 @@ const Client = (() => {
     };
     if (reads) asked.set(what, turn);
     try {
-      const how = reads ? {} : { method: "POST", body: JSON.stringify(said) };
+      const how = reads ? {} : { method: "POST", body: JSON.stringify(body) };
       const answer = await fetch(path, { ...how, headers: headers(reads ? {} : { "content-type": "application/json" }) });
       const text = await answer.text();
       if (late()) return null;

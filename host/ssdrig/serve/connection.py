@@ -1,5 +1,5 @@
-"""A connection of the server that gives way. Every user of the machine reaches its loopback: who connects and says
-nothing, says a byte now and then, or takes no answer must keep nobody else out."""
+"""A connection of the server that gives way. Every user of the machine can reach the loopback: a client that connects
+and sends nothing, sends a byte now and then, or reads no response must not block others."""
 
 import asyncio
 
@@ -24,10 +24,10 @@ class Connection(H11Protocol):
         super().connection_made(transport)
         self._look()
         self.ours = peer.is_ours(self.server, self.client)
-        alike = [each for each in self.connections if isinstance(each, Connection) and each.ours == self.ours]
+        alike = [other for other in self.connections if isinstance(other, Connection) and other.ours == self.ours]
         if len(alike) > MOST_OTHERS if not self.ours else len(self.connections) >= (self.limit_concurrency or 1 << 30):
-            waiting = [each for each in alike if each._late]
-            oldest = min(waiting, key=lambda each: each._late.when() if each._late else 0.0, default=self)
+            waiting = [other for other in alike if other._late]
+            oldest = min(waiting, key=lambda other: other._late.when() if other._late else 0.0, default=self)
             self.connections.discard(oldest)
             oldest.transport.abort()
 
@@ -56,7 +56,7 @@ class Connection(H11Protocol):
             self._stuck = None
 
     def _look(self) -> None:
-        """A request that is carried out has time; its head has not."""
+        """Time limits apply to the header of a request, not to its execution."""
         if self.cycle is not None and not self.cycle.response_complete:
             if self._late:
                 self._late.cancel()

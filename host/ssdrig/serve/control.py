@@ -1,5 +1,5 @@
-"""Asking a run that goes on, over the socket that it owns in its folder (run/control.py). The process that serves pages
-signals nobody: what the run does, and whom it obeys, is the run's."""
+"""Asking a run that goes on, over the socket that it owns in its folder (run/control.py). The server sends no
+signals: the run decides which requests it obeys."""
 
 import json
 import os
@@ -14,13 +14,13 @@ MOST_BYTES = 4096
 MOST_NOTE = 300
 MOST_TOKEN = 64
 WORDS = f"a note of up to {MOST_NOTE} characters, stop, arm, or cut with its token"
-ANSWER = {"token": str, "hold_s": int | float, "off_s": int | float}  # what else an answer may say
+ANSWER = {"token": str, "hold_s": int | float, "off_s": int | float}  # further fields of a response
 
 
-def ask(folder: Path, said: dict) -> dict:
+def ask(folder: Path, body: dict) -> dict:
     """{"ok", "why"} of {"do": "note", "text"}, {"do": "stop"}, {"do": "arm"} (with ANSWER) or {"do": "cut", "token"}.
     Raises UsageError for anything else, and where no run listens."""
-    do, text, token = said.get("do"), said.get("text"), said.get("token")
+    do, text, token = body.get("do"), body.get("text"), body.get("token")
     if do == "note" and isinstance(text, str) and 0 < len(text.strip()) <= MOST_NOTE:
         request = {"do": "note", "text": text.strip()}
     elif do in ("stop", "arm"):

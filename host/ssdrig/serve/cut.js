@@ -1,12 +1,12 @@
 "use strict";
-// The button that cuts the drive's power, held by pointer or key for as long as the run says. It arms at once and asks at
-// the end of the hold, so whatever ends before that (a finger, the page, the browser, the server) has asked for nothing.
+// The button that cuts the drive's power, held by pointer or key for the time that the run requires. It arms immediately
+// and requests the cut at the end of the hold, so an earlier end (a finger, the page, the browser, the server) cuts nothing.
 const Cut = (() => {
   const { $, ask, num } = Client, TICK_ms = 100, MARGIN_ms = 100;
   let held = null; // the hold that goes on
 
   const say = (words, left = "") => { if ($("cut-said").textContent !== words) $("cut-said").textContent = words; $("cut-left").textContent = left; };
-  const act = (said) => ask(`/api/live/${Live.followed()}/act`, said);
+  const act = (request) => ask(`/api/live/${Live.followed()}/act`, request);
   const refused = (answer) => (answer ? `The run refuses: ${answer.why}.` : "Nothing was cut.");
 
   async function begin() {

@@ -1,5 +1,5 @@
-"""The drives of an archive: what is known of their wear, by the latest reading of SMART that a run or `ssdrig watch`
-has kept, and their runs."""
+"""The drives of an archive: their wear, from the latest SMART reading that a run or `ssdrig watch` has stored, and
+their runs."""
 
 from pathlib import Path
 
@@ -19,39 +19,40 @@ ROOM_C = 25.0
 
 def listed(index: Index) -> list[dict]:
     """A row for each drive that has runs: {"id": of its latest run, "model", "serial", "simulated", "runs", "last"}."""
-    found: dict[tuple, dict] = {}
+    by_drive: dict[tuple, dict] = {}
     for run in index.find():
         if run.model is None and run.serial is None:
             continue
-        row = found.setdefault(
+        row = by_drive.setdefault(
             (run.model, run.serial, run.simulated),
             {"id": run.id, "model": run.model, "serial": run.serial, "simulated": run.simulated, "runs": 0},
         )
         row["runs"] += 1
         row.setdefault("last_utc_ns", run.started_utc_ns)
-    return list(found.values())
+    return list(by_drive.values())
 
 
 def one(index: Index, run: Run, watched: Path) -> dict:
-    """Wear and trend of the drive of a run; what is not known is None, `why` says why there is none at all."""
-    same = [each for each in index.find() if (each.model, each.serial) == (run.model, run.serial)]
+    """Wear and trend of the drive of a run; unknown values are None, and `why` is the reason if there is no wear at
+    all."""
+    same = [other for other in index.find() if (other.model, other.serial) == (run.model, run.serial)]
     documents = _of_runs(index, same) + _of_watch(watched, run)
-    out = {"model": run.model, "serial": run.serial, "simulated": run.simulated, "runs": [each.id for each in same]}
+    out = {"model": run.model, "serial": run.serial, "simulated": run.simulated, "runs": [other.id for other in same]}
     if not documents:
         return out | {"wear": None, "trend": [], "why": "no run and no watch has kept a reading of SMART"}
     documents.sort(key=lambda pair: pair[0]["utc_ns"])
     latest, document = documents[-1]
     history = [snapshot for snapshot, _ in documents[:-1] if snapshot["utc_ns"] < latest["utc_ns"]]
     limits = warranty.limits_for(latest["model"] or "", latest["capacity_bytes"]) or endurance.Limits()
-    found = standing.report(latest, document, limits, history, None, ROOM_C)
-    projection = found["projection"]
+    status = standing.report(latest, document, limits, history, None, ROOM_C)
+    projection = status["projection"]
     keys = ("percentage_used", "tbw_used_percent", "warranty_used_percent", "warranty_end", "rated_tbw_bytes")
     wear = {key: projection.get(key) for key in (*keys, "available_spare_percent")}
     wear |= {
-        key: found[key] for key in ("health", "health_ok", "temperature_C", "power_on_hours", "host_written_bytes")
+        key: status[key] for key in ("health", "health_ok", "temperature_C", "power_on_hours", "host_written_bytes")
     }
-    wear["health_reasons"] = [reason["words"] for reason in found["health_reasons"]]
-    wear |= {"wa": found["wa"]["words"], "said": projection_sentences(found), "unknown": found["unknown"]}
+    wear["health_reasons"] = [reason["words"] for reason in status["health_reasons"]]
+    wear |= {"wa": status["wa"]["words"], "said": projection_sentences(status), "unknown": status["unknown"]}
     wear["read_utc_ms"] = latest["utc_ns"] // 10**6
     every = [snapshot for snapshot, _ in documents][:: max(1, len(documents) // MOST_TREND)]
     trend = [
@@ -67,8 +68,8 @@ def one(index: Index, run: Run, watched: Path) -> dict:
     return out | {"wear": _plain(wear), "trend": trend, "why": None}
 
 
-def _plain(found: dict) -> dict:
-    return {key: value if isinstance(value, int | float | list | None) else str(value) for key, value in found.items()}
+def _plain(report: dict) -> dict:
+    return {key: value if isinstance(value, int | float | list | None) else str(value) for key, value in report.items()}
 
 
 def _of_runs(index: Index, runs: list[Run]) -> list[tuple[dict, dict]]:
@@ -95,8 +96,8 @@ def _of_watch(watched: Path, run: Run) -> list[tuple[dict, dict]]:
     if not run.serial or run.simulated:
         return []
     try:
-        kept = watch_folder.history(watched, run.serial, say=lambda text: None)
-        dated = [record for record in kept if standing.is_a_date(record["utc_ns"])]
+        history = watch_folder.history(watched, run.serial, say=lambda text: None)
+        dated = [record for record in history if standing.is_a_date(record["utc_ns"])]
         return [(counters.snapshot(record) | {"utc_ns": record["utc_ns"]}, record) for record in dated]
     except (JournalError, OSError):
         return []

@@ -1,4 +1,4 @@
-"""Who may ask what: every request passes here before anything else is looked at. Pure but for the server's own ports.
+"""Access control: every request is checked here first. Pure, except for the server's own ports.
 
 The server listens on loopback, which every user and every web page of this machine can reach. So each request must
 name a host of the list (a page of another site that had its name point here does not), and all data needs the token
@@ -26,14 +26,14 @@ HEADERS = {
 
 
 class Refused(NamedTuple):
-    """The answer to a request that is not carried out."""
+    """The response to a refused request."""
 
     status: int
     why: str
 
 
 def hosts(port: int) -> frozenset[str]:
-    """What a request may say that it was sent to."""
+    """The valid Host headers of a request."""
     return frozenset(f"{name}:{port}" for name in ("127.0.0.1", "localhost", "[::1]"))
 
 
@@ -43,15 +43,15 @@ def refuse(
     """Why a request is refused; None: it may go on. `headers`: names in lower case, as they came."""
     if len(headers) > MOST_HEADERS:
         return Refused(431, f"at most {MOST_HEADERS} headers")
-    said: dict[str, str] = {}
+    fields: dict[str, str] = {}
     for raw, value in headers:
         name = raw.decode("latin-1").lower()
-        if name in said and name in ("host", "authorization", "origin", "content-length", "content-type"):
+        if name in fields and name in ("host", "authorization", "origin", "content-length", "content-type"):
             return Refused(400, f"{name} is there twice")
-        said[name] = value.decode("latin-1")
-    if said.get("host") not in allowed:
+        fields[name] = value.decode("latin-1")
+    if fields.get("host") not in allowed:
         return Refused(403, "this server answers to its own address only")
-    if said.get("origin", "null") not in {f"http://{host}" for host in allowed} and "origin" in said:
+    if fields.get("origin", "null") not in {f"http://{host}" for host in allowed} and "origin" in fields:
         return Refused(403, "asked by a page of another site")
     if len(path) > MOST_URL or not path.startswith("/") or "\\" in path or "\0" in path or ".." in path.split("/"):
         return Refused(400, "no path of this server")
@@ -59,25 +59,25 @@ def refuse(
         return Refused(405, "GET, HEAD and POST only")
     if path == "/" and method != "POST":
         return None  # the page without any data
-    if said.get("sec-fetch-site", "none") not in FETCHED_BY:
+    if fields.get("sec-fetch-site", "none") not in FETCHED_BY:
         return Refused(403, "asked by a page of another site")
     if PAGE.fullmatch(path) and method != "POST":
         return None
-    if not bears(said, token):
+    if not bears(fields, token):
         return Refused(401, "the address that was printed at the start has the token")
-    return _refuse_body(said) if method == "POST" else None
+    return _refuse_body(fields) if method == "POST" else None
 
 
-def bears(said: Mapping[str, str], token: str) -> bool:
+def bears(headers: Mapping[str, str], token: str) -> bool:
     """Whether the request has the token; compared in constant time."""
-    scheme, _, given = said.get("authorization", "").partition(" ")
+    scheme, _, given = headers.get("authorization", "").partition(" ")
     return scheme.lower() == "bearer" and hmac.compare_digest(given.strip().encode(), token.encode())
 
 
-def _refuse_body(said: Mapping[str, str]) -> Refused | None:
-    if said.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
+def _refuse_body(headers: Mapping[str, str]) -> Refused | None:
+    if headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
         return Refused(415, "application/json only")
-    length = said.get("content-length", "")
-    if not length.isascii() or not length.isdigit() or int(length[:12]) > MOST_BODY or "transfer-encoding" in said:
+    length = headers.get("content-length", "")
+    if not length.isascii() or not length.isdigit() or int(length[:12]) > MOST_BODY or "transfer-encoding" in headers:
         return Refused(413, f"a body of at most {MOST_BODY} bytes, with its length")
     return None

@@ -1,4 +1,4 @@
-"""The runs that someone looks at: each is followed by one thread, for all who look, and by none when nobody does."""
+"""The runs that are being viewed: one thread follows each for all its viewers, and ends when there are none."""
 
 import asyncio
 import contextlib
@@ -11,7 +11,7 @@ from ssdrig.base.errors import SsdrigError
 from ssdrig.serve.tail import Tail
 
 EACH_S = 0.1
-LINGER_S = 60.0  # a run that nobody looks at any more is followed so long: its reader may be on the way back
+LINGER_S = 60.0  # a run without viewers is followed this long: a viewer may be reconnecting
 
 
 class Hub:
@@ -55,7 +55,7 @@ class Hub:
                 if tail.step() or tail.ended:
                     self._tell(tail)
             except (SsdrigError, OSError):
-                pass  # a folder that goes away: its lock does, too, and its readers are told
+                pass  # the folder disappeared, and its lock with it, which its readers notice
             except Exception:  # a defect: its readers do not wait for ever
                 traceback.print_exc()
                 tail.ended = True

@@ -20,29 +20,29 @@ const Lists = (() => {
 
   // Which runs go on, now and every few seconds.
   async function look() {
-    const said = await ask("/api/hello");
-    if (!said) return;
-    hello = said;
-    $("n-runs").textContent = said.runs;
-    const select = $("live-runs"), ids = said.live.map((run) => run.id), now = Live.followed();
-    select.replaceChildren(...said.live.map((run) => el("option", `${run.model ?? "?"} ${run.serial ?? ""}, ${run.plan ?? ""}`, { value: run.id })));
-    $("which").hidden = said.live.length < 2;
+    const reply = await ask("/api/hello");
+    if (!reply) return;
+    hello = reply;
+    $("n-runs").textContent = reply.runs;
+    const select = $("live-runs"), ids = reply.live.map((run) => run.id), now = Live.followed();
+    select.replaceChildren(...reply.live.map((run) => el("option", `${run.model ?? "?"} ${run.serial ?? ""}, ${run.plan ?? ""}`, { value: run.id })));
+    $("which").hidden = reply.live.length < 2;
     if (ids.length && !ids.includes(now)) Live.follow(ids[0]);
     if (!ids.length && !now) Live.follow(null);
     select.value = Live.followed() ?? "";
-    $("acts").hidden = !said.control || !ids.includes(Live.followed());
-    if (!Live.run()) $("server").textContent = `${said.control ? "with control" : "read only"} · ${location.host} · nothing runs`;
+    $("acts").hidden = !reply.control || !ids.includes(Live.followed());
+    if (!Live.run()) $("server").textContent = `${reply.control ? "with control" : "read only"} · ${location.host} · nothing runs`;
   }
 
   const named = (of) => `${of.model ?? "without a name"}${of.simulated && !of.model?.includes("SIMULATED") ? " SIMULATED" : ""}`;
 
   // ---- runs
   async function runs() {
-    const said = await ask(`/api/runs?q=${encodeURIComponent($("q").value)}&limit=${PER_PAGE}&offset=${offset}`);
-    if (!said) return;
-    count = said.count;
+    const reply = await ask(`/api/runs?q=${encodeURIComponent($("q").value)}&limit=${PER_PAGE}&offset=${offset}`);
+    if (!reply) return;
+    count = reply.count;
     $("found").textContent = `${num(count, 0)} ${count === 1 ? "run" : "runs"}${count > PER_PAGE ? `, ${num(offset + 1, 0)} to ${num(Math.min(count, offset + PER_PAGE), 0)} shown, the latest first` : ", the latest first"}`;
-    $("rows").replaceChildren(...said.runs.map(row));
+    $("rows").replaceChildren(...reply.runs.map(row));
     $("earlier").disabled = offset + PER_PAGE >= count;
     $("later").disabled = !offset;
     choice();
@@ -52,7 +52,7 @@ const Lists = (() => {
     return !of ? "–" : named("bad") ? `BAD: ${named("bad")}` : "ok";
   };
   const steady = (of) => of == null ? "–" : `${of.passed ? "yes" : of.passed === false ? "NO" : "not known"}${of.drive_writes == null ? "" : ` at ${num(of.drive_writes, 2)}`}${of.past_spare === false ? ", not past the cliff for sure" : ""}`;
-  // a figure with a mark where what it rests on is bad (analysis/trust.py: of I/O and wear two items, of power all)
+  // a figure with a mark if its basis is bad (analysis/trust.py: of I/O and wear two items, of power all)
   const marked = (text, of, items) => of && Object.keys(of).some((id) => of[id] === "bad" && (!items || items.includes(id))) ? `${text} ✕` : text;
   const OF_LOAD = ["steady", "host"];
   function row(run) {
@@ -78,10 +78,10 @@ const Lists = (() => {
   async function made() {
     $("found").textContent = `A page of ${chosen.size} runs is being made…`;
     $("compare").disabled = $("export").disabled = true;
-    const said = await ask("/api/compare", { runs: [...chosen.keys()] });
+    const reply = await ask("/api/compare", { runs: [...chosen.keys()] });
     choice();
-    $("found").textContent = said ? "" : "No page could be made.";
-    return said?.page;
+    $("found").textContent = reply ? "" : "No page could be made.";
+    return reply?.page;
   }
   $("compare").addEventListener("click", async () => {
     const opened = window.open("", "_blank"); // at the click itself, or it is taken for a pop-up
@@ -105,9 +105,9 @@ const Lists = (() => {
 
   // ---- drives
   async function drives() {
-    const said = await ask("/api/drives");
-    if (!said) return;
-    $("drive-rows").replaceChildren(...said.map((drive) => {
+    const reply = await ask("/api/drives");
+    if (!reply) return;
+    $("drive-rows").replaceChildren(...reply.map((drive) => {
       const button = el("button", named(drive), { type: "button", class: "link" });
       button.addEventListener("click", () => one(drive.id));
       return el("tr", null, {}, el("td", null, { class: "text" }, button), ...[drive.serial ?? "–", num(drive.runs, 0), utc(drive.last_utc_ns / 1e6)].map((words) => el("td", words, { class: "text" })));
@@ -116,21 +116,21 @@ const Lists = (() => {
   let wanted = null; // the drive that was clicked last: another one's answer may come later
   async function one(id) {
     wanted = id;
-    const said = await ask(`/api/drives/${id}`);
-    if (!said || wanted !== id) return;
-    const box = $("drive"), w = said.wear;
+    const reply = await ask(`/api/drives/${id}`);
+    if (!reply || wanted !== id) return;
+    const box = $("drive"), w = reply.wear;
     box.hidden = false;
-    const find = el("button", `Its ${said.runs.length} runs`, { type: "button" });
-    find.addEventListener("click", () => { $("q").value = `drive:"${said.serial ?? said.model}"`; offset = 0; location.hash = "#runs"; });
-    box.replaceChildren(el("h2", named(said)), el("p", `Serial ${said.serial ?? "not known"}`, { class: "soft" }), find);
-    if (!w) { box.append(el("p", `Wear is not known: ${said.why}.`)); return; }
+    const find = el("button", `Its ${reply.runs.length} runs`, { type: "button" });
+    find.addEventListener("click", () => { $("q").value = `drive:"${reply.serial ?? reply.model}"`; offset = 0; location.hash = "#runs"; });
+    box.replaceChildren(el("h2", named(reply)), el("p", `Serial ${reply.serial ?? "not known"}`, { class: "soft" }), find);
+    if (!w) { box.append(el("p", `Wear is not known: ${reply.why}.`)); return; }
     const health = { ok: "Health ok", warning: "HEALTH WARNING", failing: "HEALTH FAILING" }[w.health] ?? "Health not known";
     box.append(el("p", [health, w.temperature_C == null ? null : `${w.temperature_C} °C`, w.power_on_hours == null ? null : `${num(w.power_on_hours, 0)} h on`, `host written ${size(w.host_written_bytes)}`, `WA: ${w.wa}`, `read ${utc(w.read_utc_ms)} UTC`].filter(Boolean).join(" · ")));
     for (const [words, percent, more] of [["TBW", w.tbw_used_percent, w.rated_tbw_bytes ? `of ${size(w.rated_tbw_bytes)}` : ""], ["Warranty time", w.warranty_used_percent, w.warranty_end ? `to ${w.warranty_end}` : ""], ["Percentage used", w.percentage_used, ""], ["Spare left", w.available_spare_percent, ""]]) if (percent != null) box.append(meter(`${words} ${more}`, percent, words === "Spare left" ? percent <= 10 : percent >= 100));
     for (const text of w.health_reasons) box.append(el("p", text, { class: "warning" }));
     for (const text of w.said) box.append(el("p", text));
     if (w.unknown.length) box.append(el("details", null, {}, el("summary", `Not known: ${w.unknown.length}`), el("ul", null, {}, ...w.unknown.map((text) => el("li", text)))));
-    if (said.trend.length > 1) trend(box, said.trend);
+    if (reply.trend.length > 1) trend(box, reply.trend);
     else box.append(el("p", "A trend needs two readings: ssdrig watch records them.", { class: "soft" }));
   }
   function meter(words, percent, bad) {
@@ -159,8 +159,8 @@ const Lists = (() => {
     $("ask").showModal();
     return new Promise((answer) => $("ask").addEventListener("close", () => answer($("ask").returnValue === "yes" ? (text ? $("ask-text").value.trim() : true) : null), { once: true }));
   }
-  async function act(said) {
-    const path = `/api/live/${Live.followed()}/act`, answer = await ask(path, said);
+  async function act(request) {
+    const path = `/api/live/${Live.followed()}/act`, answer = await ask(path, request);
     if (answer && !answer.ok) Client.trouble(path, `The run refuses: ${answer.why}`);
   }
   $("note").addEventListener("click", async () => { const text = await question("A note in the run's journal, now:", true); if (text) act({ do: "note", text }); });

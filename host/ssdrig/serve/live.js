@@ -1,5 +1,5 @@
 "use strict";
-// The run that goes on: what the stream says is kept as one value for each second, in the shape in which panels.js draws a
+// The run that goes on: what the stream delivers is stored as one value a second, in the form in which panels.js draws a
 // run of a report; the newest moments have rows of their own, of a tenth of a second each.
 const Live = (() => {
   const { $, el, num, withError, size, clock } = Client;
@@ -21,7 +21,7 @@ const Live = (() => {
     zoom: mark, readout() {},
   };
 
-  // ---- what lies in a panel, beside what a report has
+  // ---- the contents of a panel, in addition to those of a report
   Panels.KINDS.live = (u, one) => {
     const c = u.ctx, X = Panels.toX(u), Y = Panels.toY(u, "y"), { min, max } = u.scales.x, wide = max - min > 620;
     const rows = wide
@@ -114,13 +114,13 @@ const Live = (() => {
     }
   }
   const later = () => { if (!dirty) { dirty = true; document.hidden ? setTimeout(draw, 500) : requestAnimationFrame(draw); } };
-  function again() { // the panels anew, such as for another width
+  function again() { // rebuild the panels, such as for another width
     shown.forEach((u) => u.destroy());
     shown = new Map();
     if (run) later();
   }
 
-  // ---- what was marked: A and B of the power panel
+  // ---- the marks A and B of the power panel
   function mark(range_) {
     marked = range_;
     const half_s = step_s(run) / 2, rows = range_ ? [...run.tenths.values(), ...run.preview.values()].filter(([t]) => t + half_s >= range_[0] && t + half_s < range_[1]) : [];
@@ -207,53 +207,53 @@ const Live = (() => {
 
   // ---- the stream
   const TAKE = {
-    facts(said) {
-      if (!run || run.facts.run !== said.run) { run = empty(said); again(); mark(null); }
+    facts(news) {
+      if (!run || run.facts.run !== news.run) { run = empty(news); again(); mark(null); }
       run.broken = false;
       $("live-parts").hidden = false;
       head(); steps(); rig(); cost(); events();
     },
-    more(said) {
+    more(news) {
       run.broken = false;
-      if (said.trust) trust(said.trust);
-      for (const [t, least, mean, most] of said.tenths ?? []) {
+      if (news.trust) trust(news.trust);
+      for (const [t, least, mean, most] of news.tenths ?? []) {
         run.tenths.set(t, [t, least, mean, most]); // a step has the same t whenever it is sent
         run.settled = Math.max(run.settled, t);
       }
-      for (const [t, least, mean, most] of said.preview ?? []) if (t > run.settled) run.preview.set(t, [t, least, mean, most]);
+      for (const [t, least, mean, most] of news.preview ?? []) if (t > run.settled) run.preview.set(t, [t, least, mean, most]);
       for (const [key, row] of run.preview) if (row[0] <= run.settled) run.preview.delete(key);
       for (const key of run.tenths.keys()) { if (run.tenths.size <= 6100) break; run.tenths.delete(key); }
-      for (const [t, least, mean, most, joules, lost, clock_us] of said.seconds ?? []) {
+      for (const [t, least, mean, most, joules, lost, clock_us] of news.seconds ?? []) {
         const i = Math.max(0, Math.floor(t));
         fill(i, { power_min: least, power_mean: mean, power_max: most });
         run.joules += joules; run.lost += lost; run.clock_us = Math.max(run.clock_us ?? 0, clock_us);
         energy(i);
       }
-      for (const [t, , iops, , lat, p99, heat, heat_s] of said.load ?? []) {
+      for (const [t, , iops, , lat, p99, heat, heat_s] of news.load ?? []) {
         const i = Math.max(0, Math.floor(t - 0.5));
         fill(i, { iops, lat_mean: lat ?? NaN, lat_p99: p99 ?? NaN, heat: [heat, heat_s] });
         energy(i);
       }
-      for (const row of said.smart ?? []) {
+      for (const row of news.smart ?? []) {
         run.smart.push(row);
         if (row.C != null) { run.temp.t.push(row.t); run.temp.v.push(row.C); }
         if (row.wa != null) { run.wa.t.push(row.t); run.wa.v.push(row.wa); run.wa.e.push(row.wa_error ?? 0); }
       }
-      for (const line of said.events ?? []) { run.lines.push(line); if (line[3]) run.rig = line[3]; if (line[1] === "note" || line[1] === "cut.fired") run.marks.push([line[0], line[2].slice(0, 40)]); if (line[1] === "cut.fired") cut(line[0]); }
-      for (const step of said.steps ?? []) {
+      for (const line of news.events ?? []) { run.lines.push(line); if (line[3]) run.rig = line[3]; if (line[1] === "note" || line[1] === "cut.fired") run.marks.push([line[0], line[2].slice(0, 40)]); if (line[1] === "cut.fired") cut(line[0]); }
+      for (const step of news.steps ?? []) {
         if (step.kind === "run.end") { run.running = null; continue; }
         const key = `${step.label} ${step.round ?? ""}`, known = run.steps.get(key) ?? { label: step.label, round: step.round };
         if (step.kind === "step.start") { if (step.round == null) run.marks.push([step.t, step.label.slice(0, 40)]); run.steps.set(key, { ...known, begin: step.t, end: null }); run.running = step.label; }
         else { run.steps.set(key, { ...known, end: step.t, ok: step.ok }); if (run.running === step.label) run.running = null; }
       }
-      run.now = Math.max(run.now, said.now);
+      run.now = Math.max(run.now, news.now);
       const newest = [...run.preview.values()].at(-1);
-      run.behind = newest ? (said.now - newest[0]) * run.facts.dilation - STEP_s : null;
-      if (said.events) events();
-      if (said.steps || said.seconds) steps();
-      if (said.written != null) run.written = said.written;
-      if (said.smart || said.written != null) cost();
-      if (said.events || said.seconds) rig();
+      run.behind = newest ? (news.now - newest[0]) * run.facts.dilation - STEP_s : null;
+      if (news.events) events();
+      if (news.steps || news.seconds) steps();
+      if (news.written != null) run.written = news.written;
+      if (news.smart || news.written != null) cost();
+      if (news.events || news.seconds) rig();
       later();
     },
     ended() { run.ended = true; Cut.show(null); run.preview.clear(); later(); Lists.look(); },
@@ -263,7 +263,7 @@ const Live = (() => {
     const watts = run.power_mean[i], ios = run.iops[i];
     fill(i, { energy: Number.isFinite(watts) && ios > 0 && !run.cut.includes(i) ? (1e6 * watts) / ios : NaN });
   }
-  // Seconds of power and rows of I/O begin at times of their own: of both that may hold a cut there is no energy per I/O.
+  // Seconds of power and rows of I/O begin at different times: if either may contain a cut, there is no energy per I/O.
   function cut(t) {
     run.cut = [Math.floor(t) - 1, Math.floor(t)];
     run.cut.forEach((i) => energy(i));
@@ -283,9 +283,9 @@ const Live = (() => {
     frozen = null;
     again();
     if (id) open();
-    else { $("live-parts").hidden = true; $("bench-h").textContent = "No run is going on"; $("about").textContent = "A run that is started in the folder shows here by itself."; $("steps").replaceChildren(); $("rig").replaceChildren(); $("trust").replaceChildren(); $("events").replaceChildren(); $("cost").textContent = ""; $("simulated").hidden = $("scaled").hidden = true; Cut.show(null); }
+    else { $("live-parts").hidden = true; $("bench-h").textContent = "No run is going on"; $("about").textContent = "A run that is started in the folder appears here automatically."; $("steps").replaceChildren(); $("rig").replaceChildren(); $("trust").replaceChildren(); $("events").replaceChildren(); $("cost").textContent = ""; $("simulated").hidden = $("scaled").hidden = true; Cut.show(null); }
   }
-  const open = () => { end = Client.follow(followed, (kind, said) => TAKE[kind]?.(said)); };
+  const open = () => { end = Client.follow(followed, (kind, news) => TAKE[kind]?.(news)); };
   function stop() { end?.(); end = null; }
   // one stream for a page that is seen, none for one that is not
   document.addEventListener("visibilitychange", () => {

@@ -9,9 +9,9 @@ import numpy as np
 from ssdrig.load import fiotext
 
 ROW_BINS = 16  # of fio's histogram, 64 an octave, in a row of the heat map
-ENOUGH = 1000  # I/Os in a second that a 99th percentile is said of
-MOST_BYTES = 1 << 22  # of out.json that are read at once
-LONG_MS = 5000  # latencies of a longer time have no percentile of a second
+ENOUGH = 1000  # fewest I/Os in a second with a 99th percentile
+MOST_BYTES = 1 << 22  # of out.json that are read in one call
+LONG_MS = 5000  # a longer document yields no percentile of a second
 
 
 class Load:
@@ -32,8 +32,8 @@ class Load:
         self._begun_ns: int | None = None  # of fio's own clock, by the document that came soonest
 
     def rows(self) -> list[dict]:
-        """What was added since the last call. Lines that are no document of ours are passed over."""
-        found = []
+        """The rows since the last call. Lines that are not our documents are skipped."""
+        added = []
         for line in self._lines():
             try:
                 document = json.loads(line)
@@ -44,13 +44,13 @@ class Load:
             self.written_bytes = max(self.written_bytes, _written(document))
             row = self._row(document, self._least_ms)
             if row:
-                found.append(row)
-        self._some |= bool(found)
-        return found
+                added.append(row)
+        self._some |= bool(added)
+        return added
 
     def rest(self) -> list[dict]:
-        """Once nothing is added any more: what is of no row yet, less than a second of drive time. A document that
-        follows at once on the one before is none: its moment would stand for the second that holds it."""
+        """The last part of a finished file that is not in a row yet, less than a second of drive time. A document that
+        immediately follows another is dropped: its moment would represent the whole second."""
         waits, self._waits = self._waits, None
         row = waits and self._row(waits, 0)
         good = row and (not self._some or row["span_s"] >= self._k / 2)
@@ -81,8 +81,8 @@ class Load:
         except OSError:
             return False
 
-    def _played(self, said: dict, least_ms: int) -> dict | None:
-        span_s, iops, bw = (said.get(key) for key in ("span_s", "iops", "bw_bytes"))
+    def _played(self, document: dict, least_ms: int) -> dict | None:
+        span_s, iops, bw = (document.get(key) for key in ("span_s", "iops", "bw_bytes"))
         if not all(isinstance(v, int | float) and 0 <= v < 1e15 for v in (span_s, iops, bw)) or not span_s:
             return None
         if self._waits is not None:
@@ -93,10 +93,10 @@ class Load:
             )
             span_s += more_s
         if 1000 * span_s < least_ms:
-            self._waits = {"t_ns": said["t_ns"], "span_s": span_s, "iops": iops, "bw_bytes": bw}
+            self._waits = {"t_ns": document["t_ns"], "span_s": span_s, "iops": iops, "bw_bytes": bw}
             return None
         self._waits = None
-        row = {"t_ns": said["t_ns"], "end_ns": said["t_ns"], "span_s": span_s, "iops": iops, "bw": bw}
+        row = {"t_ns": document["t_ns"], "end_ns": document["t_ns"], "span_s": span_s, "iops": iops, "bw": bw}
         return row | {"lat_us": None, "p99_us": None, "heat": [], "heat_s": 0.0}
 
     def _of_fio(self, document: dict, least_ms: int) -> dict | None:
@@ -160,8 +160,8 @@ class Load:
 
 
 def _written(document: dict) -> int:
-    """Bytes that the job has written by then; 0 where the document does not say."""
+    """Bytes that the job has written so far; 0 if the document does not state them."""
     jobs = document.get("jobs")
     sides = [job.get("write") for job in jobs if isinstance(job, dict)] if isinstance(jobs, list) else []
     moved = [side.get("io_bytes") for side in sides if isinstance(side, dict)] or [document.get("total_bytes")]
-    return sum(each for each in moved if type(each) is int and 0 <= each < 1 << 62)
+    return sum(count for count in moved if type(count) is int and 0 <= count < 1 << 62)

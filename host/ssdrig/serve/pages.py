@@ -1,5 +1,5 @@
-"""Report pages made on demand: `ssdrig report` in a process of its own at the lowest priority, one at a time, into a
-folder that goes with the server. A page is addressed by a name of 256 bits that only who asked for it knows."""
+"""Report pages made on demand: `ssdrig report` in a separate process at the lowest priority, one at a time, into a
+folder that is removed with the server. A page has a random name of 256 bits that only its requester knows."""
 
 import asyncio
 import base64
@@ -96,7 +96,7 @@ class Pages:
 
 
 def policy(page: bytes) -> str:
-    """The Content-Security-Policy of a page: its own scripts, in an origin of its own, and nothing else."""
+    """The Content-Security-Policy of a page: its own scripts, in an opaque origin, and nothing more."""
     scripts = " ".join(hash_of(script) for script in _SCRIPT.findall(page)) or "'none'"
     return (
         f"default-src 'none'; script-src {scripts}; style-src 'unsafe-inline'; img-src data: blob:;"
@@ -111,7 +111,7 @@ def hash_of(text: bytes) -> str:
 
 
 def leads_out(folder: Path) -> str | None:
-    """A link in a run folder that leads out of it; None if there is none."""
+    """A link in a run folder that leads out of it, or None."""
     inside = os.path.realpath(folder)
     for at, folders, names in os.walk(folder):
         for name in (*folders, *names):
@@ -122,15 +122,15 @@ def leads_out(folder: Path) -> str | None:
 
 
 def _sweep() -> None:
-    """Removes what servers of this user have left that were killed: folders that nobody has locked for a minute."""
+    """Removes the folders of this user's killed servers: those that have been unlocked for a minute."""
     for path in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
         try:
             lock = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
         except OSError:
             continue
         try:
-            found = os.fstat(lock)
-            if found.st_uid == os.geteuid() and time.time() - found.st_mtime > YOUNG_S:
+            status = os.fstat(lock)
+            if status.st_uid == os.geteuid() and time.time() - status.st_mtime > YOUNG_S:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 shutil.rmtree(path, ignore_errors=True)
         except OSError:

@@ -12,12 +12,12 @@ ANSWER = struct.Struct("=4x48x12xII")  # struct inet_diag_msg: user, inode
 NO_COOKIE, MOST_BYTES, PATIENCE_S = 0xFFFFFFFF, 4096, 1.0
 
 
-def uid(here: tuple, there: tuple) -> int | None:
-    """The user whose socket `there` (host, port) is connected to ours, `here`; None where nobody knows."""
-    family = socket.AF_INET6 if ":" in there[0] else socket.AF_INET
+def uid(ours: tuple, theirs: tuple) -> int | None:
+    """The user id of the process whose socket `theirs` (host, port) is connected to `ours`; None if unknown."""
+    family = socket.AF_INET6 if ":" in theirs[0] else socket.AF_INET
     try:
-        addresses = [socket.inet_pton(family, host).ljust(16, b"\0") for host in (there[0], here[0])]
-        asked = SOCKET.pack(there[1], here[1], *addresses) + BEHIND.pack(0, NO_COOKIE, NO_COOKIE)
+        addresses = [socket.inet_pton(family, host).ljust(16, b"\0") for host in (theirs[0], ours[0])]
+        asked = SOCKET.pack(theirs[1], ours[1], *addresses) + BEHIND.pack(0, NO_COOKIE, NO_COOKIE)
         asked = BEFORE.pack(family, socket.IPPROTO_TCP, 0, 0xFFFFFFFF) + asked
         with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, SOCK_DIAG) as kernel:
             kernel.settimeout(PATIENCE_S)
@@ -28,9 +28,9 @@ def uid(here: tuple, there: tuple) -> int | None:
         user, inode = ANSWER.unpack_from(answer, HEAD.size)
     except (OSError, struct.error):
         return None
-    return user if inode else None  # of a socket that is closed the kernel says root's
+    return user if inode else None  # the kernel reports root for a closed socket
 
 
-def is_ours(here: tuple | None, there: tuple | None) -> bool:
+def is_ours(ours: tuple | None, theirs: tuple | None) -> bool:
     """Whether it is a process of this user, or of root."""
-    return here is not None and there is not None and uid(here, there) in (os.geteuid(), 0)
+    return ours is not None and theirs is not None and uid(ours, theirs) in (os.geteuid(), 0)

@@ -16,8 +16,8 @@ KEEP_NS = 10 * 10**9  # a rail that is silent for longer is not waited for
 
 
 class Preview:
-    """Feed it records in file order; rows() has what is whole of it. One row: (start of the step by CLOCK_MONOTONIC ns,
-    least, mean and greatest power in W of all rails together). With several rails the extremes are the sums of the
+    """Feed it records in file order; rows() returns the complete steps. One row: (start of the step by CLOCK_MONOTONIC
+    ns, least, mean and greatest power in W of all rails together). With several rails the extremes are the sums of the
     rails' own, between which the power was."""
 
     def __init__(self, hello: dict | None = None):
@@ -26,16 +26,16 @@ class Preview:
         self._latest: dict[int, int] = {}  # rail -> time of its last sample
         self.hello(hello)
 
-    def hello(self, said: dict | None) -> None:
-        """What the board says of its rails."""
-        facts = said.get("rails") if isinstance(said, dict) else None
-        found: dict[int, dict[int, dict]] = {}
-        for each in facts if isinstance(facts, list) else []:
+    def hello(self, hello: dict | None) -> None:
+        """Take over the rails from the board's hello."""
+        facts = hello.get("rails") if isinstance(hello, dict) else None
+        rails: dict[int, dict[int, dict]] = {}
+        for fact in facts if isinstance(facts, list) else []:
             with contextlib.suppress(KeyError, TypeError, AttributeError):
-                if isinstance(each["rail"], int) and isinstance(each["config"], int) and is_rail(each):
-                    found.setdefault(each["rail"], {})[each["config"]] = each
-        if found:
-            self._rails = found
+                if isinstance(fact["rail"], int) and isinstance(fact["config"], int) and is_rail(fact):
+                    rails.setdefault(fact["rail"], {})[fact["config"]] = fact
+        if rails:
+            self._rails = rails
 
     def feed(self, records: rigrecords.Records) -> None:
         """Take the next records. Never raises on what a board may have sent."""
@@ -85,9 +85,9 @@ class Preview:
             if start + STEP_NS > passed:
                 break
             if set(rails) == set(self._rails):
-                each = list(rails.values())
-                mean = sum(row[1] / row[0] for row in each)
-                out.append((start, sum(row[2] for row in each), mean, sum(row[3] for row in each)))
+                parts = list(rails.values())
+                mean = sum(row[1] / row[0] for row in parts)
+                out.append((start, sum(row[2] for row in parts), mean, sum(row[3] for row in parts)))
         return out
 
     def forget(self, before_ns: int) -> None:

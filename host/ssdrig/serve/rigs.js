@@ -1,5 +1,5 @@
 "use strict";
-// The rigs of the archive: what each is, its last self-test, and what the journals of its runs say of it.
+// The rigs of the archive: their identity, last self-test, and the records in the journals of their runs.
 const Rigs = (() => {
   const { $, el, num, utc, ask } = Client;
   const table = (heads, rows, words) => el("div", null, { class: "scroll", tabindex: "0", role: "region", "aria-label": words }, el("table", null, { class: "rigs-table" },
@@ -38,10 +38,10 @@ const Rigs = (() => {
       ...certificate(rig), ...runs(rig));
   }
   async function show() {
-    const said = await ask("/api/rigs");
-    if (!said) return;
-    $("rigs-none").hidden = said.length > 0;
-    $("rig-list").replaceChildren(...said.map(box));
+    const reply = await ask("/api/rigs");
+    if (!reply) return;
+    $("rigs-none").hidden = reply.length > 0;
+    $("rig-list").replaceChildren(...reply.map(box));
   }
   return { show };
 })();

@@ -1,5 +1,5 @@
-"""The rigs of an archive: what each said of itself in its latest run, its certificate (the last `rig doctor`), whether
-its bench is unknown, and what the journals of its runs say of it. Read from files: the port is a run's."""
+"""The rigs of an archive: the hello of the latest run, the certificate (the last `rig doctor`), whether its bench is
+unknown, and the records in the journals of its runs. Read from files, because the port belongs to a run."""
 
 import functools
 import os
@@ -13,7 +13,7 @@ from ssdrig.reading.index import Index, Run
 from ssdrig.reading.row import WHOLE
 from ssdrig.rig import certificate
 from ssdrig.runs import integrity, journal, parts
-from ssdrig.serve import said
+from ssdrig.serve import event_words
 
 MOST_RUNS = 200  # the latest of the archive
 MOST_EVENTS = 20  # of each run
@@ -26,32 +26,32 @@ LOSSES = ("samples", "samples_lost", "closure_percent")
 
 def listed(index: Index) -> list[dict]:
     """Each rig, the one that was used last first."""
-    found: dict[tuple, dict] = {}
+    by_rig: dict[tuple, dict] = {}
     for run in index.find(limit=MOST_RUNS):
         of_run = _of_run(index, run)
         if not of_run:
             continue
         hello = of_run["hello"]
         key = (str(hello.get("serial")), str(hello.get("board")), bool(hello.get("simulated")))
-        rig = found.setdefault(key, {**said.rig(hello), **_kept(hello, of_run["certificate"]), "runs": []})
+        rig = by_rig.setdefault(key, {**event_words.rig(hello), **_kept(hello, of_run["certificate"]), "runs": []})
         if len(rig["runs"]) < MOST_LISTED:
             rig["runs"].append({name: of_run[name] for name in ("id", "run", "state", "utc_ms", "says", *LOSSES)})
-    return list(found.values())
+    return list(by_rig.values())
 
 
 def _of_run(index: Index, run: Run) -> dict | None:
-    """What a run's journal says of its rig; None where it had none."""
+    """The rig in a run's journal, or None."""
     try:
         folder = index.folder(run)
         last = parts.of(folder)[-1]
-        found = os.stat(last / "events.jsonl")
-        events = _events(last, found.st_size, found.st_mtime_ns)
+        status = os.stat(last / "events.jsonl")
+        events = _events(last, status.st_size, status.st_mtime_ns)
     except (JournalError, *BAD):
         return None
     hellos = [event["hello"] for event in events if event["kind"] == "rig.hello"]
     if not hellos:
         return None
-    words = [said.words(event) for event in events if event["kind"] not in ("rig.hello", "rig.certificate")]
+    words = [event_words.words(event) for event in events if event["kind"] not in ("rig.hello", "rig.certificate")]
     boots = {str(hello.get("boot")) for hello in hellos}
     words += [f"the board was reset: {len(boots)} boots in one run"] if len(boots) > 1 else []
     return {
@@ -77,32 +77,34 @@ def _events(folder: Path, size: int, mtime_ns: int) -> tuple[dict, ...]:
 
 
 def _losses(folder: Path) -> dict:
-    """Of the figures that a report has left there; None where it has left none."""
+    """Losses from the figures that a report has stored in the folder; None without a report."""
     try:
         figures = integrity.document_of(folder / integrity.FIGURES)
         wholes = [row["windows"].get(WHOLE) or {} for row in figures["rows"]]
-        counted = {key: [of[key] for of in wholes if said.number(of.get(key))] for key in ("samples", "samples_lost")}
-        found = {key: sum(values) if values else None for key, values in counted.items()}
+        counted = {
+            key: [of[key] for of in wholes if event_words.number(of.get(key))] for key in ("samples", "samples_lost")
+        }
+        totals = {key: sum(values) if values else None for key, values in counted.items()}
         closure = figures["whole_run"]["closure_percent"]
-        return found | {"closure_percent": closure if said.number(closure) else None}
+        return totals | {"closure_percent": closure if event_words.number(closure) else None}
     except BAD:
         return dict.fromkeys(LOSSES)
 
 
 def _kept(hello: dict, quoted: dict | None) -> dict[str, Any]:
-    """The rig's certificate as it lies here, or why there is none; and its latch."""
+    """The rig's certificate on this host, or the reason for its absence; and its latch."""
     serial = str(hello.get("serial") or "")
     unknown = latch.of_rig(serial) if serial else None
     out = {"unknown": None if not unknown else str(unknown.get("why") or "its file cannot be read")[:300]}
     if hello.get("simulated"):
         return out | {"certificate": None, "why": "a SIMULATED rig has none"}
     try:
-        kept = certificate.read(serial)
-        checks = [_check(check) for check in kept["checks"]]
-        differs = [name for name in certificate.OF_THE_RIG if kept[name] != hello.get(name)]
-        found = {key: kept[key] for key in ("id", "passed", "failed", "not_looked_at", "resistor")}
-        found |= {"utc_ms": kept["utc_ns"] // 10**6, "age_s": round(time.time() - kept["utc_ns"] / 1e9)}
-        return out | {"certificate": found | {"differs": differs, "checks": checks}, "why": None}
+        stored = certificate.read(serial)
+        checks = [_check(check) for check in stored["checks"]]
+        differs = [name for name in certificate.OF_THE_RIG if stored[name] != hello.get(name)]
+        summary = {key: stored[key] for key in ("id", "passed", "failed", "not_looked_at", "resistor")}
+        summary |= {"utc_ms": stored["utc_ns"] // 10**6, "age_s": round(time.time() - stored["utc_ns"] / 1e9)}
+        return out | {"certificate": summary | {"differs": differs, "checks": checks}, "why": None}
     except FileNotFoundError:
         why = "never made on this machine: ./ssdrig rig doctor"
     except BAD as error:
@@ -114,5 +116,5 @@ def _kept(hello: dict, quoted: dict | None) -> dict[str, Any]:
 
 def _check(check: dict) -> dict:
     words = {key: str(check[key])[:300] for key in ("name", "unit", "why")}
-    numbers = {key: check[key] if said.number(check[key]) else None for key in ("rail", "value", "low", "high")}
+    numbers = {key: check[key] if event_words.number(check[key]) else None for key in ("rail", "value", "low", "high")}
     return words | numbers | {"ok": check["ok"] if isinstance(check["ok"], bool) else None}

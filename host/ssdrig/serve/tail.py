@@ -1,6 +1,6 @@
 """One run that is being written, followed from its folder alone: events, power, I/O and SMART as lists that only grow.
 
-Where a reader stands is four numbers, each of them given by the run folder and not by when it was read: bytes of
+A reader's position is four numbers, each determined by the run folder and not by the time of reading: bytes of
 events.jsonl, seconds of power, rows of I/O, readings of SMART. So a reader that comes again, to this process or to the
 next one, goes on exactly where it was."""
 
@@ -19,26 +19,26 @@ from ssdrig.meter.samples import SECOND_NS, Follower
 from ssdrig.reading import trust
 from ssdrig.reading.rundata import asked_cut_ns
 from ssdrig.runs import integrity, journal, rigrecords
-from ssdrig.serve import said
+from ssdrig.serve import event_words
 from ssdrig.serve.loads import Load
 from ssdrig.serve.preview import STEP_NS, Preview
 from ssdrig.views import trust_strip
 
 TENTHS = 6000  # of settled power that are kept: ten minutes
 LOOK_S = 1.0  # how often I/O, and settled power, are looked for
-TURN_NS = 2 * SECOND_NS  # of power that are settled at once: each time costs a fit of the clock
+TURN_NS = 2 * SECOND_NS  # of power that are settled in one batch: each costs a fit of the clock
 LATE_ROWS = 60  # seconds whose clock error counts as the present one
 ROWS = 500  # of one list, in one message
 PREVIEWS = 60  # in one message: the newest
 BASES = ("before", "round", "idle")  # readings, before a load, that write amplification is counted from
 MANY = 3000  # rows of settled power that are taken up at a time
 HEATS = 3600  # rows of I/O that have their latencies
-SILENT_NS = 12 * SECOND_NS  # a rail that says nothing for longer is not waited for
+SILENT_NS = 12 * SECOND_NS  # do not wait for a rail that is silent for longer
 BEHIND = 4 << 20  # bytes of rig.bin: the newest moments are not shown before the rest has been read
 
 
 class Place(NamedTuple):
-    """Where a reader stands: see above. As text, the id of a message."""
+    """A reader's position: see above. As text, the id of a message."""
 
     events: int = 0
     power: int = 0
@@ -50,7 +50,7 @@ class Place(NamedTuple):
 
 
 def _one_by_one(data: bytes, octets: np.ndarray) -> tuple[np.ndarray, int, None]:
-    """For rigrecords.decode: of a dozen records, to look at all at once takes longer."""
+    """For rigrecords.decode: with a dozen records a batch would take longer."""
     return np.empty(0, np.int64), 0, None
 
 
@@ -63,17 +63,17 @@ def _begun(out: Path) -> tuple[int, str]:
 
 
 def place(text: str | None) -> Place:
-    """A Place from its text; the beginning where it is none."""
+    """A Place from its text; the beginning if the text is invalid."""
     parts = (text or "").split("-")
     good = len(parts) == 4 and all(part.isascii() and part.isdigit() and len(part) < 16 for part in parts)
     return Place(*map(int, parts)) if good else Place()
 
 
 class Tail:
-    """step() reads what is new, in one thread; since() may be called from any."""
+    """step() reads new data, in one thread; since() may be called from any."""
 
     def __init__(self, folder: Path):
-        """Raises JournalError if it is no run folder."""
+        """Raises JournalError if it is not a run folder."""
         self.folder = folder
         self.header = journal.run_header(folder)
         self.started_ns = self.header["started"]["t_ns"]
@@ -90,7 +90,9 @@ class Tail:
         self._offset = 0
         self._sealed = False
         self._unpaired = ""  # why, where the rig was not seen to feed the drive
-        self._events: list[tuple[int, list | None, dict | None]] = []  # offset behind it, said.event(), said.of_step()
+        self._events: list[
+            tuple[int, list | None, dict | None]
+        ] = []  # offset after it, event_words.event(), event_words.of_step()
         self._seconds: list[list] = []
         self._tenths: list[list] = []
         self._tenths_from = 0  # index of the first that is kept
@@ -110,9 +112,9 @@ class Tail:
     # ---- reading
 
     def step(self) -> bool:
-        """Read what is new; whether there was anything."""
+        """Read new data; whether there was any."""
         before = self._counts()
-        held = journal.lock_is_held(self.folder)  # before the rest: what was written until then is read below
+        held = journal.lock_is_held(self.folder)  # before the rest: earlier writes are read below
         self._read_events()
         looked = time.monotonic() >= self._next_look
         if looked or not held:
@@ -143,15 +145,15 @@ class Tail:
                 data = f.read(integrity.most_bytes("events.jsonl"))
         except OSError:
             return
-        found: list[tuple[int, dict]] = []
+        events: list[tuple[int, dict]] = []
         for line in data.split(b"\n")[:-1]:
             self._offset += len(line) + 1
             has_seal = integrity.SEAL.search(line) is not None
             self._sealed |= has_seal
             of_line = integrity.lines(line + b"\n").events if has_seal or not self._sealed else ()
-            found += [(self._offset, event) for event in of_line]
-        self._heed_pairing([event for _, event in found])
-        for offset, event in found:
+            events += [(self._offset, event) for event in of_line]
+        self._heed_pairing([event for _, event in events])
+        for offset, event in events:
             self._take(offset, pairing.without_power(event, self._unpaired) if self._unpaired else event)
 
     def _heed_pairing(self, events: list[dict]) -> None:
@@ -167,21 +169,23 @@ class Tail:
     def _take(self, offset: int, event: dict) -> None:
         kind = event["kind"]
         with self._lock:
-            self._events.append((offset, said.event(event, self.axis_s), said.of_step(event, self.axis_s)))
+            self._events.append(
+                (offset, event_words.event(event, self.axis_s), event_words.of_step(event, self.axis_s))
+            )
         if kind in trust.LIVE:
             self._last[kind] = event
         if kind == "rig.hello" and isinstance(event.get("hello"), dict):
             self._boots.add(str(event["hello"].get("boot")))
         self._losses += kind == "rig.lost"
         if kind == "cut.fired":
-            self._base = None  # what the drive counts from here on is of its restart, too
+            self._base = None  # later counts include the drive's restart
             self._cut_ns = asked_cut_ns(event)
         if kind == "step.start":
             kind = "played" if isinstance(event.get("played"), str) else "fio"
             name = event.get(kind)
             path = self.folder / kind / (name if isinstance(name, str) else event["step"])
             if self._inside(path):
-                self._loads.append((said.step(event), path))
+                self._loads.append((event_words.step(event), path))
         elif kind == "smart.end" and event["ok"]:
             self._read_smart(event["n"])
 
@@ -198,8 +202,8 @@ class Tail:
         if snapshot["reason"] in BASES:
             self._base = snapshot
         elif self._base:
-            found = wa.between(self._base, snapshot)
-            row |= {"wa": found.value, "wa_error": found.error, "wa_why": found.why}
+            factor = wa.between(self._base, snapshot)
+            row |= {"wa": factor.value, "wa_error": factor.error, "wa_why": factor.why}
             row["since"] = self.axis_s(self._base["t_ns"])
         with self._lock:
             self._smart.append(row)
@@ -226,10 +230,10 @@ class Tail:
         tenths: list[list] = []
         length_ns = SECOND_NS * self.k
         for t in due:
-            each = self._open.pop(t)
-            if set(each) != set(rails):
+            opened = self._open.pop(t)
+            if set(opened) != set(rails):
                 continue  # of a rail that was silent nothing is known, so of the sum, too
-            rows = list(each.values())
+            rows = list(opened.values())
             total = [sum(row[i] for row in rows) for i in range(1, 6)]
             tenths.append([self.axis_s(t), *(round(v, 5) for v in (total[1], total[0], total[2]))])
             self._of_seconds.setdefault(t // length_ns * length_ns, []).append(
@@ -302,14 +306,14 @@ class Tail:
             del self._loads[0]
 
     def _outs(self, folder: Path) -> list[Path]:
-        """out.json of a step's jobs, in the order in which they were started; none where its name is none of a file."""
+        """out.json of a step's jobs, in the order in which they were started; [] if its name is not a file's."""
         try:
             return sorted(filter(self._inside, folder.rglob("out.json")), key=_begun)
         except OSError:
             return []
 
-    def _add(self, step: str, found: list[dict]) -> None:
-        rows = [self._row(step, row) for row in found if self._whole(row)]
+    def _add(self, step: str, loads: list[dict]) -> None:
+        rows = [self._row(step, row) for row in loads if self._whole(row)]
         with self._lock:
             self._rows += rows
             for row in self._rows[-HEATS - len(rows) - 1 : -HEATS]:
@@ -324,14 +328,14 @@ class Tail:
         return row["t_ns"] <= self._cut_ns
 
     def _inside(self, path: Path) -> bool:
-        """Whether it lies in the run folder, wherever links lead; not where it is no path."""
+        """Whether it is in the run folder after following links; False for an invalid path."""
         try:
             return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(self.folder))
         except ValueError:
             return False
 
     def _row(self, step: str, row: dict) -> list:
-        """[t, step, IOPS, B/s, mean µs, P99 µs, heat, s that it is of] of drive time."""
+        """[t, step, IOPS, B/s, mean µs, P99 µs, heat, length in s] of drive time."""
         k, rounded = self.k, lambda v: None if v is None else round(v, 1)
         return [
             self.axis_s(row["t_ns"]),
@@ -345,15 +349,15 @@ class Tail:
         ]
 
     def axis_s(self, t_ns: int) -> float:
-        """Host time -> seconds of drive time since the start of the run; to a microsecond, by which the steps of a
-        dilated drive are told apart."""
+        """Host time -> seconds of drive time since the start of the run; to a microsecond, which distinguishes the
+        steps of a dilated drive."""
         return round((t_ns - self.started_ns) / 1e9 / self.k, 6)
 
     # ---- what a reader gets
 
     def since(self, at: Place, tenths: int, preview_ns: int) -> tuple[dict | None, Place, int, int]:
-        """What there is behind a place, the place behind that, and the same of the tenths (a count) and the newest
-        moments (a time), of which older ones are left out: (message or None, place, tenths, preview_ns)."""
+        """The data after a place and the next place; likewise for the tenths (a count) and the newest moments (a time),
+        without older ones: (message or None, place, tenths, preview_ns)."""
         with self._lock:
             events = self._events_behind(at.events)[:ROWS]
             seconds, rows = self._seconds[at.power : at.power + ROWS], self._rows[at.load : at.load + ROWS]
@@ -370,9 +374,9 @@ class Tail:
             message["steps"] = [line for _, _, line in events if line]
         if rows:
             message["written"] = self._written_bytes + sum(job.written_bytes for job in self._jobs.values())
-        for name, found in (("seconds", seconds), ("load", rows), ("smart", smart), ("tenths", fine)):
-            if found:
-                message[name] = found
+        for name, rows_of in (("seconds", seconds), ("load", rows), ("smart", smart), ("tenths", fine)):
+            if rows_of:
+                message[name] = rows_of
         if strip:
             message["trust"] = strip
         if newest:
@@ -401,5 +405,5 @@ class Tail:
         return self._events[n:]
 
     def facts(self) -> dict:
-        """What a page says of the run that does not change while it goes on."""
-        return said.facts(self.header)
+        """The facts on the page that do not change during a run."""
+        return event_words.facts(self.header)

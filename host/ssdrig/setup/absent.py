@@ -63,7 +63,7 @@ class _Module(ModuleType):
 
 
 class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Comes after all others, so it is asked only for what is not installed."""
+    """The last finder, so it is only asked for packages that are not installed."""
 
     def __init__(self) -> None:
         self.asked = False
@@ -83,8 +83,8 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 @contextlib.contextmanager
 def stood_in_for() -> Iterator[_Finder]:
-    """Stand-ins are imported for absent packages in this block; `asked` of what it gives tells whether any was. They,
-    and all modules of ssdrig that were imported meanwhile, are forgotten afterwards."""
+    """Import stand-ins for absent packages in this block; `asked` of the yielded finder is set if any was needed. The
+    stand-ins, and all modules of ssdrig imported meanwhile, are unloaded afterwards."""
     before, finder = set(sys.modules), _Finder()
     sys.meta_path.append(finder)
     try:

@@ -29,8 +29,8 @@ def provision(
     """Unpack `package` of the release `suite`, with all it needs, into destination, which appears whole or not at all.
 
     runs(folder): does the unpacked program work there? architecture: Debian's name of a processor, "" is this
-    machine's. without: packages that it depends on and can do without here. do: what a person can do instead. Raises
-    ToolMissing, and leaves nothing behind then."""
+    machine's. without: packages that it depends on and can do without here. do: the hint if it fails. Raises
+    ToolMissing, and then leaves no file."""
     if not shutil.which("apt-get") or not KEYRING.exists():
         raise ToolMissing("Debian's apt and its archive keyring", "neither or one of them", do)
     mirrors = debian_mirrors(run(["apt-get", "indextargets", "--format", TARGET_FIELDS, "Created-By: Packages"], do))
@@ -91,7 +91,7 @@ def unpack(
         run([*apt, "install", "-y", "--no-install-recommends", "--download-only", package], do)
         archives = sorted((work / "cache/archives").glob("*.deb"))
         with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as several:
-            list(several.map(lambda each: run(["dpkg-deb", "-x", str(each), str(work / "root")], do), archives))
+            list(several.map(lambda archive: run(["dpkg-deb", "-x", str(archive), str(work / "root")], do), archives))
         if not runs(work / "root"):
             raise ToolMissing(f"the unpacked {package} to run", f"it does not, from {mirror} {suite}", do)
         if destination.exists():

@@ -1,5 +1,5 @@
-"""The virtual environment: made beside those that are there from a lock file, extended by extras, and swept away when
-nobody uses it any more.
+"""The virtual environment: made from a lock file next to existing ones, extended by extras, and removed when
+no process uses it any more.
 
 Runs before the environment exists: standard library only. Raises ToolMissing where a step fails.
 """
@@ -21,7 +21,7 @@ from ssdrig.setup.steps import STEPS, run
 
 SETUP = ROOT / ".setup"
 ENVIRONMENTS = SETUP / "environments"
-# settings of pip that say where or how to fetch
+# settings of pip about the source of packages
 OF_PIP_ALONE = {"index-url", "extra-index-url", "no-index", "proxy", "trusted-host", "client-cert", "constraint"}
 
 
@@ -30,8 +30,8 @@ FEW_MEGABYTES = 40  # what pip fetches in less time than uv itself takes
 
 
 def make_environment(extras: list[str], lock: int) -> None:
-    """Make an environment from the lock file and these extras' beside those that are there, every download checked
-    against its hash, then let .venv lead to it. Nothing changes for a process that uses the one of before."""
+    """Make an environment from the lock files, next to existing ones, every download checked against its hash, then
+    point .venv to it. A process that uses the old environment is not affected."""
     content = stamp(sys.version_info[:2])
     digest, python = content.split()
     folder = ENVIRONMENTS / f"{digest[:16]}-{python}"
@@ -54,8 +54,8 @@ def make_environment(extras: list[str], lock: int) -> None:
 
 
 def install(extras: list[str], lock: int) -> None:
-    """Add extras to the environment that .venv leads to; nothing that is there changes, for their lock files pin that
-    to the same versions. Raises ToolMissing."""
+    """Add extras to the environment of .venv. Installed packages do not change: the lock files pin the same versions.
+    Raises ToolMissing."""
     for extra in extras:
         about = EXTRAS[extra]
         STEPS.say(f"installing the extra {extra} from {lock_of(extra).name} ({about.megabytes:g} MB: {about.why})")
@@ -71,7 +71,7 @@ def _mark(extras: list[str], folder: Path) -> None:
 
 
 def megabytes(extras: list[str], base: float = 0) -> float:
-    """What is fetched for these extras, and base, without uv."""
+    """Download size of these extras and `base`, MB, without uv."""
     return round(base + sum(EXTRAS[extra].megabytes for extra in extras), 1)
 
 
@@ -97,13 +97,13 @@ def fetch(folder: Path, files: list[Path], lock: int, size_MB: float) -> None:
         os.close(lock_file(folder / ".lock"))  # uv makes it for everybody, who could hold it
         for left in folder.parent.glob("uv-*"):  # by a set-up that was killed
             shutil.rmtree(left)
-        # what lies beside the environment is linked, not copied, and fills nobody's home or /tmp
+        # a cache next to the environment is linked, not copied, and does not fill the home or /tmp
         with tempfile.TemporaryDirectory(prefix="uv-", dir=folder.parent) as cache:
             line = [str(uv), "--cache-dir", cache, "--directory", str(ROOT), "pip", "install", "--python", python[0]]
             done = run([*line, *words], packages, lock, check=False, more=trusted)
         if not done:
             run([*pip, *words], f"{packages} by pip", lock)
-    # some packages have files that are no Python of today, which pip passes over, too
+    # some packages contain files that are not valid Python 3; pip ignores them, too
     run(
         [*python, "compileall", "-qq", "-j", "0", "-x", "site-packages/.*/tests/", str(folder / "lib")],
         "compiling them",
@@ -113,8 +113,8 @@ def fetch(folder: Path, files: list[Path], lock: int, size_MB: float) -> None:
 
 
 def _fetched_as_usual(pip_config: list[str]) -> dict[str, str] | None:
-    """What uv's environment needs to fetch from where pip would; None where somebody has told pip to fetch from
-    elsewhere or in another way, which uv does not read."""
+    """The environment variables that make uv fetch as pip would; None if pip is configured with another source, which
+    uv does not read."""
     listed = subprocess.run(pip_config, capture_output=True, text=True, stdin=subprocess.DEVNULL)
     settings = dict(re.findall(r"^[^=]*\.([a-z-]+)=(.*)$", listed.stdout, re.MULTILINE))
     if listed.returncode or OF_PIP_ALONE & set(settings):
@@ -129,8 +129,8 @@ def stands(folder: Path, content: str) -> bool:
 
 
 def link(folder: Path) -> None:
-    """Let .venv lead to folder, at once. A .venv of an older ssdrig is a folder itself, which sweep() removes; one that
-    somebody made for himself is kept under another name."""
+    """Point .venv to folder, atomically. A .venv of an older ssdrig is a folder, which sweep() removes; a .venv that
+    ssdrig did not make is renamed."""
     if VENV.is_dir() and not VENV.is_symlink():
         aside = ENVIRONMENTS / f"before-{os.getpid()}"
         if not (VENV / STAMP.name).exists():

@@ -17,13 +17,13 @@ PRIVATE = Path(__file__).resolve().parents[3] / ".setup/kicad"
 SUITE = "trixie"  # Debian's release with KiCad 9
 # scripting, drawing on a screen, simulating, data of windows: a third of what would be unpacked, none of it loaded
 WITHOUT = ("python3-wxgtk4.0", "libglx-mesa0", "libngspice0", "libgtk-3-common", "shared-mime-info", "xkb-data")
-UNUSED = ("doc", "icons", "locale", "opencascade")  # of usr/share: a quarter of what is unpacked
+UNUSED = ("doc", "icons", "locale", "opencascade")  # below usr/share: a quarter of the unpacked bytes
 DO = f"install KiCad {OLDEST} (Debian 12: package kicad of bookworm-backports)"
 
 
 def command() -> list[str]:
-    """The argv prefix that runs kicad-cli: the one in PATH, else the unpacked one. Raises ToolMissing when there is
-    none of OLDEST or newer."""
+    """The argv prefix that runs kicad-cli: the one in PATH, otherwise the unpacked one. Raises ToolMissing when
+    neither is OLDEST or newer."""
     seen = []
     for argv in (["kicad-cli"], _line(PRIVATE)):
         if argv and shutil.which(argv[0]):
@@ -35,8 +35,8 @@ def command() -> list[str]:
 
 
 def python() -> tuple[list[str], dict[str, str]]:
-    """(argv prefix, what its environment needs) of a Python that has KiCad's module pcbnew: the machine's, else the
-    unpacked one. Raises ToolMissing."""
+    """(argv prefix, what its environment needs) of a Python with KiCad's module pcbnew: the machine's, otherwise
+    the unpacked one. Raises ToolMissing."""
     line = _line(PRIVATE)
     choices: list[tuple[list[str], dict[str, str]]] = [(["/usr/bin/python3"], {})]
     if line:
@@ -54,9 +54,9 @@ def python() -> tuple[list[str], dict[str, str]]:
 
 
 def renderer(folder: Path) -> tuple[list[str], dict[str, str]]:
-    """(argv prefix, what its environment needs) of a kicad-cli that draws parts. KiCad finds what reads their models
-    under /usr only, or beside a program that runs from where it was built: for the unpacked one such a place is made in
-    `folder`. Raises ToolMissing."""
+    """(argv prefix, what its environment needs) of a kicad-cli that draws parts. KiCad looks for its model
+    readers below /usr, or next to a program that runs from its build folder; for the unpacked one such a place is made
+    in `folder`. Raises ToolMissing."""
     line = command()
     if line != _line(PRIVATE):
         return line, {}
@@ -77,7 +77,7 @@ def provision() -> None:
     PRIVATE.parent.mkdir(exist_ok=True)
     held = files.lock_file(PRIVATE.parent / "lock-kicad")
     with open(held, "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # several tests may want it at once
+        fcntl.flock(lock, fcntl.LOCK_EX)  # several tests may want it together
         try:
             command()
             return
@@ -92,7 +92,7 @@ def provision() -> None:
 def _line(root: Path) -> list[str]:
     """The unpacked program started by its own dynamic loader (the machine's C library may be older); [] when not there.
 
-    KiCad looks for its parts beside the running program, which is the loader: so that must stand beside it."""
+    KiCad looks for its parts next to the running program, here the loader, so the loader is put next to them."""
     program = root / "usr/bin/kicad-cli"
     loaders = sorted(root.glob("usr/lib/*-linux-gnu*/ld-linux*.so.*"))
     if not loaders or not program.exists():

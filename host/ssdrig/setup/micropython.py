@@ -20,9 +20,9 @@ INSTALL = "apt-get install micropython" if shipped.INSTALLED else "run ./ssdrig 
 
 
 def command() -> list[str]:
-    """Return the argv prefix that runs MicroPython: $SSDRIG_MICROPYTHON, else the one in PATH, else the unpacked one.
+    """Return the argv prefix that runs MicroPython: $SSDRIG_MICROPYTHON, the one in PATH, or the unpacked one.
 
-    Raises ToolMissing when there is none of version OLDEST or newer; a wrong $SSDRIG_MICROPYTHON is not passed over.
+    Raises ToolMissing if none is version OLDEST or newer; a wrong $SSDRIG_MICROPYTHON is an error, not skipped.
     """
     override = os.environ.get("SSDRIG_MICROPYTHON")
     candidates = [shlex.split(override)] if override else [["micropython"], loader_line(PRIVATE)]

@@ -18,15 +18,15 @@ LOCK = ROOT / "requirements.lock"
 
 
 class Extra(NamedTuple):
-    """Packages that only some commands need, with a lock file of their own beside LOCK, requirements-NAME.lock: the
-    commands, the megabytes to fetch, and what for."""
+    """Packages that only some commands need, with their own lock file next to LOCK, requirements-NAME.lock: the
+    commands, the megabytes to fetch, and the purpose."""
 
     commands: frozenset[str]
     megabytes: float
     why: str
 
 
-# what the machine's own Python can carry out: they need no package at all
+# commands that run with the machine's Python, without any package
 PLAIN = frozenset({"drives", "wear", "watch", "purge", "plans", "label", "note", "hardware"})
 SIMULATES = frozenset({"demo", "run", "record", "review", "resume", "virtual", "selfcheck", "test"})
 LOCK_MEGABYTES = 17
@@ -42,20 +42,20 @@ EXTRAS = {  # in the order in which they are installed
 }
 IN_THE_STAMP = ("bench", "serve", "test")  # a change of one of these locks makes a new environment, as LOCK's does
 VENV = ROOT / ".venv"  # a link to one of .setup/environments/
-STAMP = VENV / "ssdrig-stamp"  # written last: says what the environment was made from
+STAMP = VENV / "ssdrig-stamp"  # written last: the lock files that the environment was made from
 PYTHON = VENV / "bin/python"
 
 
 class Program(NamedTuple):
-    """A program that ssdrig calls, or a file that it reads (an absolute path); the apt package that has it; the
-    commands that cannot work without it; and those that use it if it is there and otherwise say what they left out."""
+    """A program that ssdrig calls, or a file that it reads (an absolute path); its apt package; the commands that need
+    it; and the commands that use it if present and otherwise report what they left out."""
 
     name: str
     package: str
     needed_by: frozenset[str]
     used_by: frozenset[str]
     why: str
-    # a daemon that the package starts by itself: not used here, and open to the network or polling drives
+    # a daemon that the package starts: unused here, and it listens to the network or polls drives
     service: str = ""
 
 
@@ -129,7 +129,7 @@ def is_there(name: str) -> bool:
         return bool(micropython.command())
     except ToolMissing:
         if os.environ.get("SSDRIG_MICROPYTHON"):
-            raise  # someone's wish; another one is no help
+            raise  # the user's explicit choice is not replaced by another one
         return False
 
 
@@ -139,7 +139,7 @@ def in_environment() -> bool:
 
 
 def environment_stands() -> bool:
-    """Whether .venv was made from this lock file, for the version of Python that it has now."""
+    """Whether .venv was made from this lock file, for its current version of Python."""
     try:
         seen = STAMP.read_text()
     except OSError:
@@ -148,7 +148,7 @@ def environment_stands() -> bool:
 
 
 def needs_packages(command: str) -> bool:
-    """Whether a command needs an environment; without one, the machine's Python carries out the others. "": help."""
+    """Whether a command needs an environment; the machine's Python runs the others. "": help."""
     return command not in PLAIN | {""}
 
 
@@ -165,7 +165,7 @@ def extras_of(command: str) -> list[str]:
 
 
 def extras_missing(command: str) -> list[str]:
-    """Those of them that .venv does not have as their lock files say."""
+    """The extras of a command that .venv lacks, or has from another lock file."""
     return [extra for extra in extras_of(command) if not _stands(extra)]
 
 
@@ -174,7 +174,7 @@ def lock_of(extra: str) -> Path:
 
 
 def stamp_of(extra: str, environment: Path = VENV) -> Path:
-    """The file in an environment that says which lock file an extra was installed from."""
+    """The file in an environment with the digest of the lock file that an extra was installed from."""
     return environment / f"{STAMP.name}-{extra}"
 
 

@@ -1,6 +1,6 @@
 """Sets up what a command lacks: Debian packages, MicroPython, the virtual environment, the emulated board's image.
 
-Runs before the environment exists (start.py): standard library only. All that it makes lies in .setup/ of the clone and
+Runs before the environment exists (start.py): standard library only. All that it makes is in .setup/ of the clone and
 belongs to the clone's owner, except the apt packages.
 """
 
@@ -47,7 +47,7 @@ RELEASES = ("trixie", "forky", "sid")  # of Debian, whose MicroPython build.sh c
 
 
 def command(argv: list[str]) -> int:
-    """`./ssdrig setup`: set up what the demo needs, or else what --emulator needs. Raises ToolMissing."""
+    """`./ssdrig setup`: set up what the demo needs, or what --emulator needs. Raises ToolMissing."""
     parser = argparse.ArgumentParser(
         prog="ssdrig setup", description="Install and make what the other commands need, and run nothing."
     )
@@ -89,8 +89,8 @@ def set_up(command: str, more: Sequence[str] = ()) -> None:
 
 
 def compile_simulator() -> None:
-    """Compile the simulator as the clone's owner, so that the first demo begins at once. Where that fails, its first
-    start tries again and prints why."""
+    """Compile the simulator as the clone's owner, so that the first demo begins immediately. If that fails, its
+    first start tries again and prints why."""
     if not may_write():
         return
     words = [str(PYTHON), "-P", "-m", "ssdrig.virtual.compiled"]
@@ -100,21 +100,21 @@ def compile_simulator() -> None:
 
 
 def make(command: str, more: Sequence[str], lock: int) -> None:
-    """Make the environment with its extras, and beside it, for each waits for its server, unpack MicroPython, and KiCad
-    for the tests. Where KiCad fails, the tests that need it say why. Raises ToolMissing."""
-    with concurrent.futures.ThreadPoolExecutor(2) as beside:
+    """Make the environment with its extras; in parallel, because the downloads wait for different servers, unpack
+    MicroPython, and KiCad for the tests. If KiCad fails, the tests that need it report why. Raises ToolMissing."""
+    with concurrent.futures.ThreadPoolExecutor(2) as parallel:
         unpacked = []
         if any(program.name == "micropython" for program in missing(command)):
             STEPS.say("unpacking Debian's MicroPython into .setup (4 MB)")
-            unpacked.append(beside.submit(micropython.provision))
+            unpacked.append(parallel.submit(micropython.provision))
         if (more or needs_packages(command)) and not environment_stands():
             if command == "test":
-                beside.submit(kicad.provision)
+                parallel.submit(kicad.provision)
             make_environment(list(dict.fromkeys([*extras_of(command), *more])), lock)
         elif extras := list(dict.fromkeys([*extras_missing(command), *more])):
             install(extras, lock)
-        for each in unpacked:
-            each.result()
+        for tool in unpacked:
+            tool.result()
 
 
 def set_up_emulator(release: str) -> None:
@@ -144,8 +144,8 @@ def build_emulator(release: str, lock: int) -> None:
 
 
 def fetch_emulator(folder: Path, run: Callable[[list[str]], object]) -> None:
-    """By npm, by the hash of its lock file, and running nothing of the package's; node_modules in the folder has it
-    whole or not at all, whoever is killed meanwhile."""
+    """Fetch it by npm, checked against the hash in its lock file, without running the package's scripts. A kill leaves
+    node_modules in the folder complete or absent."""
     unfinished = folder / "fetched"
     shutil.rmtree(unfinished, ignore_errors=True)  # by one that was killed
     unfinished.mkdir()
@@ -171,7 +171,7 @@ def may_write() -> bool:
 
 
 def without_writing(command: str) -> None:
-    """A user's start in a clone that is not his: says what is left out. Raises ToolMissing when that will not do."""
+    """A start in another user's clone: report what is left out. Raises ToolMissing if the command needs it."""
     by = f"{ROOT} belongs to {user_name(owner())}, who sets it up"
     if needs_packages(command) and os.path.lexists(PYTHON) and not os.access(PYTHON, os.X_OK):
         do = f"sudo rm -r {SETUP}/environments, then sudo PATH=/usr/bin:/bin {ROOT}/ssdrig setup"
@@ -194,8 +194,8 @@ def user_name(uid: int) -> str:
 
 
 def as_owner(make: Callable[[], object]) -> None:
-    """Call make as the clone's owner: root in someone's clone does so in a child, and then leaves no file of its own
-    there. Raises ToolMissing when the child fails; the child has said why."""
+    """Call make as the clone's owner: root in another user's clone does so in a child, and so leaves no file of
+    root there. Raises ToolMissing when the child fails; the child has printed why."""
     if os.geteuid() != 0 or owner() == 0:
         make()
         return
@@ -237,8 +237,8 @@ def become_owner() -> None:
 
 
 def give_to_owner(path: Path) -> None:
-    """What root has made in the clone becomes its owner's: itself and not what a link leads to, and nothing behind a
-    folder that is a link."""
+    """Give what root has made in the clone to its owner: the path itself, never the target of a link, and nothing below
+    a linked folder."""
     if os.geteuid() != 0 or owner() == 0:
         return
     status = ROOT.stat()
@@ -277,8 +277,8 @@ APT_OPTIONS = ["-o", "DPkg::Lock::Timeout=120", "-o", "Dpkg::Use-Pty=0"]
 
 
 def packages(command: str, with_venv: bool) -> None:
-    """Install by apt what is missing, saying what and why. Packages that this distribution does not have are passed
-    over, so are those that are merely used when apt may not install. Raises ToolMissing if a needed one stays away."""
+    """Install missing packages by apt, reporting which and why. Packages that this distribution lacks are skipped, and
+    so are optional ones if apt may not install. Raises ToolMissing if a needed one is still missing."""
     wanted = missing(command)
     names = [program.package for program in wanted]
     if with_venv and importlib.util.find_spec("ensurepip") is None:
@@ -290,7 +290,7 @@ def packages(command: str, with_venv: bool) -> None:
         return short(command, "this distribution has no such package")
     as_root = root_prefix()
     if as_root is None:
-        return short(command, "there is no apt-get, or neither root nor sudo to use it")
+        return short(command, "no apt-get, or neither root nor sudo to use it")
     for program in wanted:
         STEPS.say(f"missing: {program.name} (package {program.package}): {program.why}")
     apt_get = [*as_root, "env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-q", *APT_OPTIONS]
@@ -323,7 +323,7 @@ def without_systemd(names: list[str]) -> list[str]:
 
 
 def short(command: str, reason: str) -> None:
-    """Say what is missing still. Raises ToolMissing when it is needed; MicroPython is not counted: it can be
+    """Report what is still missing. Raises ToolMissing if it is needed; MicroPython does not count because it can be
     unpacked."""
     left = [program for program in missing(command) if program.name != "micropython"]
     needed = [program.package for program in left if command in program.needed_by]
@@ -337,7 +337,7 @@ def short(command: str, reason: str) -> None:
 
 
 def root_prefix() -> list[str] | None:
-    """The words before a command that is to run as root; None when there is no way, or no apt."""
+    """The argv prefix that runs a command as root; None if root or apt is not available."""
     if not shutil.which("apt-get"):
         return None
     if os.geteuid() == 0:
@@ -367,7 +367,7 @@ def silence(services: list[str], as_root: list[str]) -> None:
 
 @contextlib.contextmanager
 def only_one_set_up() -> Iterator[int]:
-    """Hold .setup/lock; several starts at once then do the work once. Yields the lock's descriptor."""
+    """Hold .setup/lock; so that parallel starts do the work once. Yields the lock's descriptor."""
     for left in (SETUP, SETUP / "lock"):
         give_to_owner(left)  # of a set-up by root that was killed
     with with_rights_of_owner():

@@ -37,7 +37,7 @@ class Steps:
         self._lock = threading.Lock()
 
     def expect(self, steps: int) -> None:
-        """So many more steps are to come."""
+        """Announce more steps."""
         self.total += steps
 
     def say(self, text: str) -> None:
@@ -94,7 +94,7 @@ def run(
 ) -> bool:
     """Run a program as one step of the set-up and return whether it succeeded.
 
-    words: what is shown meanwhile
+    words: the text shown meanwhile
     lock: the set-up's lock, which the program holds even if we are killed
     check: raise ToolMissing when it fails
     more: variables added to its environment

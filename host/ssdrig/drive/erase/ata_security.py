@@ -1,4 +1,4 @@
-"""ATA security erase through hdparm: what a drive says it can do, the erase, and that no password stays behind.
+"""ATA security erase through hdparm: the drive's capabilities, the erase, and the removal of the password.
 
 The drive's state is read as the 256 words of IDENTIFY DEVICE (`hdparm --Istdout`; ATA Command Set 4: words 69, 89, 90,
 128), which do not change with hdparm's wording. An erase needs a user password; it is always PASSWORD, so that a drive
@@ -17,8 +17,8 @@ from ssdrig.drive.target.inventory import Drive
 
 PASSWORD = "ssdrig"
 QUERY_S = 60.0  # a starved host takes long to start hdparm
-NO_ESTIMATE_S = 12 * 3600.0  # limit for a drive that does not say how long it takes
-LEAST_S = 1800.0  # limit at least, however fast the drive says it is
+NO_ESTIMATE_S = 12 * 3600.0  # limit for a drive that reports no estimate
+LEAST_S = 1800.0  # lowest limit, whatever the drive's estimate
 SWITCH = {"ata-secure-erase": "--security-erase", "ata-enhanced-erase": "--security-erase-enhanced"}
 FROZEN = (
     "the drive is frozen: the BIOS or the kernel locked its security settings at power-on; power-cycle only the drive"
@@ -28,7 +28,7 @@ FROZEN = (
 
 @dataclass(frozen=True)
 class Security:
-    """Security state and TRIM behaviour of an ATA drive. Estimates in seconds; None: not told."""
+    """Security state and TRIM behaviour of an ATA drive. Estimates in seconds; None: not reported."""
 
     supported: bool
     enabled: bool
@@ -84,17 +84,16 @@ def identify(drive: Drive, path: str | None = None) -> Security:
 
 
 def words(drive: Drive, path: str | None = None) -> list[int]:
-    """The 256 words of IDENTIFY DEVICE, asked for at `path` of a drive that is held, else by name. Raises
-    DriveError."""
+    """The 256 words of IDENTIFY DEVICE, read through `path` of a held drive, otherwise by name. Raises DriveError."""
     call = program.run(["hdparm", "--Istdout", path or drive.node], QUERY_S)
-    found = parse(call.stdout.decode(errors="replace"))
-    if call.exit_code != 0 or len(found) != 256:
+    security = parse(call.stdout.decode(errors="replace"))
+    if call.exit_code != 0 or len(security) != 256:
         raise DriveError(
             f"IDENTIFY DEVICE of {drive.node}",
             erasing.words(call),
             "run it as root; see whether the drive is still there",
         )
-    return found
+    return security
 
 
 def offers(drive: Drive) -> dict[str, tuple[str | None, int | None]]:
@@ -142,9 +141,9 @@ def unlock_words(drive: Drive, locked: bool = True) -> str:
 def erase(held: Way, method: str, on_tick: Callable[[float], None], timeout_s: float | None = None) -> list[str]:
     """SECURITY ERASE UNIT, normal or enhanced. Returns the argv that erased. Raises DriveError.
 
-    Whatever happens after the password was set, it is taken away again as far as the drive lets; if it stays, the error
-    says how to free the drive. hdparm's exit code alone proves nothing (some adapters lose the sense data): the drive's
-    state does."""
+    Once the password is set it is removed in every case, if the drive permits; otherwise the error explains how to
+    unlock the drive. hdparm's exit code alone proves nothing (some adapters lose the sense data): the drive's state
+    does."""
     drive = held.drive
     before = identify(drive, held.path)
     why = _why_not(before, drive)
@@ -184,7 +183,7 @@ def erase(held: Way, method: str, on_tick: Callable[[float], None], timeout_s: f
 
 
 def _clear(held: Way) -> bool:
-    """Try to take the password away. Returns whether the drive says that it has none."""
+    """Try to remove the password. Returns whether the drive reports that it has none."""
     try:
         state = identify(held.drive, held.path)
         if state.locked:

@@ -1,4 +1,4 @@
-"""Run a command that erases a drive: the person sees that time goes by, and Ctrl-C leaves it to end by itself."""
+"""Run a command that erases a drive, with a progress line; Ctrl-C lets it finish on its own."""
 
 import threading
 import time
@@ -13,8 +13,8 @@ TICK_S = 0.2
 def run(argv: list[str], timeout_s: float, on_tick: Callable[[float], None] = lambda spent_s: None) -> program.Call:
     """program.run(argv) with on_tick(seconds so far) five times a second.
 
-    What such a command has sent to the drive cannot be called back, so an exception in this thread (Ctrl-C) leaves the
-    program running, in a session of its own; it outlives this process."""
+    A command sent to the drive cannot be revoked, so an exception in this thread (Ctrl-C) leaves the program running in
+    its own session; it outlives this process."""
     calls = []
     thread = threading.Thread(target=lambda: calls.append(program.run(argv, timeout_s)), name=argv[0], daemon=True)
     thread.start()
@@ -29,10 +29,10 @@ def run(argv: list[str], timeout_s: float, on_tick: Callable[[float], None] = la
 
 
 def words(call: program.Call) -> str:
-    """How a program ended and what it said, for an error message."""
-    said = call.stderr.strip() or call.stdout[:2000].decode(errors="replace").strip()
-    said = " | ".join(line.strip() for line in said.splitlines() if line.strip())[-400:]
-    return f"{call.argv[0]}: {call.why or f'exit code {call.exit_code}'}: {said or 'nothing printed'}"
+    """The exit and the output of a program, for an error message."""
+    output = call.stderr.strip() or call.stdout[:2000].decode(errors="replace").strip()
+    output = " | ".join(line.strip() for line in output.splitlines() if line.strip())[-400:]
+    return f"{call.argv[0]}: {call.why or f'exit code {call.exit_code}'}: {output or 'nothing printed'}"
 
 
 def version(name: str) -> str:

@@ -1,4 +1,4 @@
-"""NVMe format and sanitize through nvme-cli, and what a controller says it can do of them.
+"""NVMe format and sanitize through nvme-cli, and a controller's capabilities for them.
 
 All goes to the controller (/dev/nvme0), not the namespace: nvme-cli 2.x opens a namespace O_EXCL before it formats,
 which fails while the guard holds it; a character device knows no such thing. What erases is given the path of a
@@ -24,8 +24,8 @@ QUERY_S = 20.0
 MARGIN_S = 20.0  # for nvme-cli itself to end after its command's limit
 # also the kernel's limit for the command; nvme-cli's own is 10 min, after which the controller is reset
 FORMAT_S = 3600.0
-STALL_S = 3600.0  # a sanitize whose progress has not moved for so long
-SILENT_S = 60.0  # a drive that does not give its sanitize log for so long
+STALL_S = 3600.0  # without progress of the sanitize
+SILENT_S = 60.0  # without a sanitize log from the drive
 SANITIZE_LOG = 0x81
 NO_ESTIMATE = 0xFFFFFFFF
 SES = {"format": 0, "format-secure": 1, "format-crypto": 2}  # secure erase setting of Format NVM
@@ -35,7 +35,7 @@ RUNNING, FAILED = 2, 3  # of SSTAT bits 2:0; 0 never, 1 done, 4 done and all dea
 
 @dataclass(frozen=True)
 class Controller:
-    """What Identify Controller says of erasing."""
+    """The erase capabilities in Identify Controller."""
 
     format: bool  # OACS bit 1
     crypto_format: bool  # FNA bit 2
@@ -50,7 +50,7 @@ class Controller:
 
 @dataclass(frozen=True)
 class Namespace:
-    """What Identify Namespace says. Blocks are logical blocks."""
+    """The fields of Identify Namespace. Blocks are logical blocks."""
 
     size_blocks: int
     used_blocks: int
@@ -98,7 +98,7 @@ def decode_namespace(page: bytes) -> Namespace:
     _length(page, 4096, "Identify Namespace")
     size, used = int.from_bytes(page[0:8], "little"), int.from_bytes(page[16:24], "little")
     if not size:
-        raise DriveError("an active namespace", "Identify Namespace says it has no blocks", "see nvme list-ns")
+        raise DriveError("an active namespace", "Identify Namespace reports no blocks", "see nvme list-ns")
     flbas, dps = page[26], page[29]
     after = {1: "zeros", 2: "ones"}.get(page[33] & 7)
     return Namespace(size, used, flbas & 15 | (flbas >> 5 & 3) << 4, flbas >> 4 & 1, dps & 7, dps >> 3 & 1, after)
@@ -128,7 +128,7 @@ def identify_controller(drive: Drive) -> Controller:
 
 
 def identify_namespace(drive: Drive, controller: str | None = None) -> Namespace:
-    """`controller`: the path to that of a drive that is held, else by name. Raises DriveError."""
+    """Raises DriveError. controller: path to the controller of a held drive; None: by name."""
     page = nvme_cli.identify_namespace(controller or _node(drive), drive.nsid or 0)
     return decode_namespace(_page(*page, "Identify Namespace"))
 
@@ -140,7 +140,7 @@ def sanitize_log(drive: Drive, controller: str | None = None) -> Sanitize:
 
 def other_namespaces(drive: Drive, root: str | Path = "/") -> list[str]:
     """Names of this machine's other namespaces of the same NVM subsystem: a sanitize takes their data too. The paths of
-    a multipath drive (nvme1c1n1, hidden) are no namespaces of their own."""
+    a multipath drive (nvme1c1n1, hidden) are not separate namespaces."""
 
     def subsystem(name):  # the serial too: there are drives whose NQN is not unique
         device = Path(root, "sys/block", name, "device")
@@ -157,9 +157,9 @@ def other_namespaces(drive: Drive, root: str | Path = "/") -> list[str]:
 
 
 def listed_namespaces(drive: Drive, can: Controller) -> list[int]:
-    """Numbers of the drive's other namespaces by its own word, whether or not this machine shows them as disks: those
-    allocated (CNS 10h) where the drive manages namespaces, else those active (CNS 02h). Raises DriveError when the
-    drive does not say (NVM Express Base Specification 2.0, 5.17.2.2 and 5.17.2.14)."""
+    """Numbers of the drive's other namespaces as it reports them, whether or not this machine shows them as disks: the
+    allocated ones (CNS 10h) if the drive manages namespaces, otherwise the active ones (CNS 02h). Raises DriveError if
+    it does not report them (NVM Express Base Specification 2.0, 5.17.2.2 and 5.17.2.14)."""
     if can.most_namespaces == 1:
         return []
     page = _page(*nvme_cli.namespace_list(_node(drive), 0x10 if can.manages_namespaces else 0x02), "the namespace list")
@@ -204,7 +204,7 @@ def offers(drive: Drive, root: str | Path = "/") -> dict[str, tuple[str | None, 
         except DriveError:
             pass  # only the estimate is lost
     no_format = None if can.format else "the controller has no Format NVM command (OACS bit 1)"
-    found: dict[str, tuple[str | None, int | None]] = {
+    offered: dict[str, tuple[str | None, int | None]] = {
         "format": (no_format or (shared if can.format_takes_all else None), None),
         "format-secure": (no_format or (shared if can.format_takes_all or can.erase_takes_all else None), None),
         "format-crypto": (
@@ -219,11 +219,11 @@ def offers(drive: Drive, root: str | Path = "/") -> dict[str, tuple[str | None, 
         ("sanitize-block", can.block_sanitize, 1),
         ("sanitize-overwrite", can.overwrite_sanitize, 2),
     ):
-        found[name] = (
+        offered[name] = (
             shared if has else f"the controller does not support it (SANICAP bit {bit})",
             estimates.get(ACTION[name]),
         )
-    return found
+    return offered
 
 
 def format(
@@ -286,7 +286,7 @@ def wait_for_sanitize(
         if log.state == FAILED:
             raise DriveError(
                 "the sanitize to succeed",
-                "the drive says it failed (SSTAT 3); it serves no I/O in this state",
+                "the drive reports that it failed (SSTAT 3); it serves no I/O in this state",
                 f"purge again, or leave the state with: nvme sanitize {drive.controller} -a 1",
             )
         if log.state != RUNNING:

@@ -1,4 +1,4 @@
-"""Purge a drive: take everything out of it by one of its own commands, and see that it is gone.
+"""Purge a drive: erase all its data by one of its own commands, and verify the result.
 
 Which method was used is part of the result, since drives differ after each. The effect is checked on samples: blocks
 that held data must not hold it afterwards. Blocks that were empty prove nothing, so a pattern is written where there is
@@ -19,7 +19,7 @@ from ssdrig.drive.target.door import Way
 from ssdrig.drive.target.inventory import Drive
 from ssdrig.drive.target.program import is_missing
 
-# name: what it does; in the order in which `auto` prefers them
+# name: effect; in the order in which `auto` prefers them
 METHODS = {
     "format-secure": "NVMe format with user data erase (--ses=1): this namespace",
     "sanitize-block": (
@@ -30,7 +30,7 @@ METHODS = {
     "format": "NVMe format without secure erase (--ses=0): the drive may do as little as forget its map",
     "ata-secure-erase": "ATA security erase under a temporary password, which is taken away again",
     "ata-enhanced-erase": "ATA enhanced security erase: also reallocated blocks, maker's pattern; temporary password",
-    "discard": "TRIM / deallocate of every block: what was there may come back unless the drive promises zeros",
+    "discard": "TRIM / deallocate of every block: old data may come back unless the drive promises zeros",
     "sanitize-overwrite": "NVMe sanitize by one overwrite: hours, and wears the drive by its capacity",
     "zero": "zeroes written over every block: wears the drive by its capacity unless it has a command for it",
 }
@@ -41,7 +41,7 @@ FEWEST_PROVING = 4  # samples with data, fewer than which the pattern is written
 PATTERN_BLOCKS = 8
 INTERRUPTED = {
     "format": (
-        "the format was sent and ends by itself in the drive; before that the drive's content is undefined. Purge again"
+        "the format was sent and the drive finishes it; until then the drive's content is undefined. Purge again"
         " to be sure"
     ),
     "sanitize": (
@@ -71,8 +71,8 @@ def methods(drive: Drive, root: str | Path = "/") -> list[Method]:
     """All methods, the best first, each with why this drive does not offer it. Asks the drive; never raises for its
     answers."""
     nvme, ata = drive.interface.startswith("NVMe"), drive.interface in ("SATA", "USB")
-    found = nvme_erase.offers(drive, root) if nvme else ata_security.offers(drive) if ata else {}
-    found["discard"] = (
+    offered = nvme_erase.offers(drive, root) if nvme else ata_security.offers(drive) if ata else {}
+    offered["discard"] = (
         (
             None
             if _queue(drive, "discard_max_bytes", root)
@@ -80,10 +80,10 @@ def methods(drive: Drive, root: str | Path = "/") -> list[Method]:
         ),
         None,
     )
-    found["zero"] = (None, None)
+    offered["zero"] = (None, None)
     other = f"{OTHER_INTERFACE} ({drive.interface})"
     out = [
-        Method(name, does, found.get(name, (other,))[0] is None, *found.get(name, (other, None)))
+        Method(name, does, offered.get(name, (other,))[0] is None, *offered.get(name, (other, None)))
         for name, does in METHODS.items()
     ]
     return sorted(out, key=lambda method: not method.available)  # stable: the order of METHODS within each half
@@ -124,13 +124,13 @@ def _none(offered: list[Method]):
 def purge(held: Way, method: str = "auto", progress: Progress | None = None, root: str | Path = "/") -> dict:
     """Purge a drive that the caller has made safe to destroy (guard.hold).
 
-    Returns {"method", "tool", "argv", "duration_s", "effect", "ok"}. ok: the effect was seen; else effect["words"] says
-    what is not known. effect: {"samples", "proving" (samples that held data before), "kept", "zeros", "ones", "other",
-    "pattern_bytes" (written by us before), "used_blocks_before", "used_blocks_after" (NVMe NUSE; null otherwise),
-    "resumed", "words"}.
+    Returns {"method", "tool", "argv", "duration_s", "effect", "ok"}. ok: the effect was verified; otherwise
+    effect["words"] states what is unknown. effect: {"samples", "proving" (samples that held data before), "kept",
+    "zeros", "ones", "other", "pattern_bytes" (written by us before), "used_blocks_before", "used_blocks_after" (NVMe
+    NUSE; null otherwise), "resumed", "words"}.
 
-    Raises DriveError when the drive cannot, fails or still holds what it held; ToolMissing; UsageError for an unknown
-    method. On Ctrl-C it says what state the drive is in and raises KeyboardInterrupt."""
+    Raises DriveError if the drive does not support it, fails or still holds old data; ToolMissing; UsageError for an
+    unknown method. On Ctrl-C it reports the drive's state and raises KeyboardInterrupt."""
     drive = held.drive
     progress = progress or Progress()
     offered = methods(drive, root)
@@ -200,16 +200,16 @@ def _purge(
 def judge(method: str, before: list[bytes | None], after: list[bytes | None], promise: str | None) -> dict:
     """What the samples show. Pure. promise: "zeros" or "ones" if the drive promises that for deallocated blocks.
 
-    Raises DriveError when a block still holds its old data (but for a discard without promise, which may), or does not
-    hold what was promised, or cannot be read."""
+    Raises DriveError if a block still holds its old data (allowed after a discard without a promise), does not hold the
+    promised content, or cannot be read."""
     kinds = [_kind(content) for content in after]
     proving = [i for i, content in enumerate(before) if _kind(content) == "other"]
-    kept = [i for i in proving if after[i] == before[i]]
+    unchanged = [i for i in proving if after[i] == before[i]]
     counts = {f"{kind}": kinds.count(kind) for kind in ("zeros", "ones", "other")}
-    effect = {"samples": len(after), "proving": len(proving), "kept": len(kept), **counts}
+    effect = {"samples": len(after), "proving": len(proving), "kept": len(unchanged), **counts}
     what = (
         f"{len(after)} samples: {counts['zeros']} read zeros, {counts['ones']} ones, {counts['other']} other data,"
-        f" {len(kept)} unchanged"
+        f" {len(unchanged)} unchanged"
     )
     if "unreadable" in kinds:
         raise DriveError(
@@ -217,7 +217,7 @@ def judge(method: str, before: list[bytes | None], after: list[bytes | None], pr
             f"{kinds.count('unreadable')} are not; {what}",
             "see dmesg; do not test this drive",
         )
-    if kept and (method != "discard" or promise):
+    if unchanged and (method != "discard" or promise):
         raise DriveError(
             "blocks that no longer hold their old data", f"{method} did not purge; {what}", "choose another method"
         )
@@ -226,10 +226,10 @@ def judge(method: str, before: list[bytes | None], after: list[bytes | None], pr
         raise DriveError(
             f"blocks that read {must_be}, as promised", f"{method} did not; {what}", "choose another method"
         )
-    if kept or (method == "discard" and counts["other"]):
+    if unchanged or (method == "discard" and counts["other"]):
         words = f"not verified: this drive may return old data after TRIM (it promises nothing: DLFEAT, RZAT); {what}"
     elif not proving and counts["other"] and method not in CRYPTO:
-        words = f"not verified: what was there before is not known; {what}"
+        words = f"not verified: the previous content is unknown; {what}"
     elif not proving and method in CRYPTO:
         words = f"not verified: no data was there before; {what}"
     else:
@@ -244,8 +244,8 @@ def _kind(content: bytes | None) -> str:
 
 
 def _note(held: Way, skip: bool) -> tuple[list[int], list[bytes | None], int]:
-    """Offsets, what is there, and how many bytes of pattern we wrote so that there is something. skip: the drive is
-    purged already."""
+    """Offsets, their content, and how many bytes of pattern were written so that there is content to lose. skip: the
+    drive is already purged."""
     offsets = block.sample_offsets(held.drive.capacity_bytes)
     if skip:
         return offsets, [None] * len(offsets), 0
@@ -272,7 +272,7 @@ def _promise(held: Way, controller: str) -> tuple[str | None, int | None]:
 
 
 def _finish_sanitize(drive: Drive, controller: str, progress: Progress) -> str | None:
-    """Wait for a sanitize that was under way when we came. Which method it was; None if there was none."""
+    """Wait for a sanitize that was already running. Returns its method, or None."""
     try:
         log = nvme_erase.sanitize_log(drive, controller)
     except DriveError:
@@ -288,7 +288,7 @@ def _finish_sanitize(drive: Drive, controller: str, progress: Progress) -> str |
 
 
 def _erase(held: Way, controller: str, method: Method, progress: Progress) -> tuple[list[str], str]:
-    """Carry it out. Returns the argv (or ioctl) and the tool with its version."""
+    """Run the method. Returns the argv (or ioctl) and the tool with its version."""
     drive, begun, name = held.drive, time.monotonic(), method.name
 
     def tick(spent_s):  # commands that do not report how far they are
@@ -320,7 +320,7 @@ def _line(name: str, share: float | None, left_s: float | None, spent_s: float =
     left = (
         f"about {clock(left_s)} left"
         if left_s is not None and left_s > 0
-        else "the drive does not say how long"
+        else "the drive reports no estimate"
         if left_s is None
         else "nearly done"
     )

@@ -30,7 +30,7 @@ HOST = {
     "microcode": "/sys/devices/system/cpu/cpu0/microcode/version",
 }
 VULNERABILITIES = "/sys/devices/system/cpu/vulnerabilities"  # of the CPU, each with its mitigation
-# what moves by itself: a difference of these is no change of a setting
+# values that change on their own: a difference is not a change of a setting
 MOVES = (
     *("load_average", "memory_available_kB", "other_disks_read_bytes", "other_disks_written_bytes"),
     "nvme.power_state",  # with APST the state that the drive has gone to
@@ -38,8 +38,8 @@ MOVES = (
 SECTOR_BYTES = 512  # of /sys/block/X/stat, whatever the disk's own
 GOVERNORS = "/sys/devices/system/cpu/cpu*/cpufreq/scaling_governor"
 ALPM = "/sys/class/scsi_host/host*/link_power_management_policy"
-# what `set` writes, of the kernel's file: "{name}" is the drive's. What is not here, or has no file, is a feature of an
-# NVMe controller (features.SETTINGS)
+# the kernel's file that `set` writes; "{name}" is the drive's. A key without a file is a feature of an NVMe controller
+# (features.SETTINGS)
 FILES = {
     "scheduler": "/sys/block/{name}/queue/scheduler",
     "governor": GOVERNORS,
@@ -52,23 +52,23 @@ FILES = {
 def read(
     name: str | None, root: str | os.PathLike = "/", controller: str | None = None, nsid: int | None = None
 ) -> dict:
-    """{"found": {"queue.scheduler": "none", "governor": "performance", …}, "unknown": {key: why}}: what the kernel says
-    of the drive `name` (None: of the host alone) and of the host; what it does not say is left out. Of an NVMe drive
-    also what its controller says (features.read): None, and why, where it does not."""
-    found: dict = {key: sysfs.text(sysfs.within(root, path)) for key, path in HOST.items()}
+    """{"found": {"queue.scheduler": "none", "governor": "performance", …}, "unknown": {key: why}}: the kernel's
+    settings of the drive `name` (None: of the host alone) and of the host; absent ones are left out. For an NVMe drive
+    also its controller's features (features.read): None, and why, where it does not report one."""
+    settings: dict = {key: sysfs.text(sysfs.within(root, path)) for key, path in HOST.items()}
     for key, pattern in (("governor", GOVERNORS), ("alpm", ALPM)):
-        found[key] = " ".join(sorted({chosen(sysfs.text(path)) for path in _paths(pattern, None, root)}))
+        settings[key] = " ".join(sorted({chosen(sysfs.text(path)) for path in _paths(pattern, None, root)}))
     folder = sysfs.within(root, VULNERABILITIES)
-    found |= {f"vulnerability.{key}": sysfs.text(folder, key) for key in sorted(sysfs.listing(folder))}
-    found["load_average"] = sysfs.text(sysfs.within(root, "/proc/loadavg")).split(" ")[0]
-    found |= _memory(root) | _other_disks(name, root)
+    settings |= {f"vulnerability.{key}": sysfs.text(folder, key) for key in sorted(sysfs.listing(folder))}
+    settings["load_average"] = sysfs.text(sysfs.within(root, "/proc/loadavg")).split(" ")[0]
+    settings |= _memory(root) | _other_disks(name, root)
     if name:
         folder = sysfs.within(root, "/sys/block", name)
-        found |= {f"queue.{key}": sysfs.text(folder, "queue", key) for key in QUEUE}
-        found |= {f"link.{key}": sysfs.text(folder, "device/device", key) for key in DEVICE}
-    found = {key: value for key, value in found.items() if value not in ("", None)}
+        settings |= {f"queue.{key}": sysfs.text(folder, "queue", key) for key in QUEUE}
+        settings |= {f"link.{key}": sysfs.text(folder, "device/device", key) for key in DEVICE}
+    settings = {key: value for key, value in settings.items() if value not in ("", None)}
     of_drive, unknown = features.read(controller, nsid) if controller else ({}, {})
-    return {"found": found | of_drive, "unknown": unknown}
+    return {"found": settings | of_drive, "unknown": unknown}
 
 
 def host() -> dict:
@@ -77,7 +77,7 @@ def host() -> dict:
 
 
 def changed(before: Mapping, after: Mapping) -> dict[str, list]:
-    """{key: [before, after]} of all settings that differ between two readings; None: not said."""
+    """{key: [before, after]} of all settings that differ between two readings; None: not reported."""
     one, two = before["found"], after["found"]
     keys = [key for key in dict.fromkeys((*one, *two)) if key not in MOVES]
     return {key: [one.get(key), two.get(key)] for key in keys if one.get(key) != two.get(key)}
@@ -92,15 +92,15 @@ def _memory(root: str | os.PathLike) -> dict:
 
 
 def _other_disks(name: str | None, root: str | os.PathLike) -> dict:
-    """What was read from and written to all other disks since the machine was started; volumes and loop devices have no
-    device of their own and would count twice."""
+    """Bytes read from and written to all other disks since boot. Volumes and loop devices are left out: they would
+    count twice."""
     counts = []
     for disk in sysfs.listing(sysfs.within(root, "/sys/block")):
         words = sysfs.text(sysfs.within(root, "/sys/block", disk, "stat")).split()
         real = os.path.exists(sysfs.within(root, "/sys/block", disk, "device"))
         if disk != name and real and len(words) >= 7 and all(word.isdecimal() for word in words):
             counts.append((int(words[2]), int(words[6])))
-    sums = [SECTOR_BYTES * sum(each) for each in zip(*counts, strict=True)] if counts else [None, None]
+    sums = [SECTOR_BYTES * sum(column) for column in zip(*counts, strict=True)] if counts else [None, None]
     return dict(zip(("other_disks_read_bytes", "other_disks_written_bytes"), sums, strict=True))
 
 
@@ -115,11 +115,11 @@ def is_of_drive(key: str) -> bool:
 
 
 def setting(key: str, name: str, root: str | os.PathLike = "/", controller: str | None = None) -> list[str]:
-    """The words in force of each of its files, in their order; of a feature of an NVMe drive features.setting(). Raises
-    DriveError where there is none."""
+    """The current value of each of its files, in order; features.setting() for a feature of an NVMe drive. Raises
+    DriveError if there is none."""
     paths = _paths(FILES.get(key), name, root)
-    if not paths and (found := _feature(key, controller)):
-        return found
+    if not paths and (feature := _feature(key, controller)):
+        return feature
     if not paths:
         raise DriveError(
             f"a setting {key} of {name}", "none that can be read", "leave the step out, or make it optional"
@@ -133,10 +133,10 @@ def change(key: str, value: str | int, name: str, root: str | os.PathLike = "/",
     wanted = features.CACHE[str(value)] if key == "write_cache" else str(value)
     paths = _paths(FILES.get(key), name, root)
     if not paths and before[0] != wanted:
-        said = features.change(key, str(controller), [wanted, *before[1:]])
-        if said:
+        refusal = features.change(key, str(controller), [wanted, *before[1:]])
+        if refusal:
             put_back(key, before, name, root, controller)
-            raise DriveError(f"{controller} to take {key} {wanted!r}", said, "leave the step out: it stays as it is")
+            raise DriveError(f"{controller} to take {key} {wanted!r}", refusal, "leave the step out: it stays as it is")
     for path, old in zip(paths, before):
         if old != wanted and not _write(path, wanted):
             seen = sysfs.text(path)
@@ -151,15 +151,15 @@ def put_back(
     paths = _paths(FILES.get(key), name, root)
     if not paths and controller and key in features.SETTINGS:
         same = _feature(key, controller) == list(before)
-        said = None if same else features.change(key, controller, before)
-        if said:
-            raise DriveError(f"{key} put back", said, f"set it yourself, what it was: {before[0]}")
+        refusal = None if same else features.change(key, controller, before)
+        if refusal:
+            raise DriveError(f"{key} put back", refusal, f"restore it yourself; it was {before[0]}")
         return
     alike = len(paths) == len(before)
     refused = [p for p, old in zip(paths, before) if alike and chosen(sysfs.text(p)) != old and not _write(p, old)]
     if refused or not alike:
         seen = f"{refused[0]} refuses it" if refused else f"{len(paths)} files where there were {len(before)}"
-        raise DriveError(f"{key} put back", seen, f"write it yourself, what it was: {', '.join(before)}")
+        raise DriveError(f"{key} put back", seen, f"restore it yourself; it was {', '.join(before)}")
 
 
 def _feature(key: str, controller: str | None) -> list[str] | None:
@@ -177,7 +177,7 @@ def _paths(pattern: str | None, name: str | None, root: str | os.PathLike) -> li
 
 
 def _write(path: str, value: str) -> bool:
-    """Whether the file says so afterwards."""
+    """Write a file of sysfs. Returns whether it has the value afterwards."""
     try:
         with open(path, "w") as file:
             file.write(value)

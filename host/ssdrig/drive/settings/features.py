@@ -18,7 +18,7 @@ POWER, WRITE_CACHE, APST, THERMAL = 0x02, 0x06, 0x0C, 0x10
 SETTINGS = {"write_cache": WRITE_CACHE, "power_state": POWER, "apst": APST}  # what a plan's `set` step may change
 CACHE = {"on": "write back", "off": "write through"}
 VALUE = re.compile(r"Current value: ?(?:0x)?([0-9a-f]{1,8})\b", re.IGNORECASE)
-TIMEOUT_S = 20.0  # for all that is asked at once
+TIMEOUT_S = 20.0  # for all queries together
 TABLE_BYTES = 256  # of 0Ch: 32 power states of 8 bytes
 ZERO_C_K = 273
 
@@ -26,21 +26,21 @@ ZERO_C_K = 273
 def value(controller: str, feature: int, timeout_s: float = TIMEOUT_S) -> tuple[int | None, str]:
     """(the 32 bits of a feature, "") or (None, why not): a drive without it aborts the command."""
     call = program.run(["nvme", "get-feature", controller, f"--feature-id={feature}"], timeout_s)
-    found = VALUE.search(call.stdout.decode(errors="replace"))
-    return (int(found[1], 16), "") if call.exit_code == 0 and found else (None, said(call))
+    match = VALUE.search(call.stdout.decode(errors="replace"))
+    return (int(match[1], 16), "") if call.exit_code == 0 and match else (None, said(call))
 
 
 def said(call: program.Call) -> str:
-    """What nvme-cli said of a command that failed."""
+    """The error message of nvme-cli for a failed command."""
     line = next((line.strip() for line in call.stderr.splitlines() if line.strip()), "")
     return (call.why or line or f"nvme ended with {call.exit_code} and no value")[:200]
 
 
 def read(controller: str, nsid: int | None) -> tuple[dict, dict[str, str]]:
-    """({key: value, None where the drive does not say}, {key: why not}). Keys: nvme.power_state (number), .write_cache
+    """({key: value, None if not reported}, {key: why not}). Keys: nvme.power_state (number), .write_cache
     and .apst ("on" or "off"), .apst_table ([from state, to state, idle ms] of each that leads on), .tmt1_C and .tmt2_C
     (light and heavy throttling begin there), .lba_format ("0: 512 B, metadata 0 B")."""
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     unknown: dict[str, str] = {}
     deadline = time.monotonic() + TIMEOUT_S
 
@@ -48,7 +48,7 @@ def read(controller: str, nsid: int | None) -> tuple[dict, dict[str, str]]:
         return deadline - time.monotonic()
 
     def put(key: str, seen, why: str) -> None:
-        found[f"nvme.{key}"] = seen
+        values[f"nvme.{key}"] = seen
         if seen is None:
             unknown[f"nvme.{key}"] = why
 
@@ -57,14 +57,14 @@ def read(controller: str, nsid: int | None) -> tuple[dict, dict[str, str]]:
     for key, feature in (("write_cache", WRITE_CACHE), ("apst", APST)):
         bits, why = value(controller, feature, left_s())
         put(key, None if bits is None else ("off", "on")[bits & 1], why)
-    put("apst_table", *_table(controller, left_s()) if found["nvme.apst"] else (None, why))
+    put("apst_table", *_table(controller, left_s()) if values["nvme.apst"] else (None, why))
     bits, why = value(controller, THERMAL, left_s())
     for key, shift in (("tmt1_C", 16), ("tmt2_C", 0)):
         kelvin = 0 if bits is None else bits >> shift & 0xFFFF
         put(key, kelvin - ZERO_C_K if kelvin else None, why or "not set: the drive's own limits hold")
     page, record = nvme_cli.identify_namespace(controller, nsid or 1, left_s())
     put("lba_format", page and lba_format(page), record["why"] or "the drive does not identify this namespace")
-    return found, unknown
+    return values, unknown
 
 
 def setting(key: str, controller: str) -> list[str] | None:
@@ -83,8 +83,8 @@ def setting(key: str, controller: str) -> list[str] | None:
 
 
 def change(key: str, controller: str, wanted: Sequence[str]) -> str | None:
-    """Set one of SETTINGS, until the next reset of the controller, to what setting() would say of it. Returns None once
-    the drive says so itself, else what it said."""
+    """Set one of SETTINGS, until the next reset of the controller, to a value in the form of setting(). Returns None
+    once the drive reports it, otherwise the drive's response."""
     word = wanted[0]
     number = int(word) if key == "power_state" else int(word in ("on", CACHE["on"]))
     argv = ["nvme", "set-feature", controller, f"--feature-id={SETTINGS[key]}", f"--value={number}"]
@@ -95,8 +95,8 @@ def change(key: str, controller: str, wanted: Sequence[str]) -> str | None:
             call = program.run([*argv, f"--data-len={TABLE_BYTES}", f"--data={file.name}"], TIMEOUT_S)
     else:
         call = program.run(argv, TIMEOUT_S)
-    found = setting(key, controller)
-    return None if found == list(wanted) else f"{(found or ['nothing'])[0]} ({said(call)})"
+    now = setting(key, controller)
+    return None if now == list(wanted) else f"{(now or ['nothing'])[0]} ({said(call)})"
 
 
 def power_states(controller: str) -> list[dict]:
@@ -105,14 +105,14 @@ def power_states(controller: str) -> list[dict]:
     page, _ = nvme_cli.identify(controller)
     if page is None:
         return []
-    found = []
+    transitions = []
     for i in range(min(page[263], 31) + 1):
         entry = page[2048 + 32 * i : 2080 + 32 * i]
         fine, most = entry[3] & 1, int.from_bytes(entry[:2], "little")
         enter_us, exit_us = (int.from_bytes(entry[at : at + 4], "little") for at in (4, 8))
         max_W = most / (10_000 if fine else 100) if most else None
-        found.append({"max_W": max_W, "operational": not entry[3] & 2, "enter_us": enter_us, "exit_us": exit_us})
-    return found
+        transitions.append({"max_W": max_W, "operational": not entry[3] & 2, "enter_us": enter_us, "exit_us": exit_us})
+    return transitions
 
 
 def _raw_table(controller: str, timeout_s: float) -> tuple[bytes | None, str]:
@@ -137,7 +137,7 @@ def transitions(table: bytes) -> list[list[int]]:
 
 def used_bytes(controller: str, nsid: int | None, timeout_s: float = 5.0) -> int | None:
     """How much of a namespace is allocated, which a trim makes less (NUSE, bytes 16 to 23 of Identify Namespace). None
-    where the drive does not say; one that does not count gives its capacity at all times."""
+    if not reported; a drive that does not count always reports its capacity."""
     page, _ = nvme_cli.identify_namespace(controller, nsid or 1, timeout_s)
     if page is None or page[130 + 4 * _index(page)] < 9:  # no block is smaller than 512 bytes
         return None
@@ -145,7 +145,7 @@ def used_bytes(controller: str, nsid: int | None, timeout_s: float = 5.0) -> int
 
 
 def _index(id_ns: bytes) -> int:
-    """Of the LBA format in use: FLBAS, byte 26."""
+    """Index of the LBA format in use: FLBAS, byte 26."""
     return id_ns[26] & 15 | (id_ns[26] >> 5 & 3) << 4
 
 

@@ -18,14 +18,14 @@ from typing import Any
 from ssdrig.drive.target import sysfs
 
 SECTOR_BYTES = 512
-FEWEST_FIELDS = 11  # of stat; later kernels add discards and flushes behind them
-NO_DEVICE = "the drive is served in user space: it is no block device of the kernel, which counts nothing of it"
+FEWEST_FIELDS = 11  # of stat; later kernels append discards and flushes
+NO_DEVICE = "the drive is served in user space: not a kernel block device, so the kernel has no counters for it"
 NO_STAT = "the kernel has no counts of {name}"
-WENT_BACK = "the kernel counts anew: the device was removed and came again"
+WENT_BACK = "the kernel's counters restarted: the device disappeared and came back"
 MS_WRAP = 1 << 32
 NOW = 1 << 62  # of bench.Bench.witness: of no second but the present one
 NUMBER = re.compile(r"\d{1,20}", re.ASCII)
-CPU_TIMES = 8  # of a line of /proc/stat: user to steal; the guests' behind them are part of user
+CPU_TIMES = 8  # of a line of /proc/stat: user to steal; the guests' after them are part of user
 IDLE, IOWAIT, STEAL = 3, 4, 7
 SCHEDSTAT = 3  # numbers of a thread's schedstat: ns on a CPU, ns waiting for one, time slices
 PRESSURES = ("cpu", "memory")  # of /proc/pressure
@@ -33,10 +33,10 @@ PAGE_BYTES = mmap.PAGESIZE  # the least that a segment of a request holds
 
 
 def read(name: str | None, root: str | os.PathLike = "/") -> dict:
-    """The counts of now: "name"; "seq", which of all disks that have come it is, None before Linux 5.15; "stat",
-    the numbers of /sys/block/NAME/stat, None where there are none; "split_bytes", up to where an I/O is one request
-    wherever its pages lie in memory; "cpus", {"cpu0": (busy, all) in ticks}; "stolen", ticks of all CPUs that a
-    hypervisor gave to others; "waited_s", {"cpu", "memory": see waited_s()}; "t_ns". `name` None: a drive that is no
+    """The counts of now: "name"; "seq", the kernel's serial number of the disk's appearance, None before Linux
+    5.15; "stat", the numbers of /sys/block/NAME/stat, or None; "split_bytes", largest I/O that is one request wherever
+    its pages are in memory; "cpus", {"cpu0": (busy, all) in ticks}; "stolen", ticks of all CPUs that a
+    hypervisor gave to others; "waited_s", {"cpu", "memory": see waited_s()}; "t_ns". `name` None: a drive that is not a
     block device."""
     folder = sysfs.within(root, "/sys/block", name or "-")
     words = sysfs.text(folder, "stat").split()
@@ -74,20 +74,20 @@ def thread_waited_s(root: str | os.PathLike = "/") -> float | None:
 
 
 def between(before: dict, after: dict) -> dict:
-    """What was counted between two readings: {"drive": {"reads", "writes", "read_merges", "write_merges",
+    """The counts between two readings: {"drive": {"reads", "writes", "read_merges", "write_merges",
     "read_bytes", "written_bytes", "wait_ms", "split_bytes"} or None, "why" it is None, "cpus_busy_percent": of each
     CPU, in the order of /proc/stat, "steal_percent": of all CPU time, "waited_percent": {"cpu", "memory": of the time
     between, in which a process waited for it}, None where it is not known}."""
-    found: dict[str, Any] = {"drive": None, "why": None} | host(before, after)
+    counts: dict[str, Any] = {"drive": None, "why": None} | host(before, after)
     if after["name"] is None:
-        return found | {"why": NO_DEVICE}
+        return counts | {"why": NO_DEVICE}
     if before["stat"] is None or after["stat"] is None:
-        return found | {"why": NO_STAT.format(name=after["name"])}
+        return counts | {"why": NO_STAT.format(name=after["name"])}
     more = [b - a for a, b in zip(before["stat"], after["stat"], strict=False)]
     reads, read_merges, read_sectors, read_ms, writes, write_merges, write_sectors, write_ms = more[:8]
     came_again = None not in (before["seq"], after["seq"]) and before["seq"] != after["seq"]
     if came_again or min(reads, read_merges, read_sectors, writes, write_merges, write_sectors) < 0:
-        return found | {"why": WENT_BACK}
+        return counts | {"why": WENT_BACK}
     drive = {
         "reads": reads,
         "writes": writes,
@@ -98,11 +98,11 @@ def between(before: dict, after: dict) -> dict:
         "wait_ms": read_ms % MS_WRAP + write_ms % MS_WRAP,
         "split_bytes": after["split_bytes"],
     }
-    return found | {"drive": drive}
+    return counts | {"drive": drive}
 
 
 def host(before: dict, after: dict) -> dict[str, Any]:
-    """Of the host alone: "cpus_busy_percent", "steal_percent" and "waited_percent" of between(), and of a SIMULATED
+    """The host's part: "cpus_busy_percent", "steal_percent" and "waited_percent" of between(), and of a SIMULATED
     drive "answers": {"answers", "late_us" and "service_us" of each in the mean, "seconds": the same three of each
     second, of more than one}."""
     busy_percent, ticks = [], 0
@@ -117,23 +117,23 @@ def host(before: dict, after: dict) -> dict[str, Any]:
         known = since_s is not None and until_s is not None and lasted_s > 0
         waited[of] = round(100 * min(1.0, max(0.0, (until_s - since_s) / lasted_s)), 1) if known else None
     stolen = max(0, after["stolen"] - before["stolen"])
-    found = {
+    shares = {
         "cpus_busy_percent": busy_percent,
         "steal_percent": round(100 * stolen / ticks, 1) if ticks else None,
         "waited_percent": waited,
     }
-    return found | ({"answers": _answers(before, after)} if "pace" in after else {})
+    return shares | ({"answers": _answers(before, after)} if "pace" in after else {})
 
 
 def _answers(before: dict, after: dict) -> dict | None:
-    """What virtual/device/pace.py counted between two readings; None where the drive did not say."""
+    """The counts of virtual/device/pace.py between two readings; None if the drive has none."""
     first, last = before.get("pace"), after["pace"]
     if not first or not last:
         return None
     rows = [first["rows"][-1], *last["rows"]]
-    found = dict(zip(("answers", "late_us", "service_us"), _late(rows[0], rows[-1]), strict=True))
+    answers = dict(zip(("answers", "late_us", "service_us"), _late(rows[0], rows[-1]), strict=True))
     by_second = [_late(*pair) for pair in itertools.pairwise(rows)]
-    return found | ({"seconds": by_second} if len(by_second) > 1 else {})
+    return answers | ({"seconds": by_second} if len(by_second) > 1 else {})
 
 
 def _late(before: list[int], after: list[int]) -> list:
@@ -143,11 +143,11 @@ def _late(before: list[int], after: list[int]) -> list:
 
 def _cpus(lines: list[str]) -> dict[str, tuple[int, int, int]]:
     """(busy, all, stolen) of each CPU."""
-    found = {}
+    rows_of_seconds = {}
     for line in lines:
         name, *words = line.split() or [""]
         if name.startswith("cpu") and name != "cpu" and len(words) > IOWAIT and all(map(NUMBER.fullmatch, words)):
             times = [int(word) for word in words[:CPU_TIMES]]
             stolen = times[STEAL] if len(times) > STEAL else 0
-            found[name] = (sum(times) - times[IDLE] - times[IOWAIT], sum(times), stolen)
-    return found
+            rows_of_seconds[name] = (sum(times) - times[IDLE] - times[IOWAIT], sum(times), stolen)
+    return rows_of_seconds

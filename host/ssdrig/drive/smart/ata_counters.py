@@ -1,7 +1,7 @@
-"""Wear numbers of an ATA drive: its attributes, which mean what drive family and name say (ata_table.py), and its
+"""Wear numbers of an ATA drive: its attributes, whose meaning depends on drive family and name (ata_table.py), and its
 device statistics, which mean the same on every drive (ACS-4, log 04h). Pure.
 
-A unit that nobody states stays unknown: the same name counts sectors in one drive and GiB in the next. A calibration
+An unstated unit stays unknown: the same name counts sectors in one drive and GiB in the next. A calibration
 (document["units"], "ata:<id>") fills it in, and so does the drive's own evidence (ata_evidence.py). Two
 sources of a byte counter that differ by more than their units allow are both named in `unknown`, and neither is
 used."""
@@ -31,16 +31,16 @@ def reduce(document: dict, smartctl: dict, unknown: list[str]) -> dict:
     host sent). Raises UsageError for a table of the user's that cannot be read."""
     rows = rows_for(document, smartctl)
     hours = whole(smartctl.get("power_on_time"), "hours", [], "")
-    found, counters = of_attributes(document, smartctl, rows, unknown)
+    by_role, counters = of_attributes(document, smartctl, rows, unknown)
     statistics = of_statistics(smartctl, unknown)
     if hours is None:
-        best = _first(found, "power_on_hours") or statistics.get("power_on_hours")
+        best = _first(by_role, "power_on_hours") or statistics.get("power_on_hours")
         hours = int(best.value) if best else None
     block = whole(smartctl, "logical_block_size", unknown, "logical block size", at_least=1, at_most=1 << 20)
     for role in ("host_written", "host_read"):
         sectors = statistics.pop(role, None)
         if sectors is not None and block is not None:
-            found.setdefault(role, []).append(Found(sectors.value * block, block, STATISTICS_SOURCE))
+            by_role.setdefault(role, []).append(Found(sectors.value * block, block, STATISTICS_SOURCE))
         elif sectors is not None:
             unknown.append(
                 f"{in_words(role)}: device statistics count sectors, and the file does not give the sector size"
@@ -48,7 +48,7 @@ def reduce(document: dict, smartctl: dict, unknown: list[str]) -> dict:
     out: dict = {"sources": {}, "compresses": rows.compresses}
     if rows.family is not None:
         out |= {"family": rows.family.name, "family_source": f"ssdrig's own table: {rows.family.evidence}"}
-    mean, used = _first(found, "pe_mean"), statistics.get("percentage_used") or _first(found, "percentage_used")
+    mean, used = _first(by_role, "pe_mean"), statistics.get("percentage_used") or _first(by_role, "percentage_used")
     life = Life(
         hours,
         whole(smartctl.get("user_capacity"), "bytes", [], "") or whole(document.get("drive"), "capacity_bytes", [], ""),
@@ -56,12 +56,12 @@ def reduce(document: dict, smartctl: dict, unknown: list[str]) -> dict:
         used.value if used else None,
         rows.compresses,
     )
-    units_missing, out["counter_units"] = ata_evidence.settle(found, counters, life)
-    _bytes(out, found, life, units_missing, smartctl, unknown)
-    _pages(out, found)
-    _cycles(out, found, unknown)
-    _percent(out, found, statistics, smartctl, unknown)
-    for role, readings in found.items():
+    units_missing, out["counter_units"] = ata_evidence.settle(by_role, counters, life)
+    _bytes(out, by_role, life, units_missing, smartctl, unknown)
+    _pages(out, by_role)
+    _cycles(out, by_role, unknown)
+    _percent(out, by_role, statistics, smartctl, unknown)
+    for role, readings in by_role.items():
         if role not in (
             *BYTE_ROLES,
             *PE_ROLES,
@@ -70,7 +70,7 @@ def reduce(document: dict, smartctl: dict, unknown: list[str]) -> dict:
             "host_pages",
             "ftl_pages",
         ):
-            _put(out, role, min(readings, key=lambda each: each.rank))
+            _put(out, role, min(readings, key=lambda reading: reading.rank))
     for role, reading in statistics.items():
         if role not in out:
             _put(out, role, reading)
@@ -91,10 +91,10 @@ def reduce(document: dict, smartctl: dict, unknown: list[str]) -> dict:
 
 
 def say_what_is_missing(out: dict, smartctl: dict, unknown: list[str]) -> None:
-    """Words for what a person would look for and nothing of the drive is known to report."""
-    if out["percentage_used"] is None and not _said(unknown, "percentage used"):
+    """Report the figures that a user would look for and that nothing on the drive is known to report."""
+    if out["percentage_used"] is None and not _mentions(unknown, "percentage used"):
         unknown.append("percentage used: no attribute or statistic of this drive is known to report it")
-    if out["nand_written_bytes"] is None and not _said(unknown, "NAND "):
+    if out["nand_written_bytes"] is None and not _mentions(unknown, "NAND "):
         if out["nand_program_pages"] is not None:
             unknown.append(
                 "NAND bytes written: the drive counts pages without reporting their size; write amplification comes"
@@ -106,7 +106,7 @@ def say_what_is_missing(out: dict, smartctl: dict, unknown: list[str]) -> None:
 
 def unnamed_counters(smartctl: dict) -> str:
     """Words for attributes that count the host's bytes on other drives and that smartctl does not name on this one; ""
-    where there are none."""
+    without such attributes."""
     table = objects(inside(smartctl, "ata_smart_attributes", "table"))
     rows = [row for row in table if type(row.get("id")) is int and CALIBRATED.get(row["id"]) == "host_written"]
     rows = [row for row in rows if inside(row, "raw", "value")]
@@ -118,13 +118,13 @@ def unnamed_counters(smartctl: dict) -> str:
     )
 
 
-def _said(unknown: list[str], start: str) -> bool:
+def _mentions(unknown: list[str], start: str) -> bool:
     return any(words.startswith(start) for words in unknown)
 
 
-def _first(found: dict[str, list[Found]], role: str) -> Found | None:
+def _first(readings: dict[str, list[Found]], role: str) -> Found | None:
     """The reading of a role that goes first."""
-    return min(found.get(role, ()), key=lambda each: each.rank, default=None)
+    return min(readings.get(role, ()), key=lambda reading: reading.rank, default=None)
 
 
 def _put(out: dict, name: str, reading: Found) -> None:
@@ -135,12 +135,12 @@ def _put(out: dict, name: str, reading: Found) -> None:
 # ---- from several readings to one figure
 
 
-def _bytes(out: dict, found: dict, life: Life, units_missing: list, smartctl: dict, unknown: list[str]) -> None:
+def _bytes(out: dict, by_role: dict, life: Life, units_missing: list, smartctl: dict, unknown: list[str]) -> None:
     """The *_bytes fields."""
     refuted: dict[float, str] = {}  # the units that the host's writes cannot have: reads are counted in the same
     for role in ("host_written", "host_read"):
         good = []
-        for reading in found.get(role, ()):
+        for reading in by_role.get(role, ()):
             why = ata_evidence.fault(reading, role, life)
             own = reading.source == STATISTICS_SOURCE
             if why is None and role == "host_read" and reading.error in refuted and not own:
@@ -159,15 +159,19 @@ def _bytes(out: dict, found: dict, life: Life, units_missing: list, smartctl: di
                 if best.source == STATISTICS_SOURCE:
                     out["host_written_wrap_bytes"] = 2**SECTORS_BITS * best.error
     name = "NAND bytes written"
-    best = _finest(found.get("nand_written", []), name, unknown)
-    tlc, slc = (_finest(found.get(f"nand_written_{kind}", []), f"{name} ({kind})", unknown) for kind in ("tlc", "slc"))
+    best = _finest(by_role.get("nand_written", []), name, unknown)
+    tlc, slc = (
+        _finest(by_role.get(f"nand_written_{kind}", []), f"{name} ({kind})", unknown) for kind in ("tlc", "slc")
+    )
     if tlc:
         _put(out, "nand_written_tlc_bytes", tlc)
         if not best and slc:
             # each of the two counters rounds, so the sum is off by less than both units together
             best = Found(tlc.value + slc.value, tlc.error + slc.error, f"{tlc.source} TLC + {slc.source} SLC")
         elif not best:
-            unknown.append(f"{name}: {tlc.source} counts TLC alone; without the writes of the SLC cache it is no total")
+            unknown.append(
+                f"{name}: {tlc.source} counts TLC alone; without the writes of the SLC cache it is not a total"
+            )
     if best:
         _put(out, "nand_written_bytes", best)
         out |= {"nand_written_unit_bytes": best.error, "nand_written_source": best.source}
@@ -175,19 +179,19 @@ def _bytes(out: dict, found: dict, life: Life, units_missing: list, smartctl: di
     where = "" if listed else " (smartctl's database does not have the drive)"
     for role, words in units_missing:
         kind = "nand_written" if role.startswith("nand") else role
-        if out.get(f"{kind}_bytes") is None and role != "host_read" and not _said(unknown, in_words(role)):
+        if out.get(f"{kind}_bytes") is None and role != "host_read" and not _mentions(unknown, in_words(role)):
             unknown.append(f"{in_words(role)}: {words}{where}; to find it: ./ssdrig units")
 
 
 def _without_wrapped(readings: list[Found], name: str, unknown: list[str]) -> list[Found]:
     """Without device statistics that count sectors in 32 bits where ACS has 48: an attribute is then larger by whole
     turns of 2^32 sectors."""
-    statistics = next((each for each in readings if each.source == STATISTICS_SOURCE), None)
+    statistics = next((reading for reading in readings if reading.source == STATISTICS_SOURCE), None)
     if statistics is None:
         return readings
     if statistics.value == 0 and any(other.value > plausible.ENOUGH_BYTES for other in readings):
         unknown.append(f"{name}, {STATISTICS_SOURCE}: 0, while an attribute counts: the drive does not fill them")
-        return [each for each in readings if each is not statistics]
+        return [reading for reading in readings if reading is not statistics]
     turn = 2**32 * statistics.error
     if statistics.value >= turn:
         return readings
@@ -198,7 +202,7 @@ def _without_wrapped(readings: list[Found], name: str, unknown: list[str]) -> li
                 f"{name}, {STATISTICS_SOURCE}: {size(statistics.value)} is what 32 bits hold of the"
                 f" {size(other.value)} of {other.source}: they have wrapped, and are not used"
             )
-            return [each for each in readings if each is not statistics]
+            return [reading for reading in readings if reading is not statistics]
     return readings
 
 
@@ -206,37 +210,41 @@ def _finest(readings: list[Found], name: str, unknown: list[str]) -> Found | Non
     """The reading of the finest unit; None if another differs from it by more than both units allow."""
     if not readings:
         return None
-    best = min(readings, key=lambda each: (each.error, each.rank))
+    best = min(readings, key=lambda reading: (reading.error, reading.rank))
     for other in readings:
         if abs(other.value - best.value) > DISAGREEMENT * max(other.value, best.value) + 2 * other.error:
             unknown.append(
-                f"{name}: {best.source} says {size(best.value)}, {other.source} {size(other.value)}: neither is used"
+                f"{name}: {best.source} reports {size(best.value)}, {other.source} {size(other.value)}: neither is used"
             )
             return None
     return best
 
 
-def _pages(out: dict, found: dict) -> None:
-    host, ftl = (_first(found, role) for role in ("host_pages", "ftl_pages"))
+def _pages(out: dict, by_role: dict) -> None:
+    host, ftl = (_first(by_role, role) for role in ("host_pages", "ftl_pages"))
     if host and ftl:
         _put(out, "host_program_pages", host)
         _put(out, "nand_program_pages", Found(host.value + ftl.value, 0, f"{host.source} + {ftl.source}"))
 
 
-def _cycles(out: dict, found: dict, unknown: list[str]) -> None:
+def _cycles(out: dict, by_role: dict, unknown: list[str]) -> None:
     for role in PE_ROLES:
         name = f"pe_cycles_{role[3:]}"
-        readings = sorted(found.get(role, ()), key=lambda each: each.rank)
-        for each in [each for each in readings if each.value > plausible.PE_MOST]:
-            unknown.append(f"{plausible.in_words(name)}: {each.source} says {each.value}: no flash takes so many")
+        readings = sorted(by_role.get(role, ()), key=lambda reading: reading.rank)
+        for each in [reading for reading in readings if reading.value > plausible.PE_MOST]:
+            unknown.append(
+                f"{plausible.in_words(name)}: {each.source} reports {each.value}: no flash endures that many"
+            )
             readings.remove(each)
-        counted = [each for each in readings if each.value] or readings  # 0 beside a count: the drive does not count it
+        counted = [
+            reading for reading in readings if reading.value
+        ] or readings  # 0 next to a count: the drive does not count it
         if not counted:
             continue
         other = next((e for e in counted if abs(e.value - counted[0].value) > 1 + DISAGREEMENT * e.value), None)
         if other:
             unknown.append(
-                f"{plausible.in_words(name)}: {counted[0].source} says {counted[0].value}, {other.source}"
+                f"{plausible.in_words(name)}: {counted[0].source} reports {counted[0].value}, {other.source}"
                 f" {other.value}: neither is used"
             )
             continue
@@ -245,11 +253,10 @@ def _cycles(out: dict, found: dict, unknown: list[str]) -> None:
             out.setdefault("pe_cycles_source", counted[0].source)
 
 
-def _percent(out: dict, found: dict, statistics: dict, smartctl: dict, unknown: list[str]) -> None:
-    """Percentage used and spare: device statistics, the drive's own word, before attributes, and these before what
-    smartctl 7.5 guesses from a normalised value. A guess of 0 % used is none: on many controllers that value stands at
-    100 for ever."""
-    readings = sorted(found.get("percentage_used", ()), key=lambda each: each.rank)
+def _percent(out: dict, by_role: dict, statistics: dict, smartctl: dict, unknown: list[str]) -> None:
+    """Percentage used and spare: device statistics before attributes, and these before a guess of smartctl 7.5 from a
+    normalised value. A guess of 0 % used is ignored: on many controllers the normalised value is always 100."""
+    readings = sorted(by_role.get("percentage_used", ()), key=lambda reading: reading.rank)
     own = statistics.pop("percentage_used", None)
     guess = whole(smartctl.get("endurance_used"), "current_percent", unknown, "endurance used", at_most=255)
     first = readings[0] if readings else None
@@ -258,23 +265,24 @@ def _percent(out: dict, found: dict, statistics: dict, smartctl: dict, unknown: 
         _put(out, "percentage_used", own)
         if first and abs(own.value - first.value) > PERCENT_DISAGREEMENT:
             unknown.append(
-                f"percentage used: device statistics say {own.value} %, {first.source} {first.value:g} %: the"
-                " statistics are used, whose meaning is a standard's"
+                f"percentage used: device statistics report {own.value} %, {first.source} {first.value:g} %: the"
+                " statistics are used, because a standard defines them"
             )
     elif first and other:
         unknown.append(
-            f"percentage used: {first.source} says {first.value:g} %, {other.source} {other.value:g} %: neither is used"
+            f"percentage used: {first.source} reports {first.value:g} %, {other.source} {other.value:g} %:"
+            " neither is used"
         )
     elif first:
         _put(out, "percentage_used", first)
-    elif guess and not _said(unknown, "percentage used"):
+    elif guess and not _mentions(unknown, "percentage used"):
         _put(out, "percentage_used", Found(guess, 1, GUESS))
-    spare = _first(found, "available_spare_percent")
+    spare = _first(by_role, "available_spare_percent")
     table = smartctl.get("spare_available")
     guess = whole(table, "current_percent", unknown, "spare available", at_most=100)
     if spare is not None:
         _put(out, "available_spare_percent", spare)
-        for threshold in found.get("available_spare_threshold_percent", ()):
+        for threshold in by_role.get("available_spare_threshold_percent", ()):
             if threshold.source == spare.source:
                 _put(out, "available_spare_threshold_percent", threshold)
     elif guess is not None and guess < 100:
@@ -282,4 +290,4 @@ def _percent(out: dict, found: dict, statistics: dict, smartctl: dict, unknown: 
         guess = whole(table, "threshold_percent", unknown, "spare threshold", at_most=100)
         if guess is not None:
             _put(out, "available_spare_threshold_percent", Found(guess, 0, GUESS))
-    found.pop("available_spare_threshold_percent", None)
+    by_role.pop("available_spare_threshold_percent", None)

@@ -1,8 +1,8 @@
 """Settle the unit of an ATA byte counter by what the same document shows. Pure.
 
-Device statistics count sectors on every drive: a counter that is theirs divided by an exact unit has that unit,
-whatever its name says. Power-on hours, P/E cycles x capacity and percentage used x capacity refute a unit; of several
-that a table offers the one that is left is taken."""
+Device statistics count sectors on every drive: a counter that equals theirs divided by an exact unit has that unit,
+whatever its name. Power-on hours, P/E cycles x capacity and percentage used x capacity refute a unit; among
+several in a table the remaining one is used."""
 
 from typing import NamedTuple
 
@@ -37,7 +37,7 @@ class Life(NamedTuple):
 
 
 def settle(
-    found: dict[str, list[Found]], counters: dict[str, list[Counter]], life: Life
+    by_role: dict[str, list[Found]], counters: dict[str, list[Counter]], life: Life
 ) -> tuple[list[tuple[str, str]], list[dict]]:
     """Add the readings of `counters` to `found`.
 
@@ -46,7 +46,7 @@ def settle(
     missing, settled = [], []
     corrected: dict[tuple[int, ...], int] = {}  # units of the table: the unit that the statistics name
     for role in sorted(counters, key=lambda role: role != "host_written"):
-        statistics = next((each for each in found.get(role, ()) if each.source == STATISTICS_SOURCE), None)
+        statistics = next((reading for reading in by_role.get(role, ()) if reading.source == STATISTICS_SOURCE), None)
         readings = []
         for counter in counters[role]:
             unit, evidence, words = _unit(counter, role, statistics, corrected, life)
@@ -60,14 +60,14 @@ def settle(
             number = counter.label.removeprefix("attribute ").partition(",")[0]
             settled.append({"attribute": int(number), "name": counter.name, "unit_bytes": unit, "evidence": evidence})
         if readings:
-            found[role] = [*readings, *found.get(role, ())]
+            by_role[role] = [*readings, *by_role.get(role, ())]
     return missing, settled
 
 
 def _unit(
     counter: Counter, role: str, statistics: Found | None, corrected: dict, life: Life
 ) -> tuple[int | None, str, str]:
-    """(unit or None, what it rests on, words for the label or why there is none)."""
+    """(unit or None, its evidence, words for the label or the reason for None)."""
     if counter.calibrated:
         return counter.units[0], "calibration", ""
     unit = unit_of_statistics(counter, statistics) if statistics is not None else None
@@ -122,7 +122,7 @@ def _of_table(counter: Counter, role: str, life: Life) -> tuple[int | None, str]
     if len(fits) == 1:
         return fits[0], f", the only one of {offered} that fits its hours and wear"
     return None, f"{counter.label} {counter.name} counts {counter.raw} of {offered}, and " + (
-        "too little was written to tell which" if fits else "neither fits its hours and wear"
+        "too little was written to decide" if fits else "neither fits its hours and wear"
     )
 
 

@@ -1,5 +1,5 @@
-"""The single readings of an ATA drive: its attributes and device statistics, each decoded as its row says, or refused
-with words. Which of several is taken: ata_counters.py. Pure."""
+"""The single readings of an ATA drive: its attributes and device statistics, each decoded by its row, or refused
+with a reason. ata_counters.py chooses among several. Pure."""
 
 import re
 from typing import Any, NamedTuple
@@ -40,7 +40,7 @@ SECTORS_BITS = 48
 
 
 class Found(NamedTuple):
-    """One reading: value, and by less than what it can be off, in the same unit; rank: lower goes first."""
+    """One reading: value, and its bound of error, in the same unit; rank: lower goes first."""
 
     value: int | float
     error: float
@@ -49,8 +49,8 @@ class Found(NamedTuple):
 
 
 class Counter(NamedTuple):
-    """A byte counter before its unit is settled. units: the one that the table has, several of which one is right, or
-    none; calibrated: measured on this model, so that no other evidence is asked."""
+    """A byte counter before its unit is settled. units: the table's candidates, none, one or several;
+    calibrated: measured on this model, so no other evidence is needed."""
 
     raw: int
     units: tuple[int, ...]
@@ -65,7 +65,7 @@ def of_attributes(
 ) -> tuple[dict[str, list[Found]], dict[str, list[Counter]]]:
     """({role: [Found]}, {byte role: [Counter]})."""
     calibrated = document.get("units") if isinstance(document.get("units"), dict) else {}
-    found: dict[str, list[Found]] = {}
+    readings: dict[str, list[Found]] = {}
     counters: dict[str, list[Counter]] = {}
     halves = {}
     for attribute in objects(inside(smartctl, "ata_smart_attributes", "table")):
@@ -98,22 +98,24 @@ def of_attributes(
             if role in SECOND_HALVES:
                 halves[SECOND_HALVES[role]] = value
                 continue
-            found.setdefault(role, []).append(Found(value, _error(role, how), label, rank))
+            readings.setdefault(role, []).append(Found(value, _error(role, how), label, rank))
             if role == "available_spare_percent":
                 threshold = whole(attribute, "thresh", unknown, f"{label} threshold", at_most=100)
                 if threshold is not None:
-                    found.setdefault("available_spare_threshold_percent", []).append(Found(threshold, 0, label, rank))
+                    readings.setdefault("available_spare_threshold_percent", []).append(
+                        Found(threshold, 0, label, rank)
+                    )
     for role, value in halves.items():
         if value and role in counters:
             del counters[role]
             unknown.append(
                 f"{in_words(role)}: the counter continues in a second attribute, and how the two join is unknown"
             )
-    return found, counters
+    return readings, counters
 
 
 def in_words(role: str) -> str:
-    """A byte role as a person calls it."""
+    """The name of a byte role in messages."""
     return {"host_written": "host bytes written", "host_read": "host bytes read"}.get(role, "NAND bytes written")
 
 
@@ -128,12 +130,12 @@ def _value(attribute: dict, role: str, how: str, label: str, unknown: list[str])
     """The value of a row that is not in bytes."""
     normalised: Any = None  # a number wherever the conversion asks for it
     if "normalised" in how or "life left" in how:
-        found = whole(attribute, "value", unknown, f"{label}, normalised", at_most=255)
-        if found is None:
+        value = whole(attribute, "value", unknown, f"{label}, normalised", at_most=255)
+        if value is None:
             return None
-        if found > 100:
-            return refuse(unknown, f"{label}, normalised", found, "not a percentage")
-        normalised = found
+        if value > 100:
+            return refuse(unknown, f"{label}, normalised", value, "not a percentage")
+        normalised = value
     if how == "normalised":
         return normalised
     if how == "100 - normalised":

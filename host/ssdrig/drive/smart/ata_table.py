@@ -1,15 +1,15 @@
-"""The table of ATA attributes (ata_units.toml): which attribute of which drive means what, and in which unit.
+"""The table of ATA attributes (ata_units.toml): meaning and unit of each attribute, by drive.
 
 Roles: host_written, host_read, nand_written, nand_written_tlc, nand_written_slc (bytes; conversion = unit in bytes, a
 list of units of which the drive's own figures choose, "?" = not known), host_read_high, host_written_high,
 nand_written_high (the second half of a counter, which must be 0), host_pages and ftl_pages (pages of unknown size),
-pe_mean, pe_max, pe_min, pe_rated, the names of snapshot fields, and "nothing": the attribute is not what its name says,
-later rows do not apply to it.
+pe_mean, pe_max, pe_min, pe_rated, the names of snapshot fields, and "nothing": the attribute is not what its name
+suggests, later rows do not apply to it.
 
 Conversions: "raw"; "word 0" … "word 2" (16 bits each of raw, word 0 the lowest); "low 8 bits"; "low 24 bits";
 "count behind percent" (Intel's EAh as smartctl orders its bytes: percent, then 32 bits of count; printed "0/5");
 "raw / 1024"; "normalised"; "100 - normalised"; "raw, 100 - normalised" (raw counts what is used; it is taken where the
-two agree); "100 - life left" (raw counts what is left, on controllers whose normalised value may stand at 100 for ever:
+two agree); "100 - life left" (raw counts what is left, on controllers whose normalised value may always be 100:
 raw if 0 < raw <= 100 and (normalised = 100 or raw = normalised), else normalised); "percent word 0" (16 bits 0xabcd are
 ab.cd %); "raw unless normalised" (unknown where raw only repeats the normalised value); "raw unless a rate" (unknown
 where the normalised value is above 100)."""
@@ -90,7 +90,7 @@ class Entry:
         good = good and isinstance(proof, list) and isinstance(rows, list) and KEYS.issuperset(table)
         if not good or not isinstance(table.get("compresses", False), bool):
             raise UsageError(
-                f"family or model, rows, and of firmware, proof, compresses what is needed, in {path}",
+                f"family or model, rows, and optionally firmware, proof, compresses, in {path}",
                 ", ".join(map(str, table)) or "nothing",
                 "see the head of ssdrig's ata_units.toml",
             )
@@ -135,9 +135,9 @@ class Rows:
     def of(self, key: int, name: str) -> list[tuple[int, str, Conversion]]:
         """[(rank, role, conversion)] of an attribute, the first of each role; a lower rank goes first."""
         out, roles = [], set()
-        found = [row for row in self._named.get(name, ()) if row[1] in (0, key)]
+        matches = [row for row in self._named.get(name, ()) if row[1] in (0, key)]
         for rank, _, role, conversion in sorted(
-            [*found, *self._unnamed.get(key, ()), *self._unnamed.get(0, ())], key=lambda row: row[0]
+            [*matches, *self._unnamed.get(key, ()), *self._unnamed.get(0, ())], key=lambda row: row[0]
         ):
             if role == NOTHING:
                 break

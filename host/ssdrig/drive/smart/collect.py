@@ -1,5 +1,5 @@
-"""One SMART poll of one drive, or of many at once: the document of smart/<nnn>.json, raw, with what could not be got
-said in `gaps`."""
+"""One SMART poll of one drive, or of several in parallel: the document of smart/<nnn>.json, raw, with missing data
+listed in `gaps`."""
 
 import threading
 import time
@@ -25,7 +25,7 @@ def poll(drive: Drive, like: dict | None = None, timeout_s: float = TIMEOUT_S) -
     Asked of NVMe drives, one directly after the other, because write amplification compares two of them, and before
     smartctl: log 02h, OCP's C0h, the maker's own pages, 09h if there are endurance groups, 22h if there is Flexible
     Data Placement. Then `smartctl -x`. A page that a drive does not have counts as an error in its error log
-    (error_log_entries rises). So log 00h, the list of pages, is asked first where LPA says that there is one, and
+    (error_log_entries rises). So log 00h, the list of pages, is read first if LPA announces it, and
     believed. `like`, an earlier document of this drive, makes it the cheap poll for a series: only the pages that it
     has, and `smartctl -i -A -H` (with ATA device statistics if it has them).
 
@@ -45,8 +45,8 @@ def poll(drive: Drive, like: dict | None = None, timeout_s: float = TIMEOUT_S) -
 
 
 def poll_all(drives: list[Drive], likes: list[dict | None] | None = None, timeout_s: float = TIMEOUT_S) -> list[dict]:
-    """Poll all drives at once, each in its thread: their documents in the order of `drives`. `likes` as poll's `like`,
-    one per drive.
+    """Poll all drives in parallel, each in its thread: their documents in the order of `drives`. `likes` as poll's
+    `like`, one per drive.
 
     Never raises for what drives and tools do: see answered() for whether a document has anything. No drive waits for
     another."""
@@ -73,7 +73,7 @@ def _ask(drive: Drive, like: dict | None, timeout_s: float) -> tuple[dict, ToolM
     """(the document, whatever it holds, and why smartctl is missing)."""
     t_start_ns = time.monotonic_ns()
     deadline = time.monotonic() + timeout_s
-    like = like if like and answered(like) else None  # a poll that got nothing says nothing of what the drive has
+    like = like if like and answered(like) else None  # an empty poll does not show which pages the drive has
     about = {
         name: getattr(drive, name)
         for name in ("model", "serial", "firmware", "by_id", "node", "interface", "capacity_bytes")
@@ -119,7 +119,7 @@ def _add_pages(document: dict, drive: Drive, like: dict | None, deadline: float)
         about |= {name: earlier.get(name) for name in ("pci_vendor_id", "endurance_group", "ocp_uuid_index")}
         known = {key: page for key, page in like.items() if LOG_KEY.fullmatch(key) and key != "log_00h"}
         pages = [int(key[4:6], 16) for key, page in known.items() if page]
-        document |= {key: None for key, page in known.items() if not page}  # what it said then still holds
+        document |= {key: None for key, page in known.items() if not page}  # its earlier answer still holds
     else:
         identity = asked("Identify Controller", nvme_cli.identify)
         if identity is None and program.is_missing("nvme"):
@@ -145,7 +145,7 @@ def _choose(document: dict, drive: Drive, identity: bytes | None, asked) -> list
     about["pci_vendor_id"] = f"{has['pci_vendor_id']:04x}"
     if drive.serial and has["serial"] and has["serial"] != drive.serial.strip():
         document["gaps"].append(
-            f"serial number: the drive at {drive.controller} says {has['serial']}, not {drive.serial}: it is"
+            f"serial number: the drive at {drive.controller} reports {has['serial']}, not {drive.serial}: it is"
             " another one"
         )
     maker = makers.maker_of(has["pci_vendor_id"], None)
@@ -180,14 +180,14 @@ def _add_smartctl(document: dict, drive: Drive, like: dict | None, deadline: flo
     answer, used, all_answers = smartctl.run_any(drive.node, type_, drive.usb_id, words, deadline - time.monotonic())
     document["drive"]["smartctl_type"] = used
     document["smartctl"], document["smartctl_text"] = answer.document, answer.text
-    document["tools"] += [program.record(each) for each in all_answers]
-    said = "; ".join(smart_answer.messages(answer.document))
+    document["tools"] += [program.record(call) for call in all_answers]
+    messages = "; ".join(smart_answer.messages(answer.document))
     if answer.why:
         document["gaps"].append(f"smartctl: {answer.why}")
     for bit in smartctl.bits(answer.exit_code or 0):
-        if bit <= 2:  # those after it are what the drive says of itself, not what it left unsaid
+        if bit <= 2:  # later bits are findings of the drive, not missing data
             document["gaps"].append(
-                f"smartctl, exit status bit {bit}: {smartctl.EXIT_BITS[bit]}" + (f": {said}" if said else "")
+                f"smartctl, exit status bit {bit}: {smartctl.EXIT_BITS[bit]}" + (f": {messages}" if messages else "")
             )
 
 

@@ -2,9 +2,9 @@
 keys for every drive. Pure.
 
 NVMe, ATA and SCSI drives count in units of their own; nvme_counters.py, ata_counters.py and scsi_counters.py bring them
-to bytes, plausible.py refuses what no drive can have done. What a drive does not report, or reports in a way that
-cannot be believed, is None; `unknown` says in words why something that a person would look for stays unknown, and which
-two sources contradict each other."""
+to bytes, plausible.py refuses what no drive can have done. A figure that a drive does not report, or that is not
+plausible, is None; `unknown` has the reasons, for figures that a user would look for, and the contradictions between
+two sources."""
 
 import re
 from typing import Any
@@ -29,7 +29,7 @@ KEYS = (
     "capacity_bytes",  # of the drive, of which a namespace may be a part
     "namespace_bytes",
     "namespace",  # whose log it is; None: the whole drive's
-    "namespace_written_bytes",  # by a log of one namespace, which is no figure of the drive
+    "namespace_written_bytes",  # from the log of one namespace, so not a figure of the drive
     "namespace_read_bytes",
     "exit_status",
     "exit_status_bits",
@@ -50,7 +50,7 @@ KEYS = (
     "nand_written_wrap_bytes",
     # in bytes: what NAND bytes of log 22h are to be held against, of one endurance group since FDP was switched on
     "fdp_host_written_bytes",
-    "nand_written_tlc_bytes",  # without the SLC cache's share, where the drive tells both
+    "nand_written_tlc_bytes",  # without the SLC cache's share, if the drive reports both
     "host_program_pages",
     "nand_program_pages",  # NAND pages of unstated size: only the ratio of differences means something
     "percentage_used",
@@ -82,9 +82,9 @@ KEYS = (
     "interval_power_W",  # its own mean power of the last interval
     *plausible.ERROR_COUNTERS,
     "free_blocks_percent",
-    "capacitor_health_percent",  # of power-loss protection: the margin of its energy, new ones may say more than 100
+    "capacitor_health_percent",  # of power-loss protection: the margin of its energy, a new one may exceed 100
     "incomplete_shutdowns",  # at which it did not save everything
-    "hard_disk",  # True: no wear figure of flash applies; None: the document does not say
+    "hard_disk",  # True: no wear figure of flash applies; None: unknown
     "counter_units",  # of ATA byte counters: {"attribute", "name", "unit_bytes", "evidence"}
     "sources",
     "unknown",
@@ -139,7 +139,7 @@ def snapshot(document: dict) -> dict:
     """The wear numbers of one SMART document: all of KEYS, None where not known.
 
     t_ns is the middle of the poll; times in ns, temperatures in Celsius, percentages 0 … 100 and more where a rating is
-    passed. Never raises for what a drive, a tool or a file may say."""
+    passed. Never raises on any content from a drive, a tool or a file."""
     unknown: list[str] = []
     out = dict.fromkeys(KEYS) | {"simulated": False, "unknown": unknown}
     out |= {"exit_status_bits": [], "counter_units": [], "sources": {}, "health": health.UNKNOWN, "health_reasons": []}
@@ -161,23 +161,23 @@ def snapshot(document: dict) -> dict:
         out |= _common(smartctl, unknown, out["protocol"])
     reducers = {"NVMe": nvme_counters.reduce, "ATA": ata_counters.reduce, "SCSI": scsi_counters.reduce}
     reduce = reducers.get(out["protocol"] or "")
-    found = {}
+    readings = {}
     if reduce:
-        # what a protocol's own tables say comes before smartctl's summary of them
-        found = reduce(document, smartctl, unknown)
-        out["sources"] = found.pop("sources", {})
-        compresses = found.pop("compresses", False)
-        out |= {name: value for name, value in found.items() if value is not None}
+        # a protocol's own tables take precedence over smartctl's summary of them
+        readings = reduce(document, smartctl, unknown)
+        out["sources"] = readings.pop("sources", {})
+        compresses = readings.pop("compresses", False)
+        out |= {name: value for name, value in readings.items() if value is not None}
     else:
-        unknown.append("everything: neither smartctl nor a log page says of which kind the drive is")
-    if out["host_written_bytes"] is None and not _said(unknown, "host bytes written"):
+        unknown.append("everything: neither smartctl nor a log page identifies the kind of drive")
+    if out["host_written_bytes"] is None and not _mentions(unknown, "host bytes written"):
         out |= _host_of_smartctl_8(smartctl, unknown)
     if out["namespace"] is not None:
         _of_namespace(out, unknown)
     if out["hard_disk"]:
         for name in OF_FLASH:
             out[name] = None
-    _sources(out, found)
+    _sources(out, readings)
     plausible.check(out, unknown, bool(reduce and compresses))
     if reduce:
         _say_what_is_missing(out, smartctl, unknown)
@@ -186,13 +186,13 @@ def snapshot(document: dict) -> dict:
 
 
 def _of_namespace(out: dict, unknown: list[str]) -> None:
-    """Move the bytes of a log that is of one namespace to keys that name it: they are no figures of the drive."""
+    """Move the bytes of a single namespace's log to keys that name it: they are not figures of the drive."""
     for kind in ("written", "read"):
         out[f"namespace_{kind}_bytes"], out[f"host_{kind}_bytes"] = out[f"host_{kind}_bytes"], None
     for what in ("unit_bytes", "source", "wrap_bytes"):
         out[f"host_written_{what}"] = None
     unknown.append(
-        f"host bytes written: the SMART log is of namespace {out['namespace']} alone; for the drive's: smartctl -d nvme"
+        f"host bytes written: the SMART log covers only namespace {out['namespace']}; for the drive's: smartctl -d nvme"
     )
 
 
@@ -210,12 +210,12 @@ def _is_name(row: dict) -> bool:
     return isinstance(row.get("name"), str)
 
 
-def _said(unknown: list[str], start: str) -> bool:
+def _mentions(unknown: list[str], start: str) -> bool:
     return any(words.startswith(start) for words in unknown)
 
 
 def _say_what_is_missing(out: dict, smartctl: dict, unknown: list[str]) -> None:
-    if out["host_written_bytes"] is None and not _said(unknown, "host bytes written"):
+    if out["host_written_bytes"] is None and not _mentions(unknown, "host bytes written"):
         unnamed = ata_counters.unnamed_counters(smartctl) if out["protocol"] == "ATA" and not out["hard_disk"] else ""
         unknown.append(f"host bytes written: {unnamed or 'the drive reports no such counter'}")
     if out["hard_disk"]:
@@ -224,9 +224,9 @@ def _say_what_is_missing(out: dict, smartctl: dict, unknown: list[str]) -> None:
         ata_counters.say_what_is_missing(out, smartctl, unknown)
 
 
-def _sources(out: dict, found: dict) -> None:
-    """Complete out["sources"]: {"source", "error", "unit"} of each figure that is known. error: by less than what it
-    can be off, in its unit; 0 of a count; None where nobody knows."""
+def _sources(out: dict, readings: dict) -> None:
+    """Complete out["sources"]: {"source", "error", "unit"} of each known figure. error: its bound, in its unit;
+    0 for a count; None if unknown."""
     standard = {"NVMe": "log 02h", "SCSI": "SCSI log pages"}.get(out["protocol"], "smartctl")
     known = out["sources"]
     out["sources"] = {}
@@ -235,13 +235,13 @@ def _sources(out: dict, found: dict) -> None:
             continue
         entry = known.get(name) or {}
         kind = name.rpartition("_")[0]
-        if name in found and out["namespace"] is not None and standard == "log 02h" and not entry:
+        if name in readings and out["namespace"] is not None and standard == "log 02h" and not entry:
             entry = {"source": f"log 02h of namespace {out['namespace']}"}
         source = entry.get("source") or out.get(f"{kind}_source")
         if source is None and name.startswith("pe_cycles"):
             source = out["pe_cycles_source"]
-        if source is None and name not in found and out["protocol"] != "NVMe":
-            source = "smartctl"  # its summary of what the drive says
+        if source is None and name not in readings and out["protocol"] != "NVMe":
+            source = "smartctl"  # its summary of the drive's data
         unit_of = "host_written" if name == "host_read_bytes" else kind  # the drive counts both in the same unit
         error = entry.get("error", out.get(f"{unit_of}_unit_bytes"))
         if error is None:
@@ -284,8 +284,8 @@ def _exit_status(document: dict, smartctl: dict, unknown: list[str]) -> dict:
                 status = whole(tool, "exit_code", unknown, "smartctl's exit code", at_most=255)
     bits = [] if status is None else [bit for bit in range(8) if status >> bit & 1]
     for message in objects(inside(smartctl, "smartctl", "messages")):
-        if status is not None and status & 3 and (said := text(message.get("string"))):
-            unknown.append(f"smartctl says: {said[:200]}")
+        if status is not None and status & 3 and (message_text := text(message.get("string"))):
+            unknown.append(f"smartctl reports: {message_text[:200]}")
     return {"exit_status": status, "exit_status_bits": bits}
 
 
@@ -302,7 +302,7 @@ def _identity(document: dict, smartctl: dict, unknown: list[str]) -> dict:
         }
         protocol = next((kind for name, kind in kinds.items() if name in smartctl), "NVMe" if pages else None)
     family, known = text(smartctl.get("model_family")), smartctl.get("in_smartctl_database")
-    told = _device_info(smartctl.get("device_info"))
+    listed = _device_info(smartctl.get("device_info"))
     # 0: the drive has lost its capacity, or a bridge does not report it
     capacity = whole(smartctl.get("user_capacity"), "bytes", unknown, "capacity") or None
     capacity = capacity or whole(drive, "capacity_bytes", unknown, "capacity") or None
@@ -316,18 +316,18 @@ def _identity(document: dict, smartctl: dict, unknown: list[str]) -> dict:
         "model": text(smartctl.get("model_name"))
         or text(smartctl.get("scsi_model_name"))
         or text(inside(drive, "model"))
-        or told.get("model"),
-        "serial": text(smartctl.get("serial_number")) or text(inside(drive, "serial")) or told.get("serial"),
+        or listed.get("model"),
+        "serial": text(smartctl.get("serial_number")) or text(inside(drive, "serial")) or listed.get("serial"),
         "firmware": text(smartctl.get("firmware_version"))
         or text(smartctl.get("scsi_revision"))
         or text(smartctl.get("revision"))
         or text(inside(drive, "firmware"))
-        or told.get("firmware"),
+        or listed.get("firmware"),
         "family": family,
         "family_source": family and "smartctl",
         "in_database": known if isinstance(known, bool) else None,
         "protocol": protocol,
-        "capacity_bytes": capacity or told.get("capacity_bytes"),
+        "capacity_bytes": capacity or listed.get("capacity_bytes"),
         "namespace_bytes": namespace,
     }
 
@@ -348,11 +348,11 @@ def _device_info(value) -> dict:
     match = DEVICE_INFO.fullmatch(shown) or DEVICE_INFO_SCSI.fullmatch(shown)
     if match is None:
         return {}
-    found: dict[str, Any] = {name: match[name].strip() or None for name in ("model", "serial", "firmware")}
+    identity: dict[str, Any] = {name: match[name].strip() or None for name in ("model", "serial", "firmware")}
     size = DEVICE_SIZE.search(match["rest"])
     if size:
-        found["capacity_bytes"] = round(float(size[1].replace(",", ".")) * BYTES[size[2]])
-    return found
+        identity["capacity_bytes"] = round(float(size[1].replace(",", ".")) * BYTES[size[2]])
+    return identity
 
 
 def _common(smartctl: dict, unknown: list[str], protocol: str | None) -> dict:

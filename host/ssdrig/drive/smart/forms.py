@@ -45,10 +45,10 @@ IDENTITY = "identity"  # key of a document that is an Identify Controller only
 def documents(content: bytes, name: str) -> list[dict]:
     """The SMART documents in a file's content, in its order; an Identify Controller is {IDENTITY: {...}}. `name`: for
     words. Raises UsageError for anything else, and where there is none."""
-    found = _documents(content, name)
-    if not found:
+    documents_read = _documents(content, name)
+    if not documents_read:
         raise UsageError(EXPECTED, f"an empty list: {name}", DO)
-    return found
+    return documents_read
 
 
 def _documents(content: bytes, name: str) -> list[dict]:
@@ -70,9 +70,9 @@ def _documents(content: bytes, name: str) -> list[dict]:
             except (ValueError, RecursionError) as error:
                 raise UsageError(EXPECTED, f"line {number} of {name} is cut off or not JSON: {error}", DO) from error
         return out
-    found = smartctl_text.parse(text)
-    if found is not None:
-        return [{"smartctl": found}]
+    document = smartctl_text.parse(text)
+    if document is not None:
+        return [{"smartctl": document}]
     for begin in list(re.finditer(r"[{\[]", text))[:MOST_BEGINNINGS]:  # after what sudo or ssh printed
         try:
             return _classified(json.loads(text[begin.start() :]), name)
@@ -81,11 +81,11 @@ def _documents(content: bytes, name: str) -> list[dict]:
     raise UsageError(EXPECTED, f"a document that is cut off or not JSON: {name}: {fault}", DO) from fault
 
 
-def with_identity(found: list[tuple[str, dict]]) -> list[tuple[str, dict]]:
+def with_identity(documents: list[tuple[str, dict]]) -> list[tuple[str, dict]]:
     """The documents without the Identify Controllers among them. One alone names the drive of those that have no
-    identity of their own (`nvme smart-log`). Raises UsageError for an Identify Controller that has no log beside it."""
-    identities = [(name, document[IDENTITY]) for name, document in found if IDENTITY in document]
-    rest = [(name, document) for name, document in found if IDENTITY not in document]
+    identity of their own (`nvme smart-log`). Raises UsageError for an Identify Controller without a log next to it."""
+    identities = [(name, document[IDENTITY]) for name, document in documents if IDENTITY in document]
+    rest = [(name, document) for name, document in documents if IDENTITY not in document]
     if not identities:
         return rest
     bare = [document for _, document in rest if not document.get("drive") and _nameless(document.get("smartctl"))]
@@ -114,32 +114,32 @@ def _is_json(line: str) -> bool:
         return False
 
 
-def _classified(found, name: str) -> list[dict]:
-    if isinstance(found, list):
-        return [document for index, one in enumerate(found) for document in _classified(one, f"{name}[{index}]")]
-    if not isinstance(found, dict):
+def _classified(content, name: str) -> list[dict]:
+    if isinstance(content, list):
+        return [document for index, one in enumerate(content) for document in _classified(one, f"{name}[{index}]")]
+    if not isinstance(content, dict):
         raise UsageError(EXPECTED, f"other JSON in {name}", DO)
-    if "tools" in found or "t_start_ns" in found:
-        return [found]
-    if isinstance(found.get("devices"), list) and not isinstance(found.get("device"), dict):
+    if "tools" in content or "t_start_ns" in content:
+        return [content]
+    if isinstance(content.get("devices"), list) and not isinstance(content.get("device"), dict):
         raise UsageError(EXPECTED, f"a list of devices, as smartctl --scan prints it: {name}", DO)
-    if found and all(CEPH_TIME.fullmatch(key) for key in found):
-        return _of_ceph(found, name)
-    head = found.get("smartctl")
-    if isinstance(head, dict) and "exit_status" in head or isinstance(found.get("device"), dict):
-        return [{"smartctl": found}]
-    if "data_units_written" in found and ("percent_used" in found or "percentage_used" in found):
-        return [{"smartctl": _of_nvme_cli(found)}]
-    if all(isinstance(found.get(key), str) for key in ("mn", "sn", "fr")):
-        return [{IDENTITY: _of_id_ctrl(found)}]
+    if content and all(CEPH_TIME.fullmatch(key) for key in content):
+        return _of_ceph(content, name)
+    head = content.get("smartctl")
+    if isinstance(head, dict) and "exit_status" in head or isinstance(content.get("device"), dict):
+        return [{"smartctl": content}]
+    if "data_units_written" in content and ("percent_used" in content or "percentage_used" in content):
+        return [{"smartctl": _of_nvme_cli(content)}]
+    if all(isinstance(content.get(key), str) for key in ("mn", "sn", "fr")):
+        return [{IDENTITY: _of_id_ctrl(content)}]
     raise UsageError(EXPECTED, f"other JSON in {name}", DO)
 
 
-def _of_ceph(found: dict, name: str) -> list[dict]:
+def _of_ceph(listing: dict, name: str) -> list[dict]:
     """The readings of `ceph device get-health-metrics`, whose keys are their UTC. One that holds an error instead of a
     reading is left out. Raises UsageError where that is all of them."""
     out, faults = [], []
-    for key, one in sorted(found.items()):
+    for key, one in sorted(listing.items()):
         try:
             (document,) = _classified(one, f"{name}, {key}")
             utc = datetime.strptime(key, "%Y%m%d-%H%M%S").replace(tzinfo=UTC)
@@ -156,37 +156,37 @@ def _of_ceph(found: dict, name: str) -> list[dict]:
     return out
 
 
-def _of_nvme_cli(found: dict) -> dict:
+def _of_nvme_cli(page: dict) -> dict:
     """smartctl's form of `nvme smart-log -o json`: temperatures there are in kelvin, later versions write 128-bit
     counts as text and the critical warning as an object."""
     log = {}
     for key, name in NVME_CLI.items():
-        value = found.get(key)
+        value = page.get(key)
         if isinstance(value, dict):
             value = value.get("value")
         if isinstance(value, str) and re.fullmatch(r"\d{1,39}", value.replace(",", "")):
             value = int(value.replace(",", ""))
         if value is not None:
             log[name] = value
-    kelvin = found.get("temperature")
+    kelvin = page.get("temperature")
     if type(kelvin) is int:
         log["temperature"] = kelvin - ZERO_C_K
     return {"device": {"protocol": "NVMe"}, "nvme_smart_health_information_log": log}
 
 
-def _of_id_ctrl(found: dict) -> dict:
-    """smartctl's keys of what `nvme id-ctrl -o json` says of the drive's identity."""
+def _of_id_ctrl(id_ctrl: dict) -> dict:
+    """The drive's identity from `nvme id-ctrl -o json`, in smartctl's keys."""
     out: dict = {
-        "model_name": words(found["mn"]),
-        "serial_number": words(found["sn"]),
-        "firmware_version": words(found["fr"]),
+        "model_name": words(id_ctrl["mn"]),
+        "serial_number": words(id_ctrl["sn"]),
+        "firmware_version": words(id_ctrl["fr"]),
     }
     for key, name in (("tnvmcap", "nvme_total_capacity"), ("unvmcap", "nvme_unallocated_capacity")):
-        value = found.get(key)
+        value = id_ctrl.get(key)
         if isinstance(value, str) and value.isdigit():
             value = int(value)
         if type(value) is int and value:
             out[name] = value
-    if type(found.get("vid")) is int:
-        out["nvme_pci_vendor"] = {"id": found["vid"]}
+    if type(id_ctrl.get("vid")) is int:
+        out["nvme_pci_vendor"] = {"id": id_ctrl["vid"]}
     return {key: value for key, value in out.items() if value}

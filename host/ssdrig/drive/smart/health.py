@@ -1,7 +1,7 @@
 """The health of a drive as one verdict with its reasons, the same in `drives`, `wear`, `watch`, points and pages. Pure.
 
-A drive is "failing" where it or its attributes say so now, "warning" where something has failed, is worn out or is
-beyond its limit, "ok" where its own overall word is good and nothing of this holds, else "unknown"."""
+A drive is "failing" if it or its attributes report that now, "warning" if something has failed, is worn out or exceeds
+its limit, "ok" if its own overall status is good and none of this holds, otherwise "unknown"."""
 
 from typing import NamedTuple
 
@@ -17,7 +17,7 @@ NVME_WARNINGS = {  # bits of critical warning: (kind, state, words)
     4: ("backup", FAILING, "its volatile memory backup has failed"),
     5: ("persistent_memory", FAILING, "its persistent memory region is read-only or unreliable"),
 }
-EXIT_BITS = {  # of smartctl, where the document itself does not show what they stand for: (kind, state, words)
+EXIT_BITS = {  # of smartctl, if the document itself does not show their cause: (kind, state, words)
     3: ("smart_status", FAILING, "smartctl: the drive reports that it is failing"),
     4: ("attribute_now", FAILING, "smartctl: a pre-failure attribute is at or below its threshold"),
     5: ("attribute_past", WARNING, "smartctl: an attribute was at or below its threshold in the past"),
@@ -38,7 +38,7 @@ class Reason(NamedTuple):
 def verdict(snapshot: dict, smartctl: dict) -> tuple[str, list[dict]]:
     """(state, reasons by severity as dicts) of one reading.
 
-    snapshot: counters.snapshot's figures. smartctl: its JSON, {} where there is none."""
+    snapshot: counters.snapshot's figures. smartctl: its JSON, or {}."""
     reasons = [
         *_of_drive(snapshot),
         *_of_attributes(smartctl),
@@ -48,7 +48,7 @@ def verdict(snapshot: dict, smartctl: dict) -> tuple[str, list[dict]]:
     ]
     kinds = {reason.kind for reason in reasons}
     for bit in snapshot["exit_status_bits"]:
-        # bit 3 of an NVMe drive stands for its critical warnings
+        # bit 3 of an NVMe drive means its critical warnings
         covered = bit == 3 and snapshot["critical_warning"] or bit in (3, 4) and "attribute_now" in kinds
         covered = covered or bit == 6 and snapshot["protocol"] == "NVMe"
         if bit in EXIT_BITS and EXIT_BITS[bit][0] not in kinds and not covered:

@@ -1,8 +1,8 @@
-"""Read numbers out of JSON that somebody else wrote: every reader returns None for what is not there, and for what is
-there but cannot be believed (another type, negative, beyond its field, rounded) None and a line of words in `unknown`.
+"""Read numbers from foreign JSON: every reader returns None for a missing value, and for an implausible one (another
+type, negative, beyond its field, rounded) None and a line of words in `unknown`.
 Pure.
 
-smartctl writes an integer of up to 64 bits as KEY, and with --json=v also as the string KEY_s when it lies beyond 2^53,
+smartctl writes an integer of up to 64 bits as KEY, and with --json=v also as the string KEY_s when it is beyond 2^53,
 where readers with floating point lose digits; the 128-bit counters of NVMe that need it also as KEY_le, 16 bytes little
 endian (smartmontools json.cpp). The exact forms win."""
 
@@ -11,7 +11,7 @@ U128 = 2**128 - 1
 
 
 def inside(value, *path):
-    """value[path[0]][path[1]] …, None where there is no such way through objects."""
+    """value[path[0]][path[1]] …, None if the path does not exist."""
     for name in path:
         if not isinstance(value, dict):
             return None
@@ -25,7 +25,7 @@ def objects(value) -> list[dict]:
 
 
 def text(value) -> str | None:
-    """A text that says something, without the spaces around it."""
+    """A text without the spaces around it; None if it is empty or not a text."""
     return value.strip() or None if isinstance(value, str) else None
 
 
@@ -46,7 +46,7 @@ def whole(table, name: str, unknown: list[str], label: str, *, at_least: int = 0
 
 
 def refuse(unknown: list[str], label: str, value, why: str) -> int | None:
-    """Say in `unknown` why `value` of `label` is not taken. Returns None, which stands for the number."""
+    """Record in `unknown` why `value` of `label` is refused. Returns None, to be used as the number."""
     if isinstance(value, int) and abs(value) > U128:
         shown = f"an integer of {value.bit_length()} bits"  # str() of 10^5000 raises
     else:

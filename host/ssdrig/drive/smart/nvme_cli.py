@@ -1,11 +1,11 @@
 """Raw pages of NVMe drives through nvme-cli: log pages and Identify structures as bytes.
 
-How nvme-cli says that a drive does not have a page, in the sources of 1.x, 2.3 (Debian 12) and of 2.13 and later: exit
-status 1 (2.3; 1.x and others an errno) and one line on stderr, `NVMe status: Invalid Log Page: The log page indicated
-is invalid(0x4109)`. 1.x wrote `NVMe Status:INVALID_LOG_PAGE: …(4109)` without 0x. The number is the completion's status
-field; its low 11 bits are type and code, the rest (4000h do not retry, 2000h more, 1800h retry delay) vary from drive
-to drive. A command that did not reach the drive has no such line, but words such as `log page: Inappropriate ioctl for
-device`.
+How nvme-cli reports that a drive does not have a page, in the sources of 1.x, 2.3 (Debian 12) and of 2.13 and later:
+exit status 1 (2.3; 1.x and others an errno) and one line on stderr, `NVMe status: Invalid Log Page: The log page
+indicated is invalid(0x4109)`. 1.x wrote `NVMe Status:INVALID_LOG_PAGE: …(4109)` without 0x. The number is the
+completion's status field; its low 11 bits are type and code, the rest (4000h do not retry, 2000h more, 1800h retry
+delay) vary from drive to drive. A command that did not reach the drive has no such line, but words such as `log page:
+Inappropriate ioctl for device`.
 """
 
 import re
@@ -35,8 +35,8 @@ def log_page(
 ) -> tuple[bytes | None, dict]:
     """`nvme get-log` of `size` bytes from /dev/nvmeN: (page, tool record as in smart/<nnn>.json).
 
-    page None with the record's `why` None: the drive says that it does not have it. With a `why`: it could not be
-    asked, or failed."""
+    page None with the record's `why` None: the drive reports that it lacks the page. With a `why`: the query was
+    impossible, or failed."""
     words = [f"--log-id={lid:#04x}", f"--log-len={size}", "--raw-binary"]
     for name, value in (("lsp", lsp), ("lsi", lsi), ("namespace-id", nsid), ("uuid-index", uuid_index)):
         if value is not None:
@@ -70,10 +70,10 @@ def identify_uuids(controller: str, timeout_s: float = 10.0) -> tuple[bytes | No
 
 
 def capabilities(id_ctrl: bytes) -> dict:
-    """What Identify Controller (NVMe Base Specification 2.0, figure 275) says of log pages.
+    """The log page capabilities in Identify Controller (NVMe Base Specification 2.0, figure 275).
 
     {"pci_vendor_id": int, "serial": str, "has_log_00h": bool (LPA bit 5), "has_uuids": bool (CTRATT bit 9),
-    "has_fdp": bool (CTRATT bit 19), "endurance_groups": int (ENDGIDMAX; 0 is none)}"""
+    "has_fdp": bool (CTRATT bit 19), "endurance_groups": int (ENDGIDMAX; 0: no groups)}"""
     attributes = int.from_bytes(id_ctrl[96:100], "little")
     return {
         "pci_vendor_id": int.from_bytes(id_ctrl[0:2], "little"),
@@ -123,6 +123,6 @@ def _bytes(call: program.Call, size: int, may_be_absent: bool = False) -> tuple[
     else:
         absent = bool(NOT_THERE_WORDS.search(call.stderr))
     if not (may_be_absent and absent):
-        said = next((line.strip() for line in call.stderr.splitlines() if line.strip()), "nothing")
-        record["why"] = f"nvme ended with {call.exit_code} and said: {said[:200]}"
+        message = next((line.strip() for line in call.stderr.splitlines() if line.strip()), "nothing")
+        record["why"] = f"nvme ended with {call.exit_code} and printed: {message[:200]}"
     return None, record

@@ -1,4 +1,4 @@
-"""Wear numbers of an NVMe drive: from its log pages, and from smartctl's JSON where there is no page. Pure."""
+"""Wear numbers of an NVMe drive: from its log pages, and from smartctl's JSON for missing pages. Pure."""
 
 import re
 from typing import Any
@@ -63,7 +63,7 @@ THERMAL = {
 }
 THERMAL_LINE = re.compile(rf"Thermal Temp\. ({'|'.join(THERMAL)}): +(\d{{1,10}})")
 ENOUGH_BYTES = 10**10  # from here on a host counter can prove or refute another one
-# NAND bytes of a page without a mark that make more, or less than a hundredth, are of another layout
+# above this, or below a hundredth, the NAND bytes of an unmarked page come from another layout
 WORST_LIFETIME_WA = 100
 UNIT_DOUBT = "its unit"
 GROUPS = ("host_written_", "nand_written_", "pe_cycles_")
@@ -88,7 +88,7 @@ def reduce(document: dict, smartctl: dict, unknown: list[str]) -> dict:
         nand = source.get("nand_written_bytes")
         if nand == 0 and host is not None and host > GB:
             unknown.append(
-                f"NAND bytes written: {source['nand_written_source']} says 0, the host has written {size(host)}:"
+                f"NAND bytes written: {source['nand_written_source']} reports 0, the host has written {size(host)}:"
                 " the drive does not count"
             )
             nand = source["nand_written_bytes"] = None
@@ -122,8 +122,7 @@ def reduce(document: dict, smartctl: dict, unknown: list[str]) -> dict:
 
 
 def _page(document: dict, name: str, decode, unknown: list[str]) -> dict:
-    """What `decode` makes of log page `name`; {} with words in unknown if that is nothing, {} where there is no
-    page."""
+    """Log page `name`, decoded by `decode`; {} without the page; {} with words in `unknown` if it cannot be decoded."""
     value = document.get(f"log_{name.lower()}")
     if value is None:
         return {}
@@ -220,8 +219,7 @@ def _from_09h(document: dict, unknown: list[str]) -> dict:
 
 
 def _from_vendor(document: dict, smartctl: dict, host: int | None, unknown: list[str]) -> dict:
-    """The maker's own pages. Nothing in these pages says whose they are, so their bytes are held against the host
-    counter."""
+    """The maker's own pages. They do not name their maker, so their bytes are checked against the host counter."""
     made_by = _maker(document, smartctl, unknown)
     out: dict[str, Any] = {}
     for log_id in made_by.pages if made_by else makers.DECODED:
@@ -261,7 +259,7 @@ def _from_vendor(document: dict, smartctl: dict, host: int | None, unknown: list
 
 
 def _contradiction(nand: int | None, own: int | None, host: int | None, made_by: makers.Maker) -> str | None:
-    """Why the bytes of a maker's page cannot be what they are taken for; None if they can."""
+    """Why the bytes of a maker's page are implausible, or None."""
     if own is not None and host is not None:
         if max(own, host) >= ENOUGH_BYTES and abs(own - host) > 0.05 * host + 2 * made_by.unit_bytes:
             return f"its own count of host bytes is {size(own)}, that of log 02h {size(host)}: another layout or unit"
@@ -276,12 +274,12 @@ def _contradiction(nand: int | None, own: int | None, host: int | None, made_by:
 
 def _maker(document: dict, smartctl: dict, unknown: list[str]) -> makers.Maker | None:
     vendor = whole(inside(smartctl, "nvme_pci_vendor"), "id", unknown, "PCI vendor id", at_most=0xFFFF)
-    said = text(inside(document, "drive", "pci_vendor_id"))  # four hexadecimal digits
-    if vendor is None and said:
+    vendor_id = text(inside(document, "drive", "pci_vendor_id"))  # four hexadecimal digits
+    if vendor is None and vendor_id:
         try:
-            vendor = int(said, 16)
+            vendor = int(vendor_id, 16)
         except ValueError:
-            refuse(unknown, "PCI vendor id", said, "not a hexadecimal number")
+            refuse(unknown, "PCI vendor id", vendor_id, "not a hexadecimal number")
     return makers.maker_of(vendor, text(smartctl.get("model_name")) or text(inside(document, "drive", "model")))
 
 
@@ -316,11 +314,13 @@ def is_unfilled(smartctl: dict) -> bool:
 def _throttling_of_text(smartctl: dict) -> dict:
     """How often and how long the drive was throttled, from the lines of smartctl's text that a file made with
     `--json=o` or `--json=u` has: its JSON has no keys for these four (nvmeprint.cpp; 7.3 and the source of 2025). It
-    prints them unless they are 0; {} where there is no text."""
+    prints them unless they are 0; {} without such text."""
     head = smartctl.get("smartctl")
     output = head.get("output") if isinstance(head, dict) else None
-    found = output if isinstance(output, list) else [smartctl[key] for key in smartctl if UNPRINTED.fullmatch(key)]
-    lines = [line for line in found if isinstance(line, str)]
+    output_lines = (
+        output if isinstance(output, list) else [smartctl[key] for key in smartctl if UNPRINTED.fullmatch(key)]
+    )
+    lines = [line for line in output_lines if isinstance(line, str)]
     if not any(line.startswith("=== START OF") and "SMART DATA SECTION" in line for line in lines):
         return {}
     out = dict.fromkeys(THERMAL.values(), 0)

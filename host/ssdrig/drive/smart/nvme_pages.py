@@ -3,7 +3,7 @@
 02h, 09h, 22h: NVM Express Base Specification 2.0 and 2.1, as libnvme's structures nvme_smart_log,
 nvme_endurance_group_log and nvme_fdp_stats_log read them. C0h: OCP Datacenter NVMe SSD Specification 2.0 (page version
 3) and 2.5 (version 5 and later), as nvme-cli's ocp-smart-extended-log.h reads it. Every decoder raises DriveError for a
-page that is too short or is of someone else."""
+page that is too short or has another maker's mark."""
 
 from ssdrig.base.errors import DriveError
 
@@ -125,7 +125,7 @@ def decode_02h(page: bytes) -> dict:
 
 def decode_c0h(page: bytes) -> dict:
     """OCP datacenter extended SMART log. nand_*_bytes are the page's physical media units, which are bytes. A field of
-    two bytes and more that is all ones is None: OCP's "not supported".
+    two bytes or more with all ones becomes None: OCP's "not supported".
 
     DriveError also for another GUID: drives older than OCP answer C0h with layouts of their own."""
     out = fields(page, FIELDS_C0H, "log C0h", PAGE_BYTES)

@@ -1,7 +1,7 @@
 """What no drive can have done: bounds for the wear figures of a snapshot, of every interface. Pure.
 
-A figure outside its bounds becomes None, with the reason in `unknown`. Where two figures contradict each other and
-nothing says which is wrong, the less certain one goes, or both."""
+A figure outside its bounds becomes None, with the reason in `unknown`. If two figures contradict each other, the less
+certain one is dropped, or both."""
 
 from ssdrig.base.words import size
 
@@ -72,10 +72,10 @@ BOUNDS = {  # lowest and highest value
 
 
 def drop(out: dict, name: str, why: str, unknown: list[str]) -> None:
-    """Make a figure of a snapshot None, with what goes with it, and say why."""
-    for each in (name, *SECONDARY.get(name, ())):
-        out[each] = None
-        out["sources"].pop(each, None)
+    """Drop a figure of a snapshot and the figures that depend on it, and record why."""
+    for figure in (name, *SECONDARY.get(name, ())):
+        out[figure] = None
+        out["sources"].pop(figure, None)
     unknown.append(f"{in_words(name)}: {why}")
 
 
@@ -84,17 +84,18 @@ def in_words(name: str) -> str:
 
 
 def bytes_most(hours: int | None, protocol: str | None) -> float:
-    """Bytes that can have gone over the link in so many power-on hours; None: in the life of any drive."""
+    """Most bytes that the link can transfer in `hours` of power-on time; None: in the life of any drive."""
     return RATE.get(protocol or "NVMe", RATE["NVMe"]) * 3600 * (HOURS_MOST if hours is None else max(hours, 24) + 1)
 
 
 def bytes_of_percent(used: float, capacity: int, compresses: bool = False) -> float:
-    """Host bytes that a drive can have taken at so much of its rated life: cycles of SLC, and twice the NAND."""
+    """Most host bytes that a drive can have accepted at `used` percent of its rated life: SLC cycles, twice the
+    NAND."""
     return (used + 1) / 100 * PE_MOST * capacity * CAPACITY_SLACK / (WA_LEAST if compresses else 1.0)
 
 
 def host_of_cycles(mean: float, capacity: int) -> tuple[float, float]:
-    """(least, most) host bytes at so many mean P/E cycles."""
+    """(least, most) host bytes at `mean` P/E cycles."""
     return (mean - 1) * capacity / CAPACITY_SLACK / WA_MOST, (mean + 1) * capacity * CAPACITY_SLACK / WA_LEAST
 
 
@@ -104,8 +105,8 @@ def nand_fits(nand: float, mean: float, capacity: int) -> bool:
 
 
 def bytes_fault(count: float, hours: int | None, protocol: str | None, low: bool = False) -> str | None:
-    """Why so many host bytes cannot be; None if they can. low: also ask the lower side, which the counters of ATA
-    drives have, because their unit is a matter of the maker."""
+    """Why a count of host bytes is impossible, or None. low: also check the lower bound, for ATA drives, whose unit
+    depends on the maker."""
     link = {"ATA": "SATA", "SCSI": "SAS"}.get(protocol or "NVMe", "PCIe")
     if count > bytes_most(hours, protocol):
         time = "the life of a drive" if hours is None else f"{hours} power-on hours"
@@ -172,7 +173,7 @@ def _timers(out: dict, hours: int | None, unknown: list[str]) -> None:
 
 
 def _cycles(out: dict, unknown: list[str]) -> None:
-    """Lowest <= mean <= highest; 0 beside a figure that is not 0 is no count."""
+    """Lowest <= mean <= highest; 0 next to a non-zero figure means not counted."""
     names = [f"pe_cycles_{end}" for end in ("min", "mean", "max")]
     known = {name: out[name] for name in names if out[name] is not None}
     if any(value > 1 for value in known.values()):
@@ -205,7 +206,7 @@ def _lifetime_wa(out: dict, compresses: bool, unknown: list[str]) -> None:
             continue
         nand_unit = out["nand_written_unit_bytes"] or (out["sources"].get(name) or {}).get("error") or 0
         if nand == 0 and host >= ENOUGH_BYTES:
-            drop(out, name, f"{source} says 0, the host wrote {size(host)}: the drive does not count", unknown)
+            drop(out, name, f"{source} reports 0, the host wrote {size(host)}: the drive does not count", unknown)
         elif max(nand, host) >= ENOUGH_BYTES:
             # 1 % for counters that are not saved at the same time; TLC alone may be less: the cache held the rest
             low = (WA_LEAST if name.endswith("tlc_bytes") else least) * (host - host_unit) * 0.99
@@ -215,7 +216,7 @@ def _lifetime_wa(out: dict, compresses: bool, unknown: list[str]) -> None:
                 drop(out, name, f"{why} over a whole life cannot be; another unit, or another count", unknown)
     pages, all_pages = out["host_program_pages"], out["nand_program_pages"]
     if pages is not None and all_pages is not None and pages > 10_000 and all_pages > WA_MOST * pages:
-        drop(out, "host_program_pages", f"{all_pages} for {pages} of the host: no drive writes so much", unknown)
+        drop(out, "host_program_pages", f"{all_pages} for {pages} of the host: no drive writes that much", unknown)
 
 
 def _cycles_against_bytes(out: dict, compresses: bool, unknown: list[str]) -> None:
@@ -256,12 +257,11 @@ def _percentage_against_cycles(out: dict, unknown: list[str]) -> None:
             out, "pe_cycles_mean" if mean == 0 or _own_word(out, "percentage_used") else "percentage_used", why, unknown
         )
     elif used == 0 and by_cycles is not None and by_cycles >= 10 and not _own_word(out, "percentage_used"):
-        why = (
-            f"{_source(out, 'percentage_used')} still says 0 %, {mean:g} of {rated:g} P/E cycles are {by_cycles:.0f} %"
-        )
+        of = f"{mean:g} of {rated:g} P/E cycles"
+        why = f"{_source(out, 'percentage_used')} still reports 0 %, {of} are {by_cycles:.0f} %"
         drop(out, "percentage_used", f"{why}; neither is used as it", unknown)
 
 
 def _own_word(out: dict, name: str) -> bool:
-    """Whether a standard says what the figure means, not the table of a maker's attributes."""
+    """Whether a standard defines the figure, not the table of a maker's attributes."""
     return not _source(out, name).startswith(("attribute", "smartctl"))

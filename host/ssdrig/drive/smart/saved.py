@@ -18,7 +18,7 @@ def read(names: list[str]) -> list[tuple[str, dict]]:
         path = Path(name)
         try:
             is_folder = name != "-" and path.is_dir()
-        except PermissionError:  # to read it says so
+        except PermissionError:  # reading it reports the error
             is_folder = False
         if not is_folder:
             out += read_file(name)
@@ -50,8 +50,8 @@ def read_file(name: str) -> list[tuple[str, dict]]:
             raise UsageError("JSON that smartctl printed", f"more than {LARGEST_BYTES >> 20} MiB: {name}", forms.DO)
     except OSError as error:
         raise UsageError(f"to read {name}", error.strerror or str(error), "correct --smartctl") from error
-    found = forms.documents(content, name)
-    return [(name if len(found) == 1 else f"{name}, {number}", one) for number, one in enumerate(found, 1)]
+    documents = forms.documents(content, name)
+    return [(name if len(documents) == 1 else f"{name}, {number}", one) for number, one in enumerate(documents, 1)]
 
 
 def utc_ns(document: dict) -> int | None:

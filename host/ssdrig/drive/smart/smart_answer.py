@@ -1,9 +1,9 @@
-"""Whether a drive said anything: of smartctl's JSON, and of a whole SMART document. Pure."""
+"""Whether a drive answered: for smartctl's JSON, and for a whole SMART document. Pure."""
 
 import re
 
-NO_DATA_MASK = 0b11  # smartctl's exit status: only bits 0 and 1 mean that there is no data
-COUNTERS = (  # keys that only an answer of the drive has
+NO_DATA_MASK = 0b11  # smartctl's exit status: only bits 0 and 1 mean that data is missing
+COUNTERS = (  # keys that only a response of the drive contains
     "ata_smart_attributes",
     "ata_device_statistics",
     "nvme_smart_health_information_log",
@@ -32,8 +32,8 @@ def messages(document) -> list[str]:
     """smartctl's own words in its JSON (smartctl.messages[].string), errors and all."""
     head = document.get("smartctl") if isinstance(document, dict) else None
     listed = head.get("messages") if isinstance(head, dict) else None
-    found = [entry.get("string") for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
-    return [words for words in found if isinstance(words, str)]
+    strings = [entry.get("string") for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
+    return [words for words in strings if isinstance(words, str)]
 
 
 def answered(document: dict) -> bool:

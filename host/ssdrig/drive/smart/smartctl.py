@@ -11,12 +11,12 @@ from ssdrig.base.errors import ToolMissing
 from ssdrig.drive.smart.smart_answer import has_data
 from ssdrig.drive.target import program
 
-# The meaning of the exit status as smartctl(8) 7.3 lists it. Only bits 0 and 1 mean that there is no data.
+# The meaning of the exit status as smartctl(8) 7.3 lists it. Only bits 0 and 1 mean that data is missing.
 EXIT_BITS = {
     0: "the command line was not understood, or the kind of device was not recognised",
     1: "the device could not be opened or did not identify itself, or is in a low-power mode",
     2: "a SMART or other command to the drive failed, or a SMART structure has a wrong checksum",
-    3: "the drive says that it is FAILING",
+    3: "the drive reports that it is FAILING",
     4: "a pre-failure attribute is at or below its threshold",
     5: "an attribute has been at or below its threshold in the past",
     6: "the drive's error log has entries",
@@ -31,7 +31,7 @@ LIGHT = ["-i", "-A", "-H"]
 DEVICE_STATISTICS = ["-l", "devstat"]
 
 OLDEST = (7, 0)  # the first with --json
-TEXT_KEPT = 256 << 10  # bytes of what is not JSON that go into a run folder
+TEXT_KEPT = 256 << 10  # bytes of non-JSON output that are stored in a run folder
 
 # The NVMe commands of USB bridges are each maker's own: a bridge is only asked in its maker's words, or as SATA.
 BRIDGES = {"152d": ["sntjmicron", "sat"], "0bda": ["sntrealtek", "sat"], "174c": ["sntasmedia", "sat"]}
@@ -40,8 +40,8 @@ UNKNOWN_BRIDGE = ["sat", "sntasmedia", "sntrealtek", "sntjmicron"]
 
 @dataclass(frozen=True)
 class Answer:
-    """What smartctl did and printed. document is its JSON object; without one, text is what it printed instead, and
-    `why` says what was wrong with it. exit_code None: killed, see why. Other fields as in program.Call."""
+    """The result of smartctl. document is its JSON object; without one, text is its output, and `why` is the defect.
+    exit_code None: killed, see why. Other fields as in program.Call."""
 
     argv: list[str]
     exit_code: int | None
@@ -104,12 +104,12 @@ def run_any(
 
 
 def _parse(stdout: bytes) -> tuple[dict | None, str | None]:
-    """(object, None) or (None, what is wrong)."""
+    """(object, None) or (None, defect)."""
 
     def finite(number: str) -> float:
         value = float(number)
         if not math.isfinite(value):
-            raise ValueError(f"{number} is no number that JSON can keep")
+            raise ValueError(f"{number} cannot be represented in JSON")
         return value
 
     if not stdout.strip():
@@ -121,16 +121,15 @@ def _parse(stdout: bytes) -> tuple[dict | None, str | None]:
     except (ValueError, RecursionError) as error:  # UnicodeDecodeError and JSONDecodeError are ValueErrors
         return None, f"smartctl printed no JSON: {str(error)[:120]}"
     if not isinstance(document, dict):
-        return None, f"smartctl printed JSON that is no object but {type(document).__name__}"
+        return None, f"smartctl printed JSON that is not an object but {type(document).__name__}"
     return document, None
 
 
 def _version(document: dict | None, text: str | None) -> tuple[int, int] | None:
-    """Of the smartctl that printed this; each version names itself in its first line or in its JSON. None if it does
-    not."""
+    """The version of smartctl, from its first line or its JSON, or None."""
     if document is None:
-        found = re.match(r"smartctl (\d{1,4})\.(\d{1,4})\b", text or "")
-        return (int(found[1]), int(found[2])) if found else None
+        match = re.match(r"smartctl (\d{1,4})\.(\d{1,4})\b", text or "")
+        return (int(match[1]), int(match[2])) if match else None
     head = document.get("smartctl")
     listed = head.get("version") if isinstance(head, dict) else None
     if isinstance(listed, list) and len(listed) >= 2 and all(type(n) is int for n in listed[:2]):

@@ -1,5 +1,5 @@
-"""Read what `smartctl -a` or `-x` prints for people into the form of its JSON, as far as counters and health need it.
-Pure.
+"""Convert the text output of `smartctl -a` or `-x` into the form of its JSON, for the keys that counters and health
+need. Pure.
 
 Text has neither the exit status nor the raw value of an attribute: raw values are put together again from the formats
 that smartctl prints them in, and an attribute whose format is not known has none."""
@@ -131,7 +131,7 @@ def _identity(fields: dict) -> dict:
 
 
 def _time(value: str | None) -> int | None:
-    """ "Sat Nov 28 04:49:38 2026 UTC" in seconds; None where the zone's name does not say its offset."""
+    """ "Sat Nov 28 04:49:38 2026 UTC" in seconds; None if the zone's name does not define its offset."""
     words = (value or "").split()
     zone = words[5] if len(words) == 6 else ""
     offset = re.fullmatch(r"([+-]\d\d)(\d\d)?", zone)
@@ -214,7 +214,7 @@ def _attribute(match: re.Match) -> dict:
 
 def _raw(shown: str) -> int | None:
     """The raw value that is printed so: a number, "66 (Average 530)", "0/5" (percent, count), three words from the
-    highest, hours of "65h+33m+09.259s", a number with what it was at most and least. None for any other text."""
+    highest, hours of "65h+33m+09.259s", a number with its extremes. None for any other text."""
     if re.fullmatch(r"\d{1,20}", shown):
         return int(shown)
     if re.fullmatch(r"0x[0-9a-fA-F]{1,14}", shown):

@@ -17,7 +17,7 @@ def units_path() -> Path:
 
 
 def units_for(model: str, firmware: str) -> dict[str, int]:
-    """Bytes per count that a calibration on this model and firmware found, {"ata:241": 33554432}; {} if there was none.
+    """Bytes per count from a calibration of this model and firmware, {"ata:241": 33554432}; {} without one.
 
     Raises JournalError if the file is there and cannot be read."""
     return {row["key"]: row["unit_bytes"] for row in _load() if (row["model"], row["firmware"]) == (model, firmware)}

@@ -1,5 +1,5 @@
 """IDENTIFY DEVICE of a disk behind a SCSI or USB bridge, through SG_IO: ATA PASS-THROUGH (SAT-4 12.2), as smartctl -d
-sat asks. One answer is kept for each appearance of a disk; a bridge that fails is asked again after a while."""
+sat asks. One response is cached for each appearance of a disk; a bridge that fails is tried again after a while."""
 
 import ctypes
 import os

@@ -41,17 +41,17 @@ def sample_offsets(capacity_bytes: int, count: int = 66) -> list[int]:
 def read(node: str, offsets: list[int]) -> list[bytes | None]:
     """4 KiB at each offset, read past the page cache; None where the drive reports an error. Raises DriveError if it
     cannot be opened."""
-    found = []
+    values = []
     with (
         _Open(node, os.O_RDONLY | os.O_DIRECT) as fd,
         mmap.mmap(-1, SAMPLE_BYTES) as page,
     ):  # mmap: aligned, as O_DIRECT asks
         for offset in offsets:
             try:
-                found.append(page[:] if os.preadv(fd, [page], offset) == SAMPLE_BYTES else None)
+                values.append(page[:] if os.preadv(fd, [page], offset) == SAMPLE_BYTES else None)
             except OSError:
-                found.append(None)
-    return found
+                values.append(None)
+    return values
 
 
 def write(node: str, blocks: dict[int, bytes]) -> None:
@@ -108,7 +108,7 @@ def flush(node: str) -> None:
 
 
 def discard(node: str, on_bytes: Callable[[int], None] = lambda done: None, end_bytes: int | None = None) -> None:
-    """Discard (TRIM, DSM, UNMAP) the whole device, or what lies before end_bytes. on_bytes gets the bytes done. Raises
+    """Discard (TRIM, DSM, UNMAP) the whole device, or the part before end_bytes. on_bytes gets the bytes done. Raises
     DriveError."""
     _whole(node, BLKDISCARD, on_bytes, end_bytes)
 

@@ -1,6 +1,6 @@
 """Drivers of the kernel that use a disk without a mount, swap or process to show for it, each read where it shows
 itself. Some open the disk without a claim (loop, NVMe and USB targets, a LIO file, Xen, OCFS2's heartbeat): an
-exclusive open beside them succeeds."""
+exclusive open succeeds all the same."""
 
 import os
 import re
@@ -20,13 +20,13 @@ class Claim:
 
 def all_claims(root: str | os.PathLike, loops: dict[str, tuple[str, str, str]]) -> list[Claim]:
     """What the kernel's drivers hold. loops: of layers.attached_loops()."""
-    found = [Claim(device, "loop", f"{loop} is attached to {device}") for loop, (_, device, _) in loops.items()]
+    claims = [Claim(device, "loop", f"{loop} is attached to {device}") for loop, (_, device, _) in loops.items()]
     for reader in (
         *(_nvme_targets, _lio, _usb_gadgets, _rnbd, _xen, _ocfs2_heartbeat),
         *(_zram, _bcache, _btrfs, _bcachefs, _journals, _parameters),
     ):
-        found += reader(root)
-    return [claim for claim in found if claim.device]
+        claims += reader(root)
+    return [claim for claim in claims if claim.device]
 
 
 def _nvme_targets(root) -> list[Claim]:
@@ -38,8 +38,8 @@ def _nvme_targets(root) -> list[Claim]:
             out.append(Claim(device, "export", f"NVMe target {nqn} exports {device}"))
         controller = os.path.basename(_path(subsystem, "passthru/device_path"))
         if re.fullmatch(r"nvme\d+", controller):
-            here = sysfs.real(sysfs.within(root, "sys/class/nvme", controller))
-            for device in openers.behind_character_device(here):
+            folder = sysfs.real(sysfs.within(root, "sys/class/nvme", controller))
+            for device in openers.behind_character_device(folder):
                 out.append(Claim(device, "export", f"NVMe target {nqn} exports {controller}"))
     return out
 
@@ -146,12 +146,12 @@ def _journals(root) -> list[Claim]:
     out = []
     for entry in sysfs.listing(sysfs.within(root, "proc/fs/jbd2")):
         device = re.sub(r"-\d+$", "", entry).replace("!", "/")
-        out.append(Claim(device, "holder", f"the journal of a mounted file system lies on {device}"))
+        out.append(Claim(device, "holder", f"the journal of a mounted file system is on {device}"))
     return out
 
 
 def _parameters(root) -> list[Claim]:
-    """Devices that the kernel is told by name or number: its crash log, its image when it hibernates."""
+    """Devices that kernel parameters name: the crash log and the hibernation image."""
     log = sysfs.text(sysfs.within(root, "sys/module/pstore_blk/parameters/blkdev"))
     device = layers.name_of(log, root) if log.startswith("/") else layers.name_of_number(log, root)
     resume = layers.name_of_number(sysfs.text(sysfs.within(root, "sys/power/resume")), root)
@@ -163,8 +163,8 @@ def _parameters(root) -> list[Claim]:
 
 def _folders(*parts) -> list[str]:
     """The entries of a folder that are folders or link to one, as paths."""
-    here = sysfs.within(*parts)
-    paths = (os.path.join(here, entry) for entry in sorted(sysfs.listing(here)))
+    folder = sysfs.within(*parts)
+    paths = (os.path.join(folder, entry) for entry in sorted(sysfs.listing(folder)))
     return [path for path in paths if os.path.isdir(path)]
 
 

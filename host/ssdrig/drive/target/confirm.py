@@ -31,8 +31,8 @@ def chosen(args: argparse.Namespace) -> Drive:
 
 
 def confirmed(drive: Drive, destroy_serial: str | None) -> str:
-    """What allows the drive's data to be destroyed (Identity.consent): the one given, which the guard compares, else,
-    at a terminal, the drive's own once its last six characters have been typed. Raises UnsafeTarget."""
+    """The consent to destroy the drive's data (Identity.consent): the given serial, which the guard compares; without
+    one, at a terminal, the drive's own once its last six characters were typed. Raises UnsafeTarget."""
     if destroy_serial is not None:
         return destroy_serial
     do = (

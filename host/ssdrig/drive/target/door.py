@@ -61,17 +61,17 @@ class Door:
         self.fd, self.is_open = -1, False
 
     def path(self, drive: Drive) -> str:
-        """The path that opens what is held, for this process and its children. Raises DriveError while nothing is held
-        or the disk is gone, UnsafeTarget where it is not the block device of `drive` any more."""
+        """The path that opens the held device, for this process and its children. Raises DriveError if nothing is held
+        or the disk is gone, UnsafeTarget if it is no longer the block device of `drive`."""
         words = f"{drive.model or 'a drive'}, serial {drive.serial or 'unknown'}, to be held"
         if not self.is_open:
             raise DriveError(words, "it was let go, and has not been found again", HINT)
         seen = os.fstat(self.fd)
         if self._block and not stat.S_ISBLK(seen.st_mode):
-            raise UnsafeTarget(words, "no block device", "free the name in /dev from what is there")
+            raise UnsafeTarget(words, "not a block device", "remove the file that has the drive's name in /dev")
         if self._block and seen.st_rdev != os.makedev(drive.major, drive.minor):
-            found = f"device {os.major(seen.st_rdev)}:{os.minor(seen.st_rdev)}, not {drive.major}:{drive.minor}"
-            raise UnsafeTarget(words, found, "start again with the drive's serial")
+            opened = f"device {os.major(seen.st_rdev)}:{os.minor(seen.st_rdev)}, not {drive.major}:{drive.minor}"
+            raise UnsafeTarget(words, opened, "start again with the drive's serial")
         if not alive(self.fd):
             raise DriveError(words, "the disk is gone", HINT)
         if (now := sequence(self.fd)) != self._sequence:
@@ -82,7 +82,7 @@ class Door:
 
 
 def path_of(fd: int) -> str:
-    """The path by which this process and others of its user open what is open as `fd`."""
+    """The path by which this process and others of its user open the file of `fd`."""
     return f"/proc/{os.getpid()}/fd/{fd}"
 
 
@@ -105,7 +105,7 @@ def sequence(fd: int) -> str:
 @contextlib.contextmanager
 def controller(drive: Drive, root: str | os.PathLike = "/") -> Iterator[str]:
     """The path that opens the NVMe controller of a drive that is held; it is held meanwhile, too. Raises DriveError
-    where there is none, UnsafeTarget where the node is not that of the drive's controller."""
+    if there is none, UnsafeTarget if the node is not that of the drive's controller."""
     if not drive.controller:
         raise DriveError("an NVMe controller", f"none of {drive.name}", "see nvme list")
     hint = "start again with the drive's serial"

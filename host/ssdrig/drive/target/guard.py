@@ -1,8 +1,7 @@
-"""What stands between ssdrig and somebody's data: every reason why a disk must not be written, and the hold on one that
-may be.
+"""Protects the user's data: every reason why a disk must not be written, and the hold on one that may be.
 
-The kernel's exclusive open is the strongest check, the others say in words who is in the way, and see what the kernel
-does not count as use: a signature on the disk, a virtual machine that has the node open, a second path to the same
+The kernel's exclusive open is the strongest check; the others name the process in the way, and detect uses that the
+kernel does not count: a signature on the disk, a virtual machine that has the node open, a second path to the same
 drive. Only content (a file system, a partition table) has an override, --destroy-data with this very drive's serial.
 """
 
@@ -82,9 +81,9 @@ class Held:
 
     @property
     def path(self) -> str:
-        """The only way to read and write this drive, for our own code and for programs: it opens what is held here,
-        whoever has the drive's name in /dev by now. It is checked each time, and stays the same from hold() on. Raises
-        DriveError while the drive is let go or gone, UnsafeTarget where another disk is behind it."""
+        """The only way to read and write this drive, for our own code and for programs: it opens the held descriptor,
+        whichever disk has the drive's name in /dev by now. It is checked each time, and is the same from hold() on.
+        Raises DriveError while the drive is released or gone, UnsafeTarget if the path leads to another disk."""
         return self.opened.path(self.drive)
 
     @contextlib.contextmanager
@@ -107,12 +106,12 @@ class Held:
             raise DriveError(f"{_title(drive)} to be held all along", "it was let go meanwhile", "nothing is lost")
 
     def check(self) -> Drive:
-        """recheck(), and see that nobody has begun to use the drive since. What comes and goes is looked at again: a
-        daemon that polls SMART opens some disks for writing. Raises UnsafeTarget."""
+        """recheck(), and check that no other process uses the drive since. Brief uses are checked again: a daemon that
+        polls SMART opens some disks for writing. Raises UnsafeTarget."""
         drive = self.recheck()
         for pause_s in (*LOOKS_S, None):
-            found = _refusals(drive, drive.consent, self.root, survey(self.root))
-            against = [r for r in found if r.check != CONTENT and self._heeds(r)]
+            reasons = _refusals(drive, drive.consent, self.root, survey(self.root))
+            against = [r for r in reasons if r.check != CONTENT and self._heeds(r)]
             if not against:
                 break
             if pause_s is None or any(r.check not in PASSING for r in against):
@@ -141,36 +140,36 @@ class Held:
 
     def _now(self, drives: list[Drive], follow: bool) -> Drive:
         """The disk that is proven to be this drive. Raises as recheck()."""
-        found, rivals = identity.search(self.drive, drives)
-        here = next((d for d in drives if d.name == self.drive.name), None)
+        candidate, rivals = identity.search(self.drive, drives)
+        present = next((d for d in drives if d.name == self.drive.name), None)
         if rivals:
             raise ExchangedDrive(
                 f"one disk that shows serial {printable(self.drive.serial)}",
                 ", ".join(f"{d.node} ({printable(d.model) or 'model unknown'})" for d in rivals),
-                "unplug the others: which of them may be written cannot be told",
+                "unplug the others: the one that may be written cannot be identified",
             )
-        if isinstance(found, Drive) and (follow or found.name == self.drive.name):
-            return found
-        match = identity.compare(self.drive, here) if here else None
+        if isinstance(candidate, Drive) and (follow or candidate.name == self.drive.name):
+            return candidate
+        match = identity.compare(self.drive, present) if present else None
         if match and match.facts == ("capacity_bytes",):
-            assert here is not None
+            assert present is not None
             raise ChangedDrive(
                 f"{_title(self.drive)} with {self.drive.capacity_bytes} bytes",
-                f"{here.capacity_bytes} bytes",
+                f"{present.capacity_bytes} bytes",
                 "look at the drive: it came back with another size",
-                capacity_bytes=here.capacity_bytes,
+                capacity_bytes=present.capacity_bytes,
             )
-        seen = "nothing" if here is None else f"{printable(here.model) or 'a drive'}, serial {_serial(here)}"
+        seen = "nothing" if present is None else f"{printable(present.model) or 'a drive'}, serial {_serial(present)}"
         if match and "serial" not in match.facts and "model" not in match.facts:
-            seen += f", {match.kind} in {_facts(match, self.drive, here)}"
-        if isinstance(found, Drive):
-            seen += f"; this drive is at {found.node} now"
+            seen += f", {match.kind} in {_facts(match, self.drive, present)}"
+        if isinstance(candidate, Drive):
+            seen += f"; this drive is at {candidate.node} now"
         do = (
             "start again with the drive's serial: nodes move when a drive comes back"
-            if found
+            if candidate
             else "bring the drive back, then start again"
         )
-        error = ExchangedDrive if here and not found else UnsafeTarget
+        error = ExchangedDrive if present and not candidate else UnsafeTarget
         raise error(f"{_title(self.drive)} at {self.drive.node}", seen, do)
 
     def mark(self, blocks: Mapping[int, bytes], proven: bool = False) -> None:
@@ -186,10 +185,10 @@ class Held:
             self._marks = {offset: bytes(content) for offset, content in blocks.items()}
 
     def prove(self) -> None:
-        """To be called before the first write after an absence: one of the marks must be there. Blocks of one byte's
-        value mark no drive; where there are no others, they must still be such blocks. Without marks, or without an
-        absence, nothing is read. Raises ExchangedDrive where that is not so, and for a disk that only its enclosure's
-        serial tells from another, of which there is no mark."""
+        """Call it before the first write after an absence: one of the marks must be present. Blocks of a single byte
+        value do not mark a drive; if there are no others, they must be unchanged. Without marks, or without an absence,
+        nothing is read. Raises ExchangedDrive if no mark is present, and for an unmarked disk that is only identified
+        by its enclosure's serial."""
         marks = {at: content for at, content in self._marks.items() if _is_mark(content)}
         if self._was_away and not marks and self.drive.serial_source == identity.ENCLOSURE and not self.drive.wwn:
             raise ExchangedDrive(
@@ -220,11 +219,11 @@ class Held:
             unopened = []
         except OSError as error:
             unopened = [_not_opened(drive, error)]
-        asked = drive.consent if self.reads else self.destroy_serial  # what is on it matters to no reader
-        found = [r for r in _refusals(drive, asked, self.root, survey(self.root)) if self._heeds(r)]
-        if any(r.check == "gone" for r in found):
-            unopened = []  # said once
-        against = [r for r in found if content or r.check != CONTENT] + against + unopened
+        asked = drive.consent if self.reads else self.destroy_serial  # a reader may ignore its content
+        reasons = [r for r in _refusals(drive, asked, self.root, survey(self.root)) if self._heeds(r)]
+        if any(r.check == "gone" for r in reasons):
+            unopened = []  # already in the list as "gone"
+        against = [r for r in reasons if content or r.check != CONTENT] + against + unopened
         if against:
             self._close()
             error = _unsafe(drive, against)
@@ -248,7 +247,7 @@ def _is_mark(content: bytes) -> bool:
 
 
 def lost_mark(drive: Drive, places: int) -> ExchangedDrive:
-    """The error where a disk shows all facts of the drive that was written, and nothing of what was written."""
+    """The error for a disk that has all facts of the written drive, but not the written data."""
     return ExchangedDrive(
         f"at {printable(drive.node)} something of what this run has written to {_title(drive)}",
         f"none of it at {places} places, though all facts match",
@@ -284,8 +283,8 @@ def busy(serial: str, root: str | os.PathLike = "/") -> bool:
 def announce_refusals(
     drive: Drive, destroy_serial: str | None, say: Callable[[str], None], reads: bool = False
 ) -> None:
-    """For a dry run: say each reason against this target, against one that is only read with `reads`. Raises
-    UnsafeTarget when there is one."""
+    """For a dry run: report each reason against this target; with `reads`, against reading it. Raises UnsafeTarget if
+    there is one."""
     against = refusals(drive, drive.consent if reads else destroy_serial)
     against = [refusal for refusal in against if not reads or refusal.check in OF_READERS]
     for refusal in against:
@@ -300,8 +299,7 @@ def announce_refusals(
 
 
 def announcement(drive: Drive, what: str, bytes_to_write: float, rated_bytes: float | None = None) -> str:
-    """What a person is to read before the drive is written: which drive, what happens to it, what it costs of its
-    rating."""
+    """The announcement before the drive is written: which drive, what happens to it, and the share of its rating."""
     if rated_bytes:
         share = f"{100 * bytes_to_write / rated_bytes:.2g} % of its rated {size(rated_bytes)}"
     else:
@@ -325,28 +323,27 @@ def _refusals(drive: Drive, destroy_serial: str | None, root, machine: Machine) 
 
     why = inventory.why_not_a_drive(drive.name, root)
     if why:
-        refuse("gone" if why == "no block device" else "kind", f"{drive.node} is no whole disk: {why}")
+        refuse("gone" if why == "no block device" else "kind", f"{drive.node} is not a whole disk: {why}")
     now = next((d for d in machine.drives if d.name == drive.name), drive)
     if not _same_drive(now, drive):
         match = identity.compare(drive, now)
         differs = "" if {"serial", "model"} & set(match.facts) else f" ({match.kind}: {_facts(match, drive, now)})"
         refuse("changed", f"{drive.node} was {_title(drive)}, and is {_title(now)} now{differs}")
     if not drive.serial:
-        refuse("serial", "it shows no serial, so it could not be told from another after a power cut")
+        refuse("serial", "it reports no serial, so it could not be identified after a power cut")
     elif identity.placeholder(drive.serial):
-        refuse("serial", f"{printable(drive.serial)} is no drive's own serial, so it could not be told from another")
+        refuse("serial", f"{printable(drive.serial)} is not a drive's own serial, so it could not be identified")
     if twins := identity.twins(drive, machine.drives):
         others = ", ".join(f"{d.node} ({printable(d.model) or 'model unknown'})" for d in twins)
         refuse("twin", f"{others} shows serial {printable(drive.serial)} too: unplug all but one")
     if not drive.major and not drive.minor:
         refuse("number", "the kernel reports no device number for it, so its mounts cannot be seen")
     if drive.capacity_bytes < SMALLEST_DRIVE_BYTES:
-        refuse("capacity", f"{drive.capacity_bytes} bytes is no drive: it has failed, or has no medium")
+        refuse("capacity", f"{drive.capacity_bytes} bytes is not the size of a drive: it has failed, or has no medium")
     if sysfs.text(sysfs.within(root, "sys/block", drive.name, "ro")) == "1":
         refuse(READ_ONLY, "the kernel has it read-only (a write-protect switch, or a drive at its end of life)")
 
-    # Namespaces and second paths of one drive share its serial: what uses one of them is hit by what is done to the
-    # other.
+    # Namespaces and second paths of one drive share its serial: a write to one affects the user of the other.
     for name in [drive.name, *(d.name for d in machine.drives if d.name != drive.name and _same_unit(d, drive))]:
         of = "" if name == drive.name else f" (/dev/{name} shows the same serial)"
         parts = inventory.partitions(name, root)
@@ -356,7 +353,7 @@ def _refusals(drive: Drive, destroy_serial: str | None, root, machine: Machine) 
             for h in sysfs.listing(sysfs.within(root, "sys/block", name, part, "holders"))
         ]
         if holders:
-            refuse("holder", ", ".join(_volume(h, root) for h in sorted(set(holders))) + f" lies on it{of}")
+            refuse("holder", ", ".join(_volume(h, root) for h in sorted(set(holders))) + f" is on it{of}")
         if mounted := machine.mounted.get(name):
             refuse("mounted", ", ".join(f"{device} on {point}" for point, device in sorted(mounted.items())) + of)
         if system := machine.system.get(name):
@@ -378,16 +375,16 @@ def _refusals(drive: Drive, destroy_serial: str | None, root, machine: Machine) 
             f"--destroy-data names {destroy_serial or 'nothing'}, this drive is {drive.serial or 'without a serial'}",
         )
     if destroy_serial != drive.consent or not drive.serial:
-        found = _content(drive, root)
-        if found and destroy_serial == drive.serial and drive.serial:
-            found += f"; {drive.serial} is its enclosure's serial, the same for any disk in it"
-        if found:
-            refuse(CONTENT, found, f"--destroy-data {drive.consent}" if drive.serial else None)
+        content = _content(drive, root)
+        if content and destroy_serial == drive.serial and drive.serial:
+            content += f"; {drive.serial} is its enclosure's serial, the same for any disk in it"
+        if content:
+            refuse(CONTENT, content, f"--destroy-data {drive.consent}" if drive.serial else None)
     return out
 
 
 def _content(drive: Drive, root) -> str:
-    """What lies on the disk, in words; "" if no partition table, file system, RAID or volume member is known there."""
+    """The content of the disk, in words; "" without a known partition table, file system, RAID or volume member."""
     parts = list(inventory.partitions(drive.name, root))
     words = [f"partitions {', '.join(parts)}"] if parts else []
     node = sysfs.within(root, drive.node)
@@ -396,10 +393,10 @@ def _content(drive: Drive, root) -> str:
         done = subprocess.run(["wipefs", "--no-act", "--json", node], capture_output=True, timeout=WIPEFS_TIMEOUT_S)
         if done.returncode:
             raise ValueError(sysfs.clean(done.stderr) or f"wipefs ended with {done.returncode}")
-        found = json.loads(done.stdout)["signatures"] if done.stdout.strip() else []
-        words[:0] = sorted({str(signature["type"]) for signature in found})
+        signatures = json.loads(done.stdout)["signatures"] if done.stdout.strip() else []
+        words[:0] = sorted({str(signature["type"]) for signature in signatures})
     except (OSError, subprocess.TimeoutExpired, ValueError, KeyError, TypeError, RecursionError) as error:
-        words.append(f"it could not be seen what lies on it ({error})")
+        words.append(f"cannot tell what is on it ({error})")
     return ", ".join(words)
 
 
@@ -422,7 +419,7 @@ def _facts(match: identity.Match, known: Drive, now: Drive | None) -> str:
 def _open(drive: Drive, root, exclusive: bool = True) -> int:
     """Only in a tree of tests, below another root, may a file stand for a disk."""
     node = sysfs.within(root, drive.node)
-    no_block = OSError(errno.ENOTBLK, "it is no block device: something else has the drive's name in /dev")
+    no_block = OSError(errno.ENOTBLK, "not a block device: another file has the drive's name in /dev")
     if root == "/" and not stat.S_ISBLK(os.stat(node).st_mode):
         raise no_block  # before it is opened: a pipe would wait for a writer
     fd = os.open(node, os.O_RDONLY | os.O_CLOEXEC | (os.O_EXCL if exclusive else 0))
@@ -460,7 +457,7 @@ def _sequence(drive: Drive, root) -> str:
 def _unsafe(drive: Drive, against: list[Refusal]) -> UnsafeTarget:
     hard = [r for r in against if not r.override]
     if not hard:
-        do = f"add {against[0].override} if what is on it may be destroyed"
+        do = f"add {against[0].override} if its content may be destroyed"
     elif all(r.check == "destroy-data" for r in hard):
         do = "name one drive, and give --destroy-data that drive's serial"
     else:

@@ -82,12 +82,12 @@ class Identity:
 
     @classmethod
     def of(cls, record: Mapping) -> "Identity":
-        """From the `drive` of run.json or of a poll; what it lacks, or has in another type, is not known."""
+        """From the `drive` of run.json or of a poll; a missing fact, or one of another type, is unknown."""
         known: dict[str, Any] = {"serial": "", "model": "", "serial_source": ""}
-        for each in fields(Identity):
-            value = record.get(each.name)
-            if type(value) is (int if each.name in NUMBERS else str):
-                known[each.name] = value
+        for fact in fields(Identity):
+            value = record.get(fact.name)
+            if type(value) is (int if fact.name in NUMBERS else str):
+                known[fact.name] = value
         return Identity(**known)
 
     @property
@@ -124,9 +124,9 @@ class Match(NamedTuple):
 
 
 def placeholder(serial: str) -> bool:
-    """Whether a serial is one that no maker gives to a single drive: a word that stands for none, one character or a
+    """Whether a serial cannot be that of a single drive: a word for a missing serial, one character or a
     short pattern over and over ("000000000000", "XXXXXXXX", "12121212"), characters that count ("0123456789AB",
-    "123456789012", "1122334455"), or one of which half or more is masked out ("S4EVXXXXXXXX").
+    "123456789012", "1122334455"), or one with half or more masked out ("S4EVXXXXXXXX").
 
     A random serial of eight decimal digits is caught once in 3 million."""
     plain = re.sub(r"[^A-Z0-9]", "", serial.upper())
@@ -156,8 +156,8 @@ def _counts(plain: str) -> bool:
 
 
 def compare(known: Identity, now: Identity) -> Match:
-    """Whether `now` may be the disk that was known: "different" where a fact conflicts, "ambiguous" where one that was
-    known is missing, else "same". Port and diskseq are no part of it."""
+    """Whether `now` may be the disk that was known: "different" if a fact conflicts, "ambiguous" if a known one is
+    missing, otherwise "same". Port and diskseq are not compared."""
     different, missing = [], []
     unread = known.serial_source == IDENTIFY and now.serial_source == ENCLOSURE  # the bridge does not pass it on now
     for name in FACTS:
@@ -173,7 +173,7 @@ def compare(known: Identity, now: Identity) -> Match:
 
 
 def conflict(known: Mapping, now: Mapping) -> tuple[str, ...]:
-    """The facts by which two records of a drive (run.json, polls) are of different ones; what one lacks is none."""
+    """The facts that differ between two records of a drive (run.json, polls); missing facts do not count."""
     match = compare(Identity.of(known), Identity.of(now))
     return match.facts if match.kind == DIFFERENT else ()
 
@@ -231,8 +231,8 @@ class Search(NamedTuple):
 
 
 def search(known: Known, drives: Sequence[Known]) -> Search:
-    """Find a disk again among those that are there now. Of several paths of one unit that with its name, else that at
-    its port, else the first."""
+    """Find a disk again among the present ones. Among several paths of one unit: the one with its name, or at its port,
+    or the first."""
     fits = [drive for drive in drives if compare(known, drive).kind == SAME]
     fits.sort(key=lambda drive: (_name(drive) != _name(known), drive.port != known.port))
     if not fits:

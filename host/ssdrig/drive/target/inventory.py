@@ -67,8 +67,8 @@ NUMBER_LINKS = ("nvme-eui.", "nvme-nvme.", "nvme-uuid.", "scsi-3", "scsi-2", "ww
 
 @dataclass(frozen=True, kw_only=True)
 class Drive(Identity):
-    """One whole disk: its identity, and how this machine reaches it. Text that is not known is "", numbers and paths
-    that are not known are None (a capacity, block size or device number that the kernel does not report is 0, which no
+    """One whole disk: its identity, and how this machine reaches it. Unknown text is "", unknown numbers and paths are
+    None (a capacity, block size or device number that the kernel does not report is 0, which no
     disk has)."""
 
     name: str  # the kernel's, such as nvme0n1: moves from boot to boot
@@ -85,7 +85,7 @@ class Drive(Identity):
     controller: str | None  # /dev/nvme0; NVMe only
     smartctl_type: str  # what smartctl -d is given: nvme, sat, scsi, a USB bridge's; "auto" lets it guess
     usb_id: str  # "0bda:9210", vendor:product of a USB bridge
-    simulated: bool  # the model says SIMULATED
+    simulated: bool  # the model contains SIMULATED
 
 
 def all_drives(root: str | os.PathLike = "/") -> list[Drive]:
@@ -121,7 +121,7 @@ def find(word: str, root: str | os.PathLike = "/") -> Drive:
     meant = next((d for d in drives if d.name == disk), None)
     if meant:
         what = "a partition of it" if disk != name else "a name that moves from boot to boot"
-        raise UsageError("a serial or by-id path", f"{word}, {what}", f"if that disk is meant, say {_best_name(meant)}")
+        raise UsageError("a serial or by-id path", f"{word}, {what}", f"if you mean that disk, use {_best_name(meant)}")
     if word.startswith("/dev/") and (why := why_not_a_drive(disk or name, root)):
         raise UsageError("a whole disk", f"{word}, which is not a drive: {why}", f"choose one: {_choice(drives)}")
     raise UsageError("a drive's serial or by-id path", f"{word}, which is neither", f"choose one: {_choice(drives)}")
@@ -130,16 +130,16 @@ def find(word: str, root: str | os.PathLike = "/") -> Drive:
 def why_not_a_drive(name: str, root: str | os.PathLike = "/") -> str:
     """Why the block device `name` is not a drive to test ("loop device", "partition", …); "" when it is a whole
     disk."""
-    here = within(root, "sys/block", name)
-    if not os.path.isdir(here):
+    folder = within(root, "sys/block", name)
+    if not os.path.isdir(folder):
         return "partition" if _whole_disk(name, root) else "no block device"
-    if HIDDEN_PATH.match(name) or text(here, "hidden") == "1":
+    if HIDDEN_PATH.match(name) or text(folder, "hidden") == "1":
         return "one path of a multipath drive"
     for prefix, what in NOT_A_DRIVE.items():
         if re.match(re.escape(prefix) + r"\d+", name):
             return what
     # NVMe over fabrics and native multipath hang below devices/virtual too, whatever else does is software.
-    above = parents(here, root)
+    above = parents(folder, root)
     if above and os.path.basename(above[-1]) == "virtual" and not name.startswith("nvme"):
         return "virtual block device"
     return ""
@@ -147,14 +147,14 @@ def why_not_a_drive(name: str, root: str | os.PathLike = "/") -> str:
 
 def partitions(name: str, root: str | os.PathLike = "/") -> dict[str, tuple[int, int]]:
     """Partitions that the kernel sees on a disk: {name: (major, minor)}, in order."""
-    here = within(root, "sys/block", name)
-    found = [entry for entry in listing(here) if os.path.exists(os.path.join(here, entry, "partition"))]
-    return {entry: device_number(text(here, entry, "dev")) for entry in sorted(found, key=natural_order)}
+    folder = within(root, "sys/block", name)
+    names = [entry for entry in listing(folder) if os.path.exists(os.path.join(folder, entry, "partition"))]
+    return {entry: device_number(text(folder, entry, "dev")) for entry in sorted(names, key=natural_order)}
 
 
 def _read(name: str, root, by_id: str | None) -> Drive:
-    here = within(root, "sys/block", name)
-    major, minor = device_number(text(here, "dev"))
+    folder = within(root, "sys/block", name)
+    major, minor = device_number(text(folder, "dev"))
     facts: dict[str, Any] = {
         "model": "",
         "serial": "",
@@ -171,40 +171,40 @@ def _read(name: str, root, by_id: str | None) -> Drive:
         "serial_source": DRIVE,
         "enclosure_serial": "",
     }
-    chain = parents(here, root)
+    chain = parents(folder, root)
     udev = _udev(major, minor, root)
     if name.startswith("nvme"):
-        facts |= _nvme(here)
+        facts |= _nvme(folder)
     elif name.startswith("vd"):
-        facts |= {"serial": text(here, "serial"), "interface": "virtio"}
+        facts |= {"serial": text(folder, "serial"), "interface": "virtio"}
     elif name.startswith("sd"):
-        facts |= _scsi(here, chain, udev, lambda: _asked(name, major, minor, root))
+        facts |= _scsi(folder, chain, udev, lambda: _asked(name, major, minor, root))
     else:  # mmcblk0, xvda, pmem0 …
-        facts |= {"serial": text(here, "device", "serial"), "model": text(here, "device", "name")}
+        facts |= {"serial": text(folder, "device", "serial"), "model": text(folder, "device", "name")}
     for field in ("model", "serial", "firmware"):
         facts[field] = facts[field] or udev[field]
     return Drive(
         name=name,
         node=f"/dev/{name}",
         by_id=by_id,
-        capacity_bytes=(number(here, "size") or 0) * SECTOR_BYTES,
-        logical_block_bytes=number(here, "queue", "logical_block_size") or 0,
-        rotational=text(here, "queue", "rotational") == "1",
+        capacity_bytes=(number(folder, "size") or 0) * SECTOR_BYTES,
+        logical_block_bytes=number(folder, "queue", "logical_block_size") or 0,
+        rotational=text(folder, "queue", "rotational") == "1",
         major=major,
         minor=minor,
         simulated="SIMULATED" in facts["model"],
-        port=_port(here, chain, root),
-        multipath=_multipath(here),
-        diskseq=number(here, "diskseq"),
+        port=_port(folder, chain, root),
+        multipath=_multipath(folder),
+        diskseq=number(folder, "diskseq"),
         **facts,
     )
 
 
-def _port(here: str, chain: list[str], root) -> str:
-    """Where a disk is plugged in: the folder of the device above it, without the numbers that the kernel gives anew at
-    each appearance (host6, target6:0:0, 6:0:0:0, nvme2, virtio1). Of NVMe over fabrics its address."""
-    if os.path.basename(here).startswith("nvme"):
-        above = real(os.path.join(here, "device"))
+def _port(folder: str, chain: list[str], root) -> str:
+    """Where a disk is plugged in: the folder of the device above it, without the numbers that the kernel assigns at
+    each appearance (host6, target6:0:0, 6:0:0:0, nvme2, virtio1); for NVMe over fabrics its address."""
+    if os.path.basename(folder).startswith("nvme"):
+        above = real(os.path.join(folder, "device"))
         controllers = [real(os.path.join(above, entry)) for entry in listing(above) if CONTROLLER.match(entry)]
         controller = above if CONTROLLER.match(os.path.basename(above)) else min(controllers, default=above)
         if text(controller, "transport") not in ("", "pcie"):
@@ -218,26 +218,26 @@ def _port(here: str, chain: list[str], root) -> str:
     return re.sub(r"/\d+(:\d+:\d+:\d+)$", r"/\1", path)
 
 
-def _multipath(here: str) -> str:
+def _multipath(folder: str) -> str:
     """The uuid of the map by which multipathd joins this path with others of its unit; "" if none does."""
-    maps = (text(here, "holders", holder, "dm", "uuid") for holder in listing(os.path.join(here, "holders")))
+    maps = (text(folder, "holders", holder, "dm", "uuid") for holder in listing(os.path.join(folder, "holders")))
     return next((uuid for uuid in sorted(maps) if uuid.startswith("mpath-")), "")
 
 
 def _asked(name: str, major: int, minor: int, root) -> bytes:
-    """IDENTIFY data of a disk behind a bridge: only the running machine has disks that can be asked."""
+    """IDENTIFY data of a disk at a bridge, b"" for a saved tree: only the running machine's disks can be queried."""
     if os.fspath(root) != "/":
         return b""
-    here = within(root, "sys/block", name)
+    folder = within(root, "sys/block", name)
     try:
-        appearance = text(here, "diskseq") or str(os.stat(here).st_ino)
+        appearance = text(folder, "diskseq") or str(os.stat(folder).st_ino)
     except OSError:
         return b""
     return ata_identity.data(f"/dev/{name}", major, minor, appearance)
 
 
-def _nvme(here: str) -> dict:
-    above = real(os.path.join(here, "device"))
+def _nvme(block_folder: str) -> dict:
+    above = real(os.path.join(block_folder, "device"))
     if CONTROLLER.match(os.path.basename(above)):
         controllers = [above]
     else:  # native multipath: `device` is the subsystem, which links to its controllers
@@ -251,20 +251,20 @@ def _nvme(here: str) -> dict:
         "model": text(controller, "model") or text(above, "model"),
         "serial": text(controller, "serial") or text(above, "serial"),
         "firmware": text(controller, "firmware_rev") or text(above, "firmware_rev"),
-        "wwn": text(here, "wwid"),
+        "wwn": text(block_folder, "wwid"),
         "unit": text(controller, "subsysnqn") or text(above, "subsysnqn") or os.path.basename(above),
         "interface": "NVMe" if transport in ("", "pcie") else f"NVMe/{transport.upper()}",
         "link": _pcie_link(os.path.join(controller, "device"))
         if transport in ("", "pcie")
         else _fabric_link(transport, text(controller, "address")),
         "controller": f"/dev/{os.path.basename(controller)}" if controllers else None,
-        "nsid": number(here, "nsid"),
+        "nsid": number(block_folder, "nsid"),
         "smartctl_type": "nvme",
     }
 
 
 def _pcie_link(device: str) -> str:
-    """Of the drive's own PCI function: what was negotiated, and what it could do where that is more."""
+    """The negotiated link of the drive's own PCI function, and its capability if that is more."""
 
     def link(which):
         speed, width = text(device, f"{which}_link_speed").split(" ")[0], number(device, f"{which}_link_width")
@@ -281,13 +281,15 @@ def _fabric_link(transport: str, address: str) -> str:
     return f"{transport} {words.get('traddr', '')}{':' + words['trsvcid'] if 'trsvcid' in words else ''}".strip()
 
 
-def _scsi(here: str, chain: list[str], udev: dict, ask: Callable[[], bytes]) -> dict:
-    device = os.path.join(here, "device")
+def _scsi(block_folder: str, chain: list[str], udev: dict, ask: Callable[[], bytes]) -> dict:
+    device = os.path.join(block_folder, "device")
     vendor, wwid = text(device, "vendor"), text(device, "wwid")
     usb = next((folder for folder in chain if os.path.exists(os.path.join(folder, "idVendor"))), None)
     ata = vendor == "ATA"  # libata's, and that of SAS controllers with a SATA disk
     identify = _identify_page(raw(device, "vpd_pg89"))
-    if not identify and usb and text(here, "removable") == "0":  # as udev: card readers and sticks are left alone
+    if (
+        not identify and usb and text(block_folder, "removable") == "0"
+    ):  # as udev: card readers and sticks are left alone
         identify = identify_words(ask())
     identify = identify or (udev if udev["ata"] else {})  # its database may still be of the disk before
     out = {
@@ -327,7 +329,7 @@ def _page_80h(page: bytes) -> str:
 
 
 def number_at_end(address: str) -> int | None:
-    """The LUN of "6:0:0:1"; None for what is no such address."""
+    """The LUN of "6:0:0:1"; None for any other text."""
     match = re.fullmatch(r"\d+:\d+:\d+:(\d+)", address, re.ASCII)
     return int(match[1]) if match else None
 
@@ -372,8 +374,7 @@ def _sas_rate(chain: list[str]) -> str:
 
 
 def _udev(major: int, minor: int, root) -> dict[str, str]:
-    """What udev's database says of a disk: model, serial, firmware; "ata" is "1" if it read the ATA IDENTIFY data for
-    that."""
+    """Model, serial and firmware of a disk in udev's database; "ata" is "1" if they come from ATA IDENTIFY data."""
     known = {}
     for line in lines(within(root, "run/udev/data", f"b{major}:{minor}")):
         if line.startswith("E:") and "=" in line:
@@ -412,18 +413,20 @@ def _by_link(path: str, drives: list[Drive], root) -> Drive:
         why = why_not_a_drive(name, root) or "its disk is gone"
         raise UsageError("a by-id link of a whole disk", f"{path}: {why}", f"choose one: {_choice(drives)}")
     if disk != name:
-        raise UsageError("a whole disk", f"{path}, a partition", f"if its whole disk is meant, say {_best_name(drive)}")
+        raise UsageError("a whole disk", f"{path}, a partition", f"if you mean its whole disk, use {_best_name(drive)}")
     return drive
 
 
 def _whole_disk(name: str, root) -> str | None:
-    """The disk of a block device: itself, or what it is a partition of; None for what is not a block device."""
+    """The disk of a block device: itself, or the disk of a partition; None if it is not a block device."""
     if not name or "/" in name or name in (".", ".."):
         return None
-    here = within(root, "sys/class/block", name)
+    folder = within(root, "sys/class/block", name)
     if os.path.isdir(within(root, "sys/block", name)):
         return name
-    return os.path.basename(os.path.dirname(real(here))) if os.path.exists(os.path.join(here, "partition")) else None
+    return (
+        os.path.basename(os.path.dirname(real(folder))) if os.path.exists(os.path.join(folder, "partition")) else None
+    )
 
 
 def _best_name(drive: Drive) -> str:
@@ -433,5 +436,5 @@ def _best_name(drive: Drive) -> str:
 def _choice(drives: list[Drive]) -> str:
     return (
         "; ".join(f"{_best_name(d)} ({d.model or 'model unknown'}, {d.node})" for d in drives)
-        or "there is no whole disk on this machine"
+        or "this machine has no whole disk"
     )

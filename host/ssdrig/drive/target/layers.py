@@ -14,13 +14,13 @@ LOOP_INFO_BYTES = 232
 
 def name_of_number(number: str, root: str | os.PathLike) -> str:
     """ "8:1" -> "sda1"; "" for a number that no block device has."""
-    here = sysfs.within(root, "sys/dev/block", number)
-    return os.path.basename(sysfs.real(here)) if number and os.path.exists(here) else ""
+    folder = sysfs.within(root, "sys/dev/block", number)
+    return os.path.basename(sysfs.real(folder)) if number and os.path.exists(folder) else ""
 
 
 def name_of(path: str, root: str | os.PathLike) -> str:
-    """The kernel's name of the block device at a path: by the node's number, since nodes may have any name; else by
-    the name at the end of all links (/dev/mapper/vg0-root -> dm-0). "" if there is none."""
+    """The kernel's name of the block device at a path: by the node's number, because nodes may have any name;
+    otherwise by the name at the end of all links (/dev/mapper/vg0-root -> dm-0). "" if there is none."""
     try:
         where = sysfs.within(root, path)
         kind, number = sysfs.node_number(where)
@@ -31,21 +31,21 @@ def name_of(path: str, root: str | os.PathLike) -> str:
 
 
 def disks_below(device: str, root: str | os.PathLike, loops: Mapping[str, Iterable[str]]) -> set[str]:
-    """The whole disks that a block device lies on, down through volumes, RAIDs, partitions and loop devices. loops:
-    {loop device: the block devices that hold what it is attached to}."""
+    """The whole disks under a block device, down through volumes, RAIDs, partitions and loop devices. loops: {loop
+    device: the block devices that hold its backing file}."""
     out: set[str] = set()
     todo, seen = [device], set()
     while todo:
         name = todo.pop()
-        here = sysfs.within(root, "sys/class/block", name)
-        if name in seen or not name or not os.path.isdir(here):
+        folder = sysfs.within(root, "sys/class/block", name)
+        if name in seen or not name or not os.path.isdir(folder):
             continue
         seen.add(name)
-        if os.path.exists(os.path.join(here, "partition")):
-            todo.append(os.path.basename(os.path.dirname(sysfs.real(here))))
+        if os.path.exists(os.path.join(folder, "partition")):
+            todo.append(os.path.basename(os.path.dirname(sysfs.real(folder))))
         else:
             out.add(name)
-            todo += [*sysfs.listing(os.path.join(here, "slaves")), *loops.get(name, ())]
+            todo += [*sysfs.listing(os.path.join(folder, "slaves")), *loops.get(name, ())]
     return out
 
 
@@ -54,10 +54,10 @@ def attached_loops(root: str | os.PathLike) -> dict[str, tuple[str, str, str]]:
     device whose file system holds it or "")}. The path is as this process sees it; numbers are the kernel's own."""
     out = {}
     for name in sysfs.listing(sysfs.within(root, "sys/class/block")):
-        here = sysfs.within(root, "sys/class/block", name, "loop")
-        if not os.path.isdir(here):
+        folder = sysfs.within(root, "sys/class/block", name, "loop")
+        if not os.path.isdir(folder):
             continue
-        path = sysfs.raw(here, "backing_file").decode(errors="replace").rstrip("\n").removesuffix(" (deleted)")
+        path = sysfs.raw(folder, "backing_file").decode(errors="replace").rstrip("\n").removesuffix(" (deleted)")
         block, holds = _loop_numbers(sysfs.within(root, "dev", name))
         out[name] = (path, name_of_number(block, root) or (name_of(path, root) if not holds else ""), holds)
     return out

@@ -1,6 +1,6 @@
 """One ssdrig at a time works on a drive: a lock on a file for each serial, in a folder that only its owner can write.
 
-Whoever can open a file can lock it, so the files are their owner's alone; a process that may not open one asks
+Any process that can open a file can lock it, so only the owner may open these; a process that may not open one reads
 /proc/locks."""
 
 import contextlib
@@ -18,7 +18,7 @@ FOLDER = "run/ssdrig"
 
 
 def name(serial: str) -> str:
-    """Of the file: the same for each spelling of a serial."""
+    """Name of the lock file: the same for each spelling of a serial."""
     return re.sub(r"[^A-Za-z0-9._-]", "_", serial_key(serial).upper())[:100] + ".lock"
 
 
@@ -49,7 +49,7 @@ def take(serial: str, root: str | os.PathLike) -> tuple[int | None, str]:
 
 
 def holder(serial: str, root: str | os.PathLike) -> str | None:
-    """Who holds the drive, in words; None if nobody does."""
+    """The holder of the drive, in words, or None."""
     folder = sysfs.within(root, FOLDER)
     path = os.path.join(folder, name(serial))
     if _not_safe(folder):
@@ -77,7 +77,7 @@ def _not_safe(folder: str) -> str:
     except OSError as error:
         return f"is not to be had: {error.strerror}"
     if not stat.S_ISDIR(seen.st_mode):
-        return "is no folder"
+        return "is not a folder"
     if seen.st_uid not in (0, os.geteuid()):
         return f"belongs to user {seen.st_uid}"
     return "can be written by other users" if seen.st_mode & 0o022 else ""

@@ -1,4 +1,4 @@
-"""Mounted file systems of every mount namespace on this machine, and the block devices that each lies on."""
+"""Mounted file systems of every mount namespace on this machine, and the block devices of each."""
 
 import os
 import re
@@ -16,7 +16,7 @@ class Mount:
     type: str
     source: str
     options: str  # of the file system, comma separated
-    process: str  # "" in the namespace of process 1 or of this process, else a process that sees it: "77 (sh)"
+    process: str  # "" in the namespace of process 1 or of this process, otherwise a process that has it: "77 (sh)"
 
     @property
     def where(self) -> str:
@@ -30,30 +30,30 @@ def all_mounts(root: str | os.PathLike) -> list[Mount]:
     processes = sorted(p for p in sysfs.listing(sysfs.within(root, "proc")) if p.isdecimal())
     places = [("", sysfs.within(root, "proc", process)) for process in OWN]
     places += [(p, thread) for p in processes for thread in openers.threads(sysfs.within(root, "proc", p))]
-    for process, here in places:
-        view = _view(here)
+    for process, folder in places:
+        view = _view(folder)
         if view in seen:
             continue
         seen.add(view)
         who = f"{process} ({sysfs.text(sysfs.within(root, 'proc', process, 'comm')) or '?'})" if process else ""
-        for line in sysfs.lines(here, "mountinfo"):
+        for line in sysfs.lines(folder, "mountinfo"):
             if mount := _parse(line, who):
                 out.setdefault((mount.number, mount.point, mount.source), mount)
     return list(out.values())
 
 
-def _view(here: str) -> tuple:
+def _view(folder: str) -> tuple:
     """What the mount table of a thread depends on: its mount namespace and its root folder. One in a chroot sees only
     the mounts below its root, under other points. A thread may have its own, and the main thread that has ended has
     none."""
     try:
-        namespace, root = os.readlink(os.path.join(here, "ns/mnt")), os.path.join(here, "root")
+        namespace, root = os.readlink(os.path.join(folder, "ns/mnt")), os.path.join(folder, "root")
         seen = os.stat(
             root
         )  # the link's text is "/" for this process and for process 1 alike when this one is chrooted
         return namespace, os.readlink(root), seen.st_dev, seen.st_ino
     except OSError:
-        return (here,)
+        return (folder,)
 
 
 def _parse(line: str, process: str) -> Mount | None:
@@ -70,7 +70,7 @@ def unescape(text: str) -> str:
 
 
 def devices_of(mount: Mount, root: str | os.PathLike) -> set[str]:
-    """Kernel names of the block devices that a mounted file system lies on: its device, all members of a btrfs, the
+    """Kernel names of the block devices of a mounted file system: its device, all members of a btrfs, the
     log and real-time devices of an XFS."""
     out = {layers.name_of_number(mount.number, root)}
     if mount.source.startswith("/dev/"):
@@ -89,6 +89,6 @@ def devices_of(mount: Mount, root: str | os.PathLike) -> set[str]:
 
 
 def nearest(path: str, mounts: list[Mount]) -> Mount | None:
-    """The mount of this process's or process 1's namespace that a path lies on."""
+    """The mount of a path, in this process's or process 1's namespace."""
     inside = [m for m in mounts if not m.process and (path + "/").startswith(m.point.rstrip("/") + "/")]
     return max(inside, key=lambda m: len(m.point), default=None)

@@ -2,8 +2,8 @@
 
 A virtual machine or an NBD server opens its disk without O_EXCL, so the kernel lets others have it exclusively. Each
 thread is looked at: /proc/PID/fd and maps are those of the main thread, which may have ended before the others, and a
-thread may have files of its own (unshare(2)). The programs that this process itself has at work on its drive are not
-others: they are known by their sessions, which no other program gets into."""
+thread may have its own files (unshare(2)). The programs that this process runs on its drive do not count: they are
+known by their sessions, which no other program can join."""
 
 import contextlib
 import os
@@ -23,8 +23,8 @@ _own: set[int] = set()  # sessions of our programs
 
 @contextlib.contextmanager
 def own(process: subprocess.Popen) -> Iterator[None]:
-    """A program that was started in a session of its own to work on a drive, while it and its children are no others.
-    One that outlives the block, because it waits in the kernel for the drive, is not an other either."""
+    """Exempt a program of ours, started in its own session to work on a drive, and its children. The exemption outlives
+    the block if the program waits in the kernel for the drive."""
     _own.add(process.pid)
     try:
         yield
@@ -45,18 +45,18 @@ def writers(root: str | os.PathLike) -> tuple[dict[str, list[str]], str]:
     for process in sysfs.listing(sysfs.within(root, "proc")):
         if not process.isdecimal() or process == str(os.getpid()):
             continue
-        here = sysfs.within(root, "proc", process)
-        if _is_own(here):
+        folder = sysfs.within(root, "proc", process)
+        if _is_own(folder):
             continue
         files, unread = [], False
-        for thread in threads(here):
+        for thread in threads(folder):
             try:
                 files += _written(thread)
-            except PermissionError:  # an ended one has no files, and is root's whoever started it
+            except PermissionError:  # an ended thread has no files, and its folder belongs to root
                 unread = unread or not _has_ended(thread)
         hidden += unread
-        for name in {name for file in [*files, *_mapped(here)] for name in _disks_at(file, root)}:
-            out.setdefault(name, []).append(f"process {process} ({sysfs.text(here, 'comm') or '?'})")
+        for name in {name for file in [*files, *_mapped(folder)] for name in _disks_at(file, root)}:
+            out.setdefault(name, []).append(f"process {process} ({sysfs.text(folder, 'comm') or '?'})")
     return out, _unseen(hidden, root)
 
 
@@ -119,8 +119,8 @@ def _mapped(process: str) -> list[str]:
 
 
 def _paths_of(process: str, thread: str, range_: str, path: str) -> list[str]:
-    """Where a mapped file is reached: by the kernel's link, which goes with the main thread, else by its name as seen
-    from here or from the thread."""
+    """Paths to a mapped file: the kernel's link, which disappears with the main thread, or its name as seen by this
+    process or by the thread."""
     try:
         first, last = (int(word, 16) for word in range_.split("-"))
     except ValueError:
@@ -131,22 +131,22 @@ def _paths_of(process: str, thread: str, range_: str, path: str) -> list[str]:
 
 def _disks_at(file: str, root) -> list[str]:
     """Kernel names of the block devices that an open file reaches: the device itself, or, for a character device (SCSI
-    generic, NVMe generic, NVMe controller), the disks behind it."""
+    generic, NVMe generic, NVMe controller), its disks."""
     kind, number = sysfs.node_number(file)
     if not kind:
         return []
-    here = sysfs.real(sysfs.within(root, "sys/dev", kind, number))
+    folder = sysfs.real(sysfs.within(root, "sys/dev", kind, number))
     if kind == "block":
-        return [os.path.basename(here)]
-    return behind_character_device(here)
+        return [os.path.basename(folder)]
+    return behind_character_device(folder)
 
 
-def behind_character_device(here: str) -> list[str]:
-    """The disks behind a character device, whose real folder in sysfs is `here`."""
-    name = os.path.basename(here)
+def behind_character_device(folder: str) -> list[str]:
+    """The disks of a character device, whose real folder in sysfs is `folder`."""
+    name = os.path.basename(folder)
     if re.fullmatch(r"ng\d+n\d+", name):
         return [f"nvme{name[2:]}"]
     if re.fullmatch(r"nvme\d+", name):  # a controller; a path of a multipath drive is hidden, the drive is not
-        found = (NVME_PATH.match(entry) for entry in sysfs.listing(here))
-        return [f"nvme{match[1]}n{match[2]}" for match in found if match]
-    return sysfs.listing(os.path.join(here, "device", "block"))
+        paths = (NVME_PATH.match(entry) for entry in sysfs.listing(folder))
+        return [f"nvme{match[1]}n{match[2]}" for match in paths if match]
+    return sysfs.listing(os.path.join(folder, "device", "block"))

@@ -1,4 +1,4 @@
-"""One call of an outside program: bounded in time and in what it may print, ended with all it started, its CPU time
+"""One call of an external program: limited in time and in output, killed with all its children, its CPU time
 counted."""
 
 import contextlib
@@ -20,7 +20,7 @@ DEATH_S = 2.0  # after SIGKILL; a process that waits in the kernel for a hung dr
 
 @dataclass(frozen=True)
 class Call:
-    """What one program did. exit_code None: it was not there or was ended; `why` says which. t_ns is CLOCK_MONOTONIC at
+    """The result of one program. exit_code None: it was missing or was killed, see `why`. t_ns is CLOCK_MONOTONIC at
     its start."""
 
     argv: list[str]
@@ -41,7 +41,8 @@ def is_missing(name: str) -> bool:
 def run(argv: list[str], timeout_s: float, limit_bytes: int = OUTPUT_LIMIT_BYTES) -> Call:
     """Run argv (argv[0] is found through PATH) with no input, in the C locale. Never raises for what the program does.
 
-    Past timeout_s, or limit_bytes of output, it is killed with its whole process group; what it had printed is kept."""
+    Past timeout_s, or limit_bytes of output, it is killed with its whole process group; its output until then is
+    returned."""
     t_ns = time.monotonic_ns()
     if is_missing(argv[0]):
         return Call(argv, None, b"", "", t_ns, 0.0, 0.0, f"the program {argv[0]} was not found")
@@ -93,7 +94,7 @@ def _carried_out(process: subprocess.Popen, argv: list[str], t_ns: int, timeout_
 
 
 def record(call) -> dict:
-    """A Call, or what has its fields, as an element of "tools" in smart/<nnn>.json."""
+    """A Call, or an object with its fields, as an element of "tools" in smart/<nnn>.json."""
     return {
         "argv": list(call.argv),
         "exit_code": call.exit_code,
@@ -130,7 +131,7 @@ def _read(process, death: int, deadline_ns: int, timeout_s: float, limit_bytes: 
         ended = False
         while not ended and why is None:
             left_s = (deadline_ns - time.monotonic_ns()) / 1e9
-            for key, _ in events.select(max(0.0, left_s)):  # once more behind its time: we may have been suspended
+            for key, _ in events.select(max(0.0, left_s)):  # once more after the deadline: we may have been suspended
                 if key.fd == death:
                     ended = True
                 elif take(key.fd) == 0:

@@ -51,38 +51,38 @@ class Place(NamedTuple):
 
     @property
     def words(self) -> str:
-        """For a person: what it is, and how the drive comes back there."""
+        """The slot in words, and how the drive comes back in it."""
         at = ", ".join(os.path.basename(folder) for folder in self.devices)
         how = {
-            PCIE: "hot-plug: the kernel finds the drive by itself"
+            PCIE: "hot-plug: the kernel detects the drive"
             if self.hotplug
             else "no hot-plug: the drive is removed while it has no power, and found again by a scan of its bus",
             SCSI: "the kernel sees the link; after 5 s its port is scanned",
-            USB: "the kernel sees the drive come; after 5 s it is authorized anew",
-            FABRIC: "the kernel connects again by itself",
-            FIXED: "ssdrig knows no way to have it found again",
+            USB: "the kernel detects the drive; after 5 s it is authorized again",
+            FABRIC: "the kernel reconnects",
+            FIXED: "ssdrig cannot have it detected again",
         }[self.kind]
         return f"{self.kind} {at}: {how}" if at else f"{self.kind}: {how}"
 
 
 def of(drive: Drive, root: str | os.PathLike = "/") -> Place:
     """Where `drive` is plugged in now."""
-    here = sysfs.within(root, "sys/block", drive.name)
-    chain = sysfs.parents(here, root)
+    block_folder = sysfs.within(root, "sys/block", drive.name)
+    chain = sysfs.parents(block_folder, root)
     if drive.name.startswith("nvme"):
-        above = sysfs.real(os.path.join(here, "device"))
+        above = sysfs.real(os.path.join(block_folder, "device"))
         folders = [above, *(os.path.join(above, entry) for entry in sorted(sysfs.listing(above)))]
-        controllers = [sysfs.real(each) for each in folders if CONTROLLER.match(os.path.basename(each))]
-        if any(sysfs.text(each, "transport") not in ("", "pcie") for each in controllers):
+        controllers = [sysfs.real(path) for path in folders if CONTROLLER.match(os.path.basename(path))]
+        if any(sysfs.text(path, "transport") not in ("", "pcie") for path in controllers):
             return Place(FABRIC)
-        return _pcie([sysfs.parents(each, root) for each in controllers], root)
+        return _pcie([sysfs.parents(path, root) for path in controllers], root)
     usb = next((folder for folder in chain if os.path.exists(os.path.join(folder, "idVendor"))), None)
     if usb:
         switch = os.path.join(usb, "authorized")
         return Place(USB, (usb,), ((switch, "0"),), ((switch, "1"),))
     if drive.name.startswith("sd"):
-        device = sysfs.real(os.path.join(here, "device"))
-        host = next((os.path.basename(each) for each in chain if re.fullmatch(r"host\d+", os.path.basename(each))), "")
+        device = sysfs.real(os.path.join(block_folder, "device"))
+        host = next((os.path.basename(path) for path in chain if re.fullmatch(r"host\d+", os.path.basename(path))), "")
         scan = sysfs.within(root, "sys/class/scsi_host", host, "scan")
         return Place(SCSI, (device,), ((os.path.join(device, "delete"), "1"),), ((scan, "- - -"),) if host else ())
     if drive.name.startswith("vd"):
@@ -91,30 +91,30 @@ def of(drive: Drive, root: str | os.PathLike = "/") -> Place:
 
 
 def _pcie(chains: list[list[str]], root) -> Place:
-    """Of a device with these folders and those above them, one chain for each of its functions."""
-    found = [[each for each in chain if FUNCTION.fullmatch(os.path.basename(each))] for chain in chains]
-    found = [chain for chain in found if chain]
-    if not found:
+    """The place of a device; `chains`: the folder and its parents, one list for each of its functions."""
+    functions = [[path for path in chain if FUNCTION.fullmatch(os.path.basename(path))] for chain in chains]
+    functions = [chain for chain in functions if chain]
+    if not functions:
         return Place(FIXED)
-    devices = tuple(dict.fromkeys(chain[0] for chain in found))
-    above = [(*chain[1:], os.path.dirname(chain[-1])) for chain in found]  # the last one: pci0000:00, the root
+    devices = tuple(dict.fromkeys(chain[0] for chain in functions))
+    above = [(*chain[1:], os.path.dirname(chain[-1])) for chain in functions]  # the last one: pci0000:00, the root
     near = [file for folders in above for file in _rescans(folders[0])]
     far = [file for folders in above for folder in folders[1:] for file in _rescans(folder)]
     slots = sysfs.within(root, "sys/bus/pci/slots")
-    addresses = {os.path.basename(each).rpartition(".")[0] for each in devices}
+    addresses = {os.path.basename(path).rpartition(".")[0] for path in devices}
     power = [
         os.path.join(slots, n, "power") for n in sysfs.listing(slots) if sysfs.text(slots, n, "address") in addresses
     ]
     hotplug = sysfs.listing(sysfs.within(root, "sys/bus/pci_express/drivers/pciehp"))
-    ports = [os.path.basename(chain[1]) for chain in found if len(chain) > 1]
+    ports = [os.path.basename(chain[1]) for chain in functions if len(chain) > 1]
     return Place(
         PCIE,
         devices,
-        tuple((os.path.join(each, "remove"), "1") for each in devices),
-        tuple((each, "1") for each in dict.fromkeys(near)),
-        tuple((each, "1") for each in (*dict.fromkeys(far), sysfs.within(root, "sys/bus/pci/rescan"))),
+        tuple((os.path.join(path, "remove"), "1") for path in devices),
+        tuple((path, "1") for path in dict.fromkeys(near)),
+        tuple((path, "1") for path in (*dict.fromkeys(far), sysfs.within(root, "sys/bus/pci/rescan"))),
         next(iter(power), ""),
-        bool(ports) and all(any(each.startswith(f"{port}:") for each in hotplug) for port in ports),
+        bool(ports) and all(any(address.startswith(f"{port}:") for address in hotplug) for port in ports),
     )
 
 
@@ -126,7 +126,7 @@ def _rescans(bridge: str) -> list[str]:
 
 def others(place: Place, drive: Drive, root: str | os.PathLike = "/") -> list[str]:
     """The disks, besides this drive's namespaces, that would go with it, or whose link a scan would reset."""
-    folders = [each + os.sep for each in place.devices]
+    folders = [path + os.sep for path in place.devices]
     if place.kind == SCSI and drive.interface == "SATA":  # a scan of an ATA port resets its link, a multiplier's too
         folders += [f"{host}{os.sep}" for host in _ata_port(place.devices[0])]
     below = set()
@@ -134,7 +134,7 @@ def others(place: Place, drive: Drive, root: str | os.PathLike = "/") -> list[st
         at = sysfs.real(sysfs.within(root, "sys/block", name))
         if any(at.startswith(folder) for folder in folders):
             below.add(PATH.sub(r"\1\2", name))
-    mine = {each.name for each in inventory.all_drives(root) if each.unit and each.unit == drive.unit}
+    mine = {other.name for other in inventory.all_drives(root) if other.unit and other.unit == drive.unit}
     return sorted(below - mine - {drive.name}, key=sysfs.natural_order)
 
 
@@ -146,11 +146,11 @@ def _ata_port(device: str) -> list[str]:
 
 
 def why_not(place: Place, drive: Drive, root: str | os.PathLike = "/") -> str:
-    """Why the drive cannot be taken out of the kernel and found again there, as far as files show it; "" if it can."""
+    """Why the drive cannot be removed from the kernel and detected again, according to sysfs; "" if it can."""
     if place.kind in (FABRIC, FIXED):
         return ""  # there is nothing to do: a rehearsal shows whether it comes back
-    if found := others(place, drive, root):
-        return f"{', '.join(found)} would go with it, or lose the link"
+    if sharing := others(place, drive, root):
+        return f"{', '.join(sharing)} would go with it, or lose the link"
     if place.hotplug:
         return ""
     files = [file for file, _ in (*place.drops, *(place.scans or place.wide)[:1])]
@@ -162,7 +162,7 @@ def why_not(place: Place, drive: Drive, root: str | os.PathLike = "/") -> str:
 
 
 def told(place: Place, drive: Drive, root: str | os.PathLike = "/") -> bool:
-    """Whether the kernel tells the drive to shut down when it is made to drop it. Source: Linux, nvme_remove() of
+    """Whether the kernel shuts the drive down when it is made to drop it. Source: Linux, nvme_remove() of
     drivers/nvme/host/pci.c, sd_shutdown() of drivers/scsi/sd.c: a disk whose start and stop it manages, as it does of
     each SATA disk."""
     if not place.drops or not all(os.access(file, os.W_OK) for file, _ in place.drops):
@@ -170,7 +170,7 @@ def told(place: Place, drive: Drive, root: str | os.PathLike = "/") -> bool:
     if place.kind == PCIE:
         return drive.name.startswith("nvme")
     disks = os.path.join(place.devices[0], "scsi_disk") if place.kind == SCSI else ""
-    return any(sysfs.text(disks, name, each) == "1" for name in sysfs.listing(disks) for each in MANAGED)
+    return any(sysfs.text(disks, name, key) == "1" for name in sysfs.listing(disks) for key in MANAGED)
 
 
 def refuse(drive: Drive, root: str | os.PathLike = "/") -> Place:
@@ -203,10 +203,10 @@ class Slot:
         self.drive, self._root, self._write, self._now = drive, root, write, now
         self.place = of(drive, root)
         self.dropped = False  # since it was seen last
-        self.always = False  # have it dropped in each absence, whatever its place
-        self.appearances = 1  # in the kernel, of which each but the first ended an absence
+        self.always = False  # have it dropped in each absence, in any place
+        self.appearances = 1  # in the kernel; each except the first ended an absence
         self._away = self._scanned = self._stale = False  # since its power went
-        self._by_scan = not self.place.hotplug  # an earlier absence, or its slot, says that nothing else finds it
+        self._by_scan = not self.place.hotplug  # only a scan detects it, as its slot or an earlier absence shows
         self._since: float | None = None  # the first look since then
         self._next = self._next_wide = 0.0
 
@@ -216,20 +216,20 @@ class Slot:
         return bool(self.place.drops) if self.always else self.place.kind == PCIE and not self.place.hotplug
 
     def lost_power(self) -> bool:
-        """Whether each of its PCI functions reads as one without power, or as one that began anew and was not set up
-        since. False where that cannot be seen."""
-        configs = [os.path.join(each, "config") for each in self.place.devices]
-        return self.place.kind == PCIE and all(not os.path.exists(each) or _lost(each) for each in configs)
+        """Whether each of its PCI functions reads as unpowered, or as reset and not configured since. False if
+        unknown."""
+        configs = [os.path.join(path, "config") for path in self.place.devices]
+        return self.place.kind == PCIE and all(not os.path.exists(path) or _lost(path) for path in configs)
 
     def drop(self) -> None:
         """Have the kernel drop the drive; one that has its power gets an orderly shutdown. Raises UnsafeTarget where
         anything else would go with it, ExchangedDrive where another one has its slot, DriveError where the kernel
         refuses."""
-        if found := others(self.place, self.drive, self._root):
-            seen, do = f"{', '.join(found)} at {self.place.words}", "connect the drive apart from them"
+        if sharing := others(self.place, self.drive, self._root):
+            seen, do = f"{', '.join(sharing)} at {self.place.words}", "connect the drive apart from them"
             raise UnsafeTarget("no other disk that would go with the drive", seen, do)
         serials = [serial for device in self.place.devices for serial in _serials(device)]
-        if strange := [each for each in serials if each != self.drive.serial]:
+        if strange := [serial for serial in serials if serial != self.drive.serial]:
             seen, do = f"serial {', '.join(map(printable, strange))}", "bring the drive back, then start again"
             raise ExchangedDrive(f"drive {printable(self.drive.serial)} in its slot", seen, do)
         for file, content in self.place.drops:
@@ -275,7 +275,7 @@ class Slot:
         self._scanned = True
 
     def _do(self, file: str, content: str) -> None:
-        """What is not there any more went with the drive, or with its bridge."""
+        """Write a file of sysfs. A missing file disappeared with the drive or its bridge."""
         try:
             self._write(file, content)
         except (FileNotFoundError, ProcessLookupError):
@@ -296,6 +296,6 @@ def _lost(config: str) -> bool:
 
 
 def _serials(device: str) -> list[str]:
-    """Of the NVMe controllers of a PCI function."""
-    found = [sysfs.text(device, "nvme", name, "serial") for name in sysfs.listing(os.path.join(device, "nvme"))]
-    return [serial for serial in found if serial]
+    """The serials of the NVMe controllers of a PCI function."""
+    serials = [sysfs.text(device, "nvme", name, "serial") for name in sysfs.listing(os.path.join(device, "nvme"))]
+    return [serial for serial in serials if serial]

@@ -1,4 +1,4 @@
-"""Reading the kernel's small files. What is missing, unreadable or odd reads as nothing: "", b"", [] or None."""
+"""Reads the kernel's small files. A missing, unreadable or invalid one reads as "", b"", [] or None."""
 
 import os
 import re
@@ -67,11 +67,11 @@ def device_number(words: str) -> tuple[int, int]:
 def node_number(path: str) -> tuple[str, str]:
     """("block" or "char", "8:0") of the device node at a path, links followed; ("", "") for all else."""
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except (OSError, ValueError):
         return "", ""
-    kind = "block" if stat.S_ISBLK(found.st_mode) else "char" if stat.S_ISCHR(found.st_mode) else ""
-    return (kind, f"{os.major(found.st_rdev)}:{os.minor(found.st_rdev)}") if kind else ("", "")
+    kind = "block" if stat.S_ISBLK(status.st_mode) else "char" if stat.S_ISCHR(status.st_mode) else ""
+    return (kind, f"{os.major(status.st_rdev)}:{os.minor(status.st_rdev)}") if kind else ("", "")
 
 
 def natural_order(name: str) -> list[tuple[int, str]]:
@@ -82,9 +82,9 @@ def natural_order(name: str) -> list[tuple[int, str]]:
 def parents(path: str, root: str | os.PathLike) -> list[str]:
     """The real folder of a sysfs entry and all above it that are below /sys/devices, nearest first."""
     top = real(within(root, "sys/devices")) + os.sep
-    here = real(path)
+    folder = real(path)
     out = []
-    while here.startswith(top):
-        out.append(here)
-        here = os.path.dirname(here)
+    while folder.startswith(top):
+        out.append(folder)
+        folder = os.path.dirname(folder)
     return out

@@ -1,6 +1,6 @@
 """Who on this machine uses which disk: mounts, swap, the running system, drivers of the kernel, programs that write.
 
-Devices are told apart by the kernel's numbers and sysfs, not by the names that a table shows, and followed through
+Devices are identified by the kernel's numbers and sysfs, not by the names in a table, and followed through
 volumes, RAIDs, partitions and loop devices down to whole disks. host/docs/holders.md lists every way to hold a disk."""
 
 import os
@@ -22,8 +22,8 @@ class Machine:
     system: dict[str, set[str]]  # {disk: system mount points that need it}
     swap: dict[str, list[str]]  # {disk: devices swapped to}
     claims: dict[str, dict[str, list[str]]]  # {disk: {check: which drivers use it, in words}}
-    writers: dict[str, list[str]]  # {disk: processes that have it, or what lies on it, open for writing}
-    unseen: str  # why some processes cannot be seen; "" if all can
+    writers: dict[str, list[str]]  # {disk: processes that have it, or a volume on it, open for writing}
+    unseen: str  # why some processes are invisible; "" if all are visible
 
 
 def survey(root: str | os.PathLike = "/") -> Machine:
@@ -82,8 +82,8 @@ def _below_loop(path: str, device: str, number: str, known: list[Mount], root) -
         return {device}
     by_number = [mount for mount in known if number and mount.number == number]
     # btrfs: files have other numbers
-    found = by_number or [mount for mount in [mounts.nearest(path, known)] if mount]
-    return {device for mount in found for device in mounts.devices_of(mount, root)}
+    mounts_of = by_number or [mount for mount in [mounts.nearest(path, known)] if mount]
+    return {device for mount in mounts_of for device in mounts.devices_of(mount, root)}
 
 
 def _devices_of_overlay(mount: Mount, known: list[Mount], root) -> set[str]:

@@ -22,7 +22,7 @@ DAY_NS = 86_400_000_000_000
 FEWEST_PERCENT = 5  # percentage used, whole percents: below this a projection is off by more than a fifth
 MOST_PERCENT = 255  # NVMe, ACS and SPC: as well whatever is more
 FEWEST_CYCLES = 5  # likewise for a mean erase count
-WINDOWS = 12  # a history is cut into at most so many for the spread of its rate
+WINDOWS = 12  # most windows of a history, for the spread of its rate
 
 
 class Limits(NamedTuple):
@@ -43,7 +43,7 @@ class Limits(NamedTuple):
 
 
 class Rate(NamedTuple):
-    """Host bytes written per day, with the range that it lies in. calendar False: per day of power-on time."""
+    """Host bytes written per day, with its range. calendar False: per day of power-on time."""
 
     bytes_per_day: float
     low: float
@@ -53,12 +53,12 @@ class Rate(NamedTuple):
 
 
 def tbw_of_dwpd(dwpd: float, capacity_bytes: int, years: float) -> float:
-    """TB that may be written: so many drive writes per day for so many years of 365 days."""
+    """TB that may be written at `dwpd` drive writes per day for `years` of 365 days."""
     return dwpd * capacity_bytes * 365 * years / TB
 
 
 def dwpd_of_tbw(tbw_TB: float, capacity_bytes: int, years: float) -> float:
-    """Drive writes per day that use tbw_TB up in so many years of 365 days."""
+    """Drive writes per day that use tbw_TB up in `years` of 365 days."""
     return tbw_TB * TB / (capacity_bytes * 365 * years)
 
 
@@ -74,8 +74,8 @@ def equivalent_tbw(rated_tbw_TB: float, wa_rated: float, wa_mine: float) -> floa
 
 def drive_life_minutes(wear_percent: float | None, timer_min: float | None) -> float | None:
     """Intel/Solidigm: minutes that the flash lasts under the workload since the timed counters were reset: E4 x 100 /
-    E2, E4 in minutes, E2 in percent (the drive counts 1/1024 %). None while the drive has not said (its first hour) or
-    saw no wear."""
+    E2, E4 in minutes, E2 in percent (the drive counts 1/1024 %). None in the drive's first hour, before it reports
+    them, and without wear."""
     if not wear_percent or not timer_min:
         return None
     return timer_min * 100 / wear_percent
@@ -97,7 +97,7 @@ def parse_rate(text: str) -> Rate:
 def rate_of_history(history: list[dict]) -> Rate | None:
     """The rate of a list of snapshots with "utc_ns" (host_written_bytes, _unit_bytes, _source), in any order.
 
-    Only what lies after the last time that the counter went back or changed its kind is used. The range is the
+    Only readings after the last time that the counter went back or changed its kind are used. The range is the
     counter's resolution plus twice the standard error of the mean over up to WINDOWS equal windows. None if there is no
     time between two readings."""
     names = ("utc_ns", "host_written_bytes", "host_written_unit_bytes", "host_written_source")
@@ -144,8 +144,8 @@ def _nearest(times: list[int], wanted: int) -> int:
 
 def rate_of_life(snapshot: dict, start: date | None, today: date) -> Rate | None:
     """The mean over the drive's life: per calendar day since `start`, or per day of power-on time where that is not
-    given, or where it was on for longer than that: then it wrote before. Days and hours are whole ones; the range
-    holds what they leave out."""
+    given, or where it was on for longer than that: then it wrote before. Days and hours are whole
+    ones; the range covers the rest."""
     host, unit, hours = (snapshot.get(k) for k in ("host_written_bytes", "host_written_unit_bytes", "power_on_hours"))
     if host is None or unit is None:
         return None
@@ -168,9 +168,9 @@ def project(
     """Wear of one snapshot against its limits, and when which is reached at `rate`; a flat dict for JSON.
 
     *_used_percent are shares of the rating. "ahead": a list of {"limit", "left_bytes", "days", "days_low", "days_high",
-      "date", "date_low", "date_high", "source"} in the order in which the limits are reached, of which "first" is the
-      first; limit is "tbw", "pe_cycles", "percentage_used" or "warranty_time", dates are None where the rate counts
-      power-on days, as do all figures of a day then. days 0: reached. "unknown": why something is None."""
+      "date", "date_low", "date_high", "source"} in the order in which the limits are reached, also
+      "first"; limit is "tbw", "pe_cycles", "percentage_used" or "warranty_time", dates are None where the rate counts
+      power-on days, as do all figures of a day then. days 0: reached. "unknown": the reasons for None."""
     today = today or datetime.now(UTC).date()
     host, unit = snapshot.get("host_written_bytes"), snapshot.get("host_written_unit_bytes") or 0
     out: dict[str, Any] = {
@@ -278,16 +278,14 @@ def _percentage(snapshot: dict, host: int | None, rate: Rate | None, today: date
     }
     out |= {"projected_tbw_TB": None, "projected_tbw_low_TB": None, "projected_tbw_high_TB": None}
     if p is None and any(text.startswith("percentage used") for text in snapshot.get("unknown") or ()):
-        pass  # the snapshot's own words say more
+        pass  # the snapshot's own words are more precise
     elif p is None:
         unknown.append("how worn the drive is by its own account: it reports no percentage used")
     elif p >= MOST_PERCENT:
-        unknown.append(
-            f"the TB that this drive endures, from its percentage used: it stands at {p:g} %, the most that it can say"
-        )
+        unknown.append(f"the TB that this drive endures, from its percentage used: it is at {p:g} %, its largest value")
     elif p < FEWEST_PERCENT * step:
         unknown.append(
-            f"the TB that this drive endures, from its percentage used: it stands at {p:g} %, a projection needs"
+            f"the TB that this drive endures, from its percentage used: it is at {p:g} %, a projection needs"
             f" {FEWEST_PERCENT * step:g} %"
         )
     elif host:

@@ -14,7 +14,7 @@ GIB = 1 << 30
 
 
 class Known(NamedTuple):
-    """What a model's raw NAND is, and who says so."""
+    """A model's raw NAND, and its source."""
 
     raw_bytes: int
     source: str
@@ -32,7 +32,7 @@ def of_model(model: str | None, capacity_bytes: int | None) -> Known | None:
 
 
 def words(drive: Mapping) -> str | None:
-    """Who says so, of a drive as run.json has it whose raw NAND is that of its model; None of any other."""
+    """The source of a drive's raw NAND, if that is its model's; otherwise None. drive: as in run.json."""
     known = of_model(drive.get("model"), drive.get("capacity_bytes"))
     if known is None or known.raw_bytes != drive.get("raw_nand_bytes"):
         return None

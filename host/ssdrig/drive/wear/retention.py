@@ -54,7 +54,7 @@ def equivalent_hours(profile: list[tuple[float, float]], at_C: float, ea_eV: flo
 
 def effective_temperature(profile: list[tuple[float, float]], ea_eV: float = ACTIVATION_ENERGY_EV) -> float:
     """The constant temperature, C, that costs as much as the profile, a list of (hours, C) with some hours: from the
-    mean of exp(-Ea / kT). It lies above the mean temperature."""
+    mean of exp(-Ea / kT). It is above the mean temperature."""
     # against the hottest step, so that the exponentials neither underflow nor overflow
     hot = max(temperature for hours, temperature in profile if hours > 0)
     mean = equivalent_hours(profile, hot, ea_eV) / sum(hours for hours, _ in profile)
@@ -62,8 +62,8 @@ def effective_temperature(profile: list[tuple[float, float]], ea_eV: float = ACT
 
 
 def unpowered_hours(before: dict, after: dict) -> float | None:
-    """Hours between two snapshots (with "utc_ns") that a drive was without power, at most: no SMART counter tells, so
-    it is the calendar's time less the power-on hours, which round down and may leave out time in low-power states."""
+    """Hours between two snapshots (with "utc_ns") that a drive was without power, at most: no SMART counter has it, so
+    it is the calendar time less the power-on hours, which round down and may leave out time in low-power states."""
     spans = []
     for name in ("utc_ns", "power_on_hours"):
         begin, end = before.get(name), after.get(name)
@@ -80,9 +80,9 @@ def bound(
     """The retention bound of one drive: {"state", "hours", "drive_class", "storage_C", "wear_percent", "ea_eV",
     "words", "explanation"}.
 
-    state: "holds" up to 100 % of the rated endurance: hours is what the standard requires at the end of it; it does not
-    say how much better a drive of less wear is. "wear not known": hours holds if the wear is within the rating. "void"
-    above the rating and "class not known": hours is None."""
+    state: "holds" up to 100 % of the rated endurance: hours is the standard's requirement at the end of it; the
+    standard does not state how much longer a less worn drive holds. "wear not known": hours holds if the wear is within
+    the rating. "void" above the rating and "class not known": hours is None."""
     out: dict[str, Any] = {
         "state": "class not known",
         "hours": None,

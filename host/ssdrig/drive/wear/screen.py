@@ -1,4 +1,4 @@
-"""The wear of a drive for people: bars, sentences, what is not known. Pure, but for asking whether stdout is a
+"""The wear of a drive on a terminal: bars, sentences, unknown figures. Pure, except that it checks whether stdout is a
 terminal."""
 
 import shutil
@@ -35,41 +35,41 @@ RETENTION_COUNTERS = {
 }
 
 
-def screen(found: dict, width: int | None = None, colour: bool | None = None, explain: bool = False) -> str:
+def screen(report: dict, width: int | None = None, colour: bool | None = None, explain: bool = False) -> str:
     """What standing.report() found, in at most `width` columns (default: the terminal's, at most 100). Text of the
     drive is made printable. explain: with what the retention figure means."""
-    found = _printable(found)
+    report = _printable(report)
     width = min(width or shutil.get_terminal_size((80, 24)).columns, 100)
     paint = painter(sys.stdout) if colour is None else painted if colour else lambda text, name: text
-    lines = _head(found, width, paint)
-    bars = _bars(found, paint)
+    lines = _head(report, width, paint)
+    bars = _bars(report, paint)
     lines += ["", *bars] if bars else []
-    body, kept = [*_facts(found)], found["retention"]
-    if not found["hard_disk"]:
-        body += projection_sentences(found)
-        if kept["hours"] is not None or kept["state"] == "void":
-            body.append(kept["words"])
+    body, retention = [*_facts(report)], report["retention"]
+    if not report["hard_disk"]:
+        body += projection_sentences(report)
+        if retention["hours"] is not None or retention["state"] == "void":
+            body.append(retention["words"])
             if explain:
-                body.append(kept["explanation"] or "")
+                body.append(retention["explanation"] or "")
     else:
-        body.append(f"{kept['words']}.")
+        body.append(f"{retention['words']}.")
     lines += [""] if body else []
     for text in body:
         lines += textwrap.wrap(text, width)
-    if found["unknown"]:
+    if report["unknown"]:
         lines += ["", paint("not known:", "bold")]
-        for text in found["unknown"]:
+        for text in report["unknown"]:
             lines += textwrap.wrap(text, width, initial_indent="  - ", subsequent_indent="    ")
     return "\n".join(lines) + "\n"
 
 
-def projection_sentences(found: dict) -> list[str]:
+def projection_sentences(report: dict) -> list[str]:
     """When which limit is reached at which rate, and what may be written; one sentence each."""
-    p, wa = found["projection"], found["wa"]
+    p, wa = report["projection"], report["wa"]
     out = _over(p) if p["rate_bytes_per_day"] is None else _reached(p, wa)
     if p["warranty_end"] is None and p["warranty_days_left_at_most"] is not None:
         left = p["warranty_days_left_at_most"]
-        years = f"the warranty's {found['limits']['years']:g} years"
+        years = f"the warranty's {report['limits']['years']:g} years"
         over = f"By its power-on hours alone {years} are over."
         at_most = f"At most {in_words.period(left)} of {years} are left, by its power-on hours."
         out.append(over if left == 0 else at_most)
@@ -93,7 +93,7 @@ def projection_sentences(found: dict) -> list[str]:
 
 
 def _over(p: dict) -> list[str]:
-    """What has been reached, of a drive whose rate is not known."""
+    """The limits that a drive of unknown rate has reached."""
     over = [LIMITS[a["limit"]] for a in p["ahead"] if a["days"] == 0 and a["limit"] != "warranty_time"]
     return [f"{name[0].upper()}{name[1:]}: reached." for name in over]
 
@@ -132,44 +132,44 @@ def _reached(p: dict, wa: dict) -> list[str]:
     return out
 
 
-def _head(found: dict, width: int, paint) -> list[str]:
-    name, serial, firmware = (printable(found[key]) for key in ("model", "serial", "firmware"))
+def _head(report: dict, width: int, paint) -> list[str]:
+    name, serial, firmware = (printable(report[key]) for key in ("model", "serial", "firmware"))
     about = [
         serial and f"S/N {serial}",
         firmware and f"firmware {firmware}",
-        found["protocol"],
-        found["capacity_bytes"] and in_words.size(found["capacity_bytes"]),
-        _namespace(found),
-        "SIMULATED" if found["simulated"] else None,
+        report["protocol"],
+        report["capacity_bytes"] and in_words.size(report["capacity_bytes"]),
+        _namespace(report),
+        "SIMULATED" if report["simulated"] else None,
     ]
-    shown, shade = HEALTH[found["health"]]
+    shown, shade = HEALTH[report["health"]]
     counts = [
-        (found["temperature_C"], "{} °C"),
-        (found["power_on_hours"], "{} h on"),
-        (found["power_cycles"], "power cycles {}"),
-        (found["unsafe_shutdowns"], "unsafe shutdowns {}"),
-        (found["media_errors"], "media errors {}"),
+        (report["temperature_C"], "{} °C"),
+        (report["power_on_hours"], "{} h on"),
+        (report["power_cycles"], "power cycles {}"),
+        (report["unsafe_shutdowns"], "unsafe shutdowns {}"),
+        (report["media_errors"], "media errors {}"),
     ]
-    said = [words.format(value) for value, words in counts if value is not None]
+    counts_in_words = [words.format(value) for value, words in counts if value is not None]
     reasons = []
-    for reason in found["health_reasons"]:
+    for reason in report["health_reasons"]:
         lines = textwrap.wrap(reason["words"], width, initial_indent="  ! ", subsequent_indent="    ")
         reasons += [paint(line, HEALTH[reason["state"]][1]) for line in lines]
     return [
         *_packed(name or "unknown model", "bold", about, width, paint),
-        *_packed(shown, shade, said, width, paint),
+        *_packed(shown, shade, counts_in_words, width, paint),
         *reasons,
     ]
 
 
-def _namespace(found: dict) -> str | None:
+def _namespace(report: dict) -> str | None:
     """The namespace where it is not the whole drive."""
-    part, whole = found["namespace_bytes"], found["capacity_bytes"]
+    part, whole = report["namespace_bytes"], report["capacity_bytes"]
     return f"namespace of {in_words.size(part)}" if part and whole and part < 0.99 * whole else None
 
 
 def _packed(first: str, shade: str, parts: list, width: int, paint) -> list[str]:
-    """The parts behind each other, on as many lines as `width` takes; the first one painted."""
+    """The parts in a row, wrapped at `width`; the first one painted."""
     lines = [first]
     for part in filter(None, parts):
         if len(lines[-1]) + 2 + len(part) <= width:
@@ -179,9 +179,9 @@ def _packed(first: str, shade: str, parts: list, width: int, paint) -> list[str]
     return [paint(first, shade) + lines[0][len(first) :], *lines[1:]]
 
 
-def _bars(found: dict, paint) -> list[str]:
-    """A bar for each share of a limit that is known; the spare is what is left, the others what is used."""
-    p, limits = found["projection"], found["limits"] or {}
+def _bars(report: dict, paint) -> list[str]:
+    """A bar for each known share of a limit; the spare shows the rest, the others the used share."""
+    p, limits = report["projection"], report["limits"] or {}
     rows = []
     if p["tbw_used_percent"] is not None:
         then = " (warranty ends there)" if limits.get("mileage") else " rated"
@@ -197,10 +197,10 @@ def _bars(found: dict, paint) -> list[str]:
     for name, words in (("mean", "P/E cycles"), ("max", "P/E cycles, max")):
         if p[f"pe_{name}_used_percent"] is not None:
             rows.append(
-                (words, p[f"pe_{name}_used_percent"], f"{found[f'pe_cycles_{name}']:g} of {p['rated_pe_cycles']:g}")
+                (words, p[f"pe_{name}_used_percent"], f"{report[f'pe_cycles_{name}']:g} of {p['rated_pe_cycles']:g}")
             )
     if p["percentage_used"] is not None:
-        rows.append(("percentage used", p["percentage_used"], _by_whom(found, "percentage_used")))
+        rows.append(("percentage used", p["percentage_used"], _by_whom(report, "percentage_used")))
     if p["available_spare_percent"] is not None:
         least = p["available_spare_threshold_percent"]
         rows.append(("spare left", p["available_spare_percent"], "" if least is None else f"warns below {least} %"))
@@ -221,61 +221,61 @@ def _of(part: float, whole: float) -> str:
     return f"{number if all_words.endswith(' ' + unit) else words} of {all_words}"
 
 
-def _by_whom(found: dict, name: str) -> str:
-    """Whose word a percentage is. As the drive says: only where a standard defines it."""
-    source = (found["sources"].get(name) or {}).get("source") or ""
+def _by_whom(report: dict, name: str) -> str:
+    """The source of a percentage; "as the drive reports" only if a standard defines it."""
+    source = (report["sources"].get(name) or {}).get("source") or ""
     if source.startswith("attribute"):
         return f"by {source}"
-    return source if source.startswith("smartctl") else "as the drive says"
+    return source if source.startswith("smartctl") else "as the drive reports"
 
 
 def _printable(value):
     if isinstance(value, str):
         return printable(value)
     if isinstance(value, dict):
-        return {name: _printable(each) for name, each in value.items()}
-    return [_printable(each) for each in value] if isinstance(value, list | tuple) else value
+        return {name: _printable(item) for name, item in value.items()}
+    return [_printable(item) for item in value] if isinstance(value, list | tuple) else value
 
 
-def _facts(found: dict) -> list[str]:
+def _facts(report: dict) -> list[str]:
     parts = [
-        f"{name} {in_words.size(found[key])}"
+        f"{name} {in_words.size(report[key])}"
         for name, key in (
             ("host written", "host_written_bytes"),
             ("read", "host_read_bytes"),
             ("NAND written", "nand_written_bytes"),
-            (f"namespace {found['namespace']} alone: written", "namespace_written_bytes"),
+            (f"namespace {report['namespace']} alone: written", "namespace_written_bytes"),
             ("read", "namespace_read_bytes"),
         )
-        if found[key] is not None
+        if report[key] is not None
     ]
     out = [", ".join(parts) + "."] if parts else []
     if out:
         out[0] = out[0][0].upper() + out[0][1:]
-    if found["wa"]["value"] is not None:
-        since = f"since {found['wa']['since']}" if found["wa"]["since"] else "over its life"
-        out.append(f"Write amplification {since}: {found['wa']['words']}.")
-    mean = found["pe_cycles_mean"]
-    if mean is not None and not found["hard_disk"]:
-        ends = [f"{word} {found[key]:g}" for word, key in ENDS.items() if found[key] is not None]
+    if report["wa"]["value"] is not None:
+        since = f"since {report['wa']['since']}" if report["wa"]["since"] else "over its life"
+        out.append(f"Write amplification {since}: {report['wa']['words']}.")
+    mean = report["pe_cycles_mean"]
+    if mean is not None and not report["hard_disk"]:
+        ends = [f"{word} {report[key]:g}" for word, key in ENDS.items() if report[key] is not None]
         more = f", {', '.join(ends)}" if ends else ""
-        out.append(f"Mean P/E cycles {mean:g}{more} ({found['pe_cycles_source']}).")
-    counts = [f"{words} {found[key]}" for key, words in RETENTION_COUNTERS.items() if found[key] is not None]
-    if counts and not found["hard_disk"]:
+        out.append(f"Mean P/E cycles {mean:g}{more} ({report['pe_cycles_source']}).")
+    counts = [f"{words} {report[key]}" for key, words in RETENTION_COUNTERS.items() if report[key] is not None]
+    if counts and not report["hard_disk"]:
         out.append(f"Relevant to data retention: {', '.join(counts)}.")
-    unpowered_hours = found["retention"]["unpowered_hours_at_most"]
+    unpowered_hours = report["retention"]["unpowered_hours_at_most"]
     if unpowered_hours is not None:
         out.append(
             f"Without power at most {in_words.period(unpowered_hours / 24)} since the first reading (calendar less"
             " power-on hours)."
         )
-    if found["limits"] and found["limits"]["source"]:
-        out.append(f"Limits: {found['limits']['source']}.")
+    if report["limits"] and report["limits"]["source"]:
+        out.append(f"Limits: {report['limits']['source']}.")
     return out
 
 
 def _span(ahead: dict, calendar: bool) -> str:
-    """ "14 months (12 to 17)", without the range where it says the same."""
+    """ "14 months (12 to 17)", without the range if it is equal."""
     value = in_words.period(ahead["days"])
     clock = "" if calendar else " of power-on time"
     if value.startswith("over"):

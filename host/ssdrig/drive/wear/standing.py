@@ -1,4 +1,4 @@
-"""One reading of a drive, with those before it: where the drive stands against its limits. Pure."""
+"""A drive's wear against its limits, from one reading and earlier ones. Pure."""
 
 from datetime import UTC, date, datetime
 from typing import NamedTuple
@@ -50,13 +50,13 @@ def began_anew(read: list[dict], kind: str) -> str | None:
     """In words that the counter of "host" or "nand" bytes does not hold the drive's whole life: among the readings, by
     time, it fell. None if it did not, or by little."""
     name, source, unit = (f"{kind}_written_{what}" for what in ("bytes", "source", "unit_bytes"))
-    known = [each for each in read if each.get(name) is not None]
+    known = [snapshot for snapshot in read if snapshot.get(name) is not None]
     for before, after in reversed(list(zip(known, known[1:], strict=False))):
         same = all(before.get(what) == after.get(what) for what in (source, unit))
         fell = before[name] - after[name]
         if same and fell > ENOUGH_BYTES and fell > SMALL_FALL * before[name]:
             return (
-                f"{in_words(name)} of its whole life: the counter said {size(before[name])} on {_day(before)},"
+                f"{in_words(name)} of its whole life: the counter was {size(before[name])} on {_day(before)},"
                 f" {size(after[name])} on {_day(after)}: it was reset, has wrapped, or a clock was wrong"
             )
     return None
@@ -69,7 +69,7 @@ def consistent(history: list[dict], snapshot: dict) -> tuple[list[dict], str | N
     for i in range(len(read) - 1, 0, -1):
         why = _contradiction(read[i - 1], read[i])
         if why:
-            return read[i:-1], f"what was before {_day(read[i])} is no history of this drive: {why}"
+            return read[i:-1], f"readings before {_day(read[i])} are not a history of this drive: {why}"
     return history, None
 
 

@@ -1,7 +1,7 @@
 """Write amplification = NAND bytes written / host bytes written, from two SMART snapshots, with its error. Pure.
 
 Counters round up or down, so each difference is off by less than one unit: with e_N = u_N / dN and e_H = u_H / dH the
-true value lies within WA (e_N + e_H) / (1 - e_H), which is the worst case and not a probability. For an error of eps
+true value is within WA (e_N + e_H) / (1 - e_H), which is the worst case and not a probability. For an error of eps
 the host has to write dH >= (u_N / WA + u_H (1 + eps)) / eps.
 """
 
@@ -17,7 +17,7 @@ _KNOWN_UNIT_BYTES = 512  # of /sys/block/X/stat field 7 and of fio's own count
 
 
 class WriteAmplification(NamedTuple):
-    """value is None when `why` says what is wrong with the counters; error is absolute, relative_error its share of
+    """value is None if the counters are unusable, see `why`; error is absolute, relative_error its share of
     value.
 
     host_bytes, nand_bytes: the differences of the counters; None where the drive counts pages of a size it does not
@@ -51,7 +51,7 @@ FLAGS = {
     ),
     "host_counted": "the host's own count was used, the drive's is coarser",
     "below_one": "less was written to the NAND than the host sent: the drive compresses, or a unit is wrong",
-    "nand_batched": "the NAND counter stood still in the run and jumped afterwards: it is updated in batches",
+    "nand_batched": "the NAND counter did not change in the run and jumped afterwards: it is updated in batches",
     "host_wrote": "the host wrote while the drive was to settle",
     "estimated": "estimated from erase counts: raw NAND between the capacity and the next power of two GiB",
     "still_moving": "the NAND counter still moved at the last poll: background work was not finished",
@@ -59,14 +59,14 @@ FLAGS = {
 
 
 def between(before: dict, after: dict, host_bytes_known: int | None = None) -> WriteAmplification:
-    """Write amplification between two counters.snapshot() dicts of one drive. Never raises for what a drive may say.
+    """Write amplification between two counters.snapshot() dicts of one drive. Never raises on any content of a drive.
 
     host_bytes_known: bytes written to the drive meanwhile by a count of the host (fio's, or /sys/block/X/stat field 7 x
     512), used instead of the drive's host counter where the two agree within the counter's unit. Where the drive
     reports no NAND bytes but counts pages (host_program_pages, nand_program_pages: Micron F7 and F7 + F8) their ratio
     is taken."""
     if None not in (before.get("serial"), after.get("serial")) and before["serial"] != after["serial"]:
-        return _none(f"the snapshots are of two drives, {before['serial']} and {after['serial']}")
+        return _none(f"the snapshots belong to two drives, {before['serial']} and {after['serial']}")
     before, after = _paired(before, after)
     pages = all(
         s.get("nand_written_bytes") is None
@@ -102,7 +102,7 @@ def between(before: dict, after: dict, host_bytes_known: int | None = None) -> W
 
 def estimate(snapshot: dict) -> WriteAmplification | None:
     """Write amplification over the drive's life from mean P/E cycles x raw NAND / host bytes, for a drive that counts
-    neither NAND bytes nor pages; None where one of these is not known, or the error would be over COARSEST_ESTIMATE.
+    neither NAND bytes nor pages; None if one of these is unknown, or the error exceeds COARSEST_ESTIMATE.
 
     The mean is off by less than one cycle, raw NAND is between the capacity and the next power of two GiB."""
     mean, host, capacity = (snapshot[name] for name in ("pe_cycles_mean", "host_written_bytes", "capacity_bytes"))
@@ -125,7 +125,7 @@ def estimate(snapshot: dict) -> WriteAmplification | None:
 def _paired(before: dict, after: dict) -> tuple[dict, dict]:
     """Both snapshots with the host counter that belongs to their NAND counter. Log 22h has its own, of the same
     endurance group and also in bytes (NVMe Base Specification 2.1, figure "FDP Statistics Log Page": HBMW, MBMW, user
-    data both); where the NAND bytes are of that page, log 02h is of the whole drive, of its whole life and in units of
+    data both); if the NAND bytes are from that page, log 02h covers the whole drive and its whole life in units of
     512 000 bytes."""
     if any(
         s.get("nand_written_source") != "log 22h" or s.get("fdp_host_written_bytes") is None for s in (before, after)
@@ -218,7 +218,7 @@ def settled(s0: dict, s1: dict, later: list[dict], host_bytes_known: int | None 
 
 
 def words(wa: WriteAmplification) -> str:
-    """The figure for people, with its error, what it rests on, and what more writing would bring."""
+    """The figure in words, with its error and its basis, and the gain from more writing."""
     more = wa.missing_bytes_5_percent
     if wa.value is None:
         return f"not known: {wa.why}" + (f"; the host has to write at most {size(more)} more for ±5 %" if more else "")
@@ -294,7 +294,7 @@ def _of_pages(before: dict, after: dict, host_bytes: int | None) -> WriteAmplifi
 
 def _difference(before: dict, after: dict, counter: str, name: str) -> tuple[int | None, str | None, tuple[str, ...]]:
     """(difference in bytes, why it cannot be used, flags) of one counter. One that went back has wrapped if the drive's
-    range is known and what it would have counted is less than half of it; else it was reset and says nothing."""
+    range is known and the count would be less than half of it; otherwise it was reset and is unusable."""
     a, b = before.get(f"{counter}_bytes"), after.get(f"{counter}_bytes")
     short = name.lower()
     if a is None or b is None:
@@ -302,7 +302,7 @@ def _difference(before: dict, after: dict, counter: str, name: str) -> tuple[int
     kinds = [(s.get(f"{counter}_source"), s.get(f"{counter}_unit_bytes")) for s in (before, after)]
     if kinds[0] != kinds[1]:
         one, other = (f"{source} in units of {unit} bytes" for source, unit in kinds)
-        return None, f"the {name} counters are of two kinds, {one} and {other}", ()
+        return None, f"the {name} counters have two kinds, {one} and {other}", ()
     if kinds[1][1] is None:
         return None, f"the unit of the {name} counter is not known", ()
     delta, wrap = b - a, after.get(f"{counter}_wrap_bytes")

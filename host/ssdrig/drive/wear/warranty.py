@@ -17,7 +17,7 @@ from ssdrig.drive.wear.endurance import Limits, dwpd_of_tbw, tbw_of_dwpd
 
 SHIPPED = Path(__file__).with_name("warranty.toml")
 MOST_YEARS = 100
-CAPACITY_TOLERANCE = 0.04  # a row says 1000 GB of a drive of 1 000 204 886 016 bytes, or 1024 GB of one sold as "1 TB"
+CAPACITY_TOLERANCE = 0.04  # a row has 1000 GB for a drive of 1 000 204 886 016 bytes, or 1024 GB for one sold as "1 TB"
 _FIELDS: dict[str, type | tuple[type, ...]] = {
     "tbw_TB": (int, float),
     "years": (int, float),
@@ -36,8 +36,8 @@ def user_file() -> Path:
 
 
 def limits_for(model: str, capacity_bytes: int | None) -> Limits | None:
-    """The limits of a model, of the user's table or else the shipped one; None if neither has it. Of TBW and DWPD the
-    one that the row does not give is computed from the other. Raises UsageError if the user's table cannot be read."""
+    """The limits of a model, from the user's table or the shipped one; None if neither has it. A missing TBW or DWPD is
+    computed from the other. Raises UsageError if the user's table cannot be read."""
     for path in (user_file(), SHIPPED):
         for row, capacity_GB, tbw_TB in _rows(path):
             near = capacity_GB is None or (
@@ -57,8 +57,8 @@ def rated_bytes(limits: Limits | None) -> float | None:
 
 
 def completed(limits: Limits, capacity_bytes: int | None) -> Limits:
-    """The same with TBW from DWPD or DWPD from TBW where years and capacity are known; `basis` says which was
-    computed."""
+    """The limits with TBW computed from DWPD, or DWPD from TBW, if years and capacity are known; `basis` names the
+    computed one."""
     if limits.years is None or not capacity_bytes:
         return limits
     if limits.tbw_TB is None and limits.dwpd is not None:
@@ -73,7 +73,7 @@ def completed(limits: Limits, capacity_bytes: int | None) -> Limits:
 
 
 def _rows(path: Path) -> list[tuple[dict, float | None, float | None]]:
-    """(row, capacity in GB, TBW of it) of one table: a row with tbw_by_GB stands for one each of its capacities."""
+    """(row, capacity in GB, TBW of it) of one table: a row with tbw_by_GB yields one for each of its capacities."""
     try:
         return _parsed(path, path.read_text("utf-8"))
     except FileNotFoundError:
@@ -108,13 +108,13 @@ def _parsed(path: Path, text: str) -> list[tuple[dict, float | None, float | Non
 
 
 def _trouble(row: dict) -> str | None:
-    """What is wrong with a row, in words."""
+    """The defect of a row, in words, or None."""
     if not isinstance(row, dict) or not isinstance(row.get("model"), str) or not isinstance(row.get("source"), str):
         return f"{row} has no model or no source"
     try:
         re.compile(row["model"])
     except re.error as error:
-        return f"the model {row['model']!r} is no regular expression: {error}"
+        return f"the model {row['model']!r} is not a regular expression: {error}"
     for name, value in row.items():
         if name in _FIELDS and (
             not isinstance(value, _FIELDS[name]) or isinstance(value, bool) != (_FIELDS[name] is bool)
@@ -126,7 +126,7 @@ def _trouble(row: dict) -> str | None:
         ):
             return f"{row['model']}: {name} = {value!r}"
         if name not in (*_FIELDS, "model", "capacity_GB", "tbw_by_GB"):
-            return f"{row['model']}: there is no field {name}"
+            return f"{row['model']}: unknown field {name}"
     by_GB = row.get("tbw_by_GB", {"1": 1})
     if not isinstance(by_GB, dict) or not all(
         k.replace(".", "", 1).isdigit() and _is_number(v) and v > 0 for k, v in by_GB.items()
@@ -159,9 +159,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def of_arguments(args: argparse.Namespace, model: str | None, capacity_bytes: int | None) -> Limits:
-    """The limits of a model with what the command line says instead. Raises UsageError."""
-    found = (limits_for(model, capacity_bytes) if model else None) or Limits()
-    said = {
+    """The limits of a model, overridden by the command line. Raises UsageError."""
+    limits = (limits_for(model, capacity_bytes) if model else None) or Limits()
+    given = {
         "tbw_TB": args.tbw,
         "years": args.years,
         "dwpd": args.dwpd,
@@ -169,17 +169,17 @@ def of_arguments(args: argparse.Namespace, model: str | None, capacity_bytes: in
         "drive_class": args.drive_class,
         "start": args.start,
     }
-    said = {name: value for name, value in said.items() if value is not None}
-    if {"tbw_TB", "dwpd", "years"} & said.keys():
+    given = {name: value for name, value in given.items() if value is not None}
+    if {"tbw_TB", "dwpd", "years"} & given.keys():
         # of TBW and DWPD only one may remain of the table, or the two would contradict
-        stale: dict[str, Any] = {"dwpd": None} if "tbw_TB" in said or "dwpd" not in said else {"tbw_TB": None}
-        found = found._replace(**stale, basis=None)
-    if said.keys() - {"start"}:
-        words = "command line: " + ", ".join(sorted(said.keys() - {"start"}))
-        found = found._replace(source=f"{words}; else {found.source}" if found.source else words)
-    if "tbw_TB" in said or "dwpd" in said:
-        found = found._replace(mileage=True if found.mileage is None else found.mileage)
-    return completed(found._replace(**said), capacity_bytes)
+        stale: dict[str, Any] = {"dwpd": None} if "tbw_TB" in given or "dwpd" not in given else {"tbw_TB": None}
+        limits = limits._replace(**stale, basis=None)
+    if given.keys() - {"start"}:
+        words = "command line: " + ", ".join(sorted(given.keys() - {"start"}))
+        limits = limits._replace(source=f"{words}; otherwise {limits.source}" if limits.source else words)
+    if "tbw_TB" in given or "dwpd" in given:
+        limits = limits._replace(mileage=True if limits.mileage is None else limits.mileage)
+    return completed(limits._replace(**given), capacity_bytes)
 
 
 def _positive(text: str) -> float:

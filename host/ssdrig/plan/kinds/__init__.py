@@ -1,5 +1,5 @@
-"""The kinds of step that a plan is made of, one module each: what it may say (KEYS), what of these ends it (ENDS, one
-of them exactly), what the bench must be able to do (NEEDS); how it is carried out is in run/engine.py."""
+"""The kinds of step that a plan is made of, one module each: its keys (KEYS), the keys that end it (ENDS, exactly one
+of them), the required abilities of the bench (NEEDS); run/engine.py runs it."""
 
 from types import ModuleType
 
@@ -30,5 +30,5 @@ KINDS: dict[str, ModuleType] = {
         *(retain, recall, record),
     )
 }
-FIO = ("fill", "load")  # carried out by fio
+FIO = ("fill", "load")  # run by fio
 IO = (*FIO, "replay", "record")

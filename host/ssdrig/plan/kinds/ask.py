@@ -1,4 +1,4 @@
-"""ask: wait for a person (heatsink on, chamber at 40 °C)."""
+"""ask: wait for the user (heatsink on, chamber at 40 °C)."""
 
 from ssdrig.plan.kinds.keys import Key
 

@@ -9,8 +9,8 @@ OPTIONS = re.compile(r"[a-z0-9_=,.-]{1,100}")
 
 
 class Kind(NamedTuple):
-    """Programs, to which the node is appended. make: discards nothing, for a trim of all is no part of the test;
-    check: changes nothing. package: of Debian."""
+    """Programs, to which the node is appended. make: without discards, because a full trim is not part of the test;
+    check: read-only. package: of Debian."""
 
     make: tuple[str, ...]
     check: tuple[str, ...]
@@ -31,17 +31,17 @@ NONE = "none"
 
 def parse(words: str) -> list[list[str]]:
     """ "ext4 xfs:nobarrier" -> [["ext4", ""], ["xfs", "nobarrier"]], file systems with mount options; "none" -> [].
-    Raises ValueError with what was expected."""
-    found: list[list[str]] = []
+    Raises ValueError with the expected form."""
+    filesystems: list[list[str]] = []
     for word in () if words == NONE else words.split():
         name, colon, options = word.partition(":")
         if name not in KINDS:
             raise ValueError(f"each of {', '.join(KINDS)} or {NONE}; {word!r}: {do_you_mean(name, KINDS)}")
         if colon and not OPTIONS.fullmatch(options):
-            raise ValueError(f"mount options of a-z, 0-9, _ = , . - behind {name}:")
-        if name in (each for each, _ in found):
+            raise ValueError(f"mount options of a-z, 0-9, _ = , . - after {name}:")
+        if name in (known for known, _ in filesystems):
             raise ValueError(f"{name} once")
-        found.append([name, options])
-    if not found and words != NONE:
+        filesystems.append([name, options])
+    if not filesystems and words != NONE:
         raise ValueError(f"some of {', '.join(KINDS)}, or {NONE}")
-    return found
+    return filesystems

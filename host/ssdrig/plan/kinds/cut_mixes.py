@@ -18,8 +18,8 @@ SHARES = {
     "log-fua": 6,  # 4 KiB appended with FUA, one after the other
     "log-flush": 8,  # 4 to 16 KiB appended, a FLUSH after each eight
     "hot": 8,  # 64 places written all the time, several versions under way
-    "atomic": 4,  # as long as the drive keeps whole, at its boundaries; and one block longer
-    "rmw": 4,  # 1 block, or several that begin and end within 4 KiB of which the rest is old
+    "atomic": 4,  # the largest atomic write, at its boundaries; and one block more
+    "rmw": 4,  # 1 block, or several that begin and end within 4 KiB whose rest is old
     "sequential": 6,  # 128 KiB
     "large": 1,  # 256 to 512 KiB
     "fua-over": 6,  # 4 KiB written, then a part or all of them with FUA, while the cache has the older version
@@ -53,9 +53,9 @@ DEPTH = {
 TRIMS, ZEROES, FUAS = ("trim", "trim-beside"), "zeroes", ("log-fua", "fua-over", "fua-long")
 # What a session does with the streams, and what that is for:
 USUAL = "usual"
-UNFLUSHED = "unflushed"  # a FLUSH in some thousand commands: a cache that loses what exceeds some size
-DEEP = "deep"  # 64 random writes under way, and FLUSHes beside them: a FLUSH that does not wait for all of them
-IDLE = "idle"  # a second of silence before each FLUSH: work that a drive begins when nobody asks for anything
+UNFLUSHED = "unflushed"  # a FLUSH in some thousand commands: finds a cache that loses data beyond some size
+DEEP = "deep"  # 64 random writes in flight, with FLUSHes: finds a FLUSH that does not wait for all of them
+IDLE = "idle"  # a second of silence before each FLUSH: background work of an idle drive
 MIXES = (USUAL, UNFLUSHED, DEEP, IDLE)
 SELDOM = 0.03  # percent of FLUSHes
 DEEP_FLUSHES = 0.5  # percent: with more of them the writes would have to wait for a FLUSH that takes some ms
@@ -77,18 +77,18 @@ class Mix(NamedTuple):
 
 def mix(name: str, shares: Mapping[str, float], seed: int, session: int, flushes: bool = True) -> Mix:
     """What session `session` does of the plan's shares. Not `flushes`: it sends no FLUSH at all."""
-    found: dict[str, float] = {**shares}
+    streams: dict[str, float] = {**shares}
     depths = depth(seed, session)
     if name in (UNFLUSHED, DEEP, IDLE) or not flushes:
-        found |= {"log-flush": 0, "flush": SELDOM * sum(shares.values()) / 100}
+        streams |= {"log-flush": 0, "flush": SELDOM * sum(shares.values()) / 100}
     if name == DEEP:
-        found = {"random": 100 - DEEP_FLUSHES, "flush": DEEP_FLUSHES}
+        streams = {"random": 100 - DEEP_FLUSHES, "flush": DEEP_FLUSHES}
         depths["random"] = DEPTH["random"]
-    if name == IDLE or not flushes:  # the next FLUSH would make good what the one behind the silence left out
-        found["flush"] = 0
-    if not any(found.values()):
-        found["random"] = 1
-    return Mix(found, depths, IDLE_NS if name == IDLE else 0)
+    if name == IDLE or not flushes:  # another FLUSH would repair an omission of the one after the silence
+        streams["flush"] = 0
+    if not any(streams.values()):
+        streams["random"] = 1
+    return Mix(streams, depths, IDLE_NS if name == IDLE else 0)
 
 
 def drawn(mixes: Mapping[str, int], seed: int, follows_again: bool = False) -> str:

@@ -15,8 +15,8 @@ LEAST_SHARE = 0.05  # of the longest write phase
 
 class Cut(NamedTuple):
     """One session of the campaign. `number` from 1; `aim` as the plan words it, and the how manieth cut with it this
-    is, from 0; `control` None, or what kind of control session it is; a session without a cut has no shape. `seed` is
-    of what is written and where; `share`: a control session writes for so much of the longest write phase;
+    is, from 0; `control` None, or the kind of control session; a session without a cut has no shape. `seed`
+    determines the data and its places; `share`: a control session writes for this share of the longest write phase;
     `follows_again`: the session before wrote nothing, so its first FLUSH is the drive's first since power returned."""
 
     number: int
@@ -30,7 +30,7 @@ class Cut(NamedTuple):
 
 
 def controls(count: int, percent: int) -> int:
-    """How many control sessions there are beside so many cuts."""
+    """Number of control sessions in addition to `count` cuts."""
     return max(1, round(count * percent / 100)) if percent else 0
 
 
@@ -38,8 +38,8 @@ def cuts(
     seed: int, count: int, controls: int, aims: Mapping[str, int], shapes: Mapping[str, int], announces: bool
 ) -> list[Cut]:
     """All sessions in order: `count` cuts, with aims and shapes in proportion to their weights, each as near as whole
-    cuts come, mixed by the seed; and among them so many control sessions. `announces`: the bench can tell the drive
-    that power will go; else no control session is announced."""
+    cuts come, mixed by the seed, with the control sessions among them. `announces`: the bench can announce power
+    loss to the drive; otherwise no control session is announced."""
     chance = random.Random(f"schedule {seed}")
     kinds = [NO_CUT, ANNOUNCED] if announces else [NO_CUT]
     control: list[str | None] = [kinds[i % len(kinds)] for i in range(controls)] + [None] * count
@@ -49,22 +49,22 @@ def cuts(
         other = next((i for i, word in enumerate(aimed) if word != AGAIN), -1)
         aimed[-1], aimed[other] = aimed[other], aimed[-1]
     shaped = _dealt(shapes, len(control), chance)
-    found: list[Cut] = []
+    sessions: list[Cut] = []
     had: Counter[str] = Counter()
     for number, (kind, shape) in enumerate(zip(control, shaped), 1):
         own = random.Random(f"cut {seed} {number}")
         aim = "random" if kind else aimed.pop()
         share = LEAST_SHARE + (1 - LEAST_SHARE) * own.random()
         falls = None if kind == NO_CUT else shape
-        after_again = bool(found) and found[-1].aim == AGAIN
-        found.append(Cut(number, aim, 0 if kind else had[aim], falls, kind, own.getrandbits(31), share, after_again))
+        after_again = bool(sessions) and sessions[-1].aim == AGAIN
+        sessions.append(Cut(number, aim, 0 if kind else had[aim], falls, kind, own.getrandbits(31), share, after_again))
         had[aim] += not kind
-    return found
+    return sessions
 
 
 def own(cut: Cut, bulk_uF: float | None) -> dict | None:
-    """The fields of the cut's shape (firmware/cut.py), drawn by its seed. None for a ramp, as long as the capacitance
-    of the rail is not known from a crowbar cut."""
+    """The fields of the cut's shape (firmware/cut.py), drawn by its seed. None for a ramp until the capacitance of the
+    rail is known from a crowbar cut."""
     profile = PROFILES.get(cut.shape or "")
     return profile.draw(random.Random(f"shape {cut.seed}"), bulk_uF) if profile else {}
 
@@ -75,6 +75,6 @@ def _dealt(weights: Mapping[str, int], count: int, chance: random.Random) -> lis
     exact = {word: count * weight / total for word, weight in weights.items()}
     whole = {word: int(share) for word, share in exact.items()}
     rest = sorted(exact, key=lambda word: whole[word] - exact[word])[: count - sum(whole.values())]
-    found = [word for word in weights for _ in range(whole[word] + (word in rest))]
-    chance.shuffle(found)
-    return found
+    drawn = [word for word in weights for _ in range(whole[word] + (word in rest))]
+    chance.shuffle(drawn)
+    return drawn

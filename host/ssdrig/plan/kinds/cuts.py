@@ -1,7 +1,7 @@
 """cuts: write, cut the drive's power, give it back, read and judge, again and again (powerloss/campaign.py).
 
-One step, not several in a repeat: what a cut leaves is of no use to any other step, a session that did not come to its
-verdict is thrown away as a whole, and a run that was cut short goes on with the session after the last one judged."""
+One step, not several in a repeat: no other step can use the drive as a cut leaves it; an unjudged session is discarded
+as a whole; and an interrupted run resumes with the session after the last judged one."""
 
 from ssdrig.base.errors import UsageError
 from ssdrig.base.words import do_you_mean
@@ -47,7 +47,7 @@ def mean_write_s(keys) -> float:
 
 
 def ahead(keys) -> str:
-    """What the campaign takes of the drive beside its writes, and what it can say at best."""
+    """The campaign's cost to the drive besides its writes, and the strongest statement that it can make."""
     from ssdrig.plan.rules import chance
 
     if keys["only"]:
@@ -57,12 +57,14 @@ def ahead(keys) -> str:
     most = count + -(-count * twice // total) + cut_schedule.controls(count, keys["control"])
     own = max(1, count * min(keys["aims"].values()) // total)
     bounds = (chance.percent(chance.upper_bound(0, n)) for n in (count, own))
-    said = "{} to {} power cycles; no failing cut bounds the chance per cut below {} (95 %), of the rarest aim below {}"
-    return "; ".join([said.format(count, most, *bounds), *_workload(keys)])
+    summary = (
+        "{} to {} power cycles; no failing cut bounds the chance per cut below {} (95 %), of the rarest aim below {}"
+    )
+    return "; ".join([summary.format(count, most, *bounds), *_workload(keys)])
 
 
 def _workload(keys) -> list[str]:
-    """Of the shapes, the queues and the state of the drive, what is not usual."""
+    """The unusual shapes, queues and drive states of the campaign."""
     out, shapes = [], keys["shapes"]
     if len(shapes) > 1:
         total = sum(shapes.values())
@@ -93,13 +95,13 @@ def check(keys, where: str) -> None:
             f"at most {MOST_CUTS} cuts", f"{keys['cuts']} in {where}", "that is over a month: ask for fewer"
         )
     if keys["precondition"] > MOST_TIMES:
-        found = f"{keys['precondition']} in {where}"
+        value = f"{keys['precondition']} in {where}"
         raise UsageError(
-            f"`precondition` of at most {MOST_TIMES} times the drive", found, "1 or 2 bring it to its steady state"
+            f"`precondition` of at most {MOST_TIMES} times the drive", value, "1 or 2 bring it to its steady state"
         )
     if keys["queues"] > MOST_QUEUES:
-        found = f"{keys['queues']} in {where}"
-        raise UsageError(f"at most {MOST_QUEUES} queues", found, "4 show a FLUSH that leaves out what others brought")
+        value = f"{keys['queues']} in {where}"
+        raise UsageError(f"at most {MOST_QUEUES} queues", value, "4 show a FLUSH that leaves out what others brought")
     if keys["ready"] > READY_S:
         expected = f"`ready` of at most {READY_S:g} s: a drive that takes longer is missing"
         raise UsageError(expected, f"{keys['ready']:g} s in {where}", 'write less, or "0 s" for no limit')

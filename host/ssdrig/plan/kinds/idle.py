@@ -1,4 +1,4 @@
-"""idle: no I/O, and no SMART poll unless the plan says how often, for a time or until the power is quiet."""
+"""idle: no I/O, and no SMART poll unless the plan sets an interval, for a time or until the power is quiet."""
 
 from ssdrig.plan.kinds.keys import Key
 from ssdrig.plan.rules import quiet

@@ -1,11 +1,11 @@
-"""What a step may say: the keys of its kind, each with the kind of its value."""
+"""The keys of a step's kind, each with the kind of its value."""
 
 from typing import NamedTuple
 
 
 class Key(NamedTuple):
-    """`kind`: one of plan/quantity.py, or of plan/values.py for what is no single quantity. `default` as a plan would
-    write it; None: left out. `words`: all that the value may be. `needs`: what the bench must have for it."""
+    """`kind`: one of plan/quantity.py, or of plan/values.py if it is not a single quantity. `default`: as in a plan;
+    None: left out. `words`: all valid values. `needs`: ability of the bench that it requires."""
 
     kind: str
     default: object = None

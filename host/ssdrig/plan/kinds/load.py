@@ -1,4 +1,4 @@
-"""load: I/O against the drive for a time, for an amount, for so many bursts, or until a rule holds."""
+"""load: I/O against the drive for a time, an amount, a number of bursts, or until a rule holds."""
 
 from ssdrig.plan.kinds.keys import RANGE, SMART, Key
 
@@ -57,7 +57,7 @@ def job(act, target: str, seed: int, dilation: int, interface: str):
         io_size=act.amount_bytes,
         burst_s=keys.get("on", 0.0) * dilation if keys.get("off") else 0.0,
         pause_s=keys.get("off", 0.0) * dilation,
-        # fio's are reads and writes together; writes with reads beside them have a rate, which bounds them
+        # fio counts reads and writes together; writes with parallel reads have a rate, which bounds them
         most_bytes=int(most_bytes / (1 - read / 100)) if most_bytes and "read_qd" not in keys else None,
         read_percent=read,
         zones=keys.get("hot", ()),
@@ -75,7 +75,7 @@ def job(act, target: str, seed: int, dilation: int, interface: str):
 
 
 def reads(keys) -> bool:
-    """Whether it reads, itself or beside its writes."""
+    """Whether it reads, alone or in parallel with its writes."""
     return keys["read"] > 0 or "read_qd" in keys
 
 
@@ -85,7 +85,7 @@ def most_ios(keys) -> int | None:
 
 
 def begins_s(keys) -> float:
-    """Seconds of drive time from which on figures are of the load: behind fio's first, long burst."""
+    """Seconds of drive time from which figures describe the load: after fio's first, long burst."""
     from ssdrig.load.fiojob import first_burst_s
 
     return first_burst_s(keys.get("on", 0.0), keys.get("off", 0.0))
@@ -118,7 +118,7 @@ def most_written_bytes(act, interface: str) -> int | None:
     keys, time_s = act.keys, longest_s(act)
     if time_s is None:
         return None
-    if "rate" in keys:  # a second more, for what a Poisson process has beyond its mean
+    if "rate" in keys:  # a second more, for the excess of a Poisson process over its mean
         mean_bytes = sum(size * percent for size, percent in keys["block"]) / 100
         return round(keys["rate"] * (1 - keys["read"] / 100) * mean_bytes * (time_s + 1))
     small = keys["pattern"] == "random" and all(size <= speeds.SMALL_BYTES for size, _ in keys["block"])

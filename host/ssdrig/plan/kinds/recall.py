@@ -1,4 +1,4 @@
-"""recall: find the manifest of a sealed drive, read all that was kept once, say what is lost and what is slow."""
+"""recall: find the manifest of a sealed drive, read all its data once, report lost and slow parts."""
 
 from ssdrig.base.errors import UsageError
 from ssdrig.drive.wear.retention import REQUIREMENTS
@@ -21,12 +21,12 @@ NEEDS: set[str] = set()
 
 
 def waits_s(keys) -> float:
-    """How long it lasts beside the reading."""
+    """Seconds besides the reading."""
     return keys["rest"] + keys["passes"] * keys["after"] + (keys["passes"] - 1) * keys["pause"]
 
 
 def check(keys, where: str) -> None:
-    """Raises UsageError for words that are no numbers, and for two ways to say how the drive was stored."""
+    """Raises UsageError for invalid numbers, and for two descriptions of the storage."""
     for key in ("celsius", "hours"):
         try:
             keys[key] == NONE or float(keys[key])
@@ -36,4 +36,4 @@ def check(keys, where: str) -> None:
     if keys["celsius"] != NONE and keys["storage"] != NONE:
         raise UsageError("`storage` or `celsius`", f"both in {where}", "leave one out")
     if keys["hours"] != NONE and keys["celsius"] == NONE:
-        raise UsageError("`celsius` beside `hours`", f"`hours` alone in {where}", "say at which temperature")
+        raise UsageError("`celsius` together with `hours`", f"`hours` alone in {where}", "add the temperature")

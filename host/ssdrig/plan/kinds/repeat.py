@@ -1,4 +1,4 @@
-"""repeat: carry out the steps inside so many times, for each point of `over`, or until a rule holds."""
+"""repeat: run the inner steps a number of times, for each point of `over`, or until a rule holds."""
 
 from ssdrig.plan.kinds.keys import Key
 

@@ -37,7 +37,7 @@ def how(keys: Mapping, dilation: int):
 
 
 def asked(act, drive: Mapping):
-    """What is made of a bench: all of its I/Os, or so many; no pause is cut here, which is the player's doing."""
+    """The request to generate a bench: all of its I/Os, or a number of them. The player shortens pauses, not this."""
     from ssdrig.load.trace_generate import Asked
 
     bench, keys = BENCHES[act.keys["bench"]], act.keys
@@ -47,31 +47,31 @@ def asked(act, drive: Mapping):
 
 
 def measured(act, drive: Mapping, exact: bool = True):
-    """The act with what its trace will do, its rows looked at (`exact`) or, of a bench, as it was published; itself
-    where it is no replay. Raises UsageError where the trace cannot be played on the drive."""
+    """The act with the totals of its trace, from its rows (`exact`) or, for a bench, as published; unchanged if it is
+    not a replay. Raises UsageError if the trace cannot be played on the drive."""
     if act.do != "replay" or act.not_run:
         return act
     from ssdrig.load import trace_facts
 
     plays = how(act.keys, drive["time_dilation"])
     if "file" in act.keys:
-        found = trace_facts.of_file(Path(act.keys["file"]), plays)
+        trace = trace_facts.of_file(Path(act.keys["file"]), plays)
     else:
-        found = (trace_facts.of_bench if exact else trace_facts.guessed)(asked(act, drive), plays)
-    if found.reach_bytes > act.range_bytes:
+        trace = (trace_facts.of_bench if exact else trace_facts.guessed)(asked(act, drive), plays)
+    if trace.reach_bytes > act.range_bytes:
         raise UsageError(
             f"a trace within the {exact_size(act.range_bytes)} of {act.path}",
-            f"an I/O that ends at byte {found.reach_bytes}",
+            f"an I/O that ends at byte {trace.reach_bytes}",
             "allow a larger range, or convert the trace with --range",
         )
-    if (drive.get("logical_block_bytes") or 512) > found.block_bytes:
+    if (drive.get("logical_block_bytes") or 512) > trace.block_bytes:
         do = "make or convert the trace with --block 4096"
         raise UsageError(f"I/Os in blocks of {drive['logical_block_bytes']} bytes for {act.path}", "smaller ones", do)
-    return replace(act, amount_bytes=found.written_bytes, trace=found)
+    return replace(act, amount_bytes=trace.written_bytes, trace=trace)
 
 
 def reads(act) -> bool:
-    """Whether the trace reads; as long as nobody has looked at it, it may."""
+    """Whether the trace reads; assumed until the trace is read."""
     return act.trace is None or act.trace.reads > 0
 
 

@@ -1,4 +1,4 @@
-"""retain: write what is to be kept, read a twentieth of it, seal the drive with a manifest, take its power."""
+"""retain: write the data, read a twentieth of it, seal the drive with a manifest, switch its power off."""
 
 from ssdrig.drive.wear.retention import REQUIREMENTS
 from ssdrig.plan.kinds.keys import RANGE, Key

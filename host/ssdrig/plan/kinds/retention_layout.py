@@ -2,7 +2,7 @@
 
 The region is the first bytes of the drive, in pieces of 1 GiB, of a small drive less. Of twenty pieces one is the
 baseline, which is read once as soon as it is written; two are `moved`, written in turn with two of scratch, which are
-then overwritten at random: the drive has to move what is left in their blocks. The others are cold. The first MiB of
+then overwritten at random: the drive has to move the rest of their blocks. The others are cold. The first MiB of
 the drive, the one at its middle and its last one hold the copies of the manifest."""
 
 from collections.abc import Iterable, Mapping
@@ -14,7 +14,7 @@ from ssdrig.base.errors import UsageError
 from ssdrig.base.overprovisioning import MIB, whole_MiB
 
 COLD, MOVED, SCRATCH, BASELINE = "cold", "moved", "scratch", "baseline"
-KEPT = (COLD, MOVED, BASELINE)  # what is judged
+KEPT = (COLD, MOVED, BASELINE)  # the judged pieces
 CHURN = 2  # times the scratch is overwritten in all
 EVERY = 20
 _KINDS = {7: BASELINE, 3: MOVED, 13: MOVED, 4: SCRATCH, 14: SCRATCH}
@@ -38,8 +38,8 @@ class Layout(NamedTuple):
 
 
 def make(block_bytes: int, capacity_bytes: int, region_bytes: int) -> Layout:
-    """Of the first region_bytes of a drive. Raises UsageError for less than 64 MiB, and for blocks that are none of
-    BLOCKS."""
+    """The layout of the first region_bytes of a drive. Raises UsageError for less than 64 MiB, and for a block size
+    that is not in BLOCKS."""
     region_bytes = min(region_bytes, capacity_bytes)
     if region_bytes < LEAST_PIECES * MIB or capacity_bytes < LEAST_PIECES * MIB:
         raise UsageError("a region of at least 64 MiB", f"{region_bytes} bytes", "ask for a larger one")
@@ -79,12 +79,12 @@ def commands(layout: Layout, pieces: Iterable[int], each_bytes: int) -> np.ndarr
     numbers = np.array(list(pieces), np.int64)
     offset = (numbers[:, None] * layout.piece_bytes + begin).reshape(-1)
     rows = np.stack([offset, np.full_like(offset, each_bytes), np.repeat(numbers, len(begin))], 1)
-    kept = ~np.isin(offset // COPY_BYTES * COPY_BYTES, copies(layout.capacity_bytes))
-    return rows[kept]
+    outside = ~np.isin(offset // COPY_BYTES * COPY_BYTES, copies(layout.capacity_bytes))
+    return rows[outside]
 
 
 def written_bytes(layout: Layout) -> int:
-    """At most so much is written: everything once, the scratch CHURN times more, the copies."""
+    """Most bytes written: everything once, the scratch CHURN times more, the copies."""
     scratch = len(of_kinds(layout, (SCRATCH,))) * layout.piece_bytes
     return layout.region_bytes + CHURN * scratch + len(PLACES) * COPY_BYTES
 
@@ -101,12 +101,12 @@ def as_json(layout: Layout) -> dict:
     return layout._asdict()
 
 
-def of_json(said: dict) -> Layout:
+def of_json(document: dict) -> Layout:
     """as_json() back. Raises ValueError, KeyError or TypeError for another thing."""
-    found = Layout(**{name: said[name] for name in Layout._fields})
-    if any(type(each) is not int for each in found):
-        raise ValueError(f"no layout of a retention test: {said}")
-    whole = found.piece_bytes >= MIB and found.piece_bytes % MIB == 0 and found.block_bytes in BLOCKS
-    if not whole or found.pieces < 1 or found.region_bytes > found.capacity_bytes:
-        raise ValueError(f"no layout of a retention test: {said}")
-    return found
+    layout = Layout(**{name: document[name] for name in Layout._fields})
+    if any(type(number) is not int for number in layout):
+        raise ValueError(f"no layout of a retention test: {document}")
+    whole = layout.piece_bytes >= MIB and layout.piece_bytes % MIB == 0 and layout.block_bytes in BLOCKS
+    if not whole or layout.pieces < 1 or layout.region_bytes > layout.capacity_bytes:
+        raise ValueError(f"no layout of a retention test: {document}")
+    return layout

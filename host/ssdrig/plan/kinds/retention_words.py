@@ -1,4 +1,4 @@
-"""What a plan says of a retention test, as words and numbers. Pure."""
+"""The words and numbers of a retention test in a plan. Pure."""
 
 RATED, SEALED = "rated", "sealed"  # the class that the drive's maker names, or that the manifest does
 NONE = "not given"

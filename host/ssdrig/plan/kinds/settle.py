@@ -1,4 +1,5 @@
-"""settle: read SMART after 0, 60, 120 and 300 s until two readings have the same NAND count, at most so long."""
+"""settle: read SMART after 0, 60, 120 and 300 s until two readings have the same NAND count, or the time limit is
+over."""
 
 from ssdrig.plan.kinds.keys import Key
 

@@ -1,4 +1,4 @@
-"""How fast drives of a class are, and how long they rest: what is known before anything is measured."""
+"""Typical speeds and rest times of drive classes: assumptions before any measurement."""
 
 from typing import NamedTuple
 
@@ -35,8 +35,8 @@ def of(interface: str) -> Class:
 
 
 def most_written_bytes(seconds: float, interface: str, read_percent: int = 0, small: bool = False) -> int:
-    """The most that a load of so many seconds writes to a drive of this interface. `small`: it is random, in blocks of
-    at most 4 KiB."""
-    each = of(interface)
-    fastest_Bps = each.fresh_Bps if small else each.write_Bps
-    return int(seconds * min(fastest_Bps, (1 - read_percent / 100) * each.link_Bps))
+    """Most bytes that a load of `seconds` writes to a drive of this interface. small: random, in blocks of at most
+    4 KiB."""
+    known = of(interface)
+    fastest_Bps = known.fresh_Bps if small else known.write_Bps
+    return int(seconds * min(fastest_Bps, (1 - read_percent / 100) * known.link_Bps))

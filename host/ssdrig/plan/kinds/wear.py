@@ -1,7 +1,7 @@
 """wear: write in slices until the drive is worn (plan/rules/worn.py), with sample blocks that are read back
 (plan/rules/stamps.py).
 
-Bytes are counted, not slices: a run that was cut short goes on within the slice, with what is left of it."""
+Bytes are counted, not slices: an interrupted run resumes within the slice, with the rest of it."""
 
 from ssdrig.plan.kinds.keys import RANGE, Key
 
@@ -28,7 +28,7 @@ def layout(act, key: int):
 
 
 def job(act, target: str, seed: int, dilation: int = 1, interface: str = "", size_bytes: int | None = None, number=1):
-    """fio's job of a slice, of so many bytes (None: a whole one)."""
+    """fio's job of a slice of size_bytes (None: a whole one)."""
     from ssdrig.load.engine import engine
     from ssdrig.load.fiojob import Job
 

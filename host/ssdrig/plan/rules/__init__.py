@@ -1,1 +1,1 @@
-"""Rules that say when something is reached: steady state, cliff, the end of a load. Pure functions with vectors."""
+"""Rules for steady state, cliff and the end of a load. Pure functions with vectors."""

@@ -1,6 +1,6 @@
-"""What a number of cuts says of the chance that one cut breaks a promise, and when a campaign may stop. Pure.
+"""Bounds of the chance that one cut breaks a guarantee, from a number of cuts, and when a campaign may stop. Pure.
 
-What is counted are cuts, not blocks: the blocks of one cut fail together. A stratum is a group of cuts with the same
+Cuts are counted, not blocks, because the blocks of one cut fail together. A stratum is a group of cuts with the same
 aim and shape. Sources: Clopper and Pearson, Biometrika 26 (1934) 404; Wald, Sequential Analysis (1947), chapter 3.
 """
 
@@ -20,12 +20,12 @@ else:
     np = Deferred("numpy")
 
 CONFIDENCE = 0.95
-NO_SAMPLES = "Trials on one drive are no samples of the model line."
-MOST_FAILING = 32  # with so many failing cuts `until` no longer waits for more clean ones
+NO_SAMPLES = "One drive says nothing about other drives of its model."
+MOST_FAILING = 32  # with this many failing cuts `until` no longer waits for more clean ones
 
 
 def at_most(failing: int, cuts: int, chance: float) -> float:
-    """The probability of so many failing cuts or fewer (binomial distribution), 0 < chance < 1."""
+    """The probability of at most `failing` failing cuts (binomial distribution), 0 < chance < 1."""
     if failing >= cuts:
         return 1.0
     one, other = math.log(chance), math.log1p(-chance)
@@ -87,7 +87,7 @@ def _within(numbers: Sequence[int], first: int, last: int) -> Sequence[int]:
 
 
 def cuts_needed(chance: float, failing: int = 0, confidence: float = CONFIDENCE) -> int:
-    """How many cuts bound the chance per cut by `chance`, where so many of them fail."""
+    """Number of cuts that bound the chance per cut by `chance` if `failing` of them fail."""
     low, high = failing, failing + 1
     while at_most(failing, high, chance) > 1 - confidence:
         low, high = high, 2 * high
@@ -128,7 +128,7 @@ def looks(chance: float, confidence: float = CONFIDENCE) -> tuple[int, ...]:
     What has not ended at look k has more than k failing cuts; so what ends at the next look had k + 1 at look k, and
     none since."""
     error = (1 - confidence) / 2
-    going_on = np.zeros(MOST_FAILING + 1)  # the chance to have so many failing cuts and not to have ended
+    going_on = np.zeros(MOST_FAILING + 1)  # the chance of this many failing cuts without having ended
     going_on[0] = 1.0
     out: list[int] = []
     at = 0
@@ -148,12 +148,12 @@ def looks(chance: float, confidence: float = CONFIDENCE) -> tuple[int, ...]:
 class Stop(NamedTuple):
     """When a campaign ends, whichever comes first."""
 
-    cuts: int | None = None  # after so many
+    cuts: int | None = None  # after this many
     until: float | None = None  # when the chance per cut is known to be below this
     first: bool = False  # at the first failing cut
 
     def why(self, failing: int, cuts: int) -> str | None:
-        """The reason to stop after so many judged cuts; None: go on."""
+        """The reason to stop after `cuts` judged cuts; None: continue."""
         if self.first and failing:
             return "a cut broke a promise"
         if self.until is not None and failing < MOST_FAILING and cuts >= looks(self.until)[failing]:
@@ -165,8 +165,8 @@ class Stop(NamedTuple):
 
 def parse_until(text: str) -> float:
     """ "p<1%" -> 0.01. Raises UsageError."""
-    found = re.fullmatch(r"p\s*<\s*([0-9]+(?:\.[0-9]+)?)\s*%", text.strip())
-    chance = float(found[1]) / 100 if found else 0.0
+    match = re.fullmatch(r"p\s*<\s*([0-9]+(?:\.[0-9]+)?)\s*%", text.strip())
+    chance = float(match[1]) / 100 if match else 0.0
     if not 0.0001 <= chance <= 0.5:
         raise UsageError("a bound from p<0.01% to p<50%", text, "write it as in --until 'p<1%'")
     return chance

@@ -27,9 +27,9 @@ class Pick(NamedTuple):
 
 
 def remember(seen: Seen, label: str, number: int, means: Mapping[str, float]) -> None:
-    """Round `number` of a point has ended. Later rounds that are known of it are of a repeat that was begun anew."""
-    kept = {older: each for older, each in seen.get(label, {}).items() if older < number}
-    seen[label] = kept | {number: means}
+    """Record round `number` of a point. Known later rounds belong to a repeat that was restarted, and are dropped."""
+    earlier = {older: means_of for older, means_of in seen.get(label, {}).items() if older < number}
+    seen[label] = earlier | {number: means}
 
 
 def figures(rounds: Mapping[int, Mapping[str, float]]) -> dict[str, float]:
@@ -38,32 +38,32 @@ def figures(rounds: Mapping[int, Mapping[str, float]]) -> dict[str, float]:
     last = [means for means in last if means.get("iops")]
     if not last:
         return {}
-    found = {key: statistics.fmean(means[key] for means in last) for key in last[0]}
+    averages = {key: statistics.fmean(means[key] for means in last) for key in last[0]}
     weights = [means["iops"] for means in last]
-    return found | {"lat_mean": statistics.fmean((means["lat_mean"] for means in last), weights)}
+    return averages | {"lat_mean": statistics.fmean((means["lat_mean"] for means in last), weights)}
 
 
 def picks(wanted: Sequence[Mapping], points: Mapping[str, Mapping], value: str, seen: Seen) -> dict[str, Pick]:
     """The operating points `wanted` (of each "at", its limit "where", and keys that narrow the choice) of the swept
     `points` {label: point}, in their order, by `value`."""
-    known = {label: each for label in points if (each := figures(seen.get(label, {})))}
+    known = {label: means_of for label in points if (means_of := figures(seen.get(label, {})))}
     limits = {point["at"]: point["where"] for point in wanted if "where" in point}
     allowed: dict[str, list[str]] = {}
     for point in wanted:
-        fixed = {key: said for key, said in point.items() if key not in ("at", "where")}
+        fixed = {key: value_of for key, value_of in point.items() if key not in ("at", "where")}
         fits = [label for label in known if fixed.items() <= points[label].items()]
         allowed[point["at"]] = [label for label in fits if _within(known[label], limits.get(point["at"]))]
-    found: dict[str, Pick] = {}
+    picks: dict[str, Pick] = {}
     for at in sorted(allowed, key=("max", "min", "mid").index):
         labels = allowed[at]
         if not labels:
-            found[at] = Pick(at, None, why=f"no point has {limits[at].words}" if at in limits else "no point has I/O")
+            picks[at] = Pick(at, None, why=f"no point has {limits[at].words}" if at in limits else "no point has I/O")
         elif at == "mid":
-            found[at] = _mid(labels, points, known, value, found)
+            picks[at] = _mid(labels, points, known, value, picks)
         else:
             best = (max if at == "max" else min)(labels, key=lambda label: known[label][value])
-            found[at] = Pick(at, points[best], known[best][value], known[best])
-    return {point["at"]: found[point["at"]] for point in wanted}
+            picks[at] = Pick(at, points[best], known[best][value], known[best])
+    return {point["at"]: picks[point["at"]] for point in wanted}
 
 
 def _mid(
@@ -71,14 +71,14 @@ def _mid(
     points: Mapping[str, Mapping],
     known: Mapping[str, Mapping[str, float]],
     value: str,
-    found: Mapping[str, Pick],
+    picks: Mapping[str, Pick],
 ) -> Pick:
-    each = [known[label][value] for label in labels]
+    values = [known[label][value] for label in labels]
     ends = []
-    for at, extreme in (("max", max(each)), ("min", min(each))):
-        end = found[at].value if at in found else extreme
+    for at, extreme in (("max", max(values)), ("min", min(values))):
+        end = picks[at].value if at in picks else extreme
         if end is None:
-            return Pick("mid", None, why=f"there is no {at}")
+            return Pick("mid", None, why=f"no {at}")
         ends.append(end)
     middle = sum(ends) / 2
     best = min(labels, key=lambda label: abs(known[label][value] - middle))

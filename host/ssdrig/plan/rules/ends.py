@@ -1,4 +1,4 @@
-"""Rules that end a load or a repeat: pure functions of what was seen so far. The steady-state rule itself is
+"""Rules that end a load or a repeat: pure functions of the data so far. The steady-state rule itself is
 steady.py (SNIA PTS 2.0.2, clause 2.1.24)."""
 
 from collections.abc import Mapping, Sequence
@@ -24,11 +24,11 @@ def edges_s(spans: Mapping[str, "values.Span"], time_s: float | None) -> tuple[f
     there SMART is read."""
     if time_s is None:
         return ()
-    found = {time_s}
+    bounds = {time_s}
     for span in spans.values():
-        found.add(begins_s(span, time_s))
-        found.add(time_s if span.to_s is None else span.to_s)
-    return tuple(sorted(at_s for at_s in found if 0 < at_s <= time_s))
+        bounds.add(begins_s(span, time_s))
+        bounds.add(time_s if span.to_s is None else span.to_s)
+    return tuple(sorted(at_s for at_s in bounds if 0 < at_s <= time_s))
 
 
 def begins_s(span: "values.Span", time_s: float) -> float:
@@ -40,16 +40,16 @@ def begins_s(span: "values.Span", time_s: float) -> float:
 
 
 def spans_s(spans: Mapping[str, "values.Span"], lasted_s: float) -> dict[str, list[int]]:
-    """The windows of a step that lasted so long, in whole seconds: {name: [from, to]}; the fresh one, which the cliff
+    """The windows of a step of length `lasted_s`, in whole seconds: {name: [from, to]}; the fresh one, which the cliff
     ends, is left to the analysis."""
     whole = int(lasted_s)
-    found = {}
+    windows = {}
     for name, span in spans.items():
         begin = int(begins_s(span, whole))
         end = whole if span.to_s is None else min(whole, int(span.to_s))
         if not span.cliff and 0 <= begin < end:
-            found[name] = [begin, end]
-    return found
+            windows[name] = [begin, end]
+    return windows
 
 
 class Watch:
@@ -68,7 +68,7 @@ class Watch:
         self._records = self._written_bytes = 0
 
     def words(self) -> str:
-        """How far the rule is, for the live line; "" where the load has none."""
+        """Progress of the rule, for the live line; "" without a rule."""
         entry = next((entry for entry in self.rules if entry.rule), None)
         if entry is None:
             return ""
@@ -115,8 +115,8 @@ class Watch:
             return verdict
         record_s = entry.record_s or RECORD_S
         begin_s = len(counts) - round((entry.spaced_s or record_s) * (steady.ROUNDS - 1) + record_s)
-        found = spare.used_up(counts, by_second(counts, written_bytes), self.spare, record_s)
-        return verdict | spare.past(found, begin_s)
+        evidence = spare.used_up(counts, by_second(counts, written_bytes), self.spare, record_s)
+        return verdict | spare.past(evidence, begin_s)
 
     def _bytes(self, amount) -> float:
         return amount.fixed_bytes or amount.times * self.capacity_bytes

@@ -1,5 +1,5 @@
-"""What the steps of a plan have written to the drive since it was purged, as far as it uses up the spare area: what a
-load begins with (spare.py). What is not known counts too little rather than too much. Pure."""
+"""Data written by the steps of a plan since the purge that uses up the spare area, the start of a load (spare.py).
+Unknown amounts are underestimated rather than overestimated. Pure."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
@@ -27,7 +27,7 @@ NOTHING = Laid()
 def after(laid: Laid, act: Any, moved_bytes: int | None = None) -> Laid:
     """What an act (plan.expand.Act) leaves that ran to its end.
 
-    moved_bytes: what it read and wrote; None: what its plan names, nothing where no amount ends it."""
+    moved_bytes: bytes that it read and wrote; None: the plan's amount, 0 if no amount ends it."""
     if act.not_run:
         return laid
     if act.do in ("purge", "record"):
@@ -43,7 +43,7 @@ def after(laid: Laid, act: Any, moved_bytes: int | None = None) -> Laid:
         # whole blocks become invalid, which need no collection
         valid = max(laid.valid_bytes, min(written, act.range_bytes) if not act.keys.get("offset") else 0)
         return replace(laid, valid_bytes=valid, churned_bytes=max(0, laid.churned_bytes - written))
-    if act.do == "replay":  # what it trims is spare area again
+    if act.do == "replay":  # trimmed space is spare area again
         trimmed = act.range_bytes if act.trace is None else act.trace.trimmed_bytes
         churned = laid.churned_bytes + written - trimmed
         return replace(laid, churned_bytes=max(0, churned), valid_bytes=max(0, laid.valid_bytes + min(0, churned)))
@@ -78,14 +78,14 @@ def as_json(laid: Laid) -> dict:
 
 
 def last(events: Iterable[Mapping]) -> Laid:
-    """What the events of a run say last: at its end, or at the begin of the step that was not ended."""
-    found = NOTHING
+    """The last record in the events of a run: at its end, or at the start of the unfinished step."""
+    latest = NOTHING
     for event in events:
         if event["kind"] == "laid":
-            found = read(event)
+            latest = read(event)
         elif event["kind"] == "step.start" and "laid" in event:
-            found = read(event["laid"])
-    return found
+            latest = read(event["laid"])
+    return latest
 
 
 def read(document: object) -> Laid:

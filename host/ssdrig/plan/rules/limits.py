@@ -1,5 +1,5 @@
-"""What has set the limit of a load, if not the drive: the host that could not ask for more, or a drive that slowed down
-because it was hot. Pure; neither changes a figure."""
+"""Limits of a load other than the drive: a host too busy to issue more, or a drive that throttled because it was hot.
+Pure; neither changes a figure."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -11,7 +11,7 @@ STEAL_PERCENT = 5.0  # of CPU time, which a hypervisor gave to others
 MEMORY_PERCENT = 5.0  # of the time, in which a process waited for memory
 WAITED_PERCENT = 50.0  # of the time, in which a process waited for a CPU, where the drive is SIMULATED: alone, 10 to 20
 # by which a SIMULATED drive answered late in the mean, whichever is more: of the model's service time, and in µs. Alone
-# on two cores it is 0.4 to 0.8 % of deep queues and at most 8 µs; beside sixteen busy loops, 40 to 250 %
+# on two cores it is 0.4 to 0.8 % of deep queues and at most 8 µs; with sixteen busy loops, 40 to 250 %
 LATE_PERCENT, LATE_US = 5.0, 10.0
 # what a drive counts when it is too hot, in words (NVM Express Base Specification, log 02h; OCP log C0h; Intel EAh, of
 # NVMe and SATA drives; Phison attribute 207; ACS-4 device statistics, page 5). SCSI log pages count nothing of it.
@@ -27,7 +27,7 @@ HOT = {
 
 
 class Load(NamedTuple):
-    """How near the host was to one of its limits, in percent; `words` say it where it was beyond."""
+    """How near the host was to one of its limits, in percent; `words` describes an exceeded one."""
 
     value: float
     limit: float
@@ -38,15 +38,15 @@ class Load(NamedTuple):
 def loads(
     fio_percent: float | None, threads: int, in_flight: float | None, asked: float | None, counted: Mapping
 ) -> list[Load]:
-    """What is known of the host during a load. `fio_percent`: CPU of all threads of fio, 100 for each core;
+    """The host's utilisation during a load. `fio_percent`: CPU of all threads of fio, 100 for each core;
     `in_flight`: I/Os by Little's law, `asked`: the queue depth of a closed loop; `counted`: the journal's event
     `witness`, {} without one."""
     out = []
     if fio_percent is not None:
-        each = fio_percent / max(1, threads)
+        percent = fio_percent / max(1, threads)
         of = "fio" if threads == 1 else f"each of the {threads} threads of fio"
-        out.append(Load(each, FIO_PERCENT, f"{of} took {each:.0f} % of a core", each >= FIO_PERCENT))
-    cpus = [cpu for found in _list(counted.get("cpus_busy_percent")) if (cpu := number(found)) is not None]
+        out.append(Load(percent, FIO_PERCENT, f"{of} took {percent:.0f} % of a core", percent >= FIO_PERCENT))
+    cpus = [cpu for percent in _list(counted.get("cpus_busy_percent")) if (cpu := number(percent)) is not None]
     if cpus:
         mean, most = sum(cpus) / len(cpus), max(cpus)
         out.append(Load(mean, CPUS_PERCENT, f"all CPUs of the host were {mean:.0f} % busy", mean >= CPUS_PERCENT))
@@ -67,8 +67,8 @@ def loads(
 
 
 def _simulated(answers: Mapping, waited) -> list[Load]:
-    """Of a SIMULATED drive, which works on the host's CPUs as its sensor does: its answers, and whether processes got a
-    CPU."""
+    """The limits with a SIMULATED drive, which runs on the host's CPUs as its sensor does: the delay of its answers,
+    and whether processes got a CPU."""
     out = []
     late_us, service_us = number(answers.get("late_us")), number(answers.get("service_us"))
     if late_us is not None and service_us:
@@ -81,9 +81,9 @@ def _simulated(answers: Mapping, waited) -> list[Load]:
     return out
 
 
-def host(*found) -> str | None:
-    """Why a load was limited by the host, None where nothing says so. Arguments as of loads()."""
-    return next((load.words for load in loads(*found) if load.beyond), None)
+def host(*arguments) -> str | None:
+    """Why a load was limited by the host, or None. Arguments as of loads()."""
+    return next((load.words for load in loads(*arguments) if load.beyond), None)
 
 
 def _list(value) -> list:
@@ -97,7 +97,7 @@ def number(value) -> float | None:
 
 
 def throttled(before: Mapping, after: Mapping) -> str | None:
-    """What a drive has counted of heat between two readings (counters.snapshot); None: nothing, or it does not say."""
+    """The drive's thermal counts between two readings (counters.snapshot); None: none, or not reported."""
     moved = []
     for key, words in HOT.items():
         first, last = before.get(key), after.get(key)

@@ -1,8 +1,8 @@
-"""The plateaus of a fill: where a drive's speed changes over what was written, such as at the end of its SLC cache.
+"""The plateaus of a fill: where a drive's speed changes with the amount written, such as at the end of its SLC cache.
 Pure.
 
-A stall writes nothing, so it is in a single sample: a running median takes it out. What was written is then cut into
-bins of equal size. Least squares of log speed with a penalty for each change, solved exactly (Jackson et al.,
+A stall writes nothing, so it is in a single sample: a running median removes it. The written bytes are then divided
+into bins of equal size. Least squares of log speed with a penalty for each change, solved exactly (Jackson et al.,
 An algorithm for optimal partitioning of data on an interval, IEEE Signal Processing Letters 12, 2005); the penalty is
 3 s^2 log n with s from the differences of neighbours (Killick et al. 2012 take multiples of s^2 log n). Neighbours that
 differ by less than JUMP are one. A change is then placed within the samples around it by the two speeds."""
@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 BINS = 1000
-LEAST_SHARE = 0.01  # of what was written, for a plateau
-JUMP = 0.2  # the slower one of two neighbours is slower by so much
+LEAST_SHARE = 0.01  # of the written bytes, for a plateau
+JUMP = 0.2  # least difference of two neighbours
 MEDIAN_OF = 3  # samples
 FEWEST = 4  # samples of a plateau
 STALL = 0.5  # of the usual speed: a sample slower than that holds a stall
@@ -26,7 +26,7 @@ TOGETHER = 4  # samples, from whose means it is seen whether neighbours are off 
 
 
 class Plateau(NamedTuple):
-    """From so many bytes and seconds since the begin to so many."""
+    """A plateau, in bytes and seconds since the start."""
 
     from_bytes: float
     to_bytes: float
@@ -39,11 +39,11 @@ class Plateau(NamedTuple):
 
 
 def find(at_s: ArrayLike, done_bytes: ArrayLike, finer: tuple[ArrayLike, ArrayLike] | None = None) -> list[Plateau]:
-    """at_s, done_bytes: rising, the first 0 and 0: what was written by each time. Empty where that is too little.
-    `finer`: the same in smaller steps, whose speeds may be rough; the places of the changes are by them."""
+    """at_s, done_bytes: rising, the first 0 and 0: the bytes written by each time. [] if those are too few.
+    `finer`: the same in smaller steps, whose speeds may be rough; they locate the changes."""
     t, done = _with_io(at_s, done_bytes)
     fine = _with_io(*finer) if finer is not None else (t, done)
-    if len(t) <= FEWEST or not all((np.diff(each) > 0).all() for each in (t, fine[0])):
+    if len(t) <= FEWEST or not all((np.diff(axis) > 0).all() for axis in (t, fine[0])):
         return []
     edges = np.linspace(0, done[-1], BINS + 1)
     speeds = _median(np.log(np.diff(done) / np.diff(t)))
@@ -53,31 +53,35 @@ def find(at_s: ArrayLike, done_bytes: ArrayLike, finer: tuple[ArrayLike, ArrayLi
     usual = [_usual(np.diff(t[a : z + 1]), np.diff(done[a : z + 1])) for a, z in _spans(sample, cuts)]
     places = [_place(*fine, _near(done, edges, cuts, k), *usual[k - 1 : k + 1]) for k in range(1, len(cuts) - 1)]
     places = [(0.0, 0.0), *places, (float(t[-1]), float(done[-1]))]
-    found = [Plateau(b, e, a, z) for (a, b), (z, e) in zip(places, places[1:], strict=False)]
-    return found if all(each.to_bytes > each.from_bytes and each.to_s > each.from_s for each in found) else []
+    plateaus = [Plateau(b, e, a, z) for (a, b), (z, e) in zip(places, places[1:], strict=False)]
+    return (
+        plateaus
+        if all(plateau.to_bytes > plateau.from_bytes and plateau.to_s > plateau.from_s for plateau in plateaus)
+        else []
+    )
 
 
-def cache_bytes(found: Sequence[Plateau]) -> tuple[float | None, str | None]:
-    """How much was taken before the first fall of the speed; None: why there is none."""
-    if not found:
-        return None, "too few samples of what was written"
-    if len(found) < 2:
-        return None, f"the speed did not fall by {100 * JUMP:g} % within what was written"
-    if found[1].speed_Bps > found[0].speed_Bps:
+def cache_bytes(plateaus: Sequence[Plateau]) -> tuple[float | None, str | None]:
+    """Bytes accepted before the first drop of the speed, or None and the reason."""
+    if not plateaus:
+        return None, "too few samples of the written bytes"
+    if len(plateaus) < 2:
+        return None, f"the speed did not fall by {100 * JUMP:g} % within the written bytes"
+    if plateaus[1].speed_Bps > plateaus[0].speed_Bps:
         return None, "the speed rose first"
-    return found[0].to_bytes, None
+    return plateaus[0].to_bytes, None
 
 
-def cache_error_bytes(found: Sequence[Plateau], at_s: ArrayLike, done_bytes: ArrayLike) -> float:
+def cache_error_bytes(plateaus: Sequence[Plateau], at_s: ArrayLike, done_bytes: ArrayLike) -> float:
     """By how much the first fall of the speed may be elsewhere, by the samples of find() (`finer`, if it had them).
 
     Wherever a change there fits them hardly worse than the best one, by their own scatter, which counts for more where
     neighbours are off together; and a sample more."""
     t, done = _with_io(at_s, done_bytes)
-    cost, residual = _split(t, done, 0, len(t) - 1, *(math.log(each.speed_Bps) for each in found[:2]))
+    cost, residual = _split(t, done, 0, len(t) - 1, *(math.log(plateau.speed_Bps) for plateau in plateaus[:2]))
     limit = cost.min() + WITHIN * _together(residual) * float((residual**2).mean())
     fits = np.flatnonzero(cost <= limit)
-    size = found[0].to_bytes
+    size = plateaus[0].to_bytes
     at = min(len(done) - 2, int(np.searchsorted(done, size, "right")) - 1)
     return float(max(size - done[fits[0]], done[fits[-1]] - size, 0.0) + done[at + 1] - done[at])
 
@@ -85,12 +89,12 @@ def cache_error_bytes(found: Sequence[Plateau], at_s: ArrayLike, done_bytes: Arr
 def _with_io(at_s: ArrayLike, done_bytes: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
     """A sample without I/O belongs to the next one."""
     t, done = np.asarray(at_s, float), np.asarray(done_bytes, float)
-    kept = np.concatenate([[True], np.diff(done) > 0])
-    return t[kept], done[kept]
+    rising = np.concatenate([[True], np.diff(done) > 0])
+    return t[rising], done[rising]
 
 
 def _median(values: np.ndarray) -> np.ndarray:
-    """Of each value and its neighbours."""
+    """Running median of each value and its neighbours."""
     half = MEDIAN_OF // 2
     padded = np.pad(values, half, mode="edge")
     return np.median(np.lib.stride_tricks.sliding_window_view(padded, MEDIAN_OF), axis=1)
@@ -99,7 +103,7 @@ def _median(values: np.ndarray) -> np.ndarray:
 def _partition(level: np.ndarray) -> list[int]:
     """Edges of the stretches, 0 and len(level) too, that fit best, each of at least LEAST_SHARE."""
     n, least = len(level), max(1, round(LEAST_SHARE * len(level)))
-    sums, squares = (np.concatenate([[0.0], np.cumsum(each)]) for each in (level, level**2))
+    sums, squares = (np.concatenate([[0.0], np.cumsum(power)]) for power in (level, level**2))
     spread = 1.4826 * float(np.median(np.abs(np.diff(level)))) / np.sqrt(2)
     penalty = max(3 * spread**2 * np.log(n), least / 4 * np.log(1 - JUMP) ** 2)
     best, last = np.full(n + 1, np.inf), np.zeros(n + 1, np.int64)
@@ -118,7 +122,7 @@ def _partition(level: np.ndarray) -> list[int]:
 
 def _merged(t: np.ndarray, done: np.ndarray, sample: np.ndarray, cuts: list[int]) -> list[int]:
     """Without plateaus of a few samples, which are those around a change, and without changes that are smaller than
-    JUMP; the smallest change first. `sample`: of each bin the one that it lies in."""
+    JUMP; the smallest change first. `sample`: the sample of each bin."""
     while len(cuts) > 2:
         spans = _spans(sample, cuts)
         steps = np.abs(np.diff([_usual(np.diff(t[a : z + 1]), np.diff(done[a : z + 1])) for a, z in spans]))
@@ -139,12 +143,12 @@ def _spans(sample: np.ndarray, cuts: list[int]) -> list[tuple[int, int]]:
 def _usual(took: np.ndarray, moved: np.ndarray) -> float:
     """Log of the mean speed of samples, those that hold a stall left out."""
     speeds = moved / took
-    kept = speeds > STALL * np.median(speeds)
-    return float(np.log(moved[kept].sum() / took[kept].sum()))
+    moving = speeds > STALL * np.median(speeds)
+    return float(np.log(moved[moving].sum() / took[moving].sum()))
 
 
 def _near(done: np.ndarray, edges: np.ndarray, cuts: list[int], k: int) -> tuple[float, float]:
-    """From so many bytes to so many: where the k-th change lies."""
+    """The range of bytes that contains the k-th change."""
     near = [max(cuts[k - 1], cuts[k] - NEAR), min(cuts[k + 1], cuts[k] + NEAR)]
     a, z = (int(np.searchsorted(done, edges[at])) for at in near)
     return float(done[max(0, a - 2)]), float(done[min(len(done) - 1, z + 1)])  # a sample may be longer than these bins
@@ -153,8 +157,8 @@ def _near(done: np.ndarray, edges: np.ndarray, cuts: list[int], k: int) -> tuple
 def _place(
     t: np.ndarray, done: np.ndarray, near: tuple[float, float], first: float, last: float
 ) -> tuple[float, float]:
-    """(s, bytes) of the change `near` there, between these log speeds. Of the samples that one which divides them best;
-    what was written in it and its neighbours took so long at one speed, then so long at the other."""
+    """(s, bytes) of the change `near` there, between these log speeds. The sample that separates
+    them best; its bytes and those of its neighbours are divided between the two speeds by the time they took."""
     a, z = (int(np.searchsorted(done, at)) for at in near)
     at = a + int(np.argmin(_split(t, done, a, z, first, last)[0]))
     a, z = max(a, at - 1), min(z, at + 1)
@@ -167,9 +171,9 @@ def _split(t: np.ndarray, done: np.ndarray, a: int, z: int, first: float, last: 
     """(how badly a change of the log speed from `first` to `last` fits the samples a to z, at each of their edges; what
     the best one leaves of each)."""
     each_log = np.log(np.diff(done[a : z + 1]) / np.diff(t[a : z + 1]))
-    # a stall is no proof, and slows a sample, while nothing hastens one: too slow counts half
+    # a stall slows a sample and nothing speeds one up, so a deviation to the slow side counts half
     off = [np.minimum((each_log - own) ** 2, (first - last) ** 2) for own in (first, last)]
-    off = [np.where(each_log < own, each / 2, each) for own, each in zip((first, last), off, strict=True)]
+    off = [np.where(each_log < own, squares / 2, squares) for own, squares in zip((first, last), off, strict=True)]
     cost = np.concatenate([[0.0], np.cumsum(off[0])]) + np.concatenate([[0.0], np.cumsum(off[1][::-1])])[::-1]
     at = int(np.argmin(cost))
     levels = np.where(np.arange(len(each_log)) < at, first, last)

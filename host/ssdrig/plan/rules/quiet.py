@@ -1,9 +1,9 @@
 """When a drive at rest has ended its background work: its power is back at its floor and stays there. Pure.
 
-The floor is the lowest mean of any window so far, and the drive is quiet when every second of the latest window lies
-within a band around it: 3 standard deviations of the floor's seconds (at most 10 % of it: what rises and falls by more
-is work, not noise), or 2 % of it, or 5 mW, whichever is widest. A drive is watched for two windows at least. Work that
-draws the same power for longer than that looks like a floor; nobody can tell the two apart by power alone."""
+The floor is the lowest mean of any window so far, and the drive is quiet when every second of the latest window is
+within a band around it: 3 standard deviations of the floor's seconds (at most 10 % of it, because larger variations
+are work, not noise), or 2 % of it, or 5 mW, whichever is widest. A drive is watched for two windows at least. Work that
+draws the same power for longer than that looks like a floor; power alone cannot distinguish the two."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
@@ -22,7 +22,7 @@ DIGITS = 9  # exactly the band is within it
 
 
 class Quiet(NamedTuple):
-    """`reached`: whether the rule holds. `floor_W`, `band_W`; `after_s`: the second behind the last one outside of the
+    """`reached`: whether the rule holds. `floor_W`, `band_W`; `after_s`: the second after the last one outside the
     band, 0 if there was none; `energy_J` of all seconds, `above_J`: the part of it above the floor until `after_s`.
     None where not known, and `why`."""
 
@@ -36,9 +36,8 @@ class Quiet(NamedTuple):
 
 
 def verdict(power_W: Sequence[float | None], least_s: float = LEAST_S) -> Quiet:
-    """Of the mean power of each second so far, None where there was no sample: a second that is not known is not
-    quiet."""
-    watts = np.array([np.nan if each is None else each for each in power_W], float)
+    """The rule on the mean power of each second so far, None without a sample: an unknown second is not quiet."""
+    watts = np.array([np.nan if watt is None else watt for watt in power_W], float)
     window = max(1, round(least_s / 2))
     if len(watts) < 2 * window:
         return Quiet(False, why=f"{len(watts)} s are too few, the rule needs {2 * window} s")
@@ -50,7 +49,7 @@ def verdict(power_W: Sequence[float | None], least_s: float = LEAST_S) -> Quiet:
     at = int(np.argmin(means))
     floor, sigma = float(means[at]), float(watts[at : at + window].std(ddof=1)) if window > 1 else 0.0
     band = max(min(SIGMAS * sigma, MOST_SHARE * floor), SHARE * floor, LEAST_W)
-    outside = ~(np.round(np.abs(watts - floor) - band, DIGITS) <= 0)  # true of what is not known, too
+    outside = ~(np.round(np.abs(watts - floor) - band, DIGITS) <= 0)  # also true for unknown seconds
     after = int(np.flatnonzero(outside)[-1]) + 1 if outside.any() else 0
     known = not np.isnan(watts).any()
     why = None if known else f"{int(np.isnan(watts).sum())} s have no power samples"

@@ -22,8 +22,8 @@ UNKNOWN = 1.0  # the spare area that a drive may have whose raw NAND is not know
 SMALL = 0.2  # a spare area below it shows a cliff; where none was seen, the NAND may be larger than its nominal size
 EXTRA = 0.05  # ... by the extra blocks of its dies
 # shares of the spare area
-EARLY = 0.5  # a fall before so much of a known one was used up is no cliff: firmware takes a part, but not half
-SETTLE = 0.25  # so much of it again is written before a verdict: the level right after a cliff need not last
+EARLY = 0.5  # an earlier fall is not a cliff: firmware takes a part of a known spare area, but not half
+SETTLE = 0.25  # this share is written again before a verdict: the level right after a cliff need not last
 # of the fresh level
 DROP = 0.75
 LASTS = 0.85  # below it are the mean of all seconds since the cliff and of the last five records
@@ -53,7 +53,7 @@ class Spare:
 
     @property
     def laid_bytes(self) -> int:
-        """What the drive was written with before the load, as far as it uses up raw NAND."""
+        """Bytes written before the load that use up raw NAND."""
         return self.valid_bytes + self.churned_bytes
 
     @property
@@ -79,7 +79,7 @@ class Spare:
 
 
 def least_expected_bytes(range_bytes: int, capacity_bytes: int, raw_bytes: int | None) -> float:
-    """What a load on a filled range has to write at least before it can be steady, for a forecast."""
+    """Least bytes that a load on a filled range writes before it can be steady, for a forecast."""
     return (1 + SETTLE) * max(USUAL * capacity_bytes, (raw_bytes or 0) - range_bytes)
 
 
@@ -118,8 +118,7 @@ def used_up(counts, written, spare: Spare, record_s: float = steady.SHORTEST_ROU
 
 
 def _cliff(counts: "np.ndarray", written: "np.ndarray", spare: Spare, record: int) -> int | None:
-    """The first second behind a fall below the fresh level, that before the earliest cliff, from which the drive has
-    not come back."""
+    """The first second after a lasting fall below the fresh level, the level before the earliest cliff."""
     n, length = len(counts), steady.ROUNDS * record
     first = int(np.searchsorted(written, spare.earliest_bytes - spare.laid_bytes))
     if first < FEWEST_FRESH_S or first + length > n:
@@ -129,11 +128,11 @@ def _cliff(counts: "np.ndarray", written: "np.ndarray", spare: Spare, record: in
     done = np.concatenate([[0.0], np.cumsum(counts)])
     if done[n] - done[n - length] >= LASTS * level * length:
         return None
-    here = np.arange(first, n - length + 1)
-    low = (done[here + record] - done[here] < DROP * level * record) & (
-        done[here + length] - done[here] < DROP * level * length
+    starts = np.arange(first, n - length + 1)
+    low = (done[starts + record] - done[starts] < DROP * level * record) & (
+        done[starts + length] - done[starts] < DROP * level * length
     )
-    low &= done[n] - done[here] < LASTS * level * (n - here)
+    low &= done[n] - done[starts] < LASTS * level * (n - starts)
     if not low.any():
         return None
     at_s = first + int(np.argmax(low))
@@ -166,21 +165,25 @@ def verdict(counts, written, spare: Spare, record_s: float, spaced_s: float | No
     them, five records at least, and no trend. A verdict of steady.verdict() with {"past_spare": whether the spare area
     is used up, "past_spare_by": one of BY}; `why` where it is not steady although the rule holds."""
     length = max(1, round(record_s))
-    found = used_up(counts, written, spare, record_s)
-    if found is None:
+    evidence = used_up(counts, written, spare, record_s)
+    if evidence is None:
         return _last(counts, record_s) | past(None)
-    since, wrote = len(counts) - found.at_s, float(written[-1])
+    since, wrote = len(counts) - evidence.at_s, float(written[-1])
     if since < steady.ROUNDS * length:
-        return steady.untested(FEW) | past(found, found.at_s, wrote)
+        return steady.untested(FEW) | past(evidence, evidence.at_s, wrote)
     if spaced_s and spaced_s != record_s:
-        means = steady.records(counts[found.at_s :], record_s, spaced_s)
-        said = steady.verdict(means[-steady.ROUNDS :]) if len(means) >= steady.ROUNDS else steady.untested(FEW)
-        return judged(said, found, found.at_s, wrote)
+        means = steady.records(counts[evidence.at_s :], record_s, spaced_s)
+        verdict = steady.verdict(means[-steady.ROUNDS :]) if len(means) >= steady.ROUNDS else steady.untested(FEW)
+        return judged(verdict, evidence, evidence.at_s, wrote)
     recent = max(steady.ROUNDS * length, round(RECENT * since))
-    said = steady.of_seconds(counts[-recent:], least_s=0)
-    if said["passed"] and found.spare_bytes and abs(_trend_percent(counts, written, recent, found)) > TREND_PERCENT:
-        said = said | {"passed": False, "why": TREND}
-    return judged(said, found, len(counts) - recent, wrote)
+    verdict = steady.of_seconds(counts[-recent:], least_s=0)
+    if (
+        verdict["passed"]
+        and evidence.spare_bytes
+        and abs(_trend_percent(counts, written, recent, evidence)) > TREND_PERCENT
+    ):
+        verdict = verdict | {"passed": False, "why": TREND}
+    return judged(verdict, evidence, len(counts) - recent, wrote)
 
 
 FEW = "the load was too short for five records past the cliff"
@@ -190,30 +193,30 @@ SETTLING = "too little was written since the spare area was used up"
 TREND = f"it rises or falls by more than {TREND_PERCENT} % over as many writes as the spare area holds"
 
 
-def past(found: Evidence | None, t0_s: int = 0, written_bytes: float | None = None) -> dict:
-    """{"past_spare", "past_spare_by", "spare_areas_since"} of seconds from `t0_s` on that end with so much written."""
-    if found is None or t0_s < found.at_s:
+def past(evidence: Evidence | None, t0_s: int = 0, written_bytes: float | None = None) -> dict:
+    """{"past_spare", "past_spare_by", "spare_areas_since"} of seconds from `t0_s` on that end after `written_bytes`."""
+    if evidence is None or t0_s < evidence.at_s:
         return {"past_spare": False, "past_spare_by": None, "spare_areas_since": None}
     since = None
-    if found.spare_bytes and written_bytes is not None:
-        since = max(0.0, (written_bytes - found.settled_bytes) / found.spare_bytes + SETTLE)
-    return {"past_spare": True, "past_spare_by": found.by, "spare_areas_since": since}
+    if evidence.spare_bytes and written_bytes is not None:
+        since = max(0.0, (written_bytes - evidence.settled_bytes) / evidence.spare_bytes + SETTLE)
+    return {"past_spare": True, "past_spare_by": evidence.by, "spare_areas_since": since}
 
 
-def judged(verdict: dict, found: Evidence | None, t0_s: int, written_bytes: float) -> dict:
-    """A verdict on seconds of a load that begin at `t0_s` and end with so much written, with whether they are past the
-    cliff; before, and before the level has settled, they are not steady, whatever the rule says."""
-    out = verdict | past(found, t0_s, written_bytes)
+def judged(verdict: dict, evidence: Evidence | None, t0_s: int, written_bytes: float) -> dict:
+    """A verdict on seconds of a load from `t0_s` until `written_bytes`, with whether they are past the cliff; before
+    that, and until the level has settled, they are not steady, whatever the result of the rule."""
+    out = verdict | past(evidence, t0_s, written_bytes)
     if verdict["passed"] and not out["past_spare"]:
         return out | {"passed": False, "why": FRESH}
-    if verdict["passed"] and found and written_bytes < found.settled_bytes:
+    if verdict["passed"] and evidence and written_bytes < evidence.settled_bytes:
         return out | {"passed": False, "why": SETTLING}
     return out
 
 
 def unlike_later(average: float, lasted_s: int, later) -> bool:
-    """Whether a load that went on left the level of a window that lasted so long: the mean of any stretch of the
-    window's length in the seconds behind it, or of all of them if they are fewer, half of it at least. `later`: I/Os of
+    """Whether a continued load left the level of a window of length `lasted_s`, by the mean of any stretch of the
+    window's length in the later seconds, or of all of them if they are fewer, at least half of it. `later`: I/Os of
     each of these (n,)."""
     later = np.asarray(later, float)
     if len(later) < lasted_s / 2:
@@ -238,14 +241,14 @@ def _last(counts, record_s: float) -> dict:
     means = steady.records(counts, record_s)
     if len(means) < steady.ROUNDS:
         return steady.untested("the load was too short for five records")
-    said = steady.verdict(means[-steady.ROUNDS :])
-    return said | {"passed": False, "why": FRESH} if said["passed"] else said
+    verdict = steady.verdict(means[-steady.ROUNDS :])
+    return verdict | {"passed": False, "why": FRESH} if verdict["passed"] else verdict
 
 
-def _trend_percent(counts, written, recent: int, found: Evidence) -> float:
-    """Rise or fall of the level over as many writes as the spare area holds, of the last seconds, as far as it is
-    certain: beyond twice its standard error."""
-    assert found.spare_bytes
+def _trend_percent(counts, written, recent: int, evidence: Evidence) -> float:
+    """Rise or fall of the level over as many writes as the spare area holds, of the last seconds, if it exceeds
+    twice its standard error."""
+    assert evidence.spare_bytes
     y = np.asarray(counts[-recent:], float)
     done = np.concatenate([[0.0], np.cumsum(y)])
     edges = np.linspace(0, recent, GROUPS + 1)
@@ -259,4 +262,4 @@ def _trend_percent(counts, written, recent: int, found: Evidence) -> float:
     average = float(means.mean())
     if not average or not wrote:
         return 0.0
-    return 100 * certain * GROUPS * found.spare_bytes / wrote / average
+    return 100 * certain * GROUPS * evidence.spare_bytes / wrote / average

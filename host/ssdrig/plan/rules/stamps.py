@@ -1,8 +1,8 @@
 """Blocks that know where and when they were written, to find out whether a drive still has them. Pure.
 
 A stamped block of 4 KiB: magic, its number on the drive, the slice it was written in, the key of the run, filled up
-with bytes that follow from these (so that nothing compresses it), and a CRC-32 of all before it. The stamped blocks lie
-at the end of the tested range, where the load does not write. In each slice one group of them is written anew, every
+with bytes that follow from these (so that nothing compresses it), and a CRC-32 of all before it. The stamped blocks are
+at the end of the tested range, where the load does not write. In each slice one group of them is rewritten, every
 GROUPSth block, and all are read: they are one to GROUPS slices old, and so share the drive's open blocks, its
 relocations and its wear with what the load writes."""
 
@@ -30,7 +30,7 @@ class Layout(NamedTuple):
         return self.begin + i * BLOCK_BYTES
 
     def group(self, slice_: int) -> range:
-        """The blocks that a slice (from 1) writes anew: the first one all, later ones every GROUPSth."""
+        """The blocks that a slice (from 1) rewrites: the first slice all, later ones every GROUPSth."""
         return range(self.blocks) if slice_ == 1 else range(slice_ % GROUPS, self.blocks, GROUPS)
 
     def expected(self, i: int, slice_: int) -> int:
@@ -61,13 +61,13 @@ def stamped(at: Layout, slice_: int) -> Iterator[tuple[int, bytes]]:
     return ((at.offset(i), stamp(at, i, slice_)) for i in at.group(slice_))
 
 
-ReadsAs = Callable[[int, bytes], bytes]  # (byte offset, what is written there) -> what a read gives
+ReadsAs = Callable[[int, bytes], bytes]  # (byte offset, written data) -> data returned by a read
 
 
 def verdict(
     at: Layout, i: int, slice_: int, block: bytes | None, reads_as: ReadsAs = lambda offset, content: content
 ) -> str:
-    """What was read at block i, of VERDICTS, after the stamps of `slice_`: "old": what an earlier slice wrote there,
+    """The verdict, of VERDICTS, on a read of block i after the stamps of `slice_`: "old": data of an earlier slice,
     "elsewhere": a whole block that belongs to another place or run. None: the drive could not read it. `reads_as`: a
     SIMULATED drive may keep a check of each block alone."""
     if block is None:
@@ -90,7 +90,7 @@ def tally(
     at: Layout, slice_: int, blocks: Mapping[int, bytes | None], reads_as: ReadsAs = lambda offset, content: content
 ) -> dict[str, int]:
     """How many of the blocks {i: content} have each verdict; none of those that none has, but "good"."""
-    found = dict.fromkeys(VERDICTS, 0)
+    counts = dict.fromkeys(VERDICTS, 0)
     for i, block in blocks.items():
-        found[verdict(at, i, slice_, block, reads_as)] += 1
-    return {word: count for word, count in found.items() if count or word == "good"}
+        counts[verdict(at, i, slice_, block, reads_as)] += 1
+    return {word: count for word, count in counts.items() if count or word == "good"}

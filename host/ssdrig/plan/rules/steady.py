@@ -2,7 +2,7 @@
 
 Over a measurement window of five rounds with the means y: max(y) - min(y) <= 20 % of the average, and the least-squares
 line y = m x + b over x = 1 to 5 rises or falls by at most 10 % of the average from the first round to the last. A PTS
-round is a minute; here a round is a fifth of the window, and `round_s` says how long that is."""
+round is a minute; here a round is a fifth of the window, `round_s` long."""
 
 import math
 from collections.abc import Sequence
@@ -22,14 +22,14 @@ SHORTEST_ROUND_S = 2
 RULE = (
     "SNIA PTS 2.0.2, 2.1.24: over five rounds, range <= 20 % of the average and rise or fall of the line <= 10 % of it"
 )
-# A drive may fall to a dip behind its cliff and rise again. Models of such drives (selfcheck steady-models) stay in it
+# A drive may fall to a dip after its cliff and rise again. Models of such drives (selfcheck steady-models) stay in it
 # for at most as many writes as the spare area holds, at 0.4 to 0.85 of their last level.
 DIP_SPARE_AREAS = 1.0
 DIGITS = 9  # exactly 20 % passes whatever the order of the sum
 
 
-# what the verdict on a load or on rounds that write rests on (spare.py): how often the tested range was written since
-# the purge, whether that had used up the spare area, what says so, and how many times its size was written since
+# the basis of a verdict on a load or on rounds that write (spare.py): how often the tested range was written since the
+# purge, whether that had used up the spare area, by which evidence, and how many times its size was written since
 RESTS_ON = {"drive_writes": None, "past_spare": None, "past_spare_by": None, "spare_areas_since": None}
 
 
@@ -47,7 +47,7 @@ PTS = Limits(RULE, RANGE_PERCENT, SLOPE_PERCENT)
 def verdict(rounds, limits: Limits = PTS) -> dict:
     """The rule applied to five means, oldest first: {"rule", "passed", "why", "average", "range_percent",
     "slope_percent", "m", "b", "r", "rounds", the limits "range_limit_percent", "slope_limit_percent", and RESTS_ON}.
-    Without any I/O the rule says nothing: passed is None, `why` says it."""
+    Without I/O there is no verdict: passed is None, `why` has the reason."""
     y = np.asarray(rounds, float)
     if len(y) != ROUNDS or not np.isfinite(y).all() or y.mean() <= 0:
         return untested("the rule needs five rounds with I/O", limits) | {"rounds": y.tolist()}
@@ -69,19 +69,19 @@ def verdict(rounds, limits: Limits = PTS) -> dict:
         "b": average - m * float(x.mean()),
         "r": r,
         "rounds": y.tolist(),
-        **_said(limits),
+        **_limits(limits),
         **RESTS_ON,
     }
 
 
-def _said(limits: Limits) -> dict:
+def _limits(limits: Limits) -> dict:
     return {"range_limit_percent": limits.range_percent, "slope_limit_percent": limits.slope_percent}
 
 
 def untested(why: str, limits: Limits = PTS) -> dict:
     """The verdict where the rule was not tested."""
     nothing = dict.fromkeys(("average", "range_percent", "slope_percent", "m", "b", "r"))
-    return {"rule": limits.rule, "passed": None, "why": why, **nothing, "rounds": [], **_said(limits), **RESTS_ON}
+    return {"rule": limits.rule, "passed": None, "why": why, **nothing, "rounds": [], **_limits(limits), **RESTS_ON}
 
 
 def not_claimed(verdict: dict, why: str | None) -> dict:
@@ -91,7 +91,7 @@ def not_claimed(verdict: dict, why: str | None) -> dict:
 
 
 def limits_of(verdict: dict) -> Limits:
-    """What a verdict was held against; one of an older run, which does not say, against the PTS."""
+    """The limits of a verdict; the PTS's for an older run without recorded limits."""
     if verdict.get("range_limit_percent") is None:
         return PTS
     return Limits(verdict["rule"], verdict["range_limit_percent"], verdict["slope_limit_percent"])
@@ -102,13 +102,13 @@ def words(verdict: dict) -> str:
     if verdict["range_percent"] is None:
         return ""
     spread, slope, limits = verdict["range_percent"], verdict["slope_percent"], limits_of(verdict)
-    said = f"range {spread:.0f} % of {limits.range_percent:g} %"
-    return said + (f", slope {slope:.0f} % of {limits.slope_percent:g} %" if limits.slope_percent else "")
+    ranges = f"range {spread:.0f} % of {limits.range_percent:g} %"
+    return ranges + (f", slope {slope:.0f} % of {limits.slope_percent:g} %" if limits.slope_percent else "")
 
 
 def rests_on(verdict: dict) -> str:
-    """ "at 1.4 drive writes since the purge, past the cliff (raw NAND), 1.31 spare areas ago"; "" where nobody counted
-    them. Soon after the cliff also what the verdict cannot exclude."""
+    """ "at 1.4 drive writes since the purge, past the cliff (raw NAND), 1.31 spare areas ago"; "" if they were
+    not counted. Soon after the cliff also what the verdict cannot exclude."""
     made = verdict.get("drive_writes")
     if made is None:
         return ""

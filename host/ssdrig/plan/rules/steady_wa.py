@@ -1,6 +1,6 @@
 """Write amplification is steady: our rule for the workload of JESD219. Over the last five windows (rounds that write
-the same) the range is at most 10 % of the average; or the average of all windows is known to 2 %, for the write
-amplification of some drives goes up and down for ever. Pure."""
+the same) the range is at most 10 % of the average; or the average of all windows is known to 2 %, because the write
+amplification of some drives never stops varying. Pure."""
 
 import math
 from collections.abc import Sequence
@@ -24,18 +24,18 @@ LIMITS = steady.Limits(
 
 
 def verdict(windows: Sequence[float]) -> dict:
-    """The rule on the write amplification of all windows so far, oldest first: what steady.verdict says of the last
-    five, and {"error_percent": of the average of all, 95 %; "error_limit_percent"; "used": how many of the last windows
-    the verdict is of}."""
-    found = steady.verdict(windows[-steady.ROUNDS :], LIMITS)
+    """The rule on the write amplification of all windows so far, oldest first: steady.verdict of the last
+    five, and {"error_percent": of the average of all, 95 %; "error_limit_percent"; "used": number of the last windows
+    in the verdict}."""
+    verdict_5 = steady.verdict(windows[-steady.ROUNDS :], LIMITS)
     bar = error_percent(windows)
-    known = found["passed"] is False and bar is not None and bar <= ERROR_PERCENT
-    said = {"error_percent": bar, "error_limit_percent": ERROR_PERCENT}
+    known = verdict_5["passed"] is False and bar is not None and bar <= ERROR_PERCENT
+    bounds = {"error_percent": bar, "error_limit_percent": ERROR_PERCENT}
     return (
-        found
-        | said
+        verdict_5
+        | bounds
         | {
-            "passed": found["passed"] or known if found["passed"] is not None else None,
+            "passed": verdict_5["passed"] or known if verdict_5["passed"] is not None else None,
             "used": len(windows) if known else steady.ROUNDS,
         }
     )

@@ -13,13 +13,13 @@ else:
     np = Deferred("numpy")
 
 FEWEST_S = 2  # a window of one second has no standard deviation
-# the cliff: where a plateau of at least PLATEAU_S ends, and the seconds behind it stay below DROP of its level
+# the cliff: where a plateau of at least PLATEAU_S ends, and the seconds after it stay below DROP of its level
 PLATEAU_S = 3
 BEHIND_S = 5
 DROP = 0.75
-LEVEL_S = 600  # the level is the median of at most so many seconds from the start
-FLAT = 0.85  # the last third of a plateau lies at least at this share of its first third
-USUAL = 0.8  # of a plateau's seconds lie above DROP of its level
+LEVEL_S = 600  # the level is the median of at most this many seconds from the start
+FLAT = 0.85  # the last third of a plateau is at least this share of its first third
+USUAL = 0.8  # of a plateau's seconds are above DROP of its level
 
 
 CUT_SHORT, RUNNING = "cut short", "still running"
@@ -74,9 +74,9 @@ def parse(text: str) -> tuple[str, int, int]:
 def cliff(iops: "np.ndarray") -> tuple[int | None, str | None]:
     """The second at which a fresh drive's plateau ends, or (None, why there is none).
 
-    It is the first second below DROP of the level (the median from the start) behind which the next seconds and most
-    of the rest of the load lie below it too: a stall, or a dip from which the drive comes back, is none. What falls
-    from the start on has no plateau."""
+    It is the first second below DROP of the level (the median from the start) after which the next seconds and most
+    of the rest of the load are below it too; a stall, or a dip with a recovery, does not count. A load that falls from
+    the start has no plateau."""
     iops = np.asarray(iops, float)
     n, level = len(iops), 0.0
     for end in range(PLATEAU_S, n - BEHIND_S + 1):
@@ -97,5 +97,5 @@ def cliff(iops: "np.ndarray") -> tuple[int | None, str | None]:
 
 
 def falls(iops: list[float]) -> bool:
-    """Whether the latest second may be the first behind the cliff: known at once, and not for certain."""
+    """Whether the latest second may be the first after the cliff: available immediately, but not certain."""
     return len(iops) > PLATEAU_S and iops[-1] < DROP * float(np.median(iops[:-1][:LEVEL_S]))

@@ -2,8 +2,8 @@
 
 The prediction rests on the drive's own percentage used, which counts whole percents: each time it goes up, the wear
 has just passed a known value. A straight line through these ticks is taken to 100 %. Where the drive counts NAND bytes
-the line is over those, for the flash wears with each of them alike, also while write amplification still rises; what is
-left is then divided by the write amplification of the later half. Else the line is over host bytes, and only of the
+the line is over those, because each wears the flash equally, also while write amplification still rises; the rest is
+then divided by the write amplification of the later half. Otherwise the line is over host bytes, and only of the
 later half. Error: 95 % of the line (no tick is known better than the slice it fell into) and of the mean write
 amplification, and how far that still moved between the two halves of the later half."""
 
@@ -21,9 +21,9 @@ LATER = 0.5  # of the bytes written so far: from there on write amplification is
 
 
 class Slice(NamedTuple):
-    """What stands at the end of a slice (`number` from 1, 0: before the first). `host_bytes`: written since the begin,
-    by fio's count; the rest as the drive says, counted over its life, None where it does not. `samples`: blocks that
-    were read back, `bad` of them not as they were written."""
+    """The drive at the end of a slice (`number` from 1, 0: before the first). `host_bytes`: written since the start, by
+    fio's count; the rest as the drive reports it over its life, or None. `samples`: blocks that were read back, `bad`
+    of them with wrong content."""
 
     number: int
     host_bytes: int
@@ -54,7 +54,7 @@ def stop(
 ) -> str | None:
     """Why the drive is not written on; None: it is. `first`: before the first slice; `to_percent`: of its rating."""
     if now.bad:
-        return f"{now.bad} of {now.samples} sample blocks are not what was written"
+        return f"{now.bad} of {now.samples} sample blocks have wrong content"
     errors = (now.media_errors or 0) - (first.media_errors or 0)
     if errors > 0:
         return f"{errors} media errors"
@@ -73,22 +73,22 @@ def stop(
 def ticks(slices: Sequence[Slice]) -> list[tuple[int, float]]:
     """(index of the slice in which the percentage went up, the value that was passed there): of several values within
     one slice their mean."""
-    found = []
+    points = []
     for i, (before, now) in enumerate(zip(slices, slices[1:]), 1):
         a, b = before.percentage_used, now.percentage_used
         if a is not None and b is not None and b > a:
-            found.append((i, (min(a + 1, b) + b) / 2))
-    return found
+            points.append((i, (min(a + 1, b) + b) / 2))
+    return points
 
 
 def end(slices: Sequence[Slice]) -> End:
     """The prediction from all slices so far, the state before the first one included."""
     if not slices or slices[-1].percentage_used is None:
         return End(why="the drive does not report its percentage used")
-    host = np.array([each.host_bytes for each in slices], float)
+    host = np.array([end.host_bytes for end in slices], float)
     later = int(np.searchsorted(host, LATER * host[-1]))
-    by_nand = all(each.nand_bytes is not None for each in slices)
-    axis = np.array([each.nand_bytes for each in slices], float) if by_nand else host
+    by_nand = all(end.nand_bytes is not None for end in slices)
+    axis = np.array([end.nand_bytes for end in slices], float) if by_nand else host
     seen = [(i, value) for i, value in ticks(slices) if by_nand or i > later]
     if len(seen) < FEWEST_TICKS:
         return End(

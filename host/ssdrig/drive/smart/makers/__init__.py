@@ -16,13 +16,13 @@ DECODED = sorted({log_id for maker in MAKERS for log_id, decoder in maker.pages.
 
 
 def maker_of(pci_vendor_id: int | None, model: str | None) -> Maker | None:
-    """Whose pages a drive has: by its PCI vendor id, else by its model name. None: nobody's whose pages are known."""
+    """The maker whose pages a drive has, by its PCI vendor id, otherwise by its model name. None: no known maker."""
     if pci_vendor_id is not None:
         return next((maker for maker in MAKERS if pci_vendor_id in maker.pci_ids), None)
     return next((maker for maker in MAKERS if maker.models and re.match(maker.models, model or "")), None)
 
 
 def decode(log_id: int, page: bytes, maker: Maker | None) -> dict | None:
-    """What a log page of that maker says; None for makers and pages whose layout is not known. Raises DriveError."""
+    """The fields of a maker's log page; None for makers and pages of unknown layout. Raises DriveError."""
     decoder = maker.pages.get(log_id) if maker else None
     return decoder(page) if decoder else None

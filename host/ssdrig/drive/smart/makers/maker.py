@@ -1,4 +1,4 @@
-"""What is known of one maker's own NVMe log pages."""
+"""One maker's own NVMe log pages."""
 
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
@@ -9,7 +9,7 @@ from ssdrig.drive.smart.nvme_pages import is_blank
 
 class Maker(NamedTuple):
     """`pci_ids`: PCI vendor ids (pci.ids). `models`: a regular expression for the beginning of a model name, for
-    documents without the id. `pages`: the log pages to ask for beside OCP's, the most telling first: id -> decoder, or
+    documents without the id. `pages`: the log pages to read besides OCP's, the most useful first: id -> decoder, or
     None for one that a poll keeps raw, so that polls of today can be decoded once there is a decoder.
 
     A decoder takes the bytes of a page (little endian) and returns its figures, with names as in a snapshot where the

@@ -1,4 +1,4 @@
-"""What the page says of a run and of its events, in words. Pure."""
+"""The words of the page for a run and its events. Pure."""
 
 import math
 from collections.abc import Callable
@@ -15,7 +15,7 @@ QUIET = ("clock.anchor", "sums", "smart.start", "witness", "conditions", "run.st
 
 
 def facts(header: dict) -> dict:
-    """Of run.json."""
+    """The facts of run.json."""
     drive, method = header["drive"], header["method"]
     plan: dict[str, Any] = header["plan"] if isinstance(header.get("plan"), dict) else {}
     acts = plan.get("acts")
@@ -38,7 +38,7 @@ def facts(header: dict) -> dict:
 
 
 def step(event: dict) -> str:
-    """The label of the act that a step.start or step.end is of."""
+    """The label of the step of a step.start or step.end."""
     return label(str(event.get("step")), event.get("point") or {})
 
 
@@ -57,7 +57,7 @@ def event(event: dict, axis_s: Callable[[int], float | None]) -> list | None:
     kind = event["kind"]
     if kind in QUIET:
         return None
-    at_ns = asked_cut_ns(event) or event["t_ns"]  # a cut is told of when the power is back
+    at_ns = asked_cut_ns(event) or event["t_ns"]  # a cut is recorded when the power is back
     return [axis_s(at_ns), kind, words(event), rig(event["hello"]) if kind == "rig.hello" else None]
 
 
@@ -100,7 +100,7 @@ def _words(kind: str, event: dict) -> str:
 
 
 def _plain(value) -> str:
-    """Any value of an event for people: names without underscores, nothing of what is not known."""
+    """Any value of an event as text: names without underscores, unknown values left out."""
     if isinstance(value, dict):
         return ", ".join(f"{str(key).replace('_', ' ')} {_plain(of)}" for key, of in value.items() if of is not None)
     if isinstance(value, list):
@@ -109,7 +109,7 @@ def _plain(value) -> str:
 
 
 def rig(hello: dict) -> dict:
-    """What a rig says of itself in its hello."""
+    """The facts of a rig in its hello."""
     rails = hello.get("rails")
     rails = [rail for rail in rails if isinstance(rail, dict)] if isinstance(rails, list) else []
     return {
@@ -133,18 +133,20 @@ def rig(hello: dict) -> dict:
 def _calibrated(rail: dict) -> dict[str, str]:
     """When each quantity of a rail was calibrated, of a calibration that is applied."""
     try:
-        kept = calibration.kept(rail)
-    except (AttributeError, ArithmeticError):  # nothing that a board of ours says
+        stored = calibration.kept(rail)
+    except (AttributeError, ArithmeticError):  # not from one of our boards
         return {}
-    found = {quantity: kept.get(quantity) for quantity in ("V", "I", "lead")}
-    return {key: str(one.get("date") or "?")[:20] for key, one in found.items() if isinstance(one, dict)}
+    quantities = {quantity: stored.get(quantity) for quantity in ("V", "I", "lead")}
+    return {key: str(one.get("date") or "?")[:20] for key, one in quantities.items() if isinstance(one, dict)}
 
 
-def _limits(found) -> str | None:
+def _limits(quantities) -> str | None:
     """Beyond what the rig opens a rail, in words."""
-    if not isinstance(found, dict):
+    if not isinstance(quantities, dict):
         return None
-    return ", ".join(f"{found[unit]:g} {unit}" for unit in ("A", "ms", "V") if number(found.get(unit))) or None
+    return (
+        ", ".join(f"{quantities[unit]:g} {unit}" for unit in ("A", "ms", "V") if number(quantities.get(unit))) or None
+    )
 
 
 def _short(value) -> str | None:
