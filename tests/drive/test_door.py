@@ -257,7 +257,7 @@ def test_regular_file_or_other_stranger_at_the_node_is_refused(tmp_path, monkeyp
     else:
         node.symlink_to("/dev/zero")
     drive = dataclasses.replace(by_hand("nvme9n9", 259, 99, SIZE), node=str(node))
-    with pytest.raises(OSError, match="no block device"):
+    with pytest.raises(OSError, match="not a block device"):
         guard._open(drive, "/")
     monkeypatch.setattr(guard.inventory, "why_not_a_drive", lambda name, root="/": "")  # sysfs has such a drive
     assert "open" in {refusal.check for refusal in guard.refusals(drive, drive.serial)}
