@@ -553,6 +553,7 @@ NAMES = {
     "commands/trace.py": "records what others do; words for people",
     "commands/drives.py": "words for people",
     "commands/watch.py": "reads SMART; words for people",
+    "run/record.py": "words for people: which disk holds the run folder",
     "run/fleet.py": "words for people",
 }
 DOORS = ("held.path", "held.controller")
