@@ -155,7 +155,7 @@ def test_two_sources_that_disagree_are_both_shown_and_neither_is_used():
     assert got["host_written_bytes"] is None and got["host_written_source"] is None
     assert said(got, "5.00 TB", "attribute 241 (32 MiB) 3.36 TB", "neither is used")
     got = snap(PHISON, (173, "MaxAvgErase_Ct", 37 << 16 | 52), (244, "Average_Erase_Count", 90))
-    assert got["pe_cycles_mean"] is None and said(got, "attribute 173 says 37", "attribute 244 90")
+    assert got["pe_cycles_mean"] is None and said(got, "attribute 173 reports 37", "attribute 244 90")
 
 
 def test_a_percentage_that_the_cycles_refute():

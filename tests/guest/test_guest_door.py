@@ -137,7 +137,7 @@ def test_regular_file_at_the_name_of_a_moved_drive_is_refused_and_not_filled(gue
             guest.plug(NVME)
             guest.do("wait_for", "/sys/block/nvme*/device/serial", NVME.serial)
             refused = tell("back")
-            assert refused.startswith("UnsafeTarget") and "no block device" in refused, refused
+            assert refused.startswith("UnsafeTarget") and "not a block device" in refused, refused
             for step in ("check", *WRITERS):
                 assert not tell(step).startswith("ok"), step
             assert guest.sh("stat -c %b /dev/nvme0n1").strip() == "0"  # nothing was written to it

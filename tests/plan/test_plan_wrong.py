@@ -33,7 +33,7 @@ from ssdrig.plan import grammar
         ('amount = "1 x"\ntime = "1 s"', "time and amount"),
         ('hot = [[100, 100], []]\ntime = "1 s"', "zones"),
         ('hot = [[60, 50], [40, 40]]\ntime = "1 s"', "zones"),
-        ('arrival = "poisson"\ntime = "1 s"', "rate beside arrival"),
+        ('arrival = "poisson"\ntime = "1 s"', "rate together with arrival"),
         ('until = "quiet"', "a list of ends"),
         ('until = [{ steady = "pts", value = "iops" }]', 'add { time = "6 h" }'),
         ('until = [{ written = "4 x" }]', 'add { time = "6 h" }'),
@@ -284,7 +284,7 @@ def test_do_you_mean_names_what_there_is():
     ("text", "sentence"),
     [
         # pauses without bursts, swept by the load itself and by the repeat around it
-        ("[[step]]\n" + LOAD + 'over = [{ off = ["1 s", "2 s"] }]\ntime = "9 s"\n', "on beside off"),
+        ("[[step]]\n" + LOAD + 'over = [{ off = ["1 s", "2 s"] }]\ntime = "9 s"\n', "on together with off"),
         (
             REPEAT.format('over = [{ off = ["1 s", "2 s"] }]', 'read = 0\ntime = "9 s"'),
             "on in a step whose pauses are swept",

@@ -9,6 +9,7 @@ from broken_plans import HEAD, STEP, refused
 from ssdrig.base.errors import UsageError
 from ssdrig.plan import grammar, shows
 from ssdrig.plan.kinds import KINDS
+from ssdrig.run import record
 
 NOTHING = ("\x00", "\ufeff\ufeff", "\r", "x = 1979-05-27", "step = 3", "[step]", "step = []", "[[step]]\n" * 3, "")
 WRONG = (
@@ -118,7 +119,7 @@ RIGHT_IN_A_VIEW = {("top", "1.5"), ("of", '["load"]')}  # the second where the p
 def parts_shown() -> list[tuple[str, re.Match]]:
     """Each shipped plan's text with each of its parts that say a view; the shortest text first, for it is read
     hundreds of times."""
-    texts = sorted((grammar.find(name)[0] for name in grammar.shipped()), key=len)
+    texts = sorted([record.PLAN.read_text(), *(grammar.find(name)[0] for name in grammar.shipped())], key=len)
     return [(text, part) for text in texts for part in SHOW.finditer(text)]
 
 

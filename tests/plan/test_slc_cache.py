@@ -81,7 +81,7 @@ def test_three_plateaus_and_none():
     assert [each.speed_Bps / GB for each in found] == [pytest.approx(at, rel=0.03) for at in (0.53, 0.16, 0.08)]
     for parts in ([(100 * GB, 0.5 * GB)], [(50 * GB, 0.5 * GB), (50 * GB, 0.44 * GB)]):
         assert plateaus.cache_bytes(plateaus.find(*fill(parts, 0.1, 0.1, 5)))[1].startswith("the speed did not fall")
-    assert plateaus.cache_bytes(plateaus.find([0, 1, 2], [0, 1, 2])) == (None, "too few samples")
+    assert plateaus.cache_bytes(plateaus.find([0, 1, 2], [0, 1, 2])) == (None, "too few samples of the written bytes")
     rising = plateaus.find(*fill([(10 * GB, 0.1 * GB), (10 * GB, 0.3 * GB)]))
     assert plateaus.cache_bytes(rising) == (None, "the speed rose first")
     tiny = [(0.05 * GB, 5 * GB), (99.95 * GB, GB)]  # less than a hundredth of what is written is no plateau

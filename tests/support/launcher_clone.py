@@ -87,6 +87,7 @@ class Clone:
             "base/progress.py",
             "base/deferred.py",
             "base/shipped.py",
+            "base/system.py",
             "setup/absent.py",
             "setup/steps.py",
             "setup/micropython.py",

@@ -59,6 +59,7 @@ views/by_second: seconds
 report/comparable: conditions
 report/csv_files: write
 views/cuts/sentences: exposed, smart
+views/recorded/html: lines_of, of
 report/library: op_of
 report/page: rail_row
 report/phases: rows

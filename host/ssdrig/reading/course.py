@@ -256,6 +256,9 @@ def _not_of_windows(table: Table, row: Row | None) -> list[str]:
             path, of = other.act.path, other.windows.get(WHOLE) or {}
             out += [f"{path}: {note.removeprefix('load: ')}" for note in other.notes if note.startswith("load: ")]
             out += power.clipped_words(f"the {path}", of.get("samples_clipped") or 0, of.get("samples") or 0)
+    fill = next((other for other in reversed(table.rows) if other.act.do == "fill"), None)
+    if fill and fill.data and fill.data.rails and (fill.windows.get(WHOLE) or {}).get("energy_J") is None:
+        out.append(f"fill_energy_J: {fill.why_not('W')}")
     drive = table.data.header["drive"]
     if row is not None and row.act.range_bytes and not drive.get("raw_nand_bytes"):
         out.append("op_raw_percent, alpha, wa_closed_form: the raw NAND is not known (--raw-nand)")

@@ -7,6 +7,10 @@ from ssdrig.report.words import LEAST_PERCENT, block
 STATES = {"failed": "failed", "interrupted": "interrupted", "died": "aborted", "running": "still running"}
 
 
+def _seconds(duration_s: float | None) -> str:
+    return "no length" if duration_s is None else f"{duration_s:g} s"
+
+
 def conditions(data, figure: dict) -> dict:
     """What must be equal in two runs (analysis.RunData and its figures) that are ranked: name -> (value, words)."""
     method, drive = data.header["method"], data.header["drive"]
@@ -18,7 +22,7 @@ def conditions(data, figure: dict) -> dict:
     share = round(100 * tested / whole) if tested and whole else None
     return {
         "test": (method.get("name"), str(method.get("name"))),
-        "load": (figure["duration_s"], f"{figure['duration_s']} s"),
+        "load": (figure["duration_s"], _seconds(figure["duration_s"])),
         "window": (figure["zoom_s"], f"from {figure['zoom_s']} s"),
         "tested share": (share, f"{share} %"),
         "queue depth": (method.get("queue_depth"), str(method.get("queue_depth"))),
@@ -30,7 +34,9 @@ def reason(data, figure: dict, other: dict) -> str | None:
     """Why a run cannot be ranked with one under the conditions `other`; None if it can."""
     if figure["state"] != "complete":
         words = STATES.get(figure["state"], figure["state"])
-        return f"{words} after {len(data.iops)} of {figure['duration_s']} s"
+        whole_s = figure["duration_s"]
+        of = "" if whole_s is None else f" of {_seconds(whole_s).removesuffix(' s')}"
+        return f"{words} after {len(data.iops)}{of} s"
     own = conditions(data, figure)
     unlike = [
         f"{name} {own[name][1]}, reviewed run {words}"
