@@ -119,13 +119,18 @@ def contradictions(busy: Sequence[Mapping], quiet: Sequence[Mapping]) -> list[st
     return [key for key, sign in says.items() if is_.get(key) != sign and quiet[0][key] is not None]
 
 
+def whole_load(document: Mapping) -> dict:
+    """Figures of the window `all` of the load, of what `report --json` prints for a consistency run."""
+    (load,) = (row for row in document["rows"] if row["path"] == "load")
+    return load["windows"]["all"]
+
+
 def _pair(runs: Path) -> list[dict]:
     """Figures of the window `all` of two runs of one drive that differ in their over-provisioning."""
     found = []
     for words in PAIR:
         folder = _run(runs, "consistency", "--duration", str(PAIR_S), *words)
-        document = json.loads(_ssdrig("report", str(folder)).splitlines()[0])
-        found.append(document["windows"]["all"])
+        found.append(whole_load(json.loads(_ssdrig("report", str(folder)).splitlines()[0])))
     return found
 
 

@@ -1,6 +1,10 @@
 """What `selfcheck busy` counts: a window against the ledger, and claims against those of a quiet run."""
 
+import json
+
 import pytest
+import synthetic_run
+from test_report import run_command
 
 from selfcheck import busy
 
@@ -38,3 +42,10 @@ def test_what_rests_on_a_red_item_claims_nothing():
     red = [{"id": "host", "state": "bad", "why": "late"}]
     quiet = [figures(1000.0), figures(2100.0)]
     assert busy.contradictions([figures(1400.0, trust=red), figures(1000.0)], quiet) == []
+
+
+def test_the_pair_is_read_from_what_the_report_prints(tmp_path):
+    folder = synthetic_run.write(tmp_path, [1000] * 20)
+    _, out, _ = run_command(folder, "--json", "--out", tmp_path / "page.html", "--quiet")
+    whole = busy.whole_load(json.loads(out.splitlines()[0]))
+    assert whole["iops_mean"] == 1000 and {*busy.CLAIMED} <= {*whole}
