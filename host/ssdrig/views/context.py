@@ -2,7 +2,7 @@
 several runs stand beside each other on the same scales."""
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from html import escape
 from typing import NamedTuple
 
@@ -270,6 +270,28 @@ def panels(context: Context, found: list[tuple], by: str | None) -> Iterator[tup
         names, looks = [context.names[run] for run, _ in here], [context.looks[run] for run, _ in here]
         words = f", {axis(by)} {point(by, s)}" if by else ""
         yield found[0][0], names, words, [line for _, line in here], looks
+
+
+def by_column(heads: Iterable[str], lines: Iterable[tuple]) -> str:
+    """A table with a line a figure and a column a step.
+
+    heads: of the columns
+    lines: of each figure (name, unit or "", a (value or None, why there is none) for each column)
+    """
+    head = "".join(f'<th scope="col">{escape(title)}</th>' for title in heads)
+    body = [
+        f'<tr><th scope="row">{escape(name)}{f" <span class=unit>{unit}</span>" if unit else ""}</th>'
+        + "".join(
+            f"<td>{figure(value)}</td>" if value is not None else f'<td class="soft" title="{escape(why)}">–</td>'
+            for value, why in cells
+        )
+        + "</tr>"
+        for name, unit, cells in lines
+    ]
+    return (
+        f'<div class="scroll"><table class="matrix"><thead><tr><th scope="col"></th>{head}</tr></thead><tbody>'
+        f"{''.join(body)}</tbody></table></div>"
+    )
 
 
 def panel(title: str, body: str, soft: str = "", kind: str = "") -> str:

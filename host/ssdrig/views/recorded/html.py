@@ -1,10 +1,9 @@
 """The view of recordings: what was asked of the drive, a column for each of them."""
 
 from collections.abc import Iterator
-from html import escape
 
 from ssdrig.reading.row import Row
-from ssdrig.views.context import Context, figure, panel
+from ssdrig.views.context import Context, by_column, panel
 
 MB = 1e6
 NO_TIME = "the kernel counts milliseconds, and these are too few"
@@ -25,20 +24,7 @@ def recorded(context: Context) -> str:
     title = context.title("What was asked of the drive")
     if not rows:
         return panel(title, "<p>nothing was recorded</p>")
-    head = "".join(f'<th scope="col">{escape(each)}</th>' for each in heads)
-    lines = [
-        f'<tr><th scope="row">{escape(words)}{f" <span class=unit>{unit}</span>" if unit else ""}</th>'
-        + "".join(
-            f"<td>{figure(value)}</td>" if value is not None else f'<td class="soft" title="{escape(why)}">–</td>'
-            for value, why in cells
-        )
-        + "</tr>"
-        for words, unit, cells in lines_of(rows)
-    ]
-    body = (
-        f'<div class="scroll"><table class="matrix"><thead><tr><th scope="col"></th>{head}</tr></thead><tbody>'
-        f"{''.join(lines)}</tbody></table></div>"
-    )
+    body = by_column(heads, lines_of(rows))
     said = "Requests as the kernel gave them to the drive, merged and split; ssdrig wrote nothing to it."
     return panel(title, body, said)
 

@@ -1,10 +1,9 @@
 """The view of played traces: their figures, a column for each of them."""
 
 from collections.abc import Iterator
-from html import escape
 
 from ssdrig.reading.row import Row
-from ssdrig.views.context import Context, figure, panel
+from ssdrig.views.context import Context, by_column, panel
 from ssdrig.views.found import played
 
 SIDES = (("all", "all"), ("reads", "reads"), ("writes", "writes"))
@@ -26,20 +25,7 @@ def replay(context: Context) -> str:
     title = context.title("Played traces")
     if not rows:
         return panel(title, "<p>not run</p>")
-    head = "".join(f'<th scope="col">{escape(each)}</th>' for each in heads)
-    lines = [
-        f'<tr><th scope="row">{escape(words)}{f" <span class=unit>{unit}</span>" if unit else ""}</th>'
-        + "".join(
-            f"<td>{figure(value)}</td>" if value is not None else f'<td class="soft" title="{escape(why)}">–</td>'
-            for value, why in cells
-        )
-        + "</tr>"
-        for words, unit, cells in lines_of(rows)
-    ]
-    body = (
-        f'<div class="scroll"><table class="matrix"><thead><tr><th scope="col"></th>{head}</tr></thead><tbody>'
-        f"{''.join(lines)}</tbody></table></div>"
-    )
+    body = by_column(heads, lines_of(rows))
     said = [f"{each}: {'; '.join(played(row.found))}." for each, row in zip(heads, rows, strict=True)]
     sources = dict.fromkeys(f"Source: {row.found['source']}." for row in rows if row.found["source"])
     made = "Made from statistics, nobody has recorded it." if any(row.found["synthetic"] for row in rows) else ""
