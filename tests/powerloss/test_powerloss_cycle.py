@@ -106,7 +106,7 @@ def test_a_server_that_takes_connections_and_says_nothing_is_not_waited_for_much
     """Each try takes 0.1 s of a clock that the test moves: a busy machine makes no fewer."""
     monkeypatch.setattr(nbdwriter, "GREETING_S", 0.05)
     path, tries = tmp_path / "sock", []
-    clock = SimpleNamespace(monotonic=lambda: 0.1 * len(tries), sleep=time.sleep)
+    clock = SimpleNamespace(monotonic=lambda: 0.1 * len(tries), monotonic_ns=lambda: 0, sleep=time.sleep)
     monkeypatch.setattr(cycle, "time", clock)
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(str(path))
@@ -392,7 +392,7 @@ def test_drive_that_the_kernel_found_anew_has_lost_its_link(drive):
 
         it._target.back = back
         gone = cycle.Lived(
-            np.zeros(0), None, 0, 0, SimpleNamespace(on_ns=0, on_late_s=0.0, waited_s=None), Plan("random", 0)
+            np.zeros(0), None, 0, 0, SimpleNamespace(on_ns=0, on_late_s=0.0, waited=None), Plan("random", 0)
         )
         it._back(cut_schedule.Cut(1, "random", 0, "command", None, 1, 1.0), gone)
         assert gone.link_lost is bool(appears)

@@ -52,7 +52,7 @@ def test_a_drive_that_is_ready_later_than_the_plan_allows_breaks_that_promise():
     after = health.State(4.0, power_cycles=6, unsafe_shutdowns=6, capacitor_health=100, incomplete_dumps=0)
     late = session(4.0, after, limit_s=3.0)
     assert late["findings"] == {"READY_TOO_LATE": 1} and late["failed"]
-    assert late["words"] == ["ready after 4 s, the plan allows 3 s"]
+    assert late["words"] == ["ready after 4 s; the plan allows 3 s"]
     assert session(4.0, after, limit_s=4.0)["findings"] == session(4.0, after)["findings"] == {}
 
 
@@ -60,8 +60,22 @@ def test_a_host_without_a_cpu_to_spare_is_no_fault_of_the_drive():
     """A server that starts in 0.1 s was ready after 1.2 to 4.6 s on a busy host: 3 suspicions in 320 clean cuts."""
     after = health.State(12.0, power_cycles=6, unsafe_shutdowns=6, capacitor_health=100, incomplete_dumps=0)
     slow, stalled = session(12.0, after, stalled_s=1.5), session(12.0, after, stalled_s=2.5)
-    assert slow["suspicion"] and slow["words"] == ["ready after 12 s (1.5 s of it not the drive's), usually 1 s"]
+    assert slow["suspicion"] and slow["words"] == [
+        "ready after 10.5 to 12 s (this host may have taken the difference); usually 1 s"
+    ]
     assert not stalled["findings"] and stalled["ready_s"] == 12.0 and stalled["stalled_s"] == 2.5
+
+
+def test_limit_inside_the_interval_is_no_accusation_and_no_clean_bill():
+    after = health.State(4.0, power_cycles=6, unsafe_shutdowns=6, capacitor_health=100, incomplete_dumps=0)
+    for stalled_s, findings in ((0.5, {"READY_TOO_LATE": 1}), (2.0, {"READY_UNSURE": 1}), (4.0, {"READY_UNSURE": 1})):
+        record = session(4.0, after, stalled_s=stalled_s, limit_s=3.0)
+        assert record["findings"] == findings and record["judged"] and not record["suspicion"]
+        assert record["failed"] == ("READY_TOO_LATE" in findings)
+    assert session(4.0, after, stalled_s=4.0, limit_s=4.0)["findings"] == {}
+    slow = health.State(14.0, power_cycles=6, unsafe_shutdowns=6, capacitor_health=100, incomplete_dumps=0)
+    both = session(14.0, slow, stalled_s=2.0, limit_s=13.0)
+    assert both["findings"] == {"READY_UNSURE": 1, "SLOW_READY": 1} and both["suspicion"]
 
 
 def test_a_drive_that_came_back_at_its_second_power_cycle_only_is_no_clean_cut():

@@ -13,7 +13,6 @@ import pytest
 from simboard import until
 
 from ssdrig.base.errors import DriveError, RigError, UsageError
-from ssdrig.drive.settings import witness
 from ssdrig.powerloss import health, supply
 from ssdrig.powerloss.cycle import LAST_OFF_S, MISSING_OFF_S, Cycle, Lived
 from ssdrig.powerloss.supply import Outcome
@@ -115,19 +114,6 @@ def test_a_missing_drive_gets_as_many_power_cycles_as_make_it_dead(ended, cycles
         cycle._back(SimpleNamespace(number=1), lived)
     assert off_s == ([MISSING_OFF_S] * (cycles - 1) + [LAST_OFF_S] if cycles else [])
     assert lived.tries == cycles + 1
-
-
-@pytest.mark.parametrize(
-    ("then_s", "now_s", "stalled_s"), [(7.0, 7.2, 0.2), (7.0, 7000.0, 3.0), (None, 7.0, 0.0), (7.0, None, 0.0)]
-)
-def test_what_the_host_stood_still_of_the_time_to_be_ready_is_kept(then_s, now_s, stalled_s, monkeypatch):
-    cycle = Cycle(SimpleNamespace(slot=None), None, None, None, 1, 1, {}, lambda *words, **more: None)
-    monkeypatch.setattr(cycle, "there", lambda within_s: "a link")
-    monkeypatch.setattr(witness, "thread_waited_s", lambda: now_s)
-    back = Outcome(0, 0, time.monotonic_ns() - 3 * 10**9, 0.6, waited_s=then_s)
-    lived = Lived(np.zeros(0), None, 0, 0, back, None)
-    assert cycle._back(SimpleNamespace(number=1), lived) == "a link"
-    assert lived.stalled_s == pytest.approx(lived.ready_s if stalled_s == 3.0 else stalled_s) and lived.ready_s >= 3
 
 
 def test_ready_does_not_count_the_time_of_the_command_that_gives_the_power(monkeypatch):

@@ -77,18 +77,30 @@ def test_the_verdict_on_the_drive_outlives_every_other(seed):
         "harness": {"control": "no-cut", "judged": False, "fired_ns": None, "harness": "no power was cut, yet STALE"},
         "suspicious": {"suspicion": True},
         "unjudged": {"judged": False, "why_not": "no reset"},
+        "unsure": {"findings": {"READY_UNSURE": 1}},
         "clean": {},
     }
     for _ in range(10):
         drawn = [str(name) for name in chance.choice(list(kinds), chance.integers(1, 12))]
         error = tally.Tally(record(n, **kinds[name]) for n, name in enumerate(drawn, 1)).outcome(Path("x"))
         code = error.exit_code if error else 0
-        only_unjudged = not {"guilty", "suspicious", "clean"} & set(drawn)
-        ranks = {"guilty": 11, "harness": 13, "suspicious": 12}
+        only_unjudged = not {"guilty", "suspicious", "clean", "unsure"} & set(drawn)
+        ranks = {"guilty": 11, "harness": 13, "suspicious": 12, "unsure": 21}
         expected = next((ranks[name] for name in ranks if name in drawn), 13 if only_unjudged else 0)
         assert code == expected, drawn
         if "guilty" in drawn and "harness" in drawn:
             assert "STALE" in error.do
+
+
+def test_cut_of_which_nobody_can_tell_counts_in_the_bound_alone():
+    unsure = {"findings": {"READY_UNSURE": 1}}
+    records = [record(1), record(2, **unsure), record(3, **unsure, judged=False, why_not="no reset"), record(4)]
+    made = tally.Tally(records)
+    assert (made.cuts, made.unsure, made.suspicious, made.broken) == (3, 1, 0, 0)
+    for failing in (made.failing, tally.failing(records)):
+        assert (failing.least, failing.most) == (0, 1)
+    both = tally.Tally([record(1, **unsure, failed=True)])  # what is proven is said of it
+    assert (both.unsure, both.failing.least, both.failing.most) == (0, 1, 1)
 
 
 @pytest.mark.parametrize("late", [1, 2, 3])

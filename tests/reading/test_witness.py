@@ -48,13 +48,37 @@ def test_for_how_long_processes_waited_for_a_cpu(tmp_path, text, seconds):
 
 
 @pytest.mark.parametrize(
-    ("text", "seconds"), [("1 2500000000 7\n", 2.5), ("1 2\n", None), ("1 -2 3\n", None), (None, None)]
+    ("texts", "seconds"),
+    [
+        (["1 2500000000 7\n"], 2.5),
+        (["1 2500000000 7\n", "9 500000000 1\n"], 3.0),
+        (["1 2500000000 7\n", ""], 2.5),  # a thread that has just ended
+        (["1 2500000000 7\n", "1 2\n"], None),
+        (["1 -2 3\n"], None),
+        ([], None),
+    ],
 )
-def test_for_how_long_this_thread_waited_for_a_cpu(tmp_path, text, seconds):
-    (tmp_path / "proc/thread-self").mkdir(parents=True)
-    if text is not None:
-        (tmp_path / "proc/thread-self/schedstat").write_text(text)
-    assert witness.thread_waited_s(tmp_path) == seconds
+def test_how_long_the_threads_of_a_process_waited_for_a_cpu(tmp_path, texts, seconds):
+    for tid, text in enumerate(texts, 41):
+        (tmp_path / f"proc/41/task/{tid}").mkdir(parents=True)
+        (tmp_path / f"proc/41/task/{tid}/schedstat").write_text(text)
+    assert witness.process_waited_s(41, tmp_path) == seconds
+
+
+@pytest.mark.parametrize(
+    ("text", "ticks"),
+    [
+        ("41 (nbdkit) S " + " ".join(map(str, range(4, 53))) + "\n", 22),
+        ("41 (a) b) (c) R " + " ".join(map(str, range(4, 53))) + "\n", 22),  # its name may be any
+        ("41 (nbdkit) S 1 2\n", None),
+        ("", None),
+    ],
+)
+def test_process_is_known_by_when_it_began(tmp_path, text, ticks):
+    (tmp_path / "proc/41").mkdir(parents=True)
+    (tmp_path / "proc/41/stat").write_text(text)
+    assert witness.began_ticks(41, tmp_path) == ticks
+    assert witness.began_ticks(42, tmp_path) is None
 
 
 def test_how_busy_the_host_was(tmp_path):

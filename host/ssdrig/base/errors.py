@@ -147,7 +147,7 @@ class LimitMissed(SsdrigError):
 
 class CannotTell(SsdrigError):
     """`check` or `compare`: no verdict, because of the uncertainty, or because a figure is not known or not to be
-    trusted."""
+    trusted. `run powerloss`: whether the drive was ready in time, because this host may have taken the time."""
 
     exit_code = 21
 

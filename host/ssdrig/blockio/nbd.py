@@ -12,6 +12,7 @@ from ssdrig.blockio import nbd_numbers as nbd
 CHUNK_BYTES = 1 << 20
 TRIM_CHUNK_BYTES = 1 << 30  # a request's length has 32 bits
 PORT = 10809
+PEER = struct.Struct("3i")  # struct ucred of unix(7): process, user, group
 MOST_INFO_BYTES, MOST_BYTES = 1 << 16, 1 << 62  # of an option reply, and of a drive, that can be meant
 
 
@@ -84,6 +85,14 @@ class NbdClient:
         if size_bytes > MOST_BYTES:
             raise self._lost(f"a drive of {size_bytes} bytes")
         self.size_bytes = int(size_bytes)
+
+    @property
+    def server(self) -> int | None:
+        """The process on this machine that listens at a unix socket; None: not known."""
+        if isinstance(self.path, tuple) or self.sock.fileno() < 0:
+            return None
+        pid, _, _ = PEER.unpack(self.sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, PEER.size))
+        return pid or None  # 0: of another namespace
 
     def read(self, offset: int, length: int) -> bytes:
         """Any length; more than CHUNK_BYTES goes in several requests, as with the others."""

@@ -30,6 +30,11 @@ class Connections:
 
     now_ns = staticmethod(time.monotonic_ns)
 
+    @property
+    def server(self) -> int | None:
+        """As Nbd.server."""
+        return self.links[0].server
+
     def submit(self, order: np.ndarray, n: int) -> None:
         if self.gone:
             return

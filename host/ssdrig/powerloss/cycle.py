@@ -5,6 +5,7 @@ The writer runs in a thread of its own: the cut is waited for meanwhile. When th
 outstanding any more, it lets go of the drive at once, so that the kernel gives it the same name when it comes back."""
 
 import contextlib
+import errno
 import sys
 import threading
 import time
@@ -26,11 +27,10 @@ from ssdrig.base.errors import (
     SsdrigError,
     words_of,
 )
-from ssdrig.drive.settings import witness
 from ssdrig.drive.target.slot import WAYS_OUT
 from ssdrig.plan.kinds import cut_aims, cut_mixes, cut_schedule
 from ssdrig.plan.kinds.cut_schedule import Cut
-from ssdrig.powerloss import aim, history, readback
+from ssdrig.powerloss import aim, history, readback, waiting
 from ssdrig.powerloss.filesystems import Filesystems
 from ssdrig.powerloss.health import DEAD_CYCLES, READY_S
 from ssdrig.powerloss.history import NEVER, History
@@ -42,6 +42,7 @@ from ssdrig.powerloss.writer import ERROR, GONE, Aim, Writer
 from ssdrig.switch import pico
 from ssdrig.switch.profiles import DEFAULT
 
+OF_HOST = (errno.EAGAIN, errno.ENOMEM, errno.ENOBUFS, errno.EMFILE, errno.ENFILE)  # errnos of who asks
 LEAD_S = 0.2  # the shortest time from the order to the cut
 MISSING_OFF_S, LAST_OFF_S = 10.0, 60.0  # of the power cycles of a missing drive, and of the last of them
 USUAL = DEFAULT  # the shape of a cut that no plan has a word on
@@ -62,8 +63,8 @@ STARTS_SHARE = 0.5  # of what it drew at the start of the rehearsal
 class Lived:
     """A session that has ended. Times: ns of CLOCK_MONOTONIC; `settled_ns`: since when nothing was outstanding, None:
     something was to the end; `outcome` of the cut, None: there was none; `second`: of the one into its recovery;
-    `ready_s`: from the return of power to the first block read; None: it was not away; `stalled_s`: of it,
-    which is not the drive's: until power was back for certain, and while the thread that asks had no CPU."""
+    `ready_s`: from the return of power to the first block read; None: it was not away; `stalled_s`: the most of it
+    that may not be the drive's: until power was back for certain, and what the host held up (waiting.py)."""
 
     rows: np.ndarray
     planned_ns: int | None
@@ -113,6 +114,8 @@ class Cycle:
         self._start_A: float | None = None  # what the rail draws while the drive starts
         self.filesystems: Filesystems | None = None
         self.down: Mapping[str, Any] | None = {}
+        # when the last look at a drive that is waited for began, and the last one before that told that it is away
+        self._asked_ns, self._failed_ns = 0, 0
         self._writing: _Writing | None = None
         self._ending = threading.Lock()
 
@@ -126,6 +129,7 @@ class Cycle:
         mix = cut_mixes.mix(name, self._keys["streams"], cut.seed, cut.number, flushes)
         how = mix.shares, mix.depth, mix.idle_ns
         writer = Writer(link, book, self._layout, self.promise, self._run, cut.number, cut.seed, base, *how)
+        self._supply.server = getattr(link, "server", None)
         made = self._plan(cut)  # behind what takes time
         said = {"cut": cut.number, "aim": cut.aim, "shape": cut.shape, "control": cut.control, "seed": cut.seed}
         said["mix"] = name
@@ -355,9 +359,13 @@ class Cycle:
                 lived.starts.append(self._starts())
                 continue
             lived.ready_s = (time.monotonic_ns() - since.on_ns) / 1e9
-            waited_s, then_s = witness.thread_waited_s(), since.waited_s
-            stalled_s = waited_s - then_s if waited_s is not None and then_s is not None else 0.0
-            lived.stalled_s = min(lived.ready_s, max(kernel_s, stalled_s + since.on_late_s))
+            until = waiting.now(getattr(link, "server", None))
+            failed_s, asked_s = (max(0.0, (t_ns - since.on_ns) / 1e9) for t_ns in (self._failed_ns, self._asked_ns))
+            looks = waiting.Looks(failed_s, asked_s, prove=slot is None)
+            own_s = waiting.own_s(since.waited, until)
+            server_s = waiting.server_s(since.waited, until) if slot is None else 0.0
+            least_s = waiting.ready_least_s(lived.ready_s, since.on_late_s, looks, own_s, server_s)
+            lived.stalled_s = min(lived.ready_s, max(kernel_s, lived.ready_s - least_s))
             if slot is not None and slot.appearances != appearances:
                 lived.link_lost = True  # the kernel has found it anew
             self._tell("drive.ready", cut=cut.number, ready_s=lived.ready_s)
@@ -386,9 +394,9 @@ class Cycle:
     def there(self, within_s: float):
         """A link to the drive, which has answered a read. Raises DriveError where it does not in time, ExchangedDrive
         where another one is in its place by then."""
-        deadline = time.monotonic() + within_s
+        deadline, self._failed_ns = time.monotonic() + within_s, 0
         while True:
-            link = None
+            link, self._asked_ns = None, time.monotonic_ns()
             try:
                 self._target.back()
                 queues = self._keys.get("queues", 1)
@@ -400,6 +408,8 @@ class Cycle:
                 if link is not None:
                     with contextlib.suppress(SsdrigError, OSError):
                         link.close()
+                if not _of_host(error):
+                    self._failed_ns = self._asked_ns
                 if time.monotonic() > deadline or self._target.ended():
                     if isinstance(error, (ExchangedDrive, ChangedDrive)):
                         raise
@@ -446,6 +456,12 @@ class _Writing:
         self._thread.join()
         if self._error:
             raise self._error
+
+
+def _of_host(error: BaseException) -> bool:
+    """Whether this host could not ask: no memory, no file, no socket left."""
+    number = getattr(error, "errno", None)
+    return number in OF_HOST or error.__cause__ is not None and _of_host(error.__cause__)
 
 
 def gathers_s(write_s: float) -> float:

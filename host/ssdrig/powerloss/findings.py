@@ -1,7 +1,10 @@
 """What can be wrong with a block, or with the drive as a whole, after a cut, one class each; the words of a report. A
-certain finding is a broken promise. A suspicion says what would make it certain, and never counts as a failure."""
+certain finding is a broken promise. A suspicion says what would make it certain, and never counts as a failure; nor
+does UNSURE, which says what nobody can tell, but the bound on the chance allows for it."""
 
 from typing import NamedTuple
+
+UNSURE = "READY_UNSURE"  # neither a broken promise nor a suspicion: nobody can tell
 
 
 class Class(NamedTuple):
@@ -53,6 +56,11 @@ OF_DRIVE = (
         "SLOW_READY", False, "the drive took ten times as long as usual; certain above what the plan's `ready` allows"
     ),
     Class("READY_TOO_LATE", True, "the drive took longer to be ready than the plan's `ready` allows"),
+    Class(
+        UNSURE,
+        False,
+        "whether the drive was ready within the plan's `ready` cannot be told; certain on a host with a CPU to spare",
+    ),
     Class("SMART_REGRESS", True, "a counter that only grows has gone back"),
     Class(
         "SMART_UNSAVED",

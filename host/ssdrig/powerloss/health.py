@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from ssdrig.plan.kinds.cuts import READY_S
 from ssdrig.powerloss import boot
-from ssdrig.powerloss.findings import BY_NAME
+from ssdrig.powerloss.findings import BY_NAME, UNSURE
 
 DEAD_CYCLES = 10  # power cycles without an answer that make a drive dead
 SLOW = 10.0  # times the usual time to be ready
@@ -112,7 +112,7 @@ def judge(
     """What is wrong with the drive `after`, compared with `before`, the last time that it was there. Meanwhile it lost
     its power `cycles` times, `unsafe` of them unannounced. `usual_s`: see usual_s(); `limit_s`: what the plan allows a
     drive to be ready, from power on to the first block read; `tries`: power cycles in which a missing drive was waited
-    for; `stalled_s`: so much of after.ready_s says nothing of the drive: see cycle.Lived."""
+    for; `stalled_s`: so much of after.ready_s may not be the drive's: see cycle.Lived."""
     if after.ready_s is None:
         return [Said("DEAD" if tries >= DEAD_CYCLES else "MISSING", f"no answer in {tries} power cycles")]
     out = _identity(before, after)
@@ -123,11 +123,15 @@ def judge(
     elif after.critical_warning is not None and after.critical_warning >> READ_ONLY_BIT & 1:
         out.append(Said("READ_ONLY", "critical warning bit 3 is set"))
     own_s, words = after.ready_s - stalled_s, f"ready after {after.ready_s:.3g} s"
-    words += f" ({stalled_s:.2g} s of it not the drive's)" if stalled_s >= LEAST_STALL_S else ""
+    if stalled_s >= LEAST_STALL_S:
+        words = f"ready after {own_s:.3g} to {after.ready_s:.3g} s (this host may have taken the difference)"
     if limit_s is not None and own_s > limit_s:
-        out.append(Said("READY_TOO_LATE", f"{words}, the plan allows {limit_s:.3g} s"))
-    elif usual_s is not None and own_s > SLOW * usual_s:
-        out.append(Said("SLOW_READY", f"{words}, usually {usual_s:.3g} s"))
+        out.append(Said("READY_TOO_LATE", f"{words}; the plan allows {limit_s:.3g} s"))
+        return out + _counters(before, after, unsafe, cycles)
+    if limit_s is not None and after.ready_s > limit_s:
+        out.append(Said(UNSURE, f"{words}; the plan allows {limit_s:.3g} s"))
+    if usual_s is not None and own_s > SLOW * usual_s:
+        out.append(Said("SLOW_READY", f"{words}; usually {usual_s:.3g} s"))
     return out + _counters(before, after, unsafe, cycles)
 
 

@@ -161,7 +161,7 @@ def judge(
         "findings": names,
         "failed": bool(first),
         "interval": [max(first), max(last, max(first)), min(first)] if first else None,
-        "suspicion": judged and not first and bool(names),
+        "suspicion": judged and not first and bool(names.keys() - {findings.UNSURE}),
         "lost_volatile": len(found.lost_volatile) if judged else None,
         "judged": judged,
         "why_not": why_not or harness,

@@ -9,10 +9,11 @@ from typing import NamedTuple
 import numpy as np
 
 from ssdrig.base.errors import RigError
-from ssdrig.drive.settings import witness
 from ssdrig.meter.frames import Decoder
 from ssdrig.meter.pico.stream import Rig
+from ssdrig.powerloss import waiting
 from ssdrig.powerloss.boardclock import BoardClock
+from ssdrig.powerloss.waiting import Waited
 from ssdrig.runs import journal
 from ssdrig.switch import pico, profiles
 from ssdrig.switch.switch import Switch
@@ -30,7 +31,7 @@ class Outcome(NamedTuple):
     """One cut. Times: ns of CLOCK_MONOTONIC. `fired_ns`: the edge, known to `bound_ns`; `on_ns`: before this power had
     not returned, the bound is taken off; `why_not`: why it is no cut, "" for one. `report`: the rig's, `waveform`: as
     switch.scope_now() returns it, with "t0_ns"; `on_late_s`: power returned at most so much later than `on_ns`;
-    `waited_s`: witness.thread_waited_s() when power returned, or later."""
+    `waited`: what the host had held up when power returned, or later."""
 
     fired_ns: int
     bound_ns: int
@@ -39,12 +40,15 @@ class Outcome(NamedTuple):
     why_not: str = ""
     report: dict | None = None
     waveform: dict | None = None
-    waited_s: float | None = None
+    waited: Waited | None = None
     on_late_s: float = 0.0
 
 
 class RigSupply:
-    """The rig's switch. Its clock is read from the run folder that its frames are written to."""
+    """The rig's switch. Its clock is read from the run folder that its frames are written to. `server`: the process of
+    this machine that simulates the drive."""
+
+    server: int | None = None
 
     def __init__(self, rig: Rig, run: Path, rails: tuple[int, ...] = (RAIL,)):
         self._rig, self._rails, self._run, self._clock = rig, rails, run, BoardClock(run)
@@ -131,7 +135,7 @@ class RigSupply:
         if waveform:
             waveform = {**waveform, "t0_ns": int(clock.t_ns(waveform["t0_us"]))}
         off = (report["on_us"] - report["fired_us"]) / 1e6
-        last = no_cut(report), report, waveform, witness.thread_waited_s(), 2 * on_bound_ns / 1e9
+        last = no_cut(report), report, waveform, waiting.now(self.server), 2 * on_bound_ns / 1e9
         return Outcome(fired_ns, bound_ns, on_ns - on_bound_ns, off, *last)
 
 
@@ -149,7 +153,10 @@ def no_cut(report: dict) -> str:
 
 class SwitchSupply:
     """A switch that is no rig: a power strip, a hub, a bench supply, two commands of a person. `answers` says whether
-    the drive is there: if it is after the power was taken, that was no cut; if it is not, `without` is called."""
+    the drive is there: if it is after the power was taken, that was no cut; if it is not, `without` is called.
+    `server`: the process of this machine that serves the drive."""
+
+    server: int | None = None
 
     def __init__(self, power: Switch, answers: Callable[[], bool], without: Callable[[], object] = lambda: None):
         self._switch, self._answers, self._without = power, answers, without
@@ -166,12 +173,12 @@ class SwitchSupply:
         time.sleep(off_s)
         on_ns = time.monotonic_ns()
         self.give()
-        late_s, waited_s = (time.monotonic_ns() - on_ns) / 1e9, witness.thread_waited_s()
+        late_s, waited = (time.monotonic_ns() - on_ns) / 1e9, waiting.now(self.server)
         why = "the drive still answered when the command that takes its power had ended" if there else ""
         if fell.seen_low is False:
             why = why or "the switch did not see the supply low"
         off = (on_ns - fell.t_ns - fell.bound_ns) / 1e9
-        return Outcome(fell.t_ns, fell.bound_ns, on_ns, off, why, None, None, waited_s, late_s)
+        return Outcome(fell.t_ns, fell.bound_ns, on_ns, off, why, None, None, waited, late_s)
 
     def give(self) -> None:
         """Give the power back."""

@@ -4,10 +4,11 @@ disk (sessions.py), so its memory grows by four bytes a session."""
 from collections.abc import Container, Iterable, Mapping, Sequence
 from pathlib import Path
 
-from ssdrig.base.errors import ControlFailed, PromiseBroken, SsdrigError, Suspicion
+from ssdrig.base.errors import CannotTell, ControlFailed, PromiseBroken, SsdrigError, Suspicion
 from ssdrig.plan.kinds import cut_schedule
 from ssdrig.plan.rules import chance
 from ssdrig.powerloss import health
+from ssdrig.powerloss.findings import UNSURE
 
 NAMED = 10  # failing sessions that are named in the end
 REASONS = 3  # why sessions were not judged
@@ -32,13 +33,18 @@ def interval_of(record: Mapping) -> tuple[int, int, int] | None:
     return (record["cut"],) * 3 if record.get("failed") else None
 
 
+def is_unsure(record: Mapping) -> bool:
+    """Whether it is a judged cut of which nobody can tell whether the drive was ready in time."""
+    return is_cut(record) and UNSURE in (record.get("findings") or {})
+
+
 def failing(records: Iterable[Mapping], among: Container[int] | None = None) -> chance.Failing:
     """How many of the judged cuts among these sessions broke a promise, records in the order of their numbers; `among`:
     only of these cuts, while any other one may have done the damage as well."""
     found = chance.Failing()
     for each in records:
         own = is_cut(each) and (among is None or each["cut"] in among)
-        found.add(each["cut"], own, is_cut(each) or takes_power(each), interval_of(each))
+        found.add(each["cut"], own, is_cut(each) or takes_power(each), interval_of(each), is_unsure(each))
     return found
 
 
@@ -64,13 +70,14 @@ def _slow(record: Mapping) -> dict:
 
 
 class Tally:
-    """`cuts`: judged ones; `broken`: sessions that found a broken promise; `failing`: how many cuts broke one;
-    `last`: the record of the latest session; `last_cut`: the latest that took power; `first`: time_of() the first
-    ones; `named`: the first failing sessions; `reasons`: why cuts were not judged, some of them;
+    """`cuts`: judged ones; `unsure`: of them, is_unsure(); `broken`: sessions that found a broken promise; `failing`:
+    how many cuts broke one; `last`: the record of the latest session; `last_cut`: the latest that took power; `first`:
+    time_of() the first ones; `named`: the first failing sessions; `reasons`: why cuts were not judged, some of them;
     `harness`: (session, why) of the first that suspect the harness."""
 
     def __init__(self, records: Iterable[Mapping] = ()):
         self.cuts = self.broken = self._suspicious = self.most_bytes = self.tried = self.last_cut = 0
+        self.unsure = 0
         self.named: list[int] = []
         self.first: list[tuple[int, float, float]] = []
         self._passed: set[int] = set()  # of the first cuts, those that are judged and have no finding
@@ -89,7 +96,8 @@ class Tally:
         if record["failed"]:
             self.broken += 1
             self.named = sorted([*self.named, record["cut"]])[:NAMED]
-        self.failing.add(record["cut"], cut, takes_power(record), interval_of(record))
+        self.unsure += is_unsure(record) and not record["failed"]
+        self.failing.add(record["cut"], cut, takes_power(record), interval_of(record), is_unsure(record))
         if takes_power(record):
             self.last_cut = max(self.last_cut, record["cut"])
         if (time := time_of(record)) and len(self.first) < health.USUAL_OF:
@@ -119,7 +127,7 @@ class Tally:
 
     def outcome(self, where: Path) -> SsdrigError | None:
         """What the campaign has come to so far: a broken promise of the drive before all else, then the harness, then a
-        suspicion; None where all is clean. `where`: the folder of its sessions."""
+        suspicion, then what cannot be told; None where all is clean. `where`: the folder of its sessions."""
         harness = "; ".join(f"session {number}: {why}" for number, why in self.harness)
         if self.broken:
             numbers = ", ".join(map(str, self.named)) + (", …" if self.broken > len(self.named) else "")
@@ -136,6 +144,10 @@ class Tally:
         if self.suspicious:
             seen, do = f"{self.suspicious} of {self.cuts} cuts", "./ssdrig report says what and why"
             return Suspicion("nothing suspicious after a cut", seen, do)
+        if self.unsure:
+            seen = f"it cannot be told of {of(self.unsure, self.unsure, self.cuts)}: this host may have taken the time"
+            do = "nothing else was found: run it again on a host with a CPU to spare, or with a longer `ready`"
+            return CannotTell("the drive ready within the plan's `ready`", seen, do)
         return None
 
 

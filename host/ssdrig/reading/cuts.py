@@ -132,6 +132,11 @@ def classes(sessions: Sequence[Mapping]) -> dict[str, dict[str, list[int]]]:
     return {name: found[name] for name in sorted(found, key=lambda name: order.get(name, (True, len(order))))}
 
 
+def standing_of(name: str) -> str:
+    """What a finding is: "FAIL", "suspected", or "cannot tell"."""
+    return "cannot tell" if name == findings.UNSURE else "FAIL" if is_certain(name) else "suspected"
+
+
 def is_certain(name: str) -> bool:
     known = findings.BY_NAME.get(name)
     return known.certain if known else False

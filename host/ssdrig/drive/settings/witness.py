@@ -6,7 +6,7 @@ Sources: Documentation/block/stat.rst of the Linux kernel (a sector is 512 bytes
 the milliseconds that requests waited, summed over the requests; all count when a request completes), block/genhd.c
 (part_stat_show prints them as 32 bits), sysfs-block (diskseq: each disk that comes has the next), proc_stat(5),
 Documentation/accounting/psi.rst ("some": at least one task waits; total in us), Documentation/scheduler/sched-stats.rst
-(/proc/PID/schedstat)."""
+(/proc/PID/task/TID/schedstat), proc_pid_stat(5) (field 22: when the process began)."""
 
 import itertools
 import mmap
@@ -28,6 +28,7 @@ NUMBER = re.compile(r"\d{1,20}", re.ASCII)
 CPU_TIMES = 8  # of a line of /proc/stat: user to steal; the guests' after them are part of user
 IDLE, IOWAIT, STEAL = 3, 4, 7
 SCHEDSTAT = 3  # numbers of a thread's schedstat: ns on a CPU, ns waiting for one, time slices
+BEGAN = 19  # of the fields of /proc/PID/stat after the name, which may hold anything
 PRESSURES = ("cpu", "memory")  # of /proc/pressure
 PAGE_BYTES = mmap.PAGESIZE  # the least that a segment of a request holds
 
@@ -66,11 +67,24 @@ def waited_s(root: str | os.PathLike = "/", of: str = "cpu") -> float | None:
     return None
 
 
-def thread_waited_s(root: str | os.PathLike = "/") -> float | None:
-    """For how long, since it began, the calling thread could run and had no CPU; None: not known. What other processes
-    waited for is not in it, so it does not grow with the load of the host but by what that does to this thread."""
-    words = sysfs.text(sysfs.within(root, "/proc/thread-self"), "schedstat").split()
-    return int(words[1]) / 1e9 if len(words) == SCHEDSTAT and all(map(NUMBER.fullmatch, words)) else None
+def process_waited_s(pid: int | str = "self", root: str | os.PathLike = "/") -> float | None:
+    """The time for which the threads of a process could run and had no CPU, summed over those that there are, since
+    each began; None: not known. What one of them holds, another may wait for, so the sum is the longest that all this
+    can delay the process."""
+    folder, total_ns = sysfs.within(root, f"/proc/{pid}/task"), 0
+    threads = [words for tid in sysfs.listing(folder) if (words := sysfs.text(folder, tid, "schedstat").split())]
+    for words in threads:
+        if len(words) != SCHEDSTAT or not all(map(NUMBER.fullmatch, words)):
+            return None
+        total_ns += int(words[1])
+    return total_ns / 1e9 if threads else None
+
+
+def began_ticks(pid: int, root: str | os.PathLike = "/") -> int | None:
+    """When a process began, in clock ticks since the host's start, so that another one with its number is told from
+    it; None: there is none."""
+    words = sysfs.text(sysfs.within(root, f"/proc/{pid}"), "stat").rpartition(")")[2].split()
+    return int(words[BEGAN]) if len(words) > BEGAN and NUMBER.fullmatch(words[BEGAN]) else None
 
 
 def between(before: dict, after: dict) -> dict:

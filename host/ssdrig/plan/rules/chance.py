@@ -68,12 +68,14 @@ class Failing:
     def most(self) -> int:
         return len(self._suspects)
 
-    def add(self, number: int, cut: bool, power: bool, interval: Sequence[int] | None) -> None:
+    def add(self, number: int, cut: bool, power: bool, interval: Sequence[int] | None, unsure: bool = False) -> None:
         """One more session. `cut`: it is a judged cut; `power`: it took power, or tried to; `interval`: (first, last,
         earliest) of the damage that it found: one of the sessions first to last did it, and none before `earliest` had
-        a part in it."""
+        a part in it; `unsure`: it may have broken a promise, which nobody can tell."""
         if cut or power:
             (self._cuts if cut else self._others).append(number)
+        if cut and unsure:
+            self._suspects.add(number)
         if interval is None:
             return
         first, last, earliest = interval

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ssdrig.base.arguments import listed
-from ssdrig.base.errors import ControlFailed, PromiseBroken, UsageError
+from ssdrig.base.errors import CannotTell, ControlFailed, PromiseBroken, UsageError
 from ssdrig.base.terminal import printable
 from ssdrig.base.uncertain import NO_ERROR, NOT_TRUSTED, UNKNOWN, Uncertain
 from ssdrig.base.words import do_you_mean
@@ -334,7 +334,8 @@ def _of_cuts(row: Row) -> Case:
     if isinstance(outcome, PromiseBroken):
         return about._replace(verdict=FAIL, why=words, reason=None)
     if outcome is not None:
-        reason = "control" if isinstance(outcome, ControlFailed) else "suspicion"
+        kinds: dict[type, str] = {ControlFailed: "control", CannotTell: "cannot-tell"}
+        reason = kinds.get(type(outcome), "suspicion")
         return about._replace(reason=reason, why=f"{outcome.expected}: {outcome.seen}")
     if not row.found["judged"]:
         return about._replace(why=words)

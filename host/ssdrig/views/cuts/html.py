@@ -73,7 +73,7 @@ def _matrix(found: Mapping) -> str:
     """Strata as rows, classes as columns."""
     names = list(found["classes"])
     heads = ["Aim", "Shape", "Broke a promise", "Chance per cut"]
-    heads += [name if cuts.is_certain(name) else f"{name} (suspected)" for name in names]
+    heads += [name if cuts.is_certain(name) else f"{name} ({cuts.standing_of(name)})" for name in names]
     body = []
     rows = [(each["aim"], each["shape"], each) for each in found["strata"]]
     for aim, shape, each in rows:

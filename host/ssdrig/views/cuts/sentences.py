@@ -135,8 +135,9 @@ def lines(found: Mapping) -> list[str]:
     ]
     for name, groups in found["classes"].items():
         of = sorted({n for those in groups.values() for n in those})
-        kind = "FAIL" if cuts.is_certain(name) else "suspected"
-        out.append(f"{kind} {name} after {count(len(of), 'cut')} ({numbers(of)}): {cuts.words_of(name)}")
+        out.append(
+            f"{cuts.standing_of(name)} {name} after {count(len(of), 'cut')} ({numbers(of)}): {cuts.words_of(name)}"
+        )
     out += [above.words(row) for row in found.get("filesystems") or []]
     return [line for line in out if line]
 
