@@ -74,6 +74,12 @@ def reduce(document: dict, smartctl: dict, unknown: list[str]) -> dict:
     for role, reading in statistics.items():
         if role not in out:
             _put(out, role, reading)
+        elif role == "media_errors" and reading.value != out[role]:
+            unknown.append(
+                f"media errors: {out['sources'][role]['source']} reports {out[role]}, device statistics {reading.value}:"
+                " neither is used"
+            )
+            del out[role], out["sources"][role]
     highest = whole(
         smartctl.get("temperature"), "lifetime_max", unknown, "highest temperature", at_least=-100, at_most=300
     )

@@ -1,9 +1,13 @@
 """Settle the unit of an ATA byte counter by what the same document shows. Pure.
 
-Device statistics count sectors on every drive: a counter that equals theirs divided by an exact unit has that unit,
-whatever its name. Power-on hours, P/E cycles x capacity and percentage used x capacity refute a unit; among
-several in a table the remaining one is used."""
+Device statistics count sectors by their standard: a counter that equals theirs divided by an exact unit has that unit,
+whatever its name. Two kinds of firmware break the standard. Some count sectors in 32 bits: whole turns of 2^32 sectors
+are then missing, and the attribute shows how many. Some repeat an attribute that counts GiB: hours and wear decide
+which of the two the number is. Power-on hours, P/E cycles x capacity and percentage used x capacity refute a unit;
+among several in a table the remaining one is used."""
 
+import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from ssdrig.base.words import exact_size, size
@@ -44,6 +48,14 @@ def settle(
     found: {role: [Found]}, with device statistics in bytes. Returns ([(byte role, words)] of the counters whose unit
     stays unknown, [{"attribute", "name", "unit_bytes", "evidence"}] of the others)."""
     missing, settled = [], []
+    for counter in counters.get("host_written", ()):
+        if (words := _repeated(counter, by_role.get("host_written", ()), life)) is not None:
+            missing += [(role, words) for role in ("host_written", "host_read") if words]
+            for role in ("host_written", "host_read"):
+                by_role[role] = [each for each in by_role.get(role, ()) if each.source != STATISTICS_SOURCE]
+                if words:
+                    counters.pop(role, None)
+            break
     corrected: dict[tuple[int, ...], int] = {}  # units of the table: the unit that the statistics name
     for role in sorted(counters, key=lambda role: role != "host_written"):
         statistics = next((reading for reading in by_role.get(role, ()) if reading.source == STATISTICS_SOURCE), None)
@@ -86,17 +98,45 @@ def unit_of_statistics(counter: Counter, statistics: Found) -> int | None:
 
     def matches(unit: int) -> bool:
         off = abs(counter.raw * unit - statistics.value)
-        turn = 2**32 * statistics.error
-        if statistics.value < turn <= counter.raw * unit and unit in counter.units:
-            off = min(
-                off, (counter.raw * unit - statistics.value) % turn, (statistics.value - counter.raw * unit) % turn
-            )
+        if unit in counter.units:
+            off = min(off, off_by_turns(unit))
         return off <= unit + statistics.error + MATCH * statistics.value
 
-    fits = [unit for unit in dict.fromkeys((*counter.units, *UNITS)) if matches(unit)]
+    def off_by_turns(unit: int) -> float:
+        turn = 2**32 * statistics.error
+        if not statistics.value < turn <= counter.raw * unit:
+            return math.inf
+        off = (counter.raw * unit - statistics.value) % turn
+        return min(off, turn - off)
+
+    units = dict.fromkeys((*counter.units, *UNITS))
+    fits = [unit for unit in units if matches(unit)]
     if fits and fits[0] in counter.units:
         return fits[0] if len([unit for unit in fits if unit in counter.units]) == 1 else None
+    # a unit that no table names must fit within one count: 1 GiB does so by chance once in 1024 times
+    fits = fits or [unit for unit in units if off_by_turns(unit) <= unit]
     return fits[0] if len(fits) == 1 and counter.raw >= FEWEST_COUNTS else None
+
+
+def _repeated(counter: Counter, readings: Sequence[Found], life: Life) -> str | None:
+    """Whether device statistics repeat an attribute of another unit than sectors: None if not, "" if they do, words if
+    nothing decides between the two."""
+    statistics = next((reading for reading in readings if reading.source == STATISTICS_SOURCE), None)
+    if statistics is None or counter.calibrated or not counter.raw or not counter.units:
+        return None
+    sector = round(statistics.error)
+    if sector in counter.units or abs(counter.raw - statistics.value / sector) > 1:
+        return None
+    if not _fits(statistics.value, sector, "host_written", life):
+        return ""
+    units = [unit for unit in counter.units if _fits(counter.raw * unit, unit, "host_written", life)]
+    if not units:
+        return None
+    offered = " or ".join(exact_size(unit) for unit in (sector, *units))
+    return (
+        f"{counter.label} {counter.name} and device statistics both count {counter.raw} of {offered}, and its hours and"
+        " wear do not decide"
+    )
 
 
 def fault(reading: Found, role: str, life: Life) -> str | None:

@@ -148,6 +148,8 @@ def _health(document: dict, smartctl: dict, unknown: list[str]) -> tuple[dict, i
         for name in ("percentage_used", "critical_warning"):
             if health.get(name) == 255:
                 health[name] = refuse(unknown, name, 255, "all ones, as the counters of the page")
+    if health.get("percentage_used") == health.get("available_spare_threshold_percent") == 255:
+        health["percentage_used"] = refuse(unknown, "percentage_used", 255, "all ones, as the spare's threshold")
     out: dict[str, Any] = {name: health.get(name) for name in HEALTH}
     if out["critical_warning"] is not None:
         out["health_ok"] = out["critical_warning"] == 0  # as smartctl judges it
