@@ -16,7 +16,7 @@ import uuid
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 ROOT = Path(__file__).resolve().parents[1]
 HOST = str(ROOT / "host")
@@ -68,7 +68,9 @@ resource.setrlimit(resource.RLIMIT_NOFILE, (min(max(files, OPEN_FILES), most_fil
 sys.dont_write_bytecode = False
 # a busy machine is no reason to fail; other examples at each run, so that many runs see many, but in CI, where
 # hypothesis takes the same ones each time by itself: a landing is no matter of luck
-settings.register_profile("ssdrig", deadline=None, max_examples=25)
+settings.register_profile(
+    "ssdrig", deadline=None, max_examples=25, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.load_profile("ssdrig")
 signal.signal(signal.SIGHUP, signal.SIG_DFL)  # also under nohup, which the tested commands respect
 os.environ.__setitem__(*SESSION.split("="))
