@@ -68,9 +68,7 @@ resource.setrlimit(resource.RLIMIT_NOFILE, (min(max(files, OPEN_FILES), most_fil
 sys.dont_write_bytecode = False
 # a busy machine is no reason to fail; other examples at each run, so that many runs see many, but in CI, where
 # hypothesis takes the same ones each time by itself: a landing is no matter of luck
-settings.register_profile(
-    "ssdrig", deadline=None, max_examples=25, suppress_health_check=[HealthCheck.too_slow]
-)
+settings.register_profile("ssdrig", deadline=None, max_examples=25, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("ssdrig")
 signal.signal(signal.SIGHUP, signal.SIG_DFL)  # also under nohup, which the tested commands respect
 os.environ.__setitem__(*SESSION.split("="))

@@ -76,7 +76,7 @@ def reduce(document: dict, smartctl: dict, unknown: list[str]) -> dict:
             _put(out, role, reading)
         elif role == "media_errors" and reading.value != out[role]:
             unknown.append(
-                f"media errors: {out['sources'][role]['source']} reports {out[role]}, device statistics {reading.value}:"
+                f"media errors: {out['sources'][role]['source']} reports {out[role]}, {reading.source} {reading.value}:"
                 " neither is used"
             )
             del out[role], out["sources"][role]
