@@ -24,6 +24,7 @@ COUNTS = {
     "cuts": "of powerloss-aim, powerloss-long and powerloss-injector, for a shorter one",
     "kills": "of powerloss-kill, for a shorter one",
     "plans": "of busy, for a shorter one: the first so many",
+    "pairs": "of busy-claims: pairs of runs",
 }
 
 

@@ -44,6 +44,14 @@ def test_what_rests_on_a_red_item_claims_nothing():
     assert busy.contradictions([figures(1400.0, trust=red), figures(1000.0)], quiet) == []
 
 
+def test_a_quiet_pair_on_a_machine_that_was_not_quiet_is_still_the_reference():
+    red = [{"id": "host", "state": "bad", "why": "late"}]
+    quiet = [figures(1000.0, trust=red), figures(2100.0, trust=red)]
+    assert busy.claims(quiet) == {}
+    assert busy.contradictions([figures(1000.0), figures(1900.0)], quiet) == []
+    assert busy.contradictions([figures(1400.0), figures(1000.0)], quiet) == ["iops_mean"]
+
+
 def test_the_pair_is_read_from_what_the_report_prints(tmp_path):
     folder = synthetic_run.write(tmp_path, [1000] * 20)
     _, out, _ = run_command(folder, "--json", "--out", tmp_path / "page.html", "--quiet")
