@@ -146,8 +146,8 @@ def _value(attribute: dict, role: str, how: str, label: str, unknown: list[str])
     if how == "100 - life left":
         if raw and raw != normalised and raw + normalised == 100:
             unknown.append(
-                f"percentage used: {label} has the value {normalised} and the raw value {raw}: firmware differs in which"
-                " of them is the life left"
+                f"percentage used: {label} has the value {normalised} and the raw value {raw}: firmware differs in"
+                " which of them is the life left"
             )
             return None
         return 100 - (raw if raw is not None and 0 < raw <= 100 and normalised in (100, raw) else normalised)
