@@ -56,6 +56,20 @@ def test_difference_and_its_interval():
     assert found.error == pytest.approx(2.776 * (2 / 3) ** 0.5, rel=1e-3)
 
 
+def test_percent_of_what_is_near_to_0_is_null():
+    """Closure, seconds without I/O, energy above idle: figures whose truth may be 0."""
+    a, b = [Uncertain(50.0, 1.0)], [Uncertain(0.001, 0.5)]
+    found = comparison.compared("closure_percent", a, b, 0.95)
+    assert (found.verdict, found.percent, found.percent_error) == (HIGHER, None, None)
+    found = comparison.compared("closure_percent", b, b, 0.95)
+    assert found.verdict == CANNOT_TELL and "%" not in found.why
+
+
+def test_percent_has_an_error():
+    found = comparison.compared("iops_mean", [Uncertain(220.0, 2.0)], [Uncertain(-200.0, 0.0)], 0.95)
+    assert found.percent == pytest.approx(210.0) and found.percent_error == pytest.approx(1.86, abs=0.8)
+
+
 def test_several_figures_are_compared_at_a_stricter_level():
     a, b = [Uncertain(10.0, 0.1)], [Uncertain(10.4, 0.1)]
     one, many = (comparison.compared("iops_mean", a, b, 0.95, of) for of in (1, 20))

@@ -11,6 +11,7 @@ import pytest
 import ssdrig
 from ssdrig.base import uncertain
 from ssdrig.base.uncertain import Uncertain, mean_error
+from ssdrig.publish.verdicts import comparison
 from ssdrig.reading import cache_recovery, energy_parts, errors, rest
 from ssdrig.views.average_power import formula as average_power_formula
 from ssdrig.views.load_line import fit as load_line_fit
@@ -56,6 +57,7 @@ reading/window_figures: _drive_writes, _energy, _iops, _latency, _split, littles
 reading/whole_run: over_provisioning
 reading/witness: _in_window, _together, kernel
 views/by_second: seconds
+publish/verdicts/acceptance: _scale, judged
 report/comparable: conditions
 report/csv_files: write
 views/cuts/sentences: exposed, smart
@@ -79,6 +81,8 @@ reading/window_figures: _mean, _uncertainty_percent
 report/cards: spread
 views/under/html: share_percent
 views/wakes/html: above_mJ
+publish/verdicts/comparison: _incomplete_beta, _joined, _percent, _within, compared, group
+meter/sync: _correlation, _offset, _rise, _template, find
 report/verdict: _alone, _field, _pair, _spread
 """
 # places on a plot or a page
@@ -120,9 +124,11 @@ def constant(node: ast.AST) -> bool:
 
 
 def quotients() -> set[str]:
-    """Each function of reading, views and report that divides by what is no constant, or fits a line by itself."""
+    """Each function of reading, views, report and verdicts that divides by what is no constant, or fits a line by
+    itself."""
     found = set()
-    for path in [*ROOM.glob("reading/*.py"), *ROOM.glob("report/*.py"), *ROOM.glob("views/**/*.py")]:
+    places = ("reading/*.py", "report/*.py", "views/**/*.py", "publish/verdicts/*.py", "meter/sync.py")
+    for path in [path for place in places for path in ROOM.glob(place)]:
         for function in ast.walk(ast.parse(path.read_text())):
             if not isinstance(function, ast.FunctionDef):
                 continue
@@ -261,7 +267,15 @@ def of_energy_after(rng):
     return energy_parts.after_above(data, {"power_uncertainty_percent": 100 * watts.error / watts.value}), 0.0
 
 
+def of_compared_groups(rng):
+    """Two groups of runs of one drive."""
+    a, b = ([drawn(rng, n=8) for _ in range(3)] for _ in range(2))
+    found = comparison.compared("iops_mean", a, b, 0.95)
+    return Uncertain(found.percent, found.percent_error), 0.0
+
+
 MAKERS = {
+    "publish/verdicts/comparison._percent": of_compared_groups,
     "reading/energy_parts.after_above": of_energy_after,
     "reading/errors.above_idle_W": of_energy_above_idle,
     "reading/rest.per_GB": of_rest,

@@ -138,7 +138,9 @@ def _lines(found: Difference) -> list[str]:
     places = term.places if term else 3
     values = f"A {number(found.a, places)}, B {number(found.b, places)} {unit}".strip()
     by = f"A - B = {with_error(found.difference, found.error, places)} {unit}".strip()
-    share = "" if found.percent is None or found.reason else f" ({found.percent:+.2g} %)"
+    share = ""
+    if found.percent is not None and not found.reason:
+        share = f" ({found.percent:+.2g} ± {found.percent_error:.2g} %)"
     counts = f"{found.repeats[0]} and {found.repeats[1]} runs, {100 * found.level:g} %"
     out = [f"{name}: {found.verdict}", f"  {values}; {by}{share}; {counts}"]
     return out if not found.reason else [*out, f"  {found.why}"]

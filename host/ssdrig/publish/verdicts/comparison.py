@@ -11,7 +11,7 @@ import statistics
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ssdrig.base.uncertain import LEAST_PERCENT, NO_DIFFERENCE, NO_ERROR, UNKNOWN, Uncertain
+from ssdrig.base.uncertain import LEAST_PERCENT, NO_DIFFERENCE, NO_ERROR, UNKNOWN, Uncertain, propagated, vague
 
 HIGHER, LOWER, CANNOT_TELL = "A higher", "B higher", "cannot tell"
 COVERAGE = statistics.NormalDist().inv_cdf(0.975)  # errors of figures are of 95 %
@@ -27,7 +27,8 @@ class Group(NamedTuple):
 
 
 class Difference(NamedTuple):
-    """A - B. `error`: half of the interval that holds it at `level`. `reason`: the id of a doubt, `why`: words."""
+    """A - B. `error`: half of the interval that holds it at `level`. percent: of B; null where B is too near to 0 to
+    divide by. `reason`: the id of a doubt, `why`: words."""
 
     figure: str
     verdict: str
@@ -37,6 +38,7 @@ class Difference(NamedTuple):
     difference: float | None = None
     error: float | None = None
     percent: float | None = None
+    percent_error: float | None = None
     repeats: tuple[int, int] = (0, 0)
     reason: str | None = None
     why: str = ""
@@ -71,14 +73,20 @@ def compared(figure: str, a: Sequence[Uncertain], b: Sequence[Uncertain], level:
     first, second = (one for one in groups if isinstance(one, Group))
     difference, standard = first.mean - second.mean, math.hypot(first.standard, second.standard)
     degrees = _joined(((first.standard, first.degrees), (second.standard, second.degrees)))
-    error = quantile(own, degrees) * standard
-    percent = 100 * difference / abs(second.mean) if second.mean else None
-    found = Difference(figure, CANNOT_TELL, level, first.mean, second.mean, difference, error, percent, repeats)
+    factor = quantile(own, degrees)
+    error = factor * standard
+    share = _percent(*(Uncertain(one.mean, factor * one.standard) for one in (first, second)))
+    found = Difference(figure, CANNOT_TELL, level, first.mean, second.mean, difference, error, *share[:2], repeats)
     if abs(difference) > error:
         return found._replace(verdict=HIGHER if difference > 0 else LOWER)
-    share = f", {100 * error / abs(second.mean):.2g} %" if second.mean else ""
-    why = f"the difference {difference:.4g} is within its uncertainty of ± {error:.4g}{share}"
+    words = "" if share.error is None else f", {share.error:.2g} %"
+    why = f"the difference {difference:.4g} is within its uncertainty of ± {error:.4g}{words}"
     return found._replace(reason=NO_DIFFERENCE, why=why)
+
+
+def _percent(a: Uncertain, b: Uncertain) -> Uncertain:
+    """A - B in percent of B."""
+    return vague(b) or propagated(lambda a, b: 100 * (a - b) / abs(b), {"a": a, "b": b})
 
 
 def _joined(parts: Sequence[tuple[float, float]]) -> float:
