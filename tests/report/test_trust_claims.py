@@ -100,7 +100,8 @@ def test_what_the_page_of_a_plan_claims(held, tmp_path):
     html, text, said = plan_page.render([of]), "\n".join(screen.of_plan(of)), "\n".join(review_says.of_plan(of))
     steady = held != "host"
     assert ("Steady state reached" in html) == ("Steady state reached" in said) == steady
-    assert ("STEADY STATE NOT ACHIEVED" in text) == (not steady)
+    assert ("STEADY STATE NOT KNOWN" in text) == (not steady)
+    assert "STEADY STATE NOT ACHIEVED" not in html + text + said and "not tested: not claimed" not in html + said
     assert bool(of.achieved) == documents.of_table(of)["steady"]["achieved"] == steady
     assert (trust_strip.MARKED in html) == (held is not None) == (trust_strip.MARK in text)
 

@@ -139,7 +139,7 @@ def test_the_steady_view_has_the_rule_in_numbers(tables):
     few = Verdict("rounds", "iops", steady.untested("the rule needs 5 rounds"), [1.0], "until")
     lacking = context.Context([tables["grid"]], ["x"], {"view": "steady", "of": "rounds"})
     lacking.tables[0].verdicts.append(few)
-    assert "STEADY STATE NOT ACHIEVED: the rule needs 5 rounds." in plan_page.html_of("steady")(lacking)
+    assert "STEADY STATE NOT KNOWN: the rule needs 5 rounds." in plan_page.html_of("steady")(lacking)
     lacking.tables[0].verdicts.pop()
 
 

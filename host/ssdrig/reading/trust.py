@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ssdrig.meter import calibration, pairing
 from ssdrig.plan.rules import limits
+from ssdrig.plan.rules import steady as rule
 from ssdrig.runs import imported
 
 if TYPE_CHECKING:
@@ -111,8 +112,9 @@ def _ordered(items: Iterable[Item]) -> list[dict]:
     return [found[name].as_json() for name in NAMES]
 
 
-def whole(strips: Iterable[tuple[str, Sequence[Mapping]]]) -> list[dict]:
-    """The strip of a run: of each item the worst of its windows (a name each), and in how many of them it is bad."""
+def whole(strips: Iterable[tuple[str, Sequence[Mapping]]], of_what: str = "windows") -> list[dict]:
+    """The strip of a run: of each item the worst of its windows (a name each), and in how many of them it is bad. Or of
+    several runs, by the strip of each: of_what "runs"."""
     found = list(strips)
     out = []
     for at, name in enumerate(NAMES):
@@ -123,7 +125,7 @@ def whole(strips: Iterable[tuple[str, Sequence[Mapping]]]) -> list[dict]:
         where, worst = max(of, key=lambda one: _badness(one[1]))
         if worst["state"] == BAD and name not in ("closure", "calibration", "pairing"):
             bad = [item["why"] for _, item in of if item["state"] == BAD]
-            more = f" ({len(bad)} of {len(of)} windows)" if len(of) > 1 else ""
+            more = f" ({len(bad)} of {len(of)} {of_what})" if len(of) > 1 else ""
             place = f"{where}: " if len(bad) < len(of) or len({*bad}) > 1 else ""
             worst = {**worst, "why": f"{place}{worst['why']}{more}"}
         out.append(dict(worst))
@@ -155,7 +157,7 @@ def _steady(verdict: Mapping) -> Item:
     if verdict.get("passed"):
         return Item("steady", OK, spread, limit)
     if verdict.get("passed") is None:
-        return Item("steady", UNKNOWN, spread, limit, f"not tested: {verdict.get('why')}")
+        return Item("steady", UNKNOWN, spread, limit, rule.why_unknown({"why": verdict.get("why")}))
     slope, slope_limit = verdict.get("slope_percent"), verdict.get("slope_limit_percent")
     if limit is not None and spread is not None and spread > limit:
         return Item("steady", BAD, spread, limit, f"the rounds vary by {spread:.1f} % (limit {limit:g} %)")

@@ -180,7 +180,7 @@ def steady_words(tables: list[Table], names: list[str]) -> str:
         for one in each.verdicts:
             if not one.verdict["passed"]:
                 said = f"{whose}{_said_of(one)}"
-                out.append(f'<p class="warn"><b>STEADY STATE NOT ACHIEVED</b> by {escape(said)}.</p>')
+                out.append(f'<p class="warn"><b>{rule.heading([one.verdict])}</b> by {escape(said)}.</p>')
         out += [f'<p class="soft">{escape(whose + line)}.</p>' for line in gaps.words(each.rows)]
     return "".join(out)
 
@@ -190,7 +190,7 @@ def _said_of(one: Verdict) -> str:
     at = rule.rests_on(verdict)
     of += f", {at}" if at else ""
     if verdict["passed"] is None:
-        return f"{of} (not tested: {verdict['why']})"
+        return f"{of} ({rule.why_unknown(verdict)})"
     spread, slope, limits = (
         number(verdict["range_percent"], 1),
         number(verdict["slope_percent"], 1),

@@ -126,7 +126,7 @@ def strips(tables: Mapping[str, Table]) -> str:
     if not tables:
         return ""
     found = {name: each.trust for name, each in tables.items()}
-    whole = trust_strip.row(trust.whole(found.items()))
+    whole = trust_strip.row(trust.whole(found.items(), "runs"))
     by_run = "".join(trust_strip.row(strip, name) for name, strip in found.items())
     return trust_strip.section([whole, f"<details><summary>of each run</summary>{by_run}</details>"])
 
@@ -183,9 +183,10 @@ def _rating(review: Review) -> tuple[float | None, str]:
 def library_section(members: Sequence[Member], notes: Sequence[str]) -> str:
     """What the cards compare."""
     return (
-        '<section aria-labelledby="library-h"><h2 id="library-h">Beside</h2><p class="soft"><span class="screen">Click'
-        " a bar of any card to compare all with it. </span>★ is the best of the comparable; hatched bars are not"
-        f" comparable with the reviewed drive.</p>{library.controls(members)}{library.listed(members, notes)}</section>"
+        '<section aria-labelledby="library-h"><h2 id="library-h">Compared with</h2><p class="soft">'
+        '<span class="screen">Click a bar of any card to compare all with it. </span>★ is the best of the comparable;'
+        " hatched bars are not comparable with the reviewed drive.</p>"
+        f"{library.controls(members)}{library.listed(members, notes)}</section>"
     )
 
 

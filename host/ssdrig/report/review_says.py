@@ -56,11 +56,11 @@ def of_plan(each: Table) -> list[str]:
     if held:
         out.append(f"Steady state reached by {', '.join(map(_named, held))}")
     out += gaps.words(each.rows)
-    return out + [f"STEADY STATE NOT ACHIEVED by {_named(one)}" for one in failed]
+    return out + [f"{steady.heading([one.verdict])} by {_named(one)}" for one in failed]
 
 
 def _named(one: Verdict) -> str:
-    untested = f"; not tested: {one.verdict['why']}" if one.verdict["passed"] is None else ""
+    untested = f"; {steady.why_unknown(one.verdict)}" if one.verdict["passed"] is None else ""
     at = steady.rests_on(one.verdict)
     return f"{one.path.partition(' ')[0]} ({one.words}{f', {at}' if at else ''}{untested})"
 

@@ -86,7 +86,7 @@ def of_plan(each: Table) -> list[str]:
     out += limits(f"{line.name.strip()}, {note}" for line in lines for note in line.notes)
     out += [f"  {row.act.path}, {line}{_mark(row)}" for row in each.rows for line in found.said(row)]
     for one in each.verdicts:
-        said = "steady" if one.verdict["passed"] else f"STEADY STATE NOT ACHIEVED{_why(one.verdict)}"
+        said = "steady" if one.verdict["passed"] else f"{steady.heading([one.verdict])}{_why(one.verdict)}"
         at = steady.rests_on(one.verdict)
         out.append(f"  {one.path.partition(' ')[0]}, {one.words}: {said}{f', {at}' if at else ''}")
     out += [f"  {said}" for said in [little.words(each.rows)] if said]
@@ -144,7 +144,7 @@ def _cell(figures: Mapping, word: str) -> str:
 
 
 def _why(verdict: Mapping) -> str:
-    return f": {verdict['why']}" if verdict.get("why") else ""
+    return f": {steady.why_unknown(verdict)}" if verdict["passed"] is None else ""
 
 
 def _some(of: Sequence[str]) -> str:

@@ -99,7 +99,7 @@ def _drive_writes(f: dict) -> str:
 def steady(verdict: dict) -> str:
     """The verdict of rules.steady with all that the rule looked at."""
     if verdict["passed"] is None:
-        return f"not tested: {escape(verdict['why'])}"
+        return escape(rule.why_unknown(verdict))
     sign = "+" if verdict["m"] >= 0 else "−"
     line = f"{number(verdict['b'], 0)} {sign} {number(abs(verdict['m']), 1)} × round"
     return (

@@ -10,6 +10,7 @@ from ssdrig.base.errors import SsdrigError
 from ssdrig.base.uncertain import UNKNOWN, Uncertain
 from ssdrig.base.words import parse_bytes, parse_seconds
 from ssdrig.plan import shows
+from ssdrig.plan.rules import steady
 from ssdrig.plan.step import every, told
 from ssdrig.reading import errors, table, trust
 from ssdrig.reading.row import WHOLE, Row, Table
@@ -253,7 +254,7 @@ def rounds_in_words(of: Table, path: str) -> str:
     words = f"Rounds {kept[0]} to {kept[-1]} together." if len(kept) > 1 else f"Round {kept[0]}."
     ruled = [each for each in of.verdicts if each.by == "until" and path.startswith(each.path)]
     if ruled and not all(each.verdict["passed"] for each in ruled):
-        words += " STEADY STATE NOT ACHIEVED."
+        words += f" {steady.heading(each.verdict for each in ruled)}."
     return words
 
 

@@ -5,7 +5,7 @@ line y = m x + b over x = 1 to 5 rises or falls by at most 10 % of the average f
 round is a minute; here a round is a fifth of the window, `round_s` long."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from ssdrig.base.deferred import Deferred
@@ -25,6 +25,8 @@ RULE = (
 # A drive may fall to a dip after its cliff and rise again. Models of such drives (selfcheck steady-models) stay in it
 # for at most as many writes as the spare area holds, at 0.4 to 0.85 of their last level.
 DIP_SPARE_AREAS = 1.0
+NOT_ACHIEVED, NOT_KNOWN = "STEADY STATE NOT ACHIEVED", "STEADY STATE NOT KNOWN"
+NOT_CLAIMED = "not claimed"
 DIGITS = 9  # exactly 20 % passes whatever the order of the sum
 
 
@@ -84,10 +86,22 @@ def untested(why: str, limits: Limits = PTS) -> dict:
     return {"rule": limits.rule, "passed": None, "why": why, **nothing, "rounds": [], **_limits(limits), **RESTS_ON}
 
 
+def heading(verdicts: Iterable[dict]) -> str:
+    """What these verdicts come to, not all of which passed: one that failed shows that there is no steady state; one
+    that was not tested, or rests on what does not show the drive, shows nothing."""
+    return NOT_ACHIEVED if any(verdict["passed"] is False for verdict in verdicts) else NOT_KNOWN
+
+
+def why_unknown(verdict: dict) -> str:
+    """Why a verdict is neither: its rule was not tested, or nothing is claimed."""
+    why = str(verdict["why"])
+    return why if why.startswith(NOT_CLAIMED) else f"not tested: {why}"
+
+
 def not_claimed(verdict: dict, why: str | None) -> dict:
     """A verdict on rounds that do not show what the drive does, such as of a busy host: it is not called steady. `why`:
     None where they show it."""
-    return verdict | {"passed": None, "why": f"not claimed, {why}"} if why and verdict["passed"] else verdict
+    return verdict | {"passed": None, "why": f"{NOT_CLAIMED}, {why}"} if why and verdict["passed"] else verdict
 
 
 def limits_of(verdict: dict) -> Limits:

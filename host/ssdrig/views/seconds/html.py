@@ -241,7 +241,7 @@ def _steady(context: Context, each: Table, one: Verdict, name: str) -> str:
     word = one.words.split()[0].strip(",")
     title = context.title(f"Steady state: {one.words}") + name
     if verdict["passed"] is None or not values:
-        return panel(title, "", f"STEADY STATE NOT ACHIEVED: {verdict['why']}.")
+        return panel(title, "", f"{rule.heading([verdict])}: {verdict['why']}.")
     shown, last = unit(word, values), one.first + len(values) - 1
     first, scale = last - len(verdict["rounds"]) + 1, shown.scale
     average, m, b = verdict["average"], verdict["m"], verdict["b"]
@@ -272,7 +272,7 @@ def _steady(context: Context, each: Table, one: Verdict, name: str) -> str:
     for i, v in enumerate(values, one.first):
         plot.mark(i, v * scale, look, f"round {i}: {figure(v * scale)} {shown.name}")
     plot.axes("round", shown.title, svg.counted(last, one.first))
-    said = "Steady state reached." if verdict["passed"] else "STEADY STATE NOT ACHIEVED."
+    said = "Steady state reached." if verdict["passed"] else f"{rule.NOT_ACHIEVED}."
     source = "SNIA PTS 2.0.2, clause 2.1.24" if held.slope_percent else "the rule"
     soft = f"{said} Shaded: the five rounds of {source}. Orange: their least-squares line."
     return panel(title, plot.text() + numbers(verdict, shown), soft)
