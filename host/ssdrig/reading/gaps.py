@@ -87,5 +87,5 @@ def words(rows: "Sequence[Row]") -> list[str]:
         found.append(f"{each.of} {bound} (gaps of {long} s{also})")
     if not found:
         return []
-    why = "while fio starts, the drive rests, and what it does then it need not do under the load"
-    return [f"IOPS of writes may be higher than without the gaps between loads, at most by: {'; '.join(found)}: {why}"]
+    why = "while fio starts, the drive may do background work that would otherwise slow the load"
+    return [f"Gaps between loads may raise the IOPS of writes, at most by: {'; '.join(found)}: {why}"]

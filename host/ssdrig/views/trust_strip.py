@@ -14,7 +14,7 @@ CLASSES = {OK: "ok", BAD: "bad", UNKNOWN: "unknown", NOT_APPLICABLE: "none"}
 TITLE = "trust"
 SCALED = "SCALED: shortened for a small drive. The figures show that the test works, not what the full test would give."
 MARK = SIGNS[BAD]  # behind a figure
-MARKED = f"{MARK}: not claimed, it rests on what is bad of the trust strip."
+MARKED = f"{MARK}: not claimed, because it depends on an item of the trust strip that is BAD."
 NOTHING = "not known: the run has no such window"
 
 

@@ -121,15 +121,17 @@ def words(verdict: dict) -> str:
 
 
 def rests_on(verdict: dict) -> str:
-    """ "at 1.4 drive writes since the purge, past the cliff (raw NAND), 1.31 spare areas ago"; "" if they were
-    not counted. Soon after the cliff also what the verdict cannot exclude."""
+    """ "at 1.4 drive writes since the purge, past the cliff (by raw NAND), 1.31 × the spare area written
+    since"; "" if they were not counted. Soon after the cliff also what the verdict cannot exclude."""
     made = verdict.get("drive_writes")
     if made is None:
         return ""
     past = ""
     if verdict.get("past_spare") is not None:
         past = (
-            f", past the cliff {cliff_words(verdict)[4:]}" if verdict["past_spare"] else ", NOT PAST THE CLIFF for sure"
+            f", past the cliff {cliff_words(verdict)[4:]}"
+            if verdict["past_spare"]
+            else ", perhaps NOT YET PAST THE CLIFF"
         )
     since = verdict.get("spare_areas_since")
     if verdict.get("passed") and since is not None and since < DIP_SPARE_AREAS:
@@ -138,13 +140,13 @@ def rests_on(verdict: dict) -> str:
 
 
 def cliff_words(verdict: dict) -> str:
-    """ "yes (raw NAND), 0.31 spare areas ago", "NOT for sure"; "" where it was not looked at."""
+    """ "yes (by raw NAND), 0.31 × the spare area written since", "perhaps not"; "" where it was not looked at."""
     if verdict.get("past_spare") is None:
         return ""
-    by = {"raw": "raw NAND", "cliff": "seen", "written": "drive writes"}.get(str(verdict.get("past_spare_by")))
+    by = {"raw": "by raw NAND", "cliff": "seen", "written": "by drive writes"}.get(str(verdict.get("past_spare_by")))
     since = verdict.get("spare_areas_since")
-    ago = "" if since is None else f", {since:.2f} spare areas ago"
-    return f"yes ({by}){ago}" if verdict["past_spare"] else "NOT for sure"
+    ago = "" if since is None else f", {since:.2f} × the spare area written since"
+    return f"yes ({by}){ago}" if verdict["past_spare"] else "perhaps not"
 
 
 def excess(verdict: dict) -> float:
