@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from ssdrig.base import uncertain
 from ssdrig.base.uncertain import Uncertain
 
+_OF_LATENCY = ("lat_mean", "lat_p50", "lat_p99", "lat_p999", "lat_p9999", "lat_max")
 # what a step has, in the plan's words -> the figure of the analysis, and its unit
 VALUES = {
     "iops": ("iops_mean", "IOPS"),
@@ -29,9 +30,14 @@ VALUES = {
     "floor_W": ("floor_W", "W"),
     "lat_mean": ("lat_mean_us", "µs"),
     "lat_mean_most": ("lat_mean_most_us", "µs"),
+    "lat_p50": ("lat_p50_us", "µs"),
     "lat_p99": ("lat_p99_us", "µs"),
+    "lat_p999": ("lat_p999_us", "µs"),
+    "lat_p9999": ("lat_p9999_us", "µs"),
     "lat_p99999": ("lat_p99999_us", "µs"),
     "lat_max": ("lat_max_us", "µs"),
+    **{f"{direction}_iops": (f"{direction}_iops", "IOPS") for direction in ("read", "write")},
+    **{word: (f"{word}_us", "µs") for word in (f"{d}_{name}" for d in ("read", "write") for name in _OF_LATENCY)},
     "wa": ("wa", ""),
     "C": ("temperature_max_C", "°C"),
     "host_cpu": ("host_cpu_percent", "%"),

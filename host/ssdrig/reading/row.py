@@ -13,11 +13,11 @@ import numpy as np
 from ssdrig.load import fiotext
 from ssdrig.plan import grammar, shows
 from ssdrig.plan.expand import Act
-from ssdrig.reading import bursts, trust
+from ssdrig.reading import bursts, directions, trust
+from ssdrig.reading.errors import PERCENTILES
 from ssdrig.reading.rundata import RunData
 
 FRAME = ("t_ns", "kind", "step", "line", "crc")  # of an event, beside what it says
-PERCENTILES = {"p50": 2, "p99": 100, "p999": 1000, "p99999": 100_000}  # of latency: one I/O in so many lies above it
 LAT_KEYS = (*(f"lat_{name}_us" for name in PERCENTILES), "lat_max_us")
 IO_KEYS = ("ios", "iops_mean", "bw_mean_MBps", "lat_mean_us", *LAT_KEYS, "host_cpu_percent")
 PER_IO = ("energy_uJ_per_io", "energy_J_per_GB", "iops_per_W")
@@ -26,7 +26,7 @@ WEAR_KEYS = ("wa", "wa_error", "temperature_max_C")
 LITTLE_KEYS = ("littles_qd", "littles_error_percent")
 QUALITY_KEYS = ("samples", "samples_lost", "samples_clipped", "filled_s", "filled_J", "clock_error_us")
 # of a whole act, beside t0_s, t1_s and the other percentiles
-KEYS = (*IO_KEYS, *POWER_KEYS, *WEAR_KEYS, *LITTLE_KEYS, *QUALITY_KEYS, "lat_mean_most_us", "gap_s", "errors")
+KEYS = (*IO_KEYS, *POWER_KEYS, *WEAR_KEYS, *LITTLE_KEYS, *QUALITY_KEYS, "lat_mean_most_us", "gap_s", *directions.KEYS, "errors")
 WHOLE = "all"
 WHY_NOT = {  # where a figure is not known and no note says why
     "burst_iops": bursts.NONE,
@@ -34,6 +34,7 @@ WHY_NOT = {  # where a figure is not known and no note says why
     "floor_W": "it is no rest until the drive was quiet",
     "gap_s": "no load came right before it",
     "lat_mean_most_us": "it has no whole minute of I/O",
+    **dict.fromkeys(directions.KEYS, directions.WHY),
 }
 
 
@@ -44,7 +45,7 @@ class Row:
     plan names in it. `found`: the event of what a choose or an idle step has found, of a replay playedlog.figures().
     `notes`: figure keys and the reason. `folder`: within fio/, of a replay within played/. `k`: time dilation. `data`:
     its seconds, None in a repeat. `lat`: histogram of lat, int64 (cells, 3): 0, bin of fiotext.plat_ns (host time),
-    I/Os. `kernel`: the kernel's own counts of an act with I/O (witness.KEYS). `part`: of a run that was resumed, the
+    I/Os; `lat_of`: the same of its reads and of its writes. `kernel`: the kernel's own counts of an act with I/O (witness.KEYS). `part`: of a run that was resumed, the
     one that carried the act out. `t0_ns`: t0_s, CLOCK_MONOTONIC of that part."""
 
     act: Act
@@ -60,6 +61,7 @@ class Row:
     k: int = 1
     data: RunData | None = None
     lat: np.ndarray = field(default_factory=lambda: np.zeros((0, 3), np.int64))
+    lat_of: dict[str, np.ndarray] = field(default_factory=dict)
     kernel: dict | None = None
     part: int | None = None
     t0_ns: int | None = None

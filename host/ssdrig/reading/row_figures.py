@@ -17,18 +17,18 @@ from ssdrig.plan.rules import ends, steady, windows
 from ssdrig.reading import (
     act_energy,
     bursts,
+    directions,
     errors,
     in_flight,
     latency,
     minutes,
     power,
     steady_state,
-    under,
     wear_run,
     window_figures,
     witness,
 )
-from ssdrig.reading.row import IO_KEYS, KEYS, LAT_KEYS, PER_IO, PERCENTILES, POWER_KEYS, WEAR_KEYS, WHOLE, Row
+from ssdrig.reading.row import IO_KEYS, KEYS, LAT_KEYS, PER_IO, POWER_KEYS, WEAR_KEYS, WHOLE, Row
 from ssdrig.reading.rundata import RunData
 
 WROTE_IN = {"replay": "played", "record": "recorded"}  # folder of a run, by the kind of step; else fio
@@ -92,6 +92,7 @@ def figures(row: "Row", energy: act_energy.Energy | None, folder: Path, powers: 
         _witnessed(row, data)
     power.on_grid(data, powers)
     whole["errors"] = {**(whole["errors"] or {}), **errors.of_window(data, whole, 0, n)}
+    whole["errors"] |= directions.scattered(whole, whole["errors"])
     row.windows[WHOLE] = whole | {"t0_s": 0.0, "t1_s": data.load_s}
     _windows(row, data)
     if not by_second:
@@ -215,14 +216,16 @@ def _io(row: "Row", data: RunData, ios: int, moved: int, folder: Path) -> dict:
         last = tail[-1] if tail else None
         counts = fiotext.bins(last, None, "lat_ns")
         row.lat = _cells(counts)
-        if "read_qd" in row.act.keys:
-            row.found = {"kind": "under", **under.sides(last, seconds * k, k)}
-            row.notes.append("under: figures of all I/Os are of reads and writes together; the view tells them apart")
+        by_direction = directions.histograms(last)
+        row.lat_of = {direction: _cells(counts) for direction, counts in by_direction.items()}
+        if len(row.lat):
+            out |= directions.figures(by_direction, seconds, k)
     if len(row.lat):
         by_bin = latency.counts(row.lat)
         out |= (found := window_figures.percentiles("lat", by_bin, k, row.notes))
-        bounds = errors.of_percentiles("lat", by_bin, PERCENTILES, k)
-        out["errors"] = {key: error for key, error in bounds.items() if found.get(key) is not None}
+        bounds = errors.of_percentiles("lat", by_bin, errors.PERCENTILES, k)
+        known = {key: error for key, error in bounds.items() if found.get(key) is not None}
+        out["errors"] = {**(out.get("errors") or {}), **known}
     else:
         row.notes.append(f"{', '.join(LAT_KEYS)}: fio left no histogram of lat")
     return out

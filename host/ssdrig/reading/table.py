@@ -23,6 +23,7 @@ from ssdrig.plan.rules.windows import Window
 from ssdrig.reading import (
     act_energy,
     course,
+    directions,
     errors,
     fio,
     gaps,
@@ -41,7 +42,7 @@ from ssdrig.reading.cuts import cuts_found
 from ssdrig.reading.events import load_events
 from ssdrig.reading.finer import read as read_finer
 from ssdrig.reading.rest import by_samples, per_GB
-from ssdrig.reading.row import KEYS, LAT_KEYS, LITTLE_KEYS, PERCENTILES, WHOLE, Row, Table, Verdict
+from ssdrig.reading.row import KEYS, LAT_KEYS, LITTLE_KEYS, WHOLE, Row, Table, Verdict
 from ssdrig.reading.rundata import SECOND_NS, RunData
 from ssdrig.reading.verdicts import verdicts_of
 from ssdrig.reading.wear_run import wear_found
@@ -93,9 +94,17 @@ def together(rows: Sequence[Row], window: str = WHOLE) -> dict:
         out |= window_figures.percentiles(
             "lat", latency.counts(np.concatenate([row.lat for row in rows])), rows[0].k, notes
         )
+        apart = {
+            direction: latency.counts(np.concatenate([row.lat_of[direction] for row in rows]))
+            for direction in directions.DIRECTIONS
+            if all(direction in row.lat_of for row in rows)
+        }
+        of_directions = directions.figures(apart, sum(seconds), rows[0].k)
+        of_directions.pop("errors")
+        out |= of_directions
     else:
-        lacking = [f"lat_{name}_us" for name in PERCENTILES]
-        out |= dict.fromkeys(lacking)
+        lacking = [f"lat_{name}_us" for name in errors.PERCENTILES]
+        out |= dict.fromkeys((*lacking, *directions.KEYS))
         why = "fio left no histogram of lat in one of the rounds"
         why = why if window == WHOLE else "a percentile of several windows is not the mean of theirs"
         notes.append(f"{', '.join(lacking)}: {why}")

@@ -16,7 +16,6 @@ from ssdrig.plan.rules.windows import Window
 from ssdrig.reading import errors, latency, own_report, peak_power, witness
 from ssdrig.reading.in_flight import LITTLE_PERCENT as LITTLE_PERCENT
 from ssdrig.reading.power import clipped_words
-from ssdrig.reading.row import PERCENTILES
 from ssdrig.reading.rundata import SECOND_NS, RunData
 from ssdrig.reading.smart import window_wa
 from ssdrig.reading.terms import terms
@@ -57,6 +56,8 @@ lat_p99_us | P99 latency (lat) | µs | 0 | less | 99 % of the I/O were faster, f
     1000 I/Os on.
 lat_p999_us | P99.9 latency (lat) | µs | 0 | less | 99.9 % of the I/O were faster, from submission to completion. Only
     from 10 000 I/Os on.
+lat_p9999_us | P99.99 latency (lat) | µs | 0 | less | 99.99 % of the I/O were faster, from submission to completion.
+    Only from 100 000 I/Os on.
 lat_p99999_us | P99.999 latency (lat) | µs | 0 | less | 99.999 % of the I/O (five nines) were faster, from submission to
     completion. Only from 1 000 000 I/Os on.
 lat_max_us | Longest latency (lat) | µs | 0 | less | Of the slowest I/O, from submission to completion: the upper edge
@@ -69,10 +70,31 @@ clat_p99_us | P99 completion time (clat) | µs | 0 | less | 99 % of the I/O were
     them. Only from 1000 I/Os on.
 clat_p999_us | P99.9 completion time (clat) | µs | 0 | less | 99.9 % of the I/O were faster, from when the drive was
     given them. Only from 10 000 I/Os on.
+clat_p9999_us | P99.99 completion time (clat) | µs | 0 | less | 99.99 % of the I/O were faster, from when the drive was
+    given them. Only from 100 000 I/Os on.
 clat_p99999_us | P99.999 completion time (clat) | µs | 0 | less | 99.999 % of the I/O were faster, from when the drive
     was given them. Only from 1 000 000 I/Os on.
 clat_max_us | Longest completion time (clat) | µs | 0 | less | Of the slowest I/O, from when the drive was given it: the
     upper edge of its bin in fio's histogram.
+read_iops | Reads a second | IOPS | 0 | more | Of a whole load: its reads alone, by fio's count.
+read_lat_mean_us | Mean latency of reads (lat) | µs | 0 | less | Of a whole load: its reads alone, from fio's histogram.
+read_lat_p50_us | Median latency of reads (lat) | µs | 0 | less | Half of the reads were faster.
+read_lat_p99_us | P99 latency of reads (lat) | µs | 0 | less | 99 % of the reads were faster. Only from 1000 reads on.
+read_lat_p999_us | P99.9 latency of reads (lat) | µs | 0 | less | 99.9 % of the reads were faster. Only from 10 000 on.
+read_lat_p9999_us | P99.99 latency of reads (lat) | µs | 0 | less | 99.99 % of the reads were faster. Only from 100 000
+    on.
+read_lat_max_us | Longest read (lat) | µs | 0 | less | Of the slowest read: the upper edge of its bin.
+write_iops | Writes a second | IOPS | 0 | more | Of a whole load: its writes alone, by fio's count.
+write_lat_mean_us | Mean latency of writes (lat) | µs | 0 | less | Of a whole load: its writes alone, from fio's
+    histogram.
+write_lat_p50_us | Median latency of writes (lat) | µs | 0 | less | Half of the writes were faster.
+write_lat_p99_us | P99 latency of writes (lat) | µs | 0 | less | 99 % of the writes were faster. Only from 1000 writes
+    on.
+write_lat_p999_us | P99.9 latency of writes (lat) | µs | 0 | less | 99.9 % of the writes were faster. Only from 10 000
+    on.
+write_lat_p9999_us | P99.99 latency of writes (lat) | µs | 0 | less | 99.99 % of the writes were faster. Only from
+    100 000 on.
+write_lat_max_us | Longest write (lat) | µs | 0 | less | Of the slowest write: the upper edge of its bin.
 drive_writes_t0 | Drive writes at the start |  | 3 |  | How often the load had written the tested range when the window
     began; the fill is not counted.
 drive_writes_t1 | Drive writes at the end |  | 3 |  | The same when the window ended.
@@ -218,11 +240,11 @@ def _latency(data: RunData, window: Window, notes: list[str]) -> dict:
     bounds: dict[str, float] = {}
     for kind, counts_of in by_kind.items():
         if counts_of is None or not counts_of.any():
-            keys = ", ".join(f"{kind}_{name}_us" for name in (*PERCENTILES, "max"))
+            keys = ", ".join(f"{kind}_{name}_us" for name in (*errors.PERCENTILES, "max"))
             notes.append(f"{keys}: fio left no histogram of {kind} for these seconds")
         else:
             out |= (found := percentiles(kind, counts_of, data.k, notes))
-            of_kind = errors.of_percentiles(kind, counts_of, PERCENTILES, data.k)
+            of_kind = errors.of_percentiles(kind, counts_of, errors.PERCENTILES, data.k)
             bounds |= {key: error for key, error in of_kind.items() if found.get(key) is not None}
     mean = out["lat_mean_us"]
     if mean and (slat := 100 * (mean - out.get("clat_mean_us", mean)) / mean) > SLAT_PERCENT:
@@ -293,8 +315,8 @@ def percentiles(kind: str, counts: np.ndarray, k: int, notes: list[str]) -> dict
     out = {"clat_mean_us": float((held * us).sum() / n)} if kind == "clat" else {}
     seen = bins[held >= 0.5]
     out[f"{kind}_max_us"] = float(plat_upper_ns(seen[-1] if len(seen) else bins[-1])) / 1000 / k
-    few = {name: TAIL * one_in for name, one_in in PERCENTILES.items() if round(n) < TAIL * one_in}
-    for name, one_in in PERCENTILES.items():
+    few = {name: TAIL * one_in for name, one_in in errors.PERCENTILES.items() if round(n) < TAIL * one_in}
+    for name, one_in in errors.PERCENTILES.items():
         if name not in few:
             at = min(int(np.searchsorted(np.cumsum(held), n - n // one_in)), len(bins) - 1)
             out[f"{kind}_{name}_us"] = float(us[at])

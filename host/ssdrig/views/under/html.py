@@ -1,13 +1,10 @@
-"""The view `under`: how long reads take while another thread writes, against how much it writes (reading/under.py)."""
+"""The view `under`: how long reads take while another thread writes, against how much it writes."""
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from ssdrig.base.uncertain import UNKNOWN, Uncertain, ratio
-from ssdrig.load import fiotext
+from ssdrig.plan.shows import VALUES
 from ssdrig.reading import errors
-from ssdrig.reading import under as told_apart
 from ssdrig.reading.row import Row, Table
 from ssdrig.views import numbers, svg
 from ssdrig.views.context import Context, figure, panel, plus_minus
@@ -15,8 +12,8 @@ from ssdrig.views.numbers import Cell
 
 WIDTH, HEIGHT = 480, 320
 LATENCIES = (
-    *(("p50_us", "P50"), ("p99_us", "P99"), ("p999_us", "P99.9"), ("p9999_us", "P99.99")),
-    ("max_us", "longest"),
+    *(("lat_p50", "P50"), ("lat_p99", "P99"), ("lat_p999", "P99.9"), ("lat_p9999", "P99.99")),
+    ("lat_max", "longest"),
 )
 HEADS = (
     *(("Writes", "IOPS"), ("of what it writes alone", "%"), ("Reads", "IOPS")),
@@ -44,17 +41,6 @@ def under(context: Context) -> str:
     return "".join(out)
 
 
-def reads(row: Row) -> dict:
-    """Figures of its reads, under.KEYS; of a load that only reads those of all its I/Os."""
-    if row.found.get("kind") == "under":
-        return row.found["reads"]
-    counts = np.zeros(fiotext.BINS, np.int64)
-    np.add.at(counts, row.lat[:, 1], row.lat[:, 2])
-    whole = row.windows.get("all") or {}
-    host_s = (whole.get("t1_s", 0.0) - whole.get("t0_s", 0.0)) * row.k
-    return told_apart.side(counts, host_s, row.k)
-
-
 def written_alone(each: Table, path: str) -> Uncertain:
     """What the drive writes a second with nothing beside it: in the window `steady` of that step, where it has one."""
     row = next((row for row in each.of(path)), None)
@@ -63,30 +49,30 @@ def written_alone(each: Table, path: str) -> Uncertain:
     return errors.of("iops_mean", row.windows.get("steady") or row.windows.get("all") or {})
 
 
-def share_percent(row: Row, done: float | None, alone: Uncertain) -> Uncertain:
-    """Of what the drive writes alone. Its writes scatter as all its I/Os do."""
-    of_all = errors.of("iops_mean", row.windows.get("all") or {})
-    if done is None or alone.value is None:
+def share_percent(row: Row, alone: Uncertain) -> Uncertain:
+    """Of what the drive writes alone."""
+    written = errors.of("write_iops", row.windows.get("all") or {})
+    if written.value is None or alone.value is None:
         return Uncertain(None, None, UNKNOWN, "what it writes alone is not known")
-    if not done:
-        return Uncertain(0.0, 0.0)
-    error = of_all.error / of_all.value * done if of_all.error is not None and of_all.value else None
-    return ratio(Uncertain(done, error), alone).scaled(100)
+    return ratio(written, alone).scaled(100) if written.value else Uncertain(0.0, 0.0)
 
 
 def cells(row: Row, alone: Uncertain) -> list[Cell]:
     """In the order of HEADS."""
-    of, writes = reads(row), row.found.get("writes") or {}
-    done = writes.get("iops", 0.0 if row.act.keys["read"] == 100 else None)
-    share = share_percent(row, done, alone)
+    share = share_percent(row, alone)
     return [
-        Cell(done),
+        _cell(row, "write_iops"),
         Cell(share.value, share.error, share.why),
-        Cell(of["iops"]),
-        *(Cell(of[key], why=told_apart.WHY) for key, _ in LATENCIES),
-        Cell(writes.get("mean_us"), why="no writes"),
+        _cell(row, "read_iops"),
+        *(_cell(row, f"read_{word}") for word, _ in LATENCIES),
+        _cell(row, "write_lat_mean"),
         Cell(row.value("W"), why=row.why_not("W")),
     ]
+
+
+def _cell(row: Row, word: str) -> Cell:
+    of = errors.of(VALUES[word][0], row.windows.get("all") or {}, row.why_not(word))
+    return Cell(of.value, of.error, of.why)
 
 
 def _named(row: Row) -> str:
@@ -94,8 +80,11 @@ def _named(row: Row) -> str:
 
 
 def _plot(title: str, rows: Sequence[Row]) -> str:
-    places = [(row.found.get("writes") or {}).get("iops") or 0.0 for row in rows]
-    found = [(name, [(at, reads(row)[key]) for at, row in zip(places, rows, strict=True)]) for key, name in LATENCIES]
+    places = [row.value("write_iops") or 0.0 for row in rows]
+    found = [
+        (name, [(at, row.value(f"read_{word}")) for at, row in zip(places, rows, strict=True)])
+        for word, name in LATENCIES
+    ]
     dots = [value for _, line in found for _, value in line if value is not None]
     plot = svg.Plot(title, WIDTH, HEIGHT, svg.extent(places, False), svg.extent(dots, True), y_log=True)
     lines = [(name, [(at, value) for at, value in line if value is not None]) for name, line in found]
