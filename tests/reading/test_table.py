@@ -314,6 +314,7 @@ def test_the_percentiles_of_rounds_are_of_all_their_ios():
     assert found["lat_max_us"] == plat_upper_ns(900) / 1000 and found["lat_p999_us"] is None
     assert found["notes"] == [
         "lat_p999_us: 1202 I/Os are too few for this percentile, which needs 10000",
+        "lat_p9999_us: 1202 I/Os are too few for this percentile, which needs 100000",
         "lat_p99999_us: 1202 I/Os are too few for this percentile, which needs 1000000",
     ]
 
@@ -331,7 +332,8 @@ def test_what_several_rounds_cannot_say_together_is_not_their_mean():
     assert (found["energy_J"], found["power_mean_W"], found["energy_uJ_per_io"]) == (None, 2.0, near(1e4))
     assert found["notes"] == [
         "energy_J: 1 of 2 rounds has power samples throughout",
-        "lat_p50_us, lat_p99_us, lat_p999_us, lat_p99999_us: a percentile of several windows is not the mean of theirs",
+        "lat_p50_us, lat_p99_us, lat_p999_us, lat_p9999_us, lat_p99999_us: a percentile of several windows is not the"
+        " mean of theirs",
     ]
 
 

@@ -91,9 +91,13 @@ def test_a_histogram_counts_from_the_first_second_to_before_the_last_edge():
     out = figures(data, 2, 4)
     assert out["clat_p50_us"] == out["clat_p99_us"] == exactly(plat_ns(LOW) / 1000)
     assert out["clat_mean_us"] == exactly(plat_ns(LOW) / 1000)
-    for name, needs in (("p999", 10_000), ("p99999", 1_000_000)):  # each with what it needs, and nothing else
+    for name, needs in (
+        ("p999", 10_000),
+        ("p9999", 100_000),
+        ("p99999", 1_000_000),
+    ):  # each with what it needs, and nothing else
         assert noted(out, f"clat_{name}_us: 1000 I/Os are too few for this percentile, which needs {needs}")
-    lat = "lat_p50_us, lat_p99_us, lat_p999_us, lat_p99999_us, lat_max_us"
+    lat = "lat_p50_us, lat_p99_us, lat_p999_us, lat_p9999_us, lat_p99999_us, lat_max_us"
     assert noted(out, f"{lat}: fio left no histogram of lat for these seconds")
     data.k = 2
     assert figures(data, 2, 4)["clat_p50_us"] == exactly(plat_ns(LOW) / 2000)
@@ -117,7 +121,9 @@ def test_percentiles_of_latency_are_of_the_nearest_rank(slow, name):
         assert out[f"lat_{name}_us"] == exactly(plat_ns(value) / 1000) and "clat_mean_us" not in out
 
 
-@pytest.mark.parametrize(("name", "needs"), [("p50", 20), ("p99", 1000), ("p999", 10_000), ("p99999", 1_000_000)])
+@pytest.mark.parametrize(
+    ("name", "needs"), [("p50", 20), ("p99", 1000), ("p999", 10_000), ("p9999", 100_000), ("p99999", 1_000_000)]
+)
 def test_a_percentile_of_latency_needs_ten_beyond_it(name, needs):
     for n, there in ((needs, True), (needs - 1, False)):
         notes = []

@@ -8,7 +8,7 @@ from synthetic_run import IOPS, WINDOW, changed, other_notes, run_of, whole
 from ssdrig import report
 from ssdrig.base.errors import UsageError
 from ssdrig.plan.rules import windows
-from ssdrig.reading import table
+from ssdrig.reading import directions, table
 from ssdrig.reading.course import KEYS
 from ssdrig.report import over_op, page
 from ssdrig.views import trust_strip
@@ -23,6 +23,9 @@ def test_all_keys_are_there_and_are_json(tmp_path):
         "fresh, 0–12 s: consistency: the standard deviation is 0",
     ]
     assert {k for k in f if f[k] is None} == {
+        *directions.KEYS,  # of a whole step only
+        "lat_p9999_us",
+        "clat_p9999_us",
         "why",
         "idle_s",
         "idle_mean_W",

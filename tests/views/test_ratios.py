@@ -50,7 +50,7 @@ reading/table: together
 views/thermal/fit: throttled
 reading/timeline: _job, _part
 reading/trust: _badness, _samples, host_of
-reading/under: side
+reading/directions: figures
 reading/wear_run: rates
 reading/whole_run: over_provisioning
 reading/window_figures: _drive_writes, _energy, _iops, _latency, _split, littles, own_power, percentiles, ratios
@@ -72,6 +72,7 @@ report/words: unit
 """
 # what makes an error, or decides by one
 OF_ERRORS = """
+reading/directions: scattered
 reading/errors: _of_power, of_percentiles, of_totals, of_window
 reading/gaps: widen
 reading/smart: _shares, window_wa
@@ -247,8 +248,8 @@ def of_wake(rng):
 def of_share(rng):
     """Writes beside reads as fast as alone."""
     beside, alone = drawn(rng), drawn(rng)
-    row = Row({"iops_mean": beside.value, "errors": {"iops_mean": beside.error}})
-    return under_html.share_percent(row, beside.value, alone), 100.0
+    row = Row({"write_iops": beside.value, "errors": {"write_iops": beside.error}})
+    return under_html.share_percent(row, alone), 100.0
 
 
 def of_energy_above_idle(rng):

@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 OF_SECONDS = ("iops_mean", "bw_mean_MBps", "lat_mean_us")
 OF_POWER = ("power_mean_W", "energy_uJ_per_io", "energy_J_per_GB", "iops_per_W")
 OF_QUANTILES = {"iops_p0_1": 0.001, "iops_p1": 0.01, "iops_p5": 0.05, "iops_p50": 0.5}  # of seconds, the share below
-PERCENTILES = {"p50": 2, "p99": 100, "p999": 1000, "p9999": 10_000, "p99999": 100_000}  # of latency: one in so many above
+# of latency: one I/O in so many lies above it
+PERCENTILES = {"p50": 2, "p99": 100, "p999": 1000, "p9999": 10_000, "p99999": 100_000}
 OF_PERCENTILES = tuple(f"{kind}_{name}_us" for kind in ("lat", "clat") for name in PERCENTILES)
 OF_DIRECTIONS = tuple(
     f"{direction}_{key}"
@@ -50,7 +51,8 @@ COPIED = {  # figures whose error is a figure, too
     "own_power_ratio": "own_power_ratio_error",
     "peak_100us_W": "peak_100us_uncertainty_W",
 }
-OF_MOST = ("lat_max_us", "clat_max_us", "read_lat_max_us", "write_lat_max_us", "power_max_W", "peak_100us_W")  # of several rounds the highest
+# of several rounds the highest
+OF_MOST = ("lat_max_us", "clat_max_us", "read_lat_max_us", "write_lat_max_us", "power_max_W", "peak_100us_W")
 HALF_K = 0.5  # drives report whole degrees
 
 

@@ -26,7 +26,10 @@ WEAR_KEYS = ("wa", "wa_error", "temperature_max_C")
 LITTLE_KEYS = ("littles_qd", "littles_error_percent")
 QUALITY_KEYS = ("samples", "samples_lost", "samples_clipped", "filled_s", "filled_J", "clock_error_us")
 # of a whole act, beside t0_s, t1_s and the other percentiles
-KEYS = (*IO_KEYS, *POWER_KEYS, *WEAR_KEYS, *LITTLE_KEYS, *QUALITY_KEYS, "lat_mean_most_us", "gap_s", *directions.KEYS, "errors")
+KEYS = (
+    *(*IO_KEYS, *POWER_KEYS, *WEAR_KEYS, *LITTLE_KEYS, *QUALITY_KEYS, "lat_mean_most_us", "gap_s"),
+    *(*directions.KEYS, "errors"),
+)
 WHOLE = "all"
 WHY_NOT = {  # where a figure is not known and no note says why
     "burst_iops": bursts.NONE,
@@ -45,8 +48,9 @@ class Row:
     plan names in it. `found`: the event of what a choose or an idle step has found, of a replay playedlog.figures().
     `notes`: figure keys and the reason. `folder`: within fio/, of a replay within played/. `k`: time dilation. `data`:
     its seconds, None in a repeat. `lat`: histogram of lat, int64 (cells, 3): 0, bin of fiotext.plat_ns (host time),
-    I/Os; `lat_of`: the same of its reads and of its writes. `kernel`: the kernel's own counts of an act with I/O (witness.KEYS). `part`: of a run that was resumed, the
-    one that carried the act out. `t0_ns`: t0_s, CLOCK_MONOTONIC of that part."""
+    I/Os; `lat_of`: the same of its reads and of its writes. `kernel`: the kernel's own counts of an act with I/O
+    (witness.KEYS). `part`: of a run that was resumed, the one that carried the act out. `t0_ns`: t0_s, CLOCK_MONOTONIC
+    of that part."""
 
     act: Act
     round: int | None
