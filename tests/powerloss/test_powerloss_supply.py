@@ -116,6 +116,31 @@ def test_a_missing_drive_gets_as_many_power_cycles_as_make_it_dead(ended, cycles
     assert lived.tries == cycles + 1
 
 
+@pytest.mark.parametrize(
+    ("cause", "silent_s", "tries"),
+    [(TimeoutError("timed out"), 20, 3), (TimeoutError("timed out"), 99, 4), (ConnectionRefusedError("no"), 20, 1)],
+)
+def test_server_that_listens_and_says_nothing_yet_is_asked_again(cause, silent_s, tries, monkeypatch):
+    """A host without a CPU to spare keeps a greeting for longer than 10 s."""
+    asked = []
+
+    def opened():
+        asked.append(1)
+        if 10 * len(asked) <= silent_s:
+            raise DriveError("an NBD drive", str(cause), "wait") from cause
+        return SimpleNamespace(size_bytes=5 << 20, close=lambda: None)
+
+    made = SimpleNamespace(of_nbd=lambda *_: SimpleNamespace(open=opened), NBD_BLOCK_BYTES=4096)
+    monkeypatch.setattr(cutting, "target", made)
+    monkeypatch.setattr(cutting, "time", SimpleNamespace(monotonic=lambda: 10.0 * len(asked)))
+    if tries == 3:
+        assert cutting.described("nbd://h", "off", "on", False)["capacity_bytes"] == 5 << 20
+    else:
+        with pytest.raises(DriveError):
+            cutting.described("nbd://h", "off", "on", False)
+    assert len(asked) == tries
+
+
 def test_ready_does_not_count_the_time_of_the_command_that_gives_the_power(monkeypatch):
     cycle = Cycle(SimpleNamespace(slot=None), None, None, None, 1, 1, {}, lambda *words, **more: None)
     monkeypatch.setattr(cycle, "there", lambda within_s: "a link")

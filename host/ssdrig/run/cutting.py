@@ -2,11 +2,12 @@
 
 import argparse
 import shlex
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ssdrig.base.deferred import Deferred
-from ssdrig.base.errors import UsageError
+from ssdrig.base.errors import DriveError, UsageError
 from ssdrig.base.overprovisioning import whole_MiB
 from ssdrig.base.terminal import printable
 from ssdrig.drive.target import inventory, slot
@@ -25,6 +26,7 @@ else:
 
 PLAN = "powerloss"
 NBD = ("nbd://", "nbd+unix://")
+FIRST_S = 30.0  # for a server that listens to answer
 # a virtual drive is small and fast: a second shows what five of a real one do
 VIRTUAL = {
     "aims": '{ random = 30, flush = 5, fua = 5, "bytes:0..1" = 5, age = 5, recovery = 5 }',  # bursts would take minutes
@@ -190,8 +192,15 @@ def server(drive: Mapping) -> "bench.Bench":
 
 
 def described(uri: str, power_off: str, power_on: str, plp_claimed: bool) -> dict:
-    """The part of run.json. Raises DriveError where nobody answers."""
-    link = target.of_nbd(uri, (power_off, power_on), plp_claimed).open()
+    """The part of run.json. Raises DriveError where nobody answers; a server that listens is asked for FIRST_S."""
+    deadline = time.monotonic() + FIRST_S
+    while True:
+        try:
+            link = target.of_nbd(uri, (power_off, power_on), plp_claimed).open()
+            break
+        except DriveError as error:  # a server without a CPU to spare listens and says nothing yet
+            if not isinstance(error.__cause__, TimeoutError) or time.monotonic() > deadline:
+                raise
     try:
         size = link.size_bytes
     finally:
