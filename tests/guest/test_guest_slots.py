@@ -157,9 +157,14 @@ def changed_disk(bench, name: str, size_bytes: int, serial: str = SAS.serial, **
         ("stranger", SAS.size_bytes, "STRANGER0001", {}, ExchangedDrive, None),
     ],
 )
-def test_drive_that_comes_back_changed_is_found(bench, monkeypatch, name, size_bytes, serial, node, error, finding):
+def test_drive_that_comes_back_changed_is_found_and_not_written(
+    bench, monkeypatch, name, size_bytes, serial, node, error, finding
+):
     monkeypatch.setattr(cycle, "READY_S", 60.0)  # so long each change is looked at
-    found = comes_back_as(bench, changed_disk(bench, name, size_bytes, serial, **node))
+    disk = changed_disk(bench, name, size_bytes, serial, **node)
+    before = (bench.machine.folder / name).read_bytes()
+    found = comes_back_as(bench, disk)
+    assert (bench.machine.folder / name).read_bytes() == before  # not a byte is written to it
     assert isinstance(found.outcome, error), found.outcome
     assert len(found.judged) <= 2  # none after the change
     if finding:
