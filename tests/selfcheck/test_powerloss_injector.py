@@ -2,7 +2,7 @@
 (tests/support/faulty_drive.py). The whole table: `./ssdrig selfcheck powerloss-injector`."""
 
 import pytest
-from support import faulty_drive, lazy_trims, model_campaign
+from support import faulty_drive, lazy_trims, model_campaign, published_faults
 from support.faulty_drive import Drive
 from support.model_campaign import campaign, compared
 
@@ -47,6 +47,23 @@ def test_damage_that_was_read_is_found_at_its_cut(tmp_path, fault):
     assert found.tally.outcome(tmp_path).exit_code == 11
     assert found.tally.failing.least <= sum(bool(pages) for pages in drive.truth.values())
     assert found.tally.failing.most >= of.bad
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fault", [*published_faults.OF_CUT, *published_faults.OF_DRIVE, *published_faults.WITHOUT_CUT])
+def test_what_studies_saw_drives_do_is_found_where_it_was_read(tmp_path, fault):
+    drive, found = run(tmp_path, fault, 9)
+    of = compared(drive, found)
+    assert drive.exercised > 0 and of.false == of.wrong == 0
+    assert of.found == of.bad > 0 and found.tally.outcome(tmp_path).exit_code == 11
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("habit", published_faults.ALLOWED)
+def test_what_no_promise_forbids_is_not_accused(tmp_path, habit):
+    drive, found = run(tmp_path, habit, 6)
+    assert found.tally.outcome(tmp_path) is None and not any(drive.truth.values())
+    assert sum(each["lost_volatile"] or 0 for each in found.sessions) > 0
 
 
 # the fault, and the mix or the streams without which nothing of it can be seen

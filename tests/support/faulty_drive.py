@@ -12,6 +12,7 @@ from collections import deque
 from dataclasses import dataclass, field
 
 import numpy as np
+from support import published_faults
 
 SECTOR = 512
 READ, WRITE, FLUSH, TRIM, ZEROES = 0, 1, 3, 4, 6  # as the protocol numbers them
@@ -31,8 +32,9 @@ OF_CUT = (
     " replay"
 ).split()
 OF_DRIVE = "readonly readonly_eio grow shrink shrink8M allgone other_drive slow20 never".split()
-WITHOUT_CUT = "unstable stale_nocut bitflip_now brownout".split()
-FAULTS = (*OF_FLUSH, *OF_FUA, *OF_CUT, *OF_DRIVE, *WITHOUT_CUT)
+OF_DRIVE += published_faults.OF_DRIVE
+WITHOUT_CUT = "unstable stale_nocut bitflip_now brownout".split() + published_faults.WITHOUT_CUT
+FAULTS = (*OF_FLUSH, *OF_FUA, *OF_CUT, *published_faults.OF_CUT, *OF_DRIVE, *WITHOUT_CUT)
 
 
 @dataclass(eq=False)
@@ -100,6 +102,7 @@ class Drive:
         self.later: list[Command] = []
         self.journal: dict[int, bytes] = {}  # pages with what they held before the session
         self.refuses, self.ready_s, self.away = 0, 0.1, False
+        self.spoilt: set[int] = set()  # pages that an erase has left unreliable
 
     # ---- commands
 
@@ -127,13 +130,16 @@ class Drive:
         """A page changes while the drive has its power."""
         page, data = self.wrong.choice(self.older or [(0, bytes(self.page_bytes))])
         if page not in self.pages and page not in self.trimmed:
-            was = self._page(page)
-            self._show(page, data if self.fault == "stale_nocut" else self._flipped(page))
-            if was != self._page(page):
-                self.by_itself.add(page)
-                self.exercised += 1
-                self.truth.setdefault(self.cuts + 0.5, {})[page] = self.fault
-                self.pending[page] = self.cuts + 0.5
+            self.changed_by_itself(page, data if self.fault == "stale_nocut" else self._flipped(page))
+
+    def changed_by_itself(self, page: int, data: bytes) -> None:
+        """A page shows this from now on, and nobody wrote it."""
+        if data != self._page(page):
+            self._show(page, data)
+            self.by_itself.add(page)
+            self.exercised += 1
+            self.truth.setdefault(self.cuts + 0.5, {})[page] = self.fault
+            self.pending[page] = self.cuts + 0.5
 
     def _put(self, command: Command, page: int, data: bytes | None) -> None:
         if page not in self.pages:
@@ -266,6 +272,9 @@ class Drive:
                 else:
                     self.delayed[page] = self.twice[page]
         data = self.now[offset : offset + length].tobytes()
+        if self.fault == "read_disturb":
+            for page in range(offset // self.page_bytes, -(-(offset + length) // self.page_bytes)):
+                published_faults.disturb(self, page)
         if self.fault == "unstable" and self.wrong.random() < 0.01:
             self.exercised += 1
             flipped, at = bytearray(data), self.wrong.randrange(length)
@@ -295,12 +304,14 @@ class Drive:
         for page in self.trimmed - touched:
             if self.chance.random() < 0.1:  # collected now
                 self._show(page, self._of_trimmed(page))
-        shown = {page: self._page(page) for page in self.delayed} if self.fault != "second_read" else {}
+        by_reads = self.fault in ("second_read", "weak_program")
+        shown = {page: self._page(page) for page in self.delayed} if not by_reads else {}
         late = {page: data for page, data in self.delayed.items() if page not in touched} if shown else {}
         for page, data in late.items():
             self._show(page, data)
         self.delayed = {} if shown else self.delayed
-        changed = self._damage(touched) if self.fault in OF_CUT else set()
+        damages = self.fault in OF_CUT or self.fault in published_faults.OF_CUT
+        changed = self._damage(touched) if damages else set()
         changed |= {page for page, data in late.items() if shown[page] != data}
         self.exercised += bool(changed)
         self.by_itself = set()
@@ -324,6 +335,8 @@ class Drive:
 
     def _survivor(self, page: int) -> bytes:
         """The order of versions that overlap in time is the drive's own; a kept one ends all before it."""
+        if (allowed := published_faults.survivor(self, page)) is not None:
+            return allowed
         of = [Version(self.base[page], 0, 0), *self.pages[page]]
         kept = [i for i, each in enumerate(of) if each.kept and each.data is not None]
         of = of[kept[-1] :] if kept else of
@@ -354,12 +367,12 @@ class Drive:
         """Whether each sector is that of some version that the page may show; of a page that nobody wrote: no."""
         if (page + 1) * self.page_bytes > self.capacity:
             return False
+        if page in self.bad:
+            return False
         of = self.versions(page, "owed") if page in self.pages else []
         durable = any(each.owed and each.data is not None for each in self.pages.get(page, []))
         if page in self.trimmed and not durable or any(each.data is None for each in of):
             return True
-        if page in self.bad:
-            return False
         data = self._page(page)
         parts = range(0, self.page_bytes, SECTOR)
         return all(
@@ -377,6 +390,14 @@ class Drive:
         change = lambda page, data: (before.setdefault(page, self._page(page)), self._show(page, data))
         last = self.size // self.page_bytes - 1
         cold = sorted({page for page, _ in self.older if page not in touched})
+        if self.fault in published_faults.OF_CUT:
+            for page, data in published_faults.damage(self, touched, durable, open_, cold).items():
+                if data:
+                    change(page, data)
+                else:
+                    self.bad[page] = 1 << 30
+            unread = set(self.bad) if self.fault == "third_unreadable" and self.cuts == 8 else set()
+            return unread | {page for page, data in before.items() if data != self._page(page)}
         one = rng.choice(durable) if durable else None
         if self.fault == "ghost":
             for page in open_:
@@ -463,6 +484,8 @@ class Drive:
         elif self.fault in ("allgone", "other_drive"):
             changed |= set(np.flatnonzero(self.now.reshape(-1, self.page_bytes).any(1)).tolist())  # not of zeroes
             self.now[:] = 0
+        elif self.fault in published_faults.OF_DRIVE:
+            changed |= published_faults.of_drive(self)
         elif self.fault == "slow20":
             self.ready_s = 20.0
         elif self.fault == "never":
