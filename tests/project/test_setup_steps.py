@@ -62,12 +62,21 @@ def test_a_terminal_has_one_line_with_a_bar(log, capfd, monkeypatch):
     assert "████············ 1 of 4  0:00  sleeping" in shown and "\n" not in shown
 
 
-def test_without_a_terminal_a_long_step_is_named_again(log, capfd, monkeypatch):
-    monkeypatch.setattr(steps, "PLAIN_INTERVAL_S", 0.2)
-    monkeypatch.setattr(progress, "PLAIN_INTERVAL_S", 0.2)
-    steps.run([sys.executable, "-c", "import time; time.sleep(1)"], "sleeping")
-    first, *more = capfd.readouterr().err.splitlines()
-    assert first == "ssdrig: sleeping" and more and all(line.endswith("sleeping") for line in more)
+def test_without_a_terminal_a_long_set_up_reports_ever_less_often(log, capfd, monkeypatch):
+    """Eleven minutes in six steps: a line a step and five between, so that a log of CI stays readable."""
+    now_s = [0.0]
+    monkeypatch.setattr(steps.time, "monotonic", lambda: now_s[0])
+    monkeypatch.setattr(progress, "PLAIN_INTERVAL_S", 0)
+    monkeypatch.setattr(steps, "STEPS", steps.Steps())
+    for number in range(6):
+        with steps.STEPS.step(f"step {number}"):
+            for _ in range(1100):
+                now_s[0] += steps.POLL_S
+                steps.STEPS.show()
+    lines = capfd.readouterr().err.splitlines()
+    reports = [line.split()[5] for line in lines if line.startswith("setting up:")]
+    assert reports == ["0:30", "1:00", "2:00", "4:00", "8:00"]
+    assert len(lines) == 6 + len(reports) <= 15
 
 
 def test_ctrl_c_ends_the_program_and_the_step(log):

@@ -14,12 +14,14 @@ import time
 from collections.abc import Iterator, Mapping
 
 from ssdrig.base.errors import ToolMissing
-from ssdrig.base.progress import PLAIN_INTERVAL_S, Progress
+from ssdrig.base.progress import Progress
 from ssdrig.setup.needs import ROOT
 
 LOG = ROOT / ".setup/log"  # of the latest set-up
 WIDTH = 16  # characters of the bar
 POLL_S = 0.1
+FIRST_WAIT_S = 30.0  # without a terminal, a set-up that goes on is reported then, at twice that time, and so on,
+LONGEST_WAIT_S = 300.0  # at least this often: a CI takes a silent job for a dead one
 PATIENCE_S = 60.0  # an interrupted apt finishes the package that it unpacks
 LAST_LINES = 8  # of a program that failed, shown with the error
 
@@ -33,7 +35,7 @@ class Steps:
         self.logged = False
         self._begun = time.monotonic()
         self._now: list[str] = []
-        self._shown = time.monotonic()
+        self._next_report_s = FIRST_WAIT_S
         self._lock = threading.Lock()
 
     def expect(self, steps: int) -> None:
@@ -52,7 +54,6 @@ class Steps:
         self._now.append(words)
         if not self.progress.live:
             self.say(words)
-            self._shown = time.monotonic()
         try:
             yield
         finally:
@@ -63,11 +64,14 @@ class Steps:
                     self.progress.show("")
 
     def show(self) -> None:
-        """Refresh the line: the bar, the step and the time since the start."""
-        if not self.progress.live and time.monotonic() - self._shown < PLAIN_INTERVAL_S:
-            return
+        """Refresh the line: the bar, the step and the time since the start; without a terminal a few lines in all."""
+        elapsed_s = time.monotonic() - self._begun
+        if not self.progress.live:
+            if elapsed_s < self._next_report_s:
+                return
+            self._next_report_s = elapsed_s + min(elapsed_s, LONGEST_WAIT_S)
         full = WIDTH * self.done // max(1, self.total)
-        minutes, seconds = divmod(int(time.monotonic() - self._begun), 60)
+        minutes, seconds = divmod(int(elapsed_s), 60)
         words = ", ".join(self._now)
         with self._lock:
             bar = f"{'█' * full}{'·' * (WIDTH - full)}" if self.progress.live else "setting up:"
