@@ -20,12 +20,13 @@ from ssdrig.drive.wear import endurance, wa
 from ssdrig.plan.kinds import KINDS
 from ssdrig.plan.rules import steady
 from ssdrig.publish.influx import push
+from ssdrig.publish.verdicts import acceptance, comparison
 from ssdrig.reading import bursts, cache_recovery, gaps, index, search, whole_run, window_figures, witness
 from ssdrig.reading.row import KEYS
 from ssdrig.runs import journal
 from ssdrig.views.life import figures as life_figures
 
-NAMES = {"drives", "plans", "push", "report", "rig-info", "runs", "wear"}
+NAMES = {"check", "compare", "drives", "plans", "push", "report", "rig-info", "runs", "wear"}
 
 
 def printed(capsys, *words) -> list:
@@ -98,6 +99,8 @@ def test_the_keys_that_the_code_writes_are_the_keys_of_the_schemas():
         (schema("push"), (), {"run", "to", "missing", *push.Sent._fields}),
         (wear, ("limits",), endurance.Limits._fields),
         (wear, ("wa",), {"since", "words", *wa.WriteAmplification._fields}),
+        (schema("check"), ("cases", "[]"), acceptance.Case._fields),
+        (schema("compare"), (), {"window", "conditions", *comparison.Difference._fields}),
         (schema("drives"), ("[]", "refusals", "[]"), {each.name for each in dataclasses.fields(guard.Refusal)}),
     ]
     for of, path, keys in written:
@@ -121,6 +124,9 @@ WORDS = {
 
 def test_the_words_that_a_state_or_a_step_may_be():
     word = lambda name, *path: {*properties(schema(name), *path[:-1])[path[-1]]["enum"]}
+    verdicts = {acceptance.PASS, acceptance.FAIL, acceptance.CANNOT_TELL}
+    assert word("check", "verdict") == word("check", "cases", "[]", "verdict") == verdicts
+    assert word("compare", "verdict") == {comparison.HIGHER, comparison.LOWER, comparison.CANNOT_TELL}
     assert word("runs", "state") == {*search.STATES} and word("report", "state") == {*search.STATES} - {"unreadable"}
     assert word("report", "rows", "[]", "do") == {*KINDS} - {"repeat"}
 

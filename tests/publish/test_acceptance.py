@@ -7,6 +7,7 @@ import xml.etree.ElementTree as ElementTree
 import pytest
 import synthetic_cuts
 import synthetic_run
+from json_documents import checked
 
 from ssdrig import cli
 from ssdrig.base.errors import CannotTell, LimitMissed, UsageError
@@ -209,12 +210,14 @@ def test_command_writes_junit_and_ends_with_the_code_of_the_worst(runs, tmp_path
     xml = tmp_path / "check.xml"
     words = ["check", str(runs / "load"), "--limits", str(limits), "--json"]
     assert cli.main([*words, "--junit", str(xml)]) == 0
-    assert json.loads(capsys.readouterr().out)["verdict"] == PASS
+    assert checked("check", json.loads(capsys.readouterr().out))["verdict"] == PASS
     assert ElementTree.parse(xml).getroot().get("tests") == "2"
     limits.write_text(POWER + "max = 2.4")
     assert cli.main([*words, "--limits", "measurement"]) == LimitMissed.exit_code
+    assert checked("check", json.loads(capsys.readouterr().out))["verdict"] == FAIL
     limits.write_text(POWER + "max = 2.5")
     assert cli.main(words) == CannotTell.exit_code
+    assert checked("check", json.loads(capsys.readouterr().out))["verdict"] == CANNOT_TELL
     assert cli.main(["check", str(runs / "load")]) == UsageError.exit_code
     assert cli.main(["check", str(runs / "load"), "--limits", "mesurement"]) == UsageError.exit_code
     assert "measurement" in capsys.readouterr().err

@@ -5,6 +5,7 @@ import random
 
 import pytest
 import synthetic_run
+from json_documents import checked
 
 from ssdrig import cli
 from ssdrig.base.errors import CannotTell, UsageError
@@ -96,11 +97,11 @@ def runs(tmp_path_factory):
 def test_command_compares_runs_and_groups(runs, capsys):
     words = ["--runs", str(runs), "--json", "--figure", "iops_mean"]
     assert cli.main(["compare", "a-0001,a-0002", "b-0003,b-0004", *words]) == 0
-    found = json.loads(capsys.readouterr().out)
+    found = checked("compare", json.loads(capsys.readouterr().out))
     assert (found["verdict"], found["window"], found["repeats"]) == (LOWER, "steady", [2, 2])
     assert found["difference"] == pytest.approx(-396.5, abs=1)
     assert cli.main(["compare", "a-0001", "a-0002", *words]) == CannotTell.exit_code
-    assert json.loads(capsys.readouterr().out)["reason"] == NO_DIFFERENCE
+    assert checked("compare", json.loads(capsys.readouterr().out))["reason"] == NO_DIFFERENCE
 
 
 @pytest.mark.parametrize(
