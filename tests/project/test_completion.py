@@ -53,6 +53,25 @@ def test_bash_offers_every_command_and_every_option(tmp_path):
         assert set(offered) == shown, each.prog
 
 
+@pytest.mark.skipif(not shutil.which("bash"), reason="bash is not installed")
+def test_bash_offers_the_runs_that_are_there_the_serials_and_the_variants(tmp_path, monkeypatch):
+    pytest.importorskip("shtab", reason=NO_SHTAB)
+    for name in ("consistency-3fa9", "slc-cache-b071"):
+        (tmp_path / "runs" / name).mkdir(parents=True)
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/lsblk").write_text("#!/bin/sh\necho S6WS123\necho\necho 21450Z\n")
+    (tmp_path / "bin/lsblk").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/usr/bin:/bin")
+    monkeypatch.chdir(tmp_path)
+    questions = [["report", ""], ["report", "l"], ["compare", "latest", "s"], ["report", "runs/c"], ["wear", ""]]
+    questions += [["run", "consistency", "--variant", ""], ["run", "x", "--destroy-data", "2"]]
+    found = asked(completion.script(whole(), "bash"), tmp_path, [["ssdrig", *words] for words in questions])
+    assert {"latest", "consistency-3fa9", "slc-cache-b071", "runs"} <= set(found[0])
+    assert found[1:4] == [["latest"], ["slc-cache-b071"], ["runs/consistency-3fa9"]]
+    assert {"S6WS123", "21450Z"} <= set(found[4])
+    assert "quick" in found[5] and found[6] == ["21450Z"]
+
+
 @pytest.mark.parametrize("shell", completion.SHELLS)
 def test_every_shell_has_a_script_with_all_names(shell, capsys):
     pytest.importorskip("shtab", reason=NO_SHTAB)

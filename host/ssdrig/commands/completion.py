@@ -1,5 +1,6 @@
-"""`ssdrig completion SHELL`: the script by which a shell completes commands, options, plans and presets on Tab. It is
-made once from the parsers, so that Tab starts no Python."""
+"""`ssdrig completion SHELL`: the script by which a shell completes commands, options, plans, variants, presets, runs and
+serials on Tab. It is made once from the parsers, so that Tab starts no Python: runs are the folders in ./runs, serials
+are those that lsblk lists."""
 
 import argparse
 from typing import Any
@@ -13,8 +14,13 @@ EXAMPLES = (
     ("completion bash > ~/.local/share/bash-completion/completions/ssdrig", "from the next bash on"),
     ("completion zsh > ~/.zfunc/_ssdrig", "in a folder of your $fpath"),
 )
-FOLDERS = ("DIR", "RUN", "FOLDER")
+FOLDERS = ("DIR", "FOLDER")
 FILES = ("FILE", "CSV", "LOG", "SOURCE", "PLAN", "NAME|FILE")
+RUNS = ("RUN", "A", "B")
+DRIVES = ("DRIVE", "SERIAL")
+LIST_RUNS = "echo latest; ls runs 2>/dev/null"
+LIST_SERIALS = "lsblk -dno SERIAL"
+RUNS_FUNCTION = "_ssdrig_runs"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -50,7 +56,7 @@ def _parsers(parser: argparse.ArgumentParser):
 
 def _add_values(action: Any, shtab) -> None:
     """Set what may stand for the argument (an argparse.Action; shtab reads its extra attribute `complete`): the plans,
-    the presets, files or folders."""
+    the presets, runs, serials, files or folders."""
     from ssdrig.plan import grammar
     from ssdrig.virtual.flash.presets import PRESETS
 
@@ -58,7 +64,26 @@ def _add_values(action: Any, shtab) -> None:
         action.choices = list(grammar.shipped())
     elif action.metavar == "PRESET":
         action.choices = list(PRESETS)
+    elif action.metavar == "V" and "--variant" in action.option_strings:
+        action.choices = _variants()
+    elif action.metavar in RUNS:
+        bash = f'{RUNS_FUNCTION}() {{ compgen -W "$({LIST_RUNS})" -- "$1"; compgen -d -- "$1"; }}'
+        action.complete = shtab.cmd(LIST_RUNS) | {
+            "bash": RUNS_FUNCTION,
+            "tcsh": "`ls runs`",  # which has no functions, and cannot silence stderr alone
+            "preamble": {"bash": bash},
+        }
+    elif action.metavar in DRIVES:
+        action.complete = shtab.cmd(LIST_SERIALS)
     elif action.metavar in FOLDERS:
         action.complete = shtab.DIRECTORY
     elif action.metavar in FILES:
         action.complete = shtab.FILE
+
+
+def _variants() -> list[str]:
+    """The names of the variants that any shipped plan has."""
+    from ssdrig.plan import document, grammar
+
+    plans = (document.parse(document.load(path), path.name) for path in grammar.shipped().values())
+    return sorted({name for plan in plans for name in plan.get("variant", {})})
