@@ -11,6 +11,8 @@ from ssdrig.base.errors import ToolMissing
 PACKAGE = Path(__file__).resolve().parents[1]
 INSTALLED = (PACKAGE / "shipped").is_dir()
 FILES = PACKAGE / "shipped" if INSTALLED else PACKAGE.parents[1]
+DEBIAN = PACKAGE.is_relative_to("/usr/lib/python3/dist-packages")  # of ssdrig's .deb (host/build_deb.py)
+DEBIAN_PACKAGES = {"bench": "python3-numba"}  # extra -> package; what Debian lacks or has too old is not here
 CLONE = "clone ssdrig's repository and start the program in it"
 DISTRIBUTIONS = {"serial": "pyserial"}  # whose package has another name than what is imported
 _COMMAND = re.compile(r"(?<![\w/.~-])\./ssdrig(?=[ `'\"\n]|$)")
@@ -29,6 +31,9 @@ def as_called(text: str) -> str:
 
 def installing(extra: str) -> str:
     """The command that installs one of ssdrig's extras, "" for what it always needs."""
+    if INSTALLED and DEBIAN:
+        package = DEBIAN_PACKAGES.get(extra)
+        return f"apt-get install {package}" if package else f"pipx install 'ssdrig{f'[{extra}]' * bool(extra)}'"
     if INSTALLED:
         return f"pip install 'ssdrig[{extra}]'" if extra else "pip install ssdrig"
     return f"./ssdrig setup --extra {extra}" if extra else "./ssdrig setup"
