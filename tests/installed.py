@@ -1,11 +1,11 @@
-"""Tries ssdrig's wheel, or its installed program, with the Python of a system: standard library only, as no more is there.
+"""Tries ssdrig's wheel, or its installed program, with the Python of a system. Standard library only.
 
     python3 tests/installed.py WHEEL SMARTCTL_JSON [PYTHON ...]     in a new virtual environment of each PYTHON
     python3 tests/installed.py --program ssdrig SMARTCTL_JSON       what a .deb has installed
 
 Prints two lines for each Python: megabytes fetched and seconds of that, CPU time of installing and of the first `wear`,
-and how many commands answered --help. Exit code 1 when a command did not answer, or the limits of an install were missed.
-`tests/roots.py FOLDER --wheel` runs it in whole Debian systems."""
+and how many commands answered --help. Exit code 1 when a command did not answer, or a limit was missed. `tests/roots.py
+FOLDER --wheel` runs it in whole Debian systems."""
 
 import resource
 import subprocess
@@ -32,7 +32,8 @@ def main(words: list[str]) -> int:
     if words[:1] == ["--program"]:
         return 0 if answers("installed", [words[1]], ["/usr/bin/python3", "-P"], words[2]) else 1
     wheel, smart, *pythons = words
-    return 0 if all([tried(python, wheel, smart) for python in pythons or ["python3"]]) else 1
+    results = [tried(python, wheel, smart) for python in pythons or ["python3"]]
+    return 0 if all(results) else 1
 
 
 def tried(python: str, wheel: str, smart: str) -> bool:

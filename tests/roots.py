@@ -2,6 +2,7 @@
 with sudo.
 
     python3 tests/roots.py FOLDER [bookworm] [trixie]
+    python3 tests/roots.py FOLDER --wheel [bookworm] [trixie] [testing]
     python3 tests/roots.py FOLDER --tests [bookworm] [trixie] [--user plain|root] [--columns N]
 
 Opt-in, since it needs root, debootstrap, a network and 2 GB in FOLDER: it makes the systems there (or takes those that
@@ -9,6 +10,9 @@ are there), puts this clone's committed state into each and prints one line for 
 it sets up, then starts again in a network namespace without any network, and compares a listing of the clone, with
 times and owners, before and after. The second `drives` must change nothing, ask nothing and take <= LIMIT_S, which
 includes entering the system.
+
+With --wheel it installs this clone's wheel in a virtual environment of a plain user, and its .deb as root, and asks
+both (tests/installed.py).
 
 With --tests it runs `./ssdrig test --quick` instead, as a plain user and as root, in terminals of 60, 80 and 200
 columns and without one (--columns 0), some minutes each; with --words other words of ssdrig, such as `demo`. All of it
@@ -41,6 +45,7 @@ LIMIT_S, TRIES = 0.5, 5  # the fastest try counts: others may use the machine
 CERTIFICATES = Path("/etc/ssl/certs/ca-certificates.crt")
 PACKAGES = "python3,sudo,ca-certificates,git,debian-archive-keyring"
 USERS = ("plain", "sudoer")
+INSTALL = "DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends"
 TERMINALS = (60, 80, 200, 0)  # columns; 0: none
 ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\r")
 PROXIES = ("http_proxy", "https_proxy", "no_proxy", "PIP_CERT", "PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL")
@@ -52,6 +57,7 @@ def main(words: list[str]) -> int:
     parser.add_argument("folder", type=Path)
     parser.add_argument("suites", nargs="*", metavar="SUITE")
     parser.add_argument("--tests", action="store_true", help="run the quick tests there")
+    parser.add_argument("--wheel", action="store_true", help="install the wheel and the .deb there")
     parser.add_argument("--user", action="append", choices=("plain", "root"), help="of the tests (default: both)")
     parser.add_argument("--words", default="test --quick", help="of ssdrig (default: %(default)s)")
     parser.add_argument("--columns", action="append", type=int, help="of the tests' terminal, 0: none (default: all)")
@@ -63,6 +69,8 @@ def main(words: list[str]) -> int:
     folder = args.folder.resolve()
     folder.mkdir(parents=True, exist_ok=True)
     suites = args.suites or ["bookworm", "trixie"]
+    if args.wheel:
+        return max([try_wheel(folder, suite) for suite in suites])
     if not args.tests:
         return max([try_release(folder, suite) for suite in suites])
     users, terminals = args.user or ["plain", "root"], args.columns or TERMINALS
@@ -227,6 +235,29 @@ def try_release(folder: Path, suite: str) -> int:
     system.first("  drives", "/opt/ssdrig", "root", "drives")
     system.again("  second drives, no network", "/opt/ssdrig", "root", "drives")
     system.again("  a user: drives, no network", "/opt/ssdrig", "plain", "drives")
+    print(f"{suite:9} {len(system.short)} short")
+    return 1 if system.short else 0
+
+
+def try_wheel(folder: Path, suite: str) -> int:
+    """The wheel and the .deb in one release. Returns 0 when neither was short."""
+    system = System(folder / f"{suite}-packages", suite)
+    place = system.root / "opt/packages"
+    shutil.rmtree(place, ignore_errors=True)
+    place.mkdir(parents=True)
+    for builder in ("build_package.py", "build_deb.py"):
+        subprocess.run([ROOT / ".venv/bin/python", ROOT / "host" / builder, place], check=True, capture_output=True)
+    for path in (ROOT / "tests/installed.py", ROOT / "tests/data/smartctl/sata-samsung.json"):
+        shutil.copy(path, place)
+    system.as_root(f"chmod -R a+rX /opt/packages && apt-get update && {INSTALL} python3-venv")
+    tried = "python3 /opt/packages/installed.py"
+    smart = "/opt/packages/sata-samsung.json"
+    done = system.run(f"{tried} /opt/packages/*.whl {smart}", "plain")
+    system.line("plain: the wheel", done.returncode == 0, f"{done.stdout.strip()} {done.stderr[-1000:]}")
+    done = system.as_root(f"{INSTALL} /opt/packages/*.deb")
+    system.line("root: the .deb", done.returncode == 0, done.stderr.strip()[-1000:])
+    done = system.run(f"{tried} --program ssdrig {smart}", "plain", network=False)
+    system.line("  its program, as a plain user", done.returncode == 0, f"{done.stdout.strip()} {done.stderr[-1000:]}")
     print(f"{suite:9} {len(system.short)} short")
     return 1 if system.short else 0
 

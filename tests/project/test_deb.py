@@ -17,8 +17,8 @@ from ssdrig.base import shipped
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "host"))
-import build_deb  # noqa: E402
-import manual_pages  # noqa: E402
+import build_deb
+import manual_pages
 
 MODULES = {name: importlib.import_module(where) for name, (where, _) in cli.COMMANDS.items()}
 PAGES = manual_pages.pages(MODULES)

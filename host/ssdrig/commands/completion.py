@@ -1,6 +1,6 @@
-"""`ssdrig completion SHELL`: the script by which a shell completes commands, options, plans, variants, presets, runs and
-serials on Tab. It is made once from the parsers, so that Tab starts no Python: runs are the folders in ./runs, serials
-are those that lsblk lists."""
+"""`ssdrig completion SHELL`: the script by which a shell completes commands, options, plans, variants, presets, runs
+and serials on Tab. It is made once from the parsers, so that Tab starts no Python: runs are the folders in ./runs,
+serials are those that lsblk lists."""
 
 import argparse
 from typing import Any
