@@ -66,9 +66,9 @@ class Progress:
     def warn(self, text: str) -> None:
         _write((self._erased() if self.live else "") + printable_lines(as_called(text)) + "\n")
 
-    def table(self, lines: Sequence[str], in_words: str) -> None:
-        """Lines that replace those shown before, on a terminal; in a log `in_words`, now and then. Each is shorter than
-        the terminal is wide, and all are fewer than it is high: see columns() and rows()."""
+    def table(self, lines: Sequence[str], in_words: str | Sequence[Part]) -> None:
+        """Lines that replace those shown before, on a terminal; in a log `in_words`, now and then, as by show(). Each
+        is shorter than the terminal is wide, and all are fewer than it is high: see columns() and rows()."""
         if self.quiet or not self.live:
             return self.show(in_words)
         shown = [printable(line) for line in lines]

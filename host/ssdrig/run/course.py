@@ -56,6 +56,11 @@ class Course:
                 ahead.append((repeat, group, *_rounds(repeat)))
         self._behind_s = self._range_s(ahead, self._present.written_bytes)
 
+    def place(self, act: Act) -> tuple[int, int]:
+        """The number of an act in the plan, from 1, and how many acts the plan has, each counted once."""
+        labels = [each.label for _, group in self._groups for each in group]
+        return labels.index(act.label) + 1 if act.label in labels else 0, len(labels)
+
     def whole_s(self) -> tuple[float, float]:
         """Host seconds of the run before it begins, (least, most)."""
         ahead = [(repeat, group, *_rounds(repeat)) for repeat, group in self._groups]

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 
 from ssdrig.base.errors import JournalError, RigError, SsdrigError
-from ssdrig.base.progress import Part, Progress, sparkline
+from ssdrig.base.progress import Part, Progress, columns, rows, sparkline
 from ssdrig.base.words import clock, size
 from ssdrig.drive.settings import witness
 from ssdrig.drive.smart import counters
@@ -17,6 +17,7 @@ from ssdrig.meter.pico.stream import Rig
 from ssdrig.plan.expand import Act
 from ssdrig.plan.rules import windows
 from ssdrig.reading.smart import UNDER_LOAD
+from ssdrig.run import panel
 from ssdrig.run.bench import Bench
 from ssdrig.run.course import Course, range_words
 from ssdrig.run.pace import Pace
@@ -30,7 +31,6 @@ EDGE_NEAR_S = 2.0  # so near an edge there is no other poll
 CLIFF_POLLS = 2  # what looks like the cliff and was a stall may be polled too
 HOST_INTERVAL_S = 10  # how busy the host was, in one event
 RIG_SILENCE_S = 15  # a board that reboots is back within 5 s
-FEWEST_BARS = 8  # of the line, in a narrow terminal
 
 
 def anchor(book: journal.Journal) -> None:
@@ -60,8 +60,12 @@ class Live:
         self.rule_words = ""  # how far the rule of a repeat is
         self._place: list[Part] = []  # of the act in work
         self._doing = ""  # the same in words
+        self._step = ""  # the same with the step's number
         self._act_began = 0.0
         self._iops: list[float] = []
+        self._watts: list[float] = []
+        self._temperature_C: float | None = None  # of the last SMART reading
+        self._stall_utc_s: float | None = None  # when the last second without any I/O was
         self._low_rails: set[str] = set()  # whose voltage a person was warned of
         self._next_anchor = time.monotonic() + ANCHOR_INTERVAL_S
         self._utc_distance_ns = time.time_ns() - time.monotonic_ns()
@@ -74,10 +78,12 @@ class Live:
         self._course.begin(act, round_)
         self._act_began = time.monotonic()
         self._place = [Part(act.label)]
+        number_of = self._course.place(act)
         if act.repeat:
             rounds = f"{act.repeat.path} {round_}/{act.repeat.first - 1 + act.repeat.least}…{act.repeat.last}"
             self._place = [Part(rounds), Part(f"{number}/{of}", 2), Part(act.label.partition("/")[2], 6)]
         self._doing = " ".join(part.text for part in self._place)
+        self._step = f"{number_of[0]}/{number_of[1]} {self._doing}"
         if self._jsonl:
             self.tell(step=act.path, doing=self._doing, elapsed_s=0.0)
 
@@ -93,7 +99,7 @@ class Live:
         self._edges, self._edges_s = [], []
         with self._polling:
             pass
-        self._pace, self._iops, self._cliff_polls, self._host = pace, [], 0, None
+        self._pace, self._iops, self._watts, self._cliff_polls, self._host = pace, [], [], 0, None
         self._tie_clock()
         self._started = time.monotonic()
         self._next_poll = self._started + (pace.smart_s or math.inf) * self._k
@@ -103,6 +109,8 @@ class Live:
         when the rig has been silent for too long: a run without power data is not worth the drive's wear."""
         elapsed_s = (time.monotonic() - self._started) / self._k
         self._iops.append(now["iops"] * self._k)
+        if not now["iops"]:
+            self._stall_utc_s = time.time()
         if self._pace.polled:
             self._poll_in_load(now)
         self._each_second()
@@ -114,18 +122,31 @@ class Live:
         left_s = self._course.left_s(elapsed_s * self._k, share if pace.bytes_to_do else None)
         rule = pace.rule() or self.rule_words
         endless = pace.bytes_to_do is None and pace.time_s is None  # until someone ends it
-        self._show.show(
+        latency_ns = now.get("lat_mean_ns")
+        self._display(
             [
                 *self._place,
                 Part(clock(elapsed_s) if endless else f"{share:4.0%}", 1),
-                Part(sparkline(self._iops), 9, FEWEST_BARS),
+                Part(sparkline(self._iops), 9, panel.FEWEST_BARS),
                 Part(f"{self._iops[-1]:9,.0f} IOPS", 1),
                 Part(f"{size(now['bw_bytes'] * self._k):>7}/s", 7),
                 *self._power_parts(),
                 Part(rule, 4),
                 Part(self._course.written_words(moved), 5),
                 *([] if endless else [Part(f"ETA {range_words(left_s)}")]),
-            ]
+            ],
+            panel.Panel(
+                self._step,
+                None if endless else share,
+                elapsed_s,
+                None if endless else left_s,
+                self._course.written_words(moved),
+                rule,
+                self._iops,
+                now["bw_bytes"] * self._k,
+                latency_ns / self._k / 1e9 if latency_ns else None,
+                self._stall_utc_s,
+            ),
         )
         if self._jsonl:
             watts, lost = (self.power_W(), self._rig.lost()) if self._rig else (None, None)
@@ -163,14 +184,16 @@ class Live:
                 if ended():
                     return
                 left_s = self._course.left_s(time.monotonic() - self._started)
-                self._show.show(
+                written = self._course.written_words()
+                self._display(
                     [
                         *self._place,
                         Part(f"{elapsed_s / host_s:4.0%}", 1),
                         *self._power_parts(),
-                        Part(self._course.written_words(), 5),
+                        Part(written, 5),
                         Part(f"ETA {range_words(left_s)}"),
-                    ]
+                    ],
+                    panel.Panel(self._step, elapsed_s / host_s, elapsed_s, left_s, written),
                 )
                 if self._jsonl:
                     self.tell(
@@ -188,13 +211,27 @@ class Live:
         left_s = self._course.left_s(time.monotonic() - self._started, share)
         written = self._course.written_words(written_bytes)
         eta = Part(f"ETA {range_words(left_s)}")
-        self._show.show(
-            [*self._place, Part(f"{share:4.0%}", 1), Part(words, 2), *self._power_parts(), Part(written, 5), eta]
+        elapsed_s = time.monotonic() - self._started
+        self._display(
+            [*self._place, Part(f"{share:4.0%}", 1), Part(words, 2), *self._power_parts(), Part(written, 5), eta],
+            panel.Panel(self._step, share, elapsed_s, left_s, written, words),
         )
         if self._jsonl:
             written_bytes = self._course.written_bytes(written_bytes)
             left = [round(s) for s in left_s]
             self.tell(step=self._pace.step, doing=words, share=share, written_bytes=written_bytes, left_s=left, **said)
+
+    def _display(self, parts: list[Part], shown: panel.Panel) -> None:
+        """On a terminal the lines of the panel, with power and temperature; else, and in a low one, the parts as one
+        line."""
+        watts = self.power_W()
+        if watts is not None:
+            self._watts.append(watts)
+        if rows() < panel.LEAST_ROWS:
+            return self._show.show(parts)
+        power = self._power_parts()
+        shown = shown._replace(watts=self._watts, temperature_C=self._temperature_C, power=power)
+        self._show.table(panel.lines(shown, time.time(), columns()), parts)
 
     def _each_second(self) -> None:
         """What is due once a second, with and without I/O. Raises RigError."""
@@ -317,4 +354,6 @@ class Live:
         document = {"n": number, "reason": reason, **document}
         self._book.put(f"smart/{number:03}.json", json.dumps(document).encode())
         self._book.event("smart.end", n=number, reason=reason, ok=True)
-        return counters.snapshot(document)
+        snapshot = counters.snapshot(document)
+        self._temperature_C = snapshot["temperature_C"]
+        return snapshot
