@@ -179,6 +179,8 @@ def test_a_drive_has_its_wear_and_its_runs(chromium, served):
     open_page(chromium, served.url, "document.getElementById('n-runs').textContent")
     chromium.js("location.hash = '#drives'")
     chromium.wait("document.querySelectorAll('#drive-rows tr').length === 2")
+    chromium.wait("![...document.querySelectorAll('#drive-rows td')].some((cell) => cell.textContent === '…')")
+    assert chromium.js("document.querySelectorAll('#drive-rows .meter').length") >= 1  # its wear, before any click
     chromium.js(
         "[...document.querySelectorAll('#drive-rows button')].find((b) => b.textContent.includes('TLC')).click()"
     )
@@ -190,6 +192,17 @@ def test_a_drive_has_its_wear_and_its_runs(chromium, served):
     )  # all of it is left
     assert "Percentage used" in said and "Health ok" in said and "host written" in said
     assert chromium.complaints() == [] and fits(chromium)
+
+
+def test_the_first_page_lists_the_latest_runs_while_none_goes_on(chromium, tmp_path):
+    synthetic_run.write(tmp_path / "runs", [9000] * 12, name="a", logs=False, zoom_s=5)
+    with Serving(tmp_path / "runs") as served:
+        open_page(chromium, served.url, "document.querySelectorAll('#latest-rows button').length === 1")
+        assert chromium.js("document.getElementById('beside').hidden && !document.getElementById('latest').hidden")
+        chromium.js("window.asked = []; window.open = () => { asked.push(1); return null; }")
+        chromium.js("document.querySelector('#latest-rows button').click()")
+        assert chromium.js("asked.length") == 1  # its page, in another tab
+        assert chromium.complaints() == [] and fits(chromium)
 
 
 @pytest.mark.parametrize("width", [390, 1024])

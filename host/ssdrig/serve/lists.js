@@ -1,7 +1,7 @@
 "use strict";
 // Which page is shown; the lists of runs and drives; what can be asked of a run.
 const Lists = (() => {
-  const { $, el, num, withError, size, utc, ask } = Client, PAGES = ["bench", "runs", "drives", "rigs"], PER_PAGE = 100;
+  const { $, el, num, withError, size, utc, ask } = Client, PAGES = ["bench", "runs", "drives", "rigs"], PER_PAGE = 100, LATEST = 5;
   const chosen = new Map(); // id -> words
   let hello = null, offset = 0, count = 0;
 
@@ -15,7 +15,7 @@ const Lists = (() => {
     if (page === "runs") runs();
     if (page === "drives") drives();
     if (page === "rigs") Rigs.show();
-    if (page === "bench") Live.again();
+    if (page === "bench") { Live.again(); latest(); }
   }
 
   // Which runs go on, now and every few seconds.
@@ -29,12 +29,38 @@ const Lists = (() => {
     $("which").hidden = reply.live.length < 2;
     if (ids.length && !ids.includes(now)) Live.follow(ids[0]);
     if (!ids.length && !now) Live.follow(null);
+    if ($("latest").hidden !== Boolean(ids.length || now)) latest();
     select.value = Live.followed() ?? "";
     $("acts").hidden = !reply.control || !ids.includes(Live.followed());
     if (!Live.run()) $("server").textContent = `${reply.control ? "with control" : "read only"} · ${location.host} · nothing runs`;
   }
 
   const named = (of) => `${of.model ?? "without a name"}${of.simulated && !of.model?.includes("SIMULATED") ? " SIMULATED" : ""}`;
+
+  // ---- the latest runs, on the first page while none goes on
+  async function latest() {
+    if (Live.followed()) { $("latest").hidden = true; return; }
+    const reply = await ask(`/api/runs?q=&limit=${LATEST}&offset=0`);
+    if (!reply) return;
+    $("latest").hidden = Boolean(Live.followed());
+    $("latest-rows").replaceChildren(...reply.runs.map((run) => {
+      const f = run.figures, cell = (text, kind) => el("td", text, { class: kind });
+      return el("tr", null, { title: run.path }, el("td", null, { class: "text" }, link(run)), cell(named(run), "text"), cell(`${run.plan ?? "–"}${run.scaled ? " SCALED" : ""}`, "text"), cell(run.state, `text state-${run.state}`), cell(trust(f.trust), /BAD/.test(trust(f.trust)) ? "text state-failed" : "text"), cell(f.iops_mean == null ? "–" : marked(num(f.iops_mean, 0), f.trust, OF_LOAD)), cell(f.power_mean_W == null ? "–" : marked(num(f.power_mean_W, 3), f.trust)));
+    }));
+    if (!reply.runs.length) $("latest-rows").append(el("tr", null, {}, el("td", "No run yet.", { colspan: "7" })));
+  }
+  // the time of a run, which opens its page
+  function link(run) {
+    const button = el("button", run.started_utc_ms == null ? run.id : utc(run.started_utc_ms), { type: "button", class: "link", title: "open its page" });
+    button.addEventListener("click", async () => {
+      const opened = window.open("", "_blank"); // at the click itself, or it is taken for a pop-up
+      opened?.document.write("The page is being made…");
+      const page = (await ask("/api/compare", { runs: [run.id] }))?.page;
+      if (page && opened) { opened.opener = null; opened.location.replace(page); }
+      else opened?.close();
+    });
+    return button;
+  }
 
   // ---- runs
   async function runs() {
@@ -61,7 +87,7 @@ const Lists = (() => {
     const cell = (text, kind, title) => el("td", text, { class: kind, title });
     const wa = f.wa == null ? "–" : withError(f.wa, f.wa_error);
     const label = el("td", null, { class: "text" }, ...(run.title ? [el("span", `${run.title} `)] : []), ...run.tags.map((tag) => el("span", tag, { class: "tag" })));
-    const made = el("tr", null, { title: run.path }, el("td", null, {}, box), cell(utc(run.started_utc_ms)), cell(named(run), "text"), cell(`${run.plan ?? "–"}${run.scaled ? " SCALED" : ""}`, "text"), cell(run.op_percent == null ? "default" : `${num(run.op_percent, 1)} %`), cell(run.state, `state-${run.state}`, run.why), cell(trust(f.trust), /BAD/.test(trust(f.trust)) ? "text state-failed" : "text"), cell(steady(f.steady), f.steady?.passed === false ? "text state-failed" : "text"), cell(f.iops_mean == null ? "–" : marked(num(f.iops_mean, 0), f.trust, OF_LOAD), null, f.why), cell(f.power_mean_W == null ? "–" : marked(num(f.power_mean_W, 3), f.trust)), cell(f.energy_uJ_per_io == null ? "–" : marked(num(f.energy_uJ_per_io, 1), f.trust)), cell(f.clat_p99_us == null ? "–" : marked(num(f.clat_p99_us, 0), f.trust, OF_LOAD)), cell(f.wa == null ? "–" : marked(wa, f.trust, OF_LOAD)), cell(f.window ?? "–", "text", f.why), label);
+    const made = el("tr", null, { title: run.path }, el("td", null, {}, box), el("td", null, { class: "text" }, link(run)), cell(named(run), "text"), cell(`${run.plan ?? "–"}${run.scaled ? " SCALED" : ""}`, "text"), cell(run.op_percent == null ? "default" : `${num(run.op_percent, 1)} %`), cell(run.state, `state-${run.state}`, run.why), cell(trust(f.trust), /BAD/.test(trust(f.trust)) ? "text state-failed" : "text"), cell(steady(f.steady), f.steady?.passed === false ? "text state-failed" : "text"), cell(f.iops_mean == null ? "–" : marked(num(f.iops_mean, 0), f.trust, OF_LOAD), null, f.why), cell(f.power_mean_W == null ? "–" : marked(num(f.power_mean_W, 3), f.trust)), cell(f.energy_uJ_per_io == null ? "–" : marked(num(f.energy_uJ_per_io, 1), f.trust)), cell(f.clat_p99_us == null ? "–" : marked(num(f.clat_p99_us, 0), f.trust, OF_LOAD)), cell(f.wa == null ? "–" : marked(wa, f.trust, OF_LOAD)), cell(f.window ?? "–", "text", f.why), label);
     made.classList.toggle("chosen", box.checked);
     box.addEventListener("change", () => {
       box.checked ? chosen.set(run.id, words) : chosen.delete(run.id);
@@ -107,12 +133,23 @@ const Lists = (() => {
   async function drives() {
     const reply = await ask("/api/drives");
     if (!reply) return;
+    const waiting = []; // whose wear is asked for one after the other
     $("drive-rows").replaceChildren(...reply.map((drive) => {
       const button = el("button", named(drive), { type: "button", class: "link" });
       button.addEventListener("click", () => one(drive.id));
-      return el("tr", null, {}, el("td", null, { class: "text" }, button), ...[drive.serial ?? "–", num(drive.runs, 0), utc(drive.last_utc_ns / 1e6)].map((words) => el("td", words, { class: "text" })));
+      const cell = (words) => el("td", words, { class: "text" }), health = cell("…"), used = cell("…");
+      waiting.push([drive.id, health, used]);
+      return el("tr", null, {}, el("td", null, { class: "text" }, button), cell(drive.serial ?? "–"), health, used, cell(num(drive.runs, 0)), cell(utc(drive.last_utc_ns / 1e6)));
     }));
+    for (const [id, health, used] of waiting) {
+      if (!health.isConnected) return; // another list stands there by now
+      const w = (await ask(`/api/drives/${id}`))?.wear, shares = w ? [w.tbw_used_percent, w.percentage_used].filter((share) => share != null) : [];
+      health.textContent = w ? HEALTH[w.health] ?? "not known" : "–";
+      health.classList.toggle("state-failed", /[A-Z]{3}/.test(health.textContent));
+      shares.length ? used.replaceChildren(meter("", Math.max(...shares), Math.max(...shares) >= 100)) : (used.textContent = w ? "not known" : "–");
+    }
   }
+  const HEALTH = { ok: "ok", warning: "WARNING", failing: "FAILING" };
   let wanted = null; // the drive that was clicked last: another one's answer may come later
   async function one(id) {
     wanted = id;

@@ -210,7 +210,7 @@ const Live = (() => {
     facts(news) {
       if (!run || run.facts.run !== news.run) { run = empty(news); again(); mark(null); }
       run.broken = false;
-      $("live-parts").hidden = false;
+      $("live-parts").hidden = $("beside").hidden = false;
       head(); steps(); rig(); cost(); events();
     },
     more(news) {
@@ -283,7 +283,7 @@ const Live = (() => {
     frozen = null;
     again();
     if (id) open();
-    else { $("live-parts").hidden = true; $("bench-h").textContent = "No run is going on"; $("about").textContent = "A run that is started in the folder appears here automatically."; $("steps").replaceChildren(); $("rig").replaceChildren(); $("trust").replaceChildren(); $("events").replaceChildren(); $("cost").textContent = ""; $("simulated").hidden = $("scaled").hidden = true; Cut.show(null); }
+    else { $("live-parts").hidden = $("beside").hidden = true; $("bench-h").textContent = "No run is going on"; $("about").textContent = "A run that is started in the folder appears here automatically."; $("steps").replaceChildren(); $("rig").replaceChildren(); $("trust").replaceChildren(); $("events").replaceChildren(); $("cost").textContent = ""; $("simulated").hidden = $("scaled").hidden = true; Cut.show(null); }
   }
   const open = () => { end = Client.follow(followed, (kind, news) => TAKE[kind]?.(news)); };
   function stop() { end?.(); end = null; }
