@@ -31,6 +31,7 @@ LIMIT_S, SLOW_LIMIT_S = 120, 600  # of CPU time
 WALL_S = 3000  # a test may take by the clock on the wall, while it works:
 IDLE_S, LEAST_CPU_S = 60, 0.2  # it uses so much CPU time in so many seconds
 LOOK_S = 5
+LEAVE_S = 30  # a process that was asked to end may take to do so, on a busy machine
 MOST_RETRIED = 3
 FAILED = pytest.StashKey[bool]()
 QUICK_EXAMPLES = 10  # of hypothesis, with --quick
@@ -338,7 +339,7 @@ def no_process_left():
     yield
     if "zygote" in sys.modules:
         sys.modules["zygote"].end()  # it was shared until now
-    deadline = time.monotonic() + 3
+    deadline = time.monotonic() + LEAVE_S
     while (left := processes_of(SESSION)) and time.monotonic() < deadline:
         time.sleep(0.05)
     for pid in left:
