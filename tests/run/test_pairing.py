@@ -334,6 +334,45 @@ def test_drive_that_shows_its_signature_a_try_later_is_found(monkeypatch):
     assert found.feeds == {"A": "Q", "B": "P"} and len(tries) == 2
 
 
+def shown(feeds, shows_at, counted):
+    """One try after the other: what each drive's looks at each rig are, where a drive shows from its try on."""
+    for number in itertools.count(1):
+        yield {
+            (name, rig, "5V"): chance(1 / 2704156 if on == name and number >= shows_at[name] else 0.5)
+            if number in counted
+            else pairing.Look(None, None, None, None, 3, 3, 1e9, decides=False, p_asked=0.5)
+            for rig, on in feeds.items()
+            for name in shows_at
+        }
+
+
+@pytest.mark.parametrize("counted", [(1, 2), (1, 3), (2, 4), (3, 4), (1, 4), (4,), ()])
+@pytest.mark.parametrize(
+    "feeds", [{"P": "B", "Q": "A"}, {"P": "A", "Q": "B"}, {"P": "B", "Q": ""}, {"P": "A", "Q": ""}]
+)
+@pytest.mark.parametrize("a, b", [*itertools.product(range(1, 6), repeat=2)])
+def test_match_raises_after_the_last_try_only(a, b, feeds, counted):
+    """Whenever a drive shows first, and whichever tries count: what is found is right, and what is refused was tried
+    to the end."""
+    tries = 0
+
+    def look():
+        nonlocal tries
+        tries += 1
+        return next(looks)
+
+    looks = shown(feeds, {"A": a, "B": b}, counted)
+    most = counted[1] if len(counted) > 1 else pairing.TRIES
+    at = {name: [n for n in counted if n >= since and n <= most] for name, since in (("A", a), ("B", b))}
+    seen = {on: rig for rig, on in feeds.items() if on and at[on]}
+    try:
+        found = matching.matched_by(named({"A": "P", "B": "Q"}), list(feeds), look)
+    except UsageError:
+        assert tries == most and len(seen) == 1 and seen.items() <= {("A", "Q"), ("B", "P")}
+    else:
+        assert found.feeds == seen and (tries == most or not found.unseen)
+
+
 def test_drive_that_no_rig_shows_keeps_the_rig_that_was_given(monkeypatch):
     rigs = fed(monkeypatch, {"P": "A", "Q": "nothing"}, 1)
     found = matching.match(named({"A": "P", "B": "Q"}), rigs, random.Random(1))

@@ -37,6 +37,7 @@ class Found(NamedTuple):
 
 
 Powers = Callable[[], Mapping[str, Power]]  # rails of one rig so far, by name
+Pair = tuple[str, str, str]  # drive, rig (port), rail
 
 
 def connect_to(path: str) -> bursts.Connect:
@@ -63,20 +64,21 @@ def found_by_ports(drives: Sequence[Named], ports: Sequence[str]) -> Found:
 def match(drives: Sequence[Named], rigs: Mapping[str, Powers], source: random.Random | None = None) -> Found:
     """Which rig feeds which drive. Raises UsageError where what the last try leaves is not one rig for each drive."""
     source = source or random.SystemRandom()
-    looks: dict[tuple[str, str, str], list[Look]] = {}
+    return matched_by(drives, list(rigs), lambda: _looks(drives, rigs, source))
+
+
+def matched_by(drives: Sequence[Named], ports: Sequence[str], look: Callable[[], Mapping[Pair, Look]]) -> Found:
+    """match(), by looks that others take.
+
+    look: one try: all drives at once, its look at each (drive, rig, rail)."""
+    looks: dict[Pair, list[Look]] = {}
     for tries in itertools.count(1):
-        patterns = [pairing.pattern(source) for _ in drives]
-        played = _played(drives, patterns)
-        for one, slots in zip(drives, patterns, strict=True):
-            for port, powers in rigs.items():
-                rails = signature.rails(powers, played[one.name], lambda: None)
-                for name, rail in rails.items():
-                    look = pairing.look(slots, played[one.name].done_bytes, SLOT_S, rail)
-                    looks.setdefault((one.name, port, name), []).append(look)
+        for pair, one in look().items():
+            looks.setdefault(pair, []).append(one)
         enough = all(sum(one.p is not None for one in seen) >= LOOKS for seen in looks.values())
         last = tries == pairing.TRIES or enough
         try:
-            found = decided(drives, list(rigs), looks)
+            found = decided(drives, ports, looks)
         except UsageError:  # one drive may show its signature a try before the other
             if last:
                 raise
@@ -86,9 +88,19 @@ def match(drives: Sequence[Named], rigs: Mapping[str, Powers], source: random.Ra
     raise AssertionError("the last try returns or raises")
 
 
-def decided(
-    drives: Sequence[Named], ports: Sequence[str], looks: Mapping[tuple[str, str, str], Sequence[Look]]
-) -> Found:
+def _looks(drives: Sequence[Named], rigs: Mapping[str, Powers], source: random.Random) -> dict[Pair, Look]:
+    looks = {}
+    patterns = [pairing.pattern(source) for _ in drives]
+    played = _played(drives, patterns)
+    for one, slots in zip(drives, patterns, strict=True):
+        for port, powers in rigs.items():
+            rails = signature.rails(powers, played[one.name], lambda: None)
+            for name, rail in rails.items():
+                looks[one.name, port, name] = pairing.look(slots, played[one.name].done_bytes, SLOT_S, rail)
+    return looks
+
+
+def decided(drives: Sequence[Named], ports: Sequence[str], looks: Mapping[Pair, Sequence[Look]]) -> Found:
     """What the looks at each (drive, rig, rail) come to; any false pair is found with at most ALPHA. Raises UsageError:
     two drives on one rig, or one drive on two."""
     shows = {(name, port) for (name, port, _), seen in looks.items() if pairing.fits(seen, ALPHA / len(looks))}
