@@ -154,6 +154,57 @@ def test_scsi_target(tree, store, files):
     free(tree, "nvme0n1")
 
 
+def of_the_target(tree, serial="FABRIC01", transport="loop") -> str:
+    """A drive that is this machine's own export, seen again: its NQN is the target's."""
+    name = tree.nvme_multipath(1, serial=serial, transport=transport, size_bytes=64 << 20)
+    (tree.root / f"dev/{name}").touch()
+    return name
+
+
+NQN = "nqn.2014-08.org.nvmexpress:uuid:1"
+
+
+@pytest.mark.parametrize("transport", ["loop", "tcp"])
+@pytest.mark.parametrize("of", ["a disk", "a partition", "a volume", "a loop device"])
+def test_drive_that_is_another_disk_of_this_machine_is_refused(tree, transport, of):
+    """nvmet opens sda without a claim and shows it as nvme1n1: whoever uses sda is not seen there."""
+    device = {
+        "a disk": lambda: "sda",
+        "a partition": lambda: tree.partition("sda", 1),
+        "a volume": lambda: tree.volume("dm-0", "sda"),
+        "a loop device": lambda: loop(tree, "/dev/sda"),
+    }[of]()
+    tree.write(f"{CONFIG}/nvmet/subsystems/{NQN}/namespaces/1/device_path", f"/dev/{device}\n")
+    assert "sda" in against(tree, of_the_target(tree, transport=transport))["export"]
+    free(tree, "nvme0n1")
+
+
+@pytest.mark.parametrize("path, nsid", [("/srv/disk.img", 1), ("/dev/sda", 2), ("/dev/loop0", 1), ("", 1)])
+def test_drive_of_this_machine_that_is_a_file_or_another_namespace_is_free(tree, path, nsid):
+    loop(tree, "/srv/disk.img")
+    tree.write(f"{CONFIG}/nvmet/subsystems/{NQN}/namespaces/{nsid}/device_path", f"{path}\n")
+    assert "export" not in against(tree, of_the_target(tree))
+
+
+def test_drive_that_is_a_controller_of_this_machine_is_refused(tree):
+    tree.write(f"{CONFIG}/nvmet/subsystems/{NQN}/passthru/device_path", "/dev/nvme0\n")
+    assert "nvme0n1" in against(tree, of_the_target(tree))["export"]
+
+
+@pytest.mark.parametrize(
+    "serial, refused", [("9f0c-1111", True), ("9F0C-1111 ", True), ("9f0c-2222", False), ("", False)]
+)
+def test_scsi_disk_that_is_another_disk_of_this_machine_is_refused(tree, serial, refused):
+    """tcm_loop, or iSCSI to this machine itself: page 80h has the serial of the backstore."""
+    store = f"{CONFIG}/target/core/iblock_0/disk"
+    tree.write(f"{store}/udev_path", "/dev/sda\n")
+    tree.write(f"{store}/wwn/vpd_unit_serial", f"T10 VPD Unit Serial Number: {serial}\n")
+    above = "sys/devices/tcm_loop_0/tcm_loop_adapter_0/host7/target7:0:1/7:0:1:0"
+    tree.scsi("sdb", above, "LIO-ORG", "disk", "4.0", "9f0c-1111", 64 << 20)
+    assert ("export" in against(tree, "sdb")) is refused
+    free(tree, "nvme0n1")
+
+
 def test_usb_gadgets(tree):
     tree.write(f"{CONFIG}/usb_gadget/g1/functions/mass_storage.0/lun.0/file", "/dev/sda\n")
     tree.write("sys/module/g_mass_storage/parameters/file", ",/dev/nvme0n1\n")

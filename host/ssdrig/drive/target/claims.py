@@ -4,9 +4,12 @@ exclusive open succeeds all the same."""
 
 import os
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
+from ssdrig.base.words import serial_key
 from ssdrig.drive.target import layers, openers, sysfs
+from ssdrig.drive.target.identity import Identity
 
 CONFIG = "sys/kernel/config"
 
@@ -29,24 +32,46 @@ def all_claims(root: str | os.PathLike, loops: dict[str, tuple[str, str, str]]) 
     return [claim for claim in claims if claim.device]
 
 
-def _nvme_targets(root) -> list[Claim]:
-    out = []
+def behind(drive: Identity, root: str | os.PathLike) -> list[str]:
+    """The block devices of this machine that hold the data of `drive`, because this machine exports them and sees them
+    again as that drive (NVMe over fabrics or SCSI, to itself): their users are not the drive's to see."""
+    of_nvme = [
+        device
+        for nqn, nsid, device, _ in _nvme_exports(root)
+        if drive.unit and drive.unit == nqn and nsid in (None, drive.nsid)
+    ]
+    of_scsi = [
+        device
+        for store, device in _lio_exports(root)
+        if drive.nsid is None and drive.key and drive.key == _unit_serial(store)
+    ]
+    return sorted({*of_nvme, *of_scsi} - {""})
+
+
+def _nvme_exports(root) -> Iterator[tuple[str, int | None, str, str]]:
+    """(NQN of the subsystem, its namespace or None for all of a controller, block device, what is exported)"""
     for subsystem in _folders(root, CONFIG, "nvmet/subsystems"):
         nqn = os.path.basename(subsystem)
         for namespace in _folders(subsystem, "namespaces"):
             device = layers.name_of(_path(namespace, "device_path"), root)
-            out.append(Claim(device, "export", f"NVMe target {nqn} exports {device}"))
+            nsid = os.path.basename(namespace)
+            yield nqn, int(nsid) if nsid.isdecimal() else None, device, device
         controller = os.path.basename(_path(subsystem, "passthru/device_path"))
         if re.fullmatch(r"nvme\d+", controller):
             folder = sysfs.real(sysfs.within(root, "sys/class/nvme", controller))
             for device in openers.behind_character_device(folder):
-                out.append(Claim(device, "export", f"NVMe target {nqn} exports {controller}"))
-    return out
+                yield nqn, None, device, controller
 
 
-def _lio(root) -> list[Claim]:
-    """Backstores of iSCSI, Fibre Channel and vhost targets. `info` names a fileio's path and an iblock's number."""
-    out = []
+def _nvme_targets(root) -> list[Claim]:
+    return [
+        Claim(device, "export", f"NVMe target {nqn} exports {what}") for nqn, _, device, what in _nvme_exports(root)
+    ]
+
+
+def _lio_exports(root) -> Iterator[tuple[str, str]]:
+    """(folder of a backstore of iSCSI, Fibre Channel, vhost and loopback targets, block device). `info` names a
+    fileio's path and an iblock's number."""
     for kind in _folders(root, CONFIG, "target/core"):
         for store in _folders(kind):
             info = sysfs.text(store, "info")
@@ -57,9 +82,20 @@ def _lio(root) -> list[Claim]:
                 layers.name_of_number(f"{number[1]}:{number[2]}", root) if number else "",
                 layers.name_of(file[1], root) if file else "",
             }
-            what = f"{os.path.basename(kind)}/{os.path.basename(store)}"
-            out += [Claim(name, "export", f"SCSI target {what} exports {name}") for name in sorted(names)]
-    return out
+            for name in sorted(names):
+                yield store, name
+
+
+def _unit_serial(store: str) -> str:
+    """The serial that the disks of a backstore show, in one spelling."""
+    return serial_key(sysfs.text(store, "wwn/vpd_unit_serial").rpartition(":")[2].strip())
+
+
+def _lio(root) -> list[Claim]:
+    return [
+        Claim(name, "export", f"SCSI target {'/'.join(store.split('/')[-2:])} exports {name}")
+        for store, name in _lio_exports(root)
+    ]
 
 
 def _usb_gadgets(root) -> list[Claim]:

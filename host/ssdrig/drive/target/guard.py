@@ -19,7 +19,7 @@ from ssdrig.base import latch
 from ssdrig.base.errors import ChangedDrive, DriveError, ExchangedDrive, UnsafeTarget
 from ssdrig.base.terminal import printable
 from ssdrig.base.words import size
-from ssdrig.drive.target import block, identity, inventory, lock, sysfs
+from ssdrig.drive.target import block, claims, identity, inventory, layers, lock, sysfs
 from ssdrig.drive.target.door import Door, controller, sequence
 from ssdrig.drive.target.door import alive as _alive
 from ssdrig.drive.target.inventory import Drive
@@ -343,6 +343,9 @@ def _refusals(drive: Drive, destroy_serial: str | None, root, machine: Machine) 
     if sysfs.text(sysfs.within(root, "sys/block", drive.name, "ro")) == "1":
         refuse(READ_ONLY, "the kernel has it read-only (a write-protect switch, or a drive at its end of life)")
 
+    for disk in _disks_behind(drive, root):
+        refuse("export", f"its data is on {disk}, which this machine exports: to test that disk, name it")
+
     # Namespaces and second paths of one drive share its serial: a write to one affects the user of the other.
     for name in [drive.name, *(d.name for d in machine.drives if d.name != drive.name and _same_unit(d, drive))]:
         of = "" if name == drive.name else f" (/dev/{name} shows the same serial)"
@@ -381,6 +384,13 @@ def _refusals(drive: Drive, destroy_serial: str | None, root, machine: Machine) 
         if content:
             refuse(CONTENT, content, f"--destroy-data {drive.consent}" if drive.serial else None)
     return out
+
+
+def _disks_behind(drive: Drive, root) -> list[str]:
+    """The other whole disks of this machine that a write to `drive` would reach."""
+    loops = {name: [device] for name, (_, device, _) in layers.attached_loops(root).items() if device}
+    disks = {disk for device in claims.behind(drive, root) for disk in layers.disks_below(device, root, loops)}
+    return sorted(disk for disk in disks - {drive.name} if not inventory.why_not_a_drive(disk, root))
 
 
 def _content(drive: Drive, root) -> str:
