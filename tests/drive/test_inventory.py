@@ -225,6 +225,7 @@ def test_find(bench, word, name):
         ("/dev/nvme0n1", "moves from boot to boot", "S6Z1NX0W100001 or /dev/disk/by-id/nvme-Samsung_990"),
         ("/dev/sda1", "a partition", "S3Z9NB0K100001"),
         ("/dev/disk/by-id/ata-Samsung_860-part1", "a partition", "use S3Z9NB0K100001"),
+        ("/dev/disk/by-id/../../sda", "moves from boot to boot", "use S3Z9NB0K100001"),
         ("/dev/disk/by-id/ata-Gone", "no /dev/disk/by-id/ata-Gone", "S6Z1NX0W100001"),
         ("/dev/loop0", "loop device", "S6Z1NX0W100001"),
         ("/dev/nothing", "no block device", "S6Z1NX0W100001"),

@@ -104,7 +104,7 @@ def find(word: str, root: str | os.PathLike = "/") -> Drive:
     drives = all_drives(root)
     if not word.strip():
         raise UsageError("a drive's serial or by-id path", "an empty word", f"choose one: {_choice(drives)}")
-    if word.startswith(BY_ID + "/"):
+    if os.path.dirname(word) == BY_ID:  # no path through it to a name that moves: /dev/disk/by-id/../../sda
         return _by_link(word, drives, root)
     same = [d for d in drives if d.serial == word] or [
         d for d in drives if d.serial and d.serial.lower() == word.lower()
