@@ -33,6 +33,19 @@ def test_a_file_is_replaced_whole(tmp_path):
         assert target.read_bytes() == content and os.listdir(tmp_path) == ["a"]
 
 
+def test_file_with_several_names_gets_content_of_its_own_under_one(tmp_path):
+    for name in ("a", "alone"):
+        (tmp_path / name).write_bytes(b"shared")
+    os.link(tmp_path / "a", tmp_path / "b")
+    alone = os.stat(tmp_path / "alone").st_ino
+    for name in ("b", "alone", "missing"):
+        files.part_from_copies(tmp_path / name)
+    with open(tmp_path / "b", "ab") as file:
+        file.write(b" more")
+    assert (tmp_path / "a").read_bytes() == b"shared" and (tmp_path / "b").read_bytes() == b"shared more"
+    assert os.stat(tmp_path / "alone").st_ino == alone and sorted(os.listdir(tmp_path)) == ["a", "alone", "b"]
+
+
 @pytest.mark.parametrize("what", ["fsync", "replace"])
 def test_a_write_that_fails_leaves_the_old_content(tmp_path, monkeypatch, what):
     target = tmp_path / "a"

@@ -216,3 +216,14 @@ def test_lines_of_another_schema_are_made_anew(tools, drives, kept, tmp_path):
         (kept / "points.lp").write_bytes(b"ssd_wear,run=watch power_on_hours=1i 5\n")
         upload(kept, fake).finish(5)
         assert (kept / "points.lp").read_bytes() == whole and len(fake.stored) == len(whole.splitlines())
+
+
+@pytest.mark.parametrize("content", ["[" * 200_000, '{"schema": SCHEMA, "to": "TO", "files": {"a": Infinity}}', "null"])
+def test_points_made_that_are_no_count_are_made_anew(tools, drives, kept, tmp_path, content):
+    look(kept, tmp_path).round(pytest.fail)
+    with FakeInflux() as fake:
+        to = str(sender.target(fake.url, {}))
+        content = content.replace("SCHEMA", str(watch_upload.SCHEMA)).replace("TO", to)
+        (kept / "points.made").write_text(content)
+        upload(kept, fake).finish(5)
+        assert len(fake.stored) == len((kept / "points.lp").read_bytes().splitlines()) > 0

@@ -97,6 +97,17 @@ def test_a_note_goes_nowhere_else(tmp_path):
         annotations.add(run, "x", 1.0)
 
 
+def test_note_on_a_copy_of_hard_links_leaves_the_run_it_was_made_of(tmp_path):
+    """`cp -al runs backup`: both folders have the same file."""
+    for name in ("run", "copy"):
+        (tmp_path / name).mkdir()
+    annotations.add(tmp_path / "run", "first", 1.0)
+    os.link(tmp_path / "run" / integrity.NOTES, tmp_path / "copy" / integrity.NOTES)
+    annotations.add(tmp_path / "copy", "second", 2.0)
+    texts = {name: [note["text"] for note in annotations.read(tmp_path / name)] for name in ("run", "copy")}
+    assert texts == {"run": ["first"], "copy": ["first", "second"]}
+
+
 def test_now_is_only_for_a_run_that_goes_on(run):
     with pytest.raises(UsageError, match="--at TIME for a run that has ended"):
         annotations.add(run, "x", None)

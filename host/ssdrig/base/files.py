@@ -6,6 +6,7 @@ import errno
 import os
 import re
 import shutil
+import stat
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -46,6 +47,18 @@ def replacing(target: Path, durable: bool = True) -> Iterator[BinaryIO]:
             raise
     if durable:
         fsync_folder(target.parent)
+
+
+def part_from_copies(path: Path) -> None:
+    """Give a file with several names (hard links), as `cp -al` makes them of a whole folder, a content of its own under
+    this name: an append would change the other's too. Raises OSError."""
+    try:
+        seen = path.lstat()
+    except FileNotFoundError:
+        return
+    if stat.S_ISREG(seen.st_mode) and seen.st_nlink > 1:
+        with open(path, "rb") as shared, replacing(path) as own:
+            shutil.copyfileobj(shared, own)
 
 
 def lock_file(path: str | os.PathLike, flags: int = 0) -> int:

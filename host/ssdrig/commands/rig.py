@@ -331,7 +331,7 @@ def _figures(path: Path) -> dict:
         figures = json.loads(path.read_text("utf-8"))
         if not isinstance(figures, dict):
             raise ValueError("no object")
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise UsageError(f"a JSON object in {path}", str(error), "see hardware/calibration.md") from error
     return figures
 

@@ -34,7 +34,7 @@ def read(wanted: str) -> dict:
     path = BUILDS / f"{wanted}.json" if wanted in names() else Path(wanted)
     try:
         build = json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise UsageError(f"a build ({', '.join(names())}) or a file like one", str(error), "name one") from error
     wrong = complaint(build)
     if wrong:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ssdrig.base import owner, system
 from ssdrig.base.errors import JournalError, UsageError
-from ssdrig.base.files import append_or_undo
+from ssdrig.base.files import append_or_undo, part_from_copies
 from ssdrig.base.terminal import line
 from ssdrig.runs import integrity, journal
 
@@ -28,6 +28,7 @@ def add(run: Path, text: str, at_s: float | None) -> dict:
     path = run / integrity.NOTES
     try:
         how = os.O_RDWR | os.O_CREAT | os.O_APPEND | system.NOFOLLOW | system.NONBLOCK | system.CLOEXEC
+        part_from_copies(path)
         owner.new(path)
         fd = os.open(path, how, 0o644)
         try:

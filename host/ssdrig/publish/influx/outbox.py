@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ssdrig.base.errors import JournalError
-from ssdrig.base.files import append_or_undo, fsync_folder, lock_file
+from ssdrig.base.files import append_or_undo, fsync_folder, is_locked, lock_file, part_from_copies
 
 
 class Outbox:
@@ -18,7 +18,10 @@ class Outbox:
 
     def __init__(self, folder: Path, whole: int = 0):
         self.folder = Path(folder)
-        self._file = lock_file(self.folder / "points.lp", os.O_APPEND)
+        path = self.folder / "points.lp"
+        if not is_locked(path):  # else the lock is the other's, and is refused below
+            part_from_copies(path)
+        self._file = lock_file(path, os.O_APPEND)
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             self.size = whole if os.fstat(self._file).st_size >= whole else 0

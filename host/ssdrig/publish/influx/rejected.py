@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 from ssdrig.base import system
-from ssdrig.base.files import write_atomically
+from ssdrig.base.files import part_from_copies, write_atomically
 from ssdrig.publish.influx.link import Answer
 from ssdrig.runs import integrity
 
@@ -38,6 +38,7 @@ class Rejected:
             return 0
         said = {"utc_ns": time.time_ns(), "to": self._to, "status": answer.status, "answer": answer.words[:1000]}
         block = b"".join(json.dumps(said | {"line": line.decode()}).encode() + b"\n" for line in new.values())
+        part_from_copies(self.path)
         with open(os.open(self.path, APPEND, 0o644), "ab") as f:
             if f.tell() and not _ends_with_newline(self.path):
                 f.write(b"\n")
@@ -68,7 +69,7 @@ class Rejected:
                     entry = json.loads(raw)
                     if entry["to"] == self._to:
                         out.append((raw, str(entry["line"])))
-                except (ValueError, KeyError, TypeError):
+                except (ValueError, KeyError, TypeError, RecursionError):
                     continue  # the torn line of a crash; its point is sent, and refused, again
         return out
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ssdrig.base.errors import JournalError
-from ssdrig.base.files import append_or_undo, fsync_folder, lock_file
+from ssdrig.base.files import append_or_undo, fsync_folder, lock_file, part_from_copies
 from ssdrig.drive.smart.smart_answer import answered
 from ssdrig.drive.target import identity
 
@@ -84,6 +84,7 @@ class _locked:
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX)
             fresh = not path.exists()
+            part_from_copies(path)
             self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK, 0o644)
         except BaseException:
             os.close(self._lock)

@@ -103,6 +103,6 @@ class Upload:
             content = json.loads((self.folder / "points.made").read_bytes())
             if content["schema"] == SCHEMA and content["to"] == str(self.to):
                 return {str(name): int(end) for name, end in content["files"].items()}
-        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
             pass
         return None
