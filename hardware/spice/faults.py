@@ -197,7 +197,7 @@ def row(fault: Fault | None, rail: str) -> dict:
     volts = v["voltage"]
     up = measured(fault, "softstart", rail)
     on = measured(fault, "drop", rail)
-    cut = measured(fault, "fall", rail, p_load=volts)
+    cut = measured(fault, "fall", rail, p_load=min(1, v["peak_current"]) * volts)
     alone = measured(fault, "failsafe", rail)
     each = [up, on, cut, alone]
     worst = lambda name, of=each: max((m[name] for m in of if name in m), default=float("nan"))

@@ -19,6 +19,7 @@ from typing import NamedTuple
 import simulate
 
 HERE = Path(__file__).resolve().parent
+# changes of each study; load: power of the drive as a part of the rail's own peak (peak_current x voltage)
 STUDIES: dict[str, list[dict]] = {
     "softstart": [{}],
     "drop": [{}],
@@ -28,8 +29,8 @@ STUDIES: dict[str, list[dict]] = {
     "perst": [
         {"rail_33": r, "held": h, "discharge": d} for r, h, d in ((1, 1, 1), (1, 0, 1), (1, 0, 0), (0, 1, 1), (0, 0, 1))
     ],
-    "fall": [{"p_load": "{5*voltage}"}, {"p_load": "{5*voltage}", "discharge": 0}, {"c_load": 1e-5}],
-    "dip": [{"p_load": "{3*voltage}"}],
+    "fall": [{"load": 1}, {"load": 1, "discharge": 0}, {"c_load": 1e-5}],
+    "dip": [{"load": 0.6}],
     "ramp": [{}],
     "short": [{}, {"t_short": 1e-3, "t_on": 7e-3}],
     "hotplug": [{"live": 1}, {"live": 0}],
@@ -180,16 +181,17 @@ def own(rail: str) -> tuple[str, dict[str, float]]:
     return (BREAKOUTS[rail], simulate.breakout()) if rail in BREAKOUTS else (rail, {})
 
 
-def beyond(study: str, rail: str, corner: str = "middle", **changes: float | str) -> list[Beyond]:
-    """What of a study is beyond a limit."""
+def changed(changes: dict[str, float], values: dict[str, float]) -> dict[str, float]:
+    """Changes of STUDIES as changes of a netlist: load becomes p_load, W."""
+    rest = {name: value for name, value in changes.items() if name != "load"}
+    return rest if rest == changes else rest | {"p_load": changes["load"] * values["peak_current"] * values["voltage"]}
+
+
+def beyond(study: str, rail: str, corner: str = "middle", **changes: float) -> list[Beyond]:
+    """What of a study is beyond a limit; changes: as in STUDIES."""
     named, (rail, differs) = rail, own(rail)
     values = simulate.values(rail) | differs
-    changes = {
-        name: float(value[1:-1].split("*")[0]) * values["voltage"]
-        if isinstance(value, str) and "voltage" in value
-        else value
-        for name, value in changes.items()
-    }
+    changes = changed(changes, values)
     changes = differs | {name: values[name] * factor for name, factor in CORNERS[corner].items()} | changes
     if study == "overvoltage" and changes["final"] < changes.get("voltage", values["voltage"]):
         return []  # less than the rail has

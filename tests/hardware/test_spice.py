@@ -162,8 +162,11 @@ def test_drop(rail):
     assert v["shunt_limit"] == pytest.approx(0.04096 / v["shunt"])
 
 
-def test_aux_drop_at_half_an_ampere():
-    assert measures("drop", "u2_3v3aux", fet_rds_on_max=hot("u2_3v3aux"))["drop_3a"] / 6 <= 0.03 * 3.3
+def test_aux_drop_at_its_peak():
+    v, m = simulate.values("u2_3v3aux"), measures("drop", "u2_3v3aux", fet_rds_on_max=hot("u2_3v3aux"))
+    ohms = v["fuse"] + 2 * hot("u2_3v3aux") + v["shunt"] + v["wire"] + v["contact"] + v["ground_contact"]
+    assert m["drop_peak"] == pytest.approx(v["peak_current"] * ohms, rel=0.02)
+    assert m["drop_peak"] <= 0.01 * 3.3
 
 
 @pytest.mark.parametrize("change", [{"shunt": 0.015}, {"wire": 0.033}, {"fuse": 0.0075}])

@@ -2,6 +2,7 @@
 study keeps all of them at every corner of the tolerances. Single faults: none destroys a drive unseen."""
 
 import csv
+import re
 import shutil
 import sys
 
@@ -70,6 +71,32 @@ def test_every_limit_has_a_source_and_is_seen_or_at_rest():
 
 def test_at_rest_everything_is_within():
     assert limits.at_rest() == []
+
+
+@pytest.mark.parametrize("rail", limits.RAILS)
+def test_no_study_takes_more_from_a_rail_than_its_peak(rail):
+    v = simulate.values(rail)
+    for study, runs in limits.STUDIES.items():
+        (power,) = re.findall(r"p_load=(\S+)", (limits.HERE / f"{study}.cir").read_text())
+        # an expression of ngspice, in braces, or a number
+        power_W = eval(power.strip("{}"), {"min": min}, v)
+        for changes in runs:
+            drawn_W = limits.changed(changes, v).get("p_load", power_W)
+            assert drawn_W <= v["peak_current"] * v["voltage"] * 1.001, (study, changes)
+
+
+@pytest.mark.parametrize("rail", limits.RAILS)
+def test_a_rails_contacts_carry_its_connector_limit(rail):
+    v = simulate.values(rail)
+    assert v["connector_limit"] == 1.5 * v["contact_pins"]
+
+
+@ngspice
+@pytest.mark.parametrize("study", ["drop", "dip"])
+def test_the_auxiliary_rail_keeps_every_limit(study):
+    """3.3Vaux has one contact and carries 0.375 A, not the 5 A of the other rails."""
+    found = [limits.beyond(study, "u2_3v3aux", "high", **changes) for changes in limits.STUDIES[study]]
+    assert [str(one) for each in found for one in each] == []
 
 
 @ngspice
