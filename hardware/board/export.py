@@ -8,7 +8,6 @@ the bytes) give way to its own text elements."""
 
 import os
 import re
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -16,6 +15,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "host"))
 import circuit
 
+from ssdrig.base import child_cpu
 from ssdrig.setup.kicad import command, provision
 
 BOARD, NAME = Path(circuit.__file__).resolve().parent, circuit.NAME
@@ -25,9 +25,7 @@ def kicad(*arguments):
     """Run kicad-cli with an empty configuration of its own, so that a person's KiCad settings change nothing."""
     with tempfile.TemporaryDirectory() as config:
         environment = os.environ | {"KICAD_CONFIG_HOME": config, "HOME": config}
-        return subprocess.run(
-            [*command(), *map(str, arguments)], env=environment, capture_output=True, text=True, timeout=1200
-        )
+        return child_cpu.output([*command(), *map(str, arguments)], env=environment)
 
 
 def rule_check(schematic, report):

@@ -13,7 +13,6 @@ import json
 import os
 import re
 import shutil
-import subprocess
 import sys
 import tempfile
 import time
@@ -31,6 +30,7 @@ import models
 import place
 from draw import NAME
 
+from ssdrig.base import child_cpu
 from ssdrig.setup import kicad
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "guide"))
@@ -333,9 +333,7 @@ def pictures(project, out):
         for name, how in VIEWS.items():
             picture = out / f"{NAME}-{name}.png"
             words = ["pcb", "render", "-o", str(picture), "-w", "1600", "-h", "1000", "--background", "opaque", *how]
-            done = subprocess.run(
-                [*argv, *words, str(pcb)], env=environment, capture_output=True, text=True, timeout=300
-            )
+            done = child_cpu.output([*argv, *words, str(pcb)], env=environment)
             if done.returncode or not picture.exists():
                 raise NotReleased(f"the picture {name}: {done.stdout[-300:]}{done.stderr[-300:]}")
 
@@ -416,8 +414,8 @@ def release(out, say=print):
             began = time.monotonic()
             try:
                 make(project, made)
-            except subprocess.TimeoutExpired as late:
-                raise NotReleased(f"{make.__name__}: {late.cmd[0]} took longer than {late.timeout:g} s") from None
+            except child_cpu.NotReady as stuck:
+                raise NotReleased(f"{make.__name__}: {stuck}") from None
             say(f"{make.__name__}: {time.monotonic() - began:.0f} s")
 
         # of a board that is soldered by hand no machine places anything
