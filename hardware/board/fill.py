@@ -10,7 +10,6 @@ import json
 import os
 import re
 import shutil
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -19,6 +18,7 @@ import export
 import layout
 from draw import NAME
 
+from ssdrig.base import child_cpu
 from ssdrig.setup import kicad
 
 FOLDER = layout.FOLDER
@@ -56,9 +56,8 @@ def poured(text):
         path.write_text(text)
         shutil.copy(FOLDER / f"{NAME}.kicad_pro", folder)
         environment = os.environ | own | {"HOME": folder, "KICAD_CONFIG_HOME": folder}
-        done = subprocess.run(
-            [*argv, "-c", POUR, str(path)], env=environment, capture_output=True, text=True, timeout=3000, check=True
-        )
+        done = child_cpu.output([*argv, "-c", POUR, str(path)], env=environment)
+        done.check_returncode()
     return {
         name: [[tuple(point) for point in polygon] for polygon in polygons]
         for name, polygons in json.loads(done.stdout.splitlines()[-1]).items()
