@@ -197,16 +197,26 @@ def loss_Np_m(line, f):
     return copper, math.pi * f / LIGHT_m_s * math.sqrt(line.permittivity) * line.share * tangent
 
 
-def chain(pieces, f):
-    """(S11, S21) at TARGET_Ohm of (Line, length in mm) one behind the other."""
+def cascade(waves):
+    """(S11, S21) at TARGET_Ohm of (differential impedance in Ohm, propagation per m, length in mm) one behind the
+    other."""
     matrix = np.eye(2, dtype=complex)
-    for line, length_mm in pieces:
-        gamma = sum(loss_Np_m(line, f)) + 2j * math.pi * f * math.sqrt(line.permittivity) / LIGHT_m_s
-        x, z = gamma * length_mm * 1e-3, line.zdiff_Ohm
+    for z, gamma, length_mm in waves:
+        x = gamma * length_mm * 1e-3
         matrix = matrix @ np.array([[np.cosh(x), z * np.sinh(x)], [np.sinh(x) / z, np.cosh(x)]])
     (a, b), (c, d) = matrix
     total = a + b / TARGET_Ohm + c * TARGET_Ohm + d
     return (a + b / TARGET_Ohm - c * TARGET_Ohm - d) / total, 2 / total
+
+
+def gamma_per_m(line, f):
+    """Propagation of a Line at a frequency."""
+    return sum(loss_Np_m(line, f)) + 2j * math.pi * f * math.sqrt(line.permittivity) / LIGHT_m_s
+
+
+def chain(pieces, f):
+    """(S11, S21) at TARGET_Ohm of (Line, length in mm) one behind the other."""
+    return cascade([(line.zdiff_Ohm, gamma_per_m(line, f), length_mm) for line, length_mm in pieces])
 
 
 def eye(pieces, rate):
