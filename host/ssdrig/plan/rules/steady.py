@@ -5,7 +5,7 @@ line y = m x + b over x = 1 to 5 rises or falls by at most 10 % of the average f
 round is a minute; here a round is a fifth of the window, `round_s` long."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from ssdrig.base.deferred import Deferred
@@ -86,13 +86,13 @@ def untested(why: str, limits: Limits = PTS) -> dict:
     return {"rule": limits.rule, "passed": None, "why": why, **nothing, "rounds": [], **_limits(limits), **RESTS_ON}
 
 
-def heading(verdicts: Iterable[dict]) -> str:
+def heading(verdicts: Iterable[Mapping]) -> str:
     """What these verdicts come to, not all of which passed: one that failed shows that there is no steady state; one
     that was not tested, or rests on what does not show the drive, shows nothing."""
     return NOT_ACHIEVED if any(verdict["passed"] is False for verdict in verdicts) else NOT_KNOWN
 
 
-def why_unknown(verdict: dict) -> str:
+def why_unknown(verdict: Mapping) -> str:
     """Why a verdict is neither: its rule was not tested, or nothing is claimed."""
     why = str(verdict["why"])
     return why if why.startswith(NOT_CLAIMED) else f"not tested: {why}"
