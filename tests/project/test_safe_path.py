@@ -91,5 +91,5 @@ def test_a_whole_run_runs_no_code_of_the_current_folder(traps, tmp_path):
     (tmp_path / "plan.toml").write_text(HEAD + filled + play + 'idle_cap = "5 ms"\n')
     words = ["run", tmp_path / "plan.toml", "--virtual", "sata-tlc", "--capacity", "256MiB", "--quiet"]
     argv = [sys.executable, "-P", "-m", "ssdrig", *words, "--runs", tmp_path / "runs"]
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=3000)
     assert done.returncode == 0, done.stderr
