@@ -29,7 +29,7 @@ def drive(tmp_path):
     with open(tmp_path / "nbdkit.log", "wb") as log:
         process = subprocess.Popen(words, stdout=log, stderr=log)
     try:
-        until = time.monotonic() + 20
+        until = time.monotonic() + 600
         while not socket.exists():
             assert process.poll() is None and time.monotonic() < until, (tmp_path / "nbdkit.log").read_text()
             time.sleep(0.02)
@@ -44,7 +44,7 @@ def once_alive(pid_file: Path, then: bool):
     then says this. On a busy machine Python takes longer to start than any time limit that a test can wait for."""
 
     def waits() -> bool:
-        until = time.monotonic() + 60
+        until = time.monotonic() + 600
         while not (pid_file.exists() and pid_file.read_text()):
             assert time.monotonic() < until, "it did not begin"
             time.sleep(0.01)
@@ -242,7 +242,7 @@ def test_fio_dies_with_its_host(tmp_path, drive):
         host.kill()
         host.wait()
         host.stdout.close()
-    until = time.monotonic() + 60
+    until = time.monotonic() + 600
     while [p for p in Path("/proc").glob("[0-9]*/cwd") if _links_to(p, tmp_path / "f")]:
         assert time.monotonic() < until
         time.sleep(0.02)
@@ -268,7 +268,7 @@ def test_a_host_that_was_suspended_ends_no_fio(tmp_path, silent_s):
     ended = []
 
     def suspended() -> bool:
-        until = time.monotonic() + 60
+        until = time.monotonic() + 600
         while not ended and not ((folder / "pid").exists() and gone(folder / "pid")) and time.monotonic() < until:
             time.sleep(0.01)
         ended.append(time.monotonic() < until)

@@ -84,7 +84,7 @@ def test_a_meter_that_goes_away_is_lost_and_no_error_of_its_own(given):
     with session("hwmon:x") as here:
         here.readings([0], 0.1)
         one.close()
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 600
         while here.rig.live()["state"] != "lost" and time.monotonic() < deadline:
             time.sleep(0.01)
         assert here.rig.live()["state"] == "lost"

@@ -494,7 +494,7 @@ def test_nothing_is_left_in_the_kernel_where_the_process_that_mounts_is_killed(d
     os.kill(found._process.pid, signal.SIGKILL)
     with pytest.raises(DriveError):
         found.down()
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 600
     while over(node) and time.monotonic() < deadline:
         time.sleep(0.02)
     assert over(node) == 0

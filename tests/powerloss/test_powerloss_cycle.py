@@ -206,7 +206,7 @@ def rehearsal(drive, monkeypatch, statuses=(0, 0), why_not="", fails=()):
             raise DriveError("the drive", "nothing", "look")
 
     def cut(*_):
-        assert slot.asked.wait(60)
+        assert slot.asked.wait(600)
         slot.gone.set()
         while does.count("drop") < 2:
             time.sleep(0.001)
@@ -242,10 +242,10 @@ def test_drive_is_dropped_only_once_it_reads_as_without_power(drive):
     it, does = drive(), []
     slot = it._target.slot = FakeSlot(does)
     with it._dropping():
-        assert slot.asked.wait(60)
+        assert slot.asked.wait(600)
     assert does == []
     with it._dropping():
-        assert slot.asked.wait(60)
+        assert slot.asked.wait(600)
         slot.lost_power = lambda: threading.current_thread() is threading.main_thread()
     assert does == ["drop"]  # power was back before the watch saw that it had gone
     does.clear()

@@ -42,7 +42,7 @@ class Drive(threading.Thread):
     def __exit__(self, *_):
         self.socket.shutdown(socket.SHUT_RDWR)
         self.socket.close()
-        self.join(50)
+        self.join(600)
 
 
 PAGES = {0x02: PAGE_02H, 0xC0: PAGE_C0H, 0x09: PAGE_09H}

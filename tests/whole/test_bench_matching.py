@@ -3,20 +3,44 @@ it."""
 
 import argparse
 import contextlib
+import json
+import subprocess
+from pathlib import Path
 from types import SimpleNamespace
 
+import fleet_of_benches
 import pytest
 from drives import a_drive
 
 from ssdrig.base.errors import UsageError
 from ssdrig.base.progress import Progress
 from ssdrig.blockio.nbd import NbdClient
+from ssdrig.load import fiolog
+from ssdrig.meter import pairing, rails, samples
+from ssdrig.reading import table
 from ssdrig.run import fleet, matching
 from ssdrig.run.options import Named
+from ssdrig.runs import journal
 from ssdrig.virtual import bench
+from ssdrig.virtual.device import truth
 
 pytestmark = [pytest.mark.slow, pytest.mark.keeps_time]
 NAMES = ("A", "B", "idle")
+PLAN = """schema = 1
+name = "pair"
+title = "Few seconds"
+source = "test_bench_matching.py"
+about = "A small load."
+[[step]]
+name = "load"
+do = "load"
+range = "64 MiB"
+pattern = "random"
+read = 0
+block = "4 KiB"
+qd = 4
+time = "5 s"
+"""
 
 
 @pytest.fixture(scope="module")
@@ -78,3 +102,45 @@ def test_rig_on_a_drive_that_is_not_tested_is_left_to_the_drives_own_run(benches
     idle, b = benches["idle"].port, benches["B"].port
     found, said = rigs_of(items(A=idle, B=b), capsys)
     assert found == {"A": idle, "B": b} and "A: no rig shows its load" in said
+
+
+def run_of_fleet(benches, folder: Path, **given: str) -> tuple[subprocess.CompletedProcess, dict[str, Path]]:
+    """`run PLAN --drive A --rig … --drive B --rig …`, whole, with the rigs of these benches: (how it ended, {drive: its
+    run})."""
+    (folder / "pair.toml").write_text(PLAN)
+    words = ["run", str(folder / "pair.toml"), "--json", "--runs", str(folder / "runs")]
+    for name, of in given.items():
+        words += ["--drive", name, "--rig", benches[of].port, "--destroy-data", name]
+    argv, environ = [*fleet_of_benches.PROGRAM, *words], fleet_of_benches.environ(benches)
+    done = subprocess.run(argv, env=environ, cwd=folder, capture_output=True, text=True)
+    assert "Traceback" not in done.stderr, done.stderr
+    drives = json.loads(done.stdout)["drives"] if done.returncode == 0 else []
+    return done, {one["drive"]: Path(one["results"][0]["run"]) for one in drives}
+
+
+def energy_of(run: Path, ledger: Path) -> float:
+    """What the rig measured of the load, as a part of what the drive drew by its own ledger."""
+    powers, seconds = samples.load_rails(run), fiolog.load(run / "fio" / "load")
+    begin_ns = int(seconds.t_ns[0])
+    end_ns = min(int(seconds.t_ns[-1]), *(int(power.t_ns[-1]) for power in powers))
+    return rails.energy_J(powers, begin_ns, end_ns) / truth.energy_between(ledger, begin_ns, end_ns)
+
+
+@pytest.mark.parametrize("given", [{"A": "B", "B": "A"}, {"A": "idle", "B": "B"}])
+def test_whole_fleet_measures_each_drive_by_the_rig_that_feeds_it(benches, tmp_path, given):
+    """A run whose signature a busy host hid has no power; none has another drive's."""
+    done, runs = run_of_fleet(benches, tmp_path, **given)
+    if done.returncode == 2 and "one rig for each drive" in done.stderr:
+        pytest.skip(f"a busy host hid the signature of a drive, and the fleet was refused: {done.stderr[-300:]}")
+    assert done.returncode == 0, done.stderr
+    for name, run in runs.items():
+        reason = pairing.unpaired(journal.events(run))
+        energy_J = table.in_full(run).figures["energy_J"]
+        if given[name] == "idle":
+            assert reason and energy_J is None and f"{name}: no rig shows its load" in done.stderr
+        elif reason:
+            assert energy_J is None
+        else:
+            assert energy_of(run, benches[name].folder / "truth") == pytest.approx(1, abs=0.02)
+            crossed = f"{name}: rig {benches[name].port} feeds it, not {benches[given[name]].port}"
+            assert (crossed in done.stderr) is (given[name] != name)
