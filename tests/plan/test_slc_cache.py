@@ -1,6 +1,7 @@
 """The plateaus of a fill and the recovery of an SLC cache: synthetic fills, the model's own figures, and the views."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -288,6 +289,18 @@ def test_a_straight_line_until_the_cache_is_whole():
     ]
     flat = recovery.of([Rest(1, 2 * GB), Rest(2, 2 * GB), Rest(3, GB), Rest(4, GB / 2), Rest(5, 4 * GB)])
     assert flat.rate_Bps is None and "did not grow" in flat.why
+
+
+@pytest.mark.parametrize(
+    "speeds, begins",
+    [((2100.0, 600.0), "cache 42.0 GB ± 100 MB at 2 100 MB/s, then 600"), ((900.0,), "cache 42.0 GB ± 100 MB at 900")],
+)
+def test_the_answer_has_the_size_of_the_cache_and_the_speed_of_each_plateau(speeds, begins):
+    rows = [{"bw_mean_MBps": speed} for speed in speeds]
+    found = {"cache_bytes": 42 * GB, "cache_error_bytes": 0.1 * GB, "plateaus": rows}
+    row = SimpleNamespace(found=found, value=lambda key: 740.0)
+    words = plateaus_html.in_words(row).replace("\u202f", " ")
+    assert words.startswith(begins) and words.endswith("; all of it 740 MB/s")
 
 
 # --- the plans and their page

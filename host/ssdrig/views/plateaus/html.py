@@ -44,15 +44,21 @@ def plateaus(context: Context) -> str:
             plot.band(0, cache / 1e9)
         plot.line([(at, speed) for at, speed in curve], "stroke:var(--blue)")
         plot.axes("Written, GB", "MB/s")
-        out.append(panel(title, plot.text() + f"<p>{escape(in_words(row))}</p>" + _rows(row), "", "wide"))
+        out.append(
+            panel(title, f"<p><strong>{escape(in_words(row))}</strong></p>" + plot.text() + _rows(row), "", "wide")
+        )
     return "".join(out)
 
 
 def in_words(row: Row) -> str:
-    """ "cache 42.0 GB; all of it 514 MB/s"."""
+    """ "cache 42.0 GB at 2100 MB/s, then 600 MB/s; all of it 740 MB/s"."""
     found = row.found
-    known = found["cache_bytes"] is not None
-    words = f"cache {sized(found)}" if known else f"no end of a cache: {found['cache_why']}"
+    if found["cache_bytes"] is None:
+        words = f"no end of a cache: {found['cache_why']}"
+    else:
+        speeds = [figure(each["bw_mean_MBps"]) for each in found["plateaus"]]
+        after = f", then {' and '.join(speeds[1:])} MB/s" if len(speeds) > 1 else ""
+        words = f"cache {sized(found)}" + (f" at {speeds[0]} MB/s{after}" if speeds else "")
     return f"{words}; all of it {figure(row.value('MB/s'))} MB/s"
 
 
