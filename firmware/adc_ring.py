@@ -32,8 +32,8 @@ _how = [0, 0, 0]  # of the latest start: inputs, divider, the DMA channel's cont
 
 
 def start(gpios, rate):
-    """Begin with sample 0, which is of the first of gpios (ascending). rate: samples/s of all together, at most 500
-    000. Returns ticks_us() of that moment: no interrupt comes between the two."""
+    """Begin with sample 0, which belongs to the first of gpios (ascending). rate: samples/s of all together, at most
+    500 000. Returns ticks_us() of that moment: no interrupt comes between the two."""
     turns = 0
     for gpio in gpios:
         machine.ADC(machine.Pin(gpio))
@@ -72,7 +72,7 @@ def count():
 
 
 def stop():
-    """The ring stands still. Returns how many samples there have been."""
+    """Stop the ring. Returns the number of samples so far."""
     machine.mem32[_CS] = _EN
     n = MOST - _dma.count
     _dma.active(0)

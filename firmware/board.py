@@ -22,7 +22,7 @@ NAME = sys.implementation._machine
 SERIAL = hexlify(unique_id()).decode()  # also the board's serial number on USB
 SIMULATED = "SIMULATED" in NAME
 SDA, SCL = 4, 5
-# Asked for, one after the other until what is written is also read (readback.py): the RP2 port's SCL is then 0.99 MHz
+# Tried one after the other until every write reads back (readback.py): the RP2 port's SCL is then 0.99 MHz
 # on the RP2040, 1.0 on the RP2350, because the block adds cycles; and 0.38.
 BUS_Hz = fits.BUS_Hz
 BUSES = []  # as chips() found them
@@ -33,7 +33,8 @@ SPI_Hz = 10_000_000  # at most: the RP2040 makes 8.93 MHz of it, the RP2350 9.38
 # 1052 us of each 1102 us see the current (95 %); the bus voltage hardly moves and its short conversion is enough. The
 # die's temperature would take 50 us of each set and is not converted; E frames carry 0 for it.
 # lead_mOhm: wire and contacts between shunt and drive, both ways (hardware/values.csv), until a calibration measures
-# them: the host subtracts what they lose. nominal_mV: what the drive asks for; the host says when it does not get it.
+# them: the host subtracts their loss. nominal_mV: the voltage that the drive needs; the host reports when it does not
+# get it.
 RAILS = (
     {
         "rail": 0,
@@ -55,8 +56,8 @@ RAILS = (
 )
 
 # Gates of the rails that the rig can cut: `gate` high opens the series switch, `gate` + 1 high closes the discharge
-# switch. Both are pulled down on the board, so that a pin that nobody drives (reset, REPL) leaves the rail on.
-# discharge_mOhm: what lies behind the discharge switch (2200 at 3.3 and 5 V, 10000 at 12 V; hardware/values.csv,
+# switch. Both are pulled down on the board, so that an undriven pin (reset, REPL) leaves the rail on.
+# discharge_mOhm: the resistance after the discharge switch (2200 at 3.3 and 5 V, 10000 at 12 V; hardware/values.csv,
 # crowbar and its fuse).
 SWITCH = ({"rail": 0, "gate": 10, "discharge_mOhm": 2200},)
 # 18 on the four-rail board: high there holds PERST# low, high at 19 isolates the rest; both are pulled down
@@ -65,19 +66,19 @@ SYNC = 22  # rises with a cut
 # ADC inputs of the scope: the rail's voltage through a divider; a count is 3.3 V / 4096 times the divider: 1_611_328 nV
 # at 3.3 and 5 V (10 kOhm + 10 kOhm), 4_467_773 nV at 12 V (15 kOhm + 3.3 kOhm).
 SCOPE = ({"rail": 0, "gpio": 26, "nV_per_count": 1_611_328},)
-# Of a rail with an amplifier across its shunt into the ADC (fast.py): {"rail", "gpio", "nA_per_count"}
+# For a rail with an amplifier across its shunt into the ADC (fast.py): {"rail", "gpio", "nA_per_count"}
 FAST = None
 FILE, BUILD, REVISION = (
     "board.json",
     None,
     None,
 )  # BUILD: its name; REVISION: of the printed board, by the one who built
-WRONG = None  # why that file is not used; then nothing is measured, for a wrong row is a wrong figure
+WRONG = None  # why that file is not used; then nothing is measured, because a wrong row gives wrong figures
 _NEEDED = ("rail", "name", "chip", "bus", "alert", "shunt_uOhm", "shunt_tolerance_ppm", "vbus_us", "vshunt_us")
 
 
 def _own():
-    """The board's own file; None without one. ValueError says what is wrong with it."""
+    """The board's own file; None without one. ValueError names its error."""
     try:
         with open(FILE) as file:
             own = json.load(file)
@@ -102,7 +103,7 @@ def _own():
     return own
 
 
-_WRONG_FILE = (ValueError, TypeError)  # a tuple in an except clause would be built anew
+_WRONG_FILE = (ValueError, TypeError)  # a tuple in an except clause would be built again
 try:
     _found = _own()
     if _found:
@@ -120,16 +121,16 @@ def _on(name):
 def _made(name):
     """(lanes, the array that they share)."""
     lanes = len(_on(name))
-    own, each = (i2c_fifo if name == "I2C0" else spi_lane).ROOM
-    return lanes, array("i", [0] * (own + each * lanes))
+    own, room = (i2c_fifo if name == "I2C0" else spi_lane).ROOM
+    return lanes, array("i", [0] * (own + room * lanes))
 
 
-# Up to 9 KiB (I2C) or 33 KiB (SPI) in one piece: made here, because what is compiled later breaks the heap up
+# Up to 9 KiB (I2C) or 33 KiB (SPI) in one piece: made here, because code compiled later fragments the heap
 _rooms = {name: _made(name) for name in ("I2C0", "SPI0")}
 
 
 def _room(name):
-    """The array, for one time. Another, if there is none or RAILS have changed."""
+    """The array, for one time. A new one, if absent or RAILS have changed."""
     lanes, mem = _rooms.pop(name, (None, None))
     return mem if lanes == len(_on(name)) else _made(name)[1]
 

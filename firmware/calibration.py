@@ -1,5 +1,5 @@
 """Calibration of the rails, kept on the board through resets and new firmware. The host makes it and applies it (its
-calibration.py says what is in it); here it is stored and reported in H. Integers and text only: the board's floats are
+calibration.py defines its content); here it is stored and reported in H. Integers and text only: the board's floats are
 single precision. Allocates, so it is not used while samples are taken.
 """
 
@@ -13,26 +13,26 @@ def load():
     """{number of the rail as text: its object}; empty if nothing was ever stored or the file is damaged."""
     try:
         with open(FILE) as file:
-            kept = json.load(file)
-        return kept if isinstance(kept, dict) else {}
+            stored = json.load(file)
+        return stored if isinstance(stored, dict) else {}
     except (OSError, ValueError):
         return {}
 
 
 def store(rail, calibration):
     """Keep the object of a rail, or forget it (None). The file is the old or the new one, whatever happens. OSError."""
-    kept = load()
+    stored = load()
     if calibration is None:
-        kept.pop(str(rail), None)
+        stored.pop(str(rail), None)
     else:
-        kept[str(rail)] = calibration
+        stored[str(rail)] = calibration
     with open(FILE + ".new", "w") as file:
-        json.dump(kept, file)
+        json.dump(stored, file)
     os.rename(FILE + ".new", FILE)
 
 
 def command(body, rails):
-    """Carry out `k`: body is JSON {"rail", "calibration": object or null}, rails the numbers there are. ValueError says
+    """Execute `k`: body is JSON {"rail", "calibration": object or null}, rails the existing numbers. ValueError states
     why it was refused."""
     try:
         wanted = json.loads(body)

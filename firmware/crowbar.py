@@ -8,7 +8,7 @@ from micropython import const
 
 MOST_mJ = 500  # seven times what 1000 uF hold at 12 V
 ALWAYS_mW = 250  # what a resistor of 2 W bears for ever, in heat too: it does not count
-STILL = 30  # % of the voltage before: so high is no rail of 1000 uF that has had ten times R C to fall
+STILL = 30  # % of the voltage before: so high is not a rail of 1000 uF that has had ten times R C to fall
 SILENT_us = 100_000
 _FINE_nV = const(10_000_000)  # voltages are counted in steps of 10 to 20 mV
 _LONGEST_us = const(32_767)  # this and the next: their product is below 2**29
@@ -21,7 +21,7 @@ GAVE_UP = "the rail was not low in time, the rig gave up"
 
 
 class Resistor:
-    """Of one rail. `sample` allocates nothing: heat counts squares of voltage steps, / 256, times us."""
+    """The crowbar of one rail. `sample` allocates nothing: heat counts squares of voltage steps, / 256, times us."""
 
     def __init__(self, mOhm, lsb2_nV, ticks_diff):
         """lsb2_nV: twice the LSB of the readings."""
@@ -68,7 +68,7 @@ class Resistor:
                 self.why = HIGH
 
     def must_let_go(self, now):
-        """Has it had enough, or is nobody looking at a rail that was high?"""
+        """True if it has taken enough energy, or a rail that was high has no readings."""
         if not self.closed:
             return False
         if not self.why and self.ticks_diff(now, self.stamp) > SILENT_us:
@@ -82,5 +82,5 @@ class Resistor:
         self.closed = False
 
     def mJ(self):
-        """What has gone into it since the cut, None where nothing was to."""
+        """Energy taken since the cut, None if it was not to close."""
         return self.heat * self.square // (self.mOhm * 10**18) if self.closes else None

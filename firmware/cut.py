@@ -1,4 +1,4 @@
-"""What a `c` command asks (wire.py), read and checked. Nothing happens here: what cannot be carried out is Refused in
+"""What a `c` command asks (wire.py), read and checked. Nothing happens here: what cannot be executed is Refused in
 words."""
 
 from array import array
@@ -19,7 +19,7 @@ _KEYS = {"token", "rails", "profile", "when", "off_ms", "residual_mV", "residual
 
 
 class Refused(Exception):
-    """A command that is not carried out; the words say why."""
+    """A command that is not executed; the text has the reason."""
 
 
 def number(value, low, high, name):
@@ -59,10 +59,10 @@ class Float:
     """The series switch opens; what the drive draws pulls the rail down. It is also what the others begin with."""
 
     name = "float"
-    fields = ()  # of `c`, for this profile alone, which needs them all
+    fields = ()  # of `c`, because this profile alone, which needs them all
     discharges = False  # its discharge switch closes
     fall_us = 0  # of a fall that is timed
-    back_us = 0  # power returns so long after the cut, timed by hardware; 0: by off_ms or by `o`
+    back_us = 0  # power returns this long after the cut, timed by hardware; 0: by off_ms or by `o`
 
     def __init__(self, how, watches, rows):
         """how: the object of `c`; watches: of the rails to be cut. Refused if its fields are not as they must be."""
@@ -77,7 +77,7 @@ class Float:
 
 
 class Crowbar(Float):
-    """And the discharge switch closes after the dead time. Its t90_10_us tells a rail's R C: it is 2.2 of them, with a
+    """And the discharge switch closes after the dead time. Its t90_10_us gives a rail's R C: it is 2.2 of them, with a
     drive that draws little."""
 
     name = "crowbar"
@@ -90,9 +90,9 @@ class Crowbar(Float):
 class Ramp(Float):
     """And the discharge switch closes in pulses, timed by hardware, such that a rail with the capacitance bulk_uF (one
     for each of rails) and no load falls evenly from all to nothing in fall_us: 3 to 1000 times R C of the rail, 2 s at
-    most; the last part, R C / fall_us of the voltage, falls as with crowbar. It is no regulator: it cannot hold a rail
-    up, so what the drive draws makes the fall faster, in steps of 1/32 to 1/8, and another capacitance C' bends the
-    line to (1 - t / fall_us)^(bulk_uF / C'). C has what became of it."""
+    most; the last part, R C / fall_us of the voltage, falls as with crowbar. It is not a regulator: it cannot hold a
+    rail up, so what the drive draws makes the fall faster, in steps of 1/32 to 1/8, and another capacitance C' bends
+    the line to (1 - t / fall_us)^(bulk_uF / C'). C has what became of it."""
 
     name = "ramp"
     discharges = True
@@ -169,19 +169,19 @@ PROFILES = (
 
 def _profile(how, watches, rows):
     """The profile that `how` names, with its own fields and none of another's."""
-    named = [each for each in PROFILES if each.name == how.get("profile")]
+    named = [profile for profile in PROFILES if profile.name == how.get("profile")]
     if not named:
-        raise Refused("profile must be one of %s" % ", ".join([each.name for each in PROFILES]))
-    for each in PROFILES:
-        for field in each.fields:
-            if (how.get(field) is not None) != (each is named[0]):
-                verb = "belongs" if len(each.fields) == 1 else "belong"
-                raise Refused("%s %s to %s" % (" and ".join(each.fields), verb, each.name))
+        raise Refused("profile must be one of %s" % ", ".join([profile.name for profile in PROFILES]))
+    for profile in PROFILES:
+        for field in profile.fields:
+            if (how.get(field) is not None) != (profile is named[0]):
+                verb = "belongs" if len(profile.fields) == 1 else "belong"
+                raise Refused("%s %s to %s" % (" and ".join(profile.fields), verb, profile.name))
     return named[0](how, watches, rows)
 
 
 class Cut:
-    """A cut that can be carried out. The trigger: `edge` ("", "rising", "falling") of `gpio` within `turns` of
+    """A cut that can be executed. The trigger: `edge` ("", "rising", "falling") of `gpio` within `turns` of
     pulse.py's program, or the tick `at`, or the `nth` sample that ends `need` in a row of `count_rail` above `level`,
     or below it, which must be crossed first if it `crosses`, and `delay_us` after it, or none of these: now."""
 
@@ -193,10 +193,10 @@ class Cut:
 
     def __init__(self, how, rows, watches, clock, sideband):
         """how: the object of `c`. rows, watches: by rail. sideband: whether the board drives PERST# and the side-band.
-        Refused if anything of it is not as wire.py says."""
+        Refused if anything in it differs from wire.py."""
         unknown = set(how) - _KEYS
-        for each in PROFILES:
-            unknown -= set(each.fields)
+        for profile in PROFILES:
+            unknown -= set(profile.fields)
         if unknown:
             raise Refused("unknown: %s" % ", ".join(sorted(unknown)))
         self.token = how["token"]

@@ -45,7 +45,7 @@ class Watch:
         self.crowbar.edge(tick, self.before)
 
     def silent(self):
-        """No readings for a while: what was known of the rail no longer holds."""
+        """No readings for a while: the known state of the rail is no longer valid."""
         self.safe = self.is_low = False
 
     def _crossing(self, t, v, level):
@@ -96,8 +96,8 @@ class Watch:
 
     def report(self, by_itself):
         """The rail's entry in C. by_itself: the PIO gave power back, whatever the rail did."""
-        kept = self.kept_v >= 0
-        residual = (self.lowest if self.n else self.v) if by_itself else self.kept_v if kept else self.v
+        stored = self.kept_v >= 0
+        residual = (self.lowest if self.n else self.v) if by_itself else self.kept_v if stored else self.v
         fell = self.t10 >= 0 and self.t90 >= 0
         held = self.crowbar.closes and not self.crowbar.why and not by_itself
         return {
@@ -107,7 +107,7 @@ class Watch:
             "residual_mV": self.mV(residual),
             "low_us": self.low if self.low >= 0 else None,
             "samples": self.n,
-            "safe": self.kept_safe if kept else self.safe,
+            "safe": self.kept_safe if stored else self.safe,
             "crowbar_mJ": self.crowbar.mJ(),
             "released": self.crowbar.why or None,
             "fed_mA": self.mV(residual) * 1000 // self.crowbar.mOhm if held else None,

@@ -1,9 +1,9 @@
 """The fast current channel: an amplifier across a rail's shunt, read by the ADC every 4 us (adc_ring.py).
 
-The ADC makes too much for USB, so what is kept of it is made here: of each INTERVAL samples their sum, and the highest
+The ADC makes too much for USB, so it is reduced here: for each INTERVAL samples their sum, and the highest
 sum of any WIDTH samples in a row (100 us), which ends in it, with its place. Each goes out as one F frame. Samples
-that nobody looked at before the ring came round again are counted; so are those of a frame that found no room. While
-the scope has the ADC there are none. Nothing here allocates but the first `turn` behind it.
+that were not read before the ring wrapped are counted; so are those of a frame without room. While
+the scope has the ADC there are none. Nothing here allocates except the first `turn` after it.
 """
 
 from array import array
@@ -25,7 +25,7 @@ _WORTH = const(500)  # at least
 _SIZE = const(8192)  # adc_ring.SIZE
 _MASK = const(8191)
 _ROOM = const(7000)  # samples that may wait: what the ADC writes during a look must not reach them
-_LONGEST = const(67_108_864)  # samples after which the ring begins anew: four and a half minutes
+_LONGEST = const(67_108_864)  # samples after which the ring starts over: four and a half minutes
 # Words of the state:
 _AT = const(0)  # the next sample
 _RUN = const(1)  # sum of the latest WIDTH
@@ -38,7 +38,7 @@ _WHERE = const(5)  # the sample with which that ends
 @micropython.viper
 def scan(p: ptr16, run: int, best: int, ring: ptr16, n: int, state: ptr32):
     """Look at the next n samples, a multiple of WIDTH. p: the ring, too; run, best: of the state. They are the first
-    arguments because the compiler keeps these in registers; with that, and five at once, a sample takes 0.26 us of an
+    arguments because the compiler keeps these in registers; with that, and five per pass, a sample takes 0.26 us of an
     RP2040, not 0.8."""
     at = int(state[_AT])
     total = int(state[_TOTAL])
@@ -47,7 +47,7 @@ def scan(p: ptr16, run: int, best: int, ring: ptr16, n: int, state: ptr32):
     while at < end:
         behind = (at - _WIDTH) & _MASK
         block = at + _WIDTH
-        if behind > _SIZE - 2 * _WIDTH:  # the ring's end lies between
+        if behind > _SIZE - 2 * _WIDTH:  # the ring's end is between
             while at < block:
                 run += int(ring[at & _MASK]) - int(ring[(at - _WIDTH) & _MASK])
                 if run > best:
@@ -136,7 +136,7 @@ class Fast:
             self.running = False
 
     def turn(self):
-        """Call on every pass of the main loop while nobody else has the ADC."""
+        """Call on every pass of the main loop while the ADC is free."""
         if not self.running:
             self.tick = adc_ring.start(self.gpios, RATE)
             self.running = True
@@ -151,7 +151,7 @@ class Fast:
         elif n > _ROOM:
             if n < _LONGEST:
                 self._close()
-            else:  # its ticks are too old to say when it was
+            else:  # its ticks are too old to date it
                 add(self.lost, at - state[_FIRST])
             n -= _WIDTH
             add(self.lost, n)
@@ -172,7 +172,7 @@ class Fast:
                     self._anew(state[_AT])
 
     def _anew(self, at):
-        """Begin the ring anew: what it holds from sample `at` on is lost."""
+        """Restart the ring: samples from `at` on are lost."""
         add(self.lost, adc_ring.count() - at)
         self.tick = adc_ring.again()
         self._resume(0)

@@ -2,14 +2,14 @@
 This file runs on CPython too; the host links it."""
 
 BUS_Hz = (1_096_000, 400_000)  # of I2C (board.py)
-OWN_us = 25  # that a stamp may be late by itself: 18 were seen
+OWN_us = 25  # that a stamp may be late on its own: 18 were seen
 # More for each other rail on its bus. Of three 93 us were seen (tests/emulator/measure.py), which 35 would hold; but
 # then three rails at 1031/s give up one sample in 10 000, whose reading begins in the last 30 us that it may. Two
 # rare things must meet for a value of the next conversion: such a reading, and a stamp later than this.
 BESIDE_us = 20
-IRQ_us = 50  # for each on the other bus: a conversion's interrupt. 112 were seen beside an INA229
+IRQ_us = 50  # for each on the other bus: a conversion's interrupt. 112 were seen next to an INA229
 # That a rail takes the main loop from a conversion to its sample, and to open the switch. A full S frame takes 1.0 ms,
-# the USB stack 0.3, and what is converted meanwhile waits for the next round, which takes 1: 2.2 ms were seen at 4273/s
+# the USB stack 0.3, and conversions meanwhile wait for the next round, which takes 1: 2.2 ms were seen at 4273/s
 # (emulated RP2040). A hello asked for while the rig streams is not allowed for: 5 ms more, 8 of three rails.
 LOOP_us = 3000
 MOST_CLAIMED = 950  # of 1000 of a bus' time
@@ -18,12 +18,12 @@ I2C_SOON_clocks, SPI_SOON_us = 30, 13  # from there until what the next shunt co
 
 
 def delay_us(rails, others=0):
-    """By how much a stamp may be late of a rail on a bus of so many rails, beside others on the other bus."""
+    """By how much a stamp may be late of a rail on a bus of this many rails, with others on the other bus."""
     return OWN_us + BESIDE_us * (rails - 1) + IRQ_us * others
 
 
 def cycles(Hz, of_Hz):
-    """Of a processor of of_Hz, that a clock takes which machine.I2C(freq=Hz) makes: the Pico SDK divides the period
+    """Processor clocks (at of_Hz) of an I2C clock made by machine.I2C(freq=Hz): the Pico SDK divides the period
     3:2, the block adds SPKLEN + 7 to the high and 1 to the low part (RP2040 data sheet 4.3.14.1)."""
     period = (of_Hz + Hz // 2) // Hz
     return period + max(1, period * 3 // 5 // 16) + 8
@@ -50,19 +50,19 @@ def shortest(conversion_us):
 
 
 def late_us(period_us, shunt_us, sample_us, soon_us, begin_us, delay_us):
-    """By how much a reading may begin behind its stamp, so that its values are of one conversion; None: it cannot be
-    read in time, or what is lost between two stamps would be counted wrong. Times by a fast oscillator: `shortest`."""
+    """How late after its stamp a reading may begin, so that its values belong to one conversion; None: it cannot be
+    read in time, or losses between two stamps would be miscounted. Times by a fast oscillator: `shortest`."""
     # a temperature that is converted before the shunt voltage only gives more time
     late_us = min(period_us - sample_us, shunt_us - soon_us) - delay_us
     return None if late_us < begin_us or 2 * delay_us > period_us else late_us
 
 
 def claimed(sample_us, period_us):
-    """Of 1000 of its bus' time, what a rail's samples take."""
+    """Share of the bus time that a rail's samples take, in 1/1000."""
     return 1000 * sample_us // period_us
 
 
 def trip_us(conversion_us, rails):
-    """What a rail's limit needs at least, of so many rails: a conversion until it is seen at all, another until the
+    """What a rail's limit needs at least, of this many rails: a conversion until it is seen at all, another until the
     last one is complete, and the main loop, in whose round each rail may send a frame."""
     return 2 * conversion_us + LOOP_us * rails

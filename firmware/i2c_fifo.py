@@ -57,7 +57,7 @@ _ALARM = const(12)  # page of oneshot.py's block, 0: one lane needs none
 _SET = const(13)  # it counts
 _PER_us = const(14)  # cycles
 _CLOCK = const(15)  # of the bus, in us / 256
-_EXTRA_us = const(16)  # that EXTRA has the bus, and an interrupt before and behind it
+_EXTRA_us = const(16)  # that EXTRA has the bus, and an interrupt before and after it
 _FREE = const(0)  # LOCK: an interrupt works
 _NOTE = const(1)  # it only notes
 _FINISH = const(2)  # and nothing new begins
@@ -106,7 +106,7 @@ def edge(mem: ptr32, lane: int, stamp: int) -> int:
     mem[at + _STAMP] = stamp
     want = int(mem[at + _WANT])
     mem[at + _PENDING] = want
-    if want != 3:  # which stands until EXTRA has been read
+    if want != 3:  # which stays set until EXTRA has been read
         mem[at + _WANT] = 1
     mem[_WAITING] = 1
     if int(mem[_LOCK]):
@@ -116,7 +116,7 @@ def edge(mem: ptr32, lane: int, stamp: int) -> int:
 
 @micropython.viper
 def step(mem: ptr32) -> int:
-    """Take what has been read into its slot and start what waits. 1 if a script runs; if another waits, the alarm is
+    """Move the finished reading into its slot and start the next. 1 if a script runs; if another waits, the alarm is
     set."""
     timer = ptr32(int(mem[_TIMER]) << 14)
     block = ptr32(int(mem[_PAGE]) << 14)
@@ -183,7 +183,7 @@ def step(mem: ptr32) -> int:
         now = int(timer[_TIMERAWL])
         longest = -2
         k = 0
-        while k < lanes:  # who has waited longest is next, EXTRA behind every SAMPLE
+        while k < lanes:  # the longest waiting is next, EXTRA after every SAMPLE
             at = _LANE + k * _SIZE
             kind = int(mem[at + _PENDING])
             waited = (now - int(mem[at + _STAMP])) & 0x3FFFFFFF
@@ -252,7 +252,7 @@ def step(mem: ptr32) -> int:
 
 @micropython.viper
 def halt(mem: ptr32):
-    """Give up what is running: the block drops it with all FIFO contents."""
+    """Abort the running transfer: the block drops it with all FIFO contents."""
     block = ptr32(int(mem[_PAGE]) << 14)
     block[_ENABLE] = 0
     mem[_RUNNING] = -1
@@ -285,7 +285,7 @@ class Bus:
         if mem[_RUNNING] < 0 and not mem[_WAITING]:
             return
         if not mem[_ALARM] and mem[_LANE + _LATE] < _EARLY_us and ticks_diff(ticks_us(), mem[_STARTED]) < _QUIET_us:
-            return  # its next edge takes what was read: an edge that finds the lock set begins too late
+            return  # its next edge takes the reading: an edge that finds the lock set begins too late
         while True:
             now = ticks_us()
             mem[_LOCK] = _NOTE
@@ -330,7 +330,7 @@ class Bus:
             self.release()
 
     def free(self):
-        """After a fault: clock out, then the block begins anew."""
+        """After a fault: clock out, then the block starts over."""
         self.hold()
         halt(self.mem)
         try:
@@ -371,7 +371,7 @@ class I2CLane(Lane):
         return fits.i2c_us(n, self.clock)
 
     def beside(self, sample_us, extra_us, shunt_us, period_us):
-        """As lane.py says, and CHARGE before the next shunt conversion ends; the main loop takes 150 us to ask."""
+        """As in lane.py, and CHARGE before the next shunt conversion ends; the main loop takes 150 us to ask."""
         self.mem[self.base + _EVERY] = period_us
         return sample_us + 150 + extra_us < period_us and sample_us + 150 + self.SOON_us < shunt_us
 

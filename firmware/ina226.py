@@ -1,5 +1,5 @@
 """Texas Instruments INA226: 16-bit shunt and bus voltage, current and power over I2C. The cheap alternative to the
-INA228 behind the same interface, without accumulators; its offset of up to 10 uV hides an idle drive (1 mA at 10 mOhm).
+INA228 with the same interface, without accumulators; its offset of up to 10 uV hides an idle drive (1 mA at 10 mOhm).
 
 Registers and formulas are those of the data sheet (SBOS547); values stay the chip's raw integers.
 """
@@ -46,7 +46,7 @@ class INA226:
         self.conversion_us = rail["vbus_us"] + rail["vshunt_us"]
         self.shunt_us = rail["vshunt_us"]  # comes before the bus voltage in a set
         self.flags = self.vbus = self.current = 0
-        self.ends = min(0x7FFF, 0x7FFF * self.cal >> 11)  # of CURRENT, or of what it is made of
+        self.ends = min(0x7FFF, 0x7FFF * self.cal >> 11)  # of CURRENT, or of its inputs
 
     def sleep(self):
         """Power-down: no conversions, registers kept."""

@@ -46,7 +46,7 @@ def shunt_cal(current_lsb_pA, shunt_uOhm, fine):
 class INA228:
     NAME = "INA228"
     WHO = MANUFACTURER_ID, DEVICE_ID
-    IDS = 0x5449, 0x228  # what it then says, its revision cut off
+    IDS = 0x5449, 0x228  # its answer then, without the revision
     SCRATCH = SHUNT_CAL  # a register that can be written and read back before `prepare`
     WAKE_us = 60  # from shutdown to the first conversion
     FLAGS = DIAG_ALRT  # reading it lets go of ALERT
@@ -56,7 +56,7 @@ class INA228:
     # CURRENT first: the next shunt conversion, not the next set, replaces it
     SAMPLE = (CURRENT, 3), (DIAG_ALRT, 2), (VBUS, 3)
     EXTRA = (CHARGE, 5), (ENERGY, 5), (DIETEMP, 2)  # CHARGE first, as it goes with CURRENT
-    INSTEAD = (DIAG_ALRT, 2), (CHARGE, 5), (ENERGY, 5)  # where EXTRA does not fit behind SAMPLE within one conversion
+    INSTEAD = (DIAG_ALRT, 2), (CHARGE, 5), (ENERGY, 5)  # where EXTRA does not fit after SAMPLE within one conversion
 
     def __init__(self, lane, rail):
         """`rail`: a row of board.RAILS."""
@@ -67,10 +67,10 @@ class INA228:
         self.conversion_us = rail["vbus_us"] + rail["vshunt_us"] + (rail["temp_us"] or 0)
         self.shunt_us = rail["vshunt_us"]  # comes before the bus voltage in a set
         self.flags = self.vbus = self.current = 0
-        self.ends = min(0x7FFFF, 0x7FFFF * 4096 // (self.cal or 1))  # of CURRENT, or of what it is made of
+        self.ends = min(0x7FFFF, 0x7FFFF * 4096 // (self.cal or 1))  # of CURRENT, or of its inputs
 
     def ids(self):
-        """What the chip says that it is: to be compared with IDS. OSError."""
+        """The chip's identity, to be compared with IDS. OSError."""
         return self.lane.read16(self.WHO[0]), self.lane.read16(self.WHO[1]) >> 4
 
     def identify(self):

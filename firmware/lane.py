@@ -1,7 +1,7 @@
 """What the lanes of every bus have in common: the ring between the interrupt, which stamps and reads, and the main
 loop.
 
-A lane is one chip. Its state lies in the array of 32-bit words `mem` of its bus, from word `base` on, so that interrupt
+A lane is one chip. Its state is in the array of 32-bit words `mem` of its bus, from word `base` on, so that interrupt
 and main loop share it without objects. The ring's slots have 8 words each: kind (| TORN), stamp, one that is free, and
 the bytes of a script as read, most significant first, three to a word. Nothing here allocates between `go` and `stop`.
 """
@@ -10,7 +10,7 @@ import fits
 import micropython
 from micropython import const
 
-# A lane's words. i2c_fifo.py and spi_lane.py name them too, because viper code needs constants of its own file.
+# A lane's words. i2c_fifo.py and spi_lane.py name them too, because viper code needs its constants in the same file.
 _HEAD = const(0)  # slots filled, and
 _TAIL = const(1)  # slots done with, 16 bits
 _PENDING = const(2)  # kind of script that waits, 0: none
@@ -19,7 +19,7 @@ _ERROR = const(4)
 _LATE = const(5)
 _SLOTS = const(6)  # word of `mem` at which the ring begins
 _MASK = const(7)  # its number of slots, a power of two, less one
-# Of a plain sample, for `drain`:
+# Flags of a plain sample, for `drain`:
 _BITS = const(8)  # of a value: 16 or 20
 _CARE = const(9)  # bits of its flags that matter
 _READY = const(10)  # and how they stand
@@ -42,7 +42,7 @@ def drain(mem: ptr32, at: int, frame: ptr8, to: int, last: int, widest: int, mos
     """Move up to `most` plain samples from the ring of the lane at mem[at:] to frame[to:], as the wire has them.
     Returns how many. Plain is: nothing torn, flags as they should be, no reserved bit set, neither value 0 (with
     `zeros`: one of them 0), and not more than `widest` us after the sample before (`last` is the stamp of the first
-    one's). The first that is not plain stays, and all behind it."""
+    one's). The first that is not plain stays, and all after it."""
     tail = int(mem[at + _TAIL])
     head = int(mem[at + _HEAD])
     slots = int(mem[at + _SLOTS])
@@ -106,12 +106,12 @@ def drain(mem: ptr32, at: int, frame: ptr8, to: int, last: int, widest: int, mos
 
 
 class Lane:
-    """One chip on its bus. What a sampler uses of it, beside what is here, each bus has in its own class:
+    """One chip on its bus. Each bus' class adds, for a sampler:
 
     delay_us, BEGIN_us, SOON_us  by how much a stamp may be late; from the stamp to the script's begin; from there until
                                  what the next shunt conversion replaces has been taken
     script(kind, reads)          what SAMPLE, or EXTRA, reads: (register, bytes) in order. Returns the us that it takes
-    beside(sample_us, extra_us, shunt_us, period_us)  whether EXTRA fits between two conversions beside SAMPLE
+    beside(sample_us, extra_us, shunt_us, period_us)  whether EXTRA fits between two conversions after SAMPLE
     ask()                        run EXTRA with SAMPLE at one of the next edges
     where()                      the chip's place, in words
     interrupt(pin)               handler of the ALERT edge, hard
@@ -147,7 +147,7 @@ class Lane:
         self.mem[self.base + _ABOVE] = 0
 
     def read_into(self, register, buf):
-        """Register bytes, most significant first. OSError if the bus says that the chip does not answer."""
+        """Register bytes, most significant first. OSError if the chip does not acknowledge."""
         self.bus.read_into(self.at, register, buf)
 
     def write(self, register, buf):
@@ -169,13 +169,13 @@ class Lane:
         self.write(register, self.two)
 
     def claim(self, sample_us, period_us):
-        """The lane wants so much of the bus. ValueError: all lanes together want more than there is."""
+        """Reserve this share of the bus. ValueError: all lanes together exceed the bus."""
         self.bus.claimed += fits.claimed(sample_us, period_us)
         if self.bus.claimed > fits.MOST_CLAIMED:
             raise ValueError("the rails' samples want %d %% of the bus" % (self.bus.claimed // 10))
 
     def restart(self, late_us):
-        """Forget what was measured. A script that begins more than late_us after its edge is torn."""
+        """Discard the measurements. A script that begins more than late_us after its edge is torn."""
         mem, at = self.mem, self.base
         self.bus.hold()
         mem[at + _PENDING] = mem[at + _ERROR] = mem[at + _SPURIOUS] = 0
@@ -186,7 +186,7 @@ class Lane:
         self.bus.release()
 
     def take(self):
-        """Kind of the next slot, whose words begin at mem[slot], until `done`; 0 if there is none. OSError."""
+        """Kind of the next slot, whose words begin at mem[slot], until `done`; 0 without one. OSError."""
         mem, at = self.mem, self.base
         self.bus.poll()
         if mem[at + _ERROR]:
@@ -201,7 +201,7 @@ class Lane:
 
     def let_go(self, flags, heard):
         """ALERT is low, and nothing was heard of the chip since `heard`: a conversion whose edge was lost holds it so,
-        and no other edge comes, until its flags have been read. A few times, for a line that is low for ever must not
+        and no other edge comes, until its flags have been read. A few times, because a line that is always low must not
         take the bus from others. OSError."""
         if self.heard != heard:
             self.heard = heard
@@ -212,8 +212,8 @@ class Lane:
             self.read16(flags)
 
     def interference(self):
-        """Falling edges of ALERT since `restart` that were no conversion's: the line was high again, or what was read
-        said so."""
+        """Falling edges of ALERT since `restart` without a conversion: the line was high again, or the reading
+        showed it."""
         return self.mem[self.base + _SPURIOUS] + self.dropped
 
     def spare(self):
@@ -239,7 +239,7 @@ class Lane:
         return moved
 
     def script_instead(self, reads):
-        """What EXTRA reads where it does not fit beside SAMPLE. ValueError on a bus that reads both together."""
+        """The registers of EXTRA where it does not fit after SAMPLE. ValueError on a bus that reads both together."""
         raise ValueError("the accumulators do not fit between two conversions, and this bus reads them with a sample")
 
     def ask_instead(self):

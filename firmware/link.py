@@ -17,13 +17,13 @@ from registers import usb_idle
 
 _RING = const(8192)  # a power of two, above wire.MAX_FRAME
 _MASK = const(8191)
-# A packet of full-speed USB. The stack's FIFO holds four and empties by packets: as long as each piece is whole
-# packets, room for a byte is room for a packet, and a host that stands still never blocks a write (0.5 s each).
+# A packet of full-speed USB. The stack's FIFO holds four and empties by packets: while each piece is whole
+# packets, room for a byte is room for a packet, and a stalled host never blocks a write (0.5 s each).
 _PIECE = const(64)
-_MORE = const(192)  # that an empty FIFO takes beside it
+_MORE = const(192)  # that an empty FIFO takes as well
 _LINE = const(1024)  # wire.MAX_COMMAND
 _OWED = const(4)  # answers that wait for room at most
-_STALE_us = const(1_000_000)  # a line unfinished for so long is the rest of a host that went away
+_STALE_us = const(1_000_000)  # a line unfinished for this long is the rest of a host that went away
 
 
 def _crc_table():
@@ -75,7 +75,7 @@ def stuff(src: ptr8, n: int, ring: ptr8, head: int) -> int:
 
 @micropython.viper
 def unstuff(buf: ptr8, n: int) -> int:
-    """Inverse of COBS in place, no delimiter. Returns the length, -1 if it is no COBS."""
+    """Inverse of COBS in place, no delimiter. Returns the length, -1 if it is not valid COBS."""
     out = 0
     i = 0
     while i < n:
@@ -130,7 +130,7 @@ class Link:
         self.length = 0  # of the line so far; above _LINE: the line is too long and will be dropped
         self.first = 0  # ticks_us when the line's first byte was seen
         self.byte = bytearray(1)
-        self.escape = False  # the other end is a person or a program that wants the REPL
+        self.escape = False  # the other end is the user or a program that wants the REPL
         self.reader = select.poll()
         self.reader.register(sys.stdin, select.POLLIN)
         self.writer = select.poll()
@@ -156,7 +156,7 @@ class Link:
                 self.line[n] = b
             self.length = n + 1
             # No frame starts with one of these: its second byte is the kind, a letter.
-            # "\r Ctrl-C" is what mpremote sends, three Ctrl-C what a person does.
+            # "\r Ctrl-C" is what mpremote sends, three Ctrl-C what the user does.
             if b == 3 and ((n == 1 and self.line[0] == 13) or (n == 2 and self.line[0] == 3 and self.line[1] == 3)):
                 self.escape = True
             return Link.PART
@@ -175,7 +175,7 @@ class Link:
 
     def put(self, buf, n):
         """Queue the frame whose kind is buf[0] and whose body is buf[5:n]; buf needs 4 bytes more for the CRC.
-        False, and nothing is queued, if there is no room: the host does not read. Nor while a larger answer waits for
+        False, and nothing is queued, without room: the host does not read. Nor while a larger answer waits for
         room: a queue that small frames keep full would never have any."""
         return not self.owed and self.answer(buf, n)
 
@@ -199,7 +199,7 @@ class Link:
         used = self.used
         sent = False
         while used and most:
-            # nothing on its way to the host, neither before nor behind the stack's own task, which ipoll runs: empty
+            # nothing on its way to the host, neither before nor after the stack's own task, which ipoll runs: empty
             idle = usb_idle()
             if patient and not idle:
                 break
@@ -232,7 +232,7 @@ class Link:
         return sent
 
     def room(self):
-        """Bytes that the queue takes at once."""
+        """Free bytes in the queue."""
         return _RING - self.used
 
     def pong(self, clock):

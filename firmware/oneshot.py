@@ -1,5 +1,5 @@
-"""A hard interrupt after so many clock cycles, set by viper code: a state machine of PIO1 counts. Its queue is word TXF
-of the block at PAGE << 14 (RP2040 data sheet 3.7; RP2350 11.7); what is written there while it counts comes after
+"""A hard interrupt after this many clock cycles, set by viper code: a state machine of PIO1 counts. Its queue is word
+TXF of the block at PAGE << 14 (RP2040 data sheet 3.7; RP2350 11.7); a write while it counts takes effect after
 it."""
 
 import rp2

@@ -1,6 +1,6 @@
 """A rail's limits: too much current for too long, or too much voltage, and the switch opens it (switch.py, `trip`).
-What a row of board.json says: "protect": {"A": 4.5, "ms": 20, "V": 5.6}. `ms` after the current has passed A the rail
-is open; a voltage above V is acted upon when two readings in a row say so. `look` allocates nothing."""
+What a row of board.json states: "protect": {"A": 4.5, "ms": 20, "V": 5.6}. `ms` after the current has passed A the rail
+is open; a voltage above V is acted upon when two readings in a row show it. `look` allocates nothing."""
 
 from array import array
 import fits
@@ -14,7 +14,7 @@ _PATIENCE = const(2)  # us above A
 _OVER = const(3)  # the current is above A since
 _SINCE = const(4)
 _HIGH = const(5)  # the reading before was above V
-_READING = const(6)  # of what was found, and
+_READING = const(6)  # of the trip, and
 _STAMP = const(7)  # the stamp of its sample
 _NEVER = const(0x7FFFFF)  # no reading is above
 
@@ -26,36 +26,36 @@ def look(state: ptr32, frame: ptr8, at: int, n: int, stamp: int) -> int:
     while n:
         stamp = (stamp + (int(frame[at]) | int(frame[at + 1]) << 8)) & 0x3FFFFFFF
         reading = int(frame[at + 2]) | int(frame[at + 3]) << 8 | int(frame[at + 4]) << 16
-        found = 0
+        tripped = 0
         if reading > int(state[_V]):
             if int(state[_HIGH]):
-                found = 2
+                tripped = 2
             state[_HIGH] = 1
         else:
             state[_HIGH] = 0
         current = int(frame[at + 5]) | int(frame[at + 6]) << 8 | int(frame[at + 7]) << 16
         if current & 0x800000:
             current -= 0x1000000
-        if found == 0:
+        if tripped == 0:
             if current <= int(state[_A]):
                 state[_OVER] = 0
             elif int(state[_OVER]) == 0:
                 state[_OVER] = 1
                 state[_SINCE] = stamp
             elif ((stamp - int(state[_SINCE])) & 0x3FFFFFFF) >= int(state[_PATIENCE]):
-                found = 1
+                tripped = 1
                 reading = current
-        if found:
+        if tripped:
             state[_READING] = reading
             state[_STAMP] = stamp
-            return found
+            return tripped
         at += 8
         n -= 1
     return 0
 
 
 class Guard:
-    """Of one rail."""
+    """The limits of one rail."""
 
     def __init__(self, row, chip, rails):
         """row: of board.RAILS, chip: its driver, rails: how many the board samples. ValueError: limits that cannot be
@@ -96,7 +96,7 @@ class Guard:
         return self.state[_OVER] or self.state[_HIGH]
 
     def found(self, what):
-        """(stamp, what is said of it: "quantity", "seen", "limit" in mA or mV, "over_us")."""
+        """(stamp, its description: "quantity", "seen", "limit" in mA or mV, "over_us")."""
         state = self.state
         if what == VOLTAGE:
             seen = state[_READING] * int(2 * self.chip.VBUS_LSB_nV) // 2_000_000

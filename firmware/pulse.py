@@ -1,12 +1,12 @@
 """The gates of one rail, driven by a PIO state machine: nothing that the interpreter does can stretch a step.
 
 Two pins: bit 0 opens the series switch, bit 1 closes the discharge switch. A step is a word: pins | (cycles - SHORTEST)
-<< 2. The machine waits for its trigger, then carries out the steps in its queue one after the other, and stays in the
-last one until another comes. It says that it has begun by what was left of its count. More steps than the queue holds
+<< 2. The machine waits for its trigger, then executes the steps in its queue one after the other, and stays in the
+last one until another comes. It reports its start with the rest of its count. More steps than the queue holds
 come by DMA, which needs the interpreter as little.
 
 The two pins of the side-band are driven the same way: bit 0 holds PERST# low, bit 1 isolates the rest. The pin SYNC
-rises in the very cycle of the first step, for an oscilloscope, and stays high until `stop`.
+rises in the same cycle as the first step, for an oscilloscope, and stays high until `stop`.
 """
 
 import registers
@@ -20,7 +20,7 @@ RELEASED, RESET, SEALED = 0, 1, 3  # pins of the side-band
 MACHINES = const(4)  # of a PIO block: only these start in one cycle
 SHORTEST = const(4)  # cycles of a step whose count is 0
 LEAD = const(7)  # cycles from the start to the first step when the count is 0
-# from the edge to the first step: two to get through the input's synchroniser, then as the program says
+# from the edge to the first step: two to get through the input's synchroniser, then as in the program
 _EDGE_LEAD = const(8)
 _PER_COUNT = const(3)  # cycles of one turn of the edge programs
 _QUEUE = const(4)  # words
@@ -185,7 +185,7 @@ class Pulse:
         board holds its pin down."""
         Pin(gate + 1, Pin.IN)
 
-    def stop(self, kept=()):
+    def stop(self, stored=()):
         """Machines off and pins let go, the discharge switches first: the pulls on the board switch the rails on.
         kept: pins that something else drives by now."""
         for feeder in _feeders:
@@ -194,10 +194,10 @@ class Pulse:
             machine.active(0)
         self.machines = []
         for gate in self.gates:
-            if gate + 1 not in kept:
+            if gate + 1 not in stored:
                 Pin(gate + 1, Pin.IN)
         sleep_us(50)
         for gate in self.gates:
-            if gate not in kept:
+            if gate not in stored:
                 Pin(gate, Pin.IN)
         Pin(self.sync, Pin.OUT, value=0)

@@ -1,12 +1,12 @@
 """The steps of a ramp: pulses of the discharge switch that let a rail fall evenly instead of as exp(-t / R C).
 
-Each pulse of the length w = -R C ln(1 - f) takes the fraction f of what is there; the line from all to nothing in T has
+Each pulse of the length w = -R C ln(1 - f) takes the fraction f of the voltage; the line from all to nothing in T has
 fallen by the same fraction f after f of the time that is left to it. So pulse k ends when (1 - f)^k T is left, and the
 gaps shrink like the voltage, down to none when R C is left: from there on, at R C / T of the voltage, the switch stays
 closed.
 
 That is the rail of a capacitor C with nothing else on it. What the drive draws makes it fall faster, another
-capacitance C' bends the line to (1 - t / T)^(C / C'). Nothing is measured on the way: the report says what became of
+capacitance C' bends the line to (1 - t / T)^(C / C'). Nothing is measured on the way: the report shows the result of
 it."""
 
 from array import array

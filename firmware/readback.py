@@ -1,5 +1,5 @@
 """How fast a bus may be: registers of its sensors are written and read back when the board starts. Nothing is written
-to a chip that never says that it is the expected one: what it says then is what is read back wrong."""
+to a chip that never identifies as the expected one: its answer is the failed readback."""
 
 import fits
 from machine import freq
@@ -9,8 +9,8 @@ ASKED = 8  # times, who it is: on a bus that is wrong now and then, too
 
 
 def ours(chip):
-    """Does a chip say, at least once, that it is the one that its row says? At the bus' lowest rate. A chip that is not
-    there says nothing."""
+    """Does a chip identify, at least once, as the one in its row? At the bus' lowest rate. A missing chip
+    does not answer."""
     for _ in range(ASKED):
         try:
             if chip.ids() == chip.IDS:
@@ -37,7 +37,7 @@ def tried(chips, known):
                     lane.read16(chip.WHO[0])
             except OSError:
                 if not k:
-                    break  # nobody is there
+                    break  # no chip there
             if not k:
                 there += 1
             read += 1

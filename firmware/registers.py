@@ -23,8 +23,8 @@ WATCHDOG_CLEAR = 0x400DB000 if _RP2350 else 0x4005B000  # alias that clears the 
 @micropython.viper
 def _start(timer: ptr32, pio_set: ptr32, mask: int, at: int) -> int:
     """Wait for a tick of the microsecond timer and enable the state machines of `mask` in one write. timer[10] is
-    TIMERAWL, which ticks_us() reads; the comparison is cyclic. The end of each wait is for a timer that stands
-    still."""
+    TIMERAWL, which ticks_us() reads; the comparison is cyclic. The end of each wait guards against a timer that has
+    stopped still."""
     word = mask | (mask << 8)  # CTRL: SM_ENABLE, CLKDIV_RESTART
     limit = 100000
     if at < 0:
@@ -65,8 +65,8 @@ def remember(rails):
 
 def remembered():
     """The bits of the rails that had tripped before the last reset; 0 after power came on."""
-    kept = machine.mem32[SCRATCH]
-    return kept & 0xFFFF if kept & 0xFFFF0000 == _TRIPPED else 0
+    stored = machine.mem32[SCRATCH]
+    return stored & 0xFFFF if stored & 0xFFFF0000 == _TRIPPED else 0
 
 
 def watchdog_off():

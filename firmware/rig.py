@@ -31,11 +31,11 @@ from switch import IDLE, Switch
 FIRMWARE = "0.1.0"
 RETRY_us = 200_000
 _BEGIN_us = 100  # that it takes to start a rail, about
-LOST = OSError, SensorError  # of a sensor. Made here, because a tuple in an `except` clause is built anew each time
+LOST = OSError, SensorError  # of a sensor. Made here, because a tuple in an `except` clause is built again each time
 REFUSED = Refused, ValueError  # of a command; ValueError: its body is not JSON
 PRESSING = 1024  # bytes in the queue that do not wait for a round without work: conversions alone can fill all rounds
 URGENT = 4096  # that do not wait for an empty FIFO of the USB stack either
-MOST_PIECES = 6  # that are then sent at once
+MOST_PIECES = 6  # sent in one piece
 
 
 class Rig:
@@ -67,7 +67,7 @@ class Rig:
         self.link.say(wire.LOG, "rail %d: %s" % (sampler.rail["rail"], why if str(why) else repr(why)))
 
     def hello(self):
-        """Only the switch changes while the rig streams, but for a sensor that is lost: the rest is not worked out
+        """Only the switch changes while the rig streams, except a sensor that is lost: the rest is not worked out
         again, which would take the main loop 8 ms more."""
         if not self.streaming:
             self.about = None
@@ -76,11 +76,11 @@ class Rig:
         self.link.say(wire.HELLO, '{"switch":%s,%s' % (switch, self.about))
 
     def _about(self):
-        """The text of H behind its first brace, without the switch."""
+        """The text of H after its first brace, without the switch."""
         rails = [sampler.describe() for sampler in self.samplers]
-        kept = calibration.load()
+        stored = calibration.load()
         for rail in rails:
-            rail["calibration"] = kept.get(str(rail["rail"]))
+            rail["calibration"] = stored.get(str(rail["rail"]))
         about = {
             "protocol": wire.PROTOCOL,
             "boot": self.boot,
@@ -131,12 +131,12 @@ class Rig:
             except OSError as why:
                 self.log(sampler, why)
             if edges:
-                self.log(sampler, "%d edges of ALERT were no conversion's (interference?) and are not counted" % edges)
+                self.log(sampler, "%d edges of ALERT had no conversion (interference?) and are not counted" % edges)
             if sampler.lane.unseen:
-                self.log(sampler, "%d edges of ALERT were lost, what they said counts as missed" % sampler.lane.unseen)
+                self.log(sampler, "%d edges of ALERT were lost, their samples count as missed" % sampler.lane.unseen)
 
     def lose(self, sampler, why):
-        """A sensor fails: say so once, then try to get it back."""
+        """A sensor fails: report it once, then try to get it back."""
         sampler.running = False
         self.log(sampler, why)
         self.lost_at = ticks_us()
@@ -157,7 +157,7 @@ class Rig:
         self.hello()
 
     def command(self, kind):
-        """Carry out a command. False if it was the last one."""
+        """Execute a command. False if it was the last one."""
         if kind == wire.PING:
             self.link.pong(self.clock)
         elif kind == wire.ASK_HELLO:
@@ -200,7 +200,7 @@ class Rig:
         return self.link.used < PRESSING
 
     def turn(self):
-        """One round: at most one byte in and what has been read of each rail; if there was neither or the queue is
+        """One round: at most one byte in and the new readings of each rail; if there was neither or the queue is
         long, one piece out, and more if it still is. False if there was nothing to do at all."""
         busy = False
         kind = self.link.receive()
@@ -234,7 +234,8 @@ class Rig:
 
 
 def run():
-    """Until the host or a person wants the prompt. A defect is said, and resets the board; so does one in saying it."""
+    """Until the host or the user wants the prompt. A defect is stated, and resets the board; so does one in saying
+    it."""
     if hasattr(micropython, "alloc_emergency_exception_buf"):  # or a hard interrupt fails without a word
         micropython.alloc_emergency_exception_buf(200)
     micropython.kbd_intr(-1)  # a frame may hold the byte of Ctrl-C
@@ -261,7 +262,7 @@ def run():
 
 
 def _last_words(link, defect):
-    """Say what went wrong, and wait. True if a person wants the prompt: Ctrl-C, or the button BOOTSEL."""
+    """Report the error and wait. True if the user wants the prompt: Ctrl-C, or the button BOOTSEL."""
     link.say(wire.LOG, "firmware stops: %s: %s; reset in 3 s" % (type(defect).__name__, defect))
     while link.send():
         pass

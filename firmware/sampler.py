@@ -1,7 +1,7 @@
 """One rail: each conversion of its sensor becomes a sample, stamped at conversion ready, counted, and framed.
 
 The ALERT edge is stamped by an interrupt, which also starts the reading of the values; a lane (lane.py) hands
-them over. What was not used is counted from the time that passed: conversions come at a fixed period, which is
+them over. Unused readings are counted from the time that passed: conversions come at a fixed period, which is
 learned from the conversions themselves because the chip's oscillator is off by up to half a percent.
 Between `go` and `stop` nothing here allocates.
 """
@@ -20,14 +20,14 @@ from protect import Guard, look
 from switch import IDLE
 
 _SILENT_us = const(50_000)
-_LATE_us = const(1000)  # behind two conversions: by then one of them was read, or an edge was lost
+_LATE_us = const(1000)  # after two conversions: by then one of them was read, or an edge was lost
 _LEARN = const(1024)  # conversions after which the period is refined
 _BASELINE = const(16384)  # conversions over which it is averaged
 _ENERGY_us = const(1_000_000)
 _BLOCK = const(1 << 29)  # conversions after which counting begins again: an integer of 2**30 or more is a heap object
 _OF_ROW = "rail", "name", "bus", "shunt_uOhm", "shunt_tolerance_ppm", "current_lsb_pA", "nominal_mV", "protect"  # in H
-_OWN = "shunt_emf_nV_per_C", "amplifier_nA"  # likewise, where a build says it
-_WATCHED = const(8)  # samples at once while a cut is on, so that the switch learns of its edge before those behind it
+_OWN = "shunt_emf_nV_per_C", "amplifier_nA"  # likewise, if the build has it
+_WATCHED = const(8)  # samples per pass during a cut, so that the switch sees its edge before later samples
 
 
 def byte(mem, at, n):
@@ -65,7 +65,7 @@ class Sampler:
         self.alert.irq(self.lane.interrupt, self.alert.IRQ_FALLING, hard=True)
 
     def plan(self):
-        """What is read when. The accumulators are read behind a sample, if that fits between two conversions, else
+        """The reading order. The accumulators are read after a sample, if that fits between two conversions, otherwise
         instead of one, which is counted as missed."""
         chip, lane = self.chip, self.lane
         lane.plain(chip.BITS, chip.CARE, chip.READY)
@@ -110,7 +110,7 @@ class Sampler:
         self.last = ticks_us()
         self._learn_from(self.last, -1)
         if self.guard is not None:
-            self.guard.arm()  # of a rail that the rig could not open, anew with each stream
+            self.guard.arm()  # of a rail that the rig could not open, again with each stream
         self.chip.identify()  # another chip's registers are not ours to write
         self.chip.prepare()
         if self.accumulates:
@@ -118,7 +118,7 @@ class Sampler:
         self.lane.restart(self.late_us)
 
     def go(self):
-        """Start. By itself, because other rails that are being prepared hold the bus for too long. OSError,
+        """Start, on its own, because other rails that are being prepared hold the bus for too long. OSError,
         SensorError."""
         self._begin(-1)
 
@@ -189,7 +189,7 @@ class Sampler:
         self._learn_from(self.last, index)
 
     def _quiet(self, quiet_us):
-        """No conversion has been read for so long."""
+        """No conversion has been read for this long."""
         if quiet_us > _SILENT_us:
             self._ask_why()
         if not self.alert.value():
@@ -201,12 +201,12 @@ class Sampler:
 
     def _look(self, at, n, stamp):
         """Let the guard see n samples of the frame."""
-        found = look(self.guard.state, self.frame, at, n, stamp)
-        if found:
-            self.watch.trip(self, found)
+        trip = look(self.guard.state, self.frame, at, n, stamp)
+        if trip:
+            self.watch.trip(self, trip)
 
     def _drain(self):
-        """Put plain samples into the frame, many at once, just as `_sample` does it with one by one; a frame that is
+        """Put plain samples into the frame, many per call, just as `_sample` does it with one by one; a frame that is
         empty begins with the slot that `take` has found. True if there were any."""
         n = self.n
         most = min(wire.MAX_SAMPLES - n, self.learn_at - self.next)
@@ -217,7 +217,7 @@ class Sampler:
             most = min(most, _WATCHED)
         lane = self.lane
         at, stamp = self.at, self.last
-        first = lane.mem[lane.slot + STAMP]  # now: what is moved may be overwritten
+        first = lane.mem[lane.slot + STAMP]  # now: moved slots may be overwritten
         moved = lane.drain(self.frame, at, stamp, self.widest, most, self.zero)
         if not moved:
             return False
@@ -284,7 +284,7 @@ class Sampler:
         self.energy_at = self.next + self.per_second
 
     def _no_conversion(self):
-        """ALERT was low, and none was complete: what was read is that of the last one again."""
+        """ALERT was low, without a complete conversion: the reading is the last one again."""
         self.lane.dropped += 1
         if ticks_diff(ticks_us(), self.last) > _SILENT_us:
             self._ask_why("ALERT falls, but no conversion is complete")
@@ -298,7 +298,7 @@ class Sampler:
         self.last = stamp
 
     def _count(self, steps):
-        """So many conversions are over."""
+        """Count finished conversions."""
         self.next += steps
         if self.next >= _BLOCK:
             self.blocks += 1
@@ -396,6 +396,6 @@ class Sampler:
         self.link.put(frame, wire.E_END)
 
     def _ask_why(self, otherwise="sensor keeps its configuration but signals no conversion (ALERT line?)"):
-        """No conversion, or a damaged one: raises what is the matter with the chip, else this."""
+        """No conversion, or a damaged one: raises the chip's error, otherwise this."""
         self.chip.check()
         raise SensorError(otherwise)

@@ -38,7 +38,7 @@ class Scope:
         return (self.clock.wraps << 30) + self.clock.ticks
 
     def command(self, how):
-        """Carry out `s`. Refused."""
+        """Execute `s`. Refused."""
         if not isinstance(how, dict) or set(how) != {"gpio", "rate", "before", "after", "trigger"}:
             raise Refused("a JSON object with gpio, rate, before, after, trigger was expected")
         gpios = how["gpio"] if isinstance(how["gpio"], list) and how["gpio"] else [how["gpio"]]
@@ -64,7 +64,7 @@ class Scope:
             self.event(self.start_us + before * self.dt_ns // 1000)
 
     def event(self, t_us):
-        """What is to be in the picture happens at t_us (64 bit), a moment ago or in a moment."""
+        """The event to capture happens at t_us (64 bit), a moment ago or in a moment."""
         if self.state != _RUNNING:
             return
         self.waiting = False

@@ -55,7 +55,7 @@ _SPURIOUS = const(16)
 _CS = const(17)  # bit of the GPIO
 _ALERT = const(18)
 _NOTED = const(19)  # stamp of the edge that waits
-# two of: number of frames, 7 times first byte, number of bytes behind it, 0: for SAMPLE, 1: for EXTRA
+# two of: number of frames, 7 times first byte, number of bytes after it, 0: for SAMPLE, 1: for EXTRA
 _SCRIPT = const(20)
 _FULL = const(64)  # nothing is kept until half of the ring is free: each gap costs the main loop time
 _SLOTS = const(65)
@@ -174,8 +174,8 @@ def edge(mem: ptr32, at: int, noted: int):
 
 @micropython.viper
 def exchange(mem: ptr32, at: int, first: int, buf: ptr8, n: int) -> int:
-    """A frame of the main loop: `first`, then n bytes, which are read into buf if bit 0 of `first` is set, else written
-    from it. 0, or EIO."""
+    """A frame of the main loop: `first`, then n bytes, which are read into buf if bit 0 of `first` is set, otherwise
+    written from it. 0, or EIO."""
     spi = ptr32(int(mem[_PAGE]) << 14)
     sio = ptr32(int(mem[_SIO]) << 14)
     patience = _PATIENCE
@@ -250,7 +250,7 @@ class Bus:
             raise OSError(EIO)
 
     def free(self):
-        """After a fault: the block begins anew."""
+        """After a fault: the block starts over."""
         self.hold()
         try:
             self.spi = self.make()
@@ -300,7 +300,7 @@ class SPILane(Lane):
         return fits.spi_us(n)
 
     def beside(self, sample_us, extra_us, shunt_us, period_us):
-        """Does EXTRA fit between two conversions beside a sample?"""
+        """Does EXTRA fit between two conversions after a sample?"""
         return sample_us + extra_us + 40 < period_us
 
     def where(self):
@@ -311,5 +311,5 @@ class SPILane(Lane):
         edge(self.mem, self.base, 0)
 
     def ask(self):
-        """Run EXTRA behind the next SAMPLE."""
+        """Run EXTRA after the next SAMPLE."""
         self.mem[self.base + _WANT] = EXTRA

@@ -3,14 +3,14 @@
     idle --cut--> waiting --trigger--> fired --rails low--> off --on--> rising --rails high--> (held, PERST# still low)
     --> idle
     any --trip--> tripped --on--> idle (with a side-band: returning, PERST# still low, then idle)
-A rail that passes its limits (protect.py) is opened at once and stays open until `on`, over a reset of the board too.
-With it the side-band is sealed, for the host must not feed a drive without power, and then the crowbar closes.
+A rail that passes its limits (protect.py) is opened immediately and stays open until `on`, over a reset of the board
+too. With it the side-band is sealed, because the host must not feed a drive without power, and then the crowbar closes.
 
 The rails are on unless a state machine (pulse.py) drives their gates. From its start on the watchdog runs: firmware
-that hangs is reset, which switches them on. What a cut may say is read in cut.py.
+that hangs is reset, which switches them on. cut.py reads a cut's options.
 
 The side-band, where board.py names it, goes with the rails: isolated and PERST# low in the cycle of the cut, joined
-when the rails are back, PERST# released PERST_us later. A cut that ends by itself leaves it alone.
+when the rails are back, PERST# released PERST_us later. A cut that ends on its own leaves it alone.
 """
 
 import json
@@ -30,7 +30,7 @@ from pulse import LEAD, ON, OPEN, RELEASED, RESET, SHORTEST, Pulse, word
 IDLE, WAITING, STARTED, FIRED, OFF, RISING, HELD = "idle", "waiting", "started", "fired", "off", "rising", "held"
 TRIPPED, RETURNING = "tripped", "returning"
 VALID_us = 10_000_000  # of a token
-SOON_us = 500_000  # a cut at a time is handed to the PIO so long before it
+SOON_us = 500_000  # a cut at a time is handed to the PIO this long before it
 GIVE_UP_us = 10_000_000  # after off_ms, for the residual to fall
 RISE_us = 500_000
 # from 90 % of the rails on: PCIe wants PERST# low for 100 ms after power is stable (CEM specification, T_PVPERL)
@@ -63,7 +63,7 @@ class Switch:
         self.below = False
         self.wdt = None
         self.pulse = None
-        self.scope = None  # it is told when a cut has fired
+        self.scope = None  # notified when a cut has fired
         self.tripped = {}  # rails that were opened for their limits: the sampler of each
         gates = [row["gate"] for row in self.rows.values()]
         Pulse(gates + [sideband] if sideband else gates, sync).stop()
@@ -79,7 +79,7 @@ class Switch:
             return None
         return {
             "rails": [
-                dict(rail=rail, profiles=[each.name for each in PROFILES], discharge_mOhm=row["discharge_mOhm"])
+                dict(rail=rail, profiles=[profile.name for profile in PROFILES], discharge_mOhm=row["discharge_mOhm"])
                 for rail, row in self.rows.items()
             ],
             "sideband": bool(self.sideband),
@@ -105,7 +105,7 @@ class Switch:
         self.link.answer(buf, wire.A_END)
 
     def cut(self, how):
-        """how: the object of `c`. Refused, and nothing is touched, if anything of it is not as wire.py says."""
+        """how: the object of `c`. Refused, and nothing is touched, if anything in it differs from wire.py."""
         self._check_token(how)
         if self.state != IDLE:
             raise Refused("a cut is %s" % self.state)
@@ -135,7 +135,7 @@ class Switch:
             raise Refused("not armed with this token, or it is too old")
 
     def _go(self):
-        """Start what is loaded, now. Nothing is allocated."""
+        """Start the loaded cut now. Nothing is allocated."""
         self._watchdog(True)  # from here on the rails may go off without the firmware
         self.started = self.pulse.start()
         self.state = STARTED
@@ -181,11 +181,11 @@ class Switch:
         if how.get("unsafe") is not True:
             for w in self.cutting:
                 if not w.safe:
-                    raise Refused("rail %d stands at %d mV: not known to be low for long enough" % (w.rail, w.mV(w.v)))
+                    raise Refused("rail %d is at %d mV: not known to be low for long enough" % (w.rail, w.mV(w.v)))
         self._power_on()
 
     def stop(self):
-        """The stream ends: nothing more is known of the rails. What has not fired is called off."""
+        """The stream ends: the rails are unknown from now on. A cut that has not fired is cancelled."""
         for w in self.cutting:
             w.silent()
         if self._pending():
@@ -204,13 +204,13 @@ class Switch:
         self.state = TRIPPED if self.tripped else IDLE
 
     def _held(self):
-        """The pins that keep what has tripped off, and its side-band sealed."""
+        """The pins that hold tripped rails off and their side-band sealed."""
         held = [self.rows[rail]["gate"] for rail in self.tripped]
         return held + [self.sideband, self.sideband + 1] if held and self.sideband else held
 
-    def trip(self, sampler, found):
-        """A rail's guard has found too much of something: it is opened, and this is said (T). A cut that is under way
-        ends, for its gates are let go."""
+    def trip(self, sampler, trip):
+        """A rail's guard has found too much of something: it is opened, and this is stated (T). A cut that is under way
+        ends, because its gates are released."""
         rail = sampler.rail["rail"]
         row = self.rows.get(rail)
         sampler.guard.disarm()
@@ -229,7 +229,7 @@ class Switch:
             self._open(sampler, opened)
         if cutting:
             self._report(False, "rail %d passed its limits" % rail)
-        stamp, about = sampler.guard.found(found)
+        stamp, about = sampler.guard.found(trip)
         about["rail"], about["t_us"] = rail, self._at(stamp)
         about["opened_us"] = self._at(opened) if row else None
         self.link.say(wire.TRIP, json.dumps(about))
@@ -275,7 +275,7 @@ class Switch:
         self.tripped = {}
 
     def _close_again(self, rails):
-        """Power for the rails that tripped: a person has looked."""
+        """Power for the rails that tripped: the user has looked."""
         if rails and set(rails_of(rails, self.rows)) != set(self.tripped):
             raise Refused("rails that are open come back together: %s" % list(self.tripped))
         for sampler in self.tripped.values():
@@ -305,7 +305,7 @@ class Switch:
                 w.crowbar.opens()
                 self.link.say(wire.LOG, "rail %d: the crowbar let go: %s" % (rail, w.crowbar.why))
 
-    # ---- what happens by itself
+    # ---- what happens on its own
 
     def sample(self, rail, stamp, frame, at):
         """A sample of a rail, as the wire has it, at frame[at]: called by its sampler. Nothing is allocated."""
@@ -404,7 +404,7 @@ class Switch:
         return self.state is WAITING or self.state is STARTED and not self.pulse.fired()
 
     def _all_seen(self):
-        """Is there a reading of each rail, to tell the fall from?"""
+        """Does each rail have a reading to detect the fall from?"""
         for w in self.cutting:
             if not w.before:
                 return False
@@ -431,7 +431,7 @@ class Switch:
                 if w.crowbar.closed:
                     w.crowbar.why = GAVE_UP
                     self._let_go(w)
-            high = ["rail %d stands at %d mV" % (w.rail, w.mV(w.v)) for w in self.cutting if not w.safe]
+            high = ["rail %d is at %d mV" % (w.rail, w.mV(w.v)) for w in self.cutting if not w.safe]
             self._report(False, "unsafe: %s; power stays off" % ", ".join(high))
 
     def _power_on(self):
@@ -458,10 +458,10 @@ class Switch:
             self.high_at = now
             self.state = HELD
         elif high or since > RISE_us:
-            self._end(high, "" if high else "a rail did not come back to 90 % of what it was")
+            self._end(high, "" if high else "a rail did not return to 90 % of its earlier voltage")
 
     def _end(self, ok, why):
-        """The cut is over: let the gates go, which leaves the rails on, and tell."""
+        """The cut is over: release the gates, which leaves the rails on, and report."""
         self.pulse.stop()
         self._watchdog(False)
         self.state = IDLE

@@ -19,7 +19,7 @@
     host -> rig          h  hello    empty: the rig answers H
                          g  go       empty: streaming starts (and sample index and accumulators restart at 0)
                          x  stop     empty: streaming stops
-                         p  ping     token u32: the rig answers P at once; t_us is the middle between the time
+                         p  ping     token u32: the rig answers P immediately; t_us is the middle between the time
                                      its first byte was seen and the answer, so the host's midpoint is unbiased;
                                      held_us is the time between these two
                          q  quit     empty: back to the REPL
@@ -29,7 +29,7 @@
                                      {"call_off": true}: a cut that has not fired does not. Answered by C, or N
                          s  scope    JSON {"gpio": g or [g, ..], "rate" (samples/s of all inputs together),
                                      "before", "after" (samples of each), "trigger": "cut" or "now"}: answered by H,
-                                     then W; or N; a `c` comes behind it if its cut is to be in the picture
+                                     then W; or N; a `c` follows it if its cut is to be in the picture
                          k  calibrate  JSON {"rail", "calibration": object or null}: kept on the board; answered by H,
                                      or N (also while the stream runs)
 
@@ -42,23 +42,23 @@ already shifted right by 4).
 An E frame comes at `go` (index 0, registers 0), then about once a second (later, while other rails want the bus at the
 same moments), right after a conversion, whose time t_us is. Its registers hold exactly the conversions before its
 `index`, since `go` or, if `config` has changed since, within this config: when a sensor has lost its supply the rig
-says so (L), configures it under a new config id, sends H again, and an E frame at once, which is the base of the
+reports it (L), configures it under a new config id, sends H again, and an E frame immediately, which is the base of the
 accumulators' new count. H carries {"protocol", "boot" (random integer, new at each boot), "board", "firmware",
 "simulated", "rails": [{"rail", "name", "chip", "config", "shunt_uOhm", "current_lsb_pA", "vbus_lsb_nV", "adc_config",
-"shunt_cal", "conversion_ns", "shunt_ns" (of these so many see the current), "lead_mOhm" (between shunt and drive, both
-ways), "nominal_mV" (of the rail, or null)}]}; all integers but vbus_lsb_nV (195312.5). die_temp is 0 of a sensor whose
-configuration converts no temperature. "config" is the id that S and E frames carry.
+"shunt_cal", "conversion_ns", "shunt_ns" (of these this many see the current), "lead_mOhm" (between shunt and drive,
+both ways), "nominal_mV" (of the rail, or null)}]}; all integers but vbus_lsb_nV (195312.5). die_temp is 0 of a sensor
+whose configuration converts no temperature. "config" is the id that S and E frames carry.
 "buses" is [{"bus", "Hz" (of its clock), "asked_Hz" (that it should have), "read_backs", "errors"}]: when the board
 starts it writes registers of the sensors and reads them back, at 1 MHz, and at 400 kHz if that is wrong. A rail's
-"die_mC" is the temperature of its sensor then (null: it has none, or nobody answered), "protect" its limits or null.
-"revision" is what board.json says of the printed board, or null.
+"die_mC" is the temperature of its sensor then (null: it has none, or no answer), "protect" its limits or null.
+"revision" is what board.json states of the printed board, or null.
 A rail has "bus", "calibration" and "shunt_tolerance_ppm", too (calibration: null or the object that
-`k` stored; what is in it, all integers and text, is said in the host's calibration.py), where its build says so
+`k` stored; its content, all integers and text, is defined in the host's calibration.py), if its build has it
 "shunt_emf_nV_per_C" and "amplifier_nA" (0 to that flows through the shunt into the fast channel), and H has "serial"
 (hexadecimal, the board's own), "build" (the name in its board.json, or null), and "switch": null, or {"rails":
 [{"rail", "profiles", "discharge_mOhm"}], "sideband": bool, "resolution_ns", "dead_us", "state", "off": [rails that
-have no power]}, and "scope": [{"rail", "gpio", "nV_per_count", "rates", "samples" (most at once)}]. W frames come one
-after the other, one channel after the other: channel is the GPIO, values are counts, first is the number of the
+have no power]}, and "scope": [{"rail", "gpio", "nV_per_count", "rates", "samples" (most per capture)}]. W frames come
+one after the other, one channel after the other: channel is the GPIO, values are counts, first is the number of the
 piece's first sample in the channel's picture, whose time is t0_us, dt_ns from one of them to the next; the picture
 holds `before` samples before the event (fewer if it was too early) and `after`.
 
@@ -67,7 +67,7 @@ The fast current channel. "fast" of H is null or absent, or {"rail", "gpio", "nA
 scope does not. An F frame has of n samples in a row (`interval` of them; fewer before a break), the first of them at
 t0_us, the `sum` of their counts, and the highest sum of `width` in a row that ends among them, `peak`: it ends with
 sample `at` of these n, and `limited` of its samples are at `limit` or above, where the amplifier ends. The next frame
-goes on where the last one ended unless t0_us says otherwise. `lost`: samples since `go` that nobody looked at in time.
+goes on where the last one ended unless t0_us says otherwise. `lost`: samples since `go` that were not read in time.
 
 The switch. A rail has power unless the rig takes it away: at reset, in the REPL and after a defect it is on. A cut is
     {"token", "rails": [..], "profile", "when", "off_ms", "residual_mV", "residual_ms"} and the profile's own fields.
@@ -75,18 +75,18 @@ profile: one of "profiles" of H; what each does and its own fields stand in cut.
     {"now": true}                              {"t_us": board time, 2 ms to 500 s ahead}
     {"random_us": [a, b], "seed": n}           from now on, uniform, the same for the same seed
     {"samples": n, "above_raw": i, "rail": r}  n samples of that rail in a row have a CURRENT above i, or below it:
-                                               "below_raw"; and so long after the last of them, if wanted, drawn from a
-                                               to b us, 5 s at most: "after_us": [a, b], "seed": n; with "crosses":
-                                               true only behind a sample that has not: the beginning of a burst; with
+                                               "below_raw"; and this long after the last of them, if wanted, drawn from
+                                               a to b us, 5 s at most: "after_us": [a, b], "seed": n; with "crosses":
+                                               true only after a sample that has not: the beginning of a burst; with
                                                "nth": k not at the first sample that ends n such in a row, but at the
                                                k-th, in whichever bursts these lie: the current has it still
     {"edge": "rising" or "falling", "gpio": g, "timeout_ms": n}
 Rails that are cut together are cut in one cycle (resolution_ns) and come back together. off_ms (not shorter than a
 ramp): power returns after it (null: by `o`), but only once every cut rail has been below residual_mV (300) for
-residual_ms (500); until then it stays off, and after 10 s more C says so: such a rail gets power by an `o` with
+residual_ms (500); until then it stays off, and after 10 s more C reports it: such a rail gets power by an `o` with
 "unsafe": true only, and none during a ramp. A board that drives PERST# and the side-band ("sideband" of H) holds PERST#
 low and isolates the rest in the cycle of the cut, joins it when the rails are back at 90 %, and releases PERST# 120 ms
-later; a cut that ends by itself leaves them alone. Such a cut is of 3 rails at most. The stream must run: what cannot
+later; a cut that ends on its own leaves them alone. Such a cut has 3 rails at most. The stream must run: what cannot
 be measured is not cut. C comes when power has returned, or, without off_ms, when the rails are known to be off, and
 again after `o`:
     {"token", "fired_us", "off_us", "on_us", "perst_us", "ok", "why", "rails": [{"rail", "before_mV", "t90_10_us",
@@ -94,14 +94,14 @@ again after `o`:
 fired_us: board time of the edge at the gate; on_us: of the gate's return, null while off; off_us: between the two;
 perst_us: board time at which PERST# was released, null if it was not driven; t90_10_us: fall from 90 to 10 % of
 before_mV as VBUS conversions saw it, interpolated, null if it did not fall so far; residual_mV: the latest reading
-before power returned, the lowest if it did by itself; low_us: from the edge to the first reading below residual_mV;
+before power returned, the lowest if it did on its own; low_us: from the edge to the first reading below residual_mV;
 crowbar_mJ: what went into the discharge resistor, by the readings, null if the profile leaves it open; released: null,
 or why its switch was opened before power returned: at 500 mJ, on a rail that does not fall, without readings of a rail
-that was high, and when the rig gave up (also said by L, at once); fed_mA: what the closed discharge switch carried at
-residual_mV, null where it was open. A closed one has 0: what it carries comes in by the host's signals.
+that was high, and when the rig gave up (also reported by L, immediately); fed_mA: what the closed discharge switch
+carried at residual_mV, null where it was open. A closed one has 0: its current comes from the host's signals.
 
 Limits. A rail whose "protect" in H is {"A", "ms", "V"} is opened by the rig itself: at the latest ms after its current
-has passed A, or when two readings in a row are above V. It says so at once,
+has passed A, or when two readings in a row are above V. It reports that immediately,
     {"rail", "quantity": "A" or "V", "seen_mA" or "seen_mV", "limit_mA" or "limit_mV", "over_us" (of A: for how long),
     "t_us" (of the sample that decided), "opened_us" (board time of the gate's pin; null: the rail has no switch)}
 and the rail stays open until `o` (answered by C with no rails), over `q` and a reset too; "switch" of H has it in "off"
@@ -128,7 +128,7 @@ FAST_BODY = "<BBIQIIIIBI"  # rail, channel, number, t0_us, n, sum, peak, at, lim
 
 
 def _places(body):
-    """At which byte of its frame, kind and seq included, each field of a body begins, and the byte behind the last."""
+    """At which byte of its frame, kind and seq included, each field of a body begins, and the byte after the last."""
     places, count = [struct.calcsize(HEAD)], ""
     for letter in body[1:]:
         count += letter
@@ -153,7 +153,7 @@ MAX_FRAME = 5120  # longest encoded frame, delimiter included: H of four calibra
 
 
 class WireError(Exception):
-    """Bytes that are no frame: bad COBS, bad CRC, too short or too long."""
+    """Bytes that are not a frame: bad COBS, bad CRC, too short or too long."""
 
 
 def cobs_encode(data):
@@ -178,10 +178,10 @@ def cobs_decode(data):
     """Inverse of cobs_encode. WireError if a block runs past the end or a 0x00 is inside."""
     if b"\x00" in data:
         raise WireError("zero inside a frame")
-    out = bytearray(data)  # in place, because it must be fast on the host: each code becomes the zero it stands for
+    out = bytearray(data)  # in place, because it must be fast on the host: each code becomes the zero it represents
     n = len(out)
     i = 0
-    longest = []  # codes behind a block of 254 stand for nothing
+    longest = []  # codes after a block of 254 represent nothing
     while i < n:
         code = out[i]
         out[i] = 0

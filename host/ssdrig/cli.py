@@ -34,7 +34,7 @@ COMMANDS = {
     ),
     "drives": (
         "ssdrig.commands.drives",
-        "list the disks of this machine: what each is, whether it is safe to test, health, wear",
+        "list this machine's disks: model, serial, health, wear, and whether each is safe to test",
     ),
     "wear": (
         "ssdrig.commands.wear",
@@ -43,7 +43,7 @@ COMMANDS = {
     "watch": ("ssdrig.commands.watch", "record SMART data of drives periodically"),
     "record": (
         "ssdrig.run.record",
-        "record a drive in use, or what a command does with it: I/O, power, SMART; writes nothing to it",
+        "record I/O, power and SMART of a drive in use, or while a command runs; writes nothing to it",
     ),
     "purge": (
         "ssdrig.commands.purge",
@@ -53,46 +53,43 @@ COMMANDS = {
         "ssdrig.commands.units",
         "determine the units of undocumented SMART counters with a sequential write of known size",
     ),
-    "plans": ("ssdrig.commands.plans", "list the plans, what each takes and writes on a drive; show or check one"),
-    "run": ("ssdrig.run.run", "run a test on a drive and keep all its data in a run folder"),
-    "review": (
-        "ssdrig.commands.review",
-        "test a drive with all plans of a level, one after the other, and make one page",
-    ),
+    "plans": ("ssdrig.commands.plans", "list the test plans with their time and bytes written; show or check one"),
+    "run": ("ssdrig.run.run", "run a test on a drive and store all its data in a run folder"),
+    "review": ("ssdrig.commands.review", "run all plans of a level on a drive, one after the other, and make one page"),
     "resume": ("ssdrig.run.review.resume", "continue a run or a review that was killed, interrupted or rebooted"),
     "runs": ("ssdrig.commands.runs", "list and search the run folders"),
-    "import": (
-        "ssdrig.commands.imports",
-        "lay the power that another instrument has recorded on a run, with the claim of its clock",
+    "import": ("ssdrig.commands.imports", "add another instrument's power recording to a run, aligned by its clock"),
+    "label": ("ssdrig.commands.label", "give run folders a title and tags for searches"),
+    "serve": ("ssdrig.commands.serve", "show the current run, the archive and the drives in a browser"),
+    "note": ("ssdrig.commands.note", "add a timed note to a run, such as 'fan off'; its report shows it"),
+    "report": ("ssdrig.report", "compute figures and make one HTML page from one or several run folders"),
+    "check": ("ssdrig.commands.check", "check runs against limits: pass, fail or cannot tell; for people and CI"),
+    "compare": (
+        "ssdrig.commands.compare",
+        "compare two runs, or two groups of repeats: differences and their uncertainty",
     ),
-    "label": ("ssdrig.commands.label", "give run folders a title and tags, to find them by"),
-    "serve": ("ssdrig.commands.serve", "show the run that goes on, the archive and the drives in a browser"),
-    "note": ("ssdrig.commands.note", "keep what you saw at a time of a run, such as 'fan off'; its report shows it"),
-    "report": ("ssdrig.report", "make figures and one HTML page from one or several run folders"),
-    "check": ("ssdrig.commands.check", "judge a run by limits: pass, fail or cannot tell, for a person or a CI"),
-    "compare": ("ssdrig.commands.compare", "compare two runs, or two groups of repeats: differences and their doubt"),
-    "export": ("ssdrig.publish.lake.export", "write run folders as Parquet, into a folder or a bucket behind S3"),
-    "query": ("ssdrig.publish.lake.query", "ask run folders, or a lake of exported ones, in SQL"),
+    "export": ("ssdrig.publish.lake.export", "write run folders as Parquet into a folder or an S3 bucket"),
+    "query": ("ssdrig.publish.lake.query", "query run folders, or a lake of exported ones, in SQL"),
     "push": ("ssdrig.publish.influx.push", "send a run folder to InfluxDB, or finish sending it"),
-    "trace": ("ssdrig.commands.trace", "make, convert, record, show and play traces: I/Os with their own times"),
+    "trace": ("ssdrig.commands.trace", "generate, convert, record, show and play I/O traces"),
     "rig": (
         "ssdrig.commands.rig",
-        "flash the rig's firmware, show what it measures, calibrate it, switch the drive's supply",
+        "flash the rig's firmware, show its readings, calibrate it, switch the drive's supply",
     ),
-    "hardware": ("ssdrig.commands.hardware", "make what the board is ordered by: gerbers, placement, bill of material"),
+    "hardware": (
+        "ssdrig.commands.hardware",
+        "make the files to order the boards: gerbers, placement, bill of materials",
+    ),
     "virtual": (
         "ssdrig.virtual.serve",
         "serve the SIMULATED drive over NBD or NVMe/TCP; print its ledger; precondition it",
     ),
-    "completion": (
-        "ssdrig.commands.completion",
-        "print the script by which a shell completes commands and options on Tab",
-    ),
+    "completion": ("ssdrig.commands.completion", "print the shell's completion script for commands and options"),
     "selfcheck": ("selfcheck.__main__", "check the accuracy claims against their limits"),
 }
 OF_THE_CLONE = {  # what the launcher does itself (start.py)
     "test": "set up what is missing and run all tests (pytest's arguments may follow)",
-    "setup": "install and make what the other commands need, and run nothing",
+    "setup": "install everything that the other commands need, and run nothing",
 }
 GROUPS = {  # of the help; a command of none of them comes last
     "Try it": ("demo",),
@@ -118,8 +115,8 @@ GROUPS = {  # of the help; a command of none of them comes last
 }
 FIRST = (
     ("demo", "two runs on a SIMULATED drive and their report, three minutes"),
-    ("wear --smartctl FILE", "the wear that a saved `smartctl --json=cv -x` shows"),
-    ("run consistency --virtual sata-tlc -n", "what a test would do, write and take"),
+    ("wear --smartctl FILE", "wear from a saved `smartctl --json=cv -x`"),
+    ("run consistency --virtual sata-tlc -n", "a test's steps, bytes written and duration"),
 )
 DOCS = (
     "Docs: README.md and host/docs/ of ssdrig's repository."

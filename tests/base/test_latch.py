@@ -119,7 +119,7 @@ def test_a_cut_that_fails(here, monkeypatch, capsys, rig, latched):
 
 def test_a_cut_that_is_refused_because_the_rail_is_off_on_purpose(here, monkeypatch):
     def refused(*_, **__):
-        raise RigError("the rig to carry out `cut`", "refused: a cut is off", "correct that")
+        raise RigError("the rig to execute `cut`", "refused: a cut is off", "correct that")
 
     here(Rig(off=[0]))
     monkeypatch.setattr(rig_switch, "arm_and_cut", refused)

@@ -103,4 +103,4 @@ def test_a_conversion_that_ends_while_its_chip_is_put_to_sleep_is_no_interferenc
 @pytest.mark.parametrize("unseen", [0, 3])
 def test_edges_that_were_lost_are_said_at_the_end_of_the_stream(unseen):
     said = stopped(SimpleNamespace(interference=lambda: 0, unseen=unseen), lambda: None)
-    assert said == [f"{unseen} edges of ALERT were lost, what they said counts as missed"] * bool(unseen)
+    assert said == [f"{unseen} edges of ALERT were lost, their samples count as missed"] * bool(unseen)

@@ -128,7 +128,7 @@ def test_a_rail_that_does_not_come_back_is_said():
     switch.turn()
     assert switch.state == "idle"
     report = board.said()
-    assert (report["ok"], report["why"]) == (False, "a rail did not come back to 90 % of what it was")
+    assert (report["ok"], report["why"]) == (False, "a rail did not return to 90 % of its earlier voltage")
 
 
 def test_perst_is_released_late():

@@ -298,7 +298,7 @@ def test_a_dry_run_says_what_would_be_and_touches_nothing(bench, needs):
         ("sata", 0, "cannot be tested: GHOST with certainty"),
         ("nvme", UnsafeTarget.exit_code, "not the disk of a virtual machine"),
         ("boot", UnsafeTarget.exit_code, "not the disk of a virtual machine"),
-        ("sas", UnsafeTarget.exit_code, "behind a bridge"),
+        ("sas", UnsafeTarget.exit_code, "on a bridge"),
         ("blank", UnsafeTarget.exit_code, "no serial"),
         ("dropped", DriveError.exit_code, "queue/write_cache is 'write through'"),
     ):

@@ -25,7 +25,7 @@ def test_the_start_of_a_document_is_said(folder):
         f.write('{"jobs": [')
     found = fiolog.load(folder)
     assert found.source == "logs"
-    assert found.notes == ("10 bytes at the end of out.json are no whole document and were not used",)
+    assert found.notes == ("10 bytes at the end of out.json are not a complete document and were not used",)
 
 
 def test_documents_stand_in_for_logs_that_make_no_sense(folder):

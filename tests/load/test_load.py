@@ -314,7 +314,7 @@ def test_a_fio_that_cannot_be_asked_to_end_is_killed(tmp_path, monkeypatch):
     result = load.run(random_write("nbd://x", time_s=60), a.parent, should_stop=once_alive(a, True), fio=fio)
     assert result.stopped and result.seconds is None and result.ios == 0
     assert gone(a)
-    with pytest.raises(LoadError, match="end by itself after 0.2 s"):
+    with pytest.raises(LoadError, match="end on its own after 0.2 s"):
         late = {"should_stop": once_alive(b, False), "margin_s": 0.5}
         load.run(random_write("nbd://x", time_s=0.2), b.parent, **late, fio=fio)
     assert gone(b)

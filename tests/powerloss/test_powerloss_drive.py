@@ -60,8 +60,8 @@ def test_a_kernel_that_drops_every_flush_is_refused(kernel):
         ({"serial": ""}, "no serial"),
         ({"model": "QEMU NVMe Ctrl"}, "not the disk of a virtual machine"),
         ({"interface": "virtio", "controller": None}, "not the disk of a virtual machine"),
-        ({"interface": "USB", "controller": None}, "behind a bridge"),
-        ({"interface": "other", "controller": None}, "behind a bridge"),
+        ({"interface": "USB", "controller": None}, "on a bridge"),
+        ({"interface": "other", "controller": None}, "on a bridge"),
     ],
 )
 def test_whose_verdict_would_not_be_the_drives_own_is_refused(monkeypatch, drive, words):

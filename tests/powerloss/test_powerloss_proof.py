@@ -79,8 +79,8 @@ def test_each_accusation_is_proven_by_its_own_data(scene):
             record.ZEROS,
             "Block 24: nothing in this session had to survive there."
             " Found: zeros; before this session: the content of command 7."
-            " This breaks the promise: a block shows older content than was read after the cut before, and nobody wrote"
-            " it.",
+            " This breaks the promise: a block shows older content than was read after the cut before, and it was not"
+            " written in between.",
         ),
         (
             [(WRITE, 23, 2, 10, NEVER)],

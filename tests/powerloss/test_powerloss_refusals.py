@@ -84,7 +84,7 @@ def test_a_session_without_an_acknowledged_write_tests_nothing():
 def test_a_drive_that_works_on_after_the_off_command_was_not_cut():
     on = [DONE, (WRITE, 1, 1, FIRED_NS + 6_000, FIRED_NS + 9_000)]
     record = judged(on, outcome=BY_COMMAND).record
-    assert not record["judged"] and "still carried out commands" in record["why_not"]
+    assert not record["judged"] and "still executed commands" in record["why_not"]
     assert judged(on, outcome=BY_RIG).record["judged"]  # the rail falls for some ms
     during = [DONE, (WRITE, 1, 1, FIRED_NS + 4_000, FIRED_NS + 9_000)]
     again = [DONE, (WRITE, 1, 1, FIRED_NS + 6_000, ON_NS + 9_000)]

@@ -40,7 +40,7 @@ def test_a_wrong_command_is_a_usage_error(word, do):
 def test_no_command_shows_the_help():
     done = subprocess.run([ROOT / "ssdrig"], capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (2, "")
-    assert "Try it:" in done.stderr and "the disks of this machine" in done.stderr
+    assert "Try it:" in done.stderr and "this machine's disks" in done.stderr
 
 
 INTERRUPTED = "import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n"

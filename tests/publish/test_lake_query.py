@@ -247,7 +247,7 @@ def test_wrong_sql(lake):
 def test_an_empty_lake_says_so_and_has_all_columns(tmp_path, capsys):
     assert asked("SELECT run, energy_J, lab FROM second", "--lake", str(tmp_path)) == 0
     out, err = capsys.readouterr()
-    assert out.split() == ["run", "energy_J", "lab"] and "there is no run" in err
+    assert out.split() == ["run", "energy_J", "lab"] and "no run" in err
 
 
 def test_a_damaged_lake_is_no_defect(tmp_path):

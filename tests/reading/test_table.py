@@ -267,7 +267,7 @@ def test_a_row_at_an_operating_point_has_what_was_picked(tmp_path):
     w.event("step.end", step="pick", ok=True)
     more = {"round": 1, "point": {"at": "max"}, "chosen": {"qd": 4}}
     w.load("again/long", [4000] * 4, 1.0, lat_ns=1_000_000, folder="again/long/r01/p01", **more)
-    w.not_run("again/long at=min", "there is no operating point min: no point has it")
+    w.not_run("again/long at=min", "no operating point min: no point has it")
     found = table.load(w.end())
     *_, pick, long, _ = found.rows
     assert said(pick) == ["max: qd=4, iops 4 000 IOPS, of 2 points", "min: none, no point has it"]

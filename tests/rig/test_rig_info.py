@@ -152,7 +152,7 @@ def test_a_rail_whose_sensor_is_not_there(tmp_path, capsys):
     assert [row["name"] for row in found["rails"]] == ["5V"] and found["silent_rails"] == [1] and found["total"] is None
     assert (
         "rail 1 (12V): no samples; is its sensor there" in said.err
-        and "the board says: rail 1:" in said.out
+        and "the board reports: rail 1:" in said.out
         and "together" not in said.out
     )
 

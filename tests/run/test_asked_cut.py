@@ -158,7 +158,7 @@ def test_a_step_that_ends_before_it_drops_it(bench):
 
 
 def test_what_the_rig_refuses_leaves_the_load_alone(bench):
-    bench.outcome = RigError("the rig to carry out `cut`", "refused: rail 0 is off", "correct that")
+    bench.outcome = RigError("the rig to execute `cut`", "refused: rail 0 is off", "correct that")
     with bench.cut.within(LOAD):
         assert bench.hold()["ok"] and not bench.cut.due()
         bench.stage.second({"iops": 1})

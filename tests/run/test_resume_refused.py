@@ -41,7 +41,7 @@ def test_parts_that_cannot_be_are_refused_and_reports_say_so(story, tmp_path):
     shutil.move(tmp_path / "lost", run / "part-2")
     file = run / "part-3/run.json"
     file.write_text(file.read_text().replace(run.name, "other"))
-    with pytest.raises(JournalError, match="part-3 is of another run, other"):
+    with pytest.raises(JournalError, match="part-3 belongs to another run, other"):
         cut_short.read(run)
 
 
@@ -89,7 +89,7 @@ def test_what_the_rest_cannot_be_done_with_is_said_first(story, monkeypatch):
     assert resume._able(found, args, prepared, None, prepare.VIRTUAL).left_bytes() == 1 << 30
     asked = replace(prepared, acts=(expand.Act("heat", "ask", {"text": "x"}), *prepared.acts))
     args.dry_run = False
-    with mock.patch("sys.stdin.isatty", lambda: False), pytest.raises(UsageError, match="asks a person"):
+    with mock.patch("sys.stdin.isatty", lambda: False), pytest.raises(UsageError, match="asks the user"):
         resume._able(found, args, asked, None, prepare.VIRTUAL)
 
 

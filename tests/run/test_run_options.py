@@ -182,7 +182,7 @@ def test_a_plan_that_asks_a_person_wants_a_terminal(tmp_path, capsys):
     text = 'schema = 1\nname = "x"\ntitle = "x"\nsource = "x"\nabout = "x"\n[[step]]\nname = "heat"\ndo = "ask"\n'
     (tmp_path / "x.toml").write_text(text + 'text = "heatsink on?"\n')
     assert cli.main(["run", str(tmp_path / "x.toml"), "--virtual", "sata-tlc"]) == 2
-    assert "asks a person" in capsys.readouterr().err
+    assert "asks the user" in capsys.readouterr().err
 
 
 def test_several_shares_are_runs_one_after_the_other_and_all_are_checked_first(capsys):

@@ -73,7 +73,7 @@ def test_a_crowbar_shows_its_knee_and_the_capacitance(watts, bulk_uF):
 def test_what_a_picture_does_not_show_is_none_with_a_reason():
     rail = {"residual_mV": 12, "t90_10_us": 15_000}
     for seen, shape, ohm, reason in (
-        (None, "float", None, "there is no picture"),
+        (None, "float", None, "no picture"),
         (picture(0.05, FLOAT)[0], "float", None, "no knee shows"),
         (picture(0.0, CROWBAR)[0], "crowbar", 2.2, "draws too little"),
         (picture(2.5, CROWBAR)[0], "ramp", 2.2, "pulses of the ramp"),

@@ -9,8 +9,8 @@ from ssdrig.meter import wire
 from ssdrig.retention import sealing
 from ssdrig.switch import pico
 
-OLD = RigError("the rig to carry out `c`", "refused: not armed with this token, or it is too old", "repeat")
-OTHER = RigError("the rig to carry out `c`", "refused: rail 0 is not being measured", "correct that")
+OLD = RigError("the rig to execute `c`", "refused: not armed with this token, or it is too old", "repeat")
+OTHER = RigError("the rig to execute `c`", "refused: rail 0 is not being measured", "correct that")
 
 
 @pytest.mark.parametrize(

@@ -112,7 +112,7 @@ def wait_while_working(
     poll_s: float = POLL_S,
     progress: Callable[[Work], None] = lambda work: None,
 ) -> Ready:
-    """Return what ready() returns once that is not None; wait as long as the child uses CPU time.
+    """Return what ready() returns once that is not None; wait while the child uses CPU time.
 
     process: our own child
     ready: called every poll_s, and once more after the child's end

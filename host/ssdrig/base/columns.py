@@ -42,16 +42,18 @@ class Column(NamedTuple):
 
 def chosen(texts: Iterable[str], roles: Sequence[str]) -> dict[str, Column]:
     """Role -> column of options such as "t=Time:ms,V=3". Raises UsageError."""
-    found: dict[str, Column] = {}
+    columns_: dict[str, Column] = {}
     for text in texts:
         for part in re.split(r",(?=\s*\w+\s*=)", text):
             role, equals, name = (word.strip() for word in part.partition("="))
             if role not in roles or not equals or not name:
-                known = ", ".join(f"{each}=" for each in roles)
+                known = ", ".join(f"{role}=" for role in roles)
                 raise UsageError(f"columns as NAME[:UNIT], after one of {known}", repr(part), "correct --column")
             head, colon, unit = name.rpartition(":")
-            found[role] = Column(head.strip().strip('"'), unit.strip()) if colon and head else Column(name.strip('"'))
-    return found
+            columns_[role] = (
+                Column(head.strip().strip('"'), unit.strip()) if colon and head else Column(name.strip('"'))
+            )
+    return columns_
 
 
 def delimiter(line: str) -> str:
@@ -72,15 +74,15 @@ def split(line: str, mark: str) -> list[str]:
 
 def named(heading: str) -> tuple[str, str]:
     """(name, unit) of a heading: "Current (mA)", "I [A]", "time_us", "Main voltage V"; unit "" where it has none."""
-    if found := _UNIT_AT_END.fullmatch(heading.strip()):
-        name, unit = (found[1], found[2]) if found[2] else (found[3], found[4])
+    if match := _UNIT_AT_END.fullmatch(heading.strip()):
+        name, unit = (match[1], match[2]) if match[2] else (match[3], match[4])
         if (known := unit_named(unit)) and name.strip():
             return name.strip(), known
     return heading.strip(), ""
 
 
 def unit_named(text: str) -> str:
-    """The unit as it is written here, or "" where it is none that is known."""
+    """The unit as it is written here, or "" if it is unknown."""
     known = {*NS, *BYTES, *VOLTS, *AMPERES, *WATTS}
     return text if text in known else _SPELLED.get(text.lower(), "") or _SPELLED.get(text, "")
 
@@ -98,22 +100,22 @@ def place(column: Column, headings: Sequence[str]) -> int | None:
 
 
 def exact(text: str, decimal: str = ".") -> Fraction | None:
-    """The number that is written, also with an exponent or in hexadecimal; None where it is no number."""
+    """The number that is written, also with an exponent or in hexadecimal; None where it is not a number."""
     text = text.strip()
     if _HEX.fullmatch(text):
         return Fraction(int(text, 16))
     if decimal != ".":
         text = text.replace(".", "").replace(decimal, ".") if text.count(decimal) <= 1 else ""
-    found = _NUMBER.fullmatch(text)
-    if not found or not (found[2] or found[3]):
+    match = _NUMBER.fullmatch(text)
+    if not match or not (match[2] or match[3]):
         return None
-    sign, whole, part, power = found[1], found[2] or "", found[3] or "", int(found[4] or 0)
+    sign, whole, part, power = match[1], match[2] or "", match[3] or "", int(match[4] or 0)
     value = Fraction(int(whole + part)) * Fraction(10) ** (power - len(part))
     return -value if sign == "-" else value
 
 
 def whole(text: str, factor: int = 1, decimal: str = ".") -> int | None:
-    """The number times `factor`, rounded to a whole one; None where it is no number."""
+    """The number times `factor`, rounded to a whole one; None where it is not a number."""
     if text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS:
         return int(text) * factor
     before, _, after = text.partition(decimal)
@@ -125,10 +127,10 @@ def whole(text: str, factor: int = 1, decimal: str = ".") -> int | None:
 
 
 def utc_ns(text: str) -> int | None:
-    """UTC in ns of an ISO 8601 time; None where it is none. A time without a zone is taken as UTC."""
+    """UTC in ns of an ISO 8601 time; None if invalid. A time without a zone is taken as UTC."""
     text, digits = text.strip(), ""
-    if found := re.fullmatch(r"(\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d)[.,](\d{1,12})(.*)", text, re.ASCII):
-        text, digits = found[1] + found[3], found[2]
+    if match := re.fullmatch(r"(\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d)[.,](\d{1,12})(.*)", text, re.ASCII):
+        text, digits = match[1] + match[3], match[2]
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:

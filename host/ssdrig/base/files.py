@@ -62,8 +62,8 @@ def part_from_copies(path: Path) -> None:
 
 
 def lock_file(path: str | os.PathLike, flags: int = 0) -> int:
-    """A descriptor of a lock file, made if absent. Whoever can open a file can lock it, so only its owner may open this
-    one. Follows no link. Raises OSError.
+    """A descriptor of a lock file, made if absent. Any user who can open a file can lock it, so only its owner may open
+    this one. Follows no link. Raises OSError.
 
     flags: added to those of open(2)."""
     fd = os.open(path, os.O_RDWR | os.O_CREAT | system.NOFOLLOW | system.NONBLOCK | system.CLOEXEC | flags, 0o600)

@@ -88,7 +88,7 @@ _tell: Callable[[dict], None] | None = None
 
 
 def tell_progress(tell: Callable[[dict], None]) -> None:
-    """From now on tell() gets {"compiling": n, "of": FUNCTIONS} after each function, and {"waiting": pid} while
+    """From now on tell() receives {"compiling": n, "of": FUNCTIONS} after each function, and {"waiting": pid} while
     another process compiles and uses CPU time."""
     global _tell
     _tell = tell

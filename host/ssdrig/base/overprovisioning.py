@@ -46,7 +46,7 @@ def tested_bytes(
     """Bytes of the drive that are used, aligned down to 1 MiB: raw x (1 - op), or the whole drive if op_percent is
     None.
 
-    Raises UsageError if the drive has more over-provisioning of its own than is asked for, if less than least_bytes are
+    Raises UsageError if the drive itself has more over-provisioning than requested, if less than least_bytes are
     left, or if the raw NAND size is unknown."""
     if op_percent is None:
         return whole_MiB(capacity_bytes)

@@ -47,9 +47,9 @@ def extra_of(package: str) -> str | None:
 
     wanted = DISTRIBUTIONS.get(package, package)
     for text in metadata.requires("ssdrig") or ():
-        found = _REQUIREMENT.fullmatch(text)
-        if found and found[1].lower() == wanted:
-            return found[2] or ""
+        match = _REQUIREMENT.fullmatch(text)
+        if match and match[1].lower() == wanted:
+            return match[2] or ""
     return None
 
 

@@ -1,4 +1,4 @@
-"""What Linux has and Windows or macOS lack, for the modules that read runs there: locks, flags of open(2), the user,
+"""Linux functions that Windows and macOS lack, for the modules that read runs there: locks, flags of open(2), the user,
 the C library. Measuring needs Linux; `wear`, `report`, `runs`, `plans` and `check` do not."""
 
 import ctypes

@@ -111,7 +111,7 @@ def do_you_mean(word: str, known: Iterable[str]) -> str:
     if near:
         return f"do you mean {near[0]!r}?"
     listed = f"{', '.join(names[:20])}{', …' if len(names) > 20 else ''}"
-    return f"use one of {listed}" if names else "leave it out: there is none to name"
+    return f"use one of {listed}" if names else "leave it out: nothing to name"
 
 
 def unique(names: Iterable[str]) -> list[str]:

@@ -36,7 +36,7 @@ CONTROL = np.dtype(
 )
 EVENT = np.dtype([("data", "<u8"), ("control", "<u8"), ("result", "<i8"), ("result2", "<i8")])
 PREAD, PWRITE, FSYNC, FDSYNC = range(4)  # opcodes
-RWF_DSYNC = 2  # rw_flags of a write: on the medium when it returns, by FUA or by a FLUSH behind it
+RWF_DSYNC = 2  # rw_flags of a write: on the medium when it returns, by FUA or by a FLUSH after it
 EVENTS = 256  # most that are reaped together
 TRIM_LOOK_NS = 1_000_000  # how often the end of a discard is looked for; its time is taken where it ends
 
@@ -73,7 +73,7 @@ class Context:
         raise OSError(number, os.strerror(number))
 
     def wait(self, least: int, most: int, events_at: int, timeout_ns: int) -> int:
-        """Up to `most` ends into EVENT[] at events_at, waiting for `least` at most so long. Returns how many. Raises
+        """Up to `most` ends into EVENT[] at events_at, waiting for `least` at most this long. Returns how many. Raises
         OSError."""
         self._timeout[0], self._timeout[1] = divmod(timeout_ns, 1_000_000_000)
         n = _call(self._getevents, self._context.value, least, most, events_at, self._timeout_at)
@@ -85,7 +85,7 @@ class Context:
         raise OSError(number, os.strerror(number))
 
     def close(self) -> None:
-        """Waits for what is under way."""
+        """Waits for the requests in flight."""
         _call(self._destroy, self._context.value, 0, 0, 0, 0)
 
 
@@ -95,7 +95,7 @@ class Queue:
 
     `controls`: a CONTROL for each slot, whose number is its `data`; `addresses`: where each is; `events`: what _wait()
     has got, `ended` their slots and `results` their results. `or_buffered`: as direct.opened(). A context manager;
-    leaving it, and close(), waits for what is under way."""
+    leaving it, and close(), waits for the requests in flight."""
 
     def __init__(self, path: str, slots: int, most: int, or_buffered: bool = False):
         self._context = Context(most)

@@ -92,6 +92,6 @@ class Discards:
             self.answered.append((name, time.monotonic_ns(), number))
 
     def close(self) -> None:
-        """Waits for what is under way."""
+        """Waits for the requests in flight."""
         self._asked.put(None)
         self._thread.join()

@@ -30,14 +30,14 @@ def address(uri: str) -> tuple[str | tuple[str, int], bytes]:
 
 
 class NbdError(OSError):
-    """The drive answered a request with an error; errno says which."""
+    """The drive answered a request with an error; see errno."""
 
 
 class NbdClient:
-    """Connection to the drive at a unix socket, or at (host, port). A context manager; leaving it says goodbye and
+    """Connection to the drive at a unix socket, or at (host, port). A context manager; leaving it disconnects and
     closes.
 
-    Raises DriveError when there is no drive, when it breaks the protocol or when it goes away; NbdError when it refuses
+    Raises DriveError without a drive, when it breaks the protocol or when it goes away; NbdError when it refuses
     a request."""
 
     def __init__(self, path: str | tuple[str, int], timeout_s: float = 30.0, export: bytes = b""):
@@ -57,7 +57,7 @@ class NbdClient:
             raise
 
     def _negotiate(self) -> None:
-        if self._receive(len(nbd.GREETING) + 2)[:-2] != nbd.GREETING:  # its flags behind it: all of them are optional
+        if self._receive(len(nbd.GREETING) + 2)[:-2] != nbd.GREETING:  # then its flags, all optional
             raise self._lost("another protocol")
         name = self._export
         body = struct.pack(">I", len(name)) + name + struct.pack(">H", 0)  # no information asked for
@@ -71,7 +71,7 @@ class NbdClient:
             body = self._receive(length)
             about = int.from_bytes(body[:2], "big") if kind == nbd.INFO_REPLY and len(body) > 1 else None
             if about in (nbd.INFO_EXPORT, nbd.INFO_BLOCK_SIZE) and len(body) < 12:
-                raise self._lost(f"an option reply of {length} bytes, too short for what it says")
+                raise self._lost(f"an option reply of {length} bytes, too short for its content")
             if about == nbd.INFO_EXPORT:
                 size_bytes, self.flags = struct.unpack(">QH", body[2:12])
             elif about == nbd.INFO_BLOCK_SIZE:
@@ -81,7 +81,7 @@ class NbdClient:
             elif kind & nbd.IS_ERROR:
                 raise self._lost(f"refused with option error {kind:#x}")
         if size_bytes is None:
-            raise self._lost("a drive that does not say its size")
+            raise self._lost("a drive that does not report its size")
         if size_bytes > MOST_BYTES:
             raise self._lost(f"a drive of {size_bytes} bytes")
         self.size_bytes = int(size_bytes)
@@ -114,7 +114,7 @@ class NbdClient:
         self._request(nbd.FLUSH, 0, 0)
 
     def disconnect(self) -> None:
-        """Say goodbye and close. Safe to call twice."""
+        """Disconnect and close. Safe to call twice."""
         if self.sock.fileno() >= 0:
             try:
                 self.sock.sendall(nbd.REQUEST.pack(nbd.REQUEST_MAGIC, 0, nbd.DISC, 0, 0, 0))

@@ -7,7 +7,12 @@ import struct
 READ, WRITE, DISC, FLUSH, TRIM, CACHE, WRITE_ZEROES = range(7)
 FUA, NO_HOLE = 1, 2  # flags of a request
 CAN_MULTI_CONN = 1 << 8  # flag of an export: a FLUSH on one connection covers all
-SEND_FLUSH, SEND_FUA, SEND_TRIM, SEND_WRITE_ZEROES = 1 << 2, 1 << 3, 1 << 5, 1 << 6  # flags of an export: what it takes
+SEND_FLUSH, SEND_FUA, SEND_TRIM, SEND_WRITE_ZEROES = (
+    1 << 2,
+    1 << 3,
+    1 << 5,
+    1 << 6,
+)  # flags of an export: supported commands
 REQUEST = struct.Struct(">IHHQQI")  # magic, flags, number above, cookie, offset, length
 REPLY = struct.Struct(">IIQ")  # magic, errno, cookie
 REQUEST_MAGIC, REPLY_MAGIC = 0x25609513, 0x67446698

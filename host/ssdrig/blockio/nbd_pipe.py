@@ -1,7 +1,7 @@
 """An NBD client with many requests under way: they are sent in batches and answered in any order, requests built and
 replies parsed in compiled code (nbd_protocol), one system call for many.
 
-Simple replies only. A reply that comes twice, or late, or to nothing is no answer to another request: it ends the
+Simple replies only. A reply that comes twice, or late, or to nothing is not an answer to another request: it ends the
 connection, as a lost one does."""
 
 import select
@@ -44,7 +44,7 @@ class Pipe(NbdClient):
         self.requests, self.under_way, self.gone = requests, 0, ""
         self._words, self._same_bits = words, nbd_protocol.SLOT_BITS if export == nbd_protocol.STAMPED else 64
         self.sock.setblocking(False)
-        self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BYTES)  # the kernel gives what it allows
+        self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BYTES)  # the kernel may grant less
         self._unsent: list[memoryview] = []
         self._in = np.zeros(RECEIVE_BYTES, np.uint8)
         self._in_view, self._in_end = memoryview(self._in), 0
@@ -109,7 +109,7 @@ class Pipe(NbdClient):
         return bool(self._unsent)
 
     def take(self, ended: np.ndarray, timeout_ns: int) -> int:
-        """Wait for answers, at most so long. `ended` (int64) gets the slots that have ended, their status is set, and
+        """Wait for answers, at most this long. `ended` (int64) gets the slots that have ended, their status is set, and
         `cookies` has those of their answers. Returns how many."""
         if self.gone:
             return 0
@@ -136,7 +136,7 @@ class Pipe(NbdClient):
             self._in[: self._in_end] = self._in[used:end].copy()
         self.under_way -= n
         if not whole:
-            self._end("a reply that is none")
+            self._end("an invalid reply")
         return n
 
     def _parse(self, end: int, ended: np.ndarray) -> tuple[int, int, bool]:

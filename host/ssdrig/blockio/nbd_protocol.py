@@ -7,9 +7,9 @@ connections; not offered: TLS, structured replies, extended headers, block statu
 A batch is an int64 array (n, COLUMNS), a row a request, so that Numba passes it on without unpacking; the same array,
 with DUE filled in, is the list of requests that wait for their completion time.
 
-The export name STAMPED is ours: the cookie of a request says when it was submitted, that of its answer when it counts
-as completed, CLOCK_MONOTONIC of this machine. So the way through the sockets is no part of a request's time, as a
-doorbell in memory has none, and an answer, like the data that precedes an interrupt, may come ahead of its time."""
+The export name STAMPED is ours: the cookie of a request holds the time it was submitted, that of its answer the time it
+counts as completed, CLOCK_MONOTONIC of this machine. So the way through the sockets is not part of a request's time, as
+a doorbell in memory has none, and an answer, like the data that precedes an interrupt, may come ahead of its time."""
 
 import struct
 
@@ -40,7 +40,7 @@ OP, FLAGS, COOKIE, OFFSET, LENGTH, AT, ERROR, DUE = range(8)
 COLUMNS = 8
 STAMPED = b"stamped"
 SLOT_BITS, TIME_BITS = 16, 48  # of a stamped cookie: the client's number of the request, ns modulo 2^48
-MORE, ENDED, BROKEN = range(3)  # what parse() says of the stream
+MORE, ENDED, BROKEN = range(3)  # parse()'s state of the stream
 
 _MAX_OPTION_BYTES = 65536
 # of a client's parser: the slot whose data comes, and how much of it is here
@@ -143,7 +143,7 @@ def parse(buf, start, end, size_bytes, min_block, batch):
     """Requests out of buf[start:end] (uint8) into `batch` (int64 (capacity, COLUMNS)), as many as are whole and fit.
 
     Returns (n requests, bytes used, need, state): `need` is how many bytes from start + used the next request has (0
-    when its length is not yet known), state MORE, ENDED (the client said DISC) or BROKEN (no request: the connection
+    when its length is not yet known), state MORE, ENDED (the client sent DISC) or BROKEN (no request: the connection
     must be dropped). A request that may not be done carries its errno in ERROR; AT is where a write's payload starts in
     buf."""
     n = 0
@@ -266,7 +266,7 @@ def set_due(batch, n, owner, done_ns, m, now_ns, t0_ns, dilation, lead_ns):
 
 @jit
 def came_together(batch, first, n, now_ns, most_ns):
-    """Of stamped requests that are here at now_ns: (end, came_ns), rows first to end - 1 were submitted at came_ns, at
+    """Stamped requests received by now_ns: (end, came_ns), rows first to end - 1 were submitted at came_ns, at
     most most_ns ago."""
     time = (batch[first, COOKIE] >> SLOT_BITS) & ((1 << TIME_BITS) - 1)
     end = first + 1
@@ -278,7 +278,7 @@ def came_together(batch, first, n, now_ns, most_ns):
 
 @jit
 def stamp(batch, n, now_ns, ahead_ns):
-    """The cookies of the first n requests say when they are completed (DUE); DUE becomes when their answers may leave:
+    """The cookies of the first n requests hold their completion times (DUE); DUE becomes when their answers may leave:
     ahead_ns sooner for those that promise no durability. Returns the earliest DUE."""
     first = np.int64(1) << 62
     for i in range(n):
@@ -293,8 +293,8 @@ def stamp(batch, n, now_ns, ahead_ns):
 
 @jit
 def tally(batch, n):
-    """Of the first n requests without ERROR: (writes, trims and write-zeroes, reads and writes that are not in whole
-    pages, longest read in bytes)."""
+    """Counts over the first n requests without ERROR: (writes, trims and write-zeroes, reads and writes that are not in
+    whole pages, longest read in bytes)."""
     writes, zeroing, unaligned, longest = 0, 0, 0, 0
     for i in range(n):
         op, length = batch[i, OP], batch[i, LENGTH]
@@ -409,12 +409,12 @@ def no_reply() -> np.ndarray:
 
 @jit
 def parse_replies(buf, end, cookies, same_bits, expected, at_slot, into, status, ended, answers, state):
-    """Replies out of buf[:end] (uint8), as far as they are whole; the data of slot's read goes to `into` at
+    """The complete replies in buf[:end] (uint8); the data of slot's read goes to `into` at
     at_slot[slot] as it comes, or nowhere where that is empty.
 
     A reply belongs to the slot under way, cookies[slot] not 0, whose lowest same_bits it repeats. `ended` gets the
     slots that have ended, `answers` the cookies of their replies, status[slot] 0 or an errno with its sign. Returns
-    (bytes used, slots ended, False where these are no replies to what is under way)."""
+    (bytes used, slots ended, False where these are not replies to the requests in flight)."""
     at = n = 0
     same = ~np.uint64(0) if same_bits >= 64 else (np.uint64(1) << np.uint64(same_bits)) - np.uint64(1)
     while True:

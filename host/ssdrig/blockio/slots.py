@@ -3,9 +3,9 @@ memory. A transport takes the numbers of slots and gives back the numbers of tho
 
 A transport has: `slots`; `size_bytes`; `can_trim`; `can_zero`, whether it takes writes of zeros; `under_way`, how many
 it holds; `gone`, "" or why the drive cannot be reached any more; now_ns(), the clock of all its times; submit(order,
-n), hand over these slots; reap(ended, timeout_ns, least) -> n, wait for `least` ends or so long and put the slots that
-have ended into `ended`, their `status` set; pause(ns); close(). None of them raises because the drive went away: that
-is what `gone` says."""
+n), hand over these slots; reap(ended, timeout_ns, least) -> n, wait for `least` ends or this long and put the slots
+that have ended into `ended`, their `status` set; pause(ns); close(). None of them raises because the drive went away:
+that is in `gone`."""
 
 import errno
 import mmap

@@ -1,4 +1,4 @@
-"""`ssdrig check RUN...`: a run against limits, for a person or a CI: pass, fail or cannot tell."""
+"""`ssdrig check RUN...`: check runs against limits: pass, fail or cannot tell."""
 
 import argparse
 import datetime
@@ -22,8 +22,8 @@ from ssdrig.runs import named, parts
 COLOURS = {"pass": "green", "fail": "red", "cannot tell": "yellow"}
 EXAMPLES = (
     ("check latest --limits measurement", "whether the measurement itself is in order; ssdrig has these limits"),
-    ("check 3fa9 --limits drive.toml --junit check.xml", "limits of your own, for a CI"),
-    ("check latest", "what the plan itself judges: power cuts, retention"),
+    ("check 3fa9 --limits drive.toml --junit check.xml", "your own limits, for a CI"),
+    ("check latest", "the plan's own verdict: power cuts, retention"),
 )
 
 
@@ -46,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def check(args) -> None:
-    """Raises UsageError for a limit file that is none, and for a word that names no run; JournalError."""
+    """Raises UsageError for an invalid limit file, and for a word that matches no run; JournalError."""
     for word in args.limits:
         acceptance.read(word)
     if any((path / parts.REVIEW).is_file() for path in named.several(args.runs or [named.LATEST], args.parent)):
@@ -60,12 +60,12 @@ def command(args) -> int:
     limits = [limit for word in args.limits for limit in acceptance.read(word).limits]
     suites: list[tuple[dict, list[Case]]] = []
     for folder in named.several(args.runs or [named.LATEST], args.parent):
-        found = table.load(folder)
-        cases = acceptance.cases(found, limits)
+        table_ = table.load(folder)
+        cases = acceptance.cases(table_, limits)
         if not limits and len(cases) == 1 and cases[0].verdict == acceptance.PASS:
             do = f"--limits FILE, or one of {', '.join(acceptance.shipped())}"
-            raise UsageError(f"limits for a run of {found.plan.name}, which judges nothing itself", "none", do)
-        suites.append((_about(found), cases))
+            raise UsageError(f"limits for a run of {table_.plan.name}, which judges nothing itself", "none", do)
+        suites.append((_about(table_), cases))
         _print(args, *suites[-1])
     if args.junit:
         _write(Path(args.junit), junit.document(suites))
@@ -74,13 +74,13 @@ def command(args) -> int:
     return 0
 
 
-def _about(found: Table) -> dict:
+def _about(table_: Table) -> dict:
     """The run, as the writers of verdicts take it."""
-    header = found.data.header
+    header = table_.data.header
     drive, started = header["drive"], header["started"].get("utc_ns")
     return {
         "run": header["run"],
-        "plan": found.plan.name,
+        "plan": table_.plan.name,
         "utc": _utc(started / 1e9) if isinstance(started, int) else None,
         "model": drive.get("model"),
         "serial": drive.get("serial"),
@@ -129,5 +129,5 @@ def _raise(cases: Sequence[Case]) -> None:
         raise LimitMissed("every limit to be met", seen, "see the verdicts above")
     if unknown:
         first = f"{unknown[0].name}: {unknown[0].why}"
-        seen = f"nothing can be said of {len(unknown)} of {len(cases)}; {first}"
+        seen = f"no verdict for {len(unknown)} of {len(cases)}; {first}"
         raise CannotTell("a verdict for every limit", seen, "remove the doubt, or measure longer and more often")

@@ -17,7 +17,7 @@ from ssdrig.views.terms import BY_KEY, number, with_error
 
 FIGURES = ("iops_mean", "lat_p99_us", "power_mean_W", "energy_uJ_per_io", "wa")
 EXAMPLES = (
-    ("compare 3fa9 b071", "two runs: what differs beyond their uncertainty"),
+    ("compare 3fa9 b071", "two runs: differences beyond their uncertainty"),
     ("compare before/ after/ --figure iops_mean", "two folders of repeats, one figure"),
     ("compare 3fa9,77c0 b071,19ee --step load --window steady", "repeats by their ids, one window"),
 )
@@ -37,7 +37,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--step", metavar="STEP", help="a step of the plan (default: the longest load)")
     parser.add_argument("--where", metavar="POINT", default="", help='the point of a swept step, such as "read=0 qd=1"')
-    parser.add_argument("--window", metavar="NAME", help="a window that the plan names (default: steady, or else all)")
+    parser.add_argument(
+        "--window", metavar="NAME", help="a window that the plan names (default: steady, otherwise all)"
+    )
     parser.add_argument(
         "--level", metavar="PERCENT", type=float, default=95.0, help="that all verdicts together hold at (default 95)"
     )
@@ -45,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def check(args) -> None:
-    """Raises UsageError, and JournalError for a folder that is no run."""
+    """Raises UsageError, and JournalError for a folder that is not a run."""
     if not 50 <= args.level < 100:
         raise UsageError("--level from 50 to less than 100", f"{args.level:g}", "95 is usual")
     for key in args.figure:
@@ -61,19 +63,19 @@ def command(args) -> int:
     """Print the differences. Raises CannotTell where no figure differs beyond doubt; UsageError, JournalError."""
     check(args)
     groups = [[table.load(folder) for folder in _folders(word, args.parent)] for word in (args.a, args.b)]
-    unlike = _other_plan([of for each in groups for of in each])
-    for name, each in zip("AB", groups, strict=True):
-        if differing := _differing(each):
+    unlike = _other_plan([of for group in groups for of in group])
+    for name, group in zip("AB", groups, strict=True):
+        if differing := _differing(group):
             seen = f"runs in {name} with another {listed(differing, 'and')}"
             raise UsageError("repeats of one test in each group", seen, "group them by their parameters")
     conditions = _differing([groups[0][0], groups[1][0]])
     window = args.window or _window(groups[0][0], args.step)
     keys = list(dict.fromkeys(args.figure)) or list(FIGURES)
-    found = []
+    differences = []
     for key in keys:
-        a, b = ([_figure(of, key, args, window, unlike) for of in each] for each in groups)
-        found.append(comparison.compared(key, a, b, args.level / 100, len(keys)))
-    for one in found:
+        a, b = ([_figure(of, key, args, window, unlike) for of in group] for group in groups)
+        differences.append(comparison.compared(key, a, b, args.level / 100, len(keys)))
+    for one in differences:
         print(
             json.dumps(one._asdict() | {"window": window, "conditions": conditions})
             if args.json
@@ -81,8 +83,8 @@ def command(args) -> int:
         )
     if conditions and not unlike and not args.json:
         print(f"A and B were made with another {listed(conditions, 'and')}.")
-    if all(one.verdict == comparison.CANNOT_TELL for one in found):
-        seen = f"none of {len(found)} at {args.level:g} %; {found[0].why}"
+    if all(one.verdict == comparison.CANNOT_TELL for one in differences):
+        seen = f"none of {len(differences)} at {args.level:g} %; {differences[0].why}"
         raise CannotTell("a figure that differs beyond doubt", seen, "repeat both, or measure longer")
     return 0
 
@@ -104,7 +106,7 @@ def _window(of: Table, step: str | None) -> str:
 
 
 def _other_plan(tables: list[Table]) -> str | None:
-    """Why these runs cannot be compared; None: they are of one plan."""
+    """Why these runs cannot be compared; None: they ran one plan."""
     first = tables[0]
     other = next((of for of in tables if of.plan.text != first.plan.text), None)
     return None if other is None else f"the plans differ: {first.plan.name} and {other.plan.name}"
@@ -112,14 +114,14 @@ def _other_plan(tables: list[Table]) -> str | None:
 
 def _differing(tables: list[Table]) -> list[str]:
     """The parameters of the plan that are not the same in all of these runs."""
-    said = [{str(key): value for key, value in _params(of).items()} for of in tables]
-    keys = sorted({key for each in said for key in each})
-    return [key for key in keys if any(each.get(key) != said[0].get(key) for each in said)]
+    params = [{str(key): value for key, value in _params(of).items()} for of in tables]
+    keys = sorted({key for param_set in params for key in param_set})
+    return [key for key in keys if any(param_set.get(key) != params[0].get(key) for param_set in params)]
 
 
 def _params(of: Table) -> dict:
-    said = of.data.header["plan"]
-    return {**dict(said.get("params") or {}), "variant": said.get("variant")}
+    plan = of.data.header["plan"]
+    return {**dict(plan.get("params") or {}), "variant": plan.get("variant")}
 
 
 def _figure(of: Table, key: str, args, window: str, unlike: str | None) -> Uncertain:
@@ -130,17 +132,17 @@ def _figure(of: Table, key: str, args, window: str, unlike: str | None) -> Uncer
     return acceptance.figure_at(of, key, args.step, args.where, window)
 
 
-def _lines(found: Difference) -> list[str]:
-    term = BY_KEY.get(found.figure)
-    name, unit = (term.label, term.unit) if term else (found.figure, acceptance.unit_of(found.figure))
-    if found.difference is None or found.a is None or found.b is None:
-        return [f"{name}: cannot tell: {found.why}"]
+def _lines(difference: Difference) -> list[str]:
+    term = BY_KEY.get(difference.figure)
+    name, unit = (term.label, term.unit) if term else (difference.figure, acceptance.unit_of(difference.figure))
+    if difference.difference is None or difference.a is None or difference.b is None:
+        return [f"{name}: cannot tell: {difference.why}"]
     places = term.places if term else 3
-    values = f"A {number(found.a, places)}, B {number(found.b, places)} {unit}".strip()
-    by = f"A - B = {with_error(found.difference, found.error, places)} {unit}".strip()
+    values = f"A {number(difference.a, places)}, B {number(difference.b, places)} {unit}".strip()
+    by = f"A - B = {with_error(difference.difference, difference.error, places)} {unit}".strip()
     share = ""
-    if found.percent is not None and not found.reason:
-        share = f" ({found.percent:+.2g} ± {found.percent_error:.2g} %)"
-    counts = f"{found.repeats[0]} and {found.repeats[1]} runs, {100 * found.level:g} %"
-    out = [f"{name}: {found.verdict}", f"  {values}; {by}{share}; {counts}"]
-    return out if not found.reason else [*out, f"  {found.why}"]
+    if difference.percent is not None and not difference.reason:
+        share = f" ({difference.percent:+.2g} ± {difference.percent_error:.2g} %)"
+    counts = f"{difference.repeats[0]} and {difference.repeats[1]} runs, {100 * difference.level:g} %"
+    out = [f"{name}: {difference.verdict}", f"  {values}; {by}{share}; {counts}"]
+    return out if not difference.reason else [*out, f"  {difference.why}"]

@@ -40,8 +40,8 @@ def script(parser: argparse.ArgumentParser, shell: str) -> str:
     except ImportError:
         do = shipped.installing("completion")
         raise ToolMissing("shtab, which makes the script", "it is not installed", do) from None
-    for each in _parsers(parser):
-        for action in each._actions:
+    for subparser in _parsers(parser):
+        for action in subparser._actions:
             _add_values(action, shtab)
     return shtab.complete(parser, shell)
 

@@ -23,7 +23,7 @@ def add_arguments(parser) -> None:
         type=whole_seconds,
         default=60,
         metavar="TIME",
-        help="random write in each run for so long, e.g. 2m (default %(default)s s)",
+        help="random write in each run for this long, e.g. 2m (default %(default)s s)",
     )
     parser.add_argument(
         "--runs",

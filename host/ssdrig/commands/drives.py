@@ -18,7 +18,7 @@ from ssdrig.drive.target.inventory import Drive
 OF_SMART = ("health", "health_reasons", "health_ok", "percentage_used", "temperature_C")
 POLL_TIMEOUT_S = 20
 NOT_ASKED = "not asked (--no-smart)"
-WIDE = (240, 24)  # when it goes to a file there is no line to wrap
+WIDE = (240, 24)  # output to a file is not wrapped
 UNKNOWN = "-"
 SHADES = {"safe": "green", "has data": "yellow", "NO": "red"}
 EXAMPLES = (("drives", "as root: also health, wear, temperature"), ("drives --json --no-smart", "for a script"))
@@ -130,7 +130,7 @@ def _verdict(row: dict) -> str:
 
 
 def _interface(row: dict) -> str:
-    """ "NVMe PCIe 4.0 x4", "SATA 6.0 Gb/s": the link says SATA, SAS and USB itself."""
+    """ "NVMe PCIe 4.0 x4", "SATA 6.0 Gb/s": the link speed names SATA, SAS and USB itself."""
     link, interface = row["link"], row["interface"]
     bridge = f" bridge {row['usb_id']}" if row["usb_id"] else ""
     return (link if link.startswith(interface) else f"{interface} {link}".strip()) + bridge

@@ -1,4 +1,4 @@
-"""ssdrig hardware: make what a person orders the boards by (hardware/board/release.py), and work out the signal
+"""ssdrig hardware: make the files to order the boards (hardware/board/release.py), and work out the signal
 integrity of the interposer (hardware/interposer/pairs.py)."""
 
 import json
@@ -52,16 +52,16 @@ def command(args) -> int:
     try:
         made = release.release(args.out, lambda words: print(words, file=sys.stderr))
     except release.NotReleased as why:
-        raise UsageError("a board that can be released", str(why), "mend it, then make the release again") from None
+        raise UsageError("a board that can be released", str(why), "fix it, then make the release again") from None
     except OSError as why:
-        do = "make room, or give another folder by --out; what lies there is no release"
+        do = "free disk space, or give another folder by --out; the existing folder is not a release"
         raise UsageError(f"to write the release into {args.out}", str(why), do) from None
     rows = release.bill()
     known = release.numbers(rows)
     if args.json:
-        told = {"folder": str(args.out), "files": len(list(args.out.iterdir())), "digest": made}
-        told |= {"parts_USD": round(release.total_usd(rows), 2), "kinds": len(rows), "numbers": known}
-        print(json.dumps(told))
+        summary = {"folder": str(args.out), "files": len(list(args.out.iterdir())), "digest": made}
+        summary |= {"parts_USD": round(release.total_usd(rows), 2), "kinds": len(rows), "numbers": known}
+        print(json.dumps(summary))
         return 0
     print(f"{args.out}: {len(list(args.out.iterdir()))} files, digest {made}")
     print(f"parts, PCB and screws of one board: {release.total_usd(rows):.2f} USD; {len(rows)} kinds, all by number")

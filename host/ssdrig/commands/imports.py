@@ -26,7 +26,7 @@ EXAMPLES = (
     ("import power.csv --run latest --clock-error 20ms --accuracy '0.5% + 2 mA'", "UTC times, known to 20 ms"),
     ("import log.csv --run 3fa9 --sync --column 't=1:ms,V=2:V,A=4:mA'", "columns by number, with their units"),
 )
-MARGIN_NS = 5 * 10**9  # before and behind the run, that is kept of a recording
+MARGIN_NS = 5 * 10**9  # of a recording kept before and after the run
 # made of the run as it was before, and made again when asked for
 MADE_OF_RUN = (integrity.SUMMARY, integrity.FIGURES, "points.lp", "points.cursor", "points.made", "rejected.jsonl")
 MOST_STEP_NS = 10**9  # of the machine's UTC within a run
@@ -53,15 +53,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="a column of a CSV by its heading or number: t=, V=, A=, W= (V1=, A1= … of more rails); "
         "e.g. t=Time:ms,V=3:V,A=Current:mA",
     )
-    what.add_argument("--voltage", metavar="V", help="of a rail whose voltage was not recorded, e.g. 5V")
+    what.add_argument("--voltage", metavar="V", help="voltage of a rail without a recorded one, e.g. 5V")
     what.add_argument(
         "--accuracy",
         metavar="TEXT",
         help="as its manual states: '0.5%% + 2 mA' of the power, or 'V: 0.1%% + 5 mV, A: 0.2%% + 1 mA' "
         "(default: not known, and so is the uncertainty)",
     )
-    parser.add_argument("--replace", action="store_true", help="in place of what was imported into the run before")
-    parser.add_argument("--json", action="store_true", help="print what was imported as one JSON object on stdout")
+    parser.add_argument("--replace", action="store_true", help="replace the run's earlier import")
+    parser.add_argument("--json", action="store_true", help="print the import as one JSON object on stdout")
 
 
 def check(args: argparse.Namespace) -> None:
@@ -85,7 +85,7 @@ def check(args: argparse.Namespace) -> None:
 
 
 def command(args: argparse.Namespace) -> int:
-    """0, or the exit code of what is raised."""
+    """0, or the exit code of the error."""
     check(args)
     run = parts.shown(named.one(args.run, args.parent))[0]
     header = _importable(run, args.replace)
@@ -94,16 +94,16 @@ def command(args: argparse.Namespace) -> int:
     events = journal.events(run)
     clock: dict[str, Any]
     if args.sync:
-        found = sync.find(recording, sync.marks(events))
+        alignment = sync.find(recording, sync.marks(events))
         knots, clock = (
-            found.knots,
+            alignment.knots,
             {
-                "clock": f"time by two marks in it, to {found.bound_ns / 1e6:.3g} ms",
-                "offset_ns": found.offset_ns,
-                "drift_ppm": found.drift_ppm,
-                "drift_error_ppm": found.drift_error_ppm,
-                "bound_ns": found.bound_ns,
-                "correlation": found.correlation,
+                "clock": f"time by two marks in it, to {alignment.bound_ns / 1e6:.3g} ms",
+                "offset_ns": alignment.offset_ns,
+                "drift_ppm": alignment.drift_ppm,
+                "drift_error_ppm": alignment.drift_error_ppm,
+                "bound_ns": alignment.bound_ns,
+                "correlation": alignment.correlation,
             },
         )
     else:
@@ -202,7 +202,7 @@ def _by_utc(events: Sequence[dict], recording: Recording, error_ns: int) -> tupl
 
 
 def _within(recording: Recording, knots: Sequence[Knot], events: Sequence[dict], header: dict) -> Recording:
-    """What of a recording is of the run. Raises UsageError where nothing is."""
+    """The part of a recording that belongs to the run. Raises UsageError if none does."""
     begin_ns, end_ns = header["started"]["t_ns"], max((event["t_ns"] for event in events), default=0)
     own, host = (np.array([getattr(knot, name) for knot in knots], np.int64) for name in ("own_ns", "host_ns"))
     offset = host - own

@@ -13,7 +13,7 @@ EXAMPLES = (("label latest --title 'fan off' --tag cooling", "the newest run"), 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("runs", nargs="+", metavar="RUN", help=f"a run: {named.HELP}; or a folder of runs")
     named.add_parent(parser)
-    parser.add_argument("--title", metavar="TEXT", help='what the run is called; "" takes the title away')
+    parser.add_argument("--title", metavar="TEXT", help='title of the run; "" removes it')
     parser.add_argument("--tag", metavar="WORD", action="append", default=[], help="add a tag (may be repeated)")
     parser.add_argument("--untag", metavar="WORD", action="append", default=[], help="remove a tag (may be repeated)")
     parser.add_argument("--json", action="store_true", help="print one JSON object a line for each run")

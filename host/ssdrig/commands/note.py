@@ -1,4 +1,4 @@
-"""`ssdrig note RUN TEXT --at 620`: what a person saw, kept beside a run and drawn in its plots."""
+"""`ssdrig note RUN TEXT --at 620`: an observation, stored with a run and drawn in its plots."""
 
 import argparse
 import json
@@ -10,7 +10,7 @@ from ssdrig.runs import annotations, journal, named, parts
 
 EXAMPLES = (
     ("note latest 'fan off' --at 620", "620 s after the first I/O of the newest run"),
-    ("note 3fa9 'hand on the drive'", "now, of a run that goes on"),
+    ("note 3fa9 'hand on the drive'", "now, on the current run"),
 )
 
 
@@ -20,18 +20,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--at", metavar="TIME", help="drive time since the load's first I/O, such as 620 or 10m (default: now)"
     )
-    parser.add_argument("--json", action="store_true", help="print what was kept as one JSON object on stdout")
+    parser.add_argument("--json", action="store_true", help="print the note as one JSON object on stdout")
     named.add_parent(parser)
 
 
 def command(args) -> int:
     folder = named.one(args.run, args.parent)
-    journal.run_header(folder)  # or it is no run
+    journal.run_header(folder)  # or it is not a run
     at_s = None
     if args.at is not None:
         at_s = float(args.at) if re.fullmatch(r"[0-9]{1,9}(\.[0-9]+)?", args.at) else parse_seconds(args.at)
-    kept = annotations.add(parts.shown(folder)[0], args.text, at_s)
+    stored = annotations.add(parts.shown(folder)[0], args.text, at_s)
     if args.json:
-        print(json.dumps({"run": str(folder), **kept}))
+        print(json.dumps({"run": str(folder), **stored}))
     print("note: kept; `ssdrig report` shows it", file=sys.stderr)
     return 0

@@ -1,4 +1,4 @@
-"""`ssdrig plans`: what there is to run, what it costs on a drive, what is in a plan, and whether a file is one."""
+"""`ssdrig plans`: list the plans, their cost on a drive and their content, and check plan files."""
 
 import argparse
 import json
@@ -19,15 +19,17 @@ EXAMPLES = (
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     sub = parser.add_subparsers(dest="what", metavar="list|show|check")
     listing = sub.add_parser("list", help="list the plans; with a drive, time and bytes on it (default)")
-    for each in (parser, listing):
-        each.add_argument("--drive", metavar="DRIVE", help="with time and bytes on this drive: serial or by-id path")
-        each.add_argument("--virtual", metavar="PRESET", help="with time and bytes on this SIMULATED drive")
-        each.add_argument("--capacity", metavar="SIZE", help="capacity of the virtual drive, e.g. 8GiB")
-        each.add_argument("--raw-nand", metavar="SIZE", help="raw NAND capacity of a real drive, e.g. 256GiB")
-        each.add_argument(
+    for subparser in (parser, listing):
+        subparser.add_argument(
+            "--drive", metavar="DRIVE", help="with time and bytes on this drive: serial or by-id path"
+        )
+        subparser.add_argument("--virtual", metavar="PRESET", help="with time and bytes on this SIMULATED drive")
+        subparser.add_argument("--capacity", metavar="SIZE", help="capacity of the virtual drive, e.g. 8GiB")
+        subparser.add_argument("--raw-nand", metavar="SIZE", help="raw NAND capacity of a real drive, e.g. 256GiB")
+        subparser.add_argument(
             "--runs", metavar="DIR", default="runs", help="folder of earlier runs, from which times are estimated best"
         )
-        each.add_argument("--json", action="store_true", help="print one JSON object on stdout")
+        subparser.add_argument("--json", action="store_true", help="print one JSON object on stdout")
     show = sub.add_parser("show", help="print a plan's file")
     show.add_argument("plan", metavar="NAME|FILE", help="name of a plan, or a plan file (….toml)")
     check = sub.add_parser(
@@ -87,8 +89,8 @@ def _list(args) -> int:
 
 def _row(name: str, plan: grammar.Plan, drive: dict | None, runs: str) -> dict:
     variant = plan.variant
-    said = f"  --variant {variant}" if variant else name
-    row = {"plan": name, "variant": variant, "title": plan.title, "scaled": plan.scaled, "words": said}
+    option = f"  --variant {variant}" if variant else name
+    row = {"plan": name, "variant": variant, "title": plan.title, "scaled": plan.scaled, "words": option}
     if drive is None:
         return row
     try:

@@ -1,4 +1,4 @@
-"""`ssdrig purge`: shows what stands against it and which methods there are, or purges a drive that the user named."""
+"""`ssdrig purge`: shows the drive's methods and what blocks them, or purges the drive that the user named."""
 
 import argparse
 import contextlib
@@ -17,7 +17,7 @@ from ssdrig.drive.target.inventory import Drive
 from ssdrig.drive.wear import warranty
 
 EXAMPLES = (
-    ("purge SERIAL --dry-run", "the methods of this drive, and what stands against them"),
+    ("purge SERIAL --dry-run", "the methods of this drive, and what blocks them"),
     ("purge SERIAL --destroy-data SERIAL --method sanitize-block", "erase it, and verify that it is empty"),
 )
 
@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="METHOD",
         help=f"auto (the best there is) or {', '.join(METHODS)}",
     )
-    add_dry_run(parser, "only show what could be done and what stands against it")
+    add_dry_run(parser, "only show what could be done and what blocks it")
     parser.add_argument("--json", action="store_true", help="print the result as one JSON object on stdout")
 
 

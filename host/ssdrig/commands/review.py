@@ -47,8 +47,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--seed", type=int, default=4242, metavar="N", help="random seed of the first plan (default %(default)s)")
     add("--influx", metavar="URL", help="http://host:port/DB to send points to (default: $SSDRIG_INFLUX)")
     add = parser.add_argument_group("faults, on purpose (virtual bench)").add_argument
-    add("--faults", metavar="JSON", help="of the board (python -m ssdrig.virtual.rig.cable --help)")
-    add("--drive-faults", metavar="JSON", help='of the drive at a loss of power: {"lying_flush": 1}')
+    add("--faults", metavar="JSON", help="faults of the board (python -m ssdrig.virtual.rig.cable --help)")
+    add("--drive-faults", metavar="JSON", help='faults of the drive at a loss of power: {"lying_flush": 1}')
     output = parser.add_argument_group("output")
     add = output.add_argument
     add_output(output, "the page (default: report.html in the review's folder)")
@@ -56,7 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--against",
         nargs="+",
         metavar="RUN",
-        help="earlier runs and reviews to show it beside (default: all complete runs of the folder --runs)",
+        help="earlier runs and reviews to compare it with (default: all complete runs of the folder --runs)",
     )
     add("--json", action="store_true", help="print the result as one JSON object on stdout")
     add_quiet(output)
@@ -64,7 +64,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def check(args) -> None:
-    """Raises UsageError for words of which no review can be made on this machine, JournalError for a folder without
+    """Raises UsageError for options that this machine cannot run, JournalError for a folder without
     one."""
     if args.resume:
         review_folder.read(args.resume)
@@ -74,7 +74,7 @@ def check(args) -> None:
 
 
 def command(args) -> int:
-    """Exit codes as of `run`: of the plan with which the review ended, else of the first that failed."""
+    """Exit codes as of `run`: the code of the plan that ended the review, otherwise of the first that failed."""
     show = Progress(args.quiet)
     if args.resume is None:
         return perform.begin(args, show)

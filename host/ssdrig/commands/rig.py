@@ -1,4 +1,4 @@
-"""ssdrig rig: put the firmware on a board, see what it measures, calibrate it, switch the drive's supply."""
+"""ssdrig rig: put the firmware on a board, see its readings, calibrate it, switch the drive's supply."""
 
 import argparse
 import json
@@ -17,7 +17,7 @@ from ssdrig.rig import builds, calibrate, flash
 from ssdrig.rig.info import info, milliwatts, of_load
 from ssdrig.rig.session import Session, session
 
-BACK_S = 15.0  # a board may take so long from the start of main.py to its hello
+BACK_S = 15.0  # a board may take this long from the start of main.py to its hello
 NOISE_S = 10.0
 NOISY = 2.0  # times the typical noise: worth a word
 
@@ -31,7 +31,7 @@ EXAMPLES = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Each word after `rig` is a parser of its own, which names its function as `act`."""
+    """Each word after `rig` is its own parser, which names its function as `act`."""
     words = parser.add_subparsers(dest="word", metavar="COMMAND", required=True)
 
     def add(name, act, help_words):
@@ -44,16 +44,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     sub.add_argument(
         "--replace", action="store_true", help="also if the board has another program's main.py, which is lost"
     )
-    sub.add_argument("--json", action="store_true", help="print what the board then says as one JSON object")
-    sub = add("setup", _setup, "say which build a board is: rails, shunts, pins; kept on the board")
+    sub.add_argument("--json", action="store_true", help="print the board's reply as one JSON object")
+    sub = add("setup", _setup, "set the board's build: rails, shunts, pins; stored on the board")
     sub.add_argument("--build", metavar="NAME|FILE", help=f"one of {', '.join(builds.names())}, or a file like one")
     sub.add_argument("--fast", metavar="RAIL", type=int, help="that rail has the fast current channel")
-    sub.add_argument("--json", action="store_true", help="print what the board then says as one JSON object")
+    sub.add_argument("--json", action="store_true", help="print the board's reply as one JSON object")
     sub = add("info", _info, "show the board, its rails, rates, noise, clock error, losses and calibration")
     sub.add_argument(
         "--time", dest="seconds", type=seconds, default=3.0, metavar="TIME", help="how long to measure (default 3s)"
     )
-    sub.add_argument("--load", type=float, metavar="OHM", help="resistor at the drive connector: is the shunt as said?")
+    sub.add_argument(
+        "--load", type=float, metavar="OHM", help="resistor at the drive connector: is the shunt as stated?"
+    )
     sub.add_argument("--json", action="store_true", help="print one JSON object")
     sub = add(
         "calibrate",
@@ -84,7 +86,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="calibrate the current by a resistor of four terminals instead of an ammeter, e.g. 10,0.1",
     )
     sub.add_argument("--forget", action="store_true", help="remove the rail's calibration from the board instead")
-    sub.add_argument("--json", action="store_true", help="print what was kept as one JSON object")
+    sub.add_argument("--json", action="store_true", help="print the stored calibration as one JSON object")
     rig_doctor.subcommand(words)
     rig_switch.subcommands(words)
 
@@ -118,7 +120,7 @@ def check(args: argparse.Namespace) -> None:
 
 
 def command(args: argparse.Namespace) -> int:
-    """Carry out one word. Raises UsageError, RigError, ToolMissing."""
+    """Run one subcommand. Raises UsageError, RigError, ToolMissing."""
     check(args)
     return args.act(args) or 0
 
@@ -128,7 +130,7 @@ def _say(text: str) -> None:
 
 
 def _waiting():
-    """What shows a person that something goes on; a log is not told."""
+    """A progress message for a terminal; a log gets none."""
     return Progress(quiet=not sys.stderr.isatty()).show
 
 
@@ -153,20 +155,24 @@ def _setup(args: argparse.Namespace) -> int:
 
 
 def _back(port: str, expected: str, as_json: bool) -> None:
-    """Print what a board that was started anew says of itself, its hello. Raises RigError."""
+    """Print the hello of a restarted board. Raises RigError."""
     deadline = time.monotonic() + BACK_S
     while True:
         try:
-            with session(port, stream=False, timeout_s=3.0) as here:
+            with session(port, stream=False, timeout_s=3.0) as rig_session:
                 time.sleep(0.2)
-                for line in here.logs():
-                    _say(f"the board says: {line}")
-                print(json.dumps({"port": port, "hello": here.hello}) if as_json else about(port, here.hello))
+                for line in rig_session.logs():
+                    _say(f"the board reports: {line}")
+                print(
+                    json.dumps({"port": port, "hello": rig_session.hello})
+                    if as_json
+                    else about(port, rig_session.hello)
+                )
             return
         except (RigError, UsageError) as error:  # it may still be starting, or be away from USB for a moment
             if time.monotonic() > deadline:
                 raise RigError(
-                    expected, error.seen, f"look at what it prints: mpremote connect {port}; Ctrl-C, Ctrl-D"
+                    expected, error.seen, f"see its output: mpremote connect {port}; Ctrl-C, Ctrl-D"
                 ) from error
             time.sleep(0.3)
 
@@ -205,11 +211,11 @@ def described(rail: dict) -> str:
 
 def calibrated(rail: dict) -> str:
     """When and by what a rail was calibrated, in words."""
-    kept = calibration.kept(rail)
+    stored = calibration.kept(rail)
     done = [
-        f"{q} calibrated {kept[q].get('date', '?')} by {kept[q].get('meter', '?')}"
+        f"{q} calibrated {stored[q].get('date', '?')} by {stored[q].get('meter', '?')}"
         for q in ("V", "I", "lead")
-        if kept.get(q)
+        if stored.get(q)
     ]
     return ", ".join(done) or "not calibrated"
 
@@ -219,18 +225,18 @@ def calibrated(rail: dict) -> str:
 
 def _info(args: argparse.Namespace) -> int:
     port = ports.find(args.port)
-    with session(port, show=_waiting()) as here:
-        found = info(here, args.seconds)
+    with session(port, show=_waiting()) as rig_session:
+        report = info(rig_session, args.seconds)
         if args.load is not None:
-            found["warnings"] += [
-                words for row in found["rails"] if (words := of_load(here.rail(row["rail"]), row, args.load))
+            report["warnings"] += [
+                words for row in report["rails"] if (words := of_load(rig_session.rail(row["rail"]), row, args.load))
             ]
     if args.json:
-        print(json.dumps({"port": port, **found}))
-        return RigError.exit_code if found["silent_rails"] or found["other_supply"] else 0
-    print(board(port, here.hello))
-    for row in found["rails"]:
-        print(described(here.rail(row["rail"])))
+        print(json.dumps({"port": port, **report}))
+        return RigError.exit_code if report["silent_rails"] or report["other_supply"] else 0
+    print(board(port, rig_session.hello))
+    for row in report["rails"]:
+        print(described(rig_session.rail(row["rail"])))
         print(
             f"    {row['V_mean']:.4f} V, {1e3 * row['I_mean']:.3f} mA,"
             f" {milliwatts(row['P_mean_W'], row['P_uncertainty_W'])}"
@@ -245,21 +251,21 @@ def _info(args: argparse.Namespace) -> int:
                 f"    the chip's own energy agrees within {row['closure_percent']:+.3f} % (it resolves"
                 f" {row['closure_resolution_percent']:.3f})"
             )
-    if len(found["rails"]) > 1 and found["total"]:
-        print(f"  together: {milliwatts(found['total']['P_mean_W'], found['total']['P_uncertainty_W'])}")
-    if of := found["fast"]:
+    if len(report["rails"]) > 1 and report["total"]:
+        print(f"  together: {milliwatts(report['total']['P_mean_W'], report['total']['P_uncertainty_W'])}")
+    if of := report["fast"]:
         print(f"  fast channel of rail {of['rail']}, not corrected: {by_fast(of)}")
-    clock = found["clock"]
+    clock = report["clock"]
     print(
         f"  clock: samples good to {clock['bound_us']:.0f} us, board's crystal {clock['rate_ppm']:+.1f} +-"
         f" {clock['rate_error_ppm']:.1f} ppm,"
         f" {clock['pings']} pings"
     )
-    for line in found["logs"]:
-        print(f"  the board says: {line}")
-    for words in found["warnings"]:
+    for line in report["logs"]:
+        print(f"  the board reports: {line}")
+    for words in report["warnings"]:
         _say(f"warning: {words}")
-    return RigError.exit_code if found["silent_rails"] or found["other_supply"] else 0
+    return RigError.exit_code if report["silent_rails"] or report["other_supply"] else 0
 
 
 def by_fast(of: dict) -> str:
@@ -281,21 +287,25 @@ def _calibrate(args: argparse.Namespace) -> int:
     resistor = _resistor(args.resistor) if args.resistor else None
     port = ports.find(args.port)
     if args.forget or figures is not None:
-        with session(port, stream=False) as here:
-            rail = here.rail(args.rail)
-            kept = figures and calibrate.from_figures(figures, rail, here.hello.get("serial", ""), _say)
-            here.store_calibration(args.rail, kept)
-        return _kept(args, kept)
-    with session(port, show=_waiting()) as here:
-        rail = here.rail(args.rail)
-        _say(about(port, {**here.hello, "rails": [rail]}))
+        with session(port, stream=False) as rig_session:
+            rail = rig_session.rail(args.rail)
+            stored = figures and calibrate.from_figures(figures, rail, rig_session.hello.get("serial", ""), _say)
+            rig_session.store_calibration(args.rail, stored)
+        return _kept(args, stored)
+    with session(port, show=_waiting()) as rig_session:
+        rail = rig_session.rail(args.rail)
+        _say(about(port, {**rig_session.hello, "rails": [rail]}))
         if args.noise:
-            kept = {**calibration.kept(rail), "noise": _noise(here, args.rail), "board": here.hello.get("serial", "")}
+            stored = {
+                **calibration.kept(rail),
+                "noise": _noise(rig_session, args.rail),
+                "board": rig_session.hello.get("serial", ""),
+            }
         else:
-            kept = calibrate.guided(here, args.rail, args.quantity, _ask, _say, resistor)
-    with session(port, stream=False) as here:
-        here.store_calibration(args.rail, kept)
-    return _kept(args, kept)
+            stored = calibrate.guided(rig_session, args.rail, args.quantity, _ask, _say, resistor)
+    with session(port, stream=False) as rig_session:
+        rig_session.store_calibration(args.rail, stored)
+    return _kept(args, stored)
 
 
 def _resistor(text: str) -> calibration.Resistor:
@@ -309,10 +319,12 @@ def _resistor(text: str) -> calibration.Resistor:
     return calibration.Resistor(ohm, percent)
 
 
-def _kept(args: argparse.Namespace, kept: dict | None) -> int:
-    _say(f"rail {args.rail}: kept on the board" if kept else f"rail {args.rail}: the board has no calibration any more")
+def _kept(args: argparse.Namespace, stored: dict | None) -> int:
+    _say(
+        f"rail {args.rail}: kept on the board" if stored else f"rail {args.rail}: the board has no calibration any more"
+    )
     if args.json:
-        print(json.dumps({"rail": args.rail, "calibration": kept}))
+        print(json.dumps({"rail": args.rail, "calibration": stored}))
     return 0
 
 
@@ -336,25 +348,25 @@ def _figures(path: Path) -> dict:
     return figures
 
 
-def _noise(here: Session, rail: int) -> dict:
+def _noise(rig_session: Session, rail: int) -> dict:
     _say(f"noise: nothing may be connected at the drive connector; {NOISE_S:g} s")
-    reading = here.readings([rail], NOISE_S + 0.2)[rail]
-    found = calibrate.noise(reading)
-    typical = found["I_typical"]
+    reading = rig_session.readings([rail], NOISE_S + 0.2)[rail]
+    noise = calibrate.noise(reading)
+    typical = noise["I_typical"]
     for quantity, unit in (("V", "V"), ("I", "A")):
         mean, sd, pp, allan, drift = (
-            1e6 * found[f"{quantity}_{name}"] for name in ("mean", "sd", "pp", "allan_1s", "drift")
+            1e6 * noise[f"{quantity}_{name}"] for name in ("mean", "sd", "pp", "allan_1s", "drift")
         )
         print(
             f"{quantity}: mean {mean:.1f} u{unit}, sd {sd:.1f}, peak to peak {pp:.1f}, Allan deviation at 1 s"
             f" {allan:.2f}, drift {drift:+.2f} u{unit}"
         )
     if typical:
-        ratio = found["I_sd"] / typical
+        ratio = noise["I_sd"] / typical
         print(
             f"typical of the chip so configured: {1e6 * typical:.1f} uA rms; here {ratio:.2f} times that"
             + (" - NOISY" if ratio > NOISY else "")
         )
         if ratio > NOISY:
             _say("noisier than the chip: was something connected? else look at the supply, the leads and the ground")
-    return calibrate.noise_kept(found, reading.rail)
+    return calibrate.noise_kept(noise, reading.rail)

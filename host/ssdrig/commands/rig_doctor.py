@@ -33,9 +33,9 @@ def subcommand(words) -> None:
     sub.add_argument(
         "--bring-up",
         action="store_true",
-        help="the first power-up, step by step: asks for what a meter shows, then tests; stops at the first fault",
+        help="the first power-up, step by step: asks for your meter's readings, then tests; stops at the first fault",
     )
-    sub.add_argument("--build", metavar="NAME|FILE", help="of --bring-up: what was built, as of rig setup")
+    sub.add_argument("--build", metavar="NAME|FILE", help="with --bring-up: the build, as for rig setup")
     sub.add_argument("--to", type=Path, metavar="FILE", help="also write the certificate here")
     sub.add_argument("--yes", action="store_true", help="do not ask: nothing is connected, then the resistor is")
     sub.add_argument("--json", action="store_true", help="print the certificate")
@@ -49,7 +49,7 @@ def check(args: argparse.Namespace) -> None:
     if args.bring_up != (args.build is not None):
         raise UsageError("--bring-up and --build together", "one of them", "name the build that you have soldered")
     if args.bring_up and args.yes:
-        raise UsageError("--bring-up without --yes", "both", "it asks for what a meter shows")
+        raise UsageError("--bring-up without --yes", "both", "it asks for your meter's readings")
     if args.build is not None:
         builds.read(args.build)
     if args.to:
@@ -89,16 +89,16 @@ def brought_up(
     def connect(words: str) -> None:
         ask(f"{words}, then press Enter: ")
 
-    hello, found = examined(ports.find(port), resistor, connect, lambda check: say(check.words()), build)
-    found += bring_up.of_voltmeter(done, found)
-    if all(check.ok is not False for check in found):
-        found += bring_up.run_held(build, ask)
-    return _of_steps(hello, bring_up.grouped(done, found), resistor)
+    hello, checks = examined(ports.find(port), resistor, connect, lambda check: say(check.words()), build)
+    checks += bring_up.of_voltmeter(done, checks)
+    if all(check.ok is not False for check in checks):
+        checks += bring_up.run_held(build, ask)
+    return _of_steps(hello, bring_up.grouped(done, checks), resistor)
 
 
 def _of_steps(hello: dict, done: list[bring_up.Done], resistor: tuple[int, float] | None) -> dict:
-    found = [check for one in done for check in one.checks]
-    return certificate.made(hello, found, resistor, time.time_ns(), [one.document() for one in done])
+    checks = [check for one in done for check in one.checks]
+    return certificate.made(hello, checks, resistor, time.time_ns(), [one.document() for one in done])
 
 
 def carried_out(port: str, resistor, connect: Callable[[str], None], say: Callable[[Check], None]) -> dict:
@@ -111,26 +111,26 @@ def examined(
 ) -> tuple[dict, list[Check]]:
     """The hello of the board at a port, and what the self-test finds. build: the only one that is looked at. Raises
     RigError, UsageError (no such rail, another build)."""
-    with session(port, stream=False) as here:  # a board whose sensors are all silent says why
-        latch.refuse(latch.name_of(here.hello, port))
-        if resistor and resistor[0] not in [rail["rail"] for rail in here.hello["rails"]]:
+    with session(port, stream=False) as rig_session:  # a board whose sensors are all silent reports why
+        latch.refuse(latch.name_of(rig_session.hello, port))
+        if resistor and resistor[0] not in [rail["rail"] for rail in rig_session.hello["rails"]]:
             raise UsageError("--rail with one of the rig's rails", f"{resistor[0]}", "see ./ssdrig rig info")
-        hello = here.hello
+        hello = rig_session.hello
         if build is not None:
             bring_up.same_build(build, hello)
         try:
-            here.stream()
+            rig_session.stream()
         except RigError as error:
             rails = [rail["rail"] for rail in hello["rails"]]
-            found = of_hello(hello) + list(doctor.silent(hello, [*here.logs(), error.seen], rails))
-            for check in found:
+            checks = of_hello(hello) + list(doctor.silent(hello, [*rig_session.logs(), error.seen], rails))
+            for check in checks:
                 say(check)
         else:
             try:
-                found = doctor.examine(here, say, resistor, connect)
+                checks = doctor.examine(rig_session, say, resistor, connect)
             finally:
-                unless_on(here.rig, "`rig doctor`")
-    return hello, found
+                unless_on(rig_session.rig, "`rig doctor`")
+    return hello, checks
 
 
 def answer(words: str) -> str:

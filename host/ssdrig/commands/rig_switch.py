@@ -88,7 +88,7 @@ def _aims(sub) -> None:
     """When a cut is made."""
     aim, two = sub.add_mutually_exclusive_group(), {"nargs": 2, "metavar": ("A", "B")}
     aim.add_argument(
-        "--after", dest="after_us", type=whole("us"), metavar="TIME", help="delay, 2ms or more (default: at once)"
+        "--after", dest="after_us", type=whole("us"), metavar="TIME", help="delay, 2ms or more (default: immediately)"
     )
     aim.add_argument(
         "--random", dest="random_us", type=whole("us"), **two, help="after a random delay between A and B, e.g. 5ms 2s"
@@ -172,11 +172,11 @@ def _confirm(args: argparse.Namespace) -> None:
 
 def _with_rig(args: argparse.Namespace, act, known: bool = False) -> int:
     """known: refuse while the bench is unknown."""
-    with session(ports.find(args.port)) as here:
+    with session(ports.find(args.port)) as rig_session:
         if known:
-            latch.refuse(latch.name_of(here.hello, here.rig.port))
-            here.rig.last_second().refuse_other()
-        report = act(here)
+            latch.refuse(latch.name_of(rig_session.hello, rig_session.rig.port))
+            rig_session.rig.last_second().refuse_other()
+        report = act(rig_session)
     if args.json:
         print(json.dumps(report))
     elif report is None:
@@ -189,18 +189,18 @@ def _with_rig(args: argparse.Namespace, act, known: bool = False) -> int:
 
 
 def _on(args: argparse.Namespace) -> int:
-    def act(here):
+    def act(rig_session):
         try:
-            report = on(here.rig, args.rail, args.unsafe)
+            report = on(rig_session.rig, args.rail, args.unsafe)
         except BaseException as error:
-            unless_on(here.rig, f"`rig on`: {_reason(error)}")
+            unless_on(rig_session.rig, f"`rig on`: {_reason(error)}")
             raise
         time.sleep(SEEN_S)
         try:
-            here.rig.last_second().refuse_other()
+            rig_session.rig.last_second().refuse_other()
         except RigError:
             if report:
-                off(here.rig, [row["rail"] for row in report["rails"]])
+                off(rig_session.rig, [row["rail"] for row in report["rails"]])
             raise
         return report
 
@@ -213,7 +213,7 @@ def _reason(error: BaseException) -> str:
 
 def _off(args: argparse.Namespace) -> int:
     _confirm(args)
-    return _with_rig(args, lambda here: off(here.rig, args.rail or [0], args.profile), known=True)
+    return _with_rig(args, lambda rig_session: off(rig_session.rig, args.rail or [0], args.profile), known=True)
 
 
 def _cut(args: argparse.Namespace) -> int:
@@ -222,27 +222,30 @@ def _cut(args: argparse.Namespace) -> int:
     off_ms = None if profile.back_by_itself else args.off_ms
     rails = args.rail or [0]
 
-    def act(here):
+    def act(rig_session):
         scope = None
         if picture:
-            gpios = [row["gpio"] for row in here.hello.get("scope") or [] if row["rail"] in rails]
+            gpios = [row["gpio"] for row in rig_session.hello.get("scope") or [] if row["rail"] in rails]
             if not gpios:
                 raise UsageError("--scope with a rail that has an ADC input", f"rails {rails}", "see ./ssdrig rig info")
             scope = {"gpio": gpios, **_picture(profile.lasts_us(own), len(gpios))}
-        aim = _aim(args, here.hello)
-        were_off = off_of(here.hello)
+        aim = _aim(args, rig_session.hello)
+        were_off = off_of(rig_session.hello)
         try:
             report = arm_and_cut(
-                here.rig, rails=rails, profile=args.profile, when=aim, off_ms=off_ms, scope=scope, **own
+                rig_session.rig, rails=rails, profile=args.profile, when=aim, off_ms=off_ms, scope=scope, **own
             )
         except BaseException as error:
             unless_on(
-                here.rig, f"`rig cut`: {_reason(error)}", within_s=SETTLE_S + (off_ms or 0) / 1000, were_off=were_off
+                rig_session.rig,
+                f"`rig cut`: {_reason(error)}",
+                within_s=SETTLE_S + (off_ms or 0) / 1000,
+                were_off=were_off,
             )
             raise
         if picture:
             picture.write(csv_of(report.pop("waveform")))
-        for line in _learnt(profile, own, report, here.hello.get("switch") or {"rails": []}):
+        for line in _learnt(profile, own, report, rig_session.hello.get("switch") or {"rails": []}):
             print(line, file=sys.stderr)
         return report
 
@@ -253,7 +256,7 @@ def _cut(args: argparse.Namespace) -> int:
 @contextlib.contextmanager
 def _new_file(path: Path | None) -> Iterator[TextIO | None]:
     """The file of --scope, made before anything is switched: a picture that has no place is lost. It goes again when
-    there is none. Raises UsageError where it exists or cannot be."""
+    Raises UsageError if it exists or cannot be created."""
     if path is None:
         yield None
         return
@@ -274,15 +277,15 @@ def _new_file(path: Path | None) -> Iterator[TextIO | None]:
 def _clear(args: argparse.Namespace) -> int:
     rig = args.serial
     if rig is None:
-        with session(ports.find(args.port), stream=False) as here:
-            if off_now := off_of(here.hello):
+        with session(ports.find(args.port), stream=False) as rig_session:
+            if off_now := off_of(rig_session.hello):
                 raise RigError("power on every rail", f"rails {off_now} off", "look why, then `./ssdrig rig on`")
-            rig = latch.name_of(here.hello, here.rig.port)
-    kept = latch.clear(rig)
+            rig = latch.name_of(rig_session.hello, rig_session.rig.port)
+    trip = latch.clear(rig)
     if args.json:
-        print(json.dumps({"rig": rig, "cleared": kept}))
+        print(json.dumps({"rig": rig, "cleared": trip}))
     else:
-        print(f"rig {rig}: " + (f"cleared ({latch.in_words(kept)})" if kept else "there was nothing to clear"))
+        print(f"rig {rig}: " + (f"cleared ({latch.in_words(trip)})" if trip else "there was nothing to clear"))
     return 0
 
 
@@ -308,14 +311,14 @@ def _own(args: argparse.Namespace) -> dict:
     for name, profile in PROFILES.items():
         for option in profile.options:
             if (getattr(args, option.field) is not None) != (name == args.profile):
-                flags = " and ".join(each.flag for each in profile.options)
-                do = "correct that; `./ssdrig rig cut --help` says what each is"
+                flags = " and ".join(option.flag for option in profile.options)
+                do = "correct that; `./ssdrig rig cut --help` explains each"
                 raise UsageError(f"{flags} with --profile {name}, and only with it", f"--profile {args.profile}", do)
     return {option.field: getattr(args, option.field) for option in PROFILES[args.profile].options}
 
 
 def _learnt(profile: Profile, own: dict, report: dict, switch: dict) -> list[str]:
-    """What a person wants to know for the next cut."""
+    """Notes for the next cut."""
     if profile.learnt is None:
         return []
     mOhm = {row["rail"]: row["discharge_mOhm"] for row in switch["rails"]}
@@ -324,7 +327,9 @@ def _learnt(profile: Profile, own: dict, report: dict, switch: dict) -> list[str
 
 
 def _scope(args: argparse.Namespace) -> int:
-    return _with_rig(args, lambda here: scope_now(here.rig, args.gpio, args.rate, 0, args.samples // len(args.gpio)))
+    return _with_rig(
+        args, lambda rig_session: scope_now(rig_session.rig, args.gpio, args.rate, 0, args.samples // len(args.gpio))
+    )
 
 
 def csv_of(pictures: list[dict]) -> str:
@@ -346,7 +351,7 @@ def words_of(report: dict) -> str:
             f"rail {rail['rail']}: {rail['before_mV']} mV, {fall} ({rail['samples']} readings), residual"
             f" {rail['residual_mV']} mV"
         )
-        if rail.get("released"):  # a board with older firmware does not say
+        if rail.get("released"):  # older firmware does not report it
             why = f"{rail['released']} ({rail['crowbar_mJ']} mJ)"
             lines.append(f"rail {rail['rail']}: the crowbar let go before power returned: {why}")
         if is_fed(rail):

@@ -41,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def check(args) -> None:
-    """Raises UsageError for a search that is none, or of a folder that is not there."""
+    """Raises UsageError for an invalid search or a missing folder."""
     root, _ = asked(args.words, args.runs)
     if not root.is_dir():
         raise UsageError(f"a folder of runs {root}", "no such folder", "name the folder that holds them")
@@ -52,15 +52,15 @@ def command(args) -> int:
     index = Index(root)
     try:
         index.refresh()
-        found = index.find(where)
-        if args.figures and _work_out(index, found):
+        runs_ = index.find(where)
+        if args.figures and _work_out(index, runs_):
             index.refresh()
-            found = index.find(where)
-        for run in found:
+            runs_ = index.find(where)
+        for run in runs_:
             print(json.dumps(as_json(root, run)) if args.json else "\n".join(lines(root, run)))
-        if not found and index.count() and not args.json:
+        if not runs_ and index.count() and not args.json:
             print(f"none of {index.count()} runs is like that", file=sys.stderr)
-        elif not found and not args.json:
+        elif not runs_ and not args.json:
             print(f"no run in {printable(str(root))}", file=sys.stderr)
     finally:
         index.close()
@@ -80,14 +80,14 @@ def _split(word: str) -> list[str]:
     return parts if all(":" in part.lstrip("-") for part in parts) else [word]
 
 
-def _work_out(index: Index, found: list[Run]) -> int:
+def _work_out(index: Index, runs_: list[Run]) -> int:
     """Write figures.json of those that have ended and have none; returns of how many."""
     from ssdrig.reading import table  # to list a hundred runs takes less time than to import these
     from ssdrig.report import write
     from ssdrig.views import documents
 
     show, done = Progress(), 0
-    due = [run for run in found if run.figures["why"] and run.state not in ("running", "unreadable")]
+    due = [run for run in runs_ if run.figures["why"] and run.state not in ("running", "unreadable")]
     for count, run in enumerate(due):
         show.show(f"figures: {count} of {len(due)} runs")
         try:
@@ -102,9 +102,9 @@ def _work_out(index: Index, found: list[Run]) -> int:
 
 def as_json(root: Path, run: Run) -> dict:
     """What `--json` prints of a run."""
-    said = run._asdict()
-    said.pop("path")
-    return {**said, "run": str(root / run.path), "started": started(run)}
+    fields = run._asdict()
+    fields.pop("path")
+    return {**fields, "run": str(root / run.path), "started": started(run)}
 
 
 def started(run: Run) -> str | None:
@@ -119,39 +119,39 @@ def started(run: Run) -> str | None:
 
 
 def lines(root: Path, run: Run) -> list[str]:
-    """A run for a terminal: what it was, what it came to, where it lies."""
+    """A run for a terminal: its plan, its result, its folder."""
     drive = "damaged" if run.why and not run.plan else f"{run.model or '-'} {run.serial or '-'}"
     marks = " SIMULATED" * run.simulated + " SCALED" * run.scaled
     op = "" if run.op_percent is None else f", OP {run.op_percent:g} %"
-    said = [f"{started(run) or '-':16}  {printable(run.plan or '-'):28} {run.state:11} {printable(drive)}{op}{marks}"]
+    line_ = [f"{started(run) or '-':16}  {printable(run.plan or '-'):28} {run.state:11} {printable(drive)}{op}{marks}"]
     figures = figures_words(run.figures)
     labels = " ".join([*(f"[{tag}]" for tag in run.tags), f'"{printable(run.title)}"' if run.title else ""]).strip()
     rests = trust_strip.brief(run.figures["trust"]) if run.figures["trust"] else ""
     rests = "; ".join(filter(None, [rests, steady_words(run.figures["steady"])]))
-    said += [f"{'':16}  {line}" for line in (rests, figures, labels, printable(str(root / run.path))) if line]
-    return said
+    line_ += [f"{'':16}  {line}" for line in (rests, figures, labels, printable(str(root / run.path))) if line]
+    return line_
 
 
 def steady_words(of: dict | None) -> str:
     """ "steady at 1.40 drive writes, past the cliff"; "" where the rule was asked nowhere."""
     if of is None:
         return ""
-    said = {True: "steady", False: "NOT STEADY", None: "steady not tested"}[of["passed"]]
+    state = {True: "steady", False: "NOT STEADY", None: "steady not tested"}[of["passed"]]
     at = "" if of["drive_writes"] is None else f" at {number(of['drive_writes'], 2)} drive writes"
-    return said + at + {True: ", past the cliff", False: ", NOT PAST THE CLIFF for sure", None: ""}[of["past_spare"]]
+    return state + at + {True: ", past the cliff", False: ", NOT PAST THE CLIFF for sure", None: ""}[of["past_spare"]]
 
 
 def figures_words(of: dict) -> str:
-    """The figures of a run and of which window they are; "" where there are none."""
+    """The figures of a run and their window; "" without any."""
     if of["why"]:
         return ""
-    each = [
+    fields = [
         ("iops_mean", 0, "IOPS"),
         ("power_mean_W", 3, "W"),
         ("energy_uJ_per_io", 1, "µJ/IO"),
         ("clat_p99_us", 0, "µs P99"),
     ]
-    texts = {key: f"{number(of[key], places)} {unit}" for key, places, unit in each}
+    texts = {key: f"{number(of[key], places)} {unit}" for key, places, unit in fields}
     texts["wa"] = f"WA {with_error(of['wa'], of['wa_error'], 3)}"
     bad = {id_ for id_, state in (of["trust"] or {}).items() if state == trust.BAD}
     out = [

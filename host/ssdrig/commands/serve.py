@@ -38,12 +38,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="on 127.0.0.1 and ::1 (default %(default)s; 0: a free one)",
     )
     parser.add_argument(
-        "--control", action="store_true", help="also offer to add a note to a run that goes on, and to stop it"
+        "--control", action="store_true", help="also offer buttons to add a note to the current run and to stop it"
     )
     parser.add_argument(
         "--watched",
         metavar="DIR",
-        help="what ssdrig watch has recorded, for the trend of drives (default: where it records)",
+        help="folder of ssdrig watch, for the trends of drives (default: its default folder)",
     )
     parser.add_argument(
         "--as-root", action="store_true", help="start although this is root's process, as in a container"
@@ -73,7 +73,7 @@ def command(args) -> int:
     token = secrets.token_urlsafe(32)
     watched = Path(args.watched) if args.watched else watch_folder.default_folder()
     app, close = server.make(Path(args.folder), port, token, args.control, watched)
-    os.nice(NICE)  # of what is refused nothing remains, in a process that goes on
+    os.nice(NICE)  # a refusal leaves nothing in a process that continues
     print(f"http://127.0.0.1:{port}/#t={token}", flush=True)
     print(f"serving {os.path.realpath(args.folder)}; Ctrl-C ends it, and touches no run", file=sys.stderr, flush=True)
     config = uvicorn.Config(
@@ -93,7 +93,9 @@ def command(args) -> int:
         timeout_graceful_shutdown=1,
         h11_max_incomplete_event_size=MOST_HEAD_BYTES,
     )
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # once uvicorn has ended by it: what was made goes, too
+    signal.signal(
+        signal.SIGTERM, signal.default_int_handler
+    )  # after uvicorn has ended: temporary files are removed, too
     signal.signal(signal.SIGHUP, lambda *_: signal.raise_signal(signal.SIGTERM))
     try:
         uvicorn.Server(config).run(sockets=sockets)
@@ -104,7 +106,7 @@ def command(args) -> int:
 
 def listening(port: int) -> list[socket.socket]:
     """Sockets on 127.0.0.1 and, where the machine has it, ::1. Raises UsageError if the port is taken."""
-    found = []
+    folders = []
     for family, address in ((socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1")):
         try:
             one = socket.socket(family, socket.SOCK_STREAM)
@@ -122,5 +124,5 @@ def listening(port: int) -> list[socket.socket]:
                 f"a free port {port} on {address}", error.strerror or str(error), "choose another with --port N, or 0"
             ) from error
         port = one.getsockname()[1]
-        found.append(one)
-    return found
+        folders.append(one)
+    return folders

@@ -87,7 +87,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"a column of a table, by its heading or number: {', '.join(f'{role}=' for role in trace_tables.ROLES)}; "
         "e.g. t=Time:ms,offset=3:sectors,size=4:B,op=Type",
     )
-    turn.add_argument("--depth", type=int, metavar="N", help="queue depth of the source, where its file does not say")
+    turn.add_argument("--depth", type=int, metavar="N", help="queue depth of the source, where its file lacks it")
     words = "record what a disk of this machine is asked for; nothing is written to it (root)"
     record = actions.add_parser("record", help=words, description=words)
     record.add_argument("drive", metavar="DRIVE", help="serial number or /dev/disk/by-id path")
@@ -113,8 +113,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--closed", action="store_true", help="ignore the times: as fast as possible at the trace's queue depths"
     )
     play.add_argument("--fill", action="store_true", help="write the trace's range first; a trace that reads needs it")
-    play.add_argument("--records", metavar="FILE", type=Path, help="keep the times of each I/O in this file")
-    add_dry_run(play, "only say what would be done and what stands against it")
+    play.add_argument("--records", metavar="FILE", type=Path, help="write the times of each I/O to this file")
+    add_dry_run(play, "only show what would be done and what blocks it")
     for action in (make, turn, record, show, play):
         action.add_argument("--json", action="store_true", help="print the result as one JSON object on stdout")
 
@@ -146,7 +146,7 @@ def check(args: argparse.Namespace) -> None:
 
 
 def command(args: argparse.Namespace) -> int:
-    """0, or the exit code of what is raised."""
+    """0, or the exit code of the error."""
     return {"make": _make, "convert": _convert, "record": _record, "show": _show, "play": _play}[args.action](args)
 
 
@@ -236,38 +236,40 @@ def _new(path: Path) -> Path:
 def _show(args: argparse.Namespace) -> int:
     header, rows = traceform.read(args.file)
     checked(args.file, header, rows)
-    found = trace_shown.figures(traceform.windows(rows), bool(header.get("depths")))
+    figures = trace_shown.figures(traceform.windows(rows), bool(header.get("depths")))
     if args.json:
-        print(json.dumps({"header": header, "figures": found}, ensure_ascii=False))
+        print(json.dumps({"header": header, "figures": figures}, ensure_ascii=False))
         return 0
-    print(f"{header.get('name', args.file.name)}: {found['ios']} I/Os in {clock(found['lasts_s'])}")
+    print(f"{header.get('name', args.file.name)}: {figures['ios']} I/Os in {clock(figures['lasts_s'])}")
     if header.get("scaled"):
         print(SCALED)
-    print(f"  source       {header.get('source', 'not said')}")
+    print(f"  source       {header.get('source', 'not stated')}")
     for op, ios, moved, mean in (
-        ("read", found["reads"], found["read_bytes"], found["read_mean_bytes"]),
-        ("write", found["writes"], found["written_bytes"], found["write_mean_bytes"]),
+        ("read", figures["reads"], figures["read_bytes"], figures["read_mean_bytes"]),
+        ("write", figures["writes"], figures["written_bytes"], figures["write_mean_bytes"]),
     ):
         print(f"  {op:12} {ios} I/Os, {size(moved)}" + (f", mean {size(mean)}" if mean else ""))
     print(
-        f"  others       {found['trims']} trims ({size(found['trimmed_bytes'])}), {found['flushes']} flushes, "
-        f"{found['zeroes']} Write Zeroes ({size(found['zeroed_bytes'])})"
+        f"  others       {figures['trims']} trims ({size(figures['trimmed_bytes'])}), {figures['flushes']} flushes, "
+        f"{figures['zeroes']} Write Zeroes ({size(figures['zeroed_bytes'])})"
     )
     if (header.get("step_ns") or 1) >= COARSE_NS:
         print("  times        whole seconds: the I/Os of a second begin together")
-    print(f"  sizes, %     {_row(found['size_percent'])}")
-    depths = found["depth_percent"]
+    print(f"  sizes, %     {_row(figures['size_percent'])}")
+    depths = figures["depth_percent"]
     print(f"  depth, %     {_row(depths) if depths else 'not known: ' + str(header.get('depths_why'))}")
     for line in _original(header):
         print(f"  original     {line}")
-    print(f"  sequential   {found['sequential_percent']:.1f} %")
-    print(f"  pauses       {clock(found['idle_s'])} in gaps from 25 ms on, the longest {found['longest_gap_s']:.3f} s")
-    print(f"  range        {size(found['range_bytes'])}")
+    print(f"  sequential   {figures['sequential_percent']:.1f} %")
+    print(
+        f"  pauses       {clock(figures['idle_s'])} in gaps from 25 ms on, the longest {figures['longest_gap_s']:.3f} s"
+    )
+    print(f"  range        {size(figures['range_bytes'])}")
     return 0
 
 
 def _play(args: argparse.Namespace) -> int:
-    """0: played. 2, 3, 4: as of what is raised. Not played at the trace's times (more than 1 % late by 1 ms): 0, with
+    """0: played. 2, 3, 4: the error's. Not played at the trace's times (more than 1 % late by 1 ms): 0, with
     words."""
     header, rows = traceform.read(args.file)
     checked(args.file, header, rows)
@@ -293,13 +295,13 @@ def _play(args: argparse.Namespace) -> int:
 
 
 def _say_played(result: dict) -> None:
-    found, lag = result["figures"], result["figures"]["lag"]
+    figures, lag = result["figures"], result["figures"]["lag"]
     words = [word for word in ("SIMULATED", "SCALED") if result[word.lower()]]
     print(f"{result['trace']} on {result['drive']}{''.join(f', {word}' for word in words)}")
-    rate = f", {found['data_rate_MBps']:.1f} MB/s while busy" if found["data_rate_MBps"] else ""
-    print(f"  {found['ios']} I/Os, {size(found['bytes'])} in {clock(found['time_s'])}{rate}")
+    rate = f", {figures['data_rate_MBps']:.1f} MB/s while busy" if figures["data_rate_MBps"] else ""
+    print(f"  {figures['ios']} I/Os, {size(figures['bytes'])} in {clock(figures['time_s'])}{rate}")
     for name in ("all", "reads", "writes"):
-        part = found[name]
+        part = figures[name]
         if part["ios"]:
             cells = [f"{key} {part[f'{key}_us']:.0f}" for key in ("mean", "p99", "p999", "max") if part[f"{key}_us"]]
             slow = f"{part['over_10ms_percent']:.3g} % over 10 ms, {part['over_100ms_percent']:.3g} % over 100 ms"
@@ -315,7 +317,7 @@ def _say_played(result: dict) -> None:
 
 
 def _original(header: dict) -> list[str]:
-    """Service times of the drive that the trace was recorded on, where its file says them."""
+    """Service times of the drive that the trace was recorded on, where its file states them."""
     parts = header.get("service") or {}
     return [
         f"{name}: service time, us: mean {part['mean_us']:.0f}, p50 {part['p50_us']:.0f}, p99 {part['p99_us']:.0f},"

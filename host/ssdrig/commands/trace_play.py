@@ -27,8 +27,8 @@ FILL_BYTES, FILL_DEPTH = 8 << 20, 8
 
 @dataclass(frozen=True)
 class Asked:
-    """What is to be played, and how; `records`: where the times of each I/O are kept; `fill`: write the trace's range
-    first, so that what is read has been written."""
+    """A trace to play, and how; `records`: folder for the times of each I/O; `fill`: write the trace's range
+    first, so that all data read has been written."""
 
     name: str
     header: dict
@@ -96,10 +96,10 @@ def on_drive(asked: Asked, name: str, destroy_serial: str | None, dry_run: bool)
         with held.named() as named, trace_targets.device(held.path, asked.longest()) as target:
             before = witness.read(named.name)
             trace_player.fits(asked.rows, target.size_bytes, target.block_bytes)
-            found = _play(asked, target, show)
+            played = _play(asked, target, show)
             counted = witness.between(before, witness.read(named.name))["drive"]
     ios = counted["reads"] + counted["writes"] if counted else 0
-    return result(asked, drive.model, drive.simulated, found, 1000 * counted["wait_ms"] / ios if ios else None)
+    return result(asked, drive.model, drive.simulated, played, 1000 * counted["wait_ms"] / ios if ios else None)
 
 
 def on_virtual(asked: Asked, preset: str, capacity: str | None, dry_run: bool) -> dict:
@@ -121,10 +121,10 @@ def on_virtual(asked: Asked, preset: str, capacity: str | None, dry_run: bool) -
         asked = replace(asked, how=how)
         with trace_targets.nbd(running.drive["socket"], asked.longest()) as target:
             trace_player.fits(asked.rows, target.size_bytes, target.block_bytes)
-            found = _play(asked, target, Progress())
+            played = _play(asked, target, Progress())
     finally:
         running.end()
-    return result(asked, model, True, found)
+    return result(asked, model, True, played)
 
 
 def result(

@@ -1,11 +1,11 @@
-"""Find the unit of counters that nobody has documented: write exactly N bytes, see by how many counts each has moved.
+"""Find the unit of undocumented counters: write exactly N bytes and see how many counts each moves.
 
 A sequential write on a purged drive has a write amplification of 1.0 to 1.1. A counter of unit u that counts what the
 host or the drive has written then moves by N/u to 1.1 N/u, give or take one count; among the units that drives use at
-most one fits, or it is said which do. Nothing is guessed: too few counts, or two units that fit, leave the unit
-unknown.
+most one fits, otherwise the ones that fit are printed. Nothing is guessed: too few counts, or two units that fit, leave
+the unit unknown.
 
-smart/units.py keeps what was found."""
+smart/units.py stores the result."""
 
 import argparse
 import json
@@ -34,7 +34,7 @@ UNITS = (
 WA_MOST = 1.1  # of a sequential write on a purged drive
 FEWEST_COUNTS = 5
 HOST_COUNTERS = ("ata:241", "ata:225")  # host writes on every drive that has them: their write amplification is 1
-# Time, temperature, power cycles, host reads: they move, but not by what is written.
+# Time, temperature, power cycles, host reads: they move, but not with the bytes written.
 NOT_WRITES = tuple(f"ata:{number}" for number in (9, 12, 190, 192, 193, 194, 240, 242))
 MIB = 1 << 20
 WRITE_BLOCK_BYTES, QUEUE_DEPTH = MIB, 8
@@ -43,7 +43,7 @@ EXAMPLES = (("units SERIAL --destroy-data SERIAL", "write 32 GiB, and see which 
 
 
 def raw_counters(document: dict) -> dict[str, int]:
-    """All raw counters of a SMART document whose unit the document itself does not state, {"ata:241": …}; what is odd
+    """All raw counters of a SMART document whose unit the document itself does not state, {"ata:241": …}; the odd ones
     is left out. Pure.
 
     ATA attributes only: of an NVMe drive's pages the units are the standard's or the maker's, and where the layout is
@@ -55,12 +55,12 @@ def _rows(document: dict) -> dict[str, dict]:
     smartctl = document.get("smartctl")
     attributes = smartctl.get("ata_smart_attributes") if isinstance(smartctl, dict) else None
     table = attributes.get("table") if isinstance(attributes, dict) else None
-    found = {}
+    bounds = {}
     for row in table if isinstance(table, list) else ():
         raw = row.get("raw") if isinstance(row, dict) else None
         if isinstance(raw, dict) and _count(raw.get("value")) and _count(row.get("id")):
-            found[f"ata:{row['id']}"] = row
-    return found
+            bounds[f"ata:{row['id']}"] = row
+    return bounds
 
 
 def find_units(before: dict, after: dict, written_bytes: int) -> list[dict]:
@@ -95,7 +95,7 @@ def _judge(counts: int, written: int, wa_most: float) -> dict:
     if counts < 0:
         return result([], None, None, f"went back by {-counts}: it was reset, has wrapped, or is not a counter")
     fits = [unit for unit in UNITS if written / unit - 1 < counts < written * wa_most / unit + 1]
-    each = written / counts
+    bytes_each = written / counts
     if counts < FEWEST_COUNTS:
         more = math.ceil((FEWEST_COUNTS + 1) * max(fits, default=written / (counts + 1)) - written)
         return result(
@@ -106,8 +106,7 @@ def _judge(counts: int, written: int, wa_most: float) -> dict:
             [],
             None,
             None,
-            f"moved by {counts}, {each:.4g} bytes a count: no unit that drives are known to use, or not what is"
-            " written",
+            f"moved by {counts}, {bytes_each:.4g} bytes a count: not a known unit of drives, or not what is written",
         )
     if len(fits) == 1:
         return result(fits, fits[0], None, f"moved by {counts}: {exact_size(fits[0])} a count")
@@ -178,11 +177,11 @@ def calibrate(
     before = polled(first)
     _write(fio, held.path, written_bytes, progress)
     block.flush(held.path)
-    found, settled = find_units(before, polled(before), written_bytes), False
+    units_, settled = find_units(before, polled(before), written_bytes), False
     for step in range(SETTLE_STEPS):
         _rest(settle_s, f"waiting until the counters rest, {step + 1}", progress)
-        earlier, found = found, find_units(before, polled(before), written_bytes)
-        if settled := _fitting(earlier) == _fitting(found):
+        earlier, units_ = units_, find_units(before, polled(before), written_bytes)
+        if settled := _fitting(earlier) == _fitting(units_):
             break
     return {
         "model": drive.model,
@@ -191,7 +190,7 @@ def calibrate(
         "written_bytes": written_bytes,
         "purge": purged,
         "settled": settled,
-        "units": found,
+        "units": units_,
     }
 
 
@@ -250,12 +249,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="TIME",
         help="time between the polls that wait until the counters rest (default %(default)s s)",
     )
-    add_dry_run(parser, "show what would be written, and what stands against it; touch nothing")
+    add_dry_run(parser, "show what would be written, and what blocks it; touch nothing")
     parser.add_argument("--json", action="store_true", help="print the result as one JSON object on stdout")
 
 
 def check(args: argparse.Namespace) -> None:
-    """Raises UsageError for a drive that there is not, and a size that is none."""
+    """Raises UsageError for a missing drive and an invalid size."""
     from ssdrig.drive.target import confirm
 
     parse_bytes(args.write)
@@ -276,13 +275,13 @@ def command(args: argparse.Namespace) -> int:
     if args.dry_run:
         guard.announce_refusals(drive, args.destroy_data, lambda text: print(text, file=sys.stderr))
         if args.json:
-            said = {"dry_run": True, "serial": drive.serial, "purge": args.purge, "written_bytes": written}
-            print(json.dumps(said, ensure_ascii=False))
+            report = {"dry_run": True, "serial": drive.serial, "purge": args.purge, "written_bytes": written}
+            print(json.dumps(report, ensure_ascii=False))
         return 0
     with guard.hold(drive, confirm.confirmed(drive, args.destroy_data)) as held:
         result = calibrate(held, written, None if args.purge == "none" else args.purge, args.settle)
-    found = [f for f in result["units"] if f["unit_bytes"]]
-    result["kept_in"] = str(save_units(drive.model, drive.firmware, drive.serial, found, written)) if found else None
+    units_ = [f for f in result["units"] if f["unit_bytes"]]
+    result["kept_in"] = str(save_units(drive.model, drive.firmware, drive.serial, units_, written)) if units_ else None
     if args.json:
         print(json.dumps(result, ensure_ascii=False))
     else:
@@ -294,9 +293,9 @@ def command(args: argparse.Namespace) -> int:
     print(
         (
             f"kept for {drive.model} {drive.firmware} in {result['kept_in']}"
-            if found
+            if units_
             else "no unit was found; nothing was kept"
         ),
         file=sys.stderr,
     )
-    return 0 if found else DriveError.exit_code
+    return 0 if units_ else DriveError.exit_code

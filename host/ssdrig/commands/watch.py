@@ -53,12 +53,10 @@ def add_arguments(parser) -> None:
         dest="dir",
         type=Path,
         metavar="DIR",
-        help="where polls are kept, and `wear --history` finds them"
+        help="folder for the polls, read by `wear --history`"
         " (default: $STATE_DIRECTORY/watch in a service, else $XDG_STATE_HOME/ssdrig/watch)",
     )
-    add(
-        "--influx", metavar="URL", help="http://host:port/DB to send to (default: $SSDRIG_INFLUX, else nothing is sent)"
-    )
+    add("--influx", metavar="URL", help="http://host:port/DB to send to (default: $SSDRIG_INFLUX, if set)")
     add(
         "--metrics",
         type=Path,
@@ -114,7 +112,7 @@ class Watch:
         for drive in self._named:
             if not drive.serial or identity.placeholder(drive.serial):
                 raise UsageError(
-                    "a drive with a serial of its own",
+                    "a drive with its own serial",
                     f"{drive.node}, which reports {printable(drive.serial) or 'none'}",
                     "without it its polls cannot be kept apart from another drive's",
                 )
@@ -124,9 +122,9 @@ class Watch:
         self._same = {"host": socket.gethostname(), "boot_id": _boot_id(root)}
 
     def round(self, say: Callable[[str], None]) -> list[dict]:
-        """Poll all drives at once, keep each answer. Returns of each {"utc_ns", "drive", "skipped" or "failed" (words)
-        or neither, "kept": {"file", "bytes"} or None, "snapshot" (counters.snapshot) or None, "since": what the power
-        did since the poll before, "record": all of it}."""
+        """Poll all drives together and store each answer. Returns for each {"utc_ns", "drive", "skipped" or "failed"
+        (words) or neither, "kept": {"file", "bytes"} or None, "snapshot" (counters.snapshot) or None, "since": what the
+        power did since the poll before, "record": all of it}."""
         from ssdrig.drive.smart import collect
         from ssdrig.drive.target import guard  # here: `watch --help` needs none of it
 
@@ -165,22 +163,18 @@ class Watch:
                 except UsageError:
                     gone.append(self._named[i])
             return there, gone
-        found: dict[str, Drive] = {}
+        drives: dict[str, Drive] = {}
         for drive in inventory.all_drives(self.root):
             if drive.rotational or drive.interface in WITHOUT_SMART or not drive.capacity_bytes:
                 continue
             if not drive.serial or identity.placeholder(drive.serial):
-                what = (
-                    f"serial {printable(drive.serial)}, which is no drive's own,"
-                    if drive.serial
-                    else "no serial number"
-                )
-                say(f"{drive.node} left out: it reports {what} that would tell its polls from another's")
+                what = f"serial {printable(drive.serial)}, which is not unique," if drive.serial else "no serial number"
+                say(f"{drive.node} left out: it reports {what} so its polls cannot be identified")
             else:  # namespaces of one controller share their SMART
-                found.setdefault(drive.key, drive)
-        gone = [drive for key, drive in self._seen.items() if key not in found]
-        self._seen = found
-        return list(found.values()), gone
+                drives.setdefault(drive.key, drive)
+        gone = [drive for key, drive in self._seen.items() if key not in drives]
+        self._seen = drives
+        return list(drives.values()), gone
 
     def _told_apart(self, drives: list[Drive]) -> tuple[list[Drive], list[tuple[Drive, str]]]:
         """The drives that no other disk can be taken for, and the others, twins that were not asked for too, each with
@@ -193,7 +187,7 @@ class Watch:
                 alone.append(drive)
             for one in (drive, *others) if others else ():
                 nodes = ", ".join(other.node for other in identity.twins(one, there))
-                twins[one.name] = one, f"{nodes} shows its serial too, so their polls could not be told apart"
+                twins[one.name] = one, f"{nodes} shows its serial too, so their polls could not be distinguished"
         return alone, list(twins.values())
 
     def _record(self, drive: Drive, **more) -> dict:
@@ -266,7 +260,9 @@ def _once(watch: Watch, url: str | None, show: Progress, report, metrics: Metric
     if metrics:
         metrics.write(results)
     if any(result["kept"] is None for result in results):
-        raise JournalError(f"to keep all polls in {watch.folder}", "see above", "make room or mend its rights")
+        raise JournalError(
+            f"to keep all polls in {watch.folder}", "see above", "free disk space or fix its permissions"
+        )
     if upload:
         upload.finish(ONCE_SEND_S)
     if any("failed" in result for result in results):
@@ -320,7 +316,7 @@ def _size(value) -> str:
 
 
 def _tell(result: dict, show: Progress) -> None:
-    """What a person should know about a poll besides its figures."""
+    """Notes about a poll besides its figures."""
     name = f"{result['drive']['model']} {result['drive']['serial']}"
     if "failed" in result:
         show.say(f"{name} does not answer: {result['failed']}")
@@ -349,7 +345,7 @@ def _serve(watch: Watch, interval_s: float, url: str | None, show: Progress, rep
     handlers = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
         if url:
-            _target(url)  # an address that is none is said now
+            _target(url)  # an invalid address is reported now
             sender = threading.Thread(target=_send, args=(watch.folder, url, show, ended), daemon=True)
             sender.start()
         notify("READY=1")
@@ -372,7 +368,7 @@ def _serve(watch: Watch, interval_s: float, url: str | None, show: Progress, rep
                 ended.wait(min(left_s, SLICE_S))  # in slices: a suspend stops the clock that wait() uses
         notify("STOPPING=1")
         if sender:
-            sender.join(2)  # what it has not sent is sent after the next start
+            sender.join(2)  # unsent points follow after the next start
     finally:
         for number, handler in handlers.items():
             signal.signal(number, handler)
@@ -406,7 +402,7 @@ def _say_round(results: list[dict], show: Progress) -> None:
 
 
 def notify(text: str, environ: Mapping[str, str] = os.environ) -> None:
-    """Tell systemd (sd_notify); nothing where no one listens."""
+    """Notify systemd (sd_notify), if it listens."""
     address = environ.get("NOTIFY_SOCKET")
     if not address:
         return
@@ -415,11 +411,11 @@ def notify(text: str, environ: Mapping[str, str] = os.environ) -> None:
             link.connect("\0" + address[1:] if address.startswith("@") else address)
             link.sendall(text.encode())
         except OSError:
-            pass  # systemd not listening is no reason to fail
+            pass  # without systemd, go on
 
 
 def _target(url: str):
-    from ssdrig.publish.influx import sender as influx  # only who sends pays for what it imports
+    from ssdrig.publish.influx import sender as influx  # slow import, needed only to send
 
     return influx.target(url)
 
@@ -432,7 +428,7 @@ def _upload(folder: Path, url: str, show: Progress):
 
 def _send(folder: Path, url: str, show: Progress, ended: threading.Event) -> None:
     """Send what the folder holds until the end; in a thread, so that a server that hangs delays no poll."""
-    said = ""
+    message = ""
     while not ended.is_set():
         try:
             upload = _upload(folder, url, show)
@@ -443,7 +439,7 @@ def _send(folder: Path, url: str, show: Progress, ended: threading.Event) -> Non
             finally:
                 upload.close()
         except (SsdrigError, OSError) as error:
-            if str(error) != said:
-                said = str(error)
-                show.say(f"nothing is sent now, tried again each minute: {said}")
+            if str(error) != message:
+                message = str(error)
+                show.say(f"nothing is sent now, tried again each minute: {message}")
             ended.wait(60)

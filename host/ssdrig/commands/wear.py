@@ -1,4 +1,4 @@
-"""Wear of a drive against its limits: `ssdrig wear`. Reads one drive, or SMART documents that were saved, and says how
+"""Wear of a drive against its limits: `ssdrig wear`. Reads one drive or saved SMART documents, and reports how
 much of the rated endurance and of the warranty is used, when which limit is reached, write amplification, and how long
 data is required to survive without power (JESD218)."""
 
@@ -42,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "--history",
         metavar="DIR",
-        help="what `ssdrig watch --history DIR` recorded, for the rate and for write amplification over time",
+        help="folder of `ssdrig watch --history DIR`, for the rate and for write amplification over time",
     )
     add("--rate", metavar="BYTES/TIME", help="host writes for the projection, e.g. 50GB/day or 1.2TB/month")
     add(
@@ -85,7 +85,7 @@ def command(args: argparse.Namespace) -> int:
     documents = read_documents(args)
     seen = [counters.snapshot(document) | {"utc_ns": saved.utc_ns(document)} for _, document in documents]
     drives: dict[tuple, list[dict]] = {}
-    for snapshot in sorted(seen, key=lambda each: each["utc_ns"] or 0):
+    for snapshot in sorted(seen, key=lambda snapshot_: snapshot_["utc_ns"] or 0):
         drives.setdefault(_who(snapshot), []).append(snapshot)
     code = 0
     for (label, document), snapshot in zip(documents, seen, strict=True):
@@ -93,25 +93,25 @@ def command(args: argparse.Namespace) -> int:
         if args.history and snapshot["serial"]:
             from ssdrig.publish.watch import folder as watch_folder
 
-            kept = watch_folder.history(args.history, snapshot["serial"])
-            history += [counters.snapshot(record) | {"utc_ns": record["utc_ns"]} for record in kept]
+            past = watch_folder.history(args.history, snapshot["serial"])
+            history += [counters.snapshot(record) | {"utc_ns": record["utc_ns"]} for record in past]
         limits = warranty.of_arguments(args, snapshot["model"], snapshot["capacity_bytes"])
         history = earlier(snapshot, history)
         unknown = bool(history) and placeholder(snapshot["serial"])
-        found = standing.report(snapshot, document, limits, [] if unknown else history, rate, storage_C)
+        report = standing.report(snapshot, document, limits, [] if unknown else history, rate, storage_C)
         if unknown:
-            why = f"{snapshot['serial']} is no drive's own serial: {len(history)} other readings are no history of it"
-            found["messages"].append(why)
+            why = f"{snapshot['serial']} is not a drive's own serial: its {len(history)} other readings are ignored"
+            report["messages"].append(why)
             print(f"ssdrig wear: {printable(label or '')}: {printable(why)}", file=sys.stderr)
-        found["file"] = label
+        report["file"] = label
         if args.json:
-            print(json.dumps(found, default=str))
+            print(json.dumps(report, default=str))
         else:
             from ssdrig.drive.wear import screen as wear_screen
 
-            print(wear_screen.screen(found, explain=args.explain))
+            print(wear_screen.screen(report, explain=args.explain))
         if not answered(document):
-            words = "; ".join(found["messages"]) or "nothing"
+            words = "; ".join(report["messages"]) or "nothing"
             who = printable(label or snapshot["serial"] or "the drive")
             print(f"ssdrig wear: {who}: no answer from the drive: {printable(words)}", file=sys.stderr)
             code = DriveError.exit_code
@@ -119,7 +119,7 @@ def command(args: argparse.Namespace) -> int:
 
 
 def earlier(snapshot: dict, others: list[dict]) -> list[dict]:
-    """Those of `others` that are of the same drive and were read before, by time."""
+    """Earlier readings of the same drive among `others`, by time."""
     now, who = snapshot["utc_ns"], _who(snapshot)
     if not who[0] or not now:
         return []
@@ -163,5 +163,5 @@ def storage_temperature(text: str) -> float:
         raise UsageError(
             "a storage temperature in °C, or a profile",
             repr(text),
-            "say --storage-temp 25 or --storage-temp 12h@20,12h@40",
+            "pass --storage-temp 25 or --storage-temp 12h@20,12h@40",
         ) from error

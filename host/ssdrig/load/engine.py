@@ -6,8 +6,8 @@ DISABLED = Path("/proc/sys/kernel/io_uring_disabled")  # Linux 6.6 and newer: 0 
 
 
 def engine(word: str, disabled: Path = DISABLED) -> str:
-    """ "auto": io_uring where the kernel allows it to everyone, else libaio, which one thread with new data in every
-    buffer keeps up with to about a million I/Os a second."""
+    """ "auto": io_uring where the kernel allows it to everyone, otherwise libaio, which one thread with new data in
+    every buffer keeps up with to about a million I/Os a second."""
     if word != "auto":
         return word
     try:

@@ -1,8 +1,8 @@
-"""Run one fio step: write its job file, start it, watch it, end it, say what became of it.
+"""Run one fio step: write its job file, start it, watch it, end it, report the outcome.
 
 fio over nbd does not always stop when the drive dies or freezes: it can spin, print gigabytes and ignore SIGTERM. So
 its output passes through a pipe with a bound, a step that completes no I/O is ended, and fio dies with this process. A
-pipe that nobody reads makes fio give up ("stuck grabbing stat_sem"), so it is a large one: a minute of documents.
+pipe without a reader makes fio give up ("stuck grabbing stat_sem"), so it is a large one: a minute of documents.
 """
 
 import contextlib
@@ -32,7 +32,7 @@ OLDEST_FIO = (3, 30)  # log_alternate_epoch_clock_id
 MARGIN_S = 60.0
 GRACE_S = 5.0
 POLL_S = 0.1
-OUTPUT_BYTES = 4 << 20  # what fio may print at once, and
+OUTPUT_BYTES = 4 << 20  # most output of fio in one piece, and
 PIPE_BYTES = 1 << 20  # the most that Linux gives without privileges
 OUTPUT_BYTES_PER_S = 64 << 10  # for each second it runs; a status document has 12 to 30 kB
 SYNC_S = 5.0
@@ -57,7 +57,7 @@ class Result:
 
 @lru_cache
 def version(fio: str) -> str:
-    """What `fio --version` says, such as "fio-3.33". Raises ToolMissing if it is absent or older than 3.30."""
+    """The output of `fio --version`, such as "fio-3.33". Raises ToolMissing if it is absent or older than 3.30."""
     need = f"fio {OLDEST_FIO[0]}.{OLDEST_FIO[1]} or newer"
     try:
         text = child_cpu.output([fio, "--version"]).stdout.strip()
@@ -83,13 +83,13 @@ def run(
     margin_s: float = MARGIN_S,
     fio: str = "fio",
 ) -> Result:
-    """Carry out `job`; its files go into `folder`, which must be new or empty and keeps them whatever happens.
+    """Execute `job`; its files go into `folder`, which must be new or empty and keeps them whatever happens.
 
     on_second gets, about once a second, true differences: {"t_ns", "span_s", "ios", "bytes", "iops", "bw_bytes",
     "lat_mean_ns", "total_ios", "total_bytes", "written_bytes" (of those), "runtime_s"}. should_stop is asked ten times
-    a second; when it says yes fio is ended and a Result with stopped=True returned. A step without completed I/O for
-    `stall_after_s` (default: see stall_s), one that is not over `margin_s` after its time, and one that has moved more
-    than job.most_bytes, is ended.
+    a second; when it returns true, fio is ended and a Result with stopped=True returned. A step without completed I/O
+    for `stall_after_s` (default: see stall_s), one that is not over `margin_s` after its time, and one that has moved
+    more than job.most_bytes, is ended.
 
     Raises DriveError when the drive went away, hung or refused I/O; LoadError when fio failed, printed without end,
     moved too much, or left logs that do not add up; JournalError when the folder takes no more; ToolMissing; UsageError
@@ -103,9 +103,7 @@ def run(
     try:
         folder.mkdir(parents=True, exist_ok=True)
         if any(folder.iterdir()):
-            raise UsageError(
-                "an empty folder for a fio step", f"files in {folder}", "give each step a folder of its own"
-            )
+            raise UsageError("an empty folder for a fio step", f"files in {folder}", "give each step its own folder")
         (folder / "job.fio").write_text(text)
         (folder / "start.json").write_text(json.dumps(started) + "\n")
     except OSError as error:
@@ -154,7 +152,7 @@ def run(
 
 
 class _Watch:
-    """What is known of a running fio from its status documents, and whether it may go on."""
+    """State of a running fio from its status documents, and whether it may go on."""
 
     def __init__(self, job: Job, stall_s: float, margin_s: float, on_second):
         self.job, self.on_second = job, on_second
@@ -193,7 +191,7 @@ class _Watch:
         return self.whole + "\n" * bool(self.whole) + self.rest
 
     def take(self) -> None:
-        """Tell on_second of the documents that feed() found."""
+        """Pass the documents that feed() parsed to on_second."""
         while self.pending:
             self._take(*self.pending.pop(0))
 
@@ -207,7 +205,7 @@ class _Watch:
         if now["ios"] > self.last["ios"]:
             self.progress_at = time.monotonic()
         self.last = now
-        if span_s > 0.5:  # the document at the end may follow at once on the one before
+        if span_s > 0.5:  # the document at the end may come right after the previous one
             self.on_second(
                 {
                     "t_ns": t_ns,
@@ -226,8 +224,8 @@ class _Watch:
             self.told = now
 
     def verdict(self, more: bool, looked: float = 0.0) -> str | None:
-        """Why fio must end now: "output", "stalled", "late", "budget"; None if it need not. `more`: what it printed
-        may not all be read yet, for this process was suspended, or the disk hung: then its time is not judged.
+        """Why fio must end now: "output", "stalled", "late", "budget"; None if it need not. `more`: its output
+        may not all be read yet, because this process was suspended, or the disk hung: then its time is not judged.
         looked: when its pipes were looked into the last time; what came since then is not known either."""
         if self.printed > self.allowed():
             return "output"
@@ -300,13 +298,13 @@ class _Sink:
             raise JournalError(
                 f"room on the disk for {self.file.name}",
                 error.strerror or str(error),
-                "make room; what was written before is kept",
+                "free disk space; earlier output is kept",
             ) from error
 
 
 def _kill(process) -> None:
-    """End fio's whole session at once, if it still runs, and collect it; one that hangs in the kernel is left
-    behind."""
+    """Kill fio's whole session, if it still runs, and reap it; one that hangs in the kernel is left
+    running."""
     if process.poll() is None:
         try:
             os.killpg(process.pid, signal.SIGKILL)
@@ -321,14 +319,14 @@ def _judge(job: Job, folder: Path, code: int, ended: str, watch: _Watch) -> None
     if ended == "output" and not words:
         words = _last_words(folder / "out.json")
     words = words or "nothing"
-    look = f"look at {folder}; what was measured until then is kept there"
+    look = f"look at {folder}; earlier measurements are there"
     gone = DRIVE_GONE.search(words)
     if ended == "stopped":
         return
     if ended == "stalled":
         raise DriveError(
             f"the drive to complete I/O of step {job.name}",
-            f"none for {watch.stall_s:g} s after {watch.last['ios']} I/Os; fio said: {words}",
+            f"none for {watch.stall_s:g} s after {watch.last['ios']} I/Os; fio printed: {words}",
             f"power-cycle the drive and check its link; {look}",
         )
     if ended == "output" and not gone:
@@ -342,7 +340,7 @@ def _judge(job: Job, folder: Path, code: int, ended: str, watch: _Watch) -> None
             f"allow more if the drive's endurance does; {look}",
         )
     if ended == "late":
-        raise LoadError(f"fio to end by itself after {job.time_s:g} s", f"it still runs; it said: {words}", look)
+        raise LoadError(f"fio to end on its own after {job.time_s:g} s", f"it still runs; it printed: {words}", look)
     if gone and (code or ended == "output"):
         raise DriveError(
             f"the drive to serve step {job.name} to its end", f"fio: {words}", f"see why the drive went away; {look}"

@@ -8,7 +8,7 @@ from pathlib import Path
 from ssdrig.load.fiotext import documents, parsed, totals
 from ssdrig.runs import integrity
 
-START_S = 10.0  # fio starts its job clock at most so long after it was started
+START_S = 10.0  # fio starts its job clock at most this long after it was started
 HEAD_BYTES = TAIL_BYTES = 1 << 18
 LATEST_MS = 1 << 42  # 139 years after the machine started: no time stamp is later
 LONGEST_HANG_S = 600
@@ -18,7 +18,7 @@ EARLIEST_MS = -50  # after it was started by start.json; two clocks are read
 
 def ends(path: Path) -> tuple[list[dict], list[dict], int, int]:
     """The first and the last documents of out.json, without reading all of what may be 100 MB; bytes at its end that
-    are no whole document; how many documents among those read are damaged."""
+    are not a complete document; how many documents among those read are damaged."""
     if not path.exists():
         return [], [], 0, 0
     with open(path, "rb") as f:
@@ -37,7 +37,7 @@ def ends(path: Path) -> tuple[list[dict], list[dict], int, int]:
 
 @dataclass(frozen=True)
 class JobClock:
-    # CLOCK_MONOTONIC at which fio started the job's clock; a busy host takes documents late, then it lies before this
+    # CLOCK_MONOTONIC at which fio started the job's clock; a busy host takes documents late, then it is before this
     start_ms: int | None
     begun_ms: int | None  # and by which some I/O had completed; None: not known
     notes: tuple[str, ...] = ()
@@ -47,10 +47,10 @@ class JobClock:
 
 def job_clock(folder: Path, head: list[dict], tail: list[dict]) -> JobClock:
     """When the job began, from its documents: of all the least arrival less run time, for one that fio could not print
-    at once (it waits while all I/O hangs) comes late.
+    immediately (it waits while all I/O hangs) comes late.
 
     Documents of older folders have no `t_ns`, only UTC. start.json brings that over, unless the clock was set
-    in between: fio starts its clock within START_S of its own start, and what lies outside is not believed."""
+    in between: fio starts its clock within START_S of its own start, and values outside are ignored."""
     begin_ms: float | None
     try:
         start = integrity.document_of(folder / "start.json")
@@ -64,7 +64,7 @@ def job_clock(folder: Path, head: list[dict], tail: list[dict]) -> JobClock:
     if stamped:
         sound = [d for d in stamped if begin_ms is None or is_of_the_job(d, d["t_ns"] / 1e6 - begin_ms)]
         odd = sum(totals(d)["ios"] > 0 for d in stamped) - sum(totals(d)["ios"] > 0 for d in sound)
-        notes = (f"{odd} documents of fio are of another clock and do not date its job",) if odd else ()
+        notes = (f"{odd} documents of fio use another clock and do not date its job",) if odd else ()
         if not sound:
             return JobClock(None, None, notes)
         dated = [d for d in sound if _is_dated(d)] or sound
@@ -88,7 +88,7 @@ def job_clock(folder: Path, head: list[dict], tail: list[dict]) -> JobClock:
 
 
 def error_ms(latest_ms: Iterable[float]) -> float:
-    """By how much the earliest of these times, each of which is as late as something was late, may itself be late:
+    """How late the earliest of these times may be, each of them delayed by some latency:
     some of what the next one is later, and two clocks of whole ms."""
     ordered = sorted(latest_ms)
     return STAMP_MS + PROMPT * (ordered[1] - ordered[0]) if len(ordered) > 1 else UNKNOWN_MS
@@ -104,7 +104,7 @@ def is_of_the_job(document: dict, since_ms: float) -> bool:
 
 
 def _is_dated(document: dict) -> bool:
-    """Whether it says how long the job has run. Of several threads and no completed I/O it has but the sum of their
-    times, in which fio counts a thread that has not begun since its own start."""
+    """Whether it states how long the job has run. With several threads and no completed I/O it has only the sum of
+    their times, in which fio counts a thread that has not begun since its own start."""
     sums = totals(document)
     return sums["ios"] > 0 or sums["threads_ms"] == sums["runtime_ms"]

@@ -1,7 +1,7 @@
-"""What fio's bandwidth log says of a step with `detail = "fine"`: how much it had moved by when. Pure but for `read`.
+"""What fio's bandwidth log states of a step with `detail = "fine"`: how much it had moved by when. Pure except `read`.
 
-A row is (time stamp of its end, KiB/s, direction, bytes of the I/O). With log_avg_msec it is of several I/Os, and those
-bytes are 0: fio takes the rate over the time since it looked last, and leaves a row without I/O out (stat.c,
+A row is (time stamp of its end, KiB/s, direction, bytes of the I/O). With log_avg_msec it covers several I/Os, and
+those bytes are 0: fio takes the rate over the time since it looked last, and leaves a row without I/O out (stat.c,
 add_bw_samples). The stamps are CLOCK_MONOTONIC, by log_alternate_epoch."""
 
 from pathlib import Path
@@ -14,16 +14,16 @@ from ssdrig.runs import integrity
 
 LONGEST_MS = 1000  # a first row that is longer is not believed
 MOST_STEPS = 20_000
-LATE = 3  # fio looks this many times too late at most; in what is longer it looked, and there was no I/O
+LATE = 3  # fio looks this many times too late at most; in longer gaps it looked and there was no I/O
 
 
 def read(folder: Path) -> tuple[np.ndarray, np.ndarray, str | None]:
-    """(CLOCK_MONOTONIC ns, bytes moved until then), the first with 0 bytes; both empty where there is no such log, or
+    """(CLOCK_MONOTONIC ns, bytes moved until then), the first with 0 bytes; both empty without such a log, or
     none that makes sense, and why. Directions together; of one thread."""
     none = np.zeros(0, np.int64), np.zeros(0)
     logs = sorted(Path(folder).glob("*_bw.[0-9]*.log"))
     if len(logs) != 1:
-        return *none, "fio left no fine log" if not logs else "a fine log is of one thread"
+        return *none, "fio left no fine log" if not logs else "a fine log needs one thread"
     try:
         log, torn = rows(integrity.content(logs[0]))
         head, tail, *_ = ends(Path(folder) / "out.json")
@@ -35,7 +35,7 @@ def read(folder: Path) -> tuple[np.ndarray, np.ndarray, str | None]:
 
 
 def in_steps(at_ns: np.ndarray, done: np.ndarray, step_bytes: float, step_ms: int) -> np.ndarray:
-    """Of read()'s rows (their indices) those that are both of these behind the one before, and the last: the speed in
+    """Indices of read()'s rows that are both far enough after the previous one, and the last: the speed in
     shorter steps would be that of a few I/Os, or of the stamps' own steps."""
     if not len(at_ns):
         return np.zeros(0, np.int64)
@@ -49,7 +49,7 @@ def in_steps(at_ns: np.ndarray, done: np.ndarray, step_bytes: float, step_ms: in
 
 
 def moved(log: np.ndarray, total_bytes: int | None, begin_ms: int | None) -> tuple[np.ndarray, np.ndarray, str | None]:
-    """Of rows() of the log. The sum of what the rows say is made that of the job: `total_bytes`."""
+    """From rows() of the log. Their sum is scaled to the job's `total_bytes`."""
     none = np.zeros(0, np.int64), np.zeros(0)
     stamps, rates, sizes = (np.asarray(log[:, i], np.int64) for i in (0, 1, 3)) if len(log) else (*none, none[0])
     if len(stamps) < 2 or stamps[0] == stamps[-1] or not total_bytes:

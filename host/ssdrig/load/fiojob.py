@@ -8,7 +8,9 @@ from ssdrig.base.errors import UsageError
 
 STALL_S = 30.0  # the kernel's own limit for an NVMe command, after which it resets the controller
 RECOVERY_S = 35.0  # and a drive that comes back has until then
-LOG_BYTES_PER_S = 23_500  # fio 3.33 grows by so much for each second, thread and direction (./ssdrig selfcheck detail)
+LOG_BYTES_PER_S = (
+    23_500  # fio 3.33 grows by this much for each second, thread and direction (./ssdrig selfcheck detail)
+)
 LOG_BYTES = 170 << 20  # how much of that it may hold
 SLOWEST_BPS = 200e6  # a step that is bounded by size is taken to be this fast
 ALIGNED_BYTES = 4096
@@ -29,18 +31,18 @@ class Job:
     of it. With `pause_s` every thread does I/O for `burst_s`, then none for `pause_s`, in turn; fio's first burst takes
     both times. `detail`: "second" keeps fio's histogram log, "minute" a latency histogram a minute, "none" one of the
     whole step (counts are kept each second in all of them), "fine" as "minute", with a log of each I/O, or of each
-    FINE_MS where these may be more than FINE_IOS; None: "second" if that fits into fio's memory, else "minute".
+    FINE_MS where these may be more than FINE_IOS; None: "second" if that fits into fio's memory, otherwise "minute".
     `most_bytes`: fio is ended when it has moved more.
 
-    With `every_s` each I/O is followed by a pause of so long. `read_qd`: beside a job that writes, another thread reads
-    at random at this queue depth in the same range, in blocks of block_bytes; fio reports the two together, the reads
-    of the one and the writes of the other.
+    With `every_s` each I/O is followed by a pause of this long. `read_qd`: during a job that writes, another thread
+    reads at random at this queue depth in the same range, in blocks of block_bytes; fio reports the two together, the
+    reads of the one and the writes of the other.
 
     `read_percent` is the share of reads where rw is "rw" or "randrw". `blocks`: a mix of block sizes, ((bytes,
-    percent), …), of which block_bytes is the smallest. `zones`: ((percent of the I/Os, percent of the range), …) from
+    percent), …), with block_bytes the smallest. `zones`: ((percent of the I/Os, percent of the range), …) from
     the beginning of the range. `rate_iops`: I/Os that all threads together begin in a second, evenly or, with
     `poisson`, at random. `sync`: "each" write is on the medium before it completes; "flush": a flush follows each
-    write. `data`: "random", "half" of it compressible, or "zeros". `engine`: fio's, for a device."""
+    write. `data`: "random", "half" (half compressible), or "zeros". `engine`: fio's, for a device."""
 
     name: str
     rw: str
@@ -187,7 +189,7 @@ def _check_load(job: Job) -> None:
     if job.read_qd is not None:
         fits = job.rw == "randwrite" and job.threads == 1 and job.time_s and not (job.blocks or job.every_s)
         if not fits or job.read_qd < 1 or detail(job) not in ("minute", "none"):
-            expected = "reads beside random writes of one size, by one thread, for a time, without a log by the second"
+            expected = "reads during random writes of one size, by one thread, for a time, without a log by the second"
             raise UsageError(expected, str(job), words)
     if job.sync not in SYNC or job.data not in DATA or job.engine not in ENGINES:
         raise UsageError("known words for sync, data and engine", f"{job.sync} {job.data} {job.engine}", words)
@@ -223,7 +225,7 @@ def _alignment(job: Job) -> int:
 
 
 def detail(job: Job) -> str:
-    """The log detail of a step: what the job says, else "second" as long as fio can hold its log (two hours of one
+    """The log detail of a step: the job's own, otherwise "second" if fio can hold its log (two hours of one
     thread that writes), else "minute"."""
     if job.detail is not None:
         return job.detail
@@ -233,8 +235,8 @@ def detail(job: Job) -> str:
 
 
 def first_burst_s(burst_s: float, pause_s: float) -> float:
-    """How long the first burst of a load with pauses is; 0 without pauses. fio counts the pause that lies before each
-    burst, also before the first, where there was none (backend.c, handle_thinktime; seen with 3.33)."""
+    """How long the first burst of a load with pauses is; 0 without pauses. fio counts the pause that is before each
+    burst, also before the first, without a pause (backend.c, handle_thinktime; seen with 3.33)."""
     return burst_s + pause_s if pause_s else 0.0
 
 

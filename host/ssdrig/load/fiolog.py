@@ -1,4 +1,4 @@
-"""Read what fio wrote: a step's folder -> I/Os, bytes and latency of each second, on a 1-s grid. Pure but for `load`.
+"""Read what fio wrote: a step's folder -> I/Os, bytes and latency of each second, on a 1-s grid. Pure except `load`.
 
 How fio 3.x writes its histogram log (stat.c, add_clat_sample), which decides where an I/O is counted here: windows are
 exactly 1000 ms long and follow each other without drift from the first completion L0 on. The k-th row is written by the
@@ -23,7 +23,7 @@ from ssdrig.load.fiotext import BINS, DIRECTIONS, bins, documents, hist_rows, ro
 from ssdrig.runs import integrity
 
 LATE_MS = 1  # a closing I/O that came later than this is counted in the second of its stamp, not of its row
-LATER_MS = 250  # a document's counts are no older than this
+LATER_MS = 250  # most age of a document's counts
 
 
 def load(folder, direction: str | None = None) -> Seconds:
@@ -46,7 +46,7 @@ def load(folder, direction: str | None = None) -> Seconds:
     clock = job_clock(folder, head, tail)
     notes = list(clock.notes)
     if left_bytes:
-        notes.append(f"{left_bytes} bytes at the end of out.json are no whole document and were not used")
+        notes.append(f"{left_bytes} bytes at the end of out.json are not a complete document and were not used")
     if odd:
         notes.append(f"{odd} documents of out.json are not as fio writes them and were not used")
     torn = sum(t for _, _, t in parsed)
@@ -91,14 +91,14 @@ def load(folder, direction: str | None = None) -> Seconds:
 
 
 def _block_bytes(logs: list[bytes]) -> int:
-    """The block size in the first row of the logs, 0 if there is none."""
+    """The block size in the first row of the logs, 0 without one."""
     match = re.match(rb"[^,\n]*,[^,\n]*, *(\d+) *,", next((log for log in logs if log), b""))
     return int(match[1]) if match else 0
 
 
 def _cut_short(edge_ms: float, total: dict, tail: Sequence[dict], direction: str | None) -> None:
     """Raise Senseless if the log has fewer rows than fio wrote: I/O that completed after the last row's stamp and
-    after the window behind it (edge_ms since job start) would have made one more."""
+    after the following window (edge_ms since job start) would have made one more."""
     counts = [totals(d, direction) for d in tail]
     after = [now["ios"] for now in counts if now["runtime_ms"] > edge_ms + LATER_MS]
     if after and min(after) < total["ios"]:
@@ -118,14 +118,14 @@ def from_logs(
     earliest_ms: int | None = None,
     start_error_ms: float = UNKNOWN_MS,
 ) -> Seconds:
-    """Seconds from hist_rows() of each job's log, rows() of each lat and slat log, the last document and what is known
+    """Seconds from hist_rows() of each job's log, rows() of each lat and slat log, the last document and the known
     of the job's clock (see fioclock.job_clock; when all rows of a very slow drive are late, L0 is known from there
     only).
 
     `start_error_ms`: by how much start_ms may be off. `earliest_ms`: when fio was started; without it the job's clock
     is not believed to be late by more than a window.
     `tail`: the last documents, against which the log's end is checked. Where the last document holds less than the
-    rows, its totals are those of a torn file: they are None then, and `notes` says so."""
+    rows, its totals are those of a torn file: they are None then, and `notes` states it."""
     total = totals(last, direction)
     streams = []
     for heads, cells, _ in hists:
@@ -150,11 +150,11 @@ def from_logs(
     zero_ms = min(origin for *_, origin in streams)
     longest = max(len(stamps) for _, stamps, *_ in streams)
     if max(origin for *_, origin in streams) - zero_ms > WINDOW_MS * (LONGEST_HANG_S + longest):
-        raise Senseless("fio's histogram logs are of different times")
+        raise Senseless("fio's histogram logs cover different times")
     if start_ms is not None:
         since_ms = start_ms - WINDOW_MS if earliest_ms is None else min(earliest_ms, start_ms)
         if not since_ms <= zero_ms <= start_ms + WINDOW_MS * LONGEST_HANG_S:
-            raise Senseless("fio's histogram log and its documents are of different times")
+            raise Senseless("fio's histogram log and its documents cover different times")
         start_ms = min(start_ms, zero_ms)  # all documents came late
     if last and start_ms is not None and len(streams) == 1:
         _, stamps, _, origin = streams[0]
@@ -174,7 +174,7 @@ def from_logs(
     n = max(closed, int(cells[:, 0].max()) + 1)
     end_ms = (zero_ms if start_ms is None else start_ms) + total["runtime_ms"]
     # threads begin apart, and the document's run time is the longest of any: the last window of one that began late may
-    # lie behind it
+    # come after it
     over_ms = min(zero_ms + WINDOW_MS * closed, min(origin for *_, origin in streams) + WINDOW_MS * longest)
     why = _disagreement(total if last else None, counted, closed, end_ms - over_ms)
     if why:
@@ -190,7 +190,7 @@ def from_logs(
         end_ms = max(end_ms, min(latest_ms, zero_ms + WINDOW_MS * closed))
     rest = max(0, total["ios"] - counted)
     if end_ms - zero_ms - WINDOW_MS * (n - 1) < TAIL_MS:
-        # the last closing I/O came just past the end of its second, and the job ended there: no second of its own
+        # the last closing I/O came just past the end of its second, and the job ended there: not a separate second
         n -= 1
         cells[:, 0] = np.minimum(cells[:, 0], n - 1)
     extra, partial = _tail(end_ms - zero_ms - WINDOW_MS * n)
@@ -207,7 +207,7 @@ def from_logs(
     iops[into] += rest
     levels = quantiles(cells, n)
     mean = levels.pop("mean")
-    if len(lats) == len(streams) == 1:  # lat = slat + clat, and the histogram is of clat
+    if len(lats) == len(streams) == 1:  # lat = slat + clat, and the histogram has clat
         lat, slat = (log[log[:, 2] == streams[0][0]] for log in (lats[0], slats[0] if slats else lats[0][:0]))
         latest_ms = end_ms + WINDOW_MS * (LONGEST_HANG_S if why else 1)
         if not (_in_time(lat, zero_ms, latest_ms) and _in_time(slat, zero_ms, latest_ms)):
@@ -224,7 +224,7 @@ def from_logs(
 
 
 def _disagreement(total: dict | None, counted: int, closed: int, behind_ms: int) -> str | None:
-    """Why the totals of the last document are not those of a job whose log counts so many I/Os in so many seconds,
+    """Why the totals of the last document are not those of a job whose log counts this many I/Os in this many seconds,
     and which went on for behind_ms after the last of them."""
     if total is None:
         return "out.json has no whole document; totals are not known"
@@ -259,7 +259,7 @@ def _late(stamps, cells, origin: int, zero_ms: int, shift: int) -> np.ndarray:
 
 
 def _tail(tail_ms: int) -> tuple[int, bool]:
-    """Further seconds that a job which ran so much longer than the last counted one has, and whether the last is
+    """Further seconds that a job which ran that much longer than the last counted one has, and whether the last is
     partial."""
     if tail_ms < TAIL_MS:
         return 0, False
@@ -290,7 +290,8 @@ def _in_time(log: np.ndarray, zero_ms: int, latest_ms: int) -> bool:
 
 
 def _nearest(log: np.ndarray, zero_ms: int, n: int) -> np.ndarray:
-    """Of each of n seconds the value of the log's row that is stamped nearest its end; 0 where the log has no rows."""
+    """For each of n seconds, the value of the log's row that is stamped nearest its end; 0 where the log has no
+    rows."""
     if not len(log):
         return np.zeros(n)
     ends_ms = zero_ms + WINDOW_MS * np.arange(1, n + 1)

@@ -1,4 +1,4 @@
-"""One fio step by the second: what its logs (fiolog.py) or its once-a-second documents (fiostatus.py) say. Pure."""
+"""One fio step by the second: from its logs (fiolog.py) or its once-a-second documents (fiostatus.py). Pure."""
 
 from dataclasses import dataclass
 
@@ -7,8 +7,8 @@ import numpy as np
 from ssdrig.load.fiotext import BINS, plat_ns, plat_upper_ns
 
 WINDOW_MS = 1000
-TAIL_MS = 100  # a shorter rest at the end of a job is no second of its own
-QUANTILES = {0.5: 2, 0.99: 100, 0.999: 1000}  # one I/O in so many lies above it
+TAIL_MS = 100  # a shorter rest at the end of a job is not a separate second
+QUANTILES = {0.5: 2, 0.99: 100, 0.999: 1000}  # one I/O in this many is above it
 
 
 class Senseless(Exception):
@@ -28,14 +28,14 @@ class Seconds:
     lat_p99_ns: np.ndarray
     lat_p999_ns: np.ndarray
     lat_max_ns: np.ndarray  # upper edge of the highest histogram bin used
-    hist: np.ndarray  # int64 (cells, 3), by second: second, bin of fiotext.plat_ns, latencies in it, as hist_of says
+    hist: np.ndarray  # int64 (cells, 3), by second: second, bin of fiotext.plat_ns, latencies in it, as in hist_of
     zero_seconds: int
     partial: bool  # the last second is shorter than one (job cut short or bounded by size)
     source: str  # "logs": as above; "status": made from fio's once-a-second documents, good to a second
     directions: tuple[str, ...]  # those with I/O, of read, write, trim
     totals: dict  # see fiotext.totals(); ios, bytes and lat_sum_ns are None where documents and logs disagree
     torn_bytes: int  # left at the end of logs that a crash cut off
-    notes: tuple[str, ...] = ()  # what does not fit together, in words
+    notes: tuple[str, ...] = ()  # contradictions, in words
     clock_notes: tuple[str, ...] = ()  # those of them that are about a clock: every I/O is counted all the same
     start_error_ns: float = 1e9  # by how much t_ns may be off, all by the same
     hist_of: str = "clat"  # "clat": since the device was given the I/O, of all lat_p*; "lat": since submission

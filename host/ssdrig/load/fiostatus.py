@@ -13,12 +13,12 @@ LONGEST_DETAIL_MS = 65_000  # percentiles over longer times are not shown as a s
 
 
 def from_status(documents: list[dict], start_ms: int | None, direction: str | None, torn_bytes: int = 0) -> Seconds:
-    """Seconds from the once-a-second documents alone: by choice for long steps (Job.detail), and what is left when fio
-    was killed, for it writes its logs at its end, or when its logs are torn.
+    """Seconds from the once-a-second documents alone: by choice for long steps (Job.detail), and the remains when fio
+    was killed, because it writes its logs at its end, or when its logs are torn.
 
     I/Os of the time between two documents are spread evenly over it; those of a longer pause (fio prints nothing while
     all its I/O hangs) over its first second. The percentiles of a second are those of the time between the two
-    documents with histograms around its middle, if that is no longer than a minute, else 0."""
+    documents with histograms around its middle, if that is no longer than a minute, otherwise 0."""
     if not documents:
         return empty("status", totals(None))
     ordered, left = _in_order(documents, direction)
@@ -49,7 +49,7 @@ def from_status(documents: list[dict], start_ms: int | None, direction: str | No
 
 
 def _kind(ordered) -> str:
-    """The histograms that documents have: "lat_ns", which our own status lines keep, else "clat_ns"."""
+    """The histograms that documents have: "lat_ns", which our own status lines keep, otherwise "clat_ns"."""
     return "lat_ns" if any(_has_bins(document, "lat_ns") for _, document in ordered) else "clat_ns"
 
 
@@ -59,7 +59,7 @@ def _has_bins(document: dict, kind: str) -> bool:
 
 def _in_order(documents: list[dict], direction: str | None) -> tuple[list[tuple[dict, dict]], int]:
     """(totals, document) of those documents in which no count is less than in the one before, and how many others there
-    are. A damaged count that is too high is less than nothing before it, but more than all behind it: of the orders
+    are. A damaged count that is too high is not less than any before it, but more than all after it: of the orders
     from either end the one that keeps more documents is taken. Documents before the first I/O do not count among the
     others: of threads that begin one after the other the mean run time falls until all have begun."""
     pairs = _begun([(totals(document, direction), document) for document in documents])
@@ -81,7 +81,7 @@ def _begun(pairs: list[tuple[dict, dict]]) -> list[tuple[dict, dict]]:
 
 
 def _rising(pairs: list[tuple[dict, dict]], sign: int) -> list[tuple[dict, dict]]:
-    """Those of which no count is less (sign -1: more) than that of the one kept before."""
+    """Documents without a count less (sign -1: more) than in the previous accepted one."""
     rising: list[tuple[dict, dict]] = []
     for now in pairs:
         if not rising or all(sign * (now[0][key] - rising[-1][0][key]) >= 0 for key in ("ios", "bytes", "runtime_ms")):
@@ -101,7 +101,7 @@ def _status_quantiles(ordered, direction: str | None, middles_ms: np.ndarray) ->
             held.append((now["runtime_ms"], counts))
     n = len(middles_ms)
     ends_ms = np.array([ms for ms, _ in held])
-    of = np.searchsorted(ends_ms, middles_ms, "left")  # not-a-number lies behind all of them
+    of = np.searchsorted(ends_ms, middles_ms, "left")  # NaN sorts after all of them
     of = np.where(of >= len(held), 0, of)
     if of[-1] == 0 and np.isfinite(middles_ms[-1]):
         of[-1] = len(held) - 1  # a last second shorter than half

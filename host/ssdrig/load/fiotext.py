@@ -19,7 +19,7 @@ DIRECTIONS = ("read", "write", "trim")
 PARSE_BYTES = 1 << 18
 MOST_DIGITS = 18  # of a number in a log: it fits into an int64
 _LATENCY = re.compile(r"[0-9]{1,18}(\.[0-9]{1,6})?")  # the key of a percentile or a bin
-_OPENING = re.compile("^\ufeff?{", re.MULTILINE)  # of a document, also behind a byte order mark
+_OPENING = re.compile("^\ufeff?{", re.MULTILINE)  # of a document, also after a byte order mark
 
 
 def plat_ns(index):
@@ -44,7 +44,7 @@ def plat_index(ns):
 
 
 def pieces(text: str) -> tuple[list[tuple[dict | None, str]], str]:
-    """fio's output cut into its JSON documents and what stands between them: [(document, its text), (None, other text),
+    """fio's output cut into its JSON documents and the text between them: [(document, its text), (None, other text),
     ...] in order, and the rest that waits for more text.
 
     A document starts with a brace at the start of a line and has what `totals` reads; all else is other text."""
@@ -77,7 +77,7 @@ def documents(text: str) -> tuple[list[dict], str]:
 
 
 def parsed(text: str) -> tuple[list[dict], str, int]:
-    """documents(), and how many pieces look like documents and are none; the last, which may go on, not counted."""
+    """documents(), and the number of malformed documents; the last, which may be incomplete, not counted."""
     parts, rest = pieces(text)
     odd = sum(document is None and bool(_OPENING.search(other)) for document, other in parts)
     return [document for document, _ in parts if document is not None], rest, odd
@@ -156,10 +156,10 @@ def totals(document: dict | None, direction: str | None = None) -> dict:
     start.
 
     {"ios", "bytes": completed, "runtime_ms": since job start, "threads_ms": the run times of all threads together, 0
-    where the document does not say, "lat_sum_ns", "slat_sum_ns": the part of it before submission, "error": fio's first
+    where the document lacks it, "lat_sum_ns", "slat_sum_ns": the part of it before submission, "error": fio's first
     errno, "lat_ns", "clat_ns": {"50.000000": ns, ...}: percentiles as fio gives them, with and without the time before
     submission (one job and direction only), "directions", "cpu_percent": what fio took of the host, 100 for each core,
-    "user_percent": the part of it outside the kernel; None where the document does not say}"""
+    "user_percent": the part of it outside the kernel; None where the document lacks it}"""
     out: dict[str, Any] = {"ios": 0, "bytes": 0, "runtime_ms": 0, "lat_sum_ns": 0.0, "slat_sum_ns": 0.0, "error": 0}
     out |= {"lat_ns": {}, "clat_ns": {}, "directions": (), "cpu_percent": None, "user_percent": None, "threads_ms": 0}
     sides = []
@@ -174,7 +174,7 @@ def totals(document: dict | None, direction: str | None = None) -> dict:
         for name in DIRECTIONS if direction is None else (direction,):
             side = job.get(name) or {}
             lat, clat = side.get("lat_ns") or {}, side.get("clat_ns") or {}
-            ios = clat.get("N", side.get("total_ios", 0))  # total_ios counts what was only begun too
+            ios = clat.get("N", side.get("total_ios", 0))  # total_ios also counts I/Os that were only begun
             if ios:
                 out["ios"] += ios
                 out["bytes"] += side.get("io_bytes", 0)
@@ -198,7 +198,7 @@ def _runtime_ms(job: dict) -> int:
 
 
 def rows(data: bytes) -> tuple[np.ndarray, int]:
-    """An iops, bw or lat log -> (int64 array (n, 4): time_ms, value, direction, bytes of the I/O, 0 where a row is of
+    """An iops, bw or lat log -> (int64 array (n, 4): time_ms, value, direction, bytes of the I/O, 0 where a row covers
     several; bytes from the first line on that fio did not write so: a torn end).
 
     fio writes 4 columns up to 3.17, 5 since, more with some options: what follows the fourth is not needed."""
@@ -263,7 +263,7 @@ def _numbers(a: np.ndarray) -> tuple[np.ndarray, np.ndarray, int, np.ndarray, np
     bad[0] |= not digit[0]
     bad[1:] |= ended[1:] & ~digit[:-1]
     bad[1:] |= space[1:] & (a[:-1] != 44)
-    longer, run = digit, 1  # where a run of so many digits begins
+    longer, run = digit, 1  # where a run of this many digits begins
     while run <= MOST_DIGITS and longer.any():
         by = min(run, MOST_DIGITS + 1 - run)
         longer, run = longer[by:] & longer[:-by], run + by

@@ -9,11 +9,11 @@ LATE_US = 1000
 LAGS_MOST = 0.01  # share of I/Os later than that, above which the play was not as recorded
 SLOW_MS = (10, 100)
 AT_ONCE = 1 << 20
-PERCENTILES = {"p99": (0.99, 1000), "p999": (0.999, 10_000)}  # of at least so many I/Os
+PERCENTILES = {"p99": (0.99, 1000), "p999": (0.999, 10_000)}  # of at least this many I/Os
 
 
 def figures(rows: np.ndarray, records: np.ndarray, t0_ns: int, closed: bool, dilation: int = 1) -> dict:
-    """Of the first len(records) rows, times in the drive's own (ours / dilation); `records` has one at least.
+    """Figures of the first len(records) rows, in drive time (ours / dilation); `records` has at least one.
 
     {"ios", "bytes" (read and written), "time_s" (from the trace's beginning to the last end),
     "busy_s" (with I/O under way), "data_rate_MBps" (bytes / busy_s), "lag": {"mean_us", "p99_us", "max_us",
@@ -23,19 +23,19 @@ def figures(rows: np.ndarray, records: np.ndarray, t0_ns: int, closed: bool, dil
     n, closed_why = len(records), "a closed play has no times to be late against"
     service_us, lag_us, kinds = np.empty(n, np.float32), np.empty(0 if closed else n, np.float32), np.empty(n, np.uint8)
     moved, until_ns, busy_ns = np.zeros(len(OPS), np.int64), t0_ns, 0
-    for first in range(0, n, AT_ONCE):  # a full Destroyer takes 1.2 GB so, and 3.5 GB at once
+    for first in range(0, n, AT_ONCE):  # a full Destroyer takes 1.2 GB so, and 3.5 GB in one piece
         part = slice(first, first + AT_ONCE)
-        here, op, length = records[part], rows["op"][:n][part], rows["length_bytes"][:n][part]
-        issued, done = here["issued_ns"], here["done_ns"]
+        accepted, op, length = records[part], rows["op"][:n][part], rows["length_bytes"][:n][part]
+        issued, done = accepted["issued_ns"], accepted["done_ns"]
         service_us[part], kinds[part] = (done - issued) / (dilation * 1e3), op
         if not closed:
-            lag_us[part] = (issued - here["intended_ns"]) / (dilation * 1e3)
+            lag_us[part] = (issued - accepted["intended_ns"]) / (dilation * 1e3)
         moved += np.bincount(op, length, len(OPS)).astype(np.int64)
         busy_ns += _busy_ns(issued, done, until_ns)
         until_ns = max(until_ns, int(done.max()))
     bytes_ = int(moved[READ] + moved[WRITE])
     not_known = {"lag": closed_why} if closed else {}
-    found = {
+    figures = {
         "ios": n,
         "bytes": bytes_,
         "time_s": (until_ns - t0_ns) / dilation / 1e9,
@@ -45,12 +45,12 @@ def figures(rows: np.ndarray, records: np.ndarray, t0_ns: int, closed: bool, dil
     }
     for name, ops in (("all", (READ, WRITE)), ("reads", (READ,)), ("writes", (WRITE,))):
         chosen = service_us[np.isin(kinds, ops)]
-        found[name] = _service(chosen, sum(int(moved[op]) for op in ops), name, not_known)
-    return found | {"not_known": not_known}
+        figures[name] = _service(chosen, sum(int(moved[op]) for op in ops), name, not_known)
+    return figures | {"not_known": not_known}
 
 
 def _busy_ns(issued: np.ndarray, done: np.ndarray, until_ns: int) -> int:
-    """How long at least one I/O was under way, behind until_ns. `issued` rises."""
+    """How long at least one I/O was in flight after until_ns. `issued` rises."""
     until = np.maximum.accumulate(done).clip(until_ns)
     before = np.concatenate([[until_ns], until[:-1]])
     return int((until - np.maximum(before, issued)).clip(0).sum())

@@ -1,4 +1,4 @@
-"""The folder of a played trace (schemas/journal.md, played/) -> its seconds, its figures, and what it wrote."""
+"""The folder of a played trace (schemas/journal.md, played/) -> its seconds, its figures, and its written bytes."""
 
 import json
 import os
@@ -19,13 +19,13 @@ RECORDS, START, LINES = "records.bin", "start.json", "out.json"
 SECOND_NS = 1_000_000_000
 AT_ONCE = 1 << 20
 DIRECTIONS = {"read": READ, "write": WRITE}
-UNSEEN_IOS = 1 << 16  # the player may have had so many under way or ended that its records do not have yet
+UNSEEN_IOS = 1 << 16  # the player may have had this many under way or ended that its records do not have yet
 
 
 def load(folder: Path, direction: str | None = None) -> Seconds:
     """Its reads and writes by the second, from the intended time of the first I/O on; each I/O counts in the second in
     which it ended. `direction` "read" or "write": those only. Raises LoadError."""
-    rows, records, said = _of(folder)
+    rows, records, state = _of(folder)
     ops = [DIRECTIONS[direction]] if direction else list(DIRECTIONS.values())
     t0_ns = int(records["intended_ns"][0])
     end_ns = max(int(records["done_ns"][first : first + AT_ONCE].max()) for first in range(0, len(records), AT_ONCE))
@@ -33,13 +33,13 @@ def load(folder: Path, direction: str | None = None) -> Seconds:
     n = max(1, -(-int(runtime_ms - TAIL_MS) // WINDOW_MS))
     ios, moved, lat_ns, cells = np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(n), []
     seen = set()
-    for here, kept in _parts(rows, records):
-        chosen = np.isin(here["op"], ops)
-        seen |= set(np.unique(here["op"][chosen]).tolist())
-        second = np.minimum((kept["done_ns"][chosen] - t0_ns) // SECOND_NS, n - 1)
-        took_ns = kept["done_ns"][chosen] - kept["issued_ns"][chosen]
+    for part, part_records in _parts(rows, records):
+        chosen = np.isin(part["op"], ops)
+        seen |= set(np.unique(part["op"][chosen]).tolist())
+        second = np.minimum((part_records["done_ns"][chosen] - t0_ns) // SECOND_NS, n - 1)
+        took_ns = part_records["done_ns"][chosen] - part_records["issued_ns"][chosen]
         ios += np.bincount(second, minlength=n)
-        moved += np.bincount(second, here["length_bytes"][chosen], n).astype(np.int64)
+        moved += np.bincount(second, part["length_bytes"][chosen], n).astype(np.int64)
         lat_ns += np.bincount(second, took_ns, n)
         key, counts = np.unique(second * fiotext.BINS + fiotext.plat_index(took_ns), return_counts=True)
         cells.append(np.stack([*np.divmod(key, fiotext.BINS), counts], axis=1))
@@ -49,48 +49,48 @@ def load(folder: Path, direction: str | None = None) -> Seconds:
         "runtime_ms": runtime_ms,
         "lat_sum_ns": float(lat_ns.sum()),
         "directions": tuple(name for name, op in DIRECTIONS.items() if op in seen),
-        "cpu_percent": 100 * said["cpu_s"] / (runtime_ms / 1000) if said.get("cpu_s") and runtime_ms else None,
+        "cpu_percent": 100 * state["cpu_s"] / (runtime_ms / 1000) if state.get("cpu_s") and runtime_ms else None,
     }
-    found = fioseconds.quantiles(np.concatenate(cells), n)
+    quantiles = fioseconds.quantiles(np.concatenate(cells), n)
     partial = runtime_ms < n * WINDOW_MS - TAIL_MS
-    made = fioseconds.seconds(0, ios, lat_ns / np.maximum(ios, 1), found, partial, "records", total, 0)
+    made = fioseconds.seconds(0, ios, lat_ns / np.maximum(ios, 1), quantiles, partial, "records", total, 0)
     notes = () if len(records) == len(rows) else (f"{len(records)} of the trace's {len(rows)} I/Os are kept",)
     t_ns = t0_ns + np.arange(n, dtype=np.int64) * SECOND_NS
     return replace(made, t_ns=t_ns, bw_bytes=moved, hist_of="lat", notes=notes, start_error_ns=0.0)
 
 
 def figures(folder: Path, dilation: int) -> dict:
-    """played.figures() of what is kept, with {"trace", "source", "synthetic", "scaled", "of_ios" (of the whole trace),
-    "how", "late_us" (by which a virtual drive's answers were behind its own time; None: of another drive)}. Raises
+    """played.figures() of the stored records, with {"trace", "source", "synthetic", "scaled", "of_ios" (of the whole
+    trace), "how", "late_us" (delay of a virtual drive's answers against its own time; None for another drive)}. Raises
     LoadError."""
-    rows, records, said = _of(folder)
-    header, how = said["header"], said["how"]
-    found = played.figures(rows, records, int(records["intended_ns"][0]), bool(how.get("closed")), dilation)
+    rows, records, state = _of(folder)
+    header, how = state["header"], state["how"]
+    figures = played.figures(rows, records, int(records["intended_ns"][0]), bool(how.get("closed")), dilation)
     named = {"trace": header.get("name"), "source": header.get("source"), "synthetic": bool(header.get("synthetic"))}
     return (
         named
-        | {"scaled": bool(header.get("scaled")), "of_ios": len(rows), "how": how, "late_us": said.get("late_us")}
-        | found
+        | {"scaled": bool(header.get("scaled")), "of_ios": len(rows), "how": how, "late_us": state.get("late_us")}
+        | figures
     )
 
 
 def written_bytes(folder: Path, since_ns: int | None = None) -> tuple[int, int]:
     """The least and the most bytes that the play has written since then (None: all of it); of one that was cut short
-    what it had under way counts among the most."""
+    its I/Os in flight are included in the most."""
     try:
-        rows, records, said = _of(folder)
+        rows, records, state = _of(folder)
     except LoadError:
         try:
-            rows, records, said = *_rows(folder), {}
+            rows, records, state = *_rows(folder), {}
         except LoadError:
             return 0, 0
     least = most = 0
-    for here, kept in _parts(rows, records):
-        is_write, length = here["op"] == WRITE, here["length_bytes"].astype(np.int64)
+    for part, part_records in _parts(rows, records):
+        is_write, length = part["op"] == WRITE, part["length_bytes"].astype(np.int64)
         since = since_ns or 0
-        least += int(length[is_write & (kept["issued_ns"] >= since)].sum())
-        most += int(length[is_write & (kept["done_ns"] >= since)].sum())
-    if not said.get("ended"):
+        least += int(length[is_write & (part_records["issued_ns"] >= since)].sum())
+        most += int(length[is_write & (part_records["done_ns"] >= since)].sum())
+    if not state.get("ended"):
         ahead = rows[len(records) : len(records) + UNSEEN_IOS]
         most += int(ahead["length_bytes"][ahead["op"] == WRITE].sum(dtype=np.int64))
     return least, most
@@ -98,15 +98,15 @@ def written_bytes(folder: Path, since_ns: int | None = None) -> tuple[int, int]:
 
 def _parts(rows: np.ndarray, records: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     for first in range(0, len(records), AT_ONCE):
-        kept = records[first : first + AT_ONCE]
-        yield rows[first : first + len(kept)], kept
+        chunk = records[first : first + AT_ONCE]
+        yield rows[first : first + len(chunk)], chunk
 
 
 def _of(folder: Path) -> tuple[np.ndarray, np.ndarray, dict[str, Any]]:
     """(rows of the trace, records of its first I/Os, at least one; start.json and the last line of out.json)."""
     rows, records = _rows(folder)
     if not len(records):
-        raise LoadError(f"I/Os that have ended in {folder}", "none", "the play was cut short at once")
+        raise LoadError(f"I/Os that have ended in {folder}", "none", "the play was cut short at its start")
     return rows, records, _start(folder) | _last(folder)
 
 
@@ -126,20 +126,24 @@ def _rows(folder: Path) -> tuple[np.ndarray, np.ndarray]:
 
 def _start(folder: Path) -> dict[str, Any]:
     try:
-        found = integrity.document_of(folder / START)
+        document = integrity.document_of(folder / START)
     except (OSError, ValueError, RecursionError) as error:
         raise LoadError(f"{START} in {folder}", str(error), "take it from a copy of the run") from error
-    if not isinstance(found, dict) or not isinstance(found.get("header"), dict) or not isinstance(found["how"], dict):
+    if (
+        not isinstance(document, dict)
+        or not isinstance(document.get("header"), dict)
+        or not isinstance(document["how"], dict)
+    ):
         raise LoadError(f"{START} of a played trace in {folder}", "another content", "the file is damaged")
-    return found
+    return document
 
 
 def _last(folder: Path) -> dict[str, Any]:
-    """What the player said last: {"cpu_s", "ended"} where it came to its end."""
+    """The player's last message: {"cpu_s", "ended"} if it finished."""
     try:
         with open(folder / LINES, "rb") as f:
             f.seek(max(0, f.seek(0, os.SEEK_END) - 4096))
-            found = json.loads(f.read().splitlines()[-1])
+            end = json.loads(f.read().splitlines()[-1])
     except (OSError, ValueError, IndexError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return end if isinstance(end, dict) else {}

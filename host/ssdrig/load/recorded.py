@@ -27,7 +27,7 @@ MS_WRAP = 1 << 32  # the kernel prints milliseconds as 32 bits
 SECOND_NS = 1_000_000_000
 FEWEST_MS = 20  # of a second's waiting: below that whole milliseconds are too coarse for its mean latency
 LATE_NS = 1_500_000_000  # between two readings: the seconds between have no reading of their own
-GONE = "the drive was gone, or counted anew"
+GONE = "the drive was gone, or counted again"
 DIRECTIONS = {  # direction -> columns of I/Os, sectors, ms
     "read": ("reads", "read_sectors", "read_ms"),
     "write": ("writes", "write_sectors", "write_ms"),
@@ -41,7 +41,7 @@ def head(zones: Sequence[tuple[str, int]] = ()) -> str:
 
 
 def line(t_ns: int, took_ns: int, stat: Sequence[int], energies_uJ: Sequence[int | None] = ()) -> str:
-    """A reading that began at t_ns and took so long. A kernel of before 5.5 has fewer fields: the rest is empty."""
+    """A reading that began at t_ns and took this long. A kernel of before 5.5 has fewer fields: the rest is empty."""
     fields = [*stat[: len(STAT)], *[None] * (len(STAT) - len(stat)), *energies_uJ]
     return ",".join([str(t_ns), str(took_ns), *("" if value is None else str(value) for value in fields)]) + "\n"
 
@@ -99,22 +99,24 @@ def read(folder: Path) -> Readings:
 
 def load(folder: Path, direction: str | None = None) -> Seconds:
     """Requests of the block layer by the second, from the first reading on. `direction` "read", "write" or "trim":
-    those only, else reads and writes. A second whose latency is not known has 0 there. Raises LoadError."""
-    found = read(folder)
-    t0_ns, end_ns = int(found.t_ns[0]), int(found.t_ns[-1])
+    those only, otherwise reads and writes. A second whose latency is not known has 0 there. Raises LoadError."""
+    recording = read(folder)
+    t0_ns, end_ns = int(recording.t_ns[0]), int(recording.t_ns[-1])
     runtime_ms = (end_ns - t0_ns) / 1e6
     n = max(1, -(-int(runtime_ms - TAIL_MS) // WINDOW_MS))
     edges = np.minimum(SECOND_NS * np.arange(n + 1, dtype=np.int64), end_ns - t0_ns)
     edges[-1] = end_ns - t0_ns
-    seen = tuple(name for name, (ios, *_) in DIRECTIONS.items() if ios in found.counted and found.counted[ios][-1])
+    seen = tuple(
+        name for name, (ios, *_) in DIRECTIONS.items() if ios in recording.counted and recording.counted[ios][-1]
+    )
     chosen = [direction] if direction else ["read", "write"]
 
     def by_second(at: int) -> tuple[np.ndarray, int]:
-        """Of the columns of each direction with this number: of each second, and in all."""
-        whole = np.zeros(len(found.t_ns), np.int64)
+        """Sums over the columns of each direction with this number: per second, and total."""
+        whole = np.zeros(len(recording.t_ns), np.int64)
         for name in chosen:
-            whole = whole + found.counted.get(DIRECTIONS[name][at], 0)
-        between = np.rint(np.interp(edges, found.t_ns - t0_ns, whole)).astype(np.int64)
+            whole = whole + recording.counted.get(DIRECTIONS[name][at], 0)
+        between = np.rint(np.interp(edges, recording.t_ns - t0_ns, whole)).astype(np.int64)
         return np.diff(between), int(whole[-1])
 
     (ios, all_ios), (sectors, all_sectors), (waited_ms, all_ms) = (by_second(at) for at in range(3))
@@ -126,7 +128,7 @@ def load(folder: Path, direction: str | None = None) -> Seconds:
         "lat_sum_ns": all_ms * 1e6 if all_ms >= FEWEST_MS else None,
         "directions": seen,
     }
-    late = int((np.diff(found.t_ns) > LATE_NS).sum())
+    late = int((np.diff(recording.t_ns) > LATE_NS).sum())
     notes = (f"{late} readings came late; the seconds before each have the mean of all of them",) if late else ()
     empty = fioseconds.quantiles(np.zeros((0, 3), np.int64), n)
     partial = runtime_ms < n * WINDOW_MS - TAIL_MS
@@ -138,18 +140,18 @@ def load(folder: Path, direction: str | None = None) -> Seconds:
         bw_bytes=sectors * SECTOR_BYTES,
         hist_of="lat",
         notes=notes,
-        start_error_ns=float(found.took_ns.max()),
+        start_error_ns=float(recording.took_ns.max()),
     )
 
 
 def figures(folder: Path, dilation: int) -> dict[str, Any]:
-    """What the counts come to beside the seconds: {"reads", "read_bytes", "writes", "written_bytes", "discards",
+    """Totals of the counts besides the seconds: {"reads", "read_bytes", "writes", "written_bytes", "discards",
     "discarded_bytes", "flushes", "read_lat_us", "write_lat_us", "flush_lat_us", "queue_mean", "queue_most",
     "host_energy_J": {zone: J}, "host_power_W": {zone: W}, "time_s"}; None where it is not known. Times and powers in
     drive time. Raises LoadError."""
-    found = read(folder)
-    last = {name: int(values[-1]) for name, values in found.counted.items()}
-    host_s = float(found.t_ns[-1] - found.t_ns[0]) / 1e9
+    recording = read(folder)
+    last = {name: int(values[-1]) for name, values in recording.counted.items()}
+    host_s = float(recording.t_ns[-1] - recording.t_ns[0]) / 1e9
     moved = lambda name: None if name not in last else last[name] * SECTOR_BYTES
 
     def mean_us(ios: str, ms: str) -> float | None:
@@ -158,7 +160,7 @@ def figures(folder: Path, dilation: int) -> dict[str, Any]:
 
     waited = [last[ms] for *_, ms in DIRECTIONS.values() if ms in last]
     timed = any(waited)
-    energy = {zone: float(joules[-1]) for zone, joules in found.energy_J.items()}
+    energy = {zone: float(joules[-1]) for zone, joules in recording.energy_J.items()}
     return {
         **{key: last.get(key) for key in ("reads", "writes", "discards", "flushes")},
         **{"read_bytes": moved("read_sectors"), "written_bytes": moved("write_sectors")},
@@ -166,9 +168,9 @@ def figures(folder: Path, dilation: int) -> dict[str, Any]:
         **{"read_lat_us": mean_us("reads", "read_ms"), "write_lat_us": mean_us("writes", "write_ms")},
         "flush_lat_us": mean_us("flushes", "flush_ms"),
         "queue_mean": sum(waited) / 1000 / host_s if timed and host_s else None,
-        "queue_most": int(found.in_flight.max()) if timed else None,
+        "queue_most": int(recording.in_flight.max()) if timed else None,
         "host_energy_J": energy,
         "host_power_W": {zone: joules / host_s for zone, joules in energy.items()} if host_s else {},
         "time_s": host_s / dilation,
-        "readings": len(found.t_ns),
+        "readings": len(recording.t_ns),
     }

@@ -1,6 +1,6 @@
 """Many I/Os of a trace under way on a block device or a file, by Linux AIO: arrays prepared by NumPy.
 
-Reads all go to one buffer, which nobody looks at; writes come from a pool of random bytes."""
+All reads share one buffer, whose content is ignored; writes come from a pool of random bytes."""
 
 import fcntl
 import mmap
@@ -57,12 +57,12 @@ class Aio(aio.Queue):
     def prepare(self, first: int, rows: np.ndarray) -> None:
         """The requests of rows go into the slots from `first` on, which must be free. Raises UsageError."""
         n, op = len(rows), rows["op"]
-        here = self.controls[first : first + n]
+        controls = self.controls[first : first + n]
         length = rows["length_bytes"]
         buffer = np.where(op == READ, self._read_at, self._write_at + pool_offsets(first, n))
-        here["opcode"] = np.where(op == FLUSH, FSYNC, op)  # READ and WRITE are PREAD and PWRITE
-        here["buffer"], here["bytes"] = np.where(op == FLUSH, 0, buffer), length
-        here["offset"] = rows["offset_bytes"]
+        controls["opcode"] = np.where(op == FLUSH, FSYNC, op)  # READ and WRITE are PREAD and PWRITE
+        controls["buffer"], controls["bytes"] = np.where(op == FLUSH, 0, buffer), length
+        controls["offset"] = rows["offset_bytes"]
         self._expected[first : first + n] = length
         self._is_zero[first : first + n] = op == ZEROES
         self._is_trim[first : first + n] = trims = (op == TRIM) | (op == ZEROES)
@@ -94,8 +94,8 @@ class Aio(aio.Queue):
             raise self._failed(f"I/O at byte {self.controls['offset'][first]}", error.errno or 0) from error
 
     def reap(self, timeout_ns: int, done_ns: np.ndarray) -> int:
-        """Wait for an end, at most so long; done_ns of the slots that have ended becomes their time. Returns how many.
-        Raises DriveError where one has failed."""
+        """Wait for an end, at most this long; done_ns of the slots that have ended becomes their time. Returns how
+        many. Raises DriveError where one has failed."""
         ended = self._trimmed(done_ns)
         try:
             n = self._wait(1, 0 if ended else timeout_ns)

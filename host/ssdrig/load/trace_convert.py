@@ -48,8 +48,8 @@ FIX = "correct the line, or convert a part without it"
 @dataclass(frozen=True)
 class Asked:
     """`device`: the one that is taken, "" the only one. `range_bytes`: places beyond it begin again at its beginning;
-    None: as they are. `ios`: at most so many. `leave_out`: trims, flushes, Write Zeroes. `depth`: of each I/O, where
-    the user knows what the file does not say. `zones`: whether the source may be a drive with zones. `columns`: role ->
+    None: as they are. `ios`: at most this many. `leave_out`: trims, flushes, Write Zeroes. `depth`: of each I/O, where
+    options for facts that the file lacks. `zones`: whether the source may be a drive with zones. `columns`: role ->
     column of a table (trace_tables.ROLES)."""
 
     device: str = ""
@@ -90,8 +90,8 @@ class Services:
     def words(self) -> dict | None:
         """{"reads", "writes": {"ios", "mean_us", "p50_us", "p99_us", "max_us"} or None without any}; None without
         both."""
-        found = {name: self._of(op) for name, op in (("reads", READ), ("writes", WRITE))}
-        return found if any(found.values()) else None
+        figures = {name: self._of(op) for name, op in (("reads", READ), ("writes", WRITE))}
+        return figures if any(figures.values()) else None
 
     def _of(self, op: int) -> dict | None:
         bins = self._bins[op]
@@ -144,9 +144,9 @@ class Flight:
         there = self._ends.get(begin)
         if there and there[0] == begin + length:
             within = [begin]
-        else:  # merged, or in parts: what ends behind the range has only moved on
-            here = self._ends.items() if len(self._ends) <= MOST_MERGED else ()
-            within = [at for at, (end, *_) in here if begin <= at and end <= begin + length]
+        else:  # merged, or in parts: an end after the range has only moved on
+            ends = self._ends.items() if len(self._ends) <= MOST_MERGED else ()
+            within = [at for at, (end, *_) in ends if begin <= at and end <= begin + length]
             if there and there[0] > begin + length:
                 self._ends[begin + length] = self._ends.pop(begin)
                 return
@@ -179,7 +179,7 @@ class Responses:
 
 
 class Conversion:
-    """`windows()` makes the rows of the file; `words()`, for the header, is whole when they have been made."""
+    """`windows()` makes the rows of the file; `words()`, for the header, is complete once they exist."""
 
     def __init__(self, path: Path, asked: Asked):
         asked.check()
@@ -192,7 +192,7 @@ class Conversion:
         self.begins, self.ends = QUEUED, False  # the stage whose lines are taken; whether completions are there
 
     def _depths(self) -> tuple[str | None, str | None]:
-        """Where queue depths come from, or None and why there are none."""
+        """The source of queue depths, or None and the reason."""
         assert self.format
         if self.asked.depth:
             return f"given: {self.asked.depth}", None
@@ -262,40 +262,40 @@ class Conversion:
         return made
 
     def _look(self) -> None:
-        """Read a file whose I/Os may have several lines once, to learn which it has: what was issued to the drive is
-        taken where it is there, what was queued otherwise."""
+        """Read a file whose I/Os may have several lines once, to learn which it has: requests issued to the drive are
+        used if present, otherwise queued ones."""
         stages, device = set(), self.asked.device
         for line in self._lines():
             assert self.format
             if not self.format.staged:
                 break
-            for each in line:
-                device = device or each.device
-                if each.device == device:
-                    stages.add(each.stage)
+            for request in line:
+                device = device or request.device
+                if request.device == device:
+                    stages.add(request.stage)
         self.begins, self.ends = ISSUED if ISSUED in stages else QUEUED, DONE in stages
         self.number, self.format = 0, None
 
     def _rows(self) -> Iterator[Row]:
         made = 0
         for line in self._lines():
-            for each in line:
-                if not self._wanted(each.device) or each.stage not in (self.begins, DONE):
+            for request in line:
+                if not self._wanted(request.device) or request.stage not in (self.begins, DONE):
                     continue
-                if each.passed:
-                    self.passed[each.passed] = self.passed.get(each.passed, 0) + 1
+                if request.passed:
+                    self.passed[request.passed] = self.passed.get(request.passed, 0) + 1
                     continue
-                if each.stage == DONE:
-                    if each.length_bytes:
-                        self.flight.end(each.t_ns or 0, each.offset_bytes, each.length_bytes)
+                if request.stage == DONE:
+                    if request.length_bytes:
+                        self.flight.end(request.t_ns or 0, request.offset_bytes, request.length_bytes)
                     continue
-                depth = self._depth(each)
-                if depth is None or each.op in self.asked.leave_out:
+                depth = self._depth(request)
+                if depth is None or request.op in self.asked.leave_out:
                     continue
-                self._playable(each)
-                if each.lasts_ns is not None:
-                    self.services.add(each.op, each.lasts_ns)
-                for row in self._placed(each, made, depth):
+                self._playable(request)
+                if request.lasts_ns is not None:
+                    self.services.add(request.op, request.lasts_ns)
+                for row in self._placed(request, made, depth):
                     if made == self.asked.ios:
                         self.cut = True
                         return
@@ -342,26 +342,26 @@ class Conversion:
                         continue
                     if self.format.end and self.format.end.match(line):
                         return
-                    found = self.format.parse(line)
-                    if found is None:
+                    request = self.format.parse(line)
+                    if request is None:
                         example = f"a line of {self.format.name}, such as {self.format.example!r}"
                         raise self._wrong(example, repr(line[:120]), FIX)
-                    yield found
+                    yield request
         except (EOFError, zlib.error, gzip.BadGzipFile, lzma.LZMAError) as error:
             raise self._wrong("a compressed file that is whole", str(error), "fetch it again") from error
         except OSError as error:
             raise UsageError(f"a trace at {self.path}", error.strerror or str(error), "name another file") from error
 
-    def _records(self, file: IO[bytes], found: Format) -> Iterator[tuple[Line, ...]]:
+    def _records(self, file: IO[bytes], format_: Format) -> Iterator[tuple[Line, ...]]:
         """The Lines of a binary file; `number` counts its records."""
         file.seek(0)
         self.number = 0
-        while record := file.read(found.record_bytes):
+        while record := file.read(format_.record_bytes):
             self.number += 1
-            lines = found.parse(record.decode("latin-1")) if len(record) == found.record_bytes else None
+            lines = format_.parse(record.decode("latin-1")) if len(record) == format_.record_bytes else None
             if lines is None:
                 seen = f"{len(record)} bytes of another content, or the end"
-                raise self._wrong(f"a record of {found.record_bytes} bytes of {found.name}", seen, FIX)
+                raise self._wrong(f"a record of {format_.record_bytes} bytes of {format_.name}", seen, FIX)
             yield lines
 
     def _open(self) -> IO[bytes]:
@@ -375,8 +375,8 @@ class Conversion:
     def _found(self, line: str, head: bytes) -> Format:
         if not self.asked.columns and (other := trace_tables.refusal(head, line)):
             raise self._wrong("a trace that can be read", other[0], other[1])
-        if found := trace_formats.of(line, self.asked.columns, head):
-            return found
+        if format_ := trace_formats.of(line, self.asked.columns, head):
+            return format_
         expected = f"a format that is known: {', '.join(trace_formats.names())}"
         raise self._wrong(
             expected, repr(line[:120]), "name the columns of a table by --column, or see schemas/trace.md"

@@ -37,21 +37,21 @@ class Facts(NamedTuple):
 
 @functools.lru_cache
 def of_bench(asked: trace_generate.Asked, how: How) -> Facts:
-    """Of a trace that is made so. Raises UsageError."""
+    """Facts of a generated trace. Raises UsageError."""
     return _of(trace_generate.generate(asked), how, asked.bench, asked.scale < 1)
 
 
 def of_file(path: Path, how: How) -> Facts:
-    """Of a trace file. Raises UsageError where it is none, or cannot be played so."""
+    """Facts of a trace file. Raises UsageError if it is invalid or cannot be played this way."""
     header, rows = traceform.read(path)
     if not (header.get("timed", True) or how.closed):
-        raise UsageError("a trace with times", f"none in {path}", 'say timing = "closed"')
+        raise UsageError("a trace with times", f"none in {path}", 'set timing = "closed"')
     if how.closed:
         traceform.can_be_closed(header)
-    found = _of(traceform.windows(rows), how, str(header.get("name", path.name)), bool(header.get("scaled")))
-    if found.sha256 != header.get("sha256"):
+    facts = _of(traceform.windows(rows), how, str(header.get("name", path.name)), bool(header.get("scaled")))
+    if facts.sha256 != header.get("sha256"):
         raise UsageError(f"{path} as it was written", "rows of another SHA-256", "make or convert it again")
-    return found
+    return facts
 
 
 def guessed(asked: trace_generate.Asked, how: How) -> Facts:
@@ -60,7 +60,7 @@ def guessed(asked: trace_generate.Asked, how: How) -> Facts:
     depths = trace_generate.depth_shares(bench.depths)
     bursts = ios / float(depths @ np.arange(1, len(depths) + 1))
     lasts_s = 0.0 if how.closed else bursts * trace_generate.mean_gap_ns(how.idle_cap_ns) / 1e9 / how.speed
-    read, written = (round(each * asked.scale) for each in (bench.read_bytes, bench.written_bytes))
+    read, written = (round(size * asked.scale) for size in (bench.read_bytes, bench.written_bytes))
     reads, trimmed = round(bench.reads * asked.scale), round(bench.trims * asked.scale) * TRIM_BYTES
     reach = asked.working_set_bytes
     return Facts(

@@ -1,8 +1,8 @@
-"""Lines of other traces: what each says, and which format a file has. Pure.
+"""Lines of other traces: their meaning, and the format of a file. Pure.
 
 Sources: Alibaba's README of its block traces (2020); README of the MSR Cambridge traces; fio's documentation, "Trace
 file format" (an iolog's times are microseconds, seen with fio 3.33); the lines of a JESD219A client trace as pynvme
-reads them. None of these files is ours: a person downloads them."""
+reads them. None of these files is ours: the user downloads them."""
 
 import re
 
@@ -22,24 +22,24 @@ _WORDS = {"read": READ, "write": WRITE, "trim": TRIM, "sync": FLUSH, "datasync":
 
 
 def alibaba(line: str) -> tuple[Line, ...] | None:
-    if not (found := _ALIBABA.fullmatch(line)):
+    if not (match := _ALIBABA.fullmatch(line)):
         return None
-    device, letter, offset, length, at_us = found.groups()
+    device, letter, offset, length, at_us = match.groups()
     return (Line(int(at_us) * 1000, _LETTERS[letter], int(offset), int(length), device),)
 
 
 def msr(line: str) -> tuple[Line, ...] | None:
     """Times are Windows file times, ticks of 100 ns."""
-    if not (found := _MSR.fullmatch(line)):
+    if not (match := _MSR.fullmatch(line)):
         return None
-    ticks, host, disk, word, offset, length, lasts = found.groups()
+    ticks, host, disk, word, offset, length, lasts = match.groups()
     at = int(ticks) * 100, _LETTERS[word[0]], int(offset), int(length)
     return (Line(*at, f"{host}.{disk}", lasts_ns=int(lasts) * 100),)
 
 
 def iolog3(line: str) -> tuple[Line, ...] | None:
-    found = _IOLOG_TIMED.fullmatch(line)
-    return _iolog(found[2], int(found[1]) * 1000) if found else None
+    match = _IOLOG_TIMED.fullmatch(line)
+    return _iolog(match[2], int(match[1]) * 1000) if match else None
 
 
 def iolog2(line: str) -> tuple[Line, ...] | None:
@@ -48,9 +48,9 @@ def iolog2(line: str) -> tuple[Line, ...] | None:
 
 
 def _iolog(words: str, t_ns: int | None) -> tuple[Line, ...] | None:
-    if not (found := _IOLOG.fullmatch(words)):
+    if not (match := _IOLOG.fullmatch(words)):
         return None
-    file, word, offset, length = found.groups()
+    file, word, offset, length = match.groups()
     if word not in _WORDS:
         return ()
     if _WORDS[word] == FLUSH:
@@ -59,13 +59,13 @@ def _iolog(words: str, t_ns: int | None) -> tuple[Line, ...] | None:
 
 
 def jesd219(line: str) -> tuple[Line, ...] | None:
-    """`e` writes, `s` trims so many blocks of 512 bytes from a block on, `h` flushes."""
-    if not (found := _JESD.fullmatch(line)):
+    """`e` writes, `s` trims this many blocks of 512 bytes from a block on, `h` flushes."""
+    if not (match := _JESD.fullmatch(line)):
         return None
     if line == "h":
         return (Line(None, FLUSH, 0, 0, ""),)
-    op = WRITE if found[1] == "e" else TRIM
-    return (Line(None, op, int(found[2]) * SECTOR_BYTES, int(found[3]) * SECTOR_BYTES, ""),)
+    op = WRITE if match[1] == "e" else TRIM
+    return (Line(None, op, int(match[2]) * SECTOR_BYTES, int(match[3]) * SECTOR_BYTES, ""),)
 
 
 _PAIRS = "I/Os {} and not yet completed"
@@ -118,7 +118,7 @@ FORMATS = (
 
 
 def names() -> list[str]:
-    """What is read without a column map."""
+    """The formats read without a column map."""
     return [*(known.name for known in FORMATS), *trace_tables.names(), trace_vscsi.V1.name, trace_vscsi.V2.name]
 
 

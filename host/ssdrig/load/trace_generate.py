@@ -1,4 +1,4 @@
-"""A trace made from published statistics: each window holds, exactly but for rounding, the published shares of
+"""A trace made from published statistics: each window holds, exactly except rounding, the published shares of
 directions, sizes, queue depths and sequential I/Os, in an order drawn from the seed.
 
 An I/O's queue depth is the number of I/Os that are submitted at the same moment. Sequential I/Os continue one of the
@@ -17,7 +17,7 @@ from ssdrig.load.trace_published import BENCHES, QD_ROWS, TRIM_BYTES, Bench
 from ssdrig.load.traceform import FLUSH, READ, ROW, TRIM, WRITE
 
 BURSTS = 1 << 15  # of one window
-STREAMS = 8  # of each direction; the first of them takes what is smaller than 4 KiB
+STREAMS = 8  # of each direction; the first takes I/Os smaller than 4 KiB
 RUN_IOS = 32  # mean length of a stream's run
 HOT_SHARE, HOT_PLACE = 0.8, 0.2
 THINK_NS = 500_000  # mean gap between two submissions ...
@@ -145,7 +145,7 @@ def generate(asked: Asked) -> Iterator[np.ndarray]:
 
 
 def kinds_of(bench: Bench, block_bytes: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(sizes in bytes, what is done, share of all I/Os) of each kind of I/O."""
+    """(sizes in bytes, operation, share of all I/Os) of each kind of I/O."""
     sizes, reads, writes = trace_mix.cells(BENCHES[bench.writes_of] if bench.writes_of else bench, block_bytes)
     if bench.writes_of is None:
         return np.concatenate([sizes, sizes]), np.repeat([READ, WRITE], len(sizes)), np.concatenate([reads, writes])
@@ -158,7 +158,7 @@ def kinds_of(bench: Bench, block_bytes: int) -> tuple[np.ndarray, np.ndarray, np
 
 
 def _gaps(n: int, cap_ns: int | None, rng: np.random.Generator) -> np.ndarray:
-    """The gap behind each of n bursts, ns."""
+    """The gap after each of n bursts, ns."""
     gaps = rng.exponential(THINK_NS, n)
     pauses = rng.random(n) < PAUSE_SHARE
     gaps[pauses] += rng.exponential(PAUSE_NS, int(pauses.sum()))
@@ -176,7 +176,7 @@ def mean_gap_ns(cap_ns: int | None) -> float:
 
 
 class Places:
-    """Where I/Os go: streams that outlast a window, and places drawn anew."""
+    """Where I/Os go: streams that outlast a window, and places drawn again."""
 
     def __init__(self, set_bytes: int, block_bytes: int, sequential: float, rng: np.random.Generator):
         self.rng, self.block_bytes = rng, block_bytes

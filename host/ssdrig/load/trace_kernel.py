@@ -31,7 +31,7 @@ _OURS = re.compile(r":\s+(?:block:)?block_(bio_queue|rq_\w+):", re.ASCII)
 _BLK_TRACER = re.compile(
     _BEFORE + r"(\d{1,4},\d{1,7})\s+([A-Za-z]{1,2})\s+([A-Z]{1,8})(?:\s+(\d{1,20}) \+ (\d{1,12}))?(?:\s.*)?", re.ASCII
 )
-# what stands around events: comments, trace-cmd's head, the stacks of perf -g and of the kernel, blank lines
+# text around events: comments, trace-cmd's head, the stacks of perf -g and of the kernel, blank lines
 _AROUND = re.compile(
     r"#.*|\s*|cpus=\d+|version = \d+|CPU \d+ is empty|\s+[0-9a-f]{8,16} .*|\s*=> .*|.*<stack trace ?>", re.ASCII
 )
@@ -44,11 +44,11 @@ BLKPARSE_MOST_BYTES = 32 << 20  # of data in one request; Write Zeroes may be lo
 
 
 def blkparse(line: str) -> tuple[Line, ...] | None:
-    """What was queued (Q), issued (D) and completed (C); other actions ask nothing more of the drive. A flush before
-    the data is a flush of its own; that a write is forced through (FUA) is not kept."""
-    if not (found := _BLKPARSE.fullmatch(line)):
+    """Requests queued (Q), issued (D) and completed (C); other actions ask nothing more of the drive. A flush before
+    the data is its own flush; that a write is forced through (FUA) is not kept."""
+    if not (match := _BLKPARSE.fullmatch(line)):
         return () if not line.strip() or _MESSAGE.fullmatch(line) else None
-    device, seconds, ns, action, letters, sector, sectors = found.groups()
+    device, seconds, ns, action, letters, sector, sectors = match.groups()
     if action not in _STAGES:
         return ()
     return _data_or_zeroes(request(int(seconds) * 10**9 + int(ns), device, letters, sector, sectors, _STAGES[action]))
@@ -65,11 +65,11 @@ def _data_or_zeroes(lines: tuple[Line, ...]) -> tuple[Line, ...]:
 def tracepoint(line: str) -> tuple[Line, ...] | None:
     """The tracepoints block_bio_queue, block_rq_issue and block_rq_complete, and the lines of the tracer "blk"; letters
     as blkparse's. Other events, comments and stacks ask nothing of a drive."""
-    if found := _TRACEPOINT.fullmatch(line):
-        seconds, part, event, device, letters, sector, sectors = found.groups()
+    if match := _TRACEPOINT.fullmatch(line):
+        seconds, part, event, device, letters, sector, sectors = match.groups()
         return request(_ns(seconds, part), device, letters, sector, sectors, _STAGES[event])
-    if found := _BLK_TRACER.fullmatch(line):
-        seconds, part, device, action, letters, sector, sectors = found.groups()
+    if match := _BLK_TRACER.fullmatch(line):
+        seconds, part, device, action, letters, sector, sectors = match.groups()
         stage = _STAGES.get(action)
         lines = request(_ns(seconds, part), device, letters, sector, sectors, stage) if stage else ()
         return _data_or_zeroes(lines)
@@ -84,11 +84,11 @@ def _ns(seconds: str, part: str) -> int:
 def request(
     t_ns: int, device: str, letters: str, sector: str | None, sectors: str | None, stage: str
 ) -> tuple[Line, ...]:
-    """The Lines of a request as the kernel names it: a flush before the data is one of its own."""
+    """The Lines of a request as the kernel names it: a flush before the data is a separate one."""
     begin, length = int(sector or 0) * SECTOR_BYTES, int(sectors or 0) * SECTOR_BYTES
-    if not (found := _LETTERS.fullmatch(letters)):
+    if not (match := _LETTERS.fullmatch(letters)):
         return (Line(t_ns, WRITE, begin, length, device, stage, refusal=f"operation {letters!r} is not known"),)
-    flush, name = found.groups()
+    flush, name = match.groups()
     out = [Line(t_ns, FLUSH, 0, 0, device, stage)] if flush or name == "F" else []
     if name and name[0] == "Z":
         out.append(Line(t_ns, WRITE, begin, length, device, stage, refusal=f"operation {name}: {_ZONES}"))

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 QUEUED, ISSUED, DONE = "queued by the program", "issued to the drive", "completed"
-NO_END = "its lines do not say when an I/O ended"
+NO_END = "its lines have no end time"
 RESPONSES = "response times"
 
 
@@ -13,7 +13,7 @@ class Line(NamedTuple):
     """What one line asks of one device; t_ns None where the format has no times.
 
     `stage`: an I/O of a recording passes several, and each has its line. `lasts_ns`: until its end, None where the line
-    does not say. `refusal`: why it cannot be played on a drive, "" where it can; `unnamed`: it is Write Zeroes on a
+    does not state. `refusal`: why it cannot be played on a drive, "" where it can; `unnamed`: it is Write Zeroes on a
     drive without zones, and may be Zone Append on another. `passed`: why it is left out, "" where it is not."""
 
     t_ns: int | None
@@ -29,9 +29,10 @@ class Line(NamedTuple):
 
 
 class Format(NamedTuple):
-    """`parse` makes Lines of a line, none where it asks nothing of a drive, or None where it is no such line; `header`
-    is what the first line may be instead, `end` what the last lines begin with. `depths`: where queue depths come from,
-    `depths_why`: or why there are none. `staged`: an I/O may have several lines. `step_ns`: its times are whole
+    """`parse` makes Lines of a line, none where it asks nothing of a drive, or None where it is not such a line;
+    `header` is what the first line may be instead, `end` what the last lines begin with. `depths`: where queue depths
+    come from,
+    `depths_why`: or the reason without any. `staged`: an I/O may have several lines. `step_ns`: its times are whole
     multiples of this. `record_bytes`: of a binary format, whose lines are records of this size."""
 
     name: str

@@ -1,17 +1,17 @@
-"""Which share of a bench's I/Os is a read or a write of which size: the published size rows, which do not tell reads
-from writes, joined with the published totals, which do. Pure."""
+"""Which share of a bench's I/Os is a read or a write of which size: the published size rows, which do not separate
+reads from writes, joined with the published totals, which do. Pure."""
 
 import numpy as np
 
 from ssdrig.load.trace_published import SIZE_ROWS, SIZES, SMALL, Bench
 
 REST_BYTES = (12288, 20480, 24576, 49152, 98304)  # what "rest" is, is not published: sizes that Windows uses
-GIVE = 0.006  # by so much totals give way where sizes of these rows cannot add up to them, then the rows
+GIVE = 0.006  # totals may change by this much where sizes of these rows cannot add up to them, then the rows
 
 
 def cells(bench: Bench, block_bytes: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(sizes in bytes, share of all I/Os that are reads of that size, that are writes of it), for a drive with this
-    logical block: with 4096, what is smaller becomes 4 KiB."""
+    logical block: with 4096, smaller sizes become 4 KiB."""
     rows = np.array(bench.sizes) / sum(bench.sizes)
     small = tuple(range(block_bytes, 4096, block_bytes)) or (4096,)
     kinds = [small, *((size,) for size in SIZES.values()), REST_BYTES]
@@ -27,7 +27,7 @@ def cells(bench: Bench, block_bytes: int) -> tuple[np.ndarray, np.ndarray, np.nd
 
 def _agreed(rows: np.ndarray, means: list[float], mean: float) -> tuple[np.ndarray, np.ndarray, float]:
     """(size rows, shares inside "rest", mean size) that fit each other. The mix inside "rest" is free; where that does
-    not do, the mean gives way by GIVE, and what is left is moved evenly from the large rows to the small ones, or
+    not do, the mean gives way by GIVE, and the rest is moved evenly from the large rows to the small ones, or
     back."""
     others = float(rows[:-1] @ np.array(means[:-1]))
     sizes = np.array(REST_BYTES, float)
@@ -36,11 +36,11 @@ def _agreed(rows: np.ndarray, means: list[float], mean: float) -> tuple[np.ndarr
         return rows, _tilted(sizes, wanted), mean
     rest_mean = float(np.clip(wanted, sizes[0], sizes[-1]))
     rest = (sizes == rest_mean).astype(float)
-    found = others + rows[-1] * rest_mean
-    mean_here = float(np.clip(found, mean * (1 - GIVE), mean * (1 + GIVE)))
-    here = np.array([*means[:-1], rest_mean])
-    sign = np.where(here.argsort().argsort() < len(rows) // 2, 1.0, -1.0)
-    shift = (mean_here - found) / float(sign @ here)
+    trial = others + rows[-1] * rest_mean
+    mean_here = float(np.clip(trial, mean * (1 - GIVE), mean * (1 + GIVE)))
+    all_means = np.array([*means[:-1], rest_mean])
+    sign = np.where(all_means.argsort().argsort() < len(rows) // 2, 1.0, -1.0)
+    shift = (mean_here - trial) / float(sign @ all_means)
     return rows + sign * shift, rest, mean_here
 
 

@@ -1,9 +1,9 @@
 """An NBD drive for the trace player: the requests of a window are prepared together, sent in batches, and answered in
 any order.
 
-The drive is told when each was submitted, and tells when it is completed (nbd_protocol.STAMPED). That is when it
-counts, whether its answer is here before or behind that time: what two processes of a busy host take is no time of the
-drive's."""
+Each request carries its submission time, each answer its completion time (nbd_protocol.STAMPED). That is when it
+counts, whether its answer arrives before or after that time: what two processes of a busy host take is not a time of
+the drive's."""
 
 import errno
 import heapq
@@ -42,18 +42,18 @@ class NbdPipe(Pipe):
         self.most, self._pool_offsets = MOST_UNDER_WAY, pool_offsets
         self._slots, self._ended = np.arange(slots), np.zeros(slots, np.int64)
         self._early: list[tuple[int, int]] = []  # answers that are here before their time: (ns, slot)
-        self.answers = self.late = self.late_ns = 0  # all, those here behind their time, by how much together
+        self.answers = self.late = self.late_ns = 0  # all, those later than their time, by how much together
 
     @property
     def late_us(self) -> float:
-        """By how much answers were behind the time of the drive, in the mean of all."""
+        """Mean delay of all answers against the drive's time."""
         return self.late_ns / max(1, self.answers) / 1e3
 
     def prepare(self, first: int, rows: np.ndarray) -> None:
         """The requests of rows (op: an index into KINDS) go into the slots from `first` on, which must be free."""
-        here, requests = slice(first, first + len(rows)), self.requests
-        requests.kind[here], requests.offset[here] = rows["op"], rows["offset_bytes"]
-        requests.length[here], requests.at[here] = rows["length_bytes"], self._pool_offsets(first, len(rows))
+        slots, requests = slice(first, first + len(rows)), self.requests
+        requests.kind[slots], requests.offset[slots] = rows["op"], rows["offset_bytes"]
+        requests.length[slots], requests.at[slots] = rows["length_bytes"], self._pool_offsets(first, len(rows))
 
     def submit(self, first: int, n: int, now_ns: int) -> int:
         """Send the requests of n slots, submitted now, or none (0) while the drive has not taken those before."""
@@ -64,7 +64,7 @@ class NbdPipe(Pipe):
         return n
 
     def reap(self, timeout_ns: int, done_ns: np.ndarray) -> int:
-        """Wait for the end of a request, at most so long; done_ns of the slots that have ended becomes their time.
+        """Wait for the end of a request, at most this long; done_ns of the slots that have ended becomes their time.
         Returns how many."""
         ended = self._in_time(time.monotonic_ns(), done_ns)
         if ended:

@@ -14,7 +14,7 @@ from ssdrig.base.errors import DriveError, UsageError
 from ssdrig.load import traceform
 from ssdrig.load.played import RECORD
 
-WINDOW = 1024  # I/Os prepared at once: some 0.1 ms, in which nothing is submitted
+WINDOW = 1024  # I/Os prepared per batch: some 0.1 ms, in which nothing is submitted
 WINDOWS = 64
 SLOTS = WINDOWS * WINDOW
 BATCH = 64  # most that go in one call
@@ -101,8 +101,8 @@ def play(
     clock: Callable[[], int] = time.monotonic_ns,
 ) -> int:
     """All rows; a RECORD of each goes to `out`, in their order. `look` gets the number that has ended, a few times a
-    second; what it raises ends the play. Returns CLOCK_MONOTONIC of the trace's beginning. Raises DriveError where an
-    I/O fails, or nothing is answered for a minute; what had ended in order is in `out`."""
+    second; its exceptions end the play. Returns CLOCK_MONOTONIC of the trace's beginning. Raises DriveError where an
+    I/O fails, or nothing is answered for a minute; the I/Os ended in order are in `out`."""
     how.check()
     playing = _Playing(target, how, out, look, clock)
     prctl.timer_slack(SLACK_NS)
@@ -216,7 +216,7 @@ class _Playing:
             self.look(self.ended)
 
     def keep(self) -> None:
-        """Write the records of the oldest windows as far as all their I/Os have ended."""
+        """Write the records of the oldest windows whose I/Os have all ended."""
         while self.kept < len(self.sizes):
             slot, n = self.kept % WINDOWS * WINDOW, self.sizes[self.kept]
             if not self.done[slot : slot + n].all():

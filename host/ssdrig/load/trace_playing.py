@@ -21,7 +21,7 @@ from ssdrig.load.traceform import WRITE
 
 @runtime_checkable
 class Stamped(Protocol):
-    """What says when an I/O was completed: its answers are `late_us` behind that, in the mean."""
+    """Source of completion times; its answers come `late_us` later, on average."""
 
     @property
     def late_us(self) -> float: ...
@@ -32,7 +32,7 @@ class Asked(Exception):
 
 
 class Lines:
-    """What has ended by now, counted in the order of the trace: {"t_ns", "span_s" (since the last line), "iops",
+    """I/Os ended so far, counted in the order of the trace: {"t_ns", "span_s" (since the last line), "iops",
     "bw_bytes" (of a second), "total_ios", "total_bytes" (written), "runtime_s"}."""
 
     def __init__(self, rows: np.ndarray):
@@ -50,7 +50,7 @@ class Lines:
         new = self.rows[self.told : ended]
         moves, length = new["op"] <= WRITE, new["length_bytes"].astype(np.int64)
         self.written += int(length[new["op"] == WRITE].sum())
-        said = {
+        start = {
             "t_ns": now,
             "span_s": span_s,
             "iops": int(moves.sum()) / span_s,
@@ -60,31 +60,31 @@ class Lines:
             "runtime_s": (now - self.begun_ns) / 1e9,
         }
         self.told, self.told_ns = ended, now
-        _say(said)
+        _say(start)
 
 
 _asked: list[int] = []
 
 
-def _say(said: dict) -> None:
-    print(json.dumps(said), flush=True)
+def _say(message: dict) -> None:
+    print(json.dumps(message), flush=True)
 
 
 def main(folder: Path) -> dict:
     """Plays it; its last line."""
-    said = json.loads((folder / START).read_bytes())
-    _, rows = traceform.read(folder / said["trace"])
+    start = json.loads((folder / START).read_bytes())
+    _, rows = traceform.read(folder / start["trace"])
     longest = max(int(part["length_bytes"][part["op"] <= WRITE].max(initial=4096)) for part in traceform.windows(rows))
-    with open(folder / RECORDS, "wb", buffering=0) as out, trace_targets.named(said["target"], longest) as target:
+    with open(folder / RECORDS, "wb", buffering=0) as out, trace_targets.named(start["target"], longest) as target:
         trace_player.fits(rows, target.size_bytes, target.block_bytes)
         before = os.times()
         try:
-            trace_player.play(rows, target, trace_player.How(**said["how"]), out, Lines(rows).look)
+            trace_player.play(rows, target, trace_player.How(**start["how"]), out, Lines(rows).look)
         except Asked:
             return {"ended": False}
         after = os.times()
-    said = {"ended": True, "cpu_s": after.user - before.user + after.system - before.system}
-    return said | ({"late_us": target.late_us} if isinstance(target, Stamped) else {})
+    start = {"ended": True, "cpu_s": after.user - before.user + after.system - before.system}
+    return start | ({"late_us": target.late_us} if isinstance(target, Stamped) else {})
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""A trace played by a process of its own, as fio is one: nothing else that the run does delays an I/O, and a run that
+"""A trace played by its own process, as fio is one: nothing else that the run does delays an I/O, and a run that
 is killed takes it along."""
 
 import json
@@ -26,7 +26,7 @@ LOOK_S = 0.1
 
 
 class Ended(NamedTuple):
-    """`stopped`: it was asked to end; `said`: its last line."""
+    """`stopped`: ended on request; `said`: its last line."""
 
     stopped: bool
     said: dict
@@ -45,9 +45,9 @@ def run(
     where it ends otherwise, and, after it has been ended, what on_second raises."""
     header, _ = traceform.read(trace)
     folder.mkdir(parents=True)
-    said = {"t_ns": time.monotonic_ns(), "utc_ns": time.time_ns(), "target": target, "how": asdict(how)}
-    said |= {"trace": os.path.relpath(trace, folder), "header": header}
-    (folder / START).write_text(json.dumps(said, ensure_ascii=False) + "\n")
+    start = {"t_ns": time.monotonic_ns(), "utc_ns": time.time_ns(), "target": target, "how": asdict(how)}
+    start |= {"trace": os.path.relpath(trace, folder), "header": header}
+    (folder / START).write_text(json.dumps(start, ensure_ascii=False) + "\n")
     with open(folder / "stderr.txt", "wb") as err:
         process = subprocess.Popen(
             [sys.executable, "-P", "-m", "ssdrig.load.trace_playing", str(folder), str(os.getpid())],
@@ -76,7 +76,7 @@ def run(
         raise (kind if issubclass(kind, SsdrigError) else LoadError)(*error[1:])
     if not stopped and not last.get("ended"):
         words = (folder / "stderr.txt").read_text(errors="replace").strip()[-400:]
-        raise LoadError("the player to come to its end", words or f"exit code {process.returncode}", f"see {folder}")
+        raise LoadError("the player to end", words or f"exit code {process.returncode}", f"see {folder}")
     return Ended(stopped, last)
 
 
@@ -86,7 +86,7 @@ def _follow(process: subprocess.Popen, out, on_second, should_stop) -> tuple[dic
     last: dict = {}
     rest, stopped, heard = b"", False, time.monotonic()
     while True:
-        looked = time.monotonic()  # what it said since then is not known, however long we were suspended
+        looked = time.monotonic()  # its output since then is unread, however long we were suspended
         if select.select([process.stdout], [], [], LOOK_S)[0]:
             more = os.read(process.stdout.fileno(), 1 << 16)
             if not more:
@@ -106,4 +106,4 @@ def _follow(process: subprocess.Popen, out, on_second, should_stop) -> tuple[dic
         if silent_s > (GRACE_S if stopped else SILENT_S):
             if stopped:
                 return last, True
-            raise DriveError("the player to say how far it is", f"nothing for {silent_s:.0f} s", "see dmesg")
+            raise DriveError("a progress line from the player", f"nothing for {silent_s:.0f} s", "see dmesg")

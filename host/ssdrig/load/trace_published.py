@@ -1,4 +1,4 @@
-"""What was published of three recorded traces that were never published themselves: AnandTech's Storage Bench
+"""Published statistics of three recorded traces that were never published themselves: AnandTech's Storage Bench
 (anandtech.com, reviews 8979, 9023 and 9090). GB are 10^9 bytes here; of the Destroyer, totals and sizes agree with
 each other only if its GB are GiB (7 %), so its size rows give way by up to one percentage point."""
 
@@ -33,7 +33,7 @@ class Bench(NamedTuple):
         return self.reads + self.writes + self.trims + self.flushes
 
 
-TRIM_BYTES = 128 * KiB  # of each trim, at a place of its own: our choice, as are the shares of trims and flushes
+TRIM_BYTES = 128 * KiB  # of each trim, at its own place: our choice, as are the shares of trims and flushes
 
 BENCHES = {
     "bench-destroyer-like": Bench(

@@ -13,7 +13,7 @@ from ssdrig.base.errors import DriveError, ToolMissing, UsageError
 
 MOUNTED = (Path("/sys/kernel/tracing"), Path("/sys/kernel/debug/tracing"))
 EVENTS = ("events/block/block_bio_queue", "events/block/block_rq_complete")
-BUFFER_KIB = 16384  # of each CPU: some 200 000 I/Os that nobody has fetched yet
+BUFFER_KIB = 16384  # of each CPU: some 200 000 I/Os not fetched yet
 LOOK_S = 0.2
 
 
@@ -35,24 +35,24 @@ def no_zones(name: str, root: str | Path = "/") -> None:
 def record(
     major: int, minor: int, seconds: float, out: BinaryIO, root: Path, look: Callable[[int], None] = lambda lines: None
 ) -> None:
-    """Write the kernel's lines of the disk's I/Os to `out` for so long, or until Ctrl-C. `look` gets the number of
+    """Write the kernel's lines of the disk's I/Os to `out` for this long, or until Ctrl-C. `look` gets the number of
     I/Os. Raises DriveError."""
     lines, until = 0, time.monotonic() + seconds
     try:
-        with _instance(root) as here:
+        with _instance(root) as instance:
             for event in EVENTS:
-                (here / f"{event}/filter").write_text(f"dev == {major << 20 | minor}")
-            pipe = os.open(here / "trace_pipe", os.O_RDONLY | os.O_NONBLOCK)
+                (instance / f"{event}/filter").write_text(f"dev == {major << 20 | minor}")
+            pipe = os.open(instance / "trace_pipe", os.O_RDONLY | os.O_NONBLOCK)
             try:
                 for event in reversed(EVENTS):
-                    (here / f"{event}/enable").write_text("1")
+                    (instance / f"{event}/enable").write_text("1")
                 with contextlib.suppress(KeyboardInterrupt):
                     while (left_s := until - time.monotonic()) > 0:
                         select.select([pipe], [], [], min(LOOK_S, left_s))
                         lines += _fetch(pipe, out)
                         look(lines)
                 for event in EVENTS:
-                    (here / f"{event}/enable").write_text("0")
+                    (instance / f"{event}/enable").write_text("0")
                 _fetch(pipe, out)
             finally:
                 os.close(pipe)
@@ -64,7 +64,7 @@ def record(
 
 
 def _fetch(pipe: int, out: BinaryIO) -> int:
-    """All that lies ready. Returns how many I/Os it begins."""
+    """Copy everything available. Returns how many I/Os begin in it."""
     lines = 0
     with contextlib.suppress(BlockingIOError):
         while part := os.read(pipe, 65536):
@@ -75,12 +75,12 @@ def _fetch(pipe: int, out: BinaryIO) -> int:
 
 @contextlib.contextmanager
 def _instance(root: Path) -> Iterator[Path]:
-    """A trace buffer of our own, so that nobody else's tracing is changed."""
-    here = root / "instances" / f"ssdrig-{os.getpid()}"
-    here.mkdir()
+    """A trace buffer of our own, so that other tracing is unchanged."""
+    instance = root / "instances" / f"ssdrig-{os.getpid()}"
+    instance.mkdir()
     try:
-        (here / "trace_clock").write_text("mono")
-        (here / "buffer_size_kb").write_text(str(BUFFER_KIB))
-        yield here
+        (instance / "trace_clock").write_text("mono")
+        (instance / "buffer_size_kb").write_text(str(BUFFER_KIB))
+        yield instance
     finally:
-        here.rmdir()
+        instance.rmdir()

@@ -36,7 +36,7 @@ class Field(NamedTuple):
 
 
 class Table(NamedTuple):
-    """Which field has which role; `mark` separates fields ("": blanks), of which a line has `fewest` to `most`;
+    """Which field has which role; `mark` separates fields ("": blanks), `fewest` to `most` per line;
     `decimal` mark of its numbers; `blank_disk`: a line may name no disk, and is passed over then."""
 
     roles: dict[str, Field]
@@ -48,7 +48,7 @@ class Table(NamedTuple):
 
 
 def line_of(table: Table, text: str) -> tuple[Line, ...] | None:
-    """The I/O of a line; none where it asks nothing of a drive; None where it is no such line."""
+    """The I/O of a line; none where it asks nothing of a drive; None where it is not such a line."""
     if not text.strip() or text.startswith("#"):
         return ()
     fields = columns.split(text, table.mark)
@@ -178,7 +178,7 @@ PLAIN = (
             "DiskMon log",
             "0\t0.551706\t0.00012207\t0\tWrite\t6237095\t8",
             Table(_fields("t=1:s disk=3 op=4:words offset=5:sectors size=6:sectors"), "\t", 7, 8),
-            why="DiskMon does not say whether a time is an I/O's beginning or end, and its durations are often 0",
+            why="DiskMon does not define whether a time is an I/O's beginning or end, and its durations are often 0",
         ),
     ),
     (
@@ -245,7 +245,7 @@ def mapped(first: str, chosen: dict[str, Column]) -> Format:
     table = Table(roles, mark, len(headings), len(headings) + 64, "," if mark in (";", "\t") else ".")
     table = table._replace(decimal=".") if line_of(table._replace(decimal="."), first) else table
     heading = first if not line_of(table, first) else ""
-    return _format("table by --column", first, table, heading, why="no column says when an I/O ended")
+    return _format("table by --column", first, table, heading, why="no column has end times")
 
 
 def _unit(role: str, column: Column, heading: str, do: str) -> str:
@@ -265,18 +265,18 @@ def guessed(first: str) -> Format | None:
     """The format of a table whose headings name all that is needed, with a unit for the times; None otherwise."""
     mark = columns.delimiter(first)
     headings = columns.split(first, mark)
-    found: dict[str, Column] = {}
+    columns_: dict[str, Column] = {}
     for number, heading in enumerate(headings, 1):
         name, unit = columns.named(heading)
         role = next((role for role, words in _SYNONYMS.items() if name.casefold() in words), None)
         if role in ("offset", "size") and not unit:
             unit = "sectors" if name.casefold() in _SECTORS else "B"
-        if role and role not in found:
-            found[role] = Column(str(number), unit)
-    if not {"t", "offset", "size", "op"} <= found.keys():
+        if role and role not in columns_:
+            columns_[role] = Column(str(number), unit)
+    if not {"t", "offset", "size", "op"} <= columns_.keys():
         return None
     try:
-        return mapped(first, found)._replace(name="table with headings")
+        return mapped(first, columns_)._replace(name="table with headings")
     except UsageError:  # a unit is missing: the user has to name it
         return None
 
@@ -309,7 +309,7 @@ class _Etw:
             return None
         wanted = ("TimeStamp", "ElapsedTime", "DiskNum") + (() if op == FLUSH else ("ByteOffset", "IOSize"))
         texts = [fields[places[key]] if key in places and places[key] < len(fields) else "" for key in wanted]
-        numbers = [columns.whole(each) for each in texts]
+        numbers = [columns.whole(value) for value in texts]
         if None in numbers:
             return None
         end_us, lasts_us, disk, *place = (number or 0 for number in numbers)
@@ -320,8 +320,8 @@ class _Etw:
 
 
 def names() -> list[str]:
-    """What is read without a column map."""
-    plain = [each.name for _, each in PLAIN]
+    """The formats read without a column map."""
+    plain = [format_.name for _, format_ in PLAIN]
     return [*plain, BIOSNOOP, IOSNOOP, ETW]
 
 
@@ -330,8 +330,8 @@ _OTHERS: tuple[tuple[Callable[[bytes], bool], str, str], ...] = (
     (lambda data: data[:8] in (b"PERFILE2", b"2ELIFREP"), "a perf.data file", "perf script -i FILE > FILE.txt"),
     (lambda data: data[:10] == b"\x17\x08Dtracing", "a trace.dat of trace-cmd", "trace-cmd report -i FILE > FILE.txt"),
     (lambda data: data[:4] == b"\x28\xb5\x2f\xfd", "a zstd file", "zstd -d FILE"),
-    (lambda data: data[:2] == b"PK", "a zip file", "unzip FILE, and convert what is in it"),
-    (lambda data: data[257:262] == b"ustar", "a tar file", "tar -xf FILE, and convert what is in it"),
+    (lambda data: data[:2] == b"PK", "a zip file", "unzip FILE, and convert its content"),
+    (lambda data: data[257:262] == b"ustar", "a tar file", "tar -xf FILE, and convert its content"),
     (lambda data: data[:6] == b"7z\xbc\xaf\x27\x1c", "a 7z file", "7z x FILE"),
     (lambda data: data[:4] == b"PML_", "a log of Process Monitor: files, not blocks", "record block I/O by xperf"),
 )

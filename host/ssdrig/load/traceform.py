@@ -19,14 +19,14 @@ DEPTH_MOST = (1 << 16) - 1
 FORMAT, SCHEMA = "ssdrig trace", 2
 HEADER_BYTES = 4096
 WINDOW_IOS = 1 << 16
-BLOCK_BYTES = 512  # nothing of a trace is smaller, or lies between
+BLOCK_BYTES = 512  # nothing of a trace is smaller, or is between
 MOST_BYTES = 32 << 20  # of one read or write
 T_MOST_NS = 10**18  # 30 years: times stay far from the end of an int64
 END_MOST_BYTES = 1 << 56
 
 
 def write(path: Path, windows: Iterable[np.ndarray], words: Callable[[], dict]) -> dict:
-    """A trace file from its windows, whole or not at all. `words` gives what else its header says, when all
+    """A trace file from its windows, whole or not at all. `words` gives what else its header states, when all
     are made. Returns the header.
     Raises OSError, and what making a window raises."""
     digest, count, reach, last_ns = hashlib.sha256(), 0, 0, 0
@@ -65,8 +65,8 @@ def _packed(header: dict) -> bytes:
 
 
 def read(path: Path) -> tuple[dict, np.ndarray]:
-    """(header, rows mapped from the file). Raises UsageError where it is no trace, is cut short or of another schema;
-    what the rows say is checked where they are used (why_not)."""
+    """(header, rows mapped from the file). Raises UsageError where it is not a trace, is cut short or of another
+    schema; the rows are checked where they are used (why_not)."""
     do = "make it again: ./ssdrig trace make, or trace convert"
     try:
         with open(path, "rb") as f:
@@ -91,7 +91,7 @@ def read(path: Path) -> tuple[dict, np.ndarray]:
 
 
 def windows(rows: np.ndarray, ios: int = WINDOW_IOS) -> Iterator[np.ndarray]:
-    """The rows in windows of at most so many."""
+    """The rows in windows of at most this many."""
     for first in range(0, len(rows), ios):
         yield rows[first : first + ios]
 
@@ -104,15 +104,15 @@ def why_not(rows: np.ndarray, before_ns: int = 0) -> tuple[int, str] | None:
     checks = (
         (np.diff(t_ns, prepend=before_ns) < 0, "its time is before that of the one before it"),
         ((t_ns < 0) | (t_ns > T_MOST_NS), f"its time is not in 0 to {T_MOST_NS} ns"),
-        (op >= len(OPS), f"it is none of: {', '.join(OPS)}"),
+        (op >= len(OPS), f"it is not one of: {', '.join(OPS)}"),
         ((op == FLUSH) & ((offset != 0) | (length != 0)), "a flush that has a place"),
         ((op != FLUSH) & ((offset < 0) | (offset > END_MOST_BYTES)), "its offset is on no drive"),
         ((op != FLUSH) & ((offset | length) % BLOCK_BYTES != 0), f"it is not in whole blocks of {BLOCK_BYTES} bytes"),
         ((op != FLUSH) & (length == 0), "it moves nothing"),
         (moves & (length > MOST_BYTES), f"it moves more than {MOST_BYTES} bytes"),
     )
-    found = [(int(np.argmax(bad)), why) for bad, why in checks if bad.any()]
-    return min(found, default=None)
+    failures = [(int(np.argmax(bad)), why) for bad, why in checks if bad.any()]
+    return min(failures, default=None)
 
 
 def can_be_closed(header: dict) -> None:
@@ -127,7 +127,7 @@ def can_be_closed(header: dict) -> None:
 
 def digest(rows: np.ndarray) -> str:
     """SHA-256 of the rows as they lie in a file."""
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     for window in windows(rows):
-        found.update(np.ascontiguousarray(window).data)
-    return found.hexdigest()
+        digest.update(np.ascontiguousarray(window).data)
+    return digest.hexdigest()

@@ -125,7 +125,7 @@ def cut_short(state: State, act: Act) -> State:
         return UNKNOWN
     if act.do == "trim":
         return State()
-    if act.do == "fill":  # it only adds data, but the drive is neither what it was nor filled
+    if act.do == "fill":  # it only adds data, but the drive is neither in its old state nor filled
         return State(valid_bytes=state.valid_bytes)
     left = replace(state, steady=False)
     if act.do == "replay" and replay.trims(act):

@@ -1,1 +1,1 @@
-"""Power-loss testing: what is written, what the drive promised, the cut, and the exact verdict on what is left."""
+"""Power-loss testing: the writes, the drive's guarantees, the cut, and the exact verdict on the surviving data."""

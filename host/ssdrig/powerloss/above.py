@@ -1,4 +1,4 @@
-"""What file systems and databases on the drive have promised, what is left of it after a cut, and whose fault a
+"""Guarantees of file systems and databases on the drive, their state after a cut, and whose fault a
 difference is. Pure.
 
 A client (clients.py) reports when each of its records was acknowledged. One that was acknowledged before power returned
@@ -12,7 +12,7 @@ from ssdrig.base.errors import SsdrigError, Suspicion
 JUDGED = "filesystems.judged"  # an event of the journal
 DRIVE, FILESYSTEM = "drive", "file system or its options"
 NOT_DOWN = (
-    "the kernel had not ended the file systems when power returned, so what it repeated then is not known: a longer"
+    "the kernel had not ended the file systems when power returned, so its repeated writes are unknown: a longer"
     " off_time gives it time"
 )
 NAMED = 10  # lost records of a client
@@ -22,13 +22,13 @@ def client(
     report: Mapping[str, Any], left: Mapping[str, Any] | None, until_ns: int, fired_ns: int | None = None
 ) -> dict[str, Any]:
     """One client of one file system: how many records were `promised`, how many of all are `left`, how many of the
-    promised are `lost` or `corrupt`, and what is `extra`, that was never begun.
+    promised are `lost` or `corrupt`, and `extra`, never begun.
 
     report: {"filesystem", "client", "session", "begun", "acked_ns", "at_rest"}, the times ascending; at rest: of an
         earlier session, found whole then and unmounted in order.
     left: as clients.Left has it; None: the file system cannot be mounted.
-    until_ns: what was acknowledged before that counts.
-    fired_ns: when power was taken, for the age of what is lost."""
+    until_ns: data acknowledged before that counts.
+    fired_ns: when power was taken, for the age of lost data."""
     rests = bool(report.get("at_rest"))
     promised = sum(t_ns < until_ns for t_ns in report["acked_ns"])
     whole = left["whole"] if left else []
@@ -63,7 +63,7 @@ def _missing(whole: Iterable[Sequence[int]], differs: Sequence[int], promised: i
 
 
 def broken(found: Mapping[str, Any]) -> bool:
-    """Whether a client has lost what it was promised. A database that is not consistent has, whatever rows it shows."""
+    """Whether a client has lost guaranteed data. An inconsistent database has, whatever rows it shows."""
     return bool(found["lost"] or found["corrupt"] or found["extra"] or (found["why"] and found["promised"]))
 
 
@@ -115,13 +115,13 @@ def damaged(events: Iterable[Mapping[str, Any]]) -> list[int]:
 
 
 def outcome(damaged: Sequence[int]) -> SsdrigError | None:
-    """What a campaign comes to whose block test proves nothing, where file systems or clients lack what they
+    """Outcome of a campaign whose block test proves nothing, where file systems or clients lack what they
     promised after these sessions."""
     if not damaged:
         return None
     numbers = ", ".join(map(str, damaged[:NAMED])) + (", …" if len(damaged) > NAMED else "")
     seen = f"less after session {numbers}, without a block that the drive is proven to have lost"
-    do = "./ssdrig report names each; look at the mount options, and at what lies between file system and drive"
+    do = "./ssdrig report names each; check the mount options and the layers between file system and drive"
     return Suspicion("file systems and databases that have all that they promised", seen, do)
 
 

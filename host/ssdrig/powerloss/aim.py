@@ -1,8 +1,9 @@
 """Where in a drive's work a cut falls: from a seed to the plan of one cut, and where it came to lie.
 
 A cut cannot follow a command: from the host's order to the edge there are milliseconds of cable and system. So the cut
-has its time, on the board's clock, and the command is moved to it: the writer submits it so long before or behind. What
-that came to is computed afterwards, from the history and the time that the board reports, with the bound of the clock.
+has its time, on the board's clock, and the command is moved to it: the writer submits it this long before or after.
+What that came to is computed afterwards, from the history and the time that the board reports, with the bound of the
+clock.
 
 Times: ns of CLOCK_MONOTONIC."""
 
@@ -22,23 +23,23 @@ GOLDEN = (5**0.5 - 1) / 2  # the k-th multiple of it, modulo 1, falls into the w
 MOVED = {"flush": (FLUSH, 0), "fua": (WRITE, FUA), "trim": (TRIM, 0)}
 # of a burst, at 1.1 ms each: a few program operations of TLC are shorter, and over before they have been seen
 SIGNATURE_SAMPLES = 8
-# the cut comes at one of so many samples that end such a row, in whichever bursts: as likely at any moment of them
+# the cut comes at one of this many samples that end such a row, in whichever bursts: as likely at any moment of them
 SIGNATURE_NTH = (1, 12)
 SIGNATURE_US = (1, 1000)  # and anywhere between two samples
 SILENCE_NS = 1_000_000_000  # of the writer, before bursts are the drive's own
 SDS = 4.0  # a threshold above the mean
-BYTES_SLACK = 0.25  # of the bytes that were aimed at; what lies closer to its plan is near it
+BYTES_SLACK = 0.25  # of the aimed bytes; closer to the plan counts as near
 NEAR_MS = 0.5  # by which a command may be submitted late on a busy host, and still is one of the aim
-# of idle: so many parts are looked at for levels; a level is in such a share of them; a part is at one whose standard
+# of idle: this many parts are searched for levels; a level is in such a share of them; a part is at one whose standard
 # deviation is less of its mean
 LEVEL_PARTS, LEVEL_SHARE, STEADY = 100, 0.05, 0.05
-LEAST_A = 0.001  # of a sleeping drive's current, of which the sensor's own noise is no small share
+LEAST_A = 0.001  # of a sleeping drive's current, of which the sensor's own noise is not a small share
 
 
 class Thresholds(NamedTuple):
-    """Currents, A, of a rail: mean and standard deviation of what is no burst, idle and under load; above quiet_A an
-    idle drive works by itself, above burst_A one under load does more than serve it. `burst_share`: how much of the
-    load's samples lay above burst_A."""
+    """Currents, A, of a rail: mean and standard deviation outside bursts, idle and under load; above quiet_A an
+    idle drive works on its own, above burst_A one under load does more than serve it. `burst_share`: how much of the
+    load's samples were above burst_A."""
 
     idle_A: float
     idle_sd_A: float
@@ -50,11 +51,11 @@ class Thresholds(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """One cut. `cut_ns`: when it is to fire, None where something else says so: `unflushed_bytes` (as soon as so many
-    are acknowledged and not flushed), or the board, by `above_A`, `nth`, `after_us` and `crosses` (wire.py, "samples"),
-    not armed before `arm_ns`. The writer submits one command of `kind` and `flags` at `submit_ns`, or nothing if kind
-    is 0, and nothing for `silence_ns` after that. `delta_us`: from the submission to the cut, as planned. `second_us`:
-    a second cut so long after power has returned."""
+    """One cut. `cut_ns`: when it is to fire, None where another condition fires it: `unflushed_bytes` (as soon as this
+    many are acknowledged and not flushed), or the board, by `above_A`, `nth`, `after_us` and `crosses` (wire.py,
+    "samples"), not armed before `arm_ns`. The writer submits one command of `kind` and `flags` at `submit_ns`, or
+    nothing if kind is 0, and nothing for `silence_ns` after that. `delta_us`: from the submission to the cut, as
+    planned. `second_us`: a second cut this long after power has returned."""
 
     aim: str
     cut_ns: int | None
@@ -74,7 +75,7 @@ class Plan(NamedTuple):
 
 class Actual(NamedTuple):
     """From the submission of a command to the cut, and from its acknowledgement (None: it never came), us; negative
-    behind the cut. True to bound_us."""
+    after the cut. True to bound_us."""
 
     delta_us: float
     ack_us: float | None
@@ -89,8 +90,8 @@ def swept(aim: Aim, seed: int, number: int) -> float:
 
 
 def plan(aim: Aim, seed: int, number: int, begin_ns: int, end_ns: int, thresholds: Thresholds | None = None) -> Plan:
-    """Of the aim's number-th cut. It falls between begin_ns and end_ns, or the silence before it begins there. Same
-    arguments, same plan.
+    """Plan of the aim's number-th cut. It falls between begin_ns and end_ns, or the silence before it begins there.
+    Same arguments, same plan.
 
     Raises ValueError for an aim at a burst without thresholds."""
     share = np.random.default_rng([seed, number, 2]).random()
@@ -134,8 +135,8 @@ def when(made: Plan, board_us, lsb_A: float, rail: int, seed: int) -> dict:
 def actual(
     rows: "np.ndarray", kind: int, flags: int, fired_ns: int, bound_ns: float, on_ns: int = NEVER
 ) -> Actual | None:
-    """Of the command of that kind (and FUA) that was submitted nearest to the cut; None where there is none. rows:
-    history.ROW. fired_ns: the edge, known to bound_ns; what came after on_ns, the return of power, is no answer of that
+    """Result for the command of that kind (and FUA) submitted nearest to the cut; None without one. rows:
+    history.ROW. fired_ns: the edge, known to bound_ns; answers after on_ns, the return of power, do not belong to that
     session."""
     mine = rows[(rows["kind"] == kind) & (rows["flags"] & flags == flags)]
     if not len(mine):
@@ -149,10 +150,10 @@ def actual(
 def reached(
     made: Plan, rows: "np.ndarray", seq: int | None, fired_ns: int, bound_ns: float, on_ns: int
 ) -> Actual | None:
-    """Of the command that was moved to the cut, seq in the history (None: it was not submitted). One that was to follow
-    the cut finds no drive any more: for it the time counts at which it would have been submitted. Of a plan that only
-    falls silent before the cut: of the last command. None where the plan has no distance, or the command was to come
-    before the cut and is not there."""
+    """Result for the command that was moved to the cut, seq in the history (None: it was not submitted). One that was
+    to follow the cut finds no drive any more: for it the time counts at which it would have been submitted. Of a plan
+    that only falls silent before the cut: of the last command. None where the plan has no distance, or the command was
+    to come before the cut and is not there."""
     if made.delta_us is None:
         return None
     if not made.kind:
@@ -191,7 +192,7 @@ def near(record: Mapping) -> bool | None:
 
 def hit(aim: Aim, value: float, bound: float) -> bool:
     """Whether a cut with this value is one of the aim: within its range, the bound of the clock allowed for, and of
-    bytes what was under way when enough of them were acknowledged."""
+    bytes the commands in flight when enough of them were acknowledged."""
     assert aim.low is not None and aim.high is not None
     below, above = (0.0, BYTES_SLACK * aim.high) if aim.name == "bytes" else (NEAR_MS, NEAR_MS)
     return aim.low - bound - below <= value <= aim.high + bound + above
@@ -199,17 +200,17 @@ def hit(aim: Aim, value: float, bound: float) -> bool:
 
 def rests(idle_A) -> bool:
     """Whether a drive without a host is at rest: its highest steady level is steady in itself. One that folds its
-    cache programs all the time, which is noise above STEADY; a threshold learnt from it lies above its bursts."""
+    cache programs all the time, which is noise above STEADY; a threshold learnt from it is above its bursts."""
     idle, sd = _calm(_highest(idle_A))
     return sd <= max(STEADY * idle, LEAST_A)
 
 
 def learn(idle_A, load_A) -> Thresholds:
-    """From samples of some seconds each, A: mean + 4 standard deviations of what is no burst. What lies further from
-    the median than 4 robust standard deviations counts as burst; that holds as long as bursts are less than half of it.
-    An idle drive is awake before it sleeps, which is no burst either: its highest steady level counts.
+    """From samples of some seconds each, A: mean + 4 standard deviations of the samples outside bursts. Samples further
+    from the median than 4 robust standard deviations counts as burst; that holds while bursts are less than half of it.
+    An idle drive is awake before it sleeps, which is not a burst either: its highest steady level counts.
 
-    Raises ValueError for samples that are none."""
+    Raises ValueError for invalid samples."""
     idle, idle_sd = _calm(_highest(idle_A))
     load, load_sd = _calm(load_A)
     burst_A = load + SDS * load_sd
@@ -233,7 +234,7 @@ def _highest(amps) -> "np.ndarray":
 
 
 def _calm(amps) -> tuple[float, float]:
-    """Mean and standard deviation of what is no burst."""
+    """Mean and standard deviation outside bursts."""
     amps = np.asarray(amps, float)
     if len(amps) < 2 or not np.isfinite(amps).all():
         raise ValueError("samples of the current were expected")

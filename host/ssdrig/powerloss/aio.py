@@ -18,13 +18,14 @@ from ssdrig.powerloss.history import BLANK, FLUSH, FUA, TRIM, WRITE, ZEROS
 
 _OPCODES = np.zeros(5, np.int64)
 _OPCODES[[WRITE, FLUSH, BLANK]] = PWRITE, FDSYNC, PREAD
-MOVE_NS = 1_000_000  # so long a thread submits from one CPU
+MOVE_NS = 1_000_000  # a thread submits from one CPU this long
 _SHORT = -errno.EIO  # status of a transfer that is not whole
 
 
 class Aio(aio.Queue):
     """A transport (slots.Transport). Raises DriveError where it cannot be opened, ToolMissing on a processor whose
-    calls are not known. Only a block device takes TRIM. close() waits for what is under way. `queues`: see spread()."""
+    calls are not known. Only a block device takes TRIM. close() waits for the requests in flight. `queues`: see
+    spread()."""
 
     def __init__(self, path: str, queues: int = 1):
         self.slots, self.under_way, self.gone = Slots(), 0, ""

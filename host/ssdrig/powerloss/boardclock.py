@@ -6,7 +6,7 @@ from ssdrig.base.errors import RigError
 from ssdrig.meter import clock, samples
 from ssdrig.meter.frames import Decoder, Places
 
-PINGS = 600  # the latest so many are fitted: some minutes
+PINGS = 600  # number of latest pings fitted: some minutes
 
 
 class BoardClock:

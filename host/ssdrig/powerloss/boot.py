@@ -1,7 +1,7 @@
 """What power's return costs a drive: the energy of its start, and the charge of its capacitors.
 
-From outside, the capacitors that protect a drive's cache cannot be seen while they work: they are behind its input.
-What can be seen is what they take when power is back, so a start after a cut needs more energy than one after an
+From outside, the capacitors that protect a drive's cache cannot be seen while they work: they are after its input.
+Only their charge when power is back can be seen, so a start after a cut needs more energy than one after an
 announced shutdown, which leaves them full. As they age the difference falls."""
 
 import math
@@ -48,8 +48,8 @@ def recharge(energy_J: float | None, announced_J: Sequence[float]) -> Recharge:
 
 
 def health(numbers: Sequence[int], recharge_J: Sequence[float | None]) -> Health | None:
-    """Of the capacitors, over a campaign. numbers: of the cuts. None where fewer than three recharges are known, or
-    none was seen."""
+    """Trend of the capacitors over a campaign. numbers: of the cuts. None where fewer than three recharges are known,
+    or none was seen."""
     known = [(n, e) for n, e in zip(numbers, recharge_J, strict=True) if e is not None]
     if len(known) < 3:
         return None

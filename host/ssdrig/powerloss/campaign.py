@@ -1,7 +1,7 @@
 """A campaign of power cuts: fill the window, then session after session: write, cut, off, on, ready, read, judge.
 
 After each verdict everything is on the disk (sessions.py), so a campaign that was killed goes on with the next session.
-What was under way then is not judged: the window is read once, and what is there is where the next session begins."""
+An interrupted session is not judged: the window is read once, and its content is where the next session begins."""
 
 import contextlib
 import functools
@@ -67,7 +67,7 @@ RESTORE_S = 330.0  # of a teardown that gives the drive its power by a command
 
 
 def carry_out(act, stage) -> dict:
-    """All sessions of the act that are not judged yet: {"bytes", "stop"}. What was found is stage.outcome, too. Raises
+    """All sessions of the act that are not judged yet: {"bytes", "stop"}. The finding is stage.outcome, too. Raises
     ControlFailed; DriveError for a drive that is gone; RigError."""
     prctl.large_apart()  # the arrays of a link, 16 MiB: memory swung by as much
     with stage.stop.second_raises(), contextlib.ExitStack() as open_links:
@@ -96,7 +96,7 @@ class _Campaign:
             self.target, self.supply, self.layout, self.promise, self.run, stage.seed, self.keys, self._tell
         )
         self.aims = dict(act.keys["aims"])
-        if not isinstance(self.supply, RigSupply):  # without a rig nobody sees the drive's current
+        if not isinstance(self.supply, RigSupply):  # without a rig the drive's current is unknown
             self.aims = {each: n for each, n in self.aims.items() if cut_aims.parse(each).name not in cut_aims.SIGNED}
             self.aims = self.aims or {"random": 1}
         if not self.promise.fua:  # the kernel sends a FLUSH in its place
@@ -109,7 +109,7 @@ class _Campaign:
         self.felt = False  # a cut of this part has shown that it reaches the drive
         self.mounted = self._mounted(open_links)
         self.most_above_bytes = 0  # of file systems in a session
-        # sessions after which a file system or a client of one lacks what it promised
+        # sessions after which a file system or a client of one lacks guaranteed data
         self.damaged = above.damaged(event for part in self.folders for event in journal.events(part))
 
     def carry_out(self) -> dict:
@@ -197,10 +197,10 @@ class _Campaign:
             self.supply.give()  # a campaign that was killed may have left it without power
             self.link = self.cycle.there(FIRST_S)
         if not self.link.can_trim and (aims := [each for each in self.aims if cut_aims.parse(each).name == "trim"]):
-            raise UsageError("a drive that takes trims, for the aim at them", f"{aims[0]}", "leave the aim out")
+            raise UsageError("a drive that takes trims, to aim at them", f"{aims[0]}", "leave the aim out")
         if self._filled():
-            stage.progress.show(f"{self.act.path}: reading what is there")
-            flush(self.link)  # the drive may have kept its power, and its cache what nobody has judged
+            stage.progress.show(f"{self.act.path}: reading the window")
+            flush(self.link)  # the drive may have kept its power, and its cache unjudged data
             self.contents = Contents(self.layout, sessions.known(self.folders, self.layout, judged))
             self._resynchronise(sessions.unjudged(self.folders), self.tally.last.get("cut", 0))
         else:
@@ -226,7 +226,7 @@ class _Campaign:
                     f"{key}: {event.get(key)}, now {value}" for key, value in now.items() if event.get(key) != value
                 ]
         if odd:
-            do = "take it from a copy of the run, or begin a campaign anew"
+            do = "take it from a copy of the run, or start the campaign over"
             raise JournalError("the folder of a campaign as that one wrote it", "; ".join(odd[:NAMED]), do)
         if lost:
             more = f"; and {len(lost) - NAMED} more" if len(lost) > NAMED else ""
@@ -274,7 +274,7 @@ class _Campaign:
         if isinstance(self.supply, RigSupply):
             why = "" if self.supply.sideband else "this rig does not drive it (no sideband in its board.json)"
         else:
-            why = "nobody knows of this switch"
+            why = "the effect of this switch is unknown"
         if why:
             self.stage.progress.warn(f"PERST# may stay released while the drive has no power: {why}")
         return [f"an outage as its maker defines it, with PERST# asserted: {why}"] if why else []
@@ -318,7 +318,7 @@ class _Campaign:
             blocks = self._read(lived.rows, cut.seed, whole)
             if (
                 cut.control or cut.aim == cut_aims.AGAIN
-            ):  # a drive that reads differently by itself is found without a cut
+            ):  # a drive that reads differently on its own is found without a cut
                 again = readback.again(self.link, self.layout, self.run, self.contents.known.content, blocks)
                 blocks = blocks._replace(seen=record.agreed(blocks.seen, again))
             judged = judging.judge(
@@ -352,7 +352,7 @@ class _Campaign:
             self._promised_now(cut)
         if judged.unfelt:
             self._tell("powerloss.end", stop="not felt")
-            do = "this is no verdict on the drive: check that the rig, or the switch, feeds this drive and no other"
+            do = "the drive is not judged: check that the rig, or the switch, feeds this drive and no other"
             error = NotPaired(f"the drive to lose its power in cut {cut.number}", judged.unfelt, do)
             raise self._beside(error)
         if judged.harness:
@@ -367,7 +367,7 @@ class _Campaign:
             raise outcome
         if lived.outcome is not None:
             self._prove(blocks)
-        if len(lived.rows):  # what was read may be volatile: it kept its power, or the kernel repeated a write
+        if len(lived.rows):  # the data read may be volatile: it kept its power, or the kernel repeated a write
             flush(self.link)  # else the next session's first FLUSH is the drive's first since its power returned
         self.contents.take(lived.rows, blocks, judged.verdict, self.promise, cut.number, whole)
         if lived.outcome is None:
@@ -375,7 +375,7 @@ class _Campaign:
         self._judge_above(cut, lived, judged.record)
 
     def _judge_above(self, cut: Cut, lived: Lived, record: Mapping[str, Any]) -> None:
-        """What the file systems and their clients have left, beside the verdict on the block. Raises DriveError."""
+        """The state of the file systems and their clients, next to the verdict on the block. Raises DriveError."""
         if self.mounted is None:
             return
         assert self.cycle.down is not None
@@ -406,7 +406,7 @@ class _Campaign:
 
     def _gone(self, cut: Cut, lived: Lived, changed: Mapping[str, Any]) -> None:
         """The drive has not come back, or `changed`, which is what this cut did. Where two commands switch the power,
-        nobody has seen that it is back. Raises PromiseBroken for a change, SlotError where the host is at fault."""
+        its return was not seen. Raises PromiseBroken for a change, SlotError where the host is at fault."""
         by_slot = self.target.slot is not None
         if not isinstance(self.supply, RigSupply) or by_slot and not health.no_start(lived.starts):
             lived.tries = min(lived.tries, health.DEAD_CYCLES - 1)
@@ -418,7 +418,7 @@ class _Campaign:
         how = NONE, now_ns, self.promise, unique, before, after, None, self._fall(cut, lived), lambda lba: None
         judged = judging.judge(cut, lived, *how)
         alive = health.alive(lived.starts) if by_slot and not changed else ""
-        if alive:  # what the host does not see is no finding on the drive
+        if alive:  # a drive that the host does not see is not a finding
             none = {"findings": {}, "words": [], "failed": False, "interval": None, "suspicion": False}
             judged.record.update(judged=False, why_not=alive, **none)
         self._keep(lived, NONE, judged)
@@ -427,7 +427,7 @@ class _Campaign:
             raise outcome
         if alive:
             self._tell("powerloss.end", stop="alive")
-            do = f"nothing is said of the drive: {WAYS_OUT}"
+            do = f"the drive is not judged: {WAYS_OUT}"
             raise self._beside(SlotError("the host to find the drive again", alive, do))
 
     def _keep(self, lived: Lived, blocks: Blocks, judged: judging.Judged) -> None:
@@ -463,8 +463,8 @@ class _Campaign:
         raise AssertionError("the last try returns or raises")
 
     def _lost(self, cut: Cut, where: Path, error: RigError) -> None:
-        """The rig failed in a session, so nobody knows what came of it, and it is not judged: the drive gets its power,
-        and what is there is where the session begins anew. Raises RigError, DriveError."""
+        """The rig failed in a session, so its result is unknown and not judged: the drive gets its power,
+        and the session starts over from the present content. Raises RigError, DriveError."""
         self._tell("session.lost", cut=cut.number, why=words_of(error))
         if self.mounted is not None:
             self.mounted.forget()
@@ -481,8 +481,9 @@ class _Campaign:
         self._promised_now(cut)
 
     def _promised_now(self, cut: Cut) -> None:
-        """What the next session is judged by. With its power a drive forgets what it was set to (its write cache), and
-        a kernel that finds it again what was set of its queue. Raises DriveError for blocks of another size."""
+        """The guarantees that the next session is judged by. With its power a drive forgets what it was set to (its
+        write cache), and a kernel that finds it again what was set of its queue. Raises DriveError for blocks of
+        another size."""
         promise = self.target.promise()
         if promise.block_bytes != self.promise.block_bytes:
             seen, do = f"{promise.block_bytes}", "look at the drive: a cut must not format it"
@@ -527,8 +528,9 @@ class _Campaign:
         self._tell("powerloss.learnt", **self.cycle.thresholds._asdict())
 
     def _missed(self, cut: Cut) -> None:
-        """The work that a cut was aimed at did not come: what was learnt of the drive's current may not hold any more.
-        It is learnt anew after the first, second, fourth, eighth, … time, for some drives do no such work."""
+        """The work that a cut was aimed at did not come: the learnt currents of the drive may no longer be valid.
+        They are learnt again after the first, second, fourth, eighth, … time, because some drives never do such
+        work."""
         if cut_aims.parse(cut.aim).name in cut_aims.SIGNED and not cut.control:
             self.misses += 1
             if self.misses & (self.misses - 1) == 0:
@@ -540,7 +542,7 @@ class _Campaign:
         return self.contents.asked(blocks)
 
     def _resynchronise(self, unjudged: Sequence[np.ndarray], number: int, whole: bool = True) -> None:
-        """Take what is there after commands that are not judged. `number`: of the session before them."""
+        """Accept the present content after commands that are not judged. `number`: of the session before them."""
         there = self._read(np.concatenate([np.zeros(0, history.ROW), *unjudged]), 0, whole)
         if whole:
             self._prove(there)
@@ -548,7 +550,8 @@ class _Campaign:
 
     def _prove(self, blocks: Blocks) -> None:
         """After an absence, judged or not, and before the next write: something of this run must be on the drive that
-        came back. Where what was read for the verdict has nothing, some more places are read. Raises ExchangedDrive."""
+        came back. Where the blocks read for the verdict have nothing, some more places are read. Raises
+        ExchangedDrive."""
         if self.target.exchanged is None or np.any(blocks.seen >= 0):
             return
         known = self._written(PROOFS)
@@ -562,14 +565,14 @@ class _Campaign:
             raise self.target.exchanged(len(blocks.lba))
 
     def _written(self, count: int) -> np.ndarray:
-        """int64[]: at most so many blocks, apart from each other, that were seen to hold content of this run."""
+        """int64[]: at most this many blocks, apart from each other, that were seen to hold content of this run."""
         at = np.flatnonzero(self.contents.known.content[: self.layout.window_blocks] >= 0)
         at = at[np.linspace(0, len(at) - 1, min(count, len(at))).astype(np.int64)]
         return self.layout.starts[at // self.layout.piece_blocks] + at % self.layout.piece_blocks
 
     def _looked(self, ready_s: float | None) -> health.State:
         found = judging.state(self.stage.live.poll_smart("cut"), ready_s)
-        if "target" in self.stage.bench.drive:  # an NBD server, which has no other way to say it
+        if "target" in self.stage.bench.drive:  # an NBD server, which has no other sign of it
             found = found._replace(capacity_bytes=self.link.size_bytes)
         return found
 
@@ -577,7 +580,7 @@ class _Campaign:
         """What the next session may write: half as much again as the most of any so far."""
         return int(1.5 * (self.tally.most_bytes + self.most_above_bytes))
 
-    # ---- behind it
+    # ---- after the cut
 
     def _show(self, done: int, of: int) -> None:
         cuts, suspicious, failing = self.tally.cuts, self.tally.suspicious, self.tally.failing

@@ -1,5 +1,5 @@
 """Ordinary clients of a file system: a log of fsynced appends, and SQLite with each of its journals. What each has
-written so far is in its Report, which outlives it; `left` says what of that is still there.
+written so far is in its Report, which outlives it; `left` shows what part of it survived.
 
 A client writes records 1, 2, 3, …, one after the other, each with contents that follow from its number. It reports that
 it begins one, then that the file system, or SQLite, has acknowledged it. Linux only; few imports, for the process
@@ -34,7 +34,7 @@ NAMES = (APPENDS, WAL, ROLLBACK)
 
 
 class Report:
-    """What a client has begun and what was acknowledged, in memory that its end does not take away. Rows of (record,
+    """The records a client has begun and had acknowledged, in memory that outlives it. Rows of (record,
     CLOCK_MONOTONIC in ns), the record negative where it begins."""
 
     ROW = struct.Struct("<qq")
@@ -82,7 +82,7 @@ def framed(session: int, record: int) -> bytes:
 
 
 def write(client: str, folder: str, session: int, report: Report, pause: Callable[[], Any]) -> None:
-    """Write records until the drive is gone: an OSError or sqlite3.Error. `pause` comes behind each."""
+    """Write records until the drive is gone: an OSError or sqlite3.Error. `pause` follows each."""
     os.mkdir(folder)
     writer = _append(folder, session) if client == APPENDS else _insert(folder, session, *JOURNALS[client])
     for record in range(1, MOST_RECORDS + 1):
@@ -97,7 +97,7 @@ def write(client: str, folder: str, session: int, report: Report, pause: Callabl
 
 
 def left(client: str, folder: str, session: int, begun: int) -> Left:
-    """What is there of the records 1 to `begun`. Whatever else the folder holds, it does not raise."""
+    """The surviving records of 1 to `begun`. Whatever else the folder holds, it does not raise."""
     try:
         found = _appended(folder, session, begun) if client == APPENDS else _inserted(folder, session, begun)
     except (OSError, sqlite3.Error, ValueError, TypeError) as error:
@@ -148,7 +148,7 @@ def _appended(folder: str, session: int, begun: int) -> Left:
             with open(os.path.join(folder, name), "rb") as file:
                 content = file.read(size)
                 extra += max(0, os.fstat(file.fileno()).st_size - size)
-        except OSError as error:  # a file system that keeps checksums says so of what is not as it was
+        except OSError as error:  # a file system that keeps checksums reports altered data
             differs += range(first, last + 1)
             why.append(f"{name}: {error.strerror}")
             continue
@@ -198,7 +198,7 @@ def _inserted(folder: str, session: int, begun: int) -> Left:
     differs = sorted({record for record, _ in known} - set(whole))
     last = rows[-1][0] if rows else 0
     if count != last:  # one transaction writes both
-        why.append(f"the counter says {count}, the last row is {last}")
+        why.append(f"the counter is {count}, the last row {last}")
     return Left(ranges(whole), differs, len(rows) - len(known), "; ".join(why))
 
 

@@ -75,6 +75,6 @@ class Connections:
         time.sleep(ns / 1e9)
 
     def close(self) -> None:
-        """Say goodbye on each and close. Safe to call twice."""
+        """Disconnect each and close. Safe to call twice."""
         for link in self.links:
             link.close()

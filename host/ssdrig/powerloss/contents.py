@@ -1,4 +1,4 @@
-"""What is known of the window's contents from session to session of a campaign, and what is read after each. No I/O.
+"""The known contents of the window from session to session of a campaign, and the reads after each. No I/O.
 
 Of each block: the content that was read last, after which session, and whether a trim may still take effect (verdict.
 Known). Blocks that were under way at the latest cuts are read again after the next ones: a later cut may show them. So
@@ -34,7 +34,7 @@ class Contents:
         return self.layout.window_blocks * self.layout.block_bytes
 
     def is_whole(self, n: int, of: int) -> bool:
-        """Whether all of the window is read after the n-th session, from 0, of so many."""
+        """Whether all of the window is read after the n-th session, from 0, of this many."""
         return n % WHOLE_EVERY == WHOLE_EVERY - 1 or n == of - 1 or self.window_bytes <= WHOLE_BYTES
 
     def wanted(self, rows: np.ndarray, seed: int, whole: bool) -> np.ndarray:
@@ -48,14 +48,14 @@ class Contents:
         return readback.wanted(rows, self.layout, chance, whole, also=also)
 
     def asked(self, blocks: Blocks) -> Blocks:
-        """Blocks that were read, with what is known of them."""
+        """Blocks that were read, with their known contents."""
         return verdict.asked(self.known, index(self.layout, blocks.lba), blocks)
 
     def take(
         self, rows: np.ndarray, blocks: Blocks, found: Verdict, promise: Promise, number: int, whole: bool
     ) -> None:
         """After the verdict on session `number`: the `blocks` that it read are what the next one begins with."""
-        if found.why_not:  # commands were outstanding, and may still change what they touch
+        if found.why_not:  # commands were outstanding, and may still change their blocks
             self.take_unjudged([rows], blocks, promise, number, whole, settled=False)
         else:
             self._take(blocks, found, number, whole, np.ones(len(blocks.lba), bool))
@@ -71,9 +71,9 @@ class Contents:
         whole: bool,
         settled: bool = True,
     ) -> None:
-        """After commands that are not judged: what they touched is what it is now, and trims among them may still take
-        effect. Of a block that they did not touch, and that is not what it may be, what was known stays known; it is
-        read and judged in the next session. `number`: of the session before them."""
+        """After commands that are not judged: the blocks they touched count as they are now, and trims among them may
+        still take effect. For a block that they did not touch and whose content is not allowed, the known content
+        stays; it is read and judged in the next session. `number`: of the session before them."""
         rows = np.concatenate([np.zeros(0, ROW), *unjudged])
         blocks, found = verdict.unjudged(rows, blocks, promise, settled)
         good = found.finding == 0
@@ -82,7 +82,7 @@ class Contents:
         self._again = [readback.merged(np.stack([bad, bad + 1], 1))]
 
     def _take(self, blocks: Blocks, found: Verdict, number: int, whole: bool, good: np.ndarray) -> None:
-        """Only of the `good` blocks; one that is not in a reading of the whole window is what it was."""
+        """Only of the `good` blocks; one that is not in a reading of the whole window is unchanged."""
         at = index(self.layout, blocks.lba)
         if whole:
             verified = self.known.verified[at]
@@ -92,7 +92,7 @@ class Contents:
 
 
 def damage_spreads(failing_blocks: int, broken: int) -> bool:
-    """Whether the whole window is read at once after a session that found so many damaged blocks, with `broken` such
+    """Whether the whole window is read right after a session that found this many damaged blocks, with `broken` such
     sessions before it: what its cut did must not be found after a later one. At the first, the second, the fourth, the
     eighth, …, since reading takes minutes."""
     return failing_blocks > 0 and (broken + 1) & broken == 0

@@ -1,8 +1,9 @@
 """One power session of a campaign as it goes: commands are written until the power goes, the link breaks, power comes
-back, the drive answers again. What it comes to is judged in judging.py.
+back, the drive answers again. judging.py judges the outcome.
 
-The writer runs in a thread of its own: the cut is waited for meanwhile. When the link is gone, and nothing is
-outstanding any more, it lets go of the drive at once, so that the kernel gives it the same name when it comes back."""
+The writer runs in its own thread: the cut is waited for meanwhile. When the link is gone, and nothing is
+outstanding any more, it releases the drive immediately, so that the kernel gives it the same name when it comes
+back."""
 
 import contextlib
 import errno
@@ -50,13 +51,13 @@ TRIED_BLOCKS = 16
 UNFLUSHED_BYTES = 1 << 20  # more are rarely unflushed while the usual streams send FLUSHes
 GATHER_S, GATHER_LOOK_S = 30.0, 0.0005  # that bytes are waited for, longer than a session if need be; between looks
 ANSWER_S = 1.0  # a drive that has power answers a read sooner
-SIGNATURE_S = 40.0  # so long a current is waited for that a cut is aimed at
-SWITCH_S = 0.0005  # so long another thread may keep the writer from its aimed command; Python's own is 5 ms
+SIGNATURE_S = 40.0  # how long to wait for a current that a cut is aimed at
+SWITCH_S = 0.0005  # how long another thread may keep the writer from its aimed command; Python's own is 5 ms
 POLL_S = 0.01  # between two looks whether it is there
 LOOK_S = 0.005  # between two looks whether its function reads as one without power
-START_S = 3.0  # of current behind the return of power
+START_S = 3.0  # of current after the return of power
 STARTS_A = 0.02  # at least, of a drive that starts; the sensors' offsets are below 2 mA
-STARTS_SHARE = 0.5  # of what it drew at the start of the rehearsal
+STARTS_SHARE = 0.5  # of its draw at the start of the rehearsal
 
 
 @dataclass
@@ -82,7 +83,7 @@ class Lived:
 
 
 class Gone(DriveError):
-    """The drive of a session has not come back; `lived`: what there is to say of it; `changed`: or it is there and may
+    """The drive of a session has not come back; `lived`: its record; `changed`: or it is there and may
     not be written, and these facts of it (health.State) differ."""
 
     def __init__(self, error: SsdrigError, lived: Lived, changed: Mapping[str, Any] | None = None):
@@ -93,7 +94,7 @@ class Gone(DriveError):
 class Cycle:
     """Sessions on one target, each by what `promise` is when it begins. `tell` takes events of the run's journal.
     `thresholds`: of the drive's current, for aims at its bursts; `bulk_uF`: the capacitance of the rail, for a ramp;
-    both None as long as they are not known. `filesystems`: with clients at work while `down` is None, which what these
+    both None while unknown. `filesystems`: with clients at work while `down` is None, which what these
     reported takes the place of before power returns."""
 
     def __init__(
@@ -120,7 +121,7 @@ class Cycle:
         self._ending = threading.Lock()
 
     def live(self, cut: Cut, folder: Path, first_seq: int, base: np.ndarray, link) -> tuple[Lived, Any]:
-        """One session over `link`, which is used up: what it came to, and a new link. Raises RigError where the supply
+        """One session over `link`, which is used up: its outcome, and a new link. Raises RigError where the supply
         fails, DriveError for a drive that does not come back."""
         folder.mkdir(parents=True, exist_ok=True)  # a session that is repeated has one
         book = History(folder / "history.bin", first_seq)
@@ -130,7 +131,7 @@ class Cycle:
         how = mix.shares, mix.depth, mix.idle_ns
         writer = Writer(link, book, self._layout, self.promise, self._run, cut.number, cut.seed, base, *how)
         self._supply.server = getattr(link, "server", None)
-        made = self._plan(cut)  # behind what takes time
+        made = self._plan(cut)  # after the slow part
         said = {"cut": cut.number, "aim": cut.aim, "shape": cut.shape, "control": cut.control, "seed": cut.seed}
         said["mix"] = name
         self._tell("cut.plan", **said, planned_ns=made.cut_ns)
@@ -170,7 +171,7 @@ class Cycle:
             lived.second = self._supply.cut(USUAL, second_ns, self._keys["off_time"])
             self._tell("cut.fired", cut=cut.number, fired_ns=lived.second.fired_ns, bound_ns=lived.second.bound_ns)
         self._tell("cut.on", cut=cut.number, on_ns=outcome.on_ns)
-        if not writing.left and not cut.control:  # it kept its power, or nobody has noticed
+        if not writing.left and not cut.control:  # it kept its power, or the loss went unnoticed
             link.close()
             self._target.away()
         return lived, self._back(cut, lived)
@@ -211,8 +212,8 @@ class Cycle:
 
     @contextlib.contextmanager
     def _dropping(self) -> Iterator[None]:
-        """Meanwhile have the kernel drop a drive that it would keep, as soon as that one has lost its power: what is
-        under way then ends at once, and not after the kernel's 30 s."""
+        """Meanwhile have the kernel drop a drive that it would keep, as soon as that one has lost its power: the
+        commands then in flight end immediately, not after the kernel's 30 s."""
         slot = self._target.slot
         if slot is None or not slot.removes:
             yield
@@ -242,7 +243,8 @@ class Cycle:
             slot.drop()
 
     def _refused(self) -> bool:
-        """Whether the kernel has given up on what was under way, where a rig took the power: two commands say when."""
+        """Whether the kernel has given up on the commands in flight, where a rig took the power: two commands say
+        when."""
         return isinstance(self._supply, RigSupply) and self._writing is not None and self._writing.left
 
     def without(self) -> None:
@@ -272,19 +274,19 @@ class Cycle:
             return None
 
     def _starts(self) -> bool | None:
-        """Whether the drive, whose power has just returned, draws the current of a start; None: nobody knows."""
+        """Whether the drive, whose power has just returned, draws the current of a start; None: unknown."""
         drawn_A = self._drawn_A() if self._target.slot else None
         return None if drawn_A is None else drawn_A >= max(STARTS_A, STARTS_SHARE * (self._start_A or 0.0))
 
     def possible(self, cut: Cut) -> Cut:
-        """The cut with the shape that it will have: the usual one of a drive that is told, and as long as what its own
+        """The cut with the shape that it will have: the usual one of a notified drive, and as long as what its own
         one needs is not known."""
         told = cut.control == cut_schedule.ANNOUNCED
         return cut._replace(shape=USUAL) if cut.shape and (told or cut_schedule.own(cut, self.bulk_uF) is None) else cut
 
     def load(self, folder: Path, first_seq: int, base: np.ndarray, link, measure: Callable[[], Any]):
-        """Write as in a session as long as `measure()` takes: (rows, what that returned). Raises DriveError where
-        something is outstanding in the end."""
+        """Write as in a session as long as `measure()` takes: (rows, its result). Raises DriveError where
+        commands stay outstanding."""
         folder.mkdir(parents=True, exist_ok=True)
         book = History(folder / "history.bin", first_seq)
         shares = self._keys["streams"]
@@ -307,7 +309,7 @@ class Cycle:
         return aim.plan(cut_aims.parse(cut.aim), self._seed, cut.nth, begin_ns, begin_ns + write_ns, self.thresholds)
 
     def _cut(self, cut: Cut, made: aim.Plan, writer: Writer) -> Outcome | None:
-        """The cut as it was aimed; None: what it was to wait for did not come."""
+        """The cut as it was aimed; None: its condition did not occur."""
         assert cut.shape is not None
         own = cut_schedule.own(cut, self.bulk_uF)
         assert own is not None
@@ -321,7 +323,7 @@ class Cycle:
         until = time.monotonic() + gathers_s(self._keys["write"])
         while made.unflushed_bytes is not None and writer.unflushed_bytes < made.unflushed_bytes:
             if time.monotonic() > until:
-                break  # this drive does not acknowledge so many in the time
+                break  # this drive does not acknowledge that many in the time
             time.sleep(GATHER_LOOK_S)
         try:
             return self._supply.cut(cut.shape, made.cut_ns, self._keys["off_time"], when, **own)
@@ -343,7 +345,7 @@ class Cycle:
             try:
                 link = self.there(READY_S)
             except ExchangedDrive:
-                raise  # nobody has said that this one's power may be cut
+                raise  # cutting this drive's power was not authorised
             except ChangedDrive as error:
                 lived.ready_s = (time.monotonic_ns() - since.on_ns) / 1e9
                 raise Gone(error, lived, error.facts) from error
@@ -367,13 +369,13 @@ class Cycle:
             least_s = waiting.ready_least_s(lived.ready_s, since.on_late_s, looks, own_s, server_s)
             lived.stalled_s = min(lived.ready_s, max(kernel_s, lived.ready_s - least_s))
             if slot is not None and slot.appearances != appearances:
-                lived.link_lost = True  # the kernel has found it anew
+                lived.link_lost = True  # the kernel has found it again
             self._tell("drive.ready", cut=cut.number, ready_s=lived.ready_s)
             return link
 
     def answers(self) -> bool:
         """Whether the drive answers a read within ANSWER_S, under the name that it had. A kernel may hold the read
-        until power is back, and whoever waits for it: a thread of its own does."""
+        until power is back, and whoever waits for it: in a separate thread."""
         answered = threading.Event()
 
         def ask() -> None:
@@ -451,7 +453,7 @@ class _Writing:
             sys.setswitchinterval(before_s)
 
     def end(self) -> None:
-        """Have it end, and wait for that. Raises what it met."""
+        """End it and wait. Raises its error."""
         self._writer.stop()
         self._thread.join()
         if self._error:

@@ -1,5 +1,5 @@
 """What a session put at stake: how many commands and blocks would have shown a fault, had the drive had it. With the
-numbers of all cuts, a campaign says which faults it would have found. Pure."""
+numbers of all cuts, a campaign states which faults it would have found. Pure."""
 
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
@@ -13,23 +13,24 @@ if TYPE_CHECKING:  # it is compiled, and a report wants the rest of this module
 
 # kind -> what a fault of it does
 KINDS = {
-    "flush": "FLUSHes keeps nothing of what it alone covers",
+    "flush": "FLUSHes keeps none of the data that it alone covers",
     "fua": "writes with FUA is lost",
     "acked": "acknowledged writes is lost",
     "open": "writes under way at the cut spoils a block",
     "rest": "blocks at rest is lost",
-    "dips": "dips of the supply that are no reset damages a block",
+    "dips": "dips of the supply without a reset damages a block",
 }
 
 # key of a campaign -> (the least of it, without which no such fault can show, what such a fault is)
 NEEDS = {
-    "queues": (2, "a FLUSH that covers the writes of its own queue alone (queues is below 2)"),
+    "queues": (2, "a FLUSH that covers the writes of only its own queue (queues is below 2)"),
     "precondition": (1, "a fault while the drive collects garbage (precondition is 0)"),
 }
 
 
 def of(session: "Session", blocks: "Blocks", promise: "Promise", found: "Verdict") -> dict[str, int]:
-    """Of a judged cut, by KINDS: what would be seen in the blocks that were read. A FLUSH counts if some block shows
+    """For a judged cut, by KINDS: the faults that would be seen in the blocks that were read. A FLUSH counts if some
+    block shows
     it: no other FLUSH or FUA covers its newest write. So does a write that is the newest of a block. `rest`: blocks
     that no command of the session touched."""
     import numpy as np
@@ -58,12 +59,12 @@ def of(session: "Session", blocks: "Blocks", promise: "Promise", found: "Verdict
 
 
 def of_dip(blocks: "Blocks") -> dict[str, int]:
-    """Of a dip in which the drive kept its power, or was not seen to lose it: one, where blocks were read after it."""
+    """For a dip in which the drive kept its power, or was not seen to lose it: one, where blocks were read after it."""
     return {"dips": int(len(blocks.lba) > 0)}
 
 
 def total(records: Iterable[Mapping]) -> dict[str, dict]:
-    """Of the records of sessions, {kind: {"n", "rate"}}: a fault that hits a higher share of them would have been
+    """From the records of sessions, {kind: {"n", "rate"}}: a fault that hits a higher share of them would have been
     found with 95 %."""
     out: dict[str, int] = {}
     for each in records:

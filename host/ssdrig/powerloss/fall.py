@@ -1,12 +1,12 @@
-"""How a rail fell, from the picture of it that the rig's scope took: how long, where the drive let go, what was left.
+"""How a rail fell, from the picture of it that the rig's scope took: its duration, the drive's lock-out, the residual.
 
-A drive at work draws constant power P from the capacitance C behind the switch, so V^2 falls along a line of the slope
+A drive at work draws constant power P from the capacitance C after the switch, so V^2 falls along a line of the slope
 -2 P / C. At the knee it stops, by its own lock-out: what goes on is a leakage. The time from the edge to the knee is
 its hold-up, and C (V0^2 - Vk^2) / 2 the energy that it had for its last writes. With the discharge switch closed,
-through R, V^2 + P R falls as exp(-2 t / R C) before the knee and V as exp(-t / R C) behind it; so the distance of V^2
+through R, V^2 + P R falls as exp(-2 t / R C) before the knee and V as exp(-t / R C) after it; so the distance of V^2
 from the latter, carried back, times exp(2 t / R C), is a line in exp(2 t / R C) again, which ends at the knee.
 
-All times in us from the edge. Where the picture does not show a value it is None, and `why` says why."""
+All times in us from the edge. Where the picture does not show a value it is None, and `why` has the reason."""
 
 import math
 from typing import NamedTuple
@@ -15,11 +15,11 @@ import numpy as np
 
 LEAST = 20  # samples that a level or a line is taken from
 SMOOTHED = 9  # samples, to see where a level is crossed
-ABOUT = 0.02  # of the height: a crossing is a line through what is so near
+ABOUT = 0.02  # of the height: a crossing is a line through points this near
 DEAD = (0.08, 0.4)  # of the height: there no drive works any more, only R and C do
 CLOSED_us = 65  # from the edge on the discharge switch is closed for certain
-CURVED = 0.6  # the line behind the knee is at most so steep as that before it
-SURE = 8.0  # times the noise: a knee must show by so much
+CURVED = 0.6  # the line after the knee is at most this steep as that before it
+SURE = 8.0  # times the noise: a knee must exceed it by this much
 PULSED = "the pulses of the ramp hide the knee"
 
 
@@ -40,7 +40,7 @@ class Fall(NamedTuple):
 
 
 class _Picture(NamedTuple):
-    """t_us float64, volts float64 from the edge on; level and noise (standard deviation) of what was before."""
+    """t_us float64, volts float64 from the edge on; level and noise (standard deviation) of the voltage before."""
 
     t_us: np.ndarray
     volts: np.ndarray
@@ -65,9 +65,9 @@ def of(
     bulk_uF: float | None = None,
     back_us: float | None = None,
 ) -> Fall:
-    """picture: {"t0_ns", "dt_ns", "volts"}, t0_ns on the clock of fired_ns; None: there is none. shape: the profile's
+    """picture: {"t0_ns", "dt_ns", "volts"}, t0_ns on the clock of fired_ns; None: absent. shape: the profile's
     name. rail: the rail's entry of the rig's report (wire.py). discharge_ohm: R, of a profile that discharges. bulk_uF:
-    C, known from a crowbar cut. back_us: power returned by itself so long after the edge."""
+    C, known from a crowbar cut. back_us: power returned on its own this long after the edge."""
     why: dict[str, str] = {}
     seen = _read(picture, fired_ns, back_us, why)
     t90_10 = knee = None
@@ -112,10 +112,10 @@ def of(
 
 
 def _read(picture: dict | None, fired_ns: int, back_us: float | None, why: dict) -> _Picture | None:
-    """What is of the fall; None, and why not."""
+    """Figures of the fall, or None and the reason."""
     reason = None
     if picture is None:
-        reason = "there is no picture of this rail"
+        reason = "no picture of this rail"
     else:
         step_us = picture["dt_ns"] / 1000
         volts = np.asarray(picture["volts"], float)
@@ -184,7 +184,7 @@ def _of_lines(seen: _Picture) -> _Knee | str:
         return "the rail hardly falls in the picture"
     start = int(away[0])
     found: _Knee | str = ""
-    for _ in range(2):  # the second time without what lies far behind the knee, where V^2 of a leakage is no line
+    for _ in range(2):  # the second time without points far after the knee, where V^2 of a leakage is not a line
         found = _two_lines(seen, start, end)
         if isinstance(found, str):
             return found
@@ -197,7 +197,7 @@ def _two_lines(seen: _Picture, start: int, end: int) -> _Knee | str:
     if len(x) < 2 * LEAST:
         return "the fall is too short for the picture's samples"
     before, behind = _line_sums(x, y), _line_sums(x[::-1], y[::-1])
-    k = np.arange(LEAST, len(x) - LEAST + 1)  # so many samples lie before the break
+    k = np.arange(LEAST, len(x) - LEAST + 1)  # number of samples before the break
     cost = before.cost(k) + behind.cost(len(x) - k)
     at = int(k[cost.argmin()])
     (b0, a0), (b1, a1) = before.line(at), behind.line(len(x) - at)
@@ -243,7 +243,7 @@ def _of_discharge(seen: _Picture) -> _Knee | str:
     lag = (z - a) // 3
     share, rest = np.polyfit(smooth[a : z - lag], smooth[a + lag : z], 1)
     if not 0 < share < 1:
-        return "the end of the discharge is no exponential"
+        return "the end of the discharge is not exponential"
     tau = -lag * seen.step_us / math.log(share)
     settled = rest / (1 - share)  # where it goes: a little below 0 by the leakage
     decay = np.exp(-(t[a:z] - t[a]) / tau)
@@ -260,13 +260,13 @@ def _of_discharge(seen: _Picture) -> _Knee | str:
     sure = (bare - left) / seen.noise**2
     vague = 3 * errors[4] * seen.noise > max(0.05 * knee, 20.0)
     if sure < (2 * SURE) ** 2 or vague or pulled <= 0 or not t[0] < knee < t[-1]:
-        return "the drive draws too little beside the discharge for its knee to show"
+        return "the drive draws too little compared with the discharge for its knee to show"
     return _Knee(knee, height, -2 * pulled / tau, tau)  # 2 P / C = 2 P R / R C
 
 
 def _drive_of(t: np.ndarray, v: np.ndarray, t_a: float, alone: np.ndarray) -> tuple[float, float, float]:
     """A first guess of (voltage at the knee, P R, time of the knee): V^2 above that of R and C alone is
-    P R (exp(2 (knee - t) / R C) - 1) before the knee and 0 behind it. Of all knees the one that leaves least."""
+    P R (exp(2 (knee - t) / R C) - 1) before the knee and 0 after it. Of all knees the one that leaves least."""
     tau, settled, at_a = alone
     dead = settled + (at_a - settled) * np.exp(-(t - t_a) / tau)
     above = v**2 - dead * np.abs(dead)
@@ -316,7 +316,7 @@ def _fitted(model, x, steps, t: np.ndarray, v: np.ndarray) -> tuple[list[float],
                 tried[free] += step * steps[free]
                 left = v - model(tried, t)
                 now = float((left**2).sum())
-                if now <= cost:  # not for one that is no number
+                if now <= cost:  # false for NaN
                     break
                 damping *= 10
             else:

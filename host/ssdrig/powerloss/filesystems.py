@@ -1,4 +1,4 @@
-"""File systems at the end of the drive, with ordinary clients on each, beside the window of a campaign: which there
+"""File systems at the end of the drive, with ordinary clients on each, next to the window of a campaign: the available
 are, where they lie, and the process that mounts them (mounts.py)."""
 
 import contextlib
@@ -30,7 +30,7 @@ def reserved_bytes(asked: Sequence) -> int:
 
 
 def places(asked: Iterable[Sequence[str]], capacity_bytes: int) -> list[dict[str, Any]]:
-    """Where each lies, the last one at the end of the drive."""
+    """Place of each, the last one at the end of the drive."""
     asked = list(asked)
     begin = (capacity_bytes - reserved_bytes(asked)) // SIZE_BYTES * SIZE_BYTES
     return [
@@ -56,14 +56,14 @@ def refuse(asked: Sequence[Sequence[str]], capacity_bytes: int, root: str | os.P
             raise ToolMissing(f"a kernel with {kind}", "/proc/filesystems and its modules have none", do)
     if not os.path.exists(os.path.join(root, "dev/loop-control")):
         do = "load the module (modprobe loop); in a container run it on the host"
-        raise ToolMissing("loop devices, which the file systems lie on", "there is no /dev/loop-control", do)
+        raise ToolMissing("loop devices, which hold the file systems", "no /dev/loop-control", do)
 
 
 def refuse_server(asked: Sequence) -> None:
-    """Raises UsageError for file systems on a drive that is no block device of this kernel."""
+    """Raises UsageError for file systems on a drive that is not a block device of this kernel."""
     if asked:
         do = "name a drive of this machine with --drive, or leave --filesystems out"
-        raise UsageError("a block device of this kernel, for file systems", "a drive behind NBD", do)
+        raise UsageError("a block device of this kernel, for file systems", "an NBD drive", do)
 
 
 def refuse_place(asked: Sequence, place: "Place") -> None:
@@ -75,7 +75,7 @@ def refuse_place(asked: Sequence, place: "Place") -> None:
 
 
 def which(program: str) -> str | None:
-    """Its path; /sbin is no part of a plain user's PATH."""
+    """Its path; /sbin is not in a plain user's PATH."""
     return shutil.which(program, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin:/usr/local/sbin")
 
 
@@ -91,7 +91,7 @@ def known(kind: str, root: str | os.PathLike = "/") -> bool:
 
 
 def describe(asked: Sequence[Sequence[str]]) -> str:
-    """What is made and destroyed, for a person."""
+    """A notice of what is made and destroyed."""
     names = ", ".join(f"{kind} ({options})" if options else kind for kind, options in asked)
     size = f"{SIZE_BYTES >> 20} MiB each" if len(asked) > 1 else f"{SIZE_BYTES >> 20} MiB"
     return (

@@ -45,7 +45,7 @@ def fill(transport: Transport, layout: Layout, run: int, show: Callable[[int, in
 
 
 def flush(transport: Transport) -> None:
-    """What was acknowledged before is kept from now on. Raises DriveError where the drive refuses or goes away."""
+    """Data acknowledged before is durable from now on. Raises DriveError where the drive refuses or goes away."""
     slots = transport.slots
 
     def prepare(_, at):

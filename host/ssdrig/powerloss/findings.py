@@ -1,5 +1,5 @@
 """What can be wrong with a block, or with the drive as a whole, after a cut, one class each; the words of a report. A
-certain finding is a broken promise. A suspicion says what would make it certain, and never counts as a failure; nor
+certain finding is a broken promise. A suspicion states what would make it certain, and never counts as a failure; nor
 does UNSURE, which says what nobody can tell, but the bound on the chance allows for it."""
 
 from typing import NamedTuple
@@ -19,16 +19,20 @@ CLASSES = (
     Class("LOST_FLUSHED", True, "a write that an acknowledged FLUSH covers is gone"),
     Class("LOST_ACKED", True, "an acknowledged write is gone, of a drive without a volatile cache"),
     Class("TRIM_UNDONE", True, "a block that had read as trimmed, and was flushed, holds data again"),
-    Class("STALE", True, "a block shows older content than was read after the cut before, and nobody wrote it"),
+    Class(
+        "STALE",
+        True,
+        "a block shows older content than was read after the cut before, and it was not written in between",
+    ),
     Class("GHOST", True, "a write that was under way at an earlier cut, and was then absent, has appeared"),
     Class("TORN_LB", True, "one logical block holds parts of several commands"),
     Class("TORN_ATOMIC", True, "a write within the drive's atomic limit is there in part"),
-    Class("COLLATERAL", True, "a block beside a write under way, itself not written, has changed"),
-    Class("MISDIRECTED", True, "the block holds what was written to another address"),
-    Class("CORRUPT", True, "the block holds what nobody has written"),
+    Class("COLLATERAL", True, "a block next to a write in flight, itself not written, has changed"),
+    Class("MISDIRECTED", True, "the block holds data written to another address"),
+    Class("CORRUPT", True, "the block holds data that was never written"),
     Class("UNREADABLE", True, "the block cannot be read"),
-    Class("UNSTABLE", True, "two reads of a block differ, and nobody wrote it in between"),
-    Class("METADATA", True, "many blocks that nobody wrote, or a canary, have changed"),
+    Class("UNSTABLE", True, "two reads of a block differ, and it was not written in between"),
+    Class("METADATA", True, "many blocks that were not written, or a canary, have changed"),
     Class(
         "GHOST_UNSURE",
         False,

@@ -2,7 +2,7 @@
 spare, capacitors. Pure; the classes are in findings.OF_DRIVE.
 
 Sources: NVM Express Base Specification 2.0, log 02h (bytes 0, 3, 32 to 175; "retained across power cycles", which ATA
-says of no attribute); OCP Datacenter NVMe SSD Specification
+states for no attribute); OCP Datacenter NVMe SSD Specification
 2.0, log C0h (0 to 15, 112 to 115, 128 to 129)."""
 
 import statistics
@@ -17,8 +17,8 @@ DEAD_CYCLES = 10  # power cycles without an answer that make a drive dead
 SLOW = 10.0  # times the usual time to be ready
 LEAST_STALL_S = 0.01  # that is worth a word
 LEAST_USUAL = 3  # cuts that make a time usual
-USUAL_OF = 10  # the first so many cuts say what is usual: a time that grows must not make itself usual
-FALLEN = 0.1  # of the recharge energy, for a finding
+USUAL_OF = 10  # the first cuts that define the usual value: a time that grows must not make itself usual
+FALLEN = 0.1  # of the recharge energy, to be a finding
 LEAST = 9  # cuts that show it
 SURE = 3.0  # standard errors of a fall
 CAPACITOR_SLACK = 2  # percent by which a drive's own word on its capacitors may scatter
@@ -26,7 +26,7 @@ READ_ONLY_BIT = 3  # of the critical warning
 
 
 class State(NamedTuple):
-    """What a drive says, and does, after a power-on; None: not known. ready_s None: it has not come back."""
+    """A drive's reports and state after a power-on; None: not known. ready_s None: it has not come back."""
 
     ready_s: float | None
     model: str | None = None
@@ -47,13 +47,13 @@ class State(NamedTuple):
     incomplete_dumps: int | None = None
     capacitor_health: int | None = None
     protocol: str | None = None  # "NVMe", "ATA"
-    # of nand_write_bytes, and of model, serial, firmware and capacity: what another source says is not compared
+    # of nand_write_bytes, and of model, serial, firmware and capacity: values from another source are not compared
     nand_source: str | None = None
     identity_source: str | None = None
 
 
 class Said(NamedTuple):
-    """A finding on the drive: a name of findings.OF_DRIVE, and what was seen."""
+    """A finding on the drive: a name of findings.OF_DRIVE, and the observation."""
 
     name: str
     words: str
@@ -109,7 +109,7 @@ def judge(
     tries: int = 1,
     stalled_s: float = 0.0,
 ) -> list[Said]:
-    """What is wrong with the drive `after`, compared with `before`, the last time that it was there. Meanwhile it lost
+    """The findings on the drive `after`, compared with `before`, the last time that it was there. Meanwhile it lost
     its power `cycles` times, `unsafe` of them unannounced. `usual_s`: see usual_s(); `limit_s`: what the plan allows a
     drive to be ready, from power on to the first block read; `tries`: power cycles in which a missing drive was waited
     for; `stalled_s`: so much of after.ready_s may not be the drive's: see cycle.Lived."""
@@ -195,8 +195,8 @@ def _counters(before: State, after: State, unsafe: int, cycles: int) -> list[Sai
 
 
 def compared(before: State, after: State) -> State:
-    """What the next state is compared with: `after`, but for the capacitors, whose fall may come in small steps: they
-    are compared with the level of which something was said last."""
+    """The reference for the next state: `after`, except the capacitors, whose fall may come in small steps: they
+    are compared with the level that was reported last."""
     was, now = before.capacitor_health, after.capacitor_health
     if was is None or now is not None and not was - CAPACITOR_SLACK <= now <= was:
         return after

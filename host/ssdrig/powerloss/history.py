@@ -49,7 +49,7 @@ class History:
             seen, do = error.strerror or str(error), "make room, then ./ssdrig resume RUN goes on"
             raise JournalError(f"room on the disk for {self._file.name}", seen, do) from error
         self._rows = np.memmap(self._file, ROW, "r+", shape=(self._count + ROOM,))
-        self.rows = self._rows.view(np.ndarray)  # of those that are there, and room behind them
+        self.rows = self._rows.view(np.ndarray)  # of those that are there, and room after them
 
     @property
     def next_seq(self) -> int:
@@ -59,7 +59,7 @@ class History:
         return self._count
 
     def reserve(self, n: int) -> None:
-        """From now on n more rows may be filled in `rows` behind the last, all but their seq ..."""
+        """From now on n more rows may be filled in `rows` after the last, all but their seq ..."""
         if self._count + n > len(self.rows):
             self._grow()
 
@@ -88,7 +88,7 @@ class History:
 
 
 def read(path: str | os.PathLike) -> np.ndarray:
-    """The rows of a history, ROW[n], also of one whose writer was killed; up to the first that is none. Raises
+    """The rows of a history, ROW[n], also of one whose writer was killed; up to the first invalid one. Raises
     OSError."""
     data = integrity.content(path)
     rows = np.frombuffer(data[: len(data) // ROW.itemsize * ROW.itemsize], ROW)

@@ -1,5 +1,5 @@
-"""What a session came to: its blocks judged, the drive looked at, and the flat record of both. Pure but for what it is
-given to read blocks with."""
+"""Outcome of a session: the verdict on its blocks, the check of the drive, and the flat record of both. Pure but for
+what it is given to read blocks with."""
 
 import errno
 from collections.abc import Callable, Mapping
@@ -25,11 +25,11 @@ from ssdrig.switch import profiles
 READ_ONLY = "READ_ONLY"
 STILL_READ_ONLY = "the drive has taken no writes since an earlier cut: nothing was tested"
 ADVICE = "TRIM_KEPT"  # a drive may ignore a trim, with its power on, too
-OF_HOST = (errno.EAGAIN, errno.ENOMEM)  # errnos that say nothing of the drive
+OF_HOST = (errno.EAGAIN, errno.ENOMEM)  # errnos that are not the drive's
 NOTHING_TESTED = "no write was acknowledged before the cut: nothing was tested"
 NO_FALL = "the power was not taken by the rig: nothing was recorded of the fall"
 # A drive answers its host over a link that needs its supply, so its capacitors carry no acknowledgement across: they
-# feed its own flush. What is left is the fall of the rail to where its controller stops, some ms to some tens of ms.
+# feed its own flush. The rest is the fall of the rail to where its controller stops, some ms to some tens of ms.
 HOLD_UP_NS = 100_000_000
 LATER = "taken from all starts together once the campaign has ended: `found` of the step in figures.json"
 
@@ -63,7 +63,7 @@ def judge(
     felt: bool = True,
     last_cut: int = 0,
 ) -> Judged:
-    """The verdict on a session and on the drive after it. `before`, `after`: what the drive said of itself around it;
+    """The verdict on a session and on the drive after it. `before`, `after`: the drive's reports around it;
     `block`: one as it is now; `earlier`: the record of the session before it; `usual_s`, `limit_s`: see health.py;
     `felt`: an earlier cut has shown that the drive feels them; `last_cut`: the session before this one in which power
     was taken last, 0: none."""
@@ -84,11 +84,11 @@ def judge(
         after = after._replace(writable=False)
     unfelt = _unfelt(cut, lived, before, after, felt)
     no_cut = unfelt or _no_cut(cut, lived, before, after)
-    if no_cut and outcome is not None:  # power may have dipped: what was acknowledged from then on is not known
+    if no_cut and outcome is not None:  # power may have dipped: acknowledgements from then on are unknown
         session = session._replace(glitches_ns=(outcome.fired_ns - outcome.bound_ns,))
     held = promise._replace(mode=ACK) if cut.control == cut_schedule.NO_CUT else promise
     found = verdict.judge(session, blocks, held)
-    if cut.control == cut_schedule.ANNOUNCED and not len(found.failed()):  # what it promises is kept: was it told?
+    if cut.control == cut_schedule.ANNOUNCED and not len(found.failed()):  # its guarantees held: was it notified?
         held = promise._replace(mode=ACK)
         found = verdict.judge(session, blocks, held)
     why_not = found.why_not or no_cut
@@ -202,7 +202,7 @@ def _aimed(lived: Lived) -> dict[str, Any]:
 
 
 def _refused(lived: Lived, cut_ns: int) -> np.ndarray:
-    """int64[]: the errnos of the commands that a drive with power refused, one that was there. A command of a person
+    """int64[]: the errnos of the commands that a drive with power refused, one that was there. A user's command
     takes the power at any time from its start on."""
     rows, outcome = lived.rows, lived.outcome
     bound_ns = outcome.bound_ns if outcome and outcome.report else 0
@@ -216,7 +216,7 @@ def _words(refused: np.ndarray) -> str:
 
 
 def at_cut(session: Session, promise: Promise) -> dict[str, Any]:
-    """Where the drive stood when its power went: {"commands", "durable": of them had to survive, "in_flight",
+    """State of the drive when its power went: {"commands", "durable": of them had to survive, "in_flight",
     "unflushed_bytes": acknowledged writes that neither FLUSH nor FUA covers, "written_bytes", "delta_flush_us",
     "delta_ack_us": from the submission of the FLUSH nearest to the cut, and from its acknowledgement, to the cut}."""
     rows, counted, kept = session.rows, verdict.counts(session), verdict.durable(session, promise)
@@ -244,7 +244,7 @@ def _no_cut(cut: Cut, lived: Lived, before: health.State, after: health.State) -
     rows = lived.rows
     late = (rows["status"] == 0) & (rows["submit_ns"] > outcome.fired_ns + outcome.bound_ns)
     if outcome.report is None and not outcome.why_not and (late & (rows["done_ns"] < outcome.on_ns)).any():
-        return "the drive still carried out commands when the command that takes its power had ended"
+        return "the drive still executed commands when the command that takes its power had ended"
     resets = _grown(before.power_cycles, after.power_cycles) if cut.shape in BACK_BY_ITSELF else None
     if resets == 0:
         return f"no reset by {cut.shape}: the drive counts no power cycle"
@@ -261,7 +261,7 @@ def feels(lived: Lived, before: health.State, after: health.State) -> bool:
 
 
 def _unfelt(cut: Cut, lived: Lived, before: health.State, after: health.State, felt: bool) -> str:
-    """Evidence that a cut did not reach the drive, or "": commands that it carried out without
+    """Evidence that a cut did not reach the drive, or "": commands that it executed without
     power; or, before any cut was felt, no sign of a loss at all."""
     outcome, rows = lived.outcome, lived.rows
     if outcome is None or cut.control or cut.shape in BACK_BY_ITSELF:
@@ -273,12 +273,12 @@ def _unfelt(cut: Cut, lived: Lived, before: health.State, after: health.State, f
     if cut.shape in profiles.PROFILES:
         low_ns += profiles.PROFILES[cut.shape].lasts_us(cut_schedule.own(cut, None) or {}) * 1000
     done = (rows["status"] == 0) & (rows["done_ns"] < outcome.on_ns)
-    # a host that stood still sees the end of a command late, but begins none meanwhile
+    # a stalled host sees the end of a command late, but begins none meanwhile
     late = done & (rows["done_ns"] > low_ns + HOLD_UP_NS)
     begun = late & (rows["submit_ns"] > low_ns)
     if begun.any() or late.any() and not feels(lived, before, after):
         most_ms = (int(rows["done_ns"][late].max()) - low_ns) / 1e6
-        return f"the drive carried out commands for {most_ms:.0f} ms after its power was taken"
+        return f"the drive executed commands for {most_ms:.0f} ms after its power was taken"
     if not felt and not feels(lived, before, after):
         why = f" ({outcome.why_not})" if outcome.why_not else ""
         return f"the drive did not feel its first cut: no link was lost and no power cycle counted{why}"
@@ -301,7 +301,7 @@ def _grown(was: int | None, now: int | None) -> int | None:
 
 
 def state(snapshot: Mapping | None, ready_s: float | None) -> health.State:
-    """What a SMART snapshot (drive/smart/counters.py) says of a drive that is there."""
+    """The health of a present drive from a SMART snapshot (drive/smart/counters.py)."""
     said = snapshot or {}
     return health.State(
         ready_s,

@@ -1,8 +1,8 @@
 """Where on the drive a campaign writes: an active window in pieces spread over the whole range, so that all dies and
 all regions of the map take part, and canaries between them that are never written again. Pure.
 
-What is known of the contents is one array, the base: 8 bytes for each block of the window, and behind them the blocks
-of the canaries. Only `index` and `lba` know which block stands where in it."""
+The known contents are one array, the base: 8 bytes for each block of the window, then the blocks
+of the canaries. Only `index` and `lba` map blocks to their places in it."""
 
 from typing import NamedTuple
 
@@ -44,8 +44,8 @@ class Layout(NamedTuple):
 def make(
     block_bytes: int, size_bytes: int, window_bytes: int = WINDOW_BYTES, canaries: int = CANARIES, at_byte: int = 0
 ) -> Layout:
-    """Of the range of size_bytes from at_byte on. The window takes at most half of it, unless it is asked for less.
-    Raises UsageError for blocks that are no part of 4 KiB, and for a range of less than 2 MiB."""
+    """Layout of the range of size_bytes from at_byte on. The window takes at most half of it, unless it is asked for
+    less. Raises UsageError for blocks that do not divide 4 KiB, and for a range of less than 2 MiB."""
     if UNIT_BYTES % block_bytes or block_bytes % 512:
         raise UsageError("logical blocks of 512 to 4096 bytes", f"{block_bytes}", "format the drive with 512 or 4096")
     at_byte = -(-at_byte // STEP_BYTES) * STEP_BYTES
@@ -56,7 +56,7 @@ def make(
         raise UsageError(f"a range of at least {2 * STEP_BYTES} bytes", f"{size_bytes}", "give the test more room")
     stride = size_bytes // pieces // STEP_BYTES * STEP_BYTES
     starts = at_byte + np.arange(pieces) * stride
-    # evenly in the gap behind each piece
+    # evenly in the gap after each piece
     each = min(-(-canaries // pieces), (stride - piece) // UNIT_BYTES) if canaries else 0
     within = piece + np.arange(each) * ((stride - piece) // max(each, 1) // UNIT_BYTES * UNIT_BYTES)
     found = (starts[:, None] + within).reshape(-1)
@@ -64,7 +64,7 @@ def make(
 
 
 def index(layout: Layout, lba: np.ndarray) -> np.ndarray:
-    """int64[]: where in the base these blocks stand; -1: they are no part of the campaign."""
+    """int64[]: places of these blocks in the base; -1: not part of the campaign."""
     lba = np.asarray(lba, np.int64)
     piece = np.searchsorted(layout.starts, lba, "right") - 1
     within = lba - layout.starts[piece]

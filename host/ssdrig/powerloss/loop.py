@@ -3,7 +3,7 @@ Compiled; no I/O, no clock.
 
 A lane is a stream and the commands that are drawn for it. Each command that is submitted gives every lane its share of
 one, and takes one from the lane that it is of; the lane with most in hand comes next, of those that may. A lane that
-has MOST_IN_HAND waits for its own answers, and the others then wait with it, but for those of mixes.BEHIND."""
+has MOST_IN_HAND waits for its own answers, and the others then wait with it, except those of mixes.BEHIND."""
 
 from typing import NamedTuple
 
@@ -20,11 +20,11 @@ from ssdrig.powerloss.streams import AT, FLAGS, KIND, LBA, N
 DEPTH, UNDER_WAY, HEAD, TAIL, KEPT = range(5)
 # words of the state. HOLD: no command of this kind that has these flags; ONLY: of this lane alone; BLANK_WORD: what
 # trimmed blocks read as; SENT, ACKED: bytes submitted, and acknowledged, without FUA; FLUSHED: of them, those that a
-# FLUSH has covered; GATHER: nothing more is submitted once so many are SENT
+# FLUSH has covered; GATHER: nothing more is submitted once this many are SENT
 FREE, UNDER_WAY_N, ACKED, FLUSHED, LOW, ERRORS, HOLD_KIND, HOLD_FLAGS, ONLY, BLANK_WORD, BLOCK_BYTES = range(11)
 SENT, GATHER = 11, 12
 STATES = 13
-# columns of what stands in a slot; MARK: of a FLUSH, ACKED when it was submitted
+# columns of a slot's content; MARK: of a FLUSH, ACKED when it was submitted
 LANE, ROW_AT, MARK = range(3)
 ANY = -1  # ONLY
 QUEUE = 1024  # commands that a lane can hold, drawn ahead
@@ -68,7 +68,7 @@ def made(
 
 @numba.njit(cache=True)
 def _next(loop):
-    """The lane whose turn it is; -1: none may. Near the end of what is gathered a long write gives way to a shorter
+    """The lane whose turn it is; -1: none may. Near the end of the gathering a long write gives way to a shorter
     one."""
     state = loop.state
     best, most = -1, -1e300

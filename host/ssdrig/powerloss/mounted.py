@@ -1,5 +1,5 @@
 """The file systems of a campaign, session by session: made once, written to by their clients, looked at after each cut,
-and made anew where one was found damaged."""
+and made again if damaged."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -17,11 +17,11 @@ class Mounted:
         self._driver, self._block_bytes = driver, block_bytes
         self._places = filesystems.places(asked, capacity_bytes)
         self._to_make = {place["kind"] for place in self._places}
-        self._rest: list[dict[str, Any]] = []  # reports of the session before, of what was whole
+        self._rest: list[dict[str, Any]] = []  # reports of the session before, of the undamaged ones
 
     def start(self, session: int, writes: bool = True) -> dict[str, Any] | None:
         """Make what there is to make, and start a client of each kind on each, or none where nothing `writes`: then
-        what Filesystems.down() would give, else None. Raises DriveError."""
+        the result of Filesystems.down(), otherwise None. Raises DriveError."""
         if places := [place for place in self._places if place["kind"] in self._to_make]:
             self._driver.make(self._block_bytes, places)
             self._to_make = set()
@@ -31,7 +31,7 @@ class Mounted:
         return None
 
     def forget(self) -> None:
-        """What they went through is not known: make all anew before the next session."""
+        """Their state is unknown: make all again before the next session."""
         self._to_make, self._rest = {place["kind"] for place in self._places}, []
 
     def judge(self, cut: int, down: Mapping[str, Any], **times: Any) -> tuple[dict[str, Any], int]:

@@ -2,7 +2,7 @@
 A request is a line of JSON on stdin, {"do": name of an action, …}; its answer is one on stdout, {"error": [expected,
 seen, do]} where it failed.
 
-Each file system lies on a loop device over its part of the drive, which is opened by the path that holds it
+Each file system is on a loop device over its part of the drive, which is opened by the path that holds it
 (drive/target/guard.py): reads and writes pass it by direct I/O, a FLUSH as one, FUA as a write and a FLUSH. Mounts are
 seen by this process and its children only, and end with it, as the loop devices do."""
 
@@ -133,7 +133,7 @@ class Mounts:
         self._drive, self._block_bytes, self._written = "", 512, 0
 
     def make(self, drive: str, block_bytes: int, places: list[dict]) -> dict:
-        """Make file systems anew in their places."""
+        """Make the file systems again in their places."""
         self._drive, self._block_bytes = drive, block_bytes
         for place in places:
             name = place["kind"]
@@ -144,9 +144,9 @@ class Mounts:
         return {}
 
     def start(self, drive: str, session: int, at_rest: int) -> dict:
-        """Mount all, remove what is of no session but `at_rest`, and start a client of each kind on each. Returns when
-        each has a record acknowledged."""
-        self.down()  # of a session that did not come to its end
+        """Mount all, remove files of other sessions, except `at_rest`, and start a client of each kind on each. Returns
+        when each has a record acknowledged."""
+        self.down()  # of an unfinished session
         self._drive, keep = drive, str(at_rest)
         for part in self._parts.values():
             part.attach(self._drive, self._block_bytes)
@@ -197,7 +197,7 @@ class Mounts:
         return {"clients": reports, "down_ns": time.monotonic_ns() if ended else None}
 
     def look(self, drive: str, asked: list[dict]) -> dict:
-        """Mount all, see what is left of the clients that are asked for, unmount, and check: {"clients": as
+        """Mount all, check the data of the requested clients, unmount, and check: {"clients": as
         clients.Left has it, "filesystems", "written_bytes": by all file systems since this was asked last}."""
         self._drive, found = drive, dict[str, Any](clients=[], filesystems=[])
         for part in self._parts.values():
@@ -242,7 +242,7 @@ def free_loop() -> tuple[int, str]:
 
 
 def options_of(folder: str) -> str:
-    """Of what is mounted there, as the kernel has them."""
+    """The kernel's options of the file systems mounted there."""
     with open("/proc/self/mounts") as file:
         rows = [line.split() for line in file]
     return next((row[3] for row in reversed(rows) if row[1] == folder), "")
@@ -274,7 +274,7 @@ def main() -> None:
     prctl.die_with_parent(int(sys.argv[1]))
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C ends ssdrig in order
     with tempfile.TemporaryDirectory(prefix="ssdrig-mounts-") as folder:
-        error = [] if apart(folder) else ["mounts of its own", os.strerror(ctypes.get_errno()), "run it as root"]
+        error = [] if apart(folder) else ["its own mounts", os.strerror(ctypes.get_errno()), "run it as root"]
         mounts = Mounts(folder)
         for line in sys.stdin:
             request = json.loads(line)
@@ -292,7 +292,7 @@ def main() -> None:
 
 
 def apart(folder: str) -> bool:
-    """From now on this process has mounts of its own, one of memory at `folder`."""
+    """Give this process its own mounts, with a tmpfs at `folder`."""
     if _libc.unshare(CLONE_NEWNS) or _libc.mount(None, b"/", None, ctypes.c_ulong(MS_REC | MS_PRIVATE), None):
         return False
     return _libc.mount(b"tmpfs", folder.encode(), b"tmpfs", ctypes.c_ulong(0), None) == 0

@@ -11,7 +11,7 @@ from ssdrig.blockio.nbd_pipe import Pipe, Requests
 from ssdrig.blockio.slots import Slots
 from ssdrig.powerloss.history import BLANK, FLUSH, FUA, TRIM, WRITE, ZEROS
 
-GREETING_S = 10.0  # for a server to say that it is there: who waits for a drive tries again
+GREETING_S = 10.0  # for a server's greeting: a caller that waits for a drive tries again
 WORDS = np.zeros((4, 5), np.int64)  # [flags, kind]
 WORDS[:, [WRITE, FLUSH, TRIM, BLANK]] = nbd.WRITE, nbd.FLUSH, nbd.TRIM, nbd.READ
 WORDS[ZEROS:, WRITE] = nbd.WRITE_ZEROES
@@ -54,7 +54,7 @@ class Nbd(Pipe):
         time.sleep(ns / 1e9)
 
     def close(self) -> None:
-        """Say goodbye and close. Safe to call twice."""
+        """Disconnect and close. Safe to call twice."""
         self.disconnect()
 
 

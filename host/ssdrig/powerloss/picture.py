@@ -20,7 +20,7 @@ AGES_MS = (*range(0, 250, 5), 250, 500, 1000, 2000, 5000, 10_000, 30_000)
 
 def of_cut(session: "Session", blocks: "Blocks", promise: Promise, verdict: "Verdict") -> dict:
     """{"ages", "lost_bytes", "suffix", "ticks", "flushes", "fuas", "in_flight", "lost_us", "volatile_us", "torn"}.
-    Times are µs from the cut, negative before it; null: there is none.
+    Times are µs from the cut, negative before it; null: absent.
 
     ages: {"kept": counts by AGES_MS, "lost": counts} of writes that were acknowledged, that no promise covers, and
     whose fate is seen; one that a later write has replaced is in neither. suffix: {"newer": writes of these that were
@@ -76,7 +76,7 @@ def _first(us: np.ndarray) -> int | None:
 
 
 def _by_age(done_us: np.ndarray) -> list[int]:
-    """Counts by AGES_MS; what was acknowledged after the edge, which the clock's bound allows, is of age 0."""
+    """Counts by AGES_MS; data acknowledged after the edge, which the clock's bound allows, is of age 0."""
     at = np.searchsorted(AGES_MS, np.maximum(0.0, -done_us / 1e3), "right") - 1
     return np.bincount(at, minlength=len(AGES_MS)).tolist()
 

@@ -32,7 +32,7 @@ def write(
     show: Callable[[int, int], None] = lambda done, of: None,
 ) -> Made:
     """All of `size_bytes` in order, then `times` as many bytes in random units of 4 KiB, then a FLUSH. Nothing can be
-    compressed or is there twice. show(done, of): bytes; what it raises ends it. Raises DriveError."""
+    compressed or is there twice. show(done, of): bytes; its exceptions end it. Raises DriveError."""
     slots, chance = transport.slots, np.random.default_rng([seed, 0x9C])
     slots.data[:] = chance.integers(0, 256, len(slots.data), np.uint8)
     units = size_bytes // UNIT_BYTES

@@ -17,17 +17,17 @@ ATA_BLOCK_BYTES = SECTOR_BYTES = 512  # the kernel's queue counts sectors, too
 
 
 class Promise(NamedTuple):
-    """What is held against the drive. Blocks are logical blocks."""
+    """The guarantees that the drive is judged by. Blocks are logical blocks."""
 
     mode: str  # FLUSH or ACK
     block_bytes: int
     atomic_blocks: int  # the longest write that is all old or all new after a loss of power; 0: not even one block
     boundary_blocks: int  # such a write crosses no multiple of this; 0: no boundaries
     boundary_offset: int  # of the first boundary
-    after_trim: str | None  # "zeros", "ones"; None: the drive does not say how trimmed blocks read
-    own: bool  # the drive says so itself; False: somebody claims ACK for it
+    after_trim: str | None  # "zeros", "ones"; None: the drive does not define how trimmed blocks read
+    own: bool  # the drive itself reports it; False: ACK is a user's claim
     why: str
-    fua: bool = True  # the kernel sends FUA; False: a write and a FLUSH behind it
+    fua: bool = True  # the kernel sends FUA; False: a write and a FLUSH after it
 
 
 def nvme(id_ctrl: bytes, id_ns: bytes, cache_on: bool | None, claimed: bool = False) -> Promise:
@@ -37,7 +37,7 @@ def nvme(id_ctrl: bytes, id_ns: bytes, cache_on: bool | None, claimed: bool = Fa
     namespace = nvme_erase.decode_namespace(id_ns)
     present = bool(id_ctrl[525] & 1)
     mode, own, why = _mode(present, cache_on, claimed)
-    of_namespace = id_ns[24] & 2  # NSFEAT: the namespace has limits of its own
+    of_namespace = id_ns[24] & 2  # NSFEAT: the namespace has its own limits
     limit = int.from_bytes(id_ns[36:38] if of_namespace else id_ctrl[528:530], "little")
     boundary = int.from_bytes(id_ns[44:46], "little") if of_namespace else 0
     return Promise(
@@ -65,20 +65,20 @@ def ata(words: list[int], claimed: bool = False) -> Promise:
 
 
 def scsi(block_bytes: int, cache_type: str, claimed: bool = False) -> Promise:
-    """Of a SCSI disk, or what a bridge shows as one, by what the kernel read of its caching page (cache_type of its
+    """For a SCSI disk, or one shown by a bridge, from the kernel's reading of its caching page (cache_type of its
     scsi_disk). "write through" may mean that it has no such page: it promises nothing then."""
     cached = cache_type.startswith("write back")
     mode, own, why = _mode(True, None, claimed)
-    return Promise(mode, block_bytes, 1, 0, 0, None, own, why if cached or claimed else f"{why} (it does not say)")
+    return Promise(mode, block_bytes, 1, 0, 0, None, own, why if cached or claimed else f"{why} (not reported)")
 
 
 def _mode(present: bool, cache_on: bool | None, claimed: bool) -> tuple[str, bool, str]:
     if not present:
-        return ACK, True, "the drive has no volatile write cache: what it acknowledges is kept"
+        return ACK, True, "the drive has no volatile write cache: acknowledged data is durable"
     if cache_on is False:
-        return ACK, True, "the drive's write cache is off: what it acknowledges is kept"
+        return ACK, True, "the drive's write cache is off: acknowledged data is durable"
     if claimed:
-        return ACK, False, "someone claims that the drive keeps all that it acknowledges; the drive does not say so"
+        return ACK, False, "the user claims that the drive keeps all acknowledged data; the drive does not report it"
     return FLUSH, True, "the drive's write cache is volatile: what FLUSH or FUA covers is kept"
 
 
@@ -103,8 +103,8 @@ def heard(promise: Promise, queue: Mapping[str, str]) -> Promise:
 
 
 def _split(promise: Promise, chunk: float) -> Promise:
-    """What is left where the kernel makes two commands of one that crosses a multiple of `chunk` blocks (0: none), as
-    it does at the boundary that an NVMe drive calls optimal (NOIOB)."""
+    """The guarantee that remains where the kernel makes two commands of one that crosses a multiple of `chunk` blocks
+    (0: none), as it does at the boundary that an NVMe drive calls optimal (NOIOB)."""
     boundary, offset = promise.boundary_blocks, promise.boundary_offset
     if not chunk or boundary and chunk % boundary == 0 and offset == 0:
         return promise

@@ -1,4 +1,4 @@
-"""The proof of an accusation: all that somebody else needs to come to the same verdict on one block, as data and in
+"""The proof of an accusation: everything needed to reach the same verdict on one block, as data and in
 sentences. Pure."""
 
 from collections.abc import Sequence
@@ -23,16 +23,16 @@ def proof(
     data: bytes | None = None,
     cuts: tuple[int, int] | None = None,
 ) -> dict:
-    """Of block i of `blocks`: {"class", "certain", "lba", "found", "base", "durable", "flush", "torn", "rows",
+    """Proof for block i of `blocks`: {"class", "certain", "lba", "found", "base", "durable", "flush", "torn", "rows",
     "left_out", "promise", "cut_ns", "edge_ns", "on_ns", "before_cut_us", "before_cut_least_us", "before_cut_most_us",
     "commands_before_cut", "cuts", "parts", "headers", "hex", "sentences"}.
 
     found, base: a command's seq or a code of record; durable, flush, torn: the seq of the command that must have
     survived, of the FLUSH that covers it, of the torn write, or None; rows: the block's commands, each with "counts"
-    (verdict.counts); before_cut_us and commands_before_cut: from the acknowledgement of what was lost to the cut, and
+    (verdict.counts); before_cut_us and commands_before_cut: from the acknowledgement of the lost data to the cut, and
     with the bound of the switch at least and at most; cuts: the first and the last session whose cut may have done it;
-    parts: of a torn block [content, class] of each 512 bytes, judged by itself, or None;
-    headers: what each 512 bytes of `data`, the block as it was read, say of themselves."""
+    parts: of a torn block [content, class] of each 512 bytes, judged on its own, or None;
+    headers: the headers in each 512 bytes of `data`, the block as it was read."""
     rows, counted = session.rows, counts(session)
     lba = int(blocks.lba[i])
     first = rows["lba"].astype(np.int64)
@@ -123,7 +123,7 @@ def _content(code: int) -> str:
 
 
 def _runs(parts: Sequence) -> str:
-    """What stands where in a torn block: "sectors 0 to 2: the content of command 7; sector 3: ..."."""
+    """Contents of a torn block: "sectors 0 to 2: the content of command 7; sector 3: ..."."""
     out: list[str] = []
     begin = 0
     for end in range(1, len(parts) + 1):
@@ -152,7 +152,7 @@ def _when(least_us: float | None, most_us: float | None) -> str:
 
 
 def _sentences(proof: dict, rows: np.ndarray, durable: int, seen_row: int) -> list[str]:
-    """What happened, what was found, why that is not allowed."""
+    """The events, the finding, and the rule it breaks."""
     block, found = f"block {proof['lba']}", _content(proof["found"])
     if proof["parts"]:
         found += f" ({_runs(proof['parts'])})"

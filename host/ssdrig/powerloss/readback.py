@@ -77,7 +77,7 @@ def merged(runs: np.ndarray) -> np.ndarray:
 
 
 def portions(runs: np.ndarray, most: int) -> Iterator[np.ndarray]:
-    """The same runs in parts of about so many blocks, in order."""
+    """The same runs in parts of about `blocks` blocks, in order."""
     first, n = pieces(runs, most)
     part = (np.cumsum(n) - n) // most
     for number in np.unique(part):
@@ -86,7 +86,7 @@ def portions(runs: np.ndarray, most: int) -> Iterator[np.ndarray]:
 
 
 def pieces(runs: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray]:
-    """(first, n), int64[]: the runs in pieces of at most so many blocks, each inside an aligned stretch of so many."""
+    """(first, n), int64[]: the runs in pieces of at most `most` blocks, each inside an aligned stretch of that many."""
     low, high = runs[:, 0] // most, -(-runs[:, 1] // most)
     count = high - low
     run = np.repeat(np.arange(len(runs)), count)
@@ -98,9 +98,9 @@ def pieces(runs: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray]:
 def read(
     transport: Transport, layout: Layout, run: int, base: np.ndarray, runs: np.ndarray, rows: np.ndarray | None = None
 ) -> Blocks:
-    """What these blocks hold, with what they held before (base, int64[layout.base_blocks]). A block that the drive
+    """Contents of these blocks, with their earlier contents (base, int64[layout.base_blocks]). A block that the drive
     refuses TRIES times more is UNREADABLE. Of more than PORTION_BLOCKS only those are kept that the session (rows)
-    touched, that are torn, or that are not what they were: the others are what they must be, and a large window would
+    touched, that are torn, or that changed: the others are as they must be, and a large window would
     not fit into memory. Raises DriveError where the drive goes away or hangs."""
     if rows is None or (runs[:, 1] - runs[:, 0]).sum() <= PORTION_BLOCKS:
         return _read(transport, layout, run, base, runs)
@@ -184,7 +184,7 @@ def seen_in(
 
 
 def block(transport: Transport, layout: Layout, lba: int) -> bytes | None:
-    """One block as it is now, for a proof; None where the drive refuses. Raises DriveError."""
+    """One block read again, for a proof; None where the drive refuses. Raises DriveError."""
     out: list[bytes | None] = []
     slots, size = transport.slots, layout.block_bytes
 

@@ -1,7 +1,7 @@
-"""Stamped records: every 512 bytes that are written say whose they are. Compiled; no I/O.
+"""Stamped records: every 512 bytes written identify themselves. Compiled; no I/O.
 
-A record is a header of 64 bytes and a payload of 448 that is a function of run, address and command, so what is read
-back is compared with what was written, not with a sum of it; it cannot be compressed, and no two records are alike.
+A record is a header of 64 bytes and a payload of 448 that is a function of run, address and command, so the data read
+back is compared with the data written, not with a checksum; it cannot be compressed, and no two records are alike.
 Its size does not depend on the drive's logical block: a block of 4096 bytes holds eight.
 """
 
@@ -12,7 +12,7 @@ from ssdrig.powerloss.kinds import UNKNOWN
 
 BYTES = 512
 WORDS = BYTES // 8
-# little endian; a record as it lies on the drive
+# little endian; a record as stored on the drive
 HEADER = np.dtype(
     [
         ("run", "<u4"),
@@ -98,7 +98,7 @@ SEQ, LBA512, RECORDS, AT, SLOT = range(5)  # columns of what stamp_all() takes f
 @numba.njit(cache=True)
 def stamp_all(words, commands, n, last, base, per_block, run, session, t_submit_ns):
     """The data of n commands (int64[n, 5]): the records of each go to the beginning of words[SLOT]. last (int64[]): the
-    seq that was written last to each block in this session, 0: none; base: what it held before; a command begins at AT
+    seq that was written last to each block in this session, 0: none; base: its earlier content; a command begins at AT
     in both and its blocks become its seq in `last`. per_block: records of a block."""
     for k in range(n):
         seq, length, at = np.uint64(commands[k, SEQ]), commands[k, RECORDS], commands[k, AT]
@@ -172,7 +172,7 @@ def agreed(first: np.ndarray, again: np.ndarray) -> np.ndarray:
 
 
 def header(record: bytes) -> dict | None:
-    """What a record says of itself, as numbers; None where it is none of any run."""
+    """The fields of a record, as numbers; None if it belongs to no run."""
     words = np.frombuffer(record[:BYTES], np.uint64)
     found = np.frombuffer(record[: HEADER.itemsize], HEADER)[0]
     if found["magic"] != MAGIC or _hash(words) != words[HEADER_WORDS - 1]:

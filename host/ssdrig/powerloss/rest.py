@@ -1,5 +1,5 @@
-"""What a drive draws at rest, for aims at what it does by itself. One that works after what was written (it folds its
-cache) is waited for: a threshold that was learnt meanwhile lies above all of its bursts."""
+"""The draw of a drive at rest, to aim at its own work. One that works after the writes (it folds its
+cache) is waited for: a threshold learnt meanwhile is above all of its bursts."""
 
 import time
 from collections.abc import Callable
@@ -12,7 +12,7 @@ from ssdrig.powerloss.layout import Layout
 from ssdrig.powerloss.supply import RigSupply
 
 LEARN_S = 10.0  # of idle, and of load
-MOST_S = 300.0  # so long it is waited for
+MOST_S = 300.0  # longest wait for it
 
 
 def idle_A(
@@ -23,8 +23,8 @@ def idle_A(
     tell: Callable[..., None],
     most_s: float = MOST_S,
 ) -> np.ndarray:
-    """float64[n]: the current of LEARN_S behind a read of one block, for a drive is awake then, as it is when a cut is
-    aimed. `check` raises where someone wants it to end; `tell` takes an event. Raises RigError, DriveError."""
+    """float64[n]: the current of LEARN_S after a read of one block, because a drive is awake then, as it is when a cut
+    is aimed. `check` raises on a request to end; `tell` takes an event. Raises RigError, DriveError."""
     deadline = time.monotonic() + most_s
     while True:
         check()

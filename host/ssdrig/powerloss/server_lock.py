@@ -16,7 +16,7 @@ from ssdrig.base.terminal import printable
 from ssdrig.blockio.nbd import address
 
 ROOTS = Path("/run/ssdrig")
-LOOPBACK = "this machine"  # any address of its own: a server that listens on all of them is one
+LOOPBACK = "this machine"  # any of its addresses: a server that listens on all of them is one
 
 
 def names(uri: str) -> list[str]:
@@ -50,7 +50,7 @@ def _addresses(host: str, port: int) -> set[str]:
     try:
         rows = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError):
-        return {host.lower().rstrip(".")}  # who connects says why there is none
+        return {host.lower().rstrip(".")}  # the connection reports the error
     for row in rows:
         one = ipaddress.ip_address(str(row[4][0]).partition("%")[0])
         one = getattr(one, "ipv4_mapped", None) or one

@@ -1,7 +1,7 @@
 """The files of one session in the run folder, powerloss/0007, each there as a whole or not at all:
 
     history.bin.z   the commands, history.ROW, deflated; while the session lasts history.bin, mapped
-    seen.npz        the blocks that were read, verdict.Blocks, with what was found, and whether a trim may still come
+    seen.npz        the blocks that were read, verdict.Blocks, with the findings, and whether a trim may still come
     waveform.npz    the fall as the rig's ADC saw it: volts, t0_ns (host clock), dt_ns
     proofs.json     what speaks for each accusation (proof.py), of the first MOST_PROOFS blocks
     verdict.json    the record of the session, the promise it was judged by, the rig's report, the run's number and the
@@ -34,14 +34,14 @@ FOLDER = "powerloss"
 LOST = "history.lost.bin"  # of a try in which the rig failed
 LEARNT = "learnt.{}.bin.z"  # commands of no session, by the number of the first
 BEGIN, JUDGED = "powerloss.begin", "session.judged"
-FRAME = ("t_ns", "kind", "step", "line", "crc")  # of an event, beside what it says
+FRAME = ("t_ns", "kind", "step", "line", "crc")  # of an event, besides its content
 MOST_PROOFS = 20
-MOST_SEQ = 1 << 60  # no campaign has so many commands: a damaged number
-LOST_ROWS = 1 << 24  # so many commands of a session may be missing from a history whose host died
+MOST_SEQ = 1 << 60  # no campaign has that many commands: a damaged number
+LOST_ROWS = 1 << 24  # this many commands of a session may be missing from a history whose host died
 
 
 def folder(number: int) -> str:
-    """Of a session, in the run folder."""
+    """Folder of a session, in the run folder."""
     return f"{FOLDER}/{number:04}"
 
 
@@ -55,7 +55,7 @@ def put(
     outcome: Mapping,
     waveform: Mapping | None,
 ) -> None:
-    """All files of a judged session. `outcome`: what else its verdict.json says, the `run` among it. Raises
+    """All files of a judged session. `outcome`: the other fields of verdict.json, including `run`. Raises
     JournalError."""
     where = folder(record["cut"])
     seen = {**blocks._asdict(), "finding": verdict.finding, "trimmed_after": verdict.trimmed}
@@ -99,7 +99,7 @@ def unsealed(path: Path) -> dict | None:
 
 
 def proofs_of(folder: Path, said: Mapping) -> list[dict]:
-    """The proofs of a session whose verdict.json says this; none where they are not as they were written."""
+    """The proofs of a session with this verdict.json; empty if they were altered."""
     try:
         return integrity.document(content(folder, said, "proofs.json"))
     except (OSError, ValueError, RecursionError):
@@ -107,7 +107,7 @@ def proofs_of(folder: Path, said: Mapping) -> list[dict]:
 
 
 def content(folder: Path, said: Mapping, name: str) -> bytes:
-    """A file of a session whose verdict.json says this. Raises OSError, ValueError where it is not as it was
+    """A file of a session with this verdict.json. Raises OSError, ValueError where it is not as it was
     written."""
     data = integrity.content(folder / name)
     if zlib.crc32(data) != (said.get("sums") or {}).get(name):
@@ -117,14 +117,14 @@ def content(folder: Path, said: Mapping, name: str) -> bytes:
 
 class Doubts(NamedTuple):
     """What of the judged sessions of a run is not as it was written, each in words that begin with the file's name.
-    `lost`: missing or damaged; `wrong`: says something else than the journal, or is of another run."""
+    `lost`: missing or damaged; `wrong`: differs from the journal, or belongs to another run."""
 
     lost: list[str]
     wrong: list[str]
 
 
 def doubts(folders: Iterable[Path]) -> Doubts:
-    """Of the parts of a run, oldest first."""
+    """Sessions of the parts of a run, oldest first."""
     parts, found = list(folders), Doubts([], [])
     events = [event for part in parts for event in journal.events(part)]
     runs = {event.get("run") for event in events if event["kind"] == BEGIN}
@@ -139,7 +139,7 @@ def doubts(folders: Iterable[Path]) -> Doubts:
             found.lost.append(f"{name}: is damaged, or of another session")
             continue
         if runs and said.get("run") not in runs:
-            found.wrong.append(f"{name}: is of another run")
+            found.wrong.append(f"{name}: belongs to another run")
         if number in told and (differ := _differ(said["record"], told[number])):
             found.wrong.append(f"{name}: the event of the session differs in {', '.join(differ)}")
         for other in said["sums"]:
@@ -174,7 +174,7 @@ def judged(folders: Iterable[Path]) -> dict[int, dict]:
 
 
 def record_of(event: Mapping) -> dict:
-    """What an event session.judged says of its session."""
+    """The session fields of an event session.judged."""
     return {key: value for key, value in event.items() if key not in FRAME}
 
 
@@ -215,7 +215,7 @@ def unjudged(folders: Iterable[Path]) -> list[np.ndarray]:
 
 
 def known(folders: Iterable[Path], layout: "Layout", numbers: Iterable[int]) -> "Known":
-    """What the judged sessions of a run, by their numbers, leave behind, from their files. Where those of one are
+    """The state after the judged sessions of a run, by number, from their files. Where those of one are
     damaged or not there, nothing is known any more."""
     from ssdrig.powerloss import layout as layouts
     from ssdrig.powerloss import verdict
@@ -232,7 +232,7 @@ def known(folders: Iterable[Path], layout: "Layout", numbers: Iterable[int]) -> 
             trimmed, finding = kept["trimmed_after"], kept["finding"]
             at = layouts.index(layout, fields["lba"])
             if not len(at) == len(fields["seen"]) == len(trimmed) == len(finding) or (at < 0).any():
-                raise ValueError("blocks that are no part of the campaign")
+                raise ValueError("blocks outside the campaign")
         except Exception:  # whatever zipfile and numpy raise of damaged bytes: a dozen kinds
             continue
         missing.discard(number)
@@ -246,7 +246,7 @@ def known(folders: Iterable[Path], layout: "Layout", numbers: Iterable[int]) -> 
 
 def first_seq(folders: Iterable[Path], base: np.ndarray) -> int:
     """A number for the next command that none of the run had before: neither on the drive, `base`, nor in a history,
-    of which the end may be missing."""
+    whose end may be missing."""
     highest, begun = int(base.max(initial=0)), False
     for part in folders:
         for path in (part / FOLDER).glob("*"):

@@ -1,7 +1,7 @@
-"""What is written: streams of commands, each aimed at something that drives get wrong. Pure; a stream is a function of
+"""The writes: streams of commands, each aimed at a known failure of drives. Pure; a stream is a function of
 seed and session.
 
-Each has a region of its own in every piece of the window, so that what one does to a block tells what it did; commands
+Each has its own region in every piece of the window, so that a damaged block identifies its stream; commands
 of one stream may overlap, which the verdict wants."""
 
 from collections.abc import Callable
@@ -33,7 +33,7 @@ REGIONS = {
     "zeroes": (25, 1),
     "random": (26, 6),
 }
-CHUNK = 256  # commands that are drawn at once
+CHUNK = 256  # commands drawn per batch
 HOT_PLACES = 64
 FLUSH_EVERY = 8
 LONG_UNITS = (128 << 10) // layouts.UNIT_BYTES  # of a sequential write
@@ -95,7 +95,7 @@ def _random(out, region: _Region, promise: Promise, chance, begin: int):
 
 
 def _appended(out, region: _Region, begin: int, units):
-    """One behind the other; shorter where a part ends."""
+    """One after the other; shorter where a part ends."""
     out[:, AT] = (begin + np.cumsum(units) - units) * region.unit
     out[:, N] = np.minimum(units * region.unit, region.room(out[:, AT]))
     return out
@@ -124,7 +124,7 @@ def _hot(out, region: _Region, promise: Promise, chance, begin: int):
 def _atomic(out, region: _Region, promise: Promise, chance, begin: int):
     most = SLOT_BYTES // promise.block_bytes - 1
     limit = min(max(1, promise.atomic_blocks), promise.boundary_blocks or most, most, region.each - 1)
-    out[:, N] = limit + (chance.random(len(out)) < 0.3)  # a control: nobody promises that it is whole
+    out[:, N] = limit + (chance.random(len(out)) < 0.3)  # a control: larger than any atomicity guarantee
     out[:, AT] = region.drawn(chance, len(out), limit)
     if promise.boundary_blocks:
         lba = region.lba(out[:, AT])

@@ -21,16 +21,16 @@ from ssdrig.switch.switch import Switch
 RAIL = 0  # that is cut
 UVLO_SHARE = 0.75  # of what the rail had: below it a drive has lost its supply
 BACK_BY_ITSELF = tuple(name for name, profile in profiles.PROFILES.items() if profile.back_by_itself)
-REPORT_S = 20.0  # for the report behind the return of power; the rig's own patience with a residual is 10 s
-BEHIND_S = 30.0  # so late samples may come, of a board that is behind
+REPORT_S = 20.0  # for the report after the return of power; the rig's own patience with a residual is 10 s
+BEHIND_S = 30.0  # how late samples of a lagging board may come
 LEAST_LEAD_NS = 20_000_000  # of the order of a cut: the scope is started and the rig armed meanwhile
-SCOPE_HZ, SCOPE_BEFORE, SCOPE_AFTER = 500_000, 1000, 6500  # the picture of a fall: 2 ms before the edge, 13 ms behind
+SCOPE_HZ, SCOPE_BEFORE, SCOPE_AFTER = 500_000, 1000, 6500  # the picture of a fall: 2 ms before the edge, 13 ms after
 
 
 class Outcome(NamedTuple):
     """One cut. Times: ns of CLOCK_MONOTONIC. `fired_ns`: the edge, known to `bound_ns`; `on_ns`: before this power had
-    not returned, the bound is taken off; `why_not`: why it is no cut, "" for one. `report`: the rig's, `waveform`: as
-    switch.scope_now() returns it, with "t0_ns"; `on_late_s`: power returned at most so much later than `on_ns`;
+    not returned, the bound is taken off; `why_not`: why it is not a cut, "" for one. `report`: the rig's, `waveform`:
+    as switch.scope_now() returns it, with "t0_ns"; `on_late_s`: power returned at most this much later than `on_ns`;
     `waited`: what the host had held up when power returned, or later."""
 
     fired_ns: int
@@ -68,8 +68,8 @@ class RigSupply:
         return t_us - (int(found.t_ns(t_us)) - t_ns) // 1000
 
     def currents(self, seconds: float) -> np.ndarray:
-        """float64[n]: what the rail draws in the next so many seconds, A, before any calibration. By the time at which
-        it was measured: what a board that is behind sends meanwhile is of another time. Raises RigError where it does
+        """float64[n]: what the rail draws in the next `seconds`, A, before any calibration. By the time at which
+        it was measured: a lagging board sends samples of an earlier time. Raises RigError where it does
         not come."""
         offset = journal.records(self._run, self._clock.offset).next_offset
         begin_ns = time.monotonic_ns()
@@ -108,9 +108,9 @@ class RigSupply:
             time.sleep(0.1)
 
     def cut(self, shape: str, at_ns: int | None, off_s: float, when: dict | None = None, **own) -> Outcome:
-        """Cut at a host time, or as `when` says (wire.py), stay off for off_s, and see power return. Where a busy host
-        comes too late for that time, the cut comes at once. `own`: fields of the shape. Raises RigError: refused, an
-        unsafe residual, no answer."""
+        """Cut at a host time, or as `when` sets (wire.py), stay off for off_s, and see power return. Where a busy host
+        comes too late for that time, the cut comes immediately. `own`: fields of the shape. Raises RigError: refused,
+        an unsafe residual, no answer."""
         if when is None:
             late = at_ns is None or at_ns - time.monotonic_ns() < LEAST_LEAD_NS
             when = {"now": True} if at_ns is None or late else {"t_us": self.board_us(at_ns)}
@@ -140,7 +140,7 @@ class RigSupply:
 
 
 def no_cut(report: dict) -> str:
-    """Why what the rig reports is no cut: a rail that was not seen below the drive's lock-out, or that a signal of the
+    """Why the rig's report is not a cut: a rail that was not seen below the drive's lock-out, or that a signal of the
     host fed meanwhile. "" for a cut."""
     for rail in report["rails"]:
         limit_mV = UVLO_SHARE * rail["before_mV"]
@@ -152,7 +152,7 @@ def no_cut(report: dict) -> str:
 
 
 class SwitchSupply:
-    """A switch that is no rig: a power strip, a hub, a bench supply, two commands of a person. `answers` says whether
+    """A switch other than the rig: a power strip, a hub, a bench supply, two user commands. `answers` returns whether
     the drive is there: if it is after the power was taken, that was no cut; if it is not, `without` is called.
     `server`: the process of this machine that serves the drive."""
 
@@ -186,6 +186,6 @@ class SwitchSupply:
         self._is_off = False
 
     def restore(self) -> None:
-        """Give power back where a cut did not come to its end."""
+        """Give power back where a cut did not finish."""
         if self._is_off:
             self.give()

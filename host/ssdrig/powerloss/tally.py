@@ -1,4 +1,4 @@
-"""What a campaign keeps in mind of the sessions that it has judged, and what it comes to; all else of them is on the
+"""Counts of a campaign over its judged sessions, and its outcome; all else of them is on the
 disk (sessions.py), so its memory grows by four bytes a session."""
 
 from collections.abc import Container, Iterable, Mapping, Sequence
@@ -10,7 +10,7 @@ from ssdrig.plan.rules import chance
 from ssdrig.powerloss import health
 from ssdrig.powerloss.findings import UNSURE
 
-NAMED = 10  # failing sessions that are named in the end
+NAMED = 10  # failing sessions named at the end
 REASONS = 3  # why sessions were not judged
 LOOK = "the cables, the host's memory, and who else writes"
 
@@ -21,7 +21,7 @@ def takes_power(record: Mapping) -> bool:
 
 
 def is_cut(record: Mapping) -> bool:
-    """Whether the session is a judged cut; control sessions are none."""
+    """Whether the session is a judged cut; control sessions are not."""
     return bool(record.get("judged")) and not record.get("control")
 
 
@@ -113,7 +113,7 @@ class Tally:
 
     @property
     def ready_s(self) -> list[float]:
-        """Of the first cuts, for health.usual_s()."""
+        """Times of the first cuts, for health.usual_s()."""
         return [ready_s for _, ready_s, _ in self.first]
 
     @property
@@ -139,10 +139,10 @@ class Tally:
             do = f"nothing is proven of the drive: look at {where}, {LOOK}"
             return ControlFailed("control sessions without a finding", harness, do)
         if not self.cuts and self.tried:
-            seen, do = f"none: {'; '.join(self.reasons)}", "nothing is said of the drive: see why, in ./ssdrig report"
+            seen, do = f"none: {'; '.join(self.reasons)}", "the drive is not judged: see ./ssdrig report"
             return ControlFailed("at least one cut that can be judged", seen, do)
         if self.suspicious:
-            seen, do = f"{self.suspicious} of {self.cuts} cuts", "./ssdrig report says what and why"
+            seen, do = f"{self.suspicious} of {self.cuts} cuts", "./ssdrig report has the details"
             return Suspicion("nothing suspicious after a cut", seen, do)
         if self.unsure:
             seen = f"it cannot be told of {of(self.unsure, self.unsure, self.cuts)}: this host may have taken the time"

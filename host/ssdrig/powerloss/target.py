@@ -23,7 +23,7 @@ from ssdrig.powerloss.targets import connected
 
 NBD_BLOCK_BYTES = 4096
 KERNEL_S = 120.0  # a kernel gives up on a command after 30 s, and may repeat it
-SERVER_S = 30.0  # nobody repeats a command to a server
+SERVER_S = 30.0  # commands to a server are not repeated
 IDENTIFY_S = 60.0  # a starved host takes long to start nvme-cli
 VIRTUAL_DISKS = ("QEMU", "VMware", "VBOX", "Msft", "Xen", "Virtual", "LIO-ORG")  # how such disks name themselves
 ATOMIC = "atomic writes of more than one block: {}"
@@ -37,16 +37,16 @@ def _nothing() -> None:
 @dataclass(frozen=True)
 class Target:
     """`open` links to the drive (OSError or SsdrigError while it is not there), by several queues if it is given how
-    many, `promise` asks what it promises, `away`
+    many, `promise` returns its guarantees, `away`
     lets go of it before its power returns, `back` takes hold of it again (SsdrigError while it is not there),
-    `announce` tells it that power will go; None: this bench cannot. `ended`: it will not come back, whatever is done,
+    `announce` announces the loss of power; None: this bench cannot. `ended`: it will not come back, whatever is done,
     for the process that simulates it has ended. `settle_s`: a command that has not ended by then hangs.
     `queues_deleted`: the drive cannot know a command from before its power returned. `commands`: of a shell, that take
     its power and give it back; None: the rig does.
     `cannot`: what cannot be tested here, and why. `remember` reads some places, byte offsets, that must not have
     changed when a later step writes after an absence; `exchanged` makes the error for a drive that shows nothing of
-    what was written; None: no other drive can be in its place. `slot`: of the drive of this machine, which may have to
-    be made to give it back; None: there is no kernel between."""
+    the written data; None: no other drive can be in its place. `slot`: of the drive of this machine, which may have to
+    be made to give it back; None: no kernel between."""
 
     open: Callable[..., Transport]
     promise: Callable[[], Promise]
@@ -76,9 +76,9 @@ def remember(held: Held, offsets: Sequence[int], proven: bool = False) -> None:
 def of_virtual(
     uri: str, drive: Mapping, announce: Callable[[], None], ended: Callable[[], bool] = lambda: False
 ) -> Target:
-    """The virtual drive behind NBD. Its block is 4 KiB there: what it keeps whole."""
+    """The virtual drive over NBD. Its block there is 4 KiB, its atomic unit."""
     volatile = bool(drive["write_cache_bytes"]) and not drive["plp"]
-    why = "its cache is volatile" if volatile else "it keeps what it acknowledges"
+    why = "its cache is volatile" if volatile else "it keeps acknowledged data"
     found = Promise(FLUSH if volatile else ACK, NBD_BLOCK_BYTES, 1, 0, 0, "zeros", True, f"the SIMULATED drive: {why}")
     cannot = (ATOMIC.format("NBD promises none"),)
     link = lambda queues=1: connected(uri, queues)
@@ -94,7 +94,7 @@ def of_nbd(uri: str, commands: tuple[str, str], claimed: bool) -> Target:
     found = Promise(mode, NBD_BLOCK_BYTES, 0, 0, 0, None, not claimed, why)
     cannot = (
         "whether a block under way is whole: NBD promises it of none, however small",
-        "how trimmed blocks read: NBD does not say",
+        "how trimmed blocks read: not defined by NBD",
         "an announced loss of power: NBD knows none",
         "what the drive counts: NBD has no SMART",
     )
@@ -138,7 +138,7 @@ def of_held(held: Held, commands: tuple[str, str] | None, claimed: bool) -> Targ
 
 
 def of_drive(drive: Drive, claimed: bool, root: str | os.PathLike = "/") -> Promise:
-    """What a drive of this machine promises, as far as it can be tested through the kernel. Raises DriveError."""
+    """The guarantees of a local drive that can be tested through the kernel. Raises DriveError."""
     queue = {name: sysfs.text(sysfs.within(root, "sys/block", drive.name, "queue", name)) for name in QUEUE}
     if drive.controller:
         id_ctrl, of_controller = nvme_cli.identify(drive.controller, IDENTIFY_S)
@@ -164,7 +164,7 @@ def refuse(drive: Drive, bridge_is_part: bool, claimed: bool) -> Promise:
     kernel drops FLUSH."""
     named = f"{drive.model} {drive.serial}".strip()
     if not drive.serial:
-        seen, do = "it shows no serial", "it could not be told from another after a cut: use another"
+        seen, do = "it shows no serial", "it could not be identified after a cut: use another"
         raise UnsafeTarget("a drive that is known by its serial", seen, do)
     virtual = drive.interface == "virtio" or any(drive.model.upper().startswith(w.upper()) for w in VIRTUAL_DISKS)
     if virtual and not bridge_is_part:
@@ -173,15 +173,15 @@ def refuse(drive: Drive, bridge_is_part: bool, claimed: bool) -> Promise:
     if not (drive.controller or drive.interface == "SATA") and not bridge_is_part:
         raise UnsafeTarget(
             "a drive that the kernel talks to itself",
-            f"{named} behind a bridge ({drive.interface}), whose cache and whose FLUSH are its own",
+            f"{named} on a bridge ({drive.interface}), whose cache and whose FLUSH are its own",
             "connect it by SATA or PCIe, or judge both together: --bridge-is-part",
         )
     return of_drive(drive, claimed)
 
 
 def cannot(drive: Drive, told: bool) -> tuple[str, ...]:
-    """What cannot be tested on a drive of this machine, and why. `told`: see slot.told()."""
-    found = [] if told else ["an announced loss of power: its kernel does not tell this drive to shut down"]
+    """The tests impossible on a local drive, with reasons. `told`: see slot.told()."""
+    found = [] if told else ["an announced loss of power: the kernel does not announce a shutdown to this drive"]
     if sysfs.text(f"/sys/block/{drive.name}/queue/nomerges") != "2":
         found.append(ATOMIC.format(f"the kernel may merge commands (queue/nomerges of {drive.name} is not 2)"))
     if sysfs.text(f"/sys/block/{drive.name}/queue/fua") == "0":

@@ -1,4 +1,4 @@
-"""What a power-loss test can be carried out on."""
+"""The targets of a power-loss test."""
 
 from ssdrig.base.errors import DriveError
 from ssdrig.blockio import aio as linux_aio

@@ -1,4 +1,4 @@
-"""A block device, or a file, for the writer, where AIO is forbidden: a thread for each command under way."""
+"""A block device, or a file, for the writer, where AIO is forbidden: a thread for each command in flight."""
 
 import errno
 import os
@@ -87,7 +87,7 @@ class Threads:
         time.sleep(ns / 1e9)
 
     def close(self) -> None:
-        """Waits for what is under way. Safe to call twice."""
+        """Waits for the commands in flight. Safe to call twice."""
         if self._fd >= 0:
             for _ in self._threads:
                 self._asked.put(None)

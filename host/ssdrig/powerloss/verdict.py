@@ -1,10 +1,11 @@
-"""The exact verdict after a cut: what each block may hold, by the contract of NVMe and ATA, and what is wrong. Pure.
+"""The exact verdict after a cut: the legal contents of each block, by the contract of NVMe and ATA, and the violations.
+Pure.
 
 A power session goes from "ready" to the cut. x -> y means that x was completed before y was submitted:
 done(x) < submit(y).
 
-    counts(x)  = status ok and done(x) < the time when power returned, else done(x) is infinite                    (R1)
-    F*         = the latest submission of a FLUSH that counts
+    counts(x)  = status ok and done(x) < the time when power returned, otherwise done(x) is infinite
+    (R1) F*         = the latest submission of a FLUSH that counts
     durable(x) = counts(x) and (mode ACK, or x has FUA, or done(x) <= F*); of trims only those read back as trimmed
     D_b        = the latest submission of a durable x on block b
     legal(b)   = {x on b: done(x) >= D_b}, and the content from before the session where nothing durable is on b
@@ -21,7 +22,7 @@ block without a durable write in the session may have been damaged by any cut si
 R1: a drive without power acknowledges nothing, so a success seen before power returned was given before the loss. A
 later one is unknown: Linux repeats a FLUSH across the outage (libata-eh.c, ata_eh_maybe_retry_flush; nvme/host/core.c)
 and would accuse an innocent drive. R2: blocks are read only when no command is outstanding any more. R3: a glitch that
-was no proven reset does not end the session; what returned after its earliest time is unknown.
+was not a proven reset does not end the session; data returned after its earliest time is unknown.
 """
 
 from typing import NamedTuple
@@ -54,8 +55,8 @@ class Session(NamedTuple):
     on_ns: int  # the earliest time at which power may have returned: the bound of the clock is taken off
     settled_ns: int | None  # since when no command was outstanding; None: never
     verify_ns: int  # when the first block was read
-    glitches_ns: tuple[int, ...] = ()  # the earliest time of each glitch that was no proven reset
-    queues_deleted: bool = True  # the drive cannot know a command of an earlier session: its queues were made anew
+    glitches_ns: tuple[int, ...] = ()  # the earliest time of each glitch that was not a proven reset
+    queues_deleted: bool = True  # the drive cannot know a command of an earlier session: its queues were made again
     edge_ns: tuple[int, int] | None = None  # the earliest and the latest time of the edge; None: cut_ns is exact
 
 
@@ -63,7 +64,7 @@ _NO, _NONE_READ, _NO_PARTS = np.zeros(1, bool), np.zeros(1, np.int64), np.zeros(
 
 
 class Blocks(NamedTuple):
-    """What was read after the cut: arrays of one length, sorted by lba. Contents are seq or a code of record."""
+    """The blocks read after the cut: arrays of one length, sorted by lba. Contents are seq or a code of record."""
 
     lba: np.ndarray  # int64, logical blocks
     base: np.ndarray  # int64, before the session: what the verification before had read
@@ -73,11 +74,11 @@ class Blocks(NamedTuple):
     verified: np.ndarray = _NONE_READ  # int64: the number of the session after which it was read last; 0: the fill
     part_lba: np.ndarray = _NO_PARTS  # int64: for each 512 bytes of each torn block, the block
     part_seen: np.ndarray = _NO_PARTS  # int64: what these 512 bytes hold
-    part_base: np.ndarray = _NO_PARTS  # int64: what they held before; empty: what their block did
+    part_base: np.ndarray = _NO_PARTS  # int64: their earlier content; empty: as their block
 
 
 class Known(NamedTuple):
-    """What is known of every block when a session begins: arrays over the base (layout.base_blocks)."""
+    """The known content of every block when a session begins: arrays over the base (layout.base_blocks)."""
 
     content: np.ndarray  # int64, a seq or a code of record; UNKNOWN: anything
     trimmed: np.ndarray  # bool
@@ -124,7 +125,7 @@ def durable(session: Session, promise: Promise) -> np.ndarray:
 
 
 def judge(session: Session, blocks: Blocks, promise: Promise) -> Verdict:
-    """The verdict on every block read. The same block may be asked for several times with other contents, but for
+    """The verdict on every block read. The same block may be asked for several times with other contents, except
     atomic writes."""
     m = len(blocks.lba)
     empty = np.full(m, -1, np.int64)
@@ -156,7 +157,7 @@ def judge(session: Session, blocks: Blocks, promise: Promise) -> Verdict:
     found = seen_row >= 0
     seen_ns = np.where(found, done_ns[seen_row] if len(rows) else NONE, NONE)
 
-    # what it must not be older than; that zeros were read does not make zeros older
+    # the oldest legal content; that zeros were read does not make zeros older
     must = kept[row] & ~((pair_kind == BLANK) & blank[block])
     least_ns = np.full(m, NONE)
     np.maximum.at(least_ns, block[must], submit_ns[row[must]])
@@ -170,11 +171,11 @@ def judge(session: Session, blocks: Blocks, promise: Promise) -> Verdict:
     trimmed = _any(block[(pair_kind == TRIM) & may_be], m) | (blocks.trimmed & free)
     if promise.after_trim is None:  # a trimmed block may read as anything, and as something else each time: not fail
         legal |= trimmed & (blocks.seen != record.UNREADABLE)
-    else:  # it may have been carried out only now
+    else:  # it may have been executed only now
         legal |= trimmed & blank
         trimmed &= ~blank
     finding = np.zeros(m, np.uint8)
-    if not promise.atomic_blocks:  # of a torn block each part must be legal by itself
+    if not promise.atomic_blocks:  # of a torn block each part must be legal on its own
         torn = (blocks.seen == record.TORN) & ~legal
         finding[torn] = _of_parts(session, blocks, promise)[torn]
         legal |= torn & (finding == 0)
@@ -204,7 +205,7 @@ def judge(session: Session, blocks: Blocks, promise: Promise) -> Verdict:
     else:
         torn_row = empty
 
-    # what points at the cause: beside a write under way; many at once
+    # what points at the cause: next to a write in flight; many together
     beside = np.isin(finding, [NUMBER[name] for name in ("STALE", "CORRUPT", "UNREADABLE")]) & ~written
     near = _near(rows[(kind == WRITE) & ~counted], blocks.lba, max(1, NEAR_BYTES // promise.block_bytes))
     finding[beside & near] = NUMBER["COLLATERAL"]
@@ -250,7 +251,7 @@ def _part_base(blocks: Blocks) -> np.ndarray:
 
 
 def _unchanged(blocks: Blocks) -> np.ndarray:
-    """bool[m]: blocks that hold what they held before; a torn one in each of its parts."""
+    """bool[m]: blocks with unchanged content; a torn one in each of its parts."""
     out = blocks.base == blocks.seen
     if len(blocks.part_base):
         out[np.searchsorted(blocks.lba, blocks.part_lba[blocks.part_seen != blocks.part_base])] = False
@@ -265,12 +266,12 @@ def since(blocks: Blocks, verdict: Verdict, number: int) -> np.ndarray:
 
 
 def known(blocks: int, content: int = record.UNKNOWN) -> Known:
-    """Of so many blocks, all alike, before the first session."""
+    """Knowledge of n equal blocks before the first session."""
     return Known(np.full(blocks, content, np.int64), np.zeros(blocks, bool), np.zeros(blocks, np.int32), {})
 
 
 def asked(known: Known, at: np.ndarray, blocks: Blocks) -> Blocks:
-    """`blocks`, which stand at these places of the base, with what is known of them."""
+    """`blocks`, which stand at these places of the base, with their known contents."""
     part_base = blocks.base[np.searchsorted(blocks.lba, blocks.part_lba)]
     for i in np.flatnonzero((blocks.seen == record.TORN) & (blocks.base == record.TORN)):
         parts = slice(*np.searchsorted(blocks.part_lba, [blocks.lba[i], blocks.lba[i] + 1]))
@@ -302,9 +303,9 @@ def take_seen(
 
 
 def unjudged(rows: np.ndarray, blocks: Blocks, promise: Promise, settled: bool = True) -> tuple[Blocks, Verdict]:
-    """Of blocks that were read after commands whose acknowledgements mean nothing: one that these touch may hold
-    anything, another one what it might hold before. `settled`: none of the commands was outstanding any more; else
-    what they touch may still change."""
+    """Knowledge of blocks read after commands whose acknowledgements mean nothing: one that these touch may hold
+    anything, another one its earlier candidates. `settled`: none of the commands was outstanding any more; else
+    their blocks may still change."""
     never = rows.copy()
     never["done_ns"] = NEVER
     found = judge(Session(never, 0, NEVER, 0, 0), blocks, promise)
@@ -317,7 +318,7 @@ def unjudged(rows: np.ndarray, blocks: Blocks, promise: Promise, settled: bool =
 
 def next_base(blocks: Blocks) -> np.ndarray:
     """What the next session starts from, int64[m]: an error is counted once, and its block then may hold anything until
-    a durable write. One that could be read must be read again. A torn block whose parts are known is no riddle."""
+    a durable write. One that could be read must be read again. A torn block whose parts are known is not ambiguous."""
     lost = np.isin(blocks.seen, [code for code in BAD if code != record.UNREADABLE])
     lost &= ~((blocks.seen == record.TORN) & np.isin(blocks.lba, blocks.part_lba))
     return np.where(lost, record.UNKNOWN, blocks.seen)
@@ -347,7 +348,7 @@ def _as_writes(rows: np.ndarray) -> np.ndarray:
 
 def _torn(rows, promise, block, row, seen_row, seen_ns, whole) -> np.ndarray:
     """int64[m]: the write within the atomic limit that is seen elsewhere while this block holds something strictly
-    older; -1 where there is none."""
+    older; -1 without one."""
     lba, n = rows["lba"].astype(np.int64), rows["n"].astype(np.int64)
     atomic = (rows["kind"] == WRITE) & (rows["flags"] & ZEROS == 0) & (n >= 2) & (n <= promise.atomic_blocks)
     if promise.boundary_blocks:

@@ -1,5 +1,5 @@
 """How long a drive keeps acknowledged writes in its volatile cache: from the age of each at the cut, and whether it was
-lost. A drive that writes its cache out after a rest loses what is younger than that, and keeps what is older."""
+lost. A drive that writes its cache out after a rest loses younger data and keeps older data."""
 
 from typing import NamedTuple
 

@@ -19,9 +19,9 @@ from ssdrig.powerloss.layout import Layout
 from ssdrig.powerloss.promise import Promise
 
 GONE, TIME, TOLD, ERROR = "gone", "time", "told", "error"
-BATCH = 64  # most commands that are submitted at once
+BATCH = 64  # most commands that are submitted per batch
 WAIT_NS = 10_000_000  # how often it is looked whether to stop
-SPIN_NS = 500_000  # so long before an aimed command nothing else is waited for: the kernel wakes late
+SPIN_NS = 500_000  # time before an aimed command without other waits: the kernel wakes late
 HOLD_NS = 20_000_000
 AIMED = len(cut_mixes.NAMES)  # the lane of aimed commands
 
@@ -29,8 +29,8 @@ AIMED = len(cut_mixes.NAMES)  # the lane of aimed commands
 class Aim(NamedTuple):
     """One command at a given time of the transport's clock: FLUSH, WRITE with FUA, or TRIM; 0: none, only the silence.
     From hold_ns before it on none of its kind is submitted; it goes alone; for silence_ns after it, nothing is.
-    `urgent`: meanwhile the writer's thread is of real time, if it may, for another process may keep it from its time
-    for milliseconds."""
+    `urgent`: meanwhile the writer's thread is of real time, if it may, because another process may keep it from its
+    time for milliseconds."""
 
     kind: int
     at_ns: int
@@ -107,11 +107,11 @@ class Writer:
         return int(self._loop.state[loop.ACKED] - self._loop.state[loop.FLUSHED])
 
     def gather(self, unflushed_bytes: int) -> None:
-        """Before write(): submit no FLUSH, and nothing more once so many bytes are written and not flushed: an eighth
+        """Before write(): submit no FLUSH, and nothing more once this many bytes are written and not flushed: an eighth
         more at most, unless no stream has a write that is short enough."""
         self._loop.state[loop.GATHER] = unflushed_bytes
         self._loop.state[loop.HOLD_KIND], self._loop.state[loop.HOLD_FLAGS] = FLUSH, 0
-        if not self._drawn_from[1].fua:  # the kernel sends a FLUSH behind each
+        if not self._drawn_from[1].fua:  # the kernel sends a FLUSH after each
             self._loop.share[[cut_mixes.NAMES.index(name) for name in cut_mixes.FUAS]] = 0
             self._loop.lanes[[cut_mixes.NAMES.index(name) for name in cut_mixes.FUAS], loop.DEPTH] = 0
 
@@ -120,7 +120,7 @@ class Writer:
         self._told.set()
 
     def write(self, until_ns: int, aim: Aim | None = None) -> Ended:
-        """Until then, or the drive is gone, or stop(). What is still under way is settle()'s."""
+        """Until then, or the drive is gone, or stop(). settle() waits for the commands in flight."""
         state, transport = self._loop.state, self.transport
         if aim is not None and aim.kind:
             self._aimed_command = self._drawn(aim.kind)  # beforehand: that takes longer than the command may be late
@@ -155,7 +155,7 @@ class Writer:
         return self.transport.now_ns()
 
     def _aimed(self, aim: Aim, now_ns: int, wait_ns: int, urgent: contextlib.ExitStack) -> tuple[int, Aim | None]:
-        """How long to wait for answers now, and what is left of the aim."""
+        """How long to wait for answers now, and the rest of the aim."""
         state, left_ns = self._loop.state, aim.at_ns - now_ns
         if aim.urgent and left_ns <= aim.hold_ns:
             urgent.enter_context(prctl.real_time())
@@ -191,7 +191,7 @@ class Writer:
             self.aimed_seq = seq
 
     def _issue_alone(self) -> int:
-        """The command in the lane of its own, and no other."""
+        """Submit only the command in its own lane."""
         self._loop.state[loop.ONLY] = AIMED
         n = self._issue()
         self._loop.state[loop.ONLY] = loop.ANY

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ssdrig.reading.row import Table
 
 OF_LAKE = {"run", "export", "drive"}  # columns that are the same in all rows of a run
-# of `rows`: a step that was carried out
+# of `rows`: a step that was executed
 STEP_TYPES = {
     **dict.fromkeys(("step", "do"), "text"),
     **{"round": "i64", "point": "long", "part": "i32", "state": "text", "why": "long"},
@@ -106,12 +106,12 @@ class Run:
 
     @functools.cached_property
     def facts(self) -> dict[str, Any]:
-        """What was run, on which drive and host, and how it ended: the columns of `run` in schemas/lake.toml."""
+        """Plan, drive, host and outcome: the columns of `run` in schemas/lake.toml."""
         return lake_rows.of_run(self.path, self._parts, self._found)
 
     @property
     def notes(self) -> list[str]:
-        """What is missing or doubtful in the run, and why."""
+        """Missing or doubtful data of the run, with reasons."""
         return list(self._table.data.notes)
 
     @functools.cached_property
@@ -121,7 +121,7 @@ class Run:
 
     @functools.cached_property
     def rows(self) -> Columns:
-        """One row for each step that was carried out: path, round, swept point, state and why, begin (t_ns, t_utc),
+        """One row for each step that was executed: path, round, swept point, state and why, begin (t_ns, t_utc),
         t0_s and t1_s since the start of the run in drive time, notes."""
         by_number = {part.number: part for part in self._parts}
         made: list[lake_rows.Row] = []
@@ -136,20 +136,20 @@ class Run:
     @functools.cached_property
     def seconds(self) -> Columns:
         """One row for each second of each step, in host time: I/O by direction, and power, energy and clock error."""
-        types, found = _types("second"), []
+        types, rows = _types("second"), []
         for part in self._parts:
             steps = lake_seconds.steps(part.folder, part.events)
             powers = lake_seconds.powers_of(part.folder, steps, sampling.heads_of(part))
-            found += [_second(types, step, lake_seconds.columns(step, powers, part.utc), part.number) for step in steps]
-        return _joined(types, found)
+            rows += [_second(types, step, lake_seconds.columns(step, powers, part.utc), part.number) for step in steps]
+        return _joined(types, rows)
 
     @functools.cached_property
     def samples(self) -> dict[str, Columns]:
-        """All samples of each rail by its name, {} without a rig: t_ns, the time that each stands for (dt_ns), V, I,
-        and of the gap right before it lost, gap_ns and the energy filled in, gap_J, 0 where there is none. Nothing here
+        """All samples of each rail by its name, {} without a rig: t_ns, the time that each represents (dt_ns), V, I,
+        and of the gap right before it lost, gap_ns and the energy filled in, gap_J, 0 without a gap. Nothing here
         is unknown, no array masked. About 60 bytes a sample. Raises RigError where rig.bin cannot be read to
         its end."""
-        types, found = _types("sample"), {}
+        types, columns = _types("sample"), {}
         types = {name: of for name, of in types.items() if name != "rail"}
         for part in self._parts:
             heads = sampling.heads_of(part)
@@ -162,8 +162,8 @@ class Run:
                         "t_utc": _utc(part, piece["t_ns"]),
                     }
                     piece["dt_ns"] = piece["dt_ns"].astype(np.int32)
-                    found.setdefault(name, []).append(Columns(types, piece | more, len(piece["t_ns"])))
-        return {name: _joined(types, pieces) for name, pieces in found.items()}
+                    columns.setdefault(name, []).append(Columns(types, piece | more, len(piece["t_ns"])))
+        return {name: _joined(types, pieces) for name, pieces in columns.items()}
 
     @functools.cached_property
     def events(self) -> Columns:
@@ -197,11 +197,11 @@ def _utc(part: lake_rows.Part, t_ns: np.ndarray) -> np.ndarray:
     return (part.utc.at_all(t_ns) // 1000).astype("datetime64[us]")
 
 
-def _of_rows(types: Mapping[str, str], found: Iterable[lake_rows.Row]) -> Columns:
+def _of_rows(types: Mapping[str, str], rows: Iterable[lake_rows.Row]) -> Columns:
     """Rows as columns; what a row does not have is not known."""
-    found = list(found)
-    arrays = {name: _array([schema.writable(row.get(name), of) for row in found], of) for name, of in types.items()}
-    return Columns(types, arrays, len(found))
+    rows = list(rows)
+    arrays = {name: _array([schema.writable(row.get(name), of) for row in rows], of) for name, of in types.items()}
+    return Columns(types, arrays, len(rows))
 
 
 def _array(values: list, of: str) -> np.ndarray:
@@ -236,10 +236,10 @@ def _second(types: Mapping[str, str], step: lake_seconds.Step, many: Mapping[str
     return Columns(types, arrays, n)
 
 
-def _joined(types: Mapping[str, str], found: list[Columns]) -> Columns:
-    if not found:
+def _joined(types: Mapping[str, str], parts: list[Columns]) -> Columns:
+    if not parts:
         return _of_rows(types, ())
     join = lambda arrays: (np.ma if np.ma.isMaskedArray(arrays[0]) else np).concatenate(arrays)
     return Columns(
-        types, {name: join([each[name] for each in found]) for name in types}, sum(each.length for each in found)
+        types, {name: join([part[name] for part in parts]) for name in types}, sum(part.length for part in parts)
     )

@@ -53,7 +53,7 @@ class Witnesses(NamedTuple):
 
 
 class Found(NamedTuple):
-    """The manifest of a drive, and what is wrong with copies of it: {place: why}."""
+    """The manifest of a drive, and the errors of its copies: {place: why}."""
 
     manifest: dict
     damaged: dict[str, str]

@@ -68,16 +68,16 @@ def _verify(one: AtWork) -> dict:
     if keys["rest"]:
         counts.append(one.counted())
     copies = _copies(one)
-    found = manifests.found(copies, file)
-    manifest = found.manifest
+    copy = manifests.found(copies, file)
+    manifest = copy.manifest
     manifests.same_drive(manifest, one.stage.bench.drive)
     label = None if keys["label"] == NONE else keys["label"]
-    whole = len(layouts.PLACES) - len(found.damaged)
+    whole = len(layouts.PLACES) - len(copy.damaged)
     witnesses = manifests.witnesses(manifest, whole, label, sealed_digests(keys))
     manifests.not_before(manifest, counts[-1], time.time())
     one.stage.progress.say(witnesses.words)
     at = layouts.of_json(manifest["layout"])
-    for place, why in found.damaged.items():
+    for place, why in copy.damaged.items():
         _say(one, f"the copy of the manifest in the {place} is not used: {why}")
     sealed_s, now_s = utc_s(manifest["seal"]["utc"]), time.time()
     off_hours = (now_s - sealed_s) / 3600 if now_s >= sealed_s else None
@@ -91,7 +91,7 @@ def _verify(one: AtWork) -> dict:
     one.tell(
         "retention.found",
         digest=manifests.digest(manifest),
-        damaged=found.damaged,
+        damaged=copy.damaged,
         sealed_utc=manifest["seal"]["utc"],
         witnesses=witnesses._asdict(),
     )

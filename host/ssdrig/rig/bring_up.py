@@ -1,6 +1,6 @@
-"""The first power-up of a rig that somebody has soldered, step by step as in hardware/README.md: what the builder reads
+"""The first power-up of a self-built rig, step by step as in hardware/README.md: what the builder reads
 on a meter before the Pico is in its socket, then what the rig's self-test finds. The first step that fails is the last:
-behind it something may burn."""
+after it parts may burn."""
 
 import hashlib
 import math
@@ -123,7 +123,7 @@ def _of_rail(n: int, mV: int, ratio: float | None, lock_out: bool) -> list[Readi
 
 
 def judged(reading: Reading, answer: str) -> Check:
-    """The check that an answer makes. Raises ValueError for one that is none."""
+    """The check made from an answer. Raises ValueError for an invalid answer."""
     text = answer.strip().lower().replace(",", ".")
     if not text and reading.optional:
         return checks.skipped(reading.key, reading.rail, "not tried")
@@ -134,7 +134,7 @@ def judged(reading: Reading, answer: str) -> Check:
     value = math.inf if text in OPEN else float(text)
     if math.isnan(value) or (math.isinf(value) and reading.unit != "kOhm"):
         raise ValueError("a number")
-    # an open circuit is no number of JSON
+    # an open circuit is not a number of JSON
     shown = min(value, 1e9)
     return checks.figure(reading.key, reading.rail, shown, reading.unit, reading.low, reading.high, reading.do)
 
@@ -142,7 +142,7 @@ def judged(reading: Reading, answer: str) -> Check:
 def step(number: int, wanted: list[Reading], ask: Ask, say: Callable[[str], None]) -> Done:
     """Ask for the readings of one step until one fails."""
     say(f"\n[{number} of {len(STEPS)}] {STEPS[number]}")
-    found: list[Check] = []
+    checks_: list[Check] = []
     seen_V: dict[int | None, float] = {}
     for reading in wanted:
         where = "" if reading.rail is None else f"rail {reading.rail}, "
@@ -152,18 +152,20 @@ def step(number: int, wanted: list[Reading], ask: Ask, say: Callable[[str], None
                 break
             except ValueError as error:
                 say(f"  expected {error}" if str(error) in ("y or n", "a number") else "  expected a number")
-        found.append(check)
+        checks_.append(check)
         if reading.key == "supply" and check.value is not None:
             seen_V[reading.rail] = check.value
         if reading.key == "drive" and check.ok and check.value is not None and reading.rail in seen_V:
             lost = 1000 * (seen_V[reading.rail] - check.value)
             most = 1000 * AT_DRIVE_V
-            found.append(checks.figure("lost", reading.rail, lost, "mV", -most, most, "fuse, FETs, cable: a bad joint"))
-        if any(one.ok is False for one in found):
+            checks_.append(
+                checks.figure("lost", reading.rail, lost, "mV", -most, most, "fuse, FETs, cable: a bad joint")
+            )
+        if any(one.ok is False for one in checks_):
             break
-    for one in found:
+    for one in checks_:
         say(f"  {one.words()}")
-    return Done(number, found, *photo_of(ask("photo of this step, a file (Enter: none): ")))
+    return Done(number, checks_, *photo_of(ask("photo of this step, a file (Enter: none): ")))
 
 
 def photo_of(answer: str) -> tuple[str | None, str | None]:
@@ -196,11 +198,11 @@ def step_of(check: Check) -> int:
     raise KeyError(check.name)
 
 
-def of_voltmeter(done: list[Done], found: list[Check]) -> list[Check]:
+def of_voltmeter(done: list[Done], checks_: list[Check]) -> list[Check]:
     """The rig's voltage of each rail against what the builder's meter showed, in %."""
     meter_V = {check.rail: check.value for one in done for check in one.checks if check.name == "drive"}
     out = []
-    for check in found:
+    for check in checks_:
         if check.name == "voltage" and check.value is not None and (volts := meter_V.get(check.rail)):
             off = 100 * (check.value / volts - 1)
             do = "VBUS of the sensor at the drive's side of the shunt? is it this rail's sensor?"
@@ -227,16 +229,16 @@ def run_held(build: dict, ask: Ask) -> list[Check]:
 
 
 def same_build(build: dict, hello: dict) -> None:
-    """Raises UsageError where the board that answers is of another build than was read for."""
+    """Raises UsageError if the board that answers has another build."""
     if hello.get("build") != build["build"]:
         do = f"./ssdrig rig setup --build {build['build']}, then again"
         raise UsageError(f"a board of build {build['build']}", str(hello.get("build")), do)
 
 
-def grouped(done: list[Done], found: list[Check]) -> list[Done]:
+def grouped(done: list[Done], checks_: list[Check]) -> list[Done]:
     """The steps by hand, and those that the self-test's checks make."""
     by_step: dict[int, list[Check]] = {}
-    for check in found:
+    for check in checks_:
         by_step.setdefault(step_of(check), []).append(check)
     out = [one._replace(checks=[*one.checks, *by_step.pop(one.step, [])]) for one in done]
     return sorted([*out, *(Done(number, of) for number, of in by_step.items())], key=lambda one: one.step)

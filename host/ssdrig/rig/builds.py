@@ -20,7 +20,7 @@ FAST_GPIO = 28  # ADC2
 AMPLIFIER_nA = 100_000  # INA240: 90 uA typical at 12 V, +-10 %; less below (SBOS662C, input bias current)
 PICO_Hz = 125_000_000  # of an RP2040; an RP2350 is faster
 FAST_BESIDE = (
-    4500  # samples/s of all sensors beside which an RP2040 has time for the fast channel (test_emulated_fast.py)
+    4500  # samples/s of all sensors, up to which an RP2040 has time for the fast channel (test_emulated_fast.py)
 )
 
 
@@ -43,7 +43,7 @@ def read(wanted: str) -> dict:
 
 
 def complaint(build: object) -> str | None:
-    """What is wrong with a build; None: nothing."""
+    """The first error of a build; None if it is valid."""
     if not isinstance(build, dict) or not isinstance(build.get("build"), str):
         return 'no object with "build", its name'
     if unknown := sorted(build.keys() - {"build", "revision", "rails", "switch", "sideband", "scope", "fast"}):
@@ -51,13 +51,13 @@ def complaint(build: object) -> str | None:
     rows = {name: build.get(name) for name in ("rails", "switch", "scope")}
     for name, of in rows.items():
         if not isinstance(of, list) or not all(isinstance(row, dict) for row in of):
-            return f'"{name}" is no list of objects'
+            return f'"{name}" is not a list of objects'
     rails = build["rails"]
     if not 1 <= len(rails) <= 4:
         return f"{len(rails)} rails, not 1 to 4"
     for row in rails:
-        if said := _of_rail(row, len(rails)):
-            return f"rail {row.get('rail')}: {said}"
+        if error := _of_rail(row, len(rails)):
+            return f"rail {row.get('rail')}: {error}"
     numbers = [row["rail"] for row in rails]
     if len(set(numbers)) < len(numbers):
         return f"a rail twice: {sorted(numbers)}"
@@ -65,10 +65,10 @@ def complaint(build: object) -> str | None:
         for row in build[name]:
             if row.get("rail") not in numbers or not all(_positive(row.get(key)) for key in keys):
                 return f'"{name}" wants a rail of these and {" and ".join(keys)}: {row}'
-    if said := _of_time(rails):
-        return said
-    if said := _of_fast(build):
-        return f"fast: {said}"
+    if error := _of_time(rails):
+        return error
+    if error := _of_fast(build):
+        return f"fast: {error}"
     pins = [row["alert"] for row in rails] + [row["cs"] for row in rails if row["bus"] == "SPI0"]
     pins += [row["gpio"] for row in [*build["scope"], *([build["fast"]] if build.get("fast") else [])]]
     pins += [gate + k for row in build["switch"] for gate in [row["gate"]] for k in (0, 1)]
@@ -90,7 +90,7 @@ def _of_time(rails: list[dict]) -> str | None:
         sample_us = sum(fits.i2c_us(n, clock) if i2c else fits.spi_us(n) for n in took)
         soon_us = fits.I2C_SOON_clocks * clock >> 8 if i2c else fits.SPI_SOON_us
         begin_us = fits.I2C_BEGIN_us if i2c else fits.SPI_BEGIN_us
-        beside = sum(each["bus"] == row["bus"] for each in rails)
+        beside = sum(other["bus"] == row["bus"] for other in rails)
         late_us = fits.delay_us(beside, len(rails) - beside)
         if fits.late_us(period_us, fits.shortest(row["vshunt_us"]), sample_us, soon_us, begin_us, late_us) is None:
             return (
@@ -104,7 +104,7 @@ def _of_time(rails: list[dict]) -> str | None:
 
 
 def with_fast(build: dict, rail: int) -> dict:
-    """The build with a fast current channel on that rail, wired as hardware/README.md says. Raises UsageError."""
+    """The build with a fast current channel on that rail, wired as in hardware/README.md. Raises UsageError."""
     shunts = [row["shunt_uOhm"] for row in build["rails"] if row["rail"] == rail]
     wrong: str | None = f"rail {rail}, which it has not"
     if shunts:
@@ -123,19 +123,19 @@ def _of_fast(build: dict) -> str | None:
     if row is None:
         return None
     if not isinstance(row, dict) or set(row) != {"rail", "gpio", "nA_per_count"}:
-        return f"{row!r} is no rail, gpio and nA_per_count"
-    of = [each for each in build["rails"] if each["rail"] == row["rail"]]
+        return f"{row!r} is not a rail, gpio and nA_per_count"
+    of = [other for other in build["rails"] if other["rail"] == row["rail"]]
     if not of or not _positive(row["nA_per_count"]) or row["gpio"] not in (26, 27, 28):
         return f"a rail of these, GPIO 26, 27 or 28, and nA_per_count above 0 were expected, not {row}"
-    if row["gpio"] in [each["gpio"] for each in build["scope"]]:
+    if row["gpio"] in [pin["gpio"] for pin in build["scope"]]:
         return f"GPIO {row['gpio']} is the scope's"
     if chips.CHIPS[of[0]["chip"]].inverse:
         return f"an {of[0]['chip']} keeps no charge, by which the channel is corrected"
     if not of[0].get("amplifier_nA"):
-        return f"rail {row['rail']} does not say what the amplifier takes through its shunt: amplifier_nA"
-    rate = sum(1e6 / (each["vbus_us"] + each["vshunt_us"] + (each.get("temp_us") or 0)) for each in build["rails"])
+        return f"rail {row['rail']} lacks amplifier_nA, the amplifier's current through the shunt"
+    rate = sum(1e6 / (other["vbus_us"] + other["vshunt_us"] + (other.get("temp_us") or 0)) for other in build["rails"])
     if rate > FAST_BESIDE:
-        return f"beside {rate:.0f} samples/s the board has no time for it; {FAST_BESIDE} are the most"
+        return f"the board has no time for it at {rate:.0f} samples/s; the most is {FAST_BESIDE}"
     return None
 
 
@@ -145,7 +145,7 @@ def _of_rail(row: dict, rails: int) -> str | None:
             return f"no {name}"
     for name in ("name", "chip", "bus"):
         if not isinstance(row[name], str):
-            return f"{name} {row[name]!r} is no text"
+            return f"{name} {row[name]!r} is not a text"
     if row["chip"] not in chips.CHIPS:
         return f"chip {row['chip']}, not one of {', '.join(chips.CHIPS)}"
     place = PLACE.get(row["bus"])
@@ -153,17 +153,17 @@ def _of_rail(row: dict, rails: int) -> str | None:
         return f"bus {row['bus']} with {place or 'which'}: I2C0 with its address, or SPI0 with its cs"
     for name in ("shunt_uOhm", "shunt_tolerance_ppm", "current_lsb_pA", "vbus_us", "vshunt_us", "nominal_mV"):
         if not _positive(row[name]):
-            return f"{name} {row[name]!r} is no whole number above 0"
+            return f"{name} {row[name]!r} is not a whole number above 0"
     if "shunt_emf_nV_per_C" in row and not _positive(row["shunt_emf_nV_per_C"]):
-        return f"shunt_emf_nV_per_C {row['shunt_emf_nV_per_C']!r} is no whole number above 0"
+        return f"shunt_emf_nV_per_C {row['shunt_emf_nV_per_C']!r} is not a whole number above 0"
     if "amplifier_nA" in row and not (_positive(row["amplifier_nA"]) and row["amplifier_nA"] <= MOST_AMPLIFIER_nA):
-        return f"amplifier_nA {row['amplifier_nA']!r} is no whole number of 1 to {MOST_AMPLIFIER_nA}"
+        return f"amplifier_nA {row['amplifier_nA']!r} is not a whole number of 1 to {MOST_AMPLIFIER_nA}"
     if not isinstance(row["rail"], int) or not isinstance(row["alert"], int) or row["alert"] not in GPIOS:
         return "rail is a number, and alert a GPIO"
     if not isinstance(row["lead_mOhm"], int) or not 0 <= row["lead_mOhm"] <= 1000:
         return f"lead_mOhm {row['lead_mOhm']!r} is not 0 to 1000"
-    if said := _of_limits(row, rails):
-        return said
+    if error := _of_limits(row, rails):
+        return error
     return None if chips.CHIPS[row["chip"]].inverse else _of_ina228(row)
 
 
@@ -173,9 +173,9 @@ def _of_limits(row: dict, rails: int) -> str | None:
     if limits is None:
         return None
     if not isinstance(limits, dict) or set(limits) != {"A", "ms", "V"}:
-        return f"protect {limits!r} is no A, ms and V"
+        return f"protect {limits!r} must be an object of A, ms and V"
     if not all(isinstance(n, int | float) and not isinstance(n, bool) and 0 < n < 1e6 for n in limits.values()):
-        return f"protect {limits} has what is no number above 0"
+        return f"every value of protect {limits} must be a number above 0"
     ends = chips.limits_raw({"chip": row["chip"], "shunt_cal": _shunt_cal(row)})
     full_A = (ends[0] if ends else 0) * row["current_lsb_pA"] * 1e-12
     if limits["A"] >= 0.99 * full_A:
@@ -217,7 +217,7 @@ def _positive(value: object) -> bool:
 
 
 def put(port: str, build: dict, say: Callable[[str], None]) -> None:
-    """Write it on the board and start that anew. Raises RigError, ToolMissing."""
+    """Write it on the board and start that again. Raises RigError, ToolMissing."""
     flash.check(flash.look(port))
     with tempfile.TemporaryDirectory(prefix="ssdrig-") as folder:
         path = Path(folder) / FILE

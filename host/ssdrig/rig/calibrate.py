@@ -1,4 +1,4 @@
-"""Takes a person through a calibration: what to connect, when the reading holds still, what the meter shows. The
+"""Takes the user through a calibration: what to connect, when the reading holds still, what the meter shows. The
 arithmetic is calibration.py's. Also the noise self-test, and calibration from figures that a script brings."""
 
 import math
@@ -12,7 +12,7 @@ from ssdrig.meter import calibration, chips, uncertainty
 from ssdrig.meter.calibration import CalibrationError, Meter, Point, Resistor
 from ssdrig.rig.session import Reading, Session
 
-BLOCKS, BLOCK_S = 10, 0.5  # a reading is the mean of so many blocks
+BLOCKS, BLOCK_S = 10, 0.5  # a reading is the mean of this many blocks
 PATIENCE_S = 60.0
 STILL_ppm = 30  # blocks that move by more than this, and by more than their noise, are not still
 NAME_CHARS = 40
@@ -29,7 +29,7 @@ STEPS = {
             " will do)."
         ),
         "Point 2: the highest, at most the rail's nominal voltage + 10 %.",
-        "Check: any voltage between, say the rail's nominal one.",
+        "Check: any voltage between, such as the rail's nominal one.",
     ),
     "I": (
         (
@@ -70,10 +70,10 @@ def guided(
     say: Callable[[str], None],
     resistor: Resistor | None = None,
 ) -> dict:
-    """The new calibration object of a rail, what it had kept of the quantities not measured now. `ask` shows a prompt
-    and returns what is typed. resistor: what I is calibrated by, instead of an ammeter. Raises UsageError (figures that
-    make no calibration), RigError (a reading that never holds still)."""
-    kept = dict(calibration.kept(session.rail(rail)))
+    """The new calibration object of a rail, with the old values of the quantities not measured now. `ask` shows a
+    prompt and returns the input. resistor: what I is calibrated by, instead of an ammeter. Raises UsageError (figures
+    that make no calibration), RigError (a reading that never holds still)."""
+    stored = dict(calibration.kept(session.rail(rail)))
     chosen = [{"R": LEADS}.get(letter, letter) for letter in quantities]
     steps, number = sum(len(STEPS[quantity]) - 1 for quantity in chosen), 0
     if resistor:
@@ -81,7 +81,7 @@ def guided(
     for quantity in chosen:
         if quantity == "I" and resistor:
             number += 2
-            kept["I"] = _by_resistor(session, rail, kept, resistor, f"{number - 1} of {steps}", ask, say)
+            stored["I"] = _by_resistor(session, rail, stored, resistor, f"{number - 1} of {steps}", ask, say)
             continue
         say("\n" + STEPS[quantity][0])
         meter = _meter("V" if quantity == LEADS else quantity, ask)
@@ -102,17 +102,17 @@ def guided(
             exact = quantity == "I" and k == 0
             points.append(_point(session, rail, quantity, exact, ask, say))
         if quantity == LEADS:
-            kept[LEADS] = _lead(session.rail(rail) | {"calibration": kept}, points, drawn, meter, say)
+            stored[LEADS] = _lead(session.rail(rail) | {"calibration": stored}, points, drawn, meter, say)
         else:
-            kept[quantity] = _stored(session.rail(rail), quantity, points, meter, say)
-    kept["board"] = session.hello.get("serial", "")
-    return kept
+            stored[quantity] = _stored(session.rail(rail), quantity, points, meter, say)
+    stored["board"] = session.hello.get("serial", "")
+    return stored
 
 
 def _by_resistor(
     session: Session,
     rail: int,
-    kept: dict,
+    stored: dict,
     resistor: Resistor,
     number: str,
     ask: Callable[[str], str],
@@ -127,14 +127,14 @@ def _by_resistor(
     ask("Enter when that is connected: ")
     mean_A, u_A = still(session, rail, "I", say)
     mean_V, scatter_V = still(session, rail, "V", say)
-    row = session.rail(rail) | {"calibration": kept}
+    row = session.rail(rail) | {"calibration": stored}
     amperes, meter = of_resistor(row, resistor, mean_V, scatter_V)
     return _stored(row, "I", [zero, Point(mean_A, u_A, amperes)], meter, say)
 
 
 def of_resistor(rail: dict, resistor: Resistor, raw_V: float, scatter_V: float) -> tuple[float, Meter]:
     """Current (A) through a resistor at the drive's connector by a rail's own voltage, before its calibration; and what
-    stands for the meter."""
+    represents the meter."""
     v_scale, v_offset, *_ = calibration.scales(rail)
     sensed_V = raw_V * v_scale / (rail["vbus_lsb_nV"] * 1e-9) + v_offset
     if not sensed_V > 0:
@@ -150,7 +150,7 @@ def from_figures(figures: dict, rail: dict, serial: str, say: Callable[[str], No
     {"V": {"meter": {"name", "percent", "fixed", "digit"}, "points": [{"rig", "rig_u", "meter", "exact"}, ...]}, "I":
     ...} in V and A; two points make the line, more are checks. "lead": the same in V, each point with the rig's "A"
     too, without and with a load. All of the rig's are before calibration. Raises UsageError."""
-    kept = dict(calibration.kept(rail))
+    stored = dict(calibration.kept(rail))
     try:
         for quantity in [name for name in (*UNITS, LEADS) if name in figures]:
             given = figures[quantity]
@@ -163,9 +163,9 @@ def from_figures(figures: dict, rail: dict, serial: str, say: Callable[[str], No
             ]
             if quantity == LEADS:
                 drawn = [float(p["A"]) for p in given["points"]]
-                kept[LEADS] = _lead(rail | {"calibration": kept}, points, drawn, meter, say)
+                stored[LEADS] = _lead(rail | {"calibration": stored}, points, drawn, meter, say)
             else:
-                kept[quantity] = _stored(rail, quantity, points, meter, say)
+                stored[quantity] = _stored(rail, quantity, points, meter, say)
     except (KeyError, TypeError, ValueError) as error:
         raise UsageError(
             "figures as hardware/calibration.md shows them", f"{type(error).__name__}: {error}", "correct the file"
@@ -174,8 +174,8 @@ def from_figures(figures: dict, rail: dict, serial: str, say: Callable[[str], No
         raise UsageError(
             '"V", "I" or "lead" in the figures', ", ".join(figures) or "nothing", "see hardware/calibration.md"
         )
-    kept["board"] = serial
-    return kept
+    stored["board"] = serial
+    return stored
 
 
 def _stored(rail: dict, quantity: str, points: list[Point], meter: Meter, say: Callable[[str], None]) -> dict:
@@ -230,8 +230,8 @@ def _lead(rail: dict, points: list[Point], drawn: list[float], meter: Meter, say
     except CalibrationError as error:
         raise UsageError("two points that make a resistance", str(error), "measure them again") from error
     ohm, u = stored["R_n"] / calibration.NANO, stored["u_n"] / calibration.NANO
-    said = rail.get("lead_mOhm")
-    of_board = f", {said} as the board says" if said else ""
+    lead_mOhm = rail.get("lead_mOhm")
+    of_board = f", {lead_mOhm} as the board reports" if lead_mOhm else ""
     say(f"leads: {1e3 * ohm:.2f} mOhm +- {1e3 * calibration.EXPANDED * u:.2f} (k = 2){of_board}")
     return {**stored, "date": time.strftime("%Y-%m-%d", time.gmtime()), "meter": meter.name}
 
@@ -316,7 +316,7 @@ def in_blocks(values: np.ndarray, blocks: int) -> np.ndarray:
 
 
 def mean_of(values: np.ndarray, blocks: int) -> tuple[float, float]:
-    """Mean and its standard uncertainty: from the scatter of block means, which holds what is slower than one sample
+    """Mean and its standard uncertainty: from the scatter of block means, which includes effects slower than one sample
     too."""
     if len(values) < 2 * blocks:
         raise RigError(f"at least {2 * blocks} samples", str(len(values)), "see ./ssdrig rig info")
@@ -355,14 +355,14 @@ def noise(reading: Reading) -> dict:
     return out
 
 
-def noise_kept(found: dict, rail: dict) -> dict:
+def noise_kept(noise_: dict, rail: dict) -> dict:
     """The noise figures as the board keeps them: integers of 1e-9 V or A, with the chip's configuration and the
     date."""
     names = ("I_mean", "I_sd", "I_pp", "I_allan_1s", "V_sd")
-    figures = {f"{name}_n": round(found[name] * calibration.NANO) for name in names}
+    figures = {f"{name}_n": round(noise_[name] * calibration.NANO) for name in names}
     return {
         **figures,
-        "seconds": found["seconds"],
+        "seconds": noise_["seconds"],
         "adc": rail["adc_config"],
         "date": time.strftime("%Y-%m-%d", time.gmtime()),
     }

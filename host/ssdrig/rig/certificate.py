@@ -25,7 +25,7 @@ def folder() -> Path:
 
 
 def made(
-    hello: dict, found: list[Check], resistor: tuple[int, float] | None, utc_ns: int, steps: list[dict] | None = None
+    hello: dict, checks_: list[Check], resistor: tuple[int, float] | None, utc_ns: int, steps: list[dict] | None = None
 ) -> dict:
     """The certificate: the rig, when, each check's figure and limits; "id" is the SHA-256 of all the rest, cut. steps:
     those of a first power-up (bring_up.py), with their checks."""
@@ -35,10 +35,10 @@ def made(
         "utc_ns": utc_ns,
         "utc": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(utc_ns / 1e9)),
         "resistor": None if resistor is None else {"rail": resistor[0], "ohm": resistor[1]},
-        "passed": not any(check.ok is False for check in found),
-        "failed": [_name(check) for check in found if check.ok is False],
-        "not_looked_at": [_name(check) for check in found if check.ok is None],
-        "checks": [check._asdict() for check in found],
+        "passed": not any(check.ok is False for check in checks_),
+        "failed": [_name(check) for check in checks_ if check.ok is False],
+        "not_looked_at": [_name(check) for check in checks_ if check.ok is None],
+        "checks": [check._asdict() for check in checks_],
         "bring_up": steps,
     }
     return {"id": id_of(out), **out}
@@ -49,18 +49,20 @@ def _name(check: Check) -> str:
 
 
 def id_of(certificate: dict) -> str:
-    """Of a certificate, its own "id" left out."""
+    """Digest of a certificate without its "id"."""
     rest = {name: value for name, value in certificate.items() if name != "id"}
     return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def keep_others(to: Path) -> None:
-    """Raises UsageError where something other than a certificate lies."""
+    """Raises UsageError if the file is not a certificate."""
     try:
-        found = json.loads(to.read_bytes() or b"{}") if to.is_file() else None
+        document = json.loads(to.read_bytes() or b"{}") if to.is_file() else None
     except (OSError, ValueError, RecursionError):
-        found = None
-    if os.path.lexists(to) and not (isinstance(found, dict) and (not found or {"schema", "checks", "id"} <= {*found})):
+        document = None
+    if os.path.lexists(to) and not (
+        isinstance(document, dict) and (not document or {"schema", "checks", "id"} <= {*document})
+    ):
         raise UsageError(f"--to with a new file or an earlier certificate, {to}", "something else", "name another file")
 
 
@@ -68,29 +70,29 @@ def keep(certificate: dict, to: Path | None = None) -> Path:
     """Write it where runs find it, and to a file of the person's own. Raises RigError."""
     path = _path(str(certificate["serial"]))
     text = json.dumps(certificate, indent=1).encode() + b"\n"
-    for each in [path, *([to] if to else [])]:
+    for target in [path, *([to] if to else [])]:
         try:
             with owner.of_new_files():
-                owner.new(each)
-                each.parent.mkdir(parents=True, exist_ok=True)
-                write_atomically(each, text)
+                owner.new(target)
+                target.parent.mkdir(parents=True, exist_ok=True)
+                write_atomically(target, text)
         except OSError as error:
             do = "name another file: --to"
-            raise RigError(f"to keep the certificate in {each}", str(error.strerror), do) from error
+            raise RigError(f"to keep the certificate in {target}", str(error.strerror), do) from error
     return path
 
 
 def read(serial: str) -> dict:
-    """The latest certificate of a rig. Raises OSError, ValueError, KeyError, TypeError or RecursionError for what is
-    none."""
-    kept = json.loads(_path(serial).read_bytes())
-    if kept["schema"] != SCHEMA or kept["id"] != id_of(kept):
-        raise ValueError("it was changed, or is of another version")
-    return kept
+    """The latest certificate of a rig. Raises OSError, ValueError, KeyError, TypeError or RecursionError for a file
+    that is none."""
+    document = json.loads(_path(serial).read_bytes())
+    if document["schema"] != SCHEMA or document["id"] != id_of(document):
+        raise ValueError("it was changed, or has another version")
+    return document
 
 
 def quote(hello: dict, now_ns: int) -> dict:
-    """What a run says of its rig's certificate: {"id", "utc_ns", "age_s", "passed", "resistor", "differs": what of the
+    """A run's entry of its rig's certificate: {"id", "utc_ns", "age_s", "passed", "resistor", "differs": what of the
     rig is not as it was then}, or {"id": None, "why"}."""
     if hello.get("simulated"):
         return {"id": None, "why": "a SIMULATED rig"}
@@ -98,10 +100,10 @@ def quote(hello: dict, now_ns: int) -> dict:
     if not serial:
         return {"id": None, "why": "the rig has no serial"}
     try:
-        kept = read(str(serial))
-        age_s = (now_ns - kept["utc_ns"]) / 1e9
-        differs = [name for name in OF_THE_RIG if kept[name] != hello.get(name)]
-        of_it = {name: kept[name] for name in ("id", "utc_ns", "passed", "resistor")}
+        document = read(str(serial))
+        age_s = (now_ns - document["utc_ns"]) / 1e9
+        differs = [name for name in OF_THE_RIG if document[name] != hello.get(name)]
+        of_it = {name: document[name] for name in ("id", "utc_ns", "passed", "resistor")}
     except FileNotFoundError:
         return {"id": None, "why": "never made: ./ssdrig rig doctor"}
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:

@@ -1,5 +1,5 @@
 """What a rig's self-test looks at, and within which limits a sound rig is: each check a figure with its limits, and
-what a person does when it is outside. Pure."""
+what the user does when it is outside. Pure."""
 
 import math
 from typing import NamedTuple
@@ -32,7 +32,7 @@ SEEN_us = 1000.0  # of a picture, that others are looked at
 
 
 class Check(NamedTuple):
-    """One figure of a rig: `ok` None where it could not be looked at, or is too little known, for the reason `why`."""
+    """One figure of a rig: `ok` None where it was not checked or is too uncertain, for the reason `why`."""
 
     name: str
     rail: int | None
@@ -84,7 +84,7 @@ def figure(
     bound: float = 0.0,
     cause: str = TOO_FEW,
 ) -> Check:
-    """A check of a number; None, or one that is none, is outside.
+    """A check of a number; None or NaN is outside.
 
     bound: the value is right within it; it fails only where no value within the bound is inside the limits, and is not
         judged where some are not, or where the bound is wider than the limits
@@ -103,7 +103,7 @@ def figure(
 
 
 def fact(name: str, rail: int | None, ok: bool, seen: str, do: str) -> Check:
-    """A check of what is so or not."""
+    """A check of a yes or no."""
     return Check(name, rail, None, "", None, None, ok, seen, do)
 
 
@@ -111,14 +111,14 @@ def skipped(name: str, rail: int | None, why: str) -> Check:
     return Check(name, rail, None, "", None, None, None, why, "")
 
 
-# ---- what the board says of itself
+# ---- what the board reports of itself
 
 
 def of_hello(hello: dict) -> list[Check]:
     """Buses and dies, as the board tried them when it started."""
     out = []
     for bus in hello.get("buses") or ():
-        do = "is each sensor the chip that board.json says? shorten the bus, see its pull-ups and ground"
+        do = "is each sensor the chip that board.json states? shorten the bus, see its pull-ups and ground"
         out.append(
             figure(f"{bus['bus']} registers read back wrong of {bus['read_backs']}", None, bus["errors"], "", 0, 0, do)
         )
@@ -135,10 +135,10 @@ def of_hello(hello: dict) -> list[Check]:
 
 
 def of_clock(clock: dict) -> Check:
-    """The board's crystal against the host's clock, where the pings tell it."""
+    """The board's crystal against the host's clock, if the pings determine it."""
     name = "board's crystal"
     if clock["error_ppm"] is None or clock["error_ppm"] > CRYSTAL_ppm / 2:
-        return skipped(name, None, "too few pings, or a host that is too busy, to tell its rate")
+        return skipped(name, None, "too few pings or a busy host: rate unknown")
     do = "another board; see whether the host keeps its own time (NTP)"
     error_ppm = clock["error_ppm"]
     return figure(name, None, clock["rate_ppm"], "ppm", -CRYSTAL_ppm, CRYSTAL_ppm, do, error_ppm, TOO_BUSY)
@@ -156,7 +156,7 @@ def of_rail(rail: dict, row: dict) -> list[Check]:
     out = [figure("conversions", n, row["conversions_per_s"], "1/s", low, high, do, bound, TOO_BUSY)]
     of = nominal.nominal_V(rail)
     if of is None:
-        out.append(skipped("supply", n, "board.json does not say the rail's voltage"))
+        out.append(skipped("supply", n, "board.json lacks the rail's voltage"))
     else:
         low, high = of * (1 - nominal.TOLERANCE), of * (1 + nominal.TOLERANCE)
         do = "the supply, its fuse, the gate supply (24 V), the switch, VBUS of the sensor; are two rails exchanged?"
@@ -167,7 +167,7 @@ def of_rail(rail: dict, row: dict) -> list[Check]:
     if chip is None:
         return [*out, skipped("zero current", n, "a chip whose limits are not known")]
     most_mA = 5e3 * chip.shunt_offset_V / (rail["shunt_uOhm"] * 1e-6)
-    do = "nothing may be connected at the drive's connector; clean the board; does a part leak behind the shunt?"
+    do = "nothing may be connected at the drive's connector; clean the board; does a part leak downstream of the shunt?"
     bound = 1e3 * SCATTER * row["I_sd"] / math.sqrt(samples)
     out.append(figure("zero current", n, 1e3 * row["I_mean"], "mA", -most_mA, most_mA, do, bound))
     if row["I_typical"]:
@@ -180,12 +180,12 @@ def of_rail(rail: dict, row: dict) -> list[Check]:
     return out
 
 
-def of_fast(found: dict) -> Check:
+def of_fast(figures: dict) -> Check:
     """The fast current channel's mean less the sensor's; found: of info.of_fast()."""
-    off, most_mA = found["I_mean"], 1e3 * fast.apart_A(found["I_sensor"])
-    off_mA = None if off is None else 1e3 * (off - found["I_sensor"])
-    do = "its amplifier: there, on this shunt, its OUT at the GPIO that board.json says?"
-    return figure("fast channel less sensor", found["rail"], off_mA, "mA", -most_mA, most_mA, do)
+    off, most_mA = figures["I_mean"], 1e3 * fast.apart_A(figures["I_sensor"])
+    off_mA = None if off is None else 1e3 * (off - figures["I_sensor"])
+    do = "its amplifier: there, on this shunt, its OUT at the GPIO that board.json states?"
+    return figure("fast channel less sensor", figures["rail"], off_mA, "mA", -most_mA, most_mA, do)
 
 
 def of_scope(rail: int, scope_V: float, sensor_V: float, nominal_V: float | None) -> Check:
@@ -212,7 +212,7 @@ class Fall(NamedTuple):
         return float(np.median(self.volts[self.t_us < -2]))
 
     def part_at(self, t_us: float) -> float:
-        """Of what was before, that is left at t: the mean of three samples."""
+        """Share of the earlier value that is left at t: the mean of three samples."""
         k = int(np.argmin(np.abs(self.t_us - t_us)))
         return float(self.volts[max(0, k - 1) : k + 2].mean()) / self.before_V
 
@@ -241,8 +241,8 @@ def fall_of(picture: dict, fired_us: int) -> Fall:
 
 
 def of_opening(rail: int, residual_part: float, fall: Fall | None) -> list[Check]:
-    """The series switch alone: it opens, soon, and nothing else pulls the rail down. residual_part: of what was before,
-    that the sensor saw at least."""
+    """The series switch alone: it opens, soon, and nothing else pulls the rail down. residual_part: share of the
+    earlier value, that the sensor saw at least."""
     do = "the series switch and its gates: short, or not driven; is another rail's gate on this pin?"
     out = [figure("left when its switch is open", rail, 100 * residual_part, "%", None, 100 * OPEN_PART, do)]
     if fall is None:
@@ -263,7 +263,7 @@ def of_crowbar(rail: int, dead_us: float, floating: Fall, fall: Fall) -> Check:
     name, at_us = "left after its crowbar closed", dead_us + CLOSED_us
     alone = floating.part_at(at_us)
     if alone < TELLS_PART:
-        return skipped(name, rail, f"without it {100 * alone:.0f} % are left, too little to tell")
+        return skipped(name, rail, f"without it {100 * alone:.0f} % are left, too little for a verdict")
     do = "the discharge switch, its resistor and fuse, DISCHARGE's line, the interlock"
     return figure(name, rail, 100 * fall.part_at(at_us), "%", None, 100 * CROWBAR_PART, do)
 

@@ -1,4 +1,4 @@
-"""The rig's self-test: what a person who has built one would measure with a multimeter and an oscilloscope, done by the
+"""The rig's self-test: what a builder would measure with a multimeter and an oscilloscope, done by the
 rig itself. Without a drive, and then, if wanted, with a resistor of known value at one rail's connector."""
 
 import time
@@ -16,7 +16,7 @@ from ssdrig.switch.pico import arm_and_cut, on, scope_now
 
 SECONDS = 1.0  # of each reading
 TRIES = 3  # of a picture
-PATIENCE_S = 60.0  # of the host's time, for a board whose clock does not go on
+PATIENCE_S = 60.0  # host time, for a board whose clock stands still
 MOMENT_us, OFF_ms, LOW_ms = 20_000, 30, 10
 SCOPE_RATE, BEFORE, AFTER = 500_000, 60, 1200  # samples/s of all inputs; samples of each
 DO = "see its wiring and address, ALERT included; hardware/README.md, pins.csv"
@@ -25,7 +25,7 @@ Say = Callable[[Check], None]
 
 
 def silent(hello: dict, logs: list[str], rails: list[int]) -> Iterator[Check]:
-    """Rails of which nothing comes, in the board's own words where it has any."""
+    """Rails without samples, with the board's message where it sent one."""
     for rail in (row["rail"] for row in hello["rails"]):
         words = [line for line in logs if line.startswith(f"rail {rail}:")]
         answers = rail not in rails
@@ -34,50 +34,52 @@ def silent(hello: dict, logs: list[str], rails: list[int]) -> Iterator[Check]:
         )
 
 
-def examine(here: Session, say: Say, resistor: tuple[int, float] | None, connect: Callable[[str], None]) -> list[Check]:
-    """All checks, each said as soon as it is known. resistor: (rail, Ohm); connect(words) returns when a person has
-    done what they say. Raises RigError: the board went away meanwhile."""
+def examine(
+    session: Session, say: Say, resistor: tuple[int, float] | None, connect: Callable[[str], None]
+) -> list[Check]:
+    """All checks, each reported as soon as it is known. resistor: (rail, Ohm); connect(words) returns when the user has
+    done so. Raises RigError: the board went away meanwhile."""
     out: list[Check] = []
 
-    def note(found) -> None:
-        for check in found if isinstance(found, list) else [found]:
+    def note(outcome) -> None:
+        for check in outcome if isinstance(outcome, list) else [outcome]:
             out.append(check)
             say(check)
 
-    note(checks.of_hello(here.hello))
-    quiet = _silent_rails(here)
-    note(list(silent(here.hello, here.logs(), quiet)))
-    rails = [rail["rail"] for rail in here.hello["rails"] if rail["rail"] not in quiet]
-    bare = _measured(here, rails)
+    note(checks.of_hello(session.hello))
+    quiet = _silent_rails(session)
+    note(list(silent(session.hello, session.logs(), quiet)))
+    rails = [rail["rail"] for rail in session.hello["rails"] if rail["rail"] not in quiet]
+    bare = _measured(session, rails)
     for n in rails:
         stopped = checks.fact("sensor", n, False, "its samples stop", DO)
-        note(checks.of_rail(here.rail(n), bare[n]) if n in bare else stopped)
+        note(checks.of_rail(session.rail(n), bare[n]) if n in bare else stopped)
     rails = list(bare)
-    note(_fast(here, bare))
-    note(_scope(here, bare))
+    note(_fast(session, bare))
+    note(_scope(session, bare))
     for n in rails:
-        note(_switched(here, n, bare[n]))
+        note(_switched(session, n, bare[n]))
     if resistor:
-        note(_loaded(here, *resistor, rails, bare, connect))
-    note(checks.of_clock(here.clock()))
+        note(_loaded(session, *resistor, rails, bare, connect))
+    note(checks.of_clock(session.clock()))
     return out
 
 
-def _silent_rails(here: Session) -> list[int]:
-    """Rails of which nothing has come for FIRST_S of the board's own time: a busy host hears a sound one late."""
+def _silent_rails(session: Session) -> list[int]:
+    """Rails without samples for FIRST_S of the board's time: a busy host receives a good one late."""
     deadline = time.monotonic() + PATIENCE_S
-    while quiet := [rail["rail"] for rail in here.rig.silent_rails()]:
-        if all(here.quiet_s(n, 0) > info.FIRST_S for n in quiet) or time.monotonic() > deadline:
+    while quiet := [rail["rail"] for rail in session.rig.silent_rails()]:
+        if all(session.quiet_s(n, 0) > info.FIRST_S for n in quiet) or time.monotonic() > deadline:
             break
-        here.rig.live()  # raises what the rig's threads met
+        session.rig.live()  # raises what the rig's threads met
         time.sleep(0.05)
     return quiet
 
 
-def _measured(here: Session, rails: list[int]) -> dict[int, dict]:
+def _measured(session: Session, rails: list[int]) -> dict[int, dict]:
     """Rows of info.row_of(), with how many conversions a second there were and by how much that may be off."""
     out = {}
-    for n, reading in here.readings(rails, SECONDS).items() if rails else ():
+    for n, reading in session.readings(rails, SECONDS).items() if rails else ():
         if not info.spans(reading):
             continue
         row, _ = info.row_of(reading)
@@ -90,20 +92,20 @@ def _measured(here: Session, rails: list[int]) -> dict[int, dict]:
     return out
 
 
-def _fast(here: Session, rows: dict[int, dict]) -> list[Check]:
-    """The fast current channel beside the sensor, of a board that has it on one of these rails."""
-    latest = here.memory.bodies(wire.FAST)[-int(10 * SECONDS) :]
-    found = info.of_fast(here.hello, latest, list(rows.values()))
-    return [] if found is None or found["agrees"] is None else [checks.of_fast(found)]
+def _fast(session: Session, rows: dict[int, dict]) -> list[Check]:
+    """The fast current channel against the sensor, on a board that has it on one of these rails."""
+    latest = session.memory.bodies(wire.FAST)[-int(10 * SECONDS) :]
+    figures = info.of_fast(session.hello, latest, list(rows.values()))
+    return [] if figures is None or figures["agrees"] is None else [checks.of_fast(figures)]
 
 
-def _scope(here: Session, bare: dict[int, dict]) -> list[Check]:
-    rows = here.hello.get("scope") or []
+def _scope(session: Session, bare: dict[int, dict]) -> list[Check]:
+    rows = session.hello.get("scope") or []
     if not rows:
         return [checks.skipped("scope against sensor", None, "this board has no scope")]
     for tries_left in reversed(range(TRIES)):  # a busy host may lose frames
         try:
-            pictures = scope_now(here.rig, [row["gpio"] for row in rows], 100_000, 0, 500)
+            pictures = scope_now(session.rig, [row["gpio"] for row in rows], 100_000, 0, 500)
             break
         except RigError as error:
             if not tries_left:
@@ -114,24 +116,24 @@ def _scope(here: Session, bare: dict[int, dict]) -> list[Check]:
         n = picture["rail"]
         if n in bare:
             sensed_V = bare[n]["V_mean"] + bare[n]["I_mean"] * bare[n]["lead_mOhm"] * 1e-3
-            of = nominal.nominal_V(here.rail(n))
+            of = nominal.nominal_V(session.rail(n))
             out.append(checks.of_scope(n, float(np.mean(picture["volts"])), sensed_V, of))
     return out
 
 
-def _switched(here: Session, n: int, row: dict) -> list[Check]:
+def _switched(session: Session, n: int, row: dict) -> list[Check]:
     """A glitch, and if the rail falls a crowbar cut."""
-    if not _has_switch(here, n):
+    if not _has_switch(session, n):
         return [checks.skipped("switch", n, "the rail has none")]
-    of = nominal.nominal_V(here.rail(n)) or row["V_mean"]
+    of = nominal.nominal_V(session.rail(n)) or row["V_mean"]
     if row["V_mean"] < nominal.NOTHING * of:
         return [checks.skipped("switch", n, "the sensor sees no voltage")]
     try:
-        report = _cut(here, n, **profiles.moment(MOMENT_us))
+        report = _cut(session, n, **profiles.moment(MOMENT_us))
     except RigError as error:
         return [checks.fact("opens", n, False, error.seen, error.do)]
     falls = _falls(report)
-    entry = next(each for each in report["rails"] if each["rail"] == n)
+    entry = next(rail for rail in report["rails"] if rail["rail"] == n)
     residual = entry["residual_mV"] / entry["before_mV"] if entry["before_mV"] else 1.0
     out = checks.of_opening(n, residual, falls.get(n))
     out += [checks.of_other(other, n, fall) for other, fall in sorted(falls.items()) if other != n]
@@ -141,25 +143,25 @@ def _switched(here: Session, n: int, row: dict) -> list[Check]:
             checks.skipped("discharge switch", n, "its switch does not open as it should: its resistor would burn"),
         ]
     try:
-        report = _cut(here, n, profile=profiles.DEFAULT, off_ms=OFF_ms, residual_ms=LOW_ms)
+        report = _cut(session, n, profile=profiles.DEFAULT, off_ms=OFF_ms, residual_ms=LOW_ms)
     except RigError as error:
-        on(here.rig, unsafe=True)
+        on(session.rig, unsafe=True)
         return [*out, checks.fact("discharge switch", n, False, error.seen, error.do)]
     closed = _falls(report).get(n)
     if closed is None or n not in falls:
         return [*out, checks.skipped("discharge switch", n, "the scope does not see this rail")]
-    return [*out, checks.of_crowbar(n, here.hello["switch"].get("dead_us") or 0, falls[n], closed)]
+    return [*out, checks.of_crowbar(n, session.hello["switch"].get("dead_us") or 0, falls[n], closed)]
 
 
-def _has_switch(here: Session, n: int) -> bool:
-    return any(row["rail"] == n for row in (here.hello.get("switch") or {}).get("rails") or ())
+def _has_switch(session: Session, n: int) -> bool:
+    return any(row["rail"] == n for row in (session.hello.get("switch") or {}).get("rails") or ())
 
 
-def _cut(here: Session, n: int, **how) -> dict:
+def _cut(session: Session, n: int, **how) -> dict:
     """The report, with the pictures of all of the scope's inputs."""
-    gpios = [row["gpio"] for row in here.hello.get("scope") or ()]
+    gpios = [row["gpio"] for row in session.hello.get("scope") or ()]
     scope = {"gpio": gpios, "rate": SCOPE_RATE, "before": BEFORE, "after": AFTER} if gpios else None
-    return arm_and_cut(here.rig, rails=(n,), scope=scope, **how)
+    return arm_and_cut(session.rig, rails=(n,), scope=scope, **how)
 
 
 def _falls(report: dict) -> dict[int, Fall]:
@@ -168,19 +170,19 @@ def _falls(report: dict) -> dict[int, Fall]:
     return {n: fall for n, fall in falls.items() if fall.before_V > 0.5}
 
 
-def _loaded(here: Session, n: int, ohm: float, rails: list[int], bare: dict, connect) -> list[Check]:
+def _loaded(session: Session, n: int, ohm: float, rails: list[int], bare: dict, connect) -> list[Check]:
     if n not in rails:
         return [checks.skipped("resistor", n, "its sensor sends nothing")]
-    volts = nominal.nominal_V(here.rail(n)) or bare[n]["V_mean"]
+    volts = nominal.nominal_V(session.rail(n)) or bare[n]["V_mean"]
     connect(f"connect the resistor of {ohm:g} Ohm ({volts**2 / ohm:.1f} W) at the drive's connector of rail {n}")
-    loaded = _measured(here, [n]).get(n)
+    loaded = _measured(session, [n]).get(n)
     if loaded is None:
         return [checks.fact("resistor", n, False, "no samples with it", DO)]
-    out = checks.of_load(here.rail(n), ohm, bare[n], loaded) + _fast(here, {n: loaded})
-    if any(check.ok is False for check in out) or not _has_switch(here, n):
+    out = checks.of_load(session.rail(n), ohm, bare[n], loaded) + _fast(session, {n: loaded})
+    if any(check.ok is False for check in out) or not _has_switch(session, n):
         return out
     try:
-        entry = _cut(here, n, **profiles.moment(MOMENT_us))["rails"][0]
+        entry = _cut(session, n, **profiles.moment(MOMENT_us))["rails"][0]
     except RigError as error:
         return [*out, checks.fact("opens under load", n, False, error.seen, error.do)]
     left = 100 * entry["residual_mV"] / entry["before_mV"] if entry["before_mV"] else None

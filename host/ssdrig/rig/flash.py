@@ -1,6 +1,6 @@
 """Puts firmware/*.py on a board that runs MicroPython, by mpremote, and sees the firmware answer.
 
-Each file is compared by SHA-256 before (what is the same is left alone) and after. main.py goes last: a copy that was
+Each file is compared by SHA-256 before (equal files are left alone) and after. main.py goes last: a copy that was
 cut short leaves a board that can be asked again. Nothing is deleted; calibration.json and board.json stay.
 """
 
@@ -24,7 +24,7 @@ OLDEST = (1, 26)  # hard timers, rp2.DMA as the data sheet has it on the RP2350
 BOARDS = ("RP2040", "RP2350")
 MPREMOTE_S = 60
 
-# Runs on the board. Prints one line of JSON: what it is, its files with their hashes, whether its main.py is ours.
+# Runs on the board. Prints one line of JSON: its type, its files with their hashes, whether its main.py is ours.
 LOOK = """
 import sys,os,json,hashlib,binascii
 def sha(n):
@@ -51,7 +51,7 @@ print(json.dumps({'platform':sys.platform,'version':list(i.version[:3]),'machine
 def flash(port: str, say: Callable[[str], None], replace: bool = False, source: Path = FIRMWARE) -> list[str]:
     """Copy the firmware to the board on `port`, verify it, and start it. Returns the names that were copied.
 
-    `say(text)` reports progress. replace: also where main.py is another program's.
+    `say(text)` reports progress. replace: also overwrite another program's main.py.
     Raises ToolMissing (no mpremote), RigError (no MicroPython there, too old, another kind of board, another program's
     main.py, no room, or a file that is not the same after the copy)."""
     board = look(port)
@@ -105,14 +105,14 @@ def start(port: str) -> None:
 
 
 def look(port: str) -> dict:
-    """What is on the board: platform, version, machine, files (name -> SHA-256), ours, free (bytes). A program that
+    """Description of the board: platform, version, machine, files (name -> SHA-256), ours, free (bytes). A program that
     runs there is interrupted. Raises ToolMissing, RigError."""
     text = _mpremote(port, ["exec", LOOK])
     try:
         return json.loads(text.strip().splitlines()[-1])
     except (ValueError, IndexError) as error:
         raise RigError(
-            "a board that says what it is", repr(text[-200:]), "unplug it, plug it in again, and repeat"
+            "a board that identifies itself", repr(text[-200:]), "unplug it, plug it in again, and repeat"
         ) from error
 
 
@@ -129,13 +129,13 @@ def check(board: dict, replace: bool = False) -> None:
         raise RigError(
             f"MicroPython {OLDEST[0]}.{OLDEST[1]} or newer",
             version,
-            "hold BOOTSEL while plugging the board in and run ./ssdrig rig flash: it says which file to put on it",
+            "hold BOOTSEL while plugging the board in and run ./ssdrig rig flash: it names the file to copy to it",
         )
     if "main.py" in board["files"] and not board["ours"] and not replace:
         raise RigError(
             "a board without a program, or with ssdrig's",
             "a main.py of something else",
-            "use another board; or save what is on it (mpremote cp :main.py .) and repeat with --replace",
+            "use another board; or save its program (mpremote cp :main.py .) and repeat with --replace",
         )
 
 
@@ -160,7 +160,7 @@ def _mpremote(port: str, words: list[str]) -> str:
         raise RigError(
             f"MicroPython's prompt on {port}",
             f"no answer to it ({seen[-200:]})",
-            "is this the right port, and MicroPython on it? If so unplug it and plug it in again; if it hangs, hold"
+            "right port? MicroPython on it? If so unplug it and plug it in again; if it hangs, hold"
             " BOOTSEL and put MicroPython on it anew",
         )
     raise RigError(f"mpremote to do its work on {port}", seen[-400:], "repeat; then try `mpremote` by hand")

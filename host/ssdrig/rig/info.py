@@ -1,4 +1,4 @@
-"""`ssdrig rig info`: what each rail of a board measures now, how well, and what is wrong with it."""
+"""`ssdrig rig info`: readings of each rail, their uncertainty, and faults."""
 
 import math
 import struct
@@ -18,65 +18,67 @@ LEAST_LOAD_A = 0.02
 FIRST_S = 1.0  # within it each rail that is there has sent something
 
 
-def info(here: Session, seconds: float) -> dict:
+def info(session: Session, seconds: float) -> dict:
     """What `rig info --json` prints, without the port: the hello, `rails` (per rail rates, means at the drive, noise,
     losses, samples at the sensor's limit, closure), `total` (of all rails), `silent_rails` (numbers of those that
-    deliver nothing; there is no total then), `other_supply` (of those with another supply than the board says),
+    deliver nothing; no total then), `other_supply` (of those with another supply than the board reports),
     `fast` (of_fast), `clock`, `frames_lost`, `damaged`, `logs`, `unknown` (latch.py), `warnings`. Raises
     RigError if a rail goes meanwhile."""
     deadline = time.monotonic() + FIRST_S
-    while here.rig.silent_rails() and time.monotonic() < deadline:
+    while session.rig.silent_rails() and time.monotonic() < deadline:
         time.sleep(0.05)
-    silent = [rail["rail"] for rail in here.rig.silent_rails()]
-    unknown = latch.of_rig(latch.name_of(here.hello, here.rig.port))
-    readings = here.readings([rail["rail"] for rail in here.hello["rails"] if rail["rail"] not in silent], seconds)
+    silent = [rail["rail"] for rail in session.rig.silent_rails()]
+    unknown = latch.of_rig(latch.name_of(session.hello, session.rig.port))
+    readings = session.readings(
+        [rail["rail"] for rail in session.hello["rails"] if rail["rail"] not in silent], seconds
+    )
     warnings = [
-        f"rail {n} ({here.rail(n)['name']}): no samples; is its sensor there, and wired as the board says?"
+        f"rail {n} ({session.rail(n)['name']}): no samples; is its sensor there, and wired as the board reports?"
         for n in silent
     ]
     if unknown:
         warnings.append(f"the bench is UNKNOWN: {latch.in_words(unknown)}; look, then ./ssdrig rig clear")
-    found = [(row_of(reading), reading) for reading in readings.values()]
-    rows = [row for (row, _), _ in found]
+    pairs = [(row_of(reading), reading) for reading in readings.values()]
+    rows = [row for (row, _), _ in pairs]
     for row, reading in zip(rows, readings.values(), strict=True):
-        warnings += complaints(row, reading, here.hello.get("serial"))
+        warnings += complaints(row, reading, session.hello.get("serial"))
     intervals = max(1, math.ceil(10 * seconds))
-    by_fast = of_fast(here.hello, here.memory.bodies(wire.FAST)[-intervals:], rows)
+    by_fast = of_fast(session.hello, session.memory.bodies(wire.FAST)[-intervals:], rows)
     if by_fast and by_fast["agrees"] is False:
         warnings.append(fast_apart(by_fast))
     sure = not any(row["P_uncertainty_W"] is None for row in rows)
     total = {
         "P_mean_W": sum(row["P_mean_W"] for row in rows),
-        "P_uncertainty_W": expanded_W([mean for (_, mean), _ in found]) if sure else None,
+        "P_uncertainty_W": expanded_W([mean for (_, mean), _ in pairs]) if sure else None,
     }
     power = next(iter(readings.values())).power
     clock = power.clocks[-1]
     assert clock  # samples of this boot have host time by it
     names = ("board", "serial", "firmware", "build", "protocol", "boot", "simulated", "switch")
     return {
-        **{name: here.hello.get(name) for name in names},
+        **{name: session.hello.get(name) for name in names},
         "total": None if silent else total,
         "silent_rails": silent,
-        "other_supply": [row["rail"] for row in rows if nominal.is_other(here.rail(row["rail"]), row["V_mean"])],
+        "other_supply": [row["rail"] for row in rows if nominal.is_other(session.rail(row["rail"]), row["V_mean"])],
         "seconds": seconds,
         "rails": rows,
         "fast": by_fast,
         "frames_lost": power.counts["frames_lost"],
-        "damaged": here.rig.live()["damaged"],
+        "damaged": session.rig.live()["damaged"],
         "clock": {
             "bound_us": float(power.err_ns.max()) / 1000,
             "rate_ppm": clock.rate_ppm(),
             "pings": clock.pings,
             "rate_error_ppm": clock.rate_error_ppm(),
         },
-        "logs": here.logs(),
+        "logs": session.logs(),
         "unknown": unknown,
         "warnings": warnings,
     }
 
 
 def spans(reading: Reading) -> bool:
-    """Whether its samples lie apart: a board may send what it likes."""
+    """Whether its samples differ in time: a board may send anything."""
     return len(reading.t_ns) > 1 and bool(reading.t_ns[-1] > reading.t_ns[0])
 
 
@@ -93,7 +95,7 @@ def row_of(reading: Reading) -> tuple[dict, Mean]:
     watts, span_s = volts * amperes, float(reading.t_ns[-1] - reading.t_ns[0]) * 1e-9
     mean = Mean(rail, float(volts.mean()), float(watts.mean()), len(watts), float(watts.std()))
     uncertainty_W = expanded_W([mean])
-    kept = calibration.kept(rail)
+    stored = calibration.kept(rail)
     clipped = power.clipped_in(reading.t_ns[0], reading.t_ns[-1] + 1)[0]
     return {
         "rail": rail["rail"],
@@ -113,7 +115,7 @@ def row_of(reading: Reading) -> tuple[dict, Mean]:
         "P_mean_W": mean.watts,
         "P_uncertainty_W": None if clipped or math.isnan(uncertainty_W) else uncertainty_W,
         "clipped": clipped,
-        "calibrated": {q: kept[q].get("date") for q in ("V", "I", "lead") if kept.get(q)},
+        "calibrated": {q: stored[q].get("date") for q in ("V", "I", "lead") if stored.get(q)},
         "rate_nominal_per_s": 1e9 / rail["conversion_ns"],
         "coverage": None if math.isnan(covered := chips.coverage(rail)) else covered,
         "given_up": power.closure.instead if power.closure else 0,
@@ -123,27 +125,26 @@ def row_of(reading: Reading) -> tuple[dict, Mean]:
 
 
 def complaints(row: dict, reading: Reading, serial: str | None) -> Iterator[str]:
-    """What a person must be told of a rail."""
-    rail, number, kept = reading.rail, row["rail"], calibration.kept(reading.rail)
+    """Warnings about a rail."""
+    rail, number, stored = reading.rail, row["rail"], calibration.kept(reading.rail)
     if row["clipped"]:
         yield (
             f"rail {number}: {row['clipped']} of {row['samples']} samples are at the sensor's limit: its mean and peaks"
             " are lower bounds; use a smaller shunt"
         )
-    if rail.get("calibration") and not kept:
+    if rail.get("calibration") and not stored:
         yield (
-            f"rail {number}: the calibration on the board cannot be one and is not applied: rig calibrate --forget,"
-            " then anew"
+            f"rail {number}: the calibration on the board is invalid and was ignored: rig calibrate --forget, then anew"
         )
-    if kept and kept.get("board") != serial:
-        yield f"rail {number}: its calibration was made on another board ({kept.get('board')}): calibrate again"
+    if stored and stored.get("board") != serial:
+        yield f"rail {number}: its calibration was made on another board ({stored.get('board')}): calibrate again"
     wrong = nominal.outside(rail, row["V_mean"], row["V_mean"])
     if wrong:
         yield wrong
 
 
 def of_fast(hello: dict, bodies: list[bytes], rows: list[dict]) -> dict | None:
-    """What the fast current channel saw in these bodies of F frames, by what it is made of, beside the sensor's mean of
+    """What the fast current channel saw in these bodies of F frames, by its components, next to the sensor's mean over
     row_of(): the run's figures are corrected by the sensor, these are not. `agrees`: None where the sensor is silent.
     None: the board has no channel."""
     facts = fast.facts_of(hello)
@@ -180,8 +181,8 @@ def fast_apart(of: dict) -> str:
 
 
 def of_load(rail: dict, row: dict, load_ohm: float) -> str | None:
-    """What a resistor at the drive connector, known to SHUNT_PART, says of a rail's shunt; None: it is as said, or no
-    current flows."""
+    """Verdict on a rail's shunt from a resistor at the drive connector, known to SHUNT_PART; None: it is as stated, or
+    no current flows."""
     if not load_ohm > 0 or abs(row["I_mean"]) < LEAST_LOAD_A:
         return None
     times = row["V_mean"] / load_ohm / row["I_mean"]

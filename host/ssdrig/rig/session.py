@@ -70,7 +70,7 @@ class Reading:
 
 
 class Session:
-    """show(text) reports progress while a person waits; called with "" at the end."""
+    """show(text) reports progress while the user waits; called with "" at the end."""
 
     def __init__(self, rig: Rig, memory: Memory, hello: dict, show: Callable[[str], None]):
         self.rig, self.memory, self.hello, self.show = rig, memory, hello, show
@@ -89,7 +89,7 @@ class Session:
         return {"rate_ppm": clock.rate_ppm(), "error_ppm": clock.rate_error_ppm()}
 
     def rail(self, number: int) -> dict:
-        """The hello's entry of a rail. RigError if there is none."""
+        """The hello's entry of a rail. RigError without one."""
         for rail in self.hello["rails"]:
             if rail["rail"] == number:
                 return rail
@@ -113,7 +113,7 @@ class Session:
             late = [n for n in rails if not len(powers[n].t_ns) or powers[n].t_ns[-1] < end_ns]
             if not late:
                 return {n: self._cut(n, power, begin_ns, end_ns) for n, power in powers.items()}
-            do = "see its wiring; ./ssdrig rig info says what the board says"
+            do = "see its wiring; ./ssdrig rig info prints what the board reports"
             for n in late:
                 quiet_s = self.quiet_s(n, since)
                 if quiet_s > LATE_S:
@@ -129,7 +129,7 @@ class Session:
 
     def quiet_s(self, rail: int, since: int) -> float:
         """Seconds of the board's own time, from row `since` of the memory on, between the rail's last samples (the
-        first pong, if there are none) and the last pong. What the board has sent is in order, so it does not matter how
+        first pong, without any) and the last pong. What the board has sent is in order, so it does not matter how
         late either of them arrived."""
         heard_us = now_us = 0
         for kind, body in self.memory.frames(since):
@@ -137,7 +137,7 @@ class Session:
                 continue
             if kind == wire.PONG:
                 _, t_us, _ = struct.unpack_from(wire.PONG_BODY, body)
-                if not now_us or t_us < now_us:  # the first one, or the board began anew
+                if not now_us or t_us < now_us:  # the first one, or the board restarted
                     heard_us = t_us
                 now_us = t_us
             elif kind == wire.SAMPLES and body[0] == rail:
@@ -168,7 +168,7 @@ class Session:
         return Reading(rail, power.t_ns[chosen], volts, amperes, power)
 
     def logs(self) -> list[str]:
-        """What the board said in words."""
+        """The board's text messages."""
         return [body.decode(errors="replace") for body in self.memory.bodies(wire.LOG)]
 
     def store_calibration(self, rail: int, calibration: dict | None, timeout_s: float = 5.0) -> dict:
@@ -179,14 +179,14 @@ class Session:
             raise RigError(
                 f"a calibration below {wire.MAX_COMMAND} bytes", f"{len(body)}", "shorten the instrument's name"
             )
-        kind, said = self.rig.ask(
+        kind, reply = self.rig.ask(
             wire.CALIBRATE, body, (wire.HELLO, wire.REFUSED), timeout_s, "a board that keeps the calibration"
         )
         if kind == wire.REFUSED:
             raise RigError(
-                "the board to keep the calibration", json.loads(said).get("why", "no"), "correct that and repeat"
+                "the board to keep the calibration", json.loads(reply).get("why", "no"), "correct that and repeat"
             )
-        self.hello = json.loads(said)
+        self.hello = json.loads(reply)
         if self.rail(rail).get("calibration") != calibration:
             raise RigError(
                 "the board to confirm the calibration",

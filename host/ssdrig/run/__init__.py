@@ -1,1 +1,1 @@
-"""`ssdrig run`: a test being carried out, from the check to the teardown."""
+"""`ssdrig run`: a test being executed, from the check to the teardown."""

@@ -1,4 +1,4 @@
-"""Whether what is asked for, or what is left of a run, can be done on this bench: said before anything starts."""
+"""Checks, before anything starts, that this bench can run a plan or the rest of a run."""
 
 import os
 import shutil
@@ -36,14 +36,14 @@ def of_server() -> frozenset[str]:
 
 
 def terminal(acts: Iterable[Act]) -> None:
-    """Raises UsageError where a plan asks a person, and there is none."""
+    """Raises UsageError if a plan asks the user and there is no terminal."""
     asks = [act for act in acts if act.do == "ask" and not act.not_run]
     if asks and not sys.stdin.isatty():
-        raise UsageError(f"a terminal, since {asks[0].path} asks a person", "none", "start it in a terminal")
+        raise UsageError(f"a terminal, since {asks[0].path} asks the user", "none", "start it in a terminal")
 
 
 def the_rest(plan: grammar.Plan, acts: Sequence[Act], drive: Mapping, can: frozenset[str]) -> None:
-    """Raises UsageError where the bench cannot do what it could when the run began, and is needed for these acts."""
+    """Raises UsageError if the bench has lost an ability that these acts need."""
     now = {act.label: act.not_run for act in expand.expand(plan, drive, can)}
     for act in acts:
         if not act.not_run and (why := now.get(act.label)):
@@ -51,10 +51,10 @@ def the_rest(plan: grammar.Plan, acts: Sequence[Act], drive: Mapping, can: froze
 
 
 def same_jobs(begun: object, crc: str) -> None:
-    """Raises UsageError where fio would be told otherwise than when the run began: `begun` is the plan's jobs_crc in
+    """Raises UsageError if fio would get another job than when the run began: `begun` is the plan's jobs_crc in
     run.json, `crc` that of the same acts now."""
     if begun != crc:
-        do = "go on with the ssdrig that began it and as the kernel was set (io_uring), or begin the run anew"
+        do = "go on with the ssdrig that began it and as the kernel was set (io_uring), or begin the run again"
         raise UsageError("the fio jobs that the run began with", "other ones", do)
 
 
@@ -83,13 +83,13 @@ def room(runs: str | os.PathLike, least_bytes: float) -> None:
     while not os.path.lexists(above) and above != above.parent:
         above = above.parent
     if not above.is_dir():
-        raise JournalError(f"a folder for runs at {runs}", f"{above}, which is no folder", "choose another --runs")
+        raise JournalError(f"a folder for runs at {runs}", f"{above}, which is not a folder", "choose another --runs")
     if not os.access(above, os.W_OK | os.X_OK):
         raise JournalError(f"a folder for runs at {runs}", f"no right to write in {above}", "choose another --runs")
     try:
         free_bytes = shutil.disk_usage(above).free
     except OSError:
-        return  # the run folder cannot be made there either, which says why
+        return  # the run folder cannot be made there either, which reports the reason
     if free_bytes < least_bytes:
         do = "choose another --runs, or make room"
         raise JournalError(f"at least {words.size(least_bytes)} free in {runs}", words.size(free_bytes), do)

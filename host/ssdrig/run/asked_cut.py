@@ -2,7 +2,7 @@
 --allow-cut. It takes two requests, so that a button can be held: `arm` gives a token, `cut` with that token, HOLD_S to
 WITHIN_S later, asks for the cut. A caller that lets go, is killed or is late has asked for nothing.
 
-The thread that carries out the steps cuts, by the rig session that the run has: once, and the run ends there. fio does
+The thread that executes the steps cuts, by the rig session that the run has: once, and the run ends there. fio does
 not outlive its drive, and what a volatile cache held is gone, so nothing that came after would be of the same state.
 Power returns by the rig's own clock. The drive is then found again, by its serial under whatever name, and read."""
 
@@ -36,21 +36,21 @@ JUDGED, ERASES = (
 )
 WHY_NOT = dict.fromkeys(("cuts", "retain", "recall", "wear"), JUDGED) | dict.fromkeys(("purge", "trim"), ERASES)
 SHORT = "it is short, or sets, reads or asks for something"
-NO_STEP = "no step of the plan is being carried out"
+NO_STEP = "no step of the plan is being executed"
 
 
 class AskedCut:
-    """arm() and ask() are called by the thread of control.sock, all else by the one that carries out the steps."""
+    """arm() and ask() are called by the thread of control.sock, all else by the one that executes the steps."""
 
-    def __init__(self, here: Bench, book: Journal, rig: Rig, stop: Stop):
-        self._here, self._book, self._rig, self._stop = here, book, rig, stop
+    def __init__(self, bench: Bench, book: Journal, rig: Rig, stop: Stop):
+        self._here, self._book, self._rig, self._stop = bench, book, rig, stop
         self._lock = threading.Lock()  # guards the next five
         self._step: str | None = None
         self._why_not: str | None = NO_STEP
         self._token: tuple[str, float] | None = None  # and when it was given
         self._asked_at: float | None = None
-        self.made = False  # once power was cut, or nobody knows
-        self._doubt: Exception | None = None  # why nobody knows what the rig did
+        self.made = False  # once power was cut, or may have been
+        self._doubt: Exception | None = None  # why the rig's action is unknown
         self._outcome: Outcome | None = None
 
     # ---- asked
@@ -68,9 +68,9 @@ class AskedCut:
         with self._lock:
             armed, self._token = self._token, None  # it is used up
             why = self._refused()
-            given = token.encode(errors="replace")  # half a surrogate is no UTF-8
+            given = token.encode(errors="replace")  # a lone surrogate is not UTF-8
             if not why and (armed is None or not hmac.compare_digest(armed[0].encode(), given)):
-                why = "not armed, or armed anew meanwhile"
+                why = "not armed, or armed again meanwhile"
             elif not why and armed and not HOLD_S <= (held_s := time.monotonic() - armed[1]) <= WITHIN_S:
                 why = f"{held_s:.1f} s after it was armed, not {HOLD_S:g} to {WITHIN_S:g} s"
             if why:
@@ -86,12 +86,12 @@ class AskedCut:
             return why
         return "the run is ending" if self._stop.asked() else self._why_not
 
-    # ---- carried out
+    # ---- executed
 
     @contextlib.contextmanager
     def within(self, act: Act) -> Iterator[None]:
         """Around a step. Raises PowerCut at its end where power was cut in it, once the drive is back; DriveError where
-        it is not, RigError where nobody knows what the rig did."""
+        it is not, RigError if the rig's action is unknown."""
         words = f"not in step {act.path} ({act.do}): {WHY_NOT.get(act.do, SHORT)}"
         with self._lock:
             self._step, self._why_not = act.path, None if act.do in STEPS else words
@@ -106,7 +106,7 @@ class AskedCut:
         self._end(None)
 
     def due(self) -> bool:
-        """Whether power was cut in this step. It is cut here, where that was asked for. Raises RigError where nobody
+        """Cuts the power if that was requested. Returns whether it was cut in this step. Raises RigError if nobody
         knows what the rig did."""
         with self._lock:
             asked_at, made = self._asked_at, self.made
@@ -122,7 +122,7 @@ class AskedCut:
         return self.made
 
     def check(self) -> None:
-        """Raises PowerCut where due() says so; within() says more of it."""
+        """Raises PowerCut if due() is true; see within()."""
         if self.due():
             raise PowerCut(TO_ITS_END, "a cut of the drive's power", "see the run's events")
 

@@ -1,4 +1,4 @@
-"""The bench that a run works on: a drive, what can be asked of it, and the port of the rig beside it. There are two
+"""The bench that a run works on: a drive, its abilities, and the port of its rig. There are two
 kinds: the virtual bench behind NBD, which needs no root, and a block device of this machine, which the guard holds from
 start to end."""
 
@@ -46,14 +46,14 @@ class Bench:
     `purge` reports the method and its verified effect, `poll` makes a SMART document (given an earlier one, it asks
     only that one's sources again), `check` verifies that the target is still this drive, that no other program uses it
     and, after an absence, that one of the places (4 KiB at byte offsets) is as it was that `remember` was given last,
-    `trim` discards so many bytes from its beginning, `setting` says what a condition is, `change` sets it, `put_back`
-    takes what `setting` said, `conditions` reads all, `witness` reads the kernel's own counts of its I/O (of a
+    `trim` discards this many bytes from its beginning, `setting` returns a condition, `change` sets it, `put_back`
+    takes what `setting` returned, `conditions` reads all, `witness` reads the kernel's own counts of its I/O (of a
     SIMULATED drive also how late it answered, from a second on), `write_blocks` writes blocks of 4 KiB {byte offset:
-    content} and flushes, `read_blocks` reads some (None: the drive reports an error), `reads_as` says what a block that
+    content} and flushes, `read_blocks` reads some (None: the drive reports an error), `reads_as` is what a block that
     was written reads as (a SIMULATED drive keeps a check of it alone), `keep` has a SIMULATED drive outlive the bench
     in the folder of a run. `port` None: power is not measured.
     `target`: of a power-loss campaign. `connect` opens a link for bursts of reads (True: of writes, too); None: there
-    is none."""
+    does not exist."""
 
     drive: dict
     target_now: Callable[[], str]
@@ -131,14 +131,14 @@ def virtual(running: VirtualBench) -> Bench:
             nbd.flush()
 
     def read_blocks(offsets: list[int]) -> list[bytes | None]:
-        found: list[bytes | None] = []
+        blocks: list[bytes | None] = []
         with NbdClient(socket) as nbd:
             for offset in offsets:
                 try:
-                    found.append(nbd.read(offset, EFFECT_PROBE_BYTES))
+                    blocks.append(nbd.read(offset, EFFECT_PROBE_BYTES))
                 except NbdError:
-                    found.append(None)
-        return found
+                    blocks.append(None)
+        return blocks
 
     def announce() -> None:
         adminclient.ask(admin, {"op": "shut_down"})
@@ -199,7 +199,7 @@ def real(
     reads: bool = False,
 ) -> Iterator[Bench]:
     """A block device with what its maker warrants, held by the guard until the end. `commands`: of a shell, that take
-    its power and give it back; `plp_claimed`: someone says that it keeps all that it acknowledges; `reads`: it may be
+    its power and give it back; `plp_claimed`: someone claims that it keeps all acknowledged data; `reads`: it may be
     in use, and this bench has no way to change it. Raises UnsafeTarget, with every reason against it, before anything
     is touched."""
     with guard.hold(drive, destroy_serial, reads=reads) as held:
@@ -310,7 +310,7 @@ def _reading(made: Bench, held: guard.Held) -> Bench:
 
 
 def rating(limits: Limits | None) -> dict:
-    """What the maker of a real drive rates, for its part of run.json; None where no table has it."""
+    """The maker's ratings of a real drive, for run.json; None if no table has them."""
     limits = limits or Limits()
     return {
         "rated_tbw_TB": limits.tbw_TB,
@@ -322,7 +322,7 @@ def rating(limits: Limits | None) -> dict:
 
 
 def states_of(drive: Drive) -> list[dict]:
-    """What the power states of an NVMe drive are rated for, for its part of run.json."""
+    """The rated figures of an NVMe drive's power states, for run.json."""
     return features.power_states(drive.controller) if drive.controller else []
 
 

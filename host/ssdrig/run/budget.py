@@ -31,7 +31,7 @@ class Budget:
         return None
 
     def wrote(self, act: Act, size: int) -> None:
-        """An act has moved so many bytes."""
+        """An act has moved this many bytes."""
         self.written_bytes += self.share(act, size)
 
     @staticmethod
@@ -52,7 +52,7 @@ def parse(text: str, rated_bytes: float | None) -> Budget:
             percent = quantity.parse(text.strip(), "range").percent
             if rated_bytes is None:
                 raise UsageError(
-                    "a drive whose rated endurance is known, for a budget in percent",
+                    "a drive whose rated endurance is known, to use a budget in percent",
                     "no rating of this model",
                     "give --budget in bytes, such as 5 TB, or add the model to warranty.toml",
                 )

@@ -52,9 +52,9 @@ def play(
 
     connect: opens a link to the drive, one for each thread.
     range_bytes: from the drive's beginning, that is read or written.
-    write: overwrite what is there.
-    check: asked ten times a second; what it raises ends the play.
-    Returns what was moved; a link that fails ends its thread and is the `why`."""
+    write: overwrite existing data.
+    check: asked ten times a second; its exceptions end the play.
+    Returns the bytes moved; a link that fails ends its thread and is the `why`."""
     places = max(1, range_bytes // IO_BYTES)
     length = min(IO_BYTES, range_bytes)
     data = random.randbytes(length) if write else b""
@@ -75,7 +75,7 @@ def play(
                     slot, into_ns = divmod(time.monotonic_ns() - begin[0], slot_ns)
                     if slot >= len(slots):
                         return
-                    # a fast drive's burst lasts as long as a slow one's: the rail's first part of a slot does not count
+                    # a fast drive's burst lasts the same time as a slow one's: the first part of a slot does not count
                     ends = not all(slots[slot : slot + 2]) and into_ns > (1 - LAST) * slot_ns
                     if slot < 0 or not slots[slot] or ends or mine[slot] >= SLOT_BYTES // THREADS * into_ns // slot_ns:
                         time.sleep(LOOK_S)
@@ -94,7 +94,9 @@ def play(
             failures.append(str(error))
             ready.abort()
 
-    threads = [threading.Thread(target=work, args=each, name="burst", daemon=True) for each in zip(done, firsts)]
+    threads = [
+        threading.Thread(target=work, args=arguments, name="burst", daemon=True) for arguments in zip(done, firsts)
+    ]
     for thread in threads:
         thread.start()
     with contextlib.suppress(threading.BrokenBarrierError):
@@ -109,7 +111,7 @@ def play(
         ending.set()
     for thread in threads:
         thread.join(LATE_S)
-    moved, why = tuple(sum(each) for each in zip(*done, strict=True)), "; ".join(dict.fromkeys(failures))
+    moved, why = tuple(sum(counts) for counts in zip(*done, strict=True)), "; ".join(dict.fromkeys(failures))
     return Played(begin[0], slot_ns, moved, why, tuple(_first(slot, firsts) for slot in range(len(slots))))
 
 

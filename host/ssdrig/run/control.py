@@ -1,6 +1,6 @@
-"""What a person may ask of a run that goes on, over a socket in its folder: a note in the journal, its end, and where
+"""Requests to a running test over a socket in its folder: a note in the journal, its end, and where
 it was started with --allow-cut a cut of the drive's power. Nothing else, and not from anyone: the socket is its owner's
-alone (0600), and the kernel says who has called. Each request that is heard is an event with its caller, and the run
+alone (0600), and the kernel reports who has called. Each request that is heard is an event with its caller, and the run
 itself decides what follows.
 
     {"do": "note", "text": "fan off"}      a line; the answer is a line: {"ok": true} or {"ok": false, "why": "…"}
@@ -74,8 +74,8 @@ class Control:
             finally:
                 os.close(folder)
             os.chmod(self._path, 0o600)
-            if found := owner.person():
-                owner.give(self._path, *found)
+            if user := owner.person():
+                owner.give(self._path, *user)
             made.listen(4)
             return made
         except OSError as error:
@@ -103,9 +103,9 @@ class Control:
             line = _line(caller)
             if uid not in (os.geteuid(), person[0] if person else os.geteuid(), 0):
                 return {"ok": False, "why": "the run is another user's"}
-            said = json.loads(line)
-            do, text, token = said["do"], said.get("text"), said.get("token")
-            if set(said) - {"do", "text", "token"} or token is not None and (do != "cut" or text is not None):
+            request = json.loads(line)
+            do, text, token = request["do"], request.get("text"), request.get("token")
+            if set(request) - {"do", "text", "token"} or token is not None and (do != "cut" or text is not None):
                 raise ValueError
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             return {"ok": False, "why": "no request"}

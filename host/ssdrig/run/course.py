@@ -1,5 +1,5 @@
-"""How far a run has come: the act in work, what is written, and how long the rest of it takes, as a range. Pure: who
-uses it says how much time has passed.
+"""How far a run has come: the current act, the bytes written, and the time left, as a range. Pure: the
+caller passes the elapsed time.
 
 What an act took in this run is what the same act is priced by from then on, so the range narrows as the run goes on.
 """
@@ -13,7 +13,7 @@ from ssdrig.plan import cost
 from ssdrig.plan.expand import Act, Repeat
 from ssdrig.run.budget import Budget
 
-FEWEST_SHARE = 0.02  # of an act's bytes, before its own speed says how long the rest takes
+FEWEST_SHARE = 0.02  # of an act's bytes, before its own speed predicts the rest
 Ahead = Sequence[tuple[Repeat | None, Sequence[Act], int, int]]  # acts with the least and the most rounds of them
 
 
@@ -43,16 +43,16 @@ class Course:
         """An act begins, in a repeat in this round."""
         self.act, self._present = act, cost.of(act, self._drive, self._known)
         ahead: list = []
-        found = False
+        reached = False
         for repeat, group in self._groups:
-            place = next((i for i, each in enumerate(group) if each.label == act.label), None)
+            place = next((i for i, row in enumerate(group) if row.label == act.label), None)
             if place is not None:
-                found = True
+                reached = True
                 ahead.append((None, group[place + 1 :], 1, 1))
                 if repeat and round_ is not None:
                     least = max(0, repeat.first - 1 + repeat.least - round_)
                     ahead.append((repeat, group, least, max(0, repeat.last - round_)))
-            elif found:
+            elif reached:
                 ahead.append((repeat, group, *_rounds(repeat)))
         self._behind_s = self._range_s(ahead, self._present.written_bytes)
 
@@ -68,18 +68,18 @@ class Course:
         return self.k * least, self.k * most
 
     def end(self, act: Act, host_s: float, moved_bytes: int) -> None:
-        """The act took so long and moved so many bytes."""
+        """The act took this long and moved this many bytes."""
         self._known[act.label] = (host_s / self.k, moved_bytes)
 
     def read(self, host_s: float) -> None:
-        """A SMART reading took so long."""
+        """A SMART reading took this long."""
         self._known[cost.READING] = (host_s / self.k, 0)
 
     def left_s(self, elapsed_s: float, share: float | None = None) -> tuple[float, float]:
         """Host seconds to the end of the run's steps and of what comes after them, or to where the budget ends them,
         (least, most). `elapsed_s`: of
         the act in work, host time; `share`: how much of its bytes is done, None where it is not bytes that end it. What
-        a rule may end sooner than the plan says is not known in advance."""
+        a rule may end sooner than the plan states is not known in advance."""
         least, most = self._present.time_s
         elapsed = elapsed_s / self.k
         if share is None:
@@ -88,8 +88,8 @@ class Course:
             rest = (least * (1 - share), most * (1 - share))
         else:
             rest = (elapsed * (1 - share) / share,) * 2
-        here = (self.k * (mine + behind) for mine, behind in zip(rest, self._behind_s, strict=True))
-        least_s, most_s = (s + after for s, after in zip(here, self._after_s, strict=True))
+        estimates = (self.k * (mine + behind) for mine, behind in zip(rest, self._behind_s, strict=True))
+        least_s, most_s = (s + after for s, after in zip(estimates, self._after_s, strict=True))
         return least_s, most_s
 
     def written_bytes(self, moved_bytes: int = 0) -> int:
@@ -103,8 +103,8 @@ class Course:
         return f"wrote {words.size(self.written_bytes(moved_bytes))}{of}"
 
     def _range_s(self, ahead: Ahead, present_bytes: tuple[float, float]) -> tuple[float, float]:
-        """Drive time of what is ahead. It ends soonest where most is written and the budget ends it, latest where least
-        is."""
+        """Drive time of the remaining acts. It ends soonest where most is written and the budget ends it, latest where
+        least is."""
         priced = [
             (
                 [(act, cost.of(act, self._drive, self._known)) for act in acts],
@@ -135,21 +135,21 @@ def _rounds(repeat: Repeat | None) -> tuple[int, int]:
 def _walk(
     acts: Sequence[tuple[Act, cost.Cost]], reading_s: float, rounds: int, time: int, bytes_: int, budget: Budget
 ) -> tuple[float, bool]:
-    """(seconds of so many rounds of acts, whether the budget has ended them before), each with one side of its range.
+    """(seconds of this many rounds of acts, whether the budget has ended them before), each with one side of its range.
     Counts in the budget."""
-    once_s = reading_s + sum(each.time_s[time] for _, each in acts)
-    once_bytes = sum(each.written_bytes[bytes_] for _, each in acts)
+    once_s = reading_s + sum(act.time_s[time] for _, act in acts)
+    once_bytes = sum(act.written_bytes[bytes_] for _, act in acts)
     left_bytes = budget.left_bytes()
     whole = rounds if left_bytes is None or not once_bytes else min(rounds, max(0, int(left_bytes / once_bytes) - 1))
     budget.written_bytes += int(whole * once_bytes)
     seconds = whole * once_s
     for _ in range(rounds - whole):
         seconds += reading_s
-        for act, each in acts:
+        for act, current in acts:
             if not act.not_run and budget.why_not(act):
                 return seconds, True
-            seconds += each.time_s[time]
-            budget.written_bytes += int(each.written_bytes[bytes_])
+            seconds += current.time_s[time]
+            budget.written_bytes += int(current.written_bytes[bytes_])
     return seconds, False
 
 

@@ -1,4 +1,4 @@
-"""A run that was cut short, as its folder tells it: what is done, what the drive's counters said last, what the run
+"""An interrupted run, reconstructed from its folder: the acts done, the last counters of the drive, what the run
 wrote since. What of the drive's state is left then: left(). How to go on: standing.py, resume.py."""
 
 from collections.abc import Mapping, Sequence
@@ -19,11 +19,11 @@ from ssdrig.run import prepare, standing
 from ssdrig.runs import integrity, journal, parts
 
 TRIM_SEEN_BYTES = 1 << 20  # less than that may be the drive's own rounding
-UNSEEN_S = 5  # of I/O that fio had done when it was killed and nobody had read of
+UNSEEN_S = 5  # of I/O that fio had done before it was killed, without a report
 
 
 class Reading(NamedTuple):
-    """What a drive says of itself: None where it does not."""
+    """What a drive reports of itself: None where it does not."""
 
     firmware: str | None
     host_written_bytes: int | None
@@ -35,7 +35,7 @@ class Reading(NamedTuple):
 class Story:
     """A run that was cut short. `parts`: (run.json, events) of each; `folders`: theirs; `before`: the last reading of
     the drive's counters, `ours`: the least and the most bytes that the run wrote since; `doubts`: why what the folder
-    says is not all that happened."""
+    contains is incomplete."""
 
     run: Path
     header: dict
@@ -51,7 +51,7 @@ class Story:
 
 
 def read(folder: Path) -> Story:
-    """The story of a run folder. Raises JournalError for one that is no run of a plan, that still goes on, or whose
+    """The story of a run folder. Raises JournalError for one that is not a run of a plan, that still goes on, or whose
     run.json or parts are not what the run wrote."""
     folder = parts.root(folder)
     try:
@@ -72,7 +72,7 @@ def _read(folder: Path) -> Story:
         )
     said = header.get("plan")
     if not isinstance(said, dict) or not all(key in said for key in ("text", "acts", "params", "variant")):
-        raise JournalError(f"the run of a plan in {folder}", "a run.json without one", "begin the run anew")
+        raise JournalError(f"the run of a plan in {folder}", "a run.json without one", "begin the run again")
     if odd := parts.strange(folder):
         raise JournalError(f"the run {folder} with all its parts", "; ".join(odd), "take it whole from a copy")
     plan = grammar.of_run(said, str(folder / "run.json"))
@@ -83,7 +83,7 @@ def _read(folder: Path) -> Story:
         raise JournalError(
             f"the plan of {folder} to be read as when it began",
             "other steps",
-            "go on with the ssdrig that began it, or begin the run anew",
+            "go on with the ssdrig that began it, or begin the run again",
         )
     folders = parts.of(folder)
     story = [(journal.open_run(part), journal.events(part)) for part in folders]
@@ -93,7 +93,7 @@ def _read(folder: Path) -> Story:
     doubts = parts.doubts(folders)
     past = standing.past(acts, story)
     if (jobs := sum(1 for part in folders for _ in (part / "fio").rglob("start.json"))) > past.jobs:
-        doubts.append(f"fio was started {jobs} times, events.jsonl tells of {past.jobs}")
+        doubts.append(f"fio was started {jobs} times, events.jsonl has {past.jobs}")
     before, ours = _since_reading(folders, past, str(header["drive"].get("interface")), acts)
     return Story(
         folder, header, folders, story, plan, acts, past, before, ours, _moved(folders, story, past), tuple(doubts)
@@ -111,23 +111,23 @@ def _capabilities(header: Mapping) -> frozenset[str]:
 
 
 def left(past: standing.Past, before: Reading | None, now: Reading, ours: tuple[int, int], powered: bool):
-    """(State, words of what is void and why): what is left of the state of a run whose drive says `now`. `ours`: the
+    """(State, reasons of each void part): the remaining state of a run whose drive reports `now`. `ours`: the
     least and most bytes that the run wrote since the reading `before`; `powered`: the drive kept its supply."""
     void = []
-    found = state.interrupted(past.state, powered)
+    past_ = state.interrupted(past.state, powered)
     if past.state == UNKNOWN:
         return UNKNOWN, ()
     if past.was_steady or past.rounds:
         void.append("the steady state: an interruption ends it")
-    if past.state.name != found.name:
+    if past.state.name != past_.name:
         void.append("the rest of the drive: it lost its supply")
     if before is None or before.host_written_bytes is None or now.host_written_bytes is None:
-        return UNKNOWN, (*void, "everything: no reading of the drive's counters says that nobody else wrote to it")
+        return UNKNOWN, (*void, "everything: no reading of the drive's counters proves that nothing else wrote to it")
     if before.firmware != now.firmware:
         return UNKNOWN, (*void, f"everything: the firmware was {before.firmware}, now it is {now.firmware}")
     counted = now.host_written_bytes - before.host_written_bytes
     nearest = min(max(counted, ours[0]), ours[1])
-    if state.foreign(found, nearest, counted, max(before.unit_bytes, now.unit_bytes)) == UNKNOWN:
+    if state.foreign(past_, nearest, counted, max(before.unit_bytes, now.unit_bytes)) == UNKNOWN:
         seen = f"{words.size(counted)} were written to the drive" if counted >= 0 else "its counter went back"
         return UNKNOWN, (*void, f"everything: {seen} since its last reading, {words.size(nearest)} by the run")
     lost = 0 if None in (before.used_bytes, now.used_bytes) else (before.used_bytes or 0) - (now.used_bytes or 0)
@@ -136,7 +136,7 @@ def left(past: standing.Past, before: Reading | None, now: Reading, ours: tuple[
             *void,
             f"everything: the drive holds {words.size(lost)} less than when it was last read: a trim",
         )
-    return found, tuple(void)
+    return past_, tuple(void)
 
 
 def lost_power(story: Story) -> bool:
@@ -184,13 +184,13 @@ def snapshot_of(document: dict) -> dict:
 
 
 def _snapshots(folder: Path) -> list[dict]:
-    found = []
+    jobs_ = []
     for path in (folder / "smart").glob("*.json"):
         try:
-            found.append(snapshot_of(integrity.document_of(path)))
+            jobs_.append(snapshot_of(integrity.document_of(path)))
         except (AttributeError, OSError, ValueError, RecursionError):
             continue
-    return [snapshot for snapshot in found if snapshot["t_ns"] is not None]
+    return [snapshot for snapshot in jobs_ if snapshot["t_ns"] is not None]
 
 
 def reading_of(snapshot: Mapping) -> Reading:
@@ -203,8 +203,8 @@ def written(folder: Path, cut: Act | None, since_ns: int | None, interface: str)
     it). Of a job that was killed what fio printed last is not all that it did."""
     least = most = 0
     for start in (folder / "played").rglob(playedlog.START):
-        each = playedlog.written_bytes(start.parent, since_ns)
-        least, most = least + each[0], most + each[1]
+        written = playedlog.written_bytes(start.parent, since_ns)
+        least, most = least + written[0], most + written[1]
     jobs = sorted((_job(path) for path in (folder / "fio").rglob("start.json")), key=lambda job: job[0])
     for i, (_, rows) in enumerate(jobs):
         before = [size for t_ns, size in rows if since_ns is not None and t_ns <= since_ns]
@@ -222,7 +222,7 @@ def written(folder: Path, cut: Act | None, since_ns: int | None, interface: str)
 
 
 def written_by(folders: list[Path]) -> int:
-    """At least so many bytes were written by the parts of a run."""
+    """At least this many bytes were written by the parts of a run."""
     return sum(written(folder, None, None, "")[0] for folder in folders)
 
 
@@ -239,18 +239,18 @@ def _moved(folders: list[Path], story: list[tuple[dict, list[dict]]], past: stan
 
 
 def _job(start: Path, direction: str | None = "write") -> tuple[int, list[tuple[int, int]]]:
-    """When a fio job began, and what it had written (None: moved) by each of its documents: [(t_ns, bytes), …], 0
+    """When a fio job began, and the bytes written (None: moved) by each of its documents: [(t_ns, bytes), …], 0
     first."""
     try:
         t_ns = int(integrity.document_of(start)["t_ns"])
     except (OSError, ValueError, KeyError, TypeError):
         t_ns = 0
     try:
-        found, _ = fiotext.documents(integrity.content(start.parent / "out.json").decode(errors="replace"))
+        documents, _ = fiotext.documents(integrity.content(start.parent / "out.json").decode(errors="replace"))
     except OSError:
-        found = []
+        documents = []
     rows = [(t_ns, 0)]
-    for each in found:  # the last, as fio printed it, has no time of ours
-        size = max(rows[-1][1], fiotext.totals(each, direction)["bytes"])
-        rows.append((int(each.get("t_ns", rows[-1][0])), size))
+    for document in documents:  # the last, as fio printed it, has no time of ours
+        size = max(rows[-1][1], fiotext.totals(document, direction)["bytes"])
+        rows.append((int(document.get("t_ns", rows[-1][0])), size))
     return t_ns, rows

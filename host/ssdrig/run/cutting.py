@@ -34,7 +34,7 @@ VIRTUAL = {
 }
 
 
-SWITCH = "what switches the drive's power: usb:HUB.PORT, slot:NAME, scpi:RESOURCE (host/docs/meters.md)"
+SWITCH = "switch of the drive's power: usb:HUB.PORT, slot:NAME, scpi:RESOURCE (host/docs/meters.md)"
 
 
 class Switched(argparse.Action):
@@ -57,7 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "--target",
         metavar="TARGET",
-        help="what to test without a rig: nbd+unix:///?socket=…, nbd://host:port/export or /dev/disk/by-id/…; all data"
+        help="drive to test without a rig: nbd+unix:///?socket=…, nbd://host:port/export or /dev/disk/by-id/…; all data"
         " on it is destroyed",
     )
     add("--power-off", metavar="CMD", help="shell command that switches the power off and returns when it is off")
@@ -77,7 +77,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "--bridge-is-part",
         action="store_true",
-        help="test the drive together with what lies between it and this kernel (a USB or RAID bridge, a virtual"
+        help="test the drive together with the bridge between it and this kernel (a USB or RAID bridge, a virtual"
         " machine): its cache counts as the drive's",
     )
 
@@ -112,7 +112,7 @@ def check(args: argparse.Namespace) -> None:
         )
     if args.target and not args.power_off:
         raise UsageError(
-            "--power-off and --power-on with --target", "neither", "say how its power goes and comes: --power-off CMD"
+            "--power-off and --power-on with --target", "neither", "name the commands for its power: --power-off CMD"
         )
     if args.filesystems not in (None, cut_filesystems.NONE) and (args.virtual or args.target):
         filesystems.refuse_server([args.filesystems])
@@ -126,7 +126,7 @@ def commands(args: argparse.Namespace) -> tuple[str, str] | None:
 
 
 def data(acts: Iterable[Act]) -> str:
-    """What a virtual drive keeps of what is written (virtual/bench.py): all of it where it is read back."""
+    """Data that a virtual drive stores (virtual/bench.py): all of it if the plan reads back."""
     return "sparse" if any(act.do in ("cuts", "retain", "recall") for act in acts) else "crc"
 
 
@@ -136,9 +136,9 @@ def refuse(drive: Drive, args: argparse.Namespace) -> None:
         target.refuse(drive, args.bridge_is_part, args.plp_claimed)
 
 
-def refuse_rig(hello: Mapping, here: "bench.Bench", acts: Iterable[Act], may_cut: bool = False) -> None:
+def refuse_rig(hello: Mapping, bench: "bench.Bench", acts: Iterable[Act], may_cut: bool = False) -> None:
     """Raises UsageError where acts, or the run's owner (`may_cut`), cut by a rig that cannot. hello: the rig's."""
-    by_acts = any(act.do == "cuts" and not act.not_run for act in acts) and not (here.target and here.target.commands)
+    by_acts = any(act.do == "cuts" and not act.not_run for act in acts) and not (bench.target and bench.target.commands)
     if not (by_acts or may_cut):
         return
     if not any(row["rail"] == supply.RAIL for row in (hello.get("switch") or {}).get("rails") or ()):
@@ -159,31 +159,33 @@ def describe(drive: Drive, args: argparse.Namespace, acts: Sequence[Act], say: C
             filesystems.refuse(act.keys["filesystems"], drive.capacity_bytes)
             filesystems.refuse_place(act.keys["filesystems"], place)
             say(filesystems.describe(act.keys["filesystems"]))
-    found = target.of_drive(drive, args.plp_claimed)
-    say("\n".join(promise_words(found, target.cannot(drive, slot.told(place, drive)))))
+    promise = target.of_drive(drive, args.plp_claimed)
+    say("\n".join(promise_words(promise, target.cannot(drive, slot.told(place, drive)))))
 
 
 def refuse_server(acts: Iterable[Act]) -> None:
-    """Raises UsageError for file systems on a drive behind NBD."""
+    """Raises UsageError for file systems on an NBD drive."""
     for act in acts:
         if act.do == "cuts":
             filesystems.refuse_server(act.keys["filesystems"])
 
 
-def say(here: "bench.Bench", acts: Sequence[Act], tell: Callable[[str], object]) -> None:
-    """The same of a bench that stands. Raises UsageError for file systems where it can have none."""
+def say(bench: "bench.Bench", acts: Sequence[Act], tell: Callable[[str], object]) -> None:
+    """The same for an existing bench. Raises UsageError for file systems that it does not support."""
     refuse_server(acts)
-    if here.target and any(act.do == "cuts" for act in acts):
-        tell("\n".join(promise_words(here.target.promise(), here.target.cannot)))
+    if bench.target and any(act.do == "cuts" for act in acts):
+        tell("\n".join(promise_words(bench.target.promise(), bench.target.cannot)))
 
 
-def promise_words(found: "target.Promise", cannot: Iterable[str]) -> list[str]:
-    """What is held against a drive, and what is not, line by line."""
-    blocks = f"{found.atomic_blocks} block{'s' * (found.atomic_blocks > 1)} of {found.block_bytes} B"
-    trimmed = f"trimmed blocks read as {found.after_trim}" if found.after_trim else "trimmed blocks read as anything"
-    whole = f"writes of {blocks} are whole" if found.atomic_blocks else "a block under way may be left in parts"
-    lines = [f"promise tested: {found.why}; {whole}; {trimmed}"]
-    return lines + [f"cannot be tested: {each}" for each in cannot]
+def promise_words(promise: "target.Promise", cannot: Iterable[str]) -> list[str]:
+    """The guarantees that a drive is judged by, and the others, one per line."""
+    blocks = f"{promise.atomic_blocks} block{'s' * (promise.atomic_blocks > 1)} of {promise.block_bytes} B"
+    trimmed = (
+        f"trimmed blocks read as {promise.after_trim}" if promise.after_trim else "trimmed blocks read as anything"
+    )
+    whole = f"writes of {blocks} are whole" if promise.atomic_blocks else "a block under way may be left in parts"
+    lines = [f"promise tested: {promise.why}; {whole}; {trimmed}"]
+    return lines + [f"cannot be tested: {reason}" for reason in cannot]
 
 
 def server(drive: Mapping) -> "bench.Bench":
@@ -192,13 +194,13 @@ def server(drive: Mapping) -> "bench.Bench":
 
 
 def described(uri: str, power_off: str, power_on: str, plp_claimed: bool) -> dict:
-    """The part of run.json. Raises DriveError where nobody answers; a server that listens is asked for FIRST_S."""
+    """The part of run.json. Raises DriveError without an answer; a listening server is asked for FIRST_S."""
     deadline = time.monotonic() + FIRST_S
     while True:
         try:
             link = target.of_nbd(uri, (power_off, power_on), plp_claimed).open()
             break
-        except DriveError as error:  # a server without a CPU to spare listens and says nothing yet
+        except DriveError as error:  # a server without CPU time listens but does not answer yet
             if not isinstance(error.__cause__, TimeoutError) or time.monotonic() > deadline:
                 raise
     try:
@@ -226,16 +228,16 @@ def described(uri: str, power_off: str, power_on: str, plp_claimed: bool) -> dic
 def confirmed(args: argparse.Namespace) -> None:
     """Raises UsageError unless --destroy-data names the target: all of its data goes."""
     if args.destroy_data != args.target:
-        expected = "the target named once more, for all of its data is destroyed"
+        expected = "the target named again, because all of its data is destroyed"
         seen = f"--destroy-data {args.destroy_data}" if args.destroy_data else "no --destroy-data"
         raise UsageError(expected, seen, f"add --destroy-data {printable(shlex.quote(args.target))}")
 
 
 def sets(args: argparse.Namespace) -> dict[str, str]:
     """The parameters that the options set."""
-    found: dict[str, str] = {}
+    choices: dict[str, str] = {}
     if args.plan == PLAN and args.virtual and args.variant is None:
-        found |= VIRTUAL
-    said: dict[str, Any] = {"cuts": args.cuts, "bound": args.until, "stop": args.stop, "only": args.only_cut}
-    said["filesystems"] = args.filesystems
-    return found | {name: str(value) for name, value in said.items() if value is not None}
+        choices |= VIRTUAL
+    settings: dict[str, Any] = {"cuts": args.cuts, "bound": args.until, "stop": args.stop, "only": args.only_cut}
+    settings["filesystems"] = args.filesystems
+    return choices | {name: str(value) for name, value in settings.items() if value is not None}

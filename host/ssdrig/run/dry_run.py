@@ -1,4 +1,4 @@
-"""What a person sees before anything is touched: each step with its time and what it writes, as ranges."""
+"""The forecast before anything is touched: each step with its time and bytes written, as ranges."""
 
 import textwrap
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ def describe(
 def table(
     prepared: prepare.Prepared, budget: Budget, rated_bytes: float | None = None, wide: int | None = None
 ) -> list[str]:
-    """The lines of the table, in `wide` columns (None: as long as they are)."""
+    """The lines of the table, in `wide` columns (None: unlimited)."""
     plan, drive = prepared.plan, prepared.drive
     k = drive["time_dilation"]
     named = " ".join(printable(word) for word in (drive["model"], drive["serial"]) if word)
@@ -48,10 +48,10 @@ def table(
         if act.not_run:
             whys.setdefault(f"{act.path}: {act.not_run}", []).append(" ".join(map(grammar.told, act.point.values())))
     for path, acts in _groups(prepared.acts):
-        each = cost.total(acts, drive, prepared.earlier)
+        total = cost.total(acts, drive, prepared.earlier)
         rounds = acts[0].repeat
         name = f"{path} {range_of(rounds.least, rounds.most)}" if rounds and rounds.most > 1 else path
-        rows.append((name, _what(acts), times(each, k), written(each)))
+        rows.append((name, _what(acts), times(total, k), written(total)))
     whole = prepared.cost
     share = ""
     if rated_bytes:
@@ -81,11 +81,11 @@ def table(
         f"expected from {known}; at most {words.size(whole.most_bytes)} written; leaves the drive"
         f" {prepared.leaves.words()}"
     )
-    return [wrapped(each, wide - 1, "", "    ") if wide and len(each) >= wide else each for each in lines]
+    return [wrapped(line, wide - 1, "", "    ") if wide and len(line) >= wide else line for line in lines]
 
 
 def in_columns(rows: Sequence[tuple[str, str, str, str]], wide: int | None) -> list[str]:
-    """Step, what it does, time, bytes: the numbers to the right, and what it does on several lines where there is no
+    """Step, action, time, bytes: numbers right-aligned, the action on several lines where there is no
     room."""
     name, time, size = (max(len(row[i]) for row in rows) for i in (0, 2, 3))
     room = max(len(row[1]) for row in rows)
@@ -95,20 +95,20 @@ def in_columns(rows: Sequence[tuple[str, str, str, str]], wide: int | None) -> l
     for row in rows:
         first, *more = textwrap.wrap(row[1], room, break_long_words=False) or [""]
         lines.append(f"  {row[0]:{name}}  {first:{room}}  {row[2]:>{time}}  {row[3]:>{size}}")
-        lines += [f"  {'':{name}}  {each}" for each in more]
+        lines += [f"  {'':{name}}  {more_line}" for more_line in more]
     return lines
 
 
 def _groups(acts: Sequence[Act]) -> list[tuple[str, list[Act]]]:
     """Steps that are run, each with its acts; a repeat of one step has the name of the repeat."""
-    found: dict[str, list[Act]] = {}
+    groups: dict[str, list[Act]] = {}
     inside: dict[str, set[str]] = {}
     for act in acts:
         if not act.not_run:
-            found.setdefault(act.path, []).append(act)
+            groups.setdefault(act.path, []).append(act)
             inside.setdefault(act.repeat.path if act.repeat else "", set()).add(act.path)
     names = {path: repeat for repeat, paths in inside.items() for path in paths if repeat and len(paths) == 1}
-    return [(names.get(path, path), of) for path, of in found.items()]
+    return [(names.get(path, path), of) for path, of in groups.items()]
 
 
 def _what(acts: Sequence[Act]) -> str:
@@ -117,13 +117,13 @@ def _what(acts: Sequence[Act]) -> str:
         wanted = (p["at"] + (f" where {p['where'].words}" if "where" in p else "") for p in keys["points"])
         return f"{', '.join(wanted)}: of {len(act.choices)} points"
     if act.choices:
-        known = [one.keys["time"] for each in acts for one in each.choices if "time" in one.keys]
+        known = [one.keys["time"] for act in acts for one in act.choices if "time" in one.keys]
         times = f" x {range_of(min(known), max(known))} s" if known else ""
-        return f"{len(acts)} points{times}, each of {max(len(each.choices) for each in acts)} that were swept"
+        return f"{len(acts)} points{times}, each of {max(len(act.choices) for act in acts)} that were swept"
     if len(acts) > 1:
-        each = _each(acts)
-        of = f" ({_load(act, acts)})" if each and act.do == "load" else ""
-        return f"{len(acts)} points{f' x {each}' if each else ''}{of}"
+        words_ = _each(acts)
+        of = f" ({_load(act, acts)})" if words_ and act.do == "load" else ""
+        return f"{len(acts)} points{f' x {words_}' if words_ else ''}{of}"
     if act.do == "fill":
         passes = act.amount_bytes / act.range_bytes if act.amount_bytes else 1
         times = f", {passes:.3g} times" if passes != 1 else ""
@@ -169,7 +169,7 @@ def _each(acts: Sequence[Act]) -> str:
 
 def _load(act: Act, points: Sequence[Act] = ()) -> str:
     keys = act.keys
-    each = [[one.keys[key] for one in points or (act,)] for key in ("threads", "qd")]
+    values = [[one.keys[key] for one in points or (act,)] for key in ("threads", "qd")]
     mix = f"{keys['read']} % read " if 0 < keys["read"] < 100 and not points else ""
     size = (
         ""
@@ -185,20 +185,20 @@ def _load(act: Act, points: Sequence[Act] = ()) -> str:
         if not keys["read"]
         else ""
     )
-    return f"{mix}{KIND[keys['pattern']]}{size}{word} {'x'.join(range_of(min(of), max(of)) for of in each)}"
+    return f"{mix}{KIND[keys['pattern']]}{size}{word} {'x'.join(range_of(min(of), max(of)) for of in values)}"
 
 
-def times(each: cost.Cost, k: int) -> str:
+def times(price: cost.Cost, k: int) -> str:
     """Host time as a range, "0:11…0:54"."""
-    least, most = each.time_s
+    least, most = price.time_s
     return range_words((k * least, k * most)) if most else "–"
 
 
-def written(each: cost.Cost) -> str:
+def written(price: cost.Cost) -> str:
     """Bytes as a range, "246 MB…14.7 GB"."""
-    if not each.written_bytes[1]:
+    if not price.written_bytes[1]:
         return "–"
-    least, most = map(words.size, each.written_bytes)
+    least, most = map(words.size, price.written_bytes)
     if least == most:
         return least
     number, unit = least.split()

@@ -15,7 +15,7 @@ MOST_RUNS = 200  # looked at, the latest first
 
 def speeds(runs: str | Path, plan: grammar.Plan, drive: Mapping) -> dict[str, tuple[float, float]]:
     """{act's label: (seconds of drive time, bytes moved)} of one round, and of a SMART reading (cost.READING); nothing
-    where there was no such run. A folder that cannot be read is passed over."""
+    without such a run. Unreadable folders are skipped."""
     wanted = {"name": plan.name, "params": plan.params}
     try:
         folders = parts.all_runs(runs)
@@ -37,22 +37,22 @@ def speeds(runs: str | Path, plan: grammar.Plan, drive: Mapping) -> dict[str, tu
 def _of(events: list[dict], dilation: int) -> dict[str, tuple[float, float]]:
     """The mean over the rounds of each act."""
     begun: dict[str, int] = {}
-    found: dict[str, list[tuple[float, float]]] = {}
+    rates: dict[str, list[tuple[float, float]]] = {}
     for event in events:
         if event["kind"] == "smart.start":
             begun[cost.READING] = event["t_ns"]
         elif event["kind"] == "smart.end" and event.get("ok") and cost.READING in begun:
-            found.setdefault(cost.READING, []).append(((event["t_ns"] - begun[cost.READING]) / 1e9 / dilation, 0))
+            rates.setdefault(cost.READING, []).append(((event["t_ns"] - begun[cost.READING]) / 1e9 / dilation, 0))
         if event["kind"] not in ("step.start", "step.end"):
             continue
         label = grammar.label(event["step"], event.get("point") or {})
         if event["kind"] == "step.start":
             begun[label] = event["t_ns"]
         elif event.get("ok") and label in begun and isinstance(event.get("bytes", 0), int):
-            found.setdefault(label, []).append(((event["t_ns"] - begun[label]) / 1e9 / dilation, event.get("bytes", 0)))
+            rates.setdefault(label, []).append(((event["t_ns"] - begun[label]) / 1e9 / dilation, event.get("bytes", 0)))
     return {
-        label: (statistics.fmean(s for s, _ in each), statistics.fmean(size for _, size in each))
-        for label, each in found.items()
+        label: (statistics.fmean(s for s, _ in pairs), statistics.fmean(size for _, size in pairs))
+        for label, pairs in rates.items()
     }
 
 

@@ -1,4 +1,4 @@
-"""Carries out the acts of a plan, in order: each one's events, rounds until the rule holds, and what is not run with
+"""Runs the acts of a plan in order: their events, rounds until the rule holds, and the acts not run with
 the reason. The check before and the teardown after are run.py's."""
 
 import contextlib
@@ -95,7 +95,7 @@ def _at_its_point(act: Act, stage: Stage) -> Act:
     if pick is None:
         return replace(act, not_run="the choose step before it was not run")
     if pick.point is None:
-        return replace(act, not_run=f"there is no operating point {pick.at}: {pick.why}")
+        return replace(act, not_run=f"no operating point {pick.at}: {pick.why}")
     return act.at(pick.point)
 
 
@@ -109,7 +109,7 @@ def _rounds(repeat: Repeat, acts: Sequence[Act], stage: Stage, budget: Budget) -
         for number in range(repeat.first, repeat.last + 1):
             stage.round = number
             begun.append(stage.laid)
-            before = after or _counted(repeat, stage)  # should the run have to be resumed: what was written since
+            before = after or _counted(repeat, stage)  # for a resume: the bytes written since
             ended = _once(acts, stage, budget)
             if ended:
                 return ended
@@ -157,8 +157,8 @@ def _counted(repeat: Repeat, stage: Stage) -> dict | None:
 
 def _wa(before: dict | None, after: dict | None) -> float:
     """Write amplification of a round."""
-    found = wa.between(before, after).value if before and after else None
-    return float("nan") if found is None else found
+    wa_value = wa.between(before, after).value if before and after else None
+    return float("nan") if wa_value is None else wa_value
 
 
 def _tracked(words: str, acts: Sequence[Act]) -> Act | None:

@@ -1,7 +1,7 @@
 """Several drives tested together: `ssdrig run PLAN --drive A --drive B …`.
 
-Each drive is a process of its own, the same command for that drive alone, so that one that fails ends nothing else.
-What is wrong with any of them is said before the first one starts. Signals are passed on to all; when this process is
+Each drive is its own process, the same command for that drive alone, so that one that fails ends nothing else.
+Errors of any drive are reported before the first one starts. Signals are passed on to all; when this process is
 killed each ends as if it had been asked to. Results: a run folder each, as if they had been started by hand."""
 
 import argparse
@@ -33,13 +33,13 @@ from ssdrig.run.teardown import SIGNALS
 
 PROGRAM: tuple[str, ...] = (sys.executable, "-P", "-m", "ssdrig")
 SHOW_S, LOOK_S = 1.0, 0.2
-LAST_WORDS_S = 2.0  # of a process that has ended; what it left behind may hold its stderr for longer
+LAST_WORDS_S = 2.0  # for the output of an ended process; its children may hold stderr for longer
 PIPE_BYTES = 1 << 20  # a reader that is stopped (Ctrl-S) holds up no run for a while
-OF_ONE = ("target", "power_off", "power_on", "kept", "manifest", "only_cut")  # options that say something of one drive
+OF_ONE = ("target", "power_off", "power_on", "kept", "manifest", "only_cut")  # options that belong to one drive
 
 
 def command(args: argparse.Namespace) -> int:
-    """All drives that the options name. Exit code: errors.worst() of theirs. Raises what is wrong with any of them
+    """All drives that the options name. Exit code: errors.worst() of theirs. Raises the error of any of them
     before one starts."""
     show = Progress(args.quiet)
     items = _items(args)
@@ -55,10 +55,10 @@ def command(args: argparse.Namespace) -> int:
 
 
 def _items(args: argparse.Namespace) -> list[Item]:
-    """The drives, each with its own options and what they come to. Raises UsageError and what planned raises."""
+    """The drives, each with its own options and plan. Raises UsageError and the errors of planned."""
     if args.stray_rigs:
-        seen = f"--rig {args.stray_rigs[0]}, which is behind none, or behind one that has a rig"
-        raise UsageError("each --rig behind the --drive that it powers", seen, "write --drive SERIAL --rig PORT")
+        seen = f"--rig {args.stray_rigs[0]}, which does not follow a --drive, or follows one that already has a rig"
+        raise UsageError("each --rig right after the --drive it powers", seen, "write --drive SERIAL --rig PORT")
     for name in OF_ONE:
         if getattr(args, name, None) is not None:
             option = f"--{name.replace('_', '-')}"
@@ -71,17 +71,17 @@ def _items(args: argparse.Namespace) -> list[Item]:
             ports.check_access(meter.split(rig)[1])
     items = []
     for i, named in enumerate(args.drives):
-        alike = [each.word for each in args.drives].count(named.word)
+        alike = [drive.word for drive in args.drives].count(named.word)
         own = {"drive": None, "virtual": None, named.option: named.word, "rig": named.rig, "drives": (named,)}
         one = argparse.Namespace(**vars(args) | own | {"dry_run": True})
         items.append(Item(f"{named.word}-{i + 1}" if named.option == "virtual" and alike > 1 else named.word, one))
     for item in items:
         on = planned.on_real if item.args.drive else planned.on_virtual
-        item.runs = [on(each) for each in options.each_share(item.args)]
+        item.runs = [on(share) for share in options.each_share(item.args)]
         if item.drive and item.drive.serial:
             item.name = item.drive.serial  # shorter than a path
         if asks := [act.path for act in item.prepared.acts if act.do == "ask" and not act.not_run]:
-            raise UsageError("a plan that asks nobody", f"{asks[0]}, which asks a person", "start each drive alone")
+            raise UsageError("a plan without questions", f"{asks[0]}, which asks the user", "start each drive alone")
     drives = [item.drive for item in items if item.drive]
     if two := _twice([drive.key or drive.name for drive in drives]):
         raise UsageError("each drive once", f"{two} twice", "leave one out")
@@ -106,19 +106,19 @@ def matched(items: list[Item], show: Progress) -> None:
                 held = holding.enter_context(guard.hold(drive, item.args.destroy_data))
                 connect = matching.connect_to(held.path)
                 drives.append(matching.Named(item.name, connect, drive.capacity_bytes, item.args.rig))
-        found = matching.found_by_ports(drives, rigs)
-    take(items, found, show)
+        matched = matching.found_by_ports(drives, rigs)
+    take(items, matched, show)
 
 
-def take(items: list[Item], found: matching.Found, show: Progress) -> None:
+def take(items: list[Item], matched: matching.Found, show: Progress) -> None:
     """Each drive gets the rig that was found to feed it."""
     for item in items:
-        rig = found.feeds.get(item.name)
-        if item.name in found.moved:
+        rig = matched.feeds.get(item.name)
+        if item.name in matched.moved:
             show.warn(f"{item.name}: rig {rig} feeds it, not {item.args.rig or 'none'} as given: {rig} is taken")
         elif rig:
             show.say(f"{item.name}: rig {rig} feeds it")
-        elif item.name in found.unseen:
+        elif item.name in matched.unseen:
             show.warn(f"{item.name}: no rig shows its load; its run tries again")
         if rig:
             item.args.rig = rig
@@ -146,8 +146,8 @@ def _refuse_used(items: list[Item], consents: Sequence[str]) -> None:
     machine = survey() if drives else None
     against = []
     for drive in drives:
-        found = guard.refusals(drive, drive.consent if drive.consent in consents else None, machine=machine)
-        against += [f"{drive.serial or drive.node}: {refusal}" for refusal in found]
+        refused = guard.refusals(drive, drive.consent if drive.consent in consents else None, machine=machine)
+        against += [f"{drive.serial or drive.node}: {refusal}" for refusal in refused]
     if against:
         raise UnsafeTarget(
             f"{len(drives)} drives that may be written", "; ".join(against), "free them, or leave them out"
@@ -167,19 +167,22 @@ def words_of(args: argparse.Namespace) -> list[str]:
         value = getattr(args, action.dest, None)
         if action.dest in left_out or value in (None, False) or value == action.default:
             continue
-        left_out.add(action.dest)  # what has an old name, too
+        left_out.add(action.dest)  # options with an old name, too
         if not action.option_strings:
             positional.append(str(value))
         elif value is True:
             words.append(action.option_strings[-1])
         else:
-            words += [f"{action.option_strings[-1]}={each}" for each in (value if isinstance(value, list) else [value])]
+            words += [
+                f"{action.option_strings[-1]}={element}" for element in (value if isinstance(value, list) else [value])
+            ]
     return [*positional, *words, "--jsonl", "--quiet"]
 
 
 class Child:
-    """The process of one drive. `streams`: what it says on stdout and stderr, and who takes a line of it. Nothing reads
-    them but the loop of _follow(): of a parent with threads, each thread's end would ask the child to end once more."""
+    """The process of one drive. `streams`: its stdout and stderr, each with the function that takes a line. Nothing
+    reads them but the loop of _follow(): of a parent with threads, each thread's end would ask the child to end once
+    more."""
 
     def __init__(self, item: Item):
         self.seen = Seen(item.name, item.args.rig)
@@ -198,7 +201,7 @@ class Child:
         self._rest = dict.fromkeys(self.streams, b"")
 
     def lines(self, stream: IO[bytes]) -> list[str] | None:
-        """What has come since, in whole lines; None at the end of the stream, with nothing left of it."""
+        """The complete lines since the last call; None at the end of the stream."""
         data = os.read(stream.fileno(), 1 << 16)
         *lines, self._rest[stream] = (self._rest[stream] + (data or b"\n" * bool(self._rest[stream]))).split(b"\n")
         return [line.decode(errors="replace") for line in lines] if data or lines else None
@@ -206,14 +209,14 @@ class Child:
     def heard(self, line: str, show: Progress) -> dict | None:
         """A line of its stdout, with the drive's name."""
         try:
-            told = json.loads(line)
+            message = json.loads(line)
         except ValueError:
             return None
-        if "state" in told or "repeats" in told:
-            self.seen.results.append(told)
+        if "state" in message or "repeats" in message:
+            self.seen.results.append(message)
         else:
-            self.seen.second = {"samples_lost": self.seen.second.get("samples_lost"), **told}
-        return {"drive": self.seen.drive, **told}
+            self.seen.second = {"samples_lost": self.seen.second.get("samples_lost"), **message}
+        return {"drive": self.seen.drive, **message}
 
     def warned(self, line: str, show: Progress) -> None:
         self.seen.said = line.strip().removeprefix("ssdrig run: ") or self.seen.said
@@ -228,8 +231,8 @@ class Child:
 
 @contextlib.contextmanager
 def _passing_on(children: list[Child], asked: list[int]) -> Iterator[None]:
-    """Signals that ask for the end go to all processes; `asked` has them. Ctrl-Z is not taken: nobody would read what
-    the runs say."""
+    """Termination signals go to all processes; `asked` has them. Ctrl-Z is not handled: nothing would read the
+    runs' output."""
 
     def on_signal(number: int, _frame) -> None:
         asked.append(number)
@@ -253,7 +256,7 @@ def _passing_on(children: list[Child], asked: list[int]) -> Iterator[None]:
 def _carried_out(items: list[Item], args: argparse.Namespace, show: Progress) -> int:
     children: list[Child] = []
     asked: list[int] = []
-    told = _Told(args)
+    printer = _Told(args)
     with _passing_on(children, asked):
         for item in items:
             if asked:
@@ -261,10 +264,10 @@ def _carried_out(items: list[Item], args: argparse.Namespace, show: Progress) ->
             children.append(Child(item))
             if asked:  # after the list was gone through, before it was in it
                 children[-1].process.send_signal(asked[-1])
-        _follow(children, asked, told, show)
+        _follow(children, asked, printer, show)
     seen = [child.seen for child in children]
     seen += [Seen(item.name, item.args.rig, code=INTERRUPTED, said="not started") for item in items[len(children) :]]
-    code = told.end(seen, worst(one.code or 0 for one in seen))
+    code = printer.end(seen, worst(one.code or 0 for one in seen))
     say = show.warn if code else show.say
     say("\n".join(fleet_table.ends(seen)))
     if folders := [folder for one in seen for folder in one.folders]:
@@ -272,8 +275,8 @@ def _carried_out(items: list[Item], args: argparse.Namespace, show: Progress) ->
     return code
 
 
-def _follow(children: list[Child], asked: list[int], told: "_Told", show: Progress) -> None:
-    """Until all have ended, and have said all that they had to say."""
+def _follow(children: list[Child], asked: list[int], printer: "_Told", show: Progress) -> None:
+    """Wait until all have ended and all of their output is read."""
     seen, running, shown, passed_on, over = [child.seen for child in children], list(children), 0.0, 0, 0.0
     with selectors.DefaultSelector() as streams:
         for child in children:
@@ -286,10 +289,13 @@ def _follow(children: list[Child], asked: list[int], told: "_Told", show: Progre
                 if lines is None:
                     streams.unregister(stream)
                 for line in filter(None, lines or ()):
-                    told.line(child.streams[stream](line, show))
+                    printer.line(child.streams[stream](line, show))
             if len(asked) > passed_on:
                 passed_on = len(asked)
-                name, once_more = signal.Signals(asked[-1]).name, "" if passed_on > 1 else "; once more stops at once"
+                name, once_more = (
+                    signal.Signals(asked[-1]).name,
+                    "" if passed_on > 1 else "; once more stops immediately",
+                )
                 show.say(f"{name}: passed on to {len(running)} drives, each stops after this second{once_more}")
             for child in [child for child in running if child.ended(bool(asked))]:
                 running.remove(child)
@@ -307,15 +313,15 @@ class _Told:
     def __init__(self, args: argparse.Namespace):
         self._lines, self._whole = args.jsonl, args.json or args.jsonl
 
-    def line(self, told: dict | None) -> None:
-        if told is not None and self._lines:
+    def line(self, message: dict | None) -> None:
+        if message is not None and self._lines:
             try:
-                print(json.dumps(told), flush=True)
-            except OSError:  # nobody reads any more, or the disk is full: the runs go on
+                print(json.dumps(message), flush=True)
+            except OSError:  # the reader is gone or the disk is full: the runs go on
                 self._lines = False
 
     def end(self, seen: Sequence[Seen], code: int) -> int:
-        """Returns the exit code: `code`, or if that is 0 and nobody could be told, 7."""
+        """Returns the exit code: `code`, or 7 if that is 0 and the result could not be printed."""
         if not self._whole:
             return code
         drives = [
@@ -326,7 +332,7 @@ class _Told:
         try:
             print(json.dumps({"drives": drives, "exit_code": code}), flush=True)
         except BrokenPipeError:
-            pass  # nobody wants to know
+            pass  # the reader is gone
         except OSError:
             return code or OutputError.exit_code
         return code

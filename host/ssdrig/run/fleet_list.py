@@ -1,5 +1,5 @@
-"""What a person sees of several drives before anything is touched: each with its rig, what is lost on it, how long its
-runs take and what they write."""
+"""The forecast for several drives before anything is touched: each with its rig, the data lost, how long its
+runs take and how much they write."""
 
 import argparse
 from collections.abc import Sequence
@@ -35,7 +35,7 @@ class Item:
         return self.runs[0].drive
 
     def host_s(self) -> tuple[float, float]:
-        k, times = self.prepared.drive["time_dilation"], [each.prepared.cost.time_s for each in self.runs]
+        k, times = self.prepared.drive["time_dilation"], [run.prepared.cost.time_s for run in self.runs]
         least, most = (k * self.args.repeat * sum(side) for side in zip(*times, strict=True))
         return least, most
 
@@ -43,13 +43,13 @@ class Item:
         """What all of its runs write."""
         least, most = (
             self.args.repeat * sum(side)
-            for side in zip(*(each.prepared.cost.written_bytes for each in self.runs), strict=True)
+            for side in zip(*(run.prepared.cost.written_bytes for run in self.runs), strict=True)
         )
         return cost.Cost(written_bytes=(least, most))
 
     def as_json(self) -> dict:
-        """As a dry run of this drive alone prints it; with several runs the others behind it."""
-        one, *more = (prepare.as_json(each.prepared) for each in self.runs)
+        """As a dry run of this drive alone prints it; with several runs, the others after it."""
+        one, *more = (prepare.as_json(run.prepared) for run in self.runs)
         known = {"drive_name": self.name, "rig": self.args.rig, "repeat": self.args.repeat}
         return known | one | {"destroyed": keeping.writes(self.prepared.acts)} | ({"more": more} if more else {})
 
@@ -84,13 +84,13 @@ def _cells(item: Item) -> tuple[str, ...]:
     rig = item.args.rig or ("SIMULATED" if item.drive is None else "–")
     texts = [printable(text) for text in (item.name, model, rig)]
     for i, (name, most) in enumerate(WIDEST.items()):
-        if len(texts[i]) > most:  # the end of a serial or a path tells it apart
+        if len(texts[i]) > most:  # the end of a serial or a path identifies it
             texts[i] = f"{texts[i][: most - 1]}…" if name == "model" else f"…{texts[i][1 - most :]}"
     return (*texts, range_words(item.host_s()), dry_run.written(whole), share)
 
 
 def in_columns(cells: Sequence[tuple[str, ...]], wide: int | None) -> list[str]:
-    """Rows in columns; where there is no room model and rig go, then what a drive is rated for."""
+    """Rows in columns; if the terminal is too narrow, model and rig are dropped, then the ratings."""
     shown = list(range(len(cells[0])))
     width = [max(len(row[i]) for row in cells) for i in shown]
     for spared in (2, 1, 5):

@@ -1,4 +1,4 @@
-"""What a person sees while several drives are tested together: a row for each drive, as wide and as high as the
+"""The live table while several drives are tested together: a row for each drive, as wide and as high as the
 terminal allows. Pure."""
 
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,7 @@ STARTING, RUNNING, ENDING = "starting", "running", "ending"
 
 @dataclass
 class Seen:
-    """What has been heard of a drive's run. `second`: the last line of `run --jsonl`; `results`: what each of its runs
+    """Output of a drive's run so far. `second`: the last line of `run --jsonl`; `results`: what each of its runs
     printed when it had ended; `code`: the exit code, None while it goes on; `said`: its last words on stderr."""
 
     drive: str
@@ -52,14 +52,14 @@ class Seen:
 
 def lines(seen: Sequence[Seen], columns: int, rows: int) -> list[str]:
     """The table: a head, a row for each drive, the sum. In less than `columns` characters and `rows` lines; where there
-    is no room for all drives those that have ended well go first, and the number of those left out is said."""
+    is not a room for all drives those that have ended well go first, and the number of those left out is stated."""
     room = max(1, rows - 4)
     shown = list(seen)
-    for each in [*(one for one in seen if one.code == 0), *reversed(seen)]:
+    for candidate in [*(one for one in seen if one.code == 0), *reversed(seen)]:
         if len(shown) <= room:
             break
-        if each in shown:
-            shown.remove(each)
+        if candidate in shown:
+            shown.remove(candidate)
     left_out = len(seen) - len(shown)
     out = _fitted([HEAD, *map(_cells, shown)], columns - 1)
     out += [f"… and {left_out} more"[: columns - 1]] if left_out else []
@@ -81,7 +81,7 @@ def summary(seen: Sequence[Seen]) -> str:
 
 
 def ends(seen: Sequence[Seen]) -> list[str]:
-    """What each drive's run came to: its state, its folder or why there is none."""
+    """The outcome of each drive's run: its state, and its folder or the reason without one."""
     width = max(len(one.drive) for one in seen)
     out = []
     for one in seen:
@@ -108,7 +108,7 @@ def _cells(one: Seen) -> tuple[str, ...]:
 
 def _fitted(cells: Sequence[Sequence[str]], most: int) -> list[str]:
     """Rows as lines of at most `most` characters, in columns: first the words are cut, the name of a drive from its
-    left (the end of a serial tells it apart), then columns go."""
+    left (the end of a serial identifies it), then columns are dropped."""
     names = list(cells[0])
     widths = {name: max(len(row[i]) for row in cells) for i, name in enumerate(names)}
 

@@ -30,17 +30,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def files(acts: Iterable[Act]) -> list[str]:
     """The files of this machine that the acts of a plan read, in their order."""
-    found = []
+    options_ = []
     for act in acts:
         for key, spec in KINDS[act.do].KEYS.items():
             if spec.kind == "file" and act.keys.get(key, NONE) != NONE:
-                found.append(str(act.keys[key]))
-    return list(dict.fromkeys(found))
+                options_.append(str(act.keys[key]))
+    return list(dict.fromkeys(options_))
 
 
 def check(args: argparse.Namespace, run: Path, header: Mapping, acts: Iterable[Act]) -> None:
     """Raises UsageError, with the whole command to type, where the command line lacks what the run was begun with or
-    has what it was begun without. `header`: run.json; of a virtual drive nothing has to be given. A dry run starts and
+    has what it was begun without. `header`: run.json; a virtual drive needs no options. A dry run starts and
     opens nothing but the files that the plan reads."""
     known = header["drive"]
     supply = {} if known.get("preset") else {key: known[key] for key in SUPPLY if known.get(key)}
@@ -82,7 +82,7 @@ def check(args: argparse.Namespace, run: Path, header: Mapping, acts: Iterable[A
     raise UsageError(
         f"{', '.join(lacking)} on the command line: no command, target, file, plan, budget or consent is taken from a"
         " run folder",
-        f"the folder says that the run was made with {' '.join(made_with)}",
+        f"the folder states that the run was made with {' '.join(made_with)}",
         f"if that is what you want, give it again: {' '.join(_command(run, args, [*made_with, *consent]))}",
     )
 
@@ -94,7 +94,7 @@ def _is_named(path: str | None, text: object) -> bool:
 
 
 def _command(run: Path, args: argparse.Namespace, options: list[str]) -> list[str]:
-    """The command that was typed, with what it lacks."""
+    """The command as typed, with the missing options."""
     typed = []
     had = (("--drive", args.drive), ("--rig", args.rig), ("--budget", args.budget), ("--plan", args.plan))
     for option, value in had:

@@ -51,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="verify: number of times to read it, with a day of power in between (--set pause=…)",
     )
-    add("--kept", metavar="DIR", help="verify: the SIMULATED drive that a run left behind (RUN/drive)")
+    add("--kept", metavar="DIR", help="verify: the SIMULATED drive that a run saved (RUN/drive)")
 
 
 def check(args: argparse.Namespace) -> None:
@@ -61,7 +61,7 @@ def check(args: argparse.Namespace) -> None:
             raise UsageError("one PLAN, or retention write|verify", f"{args.plan} {args.part}", "see ./ssdrig plans")
         args.plan, args.part = f"{args.plan}-{args.part}", None
     elif args.plan == NAME:
-        raise UsageError("retention write, or retention verify", NAME, "say which")
+        raise UsageError("retention write, or retention verify", NAME, "name one of them")
     own = str(args.plan).endswith(".toml")
     for name, (plan, _) in SETS.items():
         option = f"--{name.replace('_', '-')}"
@@ -92,10 +92,10 @@ def _kept(args: argparse.Namespace) -> None:
 
 def sets(args: argparse.Namespace) -> dict[str, str]:
     """The parameters that the options set."""
-    found = {key: getattr(args, name) for name, (_, key) in SETS.items() if getattr(args, name) is not None}
+    settings = {key: getattr(args, name) for name, (_, key) in SETS.items() if getattr(args, name) is not None}
     if args.drive_class:
-        found["class"] = args.drive_class
-    return {key: str(value) for key, value in found.items()}
+        settings["class"] = args.drive_class
+    return {key: str(value) for key, value in settings.items()}
 
 
 def variant(args: argparse.Namespace) -> str | None:
@@ -119,7 +119,7 @@ def writes(acts: Iterable[Act]) -> bool:
 
 
 def unless(event: Event, duty: Callable[[], object]) -> Callable[[], None]:
-    """The duty of a teardown, as long as the event is not set when its time comes."""
+    """The duty of a teardown, while the event is not set when its time comes."""
 
     def do() -> None:
         if not event.is_set():
@@ -129,6 +129,6 @@ def unless(event: Event, duty: Callable[[], object]) -> Callable[[], None]:
 
 
 def describe(acts: Iterable[Act], say: Callable[[str], object]) -> None:
-    """What is said of wear before it is written."""
+    """The wear warning before the write."""
     if any(act.do == "wear" and act.keys["to"] and not act.not_run for act in acts) and reads_back(acts):
         say(FAST_WEAR)

@@ -27,7 +27,7 @@ ANCHOR_INTERVAL_S = 60
 SECOND_NS = 1_000_000_000
 CLOCK_SET_NS = 1_000_000_000  # UTC - CLOCK_MONOTONIC has changed by more: someone set the wall clock
 EDGE_LEAD_S = 0.2  # the poll at the end of the load is to be over before the load is
-EDGE_NEAR_S = 2.0  # so near an edge there is no other poll
+EDGE_NEAR_S = 2.0  # no other poll this close to an edge
 CLIFF_POLLS = 2  # what looks like the cliff and was a stall may be polled too
 HOST_INTERVAL_S = 10  # how busy the host was, in one event
 RIG_SILENCE_S = 15  # a board that reboots is back within 5 s
@@ -43,14 +43,14 @@ class Live:
     1/k of them."""
 
     def __init__(
-        self, here: Bench, book: journal.Journal, rig: Rig | None, show: Progress, jsonl: bool, course: Course
+        self, bench: Bench, book: journal.Journal, rig: Rig | None, show: Progress, jsonl: bool, course: Course
     ):
-        self._here, self._book, self._rig, self._show, self._jsonl = here, book, rig, show, jsonl
+        self._here, self._book, self._rig, self._show, self._jsonl = bench, book, rig, show, jsonl
         self._course = course
-        self.dilation = self._k = here.drive["time_dilation"]
+        self.dilation = self._k = bench.drive["time_dilation"]
         self._polls = 0
         self._first_document: dict | None = None
-        self._polling = threading.Lock()  # held by a poll that goes on beside the load
+        self._polling = threading.Lock()  # held by a poll that runs during the load
         self._edges: list[threading.Timer] = []
         self._edges_s: list[float] = []  # time.monotonic() of each
         self._cliff_polls = 0
@@ -66,14 +66,14 @@ class Live:
         self._watts: list[float] = []
         self._temperature_C: float | None = None  # of the last SMART reading
         self._stall_utc_s: float | None = None  # when the last second without any I/O was
-        self._low_rails: set[str] = set()  # whose voltage a person was warned of
+        self._low_rails: set[str] = set()  # whose voltage the user was warned of
         self._next_anchor = time.monotonic() + ANCHOR_INTERVAL_S
         self._utc_distance_ns = time.time_ns() - time.monotonic_ns()
         self._host: dict | None = None  # the last reading of Bench.witness
         self._started = self._next_poll = 0.0
 
     def act(self, act: Act, round_: int | None, number: int, of: int) -> None:
-        """An act begins: the `number`th of `of` that are carried out one after the other, in a repeat in this round."""
+        """An act begins: the `number`th of `of` that are executed one after the other, in a repeat in this round."""
         self.begin(Pace(act.path))
         self._course.begin(act, round_)
         self._act_began = time.monotonic()
@@ -88,7 +88,7 @@ class Live:
             self.tell(step=act.path, doing=self._doing, elapsed_s=0.0)
 
     def act_done(self, act: Act, moved_bytes: int) -> None:
-        """It has ended, and has moved so many bytes."""
+        """It has ended, and has moved this many bytes."""
         self._course.end(act, time.monotonic() - self._act_began, moved_bytes)
 
     def begin(self, pace: Pace) -> None:
@@ -105,7 +105,7 @@ class Live:
         self._next_poll = self._started + (pace.smart_s or math.inf) * self._k
 
     def second(self, now: dict) -> None:
-        """`now` is what load.run says of the last second. Raises RigError
+        """`now` is load.run's report of the last second. Raises RigError
         when the rig has been silent for too long: a run without power data is not worth the drive's wear."""
         elapsed_s = (time.monotonic() - self._started) / self._k
         self._iops.append(now["iops"] * self._k)
@@ -204,8 +204,8 @@ class Live:
                         left_s=[round(s) for s in left_s],
                     )
 
-    def share(self, share: float, words: str, written_bytes: int, **said) -> None:
-        """A step that counts what it does, not I/O: how much of it is done, in words; `said` is for the line of a
+    def share(self, share: float, words: str, written_bytes: int, **details) -> None:
+        """Progress of a step that counts something other than I/O, in words; `said` is for the line of a
         script. Raises RigError as second() does."""
         self._each_second()
         left_s = self._course.left_s(time.monotonic() - self._started, share)
@@ -219,7 +219,9 @@ class Live:
         if self._jsonl:
             written_bytes = self._course.written_bytes(written_bytes)
             left = [round(s) for s in left_s]
-            self.tell(step=self._pace.step, doing=words, share=share, written_bytes=written_bytes, left_s=left, **said)
+            self.tell(
+                step=self._pace.step, doing=words, share=share, written_bytes=written_bytes, left_s=left, **details
+            )
 
     def _display(self, parts: list[Part], shown: panel.Panel) -> None:
         """On a terminal the lines of the panel, with power and temperature; else, and in a low one, the parts as one
@@ -234,13 +236,13 @@ class Live:
         self._show.table(panel.lines(shown, time.time(), columns()), parts)
 
     def _each_second(self) -> None:
-        """What is due once a second, with and without I/O. Raises RigError."""
+        """The work due once a second, with and without I/O. Raises RigError."""
         self._tie_clock()
         self._heed_rig()
         self._heed_host()
 
     def _tie_clock(self) -> None:
-        """An anchor each minute, and at once after someone set the wall clock."""
+        """An anchor each minute, and immediately after the wall clock was set."""
         distance_ns = time.time_ns() - time.monotonic_ns()
         if time.monotonic() >= self._next_anchor or abs(distance_ns - self._utc_distance_ns) > CLOCK_SET_NS:
             self._next_anchor = time.monotonic() + ANCHOR_INTERVAL_S
@@ -278,23 +280,23 @@ class Live:
             return [Part("rig not paired", 8)]
         watts, lost = self.power_W(), self._rig.lost()
         limit = "AT THE SENSOR'S LIMIT" if self._rig.last_second().clipped() else ""
-        said = Part(f"{lost} lost", 3 if lost else 8)
-        return [Part(f"{'  -  ' if watts is None else f'{watts:5.2f}'} W", 3), Part(limit, 1), said]
+        loss = Part(f"{lost} lost", 3 if lost else 8)
+        return [Part(f"{'  -  ' if watts is None else f'{watts:5.2f}'} W", 3), Part(limit, 1), loss]
 
     def tell(self, **fields) -> None:
         """One JSON line on stdout, with how many bytes of the journal are on the disk by now."""
         events_bytes, rig_bytes = self._book.sync()
-        kept = {"events.jsonl": events_bytes, "rig.bin": rig_bytes}
-        line = {"t_ns": time.monotonic_ns(), "run": str(self._book.path), **fields, "kept": kept}
+        sizes = {"events.jsonl": events_bytes, "rig.bin": rig_bytes}
+        line = {"t_ns": time.monotonic_ns(), "run": str(self._book.path), **fields, "kept": sizes}
         try:
             print(json.dumps(line), flush=True)
-        except OSError as error:  # nobody reads any more, or the disk behind stdout is full: the run goes on
+        except OSError as error:  # the reader is gone or stdout's disk is full: the run goes on
             self._jsonl = False
             self._book.event("note", text=f"stdout takes no more lines: {error.strerror}")
 
     def _poll_in_load(self, now: dict) -> None:
         """The polls at the edges of the step's windows (pace.edges_s, and what looks like the cliff) and at the plan's
-        interval. fio's clock, which the windows are of, started runtime_s before now."""
+        interval. fio's clock, the windows' time base, started runtime_s before now."""
         if not self._edges:
             first_io = now["t_ns"] / 1e9 - now["runtime_s"]
             lead_s = EDGE_LEAD_S + self._longest_poll_s
@@ -312,7 +314,7 @@ class Live:
             self._poll_when_due()
 
     def _poll_when_due(self) -> None:
-        """At the plan's interval, but for near an edge."""
+        """At the plan's interval, except near an edge."""
         if time.monotonic() >= self._next_poll:
             self._next_poll += (self._pace.smart_s or math.inf) * self._k
             if not any(abs(time.monotonic() - at) < EDGE_NEAR_S for at in self._edges_s):
@@ -335,8 +337,8 @@ class Live:
 
     def poll_smart(self, reason: str) -> dict | None:
         """One SMART poll into the journal: its snapshot, or None. A drive that does not answer is an event, not the end
-        of the run. Under load only what the first poll found is asked for. While idle power is measured there is none:
-        it would wake the drive."""
+        of the run. Under load, only the sources of the first poll are read. While idle power is measured there is no
+        poll: it would wake the drive."""
         if self._pace.step == "idle":
             self._book.event("note", text=f"SMART poll ({reason}) left out: idle power is being measured")
             return None

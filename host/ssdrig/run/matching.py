@@ -1,4 +1,4 @@
-"""Which rig feeds which drive, of several: all drives have their bursts at once, each in a random pattern of its own,
+"""Which rig feeds which drive, of several: all drives have their bursts simultaneously, each in its own random pattern,
 while all rigs listen."""
 
 import contextlib
@@ -78,13 +78,13 @@ def matched_by(drives: Sequence[Named], ports: Sequence[str], look: Callable[[],
         enough = all(sum(one.p is not None for one in seen) >= LOOKS for seen in looks.values())
         last = tries == pairing.TRIES or enough
         try:
-            found = decided(drives, ports, looks)
+            matched = decided(drives, ports, looks)
         except UsageError:  # one drive may show its signature a try before the other
             if last:
                 raise
             continue
-        if last or not found.unseen:
-            return found
+        if last or not matched.unseen:
+            return matched
     raise AssertionError("the last try returns or raises")
 
 
@@ -125,17 +125,17 @@ def _unclear(seen: str) -> UsageError:
 
 
 def _played(drives: Sequence[Named], patterns: Sequence[tuple[bool, ...]]) -> dict[str, bursts.Played]:
-    found: dict[str, bursts.Played] = {}
+    played: dict[str, bursts.Played] = {}
     failed: dict[str, str] = {}
 
     def play(one: Named, slots: tuple[bool, ...]) -> None:
         try:
-            found[one.name] = bursts.play(one.connect, slots, SLOT_S, one.capacity_bytes)
+            played[one.name] = bursts.play(one.connect, slots, SLOT_S, one.capacity_bytes)
         except Exception as error:
             failed[one.name] = words_of(error)
 
     pairs = zip(drives, patterns, strict=True)
-    threads = [threading.Thread(target=play, args=each, daemon=True) for each in pairs]
+    threads = [threading.Thread(target=play, args=pair, daemon=True) for pair in pairs]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -143,4 +143,4 @@ def _played(drives: Sequence[Named], patterns: Sequence[tuple[bool, ...]]) -> di
     if failed:
         name, why = next(iter(failed.items()))
         raise UsageError(f"{name} to be read", why, "see whether the drive is still there: ./ssdrig drives")
-    return found
+    return played

@@ -27,8 +27,8 @@ PURGE_METHOD = "how to empty a real drive (./ssdrig purge DRIVE --dry-run lists 
 DRIVE = "serial or /dev/disk/by-id path (./ssdrig drives lists them); all data on it is destroyed"
 MANY = "; repeat it to start on several drives together"
 RAW_NAND = (
-    "raw NAND capacity of a real drive, e.g. 256GiB (base of --op; default: that of the model, where reviews name it);"
-    " `assumed`: else the next power of two, which every result then says"
+    "raw NAND capacity of a real drive, e.g. 256GiB (base of --op; default: the model's, if reviews name it);"
+    " `assumed`: otherwise the next power of two, and every result is marked"
 )
 OP = (
     "over-provisioning as a share of raw NAND: 25 tests 0.75 of raw; a list such as own,25,50 makes one run for each"
@@ -49,7 +49,7 @@ EXAMPLES = (
 
 
 class Named(NamedTuple):
-    """A drive that the options name, with what else belongs to it alone."""
+    """A drive that the options name, with its own options."""
 
     option: str  # the attribute that has it: "drive" or "virtual"
     word: str
@@ -65,7 +65,7 @@ class _Drive(argparse.Action):
 
 
 class _Rig(argparse.Action):
-    """--rig is that of the --drive before it; of a single drive, wherever it stands. --meter is the same of something
+    """--rig is that of the --drive before it; for a single drive, at any place. --meter does the same for something
     that only measures: `pico:PORT` for our board."""
 
     def __call__(self, parser, namespace, values: Any, option_string=None):
@@ -93,7 +93,7 @@ SYNC = "make a mark of bursts at both ends, by which `import --sync` lays anothe
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("plan", metavar="PLAN", help="a plan that `./ssdrig plans` lists, such as consistency, or a plan file (….toml)")
-    add("part", metavar="PART", nargs="?", help="of retention: write, or verify")
+    add("part", metavar="PART", nargs="?", help="part of the plan retention: write or verify")
     parser.set_defaults(drives=(), stray_rigs=(), consents=())
     add = parser.add_argument_group("drive").add_argument
     add("--drive", action=_Drive, metavar="DRIVE", help=DRIVE + MANY)
@@ -105,7 +105,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--rig",
         action=_Rig,
         metavar="PORT",
-        help="serial port of the rig that powers a real drive, of several: the --drive before it (default: no power"
+        help="serial port of the rig that powers a real drive; with several, the --drive before it (default: no power"
         " measurement)",
     )
     add(
@@ -113,13 +113,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action=_Rig,
         dest="rig",
         metavar="URL",
-        help="what measures the drive's power, and does not cut it: hwmon:FOLDER or iio:FOLDER of the kernel's sensors,"
+        help="power meter of the drive, without a switch: hwmon:FOLDER or iio:FOLDER of the kernel's sensors,"
         " scpi:RESOURCE of an instrument, pico:PORT of our board (host/docs/meters.md)",
     )
     safety = parser.add_argument_group("safety")
-    add_dry_run(safety, "print what the run would do, what it writes and how long it takes; touch nothing")
+    add_dry_run(safety, "print the run's steps, bytes written and duration; touch nothing")
     add = safety.add_argument
-    consent = "repeat the serial to confirm that all data may be destroyed; of several drives, once for each"
+    consent = "repeat the serial to confirm that all data may be destroyed; once for each drive"
     add("--destroy-data", action=_Consent, metavar="SERIAL", help=consent)
     add("--budget", metavar="SIZE", help='write no more than this: "5 TB", or "2 %%" of the TBW; ends at a boundary')
     add("--purge-method", dest="purge", metavar="METHOD", help=PURGE_METHOD)
@@ -136,7 +136,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--duration",
         type=whole_seconds,
         metavar="TIME",
-        help="of consistency: random write for so long, drive time, e.g. 2000 (seconds) or 2h (default: until the"
+        help="of consistency: random write for this long, drive time, e.g. 2000 (seconds) or 2h (default: until the"
         f" steady-state rule holds, on a virtual drive {VIRTUAL_DURATION_S} s)",
     )
     add("--steady-from", dest="zoom", type=whole_seconds, metavar="TIME", help=STEADY_FROM)
@@ -151,14 +151,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=whole_seconds,
         metavar="TIME",
         default=0,
-        help="then measure idle power for so long, without SMART polls",
+        help="then measure idle power for this long, without SMART polls",
     )
     add(
         "--repeat",
         type=int,
         default=1,
         metavar="N",
-        help="carry out the plan N times with different seeds; prints mean ± s",
+        help="execute the plan N times with different seeds; prints mean ± s",
     )
     add("--seed", type=int, default=4242, metavar="N", help="random seed for fio's offsets (default %(default)s)")
     cutting.add_arguments(parser)
@@ -174,16 +174,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "--influx",
         metavar="URL",
-        help="http://host:port/DB to send points to during the run (default: $SSDRIG_INFLUX, else nothing is sent)",
+        help="http://host:port/DB to send points to during the run (default: $SSDRIG_INFLUX, if set)",
     )
     add = parser.add_argument_group("faults, on purpose (virtual bench)").add_argument
-    add("--faults", metavar="JSON", help="of the board (python -m ssdrig.virtual.rig.cable --help)")
-    add("--drive-faults", metavar="JSON", help='of the drive at a loss of power: {"lying_flush": 1}')
+    add("--faults", metavar="JSON", help="faults of the board (python -m ssdrig.virtual.rig.cable --help)")
+    add("--drive-faults", metavar="JSON", help='faults of the drive at a loss of power: {"lying_flush": 1}')
     add_result(parser)
 
 
 def add_result(parser: argparse.ArgumentParser) -> None:
-    """What is printed, and where."""
+    """The output options."""
     output = parser.add_argument_group("output")
     add = output.add_argument
     add("--json", action="store_true", help="print the result as one JSON object on stdout")
@@ -203,11 +203,11 @@ def check(args: argparse.Namespace) -> None:
     """Raises UsageError for anything that no run could be made of. Touches nothing."""
     keeping.check(args)
     cutting.check(args)
-    if len([each for each in (args.drive, args.virtual, args.target) if each]) != 1:
+    if len([target for target in (args.drive, args.virtual, args.target) if target]) != 1:
         raise UsageError(
             "a drive to test, and only one",
             "two" if args.drive or args.virtual or args.target else "none",
-            "give --drive SERIAL or --virtual PRESET; there is no default",
+            "give --drive SERIAL or --virtual PRESET; no default exists",
         )
     real_only = {"--rig": args.rig, "--purge-method": args.purge, "--raw-nand": args.raw_nand}
     real_only["--destroy-data"] = args.destroy_data
@@ -266,7 +266,7 @@ def shares(args: argparse.Namespace) -> list[Share | None]:
         raise UsageError("--op or --op-of-user", "both", "leave one out")
     raw, text = args.op is not None, args.op if args.op is not None else args.op_of_user
     option, of = ("--op", "raw NAND") if raw else ("--op-of-user", "the user capacity")
-    found: list[Share | None] = []
+    shares: list[Share | None] = []
     for word in (text or OWN).split(","):
         try:
             percent = None if word.strip() == OWN else float(word)
@@ -275,10 +275,10 @@ def shares(args: argparse.Namespace) -> list[Share | None]:
         if percent is not None and not 0 <= percent < 100:
             seen = f"{word.strip()} in {option} {text}"
             raise UsageError(f"{option} from 0 to below 100 percent", seen, f"choose a share of {of}, e.g. 25")
-        found.append(None if percent is None else Share(raw, percent))
-    if len(set(found)) < len(found):
+        shares.append(None if percent is None else Share(raw, percent))
+    if len(set(shares)) < len(shares):
         raise UsageError(f"each share of {option} once", str(text), "leave one out; --repeat runs each several times")
-    return found
+    return shares
 
 
 def each_share(args: argparse.Namespace) -> list[argparse.Namespace]:
@@ -333,13 +333,13 @@ def faults(text: str | None) -> dict | None:
     if text is None:
         return None
     try:
-        found = json.loads(text)
-        if not isinstance(found, dict):
+        value = json.loads(text)
+        if not isinstance(value, dict):
             raise ValueError("not an object")
     except (ValueError, RecursionError) as error:
         raise UsageError("faults as a JSON object", f"{text[:200]}: {error}", 'write e.g. {"ppm": 80}') from error
-    settings(found)
-    return found
+    settings(value)
+    return value
 
 
 def drive_faults(text: str | None) -> dict | None:

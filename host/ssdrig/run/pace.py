@@ -1,4 +1,4 @@
-"""How a step goes, for what happens each second of it."""
+"""The pace of a step, for its work each second."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -7,9 +7,10 @@ from ssdrig.plan.kinds.keys import smart_around
 
 
 class Pace(NamedTuple):
-    """How a step goes: it ends after `bytes_to_do`, of which `begun_bytes` are done, or after `time_s` of drive time.
-    `polled`: SMART is read during it, at its windows' `edges_s` and, where given, every `smart_s`. `rule`: says how far
-    the rule is that may end it sooner."""
+    """The pace of a step: it ends after `bytes_to_do`, of which `begun_bytes` are done, or after `time_s` of drive
+    time.
+    `polled`: SMART is read during it, at its windows' `edges_s` and, where given, every `smart_s`. `rule`: states how
+    far the rule is that may end it sooner."""
 
     step: str
     bytes_to_do: int | None = None

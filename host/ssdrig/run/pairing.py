@@ -1,6 +1,6 @@
 """The signature by which a run finds out whether its rig feeds its drive: bursts of reads, in a random pattern, that
 must show on the rail (meter/pairing.py). It comes before the first step, so no window has it, and no purge, fill or
-rest is behind it. A signature that does not show is tried once more; with writes where the run destroys the data anyway
+rest follows it. A signature that does not show is tried once more; with writes where the run destroys the data anyway
 and nothing that it needs is on the drive."""
 
 import math
@@ -31,7 +31,7 @@ else:
 
 LASTS_S = SLOTS * SLOT_S
 MOST_BYTES = SLOTS // 2 * bursts.SLOT_BYTES
-LONGEST_SLOT_S = 2.5  # a signature of a meter that is slower still says nothing
+LONGEST_SLOT_S = 2.5  # slower meters show no signature
 BEHIND_S = 30.0  # so late the last samples may come
 STAYS = ("set", "ask", "choose", "settle", "flush")
 
@@ -47,7 +47,7 @@ def at_end(acts: Sequence[Act]) -> bool:
 
 
 def may_write(acts: Sequence[Act], capacity_bytes: int, resumed: bool = False) -> int:
-    """Bytes from the drive's beginning that the run overwrites before it needs what is there; 0: none."""
+    """Bytes from the drive's beginning that the run overwrites before it needs the data there; 0: none."""
     live = [act for act in acts if not act.not_run and act.do not in STAYS]
     if resumed or not live or not any(act.do in MAY_WRITE for act in live):
         return 0
@@ -74,9 +74,12 @@ def as_json(acts: Sequence[Act], capacity_bytes: int, rig: bool) -> dict[str, An
     """The same for a script."""
     if not rig or not wanted(acts):
         return None
-    said: dict[str, Any] = {"least_s": LASTS_S, "most_s": LOOKS * LASTS_S, "busy_most_s": TRIES * LASTS_S}
-    said["most_read_bytes"] = TRIES * MOST_BYTES
-    return said | {"most_written_bytes": MOST_BYTES if may_write(acts, capacity_bytes) else 0, "at_end": at_end(acts)}
+    outcome: dict[str, Any] = {"least_s": LASTS_S, "most_s": LOOKS * LASTS_S, "busy_most_s": TRIES * LASTS_S}
+    outcome["most_read_bytes"] = TRIES * MOST_BYTES
+    return outcome | {
+        "most_written_bytes": MOST_BYTES if may_write(acts, capacity_bytes) else 0,
+        "at_end": at_end(acts),
+    }
 
 
 def carry_out(
@@ -93,7 +96,7 @@ def carry_out(
     bench: whose drive the bursts are for.
     rig: streams into the journal `book`.
     write_bytes: that a second try may overwrite, from the drive's beginning.
-    busy: the drive may be at work by itself.
+    busy: the drive may be at work on its own.
     check: raises what ends the run."""
     if bench.connect is None:
         return book.event(EVENT, verdict=UNKNOWN, why="this bench has no link for bursts", looks=[])
@@ -103,7 +106,7 @@ def carry_out(
     tries: list[dict[str, Any]] = []
     verdict, why, wrote, blind = UNKNOWN, "no signature", False, 0
     lasts_s = slot_s(rig.hello() or {})
-    while len(tries) < TRIES and (counted := sum(not pairing.few(each) for each in looks)) + blind < LOOKS:
+    while len(tries) < TRIES and (counted := sum(not pairing.few(look) for look in looks)) + blind < LOOKS:
         write = bool(counted and write_bytes and not wrote)
         wrote |= write
         slots = pairing.pattern(source)
@@ -118,7 +121,7 @@ def carry_out(
             blind += 1
             continue
         looks.append(seen)
-        judged = [each for each in looks if len(each) == len(seen)]
+        judged = [look for look in looks if len(look) == len(seen)]
         verdict, why = pairing.verdict(judged, busy and not write_bytes)
         if verdict == PAIRED:
             break
@@ -184,8 +187,8 @@ def rails(
     edges_ns = played.begin_ns + played.slot_ns * np.arange(len(played.done_bytes) + 1, dtype=np.int64)
     deadline = time.monotonic() + BEHIND_S
     while True:
-        found = read()
-        done = found and all(len(power.t_ns) and power.t_ns[-1] >= edges_ns[-1] for power in found.values())
+        reading = read()
+        done = reading and all(len(power.t_ns) and power.t_ns[-1] >= edges_ns[-1] for power in reading.values())
         if done or time.monotonic() > deadline:
             break
         live()
@@ -193,14 +196,14 @@ def rails(
         time.sleep(0.2)
     slots = {
         name: pairing.slots_of(power.t_ns, power.P, edges_ns, _digit_W(power))
-        for name, power in found.items()
+        for name, power in reading.items()
         if len(power.t_ns)
     }
     return {**slots, "all": pairing.together(list(slots.values()))} if len(slots) > 1 else slots
 
 
 def figures(slots: Sequence[bool], played: bursts.Played, write: bool, looks: Mapping[str, Look]) -> dict[str, Any]:
-    """One try, for the event."""
+    """One attempt, as the event records it."""
     return {
         "slots": "".join("1" if slot else "0" for slot in slots),
         "begin_ns": played.begin_ns,

@@ -58,5 +58,5 @@ def on_real(args) -> Planned:
     known |= {"raw_nand_bytes": raw, "raw_nand_assumed": assumed, "time_dilation": 1}
     known |= {"power_states": bench.states_of(drive)}
     cutting.refuse(drive, args)
-    found = on(args, known, able.of_real(drive, args.rig, cutting.commands(args)), warranty.rated_bytes(limits))
-    return found._replace(drive=drive, limits=limits, raw=(raw, assumed))
+    prepared = on(args, known, able.of_real(drive, args.rig, cutting.commands(args)), warranty.rated_bytes(limits))
+    return prepared._replace(drive=drive, limits=limits, raw=(raw, assumed))

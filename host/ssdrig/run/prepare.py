@@ -29,7 +29,7 @@ class Prepared:
     `leaves`: the state of the drive after it; `earlier`: what acts took in an earlier run of this plan on this
     model; `seen`: what points showed before the run was cut short that goes on;
     `can`: what the bench can do, of grammar.CAPABILITIES; `jobs_crc`: see jobs_crc(); `kept`: see leave_out(); `laid`:
-    what was written to the drive before, where that is known; `sync`: marks are made at both ends."""
+    bytes written to the drive before, if known; `sync`: marks are made at both ends."""
 
     plan: grammar.Plan
     acts: tuple[Act, ...]
@@ -47,7 +47,7 @@ class Prepared:
 
     @property
     def main(self) -> Act | None:
-        """The load that the figures of a run are of: the last one that is no point of a repeat."""
+        """The main load, which a run's figures describe: the last one that is not a point of a repeat."""
         loads = [act for act in self.acts if act.do == "load" and not act.not_run and not act.repeat]
         return loads[-1] if loads else None
 
@@ -72,16 +72,16 @@ def prepare(
     if finish != "keep":
         if any(act.path == "finish" for act in acts):
             raise UsageError(
-                "no step named finish beside --finish", f"one in {where}", "rename it, or leave --finish out"
+                "no step named finish together with --finish", f"one in {where}", "rename it, or leave --finish out"
             )
         acts += (last_act(finish, drive),)
     leaves = state.prove(acts)
     for act in acts:
-        for each in act.choices or (act,) if act.do == "load" else ():
-            _windows_fit(each)
+        for choice in act.choices or (act,) if act.do == "load" else ():
+            _windows_fit(choice)
     known = earlier.speeds(runs, plan, drive) if runs else {}
     prepared = Prepared(plan, acts, seed, cost.total(acts, drive, known), leaves, known, drive, can=capabilities)
-    return replace(prepared, jobs_crc=jobs_crc(prepared))  # what fio would misread or refuse is said now
+    return replace(prepared, jobs_crc=jobs_crc(prepared))  # what fio would misread or refuse is stated now
 
 
 def of_virtual(preset: str) -> frozenset[str]:
@@ -98,7 +98,7 @@ def of_virtual(preset: str) -> frozenset[str]:
 
 def leave_out(prepared: Prepared, count: int, by: str, laid: Laid = NOTHING) -> Prepared:
     """The same without its first `count` acts: the drive is in the state that they make (plan/history.py), left by the
-    run `by`, which had `laid` so much down. Conditions are set all the same. `kept` of run.json says so: {"acts",
+    run `by`, which had written `laid`. Conditions are set all the same. `kept` of run.json states so: {"acts",
     "state", "by"}."""
     if not count:
         return prepared
@@ -129,9 +129,9 @@ def last_act(do: str, drive: Mapping) -> Act:
 
 
 def header(prepared: Prepared) -> dict:
-    """The parts of run.json that say what was planned: "plan", and "method" with the figures of the main load."""
+    """The parts of run.json with the plan: "plan", and "method" with the figures of the main load."""
     plan, finish = prepared.plan, prepared.acts[-1]
-    said = {
+    document = {
         "name": plan.name,
         "variant": plan.variant,
         "scaled": plan.scaled,
@@ -143,29 +143,29 @@ def header(prepared: Prepared) -> dict:
         "kept": prepared.kept,
         "finish": finish.do if finish.path == "finish" != plan.steps[-1].path else "keep",
     }
-    return {"plan": said, "method": method(prepared)}
+    return {"plan": document, "method": method(prepared)}
 
 
 def method(prepared: Prepared) -> dict:
     """The main load in figures: {"name", "seed", "tested_bytes", "op_percent", "duration_s", …}; what a plan has no
-    such thing of is None."""
+    figure for is None."""
     main, drive = prepared.main, prepared.drive
     fill = next((act for act in prepared.acts if act.do == "fill"), None)
-    found: dict = {"name": prepared.plan.name, "seed": prepared.seed, "tested_bytes": None, "op_percent": None}
+    plan: dict = {"name": prepared.plan.name, "seed": prepared.seed, "tested_bytes": None, "op_percent": None}
     if main is None:
-        return found
+        return plan
     keys, raw = main.keys, drive.get("raw_nand_bytes")
     longest_s = kinds.KINDS["load"].longest_s(main)
     spans = keys.get("windows", {})
     steady = spans.get("steady")
     part = keys["range"]
     if part.raw:
-        found["op_percent"] = round(100 - part.percent, 6)
+        plan["op_percent"] = round(100 - part.percent, 6)
     elif part.percent != 100 and raw:
-        found["op_percent"] = round(100 * (1 - main.range_bytes / raw), 1)
+        plan["op_percent"] = round(100 * (1 - main.range_bytes / raw), 1)
     settle = next((act for act in prepared.acts if act.do == "settle"), None)
     idle = next((act for act in prepared.acts if act.do == "idle"), None)
-    return found | {
+    return plan | {
         "tested_bytes": main.range_bytes,
         "duration_s": round(longest_s) if longest_s else None,
         "zoom_s": round(ends.begins_s(steady, longest_s)) if steady and longest_s else 0,
@@ -184,31 +184,33 @@ def budget(text: str | None, prepared: Prepared, rated_bytes: float | None) -> B
     """--budget; raises UsageError where not even the first writes fit."""
     from ssdrig.run import budget as budgets
 
-    found = budgets.parse(text, rated_bytes) if text is not None else Budget(None)
-    fits(found, prepared.acts, str(text))
-    return found
+    budget = budgets.parse(text, rated_bytes) if text is not None else Budget(None)
+    fits(budget, prepared.acts, str(text))
+    return budget
 
 
-def fits(found: Budget, acts: Iterable[Act], text: str) -> None:
-    """Raises UsageError where not even the first writes fit into what is left of a budget."""
+def fits(budget: Budget, acts: Iterable[Act], text: str) -> None:
+    """Raises UsageError if the rest of a budget is too small for the first writes."""
     first = next((act for act in acts if act.do in expand.MAY_WRITE and not act.not_run), None)
-    if first and found.why_not(first):
-        least_bytes = found.written_bytes + (first.keys.get("slice_bytes") or first.amount_bytes or 1)
+    if first and budget.why_not(first):
+        least_bytes = budget.written_bytes + (first.keys.get("slice_bytes") or first.amount_bytes or 1)
         raise UsageError(f"a budget of at least {words.size(least_bytes)}, for {first.path}", text, "allow more")
 
 
 def jobs(prepared: Prepared, target: str) -> list[tuple[Act, Job]]:
     """Each act with its fio job, one at an operating point with each that it may be; rounds but the first left out: for
-    a look at what fio will be told."""
-    found, seed = [], prepared.seed
+    a look at fio's job."""
+    loads, seed = [], prepared.seed
     for act in prepared.acts:
         if act.not_run or act.do not in expand.WRITES:
             continue
         more = (prepared.drive["interface"],) if act.do == "load" else ()
-        for each in act.choices or (act,):
-            found.append((each, kinds.KINDS[act.do].job(each, target, seed, prepared.drive["time_dilation"], *more)))
+        for choice in act.choices or (act,):
+            loads.append(
+                (choice, kinds.KINDS[act.do].job(choice, target, seed, prepared.drive["time_dilation"], *more))
+            )
         seed += 1
-    return found
+    return loads
 
 
 def jobs_crc(prepared: Prepared) -> str:
@@ -228,15 +230,15 @@ def as_json(prepared: Prepared) -> dict:
     """What a dry run prints: the plan, each act with its range of time and bytes, and the whole."""
     k, acts = prepared.drive["time_dilation"], []
     for act in prepared.acts:
-        each = cost.of(act, prepared.drive, prepared.earlier)
+        price = cost.of(act, prepared.drive, prepared.earlier)
         row = {"path": act.path, "do": act.do, "point": dict(act.point), "range_bytes": act.range_bytes}
         row |= {
-            "host_s": [round(s * k, 1) for s in each.time_s],
-            "written_bytes": [round(b) for b in each.written_bytes],
+            "host_s": [round(s * k, 1) for s in price.time_s],
+            "written_bytes": [round(b) for b in price.written_bytes],
         }
         row |= {"rounds": [act.repeat.least, act.repeat.most] if act.repeat else None, "not_run": act.not_run}
         if act.choices:
-            row["choices"] = [dict(each.point if act.do == "choose" else each.chosen) for each in act.choices]
+            row["choices"] = [dict(choice.point if act.do == "choose" else choice.chosen) for choice in act.choices]
         acts.append(row)
     whole = prepared.cost
     fill = next((act for act in prepared.acts if act.do == "fill"), None)

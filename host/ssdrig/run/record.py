@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--time",
         type=whole_seconds,
         metavar="TIME",
-        help="end after so long, e.g. 10m (default: with COMMAND, or Ctrl-C)",
+        help="end after this long, e.g. 10m (default: with COMMAND, or Ctrl-C)",
     )
     add(
         "--smart-interval",
@@ -49,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def check(args: argparse.Namespace) -> None:
-    """Raises UsageError for words of which no recording can be made on this machine."""
+    """Raises UsageError for options that this machine cannot record with."""
     run.check(_as_run(args))
     record.check(args.words)
 
@@ -94,14 +94,14 @@ def _on_real(args, show: Progress, stop: Stop, teardown: Teardown) -> tuple[Path
         return None, None
     with stop.held():
         held = bench.real(drive, limits, None, "auto", raw, args.rig, assumed, reads=True)
-        here = held.__enter__()
+        bench_ = held.__enter__()
         teardown.push("release the drive", lambda: held.__exit__(None, None, None))
-        return run.carry_out(args, prepared, here, show, stop, budget)
+        return run.carry_out(args, prepared, bench_, show, stop, budget)
 
 
 def _refuse_own(runs: str, drive: Drive) -> None:
     """Raises UsageError where the run folder would be on the drive: its I/O would be recorded as the command's."""
-    same = {each.name for each in inventory.all_drives() if each.key and each.key == drive.key} | {drive.name}
+    same = {other.name for other in inventory.all_drives() if other.key and other.key == drive.key} | {drive.name}
     if same & uses.disks_of_folder(runs):
         raise UsageError(
             f"a folder for the run that is not on {drive.node}",

@@ -1,6 +1,6 @@
-"""`ssdrig resume RUN`: go on with a run that was killed, interrupted or rebooted. What is done of it, what state the
-drive is in and what has to be done again: run/standing.py, as the folder tells it
-(cut_short.py); here the carrying out, in a part of its own (parts.py)."""
+"""`ssdrig resume RUN`: go on with a run that was killed, interrupted or rebooted. run/standing.py works out the acts
+done, the state of the drive and the acts to repeat, from the folder
+(cut_short.py); here the executing, in its own part (parts.py)."""
 
 import argparse
 import json
@@ -47,8 +47,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("run", metavar="RUN", type=Path, help=f"a run or a review: {named.HELP}")
     named.add_parent(parser, dest="runs")
-    add_dry_run(parser, "print what still holds, what is void and what is repeated; touch nothing")
-    add("--drive", metavar="DRIVE", help="where the drive of the run is now (default: by its serial)")
+    add_dry_run(parser, "print the parts that are valid, void and repeated; touch nothing")
+    add("--drive", metavar="DRIVE", help="the run's drive at its current path (default: found by its serial)")
     add("--destroy-data", metavar="SERIAL", help="repeat the serial to confirm that all data may be destroyed")
     add("--purge-method", dest="purge", metavar="METHOD", help="how to empty a real drive, if that is repeated")
     add("--rig", metavar="PORT", help="serial port of the rig that powers a real drive")
@@ -75,7 +75,7 @@ def command(args) -> int:
             print(json.dumps({"run": str(story.run), "acts": []}), flush=True)
         return 0
     if any(act.do == "record" for act in story.acts):
-        raise UsageError("a run of a plan", "a recording: what it has missed is over", "start another: ./ssdrig record")
+        raise UsageError("a run of a plan", "a recording, which cannot be continued", "start another: ./ssdrig record")
     args.runs = str(story.run.parent)
     known = story.header["drive"]
     given_again.check(args, story.run, story.header, story.acts)
@@ -91,10 +91,10 @@ def _on_virtual(story: Story, args, show: Progress, stop: Stop, teardown: Teardo
     facts = kept.facts(folder)
     if facts:
         now = cut_short.Reading(facts["firmware"], facts["host_written_bytes"], kept.UNIT_BYTES)
-        found, void = cut_short.left(story.past, story.before, now, story.ours, not cut_short.lost_power(story))
+        remaining, void = cut_short.left(story.past, story.before, now, story.ours, not cut_short.lost_power(story))
     else:
-        found, void = UNKNOWN, ("everything: the SIMULATED drive was not kept, a new one takes its place",)
-    prepared, todo = rest_of(story, drive, found, void)
+        remaining, void = UNKNOWN, ("everything: the SIMULATED drive was not kept, a new one takes its place",)
+    prepared, todo = rest_of(story, drive, remaining, void)
     budget = _able(story, args, prepared, None, prepare.of_virtual(drive["preset"]))
     _describe(story, args, prepared, todo, budget, None, show)
     if args.dry_run:
@@ -113,10 +113,10 @@ def _on_virtual(story: Story, args, show: Progress, stop: Stop, teardown: Teardo
         )
         part: list[Path] = []
         teardown.push("end the virtual bench", lambda: running.end(keep_truth_in=part[0] / "truth" if part else None))
-        here = bench.virtual(running)
-        folder, end = carry_out(story, args, prepared, todo, here, show, stop, budget, part)
+        bench_ = bench.virtual(running)
+        folder, end = carry_out(story, args, prepared, todo, bench_, show, stop, budget, part)
         if not keeping.reads_back(prepared.acts):
-            run.forget(here, end)
+            run.forget(bench_, end)
         return folder, end
 
 
@@ -135,8 +135,8 @@ def _on_real(story: Story, args, show: Progress, stop: Stop, teardown: Teardown)
     before = story.before and story.before._replace(firmware=known.get("firmware"))
     powered = story.parts[-1][0].get("host", {}).get("boot_id") == run_json.boot_id() is not None
     powered = powered and not cut_short.lost_power(story)
-    found, void = cut_short.left(story.past, before, now, story.ours, powered)
-    prepared, todo = rest_of(story, {**asdict(drive), **_of_run(known)}, found, void)
+    remaining, void = cut_short.left(story.past, before, now, story.ours, powered)
+    prepared, todo = rest_of(story, {**asdict(drive), **_of_run(known)}, remaining, void)
     limits = warranty.limits_for(drive.model, drive.capacity_bytes)
     rated_bytes = warranty.rated_bytes(limits)
     budget = _able(story, args, prepared, rated_bytes, able.of_real(drive, args.rig, commands))
@@ -153,9 +153,9 @@ def _on_real(story: Story, args, show: Progress, stop: Stop, teardown: Teardown)
         held = bench.real(
             drive, limits, serial, args.purge or "auto", known.get("raw_nand_bytes"), args.rig, assumed, *how
         )
-        here = held.__enter__()
+        bench_ = held.__enter__()
         teardown.push("release the drive", lambda: held.__exit__(None, None, None))
-        return carry_out(story, args, prepared, todo, here, show, stop, budget, [])
+        return carry_out(story, args, prepared, todo, bench_, show, stop, budget, [])
 
 
 def _on_target(story: Story, args, show: Progress, stop: Stop, teardown: Teardown):
@@ -167,15 +167,15 @@ def _on_target(story: Story, args, show: Progress, stop: Stop, teardown: Teardow
         return None, None
     cutting.confirmed(args)
     given = {"target": args.target, "power_off": args.power_off, "power_on": args.power_on}
-    here = cutting.server({**known, **given, "plp_claimed": bool(known.get("plp_claimed"))})
+    server = cutting.server({**known, **given, "plp_claimed": bool(known.get("plp_claimed"))})
     with stop.held():
         teardown.push("release the lock of the target", ServerLock(args.target).close)
-        return carry_out(story, args, prepared, todo, here, show, stop, budget, [])
+        return carry_out(story, args, prepared, todo, server, show, stop, budget, [])
 
 
 def _of_run(known: Mapping) -> dict:
-    kept = {key: known.get(key) for key in ("raw_nand_bytes", "raw_nand_assumed", "rated_write_bytes")}
-    return {**kept, "time_dilation": 1}
+    claims = {key: known.get(key) for key in ("raw_nand_bytes", "raw_nand_assumed", "rated_write_bytes")}
+    return {**claims, "time_dilation": 1}
 
 
 def carry_out(
@@ -183,7 +183,7 @@ def carry_out(
     args,
     prepared,
     todo,
-    here,
+    bench_,
     show: Progress,
     stop: Stop,
     budget: Budget,
@@ -203,9 +203,9 @@ def carry_out(
         return book
 
     changed = standing.changed(story.parts, run_json.boot_id())
-    board = None if here.simulated else board_of(story)
+    board = None if bench_.simulated else board_of(story)
     folder, end = run.carry_out(
-        args, prepared, here, show, stop, budget, begin, story.past.jobs, changed, after_s, board
+        args, prepared, bench_, show, stop, budget, begin, story.past.jobs, changed, after_s, board
     )
     return parts.root(folder), end
 
@@ -217,9 +217,9 @@ def board_of(story: Story) -> dict | None:
 
 
 def rest_of(story: Story, drive: Mapping, now: State, void: tuple[str, ...]) -> tuple[prepare.Prepared, standing.Todo]:
-    """What is to be done to end a run on a drive in the state `now` (cut_short.left), priced."""
+    """The acts that remain to end a run on a drive in the state `now` (cut_short.left), priced."""
     if story.doubts:
-        now, void = UNKNOWN, (*void, *(f"everything: {each}" for each in story.doubts))
+        now, void = UNKNOWN, (*void, *(f"everything: {doubt}" for doubt in story.doubts))
     todo = standing.todo(story.acts, story.past, now, void, story.moved_bytes)
     todo = replace(todo, acts=prepare.measured(todo.acts, drive))
     known = earlier.speeds(story.run.parent, story.plan, drive)
@@ -227,14 +227,14 @@ def rest_of(story: Story, drive: Mapping, now: State, void: tuple[str, ...]) -> 
     leaves = state.prove(todo.acts, todo.kept)
     whole = cost.total(todo.acts, drive, known)
     seen = earlier.points(event for _, events in story.parts for event in events)
-    # until now the drive may have collected garbage: what was overwritten at random is not counted
+    # until now the drive may have collected garbage: random overwrites are not counted
     before = laid.last(event for _, events in story.parts for event in events)
     before = Laid(before.written_bytes, min(before.valid_bytes, todo.kept.valid_bytes))
     return prepare.Prepared(story.plan, todo.acts, seed, whole, leaves, known, drive, seen, laid=before), todo
 
 
 def _able(story: Story, args, prepared: prepare.Prepared, rated_bytes, can: frozenset[str]) -> Budget:
-    """The budget of a rest that this bench can carry out. Raises UsageError, which says what is lacking."""
+    """The budget of a rest that this bench can execute. Raises UsageError, which names the missing parts."""
     fits(story, prepared, can)
     if not args.dry_run:
         able.terminal(prepared.acts)
@@ -252,21 +252,19 @@ def fits(story: Story, prepared: prepare.Prepared, can: frozenset[str]) -> None:
 
 
 def _budget(story: Story, args, rated_bytes: float | None) -> Budget:
-    """What may be written in all, and what was by now."""
-    said = story.header.get("budget_bytes")
-    most = budgets.parse(args.budget, rated_bytes).most_bytes if args.budget is not None else said
+    """The whole budget, and the bytes written so far."""
+    budget_bytes = story.header.get("budget_bytes")
+    most = budgets.parse(args.budget, rated_bytes).most_bytes if args.budget is not None else budget_bytes
     return Budget(most, cut_short.written_by(story.folders))
 
 
 def _other_version(story: Story) -> str | None:
-    """That another ssdrig began the run, in words. What it told fio is compared (able.same_jobs), what it reads a plan
-    as, too; how it measures beside that may differ."""
+    """A note that another ssdrig version began the run. Its fio jobs are compared (able.same_jobs), its reading of a
+    plan as, too; other measurements may differ."""
     begun = str(story.header.get("ssdrig"))
     if begun == __version__:
         return None
-    return (
-        f"ssdrig {begun} began this run, {__version__} goes on: the same fio jobs, but its figures are of two versions"
-    )
+    return f"ssdrig {begun} began this run, {__version__} goes on: same fio jobs, but figures from two versions"
 
 
 def _describe(story: Story, args, prepared, todo: standing.Todo, budget: Budget, rated_bytes, show: Progress) -> None:
@@ -277,13 +275,13 @@ def _describe(story: Story, args, prepared, todo: standing.Todo, budget: Budget,
         show.warn(other)
     if args.dry_run and (args.json or args.jsonl):
         act = story.acts[todo.begins]
-        said: dict[str, Any] = {"run": str(story.run), "part": len(story.folders) + 1, "begins": act.label}
-        said |= {"round": todo.round, "state": asdict(todo.kept), "void": todo.void, "redone": todo.redone}
-        print(json.dumps({**prepare.as_json(prepared), "resume": said}, default=str), flush=True)
+        report: dict[str, Any] = {"run": str(story.run), "part": len(story.folders) + 1, "begins": act.label}
+        report |= {"round": todo.round, "state": asdict(todo.kept), "void": todo.void, "redone": todo.redone}
+        print(json.dumps({**prepare.as_json(prepared), "resume": report}, default=str), flush=True)
 
 
 def in_words(story: Story, todo: standing.Todo) -> list[str]:
-    """Where a run was cut short, where it goes on, what holds, what is void and what is done again."""
+    """Where a run was cut short and continues, with its valid, void and repeated parts."""
     cut, act = story.past.cut, story.acts[todo.begins]
     where = (
         f"in {cut.label}" + (f", round {story.past.rounds + 1}" if cut and cut.repeat else "")
@@ -293,6 +291,6 @@ def in_words(story: Story, todo: standing.Todo) -> list[str]:
     goes_on = f"{act.repeat.path}, round {todo.round}" if act.repeat else act.path
     lines = [f"{story.run.name}: cut short {where}; part {len(story.folders) + 1} goes on with {goes_on}"]
     lines.append(f"  holds           the drive is {todo.kept.words()}")
-    lines += [f"  void            {each}" for each in todo.void]
-    lines += [f"  done again      {each}" for each in todo.redone]
+    lines += [f"  void            {label}" for label in todo.void]
+    lines += [f"  done again      {label}" for label in todo.redone]
     return lines

@@ -1,6 +1,6 @@
-"""Carry out a plan: check, its steps (engine.py), and always the teardown (teardown.py): see the
+"""Execute a plan: check, its steps (engine.py), and always the teardown (teardown.py): see the
 drive's rail on, read the last SMART, stop the rig, tie the clock to UTC, close the journal, end the virtual bench or
-release the drive. Everything a run learns goes into the journal at once."""
+release the drive. Everything a run learns goes into the journal immediately."""
 
 import argparse
 import contextlib
@@ -75,13 +75,13 @@ SMART_LIMIT_S = 90.0  # a poll asks several programs, each of which may take 20 
 
 
 def check(args) -> None:
-    """Raises UsageError for words of which no run can be made on this machine: it has no such drive or rig."""
+    """Raises UsageError for options that this machine cannot run with: it has no such drive or rig."""
     check_words(args)
     run_options.check_parts(args.drives, args.stray_rigs)
 
 
 def check_words(args) -> None:
-    """Raises UsageError for words of which no run can be made on any machine."""
+    """Raises UsageError for options that no machine can run with."""
     keeping.check(args)
     text, where = grammar.find(args.plan)
     run_options.check(args)
@@ -96,11 +96,11 @@ def command(args) -> int:
     check_words(args)
     if len(args.drives) > 1:
         return fleet.command(args)
-    show, each = Progress(args.quiet), run_options.each_share(args)
-    for one in each if len(each) > 1 else ():  # what does not fit the last one is said before the first one starts
+    show, shares = Progress(args.quiet), run_options.each_share(args)
+    for one in shares if len(shares) > 1 else ():  # errors of the last one are reported before the first one starts
         perform(argparse.Namespace(**vars(one) | {"dry_run": True, "json": False, "jsonl": False}), Progress(True))
     folders: list[Path] = []
-    for one in each:
+    for one in shares:
         own = []
         for number in range(args.repeat):
             if args.repeat > 1 and not args.dry_run:
@@ -113,7 +113,7 @@ def command(args) -> int:
         if len(own) > 1 and (code := _repeated(own, args, show)):
             return code
         folders += own
-    if len(each) > 1 and folders:
+    if len(shares) > 1 and folders:
         from ssdrig.report import screen
 
         show.say("\n".join(screen.of_series(folders)))
@@ -121,7 +121,7 @@ def command(args) -> int:
 
 
 def perform(args, show: Progress) -> tuple[Path | None, int]:
-    """One run as the arguments say: its folder (None for a dry run) and its exit code."""
+    """One run with these arguments: its folder (None for a dry run) and its exit code."""
     run_options.check(args)
     return performed(args, show, _on_real if args.drive else _on_target if args.target else on_virtual)
 
@@ -143,8 +143,8 @@ def _told(folder: Path, end: Mapping, args, show: Progress, stop: Stop) -> int:
     lines, figures = _figures(folder, args, show, stop)
     if args.json or args.jsonl:
         code = code or INTERRUPTED * (stop.count > asked)
-        said = {"run": str(folder), "state": end["state"], "why": end["why"], "exit_code": code, "figures": figures}
-        code = _print(args, said, code)
+        document = {"run": str(folder), "state": end["state"], "why": end["why"], "exit_code": code, "figures": figures}
+        code = _print(args, document, code)
     if lines:
         show.say("\n".join(lines))
     tell = show.warn if code else show.say
@@ -154,7 +154,7 @@ def _told(folder: Path, end: Mapping, args, show: Progress, stop: Stop) -> int:
 
 
 def _figures(folder: Path, args, show: Progress, stop: Stop) -> tuple[list[str], dict | None]:
-    """What the run came to: lines for a person, and the object for --json. All of it is in the run folder by now, so
+    """The outcome of the run: lines for the user, and the object for --json. All of it is in the run folder by now, so
     nothing that goes wrong here is the run's. A signal ends it."""
     if show.quiet and not (args.json or args.jsonl):
         return [], None
@@ -182,23 +182,24 @@ def _repeated(folders: list[Path], args, show: Progress) -> int:
     with Stop(show) as stop, stop.held():
         try:
             with stop.next_raises("figures"):
-                lines, found = screen.repeated(folders)
+                lines, repeated = screen.repeated(folders)
         except KeyboardInterrupt:
-            lines, found = [f"mean ± s: stopped by {stop.name}"], None
+            lines, repeated = [f"mean ± s: stopped by {stop.name}"], None
         except Exception as error:
-            lines, found = [f"mean ± s: not to be had, {words_of(error)}"], None
+            lines, repeated = [f"mean ± s: not to be had, {words_of(error)}"], None
         if args.json or args.jsonl:
-            _print(args, {"repeats": [str(folder) for folder in folders], "spread": found}, 0)
+            _print(args, {"repeats": [str(folder) for folder in folders], "spread": repeated}, 0)
         show.say("\n".join(lines))
         return INTERRUPTED * (stop.count > 0)
 
 
 def _print(args, result: dict, code: int) -> int:
-    """The result on stdout. Returns the exit code: the run's own, or if that is 0 and nobody could be told, 7."""
+    """The result on stdout. Returns the exit code: the run's own, or 7 if that is 0 and the result could not be
+    printed."""
     try:
         print(json.dumps(result), flush=True)
     except BrokenPipeError:
-        pass  # nobody wants to know
+        pass  # the reader is gone
     except OSError:
         return code or OutputError.exit_code
     return code
@@ -226,22 +227,22 @@ def on_virtual(args, show: Progress, stop: Stop, teardown: Teardown) -> tuple[Pa
             kept=keeping.folder(args),
         )
         teardown.push("end the virtual bench", lambda: running.end(keep_truth_in=folder / "truth" if folder else None))
-        here = bench.virtual(running)
-        prepared, budget, *_ = planned.on(args, here.drive, prepared.can)
+        bench_ = bench.virtual(running)
+        prepared, budget, *_ = planned.on(args, bench_.drive, prepared.can)
         dry_run.describe(args, prepared, budget, show)
-        cutting.say(here, prepared.acts, show.say)
+        cutting.say(bench_, prepared.acts, show.say)
         keeping.describe(prepared.acts, show.say)
-        folder, end = carry_out(args, prepared, here, show, stop, budget)
+        folder, end = carry_out(args, prepared, bench_, show, stop, budget)
         if not keeping.reads_back(prepared.acts):
-            forget(here, end)
+            forget(bench_, end)
     return folder, end
 
 
-def forget(here: Bench, end: dict) -> None:
+def forget(bench_: Bench, end: dict) -> None:
     """A SIMULATED drive whose run is complete is not kept."""
     if end["state"] == "complete" and (end["exit_code"] or not end["why"]):  # else its budget ended it
         with contextlib.suppress(DriveError):
-            here.keep(None)
+            bench_.keep(None)
 
 
 def _on_real(args, show: Progress, stop: Stop, teardown: Teardown) -> tuple[Path | None, dict | None]:
@@ -261,23 +262,23 @@ def _on_real(args, show: Progress, stop: Stop, teardown: Teardown) -> tuple[Path
     with stop.held():
         how = cutting.commands(args), args.plp_claimed
         held = bench.real(drive, limits, serial, args.purge or "auto", raw, args.rig, assumed, *how)
-        here = held.__enter__()
+        bench_ = held.__enter__()
         teardown.push("release the drive", lambda: held.__exit__(None, None, None))
-        return carry_out(args, prepared, here, show, stop, budget)
+        return carry_out(args, prepared, bench_, show, stop, budget)
 
 
 def _on_target(args, show: Progress, stop: Stop, teardown: Teardown) -> tuple[Path | None, dict | None]:
     drive = cutting.described(args.target, args.power_off, args.power_on, args.plp_claimed)
     prepared, budget, *_ = planned.on(args, drive, able.of_server())
-    here = cutting.server(drive)
+    server = cutting.server(drive)
     dry_run.describe(args, prepared, budget, show)
-    cutting.say(here, prepared.acts, show.say)
+    cutting.say(server, prepared.acts, show.say)
     if args.dry_run:
         return None, None
     cutting.confirmed(args)
     with stop.held():
         teardown.push("release the lock of the target", ServerLock(args.target).close)
-        return carry_out(args, prepared, here, show, stop, budget)
+        return carry_out(args, prepared, server, show, stop, budget)
 
 
 class _End:
@@ -290,7 +291,7 @@ class _End:
 
     @contextlib.contextmanager
     def of_steps(self, stop: Stop) -> Iterator[None]:
-        """Around the steps: errors that a person is meant to read, and signals, end here; a defect goes on."""
+        """Around the steps: errors that the user is meant to read, and signals, end here; a defect goes on."""
         try:
             yield
         except KeyboardInterrupt:
@@ -305,7 +306,7 @@ class _End:
 
     def close(self, book: journal.Journal, teardown: Teardown, rig: Rig | None) -> None:
         """Write run.end. A rail that the rig opened is the reason, whatever was seen first: the load's end may be seen
-        before the rig's word of it. A teardown that went wrong does not change what was measured: it is the reason
+        before the rig reports it. A failed teardown does not change the measurements: it is the reason
         given, and the exit code, of a run that had none."""
         if rig and isinstance(rig.failure, RailTripped) and self.state != "interrupted":
             self.why, self.exit_code = words_of(rig.failure), rig.failure.exit_code
@@ -315,7 +316,7 @@ class _End:
         self.event = book.close(self.state, self.why, self.exit_code)
 
     def result(self) -> dict:
-        """The run.end event, or what it would have said if the disk did not take it."""
+        """The run.end event, or its content if the disk did not accept it."""
         exit_code = self.exit_code or JournalError.exit_code
         return self.event or {"state": self.state, "why": self.why, "exit_code": exit_code}
 
@@ -323,7 +324,7 @@ class _End:
 def carry_out(
     args,
     prepared: prepare.Prepared,
-    here: Bench,
+    bench_: Bench,
     show: Progress,
     stop: Stop,
     budget: Budget | None = None,
@@ -335,14 +336,14 @@ def carry_out(
 ) -> tuple[Path, dict]:
     """All steps of one run. Returns its folder and its run.end event; errors of steps are in there, not raised. Signals
     are held when this is called. `begin` opens the journal of a run that is resumed, `jobs`: how many fio jobs it has
-    had, `changed`: what it has set and not put back (standing.changed), `after_s`: how long what comes behind it takes
+    had, `changed`: settings not yet restored (standing.changed), `after_s`: how long the following runs take
     (host), `board`: the greeting of the board that the run began with."""
     end, pusher, rig = _End(), None, None
-    marks = prepared.sync and here.connect is not None
+    marks = prepared.sync and bench_.connect is not None
     with Teardown(stop, show) as teardown:
         may_cut = getattr(args, "allow_cut", False)
-        said = run_json.of(prepared, here, budget) | {"cut_off_s": OFF_S if may_cut else None}
-        book = begin(said) if begin else journal.create(args.runs, said)
+        header = run_json.of(prepared, bench_, budget) | {"cut_off_s": OFF_S if may_cut else None}
+        book = begin(header) if begin else journal.create(args.runs, header)
         teardown.push("close the journal", lambda: end.close(book, teardown, rig))
         teardown.record = lambda words: book.event("note", text=words)
         if args.verbose:
@@ -351,56 +352,56 @@ def carry_out(
             influx = args.influx or os.environ.get("SSDRIG_INFLUX")
             pusher = push.start(book.path, influx) if influx else None
             book.event("run.start", pid=os.getpid(), run_json=integrity.header_sum(book.path))
-            rig = bridge.opened(here.port, book) if here.port else None
+            rig = bridge.opened(bench_.port, book) if bench_.port else None
             if rig and board:
                 rig.expect(board)
-            cut = AskedCut(here, book, rig, stop) if may_cut and rig else None
+            cut = AskedCut(bench_, book, rig, stop) if may_cut and rig else None
             teardown.push("take no more requests", control.Control(book, cut=cut).close)
             if cut:
                 show.say(
                     f"a cut from the web takes the power for {OFF_S:g} s, and ends the run: `ssdrig serve --control`"
                 )
-            if here.drive.get("raw_nand_assumed"):
-                book.event("note", text=overprovisioning.assumed_words(here.drive["raw_nand_bytes"]))
-            elif words := raw_nand.words(here.drive):
+            if bench_.drive.get("raw_nand_assumed"):
+                book.event("note", text=overprovisioning.assumed_words(bench_.drive["raw_nand_bytes"]))
+            elif words := raw_nand.words(bench_.drive):
                 book.event("note", text=words)
             anchor(book)
-            here.keep(parts.root(book.path))
+            bench_.keep(parts.root(book.path))
             teardown.push("tie the clock to UTC", lambda: anchor(book))
             if rig:
                 teardown.push("stop the rig", rig.stop)
             budget = budget or Budget(None)
-            course = Course(prepared.acts, here.drive, prepared.earlier, budget, after_s)
-            live = Live(here, book, rig, show, args.jsonl, course)
+            course = Course(prepared.acts, bench_.drive, prepared.earlier, budget, after_s)
+            live = Live(bench_, book, rig, show, args.jsonl, course)
             off = Event()  # the drive has no power, and is not to have any when the run ends
             teardown.push("read the last SMART", keeping.unless(off, lambda: _last_smart(book, live)), SMART_LIMIT_S)
-            _check(here, book, rig, stop, teardown, off, prepared.acts, cut is not None)
+            _check(bench_, book, rig, stop, teardown, off, prepared.acts, cut is not None)
             for key, was in (changed or {}).items():
-                here.put_back(key, was)
+                bench_.put_back(key, was)
                 book.event("put_back", key=key, value=was)
-            before = here.conditions()
+            before = bench_.conditions()
             book.event("conditions", when="before", **before)
-            last = keeping.unless(off, lambda: _conditions_after(here, book, before))
+            last = keeping.unless(off, lambda: _conditions_after(bench_, book, before))
             teardown.push("record the conditions", last, SMART_LIMIT_S)
             seen = dict(prepared.seen)
             stage = Stage(
-                here, book, live, stop, show, teardown, prepared.seed, jobs, seen=seen, rig=rig, off=off, cut=cut
+                bench_, book, live, stop, show, teardown, prepared.seed, jobs, seen=seen, rig=rig, off=off, cut=cut
             )
             stage.laid, stage.words = prepared.laid, tuple(getattr(args, "words", ()))
             late = pairing.at_end(prepared.acts)
             if rig and late:
-                rig.unpaired = pairing.forbids_cuts(pairing.put_off(book), here.simulated)
+                rig.unpaired = pairing.forbids_cuts(pairing.put_off(book), bench_.simulated)
             elif rig:
-                _pair(here, book, rig, stop, live, show, prepared.acts, begin is not None, budget)
+                _pair(bench_, book, rig, stop, live, show, prepared.acts, begin is not None, budget)
             if marks:
                 resumed = begin is not None or budget.most_bytes is not None  # writes of a mark are not the plan's
-                over = pairing.may_write(prepared.acts, here.drive["capacity_bytes"], resumed)
-                sync_marks.make(here, book, stop.check, show, write_bytes=over)
+                over = pairing.may_write(prepared.acts, bench_.drive["capacity_bytes"], resumed)
+                sync_marks.make(bench_, book, stop.check, show, write_bytes=over)
             end.why = engine.carry_out(prepared.acts, stage, budget)
             if marks and not off.is_set():
-                sync_marks.make(here, book, stop.check, show)
+                sync_marks.make(bench_, book, stop.check, show)
             if rig and late and not off.is_set():
-                _pair(here, book, rig, stop, live, show, prepared.acts, True, budget)
+                _pair(bench_, book, rig, stop, live, show, prepared.acts, True, budget)
             if stage.outcome:
                 end.why, end.exit_code = words_of(stage.outcome), stage.outcome.exit_code
     result = end.result()
@@ -410,7 +411,7 @@ def carry_out(
 
 
 def _check(
-    here: Bench,
+    bench_: Bench,
     book: journal.Journal,
     rig: Rig | None,
     stop: Stop,
@@ -421,7 +422,7 @@ def _check(
 ) -> None:
     stop.check()
     with step(book, "check"), stop.second_raises():
-        here.check()
+        bench_.check()
         if rig:
             hello = rig.start()
             if not hello.get("serial"):
@@ -430,14 +431,14 @@ def _check(
                 book.event("rig.certificate", **certificate.quote(hello, time.time_ns()))
             trip.refuse(hello)
             rig.last_second().refuse_other()
-            if not here.simulated:
+            if not bench_.simulated:
                 latch.refuse(latch.name_of(hello, rig.port))
-            cutting.refuse_rig(hello, here, acts, may_cut)
-            teardown.push("see the rail on", keeping.unless(off, lambda: _rail_on(rig, here)))
+            cutting.refuse_rig(hello, bench_, acts, may_cut)
+            teardown.push("see the rail on", keeping.unless(off, lambda: _rail_on(rig, bench_)))
 
 
 def _pair(
-    here: Bench,
+    bench_: Bench,
     book: journal.Journal,
     rig: Rig,
     stop: Stop,
@@ -453,22 +454,22 @@ def _pair(
     stop.check()
     show.show(f"pairing rig and drive, {pairing.LASTS_S:g} s")
     resumed = resumed or budget.most_bytes is not None  # writes of a signature are not the plan's
-    write_bytes = pairing.may_write(acts, here.drive["capacity_bytes"], resumed)
-    event = pairing.carry_out(here, book, rig, write_bytes, resumed, stop.check)
+    write_bytes = pairing.may_write(acts, bench_.drive["capacity_bytes"], resumed)
+    event = pairing.carry_out(bench_, book, rig, write_bytes, resumed, stop.check)
     live.unpaired = event["verdict"] != PAIRED
     if event["verdict"] != PAIRED:
         show.warn(f"rig and drive: {event['verdict'].replace('_', ' ')}: {event['why']}; power is null")
-    rig.unpaired = pairing.forbids_cuts(event, here.simulated)
-    pairing.refuse_cuts(rig.unpaired, acts, bool(here.target and here.target.commands))
+    rig.unpaired = pairing.forbids_cuts(event, bench_.simulated)
+    pairing.refuse_cuts(rig.unpaired, acts, bool(bench_.target and bench_.target.commands))
 
 
-def _rail_on(rig: Rig, here: Bench) -> None:
+def _rail_on(rig: Rig, bench_: Bench) -> None:
     """Where the rail is not seen on, the bench is unknown from now on; a virtual one ends with the run."""
     try:
         pico.restore(rig)
     except BaseException as error:
-        if not here.simulated:
-            pico.unless_on(rig, f"teardown of a run: {words_of(error)}", here.drive["serial"])
+        if not bench_.simulated:
+            pico.unless_on(rig, f"teardown of a run: {words_of(error)}", bench_.drive["serial"])
         raise
 
 
@@ -478,9 +479,9 @@ def _last_smart(book: journal.Journal, live: Live) -> None:
         live.poll_smart("after")
 
 
-def _conditions_after(here: Bench, book: journal.Journal, before: Mapping) -> None:
-    """Record the conditions, and say which of them are no longer what they were."""
-    after = here.conditions()
+def _conditions_after(bench_: Bench, book: journal.Journal, before: Mapping) -> None:
+    """Record the conditions, and report which of them changed."""
+    after = bench_.conditions()
     changed = conditions.changed(before, after)
     book.event("conditions", when="after", **after, changed=changed)
     if changed:
@@ -489,19 +490,19 @@ def _conditions_after(here: Bench, book: journal.Journal, before: Mapping) -> No
 
 
 def _sent(pusher: subprocess.Popen, run: Path, stop: Stop, show: Progress) -> bool:
-    """Wait until all points are sent, or cannot be, or a person no longer wants to wait. A pusher that hangs is ended,
+    """Wait until all points are sent, or cannot be, or the user no longer wants to wait. A pusher that hangs is ended,
     so that none remains; all points are stored."""
     asked, moved, moved_at = stop.count, push.moved(run), time.monotonic()
     while pusher.poll() is None:
         if stop.count > asked:
-            show.warn("points are still being sent, by a process of its own; ./ssdrig push finishes what is left")
+            show.warn("points are still being sent, by its own process; ./ssdrig push sends the rest")
             return False
         if (now := push.moved(run)) != moved:
             moved, moved_at = now, time.monotonic()
         if time.monotonic() - moved_at > push.SENT_S:
             pusher.kill()
             pusher.wait()
-            show.warn(f"no points were sent for {push.SENT_S:g} s; ./ssdrig push finishes what is left")
+            show.warn(f"no points were sent for {push.SENT_S:g} s; ./ssdrig push sends the rest")
             return False
         time.sleep(0.1)
     return pusher.returncode == 0

@@ -11,15 +11,15 @@ from ssdrig.run.bench import Bench
 from ssdrig.run.budget import Budget
 
 
-def of(prepared: prepare.Prepared, here: Bench, budget: Budget | None = None) -> dict:
+def of(prepared: prepare.Prepared, bench: Bench, budget: Budget | None = None) -> dict:
     """Content of run.json."""
     return {
         "ssdrig": __version__,
-        "simulated": here.simulated,
+        "simulated": bench.simulated,
         **prepare.header(prepared),
         "budget_bytes": budget.most_bytes if budget else None,
-        "drive": here.drive,
-        "rig": {"port": here.port, "simulated": here.simulated} if here.port else None,
+        "drive": bench.drive,
+        "rig": {"port": bench.port, "simulated": bench.simulated} if bench.port else None,
         "host": {
             "name": platform.node(),
             "python": platform.python_version(),

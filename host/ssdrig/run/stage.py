@@ -1,4 +1,4 @@
-"""What a step is given to be carried out with."""
+"""Everything a step needs to run."""
 
 import contextlib
 import math
@@ -32,12 +32,12 @@ if TYPE_CHECKING:
 class Stage:
     """The bench, the run's journal, what happens each second, and what the steps before have shown. `seed` of the run:
     each fio job has the next one, or the random order of one would repeat what another wrote. `round`: of the repeat
-    that is being carried out, from 1. `means`: {act's label: {"iops", "MB/s", "lat_mean"}} of the last time; `seen`:
+    that is being executed, from 1. `means`: {act's label: {"iops", "MB/s", "lat_mean"}} of the last time; `seen`:
     the same of every round, of earlier parts of the run too; `picked`: by the latest choose step. `rig`: that powers
-    the drive. `outcome`: what was found of the drive, where that is the exit code of a run that has done all it
+    the drive. `outcome`: the finding about the drive, if it sets the exit code of a run that has done all it
     should. `off`: set once the drive has no power, and is not to have any when the run ends. `cut`: of the drive's
     power, that the run's owner may ask for; None: not of this run. `marked`: places to know the drive by after an
-    absence have been read. `laid`: what the steps before have written. `words`: the command that a recording is of."""
+    absence have been read. `laid`: bytes written by the steps before. `words`: the command of a recording."""
 
     bench: "Bench"
     book: "Journal"
@@ -76,16 +76,16 @@ class Stage:
         self.stop.check()
 
     def second(self, now: dict) -> None:
-        """What a load says each second; what it still says of a drive without power is of no load."""
+        """The report of a load each second; reports after the power is off are ignored."""
         if not (self.cut and self.cut.made):
             self.live.second(now)
 
     def ask(self) -> str:
-        """A line of the person at the terminal. Raises UsageError where there is none."""
+        """A line typed at the terminal. Raises UsageError without a terminal."""
         import sys
 
         if not sys.stdin.isatty():
-            raise UsageError("a person at a terminal, whom the plan asks", "no terminal", "start it in a terminal")
+            raise UsageError("a user at a terminal, whom the plan asks", "no terminal", "start it in a terminal")
         return sys.stdin.readline().strip()
 
     def next_seed(self) -> int:
@@ -96,7 +96,7 @@ class Stage:
         return self.book.path / "fio" / act.folder(self.round, number)
 
     def over_budget(self, written_bytes: int, next_bytes: int) -> str | None:
-        """Why an act that has written so much must not write so much more; None: it may."""
+        """Why an act may not write `more_bytes` after `written_bytes`; None: it may."""
         left = self.budget.left_bytes() if self.budget else None
         if left is None or written_bytes + next_bytes <= left:
             return None
@@ -111,8 +111,8 @@ class Stage:
         met=lambda iops, moved_bytes: False,
         within: str = "",
     ) -> "Result":
-        """Carry out one fio job, `within` a folder of the act's where it has several. `met(iops, moved_bytes)`, asked
-        each second with the I/Os of each second of drive time and what was read and written so far, ends it."""
+        """Execute one fio job, `within` a folder of the act's where it has several. `met(iops, moved_bytes)`, asked
+        each second with the I/Os of each second of drive time and the bytes read and written so far, ends it."""
         from ssdrig.drive.settings import witness
         from ssdrig.load import fio
 
@@ -121,7 +121,7 @@ class Stage:
         ended = [False]
 
         def second(now: dict) -> None:
-            if "read_qd" in act.keys:  # as everywhere of a load that writes: the reads beside it are not its bytes
+            if "read_qd" in act.keys:  # for a load that writes, concurrent reads never count
                 now = now | {"total_bytes": now["written_bytes"]}
             self.second(now)
             held.append(now["iops"])
@@ -141,14 +141,14 @@ class Stage:
         self.book.event("witness", step=act.path, label=act.label, **more, **counted)
         if result.seconds:
             self.book.event("load.first_io", t_ns=int(result.seconds.t_ns[0]), step=act.path)
-            if found := _means(act, result, self.dilation):
-                self.means[act.label] = found
+            if means := _means(act, result, self.dilation):
+                self.means[act.label] = means
         self.check()
         return result
 
 
 def _means(act: "Act", result: "Result", dilation: int) -> dict[str, float] | None:
-    """The means of a load, in drive time: of all of it, or of the whole seconds behind its first burst."""
+    """The means of a load, in drive time: of all of it, or of the whole seconds after its first burst."""
     from ssdrig.plan.kinds import load
 
     assert result.seconds is not None
@@ -170,7 +170,7 @@ def _means(act: "Act", result: "Result", dilation: int) -> dict[str, float] | No
 
 @contextlib.contextmanager
 def step(book: "Journal", name: str, **more) -> Iterator[dict]:
-    """Events around a step; what is put into the dict that it yields is added to step.end. What the step raises goes
+    """Events around a step; entries of the yielded dict are added to step.end. The step's exception goes
     on, also when the journal takes no more events."""
     book.event("step.start", step=name, **more)
     shown: dict = {}

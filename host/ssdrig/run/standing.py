@@ -1,4 +1,4 @@
-"""Where a run stands that was cut short: which acts are done, what state the drive is in, and what is to be done to go
+"""How far an interrupted run got: the acts done, the state of the drive, and the acts needed to go
 on. Pure: from the acts of its plan and the events of its parts.
 
 What an act needs is the state that the acts before it leave in an unbroken run (plan/state.py). Where that no longer
@@ -15,8 +15,8 @@ from ssdrig.plan import grammar, kinds, state
 from ssdrig.plan.expand import Act, Repeat
 from ssdrig.plan.state import UNKNOWN, State
 
-# what ends with the run, and is done again where it lies before the place where the run goes on: conditions; the
-# operating points, which are the same again because what was measured is read from the parts before (earlier.points)
+# what ends with the run, and is done again where it is before the place where the run goes on: conditions; the
+# operating points, which are the same again because the measurements are read from earlier parts (earlier.points)
 AGAIN = ("set", "ask", "choose")
 
 
@@ -38,9 +38,10 @@ class Past:
 
 @dataclass(frozen=True)
 class Todo:
-    """How to go on. `acts`: all that is still to be carried out, in order; `begins`: index of the first of them in the
-    plan, `round`: its number if that is a repeat. `kept`: the state that still holds; `void`: what does not, and why;
-    `redone`: what was done or begun and is done again, in words."""
+    """How to go on. `acts`: all that is still to be executed, in order; `begins`: index of the first of them in the
+    plan, `round`: its number if that is a repeat. `kept`: the state that still holds; `void`: the other parts, with
+    reasons;
+    `redone`: acts done or begun that are repeated, in words."""
 
     acts: tuple[Act, ...]
     begins: int
@@ -53,75 +54,75 @@ class Todo:
 def past(acts: Sequence[Act], parts: Iterable[tuple[Mapping, Sequence[Mapping]]]) -> Past:
     """What the parts of a run show, each (its run.json, its events). An event that is about no act is passed over."""
     index = {act.label: i for i, act in enumerate(acts)}
-    found = Past(_runnable(acts, 0))
+    past = Past(_runnable(acts, 0))
     for header, events in parts:
-        resumed, kept = header.get("resumed"), (header.get("plan") or {}).get("kept")
-        if kept and not resumed:  # the plan before it left the drive as its first acts make it
-            found = replace(found, at=_runnable(acts, kept["acts"]), state=State(**kept["state"]))
+        resumed, stored = header.get("resumed"), (header.get("plan") or {}).get("kept")
+        if stored and not resumed:  # the plan before it left the drive as its first acts make it
+            past = replace(past, at=_runnable(acts, stored["acts"]), state=State(**stored["state"]))
         if resumed:
             left = State(**resumed["state"])
-            found = replace(found, at=resumed["begins"], cut=None, rounds=resumed["round"] - 1, state=left)
+            past = replace(past, at=resumed["begins"], cut=None, rounds=resumed["round"] - 1, state=left)
         last = {act.repeat.path: act.repeat.most for act in acts if act.repeat}
-        here = acts[found.at].repeat if resumed and found.at < len(acts) else None
-        if here:
-            last[here.path] = _again(here, found.rounds + 1).last
+        repeat = acts[past.at].repeat if resumed and past.at < len(acts) else None
+        if repeat:
+            last[repeat.path] = _again(repeat, past.rounds + 1).last
         for event in events:
             i = index.get(_label(event), -1)
             kind = event.get("kind")
             if kind == "step.start" and i >= 0:
-                found = _begun(acts, found, i, event)
-            elif kind == "step.end" and i >= 0 and event.get("ok") and found.cut is acts[i]:
-                found = _ended(acts, found, i, event, last)
-            elif kind == "slice.start" and found.cut:  # each slice of a wear step is a fio job
-                found = replace(found, jobs=found.jobs + 1)
+                past = _begun(acts, past, i, event)
+            elif kind == "step.end" and i >= 0 and event.get("ok") and past.cut is acts[i]:
+                past = _ended(acts, past, i, event, last)
+            elif kind == "slice.start" and past.cut:  # each slice of a wear step is a fio job
+                past = replace(past, jobs=past.jobs + 1)
             elif kind == "round":
-                found = _judged(acts, found, event, last)
+                past = _judged(acts, past, event, last)
             elif kind == "run.end" and event.get("state") == "complete" and event.get("why") is None:
-                found = replace(found, at=len(acts), cut=None)
-    was_steady = found.state.steady
-    left = state.cut_short(found.state, found.cut) if found.cut else found.state
-    return replace(found, state=left, was_steady=was_steady)
+                past = replace(past, at=len(acts), cut=None)
+    was_steady = past.state.steady
+    left = state.cut_short(past.state, past.cut) if past.cut else past.state
+    return replace(past, state=left, was_steady=was_steady)
 
 
 def changed(parts: Iterable[tuple[Mapping, Sequence[Mapping]]], boot_id: str | None) -> dict[str, list[str]]:
-    """{key: what it was} of all that `set` has changed and nobody has put back: a process that was killed leaves it. A
-    reboot sets all anew but what the drive keeps, its write cache."""
-    found: dict[str, list[str]] = {}
+    """{key: earlier value} of all settings changed by `set` and not restored: a killed process leaves them. A
+    reboot sets all again but what the drive keeps, its write cache."""
+    redone: dict[str, list[str]] = {}
     for header, events in parts:
         same = boot_id is not None and (header.get("host") or {}).get("boot_id") == boot_id
         for event in events:
             key = event.get("key")
             if event.get("kind") == "set" and event.get("before") and (same or key == "write_cache"):
-                found.setdefault(str(key), event["before"])
+                redone.setdefault(str(key), event["before"])
             elif event.get("kind") == "put_back":
-                found.pop(str(key), None)
-    return found
+                redone.pop(str(key), None)
+    return redone
 
 
 def todo(acts: Sequence[Act], done: Past, now: State, void: Sequence[str] = (), moved_bytes: int = 0) -> Todo:
-    """What is to be done to end the run on a drive in the state `now`, which is done.state or less: what an
+    """The acts that end the run on a drive in the state `now`, which is done.state or less: what an
     interruption, a foreign write or another firmware left of it; `void`: why, in words. `moved_bytes`: how far the act
-    came that was cut short, which counts where it says resume = "continue". No acts: all are done."""
+    came that was cut short, which counts if it has resume = "continue". No acts: all are done."""
     if done.at >= len(acts):
         return Todo((), len(acts), 1, now, tuple(void))
     begins, number = _place(acts, done, now)
     try:
-        found = _from(acts, begins, number, done)
-        state.prove(found, now)
+        past = _from(acts, begins, number, done)
+        state.prove(past, now)
     except UsageError as error:  # what a plan reads must have been written: the whole of it is proven
         void = [*void, f"the data, for {error.expected.removeprefix('data in ')}"]
         begins, number = 0, 1
-        found = _from(acts, 0, 1, done)
+        past = _from(acts, 0, 1, done)
     act = acts[begins]
     if act is done.cut and act.do == "wear" and now.workload == act.path:
         keys = {**act.keys, "done_bytes": moved_bytes}
         rest = replace(act, keys=keys, amount_bytes=max(0, (act.amount_bytes or 0) - moved_bytes))
-        found = tuple(rest if a is act else a for a in found)
+        past = tuple(rest if a is act else a for a in past)
     elif act is done.cut and act.keys.get("resume") == "continue" and act.amount_bytes and now.workload == act.path:
         block_bytes = max(size for size, _ in act.keys["block"])
         rest_bytes = max(act.keys["threads"] * block_bytes, act.amount_bytes - moved_bytes // block_bytes * block_bytes)
-        found = tuple(replace(a, amount_bytes=rest_bytes) if a is act else a for a in found)
-    return Todo(found, begins, number, now, tuple(void), _redone(acts, done, begins, number))
+        past = tuple(replace(a, amount_bytes=rest_bytes) if a is act else a for a in past)
+    return Todo(past, begins, number, now, tuple(void), _redone(acts, done, begins, number))
 
 
 def _place(acts: Sequence[Act], done: Past, now: State) -> tuple[int, int]:
@@ -165,16 +166,16 @@ def _rounds_follow(acts: Sequence[Act], first: int, end: int, wanted: Sequence[S
 
 def _new_rounds_do(acts: Sequence[Act], first: int, end: int, wanted: Sequence[State], now: State) -> bool:
     """Whether new rounds of a repeat that was begun make its steady state again. The first of them preconditions: the
-    drive may have rested, and what lies behind the repeat may have written as one of its points does."""
+    drive may have rested, and acts after the repeat may have written as one of its points does."""
     repeat = acts[first].repeat
     if not repeat or not repeat.ruled or repeat.resume != "round":
         return False
-    points = {_writes(each) for act in acts[first:end] for each in _loads(act)}
+    points = {_writes(load) for act in acts[first:end] for load in _loads(act)}
     alike = {act.path for act in acts[first:end]}
     for act in acts[end:]:
         if (
             act.do in ("purge", "fill", "trim", "replay")
-            or not {_writes(each) for each in _loads(act)} - {None} <= points
+            or not {_writes(load) for load in _loads(act)} - {None} <= points
         ):
             alike.discard(act.path)
             break
@@ -188,40 +189,40 @@ def _loads(act: Act) -> tuple[Act, ...]:
 
 
 def _writes(act: Act) -> tuple | None:
-    """How a load writes, as far as the drive keeps it; None for one that only reads."""
+    """The pattern of a load's writes that stays on the drive; None for one that only reads."""
     if act.keys["read"] == 100:
         return None
-    said = (str(act.keys.get(key)) for key in ("pattern", "read", "block", "offset", "hot", "data"))
-    return (act.range_bytes, *said)
+    words = (str(act.keys.get(key)) for key in ("pattern", "read", "block", "offset", "hot", "data"))
+    return (act.range_bytes, *words)
 
 
 def _wanted(acts: Sequence[Act]) -> list[State]:
     """The state that each act follows on: that before it in an unbroken run. Only a load measures a steady state; what
     no load follows on in the same one may come later."""
-    found = state.course(acts)[: len(acts)]
+    runnable = state.course(acts)[: len(acts)]
     needed = False
     for i in reversed(range(len(acts))):
-        needed = found[i].steady and (needed or bool(_loads(acts[i])))
-        found[i] = replace(found[i], steady=needed)
-    return found
+        needed = runnable[i].steady and (needed or bool(_loads(acts[i])))
+        runnable[i] = replace(runnable[i], steady=needed)
+    return runnable
 
 
 def _from(acts: Sequence[Act], begins: int, number: int, done: Past) -> tuple[Act, ...]:
     """The acts from one on, after the conditions that were set before it."""
-    again = [act for act in acts[:begins] if act.do in AGAIN]  # what could not be set is said again, too
-    found, here = [], acts[begins].repeat
+    again = [act for act in acts[:begins] if act.do in AGAIN]  # what could not be set is stated again, too
+    redone, here = [], acts[begins].repeat
     for act in acts[begins:]:
         repeat = act.repeat
         if repeat and repeat == here:
             repeat = _again(repeat, number)
-        found.append(replace(act, repeat=repeat) if repeat != act.repeat else act)
-    return (*again, *found)
+        redone.append(replace(act, repeat=repeat) if repeat != act.repeat else act)
+    return (*again, *redone)
 
 
 def _again(repeat: Repeat, number: int) -> Repeat:
     """A repeat that goes on with this round. Rounds count over all parts, up to the most of the plan. Where a rule ends
     it, the first round of a part only preconditions the drive again (it has rested, and what the last writes laid down
-    is not what a whole round leaves), the rule uses those behind it, and there are always enough of them for it."""
+    is not what a whole round leaves), the rule uses the later ones, and there are always enough of them for it."""
     if not repeat.ruled:
         left = repeat.most - number + 1
         return replace(repeat, first=number, most=left, least=min(repeat.least, left))
@@ -249,37 +250,37 @@ def _label(event: Mapping) -> str:
     return grammar.label(str(event.get("step")), points)
 
 
-def _begun(acts: Sequence[Act], found: Past, i: int, event: Mapping) -> Past:
-    """An act begins; one that had not ended was cut short where nobody could say so."""
+def _begun(acts: Sequence[Act], past: Past, i: int, event: Mapping) -> Past:
+    """An act begins; one without an end was cut short without a record."""
     act = acts[i]
-    if act.do in AGAIN and i < found.at:
-        return found  # a condition that a continuation has set again
-    left = state.cut_short(found.state, found.cut) if found.cut else found.state
+    if act.do in AGAIN and i < past.at:
+        return past  # a condition that a continuation has set again
+    left = state.cut_short(past.state, past.cut) if past.cut else past.state
     rounds = _round(event) - 1 if act.repeat else 0
-    jobs = found.jobs + (act.do in kinds.FIO)
-    return replace(found, at=i, cut=act, rounds=rounds, state=left, jobs=jobs)
+    jobs = past.jobs + (act.do in kinds.FIO)
+    return replace(past, at=i, cut=act, rounds=rounds, state=left, jobs=jobs)
 
 
-def _ended(acts: Sequence[Act], found: Past, i: int, event: Mapping, last: Mapping[str, int]) -> Past:
+def _ended(acts: Sequence[Act], past: Past, i: int, event: Mapping, last: Mapping[str, int]) -> Past:
     act = acts[i]
-    left, (first, end) = state.after(found.state, act), _group(acts, i)
+    left, (first, end) = state.after(past.state, act), _group(acts, i)
     following = _runnable(acts, i + 1)
     if act.repeat and following >= end:  # the round is over; one that a rule ends is judged then
-        judged = bool(act.repeat.until) or found.rounds + 1 < last[act.repeat.path]
+        judged = bool(act.repeat.until) or past.rounds + 1 < last[act.repeat.path]
         following = _runnable(acts, first) if judged else following
-        return replace(found, at=following, cut=None, rounds=found.rounds + 1 if judged else 0, state=left)
-    return replace(found, at=following, cut=None, state=left)
+        return replace(past, at=following, cut=None, rounds=past.rounds + 1 if judged else 0, state=left)
+    return replace(past, at=following, cut=None, state=left)
 
 
-def _judged(acts: Sequence[Act], found: Past, event: Mapping, last: Mapping[str, int]) -> Past:
+def _judged(acts: Sequence[Act], past: Past, event: Mapping, last: Mapping[str, int]) -> Past:
     """A round was judged: the repeat is over when it was steady, or the last that there may be."""
     path = event.get("step")
-    here = [i for i, act in enumerate(acts) if act.repeat and act.repeat.path == path]
-    if not here or not (event.get("steady") is True or _round(event) >= last[str(path)]):
-        return found
-    left = replace(found.state, steady=event.get("steady") is True)
-    over = {**found.over, str(path): _round(event)}
-    return replace(found, at=_runnable(acts, here[-1] + 1), cut=None, rounds=0, state=left, over=over)
+    acts_ = [i for i, act in enumerate(acts) if act.repeat and act.repeat.path == path]
+    if not acts_ or not (event.get("steady") is True or _round(event) >= last[str(path)]):
+        return past
+    left = replace(past.state, steady=event.get("steady") is True)
+    over = {**past.over, str(path): _round(event)}
+    return replace(past, at=_runnable(acts, acts_[-1] + 1), cut=None, rounds=0, state=left, over=over)
 
 
 def _round(event: Mapping) -> int:
@@ -288,7 +289,7 @@ def _round(event: Mapping) -> int:
 
 
 def _group(acts: Sequence[Act], i: int) -> tuple[int, int]:
-    """Index of the first act of the repeat that act i is in, and of the first behind it; of one act by itself."""
+    """Index of the first act of the repeat that act i is in, and of the first after it; for a single act, of itself."""
     first, end = i, i + 1
     if acts[i].repeat:
         while first > 0 and acts[first - 1].repeat == acts[i].repeat:

@@ -36,7 +36,7 @@ def refuse(acts: Sequence[Act]) -> None:
 
 
 def dry_run_words(write: bool) -> str:
-    """The line of a dry run. `write`: the first mark is of writes."""
+    """The line of a dry run. `write`: the first mark writes."""
     does = "the first writes, the last reads" if write else "each reads"
     return (
         f"marks {LASTS_S:g} s before the first step and after the last, {does} at most {words.size(MOST_BYTES)}:"
@@ -87,7 +87,7 @@ def _rest(check: Callable[[], None]) -> None:
 
 
 def rises(slots: Sequence[bool], firsts_ns: Sequence[tuple[int, int] | None]) -> list[list[int]]:
-    """Of each burst after a rest, host ns of its first submission and of the end of its first reads."""
+    """For each burst after a rest: host ns of its first submission and of the end of its first reads."""
     before = (False, *slots[:-1])
     return [
         [*first] for burst, rest, first in zip(slots, before, firsts_ns, strict=True) if burst and not rest and first

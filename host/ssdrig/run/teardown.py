@@ -1,7 +1,7 @@
 """The end of a run, whatever brings it about: signals that ask for it, and the duties that must be done then.
 
-Each thing that a run acquires pushes its duty at once. When the block ends the duties run in reverse order, each for a
-bounded time; one that fails or hangs is recorded and never keeps the others from being tried."""
+Each resource that a run acquires pushes its duty immediately. When the block ends the duties run in reverse order, each
+for a bounded time; one that fails or hangs is recorded and never keeps the others from being tried."""
 
 import contextlib
 import os
@@ -20,14 +20,14 @@ class Stop:
     """`with Stop(show) as stop`: SIGINT, SIGTERM and SIGHUP are counted from then on, and the old handlers come back at
     the end.
 
-    A signal raises KeyboardInterrupt only where it may: at once as long as nothing is acquired, the second one inside
+    A signal raises KeyboardInterrupt only where it may: immediately while nothing is acquired, the second one inside
     `with stop.second_raises()`, none inside `with stop.held()`. At most one raises; all others are only counted, so
     that nothing interrupts what a run does to end."""
 
     def __init__(self, show: Progress):
         self.count = 0
         self.name: str | None = None  # of the first signal
-        self.doing: str | None = None  # the duty of the teardown that is being carried out
+        self.doing: str | None = None  # the duty of the teardown that is being executed
         self._show = show
         self._raises_at: int | None = None
         self._raised = False
@@ -59,7 +59,7 @@ class Stop:
         if self.doing:
             words = f"finishing: {self.doing}"
         else:
-            words = "stopping after this second" + ("; once more stops at once" if raises_at else "")
+            words = "stopping after this second" + ("; once more stops immediately" if raises_at else "")
         if not self._show.quiet:
             with contextlib.suppress(OSError):
                 # not by print: the handler may have interrupted one
@@ -79,7 +79,7 @@ class Stop:
         self._acquired = True
 
     def held(self):
-        """Signals are counted only: something is being acquired, or ends by itself soon."""
+        """Signals are counted only: something is being acquired, or ends on its own soon."""
         return self._raising_at(None)
 
     def second_raises(self):

@@ -10,7 +10,7 @@ LONGEST = 160  # characters of a field
 
 
 def teller(say: Callable[[str], object]) -> Callable[[Mapping], None]:
-    """What tells of events, with the time since now."""
+    """Printer of events, with the time since now."""
     began_ns = time.monotonic_ns()
 
     def tell(event: Mapping) -> None:

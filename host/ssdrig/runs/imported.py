@@ -9,30 +9,34 @@ from zlib import crc32
 
 NAME = "import.json"
 SCHEMA = 1
-RIG = "imported"  # key of the header's `rig` that says so
+RIG = "imported"  # key of the header's `rig` that marks it
 MOST_BYTES = 1 << 20
 
 
 def read(run: Path) -> dict[str, Any] | None:
-    """What was imported into a run folder; None where nothing was, or the file is not one of ours."""
+    """The import of a run folder; None without one, or if the file is not ours."""
     try:
         with open(run / NAME, "rb") as file:
-            found = json.loads(file.read(MOST_BYTES + 1)[:MOST_BYTES])
+            document = json.loads(file.read(MOST_BYTES + 1)[:MOST_BYTES])
     except (OSError, ValueError, RecursionError):
         return None
-    whole = isinstance(found, dict) and found.get("schema") == SCHEMA
-    return found if whole and isinstance(found.get("source"), str) and isinstance(found.get("rig_bin"), list) else None
+    whole = isinstance(document, dict) and document.get("schema") == SCHEMA
+    return (
+        document
+        if whole and isinstance(document.get("source"), str) and isinstance(document.get("rig_bin"), list)
+        else None
+    )
 
 
-def header(run: Path, found: dict) -> dict:
-    """The header of a run, with the instrument of its recording as its `rig` where it had none of its own."""
-    if found.get("rig") is not None or (made := read(run)) is None:
-        return found
-    return {**found, "rig": {"port": None, "simulated": False, RIG: made}}
+def header(run: Path, document: dict) -> dict:
+    """The header of a run, with the instrument of its recording as its `rig` if it had no rig."""
+    if document.get("rig") is not None or (made := read(run)) is None:
+        return document
+    return {**document, "rig": {"port": None, "simulated": False, RIG: made}}
 
 
 def of(header: Mapping) -> Mapping | None:
-    """What was imported, by a header that was read; None where the power is a rig's, or there is none."""
+    """The import recorded in a header; None if the power is a rig's, or absent."""
     made = (header.get("rig") or {}).get(RIG)
     return made if isinstance(made, Mapping) else None
 

@@ -245,7 +245,7 @@ class Journal:
 
 
 def open_run(run: str | os.PathLike) -> dict:
-    """The header (run.json) of a run folder, with what was imported into it as its rig.
+    """The header (run.json) of a run folder, with an imported recording as its rig.
 
     Raises JournalError if it is missing, has another schema, or the folder has an integrity.oddity()."""
     if os.path.isfile(Path(run) / "run.json") and (odd := integrity.oddity(Path(run))):

@@ -21,7 +21,7 @@ def add_parent(parser: argparse.ArgumentParser, dest: str = "parent") -> None:
 
 def one(word: str | Path, runs: str | Path = "runs") -> Path:
     """The run folder, or the folder of a review. A path is returned unchecked: its reader reports
-    what is wrong with it. Raises UsageError for a word that matches no run, or several."""
+    its error. Raises UsageError for a word that matches no run, or several."""
     text, path = str(word), Path(word)
     if path.exists() or path.name != text:
         return path

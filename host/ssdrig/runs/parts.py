@@ -65,7 +65,9 @@ def strange(run: str | os.PathLike) -> list[str]:
     there = {number(part) for part in parts[1:]}
     out = [f"part {missing} is missing, or has no run.json" for missing in range(2, last + 1) if missing not in there]
     out += [
-        f"{part.name} is of another run, {_header(part).get('run')}" for part in parts[1:] if not _same(part, whole)
+        f"{part.name} belongs to another run, {_header(part).get('run')}"
+        for part in parts[1:]
+        if not _same(part, whole)
     ]
     if whole.get("resumed"):
         out.append("it is a later part of a run, without the parts before it")

@@ -11,7 +11,7 @@ from ssdrig.base.terminal import printable
 from ssdrig.switch.switch import Edge
 
 COMMAND_S = 300.0  # longest time of a command that switches the supply
-LAST_BYTES = 2000  # of what it says when it fails
+LAST_BYTES = 2000  # of its output, quoted when it fails
 
 
 class Commands:
@@ -37,16 +37,16 @@ def timed(work, at_ns: int | None = None) -> Edge:
 
 
 def carry_out(command: str, option: str) -> None:
-    """Run a command in a session of its own: Ctrl-C ends ssdrig in order, and neither command halfway. What it starts
+    """Run a command in its own session: Ctrl-C ends ssdrig in order, and no command halfway. What it starts
     may go on, and keep its stdout and stderr: only the shell is waited for. Raises RigError, in words of `option`."""
-    with open(os.memfd_create("said"), "w+b") as said:  # also on a full disk
+    with open(os.memfd_create("said"), "w+b") as output:  # also on a full disk
         try:
             shell = subprocess.Popen(
                 command,
                 shell=True,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
-                stderr=said,
+                stderr=output,
                 start_new_session=True,
             )
         except OSError as error:
@@ -61,7 +61,7 @@ def carry_out(command: str, option: str) -> None:
             seen = f"it still runs after {COMMAND_S:g} s"
             raise RigError(f"the command of {option} to end", seen, "try it by hand") from error
         if code:
-            said.seek(max(0, said.seek(0, os.SEEK_END) - LAST_BYTES))
-            lines = said.read().decode(errors="replace").strip().splitlines()
+            output.seek(max(0, output.seek(0, os.SEEK_END) - LAST_BYTES))
+            lines = output.read().decode(errors="replace").strip().splitlines()
             seen = f"exit code {code}" + (f": {printable(lines[-1])}" if lines else "")
             raise RigError(f"the command of {option} to end with 0", seen, "try it by hand")

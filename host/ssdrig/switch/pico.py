@@ -1,7 +1,7 @@
 """Taking the drive's power away and giving it back through the rig: arm, cut, wait for the report.
 
-What a cut may say and what its report says is in wire.py. The rig measures the fall itself and gives power back only
-once the rail has been low for long enough; what it refuses or could not do is a RigError here."""
+wire.py defines the command and the report of a cut. The rig measures the fall itself and restores power only
+once the rail has been low for long enough; a refusal or failure is a RigError here."""
 
 import contextlib
 import json
@@ -15,11 +15,11 @@ from ssdrig.meter.pico.stream import Rig
 from ssdrig.switch import profiles
 
 ANSWER_S = 5.0
-REFUSED = "refused"  # how an error begins to say so
+REFUSED = "refused"  # prefix of such an error
 TOO_OLD = "it is too old"  # of a token that the board does not take
 MOST_TOKEN = 0xFFFFFFFF
 GIVE_UP_S = 12.0  # the rig's own patience with a residual is 10 s
-PATIENCE_S = 30.0  # of the host's time, for the next part of a picture
+PATIENCE_S = 30.0  # host time, for the next part of a capture
 SETTLE_S = 3.0  # a stream that has just begun does not yet know the rail to be low
 
 
@@ -30,7 +30,7 @@ FED_mA = 10
 
 def is_fed(rail: dict) -> bool:
     """Whether something else than its supply feeds a rail that is off: its entry in the report of a cut. A voltage
-    below `residual_mV` does not say so: 40 mA of a host's PERST# make 0.1 V across the crowbar."""
+    below `residual_mV` does not prove it: 40 mA of a host's PERST# make 0.1 V across the crowbar."""
     return (rail.get("fed_mA") or 0) > FED_mA
 
 
@@ -47,7 +47,8 @@ def arm_and_cut(
     timeout_s=None,
     **own,
 ) -> dict:
-    """Cut the rails' power as wire.py says (when: default now) and wait until it is over: the report C, `ok` true.
+    """Cut the rails' power as in wire.py (when: default now) and wait until it is over. Returns the report C, `ok`
+    true.
 
     own: the profile's own fields (profiles.py); bulk_uF of a ramp follows from the report of a crowbar cut. scope:
     {"gpio", "rate", "before", "after"}, as of scope_now(): the report gets "waveform", as that returns it. Without
@@ -86,7 +87,7 @@ def arm_and_cut(
             break
         except RigError as error:
             _call_off(rig)
-            if last or TOO_OLD not in error.seen:  # the host stood still behind arming: nothing has happened
+            if last or TOO_OLD not in error.seen:  # the host stalled after arming: nothing has happened
                 raise
     _checked(report, "the cut")
     return report if scope is None else {**report, "waveform": _waveform(rig, scope)}
@@ -105,7 +106,7 @@ def _armed(rig: Rig, scope: dict | None, how: dict, timeout_s: float) -> dict:
     times = {name: report.get(name, 0) for name in ("fired_us", "on_us")[: 1 if how["off_ms"] is None else 2]}
     if report.get("ok") and None in times.values():
         do = "put the firmware of this ssdrig on the board: ./ssdrig rig flash"
-        raise RigError("the times of a cut that was carried out", f"board time {times}", do)
+        raise RigError("the times of a cut that was executed", f"board time {times}", do)
     return report
 
 
@@ -114,7 +115,7 @@ def _body(how: dict) -> bytes:
 
 
 def off(rig: Rig, rails=(0,), profile=profiles.DEFAULT, **how) -> dict:
-    """Power off, and known to be off. As arm_and_cut, at once and for good."""
+    """Power off, and known to be off. Like arm_and_cut, immediately and permanently."""
     return arm_and_cut(rig, rails=rails, profile=profile, **how)
 
 
@@ -152,7 +153,8 @@ def restore(rig: Rig) -> None:
 
 
 def _off(rig: Rig) -> list[int]:
-    """Rails without power, by the hello of now: asked for three times, for this is worth more than a lost answer."""
+    """Rails without power, by the hello of now: asked for three times, because this is worth more than a lost
+    answer."""
     for _ in range(2):
         with contextlib.suppress(RigError):
             return off_of(rig.greet(ANSWER_S))
@@ -196,7 +198,7 @@ def _waveform(rig: Rig, scope: dict) -> dict | list[dict]:
     gpios = scope["gpio"] if isinstance(scope["gpio"], list) else [scope["gpio"]]
     wanted = len(gpios) * (scope["before"] + scope["after"])
     came, came_at, came_us, wait_s = 0, time.monotonic(), rig.board_us(), ANSWER_S
-    pieces: dict[tuple[int, int], tuple] = {}  # (GPIO, first sample): what the frame says
+    pieces: dict[tuple[int, int], tuple] = {}  # (GPIO, first sample): the frame's content
     while sum(len(piece[3]) for piece in pieces.values()) < wanted:
         time.sleep(0.02)
         for body in rig.heard(wire.WAVEFORM):
@@ -258,7 +260,7 @@ def _report(rig: Rig, command: int, body: bytes, timeout_s: float) -> dict:
 
 def _refusal(body: bytes) -> RigError:
     no = json.loads(body)
-    return RigError(f"the rig to carry out `{no['command']}`", f"{REFUSED}: {no['why']}", "correct that and repeat")
+    return RigError(f"the rig to execute `{no['command']}`", f"{REFUSED}: {no['why']}", "correct that and repeat")
 
 
 def _checked(report: dict, what: str) -> dict:
@@ -272,8 +274,8 @@ def _checked(report: dict, what: str) -> dict:
 
 
 def unless_on(rig: Rig, why: str, drive: str | None = None, within_s: float = SETTLE_S, were_off=()) -> None:
-    """Power was to be on, but for the rails that `were_off` before: see that it is, in the next so many seconds. If
-    not, the bench is unknown from now on (latch.py), for the reason `why`. Raises RigError if that cannot be kept."""
+    """Power was to be on, except the rails that `were_off` before: see that it is, in the next `within_s` seconds. If
+    not, the bench is unknown from now on (latch.py), for the reason `why`. Raises RigError if that cannot be stored."""
     deadline, seen = time.monotonic() + within_s, "the rig does not answer"
     while True:
         try:
@@ -297,7 +299,7 @@ def _call_off(rig: Rig) -> None:
     try:
         rig.ask(wire.ON, b'{"call_off": true}', (wire.CUT_REPORT, wire.REFUSED), 1.0, "an answer")
     except RigError:
-        pass  # what brought us here is said
+        pass  # what brought us here is stated
 
 
 def _longest_wait_s(when: dict) -> float:

@@ -1,4 +1,4 @@
-"""The ways in which a cut takes a rail down, as a person asks for them; what each does is in firmware/cut.py."""
+"""The ways in which a cut takes a rail down, as the user asks for them; what each does is in firmware/cut.py."""
 
 import math
 import random
@@ -25,10 +25,10 @@ class Option(NamedTuple):
 
 class Profile(NamedTuple):
     options: tuple[Option, ...] = ()
-    back_by_itself: bool = False  # power returns by itself: no --off
-    lasts_us: Callable[[dict], int] = lambda own: 0  # its own fields -> how long what it times takes
-    back_us: Callable[[dict], int | None] = lambda own: None  # how soon power returns by itself for the first time
-    # (t90_10_us, discharge_mOhm, its own fields) -> what a person wants to know of a rail for the next cut
+    back_by_itself: bool = False  # power returns on its own: no --off
+    lasts_us: Callable[[dict], int] = lambda own: 0  # its own fields -> duration of its timed part
+    back_us: Callable[[dict], int | None] = lambda own: None  # how soon power returns on its own for the first time
+    # (t90_10_us, discharge_mOhm, its own fields) -> a note on a rail for the next cut
     learnt: Callable[[float, float, dict], str] | None = None
     # (chance, capacitance of the rail, None: not known) -> its own fields for one of many cuts, None: not possible yet
     draw: Callable[[random.Random, float | None], dict | None] = lambda chance, bulk_uF: {}
@@ -105,5 +105,5 @@ PROFILES = {
 
 
 def moment(us: int) -> dict:
-    """Of arm_and_cut: power is off for so long, timed by the rig, and returns by itself."""
+    """Options of arm_and_cut: power is off for this long, timed by the rig, and returns on its own."""
     return {"profile": "glitch", "glitch_us": us}

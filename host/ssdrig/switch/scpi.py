@@ -1,5 +1,5 @@
 """The output of a bench supply: `scpi:RESOURCE?ch=1`, by OUTP. It is read back, and the voltage that the supply itself
-measures says whether the output fell: below `LOW_SHARE` of what it was, within `FALL_S`."""
+measures shows whether the output fell: below `LOW_SHARE` of its earlier value, within `FALL_S`."""
 
 import re
 import time
@@ -34,7 +34,7 @@ class Output:
         return timed(lambda: self._set("ON"))
 
     def _set(self, state: str) -> None:
-        """Returns when the supply says so."""
+        """Returns when the supply confirms it."""
         channel = f"{self._of.strip()}," if self._of else ""
         try:
             self._link.say(f"OUTP {channel}{state}")
@@ -52,7 +52,7 @@ class Output:
 
 
 def check(rest: str) -> None:
-    """Raises UsageError for what is no such URL, ToolMissing without PyVISA."""
+    """Raises UsageError for another URL, ToolMissing without PyVISA."""
     _parts(rest)
     visa.require()
 

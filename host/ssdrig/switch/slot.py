@@ -1,5 +1,5 @@
 """A PCIe slot that the kernel can switch: `slot:NAME`, a folder of /sys/bus/pci/slots. Its power is read back: the
-slot's controller says whether it is on, which is no measurement of the supply, so `seen_low` is not known.
+slot's controller reports whether it is on, which is not a measurement of the supply, so `seen_low` is not known.
 
 Taking a slot's power also takes its PERST#, as an outage does."""
 

@@ -14,7 +14,7 @@ from typing import NamedTuple, Protocol
 from ssdrig.base.errors import UsageError
 from ssdrig.base.words import do_you_mean
 
-OTHERS = ("switch", "profiles", "pico", "command")  # modules beside them
+OTHERS = ("switch", "profiles", "pico", "command")  # other modules
 
 
 class Edge(NamedTuple):
@@ -30,7 +30,7 @@ class Switch(Protocol):
     """What switches one supply. Both return when it is done, and raise RigError where it cannot be."""
 
     def off(self, at_ns: int | None = None) -> Edge:
-        """Take the power at a host time, at once where that is None or past."""
+        """Take the power at a host time, immediately if that is None or past."""
         ...
 
     def on(self) -> Edge: ...
@@ -38,12 +38,12 @@ class Switch(Protocol):
 
 def names() -> list[str]:
     """The schemes that are known."""
-    found = {module.name for module in pkgutil.iter_modules([str(Path(__file__).parent)])}
-    return sorted(found - set(OTHERS))
+    kinds = {module.name for module in pkgutil.iter_modules([str(Path(__file__).parent)])}
+    return sorted(kinds - set(OTHERS))
 
 
 def is_url(word: str) -> bool:
-    """Whether it names a switch, and is no command of a shell."""
+    """Whether it names a switch, and is not a command of a shell."""
     scheme, colon, _ = word.partition(":")
     return bool(colon) and scheme in names()
 

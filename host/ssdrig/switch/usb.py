@@ -1,5 +1,5 @@
 """A USB hub that switches its ports: `usb:LOCATION.PORT`, such as usb:1-1.4, the drive's own path in /sys/bus/usb, by
-uhubctl. A hub that lacks the switch says that it has one: whether the drive has gone is what a campaign looks at."""
+uhubctl. A hub without the switch may claim to have one, so a campaign checks whether the drive disappeared."""
 
 import re
 import shutil
@@ -25,14 +25,14 @@ class Port:
 
 
 def check(rest: str) -> None:
-    """Raises UsageError for a word that is no port, ToolMissing without uhubctl."""
+    """Raises UsageError for a word that is not a port, ToolMissing without uhubctl."""
     opened(rest)
 
 
 def opened(rest: str) -> Port:
-    found = WORD.fullmatch(rest)
-    if not found:
+    match = WORD.fullmatch(rest)
+    if not match:
         raise UsageError("--switch usb:HUB.PORT", rest or "nothing", "see the ports: uhubctl; e.g. usb:1-1.4")
     if shutil.which("uhubctl") is None:
         raise ToolMissing("uhubctl", "not installed", "sudo apt-get install uhubctl")
-    return Port(found[1] or found[3], found[2] or found[4])
+    return Port(match[1] or match[3], match[2] or match[4])

@@ -10,13 +10,13 @@ from ssdrig.drive.smart.nvme_pages import PAGE_BYTES
 
 POLL_TIMEOUT_S = 10.0
 TIMEOUT_S = 60.0  # of what the drive has to do, on a machine with much else to do
-NO_PAGE = "no log page"  # how the virtual drive says so
+NO_PAGE = "no log page"  # how the virtual drive reports so
 
 
 def ask(admin_socket, request: dict, timeout_s: float = TIMEOUT_S) -> dict:
     """One request to the virtual drive's admin socket, a JSON object on a line each way: its answer.
 
-    Raises DriveError when nobody answers, or when the drive answers {"error": words}."""
+    Raises DriveError without an answer, or when the drive answers {"error": words}."""
     return _checked(_exchange(admin_socket, request, timeout_s), request)
 
 
@@ -39,14 +39,14 @@ def pace(admin_socket, since: int, timeout_s: float = POLL_TIMEOUT_S) -> dict | 
     """How late the virtual drive answered against its model, from second `since` on: its bench health record
     (virtual/device/pace.py). None where it does not answer: a load does not end for that."""
     try:
-        found = ask(admin_socket, {"op": "pace", "since": since}, timeout_s)
+        answer = ask(admin_socket, {"op": "pace", "since": since}, timeout_s)
     except DriveError:
         return None
-    return found if found.get("rows") else None
+    return answer if answer.get("rows") else None
 
 
 def _page(admin_socket, lid: int, timeout_s: float) -> str | None:
-    """The page as hex, None if the drive does not have it. Any other trouble is told: a page that is there but could
+    """The page as hex, None if the drive does not have it. Any other error is raised: a page that exists but could
     not be read must not look like a drive without a NAND counter."""
     request = {"op": "log", "lid": lid}
     answer = _exchange(admin_socket, request, timeout_s)

@@ -1,4 +1,4 @@
-"""Start and end the virtual bench: the drive's server and the simulated board, each a process of its own.
+"""Start and end the virtual bench: the drive's server and the simulated board, each its own process.
 
 They live in a private folder under $TMPDIR (where that is too long for a socket, under a shorter one). The process that
 owns them holds a lock in it. When that process is killed they die with it (prctl.py); the folder is swept by
@@ -34,7 +34,7 @@ CHECK_S = 0.5
 
 @dataclass
 class VirtualBench:
-    """A running virtual bench. `drive` is what the server said of itself when it was ready; `port` is the board's
+    """A running virtual bench. `drive` is the server's ready message; `port` is the board's
     pty, None without a board."""
 
     folder: Path
@@ -54,7 +54,7 @@ class VirtualBench:
 
     def keep(self, folder: Path | None) -> None:
         """Have the drive outlive this bench in `folder`, however the bench ends (virtual/device/kept.py); None: no
-        longer. What lies where it was kept before is removed. Raises DriveError."""
+        longer. An earlier copy there is removed. Raises DriveError."""
         adminclient.ask(f"{self.drive['socket']}.truth", {"op": "keep", "folder": folder and str(folder.absolute())})
         if self.kept_in and folder != self.kept_in:
             shutil.rmtree(self.kept_in, ignore_errors=True)
@@ -102,13 +102,14 @@ def start(
     drive_faults: dict | None = None,
 ) -> VirtualBench:
     """Start server and board (board False: the drive alone). The whole drive is exported: the run over-provisions.
-    `data`: what the drive keeps, "crc" a check of each page, "sparse" the bytes, for a run that reads them back.
+    `data`: the data that the drive stores, "crc" a check of each page, "sparse" the bytes, for a run that reads them
+    back.
     `drive_faults`: as powerfaults.settings() takes them; such a drive keeps the bytes.
     `kept`: go on with the drive that VirtualBench.keep() left there.
 
-    `check` is called twice a second meanwhile; what it raises ends the start. `show` gets how far a compilation is. A
-    start lasts as long as the processes use CPU time. Raises ToolMissing; UsageError, DriveError or RigError
-    with the process's own words if one does not become ready. Whatever is raised, nothing is left behind."""
+    `check` is called twice a second meanwhile; its exceptions end the start. `show` gets how far a compilation is. A
+    start may last while the processes use CPU time. Raises ToolMissing; UsageError, DriveError or RigError
+    with the process's own message if one does not become ready. No error leaves processes or files."""
     shipped.require("numba")
     _sweep()
     folder, lock = _folder()
@@ -198,7 +199,7 @@ def _spawn(module: str, words: list[str], log: Path) -> subprocess.Popen:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=errors,
-            env=os.environ | {"TMPDIR": str(log.parent)},  # what they make goes when the folder goes
+            env=os.environ | {"TMPDIR": str(log.parent)},  # their files are deleted with the folder
             start_new_session=True,  # Ctrl-C is the run's to handle
         )
 

@@ -19,7 +19,7 @@ TRIES = 64  # pages drawn until one is found that will do
 
 class Hit(NamedTuple):
     """bad: what the pages show now was never written there. blocks: (page, block) that are wrong though each content
-    by itself is allowed."""
+    on its own is allowed."""
 
     pages: list[int]
     bad: bool = False
@@ -36,7 +36,7 @@ class Scene:
         self.of_page: dict[int, list[int]] = {}
         for i, page in enumerate(self.rows["page"].tolist()):
             self.of_page.setdefault(page, []).append(i)
-        self.before: dict[int, bytes | None] = {}  # of each page that was changed: what it showed
+        self.before: dict[int, bytes | None] = {}  # of each changed page: its earlier content
         self._last: dict[int, bytes] = {}  # and what its last version was
 
     def show(self, page: int) -> bytes | None:
@@ -67,14 +67,14 @@ class Scene:
 
     def drawn(self, which: np.ndarray) -> list[int]:
         """At most TRIES of these rows, in random order."""
-        found = np.flatnonzero(which)
-        return [int(i) for i in self.rng.permutation(found)[:TRIES]]
+        indices = np.flatnonzero(which)
+        return [int(i) for i in self.rng.permutation(indices)[:TRIES]]
 
     def acknowledged(self) -> np.ndarray:
         return self.rows["done_ns"] <= self.cut.t_ns
 
     def at_rest(self, n: int, among: np.ndarray | None = None) -> list[int]:
-        """At most n pages with data that nobody has written in this session."""
+        """At most n pages with data, not written in this session."""
         pages = np.flatnonzero(self.device.drive.l2p != ftl.NONE) if among is None else among
         drawn = self.rng.permutation(pages)[: n + TRIES] if len(pages) < 1 << 16 else self.rng.choice(pages, n + TRIES)
         free = [int(page) for page in dict.fromkeys(drawn.tolist()) if page not in self.of_page]
@@ -124,7 +124,7 @@ def map_rollback(scene: Scene, how: dict[str, float]) -> Hit | None:
 
 
 def paired_page(scene: Scene, how: dict[str, float]) -> Hit | None:
-    """Of the program before the interrupted one, in its block and die: a page that nobody has rewritten."""
+    """A page of the program before the interrupted one, in its block and die, not rewritten since."""
     preset = scene.device.preset
     for _, _, first, _ in scene.cut.programs:
         if first % preset.block_pages >= preset.program_pages:
@@ -205,7 +205,7 @@ def old_region(scene: Scene, how: dict[str, float]) -> Hit | None:
 
 
 def torn_atomic(scene: Scene, how: dict[str, float]) -> Hit | None:
-    """Of a command of several pages that was under way, whole or absent: the second half is the other."""
+    """A command of several pages in flight, whole or absent: its second half is the opposite."""
     rows = scene.rows
     under_way = ~rows["trim"] & ~scene.acknowledged()
     for command in scene.rng.permutation(np.unique(rows["command"][under_way])).tolist():

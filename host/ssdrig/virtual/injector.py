@@ -1,7 +1,7 @@
-"""The faults of one SIMULATED drive at work: when each strikes, and what of it a host can see, for the truth.
+"""The faults of one SIMULATED drive at work: when each strikes, and its effects visible to a host, for the truth.
 
-Each draw is of the seed, the number of the cut and the fault, so a cut can be made again. The faults of contents are in
-faultmodels.py; here are those of the drive as a whole, and what lasts from one cut to the next."""
+Each draw depends on the seed, the number of the cut and the fault, so a cut can be made again. The faults of contents
+are in faultmodels.py; here are those of the drive as a whole, and what lasts from one cut to the next."""
 
 import errno
 from pathlib import Path
@@ -18,8 +18,8 @@ from ssdrig.virtual.observable import NEVER, Change, Read
 if TYPE_CHECKING:
     from ssdrig.virtual.device.device import Device
 
-SEEN_NS = 10_000_000  # a host sees an answer at most so much later
-REMEMBERED = 16384  # pages of which older contents are known
+SEEN_NS = 10_000_000  # a host sees an answer at most this much later
+REMEMBERED = 16384  # pages whose older contents are known
 LISTED = 2048  # pages and blocks of a fault in its line of the truth
 ANOTHER_MODEL, ANOTHER_BYTES = "SATAFIRM   S11", 8 << 20
 FOREVER_ns = 1 << 61
@@ -31,33 +31,35 @@ COUNTERS = (
 
 class Injector:
     """`given`: as --drive-faults. seen_ns: see observable.py; block_bytes: the host's logical block, by which the truth
-    says what it can see. Raises UsageError."""
+    states what it can see. Raises UsageError."""
 
     def __init__(self, given: Any, seen_ns: int = SEEN_NS, block_bytes: int = 512):
         self.faults, self.seed = powerfaults.settings(given)
         self.seen_ns, self.block_bytes = seen_ns, block_bytes
         self.cuts = 0
-        self._old: dict[int, bytes] = {}  # page -> what it held a session before it was written last
-        self._ghosts: dict[int, tuple[bytes, bytes]] = {}  # page -> (the write that was absent, what was there instead)
-        self._turns: dict[int, bytes] = {}  # page -> what it shows the next time
-        self._bad: dict[tuple[int, int], bytes | None] = {}  # (page, block) -> content that nobody wrote there
+        self._old: dict[int, bytes] = {}  # page -> content one session before its last write
+        self._ghosts: dict[
+            int, tuple[bytes, bytes]
+        ] = {}  # page -> (the write that was absent, the previous content instead)
+        self._turns: dict[int, bytes] = {}  # page -> content shown at the next read
+        self._bad: dict[tuple[int, int], bytes | None] = {}  # (page, block) -> content never written there
         self._blanks: dict[int, list[Read]] = {}  # page -> reads of this session that found zeros
         self._saved: list[dict] = []  # counters at each power-on
-        self._missing = dict.fromkeys(COUNTERS, 0)  # by which what the drive says is less than it was
+        self._missing = dict.fromkeys(COUNTERS, 0)  # by which what the drive reports is less than it was
         self._seq = 0
 
     FILE = faultstate.FILE
 
     def save(self, folder: Path) -> None:
-        """Write what lasts from one cut to the next. What was read in the session under way is no part of it, for the
-        drive that goes on begins its time anew. Raises OSError."""
+        """Save the state that lasts from one cut to the next. Reads of the current session is not part of it, for the
+        drive that goes on begins its time again. Raises OSError."""
         numbers = {"cuts": self.cuts, "seq": self._seq, "saved": self._saved, "missing": self._missing}
         faultstate.save(
             folder, numbers, {"old": self._old, "ghosts": self._ghosts, "turns": self._turns, "bad": self._bad}
         )
 
     def restore(self, folder: Path, pages: int) -> None:
-        """Go on with what save() wrote of a drive of so many pages. Raises OSError, ValueError, KeyError,
+        """Go on with what save() wrote of a drive of this many pages. Raises OSError, ValueError, KeyError,
         zipfile.BadZipFile."""
         numbers, cells = faultstate.load(folder, pages)
         self.cuts, self._seq, self._saved = numbers["cuts"], numbers["seq"], numbers["saved"]
@@ -71,7 +73,7 @@ class Injector:
         """Raises UsageError where the device cannot have these faults."""
         if self.faults and device.store.min_block != 1:
             raise UsageError(
-                "a drive that keeps all bytes, for its faults",
+                "a drive that keeps all bytes, for this fault",
                 "one that keeps checks (--data crc)",
                 "give --data sparse",
             )
@@ -85,13 +87,13 @@ class Injector:
         return rng if rng.random() < self.faults[name]["p"] else None
 
     def _since(self, name: str) -> bool:
-        """Whether so many cuts have been."""
+        """Whether this many cuts have been."""
         return name in self.faults and self.cuts > self.faults[name]["after"]
 
     # while it has power
 
     def commands(self, device: "Device", batch: np.ndarray, n: int) -> None:
-        """These are about to be carried out."""
+        """These are about to be executed."""
         if self._since("read_only"):
             writes = np.isin(
                 batch[:n, nbd_protocol.OP], (nbd_protocol.WRITE, nbd_protocol.TRIM, nbd_protocol.WRITE_ZEROES)
@@ -141,7 +143,7 @@ class Injector:
             reserve.at_this_cut = self.faults["partial_dump"]["health"]
 
     def after_loss(self, device: "Device", cut) -> list[dict]:
-        """What struck, for the truth."""
+        """The faults that struck, for the truth."""
         scene = Scene(device, cut, np.random.default_rng(0), self._old, self._blanks, self.block_bytes)
         aged = [name for name in ("partial_dump", "aged_unsaid") if name in self.faults]
         if aged and device.reserve is not None and device.reserve.lost_pages:
@@ -152,9 +154,9 @@ class Injector:
                 scene.rng = rng
                 cut.hits.append((name, model(scene, self.faults[name])))
         cut.hits.append(("ghost", self._ghost(scene)))
-        found = [self._truth(scene, name, hit) for name, hit in cut.hits if hit is not None]
+        truths = [self._truth(scene, name, hit) for name, hit in cut.hits if hit is not None]
         self._remember(scene, [hit for _, hit in cut.hits if hit is not None])
-        return found + self._counters(cut)
+        return truths + self._counters(cut)
 
     def _ghost(self, scene: Scene) -> Hit | None:
         known, self._ghosts = self._ghosts, {}
@@ -174,7 +176,7 @@ class Injector:
         return Hit(hit) if hit else None
 
     def _truth(self, scene: Scene, name: str, hit: Hit) -> dict:
-        blocks = sorted({*hit.blocks, *(each for page in hit.pages for each in self._wrong(scene, page))})
+        blocks = sorted({*hit.blocks, *(block for page in hit.pages for block in self._wrong(scene, page))})
         of_a_page = PAGE_BYTES // self.block_bytes
         known = hit.bad or not self._forgotten(scene)
         return {
@@ -249,7 +251,7 @@ class Injector:
     # power is back
 
     def at_start(self, device: "Device", cut, on_ns: int) -> list[dict]:
-        """What struck since the cut, for the truth. on_ns: model time at which the rail is back."""
+        """The faults that struck since the cut, for the truth. on_ns: model time at which the rail is back."""
         out: list[dict] = []
         off_ms = (on_ns - cut.t_ns) / 1e6
         rng = self._strikes("brownout", cut.number)
@@ -295,7 +297,7 @@ class Injector:
         how = self.faults["slow_recovery"]
         return int(min(FOREVER_ns, honest_ns * how["factor"] * how["growth"] ** (self.cuts - how["after"] - 1)))
 
-    # what the drive says
+    # what the drive reports
 
     def health(self, counters: dict) -> dict:
         out = {name: max(0, value - self._missing.get(name, 0)) for name, value in counters.items() if name in COUNTERS}

@@ -1,12 +1,12 @@
-"""What a host may find on a page of the SIMULATED drive after a cut, from the drive's own record of what it was sent:
+"""Contents a host may find on a page of the SIMULATED drive after a cut, from the drive's own record of its requests:
 the truth against which a judge is measured. It shares no code with the judge (powerloss/verdict.py). Pure.
 
 Of one block: a write is kept if it was answered before the cut, and had FUA, or a FLUSH that was answered came after
 its answer, or the drive keeps all that it answers. A block that was read as trimmed, and then flushed, must not hold
-what is older than that read. The newest thing that is kept, by when it came, is the limit: whatever was answered before
+data older than that read. The newest surviving request, by arrival, is the limit: everything answered before
 the limit came is gone for good. With nothing kept, what the block held before the session is allowed, too.
 
-A host sees an answer later than the drive gives it. What is wrong here is wrong for each host that sees every answer
+A host sees an answer later than the drive gives it. An error here is an error for each host that sees every answer
 within seen_ns."""
 
 from typing import NamedTuple
@@ -41,7 +41,7 @@ def last_flush_ns(flushes, cut_ns: int) -> int:
 
 
 def illegal(
-    found: bytes | None,
+    content: bytes | None,
     base: bytes,
     unknown: set[int],
     changes: list[Change],
@@ -52,22 +52,22 @@ def illegal(
     block_bytes: int,
 ) -> list[int]:
     """Blocks of a page (0 is its first) that show what no drive that keeps its promise shows. found: the page as it
-    reads, None if it does not; base: before the session; unknown: blocks of which nobody knows what they held then;
+    reads, None if it does not; base: before the session; unknown: blocks with unknown content at that time;
     changes: of the session, in the order in which they came."""
     out = []
     for block in range(len(base) // block_bytes):
         part = slice(block * block_bytes, (block + 1) * block_bytes)
-        here = [c for c in changes if c.trim or c.before[part] != c.after[part]]
+        writes = [c for c in changes if c.trim or c.before[part] != c.after[part]]
         limit_ns = NONE
-        for c in here:
+        for c in writes:
             if not c.trim and c.done_ns < NEVER and (keeps_all or c.fua or c.done_ns + seen_ns <= flush_ns):
                 limit_ns = max(limit_ns, c.came_ns)
-        now = found[part] if found is not None else None
+        now = content[part] if content is not None else None
         if now != ZEROS[part]:
             for read in blanks:
                 if read.done_ns < NEVER and (keeps_all or read.done_ns + seen_ns <= flush_ns):
                     limit_ns = max(limit_ns, read.came_ns)
-        allowed = any(now == c.after[part] and c.done_ns + seen_ns >= limit_ns for c in here)
+        allowed = any(now == c.after[part] and c.done_ns + seen_ns >= limit_ns for c in writes)
         if limit_ns == NONE:
             allowed |= now == base[part] or block in unknown
         if not allowed:

@@ -1,4 +1,4 @@
-"""The faults of the SIMULATED drive at a loss of power, by name: `--drive-faults JSON` switches on what stands here.
+"""The faults of the SIMULATED drive at a loss of power, by name: `--drive-faults JSON` switches them on.
 
     {"lying_flush": 1}                                      with this probability at each cut
     {"map_rollback": {"p": 0.5, "most": 100}, "seed": 3}    with other parameters; another seed of all chances
@@ -10,14 +10,14 @@ from typing import Any, NamedTuple
 
 from ssdrig.base.errors import UsageError
 
-Range = tuple[float, float, float]  # what it is if not given, least, most; an int if the first is one
-AT_REST = ("CORRUPT", "COLLATERAL", "METADATA")  # whatever is beside it
+Range = tuple[float, float, float]  # default, least, most; an int if the first is one
+AT_REST = ("CORRUPT", "COLLATERAL", "METADATA")  # whatever is next to it
 LOST = ("LOST_FUA", "LOST_FLUSHED", "LOST_ACKED")
 OLD = (*LOST, "STALE", "COLLATERAL", "METADATA")
 
 
 class Fault(NamedTuple):
-    """`leads_to`: names of powerloss.findings, one of which a judge must say. `parameters` but for p."""
+    """`leads_to`: names of powerloss.findings, one of which a judge must report. `parameters` except p."""
 
     name: str
     p: float
@@ -31,7 +31,7 @@ FAULTS = (
         "lying_flush",
         1.0,
         ("LOST_FLUSHED",),
-        "a FLUSH is answered and nothing is written out: the newest pages are gone but for those with FUA",
+        "a FLUSH is answered and nothing is written out: the newest pages are gone except those with FUA",
         {"pages": (512, 1, 16384)},
     ),
     Fault(
@@ -62,16 +62,16 @@ FAULTS = (
         "dropped_write",
         0.3,
         LOST,
-        "one acknowledged write was never carried out; `durable` 0: also one that the drive may lose",
+        "one acknowledged write was never executed; `durable` 0: also one that the drive may lose",
         {"durable": (1, 0, 1)},
     ),
-    Fault("old_region", 1.0, OLD, "a region shows what it held a session ago", {"pages": (64, 1, 4096)}),
+    Fault("old_region", 1.0, OLD, "a region shows its content of a session ago", {"pages": (64, 1, 4096)}),
     Fault("ghost", 1.0, ("GHOST",), "a write that was under way at a cut, and then absent, appears at the next one"),
     Fault(
         "aged_unsaid",
         1.0,
         ("PLP_DEGRADED", "LOST_ACKED"),
-        "the capacitors lose this share of their capacity at each cut, and log C0h says 100",
+        "the capacitors lose this share of their capacity at each cut, and log C0h reports 100",
         {"per_cut": (0.01, 0.0, 1.0)},
     ),
     Fault("torn_atomic", 1.0, ("TORN_ATOMIC",), "a write within the atomic limit that was under way is there in part"),
@@ -95,20 +95,20 @@ FAULTS = (
         "from cut `after` on recovery takes `factor` times as long, and `growth` times longer at each further cut",
         {"after": (12, 0, 1 << 30), "factor": (50.0, 1.0, 1e6), "growth": (1.0, 1.0, 100.0)},
     ),
-    Fault("dead", 1.0, ("DEAD", "MISSING"), "after so many cuts the drive stays away", {"after": (136, 0, 1 << 30)}),
-    Fault("read_only", 1.0, ("READ_ONLY",), "after so many cuts it refuses writes", {"after": (40, 0, 1 << 30)}),
+    Fault("dead", 1.0, ("DEAD", "MISSING"), "after this many cuts the drive stays away", {"after": (136, 0, 1 << 30)}),
+    Fault("read_only", 1.0, ("READ_ONLY",), "after this many cuts it refuses writes", {"after": (40, 0, 1 << 30)}),
     Fault(
         "lost_identity",
         1.0,
         ("IDENTITY", "CAPACITY"),
-        "after so many cuts it is 8 MiB large and has the name of a boot loader",
+        "after this many cuts it is 8 MiB large and has the name of a boot loader",
         {"after": (40, 0, 1 << 30)},
     ),
     Fault(
         "smart_rollback",
         0.3,
         ("SMART_REGRESS",),
-        "all counters are those of an earlier save, so many power-ons ago",
+        "all counters are those of an earlier save, this many power-ons ago",
         {"back": (5, 3, 1000)},
     ),
     Fault("uncounted_shutdown", 0.3, ("SMART_MISCOUNT",), "an unsafe shutdown is not counted"),
@@ -122,7 +122,7 @@ FAULTS = (
         "brownout",
         1.0,
         AT_REST,
-        "pages at rest are corrupt where the rail only dips: where it is back within so many ms",
+        "pages at rest are corrupt where the rail only dips: where it is back within this many ms",
         {"within_ms": (50.0, 0.0, 1e6), "pages": (4, 1, 256)},
     ),
 )
@@ -134,11 +134,11 @@ SEED = "seed"
 def parsed(text: str) -> dict:
     """--drive-faults as an object that settings() takes. Raises UsageError."""
     try:
-        found = json.loads(text)
+        document = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise UsageError("the drive's faults as JSON", f"{text[:200]}: {error}", USE) from error
-    settings(found)
-    return found
+    settings(document)
+    return document
 
 
 def settings(given: Any) -> tuple[dict[str, dict[str, float]], int]:

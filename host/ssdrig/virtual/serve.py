@@ -1,4 +1,4 @@
-"""ssdrig virtual: the SIMULATED drive alone behind NBD, for any NBD client; its ledger; its ageing."""
+"""ssdrig virtual: the SIMULATED drive alone as an NBD server, for any NBD client; its ledger; its ageing."""
 
 import argparse
 import ipaddress
@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="PERCENT",
         help="over-provisioning as a share of raw NAND (default: the preset's own)",
     )
-    add("--socket", metavar="PATH", help="unix socket for NBD; PATH.admin and PATH.truth lie beside it")
+    add("--socket", metavar="PATH", help="unix socket for NBD; PATH.admin and PATH.truth are next to it")
     add(
         "--nvme-tcp",
         metavar="ADDRESS:PORT",
@@ -40,14 +40,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         const="127.0.0.1:4420",
         help="serve NVMe/TCP at this address (default 127.0.0.1:4420; port 0: any free one); --socket is then optional",
     )
-    add("--no-latency", action="store_true", help="answer at once; work, wear and energy are still counted")
+    add("--no-latency", action="store_true", help="answer immediately; work, wear and energy are still counted")
     add("--capacity", metavar="SIZE", help="user capacity, e.g. 4GiB (default: the preset's)")
     add(
         "--data",
         default="sparse",
         metavar="WHERE",
         help="sparse: private file on disk (default); crc: 4 bytes a page, reads"
-        " give a pattern; else the path of a file to keep",
+        " give a pattern; otherwise the path of a file to keep",
     )
     add("--feed", metavar="FILE", help="power feed for the simulated sensor chip")
     add("--truth", metavar="DIR", help="write the ledger and the energy record there, once a second")
@@ -86,7 +86,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     age.add_argument("--seed", type=int, default=1, metavar="N", help="random seed (default %(default)s)")
     age.add_argument("--state", dest="age_state", required=True, metavar="FILE", help="continues from it if it exists")
-    words = "let a kept drive lie without power for a time, so that what it holds decays"
+    words = "store a saved drive without power for a time, so that its data decays"
     shelf = actions.add_parser("age", help=words, description=words)
     shelf.add_argument(
         "--state", dest="aged_state", required=True, metavar="DIR", help="where a run has kept it (RUN/drive)"
@@ -204,7 +204,7 @@ def parse_address(text: str) -> tuple[str, int]:
 
 
 def _say_how_to_connect(nqn: str, address: str, port: int) -> dict:
-    """What joins a Linux kernel to the drive; said on stderr, returned for the ready line."""
+    """The commands that attach the drive to a Linux kernel; printed on stderr, returned for the ready line."""
     connect = f"nvme connect -t tcp -a {address} -s {port} -n {nqn} --reconnect-delay=1 --ctrl-loss-tmo=60"
     print(f"as root: {connect}\n(missing module: modprobe nvme-tcp; end: nvme disconnect -n {nqn})", file=sys.stderr)
     if not ipaddress.ip_address(address).is_loopback:
@@ -306,17 +306,17 @@ def _drive(preset, capacity: str | None, state: str | None, **how):
     if not state:
         return VirtualDrive(preset, capacity_bytes=capacity_bytes, **how)
     drive = VirtualDrive.load(state, known=PRESETS, **how)
-    for what, asked, kept in (
+    for what, asked, value in (
         ("preset", preset.name, drive.preset.name),
         ("capacity", capacity_bytes, drive.capacity_bytes),
     ):
-        if asked is not None and asked != kept:
-            raise UsageError(f"a state of {what} {asked}", f"{kept} in {state}", "give the same as when it was made")
+        if asked is not None and asked != value:
+            raise UsageError(f"a state of {what} {asked}", f"{value} in {state}", "give the same as when it was made")
     return drive
 
 
 def main(words: list[str] | None = None) -> int:
-    """The command as a process of its own; its exit code."""
+    """The command as its own process; its exit code."""
     parser = Parser(prog="ssdrig virtual", description=__doc__)
     add_arguments(parser)
     try:

@@ -136,7 +136,7 @@ class Server:
         self.connections.append(make(sock))
 
     def _follow_power(self, now_ns: int) -> None:
-        """No power, no drive: its connections end at once and new ones are refused until it has started."""
+        """No power, no drive: its connections end immediately and new ones are refused until it has started."""
         if self._powered_listeners and not self.device.powered:
             for listener in self._powered_listeners:
                 self.listeners.remove(listener)
@@ -204,7 +204,9 @@ def listen(path: str) -> socket.socket:
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         if os.path.lexists(path) and not _is_socket(path):
-            raise UsageError(f"a free socket path {path}", "something there that is no socket", "give another --socket")
+            raise UsageError(
+                f"a free socket path {path}", "something there that is not a socket", "give another --socket"
+            )
         if os.path.lexists(path):
             with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
                 try:

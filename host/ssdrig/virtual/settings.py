@@ -1,5 +1,5 @@
 """What of a virtual drive a plan's `set` step can change, through its admin socket: the NVMe features 02h and 0Ch. On a
-SATA drive `alpm` stands for them: its power states are those of the link, and 0Ch decides whether it goes there."""
+SATA drive `alpm` represents them: its power states are those of the link, and 0Ch decides whether it goes there."""
 
 from collections.abc import Sequence
 
@@ -14,17 +14,17 @@ FEATURE = {"power_state": features.POWER, "apst": features.APST, "alpm": feature
 
 def read(admin) -> dict:
     """{"nvme.power_state", "nvme.apst", "nvme.apst_table"}, as conditions.read() has them of a real drive."""
-    found: dict = {}
+    settings: dict = {}
     if answer := _get(admin, features.POWER):
-        found["nvme.power_state"] = answer["value"] & 31
+        settings["nvme.power_state"] = answer["value"] & 31
     if answer := _get(admin, features.APST):
-        found["nvme.apst"] = ("off", "on")[answer["value"] & 1]
-        found["nvme.apst_table"] = features.transitions(bytes.fromhex(answer["hex"]))
-    return found
+        settings["nvme.apst"] = ("off", "on")[answer["value"] & 1]
+        settings["nvme.apst_table"] = features.transitions(bytes.fromhex(answer["hex"]))
+    return settings
 
 
 def setting(admin, key: str) -> list[str]:
-    """What it is: a number, "on" or "off", a word of the kernel's for ALPM; of a table of 0Ch also its hex. Raises
+    """The value: a number, "on" or "off", a word of the kernel's for ALPM; of a table of 0Ch also its hex. Raises
     DriveError where the drive has no such thing."""
     answer = _get(admin, FEATURE[key]) if key in FEATURE else None
     if answer is None:

@@ -1,4 +1,4 @@
-"""What the host's processors have taken, by their own account (RAPL): a channel of context beside the drive's power,
+"""Energy of the host's processors by RAPL: a context channel next to the drive's power,
 never the drive's.
 
 Sources: Documentation/power/powercap/powercap.rst of the Linux kernel: energy_uj counts up and wraps at
@@ -24,14 +24,14 @@ class Zone(NamedTuple):
 def zones(root: str | os.PathLike = "/") -> list[Zone]:
     """The packages, and psys, that this process may read; their parts, such as cores, are in them. [] where there are
     none."""
-    found = []
+    readings = []
     for entry in sorted(sysfs.listing(sysfs.within(root, FOLDER))):
         folder = sysfs.within(root, FOLDER, entry)
         name, most = sysfs.text(folder, "name"), sysfs.number(folder, "max_energy_range_uj")
         if entry.count(":") == 1 and name and most and energy_uJ(folder) is not None:
-            taken = {zone.name for zone in found}
-            found.append(Zone(name if name not in taken else f"{name} {entry}", folder, most))
-    return found
+            taken = {zone.name for zone in readings}
+            readings.append(Zone(name if name not in taken else f"{name} {entry}", folder, most))
+    return readings
 
 
 def energy_uJ(folder: str) -> int | None:

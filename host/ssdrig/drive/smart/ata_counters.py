@@ -237,11 +237,11 @@ def _cycles(out: dict, by_role: dict, unknown: list[str]) -> None:
     for role in PE_ROLES:
         name = f"pe_cycles_{role[3:]}"
         readings = sorted(by_role.get(role, ()), key=lambda reading: reading.rank)
-        for each in [reading for reading in readings if reading.value > plausible.PE_MOST]:
+        for high in [reading for reading in readings if reading.value > plausible.PE_MOST]:
             unknown.append(
-                f"{plausible.in_words(name)}: {each.source} reports {each.value}: no flash endures that many"
+                f"{plausible.in_words(name)}: {high.source} reports {high.value}: no flash endures that many"
             )
-            readings.remove(each)
+            readings.remove(high)
         counted = [
             reading for reading in readings if reading.value
         ] or readings  # 0 next to a count: the drive does not count it

@@ -1,7 +1,7 @@
 """The table of ATA attributes (ata_units.toml): meaning and unit of each attribute, by drive.
 
 Roles: host_written, host_read, nand_written, nand_written_tlc, nand_written_slc (bytes; conversion = unit in bytes, a
-list of units of which the drive's own figures choose, "?" = not known), host_read_high, host_written_high,
+list of units among which the drive's own figures choose, "?" = not known), host_read_high, host_written_high,
 nand_written_high (the second half of a counter, which must be 0), host_pages and ftl_pages (pages of unknown size),
 pe_mean, pe_max, pe_min, pe_rated, the names of snapshot fields, and "nothing": the attribute is not what its name
 suggests, later rows do not apply to it.

@@ -74,8 +74,9 @@ BLANK = (0, U128)
 def reduce(document: dict, smartctl: dict, unknown: list[str]) -> dict:
     """Snapshot fields of an NVMe drive.
 
-    Health: log 02h, else smartctl. NAND bytes, the first of: log C0h (bytes, drive's life), 22h (bytes, one endurance
-    group, since Flexible Data Placement was switched on), the maker's CAh or D0h, 09h (steps of 1e9 bytes)."""
+    Health: log 02h, otherwise smartctl. NAND bytes, the first of: log C0h (bytes, drive's life), 22h (bytes, one
+    endurance group, since Flexible Data Placement was switched on), the maker's CAh or D0h, 09h (steps of 1e9
+    bytes)."""
     out, host = _health(document, smartctl, unknown)
     out["namespace"] = namespace_of(document, smartctl)
     sources = [

@@ -88,7 +88,8 @@ def run_any(
     with the types that bridges speak. smartctl's "Unknown USB bridge" and "Please specify device type" are both exit
     bit 0, a wrong guess is bit 1.
 
-    Returns (the answer with data, else the first, its type, all answers in order). timeout_s is for all together."""
+    Returns (the answer with data, otherwise the first, its type, all answers in order). timeout_s is for all
+    together."""
     deadline = time.monotonic() + timeout_s
     types = [type_]
     if usb_id:

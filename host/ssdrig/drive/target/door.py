@@ -61,8 +61,8 @@ class Door:
         self.fd, self.is_open = -1, False
 
     def path(self, drive: Drive) -> str:
-        """The path that opens the held device, for this process and its children. Raises DriveError if nothing is held
-        or the disk is gone, UnsafeTarget if it is no longer the block device of `drive`."""
+        """The path that opens the held device, because this process and its children. Raises DriveError if nothing is
+        held or the disk is gone, UnsafeTarget if it is no longer the block device of `drive`."""
         words = f"{drive.model or 'a drive'}, serial {drive.serial or 'unknown'}, to be held"
         if not self.is_open:
             raise DriveError(words, "it was let go, and has not been found again", HINT)

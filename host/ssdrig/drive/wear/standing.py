@@ -91,7 +91,7 @@ def _contradiction(before: dict, after: dict) -> str | None:
 class Amplification(NamedTuple):
     """Write amplification of one reading with those before it.
 
-    of_life: the reading, without the counters that do not hold the drive's whole life; anew: why not, by "host" and
+    of_life: the reading, without the counters that do not hold the drive's whole life; again: why not, by "host" and
     "nand"; first: the reading at which the period began; lately: of the period, None without history; life: of the
     drive's life."""
 

@@ -146,7 +146,7 @@ def _is_number(value) -> bool:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The words that stand in for the table, or correct it for one drive."""
     group = parser.add_argument_group(
-        "limits", f"what the maker warrants; else from {user_file()} or the shipped table"
+        "limits", f"the maker's warranty (default: from {user_file()} or the shipped table)"
     )
     group.add_argument("--tbw", type=_positive, metavar="TB", help="rated terabytes written, 1e12 bytes each")
     group.add_argument("--years", type=_years, metavar="Y", help="length of the warranty, years")

@@ -68,7 +68,7 @@ def depth(seed: int, session: int) -> dict[str, int]:
 
 
 class Mix(NamedTuple):
-    """Shares and depths of a session's streams; `idle_ns`: the silence before each FLUSH of its own, 0: none."""
+    """Shares and depths of a session's streams; `idle_ns`: the silence before each own FLUSH, 0: none."""
 
     shares: dict[str, float]
     depth: dict[str, int]

@@ -20,7 +20,7 @@ else:
     np = Deferred("numpy")
 
 CONFIDENCE = 0.95
-NO_SAMPLES = "One drive says nothing about other drives of its model."
+NO_SAMPLES = "One drive reports nothing about other drives of its model."
 MOST_FAILING = 32  # with this many failing cuts `until` no longer waits for more clean ones
 
 

@@ -63,12 +63,12 @@ def target(url: str, environ: Mapping[str, str] = os.environ) -> Target:
     URL's. With the interface of 1.x a token may also be the password, the user anything. Raises UsageError, which never
     shows a password."""
     try:
-        url.encode()  # halves of characters, as of bytes that are no UTF-8, are sent to nobody
+        url.encode()  # lone surrogates, from bytes that are not UTF-8, cannot be sent
         parts = urlsplit(url)
         port = parts.port or DEFAULT_PORT.get(parts.scheme, 0)
         (parts.hostname or "").encode(
             "idna"
-        )  # what http.client does to it: a..b and a label of 64 letters are no hosts
+        )  # what http.client does to it: a..b and a label of 64 letters are not hosts
         asked = parse_qs(parts.query, keep_blank_values=True, strict_parsing=True) if parts.query else {}
         prefix, database = _where(parts.path, asked)
         good = parts.scheme in DEFAULT_PORT and parts.hostname and database and not parts.fragment
@@ -90,8 +90,8 @@ def target(url: str, environ: Mapping[str, str] = os.environ) -> Target:
     rp, org = (asked.get(name, [""])[0] for name in ("rp", "org"))
     if not (token.isascii() and token.isprintable()):
         raise UsageError("a token of printable ASCII", "other characters", "copy it again")
-    here = parts.scheme, parts.hostname or "", port, quote(prefix, safe="/%:@!$&'()*+,;=")
-    return Target(*here, database, user, password, token, rp, org, "bucket" in asked)
+    endpoint = parts.scheme, parts.hostname or "", port, quote(prefix, safe="/%:@!$&'()*+,;=")
+    return Target(*endpoint, database, user, password, token, rp, org, "bucket" in asked)
 
 
 def _where(path: str, asked: Mapping[str, list[str]]) -> tuple[str, str]:

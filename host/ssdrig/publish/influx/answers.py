@@ -27,7 +27,7 @@ class Verdict(NamedTuple):
 
 
 def judge(answer: Answer, lines: int) -> Verdict:
-    """Of a batch of so many lines."""
+    """Answer to a batch of `lines` lines."""
     status, words = answer.status, answer.words
     if status == 204:
         return Verdict(SENT)
@@ -36,11 +36,11 @@ def judge(answer: Answer, lines: int) -> Verdict:
     if status != 413:
         if TLS_WANTED.search(words):
             return Verdict(WRONG, f"one that wants TLS: {words[:200]}")
-        said = _error(words)
-        if said is None or LIMIT.search(_own(said)):  # a proxy's, or a limit: the lines are not at fault
+        error = _error(words)
+        if error is None or LIMIT.search(_own(error)):  # a proxy's, or a limit: the lines are not at fault
             return Verdict(RETRY)
-        if BAD_NAME.search(_own(said)):
-            return Verdict(WRONG, f"one that takes no such name: {said[:200]}")
+        if BAD_NAME.search(_own(error)):
+            return Verdict(WRONG, f"one that takes no such name: {error[:200]}")
     if lines == 1 or _dropped(words) >= lines:
         return Verdict(REFUSED, kind(words))
     return Verdict(SPLIT)
@@ -53,42 +53,42 @@ def kind(words: str) -> str:
 
 def _document(words: str) -> dict[str, Any]:
     try:
-        found = json.loads(words)
+        document = json.loads(words)
     except (ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return document if isinstance(document, dict) else {}
 
 
 def _error(words: str) -> str | None:
-    """What an InfluxDB says is wrong; None if it was none that answered."""
-    said = _document(words)
-    text = said.get("error", said.get("message"))
+    """The error that InfluxDB reports; None if the answer is not from InfluxDB."""
+    document = _document(words)
+    text = document.get("error", document.get("message"))
     if not isinstance(text, str):
         return None
-    each = said.get("data")
-    if isinstance(each, list) and each and isinstance(each[0], dict):  # 3.x: line by line
-        return f"{text}: {each[0].get('error_message', '')}"
+    data = document.get("data")
+    if isinstance(data, list) and data and isinstance(data[0], dict):  # 3.x: line by line
+        return f"{text}: {data[0].get('error_message', '')}"
     return text
 
 
-def _own(said: str) -> str:
+def _own(message: str) -> str:
     """Without a line that the server repeats: that may have any words in it."""
-    return said.partition("unable to parse")[0]
+    return message.partition("unable to parse")[0]
 
 
 def _dropped(words: str) -> int:
-    """How many points the server says it has not stored; 0 if it does not say. Of 3.x, which names each line, all that
+    """How many points the server rejected; 0 if unknown. For 3.x, which names each line, all that
     it names."""
-    said = _document(words)
-    if isinstance(said.get("data"), list):
-        return len({each.get("line_number") for each in said["data"] if isinstance(each, dict)})
-    found = DROPPED.search(_own(_error(words) or ""))
-    return int(found[1]) if found else 0
+    document = _document(words)
+    if isinstance(document.get("data"), list):
+        return len({entry.get("line_number") for entry in document["data"] if isinstance(entry, dict)})
+    dropped = DROPPED.search(_own(_error(words) or ""))
+    return int(dropped[1]) if dropped else 0
 
 
 def in_words(answer: Answer, to: Target) -> str:
     """An answer that sends the batch back, and what to do about it."""
-    said = " ".join((_error(answer.words) or answer.words).split())[:200]
+    message = " ".join((_error(answer.words) or answer.words).split())[:200]
     if answer.status == NO_ANSWER:
         return f"no answer ({answer.words})"
     if answer.status == BROKEN:
@@ -98,26 +98,26 @@ def in_words(answer: Answer, to: Target) -> str:
             f"{answer.status}, not allowed; set SSDRIG_INFLUX_USER and SSDRIG_INFLUX_PASSWORD, or SSDRIG_INFLUX_TOKEN"
             " on 2.x and 3.x"
         )
-    if re.search("retention policy not found", said, re.IGNORECASE):  # 500 on 1.x
+    if re.search("retention policy not found", message, re.IGNORECASE):  # 500 on 1.x
         hint = f"make a retention policy {to.rp!r} in the database {to.database!r}"
-        return f"{answer.status} {said}; {hint}, or leave ?rp= out of the address"
+        return f"{answer.status} {message}; {hint}, or leave ?rp= out of the address"
     if answer.status == 404:
-        return f"404 {said}; {_of_404(said, to)}"
-    if LIMIT.search(_own(said)):
-        return f"{answer.status} {said}; raise that limit of the server, then push again"
+        return f"404 {message}; {_of_404(message, to)}"
+    if LIMIT.search(_own(message)):
+        return f"{answer.status} {message}; raise that limit of the server, then push again"
     if answer.status in (400, 422):
-        return f"{answer.status} {said}; these are not the words of an InfluxDB: is it the right address?"
-    return f"{answer.status} {said}".strip()
+        return f"{answer.status} {message}; these are not the words of an InfluxDB: is it the right address?"
+    return f"{answer.status} {message}".strip()
 
 
-def _of_404(said: str, to: Target) -> str:
+def _of_404(message: str, to: Target) -> str:
     name = to.database
-    if re.search("dbrp|bucket", said, re.IGNORECASE):
+    if re.search("dbrp|bucket", message, re.IGNORECASE):
         return f"make a bucket named {name!r}, or give the token the right to write to it"
-    if re.search("database", said, re.IGNORECASE):
+    if re.search("database", message, re.IGNORECASE):
         return f"make a database named {name!r}, or give a user who may make it"
-    if re.search("organi[sz]ation", said, re.IGNORECASE):
-        return f"there is no organization {to.org!r} for this token"
+    if re.search("organi[sz]ation", message, re.IGNORECASE):
+        return f"this token has no organization {to.org!r}"
     return (
         f"no InfluxDB answers at {to}; the address is http://host:port/DB, of 2.x also http://host:port/?bucket=BUCKET"
     )

@@ -45,7 +45,7 @@ def left_s(until: float) -> float | None:
 
 def context() -> "ssl.SSLContext":
     """What makes of a Plain a TLS socket with the same bound."""
-    import ssl  # takes as long as the start of Python
+    import ssl  # doubles the start-up time
 
     class Tls(Bounded, ssl.SSLSocket):
         pass
@@ -79,22 +79,22 @@ def connected(host: str, port: int, until: float, tls: "ssl.SSLContext | None" =
 
 
 def _addresses(host: str, port: int, until: float) -> list:
-    """The system's resolver takes no bound and cannot be stopped: it is left behind in a thread that ends by itself."""
-    found: list = []
+    """The system's resolver has no time-out and cannot be stopped: it is left running in a daemon thread."""
+    results: list = []
 
     def ask() -> None:
         try:
-            found.append(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
+            results.append(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
         except (OSError, UnicodeError) as error:
-            found.append(error)
+            results.append(error)
 
     thread = threading.Thread(target=ask, name="resolver", daemon=True)
     thread.start()
     thread.join(left_s(until))
-    if not found:
+    if not results:
         raise TimeoutError(f"no address of {host} in time")
-    if isinstance(found[0], OSError):
-        raise found[0]
-    if isinstance(found[0], Exception):
-        raise OSError(str(found[0])) from found[0]
-    return found[0]
+    if isinstance(results[0], OSError):
+        raise results[0]
+    if isinstance(results[0], Exception):
+        raise OSError(str(results[0])) from results[0]
+    return results[0]

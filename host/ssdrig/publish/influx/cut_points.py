@@ -1,4 +1,4 @@
-"""Points of a power-loss campaign: one for each judged cut, and the bound on the chance per cut as it stood then."""
+"""Points of a power-loss campaign: one for each judged cut, and the bound on the probability per cut at that time."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -30,7 +30,7 @@ class Cuts:
                     self._count(event)
 
     def points(self, event: Mapping) -> Iterator[Point]:
-        """Of an event session.judged; none of a control session, and of a cut that was not judged."""
+        """Points of an event session.judged; empty for a control session or a cut without a verdict."""
         groups = self._count(event)
         if not groups:
             return
@@ -69,11 +69,11 @@ def time_ns(event: Mapping) -> int:
 
 def _fields(event: Mapping) -> dict:
     raw = event.get("findings")
-    found: Mapping = raw if isinstance(raw, Mapping) else {}
+    raw_map: Mapping = raw if isinstance(raw, Mapping) else {}
     fall = event.get("fall")
     count = lambda value: value if type(value) is int else 0
-    blocks = lambda *names: sum(count(found.get(name)) for name in names)
-    fields = {"fail": int(bool(event.get("failed"))), "classes": ",".join(sorted(found))}
+    blocks = lambda *names: sum(count(raw_map.get(name)) for name in names)
+    fields = {"fail": int(bool(event.get("failed"))), "classes": ",".join(sorted(raw_map))}
     fields |= {"lost_durable": blocks(*LOST), "torn": blocks(*TORN)}
     fields |= {"corrupt": blocks("CORRUPT"), "unreadable": blocks("UNREADABLE")}
     fields |= {name: event.get(name) for name in COPIED}

@@ -15,7 +15,7 @@ from ssdrig.publish.influx import address, link, query, verify
 from ssdrig.runs import parts
 
 DATABASE = "ssdrig"
-READY_CPU_S = 60.0  # of its own CPU time, of which a start takes less than one
+READY_CPU_S = 60.0  # CPU time; a normal start takes less than 1 s
 
 CONFIG = """\
 reporting-disabled = true
@@ -39,15 +39,15 @@ bind-address = "127.0.0.1:{rpc}"
 
 
 def command() -> str:
-    """Path of influxd. ToolMissing if there is none."""
-    found = shutil.which("influxd")
-    if not found:
+    """Path of influxd. Raises ToolMissing without one."""
+    binary = shutil.which("influxd")
+    if not binary:
         raise ToolMissing("influxd, the InfluxDB server", "none on the path", "sudo apt install influxdb")
-    return found
+    return binary
 
 
 def held_ports(n: int) -> list[socket.socket]:
-    """Sockets, each bound to a TCP port of 127.0.0.1 of its own, which nobody else is given while they are open. None
+    """Sockets, each bound to a different TCP port of 127.0.0.1, reserved while they are open. None
     of them listens, so that a server can which reuses addresses, as Go's do."""
     held = []
     for _ in range(n):
@@ -60,7 +60,7 @@ def held_ports(n: int) -> list[socket.socket]:
 class Influxd:
     """A server with one database, `url`; it keeps data and ports from one life to the next. Dies with our process.
 
-    folder None: one of its own, which stop() removes. ToolMissing if influxd is absent or does not come up."""
+    folder None: a temporary one, which stop() removes. ToolMissing if influxd is absent or does not come up."""
 
     def __init__(self, folder: Path | None = None, auth: bool = False):
         command()
@@ -68,7 +68,7 @@ class Influxd:
         self.folder = Path(tempfile.mkdtemp(prefix="ssdrig-influxd-")) if folder is None else folder
         self.folder.mkdir(parents=True, exist_ok=True)
         self._held = held_ports(2)  # also while it is down between two lives
-        self.port, rpc = (each.getsockname()[1] for each in self._held)
+        self.port, rpc = (socket_.getsockname()[1] for socket_ in self._held)
         self.url = f"http://127.0.0.1:{self.port}/{DATABASE}"
         self._process: subprocess.Popen | None = None
         config = CONFIG.format(folder=self.folder, port=self.port, rpc=rpc, auth=str(auth).lower())
@@ -122,8 +122,8 @@ class Influxd:
     def stop(self) -> None:
         """End it for good."""
         self.terminate()
-        for each in self._held:
-            each.close()
+        for socket_ in self._held:
+            socket_.close()
         if self._private:
             shutil.rmtree(self.folder, ignore_errors=True)
 

@@ -11,12 +11,12 @@ Point = tuple[str, dict, dict]  # measurement, tags, fields
 OF_BASELINE = ("p50_us", "p99_us", "max_us", "pieces")
 OF_PASS = ("number", "blocks", "bad", "share_most", "slow", "slowdown")
 OF_STORAGE = ("hours", "off_hours", "mean_C", "effective_C", "covers")
-# what the drive did by itself since power was back: a refresh shows as bytes of NAND
+# what the drive did on its own since power was back: a refresh shows as bytes of NAND
 OF_DRIVE = ("nand_written_bytes", "refreshes", "soft_ecc_errors", "uncorrectable_reads", "media_errors")
 
 
 def points(event: Mapping) -> Iterator[Point]:
-    """None of an event that is none of a retention test's, or says nothing of these."""
+    """Empty for events that do not belong to a retention test or lack these figures."""
     of = _OF.get(event["kind"])
     if of is None:
         return

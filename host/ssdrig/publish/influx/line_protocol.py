@@ -51,7 +51,7 @@ class Line(NamedTuple):
 
 
 def parse_schema(text: str) -> dict[str, Measurement]:
-    """Text of influx.toml -> measurements by name. PointError if it says what some server would misread."""
+    """Text of influx.toml -> measurements by name. PointError if some server would misread it."""
     document = tomllib.loads(text)
     if document.pop("schema", None) != SCHEMA:
         raise PointError(f"influx.toml: schema is not {SCHEMA}")
@@ -79,7 +79,7 @@ def _measurement(name: str, table: dict) -> Measurement:
 
 
 def fits(value: Any, kind: str) -> bool:
-    """Whether a value is of the kind that the schema says; what a run folder says may be a stranger's."""
+    """Whether a value is of the kind that the schema states; a run folder may come from a third party."""
     if kind in "if":
         return isinstance(value, int if kind == "i" else int | float) and not isinstance(value, bool)
     return isinstance(value, str if kind == "s" else bool)
@@ -111,7 +111,7 @@ def _tag(value: str | bytes) -> str:
 
 
 def encode(m: Measurement, tags: Mapping[str, str], fields: Mapping[str, Any], utc_ns: int) -> Line:
-    """One point as a line. A field that is None is not known and not written.
+    """One point as a line. Fields that are None are unknown and omitted.
     PointError: a tag or field that the schema lacks, or a value of another type."""
     for key in tags:
         if key not in m.tags:

@@ -11,13 +11,13 @@ from ssdrig.publish.influx import bounded
 from ssdrig.publish.influx.address import Target
 
 if TYPE_CHECKING:
-    import http.client  # else only where a link is made: with TLS it takes as long as the start of Python
+    import http.client  # imported only for a connection: with TLS the import doubles the start-up time
 
 CONNECT_S, ANSWER_S = 5, 60
-LAST_S = 4.0  # beyond a time-out, for the answer to the last try
+LAST_S = 4.0  # added to a time-out for the last answer
 LATE_S = 1.0  # for an answer that came while another was waited for
 RETRY_AFTER_CAP_S = 600.0
-NO_ANSWER, BROKEN = 0, -1  # in place of a status: nobody there; the connection broke in mid-talk
+NO_ANSWER, BROKEN = 0, -1  # in place of a status: no server; the connection broke during the exchange
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 
 
@@ -32,7 +32,7 @@ class Answer(NamedTuple):
 class Link:
     """One connection to `to`, opened when first needed and kept. Never raises: what went wrong is the answer.
 
-    `answer_s`: the most that a request and its whole answer may take, beside CONNECT_S for a new connection; `until`
+    `answer_s`: the most that a request and its whole answer may take, besides CONNECT_S for a new connection; `until`
     (time.monotonic): when both end whatever is under way."""
 
     def __init__(self, to: Target, answer_s: float = ANSWER_S):
@@ -54,11 +54,11 @@ class Link:
         self._connection.close()
 
     def send(self, path: str, body: bytes, headers: Mapping[str, str]) -> None:
-        """One POST; receive() before the next. A kept connection that the server has closed meanwhile is made anew."""
+        """One POST; receive() before the next. A kept connection that the server has closed meanwhile is made again."""
         self._failed, self._cut = None, None
         try:
             if self._connection.sock and select.select([self._connection.sock], [], [], 0)[0]:
-                self._connection.close()  # nothing was asked: what is to be read is its end
+                self._connection.close()  # no request is open, so readable means closed
             if self._connection.sock is None:
                 until = min(self.until, time.monotonic() + CONNECT_S)
                 self._connection.sock = bounded.connected(self.to.host, self.to.port, until, self._tls)
@@ -76,7 +76,7 @@ class Link:
             self._fail(error)
 
     def receive(self, most_bytes: int = 1 << 20) -> Answer:
-        """The answer to what was sent, its words up to most_bytes."""
+        """The answer to the request, its words up to most_bytes."""
         if self._failed is None:
             try:
                 # what came while another link was waited for can still be read
@@ -85,7 +85,7 @@ class Link:
                 words = self._body(reply, most_bytes).decode("utf-8", "replace").strip()
                 now_s = date_s(reply.getheader("Date"), time.time())  # the server's: our clock may be set meanwhile
                 wait_s = retry_after_s(reply.getheader("Retry-After"), now_s)
-                if reply.read(1):  # more than anyone should say
+                if reply.read(1):  # longer than any valid answer
                     self._connection.close()
                 return Answer(reply.status, words, wait_s)
             except (*self._errors, ValueError) as error:  # a chunk of -5 bytes is a ValueError
@@ -118,7 +118,7 @@ class Link:
 def request(
     to: Target, path: str, body: bytes, headers: Mapping[str, str], most_bytes: int = 1 << 20, until: float = math.inf
 ) -> Answer:
-    """One POST on a connection of its own, over at `until` (time.monotonic)."""
+    """One POST on its own connection, over at `until` (time.monotonic)."""
     link = Link(to)
     link.until = until
     try:
@@ -145,7 +145,7 @@ def retry_after_s(value: str | None, now_s: float) -> float:
 
 
 def date_s(value: str | None, otherwise_s: float) -> float:
-    """An HTTP date -> seconds since 1970; otherwise_s if it is none."""
+    """An HTTP date -> seconds since 1970; otherwise_s if it is invalid."""
     import email.utils
 
     try:

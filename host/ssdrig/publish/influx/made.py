@@ -1,6 +1,6 @@
 """RUN/points.made: how the lines of points.lp are made, and whether all of them are there.
 
-{"schema": of influx.toml, "turn_s": seconds of power that are made at once, "whole": null, or
+{"schema": of influx.toml, "turn_s": seconds of power per batch, "whole": null, or
  {"bytes": of points.lp, "left_out": values that no database can hold, "source": bytes of each file that grows}}
 """
 
@@ -18,7 +18,7 @@ LIVE_S, ENDED_S = 1, 30  # live, each second comes as soon as it can; of a run t
 
 
 class Made(NamedTuple):
-    """All lines of a run are in points.lp: its bytes, the values left out, and of what they were made."""
+    """State of a complete points.lp: its size, the omitted values and the sources of its lines."""
 
     bytes: int
     left_out: int
@@ -26,13 +26,13 @@ class Made(NamedTuple):
 
 
 def begin(outbox: Outbox, ended: bool) -> int:
-    """Before lines are made: how many seconds of power are to be made at once, the same as for the lines that are
-    there. Lines of another schema are dropped, with the cursor: all are made anew."""
-    found = _read(outbox.folder)
-    if outbox.size and found is None:
+    """Before lines are made: how many seconds of power make a batch, the same as for the lines that are
+    there. Lines of another schema are dropped, with the cursor: all are made again."""
+    state = _read(outbox.folder)
+    if outbox.size and state is None:
         outbox.empty()
-    if outbox.size and found is not None:
-        turn_s = found["turn_s"]
+    if outbox.size and state is not None:
+        turn_s = state["turn_s"]
     else:
         turn_s = ENDED_S if ended else LIVE_S
     _write(outbox.folder, turn_s, None)
@@ -45,9 +45,9 @@ def end(run: Path, turn_s: int, made: Made) -> None:
 
 def whole(run: Path) -> Made | None:
     """Not None: points.lp holds all lines of what the run folder holds now."""
-    found = _read(run)
+    state = _read(run)
     try:
-        made = Made(**found["whole"]) if found else None
+        made = Made(**state["whole"]) if state else None
         size = (run / "points.lp").stat().st_size
     except (OSError, TypeError):
         return None
@@ -60,10 +60,10 @@ def source(run: Path) -> dict[str, int]:
 
 
 def _read(run: Path) -> dict | None:
-    """None where there is none of this schema."""
+    """None without one of this schema."""
     try:
-        found = integrity.document_of(run / "points.made")
-        return found if found["schema"] == SCHEMA and found["turn_s"] in (LIVE_S, ENDED_S) else None
+        document = integrity.document_of(run / "points.made")
+        return document if document["schema"] == SCHEMA and document["turn_s"] in (LIVE_S, ENDED_S) else None
     except (OSError, ValueError, KeyError, TypeError):
         return None
 

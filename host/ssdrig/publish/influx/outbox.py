@@ -32,7 +32,7 @@ class Outbox:
         except BlockingIOError:
             self.close()
             raise JournalError(
-                f"nobody else to push {folder}",
+                f"no other process pushing {folder}",
                 "points.lp in use by another ssdrig push",
                 "wait until it is done, or end it",
             ) from None

@@ -2,8 +2,8 @@
 
 Points are made from the run folder alone, each at its own time in its series. After a crash all of them are made again
 and those that points.lp already holds are dropped, so a line never changes once it is on the disk: a database that has
-it may be sent it again (InfluxDB 3 promises nothing for a point that comes back changed). RUN/points.made says how they
-are made, and when all of them are there (made.py): of a run that has ended they are made once and for all."""
+it may be sent it again (InfluxDB 3 promises nothing for a point that comes back changed). RUN/points.made states how
+they are made, and when all of them are there (made.py): of a run that has ended they are made once and for all."""
 
 import functools
 import json
@@ -72,7 +72,7 @@ class Emitter:
         self._outbox.close()
 
     def step(self, final: bool = False) -> int:
-        """Append what can be said now; final: the run is over, say the rest. Returns how many lines came."""
+        """Append the lines that are final now; final: the run is over, append the rest. Returns how many lines came."""
         lines, source = [], made.source(self.run)
         for line in self._lines(final):
             if not self._held:
@@ -87,7 +87,7 @@ class Emitter:
             made.end(self.run, self._turn_s, made.Made(self.size, self.left_out, source))
         return len(lines)
 
-    # what a run folder says, as lines
+    # what a run folder states, as lines
 
     def _lines(self, final: bool) -> Iterator[bytes]:
         events, self._events_at, _ = journal.read_events(self.run, self._events_at)
@@ -183,7 +183,7 @@ class Emitter:
 
 
 class Smart:
-    """The points of a run's SMART polls, taken up in the order of their events: what the first one says of the drive is
+    """The points of a run's SMART polls, taken up in the order of their events: the drive's description in the first is
     the tags of all, and write amplification counts from the last one before the load."""
 
     def __init__(self, run: Path):
@@ -207,7 +207,7 @@ class Smart:
 
 
 def _header(run: Path) -> dict:
-    """run.json, as far as points rest on it: damage elsewhere keeps back nothing that was measured. Raises
+    """The parts of run.json that points need: damage elsewhere does not withhold measurements. Raises
     JournalError."""
     header = journal.open_run(run)
     started = header.get("started") if isinstance(header.get("drive"), dict) else None
@@ -220,7 +220,8 @@ def _header(run: Path) -> dict:
 
 
 def second_fields(seconds: fioseconds.Seconds, i: int) -> dict[str, int | None]:
-    """Fields of fio_interval of second i. Without I/O there is no latency; a percentile needs ten values beyond it."""
+    """Fields of fio_interval of second i. Without I/O, latencies are absent; a percentile needs ten values beyond
+    it."""
     n, of = int(seconds.iops[i]), seconds.hist_of
     fields: dict[str, int | None] = {"iops": n, "bw_bytes": int(seconds.bw_bytes[i])}
     fields["lat_mean_ns"] = int(seconds.lat_mean_ns[i]) if n else None
@@ -251,12 +252,12 @@ def job_of(event: dict) -> str:
 def fio_seconds(run: Path, job: str) -> list[tuple[str, fioseconds.Seconds]]:
     """Per-second tables of a job, one per direction with I/O; none if nothing did I/O in it or left anything."""
     folder, load = Path(run) / job, (playedlog if job.startswith("played/") else fiolog).load
-    if not os.path.isdir(folder):  # nor where the name of a step is none of a file
+    if not os.path.isdir(folder):  # also when the step's name is not a valid file name
         return []
     try:
         both = load(folder)
-        each = [both] if len(both.directions) == 1 else [load(folder, d) for d in both.directions]
-        return [(d, s) for d, s in zip(both.directions, each, strict=True) if len(s.t_ns)]
+        loads = [both] if len(both.directions) == 1 else [load(folder, d) for d in both.directions]
+        return [(d, s) for d, s in zip(both.directions, loads, strict=True) if len(s.t_ns)]
     except LoadError:
         return []
 
@@ -272,7 +273,7 @@ def smart_document(run: Path, event: dict) -> dict | None:
 
 
 def counts(run: Path) -> Counter[str]:
-    """Points that a run which has ended must come to, per measurement: counted from the journal anew, not from
+    """Points that a run which has ended must come to, per measurement: counted from the journal again, not from
     points.lp."""
     events = journal.events(run)
     jobs = {job_of(e) for e in events if e["kind"] == "step.start"}
@@ -289,8 +290,8 @@ def counts(run: Path) -> Counter[str]:
 
     cuts = cut_points.Cuts(Path(run))
     judged = [found for e in events if e["kind"] == "session.judged" for found in cuts.points(e)]
-    kept = [found for e in events for found in kept_points.points(e)]
-    return Counter(m for m, *_ in judged + kept) + Counter(
+    cut_events = [found for e in events for found in kept_points.points(e)]
+    return Counter(m for m, *_ in judged + cut_events) + Counter(
         {
             "power": sum(len(seconds) for seconds in rails),
             "drive_power": len(functools.reduce(np.intersect1d, rails)) if rails else 0,

@@ -1,6 +1,6 @@
 """Send a run folder with all its parts to InfluxDB: while the run goes on (--follow), or afterwards, or the rest of it.
 
-A process of its own that only reads what the run has written; it may die, be started twice, or come a year later.
+A separate process that only reads the run folder; it may die, be started twice, or come a year later.
 """
 
 import json
@@ -27,7 +27,7 @@ from ssdrig.runs import journal, named, parts
 FOLLOW_POLL_S = 1.0
 IDLE_POLL_S = 0.2
 TELL_S = 1.0
-SENT_S = 200.0  # a pusher that has not got on for so long hangs: an answer and its time-out take 130
+SENT_S = 200.0  # a pusher that has not got on for this long hangs: an answer and its time-out take 130
 
 
 class Sent(NamedTuple):
@@ -49,7 +49,7 @@ def add_arguments(parser) -> None:
         "--influx",
         metavar="URL",
         help=(
-            "http[s]://[user:password@]host[:port]/DB[?rp=POLICY], or of 2.x http[s]://host[:port]/?org=ORG&bucket=BUCKET"
+            "http[s]://[user:password@]host[:port]/DB[?rp=POLICY], or for 2.x http[s]://host[:port]/?org=ORG&bucket=BUCKET"
             " (default: $SSDRIG_INFLUX); user and password are better kept in $SSDRIG_INFLUX_USER and"
             " $SSDRIG_INFLUX_PASSWORD, a token of 2.x or 3.x in $SSDRIG_INFLUX_TOKEN"
         ),
@@ -60,18 +60,20 @@ def add_arguments(parser) -> None:
         type=seconds,
         default=60,
         metavar="TIME",
-        help="once nothing new can come: give up when the server took nothing for so long (default %(default)g s)",
+        help="once nothing new can come: give up when the server took nothing for this long (default %(default)g s)",
     )
     parser.add_argument(
         "--verify",
         action="store_true",
         help=(
-            "count in the database what has been sent; a relay says yes before it has stored anything. If points are"
+            "count in the database what has been sent; a relay acknowledges before it stores anything. If points are"
             " missing, the next push sends all again"
         ),
     )
     parser.add_argument(
-        "--retry-rejected", action="store_true", help="send all again, also what this server has refused before"
+        "--retry-rejected",
+        action="store_true",
+        help="send everything again, including lines that this server has rejected",
     )
     parser.add_argument("--json", action="store_true", help="print the result as one JSON object on stdout")
     add_quiet(parser)
@@ -97,15 +99,17 @@ def command(args) -> int:
     show = Progress(args.quiet)
     try:
         sent = push(args.run, to, args.follow, args.timeout, show, args.retry_rejected)
-        found = None
+        range_ = None
         if args.verify and not sent.pending:
-            found = verify.found(parts.of(args.run), to, sent.rejected, args.timeout, show)
+            range_ = verify.found(parts.of(args.run), to, sent.rejected, args.timeout, show)
     except OSError as error:
         raise JournalError(
-            f"to read and write in {args.run}", str(error), "make room or mend it, then push again; nothing is lost"
+            f"to read and write in {args.run}",
+            str(error),
+            "free disk space or fix it, then push again; nothing is lost",
         ) from None
     if args.json:
-        counted = {"missing": None if found.why else found.missing} if found else {}
+        counted = {"missing": None if range_.why else range_.missing} if range_ else {}
         print(json.dumps({"run": str(args.run), "to": str(to), **sent._asdict(), **counted}), flush=True)
     if sent.left_out:
         show.say(f"{sent.left_out} values were not finite or beyond 64 bits and are only in the run folder")
@@ -122,9 +126,9 @@ def command(args) -> int:
             f"read rejected.jsonl in {args.run} and its parts; when the reason is gone, ./ssdrig push {args.run}"
             " --retry-rejected",
         )
-    if found:
-        found.complain(to)
-    show.say(f"all {sent.lines} points are in {to}" + (", counted there" if found else ""))
+    if range_:
+        range_.complain(to)
+    show.say(f"all {sent.lines} points are in {to}" + (", counted there" if range_ else ""))
     if grafana := os.environ.get("SSDRIG_GRAFANA"):
         show.say(dashboard(args.run, grafana))
     return 0
@@ -132,7 +136,7 @@ def command(args) -> int:
 
 def dashboard(run: Path, grafana: str) -> str:
     """The address of the dashboard of a run, in its own time, at a Grafana that has host/grafana/dashboards."""
-    from ssdrig.reading import timeline  # only here: what it imports takes its time
+    from ssdrig.reading import timeline  # imported here: slow to import
 
     header, (_, ends_ns) = journal.open_run(run), timeline.utc_ns(parts.of(run)[-1])
     begins_ms, ends_ms = header["started"]["utc_ns"] // 10**6 - 1000, ends_ns // 10**6 + 1000
@@ -145,7 +149,7 @@ def push(
     run: Path, to: influx.Target, follow: bool, timeout_s: float, show: Progress, retry_rejected: bool = False
 ) -> Sent:
     """Make lines of what the run folder and its parts hold and send them, until all is sent or the server took nothing
-    for timeout_s. retry_rejected: send all again, what was refused before, too. Raises JournalError if the folder is
+    for timeout_s. retry_rejected: send everything again, including rejected lines. Raises JournalError if the folder is
     not a run, or another process pushes it; UploadIncomplete if the address cannot be right."""
     folders = parts.of(run)
     if retry_rejected:
@@ -165,7 +169,7 @@ def _push(
     are made and none is sent, unless the run still goes on."""
     journal.open_run(run)
     answer_s = min(ANSWER_S, max(CONNECT_S, timeout_s))
-    ended = not last or journal.state(run) != "running"  # asked first, so that what was written last is seen
+    ended = not last or journal.state(run) != "running"  # asked first, so the last lines are read
     whole = made.whole(run) if ended else None
     with (
         _Complete(run, whole) if whole else _emitter(run, ended) as emitter,
@@ -196,7 +200,7 @@ def _push(
             if over and sender.offset >= emitter.size or final_try:
                 pending = sender.pending()
                 if not ended:
-                    show.say("the run is still going on; push again with --follow, or when it has ended, for the rest")
+                    show.say("the run is still going on; push again with --follow, or after it has ended")
                 return Sent(sender.done + pending, pending, sender.rejected, emitter.left_out)
             if over and time.monotonic() - moved_at >= timeout_s:
                 final_try = True  # whatever wait is under way: asking once more costs nothing
@@ -211,7 +215,7 @@ def _forget(run: Path, to: influx.Target) -> None:
 
 
 def _emitter(run: Path, ended: bool):
-    from ssdrig.publish.influx import points  # where all points are made already, nobody waits for what it imports
+    from ssdrig.publish.influx import points  # imported here: not needed when all points already exist
 
     return points.Emitter(run, ended)
 
@@ -219,9 +223,9 @@ def _emitter(run: Path, ended: bool):
 class _Complete:
     """In place of points.Emitter, where points.lp holds all lines of a run."""
 
-    def __init__(self, run: Path, found: made.Made):
-        self._outbox = Outbox(run, found.bytes)
-        self.size, self.left_out = self._outbox.size, found.left_out
+    def __init__(self, run: Path, made_points: made.Made):
+        self._outbox = Outbox(run, made_points.bytes)
+        self.size, self.left_out = self._outbox.size, made_points.left_out
 
     def __enter__(self) -> "_Complete":
         return self
@@ -257,14 +261,14 @@ class _Tell:
 
 def moved(run: Path) -> tuple:
     """What changes whenever a pusher of this run has got on."""
-    found: list[tuple[int, int] | None] = []
+    ranges: list[tuple[int, int] | None] = []
     for name in ("points.lp", "points.cursor", "rejected.jsonl"):
         try:
             status = os.stat(run / name)
-            found.append((status.st_mtime_ns, status.st_size))
+            ranges.append((status.st_mtime_ns, status.st_size))
         except OSError:
-            found.append(None)
-    return tuple(found)
+            ranges.append(None)
+    return tuple(ranges)
 
 
 def start(run: Path, url: str) -> subprocess.Popen:

@@ -61,7 +61,7 @@ class Rejected:
         return forgotten
 
     def _entries(self) -> list[tuple[bytes, str]]:
-        """(as it stands in the file, the line refused)"""
+        """(as it is in the file, the line refused)"""
         out = []
         with contextlib.suppress(FileNotFoundError):
             for raw in integrity.content(self.path).splitlines():

@@ -37,11 +37,11 @@ OF_CLOSURE = {
     "chip_clock_error_ppm": "chip_clock_error_ppm",
 }
 IN_FIGURES = ("rails",)  # of a window, what run_figure does not have
-BY_ITSELF = ("windows", "t0_s", "t1_s", "round", "part")  # of a row, what is not a value
+BY_ITSELF = ("windows", "t0_s", "t1_s", "round", "part")  # keys of a row that are not values
 
 
 def points(run: Path, schema: Mapping[str, Measurement]) -> Iterator[Point]:
-    """Of a run folder, or of a part of one."""
+    """Points of a run folder or of one of its parts."""
     whole = computed(run)
     if whole is None:
         return
@@ -61,7 +61,7 @@ def points(run: Path, schema: Mapping[str, Measurement]) -> Iterator[Point]:
 
 def computed(run: Path) -> Table | None:
     """The rows of a run folder, or of a part of one, with their seconds: None unless it is the one whose figures stand
-    for the run, or where run.json is damaged, of which the report says so."""
+    for the run, or where run.json is damaged, which the report notes."""
     run = Path(run)
     root = parts.root(run)
     if parts.shown(root)[0] != run:
@@ -78,7 +78,7 @@ def counts(run: Path) -> dict[str, int]:
     if whole is None:
         return {}
     return {
-        "load_second": sum(len(found[0].iops) for row in whole.rows if (found := _by_second(row))),
+        "load_second": sum(len(seconds[0].iops) for row in whole.rows if (seconds := _by_second(row))),
         "run_figure": sum(1 for _ in results.of(whole)),
         "run_value": sum(len(list(values(row))) for row in whole.rows if row.t0_ns is not None),
         "run_result": 1,
@@ -86,11 +86,11 @@ def counts(run: Path) -> dict[str, int]:
 
 
 def values(row: Row) -> Iterator[tuple[str, float]]:
-    """Every number in a row's JSON that is no figure of a window, by its path: "found.floor_W", "kernel.read_ios",
+    """Every number in a row's JSON that is not a figure of a window, by its path: "found.floor_W", "kernel.read_ios",
     "all.rails.5V.energy_J". Lists of bare numbers, such as curves, are left out."""
-    said = documents.of_row(row)
-    yield from _leaves({key: of for key, of in said.items() if key not in BY_ITSELF and key != "point"}, "")
-    for name, of in said["windows"].items():
+    figures = documents.of_row(row)
+    yield from _leaves({key: of for key, of in figures.items() if key not in BY_ITSELF and key != "point"}, "")
+    for name, of in figures["windows"].items():
         yield from _leaves({key: (of or {}).get(key) for key in IN_FIGURES}, f"{name}.")
 
 
@@ -110,13 +110,13 @@ def _leaves(of: Any, path: str) -> Iterator[tuple[str, float]]:
 
 
 def _where(row: Row) -> dict[str, Any]:
-    """The fields that tell whose a point is."""
+    """The tags that identify a point."""
     words = row.act.label.removeprefix(row.act.path).strip()
     return {"step": row.act.path, "do": row.act.do, "round": row.round, "point": words or None, "part": row.part}
 
 
 def _clocks(whole: Table) -> dict[int | None, Utc]:
-    """The clock of each part; None: of the one that stands for the run, also where it is the only one."""
+    """The clock of each part; None: of the one that represents the run, also where it is the only one."""
     header, events = whole.data.header, whole.data.events
     clocks: dict[int | None, Utc] = {None: timeline.clock(header, events)}
     there = {row.part for row in whole.rows}
@@ -133,10 +133,10 @@ def _by_second(row: Row) -> tuple[RunData, int] | None:
 
 
 def _seconds(row: Row, utc: Utc) -> Iterator[Point]:
-    found = _by_second(row)
-    if found is None:
+    seconds = _by_second(row)
+    if seconds is None:
         return
-    data, t0_ns = found
+    data, t0_ns = seconds
     columns = {name: _column(getattr(data, of), len(data.iops)) for name, of in GRID.items()}
     with np.errstate(divide="ignore", invalid="ignore"):
         columns["energy_uJ_per_io"] = 1e6 * columns["energy_J"] / columns["iops"]
@@ -148,7 +148,7 @@ def _seconds(row: Row, utc: Utc) -> Iterator[Point]:
 
 
 def _column(values: np.ndarray, n: int) -> np.ndarray:
-    """float64 (n,), not-a-number where there is none."""
+    """float64 (n,), NaN where unknown."""
     out = np.full(n, np.nan)
     out[: min(n, len(values))] = values[:n]
     return out
@@ -167,7 +167,7 @@ def _figures(result: results.Result) -> dict[str, Any]:
 
 
 def _result(whole: Table) -> dict[str, Any]:
-    """Of the run as a whole, with the figures of the window that stands for it."""
+    """Points of the whole run, with the figures of the window that represents it."""
     data = whole.data
     header = data.header
     drive, method, plan = header["drive"], header["method"], header["plan"]

@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 from ssdrig.load import fiotext
 
-LEAST_MS = 500  # the document at the end may follow at once on the one before
+LEAST_MS = 500  # the document at the end may come right after the previous one
 
 
 class Second(NamedTuple):
-    """From t_ns on, about a second: all directions together, host time. Without I/O there is no latency."""
+    """From t_ns on, about a second: all directions together, host time. Without I/O, latencies are absent."""
 
     t_ns: int
     iops: int

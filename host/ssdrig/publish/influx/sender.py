@@ -1,12 +1,12 @@
 """Sends RUN/points.lp to InfluxDB of any generation, and never loses its place.
 
-It is sent from RUN/points.cursor on; the cursor moves only after the server said 204, so whatever dies and whenever,
-lines are sent at least once; they are the same bytes each time, which makes the second time harmless (same series,
-same time, same fields). For the same reason the cursor need not reach the disk at once. What a server answers, and
-what then (answers.py):
+It is sent from RUN/points.cursor on; the cursor moves only after the server answers 204, so whatever fails and
+whenever, lines are sent at least once; they are the same bytes each time, which makes the second time harmless (same
+series, same time, same fields). For the same reason the cursor need not reach the disk immediately. What a server
+answers, and what then (answers.py):
 
     204                          sent
-    400 by a server that wants   the address is wrong, not the lines: wrong_address says so, and the cursor
+    400 by a server that wants   the address is wrong, not the lines: wrong_address states it, and the cursor
         TLS or another name      stays; retried like "anything else", for who does not look at it
     400, 413, 422, many lines    send half as many; on 204 twice as many again
     the same, one line, or a     into RUN/rejected.jsonl with the server's words, and on
@@ -16,7 +16,7 @@ what then (answers.py):
         limits, a proxy's 400
 
 A connection that breaks may mean "too big" (1.x cuts it in mid-send): half as many, and wait as well. While all goes
-well two batches are under way, each on a connection of its own, so that the server never waits for us; their answers
+well two batches are under way, each on its own connection, so that the server never waits for us; their answers
 are taken in order.
 """
 
@@ -45,7 +45,7 @@ BATCH_LINES, BATCH_BYTES = 5000, 1_000_000
 IN_FLIGHT = 2
 BACKOFF_S, BACKOFF_CAP_S = 1.0, 300.0
 ABSENT_CAP_S = 5.0  # asking an absent server costs nothing
-PLAIN_AFTER_500 = 3  # a 2.x server says 500 for a body that was damaged on the way: then once without gzip
+PLAIN_AFTER_500 = 3  # a 2.x server reports 500 for a body that was damaged on the way: then once without gzip
 
 
 def take(block: bytes, lines: int) -> bytes:
@@ -62,7 +62,7 @@ def take(block: bytes, lines: int) -> bytes:
 class Sender:
     """attempt() brings at most one batch to its end and never waits for its turn; the caller does (wait_s). done counts
     the lines acknowledged or refused, rejected those refused; trouble is the server's last words, None when it takes
-    all. longest_wait_s: of its own between two tries. compress None: gzip, but not to this machine."""
+    all. longest_wait_s: longest pause between two tries. compress None: gzip, but not to this machine."""
 
     def __init__(
         self,
@@ -83,12 +83,12 @@ class Sender:
         self._gzip = not to.is_near if compress is None else compress
         self._links = [Link(to, answer_s) for _ in range(IN_FLIGHT)]
         self._free = list(self._links)
-        self._flight: deque[tuple[Link, bytes, int]] = deque()  # what is under way: link, batch, its lines
+        self._flight: deque[tuple[Link, bytes, int]] = deque()  # the requests in flight: link, batch, its lines
         self._failures = 0
         self._500s = 0
         self._create_asked = False
         self._not_before = self._asked_not_before = -float("inf")
-        self._refused: set[str] = set()  # kinds of refusal that have been said
+        self._refused: set[str] = set()  # kinds of refusal that have been stated
         self._rejected = Rejected(run, str(to))
         self.offset, self.done = self._read_cursor()
 
@@ -116,8 +116,8 @@ class Sender:
             return sum(block.count(b"\n") for block in iter(lambda: f.read(1 << 20), b""))
 
     def retry_rejected(self) -> int:
-        """Send all again, and forget what was refused. Returns how many lines that was."""
-        self.cursor.unlink(missing_ok=True)  # first: with it, what is forgotten would never be sent
+        """Send everything again and clear the list of rejected lines. Returns how many lines that was."""
+        self.cursor.unlink(missing_ok=True)  # first: with it, those lines would never be sent
         self.offset, self.done = 0, 0
         return self._rejected.forget()
 
@@ -127,7 +127,7 @@ class Sender:
 
     def attempt(self, last: bool = False) -> bool:
         """Send if there is something and it is time, and take the oldest answer. Returns whether the cursor moved or
-        another try may follow at once. `last`: do not wait for one's own time, only for the server's Retry-After."""
+        another try may follow immediately. `last`: skip our own pauses, only for the server's Retry-After."""
         if (self._asked_not_before if last else self._not_before) > self.now():
             return False
         self._fill()
@@ -149,7 +149,7 @@ class Sender:
             self.limit = min(BATCH_LINES, self.limit * 2)
             self._advance(batch, lines)
             return True
-        self._recall()  # of those behind it some may have been stored: they are sent again
+        self._recall()  # some later ones may be stored already; they are sent again
         self.wrong_address = None
         if verdict.what == answers.REFUSED:
             self._reject(batch, answer, verdict.why)
@@ -180,7 +180,7 @@ class Sender:
         return False
 
     def _fill(self) -> None:
-        """Send batches as long as there are some and a connection is free: one, where anything is not as it should
+        """Send batches while there are some and a connection is free: one, where anything is not as it should
         be."""
         well = not self._failures and self.limit == BATCH_LINES
         while self._free and (well or not self._flight):

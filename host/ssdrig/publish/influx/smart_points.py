@@ -1,5 +1,5 @@
 """The points of one SMART document (schemas/journal.md): smart_device and smart_attribute as Telegraf's inputs.smart
-names them, ssd_wear as we do. Pure. What is not known is absent; what Telegraf would write as a silent 0 is absent too.
+names them, ssd_wear as we do. Pure. An unknown figure is absent; what Telegraf would write as a silent 0 is absent too.
 
 Names and rules are those of Telegraf's plugins/inputs/smart/smart.go (master of 2026), which reads smartctl's text;
 here they are taken from smartctl's JSON, whose raw.string is that text, or from the NVMe page 02h itself."""
@@ -66,7 +66,7 @@ THERMAL_02H = {  # first byte in page 02h, u32; smartctl 7.3 does not have them 
     "Thermal_Management_T1_Total_Time": 224,
     "Thermal_Management_T2_Total_Time": 228,
 }
-SENSORS_02H = range(200, 216, 2)  # u16 K each, 0: there is none
+SENSORS_02H = range(200, 216, 2)  # u16 K each, 0: absent
 # name and id of smart_attribute, path in smartctl's JSON of a SAS drive (smartctl 7.3 and later)
 SCSI = [
     ("Temperature_Celsius", "194", ("temperature", "current")),
@@ -104,8 +104,8 @@ WEAR_FLOATS = ("percentage_used", "available_spare_percent", "temperature_C", "p
 
 
 def identity(document: dict) -> dict:
-    """The tags that tell drives apart: device, model, serial_no, wwn, capacity, enabled; "" where not known. Take them
-    from the first full poll for all later ones: a light poll tells less, and a tag that changes begins another
+    """The tags that identify a drive: device, model, serial_no, wwn, capacity, enabled; "" where not known. Take them
+    from the first full poll for all later ones: a light poll has fewer, and a tag that changes begins another
     series."""
     drive, smartctl = document.get("drive"), document.get("smartctl")
     node = _word(smartctl, "device", "name") or _word(drive, "node") or _word(drive, "name")
@@ -145,7 +145,7 @@ def device_point(document: dict, drive: dict) -> tuple[dict, dict]:
 
 
 def attribute_points(document: dict, drive: dict) -> list[tuple[dict, dict]]:
-    """Tags and fields of each smart_attribute that the document tells; `drive` is identity()'s."""
+    """Tags and fields of each smart_attribute in the document; `drive` is identity()'s."""
     out = []
     exit_status = _integer(inside(document.get("smartctl"), "smartctl"), "exit_status")
     for row in _ata_table(document):

@@ -7,7 +7,7 @@ from ssdrig.drive.target.identity import ENCLOSURE, Identity
 
 def drive_tag(header: Mapping) -> str:
     """Model and serial: unique to the drive, and readable in a legend; of a disk that shows its enclosure's serial also
-    what tells it from others in there. What is not known is left out."""
+    its identity in the database. An unknown figure is left out."""
     drive = header["drive"]
     serial = drive.get("serial") or ""
     if drive.get("serial_source") == ENCLOSURE:
@@ -16,7 +16,7 @@ def drive_tag(header: Mapping) -> str:
 
 
 def host_tag(header: Mapping) -> str:
-    """The name of the machine the drive sat in; "" in runs that do not say."""
+    """The name of the machine the drive sat in; "" if the run does not record it."""
     host = header.get("host")
     name = host.get("name") if isinstance(host, Mapping) else None
     return name if isinstance(name, str) else ""

@@ -1,4 +1,5 @@
-"""Whether what was sent is in the database. A server that says 204 has stored it; a relay before it may only mean to.
+"""Checks that the points sent are in the database. A server that answers 204 has stored them; a relay before it may
+only mean to.
 
 Points are counted as the database counts them: of each measurement, over all series, as many as the most frequent field
 of the series has values. Measurements without the tag `run` are counted by drive and time."""
@@ -16,11 +17,11 @@ from ssdrig.publish.influx.address import Target
 from ssdrig.publish.influx.link import LAST_S
 from ssdrig.publish.influx.rejected import Rejected
 
-AGAIN_S = 2.0  # a relay passes on what it has every few seconds
+AGAIN_S = 2.0  # a relay forwards every few seconds
 
 
 class Found(NamedTuple):
-    """missing: measurement -> points that are not there; why: the server could not say."""
+    """missing: measurement -> points not in the database; why: the server did not answer."""
 
     missing: dict[str, int]
     why: str = ""
@@ -32,14 +33,14 @@ class Found(NamedTuple):
         if self.missing:
             words = ", ".join(f"{n} of {name}" for name, n in self.missing.items())
             raise UploadIncomplete(
-                f"all points in {to}, which said that it took them",
+                f"all points in {to}, which acknowledged them",
                 f"missing there: {words}",
-                "see what lies between (a relay must buffer on disk), then push again: all is sent anew",
+                "check the relay in between (it must buffer on disk), then push again: everything is sent again",
             )
 
 
 class _Sent(NamedTuple):
-    """Of one measurement in points.lp: points of each series by field, values of the tags `run` and `drive`, first and
+    """One measurement in points.lp: points of each series by field, values of the tags `run` and `drive`, first and
     last time."""
 
     fields: dict[bytes, Counter]

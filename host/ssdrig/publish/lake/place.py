@@ -1,4 +1,4 @@
-"""Where a lake lies: a folder, or a bucket behind S3. Either takes a file whole or not at all, under a name of its own,
+"""Storage of a lake: a folder or an S3 bucket. Either takes a file whole or not at all, under its own name,
 so that writers need no coordinator. Paths are relative to the lake."""
 
 import contextlib
@@ -51,7 +51,7 @@ class Place:
 
     def _upload(self, name: str, made: IO[bytes]) -> None:
         """A file that is whole. S3 has an object from the moment its stream is closed, whatever was written to it, and
-        pyarrow cannot give one up: so what failed in the middle of its parts goes, and what is one part is there as it
+        pyarrow cannot abort one: so a failed multi-part upload is deleted, and a single part is there as it
         is now or as it was before."""
         stream = self.filesystem.open_output_stream(self.path(name))
         parts = 0
@@ -69,27 +69,27 @@ class Place:
             raise
 
     def names(self, folder: str) -> list[str]:
-        """The files below a folder, sorted; [] where there is none. Raises JournalError."""
+        """The files below a folder, sorted; [] if empty. Raises JournalError."""
         from pyarrow import fs
 
         with self._told():
-            found = self.filesystem.get_file_info(
+            status = self.filesystem.get_file_info(
                 fs.FileSelector(self.path(folder), allow_not_found=True, recursive=True)
             )
-        paths = (_path_of(info) for info in found if info.type == fs.FileType.File)
+        paths = (_path_of(info) for info in status if info.type == fs.FileType.File)
         names = (path[len(self.root) + 1 :] for path in paths if path)
         return sorted(name for name in names if not name.rpartition("/")[2].startswith("."))
 
     def sizes(self, names: Iterable[str]) -> list[int | None]:
-        """Bytes of files; None of what is no file. Raises JournalError."""
+        """Bytes of files; None for anything but a file. Raises JournalError."""
         from pyarrow import fs
 
         with self._told():
-            found = self.filesystem.get_file_info([self.path(name) for name in names])
-        return [info.size if info.type == fs.FileType.File else None for info in found]
+            infos = self.filesystem.get_file_info([self.path(name) for name in names])
+        return [info.size if info.type == fs.FileType.File else None for info in infos]
 
     def read(self, name: str) -> bytes | None:
-        """The content of a file; None where there is none. Raises JournalError."""
+        """The content of a file; None if absent. Raises JournalError."""
         try:
             with self._told(FileNotFoundError), self.filesystem.open_input_file(self.path(name)) as f:
                 return f.read()
@@ -97,7 +97,7 @@ class Place:
             return None
 
     def remove(self, name: str) -> None:
-        """Does nothing where there is none. Raises JournalError."""
+        """Does nothing if it is absent. Raises JournalError."""
         with contextlib.suppress(FileNotFoundError), self._told(FileNotFoundError):
             self.filesystem.delete_file(self.path(name))
 
@@ -113,7 +113,7 @@ class Place:
 
 
 def _path_of(info: "fs.FileInfo") -> str | None:
-    """None of a name that is no UTF-8: a lake has none, whoever put it there."""
+    """None for a name that is not UTF-8: no lake file has one."""
     try:
         return info.path
     except UnicodeDecodeError:
@@ -134,7 +134,7 @@ def open_place(where: str) -> Place:
     if urlsplit(where).scheme != "s3" or not urlsplit(where).netloc:
         raise UsageError("a folder, or s3://BUCKET/PREFIX", where, "other object stores speak S3, too")
     shown = where.partition("?")[0]
-    shown = f"s3://{shown.rpartition('@')[2].removeprefix('s3://')}"  # keys are nobody's business
+    shown = f"s3://{shown.rpartition('@')[2].removeprefix('s3://')}"  # credentials are not shown
     try:
         filesystem, root = fs.FileSystem.from_uri(where)
     except (OSError, ValueError) as error:

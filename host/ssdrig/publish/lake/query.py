@@ -1,4 +1,4 @@
-"""`ssdrig query "SQL"|NAME`: DuckDB over a lake, or over run folders, made into one for as long as it takes."""
+"""`ssdrig query "SQL"|NAME`: DuckDB over a lake, or over run folders, read as one for the duration of the query."""
 
 import argparse
 import csv
@@ -28,7 +28,7 @@ MOST_ROWS, WIDEST = 100, 44  # of a table for people
 
 
 EXAMPLES = (
-    ("query --list", "the questions that are ready"),
+    ("query --list", "the ready-made queries"),
     ("query energy-per-io latest", "one of them, of the newest run"),
     ('query "SELECT drive, max(temperature_C) FROM smart GROUP BY drive" --lake ~/lake', "your own, of a lake"),
 )
@@ -46,12 +46,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--lake", metavar="DIR|s3://BUCKET/PREFIX", help="what `ssdrig export` has written, instead")
     for option, words in (("--since", "first"), ("--until", "last")):
         parser.add_argument(
-            option, type=_date, metavar="DATE", help=f"of a lake: {words} day of runs, YYYY-MM-DD (UTC)"
+            option, type=_date, metavar="DATE", help=f"{words} day of the runs in a lake, YYYY-MM-DD (UTC)"
         )
-    parser.add_argument("--list", action="store_true", help="name the questions that are ready, and what each answers")
-    parser.add_argument(
-        "--show", action="store_true", help="print the SQL of a question that is ready, and do not ask it"
-    )
+    parser.add_argument("--list", action="store_true", help="name the ready-made queries, and what each answers")
+    parser.add_argument("--show", action="store_true", help="print the SQL of a ready-made query, and do not run it")
     parser.add_argument("--csv", action="store_true", help="all rows as CSV")
     parser.add_argument("--json", action="store_true", help="all rows, one JSON object a line")
 
@@ -99,36 +97,36 @@ def command(args) -> int:
             write.export(run, where, export.lab_of(parts.root(run)), with_samples="sample" in sql.lower())
         lake = read.look(where, args.since, args.until)
         if args.lake and not lake.runs.num_rows:
-            Progress().warn(f"query: there is no run in {where.words}")
-        found = ask(lake, sql, scratch)
+            Progress().warn(f"query: no run in {where.words}")
+        answer = ask(lake, sql, scratch)
         if args.json:
-            for row in rows_of(found):
+            for row in rows_of(answer):
                 print(json.dumps(_plain(row), default=str, allow_nan=False))
         elif args.csv:
             out = csv.writer(sys.stdout, lineterminator="\n")
-            out.writerow([as_cell(name) for name in found.column_names])
-            out.writerows([_csv(value) for value in row.values()] for row in rows_of(found))
+            out.writerow([as_cell(name) for name in answer.column_names])
+            out.writerows([_csv(value) for value in row.values()] for row in rows_of(answer))
         else:
-            print("\n".join(lines(found)))
+            print("\n".join(lines(answer)))
     return 0
 
 
 def ask(lake: read.Lake, sql: str, scratch: str, threads: int | None = None) -> "pa.Table":
-    """What the query finds; what does not fit into memory goes to `scratch`. Raises UsageError, JournalError."""
+    """The query's result; data that does not fit into memory spills to `scratch`. Raises UsageError, JournalError."""
     duckdb = needs("duckdb")
     try:
         with _connected(lake, threads, sql) as connection:
             connection.execute("SET temp_directory = ?", [scratch])
-            found = connection.sql(sql)
-            if found is None:
+            relation = connection.sql(sql)
+            if relation is None:
                 return needs("pyarrow").table({})
-            table = found.to_arrow_table()
+            table = relation.to_arrow_table()
             return table.rename_columns(unique(table.column_names))
     except (duckdb.OutOfMemoryException, MemoryError) as error:
-        do = "ask for less at once, or name a larger disk in TMPDIR"
+        do = "query less data, or name a larger disk in TMPDIR"
         raise JournalError("memory and disk for the query", _first_line(error), do) from None
     except (duckdb.IOException, OSError) as error:
-        do = "look again: a run was exported anew; or mend the lake, or what else the query names"
+        do = "look again: a run was exported again; or fix the lake, or what else the query names"
         raise JournalError("to read what the query asks for", _first_line(error), do) from None
     except duckdb.Error as error:
         seen = str(error).strip()
@@ -141,7 +139,7 @@ def _connected(lake: read.Lake, threads: int | None, sql: str) -> "duckdb.DuckDB
     try:
         return read.connect(lake, threads, sql)
     except (duckdb.InvalidInputException, duckdb.InvalidTypeException, arrow.ArrowException) as error:
-        do = "export the run anew: remove the file and repeat `ssdrig export`"
+        do = "export the run again: remove the file and repeat `ssdrig export`"
         raise JournalError(f"Parquet files in {lake.place.words}", _first_line(error), do) from None
 
 
@@ -150,37 +148,37 @@ def _first_line(error: BaseException) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """For JSON, which has no number that is none: null. DuckDB's sums of integers, and numbers such as 0.5 in a query,
+    """A value for JSON; NaN becomes null. DuckDB's sums of integers, and numbers such as 0.5 in a query,
     come as decimals: they are numbers."""
     if isinstance(value, decimal.Decimal):
         return int(value) if value == value.to_integral_value() else float(value)
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, dict):
-        return {key: _plain(each) for key, each in value.items()}
-    return [_plain(each) for each in value] if isinstance(value, list | tuple) else value
+        return {key: _plain(element) for key, element in value.items()}
+    return [_plain(element) for element in value] if isinstance(value, list | tuple) else value
 
 
 def _csv(value: Any) -> Any:
-    """A cell: as JSON has it, for a list or what else is no text and no number."""
+    """A cell: as JSON unless it is a text or a number."""
     value = _plain(value)
     return as_cell(json.dumps(value, default=str) if isinstance(value, dict | list) else value)
 
 
-def rows_of(found: "pa.Table") -> Iterator[dict[str, Any]]:
-    for batch in found.to_batches(1000):
+def rows_of(table: "pa.Table") -> Iterator[dict[str, Any]]:
+    for batch in table.to_batches(1000):
         yield from batch.to_pylist()
 
 
-def lines(found: "pa.Table") -> list[str]:
+def lines(table: "pa.Table") -> list[str]:
     """A table for people: numbers to six digits, wide text cut, MOST_ROWS rows."""
-    shown = [found.column_names, *(list(map(_cell, row.values())) for row in rows_of(found.slice(0, MOST_ROWS)))]
-    numbers = [str(field.type).startswith(("int", "uint", "float", "double", "decimal")) for field in found.schema]
+    shown = [table.column_names, *(list(map(_cell, row.values())) for row in rows_of(table.slice(0, MOST_ROWS)))]
+    numbers = [str(field.type).startswith(("int", "uint", "float", "double", "decimal")) for field in table.schema]
     widths = [max(len(row[i]) for row in shown) for i in range(len(numbers))]
     pad = lambda text, i: text.rjust(widths[i]) if numbers[i] else text.ljust(widths[i])
     out = ["  ".join(pad(text, i) for i, text in enumerate(row)).rstrip() for row in shown]
-    if found.num_rows > MOST_ROWS:
-        out.append(f"… {found.num_rows - MOST_ROWS} more rows: --csv prints all")
+    if table.num_rows > MOST_ROWS:
+        out.append(f"… {table.num_rows - MOST_ROWS} more rows: --csv prints all")
     return out
 
 

@@ -1,4 +1,4 @@
-"""Questions that are ready: questions/NAME.sql, its first lines a comment that says what it answers."""
+"""Ready-made queries: questions/NAME.sql, described by the comment in its first lines."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -15,11 +15,13 @@ class Question(NamedTuple):
 
 def all_of() -> dict[str, Question]:
     """By name."""
-    found = (of(path.stem, path.read_text(encoding="utf-8")) for path in sorted(FOLDER.glob("*.sql")))
-    return {question.name: question for question in found}
+    questions = (of(path.stem, path.read_text(encoding="utf-8")) for path in sorted(FOLDER.glob("*.sql")))
+    return {question.name: question for question in questions}
 
 
 def of(name: str, text: str) -> Question:
     lines = text.splitlines()
-    said = [line.removeprefix("--").strip() for line in lines[: next(i for i, x in enumerate(lines) if x[:2] != "--")]]
-    return Question(name, said[0], " ".join(said[1:]), "\n".join(lines[len(said) :]))
+    comment = [
+        line.removeprefix("--").strip() for line in lines[: next(i for i, x in enumerate(lines) if x[:2] != "--")]
+    ]
+    return Question(name, comment[0], " ".join(comment[1:]), "\n".join(lines[len(comment) :]))

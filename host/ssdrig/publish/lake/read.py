@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 # rows by it, instead of by the text that is the same in all rows of a file, takes a fifth less time.
 FILE = {"sample": ("run", "export", "part", "rail")}
 KIND = f"schema={schema.VERSION}/kind={{}}"  # folder of a kind
-# in the path of a lake: DuckDB would take them for a pattern, for a separator, or for a partition of its own
+# in the path of a lake: DuckDB would read them as a pattern, a separator or its own partition
 READ_OTHERWISE = re.compile(r"[*?\[\]\\=]")
 
 
@@ -30,7 +30,7 @@ class Lake(NamedTuple):
 
 
 def row_of(place: Place, mark: str) -> dict[str, Any] | None:
-    """The row of a run; None where the lake has none. Raises JournalError for what is no such row."""
+    """The row of a run; None where the lake has none. Raises JournalError for an invalid row."""
     content = place.read(mark)
     if content is None:
         return None
@@ -67,7 +67,7 @@ def look(place: Place, since: str | None = None, until: str | None = None) -> La
         try:
             runs = opened.to_table()
         except (OSError, pa.ArrowException) as error:
-            raise JournalError(f"rows of runs in {place.words}", str(error), "look again, or mend the lake") from error
+            raise JournalError(f"rows of runs in {place.words}", str(error), "look again, or fix the lake") from error
     else:
         runs = marked.empty_table()
     files: dict[str, list[str]] = {kind: [] for kind in schema.kinds() if kind != schema.MARK}
@@ -114,7 +114,7 @@ def dataset_of(lake: Lake, kind: str) -> Any:
 
 
 def _of_files(connection: "duckdb.DuckDBPyConnection", place: Place, kind: str, names: list[str]) -> None:
-    """DuckDB reads files of its own machine itself. A column that an older file does not have is null."""
+    """DuckDB reads local files itself. A column that an older file does not have is null."""
     text = ", ".join("'" + place.path(name).replace("'", "''") + "'" for name in names)
     types = "{'date': DATE, 'lab': VARCHAR}"
     source = f"read_parquet([{text}], union_by_name = true, hive_partitioning = true, hive_types = {types})"

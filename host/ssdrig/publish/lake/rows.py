@@ -30,7 +30,7 @@ class Part(NamedTuple):
     utc: Utc
 
     def at(self, t_ns: int) -> Row:
-        """The columns that say when."""
+        """The time columns."""
         return {"part": self.number, "t_utc": self.utc.at(t_ns) // 1000, "t_ns": t_ns}
 
 
@@ -80,13 +80,13 @@ def _figure(part: Part, result: results.Result) -> Row:
     }
 
 
-def of_run(run: Path, of_parts: Sequence[Part], found: Found) -> Row:
-    """The row of the run, but for what the export adds to it."""
+def of_run(run: Path, of_parts: Sequence[Part], shared: Found) -> Row:
+    """The row of the run, except what the export adds to it."""
     first, last = of_parts[0], of_parts[-1]
     state = journal.state(last.folder)
     header, drive, plan = first.header, first.header["drive"], first.header.get("plan") or {}
     method, host = header["method"], header.get("host") or {}
-    return found.run | {
+    return shared.run | {
         **{key: value for key, value in first.at(header["started"]["t_ns"]).items() if key != "part"},
         "state": state,
         "why": _word(reading.why_ended(state, last.events)),  # of the same part: the figures may be of an earlier one
@@ -117,13 +117,13 @@ def smart(part: Part) -> Iterator[Row]:
             continue
         try:
             document = integrity.document_of(part.folder / "smart" / f"{event['n']:03d}.json")
-            said = counters.snapshot(document)
+            snapshot = counters.snapshot(document)
         except (OSError, ValueError, TypeError, KeyError):
             continue
-        t_ns = event["t_ns"] if said["t_ns"] is None else said["t_ns"]
-        row = {key: value for key, value in said.items() if key in known and key != "t_ns"} | part.at(t_ns)
-        if said["t_ns"] is not None:
-            row["poll_ms"] = (said["t_end_ns"] - said["t_start_ns"]) / 1e6
+        t_ns = event["t_ns"] if snapshot["t_ns"] is None else snapshot["t_ns"]
+        row = {key: value for key, value in snapshot.items() if key in known and key != "t_ns"} | part.at(t_ns)
+        if snapshot["t_ns"] is not None:
+            row["poll_ms"] = (snapshot["t_end_ns"] - snapshot["t_start_ns"]) / 1e6
         whole = (key for key, column in known.items() if column.type == "i64" and isinstance(row.get(key), float))
         row |= {key: int(row[key]) for key in whole}
         yield row | {"document": text_of(document)}
@@ -170,7 +170,7 @@ def _cut(part: Part, event: Mapping[str, Any]) -> Row:
 
 
 def number_of(value: Any) -> int | None:
-    """Of a round."""
+    """The row of a round."""
     return value if type(value) is int and abs(value) < 1 << 63 else None
 
 

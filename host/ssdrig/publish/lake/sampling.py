@@ -42,9 +42,9 @@ def tables(part: Path, rail: int, heads: Heads, utc: Utc, same: Mapping[str, Any
     Raises RigError where rig.bin cannot be read to its end."""
     held: list[dict[str, np.ndarray]] = []
     rows = 0
-    for found in pieces(part, rail, heads):
-        held.append(found)
-        rows += len(found["t_ns"])
+    for piece in pieces(part, rail, heads):
+        held.append(piece)
+        rows += len(piece["t_ns"])
         if rows >= GROUP:
             joined = _joined(held)
             yield _table({name: values[:GROUP] for name, values in joined.items()}, utc, same)
@@ -64,7 +64,7 @@ def pieces(part: Path, rail: int, heads: Heads) -> Iterator[dict[str, np.ndarray
 
 def columns(piece: Piece) -> dict[str, np.ndarray]:
     """t_ns, dt_ns (int64), V, I (float32) of each sample, and of the gap before it lost, gap_ns (int64) and gap_J
-    (float64), 0 where there is none. V x I x dt_ns and gap_J add up to the running energy of the piece."""
+    (float64), 0 without a gap. V x I x dt_ns and gap_J add up to the running energy of the piece."""
     n = len(piece.t_us)
     V, I = np.empty(n), np.empty(n)  # noqa: E741
     power.convert(piece.facts, piece.vbus, piece.current, V, I)
@@ -73,15 +73,15 @@ def columns(piece: Piece) -> dict[str, np.ndarray]:
     at = piece.gaps.at - piece.number
     out["lost"][at], out["gap_ns"][at], out["gap_J"][at] = piece.gaps.lost, piece.gaps.ns, piece.gaps.J
     out["dt_ns"][at] = np.maximum(out["dt_ns"][at] - piece.gaps.ns, 0)
-    if piece.number == 0 and len(at) and at[0] == 0:  # before it there is no sample: it stands for its own time
+    if piece.number == 0 and len(at) and at[0] == 0:  # the first sample represents its own time
         out["dt_ns"][0] = piece.t_ns[1] - piece.t_ns[0]
     if out["dt_ns"].max(initial=0) > np.iinfo(np.int32).max:
-        raise RigError("samples, or gaps between them that are told", "2 s without either", "report the run")
+        raise RigError("samples, or recorded gaps between them", "2 s without either", "report the run")
     return out
 
 
 def _joined(held: list[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
-    return {name: np.concatenate([each[name] for each in held]) for name in held[0]}
+    return {name: np.concatenate([chunk[name] for chunk in held]) for name in held[0]}
 
 
 def _table(values: Mapping[str, np.ndarray], utc: Utc, same: Mapping[str, Any]) -> "pa.Table":

@@ -43,14 +43,14 @@ def parse(text: str) -> dict[str, dict[str, Column]]:
     document = tomllib.loads(text)
     if document.pop("schema", None) != VERSION:
         raise RowError(f"lake.toml: schema is not {VERSION}")
-    kinds = {kind: {name: Column(*said) for name, said in table.items()} for kind, table in document.items()}
+    kinds = {kind: {name: Column(*fields) for name, fields in table.items()} for kind, table in document.items()}
     for kind, columns in kinds.items():
         ids = [column.id for column in columns.values()]
         for name, (number, type_) in columns.items():
             if not _NAME.fullmatch(name) or name in OF_PATHS or type_ not in KINDS or number < 1:
                 raise RowError(f"lake.toml: {kind}.{name} = [{number}, {type_!r}] cannot be a column")
         if len({*ids}) < len(ids) or len({name.lower() for name in columns}) < len(columns):
-            raise RowError(f"lake.toml: {kind} uses an id, or a name but for its case, twice")
+            raise RowError(f"lake.toml: {kind} has a duplicate id, or two names that differ only in case")
     return kinds
 
 
@@ -124,11 +124,11 @@ def writable(value: Any, type_: str) -> Any:
     if value is None:
         return None
     if isinstance(value, bool) != (type_ == "bool") or not isinstance(value, KINDS[type_]):
-        raise TypeError(f"{value!r:.40} is no {type_}")
+        raise TypeError(f"{value!r:.40} is not a {type_}")
     if type_ in BITS:
         return value if abs(value) < 1 << (BITS[type_] - 1) else None
     if type_ == "texts":
-        return [writable(each, "text") for each in value]
+        return [writable(element, "text") for element in value]
     if isinstance(value, str):
         return value.encode("utf-8", "replace").decode("utf-8")
     return None if value != value else value

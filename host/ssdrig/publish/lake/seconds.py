@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 SECOND_NS = 1_000_000_000
-ALL_NS = 1 << 62  # behind all samples
-LEAST_IOS = 1000  # in a second, for its P99
+ALL_NS = 1 << 62  # after all samples
+LEAST_IOS = 1000  # per second, needed for a P99
 DIRECTIONS = ("read", "write", "trim")
 
 
 class Step(NamedTuple):
     """A step that was begun. `edges_ns`: int64 (seconds + 1,), the grid of all its I/O together, which the report has,
-    too. `both`: that I/O; None without any. `io`: its seconds by direction, each on a grid of its own."""
+    too. `both`: that I/O; None without any. `io`: its seconds by direction, each on its own grid."""
 
     path: str
     round: int | None
@@ -64,7 +64,7 @@ def steps(part: Path, events: Sequence[Mapping[str, Any]]) -> list[Step]:
 
 
 def _later(both: Seconds, of: Seconds) -> int:
-    """In which second of the whole a direction's grid begins; below 0 where its first seconds, of which none has an
+    """The second of the whole in which a direction's grid begins; below 0 where its first seconds, of which none has an
     I/O, lie before the whole; 0 where that is not known."""
     later = round(int(of.t_ns[0] - both.t_ns[0]) / SECOND_NS)
     return later if of.t_ns[0] and both.t_ns[0] and abs(later) < len(both.t_ns) else 0
@@ -75,32 +75,32 @@ def _io(part: Path, event: Mapping[str, Any]) -> tuple[Seconds | None, dict[str,
     folder = part / "fio" / str(event.get("fio") or event["step"])
     folder = part / "played" / str(played) if played else part / "recorded" / str(counted) if counted else folder
     load = playedlog.load if played else recorded.load if counted else fiolog.load
-    if not os.path.isdir(folder):  # nor where the name of a step is none of a file
+    if not os.path.isdir(folder):  # also when the step's name is not a valid file name
         return None, {}
     try:
         both = load(folder)
         io = {d: load(folder, d) if both.directions[1:] else both for d in both.directions}
-    except LoadError:  # it did no I/O, or left nothing that can be read: figures say so
+    except LoadError:  # no I/O or no readable log; the figures state the reason
         return None, {}
     io = {d: of for d, of in io.items() if len(of.t_ns)}
     return (both, io) if len(both.t_ns) and io else (None, {})
 
 
-def powers_of(part: Path, found: Sequence[Step], heads: Heads | None) -> list[reduced.Reduced]:
+def powers_of(part: Path, steps: Sequence[Step], heads: Heads | None) -> list[reduced.Reduced]:
     """The rails of a part, reduced to the edges of its steps and to all samples (ALL_NS); [] without samples."""
     if heads is None:
         return []
     with contextlib.suppress(RigError):  # not one sample
-        edges_ns = np.concatenate([np.array([ALL_NS]), *(step.edges_ns for step in found)])
+        edges_ns = np.concatenate([np.array([ALL_NS]), *(step.edges_ns for step in steps)])
         return reduced.load_rails(part, edges_ns, heads)
     return []
 
 
 def tables(
-    found: Sequence[Step], powers: list[reduced.Reduced], utc: Utc, same: Mapping[str, Any]
+    steps: Sequence[Step], powers: list[reduced.Reduced], utc: Utc, same: Mapping[str, Any]
 ) -> Iterator["pa.Table"]:
     """A table for each step; powers: the rails, reduced to the edges of all steps; [] without samples."""
-    for step in found:
+    for step in steps:
         yield _table(step, powers, utc, same)
 
 
@@ -143,7 +143,7 @@ def columns(step: Step, powers: list[reduced.Reduced], utc: Utc) -> dict[str, tu
 
 
 def _of_direction(name: str, seconds: Seconds, later: int, n: int) -> dict[str, tuple[np.ndarray, np.ndarray | None]]:
-    """Zeros stand before a direction that began later than the step, and behind one that ended earlier."""
+    """Zeros pad a direction that began after the step or ended before it."""
 
     def filled(values: np.ndarray) -> np.ndarray:
         out = np.zeros(n, np.int64)

@@ -1,7 +1,7 @@
-"""One run into a lake: every kind a file of its own, the row of the run last.
+"""One run into a lake: every kind its own file, the row of the run last.
 
 The content is a function of the run folder, of this ssdrig and of the lab, and so are the names: who exports twice
-changes nothing, and two benches never write the same file. What a kill leaves behind is named by no row of a run; it is
+changes nothing, and two benches never write the same file. No row of a run names the remains of a kill; it is
 written over when the run is exported again."""
 
 import contextlib
@@ -28,7 +28,7 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")  # of a run and of a lab:
 OF_RUN = re.compile(
     r"schema=\d+/kind=[a-z]+/date=[\d-]+/lab=[A-Za-z0-9._-]+/[A-Za-z0-9._-]+\.parquet"
 )  # a file of a run
-ROWS = 2000  # of smart and event at once
+ROWS = 2000  # of smart and event per batch
 NOT_IN_IT = {"lock", "reserve", *integrity.APART} - {"events.jsonl"}
 
 
@@ -45,8 +45,8 @@ class Exported(NamedTuple):
 
 
 def export(run: Path, place: Place, lab: str, with_samples: bool = True) -> Exported:
-    """Put a run that has ended into the lake. Raises JournalError for a folder that is no such run, RigError where
-    rig.bin cannot be read, UsageError for a name that is none, or a run that is in the lake as another's."""
+    """Put a run that has ended into the lake. Raises JournalError for a folder that is not such a run, RigError where
+    rig.bin cannot be read, UsageError for an invalid name, or a run that is in the lake under another name."""
     run = parts.root(run)
     if place.is_local and Path(place.root).is_relative_to(run.resolve()):
         raise UsageError(f"a lake outside of the run folder {run}", place.words, "name another folder")
@@ -68,14 +68,14 @@ def export(run: Path, place: Place, lab: str, with_samples: bool = True) -> Expo
         place, folder, f"{name}--{digest}", {"run": name, "export": digest, "drive": drive_tag(first.header)}
     )
     try:
-        told = _written(run, of_parts, writer, with_samples)
+        counts = _written(run, of_parts, writer, with_samples)
         if digest_of(run, lab, with_samples) != digest:
             raise JournalError(f"{run} as it was", "it was changed meanwhile", "do it again")
-        if place.sizes(writer.files) != [*writer.files.values()]:  # whatever was said when it was written
+        if place.sizes(writer.files) != [*writer.files.values()]:  # whatever was stated when it was written
             raise JournalError(
                 f"all files of {name} in {place.words}", "some that are missing, or of another length", DO
             )
-        _write(place, mark, schema.MARK, [schema.table(schema.MARK, [told | people])], {})
+        _write(place, mark, schema.MARK, [schema.table(schema.MARK, [counts | people])], {})
         if not read.row_of(place, mark):
             raise JournalError(f"the row of {name} in {place.words}", "none", DO)
         if before is None:
@@ -84,23 +84,29 @@ def export(run: Path, place: Place, lab: str, with_samples: bool = True) -> Expo
         _tidy(place, mark, writer)
         raise
     for old in set(before["files"]) - set(writer.files) if before else ():
-        if OF_RUN.fullmatch(old) and Path(old).name.startswith(f"{name}--"):  # whoever wrote that row
+        if OF_RUN.fullmatch(old) and Path(old).name.startswith(f"{name}--"):  # guards against a foreign row
             place.remove(old)
     return Exported(
-        name, digest, True, [*writer.files, mark], sum(writer.files.values()), told["samples"] or 0, writer.sample_bytes
+        name,
+        digest,
+        True,
+        [*writer.files, mark],
+        sum(writer.files.values()),
+        counts["samples"] or 0,
+        writer.sample_bytes,
     )
 
 
 def _written(run: Path, of_parts: list[rows.Part], writer: "_Writer", with_samples: bool) -> rows.Row:
     """Writes all files but the row of the run, which it returns."""
     tables = schema.table
-    found = rows.found_in(table.load(run), of_parts)
-    told = _samples(writer, of_parts, with_samples)
-    writer.put("figure", [tables("figure", ({**writer.same, **row} for row in found.figures))])
+    shared = rows.found_in(table.load(run), of_parts)
+    counts = _samples(writer, of_parts, with_samples)
+    writer.put("figure", [tables("figure", ({**writer.same, **row} for row in shared.figures))])
     writer.put("cut", [tables("cut", ({**writer.same, **row} for row in rows.cuts(of_parts)))])
     writer.put("smart", writer.batches("smart", (row for part in of_parts for row in rows.smart(part))))
     writer.put("event", writer.batches("event", (row for part in of_parts for row in rows.events(part))))
-    return rows.of_run(run, of_parts, found) | writer.same | told | {"files": [*writer.files]}
+    return rows.of_run(run, of_parts, shared) | writer.same | counts | {"files": [*writer.files]}
 
 
 def _tidy(place: Place, mark: str, writer: "_Writer") -> None:
@@ -113,9 +119,9 @@ def _tidy(place: Place, mark: str, writer: "_Writer") -> None:
 
 
 def _labels(run: Path) -> dict[str, Any]:
-    """What people say of a run, which is no part of its digest."""
-    said = labels.read(run)
-    return {"title": said.title, "tags": [*said.tags]}
+    """The user's labels of a run, which are not part of its digest."""
+    label = labels.read(run)
+    return {"title": label.title, "tags": [*label.tags]}
 
 
 def name_of(what: str, name: Any) -> str:
@@ -126,7 +132,7 @@ def name_of(what: str, name: Any) -> str:
 
 
 def digest_of(run: Path, lab: str, with_samples: bool = True) -> str:
-    """Of the content that the export of this folder has: 16 hex digits. Raises JournalError."""
+    """Digest of the folder's exported content, 16 hex digits. Raises JournalError."""
     digest = hashlib.sha256(f"{schema.VERSION} {__version__} {summary.code()} {lab} {with_samples}\n".encode())
     try:
         for path in sorted(run.rglob("*")):
@@ -136,7 +142,7 @@ def digest_of(run: Path, lab: str, with_samples: bool = True) -> str:
                 continue
             digest.update(f"{inside} {integrity.crc_of(path):08x} {path.stat().st_size}\n".encode("utf-8", "replace"))
     except OSError as error:
-        raise JournalError(f"to read {run}", error.strerror or str(error), "mend the folder") from error
+        raise JournalError(f"to read {run}", error.strerror or str(error), "fix the folder") from error
     return digest.hexdigest()[:16]
 
 
@@ -160,7 +166,7 @@ def earlier(place: Place, mark: str, header: Mapping[str, Any]) -> dict | None:
 
 
 def _alone(place: Place, mark: str) -> None:
-    """Nobody locks a bucket: where two labs put one run into a lake at the same time, each of them looked before the
+    """A bucket has no lock: if two labs export one run at the same time, each of them looked before the
     other had written. Who then finds the other takes its own row away. Raises UsageError."""
     try:
         of_another_lab(place, mark)
@@ -179,16 +185,16 @@ class _Writer:
         self.sample_bytes = 0
 
     def put(self, kind: str, tables: Iterable["pa.Table"], more: str = "") -> None:
-        """A file, unless there is no row."""
+        """Write a file, unless it would be empty."""
         name = f"{read.KIND.format(kind)}/{self._folder}/{self._stem}{more}.parquet"
         written = _write(self.place, name, kind, (table for table in tables if table.num_rows), self.same)
         if written is not None:
             self.files[name] = written
             self.sample_bytes += written if kind == "sample" else 0
 
-    def batches(self, kind: str, found: Iterator[rows.Row]) -> Iterator["pa.Table"]:
+    def batches(self, kind: str, rows_: Iterator[rows.Row]) -> Iterator["pa.Table"]:
         held: list[rows.Row] = []
-        for row in found:
+        for row in rows_:
             held.append(self.same | row)
             if len(held) == ROWS:
                 yield schema.table(kind, held)
@@ -197,7 +203,7 @@ class _Writer:
 
 
 def _samples(writer: _Writer, of_parts: list[rows.Part], with_samples: bool) -> rows.Row:
-    """The samples and seconds of all parts; what the row of the run says of them."""
+    """The samples and seconds of all parts; their columns in the row of the run."""
     seen: list[reduced.Reduced] = []
     by_second: list[Iterable[pa.Table]] = []
     for part in of_parts:
@@ -211,7 +217,7 @@ def _samples(writer: _Writer, of_parts: list[rows.Part], with_samples: bool) -> 
                 writer.put("sample", sampling.tables(part.folder, rail, heads, part.utc, {**same, "rail": name}), more)
         by_second.append(seconds.tables(steps, powers, part.utc, same))
         seen += powers
-    writer.put("second", (table for each in by_second for table in each))
+    writer.put("second", (table for tables in by_second for table in tables))
     if not seen:
         return dict.fromkeys(("rails", "calibrated", "samples", "samples_lost"))
     return {
@@ -223,16 +229,21 @@ def _samples(writer: _Writer, of_parts: list[rows.Part], with_samples: bool) -> 
 
 
 def _write(place: Place, name: str, kind: str, tables: Iterable["pa.Table"], same: Mapping[str, Any]) -> int | None:
-    """Bytes of the file; None: there is no row, and no file."""
+    """Bytes of the file; None: no row, no file."""
     parquet = needs("pyarrow.parquet")
     tables = iter(tables)
     first = next(tables, None)
     if first is None:
         return None
-    said = {"ssdrig": __version__, "schema": str(schema.VERSION), "kind": kind, **{k: str(v) for k, v in same.items()}}
+    metadata = {
+        "ssdrig": __version__,
+        "schema": str(schema.VERSION),
+        "kind": kind,
+        **{k: str(v) for k, v in same.items()},
+    }
     with place.writing(name) as file:
         with parquet.ParquetWriter(file, schema.of(kind), **schema.written_as(kind)) as writer:
-            writer.add_key_value_metadata(said)
+            writer.add_key_value_metadata(metadata)
             writer.write_table(first, row_group_size=sampling.GROUP)
             for table in tables:
                 writer.write_table(table, row_group_size=sampling.GROUP)

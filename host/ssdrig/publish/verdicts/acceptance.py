@@ -2,7 +2,8 @@
 
 A figure v with expanded uncertainty U (95 %) meets an upper limit T where v <= T - w and misses it where v > T + w,
 with w = guard * U; between these nothing is claimed. With a guard of 1, the default, at most 2.5 % of the passes and of
-the fails at one limit are wrong. A guard of 0 decides by the value alone (simple acceptance, 8.2): a file must say so.
+the fails at one limit are wrong. A guard of 0 decides by the value alone (simple acceptance, 8.2): a file must state
+it.
 
 A limit file is TOML:
 
@@ -118,14 +119,14 @@ def read(word: str) -> File:
 
 def parse(text: str, place: str) -> File:
     """The limits of a file's text. Raises UsageError."""
-    found = document.parse(text, place)
-    unknown = sorted(found.keys() - HEAD)
+    document_ = document.parse(text, place)
+    unknown = sorted(document_.keys() - HEAD)
     if unknown:
         raise UsageError(f"only {listed(sorted(HEAD), 'and')} in {place}", unknown[0], do_you_mean(unknown[0], HEAD))
-    rows = found.get("limit")
+    rows = document_.get("limit")
     if not isinstance(rows, list) or not rows or not all(isinstance(row, dict) for row in rows):
         raise UsageError(f"at least one [[limit]] in {place}", "none", "see host/docs/check.md")
-    title, source = found.get("title", ""), found.get("source", "")
+    title, source = document_.get("title", ""), document_.get("source", "")
     if not isinstance(title, str) or not isinstance(source, str):
         raise UsageError(f"title and source of {place} as text", "another value", "put them in quotes")
     limits = tuple(_limit(row, f"limit {number} of {place}") for number, row in enumerate(rows, 1))
@@ -208,12 +209,12 @@ def figure_at(table: Table, figure: str, step: str | None, where: str, window: s
         return Uncertain(None, None, UNKNOWN, f"{rows[0].label} has no window {window}: {_notes(rows) or 'too short'}")
     if doubt := trust.why_not(figures.get("trust"), trust.rests_on(figure)):
         return Uncertain(None, None, NOT_TRUSTED, doubt)
-    found = errors.of(figure, figures, _why(figure, figures, rows))
-    return found._replace(error=0.0) if figure in EXACT and found.value is not None else found
+    error = errors.of(figure, figures, _why(figure, figures, rows))
+    return error._replace(error=0.0) if figure in EXACT and error.value is not None else error
 
 
 def rows_of(table: Table, step: str | None, where: str, window: str) -> list[Row] | Uncertain:
-    """The rows of one point of a step that stand for it, or why there are none. Raises UsageError."""
+    """The rows of one point of a step that represent it, or the reason without any. Raises UsageError."""
     if step is None:
         main = whole_run.principal(table)
         if main is None:
@@ -244,13 +245,13 @@ def rows_of(table: Table, step: str | None, where: str, window: str) -> list[Row
 
 
 def _of_run(table: Table, figure: str) -> Uncertain:
-    found = whole_run.of(table)
-    value = found[figure]
+    duration = whole_run.of(table)
+    value = duration[figure]
     if not isinstance(value, int | float):
         return Uncertain(None, None, UNKNOWN, _note(figure, table.data.notes) or f"{figure} is not known")
     if doubt := trust.why_not(table.trust, trust.rests_on(figure)):
         return Uncertain(None, None, NOT_TRUSTED, doubt)
-    error = found.get(OWN_ERROR.get(figure, ""))
+    error = duration.get(OWN_ERROR.get(figure, ""))
     return Uncertain(float(value), error if isinstance(error, int | float) else None)
 
 
@@ -268,7 +269,7 @@ def _notes(rows: Sequence[Row]) -> str:
     return "; ".join(dict.fromkeys(note for row in rows for note in row.notes))
 
 
-def judged(limit: Limit, found: Uncertain) -> Case:
+def judged(limit: Limit, measured: Uncertain) -> Case:
     """The verdict about a figure in its own unit."""
     about = Case(
         limit.name,
@@ -281,10 +282,10 @@ def judged(limit: Limit, found: Uncertain) -> Case:
         unit=limit.unit,
         guard=limit.guard,
     )
-    if found.value is None or not math.isfinite(found.value):
-        return about._replace(reason=found.reason or UNKNOWN, why=found.why or "it is not known")
-    value = found.value / limit.scale
-    error = None if found.error is None or not math.isfinite(found.error) else found.error / limit.scale
+    if measured.value is None or not math.isfinite(measured.value):
+        return about._replace(reason=measured.reason or UNKNOWN, why=measured.why or "it is not known")
+    value = measured.value / limit.scale
+    error = None if measured.error is None or not math.isfinite(measured.error) else measured.error / limit.scale
     about = about._replace(value=value, error=error)
     if error is None and limit.guard:
         return about._replace(reason=NO_ERROR, why=f"the error of {limit.figure} is not known")
@@ -300,8 +301,8 @@ def judged(limit: Limit, found: Uncertain) -> Case:
 
 def cases(table: Table, limits: Sequence[Limit]) -> list[Case]:
     """The verdicts of a run: whether it is complete, what its plan judges itself, each limit. Raises UsageError."""
-    found = [judged(limit, figure_at(table, *limit[:1], *limit[2:5])) for limit in limits]
-    return [*of_plan(table), *found]
+    cases = [judged(limit, figure_at(table, *limit[:1], *limit[2:5])) for limit in limits]
+    return [*of_plan(table), *cases]
 
 
 def of_plan(table: Table) -> list[Case]:
@@ -345,20 +346,20 @@ def _of_cuts(row: Row) -> Case:
 
 
 def _of_retention(row: Row) -> Case:
-    found = row.found
-    name = "sealed" if found["phase"] == "write" else "data held"
-    about = Case(f"{row.act.path}: {name}", CANNOT_TELL, retention_sentences.verdict(found), "not-judged")
+    retention = row.found
+    name = "sealed" if retention["phase"] == "write" else "data held"
+    about = Case(f"{row.act.path}: {name}", CANNOT_TELL, retention_sentences.verdict(retention), "not-judged")
     about = about._replace(step=row.act.path)
-    if found["phase"] == "write":
-        return about._replace(verdict=PASS, reason=None) if found["digest"] else about
-    if any(each["bad"] for each in found["passes"][:1]):
+    if retention["phase"] == "write":
+        return about._replace(verdict=PASS, reason=None) if retention["digest"] else about
+    if any(pass_["bad"] for pass_ in retention["passes"][:1]):
         return about._replace(verdict=FAIL, reason=None)
-    if not found["passes"] or row.state != "done":
+    if not retention["passes"] or row.state != "done":
         return about._replace(why=f"{about.why} {row.why or ''}".strip())
     return about._replace(verdict=PASS, reason=None)
 
 
-def worst(found: Sequence[Case]) -> str:
+def worst(cases: Sequence[Case]) -> str:
     """The verdict of all cases together."""
-    verdicts = {case.verdict for case in found}
-    return next((each for each in (FAIL, CANNOT_TELL) if each in verdicts), PASS)
+    verdicts = {case.verdict for case in cases}
+    return next((verdict for verdict in (FAIL, CANNOT_TELL) if verdict in verdicts), PASS)

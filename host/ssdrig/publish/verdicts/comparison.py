@@ -2,7 +2,7 @@
 
 A group's mean is uncertain by the scatter of its repeats (Student's t, as many degrees of freedom as repeats less one)
 or by the runs' own errors, whichever is larger: a rig's calibration is the same in each repeat and does not average
-out. A single run has no scatter between runs: LEAST_PERCENT of the figure stands for it. The two are joined by Welch
+out. A single run has no scatter between runs: LEAST_PERCENT of the figure represents it. The two are joined by Welch
 and Satterthwaite (B. L. Welch, Biometrika 34, 1947). Of several figures each is compared at a level that makes all
 verdicts together hold at the stated one (Bonferroni)."""
 
@@ -14,7 +14,7 @@ from typing import NamedTuple
 from ssdrig.base.uncertain import LEAST_PERCENT, NO_DIFFERENCE, NO_ERROR, UNKNOWN, Uncertain, propagated, vague
 
 HIGHER, LOWER, CANNOT_TELL = "A higher", "B higher", "cannot tell"
-COVERAGE = statistics.NormalDist().inv_cdf(0.975)  # errors of figures are of 95 %
+COVERAGE = statistics.NormalDist().inv_cdf(0.975)  # errors of figures cover 95 %
 
 
 class Group(NamedTuple):
@@ -44,16 +44,16 @@ class Difference(NamedTuple):
     why: str = ""
 
 
-def group(found: Sequence[Uncertain]) -> Group | Uncertain:
+def group(runs: Sequence[Uncertain]) -> Group | Uncertain:
     """The mean of the repeats, or why it is not known."""
-    for one in found:
+    for one in runs:
         if one.value is None or not math.isfinite(one.value):
             return Uncertain(None, None, one.reason or UNKNOWN, one.why or "it is not known")
         if one.error is None or not math.isfinite(one.error):
             return Uncertain(None, None, NO_ERROR, "its error is not known")
-    values = [one.value for one in found if one.value is not None]
+    values = [one.value for one in runs if one.value is not None]
     mean, n = math.fsum(values) / len(values), len(values)
-    own = max(one.error or 0.0 for one in found) / COVERAGE
+    own = max(one.error or 0.0 for one in runs) / COVERAGE
     if n == 1:
         return Group(mean, math.hypot(own, abs(mean) * LEAST_PERCENT / 100 / COVERAGE), math.inf, 1)
     between = statistics.stdev(values) / math.sqrt(n)
@@ -110,7 +110,7 @@ def quantile(level: float, degrees: float) -> float:
 
 
 def _within(t: float, degrees: float) -> float:
-    """The probability that Student's t lies within ± t: 1 - I_x(n/2, 1/2), x = n / (n + t²)."""
+    """The probability that Student's t is within ± t: 1 - I_x(n/2, 1/2), x = n / (n + t²)."""
     return 1 - _incomplete_beta(degrees / 2, 0.5, degrees / (degrees + t * t))
 
 

@@ -1,6 +1,6 @@
 """Verdicts as JUnit XML, in the form that Jenkins, GitLab and GitHub's actions read. Pure.
 
-A run is a testsuite and a verdict a testcase. A miss is a `failure`; what cannot be told is an `error`, so that no
+A run is a testsuite and a verdict a testcase. A miss is a `failure`; "cannot tell" is an `error`, so that no
 reader takes it for a pass."""
 
 import re

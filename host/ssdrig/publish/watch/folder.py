@@ -21,7 +21,8 @@ DAY_NS = 86_400 * 10**9
 
 
 def default_folder(environ: Mapping[str, str] = os.environ) -> Path:
-    """systemd's state folder of the service, else $XDG_STATE_HOME/ssdrig/watch, else ~/.local/state/ssdrig/watch."""
+    """systemd's state folder of the service, otherwise $XDG_STATE_HOME/ssdrig/watch, otherwise
+    ~/.local/state/ssdrig/watch."""
     if environ.get("STATE_DIRECTORY"):
         return Path(environ["STATE_DIRECTORY"].split(":")[0]) / "watch"
     named = environ.get("XDG_STATE_HOME", "")
@@ -53,12 +54,14 @@ def keep(folder: Path, record: Mapping) -> tuple[Path, int]:
         return path, size + len(line)
     except OSError as error:
         raise JournalError(
-            f"to keep a poll in {path}", error.strerror or str(error), "make room or mend its rights; it is not kept"
+            f"to keep a poll in {path}",
+            error.strerror or str(error),
+            "free disk space or fix its permissions; it is not kept",
         ) from error
 
 
 def set_torn_aside(folder: Path, say: Callable[[str], None]) -> None:
-    """What a crash left of a line at the end of any file goes into <month>.torn beside it, and is reported."""
+    """Move a torn last line to <month>.torn in the same folder and report it."""
     for path in sorted(Path(folder).glob("*/*.jsonl")):
         try:
             with _locked(path) as file:
@@ -66,7 +69,7 @@ def set_torn_aside(folder: Path, say: Callable[[str], None]) -> None:
                 torn = before - file.set_torn_aside()
         except OSError as error:
             raise JournalError(
-                f"to mend {path}", error.strerror or str(error), "make room or mend its rights"
+                f"to fix {path}", error.strerror or str(error), "free disk space or fix its permissions"
             ) from error
         if torn:
             say(
@@ -75,8 +78,8 @@ def set_torn_aside(folder: Path, say: Callable[[str], None]) -> None:
 
 
 class _locked:
-    """One month's file, opened for appending, while the lock file beside it is held: everyone may read the month's, and
-    who can open a file can lock it."""
+    """One month's file, opened for appending, while the lock file next to it is held: everyone may read the month's,
+    and who can open a file can lock it."""
 
     def __init__(self, path: Path):
         self.path = path
@@ -130,7 +133,7 @@ class Kept(NamedTuple):
 
 
 def lines(path: Path, start: int = 0) -> Iterator[Kept]:
-    """Whole lines from a byte offset on. A torn last line is left. What is no file has none."""
+    """Whole lines from a byte offset on. A torn last line is left. Empty for anything but a file."""
     fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a pipe would wait for a writer
     with open(fd, "rb") as f:
         if not stat.S_ISREG(os.fstat(fd).st_mode):
@@ -158,37 +161,37 @@ def history(
     """All answered polls of a drive, in order of utc_ns: SMART documents (schemas/journal.md) with utc_ns, host and
     boot_id.
 
-    `say` reports what was left out: polls without an answer, damaged lines. Raises JournalError if the folder is
+    `say` reports the omissions: polls without an answer, damaged lines. Raises JournalError if the folder is
     none."""
     if not Path(folder).is_dir():
         raise JournalError(
             f"a watch folder at {folder}", "none", "give the folder that ssdrig watch writes, or start it"
         )
-    found, unanswered, broken = [], 0, 0
+    polls, unanswered, broken = [], 0, 0
     for path in sorted(Path(folder).glob(f"*-{_plain(serial)}/*.jsonl")):
-        for kept in lines(path):
-            if kept.record is None:
+        for line_ in lines(path):
+            if line_.record is None:
                 broken += 1
-            elif kept.record["drive"].get("serial") != serial:
+            elif line_.record["drive"].get("serial") != serial:
                 continue  # of a drive whose serial differs by what file names cannot hold
-            elif answered(kept.record):
-                found.append(kept.record)
+            elif answered(line_.record):
+                polls.append(line_.record)
             else:
                 unanswered += 1
     if unanswered:
         say(f"{folder}: {unanswered} polls of {serial} left out: skipped, or not answered")
     if broken:
         say(f"{folder}: {broken} damaged lines left out")
-    return sorted(found, key=lambda record: record["utc_ns"])
+    return sorted(polls, key=lambda record: record["utc_ns"])
 
 
 def last_answered(folder: Path, drive: Mapping) -> dict | None:
     """The newest answered poll of a drive."""
     for path in sorted(drive_folder(folder, drive).glob("*.jsonl"), reverse=True):
         last = None
-        for kept in lines(path):
-            if kept.record is not None and answered(kept.record):
-                last = kept.record
+        for line_ in lines(path):
+            if line_.record is not None and answered(line_.record):
+                last = line_.record
         if last:
             return last
     return None
@@ -198,10 +201,10 @@ def first_of_days(folder: Path, drive: Mapping) -> list[dict]:
     """The first answered poll of each day (UTC) of a drive, by time: enough for a history of years."""
     days: dict[int, dict] = {}
     for path in sorted(drive_folder(folder, drive).glob("*.jsonl")):
-        for kept in lines(path):
-            if kept.record is None or not answered(kept.record) or identity.conflict(kept.record["drive"], drive):
+        for line_ in lines(path):
+            if line_.record is None or not answered(line_.record) or identity.conflict(line_.record["drive"], drive):
                 continue
-            day = kept.record["utc_ns"] // DAY_NS
-            if day not in days or kept.record["utc_ns"] < days[day]["utc_ns"]:
-                days[day] = kept.record
+            day = line_.record["utc_ns"] // DAY_NS
+            if day not in days or line_.record["utc_ns"] < days[day]["utc_ns"]:
+                days[day] = line_.record
     return [days[day] for day in sorted(days)]

@@ -22,8 +22,8 @@ class Lines:
     def of(self, path: Path, record: dict) -> list[bytes]:
         """The lines, each with its line end, of an answered poll that the month's file `path` holds."""
         if path not in self._first:
-            kept = (one.record for one in folder.lines(path))
-            first = next(one for one in kept if one is not None and answered(one))
+            records = (one.record for one in folder.lines(path))
+            first = next(one for one in records if one is not None and answered(one))
             self._first[path] = smart_points.identity(first), counters.snapshot(first)
         identity, base = self._first[path]
         snapshot = counters.snapshot(record)

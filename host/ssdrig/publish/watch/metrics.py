@@ -1,7 +1,7 @@
 """The newest poll of each watched drive as OpenMetrics text, a file for node_exporter's textfile collector.
 
-Families are in FAMILIES, in base units. What is not known is absent. Samples have no timestamps, which that collector
-refuses: when a drive was read is a value of its own."""
+Families are in FAMILIES, in base units. An unknown figure is absent. Samples have no timestamps, which that collector
+refuses: when a drive was read is its own value."""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
@@ -63,7 +63,7 @@ AS_THEY_ARE = {
     "temperature_celsius": "temperature_C",
 }
 SHARES = {"tbw": "tbw_used_percent", "pe_cycles": "pe_mean_used_percent", "percentage_used": "percentage_used"}
-Sample = tuple[str, Mapping[str, str], float | None]  # family, labels beside the drive's, value
+Sample = tuple[str, Mapping[str, str], float | None]  # family, labels besides the drive's, value
 
 
 @dataclass
@@ -80,7 +80,7 @@ class Metrics:
     """The metrics of a watch in a file, which is whole at any time."""
 
     def __init__(self, path: Path, folder: Path):
-        """path: the file, in node_exporter's textfile directory, named *.prom. folder: of the watch, for the
+        """path: the file, in node_exporter's textfile directory, named *.prom. folder: the watch's folder, for the
         history."""
         self.path, self._folder = path, folder
         self._known: dict[str, _Known] = {}  # by serial
@@ -96,8 +96,8 @@ class Metrics:
                 known = self._drive(key, drive, result["record"])
                 snapshot = result["snapshot"] | {"utc_ns": result["utc_ns"]}
                 before = [reading for reading in known.days if reading["utc_ns"] < snapshot["utc_ns"]]
-                found = [*of_poll(snapshot, result["record"], before), ("drive", info(drive, known.identity), 1)]
-                self._shown[key] = _who(drive, known), found
+                samples = [*of_poll(snapshot, result["record"], before), ("drive", info(drive, known.identity), 1)]
+                self._shown[key] = _who(drive, known), samples
                 if not known.days or known.days[-1]["utc_ns"] // DAY_NS < snapshot["utc_ns"] // DAY_NS:
                     known.days.append(snapshot)
             elif "failed" in result:
@@ -105,14 +105,14 @@ class Metrics:
         try:
             write_atomically(self.path, text(self._shown.values()), durable=False)
         except OSError as error:
-            do = "make the folder, make room, or mend its rights"
+            do = "make the folder, free disk space, or fix its permissions"
             raise JournalError(f"to write the metrics {self.path}", error.strerror or str(error), do) from error
 
     def _drive(self, key: str, drive: Mapping, document: dict) -> _Known:
         known = self._known.get(key)
         if known is None or identity.conflict(known.drive, drive):  # or the enclosure has another disk now
-            kept = first_of_days(self._folder, drive)
-            days = [counters.snapshot(record) | {"utc_ns": record["utc_ns"]} for record in kept]
+            daily = first_of_days(self._folder, drive)
+            days = [counters.snapshot(record) | {"utc_ns": record["utc_ns"]} for record in daily]
             known = self._known[key] = _Known(drive, smart_points.identity(document), days)
         known.drive = drive
         return known
@@ -125,7 +125,7 @@ def _who(drive: Mapping, known: _Known | None) -> dict[str, str]:
 
 
 def info(drive: Mapping, seen: Mapping[str, str]) -> dict[str, str]:
-    """What a drive is, without what is not known."""
+    """The known identity fields of a drive."""
     known = {"device": drive.get("node"), "firmware": drive.get("firmware"), "interface": drive.get("interface")}
     known |= {"wwn": seen["wwn"], "capacity_bytes": drive.get("capacity_bytes")}
     return {name: str(value) for name, value in known.items() if value}
@@ -148,9 +148,9 @@ def of_poll(snapshot: dict, document: dict, history: list[dict]) -> Iterator[Sam
     if snapshot["hard_disk"]:
         return
     limits = warranty.limits_for(snapshot["model"], snapshot["capacity_bytes"]) if snapshot["model"] else None
-    found = standing.report(snapshot, document, limits or endurance.Limits(), history, None, ROOM_C)
+    report = standing.report(snapshot, document, limits or endurance.Limits(), history, None, ROOM_C)
     yield from _amplification(history, snapshot)
-    projection = found["projection"]
+    projection = report["projection"]
     yield "tbw_rated_bytes", {}, projection["rated_tbw_bytes"]
     yield "pe_cycles_rated", {}, projection["rated_pe_cycles"]
     for limit, key in SHARES.items():
@@ -164,19 +164,19 @@ def of_poll(snapshot: dict, document: dict, history: list[dict]) -> Iterator[Sam
 
 
 def _amplification(history: list[dict], snapshot: dict) -> Iterator[Sample]:
-    """Of the drive's life, and since it is watched."""
+    """Samples over the drive's life and since monitoring began."""
     history, _ = standing.consistent(history, snapshot)
     seen = standing.amplification(history, snapshot)
-    for period, found in (("life", seen.life), ("watched", seen.lately)):
-        if found is not None and found.value is not None:
-            yield "write_amplification_ratio", {"period": period}, found.value
-            yield "write_amplification_error_ratio", {"period": period}, found.error
+    for period, span in (("life", seen.life), ("watched", seen.lately)):
+        if span is not None and span.value is not None:
+            yield "write_amplification_ratio", {"period": period}, span.value
+            yield "write_amplification_error_ratio", {"period": period}, span.error
     if seen.lately is not None and seen.lately.value is not None:
         yield "watched_since_seconds", {}, seen.first["utc_ns"] / 1e9
 
 
 def text(drives: Iterable[tuple[Mapping[str, str], Iterable[Sample]]]) -> bytes:
-    """OpenMetrics text of drives: labels and samples of each. A value that is None or no finite number is left out; of
+    """OpenMetrics text of drives: labels and samples of each. Values that are None or not finite are left out; of
     two samples with the same labels the last one counts."""
     by_family: dict[str, dict[str, str]] = {}
     for labels, samples in drives:

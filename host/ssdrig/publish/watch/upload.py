@@ -21,7 +21,7 @@ NEW_FILES_S = 1.0
 
 
 class Upload:
-    """One at a time: it locks points.lp. points.made says how far each month's file has been made into lines, and for
+    """One at a time: it locks points.lp. points.made states how far each month's file has been made into lines, and for
     whom; without it, or for another server, all is made and sent again, which changes nothing in a database that has
     it."""
 
@@ -42,7 +42,7 @@ class Upload:
         self._outbox.close()
 
     def step(self) -> bool:
-        """Make lines of new polls, send at most one batch. Returns whether more may follow at once."""
+        """Make lines of new polls, send at most one batch. Returns whether more may follow immediately."""
         if time.monotonic() - self._looked >= NEW_FILES_S:
             self.make()
             self._looked = time.monotonic()
@@ -78,7 +78,7 @@ class Upload:
             )
 
     def make(self) -> int:
-        """Append to points.lp what has been added to the months' files. Returns how many lines."""
+        """Append the new records of the months' files to points.lp. Returns how many lines."""
         made = 0
         for path in sorted(self.folder.glob("*/*.jsonl")):
             name = f"{path.parent.name}/{path.name}"
@@ -86,10 +86,10 @@ class Upload:
             if path.stat().st_size <= start:
                 continue
             block, end = [], start
-            for kept in lines(path, start):
-                end = kept.end
-                if kept.record is not None and answered(kept.record):
-                    block += self._lines.of(path, kept.record)
+            for line_ in lines(path, start):
+                end = line_.end
+                if line_.record is not None and answered(line_.record):
+                    block += self._lines.of(path, line_.record)
             if end > start:
                 self._outbox.append(b"".join(block))  # before points.made: a crash between makes them twice, the same
                 self._made[name] = end

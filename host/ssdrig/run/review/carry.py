@@ -1,5 +1,5 @@
-"""Carry a review out: one bench for all of its plans, each plan a run of its own; one that was cut short goes on. A
-plan that fails is no reason not to run the others; a drive, a rig or a run folder that is lost is."""
+"""Carry a review out: one bench for all of its plans, each plan its own run; an interrupted one goes on. A
+plan that fails does not stop the others; a drive, a rig or a run folder that is lost is."""
 
 import argparse
 import time
@@ -28,7 +28,7 @@ ENDS = (INTERRUPTED, DriveError.exit_code, RigError.exit_code, JournalError.exit
 
 @dataclass
 class Carrying:
-    """A review being carried out. `now`: what the run before has left of the drive, as far as it is known."""
+    """A review being executed. `now`: what the run before has left of the drive, if known."""
 
     review: Review
     here: Bench
@@ -46,7 +46,7 @@ class Carrying:
         that of the one with which the review ended."""
         done, code = review_folder.done(self.review), 0
         items = self._items(done)
-        whole = sum(1 for each in self.review.plans if not each.why)
+        whole = sum(1 for plan in self.review.plans if not plan.why)
         for i, item in enumerate(items):
             self.show.say(f"review: plan {whole - len(items) + i + 1} of {whole}, {item.name}")
             assert item.prepared
@@ -66,16 +66,16 @@ class Carrying:
         return code
 
     def _items(self, done: Mapping[str, Done]) -> list[Item]:
-        """What is to be done, each plan with what it will leave out."""
-        todo = [each for each in self.review.plans if not each.why and not done[each.name].complete]
-        found = [on(item_of(each), self.here.drive, self.can, self.args.runs, each.seed) for each in todo]
-        for item in found:
+        """The remaining plans, each with the acts it will skip."""
+        todo = [planned for planned in self.review.plans if not planned.why and not done[planned.name].complete]
+        prepared = [on(item_of(planned), self.here.drive, self.can, self.args.runs, planned.seed) for planned in todo]
+        for item in prepared:
             if not item.prepared:
                 self.show.warn(f"{item.name} is not run: {item.why}")
-        return chained([item for item in found if item.prepared])
+        return chained([item for item in prepared if item.prepared])
 
     def _one(self, item: Item, was: Done, after_s: tuple[float, float]) -> dict:
-        """One plan, or what is left of it. Returns the end of its run."""
+        """One plan, or the rest of it. Returns the end of its run."""
         assert item.prepared
         story = self._story(was)
         if story and story.past.at < len(story.acts):
@@ -104,13 +104,13 @@ class Carrying:
         return run.carry_out(self.args, prepared, self.here, self.show, self.stop, self.budget, begin, after_s=after_s)
 
     def _story(self, was: Done) -> Story | None:
-        """A run that was cut short; None where there is none, or none that can be gone on with."""
+        """An interrupted run that can be resumed; None without one."""
         if was.run is None:
             return None
         try:
             story = cut_short.read(was.run)
         except SsdrigError as error:
-            self.show.warn(f"{was.run.name} is begun anew: {error}")
+            self.show.warn(f"{was.run.name} is begun again: {error}")
             return None
         if given_again.files(story.acts):
             self.show.warn(f"{was.run.name} starts again: its plan reads a file, and a review names none")
@@ -142,18 +142,18 @@ class Carrying:
         return history.left(story.acts, not_steady).at_the_end()
 
     def _found(self) -> Left:
-        """What of it still holds: no rest, and nobody else has written meanwhile."""
+        """The part of its state still valid: no rest, and nothing else has written meanwhile."""
         folder = self.review.folder / self.by
         rested_s = (time.monotonic_ns() - self.since_ns) / 1e9 / self.here.drive["time_dilation"]
         if self.now.state == UNKNOWN or rested_s > laid.RESTS_S:
             return Left()
         story = cut_short.read(folder)
         polled = cut_short.reading_of(cut_short.snapshot_of(self.here.poll(None)))
-        found, _ = cut_short.left(story.past, story.before, polled, story.ours, True)
-        return Left() if found == UNKNOWN else self.now
+        remaining, _ = cut_short.left(story.past, story.before, polled, story.ours, True)
+        return Left() if remaining == UNKNOWN else self.now
 
 
 def rest_s(items: Sequence[Item]) -> tuple[float, float]:
     """Host seconds of these plans, (least, most)."""
-    each = [host_s(item.shortened) for item in items if item.prepared]
-    return sum(least for least, _ in each), sum(most for _, most in each)
+    times_s = [host_s(item.shortened) for item in items if item.prepared]
+    return sum(least for least, _ in times_s), sum(most for _, most in times_s)

@@ -1,4 +1,4 @@
-"""What a review will do, before anything is touched: its plans in order, each with its time and what it writes."""
+"""The forecast of a review, before anything is touched: its plans in order, each with its time and bytes written."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -20,8 +20,8 @@ def describe(
     """The table on stderr; of a dry run with --json an object on stdout."""
     show.say("\n".join(table(args.level, drive, items, spent, rated_bytes)))
     if args.dry_run and args.json:
-        said = as_json(args.level, drive, items, spent, rated_bytes)
-        print(json.dumps(said | {"review": str(review.folder) if review else None}), flush=True)
+        document = as_json(args.level, drive, items, spent, rated_bytes)
+        print(json.dumps(document | {"review": str(review.folder) if review else None}), flush=True)
 
 
 def table(
@@ -68,22 +68,22 @@ def as_json(level: str, drive: Mapping, items: Sequence[Item], spent: Budget, ra
             row |= _figures(item.shortened.cost, k)
             row |= {"behind": item.behind, "left_out": left_out(item).split(", ") if item.leaves_out else []}
         plans.append(row)
-    said = {"dry_run": True, "level": level, "drive": dict(drive), "plans": plans, **_figures(whole, k)}
+    document = {"dry_run": True, "level": level, "drive": dict(drive), "plans": plans, **_figures(whole, k)}
     shares = [round(100 * size / rated_bytes, 4) for size in whole.written_bytes] if rated_bytes else None
-    said |= {"rated_bytes": rated_bytes, "share_percent": shares}
-    return said | {"budget_bytes": spent.most_bytes, "written_before_bytes": spent.written_bytes}
+    document |= {"rated_bytes": rated_bytes, "share_percent": shares}
+    return document | {"budget_bytes": spent.most_bytes, "written_before_bytes": spent.written_bytes}
 
 
-def _figures(each: cost.Cost, k: int) -> dict:
+def _figures(price: cost.Cost, k: int) -> dict:
     return {
-        "host_s": [round(k * s) for s in each.time_s],
-        "written_bytes": [round(size) for size in each.written_bytes],
-        "most_bytes": round(each.most_bytes),
+        "host_s": [round(k * s) for s in price.time_s],
+        "written_bytes": [round(size) for size in price.written_bytes],
+        "most_bytes": round(price.most_bytes),
     }
 
 
-def _cost(each: cost.Cost, k: int) -> str:
-    return f"{dry_run.times(each, k):>17} {dry_run.written(each):>17}"
+def _cost(price: cost.Cost, k: int) -> str:
+    return f"{dry_run.times(price, k):>17} {dry_run.written(price):>17}"
 
 
 def _percent(sizes: tuple[float, float], rated_bytes: float) -> str:

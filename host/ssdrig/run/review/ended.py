@@ -13,14 +13,14 @@ from ssdrig.run.teardown import Stop
 
 
 def told(review: Review, args, show: Progress, code: int, stop: Stop) -> int:
-    """Make the page, unless a signal has stopped the review or stops it now; say which plans were run, and how to go on
-    where some were not. Returns the exit code."""
+    """Make the page, unless a signal has stopped the review or stops it now; print the plans that ran, and how to
+    continue where some were not. Returns the exit code."""
     done, asked = review_folder.done(review), stop.count
     page = None if code == INTERRUPTED else _page(review, args, show, stop)
     code = code or INTERRUPTED * (stop.count > asked)
     if args.json:
         print(json.dumps(as_json(review, code, page)), flush=True)
-    left = [each.name for each in review.plans if not each.why and not done[each.name].complete]
+    left = [planned.name for planned in review.plans if not planned.why and not done[planned.name].complete]
     for name in left:
         show.warn(f"{name}: {done[name].state}{f', {done[name].why}' if done[name].why else ''}")
     if left:
@@ -55,5 +55,5 @@ def as_json(review: Review, code: int, page: Path | None) -> dict:
         {"plan": name, "run": str(one.run) if one.run else None, "state": one.state, "why": one.why}
         for name, one in done.items()
     ]
-    said = {"review": str(review.folder), "level": review.said["level"], "exit_code": code}
-    return said | {"page": str(page) if page else None, "plans": plans}
+    document = {"review": str(review.folder), "level": review.said["level"], "exit_code": code}
+    return document | {"page": str(page) if page else None, "plans": plans}

@@ -1,5 +1,5 @@
 """In which order the plans of a review are run: one whose first steps make a state that another has just left comes
-behind that one, and leaves them out (plan/history.py). Pure, but for reading plans and earlier runs."""
+after that one, and leaves them out (plan/history.py). Pure, except reading plans and earlier runs."""
 
 import itertools
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,7 @@ from ssdrig.run.prepare import Prepared
 
 @dataclass(frozen=True)
 class Item:
-    """A plan of a review. `prepared`: on its drive, None where it is not run, which `why` says; `leaves_out`: how many
+    """A plan of a review. `prepared`: on its drive, None if it is not run, for the reason `why`; `leaves_out`: how many
     of its first acts, since `behind`, the plan before it, leaves the drive as they make it."""
 
     name: str
@@ -46,12 +46,12 @@ def of_level(
 ) -> list[Item]:
     """The plans of a review on this drive, those that are run in the order to run them, then the others with the
     reason."""
-    found = []
+    ordered = []
     for i, entry in enumerate(entries or reviews.entries()):
         variant, sets = entry.at(level)
         item = Item(entry.name, entry.plan, variant, sets, why=entry.why_not(level))
-        found.append(item if item.why else on(item, drive, can, runs, seed + i * SEEDS_EACH))
-    return [*arranged([item for item in found if item.prepared]), *(item for item in found if not item.prepared)]
+        ordered.append(item if item.why else on(item, drive, can, runs, seed + i * SEEDS_EACH))
+    return [*arranged([item for item in ordered if item.prepared]), *(item for item in ordered if not item.prepared)]
 
 
 def on(item: Item, drive: Mapping, can: frozenset[str], runs: str | Path, seed: int) -> Item:
@@ -67,7 +67,7 @@ def on(item: Item, drive: Mapping, can: frozenset[str], runs: str | Path, seed: 
 
 
 def arranged(items: Sequence[Item]) -> list[Item]:
-    """These plans so that little is done twice: as long as it saves time one of them is moved, that which saves most.
+    """These plans so that little is done twice: while it saves time one of them is moved, that which saves most.
     Else they keep their order."""
     lefts = [history.left(_acts(item)).at_the_end() for item in items]
     saves: dict[tuple[int, int], float] = {}
@@ -91,7 +91,7 @@ def arranged(items: Sequence[Item]) -> list[Item]:
 
 
 def chained(items: Sequence[Item]) -> list[Item]:
-    """These plans in this order, each with what it may leave out behind the one before it."""
+    """These plans in this order, each with the acts it may skip after its predecessor."""
     out: list[Item] = []
     for item in items:
         assert item.prepared
@@ -102,7 +102,7 @@ def chained(items: Sequence[Item]) -> list[Item]:
 
 
 def saved_s(prepared: Prepared, count: int) -> float:
-    """Drive time that it saves, on average, to leave out so many of the first acts."""
+    """Drive time that it saves, on average, to leave out this many of the first acts."""
     rest = prepare.leave_out(prepared, count, "")
     return sum(prepared.cost.time_s) / 2 - sum(rest.cost.time_s) / 2
 
@@ -114,7 +114,7 @@ def host_s(prepared: Prepared) -> tuple[float, float]:
 
 
 def total(items: Sequence[Item]) -> cost.Cost:
-    """Of all that is run, without what is left out."""
+    """The cost of the acts that run, without the skipped ones."""
     return sum((item.shortened.cost for item in items if item.prepared), cost.Cost())
 
 

@@ -1,5 +1,5 @@
-"""A review from its check to its end: what is asked for is priced and confirmed, then the bench is made once and all
-plans are carried out on it (carry.py)."""
+"""A review from its check to its end: the request is priced and confirmed, then the bench is made once and all
+plans are run on it (carry.py)."""
 
 import argparse
 from collections.abc import Sequence
@@ -24,37 +24,29 @@ from ssdrig.run.teardown import Stop, Teardown
 from ssdrig.runs import journal, parts
 
 KEPT = ("virtual", "capacity", "raw_nand", "purge", "seed")  # options that a resumed review has as it began
-RUNS = (
-    "drive",
-    "destroy_data",
-    "rig",
-    "faults",
-    "drive_faults",
-    "influx",
-    "runs",
-)  # those that each run gets beside them
+RUNS = ("drive", "destroy_data", "rig", "faults", "drive_faults", "influx", "runs")  # each run also gets these
 
 
 def of_run(args: argparse.Namespace) -> argparse.Namespace:
     """The options of `ssdrig run` that these of a review stand for, checked. Raises UsageError."""
-    each = options.parse(["consistency"])
+    run_args = options.parse(["consistency"])
     for key in (*KEPT, *RUNS):
-        setattr(each, key, getattr(args, key))
-    options.check(each)
-    each.dry_run, each.json, each.jsonl, each.quiet = args.dry_run, False, False, args.quiet
-    each.verbose = args.verbose
-    return each
+        setattr(run_args, key, getattr(args, key))
+    options.check(run_args)
+    run_args.dry_run, run_args.json, run_args.jsonl, run_args.quiet = args.dry_run, False, False, args.quiet
+    run_args.verbose = args.verbose
+    return run_args
 
 
 def begin(args: argparse.Namespace, show: Progress) -> int:
-    """A new review, and what it came to. Returns its exit code."""
+    """Run a new review. Returns its exit code."""
     _page_can_be_made(args)
     return _performed(args, show, of_run(args), None)
 
 
 def go_on(folder: Path, args: argparse.Namespace, show: Progress) -> int:
-    """The rest of a review, and what that came to. Returns its exit code. Raises JournalError where the folder is none,
-    or another process carries it out."""
+    """Run the rest of a review. Returns its exit code. Raises JournalError if the folder is not a review,
+    or another process executes it."""
     review = review_folder.read(folder)
     _only_shipped(review)
     _page_can_be_made(args)
@@ -70,7 +62,7 @@ def go_on(folder: Path, args: argparse.Namespace, show: Progress) -> int:
 def _only_shipped(review: Review) -> None:
     """Raises JournalError where review.json names a plan by its path: none is taken from a folder."""
     done = review_folder.done(review)
-    names = [each.plan for each in review.plans if not each.why and not done[each.name].complete]
+    names = [planned.plan for planned in review.plans if not planned.why and not done[planned.name].complete]
     if other := next((name for name in names if name not in grammar.shipped()), None):
         seen, do = printable(other[:80]), "it is damaged: take it from a copy of the review"
         raise JournalError(f"only plans of ssdrig in the {parts.REVIEW} of {review.folder}", seen, do)
@@ -87,25 +79,25 @@ def _page_can_be_made(args: argparse.Namespace) -> None:
             journal.run_header(folder)
 
 
-def _performed(args: argparse.Namespace, show: Progress, each: argparse.Namespace, review: Review | None) -> int:
+def _performed(args: argparse.Namespace, show: Progress, run_args: argparse.Namespace, review: Review | None) -> int:
     with Stop(show) as stop:
         with Teardown(stop, show) as teardown:
             on = _on_real if args.drive else _on_virtual
-            found, code = on(args, each, review, show, stop, teardown)
-        if found is None:
+            review_, code = on(args, run_args, review, show, stop, teardown)
+        if review_ is None:
             return code
         with stop.held():  # the last line is owed, whatever signals come
-            return ended.told(found, args, show, code, stop)
+            return ended.told(review_, args, show, code, stop)
 
 
 def _on_virtual(
-    args, each, review: Review | None, show: Progress, stop: Stop, teardown: Teardown
+    args, run_args, review: Review | None, show: Progress, stop: Stop, teardown: Teardown
 ) -> tuple[Review | None, int]:
     from ssdrig.virtual import bench as virtual_bench
     from ssdrig.virtual.flash.presets import PRESETS
 
     preset = PRESETS[args.virtual]
-    drive = options.virtual_drive(each)
+    drive = options.virtual_drive(run_args)
     rated_bytes = preset.rated_tbw_TB * 1e12 * drive["capacity_bytes"] / preset.full_capacity_bytes
     items, spent = _items(args, review, drive, prepare.of_virtual(args.virtual), rated_bytes)
     dry.describe(args, review, drive, items, spent, rated_bytes, show)
@@ -113,29 +105,29 @@ def _on_virtual(
         return None, 0
     if review and not any(item.prepared for item in items):
         return review, 0
-    kept = _kept(review)
+    stored = _kept(review)
     show.say(f"starting the virtual bench ({args.virtual}, SIMULATED), one for all plans")
     with stop.held():
-        capacity = str(review.said["drive"]["drive_bytes"]) if kept and review else args.capacity
+        capacity = str(review.said["drive"]["drive_bytes"]) if stored and review else args.capacity
         running = virtual_bench.start(
             args.virtual,
             capacity=capacity,
             faults=options.faults(args.faults),
             drive_faults=options.drive_faults(args.drive_faults),
-            kept=kept,
+            kept=stored,
             check=stop.check,
             show=show.show,
         )
-        running.kept_in = kept  # removed once it is kept elsewhere
+        running.kept_in = stored  # removed once it is kept elsewhere
         folder: list[Path] = []
         teardown.push("end the virtual bench", lambda: running.end(folder[0] / "truth" if folder else None))
-        here = bench.virtual(running)
-        found = review or _created(args, here.drive, items, spent, rated_bytes)
-        folder.append(found.folder)
-        code = _carried(found, here, prepare.of_virtual(args.virtual), each, show, stop, spent)
-        if all(one.complete or one.run is None for one in review_folder.done(found).values()) and not stop.count:
-            here.keep(None)  # nothing is left to do on it
-    return found, code
+        bench_ = bench.virtual(running)
+        current = review or _created(args, bench_.drive, items, spent, rated_bytes)
+        folder.append(current.folder)
+        code = _carried(current, bench_, prepare.of_virtual(args.virtual), run_args, show, stop, spent)
+        if all(one.complete or one.run is None for one in review_folder.done(current).values()) and not stop.count:
+            bench_.keep(None)  # nothing is left to do on it
+    return current, code
 
 
 def _kept(review: Review | None) -> Path | None:
@@ -147,7 +139,7 @@ def _kept(review: Review | None) -> Path | None:
 
 
 def _on_real(
-    args, each, review: Review | None, show: Progress, stop: Stop, teardown: Teardown
+    args, run_args, review: Review | None, show: Progress, stop: Stop, teardown: Teardown
 ) -> tuple[Review | None, int]:
     drive = inventory.find(args.drive)
     if review:
@@ -158,7 +150,7 @@ def _on_real(
             raise UsageError(f"the drive of the review, {known['model']} {known['serial']}", seen, do)
         able.same_format(asdict(drive), known)
         _same_rig(review, args.rig)
-    raw, assumed = options.raw_nand(each, drive.model, drive.capacity_bytes)
+    raw, assumed = options.raw_nand(run_args, drive.model, drive.capacity_bytes)
     known = {**asdict(drive), "raw_nand_bytes": raw, "raw_nand_assumed": assumed, "time_dilation": 1}
     known |= {"power_states": bench.states_of(drive)}
     limits = warranty.limits_for(drive.model, drive.capacity_bytes)
@@ -176,10 +168,10 @@ def _on_real(
     serial = confirm.confirmed(drive, args.destroy_data)
     with stop.held():
         held = bench.real(drive, limits, serial, args.purge or "auto", raw, args.rig, assumed)
-        here = held.__enter__()
+        bench_ = held.__enter__()
         teardown.push("release the drive", lambda: held.__exit__(None, None, None))
-        found = review or _created(args, here.drive, items, spent, rated_bytes)
-        return found, _carried(found, here, can, each, show, stop, spent)
+        current = review or _created(args, bench_.drive, items, spent, rated_bytes)
+        return current, _carried(current, bench_, can, run_args, show, stop, spent)
 
 
 def _same_rig(review: Review, rig: str | None) -> None:
@@ -191,7 +183,7 @@ def _same_rig(review: Review, rig: str | None) -> None:
 
 
 def _items(args, review: Review | None, drive: dict, can, rated_bytes: float | None) -> tuple[list[Item], Budget]:
-    """What is to be run, in order, then what is not, and the budget of all of it. Raises UsageError where nothing is to
+    """The plans to run, in order, then the others, and the budget of all. Raises UsageError if none is to
     be run, or the first writes do not fit the budget."""
     if review is None:
         items = order.of_level(args.level, drive, can, args.runs, args.seed)
@@ -200,7 +192,7 @@ def _items(args, review: Review | None, drive: dict, can, rated_bytes: float | N
         done = review_folder.done(review)
         items = _left(review, done, drive, can, args.runs)
         if review.said["budget_bytes"] is not None and args.budget is None and not (args.virtual or args.dry_run):
-            seen = f"none; the folder says {review.said['budget_bytes']} B"
+            seen = f"none; the folder states {review.said['budget_bytes']} B"
             raise UsageError("--budget on the command line: none is taken from a folder", seen, "give it again")
         most = review.said["budget_bytes"] if args.budget is None else budget.parse(args.budget, rated_bytes).most_bytes
         runs = [one.run for one in done.values() if one.run]
@@ -214,14 +206,14 @@ def _items(args, review: Review | None, drive: dict, can, rated_bytes: float | N
 
 
 def _left(review: Review, done: dict[str, Done], drive: dict, can, runs: str) -> list[Item]:
-    found = []
-    for each in review.plans:
-        item = order.item_of(each)
-        if done[each.name].complete:
-            found.append(replace(item, why="done"))
+    items = []
+    for planned in review.plans:
+        item = order.item_of(planned)
+        if done[planned.name].complete:
+            items.append(replace(item, why="done"))
         else:
-            found.append(item if each.why else order.on(item, drive, can, runs, each.seed))
-    return [*order.chained([item for item in found if item.prepared]), *(item for item in found if not item.prepared)]
+            items.append(item if planned.why else order.on(item, drive, can, runs, planned.seed))
+    return [*order.chained([item for item in items if item.prepared]), *(item for item in items if not item.prepared)]
 
 
 def _whys(items: Sequence[Item]) -> str:
@@ -232,17 +224,17 @@ def _created(args, drive: dict, items: Sequence[Item], spent: Budget, rated_byte
     plans = [
         Planned(i.name, i.plan, i.variant, dict(i.sets), i.prepared.seed if i.prepared else 0, i.why) for i in items
     ]
-    said = {
+    document = {
         "level": args.level,
         "drive": drive,
         "rated_bytes": rated_bytes,
         "options": {key: getattr(args, key) for key in KEPT},
         "budget_bytes": spent.most_bytes,
-        "plans": [asdict(each) for each in plans],
+        "plans": [asdict(planned) for planned in plans],
     }
-    return review_folder.create(args.runs, said)
+    return review_folder.create(args.runs, document)
 
 
-def _carried(review: Review, here, can, each, show: Progress, stop: Stop, spent: Budget) -> int:
+def _carried(review: Review, bench_, can, run_args, show: Progress, stop: Stop, spent: Budget) -> int:
     show.say(f"review folder: {review.folder}")
-    return Carrying(review, here, can, each, show, stop, spent).all()
+    return Carrying(review, bench_, can, run_args, show, stop, spent).all()

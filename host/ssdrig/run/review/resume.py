@@ -1,4 +1,4 @@
-"""`ssdrig resume FOLDER`: go on with a run (run/resume.py), or with a review, whose runs it then carries out."""
+"""`ssdrig resume FOLDER`: go on with a run (run/resume.py), or with a review, whose runs it then executes."""
 
 import argparse
 
@@ -8,8 +8,8 @@ from ssdrig.runs import named, parts
 
 add_arguments = resume.add_arguments
 EXAMPLES = (
-    ("resume latest --dry-run", "what still holds, and what is repeated"),
-    ("resume 3fa9", "the run whose id ends so"),
+    ("resume latest --dry-run", "the valid and the repeated parts"),
+    ("resume 3fa9", "the run by the end of its id"),
 )
 NOT_SAID = dict.fromkeys(("virtual", "level", "runs", "against", "out"))
 ALIKE = (

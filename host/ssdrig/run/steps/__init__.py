@@ -1,6 +1,6 @@
-"""How each kind of step is carried out, a module a kind: carry_out(act, stage, number) gives what its event says;
+"""How each kind of step is executed, a module a kind: carry_out(act, stage, number) returns the fields of its event;
 before(act, stage) and after(act, stage, first, shown) where SMART or a trace is needed around the step. What a step may
-say is in plan/kinds/."""
+contain is in plan/kinds/."""
 
 import importlib
 from types import ModuleType

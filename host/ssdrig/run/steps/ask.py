@@ -1,4 +1,4 @@
-"""ask: wait for a person."""
+"""ask: wait for the user."""
 
 
 def carry_out(act, stage, number: int) -> dict:

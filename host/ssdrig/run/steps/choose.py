@@ -4,10 +4,10 @@ from ssdrig.plan.rules import choose
 
 
 def carry_out(act, stage, number: int) -> dict:
-    """Pick them (plan/rules/choose.py), for the acts of a repeat over `at` that come later; what was picked and what
-    was not is recorded, with the reason."""
+    """Pick them (plan/rules/choose.py), for the acts of a repeat over `at` that come later; the picks and the skipped
+    acts was not is recorded, with the reason."""
     wanted, value = act.keys["points"], act.keys["value"]
-    points = {each.label: each.point for each in act.choices}
+    points = {choice.label: choice.point for choice in act.choices}
     stage.picked = choose.picks(wanted, points, value, stage.seen)
     rows = [pick._asdict() | {"of": len(points)} for pick in stage.picked.values()]
     stage.book.event("choose", step=act.path, value=value, points=rows)

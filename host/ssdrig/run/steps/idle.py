@@ -15,7 +15,7 @@ def before(act, stage) -> dict | None:
 def carry_out(act, stage, number: int) -> dict:
     """Wait; without a SMART poll, which would wake the drive, unless the plan wants them."""
     every_s = act.keys.get("smart")
-    if isinstance(every_s, float):  # the plan wants readings within, and what they cost is measured with the rest
+    if isinstance(every_s, float):  # the plan wants readings during the rest, so their energy is included
         stage.live.begin(Pace("rest", smart_s=every_s))
     else:
         stage.live.begin(Pace("idle"))
@@ -25,7 +25,7 @@ def carry_out(act, stage, number: int) -> dict:
         return {"rest": {"lasted_s": most_s}} if counts(act.keys) else {}
     held: list[float | None] = []  # of the host's seconds that make up the next one of the drive
     power_W: list[float | None] = []
-    found = [quiet.verdict(power_W, least_s)]
+    verdicts = [quiet.verdict(power_W, least_s)]
 
     def ended() -> bool:
         held.append(stage.live.power_W())
@@ -33,15 +33,15 @@ def carry_out(act, stage, number: int) -> dict:
             known = [watts for watts in held if watts is not None]
             power_W.append(sum(known) / len(known) if len(known) == len(held) else None)
             held.clear()
-            found[0] = quiet.verdict(power_W, least_s)
-        return found[0].reached
+            verdicts[0] = quiet.verdict(power_W, least_s)
+        return verdicts[0].reached
 
     stage.live.wait(most_s * stage.dilation, stage.check, ended)
-    return {"quiet": found[0]._asdict() | {"lasted_s": len(power_W)}}
+    return {"quiet": verdicts[0]._asdict() | {"lasted_s": len(power_W)}}
 
 
 def after(act, stage, first: dict | None, shown: dict) -> None:
-    """Record what was found, with what the drive has written by itself."""
+    """Record the result, with the bytes that the drive has written on its own."""
     kind = next((kind for kind in ("quiet", "rest") if kind in shown), None)
     if kind is None:
         return

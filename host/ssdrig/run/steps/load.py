@@ -27,7 +27,7 @@ def carry_out(act, stage, number: int) -> dict:
 
     result = stage.fio(act, made, pace, number, met)
     moved = result.bytes
-    if "read_qd" in keys and result.seconds:  # what was written counts, as everywhere of a load that only writes
+    if "read_qd" in keys and result.seconds:  # only writes count, as for a load that only writes
         moved = fiotext.totals(fioclock.ends(stage.folder(act, number) / "out.json")[1][-1], "write")["bytes"]
     shown: dict = {"bytes": moved}
     if result.seconds and (spans := keys.get("windows")):

@@ -4,6 +4,6 @@ from ssdrig.retention import verifying
 
 
 def carry_out(act, stage, number: int) -> dict:
-    """All passes; nothing is written. What was found is stage.outcome, too."""
+    """All passes; nothing is written. The result is stage.outcome, too."""
     stage.bench.check()
     return verifying.carry_out(act, stage)

@@ -24,7 +24,7 @@ NO_COUNTS = "the kernel shows no counts of it in /sys/block"
 
 
 class Recorder(threading.Thread):
-    """Reads the counts each second into a file, in a thread of its own: nothing that the run does delays a reading.
+    """Reads the counts each second into a file, in its own thread: nothing that the run does delays a reading.
 
     `first`, `last`: readings of Bench.witness; `rows`: (t_ns, stat) of each so far; `failure`: why it ended early."""
 
@@ -63,19 +63,21 @@ class Recorder(threading.Thread):
 
     def _reading(self) -> dict:
         t_ns = time.monotonic_ns()
-        found = self._witness()
+        witness = self._witness()
         energies = [host_energy.energy_uJ(zone.folder) for zone in self._zones]
-        stat = found.get("stat") or (found.get("pace") or {}).get("stat")
+        stat = witness.get("stat") or (witness.get("pace") or {}).get("stat")
         before = self.rows[-1] if self.rows else None
         if not stat:
-            raise DriveError("counts of the drive", NO_COUNTS if before is None else "the drive is gone", "record anew")
-        if before and self.first["seq"] != found["seq"]:
-            raise DriveError("the drive as it was", "it was removed and came again", "record anew")
+            raise DriveError(
+                "counts of the drive", NO_COUNTS if before is None else "the drive is gone", "record again"
+            )
+        if before and self.first["seq"] != witness["seq"]:
+            raise DriveError("the drive as it was", "it was removed and came again", "record again")
         took_ns = time.monotonic_ns() - t_ns
         self._file.write(recorded.line(t_ns, took_ns, stat, energies))
         self._file.flush()
         self.rows.append((t_ns, stat))
-        return found
+        return witness
 
 
 def check(words: Sequence[str]) -> None:
@@ -89,7 +91,7 @@ def check(words: Sequence[str]) -> None:
 
 
 def carry_out(act, stage, number: int) -> dict:
-    """Record until the command has ended, the time is over, or someone asks for the end, which is no failure."""
+    """Record until the command has ended, the time is over, or someone asks for the end, which is not a failure."""
     stage.bench.check()
     every_s = act.keys["smart"] if isinstance(act.keys["smart"], float) else None
     with stage.stop.second_raises():
@@ -121,7 +123,7 @@ def carry_out(act, stage, number: int) -> dict:
 
 
 def _until_the_end(stage, recorder: Recorder, process: subprocess.Popen | None, time_s: float | None) -> str:
-    """Tell each second what it was like. Returns why it ended; "": the command did."""
+    """Report each second. Returns why it ended; "": the command ended."""
     began_ns, shown = recorder.rows[0][0], 1
     while True:
         if stage.asked():  # a terminal's Ctrl-C ends the command, too
@@ -144,7 +146,7 @@ def _until_the_end(stage, recorder: Recorder, process: subprocess.Popen | None, 
 
 
 def _started(stage) -> subprocess.Popen:
-    """The command, with what it prints on stderr: stdout has the result. Raises LoadError."""
+    """Run the command with its stdout on stderr: stdout has the result. Raises LoadError."""
     environment = {name: value for name, value in os.environ.items() if name not in OURS}
     if stage.bench.simulated:
         environment[TARGET] = stage.bench.fio_target

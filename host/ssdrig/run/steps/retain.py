@@ -1,4 +1,4 @@
-"""retain: write what is to be kept, and seal the drive."""
+"""retain: write the data to be retained, and seal the drive."""
 
 from ssdrig.retention import sealing
 

@@ -3,7 +3,7 @@ the run's continuation (standing.changed)."""
 
 
 def carry_out(act, stage, number: int) -> dict:
-    """Set each, see that it is set. What it was is in the journal and a duty of the teardown first."""
+    """Set each, verify it. The earlier value is in the journal and a duty of the teardown first."""
     for key, value in act.keys.items():
         before = stage.bench.setting(key)
         stage.book.event("set", key=key, value=value, before=before)
@@ -13,6 +13,6 @@ def carry_out(act, stage, number: int) -> dict:
 
 
 def put_back(stage, key: str, before: list[str]) -> None:
-    """Undo a change, and say so."""
+    """Undo a change and report it."""
     stage.bench.put_back(key, before)
     stage.book.event("put_back", key=key, value=before)

@@ -5,7 +5,7 @@ from ssdrig.plan.kinds.speeds import SETTLE_S
 
 def carry_out(act, stage, number: int) -> dict:
     """Read SMART right after the load, then at 60, 120 and 300 s until two readings have the same NAND count: the
-    difference to the first is what the drive wrote by itself."""
+    difference to the first is what the drive wrote on its own."""
     with stage.stop.second_raises():
         last, waited_s = stage.live.poll_smart("after"), 0.0
         for at_s in (at_s for at_s in SETTLE_S if at_s <= act.keys["most"]):

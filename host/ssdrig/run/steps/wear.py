@@ -17,7 +17,7 @@ FIELDS = {  # of a SMART snapshot -> of worn.Slice
 
 
 def carry_out(act, stage, number: int) -> dict:
-    """Slices until one of worn.stop's reasons. Each: its group of sample blocks is written anew, then fio writes, then
+    """Slices until one of worn.stop's reasons. Each: its group of sample blocks is written again, then fio writes, then
     all samples are read back and SMART is read. An event for each."""
     stage.bench.check()
     keys = act.keys
@@ -29,7 +29,7 @@ def carry_out(act, stage, number: int) -> dict:
     rated_bytes = stage.bench.drive.get("rated_write_bytes")
     why = worn.stop(first, first, total - least + 1, rated_bytes, keys["to"])  # it may be worn so far already
     while why is None:
-        n = (done + least - 1) // slice_bytes + 1  # less than a block of each thread is no slice of its own
+        n = (done + least - 1) // slice_bytes + 1  # less than a block per thread is not a separate slice
         size = max(least, min(total, n * slice_bytes) - done)
         if why := stage.over_budget(done - begun, size):
             break
@@ -40,10 +40,10 @@ def carry_out(act, stage, number: int) -> dict:
         made = job(act, stage.bench.fio_target, stage.next_seed(), size_bytes=size, number=n)
         result = stage.fio(act, made, _pace(act, done), n, within=f"s{n:04}")
         done += result.bytes
-        found = _read_back(stage, at, n)
-        now = _slice(n, done, _counted(act, stage, done), found)
+        mismatches = _read_back(stage, at, n)
+        now = _slice(n, done, _counted(act, stage, done), mismatches)
         did = {"ios": result.ios, "bytes": result.bytes, "io_s": result.runtime_s / stage.dilation}
-        stage.book.event("slice", step=act.path, **_said(now), verdicts=found, **did)
+        stage.book.event("slice", step=act.path, **_said(now), verdicts=mismatches, **did)
         why = worn.stop(first, now, total - least + 1, rated_bytes, keys["to"])
     with stage.stop.second_raises():
         stage.bench.flush()
@@ -61,9 +61,9 @@ def _counted(act, stage, done: int) -> dict:
         return stage.live.poll_smart("poll") or {}
 
 
-def _slice(number: int, done: int, counted: dict, found: dict):
-    said, read = {name: counted.get(key) for name, key in FIELDS.items()}, sum(found.values())
-    return Slice(number, done, **said, samples=read, bad=read - found.get("good", 0))
+def _slice(number: int, done: int, counted: dict, mismatches: dict):
+    counts, read = {name: counted.get(key) for name, key in FIELDS.items()}, sum(mismatches.values())
+    return Slice(number, done, **counts, samples=read, bad=read - mismatches.get("good", 0))
 
 
 def _said(now) -> dict:

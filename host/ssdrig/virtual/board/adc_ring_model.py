@@ -1,4 +1,4 @@
-"""Stands for the firmware's adc_ring.py on the SIMULATED board: voltages through their dividers, and currents through
+"""Replaces the firmware's adc_ring.py on the SIMULATED board: voltages through their dividers, and currents through
 the amplifier of the fast channel, into a 12-bit ADC of 3.3 V with noise of 2 counts rms (some 9 effective bits)."""
 
 from array import array
@@ -60,7 +60,7 @@ def stop():
 
 
 def _fill(n):
-    """Samples up to n, which have been converted by now, as far as the ring holds them."""
+    """The samples before n (all converted by now) that the ring still holds."""
     global _done
     gpios, dt = _how
     first = max(_done, n - SIZE)

@@ -1,6 +1,6 @@
 """What viper code finds at a memory address of the SIMULATED board: the models put themselves here."""
 
-known = {}  # address -> what is there
+known = {}  # address -> device
 
 
 def ptr32(x):

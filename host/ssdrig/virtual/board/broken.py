@@ -1,5 +1,5 @@
 """What can be wrong with a SIMULATED rig: a rail's supply that surges, a load that comes later, a switch, a crowbar or
-a wire that has failed. A row's "true" (faults.py) says so of a rail; nothing here is known to the firmware."""
+a wire that has failed. A row's "true" (faults.py) sets it for a rail; the firmware knows nothing of it."""
 
 from supply import Supply
 
@@ -35,7 +35,7 @@ class Surging:
 
 
 def part(t, begin, end):
-    """How much of begin..end lies behind t, 0 to 1."""
+    """Share of begin..end that falls after t, 0 to 1."""
     return 0.0 if t >= end else 1.0 if t <= begin else (end - t) / (end - begin)
 
 
@@ -44,7 +44,7 @@ class Broken(Supply):
 
     def __init__(self, fault, *of_supply):
         if fault not in SWITCH:
-            raise ValueError("SIMULATED rail: %s is no fault of a switch" % fault)
+            raise ValueError("SIMULATED rail: %s is not a fault of a switch" % fault)
         super().__init__(*of_supply)
         self.fault, self.pulled = fault, False
 

@@ -7,8 +7,8 @@ caught up. It may lag, when Linux runs something else, and then catches up; the 
 input carries the time at which it arrived and the past of the power feed is kept. So a late process delays results
 but never alters them.
 
-With a `pace` the board has a time of its own, for tests: it begins as CLOCK_MONOTONIC and passes at most `pace` times
-as fast, in steps of AHEAD_ns. It lags by LAG_ns at most: while the machine has no time for the board, its time stands
+With a `pace` the board has its own time, for tests: it begins as CLOCK_MONOTONIC and passes at most `pace` times
+as fast, in steps of AHEAD_ns. It lags by LAG_ns at most: while the machine has no time for the board, its time stops
 still. So such a board is never late, however busy the machine is, and costs less, because it need not wait for each
 moment; but its time cannot be compared with the host's.
 
@@ -31,11 +31,11 @@ US = 1000
 NEVER = (1 << 62) - 1  # the largest small integer of a 64-bit interpreter
 STDIN, STDOUT = 0, 1
 POLLIN, POLLOUT = 1, 4
-OUT_FIFO, PACKET = 256, 64  # bytes the USB stack takes at once, and by which its FIFO empties
+OUT_FIFO, PACKET = 256, 64  # capacity of the USB stack's FIFO, and the packet by which it empties
 OUT_ns_PER_BYTE = 1700  # and how fast they leave: 585 KiB/s
 OUT_COPY_ns = 100  # a byte
 OUT_TIMEOUT_ns = 500_000_000  # the RP2 port gives up a write after this
-# A board with a time of its own catches up at most so much, runs ahead by so much before it waits, looks for input so
+# A board with its own time catches up at most this far, runs ahead this far before it waits, polls input this
 # often
 LAG_ns, AHEAD_ns, LOOK_ns = 50_000_000, 100_000_000, 2_000_000
 GRACE_ns = 1_000_000_000  # real time a full pipe is waited for: only then it is the host that does not read, not Linux
@@ -48,11 +48,12 @@ boot = now = 0
 rate = 1.0
 pace = 0.0  # 0: real time is the host's
 _look_at = 0
-_origin = 0  # the host's time that counts as `boot`: later each time the board's stood still
+_origin = 0  # the host's time that counts as `boot`: later each time the board's clock was held
 start_ticks = 0
 fifo_empty_at = 0  # when the USB stack will have sent all that it was given
 stuck = False  # the host does not read
-# the processor's event register, which an interrupt sets: one came since the last wait, so the next one ends at once
+# the processor's event register, which an interrupt sets: one came since the last wait, so the next one ends
+# immediately
 woken = False
 event_at = NEVER  # the earliest of all alarms
 _alarms = []  # [time, function called at that time, time until which the processor will see nothing of it]
@@ -101,7 +102,7 @@ def real():
 
 @micropython.native
 def _look():
-    """With a time of its own: wait if it is ahead, and take what has come by then."""
+    """With its own time: wait if it is ahead, and take the input received by then."""
     global _look_at
     if now < _look_at:
         return
@@ -143,7 +144,7 @@ def set_alarm(alarm, t):
 
 @micropython.native
 def spend(ns):
-    """Let device time pass; what is due in it happens, and takes its own time on top."""
+    """Let device time pass; events due in it run, and add their own time."""
     global now
     end = now + ns
     while event_at <= end:
@@ -184,7 +185,7 @@ def _take():
 
 
 def catch_up():
-    """Sleep until real time is not behind device time."""
+    """Sleep until real time has caught up with device time."""
     if pace:
         return _look()
     while True:

@@ -5,7 +5,7 @@ The drive draws power P. The source with its leads, the shunt and the leads to t
 drive sees V = V0 - I R and draws I = P / V, which gives I = (V0 - sqrt(V0^2 - 4 R P)) / 2R. VBUS is sensed on the
 drive's side of the shunt, before the leads to the drive. Power is constant within a bin of the feed.
 
-The chip sees the feed `delay_ns` of model time late: the drive is another process, and what it does now may reach its
+The chip sees the feed `delay_ns` of model time late: the drive is another process, and its current work may reach its
 bin a little after the bin's time.
 """
 
@@ -20,7 +20,7 @@ class FeedLost(Exception):
 
 
 class Constant:
-    """A load that draws `amps` at `volts`, behind leads from the sensor to it."""
+    """A load that draws `amps` at `volts`, at the end of leads from the sensor."""
 
     def __init__(self, amps, volts, lead_mOhm=0):
         self.amps, self.volts, self.lead = amps, volts, lead_mOhm * 1e-3
@@ -35,7 +35,7 @@ class Constant:
 
 class Feed:
     def __init__(self, path, source_mOhm, shunt_uOhm, delay_ns, share=1.0, volts=None, lead_mOhm=0):
-        """share: how much of the drive's power this rail carries. volts: of the open supply; None: as the feed says."""
+        """share: how much of the drive's power this rail carries. volts: of the open supply; None: from the feed."""
         self.file = open(path, "rb", 0)
         head = self.file.read(_HEADER)
         if len(head) != _HEADER or head[:8] != b"SSDRPWR1":
@@ -110,7 +110,7 @@ class Feed:
         self.file.seek(_HEADER + 8 * slot)
         if run == n:
             self.file.readinto(slots)
-        else:  # the ring's end lies between
+        else:  # the ring's end is between
             split = array("I", self.file.read(8 * run))
             self.file.seek(_HEADER)
             split.extend(array("I", self.file.read(8 * (n - run))))
@@ -128,7 +128,7 @@ class Feed:
     def _empty(self, tag, number):
         """Energy of a bin that is not there: 0, unless the ring has gone past it."""
         if number >= 0 and 0 < (tag - number) & 0xFFFFFFFF < 0x80000000:
-            raise FeedLost("the board fell behind the power feed by more than its ring holds")
+            raise FeedLost("the board lagged the power feed by more than its ring holds")
         return 0
 
     def _current(self, watts):

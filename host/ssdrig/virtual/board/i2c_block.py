@@ -3,7 +3,7 @@ file, whose functions are viper code on memory addresses, runs here: its source 
 handles objects, with addresses that lead to this model.
 
 Time on the bus: each START, RESTART and STOP is one clock, each byte with its acknowledge nine; STOP and the pause
-behind it are one more each. The chip answers with what its register holds when the first data byte begins. Stricter
+after it are one more each. The chip answers with what its register holds when the first data byte begins. Stricter
 than the block: a FIFO that overflows or is read empty, a new target address while enabled, a read without RESTART
 before it, and one of more bytes than the register has are errors.
 """
@@ -14,7 +14,7 @@ import micropython
 from addresses import known, ptr32
 from micropython import const
 
-# MicroPython's compiler puts the number of a const() in place of a name with an underscore that has a line of its own
+# MicroPython's compiler puts the number of a const() in place of a name with an underscore that has its own line
 _TAR = const(0x04 >> 2)
 _DATA_CMD = const(0x10 >> 2)
 _RAW_INTR = const(0x34 >> 2)
@@ -50,8 +50,8 @@ def scl_ns(freq, sys_Hz=125_000_000):
 class Block:
     """What viper's ptr32 of the block's address is here: its registers, by words.
 
-    A command is in `commands` until somebody looks after its byte has ended. By itself only that happens in which the
-    chip takes part: where a read begins it says what its register holds."""
+    A command is in `commands` until a register access after its byte has ended. Only events with the chip happen on
+    their own: where a read begins, the chip returns its register."""
 
     def __init__(self):
         self.alarm = cosim.add_alarm(self.settle)
@@ -67,7 +67,7 @@ class Block:
         self.free_at = 0  # when the last STOP is over
 
     def _drop(self):
-        """What has not been sent."""
+        """The bytes not yet sent."""
         self.commands = []  # (command, time at which its byte begins, time at which it ends)
         self.asked = []  # times at which the chip will be asked
         self.pointer = None  # the register that was named last
@@ -157,7 +157,7 @@ class Block:
 
     @micropython.native
     def settle(self):
-        """Carry out what is due."""
+        """Execute the events due."""
         now = cosim.now
         commands = self.commands
         while commands:
@@ -232,7 +232,7 @@ class _Module:
 
 
 def objects(path):
-    """The names of a file of viper functions, its source unchanged but for the decorators, which become those of
+    """The names of a file of viper functions, its source unchanged except the decorators, which become those of
     machine code that handles objects (cosim says how to find a defect in it), and the casts, which are taken off: here
     all numbers are integers, and each cast would be a call."""
     with open(path) as f:
@@ -243,7 +243,7 @@ def objects(path):
 
 
 def timed(function):
-    """A call of it costs device time beside its register accesses. Of one or three arguments."""
+    """A call costs device time besides its register accesses. Takes one or three arguments."""
 
     def call1(a):
         cosim.spend(CALL_ns)

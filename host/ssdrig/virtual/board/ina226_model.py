@@ -1,6 +1,6 @@
 """Register-level model of TI's INA226 (SBOS547), SIMULATED. Runs on MicroPython and on CPython.
 
-Modelled, beside what ina_model.py says: registers with their reset values, IDs, pointer, RST, saturation,
+Modelled, besides ina_model.py: registers with their reset values, IDs, pointer, RST, saturation,
 CURRENT = SHUNT * CAL / 2048, POWER = CURRENT * BUS / 20000, OVF, CVRF, the five limit functions (compared in every
 cycle, also when averaging), ALERT, loss of everything at a brown-out.
 
@@ -131,7 +131,7 @@ class INA226(Sensor):
                 self.reg[MASK_ENABLE] = mask & ~AFF
 
     def value(self, register, t):
-        """(value, bytes) as a read at t gives it, with the read's effects. ValueError: there is no such register."""
+        """(value, bytes) as a read at t gives it, with the read's effects. ValueError: no such register."""
         self.advance(t)
         if register == MASK_ENABLE:
             v = self.reg[MASK_ENABLE]

@@ -1,14 +1,14 @@
 """Register-level model of TI's INA228 (SLYS021), SIMULATED. Runs on MicroPython and on CPython.
 
-Modelled, beside what ina_model.py says: registers with their reset values, IDs, pointer, RST and RSTACC, both shunt
+Modelled, besides ina_model.py: registers with their reset values, IDs, pointer, RST and RSTACC, both shunt
 ranges, saturation, CURRENT, POWER, MATHOF, temperature compensation of the shunt, ENERGY and CHARGE with their
 fractions kept, by the chip's own idea of time and of every cycle, the six limits with their flags, ALERT, loss of
 everything at a brown-out.
 
-A limit is compared with the upper 16 bits of its result (TEMP_LIMIT with all of DIETEMP), as their units say, each time
-this result is there: in every cycle, or with SLOWALERT once a set, with the average. The limits of the reset state are
-never passed. Latched (ALATCH), a flag stays until DIAG_ALRT is read; transparent, it follows its comparison. ALERT is
-what the flags say, CNVRF among them if CNVR is set.
+A limit is compared with the upper 16 bits of its result (TEMP_LIMIT with all of DIETEMP), as their units imply, each
+time this result is there: in every cycle, or with SLOWALERT once a set, with the average. The limits of the reset state
+are never passed. Latched (ALATCH), a flag stays until DIAG_ALRT is read; transparent, it follows its comparison. ALERT
+is by the flags, including CNVRF if CNVR is set.
 
 Stricter than the chip, because the data sheet leaves it open or the firmware has no business with it: reserved bits and
 read-only registers must not be written, registers that do not exist not be read, and conversion ready on ALERT, or an
@@ -234,7 +234,7 @@ class INA228(Sensor):
             self.reg[DIAG_ALRT] = flags & ~flag
 
     def value(self, register, t):
-        """(value, bytes) as a read at t gives it, with the read's effects. ValueError: there is no such register."""
+        """(value, bytes) as a read at t gives it, with the read's effects. ValueError: no such register."""
         self.advance(t)
         if register == DIAG_ALRT:
             v = self.reg[DIAG_ALRT]

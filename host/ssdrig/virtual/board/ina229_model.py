@@ -1,4 +1,4 @@
-"""Register-level model of TI's INA229 (SLYS023), SIMULATED: an INA228 behind SPI. Runs on MicroPython and on CPython.
+"""Register-level model of TI's INA229 (SLYS023), SIMULATED: an INA228 with SPI. Runs on MicroPython and on CPython.
 
 A frame lasts from the fall of CS to its rise: a byte register << 2 | R/W, then the register, most significant byte
 first. A read shows what the register holds when the first byte has ended; a write shifts the old content out. Stricter

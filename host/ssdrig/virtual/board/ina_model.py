@@ -4,11 +4,11 @@ and bus voltage one after the other by the chip's own oscillator. Runs on MicroP
 A cycle is one conversion of each enabled channel, in this order (SLYS021A figure 7-2: T, I, V); a set is as many cycles
 as are averaged. Each channel sees only its own window of the supply. Without averaging each result is in its register
 as soon as its channel has been converted, so that the next cycle's current is there before the set is complete; with
-averaging all appear at the end of the set (INA238 data sheet SLYS025B 6.3.4, the newest of the family; the others say
-the same). Cycles are carried out when somebody looks.
+averaging all appear at the end of the set (INA238 data sheet SLYS025B 6.3.4, the newest of the family; the others state
+the same). Cycles are computed on access.
 
 Errors: the oscillator's, offset and gain of the shunt, gain of the bus, white noise that falls with the root of the
-conversion time. The die is as warm as the ambient and what its own supply heats it, at once. Times are ns of real (not
+conversion time. The die is at ambient plus its own heating, without delay. Times are ns of real (not
 of the chip's) time."""
 
 from random import getrandbits
@@ -49,7 +49,7 @@ class Sensor:
         ambient_C=25.0,
     ):
         """`supply(t0, t1, t2)` -> (mean current in A over t0..t1, mean voltage in V over t1..t2).
-        osc_ppm > 0: the chip's oscillator is fast. noise scales the noise; 0 is none."""
+        osc_ppm > 0: the chip's oscillator is fast. noise scales the noise; 0: no noise."""
         self.supply = supply
         self.speed = 1 + osc_ppm * 1e-6
         self.volts_per_A = shunt_uOhm * 1e-6 * (1 + gain_ppm * 1e-6)
@@ -113,7 +113,7 @@ class Sensor:
         )
 
     def advance(self, t):
-        """Carry out all conversions that end until t."""
+        """Execute all conversions that end until t."""
         while self.end <= t:
             self._convert(self.end)
             self.left -= 1
@@ -133,7 +133,7 @@ class Sensor:
     def _convert(self, t):
         """Those channels of the cycle that are done at t."""
         todo = self.todo
-        t0 = min(self.start + self.die_ns, self.end)  # each is rounded by itself
+        t0 = min(self.start + self.die_ns, self.end)  # each is rounded on its own
         t1 = min(self.start + self.shunt_ns, self.end)
         if todo & DIE:
             if t < t0:
@@ -164,7 +164,7 @@ class Sensor:
         if value is None:
             value = self.IDS.get(number, 0 if number in WHO else None)
             if value is None:
-                raise ValueError("SIMULATED %s: there is no register %02x" % (self.NAME, number))
+                raise ValueError("SIMULATED %s: no register %02x" % (self.NAME, number))
         return value
 
     def keep(self, number, value, bits):

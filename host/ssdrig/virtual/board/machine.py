@@ -1,13 +1,13 @@
 """`machine` as the firmware uses it on a Raspberry Pi Pico, SIMULATED: I2C bus with sensor chips, pins, idle, reset.
 
-Stricter than hardware: an address nobody has, a pin that is not wired, or a bus frequency above 1 MHz is an error.
+Stricter than hardware: an unassigned address, a pin that is not wired, or a bus frequency above 1 MHz is an error.
 """
 
 import cosim
 import micropython
 import usys
 
-CALL_ns = 22_000  # the interpreter's share of an I2C call, beside the bus
+CALL_ns = 22_000  # the interpreter's share of an I2C call, besides the bus
 IRQ_ns = 20_000  # from an edge to the first line of a hard interrupt handler
 EIO, ETIMEDOUT = 5, 110
 
@@ -181,7 +181,7 @@ _bite = None  # the watchdog's alarm
 
 
 def watchdog(ms):
-    """It resets the board so long from now; 0: it does not."""
+    """It resets the board this long from now; 0: it does not."""
     global _bite
     if _bite is None:
         _bite = cosim.add_alarm(reset)

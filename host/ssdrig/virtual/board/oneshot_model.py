@@ -1,4 +1,4 @@
-"""Stands for the firmware's oneshot.py on the SIMULATED board, where there is no PIO1: an alarm of device time. The
+"""Replaces the firmware's oneshot.py on the SIMULATED board, where there is no PIO1: an alarm of device time. The
 same names."""
 
 import addresses

@@ -1,11 +1,11 @@
-"""A PIO state machine of the RP2040, without a clock: asm_pio assembles a program, a Core carries it out, cycle by
+"""A PIO state machine of the RP2040, without a clock: asm_pio assembles a program, a Core executes it, cycle by
 cycle, SIMULATED.
 
 Runs on MicroPython, and on CPython for tests. The instruction codes are those of the RP2040 data sheet, section "PIO".
 Known are the instructions that the firmware uses; any other is an error, and so is what would hang or overflow on the
 chip.
 
-A core runs ahead of time until it waits for a word: what it does to pins and FIFO carries the cycle in which it
+A core runs ahead of time until it waits for a word: its effects on pins and FIFO carry the cycle in which it
 happens."""
 
 SHIFT_LEFT, SHIFT_RIGHT = 0, 1
@@ -97,15 +97,15 @@ def asm_pio(*, out_init=None, sideset_init=None, out_shiftdir=0):
     def assemble(function):
         program = Program(out_init, sideset_init, out_shiftdir)
         space = function.__globals__
-        kept = dict(space)
+        original = dict(space)
         for final in (False, True):
             assembler = _Assembler(program, final)
             space.update(assembler.names())
             function()
         program.codes = assembler.codes
         for name in assembler.names():
-            if name in kept:
-                space[name] = kept[name]
+            if name in original:
+                space[name] = original[name]
             else:
                 del space[name]
         if program.wrap is None:
@@ -116,9 +116,9 @@ def asm_pio(*, out_init=None, sideset_init=None, out_shiftdir=0):
 
 
 class Core:
-    """One state machine without a clock of its own: cycles count from its start. `effects` collects [cycle, kind,
+    """One state machine without its own clock: cycles count from its start. `effects` collects [cycle, kind,
     value] with kind "pins", "side" or "push"; `level(cycle)` and `next_change(cycle)` are the input that `jmp(pin)`
-    looks at. `fed` is what DMA puts behind `tx` as soon as there is room."""
+    looks at. `fed` is the data that DMA appends to `tx` as soon as there is room."""
 
     def __init__(self, program, level=None, next_change=None):
         self.program, self.codes = program, program.codes
@@ -129,7 +129,7 @@ class Core:
         self.fed = []
         self.pulls = []  # cycle of each word taken
         self.effects = []
-        self.turns = {}  # pc of a jump -> [cycle, x, number of effects] when it was last carried out
+        self.turns = {}  # pc of a jump -> [cycle, x, number of effects] when it was last executed
 
     def run(self):
         """Go on until a word is missing or nothing can happen any more."""
@@ -147,13 +147,13 @@ class Core:
         cost = 1 + (code >> 8 & (7 if self.program.side else 31))
         if self.program.side and code >> 12 & 1:
             self.effects.append([self.cycle, "side", code >> 11 & 1])
-        here = self.pc
-        self.pc = self.program.wrap_target if here == self.program.wrap else here + 1
+        address = self.pc
+        self.pc = self.program.wrap_target if address == self.program.wrap else address + 1
         if operation == 0:
-            return self._jump(here, argument, operand, cost)
+            return self._jump(address, argument, operand, cost)
         if operation == 4 and argument & 4:  # pull
             if not self.tx:
-                self.pc = here
+                self.pc = address
                 return False
             self.osr = self.tx.pop(0)
             self.pulls.append(self.cycle)
@@ -186,17 +186,17 @@ class Core:
         self.cycle += cost
         return True
 
-    def _jump(self, here, condition, to, cost):
+    def _jump(self, address, condition, to, cost):
         if condition == 2:
-            if to == here:  # counts down on the spot
+            if to == address:  # counts down on the spot
                 self.cycle += (self.x + 1) * cost
                 self.x = MASK
                 return True
-            self._skip(here)
+            self._skip(address)
             taken = self.x != 0
             self.x = (self.x - 1) & MASK
         elif condition == 4:
-            if to != here:
+            if to != address:
                 raise ValueError("SIMULATED PIO: y counts on the spot only")
             self.cycle += (self.y + 1) * cost
             self.y = MASK
@@ -207,18 +207,18 @@ class Core:
             taken = True
         else:
             raise ValueError("SIMULATED PIO: jump condition %d" % condition)
-        if taken and to == here:
+        if taken and to == address:
             if condition == 0:
-                self.pc = here
+                self.pc = address
                 return False  # for ever
         if taken:
             self.pc = to
         self.cycle += cost
         return True
 
-    def _skip(self, here):
+    def _skip(self, address):
         """Leave out turns of a loop that counts x down while its input stays as it is."""
-        before = self.turns.get(here)
+        before = self.turns.get(address)
         if before and before[1] == self.x + 1 and before[2] == len(self.effects):
             period = self.cycle - before[0]
             change = self.next_change(self.cycle - SYNCHRONISER - period)
@@ -226,4 +226,4 @@ class Core:
             if n > 0:
                 self.cycle += n * period
                 self.x -= n
-        self.turns[here] = [self.cycle, self.x, len(self.effects)]
+        self.turns[address] = [self.cycle, self.x, len(self.effects)]

@@ -1,4 +1,4 @@
-"""Stands for the firmware's registers.py on the SIMULATED board, where there are no registers: the same functions."""
+"""Replaces the firmware's registers.py on the SIMULATED board, which has no registers: the same functions."""
 
 import cosim
 import machine
@@ -15,7 +15,7 @@ def start(mask, at=-1):
         ahead = ((at - ticks + (1 << 29)) & _M) - (1 << 29)
         if ahead <= 0:
             return -1
-    cosim.now = max(cosim.now, cosim.time_of(ticks + ahead))  # interrupts are off: what is due comes right after
+    cosim.now = max(cosim.now, cosim.time_of(ticks + ahead))  # interrupts are off: events due come right after
     for k, one in rp2.StateMachine.machines.items():
         if mask >> k & 1:
             one.start(cosim.now)

@@ -1,5 +1,5 @@
-"""MicroPython's prompt on the SIMULATED board, as far as programs use it: the raw mode (docs, "The MicroPython
-Interactive Interpreter Mode", section on raw mode) with raw paste, Ctrl-D at either prompt. What is sent is run by the
+"""MicroPython's prompt on the SIMULATED board, the part that programs use: the raw mode (docs, "The MicroPython
+Interactive Interpreter Mode", section on raw mode) with raw paste, Ctrl-D at either prompt. Code sent is run by the
 real interpreter, in the folder that is the board's flash. A line typed at the ordinary prompt is not run.
 """
 

@@ -1,7 +1,7 @@
 """`rp2` as the firmware uses it: asm_pio, and state machines and DMA channels at the board's time and pins, SIMULATED.
 
 Runs on MicroPython, and on CPython for tests. What would hang or overflow on the chip is an error. A machine's core
-(pio_model.py) runs ahead; what it does to pins and FIFO happens here when the board's time has come to it."""
+(pio_model.py) runs ahead; its effects on pins and FIFO happen here when the board's time has come to it."""
 
 import pio_model
 from pio_model import MASK, QUEUE, Core
@@ -40,7 +40,7 @@ class StateMachine:
             if sum([len(p.codes) for p in PIO.loaded]) > 32:
                 raise OSError(12)
         if any([channel.feeds(id) for channel in DMA.channels]):
-            raise ValueError("SIMULATED DMA: what is left of an older feed would go to machine %d" % id)
+            raise ValueError("SIMULATED DMA: the rest of an older feed would go to machine %d" % id)
         board = self.board
         board.spend(60_000)
         self.gate = out_base.id
@@ -57,7 +57,7 @@ class StateMachine:
         self.start_ns = None
         self.running = False
         self.done = 0  # effects that have happened
-        self.taken = 0  # of what was pushed
+        self.taken = 0  # of the words pushed
         self.loaded = 0  # words ever put or fed
         self.id = id
         self.machines[id] = self
@@ -85,7 +85,7 @@ class StateMachine:
         return NEVER
 
     def happen(self, t_ns):
-        """Carry out what is due."""
+        """Execute the events due."""
         effects = self.core.effects
         while self.done < len(effects) and self._ns(effects[self.done][0]) <= t_ns:
             cycle, kind, value = effects[self.done]
@@ -179,7 +179,7 @@ class DMA:
         machine.board.spend(5_000)
         if value is False:
             if machine.waiting() > QUEUE:
-                machine.running = False  # pulse.py stops it next; what it would still do with its queue is left out
+                machine.running = False  # pulse.py stops it next; the rest of its queue is dropped
             self.machine = None
             return False
         return self.feeds(machine.id)

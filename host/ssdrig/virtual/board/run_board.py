@@ -2,7 +2,7 @@
 (length u32, JSON), because the interpreter takes no argument above 255 bytes.
 
 Puts the stand-ins before MicroPython's own modules, wires a sensor to the drive's supply, and runs the firmware's
-own main.py, which imports nothing but what it finds on a real board.
+own main.py, which imports only modules of a real board.
 """
 
 import gc
@@ -111,7 +111,7 @@ def _at(seconds, function):
 
 
 def glitch(at, n, every, low):
-    """From then on, ns since boot, something pulls the first rail's ALERT line low for so long, n times."""
+    """From then on, ns since boot, something pulls the first rail's ALERT line low for this long, n times."""
     left, pin = n, first["alert"]
 
     def falls():
@@ -147,7 +147,7 @@ def defect():
 
 
 def switched(source, settings, gate, true):
-    """A rail behind the switch at a gate. settings: those of BOARD in cable.py that name its load; true: of its row."""
+    """A rail after the switch at a gate. settings: those of BOARD in cable.py that name its load; true: of its row."""
     load = Load(
         *[
             settings[name]
@@ -169,13 +169,13 @@ def switched(source, settings, gate, true):
     rail = supply(true, source, load, lambda powered: tell_drive(rail, powered))
     alarm = cosim.add_alarm(rail.due)
     rail.alarm = lambda t: cosim.set_alarm(alarm, t)
-    rail.gate(cosim.boot, 0)  # nobody drives it; a switch that is broken may be open all the same
+    rail.gate(cosim.boot, 0)  # undriven; a broken switch may be open anyway
     gates[gate] = rail
     return rail
 
 
 def tell_drive(rail, powered):
-    """A rail has crossed the drive's lock-out. The drive needs all of them; the cable tells it."""
+    """A rail has crossed the drive's lock-out. The drive needs all of them; the cable informs it."""
     others = [other.powered for other in gates.values() if other is not rail]
     if config["power_fd"] >= 0 and False not in others:
         cosim._write(config["power_fd"], bytes([powered]) + cosim.now.to_bytes(8, "little"), 9)
@@ -188,7 +188,7 @@ def feed(row, share, volts=None):
 
 
 def as_built(volts, row):
-    """A row as the one who builds the board has it: for the supply's voltage, if it does not say another."""
+    """A row as its builder writes it: for the supply's voltage, unless it names another."""
     return dict(dict(board.RAILS[0], nominal_mV=int(volts * 1000 + 0.5)), **row)
 
 
@@ -206,8 +206,8 @@ def exchange(what):
 
 
 def more_rails():
-    """The rows that the settings add to board.py's tables, as one who builds another board edits its file. A row says
-    in what it differs from the first one of board.py."""
+    """The rows that the settings add to board.py's tables, as a builder of another board edits its file. A row lists
+    the differences to the first one of board.py."""
     rows = [as_built(row["simulated"]["V"], row) for row in config["rails"]]
     for row in rows:
         load = row["simulated"]
@@ -248,7 +248,7 @@ rp2.button = config["bootsel"]
 os.first = config["boot"].to_bytes(4, "little")
 usys.modules["sys"] = _Sys()
 usys.modules["gc"] = _Gc()
-has_firmware = "board.py" in os.listdir(config["firmware"])  # else nothing says what is wired where
+has_firmware = "board.py" in os.listdir(config["firmware"])  # otherwise the wiring is unknown
 first = {"shunt_uOhm": 0}
 if has_firmware:
     i2c_block.install(config["firmware"] + "/i2c_fifo.py")
@@ -280,4 +280,4 @@ if has_firmware:
     fault_alarms()
 
 os.chdir(config["flash"])
-repl.start("main")  # runs until the host says quit, and then is what a tool for MicroPython finds
+repl.start("main")  # runs until the host reports quit, and then is what a tool for MicroPython finds

@@ -18,9 +18,9 @@ class poll:
         while True:
             ready = []
             for stream, events in self.watched:
-                found = stream.ready() & events
-                if found:
-                    ready.append((stream, found))
+                events_ = stream.ready() & events
+                if events_:
+                    ready.append((stream, events_))
             if ready or cosim.now >= give_up:
                 return ready
             cosim.idle(1_000_000)

@@ -1,4 +1,4 @@
-"""Runs under MicroPython: the firmware streams for as long as wanted in device time alone, with faults of the bus at
+"""Runs under MicroPython: the firmware streams for any time in device time alone, with faults of the bus at
 set times, SIMULATED. selfcheck soak (selfcheck/soak.py) reads what comes of it.
 
     micropython soak.py FIRMWARE < SETTINGS
@@ -59,12 +59,12 @@ def idle():
 
 
 def amps(t0, t1, t2):
-    """Of the window's first moment."""
+    """Status at the window's first moment."""
     return 0.5 + (t0 // 1_000_000_000 % 61) * 0.01, 5.0
 
 
 def fault():
-    """Carry out the next one, and set the alarm for the one behind it."""
+    """Execute the next one, and set the alarm for the one after it."""
     _, kind, value = how["faults"].pop(0)
     if kind == "nack":
         machine.nack_until = cosim.now + value * 1_000_000
@@ -86,8 +86,8 @@ def next_fault():
 
 def look():
     gc.collect()
-    said = {"s": (cosim.now - cosim.boot) // 1_000_000_000, "t_us": cosim.ticks(), "used": gc.mem_alloc()}
-    usys.stderr.write(json.dumps(said) + "\n")
+    status = {"s": (cosim.now - cosim.boot) // 1_000_000_000, "t_us": cosim.ticks(), "used": gc.mem_alloc()}
+    usys.stderr.write(json.dumps(status) + "\n")
 
 
 Sys.stdin = Sys.stdout = Stream()

@@ -4,8 +4,8 @@ models.
 
 A byte takes eight clocks of the rate that the Pico SDK makes of the one asked for; busy lasts half a clock longer.
 Stricter than the hardware: a FIFO that overflows or is read empty, clocks while no chip is selected or two are, a chip
-select that rises while the block is busy or that is no output, pins that the block does not reach, and more than 10 MHz
-or another mode than the chip's are errors."""
+select that rises while the block is busy or that is not an output, pins that the block does not reach, and more than 10
+MHz or another mode than the chip's are errors."""
 
 import addresses
 import cosim
@@ -83,7 +83,7 @@ class Block:
 
     @micropython.native
     def work(self):
-        """Carry out the bytes that have ended."""
+        """Execute the bytes that have ended."""
         sending = self.sending
         while sending and sending[0][1] <= cosim.now:
             byte, end = sending.pop(0)
@@ -108,7 +108,7 @@ class Block:
             self.work()
         if word == _SR:
             now, received = cosim.now, self.received
-            if not received and now < self.busy_until:  # whoever waits reads on until it changes
+            if not received and now < self.busy_until:  # a waiting caller reads on until it changes
                 cosim.spend((self.sending[0][1] if self.sending else self.busy_until) - now)
                 self.work()
                 now, received = cosim.now, self.received
@@ -198,7 +198,7 @@ addresses.known[SIO_PAGE << 14] = sio
 
 
 def timed(function, arguments):
-    """A call of it costs device time beside its register accesses."""
+    """A call costs device time besides its register accesses."""
 
     def call3(a, b, c):
         cosim.spend(i2c_block.CALL_ns)

@@ -1,11 +1,11 @@
-"""A SIMULATED supply rail behind its switch: current and voltage at the sensor, whatever the gates do.
+"""A SIMULATED supply rail after its switch: current and voltage at the sensor, whatever the gates do.
 
-While it is on, they are those of its load (feed_reader.py). Behind the switch lies the capacitance C of the drive.
+While it is on, they are those of its load (feed_reader.py). After the switch comes the capacitance C of the drive.
 Opened, it leaves C dV/dt = -P/V - V/R: the drive draws its power of that moment, R is the discharge resistor, while it
-is on. Below its under-voltage lock-out the drive is off, which is told, and a leakage I remains: C dV/dt = -I - V/R.
-Through the side-band, as long as it is joined, the host's pull-ups feed the drive by a resistance S as soon as the rail
+is on. Below its under-voltage lock-out the drive is off, which is reported, and a leakage I remains: C dV/dt = -I -
+V/R. Through the side-band, while it is joined, the host's pull-ups feed the drive by a resistance S as soon as the rail
 is below their voltage U: + (U - V)/S. Closed again, the rail rises evenly, in `rise_ms` from nothing; above the
-lock-out the drive is told that it has power. All of these have solutions in closed form, with G = 1/R + 1/S:
+lock-out the drive is notified that it has power. All of these have solutions in closed form, with G = 1/R + 1/S:
     u = V^2:   u(t) = (u0 + P R) exp(-2 t / R C) - P R,   without R:  u0 - 2 P t / C
     V(t) = W + (V0 - W) exp(-t G / C),  W = (U/S - I) / G,   with G = 0:  V0 - I t / C
 """
@@ -13,7 +13,7 @@ lock-out the drive is told that it has power. All of these have solutions in clo
 from math import exp, log, sqrt
 
 NEVER = (1 << 62) - 1
-KEEP_ns = 5_000_000_000  # what has been is kept so long, for the scope's ring
+KEEP_ns = 5_000_000_000  # history is kept this long, for the scope's ring
 SLOW_ns = 20_000_000  # a rail without power hardly moves within a conversion from then on
 STEP_ns = 100_000
 STEADY, ALIVE, DEAD, RISE = 0, 1, 2, 3  # what a rail does
@@ -54,14 +54,14 @@ class Supply:
     """window(t0, t1, t2) -> (mean current in A over t0..t1, mean voltage in V over t1..t2); CLOCK_MONOTONIC, ns."""
 
     def __init__(self, source, load=None, tell=None, alarm=None):
-        """source: what draws while the rail is on (feed_reader.py). tell(powered): the drive's supply has crossed its
+        """source: the load while the rail is on (feed_reader.py). tell(powered): the drive's supply has crossed its
         lock-out. alarm(t_ns): call due() at that time; the latest counts."""
         self.source, self.volts = source, source.volts
         self.load = load or Load()
         self.tell = tell
         self.alarm = alarm
         self.phases = []  # none: steady
-        self.plan = []  # [time, function]: what will happen by itself
+        self.plan = []  # [time, function]: what will happen on its own
         self.pins = 0
         self.watts = 0.0  # of the drive when it was cut
         self.powered = True
@@ -116,7 +116,7 @@ class Supply:
         return amps + (self.source.window(t, t + 1, t + 1)[0] if self.powered else self.load.leak), v
 
     def voltage(self, phase, t):
-        """Of a phase that is not steady."""
+        """Solution of a phase that is not steady."""
         s = (t - phase.t0) * 1e-9
         load, ohms = self.load, phase.ohms
         if phase.kind == RISE:
@@ -185,7 +185,7 @@ class Supply:
             self._dead(t, self.at(t)[1])
 
     def _ohms(self):
-        """What lies across the rail: the discharge resistor, while it is on, and what leaks; 0.0: nothing."""
+        """Conductance across the rail: the discharge resistor, while it is on, and the leak; 0.0: none."""
         load = self.load
         if not self.pins & 2:
             return load.leak_ohm
@@ -197,7 +197,7 @@ class Supply:
         )
 
     def _begin(self, phase):
-        """phase is the latest; what comes next by itself is planned."""
+        """phase is the latest; what comes next on its own is planned."""
         phases = self.phases
         phases.append(phase)
         while len(phases) > 2 and phases[1].t0 < phase.t0 - KEEP_ns:

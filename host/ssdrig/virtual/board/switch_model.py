@@ -1,4 +1,4 @@
-"""The SIMULATED gates: what the PIO or nobody drives onto them, the edges of inputs, and the rails behind
+"""The SIMULATED gates: driven by the PIO or left open, the edges of inputs, and the rails after
 (supply.py)."""
 
 import cosim
@@ -13,7 +13,7 @@ class Gates:
         self.cycle_ns = 8 / cosim.rate  # 125 MHz of a crystal that is a little fast
         self.edges = sorted([[edge_ns_of(s), gpio, level] for s, gpio, level in edges])
         self.alarm = cosim.add_alarm(self._due)
-        self.driven = {}  # gate -> machine's pins; a gate that nobody drives is pulled low
+        self.driven = {}  # gate -> machine's pins; an undriven gate is pulled low
         self.inputs = set()  # GPIOs that no machine drives, whatever it does
         rp2.StateMachine.board = self
 
@@ -70,9 +70,9 @@ class Gates:
         self.rails[gate].gate(t_ns, pins)
 
     def sync(self, gpio, level, t_ns):
-        """The output for an oscilloscope, which nobody here looks at."""
+        """The output for an oscilloscope; not modelled."""
         if gpio != 22 or level != 1:
-            raise ValueError("SIMULATED board: GPIO %d is no SYNC that rises" % gpio)
+            raise ValueError("SIMULATED board: GPIO %d is not a SYNC that rises" % gpio)
 
     def take(self, gate):
         """Both pins of a gate are a machine's now."""

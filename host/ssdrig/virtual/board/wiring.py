@@ -1,5 +1,5 @@
 """Which SIMULATED sensor chips are on the board: one for each row of the firmware's board.RAILS, wired as the row
-says."""
+states."""
 
 import cosim
 import machine
@@ -18,17 +18,17 @@ def constant(amps, volts, lead_mOhm=0):
 
 
 def true_lead_mOhm(row):
-    """Of the leads behind a row's sensor: what the row says of them, unless its "true_lead_mOhm" differs."""
+    """Resistance of the leads after a row's sensor: the row's value, unless its "true_lead_mOhm" differs."""
     return row.get("true_lead_mOhm", row.get("lead_mOhm", 0))
 
 
 def open_shunt(t0, t1, t2):
-    """All of the rail's voltage lies across the sensor's inputs, none at the drive."""
+    """The whole voltage of the rail is across the sensor's inputs, none at the drive."""
     return 1e3, 0.0
 
 
 class Unwired:
-    """What a line of which no chip pulls looks like: pulled up."""
+    """An undriven line: pulled up."""
 
     alarm = None
 
@@ -44,8 +44,8 @@ class Unwired:
 
 def sensors(rows, window, t, errors):
     """Chips for `rows`, powered on at t and on their bus. The first senses `window` (supply.py); the others, which a
-    row's "simulated" {"A", "V"} describes, a constant load, or its "window"; its "osc_ppm" comes on top; nobody answers
-    for one that is "absent"; its "true" is what the row does not know:
+    row's "simulated" {"A", "V"} describes, a constant load, or its "window"; its "osc_ppm" comes on top; no device
+    answers for one that is "absent"; its "true" is what the row does not know:
     "shunt": "open" or "shunt_uOhm", "chip", "address", "absent", "alert": "open", "vbus": a factor, "offset_uV",
     "noise", "ambient_C". errors: osc_ppm, offset_uV, gain_ppm, vbus_gain_ppm, noise."""
     chips = []

@@ -1,4 +1,4 @@
-"""Two unix sockets beside the drive's NBD socket, one JSON line in, one JSON line out.
+"""Two unix sockets next to the drive's NBD socket, one JSON line in, one JSON line out.
 
 PATH.admin  what a host may ask of a drive: identify, log, smartctl, format, flush, shut down, the switch of its supply
 PATH.truth  what no drive reports: the ledger. For comparison only; nothing of the measuring side may read it
@@ -12,7 +12,7 @@ PATH.truth  what no drive reports: the ledger. For comparison only; nothing of t
     {"op": "get_feature", "fid": 2 | 12 | 16}   {"value", "hex"}: NVMe features of power and temperature (power.py)
     {"op": "set_feature", "fid": ..., "value": n, "hex": "..."}     {} when it is done; hex: the data, of 12 alone
     {"op": "power_cut", "t_ns": n}              {"pages_lost": n}; t_ns: when the rail crossed the lock-out, or now
-    {"op": "power_on", "wait": true or false}   {} when the drive answers again, or at once
+    {"op": "power_on", "wait": true or false}   {} when the drive answers again, or immediately
 
     {"op": "ledger"}                            every count and energy since the drive was made
     {"op": "energy", "t0_ns": a, "t1_ns": b}    {"energy_J"} between two CLOCK_MONOTONIC times, in model time

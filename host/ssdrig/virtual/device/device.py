@@ -1,4 +1,4 @@
-"""The virtual drive as the outside sees it: the simulator, what it stores, its health counters, its supply.
+"""The virtual drive as its users see it: the simulator, its data, its health counters, its supply.
 
 Times that come in and go out are CLOCK_MONOTONIC; inside, the simulator runs on model time = (t - t0) / dilation."""
 
@@ -26,7 +26,7 @@ MOST_BOOT_NS = 10_000_000_000  # of a start are laid down in the feed, which hol
 
 
 class Device:
-    """One drive. `powered` says whether the rail is up; the requests of a drive without power are the server's to
+    """One drive. `powered`: whether the rail is up; the requests of a drive without power are the server's to
     refuse."""
 
     def __init__(
@@ -56,7 +56,9 @@ class Device:
         self.cut: powercut.Cut | None = None
         self.last_cut: dict = {}  # a line of the truth
         self._cut_untold = False
-        self.note_cut: Callable[[dict], None] = lambda record: None  # told of a cut once the drive has started again
+        self.note_cut: Callable[[dict], None] = lambda record: (
+            None
+        )  # called with a cut once the drive has started again
         self.unreadable = drive.unreadable  # pages
         self.media_errors = 0
         self.lead_ns = 0  # of host time, by which replies that promise no durability may have left early
@@ -79,7 +81,7 @@ class Device:
         self._speed = 1.0
         self.power_on_s = 0.0
         self.reported_J = self.reported_W = (
-            0.0  # what the drive says of its energy, and of its power in the last second
+            0.0  # what the drive reports of its energy, and of its power in the last second
         )
         self._ticked_ns, self._advanced = t0_ns, 0  # host time; model time to which energy is known
         self.latency_ns = 0  # model time from arrival to completion, summed over all commands of pages
@@ -102,7 +104,7 @@ class Device:
         return self.t0_ns + int(model_ns) * self.dilation
 
     def execute(self, buf: np.ndarray, batch: np.ndarray, n: int, t_ns: int, lead_ns: int = 0) -> tuple[int, int]:
-        """Carry out the first n requests of a parsed batch that arrived at t_ns; DUE becomes when each is done,
+        """Execute the first n requests of a parsed batch that arrived at t_ns; DUE becomes when each is done,
         lead_ns of host time less for those that promise no durability. Returns (earliest DUE, longest read in
         bytes)."""
         self.in_use()
@@ -165,7 +167,7 @@ class Device:
         return failed
 
     def advance(self, t_ns: int) -> None:
-        """Let the drive work on by itself up to t_ns, or start when it is time to; call at least every 10 ms."""
+        """Let the drive work on on its own up to t_ns, or start when it is time to; call at least every 10 ms."""
         if self._start_ns is not None:
             self._start(t_ns)
         if self.lit:
@@ -248,7 +250,7 @@ class Device:
         return max(t_ns, self.host_ns(done[0]))
 
     def _all_gone(self) -> None:
-        """What was on the drive does not come back, whatever happens to its power."""
+        """The drive's data is lost for good, whatever happens to its power."""
         self.store.clear()
         self.unreadable.clear()
         self.since = int(self.drive.m[nand.S_LOG])
@@ -264,9 +266,9 @@ class Device:
         self._clean_ns = None
 
     def power_cut(self, t_ns: int, crossing_ns: int | None = None) -> dict:
-        """The rail is gone, so the medium holds what powercut.py says. What was answered before t_ns counts as answered
-        before the cut; the rail crossed the drive's lock-out at crossing_ns (None: t_ns), which may have been earlier.
-        Returns what an operator sees; last_cut has the truth."""
+        """The rail is gone, so powercut.py decides the content of the medium. Commands answered before t_ns count as
+        answered before the cut; the rail crossed the drive's lock-out at crossing_ns (None: t_ns), which may have been
+        earlier. Returns what an operator sees; last_cut has the truth."""
         now = self.model_ns(t_ns)
         self.advance(t_ns)
         self.tick(t_ns)
@@ -321,7 +323,7 @@ class Device:
         return self.powered or self._start_ns is not None
 
     def _start(self, t_ns: int) -> None:
-        """The drive comes up, as far as it does by t_ns."""
+        """The drive starts up, to its state at t_ns."""
         assert self._start_ns is not None
         if not self.lit and t_ns >= self._rail_ns:
             self.tick(t_ns)

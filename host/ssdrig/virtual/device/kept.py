@@ -1,6 +1,6 @@
 """A virtual drive that outlives its server: when the run that it belongs to is killed or interrupted, the server dies
 with it and writes down what the drive holds and has counted, so that `ssdrig resume` finds the drive as a real one
-would be found. A kill -9 of the server itself leaves nothing: the drive is gone, which resume says.
+would be found. A kill -9 of the server itself leaves nothing: the drive is gone, which resume reports.
 
     drive/flash.npz    VirtualDrive.save(): map, NAND, wear, age, counters, which pages cannot be read; what the cache
                        held is programmed first
@@ -9,7 +9,7 @@ would be found. A kill -9 of the server itself leaves nothing: the drive is gone
     drive/faults.npz   what lasts of its faults from one cut to the next (virtual/faultstate.py), if it has any
     drive/device.json  what the device has counted, and what resume compares before it starts the drive
 
-The folder appears whole or not at all. Beside it lies .drive.lock, which the server holds while it lives.
+The folder appears whole or not at all. Next to it is .drive.lock, which the server holds while it lives.
 """
 
 import contextlib
@@ -53,7 +53,7 @@ WAIT_S = 60.0  # for a server that is still writing
 
 
 def lock(folder: Path) -> int:
-    """Hold the lock beside `folder` until the descriptor is closed. Raises OSError."""
+    """Hold the lock next to `folder` until the descriptor is closed. Raises OSError."""
     fd = files.lock_file(_lock_of(folder))
     fcntl.flock(fd, fcntl.LOCK_EX)
     return fd
@@ -68,7 +68,7 @@ def save(device, folder: Path) -> None:
         device.drive.save(half_made / "flash.npz")
         device.store.save(half_made)
         written = int(device.drive.ledger()["host_write_bytes"])
-        said = {
+        document = {
             "simulator": kernels.DIGEST,
             "preset": device.preset.name,
             "drive_bytes": device.identity()["drive_bytes"],
@@ -79,17 +79,18 @@ def save(device, folder: Path) -> None:
         }
         if device.faults:
             device.faults.save(half_made)
-        write_atomically(half_made / "device.json", json.dumps(said, default=lambda number: number.item()).encode())
+        write_atomically(half_made / "device.json", json.dumps(document, default=lambda number: number.item()).encode())
     except BaseException:
-        shutil.rmtree(half_made, ignore_errors=True)  # what is left of the disk is the run's
+        shutil.rmtree(half_made, ignore_errors=True)  # the rest of the disk is the run's
         raise
     replace_folder(half_made, folder)
 
 
 def age(state: Path, profile: Sequence[tuple[float, float]]) -> dict:
-    """A kept drive, or a snapshot of one (VirtualDrive.save), lies without power for a profile of (hours, C). Returns
-    {"simulated", "state", "equivalent_hours": at 30 C, "pages", "bad_pages", "slow_pages", "slow_units"}: counts of it
-    afterwards. Raises UsageError for what is no storage, DriveError for what is no drive or is in use."""
+    """A kept drive, or a snapshot of one (VirtualDrive.save), is stored without power for a profile of (hours, C).
+    Returns {"simulated", "state", "equivalent_hours": at 30 C, "pages", "bad_pages", "slow_pages", "slow_units"}:
+    counts of it afterwards. Raises UsageError for an invalid storage, DriveError for a folder that is not a drive or is
+    in use."""
     ageing.checked(profile)
     with contextlib.ExitStack() as stack:
         if state.is_dir():
@@ -99,18 +100,18 @@ def age(state: Path, profile: Sequence[tuple[float, float]]) -> dict:
         hours = ageing.age(drive, profile)
         drive.save(flash)
         if state.is_dir():
-            said = integrity.document_of(state / "device.json")
-            said["counted"]["power_cycles"] += 1
-            write_atomically(state / "device.json", json.dumps(said).encode())
-    found = ageing.truth(drive, ageing.levels(drive))
+            document = integrity.document_of(state / "device.json")
+            document["counted"]["power_cycles"] += 1
+            write_atomically(state / "device.json", json.dumps(document).encode())
+    truth = ageing.truth(drive, ageing.levels(drive))
     return {
         "simulated": True,
         "state": str(state),
         "equivalent_hours": hours,
-        "pages": found["pages"],
-        "bad_pages": len(found["bad_pages"]),
-        "slow_pages": found["slow_pages"],
-        "slow_units": len(found["units"]),
+        "pages": truth["pages"],
+        "bad_pages": len(truth["bad_pages"]),
+        "slow_pages": truth["slow_pages"],
+        "slow_units": len(truth["units"]),
     }
 
 
@@ -129,7 +130,7 @@ def _unused(stack: contextlib.ExitStack, folder: Path) -> None:
 
 
 def facts(folder: Path) -> dict | None:
-    """What device.json says of a drive that was kept; None where there is none that this simulator can go on with. A
+    """device.json of a stored drive; None without one that this simulator can continue. A
     server that is still writing is waited for. Raises DriveError if it does not end."""
     deadline = time.monotonic() + WAIT_S
     while files.is_locked(_lock_of(folder)):
@@ -141,10 +142,10 @@ def facts(folder: Path) -> dict | None:
             )
         time.sleep(0.05)
     try:
-        said = integrity.document_of(folder / "device.json")
-        fine = said["simulator"] == kernels.DIGEST and said["preset"] in PRESETS
-        fine = fine and all(type(said[name]) is kind for name, kind in SAID.items())
-        return said if fine and said["drive_bytes"] > 0 <= said["host_written_bytes"] else None
+        document = integrity.document_of(folder / "device.json")
+        fine = document["simulator"] == kernels.DIGEST and document["preset"] in PRESETS
+        fine = fine and all(type(document[name]) is kind for name, kind in SAID.items())
+        return document if fine and document["drive_bytes"] > 0 <= document["host_written_bytes"] else None
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
@@ -152,17 +153,17 @@ def facts(folder: Path) -> dict | None:
 def restore(device, folder: Path) -> None:
     """Give a device, made with the flash of `folder`, what the other two files hold. Raises DriveError."""
     try:
-        said = integrity.document_of(folder / "device.json")
+        document = integrity.document_of(folder / "device.json")
         device.store.restore(folder)
         for name in COUNTED:
-            setattr(device, name, said["counted"][name])
-        if device.reserve and said.get("capacitors"):
-            device.reserve.restore(said["capacitors"])
+            setattr(device, name, document["counted"][name])
+        if device.reserve and document.get("capacitors"):
+            device.reserve.restore(document["capacitors"])
         if device.faults and (folder / device.faults.FILE).exists():
             device.faults.restore(folder, device.drive.pages)
     except (OSError, EOFError, zipfile.BadZipFile, ValueError, KeyError, TypeError) as error:
         raise DriveError(
-            f"a kept drive in {folder}", f"{type(error).__name__}: {error}", "begin the run anew"
+            f"a kept drive in {folder}", f"{type(error).__name__}: {error}", "begin the run again"
         ) from error
 
 

@@ -1,6 +1,6 @@
 """The NBD side of the virtual drive's server: connections, and when each reply leaves.
 
-A connection reads what the socket holds, parses all whole requests at once, hands them to the drive as one batch and
+A connection reads the socket, parses all complete requests in one pass, hands them to the drive as one batch and
 keeps them until they are due; replies that are due leave in one send. A client that does not read its replies only
 stops itself: nothing more of it is read."""
 
@@ -22,7 +22,7 @@ class Connection:
 
     def __init__(self, sock: socket.socket, device: Device):
         sock.setblocking(False)
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, BUFFER_BYTES)  # the kernel gives what it allows
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, BUFFER_BYTES)  # the kernel may grant less
         self.sock, self.device = sock, device
         self.closed = False
         self.negotiation = nbd_protocol.Negotiation(device.capacity_bytes, device.store.min_block)
@@ -108,7 +108,7 @@ class Connection:
             self._buf, self._start, self._end = buf, 0, held
 
     def reply(self, now_ns: int) -> None:
-        """Send the replies of all requests that are due at now_ns, as far as the client takes them."""
+        """Send the replies of all requests that are due at now_ns, until the client's buffer is full."""
         while not self.closed:
             if self.wants_write:
                 sent = send(self.sock, memoryview(self._out)[self._out_at : self._out_end])

@@ -1,11 +1,11 @@
-"""How late the SIMULATED drive answered against its own model: the bench health record, which is no truth about the
-drive and which a run reads. A drive whose process gets no CPU answers later than its model says; a host cannot tell
+"""How late the SIMULATED drive answered against its own model: the bench health record, which is not a truth about the
+drive and which a run reads. A drive whose process gets no CPU answers later than its model says; a host cannot see
 that from a slow drive.
 
 A row for each second, counts since the start: [t_ns, answers, ns by which they were late together, ns of service in the
-model together], and the most ns that an answer of that second was late. Times are the host's. `stat` stands for the
-kernel's counts, which has none of a drive that is served in user space: what was answered without an error since the
-start, in the order of /sys/block/NAME/stat, without the times, which nobody measures here."""
+model together], and the most ns that an answer of that second was late. Times are the host's. `stat` represents the
+kernel's counts, which has none of a drive that is served in user space: requests answered without an error since the
+start, in the order of /sys/block/NAME/stat, without the times, which are not measured here."""
 
 import numpy as np
 

@@ -2,7 +2,7 @@
 
 Features 02h (Power Management), 0Ch (Autonomous Power State Transition) and 10h (Host Controlled Thermal Management) of
 the NVM Express Base Specification 1.4. They are the drive's, not a controller's; none outlives a power cycle. An admin
-command does not wake the drive, a change of 02h or 0Ch does: it then begins the state anew."""
+command does not wake the drive, a change of 02h or 0Ch does: it then begins the state again."""
 
 import struct
 from typing import Protocol
@@ -65,7 +65,7 @@ class PowerFeatures:
         return APST_BYTES if fid == APST and self.has_apst else 0
 
     def get(self, fid: int, now_ns: int) -> tuple[int, bytes | None]:
-        """(result, data or None). 02h says in which state the drive is."""
+        """(result, data or None). 02h returns the drive's state."""
         if fid == POWER:
             device = self.device
             return device.drive.power_state(device.model_ns(now_ns)) | self._hint << 5, None

@@ -2,7 +2,7 @@
 
 Of the versions of a page the newest goes first, until one that is on NAND (or that capacitors save). A version that
 the write cache had not accepted was under way: it is there or not, by a seeded draw. With capacitors a command is there
-as a whole or not at all, as Identify says; else each page by itself."""
+as a whole or not at all, as in Identify; otherwise each page on its own."""
 
 from dataclasses import dataclass
 
@@ -16,9 +16,9 @@ LISTED = 500  # pages of a cut that its line of the truth names
 
 @dataclass(frozen=True)
 class Chances:
-    """Of what a drive may do or not. in_flight_new: a version under way is there. cached_new: so is one that was only
-    in the cache. torn: of one under way the first sectors are there, where logical blocks are that small and nothing
-    says that a page is whole."""
+    """The choices a drive has at a cut. in_flight_new: a version under way is there. cached_new: so is one that was
+    only in the cache. torn: of one under way the first sectors are there, where logical blocks are that small and
+    nothing means that a page is whole."""
 
     in_flight_new: float = 0.5
     cached_new: float = 0.0
@@ -28,7 +28,7 @@ class Chances:
 class Cut:
     """A cut of `device` at t_ns of model time; `lead_ns` of model time that replies may have left early.
 
-    `versions` may be changed before lose(): accepted_ns and durable_ns. `honest_durable_ns` is what it was."""
+    `versions` may be changed before lose(): accepted_ns and durable_ns. `honest_durable_ns` is the original."""
 
     def __init__(self, device, t_ns: int, lead_ns: int, number: int):
         drive, self.store, self.plp = device.drive, device.store, bool(device.preset.plp)
@@ -45,7 +45,7 @@ class Cut:
         self.faults: list[dict] = []
         self.lost: dict[int, list] = {}  # page -> [versions lost, why]
         self.pages_lost = self.kept_in_flight = self.lost_in_flight = 0
-        self._was: dict[int, bytes] = {}  # page -> what it held at the cut, of those that lose() has changed
+        self._was: dict[int, bytes] = {}  # page -> content at the cut, for pages that lose() changed
         self._rows: dict[int, list[int]] | None = None
 
     @property
@@ -135,7 +135,7 @@ class Cut:
         self.store.put(page, cell)
 
     def record(self) -> dict:
-        """The line of the truth, but for the times."""
+        """The line of the truth, except the times."""
         lost = [[page, *what] for page, what in self.lost.items()]
         return {
             "cut": self.number,

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 def of(preset: Preset) -> "Reserve | None":
     """None of a drive without capacitors."""
-    found = capacitor.of(preset)
-    return Reserve(*found, preset.program_pages) if found else None
+    capacity = capacitor.of(preset)
+    return Reserve(*capacity, preset.program_pages) if capacity else None
 
 
 class Reserve:
@@ -30,7 +30,7 @@ class Reserve:
         self.lost_pages: list[int] = []  # of the last cut
 
     def at_cut(self, cut: "Cut", announced: bool) -> None:
-        """Of what is answered but not on NAND the oldest is saved first; what the energy does not pay for is lost."""
+        """Answered data not yet on NAND is saved oldest first; the rest is lost when the energy ends."""
         rows, health = cut.versions, self.health * self.at_this_cut
         dirty = np.flatnonzero(~rows["trim"] & (rows["done_ns"] <= cut.t_ns) & (rows["nand_ns"] > cut.t_ns))
         volts = capacitor.charged_V(self.bank, health, self.volts, (cut.t_ns - self._charging_ns) / 1e9)
@@ -47,17 +47,17 @@ class Reserve:
         volts = capacitor.charged_V(self.bank, self.health, self.volts, (now - self._charging_ns) / 1e9)
         return {"health": self.health, "volts": volts, "incomplete_dumps": self.incomplete_dumps}
 
-    def restore(self, kept: Mapping) -> None:
-        """Go on as kept() said, from model time 0 on."""
-        self.health, self.volts, self._charging_ns = float(kept["health"]), float(kept["volts"]), 0
-        self.incomplete_dumps = int(kept["incomplete_dumps"])
+    def restore(self, state: Mapping) -> None:
+        """Continue with the state of kept(), from model time 0 on."""
+        self.health, self.volts, self._charging_ns = float(state["health"]), float(state["volts"]), 0
+        self.incomplete_dumps = int(state["incomplete_dumps"])
 
     def charging_ns(self) -> int:
         """How long the rail must be up until they are full."""
         return round(capacitor.missing_J(self.bank, self.health, self.volts) / self.bank.charge_W * 1e9)
 
     def charge(self, drive: VirtualDrive, now: int, since: int) -> None:
-        """The rail is back since then, now or before: what is missing is drawn from it."""
+        """The rail is back since then, now or before: the missing charge is drawn from it."""
         joules = capacitor.missing_J(self.bank, self.health, self.volts)
         self._charging_ns = since
         if joules:

@@ -1,4 +1,4 @@
-"""The health pages of the virtual drive: made from its counters, laid out as the standards say.
+"""The health pages of the virtual drive: made from its counters, laid out as in the standards.
 
     02h  SMART / health information, 512 bytes    NVM Express Base Specification 2.0, "SMART / Health Information"
     C0h  SMART cloud health log, 512 bytes        OCP Datacenter NVMe SSD Specification 2.0/2.5, log identifier C0h
@@ -6,7 +6,7 @@
 
 and the document that `smartctl --json=cv -x` would print for them. Host counters have the real granularity: 02h counts
 thousands of 512-byte units rounded up, 09h counts 10^9 bytes rounded up, C0h counts bytes. Bytes 232 to 243 of 02h, the
-drive's own energy (Wh, rounded up) and its mean power of the last second, are of the Base Specification 2.3; thermal
+drive's own energy (Wh, rounded up) and its mean power of the last second, follow the Base Specification 2.3; thermal
 throttling by the maker is in C0h, by the host's thresholds in 02h."""
 
 import math
@@ -83,7 +83,7 @@ def log_c0h(h: dict) -> bytes:
     struct.pack_into("<H", page, 38, 100)  # bad user NAND blocks, normalised; raw 0
     struct.pack_into("<H", page, 46, 100)  # bad system NAND blocks, normalised; raw 0
     struct.pack_into("<QQ", page, 56, h["media_errors"], h["soft_ecc_errors"])  # it has no XOR to recover from (48)
-    page[80] = min(255, h["percentage_used"])  # system data lies in the same blocks
+    page[80] = min(255, h["percentage_used"])  # system data is in the same blocks
     page[81:88] = h["refreshes"].to_bytes(7, "little")
     struct.pack_into("<II", page, 88, h["pe_max"], h["pe_min"])
     page[96], page[97] = h["throttled_count"] & 0xFF, h["level"]

@@ -40,7 +40,7 @@ def open_store(data: str, size_bytes: int, slots: int = 0):
     """The store that `data` names: "sparse" (private file, gone with the process), "crc", or the path of a file that
     stays.
 
-    `slots`: of how many versions what they replaced is kept, a power of 2 or 0. Raises DriveError if there is no
+    `slots`: number of versions whose replaced content is kept, a power of 2 or 0. Raises DriveError if there is no
     room."""
     if data == "crc":
         return CheckStore(size_bytes, slots)
@@ -179,7 +179,7 @@ def reads_as(offset: int, content: bytes) -> bytes:
 
 
 class CheckStore:
-    """Keeps 4 bytes a page: the CRC-32 of what was written (0 is kept as 1), 0 for never written or trimmed.
+    """Keeps 4 bytes a page: the CRC-32 of the data written (0 is stored as 1), 0 for never written or trimmed.
 
     A read gives, for a written page, 256 times `page u64 | crc u32 | 0 u32` little endian, and zeros for the others."""
 
@@ -253,8 +253,8 @@ def _copy(to, source):
 
 @jit
 def _write_short(buf, batch, row, n, data, short_bytes, cells, number):
-    """Writes from `row` on into the map, and what they replace into `cells` by the numbers of their versions. Returns
-    (row of the first that is not below short_bytes, else n; number of the next version)."""
+    """Writes from `row` on into the map, and the replaced entries into `cells` by the numbers of their versions.
+    Returns (row of the first that is not below short_bytes, otherwise n; number of the next version)."""
     slots = cells.shape[0] // PAGE_BYTES
     while row < n:
         length, at, offset = batch[row, LENGTH], batch[row, AT], batch[row, OFFSET]
@@ -313,8 +313,8 @@ def _copy_sparse(source: int, target: int, size_bytes: int) -> None:
 
 
 def _open(path: str | None, size_bytes: int) -> int:
-    """File descriptor of the file at `path`, or of one without a name. Raises DriveError if there is no room for it,
-    and UsageError if what is there cannot be the data of a drive of this size: it stays as it is."""
+    """File descriptor of the file at `path`, or of one without a name. Raises DriveError if the disk is full,
+    and UsageError if the existing file cannot be the data of a drive of this size: it stays unchanged."""
     directory = DIRECTORY if path is None else os.path.dirname(os.path.abspath(path))
     try:
         if path is None:
@@ -337,11 +337,11 @@ def _open(path: str | None, size_bytes: int) -> int:
 
 def _refuse_other_data(fd: int, path: str, size_bytes: int) -> None:
     """A file of a drive's data is new, or has exactly its size, and no other server works on it."""
-    found, why = os.fstat(fd), ""
-    if not stat.S_ISREG(found.st_mode):
+    info, why = os.fstat(fd), ""
+    if not stat.S_ISREG(info.st_mode):
         why = "no regular file"
-    elif found.st_size not in (0, size_bytes):
-        why = f"a file of {found.st_size} bytes"
+    elif info.st_size not in (0, size_bytes):
+        why = f"a file of {info.st_size} bytes"
     else:
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,4 +1,4 @@
-"""How warm the virtual drive gets, and what it does about it. SIMULATED; pure.
+"""Temperature of the virtual drive, and its throttling. SIMULATED; pure.
 
 First order: towards AMBIENT_C + power x K/W with a time constant. The drive slows down at the thresholds of its maker
 (light at the warning temperature, heavy at the critical one) and at those that a host has set (NVM Express Base
@@ -37,11 +37,11 @@ def next_temperature_C(temperature_C: float, power_W: float, dt_s: float, K_per_
 
 def next_level(temperature_C: float, level: int, light_C: float | None, heavy_C: float | None) -> int:
     """0, 1 or 2 after `level`: up at a threshold (None: not set), down HYSTERESIS_K below it."""
-    found = 0
+    entries = 0
     for number, threshold_C in ((1, light_C), (2, heavy_C)):
         if threshold_C is not None and temperature_C >= threshold_C - (HYSTERESIS_K if level >= number else 0):
-            found = number
-    return found
+            entries = number
+    return entries
 
 
 def step(

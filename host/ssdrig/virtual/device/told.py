@@ -1,4 +1,4 @@
-"""What is said of the virtual drive: its identity, its health counters, the truth. All as dicts."""
+"""Reports about the virtual drive: its identity, its health counters, the truth. All as dicts."""
 
 import math
 

@@ -7,12 +7,12 @@
                   then u64 energy_nJ of each step since model time 0
     counts.jsonl  COUNTS of the ledger a line, at the start, every COUNT_NS and at the end, with their `t_ns` and
                   `last_command_t_ns`, when the last command had come by then
-    marks.jsonl   one ledger a line, as it stood each time that a host read the SMART page 02h
-    cuts.jsonl    one power cut a line, once the drive has started again or at the end: when, what was lost of which
-                  page and why, what was under way (powercut.Cut.record, Device.power_cut, power_on)
-    retention.json  of a drive that lay without power (ageing.truth), as it was found when its server started:
+    marks.jsonl   one ledger a line, at each time that a host read the SMART page 02h
+    cuts.jsonl    one power cut a line, once the drive has started again or at the end: when, the data lost of which
+                  page and why, the commands in flight (powercut.Cut.record, Device.power_cut, power_on)
+    retention.json  of a drive stored without power (ageing.truth), at the start of its server:
                     which pages cannot be read, and which units have pages that need read-retries
-    retries.bin     with it: one byte for each page of the drive, so many retries; 9: it cannot be read
+    retries.bin     with it: one byte for each page of the drive, this many retries; 9: it cannot be read
 
 A server that was killed leaves at most its last second out of the first two."""
 
@@ -89,7 +89,7 @@ class TruthFolder:
             self.counts.write(json.dumps({key: ledger[key] for key in ("t_ns", "last_command_t_ns", *COUNTS)}) + "\n")
 
     def mark(self, t_ns: int) -> None:
-        """Keep the ledger as it stands now, so that what SMART said at this instant can be compared with it."""
+        """Store the current ledger, to compare it with SMART at this instant."""
         with open(self.folder / "marks.jsonl", "a") as f:
             f.write(json.dumps(self.device.truth(t_ns)) + "\n")
 
@@ -121,7 +121,7 @@ def _refuse_other_files(folder: Path) -> None:
 
 
 def read_ledger(folder: str) -> dict:
-    """The last ledger of a truth folder. Raises JournalError if there is none."""
+    """The last ledger of a truth folder. Raises JournalError without one."""
     try:
         return json.loads((Path(folder) / "ledger.json").read_text())
     except (OSError, ValueError) as e:

@@ -1,8 +1,8 @@
-"""What connections of all protocols share: how they read and send, and the commands that were carried out and wait
+"""What connections of all protocols share: how they read and send, and the commands that were executed and wait
 until they are due.
 
-Calibrated on two cores shared with fio, for the rate that it sees to be the model's: replies leave early by what it
-takes until the client's next request is here; in a deep queue that one also waits for its turn behind the others'
+Calibrated on two cores shared with fio, for the rate that it sees to be the model's: replies leave early by the time it
+takes until the client's next request is here; in a deep queue that one also waits for its turn after the others'
 replies."""
 
 import socket
@@ -19,11 +19,11 @@ DEEP = 8
 # counts as having come then, at most MAKE_UP_NS ago, and the drive works on from where it would be. The power feed lags
 # by 4 ms (nand.LAG_NS), so nothing that it has shown already is changed.
 USUAL_NS, MAKE_UP_NS = 200_000, 2_000_000
-AHEAD_NS = 500_000  # so much before its time an answer may be at a client that knows the time (nbd.STAMPED)
+AHEAD_NS = 500_000  # an answer may arrive this early at a client that knows the time (nbd.STAMPED)
 
 
 def receive(sock: socket.socket, room: memoryview) -> int | None:
-    """What has come, into room: how many bytes; None: nothing yet; 0: the other side is gone."""
+    """Receive into `room`. Returns the number of bytes; None: nothing yet; 0: the other side is gone."""
     try:
         return sock.recv_into(room)
     except BlockingIOError:
@@ -63,7 +63,7 @@ class Waiting:
         self.keep(batch, n, first_due_ns)
 
     def execute_stamped(self, buf: np.ndarray, batch: np.ndarray, n: int, now_ns: int) -> None:
-        """The same of requests that say when they were submitted; at most MAKE_UP_NS ago is believed."""
+        """The same for requests with a submission time; at most MAKE_UP_NS ago is accepted."""
         self.device.lead_ns = self._lead_ns = AHEAD_NS
         first = 0
         while first < n:

@@ -3,7 +3,7 @@
     blk AGE     minutes at 30 C without power since the unit was programmed; 0 again with its erase
     blk STRESS  1e6 times the natural logarithm of its median RBER over E1, as of its last ageing
     blk WORST   the highest level of a page that it held then: read-retries, UNREADABLE; 0: nothing to do
-    m S_AGED    units with WORST > 0; while there are none nothing here costs a read more than a comparison
+    m S_AGED    units with WORST > 0; without any, a read costs one more comparison
 
 The level of a page is a draw that the drive's seed, its place on NAND and the unit's P/E cycles fix: the same at each
 read, and never lower for more age."""
@@ -40,10 +40,10 @@ def level(d, b, ppn):
     z = mixed(np.uint64(d.m[S_SEED]) + np.uint64(0x9E3779B97F4A7C15))
     z = mixed(z + (np.uint64(d.blk[ROW * b + PE]) << np.uint64(32)) + np.uint64(ppn))
     u = (np.float64(z >> np.uint64(11)) + 0.5) * 2.0**-53
-    found = 0
-    while found < UNREADABLE and u < 0.5 * math.erfc((_STEPS[found] - x) / _SCALE):
-        found += 1
-    return found
+    total = 0
+    while total < UNREADABLE and u < 0.5 * math.erfc((_STEPS[total] - x) / _SCALE):
+        total += 1
+    return total
 
 
 @jit
@@ -71,7 +71,7 @@ def retried(d, k, ppn, loaded, steps):
 
 @jit
 def refresh(d, t):
-    """Move the valid pages of one unit that needs it to new places, and erase it. False if there is none."""
+    """Move the valid pages of one unit that needs it to new places, and erase it. False without one."""
     m = d.m
     for _ in range(m[K_UNITS]):
         b = m[S_REFRESH_CURSOR]
@@ -96,7 +96,7 @@ def refresh(d, t):
 
 @jit
 def close_kernel(arrays):
-    """No unit is open any more, as a drive leaves them when it has no power: what is written next goes to new ones."""
+    """Close all open units, as at a loss of power: later writes go to new ones."""
     d = bind(arrays)
     m = d.m
     for s in (0, STREAM_WORDS):

@@ -43,7 +43,7 @@ def check(drive, unreadable: np.ndarray) -> None:
 
 
 def _ranges(m: np.ndarray) -> dict[str, tuple[int, int]]:
-    """Of the words that are used as an index or as the end of a loop: (least, end)."""
+    """Limits (least, end) of the words used as an index or as the end of a loop."""
     units, slc, dies, np_ = (int(m[at]) for at in (nand.K_UNITS, nand.K_SLC_UNITS, nand.K_DIES, nand.K_NP))
     ranges = {
         **dict.fromkeys(("S_FREE_HEAD", "S_FIFO_HEAD", "S_WL_CURSOR", "S_REFRESH_CURSOR"), (0, units)),
@@ -83,15 +83,15 @@ def _closed(drive, np_: int, units: int) -> list[int]:
     if m[nand.K_FIFO]:
         ring = drive.lists[np_ + 1 + units : np_ + 1 + 2 * units]
         return ring[(m[nand.S_FIFO_HEAD] + np.arange(m[nand.S_FIFO_COUNT])) % units].tolist()
-    found: list[int] = []
+    pages_: list[int] = []
     for valid in range(np_ + 1):
         block, before = int(drive.lists[valid]), -1
         while block != -1:
-            _agree(0 <= block < units and len(found) < units, "a list of blocks")
+            _agree(0 <= block < units and len(pages_) < units, "a list of blocks")
             _agree(blk[block, ftl.VALID] == valid and blk[block, ftl.PREV] == before, "a list of blocks")
-            found.append(block)
+            pages_.append(block)
             block, before = int(blk[block, ftl.NEXT]), block
-    return found
+    return pages_
 
 
 def _agree(fine: bool | np.bool_, what: str) -> None:

@@ -1,13 +1,13 @@
-"""The capacitors of a drive with power-loss protection: what they save at a cut, what they take when power is back.
+"""The capacitors of a drive with power-loss protection: the data they save at a cut, their charge when power is back.
 Pure; SIMULATED.
 
     energy from V0 down to V1 = C (V0^2 - V1^2) / 2,  C the nominal capacitance times its health
 
 At a cut the cache is programmed from them, round after round, all dies at a time: the controller and each die at work
-draw their power for the time of one program. What they cannot pay for is lost. After a cut that nobody has announced
-the controller runs on down to the least voltage, so what is missing at the next power-on tells the capacitance from
+draw their power for the time of one program. Data beyond their energy is lost. After an unannounced cut
+the controller runs on down to the least voltage, so the charge missing at the next power-on shows the capacitance from
 outside; after an announced shutdown they stay full (both assumed). Then the charger draws its power from the rail, on
-top of the drive's own, without a loss of its own (assumed), until they are full."""
+top of the drive's own, without its own loss (assumed), until they are full."""
 
 from math import sqrt
 from typing import NamedTuple
@@ -55,7 +55,7 @@ def energy_J(bank: Bank, health: float, volts: float) -> float:
 
 
 def dump(bank: Bank, work: Work, health: float, volts: float, units: int) -> Dump:
-    """Program so many units of the cache at a cut."""
+    """Program this many units of the cache at a cut."""
     left_J = energy_J(bank, health, volts)
     saved = rounds = 0
     used_J = 0.0
@@ -76,7 +76,7 @@ def missing_J(bank: Bank, health: float, volts: float) -> float:
 
 
 def charged_V(bank: Bank, health: float, volts: float, charging_s: float) -> float:
-    """Their voltage after charging for so long from `volts`, at least the least voltage, on."""
+    """Their voltage after charging for this long from `volts`, at least the least voltage, on."""
     if health <= 0:
         return bank.full_V  # nothing to charge
     start_V = max(volts, bank.least_V)

@@ -1,17 +1,17 @@
-"""How the raw bit error rate (RBER) of NAND grows while it lies without power, and what a read then takes. SIMULATED.
+"""How the raw bit error rate (RBER) of NAND grows in storage without power, and the cost of a read then. SIMULATED.
 
     RBER(w, h) = r0 ((1 + WEAR w^A) (1 + (h / H0)^B) + EARLY (1 - exp(-h / EARLY_H)))
 
 w: P/E cycles of a GC unit over the rated ones when it was programmed; h: hours at 30 C since then, other temperatures
 converted as host/ssdrig/drive/wear/retention.py has it (Arrhenius, 1.1 eV). A power of the age and one of the cycles
 are what measurements of flash give (Mielke et al., "Bit error rate in NAND flash memories", IRPS 2008; Cai et al.,
-"Data retention in MLC NAND flash memory", HPCA 2015); the loss within hours is of charge-trap cells (Luo et al.,
+"Data retention in MLC NAND flash memory", HPCA 2015); the loss within hours applies to charge-trap cells (Luo et al.,
 "Improving 3D NAND flash memory lifetime by tolerating early retention loss and process variation", SIGMETRICS 2018).
 The exponents and weights are assumed, within what these papers show.
 
 A page of 4 KiB is one codeword. Its RBER differs from that of its unit by a factor that is fixed when it is
-programmed, log-normal with SIGMA (process variation). Up to E1 it is read at once; from there to E2 by up to RETRIES
-read-retries, one more each time that it is (E2 / E1)^(1 / RETRIES) higher; above E2 it cannot be corrected.
+programmed, log-normal with SIGMA (process variation). Up to E1 it is read without retries; from there to E2 by up to
+RETRIES read-retries, one more each time that it is (E2 / E1)^(1 / RETRIES) higher; above E2 it cannot be corrected.
 
 r0 is calibrated: at 100 % of its rated cycles and after the time and temperature of JESD218 for its class a drive has
 exactly the UBER that the standard allows, as codewords that cannot be read over bits read. One of no wear then keeps

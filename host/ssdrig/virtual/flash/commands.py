@@ -82,7 +82,7 @@ def host_page(d, lpn, t):
 
 @jit
 def flush_stream(d, stream, t):
-    """From t on program what is buffered for the stream, padded to a whole NAND page; close the block if full."""
+    """From t on program the stream's buffer, padded to a whole NAND page; close the block if full."""
     m = d.m
     s = stream * STREAM_WORDS
     if t > m[S_READY + s]:
@@ -233,7 +233,7 @@ def look_ahead(d, page, i):
 @inline
 def host_run(d, op, page, npages, flags, t, done, i):
     """Without the latency model: plain writes of a page from command i on that go to the open program unit before
-    anything else is due, each as command() would do it; what is counted is counted once a run. Returns how many."""
+    anything else is due, each as command() would do it; counters are updated once a run. Returns how many."""
     m = d.m
     b = m[S_BLOCK]
     slc = slc_has_room(m)
@@ -312,7 +312,7 @@ def submit(arrays, op, page, npages, flags, t, done):
 
 @jit
 def fold(d, t):
-    """Move the oldest full SLC block's valid pages to the main area and erase it. False if there is none."""
+    """Move the oldest full SLC block's valid pages to the main area and erase it. False without one."""
     m = d.m
     closed = m[S_SLC_COUNT] - (1 if m[S_BLOCK_SLC] >= 0 else 0)
     if closed <= 0:
@@ -329,7 +329,7 @@ def fold(d, t):
 
 @jit
 def background(d, t):
-    """What the drive does by itself up to t: static power, history, and when idle: drain the cache, fold, collect
+    """What the drive does on its own up to t: static power, history, and when idle: drain the cache, fold, collect
     (greedy only, and only blocks that give back at least one page in sixteen), refresh (greedy only)."""
     m = d.m
     fill_static(d, t)
@@ -340,7 +340,7 @@ def background(d, t):
     if idle >= m[K_DRAIN_NS] and m[S_PENDING] + m[S_PENDING_SLC] > 0 and m[K_PLP] == 0:
         flush(d, t + wake(d, t))
     rounds = 64
-    # a drive that the host has sent to sleep does not work by itself (NOPPME)
+    # a drive that the host has sent to sleep does not work on its own (NOPPME)
     while idle >= m[K_IDLE_NS] and m[S_TABLE] == OPERATIONAL and m[S_LAST_END] < t + 10_000_000 and rounds > 0:
         fold_due = m[S_SLC_COUNT] > (1 if m[S_BLOCK_SLC] >= 0 else 0)
         gc_due = m[S_FREE] < m[K_IDLE_FREE] and (m[S_VICTIM] >= 0 or 16 * fewest_valid(d) <= 15 * m[K_NP])

@@ -1,6 +1,6 @@
 """A virtual SSD: the arrays of the simulation, their set-up, and what may be asked of it. SIMULATED.
 
-Model time is in ns since the start of the feed's bin 0. Nothing here reads a clock: the caller says what time it is.
+Model time is in ns since the start of the feed's bin 0. Nothing here reads a clock: the caller passes the time.
 """
 
 import json
@@ -38,7 +38,7 @@ def _spare_area(pages: int, folder) -> np.ndarray:
 
 
 # the state's words that are times
-FORGOTTEN_MS = 600_000  # of the history of energy, at once
+FORGOTTEN_MS = 600_000  # of the energy history, per call
 TIMES = (
     *(nand.S_CPU, nand.S_LINK, nand.S_ACCEPT, nand.S_DURABLE, nand.S_ACTIVE_UNTIL, nand.S_LAST_HOST, nand.S_LAST_END),
     *(nand.S_IDLE_FROM, nand.S_LAID_SINCE),
@@ -46,7 +46,7 @@ TIMES = (
 
 
 class VirtualDrive:
-    """One drive. `pages` logical pages of 4 KiB; `raw_nand_bytes` of NAND behind them."""
+    """One drive. `pages` logical pages of 4 KiB; `raw_nand_bytes` of NAND for them."""
 
     def __init__(
         self,
@@ -134,7 +134,7 @@ class VirtualDrive:
             self._arrays = (*self._arrays[:-1], grown)
 
     def forget_energy(self, before_ms: int) -> None:
-        """Nobody will ask for the energy of model time before that; done for ten minutes and more at once."""
+        """Energy of model time before that is not needed any more; done for ten minutes or more per call."""
         n = min(before_ms - int(self.m[nand.K_HISTORY_MS]), len(self.history))
         if n >= FORGOTTEN_MS:
             self.history[:-n] = self.history[n:].copy()
@@ -146,11 +146,11 @@ class VirtualDrive:
             raise DriveError("a free block", "none left", "report this: the collector let the drive run full")
 
     def submit(self, op, page, npages, flags, t_ns: int) -> np.ndarray:
-        """Carry out a batch that arrived at t_ns. op, flags uint8[n]; page, npages int64[n]; op as in NBD. t_ns never
+        """Execute a batch that arrived at t_ns. op, flags uint8[n]; page, npages int64[n]; op as in NBD. t_ns never
         goes back.
 
-        Returns int64[n] completion times, all t_ns with the latency model off. DriveError if a command lies outside
-        the drive or has an unknown op (the others of the batch were carried out).
+        Returns int64[n] completion times, all t_ns with the latency model off. DriveError if a command is outside
+        the drive or has an unknown op (the others of the batch were executed).
         """
         if t_ns - self._t >= 5_000_000:
             self.advance(t_ns)
@@ -187,7 +187,7 @@ class VirtualDrive:
         return int(purge.format_kernel(self._arrays, t_ns))
 
     def follow(self, state: int, apst: Mapping[int, tuple[int, int]], t_ns: int) -> int:
-        """From t_ns on the drive is in this power state, and goes to others by itself as `apst` says ({state: (ms,
+        """From t_ns on the drive is in this power state, and goes to others on its own as `apst` says ({state: (ms,
         state)}, power_states.schedule). Returns when it is there or on its way, ns. A non-operational state waits for
         the write cache to be empty and lasts until the next I/O."""
         self.advance(t_ns)
@@ -233,7 +233,7 @@ class VirtualDrive:
         commands.background_kernel(self._arrays, t_ns)
 
     def draw(self, start_ns: int, end_ns: int, joules: float, counter: int) -> None:
-        """Draw so much more, evenly over [start, end), not before the last advance(); counter: nand.E_BOOT or
+        """Draw this much more, evenly over [start, end), not before the last advance(); counter: nand.E_BOOT or
         nand.E_CHARGE."""
         nand.draw_kernel(self._arrays, start_ns, end_ns, round(joules / NJ), counter)
 
@@ -309,7 +309,7 @@ class VirtualDrive:
     ) -> tuple[np.ndarray, np.ndarray]:
         """Keep queue_depth commands outstanding in model time for duration_ns: what a load generator without delay of
         its own would see, in `span` pages from `first` on (None: to the end). even_mix: reads and writes in exact
-        shares, so that the load adds no chance of its own.
+        shares, so that the load adds no randomness.
         Returns (commands completed per window int64[], latencies ns of the first `samples` commands)."""
         end = t_ns + duration_ns
         self._reserve_history(end + 1_000_000_000)
@@ -367,7 +367,7 @@ class VirtualDrive:
         oob_dir=None,
         known: Mapping[str, Preset] | None = None,
     ):
-        """The drive that save() wrote, powered on at t_ns. DriveError if the file is no state of this version of the
+        """The drive that save() wrote, powered on at t_ns. DriveError if the file is not a state of this version of the
         simulator, or was changed so that its tables contradict each other.
 
         known: the only presets that it may have, by name; None: any."""

@@ -9,13 +9,13 @@ One file that both processes map, a ring of energy bins in model time:
      16  u64 t0_ns  CLOCK_MONOTONIC of the start of bin 0
      24  u32 dilation k: model time = (CLOCK_MONOTONIC - t0_ns) / k
      28  u32 rail_mV nominal supply voltage of the drive
-    then N times  u32 bin (index of the bin that lies here, low 32 bits), u32 energy_nJ
+    then N times  u32 bin (index of the bin stored here, low 32 bits), u32 energy_nJ
 
 Guarantees: a bin's energy includes static power; a bin is complete once CLOCK_MONOTONIC has passed its end, because
 the drive only ever adds energy to bins that lie in the future. A slot whose `bin` is not the one asked for means 0 W:
 the drive has no power or its process is dead. Power of a bin in watts = energy_nJ / bin_ns.
 
-A feed of one bin has no time: what stands in it is the power of now, whatever its number. For a load that somebody sets
+A feed of one bin has no time: it holds the current power, whatever its number. For a load that somebody sets
 by hand.
 """
 
@@ -43,7 +43,7 @@ def create(path: str, t0_ns: int, dilation: int = 1, rail_mV: int = 5000, bins: 
     try:
         f = open(path, "x+b")
     except OSError as e:
-        do = "give a path in a folder that exists, where no file lies yet"
+        do = "give the path of a new file in an existing folder"
         raise UsageError(f"a new file {path} for the power feed", str(e.strerror), do) from e
     with f:
         f.truncate(HEADER.size + bins * 8)

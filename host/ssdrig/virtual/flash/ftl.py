@@ -1,7 +1,7 @@
 """The flash translation layer: page map, garbage collection, wear levelling, SLC cache. Flat arrays, Numba. SIMULATED.
 
     l2p    u32[pages]        logical page -> physical page, NONE if not mapped
-    p2l    u32[blocks * NP]  physical page -> logical page last programmed there (the spare area; lies in a file)
+    p2l    u32[blocks * NP]  physical page -> logical page last programmed there (the spare area; is in a file)
     bits   u64[blocks * W]   one bit per physical page: it holds current data; W = ceil(NP / 64) words a block
     blk    i32[blocks, ROW]  per block (= GC unit): valid pages, P/E count, list links, state, age
     lists  i32[...]          heads of the bucket lists by valid count (NP + 1), ring of free blocks, ring of closed ones
@@ -25,7 +25,7 @@ from ssdrig.virtual.flash.nand import *
 
 NONE = np.uint32(0xFFFFFFFF)
 VALID, PE, NEXT, PREV, STATE, AGE, STRESS, WORST = range(8)  # the last three: see aged.py
-ROW = 8  # words of a row of blk: a row never lies in two cache lines
+ROW = 8  # words of a row of blk: a row never is in two cache lines
 ONE = np.uint64(1)
 FREE, OPEN, CLOSED, VICTIM, SLC = range(5)
 FAR = np.int64(1 << 62)
@@ -107,8 +107,8 @@ def open_block(d):
 
 @inline
 def slc_has_room(m):
-    """Whether the next host page goes to the SLC cache. Units that the cache borrows from what is free are given back
-    as the drive fills up: so many of them as the share of its pages that hold nothing."""
+    """Whether the next host page goes to the SLC cache. Units that the cache borrows from the free ones are given back
+    as the drive fills up: this many of them as the share of its pages that hold nothing."""
     if m[K_SLC_UNITS] == 0 or m[S_BLOCK_SLC] >= 0:
         return m[K_SLC_UNITS] > 0
     most = m[K_SLC_UNITS] - m[K_SLC_LEAST]
@@ -297,7 +297,7 @@ def fetch(d, ppn, t):
 @inline
 def relocate_block(d, b, limit, cause, t):
     """Read the first `limit` valid pages of block b and program them at the main frontier, in runs up to the end of a
-    program unit: what is counted is counted once a run. One read serves all pages of a multi-plane page. Returns how
+    program unit: counters are updated once a run. One read serves all pages of a multi-plane page. Returns how
     many there were."""
     m = d.m
     np_ = m[K_NP]

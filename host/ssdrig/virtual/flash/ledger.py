@@ -1,4 +1,4 @@
-"""The truth of a virtual drive, read from its machine vector (nand.py): what it did, and what that took."""
+"""The truth of a virtual drive, read from its machine vector (nand.py): its operations, their time and energy."""
 
 import numpy as np
 

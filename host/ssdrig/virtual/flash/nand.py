@@ -1,4 +1,4 @@
-"""NAND and controller in time and energy: what an operation occupies and what it draws. SIMULATED.
+"""NAND and controller in time and energy: the resources and the energy of an operation. SIMULATED.
 
 All times are integers in ns of model time, all energies integers in nJ. One int64 vector `m` holds the constants (K_),
 the state (S_) and the counts (N_, truth for the ledger). An operation reserves its resource (controller, link, channel,
@@ -46,10 +46,10 @@ from ssdrig.virtual.flash.feed import BIN_NS, BINS
  N_DIE_ERASES, N_FEED_GAP_BINS, N_OFFLINE_NJ, N_CUT_NJ, N_BEYOND_NJ, N_SOFT, N_REFRESHED,
  E_STATIC, E_ACTIVE, E_READ, E_PROGRAM, E_ERASE, E_TRANSFER, E_BOOT, E_CHARGE, K_LEVELS) = range(141)
 # fmt: on
-LEVELS, LEVEL_WORDS = 6, 4  # two tables of so many from K_LEVELS on, see power_states.py
+LEVELS, LEVEL_WORDS = 6, 4  # two tables of this many from K_LEVELS on, see power_states.py
 M_LENGTH = K_LEVELS + 2 * LEVELS * LEVEL_WORDS
 FOREVER = 1 << 61
-STREAM_WORDS = S_BLOCK_SLC - S_BLOCK  # state of the SLC stream lies this far behind that of the main stream
+STREAM_WORDS = S_BLOCK_SLC - S_BLOCK  # state of the SLC stream is stored this far after that of the main stream
 
 # The arrays of a drive as bare pointers, flattened: what compiled code passes around. An array argument would cost
 # seven words and a reference count in each call. Only bind() makes one; the caller keeps the arrays alive.
@@ -120,7 +120,7 @@ def bind(a):
 
 @inline
 def add(d, b, nJ):
-    """Add nJ to bin b; a bin not touched before starts at 0. What lies beyond the ring is only counted."""
+    """Add nJ to bin b; a bin not touched before starts at 0. Bins beyond the ring are only counted."""
     if b >= d.m[S_SEALED] + BINS:
         d.m[N_BEYOND_NJ] += nJ
         return

@@ -1,14 +1,14 @@
 """What a drive does between its commands: it goes to sleep by steps, and wakes when it is asked. SIMULATED.
 
 A schedule is the drive's power from the moment that it has nothing to do: levels, each with the time from that moment,
-the power, and what it takes to get back to work from there. The host chooses it (NVM Express Base Specification 1.4,
+the power, and the cost of getting back to work from there. The host chooses it (NVM Express Base Specification 1.4,
 8.4: Power Management, feature 02h; Autonomous Power State Transitions, feature 0Ch). Table 0 holds while the drive is
 in an operational state, table 1 after the host has sent it to a non-operational one, until the next I/O.
 
-To enter or leave a state takes the time that the state's descriptor says, with the controller at work: such a
+Entering or leaving a state takes the time in the state's descriptor, with the controller at work: such a
 transition takes (P_idle + P_active) x its time. A drive that is asked while it enters a state gets there first.
 
-Static power lies in the bins of the feed ahead of time (nand.HORIZON_NS); all of it is shifted by nand.LAG_NS, as that
+Static power is in the bins of the feed ahead of time (nand.HORIZON_NS); all of it is shifted by nand.LAG_NS, as that
 of the work is. The functions with `d` take nand.Pointers."""
 
 from collections.abc import Mapping, Sequence
@@ -27,7 +27,7 @@ OPERATIONAL, SENT = 0, 1  # the two tables
 
 class Level(NamedTuple):
     """From `from_ns` of idleness on `power_mW`; back at work after `exit_ns`, and in a transition (`entering`) after
-    what is left of that, too. `state`: the power state, or that which the drive is entering."""
+    the rest of that, too. `state`: the power state, or that which the drive is entering."""
 
     from_ns: int
     power_mW: int
@@ -77,7 +77,7 @@ def schedule(p: Preset, state: int, apst: Mapping[int, tuple[int, int]]) -> list
 
 
 def rows(levels: Sequence[Level]) -> np.ndarray:
-    """int64: a table as it lies in the machine vector."""
+    """int64: a table as it is in the machine vector."""
     words = [level[:LEVEL_WORDS] for level in levels] + [(FOREVER, 0, 0, 0)] * (LEVELS - len(levels))
     return np.array(words, np.int64).reshape(-1)
 
@@ -122,8 +122,8 @@ def idle_since(d):
 
 @jit
 def wake(d, t):
-    """Go back to work at t: what was laid down for the drive asleep is raised to idle power, and the controller works
-    while it wakes. Returns how long that takes, 0 with the latency model off."""
+    """Go back to work at t: the power laid down for the sleeping drive is raised to idle power, and the controller
+    works while it wakes. Returns how long that takes, 0 with the latency model off."""
     m = d.m
     if m[S_SLUMBER_FROM] >= m[S_FILLED]:
         return np.int64(0)
@@ -148,7 +148,7 @@ def wake(d, t):
 
 @jit
 def fill_static(d, t):
-    """Lay down static power up to t + HORIZON_NS. What already lies there is that of a drive awake, or right; where the
+    """Lay down static power up to t + HORIZON_NS. Power already there is that of a drive awake, or right; where the
     drive has since become idle, and would fall asleep within it, it is lowered."""
     m = d.m
     b = m[S_FILLED]

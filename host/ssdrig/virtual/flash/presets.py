@@ -17,8 +17,8 @@ PAGE = 4096
 
 @dataclass(frozen=True)
 class PowerState:
-    """One NVMe power state: what the descriptor in Identify Controller says, and the drive does. `idle_ms`: of idleness
-    in the state above, until the drive goes to this one by itself, as it comes."""
+    """One NVMe power state: as in the descriptor in Identify Controller, and as the drive behaves. `idle_ms`: of
+    idleness in the state above, until the drive goes to this one on its own, as it comes."""
 
     max_mW: int
     operational: bool
@@ -36,7 +36,7 @@ class Preset:
     source: str
     interface: str  # "SATA" or "NVMe"
     rail_V: float
-    full_capacity_bytes: int  # the drive the numbers are of
+    full_capacity_bytes: int  # the drive that the numbers describe
     rated_tbw_TB: float  # of the full-size drive
     rated_pe_cycles: int
     time_dilation: int  # real seconds per second of the model
@@ -76,9 +76,9 @@ class Preset:
     gc_high: int = 0  # ... and stops at this many
     gc_pace: float = 0.0  # relocations per host page as a multiple of what holds the level; 0: foreground only
     idle_gc_share: float = 0.0  # when idle, collect until this share of the spare blocks is free; 0: off
-    idle_ns: int = 500_000_000  # without host commands for so long = idle
-    refresh_idle_ns: int = 30_000_000_000  # idle for so long, it refreshes what needs read-retries: assumed
-    wl_threshold: int = 100  # P/E cycles behind the mean before static wear levelling moves a block
+    idle_ns: int = 500_000_000  # without host commands for this long = idle
+    refresh_idle_ns: int = 30_000_000_000  # idle for this long, it refreshes what needs read-retries: assumed
+    wl_threshold: int = 100  # P/E cycles below the mean before static wear levelling moves a block
     K_per_W: float = 10.0  # of the drive against the air, and its time constant: assumed, no heatsink
     thermal_tau_s: float = 40.0
     throttle_shares: tuple[float, float] = (0.6, 0.15)  # of its speed when warm and when hot (assumed)
@@ -87,7 +87,7 @@ class Preset:
     cap_V: float = 0.0  # charged
     cap_V_min: float = 0.0  # below it the converters stop
     cap_charge_mW: int = 0  # of the charger
-    energy_report: float = 1.0  # what the drive says that it draws, as a multiple of what it draws
+    energy_report: float = 1.0  # what the drive reports that it draws, as a multiple of its draw
     rated_years: float = 5.0  # of warranty: assumed
     boot_ns: int = 150_000_000  # from power to the first command, without replay of the map: assumed
     more_rails: tuple[
@@ -106,7 +106,7 @@ class Preset:
 
     @property
     def drive_class(self) -> str:
-        """Of JESD218."""
+        """A class of JESD218."""
         return "enterprise" if self.plp else "client"
 
     @property
@@ -374,7 +374,7 @@ NVME_TLC_SLC = replace(
     name="nvme-tlc-slc",
     model="SIMULATED NVMe TLC 500 GB with a large SLC cache",
     source=(
-        "client NVMe 3D TLC with a hybrid pSLC cache: 8 dies x 4 planes x 16 KiB x 3, tPROG 2600 us, so that it writes"
+        "client NVMe 3D TLC with a hybrid pSLC cache: 8 dies x 4 planes x 16 KiB x 3, tPROG 2600 us, which writes"
         " 0.6 GB/s behind the cache, as the 970 EVO of this size; of the user bytes the cache holds 12 % on an empty"
         " drive, which shrink to 3 % on a full one (shares assumed); all else as nvme-tlc"
     ),

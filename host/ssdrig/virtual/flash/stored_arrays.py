@@ -1,4 +1,4 @@
-"""Arrays of a file that numpy.savez wrote, and that somebody may have changed since: each is read only once its header
+"""Arrays of a file that numpy.savez wrote and that may have been altered since: each is read only once its header
 states the size that the drive needs, so nothing unpacks to more than is on the disk."""
 
 import contextlib
@@ -20,21 +20,21 @@ def opened(path: str | os.PathLike) -> Iterator[zipfile.ZipFile]:
     fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a pipe would wait for a writer
     with open(fd, "rb") as file:
         if not stat.S_ISREG(os.fstat(fd).st_mode):
-            raise OSError(f"{Path(path).name} is no file")
+            raise OSError(f"{Path(path).name} is not a file")
         with zipfile.ZipFile(file) as members:
             yield members
 
 
 def array(members: zipfile.ZipFile, name: str, kind: np.dtype | type, *shape: int | None) -> np.ndarray:
     """The array `name`; None in its shape: any length. Raises ValueError for another kind or shape, KeyError if there
-    is none, zipfile.BadZipFile."""
+    is invalid, zipfile.BadZipFile."""
     member = members.getinfo(f"{name}.npy")
     with members.open(member) as file:
-        found, lengths = _header(file)
-        fits = found.names is None and found == np.dtype(kind) and len(lengths) == len(shape)
+        header, lengths = _header(file)
+        fits = header.names is None and header == np.dtype(kind) and len(lengths) == len(shape)
         if not fits or any(want not in (None, have) for want, have in zip(shape, lengths, strict=True)):
-            raise ValueError(f"{name}: {lengths} of {found}, not {shape} of {np.dtype(kind)}")
-        _whole(member, file.tell() + math.prod(lengths) * found.itemsize)
+            raise ValueError(f"{name}: {lengths} of {header}, not {shape} of {np.dtype(kind)}")
+        _whole(member, file.tell() + math.prod(lengths) * header.itemsize)
     with members.open(member) as file:
         return np.lib.format.read_array(file, allow_pickle=False)
 
@@ -45,10 +45,10 @@ def text(members: zipfile.ZipFile, name: str) -> str:
     if member.file_size > HEAD_BYTES:
         raise ValueError(f"{name}: {member.file_size} bytes")
     with members.open(member) as file:
-        found, shape = _header(file)
-        if found.kind != "U" or shape != ():
+        header, shape = _header(file)
+        if header.kind != "U" or shape != ():
             raise ValueError(f"{name}: no text")
-        _whole(member, file.tell() + found.itemsize)
+        _whole(member, file.tell() + header.itemsize)
     with members.open(member) as file:
         return str(np.lib.format.read_array(file, allow_pickle=False))
 

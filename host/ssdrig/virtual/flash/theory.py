@@ -16,7 +16,7 @@ def alpha_of_spare(spare_factor: float) -> float:
 
 def effective_alpha(blocks: int, pages: int, block_pages: int, reserve: float) -> float:
     """alpha that a real collector has. A victim is chosen when a block has just been opened and reserve - 1 are free:
-    all data then lies in the other blocks - reserve blocks."""
+    all data then is in the other blocks - reserve blocks."""
     return (blocks - reserve) * block_pages / pages
 
 

@@ -3,7 +3,7 @@ not saved. SIMULATED.
 
 All host pages are numbered as they come (nand.S_SEQ), and all commands but reads (nand.S_LOG); the drive remembers the
 latest of both in rings of the same size (ftl.py). Older versions than the ring holds are on NAND, or in a queue of more
-than constants.ON_THEIR_WAY_PAGES, whose commands may be carried out or not."""
+than constants.ON_THEIR_WAY_PAGES, whose commands may be executed or not."""
 
 import numpy as np
 
@@ -22,7 +22,7 @@ VERSION = np.dtype(
         ("trim", np.bool_),
     ]
 )
-CHECKPOINT_UPDATES = 16384  # the map is saved after so many at the latest (assumed; 64 KiB of 4-byte entries)
+CHECKPOINT_UPDATES = 16384  # the map is saved after this many at the latest (assumed; 64 KiB of 4-byte entries)
 
 
 def session(drive, since: int, trimmed: dict[int, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
@@ -56,7 +56,7 @@ def session(drive, since: int, trimmed: dict[int, np.ndarray]) -> tuple[np.ndarr
 
 def _saved_ns(drive, commands: np.ndarray) -> np.ndarray:
     """When what each command changed in the map is saved at the latest: at the end of the next FLUSH, or after the time
-    in which an idle drive drains its cache; at once with FUA."""
+    in which an idle drive drains its cache; immediately with FUA."""
     done = commands[:, ftl.L_DONE]
     flushed = np.where(commands[:, ftl.L_OP] == FLUSH, done, FAR_ns)
     flushed = np.minimum.accumulate(flushed[::-1])[::-1]
@@ -77,14 +77,14 @@ def save_map(drive) -> None:
 
 
 def replay_ns(drive, updates: int) -> int:
-    """To read the spare areas of the pages written since the checkpoint, on all dies at once."""
+    """To read the spare areas of the pages written since the checkpoint, on all dies in parallel."""
     return updates * int(drive.preset.t_R_ns) // drive.preset.dies
 
 
 def programs(drive, t_ns: int) -> list[tuple[int, float, int, list[int]]]:
     """(die, share of its time that has passed, first physical page, logical pages) of each program under way at t_ns.
     The extra time of relocated pages is not in the share."""
-    m, found = drive.m, []
+    m, pages_ = drive.m, []
     slc_from = int(m[nand.K_UNITS] * m[nand.K_NP])
     for k in range(drive.preset.dies):
         flights = drive.die[k, nand.D_FLIGHT : nand.D_NEXT].reshape(-1, 2).tolist()
@@ -94,12 +94,12 @@ def programs(drive, t_ns: int) -> list[tuple[int, float, int, list[int]]]:
                 most = int(m[nand.K_PLANE_PAGES if first >= slc_from else nand.K_PROG_PAGES])
                 last = min([first + most, *(other for other, _ in flights if other > first)])
                 share = round((t_ns - end + length) / length, 3)
-                found.append((k, share, first, pages_at(drive, first, last).tolist()))
-    return found
+                pages_.append((k, share, first, pages_at(drive, first, last).tolist()))
+    return pages_
 
 
 def pages_at(drive, first: int, last: int) -> np.ndarray:
-    """int64[]: the logical pages whose current data lies in the physical pages first..last-1."""
+    """int64[]: the logical pages whose current data is in the physical pages first..last-1."""
     physical = np.arange(max(first, 0), min(last, len(drive.p2l)))
     logical = drive.p2l[physical].astype(np.int64)
     logical[logical >= drive.pages] = 0

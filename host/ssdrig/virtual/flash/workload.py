@@ -24,7 +24,7 @@ def draw(rng, n):
 
 @jit
 def write_pages(arrays, rng, first, span, n, random):
-    """Write n pages in [first, first + span): uniformly random, or one after the other. Time stands still."""
+    """Write n pages in [first, first + span): uniformly random, or one after the other. No time passes."""
     d = bind(arrays)
     m = d.m
     page = np.empty(4096, np.int64)
@@ -63,9 +63,9 @@ def write_trim_mix(arrays, rng, pages, n, trim_permille):
 def closed_loop(
     arrays, rng, slots, read_permille, even, npages, random, first, span, t_end, window_ns, counts, samples
 ):
-    """One command per slot is always outstanding; a completed one is replaced at once, until t_end.
+    """One command per slot is always outstanding; a completed one is replaced immediately, until t_end.
 
-    even: reads and writes alternate in their exact shares, else each command is drawn. slots: int64[QD] completion
+    even: reads and writes alternate in their exact shares, otherwise each command is drawn. slots: int64[QD] completion
     times, in: when the loop starts; counts: int64[windows] commands completed per window;
     samples: int64[S] latencies ns of the first S commands that completed. Returns the number of commands issued.
     """

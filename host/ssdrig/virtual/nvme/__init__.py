@@ -5,7 +5,7 @@
     identify    data structures of Identify and of the log pages that health does not need (those are in smartlog)
     subsystem   what all controllers share: name, errors, sanitize, format, features of the namespace
     controller  one host's controller: properties, features, admin commands, asynchronous events
-    io          checks of I/O commands and what they ask of the drive
+    io          checks of I/O commands and their requests to the drive
     tcpserver   one TCP connection = one queue
     transfers   data that a host sends after it was asked for
 

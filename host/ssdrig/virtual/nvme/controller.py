@@ -52,9 +52,9 @@ class Controller:
         self._shut_down_ns: int | None = None
         self.features = dict(_STORED) | {EVENTS: 0}
         self._held: list[int] = []  # command identifiers of asynchronous event requests
-        self._events: list[tuple[int, int, int]] = []  # (type, information, log page), not yet told
-        self._masked: set[int] = set()  # log pages whose event was told and not yet read
-        self._warned = 0  # bits of the critical warning that the host has been told of
+        self._events: list[tuple[int, int, int]] = []  # (type, information, log page), not yet reported
+        self._masked: set[int] = set()  # log pages whose event was reported and not yet read
+        self._warned = 0  # bits of the critical warning already reported to the host
 
     @property
     def ready(self) -> bool:
@@ -113,7 +113,7 @@ class Controller:
         return need
 
     def command(self, sqe: bytes, content: bytes, now_ns: int) -> tuple[int, bytes | None, int] | None:
-        """Carry out an admin command; None if its completion comes later by itself. Raises Refused."""
+        """Execute an admin command; None if its completion comes later on its own. Raises Refused."""
         opcode = sqe[0]
         make = _COMMANDS.get(opcode)
         if make is None and opcode != SET_FEATURES:
@@ -291,7 +291,7 @@ class Controller:
     # --- events and keep-alive
 
     def warn(self, warning: int) -> None:
-        """Tell of the bits of the critical warning that the host asked for in feature 0Bh, once while they last."""
+        """Report the bits of the critical warning that the host asked for in feature 0Bh, once while they last."""
         warning &= self.features[EVENTS] & 0xFF
         new, self._warned = warning & ~self._warned, warning
         for bit in range(8):

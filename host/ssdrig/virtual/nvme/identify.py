@@ -32,7 +32,7 @@ def lba_shifts(device: Device) -> list[int]:
 
 
 def model_number(device: Device) -> str:
-    """As on the label; a drive that runs slower than real says so, so that no result hides it."""
+    """As on the label; a dilated drive includes that, so that every result shows it."""
     return device.preset.model + (f" 1/{device.dilation} speed" if device.dilation > 1 else "")
 
 
@@ -61,7 +61,7 @@ def power_states(device: Device) -> list[bytes]:
 def _power_state(state, idle_mW: int, rank: int) -> bytes:
     """Bytes 0 MP, 3 MXPS and NOPS, 4 ENLAT, 8 EXLAT, 12 RRT RRL RWT RWL, 16 IDLP, 18 IPS."""
     page = bytearray(32)
-    fine, fine_idle = state.max_mW < 1000, idle_mW < 1000  # scale 0.1 mW, else 10 mW
+    fine, fine_idle = state.max_mW < 1000, idle_mW < 1000  # scale 0.1 mW, otherwise 10 mW
     struct.pack_into("<H", page, 0, state.max_mW * 10 if fine else -(-state.max_mW // 10))
     page[3] = fine | (not state.operational) << 1
     struct.pack_into("<IIBBBB", page, 4, state.enter_us, state.exit_us, *[rank] * 4)

@@ -1,4 +1,4 @@
-"""I/O commands that do not come as a whole simple capsule: what is wrong with them, or what they ask of the drive.
+"""I/O commands that do not come as a whole simple capsule: their errors, or their requests to the drive.
 
 Source: NVM Express NVM Command Set Specification 1.0 (Read, Write, Flush, Write Zeroes, Dataset Management)."""
 

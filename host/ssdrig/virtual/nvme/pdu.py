@@ -1,5 +1,5 @@
-"""Frames of NVMe/TCP (transport specification 1.0) without I/O: whole runs of simple I/O commands parsed at once, all
-completions that are due built at once, and the few frames that come one by one. No digests are offered.
+"""Frames of NVMe/TCP (transport specification 1.0) without I/O: whole runs of simple I/O commands parsed in one pass,
+all due completions built in one pass, and the few frames that come one by one. No digests are offered.
 
 A row is that of nbd: OP FLAGS COOKIE OFFSET LENGTH AT ERROR DUE, so that Device.execute takes it as it is. COOKIE is
 the command identifier; ERROR is 0, an errno of the store, or REFUSED | status."""
@@ -87,7 +87,7 @@ def warm_up() -> None:
 
 
 def r2t(cid: int, tag: int, length: int) -> bytes:
-    """Ready to transfer: all data of the command at once."""
+    """Ready to transfer: all data of the command in one PDU."""
     return struct.pack("<BBBBIHHII4x", R2T, 0, 24, 0, 24, cid, tag, 0, length)
 
 
@@ -111,10 +111,10 @@ def _little(buf, at, n):
 
 @jit
 def parse(buf, start, end, size_bytes, lba_shift, write_through, batch):
-    """The simple I/O commands at the start of buf[start:end] (uint8) into `batch`, up to the first PDU that is none.
+    """The simple I/O commands at the start of buf[start:end] (uint8) into `batch`, up to the first other PDU.
 
     Simple: a whole and faultless capsule with Flush, Read, Write Zeroes, or Write with its data in the capsule.
-    Everything else, also what is wrong in any way, is left to the caller. write_through 1 makes every write force unit
+    Everything else, including invalid PDUs, is left to the caller. write_through 1 makes every write force unit
     access. Returns (n rows, bytes used)."""
     n = 0
     at = start

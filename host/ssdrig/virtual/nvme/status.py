@@ -1,7 +1,7 @@
 """Status codes of completions, `status code type << 8 | status code`, and the Do Not Retry bit.
 
 Source: NVM Express Base Specification 2.0, figures "Generic Command Status Values", "Command Specific Status Values"
-and "Media and Data Integrity Errors"; Connect's own from NVMe over Fabrics. In a completion the value stands one bit
+and "Media and Data Integrity Errors"; Connect's own from NVMe over Fabrics. In a completion the value is one bit
 higher, above the phase tag, which fabrics do not use."""
 
 DNR = 1 << 14

@@ -1,5 +1,5 @@
 """What all controllers of the drive share: its name, the error log, format and sanitize, the features that belong to
-the drive. It lives as long as the drive, through power cuts; controllers do not."""
+the drive. It lives while the drive, through power cuts; controllers do not."""
 
 import struct
 from collections import deque
@@ -104,7 +104,7 @@ class Subsystem:
         return self.format_until_ns
 
     def sanitize(self, blocks: bool, cdw10: int, now_ns: int) -> None:
-        """Starts block erase or crypto erase, which goes on by itself."""
+        """Starts block erase or crypto erase, which goes on on its own."""
         self.sanitize_from_ns, self.sanitize_until_ns = now_ns, self._erase(blocks, now_ns)
         self.sanitize_cdw10, self._sanitize_state = cdw10, _RUNNING
         self._writes_at_sanitize = self._writes()
@@ -126,7 +126,7 @@ class Subsystem:
     # --- time, power, errors
 
     def advance(self, now_ns: int) -> None:
-        """What happens by itself; call every few milliseconds."""
+        """What happens on its own; call every few milliseconds."""
         if not self.device.powered:
             return
         if self._sanitize_state == _RUNNING and now_ns >= self.sanitize_until_ns:
@@ -137,7 +137,7 @@ class Subsystem:
             controller.advance(now_ns)
 
     def look_at_health(self) -> None:
-        """Tell the hosts of critical warnings that have come up; call about once a second."""
+        """Report new critical warnings to the hosts; call about once a second."""
         if self.controllers:
             warning = smartlog.critical_warning(self.device.health())
             for controller in self.controllers.values():

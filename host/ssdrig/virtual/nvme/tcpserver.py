@@ -35,7 +35,7 @@ class Connection:
     def __init__(self, sock: socket.socket, subsystem: Subsystem):
         sock.setblocking(False)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, BUFFER_BYTES)  # the kernel gives what it allows
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, BUFFER_BYTES)  # the kernel may grant less
         self.sock, self.subsystem, self.device = sock, subsystem, subsystem.device
         self.closed = False
         self.controller: Controller | None = None
@@ -46,7 +46,7 @@ class Connection:
         self._batch = np.zeros((MAX_BATCH, nbd_protocol.COLUMNS), dtype=np.int64)
         self.waiting = Waiting(self.device)
         self._transfers = Transfers()
-        self._answers: list[tuple[int, bytes]] = []  # (due, bytes) of what was taken one by one
+        self._answers: list[tuple[int, bytes]] = []  # (due, bytes) of commands taken one by one
         self._out = np.empty(BUFFER_BYTES, dtype=np.uint8)
         self._sending = memoryview(b"")
         self._ended_ns = 0  # when a TermReq was sent: all that comes is thrown away
@@ -82,7 +82,7 @@ class Connection:
 
     def close(self, at_once: bool = False) -> None:
         """End the connection, with it an I/O queue, or with an admin queue its controller. at_once: as when power is
-        cut, without delivering what was sent."""
+        cut, without delivering its content."""
         if self.closed:
             return
         self.closed = True
@@ -130,7 +130,7 @@ class Connection:
         self._make_room()
 
     def _take_run(self, now_ns: int) -> None:
-        """All simple commands at the start of what has come, unless the drive refuses I/O now."""
+        """All simple commands at the start of the received bytes, unless the drive refuses I/O now."""
         assert self.controller
         while self.controller.ready and not self.subsystem.busy(now_ns):
             n, used = pdu.parse(
@@ -175,7 +175,7 @@ class Connection:
         elif kind == pdu.H2C_DATA:
             self._data(head, content, now_ns)
         else:
-            self.close()  # the host says that we broke the framing
+            self.close()  # the host reports that we broke the framing
 
     def _initialise(self, head: bytes) -> None:
         version, alignment = struct.unpack_from("<HB", head, 8)
@@ -271,7 +271,7 @@ class Connection:
         self.waiting.keep(last, 1, int(last[0, nbd_protocol.DUE]))
 
     def complete(self, cid: int, code: int, result: int = 0, page: bytes | None = None, due_ns: int = 0) -> None:
-        """The completion of a command that was taken by itself, from due_ns on, after its data if there is any."""
+        """The completion of a command that was taken on its own, from due_ns on, after its data if there is any."""
         data = pdu.data(cid, page, self._data_at) if page else b""
         self._answers.append((due_ns, data + pdu.response(cid, self._head(), code, result)))
 
@@ -305,7 +305,7 @@ class Connection:
     # --- fabrics commands
 
     def _fabrics(self, sqe: bytes, content: bytes, now_ns: int) -> int:
-        """Carry out a fabrics command; its result. Raises Refused."""
+        """Execute a fabrics command; its result. Raises Refused."""
         kind = sqe[4]
         if kind == CONNECT:
             return self._connect(sqe, content, now_ns)
@@ -340,7 +340,7 @@ class Connection:
     # --- out
 
     def reply(self, now_ns: int) -> None:
-        """Send what is due at now_ns, as far as the host takes it."""
+        """Send the completions due at now_ns, until the host's buffer is full."""
         if self._ended_ns:
             if now_ns - self._ended_ns >= LINGER_NS:
                 self.close()

@@ -25,7 +25,7 @@ class Transfers:
         return len(self._turns)
 
     def want(self, sqe: bytes, need: int) -> None:
-        """A command that needs so many bytes."""
+        """A command that needs this many bytes."""
         self._turns.append((sqe, need))
 
     def grants(self) -> list[bytes]:

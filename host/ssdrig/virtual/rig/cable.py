@@ -1,4 +1,4 @@
-"""The SIMULATED board behind a pseudo-terminal: the real MicroPython interpreter running the real firmware on stand-ins
+"""The SIMULATED board on a pseudo-terminal: the real MicroPython interpreter running the real firmware on stand-ins
 for the Pico's modules (board/), and a cable to it that can be made as bad as one likes.
 
     python -m ssdrig.virtual.rig.cable --feed FILE --truth FILE [--drive ADMIN_SOCKET] [--faults JSON]
@@ -12,7 +12,7 @@ prints {"port": "/dev/pts/N"} and runs until SIGTERM. By hand, with a drive that
     fill(feed.create("/tmp/feed", time.monotonic_ns(), bins=1), 2.5)
     END
 
-SIGUSR1 resets the board. It also restarts by itself when the firmware's process ends, as a board does. The port stays
+SIGUSR1 resets the board. It also restarts on its own when the firmware's process ends, as a board does. The port stays
 the same (a real one would go and come back).
 
 Truth: FILE holds a JSON list, one object per boot, replaced atomically at each boot: `boot` (the number in the H
@@ -52,10 +52,10 @@ from ssdrig.virtual.rig.faults import BOARD, TRANSPORT, settings
 VIRTUAL = Path(__file__).resolve().parents[1]
 STAND_INS = VIRTUAL / "board"
 FIRMWARE = shipped.path("firmware")
-PIECE = 1024  # bytes of input passed to the board at once
+PIECE = 1024  # bytes of input passed to the board per piece
 HELD = 4096  # bytes on their way to the host, above which the board is no longer listened to
 PIPE = 8192
-CROSSINGS = 256  # of a long campaign that the truth keeps: it is written anew at each of them
+CROSSINGS = 256  # of a long campaign that the truth keeps: it is written again at each of them
 
 
 def fill(ring, watts, bins=None) -> None:
@@ -123,8 +123,8 @@ class Board:
     def __init__(
         self, feed: Path, truth: Path, settings: dict, flash: Path, drive: Path | None = None, pace: float = 0.0
     ):
-        """drive: the virtual drive's admin socket; it loses power when the simulated rail falls. None: nobody is told.
-        pace: 0: the board keeps the host's time; else it has a time of its own, at most so many times as fast."""
+        """drive: the virtual drive's admin socket; it loses power when the simulated rail falls. None: no notification.
+        pace: 0: the board keeps the host's time; else it has its own time, at most this many times as fast."""
         self.feed, self.truth, self.settings, self.flash, self.drive = feed, truth, settings, flash, drive
         self.pace = pace
         self.command = micropython.command()
@@ -187,7 +187,7 @@ class Board:
         self.process = None
 
     def died(self) -> None:
-        """The process has ended by itself. RigError if it does so again and again right after its start."""
+        """The process has ended on its own. RigError if it does so again and again right after its start."""
         lived_ns = time.monotonic_ns() - self.boots[-1]["t_boot_ns"]
         self.early_deaths = self.early_deaths + 1 if lived_ns < 1e9 else 0
         if self.early_deaths == 5:
@@ -280,7 +280,7 @@ class Cable:
         self.down.put(data, t, self.paused_until)
 
     def _deliver(self, up: bytes, down: bytes, t: int) -> None:
-        """Hand bytes to the host and to the board; what they do not take now waits. Input carries its arrival time."""
+        """Hand bytes to the host and to the board; the rest waits. Input carries its arrival time."""
         for k in range(0, len(down), PIECE):
             piece = down[k : k + PIECE]
             self.to_board += struct.pack("<QH", t, len(piece)) + piece
@@ -296,7 +296,7 @@ def _write(fd: int, data: bytes) -> int:
         return os.write(fd, data)
     except BlockingIOError:
         return 0
-    except BrokenPipeError:  # the board has just died: its next read says so
+    except BrokenPipeError:  # the board has just died: its next read reports it
         return len(data)
 
 
@@ -312,7 +312,7 @@ def run(feed: Path, truth: Path, faults: dict, drive: Path | None = None, pace: 
 
 def _serve(board: Board, transport: dict) -> None:
     prctl.timer_slack(1)  # inherited by the board: its waits end on time
-    prctl.favoured()  # too: a real board has a processor of its own
+    prctl.favoured()  # too: a real board has its own processor
     cable = Cable(board, transport)
     wake, signalled = os.pipe()
     os.set_blocking(wake, False)
@@ -344,7 +344,7 @@ def _drain(fd: int) -> bytes:
 def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="ssdrig.virtual.rig.cable", description="The SIMULATED board and its cable.")
     parser.add_argument("--feed", type=Path, required=True, help="the virtual drive's power feed")
-    parser.add_argument("--truth", type=Path, required=True, help="where to say what is true, for comparison only")
+    parser.add_argument("--truth", type=Path, required=True, help="folder for the true values, for comparison only")
     parser.add_argument(
         "--drive", type=Path, help="the virtual drive's admin socket: it loses its power when the rail falls"
     )
@@ -354,7 +354,7 @@ def main(argv: list[str] | None = None) -> int:
         "--pace",
         type=float,
         default=0.0,
-        help="for tests: the board has a time of its own, at most so many times as fast as the host's, which stands"
+        help="for tests: the board has its own time, at most this many times as fast as the host's, which stands"
         " still while the machine has no time for the board (default: the host's time)",
     )
     parser.add_argument("--die-with-parent", action="store_true", help="end when the starting process ends")

@@ -1,4 +1,4 @@
-"""The SIMULATED rail's other end: what the board's stand-in says of the drive's supply is told to the virtual drive.
+"""The other end of the SIMULATED rail: passes the supply state from the simulated board to the virtual drive.
 
 The board writes 9 bytes whenever the supply crosses the drive's under-voltage lock-out: powered u8, CLOCK_MONOTONIC u64
 of the crossing. A board that ends lets its gates go, which leaves the rail on."""
@@ -17,7 +17,7 @@ MESSAGE = struct.Struct("<BQ")
 
 
 def follow(fd: int, admin: Path | None, note: Callable[[int, bool], None]) -> threading.Thread:
-    """Read fd to its end in a thread of its own: note(t_ns, powered) each crossing, tell it to the drive behind
+    """Read fd to its end in its own thread: note(t_ns, powered) each crossing, pass it to the drive at
     `admin`."""
     thread = threading.Thread(target=_follow, args=(fd, admin, note), name="drive-power", daemon=True)
     thread.start()
@@ -44,4 +44,4 @@ def _tell(admin: Path | None, powered: bool, t_ns: int) -> None:
         request = {"op": "power_on", "wait": False} if powered else {"op": "power_cut", "t_ns": t_ns}
         adminclient.ask(admin, request)
     except DriveError as error:
-        print(f"the drive was not told of its power: {error}", file=sys.stderr)
+        print(f"the drive could not be notified of its power: {error}", file=sys.stderr)

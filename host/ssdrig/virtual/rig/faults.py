@@ -1,4 +1,4 @@
-"""What may be set of the SIMULATED board and of its cable, by name: `--faults JSON` changes what stands here."""
+"""Settings of the SIMULATED board and its cable, by name: `--faults JSON` changes the defaults here."""
 
 from ssdrig.base.errors import UsageError
 
@@ -15,16 +15,16 @@ BOARD = {
     "stalls": [],  # [seconds since boot, ms]: the main loop is held up
     "brownouts": [],  # seconds since boot: the chip loses its supply for a moment
     "nacks": [],  # [seconds since boot, ms]: the chip does not answer
-    # [seconds since boot, how many, us from one to the next, us]: so long something pulls ALERT of the first rail low
+    # [seconds since boot, how many, us from one to the next, us]: this long something pulls ALERT of the first rail low
     "glitches": [],
-    "lost_edges": [],  # [seconds since boot, how many]: edges of the first rail's ALERT that interrupt nobody
-    "bulk_uF": 470.0,  # capacitance behind the switch, the drive's own included
+    "lost_edges": [],  # [seconds since boot, how many]: edges of the first rail's ALERT without an interrupt
+    "bulk_uF": 470.0,  # capacitance after the switch, the drive's own included
     "discharge_mOhm": 2200.0,
     "uvlo_percent": 80.0,  # of the supply's voltage: below it the drive has no power
     "leak_mA": 10.0,  # that it draws even so
     "rise_ms": 3.0,  # of the rail when the switch closes, from 0 to full
     "gate_us": 10.0,  # from a gate's pin to the switch
-    "leak_ohm": 0.0,  # and what else lies across it: a divider of 20 kOhm where there is no drive; 0: nothing
+    "leak_ohm": 0.0,  # and other loads across it: a divider of 20 kOhm without a drive; 0: nothing
     "side_V": 2.7,  # of the host's pull-ups on the side-band, a pad diode taken off,
     "side_ohm": 0.0,  # and all of them in parallel; 0: nothing feeds back
     "sideband": None,  # GPIO of PERST_LOW, if the board drives PERST# and the side-band
@@ -42,17 +42,17 @@ BOARD = {
     # power
     "rails": [],
     # (0 to 1) does not come from the first rail but from this one; "absent": true, no sensor answers; with "gate"
-    # (GPIO) too it has a switch, with "scope" (GPIO) an input of the ADC behind the 12 V divider, and what of bulk_uF
+    # (GPIO) too it has a switch, with "scope" (GPIO) an input of the ADC after the 12 V divider, and what of bulk_uF
     # to side_ohm is different there
-    # {"rail", "gpio", "nA_per_count"}: "fast" of board.json, of a rail with a switch; with "true", what is really
+    # {"rail", "gpio", "nA_per_count"}: "fast" of board.json, of a rail with a switch; with "true", the real
     # otherwise: "gain", a factor, "zero", counts of no current, "absent": no amplifier at the pin
     "fast": None,
-    "stuck_miso": [],  # [seconds since boot, ms, level]: MISO stands still
+    "stuck_miso": [],  # [seconds since boot, ms, level]: MISO is stuck
     "stuck_sda": [],  # seconds since boot: the chip holds SDA low
     # folder that is the board's flash, firmware and all; None: this clone's firmware, and a folder that is
     "flash": None,
-    # forgotten in the end for what the board writes
-    "micropython": [1, 26, 0],  # version that the board says it runs
+    # finally dropped in favour of the board's output
+    "micropython": [1, 26, 0],  # version that the board reports it runs
 }
 TRANSPORT = {
     "loss": 0.0,  # probability of a byte on the way to the host to be lost,
