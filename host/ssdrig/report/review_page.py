@@ -10,6 +10,7 @@ from ssdrig.base.errors import JournalError, SsdrigError
 from ssdrig.base.files import write_atomically
 from ssdrig.base.words import size
 from ssdrig.plan import reviews
+from ssdrig.plan.rules import steady
 from ssdrig.reading import review_folder, table, trust
 from ssdrig.reading.review_folder import Done, Review
 from ssdrig.reading.row import Table
@@ -158,7 +159,7 @@ def in_short(review: Review, tables: Mapping[str, Table], members: Sequence[Memb
             for entry in each.plans
             if entry.name in tables
             for line in review_says.of_plan(tables[entry.name])
-            if "NOT ACHIEVED" in line
+            if line.startswith((steady.NOT_ACHIEVED, steady.NOT_KNOWN))
         ]
         if each.title in SAYS:
             here = [tables[entry.name] for entry in each.plans if entry.name in tables]
