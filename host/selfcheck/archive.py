@@ -16,8 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from selfcheck import Figure, at_most, exactly, in_turn
-from ssdrig.reading import search
-from ssdrig.reading.index import Index
+from ssdrig.reading.index import Index, condition
 
 RUNS, COMPARED, SECONDS = 10_000, 6, 1200
 MODELS = ("SIMULATED 990 PRO 2TB", "SIMULATED SN850X 2TB", "SIMULATED T705 1TB", "SIMULATED 860 EVO 500GB")
@@ -85,8 +84,8 @@ def indexed(root: Path, folder: Path) -> list[Figure]:
     index = Index(root, folder / "cache")
     for words in SEARCHES:
         began = time.monotonic()
-        hits = index.find(search.condition(words), limit=100)
-        count = index.count(search.condition(words))
+        hits = index.find(condition(words), limit=100)
+        count = index.count(condition(words))
         took.append(1000 * (time.monotonic() - began))
         out.append(at_most(f"search {words or 'everything'!r}: {count} hits, {len(hits)} shown", took[-1], "ms", 100))
     index.close()

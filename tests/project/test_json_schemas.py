@@ -21,7 +21,7 @@ from ssdrig.plan.kinds import KINDS
 from ssdrig.plan.rules import steady
 from ssdrig.publish.influx import push
 from ssdrig.publish.verdicts import acceptance, comparison
-from ssdrig.reading import bursts, cache_recovery, gaps, index, search, whole_run, window_figures, witness
+from ssdrig.reading import bursts, cache_recovery, gaps, index, whole_run, window_figures, witness
 from ssdrig.reading.row import KEYS
 from ssdrig.runs import journal
 from ssdrig.views.life import figures as life_figures

@@ -9,7 +9,7 @@ import pytest
 import synthetic_run
 
 from ssdrig import reading
-from ssdrig.reading import below_second, energy_parts, latency, table
+from ssdrig.reading import below_second, latency, table
 from ssdrig.report import csv_files, embed, pack_samples, plates, still, views, words
 from ssdrig.views import marks
 
@@ -92,16 +92,16 @@ def test_the_histogram_counts_each_sample(loaded):
 def test_where_the_energy_went(loaded):
     data, figures = loaded
     window = figures["windows"]["all"]
-    parts = energy_parts.of(data, "all", window)
+    parts = below_second.parts_of(data, "all", window)
     assert parts.floor_J + parts.work_J + parts.peaks_J == pytest.approx(window["energy_J"])
     assert parts.floor_J == pytest.approx(20 * 1.0, rel=0.01)  # 1 W idle
     assert parts.peak_W == pytest.approx(2.4, abs=0.01)
     # 0.1 s of 3 W in each second lie 0.6 W above it, one sample of 9 W 6.6 W
     assert parts.peaks_J == pytest.approx(20 * 0.1 * 0.6 + 0.0066, rel=0.02)
     assert parts.after_J == pytest.approx(0.5 * 0.5, rel=0.05)  # 1.5 W for half a second after the load
-    assert energy_parts.of(data, "steady", figures["windows"]["steady"]).after_J is None
+    assert below_second.parts_of(data, "steady", figures["windows"]["steady"]).after_J is None
     data_without = synthetic_copy(data, idle_mean_W=None)
-    assert energy_parts.of(data_without, "all", window) is None
+    assert below_second.parts_of(data_without, "all", window) is None
 
 
 def synthetic_copy(data, **changes):

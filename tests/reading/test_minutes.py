@@ -1,4 +1,4 @@
-"""reading/minutes.py, recovery.py, little.py and the gaps of row_figures.py: counted from seconds, exactly."""
+"""reading/latency.py, views/table/html.py, little.py and the gaps of row_figures.py: counted from seconds, exactly."""
 
 from types import SimpleNamespace
 
@@ -7,7 +7,7 @@ import pts_runs
 import pytest
 
 from ssdrig.plan.rules import steady
-from ssdrig.reading import little, minutes, table
+from ssdrig.reading import latency, little, table
 from ssdrig.report import little as little_page
 from ssdrig.report import screen
 from ssdrig.views import documents
@@ -28,7 +28,7 @@ def load(counts, block=4096, lat_us=None, hist=()):
 def test_a_minute_is_the_sum_of_its_sixty_seconds_and_the_rest_is_named():
     rng = np.random.default_rng(7)
     counts = rng.integers(0, 50_000, 3 * 60 + 23)
-    found = minutes.of(load(counts))
+    found = latency.of(load(counts))
     assert found.ios.tolist() == [counts[60 * i : 60 * i + 60].sum() for i in range(3)]
     assert (found.left_s, found.left_ios) == (23, counts[180:].sum())
     assert found.ios.sum() + found.left_ios == counts.sum()
@@ -39,18 +39,18 @@ def test_a_minute_is_the_sum_of_its_sixty_seconds_and_the_rest_is_named():
 
 @pytest.mark.parametrize(("seconds", "whole", "left"), [(59, 0, 59), (60, 1, 0), (61, 1, 1), (119, 1, 59), (120, 2, 0)])
 def test_no_second_is_counted_twice_or_lost(seconds, whole, left):
-    found = minutes.of(load(range(1, seconds + 1)))
+    found = latency.of(load(range(1, seconds + 1)))
     assert (len(found.ios), found.left_s) == (whole, left)
     assert found.ios.sum() + found.left_ios == seconds * (seconds + 1) / 2
 
 
 def test_latencies_of_a_minute_are_weighted_by_the_ios():
     counts, lat = [900] * 30 + [100] * 30, [100.0] * 30 + [1000.0] * 30
-    found = minutes.of(load(counts, lat_us=lat, hist=[(3, 300, 5), (59, 700, 1), (60, 900, 1)]))
+    found = latency.of(load(counts, lat_us=lat, hist=[(3, 300, 5), (59, 700, 1), (60, 900, 1)]))
     assert found.lat_mean_us.tolist() == [190.0] and found.lat_max_us[0] == pytest.approx(
         1_000 * 2**9 * 125 / 1e6, rel=0.02
     )
-    idle = minutes.of(load([0] * 60))
+    idle = latency.of(load([0] * 60))
     assert np.isnan(idle.lat_mean_us).all() and np.isnan(idle.lat_max_us).all()
 
 

@@ -18,8 +18,8 @@ from ssdrig import cli
 from ssdrig.base.errors import JournalError, UsageError
 from ssdrig.commands import runs
 from ssdrig.reading import index as archive_index
-from ssdrig.reading import one_run, search
-from ssdrig.reading.index import Index
+from ssdrig.reading import one_run
+from ssdrig.reading.index import STATES, Index, condition
 from ssdrig.runs import journal, labels
 
 HEADER = {
@@ -69,7 +69,7 @@ def root(tmp_path) -> Path:
 
 
 def names(index: Index, words: str = "") -> list[str]:
-    return [Path(run.path).name for run in index.find(search.condition(words))]
+    return [Path(run.path).name for run in index.find(condition(words))]
 
 
 def test_each_run_has_a_row(root):
@@ -121,7 +121,7 @@ def test_a_run_is_running_while_its_journal_is_open_and_a_part_goes_on_with_it(r
 
     part = parts.begin(root / "d", {**HEADER, "run": "d", "resumed": {"part": 2}})
     index.refresh()
-    assert names(index, "state:running") == ["d"] and index.find(search.condition("run:d"))[0].parts == 2
+    assert names(index, "state:running") == ["d"] and index.find(condition("run:d"))[0].parts == 2
     part.close("complete")
     index.refresh()
     assert names(index, "state:complete") == ["d", "a"]
@@ -131,7 +131,7 @@ def test_figures_older_than_the_last_event_are_not_believed(root):
     os.utime(root / "a" / "figures.json", ns=(LONG_AGO_NS - 1, LONG_AGO_NS - 1))
     index = Index(root)
     index.refresh()
-    (run,) = index.find(search.condition("run:a"))
+    (run,) = index.find(condition("run:a"))
     assert run.figures["iops_mean"] is None and "older" in run.figures["why"]
 
 
@@ -171,7 +171,7 @@ def test_searches(root, words, found):
 )
 def test_searches_that_are_refused(words):
     with pytest.raises(UsageError):
-        search.condition(words)
+        condition(words)
 
 
 ANY_TEXT = st.text(
@@ -184,7 +184,7 @@ def test_no_search_is_more_than_a_condition(words):
     """Whatever is typed either is refused or finds what it says; nothing of it is carried out."""
     db = archive_index._table(":memory:")
     try:
-        sql, values = search.condition(words)
+        sql, values = condition(words)
         assert db.execute(f"SELECT * FROM run WHERE {sql}", values).fetchall() == []
         assert "'" not in sql.replace("''", "").replace("'\\'", "")
     except UsageError:
@@ -223,7 +223,7 @@ def test_what_leads_out_of_the_archive_is_not_in_it(root, tmp_path):
     index = Index(root)
     index.refresh()
     assert "linked" not in names(index) and "inner" in names(index)
-    (run,) = index.find(search.condition("run:y"))
+    (run,) = index.find(condition("run:y"))
     assert run.title is None and run.figures["iops_mean"] is None
     (root / "a" / "run.json").rename(tmp_path / "gone")
     with pytest.raises(JournalError):
@@ -304,7 +304,7 @@ def test_no_folder_breaks_its_row(odd, name, content):
     kept = (odd / name).read_bytes() if (odd / name).exists() else b""
     (odd / name).write_bytes(content)
     row = one_run.row(odd)
-    assert row["state"] in search.STATES and {"id", "path", "key", "parts", *row} == {*archive_index.COLUMNS}
+    assert row["state"] in STATES and {"id", "path", "key", "parts", *row} == {*archive_index.COLUMNS}
     json.dumps(row["figures"], allow_nan=False)
     index = Index(odd.parent, odd.parent / "cache")
     index.refresh()
@@ -319,7 +319,7 @@ def test_a_folder_whose_name_is_no_text_is_found_like_any_other(root, capsys):
     index = Index(root)
     index.refresh()
     assert index.refresh() == 0 and os.fsdecode(b"a\xff") in names(index)
-    (run,) = index.find(search.condition("state:complete"))
+    (run,) = index.find(condition("state:complete"))
     assert (index.folder(index.get(run.id)) / "run.json").is_file()
     assert cli.main(["runs", "--runs", str(root), "\udcff"]) == 0
     os.rename(os.fsencode(root) + b"/a\xff", os.fsencode(root / "a"))

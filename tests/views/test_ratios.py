@@ -12,7 +12,7 @@ import ssdrig
 from ssdrig.base import uncertain
 from ssdrig.base.uncertain import Uncertain, mean_error
 from ssdrig.publish.verdicts import comparison
-from ssdrig.reading import cache_recovery, energy_parts, errors, rest
+from ssdrig.reading import below_second, cache_recovery, errors, rest
 from ssdrig.views.average_power import formula as average_power_formula
 from ssdrig.views.load_line import fit as load_line_fit
 from ssdrig.views.power_states import figures as power_states_figures
@@ -265,7 +265,7 @@ def of_energy_after(rng):
     watts, idle = drawn(rng, 1.0, 0.1), drawn(rng, 1.0, 0.1)
     data = type("Data", (), {"idle_mean_W": idle.value, "idle_uncertainty_W": idle.error, "after_s": 10.0})
     data.after_J = 10 * watts.value
-    return energy_parts.after_above(data, {"power_uncertainty_percent": 100 * watts.error / watts.value}), 0.0
+    return below_second.after_above(data, {"power_uncertainty_percent": 100 * watts.error / watts.value}), 0.0
 
 
 def of_compared_groups(rng):
@@ -277,7 +277,7 @@ def of_compared_groups(rng):
 
 MAKERS = {
     "publish/verdicts/comparison._percent": of_compared_groups,
-    "reading/energy_parts.after_above": of_energy_after,
+    "reading/below_second.after_above": of_energy_after,
     "reading/errors.above_idle_W": of_energy_above_idle,
     "reading/rest.per_GB": of_rest,
     "views/power_states/figures.break_even": of_break_even,

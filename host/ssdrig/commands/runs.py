@@ -9,8 +9,8 @@ from pathlib import Path
 from ssdrig.base.errors import SsdrigError, UsageError
 from ssdrig.base.progress import Progress
 from ssdrig.base.terminal import printable
-from ssdrig.reading import search, trust
-from ssdrig.reading.index import Index, Run
+from ssdrig.reading import trust
+from ssdrig.reading.index import HELP, Index, Part, Run, joined
 from ssdrig.runs.integrity import FIGURES
 from ssdrig.views import trust_strip
 from ssdrig.views.terms import number, with_error
@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "words",
         nargs="*",
         metavar="[FOLDER] [SEARCH]",
-        help=f"parent folder of the runs (default ./{DEFAULT}), then a search: {search.HELP}".replace("%", "%%"),
+        help=f"parent folder of the runs (default ./{DEFAULT}), then a search: {HELP}".replace("%", "%%"),
     )
     parser.add_argument("--runs", metavar="DIR", help="the folder, named as in the other commands")
     parser.add_argument("--json", action="store_true", help="print one JSON object a line for each run")
@@ -67,11 +67,11 @@ def command(args) -> int:
     return 0
 
 
-def asked(words: list[str], runs: str | None) -> tuple[Path, search.Part]:
+def asked(words: list[str], runs: str | None) -> tuple[Path, Part]:
     """The folder and the condition. Raises UsageError."""
     if words and runs is None and (Path(words[0]).is_dir() or "/" in words[0]):
         runs, words = words[0], words[1:]
-    return Path(runs or DEFAULT), search.joined([part for word in words for part in _split(word)])
+    return Path(runs or DEFAULT), joined([part for word in words for part in _split(word)])
 
 
 def _split(word: str) -> list[str]:

@@ -14,18 +14,8 @@ from ssdrig.meter.reduced import Reduced
 from ssdrig.plan import kinds
 from ssdrig.plan.rules import ends, steady, windows
 from ssdrig.plan.rules.windows import Unfinished, Window
-from ssdrig.reading import (
-    act_energy,
-    below_second,
-    latency,
-    power,
-    steady_state,
-    trust,
-    whole_run,
-    window_figures,
-    witness,
-)
-from ssdrig.reading.peak_power import NO_CHANNEL
+from ssdrig.reading import below_second, latency, power, steady_state, trust, whole_run, window_figures, witness
+from ssdrig.reading.power import NO_CHANNEL
 from ssdrig.reading.row import WHOLE, Row, Table
 from ssdrig.reading.rundata import SECOND_NS, RunData
 
@@ -67,7 +57,7 @@ class Detail:
         assert data is not None
         data.zoom_s = _begins_s(self.row, data)
         self.fine_ns, self.watch = below_second.fine_ns(data), below_second.Watch(data, self.everything)
-        end_ns = act_energy.end_ns(data) if data.t0_ns is not None else 0
+        end_ns = power.end_ns(data) if data.t0_ns is not None else 0
         if self.rest_ns and end_ns and end_ns < self.rest_ns[0]:
             self.after_ns = [end_ns, self.rest_ns[0]]
 
@@ -99,7 +89,7 @@ class Detail:
 def rest_ns(rows: Sequence[Row]) -> list[int]:
     """Begin and end of the only rest of a run, host time; [] of one with several, or none."""
     found = [
-        [row.data.t0_ns, act_energy.end_ns(row.data)]
+        [row.data.t0_ns, power.end_ns(row.data)]
         for row in rows
         if row.act.do == "idle" and row.act.keys.get("until") != "quiet" and row.act.repeat is None
         if row.data is not None and row.data.t0_ns is not None and row.data.load_s

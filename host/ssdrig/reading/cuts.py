@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ssdrig.base.errors import UsageError
+from ssdrig.base.errors import DriveError, UsageError
+from ssdrig.drive.smart import nvme_pages
 from ssdrig.meter import rails
 from ssdrig.meter.reduced import Asked as Edges
 from ssdrig.plan.kinds import cut_aims
@@ -19,7 +20,6 @@ from ssdrig.plan.rules import chance
 from ssdrig.powerloss import above, boot, exposure, findings, health, picture, tally, window
 from ssdrig.powerloss import aim as aims
 from ssdrig.powerloss.sessions import BEGIN, JUDGED, content, doubts, proofs_of, record_of, unsealed
-from ssdrig.reading import cut_counters
 from ssdrig.reading.row import Row, Table
 from ssdrig.reading.rundata import RunData
 from ssdrig.runs import integrity, journal, parts
@@ -311,7 +311,7 @@ def campaign(
         "detection": detection(sessions),
         **{name: summary_of(*values(sessions, *keys)) for name, keys in SUMMED.items()},
         "capacitors": capacitors(sessions),
-        "smart": cut_counters.counted(snapshots, run),
+        "smart": counted(snapshots, run),
         "unsafe_shutdowns": _total(cut, "unsafe_shutdowns"),
         "bound_ns": {"median": float(np.median(bounds_ns)), "most": max(bounds_ns)} if bounds_ns else None,
         "excluded": [
@@ -376,7 +376,7 @@ def in_detail(sessions: Sequence[Mapping]) -> list[int]:
 
 
 class Asked(NamedTuple):
-    """Energies of a session that are asked of the samples, as finer.py has it."""
+    """Energies of a session that are asked of the samples (table.read_finer)."""
 
     row: "Row"
     cut: int
@@ -451,3 +451,48 @@ def folders(run: Path, numbers: Iterable[int]) -> dict[int, Path]:
             if (folder / "verdict.json").is_file():
                 found[number] = folder
     return found
+
+
+POLLED = {  # key of a snapshot, words
+    "unsafe_shutdowns": "Unsafe shutdowns",
+    "power_cycles": "Power cycles",
+    "media_errors": "Media errors",
+    "available_spare_percent": "Available spare, %",
+    "percentage_used": "Percentage used, %",
+    "bad_user_blocks": "Bad blocks",
+    "program_fails": "Program failures",
+    "erase_fails": "Erase failures",
+}
+OF_C0H = {  # field of OCP's log C0h, words
+    "capacitor_health_percent": "Capacitor health by the drive, %",
+    "plp_starts": "Starts of power-loss protection",
+    "incomplete_shutdowns": "Incomplete shutdowns",
+}
+WORDS = POLLED | OF_C0H
+
+
+def counted(snapshots: Sequence[Mapping], run: Path) -> dict[str, list]:
+    """{key of WORDS: [first, last]}; snapshots of all parts, oldest first; run: its root folder."""
+    out = {}
+    for key in POLLED:
+        known = [each[key] for each in snapshots if each.get(key) is not None]
+        if known:
+            out[key] = [known[0], known[-1]]
+    paths = [path for part in parts.own(run) for path in sorted((part / "smart").glob("*.json"))]
+    first, last = _page(paths), _page(reversed(paths))
+    for key in OF_C0H:
+        if first.get(key) is not None and last.get(key) is not None:
+            out[key] = [first[key], last[key]]
+    return out
+
+
+def _page(paths: Iterable[Path]) -> dict:
+    """Log C0h of the first of these polls that has one; {} where none has."""
+    for path in paths:
+        try:
+            text = integrity.document_of(path).get("log_c0h")
+            if text:
+                return nvme_pages.decode_c0h(bytes.fromhex(text))
+        except (OSError, ValueError, AttributeError, TypeError, RecursionError, DriveError):
+            continue
+    return {}

@@ -27,7 +27,7 @@ NO_IDLE = "the power at rest before storage is not known"
 
 
 class Wanted(NamedTuple):
-    """The energy of one window, as finer.py has it."""
+    """The energy of one window (table.read_finer)."""
 
     row: "Row"
     window: dict  # of row.found["windows"]

@@ -1,4 +1,5 @@
-"""The rig's part of a run folder -> power and energy of each second of RunData."""
+"""The rig's part of a run folder -> power and energy of each second of RunData, the energy of whole acts, and the highest mean of
+100 us of a window, by the fast current channel (meter/fast.py)."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -7,9 +8,10 @@ from typing import NamedTuple
 import numpy as np
 
 from ssdrig.base.errors import RigError
-from ssdrig.meter import chips, rails, reduced, said
+from ssdrig.meter import chips, fast, rails, reduced, said
 from ssdrig.meter.pairing import unpaired
-from ssdrig.meter.reduced import Reduced
+from ssdrig.meter.reduced import Asked, Reduced
+from ssdrig.plan.rules.windows import Window
 from ssdrig.reading.rundata import SECOND_NS, Rail, RunData
 
 COUNTS = {
@@ -223,3 +225,77 @@ def _note_power(data: RunData, powers: list[Reduced]) -> None:
                 f"power: {power.energy_filled_J:.4g} J of the run{which} lie in gaps and were filled in by"
                 " interpolation"
             )
+
+
+LEAST_SHARE = 0.02  # of a peak: what another rail, which has no such channel, may draw at most
+NO_CHANNEL = "peak_100us_W: the rig has no fast current channel"
+
+
+def highest_of_100us(data: RunData, window: Window, notes: list[str]) -> dict:
+    """peak_100us_W and its uncertainty; {} where it is not known, and why in `notes` (of a rig without the channel the
+    run says it once). Nobody sees the peaks of other rails: beside one that draws anything there is none of the
+    drive."""
+    with_it = [rail for rail in data.rails if rail.fast is not None]
+    if data.t0_ns is None or not with_it:
+        return {}
+    rail, cut = with_it[0], slice(window.t0_s, window.t1_s)
+    assert rail.fast
+    begin_ns, end_ns = (data.t0_ns + round(t_s * data.k * SECOND_NS) for t_s in (window.t0_s, window.t1_s))
+    best, why = fast.highest(rail.fast, begin_ns, end_ns)
+    if best is None or rail.facts is None or rail.volts_V is None:
+        notes.append(f"peak_100us_W: {why or 'the sensor of its rail was silent'}")
+        return {}
+    watts, u_W = fast.power_W(rail.fast, best, rail.facts, rail.volts_V)
+    for other in data.rails:
+        highest_W = float(np.nan_to_num(other.power_max_W[cut], nan=np.inf).max())
+        if other is not rail and highest_W > LEAST_SHARE * watts:
+            said = f"{watts:.2f} W ± {u_W:.2f} W of rail {rail.rail} ({rail.name})"
+            notes.append(
+                f"peak_100us_W: {said}; rail {other.rail} ({other.name}), which draws too, has no such channel"
+            )
+            return {}
+    return {"peak_100us_W": watts, "peak_100us_uncertainty_W": u_W}
+
+
+class Energy(NamedTuple):
+    """Of an act, in J of drive time, with its expanded uncertainty (k = 2; None: not known). None: `why`."""
+
+    J: float | None = None
+    uncertainty_percent: float | None = None
+    why: str | None = None
+
+
+def end_ns(data: RunData) -> int:
+    """The end of an act of which the begin is known."""
+    assert data.t0_ns is not None
+    return data.t0_ns + round(data.load_s * SECOND_NS * data.k)
+
+
+def edges_ns(data: RunData | None) -> np.ndarray:
+    """The host times of which the energy is needed: begin and end of the act, and its seconds."""
+    if data is None or data.t0_ns is None:
+        return np.empty(0, np.int64)
+    return np.append(grid_ns(data), [data.t0_ns, end_ns(data)])
+
+
+def asked_of_act(data: RunData | None) -> Asked:
+    """The same, as edges of windows."""
+    return Asked.of(edges_ns(data), data.t0_error_ns if data else 0.0)
+
+
+def energy_of_act(data: RunData | None, powers: list[Reduced]) -> Energy | None:
+    """Energy of a whole act, with how well it is known; None of one that has no time or in a run without samples."""
+    if not powers or data is None or data.t0_ns is None:
+        return None
+    span_ns = data.t0_ns, end_ns(data)
+    if span_ns[1] <= span_ns[0]:
+        return Energy(why=rails.NO_POWER)
+    timed = rails.timed_J(powers, *span_ns)
+    if timed.why:
+        return Energy(why=timed.why)
+    seconds, percent = (span_ns[1] - span_ns[0]) / SECOND_NS, None
+    if not any(clipped_in(*span_ns)[0] for power in powers) and all(facts for power in powers):
+        watts = [float(np.diff(integral_J(span_ns))[0]) / seconds for power in powers]
+        uncertain_W = rails.uncertainty_W(powers, span_ns, watts)
+        percent = 100 * uncertain_W / sum(watts) if sum(watts) > 0 and np.isfinite(uncertain_W) else None
+    return Energy(timed.J / data.k, percent)

@@ -15,13 +15,11 @@ from ssdrig.meter.reduced import Reduced
 from ssdrig.plan import kinds, values
 from ssdrig.plan.rules import ends, steady, windows
 from ssdrig.reading import (
-    act_energy,
     bursts,
     directions,
     errors,
-    in_flight,
     latency,
-    minutes,
+    little,
     power,
     steady_state,
     wear_run,
@@ -44,7 +42,7 @@ def folder_of(row: "Row", run: Path) -> Path:
     return run / WROTE_IN.get(row.act.do, "fio") / row.folder
 
 
-def figures(row: "Row", energy: act_energy.Energy | None, folder: Path, powers: list[Reduced], by_second: bool) -> None:
+def figures(row: "Row", energy: power.Energy | None, folder: Path, powers: list[Reduced], by_second: bool) -> None:
     """The windows of a row. `energy`: of all of it. `by_second`: its seconds stay and have their power."""
     data = row.data
     if data is None or row.t0_s is None or row.act.do == "choose":
@@ -75,7 +73,7 @@ def figures(row: "Row", energy: act_energy.Energy | None, folder: Path, powers: 
         why = (energy.why or rails.NO_POWER) if energy else "the run has no power samples"
         row.notes.append(f"{', '.join(POWER_KEYS)}: {why}")
     if powers and data.t0_ns is not None:
-        whole |= power.quality(powers, data.t0_ns, act_energy.end_ns(data), data.k)
+        whole |= power.quality(powers, data.t0_ns, power.end_ns(data), data.k)
     n = len(data.iops)
     if row.act.do == "wear":
         whole["errors"] = errors.of_totals(whole, wear_run.rates(data.events, row.act.path))
@@ -203,7 +201,7 @@ def _io(row: "Row", data: RunData, ios: int, moved: int, folder: Path) -> dict:
         return out
     if row.act.keys.get("sync") == "flush":
         row.notes.append(WITHOUT_FLUSH)
-    by_minute = minutes.of(data).lat_mean_us
+    by_minute = latency.of(data).lat_mean_us
     out["lat_mean_most_us"] = float(np.nanmax(by_minute)) if np.isfinite(by_minute).any() else None
     out["host_cpu_percent"] = data.totals.get("cpu_percent")
     if out["host_cpu_percent"] is None:
@@ -258,7 +256,7 @@ def _recorded(row: "Row", folder: Path) -> None:
 def _in_flight(data: RunData, notes: list[str]) -> dict:
     """Little's check of a closed loop."""
     asked = data.asked("queue_depth")
-    found = in_flight.of_load(data.totals, asked, int(data.asked("threads") or 1)) if asked else None
+    found = little.of_load(data.totals, asked, int(data.asked("threads") or 1)) if asked else None
     if asked is None or found is None:
         return {}
     error = found.error_percent

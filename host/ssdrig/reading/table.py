@@ -21,12 +21,14 @@ from ssdrig.plan.expand import Act
 from ssdrig.plan.rules import steady
 from ssdrig.plan.rules.windows import Window
 from ssdrig.reading import (
-    act_energy,
     course,
+    cuts,
     directions,
     errors,
+    filling,
     fio,
     gaps,
+    kept,
     latency,
     own_report,
     power,
@@ -40,11 +42,10 @@ from ssdrig.reading import (
 from ssdrig.reading.course import Course
 from ssdrig.reading.cuts import cuts_found
 from ssdrig.reading.events import load_events
-from ssdrig.reading.finer import read as read_finer
 from ssdrig.reading.rest import by_samples, per_GB
 from ssdrig.reading.row import KEYS, LAT_KEYS, LITTLE_KEYS, WHOLE, Row, Table, Verdict
 from ssdrig.reading.rundata import SECOND_NS, RunData
-from ssdrig.reading.verdicts import verdicts_of
+from ssdrig.reading.steady_state import verdicts_of
 from ssdrig.reading.wear_run import wear_found
 from ssdrig.runs import journal, parts
 
@@ -209,7 +210,7 @@ def _of_part(run: Path, by_second: bool, more: Windows, detail: str | None = Non
     carried_out = list(_carried_out(base.events, acts))
     rows = [_row(base, run, *found) for found in carried_out]
     finer = read_finer(plan.shows, base, rows, run)
-    timed = [act_energy.asked(row.data) for row in rows] + [each.timed for each in finer] + [own_report.timed(base)]
+    timed = [power.asked_of_act(row.data) for row in rows] + [each.timed for each in finer] + [own_report.timed(base)]
     main, rest_ns = whole_run.longest(rows) if detail else None, course.rest_ns(rows)
     fine = course.Detail(main, rest_ns, detail == "samples") if main and main.data is not None else None
     timed += [fine.timed] if fine else []
@@ -236,7 +237,7 @@ def _of_part(run: Path, by_second: bool, more: Windows, detail: str | None = Non
     shown, of_run = _by_second(plan, rows), trust.of_run(base)
     _place_polls(base, rows)
     base.notes += witness.rounds(base)
-    for row, energy in [(row, act_energy.whole(row.data, powers)) for row in rows]:
+    for row, energy in [(row, power.energy_of_act(row.data, powers)) for row in rows]:
         stays = by_second or row.round is None or row.act.path in shown or row is main
         data = row.data
         row_figures.figures(row, energy, row_figures.folder_of(row, run), powers, stays)
@@ -395,9 +396,9 @@ def _place_polls(base: RunData, rows: Sequence[Row]) -> None:
     busy = [row.data for row in rows if row.data is not None and row.data.totals and row.data.t0_ns is not None]
     begins = [data.t0_ns or 0 for data in busy]
     for i, (data, before_ns, behind_ns) in enumerate(
-        zip(busy, [0, *map(act_energy.end_ns, busy)], [*begins[1:], 1 << 62], strict=False)
+        zip(busy, [0, *map(power.end_ns, busy)], [*begins[1:], 1 << 62], strict=False)
     ):
-        first, last = data.t0_ns or 0, act_energy.end_ns(data)
+        first, last = data.t0_ns or 0, power.end_ns(data)
         before = [{**s, "reason": "before"} for s in base.snapshots if before_ns <= s["t_start_ns"] <= first]
         under = [s for s in base.snapshots if first < s["t_start_ns"] <= last and s["reason"] in smart.UNDER_LOAD]
         behind = [{**s, "reason": "after"} for s in base.snapshots if last < s["t_start_ns"] < behind_ns]
@@ -425,3 +426,13 @@ def _of_neighbours(poll: dict, acts: Sequence[RunData], reason: str, snapshots: 
     beside = snapshots[max(0, at - 2) : at + 3]
     seen = [found.value for found in map(wa.between, beside, beside[1:]) if found.value is not None]
     return {**poll, "reason": reason, "foreign_bytes": foreign, "foreign_wa": max(seen, default=MOST_WA)}
+
+
+def read_finer(views: Sequence[dict], base: RunData, rows: Sequence[Row], run: Path) -> list:
+    """What is asked of the samples of a run besides the seconds of its steps: objects with `edges_ns` (host times of
+    which the energy is needed), and put(base, powers), which puts what is found into `found` of their row:
+    of the steps, and of the views that ask for more."""
+    folders = {folder for folder in shows.folders().values() if hasattr(folder, "asks")}
+    of_views = [each for folder in sorted(folders, key=lambda of: of.__name__) for each in folder.asks(views, rows)]
+    of_steps = [*filling.read(base, rows, run / "fio"), *cuts.read_power(base, rows), *kept.read(base, rows, run)]
+    return [*of_steps, *of_views]

@@ -9,9 +9,9 @@ from ssdrig.drive.wear import wa
 from ssdrig.meter.closure import Closure
 from ssdrig.plan import kinds
 from ssdrig.reading.row import WHOLE, Row, Table
-from ssdrig.reading.terms import terms
+from ssdrig.reading.window_figures import terms
 
-# Of the run as a whole; reading/terms.py says how a line is read.
+# Of the run as a whole; terms() of window_figures.py says how a line is read.
 TERMS = terms("""
 # Performance
 iops_all_mean | Mean IOPS of the load |  | 0 | more | All I/O of the load divided by its length, the fresh plateau

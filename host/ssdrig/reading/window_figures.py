@@ -6,19 +6,18 @@ consistency = mean / sd; seconds without I/O count as 0. Percentiles of seconds 
 latencies are of the nearest rank, as fio's are, from fio's histogram (its bins are 1.6 % wide)."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ssdrig.load.fiotext import plat_ns, plat_upper_ns
 from ssdrig.meter import uncertainty
 from ssdrig.plan.rules.windows import Window
-from ssdrig.reading import errors, latency, own_report, peak_power, witness
-from ssdrig.reading.in_flight import LITTLE_PERCENT as LITTLE_PERCENT
+from ssdrig.reading import errors, latency, own_report, power, witness
+from ssdrig.reading.little import LITTLE_PERCENT as LITTLE_PERCENT
 from ssdrig.reading.power import clipped_words
 from ssdrig.reading.rundata import SECOND_NS, RunData
 from ssdrig.reading.smart import window_wa
-from ssdrig.reading.terms import terms
 
 TAIL = 10  # a percentile P(p) or P(1 - p) needs so many values beyond it, so 10 / p values in all
 SECONDS = {"iops_p0_1": 0.001, "iops_p1": 0.01, "iops_p5": 0.05}  # p of each
@@ -34,7 +33,7 @@ LITTLE_OFF = (
 SLAT_PERCENT = 5.0
 EDGE_SHARE = 0.1  # of a window's length that a temperature may be read before or after its edge
 
-# Of one window; reading/terms.py says how a line is read.
+# Of one window; terms() says how a line is read.
 TERMS = terms("""
 # Performance
 iops_mean | Mean IOPS |  | 0 | more | Mean of the I/O counts of the window's seconds; a second without any I/O counts as
@@ -183,7 +182,7 @@ def figures_in(data: RunData, window: Window) -> dict:
     if any(note.startswith(f"{TIMED}: ") for note in notes):
         notes.append("peak_100us_W, peak_100us_uncertainty_W: which seconds are of the window is not known")
     else:
-        out |= peak_power.of(data, window, notes)
+        out |= power.highest_of_100us(data, window, notes)
     out |= own_power(data, window, out["power_uncertainty_percent"], notes)
     out |= wear(data, window, notes)
     out |= temperature(data, window, notes)
@@ -504,4 +503,29 @@ def temperature(data: RunData, window: Window, notes: list[str]) -> dict:
     far = [key for key, value in out.items() if value is None]
     if far:
         notes.append(f"{', '.join(far)}: no SMART reading within a tenth of the window of that edge")
+    return out
+
+
+class Term(NamedTuple):
+    """One figure: its key, label, unit, decimal places, group, meaning, and which way is better."""
+
+    key: str
+    label: str
+    unit: str
+    places: int
+    group: str
+    meaning: str
+    better: str = ""  # "more", "less", or "" where neither is
+
+
+def terms(table: str) -> list[Term]:
+    """The lines of a table: key | label | unit | decimal places | better | meaning; an indented line continues the one
+    before, "# " begins a group."""
+    out, group = [], ""
+    for line in table.strip().replace("\n    ", " ").splitlines():
+        if line.startswith("# "):
+            group = line[2:]
+            continue
+        key, label, unit, places, better, meaning = (cell.strip() for cell in line.split("|"))
+        out.append(Term(key, label, unit, int(places), group, meaning, better))
     return out

@@ -8,7 +8,7 @@ from typing import Any
 from ssdrig.drive.settings.witness import MS_WRAP
 from ssdrig.plan.rules import limits
 from ssdrig.plan.rules.windows import Window
-from ssdrig.reading import in_flight
+from ssdrig.reading import little
 from ssdrig.reading.row import Row
 from ssdrig.reading.rundata import SECOND_NS, RunData
 
@@ -87,7 +87,7 @@ def host(data: RunData, event: Mapping | None, window: Window | None = None) -> 
     if not data.totals or not data.load_s:
         return limits.loads(None, 1, None, None, counted)
     asked, threads = data.asked("queue_depth"), int(data.asked("threads") or 1)
-    found_qd = in_flight.of_load(data.totals, asked or threads, threads)
+    found_qd = little.of_load(data.totals, asked or threads, threads)
     of_load = found_qd.in_flight if found_qd else None
     return limits.loads(data.totals.get("cpu_percent"), threads, of_load, asked, counted)
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from ssdrig.base.words import as_cell
 from ssdrig.load.fiotext import BINS, plat_upper_ns
-from ssdrig.reading import energy_parts, latency
+from ssdrig.reading import below_second, latency
 from ssdrig.views.svg import Plot, extent
 from ssdrig.views.terms import number
 
@@ -223,7 +223,7 @@ PARTS = (  # key of energy_parts.Parts, words, how it is filled
 def breakdown(runs: Sequence, view, index: int, names: Sequence, looks, review: int) -> Plate | None:
     """Where the energy of a window went, and what the drive did after the load."""
     pairs = enumerate(zip(runs, view.figures, strict=True))
-    found = [(i, parts) for i, (data, f) in pairs if (parts := energy_parts.of(data, view.name, f)) is not None]
+    found = [(i, parts) for i, (data, f) in pairs if (parts := below_second.parts_of(data, view.name, f)) is not None]
     if not found:
         return None
     top = max(parts.floor_J + parts.work_J + parts.peaks_J + max(0.0, parts.after_J or 0) for _, parts in found)

@@ -19,8 +19,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from ssdrig import __version__
 from ssdrig.base.errors import SsdrigError
 from ssdrig.base.terminal import printable
-from ssdrig.reading import search
-from ssdrig.reading.index import Index, Run
+from ssdrig.reading.index import Index, Run, condition
 from ssdrig.runs import parts
 from ssdrig.serve import control, drives, guard, rigs, shell
 from ssdrig.serve.hub import Hub
@@ -100,13 +99,13 @@ def make(root: Path, port: int, token: str, with_control: bool, watched: Path) -
         return Response(page.html, media_type="text/html; charset=utf-8")
 
     async def hello(request: Request) -> Response:
-        live = await ask(lambda index: index.find(search.condition("state:running"), 50))
+        live = await ask(lambda index: index.find(condition("state:running"), 50))
         count = await ask(lambda index: index.count(), False)
         hello = {"version": __version__, "root": str(archive.root), "runs": count, "control": with_control}
         return JSONResponse(hello | {"live": [_row(run) for run in live]})
 
     async def runs(request: Request) -> Response:
-        where = search.condition(request.query_params.get("q", "")[:500])
+        where = condition(request.query_params.get("q", "")[:500])
         limit, offset = (_number(request, key, most) for key, most in (("limit", MOST_ROWS), ("offset", 10**9)))
 
         def page_of_runs(index: Index) -> dict:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ssdrig.reading import minutes
+from ssdrig.reading import latency
 from ssdrig.reading.row import Row
 from ssdrig.views.context import label
 
@@ -56,7 +56,7 @@ def seconds(row: Row, word: str) -> tuple[np.ndarray, np.ndarray]:
             "iops/W": data.iops / data.energy_J,
             "lat_mean": data.lat_mean_us,
             "lat_p99": data.lat_p99_us,
-            "lat_max": minutes.max_us(data, len(data.iops)),
+            "lat_max": latency.max_us(data, len(data.iops)),
         }
     if word == "wa":
         return data.wa_t_s, data.wa_value

@@ -4,7 +4,7 @@ table on the terminal: the lines that reading/window_figures.py and reading/whol
 import math
 
 from ssdrig.reading import whole_run, window_figures
-from ssdrig.reading.terms import Term as Term
+from ssdrig.reading.window_figures import Term as Term
 
 _ALL = [*window_figures.TERMS, *whole_run.TERMS]
 TERMS = [term for group in dict.fromkeys(term.group for term in _ALL) for term in _ALL if term.group == group]

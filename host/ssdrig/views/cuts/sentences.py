@@ -7,7 +7,7 @@ from ssdrig.base.words import size
 from ssdrig.plan.rules import chance
 from ssdrig.powerloss import above, exposure, tally
 from ssdrig.powerloss.promise import ACK
-from ssdrig.reading import cut_counters, cuts
+from ssdrig.reading import cuts
 from ssdrig.views.context import figure
 from ssdrig.views.terms import number, with_error
 
@@ -191,7 +191,7 @@ def summed(found: Mapping, key: str, unit: str, scale: float = 1.0) -> str:
 def smart(found: Mapping) -> list[tuple[str, str, str, str]]:
     """(what, first, last, by how much it changed in 100 cuts) of what the drive counts."""
     out = []
-    for key, label in cut_counters.WORDS.items():
+    for key, label in cuts.WORDS.items():
         if key in found["smart"]:
             first, last = found["smart"][key]
             per = number(100 * (last - first) / found["judged"], 2) if found["judged"] else "–"

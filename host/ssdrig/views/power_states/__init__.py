@@ -18,7 +18,7 @@ VIEWS = {"power-states": View(("of",), ("title",), check, claims=True)}
 
 
 def asks(shows: Sequence[dict], rows: Sequence) -> Iterator:
-    """The stays in each state, whose edges the samples are asked for (reading/finer.py)."""
+    """The stays in each state, whose edges the samples are asked for (reading/table.py)."""
     from ssdrig.views.power_states import figures
 
     return figures.read(shows, rows)

@@ -22,7 +22,8 @@ from ssdrig.meter import rails
 from ssdrig.meter.reduced import Asked, Reduced
 from ssdrig.meter.uncertainty import UNTIMED
 from ssdrig.plan.shows import listed
-from ssdrig.reading import act_energy, witness
+from ssdrig.reading import witness
+from ssdrig.reading.power import end_ns
 from ssdrig.reading.row import Row
 from ssdrig.reading.rundata import SECOND_NS, RunData
 
@@ -133,12 +134,12 @@ def _visit(rows: Sequence["Row"], i: int, data: RunData) -> Iterator[Visit]:
     load = behind.data if behind and behind.act.do == "load" else None
     if load is not None and load.t0_ns is not None and load.totals and load.totals.get("ios"):
         lat_ns = load.totals["lat_sum_ns"] / load.totals["ios"]
-        over_ns = act_energy.end_ns(load) + TAIL_NS * row.k
+        over_ns = end_ns(load) + TAIL_NS * row.k
         following = rows[i + 2].data if i + 2 < len(rows) else None
         if following is not None and following.t0_ns is not None:
             over_ns = min(over_ns, following.t0_ns)
     late_ns = 0.0 if behind is None or load is None else witness.late_ns(load.events, behind)
-    yield Visit(row, set_ns, data.t0_ns, act_energy.end_ns(data), over_ns, lat_ns, late_ns)
+    yield Visit(row, set_ns, data.t0_ns, end_ns(data), over_ns, lat_ns, late_ns)
 
 
 def _stay(visit: Visit, powers: list[Reduced]) -> dict:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ssdrig.reading import minutes
+from ssdrig.reading import latency
 from ssdrig.reading.row import Row, Table
 from ssdrig.views import svg
 from ssdrig.views.by_second import axis_title, seconds, timed
@@ -84,7 +84,7 @@ def _panel(context: Context, word: str, path: str, found: list[tuple], shown: Un
 def by_minute(row: Row, word: str) -> tuple[np.ndarray, np.ndarray, str]:
     """(minutes from 0.5 on, value of each, what is left behind the last whole one) of a step by the second."""
     assert row.data is not None
-    found = minutes.of(row.data)
+    found = latency.of(row.data)
     with np.errstate(divide="ignore", invalid="ignore"):
         values = {
             "iops": found.ios / found.record_s,

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ssdrig.reading import minutes
+from ssdrig.reading import latency
 from ssdrig.reading.rundata import RunData
 
 SHARE = 0.9  # of the end of the load before
@@ -27,10 +27,10 @@ class Recovery(NamedTuple):
 
 def of(before: RunData, after: RunData) -> Recovery:
     """Records are minutes; of loads that lasted less than SHORT of them seconds."""
-    record_s = minutes.RECORD_S
+    record_s = latency.RECORD_S
     if min(len(before.iops), len(after.iops)) < SHORT * record_s:
         record_s = 1
-    one, other = (minutes.of(data, record_s) for data in (before, after))
+    one, other = (latency.of(data, record_s) for data in (before, after))
     if not len(one.ios) or not len(other.ios):
         return Recovery(record_s, why="one of the two loads has no whole second")
     rate_MBps = other.bytes_ / record_s / 1e6

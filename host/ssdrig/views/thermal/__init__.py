@@ -8,7 +8,7 @@ VIEWS = {"thermal": View(("of",), ("title", "top"), claims=True)}
 
 
 def asks(shows: Sequence[dict], rows: Sequence) -> Iterator:
-    """The steps shown, of each second of which the energy is asked for (reading/finer.py)."""
+    """The steps shown, of each second of which the energy is asked for (reading/table.py)."""
     from ssdrig.views.thermal import seconds
 
     return seconds.read(shows, rows)

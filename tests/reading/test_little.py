@@ -1,4 +1,4 @@
-"""reading/in_flight.py: Little's check of whole loads, those whose threads end one after the other included, and where
+"""reading/little.py: Little's check of whole loads, those whose threads end one after the other included, and where
 it cannot be made."""
 
 from types import SimpleNamespace
@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from ssdrig.load import fiotext
-from ssdrig.reading import in_flight, little, table
+from ssdrig.reading import little, table
 from ssdrig.report import little as page
 
 
@@ -22,7 +22,7 @@ def load(threads_s, depth, latency_ms, lost=0.0, user=0.0):
 
 
 def of(totals, depth, threads):
-    return in_flight.of_load(totals, depth * threads, threads)
+    return little.of_load(totals, depth * threads, threads)
 
 
 def test_threads_that_end_one_after_the_other_change_nothing():
