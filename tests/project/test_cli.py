@@ -334,7 +334,7 @@ def test_columns_of_a_narrow_terminal(monkeypatch):
 
 
 def test_many_runs_are_a_row_each_and_fit():
-    from ssdrig.report import many
+    from ssdrig.report import screen
 
     figures = [
         {"iops_mean": 10000.0 * i, "zero_seconds": 0, "clat_p99_us": 900.0, "power_mean_W": 4.1, "state": "complete"}
@@ -343,7 +343,7 @@ def test_many_runs_are_a_row_each_and_fit():
     ]
     names = [f"Some Maker 990 PRO with a long name {i}" for i in range(1, 13)]
     for columns in (80, 200):
-        lines = many.lines(names, figures, columns)
+        lines = screen.runs_in_rows(names, figures, columns)
         assert len(lines) == 13 and max(map(len, lines)) <= columns
         assert all(f"name {i} " in line for i, line in enumerate(lines[1:], 1))  # what tells them apart is left
     assert lines[1].startswith(names[0]) and "10\u202f000" in lines[1] and "2.50" in lines[1]

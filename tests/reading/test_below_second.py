@@ -10,7 +10,7 @@ import synthetic_run
 
 from ssdrig import reading
 from ssdrig.reading import below_second, latency, table
-from ssdrig.report import csv_files, embed, pack_samples, plates, still, views, words
+from ssdrig.report import csv_files, embed, pack, plates, views, words
 from ssdrig.views import marks
 
 # 2 W, for 100 ms of each second 3 W, one sample of 9 W at 7.5 s; then 1 W
@@ -117,26 +117,26 @@ def unzipped(packed, arrays):
 
 def test_what_the_page_carries_of_the_samples_comes_back(loaded):
     data, _ = loaded
-    packed = pack_samples.fine(data)
+    packed = pack.fine(data)
     mean, least, most = unzipped(packed, 3)
     value = packed["lo"] + packed["step"] * mean
     assert value == pytest.approx(data.fine_mean_W, abs=packed["step"])
     assert (packed["lo"] + packed["step"] * least <= data.fine_min_W + 1e-9).all()
     assert (packed["lo"] + packed["step"] * most >= data.fine_max_W - 1e-9).all()
-    assert packed["step"] * pack_samples.ROUGH < 0.003
-    for one, (name, t, P) in zip(pack_samples.moments(data, 1), sorted(data.moments, key=lambda m: m[1][0])):
+    assert packed["step"] * pack.ROUGH < 0.003
+    for one, (name, t, P) in zip(pack.moments(data, 1), sorted(data.moments, key=lambda m: m[1][0])):
         ticks, codes = unzipped(one, 2)
         assert one["words"] == name
         assert one["t0"] + np.cumsum(ticks) * one["tick"] == pytest.approx(t, abs=one["tick"])
         assert one["lo"] + one["step"] * codes == pytest.approx(P, abs=one["step"])
-    assert len(pack_samples.moments(data, 24)) == 2  # the highest sample and the cliff
+    assert len(pack.moments(data, 24)) == 2  # the highest sample and the cliff
     gap = synthetic_copy(data, moments=[("x", np.array([0.0, 0.1, 5.0, 5.1]), np.array([1.0, 2, np.nan, 4]))])
-    assert [(one["t0"], one["n"]) for one in pack_samples.moments(gap, 1)] == [(0.0, 2), (5.0, 2)]
+    assert [(one["t0"], one["n"]) for one in pack.moments(gap, 1)] == [(0.0, 2), (5.0, 2)]
 
 
 def test_a_run_without_power_or_load_has_no_samples(tmp_path):
     data = table.in_full(synthetic_run.write(tmp_path, [1000] * 5, zoom_s=2, power=False)).data
-    assert pack_samples.fine(data) is None and pack_samples.moments(data, 1) == [] and data.watts_hist == {}
+    assert pack.fine(data) is None and pack.moments(data, 1) == [] and data.watts_hist == {}
     assert below_second.moments(reading.RunData({}, [], "died", None, 1)) == []
 
 
@@ -217,7 +217,7 @@ def test_a_control_character_of_a_model_is_no_end_of_an_svg(loaded):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("panel", [*still.PANELS, "latency-cdf", "latency-heat", "power-histogram", "power-iops"])
+@pytest.mark.parametrize("panel", [*plates.PANELS, "latency-cdf", "latency-heat", "power-histogram", "power-iops"])
 def test_a_panel_alone(loaded, panel):
     import xml.etree.ElementTree as ElementTree
 

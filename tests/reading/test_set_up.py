@@ -12,7 +12,7 @@ from synthetic_plan import STEPS, Writer
 from ssdrig import reading, report
 from ssdrig.reading import set_up, table
 from ssdrig.report import plan_page
-from ssdrig.report.set_up import of_review, section
+from ssdrig.report.about import host_section, hosts_of_review
 from ssdrig.runs import journal
 
 GOOD = {
@@ -87,7 +87,7 @@ def test_the_page_of_a_plan_shows_it(tmp_path):
     assert "none [bfq]" in text(piece)
     (tmp_path / "x").mkdir()
     bare = Writer(tmp_path / "x", STEPS)
-    assert section(reading.begin(bare.end())) == ""
+    assert host_section(reading.begin(bare.end())) == ""
 
 
 def test_the_page_of_the_main_test_shows_it_too(tmp_path):
@@ -111,6 +111,6 @@ def test_a_review_says_each_thing_once_with_the_runs_that_had_it(tmp_path):
         w.event("conditions", **found)
         runs[name] = reading.begin(w.end())
     runs["three"] = reading.begin(Writer(tmp_path, STEPS, name="three").end())
-    html = of_review(runs)
+    html = hosts_of_review(runs)
     assert html.count("I/O scheduler bfq") == 1 and "given (one, two)" in text(html)
-    assert html.count("<table") == 1 and "As it was for one" in html and of_review({"three": runs["three"]}) == ""
+    assert html.count("<table") == 1 and "As it was for one" in html and hosts_of_review({"three": runs["three"]}) == ""

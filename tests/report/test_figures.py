@@ -226,7 +226,7 @@ def test_what_follows_from_an_assumed_raw_nand_is_called_assumed(tmp_path):
     assert second[6].endswith(" (assumed)") and second[1] == "25.0 %"
     text = over_op.section([f, known])
     assert text.count("(assumed)") == 3 and "OP of user" in text and over_op.section([known, known]) == ""
-    assert "over-provisioning" in report.short_table([f, known])
+    assert "over-provisioning" in screen.short_table([f, known])
     assert "raw NAND assumed" in page.labels([f | {"op_percent": 25.0}])[0][1]
 
 
@@ -236,7 +236,7 @@ def test_rows_of_many_simulated_runs_are_told_apart(tmp_path, monkeypatch, real)
     monkeypatch.setenv("COLUMNS", "80")
     _, f = run_of(tmp_path, power=False)
     several = [f | {"model": f"Maker's long name of a drive {i}", "simulated": i >= real} for i in range(4)]
-    rows = report.short_table(several).splitlines()
+    rows = screen.short_table(several).splitlines()
     assert all("trust" in line for line in rows[:4]) and not rows[4]
     rows = rows[5:]
     assert [line[: line.index("  ")][-1] for line in rows[1:5]] == list("0123")

@@ -81,7 +81,7 @@ def test_what_a_page_of_two_runs_claims(held, two):
 def test_what_the_terminal_and_the_json_claim(held, two, columns, monkeypatch, tmp_path):
     monkeypatch.setenv("COLUMNS", str(columns))
     figures, (folder,) = [of for _, of in two], (tmp_path / "0").iterdir()
-    text = report.short_table(figures)
+    text = screen.short_table(figures)
     marked = {line.split("  ")[0] for line in text.splitlines() if trust_strip.MARK in line and "claimed" not in line}
     assert ("Mean IOPS" in marked) == (held in trust.OF_LOAD) and ("Mean power, W" in marked) == (held is not None)
     assert not any("Samples lost" in line for line in marked)

@@ -23,7 +23,7 @@ from ssdrig.powerloss import sessions
 from ssdrig.publish.influx import points
 from ssdrig.publish.influx.points import Emitter
 from ssdrig.reading.index import Index
-from ssdrig.report import still
+from ssdrig.report import plates
 from ssdrig.runs import journal
 from ssdrig.serve import app, rigs
 from ssdrig.serve.tail import Place, Tail
@@ -106,7 +106,7 @@ def ways(run: Path, tmp: Path) -> dict[str, str]:
     out["figures.json"] = (run / "figures.json").read_text()
     out |= {f"csv {path.name}": path.read_text() for path in sorted(csv.iterdir())}
     if not report.of_plan(run):
-        for panel in still.PANELS:
+        for panel in plates.PANELS:
             with contextlib.suppress(report.UsageError):
                 reported(run, "--out", tmp / "embed.svg", "--embed", panel)
                 out[f"embed {panel}"] = (tmp / "embed.svg").read_text()

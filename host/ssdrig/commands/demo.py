@@ -8,7 +8,7 @@ from pathlib import Path
 from ssdrig import report
 from ssdrig.base.arguments import Parser, add_quiet, whole_seconds
 from ssdrig.base.progress import Progress
-from ssdrig.report import brief
+from ssdrig.report import screen
 from ssdrig.run import run
 
 PRESET = "sata-tlc"
@@ -63,7 +63,7 @@ def command(args) -> int:
     report.command(_parsed(report, [*folders, "--out", str(out), "--review", "2", *more]))
     if args.json:
         print(json.dumps({"runs": folders, "report": str(out.resolve())}))
-    show.say("\n".join([*brief.lines(map(Path, folders), 1), f"page:  {out.resolve()}", NEXT]))
+    show.say("\n".join([*screen.brief(map(Path, folders), 1), f"page:  {out.resolve()}", NEXT]))
     return max(code for _, code in ends)
 
 

@@ -3,7 +3,11 @@ deleted at any time, and is made again from the folders.
 
 A row is made anew when the folder has changed: by the times of the folder itself (a file was made, replaced or
 removed in it), and by length and time of each part's events.jsonl, which is appended to. Figures are those that a
-report has left in the folder (figures.json); none that is older than the run's last event is believed."""
+report has left in the folder (figures.json); none that is older than the run's last event is believed.
+
+A search such as `drive:990 op:25 state:complete tag:review since:2026-11` is a condition on the index. Each word must
+hold. A word without a key is looked for in the name, title, tags, plan, model and serial of a run; a minus before a
+word turns it round."""
 
 import calendar
 import datetime
@@ -31,6 +35,7 @@ COLUMNS = (
     *("simulated", "scaled", "state", "why", "title", "tags", "drive", "words", "figures"),
 )
 BUSY_S = 20.0
+Part = tuple[str, list[str | float]]  # a condition in SQL, and its parameters
 
 
 class Run(NamedTuple):
@@ -266,7 +271,6 @@ def _is_ours(db: sqlite3.Connection) -> bool:
 STATES = ("complete", "failed", "interrupted", "died", "running", "unreadable")
 OP_STEP = 0.5  # over-provisioning that is as near as this, in percent of raw NAND, is the same
 YES = {"yes": 1, "no": 0}
-Part = tuple[str, list[str | float]]
 HELP = (
     "words, all of which must hold: drive:990 plan:pts op:25|default state:complete tag:review title:WORD run:WORD"
     " since:2026-11 until:2026-11-30 simulated:yes|no; a bare word is looked for everywhere; -WORD excludes"

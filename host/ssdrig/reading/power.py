@@ -1,5 +1,5 @@
-"""The rig's part of a run folder -> power and energy of each second of RunData, the energy of whole acts, and the highest mean of
-100 us of a window, by the fast current channel (meter/fast.py)."""
+"""The rig's part of a run folder -> power and energy of each second of RunData, the energy of whole acts, and the
+highest mean of 100 us of a window, by the fast current channel (meter/fast.py)."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -294,8 +294,8 @@ def energy_of_act(data: RunData | None, powers: list[Reduced]) -> Energy | None:
     if timed.why:
         return Energy(why=timed.why)
     seconds, percent = (span_ns[1] - span_ns[0]) / SECOND_NS, None
-    if not any(clipped_in(*span_ns)[0] for power in powers) and all(facts for power in powers):
-        watts = [float(np.diff(integral_J(span_ns))[0]) / seconds for power in powers]
+    if not any(each.clipped_in(*span_ns)[0] for each in powers) and all(each.facts for each in powers):
+        watts = [float(np.diff(each.integral_J(span_ns))[0]) / seconds for each in powers]
         uncertain_W = rails.uncertainty_W(powers, span_ns, watts)
         percent = 100 * uncertain_W / sum(watts) if sum(watts) > 0 and np.isfinite(uncertain_W) else None
     return Energy(timed.J / data.k, percent)

@@ -1,5 +1,5 @@
 """Is a window of a load a steady state: the rule on its seconds, whether the spare area was used up before it, and
-whether the load went on at its level."""
+whether the load went on at its level. And what the rule said of the steps of a run. Pure."""
 
 import functools
 from collections.abc import Callable, Sequence

@@ -10,18 +10,23 @@ numbers and text only, so that reading the folder of a stranger runs no code of 
     magic | SHA-256 of all that follows | JSON of the key and the values, a line | the arrays, as NumPy's npz
 """
 
+import concurrent.futures
 import contextlib
 import dataclasses
 import functools
 import hashlib
 import io
 import json
+import multiprocessing
 import os
+import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from ssdrig.base import prctl, system
 from ssdrig.base.files import write_atomically
 from ssdrig.drive.smart import ata_table
 from ssdrig.drive.wear import wa
@@ -36,6 +41,9 @@ CODE = Path(__file__).parents[1]
 KINDS = {kind.__name__: kind for kind in (RunData, Rail, Closure, wa.WriteAmplification)}
 _SHA_BYTES = 32
 PACKED_BYTES = 1 << 16  # more than the heads of the arrays take
+M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4  # of mallopt(3)
+# rig.bin of several runs together that is worth a process for each core: a copy of this one, or one that begins anew
+WORTH_BYTES = {"fork": 10_000_000, "forkserver": 100_000_000}
 
 
 def load(run: Path) -> tuple[RunData, dict]:
@@ -189,3 +197,34 @@ def _opened(value: Any, arrays) -> Any:
     if kind in ("array", "scalar"):
         return arrays[content] if kind == "array" else arrays[content][()]
     return KINDS[kind](**{name: _opened(each, arrays) for name, each in content.items()})
+
+
+def each(folders: list[Path]):
+    """load() of each folder, in order; large ones on all cores."""
+    prctl.small_pages()
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as threads:
+        known = list(threads.map(kept, folders))
+    made = of_each(load, [folder for folder, found in zip(folders, known, strict=True) if found is None])
+    yield from (found or next(made) for found in known)
+
+
+def of_each(function: Callable, folders: list[Path]) -> Iterator:
+    """The function of each folder, in order; of large ones on all cores."""
+    cores = os.cpu_count() or 1
+    total = sum(p.stat().st_size for folder in folders if (p := folder / "rig.bin").exists())
+    # a fork copies the locks of other threads; a server of forks imports all anew, which takes most of a second
+    how = "fork" if threading.active_count() == 1 else "forkserver"
+    if len(folders) < 2 or cores < 2 or total < WORTH_BYTES[how] or system.WINDOWS:  # it starts each anew
+        yield from map(function, folders)
+        return
+    context = multiprocessing.get_context(how)
+    with concurrent.futures.ProcessPoolExecutor(min(len(folders), cores), context, _keep_memory) as pool:
+        yield from pool.map(function, folders)
+
+
+def _keep_memory() -> None:
+    """What this process has freed, its next array gets. glibc would give it back, and the kernel clear hundreds of MB
+    anew for each run, which takes longer than to decode it."""
+    if mallopt := getattr(system.libc(), "mallopt", None):  # another C library has none
+        mallopt(M_MMAP_MAX, 0)
+        mallopt(M_TRIM_THRESHOLD, 1 << 30)

@@ -33,6 +33,32 @@ LITTLE_OFF = (
 SLAT_PERCENT = 5.0
 EDGE_SHARE = 0.1  # of a window's length that a temperature may be read before or after its edge
 
+
+class Term(NamedTuple):
+    """One figure: its key, label, unit, decimal places, group, meaning, and which way is better."""
+
+    key: str
+    label: str
+    unit: str
+    places: int
+    group: str
+    meaning: str
+    better: str = ""  # "more", "less", or "" where neither is
+
+
+def terms(table: str) -> list[Term]:
+    """The lines of a table: key | label | unit | decimal places | better | meaning; an indented line continues the one
+    before, "# " begins a group."""
+    out, group = [], ""
+    for line in table.strip().replace("\n    ", " ").splitlines():
+        if line.startswith("# "):
+            group = line[2:]
+            continue
+        key, label, unit, places, better, meaning = (cell.strip() for cell in line.split("|"))
+        out.append(Term(key, label, unit, int(places), group, meaning, better))
+    return out
+
+
 # Of one window; terms() says how a line is read.
 TERMS = terms("""
 # Performance
@@ -503,29 +529,4 @@ def temperature(data: RunData, window: Window, notes: list[str]) -> dict:
     far = [key for key, value in out.items() if value is None]
     if far:
         notes.append(f"{', '.join(far)}: no SMART reading within a tenth of the window of that edge")
-    return out
-
-
-class Term(NamedTuple):
-    """One figure: its key, label, unit, decimal places, group, meaning, and which way is better."""
-
-    key: str
-    label: str
-    unit: str
-    places: int
-    group: str
-    meaning: str
-    better: str = ""  # "more", "less", or "" where neither is
-
-
-def terms(table: str) -> list[Term]:
-    """The lines of a table: key | label | unit | decimal places | better | meaning; an indented line continues the one
-    before, "# " begins a group."""
-    out, group = [], ""
-    for line in table.strip().replace("\n    ", " ").splitlines():
-        if line.startswith("# "):
-            group = line[2:]
-            continue
-        key, label, unit, places, better, meaning = (cell.strip() for cell in line.split("|"))
-        out.append(Term(key, label, unit, int(places), group, meaning, better))
     return out

@@ -20,43 +20,11 @@ from ssdrig.plan.rules import steady, windows
 from ssdrig.reading import summary, table
 from ssdrig.reading.row import Table
 from ssdrig.reading.table import Windows
-from ssdrig.report import (
-    csv_files,
-    embed,
-    many,
-    over_op,
-    page,
-    phases,
-    plan_page,
-    screen,
-    set_up,
-    short_notes,
-    shown_parts,
-)
+from ssdrig.report import about, csv_files, embed, over_op, page, phases, plan_page, screen, shown_parts
 from ssdrig.runs import named, parts
 from ssdrig.runs.integrity import FIGURES
 from ssdrig.views import documents, marks, trust_strip
 from ssdrig.views.terms import BY_KEY, number, with_error
-
-SHORT = [
-    "iops_mean",
-    "consistency",
-    "zero_seconds",
-    "lat_mean_us",
-    "clat_p99_us",
-    "littles_qd",
-    "power_mean_W",
-    "energy_uJ_per_io",
-    "wa",
-    "time_to_complete_s",
-    "samples_lost",
-    "closure_percent",
-    "clock_error_us",
-]
-M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4  # of mallopt(3)
-# rig.bin of several runs together that is worth a process for each core: a copy of this one, or one that begins anew
-WORTH_BYTES = {"fork": 10_000_000, "forkserver": 100_000_000}
-
 
 EXAMPLES = (
     ("report latest --open", "the newest run, in the browser"),
@@ -159,7 +127,9 @@ def _made(args, show: Progress) -> Path:
         return plan_command(args, folders, more, out, show)
     runs, figures, tables = [], [], []
     in_full = args.samples or args.csv or more
-    for i, (data, found, *table_of) in enumerate(_in_full(folders, args.samples, more) if in_full else read(folders)):
+    for i, (data, found, *table_of) in enumerate(
+        _in_full(folders, args.samples, more) if in_full else summary.each(folders)
+    ):
         runs.append(data)
         figures.append(found)
         tables += table_of
@@ -178,13 +148,13 @@ def _made(args, show: Progress) -> Path:
     names = [name if len(folders) > 1 else "" for *_, name in page.labels(figures)]
     of_plan_ = plan_page.results(tables, plan_page.labels(tables), review) if own_views else ""
     of_parts = "".join(shown_parts.section(folder, name) for folder, name in zip(folders, names, strict=True))
-    of_host = "".join(set_up.section(data, name) for data, name in zip(runs, names, strict=True))
+    of_host = "".join(about.host_section(data, name) for data, name in zip(runs, names, strict=True))
     html = page.render(runs, figures, review, of_plan_ + of_parts, of_host, args.samples)
     if args.json or len(folders) == 1:
         found = [documents.of_table(table.load(folder, more=more)) for folder in folders]
         _printed(found, args)
         _left(folders, found, show)
-    show.say(short_table(figures))
+    show.say(screen.short_table(figures))
     write(out, html)
     show.say(f"report: {out.resolve()} ({size(len(html))})")
     return out
@@ -211,7 +181,7 @@ def _in_full(folders: list[Path], samples: bool, more: list[tuple[str, int, int]
     of the loads, and the figures of more windows."""
     whole = functools.partial(_whole, samples=samples, more=more)
     yield from (
-        map(whole, folders) if samples else _each(whole, folders)
+        map(whole, folders) if samples else summary.of_each(whole, folders)
     )  # samples are more than one process can hand on
 
 
@@ -286,37 +256,6 @@ def of_one_plan(tables: Sequence[Table]) -> None:
         raise UsageError("runs of the same plan", f"{first.name} and {other.plan.name}", "report them one by one")
 
 
-def read(folders: list[Path]):
-    """summary.load of each folder, in order; large ones on all cores."""
-    prctl.small_pages()
-    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as threads:
-        kept = list(threads.map(summary.kept, folders))
-    made = _each(summary.load, [folder for folder, found in zip(folders, kept, strict=True) if found is None])
-    yield from (found or next(made) for found in kept)
-
-
-def _each(function: Callable, folders: list[Path]) -> Iterator:
-    """The function of each folder, in order; of large ones on all cores."""
-    cores = os.cpu_count() or 1
-    total = sum(p.stat().st_size for folder in folders if (p := folder / "rig.bin").exists())
-    # a fork copies the locks of other threads; a server of forks imports all anew, which takes most of a second
-    how = "fork" if threading.active_count() == 1 else "forkserver"
-    if len(folders) < 2 or cores < 2 or total < WORTH_BYTES[how] or system.WINDOWS:  # it starts each anew
-        yield from map(function, folders)
-        return
-    context = multiprocessing.get_context(how)
-    with concurrent.futures.ProcessPoolExecutor(min(len(folders), cores), context, _keep_memory) as pool:
-        yield from pool.map(function, folders)
-
-
-def _keep_memory() -> None:
-    """What this process has freed, its next array gets. glibc would give it back, and the kernel clear hundreds of MB
-    anew for each run, which takes longer than to decode it."""
-    if mallopt := getattr(system.libc(), "mallopt", None):  # another C library has none
-        mallopt(M_MMAP_MAX, 0)
-        mallopt(M_TRIM_THRESHOLD, 1 << 30)
-
-
 def chosen(review: str | None, figures: list[dict]) -> int:
     """Index of the reviewed run; the first if none is named. Raises UsageError unless exactly one run is meant."""
     if review is None:
@@ -362,67 +301,3 @@ def write(path: Path, text: str) -> None:
         raise JournalError(
             f"to write {path}", error.strerror or str(error), "name another file with --output FILE, or make room"
         ) from error
-
-
-def short_table(figures: list[dict]) -> str:
-    """For a terminal: the phases of each run, then the key figures of the window `steady`, one column a run, then the
-    notes; of many runs one row each."""
-    shorts = [short for *_, short in page.labels(figures)]
-    head = trusted(figures, shorts)
-    if len(figures) >= many.FROM:  # a name may be shortened from the left there: SIMULATED stands below
-        simulated = [short for short, f in zip(shorts, figures, strict=True) if f["simulated"]]
-        which = "all of them" if len(simulated) == len(figures) else "; ".join(simulated)
-        notes = [f"{f['run']}: {note}" for f in figures for note in short_notes.of(f["notes"])]
-        series = ["", *over_op.lines(figures, columns()), ""] if over_op.is_series(figures) else []
-        said = [f"SIMULATED: {which}"] if simulated else []
-        return "\n".join([*head, *many.lines(shorts, figures, columns()), *said, *series, *notes])
-    names = [f"{short}{' SIMULATED' * bool(f['simulated'])}" for short, f in zip(shorts, figures, strict=True)]
-    lines = head
-    for name, f in zip(names, figures, strict=True):
-        if found := phases.rows(f):
-            lines += [name, *screen.phase_table(found), ""]
-    rows = [["", *names], ["state", *(f["state"] for f in figures)]]
-    rows.append(["window", *(f["window_label"] or "–" for f in figures)])
-    rows += [
-        ["steady by SNIA's rule", *(steady_words(f["steady_state"]) for f in figures)],
-        ["  drive writes since purge", *(number((f["steady_state"] or {}).get("drive_writes"), 2) for f in figures)],
-        ["  past the cliff", *(steady.cliff_words(f["steady_state"] or {}) or "–" for f in figures)],
-    ]
-    by_rail = [{rail["name"]: rail["power_mean_W"] for rail in f["rails"] if len(f["rails"]) > 1} for f in figures]
-    for key in SHORT:
-        term = BY_KEY[key]
-        errors_of = [f["wa_error"] if key == "wa" else None for f in figures]
-        texts = [with_error(f[key], error, term.places) for f, error in zip(figures, errors_of, strict=True)]
-        cells = [trust_strip.marked(text, key, f) for text, f in zip(texts, figures, strict=True)]
-        rows.append([term.label + (f", {term.unit}" if term.unit else ""), *cells])
-        if key == "power_mean_W":
-            rows += [
-                [f"  of it {name}, W", *(number(of.get(name), term.places) for of in by_rail)]
-                for name in dict.fromkeys(n for of in by_rail for n in of)
-            ]
-    table_ = phases.text(rows, width=columns())
-    lines += table_ + trust_strip.key_of_marks(table_, columns())
-    if over_op.is_series(figures):
-        lines += ["", *over_op.lines(figures, columns()), ""]
-    for f in figures:
-        lines += [f"{f['run']}: {note}" for note in short_notes.of(f["notes"])]
-    return "\n".join(lines)
-
-
-def trusted(figures: list[dict], names: list[str]) -> list[str]:
-    """What each run's figures rest on, and which plans are scaled; first of all."""
-    out: list[str] = []
-    for name, f in zip(names, figures, strict=True):
-        if len(figures) >= many.FROM:
-            out.append(f"{name}: {trust_strip.brief(trust_strip.states(f['trust']) or {})}")
-        else:
-            out += trust_strip.lines(f["trust"], columns(), "", name if len(figures) > 1 else "")
-    return out + (screen.scaled(True) if any(f["scaled"] for f in figures) else []) + [""]
-
-
-def steady_words(verdict: dict | None) -> str:
-    """The verdict of rules.steady in a cell: 'yes: range 8.3 %, slope 2.7 %'."""
-    if verdict is None or verdict["passed"] is None:
-        return "not tested"
-    said = f"range {number(verdict['range_percent'], 1)} %, slope {number(verdict['slope_percent'], 1)} %"
-    return f"{'yes' if verdict['passed'] else 'no'}: {said}"

@@ -1,5 +1,5 @@
 """What was tested, how, and with what, as a table of the report: what all runs have in common said once, then a row for
-each run. Pure."""
+each run; and what drive and host were set to, with what was not as it should be (reading/set_up.py). Pure."""
 
 import datetime
 from collections.abc import Mapping, Sequence
@@ -7,6 +7,7 @@ from html import escape
 
 from ssdrig.base.words import size
 from ssdrig.reading import set_up
+from ssdrig.reading.rundata import RunData
 from ssdrig.reading.smart import unhealthy as reading_of
 from ssdrig.report import words
 from ssdrig.runs import imported
@@ -165,3 +166,70 @@ def section(runs: Sequence, figures: Sequence[dict], names: Sequence) -> str:
             f'</th><td class="said">{state}{warn}</td>{cells}</tr>'
         )
     return "".join(out) + "</tbody></table></div></section>"
+
+
+def host_section(data: RunData, name: str = "") -> str:
+    """ "" for a run without its conditions. Of a run of several parts those of the part that stands for it."""
+    before, after, header = _said_by(data)
+    if not before:
+        return ""
+    title = "Host and drive" + (f": {name}" if name else "")
+    wrong = _wrong(before, after, header)
+    return f"<section><h2>{escape(title)}</h2>{_wrong_words(wrong)}{_conditions(before, after, header)}</section>"
+
+
+def hosts_of_review(runs: Mapping[str, RunData]) -> str:
+    """Of the runs of a review, by their names: what was not as it should be in any of them, each said once, and the
+    table of the first."""
+    found = [(name, *_said_by(run)) for name, run in runs.items()]
+    known = [(name, before, after, header) for name, before, after, header in found if before]
+    if not known:
+        return ""
+    wrong: dict[str, list[str]] = {}
+    for name, *said in known:
+        for line in _wrong(*said):
+            wrong.setdefault(line, []).append(name)
+    lines = [f"{line} ({', '.join(names)})" for line, names in wrong.items()]
+    name, *first = known[0]
+    table = f"<p>As it was for {escape(name)}:</p>{_conditions(*first)}"
+    return f'<section id="host"><h2>Host and drive</h2>{_wrong_words(lines)}{table}</section>'
+
+
+def _said_by(data: RunData) -> tuple[dict, dict, dict]:
+    """The events `conditions` before and after the run, and its header."""
+    return *set_up.of(data.events), data.header
+
+
+def _wrong(before: Mapping, after: Mapping, header: Mapping) -> list[str]:
+    return set_up.wrong(before, after, (header.get("host") or {}).get("cpus"), bool(header.get("simulated")))
+
+
+def _wrong_words(wrong: Sequence[str]) -> str:
+    if not wrong:
+        return '<p class="soft">Nothing seen that was not as it should be.</p>'
+    items = "".join(f"<li>{escape(each)}</li>" for each in wrong)
+    return f'<p class="warn">Not as it should be:</p><ul class="warn">{items}</ul>'
+
+
+def _conditions(before: Mapping, after: Mapping, header: Mapping) -> str:
+    host = header.get("host") or {}
+    lines = [
+        set_up.Line(label, str(host[key]), "")
+        for label, key in (("fio", "fio"), ("Python", "python"), ("CPUs", "cpus"))
+        if host.get(key)
+    ]
+    lines += set_up.lines(before, after)
+    later = any(line.after for line in lines)
+    heads = ["", "before the run", *(["after it"] if later else [])]
+    head = "".join(f'<th scope="col" class="said">{escape(title)}</th>' for title in heads)
+    body = "".join(
+        f'<tr><th scope="row">{escape(line.words)}</th><td class="said">{escape(line.before)}</td>'
+        + (f'<td class="said">{escape(line.after)}</td>' if later else "")
+        + "</tr>"
+        for line in lines
+    )
+    table = f'<table class="steps"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
+    out = f'<div class="scroll">{table}</div>'
+    if lacking := set_up.unknown(before):
+        out += f'<p class="soft">Not known: {escape("; ".join(lacking))}.</p>'
+    return out + ("" if after else '<p class="soft">The run ended without a second reading.</p>')

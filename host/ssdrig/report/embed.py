@@ -8,7 +8,7 @@ from pathlib import Path
 from ssdrig.base.errors import UsageError
 from ssdrig.reading import trust
 from ssdrig.reading.row import Table
-from ssdrig.report import about, depth, page, plan_page, still, views, words
+from ssdrig.report import about, page, plan_page, plates, views, words
 from ssdrig.report.plates import Plate
 from ssdrig.views import svg, trust_strip
 from ssdrig.views.context import Context
@@ -27,8 +27,8 @@ POLICY = "none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form
 def text(runs: Sequence, figures: Sequence[dict], looks: Sequence[dict], review: int, panel: str, as_svg: bool) -> str:
     """The panel `panel` of the first window that has it, as SVG or HTML. Raises UsageError for one they have not."""
     names, shown = words.labels(list(figures)), views.of(list(figures))
-    every = [plate for name in still.PANELS if (plate := still.plate(name, runs, looks, review))]
-    every += depth.found(runs, shown, names, looks, review)
+    every = [plate for name in plates.PANELS if (plate := plates.still(name, runs, looks, review))]
+    every += plates.every(runs, shown, names, looks, review)
     chosen = [plate for plate in every if plate.name == panel and plate.run in (None, review)]
     if not chosen:
         there = ", ".join(dict.fromkeys(plate.name for plate in every)) or "none: the runs have no data"
@@ -40,7 +40,7 @@ def text(runs: Sequence, figures: Sequence[dict], looks: Sequence[dict], review:
         whole += ", SCALED"
     of = range(len(figures)) if chosen[0].run is None else [chosen[0].run]
     strips = [(names[i][3] if len(figures) > 1 else "", figures[i]["trust"]) for i in of]
-    looks = still.looks(looks, review)
+    looks = plates.with_review(looks, review)
     legend = "" if chosen[0].run is not None else svg.legend([short for *_, short in names], looks)
     ids = [str(f["run"]) for f in figures]
     return _made(chosen[0], whole, _origin(runs, ids), legend, strips, as_svg)

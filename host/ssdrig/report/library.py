@@ -12,7 +12,7 @@ from ssdrig.reading import review_folder, table
 from ssdrig.reading.row import Table
 from ssdrig.report import about, page, words
 from ssdrig.report.cards import Bar, card
-from ssdrig.report.comparable import STATES
+from ssdrig.report.verdict import ENDED
 from ssdrig.runs import journal, parts
 from ssdrig.views.context import doubt_at, label, plus_minus, uncertain_at, unit, value_at
 from ssdrig.views.marks import look
@@ -110,7 +110,7 @@ def _folders(review: Path, against: Sequence[Path] | None) -> list[Path]:
 def apart(each: Table, reviewed: Table) -> str | None:
     """Why a run cannot be ranked beside the reviewed one; None if it can."""
     if each.data.state != "complete" or each.data.why:
-        return f"{STATES.get(each.data.state, each.data.state)}{f', {each.data.why}' if each.data.why else ''}"
+        return f"{ENDED.get(each.data.state, each.data.state)}{f', {each.data.why}' if each.data.why else ''}"
     if each.plan.text != reviewed.plan.text:
         return "of another version of the plan"
     own, other = dict(reviewed.plan.params), dict(each.plan.params)

@@ -10,7 +10,7 @@ from html import escape
 from pathlib import Path
 
 from ssdrig.reading import window_figures
-from ssdrig.report import about, comparable, depth, over_op, pack, pack_samples, repeats, still, verdict, views, words
+from ssdrig.report import about, over_op, pack, plates, repeats, verdict, views, words
 from ssdrig.report.cards import ranking, spread
 from ssdrig.report.rows import of_figures
 from ssdrig.report.words import labels
@@ -54,7 +54,7 @@ def render(runs: list, figures: list[dict], review: int, more: str = "", host: s
     names = labels(figures)
     shown = views.of(figures)
     looks = [marks.look(i) for i in range(len(runs))]
-    apart = comparable.reasons(runs, figures)
+    apart = verdict.reasons(runs, figures)
     payload = {
         "review": review,
         "apart": apart,
@@ -65,11 +65,7 @@ def render(runs: list, figures: list[dict], review: int, more: str = "", host: s
         "dilated": any((f["time_dilation"] or 1) != 1 for f in figures),
         "runs": [
             pack.run_data(d, f, n, i, [view.figures[i] for view in shown])
-            | {
-                "about": about.facts(d, f),
-                "fine": pack_samples.fine(d),
-                "moments": pack_samples.moments(d, len(runs), samples),
-            }
+            | {"about": about.facts(d, f), "fine": pack.fine(d), "moments": pack.moments(d, len(runs), samples)}
             for i, (d, f, n) in enumerate(zip(runs, figures, names, strict=True))
         ],
     }
@@ -98,7 +94,7 @@ def render(runs: list, figures: list[dict], review: int, more: str = "", host: s
             controls(shown, names, review),
             ranking(shown, names, looks, apart[review], review),
             panels(runs, names, looks, review),
-            depth.sections(depth.found(runs, shown, names, looks, review), any(data.rails for data in runs)),
+            plates.sections(plates.every(runs, shown, names, looks, review), any(data.rails for data in runs)),
             about.section(runs, figures, names),
             views.phase_table(figures, names, shown),
             over_op.section(figures),
@@ -185,9 +181,9 @@ def panels(runs: list, names: list, looks: list[dict], review: int) -> str:
     html = (HERE / "panels.html").read_text("utf-8")
     kinds = {data.hist_of for data in runs}
     html = html.replace(P99_OF["clat"], P99_OF[kinds.pop() if len(kinds) == 1 else ""])
-    html = html.replace("<!--legend-->", svg.legend([short for *_, short in names], still.looks(looks, review)))
-    for name in still.PANELS:
-        plate = still.plate(name, runs, looks, review)
+    html = html.replace("<!--legend-->", svg.legend([short for *_, short in names], plates.with_review(looks, review)))
+    for name in plates.PANELS:
+        plate = plates.still(name, runs, looks, review)
         text = f"<noscript>{plate.svg}</noscript>" if plate else ""
         html = html.replace(f"<!--still {name}-->", text)
     return html

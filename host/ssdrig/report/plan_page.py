@@ -12,7 +12,7 @@ from ssdrig.plan.rules import steady as rule
 from ssdrig.reading import gaps, trust, witness
 from ssdrig.reading.row import WHOLE, Row, Table, Verdict
 from ssdrig.reading.row_figures import FIRST_BURST, LAG, SCALED
-from ssdrig.report import about, little, page, repeats, rows, set_up, shown_parts
+from ssdrig.report import about, little, page, repeats, rows, shown_parts
 from ssdrig.views import trust_strip
 from ssdrig.views.context import Context, View, figure, last_rounds
 from ssdrig.views.found import said
@@ -64,7 +64,10 @@ def render(tables: list[Table], review: int = 0) -> str:
         repeats.section([t.data.header for t in tables], [list(rows.of_plan(t)) for t in tables], names),
         *[little.section(each.rows, name if len(tables) > 1 else "") for each, name in zip(tables, names, strict=True)],
         *[steps(each, name, len(tables) > 1) for each, name in zip(tables, names, strict=True)],
-        *[set_up.section(each.data, name if len(tables) > 1 else "") for each, name in zip(tables, names, strict=True)],
+        *[
+            about.host_section(each.data, name if len(tables) > 1 else "")
+            for each, name in zip(tables, names, strict=True)
+        ],
         page.notes(
             [each.data for each in tables], [{"notes": notes(each)} for each in tables], [("", "", n, n) for n in names]
         ),

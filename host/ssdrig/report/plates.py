@@ -1,6 +1,6 @@
 """The plots of the report that Python draws: latency as 1 - CDF and as a heat map over time, power as a histogram,
-watts over IOPS, and where the energy went. They are SVG, so that they are there without JavaScript, on paper and in an
-article."""
+watts over IOPS, and where the energy went. And the plots over time,
+for readers without JavaScript and for `--embed`. All are SVG, so that they are on paper and in an article, too."""
 
 import base64
 import struct
@@ -14,7 +14,7 @@ import numpy as np
 from ssdrig.base.words import as_cell
 from ssdrig.load.fiotext import BINS, plat_upper_ns
 from ssdrig.reading import below_second, latency
-from ssdrig.views.svg import Plot, extent
+from ssdrig.views.svg import Plot, extent, thinned_series
 from ssdrig.views.terms import number
 
 WIDTH, HEIGHT, WIDE = 660, 330, 1320
@@ -263,3 +263,102 @@ def breakdown(runs: Sequence, view, index: int, names: Sequence, looks, review: 
     return Plate(
         "energy-parts", index, f"Where the energy went: {view.label}", about, plot.text(False), "\n".join(rows) + "\n"
     )
+
+
+SAMPLES = """<figure><figcaption><b>Power, sample by sample</b><span class="soft caption-samples"></span></figcaption>
+<div class="moments" role="group" aria-label="Moments of the reviewed run"></div>
+<div class="panel" data-panel="samples"></div></figure>"""
+
+
+def every(runs: Sequence, shown: Sequence, names: Sequence, looks: Sequence[dict], review: int) -> list[Plate]:
+    """All plates of the page, in its order."""
+    out: list[Plate | None] = []
+    of = runs, names, looks, review
+    out += [slower(runs, view, i, *of[1:]) for i, view in enumerate(shown)]
+    span, last = span_us(runs), max((len(data.iops) for data in runs), default=0)
+    for i, data in enumerate(runs):
+        marks = [(float(data.zoom_s), "window")] if 0 < data.zoom_s < len(data.iops) else []
+        out.append(heat(data, i, names[i][3] if len(runs) > 1 else names[i][2], span, last, marks))
+    for i, view in enumerate(shown):
+        if view.name in ("steady", "all"):
+            out.append(breakdown(runs, view, i, *of[1:]))
+            out.append(histogram(runs, view.name, view, i, *of[1:]))
+        out.append(scatter(runs, view, i, *of[1:]))
+    return [plate for plate in out if plate]
+
+
+def sections(every: Sequence[Plate], measured: bool) -> str:
+    """The plates as two sections; `measured`: whether any run has power."""
+    latency = [plate for plate in every if plate.name.startswith("latency")]
+    power = [plate for plate in every if not plate.name.startswith("latency")]
+    out = []
+    if latency:
+        about = (
+            '<p class="soft">From the histograms that fio kept. The heat maps share one scale: the darker, the larger '
+        )
+        about += "the share of the I/O of that time.</p>"
+        out.append(_section_of("latency", "Latency in full", about, latency))
+    if measured:
+        about = '<p class="soft">What the rig measured between the seconds.</p>'
+        out.append(_section_of("depth", "Power below the second", about + SAMPLES + MARKERS, power))
+    return "".join(out)
+
+
+MARKERS = """<div class="markers"><span class="soft">Between two marks of the plots (keys a and b at the cursor):</span>
+<button type="button" data-mark="a">A here</button> <button type="button" data-mark="b">B here</button>
+<button type="button" data-mark="">Clear</button> <button type="button" id="copy-marks" hidden>Copy as text</button>
+<div class="scroll" id="marks" aria-live="polite"></div></div>"""
+
+
+def _section_of(name: str, title: str, about: str, every: Sequence[Plate]) -> str:
+    figures = "".join(figure(plate, plate.name == "energy-parts") for plate in every)
+    return (
+        f'<section aria-labelledby="{name}-h"><h2 id="{name}-h">{title}</h2>{about}'
+        f'<div class="plots deep">{figures}</div></section>'
+    )
+
+
+STILL_HEIGHT = 300
+POINTS = 1500  # of all runs of a plot together
+PANELS = {  # panel: title, series of RunData, axis, logarithmic
+    "whole": ("IOPS over the load", "iops", "IOPS", True),
+    "power": ("Power, mean of each second", "power_mean_W", "W", False),
+    "energy": ("Energy per I/O", "energy", "µJ per I/O", True),
+    "latency": ("P99 of each second", "lat_p99_us", "µs", True),
+    "wa": ("Write amplification since the start of the load", "wa", "NAND / host bytes", False),
+}
+
+
+def seconds(data, key: str) -> tuple[np.ndarray, np.ndarray]:
+    """Times (s) and values of a run (analysis.RunData)."""
+    if key == "wa":
+        return data.wa_t_s, data.wa_value
+    if key == "energy":
+        if len(data.power_mean_W) != len(data.iops):
+            return np.zeros(0), np.zeros(0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            values = np.where(data.iops > 0, data.power_mean_W / data.iops * 1e6, np.nan)
+    else:
+        values = getattr(data, key)
+    return np.arange(len(values)), values
+
+
+def still(name: str, runs: Sequence, looks: Sequence[dict], review: int) -> Plate | None:
+    """One panel of all runs; None where none of them has a value."""
+    title, key, unit, log = PANELS[name]
+    found = [seconds(data, key) for data in runs]
+    values = np.concatenate([of for _, of in found])
+    if not (np.isfinite(values) & ((values > 0) | (not log))).any():
+        return None
+    last = max(float(t.max()) for t, _ in found if len(t))
+    plot = Plot(title, WIDE, STILL_HEIGHT, (0.0, max(1.0, last)), extent(values, log), y_log=log)
+    plot.axes("s since the first I/O", unit)
+    most = max(120, POINTS // len(runs))
+    for i in sorted(range(len(runs)), key=lambda i: i == review):
+        line(plot, thinned_series(*found[i], most), i, looks[i], i == review)
+    return Plate(name, None, title, "", plot.text(False))
+
+
+def with_review(of: Sequence[dict], review: int) -> list[dict]:
+    """The looks of runs, the reviewed one in its colour."""
+    return [look | {"colour": "--review"} if i == review else look for i, look in enumerate(of)]

@@ -14,7 +14,7 @@ from ssdrig.plan.rules import steady
 from ssdrig.reading import review_folder, table, trust
 from ssdrig.reading.review_folder import Done, Review
 from ssdrig.reading.row import Table
-from ssdrig.report import about, library, page, plan_page, review_says, set_up, shown_parts
+from ssdrig.report import about, library, page, plan_page, review_says, shown_parts
 from ssdrig.report.library import Member
 from ssdrig.views import trust_strip
 from ssdrig.views.context import Context
@@ -48,7 +48,7 @@ def render(folder: Path, against: Sequence[Path] | None = None) -> str:
         library_section(members, notes),
         *[section(i, each, review, done, tables, members) for i, each in enumerate(reviews.sections())],
         gaps(tables),
-        set_up.of_review({name: each.data for name, each in tables.items()}),
+        about.hosts_of_review({name: each.data for name, each in tables.items()}),
         "</main>",
         footer(tables),
         f'<script type="application/json" id="data">{text}</script>',

@@ -1,6 +1,7 @@
 """What runs came to, as text for a terminal: at the end of a run, and beside a page. The figures are those of the page
 and of figures.json."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -10,14 +11,14 @@ from ssdrig.plan import shows
 from ssdrig.plan.rules import steady
 from ssdrig.reading import gaps, little, summary, table, trust, witness
 from ssdrig.reading.row import Row, Table
-from ssdrig.report import over_op, phases, repeats, rows
+from ssdrig.report import over_op, phases, repeats, rows, verdict, views, words
 from ssdrig.report.plan_page import labels
 from ssdrig.views import documents, found, trust_strip
 from ssdrig.views.context import figure
 from ssdrig.views.cuts import sentences as cuts_sentences
 from ssdrig.views.life import figures as life_figures
 from ssdrig.views.retention import sentences as retention_sentences
-from ssdrig.views.terms import with_error
+from ssdrig.views.terms import BY_KEY, number, with_error
 from ssdrig.views.wear import html as wear_html
 
 
@@ -149,3 +150,152 @@ def _why(verdict: Mapping) -> str:
 
 def _some(of: Sequence[str]) -> str:
     return of[0] if len(of) == 1 else f"{of[0]} and {len(of) - 1} more"
+
+
+TOO_SHORT = re.compile(r"(?:^|: )(\w+): \d+ (?:s|I/Os) are too few for this percentile")
+
+
+def short_notes(notes: Iterable[str]) -> list[str]:
+    """The notes in their order, then the line; the page and --json have each of them."""
+    others, labels = [], []
+    for note in notes:
+        if match := TOO_SHORT.search(note):
+            labels.append(BY_KEY[match[1]].label if match[1] in BY_KEY else match[1])
+        else:
+            others.append(note)
+    if labels:
+        others.append(f"not shown, the run is too short for them: {'; '.join(dict.fromkeys(labels))}")
+    return others
+
+
+MANY = 4  # runs; fewer are columns beside each other
+HEADS = (
+    ("iops_mean", "IOPS"),
+    ("zero_seconds", "stalls s"),
+    ("clat_p99_us", "P99 µs"),
+    ("power_mean_W", "W"),
+    ("energy_uJ_per_io", "µJ/IO"),
+    ("wa", "WA"),
+    ("samples_lost", "lost"),
+)
+
+
+def runs_in_rows(names: Sequence[str], figures: Sequence[dict], columns: int) -> list[str]:
+    """The key figures of the window `steady`, a row for each run; names are shortened from the left where there is no
+    room: what all share stands there."""
+    rows = [["run", "state", *(head for _, head in HEADS)]]
+    for name, of in zip(names, figures, strict=True):
+        cells = [_cell_of_run(of, key) for key, _ in HEADS]
+        rows.append([name, of["state"], *cells])
+    over = max(map(len, phases.text(rows))) - columns
+    longest = max(phases.LEAST_NAME, max(len(row[0]) for row in rows) - max(0, over))
+    lines_ = phases.text([[phases.shortened(row[0], longest), *row[1:]] for row in rows], width=columns)
+    return lines_ + trust_strip.key_of_marks(lines_, columns)
+
+
+def _cell_of_run(of: dict, key: str) -> str:
+    error = of["wa_error"] if key == "wa" else None
+    return trust_strip.marked(with_error(of[key], error, BY_KEY[key].places), key, of)
+
+
+SHORT = [
+    "iops_mean",
+    "consistency",
+    "zero_seconds",
+    "lat_mean_us",
+    "clat_p99_us",
+    "littles_qd",
+    "power_mean_W",
+    "energy_uJ_per_io",
+    "wa",
+    "time_to_complete_s",
+    "samples_lost",
+    "closure_percent",
+    "clock_error_us",
+]
+
+
+def short_table(figures: list[dict]) -> str:
+    """For a terminal: the phases of each run, then the key figures of the window `steady`, one column a run, then the
+    notes; of many runs one row each."""
+    shorts = [short for *_, short in words.labels(figures)]
+    head = trusted(figures, shorts)
+    if len(figures) >= MANY:  # a name may be shortened from the left there: SIMULATED stands below
+        simulated = [short for short, f in zip(shorts, figures, strict=True) if f["simulated"]]
+        which = "all of them" if len(simulated) == len(figures) else "; ".join(simulated)
+        notes = [f"{f['run']}: {note}" for f in figures for note in short_notes(f["notes"])]
+        series = ["", *over_op.lines(figures, columns()), ""] if over_op.is_series(figures) else []
+        said = [f"SIMULATED: {which}"] if simulated else []
+        return "\n".join([*head, *runs_in_rows(shorts, figures, columns()), *said, *series, *notes])
+    names = [f"{short}{' SIMULATED' * bool(f['simulated'])}" for short, f in zip(shorts, figures, strict=True)]
+    lines = head
+    for name, f in zip(names, figures, strict=True):
+        if found := phases.rows(f):
+            lines += [name, *phase_table(found), ""]
+    rows = [["", *names], ["state", *(f["state"] for f in figures)]]
+    rows.append(["window", *(f["window_label"] or "–" for f in figures)])
+    rows += [
+        ["steady by SNIA's rule", *(steady_words(f["steady_state"]) for f in figures)],
+        ["  drive writes since purge", *(number((f["steady_state"] or {}).get("drive_writes"), 2) for f in figures)],
+        ["  past the cliff", *(steady.cliff_words(f["steady_state"] or {}) or "–" for f in figures)],
+    ]
+    by_rail = [{rail["name"]: rail["power_mean_W"] for rail in f["rails"] if len(f["rails"]) > 1} for f in figures]
+    for key in SHORT:
+        term = BY_KEY[key]
+        errors_of = [f["wa_error"] if key == "wa" else None for f in figures]
+        texts = [with_error(f[key], error, term.places) for f, error in zip(figures, errors_of, strict=True)]
+        cells = [trust_strip.marked(text, key, f) for text, f in zip(texts, figures, strict=True)]
+        rows.append([term.label + (f", {term.unit}" if term.unit else ""), *cells])
+        if key == "power_mean_W":
+            rows += [
+                [f"  of it {name}, W", *(number(of.get(name), term.places) for of in by_rail)]
+                for name in dict.fromkeys(n for of in by_rail for n in of)
+            ]
+    table_ = phases.text(rows, width=columns())
+    lines += table_ + trust_strip.key_of_marks(table_, columns())
+    if over_op.is_series(figures):
+        lines += ["", *over_op.lines(figures, columns()), ""]
+    for f in figures:
+        lines += [f"{f['run']}: {note}" for note in short_notes(f["notes"])]
+    return "\n".join(lines)
+
+
+def trusted(figures: list[dict], names: list[str]) -> list[str]:
+    """What each run's figures rest on, and which plans are scaled; first of all."""
+    out: list[str] = []
+    for name, f in zip(names, figures, strict=True):
+        if len(figures) >= MANY:
+            out.append(f"{name}: {trust_strip.brief(trust_strip.states(f['trust']) or {})}")
+        else:
+            out += trust_strip.lines(f["trust"], columns(), "", name if len(figures) > 1 else "")
+    return out + (scaled(True) if any(f["scaled"] for f in figures) else []) + [""]
+
+
+def steady_words(verdict: dict | None) -> str:
+    """The verdict of rules.steady in a cell: 'yes: range 8.3 %, slope 2.7 %'."""
+    if verdict is None or verdict["passed"] is None:
+        return "not tested"
+    said = f"range {number(verdict['range_percent'], 1)} %, slope {number(verdict['slope_percent'], 1)} %"
+    return f"{'yes' if verdict['passed'] else 'no'}: {said}"
+
+
+BRIEF = (("iops_mean", 0, "IOPS"), ("power_mean_W", 2, "W"), ("energy_uJ_per_io", 1, "µJ per write"))
+
+
+def brief(folders: Iterable[Path], review: int) -> list[str]:
+    """For a terminal, of the window `steady` if there is one. review: the index of the run that the verdict judges."""
+    runs, figures = zip(*summary.each(list(folders)), strict=True)
+    view = views.of(list(figures))[0]
+    names = [short for *_, short in words.labels(list(figures))]
+    of_runs = [verdict.Run(name, found) for name, found in zip(names, view.figures, strict=True)]
+    apart = verdict.reasons(list(runs), list(figures))[review]
+    width = max(map(len, names))
+    trusts = [trust_strip.brief(trust_strip.states(run.figures.get("trust")) or {}) for run in of_runs]
+    out = [verdict.sentences(view.label, of_runs, apart, review)[0]]
+    for name, run in zip(names, of_runs, strict=True):
+        cells = [f"{number(run.figures[key], places)} {unit}" for key, places, unit in BRIEF]
+        wa = with_error(run.figures["wa"], run.figures.get("wa_error"), 3)
+        out.append(f"  {name:{width}}  {'  '.join(cells)}  WA {wa}")
+    alike = len(set(trusts)) == 1
+    said = trusts[0] if alike else "; ".join(f"{name}: {text}" for name, text in zip(names, trusts, strict=True))
+    return [*out, f"{said}  SIMULATED" if all(found["simulated"] for found in figures) else said]
