@@ -11,7 +11,7 @@ import synthetic_run
 from ssdrig import reading
 from ssdrig.reading import below_second, latency, table
 from ssdrig.report import csv_files, embed, pack, plates, views, words
-from ssdrig.views import marks
+from ssdrig.views import svg
 
 # 2 W, for 100 ms of each second 3 W, one sample of 9 W at 7.5 s; then 1 W
 PULSES = [(-100.0, 1.0), *(w for s in range(20) for w in ((float(s), 2.0), (s + 0.4, 3.0), (s + 0.5, 2.0)))]
@@ -147,7 +147,7 @@ def test_a_run_without_power_or_load_has_no_samples(tmp_path):
 def page_parts(loaded):
     data, figures = loaded
     shown = views.of([figures])
-    return [data], shown, words.labels([figures]), [marks.look(0)]
+    return [data], shown, words.labels([figures]), [svg.look(0)]
 
 
 def test_the_share_of_slower_io_falls_from_all_to_none(page_parts):
@@ -212,7 +212,7 @@ def test_a_control_character_of_a_model_is_no_end_of_an_svg(loaded):
 
     data, figures = loaded
     of = dict(figures, model="\x1b[31mred\x00", run="a\ufffe")
-    made = embed.text([data], [of], [marks.look(0)], 0, "power", True)
+    made = embed.text([data], [of], [svg.look(0)], 0, "power", True)
     assert "\ufffd[31mred" in "".join(ElementTree.fromstring(made).itertext())
 
 
@@ -223,7 +223,7 @@ def test_a_panel_alone(loaded, panel):
 
     data, figures = loaded
     for as_svg in (True, False):
-        text = embed.text([data], [figures], [marks.look(0)], 0, panel, as_svg)
+        text = embed.text([data], [figures], [svg.look(0)], 0, panel, as_svg)
         assert "SIMULATED" in text and "one" in text and "<script" not in text
         if as_svg:
             assert ElementTree.fromstring(text).tag.endswith("svg")

@@ -13,7 +13,6 @@ from ssdrig.report import screen
 from ssdrig.views import documents
 from ssdrig.views.context import Context
 from ssdrig.views.table import html as table_html
-from ssdrig.views.table import recovery as table_recovery
 
 
 def load(counts, block=4096, lat_us=None, hist=()):
@@ -57,13 +56,13 @@ def test_latencies_of_a_minute_are_weighted_by_the_ios():
 def test_recovery_is_the_first_minute_as_fast_as_before():
     before = load([1000] * 240 + [500] * 60)  # mean 900; its last hour is all of it
     after = load([100] * 60 + [809] * 60 + [811] * 60 + [899] * 60 + [901] * 120)
-    found = table_recovery.of(before, after)
+    found = table_html.recovered(before, after)
     assert (found.record_s, found.after_s, found.most_s) == (60, 300, 180)
     assert found.mean_MBps == pytest.approx(900 * 4096 / 1e6) and found.end_MBps == found.mean_MBps
-    assert table_recovery.of(before, load([899] * 300)).after_s is None
-    short = table_recovery.of(load([10] * 20), load([1, 5, 9, 10, 10]))
+    assert table_html.recovered(before, load([899] * 300)).after_s is None
+    short = table_html.recovered(load([10] * 20), load([1, 5, 9, 10, 10]))
     assert (short.record_s, short.after_s, short.most_s) == (1, 4, 3)
-    assert table_recovery.of(load([]), after).why
+    assert table_html.recovered(load([]), after).why
 
 
 @pytest.fixture(scope="module")

@@ -5,12 +5,11 @@ import pytest
 import synthetic_run
 from synthetic_run import IOPS, WINDOW, changed, other_notes, run_of, whole
 
-from ssdrig import report
 from ssdrig.base.errors import UsageError
 from ssdrig.plan.rules import windows
 from ssdrig.reading import directions, table
 from ssdrig.reading.course import KEYS
-from ssdrig.report import over_op, page
+from ssdrig.report import over_op, page, screen
 from ssdrig.views import trust_strip
 
 

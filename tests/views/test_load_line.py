@@ -13,12 +13,12 @@ from ssdrig.plan.rules import quiet
 from ssdrig.reading import rest, table
 from ssdrig.report import plan_page
 from ssdrig.views.average_power import formula as average_power_formula
-from ssdrig.views.average_power import terms as average_power_terms
+from ssdrig.views.average_power import formula as average_power_terms
 from ssdrig.views.context import Context
 from ssdrig.views.found import said
-from ssdrig.views.load_line import fit as load_line_fit
+from ssdrig.views.load_line import html as load_line_fit
 from ssdrig.views.load_line import html as load_line_html
-from ssdrig.views.load_line.fit import Point
+from ssdrig.views.load_line.html import Point
 from ssdrig.virtual.device import smartlog
 from ssdrig.virtual.flash import nand
 from ssdrig.virtual.flash.drive import VirtualDrive

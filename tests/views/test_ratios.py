@@ -14,7 +14,7 @@ from ssdrig.base.uncertain import Uncertain, mean_error
 from ssdrig.publish.verdicts import comparison
 from ssdrig.reading import below_second, cache_recovery, errors, rest
 from ssdrig.views.average_power import formula as average_power_formula
-from ssdrig.views.load_line import fit as load_line_fit
+from ssdrig.views.load_line import html as load_line_fit
 from ssdrig.views.power_states import figures as power_states_figures
 from ssdrig.views.under import html as under_html
 from ssdrig.views.wakes import html as wakes_html
@@ -47,7 +47,7 @@ reading/row_figures: _io, _wear, folder_of
 views/power_states/figures: _stay, _visit, _watts, entry_ns
 reading/steady_state: judge, of
 reading/table: together
-views/thermal/fit: throttled
+views/thermal/figures: throttled
 reading/timeline: _job, _part
 reading/trust: _badness, _samples, host_of
 reading/directions: figures
@@ -76,7 +76,7 @@ reading/directions: scattered
 reading/errors: _of_power, of_percentiles, of_totals, of_window
 reading/gaps: widen
 reading/smart: _shares, window_wa
-views/thermal/fit: _model, fit
+views/thermal/figures: _model, fit
 reading/wear_run: amplification
 reading/window_figures: _mean, _uncertainty_percent
 report/cards: spread

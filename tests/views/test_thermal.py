@@ -8,7 +8,7 @@ from synthetic_plan import Writer
 
 from ssdrig.reading import table
 from ssdrig.report import plan_page
-from ssdrig.views.thermal import fit as thermal_fit
+from ssdrig.views.thermal import figures as thermal_fit
 from ssdrig.virtual.device import thermal as model
 from ssdrig.virtual.flash.presets import NVME_TLC, SATA_TLC
 

@@ -13,7 +13,7 @@ from test_report import READY, run_command
 
 from ssdrig.reading import table
 from ssdrig.report import pack, page, words
-from ssdrig.views import marks
+from ssdrig.views import svg
 
 pytestmark = pytest.mark.slow  # of a page in a browser test_report.py shows the like
 
@@ -138,7 +138,7 @@ def test_bars_and_lines_stand_out_from_the_paper(dark):
     found = dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6})", css.split("@media")[1 if dark else 0]))
     paper = luminance(found["paper"])
     for name, least in [
-        *((c, 3) for c in (*marks.COLOURS, "review")),
+        *((c, 3) for c in (*svg.COLOURS, "review")),
         ("review-ink", 4.5),
         ("ink", 7),
         ("ink-soft", 4.5),

@@ -17,7 +17,7 @@ from browser import chromium  # noqa: F401  a fixture
 from test_report import READY, run_command
 
 from ssdrig.reading import table
-from ssdrig.views import marks
+from ssdrig.views.svg import COLOURS
 
 pytestmark = pytest.mark.slow
 
@@ -259,5 +259,5 @@ def test_the_reviewed_runs_colour_is_its_own_without_green_cones(dark):
         f = [np.cbrt(v) if v > 0.008856 else 7.787 * v + 16 / 116 for v in (x / 0.9505, y, z / 1.089)]
         return np.array([116 * f[1] - 16, 500 * (f[0] - f[1]), 200 * (f[1] - f[2])])
 
-    for name in marks.COLOURS:
+    for name in COLOURS:
         assert np.linalg.norm(lab("review") - lab(name)) >= 12, name

@@ -1,30 +1,24 @@
 """`ssdrig report RUN...`: the figures of run folders, and one HTML page that shows them. Made from the folders alone
 and written beside them or where --out says; may be deleted and made again at any time."""
 
-import concurrent.futures
 import functools
 import json
-import multiprocessing
-import os
-import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-from ssdrig.base import prctl, system
 from ssdrig.base.arguments import add_output, add_quiet
 from ssdrig.base.errors import JournalError, UsageError
 from ssdrig.base.files import write_atomically
-from ssdrig.base.progress import Progress, columns
+from ssdrig.base.progress import Progress
 from ssdrig.base.words import size
-from ssdrig.plan.rules import steady, windows
+from ssdrig.plan.rules import windows
 from ssdrig.reading import summary, table
 from ssdrig.reading.row import Table
 from ssdrig.reading.table import Windows
-from ssdrig.report import about, csv_files, embed, over_op, page, phases, plan_page, screen, shown_parts
+from ssdrig.report import about, csv_files, embed, page, plan_page, screen, shown_parts
 from ssdrig.runs import named, parts
 from ssdrig.runs.integrity import FIGURES
-from ssdrig.views import documents, marks, trust_strip
-from ssdrig.views.terms import BY_KEY, number, with_error
+from ssdrig.views import documents, svg
 
 EXAMPLES = (
     ("report latest --open", "the newest run, in the browser"),
@@ -141,7 +135,7 @@ def _made(args, show: Progress) -> Path:
     if args.csv:
         _write_csv(Path(args.csv), [(f["run"], csv_files.tables(data)) for data, f in zip(runs, figures)], show)
     if args.embed:
-        looks = [marks.look(i) for i in range(len(runs))]
+        looks = [svg.look(i) for i in range(len(runs))]
         write(out, embed.text(runs, figures, looks, review, args.embed, out.suffix == ".svg"))
         show.say(f"report: {out.resolve()} ({size(out.stat().st_size)})")
         return out

@@ -15,7 +15,7 @@ from ssdrig.report.cards import Bar, card
 from ssdrig.report.verdict import ENDED
 from ssdrig.runs import journal, parts
 from ssdrig.views.context import doubt_at, label, plus_minus, uncertain_at, unit, value_at
-from ssdrig.views.marks import look
+from ssdrig.views.svg import look
 from ssdrig.views.terms import BY_KEY, error_of
 
 MOST_RUNS = 100  # of the library, the latest first

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from ssdrig.views.marks import look
+from ssdrig.views.svg import look
 
 MISSING = 65535  # as a code of 16 bits (pack_samples.py)
 STEPS = 16_376  # of a series of numbers: a milliwatt of 4 W is four of them, a pixel of a plot some seventy

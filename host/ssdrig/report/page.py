@@ -14,7 +14,7 @@ from ssdrig.report import about, over_op, pack, plates, repeats, verdict, views,
 from ssdrig.report.cards import ranking, spread
 from ssdrig.report.rows import of_figures
 from ssdrig.report.words import labels
-from ssdrig.views import marks, svg, trust_strip
+from ssdrig.views import svg, trust_strip
 from ssdrig.views.terms import TERMS, number
 
 HERE = Path(__file__).parent
@@ -53,7 +53,7 @@ def render(runs: list, figures: list[dict], review: int, more: str = "", host: s
     `samples`: the runs have all their power samples."""
     names = labels(figures)
     shown = views.of(figures)
-    looks = [marks.look(i) for i in range(len(runs))]
+    looks = [svg.look(i) for i in range(len(runs))]
     apart = verdict.reasons(runs, figures)
     payload = {
         "review": review,
@@ -236,8 +236,8 @@ def table(shown: list, names: list, review: int) -> str:
         ]
     rest = [t for t in TERMS if t.key not in window_figures.KEYS]
     out += [rows(title, terms, shown[0], shown, names, review) for title, terms in groups(rest, "Whole run: ")]
-    marks = f'<p class="soft">{trust_strip.MARKED}</p>' if any(trust_strip.MARK in row for row in out) else ""
-    return "".join(out) + f"</table></div>{marks}</section>"
+    svg = f'<p class="soft">{trust_strip.MARKED}</p>' if any(trust_strip.MARK in row for row in out) else ""
+    return "".join(out) + f"</table></div>{svg}</section>"
 
 
 def groups(terms: list, before: str) -> list[tuple[str, list]]:

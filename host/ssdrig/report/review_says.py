@@ -12,10 +12,10 @@ from ssdrig.plan.rules import steady
 from ssdrig.reading import filling, gaps, table, trust
 from ssdrig.reading.row import Row, Table, Verdict
 from ssdrig.views.average_power import formula as average_power_formula
-from ssdrig.views.average_power import terms as average_power_terms
+from ssdrig.views.average_power import formula as average_power_terms
 from ssdrig.views.context import doubt_at, figure, plus_minus, uncertain_at
 from ssdrig.views.found import said
-from ssdrig.views.load_line import fit as load_line_fit
+from ssdrig.views.load_line import html as load_line_fit
 from ssdrig.views.load_line import html as load_line_html
 from ssdrig.views.plateaus import html as plateaus_html
 from ssdrig.views.points.html import formula_of as by_formula

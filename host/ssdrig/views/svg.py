@@ -9,7 +9,6 @@ from html import escape
 import numpy as np
 
 from ssdrig.base.words import as_cell
-from ssdrig.views.marks import look as look
 
 Point = tuple[float, float]
 # paths of a marker of radius 1 around 0, 0, by the names of marks.SHAPES
@@ -271,3 +270,24 @@ def thinned_series(x: np.ndarray, y: np.ndarray, most: int = MOST_DOTS) -> list[
     some = known.any(axis=1)  # of a stretch without a number its first point, which breaks the line
     at = np.unique(np.concatenate([lowest[some], highest[some], begins[~some]]))
     return list(zip(x[at].tolist(), y[at].tolist(), strict=True))
+
+
+SHAPES = {  # how panels.js draws a run's marks, and the glyph that stands for them in words
+    "circle": "●",
+    "square": "■",
+    "up": "▲",
+    "diamond": "◆",
+    "down": "▼",
+    "plus": "✚",
+    "bar": "▮",
+    "dash": "▬",
+    "left": "◀",
+    "right": "▶",
+}
+COLOURS = ["blue", "green", "purple", "orange", "sky", "ink-soft", "yellow"]  # Okabe-Ito, darkened; report.css has them
+
+
+def look(index: int) -> dict:
+    """Shape, glyph and colour (a custom property of report.css) of run `index`. The reviewed run is vermillion."""
+    shape = list(SHAPES)[index % len(SHAPES)]
+    return {"shape": shape, "glyph": SHAPES[shape], "colour": f"--{COLOURS[index % len(COLOURS)]}"}

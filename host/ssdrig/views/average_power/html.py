@@ -6,7 +6,7 @@ from html import escape
 from ssdrig.base.uncertain import Uncertain
 from ssdrig.base.words import size
 from ssdrig.views.average_power import formula as average_power_formula
-from ssdrig.views.average_power import terms as average_power_terms
+from ssdrig.views.average_power import formula as average_power_terms
 from ssdrig.views.context import Context, figure, panel, plus_minus
 from ssdrig.views.terms import number
 

@@ -1,10 +1,17 @@
 """The view `load-line`: power over the I/Os that a drive did a second in an open loop, and the straight line through
-it: what it costs to keep the drive awake, and what one more I/O costs (views/load_line/fit.py)."""
+it: what it costs to keep the drive awake, and what one more I/O costs.
 
-from collections.abc import Mapping
+P = P0 + e x rate, by ordinary least squares (uncertain.line); the errors, of 95 %, are of the scatter about the line.
+They hold what differs from point to point; what all points have in common, such as the rig's calibration, is beside
+them. A point whose drive did not reach the rate is left out: there a queue grows, and power no longer follows it."""
+
+from collections.abc import Mapping, Sequence
 from html import escape
+from typing import NamedTuple
 
-from ssdrig.base.uncertain import Uncertain
+import numpy as np
+
+from ssdrig.base.uncertain import Uncertain, line
 from ssdrig.reading.row import Table
 from ssdrig.views import svg
 from ssdrig.views.context import (
@@ -19,9 +26,48 @@ from ssdrig.views.context import (
     rounds_in_words,
     rows_at,
 )
-from ssdrig.views.load_line import fit as load_line_fit
 
 WIDTH, HEIGHT = 480, 320
+REACHED = 0.97  # of the rate that was asked for
+FEWEST = 3
+
+
+class Point(NamedTuple):
+    """I/Os a second and W of one point; `asked`: I/Os a second, None: as many as the drive does."""
+
+    iops: float
+    power_W: float
+    asked: float | None = None
+
+
+class Line(NamedTuple):
+    """P0_W and e_uJ, each with its error; `used` points, `left_out` that did not reach their rate. None:
+    `why`."""
+
+    P0_W: float | None = None
+    P0_error_W: float | None = None
+    e_uJ: float | None = None
+    e_error_uJ: float | None = None
+    used: int = 0
+    left_out: int = 0
+    why: str | None = None
+
+
+def fit(points: Sequence[Point]) -> Line:
+    """Of at least FEWEST points of different rates."""
+    used = [each for each in points if each.asked is None or each.iops >= REACHED * each.asked]
+    out = Line(used=len(used), left_out=len(points) - len(used))
+    rate, power = (np.array([each[i] for each in used], float) for i in (0, 1))
+    if len(used) < FEWEST or not np.ptp(rate) > 0:
+        why = f"{len(used)} of {len(points)} points reached their rate, a line with its errors needs {FEWEST}"
+        return out._replace(why=why)
+    found = line(rate, power)
+    return out._replace(
+        P0_W=found.at_0.value,
+        P0_error_W=found.at_0.error,
+        e_uJ=found.slope.scaled(1e6).value,
+        e_error_uJ=found.slope.scaled(1e6).error,
+    )
 
 
 def load_line_view(context: Context) -> str:
@@ -43,7 +89,7 @@ def load_line_view(context: Context) -> str:
         plot = svg.Plot(title, WIDTH, HEIGHT, x, y)
         looks, words = [svg.look(i) for i in range(len(of))], []
         for (value, seen), look in zip(of.items(), looks, strict=True):
-            line = load_line_fit.fit(seen)
+            line = fit(seen)
             if line.P0_W is not None and line.e_uJ is not None:
                 ends = [(at, line.P0_W + line.e_uJ * 1e-6 * at) for at in (0.0, max(dot.iops for dot in seen))]
                 plot.line(ends, f"stroke:var({look['colour']})")
@@ -57,17 +103,17 @@ def load_line_view(context: Context) -> str:
     return "".join(out)
 
 
-def measured(of: Table, path: str, where: Mapping) -> list[load_line_fit.Point]:
+def measured(of: Table, path: str, where: Mapping) -> list[Point]:
     """What is known of the step's points there, with the rate that each was asked for."""
     out = []
     for row in rows_at(of, path, dict(where)):
         iops, watts, rate = row.value("iops"), row.value("W"), row.act.keys.get("rate")
         if iops is not None and watts is not None:
-            out.append(load_line_fit.Point(iops, watts, rate))
+            out.append(Point(iops, watts, rate))
     return out
 
 
-def in_words(line: load_line_fit.Line) -> str:
+def in_words(line: Line) -> str:
     """ "1.250 ± 0.013 W to keep it awake, 12.30 ± 0.20 µJ for one more I/O; by 11 points"."""
     left = f"; {line.left_out} that did not reach their rate left out" if line.left_out else ""
     if line.P0_W is None:

@@ -5,9 +5,8 @@ import math
 from collections.abc import Mapping, Sequence
 
 from ssdrig.reading.row import Row, Table
-from ssdrig.views import numbers, svg
-from ssdrig.views.context import Context, axis, figure, panel
-from ssdrig.views.numbers import Cell
+from ssdrig.views import svg
+from ssdrig.views.context import Cell, Context, axis, figure, number_table, panel
 
 WIDTH, HEIGHT = 480, 320
 HEADS = (
@@ -34,7 +33,7 @@ def power_states(context: Context) -> str:
             continue
         rated = each.data.header["drive"].get("power_states") or []
         lines = [(state, cells(rows, rated)) for state, rows in found.items()]
-        body = _plot(title, found) + numbers.rows("State", HEADS, lines)
+        body = _plot(title, found) + number_table("State", HEADS, lines)
         out.append(panel(title, body, " ".join(filter(None, (SOFT, _not_run(each, context.paths)))), "wide"))
     return "".join(out)
 

@@ -1,12 +1,15 @@
 """Views of time and of rounds: scatter, series, rounds, steady."""
 
 import math
+from collections.abc import Sequence
+
+import numpy as np
 
 from ssdrig.plan.rules import steady as rule
 from ssdrig.plan.step import every, told
+from ssdrig.reading import latency
 from ssdrig.reading.row import Row, Table, Verdict
 from ssdrig.views import svg
-from ssdrig.views.by_second import axis_title, seconds, timed
 from ssdrig.views.context import (
     ROUNDS,
     TIME,
@@ -22,7 +25,6 @@ from ssdrig.views.context import (
     rounds_in_words,
     unit,
 )
-from ssdrig.views.seconds import along as seconds_along
 from ssdrig.views.terms import number
 
 LETTER = 6.5  # px of a plot, widest
@@ -33,7 +35,7 @@ WORDS_PX = 13  # from one line of words in a plot to the next
 def scatter(context: Context) -> str:
     """Each second of a step as a point, of all runs in one plot; a window alone where the plan names one."""
     if context.along != TIME:
-        return seconds_along.drawn(context)
+        return drawn(context)
     out, window = [], context.show.get("window")
     for word in context.words("iops"):
         of_paths = {path: _within(context, path, word, window) for path in context.paths}
@@ -95,7 +97,7 @@ def _none_by_second(context: Context) -> str:
 def series(context: Context) -> str:
     """Figures by the second of one or several steps, one after the other: a plot for each figure, of all runs."""
     if context.along != TIME:
-        return seconds_along.drawn(context)
+        return drawn(context)
     out = []
     for word in context.words("MB/s", "W"):
         found = []
@@ -304,3 +306,166 @@ def numbers(verdict: dict, shown: Unit) -> str:
 
 
 HTML = {"scatter": scatter, "series": series, "rounds": rounds, "steady": steady}  # view -> how it is drawn
+
+
+MINUTES = "minutes"
+AXIS = {
+    MINUTES: "minute",
+    "written": "GB written by this load (TGBW)",
+    "fills": "drive fills: bytes written / user capacity",
+}
+TITLE = {MINUTES: "by the minute", "written": "over the bytes written", "fills": "over drive fills"}
+
+
+def drawn(context: Context) -> str:
+    """A panel for each value and step, with all runs; the points of a value of SMART, and minutes, have marks."""
+    out = []
+    for word in context.words("iops"):
+        of_paths = {path: _of(context, word, path) for path in context.paths}
+        every = [
+            v
+            for of in of_paths.values()
+            for found in of
+            for *_, values, _ in found
+            for v in values.tolist()
+            if np.isfinite(v)
+        ]
+        shown = unit(word, every)
+        reach = svg.extent([v * shown.scale for v in every], context.log, context.show.get("top"))
+        for path, of in of_paths.items():
+            if not of:
+                title = context.title(f"{timed(word)} {TITLE[context.along]}, {path}")
+                out.append(panel(title, "", "No figures by the second: no such step, or one of a repeat.", "wide"))
+            out += [_panel(context, word, path, found, shown, reach) for found in of]
+    return "".join(out)
+
+
+def _of(context: Context, word: str, path: str) -> list[list[tuple]]:
+    """(run, row, x, values, what is to be said) of a step: a list for each time that it was carried out, with an entry
+    for each run that has it."""
+    out: list[list[tuple]] = []
+    for run, each in enumerate(context.tables):
+        for number_of, row in enumerate(row for row in each.of(path) if row.data is not None):
+            of = by_minute(row, word) if context.along == MINUTES else over_written(row, word, each, context.along)
+            out += [[]] * (number_of == len(out))
+            out[number_of] = [*out[number_of], (run, row, *of)]
+    return out
+
+
+def _panel(context: Context, word: str, path: str, found: list[tuple], shown: Unit, reach) -> str:
+    """One row of each run."""
+    rows = [row for _, row, *_ in found]
+    title = f"{timed(word, rows)} {TITLE[context.along]}, {path}" + ", logarithmic" * context.log
+    title = context.title(title, word)
+    several = len(context.tables) > 1
+    softs = [f"{context.names[run]}: {soft}" if several else soft for run, *_, soft in found if soft]
+    known = [(run, x, values) for run, _, x, values, _ in found if np.isfinite(values).any()]
+    if not known:
+        return panel(title, "", f"No figures: {' '.join(softs) or rows[0].why_not(word)}.", "wide")
+    last = max(float(x[np.isfinite(values)].max()) for _, x, values in known)
+    plot = svg.Plot(title, 960, 250, (0.0, last * 1.01), reach, y_log=context.log)
+    for run, x, values in sorted(known, key=lambda each: context.order.index(each[0])):
+        pairs = [(a, b) for a, b in zip(x.tolist(), (values * shown.scale).tolist(), strict=True) if np.isfinite(b)]
+        look = context.looks[run] if several else svg.look(0)
+        name = context.names[run] if several else ""
+        if context.along == MINUTES or word in ("wa", "C"):
+            plot.line(pairs, f"stroke:var({look['colour']})", name=name)
+            for a, b in pairs:
+                place = f"minute {a + 0.5:.0f}" if context.along == MINUTES else figure(a)
+                plot.mark(a, b, look, f"{place}: {figure(b)} {shown.name}", 3)
+        else:
+            size = 5 if len(pairs) < 400 else 3 if len(pairs) < 2500 else 2
+            plot.dots(svg.thinned(pairs), f"stroke:var({look['colour']});stroke-width:{size}", name=name)
+    plot.axes(AXIS[context.along], axis_title(word, shown.name, rows))
+    return panel(title, plot.text() + context.legend(), " ".join(softs), "wide")
+
+
+def by_minute(row: Row, word: str) -> tuple[np.ndarray, np.ndarray, str]:
+    """(minutes from 0.5 on, value of each, what is left behind the last whole one) of a step by the second."""
+    assert row.data is not None
+    found = latency.of(row.data)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        values = {
+            "iops": found.ios / found.record_s,
+            "MB/s": found.bytes_ / found.record_s / 1e6,
+            "W": found.energy_J / found.record_s,
+            "uJ/IO": 1e6 * found.energy_J / found.ios,
+            "J/GB": 1e9 * found.energy_J / found.bytes_,
+            "iops/W": found.ios / found.energy_J,
+            "lat_mean": found.lat_mean_us,
+            "lat_max": found.lat_max_us,
+        }.get(word, np.full(len(found.ios), np.nan))
+    x = np.arange(len(values)) + 0.5
+    if not len(values):
+        return x, values, f"the load lasted {found.left_s} whole seconds, less than a minute"
+    left = f"; the last {found.left_s} s, {number(found.left_ios, 0)} I/Os, are no whole one" if found.left_s else ""
+    return x, values, f"{len(values)} whole minutes{left}."
+
+
+def over_written(row: Row, word: str, each: Table, along: str) -> tuple[np.ndarray, np.ndarray, str]:
+    """(GB or drive fills that the load had written by then, value of each second or reading, "")."""
+    assert row.data is not None
+    t, values = seconds(row, word)
+    bw = np.nan_to_num(row.data.bw_Bps) * (1 - row.act.keys.get("read", 0) / 100)
+    done = np.concatenate([[0.0], np.cumsum(bw)])
+    written = np.interp(t, np.arange(len(done)), done)
+    return written / (1e9 if along == "written" else each.data.header["drive"]["capacity_bytes"]), values, ""
+
+
+BY_SECOND = {  # what a figure is called where it is shown by the second
+    "iops": "IOPS",
+    "W": "Power",
+    "lat_p99": "P99 of completion time (clat)",
+    "wa": "Write amplification since the start of the step",
+    "C": "Temperature that the drive reports",
+}
+
+
+P99 = {  # what P99 by the second are of, in a title and at an axis
+    "clat": (BY_SECOND["lat_p99"], "P99 (clat)"),
+    "lat": ("P99 latency (lat)", "P99 (lat)"),
+    "": ("P99 of latency (lat, of some steps clat)", "P99 (lat, clat)"),
+}
+
+
+def timed(word: str, of: Sequence[Row] = ()) -> str:
+    return _p99_words(of)[0] if word == "lat_p99" else BY_SECOND.get(word) or label(word)
+
+
+def axis_title(word: str, name: str, of: Sequence[Row] = ()) -> str:
+    words = {"wa": "NAND / host bytes", "C": "Temperature", "lat_p99": _p99_words(of)[1]}.get(word) or timed(word)
+    return f"{words}, {name}" if name and name not in words else words
+
+
+def _p99_words(of: Sequence[Row]) -> tuple[str, str]:
+    """Of these rows: what RunData.hist_of says."""
+    kinds = {row.data.hist_of for row in of if row.data is not None} or {"clat"}
+    return P99[kinds.pop() if len(kinds) == 1 else ""]
+
+
+def seconds(row: Row, word: str) -> tuple[np.ndarray, np.ndarray]:
+    """A figure of each second of a step: (s since its first I/O, value); of SMART at each poll. P99 is of what
+    RunData.hist_of says, also where that of a whole step is of lat."""
+    data = row.data
+    if data is None:
+        return np.zeros(0), np.zeros(0)
+    middle = np.arange(len(data.iops)) + 0.5
+    with np.errstate(divide="ignore", invalid="ignore"):
+        values = {
+            "iops": data.iops,
+            "MB/s": data.bw_Bps / 1e6,
+            "W": data.power_mean_W,
+            "uJ/IO": np.where(data.iops > 0, 1e6 * data.energy_J / data.iops, np.nan),
+            "J/GB": np.where(data.bw_Bps > 0, 1e9 * data.energy_J / data.bw_Bps, np.nan),
+            "iops/W": data.iops / data.energy_J,
+            "lat_mean": data.lat_mean_us,
+            "lat_p99": data.lat_p99_us,
+            "lat_max": latency.max_us(data, len(data.iops)),
+        }
+    if word == "wa":
+        return data.wa_t_s, data.wa_value
+    if word == "C":
+        return data.temp_t_s, data.temperature_C
+    if word not in values:
+        return np.zeros(0), np.zeros(0)
+    return middle, values[word]

@@ -2,11 +2,15 @@
 drive took to recover."""
 
 from html import escape
+from typing import NamedTuple
+
+import numpy as np
 
 from ssdrig.base.uncertain import Uncertain
 from ssdrig.base.words import clock
-from ssdrig.reading import witness
+from ssdrig.reading import latency, witness
 from ssdrig.reading.row import Table
+from ssdrig.reading.rundata import RunData
 from ssdrig.views import trust_strip
 from ssdrig.views.context import (
     Context,
@@ -23,7 +27,6 @@ from ssdrig.views.context import (
     value_at,
 )
 from ssdrig.views.points.html import merged
-from ssdrig.views.table import recovery as rule
 
 
 def table(context: Context) -> str:
@@ -99,15 +102,15 @@ def recovery(context: Context) -> str:
             if before is None or after is None:
                 out.append(panel(title, "", "No figures: one of the two loads was not carried out to its end."))
                 continue
-            found = rule.of(before, after)
+            found = recovered(before, after)
             limited = [witness.slowed_by_host(each.data.events, row) for row in loads if row is not None]
             if why := next(filter(None, limited), None):
-                found = rule.Recovery(found.record_s, why=why)
+                found = Recovery(found.record_s, why=why)
             record = "minute" if found.record_s == 60 else f"record of {found.record_s} s"
             if found.why:
                 out.append(panel(title, "", f"No figures: {found.why}."))
                 continue
-            share, most = f"{100 * rule.SHARE:.0f} %", figure(found.end_MBps)
+            share, most = f"{100 * SHARE:.0f} %", figure(found.end_MBps)
             rows = [
                 (f"The mean of {against}, {figure(found.mean_MBps)} MB/s", found.after_s),
                 (f"{share} of the last hour of {against}, {most} MB/s, or of all of a shorter one", found.most_s),
@@ -123,3 +126,39 @@ def recovery(context: Context) -> str:
 
 
 HTML = {"table": table, "recovery": recovery}  # view -> how it is drawn
+
+
+SHARE = 0.9  # of the end of the load before
+END_S = 3600  # the end: its last hour
+SHORT = 5  # a load with fewer records of a minute than this is cut into records of a second
+
+
+class Recovery(NamedTuple):
+    """`after_s`: end of the first record at least as fast as the mean of the load before; `most_s`: of the first one at
+    SHARE of the last hour of it; None where none was, or where nothing is known (`why`). MB/s of both limits."""
+
+    record_s: int
+    mean_MBps: float | None = None
+    after_s: int | None = None
+    end_MBps: float | None = None
+    most_s: int | None = None
+    why: str = ""
+
+
+def recovered(before: RunData, after: RunData) -> Recovery:
+    """Records are minutes; of loads that lasted less than SHORT of them seconds."""
+    record_s = latency.RECORD_S
+    if min(len(before.iops), len(after.iops)) < SHORT * record_s:
+        record_s = 1
+    one, other = (latency.of(data, record_s) for data in (before, after))
+    if not len(one.ios) or not len(other.ios):
+        return Recovery(record_s, why="one of the two loads has no whole second")
+    rate_MBps = other.bytes_ / record_s / 1e6
+    mean_MBps = float(before.bw_Bps.mean()) / 1e6
+    end_MBps = float(before.bw_Bps[-END_S:].mean()) / 1e6
+    found = [_first(rate_MBps >= limit, record_s) for limit in (mean_MBps, SHARE * end_MBps)]
+    return Recovery(record_s, mean_MBps, found[0], end_MBps, found[1])
+
+
+def _first(reached: np.ndarray, record_s: int) -> int | None:
+    return int((np.argmax(reached) + 1) * record_s) if reached.any() else None

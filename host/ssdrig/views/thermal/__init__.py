@@ -9,6 +9,6 @@ VIEWS = {"thermal": View(("of",), ("title", "top"), claims=True)}
 
 def asks(shows: Sequence[dict], rows: Sequence) -> Iterator:
     """The steps shown, of each second of which the energy is asked for (reading/table.py)."""
-    from ssdrig.views.thermal import seconds
+    from ssdrig.views.thermal import figures
 
-    return seconds.read(shows, rows)
+    return figures.read(shows, rows)

@@ -1,4 +1,4 @@
-"""The view `thermal`: what the drive said of its temperature, and the body that fits it (views/thermal/fit.py)."""
+"""The view `thermal`: what the drive said of its temperature, and the body that fits it (views/thermal/figures.py)."""
 
 from html import escape
 

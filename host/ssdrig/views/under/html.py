@@ -6,9 +6,8 @@ from ssdrig.base.uncertain import UNKNOWN, Uncertain, ratio
 from ssdrig.plan.shows import VALUES
 from ssdrig.reading import errors
 from ssdrig.reading.row import Row, Table
-from ssdrig.views import numbers, svg
-from ssdrig.views.context import Context, figure, panel, plus_minus
-from ssdrig.views.numbers import Cell
+from ssdrig.views import svg
+from ssdrig.views.context import Cell, Context, figure, number_table, panel, plus_minus
 
 WIDTH, HEIGHT = 480, 320
 LATENCIES = (
@@ -37,7 +36,7 @@ def under(context: Context) -> str:
         soft = (
             f"Reads and writes are threads of their own. What it writes alone: {known}, of {context.show['against']}."
         )
-        out.append(panel(title, _plot(title, rows) + numbers.rows("Writes asked for", HEADS, lines), soft, "wide"))
+        out.append(panel(title, _plot(title, rows) + number_table("Writes asked for", HEADS, lines), soft, "wide"))
     return "".join(out)
 
 

@@ -3,9 +3,8 @@ in longer pauses both rise by a step."""
 
 from ssdrig.base.uncertain import NO_DIFFERENCE, UNKNOWN, Uncertain, difference
 from ssdrig.reading.row import Row, Table
-from ssdrig.views import numbers, svg
-from ssdrig.views.context import Context, figure, panel, plus_minus, points, rows_at
-from ssdrig.views.numbers import Cell
+from ssdrig.views import svg
+from ssdrig.views.context import Cell, Context, figure, number_table, panel, plus_minus, points, rows_at
 
 WIDTH, HEIGHT = 480, 320
 HEADS = (
@@ -37,7 +36,7 @@ def wakes(context: Context) -> str:
             plots = _plot(f"{title}, latency", [("median", median), ("longest", longest)], "Latency, µs")
             plots += _plot(f"{title}, energy", [("above the floor", energy)], "Energy above the floor, mJ")
             known = "not known" if rest.value is None else plus_minus(rest, "W")
-            out.append(panel(title, plots + numbers.rows("Pause", HEADS, lines), f"{SOFT} Its floor: {known}.", "wide"))
+            out.append(panel(title, plots + number_table("Pause", HEADS, lines), f"{SOFT} Its floor: {known}.", "wide"))
     return "".join(out)
 
 
