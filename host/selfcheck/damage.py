@@ -161,7 +161,7 @@ def figures(run: Path, with_page: bool = False) -> dict:
     """What `report RUN --json` prints, as it comes back from JSON. Raises SsdrigError."""
     data, out, _ = table.in_full(run)
     if with_page:
-        page.render([data], [out], 0)
+        page.render([], 0, [(data, out)])
     return json.loads(json.dumps(out))
 
 

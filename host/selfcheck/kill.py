@@ -156,7 +156,7 @@ def _check_kept(run: Path, kept: dict | None) -> list[str]:
 def _check_report(run: Path) -> list[str]:
     try:
         data, figures, _ = table.in_full(run)
-        html = page.render([data], [figures], 0)
+        html = page.render([], 0, [(data, figures)])
     except Exception as error:
         return [f"report does not build: {error!r}"]
     return [] if figures["run"] and len(html) > 10_000 else ["report is empty"]

@@ -61,7 +61,7 @@ def case(run: str, url: str, by_s: float) -> tuple[dict, dict, float]:
     Returns (figures, what push says, peak memory in bytes)."""
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
     data, figures, _ = table.in_full(run)
-    page.render([data], [figures], 0)
+    page.render([], 0, [(data, figures)])
     real, real_ns, set_at = time.time, time.time_ns, time.monotonic() + 0.2
     time.time = lambda: real() + (by_s if time.monotonic() > set_at else 0)
     time.time_ns = lambda: real_ns() + (round(by_s * 1e9) if time.monotonic() > set_at else 0)

@@ -50,9 +50,9 @@ SHOW = """
 import sys
 from ssdrig.plan import shows
 from ssdrig.reading import table
-from ssdrig.report import plan_page
+from ssdrig.report import page
 print(sorted(shows.views()))
-print(plan_page.render([table.load(sys.argv[1])]))
+print(page.render([table.load(sys.argv[1])]))
 """
 
 

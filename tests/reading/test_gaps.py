@@ -6,7 +6,7 @@ import pytest
 from synthetic_plan import GAP_NS, Writer
 
 from ssdrig.reading import gaps, table
-from ssdrig.report import plan_page, review_says, screen
+from ssdrig.report import page, review_says, screen
 from ssdrig.views import documents
 
 PLAN = """schema = 1
@@ -100,5 +100,5 @@ def test_page_screen_and_review_say_so(run):
     (words,) = gaps.words(run.rows)
     assert "at most by: rounds/point 15 % (gaps of 0.3 s): " in words
     assert gaps.words([row for row in run.rows if row.act.label == "long"]) == []
-    assert words in plan_page.render([run]) and words in "\n".join(screen.of_plan(run))
+    assert words in page.render([run]) and words in "\n".join(screen.of_plan(run))
     assert words in review_says.of_plan(run)

@@ -11,7 +11,7 @@ from synthetic_plan import STEPS, Writer
 
 from ssdrig import reading, report
 from ssdrig.reading import set_up, table
-from ssdrig.report import plan_page
+from ssdrig.report import page
 from ssdrig.report.about import host_section, hosts_of_review
 from ssdrig.runs import journal
 
@@ -80,7 +80,7 @@ def test_the_page_of_a_plan_shows_it(tmp_path):
     )
     w.event("conditions", **before(**BAD))
     w.event("conditions", **after({"governor": ["performance", "powersave"]}))
-    html = plan_page.render([table.load(w.end())])
+    html = page.render([table.load(w.end())])
     piece = re.search(r"<section><h2>Host and drive</h2>.*?</section>", html, re.DOTALL)[0]
     for words in ("Not as it should be", "I/O scheduler bfq", "fio-3.33", "nvme.tmt1_C: not set", "after it"):
         assert words in piece, words

@@ -18,7 +18,7 @@ from ssdrig.plan import shows
 from ssdrig.plan.kinds import load
 from ssdrig.reading import row_figures, table
 from ssdrig.reading.row import KEYS, Row
-from ssdrig.report import plan_page, screen
+from ssdrig.report import page, screen
 from ssdrig.views import documents
 from ssdrig.views.found import said
 
@@ -130,7 +130,7 @@ def test_a_load_that_was_stopped_is_cut_short_and_did_not_fail(tmp_path):
     (row,) = found.rows
     assert row.state == "cut short"
     assert any(line.startswith("  clean (cut short at 3.00 of 4.00 s)  3.00  ") for line in screen.of_plan(found))
-    assert "cut short at 3.00 of 4.00 s</span>" in plan_page.steps(found, "", False)
+    assert "cut short at 3.00 of 4.00 s</span>" in page.steps(found, "", False)
 
 
 def test_without_a_rig_power_is_not_known_and_says_so(tmp_path):
@@ -216,7 +216,7 @@ def test_figures_of_a_load_with_pauses_begin_behind_its_first_burst(tmp_path):
         assert row.why_not("host_cpu").startswith("fio says it of the first burst")
     assert table.together([one, swept])["iops_mean"] == 50
     assert short.windows["all"] is None and short.why_not("iops") == "the load ended 0 s behind its first burst"
-    words = plan_page.render([found])
+    words = page.render([found])
     assert said(one) == ["figures from 3 s on, behind fio's long first burst"] and said(swept) == []
     assert escape(said(one)[0]) in words
     assert words.count("all figures are of the seconds from 3 on") == 2 and "from 61 on" in words
@@ -238,8 +238,8 @@ def test_a_step_whose_logs_are_gone_says_so(tmp_path):
     found = table.load(folder)
     row = found.rows[1]
     assert (row.state, row.t0_s, row.windows) == ("done", None, {}) and any("clean" in note for note in row.notes)
-    page = plan_page.render([found])
-    assert "done: load: expected" in page and "not known" not in row.why_not("iops")
+    html = page.render([found])
+    assert "done: load: expected" in html and "not known" not in row.why_not("iops")
 
 
 PICKED = HEAD + "".join(
@@ -273,7 +273,7 @@ def test_a_row_at_an_operating_point_has_what_was_picked(tmp_path):
     assert said(pick) == ["max: qd=4, iops 4 000 IOPS, of 2 points", "min: none, no point has it"]
     assert (long.act.label, long.act.keys["qd"]) == ("again/long at=max", 4)
     assert long.windows["late"]["littles_qd"] == near(4) and long.windows["late"]["littles_error_percent"] == near(0)
-    assert "max: qd=4, iops 4 000 IOPS, of 2 points; min: none" in plan_page.render([found])
+    assert "max: qd=4, iops 4 000 IOPS, of 2 points; min: none" in page.render([found])
     assert "pick, max: qd=4, iops 4 000 IOPS" in screen.text([found])
 
 
@@ -298,7 +298,7 @@ def test_a_rest_says_how_long_the_drive_worked_and_what_it_wrote_by_itself(tmp_p
     assert rest.windows["all"]["energy_J"] == near(91) and documents.of_row(rest)["found"]["after_s"] == 40
     assert rest.value("floor_W") == 0.5 and rest.value("W") == near(0.7)
     assert found.rows[0].value("floor_W") is None and "until the drive was quiet" in found.rows[0].why_not("floor_W")
-    assert "rest, quiet after 40 s" in screen.text([found]) and "quiet after 40 s" in plan_page.render([found])
+    assert "rest, quiet after 40 s" in screen.text([found]) and "quiet after 40 s" in page.render([found])
     rest.found |= {"reached": False, "why": "it worked on", "nand_written_bytes": None, "nand_why": "no count"}
     assert said(rest) == ["NOT QUIET within 130 s: it worked on", "NAND bytes not known: no count"]
 

@@ -12,7 +12,7 @@ import synthetic_run
 from test_report import run_command
 
 from ssdrig.reading import table, timeline
-from ssdrig.report import plan_page, shown_parts
+from ssdrig.report import page, shown_parts
 from ssdrig.runs import journal
 from ssdrig.views import documents
 
@@ -53,7 +53,7 @@ def test_parts_have_clocks_of_their_own_and_utc_joins_them(run):
 
 
 def test_the_page_shows_all_parts_and_no_line_across_the_gap(run):
-    html = plan_page.render([table.load(run)])
+    html = page.render([table.load(run)])
     section = html[html.index("Parts of the run") :]
     plots = re.findall(r"<svg.*?</svg>", section[: section.index("</section>")], re.S)
     assert len(plots) == 2 and "IOPS of all parts" in plots[0] and "Power, W of all parts" in plots[1]
@@ -93,8 +93,8 @@ def test_the_page_of_the_main_job_shows_them_too(tmp_path):
     later = [e | {"utc_ns": e["utc_ns"] + HOUR_NS} if e["kind"] == "clock.anchor" else e for e in events]
     synthetic_run.seal(part, later)
     code, _, _ = run_command(run, "--out", tmp_path / "page.html", "--quiet")
-    page = (tmp_path / "page.html").read_text()
-    assert code == 0 and "Parts of the run" in page and page.count("nothing measured") == 2
+    html = (tmp_path / "page.html").read_text()
+    assert code == 0 and "Parts of the run" in html and html.count("nothing measured") == 2
 
 
 def test_a_clock_that_went_back_has_no_gap_and_no_axis(run, tmp_path):
@@ -128,9 +128,9 @@ def test_steps_that_were_done_before_a_run_was_cut_short_are_in_its_table(run, t
     ]
     assert found.rows[1].value("W") == pytest.approx(2.0, rel=0.01) and 3600 < found.rows[3].t0_s < 3610
     assert [row["part"] for row in documents.of_table(found)["rows"]] == [1, 1, 1, 2]
-    page = plan_page.render([found])
-    assert found.data.state == "complete" and "purged by block erase" in page
-    assert re.findall(r'">(\w+) <span class="soft">(part \d)<', page) == [
+    html = page.render([found])
+    assert found.data.state == "complete" and "purged by block erase" in html
+    assert re.findall(r'">(\w+) <span class="soft">(part \d)<', html) == [
         *(("fill", "part 1"), ("clean", "part 1"), ("trim", "part 1"), ("after", "part 2"))
     ]
     again = table.load(run)  # its part 2 went back to the fill

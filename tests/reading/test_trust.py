@@ -253,7 +253,7 @@ def test_a_page_begins_with_the_strip_and_has_no_star(tmp_path):
     for f in figures:
         for window in f["windows"].values():
             window["trust"] = red("host")
-    html = page.render(list(runs), list(figures), 0)
+    html = page.render([], 0, list(zip(runs, figures, strict=True)))
     body = html[html.index("<main>") :]
     assert body.startswith('<main><section class="trust"')
     assert body.index('data-trust="host"') < body.index('class="verdict"')

@@ -23,7 +23,7 @@ from ssdrig.plan.rules import stamps, worn
 from ssdrig.plan.rules.worn import Slice
 from ssdrig.reading import table, wear_run
 from ssdrig.reading.row import Table
-from ssdrig.report import plan_page, screen
+from ssdrig.report import page, screen
 from ssdrig.run import cut_short, prepare, standing
 from ssdrig.run.budget import Budget
 from ssdrig.run.stage import Stage
@@ -129,10 +129,10 @@ def test_a_drive_of_50_cycles_is_worn_to_its_end_which_its_first_tenth_foretold(
     assert course["verdicts"] == {"good": course["samples_read"]} and course["samples_read"] == 8 * len(
         course["slices"][1:]
     )
-    page = plan_page.render([found])
+    html = page.render([found])
     for words in ("it ended: percentage used 100", "predicted at 10 % used", "all as they were written", "JESD218"):
-        assert words in page
-    assert "worn quickly at room temperature" in page and "enterprise class" in page
+        assert words in html
+    assert "worn quickly at room temperature" in html and "enterprise class" in html
     assert any("predicted at 10 %" in line for line in screen.of_plan(found))
     json_documents.figures(json.loads(json.dumps(documents.of_table(found), allow_nan=False)))
 

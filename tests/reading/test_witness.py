@@ -18,7 +18,7 @@ from ssdrig.load.fiojob import Job
 from ssdrig.plan.rules import limits
 from ssdrig.reading import table
 from ssdrig.reading import witness as held
-from ssdrig.report import plan_page, screen
+from ssdrig.report import page, screen
 from ssdrig.views import documents
 
 # of a 6.1 kernel's nvme0n1, before and after 20 000 writes of 4 KiB that took 80 µs each, and 30 reads of udev's
@@ -368,7 +368,7 @@ def test_the_page_says_what_has_limited_a_point_once(tmp_path):
     for row in found.of("rounds"):
         if row.act.point == {"read": 0, "block": "4 KiB"}:
             row.notes.append(f"host-limited: fio took {90 + row.round} % of a core")
-    notes = [note for note in plan_page.notes(found) if "host-limited" in note]
+    notes = [note for note in page.notes(found) if "host-limited" in note]
     assert notes == ["rounds/point read=0 block=4KiB: host-limited: fio took 92 % of a core (5 rounds alike)"]
 
 

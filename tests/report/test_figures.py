@@ -9,7 +9,7 @@ from ssdrig.base.errors import UsageError
 from ssdrig.plan.rules import windows
 from ssdrig.reading import directions, table
 from ssdrig.reading.course import KEYS
-from ssdrig.report import over_op, page, screen
+from ssdrig.report import over_op, screen, words
 from ssdrig.views import trust_strip
 
 
@@ -226,7 +226,7 @@ def test_what_follows_from_an_assumed_raw_nand_is_called_assumed(tmp_path):
     text = over_op.section([f, known])
     assert text.count("(assumed)") == 3 and "OP of user" in text and over_op.section([known, known]) == ""
     assert "over-provisioning" in screen.short_table([f, known])
-    assert "raw NAND assumed" in page.labels([f | {"op_percent": 25.0}])[0][1]
+    assert "raw NAND assumed" in words.labels([f | {"op_percent": 25.0}])[0][1]
 
 
 @pytest.mark.parametrize("real", [0, 2])

@@ -10,7 +10,7 @@ import synthetic_run
 
 from ssdrig import cli
 from ssdrig.reading import table, whole_run
-from ssdrig.report import plan_page
+from ssdrig.report import page
 from ssdrig.views.context import Context
 
 
@@ -72,7 +72,7 @@ def test_further_windows_are_rows_of_the_page(folders, tmp_path):
 
 def view(folders, review=1, **show) -> str:
     tables = [table.load(folder) for folder in folders]
-    return plan_page.html_of(show["view"])(Context(tables, ["one", "two"][: len(tables)], show, review))
+    return page.html_of(show["view"])(Context(tables, ["one", "two"][: len(tables)], show, review))
 
 
 SHOWS = [

@@ -9,7 +9,7 @@ import synthetic_run
 
 from ssdrig.base.progress import Progress
 from ssdrig.reading import table, trust
-from ssdrig.report import page, plan_page, repeats, rows, screen
+from ssdrig.report import page, repeats, rows, screen
 from ssdrig.run import run
 from ssdrig.runs import journal
 from ssdrig.views import trust_strip
@@ -85,10 +85,10 @@ def test_repeats_are_of_the_same_plan_parameters_and_drive(plans):
 
 def test_the_page_of_a_plan_has_them(plans):
     tables = [table.load(folder) for folder in plans]
-    made = plan_page.render(tables)
+    made = page.render(tables)
     assert "mean ± standard deviation" in made and "<td>101.0 ± 3.6</td>" in made
     assert made.count('class="repeats"') == 1 and "3 runs of the same plan" in made
-    assert "standard deviation" not in plan_page.render(tables[:1])
+    assert "standard deviation" not in page.render(tables[:1])
 
 
 def test_the_page_of_the_main_job_has_them(tmp_path):
@@ -97,9 +97,9 @@ def test_the_page_of_the_main_job_has_them(tmp_path):
     ]
     runs = [table.in_full(folder).data for folder in folders]
     figures = [table.in_full(folder).figures for folder in folders]
-    made = page.render(runs, figures, 0)
+    made = page.render([], 0, list(zip(runs, figures, strict=True)))
     assert "1\u202f050 ± 71</td>" in made and '<th scope="row">steady</th>' in made
-    assert "standard deviation</h2>" not in page.render(runs[:1], figures[:1], 0)
+    assert "standard deviation</h2>" not in page.render([], 0, [(runs[0], figures[0])])
 
 
 def test_the_end_of_the_last_run_prints_them(plans, capsys):

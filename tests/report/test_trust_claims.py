@@ -11,7 +11,7 @@ from ssdrig import report
 from ssdrig.reading import table, trust
 from ssdrig.reading.index import Index
 from ssdrig.report import cards as cards_of
-from ssdrig.report import embed, page, plan_page, review_says, screen, views
+from ssdrig.report import embed, page, review_says, screen, views
 from ssdrig.runs import integrity
 from ssdrig.serve import app
 from ssdrig.views import documents, svg, trust_strip
@@ -63,7 +63,7 @@ CLAIMS_OF_POWER = re.compile(r"energy per write|(more|less) power|a write costs"
 @pytest.mark.parametrize("held", [None, *trust.NAMES], indirect=True)
 def test_what_a_page_of_two_runs_claims(held, two):
     runs, figures = zip(*two, strict=True)
-    html = page.render(list(runs), list(figures), 0)
+    html = page.render([], 0, list(zip(runs, figures, strict=True)))
     said = html[html.index('class="verdict"') : html.index("</section>", html.index('class="verdict"'))]
     stars = {key for key, rows in cards(html).items() if "best" in rows.split()}
     of_load, of_power = CLAIMS_OF_LOAD.search(said), CLAIMS_OF_POWER.search(said)
@@ -97,7 +97,7 @@ def test_what_the_terminal_and_the_json_claim(held, two, columns, monkeypatch, t
 @pytest.mark.parametrize("held", [None, "host", "time_error"], indirect=True)
 def test_what_the_page_of_a_plan_claims(held, tmp_path):
     of = table.load(synthetic_plan.grid(tmp_path))
-    html, text, said = plan_page.render([of]), "\n".join(screen.of_plan(of)), "\n".join(review_says.of_plan(of))
+    html, text, said = page.render([of]), "\n".join(screen.of_plan(of)), "\n".join(review_says.of_plan(of))
     steady = held != "host"
     assert ("Steady state reached" in html) == ("Steady state reached" in said) == steady
     assert ("STEADY STATE NOT KNOWN" in text) == (not steady)
@@ -109,7 +109,7 @@ def test_what_the_page_of_a_plan_claims(held, tmp_path):
 @pytest.mark.parametrize("held", [None, "gaps"], indirect=True)
 def test_a_view_that_marks_no_figures_says_it_ahead_of_them(held, tmp_path):
     of = table.load(synthetic_plan.grid(tmp_path))
-    view = plan_page.view(plan_page.Context([of], ["a"], {"view": "load-line", "of": "rounds/point"}))
+    view = page.view(page.Context([of], ["a"], {"view": "load-line", "of": "rounds/point"}))
     assert (trust_strip.MARK in view) == (held is not None)
 
 

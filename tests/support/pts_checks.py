@@ -11,7 +11,7 @@ from page_reader import value
 from ssdrig.base.words import clock
 from ssdrig.plan import shows
 from ssdrig.plan.kinds import load
-from ssdrig.report import plan_page
+from ssdrig.report import page
 from ssdrig.views import context
 
 UNITS = {"ms": 1000.0}  # of a figure whose word is in µs
@@ -23,7 +23,7 @@ class Case:
 
     def __init__(self, w, found, show):
         self.w, self.found, self.show = w, found, show
-        self.html = plan_page.html_of(show["view"])(context.Context([found], ["run"], show))
+        self.html = page.html_of(show["view"])(context.Context([found], ["run"], show))
         self.panels = page_reader.panels(self.html)
         self.words = shows.listed(show.get("value"))
         self.paths = shows.listed(show.get("of"))

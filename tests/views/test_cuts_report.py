@@ -16,7 +16,7 @@ from ssdrig.base.errors import UsageError
 from ssdrig.plan import grammar
 from ssdrig.plan.rules import chance as statistics
 from ssdrig.reading import cuts, table
-from ssdrig.report import plan_page
+from ssdrig.report import page
 from ssdrig.runs import journal
 from ssdrig.views.cuts import html as cuts_html
 from ssdrig.views.cuts import sentences as cuts_sentences
@@ -44,7 +44,7 @@ def found(loaded):
 
 @pytest.fixture(scope="module")
 def page(loaded):
-    return plan_page.render([loaded])
+    return page.render([loaded])
 
 
 def text_of(piece):
@@ -231,7 +231,7 @@ def test_what_is_missing_or_damaged_is_said(run, tmp_path):
     events = (copy / "events.jsonl").read_text().splitlines()
     events = [re.sub(', "line".*', "}", line) for line in events]
     (copy / "events.jsonl").write_text("\n".join(events).replace("rail 0 was not", "<script>x</script>") + "\n")
-    words = text_of(made := plan_page.render([table.load(copy)]))
+    words = text_of(made := page.render([table.load(copy)]))
     assert "The proof is missing or damaged." in words and "The folder of this session is not there." in words
     assert "2 cuts without a picture" in words and "No waveform was recorded" in words
     assert "<script>x" not in made and "&lt;script&gt;x" in made
@@ -242,7 +242,7 @@ def test_a_campaign_without_a_judged_cut_has_a_page(tmp_path):
     events = (made / "events.jsonl").read_text().splitlines()
     kept = [re.sub(', "line".*', "}", line) for line in events if "session.judged" not in line]
     (made / "events.jsonl").write_text("\n".join(kept) + "\n")
-    assert "No cut was judged: nothing is said of the drive." in text_of(plan_page.render([table.load(made)]))
+    assert "No cut was judged: nothing is said of the drive." in text_of(page.render([table.load(made)]))
 
 
 def test_the_view_is_of_a_step_that_cuts():

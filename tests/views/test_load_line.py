@@ -11,7 +11,7 @@ from test_power_states import MS, S, device
 from ssdrig.drive.smart import nvme_pages
 from ssdrig.plan.rules import quiet
 from ssdrig.reading import rest, table
-from ssdrig.report import plan_page
+from ssdrig.report import page
 from ssdrig.views.average_power import formula as average_power_formula
 from ssdrig.views.average_power import formula as average_power_terms
 from ssdrig.views.context import Context
@@ -245,7 +245,7 @@ def test_the_view_says_what_the_line_is(run):
         and " W to keep it awake, 41.5 ± " in made
         and "by 3 points; 1 that did not reach their rate left out" in made
     )
-    assert made in plan_page.render([run])
+    assert made in page.render([run])
     assert load_line_html.in_words(load_line_fit.fit([])).startswith("no line: 0 of 0 points")
 
 
@@ -300,11 +300,11 @@ def test_the_page_prints_each_term_and_assumption(tmp_path):
     assert measured.idle_W == pytest.approx(0.05, rel=0.02) and measured.background_above_J == pytest.approx(
         2.55, rel=0.02
     )
-    page = plan_page.render([own])
+    html = page.render([own])
     for words in ("light, 10.0 GB a day", "a heavy user writes 40.0 GB a day", "workstation", "background work, J"):
-        assert words in page
+        assert words in html
     light = average_power_formula.average(measured, 10e9)
-    assert f"{1000 * light.power_W:.3g}"[:4] in page and "the drive stays powered all the time" in page
+    assert f"{1000 * light.power_W:.3g}"[:4] in html and "the drive stays powered all the time" in html
 
 
 def test_terms_may_be_of_another_run_of_the_same_drive(tmp_path):
@@ -315,4 +315,4 @@ def test_terms_may_be_of_another_run_of_the_same_drive(tmp_path):
     found = average_power_terms.of(bench, ["bench"], None, [bench, rest, other])
     assert found.measured.idle_W == pytest.approx(0.05, rel=0.02) and found.source.endswith("rest of run b")
     assert "no other run of this drive" in average_power_terms.of(bench, ["bench"], None, [bench, other]).why
-    assert "no other run of this drive" in plan_page.render([bench])
+    assert "no other run of this drive" in page.render([bench])

@@ -15,7 +15,7 @@ from ssdrig.load.fiojob import job_file
 from ssdrig.plan import grammar
 from ssdrig.plan.rules import ends, steady, steady_wa, student
 from ssdrig.reading import table
-from ssdrig.report import plan_page, screen
+from ssdrig.report import page, screen
 from ssdrig.run import prepare
 from ssdrig.views import documents
 from ssdrig.views.context import Context
@@ -128,9 +128,9 @@ def test_a_run_says_waf_tbw_and_dwpd(tmp_path):
     assert life.of_rating_percent == pytest.approx(100 * life.tbw_bytes / 3e12)
     assert life.rated_dwpd == pytest.approx(endurance.dwpd_of_tbw(3, capacity, 5))
     assert any("WLE = 1" in words for words in life.assumed)
-    page = plan_page.render([found])
+    html = page.render([found])
     for words in ("TBW = raw NAND × P/E cycles × WLE / WAF", "AnandTech 7947", "95 %", "rounds 4 to 8"):
-        assert words in page
+        assert words in html
     assert any("Of the rating" in line for line in screen.of_plan(found))
     said = json_documents.figures(json.loads(json.dumps(documents.of_table(found))))
     assert said["life"][0]["waf"] == life.waf
@@ -140,7 +140,7 @@ def test_what_is_not_known_says_why(tmp_path):
     found = table.load(run_of(tmp_path, [2.0] * 8, counted=False))
     life = life_figures.of(found, "rounds/write")
     assert life.waf is None and "write amplification" in life.unknown[0]
-    assert plan_page.html_of("life")(Context([found], [""], {"view": "life", "of": "rounds/write"}))
+    assert page.html_of("life")(Context([found], [""], {"view": "life", "of": "rounds/write"}))
     rows = [row for row in found.rows if row.round]
     for row in rows:
         row.windows["all"] |= {"wa": 2.0, "wa_error": 0.01}

@@ -284,7 +284,7 @@ MAKERS = {
     "reading/cache_recovery.of": of_recovery_rate,
     "reading/cache_recovery._energy": of_folding_energy,
     "reading/cache_recovery._watts": of_folding_energy,
-    "views/load_line/fit.fit": of_load_line,
+    "views/load_line/html.fit": of_load_line,
     "views/average_power/formula.average": of_average_power,
     "views/wakes/html.above_mJ": of_wake,
     "views/under/html.share_percent": of_share,

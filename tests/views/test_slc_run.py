@@ -8,7 +8,7 @@ import pytest
 from synthetic_plan import Writer
 
 from ssdrig.reading import filling, table
-from ssdrig.report import plan_page
+from ssdrig.report import page
 from ssdrig.views import documents
 
 S, MS = 1_000_000_000, 1_000_000
@@ -76,7 +76,7 @@ def test_the_speed_of_a_host_that_was_busy_is_no_plateau_of_the_drive(tmp_path, 
     if limited:
         why = "host-limited: all CPUs of the host were 98 % busy"
         assert first.found["cache_why"] == first.found["host_limited"] == why and first.found["plateaus"] == []
-        assert f"no end of a cache: {why}" in plan_page.render([found])
+        assert f"no end of a cache: {why}" in page.render([found])
         assert documents.of_table(found)["rows"][0]["found"]["cache_why"] == why
 
 
@@ -128,8 +128,8 @@ def test_the_page_has_each_plateau_with_its_energy(run):
     assert again.found["rest_s"] == pytest.approx(0.34, abs=0.01)
     assert again.found["rest_J"] == pytest.approx(0.17, abs=0.01)
     assert again.found["rest_late_J"] == pytest.approx(0.12, abs=0.01)  # without the tail of 0.1 s
-    page = plan_page.render([run])
-    assert "cache 4.19 GB ± " in page and "cache 2.10 GB ± " in page and "2.10 GB after a rest of" in page
+    html = page.render([run])
+    assert "cache 4.19 GB ± " in html and "cache 2.10 GB ± " in html and "2.10 GB after a rest of" in html
     assert first.found["cache_error_bytes"] < 150e6  # a sample is 105 MB
     (back,) = json_documents.figures(json.loads(json.dumps(documents.of_table(run))))["cache_recovery"]
     assert back["of"] == "again" and back["left_out"] == 0 and back["rate_Bps"] is None and "need 3" in back["why"]
@@ -142,5 +142,5 @@ def test_without_a_fine_log_the_page_says_so(run, tmp_path):
         for log in (w.path / "fio" / path).glob("*_bw.*.log"):
             log.unlink()
     bare = table.load(w.end())
-    page = plan_page.render([bare])
-    assert "fio left no fine log" in page and "no load with a rest before it" in page
+    html = page.render([bare])
+    assert "fio left no fine log" in html and "no load with a rest before it" in html

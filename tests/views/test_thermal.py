@@ -7,7 +7,7 @@ import pytest
 from synthetic_plan import Writer
 
 from ssdrig.reading import table
-from ssdrig.report import plan_page
+from ssdrig.report import page
 from ssdrig.views.thermal import figures as thermal_fit
 from ssdrig.virtual.device import thermal as model
 from ssdrig.virtual.flash.presets import NVME_TLC, SATA_TLC
@@ -131,12 +131,12 @@ def test_the_page_has_the_body_of_the_run(tmp_path):
     found = next(row.found for row in run.rows if row.act.path == "load")
     assert found["K_per_W"] == pytest.approx(5, rel=0.05) and found["tau_s"] == pytest.approx(20, rel=0.08)
     assert found["warning_temp_min"] == 0 and found["throttled"]["celsius"] is None
-    page = plan_page.render([run])
-    assert "K/W ±" in page and "time constant" in page and "no throttling seen" in page
+    html = page.render([run])
+    assert "K/W ±" in html and "time constant" in html and "no throttling seen" in html
     bare = Writer(tmp_path, PLAN, name="bare")
     bare.load("load", [1000] * 60, 4.5)
-    page = plan_page.render([table.load(bare.end(power=False))])
-    assert "thermal resistance not known: 0 readings" in page
+    html = page.render([table.load(bare.end(power=False))])
+    assert "thermal resistance not known: 0 readings" in html
 
 
 @pytest.mark.parametrize(("busy", "throttled"), [(50.0, True), (100.0, False)])

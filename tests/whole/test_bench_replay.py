@@ -12,7 +12,7 @@ from starved import unseen_J
 
 from ssdrig.load import playedlog, traceform
 from ssdrig.reading import table
-from ssdrig.report import plan_page
+from ssdrig.report import page
 from ssdrig.runs import journal
 from ssdrig.virtual.device import truth
 
@@ -69,6 +69,6 @@ def test_its_figures_are_the_ledgers(ran):
 
 
 def test_its_page_has_what_was_played(ran):
-    html = plan_page.render([table.load(ran[1])])
+    html = page.render([table.load(ran[1])])
     for words in ("SCALED: 6000 I/Os", "Data rate while busy", "Service time, writes, P99", "Time to complete"):
         assert words in html

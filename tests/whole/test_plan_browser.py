@@ -19,7 +19,6 @@ from synthetic_pts import Run, steady_load
 
 from ssdrig.reading import table
 from ssdrig.reading.row import Table
-from ssdrig.report import plan_page
 
 pytestmark = pytest.mark.slow
 phone = pts.phone
@@ -81,7 +80,7 @@ def whole(runs, name: str, params: dict) -> Table:
 
 def drawn(phone, page, found: Table) -> tuple[list[str], list[str]]:
     """Titles of what the page shows: of its plots, and of its tables and bars."""
-    page.write_text(plan_page.render([found]))
+    page.write_text(page.render([found]))
     phone.open(page)
     assert phone.js("document.documentElement.scrollWidth") <= pts.WIDTH
     plots, tables, bars = (phone.js(what) for what in (pts.PLOTS, pts.TABLES, BARS))

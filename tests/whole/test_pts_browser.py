@@ -7,8 +7,6 @@ import browser
 import pts_runs
 import pytest
 
-from ssdrig.report import plan_page
-
 WIDTH = 390  # px
 SMALLEST = 7.5  # px of the words of a plot
 # SNIA PTS 2.0 as its implementations print it: words of the titles; a table stands for what is none of a plot
@@ -93,7 +91,7 @@ def phone():
 def test_all_prescribed_plots_are_drawn_on_a_phone(phone, tmp_path_factory, name):
     wanted, (_, found) = PRESCRIBED[name], pts_runs.made(tmp_path_factory, name)
     page = tmp_path_factory.mktemp("page") / f"{name}.html"
-    page.write_text(plan_page.render([found]))
+    page.write_text(page.render([found]))
     phone.open(page)
     assert phone.js("innerWidth") == WIDTH and phone.js("document.documentElement.scrollWidth") <= WIDTH
     plots, tables = phone.js(PLOTS), phone.js(TABLES)

@@ -7,7 +7,7 @@ import pytest
 from synthetic_plan import Writer
 
 from ssdrig.reading import table
-from ssdrig.report import plan_page
+from ssdrig.report import page
 from ssdrig.views.context import Context
 from ssdrig.views.demand import html as demand_html
 
@@ -82,7 +82,7 @@ def test_a_line_for_each_number_of_threads_along_the_queue_depth(run):
 
 
 def test_the_page_has_latency_and_power_over_iops(run):
-    made = plan_page.render([run])
+    made = page.render([run])
     assert "Demand intensity</b>" in made and "Demand intensity, power</b>" in made
     words = "Rounds 1 to 2 together. Beside the marks: queue depth. Not drawn: not run: the host has too few CPUs."
     assert made.count(words) == 2
@@ -94,7 +94,7 @@ def test_the_page_has_latency_and_power_over_iops(run):
 
 def test_a_line_breaks_at_a_point_that_is_not_known(tmp_path):
     run = table.load(sweep(tmp_path, SHOW + 'where = "threads=8"\n', rounds=1, lacking=[(8, 8)]))
-    made = plan_page.render([run])
+    made = page.render([run])
     path, *others = re.findall(r'<path class="line"[^>]* d="([^"]*)"', made)
     assert [len(piece.split("L")) for piece in path.split("M")[1:]] == [2, 3], "32, 16; 4, 2, 1"
     assert len(others) == 2
@@ -111,7 +111,7 @@ def test_marks_that_lie_on_each_other_have_one_label(run):
 
 
 def test_without_power_there_is_one_panel(tmp_path):
-    made = plan_page.render([table.load(sweep(tmp_path, rounds=1, power=False))])
+    made = page.render([table.load(sweep(tmp_path, rounds=1, power=False))])
     assert "Demand intensity</b>" in made and "Demand intensity, power" not in made
 
 
@@ -119,7 +119,7 @@ def test_where_picks_one_line_and_the_plan_names_scale_and_title(tmp_path):
     show = SHOW + 'where = "threads=8"\nscale = "linear"\ntitle = "How deep"\ntop = 50\n'
     run = table.load(sweep(tmp_path, show, rounds=1))
     assert list(demand_html.lines(run, "demand/point", run.plan.shows[0], "W")) == ["threads 8"]
-    made = plan_page.render([run])
+    made = page.render([run])
     assert "How deep</b>" in made and made.count('class="line"') == 3
 
 
@@ -134,7 +134,7 @@ def test_in_a_browser_it_fits_a_phone(run, tmp_path):
     if not browser.find():
         pytest.skip("no Chromium is installed: the page was not run")
     out = tmp_path / "page.html"
-    out.write_text(plan_page.render([run]))
+    out.write_text(page.render([run]))
     with browser.Browser(390) as b:
         b.open(out)
         assert b.js("document.documentElement.scrollWidth <= innerWidth") and b.complaints() == []

@@ -19,7 +19,7 @@ from ssdrig.plan import formula, shows
 from ssdrig.plan.rules import steady
 from ssdrig.reading import table
 from ssdrig.reading.row import KEYS, Verdict
-from ssdrig.report import plan_page
+from ssdrig.report import page
 from ssdrig.views import context, svg, trust_strip
 from ssdrig.views.points import html as points_html
 
@@ -41,7 +41,7 @@ def tables(folders):
 
 @pytest.fixture(scope="module")
 def pages(tables):
-    return {name: plan_page.render([each]) for name, each in tables.items()}
+    return {name: page.render([each]) for name, each in tables.items()}
 
 
 def words(page: str) -> str:
@@ -49,7 +49,7 @@ def words(page: str) -> str:
 
 
 def view(tables, run, **show) -> str:
-    return plan_page.html_of(show["view"])(context.Context([tables[run]], [run], show))
+    return page.html_of(show["view"])(context.Context([tables[run]], [run], show))
 
 
 def cells(page: str) -> list[list[str]]:
@@ -60,7 +60,7 @@ def cells(page: str) -> list[list[str]]:
 
 
 def test_every_view_of_the_grammar_has_a_drawing():
-    assert all(plan_page.html_of(name) for name in shows.views())
+    assert all(page.html_of(name) for name in shows.views())
 
 
 @pytest.mark.slow
@@ -139,7 +139,7 @@ def test_the_steady_view_has_the_rule_in_numbers(tables):
     few = Verdict("rounds", "iops", steady.untested("the rule needs 5 rounds"), [1.0], "until")
     lacking = context.Context([tables["grid"]], ["x"], {"view": "steady", "of": "rounds"})
     lacking.tables[0].verdicts.append(few)
-    assert "STEADY STATE NOT KNOWN: the rule needs 5 rounds." in plan_page.html_of("steady")(lacking)
+    assert "STEADY STATE NOT KNOWN: the rule needs 5 rounds." in page.html_of("steady")(lacking)
     lacking.tables[0].verdicts.pop()
 
 
@@ -227,11 +227,11 @@ def test_latencies_by_the_second_and_by_their_share(tables):
     assert "Latency by the second, clean" in made and made.count("fill:var(--blue);opacity:1.00") == 4
     row = dataclasses.replace(tables["steps"].rows[1], lat=np.array([[0, 640, 90], [0, 832, 10]]))  # 64 and 512 µs
     one = dataclasses.replace(tables["steps"], rows=[row])
-    made = plan_page.html_of("histogram")(context.Context([one], ["x"], {"view": "histogram", "of": "clean"}))
+    made = page.html_of("histogram")(context.Context([one], ["x"], {"view": "histogram", "of": "clean"}))
     ((first, top), (_, tenth), (last, _), (_, floor)) = page_reader.panels(made)[0].plots[0].lines[0]
     assert top < tenth < floor and first < last  # all of them, a tenth behind the first latency, none behind the last
     one.rows[0].data = dataclasses.replace(row.data, hist_of="lat", hist=np.array([[0, 640, 90], [2, 832, 10]]))
-    made = plan_page.html_of("histogram")(context.Context([one], ["x"], {"view": "histogram", "of": "clean"}))
+    made = page.html_of("histogram")(context.Context([one], ["x"], {"view": "histogram", "of": "clean"}))
     assert "Latency over the time, clean" in made  # documents in longer stretches: each is drawn as long as it is
     (a, b), (c, d) = re.findall(r'opacity:[\d.]+" d="M([\d.]+) [\d.]+H([\d.]+)', made.split("over the time")[-1])
     assert b == c and float(d) - float(c) == pytest.approx(float(b) - float(a), abs=0.2)  # 2 s each, of 4
@@ -300,7 +300,7 @@ def test_several_runs_stand_side_by_side_and_only_of_one_plan(folders, tmp_path)
 
 def test_hostile_words_are_escaped(tmp_path):
     shows_of = '[[show]]\nview = "bars"\nof = "clean"\nvalue = "iops"\ntitle = "<img src=x onerror=boom()>"\n'
-    made = plan_page.render([table.load(synthetic_plan.steps(tmp_path, shows_of))])
+    made = page.render([table.load(synthetic_plan.steps(tmp_path, shows_of))])
     assert "<img" not in made and "&lt;img" in made
 
 
@@ -330,13 +330,13 @@ def test_reasons_that_differ_in_a_number_only_are_one():
 def test_the_head_names_the_method_of_the_purge(tables):
     """As a PTS report has to."""
     each = tables["grid"]
-    assert plan_page.head([dataclasses.replace(each, purges=["discard"] * 2)], ["x"]).count("purged by discard") == 1
-    assert "purged by" not in plan_page.head([each], ["x"])
+    assert page.head([dataclasses.replace(each, purges=["discard"] * 2)], ["x"]).count("purged by discard") == 1
+    assert "purged by" not in page.head([each], ["x"])
 
 
 def test_a_run_that_goes_on_is_not_called_cut_short(tables):
     tables["grid"].data.state = "running"
-    made = plan_page.head([tables["grid"]], ["x"])
+    made = page.head([tables["grid"]], ["x"])
     tables["grid"].data.state = "complete"
     assert "The run still goes on" in made and "No reason" not in made
 
@@ -355,7 +355,7 @@ def test_a_trace_that_was_not_played_at_its_times_in_a_round_is_said_on_the_page
     last = [row for row in found.rows if row.state == "done"][-1]
     late = "lag: NOT PLAYED AT THE TRACE'S TIMES: 99 % of its I/Os were later than 1 ms"
     last.notes += [late, "SCALED: 4000 I/Os, fewer than demo has"]
-    said = plan_page.notes(found)
+    said = page.notes(found)
     assert f"{last.act.label}: {late}" in said and any("SCALED: 4000" in line for line in said)
 
 
@@ -396,7 +396,7 @@ def test_panels_of_one_figure_have_one_range_and_unit(tables, run, show):
         for row in one.rows
     ]
     other = dataclasses.replace(one, rows=rows)
-    made = page_reader.panels(plan_page.html_of(show["view"])(context.Context([one, other], ["a", "b"], show)))
+    made = page_reader.panels(page.html_of(show["view"])(context.Context([one, other], ["a", "b"], show)))
     axes: dict[str, set] = {}
     for panel in made:
         for plot in panel.plots:

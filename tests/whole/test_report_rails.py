@@ -55,7 +55,7 @@ def test_the_terminal_says_each_rail(made):
 def test_a_page_of_one_rail_has_no_table_of_rails(tmp_path):
     run = synthetic_run.write(tmp_path, [1000] * 6, zoom_s=2)
     data, f, _ = table.in_full(run)
-    assert 'class="rails"' not in page.render([data], [f], 0)
+    assert 'class="rails"' not in page.render([], 0, [(data, f)])
     assert pack.run_data(data, f, words.labels([f])[0], 0, [])["rails"] == []
 
 

@@ -14,11 +14,12 @@ from ssdrig.base.words import size
 from ssdrig.plan.rules import windows
 from ssdrig.reading import summary, table
 from ssdrig.reading.row import Table
+from ssdrig.reading.rundata import RunData
 from ssdrig.reading.table import Windows
-from ssdrig.report import about, csv_files, embed, page, plan_page, screen, shown_parts
+from ssdrig.report import csv_files, embed, page, screen
 from ssdrig.runs import named, parts
 from ssdrig.runs.integrity import FIGURES
-from ssdrig.views import documents, svg
+from ssdrig.views import documents
 
 EXAMPLES = (
     ("report latest --open", "the newest run, in the browser"),
@@ -117,38 +118,37 @@ def _made(args, show: Progress) -> Path:
     if args.against is not None:
         raise UsageError("--against with the folder of a review", "none", "name several runs to compare them")
     own_views = any(of_plan(folder) for folder in folders)
+    loads: list[tuple[RunData, dict]] = []
+    tables: list[Table] = []
     if own_views and not args.samples:
-        return plan_command(args, folders, more, out, show)
-    runs, figures, tables = [], [], []
-    in_full = args.samples or args.csv or more
-    for i, (data, found, *table_of) in enumerate(
-        _in_full(folders, args.samples, more) if in_full else summary.each(folders)
-    ):
-        runs.append(data)
-        figures.append(found)
-        tables += table_of
-        if len(folders) > 1:
-            show.show(f"report: {i + 1} of {len(folders)} runs read")
+        tables = [table.load(folder, more=more) for folder in folders]
+    else:
+        in_full = args.samples or args.csv or more
+        read = _in_full(folders, args.samples, more) if in_full else summary.each(folders)
+        for i, (data, figures, *table_of) in enumerate(read):
+            loads.append((data, figures))
+            tables += table_of
+            if len(folders) > 1:
+                show.show(f"report: {i + 1} of {len(folders)} runs read")
     if own_views:
         of_one_plan(tables)
-    review = chosen(args.review, figures)
+    found = [figures for _, figures in loads] or [documents.of_table(each) for each in tables]
+    review = chosen(args.review, found)
     if args.csv:
-        _write_csv(Path(args.csv), [(f["run"], csv_files.tables(data)) for data, f in zip(runs, figures)], show)
+        csv = [csv_files.tables(data) for data, _ in loads] or [csv_files.plan_tables(each) for each in tables]
+        _write_csv(Path(args.csv), list(zip([f["run"] for f in found], csv, strict=True)), show)
     if args.embed:
-        looks = [svg.look(i) for i in range(len(runs))]
-        write(out, embed.text(runs, figures, looks, review, args.embed, out.suffix == ".svg"))
+        as_svg = out.suffix == ".svg"
+        made = embed.text(loads, review, args.embed, as_svg) if loads else ""
+        write(out, made or embed.of_plan(tables, review, args.embed, as_svg))
         show.say(f"report: {out.resolve()} ({size(out.stat().st_size)})")
         return out
-    names = [name if len(folders) > 1 else "" for *_, name in page.labels(figures)]
-    of_plan_ = plan_page.results(tables, plan_page.labels(tables), review) if own_views else ""
-    of_parts = "".join(shown_parts.section(folder, name) for folder, name in zip(folders, names, strict=True))
-    of_host = "".join(about.host_section(data, name) for data, name in zip(runs, names, strict=True))
-    html = page.render(runs, figures, review, of_plan_ + of_parts, of_host, args.samples)
-    if args.json or len(folders) == 1:
-        found = [documents.of_table(table.load(folder, more=more)) for folder in folders]
-        _printed(found, args)
-        _left(folders, found, show)
-    show.say(screen.short_table(figures))
+    if loads and (args.json or len(folders) == 1):
+        found = [documents.of_table(each) for each in tables or (table.load(folder, more=more) for folder in folders)]
+    _printed(found, args)
+    _left(folders, found, show)
+    show.say(screen.short_table([figures for _, figures in loads]) if loads else screen.text(tables))
+    html = page.render(tables if own_views else [], review, loads, args.samples, folders)
     write(out, html)
     show.say(f"report: {out.resolve()} ({size(len(html))})")
     return out
@@ -217,28 +217,6 @@ def review_command(args, folders: list[Path], out: Path, show: Progress) -> Path
         )
     review_page.write(folders[0], None if args.against is None else list(map(Path, args.against)), out)
     show.say(f"report: {out.resolve()} ({size(out.stat().st_size)})")
-    return out
-
-
-def plan_command(args, folders: list[Path], more: Windows, out: Path, show: Progress) -> Path:
-    """The page of runs of one plan; `more`: windows beside the plan's. Raises UsageError for runs of several plans."""
-    tables = [table.load(folder, more=more) for folder in folders]
-    of_one_plan(tables)
-    found = [documents.of_table(each) for each in tables]
-    review = chosen(args.review, found)
-    if args.csv:
-        _write_csv(Path(args.csv), [(f["run"], csv_files.plan_tables(of)) for of, f in zip(tables, found)], show)
-    if args.embed:
-        names = plan_page.labels(tables)
-        write(out, embed.of_plan(tables, names, review, args.embed, out.suffix == ".svg"))
-        show.say(f"report: {out.resolve()} ({size(out.stat().st_size)})")
-        return out
-    _printed(found, args)
-    show.say(screen.text(tables))
-    _left(folders, found, show)
-    html = plan_page.render(tables, review)
-    write(out, html)
-    show.say(f"report: {out.resolve()} ({size(len(html))})")
     return out
 
 

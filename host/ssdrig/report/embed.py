@@ -8,7 +8,9 @@ from pathlib import Path
 from ssdrig.base.errors import UsageError
 from ssdrig.reading import trust
 from ssdrig.reading.row import Table
-from ssdrig.report import about, page, plan_page, plates, views, words
+from ssdrig.reading.rundata import RunData
+from ssdrig.report import about, page, plates, words
+from ssdrig.report.loads import Loads
 from ssdrig.report.plates import Plate
 from ssdrig.views import svg, trust_strip
 from ssdrig.views.context import Context
@@ -24,34 +26,36 @@ SVG_OPENING = '<svg xmlns="http://www.w3.org/2000/svg" class="plot ssdrig"'
 POLICY = "none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
 
 
-def text(runs: Sequence, figures: Sequence[dict], looks: Sequence[dict], review: int, panel: str, as_svg: bool) -> str:
+def text(loads: Sequence[tuple[RunData, dict]], review: int, panel: str, as_svg: bool) -> str:
     """The panel `panel` of the first window that has it, as SVG or HTML. Raises UsageError for one they have not."""
-    names, shown = words.labels(list(figures)), views.of(list(figures))
-    every = [plate for name in plates.PANELS if (plate := plates.still(name, runs, looks, review))]
-    every += plates.every(runs, shown, names, looks, review)
+    side = Loads(loads, review)
+    runs, figures, names = side.runs, side.figures, side.names
+    every = [plate for name in plates.PANELS if (plate := plates.still(name, runs, side.looks, review))]
+    every += plates.every(runs, side.views, names, side.looks, review)
     chosen = [plate for plate in every if plate.name == panel and plate.run in (None, review)]
     if not chosen:
         there = ", ".join(dict.fromkeys(plate.name for plate in every)) or "none: the runs have no data"
         raise UsageError("--embed with a panel of these runs", panel, f"name one of {there}")
-    whole = page.page_title(list(runs), list(figures))
+    whole = side.title
     if any(f["simulated"] for f in figures):
         whole += ", SIMULATED"
     if any(f["scaled"] for f in figures):
         whole += ", SCALED"
     of = range(len(figures)) if chosen[0].run is None else [chosen[0].run]
     strips = [(names[i][3] if len(figures) > 1 else "", figures[i]["trust"]) for i in of]
-    looks = plates.with_review(looks, review)
+    looks = plates.with_review(side.looks, review)
     legend = "" if chosen[0].run is not None else svg.legend([short for *_, short in names], looks)
     ids = [str(f["run"]) for f in figures]
     return _made(chosen[0], whole, _origin(runs, ids), legend, strips, as_svg)
 
 
-def of_plan(tables: Sequence[Table], names: Sequence[str], review: int, panel: str, as_svg: bool) -> str:
+def of_plan(tables: Sequence[Table], review: int, panel: str, as_svg: bool) -> str:
     """The same of runs of one plan. A panel is called by its view; of several of one view the later ones are numbered,
     as in series-2."""
+    names = words.drives(tables)
     found: dict[str, tuple[str, str]] = {}
     for show in tables[0].plan.shows:
-        html = plan_page.html_of(show["view"])(Context(tables, names, show, review))
+        html = page.html_of(show["view"])(Context(tables, names, show, review))
         for figure in FIGURE.findall(html):
             if drawn := SVG.search(figure):
                 before = sum(name.rpartition("-")[0] == show["view"] or name == show["view"] for name in found)
@@ -61,7 +65,7 @@ def of_plan(tables: Sequence[Table], names: Sequence[str], review: int, panel: s
         raise UsageError("--embed with a panel of these runs", panel, f"name one of {there}")
     figure, drawn = found[panel]
     title = unescape(TAGS.sub("", CAPTION.findall(figure)[0]))
-    models = dict.fromkeys(str(each.data.header["drive"].get("model") or "unknown drive") for each in tables)
+    models = dict.fromkeys(words.model(each) for each in tables)
     whole = f"{', '.join(models)}: {tables[0].plan.title.lower()}"
     whole += ", SIMULATED" * any(bool(each.data.header.get("simulated")) for each in tables)
     whole += ", SCALED" * any(each.plan.scaled for each in tables)

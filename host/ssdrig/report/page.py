@@ -1,21 +1,29 @@
-"""The report page: everything of some runs in one HTML file that needs no network. Words, tables and bars are plain
-HTML made here, so that they are there without JavaScript; panels.js and report.js add the plots and what can be
-clicked."""
+"""The page of runs of any plan, in one HTML file that needs no network: the load that the runs are about, where it was
+read in full (loads.py); the views of the plan in its order, in words, tables and SVG that need no JavaScript, which
+only saves them (plots.js); the steps, the host, and what is not known."""
 
 import base64
 import hashlib
-import json
-from collections.abc import Iterable
+import importlib
+from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from pathlib import Path
 
-from ssdrig.reading import window_figures
-from ssdrig.report import about, over_op, pack, plates, repeats, verdict, views, words
-from ssdrig.report.cards import ranking, spread
-from ssdrig.report.rows import of_figures
-from ssdrig.report.words import labels
-from ssdrig.views import svg, trust_strip
-from ssdrig.views.terms import TERMS, number
+from ssdrig.base.words import clock, size
+from ssdrig.plan import document, shows
+from ssdrig.plan import kinds as kinds
+from ssdrig.plan.rules import steady as rule
+from ssdrig.reading import gaps, trust, witness
+from ssdrig.reading.row import WHOLE, Row, Table, Verdict
+from ssdrig.reading.row_figures import FIRST_BURST, LAG, SCALED
+from ssdrig.reading.rundata import RunData
+from ssdrig.report import about, little, repeats, rows, shown_parts, words
+from ssdrig.report import loads as of_loads
+from ssdrig.report.loads import Loads
+from ssdrig.views import trust_strip
+from ssdrig.views.context import Context, View, figure, last_rounds
+from ssdrig.views.found import said
+from ssdrig.views.terms import number
 
 HERE = Path(__file__).parent
 # what every page begins with, and hardly any other file
@@ -23,283 +31,338 @@ OPENING = (
     '<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><meta http-equiv="Content-Security-Policy"'
     " content=\"default-src 'none'; script-src '"
 )
-MOST_NAMED = 60  # characters of drives' names in the title
 MOST_EVENTS = 500  # of a run, in its log
-SCRIPTS = (
-    "vendor/uPlot.iife.min.js",
-    *(f"{name}.js" for name in ("panels", "packed", "samples", "export", "cards", "tools", "report")),
+SCRIPTS = ("cards.js", "export.js", "plots.js")
+COLUMNS = (  # of the steps: the plan's word, heading, unit
+    ("iops", "IOPS", ""),
+    ("MB/s", "Throughput", "MB/s"),
+    ("lat_mean", "Mean latency", "µs"),
+    ("lat_p99", "P99", "µs"),
+    ("W", "Power", "W"),
+    ("uJ/IO", "Energy per I/O", "µJ"),
+    ("J/GB", "Energy per GB", "J"),
+    ("wa", "WA", ""),
+    ("C", "Highest", "°C"),
+    ("host_cpu", "Host CPU", "%"),
 )
-P99_OF = {  # what the marks of the panel "latency" are of, as panels.html has it
-    "clat": "from when the drive was given the I/O (clat)",
-    "lat": "submission included (lat)",
-    "": "from when the drive was given the I/O (clat), of long loads submission included (lat)",
-}
-RAIL_COLUMNS = [  # key of a rail's figures, words, unit, places
-    ("power_mean_W", "Mean power", "W", 3),
-    ("share", "Share", "%", 1),
-    ("power_max_W", "Highest sample", "W", 3),
-    ("energy_J", "Energy", "J", 1),
-    ("idle_mean_W", "Idle power", "W", 3),
-    ("power_uncertainty_percent", "Uncertainty", "%", 2),
-    ("samples", "Samples", "", 0),
-    ("samples_lost", "Lost", "", 0),
-    ("closure_percent", "Closure", "%", 3),
-]
 
 
-def render(runs: list, figures: list[dict], review: int, more: str = "", host: str = "", samples: bool = False) -> str:
-    """The page for `runs` (analysis.RunData each) with their `figures`; `review` is the index of the reviewed run,
-    `more` and `host` pieces of the page before the notes: the parts of runs, and what drive and host were set to;
-    `samples`: the runs have all their power samples."""
-    names = labels(figures)
-    shown = views.of(figures)
-    looks = [svg.look(i) for i in range(len(runs))]
-    apart = verdict.reasons(runs, figures)
-    payload = {
-        "review": review,
-        "apart": apart,
-        "columns": list(pack.columns(runs).items()),
-        "views": [view.name for view in shown],
-        "simulated": any(f["simulated"] for f in figures),
-        "days": about.days(runs),
-        "dilated": any((f["time_dilation"] or 1) != 1 for f in figures),
-        "runs": [
-            pack.run_data(d, f, n, i, [view.figures[i] for view in shown])
-            | {"about": about.facts(d, f), "fine": pack.fine(d), "moments": pack.moments(d, len(runs), samples)}
-            for i, (d, f, n) in enumerate(zip(runs, figures, names, strict=True))
+def render(
+    tables: Sequence[Table],
+    review: int = 0,
+    loads: Sequence[tuple[RunData, dict]] = (),
+    samples: bool = False,
+    folders: Sequence[Path] = (),
+) -> str:
+    """The page of some runs.
+
+    tables: the runs with their rows; all have the steps of the first one's plan, whose views are shown. [] where there
+        are `loads` whose rows nobody asks for
+    review: the place of the reviewed run
+    loads: of each run the load that it is about, in full
+    samples: the loads have all their power samples
+    folders: of the runs, where they are not those of the tables
+    """
+    side = Loads(loads, review, samples) if loads else None
+    runs = [data for data, _ in loads] or [each.data for each in tables]
+    names = words.drives(tables)
+    full = [label for _, _, label, _ in side.names] if side else names  # alone on its page a run has no name
+    short = [""] * len(runs) if len(runs) == 1 else [name for *_, name in side.names] if side else names
+    lines = [list(rows.of_figures(found)) for _, found in loads] or [list(rows.of_plan(each)) for each in tables]
+    if side:
+        title, heading, strips = side.title, side.head(), side.strips()
+        remarks = [found["notes"] for _, found in loads]
+    else:
+        models = dict.fromkeys(words.model(each) for each in tables)
+        title = f"{tables[0].plan.title}: {', '.join(models)}"
+        heading, remarks = head(tables, names), [notes(each) for each in tables]
+        strips = trust_strip.section(trust_strip.row(of.trust, name) for of, name in zip(tables, short, strict=True))
+    pairs = list(zip(tables, short, strict=True)) if tables else []
+    return html_page(
+        title,
+        ["vendor/uPlot.min.css"] * bool(side) + ["report.css", "plan.css"],
+        of_loads.SCRIPTS if side else SCRIPTS,
+        [
+            heading,
+            "<main>",
+            strips,
+            side.shown() if side else steady_words(tables, names),
+            results(tables, names, review) if tables else "",
+            *map(shown_parts.section, folders or [each.path for each in tables], short),
+            repeats.section([data.header for data in runs], lines, full),
+            side.figures_section() if side else "",
+            *[little.section(each.rows, name) for each, name in pairs],
+            *[steps(each, name, bool(name)) for each, name in pairs],
+            *map(about.host_section, runs, short),
+            notes_section(runs, remarks, full),
+            "</main>",
+            footer(runs, side is not None, bool(tables)),
+            side.data() if side else "",
         ],
-    }
-    # "</script>" in a drive's name must not end the block
-    text = json.dumps(payload, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
-    hashes, scripts = scripts_of(SCRIPTS)
-    style = "".join((HERE / name).read_text("utf-8") for name in ("vendor/uPlot.min.css", "report.css", "plan.css"))
-    style += views.style(shown)
-    policy = (
-        f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data:; base-uri 'none';"
-        " form-action 'none'"
+        side.style if side else "",
     )
+
+
+def html_page(title: str, styles: Iterable[str], scripts: Iterable[str], body: Iterable[str], more: str = "") -> str:
+    """A page that loads nothing: files of this folder as its styles and scripts, `more` rules behind the styles."""
+    texts = [(HERE / name).read_text("utf-8") for name in scripts]
+    hashes = " ".join(f"'sha256-{base64.b64encode(hashlib.sha256(s.encode()).digest()).decode()}'" for s in texts)
+    style = "".join((HERE / name).read_text("utf-8") for name in styles) + more
+    rest = "; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
     return "".join(
         [
-            '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">',
-            f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
-            (
-                '<meta name="viewport" content="width=device-width, initial-scale=1"><meta name="color-scheme"'
-                ' content="light dark">'
-            ),
-            f"<title>{escape(page_title(runs, figures))}</title><style>{style}</style></head><body>",
-            head(runs, figures),
-            "<main>",
-            strips(shown, names),
-            verdicts(shown, names, apart, review),
-            controls(shown, names, review),
-            ranking(shown, names, looks, apart[review], review),
-            panels(runs, names, looks, review),
-            plates.sections(plates.every(runs, shown, names, looks, review), any(data.rails for data in runs)),
-            about.section(runs, figures, names),
-            views.phase_table(figures, names, shown),
-            over_op.section(figures),
-            repeats.section(
-                [data.header for data in runs],
-                [list(of_figures(found)) for found in figures],
-                [label for _, _, label, _ in names],
-            ),
-            table(shown, names, review),
-            rails_table(shown, names),
-            more,
-            host,
-            notes(runs, figures, names),
-            "</main>",
-            footer(runs),
-            f'<script type="application/json" id="data">{text}</script>',
-            scripts,
+            OPENING.removesuffix("'") + hashes + rest + '">',
+            '<meta name="viewport" content="width=device-width, initial-scale=1">',
+            '<meta name="color-scheme" content="light dark">',
+            f"<title>{escape(title)}</title><style>{style}</style></head><body>",
+            *body,
+            *(f"<script>{text}</script>" for text in texts),
             "</body></html>\n",
         ]
     )
 
 
-def scripts_of(names: Iterable[str]) -> tuple[str, str]:
-    """Of scripts beside this file: how a policy names them, and themselves as HTML."""
-    texts = [(HERE / name).read_text("utf-8") for name in names]
-    hashes = " ".join(f"'sha256-{base64.b64encode(hashlib.sha256(s.encode()).digest()).decode()}'" for s in texts)
-    return hashes, "".join(f"<script>{text}</script>" for text in texts)
+def results(tables: list[Table], names: list[str], review: int) -> str:
+    """All views of the first run's plan."""
+    drawn = "".join(view(Context(tables, names, show, review)) for show in tables[0].plan.shows)
+    return f'<section aria-labelledby="views-h"><h2 id="views-h">Results</h2><div class="plots">{drawn}</div></section>'
 
 
-def page_title(runs: list, figures: list[dict]) -> str:
-    """The drives, as long as a title has room for them, and the test."""
-    models = list(dict.fromkeys((f["model"] or "unknown drive").removeprefix("SIMULATED ") for f in figures))
-    named = ", ".join(models)
-    if len(models) > 1 and len(named) > MOST_NAMED:
-        named = f"{len(models)} drives"
-    return f"{named}: {words.title(runs).lower()}"
+def html_of(name: str) -> View:
+    """How a view is drawn: by html.py of its folder."""
+    return importlib.import_module(f"{shows.folders()[name].__name__}.html").HTML[name]
 
 
-def head(runs: list, figures: list[dict]) -> str:
-    """What was tested, and when."""
-    simulated = [f for f in figures if f["simulated"]]
-    out = ['<a class="skip" href="#plots-h">Skip to the plots</a><header><div class="title">']
-    out.append(f"<h1>{escape(page_title(runs, figures))}</h1>")
+def view(context: Context) -> str:
+    """A view, behind the reason why what it says is not claimed, of each run whose steps have one."""
+    out = []
+    for each, name in context.runs() if shows.views()[context.show["view"]].claims else ():
+        if doubt := _doubt(each, context):
+            out.append(f'<p class="warn">{trust_strip.MARK} not claimed{escape(name)}: {escape(doubt)}.</p>')
+    return "".join([*out, html_of(context.show["view"])(context)])
+
+
+def _doubt(each: Table, context: Context) -> str | None:
+    """What is bad of the steps that a view is of; of all steps where it names none."""
+    paths = [*context.paths, *shows.listed(context.show.get("against"))]
+    rows_of = [row for path in paths for row in each.of(path)] if paths else each.rows
+    strips = [
+        (row.label if key == WHOLE else f"{row.label}, {key}", of["trust"])
+        for row in rows_of
+        for key, of in row.windows.items()
+        if of and of.get("trust")
+    ]
+    rests = {item for word in context.words() for item in trust.rests_on(shows.VALUES[word][0])}
+    return trust.why_not(trust.whole(strips), rests or trust.NAMES) if strips else None
+
+
+def head(tables: list[Table], names: list[str]) -> str:
+    plan = tables[0].plan
+    out = [f'<header><div class="title"><h1>{escape(plan.title)}</h1>']
+    simulated = [each for each in tables if each.data.header.get("simulated")]
+    some = "" if len(simulated) == len(tables) else f" ({len(simulated)} of {len(tables)} runs)"
     if simulated:
-        what = "every run" if len(simulated) == len(figures) else f"{len(simulated)} of {len(figures)} runs"
-        out.append(f'<strong class="badge">SIMULATED</strong><span class="soft">drive and sensor: {what}</span>')
-    scaled = [f for f in figures if f["scaled"]]
-    if scaled:
-        what = "" if len(scaled) == len(figures) else f" ({len(scaled)} of {len(figures)} runs)"
-        out.append(f'<strong class="badge">SCALED{what}</strong>')
-    tests = [words.description(data, f) for data, f in zip(runs, figures, strict=True)]
-    said = tests[0] if len(set(tests)) == 1 else "The runs differ in their test, see the set-up."
-    out.append(f'</div><p class="soft">{escape(said)} {about.days(runs)}. <a href="#about-h">Test set-up</a></p>')
-    warn = f'<p class="warn">{trust_strip.SCALED}</p>' if scaled else ""
-    return "".join(out) + f"{warn}{about.unhealthy(runs)}</header>"
+        out.append(f'<strong class="badge">SIMULATED{some}</strong>')
+    if any(each.plan.scaled for each in tables):
+        out.append('<strong class="badge">SCALED</strong>')
+    out.append(f"</div><p>{escape(plan.about)}</p>")
+    if any(each.plan.scaled for each in tables):
+        out.append(f'<p class="warn">{trust_strip.SCALED}</p>')
+    out.append(f'<p class="soft">{escape(plan.source)}</p><ul class="runs">')
+    for each, name in zip(tables, names, strict=True):
+        out.append(_run(each, name))
+    return "".join(out) + f"</ul>{about.unhealthy([each.data for each in tables])}</header>"
 
 
-def strips(shown: list, names: list) -> str:
-    """The trust strip of each window of each run; those of one window are seen."""
-    return trust_strip.section(
-        trust_strip.row(
-            f["trust"] if has else None, short if len(names) > 1 else "", f' data-view="{index}" data-run="{i}"'
-        )
-        for index, view in enumerate(shown)
-        for i, (f, has, (*_, short)) in enumerate(zip(view.figures, view.has, names, strict=True))
-    )
+def _worded(value) -> str:
+    """A parameter's value, as a plan says it but for the quotes."""
+    return document.toml(value).replace('"', "")
 
 
-def verdicts(shown: list, names: list, apart: list[list[str | None]], review: int) -> str:
-    """The verdict of each window for each reviewed run; one of them is seen."""
-    out = ['<section class="verdict" aria-label="Verdict">']
-    for index, view in enumerate(shown):
-        of_runs = [verdict.Run(name, f) for (*_, name), f in zip(names, view.figures, strict=True)]
-        for i in range(len(names)):
-            first, *rest = verdict.sentences(view.label, of_runs, apart[i], i)
-            more = f" {escape(' '.join(rest))}" if rest else ""
-            hidden = "" if i == review else ' class="hidden"'
-            out.append(f'<p data-view="{index}" data-review="{i}"{hidden}><b>{escape(first)}</b>{more}</p>')
-    return "".join(out) + "</section>"
-
-
-def panels(runs: list, names: list, looks: list[dict], review: int) -> str:
-    """The panels that JavaScript draws; without it each stands still."""
-    html = (HERE / "panels.html").read_text("utf-8")
-    kinds = {data.hist_of for data in runs}
-    html = html.replace(P99_OF["clat"], P99_OF[kinds.pop() if len(kinds) == 1 else ""])
-    html = html.replace("<!--legend-->", svg.legend([short for *_, short in names], plates.with_review(looks, review)))
-    for name in plates.PANELS:
-        plate = plates.still(name, runs, looks, review)
-        text = f"<noscript>{plate.svg}</noscript>" if plate else ""
-        html = html.replace(f"<!--still {name}-->", text)
-    return html
-
-
-def group(kind: str, words: str, choices: list[str]) -> str:
-    boxes = "".join(
-        f'<label><input type="checkbox" name="{kind}" value="{i}" checked> {escape(c)}</label>'
-        for i, c in enumerate(choices)
-    )
-    return f"<fieldset><legend>{words}</legend>{boxes}</fieldset>"
-
-
-def controls(shown: list, names: list, review: int) -> str:
-    drives, ops = (list(dict.fromkeys(n[k] for n in names)) for k in (0, 1))
-    options = "".join(
-        f'<option value="{i}"{" selected" if i == review else ""}>{escape(n[3])}</option>' for i, n in enumerate(names)
-    )
-    alone = " hidden" * (len(names) == 1)
-    return (
-        '<form class="controls" aria-label="What is shown">'
-        + views.switch(shown)
-        + f'<fieldset{alone}><legend>Reviewed run</legend><select name="review" aria-label="Reviewed'
-        f' run">{options}</select></fieldset>'
-        + f'<details class="filter"{alone}><summary>Choose runs</summary>'
-        + group("drive", "Drive", drives)
-        + group("op", "Over-provisioning", ops)
-        + "</details>"
-        + '<label><input type="checkbox" name="trend" checked> trend line</label>'
-        + '<button type="button" id="link">Copy link</button>'
-        + "</form>"
-    )
-
-
-def table(shown: list, names: list, review: int) -> str:
-    """Each figure and what it means: those of the chosen window, then those of the run as a whole."""
-    out = [
-        '<section aria-labelledby="table-h"><h2 id="table-h">All figures and their meaning</h2><div class="scroll">'
-        '<table class="figures"><thead><tr><th scope="col">Figure</th>'
+def _run(each: Table, name: str) -> str:
+    data, header = each.data, each.data.header
+    drive, host = header["drive"], header.get("host") or {}
+    sign, words = about.STATES.get(data.state, ("?", data.state))
+    params = ", ".join(f"{key} = {_worded(value)}" for key, value in each.plan.params.items())
+    facts = [
+        about.started(data),
+        f"plan {each.plan.name}"
+        + (f", variant {each.plan.variant}" if each.plan.variant else "")
+        + ", SCALED" * each.plan.scaled,
+        params,
+        *dict.fromkeys(f"purged by {method}" for method in each.purges),
+        f"serial {drive.get('serial')}" + (f", firmware {drive['firmware']}" if drive.get("firmware") else ""),
+        f"raw NAND assumed: {size(drive['raw_nand_bytes'])}" if drive.get("raw_nand_assumed") else "",
+        f"SIMULATED preset {drive['preset']}" if drive.get("preset") else "",
+        f"time-dilated: 1 s of drive time took {data.k} s, all figures are in drive time" if data.k != 1 else "",
+        f"{host.get('fio')}, kernel {host.get('kernel')}" if host.get("fio") else "",
     ]
-    for i, (_, _, label, _) in enumerate(names):
-        out.append(f'<th scope="col" data-run="{i}"{" class=top" if i == review else ""}>{escape(label)}')
-        out.append(f'<br><button type="button" class="csv" data-run="{i}">CSV, per second</button></th>')
-    out.append("</tr></thead>")
-    of_window = [t for t in TERMS if t.key in window_figures.KEYS]
-    for index, view in enumerate(shown):
-        out += [
-            rows(title, terms, view, shown, names, review, f' data-view="{index}"')
-            for title, terms in groups(of_window, f"{view.label}: ")
-        ]
-    rest = [t for t in TERMS if t.key not in window_figures.KEYS]
-    out += [rows(title, terms, shown[0], shown, names, review) for title, terms in groups(rest, "Whole run: ")]
-    svg = f'<p class="soft">{trust_strip.MARKED}</p>' if any(trust_strip.MARK in row for row in out) else ""
-    return "".join(out) + f"</table></div>{svg}</section>"
+    out = [f'<li><b>{escape(name)}</b> <span class="state {escape(data.state)}"><b aria-hidden="true">{sign}</b>']
+    out.append(f" {escape(words)}</span> <span class='soft'>{' · '.join(escape(f) for f in facts if f)}")
+    out.append(f" · <code>{escape(str(header['run']))}</code></span>")
+    if data.state != "complete" or data.why:
+        out.append(about.unfinished(data.state, data.why))
+    return "".join(out) + "</li>"
 
 
-def groups(terms: list, before: str) -> list[tuple[str, list]]:
-    """Terms by their group, each with a title."""
-    return [
-        (before + name[0].lower() + name[1:], [t for t in terms if t.group == name])
-        for name in dict.fromkeys(t.group for t in terms)
-    ]
+def steady_words(tables: list[Table], names: list[str]) -> str:
+    """What the rule said of each run: in one line where it held, in a line each where it did not. And what the gaps
+    before its loads may add."""
+    out = []
+    for each, name in zip(tables, names, strict=True):
+        whose = f"{name}: " if len(tables) > 1 else ""
+        held = [_said_of(one) for one in each.verdicts if one.verdict["passed"]]
+        if held:
+            out.append(f'<p class="soft">{escape(whose)}Steady state reached by {escape("; ".join(held))}.</p>')
+        for one in each.verdicts:
+            if not one.verdict["passed"]:
+                said = f"{whose}{_said_of(one)}"
+                out.append(f'<p class="warn"><b>{rule.heading([one.verdict])}</b> by {escape(said)}.</p>')
+        out += [f'<p class="soft">{escape(whose + line)}.</p>' for line in gaps.words(each.rows)]
+    return "".join(out)
 
 
-def rows(title: str, terms: list, view, shown: list, names: list, review: int, attributes: str = "") -> str:
-    out = [
-        f'<tbody{attributes}><tr><th colspan="{len(names) + 1}" scope="rowgroup"'
-        f' class="group">{escape(title)}</th></tr>'
-    ]
-    for term in terms:
-        unit = words.unit(term, [f[term.key] for one in shown for f in one.figures])
-        name = f' <span class="unit">{unit.name}</span>' if unit.name else ""
-        out.append(f'<tr><th scope="row">{term.label}{name}<small>{escape(term.meaning)}</small></th>')
-        for i, f in enumerate(view.figures):
-            text = unit.text(f[term.key], (f.get("errors") or {}).get(term.key))
-            text = trust_strip.marked(text, term.key, f)
-            if term.key == "iops_sd" and spread(f) is not None:
-                text += f" <small>{number(spread(f), 1)} % of the mean</small>"
-            tip = words.exact(term, f[term.key])
-            tip = f' title="{tip}"' if tip else ""
-            out.append(f'<td data-run="{i}"{" class=top" if i == review else ""}{tip}>{text}</td>')
-        out.append("</tr>")
-    return "".join(out) + "</tbody>"
+def _said_of(one: Verdict) -> str:
+    verdict, of = one.verdict, f"{one.path.partition(' ')[0]}, {one.words}"
+    at = rule.rests_on(verdict)
+    of += f", {at}" if at else ""
+    if verdict["passed"] is None:
+        return f"{of} ({rule.why_unknown(verdict)})"
+    spread, slope, limits = (
+        number(verdict["range_percent"], 1),
+        number(verdict["slope_percent"], 1),
+        rule.limits_of(verdict),
+    )
+    said = [f"range {spread} %, at most {limits.range_percent:g}"]
+    said += [f"slope {slope} %, at most {limits.slope_percent:g}"] if limits.slope_percent else []
+    if verdict.get("error_percent") is not None:
+        said.append(f"or known to {number(verdict['error_percent'], 1)} %, at most {verdict['error_limit_percent']:g}")
+    return f"{of} ({'; '.join(said)})"
 
 
-def rails_table(shown: list, names: list) -> str:
-    """What each rail of a rig with several had of the drive's power; nothing where all runs had one rail."""
-    if all(len(f["rails"]) < 2 for view in shown for f in view.figures):
-        return ""
-    out = ['<section aria-labelledby="rails-h"><h2 id="rails-h">Rails</h2><p class="soft">']
-    out.append("The drive's power is the sum of its rails. The highest sample is the rail's own: the rails need not")
-    out.append(" have theirs at one time, so these do not add up to the highest of the sum.</p>")
-    out.append('<div class="scroll"><table class="rails"><thead><tr><th scope="col">Run</th><th scope="col">Rail</th>')
+def steps(each: Table, name: str, named: bool) -> str:
+    """What was carried out, one row a step; the points of a repeat are in the views."""
+    title = "Steps" + (f": {name}" if named else "")
+    heads = "".join(f'<th scope="col">{h}{f" <span class=unit>{u}</span>" if u else ""}</th>' for _, h, u in COLUMNS)
+    out = [f'<section><h2>{escape(title)}</h2><div class="scroll"><table class="steps"><thead><tr>']
     out.append(
-        "".join(f'<th scope="col">{label}<span class="unit"> {unit}</span></th>' for _, label, unit, _ in RAIL_COLUMNS)
+        '<th scope="col">Step</th><th scope="col">Begins</th><th scope="col">Takes <span class=unit>s</span></th>'
+        + heads
     )
-    out.append("</tr></thead>")
-    for index, view in enumerate(shown):
-        out.append(f'<tbody data-view="{index}">')
-        for i, (f, (_, _, label, _)) in enumerate(zip(view.figures, names, strict=True)):
-            out += [rail_row(rail, f["power_mean_W"], label, i) for rail in f["rails"]]
-        out.append("</tbody>")
-    return "".join(out) + "</table></div></section>"
+    out.append("</tr></thead><tbody>")
+    repeats: dict[str, list[Row]] = {}
+    for row in each.rows:
+        if row.act.repeat:
+            path = row.act.repeat.path
+            if path not in repeats:
+                repeats[path] = [r for r in each.rows if r.act.repeat and r.act.repeat.path == path]
+                out.append(_repeat(path, repeats[path]))
+            continue
+        out.append(_step(row))
+    marks = f'<p class="soft">{trust_strip.MARKED}</p>' if any(trust_strip.MARK in row for row in out) else ""
+    return "".join(out) + f"</tbody></table></div>{marks}</section>"
 
 
-def rail_row(rail: dict, of_W: float | None, label: str, run: int) -> str:
-    share = 100 * rail["power_mean_W"] / of_W if rail["power_mean_W"] is not None and of_W else None
-    cells = "".join(f"<td>{number({**rail, 'share': share}[key], places)}</td>" for key, _, _, places in RAIL_COLUMNS)
-    return f'<tr data-run="{run}"><th scope="row">{escape(label)}</th><td>{escape(rail["name"])}</td>{cells}</tr>'
+def _step(row: Row) -> str:
+    if row.act.do == "choose" and row.state == "done":
+        return _said(_named(row.act.label, [row]), "", 2 + len(COLUMNS), "; ".join(said(row)))
+    if row.state == "not run" or row.t0_s is None:
+        why = ": ".join([row.state, *([row.why] if row.why else row.notes[:1])])
+        return _said(_named(row.act.label, [row]), "", 2 + len(COLUMNS), why)
+    words = said(row) if row.state == "done" else [rows.ended(row)]
+    state = f' <span class="state">{escape("; ".join(words))}</span>' if words else ""
+    long = "–" if row.t1_s is None else figure(row.t1_s - row.t0_s)
+    name = _named(row.act.label, [row])
+    out = f'<tr><th scope="row">{name}{state}</th><td>{clock(row.t0_s)}</td><td>{long}</td>{_cells(row, WHOLE)}</tr>'
+    for window, of in row.windows.items():
+        if of and window != WHOLE:
+            begins, lasts = clock(row.t0_s + of["t0_s"]), figure(of["t1_s"] - of["t0_s"])
+            out += f'<tr class="of-window"><th scope="row">{escape(window)}</th><td>{begins}</td><td>{lasts}</td>'
+            out += f"{_cells(row, window)}</tr>"
+    return out
 
 
-def notes(runs: list, figures: list[dict], names: list) -> str:
+def _cells(row: Row, window: str) -> str:
+    """The figures of one window of a step."""
+    return "".join(
+        f"<td>{trust_strip.marked(figure(value), shows.VALUES[word][0], row.windows.get(window) or {})}</td>"
+        if (value := row.value(word, window)) is not None
+        else f'<td class="soft" title="{escape(row.why_not(word))}">–</td>'
+        for word, *_ in COLUMNS
+    )
+
+
+def _repeat(path: str, rows: list[Row]) -> str:
+    ran = [row for row in rows if row.state == "done"]
+    points, rounds = len({row.act.label for row in ran}), len({row.round for row in ran})
+    said = f"{_count(rounds, 'round')} of {_count(points, 'point')}" if ran else "nothing was carried out"
+    lacking: dict[str, list[str]] = {}
+    for row in rows:
+        if row.state != "done":
+            lacking.setdefault(f"{row.state}: {row.why}" if row.why else row.state, []).append(
+                " ".join(row.act.label.split()[1:])
+            )
+    said += "".join(f"; {why} ({_count(len(of), 'point')})" for why, of in lacking.items())
+    begin = min((row.t0_s for row in ran if row.t0_s is not None), default=None)
+    end = max((row.t1_s for row in ran if row.t1_s is not None), default=None)
+    times = "<td>–</td><td>–</td>"
+    if begin is not None and end is not None:
+        times = f"<td>{clock(begin)}</td><td>{figure(end - begin)}</td>"
+    return _said(_named(path, ran), times, len(COLUMNS), said)
+
+
+def _named(name: str, rows: list[Row]) -> str:
+    """The name of a step, of a resumed run with the parts that carried it out."""
+    of = sorted({row.part for row in rows if row.part})
+    words = f"part{'s' * (len(of) > 1)} {' and '.join(map(str, of))}"
+    return escape(name) + (f' <span class="soft">{words}</span>' if of else "")
+
+
+def _count(number_of: int, word: str) -> str:
+    return f"{number_of} {word}" + "s" * (number_of != 1)
+
+
+def _said(name: str, cells: str, columns: int, words: str) -> str:
+    """A row of the steps with words in place of figures. `name` is HTML."""
+    said = f'<td class="said" colspan="{columns}">{escape(words)}</td>'
+    return f'<tr><th scope="row">{name}</th>{cells}{said}</tr>'
+
+
+def notes(each: Table) -> list[str]:
+    """Of the run, of its steps that are no points of a repeat (whose cells say why they are empty), and of the points
+    what has limited them."""
+    return [
+        *each.data.notes,
+        *_limits(each),
+        *(
+            f"{row.act.path}: {note}"
+            for row in each.rows
+            if row.act.do in kinds.IO and row.round is None
+            for note in row.notes
+        ),
+    ]
+
+
+def _limits(each: Table) -> Iterator[str]:
+    """What disagrees with fio in the rounds that stand for a point, what has limited it, from when on its figures are,
+    and how a trace was played: each said once."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for row in each.rows:
+        if row.round is not None and row.round in last_rounds(each, row.act.path):
+            for note in row.notes:
+                if note.startswith((*witness.SAYS, FIRST_BURST, LAG, SCALED)):
+                    found.setdefault((row.act.label, note.partition(": ")[0]), []).append(note)
+    for (label, _), said_of in found.items():
+        more = f" ({len(said_of)} rounds alike)" if len(said_of) > 1 else ""
+        yield f"{label}: {said_of[0]}{more}"
+
+
+def notes_section(runs: Sequence[RunData], remarks: Sequence[Sequence[str]], names: Sequence[str]) -> str:
+    """What is not known of each run, and its events."""
     out = ['<section aria-labelledby="notes-h"><h2 id="notes-h">Gaps and event log</h2>']
-    for i, (data, f, (_, _, label, _)) in enumerate(zip(runs, figures, names, strict=True)):
+    for i, (data, notes_of, label) in enumerate(zip(runs, remarks, names, strict=True)):
         out.append(f'<div class="notes" data-run="{i}"><h3>{escape(label)}</h3>')
-        items = "".join(f"<li>{escape(n)}</li>" for n in f["notes"])
+        items = "".join(f"<li>{escape(n)}</li>" for n in notes_of)
         out.append(f"<ul>{items}</ul>" if items else '<p class="soft">No gaps: every figure is known.</p>')
         out.append(f'<details><summary>Event log <span class="soft">{len(data.log)} events</span></summary>')
         # as text: a table of the events of ten runs is half of all elements of the page, and closed
@@ -309,11 +372,16 @@ def notes(runs: list, figures: list[dict], names: list) -> str:
     return "".join(out) + "</section>"
 
 
-def footer(runs: list) -> str:
-    versions = sorted({str(d.header.get("ssdrig")) for d in runs})
-    tools = sorted({str((d.header.get("host") or {}).get("fio")) for d in runs})
-    return (
-        f"<footer class='soft'>Made by ssdrig {escape(', '.join(versions))} from the run folders alone; load by"
-        f" {escape(', '.join(tools))}. t = 0 is the first I/O of the load. Plots by uPlot (MIT). No part of this page"
-        " is fetched from a network.</footer>"
-    )
+def footer(runs: Sequence[RunData], of_load: bool, of_rows: bool) -> str:
+    """What made the page, and what its figures are of."""
+    versions = ", ".join(sorted({str(each.header.get("ssdrig")) for each in runs}))
+    tools = ", ".join(sorted({str((each.header.get("host") or {}).get("fio")) for each in runs}))
+    said = [f"Made by ssdrig {versions} from the run folders alone."]
+    if of_load:
+        said.append(f"Load by {tools}. t = 0 is the first I/O of the load. Plots by uPlot (MIT).")
+    if of_rows:
+        said.append(
+            "Figures of a step are of the time from its first I/O to its end, those of a window of its whole seconds."
+            " Point at a cell for its rounds, or for the reason why it is empty."
+        )
+    return f"<footer class='soft'>{escape(' '.join(said))} No part of this page is fetched from a network.</footer>"

@@ -14,7 +14,7 @@ from ssdrig.plan.rules import steady
 from ssdrig.reading import review_folder, table, trust
 from ssdrig.reading.review_folder import Done, Review
 from ssdrig.reading.row import Table
-from ssdrig.report import about, library, page, plan_page, review_says, shown_parts
+from ssdrig.report import about, library, page, review_says, shown_parts
 from ssdrig.report.library import Member
 from ssdrig.views import trust_strip
 from ssdrig.views.context import Context
@@ -31,15 +31,9 @@ def render(folder: Path, against: Sequence[Path] | None = None) -> str:
     tables, done = _read(review)
     others, notes = library.read(folder, against)
     members = library.members([(folder.name, each) for each in tables.values()] + others, folder.name)
-    hashes, scripts = page.scripts_of(("cards.js", "review.js", *plan_page.SCRIPTS[1:]))
-    style = "".join((page.HERE / name).read_text("utf-8") for name in ("report.css", "plan.css", "review.css"))
     text = json.dumps(library.data(members), separators=(",", ":")).replace("<", "\\u003c")
     title = f"Review: {review.said['drive'].get('model') or 'unknown drive'}"
-    out = [
-        page.OPENING + hashes[1:],
-        "; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'\">",
-        '<meta name="viewport" content="width=device-width, initial-scale=1"><meta name="color-scheme"'
-        f' content="light dark"><title>{escape(title)}</title><style>{style}</style></head><body>',
+    body = [
         head(title, review, tables),
         "<main>",
         strips(tables),
@@ -52,10 +46,9 @@ def render(folder: Path, against: Sequence[Path] | None = None) -> str:
         "</main>",
         footer(tables),
         f'<script type="application/json" id="data">{text}</script>',
-        scripts,
-        "</body></html>\n",
     ]
-    return "".join(out)
+    scripts = ("cards.js", "review.js", *page.SCRIPTS[1:])
+    return page.html_page(title, ("report.css", "plan.css", "review.css"), scripts, body)
 
 
 def _read(review: Review) -> tuple[dict[str, Table], dict[str, Done]]:
@@ -235,10 +228,10 @@ def plan(tables: Sequence[Table], done: Sequence[Done]) -> str:
         out.append(review_says.items([f"{name}: {line}" if name else line for line in review_says.of_plan(each)]))
     out.append('<div class="plots">')
     shows = [show for show in first.shows if show["view"] != AVERAGE]  # the review has its own, of all plans
-    out += [plan_page.html_of(show["view"])(Context(tables, names, show)) for show in shows]
+    out += [page.html_of(show["view"])(Context(tables, names, show)) for show in shows]
     out.append("</div>")
     out += [shown_parts.section(each.path, name) for each, name in zip(tables, names, strict=True)]
-    steps = "".join(plan_page.steps(each, name, bool(name)) for each, name in zip(tables, names, strict=True))
+    steps = "".join(page.steps(each, name, bool(name)) for each, name in zip(tables, names, strict=True))
     return "".join(out) + f"<details><summary>Steps</summary>{steps}</details></article>"
 
 
@@ -246,7 +239,7 @@ def gaps(tables: Mapping[str, Table]) -> str:
     """Why a figure is not known, or limited, of each plan."""
     out = ['<section aria-labelledby="gaps-h"><h2 id="gaps-h">Gaps and limits</h2>']
     for name, each in tables.items():
-        found = list(dict.fromkeys(plan_page.notes(each)))
+        found = list(dict.fromkeys(page.notes(each)))
         if found:
             head = f"{escape(name)} <span class='soft'>{len(found)} notes</span>"
             out.append(f"<details><summary>{head}</summary>{review_says.items(found)}</details>")

@@ -12,7 +12,6 @@ from ssdrig.plan.rules import steady
 from ssdrig.reading import gaps, little, summary, table, trust, witness
 from ssdrig.reading.row import Row, Table
 from ssdrig.report import over_op, phases, repeats, rows, verdict, views, words
-from ssdrig.report.plan_page import labels
 from ssdrig.views import documents, found, trust_strip
 from ssdrig.views.context import figure
 from ssdrig.views.cuts import sentences as cuts_sentences
@@ -63,7 +62,7 @@ def scaled(is_scaled: bool) -> list[str]:
 def text(tables: list[Table]) -> str:
     """Runs of a plan beside its page."""
     out: list[str] = []
-    for each, name in zip(tables, labels(tables), strict=True):
+    for each, name in zip(tables, words.drives(tables), strict=True):
         marks = " SIMULATED" * bool(each.data.header.get("simulated")) + " SCALED" * each.plan.scaled
         out += [f"{each.plan.title}: {name}{marks}, {each.data.state}", *of_plan(each)]
     return "\n".join(out)

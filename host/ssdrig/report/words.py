@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from ssdrig.base.words import DECIMAL, exact_size
+from ssdrig.reading.row import Table
 from ssdrig.views.terms import Term, number, with_error
 
 LEAST_PERCENT = 0.05  # less is what a whole number of MiB leaves
@@ -79,6 +80,20 @@ def shortened(names: Sequence[str]) -> dict[str, str]:
     while all(len(of) > first + last + 1 for of in out) and len({of[-1 - last] for of in out}) == 1:
         last += 1
     return {name: " ".join(of[first : len(of) - last]) for name, of in parts.items()}
+
+
+def model(table: Table) -> str:
+    """The drive of a run."""
+    return str(table.data.header["drive"].get("model") or "unknown drive")
+
+
+def drives(tables: Sequence[Table]) -> list[str]:
+    """What each run of a plan is called: its drive, numbered where two runs have the same."""
+    models = list(map(model, tables))
+    return [
+        f"{name} (run {models[: i + 1].count(name)})" if models.count(name) > 1 else name
+        for i, name in enumerate(models)
+    ]
 
 
 class Unit(NamedTuple):
