@@ -10,8 +10,9 @@ from ssdrig.base.errors import JournalError, SsdrigError
 from ssdrig.plan import reviews, shows
 from ssdrig.reading import review_folder, table
 from ssdrig.reading.row import Table
-from ssdrig.report import about, page, words
+from ssdrig.report import about, words
 from ssdrig.report.cards import Bar, card
+from ssdrig.report.loads import group
 from ssdrig.report.verdict import ENDED
 from ssdrig.runs import journal, parts
 from ssdrig.views.context import doubt_at, label, plus_minus, uncertain_at, unit, value_at
@@ -175,8 +176,8 @@ def controls(found: Sequence[Member]) -> str:
     drives, ops = (list(dict.fromkeys(getattr(each, key) for each in found)) for key in ("drive", "op"))
     return (
         '<form class="controls" aria-label="What is shown">'
-        + page.group("drive", "Drive", drives)
-        + page.group("op", "Over-provisioning", ops)
+        + group("drive", "Drive", drives)
+        + group("op", "Over-provisioning", ops)
         + "</form>"
     )
 

@@ -122,7 +122,7 @@ def html_page(title: str, styles: Iterable[str], scripts: Iterable[str], body: I
     )
 
 
-def results(tables: list[Table], names: list[str], review: int) -> str:
+def results(tables: Sequence[Table], names: Sequence[str], review: int) -> str:
     """All views of the first run's plan."""
     drawn = "".join(view(Context(tables, names, show, review)) for show in tables[0].plan.shows)
     return f'<section aria-labelledby="views-h"><h2 id="views-h">Results</h2><div class="plots">{drawn}</div></section>'
@@ -156,7 +156,7 @@ def _doubt(each: Table, context: Context) -> str | None:
     return trust.why_not(trust.whole(strips), rests or trust.NAMES) if strips else None
 
 
-def head(tables: list[Table], names: list[str]) -> str:
+def head(tables: Sequence[Table], names: Sequence[str]) -> str:
     plan = tables[0].plan
     out = [f'<header><div class="title"><h1>{escape(plan.title)}</h1>']
     simulated = [each for each in tables if each.data.header.get("simulated")]
@@ -205,7 +205,7 @@ def _run(each: Table, name: str) -> str:
     return "".join(out) + "</li>"
 
 
-def steady_words(tables: list[Table], names: list[str]) -> str:
+def steady_words(tables: Sequence[Table], names: Sequence[str]) -> str:
     """What the rule said of each run: in one line where it held, in a line each where it did not. And what the gaps
     before its loads may add."""
     out = []
