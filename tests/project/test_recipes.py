@@ -1,5 +1,6 @@
 """The recipes of CONTRIBUTING.md, each carried out on a copy of the tree; the files are counted."""
 
+import html
 import os
 import re
 import shutil
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import synthetic_plan
+import synthetic_run
 
 ROOT = Path(__file__).resolve().parents[2]
 PLAN = """schema = 1
@@ -136,6 +138,25 @@ def test_a_meter_and_a_switch_are_one_file_each(tree, name, text, script, words)
     done = subprocess.run([sys.executable, "-c", script], env=where, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert all(word in done.stdout for word in words), done.stdout
+
+
+def test_a_word_is_one_line(tree, tmp_path):
+    """What a figure is called: on the page in all its places, and in the reference."""
+    source = tree / "host/ssdrig/reading/window_figures.py"
+    before, after = "I/Os in flight, by Little's law", "Operations under way"
+    text = source.read_text()
+    assert text.count(before) == 1
+    source.write_text(text.replace(before, after))
+    run = synthetic_run.write(tmp_path / "runs", [4000] * 12, zoom_s=4, queue_depth=32)
+    where = {**os.environ, "PYTHONPATH": str(tree / "host")}
+    out = tmp_path / "page.html"
+    words = [sys.executable, "-m", "ssdrig", "report", str(run), "--output", str(out)]
+    done = subprocess.run(words, env=where, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    script = "from ssdrig.views import terms; print(terms.markdown())"
+    page = subprocess.run([sys.executable, "-c", script], env=where, capture_output=True, text=True, check=True).stdout
+    for shown in (out.read_text(), page, done.stderr):
+        assert after in shown and before not in html.unescape(shown)
 
 
 def test_the_recipes_name_files_that_exist():
