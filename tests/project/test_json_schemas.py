@@ -127,7 +127,7 @@ def test_the_words_that_a_state_or_a_step_may_be():
     verdicts = {acceptance.PASS, acceptance.FAIL, acceptance.CANNOT_TELL}
     assert word("check", "verdict") == word("check", "cases", "[]", "verdict") == verdicts
     assert word("compare", "verdict") == {comparison.HIGHER, comparison.LOWER, comparison.CANNOT_TELL}
-    assert word("runs", "state") == {*search.STATES} and word("report", "state") == {*search.STATES} - {"unreadable"}
+    assert word("runs", "state") == {*index.STATES} and word("report", "state") == {*index.STATES} - {"unreadable"}
     assert word("report", "rows", "[]", "do") == {*KINDS} - {"repeat"}
 
 

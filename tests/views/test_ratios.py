@@ -24,83 +24,74 @@ ROOM = Path(ssdrig.__file__).parent
 
 # a quotient of counts, times or bytes that are known exactly, or the same figure in another unit
 EXACT = """
-reading/act_energy: whole
-views/average_power/formula: average, _power_W
-reading/below_second: place
+publish/verdicts/acceptance: _scale, judged
+reading/below_second: parts_of, place
 reading/bursts: of
 reading/cuts: coverage, folders, trend
-reading/energy_parts: of
+reading/directions: figures
 reading/filling: _amplified, _plateau, _rest_error_J, put, read, thinned
 reading/fio: load_step
 reading/gaps: of_rows
-reading/in_flight: of_load
 reading/index: __init__, _made, _refreshed, folder
 reading/kept: found, put
-reading/minutes: of
+reading/latency: of
+reading/little: of_load
 reading/one_run: _json
 reading/own_report: _energy, _power, place
-reading/power: _energy
-views/life/figures: _energy_J_per_GB, _rated, life
-views/table/recovery: of
+reading/power: _energy, energy_of_act
 reading/review_folder: create
 reading/row_figures: _io, _wear, folder_of
-views/power_states/figures: _stay, _visit, _watts, entry_ns
 reading/steady_state: judge, of
 reading/table: together
-views/thermal/figures: throttled
 reading/timeline: _job, _part
 reading/trust: _badness, _samples, host_of
-reading/directions: figures
 reading/wear_run: rates
 reading/whole_run: over_provisioning
 reading/window_figures: _drive_writes, _energy, _iops, _latency, _split, littles, own_power, percentiles, ratios
-reading/whole_run: over_provisioning
 reading/witness: _in_window, _together, kernel
-views/by_second: seconds
-publish/verdicts/acceptance: _scale, judged
-report/comparable: conditions
 report/csv_files: write
-views/cuts/sentences: exposed, smart
-views/recorded/html: lines_of, of
 report/library: op_of
-report/page: rail_row
+report/loads: rail_row
 report/phases: rows
 report/review_says: endurance
-views/seconds/along: by_minute, over_written
-views/retention/html: _bad
+report/verdict: conditions
 report/words: unit
+views/average_power/formula: _power_W, average
+views/cuts/sentences: exposed, smart
+views/life/figures: _energy_J_per_GB, _rated, life
+views/power_states/figures: _stay, _visit, _watts, entry_ns
+views/recorded/html: lines_of, of
+views/retention/html: _bad
+views/seconds/html: by_minute, over_written, seconds
+views/table/html: recovered
+views/thermal/figures: throttled
 """
 # what makes an error, or decides by one
 OF_ERRORS = """
+meter/sync: _correlation, _offset, _rise, _template, find
+publish/verdicts/comparison: _incomplete_beta, _joined, _percent, _within, compared, group
 reading/directions: scattered
 reading/errors: _of_power, of_percentiles, of_totals, of_window
 reading/gaps: widen
 reading/smart: _shares, window_wa
-views/thermal/figures: _model, fit
 reading/wear_run: amplification
 reading/window_figures: _mean, _uncertainty_percent
 report/cards: spread
-views/under/html: share_percent
-views/wakes/html: above_mJ
-publish/verdicts/comparison: _incomplete_beta, _joined, _percent, _within, compared, group
-meter/sync: _correlation, _offset, _rise, _template, find
 report/verdict: _alone, _field, _pair, _spread
+views/thermal/figures: _model, fit
+views/wakes/html: above_mJ
 """
 # places on a plot or a page
 DRAWN = """
 report/cards: card
-views/cuts/plots: __call__, _load, ages, all_cuts
 report/embed: style
-report/pack: _codes
-report/pack_samples: _codes, _samples, _scale
-report/page: render, scripts_of
-report/plates: heat, histogram, slower
-report/review_page: render
-views/cuts/html: _window
-views/histogram/html: _counted, _over_time, _slower
+report/pack: _codes, _sample_codes, _samples, _scale
+report/page: html_page
+report/plates: heat, histogram, seconds, slower
 report/shown_parts: _labels
+views/cuts/html: __call__, _load, _window, ages, all_cuts
+views/histogram/html: _over_time, _slower
 views/points/html: _cell, bars
-report/still: series
 views/svg: all, short, ticks
 """
 
