@@ -1,5 +1,6 @@
 """The trust strip: each item of a window and of a run, and what is not claimed where one is bad."""
 
+import copy
 import json
 
 import pytest
@@ -72,6 +73,26 @@ def test_the_limits_of_what_power_rests_on(quiet, id_, more, state, value, limit
     assert found["value"] == (None if value is None else pytest.approx(value))
     assert limit is None or found["limit"] == pytest.approx(limit)
     assert bool(found["why"]) == (state != "ok")
+
+
+@pytest.mark.parametrize(
+    ("stamp_ns", "lasts_s", "error_s", "state", "limit_s"),
+    [
+        (0, 10.0, 0.101, "bad", 0.1),
+        (105_000_000, 10.0, 0.106, "ok", 0.205),  # a supply that is polled: what it states comes on top
+        (105_000_000, 10.0, 0.206, "bad", 0.205),
+        (1_000_000_000, 60.0, 1.05, "ok", 1.1),
+        (1_000_000_000, 6.0, 1.0, "bad", 0.6),  # but at most a tenth of the window
+        (14_000_000, 1.0, 0.0141, "ok", 0.024),
+        (None, 10.0, 0.101, "bad", 0.1),
+    ],
+)
+def test_the_limit_of_the_time_follows_what_the_meter_states(quiet, stamp_ns, lasts_s, error_s, state, limit_s):
+    hello = {"kind": "rig.hello", "hello": {} if stamp_ns is None else {"stamp_ns": stamp_ns}}
+    data = copy.copy(quiet[0])
+    data.events = [*data.events, hello]
+    found = strip(data, t1_s=WINDOW["t0_s"] + lasts_s, clock_error_us=error_s * 1e6)["time_error"]
+    assert (found["state"], found["limit"]) == (state, pytest.approx(limit_s))
 
 
 @pytest.mark.parametrize(

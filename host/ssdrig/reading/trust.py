@@ -6,8 +6,9 @@ on (rests_on) is bad.
 
 Limits. host: see plan/rules/limits.py. samples: 0.1 %, a tenth of the smallest difference that is claimed, and none at
 the sensor's limit. time error: 1 % of the window, which moves a mean power by at most as much where the power doubles,
-and at most 100 ms, a tenth of the grid of seconds. closure: 0.1 %; without faults it is 0.001 %. gaps: 0.5 % of the
-window, over which power is interpolated or not known."""
+and at most 100 ms, a tenth of the grid of seconds. What a meter states of its own times comes on top, up to a tenth of
+the window: the time term of the uncertainty has it, and beyond that power is another stretch's. closure: 0.1 %; without
+faults it is 0.001 %. gaps: 0.5 % of the window, over which power is interpolated or not known."""
 
 import datetime
 from collections.abc import Iterable, Mapping, Sequence
@@ -45,6 +46,7 @@ UNITS = {
 }
 LOST_PERCENT = 0.1
 TIME_SHARE, TIME_S = 0.01, 0.1
+STATED_SHARE = 0.1  # of a window: as much of what a meter states of its times is allowed
 CLOSURE_PERCENT = 0.1
 CALIBRATED_DAYS = 365  # after which a calibration no longer vouches for the rig
 GAPS_SHARE = 0.005
@@ -103,7 +105,10 @@ def of_window(
     verdict."""
     lasts_s = (figures["t1_s"] - figures["t0_s"]) * data.k
     why = _why_without(data.header, of_run)
-    power = _of_power(figures, lasts_s, data.k) if why is None else [Item(n, NOT_APPLICABLE, why=why) for n in SAMPLED]
+    if why is None:
+        power = _of_power(figures, lasts_s, data.k, stated_s(_hello(data)))
+    else:
+        power = [Item(n, NOT_APPLICABLE, why=why) for n in SAMPLED]
     return _ordered([steady or steady_of(figures), host, *power, *of_run])
 
 
@@ -183,8 +188,8 @@ def _why_without(header: Mapping, of_run: Iterable[Item]) -> str | None:
     return "the rig was not seen to feed this drive" if other else None
 
 
-def _of_power(figures: Mapping, lasts_s: float, k: int) -> list[Item]:
-    """Samples, time error and gaps of a window that lasts so long by the host's clock."""
+def _of_power(figures: Mapping, lasts_s: float, k: int, of_meter_s: float = 0.0) -> list[Item]:
+    """Samples, time error and gaps of a window that lasts so long by the host's clock. `of_meter_s`: stated_s()."""
     samples = figures.get("samples")
     if not samples:
         return [
@@ -193,7 +198,7 @@ def _of_power(figures: Mapping, lasts_s: float, k: int) -> list[Item]:
             Item("gaps", BAD, lasts_s, GAPS_SHARE * lasts_s, "no power samples"),
         ]
     of_samples = _samples(samples, figures.get("samples_lost") or 0, figures.get("samples_clipped") or 0)
-    return [of_samples, _time_error(figures.get("clock_error_us"), lasts_s), _gaps(figures, lasts_s, k)]
+    return [of_samples, _time_error(figures.get("clock_error_us"), lasts_s, of_meter_s), _gaps(figures, lasts_s, k)]
 
 
 def _samples(samples: int, lost: int, clipped: int) -> Item:
@@ -207,8 +212,22 @@ def _samples(samples: int, lost: int, clipped: int) -> Item:
     return Item("samples", BAD, percent, LOST_PERCENT, why)
 
 
-def _time_error(clock_error_us: float | None, lasts_s: float) -> Item:
-    limit_s = min(TIME_SHARE * lasts_s, TIME_S)
+def stated_s(hello: Mapping | None) -> float:
+    """By how much the times of a meter may be off by what it states itself (s); of our board, which answers pings, 0.
+
+    hello: its greeting, None where there is none."""
+    stamp_ns = (hello or {}).get("stamp_ns")
+    return stamp_ns / 1e9 if type(stamp_ns) is int else 0.0
+
+
+def _hello(data: "RunData") -> Mapping | None:
+    hello = next((event.get("hello") for event in reversed(data.events) if event.get("kind") == "rig.hello"), None)
+    return hello if isinstance(hello, Mapping) else None
+
+
+def _time_error(clock_error_us: float | None, lasts_s: float, of_meter_s: float = 0.0) -> Item:
+    usual_s = min(TIME_SHARE * lasts_s, TIME_S)
+    limit_s = max(usual_s, min(usual_s + of_meter_s, STATED_SHARE * lasts_s))
     if clock_error_us is None:
         return Item("time_error", UNKNOWN, None, limit_s, "it is not known")
     error_s = clock_error_us / 1e6
@@ -280,8 +299,7 @@ def paired(header: Mapping, events: Sequence[Mapping]) -> Item:
 
 def _calibration(data: "RunData") -> Item:
     facts = [rail.facts for rail in data.rails if rail.facts]
-    hello = next((event.get("hello") for event in reversed(data.events) if event.get("kind") == "rig.hello"), None)
-    rails = hello.get("rails") if isinstance(hello, Mapping) else None
+    rails = (_hello(data) or {}).get("rails")
     facts = facts or [rail for rail in rails or () if isinstance(rail, Mapping)]
     return calibrated(data.header, data.events, facts)
 
@@ -335,18 +353,19 @@ def live(header: Mapping, last: Mapping[str, Mapping], power: Mapping) -> list[d
     counted = last.get("host") or {}
     items = [_steady_so_far(last), host_of(limits.loads(None, 1, None, None, counted)) if counted else _not_yet("host")]
     pairing_ = paired(header, [last["pairing"]] if "pairing" in last else [])
+    hello = last.get("rig.hello", {}).get("hello")
+    hello = hello if isinstance(hello, Mapping) else {}
     if why := _why_without(header, [pairing_]):
         items += [Item(n, NOT_APPLICABLE, why=why) for n in (*SAMPLED, "closure")]
     else:
         few = not power["samples"]
         items += [_not_yet("samples")] if few else [_samples(power["samples"], power["samples_lost"], 0)]
-        items += [_not_yet("time_error")] if few else [_time_error(power["clock_error_us"], 60.0)]
+        items += [_not_yet("time_error")] if few else [_time_error(power["clock_error_us"], 60.0, stated_s(hello))]
         items.append(_not_yet("closure"))
         breaks = power["breaks"]
         why = f"the rig was lost or reset {breaks} time{'s' * (breaks > 1)}" if breaks else None
         items.append(Item("gaps", BAD if breaks else OK, why=why))
-    hello = last.get("rig.hello", {}).get("hello")
-    rails = hello.get("rails") if isinstance(hello, Mapping) else None
+    rails = hello.get("rails")
     known = [rail for rail in rails if isinstance(rail, Mapping)] if isinstance(rails, list) else []
     tests = [last["rig.certificate"]] if "rig.certificate" in last else []
     return _ordered([*items, calibrated(header, tests, known), pairing_])

@@ -161,18 +161,19 @@ littles_qd | I/Os in flight, by Little's law |  | 2 |  | IOPS × mean latency of
 littles_error_percent | Little's check, off by | % | 2 |  | How far that is from the queue depth that was asked for. In
     the report of a plan null for a load whose end, or fio's own work between two I/Os, may take more than 1 % of it.
 samples | Power samples |  | 0 |  | Readings of voltage and current in the window, each with its own time.
-samples_lost | Samples lost |  | 0 | less | ADC conversions missing in the window, detected by index and sequence
-    number.
+samples_lost | Samples lost |  | 0 | less | Readings of the meter that are missing in the window, by their index and
+    sequence number: of the board, conversions of its sensor.
 samples_clipped | Samples at the limit |  | 0 | less | Readings at the end of the sensor's range; energy, mean and peaks
     are lower bounds where there are any.
-filled_s | Time filled in | s | 3 | less | Time between samples whose conversions are missing, of the rail that misses
+filled_s | Time filled in | s | 3 | less | Time between samples whose readings are missing, of the rail that misses
     the most. Power is interpolated there.
 filled_J | Energy filled in | J | 3 | less | The energy that is interpolated there, all rails together.
 power_uncertainty_percent | Power uncertainty | % | 2 | less | Expanded uncertainty (k = 2, about 95 %) of the window's
-    mean power and of its energy, at the drive: from the rig's calibration or, without one, from the data sheets of
-    chip and shunt; leads, the time in which the chip does not look at the current, and the error of the window's own
-    edges count. Null when a sample is at the sensor's limit (energy, mean and peaks are lower bounds then) or the chip
-    is unknown. Where the edges alone move the energy by more than 5 %, all figures of power are null.
+    mean power and of its energy, at the drive: of the board from its calibration or, without one, from the data sheets
+    of chip and shunt, with the leads; of another meter from the limits that it states. The time in which the current is
+    not looked at, and the error of the window's own edges count. Null when a sample is at the sensor's limit (energy,
+    mean and peaks are lower bounds then) or the accuracy of the meter is not known. Where the edges alone move the
+    energy by more than 5 %, all figures of power are null.
 own_power_ratio | Meter / the drive's own report |  | 3 |  | Power or energy that the rig measured, divided by what the
     drive itself reports of it (NVMe log 02h), at the readings in the window. Its error (k = 2) covers the rig, the
     drive's rounding and where the drive's interval of a second can have lain: 1 within it is an honest drive.
