@@ -10,8 +10,10 @@ import time
 
 import pytest
 from nvmetcp_initiator import IN_CAPSULE, NvmeError, capsule, rw, sqe
-from nvmetcp_serving import address, host_of, number
+from nvmetcp_serving import address, host_of, number, refused
 from serving import PATIENCE_S, TRIES, forked, serving  # noqa: F401  fixture
+
+from ssdrig.drive.smart import nvme_cli, nvme_pages
 
 pytestmark = pytest.mark.keeps_time
 
@@ -67,6 +69,21 @@ def test_what_comes_in_the_moment_of_the_cut_comes_too_late(serving):
             assert b"pages_lost" in admin.recv(65536)
     assert server.truth(op="ledger")["host_write_commands"] == before
     assert server.end() == 0  # an end without power is an end
+
+
+def test_the_power_log_is_there_where_the_drive_has_it(serving):
+    with host_of(start(serving, "--no-latency", preset="nvme-tlc-estimates")) as host:
+        assert host.admin.identify(1)[261] >> 5 & 1
+        assert nvme_cli.supported(host.admin.log(0x00, 1024)) >= {0x00, 0x02, 0x25}
+        before = nvme_pages.decode_25h(host.admin.log(0x25, 64))
+        assert not before["measuring"] and before["count"] == 0
+        host.admin.admin(0x09, cdw10=0x25, cdw11=1)
+        facts = nvme_pages.decode_25h(host.admin.log(0x25, 64))
+        assert facts["measuring"] and facts["estimated"] and facts["contiguous"] and facts["error_percent"] == 15
+        assert facts["generation"] == 1
+    with host_of(start(serving, "--no-latency")) as host:
+        assert not host.admin.identify(1)[261] >> 5 & 1
+        refused(0x109, host.admin.log, 0x25)
 
 
 def test_nbd_and_nvme_are_the_same_drive(serving):

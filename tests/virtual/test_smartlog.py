@@ -48,6 +48,7 @@ HEALTH = {
     "tmt2_s": 80.0,
     "energy_Wh": 1 << 33,
     "interval_W": 1.2345,
+    "power_log": None,
 }
 IDENTITY = {"model": "SIMULATED X", "serial": "S1", "firmware": "F1", "capacity_bytes": 1 << 30, "drive_bytes": 1 << 31}
 

@@ -51,10 +51,11 @@ def answer_admin(device: Device, request: dict, now_ns: int) -> tuple[dict, int]
     if not device.powered:
         return {"error": "the drive has no power"}, now_ns
     if op == "log":
-        make = smartlog.PAGES.get(request.get("lid", 0))
+        counters = device.health()
+        make = (has := smartlog.pages(counters)).get(request.get("lid", 0))
         if make is None:
-            return {"error": f"no log page {request.get('lid')}; there are {sorted(smartlog.PAGES)}"}, now_ns
-        return {"hex": make(device.health()).hex()}, now_ns
+            return {"error": f"no log page {request.get('lid')}; there are {sorted(has)}"}, now_ns
+        return {"hex": make(counters).hex()}, now_ns
     if op == "smartctl":
         return smartlog.smartctl_document(device.identity(), device.health(), int(time.time())), now_ns
     if op in ("get_feature", "set_feature"):

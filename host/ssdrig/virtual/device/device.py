@@ -184,6 +184,7 @@ class Device:
             self.power_on_s += dt_s
             self.reported_J += self.preset.energy_report * power_W * dt_s
         self.reported_W = self.preset.energy_report * power_W
+        self.power.measurement.interval(self.reported_W)
         self.pace.second(t_ns, self.latency_ns * self.dilation)
         self.store.look()
         self.thermal = thermal.step(self.preset, self.thermal, power_W, dt_s, self.powered, self.power.tmt_C)

@@ -1,19 +1,21 @@
 """The power states of the virtual drive as a host sets and reads them, over whatever transport.
 
 Features 02h (Power Management), 0Ch (Autonomous Power State Transition) and 10h (Host Controlled Thermal Management) of
-the NVM Express Base Specification 1.4. They are the drive's, not a controller's; none outlives a power cycle. An admin
-command does not wake the drive, a change of 02h or 0Ch does: it then begins the state again."""
+the NVM Express Base Specification 1.4, 25h (Power Measurement) of 2.3. They are the drive's, not a controller's; none
+outlives a power cycle. An admin command does not wake the drive, a change of 02h or 0Ch does: it then begins the state
+again."""
 
 import struct
 from typing import Protocol
 
 from ssdrig.virtual.device import thermal
+from ssdrig.virtual.device.power_log import PowerMeasurement
 from ssdrig.virtual.flash import power_states
 from ssdrig.virtual.flash.drive import VirtualDrive
 from ssdrig.virtual.flash.presets import Preset
 
-POWER, APST, HCTM = 0x02, 0x0C, 0x10
-FEATURES = (POWER, APST, HCTM)
+POWER, APST, HCTM, MEASUREMENT = 0x02, 0x0C, 0x10, 0x25
+FEATURES = (POWER, APST, HCTM, MEASUREMENT)
 APST_BYTES = 256
 KELVIN = 273
 ENTRIES = 32
@@ -46,6 +48,7 @@ class PowerFeatures:
         self._enabled = self.has_apst
         self._table = power_states.default_apst(self.device.preset)
         self._tmt_K = (0, 0)
+        self.measurement = PowerMeasurement()
 
     @property
     def tmt_C(self) -> tuple[float | None, float | None]:
@@ -58,7 +61,8 @@ class PowerFeatures:
         return power_states.speed(self.device.preset, self.states[self.operational].max_mW)
 
     def has(self, fid: int) -> bool:
-        return fid in FEATURES and (fid != APST or self.has_apst)
+        absent = {APST: not self.has_apst, MEASUREMENT: not self.device.preset.power_log}
+        return fid in FEATURES and not absent.get(fid)
 
     def data_bytes(self, fid: int) -> int:
         """Bytes that come with the feature, from and to the host."""
@@ -69,6 +73,8 @@ class PowerFeatures:
         if fid == POWER:
             device = self.device
             return device.drive.power_state(device.model_ns(now_ns)) | self._hint << 5, None
+        if fid == MEASUREMENT:
+            return int(self.measurement.on), None
         if fid == APST:
             return int(self._enabled), pack_apst(self._table)
         return self._tmt_K[0] << 16 | self._tmt_K[1], None
@@ -83,6 +89,9 @@ class PowerFeatures:
             ):
                 raise ValueError(f"two thresholds from {allowed[0]} K to {allowed[-1]} K, the lower one first, or 0")
             self._tmt_K = light, heavy
+            return now_ns
+        if fid == MEASUREMENT:
+            self.measurement.act(value & 15)
             return now_ns
         state = self.operational
         if fid == POWER:

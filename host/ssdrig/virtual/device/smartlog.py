@@ -114,7 +114,23 @@ def log_09h(h: dict) -> bytes:
     return bytes(page)
 
 
-PAGES = {0x02: log_02h, 0xC0: log_c0h, 0x09: log_09h}
+def log_25h(h: dict) -> bytes:
+    """Power Measurement log without a histogram, from the health counters."""
+    page, of = bytearray(512), h["power_log"]
+    attributes = of["on"] | of["gaps"] << 1 | of["estimated"] << 2
+    struct.pack_into("<BBHII", page, 0, 0, of["generation"], attributes, 64, of["count"])
+    struct.pack_into("<HH", page, 24, 8, 250)  # size of a descriptor of the histogram, mW of its bins
+    struct.pack_into("<II", page, 40, interval_power(of["average_W"]), interval_power(of["maximum_W"]))
+    page[56] = of["error_percent"]
+    return bytes(page)
+
+
+PAGES = {0x02: log_02h, 0xC0: log_c0h, 0x09: log_09h, 0x25: log_25h}
+
+
+def pages(h: dict) -> dict:
+    """The pages that a drive with these counters has: how each is made, by its log identifier."""
+    return PAGES if h["power_log"] else {lid: make for lid, make in PAGES.items() if lid != 0x25}
 
 
 def smartctl_document(identity: dict, h: dict, utc_s: int) -> dict:

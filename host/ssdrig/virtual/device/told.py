@@ -52,6 +52,7 @@ def health(device) -> dict:
         **device.thermal,
         "energy_Wh": math.ceil(device.reported_J / 3600 - 1e-9),
         "interval_W": device.reported_W,
+        "power_log": _power_log(device),
         "available_spare_percent": 100,
         "percentage_used": smartlog.percentage_used(float(pe.mean()), p.rated_pe_cycles),
         "pe_min": int(pe.min()),
@@ -75,6 +76,23 @@ def health(device) -> dict:
         "under_C": device.under_C,
         "unaligned_commands": device.unaligned_commands,
         "rated_write_bytes": p.rated_write_bytes(device.drive.capacity_bytes),
+    }
+
+
+def _power_log(device) -> dict | None:
+    """What log 25h is made of; None of a drive without."""
+    p, measured = device.preset, device.power.measurement
+    if not p.power_log:
+        return None
+    return {
+        "on": measured.on,
+        "generation": measured.generation,
+        "count": measured.count,
+        "average_W": measured.average_W,
+        "maximum_W": measured.maximum_W,
+        "gaps": False,
+        "estimated": p.power_log == "estimated",
+        "error_percent": p.power_error_percent,
     }
 
 

@@ -88,6 +88,8 @@ class Preset:
     cap_V_min: float = 0.0  # below it the converters stop
     cap_charge_mW: int = 0  # of the charger
     energy_report: float = 1.0  # what the drive reports that it draws, as a multiple of its draw
+    power_log: str = ""  # whether it has log 25h, "measured" or "estimated"
+    power_error_percent: int = 255  # as log 25h states it; 255: not
     rated_years: float = 5.0  # of warranty: assumed
     boot_ns: int = 150_000_000  # from power to the first command, without replay of the map: assumed
     more_rails: tuple[
@@ -367,6 +369,17 @@ NVME_TLC_BOASTS = replace(
     model="SIMULATED NVMe TLC 1 TB, reports 10 % too little",
     source=NVME_TLC.source + "; as nvme-tlc, but it reports 10 % less energy and power than it draws",
     energy_report=0.9,
+    power_log="measured",
+    power_error_percent=5,
+)
+
+NVME_TLC_ESTIMATES = replace(
+    NVME_TLC,
+    name="nvme-tlc-estimates",
+    model="SIMULATED NVMe TLC 1 TB, estimates its power",
+    source=NVME_TLC.source + "; as nvme-tlc, with the power measurement of NVMe 2.3, flagged as an estimate",
+    power_log="estimated",
+    power_error_percent=15,
 )
 
 NVME_TLC_SLC = replace(
@@ -392,5 +405,8 @@ NVME_TLC_SLC = replace(
 
 PRESETS = {
     p.name: p
-    for p in (SATA_MLC, SATA_TLC, NVME_TLC, ENTERPRISE_PLP, ENTERPRISE_50, U2_TLC, NVME_TLC_BOASTS, NVME_TLC_SLC)
+    for p in (
+        *(SATA_MLC, SATA_TLC, NVME_TLC, ENTERPRISE_PLP, ENTERPRISE_50, U2_TLC),
+        *(NVME_TLC_BOASTS, NVME_TLC_ESTIMATES, NVME_TLC_SLC),
+    )
 }

@@ -157,8 +157,10 @@ class Controller:
             raise Refused(status.INVALID_FIELD, 46)
         if lid == 0x01:
             page = b"".join(self.subsystem.errors).ljust(64 * identify.ERROR_ENTRIES, b"\0")
-        elif lid in smartlog.PAGES:
-            page = smartlog.PAGES[lid](self.device.health())
+        elif lid in (pages := smartlog.pages(counters := self.device.health())):
+            page = pages[lid](counters)
+        elif lid == 0x00 and 0x25 in pages:
+            page = identify.supported_logs(pages)
         elif lid == 0x03:
             page = identify.firmware_slots()
         elif lid == 0x05:

@@ -6,6 +6,7 @@ Status"."""
 
 import struct
 import uuid
+from collections.abc import Iterable
 
 from ssdrig.virtual.device import store, thermal
 from ssdrig.virtual.device.device import Device
@@ -69,6 +70,14 @@ def _power_state(state, idle_mW: int, rank: int) -> bytes:
     return bytes(page)
 
 
+def supported_logs(lids: Iterable[int]) -> bytes:
+    """Log 00h: of 256 log pages, four bytes each, which there are, `lids` beside those of every drive."""
+    page = bytearray(1024)
+    for lid in (0x00, 0x01, 0x03, 0x05, 0x81, *lids):
+        page[4 * lid] = 1
+    return bytes(page)
+
+
 def controller(device: Device, cntlid: int) -> bytes:
     """CNS 01h. Atomicity in blocks of the largest format, so that it holds for all of them."""
     page = bytearray(_PAGE)
@@ -85,6 +94,7 @@ def controller(device: Device, cntlid: int) -> bytes:
     page[258], page[259] = 3, MAX_EVENTS - 1  # ACL, AERL
     page[260] = 1 << 1 | 1  # FRMW: one slot, read-only
     page[261] = 1 << 0 | 1 << 1 | 1 << 2  # LPA: health per namespace, effects, long offsets
+    page[261] |= bool(device.preset.power_log) << 5  # log 00h
     page[262], page[263] = ERROR_ENTRIES - 1, len(states) - 1  # ELPE, NPSS
     page[265] = device.power.has_apst  # APSTA
     struct.pack_into("<HH", page, 266, thermal.WARNING_C + KELVIN, thermal.CRITICAL_C + KELVIN)
