@@ -122,6 +122,17 @@ def check(url: str) -> None:
         of.check(rest)
 
 
+def of_drive(url: str, controller: str | None, serial: str) -> str:
+    """The URL of a meter for a run on this drive: one that the drive itself is needs its controller and serial.
+
+    url: as it was given.
+    controller: /dev/nvme0; None of a drive without.
+    Raises UsageError."""
+    scheme, rest = split(url)
+    made = getattr(source(scheme), "of_drive", None)
+    return f"{scheme}:{made(rest, controller, serial)}" if made else url
+
+
 def opened(url: str) -> Meter:
     """The meter of a URL, other than our board. Raises UsageError, RigError, ToolMissing."""
     scheme, rest = split(url)

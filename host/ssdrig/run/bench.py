@@ -17,6 +17,7 @@ from ssdrig.drive.target import block, guard
 from ssdrig.drive.target.inventory import Drive
 from ssdrig.drive.wear import warranty
 from ssdrig.drive.wear.endurance import Limits
+from ssdrig.meter import meter
 from ssdrig.powerloss import target
 from ssdrig.powerloss.target import Target
 from ssdrig.run.bursts import Connect
@@ -264,7 +265,7 @@ def real(
         made = Bench(
             words,
             lambda: held.path,
-            port,
+            port and meter.of_drive(port, drive.controller, drive.serial),
             drive.simulated,
             purge_,
             poll,

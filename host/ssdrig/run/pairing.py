@@ -14,7 +14,7 @@ from ssdrig.base import words
 from ssdrig.base.deferred import Deferred
 from ssdrig.base.errors import NotPaired, RigError
 from ssdrig.meter import pairing
-from ssdrig.meter.pairing import EVENT, LOOKS, PAIRED, SLOT_S, SLOTS, TRIES, UNKNOWN, Look, Rail
+from ssdrig.meter.pairing import EVENT, LOOKS, NOT_PAIRED, PAIRED, SLOT_S, SLOTS, TRIES, UNKNOWN, Look, Rail
 from ssdrig.plan.expand import MAY_WRITE, Act
 from ssdrig.run import bursts
 from ssdrig.runs.journal import Journal
@@ -33,6 +33,7 @@ LASTS_S = SLOTS * SLOT_S
 MOST_BYTES = SLOTS // 2 * bursts.SLOT_BYTES
 LONGEST_SLOT_S = 2.5  # slower meters show no signature
 BEHIND_S = 30.0  # so late the last samples may come
+OWN_REPORT = "drive"  # the meter that is the drive itself: its serial shows whose power it is
 STAYS = ("set", "ask", "choose", "settle", "flush")
 
 
@@ -100,12 +101,17 @@ def carry_out(
     check: raises what ends the run."""
     if bench.connect is None:
         return book.event(EVENT, verdict=UNKNOWN, why="this bench has no link for bursts", looks=[])
+    hello = rig.hello() or {}
+    if hello.get("source") == OWN_REPORT:
+        same = hello.get("serial") == str(bench.drive.get("serial")).strip()
+        why = f"the report of another drive: {hello.get('serial')}"
+        return book.event(EVENT, verdict=PAIRED if same else NOT_PAIRED, why=None if same else why, looks=[])
     source = source or random.SystemRandom()
     capacity_bytes = bench.drive["capacity_bytes"]
     looks: list[list[Look]] = []
     tries: list[dict[str, Any]] = []
     verdict, why, wrote, blind = UNKNOWN, "no signature", False, 0
-    lasts_s = slot_s(rig.hello() or {})
+    lasts_s = slot_s(hello)
     while len(tries) < TRIES and (counted := sum(not pairing.few(look) for look in looks)) + blind < LOOKS:
         write = bool(counted and write_bytes and not wrote)
         wrote |= write

@@ -1,0 +1,197 @@
+"""The drive's own report: `drive:/dev/nvme0`, or `drive:` of the NVMe drive of the run. `?rate=` questions a second
+(2), `?V=` nominal voltage, `?serial=` of the drive that it must be, `?start=1` starts its power measurement.
+
+Log 02h of NVMe 2.3 has the mean power of the drive's last interval. Log 25h, which is asked only of a drive that lists
+it, counts the intervals, and says whether the power is estimated and whether the intervals follow each other without
+gaps. Where it counts, each interval is one reading, and those that were missed are known; else an interval is taken as
+INTERVAL_S. What the drive states of its own error is in the words, and never an uncertainty: nothing else vouches.
+
+The controller is held open: what takes its name later is another one. A drive says watts alone: a rail without `?V=`
+stands at 1 V. NVMe Base Specification 2.3; linux/nvme_ioctl.h."""
+
+import ctypes
+import fcntl
+import os
+import struct
+import time
+from collections.abc import Iterator
+from urllib.parse import parse_qsl, urlencode
+
+from ssdrig.base.errors import DriveError, RigError, UsageError
+from ssdrig.base.terminal import printable
+from ssdrig.drive.smart import nvme_cli, nvme_pages
+from ssdrig.meter import meter
+
+INTERVAL_S = 1.0
+RATE_HZ, SLOWEST_HZ, FASTEST_HZ = 2.0, 1.0, 10.0
+BUSY_S = 0.25  # so late an answer may come
+MOST_W = 100.0
+ADMIN_COMMAND = 0xC0484E41  # NVME_IOCTL_ADMIN_CMD: _IOWR('N', 0x41, struct nvme_admin_cmd)
+COMMAND = struct.Struct("<BBHIIIQQIIIIIIIIII")
+GET_LOG, IDENTIFY, SET_FEATURES = 0x02, 0x06, 0x09
+ALL_NAMESPACES = 0xFFFFFFFF
+HEALTH, POWER, LISTED = 0x02, 0x25, 0x00
+MEASUREMENT, STOP, START = 0x25, 0, 1  # the feature, and its actions
+TIMEOUT_MS = 5000
+EXAMPLE = "drive:/dev/nvme0?V=3.3"
+
+
+class Controller:
+    """An NVMe controller that is held open. Its methods raise OSError."""
+
+    def __init__(self, path: str):
+        self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+
+    def log(self, lid: int, size: int) -> bytes:
+        return self._asked(GET_LOG, ALL_NAMESPACES, (size // 4 - 1) << 16 | lid, size)
+
+    def identity(self) -> bytes:
+        return self._asked(IDENTIFY, 0, 1, nvme_cli.IDENTIFY_BYTES)
+
+    def measure(self, action: int) -> None:
+        """Start or stop the drive's power measurement."""
+        self._asked(SET_FEATURES, 0, MEASUREMENT, 0, action)
+
+    def _asked(self, opcode: int, nsid: int, cdw10: int, size: int, cdw11: int = 0) -> bytes:
+        answer = ctypes.create_string_buffer(max(size, 4))
+        at = ctypes.addressof(answer) if size else 0
+        request = COMMAND.pack(opcode, 0, 0, nsid, 0, 0, 0, at, 0, size, cdw10, cdw11, 0, 0, 0, 0, TIMEOUT_MS, 0)
+        status = fcntl.ioctl(self._fd, ADMIN_COMMAND, bytearray(request))
+        if status:
+            raise OSError(f"the drive refused command {opcode:02X}h (status {status & 0x7FF:#x})")
+        return answer.raw[:size]
+
+    def close(self) -> None:
+        os.close(self._fd)
+
+
+class Report:
+    """See meter.Meter."""
+
+    def __init__(self, controller: Controller, rate_Hz: float, nominal_V: float | None, serial: str, start: bool):
+        self._controller, self._rate_Hz, self._nominal_V, self._started = controller, rate_Hz, nominal_V, False
+        identity = controller.identity()
+        about = nvme_cli.capabilities(identity)
+        self.serial = printable(about["serial"])
+        if serial and self.serial != serial:
+            raise OSError(f"it is another drive: {self.serial}")
+        listed = nvme_cli.supported(controller.log(LISTED, 1024)) if about["has_log_00h"] else set()
+        self._counts = POWER in listed
+        if start and self._counts:
+            controller.measure(START)
+            self._started = True
+        model = printable(identity[24:64].decode("ascii", "replace").strip(" \0"))
+        facts = self._facts()
+        self._counts = bool(facts and facts["measuring"])
+        self._contiguous = self._counts and facts["contiguous"]
+        self.name = f"the own report of {model}"
+        claims = [] if facts is None or facts["error_percent"] is None else [f"+-{facts['error_percent']} %"]
+        if facts and facts["estimated"]:
+            self.name += ", ESTIMATED"
+            claims.append("an estimate")
+        if facts and not facts["contiguous"]:
+            self.name += ", not contiguous"
+            claims.append("with gaps")
+        of = f" ({', '.join(claims)} by its own word)" if claims else ""
+        self._unknown = f"the drive's own report{of}, for which nothing else vouches"
+        if self._watts() is None:
+            raise OSError("it reports no power of its own (log 02h, bytes 240 to 243)")
+
+    def _facts(self) -> dict | None:
+        return nvme_pages.decode_25h(self._controller.log(POWER, nvme_pages.POWER_BYTES)) if self._counts else None
+
+    def _watts(self) -> float | None:
+        return nvme_pages.decode_02h(self._controller.log(HEALTH, nvme_pages.PAGE_BYTES))["interval_power_W"]
+
+    def rails(self) -> list[meter.Rail]:
+        volts = self._nominal_V or 1.0
+        accuracy, seen = meter.Accuracy(unknown=self._unknown), float(self._contiguous)
+        return [meter.Rail("drive", INTERVAL_S, accuracy, seen, self._nominal_V, 2 * volts, MOST_W / volts)]
+
+    def clock(self) -> meter.Clock:
+        half_s = 0.5 / self._rate_Hz if self._counts else INTERVAL_S / 2
+        return meter.Clock(round((half_s + BUSY_S) * 1e9))
+
+    def blocks(self) -> Iterator[meter.Block]:
+        return self._counted() if self._counts else self._uncounted()
+
+    def _reading(self, t_ns: int, watts: float, missed: int, bound_ns: int) -> meter.Block:
+        volts = self._nominal_V or 1.0
+        return meter.Block(0, (t_ns,), (volts,), (watts / volts,), missed, bound_ns)
+
+    def _counted(self) -> Iterator[meter.Block]:
+        """A reading an interval, which ended between the last question that did not have it and its answer."""
+        known, since_ns = None, 0
+        while True:
+            asked_ns = time.monotonic_ns()
+            facts, watts, again = self._facts(), self._watts(), self._facts()
+            answered_ns = time.monotonic_ns()
+            if again is None or not again["measuring"]:
+                raise OSError("the drive has ended its power measurement")
+            if facts == again and watts is not None:  # else an interval ended between the logs: the next time tells
+                new = again["count"] - known["count"] if known else 0
+                if known and again["generation"] == known["generation"] and new > 0:
+                    half_ns = (answered_ns - since_ns + 1) // 2
+                    yield self._reading(answered_ns - half_ns, watts, new - 1, half_ns)
+                known, since_ns = again, asked_ns
+            time.sleep(max(0.0, asked_ns / 1e9 + 1 / self._rate_Hz - time.monotonic()))
+
+    def _uncounted(self) -> Iterator[meter.Block]:
+        """A reading an INTERVAL_S, which ended up to an interval before it was asked for."""
+        volts, half_ns = self._nominal_V or 1.0, round(INTERVAL_S / 2 * 1e9)
+
+        def read() -> tuple[float, float]:
+            return volts, (self._watts() or 0.0) / volts
+
+        for block in meter.polled(0, INTERVAL_S, read):
+            yield block._replace(t_ns=(block.t_ns[0] - half_ns,), bound_ns=block.bound_ns + half_ns)
+
+    def close(self) -> None:
+        try:
+            if self._started:
+                self._controller.measure(STOP)
+        finally:
+            self._controller.close()
+
+
+def of_drive(rest: str, controller: str | None, serial: str) -> str:
+    """The rest of a URL, with the controller of the drive of a run where it names none, and its serial. Raises
+    UsageError."""
+    path, colon, query = rest.partition("?")
+    if not path and not controller:
+        raise UsageError("an NVMe drive that reports its power", "one of another kind", "leave --meter drive: out")
+    return f"{path or controller}?{urlencode({'serial': serial})}{'&' if colon else ''}{query}"
+
+
+def check(rest: str) -> None:
+    """Raises UsageError for what is no such URL."""
+    _parts(rest)
+
+
+def opened(rest: str) -> Report:
+    path, rate_Hz, nominal_V, serial, start = _parts(rest)
+    try:
+        controller = Controller(path)
+        try:
+            return Report(controller, rate_Hz, nominal_V, serial, start)
+        except BaseException:
+            controller.close()
+            raise
+    except (OSError, DriveError) as error:
+        do = "run as root; NVMe 2.3 has it; `nvme smart-log` shows what the drive reports"
+        raise RigError(f"a drive at {path} that reports its power", str(error), do) from error
+
+
+def _parts(rest: str) -> tuple[str, float, float | None, str, bool]:
+    path, _, query = rest.partition("?")
+    asked = dict(parse_qsl(query))
+    serial, start = asked.pop("serial", ""), asked.pop("start", "0")
+    try:
+        rate_Hz, nominal_V = float(asked.pop("rate", RATE_HZ)), float(of) if (of := asked.pop("V", "")) else None
+    except ValueError as error:
+        raise UsageError("numbers for rate and V", str(error), EXAMPLE) from error
+    if asked or start not in ("0", "1") or not SLOWEST_HZ <= rate_Hz <= FASTEST_HZ:
+        raise UsageError(f"?rate= from {SLOWEST_HZ:g} to {FASTEST_HZ:g}, ?V=, ?serial=, ?start=1", query, EXAMPLE)
+    if nominal_V is not None and not 0 < nominal_V <= 80:
+        raise UsageError("?V= up to 80", query, EXAMPLE)
+    return path, rate_Hz, nominal_V, serial, start == "1"
