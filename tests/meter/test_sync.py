@@ -46,6 +46,21 @@ def test_a_clock_that_is_off_by_seconds_and_drifts_is_found_within_its_bound(see
     assert abs(found.drift_ppm - drift) <= found.drift_error_ppm
 
 
+@pytest.mark.parametrize("late", [1, 2])
+def test_bursts_that_began_late_do_not_widen_the_bound(late):
+    """Of a busy host: first reads of some bursts that took 24 ms, within which their rise lies anywhere."""
+    made = [recorded.mark(T_NS + 3 * 10**9, 1), recorded.mark(T_NS + 45 * 10**9, 2)]
+    clock = recorded.Clock(T_NS, 3.0, 80.0)
+    seen = recorded.recording(made, T_NS, made[1].begin_ns + 8 * 10**9, clock, noise=0.1)
+    known = []
+    for mark in made:
+        slow = [(begin - 10_000_000, end + 14_000_000) for begin, end in mark.rises[:late]]
+        known.append(mark._replace(rises=(*slow, *mark.rises[late:])))
+    found = sync.find(seen, known)
+    error, bound = errors_ms(found, clock, made[0].begin_ns, made[1].begin_ns + 8 * 10**9)
+    assert (np.abs(error) <= bound).all() and found.bound_ns <= 5e6
+
+
 @pytest.mark.parametrize("missing", ["first", "last", "both", "step"])
 def test_a_recording_without_the_marks_is_refused(missing):
     first, last = recorded.mark(T_NS + 3 * 10**9, 1), recorded.mark(T_NS + 20 * 10**9, 2)

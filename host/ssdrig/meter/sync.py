@@ -4,8 +4,10 @@ A mark is bursts and rests of reads in a random pattern at a known host time (ru
 the first step and after the last, are looked for: coarsely by the correlation of power with the pattern, at every
 offset and up to DRIFT_PPM between the two; then each burst's rise is timed by its area. The drive draws more power
 between the submission of a burst's first reads and their end, so each rise says when the recording's clock was in that
-interval, up to one sample. The offset at a mark is the mean of what its rises say; its bound is CERTAIN of its standard
-errors (at most the furthest rise), half of the longest interval, and a sample.
+interval, up to one sample. Where the host or the drive was late to begin some bursts, only those with short intervals
+count: up to QUICK times the longest of the LEAST_RISES shortest. The offset at a mark is the mean of what these rises
+say; its bound is CERTAIN of its standard errors (at most the furthest rise), half of the longest interval, and a
+sample.
 
 Between the marks the offset is a line. The recording's clock may bend by STEADY_PPM of rate either way: a crystal at
 room temperature stays within it; a computer's clock that is being set does not."""
@@ -32,6 +34,7 @@ SKIP_NS = 30_000_000  # next to the rise, of either level; its area is first tak
 NEAR_NS = 6_000_000  # and then within this, where noise has less of it
 BURST_SHARE = 0.8  # of a slot before a rest, in which a burst begins I/Os
 LEAST_RISES = 4  # that are seen
+QUICK = 2.0
 RISES = 6  # of a pattern
 CERTAIN = 4.0  # standard errors of the mean of the rises
 AGREE = 3.0  # times the median deviation: a rise that is further off is left out
@@ -220,6 +223,8 @@ def _offset(recording: Recording, mark: Mark, roughly_ns: int, period_ns: int) -
         seen = f"{len(found)} of {len(mark.rises)}"
         raise UsageError(f"at least {LEAST_RISES} bursts of a mark whose rise is seen", seen, DO)
     offsets, halves = (np.array(column) for column in zip(*found, strict=True))
+    quick = halves <= QUICK * max(float(np.sort(halves)[LEAST_RISES - 1]), period_ns / 2)
+    offsets, halves = offsets[quick], halves[quick]
     middle = np.median(offsets)
     usual = np.median(np.abs(offsets - middle))
     keep = np.abs(offsets - middle) <= AGREE * max(float(usual), period_ns / 2)
