@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from ssdrig.base.errors import RigError, ToolMissing, UsageError
-from ssdrig.meter import meter, visa
+from ssdrig.meter import manual, meter, visa
 from ssdrig.meter.sources import scpi
 from ssdrig.powerloss.supply import SwitchSupply
 from ssdrig.switch import scpi as output
@@ -53,8 +53,8 @@ def supply(monkeypatch):
 def test_readings_have_the_limits_of_the_manual(supply):
     one = scpi.opened(GIVEN)
     (rail,) = one.rails()
-    assert rail.accuracy.volts == (meter.Limit(scpi.MOST, 0.05, 0.01),)
-    assert rail.accuracy.amperes == (meter.Limit(scpi.MOST, 0.2, 0.01),) and rail.seen == 0
+    assert rail.accuracy.volts == (meter.Limit(manual.MOST, 0.05, 0.01),)
+    assert rail.accuracy.amperes == (meter.Limit(manual.MOST, 0.2, 0.01),) and rail.seen == 0
     block = next(one.blocks())
     assert (block.volts, block.amperes) == ((5.0119,), (0.48,)) and block.bound_ns >= 2_000_000
     assert one.clock().bound_ns >= 2_000_000 + scpi.LEAST_NS and one.serial == "MAKER,DP8,1,2"

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from ssdrig.base.errors import RigError, UsageError
-from ssdrig.meter import meter, visa
+from ssdrig.meter import manual, meter, visa
 
 EXAMPLE = "scpi:TCPIP::192.168.1.5::INSTR?ch=1&V=0.05%+10mV&A=0.2%+10mA"
 OPTIONS = {"ch", "rate", "V", "A", "age_ms", "volts", "amps", "nominal", "library"}
@@ -20,8 +20,6 @@ AGE_MS = 100.0
 TRIES = 5  # questions before the first reading, which show how long one takes
 SLOWER = 3.0  # than the slowest of them an answer may come; one that is later still is counted as lost
 LEAST_NS = 5_000_000
-LIMIT = re.compile(r"(?P<percent>[\d.]+)%(?:\+(?P<fixed>[\d.]+)(?P<milli>m?)(?P<unit>[VA]))?")
-MOST = 1e6  # V or A: the ranges of the manual are the user's to choose
 
 
 class Asked(NamedTuple):
@@ -105,25 +103,6 @@ def _asked(rest: str) -> Asked:
         if not low <= numbers[key] <= high:
             raise UsageError(f"{key}= from {low:g} to {high:g}", asked[key], EXAMPLE)
     volts, amperes = asked.get("volts", f"MEAS:VOLT?{of}"), asked.get("amps", f"MEAS:CURR?{of}")
-    limits = [_limit(key, asked[key]) for key in "VA" if key in asked]
-    if len(limits) == 1:
-        raise UsageError("V= and A=, or neither", "one of them", EXAMPLE)
-    accuracy = meter.Accuracy(unknown="no limits of the instrument's manual were given")
-    if limits:
-        accuracy = meter.Accuracy(volts=limits[0], amperes=limits[1])
+    accuracy = manual.accuracy(asked, EXAMPLE, "no limits of the instrument's manual were given")
     age_ns, library = round(numbers["age_ms"] * 1e6), asked.get("library", "")
     return Asked(resource, library, numbers["rate"], age_ns, volts, amperes, accuracy, numbers["nominal"] or None)
-
-
-def _limit(key: str, text: str) -> tuple[meter.Limit, ...]:
-    found = LIMIT.fullmatch(text.replace(" ", "+"))  # a plus in a URL may be a blank
-    if not found or found["unit"] not in (None, key):
-        raise UsageError(f"{key}= in percent of the reading and a fixed part", text, f"{key}=0.05%+10m{key}")
-    try:
-        fixed = float(found["fixed"] or 0) * (1e-3 if found["milli"] else 1)
-        percent = float(found["percent"])
-    except ValueError:
-        raise UsageError(f"{key}= with numbers", text, EXAMPLE) from None
-    if not percent and not fixed:
-        raise UsageError(f"{key}= above 0: an instrument has an uncertainty", text, EXAMPLE)
-    return (meter.Limit(MOST, percent, fixed),)
