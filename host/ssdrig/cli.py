@@ -45,6 +45,10 @@ COMMANDS = {
         "ssdrig.run.record",
         "record I/O, power and SMART of a drive in use, or while a command runs; writes nothing to it",
     ),
+    "read-map": (
+        "ssdrig.commands.read_map",
+        "read a drive, which may be in use, and show where it is slow; writes nothing to it",
+    ),
     "purge": (
         "ssdrig.commands.purge",
         "erase a drive (format, sanitize, security erase or discard) and verify that it is empty",
@@ -93,7 +97,7 @@ OF_THE_CLONE = {  # what the launcher does itself (start.py)
 }
 GROUPS = {  # of the help; a command of none of them comes last
     "Try it": ("demo",),
-    "Drives": ("drives", "wear", "watch", "record", "purge", "units"),
+    "Drives": ("drives", "wear", "watch", "record", "read-map", "purge", "units"),
     "Tests": (
         "plans",
         "run",

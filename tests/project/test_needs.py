@@ -79,6 +79,8 @@ WRONG_WORDS = (
     "query 'SELECT 1'",
     "query nosuchquestion runs",
     "query wear",
+    "read-map",
+    "read-map --drive NO-SUCH-DRIVE",
     "record",
     "record --drive NO-SUCH-DRIVE",
     "record --virtual nosuch",
