@@ -54,6 +54,7 @@ class Named(NamedTuple):
     option: str  # the attribute that has it: "drive" or "virtual"
     word: str
     rig: str | None = None
+    second: str | None = None  # another meter, that is compared with it
 
 
 class _Drive(argparse.Action):
@@ -65,14 +66,17 @@ class _Drive(argparse.Action):
 
 
 class _Rig(argparse.Action):
-    """--rig is that of the --drive before it; for a single drive, at any place. --meter does the same for something
-    that only measures: `pico:PORT` for our board."""
+    """--rig is that of the --drive before it; of a single drive, wherever it stands. --meter is the same of something
+    that only measures, `pico:PORT` for our board; behind a rig or a meter, it is compared with that."""
 
     def __call__(self, parser, namespace, values: Any, option_string=None):
         if option_string == "--meter" and ":" not in values:
             values = f"pico:{values}"
-        namespace.rig = values
         *before, last = namespace.drives or (None,)
+        if option_string == "--meter" and last and last.second is None and (last.rig or last.option == "virtual"):
+            namespace.drives = (*before, last._replace(second=values))
+            return
+        namespace.rig = values
         if last is None or last.rig is not None:
             namespace.stray_rigs = (*namespace.stray_rigs, values)
         else:
@@ -115,7 +119,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="URL",
         help="power meter of the drive, without a switch: hwmon:FOLDER or iio:FOLDER of the kernel's sensors,"
         " scpi:RESOURCE, joulescope:SERIAL, ppk2:SERIAL or powenetics:PORT of an instrument, drive: for the drive's own"
-        " report, pico:PORT of our board (host/docs/meters.md)",
+        " report, pico:PORT of our board; a second one is compared with the first (host/docs/meters.md)",
     )
     safety = parser.add_argument_group("safety")
     add_dry_run(safety, "print the run's steps, bytes written and duration; touch nothing")
@@ -250,6 +254,8 @@ def check_parts(drives: Iterable["Named"], stray_rigs: Iterable[str] = ()) -> No
             inventory.find(named.word)
         if named.rig:
             meter.check(named.rig)
+        if named.second:
+            meter.check(named.second)
     for rig in stray_rigs:
         meter.check(rig)
 

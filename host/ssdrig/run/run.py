@@ -29,7 +29,7 @@ from ssdrig.base.words import do_you_mean
 from ssdrig.drive.settings import conditions
 from ssdrig.drive.target import confirm, guard
 from ssdrig.drive.wear import raw_nand
-from ssdrig.meter import bridge, trip
+from ssdrig.meter import bridge, meter, trip
 from ssdrig.meter.pairing import PAIRED
 from ssdrig.meter.pico.board import NO_SERIAL
 from ssdrig.meter.pico.stream import Rig
@@ -51,6 +51,7 @@ from ssdrig.run import (
     planned,
     prepare,
     run_json,
+    second_meter,
     sync_marks,
     verbose,
 )
@@ -376,6 +377,9 @@ def carry_out(
             off = Event()  # the drive has no power, and is not to have any when the run ends
             teardown.push("read the last SMART", keeping.unless(off, lambda: _last_smart(book, live)), SMART_LIMIT_S)
             _check(bench_, book, rig, stop, teardown, off, prepared.acts, cut is not None)
+            if rig and (url := _second(args, bench_)):
+                second = second_meter.Second(url, book)
+                teardown.push("compare the meters", lambda: second.end(show))
             for key, was in (changed or {}).items():
                 bench_.put_back(key, was)
                 book.event("put_back", key=key, value=was)
@@ -408,6 +412,14 @@ def carry_out(
     if pusher and not _sent(pusher, book.path, stop, show) and not result["exit_code"]:
         result = {**result, "exit_code": UploadIncomplete.exit_code}
     return book.path, result
+
+
+def _second(args, here: Bench) -> str | None:
+    """The URL of the second meter; None without."""
+    named = next(iter(getattr(args, "drives", ())), None)
+    if not named or not named.second:
+        return None
+    return meter.of_drive(named.second, here.drive.get("controller"), str(here.drive.get("serial") or ""))
 
 
 def _check(
