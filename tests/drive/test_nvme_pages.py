@@ -189,23 +189,3 @@ def test_fields_do_not_overlap():
         spans = sorted(table.values())
         assert all(a + size <= b for (a, size), (b, _) in zip(spans, spans[1:], strict=False))
         assert spans[-1][0] + spans[-1][1] <= 512
-
-
-def test_log_25h_by_the_offsets_of_libnvme():
-    """ver, pmgn, pma, sze, pmc, nphd, smtr, smts, phds, phbs, nphds, vss, phdoc, aipwr, mipwr, mipwrt, ipwrpe of
-    libnvme's nvme_power_meas_log."""
-    page = bytearray(72)
-    page[0:16] = (
-        bytes([0, 7]) + (0b0111).to_bytes(2, "little") + (72).to_bytes(4, "little") + bytes([9, 1, 0, 0, 1, 0, 5, 0])
-    )
-    page[40:44] = (2 << 16 | 512).to_bytes(4, "little")
-    page[44:48] = (1 << 16 | 61_234).to_bytes(4, "little")
-    page[56] = 12
-    out = nvme_pages.decode_25h(bytes(page))
-    assert (out["generation"], out["count"], out["error_percent"]) == (7, 265, 12)
-    assert out["measuring"] and out["estimated"] and not out["contiguous"]
-    assert out["average_power_W"] == pytest.approx(5.12) and out["maximum_power_W"] == pytest.approx(6.1234)
-    page[56] = 255
-    page[42] = 0
-    out = nvme_pages.decode_25h(bytes(page))
-    assert out["error_percent"] is None and out["average_power_W"] is None

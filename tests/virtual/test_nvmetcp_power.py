@@ -13,7 +13,8 @@ from nvmetcp_initiator import IN_CAPSULE, NvmeError, capsule, rw, sqe
 from nvmetcp_serving import address, host_of, number, refused
 from serving import PATIENCE_S, TRIES, forked, serving  # noqa: F401  fixture
 
-from ssdrig.drive.smart import nvme_cli, nvme_pages
+from ssdrig.base import nvme_power
+from ssdrig.drive.smart import nvme_cli
 
 pytestmark = pytest.mark.keeps_time
 
@@ -75,10 +76,10 @@ def test_the_power_log_is_there_where_the_drive_has_it(serving):
     with host_of(start(serving, "--no-latency", preset="nvme-tlc-estimates")) as host:
         assert host.admin.identify(1)[261] >> 5 & 1
         assert nvme_cli.supported(host.admin.log(0x00, 1024)) >= {0x00, 0x02, 0x25}
-        before = nvme_pages.decode_25h(host.admin.log(0x25, 64))
+        before = nvme_power.measurement(host.admin.log(0x25, 64))
         assert not before["measuring"] and before["count"] == 0
         host.admin.admin(0x09, cdw10=0x25, cdw11=1)
-        facts = nvme_pages.decode_25h(host.admin.log(0x25, 64))
+        facts = nvme_power.measurement(host.admin.log(0x25, 64))
         assert facts["measuring"] and facts["estimated"] and facts["contiguous"] and facts["error_percent"] == 15
         assert facts["generation"] == 1
     with host_of(start(serving, "--no-latency")) as host:

@@ -1,21 +1,19 @@
-"""Decode the health and power pages of NVMe drives that standards define. Pure. Pages are little endian.
+"""Decode the health pages of NVMe drives that standards define. Pure. Pages are little endian.
 
 02h, 09h, 22h: NVM Express Base Specification 2.0 and 2.1, as libnvme's structures nvme_smart_log,
 nvme_endurance_group_log and nvme_fdp_stats_log read them. C0h: OCP Datacenter NVMe SSD Specification 2.0 (page version
-3) and 2.5 (version 5 and later), as nvme-cli's ocp-smart-extended-log.h reads it. 25h: Base
-Specification 2.3, as libnvme 3's nvme_power_meas_log. Every decoder raises DriveError for a page that is too short or
-has another maker's mark."""
+3) and 2.5 (version 5 and later), as nvme-cli's ocp-smart-extended-log.h reads it. Every decoder raises
+DriveError for a page that is too short or has another maker's mark."""
 
+from ssdrig.base import nvme_power
 from ssdrig.base.errors import DriveError
 
 PAGE_BYTES = 512
 FDP_BYTES = 64
-POWER_BYTES = 64  # of log 25h without its histogram
 HOST_UNIT_BYTES = 512_000  # NVMe data units: thousands of 512 bytes, rounded up
 GROUP_UNIT_BYTES = 1_000_000_000  # endurance group: billions of bytes
 C0_GUID = bytes.fromhex("C5AF1028EABFF2A49C4F6F7CC914D5AF")
 ZERO_C_K = 273  # smartctl's conversion too
-POWER_SCALES_W = {1: 1e-4, 2: 1e-2}  # of a power, bits 17:16
 
 # name: (first byte, bytes)
 FIELDS_02H = {
@@ -41,7 +39,7 @@ FIELDS_02H = {
     "throttle_1_s": (224, 4),
     "throttle_2_s": (228, 4),
     "energy_Wh": (232, 8),
-    "interval_power": (240, 4),
+    "interval_power": nvme_power.INTERVAL,
 }
 FIELDS_C0H = {
     "nand_written_bytes": (0, 16),
@@ -105,17 +103,6 @@ FIELDS_09H = {
     "media_errors": (128, 16),
     "error_log_entries": (144, 16),
 }
-FIELDS_25H = {
-    "version": (0, 1),
-    "generation": (1, 1),  # measurements started
-    "attributes": (2, 2),
-    "count": (8, 4),  # intervals measured since the start; it does not wrap
-    "average_power": (40, 4),
-    "maximum_power": (44, 4),
-    "error_percent": (56, 1),
-}
-POWER_MEASURING, POWER_NOT_CONTIGUOUS, POWER_ESTIMATED = 1 << 0, 1 << 1, 1 << 2  # attributes
-NO_PERCENT = 100  # above that the drive states no error of its power
 FIELDS_22H = {"host_written_bytes": (0, 16), "nand_written_bytes": (16, 16), "media_erased_bytes": (32, 16)}
 
 
@@ -131,29 +118,8 @@ def decode_02h(page: bytes) -> dict:
     sensors = [int.from_bytes(page[at : at + 2], "little") for at in range(200, 216, 2)]
     out["temperature_sensors_C"] = [kelvin - ZERO_C_K for kelvin in sensors if kelvin]
     out["lifetime_energy_Wh"] = out["energy_Wh"] or None
-    out["interval_power_W"] = _power_W(out["interval_power"])
+    out["interval_power_W"] = nvme_power.watts(out["interval_power"])
     return out
-
-
-def decode_25h(page: bytes) -> dict:
-    """Power Measurement log. Integers as in the page, plus `measuring`, `contiguous`, `estimated` (bool),
-    average_power_W and maximum_power_W (None: not reported) of all intervals since the measurement was started, and
-    error_percent None where the drive states no error."""
-    out = fields(page, FIELDS_25H, "log 25h", POWER_BYTES, exact=False)
-    out["measuring"] = bool(out["attributes"] & POWER_MEASURING)
-    out["contiguous"] = not out["attributes"] & POWER_NOT_CONTIGUOUS
-    out["estimated"] = bool(out["attributes"] & POWER_ESTIMATED)
-    for name in ("average_power", "maximum_power"):
-        out[f"{name}_W"] = _power_W(out[name])
-    if out["error_percent"] > NO_PERCENT:
-        out["error_percent"] = None
-    return out
-
-
-def _power_W(word: int) -> float | None:
-    """Of a power with its scale, bits 15:0 and 17:16; None: not reported."""
-    value, scale = word & 0xFFFF, word >> 16 & 3
-    return value * POWER_SCALES_W[scale] if scale in POWER_SCALES_W else None
 
 
 def decode_c0h(page: bytes) -> dict:

@@ -17,9 +17,9 @@ import time
 from collections.abc import Iterator
 from urllib.parse import parse_qsl, urlencode
 
+from ssdrig.base import nvme_power
 from ssdrig.base.errors import DriveError, RigError, UsageError
 from ssdrig.base.terminal import printable
-from ssdrig.drive.smart import nvme_cli, nvme_pages
 from ssdrig.meter import meter
 
 INTERVAL_S = 1.0
@@ -31,6 +31,8 @@ COMMAND = struct.Struct("<BBHIIIQQIIIIIIIIII")
 GET_LOG, IDENTIFY, SET_FEATURES = 0x02, 0x06, 0x09
 ALL_NAMESPACES = 0xFFFFFFFF
 HEALTH, POWER, LISTED = 0x02, 0x25, 0x00
+HEALTH_BYTES, LISTED_BYTES, IDENTIFY_BYTES = 512, 1024, 4096
+HAS_LIST = 1 << 5  # of LPA, byte 261 of Identify Controller
 MEASUREMENT, STOP, START = 0x25, 0, 1  # the feature, and its actions
 TIMEOUT_MS = 5000
 EXAMPLE = "drive:/dev/nvme0?V=3.3"
@@ -46,7 +48,7 @@ class Controller:
         return self._asked(GET_LOG, ALL_NAMESPACES, (size // 4 - 1) << 16 | lid, size)
 
     def identity(self) -> bytes:
-        return self._asked(IDENTIFY, 0, 1, nvme_cli.IDENTIFY_BYTES)
+        return self._asked(IDENTIFY, 0, 1, IDENTIFY_BYTES)
 
     def measure(self, action: int) -> None:
         """Start or stop the drive's power measurement."""
@@ -71,19 +73,18 @@ class Report:
     def __init__(self, controller: Controller, rate_Hz: float, nominal_V: float | None, serial: str, start: bool):
         self._controller, self._rate_Hz, self._nominal_V, self._started = controller, rate_Hz, nominal_V, False
         identity = controller.identity()
-        about = nvme_cli.capabilities(identity)
-        self.serial = printable(about["serial"])
+        self.serial = _text(identity[4:24])
         if serial and self.serial != serial:
             raise OSError(f"it is another drive: {self.serial}")
-        listed = nvme_cli.supported(controller.log(LISTED, 1024)) if about["has_log_00h"] else set()
-        self._counts = POWER in listed
+        listed = controller.log(LISTED, LISTED_BYTES) if identity[261] & HAS_LIST else bytes(LISTED_BYTES)
+        self._counts = bool(listed[4 * POWER] & 1)
         if start and self._counts:
             controller.measure(START)
             self._started = True
-        model = printable(identity[24:64].decode("ascii", "replace").strip(" \0"))
+        model = _text(identity[24:64])
         facts = self._facts()
         self._counts = bool(facts and facts["measuring"])
-        self._contiguous = self._counts and facts["contiguous"]
+        self._contiguous = bool(self._counts and facts and facts["contiguous"])
         self.name = f"the own report of {model}"
         claims = [] if facts is None or facts["error_percent"] is None else [f"+-{facts['error_percent']} %"]
         if facts and facts["estimated"]:
@@ -98,10 +99,10 @@ class Report:
             raise OSError("it reports no power of its own (log 02h, bytes 240 to 243)")
 
     def _facts(self) -> dict | None:
-        return nvme_pages.decode_25h(self._controller.log(POWER, nvme_pages.POWER_BYTES)) if self._counts else None
+        return nvme_power.measurement(self._controller.log(POWER, nvme_power.LOG_BYTES)) if self._counts else None
 
     def _watts(self) -> float | None:
-        return nvme_pages.decode_02h(self._controller.log(HEALTH, nvme_pages.PAGE_BYTES))["interval_power_W"]
+        return nvme_power.interval_W(self._controller.log(HEALTH, HEALTH_BYTES))
 
     def rails(self) -> list[meter.Rail]:
         volts = self._nominal_V or 1.0
@@ -152,6 +153,10 @@ class Report:
                 self._controller.measure(STOP)
         finally:
             self._controller.close()
+
+
+def _text(field: bytes) -> str:
+    return printable(field.decode("ascii", "replace").strip(" \0"))
 
 
 def of_drive(rest: str, controller: str | None, serial: str) -> str:

@@ -81,6 +81,7 @@ class Powenetics:
                     runs.append((missed, number if next_ is None else next_ + missed, []))
                 runs[-1][2].append(channels)
                 next_ = runs[-1][1] + len(runs[-1][2])
+            assert next_ is not None  # packets() gives none that are empty
             clock.came(next_ - 1, now_ns)
             for missed, first, run in runs:
                 times_ns = [clock.end_ns(number) for number in range(first, first + len(run))]
