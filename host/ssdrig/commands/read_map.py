@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=whole_seconds,
         default=USUAL_S,
         metavar="TIME",
-        help="end after so long; of a drive that takes longer one MiB in several is read (default 10m)",
+        help="time limit; a drive that takes longer is sampled, one MiB in several (default 10m)",
     )
     add("--csv", metavar="FILE", help="write offset, time and state of each cell")
     add("--runs", metavar="DIR", default="runs", help="where runs that erased this drive are looked for (%(default)s)")
@@ -42,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def check(args: argparse.Namespace) -> None:
-    """Raises UsageError for words of which no map can be made on this machine."""
+    """Raises UsageError for a time out of bounds or a drive that is not there."""
     if not LEAST_S <= args.time <= MOST_S:
         raise UsageError(f"--time from {LEAST_S} s to 7 days", f"{args.time} s", "correct it")
     inventory.find(args.drive)
@@ -77,7 +77,7 @@ def command(args: argparse.Namespace) -> int:
 
 
 def lines(result: dict, made: read_map.Map) -> list[str]:
-    """The result for a person."""
+    """The result as lines for the terminal."""
     out = read_map.picture(made)
     stride = "each MiB" if made.stride == 1 else f"one MiB in {made.stride}"
     out.append(f"read        {stride}, {result['cells']} cells in {clock(result['duration_s'])}")

@@ -62,7 +62,7 @@ def read(
     """Read the drive in at most `limit_s` seconds.
 
     path: of the held descriptor.
-    capacity_bytes: of which what is behind the last whole MiB is left out.
+    capacity_bytes: read up to the last whole MiB.
     show: share that is done, seconds left, MB/s, now and then.
     Raises DriveError where the drive is gone, or has too many blocks that cannot be read."""
     begin_ns, count = now_ns(), capacity_bytes // MIB
@@ -129,13 +129,13 @@ def _again(cells: list[Cell], cell: Callable[[int, int], Cell], end_ns: int, now
 
 
 def median_ns(cells: Sequence[Cell]) -> float:
-    """Of the cells that hold data; 0 where none does."""
+    """Median read time of the cells with data; 0 without any."""
     data_ns = [one.ns for one in cells if one.ns is not None and not one.empty]
     return float(statistics.median(data_ns)) if data_ns else 0.0
 
 
 def regions(made: Map) -> list[Region]:
-    """Neighbouring cells of which each is slow, the largest first. A cell that was read once only is not judged."""
+    """Neighbouring slow cells, the largest first. A cell that was read once only is not judged."""
     limit_ns = SLOW * median_ns(made.cells)
     slow = [one.ns is not None and not one.empty and one.ns > limit_ns and one.reads > 1 for one in made.cells]
     out = []
