@@ -234,6 +234,8 @@ def pytest_sessionfinish(session):
         return
     if any(report.when == "teardown" for report in bad):
         return  # something was left behind, which is no matter of time
+    if session.shouldfail or session.shouldstop or session.exitstatus != pytest.ExitCode.TESTS_FAILED:
+        return  # the session was stopped, by -x or by a person: what was not run has not passed
     words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *names]
     again = subprocess.run(words, cwd=ROOT, env=os.environ | {RETRIED: "1"}, capture_output=True, text=True)
     reporter.section("retried, alone, since these tests keep real time")

@@ -227,6 +227,15 @@ def test_what_keeps_time_gets_one_retry_and_the_summary_says_so(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("workers", [[], ["-n", "1"]])
+def test_a_session_that_was_stopped_has_not_passed(tmp_path, workers):
+    """With -x: the first fails once and would pass on its retry; the second is never run."""
+    done = inner(tmp_path, KEEPS_TIME + "def test_never_run():\n    assert False\n", more=("-x", *workers))
+    assert done.returncode != 0, done.stdout
+    assert "retried" not in done.stdout
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("tests, says", [(FAILS_TWICE, "failed, then failed again"), (FREE_AND_BAD, "1 failed")])
 def test_no_other_failure_is_forgiven(tmp_path, tests, says):
     done = inner(tmp_path, tests)
