@@ -212,7 +212,7 @@ def test_a_control_character_of_a_model_is_no_end_of_an_svg(loaded):
 
     data, figures = loaded
     of = dict(figures, model="\x1b[31mred\x00", run="a\ufffe")
-    made = embed.text([data], [of], [svg.look(0)], 0, "power", True)
+    made = embed.text([(data, of)], 0, "power", True)
     assert "\ufffd[31mred" in "".join(ElementTree.fromstring(made).itertext())
 
 
@@ -223,7 +223,7 @@ def test_a_panel_alone(loaded, panel):
 
     data, figures = loaded
     for as_svg in (True, False):
-        text = embed.text([data], [figures], [svg.look(0)], 0, panel, as_svg)
+        text = embed.text([(data, figures)], 0, panel, as_svg)
         assert "SIMULATED" in text and "one" in text and "<script" not in text
         if as_svg:
             assert ElementTree.fromstring(text).tag.endswith("svg")

@@ -130,10 +130,8 @@ def test_a_card_has_the_error_of_its_figure(tmp_path):
 @pytest.mark.parametrize("panel", ["power", "whole"])
 def test_what_an_embedded_plot_says_it_rests_on(held, two, panel, tmp_path):
     """No verdict and no star is in it; the strip of each run is, and names what is bad."""
-    runs, figures = zip(*two, strict=True)
-    looks = [svg.look(i) for i in range(2)]
     for as_svg in (True, False):
-        made = embed.text(list(runs), list(figures), looks, 0, panel, as_svg)
+        made = embed.text(list(two), 0, panel, as_svg)
         shown = re.sub(r"<style>.*?</style>", "", made, flags=re.DOTALL)
         assert not CLAIMS_OF_LOAD.search(shown) and not CLAIMS_OF_POWER.search(shown) and "★" not in shown
         name = trust.NAMES[held] if held else ""
