@@ -88,7 +88,7 @@ def test_a_rail_that_stays_high_keeps_the_power_off(how, limit_us):
     switch.turn()
     assert switch.state == "off"
     report = board.said()
-    assert not report["ok"] and report["why"] == "unsafe: rail 0 stands at 1000 mV; power stays off"
+    assert not report["ok"] and report["why"] == "unsafe: rail 0 is at 1000 mV; power stays off"
 
 
 def test_one_safe_rail_of_two_is_not_enough():
@@ -101,7 +101,7 @@ def test_one_safe_rail_of_two_is_not_enough():
     assert switch.state == "fired"
     board.pass_us(10_000_000)
     switch.turn()
-    assert "rail 1 stands" in (why := board.said()["why"]) and "rail 0" not in why
+    assert "rail 1 is" in (why := board.said()["why"]) and "rail 0" not in why
 
 
 @pytest.mark.parametrize(("us", "mV", "state"), [(2000, 5000, "rising"), (2001, 5000, "idle"), (2001, 4499, "rising")])
@@ -197,7 +197,7 @@ def test_power_before_the_rails_are_low_needs_a_word(unsafe, goes):
         switch.on({"unsafe": unsafe})
         assert switch.state == "rising"
     else:
-        with pytest.raises(board.Refused, match="rail 0 stands at 3000 mV"):
+        with pytest.raises(board.Refused, match="rail 0 is at 3000 mV"):
             switch.on({"unsafe": unsafe})
         assert switch.state == "fired"
 

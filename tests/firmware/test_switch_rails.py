@@ -51,13 +51,13 @@ def test_a_rail_that_stays_high_keeps_all_off_and_is_named(tmp_path):
         report = cut(b, rails=[0, 1], profile="float", off_ms=1)
         assert (
             not report["ok"]
-            and report["why"].startswith("unsafe: rail 1 stands at ")
+            and report["why"].startswith("unsafe: rail 1 is at ")
             and report["why"].endswith("mV; power stays off")
         )
         assert of(report, 0)["safe"] and not of(report, 1)["safe"] and of(report, 1)["residual_mV"] > 7000
         assert b.hello()["switch"]["off"] == [0, 1]
         assert on(b, rails=[0]) == "rails cut together come back together: [0, 1]"
-        assert "rail 1 stands at" in on(b)
+        assert "rail 1 is at" in on(b)
         assert [p for _, p in power(b, 1)] == [False]
         assert on(b, unsafe=True)["ok"]
         b.until(lambda: [p for _, p in power(b)] == [False, True])

@@ -205,7 +205,7 @@ def test_a_residual_that_stays_is_unsafe(tmp_path):
     """1 mF that nothing discharges: power stays off, the words say why, and only `unsafe` gives it back."""
     settings = changed_firmware(tmp_path, "switch.py", GIVE_UP_us=1_000_000)
     with Rigged(tmp_path, {"bulk_uF": 10_000.0, "leak_mA": 0.5, **settings}) as (rig, board, _):
-        with pytest.raises(RigError, match="unsafe: rail 0 stands at 3"):
+        with pytest.raises(RigError, match="unsafe: rail 0 is at 3"):
             pico.arm_and_cut(rig, profile="float", off_ms=1)
         assert rig.greet()["switch"]["off"] == [0]
         with pytest.raises(RigError, match="not known to be low"):

@@ -159,7 +159,7 @@ def test_what_cannot_be_made_is_refused(more, seen):
         ((-1, 0, 512, 0), "before that"),
         ((0, 100, 512, 0), "whole blocks"),
         ((0, 0, 0, 1), "moves nothing"),
-        ((0, 0, 512, 5), "none of: read"),
+        ((0, 0, 512, 5), "not one of: read"),
         ((0, 512, 0, 3), "flush"),
         ((0, -512, 512, 0), "on no drive"),
         ((0, 0, 33 << 20, 0), "more than"),

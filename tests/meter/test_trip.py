@@ -131,7 +131,7 @@ def test_a_build_with_limits_is_a_build():
     build["rails"][0]["protect"] = {"A": 2.5, "ms": 20, "V": 5.6}
     build["rails"][1]["protect"] = {"A": 4, "ms": 50, "V": 13.5}
     assert builds.complaint(build) is None
-    for changed, why in (({"V": 5.1}, "below its"), ({"V": 12}, "rise"), ({"A": 11}, "ends at"), ({"x": 1}, "no A")):
+    for changed, why in (({"V": 5.1}, "below its"), ({"V": 12}, "rise"), ({"A": 11}, "ends at"), ({"x": 1}, "of A,")):
         build["rails"][0]["protect"] = {"A": 2.5, "ms": 20, "V": 5.6} | changed
         assert why in builds.complaint(build)
 

@@ -102,7 +102,7 @@ def test_it_reads_as_a_person_would_say_it(commands, seen, words):
 def test_a_claim_that_is_not_the_drives_own_is_said():
     claimed = promise.nvme(*powerloss_scenes.pages(), True, claimed=True)
     (out,) = proofs(Scene("", [W0], {0: (7, 7, "")}, claimed))
-    assert "someone claims" in out["sentences"][0] and out["promise"]["own"] is False
+    assert "the user claims" in out["sentences"][0] and out["promise"]["own"] is False
 
 
 def test_distance_to_the_cut_in_commands():

@@ -26,7 +26,7 @@ def test_it_fits_on_two_screens():
 def test_it_answers_in_the_order_in_which_a_reader_asks():
     sections = re.findall(r"^## (.*)$", README, re.MULTILINE)
     assert [section.split(":")[0] for section in sections] == [
-        "What it answers",
+        "Questions it answers",
         "Try it",
         "Test a drive",
         "Check wear",

@@ -102,7 +102,7 @@ def test_too_few_counts_say_how_much_more():
 @pytest.mark.parametrize("counts", [100, 3000, 1200])  # 1200 would be 32 MiB at a write amplification of 1.17
 def test_a_counter_of_something_else_gets_no_unit(counts):
     found = counted(249, counts)
-    assert found["unit_bytes"] is None and found["candidates"] == [] and "no unit" in found["words"]
+    assert found["unit_bytes"] is None and found["candidates"] == [] and "not a known unit" in found["words"]
 
 
 def test_host_writes_have_no_write_amplification():

@@ -43,7 +43,7 @@ def found(loaded):
 
 
 @pytest.fixture(scope="module")
-def page(loaded):
+def document(loaded):
     return page.render([loaded])
 
 
@@ -67,8 +67,8 @@ def test_cuts_are_counted_by_aim_and_shape(found, told):
     assert [each["cut"] for each in found["controls"]] == [20, 40] and all(each["ok"] for each in found["controls"])
 
 
-def test_the_page_has_the_sentence_and_the_bounds(page, found):
-    words = text_of(page)
+def test_the_page_has_the_sentence_and_the_bounds(document, found):
+    words = text_of(document)
     named = ", ".join(map(str, found["failing_cuts"]))
     bound = statistics.percent(statistics.upper_bound(2, 41))
     assert (
@@ -81,17 +81,17 @@ def test_the_page_has_the_sentence_and_the_bounds(page, found):
     assert "Not tested TRIM is not supported" in words and "--only-cut N --seed 1" in words
 
 
-def test_every_failing_cut_has_its_proof_and_its_list_leads_there(page, found):
+def test_every_failing_cut_has_its_proof_and_its_list_leads_there(document, found):
     for number in found["failing_cuts"]:
-        panel = page.partition(f'<figure id="cut-{number}"')[2].partition("</figure>")[0]
+        panel = document.partition(f'<figure id="cut-{number}"')[2].partition("</figure>")[0]
         said = text_of(panel)
         assert "and the acknowledged FLUSH" in said and "This breaks the promise" in said and "more block" in said
         assert f"Evidence: powerloss/{number:04}" in said and "<svg" in panel and "first write lost that had to" in said
-        assert f'<a href="#cut-{number}">' in page
-    assert set(re.findall(r'href="#(cut-[0-9]+)"', page)) <= set(re.findall(r'id="(cut-[0-9]+)"', page))
+        assert f'<a href="#cut-{number}">' in document
+    assert set(re.findall(r'href="#(cut-[0-9]+)"', document)) <= set(re.findall(r'id="(cut-[0-9]+)"', document))
 
 
-def test_what_the_cuts_show_of_the_drive(page, found, told):
+def test_what_the_cuts_show_of_the_drive(document, found, told):
     """The model keeps 40 ms in its cache; its capacitors lose 0.15 J in a hundred cuts; cut 7 came back late."""
     window = found["window"]
     assert sum(window["lost"]) > 1000 and window["oldest_ms"] in ([30, 35], [35, 40])
@@ -100,7 +100,7 @@ def test_what_the_cuts_show_of_the_drive(page, found, told):
     assert sum(each["cuts"] for each in found["detection"]) == len(near)
     assert found["recharge_J"]["trend"]["per_100"] == pytest.approx(-0.15, abs=1e-9)
     assert found["capacitors"]["percent"] == pytest.approx(100 * 0.434 / 0.4985, rel=1e-6)
-    words = text_of(page)
+    words = text_of(document)
     assert "PLP_DEGRADED: the capacitors have aged, by the energy that recharges them 87 ±" in words
     assert "More than 3 times the median after cut 7." in words and "The oldest write that was lost was 3" in words
     assert "41 recorded; shaded" in words and "41 unsafe shutdowns were counted over 41 judged cuts" in words

@@ -19,6 +19,7 @@ from synthetic_pts import Run, steady_load
 
 from ssdrig.reading import table
 from ssdrig.reading.row import Table
+from ssdrig.report import page
 
 pytestmark = pytest.mark.slow
 phone = pts.phone
@@ -78,16 +79,16 @@ def whole(runs, name: str, params: dict) -> Table:
     return table.load(made.end())
 
 
-def drawn(phone, page, found: Table) -> tuple[list[str], list[str]]:
+def drawn(phone, file, found: Table) -> tuple[list[str], list[str]]:
     """Titles of what the page shows: of its plots, and of its tables and bars."""
-    page.write_text(page.render([found]))
-    phone.open(page)
+    file.write_text(page.render([found]))
+    phone.open(file)
     assert phone.js("document.documentElement.scrollWidth") <= pts.WIDTH
     plots, tables, bars = (phone.js(what) for what in (pts.PLOTS, pts.TABLES, BARS))
     for plot in plots:
         assert plot["drawn"] and plot["px"] >= pts.SMALLEST, plot
         assert UNIT.search(plot["y"]) and AXES.search(plot["x"]), plot
-    assert phone.complaints() == [] and phone.requests() == [page.resolve().as_uri()]
+    assert phone.complaints() == [] and phone.requests() == [file.resolve().as_uri()]
     return [plot["title"] for plot in plots], [of for of, cells in tables if cells] + bars
 
 

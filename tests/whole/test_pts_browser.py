@@ -7,6 +7,8 @@ import browser
 import pts_runs
 import pytest
 
+from ssdrig.report import page
+
 WIDTH = 390  # px
 SMALLEST = 7.5  # px of the words of a plot
 # SNIA PTS 2.0 as its implementations print it: words of the titles; a table stands for what is none of a plot
@@ -90,9 +92,9 @@ def phone():
 @pytest.mark.parametrize("name", pts_runs.ALL)
 def test_all_prescribed_plots_are_drawn_on_a_phone(phone, tmp_path_factory, name):
     wanted, (_, found) = PRESCRIBED[name], pts_runs.made(tmp_path_factory, name)
-    page = tmp_path_factory.mktemp("page") / f"{name}.html"
-    page.write_text(page.render([found]))
-    phone.open(page)
+    file = tmp_path_factory.mktemp("page") / f"{name}.html"
+    file.write_text(page.render([found]))
+    phone.open(file)
     assert phone.js("innerWidth") == WIDTH and phone.js("document.documentElement.scrollWidth") <= WIDTH
     plots, tables = phone.js(PLOTS), phone.js(TABLES)
     for plot in plots:
@@ -106,4 +108,4 @@ def test_all_prescribed_plots_are_drawn_on_a_phone(phone, tmp_path_factory, name
     assert len(plots) + len(tables) >= views > 2
     seen, entries = phone.js(LEGENDS)  # a line that nothing names says nothing
     assert seen == entries and (entries or name in ("pts-hir", "pts-xsr"))
-    assert phone.complaints() == [] and phone.requests() == [page.resolve().as_uri()]
+    assert phone.complaints() == [] and phone.requests() == [file.resolve().as_uri()]

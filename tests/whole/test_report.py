@@ -14,7 +14,7 @@ from browser import chromium  # noqa: F401  a fixture
 from ssdrig import report
 from ssdrig.base.errors import JournalError, UsageError
 from ssdrig.reading.course import KEYS
-from ssdrig.report import page
+from ssdrig.report import loads, page
 from ssdrig.views.terms import TERMS, with_error
 
 PLATEAU = [20000] * 12
@@ -178,12 +178,12 @@ def test_script_hashes_of_the_policy_are_those_of_the_scripts(made):
     import base64
 
     assert {base64.b64encode(hashlib.sha256(s.encode()).digest()).decode() for s in scripts} == allowed
-    assert len(allowed) == len(page.SCRIPTS)
+    assert len(allowed) == len(loads.SCRIPTS)
 
 
 def test_a_drives_name_cannot_become_markup(made):
     html = made[0].read_text()
-    assert "<img" not in html and html.count("</script>") == 1 + len(page.SCRIPTS)
+    assert "<img" not in html and html.count("</script>") == 1 + len(loads.SCRIPTS)
     assert "&lt;/script&gt;&lt;img src=x onerror=boom()&gt;" in html
 
 

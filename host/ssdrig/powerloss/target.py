@@ -89,7 +89,7 @@ def of_nbd(uri: str, commands: tuple[str, str], claimed: bool) -> Target:
     """An NBD server: FLUSH and FUA as it offers them."""
     mode = ACK if claimed else FLUSH
     why = (
-        "someone claims that it keeps all that it acknowledges" if claimed else "NBD: what FLUSH or FUA covers is kept"
+        "the user claims that it keeps all that it acknowledges" if claimed else "NBD: what FLUSH or FUA covers is kept"
     )
     found = Promise(mode, NBD_BLOCK_BYTES, 0, 0, 0, None, not claimed, why)
     cannot = (

@@ -200,7 +200,7 @@ def real(
     reads: bool = False,
 ) -> Iterator[Bench]:
     """A block device with what its maker warrants, held by the guard until the end. `commands`: of a shell, that take
-    its power and give it back; `plp_claimed`: someone claims that it keeps all acknowledged data; `reads`: it may be
+    its power and give it back; `plp_claimed`: the user claims that it keeps all acknowledged data; `reads`: it may be
     in use, and this bench has no way to change it. Raises UnsafeTarget, with every reason against it, before anything
     is touched."""
     with guard.hold(drive, destroy_serial, reads=reads) as held:

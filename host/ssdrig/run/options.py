@@ -66,8 +66,8 @@ class _Drive(argparse.Action):
 
 
 class _Rig(argparse.Action):
-    """--rig is that of the --drive before it; of a single drive, wherever it stands. --meter is the same of something
-    that only measures, `pico:PORT` for our board; behind a rig or a meter, it is compared with that."""
+    """--rig is that of the --drive before it; of a single drive, at any place. --meter is the same for an instrument
+    that only measures, `pico:PORT` for our board; after a rig or a meter, it is compared with that."""
 
     def __call__(self, parser, namespace, values: Any, option_string=None):
         if option_string == "--meter" and ":" not in values:

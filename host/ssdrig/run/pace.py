@@ -1,4 +1,4 @@
-"""The pace of a step, for its work each second."""
+"""The pace of a step: what its loop does each second."""
 
 from collections.abc import Callable
 from typing import NamedTuple

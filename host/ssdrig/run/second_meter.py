@@ -1,5 +1,5 @@
-"""A second meter of the supply that a run measures: recorded into a folder of its own within the run's, and compared
-with the first, step by step. No figure is made of it."""
+"""A second meter of the supply that a run measures: recorded in a subfolder of the run's and compared with the first,
+step by step. No figure uses it."""
 
 import os
 from pathlib import Path
@@ -57,7 +57,7 @@ class Second:
             raise
 
     def end(self, show: Progress) -> None:
-        """Stop it, and record of each step how the two compare. What fails is an event, and no end of the run."""
+        """Stop it, and record how the two compare in each step. A failure is an event and does not end the run."""
         self._rig.stop()
         self._book.close()
         try:
@@ -66,10 +66,10 @@ class Second:
             self._run.event(EVENT, why=words_of(error))
             return
         for step, begin_ns, end_ns in steps(self._run.path):
-            found = crosscheck.compare(first, second, begin_ns, end_ns)
-            self._run.event(EVENT, step=step, **found._asdict(), agree=found.agree)
-            if found.agree is False:
-                show.warn(f"{step}: the meters differ: {found.ratio:.4f} +- {found.error:.4f}")
+            comparison = crosscheck.compare(first, second, begin_ns, end_ns)
+            self._run.event(EVENT, step=step, **comparison._asdict(), agree=comparison.agree)
+            if comparison.agree is False:
+                show.warn(f"{step}: the meters differ: {comparison.ratio:.4f} +- {comparison.error:.4f}")
 
 
 def steps(run: Path) -> list[tuple[str, int, int]]:
