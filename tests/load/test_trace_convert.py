@@ -179,6 +179,29 @@ def test_letters_behind_the_operation_change_nothing(tmp_path, letters, op):
         assert converted(tmp_path, text) == [(0, 4096, 4096, op)]
 
 
+def test_fua_of_a_write_stays_with_it_and_of_another_operation_is_counted(tmp_path):
+    letters = ["WFS", "FWFSM", "W", "FWS", "WZF", "WFSMU"]
+    for line in (lambda *w: blk(w[0], "D", *w[1:]), lambda t, *w: event(t, "rq_issue", *w)):
+        (tmp_path / "s").write_text("".join(line(1 + n, name, 8 * n, 8) for n, name in enumerate(letters)))
+        made = trace_convert.Conversion(tmp_path / "s", trace_convert.Asked())
+        rows = np.concatenate(list(made.windows()))
+        moving = rows[rows["op"] != FLUSH]
+        assert moving["flags"].tolist() == [traceform.FUA, traceform.FUA, 0, 0, 0, traceform.FUA]
+        assert (rows["op"] == FLUSH).sum() == 2 and list(made.words()["left_out"].values()) == [1]
+        without = trace_convert.Conversion(tmp_path / "s", trace_convert.Asked(fua=False))
+        assert not np.concatenate(list(without.windows()))["flags"].any()
+        assert sorted(without.words()["left_out"].values()) == [1, 3]
+
+
+def test_fua_is_shown_with_its_bytes(tmp_path, capsys):
+    (tmp_path / "s").write_text(blk(1, "D", "WFS", 0, 8) + blk(2, "D", "W", 8, 8) + blk(3, "D", "WF", 16, 16))
+    assert cli.main(["trace", "convert", str(tmp_path / "s"), str(tmp_path / "t")]) == 0
+    capsys.readouterr()
+    assert cli.main(["trace", "show", str(tmp_path / "t"), "--json"]) == 0
+    figures = json.loads(capsys.readouterr().out)["figures"]
+    assert (figures["fua_writes"], figures["fua_bytes"], figures["written_bytes"]) == (2, 12288, 16384)
+
+
 def in_flight(plan, begin, end):
     """Lines of I/Os (begin, end) in µs, and the depth of each by a count of its own."""
     marks = sorted([(b, 1, n) for n, (b, _) in enumerate(plan)] + [(e, 0, n) for n, (_, e) in enumerate(plan)])
@@ -374,7 +397,7 @@ def test_the_command_converts_and_says_what_it_made(tmp_path, capsys):
     assert not (tmp_path / "u").exists() and "compressed" in capsys.readouterr().err
     (tmp_path / "j").write_text(JESD)
     assert cli.main(["trace", "convert", str(tmp_path / "j"), str(tmp_path / "v"), "--no-trims", "--no-flushes"]) == 0
-    assert traceform.read(tmp_path / "v")[1].tolist() == [(0, 524288, 4096, WRITE, 0)]
+    assert traceform.read(tmp_path / "v")[1].tolist() == [(0, 524288, 4096, WRITE, 0, 0)]
     capsys.readouterr()
     assert cli.main(["trace", "play", str(tmp_path / "v"), "--virtual", "sata-tlc"]) == UsageError.exit_code
     assert "--closed" in capsys.readouterr().err

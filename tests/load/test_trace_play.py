@@ -14,8 +14,9 @@ from trace_rows import rows_of
 
 from ssdrig import cli
 from ssdrig.base.errors import DriveError, UnsafeTarget, UsageError
+from ssdrig.blockio import aio, nbd_numbers
 from ssdrig.commands import trace_play
-from ssdrig.load import played, trace_aio, trace_player, trace_targets, traceform
+from ssdrig.load import played, trace_aio, trace_nbd, trace_player, trace_targets, traceform
 from ssdrig.load.trace_nbd import NbdPipe
 from ssdrig.load.traceform import FLUSH, READ, TRIM, WRITE, ZEROES
 
@@ -189,7 +190,7 @@ def test_a_file_is_written_and_read(tmp_path):
     path.write_bytes(bytes(4 << 20))
     rows = bursts(*[7] * 30, gap_ns=1000)
     rows["op"][100:] = READ
-    rows[50] = (rows["t_ns"][50], 0, 0, FLUSH, 1)
+    rows[50] = (rows["t_ns"][50], 0, 0, FLUSH, 0, 1)
     out = io.BytesIO()
     with trace_targets.device(str(path), 4096) as target:
         trace_player.fits(rows, target.size_bytes, target.block_bytes)
@@ -229,7 +230,8 @@ def test_the_virtual_drive_gets_what_the_trace_says(served):
     rows["length_bytes"] = rng.integers(1, 40, len(rows)) * 4096
     rows["offset_bytes"] = np.arange(len(rows)) % 300 * (40 * 4096)
     rows["op"] = rng.choice([READ, WRITE, WRITE, TRIM, ZEROES], len(rows))
-    rows[5] = (rows["t_ns"][5], 0, 0, FLUSH, rows["depth"][5])
+    rows["flags"] = np.where(rows["op"] == WRITE, np.arange(len(rows)) % 2, 0)
+    rows[5] = (rows["t_ns"][5], 0, 0, FLUSH, 0, rows["depth"][5])
     longest = int(rows["length_bytes"].max())
     out = io.BytesIO()
     with trace_targets.nbd(served.socket, longest) as target:
@@ -250,6 +252,25 @@ def test_the_virtual_drive_gets_what_the_trace_says(served):
         row = rows[number]
         kept = client.read(int(row["offset_bytes"]), int(row["length_bytes"]))
     assert kept == pool[at[number] : at[number] + row["length_bytes"]]
+
+
+def test_fua_of_a_row_goes_with_its_request(tmp_path, served):
+    rows = trace((0, 0, 4096, WRITE), (1, 4096, 4096, WRITE), (2, 0, 4096, READ))
+    rows["flags"][1] = traceform.FUA
+    with trace_targets.nbd(served.socket, 4096) as target:
+        target.prepare(0, rows)
+        requests = target.requests
+        words = trace_nbd.WORDS[requests.flags[:3], requests.kind[:3]].tolist()
+        assert words == [nbd_numbers.WRITE, nbd_numbers.WRITE | nbd_numbers.FUA << 16, nbd_numbers.READ]
+    (tmp_path / "drive").write_bytes(bytes(1 << 20))
+    with trace_targets.device(str(tmp_path / "drive"), 4096) as target:
+        target.prepare(0, rows)
+        assert target.controls["rw_flags"][:3].tolist() == [0, aio.RWF_DSYNC, 0]
+        target.prepare(0, rows[::2])
+        trace_player.play(rows, target, trace_player.How(), io.BytesIO())
+    bad = rows.copy()
+    bad["flags"][2] = traceform.FUA
+    assert traceform.why_not(rows) is None and traceform.why_not(bad)[0] == 2
 
 
 def test_an_answer_counts_at_its_time():

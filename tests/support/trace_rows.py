@@ -13,6 +13,6 @@ def bursts_of(t_ns) -> np.ndarray:
 
 
 def rows_of(*rows) -> np.ndarray:
-    out = np.array([(*row[:4], 0) for row in rows], ROW)
+    out = np.array([(*row[:4], 0, 0) for row in rows], ROW)
     out["depth"] = bursts_of(out["t_ns"])
     return out

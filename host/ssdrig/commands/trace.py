@@ -76,6 +76,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     turn.add_argument("--no-trims", action="store_true", help="leave trims out")
     turn.add_argument("--no-flushes", action="store_true", help="leave flushes out")
     turn.add_argument("--no-zeroes", action="store_true", help="leave Write Zeroes out")
+    turn.add_argument("--no-fua", action="store_true", help="writes with FUA become writes without")
     turn.add_argument(
         "--no-zones", action="store_true", help="the source's drive has no zones: an I/O named N is Write Zeroes"
     )
@@ -183,6 +184,7 @@ def _convert(args: argparse.Namespace) -> int:
         tuple(op for left_out, op in chosen if left_out),
         args.depth,
         not args.no_zones,
+        not args.no_fua,
         columns.chosen(args.column, trace_tables.ROLES),
     )
     made = trace_convert.Conversion(args.source, asked)
@@ -219,7 +221,7 @@ def _written(args: argparse.Namespace, windows: Iterator[np.ndarray], words: Cal
     else:
         print(f"{args.file}: {header['ios']} I/Os{', ' + SCALED if header.get('scaled') else ''}")
         for why, lines in header.get("left_out", {}).items():
-            print(f"  {lines} lines are left out: {why}")
+            print(f"  {lines} left out: {why}")
     return 0
 
 
@@ -252,6 +254,7 @@ def _show(args: argparse.Namespace) -> int:
     print(
         f"  others       {figures['trims']} trims ({size(figures['trimmed_bytes'])}), {figures['flushes']} flushes, "
         f"{figures['zeroes']} Write Zeroes ({size(figures['zeroed_bytes'])})"
+        + (f", FUA on {figures['fua_writes']} writes ({size(figures['fua_bytes'])})" if figures["fua_writes"] else "")
     )
     if (header.get("step_ns") or 1) >= COARSE_NS:
         print("  times        whole seconds: the I/Os of a second begin together")
@@ -310,6 +313,9 @@ def _say_played(result: dict) -> None:
         print(f"  original: {line}")
     if kernel := result["kernel_mean_us"]:
         print(f"  the kernel's own mean: {kernel:.0f} us")
+    if writes := result["fua"]["writes"]:
+        by = "as a write and a FLUSH: the drive has no FUA" if result["fua"]["by_flush"] else "as such"
+        print(f"  {writes} writes with FUA, {by}")
     if lag:
         print(f"  lag: P99 {lag['p99_us']:.0f} us, {lag['late_percent']:.3g} % later than 1 ms")
         if not lag["as_recorded"]:

@@ -16,7 +16,7 @@ from ssdrig.base.errors import DriveError, UsageError
 from ssdrig.base.progress import Progress
 from ssdrig.base.words import clock, parse_bytes, size
 from ssdrig.drive.settings import witness
-from ssdrig.drive.target import guard, inventory
+from ssdrig.drive.target import guard, inventory, sysfs
 from ssdrig.drive.target.confirm import confirmed
 from ssdrig.drive.wear import warranty
 from ssdrig.load import played, trace_player, trace_targets, traceform
@@ -74,6 +74,9 @@ class Asked:
             int(part["length_bytes"][part["op"] == traceform.WRITE].sum(dtype=np.int64)) for part in parts
         )
 
+    def fua_writes(self) -> int:
+        return sum(int(np.count_nonzero(part["flags"] & traceform.FUA)) for part in traceform.windows(self.rows))
+
     def longest(self) -> int:
         return max(FILL_BYTES if self.fill else 0, *self._longest())
 
@@ -99,7 +102,9 @@ def on_drive(asked: Asked, name: str, destroy_serial: str | None, dry_run: bool)
             played = _play(asked, target, show)
             counted = witness.between(before, witness.read(named.name))["drive"]
     ios = counted["reads"] + counted["writes"] if counted else 0
-    return result(asked, drive.model, drive.simulated, played, 1000 * counted["wait_ms"] / ios if ios else None)
+    mean_us = 1000 * counted["wait_ms"] / ios if ios else None
+    has_fua = sysfs.text(f"/sys/block/{drive.name}/queue/fua") != "0"
+    return result(asked, drive.model, drive.simulated, played, mean_us, has_fua)
 
 
 def on_virtual(asked: Asked, preset: str, capacity: str | None, dry_run: bool) -> dict:
@@ -128,11 +133,17 @@ def on_virtual(asked: Asked, preset: str, capacity: str | None, dry_run: bool) -
 
 
 def result(
-    asked: Asked, drive: str, simulated: bool, figures: dict | None, kernel_mean_us: float | None = None
+    asked: Asked,
+    drive: str,
+    simulated: bool,
+    figures: dict | None,
+    kernel_mean_us: float | None = None,
+    has_fua: bool = True,
 ) -> dict:
     """{"trace", "source", "service" (times of the original, as the trace's header has them), "sha256", "scaled",
     "drive", "simulated", "how", "written_bytes", "filled_bytes" (of them by the fill before), "figures" (as
-    played.figures(); None of a dry run), "kernel_mean_us" (of an I/O of a block device, by the kernel's counts)}."""
+    played.figures(); None of a dry run), "kernel_mean_us" (of an I/O of a block device, by the kernel's counts), "fua":
+    {"writes", "by_flush": the drive lacks FUA, so that the kernel sends a FLUSH after each of them}}."""
     return {
         "trace": asked.header.get("name", asked.name),
         "source": asked.header.get("source"),
@@ -146,6 +157,7 @@ def result(
         "filled_bytes": asked.filled_bytes(),
         "figures": figures,
         "kernel_mean_us": kernel_mean_us,
+        "fua": {"writes": asked.fua_writes(), "by_flush": not has_fua},
     }
 
 

@@ -12,8 +12,8 @@ import numpy as np
 
 from ssdrig.base.errors import DriveError, UsageError
 from ssdrig.blockio import aio, direct
-from ssdrig.blockio.aio import FSYNC
-from ssdrig.load.traceform import FLUSH, READ, TRIM, ZEROES
+from ssdrig.blockio.aio import FSYNC, RWF_DSYNC
+from ssdrig.load.traceform import FLUSH, FUA, READ, TRIM, ZEROES
 
 _BLKSSZGET = 0x1268
 MOST_UNDER_WAY = 1024
@@ -63,6 +63,7 @@ class Aio(aio.Queue):
         controls["opcode"] = np.where(op == FLUSH, FSYNC, op)  # READ and WRITE are PREAD and PWRITE
         controls["buffer"], controls["bytes"] = np.where(op == FLUSH, 0, buffer), length
         controls["offset"] = rows["offset_bytes"]
+        controls["rw_flags"] = np.where(rows["flags"] & FUA, RWF_DSYNC, 0)
         self._expected[first : first + n] = length
         self._is_zero[first : first + n] = op == ZEROES
         self._is_trim[first : first + n] = trims = (op == TRIM) | (op == ZEROES)

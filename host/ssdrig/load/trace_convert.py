@@ -25,7 +25,9 @@ from ssdrig.load.traceform import (
     DEPTH_MOST,
     END_MOST_BYTES,
     FLUSH,
+    FUA,
     MOST_BYTES,
+    OPS,
     READ,
     ROW,
     T_MOST_NS,
@@ -41,7 +43,7 @@ TRIM_MOST_BYTES = 1 << 31
 PIECES_MOST = 1024  # of one I/O that is longer than ours may be
 FEW_EARLY, MOST_MERGED = 64, 4096  # completions without a beginning; I/Os in which merged ones are looked for
 LOST_NS, LOST_IOS = 30 * 10**9, 10_000  # an I/O that has not ended by then has lost its completion
-Row = tuple[int, int, int, int, int, int]  # as traceform.ROW, then its end; times may be beyond an int64
+Row = tuple[int, int, int, int, int, int, int]  # as traceform.ROW, then its end; times may be beyond an int64
 FIX = "correct the line, or convert a part without it"
 
 
@@ -49,8 +51,8 @@ FIX = "correct the line, or convert a part without it"
 class Asked:
     """`device`: the one that is taken, "" the only one. `range_bytes`: places beyond it begin again at its beginning;
     None: as they are. `ios`: at most this many. `leave_out`: trims, flushes, Write Zeroes. `depth`: of each I/O, where
-    options for facts that the file lacks. `zones`: whether the source may be a drive with zones. `columns`: role ->
-    column of a table (trace_tables.ROLES)."""
+    the file lacks it. `zones`: whether the source may be a drive with zones. `fua`: whether writes keep this flag.
+    `columns`: role -> column of a table (trace_tables.ROLES)."""
 
     device: str = ""
     range_bytes: int | None = None
@@ -59,6 +61,7 @@ class Asked:
     leave_out: tuple[int, ...] = ()
     depth: int | None = None
     zones: bool = True
+    fua: bool = True
     columns: dict[str, Column] = field(default_factory=dict)
 
     def check(self) -> None:
@@ -188,7 +191,7 @@ class Conversion:
         self.number = 0
         self.services = Services()
         self.flight, self.responses = Flight(self.services), Responses()
-        self.passed: dict[str, int] = {}  # why a line is left out -> how many
+        self.passed: dict[str, int] = {}  # why a line, or a flag, is left out -> how many
         self.begins, self.ends = QUEUED, False  # the stage whose lines are taken; whether completions are there
 
     def _depths(self) -> tuple[str | None, str | None]:
@@ -251,11 +254,11 @@ class Conversion:
     def _window(self, rows: list[Row], begin_ns: int) -> np.ndarray:
         """Rows of ROW. I/Os of one time are under way together, so they have the depth of the last."""
         assert self.format
-        made, depths = np.array([(row[0] - begin_ns, *row[1:5]) for row in rows], ROW), [row[4] for row in rows]
+        made, depths = np.array([(row[0] - begin_ns, *row[1:6]) for row in rows], ROW), [row[5] for row in rows]
         if self.asked.depth:
             depths = [self.asked.depth] * len(rows)
         elif not self.format.staged and self.format.depths:
-            depths = [self.responses.of(row[0], row[5]) for row in rows]
+            depths = [self.responses.of(row[0], row[6]) for row in rows]
         starts = np.flatnonzero(np.diff(made["t_ns"], prepend=-1))
         most = np.maximum.reduceat(np.minimum(depths, DEPTH_MOST), starts)
         made["depth"] = np.repeat(most, np.diff(starts, append=len(made)))
@@ -283,7 +286,7 @@ class Conversion:
                 if not self._wanted(request.device) or request.stage not in (self.begins, DONE):
                     continue
                 if request.passed:
-                    self.passed[request.passed] = self.passed.get(request.passed, 0) + 1
+                    self._pass(request.passed)
                     continue
                 if request.stage == DONE:
                     if request.length_bytes:
@@ -293,6 +296,8 @@ class Conversion:
                 if depth is None or request.op in self.asked.leave_out:
                     continue
                 self._playable(request)
+                if request.fua and (request.op != WRITE or not self.asked.fua):
+                    self._pass(f"the flag FUA of a {OPS[request.op]}")
                 if request.lasts_ns is not None:
                     self.services.add(request.op, request.lasts_ns)
                 for row in self._placed(request, made, depth):
@@ -301,6 +306,9 @@ class Conversion:
                         return
                     made += 1
                     yield row
+
+    def _pass(self, why: str) -> None:
+        self.passed[why] = self.passed.get(why, 0) + 1
 
     def _depth(self, line: Line) -> int | None:
         """By completions that the file has; 0: not known yet, None: the line repeats an I/O."""
@@ -395,8 +403,9 @@ class Conversion:
         t_ns = made if line.t_ns is None else line.t_ns
         end_ns = t_ns + (line.lasts_ns or 0)
         if line.op == FLUSH:
-            yield t_ns, 0, 0, FLUSH, depth, end_ns
+            yield t_ns, 0, 0, FLUSH, 0, depth, end_ns
             return
+        flags = FUA if line.fua and line.op == WRITE and self.asked.fua else 0
         block, range_bytes = self.asked.block_bytes, self.asked.range_bytes
         begin, end = line.offset_bytes // block * block, -(-(line.offset_bytes + line.length_bytes) // block) * block
         most = TRIM_MOST_BYTES if line.op in (TRIM, ZEROES) else MOST_BYTES
@@ -408,7 +417,7 @@ class Conversion:
             if range_bytes is not None:
                 length = min(length, range_bytes)
                 at = min(at % range_bytes, range_bytes - length)
-            yield t_ns, at, length, line.op, depth, end_ns
+            yield t_ns, at, length, line.op, flags, depth, end_ns
 
     def _wrong(self, expected: str, seen: str, do: str) -> UsageError:
         return UsageError(expected, f"{seen} in line {self.number} of {self.path}", do)

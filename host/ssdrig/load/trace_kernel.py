@@ -36,7 +36,7 @@ _AROUND = re.compile(
     r"#.*|\s*|cpus=\d+|version = \d+|CPU \d+ is empty|\s+[0-9a-f]{8,16} .*|\s*=> .*|.*<stack trace ?>", re.ASCII
 )
 # blk_fill_rwbs(): F a flush before; the operation; then F forced through, A read ahead, S sync, M metadata, U atomic.
-_LETTERS = re.compile(r"(F?)(WZ|ZA|Z[ROCF]A?|DE|[WRDFN])?[FASMU]*", re.ASCII)
+_LETTERS = re.compile(r"(F?)(WZ|ZA|Z[ROCF]A?|DE|[WRDFN])?([FASMU]*)", re.ASCII)
 _OPS = {"R": READ, "W": WRITE, "D": TRIM, "WZ": ZEROES, "N": ZEROES}
 _ZONES = "it is made for a drive with zones"
 _STAGES = {"Q": QUEUED, "D": ISSUED, "C": DONE, "bio_queue": QUEUED, "rq_issue": ISSUED, "rq_complete": DONE}
@@ -45,7 +45,7 @@ BLKPARSE_MOST_BYTES = 32 << 20  # of data in one request; Write Zeroes may be lo
 
 def blkparse(line: str) -> tuple[Line, ...] | None:
     """Requests queued (Q), issued (D) and completed (C); other actions ask nothing more of the drive. A flush before
-    the data is its own flush; that a write is forced through (FUA) is not kept."""
+    the data is its own flush."""
     if not (match := _BLKPARSE.fullmatch(line)):
         return () if not line.strip() or _MESSAGE.fullmatch(line) else None
     device, seconds, ns, action, letters, sector, sectors = match.groups()
@@ -88,14 +88,15 @@ def request(
     begin, length = int(sector or 0) * SECTOR_BYTES, int(sectors or 0) * SECTOR_BYTES
     if not (match := _LETTERS.fullmatch(letters)):
         return (Line(t_ns, WRITE, begin, length, device, stage, refusal=f"operation {letters!r} is not known"),)
-    flush, name = match.groups()
+    flush, name, letters = match.groups()
+    fua = "F" in letters
     out = [Line(t_ns, FLUSH, 0, 0, device, stage)] if flush or name == "F" else []
     if name and name[0] == "Z":
         out.append(Line(t_ns, WRITE, begin, length, device, stage, refusal=f"operation {name}: {_ZONES}"))
     elif name == "DE":
         out.append(Line(t_ns, TRIM, begin, length, device, stage, refusal="operation DE: a secure erase"))
     elif name in _OPS and length:
-        out.append(Line(t_ns, _OPS[name], begin, length, device, stage, unnamed=name == "N"))
+        out.append(Line(t_ns, _OPS[name], begin, length, device, stage, unnamed=name == "N", fua=fua))
     elif name == "N" and sector and begin and int(sector) < 1 << 63:  # no length, yet a place: it manages a zone
         out.append(Line(t_ns, WRITE, begin, 0, device, stage, refusal=f"operation N without a length: {_ZONES}"))
     return tuple(out)

@@ -14,7 +14,8 @@ class Line(NamedTuple):
 
     `stage`: an I/O of a recording passes several, and each has its line. `lasts_ns`: until its end, None where the line
     does not state. `refusal`: why it cannot be played on a drive, "" where it can; `unnamed`: it is Write Zeroes on a
-    drive without zones, and may be Zone Append on another. `passed`: why it is left out, "" where it is not."""
+    drive without zones, and may be Zone Append on another. `passed`: why it is left out, "" where it is not. `fua`: it
+    has ended once it is on the medium."""
 
     t_ns: int | None
     op: int
@@ -26,6 +27,7 @@ class Line(NamedTuple):
     refusal: str = ""
     unnamed: bool = False
     passed: str = ""
+    fua: bool = False
 
 
 class Format(NamedTuple):

@@ -13,8 +13,9 @@ import time
 import numpy as np
 
 from ssdrig.base.errors import DriveError
-from ssdrig.blockio import nbd_protocol
+from ssdrig.blockio import nbd_numbers, nbd_protocol
 from ssdrig.blockio.nbd_pipe import Pipe, Requests
+from ssdrig.load import traceform
 
 KINDS = (
     nbd_protocol.READ,
@@ -23,7 +24,8 @@ KINDS = (
     nbd_protocol.FLUSH,
     nbd_protocol.WRITE_ZEROES,
 )  # by the number in traceform.OPS
-WORDS = np.array([KINDS], np.int64)
+WORDS = np.array([KINDS, KINDS], np.int64)  # by the flags of a row
+WORDS[traceform.FUA] |= nbd_numbers.FUA << 16
 TIME_MASK = (1 << nbd_protocol.TIME_BITS) - 1
 GREETING_S = 30.0
 MOST_UNDER_WAY = 1024
@@ -53,6 +55,7 @@ class NbdPipe(Pipe):
         """The requests of rows (op: an index into KINDS) go into the slots from `first` on, which must be free."""
         slots, requests = slice(first, first + len(rows)), self.requests
         requests.kind[slots], requests.offset[slots] = rows["op"], rows["offset_bytes"]
+        requests.flags[slots] = rows["flags"]
         requests.length[slots], requests.at[slots] = rows["length_bytes"], self._pool_offsets(first, len(rows))
 
     def submit(self, first: int, n: int, now_ns: int) -> int:

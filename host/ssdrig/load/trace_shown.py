@@ -7,7 +7,7 @@ import numpy as np
 
 from ssdrig.load import trace_mix
 from ssdrig.load.trace_published import QD_ROWS, SIZE_ROWS
-from ssdrig.load.traceform import FLUSH, OPS, READ, TRIM, WRITE, ZEROES
+from ssdrig.load.traceform import FLUSH, FUA, OPS, READ, TRIM, WRITE, ZEROES
 
 LOOK_BACK_IOS = 256
 IDLE_NS = 25_000_000
@@ -32,18 +32,19 @@ def sequential(rows: np.ndarray) -> np.ndarray:
 
 
 def figures(windows: Iterable[np.ndarray], depths_known: bool = True) -> dict:
-    """{"ios", "reads", "writes", "trims", "zeroes", "flushes", "read_bytes", "written_bytes", "trimmed_bytes",
-    "zeroed_bytes", "read_mean_bytes", "write_mean_bytes" (None without any), "size_percent" and "depth_percent" (row ->
-    share of reads and writes; None where depths are not known), "sequential_percent", "lasts_s", "idle_s" (in gaps of
-    25 ms and more), "longest_gap_s", "range_bytes"}."""
+    """{"ios", "reads", "writes", "trims", "zeroes", "flushes", "fua_writes", "fua_bytes" (of writes with FUA),
+    "read_bytes", "written_bytes", "trimmed_bytes", "zeroed_bytes", "read_mean_bytes", "write_mean_bytes" (None without
+    any), "size_percent" and "depth_percent" (row -> share of reads and writes; None where depths are not known),
+    "sequential_percent", "lasts_s", "idle_s" (in gaps of 25 ms and more), "longest_gap_s", "range_bytes"}."""
     counts, moved = np.zeros(len(OPS), np.int64), np.zeros(len(OPS), np.int64)
     size_rows, depth_rows = np.zeros(len(SIZE_ROWS), np.int64), np.zeros(len(QD_ROWS), np.int64)
-    continued = idle_ns = longest_ns = reach = last_ns = 0
+    continued = idle_ns = longest_ns = reach = last_ns = fua_writes = fua_bytes = 0
     for rows in windows:
         op, length = rows["op"], rows["length_bytes"].astype(np.int64)
         counts += np.bincount(op, minlength=len(OPS))
         moved += np.array([int(length[op == kind].sum()) for kind in range(len(OPS))])
-        io = rows[op <= WRITE]
+        io, through = rows[op <= WRITE], length[(rows["flags"] & FUA) > 0]
+        fua_writes, fua_bytes = fua_writes + len(through), fua_bytes + int(through.sum())
         size_rows += np.bincount(trace_mix.row_of(io["length_bytes"]), minlength=len(SIZE_ROWS))
         depth = io["depth"]
         depth_rows += np.bincount(np.searchsorted([high for _, high in QD_ROWS[:-1]], depth), minlength=len(QD_ROWS))
@@ -61,6 +62,8 @@ def figures(windows: Iterable[np.ndarray], depths_known: bool = True) -> dict:
         "trims": int(counts[TRIM]),
         "zeroes": int(counts[ZEROES]),
         "flushes": int(counts[FLUSH]),
+        "fua_writes": fua_writes,
+        "fua_bytes": fua_bytes,
         "read_bytes": int(moved[READ]),
         "written_bytes": int(moved[WRITE]),
         "trimmed_bytes": int(moved[TRIM]),

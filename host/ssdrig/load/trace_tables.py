@@ -25,7 +25,7 @@ _WORDS = {
     **dict.fromkeys(("f", "flush", "sync"), FLUSH),
     **dict.fromkeys(("wz", "write zeroes", "writezeroes"), ZEROES),
 }
-_NO_ANSWER = "no operation is named: the drive never answered"
+_NO_ANSWER = "lines that name no operation: the drive never answered"
 
 
 class Field(NamedTuple):

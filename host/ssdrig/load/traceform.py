@@ -12,11 +12,12 @@ from ssdrig.base.files import replacing
 
 READ, WRITE, TRIM, FLUSH, ZEROES = range(5)
 OPS = ("read", "write", "trim", "flush", "write zeroes")
+FUA = 1  # flag of a write: on the medium when it ends
 ROW = np.dtype(
-    [("t_ns", "<i8"), ("offset_bytes", "<i8"), ("length_bytes", "<u4"), ("op", "<u2"), ("depth", "<u2")]
+    [("t_ns", "<i8"), ("offset_bytes", "<i8"), ("length_bytes", "<u4"), ("op", "u1"), ("flags", "u1"), ("depth", "<u2")]
 )  # depth: I/Os under way once those of this t_ns have been submitted; 0: not known
 DEPTH_MOST = (1 << 16) - 1
-FORMAT, SCHEMA = "ssdrig trace", 2
+FORMAT, SCHEMA = "ssdrig trace", 3
 HEADER_BYTES = 4096
 WINDOW_IOS = 1 << 16
 BLOCK_BYTES = 512  # nothing of a trace is smaller, or is between
@@ -110,6 +111,7 @@ def why_not(rows: np.ndarray, before_ns: int = 0) -> tuple[int, str] | None:
         ((op != FLUSH) & ((offset | length) % BLOCK_BYTES != 0), f"it is not in whole blocks of {BLOCK_BYTES} bytes"),
         ((op != FLUSH) & (length == 0), "it moves nothing"),
         (moves & (length > MOST_BYTES), f"it moves more than {MOST_BYTES} bytes"),
+        (rows["flags"] > np.where(op == WRITE, FUA, 0), "a flag that is not known, or FUA of what is no write"),
     )
     failures = [(int(np.argmax(bad)), why) for bad, why in checks if bad.any()]
     return min(failures, default=None)
