@@ -16,7 +16,7 @@ from ssdrig import cli
 from ssdrig.base.errors import DriveError, UnsafeTarget, UsageError
 from ssdrig.blockio import aio, nbd_numbers
 from ssdrig.commands import trace_play
-from ssdrig.load import played, trace_aio, trace_nbd, trace_player, trace_targets, traceform
+from ssdrig.load import played, trace_aio, trace_nbd, trace_player, trace_targets, trace_unwritten, traceform
 from ssdrig.load.trace_nbd import NbdPipe
 from ssdrig.load.traceform import FLUSH, READ, TRIM, WRITE, ZEROES
 
@@ -175,6 +175,7 @@ def test_figures_are_those_of_the_records(monkeypatch, at_once):
     assert found["all"]["ios"] == 3 and found["writes"]["mean_us"] == pytest.approx(30_000)
     assert found["reads"]["over_100ms_percent"] == 50 and found["all"]["over_10ms_percent"] == 100
     assert found["lag"]["late_percent"] == 25 and not found["lag"]["as_recorded"]
+    assert found["depth"] == {"mean": 5 / 3, "max": 2} and found["trace_depth"] == {"mean": 5 / 3, "max": 2}
     assert found["all"]["p99_us"] is None and "3 I/Os" in found["not_known"]["all.p99_us"]
     half = played.figures(rows, records, 0, True, dilation=2)
     assert half["writes"]["mean_us"] == pytest.approx(15_000) and half["lag"] is None and "lag" in half["not_known"]
@@ -183,6 +184,60 @@ def test_figures_are_those_of_the_records(monkeypatch, at_once):
     many["done_ns"] = np.arange(20_000) * 1000
     every = played.figures(np.zeros(20_000, traceform.ROW), many, 0, True)["all"]
     assert every["p999_us"] == pytest.approx(19_979, abs=1.1) and every["p99_us"] == pytest.approx(19_799, abs=1.1)
+
+
+@pytest.mark.parametrize("at_once", (3, 64, 1 << 20))
+def test_depth_of_a_play_is_a_count_of_what_is_under_way(monkeypatch, at_once):
+    monkeypatch.setattr(played, "AT_ONCE", at_once)
+    rng = np.random.default_rng(3)
+    rows = bursts(*[1] * 400)
+    rows["op"] = rng.choice([READ, WRITE, TRIM], 400)
+    records = np.zeros(400, played.RECORD)
+    records["issued_ns"] = np.sort(rng.integers(1, 300, 400)) * 100
+    records["done_ns"] = records["issued_ns"] + rng.integers(1, 3000, 400)
+    issued, done = records["issued_ns"], records["done_ns"]
+    counts = [int(((issued <= at) & (done > at)).sum()) for at in issued]
+    moves = np.array(counts)[rows["op"] != TRIM]
+    rows["depth"][7] = 0
+    found = played.figures(rows, records, 0, False)
+    assert found["depth"] == {"mean": pytest.approx(moves.mean()), "max": moves.max()} and moves.max() > 10
+    known = rows["op"][7] == TRIM
+    assert (found["trace_depth"] is not None) == known and ("trace_depth" in found["not_known"]) != known
+
+
+def test_times_of_a_play_state_what_is_left_of_the_pauses():
+    rows = bursts(1, 1, 1, 1)
+    rows["t_ns"] = [0, 1_000_000, 101_000_000, 301_000_000]
+    for how, play_s, idle_s in (
+        ({}, 0.301, 0.3),
+        ({"speed": 5.0}, 0.0602, 0.04),
+        ({"idle_cap_ns": 25_000_000}, 0.051, 0.05),
+        ({"idle_cap_ns": 24_000_000, "dilation": 8}, 0.049, 0.0),
+        ({"closed": True}, None, None),
+    ):
+        for parts in (1, 2, 4):
+            found = trace_player.times(traceform.windows(rows, 4 // parts), trace_player.How(**how))
+            assert found["trace_s"] == pytest.approx(0.301) and found["idle_s"] == pytest.approx(0.3)
+            assert found["play_s"] == (None if play_s is None else pytest.approx(play_s))
+            assert found["play_idle_s"] == (None if idle_s is None else pytest.approx(idle_s))
+
+
+def test_a_trace_that_reads_only_what_it_wrote_needs_no_fill(tmp_path):
+    own = trace((0, 0, 8192, WRITE), (1, 4096, 4096, READ))
+    header = {"sha256": ""}
+    asked = trace_play.Asked("own", header, own, trace_player.How())
+    asked.check()
+    assert asked.filled_bytes() == 0 and trace_play.replace(asked, fill=True).filled_bytes() == 0
+    far = trace((0, 0, 8192, WRITE), (1, 4096, 8192, READ), (2, 1 << 30, 20 << 20, READ))
+    with pytest.raises(UsageError, match="--fill"):
+        trace_play.Asked("far", header, far, trace_player.How()).check()
+    filling = trace_play.Asked("far", header, far, trace_player.How(), fill=True).filling()
+    assert filling[["offset_bytes", "length_bytes"]].tolist() == [
+        (8192, 4096),
+        (1 << 30, 8 << 20),
+        ((1 << 30) + (8 << 20), 8 << 20),
+        ((1 << 30) + (16 << 20), 4 << 20),
+    ]
 
 
 def test_a_file_is_written_and_read(tmp_path):
@@ -332,14 +387,18 @@ def test_the_command_says_what_it_will_do_and_does_it(tmp_path, capsys, monkeypa
     assert cli.main([*words, "--speed", "4"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["simulated"] and found["scaled"] and found["written_bytes"] == planned["written_bytes"]
-    assert found["filled_bytes"] == traceform.read(tmp_path / "t")[0]["range_bytes"]
+    header, rows = traceform.read(tmp_path / "t")
+    ranges = trace_unwritten.ranges([rows])
+    assert found["filled_bytes"] == int(np.diff(ranges).sum()) < header["range_bytes"]
+    assert found["times"]["play_s"] == pytest.approx(found["times"]["trace_s"] / 4)
+    assert found["figures"]["depth"]["max"] >= found["figures"]["trace_depth"]["max"] > 1
     assert found["figures"]["ios"] == 1082 and found["figures"]["lag"] and found["how"]["dilation"] == 2
     assert os.path.getsize(records) == 1082 * played.RECORD.itemsize
     assert counted(served)["write_bytes"] - before == planned["written_bytes"]
     assert cli.main(words) == UsageError.exit_code  # records exist
     assert cli.main(["trace", "play", path, "--virtual", "sata-tlc", "--capacity", "256MiB", "--closed", "--fill"]) == 0
     said = capsys.readouterr().out
-    assert "SIMULATED, SCALED" in said and "lag" not in said
+    assert "SIMULATED, SCALED" in said and "lag" not in said and "NOT AT THE TRACE'S TIMES" in said
     assert cli.main(["trace", "play", path, "--virtual", "nothing"]) == UsageError.exit_code
     assert cli.main(["trace", "play", path, "--drive", "no-such-serial", "--dry-run"]) == UsageError.exit_code
 

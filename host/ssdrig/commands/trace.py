@@ -113,7 +113,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     play.add_argument(
         "--closed", action="store_true", help="ignore the times: as fast as possible at the trace's queue depths"
     )
-    play.add_argument("--fill", action="store_true", help="write the trace's range first; a trace that reads needs it")
+    play.add_argument("--fill", action="store_true", help="first write what the trace reads before it writes it")
     play.add_argument("--records", metavar="FILE", type=Path, help="write the times of each I/O to this file")
     add_dry_run(play, "only show what would be done and what blocks it")
     for action in (make, turn, record, show, play):
@@ -309,8 +309,15 @@ def _say_played(result: dict) -> None:
             cells = [f"{key} {part[f'{key}_us']:.0f}" for key in ("mean", "p99", "p999", "max") if part[f"{key}_us"]]
             slow = f"{part['over_10ms_percent']:.3g} % over 10 ms, {part['over_100ms_percent']:.3g} % over 100 ms"
             print(f"  {name:8}service time, us: {', '.join(cells)}; {slow}")
+    moved = result["times"]["play_s"] != result["times"]["trace_s"]
     for line in _original(result):
-        print(f"  original: {line}")
+        print(f"  original: {line}{' (at the times of the trace)' if moved else ''}")
+    if depth := figures["depth"]:
+        of = figures["trace_depth"]
+        original = f"mean {of['mean']:.3g}, most {of['max']}" if of else figures["not_known"]["trace_depth"]
+        print(f"  queue depth: mean {depth['mean']:.3g}, most {depth['max']}; of the trace: {original}")
+    if moved:
+        print(f"  {_scaling(result['times'])}")
     if kernel := result["kernel_mean_us"]:
         print(f"  the kernel's own mean: {kernel:.0f} us")
     if writes := result["fua"]["writes"]:
@@ -320,6 +327,18 @@ def _say_played(result: dict) -> None:
         print(f"  lag: P99 {lag['p99_us']:.0f} us, {lag['late_percent']:.3g} % later than 1 ms")
         if not lag["as_recorded"]:
             print("  NOT PLAYED AT THE TRACE'S TIMES: more than 1 % of its I/Os were later than 1 ms")
+
+
+def _scaling(times: dict) -> str:
+    """What the play's times are against the trace's, and what that leaves the drive."""
+    idle = f"of {clock(times['idle_s'])} in pauses from 25 ms on"
+    if times["play_s"] is None:
+        return f"NOT AT THE TRACE'S TIMES ({clock(times['trace_s'])}): no pauses, {idle} none is left to the drive"
+    rate = (
+        f"{times['trace_s'] / times['play_s']:.3g} times its I/Os per second" if times["play_s"] else "all at one time"
+    )
+    left = f"{idle} the drive has {clock(times['play_idle_s'])} for background work"
+    return f"NOT AT THE TRACE'S TIMES: {clock(times['play_s'])} in place of {clock(times['trace_s'])}, {rate}; {left}"
 
 
 def _original(header: dict) -> list[str]:

@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from ssdrig.drive.settings import witness
 from ssdrig.drive.target import guard, inventory, sysfs
 from ssdrig.drive.target.confirm import confirmed
 from ssdrig.drive.wear import warranty
-from ssdrig.load import played, trace_player, trace_targets, traceform
+from ssdrig.load import played, trace_player, trace_targets, trace_unwritten, traceform
 from ssdrig.virtual import bench
 
 FILL_BYTES, FILL_DEPTH = 8 << 20, 8
@@ -27,8 +28,8 @@ FILL_BYTES, FILL_DEPTH = 8 << 20, 8
 
 @dataclass(frozen=True)
 class Asked:
-    """A trace to play, and how; `records`: folder for the times of each I/O; `fill`: write the trace's range
-    first, so that all data read has been written."""
+    """A trace to play, and how; `records`: folder for the times of each I/O; `fill`: write first what the trace reads
+    before it writes it, so that all data read has been written."""
 
     name: str
     header: dict
@@ -37,52 +38,66 @@ class Asked:
     records: Path | None = None
     fill: bool = False
 
+    @cached_property
+    def unwritten(self) -> np.ndarray:
+        """As trace_unwritten.ranges(), none beyond the farthest I/O."""
+        reach = max(int((part["offset_bytes"] + part["length_bytes"]).max()) for part in self._parts())
+        return np.minimum(trace_unwritten.ranges(self._parts()), reach)
+
     def check(self) -> None:
-        """Raises UsageError for a trace that reads, where nothing was written: a drive answers such reads without its
-        flash."""
-        if not self.fill and any((part["op"] == traceform.READ).any() for part in traceform.windows(self.rows)):
+        """Raises UsageError for a trace that reads unwritten places: a drive answers them without its flash."""
+        if not self.fill and len(self.unwritten):
+            moved = size(int(np.diff(self.unwritten).sum()))
             raise UsageError(
-                "a trace that reads nothing, or data in its range",
-                f"{self.name} reads, and nothing is known to be written",
-                "add --fill, or play it in a plan (replay), which proves the state of the drive",
+                "a trace that reads only its own data, or data in its range",
+                f"{self.name} reads {moved} that it did not write before",
+                "add --fill, which writes them first, or play it in a plan (replay), which proves the drive's state",
             )
 
     def filling(self) -> np.ndarray:
-        """The rows of the fill: the trace's range, in order."""
-        filled = self.filled_bytes()
-        rows = np.zeros(-(-filled // FILL_BYTES), traceform.ROW)
-        rows["offset_bytes"] = np.arange(len(rows)) * FILL_BYTES
-        rows["length_bytes"] = np.minimum(FILL_BYTES, filled - rows["offset_bytes"])
+        """The rows of the fill: what the trace reads and did not write, in rising order."""
+        begin, length = self.unwritten[:, 0], np.diff(self.unwritten)[:, 0]
+        pieces = -(-length // FILL_BYTES)
+        first = np.cumsum(pieces) - pieces
+        at = (np.arange(int(pieces.sum())) - np.repeat(first, pieces)) * FILL_BYTES  # of each piece in its range
+        rows = np.zeros(len(at), traceform.ROW)
+        rows["offset_bytes"] = np.repeat(begin, pieces) + at
+        rows["length_bytes"] = np.minimum(FILL_BYTES, np.repeat(length, pieces) - at)
         rows["op"], rows["depth"] = traceform.WRITE, FILL_DEPTH
         return rows
 
+    def times(self) -> dict:
+        """As trace_player.times()."""
+        return trace_player.times(self._parts(), self.how)
+
+    def _parts(self) -> Iterator[np.ndarray]:
+        return traceform.windows(self.rows)
+
     def what(self) -> str:
-        lasts_s = trace_player.lasts_ns(traceform.windows(self.rows), self.how) / 1e9
-        time = "as fast as the drive can" if self.how.closed else f"in {clock(lasts_s)} or longer"
-        first = f"fill of {size(self.filled_bytes())}, then " if self.fill else ""
+        times = self.times()
+        time = "as fast as the drive can" if self.how.closed else f"in {clock(times['play_s'])} or longer"
+        if times["play_s"] != times["trace_s"]:
+            time += f" (the trace: {clock(times['trace_s'])})"
+        first = f"fill of {size(self.filled_bytes())}, then " if self.filled_bytes() else ""
         return f"{first}play of {self.name}, {len(self.rows)} I/Os {time}"
 
     def filled_bytes(self) -> int:
-        parts = traceform.windows(self.rows)
-        reach = max(int((part["offset_bytes"] + part["length_bytes"]).max()) for part in parts)
-        return reach if self.fill else 0
+        return int(np.diff(self.unwritten).sum()) if self.fill else 0
 
     def written_bytes(self) -> int:
         """By the trace and the fill."""
-        parts = traceform.windows(self.rows)
         return self.filled_bytes() + sum(
-            int(part["length_bytes"][part["op"] == traceform.WRITE].sum(dtype=np.int64)) for part in parts
+            int(part["length_bytes"][part["op"] == traceform.WRITE].sum(dtype=np.int64)) for part in self._parts()
         )
 
     def fua_writes(self) -> int:
-        return sum(int(np.count_nonzero(part["flags"] & traceform.FUA)) for part in traceform.windows(self.rows))
+        return sum(int(np.count_nonzero(part["flags"] & traceform.FUA)) for part in self._parts())
 
     def longest(self) -> int:
         return max(FILL_BYTES if self.fill else 0, *self._longest())
 
     def _longest(self) -> list[int]:
-        parts = traceform.windows(self.rows)
-        return [int(part["length_bytes"][part["op"] <= traceform.WRITE].max(initial=4096)) for part in parts]
+        return [int(part["length_bytes"][part["op"] <= traceform.WRITE].max(initial=4096)) for part in self._parts()]
 
 
 def on_drive(asked: Asked, name: str, destroy_serial: str | None, dry_run: bool) -> dict:
@@ -142,8 +157,9 @@ def result(
 ) -> dict:
     """{"trace", "source", "service" (times of the original, as the trace's header has them), "sha256", "scaled",
     "drive", "simulated", "how", "written_bytes", "filled_bytes" (of them by the fill before), "figures" (as
-    played.figures(); None of a dry run), "kernel_mean_us" (of an I/O of a block device, by the kernel's counts), "fua":
-    {"writes", "by_flush": the drive lacks FUA, so that the kernel sends a FLUSH after each of them}}."""
+    played.figures(); None of a dry run), "times" (as trace_player.times()), "kernel_mean_us" (of an I/O of a block
+    device, by the kernel's counts), "fua": {"writes", "by_flush": the drive lacks FUA, and the kernel sends a FLUSH
+    after each of them}}."""
     return {
         "trace": asked.header.get("name", asked.name),
         "source": asked.header.get("source"),
@@ -156,6 +172,7 @@ def result(
         "written_bytes": asked.written_bytes(),
         "filled_bytes": asked.filled_bytes(),
         "figures": figures,
+        "times": asked.times(),
         "kernel_mean_us": kernel_mean_us,
         "fua": {"writes": asked.fua_writes(), "by_flush": not has_fua},
     }
@@ -163,7 +180,7 @@ def result(
 
 def _play(asked: Asked, target: trace_player.Target, show: Progress) -> dict:
     total = len(asked.rows)
-    if asked.fill:
+    if asked.filled_bytes():
         filling = asked.filling()
         with open(os.devnull, "wb") as nowhere:
             show.show(f"fill of {size(asked.filled_bytes())}")

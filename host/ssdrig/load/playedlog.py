@@ -60,13 +60,14 @@ def load(folder: Path, direction: str | None = None) -> Seconds:
 
 
 def figures(folder: Path, dilation: int) -> dict:
-    """played.figures() of the stored records, with {"trace", "source", "synthetic", "scaled", "of_ios" (of the whole
-    trace), "how", "late_us" (delay of a virtual drive's answers against its own time; None for another drive)}. Raises
-    LoadError."""
+    """played.figures() of the stored records, with {"trace", "source", "service" (times of the original, as the trace's
+    header has them), "synthetic", "scaled", "of_ios" (of the whole trace), "how", "late_us" (delay of a virtual drive's
+    answers against its own time; None for another drive)}. Raises LoadError."""
     rows, records, state = _of(folder)
     header, how = state["header"], state["how"]
     figures = played.figures(rows, records, int(records["intended_ns"][0]), bool(how.get("closed")), dilation)
     named = {"trace": header.get("name"), "source": header.get("source"), "synthetic": bool(header.get("synthetic"))}
+    named["service"] = header.get("service")
     return (
         named
         | {"scaled": bool(header.get("scaled")), "of_ios": len(rows), "how": how, "late_us": state.get("late_us")}

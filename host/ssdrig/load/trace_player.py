@@ -4,7 +4,7 @@ when it was to be submitted, when it was, and when it was done is kept of each (
 import time
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import BinaryIO, Protocol
 
 import numpy as np
@@ -22,6 +22,7 @@ TICK_NS = 50_000_000
 AHEAD_NS = 300_000  # a gap that is long enough to prepare the next window in
 STALL_NS = 60_000_000_000
 LEAD_NS = 20_000_000  # from the start to the trace's beginning
+IDLE_NS = 25_000_000  # a gap that gives a drive time for background work
 SLACK_NS = 1000
 USUAL_SLACK_NS = 50_000
 
@@ -70,6 +71,21 @@ class Schedule:
         at = self._at_ns + np.cumsum(gaps)
         self._last_ns, self._at_ns = int(t_ns[-1]), int(at[-1])
         return np.rint(at * (self.how.dilation / self.how.speed)).astype(np.int64)
+
+
+def times(windows: Iterable[np.ndarray], how: How) -> dict:
+    """What `how` makes of a trace's times, in drive time: {"trace_s", "play_s" (from the first I/O to the last),
+    "idle_s", "play_idle_s" (in gaps of 25 ms and more)}; "play_s" and "play_idle_s" None for a closed play."""
+    schedule = Schedule(replace(how, dilation=1))
+    totals, last = np.zeros(4), np.zeros(2, np.int64)
+    for rows in windows:
+        for number, at in enumerate((rows["t_ns"], schedule.of(rows["t_ns"]))):
+            gaps = np.diff(at, prepend=last[number])
+            totals[[number, 2 + number]] += at[-1] - last[number], gaps[gaps >= IDLE_NS].sum()
+            last[number] = at[-1]
+    trace_s, play_s, idle_s, play_idle_s = (totals / 1e9).tolist()
+    known = {"play_s": None, "play_idle_s": None} if how.closed else {"play_s": play_s, "play_idle_s": play_idle_s}
+    return {"trace_s": trace_s, "idle_s": idle_s} | known
 
 
 def lasts_ns(windows: Iterable[np.ndarray], how: How) -> int:

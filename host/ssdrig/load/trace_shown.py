@@ -6,11 +6,11 @@ from collections.abc import Iterable
 import numpy as np
 
 from ssdrig.load import trace_mix
+from ssdrig.load.trace_player import IDLE_NS
 from ssdrig.load.trace_published import QD_ROWS, SIZE_ROWS
 from ssdrig.load.traceform import FLUSH, FUA, OPS, READ, TRIM, WRITE, ZEROES
 
 LOOK_BACK_IOS = 256
-IDLE_NS = 25_000_000
 
 
 def sequential(rows: np.ndarray) -> np.ndarray:

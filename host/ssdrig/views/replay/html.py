@@ -8,6 +8,7 @@ from ssdrig.views.found import played
 
 SIDES = (("all", "all"), ("reads", "reads"), ("writes", "writes"))
 TIMES = (("mean_us", "mean"), ("p99_us", "P99"), ("p999_us", "P99.9"), ("max_us", "longest"))
+ORIGINAL = (("mean_us", "mean"), ("p99_us", "P99"), ("max_us", "longest"))
 SLOW = (("over_10ms_percent", "over 10 ms"), ("over_100ms_percent", "over 100 ms"))
 NARROW = 4  # columns that need no more width than a plot
 Cells = list[tuple[str, str, list[tuple[float | None, str]]]]  # of each figure: its name, unit, (value, why not) a row
@@ -38,7 +39,7 @@ def lines_of(rows: list[Row]) -> Iterator[tuple[str, str, list[tuple[float | Non
     def of(key: str, part: str | None = None) -> list[tuple[float | None, str]]:
         found = []
         for row in rows:
-            whole = row.found if part is None else row.found[part] or {}
+            whole = row.found if part is None else row.found.get(part) or {}
             name = key if part is None else f"{part}.{key}"
             reasons = row.found["not_known"]
             found.append((whole.get(key), reasons.get(name) or reasons.get(part or "") or "no such I/O"))
@@ -53,6 +54,14 @@ def lines_of(rows: list[Row]) -> Iterator[tuple[str, str, list[tuple[float | Non
             yield f"Service time, {words}, {name}", "µs", of(f"{key}", side)
         for key, name in SLOW:
             yield f"I/Os {name}, {words}", "%", of(key, side)
+    yield "Queue depth, mean", "", of("mean", "depth")
+    if any(row.found.get("trace_depth") for row in rows):
+        yield "Queue depth of the trace, mean", "", of("mean", "trace_depth")
+    for side, key, name in [(side, *time) for side in ("reads", "writes") for time in ORIGINAL]:
+        values = [((row.found.get("service") or {}).get(side) or {}).get(key) for row in rows]
+        if any(value is not None for value in values):
+            missing = "the trace does not state when an I/O ended"
+            yield f"Service time of the original, {side}, {name}", "µs", [(value, missing) for value in values]
     yield "Time to complete", "s", of("time_s")
     yield "Energy", "J", [((row.windows.get("all") or {}).get("energy_J"), row.why_not("W")) for row in rows]
     yield "Energy per GB", "J", measured("J/GB")
