@@ -11,7 +11,7 @@ from ssdrig.plan import cost
 from ssdrig.plan.rules import quiet
 from ssdrig.plan.rules.laid import NOTHING
 from ssdrig.run import budget, dry_run, engine, prepare
-from ssdrig.views.found import said
+from ssdrig.views.found import sentences
 
 FLOOR, WORK = 0.5, 1.5
 WORKED = [WORK] * 30 + [FLOOR] * 90
@@ -160,7 +160,7 @@ def test_a_rest_of_a_fixed_time_counts_what_the_drive_writes_by_itself(tmp_path)
     assert [event["kind"] for event in unasked] == ["step.start", "step.end", "quiet"]
     assert "asks for no SMART reading" in unasked[-1]["nand_why"]
     row = SimpleNamespace(found=events[-1], value=lambda word: 0.5, windows={})
-    assert said(row) == ["15.0 J", "500 MB written to NAND"]
+    assert sentences(row) == ["15.0 J", "500 MB written to NAND"]
 
 
 def test_without_a_rig_it_is_refused_before_the_start_or_left_out(tmp_path):

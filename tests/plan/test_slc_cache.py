@@ -284,7 +284,7 @@ def test_a_straight_line_until_the_cache_is_whole():
     none = recovery.of([])
     assert none.whole_bytes is None and none.rate_Bps is None and none.why == none.energy_why
     assert plateaus_html.recovery_in_words(none, 9) == [
-        "9 rests left out: the host limited the load behind them",
+        "9 rests left out: the host limited the load after them",
         "no load with a rest before it whose cache is known",
     ]
     flat = recovery.of([Rest(1, 2 * GB), Rest(2, 2 * GB), Rest(3, GB), Rest(4, GB / 2), Rest(5, 4 * GB)])

@@ -58,9 +58,10 @@ LIMITS = {
     "serve": 39,
     "setup": 9,
     "switch": 8,
+    "views": 8,
     "virtual": 31,
 }
-ELSEWHERE = 2064
+ELSEWHERE = 1602
 PROSE_RE = re.compile("|".join(rf"\b(?:{pattern})\b" for pattern in PROSE), re.IGNORECASE)
 ELLIPSIS = re.compile(r"(?:The same )?Of (?!course)\w")  # a docstring without its noun
 COMMENT = re.compile(r"(?:^|\s)#(?!:)\s(.*)")

@@ -20,7 +20,7 @@ from ssdrig.reading import row_figures, table
 from ssdrig.reading.row import KEYS, Row
 from ssdrig.report import page, screen
 from ssdrig.views import documents
-from ssdrig.views.found import said
+from ssdrig.views.found import sentences
 
 
 @pytest.fixture(scope="module")
@@ -217,8 +217,8 @@ def test_figures_of_a_load_with_pauses_begin_behind_its_first_burst(tmp_path):
     assert table.together([one, swept])["iops_mean"] == 50
     assert short.windows["all"] is None and short.why_not("iops") == "the load ended 0 s behind its first burst"
     words = page.render([found])
-    assert said(one) == ["figures from 3 s on, behind fio's long first burst"] and said(swept) == []
-    assert escape(said(one)[0]) in words
+    assert sentences(one) == ["figures from 3 s on, after fio's long first burst"] and sentences(swept) == []
+    assert escape(sentences(one)[0]) in words
     assert words.count("all figures are of the seconds from 3 on") == 2 and "from 61 on" in words
 
 
@@ -270,7 +270,7 @@ def test_a_row_at_an_operating_point_has_what_was_picked(tmp_path):
     w.not_run("again/long at=min", "no operating point min: no point has it")
     found = table.load(w.end())
     *_, pick, long, _ = found.rows
-    assert said(pick) == ["max: qd=4, iops 4 000 IOPS, of 2 points", "min: none, no point has it"]
+    assert sentences(pick) == ["max: qd=4, iops 4 000 IOPS, of 2 points", "min: none, no point has it"]
     assert (long.act.label, long.act.keys["qd"]) == ("again/long at=max", 4)
     assert long.windows["late"]["littles_qd"] == near(4) and long.windows["late"]["littles_error_percent"] == near(0)
     assert "max: qd=4, iops 4 000 IOPS, of 2 points; min: none" in page.render([found])
@@ -293,14 +293,17 @@ def test_a_rest_says_how_long_the_drive_worked_and_what_it_wrote_by_itself(tmp_p
     w.event("quiet", step="rest", **event, band_W=0.01, why=None, **written)
     found = table.load(w.end())
     rest = found.rows[-1]
-    assert said(rest)[0] == "quiet after 40 s at 0.500 W; 26.0 J above that" and "500 MB written" in said(rest)[1]
+    assert (
+        sentences(rest)[0] == "quiet after 40 s at 0.500 W; 26.0 J above that"
+        and "500 MB written" in sentences(rest)[1]
+    )
     assert rest.found["J_per_GB"] is None  # no rest of the run without NAND writes says what staying awake takes
     assert rest.windows["all"]["energy_J"] == near(91) and documents.of_row(rest)["found"]["after_s"] == 40
     assert rest.value("floor_W") == 0.5 and rest.value("W") == near(0.7)
     assert found.rows[0].value("floor_W") is None and "until the drive was quiet" in found.rows[0].why_not("floor_W")
     assert "rest, quiet after 40 s" in screen.text([found]) and "quiet after 40 s" in page.render([found])
     rest.found |= {"reached": False, "why": "it worked on", "nand_written_bytes": None, "nand_why": "no count"}
-    assert said(rest) == ["NOT QUIET within 130 s: it worked on", "NAND bytes not known: no count"]
+    assert sentences(rest) == ["NOT QUIET within 130 s: it worked on", "NAND bytes not known: no count"]
 
 
 def test_the_percentiles_of_rounds_are_of_all_their_ios():

@@ -358,7 +358,7 @@ def test_a_run_that_goes_on_has_a_strip(tmp_path):
     tail = Tail(busy)
     tail.step()
     found = {of["id"]: of for of in tail.since(Place(), 0, 0)[0]["trust"]}
-    assert found["host"]["state"] == found["gaps"]["state"] == "BAD" and "100 %" in found["host"]["said"]
+    assert found["host"]["state"] == found["gaps"]["state"] == "BAD" and "100 %" in found["host"]["text"]
 
 
 @pytest.mark.parametrize("kind", trust.LIVE)

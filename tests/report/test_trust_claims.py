@@ -164,7 +164,7 @@ def test_what_a_run_that_goes_on_rests_on(name):
     (shown,) = [
         item for item in trust_strip.in_words(trust.live(header, paired | last, good | power)) if item["kind"] == "bad"
     ]
-    assert bad["id"] == shown["id"] == name and shown["said"] == bad["why"]
+    assert bad["id"] == shown["id"] == name and shown["text"] == bad["why"]
 
 
 @pytest.mark.parametrize("held", [None, *trust.NAMES], indirect=True)

@@ -56,7 +56,7 @@ def test_what_is_lost_slow_and_refreshed_is_said(tmp_path):
     said = "\n".join(retention_sentences.lines(found))
     assert "3 of " in said and "(3 UNREADABLE)" in said and "1 piece has a P99 of 3 times" in said
     assert f": {PIECES[-1]}." in said and "0.6 eV" in said and "115 TB" in said and "31 drives" in said
-    assert "5.00 MB written to NAND by itself; energy: no rig measured its power" in said
+    assert "5.00 MB written to NAND on its own; energy: no rig measured its power" in said
     assert "refreshes +3" in said and "media errors +2" in said and "in the middle is not used" in said
     row = SimpleNamespace(found=found)
     page = "".join(retention_html._panels(row, "Retention", ""))
@@ -87,5 +87,5 @@ def test_a_sealed_drive_and_a_damaged_folder_are_shown(tmp_path):
     assert "<svg" in "".join(retention_html._panels(SimpleNamespace(found=found), "Retention", ""))
     (tmp_path / "retention/manifest.json").write_text("{")
     found = kept.found([], tmp_path, "recall")
-    assert retention_sentences.lines(found)[0] == "Nothing was read: nothing is said of the drive."
+    assert retention_sentences.lines(found)[0] == "Nothing was read: no verdict on the drive."
     assert "".join(retention_html._panels(SimpleNamespace(found=found), "Retention", ""))

@@ -250,7 +250,7 @@ def along(case: Case) -> int:
             for i, (mark, number) in enumerate(zip(plot.marks, wanted, strict=True), 1):
                 assert mark.words.startswith(f"minute {i}: ") and plot.x(mark.x_px) == pytest.approx(i - 0.5, abs=0.01)
                 case.near(value(mark.words.partition(": ")[2].split(" ")[0]), number, mark.words, "lat_max")
-            left = page_reader.value(re.search(r"the last 10 s, (.+) I/Os, are no whole one", panel.soft)[1])
+            left = page_reader.value(re.search(r"the last 10 s, (.+) I/Os, left out", panel.soft)[1])
             assert panel.soft.startswith(f"{whole} whole minutes;") and left == sum(counts[60 * whole :])
             seen += whole
             continue

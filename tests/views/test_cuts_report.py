@@ -137,9 +137,9 @@ def test_a_failing_control_session_accuses_the_harness(found):
     bad["harness"] = bad["why"]
     said = " ".join(cuts_sentences.lines({**found, "controls": [bad], "stop": "control", "suspicious_cuts": [3]}))
     assert "CONTROL FAILED in 1 session (20: no power was cut, yet LOST_FUA on 3 blocks): the harness is" in said
-    assert "what is proven of the drive stays proven" in said
+    assert "the proven failures remain proven" in said
     assert "Suspicious, but no failure: cut 3." in said
-    assert "nothing is said of the drive" in cuts_sentences.verdict({**found, "judged": 0})
+    assert "no verdict on the drive" in cuts_sentences.verdict({**found, "judged": 0})
 
 
 def test_a_promise_broken_by_an_announced_loss_of_power_is_said_of_the_drive():
@@ -242,7 +242,7 @@ def test_a_campaign_without_a_judged_cut_has_a_page(tmp_path):
     events = (made / "events.jsonl").read_text().splitlines()
     kept = [re.sub(', "line".*', "}", line) for line in events if "session.judged" not in line]
     (made / "events.jsonl").write_text("\n".join(kept) + "\n")
-    assert "No cut was judged: nothing is said of the drive." in text_of(page.render([table.load(made)]))
+    assert "No cut was judged: no verdict on the drive." in text_of(page.render([table.load(made)]))
 
 
 def test_the_view_is_of_a_step_that_cuts():

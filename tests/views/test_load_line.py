@@ -15,7 +15,7 @@ from ssdrig.report import page
 from ssdrig.views.average_power import formula as average_power_formula
 from ssdrig.views.average_power import formula as average_power_terms
 from ssdrig.views.context import Context
-from ssdrig.views.found import said
+from ssdrig.views.found import sentences
 from ssdrig.views.load_line import html as load_line_fit
 from ssdrig.views.load_line import html as load_line_html
 from ssdrig.views.load_line.html import Point
@@ -121,7 +121,7 @@ def test_a_rest_is_told_by_the_samples_of_the_step_itself(tmp_path):
     assert (live["after_s"], live["above_J"]) == (4, pytest.approx(1.35 + 2.55))
     assert (rest.found["after_s"], rest.found["above_J"]) == (3, pytest.approx(2.55, rel=0.01))
     assert rest.found["energy_J"] == pytest.approx(3 * 0.9 + 7 * 0.05, rel=0.01) and rest.found["lasted_s"] == 10
-    assert said(rest)[0] == "quiet after 3 s at 0.0500 W; 2.55 J above that"
+    assert sentences(rest)[0] == "quiet after 3 s at 0.0500 W; 2.55 J above that"
     assert rest.found["J_per_GB"] is None and rest.found["J_per_GB_why"]  # what staying awake takes is not known
 
 

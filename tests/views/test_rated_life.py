@@ -131,7 +131,7 @@ def test_a_run_says_waf_tbw_and_dwpd(tmp_path):
     html = page.render([found])
     for words in ("TBW = raw NAND × P/E cycles × WLE / WAF", "AnandTech 7947", "95 %", "rounds 4 to 8"):
         assert words in html
-    assert any("Of the rating" in line for line in screen.of_plan(found))
+    assert any("Share of the rating" in line for line in screen.of_plan(found))
     said = json_documents.figures(json.loads(json.dumps(documents.of_table(found))))
     assert said["life"][0]["waf"] == life.waf
 

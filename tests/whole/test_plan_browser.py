@@ -116,11 +116,11 @@ VIEWS = {  # a run of each, words of the titles of its plots, and of its tables
     "plateaus, cache-recovery": (
         cache.made,
         [
-            "Speed over what was written, fill",
-            "Speed over what was written, again",
+            "Speed over the amount written, fill",
+            "Speed over the amount written, again",
             "What the cache takes after a rest",
         ],
-        ["Speed over what was written"],
+        ["Speed over the amount written"],
     ),
     "load-line": (line.lined, ["Load line"], []),
     "average-power": (
@@ -133,7 +133,11 @@ VIEWS = {  # a run of each, words of the titles of its plots, and of its tables
     "power-states": (sleep.slept, ["Power states"], ["Power states"]),
     "wakes": (single.woken, ["A single I/O after a pause"] * 2, ["A single I/O after a pause"]),
     "under": (single.read_beside, ["Reads while it writes"], ["Reads while it writes"]),
-    "wear": (wear.worn_out, ["Wear over what was written", "Write amplification of each"], ["What the wear has shown"]),
+    "wear": (
+        wear.worn_out,
+        ["Wear over the amount written", "Write amplification of each"],
+        ["What the wear has shown"],
+    ),
     "replay": (replay.played_twice, ["Throughput", "Mean latency", "Power", "Latency histogram"], ["Played traces"]),
 }
 

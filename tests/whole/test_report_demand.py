@@ -84,7 +84,7 @@ def test_a_line_for_each_number_of_threads_along_the_queue_depth(run):
 def test_the_page_has_latency_and_power_over_iops(run):
     made = page.render([run])
     assert "Demand intensity</b>" in made and "Demand intensity, power</b>" in made
-    words = "Rounds 1 to 2 together. Beside the marks: queue depth. Not drawn: not run: the host has too few CPUs."
+    words = "Rounds 1 to 2 together. Next to the marks: queue depth. Not drawn: not run: the host has too few CPUs."
     assert made.count(words) == 2
     assert "threads 1, queue depth 1: 7\u202f990 IOPS, 0.125 ms" in made, "what a pointer reads"
     assert "threads 8, queue depth 4: 35\u202f200 IOPS, 1.88 W" in made

@@ -147,7 +147,7 @@ def section(runs: Sequence, figures: Sequence[dict], names: Sequence) -> str:
     own = [key for key in keys if len({each.get(key) for each in found}) > 1]
     out = ['<section aria-labelledby="about-h"><h2 id="about-h">Test set-up</h2>']
     rows = "".join(
-        f'<tr><th scope="row">{escape(key)}</th><td class="said">{escape(found[0][key])}</td></tr>'
+        f'<tr><th scope="row">{escape(key)}</th><td class="prose">{escape(found[0][key])}</td></tr>'
         for key in keys
         if key not in own
     )
@@ -160,10 +160,10 @@ def section(runs: Sequence, figures: Sequence[dict], names: Sequence) -> str:
         state = f'<span class="state {escape(figure["state"])}"><b aria-hidden="true">{sign}</b> '
         state += f"{escape(state_words)}</span>"
         warn = unfinished(figure["state"], figure["why"]) if figure["state"] != "complete" else ""
-        cells = "".join(f'<td class="said">{escape(each.get(key) or "–")}</td>' for key in own)
+        cells = "".join(f'<td class="prose">{escape(each.get(key) or "–")}</td>' for key in own)
         out.append(
             f'<tr data-run="{i}"><th scope="row">{escape(label)}<small><code>{escape(figure["run"])}</code></small>'
-            f'</th><td class="said">{state}{warn}</td>{cells}</tr>'
+            f'</th><td class="prose">{state}{warn}</td>{cells}</tr>'
         )
     return "".join(out) + "</tbody></table></div></section>"
 
@@ -221,10 +221,10 @@ def _conditions(before: Mapping, after: Mapping, header: Mapping) -> str:
     lines += set_up.lines(before, after)
     later = any(line.after for line in lines)
     heads = ["", "before the run", *(["after it"] if later else [])]
-    head = "".join(f'<th scope="col" class="said">{escape(title)}</th>' for title in heads)
+    head = "".join(f'<th scope="col" class="prose">{escape(title)}</th>' for title in heads)
     body = "".join(
-        f'<tr><th scope="row">{escape(line.words)}</th><td class="said">{escape(line.before)}</td>'
-        + (f'<td class="said">{escape(line.after)}</td>' if later else "")
+        f'<tr><th scope="row">{escape(line.words)}</th><td class="prose">{escape(line.before)}</td>'
+        + (f'<td class="prose">{escape(line.after)}</td>' if later else "")
         + "</tr>"
         for line in lines
     )

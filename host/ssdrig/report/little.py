@@ -37,6 +37,6 @@ def _table(loads: Sequence[little.Load]) -> str:
     for load in loads:
         off = "–" if load.error_percent is None else f"{load.error_percent:+.2f}".replace("-", "−")
         cells = [str(load.round or "–"), number(load.in_flight, 2), number(load.asked, 0), off]
-        body = "".join(f"<td>{cell}</td>" for cell in cells) + f'<td class="said">{escape(load.why)}</td>'
+        body = "".join(f"<td>{cell}</td>" for cell in cells) + f'<td class="prose">{escape(load.why)}</td>'
         out.append(f'<tr><th scope="row">{escape(load.label)}</th>{body}</tr>')
     return "".join(out) + "</tbody></table></div>"

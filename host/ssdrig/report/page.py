@@ -22,7 +22,7 @@ from ssdrig.report import loads as of_loads
 from ssdrig.report.loads import Loads
 from ssdrig.views import trust_strip
 from ssdrig.views.context import Context, View, figure, last_rounds
-from ssdrig.views.found import said
+from ssdrig.views.found import sentences
 from ssdrig.views.terms import number
 
 HERE = Path(__file__).parent
@@ -265,11 +265,11 @@ def steps(each: Table, name: str, named: bool) -> str:
 
 def _step(row: Row) -> str:
     if row.act.do == "choose" and row.state == "done":
-        return _said(_named(row.act.label, [row]), "", 2 + len(COLUMNS), "; ".join(said(row)))
+        return _said(_named(row.act.label, [row]), "", 2 + len(COLUMNS), "; ".join(sentences(row)))
     if row.state == "not run" or row.t0_s is None:
         why = ": ".join([row.state, *([row.why] if row.why else row.notes[:1])])
         return _said(_named(row.act.label, [row]), "", 2 + len(COLUMNS), why)
-    words = said(row) if row.state == "done" else [rows.ended(row)]
+    words = sentences(row) if row.state == "done" else [rows.ended(row)]
     state = f' <span class="state">{escape("; ".join(words))}</span>' if words else ""
     long = "–" if row.t1_s is None else figure(row.t1_s - row.t0_s)
     name = _named(row.act.label, [row])
@@ -324,7 +324,7 @@ def _count(number_of: int, word: str) -> str:
 
 def _said(name: str, cells: str, columns: int, words: str) -> str:
     """A row of the steps with words in place of figures. `name` is HTML."""
-    said = f'<td class="said" colspan="{columns}">{escape(words)}</td>'
+    said = f'<td class="prose" colspan="{columns}">{escape(words)}</td>'
     return f'<tr><th scope="row">{name}</th>{cells}{said}</tr>'
 
 

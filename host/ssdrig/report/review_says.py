@@ -14,7 +14,7 @@ from ssdrig.reading.row import Row, Table, Verdict
 from ssdrig.views.average_power import formula as average_power_formula
 from ssdrig.views.average_power import formula as average_power_terms
 from ssdrig.views.context import doubt_at, figure, plus_minus, uncertain_at
-from ssdrig.views.found import said
+from ssdrig.views.found import sentences
 from ssdrig.views.load_line import html as load_line_fit
 from ssdrig.views.load_line import html as load_line_html
 from ssdrig.views.plateaus import html as plateaus_html
@@ -44,7 +44,7 @@ def of_plan(each: Table) -> list[str]:
                     f"{path}: {f'not claimed, {doubt}' if doubt else load_line_html.in_words(line_of(each, path))}"
                 )
     for row in each.rows:
-        lines = said(row) if row.state == "done" else []
+        lines = sentences(row) if row.state == "done" else []
         doubt = trust.why_not(table.strip([row]))
         out += (
             [f"{row.act.label}: not claimed, {doubt}"]

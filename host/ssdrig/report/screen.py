@@ -84,7 +84,7 @@ def of_plan(each: Table) -> list[str]:
     out += made + trust_strip.key_of_marks(made, columns()) + lacking.lines()
     out += limits(each.data.notes)
     out += limits(f"{line.name.strip()}, {note}" for line in lines for note in line.notes)
-    out += [f"  {row.act.path}, {line}{_mark(row)}" for row in each.rows for line in found.said(row)]
+    out += [f"  {row.act.path}, {line}{_mark(row)}" for row in each.rows for line in found.sentences(row)]
     for one in each.verdicts:
         said = "steady" if one.verdict["passed"] else f"{steady.heading([one.verdict])}{_why(one.verdict)}"
         at = steady.rests_on(one.verdict)

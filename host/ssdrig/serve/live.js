@@ -187,7 +187,7 @@ const Live = (() => {
   }
   function trust(items) {
     $("trust").replaceChildren(...items.map((of) => el("li", null, { class: of.kind, title: of.tip, "data-trust": of.id },
-      el("b", of.sign, { "aria-hidden": "true" }), ` ${of.name}`, el("span", `: ${of.state}`, { class: "sr" }), ...(of.said ? [" ", el("small", of.said)] : []))));
+      el("b", of.sign, { "aria-hidden": "true" }), ` ${of.name}`, el("span", `: ${of.state}`, { class: "sr" }), ...(of.text ? [" ", el("small", of.text)] : []))));
   }
   function cost() {
     const [first, newest] = [run.smart[0], run.smart.at(-1)], rated = run.facts.rated_write_bytes;

@@ -1,5 +1,5 @@
 """The views of a plan, each one [[show]] of it as a piece of the page. A view gets the runs of the page and gives HTML;
-several runs stand beside each other on the same scales."""
+several runs are drawn next to each other on the same scales."""
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -18,7 +18,7 @@ from ssdrig.views import svg
 from ssdrig.views.svg import look
 from ssdrig.views.terms import BY_KEY, number
 
-TIME = "time"  # the axis of a view by the second, unless the plan says another
+TIME = "time"  # the axis of a view by the second, unless the plan names another
 ROUNDS = 5  # of the steady state's window
 AXES = {
     "read": ("read share", " %"),
@@ -63,8 +63,8 @@ class Context(NamedTuple):
         return self.show.get("scale") == "log"
 
     def title(self, default: str, word: str = "", path: str = "") -> str:
-        """The plan's title, else `default`. Of several values or steps of one view it says which one is shown, `word`
-        at the step `path`."""
+        """The plan's title, or `default`. In a view of several values or steps the title names the one that is shown,
+        `word` at the step `path`."""
         own = self.show.get("title")
         words = [str(own or default)]
         if own and word and len(self.words()) > 1:
@@ -75,9 +75,9 @@ class Context(NamedTuple):
 
     @property
     def looks(self) -> list[dict]:
-        """How each of several runs is drawn; the reviewed one has a colour of its own."""
+        """How each of several runs is drawn; the reviewed one has its own colour."""
         of = [look(i) for i in range(len(self.tables))]
-        return [each | {"colour": "--review"} if i == self.review else each for i, each in enumerate(of)]
+        return [style | {"colour": "--review"} if i == self.review else style for i, style in enumerate(of)]
 
     @property
     def order(self) -> list[int]:
@@ -89,9 +89,9 @@ class Context(NamedTuple):
         return svg.legend(self.names, self.looks)
 
     def runs(self) -> Iterator[tuple[Table, str]]:
-        """Each run and what to add to a caption so that it is told from the others."""
-        for each, name in zip(self.tables, self.names, strict=True):
-            yield each, f": {name}" if len(self.tables) > 1 else ""
+        """Each run and the caption suffix that identifies it."""
+        for run_table, name in zip(self.tables, self.names, strict=True):
+            yield run_table, f": {name}" if len(self.tables) > 1 else ""
 
 
 class Unit(NamedTuple):
@@ -106,7 +106,7 @@ class Unit(NamedTuple):
 
     @property
     def title(self) -> str:
-        """Of an axis: "Mean power, W"."""
+        """The title of an axis: "Mean power, W"."""
         words = label(self.word)
         return f"{words}, {self.name}" if self.name and self.name not in words else words
 
@@ -143,11 +143,11 @@ def point(key: str, value) -> str:
 def points(of: Table, path: str, key: str) -> list:
     """The values that `over` sweeps, in the plan's order."""
     for step in of.plan.steps:
-        for each in every([step]):
-            if each.path == path or path == step.path:
-                found = {**step.axes, **each.axes}.get(key)
-                if found:
-                    return found
+        for act in every([step]):
+            if act.path == path or path == step.path:
+                values = {**step.axes, **act.axes}.get(key)
+                if values:
+                    return values
     return []
 
 
@@ -162,26 +162,26 @@ def rising(values: list) -> list:
 
 
 def last_rounds(of: Table, path: str) -> list[int]:
-    """The rounds whose figures stand for a repeat: the last five where a rule ends it, else all. A round that was cut
-    short counts only where there is no whole one."""
+    """The rounds whose figures stand for a repeat: the last five if a rule ends it, all of them otherwise. A round
+    that was cut short counts only if no round is complete."""
     points_of: dict[int, set[str]] = {}
     for row in of.of(path):
         if row.round is not None:
             points_of.setdefault(row.round, set()).add(row.act.label)
     most = max(map(len, points_of.values()), default=0)
-    rounds = sorted(number for number, found in points_of.items() if len(found) == most)
-    ruled = any(each.by == "until" and path.startswith(each.path) for each in of.verdicts)
+    rounds = sorted(number for number, labels in points_of.items() if len(labels) == most)
+    ruled = any(verdict.by == "until" and path.startswith(verdict.path) for verdict in of.verdicts)
     return rounds[-ROUNDS:] if ruled else rounds
 
 
 def rows_at(of: Table, path: str, where: dict) -> list[Row]:
     """The rows of a step at these points (plan's words, spaces left out); of a repeat those that stand for it."""
-    kept = last_rounds(of, path)
+    rounds = last_rounds(of, path)
     wanted = {key: told(value) for key, value in where.items()}
     return [
         row
         for row in of.of(path)
-        if (row.round is None or row.round in kept)
+        if (row.round is None or row.round in rounds)
         and all(told(row.act.point.get(key)) == value for key, value in wanted.items())
     ]
 
@@ -193,7 +193,7 @@ def place(show: dict) -> dict:
 
 
 def value_at(of: Table, path: str, where: dict, word: str, window: str | None = None) -> tuple[float | None, str]:
-    """A figure of a point, and its rounds in words, or why there is none."""
+    """A figure of a point, and its rounds in words, or why the figure is missing."""
     rows = rows_at(of, path, where)
     if not rows:
         lacking = [
@@ -205,16 +205,16 @@ def value_at(of: Table, path: str, where: dict, word: str, window: str | None = 
         ]
         return None, f"not run: {lacking[0].why or lacking[0].state}" if lacking else "not run"
     figures, key = table.together(rows, window or WHOLE), shows.VALUES[word][0]
-    found = figures.get(key)
-    if found is None:
+    mean = figures.get(key)
+    if mean is None:
         notes = (note.partition(": ") for note in figures.get("notes", []))
         return None, next((why for keys, _, why in notes if key in keys.split(", ")), rows[0].why_not(word))
     seen = [v for row in rows if (v := row.value(word, window or WHOLE)) is not None]
     if len(rows) == 1:
-        return found, ""
+        return mean, ""
     if len(seen) < len(rows):
-        return found, f"{len(rows)} rounds"
-    return found, f"{len(rows)} rounds, {figure(min(seen))} to {figure(max(seen))}"
+        return mean, f"{len(rows)} rounds"
+    return mean, f"{len(rows)} rounds, {figure(min(seen))} to {figure(max(seen))}"
 
 
 def uncertain_at(of: Table, path: str, where: dict, word: str, window: str | None = None) -> Uncertain:
@@ -226,15 +226,15 @@ def uncertain_at(of: Table, path: str, where: dict, word: str, window: str | Non
     return errors.of(shows.VALUES[word][0], figures)
 
 
-def plus_minus(found: Uncertain, unit: str = "") -> str:
+def plus_minus(value: Uncertain, unit: str = "") -> str:
     """ "12.3 ± 0.4 %": the error with two digits, the value with as many places."""
-    if found.value is None:
+    if value.value is None:
         return "–"
     after = f" {unit}" if unit else ""
-    if found.error is None or not math.isfinite(found.error) or found.error <= 1e-6 * abs(found.value):
-        return figure(found.value) + after
-    places = min(6, max(0, 1 - math.floor(math.log10(found.error))))
-    return f"{number(found.value, places)} ± {number(found.error, places)}{after}"
+    if value.error is None or not math.isfinite(value.error) or value.error <= 1e-6 * abs(value.value):
+        return figure(value.value) + after
+    places = min(6, max(0, 1 - math.floor(math.log10(value.error))))
+    return f"{number(value.value, places)} ± {number(value.error, places)}{after}"
 
 
 def doubt_at(of: Table, path: str, where: dict, word: str, window: str | None = None) -> str | None:
@@ -248,36 +248,36 @@ def doubt_at(of: Table, path: str, where: dict, word: str, window: str | None = 
 
 def rounds_in_words(of: Table, path: str) -> str:
     """ "Rounds 3 to 7 together", and whether they are steady."""
-    kept = last_rounds(of, path)
-    if not kept:
+    rounds = last_rounds(of, path)
+    if not rounds:
         return ""
-    words = f"Rounds {kept[0]} to {kept[-1]} together." if len(kept) > 1 else f"Round {kept[0]}."
-    ruled = [each for each in of.verdicts if each.by == "until" and path.startswith(each.path)]
-    if ruled and not all(each.verdict["passed"] for each in ruled):
-        words += f" {steady.heading(each.verdict for each in ruled)}."
+    words = f"Rounds {rounds[0]} to {rounds[-1]} together." if len(rounds) > 1 else f"Round {rounds[0]}."
+    ruled = [verdict for verdict in of.verdicts if verdict.by == "until" and path.startswith(verdict.path)]
+    if ruled and not all(verdict.verdict["passed"] for verdict in ruled):
+        words += f" {steady.heading(verdict.verdict for verdict in ruled)}."
     return words
 
 
-def panels(context: Context, found: list[tuple], by: str | None) -> Iterator[tuple]:
+def panels(context: Context, series: list[tuple], by: str | None) -> Iterator[tuple]:
     """(run, names of the lines, what the title adds, lines, looks) of each plot: of one run a line for each value of
     `by`; of several runs a plot for each value, with a line for each run."""
-    if len(found) == 1:
-        ((each, _, of),) = found
+    if len(series) == 1:
+        ((only, _, of),) = series
         names = [f"{axis(by)} {point(by, s)}" if by else "" for s, _ in of]
-        yield each, names, "", [line for _, line in of], [look(i) for i in range(len(of))]
+        yield only, names, "", [line for _, line in of], [look(i) for i in range(len(of))]
         return
-    for s in dict.fromkeys(s for *_, of in found for s, _ in of):
-        here = [(run, line) for run in context.order for value, line in found[run][2] if value == s]
-        names, looks = [context.names[run] for run, _ in here], [context.looks[run] for run, _ in here]
+    for s in dict.fromkeys(s for *_, of in series for s, _ in of):
+        drawn = [(run, line) for run in context.order for value, line in series[run][2] if value == s]
+        names, looks = [context.names[run] for run, _ in drawn], [context.looks[run] for run, _ in drawn]
         words = f", {axis(by)} {point(by, s)}" if by else ""
-        yield found[0][0], names, words, [line for _, line in here], looks
+        yield series[0][0], names, words, [line for _, line in drawn], looks
 
 
 def by_column(heads: Iterable[str], lines: Iterable[tuple]) -> str:
     """A table with a line a figure and a column a step.
 
     heads: of the columns
-    lines: of each figure (name, unit or "", a (value or None, why there is none) for each column)
+    lines: of each figure (name, unit or "", a (value or None, why it is missing) for each column)
     """
     head = "".join(f'<th scope="col">{escape(title)}</th>' for title in heads)
     body = [
@@ -321,7 +321,7 @@ class Cell(NamedTuple):
 
 
 def number_table(first: str, heads: Sequence[tuple[str, str]], lines: Sequence[tuple[str, Sequence[Cell]]]) -> str:
-    """`heads`: (name, unit) of each column behind the `first`; `lines`: a name and a Cell for each head."""
+    """`heads`: (name, unit) of each column after the `first`; `lines`: a name and a Cell for each head."""
     head = "".join(f'<th scope="col">{escape(h)}{f" <span class=unit>{u}</span>" if u else ""}</th>' for h, u in heads)
     body = "".join(
         f'<tr><th scope="row">{escape(name)}</th>{"".join(cell.html() for cell in cells)}</tr>' for name, cells in lines

@@ -26,8 +26,8 @@ def of_row(row: Row) -> dict:
 
 
 def of_table(table: Table) -> dict:
-    """All rows of a run, and what the run as a whole is said to be."""
-    said, drive = table.data.header["plan"], table.data.header["drive"]
+    """All rows of a run, and the plan, drive and state of the run as a whole."""
+    plan, drive = table.data.header["plan"], table.data.header["drive"]
     return {
         "run": table.data.header["run"],
         "state": table.data.state,
@@ -35,13 +35,13 @@ def of_table(table: Table) -> dict:
         "simulated": bool(table.data.header.get("simulated")),
         **{key: drive.get(key) for key in ("model", "serial", "preset")},
         "raw_nand_assumed": bool(drive.get("raw_nand_assumed")),
-        "plan": {key: said.get(key) for key in ("name", "variant", "scaled", "params")},
+        "plan": {key: plan.get(key) for key in ("name", "variant", "scaled", "params")},
         "whole_run": whole_run.of(table),
         "rows": [of_row(row) for row in table.rows],
         "trust": table.trust,
-        "steady": {"achieved": table.achieved, "verdicts": [each.as_json() for each in table.verdicts]},
+        "steady": {"achieved": table.achieved, "verdicts": [verdict.as_json() for verdict in table.verdicts]},
         "little": little.summary(table.rows),
-        "gaps": [found._asdict() for found in gaps.of_rows(table.rows)],
+        "gaps": [gap._asdict() for gap in gaps.of_rows(table.rows)],
         "cache_recovery": recoveries(table.plan.shows, table.rows),
         "life": [{"of": path} | life._asdict() for path, life in lives(table)],
         "notes": table.data.notes,

@@ -1,4 +1,4 @@
-"""What a choose, an idle or a replay step has found, and from when on a load with pauses is measured, in words."""
+"""The results of a choose, an idle or a replay step, and the begin of the measured part of a load with pauses."""
 
 from collections.abc import Mapping
 
@@ -9,13 +9,13 @@ from ssdrig.reading.row import WHOLE, Row
 from ssdrig.views.context import figure, plus_minus
 
 
-def said(row: Row) -> list[str]:
+def sentences(row: Row) -> list[str]:
     """One line for each operating point; one or two for a rest; one or two for a played trace; one for a load whose
-    figures begin behind its first burst, but for points of a repeat, whose notes say so; none for any other step."""
+    figures begin after its first burst, except points of a repeat, whose notes report it; none for any other step."""
     event = row.found
     begin_s = (row.windows.get(WHOLE) or {}).get("t0_s")
     if begin_s and row.round is None:
-        return [f"figures from {begin_s:g} s on, behind fio's long first burst"]
+        return [f"figures from {begin_s:g} s on, after fio's long first burst"]
     if event.get("kind") == "choose":
         return [_point(point, event["value"]) for point in event.get("points") or []]
     if event.get("kind") == "played":
@@ -47,7 +47,7 @@ def played(event: Mapping) -> list[str]:
 
 
 def _rest(event: Mapping) -> list[str]:
-    """ "quiet after 35 s at 0.412 W; 12.3 J above that", "wrote 1.20 GB to its NAND by itself"."""
+    """ "quiet after 35 s at 0.412 W; 12.3 J above that", "wrote 1.20 GB to its NAND on its own"."""
     if event["reached"]:
         above = "" if event["above_J"] is None else f"; {figure(event['above_J'])} J above that"
         when = f"after {event['after_s']} s" if event["after_s"] is not None else f"({event.get('time_why')})"
@@ -58,7 +58,7 @@ def _rest(event: Mapping) -> list[str]:
 
 
 def _wrote(event: Mapping) -> str:
-    """ "1.20 GB written to NAND, 4.1 J/GB": what the drive did in a rest by itself, and a host beside it."""
+    """ "1.20 GB written to NAND, 4.1 J/GB": the writes of the drive in a rest, on its own and for a host."""
     nand = event["nand_written_bytes"]
     wrote = f"NAND bytes not known: {event['nand_why']}"
     if nand is not None:

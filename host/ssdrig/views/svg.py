@@ -32,23 +32,23 @@ MOST_DOTS = 6000  # beyond this a series of seconds is drawn as its lowest and h
 def ticks(low: float, high: float, log: bool, most: int = 6) -> list[float]:
     """Round numbers within low to high: 1, 2 or 5 times a power of ten; on a log axis powers of ten, with 2 and 5 times
     them, then all digits, where too few lie on it, and those of a linear one where it is shorter than that."""
-    found: list[float] = []
+    places: list[float] = []
     if log:
         first, last = math.ceil(math.log10(low) - 1e-9), math.floor(math.log10(high) + 1e-9)
         decades = range(first, last + 1)
-        found = [10.0**d for d in decades[:: max(1, -(-len(decades) // most))]]
+        places = [10.0**d for d in decades[:: max(1, -(-len(decades) // most))]]
         for factors in ((1, 2, 5), range(1, 10)) if len(decades) < LEAST_TICKS else ():
-            if len(found) < LEAST_TICKS:
-                found = _within([f * 10.0**d for d in range(first - 1, last + 1) for f in factors], low, high)
-    if not log or len(found) < LEAST_TICKS:
+            if len(places) < LEAST_TICKS:
+                places = _within([f * 10.0**d for d in range(first - 1, last + 1) for f in factors], low, high)
+    if not log or len(places) < LEAST_TICKS:
         step = 10 ** math.floor(math.log10((high - low) / most))
         step = next(f * step for f in (1, 2, 5, 10) if (high - low) / (f * step) <= most)
-        found = [i * step for i in range(math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9) + 1)]
-    return _within(found, low, high)
+        places = [i * step for i in range(math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9) + 1)]
+    return _within(places, low, high)
 
 
-def _within(found: Sequence[float], low: float, high: float) -> list[float]:
-    return [value for value in found if low * (1 - 1e-9) <= value <= high * (1 + 1e-9) or value == 0 >= low]
+def _within(places: Sequence[float], low: float, high: float) -> list[float]:
+    return [value for value in places if low * (1 - 1e-9) <= value <= high * (1 + 1e-9) or value == 0 >= low]
 
 
 def short(value: float) -> str:
@@ -63,7 +63,7 @@ def short(value: float) -> str:
 
 
 class Axis:
-    """low to high on from_px to to_px. A log axis has its low above 0; what lies below is drawn at its end."""
+    """low to high on from_px to to_px. A log axis has its low above 0; lower values are drawn at its end."""
 
     def __init__(self, low: float, high: float, from_px: float, to_px: float, log: bool = False):
         self.low, self.high, self.log = low, high if high > low else low + 1, log
@@ -100,7 +100,7 @@ def extent(values: Sequence[float] | np.ndarray, log: bool, top: float | None = 
 
 
 class Plot:
-    """One plot: axes, then what is drawn in it. `text()` is the whole <svg>."""
+    """One plot: axes, then the curves, cells and dots. `text()` is the whole <svg>."""
 
     LEFT, RIGHT, TOP, BOTTOM = 52, 12, 12, 40
 
@@ -116,7 +116,7 @@ class Plot:
     def axes(
         self, x_title: str, y_title: str, x_labels: Sequence[tuple[float, str]] | None = None, ticks_y: bool = True
     ) -> None:
-        """Grid, numbers and titles; x_labels: (place, words) where x is no number."""
+        """Grid, numbers and titles; x_labels: (place, words) where x is not a number."""
         x, y = self.x, self.y
         self.titles = x_title or "x", y_title or "y"
         for value in y.ticks() if ticks_y else ():
@@ -156,14 +156,14 @@ class Plot:
             if not math.isfinite(y):
                 before = None
                 continue
-            here = next(places)
+            point = next(places)
             if before is None:
-                d.append(f"M{here[0]} {here[1]}")
-            elif here[0] == before[0]:
-                d.append(f"V{here[1]}")
+                d.append(f"M{point[0]} {point[1]}")
+            elif point[0] == before[0]:
+                d.append(f"V{point[1]}")
             else:
-                d.append(f"H{here[0]}" if here[1] == before[1] else f"L{here[0]} {here[1]}")
-            before = here
+                d.append(f"H{point[0]}" if point[1] == before[1] else f"L{point[0]} {point[1]}")
+            before = point
         self.out.append(f'<path class="{f"line {kind}".strip()}" style="{style}" d="{"".join(d)}"/>')
 
     def dots(self, points: Sequence[Point], style: str, kind: str = "", name: str = "") -> None:
@@ -211,7 +211,7 @@ class Plot:
         self.out.append(f'<text x="{x_px}" y="{y_px}" class="{kind}">{escape(text)}</text>')
 
     def csv(self) -> str:
-        """What is drawn, as CSV; "" where that is no lines and no points."""
+        """The lines and points of the plot, as CSV; "" without any."""
         head = ",".join(_quoted(title) for title in ("series", *self.titles))
         rows = [
             f"{_quoted(name)},{x:.9g},{y:.9g}" for name, points in self.drawn for x, y in points if math.isfinite(y)
@@ -219,13 +219,13 @@ class Plot:
         return "\n".join([head, *rows]) + "\n" if rows else ""
 
     def text(self, with_data: bool = True) -> str:
-        """`with_data`: with what is drawn as CSV, deflated, for plots.js."""
+        """The whole <svg>. `with_data`: with its CSV, deflated, for plots.js."""
         data = self.csv() if with_data else ""
-        kept = f' data-csv="{base64.b64encode(zlib.compress(data.encode(), 9)).decode()}"' if data else ""
+        attribute = f' data-csv="{base64.b64encode(zlib.compress(data.encode(), 9)).decode()}"' if data else ""
         head = (
             f'<svg class="plot" viewBox="0 0 {self.width} {self.height}" role="img" aria-label="{escape(self.label)}"'
         )
-        return f"{head}{kept}>" + "".join(self.back + self.out) + "</svg>"
+        return f"{head}{attribute}>" + "".join(self.back + self.out) + "</svg>"
 
 
 def _quoted(text: str) -> str:
@@ -272,7 +272,7 @@ def thinned_series(x: np.ndarray, y: np.ndarray, most: int = MOST_DOTS) -> list[
     return list(zip(x[at].tolist(), y[at].tolist(), strict=True))
 
 
-SHAPES = {  # how panels.js draws a run's marks, and the glyph that stands for them in words
+SHAPES = {  # how panels.js draws a run's marks, and the glyph for them in text
     "circle": "●",
     "square": "■",
     "up": "▲",

@@ -1,5 +1,5 @@
-"""What each figure is called, its unit, and what it means, for the page, host/docs/reference/figures.md and the short
-table on the terminal: the lines that reading/window_figures.py and reading/whole_run.py have for what they compute."""
+"""Name, unit and meaning of each figure: of the page, host/docs/reference/figures.md and the short table on the
+terminal: the lines that reading/window_figures.py and reading/whole_run.py have for their figures."""
 
 import math
 
@@ -30,7 +30,7 @@ def with_error(value, error, places: int) -> str:
 
 
 def error_of(text: str) -> str:
-    """ " ± 0.4" of "12.3 ± 0.4"; "" where there is none."""
+    """ " ± 0.4" of "12.3 ± 0.4"; "" without an error."""
     return "".join(text.partition(" ± ")[1:])
 
 

@@ -1,5 +1,5 @@
 """The trust strip (reading/trust.py) as people see it: the first lines of a page, of a plot for an article, and of the
-text for a terminal. No state is told by its colour alone."""
+text for a terminal. No state is shown by its colour alone."""
 
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,38 +13,38 @@ WORDS = {OK: "ok", BAD: "BAD", UNKNOWN: "unknown", NOT_APPLICABLE: "n/a"}
 CLASSES = {OK: "ok", BAD: "bad", UNKNOWN: "unknown", NOT_APPLICABLE: "none"}
 TITLE = "trust"
 SCALED = "SCALED: shortened for a small drive. The figures show that the test works, not what the full test would give."
-MARK = SIGNS[BAD]  # behind a figure
+MARK = SIGNS[BAD]  # after a figure
 MARKED = f"{MARK}: not claimed, because it depends on an item of the trust strip that is BAD."
 NOTHING = "not known: the run has no such window"
 
 
 def lines(items: Sequence[Mapping], width: int, indent: str = "  ", name: str = "") -> list[str]:
-    """For a terminal of so many columns: the state of each item, then the reason of each that is bad or unknown."""
+    """For a terminal `width` columns wide: the state of each item, then the reason of each that is bad or unknown."""
     states = [f"{NAMES[item['id']]} {WORDS[item['state']]}".replace(" ", "\0") for item in items]
     head = f"{indent}{TITLE}{f' {name}' if name else ''}: "
     out = _wrapped("\0· ".join(states), head, indent, width)
     for item in items:
         if item["state"] in (BAD, UNKNOWN):
-            said = f"{NAMES[item['id']]} {WORDS[item['state']]}: {item['why']}"
-            out += _wrapped(said, f"{indent}  ", f"{indent}    ", width)
+            sentence = f"{NAMES[item['id']]} {WORDS[item['state']]}: {item['why']}"
+            out += _wrapped(sentence, f"{indent}  ", f"{indent}    ", width)
     return out
 
 
 def wrapped(text: str, width: int) -> list[str]:
-    """A sentence for a terminal of so many columns."""
+    """A sentence for a terminal `width` columns wide."""
     return _wrapped(text, "  ", "", width)
 
 
 def _wrapped(text: str, first: str, indent: str, width: int) -> list[str]:
-    """Lines of at most so many columns; an item and its state, joined by NUL, stay on one line."""
-    found = textwrap.wrap(
+    """Lines of at most `width` columns; an item and its state, joined by NUL, stay on one line."""
+    rows = textwrap.wrap(
         text, max(20, width - 1), initial_indent=first, subsequent_indent=f"{indent}  ", break_on_hyphens=False
     )
-    return [line.replace("\0", " ") for line in found]
+    return [line.replace("\0", " ") for line in rows]
 
 
 def marked(text: str, key: str, figures: Mapping) -> str:
-    """A figure in words, with MARK where it rests on what is bad of its window's strip (figures["trust"])."""
+    """A figure in words, with MARK if it depends on an item that is bad in its window's strip (figures["trust"])."""
     known = figures.get(key) is not None
     return with_mark(text, trust.why_not(figures.get("trust"), trust.rests_on(key)) if known else None)
 
@@ -60,12 +60,12 @@ def marks_said(html: str) -> str:
 
 
 def key_of_marks(rows: Iterable[str], width: int) -> list[str]:
-    """What the mark means, for a terminal, where a table has one."""
+    """The meaning of the mark, if a table on a terminal has one."""
     return wrapped(MARKED, width) if any(MARK in row for row in rows) else []
 
 
 def short(states: Mapping[str, str] | None) -> str:
-    """For a cell of a table: "ok", "BAD: host, time error", "–" where there is no strip."""
+    """For a cell of a table: "ok", "BAD: host, time error", "–" without a strip."""
     bad = [NAMES[id_] for id_ in NAMES if states and states.get(id_) == BAD]
     return f"{WORDS[BAD]}: {', '.join(bad)}" if bad else WORDS[OK] if states else SIGNS[NOT_APPLICABLE]
 
@@ -73,8 +73,8 @@ def short(states: Mapping[str, str] | None) -> str:
 def brief(states: Mapping[str, str]) -> str:
     """In some words, of {id: state}: "trust ok", "trust BAD: host, time error", "trust ok, unknown: calibration"."""
     by_state = {state: [NAMES[id_] for id_ in NAMES if states.get(id_) == state] for state in (BAD, UNKNOWN)}
-    said = f"BAD: {', '.join(by_state[BAD])}" if by_state[BAD] else OK
-    return f"{TITLE} {said}" + (f", unknown: {', '.join(by_state[UNKNOWN])}" if by_state[UNKNOWN] else "")
+    summary = f"BAD: {', '.join(by_state[BAD])}" if by_state[BAD] else OK
+    return f"{TITLE} {summary}" + (f", unknown: {', '.join(by_state[UNKNOWN])}" if by_state[UNKNOWN] else "")
 
 
 def states(items: Iterable[Mapping] | None) -> dict[str, str] | None:
@@ -91,27 +91,27 @@ def row(items: Sequence[Mapping] | None, name: str = "", attributes: str = "") -
 
 
 def in_words(items: Sequence[Mapping]) -> list[dict]:
-    """What a page shows of each item: "id", "kind" (its class), "sign", "name", "state" in words, "said" (its value, or
+    """Each item on a page: "id", "kind" (its class), "sign", "name", "state" in words, "text" (its value, or
     why it is bad or unknown) and "tip"."""
     out = []
     for item in items:
         state, why = item["state"], item["why"]
-        said = why if state in (BAD, UNKNOWN) and why else value(item)
+        text = why if state in (BAD, UNKNOWN) and why else value(item)
         kind, words = {"kind": CLASSES[state], "sign": SIGNS[state]}, {"name": NAMES[item["id"]], "state": WORDS[state]}
-        out.append({"id": item["id"], **kind, **words, "said": said, "tip": why or limit(item)})
+        out.append({"id": item["id"], **kind, **words, "text": text, "tip": why or limit(item)})
     return out
 
 
 def _item(of: Mapping) -> str:
-    told = f" <small>{escape(of['said'])}</small>" if of["said"] else ""
+    note = f" <small>{escape(of['text'])}</small>" if of["text"] else ""
     return (
         f'<li class="{of["kind"]}" data-trust="{of["id"]}" title="{escape(of["tip"])}"><b aria-hidden="true">'
-        f'{of["sign"]}</b> {of["name"]}<span class="sr">: {of["state"]}</span>{told}</li>'
+        f'{of["sign"]}</b> {of["name"]}<span class="sr">: {of["state"]}</span>{note}</li>'
     )
 
 
 def value(item: Mapping) -> str:
-    """ "3.3 %", "116 µs", "30 days"; "" where there is none, or where it is nothing."""
+    """ "3.3 %", "116 µs", "30 days"; "" if it is unknown or 0."""
     number, unit = item["value"], UNITS[item["id"]]
     if not number or item["state"] == NOT_APPLICABLE:
         return ""

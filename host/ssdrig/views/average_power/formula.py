@@ -1,5 +1,5 @@
-"""Average power with realistic downtime: what a drive draws over the days in which somebody does the work of a
-benchmark once, most of which it rests. Pure; every term and every assumption is said.
+"""Average power with realistic downtime: what a drive draws over the days in which a user does the work of one
+benchmark; most of that time it rests. Pure; every term and every assumption is printed.
 
     P = [E_bench + E_background + N_wake x E_wake + P_idle x (T - t_bench - t_background)] / T
 
@@ -19,7 +19,7 @@ PROFILES_BYTES = {"light": 10e9, "heavy": 40e9, "workstation": 150e9}
 
 
 class Measured(NamedTuple):
-    """What was measured, J, s and W of drive time. Of `bench`: its energy, time and host writes, and the waits in it
+    """The measured figures, J, s and W of drive time. `bench`: its energy, time and host writes, and the waits in it
     that were long enough for the drive to sleep; `background`: energy above the floor, and time; `wake`: energy of one
     wake above idle power."""
 
@@ -69,8 +69,8 @@ class Average(NamedTuple):
 def average(
     measured: Measured, bytes_per_day: float, who: str = "the user", errors: Mapping[str, float] | None = None
 ) -> Average:
-    """For a user who writes so much a day. `errors`: of Measured's fields; the others are exact. Raises ValueError for
-    what is not above 0 where it must be."""
+    """The average for a user who writes `bytes_per_day`. `errors`: of Measured's fields; the others are exact. Raises
+    ValueError for a figure that must be above 0 and is not."""
     m = measured
     if not (bytes_per_day > 0 and m.bench_written_bytes > 0 and m.bench_s > 0):
         raise ValueError("bytes a day, and the benchmark's time and writes, above 0")
@@ -94,7 +94,7 @@ def average(
     total_J = sum(joules for _, joules, _ in parts)
     terms = tuple(Term(name, joules, joules / total_J if total_J else 0.0, words) for name, joules, words in parts)
     assumptions = (
-        f"{who} writes {size(bytes_per_day)} a day, so that the benchmark stands for {period_s / DAY_S:.4g} days",
+        f"{who} writes {size(bytes_per_day)} a day, so the benchmark is the work of {period_s / DAY_S:.4g} days",
         "the drive stays powered all the time, and idles in the state in which idle power was measured",
         "background work follows once, as after the benchmark",
         "reads and writes are mixed as in the benchmark, at its speed",
@@ -123,11 +123,11 @@ class Terms(NamedTuple):
 
 
 def of(run: Table, paths: Sequence[str], rest: str | None, others: Sequence[Table] = ()) -> Terms:
-    """Of the steps `paths` of a run and its step `rest`; without one that has become quiet, of the last such rest in
-    `others` of the same drive."""
+    """The terms from the steps `paths` of a run and its step `rest`; if that never became quiet, from the last quiet
+    rest in `others` of the same drive."""
     loads = [row for path in paths for row in run.of(path)]
     if not loads:
-        return Terms(None, why=f"{', '.join(paths)} was not carried out")
+        return Terms(None, why=f"{', '.join(paths)} did not run")
     dark = [row for row in loads if row.value("W") is None or row.value("MB/s") is None or _lasted_s(row) is None]
     if dark:
         return Terms(None, why=f"{dark[0].act.label}: {dark[0].why_not('W')}")
@@ -143,7 +143,7 @@ def of(run: Table, paths: Sequence[str], rest: str | None, others: Sequence[Tabl
     if not own and not more:
         named = f"step {rest} of this run" if rest else "no step of this run"
         return Terms(None, why=f"idle power: {named} rested until the drive was quiet, and no other run of this drive")
-    found, whose = (own[-1], "") if own else (more[-1][0], f" of run {more[-1][1].data.header['run']}")
+    idle, whose = (own[-1], "") if own else (more[-1][0], f" of run {more[-1][1].data.header['run']}")
     joules = seconds = written = 0.0
     for row in loads:
         lasted_s = _lasted_s(row) or 0.0
@@ -151,10 +151,10 @@ def of(run: Table, paths: Sequence[str], rest: str | None, others: Sequence[Tabl
         joules += (row.value("W") or 0.0) * lasted_s
         written += (row.value("MB/s") or 0.0) * 1e6 * lasted_s * (1 - row.act.keys.get("read", 0) / 100)
     if not written > 0:
-        return Terms(None, why=f"{', '.join(paths)} wrote nothing, so it stands for no number of days")
-    event = found.found
+        return Terms(None, why=f"{', '.join(paths)} wrote nothing, so it cannot be converted to days of use")
+    event = idle.found
     measured = Measured(joules, seconds, written, event["floor_W"], event["above_J"] or 0.0, float(event["after_s"]))
-    source = f"idle power and background work of {found.act.label}{whose}"
+    source = f"idle power and background work of {idle.act.label}{whose}"
     return Terms(measured, source, errors=errors_of(loads, event))
 
 
@@ -174,7 +174,7 @@ def errors_of(loads: Sequence[Row], rest: Mapping) -> dict[str, float] | None:
 
 
 def _lasted_s(row: Row) -> float | None:
-    """What the row's mean power is of."""
+    """The time that the row's mean power covers, s of drive time."""
     window = row.windows.get("all") or {}
     t0_s, t1_s = window.get("t0_s"), window.get("t1_s")
     return None if t0_s is None or t1_s is None or not t1_s > t0_s else float(t1_s - t0_s)

@@ -26,36 +26,36 @@ MOST_LINKS = 400  # numbers of cuts in one cell
 
 
 def cuts_view(context: Context) -> str:
-    """All panels of a campaign, for each step and run."""
+    """All panels of a campaign, by step and run."""
     out = []
     for path in context.paths:
-        for each, name in context.runs():
-            row = next((r for r in each.rows if r.act.path == path and r.found.get("kind") == "cuts"), None)
+        for run, name in context.runs():
+            row = next((r for r in run.rows if r.act.path == path and r.found.get("kind") == "cuts"), None)
             if row is None:
                 out.append(panel(context.title("Power cuts", "", path) + name, "", "No cut was made.", "wide"))
             else:
-                out += list(_panels(each, row, context.title("Power cuts", "", path), name))
+                out += list(_panels(run, row, context.title("Power cuts", "", path), name))
     return "".join(out)
 
 
-def _panels(each: Table, row: Row, title: str, name: str) -> Iterator[str]:
-    found = row.found
-    run = parts.root(each.path)
-    where = cuts.folders(run, [record["cut"] for record in found["cuts"]])
-    said = "".join(f"<p>{escape(line)}</p>" for line in cuts_sentences.lines(found)[1:])
-    bad = found["failing_cuts"] or found["failing_others"]
-    first = f'<p class="{"warn" if bad else "verdict"}"><b>{escape(cuts_sentences.verdict(found))}</b></p>'
-    yield panel(title + name, first + said, "", "wide")
-    yield panel(f"Verdicts by aim and shape{name}", _matrix(found), _MATRIX, "wide")
+def _panels(run_table: Table, row: Row, title: str, name: str) -> Iterator[str]:
+    event = row.found
+    run = parts.root(run_table.path)
+    where = cuts.folders(run, [record["cut"] for record in event["cuts"]])
+    paragraphs = "".join(f"<p>{escape(line)}</p>" for line in cuts_sentences.lines(event)[1:])
+    bad = event["failing_cuts"] or event["failing_others"]
+    first = f'<p class="{"warn" if bad else "verdict"}"><b>{escape(cuts_sentences.verdict(event))}</b></p>'
+    yield panel(title + name, first + paragraphs, "", "wide")
+    yield panel(f"Verdicts by aim and shape{name}", _matrix(event), _MATRIX, "wide")
     seen = {
-        record["cut"]: _evidence(record, where) for record in cuts.of_drive(found["cuts"]) if record["cut"] in where
+        record["cut"]: _evidence(record, where) for record in cuts.of_drive(event["cuts"]) if record["cut"] in where
     }
-    yield from _failing(found, seen, where, run, name)
-    if found.get("filesystems"):
-        yield panel(f"File systems and databases{name}", _filesystems(found["filesystems"]), _ABOVE, "wide")
-    yield from _timelines(found, seen, name)
-    yield from _of_drive(found, seen, name)
-    yield panel(f"The harness{name}", _harness(each, found), "", "wide")
+    yield from _failing(event, seen, where, run, name)
+    if event.get("filesystems"):
+        yield panel(f"File systems and databases{name}", _filesystems(event["filesystems"]), _ABOVE, "wide")
+    yield from _timelines(event, seen, name)
+    yield from _of_drive(event, seen, name)
+    yield panel(f"The harness{name}", _harness(run_table, event), "", "wide")
 
 
 def _evidence(record: Mapping, where: Mapping[int, Path]) -> Evidence:
@@ -71,21 +71,21 @@ _MATRIX = (
 )
 
 
-def _matrix(found: Mapping) -> str:
+def _matrix(event: Mapping) -> str:
     """Strata as rows, classes as columns."""
-    names = list(found["classes"])
+    names = list(event["classes"])
     heads = ["Aim", "Shape", "Broke a promise", "Chance per cut"]
     heads += [name if cuts.is_certain(name) else f"{name} ({cuts.standing_of(name)})" for name in names]
     body = []
-    rows = [(each["aim"], each["shape"], each) for each in found["strata"]]
-    for aim, shape, each in rows:
-        cells = [_cell(each["numbers"], each["cuts"]), f"&lt; {chance.percent(each['bound'])}"]
-        cells += [_cell(found["classes"][name].get(f"{aim} {shape}", []), each["cuts"]) for name in names]
+    rows = [(stratum["aim"], stratum["shape"], stratum) for stratum in event["strata"]]
+    for aim, shape, row in rows:
+        cells = [_cell(row["numbers"], row["cuts"]), f"&lt; {chance.percent(row['bound'])}"]
+        cells += [_cell(event["classes"][name].get(f"{aim} {shape}", []), row["cuts"]) for name in names]
         body.append(_row(escape(aim), escape(shape), cells))
     if len(rows) > 1:
-        cells = [_cell(found["failing_cuts"], found["judged"]), f"&lt; {chance.percent(found['bound'])}"]
+        cells = [_cell(event["failing_cuts"], event["judged"]), f"&lt; {chance.percent(event['bound'])}"]
         for name in names:
-            cells.append(_cell(sorted({n for of in found["classes"][name].values() for n in of}), found["judged"]))
+            cells.append(_cell(sorted({n for of in event["classes"][name].values() for n in of}), event["judged"]))
         body.append(_row("this mix", "", cells))
     head = "".join(
         f'<th scope="col"{_tip(heading.partition(" ")[0] in names, heading)}>{escape(heading)}</th>'
@@ -112,11 +112,11 @@ def _cell(of: Sequence[int], cut: int) -> str:
     return f'<details class="cell"><summary><b>{len(of)}</b> / {cut}</summary>{links}{more}</details>'
 
 
-def _failing(found: Mapping, seen: Mapping[int, Evidence], where: Mapping[int, Path], run: Path, name: str):
+def _failing(event: Mapping, seen: Mapping[int, Evidence], where: Mapping[int, Path], run: Path, name: str):
     """Each failing cut with what speaks for it."""
-    accused = [r for r in found["cuts"] if r.get("failed")]
-    suspects = [r for r in found["cuts"] if r["cut"] in found["suspicious_cuts"]]
-    shown = set(cuts.in_detail(found["cuts"]))
+    accused = [r for r in event["cuts"] if r.get("failed")]
+    suspects = [r for r in event["cuts"] if r["cut"] in event["suspicious_cuts"]]
+    shown = set(cuts.in_detail(event["cuts"]))
     for record in accused[:MOST_FAILING]:
         evidence = seen.get(record["cut"])
         if evidence is None and record["cut"] in where:
@@ -125,7 +125,7 @@ def _failing(found: Mapping, seen: Mapping[int, Evidence], where: Mapping[int, P
         title = f"{what} {record['cut']}{name}: {', '.join(record['findings'])}"
         body = _facts(record) + _proof(record, evidence)
         if evidence is not None and record["cut"] in shown:
-            body += one_cut(record, evidence, found["power_W"].get(str(record["cut"]), []), title)
+            body += one_cut(record, evidence, event["power_W"].get(str(record["cut"]), []), title)
         folder = where.get(record["cut"])
         soft = f"Evidence: {folder.relative_to(run)}" if folder else "The folder of this session is not there."
         yield _anchored(record["cut"], panel(title, body, soft, "wide"))
@@ -142,13 +142,13 @@ def _failing(found: Mapping, seen: Mapping[int, Evidence], where: Mapping[int, P
             + "</li>"
             for r in suspects[:MOST_FAILING]
         )
-        soft = "A suspicion is no failure: it says what would make it certain."
+        soft = "A suspicion is not a failure: it names the evidence that would prove one."
         yield panel(f"Suspicions{name}", f"<ul>{body}</ul>", soft, "wide")
 
 
 _ABOVE = (
-    "Records that fsync or COMMIT had acknowledged before power returned, and what is left of them. The block test says"
-    " whose fault a loss is: the drive's where it proves a broken promise in the same session."
+    "Records that fsync or COMMIT had acknowledged before power returned, and those that survived. A loss is the"
+    " drive's fault if the block test proves a broken promise in the same session."
 )
 
 
@@ -177,17 +177,17 @@ def _how(record: Mapping) -> str:
 
 
 def _facts(record: Mapping) -> str:
-    said = [_how(record)]
+    facts = [_how(record)]
     for key, words in (("delta_flush_us", "FLUSH submitted"), ("delta_ack_us", "acknowledged")):
         us = record.get(key)
         if us is not None:
-            said.append(f"{words} {number(abs(us) / 1e3, 3)} ms {'before' if us >= 0 else 'after'} the cut")
+            facts.append(f"{words} {number(abs(us) / 1e3, 3)} ms {'before' if us >= 0 else 'after'} the cut")
     if record.get("in_flight") is not None:
-        said.append(f"{count(record['in_flight'], 'command')} under way")
+        facts.append(f"{count(record['in_flight'], 'command')} under way")
     if record.get("ready_s") is not None:
-        said.append(f"ready after {number(record['ready_s'], 2)} s")
+        facts.append(f"ready after {number(record['ready_s'], 2)} s")
     blocks = ", ".join(f"{name} on {count(n, 'block')}" for name, n in record["findings"].items())
-    return f'<p class="soft">{escape("; ".join(said))}.</p><p>{escape(blocks)}.</p>'
+    return f'<p class="soft">{escape("; ".join(facts))}.</p><p>{escape(blocks)}.</p>'
 
 
 def _proof(record: Mapping, evidence: Evidence | None) -> str:
@@ -197,16 +197,16 @@ def _proof(record: Mapping, evidence: Evidence | None) -> str:
     if not proofs and not words:
         return "<p>The proof is missing or damaged.</p>"
     for proof in proofs[:MOST_PROOFS]:
-        said = proof.get("sentences") if isinstance(proof, Mapping) else None
-        out.append(f"<p class=proof>{escape(' '.join(str(line) for line in said or ['not readable']))}</p>")
+        sentences = proof.get("sentences") if isinstance(proof, Mapping) else None
+        out.append(f"<p class=proof>{escape(' '.join(str(line) for line in sentences or ['not readable']))}</p>")
     left = sum(record["findings"].values()) - min(len(proofs), MOST_PROOFS) - len(words)
     return "".join(out) + (f'<p class="soft">{count(left, "more block")} alike.</p>' if left > 0 else "")
 
 
-def _timelines(found: Mapping, seen: Mapping[int, Evidence], name: str):
+def _timelines(event: Mapping, seen: Mapping[int, Evidence], name: str):
     """All cuts in one picture, and some clean ones one by one."""
-    pictures = {n: each.picture for n, each in seen.items() if each.picture is not None}
-    judged = cuts.of_drive(found["cuts"])
+    pictures = {n: evidence.picture for n, evidence in seen.items() if evidence.picture is not None}
+    judged = cuts.of_drive(event["cuts"])
     lacking = len(judged) - len(pictures)
     soft = (
         "Purple: a FLUSH, from its submission to its acknowledgement. Grey: writes under way. Red: a write that had to"
@@ -217,9 +217,9 @@ def _timelines(found: Mapping, seen: Mapping[int, Evidence], name: str):
         title = f"All cuts{name}"
         yield panel(title, all_cuts(judged, pictures, title), soft, "wide")
     for record in judged:
-        if record["cut"] in cuts.in_detail(found["cuts"]) and not record.get("failed") and record["cut"] in seen:
+        if record["cut"] in cuts.in_detail(event["cuts"]) and not record.get("failed") and record["cut"] in seen:
             title = f"Cut {record['cut']}{name}: clean"
-            watts = found["power_W"].get(str(record["cut"]), [])
+            watts = event["power_W"].get(str(record["cut"]), [])
             body = one_cut(record, seen[record["cut"]], watts, title)
             yield _anchored(record["cut"], panel(title, body, f"{_how(record)}. {_LEGEND}", "wide"))
 
@@ -230,61 +230,63 @@ _LEGEND = (
 )
 
 
-def _of_drive(found: Mapping, seen: Mapping[int, Evidence], name: str):
+def _of_drive(event: Mapping, seen: Mapping[int, Evidence], name: str):
     """Cache, detection, falls, recovery, capacitors, counters."""
-    window = found["window"]
+    window = event["window"]
     if window:
         title = f"Volatile window{name}"
         yield panel(title, ages(window, title) + f"<p>{escape(_window(window))}</p>", _AGES, "wide")
     else:
-        why = "no write was seen that the drive may lose" if found["pictures"] else "no picture of a session was kept"
+        why = "no write was seen that the drive may lose" if event["pictures"] else "no picture of a session was kept"
         yield panel(f"Volatile window{name}", "", f"Not known: {why}.", "wide")
-    if found["detection"]:
+    if event["detection"]:
         title = f"Cuts by their distance to a FLUSH{name}"
         soft = "Bins of 0.2 ms; red: cuts that broke a promise. An empty bin was never tried."
-        yield panel(title, detection(found["detection"], title), soft, "wide")
-    shapes = {record["cut"]: str(record.get("shape")) for record in found["cuts"]}
-    curves = [(shapes[n], each) for n, each in seen.items() if each.volts is not None and len(each.volts)]
+        yield panel(title, detection(event["detection"], title), soft, "wide")
+    shapes = {record["cut"]: str(record.get("shape")) for record in event["cuts"]}
+    curves = [
+        (shapes[n], evidence) for n, evidence in seen.items() if evidence.volts is not None and len(evidence.volts)
+    ]
     if curves:
         title = f"Falls of the rail{name}"
         soft = f"{len(curves)} recorded; shaded: from the lowest to the highest."
-        yield panel(title, falls(curves, title) + _numbers(found, FALLS), soft, "wide")
+        yield panel(title, falls(curves, title) + _numbers(event, FALLS), soft, "wide")
     else:
-        yield panel(f"Falls of the rail{name}", _numbers(found, FALLS), "No waveform was recorded.", "wide")
+        yield panel(f"Falls of the rail{name}", _numbers(event, FALLS), "No waveform was recorded.", "wide")
     for key, y_title, title, soft in (
         ("ready_s", "s", "Recovery: power to the first block read", ""),
         ("recharge_J", "J", "Recharge energy after power-on", _RECHARGE),
         ("boot_J", "J", "Energy of the start", ""),
     ):
-        at, value = cuts.values(found["cuts"], *cuts.SUMMED[key])
+        at, value = cuts.values(event["cuts"], *cuts.SUMMED[key])
         if not len(value):
             if key != "boot_J":
                 yield panel(f"{title}{name}", "", f"Not known: no cut has it. {soft}")
             continue
-        words = f"<p>{escape(summed(found, key, y_title))}.{escape(_slow(at, value) if key == 'ready_s' else '')}</p>"
-        if key == "recharge_J" and found["capacitors"]:
-            health, error = found["capacitors"]["percent"], found["capacitors"]["error_percent"]
+        words = f"<p>{escape(summed(event, key, y_title))}.{escape(_slow(at, value) if key == 'ready_s' else '')}</p>"
+        if key == "recharge_J" and event["capacitors"]:
+            health, error = event["capacitors"]["percent"], event["capacitors"]["error_percent"]
             words += f"<p>At the last cut {number(health, 1)} ± {number(error, 1)} % of the first one's.</p>"
-        trend = (found[key] or {}).get("trend")
+        trend = (event[key] or {}).get("trend")
         yield panel(f"{title}{name}", over_cuts(at, value, y_title, title, trend) + words, soft)
         if key == "ready_s":
             yield panel(f"{title}, how often{name}", histogram(value, "s", title))
     rows = "".join(
         f'<tr><th scope="row">{escape(what)}</th>' + "".join(f"<td>{escape(cell)}</td>" for cell in cells) + "</tr>"
-        for what, *cells in cuts_sentences.smart(found)
+        for what, *cells in cuts_sentences.smart(event)
     )
     head = "".join(f'<th scope="col">{words}</th>' for words in ("Counter", "first poll", "last poll", "per 100 cuts"))
     body = f'<table class="matrix"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>' if rows else ""
-    unsafe = found["unsafe_shutdowns"]
+    unsafe = event["unsafe_shutdowns"]
     soft = (
-        "" if unsafe is None else f"{unsafe} unsafe shutdowns were counted over {count(found['judged'], 'judged cut')}."
+        "" if unsafe is None else f"{unsafe} unsafe shutdowns were counted over {count(event['judged'], 'judged cut')}."
     )
     yield panel(f"SMART over the cuts{name}", body, soft if body else f"The drive was not polled. {soft}")
 
 
 _AGES = (
-    "Dots: share of the acknowledged writes of that age that are gone, of those that no promise covers. Grey: how many"
-    " writes that is of."
+    "Dots: share of the acknowledged writes of that age that are gone, among those that no promise covers. Grey: the"
+    " number of these writes."
 )
 _RECHARGE = (
     "What a start after a cut takes more than one after an announced shutdown: what charges the drive's capacitors. A"
@@ -299,10 +301,10 @@ FALLS = (
 )
 
 
-def _numbers(found: Mapping, of: Sequence[tuple]) -> str:
-    said = [(words, summed(found, key, *how) or "not known") for key, words, *how in of]
-    body = "".join(f'<tr><th scope="row">{words}</th><td>{escape(text)}</td></tr>' for words, text in said)
-    return f'<table class="numbers wraps said"><tbody>{body}</tbody></table>'
+def _numbers(event: Mapping, of: Sequence[tuple]) -> str:
+    cells = [(words, summed(event, key, *how) or "not known") for key, words, *how in of]
+    body = "".join(f'<tr><th scope="row">{words}</th><td>{escape(text)}</td></tr>' for words, text in cells)
+    return f'<table class="numbers wraps prose"><tbody>{body}</tbody></table>'
 
 
 def _slow(at, value) -> str:
@@ -325,14 +327,14 @@ def _window(window: Mapping) -> str:
     return out + f". At most {cuts_sentences.size(window['lost_bytes_most'])} were lost in one cut."
 
 
-def _harness(each: Table, found: Mapping) -> str:
-    header, begun, bound = each.data.header, found["begun"] or {}, found["bound_ns"]
+def _harness(table: Table, event: Mapping) -> str:
+    header, begun, bound = table.data.header, event["begun"] or {}, event["bound_ns"]
     plan, seed = header.get("plan", {}), begun.get("seed", header.get("method", {}).get("seed"))
-    rows = [("Cuts judged", f"{found['judged']}, {len(found['excluded'])} left out, {len(found['controls'])} control")]
+    rows = [("Cuts judged", f"{event['judged']}, {len(event['excluded'])} left out, {len(event['controls'])} control")]
     if bound:
         us = f"median {number(bound['median'] / 1e3, 0)} µs, at most {number(bound['most'] / 1e3, 0)} µs"
         rows.append(("Time of the cut on the host's clock, bound", us))
-    rows.append(("Written in all", cuts_sentences.written(found)))
+    rows.append(("Written in all", cuts_sentences.written(event)))
     rows += [("Not tested", "; ".join(map(str, begun["cannot"])))] if begun.get("cannot") else []
     rows.append(("Seed", str(seed)))
     again = f"./ssdrig run {plan.get('name')} … --only-cut N --seed {seed}, with the drive and the options of this run"
@@ -341,8 +343,8 @@ def _harness(each: Table, found: Mapping) -> str:
     versions = [f"ssdrig {header.get('ssdrig')}", f"kernel {host.get('kernel')}", f"Python {host.get('python')}"]
     rows.append(("Versions", ", ".join(versions)))
     body = "".join(f'<tr><th scope="row">{a}</th><td>{escape(b)}</td></tr>' for a, b in rows)
-    out = f'<table class="numbers wraps said"><tbody>{body}</tbody></table>'
-    for title, of in (("Left out", found["excluded"]), ("Control sessions", found["controls"])):
+    out = f'<table class="numbers wraps prose"><tbody>{body}</tbody></table>'
+    for title, of in (("Left out", event["excluded"]), ("Control sessions", event["controls"])):
         lines = "".join(f"<li>{escape(_line(one))}</li>" for one in of[:MOST_LINKS])
         out += f"<details><summary>{title}: {len(of)}</summary><ul>{lines}</ul></details>" if of else ""
     return out
@@ -379,7 +381,7 @@ class Time:
 
 
 def one_cut(record: Mapping, seen: Evidence, watts: Sequence[float | None], title: str) -> str:
-    """A cut in time: rail and power, writes submitted and acknowledged, FLUSHes, FUA, what was lost."""
+    """A cut over time: rail and power, writes submitted and acknowledged, FLUSHes, FUA, lost blocks."""
     x = Time(46.0, WIDTH - 46.0)
     out = [f'<path class="grid" d="M{x(0)} 8V236M{NEAR_PX} 8V236"/>']
     for ms in (-300, -200, -100, -15, -10, -5, 0, 5, 10):
@@ -501,8 +503,8 @@ def _marks(x: Time, of: Mapping) -> list[str]:
 
 
 def all_cuts(records: Sequence[Mapping], pictures: Mapping[int, Mapping], title: str) -> str:
-    """A row for each cut, sorted by its distance to the nearest FLUSH: its FLUSHes, what was under way, what was
-    lost."""
+    """A row for each cut, sorted by its distance to the nearest FLUSH: its FLUSHes, the commands under way, the lost
+    blocks."""
     rows = sorted((r for r in records if r["cut"] in pictures), key=_by_delta)
     tall = min(12.0, max(1.5, 700 / max(1, len(rows))))
     x = svg.Axis(*ALL_MS, 46, WIDTH - 12)
@@ -545,9 +547,9 @@ def _by_delta(record: Mapping) -> tuple[bool, float]:
 
 
 def ages(window: Mapping, title: str) -> str:
-    """The chance that an acknowledged write was lost, over its age at the cut; grey: how many writes that is of."""
-    kept, lost = np.array(window["kept"]), np.array(window["lost"])
-    total = kept + lost
+    """The chance that an acknowledged write was lost, over its age at the cut; grey: the number of these writes."""
+    surviving, lost = np.array(window["kept"]), np.array(window["lost"])
+    total = surviving + lost
     last = min(len(total), int(np.flatnonzero(total).max()) + 2)
     plot = svg.Plot(title, WIDTH, 260, (0.0, float(last)), (0.0, 100.0))
     edges = picture.AGES_MS
@@ -565,25 +567,25 @@ def ages(window: Mapping, title: str) -> str:
 def detection(bins: Sequence[Mapping], title: str) -> str:
     """Cuts, and failing cuts, by their distance to the nearest FLUSH."""
     low, high = bins[0]["from_ms"], bins[-1]["from_ms"] + BIN_MS
-    most = max(each["cuts"] for each in bins)
+    most = max(row["cuts"] for row in bins)
     plot = svg.Plot(title, WIDTH, 240, (low, high), (0.0, 1.1 * max(1, most)))
-    for each in bins:
-        at = each["from_ms"]
-        plot.cell(at, at + 0.9 * BIN_MS, 0.0, each["cuts"], "fill:var(--grey)")
-        if each["failing"]:
-            plot.cell(at, at + 0.9 * BIN_MS, 0.0, each["failing"], "fill:var(--review)")
+    for interval in bins:
+        at = interval["from_ms"]
+        plot.cell(at, at + 0.9 * BIN_MS, 0.0, interval["cuts"], "fill:var(--grey)")
+        if interval["failing"]:
+            plot.cell(at, at + 0.9 * BIN_MS, 0.0, interval["failing"], "fill:var(--review)")
     plot.axes("ms from the submission of the nearest FLUSH to the cut", "cuts")
     return plot.text()
 
 
-def falls(found: Sequence[tuple[str, Evidence]], title: str) -> str:
+def falls(waveforms: Sequence[tuple[str, Evidence]], title: str) -> str:
     """All falls on one axis: the band of all of them, and a line for some; `found`: (shape, evidence with volts)."""
     grid = np.linspace(*FALL_MS, FALL_POINTS)
-    shapes = sorted({shape for shape, _ in found})
+    shapes = sorted({shape for shape, _ in waveforms})
     looks = {shape: svg.look(i) for i, shape in enumerate(shapes)}
     curves = [
         (shape, np.interp(grid, seen.since_edge_us / 1e3, seen.volts, np.nan, np.nan))
-        for shape, seen in found
+        for shape, seen in waveforms
         if seen.since_edge_us is not None and seen.volts is not None
     ]
     all_of = np.array([curve for _, curve in curves])

@@ -25,34 +25,34 @@ def count(n: int | None, word: str) -> str:
     return f"{number(n, 0)} {word}" + "s" * (n != 1)
 
 
-def verdict(found: Mapping) -> str:
+def verdict(event: Mapping) -> str:
     """The sentence that a reader takes away."""
-    judged, others = found["judged"], found["failing_others"]
+    judged, others = event["judged"], event["failing_others"]
     also = ""
     if others:
-        also = f"A promise was broken in session {numbers(others)}, which is no judged cut."
+        also = f"A promise was broken in session {numbers(others)}, which is not a judged cut."
     if not judged:
-        return also or "No cut was judged: nothing is said of the drive."
-    broke = f"{tally.of(found['failing'], found['failing_most'], judged)} broke a promise"
-    named = f" (found after cut {_dated(found)})" if found["failing_cuts"] else ""
-    out = f"{broke}{named}: chance per cut < {chance.percent(found['bound'])} for this mix of cuts (95 %)."
+        return also or "No cut was judged: no verdict on the drive."
+    broke = f"{tally.of(event['failing'], event['failing_most'], judged)} broke a promise"
+    named = f" (found after cut {_dated(event)})" if event["failing_cuts"] else ""
+    out = f"{broke}{named}: chance per cut < {chance.percent(event['bound'])} for this mix of cuts (95 %)."
     return f"{out} {also}" if also else out
 
 
-def _dated(found: Mapping) -> str:
+def _dated(event: Mapping) -> str:
     """ "3, 17 (done by one of the cuts 4 to 17) and 5 more"."""
     shown = []
-    for cut in found["failing_cuts"][:MOST_NAMED]:
-        first, last, _ = found["intervals"].get(str(cut)) or (cut, cut, cut)
+    for cut in event["failing_cuts"][:MOST_NAMED]:
+        first, last, _ = event["intervals"].get(str(cut)) or (cut, cut, cut)
         shown.append(f"{cut}" if first == last == cut else f"{cut} (done by one of the cuts {first} to {last})")
-    left = len(found["failing_cuts"]) - len(shown)
+    left = len(event["failing_cuts"]) - len(shown)
     return ", ".join(shown) + (f" and {left} more" if left else "")
 
 
-def covered(found: Mapping) -> str:
-    """What was read after the cuts, and what the sentence is therefore about."""
-    of = found["coverage"]
-    if of["share"] is None or not found["judged"]:
+def covered(event: Mapping) -> str:
+    """The blocks that were read after the cuts: the verdict covers these."""
+    of = event["coverage"]
+    if of["share"] is None or not event["judged"]:
         return ""
     if of["share"] == 1:
         return "All of the window was read after each cut."
@@ -64,120 +64,120 @@ def covered(found: Mapping) -> str:
     return out
 
 
-def exposed(found: Mapping) -> str:
+def exposed(event: Mapping) -> str:
     """Which faults the campaign would have found."""
-    said = [
+    faults = [
         f"1 of {math.floor(1 / of['rate'])} {exposure.KINDS[kind]} ({number(of['n'], 0)} at stake)"
-        for kind, of in found["exposed"].items()
+        for kind, of in event["exposed"].items()
         if of["rate"] <= 0.5
     ]
-    return f"Found with 95 %, had the drive had it: a fault by which more than {'; '.join(said)}." if said else ""
+    return f"Found with 95 %, had the drive had it: a fault by which more than {'; '.join(faults)}." if faults else ""
 
 
-def not_exposed(found: Mapping) -> str:
+def not_exposed(event: Mapping) -> str:
     """Which faults the campaign could not have found, by how it was set up; "" where that is not known."""
-    begun = found["begun"] or {}
+    begun = event["begun"] or {}
     lacks = [words for key, (enough, words) in exposure.NEEDS.items() if key in begun and (begun[key] or 0) < enough]
     return f"Not put at stake: {'; '.join(lacks)}." if lacks else ""
 
 
-def strata(found: Mapping) -> str:
+def strata(event: Mapping) -> str:
     """The bound of each group, groups of one size and bound together."""
     alike: dict[tuple[int, int, int], list[str]] = {}
-    for each in found["strata"]:
-        alike.setdefault((each["cuts"], each["failing"], each["most"]), []).append(f"{each['aim']} {each['shape']}")
-    said = []
+    for stratum in event["strata"]:
+        alike.setdefault((stratum["cuts"], stratum["failing"], stratum["most"]), []).append(
+            f"{stratum['aim']} {stratum['shape']}"
+        )
+    bounds = []
     for (of, least, most), names in alike.items():
         bound = chance.percent(chance.upper_bound(most, of))
         which = names[0] if len(names) == 1 else f"each of {len(names)} groups"
-        said.append(f"< {bound} in {which} ({least if least == most else f'{least} to {most}'} of {of})")
-    return f"By aim and shape: {', '.join(said)}." if len(found["strata"]) > 1 else ""
+        bounds.append(f"< {bound} in {which} ({least if least == most else f'{least} to {most}'} of {of})")
+    return f"By aim and shape: {', '.join(bounds)}." if len(event["strata"]) > 1 else ""
 
 
-def aims(found: Mapping) -> list[str]:
+def aims(event: Mapping) -> list[str]:
     """Where the cuts of each aim came to lie."""
     out = []
-    for name, of in found["aims"].items():
+    for name, of in event["aims"].items():
         span = f"{figure(of['least'])} to {figure(of['most'])} {of['unit']}"
         near = "" if of["near"] is None else f", {of['near']} within 25 % of their plan"
         out.append(f"Aim {name}: {span}; {of['within']} of {count(of['cuts'], 'cut')} within it{near}.")
     return out
 
 
-def tested(found: Mapping) -> str:
+def tested(event: Mapping) -> str:
     """How much was judged, by which promise."""
-    out = f"{count(found['commands'], 'command')} judged"
-    if found["durable"] is not None:
-        out += f", {number(found['durable'], 0)} of them had to survive"
-    promise = (found["begun"] or {}).get("promise") or {}
+    out = f"{count(event['commands'], 'command')} judged"
+    if event["durable"] is not None:
+        out += f", {number(event['durable'], 0)} of them had to survive"
+    promise = (event["begun"] or {}).get("promise") or {}
     if not promise:
         return out + "; the promise that was tested is not in the journal."
     parts = [MODES[promise.get("mode") == ACK]]
     atomic = promise.get("atomic_blocks") or 1
     parts += [f"writes of up to {atomic} blocks as a whole"] if atomic > 1 else []
     parts += [f"trimmed blocks read as {promise['after_trim']}"] if promise.get("after_trim") else []
-    own = "" if promise.get("own", True) else ", claimed by a person, not by the drive"
+    own = "" if promise.get("own", True) else ", claimed by the user, not by the drive"
     return f"{out}; promise tested: {', '.join(parts)}{own} ({promise.get('why', '')})."
 
 
-def lines(found: Mapping) -> list[str]:
-    """All of it, for a terminal."""
+def lines(event: Mapping) -> list[str]:
+    """All sentences, in the order of a terminal."""
     out = [
-        verdict(found),
-        covered(found),
-        exposed(found),
-        not_exposed(found),
-        strata(found),
-        *aims(found),
-        tested(found),
-        found["no_samples"],
-        *ended(found),
+        verdict(event),
+        covered(event),
+        exposed(event),
+        not_exposed(event),
+        strata(event),
+        *aims(event),
+        tested(event),
+        event["no_samples"],
+        *ended(event),
     ]
-    for name, groups in found["classes"].items():
+    for name, groups in event["classes"].items():
         of = sorted({n for those in groups.values() for n in those})
         out.append(
             f"{cuts.standing_of(name)} {name} after {count(len(of), 'cut')} ({numbers(of)}): {cuts.words_of(name)}"
         )
-    out += [above.words(row) for row in found.get("filesystems") or []]
+    out += [above.words(row) for row in event.get("filesystems") or []]
     return [line for line in out if line]
 
 
-def ended(found: Mapping) -> list[str]:
-    """Why it ended, what was left out, and what the control sessions showed."""
+def ended(event: Mapping) -> list[str]:
+    """The reason of the end, the cuts left out, and the result of the control sessions."""
     out = []
-    if found["stop"]:
-        out.append(f"The campaign ended because {found['stop']}.")
-        if found["stop"].startswith("the chance"):
+    if event["stop"]:
+        out.append(f"The campaign ended because {event['stop']}.")
+        if event["stop"].startswith("the chance"):
             out.append(
-                "That bound allows for the look after each cut; the others are of a number of cuts set beforehand."
+                "That bound allows for the look after each cut; the others assume a number of cuts set beforehand."
             )
-    elif not found["ended"]:
-        out.append("The campaign did not come to its end: the bound is that of the cuts so far.")
-    if found["suspicious_cuts"]:
-        out.append(f"Suspicious, but no failure: cut {numbers(found['suspicious_cuts'])}.")
-    if (found["capacitors"] or {}).get("finding"):
-        out.append(f"Suspected PLP_DEGRADED: the capacitors have aged, {found['capacitors']['finding']}.")
-    if found["excluded"]:
+    elif not event["ended"]:
+        out.append("The campaign did not finish: the bound covers the cuts so far.")
+    if event["suspicious_cuts"]:
+        out.append(f"Suspicious, but no failure: cut {numbers(event['suspicious_cuts'])}.")
+    if (event["capacitors"] or {}).get("finding"):
+        out.append(f"Suspected PLP_DEGRADED: the capacitors have aged, {event['capacitors']['finding']}.")
+    if event["excluded"]:
         reasons: dict[str, list[int]] = {}
-        for each in found["excluded"]:
-            reasons.setdefault(each["why"], []).append(each["cut"])
-        said = "; ".join(f"{numbers(of)}: {why}" for why, of in reasons.items())
-        out.append(f"{count(len(found['excluded']), 'cut')} left out ({said}).")
-    bad = [each for each in found["controls"] if each["harness"]]
+        for cut in event["excluded"]:
+            reasons.setdefault(cut["why"], []).append(cut["cut"])
+        groups = "; ".join(f"{numbers(of)}: {why}" for why, of in reasons.items())
+        out.append(f"{count(len(event['excluded']), 'cut')} left out ({groups}).")
+    bad = [control for control in event["controls"] if control["harness"]]
     if bad:
-        why = "; ".join(f"{each['cut']}: {each['harness']}" for each in bad[:MOST_NAMED])
-        proven = (
-            "what is proven of the drive stays proven" if found["failing_cuts"] else "nothing is proven of the drive"
-        )
+        why = "; ".join(f"{control['cut']}: {control['harness']}" for control in bad[:MOST_NAMED])
+        proven = "the proven failures remain proven" if event["failing_cuts"] else "nothing is proven of the drive"
         out.append(f"CONTROL FAILED in {count(len(bad), 'session')} ({why}): the harness is suspected; {proven}.")
-    elif found["controls"] and all(each["ok"] for each in found["controls"]):
-        out.append(f"Control sessions: {len(found['controls'])}, all clean.")
+    elif event["controls"] and all(control["ok"] for control in event["controls"]):
+        out.append(f"Control sessions: {len(event['controls'])}, all clean.")
     return out
 
 
-def summed(found: Mapping, key: str, unit: str, scale: float = 1.0) -> str:
+def summed(event: Mapping, key: str, unit: str, scale: float = 1.0) -> str:
     """ "median 1.21 s, 1.10 to 3.02 s in 57 cuts; −0.30 ± 0.20 s per 100 cuts"."""
-    of = found[key]
+    of = event[key]
     if of is None:
         return ""
     middle, low, high = (figure(of[name] * scale) for name in ("median", "least", "most"))
@@ -188,16 +188,16 @@ def summed(found: Mapping, key: str, unit: str, scale: float = 1.0) -> str:
     return out
 
 
-def smart(found: Mapping) -> list[tuple[str, str, str, str]]:
+def smart(event: Mapping) -> list[tuple[str, str, str, str]]:
     """(what, first, last, by how much it changed in 100 cuts) of what the drive counts."""
     out = []
     for key, label in cuts.WORDS.items():
-        if key in found["smart"]:
-            first, last = found["smart"][key]
-            per = number(100 * (last - first) / found["judged"], 2) if found["judged"] else "–"
+        if key in event["smart"]:
+            first, last = event["smart"][key]
+            per = number(100 * (last - first) / event["judged"], 2) if event["judged"] else "–"
             out.append((label, f"{first:g}", f"{last:g}", per))
     return out
 
 
-def written(found: Mapping) -> str:
-    return "not known" if found["written_bytes"] is None else size(found["written_bytes"])
+def written(event: Mapping) -> str:
+    return "not known" if event["written_bytes"] is None else size(event["written_bytes"])

@@ -35,19 +35,19 @@ def demand(context: Context) -> str:
         word: [
             dot
             for path in context.paths
-            for each in context.tables
-            for dot in itertools.chain(*lines(each, path, context.show, word).values())
+            for run in context.tables
+            for dot in itertools.chain(*lines(run, path, context.show, word).values())
         ]
         for word in (LATENCY, POWER)
     }
     for path in context.paths:
         names = [name for _, name in context.runs()]
         for word in (LATENCY, POWER):
-            found = [lines(each, path, context.show, word) for each in context.tables]
-            if word == LATENCY or any(dot.value is not None for of in found for dot in itertools.chain(*of.values())):
-                out += _panels(context, path, word, list(zip(context.tables, names, found, strict=True)), every[word])
+            series = [lines(run, path, context.show, word) for run in context.tables]
+            if word == LATENCY or any(dot.value is not None for of in series for dot in itertools.chain(*of.values())):
+                out += _panels(context, path, word, list(zip(context.tables, names, series, strict=True)), every[word])
             if word == LATENCY:
-                out += _outstanding(context, path, list(zip(context.tables, names, found, strict=True)))
+                out += _outstanding(context, path, list(zip(context.tables, names, series, strict=True)))
     return "".join(out)
 
 
@@ -58,18 +58,18 @@ def lines(of: Table, path: str, show: dict, word: str) -> dict[str, list[Dot]]:
     axes = {key: values for key, values in swept(of, path).items() if key not in where and key != by}
     *more, along = axes or {by: []}
     own = [v for v in swept(of, path)[by] if by not in where or str(v).replace(" ", "") == where[by]]
-    found = {}
+    series = {}
     for values in itertools.product(own, *(axes[key] for key in more)):
         at = dict(zip((by, *more), values, strict=True))
         name = ", ".join(f"{axis(key)} {point(key, v)}" for key, v in at.items())
-        found[name] = [_dot(of, path, where | at, along, v, word, window) for v in axes.get(along, [None])]
-    return found
+        series[name] = [_dot(of, path, where | at, along, v, word, window) for v in axes.get(along, [None])]
+    return series
 
 
 def swept(of: Table, path: str) -> dict[str, list]:
     """{key: its values} of all keys that `over` sweeps for a step, in the plan's order."""
     return next(
-        {**step.axes, **each.axes} for step in of.plan.steps for each in every([step]) if path in (each.path, step.path)
+        {**step.axes, **act.axes} for step in of.plan.steps for act in every([step]) if path in (act.path, step.path)
     )
 
 
@@ -80,8 +80,8 @@ def _dot(of: Table, path: str, where: dict, along: str, v, word: str, window: st
     return Dot("" if v is None else f"{axis(along)} {point(along, v)}", iops, value, no_rate if iops is None else why)
 
 
-def _panels(context: Context, path: str, word: str, found: Sequence[tuple], every_dot: Sequence[Dot]) -> list[str]:
-    """Unit and axes are of `every_dot` of the view."""
+def _panels(context: Context, path: str, word: str, series: Sequence[tuple], every_dot: Sequence[Dot]) -> list[str]:
+    """The panels of a step; `every_dot` of the view sets unit and axes."""
     drawn = [dot for dot in every_dot if dot.iops is not None and dot.value is not None]
     shown = unit(word, [dot.value for dot in drawn])
     log = word == LATENCY and context.show.get("scale", "log") == "log"
@@ -89,7 +89,7 @@ def _panels(context: Context, path: str, word: str, found: Sequence[tuple], ever
     x = svg.extent([dot.iops for dot in drawn if dot.iops is not None], False)
     y = svg.extent([dot.value * shown.scale for dot in drawn if dot.value is not None], log, top)
     out = []
-    for each, name, of in found:
+    for run, name, of in series:
         title = context.title("Demand intensity") + (", power" if word == POWER else "") + name
         plot = svg.Plot(title, WIDTH, HEIGHT, x, y, y_log=log)
         looks = [svg.look(i) for i in range(len(of))]
@@ -99,20 +99,20 @@ def _panels(context: Context, path: str, word: str, found: Sequence[tuple], ever
         plot.axes("IOPS", shown.title)
         along = next((dot.at.rpartition(" ")[0] for dots in of.values() for dot in dots), "")
         lacking = (dot.why for dots in of.values() for dot in dots if dot.iops is None or dot.value is None)
-        beside = f"Beside the marks: {along}." if along else ""
+        beside = f"Next to the marks: {along}." if along else ""
         soft = " ".join(
-            [rounds_in_words(each, path), beside, *(f"Not drawn: {why}." for why in merged(lacking))]
+            [rounds_in_words(run, path), beside, *(f"Not drawn: {why}." for why in merged(lacking))]
         ).strip()
         out.append(panel(title, plot.text() + svg.legend(list(of), looks), soft))
     return out
 
 
-def _outstanding(context: Context, path: str, found: Sequence[tuple]) -> list[str]:
+def _outstanding(context: Context, path: str, series: Sequence[tuple]) -> list[str]:
     """IOPS over the I/Os in flight, threads x queue depth, where these two are swept."""
     by, out = context.show["by"], []
-    if set(swept(found[0][0], path)) != {"threads", "qd"}:
+    if set(swept(series[0][0], path)) != {"threads", "qd"}:
         return []
-    dots = [(name, _in_flight(of)) for _, name, of in found]
+    dots = [(name, _in_flight(of)) for _, name, of in series]
     x = svg.extent([float(at) for _, of in dots for line in of.values() for at, _ in line], True)
     y = svg.extent([iops for _, of in dots for line in of.values() for _, iops in line], False)
     for name, of in dots:
@@ -151,7 +151,7 @@ def _draw(plot: svg.Plot, line: str, dots: Sequence[Dot], look: dict, shown: Uni
 
 
 def _label(plot: svg.Plot, of: dict[str, list[Dot]], scale: float) -> None:
-    """How far along its line a mark is, in small print beside it, wherever there is room: paper has no pointer."""
+    """How far along its line a mark is, in small print next to it, wherever there is room: paper has no pointer."""
     marks = [(dot, plot.x(iops), plot.y(value)) for dots in of.values() for dot, iops, value in _known(dots, scale)]
     taken = [(x - MARK_PX, x + MARK_PX, y) for _, x, y in marks]
     for dot, x, y in marks:

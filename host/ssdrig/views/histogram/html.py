@@ -14,20 +14,20 @@ from ssdrig.views.context import Context, figure, panel, place, rows_at
 STEPS = 160  # of time, of a picture of latencies
 PER_OCTAVE = 4
 ROOM = 3  # above the highest column
-LEVELS = {"99 %": 100, "99.9 %": 1000, "99.99 %": 10_000, "99.999 %": 100_000}  # one I/O in so many lies above it
+LEVELS = {"99 %": 100, "99.9 %": 1000, "99.99 %": 10_000, "99.999 %": 100_000}  # one I/O in this many is slower
 
 
 def histogram(context: Context) -> str:
     """Which share of the I/Os took longer than a time; and for each load how its latencies changed with time."""
     out = []
     of_runs = [
-        [row for path in context.paths for row in rows_at(each, path, place(context.show)) if len(row.lat)]
-        for each in context.tables
+        [row for path in context.paths for row in rows_at(run, path, place(context.show)) if len(row.lat)]
+        for run in context.tables
     ]
     every = [row for rows in of_runs for row in rows]
     timed = [
-        [row for path in context.paths for row in each.of(path) if row.data is not None and len(row.data.hist)]
-        for each in context.tables
+        [row for path in context.paths for row in run.of(path) if row.data is not None and len(row.data.hist)]
+        for run in context.tables
     ]
     ms = np.concatenate([row.latencies_by_second()[1] for rows in timed for row in rows] or [np.ones(1)])
     nothing = "No figures: fio left no histogram of lat."
@@ -49,9 +49,9 @@ def _together(context: Context, of_runs: list[list[Row]]) -> Iterator[tuple]:
         return
     labels = list(dict.fromkeys(row.label for rows in of_runs for row in rows))
     for label in labels:
-        here = [(run, row) for run in context.order for row in of_runs[run] if row.label == label]
-        names, looks = [context.names[run] for run, _ in here], [context.looks[run] for run, _ in here]
-        yield title + f", {label}" * (len(labels) > 1), names, [row for _, row in here], looks
+        drawn = [(run, row) for run in context.order for row in of_runs[run] if row.label == label]
+        names, looks = [context.names[run] for run, _ in drawn], [context.looks[run] for run, _ in drawn]
+        yield title + f", {label}" * (len(labels) > 1), names, [row for _, row in drawn], looks
 
 
 def _octaves(ms: np.ndarray) -> np.ndarray:
@@ -84,7 +84,7 @@ def _by_octave(row: Row) -> tuple[np.ndarray, np.ndarray]:
 def _counted(row: Row, name: str, every: list[Row]) -> str:
     """I/Os of each latency, logarithmic, with the mean, the levels of confidence and the longest; axes as _slower's."""
     cells, counts = _by_octave(row)
-    all_of = [_by_octave(each) for each in every]
+    all_of = [_by_octave(measured) for measured in every]
     first, last = min(int(one[0]) for one, _ in all_of), max(int(one[-1]) for one, _ in all_of) + 1
     low, high = (float(2 ** (edge / PER_OCTAVE)) for edge in (first, last))
     top = ROOM * max(float(held.max()) for _, held in all_of)
@@ -92,35 +92,37 @@ def _counted(row: Row, name: str, every: list[Row]) -> str:
     plot = svg.Plot(title, 480, 300, (low, high), (0.5, top), x_log=True, y_log=True)
     for step, count in zip(cells.tolist(), counts.tolist(), strict=True):
         plot.cell(2 ** (step / PER_OCTAVE), 2 ** ((step + 1) / PER_OCTAVE), 0.5, count, "fill:var(--blue);opacity:.55")
-    lacking, said = [], []
+    lacking, percentiles = [], []
     for i, (words, at) in enumerate(levels(row).items()):
         if at is None:
             lacking.append(words)
             continue
         look = svg.look(i)
         plot.line([(at, 0.5), (at, top)], f"stroke:var({look['colour']})", "dashed")
-        said.append((f"{words}: {figure(at)} ms", look))
+        percentiles.append((f"{words}: {figure(at)} ms", look))
     plot.axes("ms, submission included (lat)", "I/Os")
     soft = f"Too few I/Os for {', '.join(lacking)}." if lacking else ""
-    return panel(title, plot.text() + svg.legend([words for words, _ in said], [look for _, look in said]), soft)
+    return panel(
+        title, plot.text() + svg.legend([words for words, _ in percentiles], [look for _, look in percentiles]), soft
+    )
 
 
 def levels(row: Row) -> dict[str, float | None]:
     """ms of the mean, of each level of confidence (None: too few I/Os for it) and of the longest."""
     figures, (ms, ios) = row.windows.get(WHOLE) or {}, row.latencies()
     n, rising = int(ios.sum()), np.cumsum(ios)
-    found: dict[str, float | None] = {}
+    percentiles: dict[str, float | None] = {}
     for words, one_in in LEVELS.items():
         enough = n >= window_figures.TAIL * one_in
-        found[words] = float(ms[np.searchsorted(rising, n - n // one_in)]) if enough else None
+        percentiles[words] = float(ms[np.searchsorted(rising, n - n // one_in)]) if enough else None
     ends = {words: figures.get(key) for words, key in (("mean", "lat_mean_us"), ("longest", "lat_max_us"))}
     mean, longest = (None if us is None else us / 1000 for us in ends.values())
-    return {"mean": mean, **found, "longest": longest}
+    return {"mean": mean, **percentiles, "longest": longest}
 
 
 def _over_time(row: Row, name: str, octaves: np.ndarray) -> str:
     """I/Os by time and latency, the darker the more; STEPS of time, PER_OCTAVE steps of latency to a doubling. fio's
-    documents have a histogram in longer stretches, which stands at the second with which its stretch begins.
+    documents have a histogram in longer stretches, which is drawn at the first second of its stretch.
     `octaves`: of all rows of the view."""
     second, ms, ios = row.latencies_by_second()
     stretched = row.data is not None and row.data.hist_of == "lat" and row.act.do in FIO

@@ -1,11 +1,11 @@
-"""How long a drive lives under a workload: its write amplification -> TBW and drive writes per day, against what its
-maker rates. Pure; what is assumed is said.
+"""How long a drive lives under a workload: its write amplification -> TBW and drive writes per day, against its maker's
+rating. Pure; every assumption is reported.
 
     TBW = capacity x P/E cycles x WLE / WAF       (AnandTech 7947; Insignis, "NAND write endurance")
     DWPD = TBW / (capacity x 365 x years)
 
-The capacity of the first is that of the NAND, over which a drive spreads its wear, where it is known, else the user
-capacity, with which a maker is on the safe side. WLE, the efficiency of wear levelling: mean / highest erase count."""
+The capacity of the first is that of the NAND, over which a drive spreads its wear, if known, and otherwise the user
+capacity, which is the safe side for a maker. WLE, the efficiency of wear levelling: mean / highest erase count."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -25,8 +25,8 @@ SOURCE = "AnandTech 7947; Insignis, NAND write endurance"
 
 class Life(NamedTuple):
     """`waf` with its error bar (95 %) over `rounds` rounds; bytes of the host that the flash takes (`tbw_bytes`, with
-    the range by the error of waf), `dwpd` over `years`; what the maker rates. What is None has its reason in
-    `unknown`. `formulas`: each with its figures put in; `assumed`: in words."""
+    the range by the error of waf), `dwpd` over `years`; the maker's rating. `unknown` has the reason of each
+    figure that is None. `formulas`: each with its figures put in; `assumed`: in words."""
 
     waf: float | None = None
     waf_error: float | None = None
@@ -47,17 +47,17 @@ class Life(NamedTuple):
 
 
 def lives(table: "Table") -> list[tuple[str, Life]]:
-    """Of each step that the plan shows in a view `life`."""
+    """The life under each step that the plan shows in a view `life`."""
     paths = [path for show in table.plan.shows if show["view"] == "life" for path in shows.listed(show.get("of"))]
     return [(path, of(table, path)) for path in paths]
 
 
 def of(table: "Table", path: str) -> Life:
-    """What the rounds of a load show: those that its rule was held on, else the last five."""
+    """The life from the rounds of a load that its rule was evaluated on; without a rule, from the last five."""
     rows = [row for row in table.of(path) if row.round is not None]
-    verdict = next((each.verdict for each in table.verdicts if path.startswith(each.path)), {})
+    verdict = next((ending.verdict for ending in table.verdicts if path.startswith(ending.path)), {})
     rows = rows[-int(verdict.get("used") or steady.ROUNDS) :]
-    snapshots = [each for each in table.data.snapshots if each.get("pe_cycles_mean") is not None]
+    snapshots = [snapshot for snapshot in table.data.snapshots if snapshot.get("pe_cycles_mean") is not None]
     return life(rows, bool(verdict.get("passed")), table.data.header["drive"], snapshots[-1] if snapshots else {})
 
 
@@ -66,7 +66,7 @@ def life(rows: "Sequence[Row]", is_steady: bool, drive: Mapping, counters: Mappi
     seen = [(row.value("wa"), (row.windows.get("all") or {}).get("wa_error")) for row in rows]
     known = [(value, error or 0.0) for value, error in seen if value is not None]
     if not rows or len(known) < len(rows):
-        why = "no round was carried out" if not rows else rows[-1].why_not("wa")
+        why = "no round was run" if not rows else rows[-1].why_not("wa")
         return Life(unknown=(f"write amplification: {why}",))
     values = np.array([value for value, _ in known])
     waf = float(values.mean())
@@ -87,7 +87,7 @@ def life(rows: "Sequence[Row]", is_steady: bool, drive: Mapping, counters: Mappi
 
 
 def _energy_J_per_GB(rows: "Sequence[Row]") -> float | None:
-    """Of all rounds together; None where the power of one is not known."""
+    """Energy of all rounds together; None where the power of one is not known."""
     figures = [row.windows.get("all") or {} for row in rows]
     if any(f.get("energy_J") is None or not f.get("bw_mean_MBps") for f in figures):
         return None
@@ -96,7 +96,7 @@ def _energy_J_per_GB(rows: "Sequence[Row]") -> float | None:
 
 
 def _rated(out: Life, drive: Mapping, counters: Mapping) -> Life:
-    """With TBW and DWPD, as far as the drive's figures are known."""
+    """`out` with TBW and DWPD, where the drive's figures are known."""
     assert out.waf is not None and out.waf_error is not None
     capacity, raw, cycles = drive["capacity_bytes"], drive.get("raw_nand_bytes"), drive.get("rated_pe_cycles")
     formulas, assumed, unknown = [], [], []
@@ -146,23 +146,23 @@ def _rated(out: Life, drive: Mapping, counters: Mapping) -> Life:
     return out._replace(formulas=tuple(formulas), assumed=tuple(assumed), unknown=tuple(unknown))
 
 
-def lines(found: Life) -> list[tuple[str, str]]:
+def lines(result: Life) -> list[tuple[str, str]]:
     """(what, value in words) of all that is known, for people."""
-    if found.waf is None or found.waf_error is None:
+    if result.waf is None or result.waf_error is None:
         return []
-    state = "steady" if found.steady else "NOT STEADY"
-    first, last = found.rounds[0], found.rounds[-1]
-    out = [("WAF", f"{wa.figure(found.waf, found.waf_error)}, {state}, rounds {first} to {last}")]
-    if found.energy_J_per_GB is not None:
-        out.append(("Energy", f"{found.energy_J_per_GB:.3g} J for each GB of the host"))
-    if found.tbw_bytes is not None and found.tbw_low_bytes is not None and found.tbw_high_bytes is not None:
-        span = f"{size(found.tbw_low_bytes)} to {size(found.tbw_high_bytes)} by the error of WAF"
-        out.append(("TBW of this workload", f"{size(found.tbw_bytes)} ({span})"))
-    if found.dwpd is not None:
-        out.append(("DWPD of this workload", f"{found.dwpd:.3g} over {found.years:g} years"))
-    if found.rated_bytes:
-        rated = f", {found.rated_dwpd:.3g} DWPD" if found.rated_dwpd is not None else ""
-        out.append(("Rated", f"{size(found.rated_bytes)}{rated}"))
-    if found.of_rating_percent is not None:
-        out.append(("Of the rating", f"{found.of_rating_percent:.3g} %"))
+    state = "steady" if result.steady else "NOT STEADY"
+    first, last = result.rounds[0], result.rounds[-1]
+    out = [("WAF", f"{wa.figure(result.waf, result.waf_error)}, {state}, rounds {first} to {last}")]
+    if result.energy_J_per_GB is not None:
+        out.append(("Energy", f"{result.energy_J_per_GB:.3g} J for each GB of the host"))
+    if result.tbw_bytes is not None and result.tbw_low_bytes is not None and result.tbw_high_bytes is not None:
+        span = f"{size(result.tbw_low_bytes)} to {size(result.tbw_high_bytes)} by the error of WAF"
+        out.append(("TBW of this workload", f"{size(result.tbw_bytes)} ({span})"))
+    if result.dwpd is not None:
+        out.append(("DWPD of this workload", f"{result.dwpd:.3g} over {result.years:g} years"))
+    if result.rated_bytes:
+        rated = f", {result.rated_dwpd:.3g} DWPD" if result.rated_dwpd is not None else ""
+        out.append(("Rated", f"{size(result.rated_bytes)}{rated}"))
+    if result.of_rating_percent is not None:
+        out.append(("Share of the rating", f"{result.of_rating_percent:.3g} %"))
     return out

@@ -1,9 +1,9 @@
 """The view `load-line`: power over the I/Os that a drive did a second in an open loop, and the straight line through
-it: what it costs to keep the drive awake, and what one more I/O costs.
+it: the cost of keeping the drive awake, and the cost of one more I/O.
 
-P = P0 + e x rate, by ordinary least squares (uncertain.line); the errors, of 95 %, are of the scatter about the line.
-They hold what differs from point to point; what all points have in common, such as the rig's calibration, is beside
-them. A point whose drive did not reach the rate is left out: there a queue grows, and power no longer follows it."""
+P = P0 + e x rate, by ordinary least squares (uncertain.line); the errors, of 95 %, cover the scatter about the line, so
+what differs from point to point; errors that all points share, such as the rig's calibration, come on top.
+A point whose drive did not reach the rate is left out: there a queue grows, and power no longer follows it."""
 
 from collections.abc import Mapping, Sequence
 from html import escape
@@ -54,19 +54,19 @@ class Line(NamedTuple):
 
 
 def fit(points: Sequence[Point]) -> Line:
-    """Of at least FEWEST points of different rates."""
-    used = [each for each in points if each.asked is None or each.iops >= REACHED * each.asked]
+    """The line through at least FEWEST points of different rates."""
+    used = [sample for sample in points if sample.asked is None or sample.iops >= REACHED * sample.asked]
     out = Line(used=len(used), left_out=len(points) - len(used))
-    rate, power = (np.array([each[i] for each in used], float) for i in (0, 1))
+    rate, power = (np.array([sample[i] for sample in used], float) for i in (0, 1))
     if len(used) < FEWEST or not np.ptp(rate) > 0:
         why = f"{len(used)} of {len(points)} points reached their rate, a line with its errors needs {FEWEST}"
         return out._replace(why=why)
-    found = line(rate, power)
+    fitted = line(rate, power)
     return out._replace(
-        P0_W=found.at_0.value,
-        P0_error_W=found.at_0.error,
-        e_uJ=found.slope.scaled(1e6).value,
-        e_error_uJ=found.slope.scaled(1e6).error,
+        P0_W=fitted.at_0.value,
+        P0_error_W=fitted.at_0.error,
+        e_uJ=fitted.slope.scaled(1e6).value,
+        e_error_uJ=fitted.slope.scaled(1e6).error,
     )
 
 
@@ -74,17 +74,17 @@ def load_line_view(context: Context) -> str:
     """A panel for each step and run: a line for each value of `by`."""
     show = context.show
     by, where = show.get("by"), place(show)
-    found = []
+    series = []
     for path in context.paths:
-        for each, name in context.runs():
-            own = points(each, path, by) if by else [None]
-            of = {value: measured(each, path, where | ({by: value} if by else {})) for value in own}
-            found.append((each, path, name, of))
-    dots = [dot for *_, of in found for each in of.values() for dot in each]
+        for run, name in context.runs():
+            own = points(run, path, by) if by else [None]
+            of = {value: measured(run, path, where | ({by: value} if by else {})) for value in own}
+            series.append((run, path, name, of))
+    dots = [dot for *_, of in series for group in of.values() for dot in group]
     x = svg.extent([dot.iops for dot in dots], False)
     y = svg.extent([dot.power_W for dot in dots], False, show.get("top"))
     out = []
-    for each, path, name, of in found:
+    for table, path, name, of in series:
         title = context.title("Load line", "W", path) + name
         plot = svg.Plot(title, WIDTH, HEIGHT, x, y)
         looks, words = [svg.look(i) for i in range(len(of))], []
@@ -99,12 +99,12 @@ def load_line_view(context: Context) -> str:
             words.append(f"<p>{escape(which + in_words(line))}</p>")
         plot.axes("IOPS", "Mean power, W")
         names = [f"{axis(by)} {point(by, value)}" for value in of] if by else []
-        out.append(panel(title, plot.text() + svg.legend(names, looks) + "".join(words), rounds_in_words(each, path)))
+        out.append(panel(title, plot.text() + svg.legend(names, looks) + "".join(words), rounds_in_words(table, path)))
     return "".join(out)
 
 
 def measured(of: Table, path: str, where: Mapping) -> list[Point]:
-    """What is known of the step's points there, with the rate that each was asked for."""
+    """The step's points there whose figures are known, with the rate that each was asked for."""
     out = []
     for row in rows_at(of, path, dict(where)):
         iops, watts, rate = row.value("iops"), row.value("W"), row.act.keys.get("rate")

@@ -1,4 +1,4 @@
-"""The views of loads that are written down finely: `plateaus`, the speed over what was written, and `cache-recovery`,
+"""The views of loads that are recorded finely: `plateaus`, the speed over the amount written, and `cache-recovery`,
 what an SLC cache takes after a rest (reading/filling.py, reading/cache_recovery.py)."""
 
 from html import escape
@@ -12,7 +12,7 @@ from ssdrig.views import svg
 from ssdrig.views.context import Context, figure, panel, plus_minus, point, rows_at
 
 WIDTH, HEIGHT = 640, 320
-COLUMNS = (  # of a plateau's table: heading, unit, key, the key of the reason why it is None
+COLUMNS = (  # of a plateau's table: heading, unit, key, the key of the reason of a None
     ("Written", "GB", "gigabytes", ""),
     ("Speed", "MB/s", "bw_mean_MBps", ""),
     ("Power", "W", "power_mean_W", "power_why"),
@@ -23,16 +23,16 @@ COLUMNS = (  # of a plateau's table: heading, unit, key, the key of the reason w
 
 def plateaus(context: Context) -> str:
     """A panel for each step and run: the curve, and a row for each plateau."""
-    found = [
-        (row, path, name) for path in context.paths for each, name in context.runs() for row in rows_at(each, path, {})
+    loads = [
+        (row, path, name) for path in context.paths for run, name in context.runs() for row in rows_at(run, path, {})
     ]
-    curves = [row.found.get("curve_GB_MBps", []) for row, *_ in found]
+    curves = [row.found.get("curve_GB_MBps", []) for row, *_ in loads]
     x = svg.extent([at for curve in curves for at, _ in curve], False)
     y = svg.extent([speed for curve in curves for _, speed in curve], False, context.show.get("top"))
     out = []
-    for (row, path, name), curve in zip(found, curves, strict=True):
+    for (row, path, name), curve in zip(loads, curves, strict=True):
         where = ", ".join(f"{key} {point(key, value)}" for key, value in row.act.point.items())
-        title = context.title("Speed over what was written", "MB/s", path) + (f", {where}" if where else "") + name
+        title = context.title("Speed over the amount written", "MB/s", path) + (f", {where}" if where else "") + name
         if not len(curve):
             out.append(
                 panel(title, "", next((note for note in row.notes if note.startswith("plateaus: ")), "not known"))
@@ -52,19 +52,19 @@ def plateaus(context: Context) -> str:
 
 def in_words(row: Row) -> str:
     """ "cache 42.0 GB at 2100 MB/s, then 600 MB/s; all of it 740 MB/s"."""
-    found = row.found
-    if found["cache_bytes"] is None:
-        words = f"no end of a cache: {found['cache_why']}"
+    event = row.found
+    if event["cache_bytes"] is None:
+        words = f"no end of a cache: {event['cache_why']}"
     else:
-        speeds = [figure(each["bw_mean_MBps"]) for each in found["plateaus"]]
+        speeds = [figure(plateau["bw_mean_MBps"]) for plateau in event["plateaus"]]
         after = f", then {' and '.join(speeds[1:])} MB/s" if len(speeds) > 1 else ""
-        words = f"cache {sized(found)}" + (f" at {speeds[0]} MB/s{after}" if speeds else "")
+        words = f"cache {sized(event)}" + (f" at {speeds[0]} MB/s{after}" if speeds else "")
     return f"{words}; all of it {figure(row.value('MB/s'))} MB/s"
 
 
-def sized(found: dict) -> str:
+def sized(event: dict) -> str:
     """The size of a cache, "42.0 GB ± 0.1 GB"; `found`: of a row with a cache."""
-    return " ± ".join(size(found[key]) for key in ("cache_bytes", "cache_error_bytes") if found[key] is not None)
+    return " ± ".join(size(event[key]) for key in ("cache_bytes", "cache_error_bytes") if event[key] is not None)
 
 
 def _rows(row: Row) -> str:
@@ -72,8 +72,8 @@ def _rows(row: Row) -> str:
         return ""
     heads = "".join(f'<th scope="col">{h}{f" <span class=unit>{u}</span>" if u else ""}</th>' for h, u, *_ in COLUMNS)
     out = [f'<div class="scroll"><table><thead><tr><th scope="col">Plateau</th>{heads}</tr></thead><tbody>']
-    for number, each in enumerate(row.found["plateaus"], 1):
-        of = each | {"gigabytes": (each["to_bytes"] - each["from_bytes"]) / 1e9}
+    for number, plateau in enumerate(row.found["plateaus"], 1):
+        of = plateau | {"gigabytes": (plateau["to_bytes"] - plateau["from_bytes"]) / 1e9}
         cells = "".join(_cell(of.get(key), of.get(why) or "") for *_, key, why in COLUMNS)
         out.append(f'<tr><th scope="row">{number}</th>{cells}</tr>')
     return "".join(out) + "</tbody></table></div>"
@@ -87,11 +87,11 @@ def recovery(context: Context) -> str:
     """A panel for each step and run: what the cache took, over the rest before it."""
     out = []
     for path in context.paths:
-        for each, name in context.runs():
-            rows = rows_at(each, path, {})
-            rests, (found, limited) = filling.rested(rows), filling.recovery(rows)
+        for run, name in context.runs():
+            rows = rows_at(run, path, {})
+            rests, (refill, limited) = filling.rested(rows), filling.recovery(rows)
             title = context.title("What the cache takes after a rest", "GB", path) + name
-            lines = "".join(f"<p>{escape(line)}</p>" for line in recovery_in_words(found, limited))
+            lines = "".join(f"<p>{escape(line)}</p>" for line in recovery_in_words(refill, limited))
             if not rests:
                 out.append(panel(title, lines, "", "wide"))
                 continue
@@ -104,8 +104,8 @@ def recovery(context: Context) -> str:
                 x_log=True,
             )
             look = svg.look(0)
-            ordered = sorted(rests, key=lambda each: each.rest_s)
-            plot.line([(each.rest_s, each.cache_bytes / 1e9) for each in ordered], f"stroke:var({look['colour']})")
+            ordered = sorted(rests, key=lambda stay: stay.rest_s)
+            plot.line([(rest.rest_s, rest.cache_bytes / 1e9) for rest in ordered], f"stroke:var({look['colour']})")
             for rest in rests:
                 words = f"{figure(rest.rest_s)} s: {size(rest.cache_bytes)}"
                 plot.mark(rest.rest_s, rest.cache_bytes / 1e9, look, words)
@@ -114,27 +114,27 @@ def recovery(context: Context) -> str:
     return "".join(out)
 
 
-def recovery_in_words(found: law.Recovery, left_out: int = 0) -> list[str]:
+def recovery_in_words(refill: law.Recovery, left_out: int = 0) -> list[str]:
     """The rate, what came back at most, and the energy; each with the reason where it is not known. `left_out`: rests
-    behind which the host limited the load."""
-    lines = [f"{left_out} rests left out: the host limited the load behind them"] if left_out else []
-    if found.disturbed:
-        lines.append(f"{found.disturbed} rests left out: the end of the cache is not clear in the load behind them")
-    if found.whole_bytes is None:
-        return [*lines, str(found.why)]
-    lines.append(f"{size(found.whole_bytes)} after a rest of {figure(found.whole_s)} s")
-    if found.rate_Bps is None:
-        lines.append(f"folding rate not known: {found.why}")
+    after which the host limited the load."""
+    lines = [f"{left_out} rests left out: the host limited the load after them"] if left_out else []
+    if refill.disturbed:
+        lines.append(f"{refill.disturbed} rests left out: the end of the cache is not clear in the load after them")
+    if refill.whole_bytes is None:
+        return [*lines, str(refill.why)]
+    lines.append(f"{size(refill.whole_bytes)} after a rest of {figure(refill.whole_s)} s")
+    if refill.rate_Bps is None:
+        lines.append(f"folding rate not known: {refill.why}")
     else:
-        speed = plus_minus(Uncertain(found.rate_Bps, found.rate_error_Bps).scaled(1e-6), "MB/s")
-        begun = plus_minus(Uncertain(found.delay_s, found.delay_error_s), "s")
+        speed = plus_minus(Uncertain(refill.rate_Bps, refill.rate_error_Bps).scaled(1e-6), "MB/s")
+        begun = plus_minus(Uncertain(refill.delay_s, refill.delay_error_s), "s")
         rate = f"{speed} of cache came back, from {begun} of rest on"
-        lines.append(f"{rate}; by {found.used} rests")
-    if found.energy_J_per_GB is None:
-        lines.append(f"energy of folding not known: {found.energy_why}")
+        lines.append(f"{rate}; by {refill.used} rests")
+    if refill.energy_J_per_GB is None:
+        lines.append(f"energy of folding not known: {refill.energy_why}")
     else:
-        power = f"{figure(found.folding_W)} W while it folded, {figure(found.floor_W)} W at rest"
-        cost = plus_minus(Uncertain(found.energy_J_per_GB, found.energy_error_J_per_GB), "J")
+        power = f"{figure(refill.folding_W)} W while it folded, {figure(refill.floor_W)} W at rest"
+        cost = plus_minus(Uncertain(refill.energy_J_per_GB, refill.energy_error_J_per_GB), "J")
         lines.append(f"{cost} for each GB that came back: {power}")
     return lines
 

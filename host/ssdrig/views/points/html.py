@@ -41,15 +41,15 @@ def matrix(context: Context, heat: bool = False) -> str:
     rows_key, columns_key = show["rows"], show["columns"]
     for word in context.words(*EVERY):
         grids_of = [
-            (path, [_grid(each, path, rows_key, columns_key, word, context) for each in context.tables])
+            (path, [_grid(run, path, rows_key, columns_key, word, context) for run in context.tables])
             for path in context.paths
         ]
         seen = [v for _, grids in grids_of for grid in grids for line in grid for v, *_ in line if v is not None]
         shown = unit(word, seen)
         reach = (min(seen, default=0.0), show.get("top") or max(seen, default=1.0))
         for path, grids in grids_of:
-            for (each, name), grid in zip(context.runs(), grids, strict=True):
-                rows, columns = points(each, path, rows_key), points(each, path, columns_key)
+            for (table, name), grid in zip(context.runs(), grids, strict=True):
+                rows, columns = points(table, path, rows_key), points(table, path, columns_key)
                 head = "".join(f'<th scope="col">{escape(point(columns_key, c))}</th>' for c in columns)
                 lines = [
                     f'<tr><th scope="row">{escape(point(rows_key, r))}</th>'
@@ -65,21 +65,21 @@ def matrix(context: Context, heat: bool = False) -> str:
                     f"</tr></thead><tbody>{''.join(lines)}</tbody></table></div>"
                 )
                 reasons = merged(why for line in grid for v, why, _ in line if v is None)
-                said = [rounds_in_words(each, path), trust_strip.marks_said(body)]
-                soft = " ".join([*filter(None, said), *(f"–: {why}." for why in reasons)])
+                notes = [rounds_in_words(table, path), trust_strip.marks_said(body)]
+                soft = " ".join([*filter(None, notes), *(f"–: {why}." for why in reasons)])
                 out.append(panel(title + name, body, soft, "wide" if len(columns) > NARROW else ""))
     return "".join(out)
 
 
-def _grid(each, path: str, rows_key: str, columns_key: str, word: str, context: Context) -> list[list[tuple]]:
+def _grid(run, path: str, rows_key: str, columns_key: str, word: str, context: Context) -> list[list[tuple]]:
     where, window = place(context.show), context.show.get("window")
     return [
         [
-            (*value_at(each, path, at, word, window), doubt_at(each, path, at, word, window))
-            for c in points(each, path, columns_key)
+            (*value_at(run, path, at, word, window), doubt_at(run, path, at, word, window))
+            for c in points(run, path, columns_key)
             if (at := where | {rows_key: r, columns_key: c})
         ]
-        for r in points(each, path, rows_key)
+        for r in points(run, path, rows_key)
     ]
 
 
@@ -88,20 +88,20 @@ FEW = re.compile(r"(\d+)(?= I/Os are too few)")
 
 def merged(reasons: Iterable[str]) -> list[str]:
     """Each reason once; of those that differ in the number of I/Os only, one with the least and the most."""
-    found: dict[str, list[int]] = {}
+    numbers: dict[str, list[int]] = {}
     for why in reasons:
-        found.setdefault(FEW.sub("{}", why), []).extend(map(int, FEW.findall(why)))
+        numbers.setdefault(FEW.sub("{}", why), []).extend(map(int, FEW.findall(why)))
     return [
         why.replace("{}", " to ".join(number(n, 0) for n in dict.fromkeys((min(seen), max(seen))))) if seen else why
-        for why, seen in found.items()
+        for why, seen in numbers.items()
     ]
 
 
 def _cell(of: tuple, shown, reach: tuple[float, float] | None) -> str:
     """A cell of a matrix, (figure, why not, doubt); with `reach`, where its colour begins and ends."""
     value, why, doubt = of
-    told = "; ".join(filter(None, [why, doubt]))
-    tip = f' title="{escape(told)}"' if told else ""
+    reasons = "; ".join(filter(None, [why, doubt]))
+    tip = f' title="{escape(reasons)}"' if reasons else ""
     if value is None:
         return f'<td class="soft"{tip}>–</td>'
     style = ""
@@ -126,15 +126,15 @@ def lines(context: Context) -> str:
     x_key, by = show["x"], show.get("by")
     for word in context.words("iops"):
         found_at = [
-            (path, [(each, name, _lines(context, each, path, word)) for each, name in context.runs()])
+            (path, [(run, name, _lines(context, run, path, word)) for run, name in context.runs()])
             for path in context.paths
         ]
-        seen = [v for _, found in found_at for *_, of in found for _, line in of for v, _ in line if v is not None]
+        seen = [v for _, series in found_at for *_, of in series for _, line in of for v, _ in line if v is not None]
         shown = unit(word, seen)
         reach = svg.extent([v * shown.scale for v in seen], context.log, show.get("top"))
-        for path, found in found_at:
-            for each, names, words, of, looks in panels(context, found, by):
-                xs = rising(points(each, path, x_key))
+        for path, parts in found_at:
+            for table, names, words, of, looks in panels(context, parts, by):
+                xs = rising(points(table, path, x_key))
                 title = context.title(f"{label(word)} by {axis(x_key)}", word, path) + words
                 plot = svg.Plot(title, 480, 300, (-0.4, len(xs) - 0.6), reach, y_log=context.log)
                 for name, line, look in zip(names, of, looks, strict=True):
@@ -143,20 +143,20 @@ def lines(context: Context) -> str:
                     for i, v in dots:
                         plot.mark(i, v, look, f"{name + ', ' if name else ''}{xs[int(i)]}: {figure(v)} {shown.name}")
                 plot.axes(axis(x_key), shown.title, [(i, str(x)) for i, x in enumerate(xs)])
-                out.append(panel(title, plot.text() + svg.legend(names, looks), rounds_in_words(each, path)))
+                out.append(panel(title, plot.text() + svg.legend(names, looks), rounds_in_words(table, path)))
     return "".join(out)
 
 
-def _lines(context: Context, each: Table, path: str, word: str) -> list[tuple]:
+def _lines(context: Context, run: Table, path: str, word: str) -> list[tuple]:
     """(value of `by`, [(figure, why not) of each x]) of each line."""
     show, x_key, by = context.show, context.show["x"], context.show.get("by")
     where, window = place(show), show.get("window")
-    series = points(each, path, by) if by else [None]
+    series = points(run, path, by) if by else [None]
     if by in where:
         series = [s for s in series if str(s).replace(" ", "") == where[by]]
-    xs = rising(points(each, path, x_key))
+    xs = rising(points(run, path, x_key))
     return [
-        (s, [value_at(each, path, where | {x_key: x} | ({by: s} if by else {}), word, window) for x in xs])
+        (s, [value_at(run, path, where | {x_key: x} | ({by: s} if by else {}), word, window) for x in xs])
         for s in series
     ]
 
@@ -165,22 +165,22 @@ def bars(context: Context) -> str:
     """A bar for each step and run, a card for each value."""
     out = []
     for word in context.words("iops"):
-        found = []
-        for i, (each, name) in enumerate(context.runs()):
+        values = []
+        for i, (run, name) in enumerate(context.runs()):
             for path in context.paths:
-                rows = rows_at(each, path, place(context.show))
+                rows = rows_at(run, path, place(context.show))
                 for point_of in {row.act.label: row.act.point for row in rows}.values() or [{}]:
                     where = place(context.show) | dict(point_of)
-                    at = each, path, where, word, context.show.get("window")
+                    at = run, path, where, word, context.show.get("window")
                     value, why = value_at(*at)
                     doubt = doubt_at(*at)
                     words = ", ".join([path, *(f"{axis(key)} {point(key, v)}" for key, v in point_of.items())])
                     own = uncertain_at(*at)._replace(value=value)
-                    found.append((words + name, value, why, svg.look(i)["colour"], doubt, own))
-        shown = unit(word, [value for _, value, *_ in found])
-        top = context.show.get("top") or max((v for _, v, *_ in found if v is not None), default=0) or 1
+                    values.append((words + name, value, why, svg.look(i)["colour"], doubt, own))
+        shown = unit(word, [value for _, value, *_ in values])
+        top = context.show.get("top") or max((v for _, v, *_ in values if v is not None), default=0) or 1
         out.append(f'<div class="card"><h3>{label(word)} <span class="unit">{shown.name}</span></h3>')
-        for words, value, why, colour, doubt, own in found:
+        for words, value, why, colour, doubt, own in values:
             width = 0 if value is None else min(100.0, 100 * value / top)
             error = error_of(plus_minus(own.scaled(shown.scale)))
             text = trust_strip.with_mark(shown.text(value), doubt)
@@ -205,18 +205,18 @@ def formula_of(of: Table, text: str) -> Uncertain:
         doubts.extend(filter(None, [doubt_at(of, path, {}, word, window)]))
         return uncertain_at(of, path, {}, word, window)
 
-    found = formula.evaluate(formula.parse(text), lookup)
-    return Uncertain(None, None, NOT_TRUSTED, f"not claimed, {doubts[0]}") if doubts else found
+    result = formula.evaluate(formula.parse(text), lookup)
+    return Uncertain(None, None, NOT_TRUSTED, f"not claimed, {doubts[0]}") if doubts else result
 
 
 def by_formula(context: Context) -> str:
     """A figure that the plan computes of its steps."""
     show, out = context.show, []
     percent = show.get("unit") == "%"
-    for each, name in context.runs():
-        found = formula_of(each, show["formula"])
-        why = found.why if found.value is None else ""
-        text = plus_minus(found.scaled(100) if percent else found)
+    for run, name in context.runs():
+        result = formula_of(run, show["formula"])
+        why = result.why if result.value is None else ""
+        text = plus_minus(result.scaled(100) if percent else result)
         out.append(
             f'<div class="card"><h3>{escape(context.title(show["name"]) + name)}</h3><p class="big">{text}'
             f' <span class="unit">{escape(show.get("unit", ""))}</span></p>'

@@ -1,11 +1,11 @@
-"""What each power state of a drive costs, and what it costs to go there and back: the view `power-states`.
+"""Power of each power state of a drive, and the cost of going there and back: the view `power-states`.
 
-A visit is an idle step of the view, with the `set` step before it and the one load behind it, whose first I/O wakes the
+A visit is an idle step of the view, with the `set` step before it and the one load after it, whose first I/O wakes the
 drive. Awake is the visit with the highest mean power. With P_hi and P_lo, the powers awake and in the state:
 
     enter_J = integral of P - P_lo from the begin of `set` until the power has come down
     exit_J  = integral of P - P_hi from the first rise of the power until the I/O is done and the drive is back
-    wake_J  = enter_J + exit_J + (P_hi - P_lo) exit_s: what one sleep costs beside P_lo for all of its time
+    wake_J  = enter_J + exit_J + (P_hi - P_lo) exit_s: cost of one sleep on top of P_lo for all of its time
     break-even = wake_J / (P_hi - P_lo): a shorter sleep costs more than staying awake
 
 The power has come down, or risen, where it passes the middle between P_hi and P_lo. Times are as fine as the samples;
@@ -27,21 +27,21 @@ from ssdrig.reading.power import end_ns
 from ssdrig.reading.row import Row
 from ssdrig.reading.rundata import SECOND_NS, RunData
 
-CUT = 0.5  # of a stay, left out at its begin: where a drive goes by itself it takes its time
+CUT = 0.5  # of a stay, left out at its begin: a drive that goes on its own takes its time
 FINE_NS = 500_000  # of the host: less than the samples are apart
-GROWTH = 0.002  # of the steps behind `set`: the moment of entry is as fine as this share of it
+GROWTH = 0.002  # of the steps after `set`: the moment of entry is as fine as this share of it
 MOST_CELLS = 20_000
-TAIL_NS = 50_000_000  # of drive time behind the I/O that wakes it
-LEAST_ERRORS = 2  # entering takes more than so many errors of its begin, or is not known
-LEAST_W, LEAST_SHARE = 0.005, 0.02  # a state that saves less is not told from being awake
+TAIL_NS = 50_000_000  # of drive time after the I/O that wakes it
+LEAST_ERRORS = 2  # entering must take longer than this many errors of its begin, or is not known
+LEAST_W, LEAST_SHARE = 0.005, 0.02  # a state that saves less cannot be distinguished from being awake
 LATE_SHARE = 0.1  # of the latency of the I/O that wakes the drive
 AWAKE = "its power is that of the awake drive"
 
 
 class Visit(NamedTuple):
     """`row` of the idle step; host times of the begin of `set` (None: no such step), of the stay's begin and end, and
-    of the end of what follows the I/O that wakes the drive, which took `lat_ns` of the host (None: there was none), of
-    which a SIMULATED drive was late by at most `late_ns`."""
+    of the end of what follows the I/O that wakes the drive, which took `lat_ns` of the host (None: no such I/O); a
+    SIMULATED drive was late by at most `late_ns`."""
 
     row: "Row"
     set_ns: int | None
@@ -57,7 +57,7 @@ class Visit(NamedTuple):
 
     @property
     def seconds_ns(self) -> np.ndarray:
-        """Edges of the whole seconds behind the cut."""
+        """Edges of the whole seconds after the cut."""
         step = SECOND_NS * self.row.k
         return np.arange(self.cut_ns, self.end_ns + 1, step, dtype=np.int64)
 
@@ -80,13 +80,13 @@ class Visit(NamedTuple):
 
 
 class Visited(NamedTuple):
-    """The visits of one view, and what the samples say of them."""
+    """The visits of one view, and their figures from the samples."""
 
     visits: list[Visit]
 
     @property
     def edges_ns(self) -> np.ndarray:
-        """Host times of which the energy is needed."""
+        """Host times between which the energy is needed."""
         return np.concatenate([np.concatenate([v.seconds_ns, v.entry_ns, v.wake_ns]) for v in self.visits])
 
     @property
@@ -112,14 +112,14 @@ def read(shows: Sequence[dict], rows: Sequence["Row"]) -> Iterator[Visited]:
     for show in shows:
         if show["view"] == "power-states":
             paths = listed(show["of"])
-            found = [
+            visits = [
                 visit
                 for i, row in enumerate(rows)
                 if row.act.path in paths and row.state == "done" and row.act.do == "idle" and row.data is not None
                 for visit in _visit(rows, i, row.data)
             ]
-            if found:
-                yield Visited(found)
+            if visits:
+                yield Visited(visits)
 
 
 def _visit(rows: Sequence["Row"], i: int, data: RunData) -> Iterator[Visit]:
@@ -128,7 +128,7 @@ def _visit(rows: Sequence["Row"], i: int, data: RunData) -> Iterator[Visit]:
         return
     before, behind = (rows[j] if 0 <= j < len(rows) else None for j in (i - 1, i + 1))
     set_ns = before.data.t0_ns if before and before.data and before.act.do == "set" else None
-    if set_ns is not None:  # a SIMULATED drive says by how much its power comes later than what it does
+    if set_ns is not None:  # a SIMULATED drive reports the delay of its power after its commands
         set_ns += round(float(data.header["drive"].get("power_lag_ms") or 0.0) * 1e6 * row.k)
     over_ns = lat_ns = None
     load = behind.data if behind and behind.act.do == "load" else None
@@ -143,7 +143,7 @@ def _visit(rows: Sequence["Row"], i: int, data: RunData) -> Iterator[Visit]:
 
 
 def _stay(visit: Visit, powers: list[Reduced]) -> dict:
-    """Mean power behind the cut with its expanded uncertainty (k = 2), lowest and highest mean of a second."""
+    """Mean power after the cut with its expanded uncertainty (k = 2), lowest and highest mean of a second."""
     out: dict = dict.fromkeys(("mean_W", "uncertainty_W", "lowest_W", "highest_W"))
     edges, host_s = [visit.cut_ns, visit.end_ns], (visit.end_ns - visit.cut_ns) / SECOND_NS
     if not powers or host_s <= 0:
@@ -163,7 +163,7 @@ def _stay(visit: Visit, powers: list[Reduced]) -> dict:
 
 
 def _slept(visit: Visit, low_W, awake_W, awake: Visit | None, powers: list[Reduced]) -> dict:
-    """What it took to enter and to leave the state. The latency of the I/O is known without power."""
+    """Time and energy of entering and leaving the state. The latency of the I/O is known without power."""
     k, lat_ns = visit.row.k, visit.lat_ns
     keys = "entry_ms", "enter_J", "exit_ms", "exit_J", "wake_J", "wake_error_J", "break_even_s", "time_error_ms"
     out: dict = dict.fromkeys(keys)
@@ -192,7 +192,7 @@ def _slept(visit: Visit, low_W, awake_W, awake: Visit | None, powers: list[Reduc
     if None not in (out["enter_J"], out["exit_J"]):
         wake_J = out["enter_J"] + out["exit_J"] + saved_W * out["exit_ms"] / 1e3
         out |= {"wake_J": wake_J, "wake_error_J": saved_W * error_ms / 1e3}
-    lacking = "no fall of its power behind `set`" if entry is None else "no rise of its power before the first I/O"
+    lacking = "no fall of its power after `set`" if entry is None else "no rise of its power before the first I/O"
     return out | {"why": None if out["wake_J"] is not None else lacking}
 
 
@@ -203,21 +203,21 @@ def _error_ns(visit: Visit, powers: list[Reduced]) -> float:
 
 
 def break_even(stay: Mapping, slept: Mapping, awake: Mapping | None) -> dict:
-    """`wake_error_J`, with that of the time in it, and `break_even_s` with its error. P - P_lo is off by what P_lo is
-    for as long as entering takes, P - P_hi by what P_hi is while the drive wakes."""
+    """`wake_error_J`, with that of the time in it, and `break_even_s` with its error. P - P_lo has the error of P_lo
+    while the drive enters, P - P_hi that of P_hi while it wakes."""
     out: dict = {"break_even_s": None, "break_even_error_s": None}
     if slept["wake_J"] is None or awake is None:
         return out
-    low, high = (Uncertain(each["mean_W"], each["uncertainty_W"]) for each in (stay, awake))
+    low, high = (Uncertain(figures["mean_W"], figures["uncertainty_W"]) for figures in (stay, awake))
     saved = difference(high, low)
     if saved.error is None or low.error is None or high.error is None:
         return out
     exit_s = slept["exit_ms"] / 1e3
     entering_J, leaving_J = low.error * slept["entry_ms"] / 1e3, high.error * (exit_s + TAIL_NS / SECOND_NS)
     error_J = math.hypot(entering_J, leaving_J, saved.error * exit_s, slept.get("wake_error_J") or 0.0)
-    found = ratio(Uncertain(slept["wake_J"], error_J), saved)
-    why = {} if found.value is not None else {"why": AWAKE}
-    return out | {"wake_error_J": error_J, "break_even_s": found.value, "break_even_error_s": found.error} | why
+    duration = ratio(Uncertain(slept["wake_J"], error_J), saved)
+    why = {} if duration.value is not None else {"why": AWAKE}
+    return out | {"wake_error_J": error_J, "break_even_s": duration.value, "break_even_error_s": duration.error} | why
 
 
 def _watts(powers: list[Reduced], edges_ns: np.ndarray) -> np.ndarray:
@@ -230,7 +230,7 @@ def entered(edges_ns: np.ndarray, watts: np.ndarray, middle_W: float, low_W: flo
     above = np.flatnonzero(watts > middle_W)
     if not len(above) or above[-1] + 1 >= len(watts) or not np.isfinite(watts).all():
         return None
-    last = int(above[-1]) + 1  # the first edge behind which it stays down
+    last = int(above[-1]) + 1  # the first edge after which it stays down
     joules = float(((watts[: last + 1] - low_W) * np.diff(edges_ns)[: last + 1]).sum()) / SECOND_NS
     return float(edges_ns[last] - edges_ns[0]), joules
 

@@ -1,5 +1,5 @@
-"""The view `power-states`: what the drive draws in each of them, and what it takes to go there and back
-(views/power_states/figures.py), beside what the drive itself says of it."""
+"""The view `power-states`: power of the drive in each of them, and time and energy of going there and back
+(views/power_states/figures.py), next to the drive's own figures."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -18,33 +18,33 @@ NAMES = {"power_state": "PS{}", "alpm": "ALPM {}", "aspm": "ASPM {}", "apst": "A
 SOFT = (
     "Measured: the last half of the longest stay, ± with 95 %. Entry: from the command until the power has"
     " come down. Exit: the first I/O's latency above that of the awake drive. Energy of a sleep: what entering and"
-    " leaving cost beside the state's own power; a pause too short for it to pay off is better spent awake."
+    " leaving cost next to the state's own power; a pause too short for it to pay off is better spent awake."
 )
 
 
 def power_states(context: Context) -> str:
     """A panel for each run: a row for each state, and its power."""
     out = []
-    for each, name in context.runs():
-        found = visits(each, context.paths)
+    for run, name in context.runs():
+        of_state = visits(run, context.paths)
         title = context.title("Power states") + name
-        if not found:
-            out.append(panel(title, "<p>no state was visited</p>", _not_run(each, context.paths)))
+        if not of_state:
+            out.append(panel(title, "<p>no state was visited</p>", _not_run(run, context.paths)))
             continue
-        rated = each.data.header["drive"].get("power_states") or []
-        lines = [(state, cells(rows, rated)) for state, rows in found.items()]
-        body = _plot(title, found) + number_table("State", HEADS, lines)
-        out.append(panel(title, body, " ".join(filter(None, (SOFT, _not_run(each, context.paths)))), "wide"))
+        rated = run.data.header["drive"].get("power_states") or []
+        lines = [(state, cells(rows, rated)) for state, rows in of_state.items()]
+        body = _plot(title, of_state) + number_table("State", HEADS, lines)
+        out.append(panel(title, body, " ".join(filter(None, (SOFT, _not_run(run, context.paths)))), "wide"))
     return "".join(out)
 
 
-def visits(each: Table, paths: Sequence[str]) -> dict[str, list[Row]]:
+def visits(run: Table, paths: Sequence[str]) -> dict[str, list[Row]]:
     """The visits of each state, in the order of the run."""
-    found: dict[str, list[Row]] = {}
-    for row in each.rows:
+    of_state: dict[str, list[Row]] = {}
+    for row in run.rows:
         if row.act.path in paths and row.found.get("kind") == "power-state":
-            found.setdefault(_named(row), []).append(row)
-    return found
+            of_state.setdefault(_named(row), []).append(row)
+    return of_state
 
 
 def _named(row: Row) -> str:
@@ -54,7 +54,7 @@ def _named(row: Row) -> str:
 
 def cells(rows: Sequence[Row], rated: Sequence[Mapping]) -> list[Cell]:
     """A state's cells, in the order of HEADS: power of its longest stay, the rest as the mean of its visits, ± half of
-    what they differ by and what the clock leaves open."""
+    their range and of the error of the clock."""
     longest = max(rows, key=lambda row: row.data.load_s if row.data is not None else 0.0).found
     number = rows[0].act.point.get("power_state")
     says = rated[number] if number is not None and number < len(rated) else {}
@@ -70,7 +70,7 @@ def cells(rows: Sequence[Row], rated: Sequence[Mapping]) -> list[Cell]:
 
     def of_drive(key: str, scale: float = 1.0) -> Cell:
         value = says.get(key)
-        return Cell(why="the drive does not say") if value is None else Cell(value * scale)
+        return Cell(why="the drive does not report it") if value is None else Cell(value * scale)
 
     return [
         of_drive("max_W"),
@@ -87,22 +87,22 @@ def cells(rows: Sequence[Row], rated: Sequence[Mapping]) -> list[Cell]:
     ]
 
 
-def _plot(title: str, found: Mapping[str, Sequence[Row]]) -> str:
-    seen = [(i, state, row.found["mean_W"]) for i, (state, rows) in enumerate(found.items()) for row in rows]
+def _plot(title: str, of_state: Mapping[str, Sequence[Row]]) -> str:
+    seen = [(i, state, row.found["mean_W"]) for i, (state, rows) in enumerate(of_state.items()) for row in rows]
     known = [(i, state, watts) for i, state, watts in seen if watts]
     if not known:
         return ""
     plot = svg.Plot(
-        title, WIDTH, HEIGHT, (-0.5, len(found) - 0.5), svg.extent([w for *_, w in known], True), y_log=True
+        title, WIDTH, HEIGHT, (-0.5, len(of_state) - 0.5), svg.extent([w for *_, w in known], True), y_log=True
     )
     for i, state, watts in known:
         plot.mark(i, watts, svg.look(0), f"{state}: {figure(watts)} W")
-    plot.axes("State", "Mean power, W", [(i, state) for i, state in enumerate(found)])
+    plot.axes("State", "Mean power, W", [(i, state) for i, state in enumerate(of_state)])
     return plot.text()
 
 
-def _not_run(each: Table, paths: Sequence[str]) -> str:
-    lacking = {row.why: None for row in each.rows if row.act.path in paths and row.state == "not run" and row.why}
+def _not_run(run: Table, paths: Sequence[str]) -> str:
+    lacking = {row.why: None for row in run.rows if row.act.path in paths and row.state == "not run" and row.why}
     return f"Not run: {'; '.join(lacking)}." if lacking else ""
 
 

@@ -1,4 +1,4 @@
-"""The view of recordings: what was asked of the drive, a column for each of them."""
+"""The view of recordings: the requests to the drive, a column a recording."""
 
 from collections.abc import Iterator
 
@@ -9,28 +9,28 @@ MB = 1e6
 NO_TIME = "the kernel counts milliseconds, and these are too few"
 NO_SUCH = "the kernel has no such count"
 NO_ENERGY = "the host has no RAPL counters, or only root may read them"
-Cells = list[tuple[float | None, str]]  # of each recording: value, why there is none
+Cells = list[tuple[float | None, str]]  # of each recording: value, why it is missing
 
 
 def recorded(context: Context) -> str:
     """I/O, discards, flushes, queue, energy of the drive and of the host's processors of each step."""
     rows, heads = [], []
-    for each, name in context.runs():
+    for run, name in context.runs():
         for path in context.paths:
-            for row in each.of(path):
+            for row in run.of(path):
                 if row.found.get("kind") == "recorded":
                     rows.append(row)
                     heads.append(row.act.label + name)
-    title = context.title("What was asked of the drive")
+    title = context.title("Requests to the drive")
     if not rows:
         return panel(title, "<p>nothing was recorded</p>")
     body = by_column(heads, lines_of(rows))
-    said = "Requests as the kernel gave them to the drive, merged and split; ssdrig wrote nothing to it."
-    return panel(title, body, said)
+    soft = "Requests as the kernel gave them to the drive, merged and split; ssdrig wrote nothing to it."
+    return panel(title, body, soft)
 
 
 def lines_of(rows: list[Row]) -> Iterator[tuple[str, str, Cells]]:
-    """Each figure: its name, its unit, and of each row (value, why there is none)."""
+    """Each figure: its name, its unit, and of each row (value, why it is missing)."""
 
     def of(key: str, scale: float = 1.0, why: str = NO_SUCH) -> Cells:
         return [(None if (value := row.found.get(key)) is None else value / scale, why) for row in rows]

@@ -17,9 +17,9 @@ Cells = list[tuple[str, str, list[tuple[float | None, str]]]]  # of each figure:
 def replay(context: Context) -> str:
     """Data rate, service times, share of slow I/Os, lag, time and energy of each step."""
     rows, heads = [], []
-    for each, name in context.runs():
+    for run, name in context.runs():
         for path in context.paths:
-            for row in each.of(path):
+            for row in run.of(path):
                 if row.found.get("kind") == "played":
                     rows.append(row)
                     heads.append(row.act.label + (f", round {row.round}" if row.round else "") + name)
@@ -27,23 +27,23 @@ def replay(context: Context) -> str:
     if not rows:
         return panel(title, "<p>not run</p>")
     body = by_column(heads, lines_of(rows))
-    said = [f"{each}: {'; '.join(played(row.found))}." for each, row in zip(heads, rows, strict=True)]
+    sentences = [f"{head}: {'; '.join(played(row.found))}." for head, row in zip(heads, rows, strict=True)]
     sources = dict.fromkeys(f"Source: {row.found['source']}." for row in rows if row.found["source"])
-    made = "Made from statistics, nobody has recorded it." if any(row.found["synthetic"] for row in rows) else ""
-    return panel(title, body, " ".join([*said, made, *sources]), "wide" if len(rows) > NARROW else "")
+    made = "Made from statistics, not recorded." if any(row.found["synthetic"] for row in rows) else ""
+    return panel(title, body, " ".join([*sentences, made, *sources]), "wide" if len(rows) > NARROW else "")
 
 
 def lines_of(rows: list[Row]) -> Iterator[tuple[str, str, list[tuple[float | None, str]]]]:
-    """Each figure: its name, its unit, and of each row (value, why there is none)."""
+    """Each figure: its name, its unit, and of each row (value, why it is missing)."""
 
     def of(key: str, part: str | None = None) -> list[tuple[float | None, str]]:
-        found = []
+        cells = []
         for row in rows:
             whole = row.found if part is None else row.found.get(part) or {}
             name = key if part is None else f"{part}.{key}"
             reasons = row.found["not_known"]
-            found.append((whole.get(key), reasons.get(name) or reasons.get(part or "") or "no such I/O"))
-        return found
+            cells.append((whole.get(key), reasons.get(name) or reasons.get(part or "") or "no such I/O"))
+        return cells
 
     def measured(word: str) -> list[tuple[float | None, str]]:
         return [(row.value(word), row.why_not(word) if row.value(word) is None else "") for row in rows]
@@ -69,7 +69,7 @@ def lines_of(rows: list[Row]) -> Iterator[tuple[str, str, list[tuple[float | Non
     for key, name, unit in (("p99_us", "Lag, P99", "µs"), ("late_percent", "I/Os later than 1 ms", "%")):
         yield name, unit, of(key, "lag")
     if any(row.found.get("late_us") is not None for row in rows):
-        yield "Answers behind the drive's time", "µs", of("late_us")
+        yield "Answers later than the drive's time", "µs", of("late_us")
 
 
 HTML = {"replay": replay}  # view -> how it is drawn

@@ -1,4 +1,4 @@
-"""The view `retention`: what was sealed, what is left of it, where the drive has become slow, what it did by itself."""
+"""The view `retention`: the sealed blocks, those that survived, where the drive has become slow, its own activity."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
@@ -18,42 +18,42 @@ COLOURS = {layouts.COLD: "--blue", layouts.MOVED: "--orange", layouts.BASELINE: 
 
 
 def retention_view(context: Context) -> str:
-    """All panels, for each step and run."""
+    """All panels, by step and run."""
     out = []
     for path in context.paths:
-        for each, name in context.runs():
-            row = next((r for r in each.rows if r.act.path == path and r.found.get("kind") == "retention"), None)
+        for run, name in context.runs():
+            row = next((r for r in run.rows if r.act.path == path and r.found.get("kind") == "retention"), None)
             title = context.title("Retention", "", path) + name
             out += list(_panels(row, title, name)) if row else [panel(title, "", "The step was not run.", "wide")]
     return "".join(out)
 
 
 def _panels(row: Row, title: str, name: str) -> Iterator[str]:
-    found = row.found
-    lost = any(each["bad"] for each in found["passes"])
-    first = f'<p class="{"warn" if lost else "verdict"}"><b>{escape(retention_sentences.verdict(found))}</b></p>'
+    event = row.found
+    lost = any(reading["bad"] for reading in event["passes"])
+    first = f'<p class="{"warn" if lost else "verdict"}"><b>{escape(retention_sentences.verdict(event))}</b></p>'
     yield panel(
-        title, first + "".join(f"<p>{escape(line)}</p>" for line in retention_sentences.lines(found)[1:]), "", "wide"
+        title, first + "".join(f"<p>{escape(line)}</p>" for line in retention_sentences.lines(event)[1:]), "", "wide"
     )
-    said = found["manifest"]
-    if not said:
+    manifest = event["manifest"]
+    if not manifest:
         return
-    at = layouts.of_json(said["layout"])
+    at = layouts.of_json(manifest["layout"])
     piece_GiB = at.piece_bytes / (1 << 30)
-    if found["phase"] == "write":
-        each = [dict(zip(("piece", *terms.UNITS), values, strict=True)) for values in said["baseline"]["each"]]
-        yield panel(f"Baseline{name}", _speeds(at, each, said["baseline"], "p99_us", "P99, µs"), _PIECES, "wide")
+    if event["phase"] == "write":
+        pieces = [dict(zip(("piece", *terms.UNITS), values, strict=True)) for values in manifest["baseline"]["each"]]
+        yield panel(f"Baseline{name}", _speeds(at, pieces, manifest["baseline"], "p99_us", "P99, µs"), _PIECES, "wide")
         return
-    for n, judged in enumerate(found["passes"], 1):
-        which = f"{name}, pass {n}" if len(found["passes"]) > 1 else name
+    for n, judged in enumerate(event["passes"], 1):
+        which = f"{name}, pass {n}" if len(event["passes"]) > 1 else name
         soft = f"{_PIECES} A piece is {figure(piece_GiB)} GiB; the line is the baseline."
-        known = [each for each in judged["pieces"] if each["blocks"]]
+        known = [piece for piece in judged["pieces"] if piece["blocks"]]
         for key, words in (("p99_us", "P99, µs"), ("MBps", "MB/s")):
             caption = f"{'Latency' if key == 'p99_us' else 'Speed'} along the drive{which}"
-            yield panel(caption, _speeds(at, known, said["baseline"], key, words), soft, "wide")
+            yield panel(caption, _speeds(at, known, manifest["baseline"], key, words), soft, "wide")
         yield panel(f"Bad blocks along the drive{which}", _bad(at, judged), _table(judged), "wide")
-    if found["counts"]:
-        yield panel(f"What the drive counts{name}", _counters(found), "", "wide")
+    if event["counts"]:
+        yield panel(f"What the drive counts{name}", _counters(event), "", "wide")
 
 
 _PIECES = "Each mark is a piece, read once with one command of 128 KiB at a time."
@@ -61,16 +61,16 @@ _PIECES = "Each mark is a piece, read once with one command of 128 KiB at a time
 
 def _speeds(at: layouts.Layout, pieces: Sequence[Mapping], baseline: Mapping, key: str, words: str) -> str:
     """A figure of each piece over the drive, by kind; the baseline as a line."""
-    values = [each[key] for each in pieces] + [baseline[key] or 0]
+    values = [piece[key] for piece in pieces] + [baseline[key] or 0]
     log = key == "p99_us"
     gib = at.region_bytes / (1 << 30)
     plot = svg.Plot(words, WIDTH, HEIGHT, (0.0, gib), svg.extent(values, log), y_log=log)
     plot.axes("GiB from the beginning of the drive", words)
     for kind, colour in COLOURS.items():
         points = [
-            ((each["piece"] + 0.5) * at.piece_bytes / (1 << 30), each[key])
-            for each in pieces
-            if layouts.kind(each["piece"]) == kind
+            ((piece["piece"] + 0.5) * at.piece_bytes / (1 << 30), piece[key])
+            for piece in pieces
+            if layouts.kind(piece["piece"]) == kind
         ]
         plot.dots(points, f"stroke:var({colour});stroke-width:4")
     if baseline[key]:
@@ -98,9 +98,9 @@ def _bad(at: layouts.Layout, judged: Mapping) -> str:
     bins = [0] * BINS
     for first, n, _ in judged["bad_runs"]:
         while n > 0:
-            here = min(BINS - 1, int(first / per_bin))
-            some = n if here == BINS - 1 else min(n, max(1, int((here + 1) * per_bin) - first))
-            bins[here], first, n = bins[here] + some, first + some, n - some
+            place = min(BINS - 1, int(first / per_bin))
+            some = n if place == BINS - 1 else min(n, max(1, int((place + 1) * per_bin) - first))
+            bins[place], first, n = bins[place] + some, first + some, n - some
     gib = at.region_bytes / (1 << 30)
     plot = svg.Plot("bad blocks", WIDTH, LOW + 60, (0.0, gib), svg.extent([float(b) for b in bins], False))
     plot.axes("GiB from the beginning of the drive", "bad blocks")
@@ -112,7 +112,7 @@ def _bad(at: layouts.Layout, judged: Mapping) -> str:
         f"<td>{escape(terms.WORDS.get(kind, ''))}</td></tr>"
         for first, n, kind in judged["bad_runs"][:MOST_RUNS]
     )
-    heads = "".join(f'<th scope="col">{h}</th>' for h in ("First block", "Blocks", "Class", "What it is"))
+    heads = "".join(f'<th scope="col">{h}</th>' for h in ("First block", "Blocks", "Class", "Meaning"))
     table = f"<table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>"
     return plot.text() + f'<details><summary>The blocks</summary><div class="scroll">{table}</div></details>'
 
@@ -122,17 +122,17 @@ def _table(judged: Mapping) -> str:
     return f"{number(rest, 0)} further runs of blocks are in the run folder." if rest > 0 else ""
 
 
-def _counters(found: Mapping) -> str:
+def _counters(event: Mapping) -> str:
     """What the drive counts, at the seal and at each reading since."""
-    seal = found["manifest"]["seal"]["smart"]
+    seal = event["manifest"]["seal"]["smart"]
     keys = [
-        key for key in retention_sentences.COUNTERS if any(c.get(key) is not None for c in (seal, *found["counts"]))
+        key for key in retention_sentences.COUNTERS if any(c.get(key) is not None for c in (seal, *event["counts"]))
     ]
-    heads = ["", "sealed", "power-on", *(f"reading {n}" for n in range(2, len(found["counts"]) + 1))]
-    head = "".join(f'<th scope="col">{escape(each)}</th>' for each in heads)
+    heads = ["", "sealed", "power-on", *(f"reading {n}" for n in range(2, len(event["counts"]) + 1))]
+    head = "".join(f'<th scope="col">{escape(heading)}</th>' for heading in heads)
     body = ""
     for key in keys:
-        cells = "".join(f"<td>{number(c.get(key), 0)}</td>" for c in (seal, *found["counts"]))
+        cells = "".join(f"<td>{number(c.get(key), 0)}</td>" for c in (seal, *event["counts"]))
         body += f'<tr><th scope="row">{escape(retention_sentences.COUNTERS[key])}</th>{cells}</tr>'
     return f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
 

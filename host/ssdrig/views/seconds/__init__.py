@@ -9,7 +9,7 @@ from ssdrig.plan.step import Step
 
 
 def check_rounds(step: Step, axes: Mapping) -> None:
-    """Raises values.Wrong unless the step lies in a repeat."""
+    """Raises values.Wrong unless the step is part of a repeat."""
     if "/" not in step.path:
         raise values.Wrong("a step inside a repeat", f"of = {shown(step.path)}", "name it as in rounds/point")
 

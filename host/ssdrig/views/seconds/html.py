@@ -39,14 +39,14 @@ def scatter(context: Context) -> str:
     out, window = [], context.show.get("window")
     for word in context.words("iops"):
         of_paths = {path: _within(context, path, word, window) for path in context.paths}
-        every = [float(v) for found in of_paths.values() for of in found for *_, values in of for v in values]
+        every = [float(v) for times in of_paths.values() for of in times for *_, values in of for v in values]
         shown = unit(word, every)
         reach = svg.extent([v * shown.scale for v in every], context.log, context.show.get("top"))
-        for path, found in of_paths.items():
-            if not found:
+        for path, lists in of_paths.items():
+            if not lists:
                 title = context.title(f"{timed(word)} by the second, {path}")
                 out.append(panel(title, "", f"No figures: {_none_by_second(context)}.", "wide"))
-            out += [_scatter(context, word, path, window, of, shown, reach) for of in found]
+            out += [_scatter(context, word, path, window, of, shown, reach) for of in lists]
     return "".join(out)
 
 
@@ -55,14 +55,14 @@ def _scatter(context: Context, word: str, path: str, window: str | None, of: lis
     rows = [row for _, row, *_ in of]
     where = (f", window {window}" if window else "") + ", logarithmic" * context.log
     title = context.title(f"{timed(word, rows)} by the second, {path}{where}")
-    from_s, to_s = min(each[2] for each in of), max(each[3] for each in of)
+    from_s, to_s = min(entry[2] for entry in of), max(entry[3] for entry in of)
     plot = svg.Plot(title, 960, 300, (from_s, max(to_s, from_s + 1)), reach, y_log=context.log)
     marked = rows[0].windows.get("steady") if len(context.tables) == 1 and not window else None
     if marked:
         plot.band(marked["t0_s"], marked["t1_s"])
     longest = max(len(t) for *_, t, _ in of)
     size = 5 if longest < 400 else 3 if longest < 2500 else 2
-    for run, _, _, _, t, values in sorted(of, key=lambda each: context.order.index(each[0])):
+    for run, _, _, _, t, values in sorted(of, key=lambda item: context.order.index(item[0])):
         colour = context.looks[run]["colour"] if len(context.tables) > 1 else "--blue"
         name = context.names[run] if len(context.tables) > 1 else path
         pairs = svg.thinned(list(zip(t.tolist(), (values * shown.scale).tolist())))
@@ -73,11 +73,11 @@ def _scatter(context: Context, word: str, path: str, window: str | None, of: lis
 
 
 def _within(context: Context, path: str, word: str, window: str | None) -> list[list[tuple]]:
-    """(run, row, from and to in s, times, values) of a step, in the window or in all of it: a list for each time that
-    the step was carried out, with an entry for each run that has it."""
+    """(run, row, from and to in s, times, values) of a step, in the window or in all of it: a list for each
+    execution of the step, with an entry for each run that has it."""
     out: list[list[tuple]] = []
-    for run, each in enumerate(context.tables):
-        for time, row in enumerate(row for row in each.of(path) if row.data is not None):
+    for run, table in enumerate(context.tables):
+        for time, row in enumerate(row for row in table.of(path) if row.data is not None):
             assert row.data is not None
             t, values = seconds(row, word)
             figures = row.windows.get(window) if window else None
@@ -90,8 +90,8 @@ def _within(context: Context, path: str, word: str, window: str | None) -> list[
 
 def _none_by_second(context: Context) -> str:
     """Why a step has no figures by the second."""
-    rows = [row for each in context.tables for path in context.paths for row in each.of(path)]
-    return "points of a repeat are kept as a whole" if rows else "no such step was carried out"
+    rows = [row for table in context.tables for path in context.paths for row in table.of(path)]
+    return "points of a repeat are kept as a whole" if rows else "no such step was run"
 
 
 def series(context: Context) -> str:
@@ -100,26 +100,30 @@ def series(context: Context) -> str:
         return drawn(context)
     out = []
     for word in context.words("MB/s", "W"):
-        found = []
-        for each in context.tables:
-            rows = [row for path in context.paths for row in each.of(path) if row.data is not None]
-            found.append([(row, *seconds(row, word)) for row in rows])
-        every = [float(v) for of in found for row, _, values in of for v in (*values, row.value(word)) if v is not None]
+        by_run = []
+        for table in context.tables:
+            rows = [row for path in context.paths for row in table.of(path) if row.data is not None]
+            by_run.append([(row, *seconds(row, word)) for row in rows])
+        every = [
+            float(v) for of in by_run for row, _, values in of for v in (*values, row.value(word)) if v is not None
+        ]
         shown = unit(word, every)
         reach = svg.extent([v * shown.scale for v in every], context.log, context.show.get("top"))
-        out.append(_series(context, word, found, shown, reach))
+        out.append(_series(context, word, by_run, shown, reach))
     return "".join(out)
 
 
-def _series(context: Context, word: str, found: list[list], shown: Unit, reach: tuple[float, float]) -> str:
-    """A panel of all runs. A step begins at one place for all of them: behind the longest of the one before."""
-    rows = [row for of in found for row, *_ in of]
+def _series(context: Context, word: str, by_run: list[list], shown: Unit, reach: tuple[float, float]) -> str:
+    """A panel of all runs. A step begins at one place for all of them: after the longest of the one before."""
+    rows = [row for of in by_run for row, *_ in of]
     title = context.title(f"{timed(word, rows)}: {', '.join(context.paths)}", word)
-    if not any(v is not None and math.isfinite(v) for of in found for row, _, vs in of for v in (*vs, row.value(word))):
+    if not any(
+        v is not None and math.isfinite(v) for of in by_run for row, _, vs in of for v in (*vs, row.value(word))
+    ):
         reason = rows[0].why_not(word) if rows else _none_by_second(context)
         return panel(title, "", f"No figures: {reason}.", "wide")
     long: dict[tuple, float] = {}
-    for row, t, _ in (each for of in found for each in of):
+    for row, t, _ in (entry for of in by_run for entry in of):
         lasts = max(len(row.data.iops), row.data.load_s, float(t.max(initial=0)))
         long[row.act.label, row.round] = max(lasts, long.get((row.act.label, row.round), 0.0))
     gap = BETWEEN * sum(long.values())
@@ -128,10 +132,10 @@ def _series(context: Context, word: str, found: list[list], shown: Unit, reach: 
     plot = svg.Plot(title, 960, 250, (0, end or 1.0), reach, y_log=context.log)
     labels = _parts(plot, begins, long, end) if len(long) > 1 else []
     for run in context.order:
-        for row, t, values in found[run]:
+        for row, t, values in by_run[run]:
             key = row.act.label, row.round
-            look = context.looks[run] if len(found) > 1 else svg.look([*long].index(key))
-            name = f"{context.names[run]}, {row.act.label}" if len(found) > 1 else row.act.label
+            look = context.looks[run] if len(by_run) > 1 else svg.look([*long].index(key))
+            name = f"{context.names[run]}, {row.act.label}" if len(by_run) > 1 else row.act.label
             _course(plot, word, row, t + begins[key], values, begins[key], shown, look, name)
     axis_words = "one step after the other" if len(long) > 1 else "s since the first I/O"
     plot.axes(axis_words, axis_title(word, shown.name, rows), labels or None)
@@ -141,7 +145,7 @@ def _series(context: Context, word: str, found: list[list], shown: Unit, reach: 
 
 
 def _parts(plot: svg.Plot, begins: dict, long: dict, end: float) -> list[tuple[float, str]]:
-    """The steps of a plot as bands with their names. Returns what the axis says of those with room for it."""
+    """The steps of a plot as bands with their names. Returns the axis labels of those with room for one."""
     labels = []
     for (label_, round_), begin in begins.items():
         lasts = long[label_, round_]
@@ -175,58 +179,58 @@ def rounds(context: Context) -> str:
     out = []
     for word in context.words("iops"):
         of_paths = {
-            path: [(each, "", _by_round(context, each, path, word)) for each in context.tables]
+            path: [(table, "", _by_round(context, table, path, word)) for table in context.tables]
             for path in context.paths
         }
-        lines = [line for found in of_paths.values() for *_, of in found for _, line in of]
+        lines = [line for of_runs in of_paths.values() for *_, of in of_runs for _, line in of]
         values = [v for line in lines for _, v in line]
         shown = unit(word, values)
         reach = svg.extent([v * shown.scale for v in values], context.log, context.show.get("top"))
         last = max((n for line in lines for n, _ in line), default=1)
-        for path, found in of_paths.items():
-            for each, names, words, of, looks in panels(context, found, context.show.get("by")):
-                out.append(_rounds(context, path, each, names, words, of, looks, shown, reach, last))
+        for path, groups in of_paths.items():
+            for run, names, words, of, looks in panels(context, groups, context.show.get("by")):
+                out.append(_rounds(context, path, run, names, words, of, looks, shown, reach, last))
     return "".join(out)
 
 
-def _by_round(context: Context, each: Table, path: str, word: str) -> list[tuple]:
+def _by_round(context: Context, table: Table, path: str, word: str) -> list[tuple]:
     """(point, [(round, value), …]) of each line."""
     by, where = context.show.get("by"), place(context.show)
-    rows = [r for r in each.of(path) if all(told(r.act.point.get(k)) == told(v) for k, v in where.items())]
+    rows = [r for r in table.of(path) if all(told(r.act.point.get(k)) == told(v) for k, v in where.items())]
     lines = []
-    for p in points(each, path, by) if by else [None]:
+    for p in points(table, path, by) if by else [None]:
         of = [(r.round or 1, r.value(word)) for r in rows if not by or r.act.point.get(by) == p]
         if of:
             lines.append((p, [(n, v) for n, v in of if v is not None]))
     return lines
 
 
-def _rounds(context: Context, path: str, each: Table, names, words: str, of, looks, shown, reach, last: int) -> str:
+def _rounds(context: Context, path: str, table: Table, names, words: str, of, looks, shown, reach, last: int) -> str:
     where = f", {context.show['where']}" if context.show.get("where") else ""
     title = context.title(f"{label(shown.word)} by the round{where}", shown.word, path) + words
     plot = svg.Plot(title, 480, 300, (0.6, last + 0.4), reach, y_log=context.log)
-    kept = last_rounds(each, path)
-    if kept and len(kept) < last and len(context.tables) == 1:
-        plot.band(kept[0] - 0.4, kept[-1] + 0.4)
+    last_ones = last_rounds(table, path)
+    if last_ones and len(last_ones) < last and len(context.tables) == 1:
+        plot.band(last_ones[0] - 0.4, last_ones[-1] + 0.4)
     for name, line, look in zip(names, of, looks, strict=True):
         dots = [(n, v * shown.scale) for n, v in line]
         plot.line(dots, f"stroke:var({look['colour']})", name=name or path)
         for n, v in dots:
             plot.mark(n, v, look, f"round {n}{f', {name}' if name else ''}: {figure(v)} {shown.name}", 3)
     plot.axes("round", shown.title, svg.counted(last))
-    soft = rounds_in_words(each, path) if len(context.tables) == 1 else ""
+    soft = rounds_in_words(table, path) if len(context.tables) == 1 else ""
     return panel(title, plot.text() + svg.legend(names, looks), soft)
 
 
 def steady(context: Context) -> str:
     """The window of the steady-state rule: rounds, average, 110 %, 90 %, slope line, and its numbers."""
     out = []
-    for each, name in context.runs():
+    for table, name in context.runs():
         for path in context.paths:
-            out += [_steady(context, each, v, name) for v in each.verdicts if v.path.partition(" ")[0] == path]
+            out += [_steady(context, table, v, name) for v in table.verdicts if v.path.partition(" ")[0] == path]
     if not out:
         why = "The run ended before the rule could be applied."
-        if all(_never(each, path) for each in context.tables for path in context.paths):
+        if all(_never(table, path) for table in context.tables for path in context.paths):
             why = "This variant asks for no steady state: the rule ended nothing."
         return panel(context.title("Steady state", path=", ".join(context.paths)), "", why)
     return "".join(out)
@@ -238,7 +242,7 @@ def _never(of: Table, path: str) -> bool:
     return any(entry.rule == "never" for entry in until)
 
 
-def _steady(context: Context, each: Table, one: Verdict, name: str) -> str:
+def _steady(context: Context, table: Table, one: Verdict, name: str) -> str:
     verdict, values = one.verdict, [v for v in one.values if v is not None]
     word = one.words.split()[0].strip(",")
     title = context.title(f"Steady state: {one.words}") + name
@@ -274,9 +278,9 @@ def _steady(context: Context, each: Table, one: Verdict, name: str) -> str:
     for i, v in enumerate(values, one.first):
         plot.mark(i, v * scale, look, f"round {i}: {figure(v * scale)} {shown.name}")
     plot.axes("round", shown.title, svg.counted(last, one.first))
-    said = "Steady state reached." if verdict["passed"] else f"{rule.NOT_ACHIEVED}."
+    outcome = "Steady state reached." if verdict["passed"] else f"{rule.NOT_ACHIEVED}."
     source = "SNIA PTS 2.0.2, clause 2.1.24" if held.slope_percent else "the rule"
-    soft = f"{said} Shaded: the five rounds of {source}. Orange: their least-squares line."
+    soft = f"{outcome} Shaded: the five rounds of {source}. Orange: their least-squares line."
     return panel(title, plot.text() + numbers(verdict, shown), soft)
 
 
@@ -325,8 +329,8 @@ def drawn(context: Context) -> str:
         every = [
             v
             for of in of_paths.values()
-            for found in of
-            for *_, values, _ in found
+            for entries in of
+            for *_, values, _ in entries
             for v in values.tolist()
             if np.isfinite(v)
         ]
@@ -336,35 +340,34 @@ def drawn(context: Context) -> str:
             if not of:
                 title = context.title(f"{timed(word)} {TITLE[context.along]}, {path}")
                 out.append(panel(title, "", "No figures by the second: no such step, or one of a repeat.", "wide"))
-            out += [_panel(context, word, path, found, shown, reach) for found in of]
+            out += [_panel(context, word, path, entries, shown, reach) for entries in of]
     return "".join(out)
 
 
 def _of(context: Context, word: str, path: str) -> list[list[tuple]]:
-    """(run, row, x, values, what is to be said) of a step: a list for each time that it was carried out, with an entry
-    for each run that has it."""
+    """(run, row, x, values, note) of a step: a list an execution, with an entry for each run that has it."""
     out: list[list[tuple]] = []
-    for run, each in enumerate(context.tables):
-        for number_of, row in enumerate(row for row in each.of(path) if row.data is not None):
-            of = by_minute(row, word) if context.along == MINUTES else over_written(row, word, each, context.along)
+    for run, table in enumerate(context.tables):
+        for number_of, row in enumerate(row for row in table.of(path) if row.data is not None):
+            of = by_minute(row, word) if context.along == MINUTES else over_written(row, word, table, context.along)
             out += [[]] * (number_of == len(out))
             out[number_of] = [*out[number_of], (run, row, *of)]
     return out
 
 
-def _panel(context: Context, word: str, path: str, found: list[tuple], shown: Unit, reach) -> str:
+def _panel(context: Context, word: str, path: str, entries: list[tuple], shown: Unit, reach) -> str:
     """One row of each run."""
-    rows = [row for _, row, *_ in found]
+    rows = [row for _, row, *_ in entries]
     title = f"{timed(word, rows)} {TITLE[context.along]}, {path}" + ", logarithmic" * context.log
     title = context.title(title, word)
     several = len(context.tables) > 1
-    softs = [f"{context.names[run]}: {soft}" if several else soft for run, *_, soft in found if soft]
-    known = [(run, x, values) for run, _, x, values, _ in found if np.isfinite(values).any()]
+    softs = [f"{context.names[run]}: {soft}" if several else soft for run, *_, soft in entries if soft]
+    known = [(run, x, values) for run, _, x, values, _ in entries if np.isfinite(values).any()]
     if not known:
         return panel(title, "", f"No figures: {' '.join(softs) or rows[0].why_not(word)}.", "wide")
     last = max(float(x[np.isfinite(values)].max()) for _, x, values in known)
     plot = svg.Plot(title, 960, 250, (0.0, last * 1.01), reach, y_log=context.log)
-    for run, x, values in sorted(known, key=lambda each: context.order.index(each[0])):
+    for run, x, values in sorted(known, key=lambda entry: context.order.index(entry[0])):
         pairs = [(a, b) for a, b in zip(x.tolist(), (values * shown.scale).tolist(), strict=True) if np.isfinite(b)]
         look = context.looks[run] if several else svg.look(0)
         name = context.names[run] if several else ""
@@ -381,35 +384,35 @@ def _panel(context: Context, word: str, path: str, found: list[tuple], shown: Un
 
 
 def by_minute(row: Row, word: str) -> tuple[np.ndarray, np.ndarray, str]:
-    """(minutes from 0.5 on, value of each, what is left behind the last whole one) of a step by the second."""
+    """(minutes from 0.5 on, value of each, note on the rest after the last whole one) of a step by the second."""
     assert row.data is not None
-    found = latency.of(row.data)
+    minutes = latency.of(row.data)
     with np.errstate(divide="ignore", invalid="ignore"):
         values = {
-            "iops": found.ios / found.record_s,
-            "MB/s": found.bytes_ / found.record_s / 1e6,
-            "W": found.energy_J / found.record_s,
-            "uJ/IO": 1e6 * found.energy_J / found.ios,
-            "J/GB": 1e9 * found.energy_J / found.bytes_,
-            "iops/W": found.ios / found.energy_J,
-            "lat_mean": found.lat_mean_us,
-            "lat_max": found.lat_max_us,
-        }.get(word, np.full(len(found.ios), np.nan))
+            "iops": minutes.ios / minutes.record_s,
+            "MB/s": minutes.bytes_ / minutes.record_s / 1e6,
+            "W": minutes.energy_J / minutes.record_s,
+            "uJ/IO": 1e6 * minutes.energy_J / minutes.ios,
+            "J/GB": 1e9 * minutes.energy_J / minutes.bytes_,
+            "iops/W": minutes.ios / minutes.energy_J,
+            "lat_mean": minutes.lat_mean_us,
+            "lat_max": minutes.lat_max_us,
+        }.get(word, np.full(len(minutes.ios), np.nan))
     x = np.arange(len(values)) + 0.5
     if not len(values):
-        return x, values, f"the load lasted {found.left_s} whole seconds, less than a minute"
-    left = f"; the last {found.left_s} s, {number(found.left_ios, 0)} I/Os, are no whole one" if found.left_s else ""
+        return x, values, f"the load lasted {minutes.left_s} whole seconds, less than a minute"
+    left = f"; the last {minutes.left_s} s, {number(minutes.left_ios, 0)} I/Os, left out" if minutes.left_s else ""
     return x, values, f"{len(values)} whole minutes{left}."
 
 
-def over_written(row: Row, word: str, each: Table, along: str) -> tuple[np.ndarray, np.ndarray, str]:
+def over_written(row: Row, word: str, table: Table, along: str) -> tuple[np.ndarray, np.ndarray, str]:
     """(GB or drive fills that the load had written by then, value of each second or reading, "")."""
     assert row.data is not None
     t, values = seconds(row, word)
     bw = np.nan_to_num(row.data.bw_Bps) * (1 - row.act.keys.get("read", 0) / 100)
     done = np.concatenate([[0.0], np.cumsum(bw)])
     written = np.interp(t, np.arange(len(done)), done)
-    return written / (1e9 if along == "written" else each.data.header["drive"]["capacity_bytes"]), values, ""
+    return written / (1e9 if along == "written" else table.data.header["drive"]["capacity_bytes"]), values, ""
 
 
 BY_SECOND = {  # what a figure is called where it is shown by the second
@@ -421,7 +424,7 @@ BY_SECOND = {  # what a figure is called where it is shown by the second
 }
 
 
-P99 = {  # what P99 by the second are of, in a title and at an axis
+P99 = {  # the latency that P99 by the second covers, in a title and at an axis
     "clat": (BY_SECOND["lat_p99"], "P99 (clat)"),
     "lat": ("P99 latency (lat)", "P99 (lat)"),
     "": ("P99 of latency (lat, of some steps clat)", "P99 (lat, clat)"),
@@ -438,14 +441,14 @@ def axis_title(word: str, name: str, of: Sequence[Row] = ()) -> str:
 
 
 def _p99_words(of: Sequence[Row]) -> tuple[str, str]:
-    """Of these rows: what RunData.hist_of says."""
+    """Axis and title of these rows, by their RunData.hist_of."""
     kinds = {row.data.hist_of for row in of if row.data is not None} or {"clat"}
     return P99[kinds.pop() if len(kinds) == 1 else ""]
 
 
 def seconds(row: Row, word: str) -> tuple[np.ndarray, np.ndarray]:
-    """A figure of each second of a step: (s since its first I/O, value); of SMART at each poll. P99 is of what
-    RunData.hist_of says, also where that of a whole step is of lat."""
+    """A figure of each second of a step: (s since its first I/O, value); of SMART at each poll. P99 covers
+    the latency that RunData.hist_of names, even if that of a whole step covers lat."""
     data = row.data
     if data is None:
         return np.zeros(0), np.zeros(0)

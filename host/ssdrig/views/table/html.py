@@ -1,5 +1,5 @@
-"""The views `table` and `recovery`: steps and points as rows with several figures beside each other, and how long a
-drive took to recover."""
+"""The views `table` and `recovery`: steps and points as rows with several figures in a line, and how long a drive
+took to recover."""
 
 from html import escape
 from typing import NamedTuple
@@ -31,27 +31,27 @@ from ssdrig.views.points.html import merged
 
 def table(context: Context) -> str:
     """A row for each step and point, a column for each value, a panel for each run."""
-    return "".join(_table(context, each, name) for each, name in context.runs())
+    return "".join(_table(context, run, name) for run, name in context.runs())
 
 
-def _table(context: Context, each: Table, name: str) -> str:
+def _table(context: Context, run: Table, name: str) -> str:
     where, window, words = place(context.show), context.show.get("window"), context.words()
-    found = []
+    lines = []
     for path in context.paths:
-        rows = rows_at(each, path, where)
+        rows = rows_at(run, path, where)
         points = {row.act.label: dict(row.act.point) for row in rows} or {path: {}}
         for of, point in points.items():
             named = path + of.removeprefix(path)
             cells = [
                 (
-                    *value_at(each, path, where | point, word, window),
-                    uncertain_at(each, path, where | point, word, window),
-                    doubt_at(each, path, where | point, word, window),
+                    *value_at(run, path, where | point, word, window),
+                    uncertain_at(run, path, where | point, word, window),
+                    doubt_at(run, path, where | point, word, window),
                 )
                 for word in words
             ]
-            found.append((named, cells))
-    units = [unit(word, [cells[i][0] for _, cells in found]) for i, word in enumerate(words)]
+            lines.append((named, cells))
+    units = [unit(word, [cells[i][0] for _, cells in lines]) for i, word in enumerate(words)]
     head = "".join(
         f'<th scope="col">{escape(label(one.word))} <span class="unit">{escape(one.name)}</span></th>' for one in units
     )
@@ -62,23 +62,23 @@ def _table(context: Context, each: Table, name: str) -> str:
             for one, (value, why, of, doubt) in zip(units, cells, strict=True)
         )
         + "</tr>"
-        for named, cells in found
+        for named, cells in lines
     )
-    reasons = merged(why for _, cells in found for value, why, *_ in cells if value is None)
-    stands = dict.fromkeys(_rounds(each, path) for path in context.paths)
+    reasons = merged(why for _, cells in lines for value, why, *_ in cells if value is None)
+    stands = dict.fromkeys(_rounds(run, path) for path in context.paths)
     soft = " ".join([*filter(None, [*stands, trust_strip.marks_said(body)]), *(f"–: {why}." for why in reasons)])
     title = context.title(f"Table{f', window {window}' if window else ''}") + name
     table_of = f'<table class="matrix"><thead><tr><th scope="col"></th>{head}</tr></thead><tbody>{body}</tbody></table>'
     return panel(title, f'<div class="scroll">{table_of}</div>', soft, "wide")
 
 
-def _rounds(each: Table, path: str) -> str:
-    kept = last_rounds(each, path)
-    return f"{path}: rounds {kept[0]} to {kept[-1]} together." if len(kept) > 1 else ""
+def _rounds(run: Table, path: str) -> str:
+    rounds = last_rounds(run, path)
+    return f"{path}: rounds {rounds[0]} to {rounds[-1]} together." if len(rounds) > 1 else ""
 
 
 def _tip(shown: Unit, why: str, of: Uncertain) -> str:
-    """What a cell says when it is pointed at: the figure's error, and its rounds."""
+    """The tool tip of a cell: the figure's error, and its rounds."""
     if of.value is None:
         return why
     error = "error not known" if of.error is None else f"± {shown.text(of.error)} {shown.name}".strip()
@@ -86,34 +86,34 @@ def _tip(shown: Unit, why: str, of: Uncertain) -> str:
 
 
 def _cell(words: str, why: str, doubt: str | None) -> str:
-    told = "; ".join(filter(None, [why, doubt]))
-    tip = f' title="{escape(told)}"' if told else ""
+    reasons = "; ".join(filter(None, [why, doubt]))
+    tip = f' title="{escape(reasons)}"' if reasons else ""
     return f"<td{tip}>{trust_strip.with_mark(words, doubt)}</td>"
 
 
 def recovery(context: Context) -> str:
     """How long the step `of` took until it did again what the step `against` had done before."""
     out, against = [], context.show["against"]
-    for each, name in context.runs():
+    for run, name in context.runs():
         for path in context.paths:
-            loads = [next((row for row in each.of(p) if row.data is not None), None) for p in (against, path)]
+            loads = [next((row for row in run.of(p) if row.data is not None), None) for p in (against, path)]
             before, after = (row.data if row is not None else None for row in loads)
             title = context.title(f"Recovery of {path} to {against}") + name
             if before is None or after is None:
-                out.append(panel(title, "", "No figures: one of the two loads was not carried out to its end."))
+                out.append(panel(title, "", "No figures: one of the two loads did not run to its end."))
                 continue
-            found = recovered(before, after)
-            limited = [witness.slowed_by_host(each.data.events, row) for row in loads if row is not None]
+            result = recovered(before, after)
+            limited = [witness.slowed_by_host(run.data.events, row) for row in loads if row is not None]
             if why := next(filter(None, limited), None):
-                found = Recovery(found.record_s, why=why)
-            record = "minute" if found.record_s == 60 else f"record of {found.record_s} s"
-            if found.why:
-                out.append(panel(title, "", f"No figures: {found.why}."))
+                result = Recovery(result.record_s, why=why)
+            record = "minute" if result.record_s == 60 else f"record of {result.record_s} s"
+            if result.why:
+                out.append(panel(title, "", f"No figures: {result.why}."))
                 continue
-            share, most = f"{100 * SHARE:.0f} %", figure(found.end_MBps)
+            share, most = f"{100 * SHARE:.0f} %", figure(result.end_MBps)
             rows = [
-                (f"The mean of {against}, {figure(found.mean_MBps)} MB/s", found.after_s),
-                (f"{share} of the last hour of {against}, {most} MB/s, or of all of a shorter one", found.most_s),
+                (f"The mean of {against}, {figure(result.mean_MBps)} MB/s", result.after_s),
+                (f"{share} of the last hour of {against}, {most} MB/s, or of all of a shorter one", result.most_s),
             ]
             body = "".join(
                 f'<tr><th scope="row">{escape(words)}</th><td>'
@@ -156,8 +156,8 @@ def recovered(before: RunData, after: RunData) -> Recovery:
     rate_MBps = other.bytes_ / record_s / 1e6
     mean_MBps = float(before.bw_Bps.mean()) / 1e6
     end_MBps = float(before.bw_Bps[-END_S:].mean()) / 1e6
-    found = [_first(rate_MBps >= limit, record_s) for limit in (mean_MBps, SHARE * end_MBps)]
-    return Recovery(record_s, mean_MBps, found[0], end_MBps, found[1])
+    moments = [_first(rate_MBps >= limit, record_s) for limit in (mean_MBps, SHARE * end_MBps)]
+    return Recovery(record_s, mean_MBps, moments[0], end_MBps, moments[1])
 
 
 def _first(reached: np.ndarray, record_s: int) -> int | None:

@@ -8,7 +8,7 @@ VIEWS = {"thermal": View(("of",), ("title", "top"), claims=True)}
 
 
 def asks(shows: Sequence[dict], rows: Sequence) -> Iterator:
-    """The steps shown, of each second of which the energy is asked for (reading/table.py)."""
+    """The steps shown: the energy of each of their seconds is needed (reading/table.py)."""
     from ssdrig.views.thermal import figures
 
     return figures.read(shows, rows)

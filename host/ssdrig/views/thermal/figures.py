@@ -1,11 +1,11 @@
-"""How warm a drive gets of its own power: a body of one thermal mass behind one resistance, fitted to what the drive
-reported and the rig measured. Pure.
+"""How warm a drive gets from its own power: a body of one thermal mass and one resistance to the air, fitted to the
+temperature that the drive reported and the power that the rig measured. Pure.
 
     tau dT/dt = T_rest + R P - T
 
 For a given tau the temperature is linear in T(0), T_rest and R, so that only tau is searched for (variable projection:
 Golub and Pereyra, SIAM Journal on Numerical Analysis 10, 1973). Errors, of 95 %, are those of the linearised fit. The
-sensor of a drive says whole degrees: their rounding is part of the scatter. Heatsink, airflow and the temperature of
+sensor of a drive reports whole degrees: their rounding is part of the scatter. Heatsink, airflow and the temperature of
 the air belong to the result and are not known here: T_rest is where the drive would end without any power."""
 
 from collections.abc import Iterator, Sequence
@@ -24,8 +24,8 @@ from ssdrig.reading.rundata import SECOND_NS, RunData
 FEWEST = 12  # readings
 LEAST_K = 3.0  # that they must differ by
 STEPS = 60  # of tau, from a tenth of the readings' spacing to ten times their length
-FALL = 0.8  # a drive that is throttled does less than this share of what it did
-SIDE_S = 5  # of the speed before and behind
+FALL = 0.8  # a drive that is throttled does less than this share of its earlier speed
+SIDE_S = 5  # of the speed before and after
 NO_WARMER_K = 2.0  # a drive that throttles does not get warmer by more
 
 
@@ -44,7 +44,7 @@ class Body(NamedTuple):
 
 
 def fit(at_s: ArrayLike, celsius: ArrayLike, edges_s: ArrayLike, power_W: ArrayLike) -> Body:
-    """Of readings (s, °C) and the mean power between edges (s); the readings lie within the edges."""
+    """The body that fits readings (s, °C) and the mean power between edges (s); the readings fall within the edges."""
     t, seen = np.asarray(at_s, float), np.asarray(celsius, float)
     edges, watts = np.asarray(edges_s, float), np.asarray(power_W, float)
     out = Body(readings=len(t))
@@ -83,16 +83,16 @@ def fit(at_s: ArrayLike, celsius: ArrayLike, edges_s: ArrayLike, power_W: ArrayL
 
 
 def curve(body: Body, at_s: ArrayLike, edges_s: ArrayLike, power_W: ArrayLike) -> np.ndarray:
-    """What the fit says of these times, °C."""
-    t, edges, watts = (np.asarray(each, float) for each in (at_s, edges_s, power_W))
+    """The temperature of the fit at these times, °C."""
+    t, edges, watts = (np.asarray(values, float) for values in (at_s, edges_s, power_W))
     return _model(t, edges, watts, body.tau_s or 1.0) @ np.array([body.start_C, body.rest_C, body.K_per_W], float)
 
 
 def _projected(t, seen, edges, watts, tau: float) -> tuple[np.ndarray, float]:
     """(T(0), T_rest, R) that fit best with this tau, and the sum of the squares that is left."""
     columns = _model(t, edges, watts, tau)
-    found = np.linalg.lstsq(columns, seen, rcond=None)[0]
-    return found, float(((columns @ found - seen) ** 2).sum())
+    coefficients = np.linalg.lstsq(columns, seen, rcond=None)[0]
+    return coefficients, float(((columns @ coefficients - seen) ** 2).sum())
 
 
 def _model(t: np.ndarray, edges: np.ndarray, watts: np.ndarray, tau: float) -> np.ndarray:
@@ -100,16 +100,16 @@ def _model(t: np.ndarray, edges: np.ndarray, watts: np.ndarray, tau: float) -> n
     power that is constant between edges."""
     decay = np.exp(-np.diff(edges) / tau)
     filtered = np.zeros(len(edges))
-    for i, (kept, power) in enumerate(zip(decay.tolist(), watts.tolist(), strict=True)):
-        filtered[i + 1] = filtered[i] * kept + power * (1 - kept)
+    for i, (factor, power) in enumerate(zip(decay.tolist(), watts.tolist(), strict=True)):
+        filtered[i + 1] = filtered[i] * factor + power * (1 - factor)
     at = np.clip(np.searchsorted(edges, t, "right") - 1, 0, len(watts) - 1)
-    kept = np.exp(-(t - edges[at]) / tau)
+    factor = np.exp(-(t - edges[at]) / tau)
     whole = np.exp(-(t - edges[0]) / tau)
-    return np.column_stack([whole, 1 - whole, filtered[at] * kept + watts[at] * (1 - kept)])
+    return np.column_stack([whole, 1 - whole, filtered[at] * factor + watts[at] * (1 - factor)])
 
 
 class Throttled(NamedTuple):
-    """At `at_s` the speed fell to `share` of what it was, at `celsius`. None: `why`."""
+    """At `at_s` the speed fell to `share` of its earlier value, at `celsius`. None: `why`."""
 
     celsius: float | None = None
     at_s: float | None = None
@@ -118,18 +118,18 @@ class Throttled(NamedTuple):
 
 
 def throttled(speed: ArrayLike, at_s: ArrayLike, celsius: ArrayLike) -> Throttled:
-    """`speed`: of each second of a load; readings (s since its begin, °C). The first fall of the speed behind which
-    the drive did not get warmer: what falls while it goes on warming up is no throttling, but the end of a cache."""
-    speeds, t, seen = (np.asarray(each, float) for each in (speed, at_s, celsius))
+    """`speed`: of each second of a load; readings (s since its begin, °C). The first fall of the speed after which
+    the drive did not get warmer: a fall while it goes on warming up is the end of a cache, not throttling."""
+    speeds, t, seen = (np.asarray(values, float) for values in (speed, at_s, celsius))
     if len(seen) < 2 or len(speeds) < 3 * SIDE_S:
         return Throttled(why="too few readings or seconds")
     for second in range(SIDE_S, len(speeds) - SIDE_S):
         before, behind = (float(np.median(speeds[a : a + SIDE_S])) for a in (second - SIDE_S, second))
         if behind >= FALL * before or speeds[second] >= FALL * before:
             continue
-        here = float(np.interp(second, t, seen))
-        if here >= seen[t <= second].max(initial=here) - NO_WARMER_K and seen.max() <= here + NO_WARMER_K:
-            return Throttled(here, float(second), behind / before)
+        reached = float(np.interp(second, t, seen))
+        if reached >= seen[t <= second].max(initial=reached) - NO_WARMER_K and seen.max() <= reached + NO_WARMER_K:
+            return Throttled(reached, float(second), behind / before)
     fell = f"no fall of the speed by {100 * (1 - FALL):.0f} % that ended its warming"
     return Throttled(why=f"{fell}, to {seen.max():.0f} °C")
 
@@ -138,7 +138,7 @@ COUNTED = ("warning_temp_min", "critical_temp_min")  # minutes that the drive it
 
 
 class Heated(NamedTuple):
-    """The steps that a view shows, of which `row` does I/O; the host's time at their begin, and how long they took."""
+    """The steps that a view shows, including `row`, which does I/O; the host's time at their begin and their length."""
 
     row: "Row"
     zero_ns: int
@@ -146,7 +146,7 @@ class Heated(NamedTuple):
 
     @property
     def edges_ns(self) -> np.ndarray:
-        """Of each second."""
+        """Host times of the edges of each second."""
         return self.zero_ns + np.round(self.edges_s * self.row.k * SECOND_NS).astype(np.int64)
 
     @property
@@ -160,7 +160,7 @@ class Heated(NamedTuple):
 
 
 def read(shows: Sequence[dict], rows: Sequence["Row"]) -> Iterator[Heated]:
-    """For each view `thermal` the steps that were carried out, where one of them did I/O."""
+    """For each view `thermal` the steps that were run, where one of them did I/O."""
     for show in shows:
         if show["view"] != "thermal":
             continue

@@ -1,4 +1,4 @@
-"""The view `thermal`: what the drive said of its temperature, and the body that fits it (views/thermal/figures.py)."""
+"""The view `thermal`: the temperature that the drive reported, and the body that fits it (views/thermal/figures.py)."""
 
 from html import escape
 
@@ -11,16 +11,16 @@ WIDTH, HEIGHT = 640, 320
 
 def thermal(context: Context) -> str:
     """A panel for each run."""
-    found = [(name, _of(each, context.paths)) for each, name in context.runs()]
-    dots = [dot for _, of in found for dot in of.get("readings_s_C", [])]
+    events = [(name, _of(table, context.paths)) for table, name in context.runs()]
+    dots = [dot for _, of in events for dot in of.get("readings_s_C", [])]
     x = svg.extent([at for at, _ in dots], False)
     top = context.show.get("top") or max((c for _, c in dots), default=50.0) + 5
     y = (min((c for _, c in dots), default=20.0) - 5, top)
     out = []
-    for name, of in found:
+    for name, of in events:
         title = context.title("Temperature") + name
         if not of:
-            out.append(panel(title, "", "none of its steps with I/O was carried out"))
+            out.append(panel(title, "", "none of its steps with I/O was run"))
             continue
         plot = svg.Plot(title, WIDTH, HEIGHT, x, y)
         plot.band(*of["load_s"])
@@ -28,14 +28,14 @@ def thermal(context: Context) -> str:
         plot.line([(at, c) for at, c in of["fitted_s_C"]], "stroke:var(--red)")
         plot.axes("Drive time, s", "°C")
         lines = "".join(f"<p>{escape(line)}</p>" for line in in_words(of))
-        soft = "Dots: what the drive said; line: the fit; shaded: the load. Airflow and heatsink belong to the result."
+        soft = "Dots: the drive's readings; line: the fit; shaded: the load. Airflow and heatsink belong to the result."
         out.append(panel(title, plot.text() + lines, soft, "wide"))
     return "".join(out)
 
 
-def _of(each: Table, paths: list[str]) -> dict:
-    found = (row.found for row in each.rows if row.act.path in paths)
-    return next((of for of in found if of.get("kind") == "thermal"), {})
+def _of(table: Table, paths: list[str]) -> dict:
+    events = (row.found for row in table.rows if row.act.path in paths)
+    return next((of for of in events if of.get("kind") == "thermal"), {})
 
 
 def in_words(of: dict) -> list[str]:
@@ -52,7 +52,7 @@ def in_words(of: dict) -> list[str]:
     if slowed["celsius"] is None:
         lines.append(f"no throttling seen: {slowed['why']}")
     else:
-        fell = f"fell to {100 * slowed['share']:.0f} % of what it was"
+        fell = f"fell to {100 * slowed['share']:.0f} % of its speed before"
         when = f"throttled at {figure(slowed['celsius'])} °C, {figure(slowed['at_s'])} s into the load"
         lines.append(f"{when}: its speed {fell}")
     warm, hot = of["warning_temp_min"], of["critical_temp_min"]

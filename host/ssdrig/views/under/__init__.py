@@ -1,4 +1,4 @@
-"""The view `under`: reads beside writes."""
+"""The view `under`: reads along with writes."""
 
 from collections.abc import Mapping
 
@@ -9,10 +9,10 @@ from ssdrig.plan.step import Step
 
 
 def check(step: Step, axes: Mapping) -> None:
-    """Raises values.Wrong unless it says `read_qd`, or only reads."""
+    """Raises values.Wrong unless the step has `read_qd`, or only reads."""
     if step.keys.get("read") != 100 and "read_qd" not in step.keys and "read_qd" not in axes:
         raise values.Wrong(
-            "a load with `read_qd` in the view under", f"of = {shown(step.path)}", "name another step, or say read_qd"
+            "a load with `read_qd` in the view under", f"of = {shown(step.path)}", "name another step, or set read_qd"
         )
 
 

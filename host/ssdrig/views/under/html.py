@@ -15,44 +15,42 @@ LATENCIES = (
     ("lat_max", "longest"),
 )
 HEADS = (
-    *(("Writes", "IOPS"), ("of what it writes alone", "%"), ("Reads", "IOPS")),
+    *(("Writes", "IOPS"), ("of its writes alone", "%"), ("Reads", "IOPS")),
     *((f"Read, {name}", "µs") for _, name in LATENCIES),
     *(("Write, mean", "µs"), ("Power", "W")),
 )
 
 
 def under(context: Context) -> str:
-    """A panel for each run: read latencies over the writes beside them, and a row for each rate."""
+    """A panel for each run: read latencies over the concurrent writes, and a row for each rate."""
     out = []
-    for each, name in context.runs():
-        rows = [row for path in context.paths for row in each.of(path)]
+    for run, name in context.runs():
+        rows = [row for path in context.paths for row in run.of(path)]
         title = context.title("Reads while it writes") + name
         if not rows:
             out.append(panel(title, "<p>not run</p>"))
             continue
-        alone = written_alone(each, str(context.show["against"]))
+        alone = written_alone(run, str(context.show["against"]))
         lines = [(_named(row), cells(row, alone)) for row in rows]
         known = "not known" if alone.value is None else plus_minus(alone, "IOPS")
-        soft = (
-            f"Reads and writes are threads of their own. What it writes alone: {known}, of {context.show['against']}."
-        )
+        soft = f"Reads and writes are separate threads. Writes alone: {known}, of {context.show['against']}."
         out.append(panel(title, _plot(title, rows) + number_table("Writes asked for", HEADS, lines), soft, "wide"))
     return "".join(out)
 
 
-def written_alone(each: Table, path: str) -> Uncertain:
-    """What the drive writes a second with nothing beside it: in the window `steady` of that step, where it has one."""
-    row = next((row for row in each.of(path)), None)
+def written_alone(run: Table, path: str) -> Uncertain:
+    """Writes a second with no other load: in the window `steady` of that step, if it has one."""
+    row = next((row for row in run.of(path)), None)
     if row is None:
-        return Uncertain(None, None, UNKNOWN, f"{path} was not carried out")
+        return Uncertain(None, None, UNKNOWN, f"{path} did not run")
     return errors.of("iops_mean", row.windows.get("steady") or row.windows.get("all") or {})
 
 
 def share_percent(row: Row, alone: Uncertain) -> Uncertain:
-    """Of what the drive writes alone."""
+    """Writes, as a share of the drive's writes alone."""
     written = errors.of("write_iops", row.windows.get("all") or {})
     if written.value is None or alone.value is None:
-        return Uncertain(None, None, UNKNOWN, "what it writes alone is not known")
+        return Uncertain(None, None, UNKNOWN, "its writes alone are not known")
     return ratio(written, alone).scaled(100) if written.value else Uncertain(0.0, 0.0)
 
 
@@ -80,13 +78,13 @@ def _named(row: Row) -> str:
 
 def _plot(title: str, rows: Sequence[Row]) -> str:
     places = [row.value("write_iops") or 0.0 for row in rows]
-    found = [
+    percentiles = [
         (name, [(at, row.value(f"read_{word}")) for at, row in zip(places, rows, strict=True)])
         for word, name in LATENCIES
     ]
-    dots = [value for _, line in found for _, value in line if value is not None]
+    dots = [value for _, line in percentiles for _, value in line if value is not None]
     plot = svg.Plot(title, WIDTH, HEIGHT, svg.extent(places, False), svg.extent(dots, True), y_log=True)
-    lines = [(name, [(at, value) for at, value in line if value is not None]) for name, line in found]
+    lines = [(name, [(at, value) for at, value in line if value is not None]) for name, line in percentiles]
     lines = [(name, known) for name, known in lines if known]
     looks = [svg.look(i) for i in range(len(lines))]
     for (name, known), look in zip(lines, looks, strict=True):

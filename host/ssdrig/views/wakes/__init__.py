@@ -9,10 +9,10 @@ from ssdrig.plan.step import Step
 
 
 def check(step: Step, axes: Mapping) -> None:
-    """Raises values.Wrong unless it says `every`."""
+    """Raises values.Wrong unless the step has `every`."""
     if "every" not in step.keys and "every" not in axes:
         raise values.Wrong(
-            "a load with `every` in the view wakes", f"of = {shown(step.path)}", "name another step, or say every"
+            "a load with `every` in the view wakes", f"of = {shown(step.path)}", "name another step, or set every"
         )
 
 

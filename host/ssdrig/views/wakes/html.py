@@ -1,4 +1,4 @@
-"""The view `wakes`: latency and energy of an I/O by itself, against the pause before it. Where the drive falls asleep
+"""The view `wakes`: latency and energy of a single I/O, against the pause before it. Where the drive falls asleep
 in longer pauses both rise by a step."""
 
 from ssdrig.base.uncertain import NO_DIFFERENCE, UNKNOWN, Uncertain, difference
@@ -12,8 +12,8 @@ HEADS = (
     *(("Energy of an I/O", "mJ"), ("Above the floor", "mJ")),
 )
 SOFT = (
-    "Energy of an I/O: all that the drive drew, by its I/Os, the pause included. Above the floor: less what it draws in"
-    " its rest for as long, so what waking up, working and falling asleep again costs."
+    "Energy of an I/O: all that the drive drew, by its I/Os, the pause included. Above the floor: less the energy of"
+    " its rest over the same time, so the cost of waking up, working and falling asleep again."
 )
 
 
@@ -21,18 +21,18 @@ def wakes(context: Context) -> str:
     """Panels for each step and run: latency, energy, and a row for each pause."""
     out = []
     for path in context.paths:
-        for each, name in context.runs():
-            rest = floor(each, str(context.show["rest"]))
-            found = [
+        for run, name in context.runs():
+            rest = floor(run, str(context.show["rest"]))
+            intervals = [
                 (row, above_mJ(row, rest).value)
-                for every in points(each, path, "every")
-                for row in _at(each, path, every)
+                for every in points(run, path, "every")
+                for row in _at(run, path, every)
             ]
             title = context.title("A single I/O after a pause", "", path) + name
-            lines = [(str(row.act.point["every"]), cells(row, rest)) for row, _ in found]
-            median = [(row.act.keys["every"], _us(row, "p50")) for row, _ in found]
-            longest = [(row.act.keys["every"], row.value("lat_max")) for row, _ in found]
-            energy = [(row.act.keys["every"], mJ) for row, mJ in found]
+            lines = [(str(row.act.point["every"]), cells(row, rest)) for row, _ in intervals]
+            median = [(row.act.keys["every"], _us(row, "p50")) for row, _ in intervals]
+            longest = [(row.act.keys["every"], row.value("lat_max")) for row, _ in intervals]
+            energy = [(row.act.keys["every"], mJ) for row, mJ in intervals]
             plots = _plot(f"{title}, latency", [("median", median), ("longest", longest)], "Latency, µs")
             plots += _plot(f"{title}, energy", [("above the floor", energy)], "Energy above the floor, mJ")
             known = "not known" if rest.value is None else plus_minus(rest, "W")
@@ -40,31 +40,31 @@ def wakes(context: Context) -> str:
     return "".join(out)
 
 
-def _at(each: Table, path: str, every) -> list[Row]:
-    return rows_at(each, path, {"every": every})
+def _at(run: Table, path: str, every) -> list[Row]:
+    return rows_at(run, path, {"every": every})
 
 
-def floor(each: Table, rest: str) -> Uncertain:
+def floor(run: Table, rest: str) -> Uncertain:
     """Power of the drive at rest: of the idle step that lasted until it was quiet."""
-    found = next((row.found for row in each.rows if row.act.path == rest and row.found), {})
-    return Uncertain(found.get("floor_W"), found.get("floor_error_W"))
+    event = next((row.found for row in run.rows if row.act.path == rest and row.found), {})
+    return Uncertain(event.get("floor_W"), event.get("floor_error_W"))
 
 
 def above_mJ(row: Row, rest: Uncertain) -> Uncertain:
-    """mJ of drive time for each I/O, beside the floor for as long; null where it is no more than both are uncertain by.
-    Where their errors are not known, neither is its own."""
+    """mJ of drive time for each I/O above the floor over the same time; null where that is within the uncertainty of
+    both. Without their errors its own error is unknown."""
     whole = row.windows.get("all") or {}
     if rest.value is None or not whole.get("ios") or whole.get("energy_J") is None:
         return Uncertain(None, None, UNKNOWN)
-    percent, each = whole.get("power_uncertainty_percent"), 1e3 / whole["ios"]
-    drawn = Uncertain(whole["energy_J"], None if percent is None else percent / 100 * whole["energy_J"]).scaled(each)
-    still = rest.scaled(whole["t1_s"] - whole["t0_s"]).scaled(each)
+    percent, per_io = whole.get("power_uncertainty_percent"), 1e3 / whole["ios"]
+    drawn = Uncertain(whole["energy_J"], None if percent is None else percent / 100 * whole["energy_J"]).scaled(per_io)
+    still = rest.scaled(whole["t1_s"] - whole["t0_s"]).scaled(per_io)
     if not (drawn.known and still.known):
         return Uncertain((drawn.value or 0.0) - (still.value or 0.0))
-    found = difference(drawn, still)
-    if (found.value or 0.0) <= (found.error or 0.0):
-        return Uncertain(None, None, NO_DIFFERENCE, f"{plus_minus(found, 'mJ')}: no more than it is uncertain by")
-    return found
+    above = difference(drawn, still)
+    if (above.value or 0.0) <= (above.error or 0.0):
+        return Uncertain(None, None, NO_DIFFERENCE, f"{plus_minus(above, 'mJ')}: within its uncertainty")
+    return above
 
 
 def cells(row: Row, rest: Uncertain) -> list[Cell]:

@@ -1,4 +1,4 @@
-"""The view `wear`: how a drive was worn over what was written, when it was predicted to be worn, and what was found."""
+"""The view `wear`: how a drive was worn over the amount written, the predicted end of its life, and the findings."""
 
 from collections.abc import Mapping, Sequence
 from html import escape
@@ -20,24 +20,24 @@ HEADS = ("Slice", "GB written", "Used, %", "Spare, %", "Media errors", "Samples"
 
 
 def wear_view(context: Context) -> str:
-    """Two plots, the findings in words and a table of slices, for each step and run."""
+    """Two plots, the findings in words and a table of slices, by step and run."""
     out = []
     for path in context.paths:
-        for each, name in context.runs():
-            row = next((r for r in each.rows if r.act.path == path and r.found.get("slices")), None)
+        for run, name in context.runs():
+            row = next((r for r in run.rows if r.act.path == path and r.found.get("slices")), None)
             if row is None:
                 out.append(panel(context.title("Wear", "", path) + name, "", "No slice was written.", "wide"))
                 continue
             slices = slices_of(row)
-            title = context.title("Wear over what was written", "", path) + name
+            title = context.title("Wear over the amount written", "", path) + name
             shown = _shown(row.found)
             words = "Blue: percentage used. Green: available spare."
             words += " Dashed: the prediction, shaded its error (95 %)." if shown else ""
-            out.append(panel(title, _plot(title, each, shown, slices), words, "wide"))
+            out.append(panel(title, _plot(title, run, shown, slices), words, "wide"))
             title = f"Write amplification of each slice{name}"
             out.append(panel(title, _wa(title, slices), "", "wide"))
-            said = "".join(f"<p>{escape(line)}</p>" for line in lines(each, row))
-            out.append(panel(f"What the wear has shown{name}", said + _table(slices), "", "wide"))
+            paragraphs = "".join(f"<p>{escape(line)}</p>" for line in lines(run, row))
+            out.append(panel(f"What the wear has shown{name}", paragraphs + _table(slices), "", "wide"))
     return "".join(out)
 
 
@@ -45,16 +45,16 @@ def slices_of(row: Row) -> list[worn.Slice]:
     return [worn.Slice(**one) for one in row.found["slices"]]
 
 
-def _shown(found: Mapping) -> dict | None:
+def _shown(event: Mapping) -> dict | None:
     """The prediction that is drawn: of a drive that was worn the first one, to be held against what came."""
-    known = [one for one in found["ends"] if one["host_bytes"]]
-    if found["stop"] and known:
+    known = [one for one in event["ends"] if one["host_bytes"]]
+    if event["stop"] and known:
         return known[0]
-    return found["end"] if found["end"]["host_bytes"] else None
+    return event["end"] if event["end"]["host_bytes"] else None
 
 
-def _plot(title: str, each: Table, end: Mapping | None, slices: Sequence[worn.Slice]) -> str:
-    rated, last = each.data.header["drive"].get("rated_write_bytes"), slices[-1]
+def _plot(title: str, run: Table, end: Mapping | None, slices: Sequence[worn.Slice]) -> str:
+    rated, last = run.data.header["drive"].get("rated_write_bytes"), slices[-1]
     most = max(last.host_bytes, end["high_bytes"] if end else 0, 1)
     plot = svg.Plot(title, WIDTH, HEIGHT, (0.0, 1.05 * most / GB), (0.0, 108.0))
     if end:
@@ -74,8 +74,10 @@ def _plot(title: str, each: Table, end: Mapping | None, slices: Sequence[worn.Sl
 
 
 def _wa(title: str, slices: Sequence[worn.Slice]) -> str:
-    each = ((now, wear_run.amplification(before, now)) for before, now in zip(slices, slices[1:], strict=False))
-    values = [(now.host_bytes / GB, wa) for now, wa in each if wa is not None]
+    amplifications = (
+        (now, wear_run.amplification(before, now)) for before, now in zip(slices, slices[1:], strict=False)
+    )
+    values = [(now.host_bytes / GB, wa) for now, wa in amplifications if wa is not None]
     if not values:
         return "<p>Not known: the drive does not count NAND bytes.</p>"
     plot = svg.Plot(title, WIDTH, 220, (0.0, values[-1][0]), svg.extent([wa for _, wa in values], False))
@@ -84,20 +86,20 @@ def _wa(title: str, slices: Sequence[worn.Slice]) -> str:
     return plot.text()
 
 
-def lines(each: Table, row: Row) -> list[str]:
+def lines(run: Table, row: Row) -> list[str]:
     """What a wear step has found, in sentences."""
-    found, drive, slices = row.found, each.data.header["drive"], slices_of(row)
+    event, drive, slices = row.found, run.data.header["drive"], slices_of(row)
     last = slices[-1]
-    ended = f"; it ended: {found['stop']}" if found["stop"] else ""
+    ended = f"; it ended: {event['stop']}" if event["stop"] else ""
     out = [f"{size(last.host_bytes)} written in {last.number} slices{ended}"]
-    if found["wa"] is not None:
-        out.append(f"write amplification {found['wa']:.3g} over all slices")
-    out += [f"predicted at {one['at_percent']:g} % used: {_end(one)}" for one in found["ends"][:1] if one["host_bytes"]]
+    if event["wa"] is not None:
+        out.append(f"write amplification {event['wa']:.3g} over all slices")
+    out += [f"predicted at {one['at_percent']:g} % used: {_end(one)}" for one in event["ends"][:1] if one["host_bytes"]]
     if (last.percentage_used or 0) < worn.WORN_PERCENT:
-        end = found["end"]
+        end = event["end"]
         out.append(f"predicted now: {_end(end)}" if end["host_bytes"] else f"no prediction: {end['why']}")
-    bad = [f"{count} {word}" for word, count in found["verdicts"].items() if word != "good" and count]
-    out.append(f"{found['samples_read']} sample blocks read back, {', '.join(bad) or 'all as they were written'}")
+    bad = [f"{count} {word}" for word, count in event["verdicts"].items() if word != "good" and count]
+    out.append(f"{event['samples_read']} sample blocks read back, {', '.join(bad) or 'all as they were written'}")
     states = {"percentage used": last.percentage_used, "spare in percent": last.spare_percent}
     states["media errors"] = last.media_errors
     out.append(", ".join(f"{what} {'not reported' if v is None else f'{v:g}'}" for what, v in states.items()))
@@ -122,9 +124,9 @@ def _retention(drive: Mapping, last: worn.Slice) -> list[str]:
 def _table(slices: Sequence[worn.Slice]) -> str:
     """The first, the last and some slices between."""
     every = max(1, -(-len(slices) // SHOWN))
-    kept = [each for i, each in enumerate(slices) if i % every == 0 or i == len(slices) - 1]
+    drawn = [part for i, part in enumerate(slices) if i % every == 0 or i == len(slices) - 1]
     body = []
-    for s in kept:
+    for s in drawn:
         counted = (s.percentage_used, s.spare_percent, s.media_errors, s.samples, s.bad, s.temperature_C)
         cells = (figure(s.host_bytes / GB), *("–" if count is None else number(count, 0) for count in counted))
         row = "".join(f"<td>{cell}</td>" for cell in cells)
