@@ -51,6 +51,7 @@ LIMITS = {
     "load": 15,
     "plan": 37,
     "publish": 23,
+    "report": 4,
     "retention": 7,
     "rig": 13,
     "run": 40,
@@ -58,10 +59,10 @@ LIMITS = {
     "serve": 39,
     "setup": 9,
     "switch": 8,
-    "views": 8,
+    "views": 4,
     "virtual": 31,
 }
-ELSEWHERE = 1602
+ELSEWHERE = 1197
 PROSE_RE = re.compile("|".join(rf"\b(?:{pattern})\b" for pattern in PROSE), re.IGNORECASE)
 ELLIPSIS = re.compile(r"(?:The same )?Of (?!course)\w")  # a docstring without its noun
 COMMENT = re.compile(r"(?:^|\s)#(?!:)\s(.*)")

@@ -10,10 +10,10 @@ def decoded(packed, mean=None):
     codes = written(packed)
     if packed["as"] == "count":
         return codes
-    of = mean if packed["as"] == "beside" else packed
+    of = mean if packed["as"] == "offset" else packed
     if packed["as"] == "few":
         values = np.array([*packed["values"], np.nan])[codes - 1]
-    elif packed["as"] == "beside":
+    elif packed["as"] == "offset":
         steps = (written(mean) - 1) // packed["coarse"] + packed["sign"] * (codes - 1 + packed["least"])
         values = of["lo"] + steps * packed["coarse"] * of["step"]
     else:

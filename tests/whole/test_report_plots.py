@@ -122,7 +122,7 @@ def test_power_of_the_csv_keeps_its_order(chromium, made, tmp_path):
     data.power_max_W = np.full(30, 8.07506)
     packed = pack.run_data(data, figures, words.labels([figures])[0], 0, [])
     for name, sign in (("power_min", -1), ("power_max", 1)):  # on the scale of the mean: counted from it
-        assert packed[name]["as"] == "beside" and packed[name]["sign"] == sign and packed[name]["least"] >= 0
+        assert packed[name]["as"] == "offset" and packed[name]["sign"] == sign and packed[name]["least"] >= 0
 
 
 def luminance(hex_colour):

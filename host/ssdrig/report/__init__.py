@@ -1,5 +1,5 @@
 """`ssdrig report RUN...`: the figures of run folders, and one HTML page that shows them. Made from the folders alone
-and written beside them or where --out says; may be deleted and made again at any time."""
+and written next to them or to --out; may be deleted and made again at any time."""
 
 import functools
 import json
@@ -47,7 +47,7 @@ def add_arguments(parser) -> None:
         "--against",
         nargs="+",
         metavar="RUN",
-        help="of a review: earlier runs and reviews to show it beside (default: all complete runs beside its folder)",
+        help="of a review: earlier runs and reviews to compare it with (default: all complete runs next to its folder)",
     )
     parser.add_argument(
         "--window",
@@ -66,22 +66,24 @@ def add_arguments(parser) -> None:
         " its figures, and seconds and latencies of its steps",
     )
     parser.add_argument(
-        "--embed", metavar="PANEL", help="only one plot, for an article: small HTML, or SVG where --out ends in .svg"
+        "--embed",
+        metavar="PANEL",
+        help="only one plot, to put into an article: small HTML, or SVG if --out ends in .svg",
     )
     add_quiet(parser, "no progress and no table on stderr")
 
 
 def check(args) -> None:
-    """Raises UsageError for a word that names no run, and for what is no window; JournalError for a folder without
-    one."""
+    """Raises UsageError for a word that names no run, and for an invalid window; JournalError for a folder without a
+    run."""
     for text in args.window:
         windows.parse(text)
     named.check(args.runs or [named.LATEST], args.parent)
 
 
 def command(args) -> int:
-    """Write the page (never over a file of another kind) and, beside a single run, figures.json; print what was found,
-    and open it if asked. Raises JournalError, UsageError."""
+    """Write the page (never over a file of another kind) and, with a single run, figures.json in its folder; print the
+    figures, and open the page if asked. Raises JournalError, UsageError."""
     show = Progress(args.quiet)
     out = _made(args, show)
     if args.open:
@@ -90,7 +92,7 @@ def command(args) -> int:
 
 
 def show_page(page_file: Path, show: Progress) -> None:
-    """Open a page in the person's browser; where there is none, say so."""
+    """Open a page in the user's browser; print a note if no browser can be opened."""
     import webbrowser
 
     try:
@@ -132,11 +134,11 @@ def _made(args, show: Progress) -> Path:
                 show.show(f"report: {i + 1} of {len(folders)} runs read")
     if own_views:
         of_one_plan(tables)
-    found = [figures for _, figures in loads] or [documents.of_table(each) for each in tables]
-    review = chosen(args.review, found)
+    figures_of = [figures for _, figures in loads] or [documents.of_table(run) for run in tables]
+    review = chosen(args.review, figures_of)
     if args.csv:
-        csv = [csv_files.tables(data) for data, _ in loads] or [csv_files.plan_tables(each) for each in tables]
-        _write_csv(Path(args.csv), list(zip([f["run"] for f in found], csv, strict=True)), show)
+        csv = [csv_files.tables(data) for data, _ in loads] or [csv_files.plan_tables(run) for run in tables]
+        _write_csv(Path(args.csv), list(zip([f["run"] for f in figures_of], csv, strict=True)), show)
     if args.embed:
         as_svg = out.suffix == ".svg"
         made = embed.text(loads, review, args.embed, as_svg) if loads else ""
@@ -144,9 +146,11 @@ def _made(args, show: Progress) -> Path:
         show.say(f"report: {out.resolve()} ({size(out.stat().st_size)})")
         return out
     if loads and (args.json or len(folders) == 1):
-        found = [documents.of_table(each) for each in tables or (table.load(folder, more=more) for folder in folders)]
-    _printed(found, args)
-    _left(folders, found, show)
+        figures_of = [
+            documents.of_table(run) for run in tables or (table.load(folder, more=more) for folder in folders)
+        ]
+    _printed(figures_of, args)
+    _left(folders, figures_of, show)
     show.say(screen.short_table([figures for _, figures in loads]) if loads else screen.text(tables))
     html = page.render(tables if own_views else [], review, loads, args.samples, folders)
     write(out, html)
@@ -154,18 +158,18 @@ def _made(args, show: Progress) -> Path:
     return out
 
 
-def _printed(found: list[dict], args) -> None:
+def _printed(results: list[dict], args) -> None:
     """The documents of runs on stdout, where asked; first: a folder that may only be read still gives its figures."""
-    for one in found if args.json else ():
+    for one in results if args.json else ():
         print(json.dumps(one, allow_nan=False))
 
 
-def _left(folders: list[Path], found: list[dict], show: Progress) -> None:
-    """figures.json beside a single run."""
+def _left(folders: list[Path], results: list[dict], show: Progress) -> None:
+    """Write figures.json into the folder of a single run."""
     if len(folders) > 1:
         return
     try:
-        write(folders[0] / FIGURES, json.dumps(found[0], indent=1) + "\n")
+        write(folders[0] / FIGURES, json.dumps(results[0], indent=1) + "\n")
     except JournalError as error:
         show.say(f"report: figures.json is not written, {error.seen}")
 
@@ -181,16 +185,16 @@ def _in_full(folders: list[Path], samples: bool, more: list[tuple[str, int, int]
 
 def _whole(folder: Path, samples: bool, more: Windows) -> tuple:
     """A Course; without its table where it comes from another process."""
-    found = table.in_full(folder, samples, more)
-    return tuple(found) if samples else found[:2]
+    loaded = table.in_full(folder, samples, more)
+    return tuple(loaded) if samples else loaded[:2]
 
 
 def _write_csv(folder: Path, runs: list[tuple[str, csv_files.Tables]], show: Progress) -> None:
     """`runs`: the name of each, and its tables. Raises JournalError."""
     try:
         names = csv_files.file_names(run for run, _ in runs)
-        pairs = zip(names, (found for _, found in runs), strict=True)
-        made = [path for name, found in pairs for path in csv_files.write(folder, name, found)]
+        pairs = zip(names, (csvs for _, csvs in runs), strict=True)
+        made = [path for name, csvs in pairs for path in csv_files.write(folder, name, csvs)]
     except OSError as error:
         do = "name another folder with --csv DIR, or make room"
         raise JournalError(f"to write CSV to {folder}", error.strerror or str(error), do) from error
@@ -223,7 +227,7 @@ def review_command(args, folders: list[Path], out: Path, show: Progress) -> Path
 def of_one_plan(tables: Sequence[Table]) -> None:
     """Raises UsageError for runs of several plans."""
     first = tables[0].plan
-    other = next((each for each in tables if (each.plan.name, each.plan.text) != (first.name, first.text)), None)
+    other = next((run for run in tables if (run.plan.name, run.plan.text) != (first.name, first.text)), None)
     if other:
         raise UsageError("runs of the same plan", f"{first.name} and {other.plan.name}", "report them one by one")
 
@@ -246,7 +250,7 @@ def chosen(review: str | None, figures: list[dict]) -> int:
 
 
 def keep_others(out: Path) -> None:
-    """Raises UsageError where something other than an earlier page lies at the place of the page."""
+    """Raises UsageError if the file at the place of the page is not an earlier page."""
     try:
         if not out.exists():
             return

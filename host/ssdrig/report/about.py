@@ -1,5 +1,5 @@
-"""What was tested, how, and with what, as a table of the report: what all runs have in common said once, then a row for
-each run; and what drive and host were set to, with what was not as it should be (reading/set_up.py). Pure."""
+"""Drive, method and set-up of the test, as a table of the report: facts that all runs share once, then a row a run; and
+the settings of drive and host, with those that deviate from a good set-up (reading/set_up.py). Pure."""
 
 import datetime
 from collections.abc import Mapping, Sequence
@@ -31,12 +31,12 @@ def started(data) -> str:
 
 def days(runs: Sequence) -> str:
     """The day on which runs began, or the first and the last."""
-    found = sorted({started(data)[:10] for data in runs})
-    return found[0] if len(found) == 1 else f"{found[0]} to {found[-1]}"
+    begun = sorted({started(data)[:10] for data in runs})
+    return begun[0] if len(begun) == 1 else f"{begun[0]} to {begun[-1]}"
 
 
 def facts(data, figure: dict) -> dict[str, str]:
-    """Of one run (analysis.RunData and its figures): what a reader of a test asks first, in the order of the table."""
+    """Facts of one run (analysis.RunData and its figures) that a reader of a test needs first, in the table's order."""
     drive, host, k = data.header["drive"], data.header.get("host") or {}, figure["time_dilation"] or 1
     before, _ = set_up.of(data.events)
     raw = figure["raw_nand_bytes"]
@@ -66,19 +66,19 @@ def facts(data, figure: dict) -> dict[str, str]:
 
 
 def link(drive: Mapping, before: Mapping) -> str:
-    """ "NVMe, PCIe 4.0 x4": what the drive said, and what was seen before the run."""
-    found = before.get("found") or {}
-    speed, lanes = found.get("link.current_link_speed"), found.get("link.current_link_width")
+    """ "NVMe, PCIe 4.0 x4": the link as the drive reported it and as it was before the run."""
+    conditions = before.get("found") or {}
+    speed, lanes = conditions.get("link.current_link_speed"), conditions.get("link.current_link_width")
     seen = f"{speed}{f' ×{lanes}' if lanes else ''}" if speed else ""
     kind = str(drive.get("interface") or "")
-    said = [f"SIMULATED, over {kind}" if drive.get("preset") and kind else kind, str(drive.get("link") or seen)]
-    return ", ".join(filter(None, said)) or NOT_KNOWN
+    parts = [f"SIMULATED, over {kind}" if drive.get("preset") and kind else kind, str(drive.get("link") or seen)]
+    return ", ".join(filter(None, parts)) or NOT_KNOWN
 
 
 def machine(host: Mapping) -> str:
     known = [host.get("cpu"), f"{host['cpus']} CPUs" if host.get("cpus") else None]
     known.append(f"kernel {host['kernel']}" if host.get("kernel") else None)
-    return ", ".join(str(each) for each in known if each) or NOT_KNOWN
+    return ", ".join(str(value) for value in known if value) or NOT_KNOWN
 
 
 def rig(data) -> str:
@@ -89,14 +89,18 @@ def rig(data) -> str:
         return f"{made['source']}, imported from {made.get('file')}; {made.get('clock')}"
     hello = _hello(data)
     rails = [f"{rail.name} {(rail.facts or {}).get('chip', '')}".strip() for rail in data.rails if rail.facts]
-    said = [hello.get("board"), f"firmware {hello['firmware']}" if hello.get("firmware") else None, ", ".join(rails)]
-    said += [f"{bus['bus']} at {bus['Hz'] / 1000:.0f} kHz" for bus in hello.get("buses") or ()]
-    kept = next((event for event in data.events if event["kind"] == "rig.certificate"), None)
-    if kept:
-        age = f"{kept['id']}, {kept['age_s'] / 86400:.0f} days old" if kept["id"] else f"none ({kept['why']})"
-        said.append(f"certificate {age}")
+    parts = [hello.get("board"), f"firmware {hello['firmware']}" if hello.get("firmware") else None, ", ".join(rails)]
+    parts += [f"{bus['bus']} at {bus['Hz'] / 1000:.0f} kHz" for bus in hello.get("buses") or ()]
+    certificate = next((event for event in data.events if event["kind"] == "rig.certificate"), None)
+    if certificate:
+        age = (
+            f"{certificate['id']}, {certificate['age_s'] / 86400:.0f} days old"
+            if certificate["id"]
+            else f"none ({certificate['why']})"
+        )
+        parts.append(f"certificate {age}")
     simulated = "SIMULATED " if data.header["rig"].get("simulated") else ""
-    return simulated + (", ".join(str(each) for each in said if each) or "without a hello")
+    return simulated + (", ".join(str(part) for part in parts if part) or "without a hello")
 
 
 def calibration(data) -> str:
@@ -108,13 +112,13 @@ def calibration(data) -> str:
 
 
 def _of_rail(facts: Mapping) -> str:
-    said = facts.get("calibration") or {}
+    facts_of_rail = facts.get("calibration") or {}
     if isinstance(stated := facts.get("accuracy"), Mapping) and not stated.get("chip"):
         return f"not known: {stated['unknown']}" if stated.get("unknown") else "limits that the meter's maker states"
     known = [
         f"{quantity} on {of.get('date', 'an unknown day')} with {of.get('meter', 'no named meter')}"
         for quantity in ("V", "I")
-        if isinstance(of := said.get(quantity), Mapping)
+        if isinstance(of := facts_of_rail.get(quantity), Mapping)
     ]
     return "; ".join(known) or "none: limits of the chip's data sheet and of the shunt"
 
@@ -124,7 +128,7 @@ def _hello(data) -> Mapping:
 
 
 def unfinished(state: str, why: str | None) -> str:
-    """What the page says of a run that is not complete, or whose end has a reason."""
+    """The warning of a run that is not complete, or whose end has a reason."""
     nothing = "The run still goes on" if state == "running" else "No reason was recorded"
     return f'<p class="warn">{escape(why or nothing)}. The figures cover the recorded part only.</p>'
 
@@ -141,13 +145,13 @@ def unhealthy(runs: Sequence) -> str:
 
 
 def section(runs: Sequence, figures: Sequence[dict], names: Sequence) -> str:
-    """What all runs share, then what each has of its own."""
-    found = [facts(data, figure) for data, figure in zip(runs, figures, strict=True)]
-    keys = list(dict.fromkeys(key for each in found for key in each))
-    own = [key for key in keys if len({each.get(key) for each in found}) > 1]
+    """Facts that all runs share, then those in which they differ."""
+    facts_of = [facts(data, figure) for data, figure in zip(runs, figures, strict=True)]
+    keys = list(dict.fromkeys(key for row in facts_of for key in row))
+    own = [key for key in keys if len({row.get(key) for row in facts_of}) > 1]
     out = ['<section aria-labelledby="about-h"><h2 id="about-h">Test set-up</h2>']
     rows = "".join(
-        f'<tr><th scope="row">{escape(key)}</th><td class="prose">{escape(found[0][key])}</td></tr>'
+        f'<tr><th scope="row">{escape(key)}</th><td class="prose">{escape(facts_of[0][key])}</td></tr>'
         for key in keys
         if key not in own
     )
@@ -155,12 +159,12 @@ def section(runs: Sequence, figures: Sequence[dict], names: Sequence) -> str:
         out.append(f'<div class="scroll"><table class="about">{rows}</table></div>')
     heads = "".join(f'<th scope="col">{escape(words_)}</th>' for words_ in ("Run", "State", *own))
     out.append(f'<div class="scroll"><table class="about of-runs"><thead><tr>{heads}</tr></thead><tbody>')
-    for i, (figure, each, (_, _, label, _)) in enumerate(zip(figures, found, names, strict=True)):
+    for i, (figure, shown, (_, _, label, _)) in enumerate(zip(figures, facts_of, names, strict=True)):
         sign, state_words = STATES.get(figure["state"], ("?", figure["state"]))
         state = f'<span class="state {escape(figure["state"])}"><b aria-hidden="true">{sign}</b> '
         state += f"{escape(state_words)}</span>"
         warn = unfinished(figure["state"], figure["why"]) if figure["state"] != "complete" else ""
-        cells = "".join(f'<td class="prose">{escape(each.get(key) or "–")}</td>' for key in own)
+        cells = "".join(f'<td class="prose">{escape(shown.get(key) or "–")}</td>' for key in own)
         out.append(
             f'<tr data-run="{i}"><th scope="row">{escape(label)}<small><code>{escape(figure["run"])}</code></small>'
             f'</th><td class="prose">{state}{warn}</td>{cells}</tr>'
@@ -169,8 +173,8 @@ def section(runs: Sequence, figures: Sequence[dict], names: Sequence) -> str:
 
 
 def host_section(data: RunData, name: str = "") -> str:
-    """ "" for a run without its conditions. Of a run of several parts those of the part that stands for it."""
-    before, after, header = _said_by(data)
+    """ "" for a run without its conditions. A run of several parts has those of its main part."""
+    before, after, header = _settings_of(data)
     if not before:
         return ""
     title = "Host and drive" + (f": {name}" if name else "")
@@ -179,15 +183,15 @@ def host_section(data: RunData, name: str = "") -> str:
 
 
 def hosts_of_review(runs: Mapping[str, RunData]) -> str:
-    """Of the runs of a review, by their names: what was not as it should be in any of them, each said once, and the
-    table of the first."""
-    found = [(name, *_said_by(run)) for name, run in runs.items()]
-    known = [(name, before, after, header) for name, before, after, header in found if before]
+    """The settings of a review's runs, by their names: each deviation from a good set-up once, and the table of the
+    first run."""
+    conditions = [(name, *_settings_of(run)) for name, run in runs.items()]
+    known = [(name, before, after, header) for name, before, after, header in conditions if before]
     if not known:
         return ""
     wrong: dict[str, list[str]] = {}
-    for name, *said in known:
-        for line in _wrong(*said):
+    for name, *settings in known:
+        for line in _wrong(*settings):
             wrong.setdefault(line, []).append(name)
     lines = [f"{line} ({', '.join(names)})" for line, names in wrong.items()]
     name, *first = known[0]
@@ -195,7 +199,7 @@ def hosts_of_review(runs: Mapping[str, RunData]) -> str:
     return f'<section id="host"><h2>Host and drive</h2>{_wrong_words(lines)}{table}</section>'
 
 
-def _said_by(data: RunData) -> tuple[dict, dict, dict]:
+def _settings_of(data: RunData) -> tuple[dict, dict, dict]:
     """The events `conditions` before and after the run, and its header."""
     return *set_up.of(data.events), data.header
 
@@ -207,7 +211,7 @@ def _wrong(before: Mapping, after: Mapping, header: Mapping) -> list[str]:
 def _wrong_words(wrong: Sequence[str]) -> str:
     if not wrong:
         return '<p class="soft">Nothing seen that was not as it should be.</p>'
-    items = "".join(f"<li>{escape(each)}</li>" for each in wrong)
+    items = "".join(f"<li>{escape(line)}</li>" for line in wrong)
     return f'<p class="warn">Not as it should be:</p><ul class="warn">{items}</ul>'
 
 

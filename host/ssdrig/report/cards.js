@@ -11,9 +11,9 @@ const Cards = (() => {
       const rows = all("button.row", card), base = ref == null ? null : card.querySelector(`button.row[data-run="${ref}"]`);
       best(rows.filter((row) => row.dataset.better && comparable(row) && visible(row)), rows);
       for (const row of rows) {
-        const said = words(row, base, ref, { apart, comparable }), percent = row.querySelector(".percent");
+        const percentage = words(row, base, ref, { apart, comparable }), percent = row.querySelector(".percent");
         row.setAttribute("aria-pressed", String(row === base));
-        percent.textContent = said;
+        percent.textContent = percentage;
         percent.classList.toggle("aside", ref == null && !apart(row));
       }
     }

@@ -1,5 +1,5 @@
 """The cards at the head of the report: one for each key figure, a bar for each run, all bars of a card on one scale.
-On the page of the main job they stand beside each other as one table, a row for each run (`ranking`)."""
+On the page of the main job they form one table, a row for each run (`ranking`)."""
 
 from collections.abc import Mapping, Sequence
 from html import escape
@@ -14,7 +14,7 @@ from ssdrig.views.terms import BY_KEY, error_of, number
 DIRECTIONS = {"more": "more is better", "less": "less is better", "": "neither is better"}
 
 
-# Of each tuple the first figure that all runs have which have any of them: few seconds have no P0.1.
+# The first figure of a tuple that each run with any of them has: few seconds have no P0.1.
 WANTED = (
     ("iops_mean",),
     ("iops_p0_1", "iops_min"),
@@ -28,8 +28,8 @@ WANTED = (
 
 
 class Bar(NamedTuple):
-    """A bar of a card. `run`: its number on the page; `text`: the value in words, `aside`: beside it; `apart`: why it
-    is not comparable with the reviewed run; `top`: it is the reviewed one."""
+    """A bar of a card. `run`: its number on the page; `text`: the value in words, `aside`: a note next to it; `apart`:
+    why it is not comparable with the reviewed run; `top`: it is the reviewed one."""
 
     run: int
     label: str
@@ -42,18 +42,18 @@ class Bar(NamedTuple):
     apart: str | None = None
     top: bool = False
     red: str | None = None  # what the value rests on and is bad: it is as one that is not comparable
-    doubt: float | None = None  # what the value is uncertain by, in its unit; None: not known, and it never leads
-    error: str = ""  # the same in words, as printed behind `text`
+    doubt: float | None = None  # the uncertainty of the value, in its unit; None: not known, and it never leads
+    error: str = ""  # the same in words, as printed after `text`
 
 
 def keys(figures: list[dict]) -> list[str]:
     """The figures that get a card, the same in all windows; those that no run has are left out."""
-    found = []
+    chosen = []
     for choices in WANTED:
         any_of = [f for f in figures if any(f[key] is not None for key in choices)]
         if any_of:
-            found.append(next((key for key in choices if all(f[key] is not None for f in any_of)), choices[-1]))
-    return found
+            chosen.append(next((key for key in choices if all(f[key] is not None for f in any_of)), choices[-1]))
+    return chosen
 
 
 def spread(figure: dict) -> float | None:
@@ -70,16 +70,15 @@ def ranks(bars: Sequence[Bar], better: str) -> dict[int, int]:
 
 
 def best(bars: Sequence[Bar], better: str) -> set[int]:
-    """The runs with the best value of those that are comparable, and those that are no further from it than both are
-    uncertain by; none where that is all of them."""
+    """The comparable runs with the best value or within the uncertainty of it; none where that is all of them."""
     there = [bar for bar in bars if bar.value is not None and not bar.apart]
     if not better or not there:
         return set()
     sign = 1 if better == "less" else -1
     top = min(there, key=lambda bar: sign * (bar.value or 0))
-    found = {bar.run for bar in there if not differ(_uncertain(bar), _uncertain(top), len(there))}
-    found.add(top.run)
-    return found if len(found) < len(there) else set()
+    leaders = {bar.run for bar in there if not differ(_uncertain(bar), _uncertain(top), len(there))}
+    leaders.add(top.run)
+    return leaders if len(leaders) < len(there) else set()
 
 
 def _uncertain(bar: Bar) -> Uncertain:
@@ -94,11 +93,11 @@ def doubt(key: str, figure: Mapping) -> float | None:
 
 
 def ranking(views: list[View], names: list, looks: list[dict], apart: list[str | None], review: int) -> str:
-    """The cards of each window. `apart` says why a run is not comparable with the reviewed one."""
+    """The cards of each window. `apart`: why a run is not comparable with the reviewed one."""
     labels = "".join(f'<span data-view="{i}">: {escape(view.label)}</span>' for i, view in enumerate(views))
     out = [f'<section id="cards" aria-labelledby="bars-h"><h2 id="bars-h">Key figures{labels}</h2>']
     out.append('<p class="soft hint"><span class="screen">Click a bar to compare with it, a heading to sort. </span>')
-    out.append("★: best of the comparable runs, as far as it is known. Hatched: not comparable.</p>")
+    out.append("★: best of the comparable runs, and all within its uncertainty. Hatched: not comparable.</p>")
     for index, view in enumerate(views):
         made = {}
         for key in keys(view.figures):

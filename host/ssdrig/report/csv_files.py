@@ -17,12 +17,12 @@ from ssdrig.base.words import as_cell, unique
 from ssdrig.report.plates import upper_us
 
 Tables = Iterable[tuple[str, Sequence[str], Iterable]]  # name, columns, rows
-WHO = ("step", "round", "point", "part")  # what a row of a plan is of
+WHO = ("step", "round", "point", "part")  # the step that a row of a plan belongs to
 NOT_FLAT = ("rails", "notes", "steady_state")
 
 
 def tables(data) -> Tables:
-    """Of a run (analysis.RunData)."""
+    """The tables of a run (analysis.RunData)."""
     yield "seconds", *_seconds(data)
     if len(data.fine_mean_W):
         t = np.arange(len(data.fine_mean_W)) * data.fine_step_s
@@ -43,10 +43,10 @@ def tables(data) -> Tables:
 
 
 def plan_tables(of) -> Tables:
-    """Of a run of a plan (analysis.table.Table). t_s of a step is drive time since its first I/O, of marks since the
-    start of the run; "steps" has a row for each window of each step, "all" the whole of it."""
-    figures = [(row, name, found) for row in of.rows for name, found in (row.windows or {"": None}).items()]
-    keys = dict.fromkeys(key for *_, found in figures for key in found or () if key not in NOT_FLAT)
+    """The tables of a run of a plan (analysis.table.Table). t_s of a step is drive time since its first I/O, of
+    marks since the start of the run; "steps" has a row for each window of each step, "all" the whole of it."""
+    figures = [(row, name, window) for row in of.rows for name, window in (row.windows or {"": None}).items()]
+    keys = dict.fromkeys(key for *_, window in figures for key in window or () if key not in NOT_FLAT)
     head = [
         *WHO,
         "state",
@@ -56,14 +56,14 @@ def plan_tables(of) -> Tables:
         "window",
         *(f"window_{k}" if k in ("t0_s", "t1_s") else k for k in keys),
     ]
-    yield "steps", [*head, "notes"], (_figures(row, name, found or {}, keys) for row, name, found in figures)
-    kept = [row for row in of.rows if row.data is not None and len(row.data.iops) and row.t0_s is not None]
-    if kept:  # a column that any of them has: rails, and what its percentiles are of, may differ from part to part
-        columns = list(dict.fromkeys(column for row in kept for column in _seconds(row.data)[0]))
+    yield "steps", [*head, "notes"], (_figures(row, name, window or {}, keys) for row, name, window in figures)
+    sampled = [row for row in of.rows if row.data is not None and len(row.data.iops) and row.t0_s is not None]
+    if sampled:  # a column that any of them has: rails and the kind of percentile may differ from part to part
+        columns = list(dict.fromkeys(column for row in sampled for column in _seconds(row.data)[0]))
         yield (
             "seconds",
             [*WHO, *columns],
-            ([*_who(row), *of_s] for row in kept for of_s in _seconds(row.data, columns)[1]),
+            ([*_who(row), *of_s] for row in sampled for of_s in _seconds(row.data, columns)[1]),
         )
     timed = [row for row in of.rows if len(row.lat)]
     if timed:
@@ -76,10 +76,10 @@ def _who(row) -> list:
     return [row.act.path, row.round, row.act.label.partition(" ")[2], row.part]
 
 
-def _figures(row, name: str, found: dict, keys: Iterable[str]) -> list:
-    notes = "; ".join(map(str, [*(row.notes if name in ("", "all") else ()), *found.get("notes", ())]))
-    said = [row.state, row.why, row.t0_s, row.t1_s, name]
-    return [*_who(row), *said, *(found.get(key) for key in keys), notes]
+def _figures(row, name: str, window: dict, keys: Iterable[str]) -> list:
+    notes = "; ".join(map(str, [*(row.notes if name in ("", "all") else ()), *window.get("notes", ())]))
+    state = [row.state, row.why, row.t0_s, row.t1_s, name]
+    return [*_who(row), *state, *(window.get(key) for key in keys), notes]
 
 
 def _latencies(row) -> Iterator[tuple[float, int]]:
@@ -88,13 +88,13 @@ def _latencies(row) -> Iterator[tuple[float, int]]:
 
 
 def _marks(data) -> Tables:
-    """What is marked on the time axis: notes of people, and what happened."""
+    """The marks on the time axis: notes of the user, and events."""
     if data.marks:
         yield "marks", ["t_s", "words"], sorted(data.marks)
 
 
 def _seconds(data, columns: Sequence[str] = ()) -> tuple[list[str], Iterable]:
-    """Columns and rows of each second; `columns`: these, empty where there are none of it."""
+    """Columns and rows of each second; `columns`: only these; one without values is empty."""
     n = len(data.iops)
     none = np.full(n, np.nan)
     names = unique(rail.name for rail in data.rails)  # a board may give two of them one name
@@ -110,36 +110,36 @@ def _seconds(data, columns: Sequence[str] = ()) -> tuple[list[str], Iterable]:
         **{f"power_mean_W {name}": of.power_mean_W for name, of in zip(names, data.rails, strict=True) if names[1:]},
     }
     named = list(columns)[1:] or list(known)
-    found = [known[name] if len(known.get(name, ())) == n else none for name in named]
-    return ["t_s", *named], zip(range(n), *found, strict=True)
+    series = [known[name] if len(known.get(name, ())) == n else none for name in named]
+    return ["t_s", *named], zip(range(n), *series, strict=True)
 
 
-def write(folder: Path, name: str, found: Tables) -> list[Path]:
+def write(folder: Path, name: str, tables_of: Tables) -> list[Path]:
     """The tables of a run into `folder`, which is made; `name`: of file_names(). Its files get their names when all of
-    them are whole: where there is no room, those stay that were there. Returns them. Raises OSError."""
+    them are complete: on a full disk the earlier ones stay. Returns them. Raises OSError."""
     if not folder.exists():
         owner.new(folder)
     folder.mkdir(parents=True, exist_ok=True)
     out = []
     with contextlib.ExitStack() as whole:
-        for kind, columns, rows in found:
+        for kind, columns, rows in tables_of:
             out.append(folder / f"{name}-{kind}.csv")
             file = whole.enter_context(replacing(out[-1], durable=False))
             text = io.TextIOWrapper(file, "utf-8", "replace", "")
             writer = csv.writer(text, lineterminator="\n")
             writer.writerow([_cell(column) for column in columns])
             writer.writerows([_cell(value) for value in row] for row in rows)
-            text.detach().flush()  # what does not fit is known before the first has its name
+            text.detach().flush()  # a full disk shows before the first has its name
     return out
 
 
 def file_names(runs: Iterable[str]) -> list[str]:
-    """The names of runs as parts of files' names: a run.json may say anything, and two may say the same."""
+    """The names of runs as parts of files' names: a run.json may contain anything, and two may contain the same."""
     return unique(re.sub(r"[^\w. +=-]", "_", str(run), flags=re.ASCII).lstrip(".")[:100] or "run" for run in runs)
 
 
 def _cell(value):
-    """A number with as many digits as tell it from its neighbours of the same kind; whole ones without a point."""
+    """The shortest digits that identify a number among those of its type; whole numbers without a point."""
     if isinstance(value, np.floating) and not isinstance(value, float):
         return "" if np.isnan(value) else str(value).removesuffix(".0")
     if isinstance(value, float):

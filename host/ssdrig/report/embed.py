@@ -1,4 +1,5 @@
-"""One plot of the report alone, for an article: SVG, or a small page for an iframe, with title, legend and origin."""
+"""One plot of the report alone, to put into an article: SVG, or a small page for an iframe, with title, legend
+and origin."""
 
 import re
 from collections.abc import Sequence
@@ -53,24 +54,24 @@ def of_plan(tables: Sequence[Table], review: int, panel: str, as_svg: bool) -> s
     """The same of runs of one plan. A panel is called by its view; of several of one view the later ones are numbered,
     as in series-2."""
     names = words.drives(tables)
-    found: dict[str, tuple[str, str]] = {}
+    drawings: dict[str, tuple[str, str]] = {}
     for show in tables[0].plan.shows:
         html = page.html_of(show["view"])(Context(tables, names, show, review))
         for figure in FIGURE.findall(html):
             if drawn := SVG.search(figure):
-                before = sum(name.rpartition("-")[0] == show["view"] or name == show["view"] for name in found)
-                found[f"{show['view']}-{before + 1}" if before else show["view"]] = (figure, drawn[0])
-    if panel not in found:
-        there = ", ".join(found) or "none: the runs have no data"
+                before = sum(name.rpartition("-")[0] == show["view"] or name == show["view"] for name in drawings)
+                drawings[f"{show['view']}-{before + 1}" if before else show["view"]] = (figure, drawn[0])
+    if panel not in drawings:
+        there = ", ".join(drawings) or "none: the runs have no data"
         raise UsageError("--embed with a panel of these runs", panel, f"name one of {there}")
-    figure, drawn = found[panel]
+    figure, drawn = drawings[panel]
     title = unescape(TAGS.sub("", CAPTION.findall(figure)[0]))
-    models = dict.fromkeys(words.model(each) for each in tables)
+    models = dict.fromkeys(words.model(run) for run in tables)
     whole = f"{', '.join(models)}: {tables[0].plan.title.lower()}"
-    whole += ", SIMULATED" * any(bool(each.data.header.get("simulated")) for each in tables)
-    whole += ", SCALED" * any(each.plan.scaled for each in tables)
-    strips = [(name if len(tables) > 1 else "", each.trust) for name, each in zip(names, tables, strict=True)]
-    origin = _origin([each.data for each in tables], [str(each.data.header["run"]) for each in tables])
+    whole += ", SIMULATED" * any(bool(run.data.header.get("simulated")) for run in tables)
+    whole += ", SCALED" * any(run.plan.scaled for run in tables)
+    strips = [(name if len(tables) > 1 else "", run.trust) for name, run in zip(names, tables, strict=True)]
+    origin = _origin([run.data for run in tables], [str(run.data.header["run"]) for run in tables])
     legend = "".join(LEGEND.findall(figure))
     return _made(Plate(panel, None, title, "", drawn), whole, origin, legend, strips, as_svg)
 
@@ -100,12 +101,12 @@ def _html(plate: Plate, whole: str, origin: str, legend: str, strips: Sequence[t
 
 def _svg(plate: Plate, whole: str, origin: str, legend: str, strips: Sequence[tuple]) -> str:
     """With the rules of the page's colours inside, light or dark as the reader has it."""
-    width, height = (int(each) for each in plate.svg.split('viewBox="0 0 ', 1)[1].split('"')[0].split())
+    width, height = (int(side) for side in plate.svg.split('viewBox="0 0 ', 1)[1].split('"')[0].split())
     head, rows, x = 44, [], 12
     for name, items in strips:
-        said = trust_strip.brief(trust_strip.states(items) or {})
+        brief = trust_strip.brief(trust_strip.states(items) or {})
         weight = ' style="font-weight:650"' if trust.red(items) else ""
-        rows.append(f'<text x="12" y="{head + 12}"{weight}>{escape(f"{name}: " * bool(name) + said)}</text>')
+        rows.append(f'<text x="12" y="{head + 12}"{weight}>{escape(f"{name}: " * bool(name) + brief)}</text>')
         head += 17
     for colour, glyph, name in ENTRY.findall(legend):
         short = unescape(name)

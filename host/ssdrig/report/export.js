@@ -59,32 +59,32 @@ const Export = (() => {
     const copy = svg.cloneNode(true), root = getComputedStyle(document.documentElement);
     for (const el of [copy, ...copy.querySelectorAll("*")]) if (el.hasAttribute("style")) el.setAttribute("style", el.getAttribute("style").replace(/var\((--[\w-]+)\)/g, (_, name) => root.getPropertyValue(name).trim()));
     const rules = [...document.styleSheets].flatMap((sheet) => [...sheet.cssRules]).filter((rule) => rule.selectorText?.includes(".plot ")).map((rule) => rule.cssText.replace(/var\((--[\w-]+)\)/g, (_, name) => root.getPropertyValue(name).trim()));
-    const xml = new XMLSerializer(), inner = clean([...copy.childNodes].map((el) => xml.serializeToString(el)).join("")); // innerHTML is no XML: &nbsp;
+    const xml = new XMLSerializer(), inner = clean([...copy.childNodes].map((el) => xml.serializeToString(el)).join("")); // innerHTML is not XML: &nbsp;
     const { width, height } = svg.viewBox.baseVal;
     return { body: `<style>${escape(rules.join(""))}</style><g class="plot" style="font:12px system-ui,sans-serif" fill="${root.getPropertyValue("--ink").trim()}">${inner}</g>`, width, height };
   }
-  // With title, legend and where it comes from. said: {title, sub, legend: [[glyph, colour, words]], foot}
-  function framed({ body, width, height }, said) {
+  // The plot with title, legend and origin. labels: {title, sub, legend: [[glyph, colour, words]], foot}
+  function framed({ body, width, height }, labels) {
     const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
     const text = (x, y, words, more = "") => `<text x="${x}" y="${y}" font-family="system-ui, sans-serif" ${more}>${words}</text>`;
     let x = 14, y = 62;
-    const legend = said.legend.map(([glyph, colour, words]) => {
+    const legend = labels.legend.map(([glyph, colour, words]) => {
       const wide = 22 + 7 * words.length;
       if (x + wide > width && x > 14) { x = 14; y += 18; }
       const out = text(x, y, `<tspan fill="${colour}">${glyph}</tspan> ${escape(words)}`, `font-size="12" fill="${css("--ink")}"`);
       x += wide;
       return out;
     }).join("");
-    const top = said.legend.length ? y + 12 : 52, all = top + height + 22;
-    return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${all}" width="${width}" height="${all}"><title>${escape(said.title)}</title><desc>${escape(said.settings)}</desc><rect width="100%" height="100%" fill="${css("--paper")}"/>`
-      + text(14, 22, escape(said.title), `font-size="16" font-weight="650" fill="${css("--ink")}"`) + text(14, 41, escape(said.sub), `font-size="12" fill="${css("--ink-soft")}"`) + legend
-      + `<g transform="translate(0 ${top})">${body}</g>` + text(14, all - 7, escape(said.foot), `font-size="11" fill="${css("--ink-soft")}"`) + "</svg>\n";
+    const top = labels.legend.length ? y + 12 : 52, all = top + height + 22;
+    return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${all}" width="${width}" height="${all}"><title>${escape(labels.title)}</title><desc>${escape(labels.settings)}</desc><rect width="100%" height="100%" fill="${css("--paper")}"/>`
+      + text(14, 22, escape(labels.title), `font-size="16" font-weight="650" fill="${css("--ink")}"`) + text(14, 41, escape(labels.sub), `font-size="12" fill="${css("--ink-soft")}"`) + legend
+      + `<g transform="translate(0 ${top})">${body}</g>` + text(14, all - 7, escape(labels.foot), `font-size="11" fill="${css("--ink-soft")}"`) + "</svg>\n";
   }
 
   // ---- PNG with text in it
   const TABLE = Uint32Array.from({ length: 256 }, (_, n) => { for (let k = 0; k < 8; k++) n = n & 1 ? (n >>> 1) ^ 0xedb88320 : n >>> 1; return n; });
   const crc = (bytes) => { let c = 0xffffffff; for (const b of bytes) c = TABLE[(c ^ b) & 255] ^ (c >>> 8); return (c ^ 0xffffffff) >>> 0; };
-  // An iTXt chunk (UTF-8, not compressed) for each of the words, behind the header of the PNG.
+  // An iTXt chunk (UTF-8, not compressed) for each of the words, after the header of the PNG.
   function withText(png, words) {
     const utf8 = new TextEncoder(), chunks = Object.entries(words).map(([key, value]) => {
       const body = utf8.encode(`iTXt${key}\0\0\0\0\0${clean(value)}`), out = new Uint8Array(body.length + 8), view = new DataView(out.buffer);

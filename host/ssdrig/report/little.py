@@ -14,17 +14,17 @@ HEADS = ("Load", "Round", "In flight", "Asked for", "Off by, %", "Why not checke
 
 def section(rows: Sequence[Row], name: str = "") -> str:
     """ "" for a run without a closed loop."""
-    found = little.loads(rows)
-    if not found:
+    loads = little.loads(rows)
+    if not loads:
         return ""
     title = "Little's check" + (f": {name}" if name else "")
     out = [f"<section><h2>{escape(title)}</h2><p>{escape(little.words(rows))}.</p>"]
-    beyond = little.beyond(found)
+    beyond = little.beyond(loads)
     if beyond:
         more = f" The {MOST} worst:" if len(beyond) > MOST else ""
         out.append(f'<p class="warn">{len(beyond)} beyond {little.LITTLE_PERCENT:g} %.{more}</p>')
         out.append(_table(beyond[:MOST]))
-    unchecked = [load for load in found if load.error_percent is None]
+    unchecked = [load for load in loads if load.error_percent is None]
     if unchecked:
         words = f"{len(unchecked)} not checked" + (f", the first {MOST}" if len(unchecked) > MOST else "")
         out.append(f"<details><summary>{words}</summary>{_table(unchecked[:MOST])}</details>")

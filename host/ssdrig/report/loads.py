@@ -20,7 +20,7 @@ SCRIPTS = (
     "vendor/uPlot.iife.min.js",
     *(f"{name}.js" for name in ("panels", "packed", "samples", "export", "cards", "tools", "report")),
 )
-P99_OF = {  # what the marks of the panel "latency" are of, as panels.html has it
+P99_OF = {  # the latency that the marks of the panel "latency" show, as panels.html has it
     "clat": "from when the drive was given the I/O (clat)",
     "lat": "submission included (lat)",
     "": "from when the drive was given the I/O (clat), of long loads submission included (lat)",
@@ -55,7 +55,7 @@ class Loads:
         return page_title(self.runs, self.figures)
 
     def head(self) -> str:
-        """What was tested, and when."""
+        """Drive, test and date."""
         return head(self.runs, self.figures)
 
     def strips(self) -> str:
@@ -108,12 +108,12 @@ class Loads:
         )
 
     def figures_section(self) -> str:
-        """Each figure and what it means, and what each rail had of the power."""
+        """Each figure and its meaning, and the share of each rail in the power."""
         return table(self.views, self.names, self.review) + rails_table(self.views, self.names)
 
 
 def page_title(runs: list, figures: list[dict]) -> str:
-    """The drives, as long as a title has room for them, and the test."""
+    """The drives, while a title has room for them, and the test."""
     models = list(dict.fromkeys((f["model"] or "unknown drive").removeprefix("SIMULATED ") for f in figures))
     named = ", ".join(models)
     if len(models) > 1 and len(named) > MOST_NAMED:
@@ -122,7 +122,7 @@ def page_title(runs: list, figures: list[dict]) -> str:
 
 
 def head(runs: list, figures: list[dict]) -> str:
-    """What was tested, and when."""
+    """Drive, test and date."""
     simulated = [f for f in figures if f["simulated"]]
     out = ['<a class="skip" href="#plots-h">Skip to the plots</a><header><div class="title">']
     out.append(f"<h1>{escape(page_title(runs, figures))}</h1>")
@@ -134,8 +134,8 @@ def head(runs: list, figures: list[dict]) -> str:
         what = "" if len(scaled) == len(figures) else f" ({len(scaled)} of {len(figures)} runs)"
         out.append(f'<strong class="badge">SCALED{what}</strong>')
     tests = [words.description(data, f) for data, f in zip(runs, figures, strict=True)]
-    said = tests[0] if len(set(tests)) == 1 else "The runs differ in their test, see the set-up."
-    out.append(f'</div><p class="soft">{escape(said)} {about.days(runs)}. <a href="#about-h">Test set-up</a></p>')
+    tested = tests[0] if len(set(tests)) == 1 else "The runs differ in their test, see the set-up."
+    out.append(f'</div><p class="soft">{escape(tested)} {about.days(runs)}. <a href="#about-h">Test set-up</a></p>')
     warn = f'<p class="warn">{trust_strip.SCALED}</p>' if scaled else ""
     return "".join(out) + f"{warn}{about.unhealthy(runs)}</header>"
 
@@ -165,7 +165,7 @@ def verdicts(shown: list, names: list, apart: list[list[str | None]], review: in
 
 
 def panels(runs: list, names: list, looks: list[dict], review: int) -> str:
-    """The panels that JavaScript draws; without it each stands still."""
+    """The panels that JavaScript draws; without it each is a still picture."""
     html = (Path(__file__).parent / "panels.html").read_text("utf-8")
     kinds = {data.hist_of for data in runs}
     html = html.replace(P99_OF["clat"], P99_OF[kinds.pop() if len(kinds) == 1 else ""])
@@ -192,7 +192,7 @@ def controls(shown: list, names: list, review: int) -> str:
     )
     alone = " hidden" * (len(names) == 1)
     return (
-        '<form class="controls" aria-label="What is shown">'
+        '<form class="controls" aria-label="Window and runs shown">'
         + views.switch(shown)
         + f'<fieldset{alone}><legend>Reviewed run</legend><select name="review" aria-label="Reviewed'
         f' run">{options}</select></fieldset>'
@@ -207,7 +207,7 @@ def controls(shown: list, names: list, review: int) -> str:
 
 
 def table(shown: list, names: list, review: int) -> str:
-    """Each figure and what it means: those of the chosen window, then those of the run as a whole."""
+    """Each figure and its meaning: those of the chosen window, then those of the run as a whole."""
     out = [
         '<section aria-labelledby="table-h"><h2 id="table-h">All figures and their meaning</h2><div class="scroll">'
         '<table class="figures"><thead><tr><th scope="col">Figure</th>'

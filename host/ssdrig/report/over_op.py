@@ -17,8 +17,8 @@ def is_series(figures: Sequence[dict]) -> bool:
 
 
 def rows(figures: Sequence[dict]) -> list[list[str]]:
-    """A row of cells for each run, the least over-provisioning first. What follows from an assumed raw NAND says so,
-    and a figure that rests on what is bad of the run's trust strip is marked."""
+    """A row of cells for each run, the least over-provisioning first. Figures from an assumed raw NAND state it,
+    and a figure that depends on a bad item of the run's trust strip is marked."""
     return [_row(f) for f in sorted(figures, key=lambda f: -(f["tested_bytes"] or 0))]
 
 
@@ -42,10 +42,10 @@ def _row(f: dict) -> list[str]:
 
 
 def lines(figures: Sequence[dict], width: int) -> list[str]:
-    """For a terminal of so many columns."""
+    """The table for a terminal `width` columns wide."""
     scaled = trust_strip.wrapped(trust_strip.SCALED, width) if any(f["scaled"] for f in figures) else []
-    found = phases.text([list(HEAD), *rows(figures)], "  ", width)
-    return ["over-provisioning", *scaled, *found, *trust_strip.key_of_marks(found, width)]
+    table = phases.text([list(HEAD), *rows(figures)], "  ", width)
+    return ["over-provisioning", *scaled, *table, *trust_strip.key_of_marks(table, width)]
 
 
 def section(figures: Sequence[dict]) -> str:
@@ -54,9 +54,9 @@ def section(figures: Sequence[dict]) -> str:
         return ""
     head = "".join(f'<th scope="col">{escape(words)}</th>' for words in HEAD)
     body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows(figures))
-    said = WORDS + (f" {trust_strip.MARKED}" if trust_strip.MARK in body else "")
+    soft = WORDS + (f" {trust_strip.MARKED}" if trust_strip.MARK in body else "")
     return (
-        f'<section aria-labelledby="op-h"><h2 id="op-h">Over-provisioning</h2><p class="soft">{said}</p>'
+        f'<section aria-labelledby="op-h"><h2 id="op-h">Over-provisioning</h2><p class="soft">{soft}</p>'
         f'<div class="scroll"><table class="phases"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
         "</section>"
     )

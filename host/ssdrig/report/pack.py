@@ -29,7 +29,7 @@ COLUMNS = {
 
 
 def columns(runs: Iterable) -> dict[str, str]:
-    """COLUMNS for these runs: of a long load the P99 by the second are of lat (RunData.hist_of)."""
+    """COLUMNS for these runs: for a long load the P99 by the second cover lat (RunData.hist_of)."""
     kinds = {data.hist_of for data in runs}
     return COLUMNS | {"lat_p99": f"{kinds.pop()}_p99_us" if len(kinds) == 1 else "p99_us"}
 
@@ -48,21 +48,21 @@ def linear(*series: np.ndarray) -> list[dict]:
 
 def with_extremes(mean: np.ndarray, least: np.ndarray, most: np.ndarray) -> list[dict]:
     """As linear(); the extremes, which are drawn and no more, in steps COARSE times as large, rounded outwards, and
-    counted from the mean: they lie near it, so few bits do."""
+    counted from the mean: they are near it and need few bits."""
     lo, step, (of_mean, of_least, of_most) = _codes(mean, least, most)
     base = np.floor(of_mean / COARSE)
     return [
         _scaled("lin", lo, step, of_mean),
-        _beside(base - np.floor(of_least / COARSE), -1),
-        _beside(np.ceil(of_most / COARSE) - base, 1),
+        _offset(base - np.floor(of_least / COARSE), -1),
+        _offset(np.ceil(of_most / COARSE) - base, 1),
     ]
 
 
-def _beside(away: np.ndarray, sign: int) -> dict:
-    """So many coarse steps below (-1) or above (1) the mean; below 0 where a mean, which counts what lies between the
-    seconds too, is further out."""
+def _offset(away: np.ndarray, sign: int) -> dict:
+    """Coarse steps below (-1) or above (1) the mean; below 0 where a mean, which includes the samples between the
+    seconds, is further out."""
     least = int(np.nanmin(away)) if np.isfinite(away).any() else 0
-    return {"as": "beside", "coarse": COARSE, "sign": sign, "least": least, **_written(_or_missing(away - least))}
+    return {"as": "offset", "coarse": COARSE, "sign": sign, "least": least, **_written(_or_missing(away - least))}
 
 
 def logarithmic(values: np.ndarray) -> dict:
@@ -73,7 +73,7 @@ def logarithmic(values: np.ndarray) -> dict:
 
 
 def few(values: np.ndarray) -> dict:
-    """Numbers > 0 of which many are the same, such as middles of fio's bins: a list of them (five digits), and for each
+    """Numbers > 0, many of them equal, such as middles of fio's bins: a list of them (five digits), and for each
     its place there."""
     known = np.isfinite(values) & (values > 0)
     different, at = np.unique(values[known], return_inverse=True)
@@ -111,7 +111,7 @@ def _written(codes: np.ndarray) -> dict:
     block = np.arange(n) // BLOCK
     bits = _bit_length(codes.max(initial=0)[None])[0]
     width = _bit_length(above)
-    # what is written, and in how many bits: before each block its head
+    # the values and their widths in bits: before each block its head
     values = np.insert(codes - least[block], np.repeat(begins, 2), np.stack([width, least], axis=1).ravel())
     heads = np.stack([np.full_like(width, WIDTH_BITS), np.full_like(width, bits)], axis=1).ravel()
     widths = np.insert(width[block], np.repeat(begins, 2), heads)
@@ -169,7 +169,7 @@ LONGEST_TICKS = 50_000  # a longer gap begins a new piece
 LEVELS = 60_000
 OF_SAMPLES = 4_000  # levels of samples, whose noise is larger than a step of these
 ROUGH = 16  # steps of an extreme, which is drawn and no more, in one of a mean
-MOMENTS = 24  # of all runs together, as long as each has two
+MOMENTS = 24  # of all runs together, if each has at least two
 FIRST = ("highest", "cliff", "stall", "")  # which moments stay where there are many runs
 
 
@@ -180,7 +180,7 @@ def zipped(*arrays: np.ndarray) -> str:
 
 
 def fine(data) -> dict | None:
-    """The cells of a run (analysis.RunData); None where they are no finer than its seconds."""
+    """The cells of a run (analysis.RunData); None where they are not finer than its seconds."""
     if not len(data.fine_mean_W) or data.fine_step_s >= 1 or not np.isfinite(data.fine_mean_W).any():
         return None
     lo, step = _scale(data.fine_mean_W, data.fine_min_W, data.fine_max_W)
@@ -192,11 +192,11 @@ def fine(data) -> dict | None:
 
 def moments(data, runs: int, everything: bool = False) -> list[dict]:
     """The samples around moments; of many runs the first few of each."""
-    kept = sorted(data.moments, key=lambda one: [one[0].startswith(word) for word in FIRST].index(True))
-    kept = kept if everything else kept[: max(2, MOMENTS // runs)]
+    shown = sorted(data.moments, key=lambda one: [one[0].startswith(word) for word in FIRST].index(True))
+    shown = shown if everything else shown[: max(2, MOMENTS // runs)]
     return [
         {"words": words[:60], **_samples(t_s[piece], P[piece])}
-        for words, t_s, P in sorted(kept, key=lambda one: one[1][0])
+        for words, t_s, P in sorted(shown, key=lambda one: one[1][0])
         for piece in _pieces(t_s)
     ]
 

@@ -25,18 +25,18 @@ const Packed = (() => {
   function decode(packed, mean) {
     const codes = whole(packed), { as } = packed;
     if (as === "count") return codes;
-    const { lo, step } = as === "beside" ? mean : packed, { coarse, sign, least } = packed;
+    const { lo, step } = as === "offset" ? mean : packed, { coarse, sign, least } = packed;
     const value = {
       lin: (c) => lo + (c - 1) * step,
       log: (c) => Math.exp(lo + (c - 1) * step),
       few: (c) => packed.values[c - 1],
-      beside: (c, i) => lo + (Math.floor((mean.codes[i] - 1) / coarse) + sign * (c - 1 + least)) * coarse * step,
+      offset: (c, i) => lo + (Math.floor((mean.codes[i] - 1) / coarse) + sign * (c - 1 + least)) * coarse * step,
     }[as];
     const values = Float64Array.from(codes, (c, i) => (c ? value(c, i) : NaN)), digits = Math.max(1, Math.ceil(-Math.log10(step ?? 1e-5)));
     values.text = as === "log" || as === "few" ? (v) => +v.toPrecision(digits) : (v) => +v.toFixed(digits); // no finer than the step that a mean and its extremes share
     return Object.assign(values, { codes, lo, step });
   }
-  // All series of a run, in place of what they are made of.
+  // All series of a run, in place of their packed parts.
   function series(run, columns) {
     for (const [key] of columns) if (run[key]) run[key] = decode(run[key], run.power_mean);
     run.energy = run.iops.map((n, i) => (n ? (run.power_mean[i] / n) * 1e6 : 0)); // µJ per I/O; 0: no I/O to share it

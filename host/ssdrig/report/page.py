@@ -1,6 +1,6 @@
 """The page of runs of any plan, in one HTML file that needs no network: the load that the runs are about, where it was
 read in full (loads.py); the views of the plan in its order, in words, tables and SVG that need no JavaScript, which
-only saves them (plots.js); the steps, the host, and what is not known."""
+only saves them (plots.js); the steps, the host, and the gaps."""
 
 import base64
 import hashlib
@@ -57,25 +57,25 @@ def render(
     """The page of some runs.
 
     tables: the runs with their rows; all have the steps of the first one's plan, whose views are shown. [] where there
-        are `loads` whose rows nobody asks for
+        are `loads` whose rows are not needed
     review: the place of the reviewed run
     loads: of each run the load that it is about, in full
     samples: the loads have all their power samples
     folders: of the runs, where they are not those of the tables
     """
     side = Loads(loads, review, samples) if loads else None
-    runs = [data for data, _ in loads] or [each.data for each in tables]
+    runs = [data for data, _ in loads] or [one.data for one in tables]
     names = words.drives(tables)
     full = [label for _, _, label, _ in side.names] if side else names  # alone on its page a run has no name
     short = [""] * len(runs) if len(runs) == 1 else [name for *_, name in side.names] if side else names
-    lines = [list(rows.of_figures(found)) for _, found in loads] or [list(rows.of_plan(each)) for each in tables]
+    lines = [list(rows.of_figures(figures)) for _, figures in loads] or [list(rows.of_plan(one)) for one in tables]
     if side:
         title, heading, strips = side.title, side.head(), side.strips()
-        remarks = [found["notes"] for _, found in loads]
+        remarks = [figures["notes"] for _, figures in loads]
     else:
-        models = dict.fromkeys(words.model(each) for each in tables)
+        models = dict.fromkeys(words.model(one) for one in tables)
         title = f"{tables[0].plan.title}: {', '.join(models)}"
-        heading, remarks = head(tables, names), [notes(each) for each in tables]
+        heading, remarks = head(tables, names), [notes(one) for one in tables]
         strips = trust_strip.section(trust_strip.row(of.trust, name) for of, name in zip(tables, short, strict=True))
     pairs = list(zip(tables, short, strict=True)) if tables else []
     return html_page(
@@ -88,11 +88,11 @@ def render(
             strips,
             side.shown() if side else steady_words(tables, names),
             results(tables, names, review) if tables else "",
-            *map(shown_parts.section, folders or [each.path for each in tables], short),
+            *map(shown_parts.section, folders or [run.path for run in tables], short),
             repeats.section([data.header for data in runs], lines, full),
             side.figures_section() if side else "",
-            *[little.section(each.rows, name) for each, name in pairs],
-            *[steps(each, name, bool(name)) for each, name in pairs],
+            *[little.section(run.rows, name) for run, name in pairs],
+            *[steps(run, name, bool(name)) for run, name in pairs],
             *map(about.host_section, runs, short),
             notes_section(runs, remarks, full),
             "</main>",
@@ -104,7 +104,7 @@ def render(
 
 
 def html_page(title: str, styles: Iterable[str], scripts: Iterable[str], body: Iterable[str], more: str = "") -> str:
-    """A page that loads nothing: files of this folder as its styles and scripts, `more` rules behind the styles."""
+    """A page that loads nothing: files of this folder as its styles and scripts, `more` rules after the styles."""
     texts = [(HERE / name).read_text("utf-8") for name in scripts]
     hashes = " ".join(f"'sha256-{base64.b64encode(hashlib.sha256(s.encode()).digest()).decode()}'" for s in texts)
     style = "".join((HERE / name).read_text("utf-8") for name in styles) + more
@@ -134,18 +134,18 @@ def html_of(name: str) -> View:
 
 
 def view(context: Context) -> str:
-    """A view, behind the reason why what it says is not claimed, of each run whose steps have one."""
+    """A view, after the reason of each run for which its figures are not claimed."""
     out = []
-    for each, name in context.runs() if shows.views()[context.show["view"]].claims else ():
-        if doubt := _doubt(each, context):
+    for run, name in context.runs() if shows.views()[context.show["view"]].claims else ():
+        if doubt := _doubt(run, context):
             out.append(f'<p class="warn">{trust_strip.MARK} not claimed{escape(name)}: {escape(doubt)}.</p>')
     return "".join([*out, html_of(context.show["view"])(context)])
 
 
-def _doubt(each: Table, context: Context) -> str | None:
-    """What is bad of the steps that a view is of; of all steps where it names none."""
+def _doubt(run: Table, context: Context) -> str | None:
+    """The bad items of the steps that a view shows; of all steps where it names none."""
     paths = [*context.paths, *shows.listed(context.show.get("against"))]
-    rows_of = [row for path in paths for row in each.of(path)] if paths else each.rows
+    rows_of = [row for path in paths for row in run.of(path)] if paths else run.rows
     strips = [
         (row.label if key == WHOLE else f"{row.label}, {key}", of["trust"])
         for row in rows_of
@@ -159,38 +159,38 @@ def _doubt(each: Table, context: Context) -> str | None:
 def head(tables: Sequence[Table], names: Sequence[str]) -> str:
     plan = tables[0].plan
     out = [f'<header><div class="title"><h1>{escape(plan.title)}</h1>']
-    simulated = [each for each in tables if each.data.header.get("simulated")]
+    simulated = [table for table in tables if table.data.header.get("simulated")]
     some = "" if len(simulated) == len(tables) else f" ({len(simulated)} of {len(tables)} runs)"
     if simulated:
         out.append(f'<strong class="badge">SIMULATED{some}</strong>')
-    if any(each.plan.scaled for each in tables):
+    if any(table.plan.scaled for table in tables):
         out.append('<strong class="badge">SCALED</strong>')
     out.append(f"</div><p>{escape(plan.about)}</p>")
-    if any(each.plan.scaled for each in tables):
+    if any(table.plan.scaled for table in tables):
         out.append(f'<p class="warn">{trust_strip.SCALED}</p>')
     out.append(f'<p class="soft">{escape(plan.source)}</p><ul class="runs">')
-    for each, name in zip(tables, names, strict=True):
-        out.append(_run(each, name))
-    return "".join(out) + f"</ul>{about.unhealthy([each.data for each in tables])}</header>"
+    for run, name in zip(tables, names, strict=True):
+        out.append(_run(run, name))
+    return "".join(out) + f"</ul>{about.unhealthy([run.data for run in tables])}</header>"
 
 
 def _worded(value) -> str:
-    """A parameter's value, as a plan says it but for the quotes."""
+    """A parameter's value, as in a plan without the quotes."""
     return document.toml(value).replace('"', "")
 
 
-def _run(each: Table, name: str) -> str:
-    data, header = each.data, each.data.header
+def _run(table: Table, name: str) -> str:
+    data, header = table.data, table.data.header
     drive, host = header["drive"], header.get("host") or {}
     sign, words = about.STATES.get(data.state, ("?", data.state))
-    params = ", ".join(f"{key} = {_worded(value)}" for key, value in each.plan.params.items())
+    params = ", ".join(f"{key} = {_worded(value)}" for key, value in table.plan.params.items())
     facts = [
         about.started(data),
-        f"plan {each.plan.name}"
-        + (f", variant {each.plan.variant}" if each.plan.variant else "")
-        + ", SCALED" * each.plan.scaled,
+        f"plan {table.plan.name}"
+        + (f", variant {table.plan.variant}" if table.plan.variant else "")
+        + ", SCALED" * table.plan.scaled,
         params,
-        *dict.fromkeys(f"purged by {method}" for method in each.purges),
+        *dict.fromkeys(f"purged by {method}" for method in table.purges),
         f"serial {drive.get('serial')}" + (f", firmware {drive['firmware']}" if drive.get("firmware") else ""),
         f"raw NAND assumed: {size(drive['raw_nand_bytes'])}" if drive.get("raw_nand_assumed") else "",
         f"SIMULATED preset {drive['preset']}" if drive.get("preset") else "",
@@ -206,23 +206,23 @@ def _run(each: Table, name: str) -> str:
 
 
 def steady_words(tables: Sequence[Table], names: Sequence[str]) -> str:
-    """What the rule said of each run: in one line where it held, in a line each where it did not. And what the gaps
-    before its loads may add."""
+    """The rule's verdict on each run: one line if it held, a line each if it did not. Then the possible effect of the
+    gaps before its loads."""
     out = []
-    for each, name in zip(tables, names, strict=True):
+    for table, name in zip(tables, names, strict=True):
         whose = f"{name}: " if len(tables) > 1 else ""
-        held = [_said_of(one) for one in each.verdicts if one.verdict["passed"]]
+        held = [_rule_terms(one) for one in table.verdicts if one.verdict["passed"]]
         if held:
             out.append(f'<p class="soft">{escape(whose)}Steady state reached by {escape("; ".join(held))}.</p>')
-        for one in each.verdicts:
+        for one in table.verdicts:
             if not one.verdict["passed"]:
-                said = f"{whose}{_said_of(one)}"
-                out.append(f'<p class="warn"><b>{rule.heading([one.verdict])}</b> by {escape(said)}.</p>')
-        out += [f'<p class="soft">{escape(whose + line)}.</p>' for line in gaps.words(each.rows)]
+                reason = f"{whose}{_rule_terms(one)}"
+                out.append(f'<p class="warn"><b>{rule.heading([one.verdict])}</b> by {escape(reason)}.</p>')
+        out += [f'<p class="soft">{escape(whose + line)}.</p>' for line in gaps.words(table.rows)]
     return "".join(out)
 
 
-def _said_of(one: Verdict) -> str:
+def _rule_terms(one: Verdict) -> str:
     verdict, of = one.verdict, f"{one.path.partition(' ')[0]}, {one.words}"
     at = rule.rests_on(verdict)
     of += f", {at}" if at else ""
@@ -233,15 +233,15 @@ def _said_of(one: Verdict) -> str:
         number(verdict["slope_percent"], 1),
         rule.limits_of(verdict),
     )
-    said = [f"range {spread} %, at most {limits.range_percent:g}"]
-    said += [f"slope {slope} %, at most {limits.slope_percent:g}"] if limits.slope_percent else []
+    terms = [f"range {spread} %, at most {limits.range_percent:g}"]
+    terms += [f"slope {slope} %, at most {limits.slope_percent:g}"] if limits.slope_percent else []
     if verdict.get("error_percent") is not None:
-        said.append(f"or known to {number(verdict['error_percent'], 1)} %, at most {verdict['error_limit_percent']:g}")
-    return f"{of} ({'; '.join(said)})"
+        terms.append(f"or known to {number(verdict['error_percent'], 1)} %, at most {verdict['error_limit_percent']:g}")
+    return f"{of} ({'; '.join(terms)})"
 
 
-def steps(each: Table, name: str, named: bool) -> str:
-    """What was carried out, one row a step; the points of a repeat are in the views."""
+def steps(table: Table, name: str, named: bool) -> str:
+    """The executed steps, a row a step; the points of a repeat are in the views."""
     title = "Steps" + (f": {name}" if named else "")
     heads = "".join(f'<th scope="col">{h}{f" <span class=unit>{u}</span>" if u else ""}</th>' for _, h, u in COLUMNS)
     out = [f'<section><h2>{escape(title)}</h2><div class="scroll"><table class="steps"><thead><tr>']
@@ -251,11 +251,11 @@ def steps(each: Table, name: str, named: bool) -> str:
     )
     out.append("</tr></thead><tbody>")
     repeats: dict[str, list[Row]] = {}
-    for row in each.rows:
+    for row in table.rows:
         if row.act.repeat:
             path = row.act.repeat.path
             if path not in repeats:
-                repeats[path] = [r for r in each.rows if r.act.repeat and r.act.repeat.path == path]
+                repeats[path] = [r for r in table.rows if r.act.repeat and r.act.repeat.path == path]
                 out.append(_repeat(path, repeats[path]))
             continue
         out.append(_step(row))
@@ -265,10 +265,10 @@ def steps(each: Table, name: str, named: bool) -> str:
 
 def _step(row: Row) -> str:
     if row.act.do == "choose" and row.state == "done":
-        return _said(_named(row.act.label, [row]), "", 2 + len(COLUMNS), "; ".join(sentences(row)))
+        return _text_row(_named(row.act.label, [row]), "", 2 + len(COLUMNS), "; ".join(sentences(row)))
     if row.state == "not run" or row.t0_s is None:
         why = ": ".join([row.state, *([row.why] if row.why else row.notes[:1])])
-        return _said(_named(row.act.label, [row]), "", 2 + len(COLUMNS), why)
+        return _text_row(_named(row.act.label, [row]), "", 2 + len(COLUMNS), why)
     words = sentences(row) if row.state == "done" else [rows.ended(row)]
     state = f' <span class="state">{escape("; ".join(words))}</span>' if words else ""
     long = "–" if row.t1_s is None else figure(row.t1_s - row.t0_s)
@@ -295,24 +295,24 @@ def _cells(row: Row, window: str) -> str:
 def _repeat(path: str, rows: list[Row]) -> str:
     ran = [row for row in rows if row.state == "done"]
     points, rounds = len({row.act.label for row in ran}), len({row.round for row in ran})
-    said = f"{_count(rounds, 'round')} of {_count(points, 'point')}" if ran else "nothing was carried out"
+    summary = f"{_count(rounds, 'round')} of {_count(points, 'point')}" if ran else "nothing was run"
     lacking: dict[str, list[str]] = {}
     for row in rows:
         if row.state != "done":
             lacking.setdefault(f"{row.state}: {row.why}" if row.why else row.state, []).append(
                 " ".join(row.act.label.split()[1:])
             )
-    said += "".join(f"; {why} ({_count(len(of), 'point')})" for why, of in lacking.items())
+    summary += "".join(f"; {why} ({_count(len(of), 'point')})" for why, of in lacking.items())
     begin = min((row.t0_s for row in ran if row.t0_s is not None), default=None)
     end = max((row.t1_s for row in ran if row.t1_s is not None), default=None)
     times = "<td>–</td><td>–</td>"
     if begin is not None and end is not None:
         times = f"<td>{clock(begin)}</td><td>{figure(end - begin)}</td>"
-    return _said(_named(path, ran), times, len(COLUMNS), said)
+    return _text_row(_named(path, ran), times, len(COLUMNS), summary)
 
 
 def _named(name: str, rows: list[Row]) -> str:
-    """The name of a step, of a resumed run with the parts that carried it out."""
+    """The name of a step, in a resumed run with the parts that ran it."""
     of = sorted({row.part for row in rows if row.part})
     words = f"part{'s' * (len(of) > 1)} {' and '.join(map(str, of))}"
     return escape(name) + (f' <span class="soft">{words}</span>' if of else "")
@@ -322,43 +322,43 @@ def _count(number_of: int, word: str) -> str:
     return f"{number_of} {word}" + "s" * (number_of != 1)
 
 
-def _said(name: str, cells: str, columns: int, words: str) -> str:
+def _text_row(name: str, cells: str, columns: int, words: str) -> str:
     """A row of the steps with words in place of figures. `name` is HTML."""
-    said = f'<td class="prose" colspan="{columns}">{escape(words)}</td>'
-    return f'<tr><th scope="row">{name}</th>{cells}{said}</tr>'
+    cell = f'<td class="prose" colspan="{columns}">{escape(words)}</td>'
+    return f'<tr><th scope="row">{name}</th>{cells}{cell}</tr>'
 
 
-def notes(each: Table) -> list[str]:
-    """Of the run, of its steps that are no points of a repeat (whose cells say why they are empty), and of the points
-    what has limited them."""
+def notes(table: Table) -> list[str]:
+    """Notes of the run, of its steps except points of a repeat (whose cells state why they are empty), and the limits
+    of the points."""
     return [
-        *each.data.notes,
-        *_limits(each),
+        *table.data.notes,
+        *_limits(table),
         *(
             f"{row.act.path}: {note}"
-            for row in each.rows
+            for row in table.rows
             if row.act.do in kinds.IO and row.round is None
             for note in row.notes
         ),
     ]
 
 
-def _limits(each: Table) -> Iterator[str]:
-    """What disagrees with fio in the rounds that stand for a point, what has limited it, from when on its figures are,
-    and how a trace was played: each said once."""
-    found: dict[tuple[str, str], list[str]] = {}
-    for row in each.rows:
-        if row.round is not None and row.round in last_rounds(each, row.act.path):
+def _limits(table: Table) -> Iterator[str]:
+    """Each once: disagreements with fio in the rounds of a point, its limits, the begin of its figures, and how a trace
+    was played."""
+    remarks: dict[tuple[str, str], list[str]] = {}
+    for row in table.rows:
+        if row.round is not None and row.round in last_rounds(table, row.act.path):
             for note in row.notes:
                 if note.startswith((*witness.SAYS, FIRST_BURST, LAG, SCALED)):
-                    found.setdefault((row.act.label, note.partition(": ")[0]), []).append(note)
-    for (label, _), said_of in found.items():
-        more = f" ({len(said_of)} rounds alike)" if len(said_of) > 1 else ""
-        yield f"{label}: {said_of[0]}{more}"
+                    remarks.setdefault((row.act.label, note.partition(": ")[0]), []).append(note)
+    for (label, _), remarks_of in remarks.items():
+        more = f" ({len(remarks_of)} rounds alike)" if len(remarks_of) > 1 else ""
+        yield f"{label}: {remarks_of[0]}{more}"
 
 
 def notes_section(runs: Sequence[RunData], remarks: Sequence[Sequence[str]], names: Sequence[str]) -> str:
-    """What is not known of each run, and its events."""
+    """The gaps of each run, and its events."""
     out = ['<section aria-labelledby="notes-h"><h2 id="notes-h">Gaps and event log</h2>']
     for i, (data, notes_of, label) in enumerate(zip(runs, remarks, names, strict=True)):
         out.append(f'<div class="notes" data-run="{i}"><h3>{escape(label)}</h3>')
@@ -373,15 +373,16 @@ def notes_section(runs: Sequence[RunData], remarks: Sequence[Sequence[str]], nam
 
 
 def footer(runs: Sequence[RunData], of_load: bool, of_rows: bool) -> str:
-    """What made the page, and what its figures are of."""
-    versions = ", ".join(sorted({str(each.header.get("ssdrig")) for each in runs}))
-    tools = ", ".join(sorted({str((each.header.get("host") or {}).get("fio")) for each in runs}))
-    said = [f"Made by ssdrig {versions} from the run folders alone."]
+    """Versions that made the page, and the time that its figures cover."""
+    versions = ", ".join(sorted({str(run.header.get("ssdrig")) for run in runs}))
+    tools = ", ".join(sorted({str((run.header.get("host") or {}).get("fio")) for run in runs}))
+    origin_notes = [f"Made by ssdrig {versions} from the run folders alone."]
     if of_load:
-        said.append(f"Load by {tools}. t = 0 is the first I/O of the load. Plots by uPlot (MIT).")
+        origin_notes.append(f"Load by {tools}. t = 0 is the first I/O of the load. Plots by uPlot (MIT).")
     if of_rows:
-        said.append(
-            "Figures of a step are of the time from its first I/O to its end, those of a window of its whole seconds."
+        origin_notes.append(
+            "Figures of a step cover the time from its first I/O to its end, those of a window its whole seconds."
             " Point at a cell for its rounds, or for the reason why it is empty."
         )
-    return f"<footer class='soft'>{escape(' '.join(said))} No part of this page is fetched from a network.</footer>"
+    text = escape(" ".join(origin_notes))
+    return f"<footer class='soft'>{text} No part of this page is fetched from a network.</footer>"

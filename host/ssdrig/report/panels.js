@@ -1,5 +1,5 @@
 "use strict";
-// Draws the panels: uPlot gives axes, cursor, zoom and their synchronisation; what lies in a panel is drawn here, so that
+// Draws the panels: uPlot gives axes, cursor, zoom and their synchronisation; the curves of a panel are drawn here, so that
 // order, opacity and marker are ours. A panel is {el, kind, from, to, u}; runs are the page's, with typed arrays.
 const Panels = (() => {
   let enlarged = 1; // on paper everything is drawn larger and scaled down, so that it is sharp
@@ -176,7 +176,7 @@ const Panels = (() => {
 
   KINDS.samples = (u, run, top) => Samples.draw(u, run, top);
 
-  // The two marks that a person has set.
+  // The two marks that the user has set.
   function between(u, marks) {
     const c = u.ctx, X = toX(u), { top, height } = u.bbox, p = px();
     c.fillStyle = c.strokeStyle = css("--ink");

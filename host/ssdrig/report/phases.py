@@ -15,7 +15,7 @@ PLACES = {  # of the figures, before write amplification
     "energy_uJ_per_io": 1,
 }
 GAP = 2  # blanks between columns
-LEAST_NAME = 8  # what is left of a name at least
+LEAST_NAME = 8  # characters of a name that always stay
 OF_WINDOW = (
     "label",
     "t0_s",

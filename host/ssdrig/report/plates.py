@@ -29,7 +29,7 @@ LATENCIES = {"clat": "completion time (clat)", "lat": "latency (lat)"}
 
 
 class Plate(NamedTuple):
-    """A plot: `name` of the panel, `view` the window it is of (None: of all), its title, what is said below it, the
+    """A plot: `name` of the panel, `view` its window (None: all), its title, the note below it, the
     <svg>, and its data as CSV ("": `report --csv` has them)."""
 
     name: str
@@ -80,12 +80,12 @@ def slower(runs: Sequence, view, index: int, names: Sequence, looks: Sequence[di
     """How many I/O took longer than a time, of one window."""
     curves, rows = [], ["run,latency_us,share_slower"]
     for i, data in enumerate(runs):
-        found = data.lat_in_window.get(view.name, np.zeros(BINS, np.int64))
-        total = found.sum()
+        counts = data.lat_in_window.get(view.name, np.zeros(BINS, np.int64))
+        total = counts.sum()
         if not total:
             continue
-        there = np.flatnonzero(found)
-        edge, share = upper_us(data.k)[there], 1 - np.cumsum(found[there]) / total
+        there = np.flatnonzero(counts)
+        edge, share = upper_us(data.k)[there], 1 - np.cumsum(counts[there]) / total
         points = [(float(edge[0]) / 1.02, 1.0), *zip(edge.tolist(), share.tolist(), strict=True)]
         rows += [f"{_quoted(names[i][2])},{t:.6g},{s:.6g}" for t, s in points]
         curves.append((i, _fewer(points)))
@@ -192,7 +192,7 @@ def histogram(runs: Sequence, name: str, view, index: int, names: Sequence, look
 
 def scatter(runs: Sequence, view, index: int, names: Sequence, looks, review: int) -> Plate | None:
     """Power over IOPS, a point for each second of a window."""
-    most, found = max(20, DOTS // max(1, len(runs))), []
+    most, clouds = max(20, DOTS // max(1, len(runs))), []
     for i, (data, f) in enumerate(zip(runs, view.figures, strict=True)):
         if f["t0_s"] is None:
             continue
@@ -200,13 +200,13 @@ def scatter(runs: Sequence, view, index: int, names: Sequence, looks, review: in
         t = t[np.isfinite(data.power_mean_W[t])] if len(data.power_mean_W) else t[:0]
         t = t[:: max(1, -(-len(t) // most))]
         if len(t):
-            found.append((i, list(zip(data.iops[t].tolist(), data.power_mean_W[t].tolist(), strict=True))))
-    if not found:
+            clouds.append((i, list(zip(data.iops[t].tolist(), data.power_mean_W[t].tolist(), strict=True))))
+    if not clouds:
         return None
-    x = extent([p[0] for _, points in found for p in points], False)
-    plot = Plot("Power over IOPS", WIDTH, HEIGHT, x, extent([p[1] for _, points in found for p in points], False))
+    x = extent([p[0] for _, points in clouds for p in points], False)
+    plot = Plot("Power over IOPS", WIDTH, HEIGHT, x, extent([p[1] for _, points in clouds for p in points], False))
     plot.axes("IOPS", "W")
-    for i, points in sorted(found, key=lambda one: one[0] == review):
+    for i, points in sorted(clouds, key=lambda one: one[0] == review):
         plot.dots(points, style(looks[i], i == review) + ";stroke-width:4;stroke-opacity:.55", f"of-run r{i}")
     title, about = f"Power over IOPS: {view.label}", "Each point is one second; up and left costs more energy per I/O."
     return Plate("power-iops", index, title, about, plot.text(False))
@@ -223,17 +223,19 @@ PARTS = (  # key of energy_parts.Parts, words, how it is filled
 def breakdown(runs: Sequence, view, index: int, names: Sequence, looks, review: int) -> Plate | None:
     """Where the energy of a window went, and what the drive did after the load."""
     pairs = enumerate(zip(runs, view.figures, strict=True))
-    found = [(i, parts) for i, (data, f) in pairs if (parts := below_second.parts_of(data, view.name, f)) is not None]
-    if not found:
+    parts_of = [
+        (i, parts) for i, (data, f) in pairs if (parts := below_second.parts_of(data, view.name, f)) is not None
+    ]
+    if not parts_of:
         return None
-    top = max(parts.floor_J + parts.work_J + parts.peaks_J + max(0.0, parts.after_J or 0) for _, parts in found)
+    top = max(parts.floor_J + parts.work_J + parts.peaks_J + max(0.0, parts.after_J or 0) for _, parts in parts_of)
     row = 34
-    plot = Plot("Where the energy went", WIDE, 46 + row * len(found), (0.0, 1.02 * top), (0.0, 1.0))
+    plot = Plot("Where the energy went", WIDE, 46 + row * len(parts_of), (0.0, 1.02 * top), (0.0, 1.0))
     plot.x.from_px = 330
-    plot.y.from_px, plot.y.to_px = 8 + row * len(found), 4
+    plot.y.from_px, plot.y.to_px = 8 + row * len(parts_of), 4
     plot.axes("J", "", ticks_y=False)
     rows = ["run,part,energy_J"]
-    for k, (i, parts) in enumerate(found):
+    for k, (i, parts) in enumerate(parts_of):
         y, at = 8 + row * k, 0.0
         plot.words(322, y + 17, names[i][3], "end")
         for key, words, look in PARTS:
@@ -255,11 +257,7 @@ def breakdown(runs: Sequence, view, index: int, names: Sequence, looks, review: 
                 plot.words((left + right) / 2, y + 16, f"{number(value, 1)} J", "mid halo")
             at += value
             rows.append(f"{_quoted(names[i][2])},{key},{value:.6g}")
-    about = (
-        "From the left: "
-        + "; ".join(words for _, words, _ in PARTS)
-        + ". Without an idle step (--idle) there is no floor."
-    )
+    about = "From the left: " + "; ".join(words for _, words, _ in PARTS) + ". The floor needs an idle step (--idle)."
     return Plate(
         "energy-parts", index, f"Where the energy went: {view.label}", about, plot.text(False), "\n".join(rows) + "\n"
     )
@@ -346,16 +344,16 @@ def seconds(data, key: str) -> tuple[np.ndarray, np.ndarray]:
 def still(name: str, runs: Sequence, looks: Sequence[dict], review: int) -> Plate | None:
     """One panel of all runs; None where none of them has a value."""
     title, key, unit, log = PANELS[name]
-    found = [seconds(data, key) for data in runs]
-    values = np.concatenate([of for _, of in found])
+    series = [seconds(data, key) for data in runs]
+    values = np.concatenate([of for _, of in series])
     if not (np.isfinite(values) & ((values > 0) | (not log))).any():
         return None
-    last = max(float(t.max()) for t, _ in found if len(t))
+    last = max(float(t.max()) for t, _ in series if len(t))
     plot = Plot(title, WIDE, STILL_HEIGHT, (0.0, max(1.0, last)), extent(values, log), y_log=log)
     plot.axes("s since the first I/O", unit)
     most = max(120, POINTS // len(runs))
     for i in sorted(range(len(runs)), key=lambda i: i == review):
-        line(plot, thinned_series(*found[i], most), i, looks[i], i == review)
+        line(plot, thinned_series(*series[i], most), i, looks[i], i == review)
     return Plate(name, None, title, "", plot.text(False))
 
 

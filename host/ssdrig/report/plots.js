@@ -10,15 +10,15 @@
   const title = (el) => [el.closest("article")?.querySelector("h3.plan")?.textContent, el.querySelector("figcaption b").textContent].filter(Boolean).join(": ");
   const name = (el) => title(el).replace(/[^\p{L}\p{N}]+/gu, "-").replace(/^-|-$/g, "").slice(0, 80) || "plot";
 
-  // A cell as it is seen, without what it opens to say; a number as a number.
+  // The visible text of a cell, without its details; a number as a number.
   function cell(el) {
-    const said = text(el.querySelector("summary") ?? el), number = said.replaceAll("\u202f", "").replace("−", "-");
+    const shown = text(el.querySelector("summary") ?? el), number = shown.replaceAll("\u202f", "").replace("−", "-");
     if (/^-?\d+(\.\d+)?$/.test(number)) return number;
-    return `"${said.replace(/^[=+\-@\t\r]/, "'$&").replaceAll('"', '""')}"`; // no formula of a spreadsheet
+    return `"${shown.replace(/^[=+\-@\t\r]/, "'$&").replaceAll('"', '""')}"`; // never a spreadsheet formula
   }
   const csv = (table) => all("tr", table).map((row) => [...row.children].map(cell).join(",")).join("\n") + "\n";
 
-  function said(el) {
+  function labels(el) {
     const badges = all("header .badge").map(text), runs = all("header .runs li").map(text), ids = all("header .runs code").map(text);
     const legend = all(".legend li", el).map((li) => {
       const key = li.querySelector("[style]");
@@ -38,7 +38,7 @@
     const file = `${name(el)}.${kind.toLowerCase()}`;
     if (kind === "CSV" && kept(el)) return Export.save(file, await inflated(kept(el)), "text/csv");
     if (kind === "CSV" || kind === "Table") return Export.save(`${name(el)}.csv`, csv(el.querySelector("table")), "text/csv");
-    const what = said(el), made = Export.framed(Export.ofPlate(el.querySelector("svg.plot")), what);
+    const what = labels(el), made = Export.framed(Export.ofPlate(el.querySelector("svg.plot")), what);
     if (kind === "SVG") return Export.save(file, made, "image/svg+xml");
     Export.save(file, await Export.png(made, { Title: what.title, Software: "ssdrig", Source: what.foot, Settings: what.settings }));
   }

@@ -16,7 +16,7 @@ from ssdrig.views.terms import number, with_error
 
 
 class Spread(NamedTuple):
-    """Of n values, at least two. `not_claimed`: what one of them rests on and is bad; None: nothing."""
+    """Mean and deviation of n values, at least two. `not_claimed`: the bad item that one depends on, or None."""
 
     mean: float
     s: float
@@ -25,8 +25,8 @@ class Spread(NamedTuple):
 
     @property
     def text(self) -> str:
-        said = with_error(self.mean, self.s, 3) if self.s else f"{figure(self.mean)} ± {number(0, 0)}"
-        return f"{said} {trust_strip.MARK}" if self.not_claimed else said
+        words = with_error(self.mean, self.s, 3) if self.s else f"{figure(self.mean)} ± {number(0, 0)}"
+        return f"{words} {trust_strip.MARK}" if self.not_claimed else words
 
 
 def mean_and_s(values: Sequence[float]) -> Spread:
@@ -41,16 +41,16 @@ def alike(header: Mapping) -> str:
     method.pop("seed", None)
     own = drive.get("preset") or drive.get("serial")
     size = [drive.get(key) for key in ("model", "capacity_bytes", "raw_nand_bytes", "time_dilation", "firmware")]
-    said = [plan.get("name"), plan.get("text"), plan.get("variant"), plan.get("params"), method, own, size]
-    return json.dumps(said, sort_keys=True, default=str)
+    identity = [plan.get("name"), plan.get("text"), plan.get("variant"), plan.get("params"), method, own, size]
+    return json.dumps(identity, sort_keys=True, default=str)
 
 
 def groups(headers: Sequence[Mapping]) -> list[list[int]]:
     """The places of runs that are repeats of each other, at least two each."""
-    found: dict[str, list[int]] = {}
+    places_of: dict[str, list[int]] = {}
     for place, header in enumerate(headers):
-        found.setdefault(alike(header), []).append(place)
-    return [places for places in found.values() if len(places) > 1]
+        places_of.setdefault(alike(header), []).append(place)
+    return [places for places in places_of.values() if len(places) > 1]
 
 
 def spreads(lines_of: Sequence[Sequence[Line]]) -> dict[str, dict[str, Spread]]:
@@ -70,7 +70,7 @@ def spreads(lines_of: Sequence[Sequence[Line]]) -> dict[str, dict[str, Spread]]:
                     values.setdefault(word, []).append(value)
                     if doubt := trust.why_not(line.figures.get("trust"), trust.rests_on(key)):
                         doubts.setdefault((name, word), doubt)
-    found = {
+    rows = {
         name: {
             word: mean_and_s(known)._replace(not_claimed=doubts.get((name, word)))
             for word, known in values.items()
@@ -78,36 +78,36 @@ def spreads(lines_of: Sequence[Sequence[Line]]) -> dict[str, dict[str, Spread]]:
         }
         for name, values in seen.items()
     }
-    return {name: row for name, row in found.items() if row}
+    return {name: row for name, row in rows.items() if row}
 
 
-def as_json(found: Mapping[str, Mapping[str, Spread]]) -> dict:
+def as_json(rows: Mapping[str, Mapping[str, Spread]]) -> dict:
     """{row: {figure's key: {"mean", "s", "n", "not_claimed"}}}."""
     return {
-        name: {shows.VALUES[word][0]: spread._asdict() for word, spread in row.items()} for name, row in found.items()
+        name: {shows.VALUES[word][0]: spread._asdict() for word, spread in row.items()} for name, row in rows.items()
     }
 
 
-def text(found: Mapping[str, Mapping[str, Spread]], runs: int, width: int) -> list[str]:
-    """For a terminal of so many columns."""
-    if not found:
+def text(rows_of: Mapping[str, Mapping[str, Spread]], runs: int, width: int) -> list[str]:
+    """The table for a terminal `width` columns wide."""
+    if not rows_of:
         return [f"mean ± s of {runs} runs: no figure is known of two of them"]
-    rows = [[f"mean ± s, n = {runs}", *(heading for _, heading in COLUMNS)], *_cells(found, runs)]
+    rows = [[f"mean ± s, n = {runs}", *(heading for _, heading in COLUMNS)], *_cells(rows_of, runs)]
     lines = phases.text(rows, "  ", width)
     return lines + trust_strip.key_of_marks(lines, width)
 
 
 def section(headers: Sequence[Mapping], lines_of: Sequence[Sequence[Line]], names: Sequence[str]) -> str:
-    """For a page: a table for each group of repeats; nothing where there is none."""
+    """For a page: a table for each group of repeats; nothing without repeats."""
     out = []
     for places in groups(headers):
-        found = spreads([lines_of[i] for i in places])
-        if not found:
+        rows_of = spreads([lines_of[i] for i in places])
+        if not rows_of:
             continue
         head = "".join(f'<th scope="col">{escape(heading)}</th>' for _, heading in COLUMNS)
         body = "".join(
             f'<tr><th scope="row">{escape(name)}</th>{"".join(f"<td>{escape(cell)}</td>" for cell in cells)}</tr>'
-            for name, *cells in _cells(found, len(places))
+            for name, *cells in _cells(rows_of, len(places))
         )
         of = ", ".join(names[i] for i in places)
         what = f"{len(places)} runs of the same plan on the same drive, each with other seeds: {of}"
@@ -120,9 +120,9 @@ def section(headers: Sequence[Mapping], lines_of: Sequence[Sequence[Line]], name
     return title + "".join(out) + "</section>"
 
 
-def _cells(found: Mapping[str, Mapping[str, Spread]], runs: int) -> list[list[str]]:
+def _cells(rows_of: Mapping[str, Mapping[str, Spread]], runs: int) -> list[list[str]]:
     rows = []
-    for name, row in found.items():
+    for name, row in rows_of.items():
         cells = [name]
         for word, _ in COLUMNS:
             spread = row.get(word)

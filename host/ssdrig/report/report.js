@@ -36,7 +36,7 @@ function report() {
 
   // The chosen window of a run: [from, to, label]; all of the load of a run that has none.
   const within = (run) => run.windows[state.view] ?? [0, run.n, "load"];
-  // The reviewed run is vermillion; the others keep their colour whoever is reviewed.
+  // The reviewed run is vermillion; the others keep their colour whichever run is reviewed.
   const variable = (run) => (run === page.reviewed() ? "--review" : run.colour);
   const comparable = (i, other) => !DATA.apart[other][other] && !DATA.apart[other][i];
 
@@ -107,7 +107,7 @@ function report() {
     el.setAttribute("aria-valuemax", LAST);
     saySlider(el);
   }
-  // What a screen reader says of the cursor: the reviewed run first.
+  // The cursor's text for a screen reader: the reviewed run first.
   const saySlider = (el) => { el.setAttribute("aria-valuenow", time); el.setAttribute("aria-valuetext", spoken); };
   let spoken = "";
   // One panel a task, so that the page answers while the later ones are drawn.
@@ -187,21 +187,21 @@ function report() {
     t = Math.round(t);
     const units = ["IOPS", "W", "µJ/IO", `${LATENCY.unit} P99`, "°C", "WA"];
     const runs = page.order(), listed = runs.includes(page.reviewed()) ? [runs.pop(), ...runs] : runs;
-    const said = [];
+    const spokenRuns = [];
     const rows = listed.map((run) => {
       const inside = t >= 0 && t < run.n, at = (key) => (inside ? run[key][t] : NaN);
       const cells = [num(at("iops"), 0), num(exact && run.cells ? run.cells.mean[Math.floor(time / run.cells.every)] : at("power_mean"), 3), num(at("energy") || NaN, 1), num(at("lat_p99") * LATENCY.scale, LATENCY.places), held(run.temp, t, 0), held(run.wa, t, 3)];
-      said.push(`${run.short}: ${cells[0]} IOPS, ${cells[1]} W, P99 ${cells[3]} ${LATENCY.unit}`);
+      spokenRuns.push(`${run.short}: ${cells[0]} IOPS, ${cells[1]} W, P99 ${cells[3]} ${LATENCY.unit}`);
       return `<tr><th scope="row">${sample(run)}${swatch(run)}<span></span></th>${cells.map((c, i) => `<td>${c} <small>${units[i]}</small></td>`).join("")}</tr>`;
     });
     READOUT.innerHTML = `<table><thead><tr><th scope="col">t = ${num(time, exact ? 3 : 0)} s</th></tr></thead><tbody>${rows.join("")}</tbody></table>`;
     if (!listed.length) READOUT.textContent = NONE;
     listed.forEach((run, i) => { READOUT.querySelectorAll("th span")[i].textContent = run.short; });
-    spoken = `t = ${num(t, 0)} s. ${said.slice(0, 4).join("; ")}`;
+    spoken = `t = ${num(t, 0)} s. ${spokenRuns.slice(0, 4).join("; ")}`;
     for (const el of $$(".panel[role=slider]")) saySlider(el);
   }
 
-  // What scrolls can be scrolled by keyboard, too; what does not is no stop.
+  // Scrollable elements take the keyboard focus; others do not.
   function reach() {
     const found = $$(".readout, .scroll").map((el) => [el, el.scrollHeight > el.clientHeight || el.scrollWidth > el.clientWidth]); // all read, then all written: one layout
     for (const [el, scrolls] of found) scrolls ? el.setAttribute("tabindex", "0") : el.removeAttribute("tabindex");
@@ -216,7 +216,7 @@ function report() {
     shown.forEach((run, i) => { list.querySelectorAll("span")[i].textContent = run.label + (run === page.reviewed() ? " (reviewed)" : ""); });
   }
 
-  // ---- state: form and hash say the same
+  // ---- state: form and hash agree
   function showState() {
     for (const box of $$("input[name=drive]", FORM)) box.checked = state.drives.includes(+box.value);
     for (const box of $$("input[name=op]", FORM)) box.checked = state.ops.includes(+box.value);
@@ -256,7 +256,7 @@ function report() {
     visible: (row) => page.visible(RUNS[row.dataset.run]),
   });
 
-  // The address says what is shown in names that hold when the page is made again with more runs in another order.
+  // The address names the runs and panels so that it stays valid when the page is made again with more runs.
   function address(cursor) {
     const words = new URLSearchParams(), id = (i) => RUNS[i].id;
     drives.forEach((name, i) => { if (!state.drives.includes(i)) words.append("hide", name); });

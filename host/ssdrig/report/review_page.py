@@ -20,17 +20,20 @@ from ssdrig.views import trust_strip
 from ssdrig.views.context import Context
 
 AVERAGE = "average-power"  # the view of a plan
-POWER, ENDURANCE = "Power", "Endurance"  # sections that say more than their plans do
-SAYS = {"SLC cache": review_says.slc_cache, "Trace benches": review_says.traces}  # beside the figures of the library
+POWER, ENDURANCE = "Power", "Endurance"  # sections with more than their plans
+SAYS = {
+    "SLC cache": review_says.slc_cache,
+    "Trace benches": review_says.traces,
+}  # in addition to the figures of the library
 
 
 def render(folder: Path, against: Sequence[Path] | None = None) -> str:
     """The page of a review folder. `against`: the library, run folders and folders of reviews; None: all complete runs
-    beside the review. Raises JournalError for a folder that is no review, or for what `against` names."""
+    next to the review. Raises JournalError for a folder that is not a review, or for what `against` names."""
     review = review_folder.read(folder)
     tables, done = _read(review)
     others, notes = library.read(folder, against)
-    members = library.members([(folder.name, each) for each in tables.values()] + others, folder.name)
+    members = library.members([(folder.name, run) for run in tables.values()] + others, folder.name)
     text = json.dumps(library.data(members), separators=(",", ":")).replace("<", "\\u003c")
     title = f"Review: {review.said['drive'].get('model') or 'unknown drive'}"
     body = [
@@ -40,9 +43,9 @@ def render(folder: Path, against: Sequence[Path] | None = None) -> str:
         lacking(review, done),
         in_short(review, tables, members),
         library_section(members, notes),
-        *[section(i, each, review, done, tables, members) for i, each in enumerate(reviews.sections())],
+        *[section(i, part, review, done, tables, members) for i, part in enumerate(reviews.sections())],
         gaps(tables),
-        about.hosts_of_review({name: each.data for name, each in tables.items()}),
+        about.hosts_of_review({name: run.data for name, run in tables.items()}),
         "</main>",
         footer(tables),
         f'<script type="application/json" id="data">{text}</script>',
@@ -52,21 +55,21 @@ def render(folder: Path, against: Sequence[Path] | None = None) -> str:
 
 
 def _read(review: Review) -> tuple[dict[str, Table], dict[str, Done]]:
-    """What there is of each plan; of a run that cannot be read, why."""
+    """The run of each plan, or why it cannot be read."""
     done = dict(review_folder.done(review))
-    found: dict[str, Table] = {}
+    loaded: dict[str, Table] = {}
     for name, one in done.items():
         if one.run:
             try:
-                found[name] = table.load(one.run)
+                loaded[name] = table.load(one.run)
             except SsdrigError as error:
                 done[name] = Done(None, why=str(error))
-    return found, done
+    return loaded, done
 
 
 def tables(folder: Path) -> list[tuple[str, Table]]:
-    """The runs of a review folder, by their names. Raises JournalError for a folder that is no review."""
-    return [(each.data.header["run"], each) for each in _read(review_folder.read(folder))[0].values()]
+    """The runs of a review folder, by their names. Raises JournalError for a folder that is not a review."""
+    return [(run.data.header["run"], run) for run in _read(review_folder.read(folder))[0].values()]
 
 
 def write(folder: Path, against: Sequence[Path] | None, out: Path) -> None:
@@ -82,8 +85,8 @@ def write(folder: Path, against: Sequence[Path] | None, out: Path) -> None:
 def head(title: str, review: Review, tables: Mapping[str, Table]) -> str:
     """What the drive is, and how it was tested."""
     drive = review.said["drive"]
-    host: Mapping = next((each.data.header.get("host") or {} for each in tables.values()), {})
-    rig = next((each.data.header["rig"] for each in tables.values() if each.data.header.get("rig")), None)
+    host: Mapping = next((run.data.header.get("host") or {} for run in tables.values()), {})
+    rig = next((run.data.header["rig"] for run in tables.values() if run.data.header.get("rig")), None)
     first = next(iter(tables.values()), None)
     facts = [
         ("Drive", drive.get("model")),
@@ -105,12 +108,12 @@ def head(title: str, review: Review, tables: Mapping[str, Table]) -> str:
     ]
     rows = "".join(f'<tr><th scope="row">{name}</th><td>{escape(str(text))}</td></tr>' for name, text in facts if text)
     out = [f'<header><div class="title"><h1>{escape(title)}</h1>']
-    if any(each.data.header.get("simulated") for each in tables.values()):
+    if any(run.data.header.get("simulated") for run in tables.values()):
         out.append('<strong class="badge">SIMULATED</strong>')
-    if any(each.plan.scaled for each in tables.values()):
+    if any(run.plan.scaled for run in tables.values()):
         out.append('<strong class="badge">SCALED</strong>')
     out.append("</div>")
-    if any(each.plan.scaled for each in tables.values()):
+    if any(run.plan.scaled for run in tables.values()):
         out.append(f'<p class="warn">{trust_strip.SCALED}</p>')
     return "".join(out) + f'<div class="scroll"><table class="about">{rows}</table></div></header>'
 
@@ -119,9 +122,9 @@ def strips(tables: Mapping[str, Table]) -> str:
     """What the figures rest on: the worst of each item over all runs, then the runs one by one."""
     if not tables:
         return ""
-    found = {name: each.trust for name, each in tables.items()}
-    whole = trust_strip.row(trust.whole(found.items(), "runs"))
-    by_run = "".join(trust_strip.row(strip, name) for name, strip in found.items())
+    by_run_ = {name: one.trust for name, one in tables.items()}
+    whole = trust_strip.row(trust.whole(by_run_.items(), "runs"))
+    by_run = "".join(trust_strip.row(strip, name) for name, strip in by_run_.items())
     return trust_strip.section([whole, f"<details><summary>of each run</summary>{by_run}</details>"])
 
 
@@ -137,35 +140,35 @@ def _rated(review: Review) -> str | None:
 
 def lacking(review: Review, done: Mapping[str, Done]) -> str:
     """Which plans of a review that did not end well lack; "" where all of its level are complete."""
-    ends = [(each.name, done[each.name]) for each in review.plans if not each.why]
-    said = [f"{name} ({one.state if one.run else 'not run'})" for name, one in ends if not one.complete]
-    return f'<p class="warn"><b>NOT COMPLETE</b>: {escape(", ".join(said))}.</p>' if said else ""
+    ends = [(entry.name, done[entry.name]) for entry in review.plans if not entry.why]
+    missing = [f"{name} ({one.state if one.run else 'not run'})" for name, one in ends if not one.complete]
+    return f'<p class="warn"><b>NOT COMPLETE</b>: {escape(", ".join(missing))}.</p>' if missing else ""
 
 
 def in_short(review: Review, tables: Mapping[str, Table], members: Sequence[Member]) -> str:
     """The verdicts in sentences, one for each section that has measured something."""
     out = ['<section aria-labelledby="short-h"><h2 id="short-h">In short</h2><ul class="short">']
-    for i, each in enumerate(reviews.sections()):
-        sentence = library.sentence(each, members)
+    for i, part in enumerate(reviews.sections()):
+        sentence = library.sentence(part, members)
         failed = [
             f"{entry.name}: {line}"
-            for entry in each.plans
+            for entry in part.plans
             if entry.name in tables
             for line in review_says.of_plan(tables[entry.name])
             if line.startswith((steady.NOT_ACHIEVED, steady.NOT_KNOWN))
         ]
-        if each.title in SAYS:
-            here = [tables[entry.name] for entry in each.plans if entry.name in tables]
-            doubts = {one.plan.name: trust.why_not(one.trust, trust.OF_LOAD) for one in here}
-            good = SAYS[each.title]([one for one in here if not doubts[one.plan.name]])
+        if part.title in SAYS:
+            tested = [tables[entry.name] for entry in part.plans if entry.name in tables]
+            doubts = {one.plan.name: trust.why_not(one.trust, trust.OF_LOAD) for one in tested}
+            good = SAYS[part.title]([one for one in tested if not doubts[one.plan.name]])
             not_claimed = [f"{name} is not claimed, {why}." for name, why in doubts.items() if why]
             sentence = " ".join(words for words in (sentence, good, *not_claimed) if words)
-        if each.title == ENDURANCE:
+        if part.title == ENDURANCE:
             sentence = review_says.endurance(list(tables.values()), *_rating(review))[0]
             sentence = f"{sentence[:1].upper()}{sentence[1:]}."
         if sentence or failed:
             warn = "".join(f' <span class="state">{escape(line)}</span>' for line in failed)
-            out.append(f'<li><a href="#s{i}">{escape(each.title)}</a>: {escape(sentence)}{warn}</li>')
+            out.append(f'<li><a href="#s{i}">{escape(part.title)}</a>: {escape(sentence)}{warn}</li>')
     return "".join(out) + "</ul></section>"
 
 
@@ -186,27 +189,27 @@ def library_section(members: Sequence[Member], notes: Sequence[str]) -> str:
 
 def section(
     number: int,
-    each: reviews.Section,
+    part: reviews.Section,
     review: Review,
     done: Mapping[str, Done],
     tables: Mapping[str, Table],
     members: Sequence[Member],
 ) -> str:
-    """A section: its cards, then each plan with its views, then what is not there and why."""
-    out = [f'<section aria-labelledby="s{number}"><h2 id="s{number}">{escape(each.title)}</h2>']
-    out.append(f'<p class="soft">{escape(each.about)}</p>')
-    out.append(library.cards(each, members))
-    for name in dict.fromkeys(entry.plan for entry in each.plans):
-        entries = [entry for entry in each.plans if entry.plan == name and entry.name in tables]
+    """A section: its cards, then each plan with its views, then the missing plans and why."""
+    out = [f'<section aria-labelledby="s{number}"><h2 id="s{number}">{escape(part.title)}</h2>']
+    out.append(f'<p class="soft">{escape(part.about)}</p>')
+    out.append(library.cards(part, members))
+    for name in dict.fromkeys(entry.plan for entry in part.plans):
+        entries = [entry for entry in part.plans if entry.plan == name and entry.name in tables]
         if entries:
             out.append(plan([tables[entry.name] for entry in entries], [done[entry.name] for entry in entries]))
     by_name = {one.plan.name: one for one in tables.values()}
-    if each.title == POWER:
+    if part.title == POWER:
         out.append(f"<h3>Average power with downtime</h3>{review_says.nested(review_says.average(by_name))}")
-    if each.title == ENDURANCE:
+    if part.title == ENDURANCE:
         out.append(review_says.items(review_says.endurance(list(tables.values()), *_rating(review))))
     whys: dict[str, list[str]] = {}
-    for entry in each.plans:
+    for entry in part.plans:
         if entry.name not in tables:
             one = done.get(entry.name, Done(None, why="the review began before its table had it"))
             whys.setdefault(str(one.why), []).append(entry.name)
@@ -215,39 +218,39 @@ def section(
 
 
 def plan(tables: Sequence[Table], done: Sequence[Done]) -> str:
-    """The runs of one plan, several over-provisionings beside each other."""
+    """The runs of one plan, several over-provisionings next to each other."""
     first = tables[0].plan
-    names = [library.op_of(each) for each in tables] if len(tables) > 1 else [""]
+    names = [library.op_of(run) for run in tables] if len(tables) > 1 else [""]
     out = [f'<article><h3 class="plan">{escape(first.title)}</h3><p class="soft">{escape(first.about)} <code>']
     variant = f" --variant {first.variant}" if first.variant else ""
     out.append(f"{escape(first.name + variant)}</code> · {escape(first.source)}</p>")
-    for each, one, name in zip(tables, done, names, strict=True):
+    for one_run, one, name in zip(tables, done, names, strict=True):
         if not one.complete:
-            said = f"{name}: " * bool(name) + f"{one.state}. {one.why or 'No reason was recorded'}"
-            out.append(f'<p class="warn">{escape(said)}. The figures cover the recorded part only.</p>')
-        out.append(review_says.items([f"{name}: {line}" if name else line for line in review_says.of_plan(each)]))
+            warning = f"{name}: " * bool(name) + f"{one.state}. {one.why or 'No reason was recorded'}"
+            out.append(f'<p class="warn">{escape(warning)}. The figures cover the recorded part only.</p>')
+        out.append(review_says.items([f"{name}: {line}" if name else line for line in review_says.of_plan(one_run)]))
     out.append('<div class="plots">')
     shows = [show for show in first.shows if show["view"] != AVERAGE]  # the review has its own, of all plans
     out += [page.html_of(show["view"])(Context(tables, names, show)) for show in shows]
     out.append("</div>")
-    out += [shown_parts.section(each.path, name) for each, name in zip(tables, names, strict=True)]
-    steps = "".join(page.steps(each, name, bool(name)) for each, name in zip(tables, names, strict=True))
+    out += [shown_parts.section(run.path, name) for run, name in zip(tables, names, strict=True)]
+    steps = "".join(page.steps(run, name, bool(name)) for run, name in zip(tables, names, strict=True))
     return "".join(out) + f"<details><summary>Steps</summary>{steps}</details></article>"
 
 
 def gaps(tables: Mapping[str, Table]) -> str:
     """Why a figure is not known, or limited, of each plan."""
     out = ['<section aria-labelledby="gaps-h"><h2 id="gaps-h">Gaps and limits</h2>']
-    for name, each in tables.items():
-        found = list(dict.fromkeys(page.notes(each)))
-        if found:
-            head = f"{escape(name)} <span class='soft'>{len(found)} notes</span>"
-            out.append(f"<details><summary>{head}</summary>{review_says.items(found)}</details>")
+    for name, run in tables.items():
+        remarks = list(dict.fromkeys(page.notes(run)))
+        if remarks:
+            head = f"{escape(name)} <span class='soft'>{len(remarks)} notes</span>"
+            out.append(f"<details><summary>{head}</summary>{review_says.items(remarks)}</details>")
     return "".join(out) + "</section>"
 
 
 def footer(tables: Mapping[str, Table]) -> str:
-    versions = ", ".join(sorted({str(each.data.header.get("ssdrig")) for each in tables.values()}))
+    versions = ", ".join(sorted({str(run.data.header.get("ssdrig")) for run in tables.values()}))
     return (
         f"<footer class='soft'>Made by ssdrig {escape(versions)} from the folders of the runs alone. Point at a cell"
         " for its rounds, or for the reason why it is empty. No part of this page is fetched from a network.</footer>"

@@ -1,4 +1,4 @@
-"""What the page of a review says in sentences: verdicts of its plans, average power, endurance. Pure, from the tables
+"""The sentences on the page of a review: verdicts of its plans, average power, endurance. Pure, from the tables
 of its runs."""
 
 from collections.abc import Mapping, Sequence
@@ -22,28 +22,28 @@ from ssdrig.views.points.html import formula_of as by_formula
 from ssdrig.views.terms import number
 
 IDLE = (("background", "after-again"), ("load-line", "rest"), ("consistency", "idle"))  # where rest is measured
-WORK = ("bench-light-like", "bench-heavy-like", "bench-destroyer-like", "consistency")  # of which days are made
+WORK = ("bench-light-like", "bench-heavy-like", "bench-destroyer-like", "consistency")  # the work of a day
 
 
-def of_plan(each: Table) -> list[str]:
-    """What a run of a plan came to beside its figures: its own formulas, lines through points, what rests have found,
-    and whether what should be steady is."""
+def of_plan(run: Table) -> list[str]:
+    """The results of a run of a plan besides its figures: its own formulas, lines through points, results of rests, and
+    whether the steady steps are steady."""
     out = []
-    for show in each.plan.shows:
+    for show in run.plan.shows:
         if show["view"] == "figure":
-            found = by_formula(each, show["formula"])
+            result = by_formula(run, show["formula"])
             percent = show.get("unit") == "%"
-            text = plus_minus(found.scaled(100), "%") if percent else plus_minus(found)
-            text = f"not known ({found.why})" if found.value is None else text
+            text = plus_minus(result.scaled(100), "%") if percent else plus_minus(result)
+            text = f"not known ({result.why})" if result.value is None else text
             out.append(f"{show.get('title', show['name'])}: {text}")
         elif show["view"] == "load-line":
             paths = show["of"] if isinstance(show["of"], list) else [show["of"]]
             for path in paths:
-                doubt = doubt_at(each, path, {}, "W")
+                doubt = doubt_at(run, path, {}, "W")
                 out.append(
-                    f"{path}: {f'not claimed, {doubt}' if doubt else load_line_html.in_words(line_of(each, path))}"
+                    f"{path}: {f'not claimed, {doubt}' if doubt else load_line_html.in_words(line_of(run, path))}"
                 )
-    for row in each.rows:
+    for row in run.rows:
         lines = sentences(row) if row.state == "done" else []
         doubt = trust.why_not(table.strip([row]))
         out += (
@@ -51,11 +51,11 @@ def of_plan(each: Table) -> list[str]:
             if lines and doubt
             else [f"{row.act.label}: {line}" for line in lines]
         )
-    failed = [one for one in each.verdicts if not one.verdict["passed"]]
-    held = [one for one in each.verdicts if one.verdict["passed"]]
+    failed = [one for one in run.verdicts if not one.verdict["passed"]]
+    held = [one for one in run.verdicts if one.verdict["passed"]]
     if held:
         out.append(f"Steady state reached by {', '.join(map(_named, held))}")
-    out += gaps.words(each.rows)
+    out += gaps.words(run.rows)
     return out + [f"{steady.heading([one.verdict])} by {_named(one)}" for one in failed]
 
 
@@ -65,17 +65,17 @@ def _named(one: Verdict) -> str:
     return f"{one.path.partition(' ')[0]} ({one.words}{f', {at}' if at else ''}{untested})"
 
 
-def line_of(each: Table, path: str) -> load_line_fit.Line:
+def line_of(run: Table, path: str) -> load_line_fit.Line:
     """Power over rate of the points of a step."""
-    return load_line_fit.fit(load_line_html.measured(each, path, {}))
+    return load_line_fit.fit(load_line_html.measured(run, path, {}))
 
 
 def average(tables: Mapping[str, Table]) -> dict[str, list[str]]:
     """Average power with realistic downtime, of each kind of user in a line, with its terms and assumptions; or the
     reason why it is not known. `tables`: by the plan's name."""
     work = next(((name, row) for name in WORK if name in tables and (row := _work(tables[name]))), None)
-    found = [_at_rest(tables, name, path) for name, path in IDLE]
-    idle = next((each for each in found if each.value is not None), None)
+    powers = [_at_rest(tables, name, path) for name, path in IDLE]
+    idle = next((power for power in powers if power.value is not None), None)
     if work is None or idle is None or idle.value is None:
         lacks = "no plan of the review has measured the energy of a work" if work is None else "no plan measured a rest"
         return {f"average power with downtime: not known, {lacks} with the rig": []}
@@ -104,10 +104,10 @@ def average(tables: Mapping[str, Table]) -> dict[str, list[str]]:
     return out
 
 
-def _work(each: Table) -> Row | None:
+def _work(run: Table) -> Row | None:
     """The longest load of a run with known energy that writes."""
     rows = []
-    for row in each.rows:
+    for row in run.rows:
         writes = row.act.do not in ("fill", "idle") and row.act.keys.get("read", 0) < 100 and row.act.repeat is None
         if writes and row.state == "done" and (row.windows.get("all") or {}).get("energy_J"):
             rows.append(row)
@@ -122,25 +122,27 @@ def _at_rest(tables: Mapping[str, Table], name: str, path: str) -> Uncertain:
     return uncertain_at(tables[name], path, {}, "W")
 
 
-def _quiet(each: Table | None) -> dict[str, Any]:
+def _quiet(run: Table | None) -> dict[str, Any]:
     """The last rest that became quiet."""
-    rows = each.rows if each else []
-    found = [row.found for row in rows if row.found.get("kind") == "quiet" and row.found.get("reached")]
-    return found[-1] if found else {}
+    rows = run.rows if run else []
+    events = [row.found for row in rows if row.found.get("kind") == "quiet" and row.found.get("reached")]
+    return events[-1] if events else {}
 
 
 def endurance(tables: Sequence[Table], rated_bytes: float | None, rated_words: str) -> list[str]:
     """What the review has written to the drive by the drive's own counters, its write amplification, and the share of
     the rated endurance."""
-    seen = sorted((s for each in tables for s in each.data.snapshots), key=lambda each: each["t_start_ns"])
+    seen = sorted((s for run in tables for s in run.data.snapshots), key=lambda s: s["t_start_ns"])
     known = [snapshot for snapshot in seen if snapshot["host_written_bytes"] is not None]
     if len(known) < 2:
-        return ["the drive's counters do not say what was written"]
+        return ["the drive's counters do not report host writes"]
     first, last = known[0], known[-1]
     host_bytes = last["host_written_bytes"] - first["host_written_bytes"]
-    found = wa.between(first, last)
+    amplification = wa.between(first, last)
     share = f", {100 * host_bytes / rated_bytes:.3g} % of {rated_words}" if rated_bytes else ""
-    out = [f"the review wrote {words.size(host_bytes)} to the drive{share}; write amplification {wa.words(found)}"]
+    out = [
+        f"the review wrote {words.size(host_bytes)} to the drive{share}; write amplification {wa.words(amplification)}"
+    ]
     if rated_bytes:
         left = rated_bytes - last["host_written_bytes"]
         life = f"{words.size(last['host_written_bytes'])} were written to it in its life"
@@ -148,25 +150,25 @@ def endurance(tables: Sequence[Table], rated_bytes: float | None, rated_words: s
     else:
         out.append("the rated endurance of this model is not known: give it in warranty.toml")
     if last.get("percentage_used") is not None:
-        out.append(f"percentage used, as the drive says: {last['percentage_used']} %")
+        out.append(f"percentage used, as the drive reports it: {last['percentage_used']} %")
     return out
 
 
 def slc_cache(tables: Sequence[Table]) -> str:
-    """How much the cache takes on an empty and on a full drive, and how it comes back; what is not known with the
+    """Size of the cache on an empty and on a full drive, and its recovery; an unknown figure with its
     reason. "" where no plan has looked."""
     out = []
-    for row in (row for each in tables if each.plan.name == "slc-cache" for row in each.rows):
+    for row in (row for run in tables if run.plan.name == "slc-cache" for row in run.rows):
         if row.found.get("kind") != "plateaus":
             continue
-        where, found = f"on the {row.act.path} drive", row.found
-        if found["cache_bytes"] is None:
-            out.append(f"{where} no end of a cache was found, {found['cache_why']}")
+        where, event = f"on the {row.act.path} drive", row.found
+        if event["cache_bytes"] is None:
+            out.append(f"{where} no end of a cache was found, {event['cache_why']}")
             continue
-        fast, slow = (number(each["bw_mean_MBps"], 0) for each in found["plateaus"][:2])
-        size = plateaus_html.sized(found)
-        out.append(f"{where} the cache takes {size} at {fast} MB/s, behind it {slow} MB/s")
-    for back in (back for each in tables for back in filling.recoveries(each.plan.shows, each.rows)):
+        fast, slow = (number(plateau["bw_mean_MBps"], 0) for plateau in event["plateaus"][:2])
+        size = plateaus_html.sized(event)
+        out.append(f"{where} the cache takes {size} at {fast} MB/s, then {slow} MB/s")
+    for back in (back for run in tables for back in filling.recoveries(run.plan.shows, run.rows)):
         if back["rate_Bps"] is None:
             out.append(f"how fast it comes back is not known: {back['why']}")
             continue
@@ -182,23 +184,23 @@ def slc_cache(tables: Sequence[Table]) -> str:
 def traces(tables: Sequence[Table]) -> str:
     """Data rate, service times and energy of each trace that was played. "" where none was."""
     out = []
-    for each in tables:
-        for row in each.rows:
+    for run in tables:
+        for row in run.rows:
             if row.state != "done" or row.found.get("kind") != "played":
                 continue
-            told, of_all = [], row.found["all"] or {}
+            parts, of_all = [], row.found["all"] or {}
             if (rate := row.found["data_rate_MBps"]) is not None:
-                told.append(f"{figure(rate)} MB/s while busy")
-            told += [
+                parts.append(f"{figure(rate)} MB/s while busy")
+            parts += [
                 f"{name} {number(of_all[key], 0)} µs"
                 for key, name in (("mean_us", "mean service time"), ("p99_us", "P99"))
                 if of_all.get(key) is not None
             ]
             if (cost := row.value("J/GB")) is not None:
-                told.append(f"{figure(cost)} J/GB")
+                parts.append(f"{figure(cost)} J/GB")
             if row.found["lag"] and not row.found["lag"]["as_recorded"]:
-                told.append("NOT PLAYED AT THE TRACE'S TIMES")
-            out.append(f"{each.plan.name}, {row.act.label}: {', '.join(told)}")
+                parts.append("NOT PLAYED AT THE TRACE'S TIMES")
+            out.append(f"{run.plan.name}, {row.act.label}: {', '.join(parts)}")
     return f"{'; '.join(out)}." if out else ""
 
 

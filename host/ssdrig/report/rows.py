@@ -21,13 +21,13 @@ COLUMNS = (  # the plan's word, heading
 
 class Line(NamedTuple):
     """A row of the table: a step, one of its windows, or a point of a repeat. `figures`: by their keys; `notes`:
-    "keys: reason" of those that are None."""
+    "keys: reason" of the unknown ones."""
 
     name: str
     seconds: float | None
     figures: Mapping
     notes: Iterable[str]
-    wanted: bool = True  # whether a figure that is None needs a reason: of a step with I/O
+    wanted: bool = True  # whether a figure without a value needs a reason: in a step with I/O
 
 
 def of_figures(figures: Mapping) -> Iterable[Line]:
@@ -43,18 +43,18 @@ def reason(key: str, notes: Iterable[str]) -> str:
     return next((why for keys, _, why in split if key in keys.split(", ")), "not known")
 
 
-def of_plan(each: Table) -> Iterable[Line]:
+def of_plan(run: Table) -> Iterable[Line]:
     """Each step, each of its windows, each point of a repeat."""
     seen: set[str] = set()
-    for row in each.rows:
+    for row in run.rows:
         if row.act.repeat is None:
             yield from _of_step(row)
         elif row.state == "done" and row.act.label not in seen:
             seen.add(row.act.label)
-            kept = rows_at(each, row.act.path, dict(row.act.point))
-            if kept:
-                mean = table.together(kept)
-                notes = list(dict.fromkeys(note for one in kept for note in one.notes))
+            counted = rows_at(run, row.act.path, dict(row.act.point))
+            if counted:
+                mean = table.together(counted)
+                notes = list(dict.fromkeys(note for one in counted for note in one.notes))
                 yield Line(row.act.label, mean.get("t1_s"), mean, notes)
 
 

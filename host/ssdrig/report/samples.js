@@ -1,6 +1,6 @@
 "use strict";
 // Power below the second: cells (lowest, mean, highest) and samples of the runs, decoded when they are first asked for,
-// their panel, and what lies between two marks.
+// their panel, and the figures between two marks.
 const Samples = (() => {
   async function inflate(text) {
     const bytes = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
@@ -59,7 +59,7 @@ const Samples = (() => {
     }
   }
 
-  // Energy, mean, standard deviation and extremes of a run between two times (s): of samples where all are there, else
+  // Energy, mean, standard deviation and extremes of a run between two times (s): of samples where all are there, otherwise
   // of cells; the last ones count with their share.
   function between(run, a, b) {
     const whole = run.traces.find(({ t }) => t[0] <= a && b <= t.at(-1)), { every, mean, min, max } = run.cells;

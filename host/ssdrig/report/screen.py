@@ -1,5 +1,5 @@
-"""What runs came to, as text for a terminal: at the end of a run, and beside a page. The figures are those of the page
-and of figures.json."""
+"""Results of runs, as text for a terminal: at the end of a run, and along with a page. The figures are those of the
+page and of figures.json."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,7 +22,7 @@ from ssdrig.views.wear import html as wear_html
 
 
 class Lacking:
-    """Which figures of which rows are not known, by the reason."""
+    """The unknown figures by row and reason."""
 
     def __init__(self) -> None:
         self._found: dict[str, dict[str, list[str]]] = {}  # reason -> heading -> rows
@@ -42,15 +42,15 @@ class Lacking:
 
 
 def ended(folder: Path) -> tuple[list[str], dict]:
-    """What a run that has just ended came to: lines for a person, and the figures as `report --json` gives them.
+    """The results of a run that has just ended: lines for the user, and the figures as `report --json` gives them.
     Raises JournalError."""
-    found = table.load(folder)
-    return of_plan(found), documents.of_table(found)
+    run = table.load(folder)
+    return of_plan(run), documents.of_table(run)
 
 
-def phase_table(found: Sequence[dict]) -> list[str]:
+def phase_table(figures: Sequence[dict]) -> list[str]:
     """phases.rows() for a terminal."""
-    lines = phases.text([list(phases.HEAD), *map(phases.cells, found)], "  ", columns())
+    lines = phases.text([list(phases.HEAD), *map(phases.cells, figures)], "  ", columns())
     return lines + trust_strip.key_of_marks(lines, columns())
 
 
@@ -60,18 +60,18 @@ def scaled(is_scaled: bool) -> list[str]:
 
 
 def text(tables: list[Table]) -> str:
-    """Runs of a plan beside its page."""
+    """The runs of a plan, in words."""
     out: list[str] = []
-    for each, name in zip(tables, words.drives(tables), strict=True):
-        marks = " SIMULATED" * bool(each.data.header.get("simulated")) + " SCALED" * each.plan.scaled
-        out += [f"{each.plan.title}: {name}{marks}, {each.data.state}", *of_plan(each)]
+    for run, name in zip(tables, words.drives(tables), strict=True):
+        marks = " SIMULATED" * bool(run.data.header.get("simulated")) + " SCALED" * run.plan.scaled
+        out += [f"{run.plan.title}: {name}{marks}, {run.data.state}", *of_plan(run)]
     return "\n".join(out)
 
 
-def of_plan(each: Table) -> list[str]:
-    """A row for each step, each of its windows and each point, then the reasons of what is not known, what the rule
-    said, and what was not run."""
-    lines = list(rows.of_plan(each))
+def of_plan(run: Table) -> list[str]:
+    """A row for each step, each of its windows and each point, then the reasons of unknown figures, the rule's
+    verdicts, and the steps that were not run."""
+    lines = list(rows.of_plan(run))
     cells = [["step", "s", *(heading for _, heading in rows.COLUMNS)]]
     lacking = Lacking()
     for line in lines:
@@ -79,39 +79,39 @@ def of_plan(each: Table) -> list[str]:
         for word, heading in rows.COLUMNS:
             if line.wanted and line.figures.get(shows.VALUES[word][0]) is None:
                 lacking.add(rows.reason(shows.VALUES[word][0], line.notes), heading, line.name.strip())
-    out = scaled(each.plan.scaled) + trust_strip.lines(each.trust, columns())
+    out = scaled(run.plan.scaled) + trust_strip.lines(run.trust, columns())
     made = phases.text(cells, "  ", columns()) if lines else []
     out += made + trust_strip.key_of_marks(made, columns()) + lacking.lines()
-    out += limits(each.data.notes)
+    out += limits(run.data.notes)
     out += limits(f"{line.name.strip()}, {note}" for line in lines for note in line.notes)
-    out += [f"  {row.act.path}, {line}{_mark(row)}" for row in each.rows for line in found.sentences(row)]
-    for one in each.verdicts:
-        said = "steady" if one.verdict["passed"] else f"{steady.heading([one.verdict])}{_why(one.verdict)}"
+    out += [f"  {row.act.path}, {line}{_mark(row)}" for row in run.rows for line in found.sentences(row)]
+    for one in run.verdicts:
+        outcome = "steady" if one.verdict["passed"] else f"{steady.heading([one.verdict])}{_why(one.verdict)}"
         at = steady.rests_on(one.verdict)
-        out.append(f"  {one.path.partition(' ')[0]}, {one.words}: {said}{f', {at}' if at else ''}")
-    out += [f"  {said}" for said in [little.words(each.rows)] if said]
-    out += [f"  {said}" for said in gaps.words(each.rows)]
-    for _, life in life_figures.lives(each):
+        out.append(f"  {one.path.partition(' ')[0]}, {one.words}: {outcome}{f', {at}' if at else ''}")
+    out += [f"  {line}" for line in [little.words(run.rows)] if line]
+    out += [f"  {line}" for line in gaps.words(run.rows)]
+    for _, life in life_figures.lives(run):
         out += [f"  {what}: {value}" for what, value in life_figures.lines(life)]
         out += [f"  {line}" for line in (*life.formulas, *(f"not known: {words}" for words in life.unknown))]
-    for row in each.rows:
+    for row in run.rows:
         if row.found.get("slices"):
-            out += [f"  {row.act.path}: {line}" for line in wear_html.lines(each, row)]
+            out += [f"  {row.act.path}: {line}" for line in wear_html.lines(run, row)]
         if row.found.get("kind") == "cuts":
             out += [f"  {row.act.path}: {line}" for line in cuts_sentences.lines(row.found)]
         if row.found.get("kind") == "retention":
             out += [f"  {row.act.path}: {line}" for line in retention_sentences.lines(row.found)]
-    drive = each.data.header["drive"]
+    drive = run.data.header["drive"]
     out += [f"  {overprovisioning.assumed_words(drive['raw_nand_bytes'])}"] if drive.get("raw_nand_assumed") else []
     left_out: dict[str, list[str]] = {}
-    for row in each.rows:
+    for row in run.rows:
         if row.state == "not run":
             left_out.setdefault(str(row.why), []).append(row.act.label)
     return out + [f"  not run: {_some(of)}, {why}" for why, of in left_out.items()]
 
 
 def limits(notes: Iterable[str]) -> list[str]:
-    """The notes that say what disagrees with fio, and what has limited a load."""
+    """The notes on disagreements with fio, and on limits of a load."""
     return [f"  {note}" for note in notes if any(word in note for word in witness.SAYS)]
 
 
@@ -132,7 +132,7 @@ def of_series(folders: Sequence[Path]) -> list[str]:
 
 
 def _mark(row: Row) -> str:
-    """Behind what a step has found, where its figures rest on what is bad."""
+    """The mark after a step's results, if its figures depend on a bad item."""
     return f" {trust_strip.MARK}" if trust.why_not(table.strip([row])) else ""
 
 
@@ -167,7 +167,7 @@ def short_notes(notes: Iterable[str]) -> list[str]:
     return others
 
 
-MANY = 4  # runs; fewer are columns beside each other
+MANY = 4  # runs; fewer are columns next to each other
 HEADS = (
     ("iops_mean", "IOPS"),
     ("zero_seconds", "stalls s"),
@@ -180,8 +180,8 @@ HEADS = (
 
 
 def runs_in_rows(names: Sequence[str], figures: Sequence[dict], columns: int) -> list[str]:
-    """The key figures of the window `steady`, a row for each run; names are shortened from the left where there is no
-    room: what all share stands there."""
+    """The key figures of the window `steady`, a row for each run; long names are shortened from the left,
+    where all are alike."""
     rows = [["run", "state", *(head for _, head in HEADS)]]
     for name, of in zip(names, figures, strict=True):
         cells = [_cell_of_run(of, key) for key, _ in HEADS]
@@ -219,18 +219,18 @@ def short_table(figures: list[dict]) -> str:
     notes; of many runs one row each."""
     shorts = [short for *_, short in words.labels(figures)]
     head = trusted(figures, shorts)
-    if len(figures) >= MANY:  # a name may be shortened from the left there: SIMULATED stands below
+    if len(figures) >= MANY:  # a name may be shortened from the left there: SIMULATED is below
         simulated = [short for short, f in zip(shorts, figures, strict=True) if f["simulated"]]
         which = "all of them" if len(simulated) == len(figures) else "; ".join(simulated)
         notes = [f"{f['run']}: {note}" for f in figures for note in short_notes(f["notes"])]
         series = ["", *over_op.lines(figures, columns()), ""] if over_op.is_series(figures) else []
-        said = [f"SIMULATED: {which}"] if simulated else []
-        return "\n".join([*head, *runs_in_rows(shorts, figures, columns()), *said, *series, *notes])
+        simulated_note = [f"SIMULATED: {which}"] if simulated else []
+        return "\n".join([*head, *runs_in_rows(shorts, figures, columns()), *simulated_note, *series, *notes])
     names = [f"{short}{' SIMULATED' * bool(f['simulated'])}" for short, f in zip(shorts, figures, strict=True)]
     lines = head
     for name, f in zip(names, figures, strict=True):
-        if found := phases.rows(f):
-            lines += [name, *phase_table(found), ""]
+        if phase_rows := phases.rows(f):
+            lines += [name, *phase_table(phase_rows), ""]
     rows = [["", *names], ["state", *(f["state"] for f in figures)]]
     rows.append(["window", *(f["window_label"] or "–" for f in figures)])
     rows += [
@@ -250,8 +250,8 @@ def short_table(figures: list[dict]) -> str:
                 [f"  of it {name}, W", *(number(of.get(name), term.places) for of in by_rail)]
                 for name in dict.fromkeys(n for of in by_rail for n in of)
             ]
-    table_ = phases.text(rows, width=columns())
-    lines += table_ + trust_strip.key_of_marks(table_, columns())
+    grid = phases.text(rows, width=columns())
+    lines += grid + trust_strip.key_of_marks(grid, columns())
     if over_op.is_series(figures):
         lines += ["", *over_op.lines(figures, columns()), ""]
     for f in figures:
@@ -274,8 +274,8 @@ def steady_words(verdict: dict | None) -> str:
     """The verdict of rules.steady in a cell: 'yes: range 8.3 %, slope 2.7 %'."""
     if verdict is None or verdict["passed"] is None:
         return "not tested"
-    said = f"range {number(verdict['range_percent'], 1)} %, slope {number(verdict['slope_percent'], 1)} %"
-    return f"{'yes' if verdict['passed'] else 'no'}: {said}"
+    words_of = f"range {number(verdict['range_percent'], 1)} %, slope {number(verdict['slope_percent'], 1)} %"
+    return f"{'yes' if verdict['passed'] else 'no'}: {words_of}"
 
 
 BRIEF = (("iops_mean", 0, "IOPS"), ("power_mean_W", 2, "W"), ("energy_uJ_per_io", 1, "µJ per write"))
@@ -286,7 +286,7 @@ def brief(folders: Iterable[Path], review: int) -> list[str]:
     runs, figures = zip(*summary.each(list(folders)), strict=True)
     view = views.of(list(figures))[0]
     names = [short for *_, short in words.labels(list(figures))]
-    of_runs = [verdict.Run(name, found) for name, found in zip(names, view.figures, strict=True)]
+    of_runs = [verdict.Run(name, of_window) for name, of_window in zip(names, view.figures, strict=True)]
     apart = verdict.reasons(list(runs), list(figures))[review]
     width = max(map(len, names))
     trusts = [trust_strip.brief(trust_strip.states(run.figures.get("trust")) or {}) for run in of_runs]
@@ -296,5 +296,5 @@ def brief(folders: Iterable[Path], review: int) -> list[str]:
         wa = with_error(run.figures["wa"], run.figures.get("wa_error"), 3)
         out.append(f"  {name:{width}}  {'  '.join(cells)}  WA {wa}")
     alike = len(set(trusts)) == 1
-    said = trusts[0] if alike else "; ".join(f"{name}: {text}" for name, text in zip(names, trusts, strict=True))
-    return [*out, f"{said}  SIMULATED" if all(found["simulated"] for found in figures) else said]
+    strips = trusts[0] if alike else "; ".join(f"{name}: {text}" for name, text in zip(names, trusts, strict=True))
+    return [*out, f"{strips}  SIMULATED" if all(of_run["simulated"] for of_run in figures) else strips]

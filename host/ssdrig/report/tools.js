@@ -1,6 +1,6 @@
 "use strict";
-// What stands around the plots: buttons of each figure (PNG, SVG, CSV), the moments of the panel of samples, and the box
-// of what lies between two marks. `page` is report.js's.
+// Controls around the plots: buttons of each figure (PNG, SVG, CSV), the moments of the panel of samples, and the box
+// of the figures between two marks. `page` is report.js's.
 function tools(page, { RUNS, DATA, num, specs }) {
   const $$ = (selector, root = document) => [...root.querySelectorAll(selector)];
   const figures = $$("main figure").filter((el) => el.querySelector(".panel, svg.plot"));
@@ -44,7 +44,7 @@ function tools(page, { RUNS, DATA, num, specs }) {
     const name = panel.dataset.panel, u = page.panel(name), { min, max } = u.scales.x, width = panel.clientWidth;
     return Export.ofPanel((into) => Panels.panel({ ...specs()[name], el: into, width, range: [min, max] }, page), width, specs()[name].height);
   }
-  function said(el) {
+  function labels(el) {
     const panel = el.querySelector(".panel"), runs = el.dataset.run ? [RUNS[el.dataset.run]] : shown(), scales = panel && page.panel(panel.dataset.panel).scales.x;
     const settings = { panel: panel?.dataset.panel ?? el.dataset.plate, address: page.address(), runs: Object.fromEntries(runs.map((run) => [run.id, run.about])), ...(scales && { from_s: scales.min, to_s: scales.max }) };
     return {
@@ -56,10 +56,10 @@ function tools(page, { RUNS, DATA, num, specs }) {
   async function text(el, kind) {
     if (kind === "CSV" && el.dataset.plate === "power-iops") return scatter();
     if (kind === "CSV") return el.dataset.csv ? new TextDecoder().decode(await Samples.inflate(el.dataset.csv)) : csv(el.querySelector(".panel").dataset.panel);
-    return Export.framed(await drawn(el), said(el));
+    return Export.framed(await drawn(el), labels(el));
   }
   async function save(el, kind) {
-    const what = said(el), name = `${el.querySelector(".panel")?.dataset.panel ?? el.dataset.plate}-${RUNS.length === 1 || el.dataset.run ? (RUNS[el.dataset.run ?? 0]).id : `${RUNS.length}-runs`}.${kind.toLowerCase()}`;
+    const what = labels(el), name = `${el.querySelector(".panel")?.dataset.panel ?? el.dataset.plate}-${RUNS.length === 1 || el.dataset.run ? (RUNS[el.dataset.run ?? 0]).id : `${RUNS.length}-runs`}.${kind.toLowerCase()}`;
     const made = await text(el, kind);
     if (kind === "PNG") return Export.save(name, await Export.png(made, { Title: what.title, Software: "ssdrig", Source: what.foot, Settings: what.settings }));
     Export.save(name, made, kind === "SVG" ? "image/svg+xml" : "text/csv");

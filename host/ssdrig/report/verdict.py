@@ -12,7 +12,7 @@ from ssdrig.report import words
 from ssdrig.report.words import LEAST_PERCENT, block
 from ssdrig.views.terms import BY_KEY, number
 
-AGAIN = {  # what is compared after the IOPS: choices of keys, what it is called, "less of it", "more of it"
+AGAIN = {  # compared after the IOPS: choices of keys, its name, "less of it", "more of it"
     ("energy_uJ_per_io",): ("energy per write", "less energy per write", "more energy per write"),
     ("wa",): ("write amplification", "less write amplification", "more write amplification"),
     ("lat_p999_us", "clat_p999_us"): ("P99.9 latency", "lower P99.9 latency", "higher P99.9 latency"),
@@ -31,7 +31,7 @@ class Run(NamedTuple):
 
 def sentences(label: str, runs: Sequence[Run], apart: Sequence[str | None], review: int) -> list[str]:
     """`label`: of the window (views.View.label); `apart`: why a run is not comparable with the reviewed one. Nothing is
-    claimed of a figure that rests on what is bad of its window's trust strip."""
+    claimed of a figure that depends on a bad item of its window's trust strip."""
     reviewed = runs[review]
     if reviewed.figures["iops_mean"] is None:
         return [f"No verdict: {reviewed.name} has no figures of this window."]
@@ -64,7 +64,7 @@ def sentences(label: str, runs: Sequence[Run], apart: Sequence[str | None], revi
 
 
 def _trusted(figures: dict) -> dict:
-    """The figures without those that rest on what is bad."""
+    """The figures without those that depend on a bad item."""
     red = {item["id"] for item in trust.red(figures.get("trust"))}
     if not red:
         return figures
@@ -87,7 +87,7 @@ def _alone(when: str, run: Run) -> list[str]:
     if slowest is not None:
         out[0] += f" and {number(slowest, 0)} in the slowest"
     out[0] += "."
-    said = [
+    claims = [
         f"{what} {_value(f, key)}"
         for choices, what in (
             (("lat_p50_us", "clat_p50_us"), "Half of the writes complete within"),
@@ -97,8 +97,8 @@ def _alone(when: str, run: Run) -> list[str]:
         )
         if (key := _known(choices, [run])) and f[key] is not None
     ]
-    if said:
-        text = "; ".join(said)
+    if claims:
+        text = "; ".join(claims)
         out.append(f"{text[:1].upper()}{text[1:]}.")
     return out
 
@@ -137,7 +137,7 @@ def _pair(when: str, best: Run, other: Run) -> list[str]:
 
 
 def _field(when: str, ranked: Sequence[Run], reviewed: Run) -> list[str]:
-    """Three runs and more: who leads, where the reviewed run stands, who leads in what else."""
+    """Three runs and more: who leads, the place of the reviewed run, who leads in the other figures."""
     best, last = ranked[0], ranked[-1]
     if not _differ("iops_mean", best, last, len(ranked)):
         about = _value(best.figures, "iops_mean")
@@ -185,7 +185,7 @@ def _differ(key: str, a: Run, b: Run, count: int = 2) -> bool:
 
 
 def _spread(run: Run) -> Uncertain:
-    """Of the seconds about their mean, in percent of it."""
+    """Scatter of the seconds about their mean, in percent of it."""
     sd, mean = run.figures["iops_sd"], run.figures["iops_mean"]
     if sd is None or not mean:
         return Uncertain(None)
@@ -236,7 +236,7 @@ def conditions(data, figure: dict) -> dict:
     tested, user = method.get("tested_bytes"), figure["op_user_percent"]
     whole = drive.get("capacity_bytes") if op is None else raw and whole_MiB(raw, 100 - op)
     if op is None and user is not None and user >= LEAST_PERCENT:
-        whole = tested  # over-provisioning of the user capacity, which the label says
+        whole = tested  # over-provisioning of the user capacity, printed on the label
     share = round(100 * tested / whole) if tested and whole else None
     return {
         "test": (method.get("name"), str(method.get("name"))),

@@ -15,7 +15,7 @@ HIDE = 'body:has(#view-{0}:checked) [data-view]:not([data-view="{0}"]) {{ displa
 
 class View(NamedTuple):
     """One window of all runs. `figures` has for each run its figures (course.figures_of) with those of the window;
-    they are None where the run has no such window. `has` says which runs have it; `name` is what links call it."""
+    all are unknown if the run has no such window. `has`: which runs have it; `name`: its name in links."""
 
     name: str
     label: str
@@ -25,8 +25,8 @@ class View(NamedTuple):
 
 def of(figures: list[dict]) -> list[View]:
     """The windows that at least one run has; `steady` first. Without any, one view of nothing."""
-    found = dict.fromkeys(name for f in figures for name, window in f["windows"].items() if window)
-    names = [name for name in ORDER if name in found] + [name for name in found if name not in ORDER]
+    windows = dict.fromkeys(name for f in figures for name, window in f["windows"].items() if window)
+    names = [name for name in ORDER if name in windows] + [name for name in windows if name not in ORDER]
     return [_view(figures, name) for name in names or ["steady"]]
 
 
@@ -43,7 +43,7 @@ def _view(figures: list[dict], name: str) -> View:
 
 def _label(name: str, labels: list[str]) -> str:
     """What the runs' windows have in common: 'steady state, 42–60 s', or 'fresh plateau' where the times differ. It
-    says steady state only where the rule passed for each run, and whole load only where each load came to its end."""
+    is steady state only if the rule passed for each run, and whole load only if each load finished."""
     if not labels:
         return "no window"
     for part in (labels, [text.rpartition(", ")[2] for text in labels], [text.rpartition(", ")[0] for text in labels]):
@@ -126,15 +126,12 @@ def little(f: dict) -> str:
 
 
 def phase_table(figures: list[dict], names: list, views: list[View]) -> str:
-    """What the chosen window was; then all phases of all runs, one row each, every figure of which is of the same
-    time."""
+    """The chosen window; then all phases of all runs, a row each; all figures of a row cover the same time."""
     labels = "".join(f'<span data-view="{i}">: {escape(view.label)}</span>' for i, view in enumerate(views))
     out = [f'<section aria-labelledby="window-h"><h2 id="window-h">Window{labels}</h2>']
     out += [facts(view, i, names) for i, view in enumerate(views)]
     out.append('</section><section aria-labelledby="phases-h"><h2 id="phases-h">Phases</h2>')
-    out.append(
-        '<p class="soft">Every figure in a row is of the same time. Drive writes: how often the load had written'
-    )
+    out.append('<p class="soft">All figures in a row cover the same time. Drive writes: how often the load had written')
     out.append(" the tested range.</p>")
     out.append('<div class="scroll"><table class="phases"><thead><tr><th scope="col">Run</th>')
     out.append("".join(f'<th scope="col">{escape(words)}</th>' for words in phases.HEAD) + "</tr></thead>")

@@ -11,7 +11,7 @@ LEAST_PERCENT = 0.05  # less is what a whole number of MiB leaves
 
 
 def title(runs: list) -> str:
-    """The name of the test that `runs` (analysis.RunData) carried out."""
+    """The name of the test of `runs` (analysis.RunData)."""
     methods = [d.header["method"] for d in runs]
     return ", ".join(dict.fromkeys(str(method.get("title") or method.get("name")) for method in methods))
 
@@ -58,7 +58,7 @@ def labels(figures: list[dict]) -> list[tuple[str, str, str, str]]:
         serial = f" {f['serial']}" if len(serials[f["model"]]) > 1 and not f["simulated"] else ""
         pairs.append(((f["model"] or "unknown drive") + serial, op(f)))
     one_drive, one_op = len({d for d, _ in pairs}) == 1, len({o for _, o in pairs}) == 1
-    briefs = shortened([drive.removeprefix("SIMULATED ") for drive, _ in pairs])  # the page's head says it
+    briefs = shortened([drive.removeprefix("SIMULATED ") for drive, _ in pairs])  # it is in the page's head
     out = []
     for i, (drive, op_words) in enumerate(pairs):
         number_of = f" (run {pairs[: i + 1].count((drive, op_words))})" if pairs.count((drive, op_words)) > 1 else ""
@@ -69,7 +69,7 @@ def labels(figures: list[dict]) -> list[tuple[str, str, str, str]]:
 
 
 def shortened(names: Sequence[str]) -> dict[str, str]:
-    """Names without the words that all of them begin or end with, as long as something is left of each."""
+    """Names without the words that all of them begin or end with, unless that leaves one empty."""
     parts = {name: name.split() for name in names}
     out = list(parts.values())
     if len(parts) < 2:
@@ -122,5 +122,5 @@ def unit(term: Term, values) -> Unit:
 
 
 def exact(term: Term, value) -> str:
-    """The whole number of bytes behind a rounded figure, for its tooltip."""
+    """The exact number of bytes of a rounded figure: the text of its tooltip."""
     return f"{number(value, 0)} bytes" if term.unit == "B" and value is not None else ""

@@ -54,7 +54,7 @@ def with_mark(text: str, doubt: str | None) -> str:
     return f"{text} {MARK}" if doubt else text
 
 
-def marks_said(html: str) -> str:
+def meaning_of_mark(html: str) -> str:
     """What the mark means, where a piece of a page has one."""
     return MARKED if MARK in html else ""
 

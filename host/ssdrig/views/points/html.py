@@ -65,7 +65,7 @@ def matrix(context: Context, heat: bool = False) -> str:
                     f"</tr></thead><tbody>{''.join(lines)}</tbody></table></div>"
                 )
                 reasons = merged(why for line in grid for v, why, _ in line if v is None)
-                notes = [rounds_in_words(table, path), trust_strip.marks_said(body)]
+                notes = [rounds_in_words(table, path), trust_strip.meaning_of_mark(body)]
                 soft = " ".join([*filter(None, notes), *(f"–: {why}." for why in reasons)])
                 out.append(panel(title + name, body, soft, "wide" if len(columns) > NARROW else ""))
     return "".join(out)

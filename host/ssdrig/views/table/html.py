@@ -66,7 +66,7 @@ def _table(context: Context, run: Table, name: str) -> str:
     )
     reasons = merged(why for _, cells in lines for value, why, *_ in cells if value is None)
     stands = dict.fromkeys(_rounds(run, path) for path in context.paths)
-    soft = " ".join([*filter(None, [*stands, trust_strip.marks_said(body)]), *(f"–: {why}." for why in reasons)])
+    soft = " ".join([*filter(None, [*stands, trust_strip.meaning_of_mark(body)]), *(f"–: {why}." for why in reasons)])
     title = context.title(f"Table{f', window {window}' if window else ''}") + name
     table_of = f'<table class="matrix"><thead><tr><th scope="col"></th>{head}</tr></thead><tbody>{body}</tbody></table>'
     return panel(title, f'<div class="scroll">{table_of}</div>', soft, "wide")
