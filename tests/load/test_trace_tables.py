@@ -258,6 +258,82 @@ def test_a_map_that_does_not_fit_is_one_error(tmp_path, map, way):
         chosen(["size"], trace_tables.ROLES)
 
 
+def test_numbers_of_a_table_keep_their_decimal_mark_whatever_separates_its_fields(tmp_path):
+    heading = ["IO Type", "Size (B)", "Init Time (s)", "Complete Time (s)", "Min Offset", "Disk"]
+    begins = [1.0001, 1.5, 2.000100, 1002.25]
+    rows = [("Write", 4096, at, at + 0.0002, f"0x{4096 * n:x}", 0) for n, at in enumerate(begins)]
+    times = [round(1e9 * (at - begins[0])) for at in begins]
+    for mark, decimal, group in ((";", ".", ""), ("\t", ".", ""), (";", ",", ""), (",", ".", ",")):
+
+        def cell(value):
+            text = f"{value:,.6f}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else value
+            text = text.replace(",", "_").replace(".", decimal).replace("_", group)
+            return f'"{text}"' if mark in text else text
+
+        text = mark.join(heading) + "\n" + "".join(mark.join(map(cell, row)) + "\n" for row in rows)
+        seen, depths, words = converted(tmp_path, text)
+        assert seen == [(at, 4096 * n, 4096, WRITE) for n, at in enumerate(times)], (mark, decimal, group)
+        assert depths == [1] * 4 and words["service"]["writes"]["mean_us"] == pytest.approx(200)
+    grouped = ";".join(heading) + "\nWrite;4.096;1,5;1,6;0x0;0\n"
+    assert "line 2" in refused(tmp_path, grouped).seen  # 4.096 or 4096
+    mixed = ";".join(heading) + "\nWrite;4096;1,5;1,6;0x0;0\nWrite;4096;1.600;1,7;0x0;0\n"
+    assert "line 3" in refused(tmp_path, mixed).seen
+    mixed = ";".join(heading) + "\nWrite;4096;1.5;1.6;0x0;0\nWrite;4096;1,6;1,7;0x0;0\n"
+    assert "line 3" in refused(tmp_path, mixed).seen
+
+
+@pytest.mark.parametrize("flags", ["", "P", "Q", "PQ"])
+def test_biosnoop_is_read_by_the_columns_of_its_heading(tmp_path, flags):
+    more = ["P"] * ("P" in flags) + ["QUE(ms)"] * ("Q" in flags) + ["LAT(ms)"]
+    text = "TIME(s)     COMM           PID     DISK      T SECTOR     BYTES  " + " ".join(more) + "\n"
+    sizes = [512, 1 << 20, 4096]
+    for n, size in enumerate(sizes):
+        rest = ("SR?"[n] + " ") * ("P" in flags) + "   0.01 " * ("Q" in flags) + "   0.50"
+        text += f"{n + 0.5:<11.6f} {'a b':<14} {9:<7} {'nvme0n1':<9} {'RWW'[n]} {8 * n:<10} {size:<7}{rest}\n"
+    seen, depths, words = converted(tmp_path, text)
+    assert seen == [(10**9 * n, 4096 * n, size, WRITE if n else READ) for n, size in enumerate(sizes)]
+    assert depths == [1, 1, 1] and words["service"]["writes"]["mean_us"] == pytest.approx(500)
+    long = text + f"9.0 x 1 nvme0n1 R 0 {64 << 20} {'S ' * ('P' in flags)}{'0.01 ' * ('Q' in flags)}0.5\n"
+    assert "discards" in refused(tmp_path, long).seen
+
+
+def test_bytes_in_the_columns_of_disksim_are_refused_with_the_map(tmp_path):
+    text = "0.1 0 4096 8192 1\n0.2 0 12288 4096 0\n"
+    assert "--column" in refused(tmp_path, text).do
+    columns = chosen(["t=1:ms,disk=2,offset=3:B,size=4:B,op=5:read1"], trace_tables.ROLES)
+    assert converted(tmp_path, text, columns=columns)[0] == [(0, 4096, 8192, READ), (100_000, 12288, 4096, WRITE)]
+
+
+@pytest.mark.parametrize(
+    "name", ["block_rq_insert", "block_rq_merge", "block_rq_requeue", "block_io_start", "block_dirty_buffer"]
+)
+def test_other_events_of_the_block_layer_are_passed_over(tmp_path, name):
+    event = "  fio-9 [001] ..... 587.00000{}: {}: 259,0 W {}() 8 + 8 be,0,4 [fio]\n"
+    text = event.format(1, name, "4096 ") + event.format(2, "block_rq_issue", "4096 ")
+    text += event.format(3, "block_rq_complete", "")
+    seen, depths, words = converted(tmp_path, "# tracer: nop\n#\n" + text)
+    assert seen == [(0, 4096, 4096, WRITE)] and depths == [1]
+    assert words["service"]["writes"]["max_us"] == 1
+    assert converted(tmp_path, text)[0] == seen  # as perf script and trace-cmd, without a head
+
+
+@pytest.mark.parametrize("line", [
+    "  8,0    1  {n}     0.00000{n}000     0  C   W 8 + 8 [0]\n",
+    "swapper 0 [006] 5.00000{n}: block:block_rq_complete: 8,16 RM () 64 + 8 [0]\n",
+])  # fmt: skip
+def test_ends_alone_are_refused_with_what_to_record(tmp_path, line):
+    error = refused(tmp_path, "".join(line.format(n=n) for n in range(3)))
+    assert "block_rq_issue" in error.do and "--device" not in error.do
+
+
+def test_a_comment_before_the_first_line_names_no_format(tmp_path):
+    heading = "#\tTime\tDuration (s)\tDisk\tRequest\tSector\tLength\n"
+    assert converted(tmp_path, heading + DISKMON)[0] == converted(tmp_path, DISKMON)[0]
+    assert converted(tmp_path, "# made by x\n" + SYSTOR)[0] == converted(tmp_path, SYSTOR)[0]
+    header = "device_id,opcode,offset,length,timestamp\n"
+    assert converted(tmp_path, header + "7,R,1024,2048,1000000\n")[0] == [(0, 1024, 2048, READ)]
+
+
 def test_what_the_drive_never_answered_is_left_out_and_counted(tmp_path, capsys):
     (tmp_path / "s").write_text(SYSTOR)
     assert cli.main(["trace", "convert", str(tmp_path / "s"), str(tmp_path / "t"), "--json"]) == 0

@@ -29,6 +29,8 @@ _SPELLED = {
 }
 _MOST_DIGITS = 40
 _NUMBER = re.compile(r"([+-]?)(\d{1,40})?(?:\.(\d{0,40}))?(?:[eE]([+-]?\d{1,2}))?", re.ASCII)
+_GROUPS = re.compile(r"[+-]?\d{1,3}(?:\.\d{3})+", re.ASCII)
+_COMMA_GROUPS = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?", re.ASCII)
 _HEX = re.compile(r"0[xX][0-9a-fA-F]{1,16}", re.ASCII)
 _UNIT_AT_END = re.compile(r"^(.*?)[\s_]*[\[(]\s*([^\[\]()]{1,14}?)\s*[\])]\s*$|^(.*\S)[\s_/]+(\S{1,12})$")
 
@@ -100,12 +102,17 @@ def place(column: Column, headings: Sequence[str]) -> int | None:
 
 
 def exact(text: str, decimal: str = ".") -> Fraction | None:
-    """The number that is written, also with an exponent or in hexadecimal; None where it is not a number."""
+    """The number that is written, also with an exponent or in hexadecimal; None where it is not a number. Before a
+    decimal comma, points are marks of thousands; a single point without a comma is not known to be one."""
     text = text.strip()
     if _HEX.fullmatch(text):
         return Fraction(int(text, 16))
     if decimal != ".":
-        text = text.replace(".", "").replace(decimal, ".") if text.count(decimal) <= 1 else ""
+        before, comma, after = text.partition(decimal)
+        grouped = _GROUPS.fullmatch(before) and (comma or before.count(".") > 1)
+        text = f"{before.replace('.', '') if grouped else before}.{after}"
+        if not grouped and "." in before or decimal in after:
+            return None
     match = _NUMBER.fullmatch(text)
     if not match or not (match[2] or match[3]):
         return None
@@ -124,6 +131,11 @@ def whole(text: str, factor: int = 1, decimal: str = ".") -> int | None:
         return int(before) * factor + (2 * int(after) * factor + parts) // (2 * parts)
     value = exact(text, decimal)
     return None if value is None else round(value * factor)
+
+
+def ungrouped(text: str) -> str:
+    """A number without commas as marks of thousands; other texts as they are."""
+    return text.replace(",", "") if _COMMA_GROUPS.fullmatch(text.strip()) else text
 
 
 def utc_ns(text: str) -> int | None:

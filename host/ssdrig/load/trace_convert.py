@@ -19,7 +19,7 @@ import numpy as np
 
 from ssdrig.base.columns import Column
 from ssdrig.base.errors import UsageError
-from ssdrig.load import trace_formats, trace_tables
+from ssdrig.load import trace_formats, trace_kernel, trace_tables
 from ssdrig.load.trace_line import DONE, ISSUED, QUEUED, Format, Line
 from ssdrig.load.traceform import (
     DEPTH_MOST,
@@ -248,8 +248,16 @@ class Conversion:
             last_ns = out[-1][0]
             yield self._window(out, begin_ns)
         if begin_ns is None:
-            raise self._wrong("I/Os", "none", "see whether --device names one of the file")
+            raise self._nothing()
         self.flight.close(last_ns)
+
+    def _nothing(self) -> UsageError:
+        device = "see whether --device names one of the file"
+        if not (self.format and self.format.staged):
+            return self._wrong("I/Os", "none", device)
+        record = "record requests issued (D, block_rq_issue) and completed (C, block_rq_complete)"
+        seen = "their ends alone" if self.ends else "none"
+        return self._wrong("I/Os as they begin", seen, record if self.ends or not self.asked.device else device)
 
     def _window(self, rows: list[Row], begin_ns: int) -> np.ndarray:
         """Rows of ROW. I/Os of one time are under way together, so they have the depth of the last."""
@@ -322,8 +330,14 @@ class Conversion:
     def _playable(self, line: Line) -> None:
         """Raises UsageError."""
         if line.refusal:
-            do = "leave Write Zeroes out with --no-zeroes" if "Write Zeroes" in line.refusal else FIX
-            raise self._wrong("an I/O that a drive without zones can be asked for", line.refusal, do)
+            do = "leave Write Zeroes out with --no-zeroes" if line.op == ZEROES else FIX
+            if trace_kernel.ZONES in line.refusal:
+                do = "record the load on a drive without zones: other drives have no zone pointers"
+            if line.refusal == trace_tables.LONG:
+                do = "name the columns by --column, with their unit"
+            if line.refusal == trace_tables.NOT_READ:
+                do = "record by blktrace, or ./ssdrig trace record"
+            raise self._wrong("an I/O that can be played on a drive without zones", line.refusal, do)
         if line.unnamed and self.asked.zones:
             what = "the name of an operation (its kernel names Write Zeroes and Zone Append N)"
             do = "--no-zones if its drive has no zones: N is Write Zeroes then"
@@ -332,7 +346,7 @@ class Conversion:
     def _lines(self) -> Iterator[tuple[Line, ...]]:
         try:
             with self._open() as file:
-                head = file.read(HEAD_BYTES)
+                head, first = file.read(HEAD_BYTES), 0
                 file.seek(0)
                 while raw := file.readline(LINE_MOST_BYTES + 1):
                     self.number += 1
@@ -340,13 +354,16 @@ class Conversion:
                     if self.number == 1:
                         line = line.removeprefix("\xef\xbb\xbf")  # a mark of UTF-8, as Windows writes it
                     if self.format is None:
+                        if line.startswith("#") and not (self.asked.columns or trace_formats.begins(line)):
+                            continue  # a comment, or the heading of a table without one of ours
                         self.format = self._found(line, head)
+                        first = self.number
                         if self.format.record_bytes:
                             yield from self._records(file, self.format)
                             return
                     if len(raw) > LINE_MOST_BYTES:
                         raise self._wrong(f"a line of at most {LINE_MOST_BYTES} bytes", f"{line[:60]!r} and more", FIX)
-                    if self.number == 1 and self.format.header and self.format.header.fullmatch(line):
+                    if self.number == first and self.format.header and self.format.header.fullmatch(line):
                         continue
                     if self.format.end and self.format.end.match(line):
                         return

@@ -70,7 +70,14 @@ def jesd219(line: str) -> tuple[Line, ...] | None:
 
 _PAIRS = "I/Os {} and not yet completed"
 FORMATS = (
-    Format("Alibaba block trace 2020", "419,W,8792731648,16384,1577808144360767", True, alibaba, depths_why=NO_END),
+    Format(
+        "Alibaba block trace 2020",
+        "419,W,8792731648,16384,1577808144360767",
+        True,
+        alibaba,
+        header=re.compile(r"device_id,opcode,offset,length,timestamp"),
+        depths_why=NO_END,
+    ),
     Format(
         "MSR Cambridge trace",
         "128166372003061629,hm,1,Read,383496192,32768,413",
@@ -120,6 +127,11 @@ FORMATS = (
 def names() -> list[str]:
     """The formats read without a column map."""
     return [*(known.name for known in FORMATS), *trace_tables.names(), trace_vscsi.V1.name, trace_vscsi.V2.name]
+
+
+def begins(first: str) -> bool:
+    """Whether a file of a known format may begin with this line, which none of its I/Os is in."""
+    return any(known.header and known.header.fullmatch(first) for known in FORMATS)
 
 
 def of(first: str, chosen: dict[str, Column] | None = None, head: bytes = b"") -> Format | None:

@@ -27,7 +27,7 @@ _TRACEPOINT = re.compile(
     r"(?:\(.{0,200}\) )?(\d{1,20}) \+ (\d{1,12}) .*\[.*\]",
     re.ASCII,
 )
-_OURS = re.compile(r":\s+(?:block:)?block_(bio_queue|rq_\w+):", re.ASCII)
+_OURS = re.compile(r":\s+(?:block:)?block_(?:bio_queue|rq_issue|rq_complete):", re.ASCII)
 _BLK_TRACER = re.compile(
     _BEFORE + r"(\d{1,4},\d{1,7})\s+([A-Za-z]{1,2})\s+([A-Z]{1,8})(?:\s+(\d{1,20}) \+ (\d{1,12}))?(?:\s.*)?", re.ASCII
 )
@@ -38,7 +38,7 @@ _AROUND = re.compile(
 # blk_fill_rwbs(): F a flush before; the operation; then F forced through, A read ahead, S sync, M metadata, U atomic.
 _LETTERS = re.compile(r"(F?)(WZ|ZA|Z[ROCF]A?|DE|[WRDFN])?([FASMU]*)", re.ASCII)
 _OPS = {"R": READ, "W": WRITE, "D": TRIM, "WZ": ZEROES, "N": ZEROES}
-_ZONES = "it is made for a drive with zones"
+ZONES = "it is made for a drive with zones"
 _STAGES = {"Q": QUEUED, "D": ISSUED, "C": DONE, "bio_queue": QUEUED, "rq_issue": ISSUED, "rq_complete": DONE}
 BLKPARSE_MOST_BYTES = 32 << 20  # of data in one request; Write Zeroes may be longer, and blkparse prints it as W
 
@@ -92,11 +92,11 @@ def request(
     fua = "F" in letters
     out = [Line(t_ns, FLUSH, 0, 0, device, stage)] if flush or name == "F" else []
     if name and name[0] == "Z":
-        out.append(Line(t_ns, WRITE, begin, length, device, stage, refusal=f"operation {name}: {_ZONES}"))
+        out.append(Line(t_ns, WRITE, begin, length, device, stage, refusal=f"operation {name}: {ZONES}"))
     elif name == "DE":
         out.append(Line(t_ns, TRIM, begin, length, device, stage, refusal="operation DE: a secure erase"))
     elif name in _OPS and length:
         out.append(Line(t_ns, _OPS[name], begin, length, device, stage, unnamed=name == "N", fua=fua))
     elif name == "N" and sector and begin and int(sector) < 1 << 63:  # no length, yet a place: it manages a zone
-        out.append(Line(t_ns, WRITE, begin, 0, device, stage, refusal=f"operation N without a length: {_ZONES}"))
+        out.append(Line(t_ns, WRITE, begin, 0, device, stage, refusal=f"operation N without a length: {ZONES}"))
     return tuple(out)

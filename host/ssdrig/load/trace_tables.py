@@ -14,8 +14,9 @@ from ssdrig.base.columns import BYTES, NS, Column
 from ssdrig.base.errors import UsageError
 from ssdrig.load import trace_kernel, trace_vscsi
 from ssdrig.load.trace_line import NO_END, QUEUED, RESPONSES, Format, Line
-from ssdrig.load.traceform import FLUSH, READ, TRIM, WRITE, ZEROES
+from ssdrig.load.traceform import FLUSH, MOST_BYTES, READ, TRIM, WRITE, ZEROES
 
+NUMBERS = ("t", "end", "lasts", "offset", "size")
 ROLES = ("t", "end", "lasts", "offset", "size", "op", "disk")
 OP_UNITS = ("words", "rwbs", "scsi", "read0", "read1")  # what an operation is written as; read1: 1 is a read
 _WORDS = {
@@ -25,6 +26,8 @@ _WORDS = {
     **dict.fromkeys(("f", "flush", "sync"), FLUSH),
     **dict.fromkeys(("wz", "write zeroes", "writezeroes"), ZEROES),
 }
+LONG = "more than 1 MiB in one I/O, if its columns are sectors"
+NOT_READ = "more than 32 MiB in one I/O: BCC's biosnoop prints discards and Write Zeroes as R"
 _NO_ANSWER = "lines that name no operation: the drive never answered"
 
 
@@ -61,7 +64,7 @@ def line_of(table: Table, text: str) -> tuple[Line, ...] | None:
 
     def number(role: str, factors: dict[str, int]) -> int | None:
         text = field(role)
-        return None if text is None else columns.whole(text, factors[table.roles[role].unit], table.decimal)
+        return None if text is None else _whole(text, factors[table.roles[role].unit], table)
 
     if table.blank_disk and (field("disk") or "").isdigit():
         return ()  # the number of a process is where its name would be
@@ -86,7 +89,30 @@ def _time(text: str | None, table: Table, role: str) -> int | None:
     if text is None:
         return None
     unit = table.roles[role].unit
-    return columns.utc_ns(text) if unit == "utc" else columns.whole(text, NS[unit], table.decimal)
+    return columns.utc_ns(text) if unit == "utc" else _whole(text, NS[unit], table)
+
+
+def _whole(text: str, factor: int, table: Table) -> int | None:
+    return columns.whole(columns.ungrouped(text) if table.mark == "," else text, factor, table.decimal)
+
+
+def _by_shown_decimals(table: Table) -> Callable[[str], tuple[Line, ...] | None]:
+    """line_of() for a file whose numbers show by themselves whether their decimal mark is a comma or a point; a line
+    with the other one does not parse."""
+    shown = ""
+
+    def parse(text: str) -> tuple[Line, ...] | None:
+        nonlocal shown
+        fields = columns.split(text, table.mark)
+        places = [place.number for role, place in table.roles.items() if role in NUMBERS and place.unit != "utc"]
+        numbers = [fields[number] for number in places if -len(fields) <= number < len(fields)]
+        marks = {"," if "," in number else "." for number in numbers if "," in number or number.count(".") == 1}
+        if len(marks | {shown} - {""}) > 1:
+            return None
+        shown = shown or next(iter(marks), "")
+        return line_of(table._replace(decimal=shown or "."), text)
+
+    return parse
 
 
 def _operation(name: str, unit: str, t_ns: int | None, begin: int, length: int, disk: str) -> tuple[Line, ...] | None:
@@ -105,18 +131,32 @@ def _operation(name: str, unit: str, t_ns: int | None, begin: int, length: int, 
     return (Line(t_ns, op, *((0, 0) if op == FLUSH else (begin, length)), disk),)
 
 
-def _format(name: str, example: str, table: Table, heading: str = "", why: str = NO_END, **more) -> Format:
+def _format(
+    name: str,
+    example: str,
+    table: Table,
+    heading: str = "",
+    why: str = NO_END,
+    most_bytes: int = 0,
+    long: str = "",
+    **more,
+) -> Format:
+    """`most_bytes`: a longer I/O is refused, and `long` states why; 0: none is."""
     known = "lasts" in table.roles or {"t", "end"} <= table.roles.keys()
     return Format(
         name,
         example,
         "t" in table.roles or "end" in table.roles,
-        lambda text: line_of(table, text),
+        lambda text: _short(line_of(table, text), most_bytes, long) if most_bytes else line_of(table, text),
         header=re.compile(re.escape(heading)) if heading else None,
         depths=RESPONSES if known else "",
         depths_why="" if known else why,
         **more,
     )
+
+
+def _short(lines: tuple[Line, ...] | None, most_bytes: int, long: str) -> tuple[Line, ...] | None:
+    return lines and tuple(line._replace(refusal=long) if line.length_bytes > most_bytes else line for line in lines)
 
 
 def _fields(text: str) -> dict[str, Field]:
@@ -187,11 +227,15 @@ PLAIN = (
             "DiskSim ASCII trace",
             "48.513000 0 524288 16 1",
             Table(_fields("t=0:ms disk=1 offset=2:sectors size=3:sectors op=4:read1"), "", 5, 5),
+            most_bytes=1 << 20,
+            long=LONG,
         ),
     ),
 )
 MQSIM = re.compile(r"\s*\d{1,18}\s+\d{1,5}\s+\d{1,15}\s+\d{1,8}\s+[01]\s*", re.ASCII)
-_BIOSNOOP = re.compile(r"TIME\(s\)\s+COMM\s+PID\s+DISK\s+T\s+SECTOR\s+BYTES(?:\s+QUE\(ms\))?\s+LAT\(ms\)\s*")
+_BIOSNOOP = ["TIME(s)", "COMM", "PID", "DISK", "T", "SECTOR", "BYTES"]
+_BIOSNOOP_MORE = {"P", "QUE(ms)", "LAT(ms)"}  # of -P, -Q, always
+_PATTERN_AT_BYTES = re.compile(r"(\d{7,})([SR?])(?=\s)")  # biosnoop -P leaves no blank after seven digits
 _IOSNOOP = re.compile(r"STARTs\s+ENDs\s+COMM\s+PID\s+TYPE\s+DEV\s+BLOCK\s+BYTES\s+LATms\s*")
 BIOSNOOP, IOSNOOP = "biosnoop", "iosnoop -ts"
 ETW = "ETW events as xperf prints them"
@@ -210,20 +254,36 @@ _SECTORS = ("lba", "lbn", "sector", "block", "blkno", "sectors")
 def of(first: str) -> Format | None:
     """The format of a table that begins with this line."""
     text = first.strip().lstrip("\ufeff")
-    if _BIOSNOOP.fullmatch(text):
-        table = Table(
-            _fields("end=0:s disk=-5 op=-4:rwbs offset=-3:sectors size=-2:B lasts=-1:ms"), "", 7, 24, ".", True
-        )
-        if "QUE(ms)" in text:
-            places = "end=0:s disk=-6 op=-5:rwbs offset=-4:sectors size=-3:B lasts=-1:ms"
-            table = table._replace(roles=_fields(places), fewest=8)
-        return _format(BIOSNOOP, "0.000148    java    539    sda     W 24159776   98304     3.41", table, first)
+    if (format_ := _biosnoop(first)) is not None:
+        return format_
     if _IOSNOOP.fullmatch(text):
         table = Table(_fields("t=0:s end=1:s op=-5:rwbs disk=-4 offset=-3:sectors size=-2:B"), "", 9, 24)
         return _format(IOSNOOP, "1.000010 1.000510 dd 9 W 8,0 2048 4096 0.50", table, first)
     if text == "BeginHeader" or text.startswith("DiskRead,"):
         return _Etw(first).format
     return next((plain for pattern, plain in PLAIN if pattern.fullmatch(first)), None)
+
+
+def _biosnoop(first: str) -> Format | None:
+    """By the columns of its heading, counted from the end: the name of a program may have blanks."""
+    headings = first.split()
+    rest = headings[len(_BIOSNOOP) :]
+    if headings[: len(_BIOSNOOP)] != _BIOSNOOP or "LAT(ms)" not in rest or not _BIOSNOOP_MORE.issuperset(rest):
+        return None
+    place = {heading: number - len(headings) for number, heading in enumerate(headings)}
+    roles = {
+        "end": Field(0, "s"),
+        "disk": Field(place["DISK"]),
+        "op": Field(place["T"], "rwbs"),
+        "offset": Field(place["SECTOR"], "sectors"),
+        "size": Field(place["BYTES"], "B"),
+        "lasts": Field(place["LAT(ms)"], "ms"),
+    }
+    table = Table(roles, "", len(headings) - 1, len(headings) + 16, ".", True)
+    example = "0.000148    java    539    sda     W 24159776   98304     3.41"
+    made = _format(BIOSNOOP, example, table, first, most_bytes=MOST_BYTES, long=NOT_READ)
+    parse = made.parse
+    return made._replace(parse=lambda text: parse(_PATTERN_AT_BYTES.sub(r"\1 \2", text))) if "P" in rest else made
 
 
 def mapped(first: str, chosen: dict[str, Column]) -> Format:
@@ -242,10 +302,11 @@ def mapped(first: str, chosen: dict[str, Column]) -> Format:
         raise UsageError(f"columns for {', '.join(missing)}", ", ".join(f"{role}=" for role in roles) or "none", do)
     if "end" in roles and not {"t", "lasts"} & roles.keys():
         raise UsageError("the beginning of an I/O (t=), or how long it lasts (lasts=)", "only its end", do)
-    table = Table(roles, mark, len(headings), len(headings) + 64, "," if mark in (";", "\t") else ".")
-    table = table._replace(decimal=".") if line_of(table._replace(decimal="."), first) else table
-    heading = first if not line_of(table, first) else ""
-    return _format("table by --column", first, table, heading, why="no column has end times")
+    table = Table(roles, mark, len(headings), len(headings) + 64)
+    parse = line_of if mark == "," else lambda table, text: _by_shown_decimals(table)(text)
+    heading = first if not parse(table, first) else ""
+    made = _format("table by --column", first, table, heading, why="no column has end times")
+    return made if mark == "," else made._replace(parse=_by_shown_decimals(table))
 
 
 def _unit(role: str, column: Column, heading: str, do: str) -> str:
