@@ -23,6 +23,7 @@ from ssdrig.publish.influx import points
 from ssdrig.reading.row import Row, Table
 from ssdrig.reading.table import load as load_table
 from ssdrig.run import budget, cut_short, prepare, standing
+from ssdrig.views import found
 from ssdrig.views.context import Context
 from ssdrig.views.replay import html as replay_html
 
@@ -265,6 +266,34 @@ def test_the_view_has_each_figure_or_why_there_is_none(tmp_path):
         assert words.replace("_", "\u202f") in html, words
     assert 'title="2 I/Os: it takes 1000">–' in html
     assert replay_html.replay(Context([SimpleNamespace(of=lambda path: [])], ["drive"], {"of": "play"}))
+
+
+def test_a_play_at_other_times_states_what_is_left_of_the_pauses(tmp_path):
+    how = {"closed": False, "speed": 2.0, "idle_cap_ns": 100 * MS}
+    service = {"reads": {"ios": 2, "mean_us": 77.0, "p99_us": "x"}, "writes": None, "other": 3}
+    folder = folder_of(tmp_path / "p", ROWS, TIMES_MS, how)
+    start = json.loads((folder / "start.json").read_text())
+    start["header"]["service"] = service
+    (folder / "start.json").write_text(json.dumps(start))
+    figures = playedlog.figures(folder, 1)
+    # gaps of 500, 700, 1200 and 200 ms, each cut to 100 ms and played in 50
+    assert figures["times"] == {"trace_s": 2.6, "idle_s": 2.6, "play_s": 0.2, "play_idle_s": 0.2}
+    assert figures["service"] == {"reads": {"ios": 2, "mean_us": 77.0}}
+    assert figures["depth"]["max"] == 2 and figures["trace_depth"]["max"] == 2
+    row = Row(SimpleNamespace(label="play", do="replay"), None, "done", found={"kind": "played"} | figures)
+    row.windows["all"] = {}
+    lines = {name: values for name, _, values in replay_html.lines_of([row])}
+    assert lines["Service time of the original, reads, mean"][0][0] == 77.0
+    assert any("0.2" in line and "2.6" in line for line in found.played(row.found))
+    assert found.played(row.found | {"times": {**figures["times"], "play_s": 2.6}}) == found.played(
+        {key: value for key, value in row.found.items() if key != "times"}
+    )
+
+
+def test_a_folder_with_a_damaged_how_is_one_error(tmp_path):
+    for n, how in enumerate(({"speed": "fast"}, {"speed": 0}, {"idle_cap_ns": "x"}, {"idle_cap_ns": -1})):
+        with pytest.raises(LoadError):
+            playedlog.figures(folder_of(tmp_path / str(n), ROWS, TIMES_MS, how), 1)
 
 
 def played_twice(runs) -> Table:

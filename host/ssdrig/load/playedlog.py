@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ssdrig.base.errors import LoadError, UsageError
-from ssdrig.load import fioseconds, fiotext, played, traceform
+from ssdrig.load import fioseconds, fiotext, played, trace_player, traceform
 from ssdrig.load.fioseconds import TAIL_MS, WINDOW_MS, Seconds
 from ssdrig.load.traceform import READ, WRITE
 from ssdrig.runs import integrity
@@ -61,18 +61,42 @@ def load(folder: Path, direction: str | None = None) -> Seconds:
 
 def figures(folder: Path, dilation: int) -> dict:
     """played.figures() of the stored records, with {"trace", "source", "service" (times of the original, as the trace's
-    header has them), "synthetic", "scaled", "of_ios" (of the whole trace), "how", "late_us" (delay of a virtual drive's
-    answers against its own time; None for another drive)}. Raises LoadError."""
+    header has them), "times" (trace_player.times()), "synthetic", "scaled", "of_ios" (of the whole trace), "how",
+    "late_us" (delay of a virtual drive's answers against its own time; None for another drive)}. Raises LoadError."""
     rows, records, state = _of(folder)
     header, how = state["header"], state["how"]
     figures = played.figures(rows, records, int(records["intended_ns"][0]), bool(how.get("closed")), dilation)
     named = {"trace": header.get("name"), "source": header.get("source"), "synthetic": bool(header.get("synthetic"))}
-    named["service"] = header.get("service")
+    named["service"], named["times"] = (
+        _service(header.get("service")),
+        trace_player.times(traceform.windows(rows), _how(how)),
+    )
     return (
         named
         | {"scaled": bool(header.get("scaled")), "of_ios": len(rows), "how": how, "late_us": state.get("late_us")}
         | figures
     )
+
+
+def _how(how: dict[str, Any]) -> trace_player.How:
+    """Raises LoadError."""
+    try:
+        asked = trace_player.How(**{key: how[key] for key in ("closed", "speed", "idle_cap_ns") if key in how})
+        asked.check()
+    except (TypeError, UsageError) as error:
+        raise LoadError("how the trace was played", str(error), f"{START} is damaged") from error
+    return asked
+
+
+def _service(stated: object) -> dict | None:
+    """The service times in a header, without what is no number; None without any."""
+    sides = stated.items() if isinstance(stated, dict) else ()
+    numbers = {
+        side: {key: value for key, value in part.items() if isinstance(value, int | float)}
+        for side, part in sides
+        if isinstance(part, dict)
+    }
+    return numbers or None
 
 
 def written_bytes(folder: Path, since_ns: int | None = None) -> tuple[int, int]:

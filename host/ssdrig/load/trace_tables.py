@@ -233,6 +233,7 @@ PLAIN = (
     ),
 )
 MQSIM = re.compile(r"\s*\d{1,18}\s+\d{1,5}\s+\d{1,15}\s+\d{1,8}\s+[01]\s*", re.ASCII)
+BIOSNOOP_STEP_NS = 10_000  # LAT(ms) has two digits
 _BIOSNOOP = ["TIME(s)", "COMM", "PID", "DISK", "T", "SECTOR", "BYTES"]
 _BIOSNOOP_MORE = {"P", "QUE(ms)", "LAT(ms)"}  # of -P, -Q, always
 _PATTERN_AT_BYTES = re.compile(r"(\d{7,})([SR?])(?=\s)")  # biosnoop -P leaves no blank after seven digits
@@ -281,7 +282,7 @@ def _biosnoop(first: str) -> Format | None:
     }
     table = Table(roles, "", len(headings) - 1, len(headings) + 16, ".", True)
     example = "0.000148    java    539    sda     W 24159776   98304     3.41"
-    made = _format(BIOSNOOP, example, table, first, most_bytes=MOST_BYTES, long=NOT_READ)
+    made = _format(BIOSNOOP, example, table, first, step_ns=BIOSNOOP_STEP_NS, most_bytes=MOST_BYTES, long=NOT_READ)
     parse = made.parse
     return made._replace(parse=lambda text: parse(_PATTERN_AT_BYTES.sub(r"\1 \2", text))) if "P" in rest else made
 

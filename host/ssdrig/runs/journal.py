@@ -255,7 +255,10 @@ def open_run(run: str | os.PathLike) -> dict:
         schema = header["schema"]
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         seen = getattr(error, "strerror", None) or f"{type(error).__name__}: {error}"
-        raise JournalError(f"a run folder with a run.json at {run}", seen, "give the path of a run folder") from error
+        do = "give the path of a run folder"
+        if os.path.isfile(run):  # results of fio, as people have them
+            do = "record the command that made it, with power and SMART: ./ssdrig record --drive SERIAL -- fio JOB"
+        raise JournalError(f"a run folder with a run.json at {run}", seen, do) from error
     if schema != SCHEMA:
         raise JournalError(
             f"journal schema {SCHEMA}",

@@ -40,10 +40,19 @@ def played(event: Mapping) -> list[str]:
     """ "20000 I/Os of bench-light-like, SCALED", "lag P99 120 µs, 0.4 % later than 1 ms"."""
     short = "" if event["ios"] == event["of_ios"] else f" of {event['of_ios']}"
     lines = [f"{event['ios']}{short} I/Os of {event['trace']}{', SCALED' if event['scaled'] else ''}"]
+    lines += _times(event.get("times"))
     if (lag := event["lag"]) is None:
         return [*lines, "as fast as it could, at the trace's queue depths"]
     late = f"lag P99 {figure(lag['p99_us'])} µs, {lag['late_percent']:.3g} % later than 1 ms"
     return [*lines, late] + ["NOT PLAYED AT THE TRACE'S TIMES"] * (not lag["as_recorded"])
+
+
+def _times(times: Mapping | None) -> list[str]:
+    """ "in 60 s in place of 240 s of the trace; of 180 s in pauses from 25 ms on 4 s left"; none if equal."""
+    if not times or times["play_s"] is None or times["play_s"] == times["trace_s"]:
+        return []
+    pauses = f"of {figure(times['idle_s'])} s in pauses from 25 ms on {figure(times['play_idle_s'])} s left"
+    return [f"in {figure(times['play_s'])} s in place of {figure(times['trace_s'])} s of the trace; {pauses}"]
 
 
 def _rest(event: Mapping) -> list[str]:
