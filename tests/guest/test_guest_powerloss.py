@@ -253,7 +253,7 @@ def test_another_drive_in_its_place_is_refused(bench, monkeypatch):
     machine.plug(CUT)
     machine.do("wait_for", "/sys/block/nvme*/device/serial", CUT.serial)
     nvme.far, nvme.disk, cuts = bench.far(CUT.serial), STRANGER, nvme.switch.cuts
-    monkeypatch.setattr(cycle, "READY_S", 15.0)
+    monkeypatch.setattr(cycle, "READY_S", 60.0)  # a starved guest shows a new drive late
     _, outcome = powerloss.carry_out(nvme.far, nvme.switch, bench.folder / "stranger", 1)
     assert isinstance(outcome, ExchangedDrive) and outcome.exit_code == UnsafeTarget.exit_code, outcome
     assert CUT.serial in outcome.expected and STRANGER.serial in outcome.seen
