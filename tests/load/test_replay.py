@@ -16,7 +16,7 @@ from ssdrig.base.errors import DriveError, LoadError, UsageError
 from ssdrig.load import fiotext, played, playedlog, trace_process, traceform
 from ssdrig.load.trace_player import How
 from ssdrig.load.trace_published import BENCHES
-from ssdrig.load.traceform import FLUSH, READ, TRIM, WRITE
+from ssdrig.load.traceform import FLUSH, FUA, READ, TRIM, WRITE
 from ssdrig.plan import cost, grammar, state
 from ssdrig.plan.kinds import replay
 from ssdrig.publish.influx import points
@@ -271,19 +271,23 @@ def test_the_view_has_each_figure_or_why_there_is_none(tmp_path):
 def test_a_play_at_other_times_states_what_is_left_of_the_pauses(tmp_path):
     how = {"closed": False, "speed": 2.0, "idle_cap_ns": 100 * MS}
     service = {"reads": {"ios": 2, "mean_us": 77.0, "p99_us": "x"}, "writes": None, "other": 3}
-    folder = folder_of(tmp_path / "p", ROWS, TIMES_MS, how)
+    rows = ROWS.copy()
+    rows["flags"][0] = FUA
+    folder = folder_of(tmp_path / "p", rows, TIMES_MS, how)
     start = json.loads((folder / "start.json").read_text())
     start["header"]["service"] = service
     (folder / "start.json").write_text(json.dumps(start))
     figures = playedlog.figures(folder, 1)
     # gaps of 500, 700, 1200 and 200 ms, each cut to 100 ms and played in 50
     assert figures["times"] == {"trace_s": 2.6, "idle_s": 2.6, "play_s": 0.2, "play_idle_s": 0.2}
+    assert figures["fua_writes"] == 1
     assert figures["service"] == {"reads": {"ios": 2, "mean_us": 77.0}}
     assert figures["depth"]["max"] == 2 and figures["trace_depth"]["max"] == 2
     row = Row(SimpleNamespace(label="play", do="replay"), None, "done", found={"kind": "played"} | figures)
     row.windows["all"] = {}
     lines = {name: values for name, _, values in replay_html.lines_of([row])}
     assert lines["Service time of the original, reads, mean"][0][0] == 77.0
+    assert lines["Writes with FUA"][0][0] == 1
     assert any("0.2" in line and "2.6" in line for line in found.played(row.found))
     assert found.played(row.found | {"times": {**figures["times"], "play_s": 2.6}}) == found.played(
         {key: value for key, value in row.found.items() if key != "times"}

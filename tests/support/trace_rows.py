@@ -1,4 +1,5 @@
-"""Rows of a trace, written as (t_ns, offset_bytes, length_bytes, op): those of one time are a burst of that depth."""
+"""Rows of a trace, written as (t_ns, offset_bytes, length_bytes, op) or as whole rows: those of one time are a burst of
+that depth."""
 
 import numpy as np
 
@@ -13,6 +14,6 @@ def bursts_of(t_ns) -> np.ndarray:
 
 
 def rows_of(*rows) -> np.ndarray:
-    out = np.array([(*row[:4], 0, 0) for row in rows], ROW)
+    out = np.array([(*row[:4], row[4] if len(row) > 4 else 0, 0) for row in rows], ROW)
     out["depth"] = bursts_of(out["t_ns"])
     return out

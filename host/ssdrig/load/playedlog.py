@@ -61,12 +61,14 @@ def load(folder: Path, direction: str | None = None) -> Seconds:
 
 def figures(folder: Path, dilation: int) -> dict:
     """played.figures() of the stored records, with {"trace", "source", "service" (times of the original, as the trace's
-    header has them), "times" (trace_player.times()), "synthetic", "scaled", "of_ios" (of the whole trace), "how",
-    "late_us" (delay of a virtual drive's answers against its own time; None for another drive)}. Raises LoadError."""
+    header has them), "times" (trace_player.times()), "fua_writes" (how many), "synthetic", "scaled", "of_ios" (of the
+    whole trace), "how", "late_us" (delay of a virtual drive's answers against its own time; None for another drive)}.
+    Raises LoadError."""
     rows, records, state = _of(folder)
     header, how = state["header"], state["how"]
     figures = played.figures(rows, records, int(records["intended_ns"][0]), bool(how.get("closed")), dilation)
     named = {"trace": header.get("name"), "source": header.get("source"), "synthetic": bool(header.get("synthetic"))}
+    named["fua_writes"] = int(np.count_nonzero(rows["flags"][: len(records)] & traceform.FUA))
     named["service"], named["times"] = (
         _service(header.get("service")),
         trace_player.times(traceform.windows(rows), _how(how)),

@@ -418,6 +418,26 @@ _TEXTS: tuple[tuple[re.Pattern[str], str, str], ...] = (
         "a CSV of Process Monitor: files, not blocks",
         "record block I/O: xperf -on DISK_IO+DISK_IO_INIT, then xperf -i FILE.etl -o FILE.csv",
     ),
+    (
+        re.compile(r"Attaching \d+ probes?\.\.\."),
+        "what a script of bpftrace prints",
+        "record it by biosnoop of BCC, blktrace, or ./ssdrig trace record",
+    ),
+    (
+        re.compile(r"\[[\d:.]+\] \(\+[\d.?]+\) .*"),
+        "text of babeltrace (LTTng)",
+        "record it by blktrace, perf, trace-cmd, or ./ssdrig trace record",
+    ),
+    (
+        re.compile(r"\d+\.\d{3} .*block:block_\w+\(.*"),
+        "what perf trace prints",
+        "record it by perf record -e block:block_rq_issue,block:block_rq_complete, then perf script",
+    ),
+    (
+        re.compile(r"Event Name,\s*Type,.*"),
+        "a CSV of tracerpt, whose columns have no names",
+        "xperf -i FILE.etl -o FILE.csv",
+    ),
     (re.compile(r"\{.*"), "a JSON document", "run fio with write_iolog=FILE in its job, and convert that"),
     (
         MQSIM,

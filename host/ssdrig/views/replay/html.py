@@ -62,6 +62,8 @@ def lines_of(rows: list[Row]) -> Iterator[tuple[str, str, list[tuple[float | Non
         if any(value is not None for value in values):
             missing = "the trace does not state when an I/O ended"
             yield f"Service time of the original, {side}, {name}", "µs", [(value, missing) for value in values]
+    if any(row.found.get("fua_writes") for row in rows):
+        yield "Writes with FUA", "", of("fua_writes")
     yield "Time to complete", "s", of("time_s")
     yield "Energy", "J", [((row.windows.get("all") or {}).get("energy_J"), row.why_not("W")) for row in rows]
     yield "Energy per GB", "J", measured("J/GB")
