@@ -126,8 +126,11 @@ def test_a_format_is_known_by_its_first_line():
     assert all(trace_formats.of(line) is None for line in ("", "hello", "fio version 4 iolog", "1,2,3", "e 1"))
 
 
+NAMES = {"D": "issue", "C": "complete", "R": "requeue"}
+
+
 def event(t_us, name, letters, sector, sectors):
-    size = f" {512 * sectors} ()" if name == "rq_issue" else " ()" if name == "rq_complete" else ""
+    size = f" {512 * sectors} ()" if name == "rq_issue" else " ()" if name in ("rq_complete", "rq_requeue") else ""
     rest = "" if name == "bio_queue" else " be,0,4"
     return f"  dd-9   [001] ..s1.  587.{t_us:06}: block_{name}: 7,0 {letters}{size} {sector} + {sectors}{rest} [0]\n"
 
@@ -231,6 +234,35 @@ def test_depth_of_blkparse_is_the_drives_where_queued_and_issued_are_there(tmp_p
     assert depths(tmp_path, text) == ([1, 2], None)
     again = text + blk(20, "D", "R", 0, 8) + blk(21, "R", "R", 0, 8) + blk(22, "D", "R", 0, 8) + blk(23, "C", "R", 0, 8)
     assert len(converted(tmp_path, again)) == 3  # requeued, and issued once more
+
+
+@pytest.mark.parametrize("ops", ["RR", "RW", "WW", "WR"])
+def test_two_ios_at_one_place_at_one_time_are_two(tmp_path, ops):
+    """Programs may read and write one place together; only a line of a requeue makes the second issue the first."""
+    first, second = ops
+    kinds = [READ if letter == "R" else WRITE for letter in ops]
+    rows = [(0, 0, 4096, kinds[0]), (1000, 0, 4096, kinds[1]), (2000, 4096, 4096, READ)]
+    text = blk(1, "D", first, 0, 8) + blk(2, "D", second, 0, 8) + blk(3, "D", "R", 8, 8)
+    text += blk(4, "C", second, 0, 8) + blk(6, "C", first, 0, 8) + blk(9, "C", "R", 8, 8) + blk(10, "D", "R", 99, 8)
+    rows.append((9000, 99 * 512, 4096, READ))
+    assert converted(tmp_path, text) == rows and depths(tmp_path, text) == ([1, 2, 3, 1], None)
+    made = trace_convert.Conversion(tmp_path / "source", trace_convert.Asked())
+    list(made.windows())
+    lasts_us = {READ: [], WRITE: []}
+    same = first == second  # nothing tells which of two alike has ended: the first
+    for kind, begin, end in ((kinds[0], 1, 4 if same else 6), (kinds[1], 2, 6 if same else 4), (READ, 3, 9)):
+        lasts_us[kind].append(end - begin)
+    for side, kind in (("reads", READ), ("writes", WRITE)):
+        of = made.words()["service"][side]
+        assert (of and of["mean_us"]) == (np.mean(lasts_us[kind]) if lasts_us[kind] else None)
+
+
+@pytest.mark.parametrize("line", [blk, lambda t, action, *what: event(t, f"rq_{NAMES[action]}", *what)])
+def test_an_io_that_is_issued_again_after_a_requeue_is_one(tmp_path, line):
+    text = line(1, "D", "W", 0, 8) + line(2, "R", "W", 0, 8) + line(3, "D", "W", 0, 8) + line(4, "D", "R", 8, 8)
+    text += line(5, "C", "W", 0, 8) + line(6, "C", "R", 8, 8) + line(7, "D", "W", 0, 8)
+    assert converted(tmp_path, text) == [(0, 0, 4096, WRITE), (3000, 4096, 4096, READ), (6000, 0, 4096, WRITE)]
+    assert depths(tmp_path, text) == ([1, 2, 1], None)
 
 
 def test_depth_by_the_kernels_events(tmp_path):

@@ -13,14 +13,14 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import IO
+from typing import IO, NamedTuple
 
 import numpy as np
 
 from ssdrig.base.columns import Column
 from ssdrig.base.errors import UsageError
 from ssdrig.load import trace_formats, trace_kernel, trace_tables
-from ssdrig.load.trace_line import DONE, ISSUED, QUEUED, Format, Line
+from ssdrig.load.trace_line import DONE, ISSUED, QUEUED, REQUEUED, Format, Line
 from ssdrig.load.traceform import (
     DEPTH_MOST,
     END_MOST_BYTES,
@@ -112,59 +112,80 @@ class Services:
         return {"ios": ios, "mean_us": mean_us, **shares, "max_us": self._most[op] / 1e3}
 
 
+class _Begun(NamedTuple):
+    """An I/O under way: its last byte's end, when it began, I/Os that had ended by then, its operation."""
+
+    end: int
+    t_ns: int
+    ended_before: int
+    op: int
+
+
 class Flight:
-    """I/Os of one device that have begun and not ended. `lost`: of how many a line is missing. `services`: takes how
-    long each of them lasts."""
+    """I/Os of one device that have begun and not ended; several may have the same place. `lost`: of how many a line is
+    missing. `services`: takes how long each of them lasts."""
 
     def __init__(self, services: Services | None = None) -> None:
         self._services = services or Services()
-        self.lost = self.ended = self.begun = 0
+        self.lost = self.ended = self.begun = self.under_way = 0
         self._early = 0  # completions of I/Os that may have begun before the file
-        # first byte -> end, t_ns, I/Os that had ended before, operation
-        self._ends: dict[int, tuple[int, int, int, int]] = {}
+        self._ends: dict[int, list[_Begun]] = {}  # by their first byte, in the order of their begins
+        self._again: set[tuple[int, int, int]] = set()  # place, end, operation of those that are issued once more
         self._since_ns: int | None = None
-
-    @property
-    def under_way(self) -> int:
-        return len(self._ends)
 
     def begin(self, t_ns: int, begin: int, length: int, op: int = READ) -> int | None:
         """How many are under way with this one. None: it is under way already, and issued again."""
         self._since_ns = t_ns if self._since_ns is None else self._since_ns
         self.begun += 1
-        if len(self._ends) > DEPTH_MOST:
-            self.lost += len(self._ends)
+        if self.under_way > DEPTH_MOST:
+            self.lost += self.under_way
+            self.under_way = 0
             self._ends.clear()
-        there = self._ends.get(begin)
-        if there and there[0] == begin + length:
+        if (key := (begin, begin + length, op)) in self._again:
+            self._again.remove(key)
             return None
-        self.lost += there is not None
-        self._ends[begin] = begin + length, t_ns, self.ended, op
-        return len(self._ends)
+        self._ends.setdefault(begin, []).append(_Begun(begin + length, t_ns, self.ended, op))
+        self.under_way += 1
+        return self.under_way
 
-    def end(self, t_ns: int, begin: int, length: int) -> None:
+    def requeue(self, begin: int, length: int, op: int) -> None:
+        """An I/O under way goes back to its queue: its next begin is the same I/O."""
+        if any(one.end == begin + length and one.op == op for one in self._ends.get(begin, ())):
+            self._again.add((begin, begin + length, op))
+
+    def end(self, t_ns: int, begin: int, length: int, op: int = READ) -> None:
         """The I/Os within this range have ended."""
-        there = self._ends.get(begin)
-        if there and there[0] == begin + length:
-            within = [begin]
+        until, there = begin + length, self._ends.get(begin, [])
+        same = [one for one in there if one.end == until]
+        if same:
+            within = [(begin, next((one for one in same if one.op == op), same[0]))]
         else:  # merged, or in parts: an end after the range has only moved on
-            ends = self._ends.items() if len(self._ends) <= MOST_MERGED else ()
-            within = [at for at, (end, *_) in ends if begin <= at and end <= begin + length]
-            if there and there[0] > begin + length:
-                self._ends[begin + length] = self._ends.pop(begin)
+            if longer := next((one for one in there if one.end > until), None):
+                self._take(begin, longer)
+                self._ends.setdefault(until, []).append(longer)
+                self.under_way += 1
                 return
+            places = self._ends.items() if self.under_way <= MOST_MERGED else ()
+            within = [(at, one) for at, begun in places if begin <= at for one in begun if one.end <= until]
         if not within:
             early = self._since_ns is None or t_ns - self._since_ns <= LOST_NS
             self._early += early
             self.lost += not early
-        for at in within:
-            _, begun_ns, _, op = self._ends.pop(at)
-            self._services.add(op, t_ns - begun_ns)
+        for at, one in within:
+            self._take(at, one)
+            self._services.add(one.op, t_ns - one.t_ns)
         self.ended += len(within)
+
+    def _take(self, begin: int, one: _Begun) -> None:
+        self._ends[begin].remove(one)
+        self.under_way -= 1
+        if not self._ends[begin]:
+            del self._ends[begin]
 
     def close(self, t_ns: int) -> None:
         """No more lines come."""
-        late = (t_ns - begun > LOST_NS or self.ended - before > LOST_IOS for _, begun, before, _ in self._ends.values())
+        left = (one for begun in self._ends.values() for one in begun)
+        late = (t_ns - one.t_ns > LOST_NS or self.ended - one.ended_before > LOST_IOS for one in left)
         self.lost += sum(late) + (self._early if self._early > max(FEW_EARLY, self.begun // 100) else 0)
 
 
@@ -291,14 +312,18 @@ class Conversion:
         made = 0
         for line in self._lines():
             for request in line:
-                if not self._wanted(request.device) or request.stage not in (self.begins, DONE):
+                if not self._wanted(request.device) or request.stage not in (self.begins, DONE, REQUEUED):
+                    continue
+                if request.stage == REQUEUED:
+                    self.flight.requeue(request.offset_bytes, request.length_bytes, request.op)
                     continue
                 if request.passed:
                     self._pass(request.passed)
                     continue
                 if request.stage == DONE:
                     if request.length_bytes:
-                        self.flight.end(request.t_ns or 0, request.offset_bytes, request.length_bytes)
+                        place = request.offset_bytes, request.length_bytes
+                        self.flight.end(request.t_ns or 0, *place, request.op)
                     continue
                 depth = self._depth(request)
                 if depth is None or request.op in self.asked.leave_out:

@@ -6,7 +6,7 @@ trace-cmd-report(1)."""
 
 import re
 
-from ssdrig.load.trace_line import DONE, ISSUED, QUEUED, Line
+from ssdrig.load.trace_line import DONE, ISSUED, QUEUED, REQUEUED, Line
 from ssdrig.load.traceform import FLUSH, READ, TRIM, WRITE, ZEROES
 
 SECTOR_BYTES = 512
@@ -23,7 +23,8 @@ _BEFORE = (
 )
 _EVENT = re.compile(_BEFORE + r"(?:\d{1,12}\s+)?(?:\w{2,64}:)?[a-z_]\w{1,63}:(?:\s.*)?", re.ASCII)
 _TRACEPOINT = re.compile(
-    _BEFORE + r"(?:block:)?block_(bio_queue|rq_issue|rq_complete):\s+(\d{1,4},\d{1,7}) ([A-Z]{1,8}) (?:\d{1,12} )?"
+    _BEFORE
+    + r"(?:block:)?block_(bio_queue|rq_issue|rq_complete|rq_requeue):\s+(\d{1,4},\d{1,7}) ([A-Z]{1,8}) (?:\d{1,12} )?"
     r"(?:\(.{0,200}\) )?(\d{1,20}) \+ (\d{1,12}) .*\[.*\]",
     re.ASCII,
 )
@@ -39,7 +40,10 @@ _AROUND = re.compile(
 _LETTERS = re.compile(r"(F?)(WZ|ZA|Z[ROCF]A?|DE|[WRDFN])?([FASMU]*)", re.ASCII)
 _OPS = {"R": READ, "W": WRITE, "D": TRIM, "WZ": ZEROES, "N": ZEROES}
 ZONES = "it is made for a drive with zones"
-_STAGES = {"Q": QUEUED, "D": ISSUED, "C": DONE, "bio_queue": QUEUED, "rq_issue": ISSUED, "rq_complete": DONE}
+_STAGES = {
+    **{"Q": QUEUED, "D": ISSUED, "C": DONE, "R": REQUEUED},
+    **{"bio_queue": QUEUED, "rq_issue": ISSUED, "rq_complete": DONE, "rq_requeue": REQUEUED},
+}
 BLKPARSE_MOST_BYTES = 32 << 20  # of data in one request; Write Zeroes may be longer, and blkparse prints it as W
 
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple
 
-QUEUED, ISSUED, DONE = "queued by the program", "issued to the drive", "completed"
+QUEUED, ISSUED, DONE, REQUEUED = "queued by the program", "issued to the drive", "completed", "taken back"
 NO_END = "its lines have no end time"
 RESPONSES = "response times"
 
