@@ -249,15 +249,23 @@ class Link:
         put32(buf, wire.P_HELD, held)
         self.answer(buf, wire.P_END)
 
-    def say(self, kind, text):
-        """Queue a frame of text (hello, log, report), as soon as there is room. False if too many wait. Allocates."""
+    def framed(self, kind, text):
+        """The frame of a text, for owe(). Allocates."""
         body = text.encode()[: wire.MAX_FRAME - 32]
         buf = bytearray(wire.BODY + len(body) + 4)
         buf[0] = kind
         buf[wire.BODY : wire.BODY + len(body)] = body
-        if self.answer(buf, wire.BODY + len(body)):
+        return buf
+
+    def owe(self, buf):
+        """Queue a frame as soon as there is room. False if too many wait."""
+        if self.answer(buf, len(buf) - 4):
             return True
         if len(self.owed) < _OWED:
             self.owed.append(buf)
             return True
         return False
+
+    def say(self, kind, text):
+        """Queue a frame of text (hello, log, report), as soon as there is room. False if too many wait. Allocates."""
+        return self.owe(self.framed(kind, text))

@@ -54,6 +54,7 @@ class Rig:
         self.fast = Fast(board.FAST, self.link, self.clock) if board.FAST else None
         self.streaming = False
         self.about = None  # of H, while nothing of it changes
+        self.idle_hello = None  # the frame of H with this, the switch idle
         self.rounds = 0
         self.lost_at = 0  # when a lost sensor was last asked
         for sampler in self.samplers:
@@ -67,13 +68,19 @@ class Rig:
         self.link.say(wire.LOG, "rail %d: %s" % (sampler.rail["rail"], why if str(why) else repr(why)))
 
     def hello(self):
-        """Only the switch changes while the rig streams, except a sensor that is lost: the rest is not worked out
-        again, which would take the main loop 8 ms more."""
-        if not self.streaming:
-            self.about = None
-        self.about = self.about or self._about()
-        switch = json.dumps(self.switch.describe(), separators=(",", ":"))
-        self.link.say(wire.HELLO, '{"switch":%s,%s' % (switch, self.about))
+        """Send H. Only the switch changes while the rig streams, except a sensor that is lost: the rest is not worked
+        out again, which would take the main loop 8 ms more. With the switch idle, all of H is sent as it is: its
+        garbage would fill the low end of the heap (heap.py), and each round would then take twice as long."""
+        if not self.streaming or not self.about:
+            self.about, self.idle_hello = self._about(), None
+        idle = self.switch.state is IDLE and not self.switch.tripped
+        frame = self.idle_hello if idle else None
+        if not frame:
+            switch = json.dumps(self.switch.describe(), separators=(",", ":"))
+            frame = self.link.framed(wire.HELLO, '{"switch":%s,%s' % (switch, self.about))
+        if idle:
+            self.idle_hello = frame
+        self.link.owe(frame)
 
     def _about(self):
         """The text of H after its first brace, without the switch."""

@@ -202,21 +202,22 @@ class Emulated:
         self.run("import sys;sys.path.insert(0,'compiled');" * compiled + IMPORTS)
 
     def stream(self, locked: int) -> list:
-        """The frames of a stream, until `locked` + 200 samples of rail 0 have come, the latter 100 of them behind a
-        hello that was asked for. The modules of LOCKED are imported."""
+        """The frames of a stream, until `locked` + 100 samples of rail 0 have come, and 100 after each of four hellos
+        that were asked for. The modules of LOCKED are imported."""
         before, self.frames, self.seq = self.frames, [], 0
         self.start(LOCKED % locked)
         self.send(wire.ASK_HELLO)
         self.send(wire.GO)
         came = lambda: sum(body[2] for body in self.bodies(wire.SAMPLES) if body[0] == 0)
         self.listen(lambda: came() >= locked + 100)
-        self.send(wire.ASK_HELLO)
-        self.listen(lambda: len(self.bodies(wire.HELLO)) == 2)
-        now = came()
-        self.listen(lambda: came() >= now + 100)
+        for hellos in range(2, 6):
+            self.send(wire.ASK_HELLO)
+            self.listen(lambda enough=hellos: len(self.bodies(wire.HELLO)) == enough)
+            now = came()
+            self.listen(lambda now=now: came() >= now + 100)
         self.send(wire.STOP)
         self.send(wire.ASK_HELLO)
-        self.listen(lambda: len(self.bodies(wire.HELLO)) == 3)
+        self.listen(lambda: len(self.bodies(wire.HELLO)) == 6)
         self.send(wire.QUIT)
         self.until(b"\x04\x04>")
         seen, self.frames = self.frames, before
