@@ -29,7 +29,7 @@ MIB = 1 << 20
 WRITTEN = bytes(range(256)) * 16
 PHOTOS = b"FAMILY PHOTOS..." * 256
 SIZE = 64 * MIB
-DETAILED = {"data": "random", "engine": "libaio", "threads": 1, "qd": 4}
+DETAILED = {"compressible": 0, "engine": "libaio", "threads": 1, "qd": 4}
 
 
 def fill_of(mib: int = 8) -> SimpleNamespace:

@@ -27,7 +27,7 @@ def main(serial: str, method: str) -> None:
     from ssdrig.run import bench
 
     def filled() -> str:
-        keys = {"block": 128 << 10, "qd": 4, "threads": 1, "data": "random", "engine": "libaio"}
+        keys = {"block": 128 << 10, "qd": 4, "threads": 1, "compressible": 0, "engine": "libaio"}
         act = SimpleNamespace(keys=keys, path="fill", range_bytes=FILL_BYTES, amount_bytes=FILL_BYTES)
         folder = tempfile.mkdtemp(prefix="ssdrig-steps-")
         try:

@@ -69,7 +69,7 @@ def test_pts_iops_has_the_order_and_the_settings_that_the_methods_state(variant,
     mixes = (100, 95, 65, 50, 35, 5, 0)
     assert [(a.point["read"], a.point["block"]) for a in points] == [(mix, size) for mix in mixes for size in blocks]
     assert {(a.keys["threads"], a.keys["qd"]) for a in points} == {load} and {a.keys["time"] for a in points} == {60}
-    assert {a.keys["pattern"] for a in points} == {"random"} and {a.keys["data"] for a in points} == {"random"}
+    assert {a.keys["pattern"] for a in points} == {"random"} and {a.keys["compressible"] for a in points} == {0}
     assert {a.range_bytes for a in points} == {(256 << 30) * percent // 100}
     tracked = ("iops read=0 block=4KiB", "iops read=65 block=64KiB", "iops read=100 block=1024KiB")
     assert points[0].repeat.until[0].track == tracked

@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 import synthetic_plan
 import synthetic_run
@@ -13,9 +14,10 @@ from loop_device import loop_device
 
 from ssdrig.drive.settings import witness
 from ssdrig.drive.smart import counters
-from ssdrig.load import fio
+from ssdrig.load import ceiling, fio
 from ssdrig.load.fiojob import Job
 from ssdrig.plan.rules import limits
+from ssdrig.plan.rules.windows import Window
 from ssdrig.reading import table
 from ssdrig.reading import witness as held
 from ssdrig.report import page, screen
@@ -389,3 +391,35 @@ def test_threads_that_end_one_after_the_other_are_no_host_that_is_too_slow(share
     )
     found = held.verdicts(data, {"cpus_busy_percent": [99.0, 20.0]})
     assert bool(found) == limited and all(note.startswith("host-limited: ") for note in found)
+
+
+@pytest.mark.parametrize(("share", "limited"), [(0.5, False), (0.79, False), (0.81, True), (1.1, True)])
+@pytest.mark.parametrize("k", [1, 4])
+def test_load_near_its_ceiling_is_host_limited(share, limited, k):
+    """Whatever the drive is; a SIMULATED one may have longer seconds. The window's own counts are held against it."""
+    data = SimpleNamespace(
+        totals={"ios": round(10_000 * share) * 8, "runtime_ms": 8000, "lat_sum_ns": None},
+        load_s=8 / k,
+        k=k,
+        t0_ns=0,
+        events=[],
+        asked=lambda key: None,
+    )
+    data.iops = np.full(8 // k, round(10_000 * share) * k)
+    window = Window("end", 0, 8 // k, {})
+    for loads in (held.host(data, None, ceiling_iops=10_000.0), held.host(data, None, window, 10_000.0)):
+        assert [load.beyond for load in loads] == [limited]
+        assert loads[0].value == pytest.approx(100 * share) and loads[0].limit == 80
+    assert held.host(data, None) == []
+
+
+def test_ceiling_of_a_load_is_of_its_shape_and_without_its_pauses():
+    keys = {"pattern": "random", "read": 0, "block": ((4096, 100),), "qd": 1, "threads": 1, "engine": "auto"}
+    shape = ceiling.shapes("load", keys)[0]
+    events = [{"kind": "ceiling", "rows": [ceiling.Ceiling(shape, 1000.0, 4096e3).as_json()]}, {"kind": "note"}]
+    row = SimpleNamespace(act=SimpleNamespace(do="load", keys=keys))
+    assert held.ceiling_iops(events, row) == 1000
+    row.act.keys = keys | {"on": 1.0, "off": 3.0, "cycles": 2}
+    assert held.ceiling_iops(events, row) == pytest.approx(1000 * (4 + 2) / (4 + 8))  # fio's first burst is longer
+    row.act.keys = keys | {"qd": 2}
+    assert held.ceiling_iops(events, row) is None and held.ceiling_iops([], row) is None

@@ -226,7 +226,11 @@ def _in_window(table: Table, row: Row, data: RunData, name: str) -> dict | None:
     if n < windows.FEWEST_S:
         return None
     span = Window(name, 0, n, {}, left)
-    host = trust.host_of(witness.host(data, witness.event_of(data.events, row.act.label, row.round), span))
+    event, ceiling_iops = (
+        witness.event_of(data.events, row.act.label, row.round),
+        witness.ceiling_iops(data.events, row),
+    )
+    host = trust.host_of(witness.host(data, event, span, ceiling_iops))
     verdict = steady.not_claimed(steady_state.of_row(row, data)(0, n), trust.why_not([host.as_json()]))
     figures = window_figures.figures_in(data, replace(span, steady_state=verdict))
     return figures | {"trust": trust.of_window(data, figures, host, trust.of_run(table.data))}

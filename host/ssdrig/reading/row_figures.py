@@ -129,7 +129,7 @@ def _wear(row: "Row", data: RunData, whole: dict[str, Any]) -> tuple[int, int]:
 def _witnessed(row: "Row", data: RunData) -> None:
     said = witness.event_of(data.events, row.act.label, row.round)
     row.kernel, notes = witness.kernel(said, data.totals)
-    notes += witness.verdicts(data, said)
+    notes += witness.verdicts(data, said, ceiling_iops=witness.ceiling_iops(data.events, row))
     row.notes += [note.replace("fio", "the player") for note in notes] if row.act.do == "replay" else notes
 
 

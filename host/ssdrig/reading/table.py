@@ -264,12 +264,13 @@ def _rests_on(row: Row, data: RunData | None, of_run: Sequence[trust.Item]) -> N
     if data is None:
         return
     event = witness.event_of(data.events, row.act.label, row.round)
+    ceiling_iops = witness.ceiling_iops(data.events, row)
     for name, figures in row.windows.items():
         if figures:
             host = trust.Item("host", trust.NOT_APPLICABLE, why=f"{row.act.do} does no I/O")
             if row.act.do in (*kinds.IO, "wear"):
                 window = None if name == WHOLE else Window(name, figures["t0_s"], figures["t1_s"], {})
-                host = trust.host_of(witness.host(data, event, window))
+                host = trust.host_of(witness.host(data, event, window, ceiling_iops))
             figures["trust"] = trust.of_window(data, figures, host, of_run, trust.steady_by([]))
             if figures.get("steady_state"):
                 doubt = trust.why_not([host.as_json()])

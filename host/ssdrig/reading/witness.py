@@ -5,7 +5,11 @@ import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from ssdrig.drive.settings.witness import MS_WRAP
+from ssdrig.load import ceiling
+from ssdrig.plan.kinds import load as load_kind
 from ssdrig.plan.rules import limits
 from ssdrig.plan.rules.windows import Window
 from ssdrig.reading import little
@@ -67,11 +71,24 @@ def kernel(event: Mapping | None, totals: Mapping) -> tuple[dict, list[str]]:
     return out, notes
 
 
-def verdicts(data: RunData, event: Mapping | None, window: Window | None = None) -> list[str]:
-    """ "host-limited: …" of a whole load, "throttled: …" of it or of a window."""
+def ceiling_iops(events: Iterable[dict], row: "Row") -> float | None:
+    """I/Os per second of the host that fio reaches on a null target with the shape of a load, while the load is not in
+    a pause; None: not measured."""
+    event = next((e for e in reversed(list(events)) if e["kind"] == "ceiling"), None)
+    found = ceiling.of_step(ceiling.of_event(event), row.act.do, row.act.keys) if event else None
+    if found is None:
+        return None
+    return found.iops * (load_kind.busy_share(row.act) if row.act.do == "load" else 1.0)
+
+
+def verdicts(
+    data: RunData, event: Mapping | None, window: Window | None = None, ceiling_iops: float | None = None
+) -> list[str]:
+    """ "host-limited: …" of a whole load, "throttled: …" of it or of a window. `ceiling_iops`: see that function."""
     found = []
     if window is None:
-        found += [f"host-limited: {load.words}" for load in host(data, event) if load.beyond][:1]
+        loads = host(data, event, ceiling_iops=ceiling_iops)
+        found += [f"host-limited: {load.words}" for load in loads if load.beyond][:1]
     polls = _polls(data, (window.t0_s, window.t1_s) if window else (0.0, data.load_s))
     why = limits.throttled(*polls) if polls else None
     if polls and why:
@@ -80,16 +97,29 @@ def verdicts(data: RunData, event: Mapping | None, window: Window | None = None)
     return found
 
 
-def host(data: RunData, event: Mapping | None, window: Window | None = None) -> list[limits.Load]:
+def host(
+    data: RunData, event: Mapping | None, window: Window | None = None, ceiling_iops: float | None = None
+) -> list[limits.Load]:
     """What is known of the host during a load, or in a window of it where the journal has events `host` of it. It holds
-    for a SIMULATED drive too, which works on the host's CPUs."""
+    for a SIMULATED drive too, which works on the host's CPUs. `ceiling_iops`: see that function."""
     counted = (_in_window(data, window) if window else None) or event or {}
     if not data.totals or not data.load_s:
         return limits.loads(None, 1, None, None, counted)
     asked, threads = data.asked("queue_depth"), int(data.asked("threads") or 1)
     found_qd = little.of_load(data.totals, asked or threads, threads)
     of_load = found_qd.in_flight if found_qd else None
-    return limits.loads(data.totals.get("cpu_percent"), threads, of_load, asked, counted)
+    found = limits.loads(data.totals.get("cpu_percent"), threads, of_load, asked, counted)
+    if ceiling_iops and (iops := _host_iops(data, window)) is not None:
+        found.append(limits.of_ceiling(iops, ceiling_iops))
+    return found
+
+
+def _host_iops(data: RunData, window: Window | None) -> float | None:
+    """I/Os per second of the host; a SIMULATED drive's seconds may be longer."""
+    if window is None:
+        return data.totals["ios"] / (data.load_s * data.k) if data.totals.get("ios") else None
+    counts = data.iops[int(window.t0_s) : max(int(window.t0_s) + 1, int(window.t1_s))]
+    return float(np.mean(counts)) / data.k if len(counts) else None
 
 
 def _in_window(data: RunData, window: Window) -> dict | None:

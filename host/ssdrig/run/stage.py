@@ -3,7 +3,7 @@
 import contextlib
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING
@@ -14,6 +14,7 @@ from ssdrig.plan.rules.laid import NOTHING, Laid
 
 if TYPE_CHECKING:
     from ssdrig.base.progress import Progress
+    from ssdrig.load.ceiling import Ceiling, Shape
     from ssdrig.load.fio import Result
     from ssdrig.load.fiojob import Job
     from ssdrig.meter.pico.stream import Rig
@@ -37,7 +38,8 @@ class Stage:
     the drive. `outcome`: the finding about the drive, if it sets the exit code of a run that has done all it
     should. `off`: set once the drive has no power, and is not to have any when the run ends. `cut`: of the drive's
     power, that the run's owner may ask for; None: not of this run. `marked`: places to know the drive by after an
-    absence have been read. `laid`: bytes written by the steps before. `words`: the command of a recording."""
+    absence have been read. `laid`: bytes written by the steps before. `words`: the command of a recording. `ceilings`:
+    of the load generator on this host, by the shape of a load."""
 
     bench: "Bench"
     book: "Journal"
@@ -59,6 +61,7 @@ class Stage:
     marked: bool = False
     laid: Laid = NOTHING
     words: tuple[str, ...] = ()
+    ceilings: "Mapping[Shape, Ceiling]" = field(default_factory=dict)
 
     @property
     def dilation(self) -> int:
@@ -114,8 +117,10 @@ class Stage:
         """Execute one fio job, `within` a folder of the act's where it has several. `met(iops, moved_bytes)`, asked
         each second with the I/Os of each second of drive time and the bytes read and written so far, ends it."""
         from ssdrig.drive.settings import witness
-        from ssdrig.load import fio
+        from ssdrig.load import ceiling, fio
 
+        if self.ceilings and ceiling.pooled(self.ceilings, act.do, act.keys):
+            job = replace(job, pool=True)
         counts: list[float] = []  # of each second of drive time
         held: list[float] = []  # of the host's seconds that make up the next one
         ended = [False]

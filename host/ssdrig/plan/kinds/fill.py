@@ -8,7 +8,7 @@ KEYS = {
     "block": Key("block", "128 KiB"),
     "qd": Key("count", 32),
     "threads": Key("count", 1),
-    "data": Key("word", "random", words=("random", "half", "zeros")),
+    "compressible": Key("percent", 0),
     "engine": Key("word", "auto", words=("auto", "libaio", "io_uring")),
 }
 
@@ -27,7 +27,7 @@ def job(act, target: str, seed: int, dilation: int = 1):
         threads=keys["threads"],
         size_bytes=act.range_bytes,
         io_size=act.amount_bytes if act.amount_bytes != act.range_bytes else None,
-        data=keys["data"],
+        compressible=keys["compressible"],
         engine=engine(keys["engine"]),
         seed=seed,
         target=target,

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 FIO_PERCENT = 85.0  # of a core, taken by each thread of fio: it has no time left to ask for more
 CPUS_PERCENT = 95.0  # of a core, or of all of them: busy
+CEILING_PERCENT = 80.0  # of what fio reaches on a null target with the same shape of load
 REACHED = 0.9  # of the I/Os that should be in flight
 STEAL_PERCENT = 5.0  # of CPU time, which a hypervisor gave to others
 MEMORY_PERCENT = 5.0  # of the time, in which a process waited for memory
@@ -79,6 +80,13 @@ def _simulated(answers: Mapping, waited) -> list[Load]:
         words = f"processes waited for a CPU in {percent:.0f} % of the time, the SIMULATED drive among them"
         out.append(Load(percent, WAITED_PERCENT, words, percent > WAITED_PERCENT))
     return out
+
+
+def of_ceiling(iops: float, ceiling_iops: float) -> Load:
+    """How near a load was to what the load generator reaches on a null target. Both in I/Os per second of the host."""
+    percent = 100 * iops / ceiling_iops
+    words = f"the load ran at {percent:.0f} % of the {ceiling_iops:.0f} IOPS that fio reaches on a null target"
+    return Load(percent, CEILING_PERCENT, words, percent > CEILING_PERCENT)
 
 
 def host(*arguments) -> str | None:
