@@ -149,6 +149,7 @@ case "$1 $3" in
 "get-feature --feature-id=6") echo "get-feature:0x6 (Volatile Write Cache), Current value:00000000";;
 "get-feature --feature-id=12") if [ "$5" ]; then cat apst; else
   echo "get-feature:0x0c (Autonomous Power State Transition), Current value:0x00000001"; echo " 0  1  2"; fi;;
+"get-feature --feature-id=13") echo "get-feature:0x0d (Host Memory Buffer), Current value:0x00000001";;
 "get-feature --feature-id=16") echo "get-feature:0x10 (Host Thermal Management), Current value:0x01570000";;
 id-ns*) cat id-ns;;
 *) echo "NVMe status: Invalid Field in Command(0x4002)" >&2; exit 1;;
@@ -160,7 +161,7 @@ def test_all_that_an_nvme_drive_is_set_to_is_recorded(nvme, tmp_path, monkeypatc
     nvme.put("nvme", ALL_FEATURES)
     (nvme.folder / "apst").write_bytes((100 << 8 | 3 << 3).to_bytes(8, "little").ljust(256, b"\0"))
     page = bytearray(4096)
-    page[26], page[132:136] = 1, bytes([8, 0, 12, 0])
+    page[25], page[26], page[128:136] = 1, 1, bytes([0, 0, 9, 2, 8, 0, 12, 0])
     (nvme.folder / "id-ns").write_bytes(page)
     read = conditions.read("nvme0n1", tmp_path, "/dev/nvme0", 5)
     assert {key: value for key, value in read["found"].items() if key.startswith("nvme.")} == {
@@ -170,7 +171,9 @@ def test_all_that_an_nvme_drive_is_set_to_is_recorded(nvme, tmp_path, monkeypatc
         "nvme.apst_table": [[0, 3, 100]],
         "nvme.tmt1_C": 70,
         "nvme.tmt2_C": None,
+        "nvme.hmb": "on",
         "nvme.lba_format": "1: 4096 B, metadata 8 B",
+        "nvme.lba_formats": ["0: 512 B, metadata 0 B", "1: 4096 B, metadata 8 B"],
     }
     assert read["unknown"] == {"nvme.tmt2_C": "not set: the drive's own limits hold"}
     assert any("--namespace-id=5" in call for call in nvme.calls())
@@ -184,13 +187,13 @@ def test_all_that_an_nvme_drive_is_set_to_is_recorded(nvme, tmp_path, monkeypatc
     assert "used_bytes" not in bench.polled(a_drive(interface="SATA"))
     nvme.put("nvme", "echo 'NVMe status: Invalid Field in Command(0x4002)' >&2; exit 1")
     bare = conditions.read("nvme0n1", tmp_path, "/dev/nvme0", 5)
-    assert all(bare["found"][key] is None for key in bare["unknown"]) and len(bare["unknown"]) == 7
+    assert all(bare["found"][key] is None for key in bare["unknown"]) and len(bare["unknown"]) == 9
     assert bare["unknown"]["nvme.apst"] == "NVMe status: Invalid Field in Command(0x4002)"
     changed = conditions.changed(read, bare)
     assert changed["nvme.write_cache"] == ["off", None] and "nvme.power_state" not in changed
     monkeypatch.setenv("PATH", str(tmp_path))
     absent = conditions.read("nvme0n1", tmp_path, "/dev/nvme0", 5)["unknown"]
-    assert len(absent) == 7 and absent["nvme.lba_format"] == "the program nvme was not found"
+    assert len(absent) == 9 and absent["nvme.lba_format"] == "the program nvme was not found"
 
 
 def test_an_nvme_drive_without_a_write_cache_or_without_nvme_cli_cannot_set_it(nvme, tmp_path, monkeypatch):

@@ -5,6 +5,7 @@ import io
 import re
 from contextlib import redirect_stderr, redirect_stdout
 
+import pytest
 import synthetic_run
 from page_reader import text
 from synthetic_plan import STEPS, Writer
@@ -60,6 +61,23 @@ def test_each_thing_that_is_not_as_it_should_be_is_said():
     assert [each.startswith(begin) for each, begin in zip(said, beginnings, strict=True)] == [True] * 7
     assert not any("rotating" in each for each in set_up.wrong(before(**BAD), after(), 8, True)), "a SIMULATED one"
     assert not any("load average" in each for each in set_up.wrong(before(**BAD), after(), 8, True))
+
+
+@pytest.mark.parametrize(
+    ("current", "most", "slow"),
+    [
+        (("16.0 GT/s PCIe", "4"), ("32.0 GT/s PCIe", "4"), True),
+        (("16.0 GT/s PCIe", "2"), ("16.0 GT/s PCIe", "4"), True),
+        (("16.0 GT/s PCIe", "4"), ("16.0 GT/s PCIe", "4"), False),
+        (("Unknown", "0"), ("16.0 GT/s PCIe", "4"), False),
+        ((None, None), (None, None), False),
+    ],
+)
+def test_slow_link_is_the_first_warning(current, most, slow):
+    keys = ("link.current_link_speed", "link.current_link_width", "link.max_link_speed", "link.max_link_width")
+    found = dict(zip(keys, (*current, *most), strict=True))
+    lines = set_up.wrong(before(**BAD | found), after({"boost": ["1", None]}), 4, False)
+    assert bool(set_up.slow_link(found)) == slow and (lines[0] == next(iter(set_up.slow_link(found)), None)) == slow
 
 
 def test_the_table_has_what_is_known_and_what_became_of_it():

@@ -11,12 +11,21 @@ ROWS = (
     *(("Kernel", ("kernel",)), ("Microcode", ("microcode",)), ("CPU idle driver", ("cpuidle",))),
     *(("CPU frequency governor", ("governor",)), ("Turbo off", ("no_turbo",)), ("Turbo", ("boost",))),
     *(("PCIe ASPM", ("aspm",)), ("SATA ALPM", ("alpm",)), ("PCIe link", ("link.current_link_speed",))),
+    *(("PCIe link, most", ("link.max_link_speed",)), ("PCIe lanes, most", ("link.max_link_width",))),
     *(("PCIe lanes", ("link.current_link_width",)), ("NUMA node", ("link.numa_node",))),
     *(("I/O scheduler", ("queue.scheduler",)), ("Requests of the queue", ("queue.nr_requests",))),
     *(("Merges off", ("queue.nomerges",)), ("Completion on", ("queue.rq_affinity",))),
     *(("Write cache", ("queue.write_cache", "nvme.write_cache")), ("FUA", ("queue.fua",))),
-    *(("LBA format", ("nvme.lba_format",)), ("Logical block", ("queue.logical_block_size",))),
-    *(("APST", ("nvme.apst",)), ("APST, from to after ms", ("nvme.apst_table",))),
+    *(
+        ("LBA format", ("nvme.lba_format",)),
+        ("LBA formats", ("nvme.lba_formats",)),
+        ("Logical block", ("queue.logical_block_size",)),
+    ),
+    *(
+        ("Host memory buffer", ("nvme.hmb",)),
+        ("APST", ("nvme.apst",)),
+        ("APST, from to after ms", ("nvme.apst_table",)),
+    ),
     *(("APST, most latency the kernel takes, µs", ("apst_max_latency_us",)), ("Power state", ("nvme.power_state",))),
     *(("io_uring off", ("io_uring_disabled",)), ("Load average", ("load_average",))),
 )
@@ -70,7 +79,7 @@ def other_bytes(one: Mapping, two: Mapping) -> tuple[int, int] | None:
 def wrong(before: Mapping, after: Mapping, cpus: int | None, simulated: bool) -> list[str]:
     """What was not as it should be for figures that others can repeat, each with what it does."""
     one, two = before.get("found") or {}, after.get("found") or {}
-    out = [
+    out = slow_link(one) + [
         f"{key}: {_text(was)} before the run, {_text(now)} after it"
         for key, (was, now) in (after.get("changed") or {}).items()
     ]
@@ -91,6 +100,22 @@ def wrong(before: Mapping, after: Mapping, cpus: int | None, simulated: bool) ->
     if moved and sum(moved) > LEAST_OTHER_BYTES:
         out.append(f"other disks of the host moved {size(sum(moved))} in the run")
     return out
+
+
+def slow_link(settings: Mapping) -> list[str]:
+    """One line where a drive's PCIe link is slower or narrower than the drive supports; none where the kernel does not
+    report both."""
+    rates = [
+        [_number(str(settings.get(f"link.{of}_link_{key}") or "").split(" ")[0]) for key in ("speed", "width")]
+        for of in ("current", "max")
+    ]
+    (speed, width), (most_speed, most_width) = rates
+    if None in (speed, width, most_speed, most_width) or (speed >= most_speed and width >= most_width):
+        return []
+    return [
+        f"PCIe link {speed:g} GT/s x{width:g}; the drive supports {most_speed:g} GT/s x{most_width:g}: the slot may"
+        " limit its speed"
+    ]
 
 
 def unknown(before: Mapping) -> list[str]:

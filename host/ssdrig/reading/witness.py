@@ -75,10 +75,10 @@ def ceiling_iops(events: Iterable[dict], row: "Row") -> float | None:
     """I/Os per second of the host that fio reaches on a null target with the shape of a load, while the load is not in
     a pause; None: not measured."""
     event = next((e for e in reversed(list(events)) if e["kind"] == "ceiling"), None)
-    found = ceiling.of_step(ceiling.of_event(event), row.act.do, row.act.keys) if event else None
-    if found is None:
+    lowest = ceiling.of_step(ceiling.of_event(event), row.act.do, row.act.keys) if event else None
+    if lowest is None:
         return None
-    return found.iops * (load_kind.busy_share(row.act) if row.act.do == "load" else 1.0)
+    return lowest.iops * (load_kind.busy_share(row.act) if row.act.do == "load" else 1.0)
 
 
 def verdicts(
@@ -108,10 +108,10 @@ def host(
     asked, threads = data.asked("queue_depth"), int(data.asked("threads") or 1)
     found_qd = little.of_load(data.totals, asked or threads, threads)
     of_load = found_qd.in_flight if found_qd else None
-    found = limits.loads(data.totals.get("cpu_percent"), threads, of_load, asked, counted)
+    loads = limits.loads(data.totals.get("cpu_percent"), threads, of_load, asked, counted)
     if ceiling_iops and (iops := _host_iops(data, window)) is not None:
-        found.append(limits.of_ceiling(iops, ceiling_iops))
-    return found
+        loads.append(limits.of_ceiling(iops, ceiling_iops))
+    return loads
 
 
 def _host_iops(data: RunData, window: Window | None) -> float | None:

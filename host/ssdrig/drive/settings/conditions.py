@@ -17,7 +17,7 @@ QUEUE = (
     *("scheduler", "nr_requests", "nomerges", "rq_affinity", "wbt_lat_usec", "write_cache", "fua", "max_sectors_kb"),
     *("discard_max_bytes", "logical_block_size", "physical_block_size", "optimal_io_size", "rotational"),
 )
-DEVICE = ("current_link_speed", "current_link_width", "numa_node")
+DEVICE = ("current_link_speed", "current_link_width", "max_link_speed", "max_link_width", "numa_node")
 HOST = {
     "aspm": "/sys/module/pcie_aspm/parameters/policy",
     "apst_max_latency_us": "/sys/module/nvme_core/parameters/default_ps_max_latency_us",

@@ -1,8 +1,10 @@
-"""What an NVMe controller is set to: power state, write cache, autonomous power states, thermal management, LBA format.
+"""What an NVMe controller is set to: power state, write cache, autonomous power states, host memory buffer, thermal
+management, LBA formats.
 
-Source: NVM Express Base Specification 2.0, Get Features 02h, 06h, 0Ch, 10h; NVM Command Set Specification, Identify
-Namespace. Asked through nvme-cli, which prints `get-feature:0x06 (Volatile Write Cache), Current value:0x00000001`
-(1.x `0x6`, and `00000000` for 0), then the table of 0Ch as a dump, or with --raw-binary the table alone.
+Source: NVM Express Base Specification 2.0, Get Features 02h, 06h, 0Ch, 0Dh, 10h; NVM Command Set Specification,
+Identify Namespace. Asked through nvme-cli, which prints `get-feature:0x06 (Volatile Write Cache), Current
+value:0x00000001` (1.x `0x6`, and `00000000` for 0), then the table of 0Ch as a dump, or with --raw-binary the table
+alone.
 """
 
 import re
@@ -14,7 +16,7 @@ from typing import Any
 from ssdrig.drive.smart import nvme_cli
 from ssdrig.drive.target import program
 
-POWER, WRITE_CACHE, APST, THERMAL = 0x02, 0x06, 0x0C, 0x10
+POWER, WRITE_CACHE, APST, HMB, THERMAL = 0x02, 0x06, 0x0C, 0x0D, 0x10
 SETTINGS = {"write_cache": WRITE_CACHE, "power_state": POWER, "apst": APST}  # what a plan's `set` step may change
 CACHE = {"on": "write back", "off": "write through"}
 VALUE = re.compile(r"Current value: ?(?:0x)?([0-9a-f]{1,8})\b", re.IGNORECASE)
@@ -39,7 +41,8 @@ def said(call: program.Call) -> str:
 def read(controller: str, nsid: int | None) -> tuple[dict, dict[str, str]]:
     """({key: value, None if not reported}, {key: why not}). Keys: nvme.power_state (number), .write_cache
     and .apst ("on" or "off"), .apst_table ([from state, to state, idle ms] of each that leads on), .tmt1_C and .tmt2_C
-    (light and heavy throttling begin there), .lba_format ("0: 512 B, metadata 0 B")."""
+    (light and heavy throttling begin there), .hmb ("on" or "off": whether the drive uses memory of the host),
+    .lba_format ("0: 512 B, metadata 0 B"), .lba_formats (all of the namespace)."""
     values: dict[str, Any] = {}
     unknown: dict[str, str] = {}
     deadline = time.monotonic() + TIMEOUT_S
@@ -58,12 +61,16 @@ def read(controller: str, nsid: int | None) -> tuple[dict, dict[str, str]]:
         bits, why = value(controller, feature, left_s())
         put(key, None if bits is None else ("off", "on")[bits & 1], why)
     put("apst_table", *_table(controller, left_s()) if values["nvme.apst"] else (None, why))
+    bits, why = value(controller, HMB, left_s())
+    put("hmb", None if bits is None else ("off", "on")[bits & 1], why)
     bits, why = value(controller, THERMAL, left_s())
     for key, shift in (("tmt1_C", 16), ("tmt2_C", 0)):
         kelvin = 0 if bits is None else bits >> shift & 0xFFFF
         put(key, kelvin - ZERO_C_K if kelvin else None, why or "not set: the drive's own limits hold")
     page, record = nvme_cli.identify_namespace(controller, nsid or 1, left_s())
-    put("lba_format", page and lba_format(page), record["why"] or "the drive does not identify this namespace")
+    absent = record["why"] or "the drive does not identify this namespace"
+    put("lba_format", page and lba_format(page), absent)
+    put("lba_formats", page and lba_formats(page), absent)
     return values, unknown
 
 
@@ -150,7 +157,17 @@ def _index(id_ns: bytes) -> int:
 
 
 def lba_format(id_ns: bytes) -> str:
-    """The format in use, of those that Identify Namespace has from byte 128 on (MS, LBADS)."""
-    index = _index(id_ns)
+    """The format in use."""
+    return _format(id_ns, _index(id_ns))
+
+
+def lba_formats(id_ns: bytes) -> list[str]:
+    """All formats that a namespace can have, in the form of lba_format(): NLBAF, byte 25, is their number less one."""
+    numbers = range(min(id_ns[25], 63) + 1)
+    return [_format(id_ns, index) for index in numbers if id_ns[130 + 4 * index]]
+
+
+def _format(id_ns: bytes, index: int) -> str:
+    """An entry of those that Identify Namespace has from byte 128 on (MS, LBADS)."""
     entry = id_ns[128 + 4 * index : 132 + 4 * index]
     return f"{index}: {1 << entry[2]} B, metadata {int.from_bytes(entry[:2], 'little')} B"
