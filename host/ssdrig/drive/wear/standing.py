@@ -7,7 +7,7 @@ from ssdrig.base.words import size
 from ssdrig.drive.smart import smart_answer
 from ssdrig.drive.smart.plausible import ENOUGH_BYTES, in_words
 from ssdrig.drive.smart.smart_answer import answered
-from ssdrig.drive.wear import endurance, retention, wa
+from ssdrig.drive.wear import endurance, raw_nand, retention, wa
 
 HARD_DISK = "A hard disk: wear of flash does not apply"
 FROM_BIRTH = (  # 0 when the drive was new
@@ -150,7 +150,9 @@ def report(
         retention.unpowered_hours(history[0], snapshot) if history and flash else None
     )
     measured = lately if lately and (lately.value is not None or life.value is None) else life
-    estimated = wa.estimate(of_life) if measured.value is None and flash else None
+    known = raw_nand.of_model(snapshot["model"], snapshot["capacity_bytes"])
+    raw_bytes = known.raw_bytes if known else None
+    estimated = wa.estimate(of_life, raw_bytes) if measured.value is None and flash else None
     measured = estimated or measured
     since = str(_day(first)) if history and measured is lately else None
     out["wa"] = measured._asdict() | {"since": since, "words": wa.words(measured)}
