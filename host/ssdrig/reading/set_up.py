@@ -105,12 +105,14 @@ def wrong(before: Mapping, after: Mapping, cpus: int | None, simulated: bool) ->
 def slow_link(settings: Mapping) -> list[str]:
     """One line where a drive's PCIe link is slower or narrower than the drive supports; none where the kernel does not
     report both."""
-    rates = [
-        [_number(str(settings.get(f"link.{of}_link_{key}") or "").split(" ")[0]) for key in ("speed", "width")]
+    speed, width, most_speed, most_width = (
+        _number(str(settings.get(f"link.{of}_link_{key}") or "").split(" ")[0])
         for of in ("current", "max")
-    ]
-    (speed, width), (most_speed, most_width) = rates
-    if None in (speed, width, most_speed, most_width) or (speed >= most_speed and width >= most_width):
+        for key in ("speed", "width")
+    )
+    if speed is None or width is None or most_speed is None or most_width is None:
+        return []
+    if speed >= most_speed and width >= most_width:
         return []
     return [
         f"PCIe link {speed:g} GT/s x{width:g}; the drive supports {most_speed:g} GT/s x{most_width:g}: the slot may"
