@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -54,6 +55,18 @@ def test_fio_plot_finds_the_document_and_the_logs_of_a_step(run, tmp_path, capsy
     assert mean_ns == pytest.approx(job["write"]["lat_ns"]["mean"], rel=1e-2)
 
 
+@pytest.mark.parametrize("graph", [["-g", "-t", "iops", "lat", "bw"], ["-l"]])
+def test_fio_plot_draws_what_was_exported(run, tmp_path, graph):
+    plot = shutil.which("fio-plot")
+    if not plot:
+        pytest.skip("fio-plot is not installed: it is published without wheels, so no lock file has it")
+    assert cli.main(["export", str(run), "--fio", str(tmp_path / "f"), "--quiet"]) == 0
+    words = ["-i", str(tmp_path / "f" / "load"), "-T", "load", "-r", "randwrite", "-d", "1", "-n", "1", "-o", "plot.png"]
+    done = subprocess.run([plot, *words, *graph], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "plot.png").read_bytes().startswith(b"\x89PNG")
+
+
 def test_a_step_without_a_document_is_left_out_by_name(run, tmp_path, capsys):
     torn = tmp_path / "torn"
     shutil.copytree(run, torn)
@@ -71,7 +84,7 @@ def test_jls_without_pyjls_is_one_error(run, tmp_path, capsys, monkeypatch):
 
 
 def test_jls_has_the_energy_of_the_run_and_is_read_back(run, tmp_path, capsys):
-    pyjls = pytest.importorskip("pyjls", reason="pyjls is not installed: it reads and writes .jls")
+    pyjls = pytest.importorskip("pyjls", reason="no pyjls (extra lake-test)")
     assert cli.main(["export", str(run), "--jls", str(tmp_path / "p.jls"), "--quiet"]) == 0
     power = samples.load(run)
     with pyjls.Reader(str(tmp_path / "p.jls")) as reader:
