@@ -61,7 +61,7 @@ def test_fio_plot_draws_what_was_exported(run, tmp_path, graph):
     if not plot:
         pytest.skip("fio-plot is not installed: it is published without wheels, so no lock file has it")
     assert cli.main(["export", str(run), "--fio", str(tmp_path / "f"), "--quiet"]) == 0
-    words = ["-i", str(tmp_path / "f" / "load"), "-T", "load", "-r", "randwrite", "-d", "1", "-n", "1", "-o", "plot.png"]
+    words = [*"-T load -r randwrite -d 1 -n 1 -o plot.png".split(), "-i", str(tmp_path / "f" / "load")]
     done = subprocess.run([plot, *words, *graph], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "plot.png").read_bytes().startswith(b"\x89PNG")
