@@ -97,9 +97,10 @@ def names() -> list[str]:
 
 
 def split(url: str) -> tuple[str, str]:
-    """Scheme and the rest of a meter's URL; a serial port is our board."""
+    """Scheme and the rest of a meter's URL; a serial port is our board, and so is one on another machine
+    (tcp://HOST:PORT)."""
     scheme, colon, rest = url.partition(":")
-    return (scheme, rest) if colon and scheme.isidentifier() else (BOARD, url)
+    return (scheme, rest) if colon and scheme.isidentifier() and not rest.startswith("//") else (BOARD, url)
 
 
 def is_rig(url: str) -> bool:

@@ -109,8 +109,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--rig",
         action=_Rig,
         metavar="PORT",
-        help="serial port of the rig that powers a real drive; with several, the --drive before it (default: no power"
-        " measurement)",
+        help="serial port of the rig that powers a real drive, or tcp://HOST:PORT of one on another machine; with"
+        " several, the --drive before it (default: no power measurement)",
     )
     add(
         "--meter",

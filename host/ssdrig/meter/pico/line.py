@@ -17,6 +17,7 @@ from serial.tools import list_ports
 
 from ssdrig.base.errors import RigError, SsdrigError
 from ssdrig.meter import wire
+from ssdrig.meter.pico import ports
 from ssdrig.meter.pico.unframe import payloads
 from ssdrig.runs import rigbin
 
@@ -46,7 +47,8 @@ class Line:
     def __init__(self, port: str, book: Book, lock: threading.Condition, failed: Callable[[SsdrigError], None]):
         self.port, self._book, self._lock, self._failed = port, book, lock, failed
         self.rest = b""  # the beginning of a frame that has not come whole
-        self._serial: serial.Serial | None = None
+        self._serial: serial.SerialBase | None = None
+        self._has_fd = True  # not so by RFC 2217: pyserial reads and writes
         self._tail_torn = False  # half a command lies on the line: the next one starts with a delimiter
         self._out_seq = 0
 
@@ -57,13 +59,17 @@ class Line:
     def open(self) -> None:
         """Raises RigError: no such port, or in use."""
         try:
-            # exclusive: two readers would each get half of the bytes
-            self._serial = serial.Serial(self.port, 115200, timeout=0, write_timeout=0, exclusive=True)
+            opened = ports.opened(self.port)
         except (OSError, ValueError) as error:
             there = ", ".join(p.device for p in list_ports.comports()) or "none"
             do = DO.get(getattr(error, "errno", None), "name the rig's port")
             expected, seen = f"a serial port {self.port} that can be opened", f"{error} (ports here: {there})"
             raise RigError(expected, seen, do) from error
+        try:
+            self._has_fd = opened.fileno() >= 0
+        except OSError:  # io.UnsupportedOperation
+            self._has_fd = False
+        self._serial = opened
         self.rest, self._tail_torn = b"", True
         self._note("open")
 
@@ -95,7 +101,8 @@ class Line:
             self._out_seq = (self._out_seq + 1) & 0xFFFFFFFF
             try:
                 t_ns = time.monotonic_ns()
-                self._tail_torn = os.write(port.fileno(), frame) < len(frame)
+                sent = os.write(port.fileno(), frame) if self._has_fd else port.write(frame)
+                self._tail_torn = sent < len(frame)
             except (BlockingIOError, serial.SerialException):
                 return None  # the board does not read: its silence is noticed by the ticker
             except OSError:
@@ -108,6 +115,10 @@ class Line:
         if port is None:
             raise OSError("closed")
         try:
+            if not self._has_fd:
+                data = port.read(1)  # waits up to ports.WAIT_S
+                data += port.read(port.in_waiting) if data else b""
+                return data, time.monotonic_ns()
             if not select.select([port.fileno()], [], [], timeout_s)[0]:
                 return b"", time.monotonic_ns()
             data = os.read(port.fileno(), 65536)

@@ -7,19 +7,29 @@ on the boot ROM)."""
 import argparse
 import os
 import shlex
+import socket
 from pathlib import Path
 from typing import NamedTuple
+from urllib.parse import urlsplit
 
-from serial import Serial
+from serial import Serial, SerialBase, serial_for_url
 from serial.tools import list_ports
 
 from ssdrig.base import shipped
 from ssdrig.base.errors import RigError, UsageError
 
 RASPBERRY_PI, MICROPYTHON = 0x2E8A, 0x0005
+BAUD = 115200  # of no effect on USB
 BOOT_ROM = {0x0003: ("RP2040", "RPI_PICO", "RPI-RP2"), 0x000F: ("RP2350", "RPI_PICO2", "RP2350")}
 OTHERS = {0x0004: "a Picoprobe debugger", 0x000A: "a program made with the Pico SDK", 0x000C: "a Debug Probe"}
 RULES = "hardware/70-ssdrig.rules"
+REMOTE = {
+    "tcp": "socket",
+    "socket": "socket",
+    "rfc2217": "rfc2217",
+}  # schemes of a port elsewhere, as pyserial names them
+GONE_MS = 5000  # after so long without an acknowledgement another machine is gone
+WAIT_S = 0.1  # of a read by RFC 2217, which has no descriptor to wait on
 
 
 class Port(NamedTuple):
@@ -35,7 +45,11 @@ class Port(NamedTuple):
 def add_argument(parser: argparse.ArgumentParser) -> None:
     """--rig PORT, as in `run`."""
     parser.add_argument(
-        "--rig", dest="port", metavar="PORT", help="serial port of the board (default: the only MicroPython board)"
+        "--rig",
+        dest="port",
+        metavar="PORT",
+        help="serial port of the board, or tcp://HOST:PORT of one on another machine (default: the only MicroPython"
+        " board)",
     )
 
 
@@ -111,9 +125,45 @@ def boot_roms(root: str | Path = "/") -> list[tuple[str, str, str]]:
     return found
 
 
+def remote(port: str) -> str | None:
+    """The URL by which pyserial opens a port on another machine; None for one of this machine.
+
+    Raises UsageError where it is not SCHEME://HOST:PORT of REMOTE."""
+    scheme, separator, rest = port.partition("://")
+    if not separator:
+        return None
+    try:
+        parts = urlsplit(f"//{rest}")
+        whole = bool(parts.hostname and parts.port and parts.netloc == rest and not parts.username)
+    except ValueError:  # a port that is not a number up to 65535
+        whole = False
+    if scheme not in REMOTE or not whole:
+        expected = f"a board on another machine as {', '.join(f'{name}://HOST:PORT' for name in REMOTE)}"
+        raise UsageError(expected, port, "correct --rig")
+    return f"{REMOTE[scheme]}://{rest}"
+
+
+def opened(port: str) -> SerialBase:
+    """The port, for this program alone. Reads and writes do not wait; only those by RFC 2217 do, up to WAIT_S.
+
+    port: a serial port of this machine, or what `remote` takes.
+    Raises OSError, ValueError, UsageError."""
+    url = remote(port)
+    if url is None:  # exclusive: two readers would each get half of the bytes
+        return Serial(port, BAUD, timeout=0, write_timeout=0, exclusive=True)
+    if url.startswith("rfc2217:"):
+        return serial_for_url(url, BAUD, timeout=WAIT_S)
+    made = serial_for_url(url, BAUD, timeout=0, write_timeout=0)
+    with socket.socket(fileno=os.dup(made.fileno())) as end:
+        end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # a ping that waits makes the clock's bound wider
+        if hasattr(socket, "TCP_USER_TIMEOUT"):
+            end.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, GONE_MS)
+    return made
+
+
 def check_there(port: str) -> None:
-    """Raises UsageError for a port that does not exist."""
-    if not os.path.exists(port):
+    """Raises UsageError for a port that does not exist. A port on another machine is not looked for."""
+    if remote(port) is None and not os.path.exists(port):
         there = ", ".join(map(str, sorted((*Path("/dev").glob("ttyACM*"), *Path("/dev").glob("ttyUSB*"))))) or "none"
         raise UsageError(
             f"a serial port {port}", f"no such file (ports here: {there})", "name another port, or omit --rig"
@@ -123,6 +173,8 @@ def check_there(port: str) -> None:
 def check_access(port: str, root: str | Path = "/") -> None:
     """Raises UsageError (no such port), RigError (not allowed, in use, no serial port)."""
     check_there(port)
+    if remote(port):
+        return  # a bridge that serves one connection may refuse the next one right after it
     try:
         Serial(port, exclusive=True).close()
     except (OSError, ValueError) as error:
