@@ -1,6 +1,6 @@
 """The serial line to the board: the port, opened, closed and noted in the run; commands out, frames in.
 
-Bytes that are no frame are kept as damage and never raise."""
+Bytes outside a frame are stored as damage and never raise."""
 
 import errno
 import json
@@ -42,14 +42,14 @@ class Book(Protocol):
 
 class Line:
     """One port. `lock`: held around each command, so that its holder may send several with nothing between them.
-    `failed` is told of an open or close that the book could not take."""
+    `failed` gets the error of an open or close that the book could not take."""
 
     def __init__(self, port: str, book: Book, lock: threading.Condition, failed: Callable[[SsdrigError], None]):
         self.port, self._book, self._lock, self._failed = port, book, lock, failed
         self.rest = b""  # the beginning of a frame that has not come whole
         self._serial: serial.SerialBase | None = None
         self._has_fd = True  # not so by RFC 2217: pyserial reads and writes
-        self._tail_torn = False  # half a command lies on the line: the next one starts with a delimiter
+        self._tail_torn = False  # half a command was sent: the next one starts with a delimiter
         self._out_seq = 0
 
     @property

@@ -1,4 +1,4 @@
-"""Which serial port the rig is on, and, where there is none, what is there instead and what to do about it.
+"""The serial port of the rig; if there is no rig, the ports that exist and the way to get one.
 
 USB ids: Raspberry Pi's vendor id is 2e8a; 0005 is MicroPython's serial port on RP2 boards (ports/rp2), 0003 and 000f
 are the boot ROMs of RP2040 and RP2350 waiting for a UF2 file, seen as the disk RPI-RP2 or RP2350 (data sheets, chapter
@@ -28,7 +28,7 @@ REMOTE = {
     "socket": "socket",
     "rfc2217": "rfc2217",
 }  # schemes of a port elsewhere, as pyserial names them
-GONE_MS = 5000  # after so long without an acknowledgement another machine is gone
+GONE_MS = 5000  # without an acknowledgement, until another machine counts as gone
 WAIT_S = 0.1  # of a read by RFC 2217, which has no descriptor to wait on
 
 
@@ -62,7 +62,7 @@ def listed() -> list[Port]:
 
 
 def find(port: str | None = None, root: str | Path = "/", ports: list[Port] | None = None) -> str:
-    """The port named, or else the only MicroPython board there is. It is checked that it can be opened by this user.
+    """The named port, by default the only MicroPython board. It is checked that it can be opened by this user.
 
     Raises UsageError (several boards, or no such port), RigError (no board; one that waits for MicroPython; one that
     runs something else; no permission; in use)."""
@@ -83,7 +83,7 @@ def find(port: str | None = None, root: str | Path = "/", ports: list[Port] | No
 
 
 def none_found(root: str | Path, ports: list[Port]) -> RigError:
-    """What to tell someone whose board does not show up as MicroPython."""
+    """The error for a board that does not show up as MicroPython."""
     waiting = boot_roms(root)
     if waiting:
         chip, build, disk = waiting[0]
@@ -182,7 +182,7 @@ def check_access(port: str, root: str | Path = "/") -> None:
 
 
 def cannot_open(port: str, error: Exception, root: str | Path = "/") -> RigError:
-    """What to tell someone whose port does not open."""
+    """The error for a port that does not open."""
     number = getattr(error, "errno", None)
     if number == 13 or "Permission denied" in str(error):
         file = shlex.quote(str(shipped.path(RULES)))
