@@ -47,6 +47,8 @@ def test_link_that_new_data_cannot_fill_gets_a_pool():
     """New data for each write is some 5 GB a second for each core; no host does 10 TB."""
     large, small = ceiling.measure([LARGE, SMALL], over_nbd=True, link_bytes_per_s=10e12)
     assert large.pool and small.pool
+    one = SMALL._replace(queue_depth=1)  # its pool would be one block
+    assert not ceiling.measure([one], over_nbd=True, link_bytes_per_s=10e12)[0].pool
     slow = ceiling.measure([LARGE], over_nbd=True, link_bytes_per_s=1e6)
     assert not slow[0].pool
     half = LARGE._replace(compressible=50)

@@ -321,10 +321,13 @@ def test_other_events_of_the_block_layer_are_passed_over(tmp_path, name):
     assert converted(tmp_path, text)[0] == seen  # as perf script and trace-cmd, without a head
 
 
-@pytest.mark.parametrize("line", [
-    "  8,0    1  {n}     0.00000{n}000     0  C   W 8 + 8 [0]\n",
-    "swapper 0 [006] 5.00000{n}: block:block_rq_complete: 8,16 RM () 64 + 8 [0]\n",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "line",
+    [
+        "  8,0    1  {n}     0.00000{n}000     0  C   W 8 + 8 [0]\n",
+        "swapper 0 [006] 5.00000{n}: block:block_rq_complete: 8,16 RM () 64 + 8 [0]\n",
+    ],
+)
 def test_ends_alone_are_refused_with_what_to_record(tmp_path, line):
     error = refused(tmp_path, "".join(line.format(n=n) for n in range(3)))
     assert "block_rq_issue" in error.do and "--device" not in error.do

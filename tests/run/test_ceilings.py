@@ -45,7 +45,7 @@ def test_ceilings_are_journaled_and_printed(monkeypatch, book, show):
         return [ceiling.Ceiling(shape, 1e5, 4096e5, pool=shape.word == "write") for shape in shapes]
 
     monkeypatch.setattr(ceiling, "measure", measure)
-    found = ceilings.measured([act()], "/proc/1/fd/3", FOUND, book, show)
+    found = ceilings.measured([act()], lambda: "/proc/1/fd/3", FOUND, book, show)
     assert asked == [(2, False, 3.94)] and {one.iops for one in found.values()} == {1e5}
     (kind, fields), *rest = book.rows
     assert (kind, fields["why"], len(fields["rows"]), rest) == ("ceiling", None, 2, [])

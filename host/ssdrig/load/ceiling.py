@@ -25,6 +25,7 @@ SLOWEST_S = 5.0  # for each shape on a busy host, with fio's own start
 SYSTEM_CALLS_BYTES = 16 << 10  # up to this block size a null target is a file: the calls take most of the time
 RANGE_BYTES = 1 << 30  # of each thread
 LANE_SHARE = {"2.5": 0.8, "5.0": 0.8, "5": 0.8}  # 8b/10b; from 8 GT/s on 128b/130b (PCI Express Base Specification)
+LEAST_POOL_BYTES = 128 << 10  # queue depth x block: a smaller pool repeats so soon that zlib leaves 5 % of it
 FILLS_PERCENT = 80.0  # of a ceiling, below which a drive is sure not to wait for the host
 
 
@@ -106,6 +107,7 @@ def measure(
         if link_bytes_per_s
         and shape.word == "write"
         and not shape.compressible
+        and shape.queue_depth * min(size for size, _ in shape.blocks) >= LEAST_POOL_BYTES
         and _short(ceilings[at], link_bytes_per_s)
     ]
     pooled = speeds([replace(jobs[at][1], pool=True) for at in slow], fio)

@@ -1,6 +1,6 @@
 """The load generator's ceiling for each load of a plan: measured before its first step, journaled, printed."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from ssdrig.base.errors import LoadError
 from ssdrig.base.progress import Progress
@@ -12,18 +12,18 @@ from ssdrig.runs.journal import Journal
 
 
 def measured(
-    acts: Sequence[Act], target: str, conditions: Mapping, book: Journal, show: Progress
+    acts: Sequence[Act], target: Callable[[], str], conditions: Mapping, book: Journal, show: Progress
 ) -> dict[Shape, Ceiling]:
     """The ceilings of the loads and fills among `acts`; {} where there is none, or fio could not measure them, which is
     reported.
 
-    target: fio's, of the drive. conditions: what the event `conditions` has found, for the drive's PCIe link."""
+    target: gives fio's, of the drive; called only where there is a load. conditions: what the event `conditions` has found, for the drive's PCIe link."""
     shapes = wanted(acts)
     if not shapes:
         return {}
     link = ceiling.link_bytes_per_s(*(str(conditions.get(f"link.current_link_{of}", "")) for of in ("speed", "width")))
     try:
-        rows = ceiling.measure(shapes, "://" in target, link)
+        rows = ceiling.measure(shapes, "://" in target(), link)
     except LoadError as error:
         book.event("ceiling", rows=[], why=error.seen, link_bytes_per_s=link)
         show.warn(f"the load generator's ceiling is not known: {error.seen}")
