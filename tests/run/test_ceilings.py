@@ -57,7 +57,7 @@ def test_run_goes_on_where_fio_cannot_measure(monkeypatch, book, show):
         raise LoadError("a ceiling", "exit code 1", "-")
 
     monkeypatch.setattr(ceiling, "measure", measure)
-    assert ceilings.measured([act()], "nbd+unix:///?socket=x", {}, book, show) == {}
+    assert ceilings.measured([act()], lambda: "nbd+unix:///?socket=x", {}, book, show) == {}
     assert book.rows == [("ceiling", {"rows": [], "why": "exit code 1", "link_bytes_per_s": None})]
     assert len(show.lines) == 1
 

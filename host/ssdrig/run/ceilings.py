@@ -17,7 +17,8 @@ def measured(
     """The ceilings of the loads and fills among `acts`; {} where there is none, or fio could not measure them, which is
     reported.
 
-    target: gives fio's, of the drive; called only where there is a load. conditions: what the event `conditions` has found, for the drive's PCIe link."""
+    target: gives fio's, of the drive; called only where there is a load. conditions: what the event `conditions` has
+    found, for the drive's PCIe link."""
     shapes = wanted(acts)
     if not shapes:
         return {}
