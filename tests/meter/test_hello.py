@@ -24,6 +24,7 @@ def rig():
         "board": SimpleNamespace(**board),
         "calibration": SimpleNamespace(load=lambda: {"0": {"by": "meter"}}),
         "FIRMWARE": "0.1.0",
+        "IDLE": "idle",
         "gc": SimpleNamespace(collect=lambda: None),
         **{"ticks_us": lambda: 10**6, "ticks_diff": lambda a, b: a - b, "RETRY_us": 200_000, "LOST": OSError},
     }
@@ -33,9 +34,10 @@ def rig():
     sampler.describe = lambda: described.append(1) or {"rail": 0, "config": sampler.config_id}
     sampler.recover = lambda: setattr(sampler, "config_id", sampler.config_id + 1)
     here.samplers, here.streaming, here.about, here.fast, here.boot, here.lost_at = [sampler], False, None, None, 7, 0
-    here.switch = SimpleNamespace(state="idle", describe=lambda: {"state": here.switch.state})
+    here.idle_hello = None
+    here.switch = SimpleNamespace(state="idle", tripped={}, describe=lambda: {"state": here.switch.state})
     here.scope = SimpleNamespace(describe=lambda: [])
-    here.link = SimpleNamespace(say=lambda kind, text: said.append(json.loads(text)))
+    here.link = SimpleNamespace(framed=lambda kind, text: text, owe=lambda text: said.append(json.loads(text)))
     here.log = lambda *words: None
     return here, sampler, said, described
 
@@ -72,3 +74,18 @@ def test_the_first_hello_of_a_stream_finds_it_worked_out():
     assert len(described) == 1
     here.hello()
     assert len(described) == 1 and said[-1]["rails"][0]["rail"] == 0
+
+
+def test_an_idle_hello_in_a_stream_makes_nothing_new():
+    here, _, said, _ = rig()
+    here.hello()
+    here.streaming = True
+    frames = []
+    here.link.owe = frames.append
+    here.hello()
+    here.switch.state = "off"
+    here.hello()
+    here.switch.state = "idle"
+    here.hello()
+    assert frames[0] is frames[2] is here.idle_hello and json.loads(frames[0]) == said[0]
+    assert json.loads(frames[1])["switch"] == {"state": "off"}
