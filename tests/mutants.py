@@ -57,7 +57,7 @@ AREAS = {
     "standing": (["host/ssdrig/drive/wear/standing.py"], "test_wear_history test_wear_samples test_wear"),
     "guard": (
         [
-            f"host/ssdrig/drive/target/{name}.py"
+            f"host/ssdrig/drive/{name}.py"
             for name in ("uses", "layers", "mounts", "openers", "claims", "lock", "door", "guard", "confirm")
         ],
         "test_guard_bounds test_guard_layers test_door test_confirm test_guard test_holders test_latch test_purge"

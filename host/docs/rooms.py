@@ -110,8 +110,7 @@ def shortest(uses: Graph) -> dict[str, set[str]]:
 def house(uses: Graph) -> dict[str, set[str]]:
     """The graph of the picture: all rooms but the ground. virtual/ is one room; rooms that use each other are one."""
     whole = joined(uses, lambda module: room(module).replace("virtual/", "virtual ").split(" ")[0])
-    low = {GROUND, "drive"}
-    whole = {name: used - low for name, used in whole.items() if name not in low}
+    whole = {name: used - {GROUND} for name, used in whole.items() if name != GROUND}
     box = {name: " ⇄ ".join(group) for group in circles(whole) for name in group}
     out: dict[str, set[str]] = {}
     for name, used in whole.items():

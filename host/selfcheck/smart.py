@@ -14,8 +14,8 @@ import time
 from pathlib import Path
 
 from selfcheck import Figure, at_most, exactly, smart_documents
+from ssdrig.drive.inventory import Drive
 from ssdrig.drive.smart import collect, counters
-from ssdrig.drive.target.inventory import Drive
 
 POLLS = 15
 DRIVES = 24

@@ -12,7 +12,7 @@ from ssdrig import cli
 from ssdrig.base import latch, owner
 from ssdrig.base.errors import RigError
 from ssdrig.commands import rig_switch
-from ssdrig.drive.target import guard
+from ssdrig.drive import guard
 from ssdrig.meter.last_second import LastSecond
 from ssdrig.run import run
 from ssdrig.switch import pico

@@ -8,7 +8,7 @@ from loop_device import loop_device
 
 from ssdrig.base.errors import DriveError
 from ssdrig.blockio import direct
-from ssdrig.drive.target import block
+from ssdrig.drive import block
 
 
 @pytest.fixture

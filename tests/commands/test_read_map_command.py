@@ -9,8 +9,8 @@ import pytest
 
 from ssdrig import cli
 from ssdrig.commands import read_map as command
-from ssdrig.drive.target import read_map
-from ssdrig.drive.target.read_map import MIB, Cell, Map
+from ssdrig.drive import read_map
+from ssdrig.drive.read_map import MIB, Cell, Map
 
 S = 10**9
 DRIVE = SimpleNamespace(model="M", serial="S1", firmware="F", capacity_bytes=4 * MIB, node="/dev/x", consent="S1")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from purging import ByName, commands, machine, the_purge  # noqa: F401  fixture
 
 from ssdrig.base.errors import DriveError
-from ssdrig.drive.erase import ata_security, purge
+from ssdrig.drive import ata_security, purge
 
 
 @pytest.mark.parametrize("method", ["ata-secure-erase", "ata-enhanced-erase"])

@@ -4,7 +4,7 @@ import pytest
 from purging import LOOP_BYTES, loop  # noqa: F401  fixture
 
 from ssdrig.base.errors import DriveError
-from ssdrig.drive.target import block
+from ssdrig.drive import block
 
 
 def test_block_io_past_the_page_cache(loop):

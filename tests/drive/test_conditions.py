@@ -1,4 +1,4 @@
-"""drive/settings/conditions.py on a tree of files."""
+"""drive/conditions.py on a tree of files."""
 
 from types import SimpleNamespace
 
@@ -7,7 +7,7 @@ from drives import a_drive
 from fake_tools import Tools
 
 from ssdrig.base.errors import DriveError
-from ssdrig.drive.settings import conditions
+from ssdrig.drive import conditions
 from ssdrig.run import bench, run
 
 

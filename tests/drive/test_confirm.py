@@ -7,7 +7,7 @@ import pytest
 from drives import a_drive
 
 from ssdrig.base.errors import UnsafeTarget
-from ssdrig.drive.target import confirm
+from ssdrig.drive import confirm
 
 DRIVE = a_drive(serial="S3Z8NB0K123456")
 

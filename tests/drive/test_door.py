@@ -17,9 +17,8 @@ from loop_device import loop_device
 
 from ssdrig import cli
 from ssdrig.base.errors import DriveError, ExchangedDrive, LoadError, SsdrigError, UnsafeTarget
-from ssdrig.drive.erase import ata_security, nvme_erase
-from ssdrig.drive.target import block, door, guard, lock
-from ssdrig.drive.target.inventory import find
+from ssdrig.drive import ata_security, block, door, guard, lock, nvme_erase
+from ssdrig.drive.inventory import find
 from ssdrig.load import fio
 from ssdrig.plan.kinds import fill, load, wear
 from ssdrig.powerloss import target
@@ -544,11 +543,11 @@ def test_marks_are_there_before_the_first_step_that_writes(tree, here, do):
 # where a name in /dev is used, and why that writes to no drive
 NAMES = {
     "run/bench.py": "",
-    "drive/target/inventory.py": "makes it",
-    "drive/target/guard.py": "opens it, and compares what it has opened; words for people",
+    "drive/inventory.py": "makes it",
+    "drive/guard.py": "opens it, and compares what it has opened; words for people",
     "drive/smart/collect.py": "reads SMART, whose serial is compared; words for people",
-    "drive/erase/ata_security.py": "reads IDENTIFY for a dry run; words for people",
-    "drive/erase/nvme_erase.py": "words for people",
+    "drive/ata_security.py": "reads IDENTIFY for a dry run; words for people",
+    "drive/nvme_erase.py": "words for people",
     "commands/purge.py": "words for people",
     "commands/trace.py": "records what others do; words for people",
     "commands/drives.py": "words for people",

@@ -9,8 +9,8 @@ from json_documents import checked
 
 from ssdrig.base.errors import ToolMissing
 from ssdrig.commands import drives as drive_command
+from ssdrig.drive import guard, inventory
 from ssdrig.drive.smart import collect
-from ssdrig.drive.target import guard, inventory
 
 
 def nvme_document(used=3, celsius=41, gaps=()):

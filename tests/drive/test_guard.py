@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ssdrig.base.errors import UnsafeTarget
-from ssdrig.drive.target import guard, sysfs, uses
-from ssdrig.drive.target.inventory import find
+from ssdrig.drive import guard, sysfs, uses
+from ssdrig.drive.inventory import find
 
 
 def test_nothing_speaks_against_an_empty_disk_that_nobody_uses(tree):

@@ -10,9 +10,9 @@ from drives import a_drive
 from guarding import SERIAL, tree  # noqa: F401  fixture
 from looking import open_below
 
-from ssdrig.drive.target import guard, lock, uses
-from ssdrig.drive.target.guard import Refusal
-from ssdrig.drive.target.inventory import find
+from ssdrig.drive import guard, lock, uses
+from ssdrig.drive.guard import Refusal
+from ssdrig.drive.inventory import find
 
 
 def checks(tree, serial=None, **more) -> set[str]:

@@ -14,8 +14,8 @@ import pytest
 from guarding import SERIAL, against, make_ext4, tree  # noqa: F401  fixture
 
 from ssdrig.base.errors import ExchangedDrive, UnsafeTarget
-from ssdrig.drive.target import guard, lock, sysfs
-from ssdrig.drive.target.inventory import find
+from ssdrig.drive import guard, lock, sysfs
+from ssdrig.drive.inventory import find
 
 
 def test_hold_keeps_others_off_until_its_end(tree):
@@ -36,7 +36,7 @@ def test_hold_keeps_others_off_until_its_end(tree):
 HOLDER = """
 import sys
 from pathlib import Path
-from ssdrig.drive.target import guard, inventory
+from ssdrig.drive import guard, inventory
 root, serial = sys.argv[1:]
 with guard.hold(inventory.find(serial, root), serial, root):
     print("held", flush=True)
@@ -73,7 +73,7 @@ def test_a_second_process_is_refused_and_named_and_a_killed_one_leaves_no_lock(t
 def test_asking_whether_a_drive_is_busy_does_not_make_it_so(tree):
     drive = find(SERIAL, tree.root)
     code = (
-        "import sys\nfrom ssdrig.drive.target import guard\nprint(flush=True)\nwhile True: guard.busy(sys.argv[2],"
+        "import sys\nfrom ssdrig.drive import guard\nprint(flush=True)\nwhile True: guard.busy(sys.argv[2],"
         " sys.argv[1])"
     )
     with subprocess.Popen([sys.executable, "-c", code, tree.root, SERIAL], stdout=subprocess.PIPE) as asking:

@@ -11,8 +11,8 @@ import pytest
 from guarding import by_hand, make_ext4
 from loop_device import loop_device
 
-from ssdrig.drive.target import guard, lock, sysfs
-from ssdrig.drive.target.inventory import all_drives
+from ssdrig.drive import guard, lock, sysfs
+from ssdrig.drive.inventory import all_drives
 
 
 @pytest.fixture

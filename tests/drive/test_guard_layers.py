@@ -10,9 +10,9 @@ import pytest
 from drives import a_drive
 from guarding import SERIAL, tree  # noqa: F401  fixture
 
-from ssdrig.drive.target import guard, layers, lock, mounts, sysfs, uses
-from ssdrig.drive.target.inventory import find
-from ssdrig.drive.target.mounts import Mount
+from ssdrig.drive import guard, layers, lock, mounts, sysfs, uses
+from ssdrig.drive.inventory import find
+from ssdrig.drive.mounts import Mount
 
 
 def test_a_link_that_vanishes_while_it_is_read(tmp_path, monkeypatch):

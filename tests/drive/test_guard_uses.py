@@ -12,8 +12,8 @@ from drives import a_drive
 from guarding import tree  # noqa: F401  fixture
 from loop_device import loop_device
 
-from ssdrig.drive.target import claims, confirm, guard, mounts, openers
-from ssdrig.drive.target.mounts import Mount
+from ssdrig.drive import claims, confirm, guard, mounts, openers
+from ssdrig.drive.mounts import Mount
 
 # --- mounts
 

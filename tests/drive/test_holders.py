@@ -9,7 +9,7 @@ import pytest
 from disktree import own_files
 from guarding import SERIAL, against, tree  # noqa: F401  fixture
 
-from ssdrig.drive.target import uses
+from ssdrig.drive import uses
 
 CONFIG = "sys/kernel/config"
 

@@ -1,6 +1,6 @@
 """RAPL zones of a tree of files."""
 
-from ssdrig.drive.settings import host_energy
+from ssdrig.drive import host_energy
 
 
 def zone(root, entry, name, energy="5", most="1000"):

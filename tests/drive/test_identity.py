@@ -10,10 +10,10 @@ from drives import a_drive
 from guarding import SERIAL, against, make_ext4, tree  # noqa: F401  fixture
 
 from ssdrig.base.errors import ExchangedDrive, UnsafeTarget, UsageError
-from ssdrig.drive.target import ata_identity, guard, identity, inventory, lock
-from ssdrig.drive.target.door import path_of
-from ssdrig.drive.target.identity import Identity, compare, placeholder
-from ssdrig.drive.target.inventory import all_drives, find
+from ssdrig.drive import ata_identity, guard, identity, inventory, lock
+from ssdrig.drive.door import path_of
+from ssdrig.drive.identity import Identity, compare, placeholder
+from ssdrig.drive.inventory import all_drives, find
 from ssdrig.publish.influx.tags import drive_tag
 
 MIB = 1 << 20

@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ssdrig.base.errors import UsageError
-from ssdrig.drive.target import sysfs
-from ssdrig.drive.target.identity import Identity
-from ssdrig.drive.target.inventory import Drive, all_drives, find, partitions, why_not_a_drive
+from ssdrig.drive import sysfs
+from ssdrig.drive.identity import Identity
+from ssdrig.drive.inventory import Drive, all_drives, find, partitions, why_not_a_drive
 
 
 @pytest.fixture

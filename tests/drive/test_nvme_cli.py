@@ -8,7 +8,7 @@ from fake_tools import NO_PAGE_2_3, Tools, identity
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ssdrig.drive.smart import nvme_cli
+from ssdrig.drive import nvme_cli
 
 PAGE = bytes(range(256)) * 2
 

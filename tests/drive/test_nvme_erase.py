@@ -17,7 +17,7 @@ from purging import SIZE, commands, machine, the_purge  # noqa: F401  fixture
 from simboard import until
 
 from ssdrig.base.errors import DriveError
-from ssdrig.drive.erase import erasing, nvme_erase, purge
+from ssdrig.drive import erasing, nvme_erase, purge
 
 TESTS = Path(__file__).resolve().parents[1] / "support"
 
@@ -192,8 +192,8 @@ def test_ctrl_c_says_the_state_and_leaves_the_format_to_end(machine, tmp_path):
     drive, state = machine(until=str(tmp_path / "may end"))
     code = (
         "import json, sys\nsys.path.insert(0, sys.argv[3])\nfrom purging import ByName\n"
-        "from ssdrig.drive.erase import purge\n"
-        "from ssdrig.drive.target.inventory import Drive\n"
+        "from ssdrig.drive import purge\n"
+        "from ssdrig.drive.inventory import Drive\n"
         "purge.purge(ByName(Drive(**json.loads(sys.argv[1]))), 'format', root=sys.argv[2])"
     )
     process = subprocess.Popen(

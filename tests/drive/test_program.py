@@ -1,4 +1,4 @@
-"""drive/target/program.py against real processes: what hangs, floods, crashes or leaves children behind."""
+"""drive/program.py against real processes: what hangs, floods, crashes or leaves children behind."""
 
 import contextlib
 import gc
@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 from looking import time_begins_with
 
-from ssdrig.drive.target import program
+from ssdrig.drive import program
 
 
 def alive(pid: int) -> bool:

@@ -11,8 +11,7 @@ from purging import LOOP_BYTES, SIZE, ByName, commands, drive_at, loop, machine,
 
 from ssdrig.base.errors import DriveError, ToolMissing, UsageError
 from ssdrig.commands import purge as command
-from ssdrig.drive.erase import purge
-from ssdrig.drive.target import block
+from ssdrig.drive import block, purge
 
 
 def test_a_drive_that_says_done_but_keeps_its_data_is_found_out(machine, tmp_path):
@@ -151,7 +150,7 @@ def test_judge_refuses(method, before, after, promise, words):
 def run(machine, monkeypatch, tmp_path):
     """run(words, **behaviour) -> exit code, with a guard that lets this drive pass as `hold` would."""
     from ssdrig.base.errors import SsdrigError, UnsafeTarget
-    from ssdrig.drive.target import guard, inventory
+    from ssdrig.drive import guard, inventory
 
     class Held(ByName):
         rechecked = 0

@@ -6,8 +6,8 @@ import os
 import pytest
 
 from ssdrig.base.errors import DriveError
-from ssdrig.drive.target import read_map
-from ssdrig.drive.target.read_map import MIB, Cell, Map
+from ssdrig.drive import read_map
+from ssdrig.drive.read_map import MIB, Cell, Map
 
 CELLS = 200
 QUICK_NS, SLOW_NS = 1_000_000, 5_000_000

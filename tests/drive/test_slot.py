@@ -1,4 +1,4 @@
-"""drive/target/slot.py: what the kernel is made to drop and to scan, and what never."""
+"""drive/slot.py: what the kernel is made to drop and to scan, and what never."""
 
 import errno
 import os
@@ -7,8 +7,8 @@ import pytest
 from disktree import USUAL_NVME, USUAL_SATA, DiskTree
 
 from ssdrig.base.errors import DriveError, ExchangedDrive, UnsafeTarget
-from ssdrig.drive.target import identity, slot
-from ssdrig.drive.target.inventory import all_drives
+from ssdrig.drive import identity, slot
+from ssdrig.drive.inventory import all_drives
 
 PORT = "0000:00:06.0"
 FUNCTION = f"sys/devices/pci0000:00/{PORT}/0000:01:00.0"

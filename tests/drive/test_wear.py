@@ -10,8 +10,8 @@ from pages import page, page_c0h
 from wear_documents import NVME, REQUIRED, no_table_of_the_user, read, run  # noqa: F401  fixtures
 
 from ssdrig.base.errors import UsageError
+from ssdrig.drive import inventory
 from ssdrig.drive.smart import collect
-from ssdrig.drive.target import inventory
 from ssdrig.drive.wear import standing
 
 

@@ -25,7 +25,7 @@ LOOK_S = 0.05
 
 
 class FarSlot:
-    """The slot of a drive of the guest (drive/target/slot.py)."""
+    """The slot of a drive of the guest (drive/slot.py)."""
 
     def __init__(self, ask):
         self._ask, self.__dict__["always"] = ask, False

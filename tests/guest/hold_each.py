@@ -19,7 +19,7 @@ import time
 
 from guest import inside
 from ssdrig import cli
-from ssdrig.drive.target import guard, inventory, uses
+from ssdrig.drive import guard, inventory, uses
 from ssdrig.drive.wear import warranty
 
 MIB = 1 << 20

@@ -29,7 +29,7 @@ def main(serial: str, host: str, port: int) -> None:
     """Hold the drive until the other side goes."""
     sys.modules["numba"] = SimpleNamespace(njit=lambda *_, **__: lambda function: function)
     from ssdrig.base.errors import SsdrigError
-    from ssdrig.drive.target import guard, inventory
+    from ssdrig.drive import guard, inventory
     from ssdrig.powerloss.filesystems import Filesystems
     from ssdrig.powerloss.target import of_held
 

@@ -21,7 +21,7 @@ def main(serial: str, method: str) -> None:
     import numpy as np
 
     from ssdrig.base.progress import Progress
-    from ssdrig.drive.target import inventory
+    from ssdrig.drive import inventory
     from ssdrig.load import fio, trace_player, trace_targets, traceform
     from ssdrig.plan.kinds import fill
     from ssdrig.run import bench

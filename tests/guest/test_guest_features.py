@@ -11,7 +11,7 @@ pytestmark = pytest.mark.slow
 MIB = 1 << 20
 SOURCE = """
 import json, sys
-from ssdrig.drive.settings import features
+from ssdrig.drive import features
 controller, was, said = sys.argv[0], {}, {}
 found, unknown = features.read(controller, 1)
 def tried(key, *to):
@@ -29,7 +29,7 @@ features.change("apst", controller, was["apst"])
 too_high = features.change("power_state", controller, ["31"])
 print(json.dumps({"found": found, "unknown": unknown, "was": was, "said": said, "too high": too_high}))
 """
-USED = "import sys; from ssdrig.drive.settings import features; print(features.used_bytes(sys.argv[0], 1))"
+USED = "import sys; from ssdrig.drive import features; print(features.used_bytes(sys.argv[0], 1))"
 
 
 @pytest.fixture(scope="module")

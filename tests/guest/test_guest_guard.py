@@ -131,7 +131,7 @@ def test_content_and_names_that_do_not_fit(guest):
 # Holds a drive and does what the lines of a fifo say; each answer is a line of another.
 HOLDER = f"""
 import os
-from ssdrig.drive.target import block, guard, inventory
+from ssdrig.drive import block, guard, inventory
 from ssdrig.base.errors import UnsafeTarget
 drive = inventory.find({NVME.serial!r})
 def fifo(name, mode):  # O_RDWR: it neither waits for another process to open it nor ends with one

@@ -50,7 +50,7 @@ def drive(machine, tmp_path_factory):
 
 # `drives` with this drive alone: all the others are asked in another test
 ALONE = """
-from ssdrig.drive.target import inventory
+from ssdrig.drive import inventory
 every = inventory.all_drives
 inventory.all_drives = lambda *root: [drive for drive in every(*root) if drive.serial == {!r}]
 """

@@ -14,8 +14,8 @@ MIB = 1 << 20
 # QEMU 7.2 announces no sanitize; so Identify Controller is changed here to one that does, all else is the real drive's.
 OFFERS = """
 import dataclasses, json, sys
-from ssdrig.drive.erase import nvme_erase
-from ssdrig.drive.target import inventory
+from ssdrig.drive import nvme_erase
+from ssdrig.drive import inventory
 real = nvme_erase.identify_controller
 nvme_erase.identify_controller = lambda drive: dataclasses.replace(
     real(drive), block_sanitize=True, format_takes_all=True, erase_takes_all=True)

@@ -30,7 +30,7 @@ LUN_OTHER = Disk("lun-other", "LUNGUEST00002", SIZE, LUN)
 # Hold each disk whose serial is given with every consent that there is, and write to it through the hold.
 TRY = """
 import json, sys
-from ssdrig.drive.target import block, guard, inventory
+from ssdrig.drive import block, guard, inventory
 from ssdrig.base.errors import UnsafeTarget
 out = {}
 for drive in inventory.all_drives():
@@ -50,7 +50,7 @@ print(json.dumps(out))
 # Write to one namespace or LUN, named by its serial and number.
 WRITE = """
 import sys
-from ssdrig.drive.target import block, guard, inventory
+from ssdrig.drive import block, guard, inventory
 serial, number = sys.argv[1], int(sys.argv[2])
 [drive] = [d for d in inventory.all_drives() if d.serial == serial and number in (d.nsid, d.lun)]
 with guard.hold(drive, drive.consent) as held:

@@ -75,7 +75,7 @@ def test_the_line_of_a_load_with_reads_beside_it_counts_its_writes(tmp_path, mon
         return SimpleNamespace(seconds=None)
 
     monkeypatch.setattr(fio, "run", run)
-    monkeypatch.setattr("ssdrig.drive.settings.witness.between", lambda before, after: {})
+    monkeypatch.setattr("ssdrig.drive.witness.between", lambda before, after: {})
     told: list[dict] = []
     live = SimpleNamespace(begin=lambda pace: None, second=told.append)
     stop = SimpleNamespace(check=lambda: None, asked=lambda: False)

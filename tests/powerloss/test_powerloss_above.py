@@ -18,7 +18,7 @@ import pytest
 
 from ssdrig import cli
 from ssdrig.base.errors import DriveError, Suspicion, ToolMissing, UsageError
-from ssdrig.drive.target import slot
+from ssdrig.drive import slot
 from ssdrig.plan.kinds import cut_filesystems
 from ssdrig.powerloss import above, clients, filesystems
 from ssdrig.powerloss.history import NEVER

@@ -6,9 +6,8 @@ from drives import a_drive
 
 from selfcheck.powerloss_scenes import pages
 from ssdrig.base.errors import DriveError, UnsafeTarget
-from ssdrig.drive.settings import features
-from ssdrig.drive.smart import nvme_cli
-from ssdrig.drive.target.inventory import all_drives
+from ssdrig.drive import features, nvme_cli
+from ssdrig.drive.inventory import all_drives
 from ssdrig.powerloss import target
 from ssdrig.powerloss.promise import ACK, FLUSH
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from ssdrig.base.errors import DriveError
-from ssdrig.drive.settings import witness
+from ssdrig.drive import witness
 from ssdrig.powerloss import cycle, waiting
 from ssdrig.powerloss.supply import Outcome
 from ssdrig.powerloss.waiting import Waited

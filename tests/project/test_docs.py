@@ -98,7 +98,7 @@ def test_every_room_and_every_arrow_stands_in_the_map_and_the_picture():
         assert f">{name}</text>" in picture
     assert picture.count('marker-end="') == sum(map(len, rooms.shortest(house).values()))
     folders = {path.name for path in (ROOT / "host" / "ssdrig").iterdir() if (path / "__init__.py").exists()}
-    assert folders - {"drive", rooms.GROUND} <= {each for name in house for each in name.split(" ⇄ ")}
+    assert folders - {rooms.GROUND} <= {each for name in house for each in name.split(" ⇄ ")}
 
 
 def test_exit_codes_are_the_classes_own():

@@ -14,8 +14,8 @@ from json_documents import FOLDER, checked, schema, wrong
 from wear_documents import NVME
 
 from ssdrig import cli
+from ssdrig.drive import guard, inventory
 from ssdrig.drive.smart import counters
-from ssdrig.drive.target import guard, inventory
 from ssdrig.drive.wear import endurance, wa
 from ssdrig.plan.kinds import KINDS
 from ssdrig.plan.rules import steady

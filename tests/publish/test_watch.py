@@ -32,7 +32,7 @@ from watching import (
 
 from ssdrig.base.errors import JournalError, UsageError
 from ssdrig.commands import watch as watch_command
-from ssdrig.drive.target import lock
+from ssdrig.drive import lock
 
 pytestmark = pytest.mark.keeps_time
 

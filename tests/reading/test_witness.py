@@ -12,7 +12,7 @@ import synthetic_run
 from ata_documents import drive, snap
 from loop_device import loop_device
 
-from ssdrig.drive.settings import witness
+from ssdrig.drive import witness
 from ssdrig.drive.smart import counters
 from ssdrig.load import ceiling, fio
 from ssdrig.load.fiojob import Job

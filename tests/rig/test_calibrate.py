@@ -18,8 +18,8 @@ from purging import ByName
 from ssdrig.base.errors import DriveError, JournalError, UsageError
 from ssdrig.base.progress import Progress
 from ssdrig.commands import units as count_units
+from ssdrig.drive import guard, inventory
 from ssdrig.drive.smart import units as units_file
-from ssdrig.drive.target import guard, inventory
 
 GIB, MIB = 1 << 30, 1 << 20
 N = 32 * GIB
@@ -250,7 +250,7 @@ def test_a_damaged_file_is_said_and_not_taken_for_no_units(home, text):
 
 def test_a_poll_does_not_wait_for_numpy():
     code = (
-        "import sys; from ssdrig.commands import units as units_command; from ssdrig.drive.erase import purge;"
+        "import sys; from ssdrig.commands import units as units_command; from ssdrig.drive import purge;"
         " from ssdrig.drive.smart import units; units.units_for('M', 'F');"
         " sys.exit('numpy' in sys.modules)"
     )

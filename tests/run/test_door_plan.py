@@ -9,8 +9,8 @@ from guarding import SERIAL, tree  # noqa: F401  fixture
 from small_plans import HEAD
 
 from ssdrig.base.progress import Progress
-from ssdrig.drive.target import guard
-from ssdrig.drive.target.inventory import find
+from ssdrig.drive import guard
+from ssdrig.drive.inventory import find
 from ssdrig.run import bench, prepare, run
 from ssdrig.run.steps import cuts
 from ssdrig.run.teardown import Stop

@@ -169,7 +169,7 @@ def test_a_budget_that_not_even_the_first_write_fits_is_refused():
 
 def test_what_a_load_shows_is_in_drive_time(tmp_path, monkeypatch):
     """Of a drive that is dilated 4 times the host sees a quarter of the rate and four times the latency."""
-    from ssdrig.drive.settings import witness
+    from ssdrig.drive import witness
     from ssdrig.load import fio
     from ssdrig.plan.expand import Act
     from ssdrig.run.stage import Stage

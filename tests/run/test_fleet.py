@@ -19,7 +19,7 @@ from drives import a_drive
 from ssdrig import cli
 from ssdrig.base.errors import UnsafeTarget, worst
 from ssdrig.base.progress import Progress
-from ssdrig.drive.target import confirm
+from ssdrig.drive import confirm
 from ssdrig.run import fleet, fleet_table, options, planned
 from ssdrig.run.fleet_table import Seen
 from ssdrig.runs import journal

@@ -8,7 +8,7 @@ import pytest
 
 from ssdrig.base.errors import DriveError
 from ssdrig.base.progress import Progress
-from ssdrig.drive.settings import witness
+from ssdrig.drive import witness
 from ssdrig.plan import expand, grammar
 from ssdrig.run import live
 from ssdrig.run.budget import Budget

@@ -15,9 +15,8 @@ from ssdrig import cli
 from ssdrig.base.arguments import Parser
 from ssdrig.base.errors import DriveError, LoadError, UnsafeTarget, UsageError
 from ssdrig.base.progress import Progress
-from ssdrig.drive.settings import witness
-from ssdrig.drive.target import guard, uses
-from ssdrig.drive.target.inventory import find
+from ssdrig.drive import guard, uses, witness
+from ssdrig.drive.inventory import find
 from ssdrig.reading import table
 from ssdrig.run import bench, prepare, record, resume, run
 from ssdrig.run.bench import Bench

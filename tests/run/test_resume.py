@@ -11,7 +11,7 @@ import teardowns
 from killed_runs import DRIVE, MEAN, PLAN, UNIT, asked, killed, smart, story, wrote  # noqa: F401  fixture
 
 from ssdrig.base.errors import JournalError
-from ssdrig.drive.settings import conditions
+from ssdrig.drive import conditions
 from ssdrig.plan.state import UNKNOWN, State
 from ssdrig.reading import table
 from ssdrig.run import cut_short, prepare, resume, standing, steps

@@ -11,7 +11,7 @@ from pages import page, page_c0h
 
 from ssdrig.base.errors import DriveError, UnsafeTarget, UsageError
 from ssdrig.base.progress import Progress
-from ssdrig.drive.settings import witness
+from ssdrig.drive import witness
 from ssdrig.load import fio, fiojob
 from ssdrig.plan.kinds import speeds
 from ssdrig.publish.influx import points

@@ -7,7 +7,7 @@ import os
 import zlib
 from pathlib import Path
 
-from ssdrig.drive.target import sysfs
+from ssdrig.drive import sysfs
 
 
 def identify_page(serial: str, firmware: str, model: str, sata_word: int = 0x000E) -> bytes:

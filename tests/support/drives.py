@@ -1,6 +1,6 @@
 """A drive made by hand, for tests."""
 
-from ssdrig.drive.target.inventory import Drive
+from ssdrig.drive.inventory import Drive
 
 
 def a_drive(**more) -> Drive:

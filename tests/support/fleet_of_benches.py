@@ -14,7 +14,7 @@ from drives import a_drive
 
 from ssdrig import cli
 from ssdrig.blockio.nbd import NbdClient
-from ssdrig.drive.target import guard, inventory
+from ssdrig.drive import guard, inventory
 from ssdrig.run import bench, fleet, matching
 from ssdrig.virtual.bench import VirtualBench
 

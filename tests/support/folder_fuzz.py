@@ -15,7 +15,7 @@ from drives import a_drive
 from killed_runs import DRIVE, PLAN, killed, smart, wrote
 
 from ssdrig import cli
-from ssdrig.drive.target import inventory
+from ssdrig.drive import inventory
 from ssdrig.run import cutting, prepare, resume
 from ssdrig.runs import journal, parts
 

@@ -8,8 +8,8 @@ import pytest
 from disktree import DiskTree
 from drives import a_drive
 
-from ssdrig.drive.target import guard, sysfs
-from ssdrig.drive.target.inventory import Drive, all_drives
+from ssdrig.drive import guard, sysfs
+from ssdrig.drive.inventory import Drive, all_drives
 
 SERIAL = "S3Z9NB0K100001"
 

@@ -5,7 +5,7 @@ import time
 from pathlib import Path
 from types import SimpleNamespace
 
-from ssdrig.drive.target import program
+from ssdrig.drive import program
 
 
 def open_below(folder) -> list[str]:

@@ -10,8 +10,8 @@ from drives import a_drive
 from loop_device import loop_device
 
 from ssdrig.base.progress import Progress
-from ssdrig.drive.erase import purge
-from ssdrig.drive.target.inventory import Drive
+from ssdrig.drive import purge
+from ssdrig.drive.inventory import Drive
 
 SIZE = 4 << 20
 LOOP_BYTES = 16 << 20

@@ -11,7 +11,7 @@ from drives import a_drive
 from fake_tools import Tools, answer_of_smartctl
 
 from ssdrig.commands import watch as watch_command
-from ssdrig.drive.target import inventory
+from ssdrig.drive import inventory
 from ssdrig.publish.watch import folder as watch_folder
 
 TESTS = Path(__file__).resolve().parent
@@ -116,7 +116,7 @@ import json, sys
 sys.path.insert(0, sys.argv[1])
 import drives
 from ssdrig import cli
-from ssdrig.drive.target import inventory
+from ssdrig.drive import inventory
 inventory.all_drives = lambda root="/": [drives.a_drive(serial=s, **SATA) for s in sys.argv[2].split(",") if s]
 cli.COMMANDS["watch"] = ("ssdrig.commands.watch", "")
 sys.exit(cli.main(["watch", *sys.argv[3:]]))

@@ -13,7 +13,7 @@ from test_power_states import MS, P0, P3, P4, WORK, S, device, read, rest
 from two_sided import left_by_fio
 
 from ssdrig.base.errors import DriveError
-from ssdrig.drive.settings import conditions, features
+from ssdrig.drive import conditions, features
 from ssdrig.meter import rails
 from ssdrig.meter.uncertainty import UNTIMED
 from ssdrig.reading import table

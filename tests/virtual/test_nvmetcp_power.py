@@ -14,7 +14,7 @@ from nvmetcp_serving import address, host_of, number, refused
 from serving import PATIENCE_S, TRIES, forked, serving  # noqa: F401  fixture
 
 from ssdrig.base import nvme_power
-from ssdrig.drive.smart import nvme_cli
+from ssdrig.drive import nvme_cli
 
 pytestmark = pytest.mark.keeps_time
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from ssdrig.base.errors import DriveError, ToolMissing
 from ssdrig.blockio import direct
-from ssdrig.drive.target import block
+from ssdrig.drive import block
 
 _SYSCALLS = {  # io_setup, io_destroy, io_getevents, io_submit
     "x86_64": (206, 207, 208, 209),

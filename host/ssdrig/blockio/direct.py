@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 from ssdrig.base.errors import DriveError
-from ssdrig.drive.target import block
+from ssdrig.drive import block
 
 DISCARD, ZEROES = "discard_max_bytes", "write_zeroes_max_bytes"  # limits in the queue's folder of sysfs; 0: not taken
 

@@ -11,9 +11,9 @@ from dataclasses import asdict
 from ssdrig.base.errors import SsdrigError
 from ssdrig.base.terminal import painter, printable
 from ssdrig.base.words import size
+from ssdrig.drive import guard, identity, uses
+from ssdrig.drive.inventory import Drive
 from ssdrig.drive.smart import collect, counters, health
-from ssdrig.drive.target import guard, identity, uses
-from ssdrig.drive.target.inventory import Drive
 
 OF_SMART = ("health", "health_reasons", "health_ok", "percentage_used", "temperature_C")
 POLL_TIMEOUT_S = 20

@@ -115,7 +115,7 @@ def _drive(args) -> dict | None:
         return options.virtual_drive(args)
     if not args.drive:
         return None
-    from ssdrig.drive.target import inventory
+    from ssdrig.drive import inventory
     from ssdrig.drive.wear import warranty
 
     drive = inventory.find(args.drive)

@@ -10,10 +10,10 @@ from ssdrig.base.arguments import add_dry_run
 from ssdrig.base.errors import DriveError, UnsafeTarget
 from ssdrig.base.progress import Progress
 from ssdrig.base.words import clock, size
-from ssdrig.drive.erase.purge import METHODS, ONLY_IF_ASKED, OTHER_INTERFACE, choose, methods, purge
-from ssdrig.drive.target import confirm, guard
-from ssdrig.drive.target.confirm import confirmed
-from ssdrig.drive.target.inventory import Drive
+from ssdrig.drive import confirm, guard
+from ssdrig.drive.confirm import confirmed
+from ssdrig.drive.inventory import Drive
+from ssdrig.drive.purge import METHODS, ONLY_IF_ASKED, OTHER_INTERFACE, choose, methods, purge
 from ssdrig.drive.wear import warranty
 
 EXAMPLES = (

@@ -12,8 +12,8 @@ from ssdrig.base.arguments import add_dry_run, add_quiet, whole_seconds
 from ssdrig.base.errors import JournalError, UsageError
 from ssdrig.base.progress import Progress
 from ssdrig.base.words import clock, size
-from ssdrig.drive.target import guard, inventory, read_map
-from ssdrig.drive.target.inventory import Drive
+from ssdrig.drive import guard, inventory, read_map
+from ssdrig.drive.inventory import Drive
 from ssdrig.runs import journal, parts
 
 EXAMPLES = (

@@ -15,7 +15,7 @@ from ssdrig.base.errors import UsageError
 from ssdrig.base.progress import Progress
 from ssdrig.base.words import clock, do_you_mean, parse_bytes, parse_seconds, size
 from ssdrig.commands import trace_play
-from ssdrig.drive.target import inventory
+from ssdrig.drive import inventory
 from ssdrig.load import trace_convert, trace_formats, trace_generate, trace_player, trace_shown, trace_tables, traceform
 from ssdrig.load import trace_record as record
 from ssdrig.load.trace_published import BENCHES

@@ -16,9 +16,8 @@ import numpy as np
 from ssdrig.base.errors import DriveError, UsageError
 from ssdrig.base.progress import Progress
 from ssdrig.base.words import clock, parse_bytes, size
-from ssdrig.drive.settings import witness
-from ssdrig.drive.target import guard, inventory, sysfs
-from ssdrig.drive.target.confirm import confirmed
+from ssdrig.drive import guard, inventory, sysfs, witness
+from ssdrig.drive.confirm import confirmed
 from ssdrig.drive.wear import warranty
 from ssdrig.load import played, trace_player, trace_targets, trace_unwritten, traceform
 from ssdrig.virtual import bench

@@ -148,9 +148,9 @@ def calibrate(
     held: of guard.hold. Returns {"model", "firmware", "serial",
     "written_bytes", "purge" (purge's result or None), "settled", "units" (find_units)}. Raises UsageError for a size
     that does not fit the drive, DriveError, LoadError, ToolMissing."""
-    from ssdrig.drive.erase import purge as purging
+    from ssdrig.drive import block
+    from ssdrig.drive import purge as purging
     from ssdrig.drive.smart import collect
-    from ssdrig.drive.target import block
     from ssdrig.load import fio  # numpy, as above
 
     def polled(like: dict | None = None) -> dict:
@@ -224,7 +224,7 @@ def _fitting(findings: list[dict]) -> dict[str, int]:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    from ssdrig.drive.target import confirm
+    from ssdrig.drive import confirm
 
     confirm.add_arguments(parser)
     parser.add_argument(
@@ -255,7 +255,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def check(args: argparse.Namespace) -> None:
     """Raises UsageError for a missing drive and an invalid size."""
-    from ssdrig.drive.target import confirm
+    from ssdrig.drive import confirm
 
     parse_bytes(args.write)
     confirm.chosen(args)
@@ -263,7 +263,7 @@ def check(args: argparse.Namespace) -> None:
 
 def command(args: argparse.Namespace) -> int:
     """0: at least one unit was found and kept. 4: none was, or the drive failed. 3: refused."""
-    from ssdrig.drive.target import confirm, guard
+    from ssdrig.drive import confirm, guard
     from ssdrig.drive.wear import warranty
 
     written = parse_bytes(args.write)

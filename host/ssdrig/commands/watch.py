@@ -15,10 +15,10 @@ from ssdrig.base.errors import DriveError, JournalError, SsdrigError, UsageError
 from ssdrig.base.progress import Progress
 from ssdrig.base.terminal import printable
 from ssdrig.base.words import serial_key, size
+from ssdrig.drive import identity, inventory
+from ssdrig.drive.inventory import Drive
 from ssdrig.drive.smart import counters, health
 from ssdrig.drive.smart.smart_answer import answered
-from ssdrig.drive.target import identity, inventory
-from ssdrig.drive.target.inventory import Drive
 from ssdrig.publish.watch.folder import default_folder, history, keep, last_answered, set_torn_aside
 from ssdrig.publish.watch.metrics import Metrics
 
@@ -125,8 +125,8 @@ class Watch:
         """Poll all drives together and store each answer. Returns for each {"utc_ns", "drive", "skipped" or "failed"
         (words) or neither, "kept": {"file", "bytes"} or None, "snapshot" (counters.snapshot) or None, "since": what the
         power did since the poll before, "record": all of it}."""
+        from ssdrig.drive import guard  # here: `watch --help` needs none of it
         from ssdrig.drive.smart import collect
-        from ssdrig.drive.target import guard  # here: `watch --help` needs none of it
 
         drives, gone = self._drives(say)
         drives, twins = self._told_apart(drives)

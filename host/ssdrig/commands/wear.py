@@ -12,9 +12,9 @@ from ssdrig.base.arguments import add_drive
 from ssdrig.base.errors import DriveError, UsageError
 from ssdrig.base.terminal import printable
 from ssdrig.base.words import serial_key
+from ssdrig.drive.identity import placeholder
 from ssdrig.drive.smart import counters, saved
 from ssdrig.drive.smart.smart_answer import answered
-from ssdrig.drive.target.identity import placeholder
 from ssdrig.drive.wear import endurance, retention, standing, warranty
 
 ROOM_C = 25.0
@@ -66,7 +66,7 @@ def check(args: argparse.Namespace) -> None:
             "give one of them: ./ssdrig drives lists the drives",
         )
     if args.drive:
-        from ssdrig.drive.target import inventory
+        from ssdrig.drive import inventory
 
         inventory.find(args.drive)
 
@@ -138,8 +138,8 @@ def read_documents(args: argparse.Namespace) -> Sequence[tuple[str | None, dict]
         return saved.read(args.smartctl)
     import time
 
+    from ssdrig.drive import inventory
     from ssdrig.drive.smart import collect
-    from ssdrig.drive.target import inventory
 
     return [(None, collect.poll(inventory.find(args.drive)) | {"utc_ns": time.time_ns()})]
 

@@ -1,1 +1,1 @@
-"""The drive under test: inventory, write protection, SMART counters and wear."""
+"""The drive under test: which disk may be written and the way into it, its settings, and how it is emptied."""

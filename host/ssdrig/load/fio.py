@@ -23,7 +23,7 @@ from pathlib import Path
 from ssdrig.base import child_cpu
 from ssdrig.base.errors import DriveError, JournalError, LoadError, ToolMissing, UsageError
 from ssdrig.base.words import size
-from ssdrig.drive.target import openers
+from ssdrig.drive import openers
 from ssdrig.load import fiolog, fioseconds, fiotext
 from ssdrig.load.fioclock import is_of_the_job
 from ssdrig.load.fiojob import BINS_S, Job, detail, job_file, stall_s

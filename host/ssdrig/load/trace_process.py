@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from ssdrig.base import errors
 from ssdrig.base.errors import DriveError, LoadError, SsdrigError
-from ssdrig.drive.target import openers
+from ssdrig.drive import openers
 from ssdrig.load import traceform
 from ssdrig.load.playedlog import LINES, RECORDS, START
 from ssdrig.load.trace_player import STALL_NS, How

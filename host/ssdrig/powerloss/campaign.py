@@ -25,7 +25,7 @@ from ssdrig.base.errors import (
     UsageError,
     words_of,
 )
-from ssdrig.drive.target.slot import PCIE, WAYS_OUT
+from ssdrig.drive.slot import PCIE, WAYS_OUT
 from ssdrig.meter import pairing
 from ssdrig.plan.kinds import cut_aims, cut_schedule
 from ssdrig.plan.kinds.cut_schedule import Cut

@@ -28,7 +28,7 @@ from ssdrig.base.errors import (
     SsdrigError,
     words_of,
 )
-from ssdrig.drive.target.slot import WAYS_OUT
+from ssdrig.drive.slot import WAYS_OUT
 from ssdrig.plan.kinds import cut_aims, cut_mixes, cut_schedule
 from ssdrig.plan.kinds.cut_schedule import Cut
 from ssdrig.powerloss import aim, history, readback, waiting

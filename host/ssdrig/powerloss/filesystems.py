@@ -17,7 +17,7 @@ from ssdrig.base.errors import DriveError, ToolMissing, UsageError
 from ssdrig.plan.kinds.cut_filesystems import KINDS
 
 if TYPE_CHECKING:  # the process that mounts starts sooner
-    from ssdrig.drive.target.slot import Place
+    from ssdrig.drive.slot import Place
 
 SIZE_BYTES = 512 << 20  # of each; mkfs.xfs makes none below 300 MiB
 MOST_SHARE = 2  # at most this part of the drive: a half

@@ -3,7 +3,7 @@ A request is a line of JSON on stdin, {"do": name of an action, …}; its answer
 seen, do]} where it failed.
 
 Each file system is on a loop device over its part of the drive, which is opened by the path that holds it
-(drive/target/guard.py): reads and writes pass it by direct I/O, a FLUSH as one, FUA as a write and a FLUSH. Mounts are
+(drive/guard.py): reads and writes pass it by direct I/O, a FLUSH as one, FUA as a write and a FLUSH. Mounts are
 seen by this process and its children only, and end with it, as the loop devices do."""
 
 import contextlib

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from ssdrig.base.errors import DriveError
-from ssdrig.drive.erase import ata_security, nvme_erase
+from ssdrig.drive import ata_security, nvme_erase
 
 FLUSH, ACK = "flush", "ack"  # kept after a FLUSH or with FUA; kept once acknowledged
 ATA_BLOCK_BYTES = SECTOR_BYTES = 512  # the kernel's queue counts sectors, too

@@ -8,14 +8,12 @@ from dataclasses import dataclass
 
 from ssdrig.base.errors import DriveError, SsdrigError, UnsafeTarget
 from ssdrig.blockio.slots import Transport
-from ssdrig.drive.erase import ata_security
-from ssdrig.drive.smart import nvme_cli
-from ssdrig.drive.target import block, sysfs
-from ssdrig.drive.target import slot as slots
-from ssdrig.drive.target.guard import Held, lost_mark
-from ssdrig.drive.target.identity import IDENTIFY
-from ssdrig.drive.target.inventory import Drive
-from ssdrig.drive.target.slot import Slot
+from ssdrig.drive import ata_security, block, nvme_cli, sysfs
+from ssdrig.drive import slot as slots
+from ssdrig.drive.guard import Held, lost_mark
+from ssdrig.drive.identity import IDENTIFY
+from ssdrig.drive.inventory import Drive
+from ssdrig.drive.slot import Slot
 from ssdrig.powerloss import promise
 from ssdrig.powerloss.filesystems import Filesystems
 from ssdrig.powerloss.promise import ACK, FLUSH, Promise
@@ -146,7 +144,7 @@ def of_drive(drive: Drive, claimed: bool, root: str | os.PathLike = "/") -> Prom
         if id_ctrl is None or id_ns is None:
             seen = str(of_controller["why"] or of_namespace["why"])
             raise DriveError(f"Identify of {drive.controller}", seen, "run it as root, with nvme-cli installed")
-        from ssdrig.drive.settings import features
+        from ssdrig.drive import features
 
         bits, _ = features.value(drive.controller, features.WRITE_CACHE)
         found = promise.nvme(id_ctrl, id_ns, None if bits is None else bool(bits & 1), claimed)

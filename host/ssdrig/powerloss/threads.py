@@ -10,7 +10,7 @@ import numpy as np
 
 from ssdrig.blockio import direct
 from ssdrig.blockio.slots import AWAY, Slots
-from ssdrig.drive.target import block
+from ssdrig.drive import block
 from ssdrig.powerloss.history import BLANK, FLUSH, FUA, TRIM, WRITE, ZEROS
 
 THREADS = 32

@@ -9,7 +9,7 @@ import os
 import time
 from typing import NamedTuple
 
-from ssdrig.drive.settings import witness
+from ssdrig.drive import witness
 
 TICKS = os.sysconf("SC_CLK_TCK")
 

@@ -1,4 +1,4 @@
-"""fio's figures of a load held against the kernel's own counts (drive/settings/witness.py), and what else has limited
+"""fio's figures of a load held against the kernel's own counts (drive/witness.py), and what else has limited
 the load (plan/rules/limits.py). Notes only: no figure is changed by them."""
 
 import itertools
@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ssdrig.drive.settings.witness import MS_WRAP
+from ssdrig.drive.witness import MS_WRAP
 from ssdrig.load import ceiling
 from ssdrig.plan.kinds import load as load_kind
 from ssdrig.plan.rules import limits

@@ -9,8 +9,8 @@ from pathlib import Path
 from ssdrig.base import words
 from ssdrig.base.errors import JournalError, UsageError
 from ssdrig.blockio import aio
-from ssdrig.drive.settings import conditions
-from ssdrig.drive.target.inventory import Drive
+from ssdrig.drive import conditions
+from ssdrig.drive.inventory import Drive
 from ssdrig.meter import meter
 from ssdrig.plan import expand, grammar
 from ssdrig.plan.expand import Act

@@ -10,11 +10,9 @@ from typing import NoReturn
 
 from ssdrig.base.errors import DriveError, SsdrigError, UnsafeTarget
 from ssdrig.base.progress import Progress
-from ssdrig.drive.erase import purge
-from ssdrig.drive.settings import conditions, features, witness
+from ssdrig.drive import block, conditions, features, guard, purge, witness
+from ssdrig.drive.inventory import Drive
 from ssdrig.drive.smart import collect
-from ssdrig.drive.target import block, guard
-from ssdrig.drive.target.inventory import Drive
 from ssdrig.drive.wear import warranty
 from ssdrig.drive.wear.endurance import Limits
 from ssdrig.meter import meter

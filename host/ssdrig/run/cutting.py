@@ -10,8 +10,8 @@ from ssdrig.base.deferred import Deferred
 from ssdrig.base.errors import DriveError, UsageError
 from ssdrig.base.overprovisioning import whole_MiB
 from ssdrig.base.terminal import printable
-from ssdrig.drive.target import inventory, slot
-from ssdrig.drive.target.inventory import Drive
+from ssdrig.drive import inventory, slot
+from ssdrig.drive.inventory import Drive
 from ssdrig.plan.expand import Act
 from ssdrig.plan.kinds import cut_filesystems
 from ssdrig.powerloss import filesystems

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from math import isnan
 
-from ssdrig.drive.target import block
+from ssdrig.drive import block
 from ssdrig.drive.wear import wa
 from ssdrig.plan.expand import MAY_WRITE, WRITES, Act, Repeat, tracked
 from ssdrig.plan.rules import choose, ends, laid

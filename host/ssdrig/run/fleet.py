@@ -22,8 +22,8 @@ from ssdrig.base import prctl
 from ssdrig.base.arguments import Parser
 from ssdrig.base.errors import INTERRUPTED, OutputError, UnsafeTarget, UsageError, worst
 from ssdrig.base.progress import Progress, columns, rows
-from ssdrig.drive.target import confirm, guard
-from ssdrig.drive.target.uses import survey
+from ssdrig.drive import confirm, guard
+from ssdrig.drive.uses import survey
 from ssdrig.meter import meter
 from ssdrig.meter.pico import ports
 from ssdrig.run import fleet_table, keeping, matching, options, pairing, planned

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from ssdrig.base import words
 from ssdrig.base.terminal import printable, wrapped
-from ssdrig.drive.target.inventory import Drive
+from ssdrig.drive.inventory import Drive
 from ssdrig.plan import cost
 from ssdrig.run import dry_run, keeping, prepare
 from ssdrig.run.course import range_words

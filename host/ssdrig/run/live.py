@@ -11,7 +11,7 @@ from collections.abc import Callable
 from ssdrig.base.errors import JournalError, RigError, SsdrigError
 from ssdrig.base.progress import Part, Progress, columns, rows, sparkline
 from ssdrig.base.words import clock, size
-from ssdrig.drive.settings import witness
+from ssdrig.drive import witness
 from ssdrig.drive.smart import counters
 from ssdrig.meter.pico.stream import Rig
 from ssdrig.plan.expand import Act

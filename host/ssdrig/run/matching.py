@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from ssdrig.base.errors import UsageError, words_of
-from ssdrig.drive.target import block
+from ssdrig.drive import block
 from ssdrig.meter import pairing
 from ssdrig.meter.pairing import ALPHA, LOOKS, SLOT_S, Look
 from ssdrig.meter.power import Power

@@ -12,7 +12,7 @@ from ssdrig.base.arguments import Parser, add_dry_run, add_quiet, whole_seconds
 from ssdrig.base.errors import UsageError
 from ssdrig.base.overprovisioning import assumed_raw_bytes, whole_MiB
 from ssdrig.base.words import do_you_mean, parse_bytes
-from ssdrig.drive.target import inventory
+from ssdrig.drive import inventory
 from ssdrig.drive.wear import raw_nand as raw_nand_of
 from ssdrig.publish.influx import sender
 from ssdrig.run import cutting, keeping

@@ -5,8 +5,8 @@ from dataclasses import asdict, replace
 from typing import NamedTuple
 
 from ssdrig.base.errors import UsageError
-from ssdrig.drive.target import inventory
-from ssdrig.drive.target.inventory import Drive
+from ssdrig.drive import inventory
+from ssdrig.drive.inventory import Drive
 from ssdrig.drive.wear import warranty
 from ssdrig.drive.wear.endurance import Limits
 from ssdrig.run import able, bench, cutting, options, prepare, sync_marks

@@ -7,8 +7,8 @@ from pathlib import Path
 from ssdrig.base.arguments import add_dry_run, whole_seconds
 from ssdrig.base.errors import UsageError
 from ssdrig.base.progress import Progress
-from ssdrig.drive.target import guard, inventory, uses
-from ssdrig.drive.target.inventory import Drive
+from ssdrig.drive import guard, inventory, uses
+from ssdrig.drive.inventory import Drive
 from ssdrig.run import bench, dry_run, options, planned, run
 from ssdrig.run.steps import record
 from ssdrig.run.teardown import Stop, Teardown

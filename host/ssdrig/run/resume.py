@@ -14,7 +14,7 @@ from ssdrig.base import words
 from ssdrig.base.arguments import add_dry_run
 from ssdrig.base.errors import UsageError
 from ssdrig.base.progress import Progress
-from ssdrig.drive.target import confirm, guard, identity, inventory
+from ssdrig.drive import confirm, guard, identity, inventory
 from ssdrig.drive.wear import warranty
 from ssdrig.plan import cost, state
 from ssdrig.plan.rules import laid

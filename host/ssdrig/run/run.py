@@ -26,8 +26,7 @@ from ssdrig.base.errors import (
 )
 from ssdrig.base.progress import Progress
 from ssdrig.base.words import do_you_mean
-from ssdrig.drive.settings import conditions
-from ssdrig.drive.target import confirm, guard
+from ssdrig.drive import conditions, confirm, guard
 from ssdrig.drive.wear import raw_nand
 from ssdrig.meter import bridge, meter, trip
 from ssdrig.meter.pairing import PAIRED

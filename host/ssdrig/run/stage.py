@@ -116,7 +116,7 @@ class Stage:
     ) -> "Result":
         """Execute one fio job, `within` a folder of the act's where it has several. `met(iops, moved_bytes)`, asked
         each second with the I/Os of each second of drive time and the bytes read and written so far, ends it."""
-        from ssdrig.drive.settings import witness
+        from ssdrig.drive import witness
         from ssdrig.load import ceiling, fio
 
         if self.ceilings and ceiling.pooled(self.ceilings, act.do, act.keys):

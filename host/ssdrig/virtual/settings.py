@@ -4,7 +4,7 @@ SATA drive `alpm` represents them: its power states are those of the link, and 0
 from collections.abc import Sequence
 
 from ssdrig.base.errors import DriveError
-from ssdrig.drive.settings import features
+from ssdrig.drive import features
 from ssdrig.virtual import adminclient
 
 AWAKE = "max_performance"  # the kernel's word for a link that does not go to sleep; any other lets it

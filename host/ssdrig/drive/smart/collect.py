@@ -6,10 +6,10 @@ import time
 from typing import Any
 
 from ssdrig.base.errors import DriveError, SsdrigError, ToolMissing
-from ssdrig.drive.smart import makers, nvme_cli, smart_answer, smartctl, units
+from ssdrig.drive import nvme_cli, program
+from ssdrig.drive.inventory import Drive
+from ssdrig.drive.smart import makers, smart_answer, smartctl, units
 from ssdrig.drive.smart.smart_answer import LOG_KEY, answered
-from ssdrig.drive.target import program
-from ssdrig.drive.target.inventory import Drive
 
 TIMEOUT_S = 20.0
 PAGES_SHARE = 0.5  # of the time for a poll: a page that hangs leaves the other half to smartctl

@@ -8,8 +8,8 @@ import time
 from dataclasses import dataclass
 
 from ssdrig.base.errors import ToolMissing
+from ssdrig.drive import program
 from ssdrig.drive.smart.smart_answer import has_data
-from ssdrig.drive.target import program
 
 # The meaning of the exit status as smartctl(8) 7.3 lists it. Only bits 0 and 1 mean that data is missing.
 EXIT_BITS = {

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from ssdrig.drive.target.identity import ENCLOSURE, Identity
+from ssdrig.drive.identity import ENCLOSURE, Identity
 
 
 def drive_tag(header: Mapping) -> str:

@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 from ssdrig.base.errors import JournalError
 from ssdrig.base.files import append_or_undo, fsync_folder, lock_file, part_from_copies
+from ssdrig.drive import identity
 from ssdrig.drive.smart.smart_answer import answered
-from ssdrig.drive.target import identity
 
 DAY_NS = 86_400 * 10**9
 

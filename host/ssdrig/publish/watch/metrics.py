@@ -12,8 +12,8 @@ from typing import NamedTuple
 from ssdrig.base.errors import JournalError
 from ssdrig.base.files import write_atomically
 from ssdrig.base.words import serial_key
+from ssdrig.drive import identity
 from ssdrig.drive.smart import counters, health
-from ssdrig.drive.target import identity
 from ssdrig.drive.wear import endurance, standing, warranty
 from ssdrig.publish.influx import smart_points
 from ssdrig.publish.watch.folder import DAY_NS, first_of_days

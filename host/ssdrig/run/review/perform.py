@@ -10,7 +10,7 @@ from ssdrig import report
 from ssdrig.base.errors import JournalError, UsageError
 from ssdrig.base.progress import Progress
 from ssdrig.base.terminal import printable
-from ssdrig.drive.target import confirm, guard, identity, inventory
+from ssdrig.drive import confirm, guard, identity, inventory
 from ssdrig.drive.wear import warranty
 from ssdrig.plan import grammar
 from ssdrig.reading import review_folder

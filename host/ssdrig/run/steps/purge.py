@@ -2,7 +2,7 @@
 
 
 def carry_out(act, stage, number: int) -> dict:
-    """Empty the drive; the effect is read back (drive/erase/purge.py)."""
+    """Empty the drive; the effect is read back (drive/purge.py)."""
     with stage.stop.second_raises():
         stage.progress.show("purge")
         stage.book.event("purge", **stage.bench.purge(stage.progress))

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ssdrig.base.errors import DriveError, LoadError, SsdrigError, UsageError
 from ssdrig.base.terminal import printable
-from ssdrig.drive.settings import host_energy, witness
+from ssdrig.drive import host_energy, witness
 from ssdrig.load import recorded
 from ssdrig.run.pace import Pace
 

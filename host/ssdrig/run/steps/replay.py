@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from ssdrig.base.errors import LoadError
-from ssdrig.drive.settings import witness
+from ssdrig.drive import witness
 from ssdrig.load import playedlog, trace_generate, trace_process, traceform
 from ssdrig.plan.kinds.replay import asked, how
 from ssdrig.run.pace import Pace, polled

@@ -20,7 +20,7 @@ def states(p: Preset) -> list[PowerState]:
 
 
 def described(p: Preset) -> list[dict]:
-    """In the form of run.json, as drive/settings/features.py for a real drive."""
+    """In the form of run.json, as drive/features.py for a real drive."""
     return [
         {
             "max_W": state.max_mW / 1000,

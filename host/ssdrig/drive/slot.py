@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 from ssdrig.base.errors import DriveError, ExchangedDrive, UnsafeTarget, words_of
 from ssdrig.base.terminal import printable
-from ssdrig.drive.target import inventory, sysfs
-from ssdrig.drive.target.inventory import CONTROLLER, Drive
+from ssdrig.drive import inventory, sysfs
+from ssdrig.drive.inventory import CONTROLLER, Drive
 
 PCIE, SCSI, USB, FABRIC, FIXED = "PCIe", "SCSI", "USB", "fabric", "fixed"
 FUNCTION = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")

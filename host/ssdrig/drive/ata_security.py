@@ -10,10 +10,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ssdrig.base.errors import DriveError, UnsafeTarget
-from ssdrig.drive.erase import erasing
-from ssdrig.drive.target import program
-from ssdrig.drive.target.door import Way
-from ssdrig.drive.target.inventory import Drive
+from ssdrig.drive import erasing, program
+from ssdrig.drive.door import Way
+from ssdrig.drive.inventory import Drive
 
 PASSWORD = "ssdrig"
 QUERY_S = 60.0  # a starved host takes long to start hdparm

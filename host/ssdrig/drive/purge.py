@@ -13,11 +13,10 @@ from pathlib import Path
 from ssdrig.base.errors import DriveError, ToolMissing, UsageError
 from ssdrig.base.progress import Progress
 from ssdrig.base.words import clock
-from ssdrig.drive.erase import ata_security, erasing, nvme_erase
-from ssdrig.drive.target import block
-from ssdrig.drive.target.door import Way
-from ssdrig.drive.target.inventory import Drive
-from ssdrig.drive.target.program import is_missing
+from ssdrig.drive import ata_security, block, erasing, nvme_erase
+from ssdrig.drive.door import Way
+from ssdrig.drive.inventory import Drive
+from ssdrig.drive.program import is_missing
 
 # name: effect; in the order in which `auto` prefers them
 METHODS = {

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ssdrig.base.words import serial_key
-from ssdrig.drive.target import layers, openers, sysfs
-from ssdrig.drive.target.identity import Identity
+from ssdrig.drive import layers, openers, sysfs
+from ssdrig.drive.identity import Identity
 
 CONFIG = "sys/kernel/config"
 

@@ -8,7 +8,7 @@ read energy_uj since 2020 (CVE-2020-8694)."""
 import os
 from typing import NamedTuple
 
-from ssdrig.drive.target import sysfs
+from ssdrig.drive import sysfs
 
 FOLDER = "/sys/class/powercap"
 

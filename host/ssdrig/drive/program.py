@@ -11,7 +11,7 @@ import subprocess
 import time
 from dataclasses import dataclass
 
-from ssdrig.drive.target import openers
+from ssdrig.drive import openers
 
 OUTPUT_LIMIT_BYTES = 16 << 20  # a full `smartctl -x --json` is some 100 kB
 STDERR_KEPT = 4096  # characters of it that go into a run folder

@@ -4,7 +4,7 @@ import os
 import re
 from dataclasses import dataclass
 
-from ssdrig.drive.target import layers, openers, sysfs
+from ssdrig.drive import layers, openers, sysfs
 
 OWN = ("1", "self")  # process 1 sees what a private mount namespace of this process hides
 

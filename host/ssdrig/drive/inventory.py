@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from ssdrig.base.errors import UsageError
-from ssdrig.drive.target import ata_identity
-from ssdrig.drive.target.identity import DRIVE, ENCLOSURE, IDENTIFY, Identity, twins
-from ssdrig.drive.target.sysfs import (
+from ssdrig.drive import ata_identity
+from ssdrig.drive.identity import DRIVE, ENCLOSURE, IDENTIFY, Identity, twins
+from ssdrig.drive.sysfs import (
     clean,
     device_number,
     lines,

@@ -14,11 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ssdrig.base.errors import DriveError
-from ssdrig.drive.erase import erasing
-from ssdrig.drive.smart import nvme_cli
-from ssdrig.drive.target import inventory, program
-from ssdrig.drive.target.inventory import Drive
-from ssdrig.drive.target.sysfs import number
+from ssdrig.drive import erasing, inventory, nvme_cli, program
+from ssdrig.drive.inventory import Drive
+from ssdrig.drive.sysfs import number
 
 QUERY_S = 20.0
 MARGIN_S = 20.0  # for nvme-cli itself to end after its command's limit

@@ -7,8 +7,8 @@ from collections.abc import Collection, Sequence
 from ssdrig.base.arguments import add_drive
 from ssdrig.base.errors import UnsafeTarget, UsageError
 from ssdrig.base.terminal import printable
-from ssdrig.drive.target import inventory
-from ssdrig.drive.target.inventory import Drive
+from ssdrig.drive import inventory
+from ssdrig.drive.inventory import Drive
 
 TAIL = 6
 

@@ -10,8 +10,7 @@ import os
 from collections.abc import Mapping, Sequence
 
 from ssdrig.base.errors import DriveError
-from ssdrig.drive.settings import features
-from ssdrig.drive.target import sysfs
+from ssdrig.drive import features, sysfs
 
 QUEUE = (
     *("scheduler", "nr_requests", "nomerges", "rq_affinity", "wbt_lat_usec", "write_cache", "fua", "max_sectors_kb"),

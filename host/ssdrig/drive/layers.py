@@ -6,7 +6,7 @@ import os
 import struct
 from collections.abc import Iterable, Mapping
 
-from ssdrig.drive.target import sysfs
+from ssdrig.drive import sysfs
 
 LOOP_GET_STATUS64 = 0x4C05  # linux/loop.h; struct loop_info64: u64 lo_device, lo_inode, lo_rdevice …
 LOOP_INFO_BYTES = 232

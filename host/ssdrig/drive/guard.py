@@ -19,11 +19,11 @@ from ssdrig.base import latch
 from ssdrig.base.errors import ChangedDrive, DriveError, ExchangedDrive, UnsafeTarget
 from ssdrig.base.terminal import printable
 from ssdrig.base.words import size
-from ssdrig.drive.target import block, claims, identity, inventory, layers, lock, sysfs
-from ssdrig.drive.target.door import Door, controller, sequence
-from ssdrig.drive.target.door import alive as _alive
-from ssdrig.drive.target.inventory import Drive
-from ssdrig.drive.target.uses import Machine, survey
+from ssdrig.drive import block, claims, identity, inventory, layers, lock, sysfs
+from ssdrig.drive.door import Door, controller, sequence
+from ssdrig.drive.door import alive as _alive
+from ssdrig.drive.inventory import Drive
+from ssdrig.drive.uses import Machine, survey
 
 SMALLEST_DRIVE_BYTES = 16 << 20  # failed drives show up with 0, 32 KiB, 2 MB or 8 MB and a name of their controller's
 WIPEFS_TIMEOUT_S = 20

@@ -10,7 +10,7 @@ Inappropriate ioctl for device`.
 
 import re
 
-from ssdrig.drive.target import program
+from ssdrig.drive import program
 
 LOG_BYTES = 512
 IDENTIFY_BYTES = 4096

@@ -14,8 +14,8 @@ from typing import Protocol
 
 from ssdrig.base.errors import DriveError, UnsafeTarget
 from ssdrig.base.system import fcntl
-from ssdrig.drive.target import sysfs
-from ssdrig.drive.target.inventory import Drive
+from ssdrig.drive import sysfs
+from ssdrig.drive.inventory import Drive
 
 BLKGETDISKSEQ = 0x80081280  # linux/fs.h, Linux 5.15: the kernel's number of this appearance of a disk
 HINT = "bring the drive back, then start again"

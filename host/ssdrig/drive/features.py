@@ -13,8 +13,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from ssdrig.drive.smart import nvme_cli
-from ssdrig.drive.target import program
+from ssdrig.drive import nvme_cli, program
 
 POWER, WRITE_CACHE, APST, HMB, THERMAL = 0x02, 0x06, 0x0C, 0x0D, 0x10
 SETTINGS = {"write_cache": WRITE_CACHE, "power_state": POWER, "apst": APST}  # what a plan's `set` step may change

@@ -11,7 +11,7 @@ import re
 import subprocess
 from collections.abc import Iterator
 
-from ssdrig.drive.target import sysfs
+from ssdrig.drive import sysfs
 
 FIRST_PID_NAMESPACE = "pid:[4026531836]"  # PROC_PID_INIT_INO, linux/proc_ns.h
 NO_FILES = ("socket:", "pipe:", "anon_inode:")  # what the link of such a descriptor begins with

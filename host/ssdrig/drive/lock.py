@@ -12,7 +12,7 @@ import time
 
 from ssdrig.base import files
 from ssdrig.base.words import serial_key
-from ssdrig.drive.target import sysfs
+from ssdrig.drive import sysfs
 
 FOLDER = "run/ssdrig"
 

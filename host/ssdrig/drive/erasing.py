@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 
 from ssdrig.base.errors import DriveError
-from ssdrig.drive.target import program
+from ssdrig.drive import program
 
 TICK_S = 0.2
 

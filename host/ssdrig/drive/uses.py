@@ -6,9 +6,9 @@ volumes, RAIDs, partitions and loop devices down to whole disks. host/docs/holde
 import os
 from dataclasses import dataclass
 
-from ssdrig.drive.target import claims, inventory, layers, mounts, openers, sysfs
-from ssdrig.drive.target.inventory import Drive
-from ssdrig.drive.target.mounts import Mount
+from ssdrig.drive import claims, inventory, layers, mounts, openers, sysfs
+from ssdrig.drive.inventory import Drive
+from ssdrig.drive.mounts import Mount
 
 SYSTEM_MOUNTS = ("/", "/boot", "/boot/efi", "/efi", "/usr", "/var")
 

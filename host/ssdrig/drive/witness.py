@@ -15,7 +15,7 @@ import re
 import time
 from typing import Any
 
-from ssdrig.drive.target import sysfs
+from ssdrig.drive import sysfs
 
 SECTOR_BYTES = 512
 FEWEST_FIELDS = 11  # of stat; later kernels append discards and flushes

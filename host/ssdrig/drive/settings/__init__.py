@@ -1,1 +1,0 @@
-"""What a drive and its host are set to, and the kernel's own counts of it."""
