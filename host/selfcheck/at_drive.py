@@ -14,9 +14,9 @@ from ssdrig.base.errors import RigError
 from ssdrig.rig import calibrate
 from ssdrig.rig.info import info
 from ssdrig.rig.session import session
+from ssdrig.virtual import cable
 from ssdrig.virtual.flash import feed
-from ssdrig.virtual.rig import cable
-from ssdrig.virtual.rig.faults import BOARD
+from ssdrig.virtual.rig_faults import BOARD
 
 SUPPLY_V, SOURCE_OHM, SHUNT_OHM = 5.0, 0.015, 0.008  # of the SIMULATED supply: feed.create, faults.BOARD, board.py
 SAID_mOhm, TRUE_mOhm = 24, 31.0
@@ -82,7 +82,7 @@ def at_drive() -> list[Figure]:
         cable.fill(ring, LOAD_W)
         words = ["--feed", str(folder / "feed"), "--truth", str(folder / "truth.json"), "--die-with-parent"]
         faults = {"rail": {"lead_mOhm": SAID_mOhm, "true_lead_mOhm": TRUE_mOhm}}
-        argv = [sys.executable, "-P", "-m", "ssdrig.virtual.rig.cable", *words, "--faults", json.dumps(faults)]
+        argv = [sys.executable, "-P", "-m", "ssdrig.virtual.cable", *words, "--faults", json.dumps(faults)]
         with subprocess.Popen(argv, stdout=subprocess.PIPE) as board:
             try:
                 assert board.stdout

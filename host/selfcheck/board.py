@@ -14,8 +14,8 @@ from pathlib import Path
 
 from selfcheck import Figure, at_its_rate, at_least, at_most, exactly
 from ssdrig.meter import wire
+from ssdrig.virtual import cable
 from ssdrig.virtual.flash import feed
-from ssdrig.virtual.rig import cable
 
 STREAM_s = 15
 STOP_s = 2.0
@@ -58,7 +58,7 @@ def board() -> list[Figure]:
             sys.executable,
             "-P",
             "-m",
-            "ssdrig.virtual.rig.cable",
+            "ssdrig.virtual.cable",
             "--feed",
             path,
             "--truth",
@@ -123,7 +123,7 @@ def _rates(settings: dict, rails: int) -> list[tuple[float, int, int]]:
             sys.executable,
             "-P",
             "-m",
-            "ssdrig.virtual.rig.cable",
+            "ssdrig.virtual.cable",
             "--feed",
             path,
             "--truth",

@@ -18,8 +18,8 @@ from selfcheck import Figure, at_least, at_most, exactly
 from ssdrig.meter import samples, wire
 from ssdrig.meter.pico.stream import Rig
 from ssdrig.runs import journal
+from ssdrig.virtual import cable
 from ssdrig.virtual.flash import feed
-from ssdrig.virtual.rig import cable
 
 NOISY = {"ppm": 80, "delay_us": 100, "jitter_us": 150, "outliers": 0.03, "outlier_us": 5000}
 FAULTY = {
@@ -56,7 +56,7 @@ def measured(seconds: float, faults: dict, reset_after_s: float | None = None, w
             sys.executable,
             "-P",
             "-m",
-            "ssdrig.virtual.rig.cable",
+            "ssdrig.virtual.cable",
             "--feed",
             folder / "feed",
             "--truth",

@@ -19,8 +19,8 @@ from ssdrig.base.errors import RigError
 from ssdrig.base.progress import Progress
 from ssdrig.commands.rig_doctor import carried_out
 from ssdrig.meter import chips
+from ssdrig.virtual import cable
 from ssdrig.virtual.flash import feed
-from ssdrig.virtual.rig import cable
 
 GOOD, AT_ONCE = 100, 4
 # A rig that was looked at while the machine stood still is looked at anew: how long a person waits for a board's answer
@@ -126,16 +126,7 @@ def certificate_of(settings: dict, folder: Path) -> dict:
     path = folder / "feed"
     ring = feed.create(str(path), time.monotonic_ns(), rail_mV=round(supply_V * 1000), bins=1)
     cable.fill(ring, 0.0)
-    argv = [
-        sys.executable,
-        "-P",
-        "-m",
-        "ssdrig.virtual.rig.cable",
-        "--feed",
-        str(path),
-        "--truth",
-        str(folder / "truth"),
-    ]
+    argv = [sys.executable, "-P", "-m", "ssdrig.virtual.cable", "--feed", str(path), "--truth", str(folder / "truth")]
     argv += ["--die-with-parent", "--faults", json.dumps(settings)]
     process = subprocess.Popen(argv, stdout=subprocess.PIPE)
     assert process.stdout

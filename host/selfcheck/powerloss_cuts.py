@@ -11,12 +11,11 @@ from selfcheck import modeltime
 from ssdrig.powerloss import layout, promise, readback, record, verdict
 from ssdrig.powerloss.history import History
 from ssdrig.powerloss.writer import Ended, Writer
-from ssdrig.virtual.device import powercut
+from ssdrig.virtual.device import identify, powercut
 from ssdrig.virtual.device.device import Device
 from ssdrig.virtual.flash.drive import VirtualDrive
 from ssdrig.virtual.flash.feed import BINS
 from ssdrig.virtual.flash.presets import PRESETS
-from ssdrig.virtual.nvme import identify
 
 CAPACITY_BYTES, WINDOW_BYTES = 256 << 20, 64 << 20
 RUN = 0x5D10

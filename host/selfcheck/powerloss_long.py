@@ -20,7 +20,7 @@ LOOK_S = 1.0
 FLAT_PERCENT, LEAST = 5.0, 200  # with fewer cuts it has not seen yet all that it needs
 TICKS = os.sysconf("SC_CLK_TCK")
 # what tells the processes of a campaign apart; the first that its command line has
-NAMES = {"run_board.py": "firmware", "virtual.rig.cable": "cable", "virtual.serve": "drive", "ssdrig run": "host"}
+NAMES = {"run_board.py": "firmware", "virtual.cable": "cable", "virtual.serve": "drive", "ssdrig run": "host"}
 
 
 def watched(host_pid: int) -> dict[str, tuple[int, float]]:

@@ -68,7 +68,7 @@ def report(run: Path, number: int) -> dict[str, Any]:
 
 
 def board(run: Path) -> list[dict]:
-    """The truth of the SIMULATED board, boot by boot (virtual/rig/cable.py)."""
+    """The truth of the SIMULATED board, boot by boot (virtual/cable.py)."""
     return json.loads((run / "truth" / "board.json").read_bytes())
 
 

@@ -15,7 +15,7 @@ from ssdrig.base import progress, words
 from ssdrig.base.errors import RigError
 from ssdrig.meter import wire
 from ssdrig.setup import micropython
-from ssdrig.virtual.rig import cable
+from ssdrig.virtual import cable
 
 DAY_s = 86_400
 WRAPS_us = {"ticks_us": 1 << 30, "the timer": 1 << 32}

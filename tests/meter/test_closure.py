@@ -12,8 +12,8 @@ from test_rails import W
 from ssdrig.meter import samples, wire
 from ssdrig.meter.pico.stream import Rig
 from ssdrig.runs import journal
+from ssdrig.virtual import cable
 from ssdrig.virtual.flash import feed
-from ssdrig.virtual.rig import cable
 
 pytestmark = pytest.mark.keeps_time
 

@@ -54,7 +54,7 @@ def test_a_pusher_runs_no_code_of_the_current_folder(traps, tmp_path):
     assert pusher.wait(600) == 8  # there is no such run
 
 
-@pytest.mark.parametrize("module", ["ssdrig.virtual.rig.cable", "ssdrig.virtual.serve"])
+@pytest.mark.parametrize("module", ["ssdrig.virtual.cable", "ssdrig.virtual.serve"])
 def test_a_virtual_bench_runs_no_code_of_the_current_folder(traps, tmp_path, module):
     child = virtual_bench._spawn(module, ["--no-such-option"], tmp_path / "log")
     assert child.wait(600) == 2

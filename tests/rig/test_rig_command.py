@@ -13,7 +13,7 @@ from ssdrig.commands import rig as rig_command
 from ssdrig.meter import calibration, wire
 from ssdrig.rig import calibrate
 from ssdrig.rig.session import session
-from ssdrig.virtual.rig import cable
+from ssdrig.virtual import cable
 
 pytestmark = pytest.mark.keeps_time
 

@@ -22,8 +22,8 @@ from ssdrig.base.errors import ToolMissing
 from ssdrig.commands import rig as rig_command
 from ssdrig.meter import wire
 from ssdrig.setup import micropython
+from ssdrig.virtual import cable
 from ssdrig.virtual.flash import feed
-from ssdrig.virtual.rig import cable
 
 ROOT = Path(__file__).resolve().parents[2]
 VBUS_V, CURRENT_A = 195.3125e-6, 9.765625e-6

@@ -15,7 +15,7 @@ import traceback
 
 from ssdrig.base import prctl
 
-DRIVE, CABLE = "ssdrig.virtual.serve", "ssdrig.virtual.rig.cable"
+DRIVE, CABLE = "ssdrig.virtual.serve", "ssdrig.virtual.cable"
 
 
 class Forked:
@@ -133,9 +133,9 @@ def main(parent: int, program: str) -> None:
 def load(program: str) -> None:
     importlib.import_module(program)
     if program == DRIVE:
+        from ssdrig.virtual.device import pdu
         from ssdrig.virtual.device.device import warm_up
         from ssdrig.virtual.flash.presets import PRESETS
-        from ssdrig.virtual.nvme import pdu
 
         warm_up(PRESETS["sata-tlc"])
         pdu.warm_up()

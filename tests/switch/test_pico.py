@@ -9,7 +9,7 @@ from simboard import FAST, SLOW, Board, changed_firmware, make_feed, until
 from switchcuts import answer, arm, command, cut, power, streaming, true_us
 
 from ssdrig.meter import wire
-from ssdrig.virtual.rig import cable
+from ssdrig.virtual import cable
 
 pytestmark = pytest.mark.slow  # not of real time: its boards have a time of their own (simboard.py)
 

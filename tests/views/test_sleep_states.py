@@ -22,11 +22,10 @@ from ssdrig.views.context import Context
 from ssdrig.views.power_states import figures as power_states_figures
 from ssdrig.views.power_states import html as power_states_html
 from ssdrig.virtual import settings
-from ssdrig.virtual.device import admin
+from ssdrig.virtual.device import admin, identify
 from ssdrig.virtual.flash import rated_power
 from ssdrig.virtual.flash.drive import VirtualDrive
 from ssdrig.virtual.flash.presets import NVME_TLC, SATA_TLC
-from ssdrig.virtual.nvme import identify
 
 READ_J = 3e-6 * WORK
 

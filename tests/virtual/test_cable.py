@@ -13,8 +13,8 @@ import pytest
 from simboard import PATIENCE_S, REAL_TIME, ROOT, Board, make_feed
 
 from ssdrig.meter import wire
-from ssdrig.virtual.rig import cable
-from ssdrig.virtual.rig.faults import BOARD, TRANSPORT
+from ssdrig.virtual import cable
+from ssdrig.virtual.rig_faults import BOARD, TRANSPORT
 
 pytestmark = pytest.mark.keeps_time
 
@@ -92,7 +92,7 @@ def test_the_truth_of_a_long_campaign_keeps_its_latest_crossings(tmp_path):
 
 
 def run_cable(*arguments):
-    argv = [sys.executable, "-m", "ssdrig.virtual.rig.cable", *map(str, arguments)]
+    argv = [sys.executable, "-m", "ssdrig.virtual.cable", *map(str, arguments)]
     env = {**os.environ, "PYTHONPATH": str(ROOT / "host")}
     return subprocess.run(argv, capture_output=True, text=True, env=env)
 
@@ -159,7 +159,7 @@ def test_the_cable_ends_with_its_parent(tmp_path):
     make_feed(tmp_path / "feed", 1.0)
     starter = (
         "import subprocess, sys, time\n"
-        "cable = [sys.executable, '-m', 'ssdrig.virtual.rig.cable', *sys.argv[1:]]\n"
+        "cable = [sys.executable, '-m', 'ssdrig.virtual.cable', *sys.argv[1:]]\n"
         "p = subprocess.Popen(cable, stdout=subprocess.PIPE)\n"
         "p.stdout.readline(); print(p.pid, flush=True); time.sleep(60)\n"
     )

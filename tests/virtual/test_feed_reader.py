@@ -50,8 +50,8 @@ def test_supply_across_the_end_of_the_ring(tmp_path):
 
 
 def test_a_feed_of_one_bin_is_the_power_of_now(tmp_path):
+    from ssdrig.virtual import cable
     from ssdrig.virtual.flash import feed
-    from ssdrig.virtual.rig import cable
 
     ring = feed.create(str(tmp_path / "feed"), 10**9, bins=1)
     rail = feed_reader.Feed(str(tmp_path / "feed"), 0, 0, 0)

@@ -14,8 +14,8 @@ from nvmetcp_serving import address
 from serving import PATIENCE_S, Serving
 
 from ssdrig.blockio import nbd_protocol
-from ssdrig.virtual.nvme import io, pdu
-from ssdrig.virtual.nvme.status import Refused
+from ssdrig.virtual.device import io, pdu
+from ssdrig.virtual.device.status import Refused
 
 SIZE, SHIFT = 1 << 30, 9
 relaxed = settings(

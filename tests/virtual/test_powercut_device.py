@@ -8,11 +8,10 @@ import pytest
 from powercut_host import OLD, PAGE, Host, device
 
 from ssdrig.blockio import nbd_protocol
-from ssdrig.virtual.device import admin, powercut, truth
+from ssdrig.virtual.device import admin, identify, powercut, truth
 from ssdrig.virtual.device.device import OFF_AT_LEAST_NS
 from ssdrig.virtual.flash import versions
 from ssdrig.virtual.flash.presets import ENTERPRISE_PLP, SATA_MLC, SATA_TLC
-from ssdrig.virtual.nvme import identify
 
 US, MS, S = 1_000, 1_000_000, 1_000_000_000
 

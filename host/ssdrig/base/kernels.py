@@ -24,6 +24,8 @@ SOURCES = (
     "base/kernels.py",
     "blockio/nbd_numbers.py",
     "blockio/nbd_protocol.py",
+    "virtual/device/pdu.py",
+    "virtual/device/status.py",
     "virtual/device/store.py",
     "virtual/flash/aged.py",
     "virtual/flash/charge_loss.py",
@@ -34,8 +36,6 @@ SOURCES = (
     "virtual/flash/power_states.py",
     "virtual/flash/purge.py",
     "virtual/flash/workload.py",
-    "virtual/nvme/pdu.py",
-    "virtual/nvme/status.py",
 )
 
 

@@ -47,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--seed", type=int, default=4242, metavar="N", help="random seed of the first plan (default %(default)s)")
     add("--influx", metavar="URL", help="http://host:port/DB to send points to (default: $SSDRIG_INFLUX)")
     add = parser.add_argument_group("faults, on purpose (virtual bench)").add_argument
-    add("--faults", metavar="JSON", help="faults of the board (python -m ssdrig.virtual.rig.cable --help)")
+    add("--faults", metavar="JSON", help="faults of the board (python -m ssdrig.virtual.cable --help)")
     add("--drive-faults", metavar="JSON", help='faults of the drive at a loss of power: {"lying_flush": 1}')
     output = parser.add_argument_group("output")
     add = output.add_argument

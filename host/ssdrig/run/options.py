@@ -182,7 +182,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="http://host:port/DB to send points to during the run (default: $SSDRIG_INFLUX, if set)",
     )
     add = parser.add_argument_group("faults, on purpose (virtual bench)").add_argument
-    add("--faults", metavar="JSON", help="faults of the board (python -m ssdrig.virtual.rig.cable --help)")
+    add("--faults", metavar="JSON", help="faults of the board (python -m ssdrig.virtual.cable --help)")
     add("--drive-faults", metavar="JSON", help='faults of the drive at a loss of power: {"lying_flush": 1}')
     add_result(parser)
 
@@ -335,7 +335,7 @@ def virtual_drive(args: argparse.Namespace) -> dict:
 
 def faults(text: str | None) -> dict | None:
     """--faults as an object. Raises UsageError."""
-    from ssdrig.virtual.rig.faults import settings
+    from ssdrig.virtual.rig_faults import settings
 
     if text is None:
         return None

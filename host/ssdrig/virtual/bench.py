@@ -134,7 +134,7 @@ def start(
             faults = rails_for(drive["rail_V"], drive["more_rails"]) | (faults or {})
             if faults:
                 board_words += ["--faults", json.dumps(faults)]
-            cable = _spawn("ssdrig.virtual.rig.cable", board_words, folder / "board.log")
+            cable = _spawn("ssdrig.virtual.cable", board_words, folder / "board.log")
             port = _ready(cable, folder / "board.log", RigError, "the simulated board", check, show)["port"]
     except BaseException:
         for process in (cable, server):

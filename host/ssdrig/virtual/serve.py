@@ -140,10 +140,9 @@ def command(args: argparse.Namespace) -> int:
 def serve(args: argparse.Namespace) -> int:
     from ssdrig.base import kernels
     from ssdrig.virtual import injector, powerfaults, server
-    from ssdrig.virtual.device import kept
+    from ssdrig.virtual.device import kept, pdu
     from ssdrig.virtual.device.device import Device, warm_up
     from ssdrig.virtual.flash import feed
-    from ssdrig.virtual.nvme import pdu
 
     if args.die_with_parent:
         prctl.die_with_parent(os.getppid(), signal.SIGTERM)  # time to keep the drive

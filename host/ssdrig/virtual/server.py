@@ -12,12 +12,11 @@ from collections.abc import Callable
 
 from ssdrig.base import prctl
 from ssdrig.base.errors import UsageError
-from ssdrig.virtual.device import admin
+from ssdrig.virtual.device import admin, tcpserver
 from ssdrig.virtual.device.device import Device
 from ssdrig.virtual.device.nbdserver import Connection
+from ssdrig.virtual.device.subsystem import Subsystem
 from ssdrig.virtual.device.truth import TruthFolder
-from ssdrig.virtual.nvme import tcpserver
-from ssdrig.virtual.nvme.subsystem import Subsystem
 
 ADVANCE_NS = 5_000_000
 TICK_NS = 1_000_000_000

@@ -4,10 +4,9 @@ the drive. It lives while the drive, through power cuts; controllers do not."""
 import struct
 from collections import deque
 
-from ssdrig.virtual.device import smartlog, thermal
+from ssdrig.virtual.device import identify, smartlog, status, thermal
 from ssdrig.virtual.device.device import Device
-from ssdrig.virtual.nvme import identify, status
-from ssdrig.virtual.nvme.status import Refused
+from ssdrig.virtual.device.status import Refused
 
 MAX_CONTROLLERS = 16
 DYNAMIC = 0xFFFF

@@ -11,7 +11,7 @@ import numpy as np
 from ssdrig.base.kernels import compiling, jit
 from ssdrig.blockio import nbd_protocol
 from ssdrig.blockio.nbd_protocol import AT, COLUMNS, COOKIE, DUE, ERROR, FLAGS, LENGTH, OFFSET, OP
-from ssdrig.virtual.nvme import status
+from ssdrig.virtual.device import status
 
 IC_REQ, IC_RESP, H2C_TERM, C2H_TERM, COMMAND, RESPONSE, H2C_DATA, C2H_DATA = range(8)
 R2T = 9

@@ -1,14 +1,14 @@
 """The SIMULATED board on a pseudo-terminal: the real MicroPython interpreter running the real firmware on stand-ins
 for the Pico's modules (board/), and a cable to it that can be made as bad as one likes.
 
-    python -m ssdrig.virtual.rig.cable --feed FILE --truth FILE [--drive ADMIN_SOCKET] [--faults JSON]
+    python -m ssdrig.virtual.cable --feed FILE --truth FILE [--drive ADMIN_SOCKET] [--faults JSON]
         [--pace N] [--die-with-parent]
 
 prints {"port": "/dev/pts/N"} and runs until SIGTERM. By hand, with a drive that draws 2.5 W:
 
-    python - <<'END' && python -m ssdrig.virtual.rig.cable --feed /tmp/feed --truth /tmp/truth.json
+    python - <<'END' && python -m ssdrig.virtual.cable --feed /tmp/feed --truth /tmp/truth.json
     import time; from ssdrig.virtual.flash import feed
-    from ssdrig.virtual.rig.cable import fill
+    from ssdrig.virtual.cable import fill
     fill(feed.create("/tmp/feed", time.monotonic_ns(), bins=1), 2.5)
     END
 
@@ -46,11 +46,10 @@ from ssdrig.base import prctl, shipped
 from ssdrig.base.errors import RigError, SsdrigError, UsageError
 from ssdrig.base.files import write_atomically
 from ssdrig.setup import micropython
-from ssdrig.virtual.rig import drivepower
-from ssdrig.virtual.rig.faults import BOARD, TRANSPORT, settings
+from ssdrig.virtual import drivepower
+from ssdrig.virtual.rig_faults import BOARD, TRANSPORT, settings
 
-VIRTUAL = Path(__file__).resolve().parents[1]
-STAND_INS = VIRTUAL / "board"
+STAND_INS = Path(__file__).resolve().parent / "board"
 FIRMWARE = shipped.path("firmware")
 PIECE = 1024  # bytes of input passed to the board per piece
 HELD = 4096  # bytes on their way to the host, above which the board is no longer listened to
@@ -342,7 +341,7 @@ def _drain(fd: int) -> bytes:
 
 
 def main(argv: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="ssdrig.virtual.rig.cable", description="The SIMULATED board and its cable.")
+    parser = argparse.ArgumentParser(prog="ssdrig.virtual.cable", description="The SIMULATED board and its cable.")
     parser.add_argument("--feed", type=Path, required=True, help="the virtual drive's power feed")
     parser.add_argument("--truth", type=Path, required=True, help="folder for the true values, for comparison only")
     parser.add_argument(

@@ -5,8 +5,8 @@ from collections import deque
 
 import numpy as np
 
-from ssdrig.virtual.nvme import pdu
-from ssdrig.virtual.nvme.pdu import ProtocolError
+from ssdrig.virtual.device import pdu
+from ssdrig.virtual.device.pdu import ProtocolError
 
 MAX_TRANSFERS = 8  # at a time; further commands wait for their turn
 

@@ -12,14 +12,14 @@ import time
 import numpy as np
 
 from ssdrig.blockio import nbd_protocol
+from ssdrig.virtual.device import io, pdu, status
+from ssdrig.virtual.device.controller import Controller
 from ssdrig.virtual.device.device import MAX_BATCH
+from ssdrig.virtual.device.pdu import ProtocolError
+from ssdrig.virtual.device.status import Refused
+from ssdrig.virtual.device.subsystem import CONNECT_DATA_BYTES, Subsystem
+from ssdrig.virtual.device.transfers import Transfers
 from ssdrig.virtual.device.waiting import Waiting, receive, send
-from ssdrig.virtual.nvme import io, pdu, status
-from ssdrig.virtual.nvme.controller import Controller
-from ssdrig.virtual.nvme.pdu import ProtocolError
-from ssdrig.virtual.nvme.status import Refused
-from ssdrig.virtual.nvme.subsystem import CONNECT_DATA_BYTES, Subsystem
-from ssdrig.virtual.nvme.transfers import Transfers
 
 BUFFER_BYTES = 2 << 20
 MAX_WAITING = 1024  # a host keeps at most 128 in a queue

@@ -7,8 +7,8 @@ import struct
 import numpy as np
 
 from ssdrig.blockio import nbd_protocol
-from ssdrig.virtual.nvme import pdu, status
-from ssdrig.virtual.nvme.status import Refused
+from ssdrig.virtual.device import pdu, status
+from ssdrig.virtual.device.status import Refused
 
 ALL_NAMESPACES = 0xFFFFFFFF
 RANGE_BYTES = 16

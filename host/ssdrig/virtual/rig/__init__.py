@@ -1,1 +1,0 @@
-"""The simulated rig: the drive's power as a feed, and the cable to the board."""
