@@ -1,12 +1,13 @@
-"""switch/pico.py and retention/sealing.py: what is tried again where nothing has happened."""
+"""switch/pico.py and powerloss/supply.py: what is tried again where nothing has happened."""
 
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from ssdrig.base.errors import RigError, UsageError
 from ssdrig.meter import wire
-from ssdrig.retention import sealing
+from ssdrig.powerloss import supply
 from ssdrig.switch import pico
 
 OLD = RigError("the rig to execute `c`", "refused: not armed with this token, or it is too old", "repeat")
@@ -62,17 +63,17 @@ def test_a_cut_that_is_too_long_is_refused_before_anything_is_armed(monkeypatch)
 
 
 @pytest.mark.parametrize("failures", [0, 1, 2])
-def test_the_power_of_a_sealed_drive_is_taken_at_the_second_try(monkeypatch, failures):
+def test_power_is_taken_at_the_second_try(monkeypatch, failures):
     left, did = [OTHER] * failures, []
-    monkeypatch.setattr(sealing.pico, "off", lambda rig: did.append("off") or left and _raise(left.pop()) or {"r": 1})
-    made = lambda rig, run: SimpleNamespace(restore=lambda: did.append("restore"))
-    monkeypatch.setattr(sealing, "RigSupply", made)
-    one = SimpleNamespace(book=SimpleNamespace(path="run"))
+    rig = SimpleNamespace(hello=lambda: None, live=lambda: {"state": "streaming"})
+    monkeypatch.setattr(pico, "off", lambda rig: did.append("off") or left and _raise(left.pop()) or {"r": 1})
+    monkeypatch.setattr(pico, "restore", lambda rig: did.append("restore"))
+    power = supply.RigSupply(rig, Path("run"))
     if failures == 2:
         with pytest.raises(RigError):
-            sealing._taken(None, one)
+            power.off()
     else:
-        assert sealing._taken(None, one) == {"r": 1}
+        assert power.off() == {"r": 1}
     assert did == ["off", "restore", "off"][: 1 if not failures else 3]
 
 

@@ -107,6 +107,15 @@ class RigSupply:
                 raise RigError("a board that streams again", "it does not", "look at its cable: ./ssdrig rig info")
             time.sleep(0.1)
 
+    def off(self) -> dict:
+        """Take the power and leave it off: the rig's report. A board that was reset is asked once more. Raises
+        RigError."""
+        try:
+            return pico.off(self._rig)
+        except RigError:
+            self.restore()
+            return pico.off(self._rig)
+
     def cut(self, shape: str, at_ns: int | None, off_s: float, when: dict | None = None, **own) -> Outcome:
         """Cut at a host time, or as `when` sets (wire.py), stay off for off_s, and see power return. Where a busy host
         comes too late for that time, the cut comes immediately. `own`: fields of the shape. Raises RigError: refused,

@@ -6,7 +6,6 @@ import time
 from ssdrig.base.errors import DriveError, RigError
 from ssdrig.base.words import size
 from ssdrig.drive.wear import retention
-from ssdrig.meter.pico.stream import Rig
 from ssdrig.plan.kinds import retention_layout as layouts
 from ssdrig.plan.kinds.retention_words import RATED
 from ssdrig.powerloss.boardclock import BoardClock
@@ -15,7 +14,6 @@ from ssdrig.retention import manifest as manifests
 from ssdrig.retention import passes, reading, writing
 from ssdrig.retention.at_work import AtWork, at_work, deltas
 from ssdrig.retention.manifest import FOLDER, utc_words
-from ssdrig.switch import pico
 
 
 def carry_out(act, stage) -> dict:
@@ -97,7 +95,7 @@ def _off(one: AtWork) -> dict:
         target.announce()
     target.away()
     try:
-        report = _taken(rig, one)
+        report = RigSupply(rig, one.book.path).off()
     except RigError as error:  # the drive is sealed all the same
         words = f"the rig has not taken its power ({error}): switch it off now, and note when"
         return {"off_ns": None, "off_utc": None, "announced": False, "words": words}
@@ -107,12 +105,3 @@ def _off(one: AtWork) -> dict:
     notice = "announced to the drive" if target.announce else "not announced to the drive; its cache was flushed"
     words = no_cut(report) or f"its power is off since {at} ({notice})"
     return {"off_ns": off_ns, "off_utc": at, "announced": target.announce is not None, "words": words}
-
-
-def _taken(rig: Rig, one: AtWork) -> dict:
-    """The report of the switch; tried again once, of a board that was reset. Raises RigError."""
-    try:
-        return pico.off(rig)
-    except RigError:
-        RigSupply(rig, one.book.path).restore()
-        return pico.off(rig)

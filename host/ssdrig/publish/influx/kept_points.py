@@ -5,7 +5,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ssdrig.publish.influx import line_protocol
-from ssdrig.retention import storage
 
 Point = tuple[str, dict, dict]  # measurement, tags, fields
 OF_BASELINE = ("p50_us", "p99_us", "max_us", "pieces")
@@ -39,11 +38,14 @@ def _pass(event: Mapping) -> dict[str, Any]:
 def _storage(event: Mapping) -> dict[str, Any]:
     stored, moved = _mapping(event, "storage"), _mapping(event, "since_power_on")
     fields = {name: stored.get(name) for name in OF_STORAGE} | {name: moved.get(name) for name in OF_DRIVE}
-    for celsius in storage.AT_C:
-        by_eV = _mapping(_mapping(stored, "equivalent_h"), f"{celsius:g}")
-        for eV in storage.RANGE_EV:
-            fields[f"equivalent_{celsius:g}C_{eV:g}eV_h".replace(".", "_")] = by_eV.get(f"{eV:g}")
-    return fields
+    at = _mapping(stored, "equivalent_h")
+    hours = {
+        f"equivalent_{celsius}C_{eV}eV_h".replace(".", "_"): value
+        for celsius in at
+        for eV, value in _mapping(at, celsius).items()
+    }
+    names = (name for name in line_protocol.read_schema()["retention_storage"].fields if name.startswith("equivalent_"))
+    return fields | {name: hours.get(name) for name in names}
 
 
 def _mapping(of: Mapping, key: str) -> Mapping:
