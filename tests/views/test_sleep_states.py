@@ -18,10 +18,10 @@ from ssdrig.meter import rails
 from ssdrig.meter.uncertainty import UNTIMED
 from ssdrig.reading import table
 from ssdrig.reading.row import Table
+from ssdrig.run import virtual_settings
 from ssdrig.views.context import Context
 from ssdrig.views.power_states import figures as power_states_figures
 from ssdrig.views.power_states import html as power_states_html
-from ssdrig.virtual import settings
 from ssdrig.virtual.device import admin, identify
 from ssdrig.virtual.flash import rated_power
 from ssdrig.virtual.flash.drive import VirtualDrive
@@ -94,7 +94,7 @@ def asked(monkeypatch):
                 raise DriveError("the virtual drive to do it", answer["error"], "see")
             return answer
 
-        monkeypatch.setattr(settings.adminclient, "ask", ask)
+        monkeypatch.setattr(virtual_settings.adminclient, "ask", ask)
         return it
 
     return of
@@ -102,29 +102,30 @@ def asked(monkeypatch):
 
 def test_a_virtual_nvme_drive_is_set_by_its_features(asked):
     it = asked(NVME_TLC)
-    table_ = settings.read("")["nvme.apst_table"]
-    assert table_[0] == [0, 3, 1000] and settings.read("")["nvme.apst"] == "on"
-    was = settings.setting("", "apst")
-    settings.change("", "apst", "off")
-    settings.change("", "power_state", 4)
-    assert it.drive.power_state(11 * S) == 4 and settings.setting("", "power_state") == ["4"]
-    settings.put_back("", "apst", was)
-    assert settings.read("")["nvme.apst_table"] == table_ and settings.setting("", "apst")[0] == "on"
+    table_ = virtual_settings.read("")["nvme.apst_table"]
+    assert table_[0] == [0, 3, 1000] and virtual_settings.read("")["nvme.apst"] == "on"
+    was = virtual_settings.setting("", "apst")
+    virtual_settings.change("", "apst", "off")
+    virtual_settings.change("", "power_state", 4)
+    assert it.drive.power_state(11 * S) == 4 and virtual_settings.setting("", "power_state") == ["4"]
+    virtual_settings.put_back("", "apst", was)
+    assert virtual_settings.read("")["nvme.apst_table"] == table_ and virtual_settings.setting("", "apst")[0] == "on"
     with pytest.raises(ValueError):
-        settings.change("", "power_state", 5)
+        virtual_settings.change("", "power_state", 5)
     with pytest.raises(DriveError, match="governor"):
-        settings.setting("", "governor")
+        virtual_settings.setting("", "governor")
 
 
 def test_the_link_of_a_virtual_sata_drive_sleeps_or_not(asked):
     asked(SATA_TLC)
-    assert settings.setting("", "alpm") == ["min_power"]
-    settings.change("", "alpm", "max_performance")
-    assert settings.setting("", "alpm") == ["max_performance"] and settings.read("")["nvme.apst"] == "off"
-    settings.change("", "alpm", "med_power_with_dipm")
-    assert settings.read("")["nvme.apst"] == "on"
+    assert virtual_settings.setting("", "alpm") == ["min_power"]
+    virtual_settings.change("", "alpm", "max_performance")
+    assert virtual_settings.setting("", "alpm") == ["max_performance"]
+    assert virtual_settings.read("")["nvme.apst"] == "off"
+    virtual_settings.change("", "alpm", "med_power_with_dipm")
+    assert virtual_settings.read("")["nvme.apst"] == "on"
     with pytest.raises(DriveError, match="alpm to be one of"):
-        settings.change("", "alpm", "deepest")
+        virtual_settings.change("", "alpm", "deepest")
 
 
 @pytest.mark.parametrize("state, low_W, enter_ms, exit_ms", [(3, P3, 0.21, 1.2), (4, P4, 2.0, 8.0)])

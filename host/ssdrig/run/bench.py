@@ -18,9 +18,10 @@ from ssdrig.drive.wear.endurance import Limits
 from ssdrig.meter import meter
 from ssdrig.powerloss import target
 from ssdrig.powerloss.target import Target
+from ssdrig.run import virtual_settings
 from ssdrig.run.bursts import Connect
 from ssdrig.runs import parts
-from ssdrig.virtual import adminclient, settings
+from ssdrig.virtual import adminclient
 from ssdrig.virtual.bench import VirtualBench
 
 EFFECT_PROBE_BYTES = 4096
@@ -121,7 +122,7 @@ def virtual(running: VirtualBench) -> Bench:
 
     def conditions_() -> dict:
         host = conditions.host()
-        return {**host, "found": host["found"] | settings.read(admin)}
+        return {**host, "found": host["found"] | virtual_settings.read(admin)}
 
     def write_blocks(blocks: dict[int, bytes]) -> None:
         with NbdClient(socket) as nbd:
@@ -157,9 +158,9 @@ def virtual(running: VirtualBench) -> Bench:
         flush,
         lambda: None,
         trim,
-        lambda key: settings.setting(admin, key),
-        lambda key, value: settings.change(admin, key, value),
-        lambda key, before: settings.put_back(admin, key, before),
+        lambda key: virtual_settings.setting(admin, key),
+        lambda key, value: virtual_settings.change(admin, key, value),
+        lambda key, before: virtual_settings.put_back(admin, key, before),
         conditions_,
         witness=lambda since: witness.read(None) | {"pace": adminclient.pace(admin, since)},
         keep=lambda run: running.keep(run and run / parts.DRIVE),

@@ -6,10 +6,10 @@ import socket
 import time
 
 from ssdrig.base.errors import DriveError
-from ssdrig.drive.smart.nvme_pages import PAGE_BYTES
 
 POLL_TIMEOUT_S = 10.0
 TIMEOUT_S = 60.0  # of what the drive has to do, on a machine with much else to do
+PAGE_BYTES = 512  # of the log pages that the virtual drive has
 NO_PAGE = "no log page"  # how the virtual drive reports so
 
 
