@@ -17,7 +17,7 @@ from ssdrig.cli import COMMANDS, GROUPS, OF_THE_CLONE  # noqa: E402
 from ssdrig.plan import grammar  # noqa: E402
 from ssdrig.publish.lake import questions  # noqa: E402
 from ssdrig.views import terms  # noqa: E402
-from ssdrig.virtual import powerfaults  # noqa: E402
+from ssdrig.virtual.device import powerfaults  # noqa: E402
 from ssdrig.virtual.flash import charge_loss  # noqa: E402
 
 MADE = "<!-- Made by host/docs/make.py; change the code, then run it. -->"
@@ -168,7 +168,7 @@ def charge() -> str:
 
 
 def faults() -> str:
-    """The table of the virtual drive's faults, from virtual/powerfaults.py."""
+    """The table of the virtual drive's faults, from virtual/device/powerfaults.py."""
     rows = ["| fault | p | other parameters | it does | it leads to |", "|---|---|---|---|---|"]
     for fault in powerfaults.FAULTS:
         others = ", ".join(f"`{name}` {usual}" for name, (usual, _, _) in fault.parameters.items())

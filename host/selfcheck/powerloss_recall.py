@@ -1,5 +1,5 @@
 """What the judge of power-loss tests finds of faults that are known: campaigns in model time on a SIMULATED drive with
-one of the faults of virtual/powerfaults.py each, against the drive's own truth of what can be seen of it."""
+one of the faults of virtual/device/powerfaults.py each, against the drive's own truth of what can be seen of it."""
 
 import os
 import tempfile
@@ -15,8 +15,7 @@ from selfcheck.powerloss_cuts import OFF_NS, RUN, Campaign
 from ssdrig.base.errors import DriveError
 from ssdrig.powerloss import fill, health, readback, record
 from ssdrig.powerloss.findings import NAMES
-from ssdrig.virtual import injector, powerfaults
-from ssdrig.virtual.device import smartlog
+from ssdrig.virtual.device import injector, powerfaults, smartlog
 from ssdrig.virtual.flash.presets import PRESETS, MiB
 
 SEEDS = 20

@@ -6,7 +6,7 @@ import pytest
 from selfcheck import powerloss_recall
 from selfcheck.powerloss_cuts import OFF_NS
 from selfcheck.powerloss_recall import CASES
-from ssdrig.virtual import powerfaults
+from ssdrig.virtual.device import powerfaults
 
 pytestmark = pytest.mark.slow
 SOON = {"slow_recovery": {"after": 3}, "aged_unsaid": {"per_cut": 0.03}}

@@ -10,8 +10,7 @@ import pytest
 
 from ssdrig.base import files, kernels
 from ssdrig.base.errors import DriveError
-from ssdrig.virtual import injector
-from ssdrig.virtual.device import admin, kept
+from ssdrig.virtual.device import admin, injector, kept
 from ssdrig.virtual.device.device import Device
 from ssdrig.virtual.flash.drive import VirtualDrive
 from ssdrig.virtual.flash.feed import BINS

@@ -7,8 +7,8 @@ import pytest
 from selfcheck import powerloss_recall
 from ssdrig.base.errors import UsageError
 from ssdrig.powerloss.findings import BY_NAME
-from ssdrig.virtual import faultmodels, observable, powerfaults
-from ssdrig.virtual.observable import NEVER, NONE, Change, Read
+from ssdrig.virtual.device import faultmodels, observable, powerfaults
+from ssdrig.virtual.device.observable import NEVER, NONE, Change, Read
 
 OLD, NEW, NEWER, ZEROS = b"o" * 4096, b"n" * 4096, b"x" * 4096, bytes(4096)
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from ssdrig.base.errors import DriveError
-from ssdrig.virtual import faultstate
+from ssdrig.virtual.device import faultstate
 from ssdrig.virtual.flash import books, ftl, nand, stored_arrays
 from ssdrig.virtual.flash.drive import VirtualDrive
 from ssdrig.virtual.flash.presets import PRESETS

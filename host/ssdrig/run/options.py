@@ -351,7 +351,7 @@ def faults(text: str | None) -> dict | None:
 
 def drive_faults(text: str | None) -> dict | None:
     """--drive-faults as an object. Raises UsageError."""
-    from ssdrig.virtual import powerfaults
+    from ssdrig.virtual.device import powerfaults
 
     return None if text is None else powerfaults.parsed(text)
 

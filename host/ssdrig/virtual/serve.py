@@ -139,8 +139,8 @@ def command(args: argparse.Namespace) -> int:
 
 def serve(args: argparse.Namespace) -> int:
     from ssdrig.base import kernels
-    from ssdrig.virtual import injector, powerfaults, server
-    from ssdrig.virtual.device import kept, pdu
+    from ssdrig.virtual import server
+    from ssdrig.virtual.device import injector, kept, pdu, powerfaults
     from ssdrig.virtual.device.device import Device, warm_up
     from ssdrig.virtual.flash import feed
 

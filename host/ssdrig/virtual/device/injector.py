@@ -11,9 +11,9 @@ import numpy as np
 
 from ssdrig.base.errors import UsageError
 from ssdrig.blockio import nbd_protocol
-from ssdrig.virtual import faultmodels, faultstate, observable, powerfaults
-from ssdrig.virtual.faultmodels import PAGE_BYTES, ZEROS, Hit, Scene
-from ssdrig.virtual.observable import NEVER, Change, Read
+from ssdrig.virtual.device import faultmodels, faultstate, observable, powerfaults
+from ssdrig.virtual.device.faultmodels import PAGE_BYTES, ZEROS, Hit, Scene
+from ssdrig.virtual.device.observable import NEVER, Change, Read
 
 if TYPE_CHECKING:
     from ssdrig.virtual.device.device import Device
