@@ -370,4 +370,4 @@ def test_a_live_strip_of_any_events(kind, value):
     header = {"rig": {}, "started": {"utc_ns": value}}
     found = trust.live(header, {kind: {"kind": kind, **dict.fromkeys(fields, value)}}, power)
     assert [item["id"] for item in found] == list(trust.NAMES)
-    trust_strip.in_words(found)
+    trust.in_words(found)

@@ -162,7 +162,7 @@ def test_what_a_run_that_goes_on_rests_on(name):
     assert not trust.red(trust.live(header, paired, good))
     (bad,) = trust.red(trust.live(header, paired | last, good | power))
     (shown,) = [
-        item for item in trust_strip.in_words(trust.live(header, paired | last, good | power)) if item["kind"] == "bad"
+        item for item in trust.in_words(trust.live(header, paired | last, good | power)) if item["kind"] == "bad"
     ]
     assert bad["id"] == shown["id"] == name and shown["text"] == bad["why"]
 

@@ -10,7 +10,7 @@ from test_browser_tail import all_of
 
 from ssdrig.load import fiotext
 from ssdrig.meter import samples
-from ssdrig.serve.loads import ROW_BINS, Load
+from ssdrig.reading.live_load import ROW_BINS, Load
 from ssdrig.serve.tail import HEATS, Place, Tail, place
 
 K = 10

@@ -15,10 +15,10 @@ from growing_run import Growing
 
 from ssdrig.base.errors import JournalError
 from ssdrig.meter import samples, wire
+from ssdrig.reading.live_load import Load
 from ssdrig.runs import journal, rigbin, rigrecords
 from ssdrig.serve import preview as previews
 from ssdrig.serve.hub import Hub
-from ssdrig.serve.loads import Load
 from ssdrig.serve.tail import BEHIND, Place, Tail, place
 
 IOPS = [20000] * 6 + [1000, 3000] * 3 + [0, 0, 500]

@@ -19,6 +19,7 @@ NOFOLLOW, NONBLOCK, DIRECTORY = (getattr(os, f"O_{name}", 0) for name in ("NOFOL
 CLOEXEC = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)  # Windows would change line ends
 READ = os.O_RDONLY | NONBLOCK | CLOEXEC  # a pipe would wait for its writer
 READ_NO_LINK = READ | NOFOLLOW
+MS_WRAP = 1 << 32  # the kernel prints the milliseconds of a disk as 32 bits
 
 
 def libc() -> ctypes.CDLL | None:

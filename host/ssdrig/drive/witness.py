@@ -15,6 +15,7 @@ import re
 import time
 from typing import Any
 
+from ssdrig.base.system import MS_WRAP
 from ssdrig.drive import sysfs
 
 SECTOR_BYTES = 512
@@ -22,7 +23,6 @@ FEWEST_FIELDS = 11  # of stat; later kernels append discards and flushes
 NO_DEVICE = "the drive is served in user space: not a kernel block device, so the kernel has no counters for it"
 NO_STAT = "the kernel has no counts of {name}"
 WENT_BACK = "the kernel's counters restarted: the device disappeared and came back"
-MS_WRAP = 1 << 32
 NOW = 1 << 62  # of bench.Bench.witness: of no second but the present one
 NUMBER = re.compile(r"\d{1,20}", re.ASCII)
 CPU_TIMES = 8  # of a line of /proc/stat: user to steal; the guests' after them are part of user

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ssdrig.base.errors import LoadError
+from ssdrig.base.system import MS_WRAP
 from ssdrig.load import fioseconds, fiotext
 from ssdrig.load.fioseconds import TAIL_MS, WINDOW_MS, Seconds
 
@@ -23,7 +24,6 @@ STAT = (  # the fields of /sys/block/NAME/stat in their order; ms are summed ove
 )
 ENERGY = "energy_uJ"  # of a column of a zone of the host's processors: "energy_uJ NAME RANGE"
 SECTOR_BYTES = 512
-MS_WRAP = 1 << 32  # the kernel prints milliseconds as 32 bits
 SECOND_NS = 1_000_000_000
 FEWEST_MS = 20  # of a second's waiting: below that whole milliseconds are too coarse for its mean latency
 LATE_NS = 1_500_000_000  # between two readings: the seconds between have no reading of their own

@@ -1,7 +1,10 @@
 """The events of a run folder -> polls, marks and log of RunData, in words."""
 
+from collections.abc import Mapping
+
 from ssdrig.base.errors import by_a_person
 from ssdrig.meter import trip
+from ssdrig.plan.step import label
 from ssdrig.reading.rundata import RunData, asked_cut_ns
 
 REASONS = {
@@ -13,6 +16,11 @@ REASONS = {
     "round": "before a round",
     "idle": "beside a rest",
 }
+
+
+def step_label(event: Mapping) -> str:
+    """The step of a step.start or step.end at its point: "rounds/point read=65 block=64KiB"."""
+    return label(str(event.get("step")), event.get("point") or {})
 
 
 def load_events(data: RunData) -> None:

@@ -16,6 +16,7 @@ from ssdrig.plan.expand import Act
 from ssdrig.reading import bursts, directions, trust
 from ssdrig.reading.errors import PERCENTILES
 from ssdrig.reading.rundata import RunData
+from ssdrig.runs import parts
 
 FRAME = ("t_ns", "kind", "step", "line", "crc")  # of an event, beside what it says
 LAT_KEYS = (*(f"lat_{name}_us" for name in PERCENTILES), "lat_max_us")
@@ -141,6 +142,11 @@ class Table:
     rows: list[Row]
     verdicts: list[Verdict]
     purges: list[str] = field(default_factory=list)
+
+    @property
+    def run_folder(self) -> Path:
+        """The folder of the run that `path` is, or is a part of."""
+        return parts.root(self.path)
 
     def of(self, path: str) -> list[Row]:
         """The rows of a step that ran to their end; of a repeat those of the steps in it."""

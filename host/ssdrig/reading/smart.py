@@ -1,5 +1,6 @@
 """The SMART polls of a run folder -> temperature and write amplification, of the run and of a window."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -74,6 +75,11 @@ def place_polls(data: RunData) -> None:
     data.wa_value, data.wa_error = (
         np.array([getattr(w, name) for _, w in points], float) for name in ("value", "error")
     )
+
+
+def amplification(first: Mapping, last: Mapping) -> str:
+    """Write amplification between two snapshots, in words."""
+    return wa.words(wa.between(first, last))
 
 
 def window_wa(data: RunData, window: Window) -> tuple[wa.WriteAmplification | None, list[float] | None, str | None]:

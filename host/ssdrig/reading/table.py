@@ -41,7 +41,7 @@ from ssdrig.reading import (
 )
 from ssdrig.reading.course import Course
 from ssdrig.reading.cuts import cuts_found
-from ssdrig.reading.events import load_events
+from ssdrig.reading.events import load_events, step_label
 from ssdrig.reading.rest import by_samples, per_GB
 from ssdrig.reading.row import KEYS, LAT_KEYS, LITTLE_KEYS, WHOLE, Row, Table, Verdict
 from ssdrig.reading.rundata import SECOND_NS, RunData
@@ -338,7 +338,7 @@ def _carried_out(events: Sequence[dict], acts: Sequence[Act]) -> Iterator[tuple]
             found[4] = event.get("why")
         if kind not in ("step.start", "step.end"):
             continue
-        label = grammar.label(str(event.get("step")), event.get("point") or {})
+        label = step_label(event)
         if label not in known:
             continue
         number, act = known[label]

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 OK, BAD, UNKNOWN, NOT_APPLICABLE = "ok", "bad", "unknown", "not applicable"
 WORST = (NOT_APPLICABLE, OK, UNKNOWN, BAD)
+SIGNS = {OK: "✓", BAD: "✕", UNKNOWN: "?", NOT_APPLICABLE: "–"}
+WORDS = {OK: "ok", BAD: "BAD", UNKNOWN: "unknown", NOT_APPLICABLE: "n/a"}
+CLASSES = {OK: "ok", BAD: "bad", UNKNOWN: "unknown", NOT_APPLICABLE: "none"}
 NAMES = {
     "steady": "steady",
     "host": "host",
@@ -400,3 +403,31 @@ def _age_days(header: Mapping, lines: Sequence[Mapping]) -> float | None:
     except (KeyError, TypeError, ValueError, OverflowError, OSError):
         return None
     return float(max(0, max(days)))
+
+
+def in_words(items: Sequence[Mapping]) -> list[dict]:
+    """Each item on a page: "id", "kind" (its class), "sign", "name", "state" in words, "text" (its value, or
+    why it is bad or unknown) and "tip"."""
+    out = []
+    for item in items:
+        state, why = item["state"], item["why"]
+        text = why if state in (BAD, UNKNOWN) and why else _value_in_words(item)
+        kind, words = {"kind": CLASSES[state], "sign": SIGNS[state]}, {"name": NAMES[item["id"]], "state": WORDS[state]}
+        out.append({"id": item["id"], **kind, **words, "text": text, "tip": why or _limit_in_words(item)})
+    return out
+
+
+def _value_in_words(item: Mapping) -> str:
+    """ "3.3 %", "116 µs", "30 days"; "" if it is unknown or 0."""
+    number, unit = item["value"], UNITS[item["id"]]
+    if not number or item["state"] == NOT_APPLICABLE:
+        return ""
+    return seconds(number) if unit == "s" else f"{number:.3g} {unit}"
+
+
+def _limit_in_words(item: Mapping) -> str:
+    """ "limit 20 %"."""
+    number, unit = item["limit"], UNITS[item["id"]]
+    if number is None:
+        return ""
+    return f"limit {seconds(number) if unit == 's' else f'{number:.3g} {unit}'}"

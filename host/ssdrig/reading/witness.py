@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ssdrig.drive.witness import MS_WRAP
+from ssdrig.base.system import MS_WRAP
 from ssdrig.load import ceiling
 from ssdrig.plan.kinds import load as load_kind
 from ssdrig.plan.rules import limits

@@ -7,9 +7,8 @@ from typing import Any
 
 from ssdrig.base import words
 from ssdrig.base.uncertain import Uncertain
-from ssdrig.drive.wear import wa
 from ssdrig.plan.rules import steady
-from ssdrig.reading import filling, gaps, table, trust
+from ssdrig.reading import filling, gaps, smart, table, trust
 from ssdrig.reading.row import Row, Table, Verdict
 from ssdrig.views.average_power import formula as average_power_formula
 from ssdrig.views.average_power import formula as average_power_terms
@@ -138,10 +137,10 @@ def endurance(tables: Sequence[Table], rated_bytes: float | None, rated_words: s
         return ["the drive's counters do not report host writes"]
     first, last = known[0], known[-1]
     host_bytes = last["host_written_bytes"] - first["host_written_bytes"]
-    amplification = wa.between(first, last)
+    amplification = smart.amplification(first, last)
     share = f", {100 * host_bytes / rated_bytes:.3g} % of {rated_words}" if rated_bytes else ""
     out = [
-        f"the review wrote {words.size(host_bytes)} to the drive{share}; write amplification {wa.words(amplification)}"
+        f"the review wrote {words.size(host_bytes)} to the drive{share}; write amplification {amplification}"
     ]
     if rated_bytes:
         left = rated_bytes - last["host_written_bytes"]

@@ -6,8 +6,7 @@ from typing import Any
 
 from ssdrig.base.errors import by_a_person
 from ssdrig.meter import calibration
-from ssdrig.plan.step import label
-from ssdrig.reading.events import REASONS
+from ssdrig.reading.events import REASONS, step_label
 from ssdrig.reading.rundata import asked_cut_ns
 
 MOST_WORDS = 300
@@ -37,11 +36,6 @@ def facts(header: dict) -> dict:
     }
 
 
-def step(event: dict) -> str:
-    """The label of the step of a step.start or step.end."""
-    return label(str(event.get("step")), event.get("point") or {})
-
-
 def of_step(event: dict, axis_s: Callable[[int], float | None]) -> dict | None:
     """A step that begins or ends; None of any other event. axis_s: CLOCK_MONOTONIC, ns -> s of the run's axis."""
     if event["kind"] not in ("step.start", "step.end", "run.end"):
@@ -49,7 +43,7 @@ def of_step(event: dict, axis_s: Callable[[int], float | None]) -> dict | None:
     out = {"t": axis_s(event["t_ns"]), "kind": event["kind"]}
     if event["kind"] == "run.end":
         return out | {"state": event["state"], "why": event.get("why")}
-    return out | {"label": step(event), "round": event.get("round"), "ok": event.get("ok"), "why": event.get("why")}
+    return out | {"label": step_label(event), "round": event.get("round"), "ok": event.get("ok"), "why": event.get("why")}
 
 
 def event(event: dict, axis_s: Callable[[int], float | None]) -> list | None:
@@ -68,10 +62,10 @@ def words(event: dict) -> str:
 
 def _words(kind: str, event: dict) -> str:
     if kind == "step.start":
-        return f"{step(event)} begins" + (f", round {event['round']}" if event.get("round") else "")
+        return f"{step_label(event)} begins" + (f", round {event['round']}" if event.get("round") else "")
     if kind == "step.end":
         failed = "is cut short" if by_a_person(event.get("why")) else f"FAILS: {event.get('why')}"
-        return f"{step(event)} {'ends' if event.get('ok') else failed}"
+        return f"{step_label(event)} {'ends' if event.get('ok') else failed}"
     if kind == "smart.end":
         reason = REASONS.get(event.get("reason") or "", str(event.get("reason")))
         return f"SMART {reason}" + ("" if event["ok"] else f": FAILED, {event.get('why')}")

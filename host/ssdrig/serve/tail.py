@@ -17,12 +17,12 @@ from ssdrig.drive.wear import wa
 from ssdrig.meter import pairing
 from ssdrig.meter.samples import SECOND_NS, Follower
 from ssdrig.reading import trust
+from ssdrig.reading.events import step_label
+from ssdrig.reading.live_load import Load
 from ssdrig.reading.rundata import asked_cut_ns
 from ssdrig.runs import integrity, journal, rigrecords
 from ssdrig.serve import event_words
-from ssdrig.serve.loads import Load
 from ssdrig.serve.preview import STEP_NS, Preview
-from ssdrig.views import trust_strip
 
 TENTHS = 6000  # of settled power that are kept: ten minutes
 LOOK_S = 1.0  # how often I/O, and settled power, are looked for
@@ -185,7 +185,7 @@ class Tail:
             name = event.get(kind)
             path = self.folder / kind / (name if isinstance(name, str) else event["step"])
             if self._inside(path):
-                self._loads.append((event_words.step(event), path))
+                self._loads.append((step_label(event), path))
         elif kind == "smart.end" and event["ok"]:
             self._read_smart(event["n"])
 
@@ -395,7 +395,7 @@ class Tail:
             "clock_error_us": max(errors, default=None),
             "breaks": self._losses + max(0, len(self._boots) - 1),
         }
-        return trust_strip.in_words(trust.live(self.header, self._last, power))
+        return trust.in_words(trust.live(self.header, self._last, power))
 
     def _events_behind(self, offset: int) -> list:
         """The latest are asked for as a rule, so it is looked for from the end."""

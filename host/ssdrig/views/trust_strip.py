@@ -6,11 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 
 from ssdrig.reading import trust
-from ssdrig.reading.trust import BAD, NAMES, NOT_APPLICABLE, OK, UNITS, UNKNOWN
+from ssdrig.reading.trust import BAD, NAMES, NOT_APPLICABLE, OK, SIGNS, UNKNOWN, WORDS
 
-SIGNS = {OK: "✓", BAD: "✕", UNKNOWN: "?", NOT_APPLICABLE: "–"}
-WORDS = {OK: "ok", BAD: "BAD", UNKNOWN: "unknown", NOT_APPLICABLE: "n/a"}
-CLASSES = {OK: "ok", BAD: "bad", UNKNOWN: "unknown", NOT_APPLICABLE: "none"}
 TITLE = "trust"
 SCALED = "SCALED: shortened for a small drive. The figures show that the test works, not what the full test would give."
 MARK = SIGNS[BAD]  # after a figure
@@ -87,19 +84,7 @@ def row(items: Sequence[Mapping] | None, name: str = "", attributes: str = "") -
     named = f'<span class="of">{escape(name)}</span>' if name else ""
     if not items:
         return f'<div class="strip"{attributes}>{named}<span class="soft">{NOTHING}</span></div>'
-    return f'<div class="strip"{attributes}>{named}<ul>{"".join(map(_item, in_words(items)))}</ul></div>'
-
-
-def in_words(items: Sequence[Mapping]) -> list[dict]:
-    """Each item on a page: "id", "kind" (its class), "sign", "name", "state" in words, "text" (its value, or
-    why it is bad or unknown) and "tip"."""
-    out = []
-    for item in items:
-        state, why = item["state"], item["why"]
-        text = why if state in (BAD, UNKNOWN) and why else value(item)
-        kind, words = {"kind": CLASSES[state], "sign": SIGNS[state]}, {"name": NAMES[item["id"]], "state": WORDS[state]}
-        out.append({"id": item["id"], **kind, **words, "text": text, "tip": why or limit(item)})
-    return out
+    return f'<div class="strip"{attributes}>{named}<ul>{"".join(map(_item, trust.in_words(items)))}</ul></div>'
 
 
 def _item(of: Mapping) -> str:
@@ -108,22 +93,6 @@ def _item(of: Mapping) -> str:
         f'<li class="{of["kind"]}" data-trust="{of["id"]}" title="{escape(of["tip"])}"><b aria-hidden="true">'
         f'{of["sign"]}</b> {of["name"]}<span class="sr">: {of["state"]}</span>{note}</li>'
     )
-
-
-def value(item: Mapping) -> str:
-    """ "3.3 %", "116 µs", "30 days"; "" if it is unknown or 0."""
-    number, unit = item["value"], UNITS[item["id"]]
-    if not number or item["state"] == NOT_APPLICABLE:
-        return ""
-    return trust.seconds(number) if unit == "s" else f"{number:.3g} {unit}"
-
-
-def limit(item: Mapping) -> str:
-    """ "limit 20 %"."""
-    number, unit = item["limit"], UNITS[item["id"]]
-    if number is None:
-        return ""
-    return f"limit {trust.seconds(number) if unit == 's' else f'{number:.3g} {unit}'}"
 
 
 def section(rows: Iterable[str]) -> str:

@@ -13,7 +13,6 @@ from ssdrig.powerloss import picture, tally
 from ssdrig.reading import cuts
 from ssdrig.reading.cuts import BIN_MS, POWER_NS, Evidence
 from ssdrig.reading.row import Row, Table
-from ssdrig.runs import parts
 from ssdrig.views import svg
 from ssdrig.views.context import Context, panel
 from ssdrig.views.cuts import sentences as cuts_sentences
@@ -40,7 +39,7 @@ def cuts_view(context: Context) -> str:
 
 def _panels(run_table: Table, row: Row, title: str, name: str) -> Iterator[str]:
     event = row.found
-    run = parts.root(run_table.path)
+    run = run_table.run_folder
     where = cuts.folders(run, [record["cut"] for record in event["cuts"]])
     paragraphs = "".join(f"<p>{escape(line)}</p>" for line in cuts_sentences.lines(event)[1:])
     bad = event["failing_cuts"] or event["failing_others"]
