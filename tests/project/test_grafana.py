@@ -17,9 +17,9 @@ from point_runs import IOPS, as_printed
 from watching import NOVEMBER_NS, SATA, ata_document
 
 from ssdrig.base.progress import Progress
+from ssdrig.drive.smart import watch_folder
 from ssdrig.meter import samples
 from ssdrig.publish.influx import address, influxd, line_protocol, push, query
-from ssdrig.publish.watch import folder as watch_folder
 from ssdrig.publish.watch.upload import Upload
 from ssdrig.reading import table
 

@@ -16,10 +16,10 @@ import standins
 from ssdrig import cli
 from ssdrig.commands import rig_switch
 from ssdrig.drive.smart import ata_table, counters, makers, plausible, smart_answer
+from ssdrig.drive.smart import watch_folder as folder
 from ssdrig.drive.wear import screen
 from ssdrig.meter import chips, ina228, samples, wire
 from ssdrig.plan import grammar
-from ssdrig.publish.watch import folder
 from ssdrig.reading import course, whole_run, window_figures
 from ssdrig.report import pack
 from ssdrig.switch import pico, profiles
@@ -61,7 +61,7 @@ def test_makers_are_told_apart_in_one_place():
 
 
 def test_whether_a_drive_answered_is_decided_in_one_place():
-    assert places(r"def \w*answered\(") == {"drive/smart/smart_answer.py", "publish/watch/folder.py"}
+    assert places(r"def \w*answered\(") == {"drive/smart/smart_answer.py", "drive/smart/watch_folder.py"}
     assert folder.answered is smart_answer.answered and not hasattr(folder, "_answered")  # folder: last_answered
 
 

@@ -12,7 +12,7 @@ from watching import NOVEMBER_NS, kept, record, records
 
 from ssdrig.base.errors import JournalError
 from ssdrig.commands import watch as watch_command
-from ssdrig.publish.watch import folder as watch_folder
+from ssdrig.drive.smart import watch_folder
 
 __all__ = ["kept"]  # a fixture
 

@@ -14,8 +14,8 @@ from wear_documents import DAY, NVME, no_table_of_the_user
 from ssdrig.base.errors import JournalError
 from ssdrig.commands import watch as watch_command
 from ssdrig.drive.smart import counters
+from ssdrig.drive.smart.watch_folder import keep
 from ssdrig.publish.watch import metrics
-from ssdrig.publish.watch.folder import keep
 
 parser = pytest.importorskip("prometheus_client.openmetrics.parser", reason="no prometheus_client (extra lake-test)")
 

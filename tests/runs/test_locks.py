@@ -15,8 +15,8 @@ import synthetic_run
 
 from ssdrig import start
 from ssdrig.base import files
+from ssdrig.drive.smart import watch_folder as watched
 from ssdrig.publish.influx.outbox import Outbox
-from ssdrig.publish.watch import folder as watched
 from ssdrig.reading import review_folder
 from ssdrig.runs import journal, labels, parts
 from ssdrig.setup import kicad, provision

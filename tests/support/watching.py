@@ -12,7 +12,7 @@ from fake_tools import Tools, answer_of_smartctl
 
 from ssdrig.commands import watch as watch_command
 from ssdrig.drive import inventory
-from ssdrig.publish.watch import folder as watch_folder
+from ssdrig.drive.smart import watch_folder
 
 TESTS = Path(__file__).resolve().parent
 SATA = {

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ssdrig.base import shipped
 from ssdrig.base.errors import ToolMissing, UsageError
-from ssdrig.publish.watch import folder as watch_folder
+from ssdrig.drive.smart import watch_folder
 
 DEFAULT_PORT = 8017
 NICE = 10

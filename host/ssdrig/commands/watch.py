@@ -19,7 +19,7 @@ from ssdrig.drive import identity, inventory
 from ssdrig.drive.inventory import Drive
 from ssdrig.drive.smart import counters, health
 from ssdrig.drive.smart.smart_answer import answered
-from ssdrig.publish.watch.folder import default_folder, history, keep, last_answered, set_torn_aside
+from ssdrig.drive.smart.watch_folder import default_folder, history, keep, last_answered, set_torn_aside
 from ssdrig.publish.watch.metrics import Metrics
 
 __all__ = ["add_arguments", "command", "history"]

@@ -91,7 +91,7 @@ def command(args: argparse.Namespace) -> int:
     for (label, document), snapshot in zip(documents, seen, strict=True):
         history = [s for s in drives[_who(snapshot)] if s is not snapshot]
         if args.history and snapshot["serial"]:
-            from ssdrig.publish.watch import folder as watch_folder
+            from ssdrig.drive.smart import watch_folder
 
             past = watch_folder.history(args.history, snapshot["serial"])
             history += [counters.snapshot(record) | {"utc_ns": record["utc_ns"]} for record in past]

@@ -139,9 +139,7 @@ def endurance(tables: Sequence[Table], rated_bytes: float | None, rated_words: s
     host_bytes = last["host_written_bytes"] - first["host_written_bytes"]
     amplification = smart.amplification(first, last)
     share = f", {100 * host_bytes / rated_bytes:.3g} % of {rated_words}" if rated_bytes else ""
-    out = [
-        f"the review wrote {words.size(host_bytes)} to the drive{share}; write amplification {amplification}"
-    ]
+    out = [f"the review wrote {words.size(host_bytes)} to the drive{share}; write amplification {amplification}"]
     if rated_bytes:
         left = rated_bytes - last["host_written_bytes"]
         life = f"{words.size(last['host_written_bytes'])} were written to it in its life"

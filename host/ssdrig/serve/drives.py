@@ -5,11 +5,10 @@ from pathlib import Path
 
 from ssdrig.base.errors import JournalError
 from ssdrig.base.utc import Utc
-from ssdrig.drive.smart import counters
+from ssdrig.drive.smart import counters, watch_folder
 from ssdrig.drive.smart.smart_answer import answered
 from ssdrig.drive.wear import endurance, standing, warranty
 from ssdrig.drive.wear.screen import projection_sentences
-from ssdrig.publish.watch import folder as watch_folder
 from ssdrig.reading.index import Index, Run
 from ssdrig.runs import integrity, journal, parts
 

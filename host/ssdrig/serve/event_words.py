@@ -43,7 +43,12 @@ def of_step(event: dict, axis_s: Callable[[int], float | None]) -> dict | None:
     out = {"t": axis_s(event["t_ns"]), "kind": event["kind"]}
     if event["kind"] == "run.end":
         return out | {"state": event["state"], "why": event.get("why")}
-    return out | {"label": step_label(event), "round": event.get("round"), "ok": event.get("ok"), "why": event.get("why")}
+    return out | {
+        "label": step_label(event),
+        "round": event.get("round"),
+        "ok": event.get("ok"),
+        "why": event.get("why"),
+    }
 
 
 def event(event: dict, axis_s: Callable[[int], float | None]) -> list | None:

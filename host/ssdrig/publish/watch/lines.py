@@ -3,9 +3,9 @@
 from pathlib import Path
 
 from ssdrig.drive.smart import counters
+from ssdrig.drive.smart import watch_folder as folder
 from ssdrig.drive.smart.smart_answer import answered
 from ssdrig.publish.influx import line_protocol, smart_points
-from ssdrig.publish.watch import folder
 
 RUN = "watch"  # the tag `run`
 

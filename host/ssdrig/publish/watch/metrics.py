@@ -14,9 +14,9 @@ from ssdrig.base.files import write_atomically
 from ssdrig.base.words import serial_key
 from ssdrig.drive import identity
 from ssdrig.drive.smart import counters, health
+from ssdrig.drive.smart.watch_folder import DAY_NS, first_of_days
 from ssdrig.drive.wear import endurance, standing, warranty
 from ssdrig.publish.influx import smart_points
-from ssdrig.publish.watch.folder import DAY_NS, first_of_days
 
 ROOM_C = 25.0  # of storage: no metric depends on it
 PREFIX = "ssdrig_"

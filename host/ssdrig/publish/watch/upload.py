@@ -9,11 +9,11 @@ from pathlib import Path
 from ssdrig.base.errors import UploadIncomplete
 from ssdrig.base.files import write_atomically
 from ssdrig.drive.smart.smart_answer import answered
+from ssdrig.drive.smart.watch_folder import lines
 from ssdrig.publish.influx import sender
 from ssdrig.publish.influx.line_protocol import SCHEMA
 from ssdrig.publish.influx.link import LAST_S
 from ssdrig.publish.influx.outbox import Outbox
-from ssdrig.publish.watch.folder import lines
 from ssdrig.publish.watch.lines import Lines
 
 FORGET_BYTES = 16 << 20  # acknowledged lines beyond this are dropped: the months' files have them
