@@ -11,9 +11,9 @@ from pathlib import Path
 
 from selfcheck import Figure, at_most
 from ssdrig.base.errors import RigError
+from ssdrig.meter.pico.session import session
 from ssdrig.rig import calibrate
 from ssdrig.rig.info import info
-from ssdrig.rig.session import session
 from ssdrig.virtual import cable
 from ssdrig.virtual.flash import feed
 from ssdrig.virtual.rig_faults import BOARD

@@ -20,6 +20,7 @@ from selfcheck import Figure, at_least, at_most, exactly, in_turn, powerloss_run
 from selfcheck.powerloss_fall import DEAD_us
 from ssdrig.base.errors import DriveError, RigError, SsdrigError
 from ssdrig.blockio.slots import Slots
+from ssdrig.meter.pico.session import Session, session
 from ssdrig.plan.kinds import cut_aims, cut_mixes
 from ssdrig.powerloss import aim, cycle, judging
 from ssdrig.powerloss import layout as layouts
@@ -28,7 +29,6 @@ from ssdrig.powerloss.nbdwriter import Nbd
 from ssdrig.powerloss.promise import FLUSH, Promise
 from ssdrig.powerloss.verdict import Session as PowerSession
 from ssdrig.powerloss.writer import Writer
-from ssdrig.rig.session import Session, session
 from ssdrig.switch import pico
 from ssdrig.virtual import bench as virtual
 from ssdrig.virtual.board import supply

@@ -17,8 +17,8 @@ from ssdrig.base.errors import RigError, UsageError
 from ssdrig.cli import main
 from ssdrig.commands import rig_switch
 from ssdrig.meter import wire
+from ssdrig.meter.pico.session import Memory
 from ssdrig.meter.pico.stream import Rig
-from ssdrig.rig.session import Memory
 from ssdrig.switch import pico, profiles
 from ssdrig.virtual import adminclient, bench
 

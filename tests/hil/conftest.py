@@ -15,8 +15,8 @@ from simboard import Line
 
 from ssdrig.base.errors import RigError
 from ssdrig.meter import samples, wire
+from ssdrig.meter.pico.session import session
 from ssdrig.meter.pico.stream import Rig
-from ssdrig.rig.session import session
 from ssdrig.runs import journal
 
 LATE_S = 30.0  # that samples of a stretch may come late; those that do not come at all fail its tests

@@ -9,7 +9,7 @@ import pytest
 
 from ssdrig.meter import calibration, wire
 from ssdrig.meter.calibration import Meter, Point
-from ssdrig.rig.session import session
+from ssdrig.meter.pico.session import session
 
 
 def answer(line, kind, body, *answers, seconds=5):

@@ -6,7 +6,7 @@ import time
 import numpy as np
 import pytest
 
-from ssdrig.rig.session import session
+from ssdrig.meter.pico.session import session
 from ssdrig.switch import pico as switching
 
 OFF_MS = 600  # a rail is safe when it was low for 500 ms

@@ -8,8 +8,8 @@ import pytest
 
 from ssdrig.base.errors import RigError, UsageError
 from ssdrig.meter import bridge, meter, said, uncertainty, wire
+from ssdrig.meter.pico.session import session
 from ssdrig.meter.uncertainty import Mean
-from ssdrig.rig.session import session
 
 LIMITS = meter.Accuracy(volts=(meter.Limit(6, 0.05, 0.01),), amperes=(meter.Limit(1, 0.1, 0.001),))
 

@@ -11,8 +11,8 @@ from ssdrig.base.errors import RigError
 from ssdrig.meter import said, trip, wire
 from ssdrig.meter.frames import Decoder
 from ssdrig.meter.pico import stream as rig_stream
+from ssdrig.meter.pico.session import Memory, Session
 from ssdrig.meter.pico.stream import Rig
-from ssdrig.rig.session import Memory, Session
 from ssdrig.runs import rigbin, rigrecords
 
 RAIL = {"shunt_ns": 10**6, "nominal_mV": 5000, "lead_mOhm": 24, "bus": "I2C0", "die_mC": 25_000, "calibration": None}

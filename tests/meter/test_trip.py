@@ -17,9 +17,9 @@ from test_ina228_model import load
 
 from ssdrig.base.errors import RailTripped
 from ssdrig.meter import chips, trip, wire
+from ssdrig.meter.pico.session import session
 from ssdrig.reading import table
 from ssdrig.rig import builds
-from ssdrig.rig.session import session
 from ssdrig.runs import journal
 
 LIMITS = {"A": 3.0, "ms": 20, "V": 5.6}

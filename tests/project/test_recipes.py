@@ -90,7 +90,7 @@ def test_a_plan_with_a_figure_and_a_plot_is_a_plan_and_a_folder(tree, tmp_path):
 
 METERED = """
 from ssdrig.meter import meter
-from ssdrig.rig.session import session
+from ssdrig.meter.pico.session import session
 from ssdrig.run import options
 meter.check("constant:x")
 with session("constant:x") as here:

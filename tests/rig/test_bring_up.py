@@ -13,7 +13,8 @@ from selfcheck import doctor as doctor_bench
 from ssdrig import cli
 from ssdrig.base.errors import RigError, UsageError
 from ssdrig.commands import rig_doctor
-from ssdrig.rig import bring_up, builds, certificate, checks
+from ssdrig.meter.pico import certificate
+from ssdrig.rig import bring_up, builds, checks
 
 
 @pytest.fixture(autouse=True)

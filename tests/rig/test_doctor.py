@@ -11,8 +11,8 @@ from simboard import run_rig
 from ssdrig import cli
 from ssdrig.base.errors import RigError, UsageError
 from ssdrig.commands import rig_doctor
-from ssdrig.meter.pico import ports
-from ssdrig.rig import certificate, checks, doctor
+from ssdrig.meter.pico import certificate, ports
+from ssdrig.rig import checks, doctor
 
 HELLO = {
     **{"board": "Pico", "serial": "e660", "revision": "B", "build": "two_rails", "firmware": "0.1.0", "protocol": 2},

@@ -11,8 +11,8 @@ from simboard import REAL_TIME, SUPPLY_OHM, Board, lent_port, make_feed, run_rig
 from ssdrig.base.errors import RigError, UsageError
 from ssdrig.commands import rig as rig_command
 from ssdrig.meter import calibration, wire
+from ssdrig.meter.pico.session import session
 from ssdrig.rig import calibrate
-from ssdrig.rig.session import session
 from ssdrig.virtual import cable
 
 pytestmark = pytest.mark.keeps_time

@@ -13,9 +13,9 @@ from test_rig_command import Bench
 from ssdrig.base.errors import RigError
 from ssdrig.commands import rig as rig_command
 from ssdrig.meter import wire
+from ssdrig.meter.pico.session import Memory, Reading, Session, session
 from ssdrig.meter.pico.stream import Rig
 from ssdrig.rig import calibrate, checks, info
-from ssdrig.rig.session import Memory, Reading, Session, session
 from ssdrig.virtual import bench
 
 pytestmark = pytest.mark.keeps_time

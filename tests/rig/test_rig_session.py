@@ -8,9 +8,9 @@ import pytest
 
 from ssdrig.base.errors import RigError
 from ssdrig.meter import wire
+from ssdrig.meter.pico import session as rig_session
+from ssdrig.meter.pico.session import LATE_S, SILENT_S, Memory, Session
 from ssdrig.meter.pico.stream import Rig
-from ssdrig.rig import session as rig_session
-from ssdrig.rig.session import LATE_S, SILENT_S, Memory, Session
 from ssdrig.runs import rigbin
 
 

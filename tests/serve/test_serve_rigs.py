@@ -11,9 +11,9 @@ from test_browser_page import chromium, fits, open_page, text  # noqa: F401  a f
 
 from ssdrig.base import latch
 from ssdrig.meter import calibration
+from ssdrig.meter.pico import certificate
+from ssdrig.meter.pico.certificate import Check
 from ssdrig.reading.index import Index
-from ssdrig.rig import certificate
-from ssdrig.rig.checks import Check
 from ssdrig.runs import journal
 from ssdrig.serve import event_words, rigs
 

@@ -13,9 +13,9 @@ from ssdrig.base.progress import Progress
 from ssdrig.commands import rig_doctor, rig_switch
 from ssdrig.meter import calibration
 from ssdrig.meter.pico import ports
+from ssdrig.meter.pico.session import Session, session
 from ssdrig.rig import builds, calibrate, flash
 from ssdrig.rig.info import info, milliwatts, of_load
-from ssdrig.rig.session import Session, session
 
 BACK_S = 15.0  # a board may take this long from the start of main.py to its hello
 NOISE_S = 10.0

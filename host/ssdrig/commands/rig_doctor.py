@@ -10,10 +10,11 @@ from pathlib import Path
 from ssdrig.base import latch
 from ssdrig.base.errors import RigError, UsageError
 from ssdrig.base.progress import Progress
-from ssdrig.meter.pico import ports
-from ssdrig.rig import bring_up, builds, certificate, doctor
-from ssdrig.rig.checks import Check, of_hello
-from ssdrig.rig.session import session
+from ssdrig.meter.pico import certificate, ports
+from ssdrig.meter.pico.certificate import Check
+from ssdrig.meter.pico.session import session
+from ssdrig.rig import bring_up, builds, doctor
+from ssdrig.rig.checks import of_hello
 from ssdrig.switch.pico import unless_on
 
 WORDS = "test the rig itself, without a drive and then with a resistor, and keep its certificate"

@@ -13,7 +13,7 @@ from ssdrig.base import latch, owner
 from ssdrig.base.arguments import number, whole
 from ssdrig.base.errors import RigError, SsdrigError, UsageError
 from ssdrig.meter.pico import ports
-from ssdrig.rig.session import session
+from ssdrig.meter.pico.session import session
 from ssdrig.switch.pico import SETTLE_S, arm_and_cut, is_fed, off, off_of, on, scope_now, unless_on
 from ssdrig.switch.profiles import DEFAULT, PROFILES, Profile
 

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from ssdrig.base.errors import UsageError
 from ssdrig.meter import nominal
+from ssdrig.meter.pico.certificate import Check
 from ssdrig.rig import checks
-from ssdrig.rig.checks import Check
 
 Ask = Callable[[str], str]
 GATE_SUPPLY_V, CLAMP_V = 24.0, 10.0  # hardware/values.csv: gate_supply, gate_clamp

@@ -10,7 +10,7 @@ import numpy as np
 from ssdrig.base.errors import RigError, UsageError
 from ssdrig.meter import calibration, chips, uncertainty
 from ssdrig.meter.calibration import CalibrationError, Meter, Point, Resistor
-from ssdrig.rig.session import Reading, Session
+from ssdrig.meter.pico.session import Reading, Session
 
 BLOCKS, BLOCK_S = 10, 0.5  # a reading is the mean of this many blocks
 PATIENCE_S = 60.0

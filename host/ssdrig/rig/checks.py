@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ssdrig.meter import chips, fast, nominal
+from ssdrig.meter.pico.certificate import Check, stated
 
 RATE_PART = 0.02  # a sensor's oscillator is within 1 %
 # of the crystal 30, of the host's own clock before NTP 70, and half of this of the line through the pings: no rate that
@@ -29,44 +30,6 @@ LEAST_LOAD_A = 0.02
 PATH_mOhm = 150.0  # of supply, fuse, switch and wires, before the sensor
 SCATTER = 4.0  # standard errors of a mean: one sound figure in 16 000 is further off
 SEEN_us = 1000.0  # of a picture, that others are looked at
-
-
-class Check(NamedTuple):
-    """One figure of a rig: `ok` None where it was not checked or is too uncertain, for the reason `why`."""
-
-    name: str
-    rail: int | None
-    value: float | None
-    unit: str
-    low: float | None
-    high: float | None
-    ok: bool | None
-    why: str
-    do: str
-    bound: float = 0.0  # the value is right within it
-
-    def words(self) -> str:
-        """One line: expected, seen, do."""
-        where = "" if self.rail is None else f"rail {self.rail}: "
-        if self.ok is None:
-            return f"--    {where}{self.name}: not looked at: {self.why}"
-        seen = self.why or (_stated(self.value, self.bound, self.unit) if self.value is not None else "nothing")
-        if self.ok:
-            return f"ok    {where}{self.name}: {seen}, expected {self.expected()}"
-        return f"FAIL  {where}{self.name}: expected {self.expected()}; seen {seen}; do: {self.do}"
-
-    def expected(self) -> str:
-        if self.low is None and self.high is None:
-            return "so"
-        if self.low is None:
-            return f"{self.high:.4g} {self.unit} or less".replace("  ", " ")
-        if self.high is None:
-            return f"{self.low:.4g} {self.unit} or more".replace("  ", " ")
-        return f"{self.low:.4g} to {self.high:.4g} {self.unit}".rstrip()
-
-
-def _stated(value: float, bound: float, unit: str) -> str:
-    return f"{value:.4g}{f' ± {bound:.2g}' if bound else ''} {unit}".rstrip()
 
 
 TOO_FEW = "too few samples"
@@ -98,7 +61,7 @@ def figure(
         return Check(name, rail, value, unit, low, high, False, "", do, bound)
     if inside and 2 * bound <= highest - lowest:
         return Check(name, rail, value, unit, low, high, True, "", do, bound)
-    why = f"{_stated(value, bound, unit)} is not known well enough: {cause}"
+    why = f"{stated(value, bound, unit)} is not known well enough: {cause}"
     return Check(name, rail, value, unit, low, high, None, why, "", bound if math.isfinite(bound) else 0.0)
 
 

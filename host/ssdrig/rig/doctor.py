@@ -8,9 +8,10 @@ import numpy as np
 
 from ssdrig.base.errors import RigError
 from ssdrig.meter import nominal, wire
+from ssdrig.meter.pico.certificate import Check
+from ssdrig.meter.pico.session import Session
 from ssdrig.rig import checks, info
-from ssdrig.rig.checks import Check, Fall
-from ssdrig.rig.session import Session
+from ssdrig.rig.checks import Fall
 from ssdrig.switch import profiles
 from ssdrig.switch.pico import arm_and_cut, on, scope_now
 

@@ -10,8 +10,8 @@ import numpy as np
 from ssdrig.base import latch
 from ssdrig.base.errors import RigError
 from ssdrig.meter import calibration, chips, fast, nominal, wire
+from ssdrig.meter.pico.session import Reading, Session
 from ssdrig.meter.uncertainty import Mean, expanded_W
-from ssdrig.rig.session import Reading, Session
 
 SHUNT_PART = 0.1  # by which a load resistor and the rig may differ
 LEAST_LOAD_A = 0.02

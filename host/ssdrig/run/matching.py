@@ -12,8 +12,8 @@ from ssdrig.base.errors import UsageError, words_of
 from ssdrig.drive import block
 from ssdrig.meter import pairing
 from ssdrig.meter.pairing import ALPHA, LOOKS, SLOT_S, Look
+from ssdrig.meter.pico.session import session
 from ssdrig.meter.power import Power
-from ssdrig.rig.session import session
 from ssdrig.run import bursts
 from ssdrig.run import pairing as signature
 

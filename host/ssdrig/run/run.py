@@ -30,13 +30,13 @@ from ssdrig.drive import conditions, confirm, guard
 from ssdrig.drive.wear import raw_nand
 from ssdrig.meter import bridge, meter, trip
 from ssdrig.meter.pairing import PAIRED
+from ssdrig.meter.pico import certificate
 from ssdrig.meter.pico.board import NO_SERIAL
 from ssdrig.meter.pico.stream import Rig
 from ssdrig.plan import grammar
 from ssdrig.plan.expand import Act
 from ssdrig.powerloss.server_lock import ServerLock
 from ssdrig.publish.influx import push
-from ssdrig.rig import certificate
 from ssdrig.run import (
     able,
     bench,

@@ -9,9 +9,9 @@ from typing import Any
 
 from ssdrig.base import latch
 from ssdrig.base.errors import JournalError
+from ssdrig.meter.pico import certificate
 from ssdrig.reading.index import Index, Run
 from ssdrig.reading.row import WHOLE
-from ssdrig.rig import certificate
 from ssdrig.runs import integrity, journal, parts
 from ssdrig.serve import event_words
 

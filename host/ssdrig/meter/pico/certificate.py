@@ -9,14 +9,53 @@ import os
 import re
 import time
 from pathlib import Path
+from typing import NamedTuple
 
 from ssdrig.base import owner
 from ssdrig.base.errors import RigError, UsageError
 from ssdrig.base.files import write_atomically
-from ssdrig.rig.checks import Check
 
 SCHEMA = 1
 OF_THE_RIG = ("board", "serial", "revision", "build", "firmware", "protocol", "simulated")
+
+
+def stated(value: float, bound: float, unit: str) -> str:
+    """A value with its bound, if it has one."""
+    return f"{value:.4g}{f' ± {bound:.2g}' if bound else ''} {unit}".rstrip()
+
+
+class Check(NamedTuple):
+    """One figure of a rig: `ok` None where it was not checked or is too uncertain, for the reason `why`."""
+
+    name: str
+    rail: int | None
+    value: float | None
+    unit: str
+    low: float | None
+    high: float | None
+    ok: bool | None
+    why: str
+    do: str
+    bound: float = 0.0  # the value is right within it
+
+    def words(self) -> str:
+        """One line: expected, seen, do."""
+        where = "" if self.rail is None else f"rail {self.rail}: "
+        if self.ok is None:
+            return f"--    {where}{self.name}: not looked at: {self.why}"
+        seen = self.why or (stated(self.value, self.bound, self.unit) if self.value is not None else "nothing")
+        if self.ok:
+            return f"ok    {where}{self.name}: {seen}, expected {self.expected()}"
+        return f"FAIL  {where}{self.name}: expected {self.expected()}; seen {seen}; do: {self.do}"
+
+    def expected(self) -> str:
+        if self.low is None and self.high is None:
+            return "so"
+        if self.low is None:
+            return f"{self.high:.4g} {self.unit} or less".replace("  ", " ")
+        if self.high is None:
+            return f"{self.low:.4g} {self.unit} or more".replace("  ", " ")
+        return f"{self.low:.4g} to {self.high:.4g} {self.unit}".rstrip()
 
 
 def folder() -> Path:
