@@ -41,7 +41,7 @@ def test_no_room_uses_what_uses_it():
 
 def test_rooms_floors_and_arrows_do_not_grow():
     uses = rooms.joined(rooms.of_the_host())
-    assert len(uses) <= 30 and sum(map(len, uses.values())) <= 170 and max(rooms.floors(uses).values()) < 13
+    assert len(uses) <= 25 and sum(map(len, uses.values())) <= 130 and max(rooms.floors(uses).values()) < 13
 
 
 def test_the_firmware_has_no_circles():
