@@ -1,14 +1,17 @@
 """The recipes of CONTRIBUTING.md, each carried out on a copy of the tree; the files are counted."""
 
 import html
+import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+import simboard
 import synthetic_plan
 import synthetic_run
 
@@ -138,6 +141,100 @@ def test_a_meter_and_a_switch_are_one_file_each(tree, name, text, script, words)
     done = subprocess.run([sys.executable, "-c", script], env=where, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert all(word in done.stdout for word in words), done.stdout
+
+
+DRIVER = """from ina226 import INA226
+
+
+class INA299(INA226):
+    NAME = "INA299"
+    WHO = 0x3E, 0x3F
+    IDS = 0x5449, 0x299
+
+    def __init__(self, lane, rail):
+        INA226.__init__(self, lane, rail)
+        self.cal = 2_560_000_000_000_000 // (rail["current_lsb_pA"] * rail["shunt_uOhm"])
+        self.ends = min(0x7FFF, 0x7FFF * self.cal >> 11)
+"""
+MODEL = """from ina226_model import INA226
+
+
+class INA299(INA226):
+    NAME = "INA299"
+    IDS = {0x3E: 0x5449, 0x3F: 0x2990}
+
+    def _shunt(self, volts):
+        INA226._shunt(self, 2 * volts)  # its last digit is 1.25 uV
+"""
+LIMITS = """    "INA299": Limits(
+        shunt_offset_V=2e-6,
+        shunt_offset_V_per_C=20e-9,
+        shunt_gain_ppm=800,
+        shunt_V_per_supply_V=1e-6,
+        shunt_V_per_rail_V=0.1e-6,
+        shunt_step_V=1.25e-6,
+        bus_offset_V=5e-3,
+        bus_offset_V_per_C=30e-6,
+        bus_gain_ppm=800,
+        bus_V_per_supply_V=0.5e-3,
+        gain_ppm_per_C=30,
+        full_scale=0x7FFF,
+        unity=2048,
+        inverse=True,
+        conversions_us=(140, 204, 332, 588, 1100, 2116, 4156, 8244),
+        sample_bytes=(2, 2, 2),
+    ),
+"""
+RAIL = {"chip": "INA299", "shunt_uOhm": 8000, "current_lsb_pA": 100_000_000, "vbus_us": 140, "vshunt_us": 1100}
+CHECKED = """
+import json, sys
+from ssdrig.rig import builds
+build = json.loads(sys.argv[1])
+print(builds.complaint(build))
+build["rails"][0]["vshunt_us"] = 1101
+print(builds.complaint(build))
+"""
+
+
+def test_a_sensor_chip_is_a_driver_a_model_and_a_row(tree, tmp_path):
+    """A made-up one, whose shunt voltage is twice as fine as an INA226's: its build is accepted, and the virtual board
+    with it measures what its drive draws, within the uncertainty that its row gives."""
+    shutil.copytree(ROOT / "host/ssdrig/virtual", tree / "host/ssdrig/virtual")
+    row = tree / "host/ssdrig/meter/chips.py"
+    text = row.read_text()
+    assert text.count("\nCHIPS = {\n") == 1
+    files = {
+        "firmware/ina299.py": DRIVER,
+        "host/ssdrig/virtual/board/ina299_model.py": MODEL,
+        "host/ssdrig/meter/chips.py": text.replace("\nCHIPS = {\n", "\nCHIPS = {\n" + LIMITS),
+    }
+    assert len(files) <= 3
+    for name, text in files.items():
+        (tree / name).write_text(text)
+    where = {**os.environ, "PYTHONPATH": str(tree / "host"), "SSDRIG_MICROPYTHON": shlex.join(simboard.interpreter())}
+    build = json.loads((ROOT / "hardware/builds/one_rail.json").read_text())
+    build["rails"][0] |= RAIL | {"temp_us": None}
+    build["rails"][0].pop("protect", None)
+    words = [sys.executable, "-c", CHECKED, json.dumps(build)]
+    done = subprocess.run(words, env=where, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    accepted, refused = done.stdout.splitlines()
+    assert accepted == "None" and "1101" in refused
+    ring = simboard.make_feed(tmp_path / "feed", 2.5)
+    faults = json.dumps({"rail": RAIL, "gain_ppm": 0, "vbus_gain_ppm": 0})
+    words = ["-m", "ssdrig.virtual.cable", "--feed", str(tmp_path / "feed"), "--truth", str(tmp_path)]
+    words = [sys.executable, *words, "--faults", faults, "--die-with-parent"]
+    with subprocess.Popen(words, env=where, stdout=subprocess.PIPE, text=True) as board:
+        try:
+            port = json.loads(board.stdout.readline())["port"]
+            words = [sys.executable, "-m", "ssdrig", "rig", "info", "--port", port, "--seconds", "1", "--json"]
+            done = subprocess.run(words, env=where, capture_output=True, text=True)
+        finally:
+            board.terminate()
+    assert done.returncode == 0, done.stderr
+    rail = json.loads(done.stdout)["rails"][0]
+    assert len(ring) and rail["chip"] == "INA299" and rail["samples"] > 100
+    assert abs(rail["P_mean_W"] - 2.5) < rail["P_uncertainty_W"] < 0.25
 
 
 def test_a_word_is_one_line(tree, tmp_path):

@@ -93,7 +93,7 @@ def test_samples_are_unpacked_in_one_place():
 
 def test_a_sensor_chip_is_a_driver_a_model_and_a_row_of_limits():
     """Nothing else names chips: board.py and the virtual board find driver and model by the chip's name."""
-    named = r"""["']INA22\d["']"""
+    named = r"""["']INA\d{3}["']"""
     stand_ins = {
         "selfcheck/board.py",
         "selfcheck/uncertainty.py",

@@ -1,22 +1,23 @@
 """The sensor chips as the host knows them: what their data sheets promise, and how their registers end."""
 
 import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from ssdrig.meter import ina228
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Limits:
-    """Data sheet limits (+-) of a chip. Shunt voltage in V, bus voltage in V, gain in ppm, drift per degree, per volt
-    of its own supply, and of the shunt voltage per volt of the rail; and how its registers end."""
+    """What the host knows of a chip: data sheet limits (+-), and how its registers work. Gains are in ppm; drifts per
+    degree, per volt of the chip's own supply, and of the shunt voltage per volt of the rail."""
 
     shunt_offset_V: float
     shunt_offset_V_per_C: float
     shunt_gain_ppm: float
     shunt_V_per_supply_V: float
     shunt_V_per_rail_V: float
-    shunt_step_V: float  # of the shunt voltage, where a current's last digit is finer
+    shunt_step_V: float  # last digit of the shunt voltage's register, in its finest range
     bus_offset_V: float
     bus_offset_V_per_C: float
     bus_gain_ppm: float
@@ -26,27 +27,80 @@ class Limits:
     # CURRENT = shunt voltage x unity / (calibration register), or the inverse of this ratio
     unity: int
     inverse: bool = False
-    # rms of one 50 us conversion; None: not known. Where it is known ADC_CONFIG is the INA228's
+    coarse: int = 1  # last digit of the shunt voltage in the coarse range, of a row that is not "fine"; in shunt_step_V
+    conversions_us: tuple[int, ...]  # that the chip can be set to
+    sample_bytes: tuple[int, ...]  # of the registers that its driver reads for each sample
+    die: bool = False  # "temp_us": a conversion of the die's temperature can come before each sample
+    charge: bool = False  # it sums up charge and energy
+    # rms of one 50 us conversion, and (us of one conversion of the shunt voltage, how many make a sample) by what the
+    # hello says as "adc_config"; None: not known
     noise_50us_V: float | None = None
     bus_noise_50us_V: float | None = None
+    shunt_conversion: Callable[[int], tuple[int, int]] | None = None
+
+    def calibration(self, row: Mapping) -> int:
+        """What the driver writes into the calibration register for a row of the board's rails."""
+        step_fV = round(self.shunt_step_V * 1e15) * (1 if row.get("fine") else self.coarse)
+        lsb_fV = row["current_lsb_pA"] * row["shunt_uOhm"]  # of CURRENT across the shunt; 1e-3 fV
+        if self.inverse:
+            return 1000 * self.unity * step_fV // lsb_fV
+        return (2 * self.unity * lsb_fV + 1000 * step_fV) // (2000 * step_fV)
+
+    def conversion_us(self, row: Mapping) -> int:
+        """How long all conversions of one sample take, by a row of the board's rails."""
+        return row["vbus_us"] + row["vshunt_us"] + (row.get("temp_us") or 0 if self.die else 0)
 
 
-# INA228: TI SLYS021A, electrical characteristics: offset 1 uV, 10 nV/C, 0.5 uV/V of supply, 154 dB; gain 0.05 %,
-# 20 ppm/C; bus 2.5 mV, 20 uV/C; its bus' supply rejection is typical, and that of the INA238 (SBOSA0): 1.1 mV/V.
-# INA226: TI SBOS547B, electrical characteristics; 126 dB; supply rejections are typical.
-# CURRENT: INA228 by equations 2 and 3 of its data sheet VSHUNT x 4096 / SHUNT_CAL, INA226 by equation 4
-# SHUNT x CAL / 2048. Noise: 12.5 noise-free bits of 327.68 mV, 6.6 rms peak to peak; of the bus as in ina228_model.py.
+# TI SLYS021A, electrical characteristics: 154 dB; the bus' supply rejection is typical, and that of the INA238
+# (SBOSA0). CURRENT by equations 2 and 3: VSHUNT x 4096 / SHUNT_CAL. Noise: 12.5 noise-free bits of 327.68 mV, 6.6 rms
+# peak to peak; of the bus as in ina228_model.py.
 _INA228 = Limits(
-    *(1e-6, 10e-9, 500, 0.5e-6, 20e-9, 78.125e-9),
-    *(2.5e-3, 20e-6, 500, 1.1e-3, 20),
-    *(0x7FFFF, 4096),
+    shunt_offset_V=1e-6,
+    shunt_offset_V_per_C=10e-9,
+    shunt_gain_ppm=500,
+    shunt_V_per_supply_V=0.5e-6,
+    shunt_V_per_rail_V=20e-9,
+    shunt_step_V=78.125e-9,
+    bus_offset_V=2.5e-3,
+    bus_offset_V_per_C=20e-6,
+    bus_gain_ppm=500,
+    bus_V_per_supply_V=1.1e-3,
+    gain_ppm_per_C=20,
+    full_scale=0x7FFFF,
+    unity=4096,
+    coarse=4,
+    conversions_us=ina228.CONVERSION_us,
+    sample_bytes=tuple(n for _, n in ina228.INA228.SAMPLE),
+    die=True,
+    charge=True,
     noise_50us_V=8.6e-6,
     bus_noise_50us_V=1.9e-3,
+    shunt_conversion=ina228.shunt_conversion,
 )
-_INA226 = Limits(
-    *(10e-6, 100e-9, 1000, 2.5e-6, 0.5e-6, 2.5e-6), *(7.5e-3, 40e-6, 1000, 0.5e-3, 50), *(0x7FFF, 2048), inverse=True
-)
-CHIPS = {"INA228": _INA228, "INA229": _INA228, "INA226": _INA226}
+CHIPS = {
+    "INA228": _INA228,
+    "INA229": _INA228,
+    # TI SBOS547B, electrical characteristics; 126 dB; supply rejections are typical. CURRENT by equation 4:
+    # SHUNT x CAL / 2048
+    "INA226": Limits(
+        shunt_offset_V=10e-6,
+        shunt_offset_V_per_C=100e-9,
+        shunt_gain_ppm=1000,
+        shunt_V_per_supply_V=2.5e-6,
+        shunt_V_per_rail_V=0.5e-6,
+        shunt_step_V=2.5e-6,
+        bus_offset_V=7.5e-3,
+        bus_offset_V_per_C=40e-6,
+        bus_gain_ppm=1000,
+        bus_V_per_supply_V=0.5e-3,
+        gain_ppm_per_C=50,
+        full_scale=0x7FFF,
+        unity=2048,
+        inverse=True,
+        conversions_us=(140, 204, 332, 588, 1100, 2116, 4156, 8244),
+        sample_bytes=(2, 2, 2),
+    ),
+}
 
 
 FRAME_MOST = (1 << 23) - 1  # of a reading in a frame
@@ -82,9 +136,11 @@ def expected_noise(rail: dict) -> float | None:
     """Typical noise (A, rms) of one current conversion of a rail as configured: it falls with the root of the
     conversion time; None for a chip whose noise is not known."""
     chip = of(rail)
-    if chip is None or chip.noise_50us_V is None or not isinstance(rail.get("adc_config"), int):
+    if chip is None or chip.noise_50us_V is None or chip.shunt_conversion is None:
         return None
-    shunt_us, averages = ina228.shunt_conversion(rail["adc_config"])
+    if not isinstance(rail.get("adc_config"), int):
+        return None
+    shunt_us, averages = chip.shunt_conversion(rail["adc_config"])
     return chip.noise_50us_V * math.sqrt(50 / shunt_us / averages) / (rail["shunt_uOhm"] * 1e-6)
 
 

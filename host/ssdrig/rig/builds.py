@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ssdrig.base import shipped
 from ssdrig.base.errors import UsageError
-from ssdrig.meter import chips, fast, fits, ina228
+from ssdrig.meter import chips, fast, fits
 from ssdrig.meter.calibration import MOST_AMPLIFIER_nA
 from ssdrig.rig import flash
 
@@ -83,11 +83,10 @@ def _of_time(rails: list[dict]) -> str | None:
     """Whether a Pico reads all sensors in time, as its firmware asks (sampler.py, `plan`), I2C at its higher rate."""
     clock, claimed = fits.clock(fits.BUS_Hz[0], PICO_Hz), dict.fromkeys(PLACE, 0)
     for row in rails:
-        i2c, inverse = row["bus"] == "I2C0", chips.CHIPS[row["chip"]].inverse
-        took = [2, 2, 2] if inverse else [n for _, n in ina228.INA228.SAMPLE]  # bytes of its registers
-        conversion_us = row["vbus_us"] + row["vshunt_us"] + (0 if inverse else row.get("temp_us") or 0)
+        i2c, chip = row["bus"] == "I2C0", chips.CHIPS[row["chip"]]
+        conversion_us = chip.conversion_us(row)
         period_us = fits.shortest(conversion_us)
-        sample_us = sum(fits.i2c_us(n, clock) if i2c else fits.spi_us(n) for n in took)
+        sample_us = sum(fits.i2c_us(n, clock) if i2c else fits.spi_us(n) for n in chip.sample_bytes)
         soon_us = fits.I2C_SOON_clocks * clock >> 8 if i2c else fits.SPI_SOON_us
         begin_us = fits.I2C_BEGIN_us if i2c else fits.SPI_BEGIN_us
         beside = sum(other["bus"] == row["bus"] for other in rails)
@@ -129,11 +128,11 @@ def _of_fast(build: dict) -> str | None:
         return f"a rail of these, GPIO 26, 27 or 28, and nA_per_count above 0 were expected, not {row}"
     if row["gpio"] in [pin["gpio"] for pin in build["scope"]]:
         return f"GPIO {row['gpio']} is the scope's"
-    if chips.CHIPS[of[0]["chip"]].inverse:
+    if not chips.CHIPS[of[0]["chip"]].charge:
         return f"an {of[0]['chip']} keeps no charge, by which the channel is corrected"
     if not of[0].get("amplifier_nA"):
         return f"rail {row['rail']} lacks amplifier_nA, the amplifier's current through the shunt"
-    rate = sum(1e6 / (other["vbus_us"] + other["vshunt_us"] + (other.get("temp_us") or 0)) for other in build["rails"])
+    rate = sum(1e6 / chips.CHIPS[other["chip"]].conversion_us(other) for other in build["rails"])
     if rate > FAST_BESIDE:
         return f"the board has no time for it at {rate:.0f} samples/s; the most is {FAST_BESIDE}"
     return None
@@ -164,7 +163,7 @@ def _of_rail(row: dict, rails: int) -> str | None:
         return f"lead_mOhm {row['lead_mOhm']!r} is not 0 to 1000"
     if error := _of_limits(row, rails):
         return error
-    return None if chips.CHIPS[row["chip"]].inverse else _of_ina228(row)
+    return _of_registers(row, chips.CHIPS[row["chip"]])
 
 
 def _of_limits(row: dict, rails: int) -> str | None:
@@ -176,7 +175,8 @@ def _of_limits(row: dict, rails: int) -> str | None:
         return f"protect {limits!r} must be an object of A, ms and V"
     if not all(isinstance(n, int | float) and not isinstance(n, bool) and 0 < n < 1e6 for n in limits.values()):
         return f"every value of protect {limits} must be a number above 0"
-    ends = chips.limits_raw({"chip": row["chip"], "shunt_cal": _shunt_cal(row)})
+    chip = chips.CHIPS[row["chip"]]
+    ends = chips.limits_raw({"chip": row["chip"], "shunt_cal": chip.calibration(row)})
     full_A = (ends[0] if ends else 0) * row["current_lsb_pA"] * 1e-12
     if limits["A"] >= 0.99 * full_A:
         return f"protect asks for {limits['A']:g} A of a sensor that ends at {full_A:.2f}"
@@ -184,7 +184,7 @@ def _of_limits(row: dict, rails: int) -> str | None:
         return f"protect would open {row['nominal_mV'] / 1000:g} V at {limits['V']:g} V, below its +5 %"
     if limits["V"] * 1000 > 1.5 * row["nominal_mV"]:
         return f"protect lets {row['nominal_mV'] / 1000:g} V rise to {limits['V']:g} V"
-    least_ms = fits.trip_us(row["vbus_us"] + row["vshunt_us"] + (row.get("temp_us") or 0), rails) // 1000 + 1
+    least_ms = fits.trip_us(chip.conversion_us(row), rails) // 1000 + 1
     if limits["ms"] < least_ms:
         return (
             f"protect within {limits['ms']:g} ms: with these conversions and {rails} rails {least_ms} ms is the least"
@@ -192,24 +192,16 @@ def _of_limits(row: dict, rails: int) -> str | None:
     return None
 
 
-def _of_ina228(row: dict) -> str | None:
-    """Whether shunt, range and the current's last digit fit each other."""
-    for name in ("vbus_us", "vshunt_us", "temp_us"):
-        if row.get(name) not in ina228.CONVERSION_us and not (name == "temp_us" and row.get(name) is None):
-            return f"{name} {row.get(name)} is not one of {', '.join(map(str, ina228.CONVERSION_us))}"
-    cal = _shunt_cal(row)
-    if abs(cal - chips.CHIPS[row["chip"]].unity) > 1:
-        range_nV = 40_960_000 if row.get("fine") else 163_840_000
-        fitting = range_nV * 10**9 // (row["shunt_uOhm"] * 2**19)
+def _of_registers(row: dict, chip: chips.Limits) -> str | None:
+    """Whether the conversions are the chip's, and shunt, range and the current's last digit fit each other."""
+    for name in ("vbus_us", "vshunt_us", *(["temp_us"] if chip.die and row.get("temp_us") is not None else [])):
+        if row.get(name) not in chip.conversions_us:
+            return f"{name} {row.get(name)} is not one of {', '.join(map(str, chip.conversions_us))}"
+    if not chip.inverse and abs(chip.calibration(row) - chip.unity) > 1:
+        step_fV = round(chip.shunt_step_V * 1e15) * (1 if row.get("fine") else chip.coarse)
+        fitting = 1000 * step_fV // row["shunt_uOhm"]
         return f"current_lsb_pA {row['current_lsb_pA']} with a shunt of {row['shunt_uOhm']} uOhm: {fitting} fits it"
     return None
-
-
-def _shunt_cal(row: dict) -> int:
-    """What the board writes into the sensor's calibration register."""
-    if chips.CHIPS[row["chip"]].inverse:  # 0.00512 / (LSB * R), cut off: ina226.py
-        return 5_120_000_000_000_000 // (row["current_lsb_pA"] * row["shunt_uOhm"])
-    return ina228.shunt_cal(row["current_lsb_pA"], row["shunt_uOhm"], bool(row.get("fine")))
 
 
 def _positive(value: object) -> bool:
