@@ -222,12 +222,12 @@ def test_a_sensor_chip_is_a_driver_a_model_and_a_row(tree, tmp_path):
     assert accepted == "None" and "1101" in refused
     ring = simboard.make_feed(tmp_path / "feed", 2.5)
     faults = json.dumps({"rail": RAIL, "gain_ppm": 0, "vbus_gain_ppm": 0})
-    words = ["-m", "ssdrig.virtual.cable", "--feed", str(tmp_path / "feed"), "--truth", str(tmp_path)]
+    words = ["-m", "ssdrig.virtual.cable", "--feed", str(tmp_path / "feed"), "--truth", str(tmp_path / "truth.json")]
     words = [sys.executable, *words, "--faults", faults, "--die-with-parent"]
     with subprocess.Popen(words, env=where, stdout=subprocess.PIPE, text=True) as board:
         try:
             port = json.loads(board.stdout.readline())["port"]
-            words = [sys.executable, "-m", "ssdrig", "rig", "info", "--port", port, "--seconds", "1", "--json"]
+            words = [sys.executable, "-m", "ssdrig", "rig", "info", "--rig", port, "--json"]
             done = subprocess.run(words, env=where, capture_output=True, text=True)
         finally:
             board.terminate()

@@ -95,7 +95,7 @@ def _of_watch(watched: Path, run: Run) -> list[tuple[dict, dict]]:
     if not run.serial or run.simulated:
         return []
     try:
-        history = watch_folder.history(watched, run.serial, say=lambda text: None)
+        history = watch_folder.history(watched, run.serial, warn=lambda text: None)
         dated = [record for record in history if standing.is_a_date(record["utc_ns"])]
         return [(counters.snapshot(record) | {"utc_ns": record["utc_ns"]}, record) for record in dated]
     except (JournalError, OSError):

@@ -156,12 +156,12 @@ def lines(path: Path, start: int = 0) -> Iterator[Kept]:
 
 
 def history(
-    folder: Path, serial: str, say: Callable[[str], None] = lambda text: print(text, file=sys.stderr)
+    folder: Path, serial: str, warn: Callable[[str], None] = lambda text: print(text, file=sys.stderr)
 ) -> list[dict]:
     """All answered polls of a drive, in order of utc_ns: SMART documents (schemas/journal.md) with utc_ns, host and
     boot_id.
 
-    `say` reports the omissions: polls without an answer, damaged lines. Raises JournalError if the folder is
+    `warn` reports the omissions: polls without an answer, damaged lines. Raises JournalError if the folder is
     none."""
     if not Path(folder).is_dir():
         raise JournalError(
@@ -179,9 +179,9 @@ def history(
             else:
                 unanswered += 1
     if unanswered:
-        say(f"{folder}: {unanswered} polls of {serial} left out: skipped, or not answered")
+        warn(f"{folder}: {unanswered} polls of {serial} left out: skipped, or not answered")
     if broken:
-        say(f"{folder}: {broken} damaged lines left out")
+        warn(f"{folder}: {broken} damaged lines left out")
     return sorted(polls, key=lambda record: record["utc_ns"])
 
 
