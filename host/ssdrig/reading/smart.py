@@ -1,6 +1,5 @@
 """The SMART polls of a run folder -> temperature and write amplification, of the run and of a window."""
 
-from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -77,7 +76,7 @@ def place_polls(data: RunData) -> None:
     )
 
 
-def amplification(first: Mapping, last: Mapping) -> str:
+def amplification(first: dict, last: dict) -> str:
     """Write amplification between two snapshots, in words."""
     return wa.words(wa.between(first, last))
 
