@@ -77,7 +77,7 @@ def test_pipe_among_the_months_has_no_polls_and_is_not_waited_for(kept):
 
 KEEPER = """
 import sys
-from ssdrig.publish.watch import folder as watch_folder
+from ssdrig.drive.smart import watch_folder
 for n in range(int(sys.argv[2])):
     poll = {"utc_ns": 1795177507894000000, "drive": {"serial": "S123"}, "n": n, "ballast": "x" * int(sys.argv[3])}
     watch_folder.keep(sys.argv[1], poll)
