@@ -5,6 +5,7 @@ import random
 import time
 from types import SimpleNamespace
 
+import played_marks
 import pytest
 
 from ssdrig.base.errors import UsageError
@@ -34,11 +35,23 @@ def test_a_mark_says_when_its_bursts_began_and_their_first_reads_ended(monkeypat
     event = sync_marks.make(bench, Book(), lambda: None, Progress(True), random.Random(1))
     (mark,) = sync.marks([event])
     assert event["why"] is None and len(mark.slots) == pairing.SLOTS and sum(mark.slots) == pairing.SLOTS // 2
-    bursts_behind_rests = [n for n in range(1, len(mark.slots)) if mark.slots[n] and not mark.slots[n - 1]]
-    assert len(bursts_behind_rests) >= sync.RISES and len(mark.rises) <= len(bursts_behind_rests)
-    slots = [(begin - mark.begin_ns) // mark.slot_ns for begin, _ in mark.rises]
-    assert {*slots} <= {*bursts_behind_rests}
+    assert len(mark.rises) >= sync_marks.ENOUGH  # of the pattern, then of a train
+    pattern_ns = len(mark.slots) * mark.slot_ns
+    behind_rests = [n for n in range(1, len(mark.slots)) if mark.slots[n] and not mark.slots[n - 1]]
+    assert len(behind_rests) >= sync.RISES
+    slots = [(end - mark.begin_ns) // mark.slot_ns for _, end in mark.rises if end < mark.begin_ns + pattern_ns]
+    assert {*slots} <= {*behind_rests}
     assert all(end - begin >= 1_000_000 for begin, end in mark.rises)  # a read takes 1 ms
+
+
+def test_a_busy_host_makes_more_trains_until_it_knows_enough_rises():
+    drive = played_marks.Drive(500, 5e-4, 1.0, 0.5, 5)
+    many = {}
+    for name, host in (("quiet", played_marks.Host(0, 0)), ("busy", played_marks.Host(0.1, 12))):
+        model = played_marks.Model(drive, host, 1)
+        model.mark(10**12)
+        many[name] = model.trains
+    assert many["quiet"] <= 1 < many["busy"] <= sync_marks.MOST_TRAINS
 
 
 def test_a_plan_that_reads_a_sealed_drive_takes_no_marks():

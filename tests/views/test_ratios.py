@@ -36,6 +36,7 @@ reading/index: __init__, _made, _refreshed, folder
 reading/kept: found, put
 reading/latency: of
 reading/little: of_load
+reading/live_load: _latencies, _of_fio, _played
 reading/one_run: _json
 reading/own_report: _energy, _power, place
 reading/power: _energy, energy_of_act
@@ -68,7 +69,7 @@ views/thermal/figures: throttled
 """
 # what makes an error, or decides by one
 OF_ERRORS = """
-meter/sync: _correlation, _offset, _rise, _template, find
+meter/sync: _certain, _correlation, _edge, _noise_ns, _offset, _offset_slow, _template, find
 publish/verdicts/comparison: _incomplete_beta, _joined, _percent, _within, compared, group
 reading/directions: scattered
 reading/errors: _of_power, of_percentiles, of_totals, of_window

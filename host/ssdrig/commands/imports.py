@@ -94,7 +94,9 @@ def command(args: argparse.Namespace) -> int:
     events = journal.events(run)
     clock: dict[str, Any]
     if args.sync:
-        alignment = sync.find(recording, sync.marks(events))
+        drive = header["drive"]
+        lag_ns = round(float(drive.get("power_lag_ms") or 0.0) * 1e6 * int(drive.get("time_dilation") or 1))
+        alignment = sync.find(recording, sync.marks(events, lag_ns))
         knots, clock = (
             alignment.knots,
             {

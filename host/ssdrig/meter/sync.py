@@ -1,19 +1,27 @@
 """Where the marks of a run are in a recording of another instrument: its clock's offset and drift, with their bound.
 
-A mark is bursts and rests of reads in a random pattern at a known host time (run/sync_marks.py). Two of them, before
-the first step and after the last, are looked for: coarsely by the correlation of power with the pattern, at every
-offset and up to DRIFT_PPM between the two; then each burst's rise is timed by its area. The drive draws more power
-between the submission of a burst's first reads and their end, so each rise says when the recording's clock was in that
-interval, up to one sample. Where the host or the drive was late to begin some bursts, only those with short intervals
-count: up to QUICK times the longest of the LEAST_RISES shortest. The offset at a mark is the mean of what these rises
-say; its bound is CERTAIN of its standard errors (at most the furthest rise), half of the longest interval, and a
-sample.
+A mark is bursts and rests of I/O at known host times: a random pattern, then trains of bursts (run/sync_marks.py). Two
+marks, before the first step and after the last, are found coarsely by the correlation of power with the pattern, at
+every offset and up to DRIFT_PPM between the two. Then each burst's rise is timed by its area: the time at which a step
+between the levels on both sides would have to lie for the same energy.
+
+The same is done to the I/O of the host, once with all bytes at their submission and once at their end. The drive spends
+an I/O's energy between the two, and wakes between the first submission and the first end: these four times are the
+interval of the rise by the host's clock (rise()). A burst that a busy host drew badly has a long interval, or none.
+
+Each rise gives an offset: the middle of its interval less the recording's time, off by half of the interval and by
+noise. The mean over the k rises with the shortest intervals is off by at most the mean of their halves, CERTAIN
+standard errors, and a sample, because an instrument may stamp a sample anywhere in it. k is what makes that least.
+
+A recording with samples that are longer than SLOW_NS has no levels on both sides, and a very busy host makes hardly an
+edge. Then the offset is the one at which the pattern fits best, off by a sample and by the time in which a burst before
+a rest ends.
 
 Between the marks the offset is a line. The recording's clock may bend by STEADY_PPM of rate either way: a crystal at
 room temperature stays within it; a computer's clock that is being set does not."""
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,21 +38,23 @@ GRID_NS = 10_000_000
 CANDIDATES = 20
 LEAST_CORRELATION = 0.5
 AROUND_NS = 100_000_000  # of a rise: the outer ends of its levels
-SKIP_NS = 30_000_000  # next to the rise, of either level; its area is first taken within
-NEAR_NS = 6_000_000  # and then within this, where noise has less of it
+SKIP_NS = 30_000_000  # next to the rise, of either level
+HALVES_NS = (30_000_000, 30_000_000, 10_000_000, 10_000_000)  # of the window of the area, as it closes in
 BURST_SHARE = 0.8  # of a slot before a rest, in which a burst begins I/Os
-LEAST_RISES = 4  # that are seen
-QUICK = 2.0
+LEAST_RISES = 5  # that are seen
 RISES = 6  # of a pattern
-CERTAIN = 4.0  # standard errors of the mean of the rises
-AGREE = 3.0  # times the median deviation: a rise that is further off is left out
+CERTAIN = 3.3  # standard errors of the mean of many rises: 1 in 1000 is further off
+AGREE = 4.0  # times the median deviation: a rise that is further off is left out
+MEDIAN_SHARE = 0.6745  # the median deviation of normal noise, of its standard deviation
+SLOW_NS = 15_000_000
+SLOW_STEP_NS, SLOW_REACH_NS = 2_000_000, 200_000_000  # of the offsets at which the pattern is fitted
 KNOTS = 33
 DO = "record from before the run's beginning to after its end, on the rail that feeds the drive; the run needs --sync"
 
 
 class Mark(NamedTuple):
-    """`slots`: True where bursts were asked for; of each burst after a rest, `rises`: host ns of its first submission
-    and of the end of its first reads."""
+    """`slots`: True where bursts were asked for; `rises`: host ns between which the rise of a burst is, see rise();
+    those of the trains after the pattern, too."""
 
     begin_ns: int
     slot_ns: int
@@ -74,22 +84,24 @@ def pattern(source: random.Random) -> tuple[bool, ...]:
             return slots
 
 
-def marks(events: Sequence[Mapping]) -> list[Mark]:
-    """The marks of a run, in order, by its events."""
-    found = []
+def marks(events: Sequence[Mapping], lag_ns: int = 0) -> list[Mark]:
+    """The marks of a run, in order, by its events.
+
+    lag_ns: by which the drive's power comes after its cause; of a SIMULATED one, which states it (power_lag_ms)."""
+    marks_of_run = []
     for event in events:
         if event.get("kind") != EVENT:
             continue
         try:
             slots = tuple(letter == "1" for letter in str(event["slots"]))
-            rises = tuple((int(a), int(z)) for a, z in event["rises_ns"])
+            rises = tuple((int(a) + lag_ns, int(z) + lag_ns) for a, z in event["rises_ns"])
             begin_ns, slot_ns = int(event["begin_ns"]), int(event["slot_ns"])
             done = tuple(int(each) for each in event["slot_bytes"])
         except (KeyError, TypeError, ValueError):
             continue
         if slot_ns > 0 and len(done) == len(slots) > 0 and all(a <= z for a, z in rises):
-            found.append(Mark(begin_ns, slot_ns, slots, done, rises))
-    return found
+            marks_of_run.append(Mark(begin_ns, slot_ns, slots, done, rises))
+    return marks_of_run
 
 
 def find(recording: Recording, wanted: Sequence[Mark]) -> Found:
@@ -102,14 +114,15 @@ def find(recording: Recording, wanted: Sequence[Mark]) -> Found:
     grid, watts = _on_grid(recording)
     period_ns = max(int(np.median(np.diff(rail.t_ns))) for rail in recording.rails)
     slot = first.slot_ns
-    if period_ns * pairing.LEAST_SAMPLES > slot * (1 - pairing.SETTLE):
+    if period_ns > slot // 2:
         seen = f"one in {period_ns / 1e6:.3g} ms"
-        raise UsageError(f"{pairing.LEAST_SAMPLES} samples in a burst of {slot / 1e6:g} ms", seen, "record it faster")
+        raise UsageError(f"2 samples in a burst of {slot / 1e6:g} ms", seen, "record it faster")
     at, correlation = _coarse(grid, watts, first, last)
-    ends = [_offset(recording, mark, own_ns - mark.begin_ns, period_ns) for mark, own_ns in zip((first, last), at)]
-    (offset_a, bound_a), (offset_z, bound_z) = ends
-    hosts = [mark.begin_ns + len(mark.slots) * mark.slot_ns // 2 for mark in (first, last)]
-    span_ns = hosts[1] - hosts[0]
+    offset_of = _offset if period_ns <= SLOW_NS else _offset_slow
+    ends = [offset_of(recording, mark, own_ns - mark.begin_ns, period_ns) for mark, own_ns in zip((first, last), at)]
+    (offset_a, bound_a, host_a), (offset_z, bound_z, host_z) = ends
+    hosts = host_a, host_z
+    span_ns = host_z - host_a
     knots, most = [], 0
     margin = max(10**10, span_ns // 4)
     for host in np.unique(np.linspace(hosts[0] - margin, hosts[1] + margin, 2 * KNOTS).astype(np.int64)).tolist():
@@ -205,57 +218,146 @@ def _chance(grid: np.ndarray, watts: np.ndarray, wanted: Sequence[Mark], at: Seq
     for mark, own_ns in zip(wanted, at, strict=True):
         edges = own_ns + mark.slot_ns * np.arange(len(mark.slots) + 1, dtype=np.int64)
         rail = pairing.slots_of(grid[1:], watts, edges, 0.0)
-        found = pairing.look(mark.slots, mark.slot_bytes, mark.slot_ns / 1e9, rail)
-        p.append(1.0 if found.p is None else found.p)
+        look = pairing.look(mark.slots, mark.slot_bytes, mark.slot_ns / 1e9, rail)
+        p.append(1.0 if look.p is None else look.p)
     return pairing.combined(p)
 
 
-def _offset(recording: Recording, mark: Mark, roughly_ns: int, period_ns: int) -> tuple[float, float]:
-    """(host time less the recording's, its bound) at a mark, ns. `roughly_ns`: the recording's less host time. Raises
-    UsageError where its rises do not agree."""
-    found = []
+def rise(ios_ns: Sequence[tuple[int, int]], begin_ns: int, end_ns: int) -> tuple[int, int] | None:
+    """Host ns between which the power of a burst rises; None where its I/O makes no rise.
+
+    ios_ns: submission and end of each I/O of the mark, of one length, in order of submission.
+    begin_ns, end_ns: within which the burst's I/Os were submitted."""
+    asked, done = np.array(ios_ns, np.int64).reshape(-1, 2).T
+    a, z = np.searchsorted(asked, [begin_ns, end_ns])
+    if a == z:
+        return None
+    edges = [float(asked[a]), float(done[a:z].min())]
+    for times in (asked, np.sort(done)):
+        for halves_ns in (HALVES_NS, HALVES_NS[:2]):
+            edge = _edge(lambda at_ns, times=times: np.searchsorted(times, at_ns).astype(float), edges[0], halves_ns)
+            if edge is None:
+                return None
+            edges.append(edge)
+    return round(min(edges)), round(max(edges))
+
+
+def _edge(total: Callable[[np.ndarray], np.ndarray | None], edge_ns: float, halves_ns: Sequence[int]) -> float | None:
+    """The time of a step near `edge_ns`, by the area below it; None without a step.
+
+    total: energy, or I/Os, up to these times; None outside the recording."""
+    for half_ns in halves_ns:
+        away = np.array([-AROUND_NS, -SKIP_NS, -half_ns, half_ns, SKIP_NS, AROUND_NS])
+        values = total(round(edge_ns) + away)
+        if values is None:
+            return None
+        low, high = (float(values[at + 1] - values[at]) / (AROUND_NS - SKIP_NS) for at in (0, 4))
+        if high <= low:
+            return None
+        above_ns = (float(values[3] - values[2]) - low * 2 * half_ns) / (high - low)
+        moved_ns = half_ns - above_ns
+        if abs(moved_ns) > half_ns:
+            return None
+        edge_ns = round(edge_ns) + moved_ns
+    return edge_ns
+
+
+def _offset(recording: Recording, mark: Mark, roughly_ns: int, period_ns: int) -> tuple[float, float, int]:
+    """(host time less the recording's, its bound, the host time of both) at a mark, ns. `roughly_ns`: the recording's
+    less host time. Raises UsageError where the recording does not have all of the mark."""
+    halves_ns = HALVES_NS if 3 * period_ns <= 2 * HALVES_NS[-1] else HALVES_NS[:2]
+    rows = []
     for begin_ns, end_ns in mark.rises:
         middle = (begin_ns + end_ns) // 2
-        own = _rise(recording, middle + roughly_ns, end_ns - begin_ns)
-        if own is not None:
-            found.append((middle - own, (end_ns - begin_ns) / 2))
-    if len(found) < LEAST_RISES:
-        seen = f"{len(found)} of {len(mark.rises)}"
-        raise UsageError(f"at least {LEAST_RISES} bursts of a mark whose rise is seen", seen, DO)
-    offsets, halves = (np.array(column) for column in zip(*found, strict=True))
-    quick = halves <= QUICK * max(float(np.sort(halves)[LEAST_RISES - 1]), period_ns / 2)
-    offsets, halves = offsets[quick], halves[quick]
-    middle = np.median(offsets)
-    usual = np.median(np.abs(offsets - middle))
-    keep = np.abs(offsets - middle) <= AGREE * max(float(usual), period_ns / 2)
-    offset = float(offsets[keep].mean())
-    scatter = CERTAIN * float(offsets[keep].std(ddof=1)) / np.sqrt(keep.sum())
-    bound = min(scatter, float(np.abs(offsets[keep] - offset).max())) + float(halves[keep].max()) + period_ns
-    return offset, bound
+        own = _edge(lambda at_ns: _energy(recording, at_ns), middle + roughly_ns, halves_ns)
+        noise_ns = None if own is None else _noise_ns(recording, round(own), halves_ns[-1])
+        if own is not None and noise_ns is not None and noise_ns < halves_ns[-1]:
+            rows.append((middle - own, (end_ns - begin_ns) / 2, noise_ns, middle - mark.begin_ns))
+    best = None
+    rows.sort(key=lambda row: row[1])
+    for many in range(LEAST_RISES, len(rows) + 1):
+        offsets, halves, noises, since_ns = np.array(rows[:many]).T
+        away = np.abs(offsets - np.median(offsets))
+        usual = max(float(np.median(away)), MEDIAN_SHARE * float(np.median(noises)))
+        keep = away <= AGREE / MEDIAN_SHARE * usual
+        n = int(keep.sum())
+        if n < LEAST_RISES:
+            continue
+        scatter = max(float(offsets[keep].std(ddof=1)), float(np.sqrt(np.mean(noises[keep] ** 2))))
+        bound = float(halves[keep].mean()) + _certain(n) * scatter / np.sqrt(n) + period_ns
+        if best is None or bound < best[1]:
+            best = float(offsets[keep].mean()), bound, mark.begin_ns + round(float(since_ns[keep].mean()))
+    return best or _offset_slow(recording, mark, roughly_ns, period_ns)
 
 
-def _rise(recording: Recording, own_ns: int, lasts_ns: int) -> float | None:
-    """The recording's own time at which its power rises near `own_ns`, by the area below the step; None where there is
-    no step."""
-    edge = own_ns
-    for reach_ns in (SKIP_NS, SKIP_NS, NEAR_NS, NEAR_NS):
-        half_ns = reach_ns + lasts_ns
-        levels = []
-        for begin, end in ((edge - AROUND_NS, edge - SKIP_NS), (edge + SKIP_NS, edge + AROUND_NS)):
-            joules = _energy(recording, np.array([begin, end], np.int64))
-            if joules is None:
+def _certain(n: int) -> float:
+    """Standard errors of the mean of n values whose scatter is their own, for CERTAIN of many: Student's t, within
+    5 % from n = 5 on."""
+    return CERTAIN * (1 + 2.8 / (n - 1) + 13 / (n - 1) ** 2)
+
+
+def _noise_ns(recording: Recording, own_ns: int, half_ns: int) -> float | None:
+    """Standard deviation that the samples' noise makes of a rise by its area; None where there are too few."""
+    step_W, squares = 0.0, 0.0
+    for sign in (-1, 1):
+        begin, end = sorted((own_ns + sign * SKIP_NS, own_ns + sign * AROUND_NS))
+        for rail in recording.rails:
+            a, z = np.searchsorted(rail.t_ns, [begin, end], "right")
+            watts = rail.W[a + 1 : z]
+            if len(watts) < 2:
                 return None
-            levels.append(float(joules[1] - joules[0]) / ((end - begin) * 1e-9))
-        low, high = levels
-        window = _energy(recording, np.array([edge - half_ns, edge + half_ns], np.int64))
-        if window is None or high <= low:
-            return None
-        above_s = (float(window[1] - window[0]) - low * 2e-9 * half_ns) / (high - low)
-        moved = edge + half_ns - round(above_s * 1e9)
-        if abs(moved - edge) > half_ns:
-            return None
-        edge = moved
-    return float(edge)
+            step_W += sign * float(watts.mean())
+            squares += float(watts.var(ddof=1)) * (end - begin) / len(watts) / 2
+    if step_W <= 0:
+        return None
+    return float(np.sqrt(squares * (2 * half_ns + 2 * half_ns**2 / (AROUND_NS - SKIP_NS)))) / step_W
+
+
+def _offset_slow(recording: Recording, mark: Mark, roughly_ns: int, period_ns: int) -> tuple[float, float, int]:
+    """_offset() of a recording with long samples, or of a mark with hardly an edge."""
+    shares = _shares(mark)
+    own_begin = mark.begin_ns + roughly_ns
+    base = recording.rails[0].t_ns
+    a, z = np.searchsorted(base, [own_begin - mark.slot_ns, own_begin + (len(mark.slots) + 1) * mark.slot_ns])
+    at_ns = base[max(0, a - 1) : z]
+    joules = _energy(recording, at_ns) if len(at_ns) > len(mark.slots) // 2 else None
+    if joules is None:
+        raise UsageError("a recording that is longer than its marks", f"{len(at_ns)} samples of one", DO)
+    watts = np.diff(joules) / (np.diff(at_ns) * 1e-9)
+    watts = watts - watts.mean()
+    moves = np.arange(-SLOW_REACH_NS, SLOW_REACH_NS + 1, SLOW_STEP_NS)
+    since = (at_ns - own_begin).astype(float)
+    fits = []
+    for move in moves.tolist():
+        drawn = np.diff(np.interp(since - move, *shares)) / np.diff(at_ns)
+        drawn -= drawn.mean()
+        norm = float(np.linalg.norm(drawn))
+        fits.append(float(drawn @ watts) / norm if norm else -np.inf)
+    best = int(np.argmax(fits))
+    model = [
+        np.diff(np.interp(since - moves[best] + way * SLOW_STEP_NS, *shares)) / np.diff(at_ns) for way in (-1, 0, 1)
+    ]
+    drawn = model[1] - model[1].mean()
+    step_W = float(drawn @ watts) / float(drawn @ drawn)
+    rest_W = float(np.std(watts - step_W * drawn, ddof=2))
+    slope = step_W * float(np.linalg.norm(model[2] - model[0])) / (2 * SLOW_STEP_NS)
+    noise_ns = rest_W / slope if slope > 0 else float(SLOW_REACH_NS)
+    bound = period_ns + (1 - BURST_SHARE) * mark.slot_ns + 2 * CERTAIN * noise_ns + SLOW_STEP_NS
+    return float(-roughly_ns - moves[best]), bound, mark.begin_ns + len(mark.slots) * mark.slot_ns // 2
+
+
+def _shares(mark: Mark) -> tuple[np.ndarray, np.ndarray]:
+    """(ns since the mark's begin, ns of bursts up to then)"""
+    edges, total = [0.0], [0.0]
+    for burst, followed in zip(mark.slots, (*mark.slots[1:], False)):
+        lasts = (1.0 if followed else BURST_SHARE) * mark.slot_ns if burst else 0.0
+        begin, before = edges[-1], total[-1]
+        if 0 < lasts < mark.slot_ns:
+            edges.append(begin + lasts)
+            total.append(before + lasts)
+        edges.append(begin + mark.slot_ns)
+        total.append(before + lasts)
+    return np.array(edges), np.array(total)
 
 
 def _energy(recording: Recording, at_ns: np.ndarray) -> np.ndarray | None:

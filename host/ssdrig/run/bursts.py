@@ -1,6 +1,7 @@
 """I/O against a drive in bursts and rests that follow a pattern, counted slot by slot."""
 
 import contextlib
+import itertools
 import random
 import threading
 import time
@@ -29,15 +30,14 @@ Connect = Callable[[bool], contextlib.AbstractContextManager[Link]]  # True: for
 
 
 class Played(NamedTuple):
-    """`begin_ns`: host time of the first slot; `slot_ns`: length of each; `done_bytes`: moved in each. `firsts_ns`: of
-    each slot host times of its first submission and of the end of the last of the threads' first I/Os; None of a slot
-    without."""
+    """`begin_ns`: host time of the first slot; `slot_ns`: length of each; `done_bytes`: moved in each. `ios_ns`: host
+    times of the submission and of the end of each I/O, in order of submission."""
 
     begin_ns: int
     slot_ns: int
     done_bytes: tuple[int, ...]
     why: str = ""
-    firsts_ns: tuple[tuple[int, int] | None, ...] = ()
+    ios_ns: tuple[tuple[int, int], ...] = ()
 
 
 def play(
@@ -47,6 +47,7 @@ def play(
     range_bytes: int,
     write: bool = False,
     check: Callable[[], None] = lambda: None,
+    thread_count: int | None = None,
 ) -> Played:
     """Random I/O in the slots that are True, none in the others.
 
@@ -54,18 +55,20 @@ def play(
     range_bytes: from the drive's beginning, that is read or written.
     write: overwrite existing data.
     check: asked ten times a second; its exceptions end the play.
+    thread_count: threads that the I/O is spread over; None: THREADS.
     Returns the bytes moved; a link that fails ends its thread and is the `why`."""
+    many = thread_count or THREADS
     places = max(1, range_bytes // IO_BYTES)
     length = min(IO_BYTES, range_bytes)
     data = random.randbytes(length) if write else b""
     slot_ns = round(slot_s * 1e9)
-    done = [[0] * len(slots) for _ in range(THREADS)]
-    firsts: list[dict[int, tuple[int, int]]] = [{} for _ in range(THREADS)]  # slot -> submission and end
+    done = [[0] * len(slots) for _ in range(many)]
+    ios: list[list[tuple[int, int]]] = [[] for _ in range(many)]
     failures: list[str] = []
-    ready, ending = threading.Barrier(THREADS + 1), threading.Event()
+    ready, ending = threading.Barrier(many + 1), threading.Event()
     begin: list[int] = []
 
-    def work(mine: list[int], first: dict[int, tuple[int, int]]) -> None:
+    def work(mine: list[int], own_ios: list[tuple[int, int]]) -> None:
         try:
             with connect(write) as link:
                 ready.wait(OPEN_S)
@@ -77,7 +80,7 @@ def play(
                         return
                     # a fast drive's burst lasts the same time as a slow one's: the first part of a slot does not count
                     ends = not all(slots[slot : slot + 2]) and into_ns > (1 - LAST) * slot_ns
-                    if slot < 0 or not slots[slot] or ends or mine[slot] >= SLOT_BYTES // THREADS * into_ns // slot_ns:
+                    if slot < 0 or not slots[slot] or ends or mine[slot] >= SLOT_BYTES // many * into_ns // slot_ns:
                         time.sleep(LOOK_S)
                         continue
                     offset = random.randrange(places) * IO_BYTES
@@ -87,16 +90,14 @@ def play(
                     else:
                         link.read(offset, length)
                     done_ns = time.monotonic_ns()
-                    first.setdefault(slot, (asked_ns, done_ns))
+                    own_ios.append((asked_ns, done_ns))
                     ended = (done_ns - begin[0]) // slot_ns
                     mine[min(ended, len(slots) - 1)] += length
         except (SsdrigError, OSError, threading.BrokenBarrierError) as error:
             failures.append(str(error))
             ready.abort()
 
-    threads = [
-        threading.Thread(target=work, args=arguments, name="burst", daemon=True) for arguments in zip(done, firsts)
-    ]
+    threads = [threading.Thread(target=work, args=arguments, name="burst", daemon=True) for arguments in zip(done, ios)]
     for thread in threads:
         thread.start()
     with contextlib.suppress(threading.BrokenBarrierError):
@@ -112,9 +113,4 @@ def play(
     for thread in threads:
         thread.join(LATE_S)
     moved, why = tuple(sum(counts) for counts in zip(*done, strict=True)), "; ".join(dict.fromkeys(failures))
-    return Played(begin[0], slot_ns, moved, why, tuple(_first(slot, firsts) for slot in range(len(slots))))
-
-
-def _first(slot: int, firsts: Sequence[dict[int, tuple[int, int]]]) -> tuple[int, int] | None:
-    times = [mine[slot] for mine in firsts if slot in mine]
-    return (min(asked for asked, _ in times), max(done for _, done in times)) if times else None
+    return Played(begin[0], slot_ns, moved, why, tuple(sorted(itertools.chain.from_iterable(ios))))
