@@ -11,7 +11,7 @@ from ssdrig.meter import bridge, meter
 from ssdrig.meter.sources import drive
 from ssdrig.run import pairing
 from ssdrig.virtual.device import smartlog
-from ssdrig.virtual.device.power_log import START, PowerMeasurement
+from ssdrig.virtual.device.power import START, PowerMeasurement
 
 S = 10**9
 HEALTH = dict.fromkeys(

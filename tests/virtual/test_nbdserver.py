@@ -10,8 +10,8 @@ from serving import PATIENCE_S, raw_client, receive, request, serving, shared  #
 
 from ssdrig.blockio import nbd_protocol
 from ssdrig.blockio.nbd import NbdError
+from ssdrig.virtual.device.device import Pace
 from ssdrig.virtual.device.nbdserver import Connection
-from ssdrig.virtual.device.pace import Pace
 from ssdrig.virtual.device.waiting import GATHER_NS
 
 pytestmark = pytest.mark.keeps_time

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from ssdrig.base.errors import DriveError
 from ssdrig.blockio import nbd_protocol
-from ssdrig.virtual.device import replaced, store
+from ssdrig.virtual.device import store
 from ssdrig.virtual.flash import versions
 
 SIZE = 1 << 20
@@ -165,7 +165,7 @@ def test_what_a_trim_took_is_kept_for_a_while(made, data, monkeypatch):
     s.trim(0, 4, 17)
     assert get(s, 0, 4 * 4096) == bytes(4 * 4096) and s.replaced.trimmed[17].tolist() == [1, 2]
     assert [s.replaced.cell(version(i, 17, trim=True)) for i in (0, 1)] == held
-    monkeypatch.setattr(replaced, "TRIM_PAGES", 2)
+    monkeypatch.setattr(store, "TRIM_PAGES", 2)
     s.trim(4, 5, 18)
     assert list(s.replaced.trimmed) == [18]
     s.clear()

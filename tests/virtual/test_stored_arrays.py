@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from ssdrig.base.errors import DriveError
-from ssdrig.virtual.device import faultstate
+from ssdrig.virtual.device import injector
 from ssdrig.virtual.flash import books, ftl, nand, stored_arrays
 from ssdrig.virtual.flash.drive import VirtualDrive
 from ssdrig.virtual.flash.presets import PRESETS
@@ -154,10 +154,10 @@ def test_a_list_of_blocks_in_a_circle_is_refused(state):
 
 
 def test_kept_faults_are_stored_unpacked(tmp_path):
-    faultstate.save(tmp_path, {"cuts": 1}, {"old": {3: b"x" * 4096}})
-    assert faultstate.load(tmp_path, 4) == ({"cuts": 1}, {"old": [([3], [b"x" * 4096])]})
+    injector.save(tmp_path, {"cuts": 1}, {"old": {3: b"x" * 4096}})
+    assert injector.load(tmp_path, 4) == ({"cuts": 1}, {"old": [([3], [b"x" * 4096])]})
     with pytest.raises(ValueError):
-        faultstate.load(tmp_path, 3)
-    np.savez_compressed(tmp_path / faultstate.FILE, said=np.zeros(9, np.uint8), blob=np.zeros(1 << 20, np.uint8))
+        injector.load(tmp_path, 3)
+    np.savez_compressed(tmp_path / injector.FILE, said=np.zeros(9, np.uint8), blob=np.zeros(1 << 20, np.uint8))
     with pytest.raises(ValueError):
-        faultstate.load(tmp_path, 4)
+        injector.load(tmp_path, 4)

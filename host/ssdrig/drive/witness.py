@@ -140,7 +140,7 @@ def host(before: dict, after: dict) -> dict[str, Any]:
 
 
 def _answers(before: dict, after: dict) -> dict | None:
-    """The counts of virtual/device/pace.py between two readings; None if the drive has none."""
+    """The counts of virtual/device/device.py between two readings; None if the drive has none."""
     first, last = before.get("pace"), after["pace"]
     if not first or not last:
         return None

@@ -37,7 +37,7 @@ def poll(admin_socket, timeout_s: float = POLL_TIMEOUT_S) -> dict:
 
 def pace(admin_socket, since: int, timeout_s: float = POLL_TIMEOUT_S) -> dict | None:
     """How late the virtual drive answered against its model, from second `since` on: its bench health record
-    (virtual/device/pace.py). None where it does not answer: a load does not end for that."""
+    (virtual/device/device.py). None where it does not answer: a load does not end for that."""
     try:
         answer = ask(admin_socket, {"op": "pace", "since": since}, timeout_s)
     except DriveError:

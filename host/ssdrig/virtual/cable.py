@@ -21,7 +21,11 @@ starts at tick0 (not 0), so the true host time of any t_us (of a board with a `p
     t_ns = t_boot_ns + (t_us - tick0) * 1000 / (1 + ppm * 1e-6)
 and the chip sees the drive's power `feed_delay_us` (model time) late. `power` has the latest CROSSINGS of the drive's
 lock-out, [CLOCK_MONOTONIC ns, whether it has power] each; the drive's own truth (cuts.jsonl) has all of its losses.
-"""
+
+The other end of the SIMULATED rail: passes the supply state from the simulated board to the virtual drive.
+
+The board writes 9 bytes whenever the supply crosses the drive's under-voltage lock-out: powered u8, CLOCK_MONOTONIC u64
+of the crossing. A board that ends lets its gates go, which leaves the rail on."""
 
 import argparse
 import collections
@@ -40,14 +44,49 @@ import tempfile
 import threading
 import time
 import tty
+from collections.abc import Callable
 from pathlib import Path
 
 from ssdrig.base import prctl, shipped
-from ssdrig.base.errors import RigError, SsdrigError, UsageError
+from ssdrig.base.errors import DriveError, RigError, SsdrigError, UsageError
 from ssdrig.base.files import write_atomically
 from ssdrig.setup import micropython
-from ssdrig.virtual import drivepower
+from ssdrig.virtual import adminclient
 from ssdrig.virtual.rig_faults import BOARD, TRANSPORT, settings
+
+MESSAGE = struct.Struct("<BQ")
+
+
+def follow(fd: int, admin: Path | None, note: Callable[[int, bool], None]) -> threading.Thread:
+    """Read fd to its end in its own thread: note(t_ns, powered) each crossing, pass it to the drive at
+    `admin`."""
+    thread = threading.Thread(target=_follow, args=(fd, admin, note), name="drive-power", daemon=True)
+    thread.start()
+    return thread
+
+
+def _follow(fd: int, admin: Path | None, note: Callable[[int, bool], None]) -> None:
+    powered = True
+    with os.fdopen(fd, "rb") as crossings:
+        while len(message := crossings.read(MESSAGE.size)) == MESSAGE.size:
+            state, t_ns = MESSAGE.unpack(message)
+            powered = bool(state)
+            note(t_ns, powered)
+            _tell(admin, powered, t_ns)
+    if not powered:
+        _tell(admin, True, 0)
+
+
+def _tell(admin: Path | None, powered: bool, t_ns: int) -> None:
+    if admin is None:
+        return
+    try:
+        # the next crossing may come before the drive has started
+        request = {"op": "power_on", "wait": False} if powered else {"op": "power_cut", "t_ns": t_ns}
+        adminclient.ask(admin, request)
+    except DriveError as error:
+        print(f"the drive could not be notified of its power: {error}", file=sys.stderr)
+
 
 STAND_INS = Path(__file__).resolve().parent / "board"
 FIRMWARE = shipped.path("firmware")
@@ -170,7 +209,7 @@ class Board:
         )
         for end in (into, out, power):
             os.close(end)
-        drivepower.follow(crossings, self.drive, lambda t_ns, powered: self._note_power(boot, t_ns, powered))
+        follow(crossings, self.drive, lambda t_ns, powered: self._note_power(boot, t_ns, powered))
 
     def _note_power(self, boot: dict, t_ns: int, powered: bool) -> None:
         boot["power"] = [*boot["power"][1 - CROSSINGS :], [t_ns, powered]]

@@ -1,9 +1,13 @@
 """The faults of one SIMULATED drive at work: when each strikes, and its effects visible to a host, for the truth.
 
 Each draw depends on the seed, the number of the cut and the fault, so a cut can be made again. The faults of contents
-are in faultmodels.py; here are those of the drive as a whole, and what lasts from one cut to the next."""
+are in faultmodels.py; here are those of the drive as a whole, and what lasts from one cut to the next.
+
+The file in which a SIMULATED drive's faults outlive its server: numbers as JSON, then the contents of pages."""
 
 import errno
+import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,9 +15,51 @@ import numpy as np
 
 from ssdrig.base.errors import UsageError
 from ssdrig.blockio import nbd_protocol
-from ssdrig.virtual.device import faultmodels, faultstate, observable, powerfaults
+from ssdrig.virtual.device import faultmodels, observable, powerfaults
 from ssdrig.virtual.device.faultmodels import PAGE_BYTES, ZEROS, Hit, Scene
 from ssdrig.virtual.device.observable import NEVER, Change, Read
+from ssdrig.virtual.flash import stored_arrays
+
+FILE = "faults.npz"
+Keyed = list[tuple[list[int], list[Any]]]  # (page, or page and block), (contents: bytes, None for none)
+
+
+def save(folder: Path, numbers: Mapping, cells: Mapping[str, Mapping]) -> None:
+    """cells: {name: {page or (page, block): content or (content, content)}}. Raises OSError."""
+    blob: list[bytes] = []
+    arrays: dict[str, list] = {}
+    at = 0
+    for name, rows in cells.items():
+        arrays[name] = []
+        for key, content in rows.items():
+            keys = [int(number) for number in (key if isinstance(key, tuple) else (key,))]
+            places: list[list[int] | None] = []
+            for array in content if isinstance(content, tuple) else (content,):
+                places.append(None if array is None else [at, len(array)])
+                if array is not None:
+                    blob.append(array)
+                    at += len(array)
+            arrays[name].append([keys, places])
+    text = json.dumps({"numbers": numbers, "cells": arrays}, default=lambda number: number.item()).encode()
+    np.savez(folder / FILE, said=np.frombuffer(text, np.uint8), blob=np.frombuffer(b"".join(blob), np.uint8))
+
+
+def load(folder: Path, pages: int) -> tuple[dict, dict[str, Keyed]]:
+    """(numbers, cells) as save() was given them. Raises OSError, ValueError, KeyError, zipfile.BadZipFile.
+
+    pages: of the drive; a page that it does not have is a ValueError."""
+    with stored_arrays.opened(folder / FILE) as stored:
+        document = json.loads(stored_arrays.array(stored, "said", np.uint8, None).tobytes())
+        blob = stored_arrays.array(stored, "blob", np.uint8, None).tobytes()
+    content = lambda place: None if place is None else blob[place[0] : place[0] + place[1]]
+    cells = {
+        name: [(keys, [content(place) for place in places]) for keys, places in rows]
+        for name, rows in document["cells"].items()
+    }
+    if any(not (type(keys[0]) is int and 0 <= keys[0] < pages) for rows in cells.values() for keys, _ in rows):
+        raise ValueError(f"a page that a drive of {pages} pages does not have")
+    return document["numbers"], cells
+
 
 if TYPE_CHECKING:
     from ssdrig.virtual.device.device import Device
@@ -48,20 +94,18 @@ class Injector:
         self._missing = dict.fromkeys(COUNTERS, 0)  # by which what the drive reports is less than it was
         self._seq = 0
 
-    FILE = faultstate.FILE
+    FILE = FILE
 
     def save(self, folder: Path) -> None:
         """Save the state that lasts from one cut to the next. Reads of the current session is not part of it, for the
         drive that goes on begins its time again. Raises OSError."""
         numbers = {"cuts": self.cuts, "seq": self._seq, "saved": self._saved, "missing": self._missing}
-        faultstate.save(
-            folder, numbers, {"old": self._old, "ghosts": self._ghosts, "turns": self._turns, "bad": self._bad}
-        )
+        save(folder, numbers, {"old": self._old, "ghosts": self._ghosts, "turns": self._turns, "bad": self._bad})
 
     def restore(self, folder: Path, pages: int) -> None:
         """Go on with what save() wrote of a drive of this many pages. Raises OSError, ValueError, KeyError,
         zipfile.BadZipFile."""
-        numbers, cells = faultstate.load(folder, pages)
+        numbers, cells = load(folder, pages)
         self.cuts, self._seq, self._saved = numbers["cuts"], numbers["seq"], numbers["saved"]
         self._missing |= numbers["missing"]
         self._old = {page: cell for (page,), (cell,) in cells["old"]}

@@ -6,7 +6,7 @@ would be found. A kill -9 of the server itself leaves nothing: the drive is gone
                        held is programmed first
     drive/store.npz    the check of each page, of a drive that keeps those
     drive/store.bin    all bytes, of a drive that keeps those in a private file; sparse
-    drive/faults.npz   what lasts of its faults from one cut to the next (virtual/device/faultstate.py), if it has any
+    drive/faults.npz   what lasts of its faults from one cut to the next (virtual/device/injector.py), if it has any
     drive/device.json  what the device has counted, and what resume compares before it starts the drive
 
 The folder appears whole or not at all. Next to it is .drive.lock, which the server holds while it lives.

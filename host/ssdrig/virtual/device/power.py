@@ -3,16 +3,48 @@
 Features 02h (Power Management), 0Ch (Autonomous Power State Transition) and 10h (Host Controlled Thermal Management) of
 the NVM Express Base Specification 1.4, 25h (Power Measurement) of 2.3. They are the drive's, not a controller's; none
 outlives a power cycle. An admin command does not wake the drive, a change of 02h or 0Ch does: it then begins the state
-again."""
+again.
+
+The power measurement of the virtual drive (NVMe Base Specification 2.3): log 25h and feature 25h. An interval is a
+tick of the device, about a second."""
 
 import struct
 from typing import Protocol
 
 from ssdrig.virtual.device import thermal
-from ssdrig.virtual.device.power_log import PowerMeasurement
 from ssdrig.virtual.flash import power_states
 from ssdrig.virtual.flash.drive import VirtualDrive
 from ssdrig.virtual.flash.presets import Preset
+
+STOP, START = 0, 1
+
+
+class PowerMeasurement:
+    """What the drive has measured of itself since a host started it; none of it outlives a power cycle."""
+
+    def __init__(self) -> None:
+        self.on, self.generation, self.count, self._sum_W, self.maximum_W = False, 0, 0, 0.0, 0.0
+
+    @property
+    def average_W(self) -> float:
+        return self._sum_W / self.count if self.count else 0.0
+
+    def interval(self, watts: float) -> None:
+        """Take the mean power of an interval, where it is measured."""
+        if self.on:
+            self.count += 1
+            self._sum_W += watts
+            self.maximum_W = max(self.maximum_W, watts)
+
+    def act(self, action: int) -> None:
+        """Start anew or stop. Raises ValueError."""
+        if action not in (STOP, START):
+            raise ValueError("0 to stop or 1 to start")
+        self.on = action == START
+        if self.on:
+            self.generation = (self.generation + 1) & 0xFF
+            self.count, self._sum_W, self.maximum_W = 0, 0.0, 0.0
+
 
 POWER, APST, HCTM, MEASUREMENT = 0x02, 0x0C, 0x10, 0x25
 FEATURES = (POWER, APST, HCTM, MEASUREMENT)
