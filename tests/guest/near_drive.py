@@ -1,6 +1,6 @@
 """In the guest: a drive of its kernel at the end of connections to the tests' machine (far_drive.py), where the
 campaign runs, for the guest takes a minute to load compiled code. Here are the guard's hold on the drive, its promise,
-and the writer's way into the kernel (powerloss/aio.py), of which two functions are plain Python here.
+and the writer's way into the kernel (powerloss/transports.py), of which two functions are plain Python here.
 
 A line of the first connection asks for something; the answer is a line of JSON. Each link to the drive has a connection
 of its own, and a thread."""

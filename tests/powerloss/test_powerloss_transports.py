@@ -27,11 +27,9 @@ from ssdrig.blockio.slots import Slots
 from ssdrig.load import trace_player, trace_targets, traceform
 from ssdrig.plan.kinds.cut_mixes import SHARES
 from ssdrig.powerloss import fill, layout, nbdwriter, readback, targets, verdict
-from ssdrig.powerloss.aio import Aio
-from ssdrig.powerloss.connections import Connections
 from ssdrig.powerloss.history import BLANK, FLUSH, FUA, NEVER, ROW, TRIM, WRITE, ZEROS, History
 from ssdrig.powerloss.promise import ACK
-from ssdrig.powerloss.threads import Threads
+from ssdrig.powerloss.transports import Aio, Connections, Threads
 from ssdrig.powerloss.writer import Writer
 
 MIB = 1 << 20

@@ -8,10 +8,9 @@ from ssdrig.blockio.slots import Transport
 def connected(target: str, queues: int = 1) -> Transport:
     """nbd+unix:///EXPORT?socket=PATH, nbd://HOST[:PORT]/EXPORT, or a node or file. `queues`: connections to a server,
     CPUs that submit to a device (Aio.spread). Raises DriveError, UsageError."""
-    if target.startswith("nbd"):
-        from ssdrig.powerloss.connections import Connections
-        from ssdrig.powerloss.nbdwriter import Nbd
+    from ssdrig.powerloss.transports import Aio, Connections, Nbd, Threads  # slow to import: compiled code
 
+    if target.startswith("nbd"):
         return Connections(target, queues) if queues > 1 else Nbd(target)
     if linux_aio.known():
         try:
@@ -19,9 +18,5 @@ def connected(target: str, queues: int = 1) -> Transport:
         except DriveError:  # a container that forbids it, or no contexts left
             pass
         else:
-            from ssdrig.powerloss.aio import Aio
-
             return Aio(target, queues)
-    from ssdrig.powerloss.threads import Threads
-
     return Threads(target)
