@@ -8,7 +8,7 @@ import numpy as np
 from selfcheck import Figure, at_least, at_most, exactly
 from ssdrig.plan.rules import chance as statistics
 from ssdrig.plan.rules.chance import Stop, Wald
-from ssdrig.powerloss.contents import WHOLE_EVERY, damage_spreads
+from ssdrig.powerloss.campaign import WHOLE_EVERY, damage_spreads
 
 CAMPAIGNS = 10_000
 CUTS = (60, 299, 599)  # of a campaign, set beforehand

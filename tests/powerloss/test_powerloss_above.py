@@ -21,8 +21,8 @@ from ssdrig.base.errors import DriveError, Suspicion, ToolMissing, UsageError
 from ssdrig.drive import slot
 from ssdrig.plan.kinds import cut_filesystems
 from ssdrig.powerloss import above, clients, filesystems
+from ssdrig.powerloss.campaign import Mounted
 from ssdrig.powerloss.history import NEVER
-from ssdrig.powerloss.mounted import Mounted
 from ssdrig.powerloss.promise import FLUSH, Promise
 from ssdrig.run import cutting
 

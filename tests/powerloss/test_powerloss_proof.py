@@ -9,7 +9,7 @@ from selfcheck import powerloss_scenes
 from selfcheck.powerloss_scenes import FIRST_SEQ, KEPT, SCENES, W0, Scene
 from ssdrig.powerloss import promise, record, verdict
 from ssdrig.powerloss.history import BLANK, FLUSH, FUA, NEVER, TRIM, WRITE
-from ssdrig.powerloss.proof import MOST_ROWS, proof
+from ssdrig.powerloss.judging import MOST_ROWS, proof
 
 
 def proofs(scene):

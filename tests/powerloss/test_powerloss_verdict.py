@@ -9,7 +9,7 @@ from selfcheck.powerloss_scenes import FIRST_SEQ, KEPT, SCENES, TWO_CUTS, W0, Sc
 from ssdrig.powerloss import record, verdict
 from ssdrig.powerloss.findings import CLASSES, NAMES
 from ssdrig.powerloss.history import FLUSH, FUA, NEVER, TRIM, WRITE, ZEROS
-from ssdrig.powerloss.proof import proof
+from ssdrig.powerloss.judging import proof
 from ssdrig.powerloss.verdict import Blocks, Session
 
 

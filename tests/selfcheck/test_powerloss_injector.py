@@ -8,7 +8,8 @@ from support.model_campaign import campaign, compared
 
 from selfcheck import powerloss_injector
 from ssdrig.plan.kinds import cut_mixes
-from ssdrig.powerloss import contents, exposure
+from ssdrig.powerloss import campaign as campaign_module
+from ssdrig.powerloss import exposure
 
 MiB = 1 << 20
 CLEAR = (
@@ -120,7 +121,7 @@ def test_a_dip_that_is_no_reset_shows_what_no_cut_does_and_accuses_no_honest_dri
 @pytest.mark.parametrize("fault", ["replay", "second_read"])
 def test_a_power_cycle_without_a_write_shows_what_no_other_cut_does(tmp_path, monkeypatch, fault):
     """The window is too large to be read after each cut, but for the last one, and data at rest is not."""
-    monkeypatch.setattr(contents, "COLD_BYTES", 0)
+    monkeypatch.setattr(campaign_module, "COLD_BYTES", 0)
     for aims, shows in (({"random": 1, "again": 1}, True), ({"random": 1}, False)):
         drive, of = run(tmp_path, fault, 6, controls=0, aims=aims, whole=lambda n: False)
         cuts = [each["aim"] for each in of.sessions[:-1] if each["failed"]]
@@ -142,7 +143,7 @@ def test_data_at_rest_is_read_where_the_window_never_is_as_a_whole(tmp_path, mon
     monkeypatch.setattr(model_campaign, "damage_spreads", lambda *_: False)
     found = []
     for cold_bytes in (0, 4 * MiB):
-        monkeypatch.setattr(contents, "COLD_BYTES", cold_bytes)
+        monkeypatch.setattr(campaign_module, "COLD_BYTES", cold_bytes)
         how = {"weights": {"usual": 1}, "aims": {"random": 1}, "whole": lambda n: False}
         drive, of = run(tmp_path, "rollback_untouched", 10, controls=0, **how)
         assert compared(drive, of).false == compared(drive, of).wrong == 0

@@ -10,7 +10,7 @@ import numpy as np
 from ssdrig.plan.kinds import cut_mixes, cut_schedule
 from ssdrig.powerloss import health, judging, layout, record, streams, verdict
 from ssdrig.powerloss.aim import Plan
-from ssdrig.powerloss.contents import Contents, damage_spreads
+from ssdrig.powerloss.campaign import Contents, damage_spreads
 from ssdrig.powerloss.cycle import Lived
 from ssdrig.powerloss.history import FLUSH, FUA, NEVER, ROW, TRIM, WRITE, ZEROS
 from ssdrig.powerloss.layout import index, lba

@@ -20,7 +20,7 @@ from ssdrig.plan.kinds import cut_mixes, cut_schedule
 from ssdrig.plan.kinds.cut_aims import AGAIN
 from ssdrig.powerloss import fill, health, judging, layout, readback, record, verdict
 from ssdrig.powerloss.aim import Plan
-from ssdrig.powerloss.contents import Contents, damage_spreads
+from ssdrig.powerloss.campaign import Contents, damage_spreads
 from ssdrig.powerloss.cycle import Lived
 from ssdrig.powerloss.health import DEAD_CYCLES, State
 from ssdrig.powerloss.history import NEVER as NEVER_NS

@@ -12,7 +12,7 @@ import synthetic_plan
 from ssdrig.powerloss import exposure, picture, promise, record, sessions, verdict
 from ssdrig.powerloss.findings import NAMES
 from ssdrig.powerloss.history import FLUSH, FUA, NEVER, ROW, WRITE
-from ssdrig.powerloss.proof import proof
+from ssdrig.powerloss.judging import proof
 
 HELD = promise.Promise(promise.FLUSH, 4096, 8, 0, 0, "zeros", True, "the drive's write cache is volatile")
 CACHE_MS = 40.0  # an acknowledged write reaches the NAND after this at the latest

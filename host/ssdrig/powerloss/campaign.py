@@ -1,7 +1,17 @@
 """A campaign of power cuts: fill the window, then session after session: write, cut, off, on, ready, read, judge.
 
 After each verdict everything is on the disk (sessions.py), so a campaign that was killed goes on with the next session.
-An interrupted session is not judged: the window is read once, and its content is where the next session begins."""
+An interrupted session is not judged: the window is read once, and its content is where the next session begins.
+
+The known contents of the window from session to session of a campaign, and the reads after each. No I/O.
+
+Of each block: the content that was read last, after which session, and whether a trim may still take effect (verdict.
+Known). Blocks that were under way at the latest cuts are read again after the next ones: a later cut may show them. So
+is, after a session without a command, all that the session before it touched. After each session some of the rest is
+read, wherever it is: data at rest may be lost, too, and a large window is read as a whole too seldom to tell.
+
+The file systems of a campaign, session by session: made once, written to by their clients, looked at after each cut,
+and made again if damaged."""
 
 import contextlib
 import functools
@@ -46,17 +56,153 @@ from ssdrig.powerloss import (
     verdict,
 )
 from ssdrig.powerloss import fall as falls
-from ssdrig.powerloss.contents import Contents, damage_spreads
 from ssdrig.powerloss.cycle import USUAL, Cycle, Gone, Lived
+from ssdrig.powerloss.filesystems import Filesystems
 from ssdrig.powerloss.fill import SEQ, fill, flush
-from ssdrig.powerloss.layout import make
-from ssdrig.powerloss.mounted import Mounted
+from ssdrig.powerloss.history import ROW
+from ssdrig.powerloss.layout import Layout, index, lba, make
+from ssdrig.powerloss.promise import Promise
 from ssdrig.powerloss.supply import RigSupply, SwitchSupply
 from ssdrig.powerloss.tally import Tally
-from ssdrig.powerloss.verdict import Blocks
+from ssdrig.powerloss.verdict import Blocks, Known, Verdict
 from ssdrig.runs import journal, parts
 from ssdrig.switch import switch
 from ssdrig.switch.profiles import PROFILES
+
+REPORT = ("filesystem", "client", "session", "begun")
+
+
+class Mounted:
+    """asked: as cut_filesystems.parse() has them; capacity_bytes: of the drive, whose end they take."""
+
+    def __init__(self, driver: Filesystems, asked: Sequence[Sequence[str]], block_bytes: int, capacity_bytes: int):
+        self._driver, self._block_bytes = driver, block_bytes
+        self._places = filesystems.places(asked, capacity_bytes)
+        self._to_make = {place["kind"] for place in self._places}
+        self._rest: list[dict[str, Any]] = []  # reports of the session before, of the undamaged ones
+
+    def start(self, session: int, writes: bool = True) -> dict[str, Any] | None:
+        """Make what there is to make, and start a client of each kind on each, or none where nothing `writes`: then
+        the result of Filesystems.down(), otherwise None. Raises DriveError."""
+        if places := [place for place in self._places if place["kind"] in self._to_make]:
+            self._driver.make(self._block_bytes, places)
+            self._to_make = set()
+        if not writes:
+            return {"clients": [], "down_ns": 0}
+        self._driver.start(session, self._rest[0]["session"] if self._rest else 0)
+        return None
+
+    def forget(self) -> None:
+        """Their state is unknown: make all again before the next session."""
+        self._to_make, self._rest = {place["kind"] for place in self._places}, []
+
+    def judge(self, cut: int, down: Mapping[str, Any], **times: Any) -> tuple[dict[str, Any], int]:
+        """(the verdict above the block, bytes that all file systems wrote). The drive has its power. down: what
+        Filesystems.down() gave; times: until_ns, fired_ns, why_not and block_failed of above.judge(). Raises
+        DriveError."""
+        reports = [*down["clients"], *self._rest]
+        seen = self._driver.look([{key: each[key] for key in REPORT} for each in reports])
+        found = above.judge(cut, reports, seen, down_ns=down["down_ns"], **times)
+        damaged = {each["filesystem"] for each in found["clients"] if above.broken(each)}
+        damaged |= {each["filesystem"] for each in found["filesystems"] if not above.sound(each)}
+        self._to_make = damaged
+        if not down["clients"]:
+            self._rest = [each for each in self._rest if each["filesystem"] not in damaged]
+            return found, seen["written_bytes"]
+        self._rest = [
+            {**{key: each[key] for key in REPORT}, "acked_ns": [0] * left["whole"][0][1], "at_rest": True}
+            for each in down["clients"]
+            for left in seen["clients"]
+            if all(left[key] == each[key] for key in REPORT[:3])
+            and each["filesystem"] not in damaged
+            and len(left["whole"]) == 1
+            and left["whole"][0][0] == 1
+        ]
+        return found, seen["written_bytes"]
+
+
+WHOLE_EVERY = 50  # sessions after which all of the window is read
+WHOLE_BYTES = 512 << 20  # a window that is read as a whole after each session
+COLD_BYTES = 16 << 20  # of pieces all over the window that are read after each session
+REOPENED = 2  # cuts after which that is read which was under way at an earlier one
+
+
+class Contents:
+    """`known`: arrays over the base (layout.base_blocks)."""
+
+    def __init__(self, layout: Layout, known: Known):
+        self.layout, self.known = layout, known
+        self._again: list[np.ndarray] = []
+        self._touched = readback.merged(np.zeros((0, 2), np.int64))
+
+    @property
+    def window_bytes(self) -> int:
+        return self.layout.window_blocks * self.layout.block_bytes
+
+    def is_whole(self, n: int, of: int) -> bool:
+        """Whether all of the window is read after the n-th session, from 0, of this many."""
+        return n % WHOLE_EVERY == WHOLE_EVERY - 1 or n == of - 1 or self.window_bytes <= WHOLE_BYTES
+
+    def wanted(self, rows: np.ndarray, seed: int, whole: bool) -> np.ndarray:
+        """The runs of blocks to read after a session with these commands, as readback.wanted() has them."""
+        chance, near = np.random.default_rng(seed), readback.NEAR_BYTES // self.layout.block_bytes
+        pieces = self.layout.window_blocks // near
+        at = chance.integers(0, pieces, min(pieces, COLD_BYTES // readback.NEAR_BYTES)) * near
+        first = lba(self.layout, at)
+        cold = np.stack([first, first + near], 1)
+        also = np.concatenate([*self._again, cold, self._touched[: 0 if len(rows) else None]])
+        return readback.wanted(rows, self.layout, chance, whole, also=also)
+
+    def asked(self, blocks: Blocks) -> Blocks:
+        """Blocks that were read, with their known contents."""
+        return verdict.asked(self.known, index(self.layout, blocks.lba), blocks)
+
+    def take(
+        self, rows: np.ndarray, blocks: Blocks, found: Verdict, promise: Promise, number: int, whole: bool
+    ) -> None:
+        """After the verdict on session `number`: the `blocks` that it read are what the next one begins with."""
+        if found.why_not:  # commands were outstanding, and may still change their blocks
+            self.take_unjudged([rows], blocks, promise, number, whole, settled=False)
+        else:
+            self._take(blocks, found, number, whole, np.ones(len(blocks.lba), bool))
+        self._again = [*self._again, readback.open_runs(rows)][-REOPENED:]
+        self._touched = readback.touched_runs(rows)
+
+    def take_unjudged(
+        self,
+        unjudged: Sequence[np.ndarray],
+        blocks: Blocks,
+        promise: Promise,
+        number: int,
+        whole: bool,
+        settled: bool = True,
+    ) -> None:
+        """After commands that are not judged: the blocks they touched count as they are now, and trims among them may
+        still take effect. For a block that they did not touch and whose content is not allowed, the known content
+        stays; it is read and judged in the next session. `number`: of the session before them."""
+        rows = np.concatenate([np.zeros(0, ROW), *unjudged])
+        blocks, found = verdict.unjudged(rows, blocks, promise, settled)
+        good = found.finding == 0
+        self._take(blocks, found, number, whole, good)
+        bad = blocks.lba[~good]
+        self._again = [readback.merged(np.stack([bad, bad + 1], 1))]
+
+    def _take(self, blocks: Blocks, found: Verdict, number: int, whole: bool, good: np.ndarray) -> None:
+        """Only of the `good` blocks; one that is not in a reading of the whole window is unchanged."""
+        at = index(self.layout, blocks.lba)
+        if whole:
+            verified = self.known.verified[at]
+            self.known.verified[:] = number
+            self.known.verified[at] = verified
+        verdict.take(self.known, at, blocks, found, number, good)
+
+
+def damage_spreads(failing_blocks: int, broken: int) -> bool:
+    """Whether the whole window is read right after a session that found this many damaged blocks, with `broken` such
+    sessions before it: what its cut did must not be found after a later one. At the first, the second, the fourth, the
+    eighth, …, since reading takes minutes."""
+    return failing_blocks > 0 and (broken + 1) & broken == 0
+
 
 NONE = Blocks(*(np.zeros(0, kind) for kind in (np.int64, np.int64, np.int64, bool)))
 PROOFS = 64  # places that are read where a verdict's own reading shows nothing of this run
