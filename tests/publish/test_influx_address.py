@@ -6,7 +6,7 @@ import email.utils
 import pytest
 
 from ssdrig.base.errors import UsageError
-from ssdrig.publish.influx import answers, link
+from ssdrig.publish.influx import link
 from ssdrig.publish.influx import sender as influx
 
 
@@ -103,15 +103,15 @@ INFLUX = '{"error": "unable to parse"}'
 @pytest.mark.parametrize("status", [link.NO_ANSWER, link.BROKEN, 200, 301, 401, 403, 404, 408, 429, 500, 502, 503, 504])
 def test_what_is_retried_for_ever(status):
     answer = link.Answer(status, INFLUX)
-    assert answers.judge(answer, 5000).what == answers.judge(answer, 1).what == "retry"
+    assert influx.judge(answer, 5000).what == influx.judge(answer, 1).what == "retry"
 
 
 def test_what_is_split_refused_and_done():
     for status in (400, 413, 422):
-        of = [answers.judge(link.Answer(status, INFLUX), lines).what for lines in (2, 1)]
+        of = [influx.judge(link.Answer(status, INFLUX), lines).what for lines in (2, 1)]
         assert of == ["split", "refused"]
-    assert answers.judge(link.Answer(413, "<html>"), 2).what == "split"
-    assert answers.judge(link.Answer(204, ""), 1).what == answers.judge(link.Answer(204, ""), 5000).what == "sent"
+    assert influx.judge(link.Answer(413, "<html>"), 2).what == "split"
+    assert influx.judge(link.Answer(204, ""), 1).what == influx.judge(link.Answer(204, ""), 5000).what == "sent"
 
 
 @pytest.mark.parametrize(
@@ -125,15 +125,15 @@ def test_what_is_split_refused_and_done():
     ],
 )
 def test_a_batch_is_refused_whole_only_where_the_server_says_so(words, n):
-    assert [answers.judge(link.Answer(400, words), lines).what for lines in (4, 5)] == [
+    assert [influx.judge(link.Answer(400, words), lines).what for lines in (4, 5)] == [
         "refused" if n >= lines else "split" for lines in (4, 5)
     ]
-    assert answers.judge(link.Answer(400, words), 2).what == ("refused" if n >= 2 else "split")
+    assert influx.judge(link.Answer(400, words), 2).what == ("refused" if n >= 2 else "split")
 
 
 def test_a_kind_of_refusal_is_the_same_for_all_its_lines():
     one, two = (f'{{"error":"partial write: dropped {n} points at 2026-11-2{n} of \'x{n}\'"}}' for n in (3, 4))
-    assert answers.kind(one) == answers.kind(two) != answers.kind('{"error":"field type conflict"}')
+    assert influx.kind(one) == influx.kind(two) != influx.kind('{"error":"field type conflict"}')
 
 
 @pytest.mark.parametrize(
@@ -148,7 +148,7 @@ def test_a_kind_of_refusal_is_the_same_for_all_its_lines():
 )
 def test_a_404_says_what_to_do(words, hint):
     to = influx.target("http://h/db?rp=year", {})
-    assert hint in answers.in_words(link.Answer(404, words), to)
+    assert hint in influx.in_words(link.Answer(404, words), to)
 
 
 def test_gzip_is_for_other_machines():

@@ -9,7 +9,7 @@ from hostile_http import KINDS, Clock, Peer, served
 from point_runs import made, run  # noqa: F401  fixtures
 
 from ssdrig.base.progress import Progress
-from ssdrig.publish.influx import bounded, link, push
+from ssdrig.publish.influx import link, push
 from ssdrig.publish.influx.address import target
 from ssdrig.publish.influx.link import BROKEN, NO_ANSWER, Link, request
 
@@ -46,7 +46,7 @@ def test_a_resolver_that_hangs_is_given_up_in_its_time(monkeypatch):
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: time.sleep(20))
     began = time.monotonic()
     with pytest.raises(TimeoutError):
-        bounded.connected("box", 80, began + 0.5)
+        link.connected("box", 80, began + 0.5)
     assert time.monotonic() - began < 15
 
 
@@ -54,7 +54,7 @@ IN_MODEL_TIME = [kind for kind in KINDS if "TLS" not in kind]
 LATE_S = 5.0  # beyond a time-out
 
 
-class Model(bounded.Bounded, Peer):
+class Model(link.Bounded, Peer):
     """A socket of the product over a peer in model time."""
 
 
@@ -62,9 +62,9 @@ class Model(bounded.Bounded, Peer):
 def test_a_push_in_model_time_is_back_within_its_timeout_and_5_s(run, monkeypatch, kind):
     """By the product's own deadlines: no load of the machine is in it."""
     clock = Clock()
-    for module in (push, bounded, link):
+    for module in (push, link):
         monkeypatch.setattr(module, "time", clock)
-    monkeypatch.setattr(bounded, "connected", lambda *_: Model(KINDS[kind], clock))
+    monkeypatch.setattr(link, "connected", lambda *_: Model(KINDS[kind], clock))
     monkeypatch.setattr(link.select, "select", lambda *_: ([], [], []))
     monkeypatch.setattr(push.influx, "Sender", functools.partial(push.influx.Sender, now=clock.monotonic))
     for timeout_s in (0.5, 5, 60):

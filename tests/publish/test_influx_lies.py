@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from ssdrig.base.errors import UsageError
-from ssdrig.publish.influx import answers, query, verify
+from ssdrig.publish.influx import query, sender, verify
 from ssdrig.publish.influx.address import target
 from ssdrig.publish.influx.link import BROKEN, Link
 
@@ -61,31 +61,31 @@ def whole(status: int, body: bytes) -> bytes:
 @pytest.mark.parametrize(
     ("said", "what"),
     [
-        (b"", answers.RETRY),
-        (b"garbage\r\n\r\n", answers.RETRY),
-        (b"204", answers.RETRY),
-        (b"HTTP/2 204\r\n\r\n", answers.RETRY),
-        (b"HTTP/1.1 99999 X\r\n\r\n", answers.RETRY),
-        (b"HTTP/1.1 204 X\r\n" + b"X: y\r\n" * 500 + b"\r\n", answers.RETRY),
-        (b"HTTP/1.1 204 X\r\nX: " + b"y" * 100_000 + b"\r\n\r\n", answers.RETRY),
-        (b"HTTP/1.1 400 X\r\nTransfer-Encoding: chunked\r\n\r\nzzzz\r\n", answers.RETRY),
-        (b"HTTP/1.1 400 X\r\nTransfer-Encoding: chunked\r\n\r\n-5\r\nabc", answers.RETRY),
-        (b"HTTP/1.1 400 X\r\nContent-Length: 99999999999\r\n\r\n{", answers.RETRY),
-        (b"HTTP/1.1 400 X\r\nContent-Length: -7\r\n\r\nabc", answers.RETRY),
-        (b"HTTP/1.1 307 X\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n", answers.RETRY),
-        (b"HTTP/1.1 101 X\r\n\r\n", answers.RETRY),
-        (whole(200, b"{}"), answers.RETRY),
-        (whole(400, b"[" * 200_000), answers.RETRY),
-        (whole(400, b'{"error": ["x"], "data": [[1], {"line_number": [1]}]}'), answers.RETRY),
-        (whole(400, b'{"error": "partial write: dropped=' + b"9" * 5000 + b'"}'), answers.SPLIT),
-        (whole(413, b""), answers.SPLIT),
-        (b"HTTP/1.1 100 X\r\n\r\n" * 2000 + b"HTTP/1.1 204 X\r\n\r\n", answers.SENT),
-        (whole(204, b""), answers.SENT),
+        (b"", sender.RETRY),
+        (b"garbage\r\n\r\n", sender.RETRY),
+        (b"204", sender.RETRY),
+        (b"HTTP/2 204\r\n\r\n", sender.RETRY),
+        (b"HTTP/1.1 99999 X\r\n\r\n", sender.RETRY),
+        (b"HTTP/1.1 204 X\r\n" + b"X: y\r\n" * 500 + b"\r\n", sender.RETRY),
+        (b"HTTP/1.1 204 X\r\nX: " + b"y" * 100_000 + b"\r\n\r\n", sender.RETRY),
+        (b"HTTP/1.1 400 X\r\nTransfer-Encoding: chunked\r\n\r\nzzzz\r\n", sender.RETRY),
+        (b"HTTP/1.1 400 X\r\nTransfer-Encoding: chunked\r\n\r\n-5\r\nabc", sender.RETRY),
+        (b"HTTP/1.1 400 X\r\nContent-Length: 99999999999\r\n\r\n{", sender.RETRY),
+        (b"HTTP/1.1 400 X\r\nContent-Length: -7\r\n\r\nabc", sender.RETRY),
+        (b"HTTP/1.1 307 X\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n", sender.RETRY),
+        (b"HTTP/1.1 101 X\r\n\r\n", sender.RETRY),
+        (whole(200, b"{}"), sender.RETRY),
+        (whole(400, b"[" * 200_000), sender.RETRY),
+        (whole(400, b'{"error": ["x"], "data": [[1], {"line_number": [1]}]}'), sender.RETRY),
+        (whole(400, b'{"error": "partial write: dropped=' + b"9" * 5000 + b'"}'), sender.SPLIT),
+        (whole(413, b""), sender.SPLIT),
+        (b"HTTP/1.1 100 X\r\n\r\n" * 2000 + b"HTTP/1.1 204 X\r\n\r\n", sender.SENT),
+        (whole(204, b""), sender.SENT),
     ],
 )
 def test_an_answer_of_any_kind_has_a_verdict(said, what):
     with server(said) as to:
-        assert answers.judge(answered(to), 100).what == what
+        assert sender.judge(answered(to), 100).what == what
 
 
 @pytest.mark.parametrize(

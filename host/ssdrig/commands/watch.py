@@ -93,7 +93,7 @@ def command(args) -> int:
     set_torn_aside(folder, show.say)
     report = _print_json if args.json else None
     if args.telegraf:
-        from ssdrig.publish.watch.lines import Lines  # see _target
+        from ssdrig.publish.watch.upload import Lines  # see _target
 
         report = Lines().tell
     metrics = Metrics(args.metrics, folder) if args.metrics else None

@@ -3,27 +3,217 @@
 Points are made from the run folder alone, each at its own time in its series. After a crash all of them are made again
 and those that points.lp already holds are dropped, so a line never changes once it is on the disk: a database that has
 it may be sent it again (InfluxDB 3 promises nothing for a point that comes back changed). RUN/points.made states how
-they are made, and when all of them are there (made.py): of a run that has ended they are made once and for all."""
+they are made, and when all of them are there (made.py): of a run that has ended they are made once and for all.
+
+Points of a power-loss campaign: one for each judged cut, and the bound on the probability per cut at that time.
+
+Points of a retention test, each of one event: how fast the drive was when it was sealed, what each pass over it
+found, and what its storage costs.
+
+The seconds of a fio job that is still running, from the status lines that it has left so far in out.json (one a
+second, fiotext.thin). Its own logs come when it ends."""
 
 import functools
 import json
 import os
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ssdrig.base.errors import JournalError, LoadError, RigError
 from ssdrig.base.utc import Utc
 from ssdrig.drive.smart import counters
-from ssdrig.load import fiolog, fioseconds, playedlog
+from ssdrig.load import fiolog, fioseconds, fiotext, playedlog
 from ssdrig.meter import pairing, reduced, samples
-from ssdrig.publish.influx import cut_points, kept_points, line_protocol, made, smart_points
+from ssdrig.plan.rules import chance
+from ssdrig.powerloss import tally
+from ssdrig.publish.influx import line_protocol, made, smart_points
 from ssdrig.publish.influx.outbox import Outbox
-from ssdrig.publish.influx.running import Running
 from ssdrig.publish.influx.tags import drive_tag, host_tag
-from ssdrig.runs import integrity, journal
+from ssdrig.runs import integrity, journal, parts
+
+LEAST_MS = 500  # the document at the end may come right after the previous one
+
+
+class Second(NamedTuple):
+    """From t_ns on, about a second: all directions together, host time. Without I/O, latencies are absent."""
+
+    t_ns: int
+    iops: int
+    bw_bytes: int
+    lat_mean_ns: int | None
+
+
+class Running:
+    """One job. The same file gives the same seconds, in however many steps it is read."""
+
+    def __init__(self, folder: Path):
+        self.path = Path(folder) / "out.json"
+        self._at = 0
+        self._told = fiotext.totals(None)
+
+    def seconds(self) -> list[Second]:
+        """Those that have come since the last call."""
+        try:
+            with open(self.path, "rb") as file:
+                file.seek(self._at)
+                text = file.read()
+        except (OSError, ValueError):  # the name of a step may be none of a file
+            return []
+        whole = text[: text.rfind(b"\n") + 1]
+        self._at += len(whole)
+        return [second for line in whole.splitlines() if (second := self._second(line))]
+
+    def _second(self, line: bytes) -> Second | None:
+        if not line.startswith(b'{"t_ns"'):
+            return None
+        try:
+            document = json.loads(line)
+        except (ValueError, RecursionError):
+            return None
+        if not fiotext.is_sound(document):
+            return None
+        now, before = fiotext.totals(document), self._told
+        span_ms, ios = now["runtime_ms"] - before["runtime_ms"], now["ios"] - before["ios"]
+        moved, waited_ns = now["bytes"] - before["bytes"], now["lat_sum_ns"] - before["lat_sum_ns"]
+        t_ns = int(document["t_ns"]) - span_ms * 1_000_000
+        if span_ms < LEAST_MS or min(ios, moved, t_ns) < 0:
+            return None
+        self._told = now
+        lat_ns = round(waited_ns / ios) if ios and waited_ns > 0 else None
+        return Second(t_ns, round(1000 * ios / span_ms), round(1000 * moved / span_ms), lat_ns)
+
+
+Point = tuple[str, dict, dict]  # measurement, tags, fields
+OF_BASELINE = ("p50_us", "p99_us", "max_us", "pieces")
+OF_PASS = ("number", "blocks", "bad", "share_most", "slow", "slowdown")
+OF_STORAGE = ("hours", "off_hours", "mean_C", "effective_C", "covers")
+# what the drive did on its own since power was back: a refresh shows as bytes of NAND
+OF_DRIVE = ("nand_written_bytes", "refreshes", "soft_ecc_errors", "uncorrectable_reads", "media_errors")
+
+
+def retention_points(event: Mapping) -> Iterator[Point]:
+    """Empty for events that do not belong to a retention test or lack these figures."""
+    of = OF_RETENTION.get(event["kind"])
+    if of is None:
+        return
+    measurement, made = of
+    fields = line_protocol.fitting(measurement, made(event))
+    if fields:
+        yield measurement, {}, fields
+
+
+def _retention_baseline(event: Mapping) -> dict[str, Any]:
+    return {"bw_MBps": event.get("MBps"), **{name: event.get(name) for name in OF_BASELINE}}
+
+
+def _retention_pass(event: Mapping) -> dict[str, Any]:
+    uber = _mapping(event, "uber")
+    fields = {name: event.get(name) for name in OF_PASS} | {"classes": ",".join(sorted(_mapping(event, "classes")))}
+    return fields | {"uber": uber.get("uber"), "uber_most": uber.get("most")}
+
+
+def _retention_storage(event: Mapping) -> dict[str, Any]:
+    stored, moved = _mapping(event, "storage"), _mapping(event, "since_power_on")
+    fields = {name: stored.get(name) for name in OF_STORAGE} | {name: moved.get(name) for name in OF_DRIVE}
+    at = _mapping(stored, "equivalent_h")
+    hours = {
+        f"equivalent_{celsius}C_{eV}eV_h".replace(".", "_"): value
+        for celsius in at
+        for eV, value in _mapping(at, celsius).items()
+    }
+    names = (name for name in line_protocol.read_schema()["retention_storage"].fields if name.startswith("equivalent_"))
+    return fields | {name: hours.get(name) for name in names}
+
+
+def _mapping(of: Mapping, key: str) -> Mapping:
+    value = of.get(key)
+    return value if isinstance(value, Mapping) else {}
+
+
+OF_RETENTION = {
+    "retention.baseline": ("retention_baseline", _retention_baseline),
+    "retention.pass": ("retention_pass", _retention_pass),
+    "retention.end": ("retention_storage", _retention_storage),
+}
+
+
+MIX = "mix"  # aim and shape of the bound on all cuts together
+LOST = ("LOST_FUA", "LOST_FLUSHED", "LOST_ACKED")
+TORN = ("TORN_LB", "TORN_ATOMIC")
+COPIED = ("cut", "in_flight", "unflushed_bytes", "delta_flush_us", "lost_volatile", "recharge_J", "boot_J")
+OF_FALL = ("t90_10_us", "holdup_us")
+
+
+class Cuts:
+    """The points of a run folder's sessions, taken up in the order of their events. Of a part of a run the cuts of the
+    parts before it count in the bound, too."""
+
+    def __init__(self, run: Path):
+        self._counts: dict[tuple[str, str], tuple[chance.Failing, int]] = {}  # aim, shape -> failing, cuts
+        self._sessions: list[tuple] = []  # all so far, as statistics.Failing takes those of another group
+        folders = parts.of(parts.root(run)) if parts.root(run) != run else []
+        for folder in folders[: folders.index(run)] if run in folders else []:
+            for event in journal.events(folder):
+                if event["kind"] == "session.judged":
+                    self._count(event)
+
+    def points(self, event: Mapping) -> Iterator[Point]:
+        """Points of an event session.judged; empty for a control session or a cut without a verdict."""
+        groups = self._count(event)
+        if not groups:
+            return
+        aim, shape = groups[0]
+        yield "powerloss_cut", {}, {"aim": aim, "shape": shape} | _fields(event)
+        for group in groups:
+            failing, cuts = self._counts[group]
+            bound = chance.upper_bound(failing.most, cuts)
+            counted = {"k": failing.least, "k_most": failing.most, "n": cuts, "p_upper": bound}
+            yield "powerloss_bound", {}, {"aim": group[0], "shape": group[1]} | counted
+
+    def _count(self, event: Mapping) -> list[tuple[str, str]]:
+        """The groups that the cut belongs to; none where it is in none."""
+        own = [(str(event.get("aim")), str(event.get("shape"))), (MIX, MIX)] if tally.is_cut(event) else []
+        number = event.get("cut")
+        number = number if type(number) is int else len(self._sessions)
+        interval = tally.interval_of({**event, "cut": number})
+        power = bool(own) or tally.takes_power(event)
+        for group in own:
+            if group not in self._counts:
+                self._counts[group] = chance.Failing(), 0
+                for other in self._sessions:
+                    self._counts[group][0].add(*other)
+        for group, (failing, cuts) in self._counts.items():
+            failing.add(number, group in own, power, interval)
+            self._counts[group] = failing, cuts + (group in own)
+        self._sessions.append((number, False, power, interval))
+        return own
+
+
+def time_ns(event: Mapping) -> int:
+    """When the power was cut; where that is not known, when it was judged."""
+    fired_ns = event.get("fired_ns")
+    return fired_ns if type(fired_ns) is int and 0 <= fired_ns < 1 << 62 else event["t_ns"]
+
+
+def _fields(event: Mapping) -> dict:
+    raw = event.get("findings")
+    raw_map: Mapping = raw if isinstance(raw, Mapping) else {}
+    fall = event.get("fall")
+    count = lambda value: value if type(value) is int else 0
+    blocks = lambda *names: sum(count(raw_map.get(name)) for name in names)
+    fields = {"fail": int(bool(event.get("failed"))), "classes": ",".join(sorted(raw_map))}
+    fields |= {"lost_durable": blocks(*LOST), "torn": blocks(*TORN)}
+    fields |= {"corrupt": blocks("CORRUPT"), "unreadable": blocks("UNREADABLE")}
+    fields |= {name: event.get(name) for name in COPIED}
+    fields |= {name: fall.get(name) if isinstance(fall, Mapping) else None for name in OF_FALL}
+    ready_s = event.get("ready_s")
+    fields["ready_ms"] = 1e3 * ready_s if isinstance(ready_s, int | float) else None
+    fields["unsafe"] = event.get("unsafe_shutdowns")
+    return line_protocol.fitting("powerloss_cut", fields)
 
 
 class Emitter:
@@ -45,7 +235,7 @@ class Emitter:
         # folder of fio's job, within fio/ -> (its step, t_ns of its start, its seconds so far), until that has ended
         self._jobs: dict[str, tuple[str, int, Running]] = {}
         self._smart = Smart(self.run)
-        self._cuts = cut_points.Cuts(self.run)
+        self._cuts = Cuts(self.run)
         self._power_fields = tuple(self._schema["power"].fields)
         self._together = samples.Together()
         self._waits = False
@@ -112,8 +302,8 @@ class Emitter:
                     yield from self._point(measurement, tags, fields, t_ns)
             elif event["kind"] == "session.judged":
                 for measurement, tags, fields in self._cuts.points(event):
-                    yield from self._point(measurement, tags, fields, cut_points.time_ns(event))
-            for measurement, tags, fields in kept_points.points(event):
+                    yield from self._point(measurement, tags, fields, time_ns(event))
+            for measurement, tags, fields in retention_points(event):
                 yield from self._point(measurement, tags, fields, event["t_ns"])
         for job, (step, *_) in list(self._jobs.items()):
             yield from self._fio(job, step) if final else self._fio_live(job)
@@ -288,9 +478,9 @@ def counts(run: Path) -> Counter[str]:
     )
     from ssdrig.publish.influx import results  # here: a run that goes on needs none of it
 
-    cuts = cut_points.Cuts(Path(run))
+    cuts = Cuts(Path(run))
     judged = [found for e in events if e["kind"] == "session.judged" for found in cuts.points(e)]
-    cut_events = [found for e in events for found in kept_points.points(e)]
+    cut_events = [found for e in events for found in retention_points(e)]
     return Counter(m for m, *_ in judged + cut_events) + Counter(
         {
             "power": sum(len(seconds) for seconds in rails),

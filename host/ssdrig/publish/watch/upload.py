@@ -1,5 +1,7 @@
 """A watch folder's polls as points, sent to InfluxDB: made from the months' files alone, kept in points.lp until a
-server has acknowledged them, as with runs (publish/influx/points.py, publish/influx/sender.py)."""
+server has acknowledged them, as with runs (publish/influx/points.py, publish/influx/sender.py).
+
+A watch folder's polls as lines of InfluxDB line protocol: each of its record, and of the month's first."""
 
 import json
 import time
@@ -8,13 +10,59 @@ from pathlib import Path
 
 from ssdrig.base.errors import UploadIncomplete
 from ssdrig.base.files import write_atomically
+from ssdrig.drive.smart import counters
+from ssdrig.drive.smart import watch_folder as folder
 from ssdrig.drive.smart.smart_answer import answered
 from ssdrig.drive.smart.watch_folder import lines
-from ssdrig.publish.influx import sender
+from ssdrig.publish.influx import line_protocol, sender, smart_points
 from ssdrig.publish.influx.line_protocol import SCHEMA
 from ssdrig.publish.influx.link import LAST_S
 from ssdrig.publish.influx.outbox import Outbox
-from ssdrig.publish.watch.lines import Lines
+
+RUN = "watch"  # the tag `run`
+
+
+class Lines:
+    """left_out: values that no database can hold."""
+
+    def __init__(self):
+        self.left_out = 0
+        self._schema = line_protocol.read_schema()
+        # month's file -> identity and snapshot of its first answered poll
+        self._first: dict[Path, tuple[dict, dict]] = {}
+
+    def of(self, path: Path, record: dict) -> list[bytes]:
+        """The lines, each with its line end, of an answered poll that the month's file `path` holds."""
+        if path not in self._first:
+            records = (one.record for one in folder.lines(path))
+            first = next(one for one in records if one is not None and answered(one))
+            self._first[path] = smart_points.identity(first), counters.snapshot(first)
+        identity, base = self._first[path]
+        snapshot = counters.snapshot(record)
+        drive = record["drive"]
+        ours = {
+            "run": RUN,
+            "host": str(record.get("host") or ""),
+            "drive": f"{drive.get('model', '')} {drive.get('serial', '')}",
+        }
+        out = []
+        since = base if base["t_ns"] != snapshot["t_ns"] else None  # None: the first poll itself
+        for measurement, tags, fields in smart_points.of_poll(record, identity, snapshot, since):
+            m = self._schema[measurement]
+            tags = {name: value for name, value in ours.items() if name in m.tags} | tags
+            fields = fields | {name: value for name, value in ours.items() if name in m.fields}
+            encoded = line_protocol.encode(m, tags, fields, record["utc_ns"])
+            self.left_out += len(encoded.left_out)
+            if encoded.line is not None:
+                out.append(encoded.line + b"\n")
+        return out
+
+    def tell(self, result: dict) -> None:
+        """Print the lines of a poll on stdout, for Telegraf's inputs.execd: none of one that was not answered, or not
+        kept."""
+        if result["kept"] and answered(result["record"]):
+            print(b"".join(self.of(Path(result["kept"]["file"]), result["record"])).decode(), end="", flush=True)
+
 
 FORGET_BYTES = 16 << 20  # acknowledged lines beyond this are dropped: the months' files have them
 NEW_FILES_S = 1.0
