@@ -20,7 +20,7 @@ from ssdrig.report import review_page
 from ssdrig.run import prepare, resume, run
 from ssdrig.run.bench import Bench
 from ssdrig.run.budget import Budget
-from ssdrig.run.review import carry, perform
+from ssdrig.run.review import perform
 from ssdrig.run.teardown import Stop
 from ssdrig.runs import journal, parts
 
@@ -52,7 +52,7 @@ class Bench_:
     def __call__(self, budget=None) -> int:
         args = SimpleNamespace(runs=str(self.review.folder.parent), influx=None, jsonl=False, dry_run=False)
         with review_folder.held(self.review), Stop(QUIET) as stop, stop.held():
-            of = carry.Carrying(self.review, self.here, prepare.VIRTUAL, args, QUIET, stop, budget or Budget(None))
+            of = perform.Carrying(self.review, self.here, prepare.VIRTUAL, args, QUIET, stop, budget or Budget(None))
             return of.all()
 
     def _document(self):

@@ -15,7 +15,7 @@ from ssdrig import cli
 from ssdrig.base import arguments
 from ssdrig.base.errors import UsageError, exit_codes
 from ssdrig.base.terminal import error_lines
-from ssdrig.run import options, verbose
+from ssdrig.run import options, run
 from ssdrig.runs import named
 
 
@@ -253,8 +253,8 @@ def test_a_folder_of_runs_stands_for_all_in_it(runs, tmp_path):
 
 def test_v_shows_each_event():
     event = {"t_ns": 3_000_000_000, "kind": "step.begin", "n": 4, "crc": "x", "step": "load", "point": {"qd": 4}}
-    assert verbose.line(event, 1_000_000_000) == '    0:02  step.begin  step=load  point={"qd": 4}'
-    assert len(verbose.line({"t_ns": 0, "kind": "note", "text": "x" * 9999}, 0)) < 200
+    assert run._event_line(event, 1_000_000_000) == '    0:02  step.begin  step=load  point={"qd": 4}'
+    assert len(run._event_line({"t_ns": 0, "kind": "note", "text": "x" * 9999}, 0)) < 200
 
 
 def test_output_options_are_the_same_everywhere():

@@ -10,7 +10,7 @@ from ssdrig.base.errors import UsageError
 from ssdrig.plan import expand, grammar, history, reviews, shows, state
 from ssdrig.run import prepare, standing
 from ssdrig.run.budget import Budget
-from ssdrig.run.review import dry, order
+from ssdrig.run.review import order, perform
 from ssdrig.run.review.order import Item
 
 ALL = frozenset({"purge", "trim", "rig", "nand-counter", "write-cache"})
@@ -174,14 +174,14 @@ def test_a_table_that_is_wrong_is_refused():
 def test_the_dry_run_adds_up(tmp_path):
     given = [item(tmp_path, "begins", BEGINS), item(tmp_path, "steady", STEADY)]
     given = [*order.arranged(given), Item("gone", "gone", None, {}, why="no such plan")]
-    said = dry.as_json("quick", DRIVE, given, Budget(10**12), 1e12)
+    said = perform.dry_as_json("quick", DRIVE, given, Budget(10**12), 1e12)
     each = [row for row in said["plans"] if row["why"] is None]
     assert said["written_bytes"] == [sum(row["written_bytes"][i] for row in each) for i in (0, 1)]
     assert said["share_percent"] == [round(size / 1e10, 4) for size in said["written_bytes"]]
     assert said["plans"][1]["left_out"] == ["purge", "fill", "before"] and said["plans"][1]["behind"] == "steady"
-    text = "\n".join(dry.table("quick", DRIVE, given, Budget(10**12), 1e12))
+    text = "\n".join(perform.table("quick", DRIVE, given, Budget(10**12), 1e12))
     assert "not again, as steady leaves the drive: purge, fill, before; saves" in text
     assert "not run, no such plan: gone" in text and "% of the rated endurance" in text and "budget: 1.00 TB" in text
     tenfold = [replace(one, prepared=replace(one.prepared, drive={**DRIVE, "time_dilation": 10})) for one in given[:2]]
-    hosts = dry.as_json("quick", {**DRIVE, "time_dilation": 10}, tenfold, Budget(None), None)["host_s"]
+    hosts = perform.dry_as_json("quick", {**DRIVE, "time_dilation": 10}, tenfold, Budget(None), None)["host_s"]
     assert hosts == pytest.approx([10 * s for s in said["host_s"]], rel=0.01)

@@ -1,6 +1,8 @@
 """Execute a plan: check, its steps (engine.py), and always the teardown (teardown.py): see the
 drive's rail on, read the last SMART, stop the rig, tie the clock to UTC, close the journal, end the virtual bench or
-release the drive. Everything a run learns goes into the journal immediately."""
+release the drive. Everything a run learns goes into the journal immediately.
+
+`-v`: each event of a run as it is recorded, a line each."""
 
 import argparse
 import contextlib
@@ -25,7 +27,7 @@ from ssdrig.base.errors import (
     UsageError,
 )
 from ssdrig.base.progress import Progress
-from ssdrig.base.words import do_you_mean
+from ssdrig.base.words import clock, do_you_mean
 from ssdrig.drive import conditions, confirm, guard
 from ssdrig.drive.wear import raw_nand
 from ssdrig.meter import bridge, meter, trip
@@ -53,7 +55,6 @@ from ssdrig.run import (
     run_json,
     second_meter,
     sync_marks,
-    verbose,
 )
 from ssdrig.run import options as run_options
 from ssdrig.run.asked_cut import OFF_S, AskedCut
@@ -71,6 +72,30 @@ from ssdrig.runs import integrity, journal, parts
 from ssdrig.runs.integrity import FIGURES
 from ssdrig.switch import pico
 from ssdrig.virtual.flash.presets import PRESETS
+
+LONGEST = 160  # characters of a field
+
+
+def teller(say: Callable[[str], object]) -> Callable[[Mapping], None]:
+    """Printer of events, with the time since now."""
+    began_ns = time.monotonic_ns()
+
+    def tell(event: Mapping) -> None:
+        say(_event_line(event, began_ns))
+
+    return tell
+
+
+def _event_line(event: Mapping, began_ns: int) -> str:
+    """ "    1:02  step.begin  step=load"."""
+    fields = [f"{key}={_short(value)}" for key, value in event.items() if key not in ("t_ns", "kind", "n", "crc")]
+    return f"{clock((event['t_ns'] - began_ns) / 1e9):>8}  {'  '.join([event['kind'], *fields])}"
+
+
+def _short(value: object) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
+
 
 SMART_LIMIT_S = 90.0  # a poll asks several programs, each of which may take 20 s
 
@@ -348,7 +373,7 @@ def carry_out(
         teardown.push("close the journal", lambda: end.close(book, teardown, rig))
         teardown.record = lambda words: book.event("note", text=words)
         if args.verbose:
-            book.heard = verbose.teller(show.say)
+            book.heard = teller(show.say)
         with end.of_steps(stop):
             influx = args.influx or os.environ.get("SSDRIG_INFLUX")
             pusher = push.start(book.path, influx) if influx else None

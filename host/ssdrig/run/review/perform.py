@@ -1,27 +1,303 @@
 """A review from its check to its end: the request is priced and confirmed, then the bench is made once and all
-plans are run on it (carry.py)."""
+plans are run on it (carry.py).
+
+The forecast of a review, before anything is touched: its plans in order, each with its time and bytes written.
+
+Carry a review out: one bench for all of its plans, each plan its own run; an interrupted one goes on. A
+plan that fails does not stop the others; a drive, a rig or a run folder that is lost is.
+
+What a review came to, once its last plan has ended: its page, and how to go on where something is left."""
 
 import argparse
-from collections.abc import Sequence
-from dataclasses import asdict, replace
+import json
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from ssdrig import report
-from ssdrig.base.errors import JournalError, UsageError
+from ssdrig.base import words
+from ssdrig.base.errors import INTERRUPTED, DriveError, JournalError, RigError, SsdrigError, UsageError, words_of
 from ssdrig.base.progress import Progress
 from ssdrig.base.terminal import printable
+from ssdrig.base.words import size
 from ssdrig.drive import confirm, guard, identity, inventory
 from ssdrig.drive.wear import warranty
-from ssdrig.plan import grammar
+from ssdrig.plan import cost, grammar, history
+from ssdrig.plan.history import Left
+from ssdrig.plan.rules import laid
+from ssdrig.plan.state import UNKNOWN
 from ssdrig.reading import review_folder
 from ssdrig.reading.review_folder import Done, Planned, Review
-from ssdrig.run import able, bench, budget, cut_short, options, prepare
+from ssdrig.report import review_page
+from ssdrig.run import able, bench, budget, cut_short, dry_run, given_again, options, prepare, resume, run, run_json
+from ssdrig.run.bench import Bench
 from ssdrig.run.budget import Budget
-from ssdrig.run.review import dry, ended, order
-from ssdrig.run.review.carry import Carrying
-from ssdrig.run.review.order import Item
+from ssdrig.run.cut_short import Story
+from ssdrig.run.review import order
+from ssdrig.run.review.order import Item, chained, host_s, item_of, on
 from ssdrig.run.teardown import Stop, Teardown
 from ssdrig.runs import journal, parts
+
+
+def told(review: Review, args, show: Progress, code: int, stop: Stop) -> int:
+    """Make the page, unless a signal has stopped the review or stops it now; print the plans that ran, and how to
+    continue where some were not. Returns the exit code."""
+    done, asked = review_folder.done(review), stop.count
+    page = None if code == INTERRUPTED else _page(review, args, show, stop)
+    code = code or INTERRUPTED * (stop.count > asked)
+    if args.json:
+        print(json.dumps(as_json(review, code, page)), flush=True)
+    left = [planned.name for planned in review.plans if not planned.why and not done[planned.name].complete]
+    for name in left:
+        show.warn(f"{name}: {done[name].state}{f', {done[name].why}' if done[name].why else ''}")
+    if left:
+        show.warn(f"go on with: ./ssdrig review --resume {review.folder}")
+    else:
+        show.say(f"complete: {sum(one.complete for one in done.values())} plans")
+    show.say(f"review folder: {review.folder}\nreport:        ./ssdrig report {review.folder}")
+    return code
+
+
+def _page(review: Review, args, show: Progress, stop: Stop) -> Path | None:
+    """All of the review is in its folder by now, so nothing that goes wrong here is its. A signal ends it."""
+    out = Path(args.out or review.folder / "report.html")
+    show.show("the page")
+    try:
+        with stop.next_raises("the page"):
+            review_page.write(review.folder, None if args.against is None else list(map(Path, args.against)), out)
+    except KeyboardInterrupt:
+        show.warn(f"page: stopped by {stop.name}; make it with ./ssdrig report {review.folder}")
+        return None
+    except Exception as error:
+        show.warn(f"page: not to be had, {words_of(error)}; make it with ./ssdrig report {review.folder}")
+        return None
+    show.say(f"page: {out.resolve()} ({size(out.stat().st_size)})")
+    return out
+
+
+def as_json(review: Review, code: int, page: Path | None) -> dict:
+    """{"review", "level", "exit_code", "page", "plans": [{"plan", "run", "state", "why"}]}."""
+    done = review_folder.done(review)
+    plans = [
+        {"plan": name, "run": str(one.run) if one.run else None, "state": one.state, "why": one.why}
+        for name, one in done.items()
+    ]
+    document = {"review": str(review.folder), "level": review.said["level"], "exit_code": code}
+    return document | {"page": str(page) if page else None, "plans": plans}
+
+
+ENDS = (INTERRUPTED, DriveError.exit_code, RigError.exit_code, JournalError.exit_code)  # of a run: so ends the review
+
+
+@dataclass
+class Carrying:
+    """A review being executed. `now`: what the run before has left of the drive, if known."""
+
+    review: Review
+    here: Bench
+    can: frozenset[str]
+    args: argparse.Namespace
+    show: Progress
+    stop: Stop
+    budget: Budget
+    now: Left = Left()
+    by: str = ""
+    since_ns: int = 0
+
+    def all(self) -> int:
+        """Every plan that is not complete, in order. Returns the exit code: 0, that of the first plan that failed, or
+        that of the one with which the review ended."""
+        done, code = review_folder.done(self.review), 0
+        items = self._items(done)
+        whole = sum(1 for plan in self.review.plans if not plan.why)
+        for i, item in enumerate(items):
+            self.show.say(f"review: plan {whole - len(items) + i + 1} of {whole}, {item.name}")
+            assert item.prepared
+            first = next((act for act in item.prepared.acts if act.do in ("fill", "load") and not act.not_run), None)
+            if first and (why := self.budget.why_not(first)):
+                self.show.warn(f"the review ends before {item.name}: {why}")
+                return code
+            end = self._one(item, done[item.name], rest_s(items[i + 1 :]))
+            if end["exit_code"]:
+                self.show.warn(f"{item.name}: {end['state']}: {end['why']}")
+            code = code or end["exit_code"]
+            if self.stop.count or end["exit_code"] in ENDS:
+                return end["exit_code"] or code
+            if end["state"] == "complete" and end["why"]:  # the budget
+                self.show.warn(f"the review ends in {item.name}: {end['why']}")
+                return code
+        return code
+
+    def _items(self, done: Mapping[str, Done]) -> list[Item]:
+        """The remaining plans, each with the acts it will skip."""
+        todo = [planned for planned in self.review.plans if not planned.why and not done[planned.name].complete]
+        prepared = [on(item_of(planned), self.here.drive, self.can, self.args.runs, planned.seed) for planned in todo]
+        for item in prepared:
+            if not item.prepared:
+                self.show.warn(f"{item.name} is not run: {item.why}")
+        return chained([item for item in prepared if item.prepared])
+
+    def _one(self, item: Item, was: Done, after_s: tuple[float, float]) -> dict:
+        """One plan, or the rest of it. Returns the end of its run."""
+        assert item.prepared
+        story = self._story(was)
+        if story and story.past.at < len(story.acts):
+            folder, end = self._rest(story, after_s)
+        else:
+            folder, end = self._whole(item, after_s)
+        self.now, self.by, self.since_ns = self._left(folder, end), folder.name, time.monotonic_ns()
+        return end
+
+    def _whole(self, item: Item, after_s: tuple[float, float]) -> tuple[Path, dict]:
+        prepared = item.prepared
+        assert prepared
+        count = history.may_leave_out(self._found(), prepared.acts, prepared.plan)
+        if count:
+            saves = ", ".join(dict.fromkeys(act.path for act in prepared.acts[:count] if not act.not_run))
+            self.show.say(f"{item.name}: {saves} left out, the drive is as {self.by} has left it")
+        of = {"review": {"folder": self.review.folder.name, "plan": item.name}}
+
+        def begin(header: dict) -> journal.Journal:
+            return journal.create(self.review.folder, header | of)
+
+        if count:
+            prepared = prepare.leave_out(
+                prepared, count, self.by, laid.last(journal.events(self.review.folder / self.by))
+            )
+        return run.carry_out(self.args, prepared, self.here, self.show, self.stop, self.budget, begin, after_s=after_s)
+
+    def _story(self, was: Done) -> Story | None:
+        """An interrupted run that can be resumed; None without one."""
+        if was.run is None:
+            return None
+        try:
+            story = cut_short.read(was.run)
+        except SsdrigError as error:
+            self.show.warn(f"{was.run.name} is begun again: {error}")
+            return None
+        if given_again.files(story.acts):
+            self.show.warn(f"{was.run.name} starts again: its plan reads a file, and a review names none")
+            return None
+        return story
+
+    def _rest(self, story: Story, after_s: tuple[float, float]) -> tuple[Path, dict]:
+        polled = cut_short.reading_of(cut_short.snapshot_of(self.here.poll(None)))
+        powered = story.parts[-1][0].get("host", {}).get("boot_id") == run_json.boot_id() is not None
+        now, void = cut_short.left(story.past, story.before, polled, story.ours, powered or self.here.simulated)
+        prepared, todo = resume.rest_of(story, self.here.drive, now, void)
+        resume.fits(story, prepared, self.can)
+        self.show.say("\n".join(resume.in_words(story, todo)))
+        part: list[Path] = []
+        args = (story, self.args, prepared, todo, self.here, self.show, self.stop, self.budget, part, after_s)
+        return resume.carry_out(*args)
+
+    def _left(self, folder: Path, end: dict) -> Left:
+        """What a run has left of the drive, by its plan and its events; nothing is known of one that did not end."""
+        if end["exit_code"] or end["why"] or parts.of(folder)[1:]:
+            return Left()
+        try:
+            story = cut_short.read(folder)
+        except SsdrigError:
+            return Left()
+        not_steady = {
+            str(event["step"]) for event in story.parts[0][1] if event["kind"] == "steady" and not event.get("passed")
+        }
+        return history.left(story.acts, not_steady).at_the_end()
+
+    def _found(self) -> Left:
+        """The part of its state still valid: no rest, and nothing else has written meanwhile."""
+        folder = self.review.folder / self.by
+        rested_s = (time.monotonic_ns() - self.since_ns) / 1e9 / self.here.drive["time_dilation"]
+        if self.now.state == UNKNOWN or rested_s > laid.RESTS_S:
+            return Left()
+        story = cut_short.read(folder)
+        polled = cut_short.reading_of(cut_short.snapshot_of(self.here.poll(None)))
+        remaining, _ = cut_short.left(story.past, story.before, polled, story.ours, True)
+        return Left() if remaining == UNKNOWN else self.now
+
+
+def rest_s(items: Sequence[Item]) -> tuple[float, float]:
+    """Host seconds of these plans, (least, most)."""
+    times_s = [host_s(item.shortened) for item in items if item.prepared]
+    return sum(least for least, _ in times_s), sum(most for _, most in times_s)
+
+
+def describe(
+    args, review: Review | None, drive: Mapping, items: Sequence[Item], spent: Budget, rated_bytes, show: Progress
+) -> None:
+    """The table on stderr; of a dry run with --json an object on stdout."""
+    show.say("\n".join(table(args.level, drive, items, spent, rated_bytes)))
+    if args.dry_run and args.json:
+        document = dry_as_json(args.level, drive, items, spent, rated_bytes)
+        print(json.dumps(document | {"review": str(review.folder) if review else None}), flush=True)
+
+
+def table(
+    level: str, drive: Mapping, items: Sequence[Item], spent: Budget, rated_bytes: float | None = None
+) -> list[str]:
+    """The lines of the table."""
+    k, width = drive["time_dilation"], max([10, *(len(item.name) for item in items)])
+    named = " ".join(printable(word) for word in (drive["model"], drive["serial"]) if word)
+    rated = f", rated {words.size(rated_bytes)}" if rated_bytes else ""
+    lines = [f"review of {named}, {words.size(drive['capacity_bytes'])}{rated}, level {level}"]
+    lines.append(f"  {'plan':{width}} {'variant':8} {'time':>17} {'writes':>17}")
+    for item in items:
+        if item.prepared:
+            lines.append(f"  {item.name:{width}} {item.variant or '':8} {_cost(item.shortened.cost, k)}")
+            if item.leaves_out:
+                saved = words.clock(k * order.saved_s(item.prepared, item.leaves_out))
+                lines.append(f"    not again, as {item.behind} leaves the drive: {left_out(item)}; saves {saved}")
+    whole = order.total(items)
+    share = f" = {_percent(whole.written_bytes, rated_bytes)} % of the rated endurance" if rated_bytes else ""
+    lines.append(f"  {'in all':{width}} {'':8} {_cost(whole, k)}{share}")
+    whys: dict[str, list[str]] = {}
+    for item in items:
+        if not item.prepared:
+            whys.setdefault(str(item.why), []).append(item.name)
+    lines += [f"  {'' if why == 'done' else 'not run, '}{why}: {', '.join(names)}" for why, names in whys.items()]
+    if spent.most_bytes is not None:
+        lines.append(f"  budget: {words.size(spent.most_bytes)}, {words.size(spent.written_bytes)} of it written")
+    return lines
+
+
+def left_out(item: Item) -> str:
+    """The steps that are left out: "purge, fill"."""
+    assert item.prepared
+    return ", ".join(dict.fromkeys(act.path for act in item.prepared.acts[: item.leaves_out] if not act.not_run))
+
+
+def dry_as_json(level: str, drive: Mapping, items: Sequence[Item], spent: Budget, rated_bytes: float | None) -> dict:
+    """The same as an object: host seconds and bytes, each [least, most]."""
+    k, whole = drive["time_dilation"], order.total(items)
+    plans = []
+    for item in items:
+        row: dict = {"plan": item.name, "variant": item.variant, "sets": dict(item.sets), "why": item.why}
+        if item.prepared:
+            row |= _figures(item.shortened.cost, k)
+            row |= {"behind": item.behind, "left_out": left_out(item).split(", ") if item.leaves_out else []}
+        plans.append(row)
+    document = {"dry_run": True, "level": level, "drive": dict(drive), "plans": plans, **_figures(whole, k)}
+    shares = [round(100 * size / rated_bytes, 4) for size in whole.written_bytes] if rated_bytes else None
+    document |= {"rated_bytes": rated_bytes, "share_percent": shares}
+    return document | {"budget_bytes": spent.most_bytes, "written_before_bytes": spent.written_bytes}
+
+
+def _figures(price: cost.Cost, k: int) -> dict:
+    return {
+        "host_s": [round(k * s) for s in price.time_s],
+        "written_bytes": [round(size) for size in price.written_bytes],
+        "most_bytes": round(price.most_bytes),
+    }
+
+
+def _cost(price: cost.Cost, k: int) -> str:
+    return f"{dry_run.times(price, k):>17} {dry_run.written(price):>17}"
+
+
+def _percent(sizes: tuple[float, float], rated_bytes: float) -> str:
+    return "…".join(dict.fromkeys(f"{100 * size / rated_bytes:.3g}" for size in sizes))
+
 
 KEPT = ("virtual", "capacity", "raw_nand", "purge", "seed")  # options that a resumed review has as it began
 RUNS = ("drive", "destroy_data", "rig", "faults", "drive_faults", "influx", "runs")  # each run also gets these
@@ -87,7 +363,7 @@ def _performed(args: argparse.Namespace, show: Progress, run_args: argparse.Name
         if review_ is None:
             return code
         with stop.held():  # the last line is owed, whatever signals come
-            return ended.told(review_, args, show, code, stop)
+            return told(review_, args, show, code, stop)
 
 
 def _on_virtual(
@@ -100,7 +376,7 @@ def _on_virtual(
     drive = options.virtual_drive(run_args)
     rated_bytes = preset.rated_tbw_TB * 1e12 * drive["capacity_bytes"] / preset.full_capacity_bytes
     items, spent = _items(args, review, drive, prepare.of_virtual(args.virtual), rated_bytes)
-    dry.describe(args, review, drive, items, spent, rated_bytes, show)
+    describe(args, review, drive, items, spent, rated_bytes, show)
     if args.dry_run:
         return None, 0
     if review and not any(item.prepared for item in items):
@@ -158,7 +434,7 @@ def _on_real(
     items, spent = _items(args, review, known, can, rated_bytes)
     most_bytes = int(order.total(items).most_bytes)
     show.say(guard.announcement(drive, f"a review, level {args.level}", most_bytes, rated_bytes))
-    dry.describe(args, review, known, items, spent, rated_bytes, show)
+    describe(args, review, known, items, spent, rated_bytes, show)
     if args.dry_run:
         guard.announce_refusals(drive, args.destroy_data, show.say)
         return None, 0
