@@ -21,7 +21,7 @@ from pathlib import Path
 
 from selfcheck import Figure, at_least, at_most
 from selfcheck.disturbance import CAPACITY, PRESET, SEED, iops_of
-from ssdrig.serve.preview import STEP_NS
+from ssdrig.serve.tail import STEP_NS
 
 DURATION_S, PAIRS, WATCHED_S = 30, 3, 20
 SLOW, SLOW_S = 50, 30

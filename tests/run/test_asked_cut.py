@@ -15,7 +15,7 @@ from ssdrig.run import asked_cut, control, cut_short, cutting, options
 from ssdrig.run.asked_cut import HOLD_S, LATE_S, STEPS, WHY_NOT, WITHIN_S, AskedCut
 from ssdrig.run.stage import Stage
 from ssdrig.runs import journal
-from ssdrig.serve import control as asking
+from ssdrig.serve import app as asking
 
 LOAD = SimpleNamespace(do="load", path="load")
 OTHER_NS = 7

@@ -17,7 +17,7 @@ from ssdrig.base.errors import UsageError
 from ssdrig.run.control import MOST_NOTES, Control
 from ssdrig.runs import integrity, journal
 from ssdrig.runs.integrity import CONTROL
-from ssdrig.serve import control as asking
+from ssdrig.serve import app as asking
 
 HEADER = {"method": {"name": "x"}, "drive": {"model": "m"}}
 

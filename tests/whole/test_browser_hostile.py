@@ -16,7 +16,7 @@ from browser_serving import Serving
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ssdrig.serve import guard, peer
+from ssdrig.serve import connection, guard
 
 
 @pytest.fixture(scope="module")
@@ -357,12 +357,12 @@ def test_kernel_says_whose_a_connection_is():
         except OSError:
             continue
         with server, socket.create_connection(server.getsockname()[:2]) as client, server.accept()[0] as ours:
-            assert peer.uid(ours.getsockname(), ours.getpeername()) == os.geteuid()
-            assert peer.uid(ours.getsockname(), (host, 1)) is None
+            assert connection.uid(ours.getsockname(), ours.getpeername()) == os.geteuid()
+            assert connection.uid(ours.getsockname(), (host, 1)) is None
             there = ours.getpeername()
             client.close()
-            assert peer.uid(ours.getsockname(), there) is None  # nobody's: it is closed
-    assert not peer.is_ours(None, None) and not peer.is_ours(("no address", 1), ("none", 2))
+            assert connection.uid(ours.getsockname(), there) is None  # nobody's: it is closed
+    assert not connection.is_ours(None, None) and not connection.is_ours(("no address", 1), ("none", 2))
 
 
 def test_connections_of_others_make_room_among_themselves(monkeypatch):
@@ -379,7 +379,7 @@ def test_connections_of_others_make_room_among_themselves(monkeypatch):
     made = []
 
     def connect(ours: bool) -> Connection:
-        monkeypatch.setattr(peer, "is_ours", lambda here, there: ours)
+        monkeypatch.setattr(connection, "is_ours", lambda here, there: ours)
         one = Connection(config, state, {}, loop)
         one.connection_made(Transport())
         made.append(one)

@@ -17,7 +17,7 @@ from ssdrig.base.errors import JournalError
 from ssdrig.meter import samples, wire
 from ssdrig.reading.live_load import Load
 from ssdrig.runs import journal, rigbin, rigrecords
-from ssdrig.serve import preview as previews
+from ssdrig.serve import tail as previews
 from ssdrig.serve.hub import Hub
 from ssdrig.serve.tail import BEHIND, Place, Tail, place
 

@@ -1,9 +1,13 @@
 """The server's routes. Every request passes guard.py first; data are sent as JSON, and a live run as one stream of
-server-sent events, whose id is the position of its reader (tail.Place)."""
+server-sent events, whose id is the position of its reader (tail.Place).
+
+Asking a run that goes on, over the socket that it owns in its folder (run/control.py). The server sends no
+signals: the run decides which requests it obeys."""
 
 import asyncio
 import json
 import os
+import socket
 import threading
 import time
 from collections.abc import AsyncIterator, Callable
@@ -17,14 +21,52 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ssdrig import __version__
-from ssdrig.base.errors import SsdrigError
+from ssdrig.base.errors import SsdrigError, UsageError
 from ssdrig.base.terminal import printable
 from ssdrig.reading.index import Index, Run, condition
 from ssdrig.runs import parts
-from ssdrig.serve import control, drives, guard, rigs, shell
+from ssdrig.runs.integrity import CONTROL
+from ssdrig.serve import drives, guard, rigs, shell
 from ssdrig.serve.hub import Hub
 from ssdrig.serve.pages import Pages, policy
 from ssdrig.serve.tail import Tail, place
+
+LIMIT_S = 5.0
+MOST_BYTES = 4096
+MOST_NOTE = 300
+MOST_TOKEN = 64
+WORDS = f"a note of up to {MOST_NOTE} characters, stop, arm, or cut with its token"
+ANSWER = {"token": str, "hold_s": int | float, "off_s": int | float}  # further fields of a response
+
+
+def ask(folder: Path, body: dict) -> dict:
+    """{"ok", "why"} of {"do": "note", "text"}, {"do": "stop"}, {"do": "arm"} (with ANSWER) or {"do": "cut", "token"}.
+    Raises UsageError for anything else, and where no run listens."""
+    do, text, token = body.get("do"), body.get("text"), body.get("token")
+    if do == "note" and isinstance(text, str) and 0 < len(text.strip()) <= MOST_NOTE:
+        request = {"do": "note", "text": text.strip()}
+    elif do in ("stop", "arm"):
+        request = {"do": do}
+    elif do == "cut" and isinstance(token, str) and 0 < len(token) <= MOST_TOKEN:
+        request = {"do": "cut", "token": token}
+    else:
+        raise UsageError(WORDS, repr(do)[:40], "ask for one of them")
+    try:
+        fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as s:
+                s.settimeout(LIMIT_S)
+                s.connect(f"/proc/self/fd/{fd}/{CONTROL}")  # the path itself may be longer than a socket's
+                s.sendall(json.dumps(request).encode() + b"\n")
+                answer = json.loads(s.makefile("rb").readline(MOST_BYTES))
+        finally:
+            os.close(fd)
+    except (OSError, ValueError) as error:
+        seen = getattr(error, "strerror", None) or str(error)
+        raise UsageError("a run of this user that goes on", seen, "see whether it still runs, and as whom") from error
+    more = {key: answer[key] for key, kind in ANSWER.items() if isinstance(answer.get(key), kind)}
+    return {"ok": bool(answer.get("ok")), "why": str(answer.get("why") or "")[:300], **more}
+
 
 MOST_STREAMS = 64
 MOST_ROWS = 500
@@ -177,7 +219,7 @@ def make(root: Path, port: int, token: str, with_control: bool, watched: Path) -
         tail, body = await followed(request), await _body(request)
         if tail is None:
             return PlainTextResponse("no such run\n", 404)
-        return JSONResponse(await asyncio.to_thread(control.ask, tail.folder, body))
+        return JSONResponse(await asyncio.to_thread(ask, tail.folder, body))
 
     def refused(request: Request, error: Exception) -> Response:
         words = (
