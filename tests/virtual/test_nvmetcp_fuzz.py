@@ -14,7 +14,7 @@ from nvmetcp_serving import address
 from serving import PATIENCE_S, Serving
 
 from ssdrig.blockio import nbd_protocol
-from ssdrig.virtual.device import pdu, tcpserver
+from ssdrig.virtual.device import io, pdu
 from ssdrig.virtual.device.status import Refused
 
 SIZE, SHIFT = 1 << 30, 9
@@ -209,8 +209,8 @@ def test_the_fast_path_takes_only_what_is_right_and_says_the_same(command, held,
     data = bytes({"fit": fit, "none": 0, "more": 512}[held])
     rows, used = parsed(capsule(command, data), int(through))
     try:
-        need = tcpserver.wanted_bytes(command, SIZE, SHIFT)
-        careful = tcpserver.rows(command, bytes(4096), SIZE, SHIFT, through) if opcode != 9 else None
+        need = io.wanted_bytes(command, SIZE, SHIFT)
+        careful = io.rows(command, bytes(4096), SIZE, SHIFT, through) if opcode != 9 else None
     except Refused:
         need, careful = None, None
     data_fits = len(data) == 0 if need == 0 else command[39] == 1 and len(data) == need

@@ -6,9 +6,9 @@ over Fabrics 1.1 for the properties."""
 import struct
 
 from ssdrig.virtual.device import identify, smartlog, status
+from ssdrig.virtual.device.io import ALL_NAMESPACES, check_common
 from ssdrig.virtual.device.status import Refused
 from ssdrig.virtual.device.subsystem import EVENT_HEALTH, Subsystem
-from ssdrig.virtual.device.tcpserver import ALL_NAMESPACES, check_common
 
 # CAP: MQES 127 (0's based), CQR, TO 40 x 500 ms, NVM command set
 CAP = 127 | 1 << 16 | 40 << 24 | 1 << 37
