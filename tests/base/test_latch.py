@@ -13,7 +13,7 @@ from ssdrig.base import latch, owner
 from ssdrig.base.errors import RigError
 from ssdrig.commands import rig_switch
 from ssdrig.drive import guard
-from ssdrig.meter.last_second import LastSecond
+from ssdrig.meter.pico.stream import LastSecond
 from ssdrig.run import run
 from ssdrig.switch import pico
 

@@ -5,7 +5,7 @@ import pytest
 
 from ssdrig.drive.smart import ata_counters as ata
 from ssdrig.drive.smart import ata_readings
-from ssdrig.drive.smart.ata_evidence import Life, settle
+from ssdrig.drive.smart.ata_counters import Life, settle
 from ssdrig.drive.smart.ata_readings import Found
 
 TLC, SLC, ALL = Found(100, 10, "t"), Found(50, 5, "s"), Found(200, 1, "n")

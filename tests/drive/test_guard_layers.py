@@ -10,9 +10,9 @@ import pytest
 from drives import a_drive
 from guarding import SERIAL, tree  # noqa: F401  fixture
 
-from ssdrig.drive import guard, layers, lock, mounts, sysfs, uses
+from ssdrig.drive import guard, layers, lock, sysfs, uses
 from ssdrig.drive.inventory import find
-from ssdrig.drive.mounts import Mount
+from ssdrig.drive.uses import Mount
 
 
 def test_a_link_that_vanishes_while_it_is_read(tmp_path, monkeypatch):
@@ -87,7 +87,7 @@ def test_the_members_of_another_btrfs_are_not_used(tree):
     tree.link("sys/fs/btrfs/uuid-1/devices/sda", "sys/class/block/sda")
     tree.link("sys/fs/btrfs/uuid-2/devices/nvme0n1", "sys/class/block/nvme0n1")
     mount = Mount("0:44", "/mnt", "btrfs", "/dev/sda", "rw", "")
-    assert mounts.devices_of(mount, tree.root) == {"sda"}
+    assert uses.devices_of(mount, tree.root) == {"sda"}
 
 
 # --- how files are opened

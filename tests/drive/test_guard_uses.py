@@ -12,8 +12,8 @@ from drives import a_drive
 from guarding import tree  # noqa: F401  fixture
 from loop_device import loop_device
 
-from ssdrig.drive import claims, confirm, guard, mounts, openers
-from ssdrig.drive.mounts import Mount
+from ssdrig.drive import claims, confirm, guard, openers, uses
+from ssdrig.drive.uses import Mount
 
 # --- mounts
 
@@ -30,14 +30,14 @@ from ssdrig.drive.mounts import Mount
     ],
 )
 def test_a_line_of_mountinfo(line, mount):
-    assert mounts._parse(line, "7 (x)") == (Mount(*mount, "7 (x)") if mount else None)
+    assert uses._parse(line, "7 (x)") == (Mount(*mount, "7 (x)") if mount else None)
 
 
 @pytest.mark.parametrize(
     "text, plain", [("\\040", " "), ("\\134", "\\"), ("\\048", "\\048"), ("\\04", "\\04"), ("a", "a")]
 )
 def test_escapes(text, plain):
-    assert mounts.unescape(text) == plain
+    assert uses.unescape(text) == plain
 
 
 def test_the_nearest_mount():
@@ -46,8 +46,8 @@ def test_the_nearest_mount():
         for point, process in (("/", ""), ("/a", ""), ("/a/b", "7"), ("/ab", ""))
     ]
     for path, point in (("/a", "/a"), ("/a/b/c", "/a"), ("/abc", "/"), ("/ab/c", "/ab"), ("/", "/")):
-        assert mounts.nearest(path, known).point == point
-    assert mounts.nearest("/x", known[1:]) is None
+        assert uses.nearest(path, known).point == point
+    assert uses.nearest("/x", known[1:]) is None
 
 
 def test_a_process_of_the_same_namespace_is_not_named(tree):
@@ -58,7 +58,7 @@ def test_a_process_of_the_same_namespace_is_not_named(tree):
         (tree.root / own_files(process) / "ns/mnt").symlink_to("mnt:[1]")
         (tree.root / own_files(process) / "root").symlink_to("/")
     tree.write("proc/x9/task/x9/mountinfo", "1 2 8:0 / /no rw - ext4 /dev/sda rw\n")
-    assert [m.where for m in mounts.all_mounts(tree.root) if m.point.startswith(("/mnt", "/no"))] == [
+    assert [m.where for m in uses.all_mounts(tree.root) if m.point.startswith(("/mnt", "/no"))] == [
         "/mnt/1",
         "/mnt/78 in the mount namespace of process 78 (?)",
     ]
@@ -69,8 +69,8 @@ def test_a_process_of_the_same_namespace_is_not_named(tree):
 )
 def test_journal_of_a_mount(tree, option, found):
     tree.mount("nvme0n1", "/mnt", options=f"rw,{option}")
-    (mount,) = [m for m in mounts.all_mounts(tree.root) if m.point == "/mnt"]
-    assert mounts.devices_of(mount, tree.root) == found
+    (mount,) = [m for m in uses.all_mounts(tree.root) if m.point == "/mnt"]
+    assert uses.devices_of(mount, tree.root) == found
 
 
 # --- who writes

@@ -3,8 +3,8 @@
 import pytest
 from ata_documents import GIB, MIB, drive, snap
 
-from ssdrig.drive.smart import ata_evidence, counters, recognise
-from ssdrig.drive.smart.ata_evidence import UNITS, Life
+from ssdrig.drive.smart import ata_counters, ata_table, counters
+from ssdrig.drive.smart.ata_counters import UNITS, Life
 from ssdrig.drive.smart.ata_readings import STATISTICS_SOURCE, Counter, Found
 
 GB = 10**9
@@ -36,9 +36,9 @@ def test_reads_take_the_unit_that_the_statistics_of_the_writes_name():
 def test_too_few_counts_prove_no_other_unit():
     """16 counts of GiB and 17 of GB are the same within one count."""
     statistics = Found(16 * GIB, 512, STATISTICS_SOURCE)
-    assert ata_evidence.unit_of_statistics(Counter(17, (), "a", "n", 0), statistics) is None
+    assert ata_counters.unit_of_statistics(Counter(17, (), "a", "n", 0), statistics) is None
     statistics = Found(1600 * GIB, 512, STATISTICS_SOURCE)
-    assert ata_evidence.unit_of_statistics(Counter(1718, (), "a", "n", 0), statistics) == GB
+    assert ata_counters.unit_of_statistics(Counter(1718, (), "a", "n", 0), statistics) == GB
 
 
 def test_statistics_of_no_known_unit_leave_both_unused():
@@ -110,7 +110,7 @@ def test_of_two_units_the_one_that_fits_hours_and_cycles_is_taken():
     cases = {5000: 1 << 30, 5_000_000: 1 << 20}
     for raw, unit in cases.items():
         counter = Counter(raw, (1 << 20, 1 << 30), "attribute 233", "F", 0)
-        assert ata_evidence._of_table(counter, "nand_written", life)[0] == unit
+        assert ata_counters._of_table(counter, "nand_written", life)[0] == unit
 
 
 def test_hynix_wear_is_that_of_177():
@@ -159,7 +159,7 @@ def test_drive_of_another_attribute_set_is_not_recognised():
 
 def test_family_of_smartctl_goes_before_our_own():
     assert snap(PHISON, model_name="CT4000MX500SSD1")["family_source"] == "smartctl"
-    assert recognise.family_of("", "S9FM02.8", frozenset({168, 170, 173, 192, 241})) is None
+    assert ata_table.family_of("", "S9FM02.8", frozenset({168, 170, 173, 192, 241})) is None
 
 
 def test_calibration_goes_before_the_statistics():

@@ -10,9 +10,8 @@ from calibrations import RAIL
 from ssdrig.base.errors import RigError
 from ssdrig.meter import nominal, wire
 from ssdrig.meter.frames import Decoder
-from ssdrig.meter.last_second import LastSecond
 from ssdrig.meter.pico import stream as rig_stream
-from ssdrig.meter.pico.stream import Rig
+from ssdrig.meter.pico.stream import LastSecond, Rig
 
 FIVE = RAIL | {"nominal_mV": 5000, "name": "sata_5v"}
 

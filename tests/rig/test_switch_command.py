@@ -9,8 +9,8 @@ from simboard import run_rig
 from ssdrig.base import latch
 from ssdrig.base.errors import RigError, UsageError
 from ssdrig.commands import rig_switch
-from ssdrig.meter.last_second import LastSecond
 from ssdrig.meter.pico import ports
+from ssdrig.meter.pico.stream import LastSecond
 
 HELLO = {
     "rails": [{"rail": 0, "current_lsb_pA": 10**7}],

@@ -13,7 +13,7 @@ from ssdrig.base.errors import RigError
 from ssdrig.base.progress import Progress
 from ssdrig.load import fio as load
 from ssdrig.meter import bridge
-from ssdrig.meter.last_second import LastSecond
+from ssdrig.meter.pico.stream import LastSecond
 from ssdrig.run import prepare, run
 from ssdrig.run.bench import Bench
 from ssdrig.run.teardown import Stop, Teardown

@@ -12,18 +12,65 @@ Conversions: "raw"; "word 0" … "word 2" (16 bits each of raw, word 0 the lowes
 two agree); "100 - life left" (raw counts what is left, on controllers whose normalised value may always be 100:
 raw if 0 < raw <= 100 and (normalised = 100 or raw = normalised), else normalised); "percent word 0" (16 bits 0xabcd are
 ab.cd %); "raw unless normalised" (unknown where raw only repeats the normalised value); "raw unless a rate" (unknown
-where the normalised value is above 100)."""
+where the normalised value is above 100).
+
+Recognise the controller family of an ATA drive that smartctl's database does not list: by model, firmware and the
+set of its attributes (ata_families.toml). Pure, except for reading that table once."""
 
 import functools
 import re
 import tomllib
 from pathlib import Path
+from typing import NamedTuple
 
 from ssdrig.base import owner
 from ssdrig.base.errors import UsageError
-from ssdrig.drive.smart import recognise
 from ssdrig.drive.smart.json_numbers import inside, objects, text
 from ssdrig.drive.smart.plausible import ERROR_COUNTERS
+
+
+class Family(NamedTuple):
+    """name: as smartctl's database calls the family; names: what its attributes are called there, by id; evidence: what
+    the row rests on."""
+
+    name: str
+    names: dict[int, str]
+    evidence: str
+
+
+class _Row(NamedTuple):
+    model: re.Pattern
+    firmware: re.Pattern
+    ids: frozenset[int]
+    family: Family
+
+
+def family_of(model: str, firmware: str, ids: frozenset[int]) -> Family | None:
+    """The family of a drive.
+
+    model, firmware: as the drive reports them. ids: its attributes, all of which a row asks for must be among them.
+    None without a model, and where no row fits."""
+    if not model:
+        return None
+    for row in _rows():
+        if row.model.search(model) and row.firmware.search(firmware) and row.ids <= ids:
+            return row.family
+    return None
+
+
+@functools.cache
+def _rows() -> tuple[_Row, ...]:
+    document = tomllib.loads(Path(__file__).with_name("ata_families.toml").read_text("utf-8"))
+    return tuple(
+        _Row(
+            re.compile(row.get("model", "")),
+            re.compile(row.get("firmware", "")),
+            frozenset(row["ids"]),
+            Family(row["family"], {int(key): name for key, name in row["names"].items()}, row["evidence"]),
+        )
+        for row in document["families"]
+    )
+
 
 SHIPPED = Path(__file__).with_name("ata_units.toml")
 BYTE_ROLES = ("host_written", "host_read", "nand_written", "nand_written_tlc", "nand_written_slc")
@@ -116,7 +163,7 @@ class Entry:
 class Rows:
     """The rows for one drive. family: the one that ssdrig recognised where smartctl names none."""
 
-    def __init__(self, entries: list[Entry], family: recognise.Family | None = None):
+    def __init__(self, entries: list[Entry], family: Family | None = None):
         self.family = family
         self.compresses = any(entry.compresses for entry in entries)
         self._named: dict[str, list] = {}
@@ -165,7 +212,7 @@ def rows_for(document: dict, smartctl: dict) -> Rows:
 def _rows_for(
     family: str | None, listed: bool | None, model: str, firmware: str, names: frozenset, ids: frozenset
 ) -> Rows:
-    own = recognise.family_of(model, firmware, ids) if family is None and listed is not True else None
+    own = family_of(model, firmware, ids) if family is None and listed is not True else None
     if own is not None:
         family, listed = own.name, True
     return Rows([entry for entry in entries() if entry.fits(family, listed, model, firmware, names)], own)

@@ -8,7 +8,8 @@ of the run, not its end.
 The board of the first greeting is the board of the run. After each reset, and each time that the port comes back, what
 arrives is held until a greeting has shown that it is still this one; nothing but the question and pings is sent until
 then. Another board is a RigError: none of its frames is taken, and its port is closed.
-"""
+
+What the rig measures just now, for a display: power of each rail and of the drive, from the frames of one second."""
 
 import json
 import math
@@ -17,14 +18,74 @@ import struct
 import threading
 import time
 from collections import deque
+from typing import NamedTuple
+
+import numpy as np
 
 from ssdrig.base import prctl
 from ssdrig.base.errors import RigError, SsdrigError
-from ssdrig.meter import said, trip, wire
-from ssdrig.meter.last_second import LastSecond
+from ssdrig.meter import nominal, said, trip, wire
 from ssdrig.meter.pico.board import differs
 from ssdrig.meter.pico.line import Book, Frame, Line
+from ssdrig.meter.power import clipped_samples, mean_power_W, mean_V
 from ssdrig.runs import rigbin
+
+
+class LastSecond(NamedTuple):
+    """bodies: of the S frames, of all rails; hello: the board's latest, None before there was one; switched: power was
+    cut by us in this second, or given back."""
+
+    bodies: list[bytes]
+    hello: dict | None
+    switched: bool = False
+
+    def rails_W(self) -> dict[int, float | None]:
+        """Mean power of each rail that the board has; None: nothing came of it."""
+        out: dict[int, float | None] = {}
+        for rail in (self.hello or {}).get("rails", []):
+            mine = (mean_power_W(body, self.hello) for body in self.bodies if body[0] == rail["rail"])
+            powers = [p for p in mine if p is not None]
+            out[rail["rail"]] = float(np.mean(powers)) if powers else None
+        return out
+
+    def power_W(self) -> float | None:
+        """Mean power of all rails together; None if nothing came of one of them."""
+        each = list(self.rails_W().values())
+        known = [watts for watts in each if watts is not None]
+        return sum(known) if each and len(known) == len(each) else None
+
+    def voltages(self) -> list[tuple[dict, float, float]]:
+        """Of each rail of which something came: its entry of the hello, the lowest and the highest voltage at the drive
+        (V, means of a frame)."""
+        out = []
+        for rail in (self.hello or {}).get("rails", []):
+            mine = (mean_V(body, self.hello) for body in self.bodies if body[0] == rail["rail"])
+            volts = [v for v in mine if v is not None]
+            if volts:
+                out.append((rail, min(volts), max(volts)))
+        return out
+
+    def outside(self) -> list[str]:
+        """What is to be said of the rails' voltages (nominal.py); nothing of what a cut of our own does to them."""
+        if self.switched:
+            return []
+        said = (nominal.outside(*of) for of in self.voltages())
+        return [words for words in said if words]
+
+    def refuse_other(self) -> None:
+        """RigError where a rail has another supply than the board says, 5 V and 12 V mixed up for instance."""
+        for rail, _, highest_V in self.voltages():
+            if nominal.is_other(rail, highest_V):
+                raise RigError(
+                    f"{nominal.nominal_V(rail):g} V on rail {rail['rail']} ({rail['name']})",
+                    f"{highest_V:.2f} V at the drive",
+                    nominal.OTHER_DO,
+                )
+
+    def clipped(self) -> int:
+        """Samples, of all rails, that stand at the end of their sensor's range."""
+        return sum(clipped_samples(body, self.hello) for body in self.bodies)
+
 
 PING_S = 0.1
 ASK_AGAIN_S = 0.5
