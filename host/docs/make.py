@@ -15,7 +15,7 @@ from ssdrig import cli  # noqa: E402
 from ssdrig.base.errors import exit_codes  # noqa: E402
 from ssdrig.cli import COMMANDS, GROUPS, OF_THE_CLONE  # noqa: E402
 from ssdrig.plan import grammar  # noqa: E402
-from ssdrig.publish.lake import questions  # noqa: E402
+from ssdrig.publish.lake import query  # noqa: E402
 from ssdrig.views import terms  # noqa: E402
 from ssdrig.virtual.device import powerfaults  # noqa: E402
 from ssdrig.virtual.flash import charge_loss  # noqa: E402
@@ -57,7 +57,7 @@ def with_part(text: str, name: str, part: str) -> str:
 def ready() -> str:
     """The questions of `ssdrig query`."""
     rows = [
-        f"| `{each.name}` | {cell(' '.join((each.title, each.more)).strip())} |" for each in questions.all_of().values()
+        f"| `{each.name}` | {cell(' '.join((each.title, each.more)).strip())} |" for each in query.all_of().values()
     ]
     return "\n".join(["| question | what it answers |", "|---|---|", *rows])
 

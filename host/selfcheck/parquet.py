@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from selfcheck import Figure, at_most, exactly
-from ssdrig.publish.lake import place, query, questions, read, write
+from ssdrig.publish.lake import place, query, read, write
 from ssdrig.reading import table
 
 RUNS, SECONDS = 24, 4180
@@ -44,7 +44,7 @@ def parquet() -> list[Figure]:
         took, rows = [], 0
         for _ in range(3):
             started = time.monotonic()
-            found = query.ask(lake, questions.all_of()["energy-by-second"].sql, str(folder), THREADS)
+            found = query.ask(lake, query.all_of()["energy-by-second"].sql, str(folder), THREADS)
             took.append(time.monotonic() - started)
             rows = found.num_rows
         print(f"{rows} seconds of rails, in {', '.join(f'{t:.2f}' for t in took)} s", file=sys.stderr)

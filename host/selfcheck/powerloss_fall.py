@@ -11,9 +11,10 @@ import numpy as np
 from selfcheck import Figure, at_least, at_most, in_turn
 from selfcheck.powerloss_cuts import RUN, SETTLE_NS, Campaign
 from ssdrig.meter import power
-from ssdrig.powerloss import boot, fall, readback, window
+from ssdrig.powerloss import boot, fall, readback
 from ssdrig.powerloss.history import NEVER, WRITE, History
 from ssdrig.powerloss.writer import Aim, Writer
+from ssdrig.reading import cuts
 from ssdrig.switch import profiles
 from ssdrig.virtual.board import supply
 from ssdrig.virtual.flash import capacitor
@@ -213,7 +214,7 @@ def capacitors(chance: np.random.Generator) -> float:
     return float(np.abs(np.array(told.percent) - 100 * health / health[0]).max())
 
 
-def volatile() -> tuple[window.Window, float]:
+def volatile() -> tuple[cuts.Window, float]:
     """(what the last writes before cuts after a silence of 0 to 0.2 s show, what the model keeps them for, ms)."""
     ages, lost = [], []
     with tempfile.TemporaryDirectory(prefix="ssdrig-window-") as folder:
@@ -225,7 +226,7 @@ def volatile() -> tuple[window.Window, float]:
         model = campaign.device.drive.m
         true_ms = (int(model[K_DRAIN_NS]) + campaign.device.drive.preset.t_PROG_ns) / 1e6
         campaign.close()
-    return window.window(ages, lost), true_ms
+    return cuts.cut_window(ages, lost), true_ms
 
 
 def silent(campaign: Campaign, path: Path, number: int) -> tuple[list[float], list[bool]]:

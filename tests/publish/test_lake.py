@@ -17,7 +17,7 @@ from lake_runs import asked, counts, lake_of, run, tree
 
 from ssdrig.base.errors import JournalError, UsageError
 from ssdrig.meter import samples
-from ssdrig.publish.lake import export, place, query, questions, read, write
+from ssdrig.publish.lake import export, place, query, read, write
 from ssdrig.reading import table
 
 OF_WINDOW = """
@@ -64,7 +64,7 @@ def test_energy_by_second_is_that_of_the_reader(tmp_path, lose_frames):
     """Also over gaps: what was filled in is told with the sample behind."""
     made = run(tmp_path, "r", lose_frames=lose_frames)
     power = samples.load(made)
-    found = asked(lake_of(tmp_path / "lake", made), questions.all_of()["energy-by-second"].sql)
+    found = asked(lake_of(tmp_path / "lake", made), query.all_of()["energy-by-second"].sql)
     edges_ns = np.array([row["second"] * 10**9 for row in found] + [(found[-1]["second"] + 1) * 10**9])
     assert len(found) > 8 and np.diff(edges_ns).tolist() == [10**9] * len(found)
     wanted_J = np.diff(samples.integral_J(power, edges_ns))

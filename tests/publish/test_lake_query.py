@@ -12,7 +12,7 @@ import pytest
 from lake_runs import lake_of, run
 
 from ssdrig.base.errors import JournalError, UsageError
-from ssdrig.publish.lake import query, questions, read
+from ssdrig.publish.lake import query, read
 
 DAY_S = 86_400
 FAST, SLOW = [4000] * 4, [1000] * 4
@@ -71,7 +71,7 @@ def cut_twice(made: Path) -> None:
 
 
 def answer(lake: read.Lake, name: str, tmp_path) -> list[dict]:
-    return list(query.rows_of(query.ask(lake, questions.all_of()[name].sql, str(tmp_path))))
+    return list(query.rows_of(query.ask(lake, query.all_of()[name].sql, str(tmp_path))))
 
 
 def efficiency_frontier(rows):
@@ -152,15 +152,15 @@ def cuts(rows):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", questions.all_of())
+@pytest.mark.parametrize("name", query.all_of())
 def test_questions_that_are_ready(name, lake, tmp_path):
-    question = questions.all_of()[name]
+    question = query.all_of()[name]
     assert question.title.endswith((".", "?")) and len(question.title) <= 120
     globals()[name.replace("-", "_")](answer(lake, name, tmp_path))
 
 
 def test_a_dozen_of_them():
-    assert len(questions.all_of()) >= 12
+    assert len(query.all_of()) >= 12
 
 
 def asked(*words: str) -> int:

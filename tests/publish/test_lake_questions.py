@@ -2,7 +2,7 @@
 
 import pytest
 
-from ssdrig.publish.lake import questions
+from ssdrig.publish.lake import query
 
 duckdb = pytest.importorskip("duckdb")
 
@@ -12,7 +12,7 @@ def answer(name: str, **rows: str) -> list[dict]:
     with duckdb.connect() as connection:
         for table, sql in rows.items():
             connection.execute(f"CREATE TABLE {table} AS {sql}")
-        return connection.sql(questions.all_of()[name].sql).to_arrow_table().to_pylist()
+        return connection.sql(query.all_of()[name].sql).to_arrow_table().to_pylist()
 
 
 def test_at_rest_holds_a_state_of_sleep_against_itself():

@@ -9,7 +9,7 @@ import lake_runs
 import pytest
 from lake_runs import asked, counts, run
 
-from ssdrig.publish.lake import place, questions, read, write
+from ssdrig.publish.lake import place, query, read, write
 
 pytestmark = pytest.mark.slow  # an S3 server, and a cluster of two workers
 
@@ -72,7 +72,7 @@ def both(s3, tmp_path_factory) -> tuple[read.Lake, read.Lake]:
 def test_behind_s3_it_is_the_same_lake(both):
     local, remote = both
     assert counts(remote) == counts(local)
-    for question in questions.all_of().values():
+    for question in query.all_of().values():
         found, wanted = (list(map(rounded, asked(lake, question.sql))) for lake in (remote, local))
         assert found == wanted, question.name
     since = read.look(remote.place, "2026-11-21", "2026-11-21")

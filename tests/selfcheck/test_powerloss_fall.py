@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from standins import STAND_INS, load
 
-from ssdrig.powerloss import boot, fall, window
+from ssdrig.powerloss import boot, fall
+from ssdrig.reading import cuts
 
 SUPPLY = load(STAND_INS / "supply.py", "supply")
 T0_ns, STEP_ns, BEFORE = 10**12, 2000, 500
@@ -113,9 +114,9 @@ def test_capacitors_that_age():
 def test_the_volatile_window():
     chance = np.random.default_rng(3)
     age = chance.uniform(0, 200, 2000)
-    said = window.window(age, age < 52)
+    said = cuts.cut_window(age, age < 52)
     assert said.window_ms == pytest.approx(52, abs=0.3) and said.wrong == 0 and 51 < said.longest_ms < 52
-    said = window.window(age, (age < 52) != (chance.random(2000) < 0.1))
+    said = cuts.cut_window(age, (age < 52) != (chance.random(2000) < 0.1))
     assert said.window_ms == pytest.approx(52, abs=3) and said.wrong == pytest.approx(0.1, abs=0.03)
-    assert "no acknowledged write" in window.window([1, 2], [False, False]).why
-    assert window.window([1, 2], [True, True])[:3] == (None, 2, None)
+    assert "no acknowledged write" in cuts.cut_window([1, 2], [False, False]).why
+    assert cuts.cut_window([1, 2], [True, True])[:3] == (None, 2, None)

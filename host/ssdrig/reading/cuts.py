@@ -2,7 +2,10 @@
 
 Everything is counted in cuts. A stratum is an aim with a shape; control sessions, and cuts that were none, are in no
 stratum. Records are those of the event `session.judged` (schemas/journal.md); of a number that is there twice the last
-one counts."""
+one counts.
+
+How long a drive keeps acknowledged writes in its volatile cache: from the age of each at the cut, and whether it was
+lost. A drive that writes its cache out after a rest loses younger data and keeps older data."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -17,12 +20,42 @@ from ssdrig.meter import rails
 from ssdrig.meter.reduced import Asked as Edges
 from ssdrig.plan.kinds import cut_aims
 from ssdrig.plan.rules import chance
-from ssdrig.powerloss import above, boot, exposure, findings, health, picture, tally, window
+from ssdrig.powerloss import above, boot, exposure, findings, health, picture, tally
 from ssdrig.powerloss import aim as aims
 from ssdrig.powerloss.sessions import BEGIN, JUDGED, content, doubts, proofs_of, record_of, unsealed
 from ssdrig.reading.row import Row, Table
 from ssdrig.reading.rundata import RunData
 from ssdrig.runs import integrity, journal, parts
+
+
+class Window(NamedTuple):
+    """`window_ms`: the age that parts lost writes from kept ones with the fewest exceptions; `wrong`: their share.
+    `longest_ms`: age of the oldest write that was lost. None where nothing was lost, or nothing kept; `why`."""
+
+    window_ms: float | None
+    longest_ms: float | None
+    wrong: float | None
+    writes: int
+    why: str = ""
+
+
+def cut_window(age_ms, lost) -> Window:
+    """age_ms: of acknowledged writes without FUA that no FLUSH covered, at their cut; lost: which are gone."""
+    age_ms, lost = np.asarray(age_ms, float), np.asarray(lost, bool)
+    if not lost.any():
+        return Window(None, None, None, len(lost), "no acknowledged write was lost")
+    longest = float(age_ms[lost].max())
+    if lost.all():
+        return Window(None, longest, None, len(lost), "no write was old enough to be kept")
+    order = np.argsort(age_ms, kind="stable")
+    ages, gone = age_ms[order], lost[order]
+    # with the first k called lost: those of them that were kept, and of the others that were lost
+    wrong = np.concatenate([[0], np.cumsum(~gone)]) + np.concatenate([np.cumsum(gone[::-1])[::-1], [0]])
+    best = np.flatnonzero(wrong == wrong.min())
+    k = int(best[len(best) // 2])
+    low, high = ages[max(0, k - 1)], ages[min(k, len(ages) - 1)]
+    return Window(float(low + high) / 2, longest, float(wrong.min()) / len(lost), len(lost))
+
 
 IN_DETAIL_FAILING, IN_DETAIL_CLEAN = 12, 4  # cuts that a page shows one by one
 MOST_WAVEFORM_BYTES = 16 << 20  # of one fall; the rig's scope has 30 kB
@@ -216,7 +249,7 @@ def volatile(pictures: Iterable[Mapping]) -> dict | None:
         return None
     edges = np.array([*picture.AGES_MS, 2 * picture.AGES_MS[-1]], float)
     ages = np.repeat(np.tile((edges[:-1] + edges[1:]) / 2, 2), np.concatenate([kept, lost]))
-    found = window.window(ages, np.arange(len(ages)) >= kept.sum())
+    found = cut_window(ages, np.arange(len(ages)) >= kept.sum())
     hit = np.flatnonzero(lost)
     return {
         "kept": kept.tolist(),

@@ -1,4 +1,6 @@
-"""`ssdrig query "SQL"|NAME`: DuckDB over a lake, or over run folders, read as one for the duration of the query."""
+"""`ssdrig query "SQL"|NAME`: DuckDB over a lake, or over run folders, read as one for the duration of the query.
+
+Ready-made queries: questions/NAME.sql, described by the comment in its first lines."""
 
 import argparse
 import csv
@@ -11,14 +13,39 @@ import re
 import sys
 import tempfile
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ssdrig.base.errors import JournalError, UsageError
 from ssdrig.base.progress import Progress
 from ssdrig.base.terminal import printable
 from ssdrig.base.words import as_cell, do_you_mean, unique
-from ssdrig.publish.lake import export, needs, place, questions, read, write
+from ssdrig.publish.lake import export, needs, place, read, write
 from ssdrig.runs import named, parts
+
+FOLDER = Path(__file__).with_name("questions")
+
+
+class Question(NamedTuple):
+    name: str
+    title: str
+    more: str  # what else there is to know; "" if nothing
+    sql: str
+
+
+def all_of() -> dict[str, Question]:
+    """By name."""
+    questions = (of(path.stem, path.read_text(encoding="utf-8")) for path in sorted(FOLDER.glob("*.sql")))
+    return {question.name: question for question in questions}
+
+
+def of(name: str, text: str) -> Question:
+    lines = text.splitlines()
+    comment = [
+        line.removeprefix("--").strip() for line in lines[: next(i for i, x in enumerate(lines) if x[:2] != "--")]
+    ]
+    return Question(name, comment[0], " ".join(comment[1:]), "\n".join(lines[len(comment) :]))
+
 
 if TYPE_CHECKING:
     import duckdb
@@ -56,7 +83,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def check(args) -> None:
     """Raises UsageError for words that ask nothing, or of nothing."""
-    ready = questions.all_of()
+    ready = all_of()
     if args.list:
         return
     if not (args.sql or "").strip(" \t\n;"):
@@ -82,7 +109,7 @@ def check(args) -> None:
 def command(args) -> int:
     """Prints the rows. Raises UsageError for SQL that DuckDB refuses, JournalError for a lake that cannot be read."""
     check(args)
-    ready = questions.all_of()
+    ready = all_of()
     if args.list:
         for question in ready.values():
             print(f"{question.name:22} {question.title}")
