@@ -17,7 +17,7 @@ from loop_device import loop_device
 
 from ssdrig import cli
 from ssdrig.base.errors import DriveError, ExchangedDrive, LoadError, SsdrigError, UnsafeTarget
-from ssdrig.drive import ata_security, block, door, guard, lock, nvme_erase
+from ssdrig.drive import ata_security, block, door, guard, nvme_erase
 from ssdrig.drive.inventory import find
 from ssdrig.load import fio
 from ssdrig.plan.kinds import fill, load, wear
@@ -184,7 +184,7 @@ def test_lock_is_given_back_when_the_hold_cannot_be_made(tree, monkeypatch, what
         patched.setattr(guard, "survey" if what == "Held" else "Held", none)
         with pytest.raises(OSError), guard.hold(drive, SERIAL, tree.root):
             pass
-    assert lock.holder(SERIAL, tree.root) is None and len(os.listdir("/proc/self/fd")) == before
+    assert guard.lock_holder(SERIAL, tree.root) is None and len(os.listdir("/proc/self/fd")) == before
     with guard.hold(drive, SERIAL, tree.root):
         pass
 
@@ -288,7 +288,7 @@ def opened(loops, tmp_path, monkeypatch):
         pytest.skip(f"no device nodes can be made here: {error}")
     monkeypatch.setattr(guard.inventory, "why_not_a_drive", lambda name, root="/": "")
     monkeypatch.setattr(guard.inventory, "all_drives", lambda root="/": [drive])
-    monkeypatch.setattr(lock, "FOLDER", str(tmp_path / "locks"))
+    monkeypatch.setattr(guard, "FOLDER", str(tmp_path / "locks"))
     with guard.hold(drive, "HAND") as held:
         node.unlink()
         os.mknod(node, stat.S_IFBLK | 0o600, os.stat(stranger).st_rdev)

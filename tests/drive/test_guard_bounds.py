@@ -10,7 +10,7 @@ from drives import a_drive
 from guarding import SERIAL, tree  # noqa: F401  fixture
 from looking import open_below
 
-from ssdrig.drive import guard, lock, uses
+from ssdrig.drive import guard, uses
 from ssdrig.drive.guard import Refusal
 from ssdrig.drive.inventory import find
 
@@ -168,11 +168,11 @@ def test_descriptor_0_is_closed_too():
     "given, kept", [("ab-1._x", "AB-1._X"), ("a/b c", "A_B_C"), ("x" * 100, "X" * 100), ("x" * 101, "X" * 100)]
 )
 def test_name_of_a_lock(given, kept):
-    assert lock.name(given) == f"{kept}.lock"
+    assert guard.name(given) == f"{kept}.lock"
 
 
 def test_a_lock_is_its_owners_and_names_its_process(tree):
-    fd, why = lock.take("S", tree.root)
+    fd, why = guard.take("S", tree.root)
     folder, file = tree.root / "run/ssdrig", tree.root / "run/ssdrig/S.lock"
     assert (
         why == ""
@@ -180,12 +180,12 @@ def test_a_lock_is_its_owners_and_names_its_process(tree):
         and stat.S_IMODE(folder.stat().st_mode) & 0o777 == 0o755
     )
     assert file.read_text() == f"{os.getpid()}\n"
-    assert lock.holder("S", tree.root) == f"another ssdrig, process {os.getpid()},"
+    assert guard.lock_holder("S", tree.root) == f"another ssdrig, process {os.getpid()},"
     os.pwrite(fd, b"x" * 40, 0)
-    assert lock.holder("S", tree.root) == "another ssdrig"
+    assert guard.lock_holder("S", tree.root) == "another ssdrig"
     os.close(fd)
-    assert lock.holder("S", tree.root) is None and lock.holder("T", tree.root) is None
-    fd, _ = lock.take("S", tree.root)
+    assert guard.lock_holder("S", tree.root) is None and guard.lock_holder("T", tree.root) is None
+    fd, _ = guard.take("S", tree.root)
     assert file.read_text() == f"{os.getpid()}\n"  # nothing of a longer text is left
     os.close(fd)
 
@@ -195,7 +195,7 @@ def test_a_lock_is_its_owners_and_names_its_process(tree):
 )
 def test_a_folder_that_others_can_write(tmp_path, mode, safe):
     tmp_path.chmod(mode)
-    assert (lock._not_safe(str(tmp_path)) == "") == safe
+    assert (guard._not_safe(str(tmp_path)) == "") == safe
     tmp_path.chmod(0o755)
 
 
@@ -206,4 +206,4 @@ def test_owner_of_the_folder(tmp_path, monkeypatch):
         with monkeypatch.context() as patched:  # pytest looks at its own folders before it undoes a test's patches
             patched.setattr(os, "lstat", lambda path, seen=seen: seen)
             patched.setattr(os, "geteuid", lambda me=me: me)
-            assert lock._not_safe("x") == ("" if safe else f"belongs to user {user}")
+            assert guard._not_safe("x") == ("" if safe else f"belongs to user {user}")

@@ -14,7 +14,7 @@ import pytest
 from guarding import SERIAL, against, make_ext4, tree  # noqa: F401  fixture
 
 from ssdrig.base.errors import ExchangedDrive, UnsafeTarget
-from ssdrig.drive import guard, lock, sysfs
+from ssdrig.drive import guard, sysfs
 from ssdrig.drive.inventory import find
 
 
@@ -153,7 +153,7 @@ def test_a_link_in_the_lock_folder_is_not_followed(tree):
 
 def test_two_starts_that_make_the_lock_folder_at_once(tree, monkeypatch):
     """Of different drives: neither is refused because the other made the folder first."""
-    folder = Path(sysfs.within(tree.root, lock.FOLDER))
+    folder = Path(sysfs.within(tree.root, guard.FOLDER))
     shutil.rmtree(folder, ignore_errors=True)
     real = os.mkdir
 
@@ -162,7 +162,7 @@ def test_two_starts_that_make_the_lock_folder_at_once(tree, monkeypatch):
         return real(path, *mode)
 
     monkeypatch.setattr(os, "mkdir", late)
-    fd, why = lock.take("S1", tree.root)
+    fd, why = guard.take("S1", tree.root)
     assert fd is not None, why
     os.close(fd)
 

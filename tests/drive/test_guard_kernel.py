@@ -11,7 +11,7 @@ import pytest
 from guarding import by_hand, make_ext4
 from loop_device import loop_device
 
-from ssdrig.drive import guard, lock, sysfs
+from ssdrig.drive import guard, sysfs
 from ssdrig.drive.inventory import all_drives
 
 
@@ -146,7 +146,7 @@ def test_real_a_node_of_another_device(loop):
 def test_real_holding_is_seen_by_the_kernel(loop, monkeypatch, tmp_path):
     monkeypatch.setattr(guard.inventory, "why_not_a_drive", lambda name, root="/": "")  # let a loop device pass
     monkeypatch.setattr(guard.inventory, "all_drives", lambda root="/": [loop])
-    monkeypatch.setattr(lock, "FOLDER", str(tmp_path / "locks"))
+    monkeypatch.setattr(guard, "FOLDER", str(tmp_path / "locks"))
     with guard.hold(loop, "HAND") as held:
         with pytest.raises(OSError, match="busy"):
             os.open(loop.node, os.O_RDONLY | os.O_EXCL)

@@ -10,7 +10,7 @@ import pytest
 from drives import a_drive
 from guarding import SERIAL, tree  # noqa: F401  fixture
 
-from ssdrig.drive import guard, layers, lock, sysfs, uses
+from ssdrig.drive import guard, layers, sysfs, uses
 from ssdrig.drive.inventory import find
 from ssdrig.drive.uses import Mount
 
@@ -135,27 +135,27 @@ def test_a_loop_device_is_opened_without_waiting_and_closed(monkeypatch, tmp_pat
 def test_a_lock_that_is_held_is_tried_for_half_a_second(monkeypatch, tree, opened):
     flags, still = opened
     slept = []
-    monkeypatch.setattr(lock.time, "sleep", slept.append)
+    monkeypatch.setattr(guard.time, "sleep", slept.append)
 
     def refuse(fd, how):
         assert how == fcntl.LOCK_EX | fcntl.LOCK_NB
         raise BlockingIOError
 
-    monkeypatch.setattr(lock.fcntl, "flock", refuse)
-    assert lock.take("S", tree.root) == (None, "another ssdrig is at work on this drive")
+    monkeypatch.setattr(guard.fcntl, "flock", refuse)
+    assert guard.take("S", tree.root) == (None, "another ssdrig is at work on this drive")
     assert slept == [0.02] * 25 and not still
     assert flags == [os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC]
 
 
 def test_asking_for_the_holder_opens_to_read_follows_no_link_and_closes(tree, opened):
     flags, still = opened
-    fd, _ = lock.take("S", tree.root)
-    assert lock.holder("S", tree.root) and still == {fd}
+    fd, _ = guard.take("S", tree.root)
+    assert guard.lock_holder("S", tree.root) and still == {fd}
     assert flags[1:] == [os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC]
     os.close(fd)
-    (tree.root / lock.FOLDER / "T.lock").symlink_to("S.lock")
-    fd, _ = lock.take("S", tree.root)
-    assert lock.holder("T", tree.root) is None
+    (tree.root / guard.FOLDER / "T.lock").symlink_to("S.lock")
+    fd, _ = guard.take("S", tree.root)
+    assert guard.lock_holder("T", tree.root) is None
     os.close(fd)
 
 

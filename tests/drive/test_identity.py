@@ -10,7 +10,7 @@ from drives import a_drive
 from guarding import SERIAL, against, make_ext4, tree  # noqa: F401  fixture
 
 from ssdrig.base.errors import ExchangedDrive, UnsafeTarget, UsageError
-from ssdrig.drive import ata_identity, guard, identity, inventory, lock
+from ssdrig.drive import ata_identity, guard, identity, inventory
 from ssdrig.drive.door import path_of
 from ssdrig.drive.identity import Identity, compare, placeholder
 from ssdrig.drive.inventory import all_drives, find
@@ -466,7 +466,7 @@ def test_identify_answer_is_checked_for_its_sum():
 
 
 def test_lock_is_the_drives_whatever_the_spelling_of_its_serial():
-    assert lock.name(" ab  c1 ") == lock.name("AB C1") != lock.name("ABC1")
+    assert guard.name(" ab  c1 ") == guard.name("AB C1") != guard.name("ABC1")
 
 
 def test_tag_of_a_disk_with_its_enclosures_serial_tells_it_from_a_stranger(tree):

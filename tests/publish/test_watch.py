@@ -32,7 +32,7 @@ from watching import (
 
 from ssdrig.base.errors import JournalError, UsageError
 from ssdrig.commands import watch as watch_command
-from ssdrig.drive import lock
+from ssdrig.drive import guard
 
 pytestmark = pytest.mark.keeps_time
 
@@ -74,8 +74,8 @@ TIME_GMTIME = time.gmtime
 
 def test_a_drive_that_a_run_holds_is_left_alone(tools, drives, kept, tmp_path):
     drives.append(sata_drive(serial="S124"))
-    (tmp_path / lock.FOLDER).mkdir(parents=True)
-    with open(tmp_path / lock.FOLDER / lock.name("S123"), "w") as file:
+    (tmp_path / guard.FOLDER).mkdir(parents=True)
+    with open(tmp_path / guard.FOLDER / guard.name("S123"), "w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         results = look(kept, tmp_path).round(pytest.fail)
     assert {r["drive"]["serial"]: r.get("skipped") for r in results} == {"S123": "a run holds the drive", "S124": None}

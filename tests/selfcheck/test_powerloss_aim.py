@@ -9,7 +9,7 @@ import pytest
 from ssdrig.base.errors import UsageError
 from ssdrig.plan.kinds import cut_aims
 from ssdrig.plan.kinds.cut_schedule import NO_CUT, Cut
-from ssdrig.powerloss import aim, campaign, layout, rest
+from ssdrig.powerloss import aim, campaign, layout
 from ssdrig.powerloss.history import FLUSH, FUA, NEVER, ROW, TRIM, WRITE
 from ssdrig.virtual.flash.commands import WRITE as WRITES
 from ssdrig.virtual.flash.drive import VirtualDrive
@@ -211,14 +211,14 @@ class Folding:
 def test_what_a_drive_draws_at_rest_is_not_learnt_while_it_folds_what_was_written(monkeypatch):
     """A threshold learnt right after the fill lay above the folding itself: such a cut never fired."""
     monkeypatch.setattr(aim, "LEVEL_PARTS", 10)  # of the same length, in a tenth of the time
-    monkeypatch.setattr(rest, "LEARN_S", 1.0)
+    monkeypatch.setattr(campaign, "LEARN_S", 1.0)
     made = Folding(1200 << 20)
     made.currents(0.9)
     folds = made.currents(1.0)
     assert not aim.rests(folds) and np.mean(folds > aim.learn(folds, folds).quiet_A) < 0.01
-    monkeypatch.setattr(rest.readback, "block", lambda link, layout, lba: made.do(0))
+    monkeypatch.setattr(campaign.readback, "block", lambda link, layout, lba: made.do(0))
     told, checks = [], []
-    idle = rest.idle_A(made, None, layout.make(4096, 64 << 20), lambda: checks.append(1), told.append)
+    idle = campaign.rest_A(made, None, layout.make(4096, 64 << 20), lambda: checks.append(1), told.append)
     said = aim.learn(idle, folds)
     assert len(checks) > 1 and told == [] and np.mean(folds > said.quiet_A) > 0.9
     assert said.idle_A == pytest.approx(NVME_TLC_SLC.P_idle_mW / 1000 / NVME_TLC_SLC.rail_V, rel=0.02)
@@ -226,10 +226,10 @@ def test_what_a_drive_draws_at_rest_is_not_learnt_while_it_folds_what_was_writte
 
 def test_a_drive_that_never_rests_is_waited_for_so_long_and_a_person_is_told(monkeypatch):
     restless = np.random.default_rng(1).normal(0.5, 0.1, 2000)
-    monkeypatch.setattr(rest.readback, "block", lambda link, layout, lba: None)
+    monkeypatch.setattr(campaign.readback, "block", lambda link, layout, lba: None)
     told, supply = [], SimpleNamespace(currents=lambda seconds: restless)
     tell = lambda kind, text: told.append((kind, text))
-    found = rest.idle_A(supply, None, layout.make(4096, 64 << 20), lambda: None, tell, most_s=0.0)
+    found = campaign.rest_A(supply, None, layout.make(4096, 64 << 20), lambda: None, tell, most_s=0.0)
     assert found is restless and [kind for kind, _ in told] == ["note"] and "not at rest" in told[0][1]
     assert aim.rests(np.random.default_rng(1).normal(0.002, 0.0005, 2000))  # asleep: the sensor's own noise
 

@@ -11,13 +11,16 @@ is, after a session without a command, all that the session before it touched. A
 read, wherever it is: data at rest may be lost, too, and a large window is read as a whole too seldom to tell.
 
 The file systems of a campaign, session by session: made once, written to by their clients, looked at after each cut,
-and made again if damaged."""
+and made again if damaged.
+
+The draw of a drive at rest, to aim at its own work. One that works after the writes (it folds its
+cache) is waited for: a threshold learnt meanwhile is above all of its bursts."""
 
 import contextlib
 import functools
 import time
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +38,7 @@ from ssdrig.base.errors import (
     UsageError,
     words_of,
 )
+from ssdrig.blockio.slots import Transport
 from ssdrig.drive.slot import PCIE, WAYS_OUT
 from ssdrig.meter import pairing
 from ssdrig.plan.kinds import cut_aims, cut_schedule
@@ -50,7 +54,6 @@ from ssdrig.powerloss import (
     precondition,
     readback,
     record,
-    rest,
     sessions,
     tally,
     verdict,
@@ -68,6 +71,32 @@ from ssdrig.powerloss.verdict import Blocks, Known, Verdict
 from ssdrig.runs import journal, parts
 from ssdrig.switch import switch
 from ssdrig.switch.profiles import PROFILES
+
+LEARN_S = 10.0  # of idle, and of load
+MOST_S = 300.0  # longest wait for it
+
+
+def rest_A(
+    supply: RigSupply,
+    link: Transport,
+    layout: Layout,
+    check: Callable[[], None],
+    tell: Callable[..., None],
+    most_s: float = MOST_S,
+) -> np.ndarray:
+    """float64[n]: the current of LEARN_S after a read of one block, because a drive is awake then, as it is when a cut
+    is aimed. `check` raises on a request to end; `tell` takes an event. Raises RigError, DriveError."""
+    deadline = time.monotonic() + most_s
+    while True:
+        check()
+        readback.block(link, layout, int(layout.starts[0]))
+        found = supply.currents(LEARN_S)
+        if aim.rests(found):
+            return found
+        if time.monotonic() > deadline:
+            tell("note", text=f"the drive was not at rest within {most_s:g} s: aims at its own work may miss it")
+            return found
+
 
 REPORT = ("filesystem", "client", "session", "begun")
 
@@ -659,10 +688,10 @@ class _Campaign:
             cut_aims.SIGNED
         ):
             return
-        self.stage.progress.show(f"{self.act.path}: learning what the drive draws, {2 * rest.LEARN_S:g} s")
+        self.stage.progress.show(f"{self.act.path}: learning what the drive draws, {2 * LEARN_S:g} s")
         where = self.book.path / sessions.folder(0)
-        idle_A = rest.idle_A(self.supply, self.link, self.layout, self.stage.stop.check, self._tell)
-        measure = functools.partial(self.supply.currents, rest.LEARN_S)
+        idle_A = rest_A(self.supply, self.link, self.layout, self.stage.stop.check, self._tell)
+        measure = functools.partial(self.supply.currents, LEARN_S)
         rows, load_A = self.cycle.load(where, self.next_seq, self.contents.known.content, self.link, measure)
         name = sessions.LEARNT.format(self.next_seq)
         self.next_seq += len(rows)
