@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from selfcheck import Figure, at_least, at_most
-from ssdrig.virtual.flash import theory, workload
+from selfcheck import Figure, at_least, at_most, theory
+from ssdrig.virtual.flash import workload
 from ssdrig.virtual.flash.constants import PAGE
 from ssdrig.virtual.flash.drive import VirtualDrive
 from ssdrig.virtual.flash.presets import SATA_MLC, SATA_TLC

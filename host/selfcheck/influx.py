@@ -9,9 +9,9 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from selfcheck import Figure, at_least, exactly
+from selfcheck import Figure, at_least, exactly, influxd
 from ssdrig.base.errors import JournalError
-from ssdrig.publish.influx import influxd, points
+from ssdrig.publish.influx import points
 from ssdrig.runs import journal
 
 DURATION_S = 30

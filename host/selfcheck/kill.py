@@ -14,8 +14,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from selfcheck import Figure, exactly, with_me
-from ssdrig.publish.influx import influxd, points
+from selfcheck import Figure, exactly, influxd, with_me
+from ssdrig.publish.influx import points
 from ssdrig.reading import table
 from ssdrig.report import page
 from ssdrig.runs import journal

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import numpy as np
 
-from selfcheck import Figure, at_least, at_most, exactly
+from selfcheck import Figure, at_least, at_most, exactly, influxd
 from ssdrig.base.errors import ToolMissing
-from ssdrig.publish.influx import address, influxd, link, made
+from ssdrig.publish.influx import address, link, made
 from ssdrig.publish.influx.outbox import Outbox
 from ssdrig.publish.influx.sender import BATCH_LINES
 

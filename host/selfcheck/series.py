@@ -8,8 +8,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from selfcheck import Figure, at_most, exactly, in_turn
-from ssdrig.publish.influx import address, influxd, link, points, query
+from selfcheck import Figure, at_most, exactly, in_turn, influxd
+from ssdrig.publish.influx import address, link, points, query
 from ssdrig.publish.influx.line_protocol import series_and_time, tags_of
 
 RUNS, DRIVES, POINTS, APART_NS = 1000, 24, 5, 7200 * 10**9

@@ -16,10 +16,11 @@ from drives import a_drive
 from point_runs import IOPS, as_printed
 from watching import NOVEMBER_NS, SATA, ata_document
 
+from selfcheck import influxd
 from ssdrig.base.progress import Progress
 from ssdrig.drive.smart import watch_folder
 from ssdrig.meter import samples
-from ssdrig.publish.influx import address, influxd, line_protocol, push, query
+from ssdrig.publish.influx import address, line_protocol, push, query
 from ssdrig.publish.watch.upload import Upload
 from ssdrig.reading import table
 

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pushing import BAD, drain, lines, outbox, pusher_killed, sender
 
-from ssdrig.publish.influx import influxd as real
+from selfcheck import influxd as real
 from ssdrig.publish.influx import line_protocol as lp
 from ssdrig.publish.influx import link, query
 from ssdrig.publish.influx import sender as influx

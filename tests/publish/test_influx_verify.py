@@ -11,8 +11,8 @@ from point_runs import made, run  # noqa: F401  fixtures
 from synthetic_run import UTC_RUN_NS
 from test_points_push import ssdrig
 
+from selfcheck import influxd as real
 from ssdrig.publish.influx import address, line_protocol, link, points, push
-from ssdrig.publish.influx import influxd as real
 
 pytestmark = pytest.mark.keeps_time
 

@@ -16,9 +16,9 @@ from fake_influx import FakeInflux, nobody
 from json_documents import checked
 from point_runs import POINTS, emit, grow, made, read, run  # noqa: F401  fixtures
 
+from selfcheck import influxd as real
 from ssdrig.base.errors import JournalError, UploadIncomplete, UsageError
 from ssdrig.base.progress import Progress
-from ssdrig.publish.influx import influxd as real
 from ssdrig.publish.influx import points, push
 from ssdrig.publish.influx import sender as influx
 

@@ -11,8 +11,9 @@ import synthetic_run
 import test_single_reads
 from point_runs import IOPS
 
+from selfcheck import influxd
 from ssdrig.base.progress import Progress
-from ssdrig.publish.influx import address, influxd, push, query
+from ssdrig.publish.influx import address, push, query
 from ssdrig.reading import table
 from ssdrig.views import documents
 

@@ -14,9 +14,9 @@ from fake_influx import FakeInflux, nobody, parse_line
 from pages import page, page_c0h
 from watching import MAIN, TESTS, drives, finish, kept, look, record, records, start, tools
 
+from selfcheck import influxd as real
 from ssdrig.base.errors import JournalError, UploadIncomplete
 from ssdrig.drive.smart import watch_folder
-from ssdrig.publish.influx import influxd as real
 from ssdrig.publish.influx import link, sender
 from ssdrig.publish.influx.outbox import Outbox
 from ssdrig.publish.watch import upload as watch_upload

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from selfcheck import theory
 from ssdrig.base.errors import DriveError, UsageError
-from ssdrig.virtual.flash import books, ftl, nand, theory, workload
+from ssdrig.virtual.flash import books, ftl, nand, workload
 from ssdrig.virtual.flash.drive import VirtualDrive
 from ssdrig.virtual.flash.presets import NVME_TLC, SATA_TLC
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ssdrig.virtual.flash import theory
+from selfcheck import theory
 from ssdrig.virtual.flash.presets import PRESETS, SATA_TLC
 
 # alpha, FIFO, greedy NP 64, NP 256, NP 1024 (Desnoyers 2012 and the mean-field recursion, four figures)

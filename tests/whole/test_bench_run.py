@@ -14,12 +14,12 @@ import numpy as np
 import pytest
 from starved import unseen_J
 
-from selfcheck import kill, measured
+from selfcheck import influxd, kill, measured
 from ssdrig import cli
 from ssdrig.load import fiolog, fiotext
 from ssdrig.meter import samples
 from ssdrig.meter.fast import nA_per_count
-from ssdrig.publish.influx import influxd, line_protocol, points
+from ssdrig.publish.influx import line_protocol, points
 from ssdrig.reading import table
 from ssdrig.runs import journal
 from ssdrig.virtual.device import truth

@@ -9,11 +9,6 @@ from ssdrig.base.overprovisioning import lambert_w0 as lambert_w0
 from ssdrig.base.overprovisioning import wa_fifo as wa_fifo
 
 
-def alpha_of_spare(spare_factor: float) -> float:
-    """alpha from Sf = (T - U) / T."""
-    return 1.0 / (1.0 - spare_factor)
-
-
 def effective_alpha(blocks: int, pages: int, block_pages: int, reserve: float) -> float:
     """alpha that a real collector has. A victim is chosen when a block has just been opened and reserve - 1 are free:
     all data then is in the other blocks - reserve blocks."""
