@@ -36,7 +36,6 @@ def test_formulas():
     assert endurance.tbw_of_dwpd(0.32877, TB, 5) == pytest.approx(600, rel=1e-4)
     assert endurance.tbw_of_dwpd(10, 2 * TB, 5) == pytest.approx(36_500)  # Intel P3700 2 TB: 36.5 PBW
     assert endurance.tbw_of_cycles(1 << 40, 3000, 2.5, 0.95) == pytest.approx(1253.45, rel=1e-4)
-    assert endurance.equivalent_tbw(600, 3.0, 1.5) == 1200
     # the data sheet of the DC S3500: E2 16 (/1024 %) in 500 minutes, so 100 % in 500 x 100 x 1024 / 16 minutes
     assert endurance.drive_life_minutes(16 / 1024, 500) == pytest.approx(500 * 100 * 1024 / 16)
     assert endurance.drive_life_minutes(None, 500) is None and endurance.drive_life_minutes(0, 500) is None

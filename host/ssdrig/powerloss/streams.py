@@ -41,7 +41,6 @@ LARGE_UNITS = SLOT_BYTES // layouts.UNIT_BYTES  # of the longest write
 OVERLAPPED_UNITS = 48  # in which the commands of "overlap" are, at some places
 BESIDE_UNITS = 16  # that "trim-beside" writes before it trims some of them
 TRIM_BYTES, TRIM_DOUBLED = 64 << 10, 7  # 64 KiB, doubled 0 to 6 times
-MOST_TRIM_BYTES = TRIM_BYTES << TRIM_DOUBLED - 1
 KIND, FLAGS, N, LBA, AT = range(5)  # columns of a command: history's, and where in the base it begins
 
 

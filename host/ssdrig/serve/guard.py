@@ -9,7 +9,6 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
-TOKEN_BYTES = 32
 MOST_BODY = 1 << 16
 MOST_URL = 4096
 MOST_HEADERS = 64

@@ -67,11 +67,6 @@ def tbw_of_cycles(capacity_bytes: int, pe_cycles: float, wa: float, wear_levelli
     return capacity_bytes * pe_cycles * wear_levelling / (wa * TB)
 
 
-def equivalent_tbw(rated_tbw_TB: float, wa_rated: float, wa_mine: float) -> float:
-    """TB of my workload that wear the flash as the rated TB of the rating's workload do."""
-    return rated_tbw_TB * wa_rated / wa_mine
-
-
 def drive_life_minutes(wear_percent: float | None, timer_min: float | None) -> float | None:
     """Intel/Solidigm: minutes that the flash lasts under the workload since the timed counters were reset: E4 x 100 /
     E2, E4 in minutes, E2 in percent (the drive counts 1/1024 %). None in the drive's first hour, before it reports
