@@ -253,13 +253,13 @@ def test_over_the_socket_it_takes_both_requests_and_the_callers_ids_are_kept(ben
     one = control.Control(bench.book, lambda: None, bench.cut)
     try:
         with bench.cut.within(LOAD):
-            armed = asking.ask(bench.book.path, {"do": "arm"})
+            armed = asking.ask_run(bench.book.path, {"do": "arm"})
             assert armed["ok"] and (armed["hold_s"], armed["off_s"]) == (HOLD_S, asked_cut.OFF_S)
             cut = {"do": "cut", "token": armed["token"]}
-            assert "after it was armed" in asking.ask(bench.book.path, cut)["why"]
-            cut["token"] = asking.ask(bench.book.path, {"do": "arm"})["token"]
+            assert "after it was armed" in asking.ask_run(bench.book.path, cut)["why"]
+            cut["token"] = asking.ask_run(bench.book.path, {"do": "arm"})["token"]
             bench.pass_s(HOLD_S)
-            assert asking.ask(bench.book.path, cut) == {"ok": True, "why": ""}
+            assert asking.ask_run(bench.book.path, cut) == {"ok": True, "why": ""}
             assert bench.last("cut.asked")["pid"] > 1
             for wrong in (
                 {"do": "cut"},
@@ -268,7 +268,7 @@ def test_over_the_socket_it_takes_both_requests_and_the_callers_ids_are_kept(ben
                 {"do": "cut", "token": "x" * 65},
             ):
                 with pytest.raises(UsageError):
-                    asking.ask(bench.book.path, wrong)
+                    asking.ask_run(bench.book.path, wrong)
             bench.cut._asked_at = None
     finally:
         one.close()
@@ -277,8 +277,8 @@ def test_over_the_socket_it_takes_both_requests_and_the_callers_ids_are_kept(ben
 def test_a_run_that_was_not_started_with_it_refuses(bench):
     one = control.Control(bench.book, lambda: None)
     try:
-        assert asking.ask(bench.book.path, {"do": "arm"}) == {"ok": False, "why": control.NO_CUT}
-        assert asking.ask(bench.book.path, {"do": "cut", "token": "x"}) == {"ok": False, "why": control.NO_CUT}
+        assert asking.ask_run(bench.book.path, {"do": "arm"}) == {"ok": False, "why": control.NO_CUT}
+        assert asking.ask_run(bench.book.path, {"do": "cut", "token": "x"}) == {"ok": False, "why": control.NO_CUT}
     finally:
         one.close()
 

@@ -56,8 +56,8 @@ def raw(book, data: bytes) -> dict:
 
 
 def test_a_note_and_the_end_are_events_with_their_caller(book, control):
-    assert asking.ask(book.path, {"do": "note", "text": " fan off \x1b[2J"}) == {"ok": True, "why": ""}
-    assert asking.ask(book.path, {"do": "stop"})["ok"] and control.stopped == [1]
+    assert asking.ask_run(book.path, {"do": "note", "text": " fan off \x1b[2J"}) == {"ok": True, "why": ""}
+    assert asking.ask_run(book.path, {"do": "stop"})["ok"] and control.stopped == [1]
     first, second = notes(book)
     assert first["text"] == "fan off \\x1b[2J" and first["uid"] == os.geteuid() and first["pid"] == os.getpid()
     assert "asked for" in second["text"] and second["uid"] == os.geteuid()
@@ -71,7 +71,7 @@ def test_the_socket_is_its_owners_and_goes_with_the_run(book, control):
     control.close()
     assert not (book.path / CONTROL).exists()
     with pytest.raises(UsageError):
-        asking.ask(book.path, {"do": "stop"})
+        asking.ask_run(book.path, {"do": "stop"})
     book.close("complete")
     assert integrity.damage(book.path) == []
 
@@ -102,7 +102,7 @@ def test_the_socket_is_its_owners_and_goes_with_the_run(book, control):
 )
 def test_anything_else_is_refused(book, control, data):
     assert raw(book, data)["ok"] is False and control.stopped == [] and notes(book) == []
-    assert asking.ask(book.path, {"do": "note", "text": "still here"})["ok"]
+    assert asking.ask_run(book.path, {"do": "note", "text": "still here"})["ok"]
 
 
 def test_what_the_page_may_not_ask_does_not_reach_the_run(book, control):
@@ -115,7 +115,7 @@ def test_what_the_page_may_not_ask_does_not_reach_the_run(book, control):
         {"do": "note", "text": "x" * 301},
     ):
         with pytest.raises(UsageError):
-            asking.ask(book.path, said)
+            asking.ask_run(book.path, said)
     assert notes(book) == []
 
 
@@ -139,7 +139,7 @@ def test_a_caller_that_says_nothing_holds_up_nobody_for_long(book, control):
     fd = os.open(book.path, os.O_RDONLY | os.O_DIRECTORY)
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as s:
         s.connect(f"/proc/self/fd/{fd}/{CONTROL}")
-        assert asking.ask(book.path, {"do": "note", "text": "beside"})["ok"]
+        assert asking.ask_run(book.path, {"do": "note", "text": "beside"})["ok"]
     os.close(fd)
 
 
@@ -161,13 +161,16 @@ def test_one_that_comes_byte_by_byte_holds_up_neither_a_stop_nor_the_end(book, c
 
 def test_notes_have_an_end(book, control):
     control._notes = MOST_NOTES
-    assert asking.ask(book.path, {"do": "note", "text": "x"}) == {"ok": False, "why": f"{MOST_NOTES} notes are enough"}
-    assert asking.ask(book.path, {"do": "stop"})["ok"]
+    assert asking.ask_run(book.path, {"do": "note", "text": "x"}) == {
+        "ok": False,
+        "why": f"{MOST_NOTES} notes are enough",
+    }
+    assert asking.ask_run(book.path, {"do": "stop"})["ok"]
 
 
 def test_the_end_that_is_asked_for_again_is_one_signal_and_one_event(book, control):
     for _ in range(3):
-        assert asking.ask(book.path, {"do": "stop"})["ok"]
+        assert asking.ask_run(book.path, {"do": "stop"})["ok"]
     assert control.stopped == [1] and len(notes(book)) == 1
 
 
@@ -177,7 +180,7 @@ def test_a_socket_that_a_killed_run_left_is_replaced(book):
         s.bind(f"/proc/self/fd/{fd}/{CONTROL}")
         os.close(fd)
     one = Control(book, lambda: None)
-    assert asking.ask(book.path, {"do": "note", "text": "x"})["ok"]
+    assert asking.ask_run(book.path, {"do": "note", "text": "x"})["ok"]
     one.close()
 
 
@@ -206,7 +209,7 @@ def test_only_a_socket_of_that_name_is_passed_over(book, tmp_path):
 def test_several_callers_at_once(book, control):
     done: list[dict] = []
     threads = [
-        threading.Thread(target=lambda n=n: done.append(asking.ask(book.path, {"do": "note", "text": f"n{n}"})))
+        threading.Thread(target=lambda n=n: done.append(asking.ask_run(book.path, {"do": "note", "text": f"n{n}"})))
         for n in range(4)
     ]
     for thread in threads:

@@ -39,7 +39,7 @@ WORDS = f"a note of up to {MOST_NOTE} characters, stop, arm, or cut with its tok
 ANSWER = {"token": str, "hold_s": int | float, "off_s": int | float}  # further fields of a response
 
 
-def ask(folder: Path, body: dict) -> dict:
+def ask_run(folder: Path, body: dict) -> dict:
     """{"ok", "why"} of {"do": "note", "text"}, {"do": "stop"}, {"do": "arm"} (with ANSWER) or {"do": "cut", "token"}.
     Raises UsageError for anything else, and where no run listens."""
     do, text, token = body.get("do"), body.get("text"), body.get("token")
@@ -219,7 +219,7 @@ def make(root: Path, port: int, token: str, with_control: bool, watched: Path) -
         tail, body = await followed(request), await _body(request)
         if tail is None:
             return PlainTextResponse("no such run\n", 404)
-        return JSONResponse(await asyncio.to_thread(ask, tail.folder, body))
+        return JSONResponse(await asyncio.to_thread(ask_run, tail.folder, body))
 
     def refused(request: Request, error: Exception) -> Response:
         words = (
