@@ -73,13 +73,13 @@ def test_names_by_number(tree):
 )
 def test_what_lies_below_a_loop_device(monkeypatch, path, device, number, below):
     known = [Mount("8:1", "/", "ext4", "/dev/sda1", "", ""), Mount("8:17", "/mnt", "ext4", "/dev/sdb1", "", "")]
-    monkeypatch.setattr(uses.mounts, "devices_of", lambda mount, root: {mount.point})
+    monkeypatch.setattr(uses, "devices_of", lambda mount, root: {mount.point})
     assert uses._below_loop(path, device, number, known, "/") == below
 
 
 def test_a_file_system_that_is_mounted_twice_has_the_devices_of_both_lines(monkeypatch):
     known = [Mount("8:1", point, "ext4", "/dev/sda1", "", "") for point in ("/", "/again")]
-    monkeypatch.setattr(uses.mounts, "devices_of", lambda mount, root: {mount.point})
+    monkeypatch.setattr(uses, "devices_of", lambda mount, root: {mount.point})
     assert uses._below_loop("/x", "", "8:1", known, "/") == {"/", "/again"}
 
 
