@@ -65,6 +65,8 @@ def test_nothing_else_is_missing_or_too_much():
     assert listed == {name: unit or "–" for name, (_, unit) in formula.VALUES.items()}
     assert {end for row in rows(section("until")) for end in re.findall(r"^`\{ (\w+)", row[0])} == set(values.ENDS)
     assert all(f"`{key}`" in section("over") for key in grammar.check.NOT_SWEPT)
+    facts = [[cell.strip("`") for cell in row[:2]] for row in rows(section("Headline")) if len(row) == 3]
+    assert facts == [[name, fact] for name, view in shows.views().items() for fact in view.facts]
 
 
 def test_the_example_of_the_description_is_a_plan():

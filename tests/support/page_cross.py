@@ -36,6 +36,25 @@ BARRIERS = """axe.run(document,
   ['serious', 'critical'].includes(v.impact)).map((v) => [v.id, v.nodes.slice(0, 3).map((n) => n.html)]))"""
 
 
+# words of a plot that stick out of it
+CUT_IN_PLOTS = """[...document.querySelectorAll('svg.plot text')].filter((text) => {
+  const of = text.ownerSVGElement.getBoundingClientRect(), at = text.getBoundingClientRect();
+  return at.width && (at.left < of.left - 1 || at.right > of.right + 1 || at.top < of.top - 1
+    || at.bottom > of.bottom + 1); }).map((text) => text.textContent)"""
+# how far what was drawn moved while the page was loaded
+SHIFT = """new Promise((resolve) => { let sum = 0;
+  new PerformanceObserver((list) => { for (const entry of list.getEntries()) sum += entry.value; })
+    .observe({type: 'layout-shift', buffered: true});
+  setTimeout(() => resolve(sum), 100); })"""
+MOST_SHIFT = 0.05
+# the answer that a page begins with, unless it lies within the first screen
+ANSWERS = ".headline p b, .verdict:not(.headline) p:not(.hidden) b"
+BELOW_FIRST_SCREEN = f"""[...document.querySelectorAll('{ANSWERS}')]
+  .filter((line) => line.checkVisibility()).slice(0, 1)
+  .filter((line) => {{ const at = line.getBoundingClientRect(); return !at.height || at.bottom + scrollY > innerHeight
+    || at.right > innerWidth || at.left < 0; }}).map((line) => line.textContent)"""
+
+
 def with_axe(chromium) -> None:
     """What BARRIERS asks, in the page that is open."""
     chromium.js((VENDOR / "axe.min.js").read_text("utf-8") + "; 0")

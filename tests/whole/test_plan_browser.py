@@ -1,10 +1,14 @@
 """The pages of plans that are no PTS, and of each view that no PTS plan has, in headless Chromium, as wide as a phone:
 each view has its plot or its table, drawn, with named axes, and nothing complains. The runs are synthetic: all loads of
-a plan, a number of its own in each, or those of the view's own tests."""
+a plan, a number of its own in each, or those of the view's own tests. Then pages of 1, 2 and 6 runs at both widths and
+on paper: they begin with the answer, and nothing is cut off, moves or is a barrier."""
 
+import dataclasses
 import re
 
+import page_cross as cross
 import pytest
+import synthetic_cuts
 import test_load_line as line
 import test_pts_browser as pts
 import test_rated_life as life
@@ -17,6 +21,7 @@ import test_wear_run as wear
 from pts_runs import number_of
 from synthetic_pts import Run, steady_load
 
+from ssdrig.plan import grammar
 from ssdrig.reading import table
 from ssdrig.reading.row import Table
 from ssdrig.report import page
@@ -148,3 +153,62 @@ def test_each_view_is_drawn_on_a_phone(phone, tmp_path, view):
     plots, others = drawn(phone, tmp_path / "view.html", make(tmp_path))
     has(plots_wanted, plots)
     has(others_wanted, others)
+
+
+def headlined(found: Table, name: str, *swaps: tuple[str, str]) -> Table:
+    """The run with the headline of a shipped plan, with other names of its steps."""
+    parts = grammar.read(*grammar.find(name)).headline
+    for old, new in swaps:
+        parts = tuple(part.replace(old, new) for part in parts)
+    return dataclasses.replace(found, plan=dataclasses.replace(found.plan, headline=parts))
+
+
+# the questions of readers, and a page that answers each: which part of its headline is claimed
+QUESTIONS = {
+    "life": (
+        lambda runs: headlined(
+            table.load(life.run_of(runs, [1.2, 2.5, 2.45, 2.52, 2.48, 2.5, 2.55])), "jesd219-enterprise"
+        ),
+        "write amplification",
+    ),
+    "cache": (
+        lambda runs: headlined(cache.made(runs), "slc-cache", ("{empty.", "{fill."), ("{full.", "{again.")),
+        "SLC cache",
+    ),
+    "loss": (lambda runs: headlined(table.load(synthetic_cuts.write(runs, 20)), "powerloss"), "broke a promise"),
+    "idle": (single.woken, "idle"),
+    "better": (lambda runs: whole(runs, "qd-sweep", {"qd": [1, 4, 32]}), "random reads"),
+}
+WIDTHS = (1400, pts.WIDTH)
+
+
+@pytest.fixture(scope="module", params=QUESTIONS)
+def question(request, tmp_path_factory):
+    """A run, and what its headline must say."""
+    make, answer = QUESTIONS[request.param]
+    return make(tmp_path_factory.mktemp(request.param)), answer
+
+
+@pytest.mark.parametrize("count", [1, 2, 6])
+def test_a_page_begins_with_the_answer_and_nothing_is_cut_off(phone, question, tmp_path, count):
+    found, answer = question
+    file = tmp_path / "page.html"
+    file.write_text(page.render([found] * count))
+    wrong: dict[tuple, object] = {}
+    for width in (*WIDTHS, cross.SHEET_PX):
+        paper = width == cross.SHEET_PX
+        cross.medium(phone, False, paper)
+        cross.sized(phone, width, 900 if width > 500 else 844)
+        phone.open(file)
+        wrong[width, "misfits"] = cross.misfits(phone, width, paper) + phone.js(cross.CUT_IN_PLOTS)
+        if not paper:
+            assert answer in phone.js("document.querySelector('.headline').textContent")
+            wrong[width, "below the first screen"] = phone.js(cross.BELOW_FIRST_SCREEN)
+            wrong[width, "shift"] = max(0.0, phone.js(cross.SHIFT) - cross.MOST_SHIFT)
+        if (width, count) in ((1400, 1), (pts.WIDTH, 2)):
+            cross.with_axe(phone)
+            wrong[width, "axe"] = phone.js(cross.BARRIERS)
+        wrong[width, "complaints"] = phone.complaints()
+    cross.medium(phone, False)
+    cross.sized(phone, pts.WIDTH, 844)
+    assert {where: what for where, what in wrong.items() if what} == {}

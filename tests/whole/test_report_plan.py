@@ -330,13 +330,13 @@ def test_reasons_that_differ_in_a_number_only_are_one():
 def test_the_head_names_the_method_of_the_purge(tables):
     """As a PTS report has to."""
     each = tables["grid"]
-    assert page.head([dataclasses.replace(each, purges=["discard"] * 2)], ["x"]).count("purged by discard") == 1
-    assert "purged by" not in page.head([each], ["x"])
+    assert page.tested([dataclasses.replace(each, purges=["discard"] * 2)], ["x"]).count("purged by discard") == 1
+    assert "purged by" not in page.tested([each], ["x"])
 
 
 def test_a_run_that_goes_on_is_not_called_cut_short(tables):
     tables["grid"].data.state = "running"
-    made = page.head([tables["grid"]], ["x"])
+    made = page.tested([tables["grid"]], ["x"])
     tables["grid"].data.state = "complete"
     assert "The run still goes on" in made and "No reason" not in made
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ssdrig.base.errors import UsageError
 from ssdrig.base.words import do_you_mean
-from ssdrig.plan import check, document, params, reader, shows, values
+from ssdrig.plan import check, document, headline, params, reader, shows, values
 from ssdrig.plan.document import shown
 from ssdrig.plan.reader import CAPABILITIES as CAPABILITIES
 from ssdrig.plan.step import Step as Step
@@ -20,13 +20,16 @@ from ssdrig.plan.step import told as told
 
 SHIPPED = Path(__file__).parent / "plans"
 SCHEMA = 1
-TOP = ("schema", "name", "title", "source", "about", "needs", "scaled", "param", "variant", "workload", "step", "show")
+TOP = (
+    *("schema", "name", "title", "source", "about", "headline", "needs", "scaled", "param", "variant", "workload"),
+    *("step", "show"),
+)
 
 
 @dataclass(frozen=True)
 class Plan:
     """A checked plan. `text` is the file, verbatim; `params`: their values, in the plan's words; `variant`: its
-    name; `scaled`: results are marked SCALED."""
+    name; `scaled`: results are marked SCALED; `headline`: its parts (plan/headline.py), () without one."""
 
     name: str
     title: str
@@ -40,6 +43,7 @@ class Plan:
     steps: tuple[Step, ...]
     shows: tuple[dict, ...]
     text: str
+    headline: tuple[str, ...] = ()
 
 
 def shipped() -> dict[str, Path]:
@@ -111,8 +115,10 @@ def _one(tables: Mapping, text: str, where: str, variant: str | None, sets: Mapp
         steps=_steps(tables, chosen, where if variant is None else f"{where}, variant {variant}"),
         shows=tuple(tables.get("show", [])),
         text=text,
+        headline=headline.read(tables["headline"], where) if "headline" in tables else (),
     )
     shows.check(plan, where)
+    headline.check(plan, where)
     return plan
 
 

@@ -10,7 +10,7 @@ import itertools
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ssdrig.plan import formula, grammar, shows, state
+from ssdrig.plan import formula, grammar, headline, shows, state
 from ssdrig.plan.expand import Act
 from ssdrig.plan.state import UNKNOWN, State
 
@@ -89,8 +89,9 @@ def prepares(acts: Sequence[Act], plan: grammar.Plan) -> int:
 
 
 def shown(plan: grammar.Plan) -> set[str]:
-    """The paths of the steps that a view shows, or that operating points are picked from."""
+    """The paths of the steps that a view shows, that the headline names, or that operating points are picked from."""
     paths = {path for show in plan.shows for path in shows.listed(show.get("of"))}
+    paths |= {figure.path for part in plan.headline for figure in headline.figures(part) if figure.path}
     for show in plan.shows:
         if text := show.get("formula"):
             paths |= {name.path for name in formula.names(formula.parse(text))}

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ssdrig.base.errors import UsageError
+from ssdrig.base.words import do_you_mean
 from ssdrig.plan import document, grammar
 
 TABLE = Path(__file__).with_name("review.toml")
@@ -89,6 +90,17 @@ def read(text: str, where: str) -> tuple[Section, ...]:
     if twice:
         raise UsageError("each plan and variant once", f"{twice} twice in {where}", "leave one out")
     return sections
+
+
+@functools.cache
+def headline() -> tuple[str, ...]:
+    """The plans and variants whose headlines make the headline of a review, in order. Raises UsageError for one that no
+    section has."""
+    named = document.parse(TABLE.read_text("utf-8"), TABLE.name)["headline"]
+    known = [entry.name for entry in entries()]
+    if lacking := [name for name in named if name not in known]:
+        raise UsageError(f"headline with plans of {TABLE.name}", lacking[0], do_you_mean(lacking[0], known))
+    return tuple(named)
 
 
 def entries() -> list[Entry]:

@@ -18,12 +18,13 @@ from ssdrig.plan.step import Step, told
 class View(NamedTuple):
     """A view of a folder in views/: its required and optional keys besides `view`; check(step, axes): raises
     values.Wrong if it cannot show the step; `claims`: it makes statements about the drive in its own figures, which are
-    withheld if one of its steps is not trusted."""
+    withheld if one of its steps is not trusted; `facts`: its figures for a headline (views/headline.py)."""
 
     required: tuple[str, ...]
     optional: tuple[str, ...] = ()
     check: Callable[[Step, Mapping], None] | None = None
     claims: bool = False
+    facts: tuple[str, ...] = ()
 
 
 @functools.cache
@@ -45,15 +46,21 @@ ALONGS = ("time", "minutes", "written", "fills")  # the axis of a load by the se
 AXES = ("by", "x", "rows", "columns")  # each one key that `over` sweeps
 
 
-def check(plan, where: str) -> None:
-    """Raises UsageError for a view that names what the plan does not have."""
+def steps_of(plan) -> tuple[dict[str, Step], dict[str, dict[str, list]]]:
+    """The steps of a plan by their paths, and the axes of each path; a repeat has those of all inner steps."""
     paths: dict[str, Step] = {}
-    axes: dict[str, dict[str, list]] = {}  # the axes of each path; a repeat has those of all inner steps
+    axes: dict[str, dict[str, list]] = {}
     for step in plan.steps:
         paths[step.path], axes[step.path] = step, dict(step.axes)
         for inner in step.steps:
             paths[inner.path], axes[inner.path] = inner, {**step.axes, **inner.axes}
             axes[step.path] |= inner.axes
+    return paths, axes
+
+
+def check(plan, where: str) -> None:
+    """Raises UsageError for a view that names what the plan does not have."""
+    paths, axes = steps_of(plan)
     figures: list[str] = []
     for number, show in enumerate(plan.shows, 1):
         place = f"{where}, show {number}"

@@ -20,7 +20,7 @@ from ssdrig.reading.rundata import RunData
 from ssdrig.report import about, little, repeats, rows, shown_parts, words
 from ssdrig.report import loads as of_loads
 from ssdrig.report.loads import Loads
-from ssdrig.views import trust_strip
+from ssdrig.views import headline, trust_strip
 from ssdrig.views.context import Context, View, figure, last_rounds
 from ssdrig.views.found import sentences
 from ssdrig.views.terms import number
@@ -75,8 +75,8 @@ def render(
     else:
         models = dict.fromkeys(words.model(one) for one in tables)
         title = f"{tables[0].plan.title}: {', '.join(models)}"
-        heading, remarks = head(tables, names), [notes(one) for one in tables]
-        strips = trust_strip.section(trust_strip.row(of.trust, name) for of, name in zip(tables, short, strict=True))
+        heading, remarks = head(tables), [notes(one) for one in tables]
+        strips = trusts(tables, short)
     pairs = list(zip(tables, short, strict=True)) if tables else []
     return html_page(
         title,
@@ -86,7 +86,11 @@ def render(
             heading,
             "<main>",
             strips,
-            side.shown() if side else steady_words(tables, names),
+            side.shown()
+            if side
+            else headline.section(tables, [name.removeprefix("SIMULATED ") for name in short])
+            + steady_words(tables, names)
+            + tested(tables, names),
             results(tables, names, review) if tables else "",
             *map(shown_parts.section, folders or [run.path for run in tables], short),
             repeats.section([data.header for data in runs], lines, full),
@@ -156,7 +160,15 @@ def _doubt(run: Table, context: Context) -> str | None:
     return trust.why_not(trust.whole(strips), rests or trust.NAMES) if strips else None
 
 
-def head(tables: Sequence[Table], names: Sequence[str]) -> str:
+def trusts(tables: Sequence[Table], names: Sequence[str]) -> str:
+    """What the figures rest on: of one run its strip, of several the worst of each item first."""
+    if len(tables) == 1:
+        return trust_strip.section([trust_strip.row(tables[0].trust)])
+    return trust_strip.of_runs({name: one.trust for name, one in zip(names, tables, strict=True)})
+
+
+def head(tables: Sequence[Table]) -> str:
+    """The plan's title and the marks of the runs: the first screen is for the headline."""
     plan = tables[0].plan
     out = [f'<header><div class="title"><h1>{escape(plan.title)}</h1>']
     simulated = [table for table in tables if table.data.header.get("simulated")]
@@ -165,13 +177,18 @@ def head(tables: Sequence[Table], names: Sequence[str]) -> str:
         out.append(f'<strong class="badge">SIMULATED{some}</strong>')
     if any(table.plan.scaled for table in tables):
         out.append('<strong class="badge">SCALED</strong>')
-    out.append(f"</div><p>{escape(plan.about)}</p>")
+    return "".join(out) + f"</div>{about.unhealthy([run.data for run in tables])}</header>"
+
+
+def tested(tables: Sequence[Table], names: Sequence[str]) -> str:
+    """What the plan does, and the set-up of each run."""
+    plan = tables[0].plan
+    out = ['<section class="tested" aria-label="Test">']
     if any(table.plan.scaled for table in tables):
         out.append(f'<p class="warn">{trust_strip.SCALED}</p>')
-    out.append(f'<p class="soft">{escape(plan.source)}</p><ul class="runs">')
-    for run, name in zip(tables, names, strict=True):
-        out.append(_run(run, name))
-    return "".join(out) + f"</ul>{about.unhealthy([run.data for run in tables])}</header>"
+    out.append(f'<p>{escape(plan.about)} <span class="soft">{escape(plan.source)}</span></p><ul class="runs">')
+    out += [_run(run, name) for run, name in zip(tables, names, strict=True)]
+    return "".join(out) + "</ul></section>"
 
 
 def _worded(value) -> str:

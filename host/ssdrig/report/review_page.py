@@ -16,7 +16,7 @@ from ssdrig.reading.review_folder import Done, Review
 from ssdrig.reading.row import Table
 from ssdrig.report import about, library, page, review_says, shown_parts
 from ssdrig.report.library import Member
-from ssdrig.views import trust_strip
+from ssdrig.views import headline, trust_strip
 from ssdrig.views.context import Context
 
 AVERAGE = "average-power"  # the view of a plan
@@ -37,10 +37,12 @@ def render(folder: Path, against: Sequence[Path] | None = None) -> str:
     text = json.dumps(library.data(members), separators=(",", ":")).replace("<", "\\u003c")
     title = f"Review: {review.said['drive'].get('model') or 'unknown drive'}"
     body = [
-        head(title, review, tables),
+        head(title, tables),
         "<main>",
         strips(tables),
+        headlines(tables),
         lacking(review, done),
+        tested(review, tables),
         in_short(review, tables, members),
         library_section(members, notes),
         *[section(i, part, review, done, tables, members) for i, part in enumerate(reviews.sections())],
@@ -82,7 +84,29 @@ def write(folder: Path, against: Sequence[Path] | None, out: Path) -> None:
         raise JournalError(f"to write {out}", error.strerror or str(error), do) from error
 
 
-def head(title: str, review: Review, tables: Mapping[str, Table]) -> str:
+def head(title: str, tables: Mapping[str, Table]) -> str:
+    """The title and the marks of the runs: the first screen is for the headlines."""
+    out = [f'<header><div class="title"><h1>{escape(title)}</h1>']
+    if any(run.data.header.get("simulated") for run in tables.values()):
+        out.append('<strong class="badge">SIMULATED</strong>')
+    if any(run.plan.scaled for run in tables.values()):
+        out.append('<strong class="badge">SCALED</strong>')
+    return "".join(out) + "</div></header>"
+
+
+def headlines(tables: Mapping[str, Table]) -> str:
+    """What the plans that reviews.headline() names have found, a line each."""
+    out = []
+    for name in reviews.headline():
+        parts = headline.of(tables[name]) if name in tables else []
+        whose = f'<span class="of">{escape(name)}</span> '
+        words = headline.claimed(parts)
+        out += [f"<p>{whose}<b>{escape(words)}.</b></p>"] if words else []
+        out += [f'<p class="soft">{whose}{escape(line)}.</p>' for line in headline.left_out(parts)]
+    return f'<section class="verdict headline" aria-label="Headline">{"".join(out)}</section>' if out else ""
+
+
+def tested(review: Review, tables: Mapping[str, Table]) -> str:
     """What the drive is, and how it was tested."""
     drive = review.said["drive"]
     host: Mapping = next((run.data.header.get("host") or {} for run in tables.values()), {})
@@ -107,25 +131,13 @@ def head(title: str, review: Review, tables: Mapping[str, Table]) -> str:
         ("Host", f"{host.get('fio')}, kernel {host.get('kernel')}, {host.get('cpus')} CPUs" if host else None),
     ]
     rows = "".join(f'<tr><th scope="row">{name}</th><td>{escape(str(text))}</td></tr>' for name, text in facts if text)
-    out = [f'<header><div class="title"><h1>{escape(title)}</h1>']
-    if any(run.data.header.get("simulated") for run in tables.values()):
-        out.append('<strong class="badge">SIMULATED</strong>')
-    if any(run.plan.scaled for run in tables.values()):
-        out.append('<strong class="badge">SCALED</strong>')
-    out.append("</div>")
-    if any(run.plan.scaled for run in tables.values()):
-        out.append(f'<p class="warn">{trust_strip.SCALED}</p>')
-    return "".join(out) + f'<div class="scroll"><table class="about">{rows}</table></div></header>'
+    warn = f'<p class="warn">{trust_strip.SCALED}</p>' if any(run.plan.scaled for run in tables.values()) else ""
+    return f'<section aria-label="Test">{warn}<div class="scroll"><table class="about">{rows}</table></div></section>'
 
 
 def strips(tables: Mapping[str, Table]) -> str:
     """What the figures rest on: the worst of each item over all runs, then the runs one by one."""
-    if not tables:
-        return ""
-    by_run_ = {name: one.trust for name, one in tables.items()}
-    whole = trust_strip.row(trust.whole(by_run_.items(), "runs"))
-    by_run = "".join(trust_strip.row(strip, name) for name, strip in by_run_.items())
-    return trust_strip.section([whole, f"<details><summary>of each run</summary>{by_run}</details>"])
+    return trust_strip.of_runs({name: one.trust for name, one in tables.items()}) if tables else ""
 
 
 def _raw(drive: Mapping) -> str | None:

@@ -12,7 +12,7 @@ from ssdrig.plan.rules import steady
 from ssdrig.reading import gaps, little, summary, table, trust, witness
 from ssdrig.reading.row import Row, Table
 from ssdrig.report import over_op, phases, repeats, rows, verdict, views, words
-from ssdrig.views import documents, found, trust_strip
+from ssdrig.views import documents, found, headline, trust_strip
 from ssdrig.views.context import figure
 from ssdrig.views.cuts import sentences as cuts_sentences
 from ssdrig.views.life import figures as life_figures
@@ -65,6 +65,8 @@ def text(tables: list[Table]) -> str:
     for run, name in zip(tables, words.drives(tables), strict=True):
         marks = " SIMULATED" * bool(run.data.header.get("simulated")) + " SCALED" * run.plan.scaled
         out += [f"{run.plan.title}: {name}{marks}, {run.data.state}", *of_plan(run)]
+    if best := headline.compared(tables, words.drives(tables)):
+        out += trust_strip.wrapped(f"{best}.", columns())
     return "\n".join(out)
 
 
@@ -107,7 +109,14 @@ def of_plan(run: Table) -> list[str]:
     for row in run.rows:
         if row.state == "not run":
             left_out.setdefault(str(row.why), []).append(row.act.label)
-    return out + [f"  not run: {_some(of)}, {why}" for why, of in left_out.items()]
+    out += [f"  not run: {_some(of)}, {why}" for why, of in left_out.items()]
+    return out + _headline(run)
+
+
+def _headline(run: Table) -> list[str]:
+    """The plan's headline after the state of the trust strip: the last lines, which stay on the screen."""
+    lines = headline.lines(run, columns())
+    return [f"  {trust_strip.brief(trust_strip.states(run.trust) or {})}", *lines] if lines else []
 
 
 def limits(notes: Iterable[str]) -> list[str]:

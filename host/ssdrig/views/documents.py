@@ -3,6 +3,7 @@
 from ssdrig.reading import gaps, little, whole_run
 from ssdrig.reading.filling import recoveries
 from ssdrig.reading.row import FRAME, Row, Table
+from ssdrig.views import headline
 from ssdrig.views.life.figures import lives
 
 
@@ -36,6 +37,7 @@ def of_table(table: Table) -> dict:
         **{key: drive.get(key) for key in ("model", "serial", "preset")},
         "raw_nand_assumed": bool(drive.get("raw_nand_assumed")),
         "plan": {key: plan.get(key) for key in ("name", "variant", "scaled", "params")},
+        "headline": headline.as_json(table),
         "whole_run": whole_run.of(table),
         "rows": [of_row(row) for row in table.rows],
         "trust": table.trust,

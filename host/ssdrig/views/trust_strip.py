@@ -95,6 +95,13 @@ def _item(of: Mapping) -> str:
     )
 
 
+def of_runs(strips: Mapping[str, Sequence[Mapping]]) -> str:
+    """The strips of several runs, by their names: the worst of each item over all of them, then, folded, run by run."""
+    worst = row(trust.whole(strips.items(), "runs"))
+    by_run = "".join(row(items, name) for name, items in strips.items())
+    return section([worst, f"<details><summary>of each run</summary>{by_run}</details>"])
+
+
 def section(rows: Iterable[str]) -> str:
     """Some row()s, as the first piece of a page."""
     return f'<section class="trust" aria-label="What the figures rest on">{"".join(rows)}</section>'

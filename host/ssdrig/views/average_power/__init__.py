@@ -2,4 +2,5 @@
 
 from ssdrig.plan.shows import View
 
-VIEWS = {"average-power": View(("of",), ("rest", "title"), claims=True)}
+FACTS = ("work_time", "work_energy", "light_user")
+VIEWS = {"average-power": View(("of",), ("rest", "title"), claims=True, facts=FACTS)}

@@ -14,4 +14,4 @@ def check(step: Step, axes: Mapping) -> None:
         raise values.Wrong("a cuts step in the view cuts", f"of = {shown(step.path)}", "name another step")
 
 
-VIEWS = {"cuts": View(("of",), ("title",), check)}
+VIEWS = {"cuts": View(("of",), ("title",), check, facts=("broken", "bound"))}

@@ -275,7 +275,8 @@ def _of_drive(event: Mapping, seen: Mapping[int, Evidence], name: str):
         for what, *cells in cuts_sentences.smart(event)
     )
     head = "".join(f'<th scope="col">{words}</th>' for words in ("Counter", "first poll", "last poll", "per 100 cuts"))
-    body = f'<table class="matrix"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>' if rows else ""
+    table = f'<table class="matrix"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>'
+    body = f'<div class="scroll">{table}</div>' if rows else ""
     unsafe = event["unsafe_shutdowns"]
     soft = (
         "" if unsafe is None else f"{unsafe} unsafe shutdowns were counted over {count(event['judged'], 'judged cut')}."

@@ -2,4 +2,4 @@
 
 from ssdrig.plan.shows import View
 
-VIEWS = {"life": View(("of",), ("title",), claims=True)}
+VIEWS = {"life": View(("of",), ("title",), claims=True, facts=("waf", "tbw", "dwpd", "of_rating"))}

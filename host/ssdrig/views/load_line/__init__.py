@@ -2,4 +2,4 @@
 
 from ssdrig.plan.shows import View
 
-VIEWS = {"load-line": View(("of",), ("by", "where", "title", "top"), claims=True)}
+VIEWS = {"load-line": View(("of",), ("by", "where", "title", "top"), claims=True, facts=("awake", "io"))}

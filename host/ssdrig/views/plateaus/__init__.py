@@ -15,6 +15,6 @@ def check(step: Step, axes: Mapping) -> None:
 
 
 VIEWS = {
-    "plateaus": View(("of",), ("title", "top"), check, claims=True),
-    "cache-recovery": View(("of",), ("title",), check, claims=True),
+    "plateaus": View(("of",), ("title", "top"), check, claims=True, facts=("cache", "fast", "slow")),
+    "cache-recovery": View(("of",), ("title",), check, claims=True, facts=("rate", "delay", "energy")),
 }

@@ -14,7 +14,8 @@ def check(step: Step, axes: Mapping) -> None:
         raise values.Wrong("an idle step in the view power-states", f"of = {shown(step.path)}", "name another step")
 
 
-VIEWS = {"power-states": View(("of",), ("title",), check, claims=True)}
+FACTS = ("awake", "lowest", "state", "exit", "pays_off")
+VIEWS = {"power-states": View(("of",), ("title",), check, claims=True, facts=FACTS)}
 
 
 def asks(shows: Sequence[dict], rows: Sequence) -> Iterator:

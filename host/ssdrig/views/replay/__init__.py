@@ -2,4 +2,4 @@
 
 from ssdrig.plan.shows import View
 
-VIEWS = {"replay": View(("of",), ("title",), claims=True)}
+VIEWS = {"replay": View(("of",), ("title",), claims=True, facts=("data_rate", "mean", "p99"))}

@@ -16,4 +16,4 @@ def check(step: Step, axes: Mapping) -> None:
         )
 
 
-VIEWS = {"retention": View(("of",), ("title",), check)}
+VIEWS = {"retention": View(("of",), ("title",), check, facts=("sealed", "bad", "slowdown"))}

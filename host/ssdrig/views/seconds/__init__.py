@@ -24,5 +24,5 @@ VIEWS = {
     "scatter": View(("of",), ("value", "window", "where", "along", "scale", "title", "top")),
     "series": View(("of", "value"), ("window", "where", "along", "scale", "title", "top")),
     "rounds": View(("of", "value"), ("by", "where", "scale", "title", "top"), check_rounds),
-    "steady": View(("of",), ("scale", "title", "top"), check_steady),
+    "steady": View(("of",), ("scale", "title", "top"), check_steady, facts=("steady",)),
 }

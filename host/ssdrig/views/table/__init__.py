@@ -4,5 +4,5 @@ from ssdrig.plan.shows import View
 
 VIEWS = {
     "table": View(("of", "value"), ("where", "window", "title")),
-    "recovery": View(("of", "against"), ("title",), claims=True),
+    "recovery": View(("of", "against"), ("title",), claims=True, facts=("recovery",)),
 }

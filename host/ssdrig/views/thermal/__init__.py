@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from ssdrig.plan.shows import View
 
-VIEWS = {"thermal": View(("of",), ("title", "top"), claims=True)}
+VIEWS = {"thermal": View(("of",), ("title", "top"), claims=True, facts=("K_per_W", "tau", "throttling"))}
 
 
 def asks(shows: Sequence[dict], rows: Sequence) -> Iterator:

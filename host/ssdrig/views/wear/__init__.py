@@ -14,4 +14,4 @@ def check(step: Step, axes: Mapping) -> None:
         raise values.Wrong("a wear step in the view wear", f"of = {shown(step.path)}", "name another step")
 
 
-VIEWS = {"wear": View(("of",), ("title",), check)}
+VIEWS = {"wear": View(("of",), ("title",), check, facts=("written", "used", "end", "bad"))}

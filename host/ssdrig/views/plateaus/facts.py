@@ -1,0 +1,47 @@
+"""Facts of the view `plateaus` and `cache-recovery` for a headline."""
+
+from collections.abc import Mapping
+
+from ssdrig.base.uncertain import Uncertain
+from ssdrig.reading import filling, trust
+from ssdrig.reading.row import Table
+from ssdrig.views.headline import Fact, lacking
+
+
+def plateaus(run: Table, show: Mapping, path: str) -> dict[str, Fact]:
+    """The size of the cache, and the speed of the first two plateaus."""
+    row = next(iter(run.of(path)), None)
+    event = row.found if row is not None else {}
+    if event.get("kind") != "plateaus":
+        notes = row.notes if row is not None else []
+        why = next((note for note in notes if note.startswith("plateaus: ")), f"{path} did not run")
+        return dict.fromkeys(("cache", "fast", "slow"), Fact(lacking(why)))
+    size = Uncertain(event["cache_bytes"], event["cache_error_bytes"])
+    if size.value is None:
+        size = lacking(f"no end of a cache: {event['cache_why']}")
+    speeds = [Uncertain(plateau["bw_mean_MBps"]) for plateau in event["plateaus"]]
+    speeds += [lacking(size.why or "one speed from the first byte to the last")] * (2 - len(speeds))
+    return {
+        "cache": Fact(size, "B", label=f"cache size, {path}", better="more"),
+        "fast": Fact(speeds[0], "MB/s"),
+        "slow": Fact(speeds[1], "MB/s"),
+    }
+
+
+def recovery(run: Table, show: Mapping, path: str) -> dict[str, Fact]:
+    """How fast the cache comes back, from when on, and what a GB of that costs."""
+    back, _ = filling.recovery([row for row in run.rows if row.state == "done" and row.act.path == path])
+    why = back.why or "not known"
+    rate = lacking(why) if back.rate_Bps is None else Uncertain(back.rate_Bps, back.rate_error_Bps).scaled(1e-6)
+    delay = lacking(why) if back.delay_s is None else Uncertain(back.delay_s, back.delay_error_s)
+    cost = Uncertain(back.energy_J_per_GB, back.energy_error_J_per_GB)
+    if cost.value is None:
+        cost = lacking(f"energy of folding: {back.energy_why or why}")
+    return {
+        "rate": Fact(rate, "MB/s", label="rate at which the cache comes back", better="more"),
+        "delay": Fact(delay, "s"),
+        "energy": Fact(cost, "J", rests=trust.OF_POWER),
+    }
+
+
+FACTS = {"plateaus": plateaus, "cache-recovery": recovery}
