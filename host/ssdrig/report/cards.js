@@ -85,5 +85,11 @@ const Cards = (() => {
     stop(can()[0] ?? all(selector, root)[0]);
     return first;
   }
-  return { show, sort, roving };
+
+  // Elements that scroll take the keyboard focus; others do not.
+  function reach(selector) {
+    const found = all(selector, document).map((el) => [el, el.scrollHeight > el.clientHeight || el.scrollWidth > el.clientWidth]); // all read, then all written: one layout
+    for (const [el, scrolls] of found) scrolls ? el.setAttribute("tabindex", "0") : el.removeAttribute("tabindex");
+  }
+  return { show, sort, roving, reach };
 })();

@@ -19,14 +19,14 @@
   const csv = (table) => all("tr", table).map((row) => [...row.children].map(cell).join(",")).join("\n") + "\n";
 
   function labels(el) {
-    const badges = all("header .badge").map(text), runs = all("header .runs li").map(text), ids = all("header .runs code").map(text);
+    const badges = all("header .badge").map(text), runs = all(".tested .runs li").map(text), ids = all(".tested .runs code").map(text);
     const legend = all(".legend li", el).map((li) => {
       const key = li.querySelector("[style]");
       return [key ? text(key) : "", key ? getComputedStyle(key).color : "", text(li).slice(key ? text(key).length : 0).trim()];
     });
     return {
       title: title(el), sub: [text(document.querySelector("h1")), ...badges].join(" · "), legend, foot: ["ssdrig", ...ids.slice(0, 4)].join(" · ") + (ids.length > 4 ? " …" : ""),
-      settings: JSON.stringify({ figure: title(el), page: document.title, marks: badges, runs: runs.length ? runs : all("header .about tr").map(text) }),
+      settings: JSON.stringify({ figure: title(el), page: document.title, marks: badges, runs: runs.length ? runs : all(".tested .about tr").map(text) }),
     };
   }
   const kept = (el) => el.querySelector("svg.plot")?.dataset.csv;
@@ -52,4 +52,8 @@
     el.querySelector("figcaption").prepend(bar);
     Cards.roving(bar, "button");
   }
+  const reach = () => Cards.reach(".scroll, figure.wide");
+  reach();
+  addEventListener("resize", reach);
+  document.addEventListener("toggle", reach, true); // a table in details has no size before
 })();

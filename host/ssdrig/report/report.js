@@ -201,11 +201,7 @@ function report() {
     for (const el of $$(".panel[role=slider]")) saySlider(el);
   }
 
-  // Scrollable elements take the keyboard focus; others do not.
-  function reach() {
-    const found = $$(".readout, .scroll").map((el) => [el, el.scrollHeight > el.clientHeight || el.scrollWidth > el.clientWidth]); // all read, then all written: one layout
-    for (const [el, scrolls] of found) scrolls ? el.setAttribute("tabindex", "0") : el.removeAttribute("tabindex");
-  }
+  const reach = () => Cards.reach(".readout, .scroll");
   const NONE = "No run is shown: choose a drive and an over-provisioning above.";
   const sample = (run) => `<svg width="30" height="10" aria-hidden="true"><line x1="0" y1="5" x2="30" y2="5" stroke="${page.colour(run)}" stroke-width="${run === page.reviewed() ? 3 : 1.6}" stroke-dasharray="${Panels.dash(run, run === page.reviewed())}"/></svg>`;
   const swatch = (run) => `<i class="key" style="color:${page.colour(run)}">${run.glyph}</i>`;

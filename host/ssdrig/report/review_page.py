@@ -132,7 +132,8 @@ def tested(review: Review, tables: Mapping[str, Table]) -> str:
     ]
     rows = "".join(f'<tr><th scope="row">{name}</th><td>{escape(str(text))}</td></tr>' for name, text in facts if text)
     warn = f'<p class="warn">{trust_strip.SCALED}</p>' if any(run.plan.scaled for run in tables.values()) else ""
-    return f'<section aria-label="Test">{warn}<div class="scroll"><table class="about">{rows}</table></div></section>'
+    about_drive = f'<div class="scroll"><table class="about">{rows}</table></div>'
+    return f'<section class="tested" aria-label="Test">{warn}{about_drive}</section>'
 
 
 def strips(tables: Mapping[str, Table]) -> str:
