@@ -196,7 +196,7 @@ def test_figures_of_a_run_are_those_of_the_sum(tmp_path):
     shares = [rail["power_uncertainty_percent"] * w / 100 for rail, w in zip(f["rails"], watts, strict=True)]
     # no calibration: independent but for the error of the clock, which is small
     assert f["power_uncertainty_percent"] == pytest.approx(100 * math.hypot(*shares) / sum(watts), rel=3e-3)
-    assert notes == ["own_power_ratio: the drive reports no energy or power of its own"]
+    assert notes == ["own_power_ratio: the drive does not report its own energy or power"]
 
 
 def test_one_rail_has_its_own_entry_and_the_same_figures(tmp_path):

@@ -51,6 +51,7 @@ LIMITS = {
     "load": 15,
     "plan": 37,
     "publish": 23,
+    "reading": 25,
     "report": 4,
     "retention": 7,
     "rig": 13,
@@ -62,7 +63,7 @@ LIMITS = {
     "views": 4,
     "virtual": 31,
 }
-ELSEWHERE = 1197
+ELSEWHERE = 595
 PROSE_RE = re.compile("|".join(rf"\b(?:{pattern})\b" for pattern in PROSE), re.IGNORECASE)
 ELLIPSIS = re.compile(r"(?:The same )?Of (?!course)\w")  # a docstring without its noun
 COMMENT = re.compile(r"(?:^|\s)#(?!:)\s(.*)")

@@ -121,9 +121,9 @@ def test_only_a_second_hello_is_a_reset_and_the_log_is_in_order():
         (
             "died",
             [event(0, "smart.end", step="x", reason="poll")],
-            "the process that carried out the run ended without closing it; its last event is smart.end x poll",
+            "the process of the run ended without closing it; its last event is smart.end x poll",
         ),
-        ("died", [], "the process that carried out the run ended without closing it; its last event is nothing"),
+        ("died", [], "the process of the run ended without closing it; its last event is nothing"),
     ],
 )
 def test_why_a_run_ended(state, events, why):

@@ -103,7 +103,7 @@ def test_a_thousand_ios_are_enough_for_a_p99(loaded):
     assert len(loaded(seconds([5], partial=True)).lat_p99_us) == 0
     assert loaded(seconds([1, 0, 2])).notes[0].startswith("P99 by the second: the I/Os of 2 s are")
     data = loaded(seconds([1000], hist_of="lat", source="status"))
-    assert data.hist_of == "lat" and data.notes[-1].startswith("P99 by the second is of lat")
+    assert data.hist_of == "lat" and data.notes[-1].startswith("P99 by the second covers lat")
 
 
 def test_seconds_of_a_dilated_drive(loaded):

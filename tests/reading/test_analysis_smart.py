@@ -55,7 +55,7 @@ def test_polls_are_in_the_order_of_time_whatever_their_names(loaded):
 @pytest.mark.parametrize("key", ["t_ns", "t_start_ns", "t_end_ns", "reason"])
 def test_a_poll_that_does_not_say_when_or_why_is_left_out(loaded, key):
     data = loaded(snapshot(5, "poll") | {key: None})
-    assert data.snapshots == [] and data.notes[0].startswith("smart/000.json cannot be read: it does not say when")
+    assert data.snapshots == [] and data.notes[0].startswith("smart/000.json cannot be read: it lacks its time")
 
 
 @pytest.mark.parametrize(

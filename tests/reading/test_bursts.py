@@ -36,7 +36,7 @@ def test_a_window_counts_whole_cycles_only():
     assert bursts.of(data, FIRST, late + 1, late + 2 * period, ON, OFF)[0]["burst_iops"] == 6000
     assert bursts.of(data, FIRST, 0, FIRST + period, ON, OFF)[0]["burst_iops"] == 1000
     found, why = bursts.of(data, FIRST, late + 1, late + 2 * period - 1, ON, OFF)
-    assert found == dict.fromkeys(bursts.KEYS) and why.startswith("no whole pause")
+    assert found == dict.fromkeys(bursts.KEYS) and why.startswith("no complete pause")
 
 
 def test_a_second_with_io_is_none_of_a_pause_where_the_cycles_come_late():

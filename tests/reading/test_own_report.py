@@ -118,7 +118,7 @@ def test_by_the_energy_of_hours_where_there_is_no_power():
 @pytest.mark.parametrize(
     ("change", "why"),
     [
-        ({"interval_power_W": None, "lifetime_energy_Wh": None}, "no energy or power of its own"),
+        ({"interval_power_W": None, "lifetime_energy_Wh": None}, "not report its own energy or power"),
         ({"interval_power_W": None, "lifetime_energy_Wh": 7}, "no reading of the drive's own power"),
         ({"interval_power_W": 0.0}, "no reading of the drive's own power"),
     ],

@@ -82,7 +82,7 @@ def test_one_that_is_damaged_is_made_anew(run, reads):
     for content in broken:
         path.write_bytes(content)
         reads.clear()
-        assert summary.kept(run) is None
+        assert summary.current(run) is None
         summary.load(run)
         assert reads and path.read_bytes() == whole
 
@@ -91,7 +91,7 @@ def test_one_of_another_run_is_not_believed(run, tmp_path, reads):
     other = synthetic_run.write(tmp_path, [500] * 6, zoom_s=3, name="other")
     summary.load(other)
     (run / integrity.SUMMARY).write_bytes((other / integrity.SUMMARY).read_bytes())
-    assert summary.kept(run) is None and summary.load(run)[0].header["run"] != "other"
+    assert summary.current(run) is None and summary.load(run)[0].header["run"] != "other"
 
 
 def changed(path: Path) -> None:
@@ -106,22 +106,22 @@ def test_whatever_changes_in_the_run_makes_it_stale(run, monkeypatch):
     names = ["rig.bin", "events.jsonl", "run.json", "smart/001.json", "fio/load/out.json"]
     for name in names:
         summary.load(run)
-        assert summary.kept(run), name
+        assert summary.current(run), name
         changed(run / name)
-        assert summary.kept(run) is None, name
+        assert summary.current(run) is None, name
         changed(run / name)
     for name in ("more", "part-2/run.json"):
         summary.load(run)
         (run / name).parent.mkdir(exist_ok=True)
         (run / name).write_text("{}")
-        assert summary.kept(run) is None, name
+        assert summary.current(run) is None, name
         (run / name).unlink()
-    assert summary.kept(run)
+    assert summary.current(run)
     for name in ("report.html", "points.lp"):  # made from the run
         (run / name).write_text("x")
-        assert summary.kept(run), name
+        assert summary.current(run), name
     monkeypatch.setattr(summary, "code", lambda: "another ssdrig")
-    assert summary.kept(run) is None
+    assert summary.current(run) is None
 
 
 def test_other_code_or_tables_make_another_digest(tmp_path, monkeypatch):
@@ -148,9 +148,9 @@ def test_another_table_of_the_user_makes_it_stale(run, tmp_path, monkeypatch):
     table = tmp_path / "config/ssdrig/ata_units.toml"
     table.parent.mkdir(parents=True)
     for text in ("drives = []\n", "drives = [] # other\n"):
-        assert summary.kept(run)
+        assert summary.current(run)
         table.write_text(text)
-        assert summary.kept(run) is None, text
+        assert summary.current(run) is None, text
         summary.load(run)
 
 
@@ -164,7 +164,7 @@ def test_one_that_a_stranger_made_with_right_sums_is_passed_over(run, reads):
         for value in values:
             body = json.dumps({"key": summary._key(run), "values": value}).encode() + b"\n" + packed
             path.write_bytes(summary.MAGIC + hashlib.sha256(body).digest() + body)
-            assert summary.kept(run) is None, (value, packed)
+            assert summary.current(run) is None, (value, packed)
     reads.clear()
     assert same(list(summary.load(run)), list(want)) and reads
 
@@ -175,10 +175,10 @@ def test_a_run_that_is_written_has_none(run):
         summary.load(run)
         assert not (run / integrity.SUMMARY).exists()
     summary.load(run)
-    assert summary.kept(run)
+    assert summary.current(run)
     with open(run / "lock") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        assert summary.kept(run) is None
+        assert summary.current(run) is None
 
 
 def test_a_folder_that_takes_nothing_gives_its_figures(run, monkeypatch):

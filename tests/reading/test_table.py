@@ -76,7 +76,7 @@ def test_what_is_not_known_has_a_reason(steps, grid):
     trim = steps.rows[2]
     assert trim.value("iops") is None and trim.why_not("iops") == "trim does no I/O"
     assert steps.rows[3].why_not("W") == "0 s"
-    assert steps.rows[1].why_not("host_cpu") == "fio's last document does not say"
+    assert steps.rows[1].why_not("host_cpu") == "fio's last document does not report it"
 
 
 def test_a_repeat_has_a_row_for_each_round_and_point(grid):
@@ -213,13 +213,13 @@ def test_figures_of_a_load_with_pauses_begin_behind_its_first_burst(tmp_path):
         assert (row.windows["mid"]["t0_s"], row.windows["mid"]["t1_s"]) == (6, 9)  # whole cycles
         assert (whole["cycles"], row.value("burst_iops")) == (3, 150) and row.value("pause_W") is None
         assert row.why_not("pause_W").startswith("pauses of 2 s")
-        assert row.why_not("host_cpu").startswith("fio says it of the first burst")
+        assert row.why_not("host_cpu").startswith("fio reports it for the first burst")
     assert table.together([one, swept])["iops_mean"] == 50
-    assert short.windows["all"] is None and short.why_not("iops") == "the load ended 0 s behind its first burst"
+    assert short.windows["all"] is None and short.why_not("iops") == "the load ended 0 s after its first burst"
     words = page.render([found])
     assert sentences(one) == ["figures from 3 s on, after fio's long first burst"] and sentences(swept) == []
     assert escape(sentences(one)[0]) in words
-    assert words.count("all figures are of the seconds from 3 on") == 2 and "from 61 on" in words
+    assert words.count("all figures cover the seconds from 3 on") == 2 and "from 61 on" in words
 
 
 @pytest.mark.parametrize(("sync", "said"), [("none", False), ("flush", True)])

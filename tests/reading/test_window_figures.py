@@ -267,7 +267,7 @@ def test_ratios_are_of_the_seconds_that_have_power():
     assert (out["power_mean_W"], out["power_max_W"]) == (3, 5)
     assert out["energy_uJ_per_io"] == exactly(6e6 / 40)
     assert out["energy_uJ_per_io_above_idle"] == exactly(1e6 * 2 * 2 / 40)
-    assert noted(out, "energy_J: 1 of 3 s have no power samples; ratios are of the seconds that have")
+    assert noted(out, "energy_J: 1 of 3 s have no power samples; ratios use the seconds that have")
     (rail,) = out["rails"]
     assert rail["power_mean_W"] == 3 and rail["energy_J"] is rail["power_uncertainty_percent"] is None
 

@@ -18,7 +18,7 @@ def test_all_keys_are_there_and_are_json(tmp_path):
     assert tuple(f) == KEYS
     assert json.loads(json.dumps(f, allow_nan=False)) == f
     assert other_notes(f) == [
-        "own_power_ratio: the drive reports no energy or power of its own",
+        "own_power_ratio: the drive does not report its own energy or power",
         "fresh, 0–12 s: consistency: the standard deviation is 0",
     ]
     assert {k for k in f if f[k] is None} == {

@@ -66,7 +66,7 @@ def test_the_page_says_it_where_the_section_is():
     for each in tables.values():
         each.verdicts, each.trust = [], []
         each.data = SimpleNamespace(snapshots=[])
-    review = SimpleNamespace(said={"rated_bytes": None})
+    review = SimpleNamespace(document={"rated_bytes": None})
     short = review_page.in_short(review, tables, [])
     assert ">SLC cache</a>: On the empty drive the cache takes 15.3 GB" in short and "Trace benches" not in short
     assert set(review_page.SAYS) <= {section.title for section in reviews.sections()}

@@ -48,7 +48,7 @@ def written(tmp_path, bad: dict, us: int = 250) -> dict:
         {"kind": "retention.pass", "number": 1},
         {"kind": "retention.end", **end, "cannot": passes.cannot(8 * 10**9)},
     ]
-    return kept.found(events, tmp_path, "recall")
+    return kept.event_of(events, tmp_path, "recall")
 
 
 def test_what_is_lost_slow_and_refreshed_is_said(tmp_path):
@@ -81,11 +81,11 @@ def test_a_sealed_drive_and_a_damaged_folder_are_shown(tmp_path):
     written(tmp_path, {})
     off = {"off_utc": "2026-11-22T12:00:01Z", "announced": True, "words": "its power is off"}
     events = [{"kind": "retention.sealed", "digest": "d", "label": "L", **off}]
-    found = kept.found(events, tmp_path, "retain")
+    found = kept.event_of(events, tmp_path, "retain")
     said = "\n".join(retention_sentences.lines(found))
     assert "SSDRIG RETENTION run-1" in said and "at most 20.0 MB moved" in said and "30.0 to 41.0" in said
     assert "<svg" in "".join(retention_html._panels(SimpleNamespace(found=found), "Retention", ""))
     (tmp_path / "retention/manifest.json").write_text("{")
-    found = kept.found([], tmp_path, "recall")
+    found = kept.event_of([], tmp_path, "recall")
     assert retention_sentences.lines(found)[0] == "Nothing was read: no verdict on the drive."
     assert "".join(retention_html._panels(SimpleNamespace(found=found), "Retention", ""))

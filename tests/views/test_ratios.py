@@ -33,7 +33,7 @@ reading/filling: _amplified, _plateau, _rest_error_J, put, read, thinned
 reading/fio: load_step
 reading/gaps: of_rows
 reading/index: __init__, _made, _refreshed, folder
-reading/kept: found, put
+reading/kept: event_of, put
 reading/latency: of
 reading/little: of_load
 reading/live_load: _latencies, _of_fio, _played

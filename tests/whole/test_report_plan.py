@@ -215,7 +215,7 @@ def test_series_and_scatter(tables):
         tables, "steps", view="series", of=["clean", "trim", "after"], value=["MB/s", "W", "lat_p99", "host_cpu"]
     )
     assert "P99 of completion time (clat)" in made and "(lat)" not in made  # by the second it is of clat
-    assert made.count("<svg") == 3 and "last document does not say." in made
+    assert made.count("<svg") == 3 and "last document does not report it." in made
     assert re.findall(r'class="mid soft">(clean|trim|after)<', made)[:2] == ["clean", "after"]
     made = view(tables, "steps", view="scatter", of="clean", window="late")
     assert re.search(r'class="dots"[^>]* d="(M[\d.]+ [\d.]+h0){2}"', made)  # two of the four seconds

@@ -19,7 +19,7 @@ HALF_S = 1.0  # around a moment
 MOST_SAMPLES = 6000  # of a moment
 MOST_STALLS = MOST_MARKS = 3
 BIN_W = 1e-3
-MOST_W = 65.0  # what lies beyond counts as that
+MOST_W = 65.0  # higher values count as this
 
 
 def fine_ns(data: RunData) -> np.ndarray:
@@ -45,19 +45,19 @@ def place(data: RunData, powers: list[reduced.Reduced], edges_ns: np.ndarray) ->
 
 
 def moments(data: RunData) -> list[tuple[str, float]]:
-    """What is worth a look, and when (s of drive time), but for the highest sample, which only the samples know."""
-    n, found = len(data.iops), [("start of the load", HALF_S)]
+    """Moments of interest (s of drive time), except the highest sample, which only the samples show."""
+    n, marks = len(data.iops), [("start of the load", HALF_S)]
     if not n:
         return []
     cliff, _ = windows.cliff(data.iops)
     if cliff is not None:
-        found.append(("cliff", float(cliff)))
+        marks.append(("cliff", float(cliff)))
     still = np.flatnonzero(data.iops == 0)
     stalls = np.split(still, np.flatnonzero(np.diff(still) > 1) + 1) if len(still) else []
     stalls.sort(key=len, reverse=True)
-    found += [(f"stall of {len(stall)} s", float(stall[0]) + HALF_S) for stall in stalls[:MOST_STALLS]]
-    found.append(("end of the load", float(data.load_s)))
-    return found
+    marks += [(f"stall of {len(stall)} s", float(stall[0]) + HALF_S) for stall in stalls[:MOST_STALLS]]
+    marks.append(("end of the load", float(data.load_s)))
+    return marks
 
 
 class Watch:
@@ -90,10 +90,10 @@ class Watch:
     def __call__(self, t_ns: np.ndarray, P: np.ndarray) -> None:
         if not len(t_ns):
             return
-        for (_, begin, end), kept in zip(self._wanted, self._kept, strict=True):
+        for (_, begin, end), pieces in zip(self._wanted, self._kept, strict=True):
             if begin <= t_ns[-1] and t_ns[0] < end:
                 a, b = np.searchsorted(t_ns, (begin, end))
-                kept.append((t_ns[a:b].copy(), P[a:b].astype(np.float32)))
+                pieces.append((t_ns[a:b].copy(), P[a:b].astype(np.float32)))
         for name, (begin, end) in self._spans.items():
             if begin <= t_ns[-1] and t_ns[0] < end:
                 a, b = np.searchsorted(t_ns, (begin, end))
@@ -116,14 +116,14 @@ class Watch:
     def end(self) -> None:
         """No sample follows: sets `moments` and `watts_hist` of the run."""
         data = self._data
-        found = [
-            (words, np.concatenate([t for t, _ in kept]), np.concatenate([P for _, P in kept]))
-            for (words, *_), kept in zip(self._wanted, self._kept, strict=True)
-            if kept
+        pieces = [
+            (words, np.concatenate([t for t, _ in pieces]), np.concatenate([P for _, P in pieces]))
+            for (words, *_), pieces in zip(self._wanted, self._kept, strict=True)
+            if pieces
         ]
         if self._peak[0] > -np.inf and not self._whole:
-            found.insert(1, (f"highest sample, {self._peak[0]:.3g} W", *self._peak[1:]))
-        for words, t_ns, P in found:
+            pieces.insert(1, (f"highest sample, {self._peak[0]:.3g} W", *self._peak[1:]))
+        for words, t_ns, P in pieces:
             if len(t_ns) > 1:
                 middle, half = len(t_ns) // 2, MOST_SAMPLES // 2
                 near = slice(None) if self._whole else slice(max(0, middle - half), middle + half)
@@ -133,12 +133,12 @@ class Watch:
             data.watts_hist[name] = counts[:last].copy()
 
 
-PEAK = 1.2  # of the median sample: what lies above is a peak
+PEAK = 1.2  # of the median sample: higher samples are peaks
 
 
 class Parts(NamedTuple):
     """The first three add up to the energy of the window. after_J: above the floor, from the end of the load to the
-    idle step; None where it is no more than it is uncertain by, or of a window that is not the whole load. peak_W:
+    idle step; None within its uncertainty, or of a window that is not the whole load. peak_W:
     where peaks begin."""
 
     floor_J: float
@@ -149,8 +149,8 @@ class Parts(NamedTuple):
 
 
 def parts_of(data: RunData, name: str, figures: Mapping) -> Parts | None:
-    """Of the window `name` ("all", "steady") and its figures. None without its energy, its samples, or an idle step to
-    know the floor by."""
+    """The parts of the energy of the window `name` ("all", "steady"). None without its energy, its samples, or an idle
+    step for the floor."""
     counts, total_J = data.watts_hist.get(name), figures["energy_J"]
     if counts is None or not counts.sum() or data.idle_mean_W is None or total_J is None:
         return None
@@ -171,5 +171,5 @@ def after_above(data: RunData, figures: Mapping) -> Uncertain:
     """Energy above the floor from the end of the load to the idle step."""
     total_J, seconds, percent = data.after_J or 0.0, data.after_s or 0.0, figures.get("power_uncertainty_percent")
     still = Uncertain(data.idle_mean_W, data.idle_uncertainty_W).scaled(seconds)
-    found = difference(Uncertain(total_J, None if percent is None else percent / 100 * total_J), still)
-    return found if found.known else Uncertain(max(0.0, total_J - (still.value or 0.0)))
+    above = difference(Uncertain(total_J, None if percent is None else percent / 100 * total_J), still)
+    return above if above.known else Uncertain(max(0.0, total_J - (still.value or 0.0)))

@@ -11,8 +11,8 @@ from ssdrig.reading import errors
 from ssdrig.reading.rundata import RunData
 
 KEYS = ("burst_iops", "pause_mean_W", "cycles")
-NONE = "it is no load with pauses"
-EDGE_S = 1  # of a pause, at each end: I/O that drains, and what is late
+NONE = "it is not a load with pauses"
+EDGE_S = 1  # of a pause, at each end: I/O that drains or is late
 
 
 def end_s(lasted_s: int, first_s: int, period_s: float) -> int:
@@ -35,14 +35,14 @@ def _untimed(data: RunData, begin_s: int, still: np.ndarray, period: int, joules
     """Why the energy of these seconds of pauses is not known for the clock's sake."""
     cycle, second = np.nonzero(still)
     seconds = begin_s + cycle * period + EDGE_S + second
-    each = [rail.edges for rail in data.rails if rail.edges is not None]
-    error_ns = max((float(edges.error_ns[seconds].max()) for edges in each), default=0.0)
-    return uncertainty.untimed(sum(edges.seconds_J(seconds) for edges in each) / data.k, joules, error_ns)
+    edges_of = [rail.edges for rail in data.rails if rail.edges is not None]
+    error_ns = max((float(edges.error_ns[seconds].max()) for edges in edges_of), default=0.0)
+    return uncertainty.untimed(sum(edges.seconds_J(seconds) for edges in edges_of) / data.k, joules, error_ns)
 
 
 def of(data: RunData, first_s: int, begin_s: int, end_s: int, on_s: float, off_s: float) -> tuple[dict, str | None]:
     """KEYS, with `errors`, of the whole cycles within [begin_s, end_s), and why one is None. A cycle is a pause of
-    `off_s` and the burst of `on_s` behind it; the first one begins `first_s` after the first I/O. Times in whole
+    `off_s` and the burst of `on_s` after it; the first one begins `first_s` after the first I/O. Times in whole
     seconds of the drive; I/Os of a cycle count for its burst, also those that complete late; a pause is where none do.
     `data` has its power on the grid."""
     out: dict = dict.fromkeys(KEYS)
@@ -53,19 +53,19 @@ def of(data: RunData, first_s: int, begin_s: int, end_s: int, on_s: float, off_s
     begin = first_s + -(-max(0, begin_s - first_s) // period) * period
     count = max(0, end_s - begin) // period
     if not count:
-        return out, "no whole pause with the burst behind it"
+        return out, "no complete pause followed by a burst"
     end = begin + count * period
-    each = data.iops[begin:end].reshape(count, period).sum(axis=1) / on
-    out |= {"cycles": count, "burst_iops": float(each.mean()), "errors": {}}
+    rates = data.iops[begin:end].reshape(count, period).sum(axis=1) / on
+    out |= {"cycles": count, "burst_iops": float(rates.mean()), "errors": {}}
     seconds = data.iops[begin:end].reshape(count, period)[:, off:]
-    if (error := mean_error(each if count > 1 else seconds[0])) is not None:
+    if (error := mean_error(rates if count > 1 else seconds[0])) is not None:
         out["errors"] = {"burst_iops": error}
     if off <= 2 * EDGE_S:
-        return out, f"pauses of {off} s, of which {EDGE_S} s at each end does not count"
+        return out, f"pauses of {off} s: {EDGE_S} s at each end does not count"
     still = data.iops[begin:end].reshape(count, period)[:, EDGE_S : off - EDGE_S] == 0
     if not still.any():
         return out, "the cycles came so late that there is I/O where the pauses should be"
-    # a host that was late makes all later cycles late: a second with I/O is none of a pause
+    # a host that was late makes all later cycles late: a second with I/O is not part of a pause
     watts = data.power_mean_W[begin:end].reshape(count, period)[:, EDGE_S : off - EDGE_S][still]
     if not np.isfinite(watts).all():
         return out, "power samples do not cover all pauses"

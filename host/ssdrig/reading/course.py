@@ -30,11 +30,11 @@ KEYS = (
     *(key for key in window_figures.KEYS if key not in NOT_FLAT),
     *("window_s", "window_label", "rails", "windows", "kernel", "trust", "notes"),
 )
-OF_STEADY = "steady"  # the window that stands for the load, where the plan has it
+OF_STEADY = "steady"  # the main window of the load, if the plan has it
 
 
 class Course(NamedTuple):
-    """The load of a run. `data`: what it did; `figures`: KEYS; `table`: the run that it is of."""
+    """The load of a run. `data`: its course; `figures`: KEYS; `table`: of the run."""
 
     data: RunData
     figures: dict
@@ -43,7 +43,7 @@ class Course(NamedTuple):
 
 @dataclass
 class Detail:
-    """What is asked of the samples for the load `row`: cells, moments, histograms, and the energy behind it."""
+    """The figures of the load `row` that need samples: cells, moments, histograms, and the energy after it."""
 
     row: Row
     rest_ns: list[int]  # begin and end of the rest whose power the load is compared with; [] without one
@@ -63,7 +63,7 @@ class Detail:
 
     @property
     def edges_ns(self) -> np.ndarray:
-        """Host times of which the energy is needed."""
+        """Host times between which the energy is needed."""
         return np.concatenate([self.fine_ns, np.array([*self.rest_ns, *self.after_ns], np.int64)])
 
     @property
@@ -74,7 +74,7 @@ class Detail:
         return reduced.Asked.together([after, reduced.Asked.of([*self.rest_ns, *self.after_ns[1:]])])
 
     def place(self, powers: list[Reduced]) -> None:
-        """Put what was found into the load's data."""
+        """Put the results into the load's data."""
         data = self.row.data
         if data is None or self.watch is None or not powers:
             return
@@ -88,13 +88,13 @@ class Detail:
 
 def rest_ns(rows: Sequence[Row]) -> list[int]:
     """Begin and end of the only rest of a run, host time; [] of one with several, or none."""
-    found = [
+    spans = [
         [row.data.t0_ns, power.end_ns(row.data)]
         for row in rows
         if row.act.do == "idle" and row.act.keys.get("until") != "quiet" and row.act.repeat is None
         if row.data is not None and row.data.t0_ns is not None and row.data.load_s
     ]
-    return found[0] if len(found) == 1 else []
+    return spans[0] if len(spans) == 1 else []
 
 
 def _begins_s(row: Row, data: RunData) -> int:
@@ -110,10 +110,10 @@ def of(table: Table) -> Course:
         return Course(nothing, figures_of(table, None, nothing), table)
     data = replace(row.data, header=_header(table, row), state=table.data.state, why=table.data.why)
     _on_axis(data, table.data)
-    found = figures_of(table, row, data)
-    latency.place(data, found)
+    figures = figures_of(table, row, data)
+    latency.place(data, figures)
     data.snapshots = table.data.snapshots
-    return Course(data, found, table)
+    return Course(data, figures, table)
 
 
 def _on_axis(data: RunData, run: RunData) -> None:
@@ -137,8 +137,8 @@ def _header(table: Table, row: Row | None) -> dict:
     keys = row.act.keys
     own = {"tested_bytes": row.act.range_bytes or None, "block_bytes": keys.get("block")}
     own = {key: value for key, value in own.items() if isinstance(value, int)}
-    said = {"title": table.plan.title, "load": words(row)}
-    return {**header, "method": {**header["method"], **own, **said}}
+    plan_words = {"title": table.plan.title, "load": words(row)}
+    return {**header, "method": {**header["method"], **own, **plan_words}}
 
 
 def words(row: Row) -> str:
@@ -153,21 +153,21 @@ def words(row: Row) -> str:
 
 
 def figures_of(table: Table, row: Row | None, data: RunData) -> dict:
-    """KEYS of the load, the flat ones of the window that stands for it; `notes` says why one is None."""
+    """KEYS of the load, the flat ones of its main window; `notes`: why one is None."""
     out: dict[str, Any] = dict.fromkeys(KEYS)
     of_run, drive = whole_run.of(table), table.data.header["drive"]
     notes = [*table.data.notes, *_not_of_windows(table, row)]
     named = dict.fromkeys(("fresh", WHOLE, OF_STEADY)) if row is None or row.act.do == "load" else {WHOLE: None}
-    each: dict[str, dict | None] = dict(named)
+    by_name: dict[str, dict | None] = dict(named)
     if row is not None:
-        each |= {name: _in_window(table, row, data, name) for name in dict.fromkeys([*each, *row.windows])}
-    for name, figures in each.items():
+        by_name |= {name: _in_window(table, row, data, name) for name in dict.fromkeys([*by_name, *row.windows])}
+    for name, figures in by_name.items():
         if figures:
             times = figures["label"].rpartition(", ")[2].replace(": ", ", ")
             notes += [f"{name}, {times}: {note}" for note in figures["notes"]]
     if data.rails and not any(rail.fast for rail in data.rails):
         notes.append(NO_CHANNEL)
-    stands = each.get(OF_STEADY) if OF_STEADY in each else next(iter(reversed(each.values())), None)
+    stands = by_name.get(OF_STEADY) if OF_STEADY in by_name else next(iter(reversed(by_name.values())), None)
     if stands:
         out |= {key: stands[key] for key in window_figures.KEYS if key not in NOT_FLAT}
         out |= {"window_s": [stands["t0_s"], stands["t1_s"]], "window_label": stands["label"]}
@@ -189,8 +189,8 @@ def figures_of(table: Table, row: Row | None, data: RunData) -> dict:
         "raw_nand_assumed": bool(drive.get("raw_nand_assumed")),
         "kernel": row.kernel if row else None,
         "rails": _rails(data, stands),
-        "windows": each,
-        "trust": trust.whole((figures["label"], figures["trust"]) for figures in each.values() if figures),
+        "windows": by_name,
+        "trust": trust.whole((figures["label"], figures["trust"]) for figures in by_name.values() if figures),
         "notes": list(dict.fromkeys(notes)),
     }
     return out
@@ -202,7 +202,7 @@ def longest_s(row: Row) -> float | None:
 
 
 def unfinished(row: Row) -> Unfinished | None:
-    """Of a load that did not come to its end; None: it did."""
+    """How far an unfinished load got; None: it finished."""
     if row.state == "done":
         return None
     lasts_s = longest_s(row)
@@ -213,16 +213,16 @@ def unfinished(row: Row) -> Unfinished | None:
 
 def _in_window(table: Table, row: Row, data: RunData, name: str) -> dict | None:
     """The figures of a window with its label; of the whole load those of its whole seconds."""
-    kept = row.windows.get(name)
-    if kept is None:
+    stored = row.windows.get(name)
+    if stored is None:
         return None
     n = len(data.iops)
-    left = unfinished(row) if name == WHOLE or kept["t1_s"] == n else None
+    left = unfinished(row) if name == WHOLE or stored["t1_s"] == n else None
     if name != WHOLE:
-        window = Window(name, kept["t0_s"], kept["t1_s"], kept["steady_state"], left)
-        figures = {**dict.fromkeys(window_figures.KEYS), **kept, **_named(window)}
-        ruled = kept["trust"][0]["state"] != trust.NOT_APPLICABLE
-        return figures if ruled else figures | {"trust": [trust.steady_of(figures).as_json(), *kept["trust"][1:]]}
+        window = Window(name, stored["t0_s"], stored["t1_s"], stored["steady_state"], left)
+        figures = {**dict.fromkeys(window_figures.KEYS), **stored, **_named(window)}
+        ruled = stored["trust"][0]["state"] != trust.NOT_APPLICABLE
+        return figures if ruled else figures | {"trust": [trust.steady_of(figures).as_json(), *stored["trust"][1:]]}
     if n < windows.FEWEST_S:
         return None
     span = Window(name, 0, n, {}, left)
@@ -242,7 +242,7 @@ def _named(window: Window) -> dict:
 
 
 def _not_of_windows(table: Table, row: Row | None) -> list[str]:
-    """What is to be said of the load and of the run beside their windows."""
+    """Notes on the load and on the run outside their windows."""
     out = [] if row is None else [note for note in row.notes if note.startswith(OF_LOAD)]
     out += [] if row is None else [f"load: {note}" for note in row.notes if note.startswith(witness.SAYS)]
     for other in table.rows:
@@ -258,8 +258,8 @@ def _not_of_windows(table: Table, row: Row | None) -> list[str]:
         out.append("op_raw_percent, alpha, wa_closed_form: the raw NAND is not known (--raw-nand)")
     elif row is not None and drive.get("raw_nand_assumed"):
         out.append(f"op_raw_percent, alpha, wa_closed_form: {overprovisioning.assumed_words(drive['raw_nand_bytes'])}")
-    if found := whole_run.settled(table, row):
-        out += [f"wa_settled: {wa.FLAGS[flag]}" for flag in found.flags]
+    if settled_wa := whole_run.settled(table, row):
+        out += [f"wa_settled: {wa.FLAGS[flag]}" for flag in settled_wa.flags]
     if row is None or row.state != "done":
         out.append("time_to_complete_s: the load was not completed")
     return out
@@ -269,7 +269,7 @@ OF_LOAD = ("load", "window", "P99", "wa: ")
 
 
 def _rails(data: RunData, stands: Mapping | None) -> list[dict]:
-    """Each rail: its figures in the window that stands for the load, and those of the run."""
+    """Each rail: its figures in the main window of the load, and those of the run."""
     nothing = dict.fromkeys(
         ("power_mean_W", "power_max_W", "energy_J", "power_uncertainty_percent", "samples", "samples_lost")
     )

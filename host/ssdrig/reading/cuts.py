@@ -1,7 +1,7 @@
-"""The sessions of a power-loss campaign -> what they came to: strata with their bounds, classes, ages, recovery.
+"""The sessions of a power-loss campaign -> their results: strata with their bounds, classes, ages, recovery.
 
-Everything is counted in cuts. A stratum is an aim with a shape; control sessions, and cuts that were none, are in no
-stratum. Records are those of the event `session.judged` (schemas/journal.md); of a number that is there twice the last
+Everything is counted in cuts. A stratum is an aim with a shape; control sessions, and sessions without a cut, are in no
+stratum. Records are those of the event `session.judged` (schemas/journal.md); of two with the same number the last
 one counts.
 
 How long a drive keeps acknowledged writes in its volatile cache: from the age of each at the cut, and whether it was
@@ -62,8 +62,8 @@ MOST_WAVEFORM_BYTES = 16 << 20  # of one fall; the rig's scope has 30 kB
 POWER_NS = 5_000_000  # of the power around such a cut
 BIN_MS, FARTHEST_MS = 0.2, 5.0  # of the distance from a FLUSH to the cut
 LEAST_TREND = 8  # values for a trend
-LEAST_START_S = 0.02  # of a start whose energy means something
-ANNOUNCED = "announced"  # control sessions whose drive was told
+LEAST_START_S = 0.02  # of a start: shorter ones have no usable energy
+ANNOUNCED = "announced"  # control sessions whose drive was warned of the cut
 SLOW = 3.0  # times the median, and a recovery is named
 SUMMED = {  # figures of a cut: the way to them in its record
     "ready_s": ("ready_s",),
@@ -102,21 +102,21 @@ def records(events: Iterable[Mapping], path: str) -> list[dict]:
 
 def of_drive(sessions: Sequence[Mapping]) -> list[Mapping]:
     """The judged cuts: no control sessions."""
-    return [each for each in sessions if tally.is_cut(each)]
+    return [session for session in sessions if tally.is_cut(session)]
 
 
 def strata(sessions: Sequence[Mapping]) -> list[Stratum]:
     groups: dict[tuple[str, str], list[int]] = {}
-    for each in of_drive(sessions):
-        groups.setdefault((aimed(each), str(each.get("shape"))), []).append(each["cut"])
+    for session in of_drive(sessions):
+        groups.setdefault((aimed(session), str(session.get("shape"))), []).append(session["cut"])
     return [stratum(*key, groups[key], sessions) for key in sorted(groups)]
 
 
 def aimed(record: Mapping) -> str:
-    """The aim of a cut, with "(missed)" where the cut came to lie elsewhere: it says nothing of that aim."""
+    """The aim of a cut, with "(missed)" where the cut fell elsewhere: it is no evidence on that aim."""
     text = str(record.get("aim"))
-    found = _achieved(text, record)
-    return text if found is None or aims.hit(cut_aims.parse(text), *found) else f"{text} (missed)"
+    reached = _achieved(text, record)
+    return text if reached is None or aims.hit(cut_aims.parse(text), *reached) else f"{text} (missed)"
 
 
 def _achieved(text: str, record: Mapping) -> tuple[float, float] | None:
@@ -127,46 +127,48 @@ def _achieved(text: str, record: Mapping) -> tuple[float, float] | None:
 
 
 def achieved(sessions: Sequence[Mapping]) -> dict[str, dict]:
-    """What the cuts of each aim with a range came to: {aim: {"cuts", "within", "near", "least", "most", "unit"}}; only
-    of those of which it is known. "near": of bytes, those that came near their own plan; else None."""
+    """Results of the cuts of each aim with a range: {aim: {"cuts", "within", "near", "least", "most", "unit"}}; only
+    where it is known. "near": for bytes, those that came near their own plan; otherwise None."""
     out: dict[str, dict] = {}
-    for each in of_drive(sessions):
-        text = str(each.get("aim"))
-        if (found := _achieved(text, each)) is None:
+    for session in of_drive(sessions):
+        text = str(session.get("aim"))
+        if (reached := _achieved(text, session)) is None:
             continue
-        value, unit = found[0], cut_aims.RANGES[cut_aims.parse(text).name][0]
+        value, unit = reached[0], cut_aims.RANGES[cut_aims.parse(text).name][0]
         of = out.setdefault(text, {"cuts": 0, "within": 0, "near": None, "least": value, "most": value, "unit": unit})
-        of["cuts"], of["within"] = of["cuts"] + 1, of["within"] + aims.hit(cut_aims.parse(text), *found)
-        if (near := aims.near(each)) is not None:
+        of["cuts"], of["within"] = of["cuts"] + 1, of["within"] + aims.hit(cut_aims.parse(text), *reached)
+        if (near := aims.near(session)) is not None:
             of["near"] = (of["near"] or 0) + near
         of["least"], of["most"] = min(of["least"], value), max(of["most"], value)
     return out
 
 
 def stratum(aim: str, shape: str, cuts: Sequence[int], sessions: Sequence[Mapping]) -> Stratum:
-    """Of these cuts among all sessions."""
+    """The stratum of these cuts among all sessions."""
     own = set(cuts)
-    found = tally.failing(sessions, own)
-    numbers = tuple(each["cut"] for each in sessions if each["cut"] in own and each.get("failed"))
-    bound = chance.upper_bound(found.most, len(cuts))
-    return Stratum(aim, shape, len(cuts), found.least, found.most, bound, numbers)
+    tallied = tally.failing(sessions, own)
+    numbers = tuple(session["cut"] for session in sessions if session["cut"] in own and session.get("failed"))
+    bound = chance.upper_bound(tallied.most, len(cuts))
+    return Stratum(aim, shape, len(cuts), tallied.least, tallied.most, bound, numbers)
 
 
 def classes(sessions: Sequence[Mapping]) -> dict[str, dict[str, list[int]]]:
-    """{class: {"aim shape": numbers of the sessions that show it}}, the certain ones first. Of sessions that are no
-    judged cut those that accuse the drive."""
-    found: dict[str, dict[str, list[int]]] = {}
-    for each in sessions:
-        if not tally.is_cut(each) and not each.get("failed"):
+    """{class: {"aim shape": numbers of the sessions that show it}}, the certain ones first. Sessions without a
+    judged cut count only if they accuse the drive."""
+    of_class: dict[str, dict[str, list[int]]] = {}
+    for session in sessions:
+        if not tally.is_cut(session) and not session.get("failed"):
             continue
-        for name in each.get("findings") or {}:
-            found.setdefault(name, {}).setdefault(f"{aimed(each)} {each.get('shape')}", []).append(each["cut"])
+        for name in session.get("findings") or {}:
+            of_class.setdefault(name, {}).setdefault(f"{aimed(session)} {session.get('shape')}", []).append(
+                session["cut"]
+            )
     order = {name: (not is_certain(name), i) for i, name in enumerate(findings.BY_NAME)}
-    return {name: found[name] for name in sorted(found, key=lambda name: order.get(name, (True, len(order))))}
+    return {name: of_class[name] for name in sorted(of_class, key=lambda name: order.get(name, (True, len(order))))}
 
 
 def standing_of(name: str) -> str:
-    """What a finding is: "FAIL", "suspected", or "cannot tell"."""
+    """The class of a finding: "FAIL", "suspected", or "cannot tell"."""
     return "cannot tell" if name == findings.UNSURE else "FAIL" if is_certain(name) else "suspected"
 
 
@@ -183,14 +185,14 @@ def words_of(name: str) -> str:
 def detection(sessions: Sequence[Mapping]) -> list[dict]:
     """Cuts by the time from the submission of the nearest FLUSH to the cut: {"from_ms", "cuts", "failing"} of bins of
     BIN_MS, the empty ones between two others too. Negative: the FLUSH came after the cut."""
-    near = [each for each in of_drive(sessions) if abs(_number(each, "delta_flush_us")) <= FARTHEST_MS * 1e3]
-    at = [int(np.floor(_number(each, "delta_flush_us") / 1e3 / BIN_MS)) for each in near]
+    near = [session for session in of_drive(sessions) if abs(_number(session, "delta_flush_us")) <= FARTHEST_MS * 1e3]
+    at = [int(np.floor(_number(one, "delta_flush_us") / 1e3 / BIN_MS)) for one in near]
     if not at:
         return []
     out = [{"from_ms": round(i * BIN_MS, 3), "cuts": 0, "failing": 0} for i in range(min(at), max(at) + 1)]
-    for i, each in zip(at, near, strict=True):
+    for i, cut in zip(at, near, strict=True):
         out[i - min(at)]["cuts"] += 1
-        out[i - min(at)]["failing"] += bool(each.get("failed"))
+        out[i - min(at)]["failing"] += bool(cut.get("failed"))
     return out
 
 
@@ -202,12 +204,12 @@ def _number(record: Mapping, key: str) -> float:
 def values(sessions: Sequence[Mapping], *keys: str) -> tuple[np.ndarray, np.ndarray]:
     """(numbers of the cuts, value) where it is known; keys: the way to it in a record."""
     out = []
-    for each in of_drive(sessions):
-        value: object = each
+    for session in of_drive(sessions):
+        value: object = session
         for key in keys:
             value = value.get(key) if isinstance(value, Mapping) else None
         if isinstance(value, int | float) and np.isfinite(value):
-            out.append((each["cut"], float(value)))
+            out.append((session["cut"], float(value)))
     return np.array([n for n, _ in out]), np.array([v for _, v in out])
 
 
@@ -237,26 +239,26 @@ def volatile(pictures: Iterable[Mapping]) -> dict | None:
     "window_ms": the age that parts lost from kept ones, good to a bin, "oldest_ms": from and to of the oldest lost one,
     "wrong", "why": as window.Window has them, "newer", "suffix_lost", "lost_bytes_most"}; None where no picture has any
     such write."""
-    kept, lost = np.zeros(len(picture.AGES_MS), np.int64), np.zeros(len(picture.AGES_MS), np.int64)
+    surviving, lost = np.zeros(len(picture.AGES_MS), np.int64), np.zeros(len(picture.AGES_MS), np.int64)
     newer = suffix = most = 0
-    for each in pictures:
-        kept += np.array(each["ages"]["kept"])
-        lost += np.array(each["ages"]["lost"])
-        most = max(most, each["lost_bytes"])
-        if each["suffix"]:
-            newer, suffix = newer + each["suffix"]["newer"], suffix + each["suffix"]["lost"]
-    if not (kept.any() or lost.any()):
+    for image in pictures:
+        surviving += np.array(image["ages"]["kept"])
+        lost += np.array(image["ages"]["lost"])
+        most = max(most, image["lost_bytes"])
+        if image["suffix"]:
+            newer, suffix = newer + image["suffix"]["newer"], suffix + image["suffix"]["lost"]
+    if not (surviving.any() or lost.any()):
         return None
     edges = np.array([*picture.AGES_MS, 2 * picture.AGES_MS[-1]], float)
-    ages = np.repeat(np.tile((edges[:-1] + edges[1:]) / 2, 2), np.concatenate([kept, lost]))
-    found = cut_window(ages, np.arange(len(ages)) >= kept.sum())
+    ages = np.repeat(np.tile((edges[:-1] + edges[1:]) / 2, 2), np.concatenate([surviving, lost]))
+    losses = cut_window(ages, np.arange(len(ages)) >= surviving.sum())
     hit = np.flatnonzero(lost)
     return {
-        "kept": kept.tolist(),
+        "kept": surviving.tolist(),
         "lost": lost.tolist(),
-        "window_ms": found.window_ms,
-        "wrong": found.wrong,
-        "why": found.why,
+        "window_ms": losses.window_ms,
+        "wrong": losses.wrong,
+        "why": losses.why,
         "oldest_ms": list(picture.AGES_MS[hit[-1] : hit[-1] + 2]) if len(hit) else None,
         "newer": newer,
         "suffix_lost": suffix,
@@ -265,15 +267,15 @@ def volatile(pictures: Iterable[Mapping]) -> dict | None:
 
 
 def with_energies(sessions: Sequence[dict], start_J: Mapping[str, float]) -> list[dict]:
-    """The records with the energy of the start, and what it took to charge capacitors (boot.recharge), where they have
+    """The records with the energy of the start, and that of charging capacitors (boot.recharge), where they have
     none; start_J: by the session's number, all over equal times."""
     announced = [start_J[str(e["cut"])] for e in sessions if e.get("control") == ANNOUNCED and str(e["cut"]) in start_J]
     out = []
-    for each in sessions:
-        more = {"boot_J": start_J.get(str(each["cut"]))} if each.get("boot_J") is None else {}
-        if each.get("recharge_J") is None and not each.get("control"):
-            more["recharge_J"] = boot.recharge(more.get("boot_J", each.get("boot_J")), announced).energy_J
-        out.append({**each, **more})
+    for session in sessions:
+        more = {"boot_J": start_J.get(str(session["cut"]))} if session.get("boot_J") is None else {}
+        if session.get("recharge_J") is None and not session.get("control"):
+            more["recharge_J"] = boot.recharge(more.get("boot_J", session.get("boot_J")), announced).energy_J
+        out.append({**session, **more})
     return out
 
 
@@ -281,12 +283,12 @@ def capacitors(sessions: Sequence[Mapping]) -> dict | None:
     """The capacitors' health at the last cut, in % of that at the first: {"percent", "error_percent", "finding": the
     words of PLP_DEGRADED, None where they have not aged}."""
     at, value = values(sessions, "recharge_J")
-    found = boot.health(at.tolist(), value.tolist())
+    state = boot.health(at.tolist(), value.tolist())
     aged = health.capacitors(at.tolist(), value.tolist())
     words = aged.words if aged else None
-    if found is None:
+    if state is None:
         return None
-    return {"percent": found.percent[-1], "error_percent": found.error_percent, "finding": words}
+    return {"percent": state.percent[-1], "error_percent": state.error_percent, "finding": words}
 
 
 def campaign(
@@ -305,15 +307,15 @@ def campaign(
     own = [event for event in events if event.get("step") == path]
     begun = [event for event in own if event.get("kind") == BEGIN]
     ends = [event for event in own if event.get("kind") == "powerloss.end"]
-    cut, numbers = of_drive(sessions), [each["cut"] for each in sessions]
-    failing = [each["cut"] for each in cut if each.get("failed")]
-    others = [each["cut"] for each in sessions if each.get("failed") and not tally.is_cut(each)]
+    cut, numbers = of_drive(sessions), [session["cut"] for session in sessions]
+    failing = [session["cut"] for session in cut if session.get("failed")]
+    others = [session["cut"] for session in sessions if session.get("failed") and not tally.is_cut(session)]
     count = tally.failing(sessions)
     where = folders(run, numbers)
     read = {number: evidence(folder).picture for number, folder in where.items()}
-    pictures = [found for number in (each["cut"] for each in cut) if (found := read.get(number)) is not None]
-    controls = [each for each in sessions if each.get("control")]
-    bounds_ns = [float(each["bound_ns"]) for each in sessions if isinstance(each.get("bound_ns"), int | float)]
+    pictures = [image for number in (session["cut"] for session in cut) if (image := read.get(number)) is not None]
+    controls = [session for session in sessions if session.get("control")]
+    bounds_ns = [float(session["bound_ns"]) for session in sessions if isinstance(session.get("bound_ns"), int | float)]
     return {
         "kind": "cuts",
         "begun": record_of(begun[-1]) if begun else None,
@@ -324,15 +326,15 @@ def campaign(
         "failing_most": count.most,
         "failing_cuts": failing,
         "failing_others": others,
-        "intervals": {str(each["cut"]): found for each in sessions if (found := tally.interval_of(each))},
+        "intervals": {str(session["cut"]): span for session in sessions if (span := tally.interval_of(session))},
         "coverage": coverage(sessions, begun[-1] if begun else {}),
         "exposed": exposure.total(sessions),
-        "filesystems": above.totals(each for each in own if each.get("kind") == above.JUDGED),
-        "suspicious_cuts": [each["cut"] for each in cut if each.get("suspicion")],
+        "filesystems": above.totals(event for event in own if event.get("kind") == above.JUDGED),
+        "suspicious_cuts": [session["cut"] for session in cut if session.get("suspicion")],
         "bound": chance.upper_bound(count.most, len(cut)),
         "wald": chance.Wald().ruling(count.most, len(cut)),
         "aims": achieved(sessions),
-        "strata": [each._asdict() for each in strata(sessions)],
+        "strata": [entry._asdict() for entry in strata(sessions)],
         "classes": classes(sessions),
         "commands": _total(cut, "commands"),
         "durable": _total(cut, "durable"),
@@ -348,14 +350,18 @@ def campaign(
         "unsafe_shutdowns": _total(cut, "unsafe_shutdowns"),
         "bound_ns": {"median": float(np.median(bounds_ns)), "most": max(bounds_ns)} if bounds_ns else None,
         "excluded": [
-            {"cut": each["cut"], "why": each.get("why_not") or "not said"}
-            for each in sessions
-            if not each.get("judged") and not each.get("control")
+            {"cut": session["cut"], "why": session.get("why_not") or "no reason recorded"}
+            for session in sessions
+            if not session.get("judged") and not session.get("control")
         ],
         "controls": [
-            {"cut": each["cut"], "control": each["control"], "ok": bool(each.get("judged")) and not each.get("failed")}
-            | {"why": each.get("why_not") or None, "harness": each.get("harness") or None}
-            for each in controls
+            {
+                "cut": session["cut"],
+                "control": session["control"],
+                "ok": bool(session.get("judged")) and not session.get("failed"),
+            }
+            | {"why": session.get("why_not") or None, "harness": session.get("harness") or None}
+            for session in controls
         ],
         "no_samples": chance.NO_SAMPLES,
         "cuts": sessions,
@@ -367,32 +373,32 @@ def coverage(sessions: Sequence[Mapping], begun: Mapping) -> dict:
     sessions after which all of it was, "since": judged cuts after the last of these}. Damage in a block that was not
     read, or that a later write has replaced, is in no figure."""
     cut = of_drive(sessions)
-    whole = [each["cut"] for each in sessions if each.get("whole")]
+    whole = [session["cut"] for session in sessions if session.get("whole")]
     window, block = begun.get("window_bytes"), (begun.get("promise") or {}).get("block_bytes")
     share = None
     if cut and isinstance(window, int) and isinstance(block, int) and window > 0 < block:
-        each = [1.0 if one.get("whole") else min(1.0, _number(one, "blocks_read") * block / window) for one in cut]
-        share = float(np.mean(each)) if np.isfinite(each).all() else None
+        shares = [1.0 if one.get("whole") else min(1.0, _number(one, "blocks_read") * block / window) for one in cut]
+        share = float(np.mean(shares)) if np.isfinite(shares).all() else None
     return {"share": share, "whole": whole, "since": sum(one["cut"] > max(whole, default=0) for one in cut)}
 
 
 def _total(sessions: Sequence[Mapping], key: str) -> int | None:
-    known = [each[key] for each in sessions if isinstance(each.get(key), int)]
+    known = [session[key] for session in sessions if isinstance(session.get(key), int)]
     return sum(known) if known else None
 
 
 def cuts_found(table: "Table", tables: "Sequence[Table]") -> "Table":
     """The table with what its steps that cut the power have found in all parts of the run."""
-    events = [event for each in tables for event in each.data.events]
-    snapshots = [snapshot for each in tables for snapshot in each.data.snapshots]
+    events = [event for run in tables for event in run.data.events]
+    snapshots = [snapshot for run in tables for snapshot in run.data.snapshots]
     for row in table.rows:
         if row.act.do == "cuts" and row.state != "not run":
-            mine = [own for each in tables for own in each.rows if own.act.path == row.act.path]
+            mine = [own for run in tables for own in run.rows if own.act.path == row.act.path]
             of = {
                 key: {n: v for own in mine for n, v in own.found.get(key, {}).items()} for key in ("power_W", "start_J")
             }
-            found = campaign(events, row.act.path, parts.root(table.path), snapshots, of["start_J"])
-            row.found = found | {"power_W": of["power_W"]}
+            result = campaign(events, row.act.path, parts.root(table.path), snapshots, of["start_J"])
+            row.found = result | {"power_W": of["power_W"]}
     if any(row.act.do == "cuts" and row.state != "not run" for row in table.rows):
         lost, wrong = doubts(parts.own(parts.root(table.path)))
         table.data.notes += [*wrong, *(lost if table.data.state not in journal.END_STATES else ())]  # else by its sums
@@ -402,8 +408,8 @@ def cuts_found(table: "Table", tables: "Sequence[Table]") -> "Table":
 def in_detail(sessions: Sequence[Mapping]) -> list[int]:
     """The cuts that a page shows one by one: the first that break a promise, and some others from all of the rest."""
     cut = of_drive(sessions)
-    failing = [each["cut"] for each in cut if each.get("failed")]
-    clean = [each["cut"] for each in cut if not each.get("failed")]
+    failing = [session["cut"] for session in cut if session.get("failed")]
+    clean = [session["cut"] for session in cut if not session.get("failed")]
     every = max(1, -(-len(clean) // IN_DETAIL_CLEAN))
     return sorted([*failing[:IN_DETAIL_FAILING], *clean[::every]])
 
@@ -441,18 +447,18 @@ def read_power(base: RunData, rows: "Sequence[Row]") -> list[Asked]:
             continue
         of = records(base.events, row.act.path)
         shown, begin_ns = set(in_detail(of)), -picture.BEFORE_MS * 1_000_000
-        ready_s = [each["ready_s"] for each in of if (_number(each, "ready_s")) >= LEAST_START_S]
-        for each in of:
-            fired_ns, on_ns = each.get("fired_ns"), each.get("on_ns")
-            if each["cut"] in shown and isinstance(fired_ns, int):
-                out.append(Asked(row, each["cut"], "power_W", fired_ns + begin_ns + steps_ns))
+        ready_s = [session["ready_s"] for session in of if (_number(session, "ready_s")) >= LEAST_START_S]
+        for one in of:
+            fired_ns, on_ns = one.get("fired_ns"), one.get("on_ns")
+            if one["cut"] in shown and isinstance(fired_ns, int):
+                out.append(Asked(row, one["cut"], "power_W", fired_ns + begin_ns + steps_ns))
             if ready_s and isinstance(on_ns, int):
-                out.append(Asked(row, each["cut"], "start_J", np.array([on_ns, on_ns + round(min(ready_s) * 1e9)])))
+                out.append(Asked(row, one["cut"], "start_J", np.array([on_ns, on_ns + round(min(ready_s) * 1e9)])))
     return out
 
 
 class Evidence(NamedTuple):
-    """What the folder of a session holds. Each is None or empty where it is not there."""
+    """The contents of a session's folder; a missing part is None or empty."""
 
     picture: dict | None
     proofs: list[dict]
@@ -462,28 +468,30 @@ class Evidence(NamedTuple):
 
 
 def evidence(folder: Path, fired_ns: int | None = None) -> Evidence:
-    """Of one session's folder (powerloss/0007). Never raises for what is damaged; that is as if it were not there."""
-    said = unsealed(folder / "verdict.json") or {}
+    """The evidence in one session's folder (powerloss/0007). Never raises; a damaged part counts as missing."""
+    verdict = unsealed(folder / "verdict.json") or {}
     volts = since_edge_us = None
     if fired_ns is not None:
         try:
-            kept = integrity.arrays(content(folder, said, "waveform.npz"), MOST_WAVEFORM_BYTES)
-            volts = kept["volts"].astype(np.float32)
-            since_edge_us = (np.arange(len(volts)) * float(kept["dt_ns"]) + float(kept["t0_ns"]) - fired_ns) / 1e3
+            waveform = integrity.arrays(content(folder, verdict, "waveform.npz"), MOST_WAVEFORM_BYTES)
+            volts = waveform["volts"].astype(np.float32)
+            since_edge_us = (
+                np.arange(len(volts)) * float(waveform["dt_ns"]) + float(waveform["t0_ns"]) - fired_ns
+            ) / 1e3
         except (OSError, ValueError, KeyError, TypeError):
             volts = since_edge_us = None
-    return Evidence(said.get("picture"), proofs_of(folder, said), said.get("report"), volts, since_edge_us)
+    return Evidence(verdict.get("picture"), proofs_of(folder, verdict), verdict.get("report"), volts, since_edge_us)
 
 
 def folders(run: Path, numbers: Iterable[int]) -> dict[int, Path]:
     """Where the files of these sessions lie: in the last part that has a verdict of them."""
-    found = {}
+    paths = {}
     for part in parts.own(run):
         for number in numbers:
             folder = part / "powerloss" / f"{number:04}"
             if (folder / "verdict.json").is_file():
-                found[number] = folder
-    return found
+                paths[number] = folder
+    return paths
 
 
 POLLED = {  # key of a snapshot, words
@@ -508,7 +516,7 @@ def counted(snapshots: Sequence[Mapping], run: Path) -> dict[str, list]:
     """{key of WORDS: [first, last]}; snapshots of all parts, oldest first; run: its root folder."""
     out = {}
     for key in POLLED:
-        known = [each[key] for each in snapshots if each.get(key) is not None]
+        known = [snapshot[key] for snapshot in snapshots if snapshot.get(key) is not None]
         if known:
             out[key] = [known[0], known[-1]]
     paths = [path for part in parts.own(run) for path in sorted((part / "smart").glob("*.json"))]

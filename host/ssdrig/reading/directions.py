@@ -1,4 +1,4 @@
-"""Reads and writes of one load told apart, from fio's last document, which counts each direction by itself. Pure."""
+"""Reads and writes of one load separately, from fio's last document, which counts each direction. Pure."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,8 +11,8 @@ from ssdrig.reading import errors
 DIRECTIONS = ("read", "write")
 PERCENTILES = {name: one_in for name, one_in in errors.PERCENTILES.items() if name != "p99999"}
 KEYS = errors.OF_DIRECTIONS
-WHY = "it has too few I/Os of that direction, or nothing tells reads and writes apart there: fio does, of a whole load"
-TAIL = 10  # a percentile P(p) needs so many I/Os beyond it
+WHY = "it has too few I/Os of that direction, or reads and writes are not counted apart: fio does that for a load only"
+TAIL = 10  # a percentile P(p) needs this many I/Os beyond it
 
 
 def histograms(document: dict | None) -> dict[str, np.ndarray]:
@@ -26,7 +26,7 @@ def figures(counts: Mapping[str, np.ndarray], seconds: float, k: int) -> dict[st
     counts: as histograms() makes them
     seconds: of drive time, in which these I/Os were done
     k: time dilation
-    Percentiles are of the nearest rank. The mean is of the bins' middles, good to half a bin (0.8 %)."""
+    Percentiles use the nearest rank, the mean the bins' middles, good to half a bin (0.8 %)."""
     out: dict[str, Any] = dict.fromkeys(KEYS)
     bounds: dict[str, float] = {}
     for direction, by_bin in counts.items():

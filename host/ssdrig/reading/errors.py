@@ -2,7 +2,7 @@
 figure's own unit. One place for all of them; ratios and differences are made of these (uncertain.py).
 
     counts and means of seconds   the scatter of the seconds about their mean
-    deviations, percentiles of    what so many seconds leave open of a deviation, and of a rank
+    deviations, percentiles of    the error of a deviation, and of a rank, from this many
       seconds
     percentiles of latency        half a bin of fio's histogram, and what the rank leaves open
     the longest latency           the bin whose upper edge it is
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 OF_SECONDS = ("iops_mean", "bw_mean_MBps", "lat_mean_us")
 OF_POWER = ("power_mean_W", "energy_uJ_per_io", "energy_J_per_GB", "iops_per_W")
 OF_QUANTILES = {"iops_p0_1": 0.001, "iops_p1": 0.01, "iops_p5": 0.05, "iops_p50": 0.5}  # of seconds, the share below
-# of latency: one I/O in so many lies above it
+# of latency: one I/O in this many is slower
 PERCENTILES = {"p50": 2, "p99": 100, "p999": 1000, "p9999": 10_000, "p99999": 100_000}
 OF_PERCENTILES = tuple(f"{kind}_{name}_us" for kind in ("lat", "clat") for name in PERCENTILES)
 OF_DIRECTIONS = tuple(
@@ -106,8 +106,8 @@ def of_totals(figures: Mapping, rates: Mapping[str, Sequence[float]]) -> dict[st
 
 
 def _of_scatter(figures: Mapping, rising: np.ndarray) -> dict[str, float]:
-    """Of deviation, consistency and quantiles of seconds whose counts are `rising`. A rank is known to 2 sqrt(n p
-    (1 - p)); neighbouring seconds are alike: twice that is taken, as of latencies."""
+    """Errors of deviation, consistency and quantiles of seconds whose counts are `rising`. A rank is known to 2 sqrt(n
+    p (1 - p)); neighbouring seconds are alike: twice that is taken, as of latencies."""
     n, out = len(rising), {}
     if n > 1:
         share = deviation_share(n)
@@ -128,8 +128,8 @@ def above_idle_W(data: "RunData", figures: Mapping) -> Uncertain:
 
 
 def _of_power(figures: Mapping, scatter_W: float | None, relative_of_ios: float | None) -> dict[str, float | None]:
-    """Of energy, mean power and what is made of these. Where the power by the second is not known, it is taken to
-    scatter as the I/Os do; without seconds the budget is all."""
+    """Errors of energy, mean power and their quotients. Power unknown by the second is taken to scatter as the I/Os
+    do; without seconds only the budget counts."""
     percent, mean_W = figures.get("power_uncertainty_percent"), figures.get("power_mean_W")
     if percent is None or not mean_W:
         return {}
@@ -148,7 +148,7 @@ def _of_power(figures: Mapping, scatter_W: float | None, relative_of_ios: float 
 
 def of_percentiles(kind: str, counts: np.ndarray, names: Mapping[str, int], k: int) -> dict[str, float]:
     """{key: error} of percentiles and of the longest of these I/Os (by bin of fiotext.plat_ns, host time; `k` times
-    dilated), `names`: one in so many lies above. The rank of a percentile is itself only known to 2 sqrt(n p (1 - p)),
+    dilated), `names`: one in this many is slower. The rank of a percentile is itself only known to 2 sqrt(n p (1 - p)),
     and I/Os come in bursts: twice that is taken."""
     bins = np.flatnonzero(counts)
     if not len(bins):
@@ -167,24 +167,26 @@ def of_percentiles(kind: str, counts: np.ndarray, names: Mapping[str, int], k: i
     return out
 
 
-def together(found: Sequence[Mapping], out: Mapping) -> dict[str, float]:
-    """Of several rounds of one point: of their figures `found` and the figure of all of them together `out`. The larger
-    of what the rounds' own errors leave and of how the rounds scatter."""
-    errors = [each.get("errors") or {} for each in found]
+def together(rounds: Sequence[Mapping], out: Mapping) -> dict[str, float]:
+    """Errors of several rounds of one point, from their figures `rounds` and the joint figures `out`: the larger of the
+    rounds' own errors and of their scatter."""
+    errors = [figures.get("errors") or {} for figures in rounds]
     made: dict[str, float] = {}
     for key in set.intersection(*map(set, errors)) if errors else ():
         if out.get(key) is None:
             continue
-        own = max(each[key] for each in errors)  # what they share, such as the rig's calibration, does not average out
+        own = max(
+            error[key] for error in errors
+        )  # errors that they share, such as the rig's calibration, do not average out
         if key in OF_MOST:
             made[key] = own
             continue
         if key == "energy_J":  # a sum; the rig's error is the same in each
-            made[key] = sum(each[key] for each in errors)
+            made[key] = sum(error[key] for error in errors)
             continue
         if key in OF_SECONDS:
-            own = math.sqrt(sum(each[key] ** 2 for each in errors)) / len(errors)
-        between = mean_error([each[key] for each in found if each.get(key) is not None])
+            own = math.sqrt(sum(error[key] ** 2 for error in errors)) / len(errors)
+        between = mean_error([figures[key] for figures in rounds if figures.get(key) is not None])
         made[key] = max(own, between or 0.0)
     return made
 

@@ -14,7 +14,7 @@ REASONS = {
     "after": "after the load",
     "settled": "when settled",
     "round": "before a round",
-    "idle": "beside a rest",
+    "idle": "during a rest",
 }
 
 

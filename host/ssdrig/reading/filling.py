@@ -1,5 +1,5 @@
-"""What a load that is written down finely (`detail = "fine"`) says of the drive: the plateaus of its speed over what
-was written, each with its energy and its write amplification, how large the cache was, and the rest before it."""
+"""The drive from a load that is recorded finely (`detail = "fine"`): the plateaus of its speed over the amount
+written, each with its energy and its write amplification, the size of the cache, and the rest before it."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -17,12 +17,12 @@ from ssdrig.reading import cache_recovery, witness
 from ssdrig.reading.row import Row
 from ssdrig.reading.rundata import SECOND_NS, RunData
 
-COVERED = 0.5  # of a plateau's bytes must lie between the SMART readings that its write amplification is of
+COVERED = 0.5  # least share of a plateau's bytes between the SMART readings of its write amplification
 MOST_POINTS = 1000  # of a curve
-STEP_BLOCKS = 8  # a speed is that of so many I/Os or more
-STEP_MS = 25  # and of so long; of four makes the shortest plateau: what a write buffer takes at first is none
-VAGUE = 1 / 2  # error of a cache's size, as a share of it, beyond which it is none
-TAIL_S = 0.1  # of a rest, in which the drive still writes what it has acknowledged, now more, now less
+STEP_BLOCKS = 8  # a speed covers at least this many I/Os
+STEP_MS = 25  # and this long; four of them make the shortest plateau, so that filling a write buffer is not one
+VAGUE = 1 / 2  # error of a cache's size, as a share of it, beyond which it is not reported
+TAIL_S = 0.1  # of a rest, in which the drive still writes acknowledged data, now more, now less
 PLACE_MS = 5  # where a plateau ends is found by such
 
 
@@ -32,31 +32,33 @@ class Filled(NamedTuple):
     row: "Row"
     at_ns: np.ndarray
     done: np.ndarray
-    found: list[plateaus.Plateau]
+    levels: list[plateaus.Plateau]
     before_ns: int | None
 
     edges_ns = np.empty(0, np.int64)
 
     @property
     def timed(self) -> Asked:
-        """Edges of each plateau, and of the rest before the load; fio's fine log is of whole ms."""
+        """Edges of each plateau, and of the rest before the load; fio's fine log has whole ms."""
         rest_ns = [] if self.before_ns is None else [self.before_ns, self._late_ns(self.before_ns), int(self.at_ns[0])]
-        return Asked.of([*rest_ns, *(at for each in self.found for at in self._span_ns(each))], 1e6 * fioclock.STAMP_MS)
+        return Asked.of(
+            [*rest_ns, *(at for plateau in self.levels for at in self._span_ns(plateau))], 1e6 * fioclock.STAMP_MS
+        )
 
     def _late_ns(self, before_ns: int) -> int:
-        """When the tail of what was written before has ended, the load's begin at the latest."""
+        """When the tail of the writes before has ended, the load's begin at the latest."""
         return min(before_ns + round(TAIL_S * self.row.k * SECOND_NS), int(self.at_ns[0]))
 
-    def _span_ns(self, each: plateaus.Plateau) -> list[int]:
-        return [int(self.at_ns[0]) + round(at * self.row.k * SECOND_NS) for at in (each.from_s, each.to_s)]
+    def _span_ns(self, plateau: plateaus.Plateau) -> list[int]:
+        return [int(self.at_ns[0]) + round(at * self.row.k * SECOND_NS) for at in (plateau.from_s, plateau.to_s)]
 
     def put(self, base: RunData, powers: list[Reduced]) -> None:
         row = self.row
         limited = witness.slowed_by_host(base.events, row)
-        found = [] if limited else self.found
+        levels = [] if limited else self.levels
         size, error, why = (None, None, limited)
         if not limited:
-            size, error, why = cache(found, self.at_ns, self.done, _block_bytes(row), row.k)
+            size, error, why = cache(levels, self.at_ns, self.done, _block_bytes(row), row.k)
         at_s, done = steps(self.at_ns, self.done, _block_bytes(row), row.k)
         speeds = np.diff(done) / np.diff(at_s) / 1e6
         polls = row.data.snapshots if row.data is not None else []
@@ -66,7 +68,7 @@ class Filled(NamedTuple):
             "cache_error_bytes": error,
             "cache_why": why,
             "host_limited": limited,
-            "plateaus": [self._plateau(each, powers, polls) for each in found],
+            "plateaus": [self._plateau(plateau, powers, polls) for plateau in levels],
             "curve_GB_MBps": thinned(np.stack([done[1:] / 1e9, speeds], axis=1)),
         }
         if self.before_ns is not None:
@@ -75,17 +77,17 @@ class Filled(NamedTuple):
             row.found["rest_late_J"] = _rest(late_ns, end_ns, row.k, powers)["rest_J"]
             row.found["rest_late_error_J"] = _rest_error_J(late_ns, end_ns, row.k, powers)
 
-    def _plateau(self, each: plateaus.Plateau, powers: list[Reduced], polls: Sequence[dict]) -> dict:
-        """Bytes and s since the first I/O, MB/s, energy, write amplification; what is None has its `..._why`."""
-        moved, edges = each.to_bytes - each.from_bytes, self._span_ns(each)
+    def _plateau(self, plateau: plateaus.Plateau, powers: list[Reduced], polls: Sequence[dict]) -> dict:
+        """Bytes and s since the first I/O, MB/s, energy, write amplification; a None has its `..._why`."""
+        moved, edges = plateau.to_bytes - plateau.from_bytes, self._span_ns(plateau)
         timed = rails.timed_J(powers, *edges) if powers else rails.Timed(why=rails.NO_POWER)
         joules, powered = timed.J / self.row.k, timed.why is None
-        out: dict[str, Any] = {**each._asdict(), "bw_mean_MBps": each.speed_Bps / 1e6}
+        out: dict[str, Any] = {**plateau._asdict(), "bw_mean_MBps": plateau.speed_Bps / 1e6}
         out |= {"energy_J": joules if powered else None, "power_why": timed.why}
         out["energy_time_percent"] = timed.percent if powered else None
-        out["power_mean_W"] = joules / (each.to_s - each.from_s) if powered else None
+        out["power_mean_W"] = joules / (plateau.to_s - plateau.from_s) if powered else None
         out["energy_J_per_GB"] = 1e9 * joules / moved if powered else None
-        first, last = each is self.found[0], each is self.found[-1]
+        first, last = plateau is self.levels[0], plateau is self.levels[-1]
         seen, why = _amplified(edges, moved, first, last, self.at_ns, self.done, polls)
         return out | {"wa": seen.value if seen else None, "wa_error": seen.error if seen else None, "wa_why": why}
 
@@ -113,13 +115,13 @@ def find(at_ns: np.ndarray, done: np.ndarray, block_bytes: int, k: int) -> list[
 
 
 def cache(
-    found: Sequence[plateaus.Plateau], at_ns: np.ndarray, done: np.ndarray, block_bytes: int, k: int
+    levels: Sequence[plateaus.Plateau], at_ns: np.ndarray, done: np.ndarray, block_bytes: int, k: int
 ) -> tuple[float | None, float | None, str | None]:
-    """(bytes, their error, None) of the cache, by what find() has in such rows; or why there is none."""
-    size, why = plateaus.cache_bytes(found)
+    """(bytes, their error, None) of the cache, from the plateaus of find(); or why it is unknown."""
+    size, why = plateaus.cache_bytes(levels)
     if size is None:
         return None, None, why
-    error = plateaus.cache_error_bytes(found, *steps(at_ns, done, block_bytes, k, PLACE_MS))
+    error = plateaus.cache_error_bytes(levels, *steps(at_ns, done, block_bytes, k, PLACE_MS))
     if error > VAGUE * size:
         return None, None, f"its end is not clear: {words.size(size)} ± {words.size(error)}"
     return size, error, None
@@ -129,8 +131,8 @@ def steps(
     at_ns: np.ndarray, done: np.ndarray, block_bytes: int, k: int, step_ms: int = STEP_MS
 ) -> tuple[np.ndarray, np.ndarray]:
     """(s of the drive since the first row, bytes) of such rows, in steps whose speed is one."""
-    kept = fiofine.in_steps(at_ns, done, STEP_BLOCKS * block_bytes, step_ms)
-    return (at_ns[kept] - at_ns[0]) / SECOND_NS / k, done[kept]
+    chosen = fiofine.in_steps(at_ns, done, STEP_BLOCKS * block_bytes, step_ms)
+    return (at_ns[chosen] - at_ns[0]) / SECOND_NS / k, done[chosen]
 
 
 def _block_bytes(row: "Row") -> int:
@@ -143,25 +145,25 @@ def thinned(curve: np.ndarray) -> list[list[float]]:
         moved = np.diff(curve[:, 0], prepend=0.0)
         took = moved / np.where(curve[:, 1] > 0, curve[:, 1], np.inf)
         edges = np.linspace(0, len(curve), MOST_POINTS + 1).astype(int)
-        moved, took = (np.add.reduceat(each, edges[:-1]) for each in (moved, took))
+        moved, took = (np.add.reduceat(column, edges[:-1]) for column in (moved, took))
         speeds = np.divide(moved, took, out=np.zeros(len(moved)), where=took > 0)
         curve = np.stack([curve[edges[1:] - 1, 0], speeds], axis=1)
     return [[round(float(at), 4), round(float(speed), 2)] for at, speed in curve]
 
 
 def rested(rows: Sequence["Row"]) -> list[cache_recovery.Rest]:
-    """The rests before these loads, with what the cache then took. A load that was as slow from its begin on as the
-    others behind their cache had none. One that was slower than they are was disturbed, and is left out."""
+    """The rests before these loads, with the bytes that the cache then took. A load that was as slow from its begin on
+    as the others after their cache had none. One that was slower than they are was disturbed, and is left out."""
     rows = [row for row in rows if row.found.get("rest_s") is not None]
     known = [row.found["plateaus"] for row in rows if row.found["cache_bytes"]]
-    fast, slow = ([each[at]["bw_mean_MBps"] for each in known] for at in (0, 1))
+    fast, slow = ([plateau[at]["bw_mean_MBps"] for plateau in known] for at in (0, 1))
     usual, least = (float(np.median(slow)), min(fast)) if known else (0.0, 0.0)
     out = []
     for row in rows:
-        cache, error, found = row.found["cache_bytes"], row.found["cache_error_bytes"], row.found["plateaus"]
-        if cache is None and known and len(found) == 1 and found[0]["bw_mean_MBps"] < (least * max(slow)) ** 0.5:
+        cache, error, levels = row.found["cache_bytes"], row.found["cache_error_bytes"], row.found["plateaus"]
+        if cache is None and known and len(levels) == 1 and levels[0]["bw_mean_MBps"] < (least * max(slow)) ** 0.5:
             cache, error = 0.0, 0.0
-        if cache is None or found[-1 if not cache else 1]["bw_mean_MBps"] < (1 - plateaus.JUMP) * usual:
+        if cache is None or levels[-1 if not cache else 1]["bw_mean_MBps"] < (1 - plateaus.JUMP) * usual:
             continue
         energy = (row.found.get(f"rest_late_{key}") for key in ("J", "error_J"))
         out.append(cache_recovery.Rest(row.found["rest_s"], cache, *energy, cache_error_bytes=error))
@@ -169,12 +171,13 @@ def rested(rows: Sequence["Row"]) -> list[cache_recovery.Rest]:
 
 
 def recovery(rows: Sequence["Row"]) -> tuple[cache_recovery.Recovery, int]:
-    """Of the loads of a step, and how many rests were left out because the host limited the load behind them."""
+    """The recovery from the loads of a step, and the number of rests left out because the host limited the load after
+    them."""
     of = [row for row in rows if row.found.get("rest_s") is not None]
     limited, known = sum(bool(row.found.get("host_limited")) for row in rows), rested(rows)
-    found = cache_recovery.of(known)
+    law = cache_recovery.of(known)
     more = len([row for row in of if not row.found.get("host_limited")]) - len(known)
-    return found._replace(disturbed=found.disturbed + more), limited
+    return law._replace(disturbed=law.disturbed + more), limited
 
 
 def recoveries(shows: Sequence[Mapping], rows: Sequence["Row"]) -> list[dict]:
@@ -183,8 +186,8 @@ def recoveries(shows: Sequence[Mapping], rows: Sequence["Row"]) -> list[dict]:
     for show in shows:
         of = show["of"] if show["view"] == "cache-recovery" else []
         for path in of if isinstance(of, list) else [of]:
-            found, limited = recovery([row for row in rows if row.state == "done" and row.act.path == path])
-            out.append({"of": path, "left_out": limited} | found._asdict())
+            law, limited = recovery([row for row in rows if row.state == "done" and row.act.path == path])
+            out.append({"of": path, "left_out": limited} | law._asdict())
     return out
 
 
@@ -203,19 +206,19 @@ def _amplified(edges, moved, first: bool, last: bool, at_ns, done, polls: Sequen
     ]
     covered = float(np.diff(np.interp([of[0]["t_ns"], of[-1]["t_ns"]], at_ns, done))[0]) / moved if of else 0.0
     if len(of) < 2 or covered < COVERED:
-        return None, f"{len(of)} SMART readings in it, with {100 * covered:.0f} % of what was written between"
-    found = wa.between(of[0], of[-1])
-    return found, found.why
+        return None, f"{len(of)} SMART readings in it, with {100 * covered:.0f} % of the writes between"
+    amplification = wa.between(of[0], of[-1])
+    return amplification, amplification.why
 
 
 def _rest_error_J(begin_ns: int, end_ns: int, k: int, powers: list[Reduced]) -> float | None:
-    """Of the rest's energy (k = 2), in J of drive time."""
+    """Error of the rest's energy (k = 2), in J of drive time."""
     edges, host_s = [begin_ns, end_ns], (end_ns - begin_ns) / SECOND_NS
     if not powers or host_s <= 0 or not rails.known(powers, edges).all():
         return None
     watts = [float(np.diff(power.integral_J(edges))[0]) / host_s for power in powers]
-    found = rails.uncertainty_W(powers, edges, watts) * host_s / k
-    return found if np.isfinite(found) else None
+    error_W = rails.uncertainty_W(powers, edges, watts) * host_s / k
+    return error_W if np.isfinite(error_W) else None
 
 
 def _rest(begin_ns: int, end_ns: int, k: int, powers: list[Reduced]) -> dict:

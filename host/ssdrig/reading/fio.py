@@ -8,14 +8,14 @@ from ssdrig.base.errors import LoadError
 from ssdrig.load import fiolog, fiotext, playedlog, recorded
 from ssdrig.reading.rundata import RunData
 
-CUT = "load: the power was cut from the web after {:.2f} s; figures are of the time before it"
+CUT = "load: the power was cut from the web after {:.2f} s; figures cover the time before it"
 UNDATED_NS = 1e9  # where fio's own start is not known
 P99_IOS = 1000  # in a second, for its P99 (see window_figures.TAIL)
 
 
 def load_step(data: RunData, folder: Path, started_ns: int) -> None:
     """One fio job, one played trace, or one recording -> the grid of RunData, `load_s`, `ios` and `totals`.
-    `started_ns`: when it was started, for a folder that does not say when it began."""
+    `started_ns`: when it was started, for a folder without its begin."""
     k = data.k
     try:
         of_folder = playedlog if (folder / playedlog.RECORDS).exists() else fiolog
@@ -35,7 +35,7 @@ def load_step(data: RunData, folder: Path, started_ns: int) -> None:
     data.load_s = load.totals["runtime_ms"] / 1000 / k
     data.ios, data.totals = load.totals["ios"], load.totals
     n = (len(load.iops) - load.partial) // k  # a second that was cut short would look slow
-    if data.cut_within(data.t0_ns, load.totals["runtime_ms"]):  # what fio counted is of the time behind it, too
+    if data.cut_within(data.t0_ns, load.totals["runtime_ms"]):  # fio also counted the time after it
         data.load_s = data.until_cut_s(data.t0_ns, 1 << 62)
         data.ios, data.totals, n = None, {}, min(n, int(data.load_s))
         data.notes.append(CUT.format(data.load_s))
@@ -59,7 +59,7 @@ def load_step(data: RunData, folder: Path, started_ns: int) -> None:
             f"P99 by the second: the I/Os of {few} s are too few for this percentile, which needs {P99_IOS}"
         )
     if data.hist_of == "lat" and load.source == "status":
-        data.notes.append("P99 by the second is of lat here, for fio's documents keep no histogram of clat")
+        data.notes.append("P99 by the second covers lat here, because fio's documents have no histogram of clat")
     _load_lat(data, folder / "out.json")
     if k > 1 and load.source != "kernel":
         data.notes.append(
@@ -76,12 +76,12 @@ def _load_lat(data: RunData, path: Path) -> None:
             for line in lines:
                 if not line.startswith('{"t_ns"') or '"bins"' not in line:
                     continue
-                found, _ = fiotext.documents(line)
-                counts = fiotext.bins(found[0], None, "lat_ns") if found else before
-                if not found or (counts < before).any():
+                documents, _ = fiotext.documents(line)
+                counts = fiotext.bins(documents[0], None, "lat_ns") if documents else before
+                if not documents or (counts < before).any():
                     left += 1
                     continue
-                at_s = fiotext.totals(found[0])["runtime_ms"] / 1000 / data.k
+                at_s = fiotext.totals(documents[0])["runtime_ms"] / 1000 / data.k
                 if at_s <= times[-1] and (counts == before).all():  # the same again
                     continue
                 new = np.flatnonzero(counts > before)
@@ -89,7 +89,7 @@ def _load_lat(data: RunData, path: Path) -> None:
                 times.append(at_s)
                 before = counts
     except OSError:
-        return  # fiolog has said so
+        return  # fiolog has reported it
     if left:
         data.notes.append(f"load: {left} documents that do not follow the one before were not used for lat")
     if len(times) > 1:

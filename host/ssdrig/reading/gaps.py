@@ -1,8 +1,8 @@
 """What the gap before a load may add to its IOPS. Pure.
 
-While fio starts, the drive rests. What it then does of its own (collects, folds, erases) it need not do under the load:
-g seconds of such work save at most g seconds of the load, and so a load of T seconds does at most g/T more I/Os than it
-would do without the gap. Of a minute that is less than 1 %; of a point of 2 s it is 15 %."""
+While fio starts, the drive rests. Work that it does then (collecting, folding, erasing) need not be done under the
+load: g seconds of such work save at most g seconds of the load, and so a load of T seconds does at most g/T more I/Os
+than it would do without the gap. Of a minute that is less than 1 %; of a point of 2 s it is 15 %."""
 
 import math
 from collections.abc import Sequence
@@ -11,12 +11,12 @@ from typing import NamedTuple
 from ssdrig.reading.row import WHOLE, Row
 
 RATES = ("iops_mean", "bw_mean_MBps", "lat_mean_us", "energy_uJ_per_io", "energy_J_per_GB", "iops_per_W")
-LIMIT_PERCENT = 2.0  # below it nothing is said: the bar of steady IOPS
-MOST_PERCENT = 50.0  # above it the bound says nothing of the IOPS, and is none
+LIMIT_PERCENT = 2.0  # smaller gaps are not reported: the bar of steady IOPS
+MOST_PERCENT = 50.0  # a larger bound is useless and is not reported
 
 
 class Gaps(NamedTuple):
-    """Of the loads of a step that write without a pace or pauses: how many points, how many of them may be faster than
+    """The loads of a step that write without a pace or pauses: how many points, how many of them may be faster than
     without their gaps by more than LIMIT_PERCENT, the shortest and the longest gap before these (s of drive time), and
     by how much IOPS may be higher at most; None: `why`."""
 
@@ -30,14 +30,14 @@ class Gaps(NamedTuple):
 
 
 def matters(row: "Row") -> bool:
-    """Whether a row's figures are of a load that its gap may make faster: it writes as fast as the drive can."""
+    """Whether the gap before a row's load may make it faster: it writes as fast as the drive can."""
     keys = row.act.keys
     return row.act.do == "load" and keys["read"] < 100 and not {"rate", "every"} & set(keys) and not keys.get("off")
 
 
 def widen(rows: "Sequence[Row]") -> None:
-    """Add what the gap before each such load may have saved to the errors of its rates and of what is counted by the
-    I/O; where that is no bound, they have no error, and nothing is claimed of them."""
+    """Add the possible saving of the gap before each such load to the errors of its rates and of its figures per I/O;
+    without a bound, they have no error, and nothing is claimed of them."""
     for row in rows:
         figures = row.windows.get(WHOLE) or {}
         gap_s, errors = figures.get("gap_s"), figures.get("errors")
@@ -54,7 +54,7 @@ def widen(rows: "Sequence[Row]") -> None:
 
 
 def of_rows(rows: "Sequence[Row]") -> list[Gaps]:
-    """Of each step where gaps matter; the rounds of a point count together."""
+    """The gaps of each step where they matter; the rounds of a point count together."""
     points: dict[str, dict[str, list[tuple[float, float]]]] = {}
     for row in rows:
         figures = row.windows.get(WHOLE) or {}
@@ -78,14 +78,14 @@ def of_rows(rows: "Sequence[Row]") -> list[Gaps]:
 
 
 def words(rows: "Sequence[Row]") -> list[str]:
-    """Of all steps where gaps matter in one sentence; none where they do not."""
-    found = []
-    for each in of_rows(rows):
-        long = " to ".join(dict.fromkeys(f"{seconds:.2g}" for seconds in (each.least_s, each.most_s)))
-        bound = "not known" if each.more_percent is None else f"{each.more_percent:.0f} %"
-        also = f"; {each.why}" if each.why else ""
-        found.append(f"{each.of} {bound} (gaps of {long} s{also})")
-    if not found:
+    """All steps where gaps matter in one sentence; none where they do not."""
+    parts = []
+    for gap in of_rows(rows):
+        long = " to ".join(dict.fromkeys(f"{seconds:.2g}" for seconds in (gap.least_s, gap.most_s)))
+        bound = "not known" if gap.more_percent is None else f"{gap.more_percent:.0f} %"
+        also = f"; {gap.why}" if gap.why else ""
+        parts.append(f"{gap.of} {bound} (gaps of {long} s{also})")
+    if not parts:
         return []
     why = "while fio starts, the drive may do background work that would otherwise slow the load"
-    return [f"Gaps between loads may raise the IOPS of writes, at most by: {'; '.join(found)}: {why}"]
+    return [f"Gaps between loads may raise the IOPS of writes, at most by: {'; '.join(parts)}: {why}"]

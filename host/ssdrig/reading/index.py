@@ -1,7 +1,7 @@
 """The index of an archive: a row for each run folder in SQLite, in the user's cache folder. It is a copy: it may be
 deleted at any time, and is made again from the folders.
 
-A row is made anew when the folder has changed: by the times of the folder itself (a file was made, replaced or
+A row is made again when the folder has changed: by the times of the folder itself (a file was made, replaced or
 removed in it), and by length and time of each part's events.jsonl, which is appended to. Figures are those that a
 report has left in the folder (figures.json); none that is older than the run's last event is believed.
 
@@ -28,7 +28,7 @@ from ssdrig.base.words import do_you_mean
 from ssdrig.reading import one_run
 from ssdrig.runs import parts
 
-VERSION = 4  # of the table; another one is made anew
+VERSION = 4  # of the table; one of another version is made again
 FRESH_NS = 2_000_000_000  # a folder that has changed so lately may change again within one tick of its clock
 COLUMNS = (
     *("id", "path", "key", "parts", "run", "started_utc_ns", "plan", "variant", "model", "serial", "op_percent"),
@@ -81,14 +81,14 @@ class Index:
         self._db.close()
 
     def refresh(self) -> int:
-        """Make the rows of folders that have changed; returns how many. Whatever is wrong with a folder is said in its
-        row. Raises JournalError if the folder of runs has gone."""
+        """Make the rows of folders that have changed; returns how many. The row of a damaged folder states the
+        damage. Raises JournalError if the folder of runs has gone."""
         for again in (self._opened, lambda: _table(":memory:")):
             try:
                 return self._refreshed()
             except sqlite3.DatabaseError as error:
                 self._db.close()
-                if not isinstance(error, sqlite3.OperationalError):  # which says that it cannot be written: no damage
+                if not isinstance(error, sqlite3.OperationalError):  # which means that it cannot be written: no damage
                     self.file.unlink(missing_ok=True)
                 self._db = again()
         return self._refreshed()
@@ -108,7 +108,7 @@ class Index:
         return next(self._rows("SELECT * FROM run WHERE id = ?", _text(run_id)), None)
 
     def folder(self, run: Run) -> Path:
-        """Where a run lies. Raises JournalError if it has gone, or is no longer within the archive."""
+        """The folder of a run. Raises JournalError if it has gone, or is no longer within the archive."""
         path = self.root / run.path
         if not _real(path).is_relative_to(self.root) or not (path / "run.json").is_file():
             raise JournalError(f"the run folder {run.path} in {self.root}", "none", "search again: the archive changed")
@@ -118,13 +118,13 @@ class Index:
 
     def _rows(self, sql: str, *values) -> Iterator[Run]:
         for row in self._db.execute(sql, values):
-            said: dict[str, Any] = {name: row[name] for name in Run._fields}
-            said |= {"path": os.fsdecode(row["path"]), "tags": (row["tags"] or "").split()}
-            said["figures"] = json.loads(row["figures"])
-            yield Run(**said | {"simulated": bool(row["simulated"]), "scaled": bool(row["scaled"])})
+            fields: dict[str, Any] = {name: row[name] for name in Run._fields}
+            fields |= {"path": os.fsdecode(row["path"]), "tags": (row["tags"] or "").split()}
+            fields["figures"] = json.loads(row["figures"])
+            yield Run(**fields | {"simulated": bool(row["simulated"]), "scaled": bool(row["scaled"])})
 
     def _opened(self) -> sqlite3.Connection:
-        """The table, empty if it was not there or is of another version; in memory where there is no cache folder."""
+        """The table, empty if it was not there or has another version; in memory without a cache folder."""
         owner.new(self.file)
         try:
             self.file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -162,23 +162,23 @@ class Index:
         if key and max(int(word) for word in key.split()) > now_ns - FRESH_NS:
             key = None
         row = {name: _text(value) if isinstance(value, str) else value for name, value in row.items()}
-        stored = path if path == _text(path) else os.fsencode(path)  # a name that is no text stays bytes
+        stored = path if path == _text(path) else os.fsencode(path)  # a name that is not text stays bytes
         row |= {"id": _hash(path), "path": stored, "key": key, "parts": count}
         row["figures"] = json.dumps(row["figures"])
         return tuple(row[name] for name in COLUMNS)
 
 
 def cache_folder() -> Path:
-    """$XDG_CACHE_HOME/ssdrig, else ~/.cache/ssdrig."""
+    """$XDG_CACHE_HOME/ssdrig, or ~/.cache/ssdrig without it."""
     return owner.base("XDG_CACHE_HOME", ".cache") / "ssdrig"
 
 
 def folders(root: Path) -> Iterator[str]:
-    """Paths in `root` of the run folders there and in the reviews there. A link that leads out of it is none. Raises
-    JournalError."""
+    """Paths in `root` of the run folders there and in the reviews there. A link that leads out of it does not count.
+    Raises JournalError."""
     try:
-        with os.scandir(root) as found:
-            entries = [*found]
+        with os.scandir(root) as listing:
+            entries = [*listing]
     except OSError as error:
         raise JournalError(
             f"a folder of runs {root}", error.strerror or str(error), "name the folder that holds them"
@@ -190,11 +190,11 @@ def folders(root: Path) -> Iterator[str]:
             yield entry.name
         elif _has(entry.path, parts.REVIEW):
             try:
-                with os.scandir(entry.path) as found:
-                    inner = [each for each in found if _inside(each, root) and _has(each.path, "run.json")]
+                with os.scandir(entry.path) as listing:
+                    inner = [child for child in listing if _inside(child, root) and _has(child.path, "run.json")]
             except OSError:
                 continue
-            yield from (f"{entry.name}/{each.name}" for each in inner)
+            yield from (f"{entry.name}/{child.name}" for child in inner)
 
 
 def _inside(entry: os.DirEntry, root: Path) -> bool:
@@ -208,7 +208,7 @@ def _inside(entry: os.DirEntry, root: Path) -> bool:
 
 
 def _has(folder: str, name: str) -> bool:
-    """As parts.all_runs: a folder that may not be looked into is taken for a run, whose row says so."""
+    """As parts.all_runs: an unreadable folder is taken for a run, whose row states that."""
     try:
         os.stat(os.path.join(folder, name))
         return True
@@ -225,8 +225,8 @@ def _key(folder: Path, count: int) -> str | None:
         for number in range(1, count + 1):
             part = str(folder) if number == 1 else f"{folder}/part-{number}"
             stamps.append(os.stat(part).st_mtime_ns)
-            found = os.stat(f"{part}/events.jsonl")
-            stamps += [found.st_size, found.st_mtime_ns]
+            status = os.stat(f"{part}/events.jsonl")
+            stamps += [status.st_size, status.st_mtime_ns]
         return " ".join(map(str, stamps))
     except OSError:
         return None
@@ -273,7 +273,7 @@ OP_STEP = 0.5  # over-provisioning that is as near as this, in percent of raw NA
 YES = {"yes": 1, "no": 0}
 HELP = (
     "words, all of which must hold: drive:990 plan:pts op:25|default state:complete tag:review title:WORD run:WORD"
-    " since:2026-11 until:2026-11-30 simulated:yes|no; a bare word is looked for everywhere; -WORD excludes"
+    " since:2026-11 until:2026-11-30 simulated:yes|no; a bare word is searched everywhere; -WORD excludes"
     " (behind other words in one pair of quotes, or behind --)"
 )
 
@@ -290,7 +290,7 @@ def condition(text: str) -> Part:
 def joined(words: list[str]) -> Part:
     """condition() of words that a shell has split."""
     parts, values = [], []
-    for word in (word.encode(errors="replace").decode() for word in words):  # no more bytes that are no text
+    for word in (word.encode(errors="replace").decode() for word in words):  # without bytes that are not text
         not_, bare = ("NOT ", word[1:]) if word.startswith("-") and len(word) > 1 else ("", word)
         sql, more = _one(bare)
         parts.append(f"{not_}({sql})")
@@ -305,7 +305,7 @@ def _one(word: str) -> Part:
     if key not in KEYS:
         raise UsageError(f"a key of a search: {', '.join(KEYS)}", f"{key[:40]!r}", do_you_mean(key, KEYS))
     if not value:
-        raise UsageError(f"a value behind {key}:", "none", f"write it as in {EXAMPLES[key]}")
+        raise UsageError(f"a value after {key}:", "none", f"write it as in {EXAMPLES[key]}")
     return KEYS[key](value)
 
 
@@ -351,11 +351,11 @@ def _until(value: str) -> Part:
 
 def _span_ns(value: str) -> tuple[int, int]:
     """When a year, a month or a day (UTC) begins and ends, ns since 1970."""
-    found = re.fullmatch(r"(\d{4})(?:-(\d{1,2})(?:-(\d{1,2}))?)?", value)
+    match = re.fullmatch(r"(\d{4})(?:-(\d{1,2})(?:-(\d{1,2}))?)?", value)
     try:
-        if not found:
+        if not match:
             raise ValueError
-        year, month, day = (int(part) if part else None for part in found.groups())
+        year, month, day = (int(part) if part else None for part in match.groups())
         begin = datetime.datetime(year or 0, month or 1, day or 1, tzinfo=datetime.UTC)
     except ValueError as error:
         raise UsageError("a date such as 2026, 2026-11 or 2026-11-30", f"{value[:40]!r}", "give it in UTC") from error

@@ -2,8 +2,8 @@
 
 `found` of a row: {"kind": "retention", "phase": "write" or "verify", "manifest": None or the whole of it, "digest",
 "passes": passes.judge() of each, "windows": [{"name", "s", "J", "W", "begin_ns", "end_ns"}], "idle_W", "refresh_J",
-"refresh_why", and what the event retention.end says: "storage", "counts", "since_power_on", "since_seal", "bound",
-"cannot"}. What is not known is None."""
+"refresh_why", and the fields of the event retention.end: "storage", "counts", "since_power_on", "since_seal", "bound",
+"cannot"}. Unknown figures are None."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -48,20 +48,20 @@ class Wanted(NamedTuple):
 
 
 def read(base: RunData, rows: Sequence["Row"], run: Path) -> list[Wanted]:
-    """Puts what was found into the rows, and asks for the energies of their windows."""
+    """Puts the results into the rows, and returns the windows whose energies are needed."""
     out = []
     for row in rows:
         if row.act.do not in DOES or row.state == "not run":
             continue
         own = [event for event in base.events if event.get("step") == row.act.path]
-        row.found = found(own, run, row.act.do)
-        out += [Wanted(row, each, (each["begin_ns"], each["end_ns"])) for each in row.found["windows"]]
+        row.found = event_of(own, run, row.act.do)
+        out += [Wanted(row, window, (window["begin_ns"], window["end_ns"])) for window in row.found["windows"]]
         _refresh(row.found)
     return out
 
 
-def found(events: Sequence[Mapping], run: Path, do: str) -> dict:
-    """Of one step's events, and the files of its run folder. Never raises for what is damaged."""
+def event_of(events: Sequence[Mapping], run: Path, do: str) -> dict:
+    """The results from one step's events and the files of its run folder. Never raises for damaged files."""
     by = {event["kind"]: event for event in events}
     manifest = _json(run / FOLDER / "manifest.json")
     end = by.get("retention.end", {})
@@ -72,18 +72,18 @@ def found(events: Sequence[Mapping], run: Path, do: str) -> dict:
         for e in events
         if e["kind"] == "retention.window"
     ]
-    said = by.get("retention.sealed") or by.get("retention.found") or {}
+    seal = by.get("retention.sealed") or by.get("retention.found") or {}
     return {
         "kind": "retention",
         "phase": "write" if do == "retain" else "verify",
         "manifest": manifest,
-        "digest": said.get("digest"),
+        "digest": seal.get("digest"),
         "label": manifests.label(manifest) if manifest else None,
-        "damaged": said.get("damaged") or {},
-        "witnesses": said.get("witnesses"),
-        "off": {key: said.get(key) for key in ("off_utc", "announced", "words")} if do == "retain" else None,
+        "damaged": seal.get("damaged") or {},
+        "witnesses": seal.get("witnesses"),
+        "off": {key: seal.get(key) for key in ("off_utc", "announced", "words")} if do == "retain" else None,
         "power": {key: by.get("retention.power", {}).get(key) for key in ("on_ns", "off_s", "why")},
-        "passes": [each for n in numbers if (each := _json(run / FOLDER / f"pass-{n}.json")) is not None],
+        "passes": [judged for n in numbers if (judged := _json(run / FOLDER / f"pass-{n}.json")) is not None],
         "windows": windows,
         "idle_W": _idle_W(manifest),
         "refresh_J": None,
@@ -94,16 +94,16 @@ def found(events: Sequence[Mapping], run: Path, do: str) -> dict:
 
 def _refresh(of: dict) -> None:
     """Energy of the rests above the drive's power at rest before it was stored."""
-    rests = [each for each in of["windows"] if each["name"].split()[0] in RESTS]
+    rests = [window for window in of["windows"] if window["name"].split()[0] in RESTS]
     if of["phase"] == "write" or not rests:
-        of["refresh_why"] = "there was no rest under the meter"
+        of["refresh_why"] = "the meter recorded no rest"
         return
-    if any(each["J"] is None for each in rests):
+    if any(window["J"] is None for window in rests):
         of["refresh_why"] = NO_METER
     elif of["idle_W"] is None:
         of["refresh_why"] = NO_IDLE
     else:
-        of["refresh_J"] = sum(each["J"] - of["idle_W"] * each["s"] for each in rests)
+        of["refresh_J"] = sum(window["J"] - of["idle_W"] * window["s"] for window in rests)
         of["refresh_why"] = None
 
 
@@ -114,7 +114,7 @@ def _idle_W(manifest: Mapping | None) -> float | None:
 
 def _json(path: Path) -> dict | None:
     try:
-        said = integrity.document_of(path)
+        document = integrity.document_of(path)
     except (OSError, ValueError, RecursionError):
         return None
-    return said if isinstance(said, dict) else None
+    return document if isinstance(document, dict) else None

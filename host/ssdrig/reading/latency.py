@@ -1,8 +1,8 @@
 """The latency histogram by the second, put together into what the plots of a report have room for: each window as a
 whole, and a load in a few hundred stretches. Two hours have a million cells; these have some ten thousand.
 
-And a load by the record, as the PTS counts it (a minute), made of its whole seconds: each record is the sum of its own
-seconds, none is counted twice, and what is left behind the last whole record is named. Pure."""
+And a load by the record, as the PTS counts it (a minute), made of its whole seconds: each record is the sum of its
+seconds, none is counted twice, and the remainder after the last whole record is reported. Pure."""
 
 from dataclasses import dataclass
 
@@ -56,7 +56,7 @@ RECORD_S = 60
 class Records:
     """Arrays have one value per whole record. `ios`, `bytes_`: sums; `lat_mean_us`: weighted by the I/Os;
     `lat_max_us`: upper edge of the highest bin; `energy_J`, `wa`: not-a-number where not known. `left_s`, `left_ios`:
-    the whole seconds behind the last record, and their I/Os."""
+    the whole seconds after the last record, and their I/Os."""
 
     record_s: int
     ios: np.ndarray
@@ -69,7 +69,7 @@ class Records:
 
 
 def of(data: RunData, record_s: int = RECORD_S) -> Records:
-    """The records of a load with so many seconds each."""
+    """The records of a load, `record_s` seconds each."""
     n = len(data.iops) // record_s
     cut = n * record_s
     ios = _sums(data.iops, n, record_s)

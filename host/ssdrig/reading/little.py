@@ -1,15 +1,15 @@
 """Little's check of a run: in a closed loop, where as many I/Os are under way as were asked for (threads x queue
 depth), IOPS x mean latency is that number, or the two are not of the same I/Os. Pure.
 
-A load that is paced (`rate`) or has pauses is no closed loop. Of the others of_load() says where the check can be
-made:
+A load that is paced (`rate`) or has pauses is not a closed loop. For the others of_load() reports whether the check
+can be made:
 
 The latencies of all I/Os, summed, are the time that I/Os were in flight, exactly. Divided by the time that the threads
-ran, each by its own clock, that is how many were; threads that end one after the other change nothing. What is missing
-for reasons that are no error is bounded: at its end a thread waits for its last I/Os while it begins no new ones, on
+ran, each by its own clock, that is how many were; threads that end one after the other change nothing. Time missing
+for valid reasons is bounded: at its end a thread waits for its last I/Os while it begins no new ones, on
 average half a latency; between two I/Os of a slot fio fills a buffer and counts, in its own time (user CPU); and it
-counts the time in whole milliseconds. Where that may be more than MISSING_PERCENT the check would say something of the
-load's length or of the host, and is not made."""
+counts the time in whole milliseconds. Where that may be more than MISSING_PERCENT the check would depend on the
+load's length or the host, and is not made."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -33,69 +33,69 @@ class Load(NamedTuple):
 
 def loads(rows: "Sequence[Row]") -> list[Load]:
     """The closed loops among the rows that ran to their end, in their order."""
-    found = []
+    out = []
     for row in rows:
         figures = row.windows.get(WHOLE) or {}
         in_flight, error = figures.get("littles_qd"), figures.get(ERROR)
         if row.state == "done" and in_flight is not None:
             asked = row.act.keys["qd"] * row.act.keys["threads"]
-            said = (note.partition(": ") for note in row.notes)
-            why = "" if error is not None else next((words for key, _, words in said if key == ERROR), "not known")
-            found.append(Load(row.act.label, row.round, in_flight, asked, error, why))
-    return found
+            notes = (note.partition(": ") for note in row.notes)
+            why = "" if error is not None else next((words for key, _, words in notes if key == ERROR), "not known")
+            out.append(Load(row.act.label, row.round, in_flight, asked, error, why))
+    return out
 
 
-def checked(found: Sequence[Load]) -> list[Load]:
-    """Those of which the check can be made."""
-    return [load for load in found if load.error_percent is not None]
+def checked(checks: Sequence[Load]) -> list[Load]:
+    """The loads that can be checked."""
+    return [load for load in checks if load.error_percent is not None]
 
 
-def beyond(found: Sequence[Load]) -> list[Load]:
+def beyond(of_loads: Sequence[Load]) -> list[Load]:
     """Those that are off by more than LITTLE_PERCENT, the worst first."""
-    off = [load for load in checked(found) if abs(load.error_percent or 0) > LITTLE_PERCENT]
+    off = [load for load in checked(of_loads) if abs(load.error_percent or 0) > LITTLE_PERCENT]
     return sorted(off, key=lambda load: -abs(load.error_percent or 0))
 
 
 def summary(rows: "Sequence[Row]") -> dict | None:
     """{"limit_percent", "loads": those that are checked, "within", "worst_percent", "not_checked": how many more closed
     loops there are} for JSON; None without a closed loop."""
-    found = loads(rows)
-    if not found:
+    of_loads = loads(rows)
+    if not of_loads:
         return None
-    errors = [load.error_percent for load in checked(found) if load.error_percent is not None]
+    errors = [load.error_percent for load in checked(of_loads) if load.error_percent is not None]
     return {
         "limit_percent": LITTLE_PERCENT,
         "loads": len(errors),
-        "within": len(errors) - len(beyond(found)),
+        "within": len(errors) - len(beyond(of_loads)),
         "worst_percent": max(errors, key=abs, default=None),
-        "not_checked": len(found) - len(errors),
+        "not_checked": len(of_loads) - len(errors),
     }
 
 
 def words(rows: "Sequence[Row]") -> str:
     """ "Little's check (…): 280 of 280 loads of a closed loop within 2 %, the worst +0.31 % off; 3 not checked: too
     short, or the host took too much of the time"."""
-    found = summary(rows)
-    if not found:
+    totals = summary(rows)
+    if not totals:
         return ""
     out = (
-        f"Little's check (IOPS × mean latency = threads × queue depth): {found['within']} of {found['loads']}"
-        f" load{'s' * (found['loads'] != 1)} of a closed loop within {found['limit_percent']:g} %"
+        f"Little's check (IOPS × mean latency = threads × queue depth): {totals['within']} of {totals['loads']}"
+        f" load{'s' * (totals['loads'] != 1)} of a closed loop within {totals['limit_percent']:g} %"
     )
-    if found["worst_percent"] is not None:
-        out += f", the worst {found['worst_percent']:+.2f} % off"
-    if found["not_checked"]:
-        out += f"; {found['not_checked']} not checked: too short, or the host took too much of the time"
+    if totals["worst_percent"] is not None:
+        out += f", the worst {totals['worst_percent']:+.2f} % off"
+    if totals["not_checked"]:
+        out += f"; {totals['not_checked']} not checked: too short, or the host took too much of the time"
     return out.replace("-", "−")
 
 
 LITTLE_PERCENT = 2.0
 MISSING_PERCENT = LITTLE_PERCENT / 2
-TICK_MS = 1.0  # of the time that fio says of a load
+TICK_MS = 1.0  # of the duration that fio reports of a load
 
 
 class InFlight(NamedTuple):
-    """I/Os in flight; by how much that is off what was asked for, None: `why` the check is not made. What may be
+    """I/Os in flight; their deviation from the requested number, None: `why` the check is not made. What may be
     missing of the time, in percent: by the load's end, by fio's own work between two I/Os, and by its clock."""
 
     in_flight: float

@@ -1,5 +1,5 @@
 """A run folder -> its row of the index, from its small files alone: run.json, the last lines of events.jsonl,
-figures.json, labels.json. Nothing that a folder holds makes this fail: what is wrong with it is said."""
+figures.json, labels.json. No content of a folder makes this fail: the row states the damage."""
 
 import json
 import os
@@ -20,36 +20,36 @@ NOTHING: dict[str, Any] = dict.fromkeys(
 
 
 def row(folder: Path) -> dict:
-    """Everything of index.COLUMNS that the folder says."""
-    said = NOTHING | {"simulated": 0, "scaled": 0, "state": "unreadable", "figures": headline_of_none("")}
-    kept = labels.read(folder)
-    said["title"] = kept.title
+    """All values of index.COLUMNS that the folder has."""
+    out = NOTHING | {"simulated": 0, "scaled": 0, "state": "unreadable", "figures": headline_of_none("")}
+    stored = labels.read(folder)
+    out["title"] = stored.title
     try:
         header = _header(folder)
         drive, method = header["drive"], header["method"]
-        found = header.get("plan")
-        plan = found if isinstance(found, dict) else {}
+        stored_plan = header.get("plan")
+        plan = stored_plan if isinstance(stored_plan, dict) else {}
         texts = {key: _text(drive.get(key)) for key in ("model", "serial")}
-        said |= texts
-        said["run"] = _text(header.get("run"))
-        said["started_utc_ns"] = _started(header)
-        said["plan"] = _text(plan.get("name")) or _text(method.get("name"))
-        said["variant"] = _text(plan.get("variant"))
-        said["op_percent"] = method.get("op_percent")
-        said |= {"simulated": int(bool(header.get("simulated"))), "scaled": int(bool(plan.get("scaled")))}
-        said["drive"] = " ".join(each for each in [*texts.values(), _text(drive.get("preset"))] if each).lower()
-        said["state"], said["why"] = _state(folder)
-        said["figures"] = headline(folder)
+        out |= texts
+        out["run"] = _text(header.get("run"))
+        out["started_utc_ns"] = _started(header)
+        out["plan"] = _text(plan.get("name")) or _text(method.get("name"))
+        out["variant"] = _text(plan.get("variant"))
+        out["op_percent"] = method.get("op_percent")
+        out |= {"simulated": int(bool(header.get("simulated"))), "scaled": int(bool(plan.get("scaled")))}
+        out["drive"] = " ".join(text for text in [*texts.values(), _text(drive.get("preset"))] if text).lower()
+        out["state"], out["why"] = _state(folder)
+        out["figures"] = headline(folder)
     except (JournalError, OSError) as error:
-        said["why"] = str(error)
+        out["why"] = str(error)
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
-        said["why"] = f"{type(error).__name__}: {error}"
-    names = [folder.name, said["run"], said["title"], *kept.tags, said["plan"], said["variant"], said["drive"]]
-    said["words"] = " ".join(filter(None, names)).lower()
-    said["tags"] = f" {' '.join(kept.tags)} " if kept.tags else None
-    plan_words = " ".join(filter(None, [said["plan"], said["variant"]]))
-    said["plan"] = said["plan"] and plan_words
-    return said
+        out["why"] = f"{type(error).__name__}: {error}"
+    names = [folder.name, out["run"], out["title"], *stored.tags, out["plan"], out["variant"], out["drive"]]
+    out["words"] = " ".join(filter(None, names)).lower()
+    out["tags"] = f" {' '.join(stored.tags)} " if stored.tags else None
+    plan_words = " ".join(filter(None, [out["plan"], out["variant"]]))
+    out["plan"] = out["plan"] and plan_words
+    return out
 
 
 def _text(value) -> str | None:
@@ -96,7 +96,7 @@ def _state(folder: Path) -> tuple[str, str | None]:
 
 
 def last_event(part: Path) -> dict | None:
-    """The last whole event of a part; None if there is none. Raises OSError."""
+    """The last whole event of a part; None without one. Raises OSError."""
     try:
         fd = os.open(part / "events.jsonl", system.READ_NO_LINK)
     except FileNotFoundError:
@@ -106,15 +106,15 @@ def last_event(part: Path) -> dict | None:
         for at in dict.fromkeys(max(0, size - most) for most in (LAST_BYTES, MOST_BYTES)):
             f.seek(at)
             data = f.read(size - at)
-            found = integrity.lines(data.partition(b"\n")[2] if at else data).events
-            if found:
-                return found[-1]
+            events = integrity.lines(data.partition(b"\n")[2] if at else data).events
+            if events:
+                return events[-1]
     return None
 
 
 def headline(folder: Path) -> dict:
-    """FIGURES of the window that stands for a run, each a number or None; `window`: which one; `trust`: {id: state}
-    of the run's trust strip, None where it has none; `steady`: _verdict(); `why`: None, or why there are no figures."""
+    """FIGURES of a run's main window, each a number or None; `window`: which one; `trust`: {id: state}
+    of the run's trust strip, None without one; `steady`: _verdict(); `why`: None, or why there are no figures."""
     try:
         last_ns = max(os.stat(part / "events.jsonl").st_mtime_ns for part in parts.of(folder))
         made_ns = os.stat(folder / integrity.FIGURES).st_mtime_ns
@@ -123,8 +123,8 @@ def headline(folder: Path) -> dict:
     if made_ns < last_ns:
         return headline_of_none("the figures there are older than the run's last event: ssdrig report RUN")
     try:
-        found = _json(folder, integrity.FIGURES)
-        return _of_rows(found) | {"trust": _trust(found.get("trust")), "steady": _verdict(found)}
+        figures = _json(folder, integrity.FIGURES)
+        return _of_rows(figures) | {"trust": _trust(figures.get("trust")), "steady": _verdict(figures)}
     except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         return headline_of_none(f"figures.json cannot be read: {type(error).__name__}")
 
@@ -137,14 +137,14 @@ def _trust(items) -> dict[str, str] | None:
     """{id: state} of the run's trust strip, of figures that may hold anything."""
     if not isinstance(items, list):
         return None
-    found = {str(item.get("id")): str(item.get("state")) for item in items if isinstance(item, dict)}
-    return {name: found[name] for name in trust.NAMES if found.get(name) in trust.WORST} or None
+    states = {str(item.get("id")): str(item.get("state")) for item in items if isinstance(item, dict)}
+    return {name: states[name] for name in trust.NAMES if states.get(name) in trust.WORST} or None
 
 
-def _verdict(found: dict) -> dict | None:
+def _verdict(figures: dict) -> dict | None:
     """{"passed", "drive_writes", "past_spare"} of the rule: of several verdicts the worst, and of their drive writes
     the least; None where the rule was asked nowhere. None within it: not tested, not known."""
-    steady = found.get("steady")
+    steady = figures.get("steady")
     verdicts = steady.get("verdicts") if isinstance(steady, dict) else None
     known = [one for one in verdicts if isinstance(one, dict)] if isinstance(verdicts, list) else []
     if not known:
@@ -152,14 +152,14 @@ def _verdict(found: dict) -> dict | None:
     out: dict = {}
     for key in ("passed", "past_spare"):
         seen = [one.get(key) for one in known]
-        out[key] = False if False in seen else True if seen and all(each is True for each in seen) else None
+        out[key] = False if False in seen else True if seen and all(state is True for state in seen) else None
     writes = [at for one in known if (at := _number(one.get("drive_writes"))) is not None]
     return out | {"drive_writes": min(writes, default=None)}
 
 
-def _of_rows(found: dict) -> dict:
-    """Of the rows of any plan."""
-    known = results.headline(found["rows"])
+def _of_rows(figures: dict) -> dict:
+    """The headline from the rows of any plan."""
+    known = results.headline(figures["rows"])
     return {"window": _text(known["window"]), **{key: _number(known[key]) for key in FIGURES}, "why": known["why"]}
 
 

@@ -1,13 +1,13 @@
-"""The meter against the drive: what the rig measured, divided by what the drive itself says that it drew.
+"""The meter against the drive: the rig's energy, divided by the energy that the drive itself reports.
 
 A drive may report both in NVMe log 02h (Base Specification 2.3): the energy of its life, in whole Wh rounded up, and
-its mean power over the last interval, here taken as INTERVAL_S (the log does not say it) that ended up to one interval
-before the reading. Of the two that is used which leaves the smaller error.
+its mean power over the last interval, here taken as INTERVAL_S (the log does not state it) that ended up to one
+interval before the reading. The one with the smaller error is used.
 
-Error (expanded, k = 2, GUM 5.1.2), in squares: the rig's own uncertainty; of the energy the rounding of two counts,
-a triangle of +-1 Wh; of the power, for each reading, where its interval lay (the lowest and the highest mean of the rig
-over an interval that it can have been, the clock's error counted, taken as equally likely) and its last digit; of the
-energy by how much the clock's error may move it between the readings."""
+Error (expanded, k = 2, GUM 5.1.2), in squares: the rig's own uncertainty; for the energy the rounding of two counts,
+a triangle of +-1 Wh; for the power, at each reading, the place of its interval (the lowest and the highest mean of the
+rig over an interval that it can have been, the clock's error counted, taken as equally likely) and its last digit; of
+the energy by how much the clock's error may move it between the readings."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -19,13 +19,13 @@ from ssdrig.meter.reduced import Asked
 from ssdrig.reading.rundata import SECOND_NS, RunData
 
 INTERVAL_S = 1.0
-PLACES = 5  # an interval may have ended at so many times, evenly spread over one interval before the reading
+PLACES = 5  # possible ends of an interval, evenly spread over one interval before the reading
 WIDTH_NS = round(INTERVAL_S * SECOND_NS)
 QUARTER_NS = WIDTH_NS // (PLACES - 1)
-COARSEST_PERCENT = 20.0  # an error above this says nothing
+COARSEST_PERCENT = 20.0  # a larger error makes the figure useless
 J_PER_WH = 3600.0
 COVERAGE = 2.0
-NOTHING = "the drive reports no energy or power of its own"
+NOTHING = "the drive does not report its own energy or power"
 
 
 class Found(NamedTuple):
@@ -44,7 +44,7 @@ def readings(data: RunData) -> list[dict]:
 
 
 def timed(data: RunData) -> Asked:
-    """The host times of which place() will ask for the rig's energy."""
+    """The host times at which place() needs the rig's energy."""
     return Asked.of([ns for s in readings(data) for ns in (s["t_ns"], *_around_ns(s["t_ns"]).tolist())])
 
 
@@ -54,17 +54,17 @@ def _around_ns(t_ns: int) -> np.ndarray:
 
 
 def place(data: RunData, powers: Sequence[rails.Rail]) -> None:
-    """Give the run what the drive reported at each reading, and what the rig measured then (data.own_*). A drive that
-    reports nothing is said in `notes` once, not in each window."""
-    said = readings(data)
-    if data.snapshots and not said and data.header.get("rig") is not None:
+    """Give the run the drive's report at each reading, and the rig's measurement then (data.own_*). A drive without a
+    report has one line in `notes`, not one a window."""
+    reported = readings(data)
+    if data.snapshots and not reported and data.header.get("rig") is not None:
         data.notes.append(f"own_power_ratio: {NOTHING}")
-    data.own_t_ns = np.array([s["t_ns"] for s in said], np.int64)
+    data.own_t_ns = np.array([s["t_ns"] for s in reported], np.int64)
     data.own_W, data.own_Wh = (
-        np.array([np.nan if s.get(key) is None else s[key] for s in said], float)
+        np.array([np.nan if s.get(key) is None else s[key] for s in reported], float)
         for key in ("interval_power_W", "lifetime_energy_Wh")
     )
-    n = len(said)
+    n = len(reported)
     data.rig_low_W, data.rig_high_W, data.rig_J = (np.full(n, np.nan) for _ in range(3))
     for i, t_ns in enumerate(data.own_t_ns.tolist()):
         at_ns = _around_ns(t_ns)
@@ -85,17 +85,17 @@ def placed(data: RunData) -> dict:
 
 
 def compare(data: RunData, begin_ns: int, end_ns: int, rig_percent: float | None) -> Found:
-    """Of the readings between two host times. rig_percent: the rig's expanded uncertainty."""
+    """The comparison of the readings between two host times. rig_percent: the rig's expanded uncertainty."""
     if not len(data.own_t_ns):
         return Found(None, why=NOTHING)
     if rig_percent is None:
         return Found(None, why="the uncertainty of the rig's power is not known")
     inside = (data.own_t_ns >= begin_ns) & (data.own_t_ns <= end_ns)
     whole = inside & (data.own_t_ns >= begin_ns + round(2 * INTERVAL_S * SECOND_NS))
-    found = [each for each in (_power(data, whole), _energy(data, inside)) if each]
-    if not found:
+    estimates = [estimate for estimate in (_power(data, whole), _energy(data, inside)) if estimate]
+    if not estimates:
         return Found(None, why="no reading of the drive's own power in it, or no power samples around the readings")
-    best = min(found, key=lambda each: each[1])
+    best = min(estimates, key=lambda estimate: estimate[1])
     ratio, relative, of, readings = best
     percent = 100 * float(np.hypot(relative, rig_percent / 100))
     if percent > COARSEST_PERCENT:

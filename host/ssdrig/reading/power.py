@@ -16,12 +16,12 @@ from ssdrig.reading.rundata import SECOND_NS, Rail, RunData
 
 COUNTS = {
     "frames_lost": "frames from the rig lost on the way",
-    "damaged": "stretches of bytes from the rig that were no frame",
+    "damaged": "stretches of bytes from the rig that were not a frame",
     "repeated": "frames from the rig that came twice (used once)",
     "malformed": "frames from the rig that make no sense",
     "resets": "resets of the rig's board",
     "unconverted": "samples that no hello explains (not used)",
-    "left_bytes": "bytes at the end of rig.bin that are no whole record (not used)",
+    "left_bytes": "bytes at the end of rig.bin that are not a whole record (not used)",
     "skipped_bytes": "bytes within rig.bin that are damaged (not used)",
 }
 
@@ -35,7 +35,7 @@ def read_powers(
     timed: reduced.Asked | None = None,
 ) -> list[Reduced]:
     """Each rail, reduced to these edges (int64 host ns, in any order) and those that are `timed`, [] where there are no
-    samples; what came short is said in `notes`."""
+    samples; shortages are reported in `notes`."""
     if data.header.get("rig") is None:
         data.notes.append("power: not measured, the run had no rig")
         return []
@@ -53,7 +53,7 @@ def read_powers(
 
 
 def asked(data: RunData, edges_ns) -> reduced.Asked:
-    """Edges of a load's windows, which fio's own clock says."""
+    """Edges of a load's windows, from fio's own clock."""
     return reduced.Asked.of(edges_ns, data.t0_error_ns)
 
 
@@ -87,7 +87,7 @@ def on_grid(data: RunData, powers: list[Reduced]) -> None:
 
 
 def _count(rail: Rail, power: Reduced, edges_ns: np.ndarray) -> None:
-    """Samples, those at the sensor's limit, conversions lost (in the second of the sample behind the gap) and the
+    """Samples, those at the sensor's limit, conversions lost (in the second of the sample after the gap) and the
     largest clock error of each second."""
     n, before = len(edges_ns) - 1, power.samples_before(edges_ns)
     rail.samples, rail.clipped = np.diff(before), np.diff(power.clipped_before(edges_ns))
@@ -104,7 +104,7 @@ def _count(rail: Rail, power: Reduced, edges_ns: np.ndarray) -> None:
 
 def quality(powers: list[Reduced], begin_ns: int, end_ns: int, k: int) -> dict:
     """The samples of a whole act, keys as in window_figures.py: how many, how many are lost or at the sensor's limit,
-    the largest error of their times, and what was interpolated. `k`: time dilation."""
+    the largest error of their times, and the interpolated part. `k`: time dilation."""
     edges = np.array([begin_ns, end_ns], np.int64)
     filled_s, filled_J = zip(*(rails.filled(power, edges) for power in powers), strict=True)
     numbers = [power.samples_before(edges) for power in powers]
@@ -126,10 +126,10 @@ def quality(powers: list[Reduced], begin_ns: int, end_ns: int, k: int) -> dict:
 def _energy(data: RunData, powers: list[Reduced], begin_ns: int, end_ns: int) -> tuple[float | None, list[float]]:
     """Energy of the rails together in J of drive time, and the mean power of each (W); None and [] where one is not
     known."""
-    each = [joules for power in powers if (joules := rails.energy_J([power], begin_ns, end_ns)) is not None]
-    if len(each) < len(powers) or end_ns <= begin_ns:
+    energies_J = [joules for power in powers if (joules := rails.energy_J([power], begin_ns, end_ns)) is not None]
+    if len(energies_J) < len(powers) or end_ns <= begin_ns:
         return None, []
-    return sum(each) / data.k, [joules / ((end_ns - begin_ns) / SECOND_NS) for joules in each]
+    return sum(energies_J) / data.k, [joules / ((end_ns - begin_ns) / SECOND_NS) for joules in energies_J]
 
 
 class Rest(NamedTuple):
@@ -141,8 +141,8 @@ class Rest(NamedTuple):
 
 
 def rest(data: RunData, powers: list[Reduced], edges: Sequence[int]) -> Rest:
-    """Of a step from one host time to the other, in which nothing asks the drive for anything; `data.notes` says why it
-    is not known."""
+    """Energy of a step without requests to the drive, from one host time to the other; `data.notes`: why it is not
+    known."""
     if not powers or not edges:
         return Rest()
     of_rails = tuple(next(iter(_energy(data, [power], *edges)[1]), None) for power in powers)
@@ -160,8 +160,8 @@ def _why(timed: rails.Timed, step: str) -> str:
 
 
 def _clipped(data: RunData, step: str, powers: list[Reduced], begin_ns: int, end_ns: int) -> bool:
-    """Whether a sample of the step stands at the end of its sensor's range, which is said: what such samples make is a
-    lower bound, whose distance from the truth nobody knows."""
+    """Whether a sample of the step is at the end of its sensor's range, with a note: figures from such samples are a
+    lower bound of unknown error."""
     notes = []
     for power in powers:
         which = "" if len(powers) == 1 else f" of rail {power.rail} ({power.name})"
@@ -198,7 +198,7 @@ def _dark_rails(powers: list[Reduced], edges_ns) -> str:
 
 
 def _note_power(data: RunData, powers: list[Reduced]) -> None:
-    """Say what came short of the rig's data."""
+    """Note the shortages of the rig's data."""
     for name, words in COUNTS.items():
         count = sum(power.counts[name] for power in powers) if name == "unconverted" else powers[0].counts.get(name)
         if count:
@@ -208,7 +208,7 @@ def _note_power(data: RunData, powers: list[Reduced]) -> None:
         if power.facts and power.span_ns and (why := unknown_accuracy(power.facts)):
             data.notes.append(f"power_uncertainty_percent{which}: {why}")
         if power.facts and "accuracy" in power.facts:
-            data.notes.append(f"closure_percent: the meter counts no energy of its own{which}")
+            data.notes.append(f"closure_percent: the meter does not count energy itself{which}")
         elif power.closure is None:
             data.notes.append(f"closure_percent: the rig sent fewer than two energy frames of one stretch{which}")
         elif power.closure.instead:
@@ -232,9 +232,9 @@ NO_CHANNEL = "peak_100us_W: the rig has no fast current channel"
 
 
 def highest_of_100us(data: RunData, window: Window, notes: list[str]) -> dict:
-    """peak_100us_W and its uncertainty; {} where it is not known, and why in `notes` (of a rig without the channel the
-    run says it once). Nobody sees the peaks of other rails: beside one that draws anything there is none of the
-    drive."""
+    """peak_100us_W and its uncertainty; {} where it is not known, and why in `notes` (once a run for a rig
+    without the channel). The peaks of other rails are not measured: with one that draws anything the drive's peak is
+    unknown."""
     with_it = [rail for rail in data.rails if rail.fast is not None]
     if data.t0_ns is None or not with_it:
         return {}
@@ -249,16 +249,16 @@ def highest_of_100us(data: RunData, window: Window, notes: list[str]) -> dict:
     for other in data.rails:
         highest_W = float(np.nan_to_num(other.power_max_W[cut], nan=np.inf).max())
         if other is not rail and highest_W > LEAST_SHARE * watts:
-            said = f"{watts:.2f} W ± {u_W:.2f} W of rail {rail.rail} ({rail.name})"
+            peak = f"{watts:.2f} W ± {u_W:.2f} W of rail {rail.rail} ({rail.name})"
             notes.append(
-                f"peak_100us_W: {said}; rail {other.rail} ({other.name}), which draws too, has no such channel"
+                f"peak_100us_W: {peak}; rail {other.rail} ({other.name}), which draws too, has no such channel"
             )
             return {}
     return {"peak_100us_W": watts, "peak_100us_uncertainty_W": u_W}
 
 
 class Energy(NamedTuple):
-    """Of an act, in J of drive time, with its expanded uncertainty (k = 2; None: not known). None: `why`."""
+    """Energy of an act, in J of drive time, with its expanded uncertainty (k = 2; None: not known). None: `why`."""
 
     J: float | None = None
     uncertainty_percent: float | None = None
@@ -266,13 +266,13 @@ class Energy(NamedTuple):
 
 
 def end_ns(data: RunData) -> int:
-    """The end of an act of which the begin is known."""
+    """The end of an act whose begin is known."""
     assert data.t0_ns is not None
     return data.t0_ns + round(data.load_s * SECOND_NS * data.k)
 
 
 def edges_ns(data: RunData | None) -> np.ndarray:
-    """The host times of which the energy is needed: begin and end of the act, and its seconds."""
+    """The host times at which the energy is needed: begin and end of the act, and its seconds."""
     if data is None or data.t0_ns is None:
         return np.empty(0, np.int64)
     return np.append(grid_ns(data), [data.t0_ns, end_ns(data)])
@@ -294,8 +294,8 @@ def energy_of_act(data: RunData | None, powers: list[Reduced]) -> Energy | None:
     if timed.why:
         return Energy(why=timed.why)
     seconds, percent = (span_ns[1] - span_ns[0]) / SECOND_NS, None
-    if not any(each.clipped_in(*span_ns)[0] for each in powers) and all(each.facts for each in powers):
-        watts = [float(np.diff(each.integral_J(span_ns))[0]) / seconds for each in powers]
+    if not any(power.clipped_in(*span_ns)[0] for power in powers) and all(power.facts for power in powers):
+        watts = [float(np.diff(power.integral_J(span_ns))[0]) / seconds for power in powers]
         uncertain_W = rails.uncertainty_W(powers, span_ns, watts)
         percent = 100 * uncertain_W / sum(watts) if sum(watts) > 0 and np.isfinite(uncertain_W) else None
     return Energy(timed.J / data.k, percent)

@@ -1,10 +1,10 @@
 """A rest that ended when the drive was quiet, by the samples that the run has kept; and what its work costs.
 
-A drive that has nothing to do stays awake for a while, too. So the energy above the floor is work only as far as it is
+A drive that has nothing to do stays awake for a while, too. So the energy above the floor is work only if it is
 more than that of a rest of the same run in which nothing was written to the NAND.
 
 While a run goes on, a second of power is one of the host's clock: the first one of a rest still holds the end of the
-load before it. The samples tell where the step began. So its seconds are counted again by them, with the floor and the
+load before it. The samples show where the step began. So its seconds are counted again by them, with the floor and the
 band that were found live."""
 
 import math
@@ -18,7 +18,7 @@ from ssdrig.reading.row import WHOLE, Row
 
 
 def by_samples(row: "Row") -> None:
-    """Put the seconds, energy and energy above the floor by the samples in place of what was seen live, where they
+    """Put the seconds, energy and energy above the floor by the samples in place of the live values, where they
     cover the step. The floor is a figure of the whole of it."""
     event = row.found
     if event.get("kind") != "quiet" or not event.get("reached") or row.data is None:
@@ -48,8 +48,8 @@ def by_samples(row: "Row") -> None:
 
 
 def per_GB(rows: "Sequence[Row]", unit_bytes: int | None) -> None:
-    """Put the energy of a GB that the drive wrote by itself (`J_per_GB`, `J_per_GB_error`, or `J_per_GB_why`) into each
-    rest that became quiet. `unit_bytes`: of the drive's count of NAND bytes."""
+    """Put the energy of a GB that the drive wrote on its own (`J_per_GB`, `J_per_GB_error`, or `J_per_GB_why`) into
+    each rest that became quiet. `unit_bytes`: of the drive's count of NAND bytes."""
     quiet = [
         row for row in rows if row.state == "done" and row.found.get("kind") == "quiet" and row.found.get("reached")
     ]
@@ -59,17 +59,17 @@ def per_GB(rows: "Sequence[Row]", unit_bytes: int | None) -> None:
         if not nand or row.found.get("above_J") is None:
             continue
         if not idle:
-            why = "no rest of this run without NAND writes says what staying awake takes"
+            why = "no rest of this run without NAND writes shows the energy of staying awake"
             row.found |= {"J_per_GB": None, "J_per_GB_error": None, "J_per_GB_why": why}
             continue
-        awake = max(idle, key=lambda each: each.value or 0.0)
+        awake = max(idle, key=lambda rest: rest.value or 0.0)
         work = difference(_above(row), awake)
         error = None if unit_bytes is None else float(unit_bytes)
-        found = ratio(work, Uncertain(float(nand), error)).scaled(1e9)
-        if found.known and (found.value or 0) <= (found.error or 0):
+        cost = ratio(work, Uncertain(float(nand), error)).scaled(1e9)
+        if cost.known and (cost.value or 0) <= (cost.error or 0):
             why = f"{work.value:.3g} J more than a rest without NAND writes: no more than both are uncertain by"
-            found = Uncertain(None, None, NO_DIFFERENCE, why)
-        row.found |= {"J_per_GB": found.value, "J_per_GB_error": found.error, "J_per_GB_why": found.why or None}
+            cost = Uncertain(None, None, NO_DIFFERENCE, why)
+        row.found |= {"J_per_GB": cost.value, "J_per_GB_error": cost.error, "J_per_GB_why": cost.why or None}
 
 
 def _above(row: "Row") -> Uncertain:

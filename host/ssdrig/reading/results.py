@@ -73,7 +73,7 @@ def of(whole: Table) -> Iterator[Result]:
 def headline(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """The figures that stand for a run (HEADLINE, each None where it is not known), of its rows as JSON: those of the
     last window of its only load. `window`: in words; `of`: the window with its errors; `why`: None, or why no window
-    stands for the run."""
+    represents the run."""
     busy = [row for row in rows if row.get("do") not in ("fill", "idle") and _does_io(row)]
     if len(busy) != 1:
         why = "a plan of several points has its figures on its page" if busy else "no load with I/O"

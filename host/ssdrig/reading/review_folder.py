@@ -1,5 +1,5 @@
-"""The folder of a review: review.json, written once before anything is touched, beside its run folders. What is done
-of it they say themselves: each run.json names the plan of the review that it is of."""
+"""The folder of a review: review.json, written once before anything is touched, and its run folders. They
+record the progress themselves: each run.json names its plan of the review."""
 
 import contextlib
 import json
@@ -36,10 +36,10 @@ class Planned:
 
 @dataclass(frozen=True)
 class Review:
-    """A review folder. `said`: its review.json; `plans`: those that are run in their order, then the others."""
+    """A review folder. `document`: its review.json; `plans`: those that are run in their order, then the others."""
 
     folder: Path
-    said: Mapping
+    document: Mapping
     plans: tuple[Planned, ...]
 
 
@@ -56,10 +56,12 @@ class Done:
         return self.state == "complete" and self.why is None
 
 
-def create(runs: str | os.PathLike, said: dict) -> Review:
+def create(runs: str | os.PathLike, document: dict) -> Review:
     """A new review folder in `runs`. Raises JournalError."""
     started = {"t_ns": time.monotonic_ns(), "utc_ns": time.time_ns()}
-    drive = said["drive"].get("preset") or said["drive"].get("serial") or said["drive"].get("model") or "drive"
+    drive = (
+        document["drive"].get("preset") or document["drive"].get("serial") or document["drive"].get("model") or "drive"
+    )
     utc = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(started["utc_ns"] // 10**9))
     name = f"{utc}-review-{re.sub(r'[^A-Za-z0-9]+', '-', str(drive)).strip('-') or 'x'}-{secrets.token_hex(2)}"
     folder, whole = Path(runs) / name, {"schema": SCHEMA, "review": name, "ssdrig": __version__, "started": started}
@@ -67,7 +69,7 @@ def create(runs: str | os.PathLike, said: dict) -> Review:
         owner.new(folder)
         folder.mkdir(parents=True)
         os.close(files.lock_file(folder / "lock"))
-        write_atomically(folder / parts.REVIEW, (json.dumps(whole | said, indent=1) + "\n").encode())
+        write_atomically(folder / parts.REVIEW, (json.dumps(whole | document, indent=1) + "\n").encode())
     except OSError as error:
         do = "choose another --runs, or make room"
         raise JournalError(f"a new review folder {folder}", error.strerror or str(error), do) from error
@@ -75,41 +77,45 @@ def create(runs: str | os.PathLike, said: dict) -> Review:
 
 
 def read(folder: Path) -> Review:
-    """A review folder. Raises JournalError for one that is none, whose review.json is damaged, or in which a pipe, a
-    device or a link that leads out of it lies."""
+    """A review folder. Raises JournalError for another folder, one with a damaged review.json, or one that contains a
+    pipe, a device or a link that leads out of it."""
     if (folder / parts.REVIEW).is_file() and (odd := integrity.oddity(folder)):
         raise JournalError(f"only what a review writes in {folder}", odd, "remove it; no review makes one")
     try:
-        said = integrity.document_of(folder / parts.REVIEW)
-        if said["schema"] != SCHEMA or said["level"] not in reviews.LEVELS or not isinstance(said["drive"], dict):
-            raise ValueError(f"schema {said['schema']}, level {said['level']!r}")
-        _check(said)
+        document = integrity.document_of(folder / parts.REVIEW)
+        if (
+            document["schema"] != SCHEMA
+            or document["level"] not in reviews.LEVELS
+            or not isinstance(document["drive"], dict)
+        ):
+            raise ValueError(f"schema {document['schema']}, level {document['level']!r}")
+        _check(document)
         keys = ("name", "plan", "variant", "sets", "seed", "why")
-        plans = tuple(Planned(**{key: each[key] for key in keys}) for each in said["plans"])
+        plans = tuple(Planned(**{key: planned[key] for key in keys}) for planned in document["plans"])
     except OSError as error:
         do = "name the folder of a review, which ./ssdrig review printed when it began"
         raise JournalError(f"a review in {folder}", error.strerror or str(error), do) from error
     except (AttributeError, ValueError, KeyError, TypeError, RecursionError) as error:
         seen = f"{type(error).__name__}: {error}"
         raise JournalError(f"the {parts.REVIEW} of {folder} as it was written", seen, "take it from a copy") from error
-    return Review(folder, said, plans)
+    return Review(folder, document, plans)
 
 
 TEXT, WHOLE = (str, NoneType), (int, NoneType)
 OPTIONS = {"virtual": TEXT, "capacity": TEXT, "raw_nand": TEXT, "purge": TEXT, "seed": WHOLE}
 
 
-def _check(said: Mapping) -> None:
+def _check(document: Mapping) -> None:
     """Raises ValueError for what no review writes."""
-    wrong = journal.wrong_values({key: said[key] for key in ("started", "drive") if key in said})
-    wrong = [each for each in wrong if each != "run"]
-    options = said.get("options", {})
+    wrong = journal.wrong_values({key: document[key] for key in ("started", "drive") if key in document})
+    wrong = [key for key in wrong if key != "run"]
+    options = document.get("options", {})
     wrong += [f"options.{key}" for key, kinds in OPTIONS.items() if not _is(options.get(key), kinds)]
-    wrong += [key for key in ("rated_bytes", "budget_bytes") if not _is(said.get(key), (int, float, NoneType))]
-    for each in said["plans"]:
+    wrong += [key for key in ("rated_bytes", "budget_bytes") if not _is(document.get(key), (int, float, NoneType))]
+    for planned in document["plans"]:
         of = {"name": str, "plan": str, "variant": TEXT, "sets": dict, "seed": int, "why": TEXT}
-        wrong += [key for key, kinds in of.items() if not _is(each[key], kinds)]
-        wrong += [f"sets.{key}" for key, value in each["sets"].items() if not isinstance(value, str)]
+        wrong += [key for key, kinds in of.items() if not _is(planned[key], kinds)]
+        wrong += [f"sets.{key}" for key, value in planned["sets"].items() if not isinstance(value, str)]
     if wrong:
         raise ValueError(f"no usable {', '.join(wrong)}")
 
@@ -120,24 +126,24 @@ def _is(value: object, kinds: type | tuple[type, ...]) -> bool:
 
 
 def done(review: Review) -> dict[str, Done]:
-    """What there is of each plan of a review, by its name; of several runs of a plan the last."""
-    found = {each.name: Done(None, why=each.why or "the review ended before") for each in review.plans}
+    """The run of each plan of a review, by its name; of several runs of a plan the last."""
+    runs = {planned.name: Done(None, why=planned.why or "the review ended before") for planned in review.plans}
     for run in reversed(parts.all_runs(review.folder)):
         try:
             header = journal.run_header(run)
             name = (header.get("review") or {}).get("plan")
-            if name in found:
+            if name in runs:
                 last = parts.of(run)[-1]
                 end: dict = next((e for e in reversed(journal.events(last)) if e["kind"] == "run.end"), {})
-                found[name] = Done(run, journal.state(last), end.get("why"))
+                runs[name] = Done(run, journal.state(last), end.get("why"))
         except SsdrigError:
             continue
-    return found
+    return runs
 
 
 @contextlib.contextmanager
 def held(review: Review) -> Iterator[None]:
-    """The review is this process's alone. Raises JournalError where another one carries it out."""
+    """The review is this process's alone. Raises JournalError where another process runs it."""
     path = review.folder / "lock"
     try:
         lock = files.lock_file(path)
@@ -147,7 +153,7 @@ def held(review: Review) -> Iterator[None]:
         system.lock(lock, wait=False)
     except OSError as error:
         os.close(lock)
-        seen, do = "a process that still carries it out", "wait for its end, or end it"
+        seen, do = "a process that still runs it", "wait for its end, or end it"
         raise JournalError(f"a review that has ended: {review.folder}", seen, do) from error
     try:
         yield

@@ -1,9 +1,9 @@
 """What a run of a plan is once it is read: rows of acts with their figures, and the table of them. Data only; table.py
 makes them, documents.py gives them as JSON.
 
-A whole act has what fio counted from its first I/O to its end, and the power samples of exactly that time. The windows
-that the plan names within it are in whole seconds (windows.py). Figures have the keys of window_figures.py; what is not
-known is None, and the row's notes say why. `value` finds a figure by the plan's word for it (plan/shows.py)."""
+A whole act has fio's counts from its first I/O to its end, and the power samples of exactly that time. The windows
+that the plan names within it are in whole seconds (windows.py). Figures have the keys of window_figures.py; unknown
+ones are None, and the row's notes give the reason. `value` finds a figure by the plan's word for it (plan/shows.py)."""
 
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -18,7 +18,7 @@ from ssdrig.reading.errors import PERCENTILES
 from ssdrig.reading.rundata import RunData
 from ssdrig.runs import parts
 
-FRAME = ("t_ns", "kind", "step", "line", "crc")  # of an event, beside what it says
+FRAME = ("t_ns", "kind", "step", "line", "crc")  # of an event, besides its content
 LAT_KEYS = (*(f"lat_{name}_us" for name in PERCENTILES), "lat_max_us")
 IO_KEYS = ("ios", "iops_mean", "bw_mean_MBps", "lat_mean_us", *LAT_KEYS, "host_cpu_percent")
 PER_IO = ("energy_uJ_per_io", "energy_J_per_GB", "iops_per_W")
@@ -26,16 +26,16 @@ POWER_KEYS = ("power_mean_W", "energy_J", "power_uncertainty_percent", *PER_IO)
 WEAR_KEYS = ("wa", "wa_error", "temperature_max_C")
 LITTLE_KEYS = ("littles_qd", "littles_error_percent")
 QUALITY_KEYS = ("samples", "samples_lost", "samples_clipped", "filled_s", "filled_J", "clock_error_us")
-# of a whole act, beside t0_s, t1_s and the other percentiles
+# of a whole act, besides t0_s, t1_s and the other percentiles
 KEYS = (
     *(*IO_KEYS, *POWER_KEYS, *WEAR_KEYS, *LITTLE_KEYS, *QUALITY_KEYS, "lat_mean_most_us", "gap_s"),
     *(*directions.KEYS, "errors"),
 )
 WHOLE = "all"
-WHY_NOT = {  # where a figure is not known and no note says why
+WHY_NOT = {  # where a figure is not known and no note gives the reason
     "burst_iops": bursts.NONE,
     "pause_mean_W": bursts.NONE,
-    "floor_W": "it is no rest until the drive was quiet",
+    "floor_W": "it is not a rest until the drive was quiet",
     "gap_s": "no load came right before it",
     "lat_mean_most_us": "it has no whole minute of I/O",
     **dict.fromkeys(directions.KEYS, directions.WHY),
@@ -44,7 +44,7 @@ WHY_NOT = {  # where a figure is not known and no note says why
 
 @dataclass
 class Row:
-    """An act that was carried out, in a repeat once a round. t0_s, t1_s: drive time since the run's start, of a step
+    """An act that was run, in a repeat once a round. t0_s, t1_s: drive time since the run's start, of a step
     with I/O from its first I/O to fio's end. `windows`: figures of the whole act ("all") and of each window that the
     plan names in it. `found`: the event of what a choose or an idle step has found, of a replay playedlog.figures().
     `notes`: figure keys and the reason. `folder`: within fio/, of a replay within played/. `k`: time dilation. `data`:
@@ -55,7 +55,7 @@ class Row:
 
     act: Act
     round: int | None
-    state: str  # "done", "failed", "running", "cut short" (by a person, or the run died) or "not run"
+    state: str  # "done", "failed", "running", "cut short" (by the user, or the run died) or "not run"
     why: str | None = None
     t0_s: float | None = None
     t1_s: float | None = None
@@ -101,16 +101,16 @@ class Row:
         return cells[:, 0], fiotext.plat_ns(cells[:, 1]) / 1e6 / self.k, cells[:, 2]
 
     def later(self, by_s: float, part: int) -> "Row":
-        """The same, of this part, on an axis that begins so much earlier."""
+        """The same, of this part, on an axis that begins `by_s` earlier."""
         t0_s, t1_s = (None if at_s is None else at_s + by_s for at_s in (self.t0_s, self.t1_s))
         return replace(self, t0_s=t0_s, t1_s=t1_s, part=part)
 
 
 @dataclass
 class Verdict:
-    """What the steady-state rule said: of a repeat for each tracked point (`words`, "iops read=0 block=4KiB"), of a
+    """The steady-state rule's verdict: of a repeat for each tracked point (`words`, "iops read=0 block=4KiB"), of a
     load for a window. `values`: of each round, oldest first, from round `first` on, which in a run that was resumed is
-    not 1; the verdict is of the last five."""
+    not 1; the verdict covers the last five."""
 
     path: str
     words: str
@@ -120,14 +120,14 @@ class Verdict:
     first: int = 1
 
     def about(self, row: Row, window: str) -> bool:
-        """Whether a window of a row lies in what the verdict is about: a judged window, or the step that it ended."""
+        """Whether the verdict covers a window of a row: a judged window, or the step that it ended."""
         if self.by == "judge":
             return row.act.label == self.path and window == self.words.partition(", ")[2]
         return self.path in (row.act.path, row.act.repeat.path if row.act.repeat else None)
 
     def as_json(self) -> dict:
-        said = {"of": self.path, "value": self.words, "by": self.by, "values": self.values, "first_round": self.first}
-        return said | self.verdict
+        out = {"of": self.path, "value": self.words, "by": self.by, "values": self.values, "first_round": self.first}
+        return out | self.verdict
 
 
 @dataclass
@@ -155,7 +155,7 @@ class Table:
     @property
     def achieved(self) -> bool | None:
         """Whether the rule held wherever the plan asks for it; None: it asks nowhere, or nothing was tested."""
-        passed = [each.verdict["passed"] for each in self.verdicts]
+        passed = [verdict.verdict["passed"] for verdict in self.verdicts]
         return None if not passed else all(passed)
 
     @property

@@ -1,5 +1,5 @@
 """The figures of one act of a plan: of all of it, and of the windows that the plan names (keys of window_figures.py).
-What is not known is None, and the row's notes say why."""
+Unknown figures are None, and the row's notes give the reason."""
 
 import math
 from collections.abc import Sequence
@@ -30,10 +30,10 @@ from ssdrig.reading.row import IO_KEYS, KEYS, LAT_KEYS, PER_IO, POWER_KEYS, WEAR
 from ssdrig.reading.rundata import RunData
 
 WROTE_IN = {"replay": "played", "record": "recorded"}  # folder of a run, by the kind of step; else fio
-REQUESTS = "IOPS, bytes and latency are of requests as the kernel gave them to the drive, merged and split"
+REQUESTS = "IOPS, bytes and latency count requests as the kernel gave them to the drive, merged and split"
 NO_LATENCY = "the kernel counts milliseconds, and these are too few"
-WITHOUT_FLUSH = "latencies: of the writes alone; the flush behind each is not in them, but it is in IOPS"
-# how a note begins of a load whose figures begin behind fio's first burst, and of a trace
+WITHOUT_FLUSH = "latencies exclude the flush after each write; IOPS include it"
+# how a note begins of a load whose figures begin after fio's first burst, and of a trace
 FIRST_BURST, LAG, SCALED = "first burst: ", "lag: ", "SCALED: "
 
 
@@ -98,7 +98,7 @@ def figures(row: "Row", energy: power.Energy | None, folder: Path, powers: list[
 
 
 def gaps(rows: "Sequence[Row]") -> None:
-    """How long the drive rested before each load that came right behind another: from fio's end to the next one's
+    """How long the drive rested before each load that came right after another: from fio's end to the next one's
     first I/O, by fio's own clocks."""
     ended_s: float | None = None
     for row in rows:
@@ -112,44 +112,44 @@ def gaps(rows: "Sequence[Row]") -> None:
 
 
 def _wear(row: "Row", data: RunData, whole: dict[str, Any]) -> tuple[int, int]:
-    """Rates of a wear step while fio wrote; its energy is of all of it, the reading of its samples included. Returns
+    """Rates of a wear step while fio wrote; its energy covers all of it, the reading of its samples included. Returns
     I/Os and bytes."""
     did, path = wear_run.did(data.events, row.act.path), row.act.path
     seconds = did["io_s"]
     if seconds:
         whole |= {"ios": did["ios"], "iops_mean": did["ios"] / seconds, "bw_mean_MBps": did["bytes"] / seconds / 1e6}
     whole["wa"] = wear_run.course(data.events, path)["wa"]
-    warmest = [each.temperature_C for each in wear_run.slices(data.events, path) if each.temperature_C is not None]
+    warmest = [part.temperature_C for part in wear_run.slices(data.events, path) if part.temperature_C is not None]
     whole["temperature_max_C"] = max(warmest, default=None)
     lacking = [key for key in (*IO_KEYS, "wa", "temperature_max_C") if whole[key] is None]
-    row.notes.append(f"{', '.join(lacking)}: not kept of slices, or the drive does not say")
+    row.notes.append(f"{', '.join(lacking)}: not recorded for slices, or the drive does not report it")
     return int(did["ios"]), int(did["bytes"])
 
 
 def _witnessed(row: "Row", data: RunData) -> None:
-    said = witness.event_of(data.events, row.act.label, row.round)
-    row.kernel, notes = witness.kernel(said, data.totals)
-    notes += witness.verdicts(data, said, ceiling_iops=witness.ceiling_iops(data.events, row))
+    event = witness.event_of(data.events, row.act.label, row.round)
+    row.kernel, notes = witness.kernel(event, data.totals)
+    notes += witness.verdicts(data, event, ceiling_iops=witness.ceiling_iops(data.events, row))
     row.notes += [note.replace("fio", "the player") for note in notes] if row.act.do == "replay" else notes
 
 
 def _behind_the_first_burst(row: "Row", data: RunData, begin: int, powers: list[Reduced]) -> None:
-    """The windows of a load with pauses: whole cycles, each a pause and the burst behind it, from second `begin` on."""
+    """The windows of a load with pauses: whole cycles, each a pause and the burst after it, from second `begin` on."""
     n = bursts.end_s(len(data.iops), begin, row.act.keys["on"] + row.act.keys["off"])
     power.on_grid(data, powers)
     if data.totals.get("ios"):
         _witnessed(row, data)
     row.notes.append(
-        f"{FIRST_BURST}fio's takes {begin} s, a burst and a pause, for it counts a pause before it; all figures are of"
+        f"{FIRST_BURST}fio's takes {begin} s, a burst and a pause, because it counts a pause first; all figures cover"
         f" the seconds from {begin} on, pauses and bursts in turn"
     )
     if n - begin < windows.FEWEST_S:
         row.windows[WHOLE] = None
-        row.notes.append(f"{', '.join(KEYS)}: the load ended {max(0, n - begin)} s behind its first burst")
+        row.notes.append(f"{', '.join(KEYS)}: the load ended {max(0, n - begin)} s after its first burst")
     else:
         span = windows.Window(WHOLE, begin, n, steady.of_seconds(data.iops[begin:n]))
         figures = window_figures.figures_in(data, span)
-        row.notes += [*figures["notes"], "host_cpu_percent: fio says it of the first burst and the rest together"]
+        row.notes += [*figures["notes"], "host_cpu_percent: fio reports it for the first burst and the rest together"]
         row.windows[WHOLE] = {key: figures.get(key) for key in (*KEYS, "t0_s", "t1_s")}
         row.windows[WHOLE] = _with_bursts(row.windows[WHOLE], row, data, begin, n)
         counts = window_figures.lat_counts(data, span)
@@ -158,14 +158,14 @@ def _behind_the_first_burst(row: "Row", data: RunData, begin: int, powers: list[
 
 
 def _with_bursts(figures: dict, row: "Row", data: RunData, begin: int, end: int) -> dict:
-    """Figures with what bursts.of finds there; as they are of a load without pauses."""
+    """Figures with the results of bursts.of there; unchanged for a load without pauses."""
     on_s, off_s = row.act.keys.get("on"), row.act.keys.get("off")
     if not on_s or not off_s:
         return figures
     first = math.ceil(fiojob.first_burst_s(on_s, off_s))
-    found, why = bursts.of(data, first, begin, end, on_s, off_s)
-    row.notes += [f"{', '.join(key for key in bursts.KEYS if found[key] is None)}: {why}"] if why else []
-    return figures | found | {"errors": {**(figures.get("errors") or {}), **(found.get("errors") or {})}}
+    figures_of, why = bursts.of(data, first, begin, end, on_s, off_s)
+    row.notes += [f"{', '.join(key for key in bursts.KEYS if figures_of[key] is None)}: {why}"] if why else []
+    return figures | figures_of | {"errors": {**(figures.get("errors") or {}), **(figures_of.get("errors") or {})}}
 
 
 def _cells(counts: np.ndarray) -> np.ndarray:
@@ -175,8 +175,8 @@ def _cells(counts: np.ndarray) -> np.ndarray:
 
 
 def _windows(row: "Row", data: RunData, begin: int = 0, end: int | None = None) -> None:
-    """The windows that the plan names, of a load with its power by the second; what lies before second `begin` or from
-    `end` on belongs to none."""
+    """The windows that the plan names, of a load with its power by the second; seconds before `begin` or from
+    `end` on belong to none."""
     spans = dict(row.act.keys.get("windows", {}))
     judged = row.act.keys.get("judge", {}).get("window")
     if judged and judged not in spans:
@@ -205,7 +205,7 @@ def _io(row: "Row", data: RunData, ios: int, moved: int, folder: Path) -> dict:
     out["lat_mean_most_us"] = float(np.nanmax(by_minute)) if np.isfinite(by_minute).any() else None
     out["host_cpu_percent"] = data.totals.get("cpu_percent")
     if out["host_cpu_percent"] is None:
-        row.notes.append("host_cpu_percent: fio's last document does not say")
+        row.notes.append("host_cpu_percent: fio's last document does not report it")
     if row.act.do == "replay":
         row.lat = _cells(latency.counts(data.hist))
         _played(row, folder, k)
@@ -220,9 +220,9 @@ def _io(row: "Row", data: RunData, ios: int, moved: int, folder: Path) -> dict:
             out |= directions.figures(by_direction, seconds, k)
     if len(row.lat):
         by_bin = latency.counts(row.lat)
-        out |= (found := window_figures.percentiles("lat", by_bin, k, row.notes))
+        out |= (latencies := window_figures.percentiles("lat", by_bin, k, row.notes))
         bounds = errors.of_percentiles("lat", by_bin, errors.PERCENTILES, k)
-        known = {key: error for key, error in bounds.items() if found.get(key) is not None}
+        known = {key: error for key, error in bounds.items() if latencies.get(key) is not None}
         out["errors"] = {**(out.get("errors") or {}), **known}
     else:
         row.notes.append(f"{', '.join(LAT_KEYS)}: fio left no histogram of lat")
@@ -230,23 +230,23 @@ def _io(row: "Row", data: RunData, ios: int, moved: int, folder: Path) -> dict:
 
 
 def _played(row: "Row", folder: Path, k: int) -> None:
-    """What is of a trace alone: its lag, its data rate, service times of reads and of writes."""
+    """The figures of a trace alone: its lag, its data rate, service times of reads and of writes."""
     try:
-        found: dict[str, Any] = {"kind": "played", **playedlog.figures(folder, k)}
+        event: dict[str, Any] = {"kind": "played", **playedlog.figures(folder, k)}
     except LoadError as error:
         row.notes.append(f"played: {error}")
         return
-    row.found = found
-    row.notes += [f"{key}: {why}" for key, why in found["not_known"].items()]
-    if found["scaled"]:
-        row.notes.append(f"{SCALED}{found['of_ios']} I/Os, fewer than {found['trace']} has")
-    if found["lag"] and not found["lag"]["as_recorded"]:
-        late = found["lag"]["late_percent"]
+    row.found = event
+    row.notes += [f"{key}: {why}" for key, why in event["not_known"].items()]
+    if event["scaled"]:
+        row.notes.append(f"{SCALED}{event['of_ios']} I/Os, fewer than {event['trace']} has")
+    if event["lag"] and not event["lag"]["as_recorded"]:
+        late = event["lag"]["late_percent"]
         row.notes.append(f"{LAG}NOT PLAYED AT THE TRACE'S TIMES: {late:.3g} % of its I/Os were later than 1 ms")
 
 
 def _recorded(row: "Row", folder: Path) -> None:
-    """What the kernel counted beside reads and writes, and how the command ended."""
+    """The kernel's counts besides reads and writes, and how the command ended."""
     try:
         row.found = {"kind": "recorded", **recorded.figures(folder, row.k)}
     except LoadError as error:
@@ -256,15 +256,15 @@ def _recorded(row: "Row", folder: Path) -> None:
 def _in_flight(data: RunData, notes: list[str]) -> dict:
     """Little's check of a closed loop."""
     asked = data.asked("queue_depth")
-    found = little.of_load(data.totals, asked, int(data.asked("threads") or 1)) if asked else None
-    if asked is None or found is None:
+    check = little.of_load(data.totals, asked, int(data.asked("threads") or 1)) if asked else None
+    if asked is None or check is None:
         return {}
-    error = found.error_percent
-    if found.why:
-        notes.append(f"littles_error_percent: {found.why}")
+    error = check.error_percent
+    if check.why:
+        notes.append(f"littles_error_percent: {check.why}")
     elif error is not None and abs(error) > window_figures.LITTLE_PERCENT:
-        notes.append(window_figures.LITTLE_OFF.format(found.in_flight, asked))
-    return {"littles_qd": found.in_flight, "littles_error_percent": error}
+        notes.append(window_figures.LITTLE_OFF.format(check.in_flight, asked))
+    return {"littles_qd": check.in_flight, "littles_error_percent": error}
 
 
 def _in_window(row: "Row", data: RunData, name: str, span: values.Span, first: int, n: int) -> dict | None:
@@ -283,5 +283,5 @@ def _in_window(row: "Row", data: RunData, name: str, span: values.Span, first: i
         return None
     verdict = steady_state.of_row(row, data)(begin, end)
     figures = window_figures.figures_in(data, windows.Window(name, begin, end, verdict))
-    kept = {key: value for key, value in figures.items() if key not in ("name", "label", "unfinished")}
-    return _with_bursts(kept, row, data, begin, end)
+    window = {key: value for key, value in figures.items() if key not in ("name", "label", "unfinished")}
+    return _with_bursts(window, row, data, begin, end)

@@ -1,4 +1,4 @@
-"""What is known of one run, on the axis of drive time: the object that the readers of this package fill."""
+"""One run on the axis of drive time: the object that the readers of this package fill."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -32,14 +32,14 @@ def asked_cut_ns(event: Mapping) -> int | None:
     """The last host time before a cut that the run's owner had asked for; None of any other event."""
     if event["kind"] != "cut.fired" or event.get("cut") is not None:
         return None
-    said = [event.get(key) for key in ("fired_ns", "bound_ns")]
-    fired_ns, bound_ns = (each if type(each) is int and 0 <= each < 1 << 62 else None for each in said)
+    times = [event.get(key) for key in ("fired_ns", "bound_ns")]
+    fired_ns, bound_ns = (t_ns if type(t_ns) is int and 0 <= t_ns < 1 << 62 else None for t_ns in times)
     return event["t_ns"] if fired_ns is None or bound_ns is None else fired_ns - bound_ns
 
 
 def before_cut_ns(events: Iterable[Mapping]) -> int | None:
-    """Until when the drive had its power for sure, of a run that was ended by a cut that its owner had asked for; None
-    of any other. A run that was killed while it cut has told of the request alone."""
+    """Last host time at which the drive certainly had power, if the run ended with a requested cut; otherwise None. A
+    run killed during the cut has only recorded the request."""
     asked_ns: int | None = None
     for event in events:
         if (at_ns := asked_cut_ns(event)) is not None:
@@ -63,8 +63,8 @@ class Rail:
     filled_s: np.ndarray = field(default_factory=_no_values)  # time between samples that are lost, of the host ...
     filled_J: np.ndarray = field(default_factory=_no_values)  # ... and the energy interpolated there
     scatters_W: np.ndarray = field(default_factory=_no_scatters)  # (2, n): sum of the samples' powers, of their squares
-    clock_error_ns: np.ndarray = field(default_factory=_no_values)  # largest bound; 0 where there is no sample
-    edges: uncertainty.Edges | None = None  # of the seconds: what the clock leaves open of their energies
+    clock_error_ns: np.ndarray = field(default_factory=_no_values)  # largest bound; 0 without samples
+    edges: uncertainty.Edges | None = None  # of the seconds: the clock's error in their energies
     facts: dict | None = None  # its entry of the last hello, with the calibration
     volts_V: float | None = None  # mean of the run
     idle_mean_W: float | None = None
@@ -81,7 +81,7 @@ class RunData:
     state: str
     why: str | None
     k: int  # time dilation
-    t0_ns: int | None = None  # CLOCK_MONOTONIC of the load's first I/O; None: there was none
+    t0_ns: int | None = None  # CLOCK_MONOTONIC of the load's first I/O; None: no I/O
     t0_error_ns: float = 0.0  # by how much fio's own clock leaves that open
     load_s: float = 0.0  # from the first I/O to fio's end
     zoom_s: int = 0  # second at which the window `steady` begins; 0: it has none
@@ -140,14 +140,14 @@ class RunData:
     rig_high_W: np.ndarray = field(default_factory=_no_values)
     rig_J: np.ndarray = field(default_factory=_no_values)
     # what happened, for people
-    said: list[dict] = field(default_factory=list)  # see annotations.read
+    annotations: list[dict] = field(default_factory=list)  # see annotations.read
     polls: list[tuple[float, float, str]] = field(default_factory=list)  # from, to, reason
     marks: list[tuple[float, str]] = field(default_factory=list)
     log: list[tuple[float, str]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
     def asked(self, key: str) -> float | None:
-        """A number of the run's method that is above 0, such as tested_bytes; None where there is none."""
+        """A number of the run's method that is above 0, such as tested_bytes; None without one."""
         value = self.header["method"].get(key)
         there = isinstance(value, int | float) and not isinstance(value, bool) and 0 < value <= 1 << 62
         return value if there else None
@@ -157,7 +157,7 @@ class RunData:
         return before_cut_ns(self.events)
 
     def cut_within(self, begin_ns: int, lasts_ms: float) -> bool:
-        """Whether that cut came before a job of so many ms of the host was over."""
+        """Whether that cut came before a job of `lasts_ms` of the host was over."""
         cut_ns = self.before_cut_ns()
         return cut_ns is not None and cut_ns < begin_ns + lasts_ms * 1e6
 
@@ -167,11 +167,12 @@ class RunData:
         return max(0, (end_ns if cut_ns is None else min(end_ns, cut_ns)) - begin_ns) / SECOND_NS / self.k
 
     def remarks(self) -> list[tuple[float, str]]:
-        """What people said of the run, and when on its axis (s)."""
-        found = (
-            (note["at_s"] if "at_s" in note else float(self.axis_s(note["t_ns"])), note["text"]) for note in self.said
+        """The notes of users on the run, and their times on its axis (s)."""
+        dated = (
+            (note["at_s"] if "at_s" in note else float(self.axis_s(note["t_ns"])), note["text"])
+            for note in self.annotations
         )
-        return sorted(found)
+        return sorted(dated)
 
     def axis_s(self, t_ns) -> np.ndarray:
         """Host time (CLOCK_MONOTONIC ns) -> seconds of drive time since the first I/O, or since the start of the

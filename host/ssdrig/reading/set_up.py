@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from ssdrig.base.words import size
 
-# what is shown, in this order: words, the keys whose values make them up
+# the lines shown, in this order: words, the keys whose values make them up
 ROWS = (
     *(("Kernel", ("kernel",)), ("Microcode", ("microcode",)), ("CPU idle driver", ("cpuidle",))),
     *(("CPU frequency governor", ("governor",)), ("Turbo off", ("no_turbo",)), ("Turbo", ("boost",))),
@@ -29,8 +29,8 @@ ROWS = (
     *(("APST, most latency the kernel takes, µs", ("apst_max_latency_us",)), ("Power state", ("nvme.power_state",))),
     *(("io_uring off", ("io_uring_disabled",)), ("Load average", ("load_average",))),
 )
-BUSY_SHARE = 0.5  # of the CPUs: a load average above it, before the run, is somebody else's
-LEAST_OTHER_BYTES = 100_000_000  # that other disks move in a run before it is said
+BUSY_SHARE = 0.5  # of the CPUs: a load average above it, before the run, comes from other processes
+LEAST_OTHER_BYTES = 100_000_000  # of other disks in a run before it is reported
 MOST_TEXT = 80
 
 
@@ -43,19 +43,19 @@ class Line(NamedTuple):
 
 
 def of(events: Sequence[Mapping]) -> tuple[dict, dict]:
-    """What the first and the last event `conditions` have found, {} where there is none."""
-    said = [event for event in events if event.get("kind") == "conditions"]
-    before = [dict(event) for event in said if event.get("when") == "before"]
-    after = [dict(event) for event in said if event.get("when") == "after"]
+    """The first and the last event `conditions`, {} without one."""
+    conditions = [event for event in events if event.get("kind") == "conditions"]
+    before = [dict(event) for event in conditions if event.get("when") == "before"]
+    after = [dict(event) for event in conditions if event.get("when") == "after"]
     return (before or [{}])[0], (after or [{}])[-1]
 
 
 def lines(before: Mapping, after: Mapping) -> list[Line]:
-    """Of what is known, in the order of ROWS, mitigations as a count; then what moved by itself in the run."""
+    """The known conditions, in the order of ROWS, mitigations as a count; then those that changed on their own."""
     one, two = before.get("found") or {}, after.get("found") or {}
     out = []
     for words, keys in ROWS:
-        pair = [_together(found, keys) for found in (one, two)]
+        pair = [_together(conditions, keys) for conditions in (one, two)]
         if any(pair):
             out.append(Line(words, pair[0] or "–", pair[1] if two and pair[1] != pair[0] else ""))
     mitigated = [str(value) for key, value in one.items() if key.startswith("vulnerability.")]
@@ -70,14 +70,14 @@ def lines(before: Mapping, after: Mapping) -> list[Line]:
 def other_bytes(one: Mapping, two: Mapping) -> tuple[int, int] | None:
     """What all other disks read and wrote between the two readings."""
     keys = ("other_disks_read_bytes", "other_disks_written_bytes")
-    if any(found.get(key) is None for found in (one, two) for key in keys):
+    if any(conditions.get(key) is None for conditions in (one, two) for key in keys):
         return None
     read, written = (max(0, int(two[key]) - int(one[key])) for key in keys)
     return read, written
 
 
 def wrong(before: Mapping, after: Mapping, cpus: int | None, simulated: bool) -> list[str]:
-    """What was not as it should be for figures that others can repeat, each with what it does."""
+    """The conditions under which others could not repeat the figures, each with its effect."""
     one, two = before.get("found") or {}, after.get("found") or {}
     out = slow_link(one) + [
         f"{key}: {_text(was)} before the run, {_text(now)} after it"
@@ -125,9 +125,9 @@ def unknown(before: Mapping) -> list[str]:
     return [f"{key}: {why}" for key, why in (before.get("unknown") or {}).items()]
 
 
-def _together(found: Mapping, keys: Sequence[str]) -> str:
+def _together(conditions: Mapping, keys: Sequence[str]) -> str:
     """The values of these keys, each once; "" where none is known."""
-    return " ".join(dict.fromkeys(_text(found[key]) for key in keys if found.get(key) not in (None, "")))
+    return " ".join(dict.fromkeys(_text(conditions[key]) for key in keys if conditions.get(key) not in (None, "")))
 
 
 def _text(value) -> str:

@@ -11,7 +11,7 @@ from ssdrig.reading.rundata import RunData
 from ssdrig.runs import integrity
 
 UNDER_LOAD = ("poll", "edge")
-EDGE_SHARE = 0.15  # of a window's I/O that may lie between an edge and the poll that stands for it
+EDGE_SHARE = 0.15  # of a window's I/O that may fall between an edge and its poll
 
 
 def unhealthy(data: RunData) -> str | None:
@@ -29,20 +29,20 @@ def read_polls(data: RunData, run: Path) -> None:
 
 
 def add_polls(data: RunData, snapshots: list[dict], notes: list[str]) -> None:
-    """Takes what polls() found, but for readings behind a cut of the power: they count the drive's restart, too."""
+    """Adds the results of polls(), except readings after a cut of the power: they count the drive's restart, too."""
     cut_ns = data.before_cut_ns()
     data.snapshots += [s for s in snapshots if cut_ns is None or s["t_end_ns"] <= cut_ns]
     data.notes += notes
 
 
 def polls(run: Path) -> tuple[list[dict], list[str]]:
-    """The polls of a run folder by time, and what is to be said of those that cannot be read."""
+    """The polls of a run folder by time, and notes on those that cannot be read."""
     snapshots, notes = [], []
     for path in sorted((run / "smart").glob("*.json")):
         try:
             snapshot = counters.snapshot(integrity.document_of(path))
             if any(snapshot[key] is None for key in ("t_ns", "t_start_ns", "t_end_ns", "reason")):
-                raise ValueError("it does not say when it was read, or why")
+                raise ValueError("it lacks its time, or its reason")
             snapshots.append(snapshot)
         except (ValueError, KeyError, TypeError, AttributeError, OverflowError, OSError, RecursionError) as error:
             notes.append(f"smart/{path.name} cannot be read: {error}")
@@ -86,7 +86,7 @@ def window_wa(data: RunData, window: Window) -> tuple[wa.WriteAmplification | No
     none).
 
     A poll is as far from an edge as the share of the window's I/O between the two, or of I/O of a neighbour; after the
-    load, where the drive may empty its cache, the share of the window's time counts too. What was written there may
+    load, where the drive may empty its cache, the share of the window's time counts too. Those writes may
     have had any write amplification from 0 to the highest between two polls of the run: that widens the error."""
     if data.t0_ns is None or not len(data.snapshots):
         return None, None, "no SMART reading belongs to it"
@@ -112,19 +112,19 @@ def window_wa(data: RunData, window: Window) -> tuple[wa.WriteAmplification | No
             f"the SMART reading nearest its {('start', 'end')[edge]} is at {times[edge]:.1f} s, with"
             f" {100 * shares[edge]:.0f} % of the window's I/O between; at most {100 * EDGE_SHARE:.0f} % may be",
         )
-    ((_, found),) = wa.during([polls[i] for i in ends])
-    if found.value is None:
-        return found, times, found.why
-    assert found.relative_error is not None  # it goes with the value
-    busy = [*before, *(s for s in polls if s["reason"] in UNDER_LOAD)]  # after the load the drive may write by itself
+    ((_, amplification),) = wa.during([polls[i] for i in ends])
+    if amplification.value is None:
+        return amplification, times, amplification.why
+    assert amplification.relative_error is not None  # it goes with the value
+    busy = [*before, *(s for s in polls if s["reason"] in UNDER_LOAD)]  # after the load the drive may write on its own
     steps = [w.value for w in map(wa.between, busy, busy[1:]) if w.value is not None]
     steps += [polls[i]["foreign_wa"] for i in ends if polls[i].get("foreign_bytes")]
-    wide = sum(shares) * max(max(steps, default=0.0) - found.value, found.value)
-    relative = found.relative_error + wide / found.value
+    wide = sum(shares) * max(max(steps, default=0.0) - amplification.value, amplification.value)
+    relative = amplification.relative_error + wide / amplification.value
     if relative > wa.COARSEST:
         why = f"its error would be {100 * relative:.0f} %, over {100 * wa.COARSEST:.0f} %: the polls lie off its edges"
-        return found._replace(value=None, error=None, relative_error=None, why=why), times, why
-    return found._replace(error=relative * found.value, relative_error=relative), times, None
+        return amplification._replace(value=None, error=None, relative_error=None, why=why), times, why
+    return amplification._replace(error=relative * amplification.value, relative_error=relative), times, None
 
 
 def _shares(data: RunData, window: Window, at_s: np.ndarray, edge_s: int) -> np.ndarray:

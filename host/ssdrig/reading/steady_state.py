@@ -1,5 +1,5 @@
 """Is a window of a load a steady state: the rule on its seconds, whether the spare area was used up before it, and
-whether the load went on at its level. And what the rule said of the steps of a run. Pure."""
+whether the load went on at its level. And the rule's verdicts on the steps of a run. Pure."""
 
 import functools
 from collections.abc import Callable, Sequence
@@ -16,7 +16,7 @@ Judge = Callable[[int, int], dict]  # the verdict on the seconds from the first 
 
 
 def judge(data: RunData, before: Laid, read_percent: float) -> Judge:
-    """The verdict on each stretch of a load: that of steady.of_seconds(), what it rests on (spare.judged) and
+    """The verdict on each stretch of a load: that of steady.of_seconds(), its basis (spare.judged) and
     {"drive_writes": how often the tested range was written since the purge, by its end; None: not known}. `before`:
     what the steps before had laid down."""
     written = np.cumsum(np.nan_to_num(data.bw_Bps)) * (1 - read_percent / 100)
@@ -43,13 +43,13 @@ def judge(data: RunData, before: Laid, read_percent: float) -> Judge:
 
 
 def of_row(row: "Row", data: RunData) -> Judge:
-    """Of an act."""
+    """The verdict on each stretch of an act."""
     before = _begun(data, row.act.path, row) or laid.NOTHING
     return judge(data, before, row.act.keys.get("read", 0))
 
 
 def _begun(data: RunData, path: str, row: "Row | None") -> Laid | None:
-    """What the begin of a step says of the steps before it."""
+    """The writes before a step, as its begin records them."""
     for event in data.events:
         if event["kind"] == "step.start" and event.get("step") == path and "laid" in event:
             if row is None or (event.get("round"), event.get("point") or {}) == (row.round, dict(row.act.point)):
@@ -58,24 +58,24 @@ def _begun(data: RunData, path: str, row: "Row | None") -> Laid | None:
 
 
 def verdicts_of(events: Sequence[dict], rows: Sequence[Row]) -> list[Verdict]:
-    """What the rule said at the end of each repeat and of each load that it was to end, and of each judged window."""
-    found: dict = {}
+    """The rule's verdict at the end of each repeat and of each load that it was to end, and on each judged window."""
+    by_step: dict = {}
     for event in events:
         if event["kind"] == "round":
             for words, verdict in (event.get("tracked") or {}).items():
                 of = [row for row in rows if _is(row, event["step"], words)]
                 seen, first = [row.value(words.split()[0]) for row in of], of[0].round if of else None
-                found[event["step"], words] = Verdict(event["step"], words, verdict, seen, "until", first or 1)
+                by_step[event["step"], words] = Verdict(event["step"], words, verdict, seen, "until", first or 1)
         elif event["kind"] == "steady":
-            found[event["step"], ""] = Verdict(event["step"], "iops", _only_verdict(event), event["rounds"], "until")
+            by_step[event["step"], ""] = Verdict(event["step"], "iops", _only_verdict(event), event["rounds"], "until")
     for row in rows:
         judged = row.act.keys.get("judge", {})
         figures = row.windows.get(judged.get("window")) if judged.get("rule") == "pts" else None
         if figures:
             verdict = figures["steady_state"]
             words = f"iops, {judged['window']}"
-            found[row.act.label, words] = Verdict(row.act.label, words, verdict, verdict["rounds"], "judge")
-    return list(found.values())
+            by_step[row.act.label, words] = Verdict(row.act.label, words, verdict, verdict["rounds"], "judge")
+    return list(by_step.values())
 
 
 def _only_verdict(event: dict) -> dict:
@@ -83,7 +83,7 @@ def _only_verdict(event: dict) -> dict:
 
 
 def _is(row: Row, repeat: str, words: str) -> bool:
-    """Whether a row is of the tracked point, "iops read=0 block=4KiB"."""
+    """Whether a row belongs to the tracked point, "iops read=0 block=4KiB"."""
     if row.state != "done" or row.act.repeat is None or row.act.repeat.path != repeat:
         return False
     return set(words.split()[1:]) <= {f"{key}={grammar.told(value)}" for key, value in row.act.point.items()}

@@ -1,10 +1,10 @@
-"""What was made of a run folder, kept in it, so that a report of runs that have not changed need not read them again.
+"""The results of a run folder, stored in it, so that a report of unchanged runs need not read them again.
 It has all of RunData but the latency histogram by the second, a million cells that no plot has room for: in its place
-stands what latency.py makes of it.
+are the results of latency.py.
 
 A summary is believed only where nothing has changed: it carries the sums of all files that it was made from, a digest
 of the code and of the user's table of attributes that made it, and one of itself. One that is damaged, stale or of
-another ssdrig is passed over and made anew; a run that is still written has none; deleting it loses nothing. It holds
+another ssdrig is ignored and made again; a run in progress has none; deleting it loses nothing. It holds
 numbers and text only, so that reading the folder of a stranger runs no code of his.
 
     magic | SHA-256 of all that follows | JSON of the key and the values, a line | the arrays, as NumPy's npz
@@ -42,18 +42,18 @@ KINDS = {kind.__name__: kind for kind in (RunData, Rail, Closure, wa.WriteAmplif
 _SHA_BYTES = 32
 PACKED_BYTES = 1 << 16  # more than the heads of the arrays take
 M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4  # of mallopt(3)
-# rig.bin of several runs together that is worth a process for each core: a copy of this one, or one that begins anew
+# rig.bin of several runs together that is worth a process for each core: a copy of this one, or a new one
 WORTH_BYTES = {"fork": 10_000_000, "forkserver": 100_000_000}
 
 
 def load(run: Path) -> tuple[RunData, dict]:
-    """made_of() the run, from the summary where there is one to believe; else it is made, and kept where the folder
-    takes that. Raises what analysis.load() raises."""
-    return kept(run) or _made(run)
+    """made_of() the run, from a valid summary; otherwise it is made, and stored if the folder is
+    writable. Raises what analysis.load() raises."""
+    return current(run) or _made(run)
 
 
-def kept(run: Path) -> tuple[RunData, dict] | None:
-    """What load() would give, where there is a summary to believe; None: it must be made."""
+def current(run: Path) -> tuple[RunData, dict] | None:
+    """The result of load(), from a valid summary; None: it must be made."""
     if not (run / integrity.SUMMARY).is_file() or _stamps(run) is None:
         return None
     key = _key(run)
@@ -62,31 +62,31 @@ def kept(run: Path) -> tuple[RunData, dict] | None:
 
 def _made(run: Path) -> tuple[RunData, dict]:
     before = _stamps(run)
-    found = made_of(table.in_full(run))
+    result = made_of(table.in_full(run))
     key = _key(run) if before else None
-    if key and _stamps(run) == before:  # nobody wrote to it meanwhile
-        _write(run, key, found)
-    return found
+    if key and _stamps(run) == before:  # nothing wrote to it meanwhile
+        _write(run, key, result)
+    return result
 
 
-def made_of(found: Course) -> tuple[RunData, dict]:
-    """What a report without options needs of a run: its load without `hist`, and without `fast` and `edges` of its
-    rails, of which the figures are made; and the figures (course.KEYS)."""
-    rails = [dataclasses.replace(rail, fast=None, edges=None) for rail in found.data.rails]
-    return dataclasses.replace(found.data, hist=found.data.hist[:0], rails=rails, rig_edges=[]), found.figures
+def made_of(course: Course) -> tuple[RunData, dict]:
+    """The parts of a run that a report without options needs: its load without `hist`, and without `fast` and `edges`
+    of its rails, from which the figures are made; and the figures (course.KEYS)."""
+    rails = [dataclasses.replace(rail, fast=None, edges=None) for rail in course.data.rails]
+    return dataclasses.replace(course.data, hist=course.data.hist[:0], rails=rails, rig_edges=[]), course.figures
 
 
 @functools.cache
 def code() -> str:
     """Digest of all code and tables of this ssdrig, and of the version of NumPy: whatever may change a figure."""
-    found = []
+    files = []
     for folder, _, names in os.walk(CODE):  # a Path for each of 600 files takes longer than to read it
         within = folder[len(str(CODE)) + 1 :]
         ours = [os.path.join(within, name) for name in names if name.endswith((".py", ".toml"))]
         # an editor's lock is a link to nowhere, and a pipe of that name would be waited for
-        found += [name for name in ours if os.path.isfile(f"{CODE}/{name}")]
+        files += [name for name in ours if os.path.isfile(f"{CODE}/{name}")]
     digest = hashlib.sha256(np.__version__.encode())
-    for name in sorted(found, key=lambda name: name.split("/")):
+    for name in sorted(files, key=lambda name: name.split("/")):
         with open(f"{CODE}/{name}", "rb", buffering=0) as file:
             content = file.readall()
         digest.update(f"{name} {len(content)}\n".encode(errors="surrogateescape") + content)
@@ -102,14 +102,14 @@ def _files(run: Path) -> list[Path]:
 
 
 def _stamps(run: Path) -> list | None:
-    """Size and time of each file; None where there can be no summary: no run, one that is still written, or what is
-    not a file in it."""
+    """Size and time of each file; None where no summary is possible: not a run, one in progress, or one that
+    contains something other than files."""
     try:
         if not (run / "run.json").is_file() or integrity.oddity(run):
             return None
         if any(map(journal.lock_is_held, parts.of(run))):
             return None
-        return [(path, (found := path.stat()).st_size, found.st_mtime_ns) for path in _files(run)]
+        return [(path, (status := path.stat()).st_size, status.st_mtime_ns) for path in _files(run)]
     except OSError:
         return None
 
@@ -134,28 +134,28 @@ def _read(run: Path, key: str) -> tuple[RunData, dict] | None:
         if content[: -len(body)] != MAGIC + hashlib.sha256(body).digest():
             return None
         line, _, packed = body.partition(b"\n")
-        said = json.loads(line)
-        if said["key"] != key:
+        head = json.loads(line)
+        if head["key"] != key:
             return None
         arrays = integrity.arrays(packed, 2 * len(packed) + PACKED_BYTES)  # they are not compressed
-        data, figures = _opened(said["values"], arrays)
-    except Exception:  # sums that are right say nothing of who made them: whatever it is, the run itself is read
+        data, figures = _opened(head["values"], arrays)
+    except Exception:  # correct sums prove nothing about their author: on any error the run itself is read
         return None
     return (data, figures) if isinstance(data, RunData) and isinstance(figures, dict) else None
 
 
-def _write(run: Path, key: str, found: tuple[RunData, dict]) -> None:
+def _write(run: Path, key: str, summary: tuple[RunData, dict]) -> None:
     """Does nothing where the folder takes no more."""
     with contextlib.suppress(OSError):
-        body = sealed(key, found)
+        body = sealed(key, summary)
         write_atomically(run / integrity.SUMMARY, MAGIC + hashlib.sha256(body).digest() + body, durable=False)
 
 
-def sealed(key: str, found: tuple[RunData, dict]) -> bytes:
+def sealed(key: str, summary: tuple[RunData, dict]) -> bytes:
     """The content of a summary. Raises TypeError for a value of a kind that it does not know."""
     arrays: dict[str, np.ndarray] = {}
     packed = io.BytesIO()
-    values = _packed(list(found), arrays)
+    values = _packed(list(summary), arrays)
     np.savez(packed, allow_pickle=False, **arrays)
     return json.dumps({"key": key, "values": values}).encode() + b"\n" + packed.getvalue()
 
@@ -165,13 +165,13 @@ def _packed(value: Any, arrays: dict[str, np.ndarray]) -> Any:
     if value is None or type(value) in (bool, int, float, str):
         return value
     if type(value) is list:
-        return [_packed(each, arrays) for each in value]
+        return [_packed(item, arrays) for item in value]
     if type(value) is dict and "@" not in value and all(type(key) is str for key in value):
-        return {key: _packed(each, arrays) for key, each in value.items()}
+        return {key: _packed(item, arrays) for key, item in value.items()}
     if type(value) is dict:
-        return {"@": ["dict", [[_packed(key, arrays), _packed(each, arrays)] for key, each in value.items()]]}
+        return {"@": ["dict", [[_packed(key, arrays), _packed(item, arrays)] for key, item in value.items()]]}
     if type(value) is tuple:
-        return {"@": ["tuple", [_packed(each, arrays) for each in value]]}
+        return {"@": ["tuple", [_packed(item, arrays) for item in value]]}
     if isinstance(value, np.ndarray | np.generic):
         name = str(len(arrays))
         arrays[name] = np.asarray(value)
@@ -184,37 +184,37 @@ def _packed(value: Any, arrays: dict[str, np.ndarray]) -> Any:
 
 def _opened(value: Any, arrays) -> Any:
     if type(value) is list:
-        return [_opened(each, arrays) for each in value]
+        return [_opened(item, arrays) for item in value]
     if type(value) is not dict:
         return value
     if "@" not in value:
-        return {key: _opened(each, arrays) for key, each in value.items()}
+        return {key: _opened(item, arrays) for key, item in value.items()}
     kind, content = value["@"]
     if kind == "dict":
-        return {_opened(key, arrays): _opened(each, arrays) for key, each in content}
+        return {_opened(key, arrays): _opened(item, arrays) for key, item in content}
     if kind == "tuple":
-        return tuple(_opened(each, arrays) for each in content)
+        return tuple(_opened(item, arrays) for item in content)
     if kind in ("array", "scalar"):
         return arrays[content] if kind == "array" else arrays[content][()]
-    return KINDS[kind](**{name: _opened(each, arrays) for name, each in content.items()})
+    return KINDS[kind](**{name: _opened(item, arrays) for name, item in content.items()})
 
 
-def each(folders: list[Path]):
+def of_folders(folders: list[Path]):
     """load() of each folder, in order; large ones on all cores."""
     prctl.small_pages()
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as threads:
-        known = list(threads.map(kept, folders))
-    made = of_each(load, [folder for folder, found in zip(folders, known, strict=True) if found is None])
-    yield from (found or next(made) for found in known)
+        known = list(threads.map(current, folders))
+    made = of_each(load, [folder for folder, summary in zip(folders, known, strict=True) if summary is None])
+    yield from (summary or next(made) for summary in known)
 
 
 def of_each(function: Callable, folders: list[Path]) -> Iterator:
     """The function of each folder, in order; of large ones on all cores."""
     cores = os.cpu_count() or 1
     total = sum(p.stat().st_size for folder in folders if (p := folder / "rig.bin").exists())
-    # a fork copies the locks of other threads; a server of forks imports all anew, which takes most of a second
+    # a fork copies the locks of other threads; a server of forks imports everything again in most of a second
     how = "fork" if threading.active_count() == 1 else "forkserver"
-    if len(folders) < 2 or cores < 2 or total < WORTH_BYTES[how] or system.WINDOWS:  # it starts each anew
+    if len(folders) < 2 or cores < 2 or total < WORTH_BYTES[how] or system.WINDOWS:  # it starts each from scratch
         yield from map(function, folders)
         return
     context = multiprocessing.get_context(how)
@@ -223,8 +223,8 @@ def of_each(function: Callable, folders: list[Path]) -> Iterator:
 
 
 def _keep_memory() -> None:
-    """What this process has freed, its next array gets. glibc would give it back, and the kernel clear hundreds of MB
-    anew for each run, which takes longer than to decode it."""
+    """Freed memory stays in this process for its next array. glibc would return it, and the kernel clear hundreds of MB
+    again for each run, which takes longer than decoding it."""
     if mallopt := getattr(system.libc(), "mallopt", None):  # another C library has none
         mallopt(M_MMAP_MAX, 0)
         mallopt(M_TRIM_THRESHOLD, 1 << 30)

@@ -1,8 +1,8 @@
-"""The run folder of a plan -> one row for each act that was carried out, with its figures.
+"""The run folder of a plan -> one row for each act that was run, with its figures.
 
-A whole act has what fio counted from its first I/O to its end, and the power samples of exactly that time. The windows
-that the plan names within it are in whole seconds (windows.py). Figures have the keys of window_figures.py; what is not
-known is None, and the row's notes say why. `value` finds a figure by the plan's word for it (plan/shows.py)."""
+A whole act has fio's counts from its first I/O to its end, and the power samples of exactly that time. The windows
+that the plan names within it are in whole seconds (windows.py). Figures have the keys of window_figures.py; unknown
+ones are None, and the row's notes give the reason. `value` finds a figure by the plan's word for it (plan/shows.py)."""
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
@@ -58,38 +58,38 @@ def together(rows: Sequence[Row], window: str = WHOLE) -> dict:
     """The figures of several rows of one point, such as of five rounds: rates, energies and latencies of all of it
     together, the highest temperature, everything else (write amplification, CPU of the host) as the mean of the rows'.
     `notes`: why a percentile or the energy is None."""
-    found = [figures for row in rows if (figures := row.windows.get(window))]
-    if len(found) < 2:
-        return found[0] if found else {}
+    windows = [figures for row in rows if (figures := row.windows.get(window))]
+    if len(windows) < 2:
+        return windows[0] if windows else {}
     out: dict[str, Any] = {}
     for key in (*(key for key in KEYS if key != "errors"), "burst_iops", "pause_mean_W", "floor_W"):
-        seen = [f[key] for f in found if f.get(key) is not None]
+        seen = [f[key] for f in windows if f.get(key) is not None]
         out[key] = sum(seen) / len(seen) if seen else None
     for key in ("samples", "samples_lost", "samples_clipped", "filled_s", "filled_J"):
-        known = [f[key] for f in found if f.get(key) is not None]
+        known = [f[key] for f in windows if f.get(key) is not None]
         out[key] = sum(known) if known else None
     for key in ("temperature_max_C", "lat_max_us", "clock_error_us"):
-        out[key] = max((f[key] for f in found if f.get(key) is not None), default=None)
-    seconds = [f["t1_s"] - f["t0_s"] for f in found]
+        out[key] = max((f[key] for f in windows if f.get(key) is not None), default=None)
+    seconds = [f["t1_s"] - f["t0_s"] for f in windows]
     notes: list[str] = []
-    if all(f.get("ios") for f in found):
-        out["ios"] = sum(f["ios"] for f in found)
+    if all(f.get("ios") for f in windows):
+        out["ios"] = sum(f["ios"] for f in windows)
         out["iops_mean"] = out["ios"] / sum(seconds)
-        out["lat_mean_us"] = sum(f["ios"] * f["lat_mean_us"] for f in found) / out["ios"]
+        out["lat_mean_us"] = sum(f["ios"] * f["lat_mean_us"] for f in windows) / out["ios"]
         for key in LITTLE_KEYS:  # of all the time together
-            known = all(f.get(key) is not None for f in found)
-            out[key] = sum(f[key] * s for f, s in zip(found, seconds, strict=True)) / sum(seconds) if known else None
-        moved = [f["bw_mean_MBps"] * 1e6 * s for f, s in zip(found, seconds, strict=True)]
+            known = all(f.get(key) is not None for f in windows)
+            out[key] = sum(f[key] * s for f, s in zip(windows, seconds, strict=True)) / sum(seconds) if known else None
+        moved = [f["bw_mean_MBps"] * 1e6 * s for f, s in zip(windows, seconds, strict=True)]
         out["bw_mean_MBps"] = sum(moved) / sum(seconds) / 1e6
-        powered = [i for i, f in enumerate(found) if f.get("energy_J")]
+        powered = [i for i, f in enumerate(windows) if f.get("energy_J")]
         if powered:
-            joules, ios = (sum(found[i][key] for i in powered) for key in ("energy_J", "ios"))
-            lasted, bytes_ = (sum(each[i] for i in powered) for each in (seconds, moved))
-            out |= {"energy_J": joules if len(powered) == len(found) else None}
+            joules, ios = (sum(windows[i][key] for i in powered) for key in ("energy_J", "ios"))
+            lasted, bytes_ = (sum(column[i] for i in powered) for column in (seconds, moved))
+            out |= {"energy_J": joules if len(powered) == len(windows) else None}
             out |= window_figures.ratios(joules, lasted, ios, bytes_)
-        if 0 < len(powered) < len(found):
+        if 0 < len(powered) < len(windows):
             has = "has" if len(powered) == 1 else "have"
-            notes.append(f"energy_J: {len(powered)} of {len(found)} rounds {has} power samples throughout")
+            notes.append(f"energy_J: {len(powered)} of {len(windows)} rounds {has} power samples throughout")
     if window == WHOLE and all(len(row.lat) for row in rows):
         out |= dict.fromkeys(LAT_KEYS)
         out |= window_figures.percentiles(
@@ -110,7 +110,7 @@ def together(rows: Sequence[Row], window: str = WHOLE) -> dict:
         why = why if window == WHOLE else "a percentile of several windows is not the mean of theirs"
         notes.append(f"{', '.join(lacking)}: {why}")
     out["trust"] = strip(rows, window)
-    out["errors"] = errors.together(found, out)
+    out["errors"] = errors.together(windows, out)
     return out | {"t0_s": 0.0, "t1_s": sum(seconds), "notes": notes}
 
 
@@ -133,14 +133,14 @@ def in_full(run_path, samples: bool = False, more: Windows = ()) -> Course:
 
 
 def load(run_path, by_second: bool = False, more: Windows = (), detail: str | None = None) -> Table:
-    """Read the run folder of a plan, each step from the part that carried it out last. `by_second`: the seconds of all
-    rows stay, with their power. `more`: windows (name, from_s, to_s) that each step with I/O has beside the plan's.
-    `detail`: of the load that the run is about "cells" below the second, or all "samples", too. Raises JournalError if
-    it is none, or if its plan cannot be read."""
+    """Read the run folder of a plan, each step from the last part that ran it. `by_second`: the seconds of all
+    rows stay, with their power. `more`: windows (name, from_s, to_s) that each step with I/O has besides the plan's.
+    `detail`: of the main load of the run "cells" below the second, or all "samples", too. Raises JournalError if
+    it is not a run folder, or if its plan cannot be read."""
     run, folders, tables = parts.shown(run_path)[0], parts.own(run_path), []
     whole = _of_part(run, by_second, more, detail)
     if folders[1:]:
-        words = f"it has {len(folders)} parts, each step is of the last one that carried it out"
+        words = f"it has {len(folders)} parts; each step is taken from the last part that ran it"
         whole.data.notes.append(f"the run was cut short and resumed: {words}")
     whole.data.notes += parts.strange(run_path)
     for folder in folders:
@@ -153,28 +153,28 @@ def load(run_path, by_second: bool = False, more: Windows = (), detail: str | No
 
 
 def _joined(tables: Sequence[Table], whole: Table) -> Table:
-    """The table of a run of several parts: `whole`, that of the part that stands for it, with what the parts before it
-    have done and no later one did again. Times are since the start of the first part."""
+    """The table of a run of several parts: `whole`, that of its main part, with the rows of earlier parts that
+    no later one repeated. Times are since the start of the first part."""
     places = {act.label: i for i, act in enumerate(whole.acts)}
     begun_ns = tables[0].data.header["started"]["utc_ns"]
     rows: list[tuple[Table, Row]] = []
-    for each in tables:
-        place = _went_on(each.data.header)
-        new = {(row.act.label, row.round) for row in each.rows}
+    for part in tables:
+        place = _went_on(part.data.header)
+        new = {(row.act.label, row.round) for row in part.rows}
         rows = [
             (of, row)
             for of, row in rows
             if (row.act.label, row.round) not in new and _stands(row, places, whole.acts, *place)
         ]
-        later_s = (each.data.header["started"]["utc_ns"] - begun_ns) / SECOND_NS / each.data.k
-        rows += [(each, row.later(later_s, parts.number(each.path))) for row in each.rows]
-    said = [event for each in tables for event in each.data.events if each is whole or _tells_of(event, each, rows)]
-    for each in tables:
-        if each is not whole and any(of is each for of, _ in rows):
-            whole.data.notes += [f"part {parts.number(each.path)}: {note}" for note in each.data.notes]
-    found = [row for _, row in rows]
-    purges = [method for each in tables for method in each.purges]
-    return replace(whole, rows=found, verdicts=_judged(said, found), purges=purges)
+        later_s = (part.data.header["started"]["utc_ns"] - begun_ns) / SECOND_NS / part.data.k
+        rows += [(part, row.later(later_s, parts.number(part.path))) for row in part.rows]
+    events = [event for part in tables for event in part.data.events if part is whole or _tells_of(event, part, rows)]
+    for member in tables:
+        if member is not whole and any(of is member for of, _ in rows):
+            whole.data.notes += [f"part {parts.number(member.path)}: {note}" for note in member.data.notes]
+    merged = [row for _, row in rows]
+    purges = [method for part in tables for method in part.purges]
+    return replace(whole, rows=merged, verdicts=_judged(events, merged), purges=purges)
 
 
 def _went_on(header: Mapping) -> tuple[int, int]:
@@ -186,13 +186,13 @@ def _went_on(header: Mapping) -> tuple[int, int]:
 
 
 def _stands(row: Row, places: Mapping[str, int], acts: Sequence[Act], begins: int, round_: int) -> bool:
-    """Whether a row is as it was left when the run went on at this act and round: it lies before that. Rounds that a
-    rule judges are of one part: an interruption ends the steady state."""
+    """Whether a row is as it was left when the run went on at this act and round: it is before that. Rounds that a
+    rule judges belong to one part: an interruption ends the steady state."""
     if row.state not in ("done", "not run"):
         return False
-    here = acts[begins].repeat if 0 <= begins < len(acts) else None
-    if here and row.act.repeat and row.act.repeat.path == here.path:
-        return not here.ruled and (row.round or 0) < round_
+    repeat = acts[begins].repeat if 0 <= begins < len(acts) else None
+    if repeat and row.act.repeat and row.act.repeat.path == repeat.path:
+        return not repeat.ruled and (row.round or 0) < round_
     return places.get(row.act.label, len(acts)) < begins
 
 
@@ -208,14 +208,14 @@ def _of_part(run: Path, by_second: bool, more: Windows, detail: str | None = Non
     acts = [_with(act, more) for act in acts]
     smart.read_polls(base, run)
     carried_out = list(_carried_out(base.events, acts))
-    rows = [_row(base, run, *found) for found in carried_out]
+    rows = [_row(base, run, *act) for act in carried_out]
     finer = read_finer(plan.shows, base, rows, run)
-    timed = [power.asked_of_act(row.data) for row in rows] + [each.timed for each in finer] + [own_report.timed(base)]
+    timed = [power.asked_of_act(row.data) for row in rows] + [view.timed for view in finer] + [own_report.timed(base)]
     main, rest_ns = whole_run.longest(rows) if detail else None, course.rest_ns(rows)
     fine = course.Detail(main, rest_ns, detail == "samples") if main and main.data is not None else None
     timed += [fine.timed] if fine else []
     of_fine = [fine.edges_ns] if fine else []
-    edges_ns = np.concatenate([np.empty(0, np.int64), *of_fine, *(each.edges_ns for each in finer)])
+    edges_ns = np.concatenate([np.empty(0, np.int64), *of_fine, *(view.edges_ns for view in finer)])
     powers = power.read_powers(
         base, run, edges_ns, watch=fine.watch if fine else None, timed=reduced.Asked.together(timed)
     )
@@ -252,8 +252,8 @@ def _of_part(run: Path, by_second: bool, more: Windows, detail: str | None = Non
     per_GB(rows, max((s.get("nand_written_unit_bytes") or 0 for s in base.snapshots), default=0) or None)
     row_figures.gaps(rows)
     gaps.widen(rows)
-    for each in finer:
-        each.put(base, powers)
+    for reader in finer:
+        reader.put(base, powers)
     purges = [str(event["method"]) for event in base.events if event["kind"] == "purge" and event.get("method")]
     return Table(run, base, plan, acts, rows, _judged(base.events, rows), purges)
 
@@ -279,23 +279,23 @@ def _rests_on(row: Row, data: RunData | None, of_run: Sequence[trust.Item]) -> N
 
 def _judged(events: Sequence[dict], rows: Sequence[Row]) -> list[Verdict]:
     """The verdicts of the rule, each also an item of the windows that it is about."""
-    found = verdicts_of(events, rows)
-    for each in found:
-        of = [(row, name) for row in rows for name in row.windows if each.about(row, name)]
+    verdicts = verdicts_of(events, rows)
+    for verdict in verdicts:
+        of = [(row, name) for row in rows for name in row.windows if verdict.about(row, name)]
         last = max((row.round or 0 for row, _ in of), default=0)
         strips = [(row.windows[name] or {}).get("trust") for row, name in of if (row.round or 0) > last - steady.ROUNDS]
         doubts = [why for items in strips if (why := trust.why_not(items, ("host",)))]
-        each.verdict = steady.not_claimed(each.verdict, doubts[0] if doubts else None)
+        verdict.verdict = steady.not_claimed(verdict.verdict, doubts[0] if doubts else None)
     for row in rows:
         for name, figures in row.windows.items():
-            of = [each.verdict for each in found if each.about(row, name)]
+            of = [verdict.verdict for verdict in verdicts if verdict.about(row, name)]
             if figures and of and "trust" in figures:
                 figures["trust"] = [trust.steady_by(of).as_json(), *figures["trust"][1:]]
-    return found
+    return verdicts
 
 
 def _by_second(plan: grammar.Plan, rows: Sequence[Row]) -> set[str]:
-    """The steps of repeats that are carried out a few times only, and that a view shows by the second."""
+    """The steps of repeats that run a few times only, and that a view shows by the second."""
     views = [show for show in plan.shows if show["view"] in ("series", "scatter", "histogram")]
     named = {path for show in views for path in shows.listed(show["of"])}
     return {path for path in named if sum(row.act.path == path for row in rows) <= MOST_BY_SECOND}
@@ -312,11 +312,11 @@ def _with(act: Act, more: Windows) -> Act:
 
 def planned(header: Mapping) -> tuple[grammar.Plan, list[Act]]:
     """The plan of a run.json, and its acts on that drive. Raises JournalError."""
-    said = header.get("plan")
-    if not isinstance(said, Mapping) or not isinstance(said.get("text"), str):
+    stored = header.get("plan")
+    if not isinstance(stored, Mapping) or not isinstance(stored.get("text"), str):
         raise JournalError("a run.json with its plan", "none", "take it from a copy of the run")
     try:
-        plan = grammar.of_run(said, "the plan of run.json")
+        plan = grammar.of_run(stored, "the plan of run.json")
         return plan, expand.expand(plan, header["drive"], frozenset(grammar.CAPABILITIES))
     except UsageError as error:
         raise JournalError(
@@ -334,8 +334,8 @@ def _carried_out(events: Sequence[dict], acts: Sequence[Act]) -> Iterator[tuple]
         kind = event["kind"]
         if kind == "not_run" and event.get("label") in known:
             number, act = known[event["label"]]
-            found = begun.setdefault((act.label, None), [act, number, None, "not run", event.get("why"), None, None])
-            found[4] = event.get("why")
+            entry = begun.setdefault((act.label, None), [act, number, None, "not run", event.get("why"), None, None])
+            entry[4] = event.get("why")
         if kind not in ("step.start", "step.end"):
             continue
         label = step_label(event)
@@ -345,9 +345,9 @@ def _carried_out(events: Sequence[dict], acts: Sequence[Act]) -> Iterator[tuple]
         if kind == "step.start":
             act = act.at(event.get("chosen") or {})
             begun[label, event.get("round")] = [act, number, event.get("round"), "running", None, event["t_ns"], None]
-        elif found := begun.get((label, event.get("round"))):
-            found[3:5] = ("done", None) if event.get("ok") else ("failed", event.get("why"))
-            found[6] = event["t_ns"]
+        elif entry := begun.get((label, event.get("round"))):
+            entry[3:5] = ("done", None) if event.get("ok") else ("failed", event.get("why"))
+            entry[6] = event["t_ns"]
     yield from map(tuple, begun.values())
 
 
@@ -386,12 +386,12 @@ def _method(act: Act) -> dict:
 
 
 def _place_polls(base: RunData, rows: Sequence[Row]) -> None:
-    """Gives each act with I/O its SMART polls: those under it, the last before it, and the first behind it. Where other
-    I/O lies in between, the nearest, with the bytes of that (`foreign_bytes`); none from beyond a purge."""
+    """Gives each act with I/O its SMART polls: those under it, the last before it, and the first after it. Where other
+    I/O falls in between, the nearest, with the bytes of that (`foreign_bytes`); none from beyond a purge."""
     purges = sorted(row.data.t0_ns or 0 for row in rows if row.act.do == "purge" and row.data is not None)
 
     def purged_ns(from_ns: int, to_ns: int) -> int:
-        """When the last purge between began; 0: there was none."""
+        """When the last purge between began; 0: no purge."""
         return max((at for at in purges if from_ns < at < to_ns), default=0)
 
     busy = [row.data for row in rows if row.data is not None and row.data.totals and row.data.t0_ns is not None]
@@ -414,7 +414,7 @@ def _place_polls(base: RunData, rows: Sequence[Row]) -> None:
 
 
 def _of_neighbours(poll: dict, acts: Sequence[RunData], reason: str, snapshots: Sequence[dict]) -> dict:
-    """A reading that is the nearest to an act, before it or ("after") behind it, with the bytes that the acts between
+    """A reading that is the nearest to an act, before it or ("after") after it, with the bytes that the acts between
     moved meanwhile, and the highest write amplification between readings there."""
     foreign = 0.0
     for data in acts:
@@ -423,17 +423,17 @@ def _of_neighbours(poll: dict, acts: Sequence[RunData], reason: str, snapshots: 
         grid = np.append(np.arange(len(done)), max(len(done), data.load_s))
         by_then = float(np.interp(data.axis_s(poll["t_ns"]), grid, np.append(done, total)))
         foreign += total - by_then if reason == "before" else by_then
-    at = next(i for i, each in enumerate(snapshots) if each["t_start_ns"] == poll["t_start_ns"])
+    at = next(i for i, snapshot in enumerate(snapshots) if snapshot["t_start_ns"] == poll["t_start_ns"])
     beside = snapshots[max(0, at - 2) : at + 3]
-    seen = [found.value for found in map(wa.between, beside, beside[1:]) if found.value is not None]
+    seen = [ratio.value for ratio in map(wa.between, beside, beside[1:]) if ratio.value is not None]
     return {**poll, "reason": reason, "foreign_bytes": foreign, "foreign_wa": max(seen, default=MOST_WA)}
 
 
 def read_finer(views: Sequence[dict], base: RunData, rows: Sequence[Row], run: Path) -> list:
-    """What is asked of the samples of a run besides the seconds of its steps: objects with `edges_ns` (host times of
-    which the energy is needed), and put(base, powers), which puts what is found into `found` of their row:
+    """The figures of a run that need samples finer than seconds: objects with `edges_ns` (host times at which the
+    energy is needed), and put(base, powers), which puts the results into `found` of their row:
     of the steps, and of the views that ask for more."""
     folders = {folder for folder in shows.folders().values() if hasattr(folder, "asks")}
-    of_views = [each for folder in sorted(folders, key=lambda of: of.__name__) for each in folder.asks(views, rows)]
+    of_views = [asker for folder in sorted(folders, key=lambda of: of.__name__) for asker in folder.asks(views, rows)]
     of_steps = [*filling.read(base, rows, run / "fio"), *cuts.read_power(base, rows), *kept.read(base, rows, run)]
     return [*of_steps, *of_views]

@@ -1,4 +1,4 @@
-"""All parts of a run on one axis, UTC. Each part has a clock of its own, for CLOCK_MONOTONIC starts anew with a boot;
+"""All parts of a run on one axis, UTC. Each part has its own clock, because CLOCK_MONOTONIC restarts with a boot;
 its run.json and its anchors tie it to UTC. Of the time between two parts nothing is known."""
 
 from collections.abc import Mapping
@@ -43,21 +43,21 @@ class Part:
 
 
 def of(run: Path) -> list[Part]:
-    """The parts of a run that has more than one, else []. Raises JournalError."""
+    """The parts of a run that has more than one, otherwise []. Raises JournalError."""
     folders = parts.of(parts.root(Path(run)))
-    found = [_part(folder, parts.number(folder) if i else 1) for i, folder in enumerate(folders)] if folders[1:] else []
-    for part in found[:-1]:  # whoever goes on holds the lock of the whole run
+    own = [_part(folder, parts.number(folder) if i else 1) for i, folder in enumerate(folders)] if folders[1:] else []
+    for part in own[:-1]:  # the process of the last part holds the lock of the whole run
         part.state = "died" if part.state == "running" else part.state
-    return found
+    return own
 
 
 def clock(header: Mapping, events: list[dict]) -> Utc:
     """The clock of a part."""
-    found = Utc(header["started"]["t_ns"], header["started"]["utc_ns"])
+    utc = Utc(header["started"]["t_ns"], header["started"]["utc_ns"])
     for event in events:
         if event["kind"] == "clock.anchor":
-            found.anchor(event["t_ns"], event["utc_ns"])
-    return found
+            utc.anchor(event["t_ns"], event["utc_ns"])
+    return utc
 
 
 def utc_ns(folder: Path) -> tuple[int, int]:
@@ -77,31 +77,31 @@ def _part(folder: Path, number: int) -> Part:
     resumed, acts = data.header.get("resumed") or {}, (data.header.get("plan") or {}).get("acts") or []
     at = resumed.get("begins")
     begins = acts[at] if isinstance(at, int) and at < len(acts) else None
-    found = Part(number, data.state, data.why, *_ends_ns(data.header, data.events, utc), begins)
+    part = Part(number, data.state, data.why, *_ends_ns(data.header, data.events, utc), begins)
     lines = [_job(start.parent, utc, data.k) for start in (folder / "fio").rglob("start.json")]
     lines += [_played(start.parent, utc, data.k) for start in (folder / "played").rglob("start.json")]
-    found.iops = sorted((line for line in lines if line is not None), key=lambda line: line.utc_s[0])
+    part.iops = sorted((line for line in lines if line is not None), key=lambda line: line.utc_s[0])
     begin_ns = data.header["started"]["t_ns"]
-    seconds = max(0, (found.end_utc_ns - found.begin_utc_ns) // SECOND_NS)
+    seconds = max(0, (part.end_utc_ns - part.begin_utc_ns) // SECOND_NS)
     wide_s = max(1, -(-seconds // MOST_SECONDS))
     edges = begin_ns + wide_s * SECOND_NS * np.arange(seconds // wide_s + 1, dtype=np.int64)
     powers = power.read_powers(data, folder, edges)
     if powers and seconds:
         watts = rails.steps_J(powers, edges) / wide_s
-        found.watts = [Line(_utc_s((edges[:-1] + edges[1:]) // 2, utc), watts)]
-    return found
+        part.watts = [Line(_utc_s((edges[:-1] + edges[1:]) // 2, utc), watts)]
+    return part
 
 
 def _job(folder: Path, utc: Utc, k: int) -> Line | None:
     """The I/Os of a second of drive time between two documents of a fio job, at the later one."""
     try:
-        found, _ = fiotext.documents(integrity.content(folder / "out.json").decode(errors="replace"))
+        documents, _ = fiotext.documents(integrity.content(folder / "out.json").decode(errors="replace"))
     except OSError:
         return None
-    start_ms = fioclock.job_clock(folder, found, []).start_ms
+    start_ms = fioclock.job_clock(folder, documents, []).start_ms
     rows = [(0, 0)]
-    for each in found:
-        totals = fiotext.totals(each)
+    for document in documents:
+        totals = fiotext.totals(document)
         if totals["ios"] and totals["runtime_ms"] > rows[-1][0] and totals["ios"] >= rows[-1][1]:
             rows.append((totals["runtime_ms"], totals["ios"]))
     if start_ms is None or len(rows) < 2:
@@ -120,4 +120,4 @@ def _played(folder: Path, utc: Utc, k: int) -> Line | None:
 
 
 def _utc_s(t_ns: np.ndarray, utc: Utc) -> np.ndarray:
-    return np.array([utc.at(int(each)) for each in t_ns]) / SECOND_NS
+    return np.array([utc.at(int(t)) for t in t_ns]) / SECOND_NS

@@ -5,10 +5,11 @@ Eight items, each "ok", "bad", "unknown" or "not applicable", with its value, it
 on (rests_on) is bad.
 
 Limits. host: see plan/rules/limits.py. samples: 0.1 %, a tenth of the smallest difference that is claimed, and none at
-the sensor's limit. time error: 1 % of the window, which moves a mean power by at most as much where the power doubles,
-and at most 100 ms, a tenth of the grid of seconds. What a meter states of its own times comes on top, up to a tenth of
-the window: the time term of the uncertainty has it, and beyond that power is another stretch's. closure: 0.1 %; without
-faults it is 0.001 %. gaps: 0.5 % of the window, over which power is interpolated or not known."""
+the sensor's limit. time error: 1 % of the window, which changes a mean power by at most this share where the power
+doubles, and at most 100 ms, a tenth of the grid of seconds. The error that a meter states for its times comes on top,
+up to a tenth of the window: the time term of the uncertainty has it, and beyond that the power belongs to another
+stretch. closure: 0.1 %; without faults it is 0.001 %. gaps: 0.5 % of the window, over which power is interpolated or
+not known."""
 
 import datetime
 from collections.abc import Iterable, Mapping, Sequence
@@ -116,17 +117,17 @@ def of_window(
 
 
 def _ordered(items: Iterable[Item]) -> list[dict]:
-    found = {item.id: item for item in items}
-    return [found[name].as_json() for name in NAMES]
+    by_id = {item.id: item for item in items}
+    return [by_id[name].as_json() for name in NAMES]
 
 
 def whole(strips: Iterable[tuple[str, Sequence[Mapping]]], of_what: str = "windows") -> list[dict]:
     """The strip of a run: of each item the worst of its windows (a name each), and in how many of them it is bad. Or of
     several runs, by the strip of each: of_what "runs"."""
-    found = list(strips)
+    pairs = list(strips)
     out = []
     for at, name in enumerate(NAMES):
-        of = [(where, items[at]) for where, items in found]
+        of = [(where, items[at]) for where, items in pairs]
         if not of:
             out.append(Item(name, UNKNOWN, why="the run has no window with figures").as_json())
             continue
@@ -174,17 +175,17 @@ def _steady(verdict: Mapping) -> Item:
     return Item("steady", BAD, spread, limit, str(verdict.get("why") or "the rule does not hold"))
 
 
-def host_of(found: Sequence[limits.Load]) -> Item:
+def host_of(loads: Sequence[limits.Load]) -> Item:
     """Whether the host could do what the load asked of it: `found` by rules.limits.loads()."""
-    if not found:
+    if not loads:
         return Item("host", UNKNOWN, why="the run did not record how busy the host was")
-    worst = max(found, key=lambda one: (one.beyond, one.value / one.limit))
+    worst = max(loads, key=lambda one: (one.beyond, one.value / one.limit))
     value, limit = round(worst.value, 1), worst.limit
     return Item("host", BAD if worst.beyond else OK, value, limit, worst.words if worst.beyond else None)
 
 
 def _why_without(header: Mapping, of_run: Iterable[Item]) -> str | None:
-    """Why there is no power of this drive; None: it was measured."""
+    """Why this drive's power is missing; None: it was measured."""
     if header.get("rig") is None:
         return NO_RIG
     other = any(item.id == "pairing" and item.state == BAD for item in of_run)
@@ -192,7 +193,7 @@ def _why_without(header: Mapping, of_run: Iterable[Item]) -> str | None:
 
 
 def _of_power(figures: Mapping, lasts_s: float, k: int, of_meter_s: float = 0.0) -> list[Item]:
-    """Samples, time error and gaps of a window that lasts so long by the host's clock. `of_meter_s`: stated_s()."""
+    """Samples, time error and gaps of a window that lasts `lasts_s` by the host's clock. `of_meter_s`: stated_s()."""
     samples = figures.get("samples")
     if not samples:
         return [
@@ -216,9 +217,9 @@ def _samples(samples: int, lost: int, clipped: int) -> Item:
 
 
 def stated_s(hello: Mapping | None) -> float:
-    """By how much the times of a meter may be off by what it states itself (s); of our board, which answers pings, 0.
+    """The error of a meter's times as it states it (s); of our board, which answers pings, 0.
 
-    hello: its greeting, None where there is none."""
+    hello: its greeting, None without one."""
     stamp_ns = (hello or {}).get("stamp_ns")
     return stamp_ns / 1e9 if type(stamp_ns) is int else 0.0
 
@@ -261,7 +262,7 @@ def seconds(value_s: float) -> str:
 
 
 def of_run(data: "RunData") -> list[Item]:
-    """Closure, calibration and pairing, which are of a run as a whole."""
+    """Closure, calibration and pairing, which belong to a run as a whole."""
     pairing_ = paired(data.header, data.events)
     return [_closure(data, _why_without(data.header, [pairing_])), _calibration(data), pairing_]
 
@@ -270,9 +271,9 @@ def _closure(data: "RunData", why_without: str | None) -> Item:
     if why_without:
         return Item("closure", NOT_APPLICABLE, why=why_without)
     if data.closure is None and any(rail.facts and "accuracy" in rail.facts for rail in data.rails):
-        return Item("closure", NOT_APPLICABLE, why="the meter counts no energy of its own")
+        return Item("closure", NOT_APPLICABLE, why="the meter does not count energy itself")
     if data.closure is None:
-        return Item("closure", UNKNOWN, None, CLOSURE_PERCENT, "the rig sent no energy of its own")
+        return Item("closure", UNKNOWN, None, CLOSURE_PERCENT, "the rig did not send its own energy count")
     off, open_ = data.closure.corrected_percent, data.closure.resolution_percent
     limit = max(CLOSURE_PERCENT, open_)
     if abs(off) <= limit:
@@ -337,7 +338,7 @@ def calibrated(header: Mapping, events: Sequence[Mapping], rails: Sequence[Mappi
 
 
 def _of_a_meter(rails: Sequence[Mapping]) -> str:
-    """What stands for a calibration of a meter other than our board; "" for the board."""
+    """The stated accuracy in place of a calibration, for a meter other than our board; "" for the board."""
     stated = [rail["accuracy"] for rail in rails if isinstance(rail.get("accuracy"), Mapping)]
     if not stated:
         return ""
@@ -351,7 +352,7 @@ LIVE = ("host", "pairing", "steady", "round", "rig.hello", "rig.certificate")  #
 
 
 def live(header: Mapping, last: Mapping[str, Mapping], power: Mapping) -> list[dict]:
-    """The strip of a run that goes on, as far as it is known. `last`: the latest event of each kind of LIVE; `power` so
+    """The strip of a run in progress, from the events so far. `last`: the latest event of each kind of LIVE; `power` so
     far: "samples", "samples_lost", "clock_error_us" of late, and "breaks", how often the rig was lost or was reset."""
     counted = last.get("host") or {}
     items = [_steady_so_far(last), host_of(limits.loads(None, 1, None, None, counted)) if counted else _not_yet("host")]
@@ -381,7 +382,11 @@ def _not_yet(name: str) -> Item:
 def _steady_so_far(last: Mapping[str, Mapping]) -> Item:
     """By the rule's latest verdict of the run that goes on."""
     tracked = last.get("round", {}).get("tracked")
-    verdicts = [each for each in tracked.values() if isinstance(each, Mapping)] if isinstance(tracked, Mapping) else []
+    verdicts = (
+        [verdict for verdict in tracked.values() if isinstance(verdict, Mapping)]
+        if isinstance(tracked, Mapping)
+        else []
+    )
     if "steady" in last:
         verdicts.append(last["steady"])
     return steady_by(verdicts) if verdicts else _not_yet("steady")
@@ -389,14 +394,14 @@ def _steady_so_far(last: Mapping[str, Mapping]) -> Item:
 
 def _stored(rail: Mapping) -> dict:
     try:
-        found = calibration.kept(dict(rail))
+        stored = calibration.kept(dict(rail))
     except (AttributeError, ArithmeticError):  # nothing that a board of ours reports
         return {}
-    return {key: one for key, one in found.items() if isinstance(one, Mapping)}
+    return {key: one for key, one in stored.items() if isinstance(one, Mapping)}
 
 
 def _age_days(header: Mapping, lines: Sequence[Mapping]) -> float | None:
-    """Of the oldest of these lines when the run began; None where a day is not known."""
+    """Age of the oldest of these lines when the run began; None where a day is not known."""
     try:
         begun = datetime.datetime.fromtimestamp(header["started"]["utc_ns"] / 1e9, datetime.UTC).date()
         days = [(begun - datetime.date.fromisoformat(str(line["date"])[:10])).days for line in lines]

@@ -1,6 +1,6 @@
-"""The slices of a wear step -> its course: wear over what was written, the predictions on the way, why it ended.
+"""The slices of a wear step -> its course: wear over the amount written, the predictions on the way, why it ended.
 
-Slices are counted from the beginning of the step, over all parts of a run; a part that began the step anew voids those
+Slices are counted from the beginning of the step, over all parts of a run; a part that began the step again voids those
 before it."""
 
 from collections.abc import Mapping, Sequence
@@ -15,16 +15,18 @@ FIELDS = {key: "slice" if key == "number" else key for key in Slice._fields}
 
 def slices(events: Sequence[Mapping], path: str) -> list[Slice]:
     """The state at the begin of the step, then of each slice, from the events of all parts, oldest first."""
-    found: list[Slice] = []
+    wear_slices: list[Slice] = []
     for event in events:
         if event.get("step") != path or event.get("kind") not in ("wear.begin", "slice"):
             continue
         now = Slice(**{key: event[name] for key, name in FIELDS.items() if name in event})
-        if event["kind"] == "wear.begin" and now.host_bytes and found:
+        if event["kind"] == "wear.begin" and now.host_bytes and wear_slices:
             continue  # it goes on within a slice
-        found = [each for each in found if each.number < now.number] if event["kind"] == "slice" else []
-        found.append(now)
-    return found
+        wear_slices = (
+            [earlier for earlier in wear_slices if earlier.number < now.number] if event["kind"] == "slice" else []
+        )
+        wear_slices.append(now)
+    return wear_slices
 
 
 def did(events: Sequence[Mapping], path: str) -> dict[str, float]:
@@ -56,10 +58,10 @@ def course(events: Sequence[Mapping], path: str) -> dict:
             stop = event.get("stop")
     return {
         "kind": "wear",
-        "slices": [each._asdict() for each in seen],
+        "slices": [part._asdict() for part in seen],
         "stop": stop,
         "wa": amplification(seen[0], seen[-1]) if seen else None,
-        "samples_read": sum(each.samples for each in seen),
+        "samples_read": sum(part.samples for part in seen),
         "verdicts": verdicts,
         "end": worn.end(seen)._asdict(),
         "ends": predictions(seen),
@@ -75,7 +77,7 @@ def amplification(before: Slice, now: Slice) -> float | None:
 
 def wear_found(table: "Table", parts: "Sequence[Table]") -> "Table":
     """The table with what its wear steps have found in all parts of the run."""
-    events = [event for each in parts for event in each.data.events]
+    events = [event for part in parts for event in part.data.events]
     for row in table.rows:
         if row.act.do == "wear" and row.state != "not run":
             row.found = course(events, row.act.path)
@@ -83,15 +85,15 @@ def wear_found(table: "Table", parts: "Sequence[Table]") -> "Table":
 
 
 def predictions(seen: Sequence[Slice]) -> list[dict]:
-    """The prediction as it stood each time that another EVERY_PERCENT of wear was reached: {"at_percent", "at_bytes"
+    """The prediction at each time that another EVERY_PERCENT of wear was reached: {"at_percent", "at_bytes"
     and the fields of worn.End}."""
     out: list[dict] = []
     reached = 0.0
-    for i, each in enumerate(seen):
-        used = each.percentage_used
+    for i, part in enumerate(seen):
+        used = part.percentage_used
         if used is None or not i or used < reached + EVERY_PERCENT:
             continue
         reached = used // EVERY_PERCENT * EVERY_PERCENT
         if used < worn.WORN_PERCENT:
-            out.append({"at_percent": used, "at_bytes": each.host_bytes} | worn.end(seen[: i + 1])._asdict())
+            out.append({"at_percent": used, "at_bytes": part.host_bytes} | worn.end(seen[: i + 1])._asdict())
     return out

@@ -11,11 +11,11 @@ from ssdrig.plan import kinds
 from ssdrig.reading.row import WHOLE, Row, Table
 from ssdrig.reading.window_figures import terms
 
-# Of the run as a whole; terms() of window_figures.py says how a line is read.
+# Figures of the run as a whole; terms() of window_figures.py parses a line.
 TERMS = terms("""
 # Performance
 iops_all_mean | Mean IOPS of the load |  | 0 | more | All I/O of the load divided by its length, the fresh plateau
-    included; of one that was cut short as far as it came.
+    included; of one that was cut short the part that ran.
 time_to_complete_s | Time to complete | s | 1 | less | The whole run in drive time, purge and fill included.
 fill_s | Time of the fill | s | 1 | less | How long fio's sequential write of the tested range took.
 fill_MBps | Fill speed | MB/s | 1 | more | Sequential write of the tested range: bytes / time of fio's own count.
@@ -36,14 +36,14 @@ idle_uncertainty_W | Idle power uncertainty | W | 4 | less | Expanded uncertaint
     as below.
 # Wear
 wa_settled | Write amplification, settled |  | 3 | less | From the reading before the load until the drive has come to
-    rest (`--settle`): what it wrote by itself after the load counts too.
+    rest (`--settle`): its own writes after the load count too.
 # Quality of the measurement
 closure_percent | Energy closure | % | 3 |  | Host integral against the sensor chip's own energy register over the same
     conversions of the run, the chip's clock corrected. 0 is perfect. For several rails: the worst.
 chip_clock_ppm | Chip clock error | ppm | 0 |  | How fast the sensor chip's oscillator runs against the host's clock, as
     measured over the run.
 chip_clock_error_ppm | Chip clock error, known to | ppm | 0 |  | Largest error of that: the error of the host's time at
-    both ends of what it is measured over.
+    both ends of the measured stretch.
 """)
 
 
@@ -66,8 +66,10 @@ def of(table: Table) -> dict[str, Any]:
         watts, percent = idle.value("W"), (idle.windows.get(WHOLE) or {}).get("power_uncertainty_percent")
         error_W = None if watts is None or percent is None else watts * percent / 100
         out |= {"idle_s": _lasted_s(idle), "idle_mean_W": watts, "idle_uncertainty_W": error_W}
-    found = settled(table, main)
-    return out | {"wa_settled": found.with_background.value if found and found.with_background else None}
+    amplification = settled(table, main)
+    return out | {
+        "wa_settled": amplification.with_background.value if amplification and amplification.with_background else None
+    }
 
 
 KEYS = (
@@ -83,7 +85,7 @@ def principal(table: Table) -> Row | None:
 
 
 def longest(rows: Sequence[Row]) -> Row | None:
-    """The load that a run is about: of the steps outside repeats, or else of the points of one, the longest."""
+    """The load that a run is about: the longest step outside repeats, or otherwise the longest point of one."""
     busy = [row for row in rows if row.act.do in kinds.IO and row.act.do != "fill" and row.t0_s is not None]
     alone = [row for row in busy if row.act.repeat is None]
     return max(alone or busy, key=lambda row: (row.t1_s or 0.0) - (row.t0_s or 0.0), default=None)
@@ -99,7 +101,7 @@ def of_closure(closure: Closure | None) -> dict[str, float | None]:
 
 
 def over_provisioning(table: Table, tested_bytes: float | None) -> dict[str, float | None]:
-    """Both definitions of it, and what theory says of the write amplification."""
+    """Both definitions of it, and the write amplification in theory."""
     drive, out = table.data.header["drive"], {}
     capacity, raw = drive.get("capacity_bytes"), drive.get("raw_nand_bytes")
     if tested_bytes and capacity:
@@ -132,6 +134,6 @@ def _lasted_s(row: Row) -> float:
 
 
 def _to_complete_s(table: Table, main: Row) -> float | None:
-    """From the start of the first step behind the check to the end of the load, drive time."""
+    """From the start of the first step after the check to the end of the load, drive time."""
     begun = [row.t0_s for row in table.rows if row.t0_s is not None]
     return None if main.state != "done" or main.t1_s is None else main.t1_s - min(begun)

@@ -1,9 +1,9 @@
-"""The figures of one window of a run: one flat object of numbers, each defined here once. All of them are of the same
-whole seconds of drive time; what cannot be known there is None, and `notes` says why.
+"""The figures of one window of a run: one flat object of numbers, each defined here once. All of them cover the same
+whole seconds of drive time; unknown figures are None, with their reason in `notes`.
 
 IOPS statistics follow the reviews (AnandTech 2015, 2016): mean and standard deviation (n - 1) of the per-second counts,
 consistency = mean / sd; seconds without I/O count as 0. Percentiles of seconds interpolate linearly, percentiles of
-latencies are of the nearest rank, as fio's are, from fio's histogram (its bins are 1.6 % wide)."""
+latencies use the nearest rank, as fio's do, from fio's histogram (its bins are 1.6 % wide)."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -19,9 +19,9 @@ from ssdrig.reading.power import clipped_words
 from ssdrig.reading.rundata import SECOND_NS, RunData
 from ssdrig.reading.smart import window_wa
 
-TAIL = 10  # a percentile P(p) or P(1 - p) needs so many values beyond it, so 10 / p values in all
+TAIL = 10  # a percentile P(p) or P(1 - p) needs this many values beyond it, so 10 / p values in all
 SECONDS = {"iops_p0_1": 0.001, "iops_p1": 0.01, "iops_p5": 0.05}  # p of each
-DOCUMENT_S = 1.0  # a status document may be so far from the edge that it stands for
+DOCUMENT_S = 1.0  # a status document may be this far from its edge
 TIMED = (  # what a window has of its energy
     "power_mean_W, power_max_W, energy_J, energy_uJ_per_io, energy_uJ_per_io_above_idle, energy_J_per_GB, iops_per_W,"
     " power_uncertainty_percent"
@@ -59,12 +59,12 @@ def terms(table: str) -> list[Term]:
     return out
 
 
-# Of one window; terms() says how a line is read.
+# Figures of one window; terms() parses a line.
 TERMS = terms("""
 # Performance
 iops_mean | Mean IOPS |  | 0 | more | Mean of the I/O counts of the window's seconds; a second without any I/O counts as
     0.
-iops_sd | Standard deviation | IOPS | 0 | less | Of the same seconds (n − 1): how far a second lies from the mean.
+iops_sd | Standard deviation | IOPS | 0 | less | Of the same seconds (n − 1): how far a second is from the mean.
 consistency | Consistency |  | 2 | more | Mean divided by standard deviation over the same seconds. 10 means that a
     typical second is within 10 % of the mean.
 iops_min | Slowest second | IOPS | 0 | more | The least I/O count of any second.
@@ -150,8 +150,8 @@ temperature_end_C | Temperature at the end | °C | 0 | less | What the drive its
     of its end.
 # Wear
 wa | Write amplification |  | 3 | less | NAND bytes / host bytes between the SMART readings nearest the window's edges
-    (`wa_polls_s` says when). Its error covers the counters' steps, the time that the readings took, and what was
-    written between them and the edges.
+    (`wa_polls_s` has their times). Its error covers the counters' steps, the time that the readings took, and the
+    writes written between them and the edges.
 host_written_bytes | Host bytes written | B | 0 |  | Counted by the drive, between the same two readings.
 nand_written_bytes | NAND bytes written | B | 0 |  | Counted by the drive, between the same two readings.
 # Quality of the measurement
@@ -207,7 +207,7 @@ def figures_in(data: RunData, window: Window) -> dict:
     out |= _energy(data, window, out["ios"], notes)
     known_to = _power_max_error(data, window, out)
     if any(note.startswith(f"{TIMED}: ") for note in notes):
-        notes.append("peak_100us_W, peak_100us_uncertainty_W: which seconds are of the window is not known")
+        notes.append("peak_100us_W, peak_100us_uncertainty_W: the seconds of the window are not known")
     else:
         out |= power.highest_of_100us(data, window, notes)
     out |= own_power(data, window, out["power_uncertainty_percent"], notes)
@@ -269,9 +269,9 @@ def _latency(data: RunData, window: Window, notes: list[str]) -> dict:
             keys = ", ".join(f"{kind}_{name}_us" for name in (*errors.PERCENTILES, "max"))
             notes.append(f"{keys}: fio left no histogram of {kind} for these seconds")
         else:
-            out |= (found := percentiles(kind, counts_of, data.k, notes))
+            out |= (latencies := percentiles(kind, counts_of, data.k, notes))
             of_kind = errors.of_percentiles(kind, counts_of, errors.PERCENTILES, data.k)
-            bounds |= {key: error for key, error in of_kind.items() if found.get(key) is not None}
+            bounds |= {key: error for key, error in of_kind.items() if latencies.get(key) is not None}
     mean = out["lat_mean_us"]
     if mean and (slat := 100 * (mean - out.get("clat_mean_us", mean)) / mean) > SLAT_PERCENT:
         notes.append(f"lat_mean_us: {slat:.0f} % of it passed before the drive was given the I/O (slat)")
@@ -279,15 +279,15 @@ def _latency(data: RunData, window: Window, notes: list[str]) -> dict:
 
 
 def lat_counts(data: RunData, window: Window) -> np.ndarray | None:
-    """The I/Os of the window in each bin of lat, float64 (BINS,). Status documents lie beside the window's edges: of
-    the I/Os between the two documents around an edge those count that the histogram of clat has on the window's side
-    of it. Without that histogram the I/Os between the first and the last document in the window, so that no I/O is of
-    another; where an edge has none in it within fio's second, the one nearest to the edge. None if that is further
-    off."""
+    """The I/Os of the window in each bin of lat, float64 (BINS,). Status documents do not coincide with the window's
+    edges: of the I/Os between the two documents around an edge those count that the histogram of clat has on the
+    window's side of it. Without that histogram the I/Os between the first and the last document in the window, so that
+    no I/O belongs to another; where an edge has none in it within fio's second, the one nearest to the edge. None if
+    that is further off."""
     t_s, most_s = data.lat_t_s, DOCUMENT_S / data.k
     if not len(t_s):
         return None
-    # behind the load's end there is nothing else
+    # after the load's end there is nothing else
     end_s = window.t1_s if window.t1_s < len(data.iops) else np.inf
     first, last = (
         _document(t_s, edge, inside, most_s)
@@ -306,11 +306,11 @@ def lat_counts(data: RunData, window: Window) -> np.ndarray | None:
 
 
 def _split(data: RunData, document: int, begin_s: float, end_s: float) -> np.ndarray:
-    """Of the I/Os of lat between this status document and the one before it those from begin_s to end_s, by bin: in
+    """The I/Os of lat between this status document and the one before it that fall from begin_s to end_s, by bin: in
     each bin the share that clat has there in the seconds of that side."""
     edges = data.lat_t_s[document - 1], data.lat_t_s[document]
-    here = latency.counts(data.lat_hist[data.lat_hist[:, 0] == document]).astype(float)
-    inside, outside, weights = np.zeros(len(here)), np.zeros(len(here)), [0.0, 0.0]
+    counts = latency.counts(data.lat_hist[data.lat_hist[:, 0] == document]).astype(float)
+    inside, outside, weights = np.zeros(len(counts)), np.zeros(len(counts)), [0.0, 0.0]
     for second in range(int(edges[0]), int(np.ceil(edges[1]))):
         low, high = max(edges[0], second), min(edges[1], second + 1)
         within = max(0.0, min(high, end_s) - max(low, begin_s))
@@ -318,13 +318,13 @@ def _split(data: RunData, document: int, begin_s: float, end_s: float) -> np.nda
         inside += within * of_second
         outside += max(0.0, high - low - within) * of_second
         weights = [weights[0] + within, weights[1] + max(0.0, high - low - within)]
-    share = np.full(len(here), np.nan)
-    for width in (1, 4, 16, 64):  # lat lies a little above clat: the same bin, else its neighbours
-        number = np.arange(len(here)) // width
+    share = np.full(len(counts), np.nan)
+    for width in (1, 4, 16, 64):  # lat is a little above clat: the same bin, otherwise its neighbours
+        number = np.arange(len(counts)) // width
         near, off = (np.bincount(number, side)[number] for side in (inside, outside))
         with np.errstate(invalid="ignore", divide="ignore"):
             share = np.where(np.isnan(share), near / (near + off), share)
-    return here * np.where(np.isnan(share), weights[0] / max(1e-9, sum(weights)), share)
+    return counts * np.where(np.isnan(share), weights[0] / max(1e-9, sum(weights)), share)
 
 
 def _document(t_s: np.ndarray, edge_s: int, inside: np.ndarray, most_s: float) -> int:
@@ -365,7 +365,7 @@ def littles(data: RunData, out: Mapping, notes: list[str]) -> dict:
 
 
 def _energy(data: RunData, window: Window, ios: int, notes: list[str]) -> dict:
-    """Power and energy of all rails together; ratios are of the seconds that have power where some have none."""
+    """Power and energy of all rails together; ratios use the seconds that have power where some have none."""
     if not data.rails:
         return {}
     joules, cut = data.energy_J[_cut(window)], _cut(window)
@@ -387,7 +387,7 @@ def _energy(data: RunData, window: Window, ios: int, notes: list[str]) -> dict:
         dark = [f"{r.rail} ({r.name})" for r in data.rails if not np.isfinite(r.power_mean_W[cut]).all()]
         of = f" of rail {', '.join(dark)}, so the sum is not known there" if len(data.rails) > 1 else ""
         notes.append(
-            f"energy_J: {(~seen).sum()} of {len(seen)} s have no power samples{of}; ratios are of the seconds that have"
+            f"energy_J: {(~seen).sum()} of {len(seen)} s have no power samples{of}; ratios use the seconds that have"
         )
     total = float(joules[seen].sum())
     if not total:
@@ -417,14 +417,14 @@ def _energy(data: RunData, window: Window, ios: int, notes: list[str]) -> dict:
 
 def _untimed(data: RunData, joules: float, seconds: np.ndarray) -> str | None:
     """Why the energy of these seconds is not known for the clock's sake; None: it is."""
-    each = [rail.edges for rail in data.rails if rail.edges is not None]
-    time_J = sum(edges.seconds_J(seconds) for edges in each)
-    error_ns = max((float(edges.error_ns[seconds].max()) for edges in each), default=0.0)
+    edges_of = [rail.edges for rail in data.rails if rail.edges is not None]
+    time_J = sum(edges.seconds_J(seconds) for edges in edges_of)
+    error_ns = max((float(edges.error_ns[seconds].max()) for edges in edges_of), default=0.0)
     return uncertainty.untimed(time_J / data.k, joules, error_ns)
 
 
 def ratios(joules: float, seconds: float, ios: float, moved_bytes: float) -> dict:
-    """Mean power, and energy per I/O and per byte, of so much energy (above 0) in so much drive time."""
+    """Mean power, and energy per I/O and per byte, from an energy (above 0) and a drive time."""
     out = {"power_mean_W": joules / seconds}
     if ios:
         out |= {"energy_uJ_per_io": 1e6 * joules / ios, "iops_per_W": ios / joules}
@@ -434,7 +434,7 @@ def ratios(joules: float, seconds: float, ios: float, moved_bytes: float) -> dic
 
 
 def _power_max_error(data: RunData, window: Window, figures: Mapping) -> dict[str, float]:
-    """Of the highest sample: the budget of the rails at their own highest, in the second in which the sum is."""
+    """Error of the highest sample: the budget of the rails at their own highest, in the second in which the sum is."""
     if figures.get("power_max_W") is None:
         return {}
     second = np.array([window.t0_s + int(np.nanargmax(data.power_max_W[_cut(window)]))])
@@ -465,8 +465,8 @@ def _mean(rail, mean_W: float, cut: slice) -> uncertainty.Mean:
 
 
 def _rail(rail, window: Window) -> dict:
-    """Figures of one rail in a window; its mean power is of the seconds that it has where it was not there all the
-    time."""
+    """Figures of one rail in a window; its mean power covers the seconds that it has where it was not there all
+    the time."""
     cut = _cut(window)
     watts = rail.power_mean_W[cut]
     seen = np.isfinite(watts)
@@ -488,24 +488,24 @@ def own_power(data: RunData, window: Window, rig_percent: float | None, notes: l
     if data.t0_ns is None or not data.rails or not len(data.own_t_ns):
         return {}
     begin_ns, end_ns = (data.t0_ns + round(t_s * data.k * SECOND_NS) for t_s in (window.t0_s, window.t1_s))
-    found = own_report.compare(data, begin_ns, end_ns, rig_percent)
-    if found.ratio is None:
-        notes.append(f"own_power_ratio: {found.why}")
+    comparison = own_report.compare(data, begin_ns, end_ns, rig_percent)
+    if comparison.ratio is None:
+        notes.append(f"own_power_ratio: {comparison.why}")
         return {}
-    if abs(found.ratio - 1) > (found.error or 0):
-        notes.append(f"own_power_ratio: the drive's own report is off by {100 * (1 / found.ratio - 1):+.1f} %")
-    of = f"{found.of}, {found.readings} readings"
-    return {"own_power_ratio": found.ratio, "own_power_ratio_error": found.error, "own_power_ratio_of": of}
+    if abs(comparison.ratio - 1) > (comparison.error or 0):
+        notes.append(f"own_power_ratio: the drive's own report is off by {100 * (1 / comparison.ratio - 1):+.1f} %")
+    of = f"{comparison.of}, {comparison.readings} readings"
+    return {"own_power_ratio": comparison.ratio, "own_power_ratio_error": comparison.error, "own_power_ratio_of": of}
 
 
 def wear(data: RunData, window: Window, notes: list[str]) -> dict:
-    found, polls_s, why = window_wa(data, window)
+    amplification, polls_s, why = window_wa(data, window)
     if why:
         notes.append(f"wa: {why}")
     out: dict[str, Any] = {"wa_polls_s": polls_s}
-    if found is not None:
-        out |= {"wa": found.value, "wa_error": found.error}
-        out |= {"host_written_bytes": found.host_bytes, "nand_written_bytes": found.nand_bytes}
+    if amplification is not None:
+        out |= {"wa": amplification.value, "wa_error": amplification.error}
+        out |= {"host_written_bytes": amplification.host_bytes, "nand_written_bytes": amplification.nand_bytes}
     return out
 
 

@@ -16,7 +16,7 @@ from ssdrig.reading import little
 from ssdrig.reading.row import Row
 from ssdrig.reading.rundata import SECOND_NS, RunData
 
-SHARE = 0.001  # by which bytes and counts may differ, and beside that
+SHARE = 0.001  # by which bytes and counts may differ, plus these
 BYTES, IOS = 4 << 20, 512  # what udev reads of a drive when fio has closed it
 LAT_SHARE, LAT_US = 0.1, 20.0  # by which the mean latency may differ, whichever is more
 LEAST_WAIT_MS = 100  # below this the kernel's milliseconds are too coarse for a mean
@@ -29,13 +29,13 @@ SAYS = ("kernel: ", "host-limited: ", "throttled: ")  # how its notes begin
 
 
 def event_of(events: Iterable[dict], label: str, round_: int | None) -> dict | None:
-    """The event of an act, the last one if it was carried out more than once."""
-    found = [e for e in events if e["kind"] == "witness" and (e.get("label"), e.get("round")) == (label, round_)]
-    return found[-1] if found else None
+    """The event of an act, the last one if it was run more than once."""
+    records = [e for e in events if e["kind"] == "witness" and (e.get("label"), e.get("round")) == (label, round_)]
+    return records[-1] if records else None
 
 
 def kernel(event: Mapping | None, totals: Mapping) -> tuple[dict, list[str]]:
-    """({"ios", "bytes", "lat_mean_us": of the kernel's requests, "why": they are None}, notes on what disagrees with
+    """({"ios", "bytes", "lat_mean_us": of the kernel's requests, "why": they are None}, notes on disagreements with
     fio). `totals`: fio's, see fiotext.totals."""
     out = dict.fromkeys(KEYS)
     counted = (event or {}).get("drive")
@@ -55,7 +55,7 @@ def kernel(event: Mapping | None, totals: Mapping) -> tuple[dict, list[str]]:
     if asked < fio_ios - slack or (whole and asked > fio_ios + slack):
         notes.append(f"kernel: it counted {asked} I/Os, fio {fio_ios}")
     if not ios or abs(ios - fio_ios) > 0.01 * fio_ios or counted["wait_ms"] < LEAST_WAIT_MS:
-        return out | {"why": "lat_mean_us: requests are no I/Os here (merged or split), or too short to tell"}, notes
+        return out | {"why": "lat_mean_us: requests are not I/Os here (merged or split), or too short to decide"}, notes
     if totals["lat_sum_ns"] > MS_SURE * MS_WRAP * 1_000_000:
         return out | {"why": "lat_mean_us: the kernel's milliseconds have 32 bits, which the I/Os may exceed"}, notes
     out["lat_mean_us"] = mean_us = 1000 * counted["wait_ms"] / ios
@@ -85,22 +85,22 @@ def verdicts(
     data: RunData, event: Mapping | None, window: Window | None = None, ceiling_iops: float | None = None
 ) -> list[str]:
     """ "host-limited: …" of a whole load, "throttled: …" of it or of a window. `ceiling_iops`: see that function."""
-    found = []
+    notes = []
     if window is None:
         loads = host(data, event, ceiling_iops=ceiling_iops)
-        found += [f"host-limited: {load.words}" for load in loads if load.beyond][:1]
+        notes += [f"host-limited: {load.words}" for load in loads if load.beyond][:1]
     polls = _polls(data, (window.t0_s, window.t1_s) if window else (0.0, data.load_s))
     why = limits.throttled(*polls) if polls else None
     if polls and why:
         times = " and ".join(f"{round(float(data.axis_s(poll['t_ns'])))} s" for poll in polls)
-        found.append(f"throttled: the drive counted {why} between its SMART readings at {times}")
-    return found
+        notes.append(f"throttled: the drive counted {why} between its SMART readings at {times}")
+    return notes
 
 
 def host(
     data: RunData, event: Mapping | None, window: Window | None = None, ceiling_iops: float | None = None
 ) -> list[limits.Load]:
-    """What is known of the host during a load, or in a window of it where the journal has events `host` of it. It holds
+    """The host during a load, or in a window of it where the journal has events `host` of it. It holds
     for a SIMULATED drive too, which works on the host's CPUs. `ceiling_iops`: see that function."""
     counted = (_in_window(data, window) if window else None) or event or {}
     if not data.totals or not data.load_s:
@@ -145,24 +145,27 @@ def _together(shares: Sequence[tuple[float, Mapping]]) -> dict:
     """The mean of some events `host`, which may hold anything, each with its weight."""
 
     def of(key: str, kind: type, event: Mapping):
-        return found if isinstance(found := event.get(key), kind) else kind()
+        return value if isinstance(value := event.get(key), kind) else kind()
 
     cpus = [(share, of("cpus_busy_percent", list, event)) for share, event in shares]
     waited = [(share, of("waited_percent", dict, event)) for share, event in shares]
     answers = [(share, of("answers", dict, event)) for share, event in shares]
-    alike = len({len(each) for _, each in cpus}) == 1
-    found: dict = {
+    alike = len({len(row) for _, row in cpus}) == 1
+    means: dict = {
         "cpus_busy_percent": [
-            _mean([(share, each[cpu]) for share, each in cpus]) for cpu in range(len(cpus[0][1]) if alike else 0)
+            _mean([(share, shares_of[cpu]) for share, shares_of in cpus])
+            for cpu in range(len(cpus[0][1]) if alike else 0)
         ],
         "steal_percent": _mean([(share, event.get("steal_percent")) for share, event in shares]),
-        "waited_percent": {key: _mean([(share, each.get(key)) for share, each in waited]) for key in ("cpu", "memory")},
+        "waited_percent": {
+            key: _mean([(share, shares_of.get(key)) for share, shares_of in waited]) for key in ("cpu", "memory")
+        },
     }
-    counts = [(share * (limits.number(each.get("answers")) or 0.0), each) for share, each in answers]
+    counts = [(share * (limits.number(shares_of.get("answers")) or 0.0), shares_of) for share, shares_of in answers]
     if total := sum(count for count, _ in counts):
-        parts = [(count / total, each) for count, each in counts if count]
-        found["answers"] = {key: _mean([(part, each.get(key)) for part, each in parts]) for key in LATE_KEYS}
-    return found
+        parts = [(count / total, shares_of) for count, shares_of in counts if count]
+        means["answers"] = {key: _mean([(part, late.get(key)) for part, late in parts]) for key in LATE_KEYS}
+    return means
 
 
 def _mean(values: Iterable[tuple[float, Any]]) -> float | None:
@@ -172,15 +175,15 @@ def _mean(values: Iterable[tuple[float, Any]]) -> float | None:
 
 
 def slowed_by_host(events: Iterable[dict], row: "Row") -> str | None:
-    """ "host-limited: …" of a load whose speed over time is read as the drive's own: what its notes say, or the host's
+    """ "host-limited: …" of a load whose speed over time is read as the drive's own: from its notes, or the host's
     counts."""
-    said = next((note for note in row.notes if note.startswith("host-limited: ")), None)
+    reason = next((note for note in row.notes if note.startswith("host-limited: ")), None)
     why = limits.host(None, 1, None, None, event_of(events, row.act.label, row.round) or {})
-    return said or (f"host-limited: {why}" if why else None)
+    return reason or (f"host-limited: {why}" if why else None)
 
 
 def late_ns(events: Iterable[dict], row: "Row") -> float:
-    """By how much a SIMULATED drive was late with all answers of a load together; 0.0 where nothing says so."""
+    """By how much a SIMULATED drive was late with all answers of a load together; 0.0 without a record."""
     answers = (event_of(events, row.act.label, row.round) or {}).get("answers")
     if not isinstance(answers, Mapping):
         return 0.0
@@ -192,15 +195,15 @@ def rounds(data: RunData) -> list[str]:
     """ "throttled: …" of each round of a repeat: SMART is read where one begins, and after the last."""
     begins = [s for s in data.snapshots if s["reason"] == "round"]
     behind = [s for s in data.snapshots if begins and s["t_ns"] > begins[-1]["t_ns"]]
-    found = []
+    notes = []
     for before, after in itertools.pairwise([*begins, *behind[:1]]):
         why = limits.throttled(before, after)
         of = (e["round"] for e in data.events if e["t_ns"] >= before["t_ns"] and e.get("round"))
         if why and (number := next(of, None)):
-            found.append(
+            notes.append(
                 f"throttled: the drive counted {why} between its SMART reading before round {number} and the next"
             )
-    return found
+    return notes
 
 
 def _polls(data: RunData, edges_s: Sequence[float]) -> list[dict]:

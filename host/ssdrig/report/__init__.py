@@ -126,7 +126,7 @@ def _made(args, show: Progress) -> Path:
         tables = [table.load(folder, more=more) for folder in folders]
     else:
         in_full = args.samples or args.csv or more
-        read = _in_full(folders, args.samples, more) if in_full else summary.each(folders)
+        read = _in_full(folders, args.samples, more) if in_full else summary.of_folders(folders)
         for i, (data, figures, *table_of) in enumerate(read):
             loads.append((data, figures))
             tables += table_of

@@ -35,7 +35,7 @@ def render(folder: Path, against: Sequence[Path] | None = None) -> str:
     others, notes = library.read(folder, against)
     members = library.members([(folder.name, run) for run in tables.values()] + others, folder.name)
     text = json.dumps(library.data(members), separators=(",", ":")).replace("<", "\\u003c")
-    title = f"Review: {review.said['drive'].get('model') or 'unknown drive'}"
+    title = f"Review: {review.document['drive'].get('model') or 'unknown drive'}"
     body = [
         head(title, tables),
         "<main>",
@@ -108,7 +108,7 @@ def headlines(tables: Mapping[str, Table]) -> str:
 
 def tested(review: Review, tables: Mapping[str, Table]) -> str:
     """What the drive is, and how it was tested."""
-    drive = review.said["drive"]
+    drive = review.document["drive"]
     host: Mapping = next((run.data.header.get("host") or {} for run in tables.values()), {})
     rig = next((run.data.header["rig"] for run in tables.values() if run.data.header.get("rig")), None)
     first = next(iter(tables.values()), None)
@@ -127,7 +127,10 @@ def tested(review: Review, tables: Mapping[str, Table]) -> str:
             "Power",
             "measured by the rig" + " (SIMULATED)" * bool(rig.get("simulated")) if rig else "not measured: no rig",
         ),
-        ("Level", f"{review.said['level']}, begun {about.started(first.data)}" if first else review.said["level"]),
+        (
+            "Level",
+            f"{review.document['level']}, begun {about.started(first.data)}" if first else review.document["level"],
+        ),
         ("Host", f"{host.get('fio')}, kernel {host.get('kernel')}, {host.get('cpus')} CPUs" if host else None),
     ]
     rows = "".join(f'<tr><th scope="row">{name}</th><td>{escape(str(text))}</td></tr>' for name, text in facts if text)
@@ -147,7 +150,7 @@ def _raw(drive: Mapping) -> str | None:
 
 
 def _rated(review: Review) -> str | None:
-    rated, scaled = review.said.get("rated_bytes"), review.said["drive"].get("preset")
+    rated, scaled = review.document.get("rated_bytes"), review.document["drive"].get("preset")
     return f"{size(rated)}{', scaled with the capacity' if scaled else ''}" if rated else None
 
 
@@ -186,7 +189,7 @@ def in_short(review: Review, tables: Mapping[str, Table], members: Sequence[Memb
 
 
 def _rating(review: Review) -> tuple[float | None, str]:
-    rated = review.said.get("rated_bytes")
+    rated = review.document.get("rated_bytes")
     return rated, f"its rated {size(rated)}" if rated else ""
 
 

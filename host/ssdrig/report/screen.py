@@ -292,7 +292,7 @@ BRIEF = (("iops_mean", 0, "IOPS"), ("power_mean_W", 2, "W"), ("energy_uJ_per_io"
 
 def brief(folders: Iterable[Path], review: int) -> list[str]:
     """For a terminal, of the window `steady` if there is one. review: the index of the run that the verdict judges."""
-    runs, figures = zip(*summary.each(list(folders)), strict=True)
+    runs, figures = zip(*summary.of_folders(list(folders)), strict=True)
     view = views.of(list(figures))[0]
     names = [short for *_, short in words.labels(list(figures))]
     of_runs = [verdict.Run(name, of_window) for name, of_window in zip(names, view.figures, strict=True)]

@@ -83,7 +83,7 @@ def as_json(review: Review, code: int, page: Path | None) -> dict:
         {"plan": name, "run": str(one.run) if one.run else None, "state": one.state, "why": one.why}
         for name, one in done.items()
     ]
-    document = {"review": str(review.folder), "level": review.said["level"], "exit_code": code}
+    document = {"review": str(review.folder), "level": review.document["level"], "exit_code": code}
     return document | {"page": str(page) if page else None, "plans": plans}
 
 
@@ -327,10 +327,10 @@ def go_on(folder: Path, args: argparse.Namespace, show: Progress) -> int:
     _only_shipped(review)
     _page_can_be_made(args)
     for key in KEPT:
-        setattr(args, key, review.said["options"].get(key))
+        setattr(args, key, review.document["options"].get(key))
     if args.virtual is None:
-        args.drive = args.drive or review.said["drive"]["serial"]
-    args.level, args.runs = review.said["level"], str(folder.absolute().parent)
+        args.drive = args.drive or review.document["drive"]["serial"]
+    args.level, args.runs = review.document["level"], str(folder.absolute().parent)
     with review_folder.held(review):
         return _performed(args, show, of_run(args), review)
 
@@ -384,7 +384,7 @@ def _on_virtual(
     stored = _kept(review)
     show.say(f"starting the virtual bench ({args.virtual}, SIMULATED), one for all plans")
     with stop.held():
-        capacity = str(review.said["drive"]["drive_bytes"]) if stored and review else args.capacity
+        capacity = str(review.document["drive"]["drive_bytes"]) if stored and review else args.capacity
         running = virtual_bench.start(
             args.virtual,
             capacity=capacity,
@@ -419,7 +419,7 @@ def _on_real(
 ) -> tuple[Review | None, int]:
     drive = inventory.find(args.drive)
     if review:
-        known = review.said["drive"]
+        known = review.document["drive"]
         if differs := identity.conflict(known, asdict(drive)):
             seen = f"{drive.model} {drive.serial}, another {', '.join(differs)}"
             do = "connect it, or begin a review of this one"
@@ -467,10 +467,14 @@ def _items(args, review: Review | None, drive: dict, can, rated_bytes: float | N
     else:
         done = review_folder.done(review)
         items = _left(review, done, drive, can, args.runs)
-        if review.said["budget_bytes"] is not None and args.budget is None and not (args.virtual or args.dry_run):
-            seen = f"none; the folder states {review.said['budget_bytes']} B"
+        if review.document["budget_bytes"] is not None and args.budget is None and not (args.virtual or args.dry_run):
+            seen = f"none; the folder states {review.document['budget_bytes']} B"
             raise UsageError("--budget on the command line: none is taken from a folder", seen, "give it again")
-        most = review.said["budget_bytes"] if args.budget is None else budget.parse(args.budget, rated_bytes).most_bytes
+        most = (
+            review.document["budget_bytes"]
+            if args.budget is None
+            else budget.parse(args.budget, rated_bytes).most_bytes
+        )
         runs = [one.run for one in done.values() if one.run]
         spent = Budget(most, sum(cut_short.written_by(parts.of(folder)) for folder in runs))
     first = next((item for item in items if item.prepared), None)
